@@ -1,0 +1,264 @@
+package content
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+)
+
+// ErrBlock is in the chain of every error about a block that cannot be part of a conversation.
+var ErrBlock = errors.New("invalid block")
+
+// BlockError says which block of a list was refused, and why. Its chain holds ErrBlock.
+type BlockError struct {
+	// Index is the block's place in the list it was given in.
+	Index int
+	// Type is the block's type, such as "tool_use"; empty for a nil block.
+	Type string
+	// Reason says what is wrong.
+	Reason string
+}
+
+func (e *BlockError) Error() string {
+	if e.Type == "" {
+		return fmt.Sprintf("block %d: %s", e.Index, e.Reason)
+	}
+	return fmt.Sprintf("block %d (%s): %s", e.Index, e.Type, e.Reason)
+}
+
+func (e *BlockError) Unwrap() error { return ErrBlock }
+
+// Blocks is an unchangeable list of blocks. The zero value is the empty list. Two Blocks are compared with [Blocks.Equal]; ==
+// compares identity and never panics.
+type Blocks struct {
+	list *[]Block // never written after Of
+}
+
+// Of returns the list of bs. What it refuses, with a *BlockError: a nil block or pointer, a source with none or several of its
+// places set, an Extra, Opaque or Unknown without a JSON object, and a tool result inside a tool result. Bytes that are not
+// UTF-8 are replaced by U+FFFD.
+func Of(bs ...Block) (Blocks, error) {
+	if len(bs) == 0 {
+		return Blocks{}, nil
+	}
+	list := make([]Block, len(bs))
+	for i, b := range bs {
+		clean, reason := check(b)
+		if reason != "" {
+			return Blocks{}, &BlockError{Index: i, Type: kindOf(b), Reason: reason}
+		}
+		list[i] = clean
+	}
+	return Blocks{&list}, nil
+}
+
+// Words returns the list of one text; the empty list when text is empty.
+func Words(text string) Blocks {
+	if text == "" {
+		return Blocks{}
+	}
+	return Blocks{&[]Block{Text{Text: Clean(text)}}}
+}
+
+// Len is the number of blocks.
+func (b Blocks) Len() int {
+	if b.list == nil {
+		return 0
+	}
+	return len(*b.list)
+}
+
+// At returns block i. It panics when i is out of range, as indexing does.
+func (b Blocks) At(i int) Block { return (*b.list)[i] }
+
+// All yields each block with its place.
+func (b Blocks) All() iter.Seq2[int, Block] {
+	return func(yield func(int, Block) bool) {
+		for i := range b.Len() {
+			if !yield(i, b.At(i)) {
+				return
+			}
+		}
+	}
+}
+
+// Slice returns a new slice of the blocks.
+func (b Blocks) Slice() []Block {
+	if b.list == nil {
+		return nil
+	}
+	return append([]Block(nil), *b.list...)
+}
+
+// Text is all texts, joined by line breaks.
+func (b Blocks) Text() string {
+	var texts []string
+	for _, block := range b.All() {
+		if t, ok := block.(Text); ok && t.Text != "" {
+			texts = append(texts, t.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// ToolUses returns the tool calls, in order.
+func (b Blocks) ToolUses() []ToolUse { return only[ToolUse](b) }
+
+// ToolResults returns the tool results, in order.
+func (b Blocks) ToolResults() []ToolResult { return only[ToolResult](b) }
+
+func only[T Block](b Blocks) []T {
+	var found []T
+	for _, block := range b.All() {
+		if t, ok := block.(T); ok {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// Equal reports whether both lists say the same: equal blocks in the same order. JSON is compared byte for byte.
+func (b Blocks) Equal(other Blocks) bool {
+	if b.list == other.list {
+		return true
+	}
+	if b.Len() != other.Len() {
+		return false
+	}
+	for i, block := range b.All() {
+		if !equal(block, other.At(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+func equal(a, b Block) bool {
+	x, ok := a.(ToolResult)
+	y, too := b.(ToolResult)
+	if !ok || !too {
+		return a == b
+	}
+	if !x.Content.Equal(y.Content) {
+		return false
+	}
+	x.Content, y.Content = Blocks{}, Blocks{}
+	return x == y
+}
+
+// check returns the block as it is kept, or the reason why it cannot be.
+func check(b Block) (Block, string) {
+	b = value(b)
+	switch b := b.(type) {
+	case nil:
+		return nil, "is nil"
+	case Text:
+		b.Text = Clean(b.Text)
+		return b, b.Extra.check()
+	case Image:
+		return b, first(b.Source.check(), b.Extra.check())
+	case Document:
+		b.Title, b.Source.Text = Clean(b.Title), Clean(b.Source.Text)
+		return b, first(b.Source.check(), b.Extra.check())
+	case Thinking:
+		b.Text, b.Signature, b.Redacted = Clean(b.Text), Clean(b.Signature), Clean(b.Redacted)
+		return b, b.Extra.check()
+	case ToolUse:
+		b.ID, b.Name, b.Input = Clean(b.ID), Clean(b.Name), JSON(Clean(string(b.Input)))
+		return b, b.Extra.check()
+	case ToolResult:
+		b.CallID = Clean(b.CallID)
+		for _, inner := range b.Content.All() {
+			switch inner.(type) {
+			case ToolUse, ToolResult, Thinking:
+				return nil, "holds a " + inner.kind() + ", which only a message can"
+			}
+		}
+		return b, b.Extra.check()
+	case Opaque:
+		if b.API == "" {
+			return nil, "names no API"
+		}
+		return b, object(b.JSON)
+	case Unknown:
+		return b, object(b.JSON)
+	}
+	panic("content: a variant of Block that check does not know")
+}
+
+// value turns a pointer to a variant, which satisfies Block as well, into a copy of the variant; nil pointers into nil.
+func value(b Block) Block {
+	switch p := b.(type) {
+	case *Text:
+		return deref(p)
+	case *Image:
+		return deref(p)
+	case *Document:
+		return deref(p)
+	case *Thinking:
+		return deref(p)
+	case *ToolUse:
+		return deref(p)
+	case *ToolResult:
+		return deref(p)
+	case *Opaque:
+		return deref(p)
+	case *Unknown:
+		return deref(p)
+	}
+	return b
+}
+
+func deref[T Block](p *T) Block {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
+func kindOf(b Block) string {
+	if b = value(b); b == nil {
+		return ""
+	}
+	return b.kind()
+}
+
+func (s Source) check() string {
+	set := 0
+	for _, place := range []string{s.Data, s.Text, s.URL, s.FileID} {
+		if place != "" {
+			set++
+		}
+	}
+	if set != 1 {
+		return fmt.Sprintf("its source needs exactly one of data, text, URL and file id; it has %d", set)
+	}
+	return ""
+}
+
+func (e Extra) check() string {
+	switch {
+	case e == Extra{}:
+		return ""
+	case e.API == "":
+		return "its extra names no API"
+	}
+	return object(e.JSON)
+}
+
+func object(j JSON) string {
+	if !j.IsObject() {
+		return "needs a JSON object, has " + excerpt(string(j))
+	}
+	return ""
+}
+
+func first(reasons ...string) string {
+	for _, r := range reasons {
+		if r != "" {
+			return r
+		}
+	}
+	return ""
+}

@@ -1,0 +1,251 @@
+package content
+
+import (
+	"fmt"
+
+	"github.com/goccy/go-json/jsontext"
+	json "github.com/goccy/go-json/v2"
+)
+
+// wire is the saved form of every variant, told apart by Type.
+type wire struct {
+	Type      string `json:"type"`
+	Text      string `json:"text"`
+	Title     string `json:"title"`
+	Signature string `json:"signature"`
+	Redacted  string `json:"redacted"`
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	CallID    string `json:"call_id"`
+	API       string `json:"api"`
+	IsError   bool   `json:"is_error"`
+
+	Source    *wireSource    `json:"source"`
+	Content   Blocks         `json:"content"`
+	Input     jsontext.Value `json:"input"`
+	InputText string         `json:"input_text"`
+	JSON      jsontext.Value `json:"json"`
+	JSONText  string         `json:"json_text"`
+	Extra     *wireExtra     `json:"extra"`
+}
+
+type wireSource struct {
+	MediaType string `json:"media_type"`
+	Data      string `json:"data"`
+	Text      string `json:"text"`
+	URL       string `json:"url"`
+	FileID    string `json:"file_id"`
+}
+
+type wireExtra struct {
+	API      string         `json:"api"`
+	JSON     jsontext.Value `json:"json"`
+	JSONText string         `json:"json_text"`
+}
+
+// either joins the two ways in which AppendJSON writes a value.
+func either(raw jsontext.Value, text string) JSON {
+	if raw != nil {
+		return JSON(raw)
+	}
+	return JSON(text)
+}
+
+// MarshalJSON returns the saved form: an array with one object a block, its "type" first.
+func (b Blocks) MarshalJSON() ([]byte, error) { return b.Append(nil), nil }
+
+// Append appends the saved form to dst.
+func (b Blocks) Append(dst []byte) []byte {
+	return b.append(dst, form{})
+}
+
+// AppendCanonical appends the form that digests are taken of: the saved form with JSON in canonical form and, in place of each
+// tool call's and tool result's id, what ref returns for it, because a provider's ids are not a part of what was said. ref is
+// given whether the id is a result's, the id, and how often that id stood in earlier blocks of the same kind.
+func (b Blocks) AppendCanonical(dst []byte, ref func(result bool, id string, earlier int) string) []byte {
+	return b.append(dst, form{ref: ref, uses: map[string]int{}, results: map[string]int{}})
+}
+
+// form says how a list is written: to be saved (the zero value), or to be digested.
+type form struct {
+	ref           func(result bool, id string, earlier int) string
+	uses, results map[string]int // how often an id stood
+}
+
+func (f form) json(dst []byte, name string, j JSON) []byte {
+	if f.ref == nil {
+		return AppendJSON(dst, name, j)
+	}
+	return append(AppendRaw(dst, name), j.Canonical()...)
+}
+
+func (f form) id(result bool, id string) string {
+	if f.ref == nil {
+		return id
+	}
+	seen := f.uses
+	if result {
+		seen = f.results
+	}
+	seen[id]++
+	return f.ref(result, id, seen[id]-1)
+}
+
+func (b Blocks) append(dst []byte, f form) []byte {
+	dst = append(dst, '[')
+	for i, block := range b.All() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = f.block(dst, block)
+	}
+	return append(dst, ']')
+}
+
+// AppendBlock appends the saved form of one block to dst.
+func AppendBlock(dst []byte, b Block) []byte { return form{}.block(dst, b) }
+
+func (f form) block(dst []byte, b Block) []byte {
+	if u, ok := b.(Unknown); ok {
+		if f.ref != nil {
+			return append(dst, u.JSON.Canonical()...)
+		}
+		if u.JSON.inline() {
+			return append(dst, u.JSON...)
+		}
+	}
+	dst = AppendString(append(dst, '{'), "type", b.kind())
+	var extra Extra
+	switch b := b.(type) {
+	case Text:
+		dst, extra = appendString(AppendRaw(dst, "text"), b.Text), b.Extra
+	case Image:
+		dst, extra = appendSource(dst, b.Source), b.Extra
+	case Document:
+		dst, extra = AppendString(appendSource(dst, b.Source), "title", b.Title), b.Extra
+	case Thinking:
+		dst, extra = AppendString(dst, "text", b.Text), b.Extra
+		dst = AppendString(AppendString(dst, "signature", b.Signature), "redacted", b.Redacted)
+	case ToolUse:
+		dst, extra = AppendString(AppendString(dst, "id", f.id(false, b.ID)), "name", b.Name), b.Extra
+		dst = f.json(dst, "input", b.Input)
+	case ToolResult:
+		dst, extra = AppendString(dst, "call_id", f.id(true, b.CallID)), b.Extra
+		dst = b.Content.append(AppendRaw(dst, "content"), f)
+		if b.IsError {
+			dst = append(AppendRaw(dst, "is_error"), "true"...)
+		}
+	case Opaque:
+		dst = f.json(AppendString(dst, "api", b.API), "json", b.JSON)
+	case Unknown:
+		dst = f.json(dst, "json", b.JSON)
+	}
+	return append(appendExtra(dst, extra, f), '}')
+}
+
+func appendSource(dst []byte, s Source) []byte {
+	dst = append(AppendRaw(dst, "source"), '{')
+	dst = AppendString(AppendString(dst, "media_type", s.MediaType), "data", s.Data)
+	dst = AppendString(AppendString(dst, "text", s.Text), "url", s.URL)
+	return append(AppendString(dst, "file_id", s.FileID), '}')
+}
+
+func appendExtra(dst []byte, e Extra, f form) []byte {
+	if e == (Extra{}) {
+		return dst
+	}
+	dst = AppendString(append(AppendRaw(dst, "extra"), '{'), "api", e.API)
+	return append(f.json(dst, "json", e.JSON), '}')
+}
+
+// UnmarshalJSON reads the saved form. A block whose type it does not know becomes an [Unknown]. A block that is known but
+// broken is a *BlockError.
+func (b *Blocks) UnmarshalJSON(data []byte) error {
+	var raw []jsontext.Value
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	list := make([]Block, len(raw))
+	for i, v := range raw {
+		block, err := ParseBlock(JSON(v))
+		if err != nil {
+			return &BlockError{Index: i, Type: kindOf(block), Reason: err.Error()}
+		}
+		list[i] = block
+	}
+	made, err := Of(list...)
+	if err != nil {
+		return err
+	}
+	*b = made
+	return nil
+}
+
+// ParseBlock reads the saved form of one block. A block whose type it does not know is an [Unknown]. The block is not yet
+// checked: [Of] does that.
+func ParseBlock(saved JSON) (Block, error) {
+	v := []byte(saved)
+	var tag struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(v, &tag); err != nil {
+		return nil, err
+	}
+	var empty Block
+	switch tag.Type {
+	case "text":
+		empty = Text{}
+	case "image":
+		empty = Image{}
+	case "document":
+		empty = Document{}
+	case "thinking":
+		empty = Thinking{}
+	case "tool_use":
+		empty = ToolUse{}
+	case "tool_result":
+		empty = ToolResult{}
+	case "opaque":
+		empty = Opaque{}
+	case "unknown":
+		empty = Unknown{}
+	case "":
+		return nil, fmt.Errorf("it has no type: %s", excerpt(string(saved)))
+	default:
+		return Unknown{JSON: saved}, nil
+	}
+	var w wire
+	if err := json.Unmarshal(v, &w); err != nil {
+		return empty, err
+	}
+	return w.block(), nil
+}
+
+// block is the variant that w describes.
+func (w wire) block() Block {
+	var extra Extra
+	if w.Extra != nil {
+		extra = Extra{API: w.Extra.API, JSON: either(w.Extra.JSON, w.Extra.JSONText)}
+	}
+	var source Source
+	if w.Source != nil {
+		source = Source(*w.Source)
+	}
+	switch w.Type {
+	case "text":
+		return Text{Text: w.Text, Extra: extra}
+	case "image":
+		return Image{Source: source, Extra: extra}
+	case "document":
+		return Document{Source: source, Title: w.Title, Extra: extra}
+	case "thinking":
+		return Thinking{Text: w.Text, Signature: w.Signature, Redacted: w.Redacted, Extra: extra}
+	case "tool_use":
+		return ToolUse{ID: w.ID, Name: w.Name, Input: either(w.Input, w.InputText), Extra: extra}
+	case "tool_result":
+		return ToolResult{CallID: w.CallID, Content: w.Content, IsError: w.IsError, Extra: extra}
+	case "opaque":
+		return Opaque{API: w.API, JSON: either(w.JSON, w.JSONText)}
+	}
+	return Unknown{JSON: either(w.JSON, w.JSONText)}
+}

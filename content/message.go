@@ -1,0 +1,69 @@
+package content
+
+// Role is who speaks in a [Message].
+type Role string
+
+// The roles. Systems prompts are not messages; tool results are said by the user's side.
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+)
+
+// Valid reports whether r is one of the roles.
+func (r Role) Valid() bool { return r == User || r == Assistant }
+
+// Message is one turn of one side.
+type Message struct {
+	Role   Role
+	Blocks Blocks
+}
+
+// Stop is why a model, or a run, stopped. Beside the constants, a provider's own word that none of them fits is kept as it is.
+type Stop string
+
+// Reasons that a model gives.
+const (
+	StopEndTurn   Stop = "end_turn"      // the model said all it wanted to say
+	StopToolUse   Stop = "tool_use"      // the model waits for tool results
+	StopMaxTokens Stop = "max_tokens"    // the answer was cut off by the limit on output tokens
+	StopSequence  Stop = "stop_sequence" // the model wrote one of the request's stop sequences
+	StopPause     Stop = "pause_turn"    // a provider's server tools need another request to go on
+	StopRefusal   Stop = "refusal"       // the model or a filter declined
+	StopContext   Stop = "context_limit" // the context window is full
+	StopUnknown   Stop = "unknown"       // the provider gave none
+)
+
+// Reasons of a run's own.
+const (
+	StopCancelled  Stop = "cancelled"   // the context was cancelled
+	StopDeadline   Stop = "deadline"    // the context's deadline passed
+	StopError      Stop = "error"       // the provider failed for good
+	StopMaxTurns   Stop = "max_turns"   // the limit on model calls was reached
+	StopTokenLimit Stop = "token_limit" // the limit on tokens was reached
+	StopTimeLimit  Stop = "time_limit"  // the limit on wall time was reached
+)
+
+// Usage counts tokens in one shape for all providers. The zero value is no usage.
+type Usage struct {
+	// Input is the tokens of the request that were neither read from nor written to a cache.
+	Input int64 `json:"input,omitzero"`
+	// Output is all tokens the model wrote, thinking included.
+	Output int64 `json:"output,omitzero"`
+	// CacheRead and CacheWrite are the tokens of the request that a prompt cache had, and that it was given.
+	CacheRead  int64 `json:"cache_read,omitzero"`
+	CacheWrite int64 `json:"cache_write,omitzero"`
+	// Reasoning is how many of the Output tokens were thinking, where the provider says so.
+	Reasoning int64 `json:"reasoning,omitzero"`
+}
+
+// Total is every token of the request and the answer.
+func (u Usage) Total() int64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
+
+// Plus returns the sum of both.
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{
+		Input: u.Input + v.Input, Output: u.Output + v.Output,
+		CacheRead: u.CacheRead + v.CacheRead, CacheWrite: u.CacheWrite + v.CacheWrite,
+		Reasoning: u.Reasoning + v.Reasoning,
+	}
+}

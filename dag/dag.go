@@ -1,0 +1,364 @@
+package dag
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/node"
+)
+
+// Errors that building returns, beside those of packages node and content.
+var (
+	// ErrEmpty marks a message that says nothing.
+	ErrEmpty = errors.New("nothing is said")
+	// ErrForeign marks a node that is not a part of the conversation.
+	ErrForeign = errors.New("the node is not in this conversation")
+	// ErrNoTurn marks a rewind past the first turn.
+	ErrNoTurn = errors.New("no such turn")
+	// ErrNoCalls marks an attempt to close a tool phase where no tool call is open.
+	ErrNoCalls = errors.New("no tool call is open")
+)
+
+// BuildError is the first error of a fluent chain, with the step that failed.
+type BuildError struct {
+	// Step is the method, such as "User".
+	Step string
+	Err  error
+}
+
+func (e *BuildError) Error() string { return "dag: " + e.Step + ": " + e.Err.Error() }
+
+func (e *BuildError) Unwrap() error { return e.Err }
+
+// Tool is what a conversation can declare to a model. Package executor calls those that have a Call method as well; a
+// content.Tool is a Tool that is declared only.
+//
+// A Tool whose definition could not be made may have a method Err() error; [DAG.Tools] returns what it returns.
+type Tool interface {
+	// Definition returns what the model is told. It returns the same at every call.
+	Definition() content.Tool
+}
+
+// DAG is a conversation. The zero value is an empty one, ready to use.
+type DAG struct {
+	heads []*node.Node // never written after it is set
+	env   *env         // nil: all defaults
+	err   error
+}
+
+// env is what travels with a conversation beside its nodes. It is copied to be changed.
+type env struct {
+	src   node.Source
+	tools []Tool // executables, at most one for a name
+	file  *header
+}
+
+// New returns an empty conversation.
+func New() DAG { return DAG{} }
+
+// WithSource returns the conversation with src giving ids and times to the nodes that are appended from here on.
+func (d DAG) WithSource(src node.Source) DAG {
+	return d.change(func(e *env) { e.src = src })
+}
+
+// Source returns where new nodes get their ids and times.
+func (d DAG) Source() node.Source { return d.environment().src }
+
+func (d DAG) environment() env {
+	if d.env == nil {
+		return env{}
+	}
+	return *d.env
+}
+
+func (d DAG) change(edit func(*env)) DAG {
+	e := d.environment()
+	edit(&e)
+	d.env = &e
+	return d
+}
+
+// Err returns the first error of the chain that built the conversation, a *BuildError, or nil.
+func (d DAG) Err() error { return d.err }
+
+func (d DAG) fail(step string, err error) DAG {
+	d.err = &BuildError{Step: step, Err: err}
+	return d
+}
+
+// Heads returns the nodes that nothing follows, in order, as a new slice.
+func (d DAG) Heads() []*node.Node { return slices.Clone(d.heads) }
+
+// Head returns the single head, or nil when there is none or more than one.
+func (d DAG) Head() *node.Node {
+	if len(d.heads) != 1 {
+		return nil
+	}
+	return d.heads[0]
+}
+
+// WithHeads returns the conversation that ends in heads, in this order. It shares all nodes. Nil and repeated heads are left
+// out.
+func (d DAG) WithHeads(heads ...*node.Node) DAG {
+	d.heads = node.Distinct(heads)
+	return d
+}
+
+// Join returns a conversation with the heads of d and of all others, in order. What is appended next has all of them as its
+// parents: it merges them. Tools that travel with the others come along where d has none of the same name.
+func (d DAG) Join(others ...DAG) DAG {
+	heads := d.Heads()
+	for _, o := range others {
+		if d.err == nil {
+			d.err = o.err
+		}
+		heads = append(heads, o.heads...)
+		for _, t := range o.environment().tools {
+			if _, has := d.Tool(t.Definition().Name); !has {
+				d = d.bind(t)
+			}
+		}
+	}
+	return d.WithHeads(heads...)
+}
+
+// Append adds a node that says p after all heads, in their order, and makes it the only head. With several heads it is a merge.
+func (d DAG) Append(p node.Payload) DAG { return d.step("Append", p) }
+
+// AppendMeta is Append with metadata for the node.
+func (d DAG) AppendMeta(p node.Payload, meta node.Meta) DAG {
+	return d.stepMeta("AppendMeta", p, meta)
+}
+
+func (d DAG) step(step string, p node.Payload) DAG { return d.stepMeta(step, p, node.Meta{}) }
+
+func (d DAG) stepMeta(step string, p node.Payload, meta node.Meta) DAG {
+	if d.err != nil {
+		return d
+	}
+	n, err := node.New(d.Source(), p, meta, d.heads...)
+	if err != nil {
+		return d.fail(step, err)
+	}
+	d.heads = []*node.Node{n}
+	return d
+}
+
+// AppendTo adds a node that says p after the given parents, which may be any nodes of the conversation, and returns the new
+// conversation and the node. The node takes the place of those parents that were heads; heads that are not among the parents
+// stay. It is how a fan-out is built by hand. Errors: ErrForeign for a parent that is not in the conversation (a conversation
+// without nodes takes no parents), those of node.New, and the chain's own.
+func (d DAG) AppendTo(parents []*node.Node, p node.Payload) (DAG, *node.Node, error) {
+	if d.err != nil {
+		return d, nil, d.err
+	}
+	if len(parents) == 0 && len(d.heads) > 0 {
+		return d, nil, &BuildError{Step: "AppendTo", Err: fmt.Errorf("%w: no parent is given", ErrForeign)}
+	}
+	for _, parent := range parents {
+		if !d.Contains(parent) {
+			return d, nil, &BuildError{Step: "AppendTo", Err: fmt.Errorf("%w: %v", ErrForeign, parent)}
+		}
+	}
+	n, err := node.New(d.Source(), p, node.Meta{}, parents...)
+	if err != nil {
+		return d, nil, &BuildError{Step: "AppendTo", Err: err}
+	}
+	return d.WithHeads(replaceHeads(d.heads, parents, n)...), n, nil
+}
+
+// replaceHeads puts n where the first of the parents stood among heads, or at the end, and takes the others out.
+func replaceHeads(heads, parents []*node.Node, n *node.Node) []*node.Node {
+	var out []*node.Node
+	placed := false
+	for _, h := range heads {
+		if !slices.Contains(parents, h) {
+			out = append(out, h)
+		} else if !placed {
+			out, placed = append(out, n), true
+		}
+	}
+	if !placed {
+		out = append(out, n)
+	}
+	return out
+}
+
+// System adds a system prompt. Several are all sent, in order.
+func (d DAG) System(text string) DAG { return d.step("System", node.System{Text: text}) }
+
+// User adds a message of the user: the text, if it is not empty, and the blocks. A message that says nothing is ErrEmpty.
+func (d DAG) User(text string, blocks ...content.Block) DAG {
+	return d.say("User", content.User, text, blocks)
+}
+
+// Assistant adds a message of the assistant, as User does for the user.
+func (d DAG) Assistant(text string, blocks ...content.Block) DAG {
+	return d.say("Assistant", content.Assistant, text, blocks)
+}
+
+// ToolResults adds a message with results, for programs that run tools by hand. [DAG.CloseTools] does it with one node for
+// each execution.
+func (d DAG) ToolResults(results ...content.ToolResult) DAG {
+	blocks := make([]content.Block, len(results))
+	for i, r := range results {
+		blocks[i] = r
+	}
+	return d.say("ToolResults", content.User, "", blocks)
+}
+
+func (d DAG) say(step string, role content.Role, text string, blocks []content.Block) DAG {
+	if d.err != nil {
+		return d
+	}
+	if text != "" {
+		blocks = append([]content.Block{content.Text{Text: text}}, blocks...)
+	}
+	said, err := content.Of(blocks...)
+	if err == nil && said.Len() == 0 {
+		err = ErrEmpty
+	}
+	if err != nil {
+		return d.fail(step, err)
+	}
+	return d.step(step, node.Message{Role: role, Blocks: said})
+}
+
+// SubGraph hangs another conversation on this one, for the picture: its nodes are saved and drawn with d, and never sent.
+func (d DAG) SubGraph(title string, child DAG) DAG {
+	if d.err == nil && child.err != nil {
+		return d.fail("SubGraph", child.err)
+	}
+	return d.step("SubGraph", node.SubGraph{Title: title, Heads: node.ListOf(child.heads...), Summary: child.Text()})
+}
+
+// Open returns the conversation that hangs on n, a sub-agent's or a sub-graph's; an empty one where none does.
+func Open(n *node.Node) DAG { return New().WithHeads(n.Children().Slice()...) }
+
+// Custom adds a record of the program's own. value is encoded as JSON.
+func (d DAG) Custom(name string, value any) DAG {
+	j, err := content.ToJSON(value)
+	if err != nil && d.err == nil {
+		return d.fail("Custom", err)
+	}
+	return d.step("Custom", node.Custom{Name: name, JSON: j})
+}
+
+// Stop ends a run.
+func (d DAG) Stop(reason content.Stop) DAG { return d.step("Stop", node.StopReason{Reason: reason}) }
+
+// Tools declares tools to the model from here on, and lets them travel with the conversation so that they can be run. A tool
+// replaces an earlier one of the same name. Only what the conversation does not declare yet becomes a node: to give a loaded
+// conversation its tools again, call Tools with them. Errors: content.ErrTool for a definition that no API takes, and what a
+// tool's own Err returns.
+func (d DAG) Tools(tools ...Tool) DAG {
+	if d.err != nil {
+		return d
+	}
+	declared := map[string]content.Tool{}
+	for _, def := range d.ToolDefs() {
+		declared[def.Name] = def
+	}
+	var fresh []content.Tool
+	for i, t := range tools {
+		if t == nil {
+			return d.fail("Tools", fmt.Errorf("%w: tool %d is nil", content.ErrTool, i))
+		}
+		if broken, ok := t.(interface{ Err() error }); ok && broken.Err() != nil {
+			return d.fail("Tools", broken.Err())
+		}
+		def := t.Definition()
+		if old, has := declared[def.Name]; !has || old != def {
+			fresh = append(slices.DeleteFunc(fresh, func(f content.Tool) bool { return f.Name == def.Name }), def)
+			declared[def.Name] = def
+		}
+		d = d.bind(t)
+	}
+	if len(fresh) == 0 {
+		return d
+	}
+	return d.step("Tools", node.Tools{Defs: node.ListOf(fresh...)})
+}
+
+func (d DAG) bind(t Tool) DAG {
+	name := t.Definition().Name
+	return d.change(func(e *env) {
+		rest := slices.DeleteFunc(slices.Clone(e.tools), func(old Tool) bool { return old.Definition().Name == name })
+		e.tools = append(rest, t)
+	})
+}
+
+// Tool returns the tool of that name that travels with the conversation. A loaded conversation has none until Tools gives it
+// some.
+func (d DAG) Tool(name string) (Tool, bool) {
+	for _, t := range d.environment().tools {
+		if t.Definition().Name == name {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+// Back returns the conversation as it was before its last n turns. A turn begins with a message in which the user says more
+// than tool results, and holds everything up to the next one. Back(1).User(…) therefore asks the last question anew. Back(0)
+// is d; going back further than there are turns is ErrNoTurn.
+func (d DAG) Back(n int) DAG {
+	if d.err != nil || n <= 0 {
+		return d
+	}
+	nodes, left := d.Nodes(), n
+	for i := len(nodes) - 1; i >= 0; i-- {
+		if beginsTurn(nodes[i]) {
+			if left--; left == 0 {
+				return d.WithHeads(nodes[i].Parents()...)
+			}
+		}
+	}
+	return d.fail("Back", fmt.Errorf("%w: %d back, and the conversation has %d", ErrNoTurn, n, n-left))
+}
+
+func beginsTurn(n *node.Node) bool {
+	m, ok := n.Message()
+	if !ok || m.Role != content.User {
+		return false
+	}
+	for _, b := range m.Blocks.All() {
+		if _, result := b.(content.ToolResult); !result {
+			return true
+		}
+	}
+	return false
+}
+
+// At returns the conversation that ends in the node with that id; the chain's error is ErrForeign when there is none.
+func (d DAG) At(id node.ID) DAG {
+	if d.err != nil {
+		return d
+	}
+	n := d.Node(id)
+	if n == nil {
+		return d.fail("At", fmt.Errorf("%w: %s", ErrForeign, id))
+	}
+	return d.WithHeads(n)
+}
+
+// Text returns what the assistant said last: the texts of its last message that has any, joined by line breaks.
+func (d DAG) Text() string {
+	nodes := d.Nodes()
+	for i := len(nodes) - 1; i >= 0; i-- {
+		if m, ok := nodes[i].Message(); ok && m.Role == content.Assistant {
+			if text := m.Blocks.Text(); text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+// Equal reports whether both conversations say the same: the same heads in the same order, by digest. Ids, times, metadata and
+// usage do not count.
+func Equal(a, b DAG) bool {
+	return slices.EqualFunc(a.heads, b.heads, func(x, y *node.Node) bool { return x == y || x.Digest() == y.Digest() })
+}

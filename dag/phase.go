@@ -1,0 +1,109 @@
+package dag
+
+import (
+	"fmt"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/node"
+)
+
+// NoResult is what a model is told of a call that got no result.
+const NoResult = "No result: the tool call was not completed."
+
+// phase is a tool phase that is not closed: the assistant's node, and the executions that are there already, by index.
+type phase struct {
+	said  *node.Node
+	calls []content.ToolUse
+	done  map[int]*node.Node
+}
+
+// openPhase returns the tool phase that the heads stand in: the only head is an assistant's message with calls, or all heads
+// are executions of one.
+func (d DAG) openPhase() (phase, bool) {
+	p := phase{done: map[int]*node.Node{}}
+	for _, h := range d.heads {
+		said := h
+		if e, ok := h.Payload().(node.ToolExecution); ok && h.NumParents() == 1 {
+			said = h.Parent(0)
+			p.done[e.Index] = h
+		}
+		if p.said != nil && p.said != said {
+			return phase{}, false
+		}
+		p.said = said
+	}
+	if p.said == nil {
+		return phase{}, false
+	}
+	if m, ok := p.said.Message(); ok && m.Role == content.Assistant {
+		p.calls = m.Blocks.ToolUses()
+	}
+	return p, len(p.calls) > 0
+}
+
+// OpenCall is a tool call that waits for its result.
+type OpenCall struct {
+	// Index is the call's place among the calls of the assistant's message.
+	Index int
+	content.ToolUse
+}
+
+// OpenCalls returns the tool calls that wait for a result at the head of the conversation, in call order. After a tool phase
+// that was cut in half it returns those that have no execution yet.
+func (d DAG) OpenCalls() []OpenCall {
+	p, ok := d.openPhase()
+	if !ok {
+		return nil
+	}
+	var open []OpenCall
+	for i, call := range p.calls {
+		if p.done[i] == nil {
+			open = append(open, OpenCall{Index: i, ToolUse: call})
+		}
+	}
+	return open
+}
+
+// CloseTools ends the tool phase at the head: it adds each execution as a child of the assistant's message, and one message
+// after all of them that holds every result in call order. Index says which call an execution is of; its CallID, Tool and
+// Input are taken from the call. A call that is neither given nor was executed before is answered by an error result that says
+// [NoResult], so that no call stays open. Errors: ErrNoCalls where no call is open, and an execution whose Index is no call's
+// or is there twice.
+func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
+	if d.err != nil {
+		return d
+	}
+	p, ok := d.openPhase()
+	if !ok {
+		return d.fail("CloseTools", ErrNoCalls)
+	}
+	for _, e := range executions {
+		if e.Index < 0 || e.Index >= len(p.calls) || p.done[e.Index] != nil {
+			return d.fail("CloseTools", fmt.Errorf("%w: execution of call %d, and the message has %d calls (each once)", ErrNoCalls, e.Index, len(p.calls)))
+		}
+		if err := p.execute(d.Source(), e); err != nil {
+			return d.fail("CloseTools", err)
+		}
+	}
+	parents := make([]*node.Node, len(p.calls))
+	results := make([]content.Block, len(p.calls))
+	for i := range p.calls {
+		if p.done[i] == nil {
+			missing := node.ToolExecution{Index: i, Result: content.Words(NoResult), IsError: true}
+			if err := p.execute(d.Source(), missing); err != nil {
+				return d.fail("CloseTools", err)
+			}
+		}
+		parents[i] = p.done[i]
+		results[i] = p.done[i].Payload().(node.ToolExecution).Answer()
+	}
+	return d.WithHeads(parents...).say("CloseTools", content.User, "", results)
+}
+
+func (p phase) execute(src node.Source, e node.ToolExecution) error {
+	call := p.calls[e.Index]
+	e.CallID, e.Tool, e.Input = call.ID, call.Name, call.Input
+	n, err := node.New(src, e, node.Meta{}, p.said)
+	p.done[e.Index] = n
+	return err
+}

@@ -1,0 +1,557 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/goccy/go-json/jsontext"
+	json "github.com/goccy/go-json/v2"
+	"github.com/google/uuid"
+	"github.com/plait-dev/plait/content"
+)
+
+// ErrParse is in the chain of every error about a saved node that cannot be read.
+var ErrParse = errors.New("cannot read node")
+
+// ErrParent is in the chain of an error about a parent, or a head of a child conversation, that was not read before.
+var ErrParent = errors.New("no such node before it")
+
+// maxDepth is how deep a saved node may nest. What nests deeper inside a block is saved as a string, so that no node that Plait
+// wrote comes near it.
+const maxDepth = 512
+
+// FieldError says in which field of a node something is wrong.
+type FieldError struct {
+	// ID is the node's id as it was written; empty where it could not be read.
+	ID string
+	// Field is the path of the field, such as "body/role".
+	Field string
+	Err   error
+}
+
+func (e *FieldError) Error() string {
+	if e.ID == "" {
+		return e.Field + ": " + e.Err.Error()
+	}
+	return "node " + content.Clean(e.ID) + ": " + e.Field + ": " + e.Err.Error()
+}
+
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// form says how a body is written: to be saved, or (canonical) to be digested.
+type form struct {
+	canonical bool
+	ref       func(result bool, id string, earlier int) string
+}
+
+func (f form) blocks(dst []byte, b content.Blocks) []byte {
+	if f.canonical {
+		return b.AppendCanonical(dst, f.ref)
+	}
+	return b.Append(dst)
+}
+
+func (f form) json(dst []byte, name string, j content.JSON) []byte {
+	if f.canonical {
+		return append(content.AppendRaw(dst, name), j.Canonical()...)
+	}
+	return content.AppendJSON(dst, name, j)
+}
+
+func (f form) heads(dst []byte, name string, heads List[*Node]) []byte {
+	if heads.Len() == 0 {
+		return dst
+	}
+	dst = append(content.AppendRaw(dst, name), '[')
+	for i, h := range heads.Slice() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if f.canonical {
+			dst = strconv.AppendQuote(dst, h.Digest().String())
+		} else {
+			dst = appendID(dst, h.id)
+		}
+	}
+	return append(dst, ']')
+}
+
+func appendID(dst []byte, id ID) []byte {
+	return append(append(append(dst, '"'), id.String()...), '"')
+}
+
+func appendIDs(dst []byte, ids []ID) []byte {
+	dst = append(dst, '[')
+	for i, id := range ids {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendID(dst, id)
+	}
+	return append(dst, ']')
+}
+
+// Append appends the node's saved form to dst: one JSON object on one line, without the line's end. The envelope (id, parents,
+// kind) comes first. A node that was read is written byte for byte as it was read.
+func (n *Node) Append(dst []byte) []byte {
+	if n.saved != "" {
+		return append(dst, n.saved...)
+	}
+	dst = appendID(content.AppendRaw(append(dst, '{'), "id"), n.id)
+	dst = append(content.AppendRaw(dst, "parents"), '[')
+	for i, p := range n.parents {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendID(dst, p.id)
+	}
+	dst = content.AppendString(append(dst, ']'), "kind", n.Kind())
+	dst = appendTime(dst, "time", n.time)
+	dst = n.appendBody(content.AppendRaw(dst, "body"), form{})
+	dst = n.appendInfo(dst)
+	if n.meta.Len() > 0 {
+		dst = append(content.AppendRaw(dst, "meta"), '{')
+		for key, value := range n.meta.All() {
+			dst = append(content.AppendRaw(dst, key), value...)
+		}
+		dst = append(dst, '}')
+	}
+	return append(content.AppendString(dst, "digest", n.Digest().String()), '}')
+}
+
+func (n *Node) appendBody(dst []byte, f form) []byte {
+	if u, ok := n.payload.(Unknown); ok {
+		return append(dst, u.body.Canonical()...)
+	}
+	dst = append(dst, '{')
+	switch p := n.payload.(type) {
+	case System:
+		dst = content.AppendString(dst, "text", p.Text)
+	case Tools:
+		dst = appendDefs(dst, p.Defs, f)
+	case Message:
+		dst = content.AppendRaw(content.AppendString(dst, "role", string(p.Role)), "blocks")
+		if f.canonical {
+			dst = f.blocks(dst, p.Blocks)
+		} else {
+			dst = n.appendShared(dst, p.Blocks)
+		}
+	case ToolExecution:
+		if !f.canonical {
+			dst = content.AppendString(dst, "call_id", p.CallID)
+		}
+		dst = strconv.AppendInt(content.AppendRaw(dst, "index"), int64(p.Index), 10)
+		dst = f.json(content.AppendString(dst, "tool", p.Tool), "input", p.Input)
+		dst = appendTrue(f.blocks(content.AppendRaw(dst, "result"), p.Result), "is_error", p.IsError)
+		dst = f.heads(dst, "child", p.Child)
+	case SubGraph:
+		dst = content.AppendString(dst, "title", p.Title)
+		if !f.canonical {
+			dst = content.AppendString(dst, "call_id", p.CallID)
+		}
+		dst = content.AppendString(f.heads(dst, "heads", p.Heads), "summary", p.Summary)
+	case Compaction:
+		dst = f.blocks(content.AppendRaw(dst, "summary"), p.Summary)
+		if !f.canonical && p.Replaced.Len() > 0 {
+			dst = appendIDs(content.AppendRaw(dst, "replaced"), p.Replaced.Slice())
+		}
+	case StopReason:
+		dst = content.AppendString(content.AppendString(dst, "reason", string(p.Reason)), "detail", p.Detail)
+	case Custom:
+		dst = f.json(content.AppendString(dst, "name", p.Name), "json", p.JSON)
+	}
+	return append(dst, '}')
+}
+
+func appendDefs(dst []byte, defs List[content.Tool], f form) []byte {
+	dst = append(content.AppendRaw(dst, "tools"), '[')
+	for i, def := range defs.Slice() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = content.AppendString(append(dst, '{'), "name", def.Name)
+		dst = f.json(content.AppendString(dst, "description", def.Description), "schema", def.Schema)
+		if def.Extra != (content.Extra{}) {
+			dst = content.AppendString(append(content.AppendRaw(dst, "extra"), '{'), "api", def.Extra.API)
+			dst = append(f.json(dst, "json", def.Extra.JSON), '}')
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+// appendShared appends the blocks of a message. A result that the message shares with one of its parents, a ToolExecution, is
+// saved there once and named here by the parent's place.
+func (n *Node) appendShared(dst []byte, blocks content.Blocks) []byte {
+	dst = append(dst, '[')
+	results := 0
+	for i, b := range blocks.All() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		r, ok := b.(content.ToolResult)
+		if ok && results < len(n.parents) && n.parents[results].answers(r) {
+			dst = append(dst, `{"type":"tool_result","result_of":`...)
+			dst = append(strconv.AppendInt(dst, int64(results), 10), '}')
+		} else {
+			dst = content.AppendBlock(dst, b)
+		}
+		if ok {
+			results++
+		}
+	}
+	return append(dst, ']')
+}
+
+// answers reports whether n is the execution that r gives the result of.
+func (n *Node) answers(r content.ToolResult) bool {
+	e, ok := n.payload.(ToolExecution)
+	return ok && e.Answer() == r
+}
+
+// Answer returns the block that gives the model the execution's result.
+func (e ToolExecution) Answer() content.ToolResult {
+	return content.ToolResult{CallID: e.CallID, Content: e.Result, IsError: e.IsError}
+}
+
+func (n *Node) appendInfo(dst []byte) []byte {
+	mark := len(dst)
+	dst = append(content.AppendRaw(dst, "info"), '{')
+	empty := len(dst)
+	switch p := n.payload.(type) {
+	case Message:
+		a := p.Answer
+		dst = content.AppendString(content.AppendString(dst, "api", a.API), "model", a.Model)
+		dst = content.AppendString(content.AppendString(dst, "response_id", a.ResponseID), "stop", string(a.Stop))
+		dst = appendInt(appendUsage(dst, a.Usage), "latency_ns", int64(a.Latency))
+	case ToolExecution:
+		dst = appendTime(appendTime(dst, "started", p.Started), "ended", p.Ended)
+	case StopReason:
+		dst = appendInt(appendInt(dst, "turns", int64(p.Turns)), "tool_calls", int64(p.ToolCalls))
+		dst = appendInt(appendUsage(dst, p.Usage), "elapsed_ns", int64(p.Elapsed))
+	}
+	if len(dst) == empty {
+		return dst[:mark]
+	}
+	return append(dst, '}')
+}
+
+func appendTrue(dst []byte, name string, v bool) []byte {
+	if !v {
+		return dst
+	}
+	return append(content.AppendRaw(dst, name), "true"...)
+}
+
+func appendInt(dst []byte, name string, v int64) []byte {
+	if v == 0 {
+		return dst
+	}
+	return strconv.AppendInt(content.AppendRaw(dst, name), v, 10)
+}
+
+func appendTime(dst []byte, name string, t time.Time) []byte {
+	if t.IsZero() {
+		return dst
+	}
+	return content.AppendString(dst, name, t.Format(time.RFC3339Nano))
+}
+
+func appendUsage(dst []byte, u content.Usage) []byte {
+	if u == (content.Usage{}) {
+		return dst
+	}
+	b, _ := json.Marshal(u) // five integers cannot fail
+	return append(content.AppendRaw(dst, "usage"), b...)
+}
+
+// envelope is a saved node.
+type envelope struct {
+	ID      string                    `json:"id"`
+	Parents []string                  `json:"parents"`
+	Kind    string                    `json:"kind"`
+	Time    time.Time                 `json:"time"`
+	Body    jsontext.Value            `json:"body"`
+	Info    info                      `json:"info"`
+	Meta    map[string]jsontext.Value `json:"meta"`
+	Digest  string                    `json:"digest"`
+}
+
+type info struct {
+	API        string        `json:"api"`
+	Model      string        `json:"model"`
+	ResponseID string        `json:"response_id"`
+	Stop       string        `json:"stop"`
+	Usage      content.Usage `json:"usage"`
+	LatencyNS  int64         `json:"latency_ns"`
+	Started    time.Time     `json:"started"`
+	Ended      time.Time     `json:"ended"`
+	Turns      int           `json:"turns"`
+	ToolCalls  int           `json:"tool_calls"`
+	ElapsedNS  int64         `json:"elapsed_ns"`
+}
+
+type body struct {
+	Text      string           `json:"text"`
+	Tools     []tool           `json:"tools"`
+	Role      string           `json:"role"`
+	Blocks    []jsontext.Value `json:"blocks"`
+	CallID    string           `json:"call_id"`
+	Index     int              `json:"index"`
+	Tool      string           `json:"tool"`
+	Input     jsontext.Value   `json:"input"`
+	InputText string           `json:"input_text"`
+	Result    content.Blocks   `json:"result"`
+	IsError   bool             `json:"is_error"`
+	Child     []string         `json:"child"`
+	Title     string           `json:"title"`
+	Heads     []string         `json:"heads"`
+	Summary   jsontext.Value   `json:"summary"`
+	Replaced  []string         `json:"replaced"`
+	Reason    string           `json:"reason"`
+	Detail    string           `json:"detail"`
+	Name      string           `json:"name"`
+	JSON      jsontext.Value   `json:"json"`
+	JSONText  string           `json:"json_text"`
+}
+
+type tool struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description"`
+	Schema      jsontext.Value `json:"schema"`
+	SchemaText  string         `json:"schema_text"`
+	Extra       struct {
+		API      string         `json:"api"`
+		JSON     jsontext.Value `json:"json"`
+		JSONText string         `json:"json_text"`
+	} `json:"extra"`
+}
+
+func either(raw jsontext.Value, text string) content.JSON {
+	if raw != nil {
+		return content.JSON(raw)
+	}
+	return content.JSON(text)
+}
+
+// Parse reads what [Node.Append] writes. resolve returns the node with an id that was read before, or nil. The node keeps line's
+// bytes, a copy of them, so that it is written as it was read. Every error has ErrParse in its chain and is a *FieldError where
+// a field is to blame; an unresolved parent has ErrParent in its chain too. Parse takes memory in proportion to line.
+func Parse(line []byte, resolve func(ID) *Node) (*Node, error) {
+	n, err := parse(line, resolve)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrParse, err)
+	}
+	return n, nil
+}
+
+func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
+	saved := string(bytes.TrimSpace(line))
+	if d := content.JSON(saved).Depth(); d > maxDepth {
+		return nil, fmt.Errorf("it nests %d deep; the limit is %d", d, maxDepth)
+	}
+	if bytes.ContainsAny(line, "\n\r") {
+		return nil, errors.New("it spans several lines")
+	}
+	var e envelope
+	if err := json.Unmarshal([]byte(saved), &e); err != nil {
+		return nil, fieldError(e.ID, "", err)
+	}
+	n := &Node{saved: saved, time: e.Time.UTC()}
+	var err error
+	if n.id, err = parseID(e.ID); err != nil {
+		return nil, fieldError(e.ID, "id", err)
+	}
+	parents, err := lookup(e.Parents, resolve)
+	if err != nil {
+		return nil, fieldError(e.ID, "parents", err)
+	}
+	if err := n.adopt(parents); err != nil {
+		return nil, fieldError(e.ID, "parents", err)
+	}
+	if n.payload, err = e.payload(n, resolve); err != nil {
+		return nil, fieldError(e.ID, "body", err)
+	}
+	if n.payload, err = restored(n.payload); err != nil {
+		return nil, fieldError(e.ID, "body", err)
+	}
+	for key, value := range e.Meta {
+		n.meta = n.meta.with(key, content.JSON(value))
+	}
+	if e.Digest == "" {
+		return n, nil
+	}
+	d, err := ParseDigest(e.Digest)
+	if err != nil {
+		return nil, fieldError(e.ID, "digest", err)
+	}
+	n.digest.Store(&d)
+	return n, nil
+}
+
+// restored checks a payload that was read. An unknown one has nothing to check.
+func restored(p Payload) (Payload, error) {
+	if _, unknown := p.(Unknown); unknown {
+		return p, nil
+	}
+	return checked(p)
+}
+
+func fieldError(id, field string, err error) error {
+	var inner *FieldError
+	if errors.As(err, &inner) {
+		return &FieldError{ID: id, Field: field + "/" + inner.Field, Err: inner.Err}
+	}
+	var semantic *json.SemanticError
+	if errors.As(err, &semantic) && semantic.JSONPointer != "" {
+		field += string(semantic.JSONPointer)
+	}
+	var syntactic *jsontext.SyntacticError
+	if errors.As(err, &syntactic) && syntactic.JSONPointer != "" {
+		field += string(syntactic.JSONPointer)
+	}
+	if field == "" {
+		field = "line"
+	}
+	return &FieldError{ID: id, Field: field, Err: err}
+}
+
+// parseID reads an id in the one form in which ids are written.
+func parseID(text string) (ID, error) {
+	id, err := uuid.Parse(text)
+	if err != nil || id.String() != text {
+		return ID{}, fmt.Errorf("%q is not a UUID in lower-case hexadecimal with hyphens", content.Clean(text))
+	}
+	return id, nil
+}
+
+func lookup(ids []string, resolve func(ID) *Node) ([]*Node, error) {
+	nodes := make([]*Node, len(ids))
+	for i, text := range ids {
+		id, err := parseID(text)
+		if err != nil {
+			return nil, err
+		}
+		if nodes[i] = resolve(id); nodes[i] == nil {
+			return nil, fmt.Errorf("%w: %s", ErrParent, text)
+		}
+	}
+	return nodes, nil
+}
+
+// payload reads the body and the info of a node whose parents are known.
+func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
+	if !known(e.Kind) {
+		if e.Kind == "" {
+			return nil, &FieldError{Field: "kind", Err: errors.New("it is missing")}
+		}
+		return Unknown{kind: e.Kind, body: content.JSON(e.Body)}, nil
+	}
+	var b body
+	if err := json.Unmarshal(e.Body, &b); err != nil {
+		return nil, err
+	}
+	switch e.Kind {
+	case "system":
+		return System{Text: b.Text}, nil
+	case "tools":
+		return b.defs(), nil
+	case "message":
+		blocks, err := n.sharedBlocks(b.Blocks)
+		i := e.Info
+		return Message{Role: content.Role(b.Role), Blocks: blocks, Answer: Answer{API: i.API, Model: i.Model,
+			ResponseID: i.ResponseID, Stop: content.Stop(i.Stop), Usage: i.Usage, Latency: time.Duration(i.LatencyNS)}}, err
+	case "tool_execution":
+		child, err := lookup(b.Child, resolve)
+		return ToolExecution{CallID: b.CallID, Index: b.Index, Tool: b.Tool, Input: either(b.Input, b.InputText),
+			Result: b.Result, IsError: b.IsError, Started: e.Info.Started, Ended: e.Info.Ended, Child: ListOf(child...)}, err
+	case "sub_graph":
+		heads, err := lookup(b.Heads, resolve)
+		var summary string
+		if b.Summary != nil && err == nil {
+			err = json.Unmarshal(b.Summary, &summary)
+		}
+		return SubGraph{Title: b.Title, CallID: b.CallID, Heads: ListOf(heads...), Summary: summary}, err
+	case "compaction":
+		return b.compaction()
+	case "stop_reason":
+		i := e.Info
+		return StopReason{Reason: content.Stop(b.Reason), Detail: b.Detail, Turns: i.Turns, ToolCalls: i.ToolCalls,
+			Usage: i.Usage, Elapsed: time.Duration(i.ElapsedNS)}, nil
+	}
+	return Custom{Name: b.Name, JSON: either(b.JSON, b.JSONText)}, nil
+}
+
+func known(kind string) bool {
+	switch kind {
+	case "system", "tools", "message", "tool_execution", "sub_graph", "compaction", "stop_reason", "custom":
+		return true
+	}
+	return false
+}
+
+func (b body) defs() Tools {
+	defs := make([]content.Tool, len(b.Tools))
+	for i, t := range b.Tools {
+		defs[i] = content.Tool{Name: t.Name, Description: t.Description, Schema: either(t.Schema, t.SchemaText),
+			Extra: content.Extra{API: t.Extra.API, JSON: either(t.Extra.JSON, t.Extra.JSONText)}}
+	}
+	return Tools{Defs: ListOf(defs...)}
+}
+
+func (b body) compaction() (Payload, error) {
+	var c Compaction
+	if b.Summary != nil {
+		if err := json.Unmarshal(b.Summary, &c.Summary); err != nil {
+			return nil, err
+		}
+	}
+	ids := make([]ID, len(b.Replaced))
+	for i, text := range b.Replaced {
+		id, err := parseID(text)
+		if err != nil {
+			return nil, &FieldError{Field: "replaced", Err: err}
+		}
+		ids[i] = id
+	}
+	c.Replaced = ListOf(ids...)
+	return c, nil
+}
+
+// sharedBlocks reads what appendShared writes.
+func (n *Node) sharedBlocks(raw []jsontext.Value) (content.Blocks, error) {
+	list := make([]content.Block, len(raw))
+	for i, v := range raw {
+		block, err := n.sharedBlock(v)
+		if err != nil {
+			return content.Blocks{}, &FieldError{Field: fmt.Sprintf("blocks/%d", i), Err: err}
+		}
+		list[i] = block
+	}
+	return content.Of(list...)
+}
+
+func (n *Node) sharedBlock(v jsontext.Value) (content.Block, error) {
+	var ref struct {
+		Type     string `json:"type"`
+		ResultOf *int   `json:"result_of"`
+	}
+	if !bytes.Contains(v, []byte(`"result_of"`)) {
+		return content.ParseBlock(content.JSON(v))
+	}
+	if err := json.Unmarshal(v, &ref); err != nil {
+		return nil, err
+	}
+	if ref.ResultOf == nil || ref.Type != "tool_result" {
+		return content.ParseBlock(content.JSON(v))
+	}
+	if i := *ref.ResultOf; i >= 0 && i < len(n.parents) {
+		if e, ok := n.parents[i].payload.(ToolExecution); ok {
+			return e.Answer(), nil
+		}
+	}
+	return nil, fmt.Errorf("result_of %d names no parent that is a tool execution", *ref.ResultOf)
+}

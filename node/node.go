@@ -1,0 +1,230 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/plait-dev/plait/content"
+)
+
+// ErrPayload is in the chain of every error about a payload or parent that cannot make a node.
+var ErrPayload = errors.New("invalid node")
+
+// ID is a node's unique name: a UUIDv7, so that ids sort by the time they were made.
+type ID = uuid.UUID
+
+// Source gives nodes their ids and times. The zero value uses the system's clock and random UUIDv7s; a program that wants runs
+// to be reproducible to the byte sets both. The functions must be safe for concurrent use.
+type Source struct {
+	// Now is the clock. Defaults to time.Now.
+	Now func() time.Time
+	// NewID returns an id that was never returned before. Defaults to a random UUIDv7.
+	NewID func() ID
+}
+
+// Time returns the present time in UTC, without a monotonic reading.
+func (s Source) Time() time.Time {
+	if s.Now == nil {
+		return time.Now().UTC().Round(0)
+	}
+	return s.Now().UTC().Round(0)
+}
+
+func (s Source) id() ID {
+	if s.NewID == nil {
+		return uuid.Must(uuid.NewV7())
+	}
+	return s.NewID()
+}
+
+// Counting returns a Source whose ids and times depend on nothing but how often it was asked: the clock begins at start and
+// moves a second forward at each reading, the ids are UUIDv7s of start and a counter. For tests and examples.
+func Counting(start time.Time) Source {
+	var ticks, ids atomic.Int64
+	return Source{
+		Now: func() time.Time { return start.Add(time.Duration(ticks.Add(1)-1) * time.Second) },
+		NewID: func() ID {
+			var id ID
+			ms, n := uint64(start.UnixMilli()), uint64(ids.Add(1))
+			for i := range 6 {
+				id[i] = byte(ms >> (40 - 8*i))
+			}
+			for i := range 8 {
+				id[8+i] = byte(n >> (56 - 8*i))
+			}
+			id[6], id[8] = 0x70, id[8]&0x3f|0x80
+			return id
+		},
+	}
+}
+
+// Node is one immutable vertex. Use it as *Node; nodes are made by [New] and [Parse].
+type Node struct {
+	id      ID
+	parents []*Node
+	payload Payload
+	time    time.Time
+	meta    Meta
+	depth   int
+	saved   string // the bytes it was read from, if it was read
+	digest  atomic.Pointer[Digest]
+}
+
+// New returns a node that says p after its parents, in their order. A parent given twice counts once. Blocks and definitions in
+// p are checked; an error has ErrPayload in its chain.
+func New(src Source, p Payload, meta Meta, parents ...*Node) (*Node, error) {
+	p, err := checked(p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
+	}
+	n := &Node{id: src.id(), payload: p, time: src.Time(), meta: meta}
+	if err := n.adopt(parents); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
+	}
+	return n, nil
+}
+
+func (n *Node) adopt(parents []*Node) error {
+	if i := slices.Index(parents, nil); i >= 0 {
+		return fmt.Errorf("parent %d is nil", i)
+	}
+	n.parents = Distinct(parents)
+	for _, p := range n.parents {
+		n.depth = max(n.depth, p.depth+1)
+	}
+	return nil
+}
+
+// Distinct returns nodes without nils and repeats, in order, as a new slice.
+func Distinct(nodes []*Node) []*Node {
+	kept := make([]*Node, 0, len(nodes))
+	if len(nodes) <= 8 {
+		for _, n := range nodes {
+			if n != nil && !slices.Contains(kept, n) {
+				kept = append(kept, n)
+			}
+		}
+		return kept
+	}
+	seen := make(map[*Node]bool, len(nodes))
+	for _, n := range nodes {
+		if n != nil && !seen[n] {
+			seen[n] = true
+			kept = append(kept, n)
+		}
+	}
+	return kept
+}
+
+// ID returns the node's unique name.
+func (n *Node) ID() ID { return n.id }
+
+// Parents returns the parents in their declared order, as a new slice.
+func (n *Node) Parents() []*Node { return slices.Clone(n.parents) }
+
+// NumParents returns how many parents the node has.
+func (n *Node) NumParents() int { return len(n.parents) }
+
+// Parent returns parent i. It panics when i is out of range, as indexing does.
+func (n *Node) Parent(i int) *Node { return n.parents[i] }
+
+// Payload returns what the node says. A type switch over the variants of [Payload] tells them apart.
+func (n *Node) Payload() Payload { return n.payload }
+
+// Kind returns the kind of the payload, as in a saved file: "message", "tool_execution" and so on.
+func (n *Node) Kind() string { return n.payload.Kind() }
+
+// Time returns when the node was made, in UTC.
+func (n *Node) Time() time.Time { return n.time }
+
+// Meta returns the node's metadata.
+func (n *Node) Meta() Meta { return n.meta }
+
+// Depth returns the number of edges on the longest path from a root: 0 for a node without parents.
+func (n *Node) Depth() int { return n.depth }
+
+// Message returns the message that the node says, and whether it says one.
+func (n *Node) Message() (Message, bool) {
+	m, ok := n.payload.(Message)
+	return m, ok
+}
+
+// String returns the kind and the end of the id, for error messages and debugging.
+func (n *Node) String() string { return n.Kind() + " " + ShortID(n.id) }
+
+// ShortID returns the last 8 digits of an id: enough to find a node within one conversation.
+func ShortID(id ID) string { return id.String()[28:] }
+
+// Meta is a node's metadata: JSON values by name, for the program's own use. It is not a part of what the node says: it is
+// never sent and no part of the digest. The zero value is empty.
+type Meta struct {
+	entries *[]entry // sorted by key, never written after With
+}
+
+type entry struct {
+	key   string
+	value content.JSON
+}
+
+// With returns the metadata with value, encoded as JSON, under key. An error has content.ErrJSON in its chain.
+func (m Meta) With(key string, value any) (Meta, error) {
+	j, err := content.ToJSON(value)
+	if err != nil {
+		return m, fmt.Errorf("metadata %q: %w", key, err)
+	}
+	return m.with(content.Clean(key), j), nil
+}
+
+func (m Meta) with(key string, j content.JSON) Meta {
+	entries := make([]entry, 0, m.Len()+1)
+	if m.entries != nil {
+		entries = append(entries, *m.entries...)
+	}
+	i, found := slices.BinarySearchFunc(entries, key, func(e entry, k string) int { return strings.Compare(e.key, k) })
+	if found {
+		entries[i].value = j
+	} else {
+		entries = slices.Insert(entries, i, entry{key, j})
+	}
+	return Meta{&entries}
+}
+
+// Get returns the value under key as JSON; "" when there is none.
+func (m Meta) Get(key string) content.JSON {
+	if m.entries == nil {
+		return ""
+	}
+	for _, e := range *m.entries {
+		if e.key == key {
+			return e.value
+		}
+	}
+	return ""
+}
+
+// Len is the number of entries.
+func (m Meta) Len() int {
+	if m.entries == nil {
+		return 0
+	}
+	return len(*m.entries)
+}
+
+// All yields each name with its value, sorted by name.
+func (m Meta) All() func(yield func(string, content.JSON) bool) {
+	return func(yield func(string, content.JSON) bool) {
+		if m.entries == nil {
+			return
+		}
+		for _, e := range *m.entries {
+			if !yield(e.key, e.value) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/plait-dev/plait/content"
+)
+
+// Payload is what a node says. It is sealed: the variants are
+//
+//   - [System]: a system prompt.
+//   - [Tools]: definitions of tools, declared from here on.
+//   - [Message]: one message of the user's side or the assistant's.
+//   - [ToolExecution]: one tool call being carried out; for the picture, never sent.
+//   - [SubGraph]: another conversation, hung on this one; never sent.
+//   - [Compaction]: a summary that stands for older nodes when the conversation is sent.
+//   - [StopReason]: the end of a run; never sent.
+//   - [Custom]: a program's own record; never sent.
+//   - [Unknown]: a kind that a newer version of Plait wrote; kept byte for byte, never sent.
+//
+// Variants are used as values. A pointer is accepted by [New] and replaced by a copy of what it points to.
+type Payload interface {
+	// Kind is the payload's "kind" in a saved file.
+	Kind() string
+	sealed()
+}
+
+// List is an unchangeable list. The zero value is empty.
+type List[T any] struct {
+	items *[]T // never written after ListOf
+}
+
+// ListOf returns the list of items.
+func ListOf[T any](items ...T) List[T] {
+	if len(items) == 0 {
+		return List[T]{}
+	}
+	items = slices.Clone(items)
+	return List[T]{&items}
+}
+
+// Len is the number of items.
+func (l List[T]) Len() int {
+	if l.items == nil {
+		return 0
+	}
+	return len(*l.items)
+}
+
+// At returns item i. It panics when i is out of range, as indexing does.
+func (l List[T]) At(i int) T { return (*l.items)[i] }
+
+// Slice returns the items as a new slice.
+func (l List[T]) Slice() []T {
+	if l.items == nil {
+		return nil
+	}
+	return slices.Clone(*l.items)
+}
+
+// System is a system prompt. A conversation may have several; all of them are sent, in order.
+type System struct {
+	Text string
+}
+
+// Tools declares tools. Where several of these nodes declare the same name, the last one holds.
+type Tools struct {
+	Defs List[content.Tool]
+}
+
+// Message is one message.
+type Message struct {
+	Role   content.Role
+	Blocks content.Blocks
+	// Answer tells where an assistant's message came from. It is no part of what was said: it is outside the digest.
+	Answer Answer
+}
+
+// Answer is what is known of the model call that an assistant's message answered. Each field may be zero.
+type Answer struct {
+	// API names the provider's API, such as "anthropic".
+	API string
+	// Model is the model's name as the provider gave it.
+	Model string
+	// ResponseID is the provider's id of the response.
+	ResponseID string
+	// Stop is why the model stopped.
+	Stop content.Stop
+	// Usage counts the call's tokens.
+	Usage content.Usage
+	// Latency is the time from the request to the end of the answer.
+	Latency time.Duration
+}
+
+// ToolExecution is one tool call being carried out. It stands between the assistant's message and the message that closes the
+// tool phase with all results, and is drawn but never sent.
+type ToolExecution struct {
+	// CallID and Index say which call of the assistant's message this is: the provider's id, and the place among its calls.
+	CallID string
+	Index  int
+	// Tool is the tool's name, and Input the arguments it was called with.
+	Tool  string
+	Input content.JSON
+	// Result is what it returned, and IsError whether it failed.
+	Result  content.Blocks
+	IsError bool
+	// Started and Ended are when. They are outside the digest.
+	Started, Ended time.Time
+	// Child is the conversation of a sub-agent that ran for this call, by its heads; empty when there was none.
+	Child List[*Node]
+}
+
+// SubGraph hangs another conversation on this one.
+type SubGraph struct {
+	// Title says what it is: the name of a sub-agent or a tool.
+	Title string
+	// CallID is the provider's id of the call it ran for, if there was one.
+	CallID string
+	// Heads are its heads.
+	Heads List[*Node]
+	// Summary is its outcome in words.
+	Summary string
+}
+
+// Compaction stands for older nodes when the conversation is sent: in place of the first of the Replaced nodes, Summary is said
+// by the user's side, and the others are left out. They stay in the graph.
+type Compaction struct {
+	Summary  content.Blocks
+	Replaced List[ID]
+}
+
+// StopReason ends a run.
+type StopReason struct {
+	// Reason is why the run ended: the model's reason, or one of the run's own.
+	Reason content.Stop
+	// Detail says more, such as the text of an error. It may be empty.
+	Detail string
+	// Turns, ToolCalls, Usage and Elapsed are the run's totals: model calls, tool calls, tokens, and wall time. They are outside
+	// the digest.
+	Turns     int
+	ToolCalls int
+	Usage     content.Usage
+	Elapsed   time.Duration
+}
+
+// Custom is a program's own record.
+type Custom struct {
+	// Name tells what it is; a name with a prefix of the program's own, such as "acme.note", stays clear of others.
+	Name string
+	// JSON is the record: any valid JSON value.
+	JSON content.JSON
+}
+
+// Unknown is a payload of a kind that this version does not know. Only [Parse] makes it.
+type Unknown struct {
+	kind string
+	body content.JSON
+}
+
+// Kind returns "system".
+func (System) Kind() string { return "system" }
+
+// Kind returns "tools".
+func (Tools) Kind() string { return "tools" }
+
+// Kind returns "message".
+func (Message) Kind() string { return "message" }
+
+// Kind returns "tool_execution".
+func (ToolExecution) Kind() string { return "tool_execution" }
+
+// Kind returns "sub_graph".
+func (SubGraph) Kind() string { return "sub_graph" }
+
+// Kind returns "compaction".
+func (Compaction) Kind() string { return "compaction" }
+
+// Kind returns "stop_reason".
+func (StopReason) Kind() string { return "stop_reason" }
+
+// Kind returns "custom".
+func (Custom) Kind() string { return "custom" }
+
+// Kind returns the kind that the file named.
+func (u Unknown) Kind() string { return u.kind }
+
+func (System) sealed()        {}
+func (Tools) sealed()         {}
+func (Message) sealed()       {}
+func (ToolExecution) sealed() {}
+func (SubGraph) sealed()      {}
+func (Compaction) sealed()    {}
+func (StopReason) sealed()    {}
+func (Custom) sealed()        {}
+func (Unknown) sealed()       {}
+
+// checked returns p as it is kept: a value, with clean text.
+func checked(p Payload) (Payload, error) {
+	switch p := value(p).(type) {
+	case nil:
+		return nil, errors.New("the payload is nil")
+	case System:
+		return System{Text: content.Clean(p.Text)}, nil
+	case Tools:
+		return p, checkTools(p)
+	case Message:
+		return p.checked()
+	case ToolExecution:
+		p.CallID, p.Tool, p.Input = content.Clean(p.CallID), content.Clean(p.Tool), content.JSON(content.Clean(string(p.Input)))
+		p.Started, p.Ended = p.Started.UTC().Round(0), p.Ended.UTC().Round(0)
+		return p, errors.Join(checkResult(p.Result), checkHeads(p.Child))
+	case SubGraph:
+		p.Title, p.CallID, p.Summary = content.Clean(p.Title), content.Clean(p.CallID), content.Clean(p.Summary)
+		return p, checkHeads(p.Heads)
+	case Compaction:
+		return p, checkResult(p.Summary)
+	case StopReason:
+		p.Reason, p.Detail = content.Stop(content.Clean(string(p.Reason))), content.Clean(p.Detail)
+		if p.Reason == "" {
+			p.Reason = content.StopUnknown
+		}
+		return p, nil
+	case Custom:
+		p.Name = content.Clean(p.Name)
+		if !p.JSON.Valid() {
+			return nil, fmt.Errorf("custom %q: %w", p.Name, content.ErrJSON)
+		}
+		return p, nil
+	case Unknown:
+		return nil, errors.New("an unknown payload is only read from files")
+	}
+	panic("node: a variant of Payload that checked does not know")
+}
+
+func (m Message) checked() (Payload, error) {
+	if !m.Role.Valid() {
+		return nil, &FieldError{Field: "role", Err: fmt.Errorf("%q is neither user nor assistant", m.Role)}
+	}
+	a := &m.Answer
+	a.API, a.Model, a.ResponseID = content.Clean(a.API), content.Clean(a.Model), content.Clean(a.ResponseID)
+	a.Stop = content.Stop(content.Clean(string(a.Stop)))
+	return m, nil
+}
+
+func checkTools(t Tools) error {
+	seen := map[string]bool{}
+	for _, def := range t.Defs.Slice() {
+		if err := def.Check(); err != nil {
+			return err
+		}
+		if seen[def.Name] {
+			return fmt.Errorf("%w: %s is declared twice", content.ErrTool, def.Name)
+		}
+		seen[def.Name] = true
+	}
+	return nil
+}
+
+// checkResult refuses what only a message can hold.
+func checkResult(blocks content.Blocks) error {
+	_, err := content.Of(content.ToolResult{Content: blocks})
+	return err
+}
+
+func checkHeads(heads List[*Node]) error {
+	if slices.Contains(heads.Slice(), nil) {
+		return errors.New("a head of the child conversation is nil")
+	}
+	return nil
+}
+
+// value turns a pointer to a variant into a copy of the variant; nil pointers into nil.
+func value(p Payload) Payload {
+	switch p := p.(type) {
+	case *System:
+		return deref(p)
+	case *Tools:
+		return deref(p)
+	case *Message:
+		return deref(p)
+	case *ToolExecution:
+		return deref(p)
+	case *SubGraph:
+		return deref(p)
+	case *Compaction:
+		return deref(p)
+	case *StopReason:
+		return deref(p)
+	case *Custom:
+		return deref(p)
+	case *Unknown:
+		return deref(p)
+	}
+	return p
+}
+
+func deref[T Payload](p *T) Payload {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
