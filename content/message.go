@@ -18,6 +18,9 @@ type Message struct {
 	Blocks Blocks
 }
 
+// NoResult is what a model is told of a tool call that got no result.
+const NoResult = "No result: the tool call was not completed."
+
 // Stop is why a model, or a run, stopped. Beside the constants, a provider's own word that none of them fits is kept as it is.
 type Stop string
 

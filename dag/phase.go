@@ -7,9 +7,6 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// NoResult is what a model is told of a call that got no result.
-const NoResult = "No result: the tool call was not completed."
-
 // phase is a tool phase that is not closed: the assistant's node, and the executions that are there already, by index.
 type phase struct {
 	said  *node.Node
@@ -67,7 +64,7 @@ func (d DAG) OpenCalls() []OpenCall {
 // CloseTools ends the tool phase at the head: it adds each execution as a child of the assistant's message, and one message
 // after all of them that holds every result in call order. Index says which call an execution is of; its CallID, Tool and
 // Input are taken from the call. A call that is neither given nor was executed before is answered by an error result that says
-// [NoResult], so that no call stays open. Errors: ErrNoCalls where no call is open, and an execution whose Index is no call's
+// content.NoResult, so that no call stays open. Errors: ErrNoCalls where no call is open, and an execution whose Index is no call's
 // or is there twice.
 func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 	if d.err != nil {
@@ -89,7 +86,7 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 	results := make([]content.Block, len(p.calls))
 	for i := range p.calls {
 		if p.done[i] == nil {
-			missing := node.ToolExecution{Index: i, Result: content.Words(NoResult), IsError: true}
+			missing := node.ToolExecution{Index: i, Result: content.Words(content.NoResult), IsError: true}
 			if err := p.execute(d.Source(), missing); err != nil {
 				return d.fail("CloseTools", err)
 			}

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/plait-dev/plait/content"
+)
+
+// The kinds of errors, for errors.Is.
+var (
+	// ErrRateLimited: too many requests or tokens for now. Retried.
+	ErrRateLimited = errors.New("rate limited")
+	// ErrOverloaded: the provider has no capacity for now. Retried.
+	ErrOverloaded = errors.New("overloaded")
+	// ErrServer: the provider failed. Retried.
+	ErrServer = errors.New("server error")
+	// ErrTransport: the connection failed. Retried.
+	ErrTransport = errors.New("transport failed")
+	// ErrCut: the answer broke off before its end. Retried.
+	ErrCut = errors.New("answer cut off")
+	// ErrContextTooLong: the conversation does not fit the model's context window.
+	ErrContextTooLong = errors.New("context too long")
+	// ErrInvalidRequest: the provider does not accept the request.
+	ErrInvalidRequest = errors.New("invalid request")
+	// ErrAuth: the key is missing, wrong, or not allowed to do this.
+	ErrAuth = errors.New("not authorized")
+	// ErrNotFound: no such model or resource.
+	ErrNotFound = errors.New("not found")
+	// ErrFiltered: a content filter refused.
+	ErrFiltered = errors.New("content filtered")
+	// ErrProtocol: the provider broke the rules of [Provider], or of its own API.
+	ErrProtocol = errors.New("provider broke the protocol")
+	// ErrNothing: the request holds no message that can be sent.
+	ErrNothing = errors.New("nothing to send")
+)
+
+// Error is a failure of a model's API.
+type Error struct {
+	// Kind is one of the kinds above; errors.Is finds it.
+	Kind error
+	// API names the provider's API, such as "anthropic".
+	API string
+	// Status is the HTTP status; 0 when there was no response, 200 when the failure came inside a stream.
+	Status int
+	// Type and Message are the provider's own words.
+	Type    string
+	Message string
+	// RequestID is the provider's id of the request, for its support.
+	RequestID string
+	// RetryAfter is how long the provider asks to wait; 0 when it does not say.
+	RetryAfter time.Duration
+	// Body is the whole error as the provider sent it, cut to 64 KiB.
+	Body string
+	// Err is the underlying error, if there is one.
+	Err error
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.API)
+	if b.Len() > 0 {
+		b.WriteString(": ")
+	}
+	fmt.Fprint(&b, e.Kind)
+	if e.Status != 0 {
+		fmt.Fprintf(&b, " (%d", e.Status)
+		if e.Type != "" {
+			b.WriteString(" " + content.Clean(e.Type))
+		}
+		b.WriteString(")")
+	}
+	if e.Message != "" {
+		b.WriteString(": " + content.Clean(e.Message))
+	} else if e.Err != nil {
+		b.WriteString(": " + e.Err.Error())
+	}
+	if e.RequestID != "" {
+		b.WriteString(" [request " + content.Clean(e.RequestID) + "]")
+	}
+	return b.String()
+}
+
+// Unwrap returns the kind and the underlying error.
+func (e *Error) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Err}
+}
+
+// Retryable reports whether the same request may succeed later.
+func Retryable(err error) bool {
+	for _, kind := range []error{ErrRateLimited, ErrOverloaded, ErrServer, ErrTransport, ErrCut} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}

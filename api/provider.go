@@ -1,0 +1,111 @@
+package api
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/plait-dev/plait/content"
+)
+
+// Request is what a model is asked. A provider does not change it.
+type Request struct {
+	// System is the system prompts, in order.
+	System []string
+	// Tools is the tools the model may call.
+	Tools []content.Tool
+	// Messages is the conversation, in order. It need not keep the provider's rules: the provider repairs it.
+	Messages []content.Message
+}
+
+// Provider is a model behind an API.
+//
+// Stream sends the request and yields what comes back. Its rules, each of which package apitest checks:
+//
+//   - At most one [Repaired] comes first, and only when the request had to be repaired.
+//   - [Delta] events show a block that is being written; [BlockEnd] gives each block whole, in order, its indexes 0, 1, 2 …
+//     Deltas are for display only: everything that was said is in the BlockEnd events.
+//   - One [Finish] comes last when all went well.
+//   - Otherwise one error comes last, with a nil event. It is an *[Error], or has the context's error in its chain when the
+//     context ended the request. An answer that breaks off before its end is [ErrCut].
+//   - Stream does not retry: [Client] does.
+//   - When the consumer breaks off, or the context ends, the request is stopped, and everything that Stream started has ended
+//     before it returns.
+//   - The sequence can be ranged over once.
+type Provider interface {
+	Stream(ctx context.Context, req Request) iter.Seq2[Event, error]
+}
+
+// Event is what happens while a model answers. It is sealed: the variants are [Repaired], [Retry], [Delta], [BlockEnd] and
+// [Finish].
+type Event interface{ event() }
+
+// Repaired says how a request was changed to keep the provider's rules.
+type Repaired struct {
+	Repairs []RepairNote
+}
+
+// Retry says that a request failed and will be made again. What was shown of the answer until now is void.
+type Retry struct {
+	// Attempt is the number of the attempt that failed, from 1.
+	Attempt int
+	// Wait is the time until the next one.
+	Wait time.Duration
+	// Err is why it failed.
+	Err error
+}
+
+// DeltaKind says what a [Delta] is a piece of.
+type DeltaKind string
+
+// The kinds of pieces.
+const (
+	DeltaText     DeltaKind = "text"
+	DeltaThinking DeltaKind = "thinking"
+	DeltaInput    DeltaKind = "input" // a tool call's arguments
+)
+
+// Delta is a piece of a block that is being written.
+type Delta struct {
+	// Index is the block's place in the answer.
+	Index int
+	Kind  DeltaKind
+	// Tool is the name of the tool, where the piece is one of a tool call.
+	Tool string
+	Text string
+}
+
+// BlockEnd is a whole block.
+type BlockEnd struct {
+	Index int
+	Block content.Block
+}
+
+// Finish is the end of an answer.
+type Finish struct {
+	// API names the provider's API, such as "anthropic".
+	API string
+	// Model and ResponseID are as the provider gave them.
+	Model      string
+	ResponseID string
+	Stop       content.Stop
+	Usage      content.Usage
+	// Latency is the time from the request to the end of the answer, without failed attempts and the waits between them. A
+	// [Client] sets it.
+	Latency time.Duration
+}
+
+func (Repaired) event() {}
+func (Retry) event()    {}
+func (Delta) event()    {}
+func (BlockEnd) event() {}
+func (Finish) event()   {}
+
+// Response is a model's whole answer.
+type Response struct {
+	Finish
+	// Blocks is what was said.
+	Blocks content.Blocks
+	// Repairs says how the request was changed to keep the provider's rules.
+	Repairs []RepairNote
+}

@@ -1,0 +1,2 @@
+// Package examples holds one runnable idea in each folder.
+package examples
