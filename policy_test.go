@@ -1,0 +1,280 @@
+package plait_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/plait-dev/plait"
+
+// layers lists the packages of the root module from the bottom up. A package may import those before it, and only them.
+var layers = []string{
+	"content",
+	"node",
+	"api", "api/apitest",
+	"dag",
+	"executor",
+	"viz",
+}
+
+// allowed is what the root module may need from outside, and why.
+var allowed = map[string]string{
+	"github.com/google/uuid":          "ids",
+	"github.com/goccy/go-json":        "encoding and decoding",
+	"github.com/google/jsonschema-go": "schemas of tools",
+	"gonum.org/v1/gonum":              "graph algorithms over a conversation",
+	"github.com/stretchr/testify":     "tests only",
+	"go.uber.org/goleak":              "tests only",
+}
+
+type goPackage struct {
+	ImportPath, Name     string
+	Imports, TestImports []string
+	XTestImports         []string
+	GoFiles, CgoFiles    []string
+	Dir                  string
+}
+
+func packages(t *testing.T) []goPackage {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Name,Imports,TestImports,XTestImports,GoFiles,CgoFiles,Dir", "./...").Output()
+	require.NoError(t, err)
+	var list []goPackage
+	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
+		var p goPackage
+		require.NoError(t, dec.Decode(&p))
+		list = append(list, p)
+	}
+	return list
+}
+
+func TestImportsPointDownTheLayers(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module+"/")
+		if p.ImportPath == module || strings.HasPrefix(name, "internal/") {
+			continue
+		}
+		at := slices.Index(layers, name)
+		require.GreaterOrEqual(t, at, 0, "package %s is in no layer: say in docs/decisions.md what it is for, and list it", name)
+		for _, imported := range p.Imports {
+			inside, ours := strings.CutPrefix(imported, module+"/")
+			if !ours || strings.HasPrefix(inside, "internal/") {
+				continue
+			}
+			require.Less(t, slices.Index(layers, inside), at, "%s imports %s, which does not stand below it", name, inside)
+		}
+	}
+}
+
+func TestAPIKnowsNothingOfGraphs(t *testing.T) {
+	for _, p := range packages(t) {
+		if !strings.HasPrefix(p.ImportPath, module+"/api") {
+			continue
+		}
+		require.NotContains(t, p.Imports, module+"/node", "%s: a provider needs messages, not nodes", p.ImportPath)
+	}
+}
+
+func TestRootModuleNeedsOnlyWhatIsAllowed(t *testing.T) {
+	out, err := exec.Command("go", "mod", "edit", "-json").Output()
+	require.NoError(t, err)
+	var mod struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+	}
+	require.NoError(t, json.Unmarshal(out, &mod))
+	for _, r := range mod.Require {
+		if r.Indirect {
+			continue
+		}
+		require.Contains(t, allowed, r.Path, "the root module must stay small: a program that imports the core downloads all it requires")
+	}
+}
+
+func TestTestHelpersStayOutOfTheLibrary(t *testing.T) {
+	for _, p := range packages(t) {
+		if strings.HasSuffix(p.ImportPath, "test") || strings.HasSuffix(p.ImportPath, "internal/fixture") {
+			continue
+		}
+		for _, imported := range p.Imports {
+			require.NotEqual(t, "testing", imported, "%s imports testing", p.ImportPath)
+			require.False(t, strings.HasPrefix(imported, "github.com/stretchr/"), "%s imports %s", p.ImportPath, imported)
+		}
+	}
+}
+
+func TestPackagesAreNounsOfTheDomain(t *testing.T) {
+	for _, p := range packages(t) {
+		require.NotContains(t, []string{"util", "utils", "common", "types", "helpers", "misc"}, p.Name, p.ImportPath)
+	}
+}
+
+// goFolders yields every folder of the tree that holds Go files, nested modules included.
+func goFolders(t *testing.T) []string {
+	t.Helper()
+	var dirs []string
+	require.NoError(t, filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && (e.Name() == "node_modules" || e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") && path != ".") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !slices.Contains(dirs, filepath.Dir(path)) {
+			dirs = append(dirs, filepath.Dir(path))
+		}
+		return nil
+	}))
+	return dirs
+}
+
+func TestEveryExportedNameIsDocumented(t *testing.T) {
+	for _, dir := range goFolders(t) {
+		files := parse(t, dir)
+		pkg, err := doc.NewFromFiles(files.fset, files.list, module+"/"+dir, doc.PreserveAST)
+		require.NoError(t, err)
+		require.NotEmpty(t, pkg.Doc, "%s has no package comment", dir)
+		if pkg.Name == "main" {
+			continue
+		}
+		require.True(t, strings.HasPrefix(pkg.Doc, "Package "+pkg.Name+" "), "%s: the package comment begins with its name", dir)
+		for _, missing := range undocumented(pkg) {
+			t.Errorf("%s: %s has no doc comment", dir, missing)
+		}
+	}
+}
+
+type parsed struct {
+	fset *token.FileSet
+	list []*ast.File
+}
+
+func parse(t *testing.T, dir string) parsed {
+	t.Helper()
+	p := parsed{fset: token.NewFileSet()}
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	comments := 0
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(p.fset, name, nil, parser.ParseComments)
+		require.NoError(t, err)
+		if f.Doc != nil {
+			comments++
+		}
+		p.list = append(p.list, f)
+	}
+	require.LessOrEqual(t, comments, 1, "%s: one file holds the package comment", dir)
+	return p
+}
+
+// undocumented returns the exported names without a comment of their own or, for constants and variables, of their group's.
+func undocumented(pkg *doc.Package) []string {
+	var missing []string
+	check := func(name, comment string) {
+		if token.IsExported(name) && strings.TrimSpace(comment) == "" {
+			missing = append(missing, name)
+		}
+	}
+	values := func(list []*doc.Value) {
+		for _, v := range list {
+			for _, spec := range v.Decl.Specs {
+				s := spec.(*ast.ValueSpec)
+				check(s.Names[0].Name, v.Doc+s.Doc.Text()+s.Comment.Text())
+			}
+		}
+	}
+	funcs := func(prefix string, list []*doc.Func) {
+		for _, f := range list {
+			if token.IsExported(f.Name) && strings.TrimSpace(f.Doc) == "" {
+				missing = append(missing, prefix+f.Name)
+			}
+		}
+	}
+	values(pkg.Consts)
+	values(pkg.Vars)
+	funcs("", pkg.Funcs)
+	for _, typ := range pkg.Types {
+		check(typ.Name, typ.Doc)
+		values(typ.Consts)
+		values(typ.Vars)
+		funcs("", typ.Funcs)
+		funcs(typ.Name+".", typ.Methods)
+	}
+	return missing
+}
+
+var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
+
+// TestREADMECodeIsCompiledCode finds each Go block of the README, line by line, in a file that is compiled and run as a test.
+func TestREADMECodeIsCompiledCode(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	var sources []string
+	for _, pattern := range []string{"example_test.go", "examples/*/*.go", "examples/*/*/*.go", "examples/*.go"} {
+		names, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			sources = append(sources, flat(string(text)))
+		}
+	}
+	blocks := goBlock.FindAllStringSubmatch(string(readme), -1)
+	require.NotEmpty(t, blocks, "the README shows no code")
+	for _, block := range blocks {
+		want := flat(block[1])
+		require.True(t, slices.ContainsFunc(sources, func(s string) bool { return strings.Contains(s, want) }),
+			"this code of the README stands in no file that is compiled:\n%s", block[1])
+	}
+}
+
+// flat is text without indentation and blank lines.
+func flat(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestREADMECommandsExist keeps the two commands of the README, and what CI runs, the same.
+func TestREADMECommandsExist(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	ci, err := os.ReadFile(".ci/run")
+	require.NoError(t, err)
+	for _, command := range []string{"go run ./examples/weather", "go test work"} {
+		require.Contains(t, string(readme), command)
+		require.Contains(t, string(ci), command, ".ci/run does not run the README's command")
+	}
+}
+
+func TestREADMELinksLeadSomewhere(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(readme), -1) {
+		_, err := os.Stat(link[1])
+		require.NoError(t, err, "the README links to %s", link[1])
+	}
+}
