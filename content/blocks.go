@@ -36,8 +36,8 @@ type Blocks struct {
 }
 
 // Of returns the list of bs. What it refuses, with a *BlockError: a nil block or pointer, a source with none or several of its
-// places set, an Extra, Opaque or Unknown without a JSON object, and a tool result inside a tool result. Bytes that are not
-// UTF-8 are replaced by U+FFFD.
+// places set, an Extra, Opaque or Unknown without a JSON object, an Unknown of a type that is known, and a tool call, tool
+// result or thinking inside a tool result. Bytes that are not UTF-8 are replaced by U+FFFD.
 func Of(bs ...Block) (Blocks, error) {
 	if len(bs) == 0 {
 		return Blocks{}, nil
@@ -154,21 +154,22 @@ func check(b Block) (Block, string) {
 	case nil:
 		return nil, "is nil"
 	case Text:
-		b.Text = Clean(b.Text)
+		b.Text, b.Extra = Clean(b.Text), b.Extra.clean()
 		return b, b.Extra.check()
 	case Image:
+		b.Source, b.Extra = b.Source.clean(), b.Extra.clean()
 		return b, first(b.Source.check(), b.Extra.check())
 	case Document:
-		b.Title, b.Source.Text = Clean(b.Title), Clean(b.Source.Text)
+		b.Title, b.Source, b.Extra = Clean(b.Title), b.Source.clean(), b.Extra.clean()
 		return b, first(b.Source.check(), b.Extra.check())
 	case Thinking:
-		b.Text, b.Signature, b.Redacted = Clean(b.Text), Clean(b.Signature), Clean(b.Redacted)
+		b.Text, b.Signature, b.Redacted, b.Extra = Clean(b.Text), Clean(b.Signature), Clean(b.Redacted), b.Extra.clean()
 		return b, b.Extra.check()
 	case ToolUse:
-		b.ID, b.Name, b.Input = Clean(b.ID), Clean(b.Name), JSON(Clean(string(b.Input)))
+		b.ID, b.Name, b.Input, b.Extra = Clean(b.ID), Clean(b.Name), JSON(Clean(string(b.Input))), b.Extra.clean()
 		return b, b.Extra.check()
 	case ToolResult:
-		b.CallID = Clean(b.CallID)
+		b.CallID, b.Extra = Clean(b.CallID), b.Extra.clean()
 		for _, inner := range b.Content.All() {
 			switch inner.(type) {
 			case ToolUse, ToolResult, Thinking:
@@ -177,12 +178,12 @@ func check(b Block) (Block, string) {
 		}
 		return b, b.Extra.check()
 	case Opaque:
-		if b.API == "" {
+		if b.API = Clean(b.API); b.API == "" {
 			return nil, "names no API"
 		}
 		return b, object(b.JSON)
 	case Unknown:
-		return b, object(b.JSON)
+		return b, first(object(b.JSON), b.foreign())
 	}
 	panic("content: a variant of Block that check does not know")
 }
@@ -224,6 +225,10 @@ func kindOf(b Block) string {
 	return b.kind()
 }
 
+func (s Source) clean() Source {
+	return Source{Clean(s.MediaType), Clean(s.Data), Clean(s.Text), Clean(s.URL), Clean(s.FileID)}
+}
+
 func (s Source) check() string {
 	set := 0
 	for _, place := range []string{s.Data, s.Text, s.URL, s.FileID} {
@@ -237,6 +242,11 @@ func (s Source) check() string {
 	return ""
 }
 
+func (e Extra) clean() Extra {
+	e.API = Clean(e.API)
+	return e
+}
+
 func (e Extra) check() string {
 	switch {
 	case e == Extra{}:
@@ -245,6 +255,17 @@ func (e Extra) check() string {
 		return "its extra names no API"
 	}
 	return object(e.JSON)
+}
+
+// foreign says why u would not be an Unknown when it is read again; "" where it would be.
+func (u Unknown) foreign() string {
+	switch kind, err := typeOf([]byte(u.JSON)); {
+	case err != nil:
+		return err.Error()
+	case empty(kind) != nil:
+		return "has the type " + kind + ", which is known"
+	}
+	return ""
 }
 
 func object(j JSON) string {

@@ -1,6 +1,8 @@
 package content
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/goccy/go-json/jsontext"
@@ -21,7 +23,7 @@ type wire struct {
 	IsError   bool   `json:"is_error"`
 
 	Source    *wireSource    `json:"source"`
-	Content   Blocks         `json:"content"`
+	Content   jsontext.Value `json:"content"`
 	Input     jsontext.Value `json:"input"`
 	InputText string         `json:"input_text"`
 	JSON      jsontext.Value `json:"json"`
@@ -159,19 +161,11 @@ func appendExtra(dst []byte, e Extra, f form) []byte {
 }
 
 // UnmarshalJSON reads the saved form. A block whose type it does not know becomes an [Unknown]. A block that is known but
-// broken is a *BlockError.
+// broken is a *BlockError. After an error b is as it was before.
 func (b *Blocks) UnmarshalJSON(data []byte) error {
-	var raw []jsontext.Value
-	if err := json.Unmarshal(data, &raw); err != nil {
+	list, err := parseList(data, false)
+	if err != nil {
 		return err
-	}
-	list := make([]Block, len(raw))
-	for i, v := range raw {
-		block, err := ParseBlock(JSON(v))
-		if err != nil {
-			return &BlockError{Index: i, Type: kindOf(block), Reason: err.Error()}
-		}
-		list[i] = block
 	}
 	made, err := Of(list...)
 	if err != nil {
@@ -181,48 +175,93 @@ func (b *Blocks) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// parseList reads a list of blocks; one inside a tool result when inner is set.
+func parseList(data []byte, inner bool) ([]Block, error) {
+	var raw []jsontext.Value
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, err
+	}
+	list := make([]Block, len(raw))
+	for i, v := range raw {
+		block, err := parseBlock(v, inner)
+		if err != nil {
+			return nil, &BlockError{Index: i, Type: kindOf(block), Reason: err.Error()}
+		}
+		list[i] = block
+	}
+	return list, nil
+}
+
 // ParseBlock reads the saved form of one block. A block whose type it does not know is an [Unknown]. The block is not yet
 // checked: [Of] does that.
-func ParseBlock(saved JSON) (Block, error) {
-	v := []byte(saved)
+func ParseBlock(saved JSON) (Block, error) { return parseBlock([]byte(saved), false) }
+
+// parseBlock refuses a tool result inside a tool result before it reads it, so that nesting costs nothing.
+func parseBlock(v []byte, inner bool) (Block, error) {
+	kind, err := typeOf(v)
+	if err != nil {
+		return nil, err
+	}
+	block := empty(kind)
+	switch {
+	case block == nil && !jsontext.Value(v).IsValid():
+		return nil, ErrJSON
+	case block == nil:
+		return Unknown{JSON: JSON(v)}, nil
+	case inner && kind == (ToolResult{}).kind():
+		return block, errors.New("is inside another tool result")
+	}
+	var w wire
+	if err := json.Unmarshal(v, &w); err != nil {
+		return block, err
+	}
+	return w.block()
+}
+
+// typeOf returns the type of a saved block. Where it stands first, as Plait writes it, the rest is not looked at.
+func typeOf(v []byte) (string, error) {
+	if rest, ok := bytes.CutPrefix(v, []byte(`{"type":"`)); ok {
+		if i := bytes.IndexAny(rest, `"\`); i > 0 && rest[i] == '"' {
+			return string(rest[:i]), nil
+		}
+	}
 	var tag struct {
 		Type string `json:"type"`
 	}
 	if err := json.Unmarshal(v, &tag); err != nil {
-		return nil, err
+		return "", err
 	}
-	var empty Block
-	switch tag.Type {
+	if tag.Type == "" {
+		return "", fmt.Errorf("it has no type: %s", excerpt(string(v)))
+	}
+	return tag.Type, nil
+}
+
+// empty is the variant that is saved under a type; nil for a type that is not known.
+func empty(kind string) Block {
+	switch kind {
 	case "text":
-		empty = Text{}
+		return Text{}
 	case "image":
-		empty = Image{}
+		return Image{}
 	case "document":
-		empty = Document{}
+		return Document{}
 	case "thinking":
-		empty = Thinking{}
+		return Thinking{}
 	case "tool_use":
-		empty = ToolUse{}
+		return ToolUse{}
 	case "tool_result":
-		empty = ToolResult{}
+		return ToolResult{}
 	case "opaque":
-		empty = Opaque{}
+		return Opaque{}
 	case "unknown":
-		empty = Unknown{}
-	case "":
-		return nil, fmt.Errorf("it has no type: %s", excerpt(string(saved)))
-	default:
-		return Unknown{JSON: saved}, nil
+		return Unknown{}
 	}
-	var w wire
-	if err := json.Unmarshal(v, &w); err != nil {
-		return empty, err
-	}
-	return w.block(), nil
+	return nil
 }
 
 // block is the variant that w describes.
-func (w wire) block() Block {
+func (w wire) block() (Block, error) {
 	var extra Extra
 	if w.Extra != nil {
 		extra = Extra{API: w.Extra.API, JSON: either(w.Extra.JSON, w.Extra.JSONText)}
@@ -233,19 +272,32 @@ func (w wire) block() Block {
 	}
 	switch w.Type {
 	case "text":
-		return Text{Text: w.Text, Extra: extra}
+		return Text{Text: w.Text, Extra: extra}, nil
 	case "image":
-		return Image{Source: source, Extra: extra}
+		return Image{Source: source, Extra: extra}, nil
 	case "document":
-		return Document{Source: source, Title: w.Title, Extra: extra}
+		return Document{Source: source, Title: w.Title, Extra: extra}, nil
 	case "thinking":
-		return Thinking{Text: w.Text, Signature: w.Signature, Redacted: w.Redacted, Extra: extra}
+		return Thinking{Text: w.Text, Signature: w.Signature, Redacted: w.Redacted, Extra: extra}, nil
 	case "tool_use":
-		return ToolUse{ID: w.ID, Name: w.Name, Input: either(w.Input, w.InputText), Extra: extra}
+		return ToolUse{ID: w.ID, Name: w.Name, Input: either(w.Input, w.InputText), Extra: extra}, nil
 	case "tool_result":
-		return ToolResult{CallID: w.CallID, Content: w.Content, IsError: w.IsError, Extra: extra}
+		return w.result(extra)
 	case "opaque":
-		return Opaque{API: w.API, JSON: either(w.JSON, w.JSONText)}
+		return Opaque{API: w.API, JSON: either(w.JSON, w.JSONText)}, nil
 	}
-	return Unknown{JSON: either(w.JSON, w.JSONText)}
+	return Unknown{JSON: either(w.JSON, w.JSONText)}, nil
+}
+
+func (w wire) result(extra Extra) (Block, error) {
+	r := ToolResult{CallID: w.CallID, IsError: w.IsError, Extra: extra}
+	if w.Content == nil {
+		return r, nil
+	}
+	list, err := parseList(w.Content, true)
+	if err != nil {
+		return r, fmt.Errorf("content: %w", err)
+	}
+	r.Content, err = Of(list...)
+	return r, err
 }

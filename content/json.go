@@ -66,30 +66,49 @@ func (j JSON) Canonical() JSON {
 	return JSON(appendString(nil, string(j)))
 }
 
-// inline reports whether j can stand as it is inside a line of a saved file.
+// inline reports whether j can stand as it is inside a line of a saved file, and be found there again byte for byte: space
+// around it would be lost.
 func (j JSON) inline() bool {
-	return !strings.ContainsAny(string(j), "\n\r") && j.Depth() <= maxInlineDepth && j.Valid()
+	return !strings.ContainsAny(string(j), "\n\r") && strings.Trim(string(j), " \t") == string(j) &&
+		j.Depth() <= maxInlineDepth && j.Valid()
 }
 
 // Depth is how deep brackets nest in the text. It is counted in one pass without recursion, and does not ask whether the text is
 // JSON; decoders that would recurse are guarded by it.
 func (j JSON) Depth() int {
-	deepest, now, quoted := 0, 0, false
+	deepest, now := 0, 0
 	for i := 0; i < len(j); i++ {
-		switch c := j[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
+		switch j[i] {
+		case '"':
+			i = endOfString(string(j), i+1)
+		case '{', '[':
 			now++
 			deepest = max(deepest, now)
-		case c == '}' || c == ']':
+		case '}', ']':
 			now--
 		}
 	}
 	return deepest
+}
+
+// endOfString returns where the quote is that ends the string whose first character is at i; len(j) when there is none. Most of
+// a conversation is long strings, so they are not looked at byte by byte.
+func endOfString(j string, i int) int {
+	for {
+		quote := strings.IndexByte(j[i:], '"')
+		if quote < 0 {
+			return len(j)
+		}
+		backslashes := 0
+		for backslashes < quote && j[i+quote-1-backslashes] == '\\' {
+			backslashes++
+		}
+		i += quote
+		if backslashes%2 == 0 {
+			return i
+		}
+		i++
+	}
 }
 
 // AppendJSON appends `"name":value` to an object under construction, and the comma before it where one is needed. A value that

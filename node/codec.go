@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-json/jsontext"
@@ -113,11 +114,7 @@ func (n *Node) Append(dst []byte) []byte {
 	dst = n.appendBody(content.AppendRaw(dst, "body"), form{})
 	dst = n.appendInfo(dst)
 	if n.meta.Len() > 0 {
-		dst = append(content.AppendRaw(dst, "meta"), '{')
-		for key, value := range n.meta.All() {
-			dst = append(content.AppendRaw(dst, key), value...)
-		}
-		dst = append(dst, '}')
+		dst = n.meta.Append(content.AppendRaw(dst, "meta"))
 	}
 	return append(content.AppendString(dst, "digest", n.Digest().String()), '}')
 }
@@ -270,14 +267,14 @@ func appendUsage(dst []byte, u content.Usage) []byte {
 
 // envelope is a saved node.
 type envelope struct {
-	ID      string                    `json:"id"`
-	Parents []string                  `json:"parents"`
-	Kind    string                    `json:"kind"`
-	Time    time.Time                 `json:"time"`
-	Body    jsontext.Value            `json:"body"`
-	Info    info                      `json:"info"`
-	Meta    map[string]jsontext.Value `json:"meta"`
-	Digest  string                    `json:"digest"`
+	ID      string         `json:"id"`
+	Parents []string       `json:"parents"`
+	Kind    string         `json:"kind"`
+	Time    time.Time      `json:"time"`
+	Body    jsontext.Value `json:"body"`
+	Info    info           `json:"info"`
+	Meta    Meta           `json:"meta"`
+	Digest  string         `json:"digest"`
 }
 
 type info struct {
@@ -349,18 +346,19 @@ func Parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 }
 
 func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
-	saved := string(bytes.TrimSpace(line))
-	if d := content.JSON(saved).Depth(); d > maxDepth {
-		return nil, fmt.Errorf("it nests %d deep; the limit is %d", d, maxDepth)
+	line = bytes.TrimSpace(line)
+	n := &Node{saved: string(line)}
+	if d := content.JSON(n.saved).Depth(); d > maxDepth {
+		return nil, fmt.Errorf("%w: it nests %d deep; the limit is %d", content.ErrJSON, d, maxDepth)
 	}
-	if bytes.ContainsAny(line, "\n\r") {
+	if strings.ContainsAny(n.saved, "\n\r") {
 		return nil, errors.New("it spans several lines")
 	}
 	var e envelope
-	if err := json.Unmarshal([]byte(saved), &e); err != nil {
+	if err := json.Unmarshal(line, &e); err != nil {
 		return nil, fieldError(e.ID, "", err)
 	}
-	n := &Node{saved: saved, time: e.Time.UTC()}
+	n.time = e.Time.UTC()
 	var err error
 	if n.id, err = parseID(e.ID); err != nil {
 		return nil, fieldError(e.ID, "id", err)
@@ -378,9 +376,7 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 	if n.payload, err = restored(n.payload); err != nil {
 		return nil, fieldError(e.ID, "body", err)
 	}
-	for key, value := range e.Meta {
-		n.meta = n.meta.with(key, content.JSON(value))
-	}
+	n.meta = e.Meta
 	if e.Digest == "" {
 		return n, nil
 	}
@@ -400,7 +396,9 @@ func restored(p Payload) (Payload, error) {
 	return checked(p)
 }
 
+// fieldError names the field. What comes from the file is cut where it is too long for a message.
 func fieldError(id, field string, err error) error {
+	id = cut(id, 80)
 	var inner *FieldError
 	if errors.As(err, &inner) {
 		return &FieldError{ID: id, Field: field + "/" + inner.Field, Err: inner.Err}
@@ -416,7 +414,14 @@ func fieldError(id, field string, err error) error {
 	if field == "" {
 		field = "line"
 	}
-	return &FieldError{ID: id, Field: field, Err: err}
+	return &FieldError{ID: id, Field: cut(field, 200), Err: err}
+}
+
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return content.Clean(s[:most]) + "…"
 }
 
 // parseID reads an id in the one form in which ids are written.

@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/plait-dev/plait/content"
 )
 
 // ErrPayload is in the chain of every error about a payload or parent that cannot make a node.
@@ -83,7 +81,7 @@ func New(src Source, p Payload, meta Meta, parents ...*Node) (*Node, error) {
 		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
 	}
 	n := &Node{id: src.id(), payload: p, time: src.Time(), meta: meta}
-	if err := n.adopt(parents); err != nil {
+	if err := errors.Join(checkTime(n.time), n.adopt(parents)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
 	}
 	return n, nil
@@ -159,72 +157,3 @@ func (n *Node) String() string { return n.Kind() + " " + ShortID(n.id) }
 
 // ShortID returns the last 8 digits of an id: enough to find a node within one conversation.
 func ShortID(id ID) string { return id.String()[28:] }
-
-// Meta is a node's metadata: JSON values by name, for the program's own use. It is not a part of what the node says: it is
-// never sent and no part of the digest. The zero value is empty.
-type Meta struct {
-	entries *[]entry // sorted by key, never written after With
-}
-
-type entry struct {
-	key   string
-	value content.JSON
-}
-
-// With returns the metadata with value, encoded as JSON, under key. An error has content.ErrJSON in its chain.
-func (m Meta) With(key string, value any) (Meta, error) {
-	j, err := content.ToJSON(value)
-	if err != nil {
-		return m, fmt.Errorf("metadata %q: %w", key, err)
-	}
-	return m.with(content.Clean(key), j), nil
-}
-
-func (m Meta) with(key string, j content.JSON) Meta {
-	entries := make([]entry, 0, m.Len()+1)
-	if m.entries != nil {
-		entries = append(entries, *m.entries...)
-	}
-	i, found := slices.BinarySearchFunc(entries, key, func(e entry, k string) int { return strings.Compare(e.key, k) })
-	if found {
-		entries[i].value = j
-	} else {
-		entries = slices.Insert(entries, i, entry{key, j})
-	}
-	return Meta{&entries}
-}
-
-// Get returns the value under key as JSON; "" when there is none.
-func (m Meta) Get(key string) content.JSON {
-	if m.entries == nil {
-		return ""
-	}
-	for _, e := range *m.entries {
-		if e.key == key {
-			return e.value
-		}
-	}
-	return ""
-}
-
-// Len is the number of entries.
-func (m Meta) Len() int {
-	if m.entries == nil {
-		return 0
-	}
-	return len(*m.entries)
-}
-
-// All yields each name with its value, sorted by name.
-func (m Meta) All() func(yield func(string, content.JSON) bool) {
-	return func(yield func(string, content.JSON) bool) {
-		if m.entries == nil {
-			return
-		}
-		for _, e := range *m.entries {
-			if !yield(e.key, e.value) {
-				return
-			}
-		}
-	}
-}

@@ -205,13 +205,13 @@ func checked(p Payload) (Payload, error) {
 	case System:
 		return System{Text: content.Clean(p.Text)}, nil
 	case Tools:
-		return p, checkTools(p)
+		return p.checked()
 	case Message:
 		return p.checked()
 	case ToolExecution:
 		p.CallID, p.Tool, p.Input = content.Clean(p.CallID), content.Clean(p.Tool), content.JSON(content.Clean(string(p.Input)))
 		p.Started, p.Ended = p.Started.UTC().Round(0), p.Ended.UTC().Round(0)
-		return p, errors.Join(checkResult(p.Result), checkHeads(p.Child))
+		return p, errors.Join(checkTime(p.Started), checkTime(p.Ended), checkResult(p.Result), checkHeads(p.Child))
 	case SubGraph:
 		p.Title, p.CallID, p.Summary = content.Clean(p.Title), content.Clean(p.CallID), content.Clean(p.Summary)
 		return p, checkHeads(p.Heads)
@@ -245,16 +245,27 @@ func (m Message) checked() (Payload, error) {
 	return m, nil
 }
 
-func checkTools(t Tools) error {
-	seen := map[string]bool{}
-	for _, def := range t.Defs.Slice() {
+func (t Tools) checked() (Payload, error) {
+	defs := t.Defs.Slice()
+	seen := make(map[string]bool, len(defs))
+	for i := range defs {
+		def := &defs[i]
+		def.Description, def.Extra.API = content.Clean(def.Description), content.Clean(def.Extra.API)
 		if err := def.Check(); err != nil {
-			return err
+			return nil, err
 		}
 		if seen[def.Name] {
-			return fmt.Errorf("%w: %s is declared twice", content.ErrTool, def.Name)
+			return nil, fmt.Errorf("%w: %s is declared twice", content.ErrTool, def.Name)
 		}
 		seen[def.Name] = true
+	}
+	return Tools{Defs: ListOf(defs...)}, nil
+}
+
+// checkTime refuses what the saved form of a time, RFC 3339, has no digits for.
+func checkTime(t time.Time) error {
+	if y := t.UTC().Year(); y < 0 || y > 9999 {
+		return fmt.Errorf("the year %d is outside 0 to 9999", y)
 	}
 	return nil
 }
