@@ -174,7 +174,7 @@ func replaceHeads(heads, parents []*node.Node, n *node.Node) []*node.Node {
 	var out []*node.Node
 	placed := false
 	for _, h := range heads {
-		if !slices.Contains(parents, h) {
+		if !slices.ContainsFunc(parents, func(p *node.Node) bool { return p.ID() == h.ID() }) {
 			out = append(out, h)
 		} else if !placed {
 			out, placed = append(out, n), true

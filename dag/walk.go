@@ -7,7 +7,7 @@ import (
 )
 
 // Nodes returns every node that the heads reach, in order: depth-first and post-order, parents in their declared order, each
-// node once. Every node comes after its parents. Conversations that hang on a node (a sub-agent's) are not entered. It needs
+// node once; nodes with the same id are the same. Every node comes after its parents. Conversations that hang on a node (a sub-agent's) are not entered. It needs
 // no recursion, and for a conversation without unusual merges no more memory than the result.
 func (d DAG) Nodes() []*node.Node {
 	if len(d.heads) == 1 {
@@ -63,13 +63,13 @@ func postOrder(nodes []*node.Node, heads []*node.Node) []*node.Node {
 		n    *node.Node
 		next int // the parent to look at next
 	}
-	seen := map[*node.Node]bool{}
+	seen := map[node.ID]bool{}
 	var stack []visit
 	for _, head := range heads {
-		if seen[head] {
+		if seen[head.ID()] {
 			continue
 		}
-		seen[head] = true
+		seen[head.ID()] = true
 		stack = append(stack, visit{n: head})
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
@@ -80,8 +80,8 @@ func postOrder(nodes []*node.Node, heads []*node.Node) []*node.Node {
 			}
 			p := top.n.Parent(top.next)
 			top.next++
-			if !seen[p] {
-				seen[p] = true
+			if !seen[p.ID()] {
+				seen[p.ID()] = true
 				stack = append(stack, visit{n: p})
 			}
 		}
@@ -105,18 +105,18 @@ func (d DAG) Contains(n *node.Node) bool {
 	if n == nil {
 		return false
 	}
-	seen := map[*node.Node]bool{}
+	seen := map[node.ID]bool{}
 	stack := slices.Clone(d.heads)
 	for len(stack) > 0 {
 		top := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if top == n {
+		if top.ID() == n.ID() {
 			return true
 		}
-		if top.Depth() <= n.Depth() || seen[top] {
+		if top.Depth() <= n.Depth() || seen[top.ID()] {
 			continue
 		}
-		seen[top] = true
+		seen[top.ID()] = true
 		for i := range top.NumParents() {
 			stack = append(stack, top.Parent(i))
 		}
@@ -132,11 +132,11 @@ func (d DAG) WithChildren() []*node.Node {
 		deps []*node.Node
 	}
 	var nodes []*node.Node
-	seen := map[*node.Node]bool{}
+	seen := map[node.ID]bool{}
 	var stack []visit
 	enter := func(n *node.Node) {
-		if !seen[n] {
-			seen[n] = true
+		if !seen[n.ID()] {
+			seen[n.ID()] = true
 			stack = append(stack, visit{n, append(n.Parents(), n.Children().Slice()...)})
 		}
 	}

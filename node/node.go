@@ -98,21 +98,22 @@ func (n *Node) adopt(parents []*Node) error {
 	return nil
 }
 
-// Distinct returns nodes without nils and repeats, in order, as a new slice.
+// Distinct returns nodes without nils and repeats, in order, as a new slice. Nodes with the same id are the same: a
+// conversation may hold a node as it was built and as it was read from a file.
 func Distinct(nodes []*Node) []*Node {
 	kept := make([]*Node, 0, len(nodes))
 	if len(nodes) <= 8 {
 		for _, n := range nodes {
-			if n != nil && !slices.Contains(kept, n) {
+			if n != nil && !slices.ContainsFunc(kept, func(k *Node) bool { return k.id == n.id }) {
 				kept = append(kept, n)
 			}
 		}
 		return kept
 	}
-	seen := make(map[*Node]bool, len(nodes))
+	seen := make(map[ID]bool, len(nodes))
 	for _, n := range nodes {
-		if n != nil && !seen[n] {
-			seen[n] = true
+		if n != nil && !seen[n.id] {
+			seen[n.id] = true
 			kept = append(kept, n)
 		}
 	}
