@@ -1,0 +1,19 @@
+// Package apitest helps to test what talks to models: a scripted model that needs no network, and strict fakes of the real APIs.
+//
+// The smallest whole program:
+//
+//	model := apitest.NewScript(
+//		apitest.Call(apitest.Use("get_weather", map[string]string{"city": "Tokyo"})),
+//		apitest.Say("It is 22°C in Tokyo."),
+//	)
+//	d, err := executor.Run(ctx, model, d)
+//	fmt.Println(len(model.Requests()), d.Text())
+//
+// # Concurrency
+//
+// Everything here is safe for concurrent use.
+//
+// # Errors
+//
+// A [Script] that was asked more often than it has turns fails with [ErrScriptOver].
+package apitest

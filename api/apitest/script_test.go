@@ -1,0 +1,132 @@
+package apitest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+)
+
+var hello = api.Request{Messages: []content.Message{{Role: content.User, Blocks: content.Words("Hello")}}}
+
+func send(t *testing.T, p api.Provider) (api.Response, error) {
+	t.Helper()
+	return api.NewClient(p, &api.ClientOptions{Attempts: 1}).Send(t.Context(), hello)
+}
+
+func ExampleNewScript() {
+	model := apitest.NewScript(
+		apitest.Say("Let me look.").Call(apitest.Use("get_weather", map[string]string{"city": "Tokyo"})),
+		apitest.Say("It is 22°C.").Usage(content.Usage{Input: 20, Output: 7}),
+	)
+	client := api.NewClient(model, nil)
+	for range 2 {
+		answer, err := client.Send(context.Background(), hello)
+		fmt.Println(answer.Stop, answer.Blocks.Text(), answer.Blocks.ToolUses(), answer.Usage.Total(), err)
+	}
+	_, err := client.Send(context.Background(), hello)
+	fmt.Println(err, len(model.Requests()))
+	// Output:
+	// tool_use Let me look. [{call_1_1 get_weather {"city":"Tokyo"} { }}] 0 <nil>
+	// end_turn It is 22°C. [] 27 <nil>
+	// script: provider broke the protocol: the script has no answer left: this is request 3 3
+}
+
+func TestScriptThatIsOverIsNotRetried(t *testing.T) {
+	model := apitest.NewScript()
+	_, err := api.NewClient(model, nil).Send(t.Context(), hello)
+	require.ErrorIs(t, err, apitest.ErrScriptOver)
+	require.Len(t, model.Requests(), 1)
+}
+
+func TestScriptRemembersRequestsAsTheyWere(t *testing.T) {
+	model := apitest.NewScript(apitest.Say("Hi"))
+	req := api.Request{System: []string{"a"}, Messages: []content.Message{hello.Messages[0]}}
+	for range model.Stream(t.Context(), req) {
+	}
+	req.System[0] = "b"
+	req.Messages[0] = content.Message{}
+	require.Equal(t, "a", model.Requests()[0].System[0])
+	require.Equal(t, "Hello", model.Requests()[0].Messages[0].Blocks.Text())
+}
+
+func TestScriptedFailureComesAfterWhatWasSaid(t *testing.T) {
+	failure := &api.Error{Kind: api.ErrServer}
+	var events []api.Event
+	var last error
+	for event, err := range apitest.NewScript(apitest.Say("Half a").Fail(failure)).Stream(t.Context(), hello) {
+		events, last = append(events, event), err
+	}
+	require.ErrorIs(t, last, api.ErrServer)
+	require.Equal(t, []api.Event{
+		api.Delta{Kind: api.DeltaText, Text: "Half "}, api.Delta{Kind: api.DeltaText, Text: "a"},
+		api.BlockEnd{Block: content.Text{Text: "Half a"}}, nil,
+	}, events)
+}
+
+func TestScriptHangsUntilTheContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		start := time.Now()
+		_, err := api.NewClient(apitest.NewScript(apitest.Say("x").Hang()), nil).Send(ctx, hello)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Hour, time.Since(start))
+	})
+}
+
+func TestScriptWaitsBeforeItSpeaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer, err := send(t, apitest.NewScript(apitest.Say("x").Wait(time.Minute)))
+		require.NoError(t, err)
+		require.Equal(t, time.Minute, answer.Latency)
+	})
+}
+
+func TestScriptAsksAFunction(t *testing.T) {
+	echo := apitest.Func(func(req api.Request) apitest.Turn {
+		return apitest.Say(req.Messages[len(req.Messages)-1].Blocks.Text()).Think("echo", "sig")
+	})
+	model := apitest.NewScript(echo.Always())
+	for range 3 {
+		answer, err := send(t, model)
+		require.NoError(t, err)
+		require.Equal(t, []content.Block{content.Thinking{Text: "echo", Signature: "sig"}, content.Text{Text: "Hello"}}, answer.Blocks.Slice())
+	}
+	require.Equal(t, 1, model.Left())
+}
+
+func TestScriptsSequenceIsForOneUse(t *testing.T) {
+	events := apitest.NewScript(apitest.Say("x").Always()).Stream(t.Context(), hello)
+	for range events {
+	}
+	var second error
+	for _, err := range events {
+		second = err
+	}
+	require.ErrorIs(t, second, api.ErrProtocol)
+}
+
+func TestScriptReportsRepairs(t *testing.T) {
+	note := api.RepairNote{Kind: api.RepairMerged, Detail: "two in a row"}
+	answer, err := send(t, apitest.NewScript(apitest.Say("x").Repaired(note).As("acme", "acme-1")))
+	require.NoError(t, err)
+	require.Equal(t, []api.RepairNote{note}, answer.Repairs)
+	require.Equal(t, "acme-1", answer.Model)
+}
+
+func TestScriptStopsWhenTheConsumerLeaves(t *testing.T) {
+	for event, err := range apitest.NewScript(apitest.Say("a b c").Fail(errors.New("never seen"))).Stream(t.Context(), hello) {
+		require.NoError(t, err)
+		require.IsType(t, api.Delta{}, event)
+		break
+	}
+}
