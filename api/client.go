@@ -59,7 +59,7 @@ func NewClient(p Provider, o *ClientOptions) *Client {
 	return &Client{provider: p, options: o.withDefaults()}
 }
 
-// Send makes the request and returns the whole answer.
+// Send makes the request and returns the whole answer. Its errors are those of Stream.
 func (c *Client) Send(ctx context.Context, req Request) (Response, error) {
 	var fold Fold
 	for event, err := range c.Stream(ctx, req) {
@@ -74,54 +74,102 @@ func (c *Client) Send(ctx context.Context, req Request) (Response, error) {
 }
 
 // Stream is the provider's Stream with retries: a failed attempt is followed by a [Retry] event and the events of the next one.
-// The last error is returned as it came.
+// Its blocks are checked as by content.Of, and its Finish comes when the provider has ended.
+//
+// The error of the last attempt is returned as it came. An end of the context is an error with the context's error and its cause
+// in the chain. A provider that breaks the rules of [Provider] is ErrProtocol, an answer without an end ErrCut.
 func (c *Client) Stream(ctx context.Context, req Request) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		for attempt := 1; ; attempt++ {
-			err, goOn := c.attempt(ctx, req, yield)
-			if !goOn {
+	return Once(func(yield func(Event, error) bool) {
+		for number := 1; ; number++ {
+			if ctx.Err() != nil {
+				yield(nil, ended(ctx, ctx.Err()))
 				return
 			}
-			if attempt >= c.options.Attempts || !Retryable(err) || ctx.Err() != nil {
-				yield(nil, err)
+			attempt := attempt{yield: yield, start: time.Now()}
+			c.provider.Stream(ctx, req)(attempt.take)
+			err := attempt.finish()
+			if err == nil {
 				return
 			}
-			wait := c.wait(attempt, err)
-			if !yield(Retry{Attempt: attempt, Wait: wait, Err: err}, nil) {
+			if number >= c.options.Attempts || !Retryable(err) || ctx.Err() != nil {
+				yield(nil, ended(ctx, err))
 				return
 			}
-			if err := sleep(ctx, wait); err != nil {
-				yield(nil, err)
+			wait := c.wait(number, err)
+			if !yield(Retry{Attempt: number, Wait: wait, Err: err}, nil) {
+				return
+			}
+			if !sleep(ctx, wait) {
+				yield(nil, fmt.Errorf("%w, while waiting to retry: %v", ended(ctx, ctx.Err()), err))
 				return
 			}
 		}
-	}
+	})
 }
 
-// attempt makes the request once. It returns the error it ended with, and whether there is anything left to do: there is not
-// when the answer is complete or the consumer left.
-func (c *Client) attempt(ctx context.Context, req Request, yield func(Event, error) bool) (failure error, goOn bool) {
-	var fold Fold
-	start := time.Now()
-	for event, err := range c.provider.Stream(ctx, req) {
-		if end, ok := event.(Finish); ok {
-			end.Latency = time.Since(start)
-			event = end
-		}
-		if err == nil {
-			err = fold.Add(event)
-		}
-		if err != nil {
-			return err, true
-		}
-		if !yield(event, nil) {
-			return nil, false
+// attempt makes a request once and hands its events on. The provider calls take itself, not by a range statement, so that one
+// that goes on after it was told to stop is in the wrong and does no harm.
+type attempt struct {
+	yield func(Event, error) bool
+	start time.Time
+	fold  Fold
+	end   *Finish // held back until the provider has ended, so that nothing follows it
+	err   error
+	left  bool // the consumer left
+}
+
+func (a *attempt) take(event Event, err error) bool {
+	if a.err != nil || a.left {
+		return false
+	}
+	if err == nil {
+		err = a.fold.Add(event)
+	}
+	if err != nil {
+		a.err = err
+		return false
+	}
+	switch e := event.(type) {
+	case Finish:
+		end := a.fold.response.Finish
+		a.end = &end
+		return true
+	case BlockEnd:
+		event = BlockEnd{Index: e.Index, Block: a.fold.blocks[e.Index]}
+	}
+	a.left = !a.yield(event, nil)
+	return !a.left
+}
+
+// finish hands on the end of the answer when there is one, and otherwise returns why not. It returns no error when the consumer
+// left.
+func (a *attempt) finish() error {
+	switch {
+	case a.left:
+		return nil
+	case a.err != nil:
+		return a.err
+	case a.end == nil:
+		return &Error{Kind: ErrCut, Err: errors.New("the provider ended without an end of the answer")}
+	}
+	if a.end.Latency == 0 {
+		a.end.Latency = time.Since(a.start)
+	}
+	a.yield(*a.end, nil)
+	return nil
+}
+
+// ended returns err with the context's error and its cause in the chain, if err is due to the end of the context.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !Retryable(err) && !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx)) {
+		return err
+	}
+	for _, why := range []error{ctx.Err(), context.Cause(ctx)} {
+		if !errors.Is(err, why) {
+			err = fmt.Errorf("%w: %w", why, err)
 		}
 	}
-	if !fold.finished {
-		return &Error{Kind: ErrCut, Err: errors.New("the provider ended without an end of the answer")}, true
-	}
-	return nil, false
+	return err
 }
 
 // wait is the time between attempt and the next one: what the provider asks for, or exponential.
@@ -137,14 +185,15 @@ func (c *Client) wait(attempt int, err error) time.Duration {
 	return wait - time.Duration(rand.Int64N(int64(wait)/4+1))
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// sleep waits for d and reports whether the context was alive until then.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+		return true
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return false
 	}
 }
 
@@ -152,39 +201,64 @@ func sleep(ctx context.Context, d time.Duration) error {
 type Fold struct {
 	blocks   []content.Block
 	response Response
+	begun    bool
 	finished bool
 }
 
-// Add takes the next event. An event that breaks the rules of [Provider] is an error with ErrProtocol in its chain. A [Retry]
-// begins anew.
+// Add takes the next event. An event that breaks the rules of [Provider] is an error with ErrProtocol in its chain, and changes
+// nothing. A [Retry] begins anew.
 func (f *Fold) Add(event Event) error {
 	if f.finished {
 		return protocol("%T after the end of the answer", event)
 	}
 	switch e := event.(type) {
-	case Repaired:
-		f.response.Repairs = e.Repairs
 	case Retry:
 		*f = Fold{}
+		return nil
+	case Repaired:
+		if f.begun {
+			return protocol("%T is not the first event", event)
+		}
+		f.response.Repairs = e.Repairs
 	case Delta:
 	case BlockEnd:
-		if e.Index != len(f.blocks) {
-			return protocol("block %d after %d blocks", e.Index, len(f.blocks))
+		if err := f.add(e); err != nil {
+			return err
 		}
-		if _, result := e.Block.(content.ToolResult); result {
-			return protocol("block %d is a tool result, which an assistant cannot give", e.Index)
-		}
-		f.blocks = append(f.blocks, e.Block)
 	case Finish:
-		blocks, err := content.Of(f.blocks...)
-		if err != nil {
-			return protocol("%w", err)
-		}
-		f.response.Finish, f.response.Blocks = e, blocks
-		f.finished = true
+		return f.finish(e)
 	default:
 		return protocol("unknown event %T", event)
 	}
+	f.begun = true
+	return nil
+}
+
+func (f *Fold) add(e BlockEnd) error {
+	if e.Index != len(f.blocks) {
+		return protocol("block %d after %d blocks", e.Index, len(f.blocks))
+	}
+	block, err := content.Of(e.Block)
+	if err != nil {
+		return protocol("block %d: %w", e.Index, err)
+	}
+	if _, result := block.At(0).(content.ToolResult); result {
+		return protocol("block %d is a tool result, which an assistant cannot give", e.Index)
+	}
+	f.blocks = append(f.blocks, block.At(0))
+	return nil
+}
+
+func (f *Fold) finish(e Finish) error {
+	blocks, err := content.Of(f.blocks...)
+	if err != nil {
+		return protocol("%w", err)
+	}
+	if e.Stop == "" {
+		e.Stop = content.StopUnknown
+	}
+	f.response.Finish, f.response.Blocks = e, blocks
+	f.finished = true
 	return nil
 }
 

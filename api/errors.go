@@ -2,9 +2,10 @@ package api
 
 import (
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/plait-dev/plait/content"
 )
@@ -58,40 +59,64 @@ type Error struct {
 	Err error
 }
 
+// Error says on one line what failed: the API, the kind, the status, the provider's words and the request's id. Words of the
+// provider are shown without control characters and cut to 1,000 bytes; the fields hold them whole.
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString(e.API)
-	if b.Len() > 0 {
-		b.WriteString(": ")
+	if e.API != "" {
+		b.WriteString(oneLine(e.API) + ": ")
 	}
-	fmt.Fprint(&b, e.Kind)
+	if e.Kind == nil {
+		b.WriteString("failed")
+	} else {
+		b.WriteString(e.Kind.Error())
+	}
 	if e.Status != 0 {
-		fmt.Fprintf(&b, " (%d", e.Status)
-		if e.Type != "" {
-			b.WriteString(" " + content.Clean(e.Type))
-		}
-		b.WriteString(")")
+		b.WriteString(" (" + strings.TrimSpace(strconv.Itoa(e.Status)+" "+oneLine(e.Type)) + ")")
 	}
 	if e.Message != "" {
-		b.WriteString(": " + content.Clean(e.Message))
+		b.WriteString(": " + oneLine(e.Message))
 	} else if e.Err != nil {
-		b.WriteString(": " + e.Err.Error())
+		b.WriteString(": " + oneLine(e.Err.Error()))
 	}
 	if e.RequestID != "" {
-		b.WriteString(" [request " + content.Clean(e.RequestID) + "]")
+		b.WriteString(" [request " + oneLine(e.RequestID) + "]")
 	}
 	return b.String()
 }
 
-// Unwrap returns the kind and the underlying error.
-func (e *Error) Unwrap() []error {
-	if e.Err == nil {
-		return []error{e.Kind}
+// oneLine is text from outside in a form that cannot forge lines of a log, drive a terminal, or fill a disk.
+func oneLine(s string) string {
+	const most = 1000
+	cut := len(s) > most
+	if cut {
+		s = s[:most]
 	}
-	return []error{e.Kind, e.Err}
+	s = strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return ' '
+	}, content.Clean(s))
+	if cut {
+		s += "…"
+	}
+	return s
 }
 
-// Retryable reports whether the same request may succeed later.
+// Unwrap returns the kind and the underlying error, where there are such.
+func (e *Error) Unwrap() []error {
+	var chain []error
+	for _, err := range []error{e.Kind, e.Err} {
+		if err != nil {
+			chain = append(chain, err)
+		}
+	}
+	return chain
+}
+
+// Retryable reports whether the same request may succeed later: whether ErrRateLimited, ErrOverloaded, ErrServer, ErrTransport
+// or ErrCut is in the chain of err.
 func Retryable(err error) bool {
 	for _, kind := range []error{ErrRateLimited, ErrOverloaded, ErrServer, ErrTransport, ErrCut} {
 		if errors.Is(err, kind) {

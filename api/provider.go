@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/plait-dev/plait/content"
@@ -31,9 +32,23 @@ type Request struct {
 //   - Stream does not retry: [Client] does.
 //   - When the consumer breaks off, or the context ends, the request is stopped, and everything that Stream started has ended
 //     before it returns.
-//   - The sequence can be ranged over once.
+//   - The sequence can be ranged over once. Ranging over it again asks the model nothing, and yields an error or nothing; [Once]
+//     sees to it.
 type Provider interface {
 	Stream(ctx context.Context, req Request) iter.Seq2[Event, error]
+}
+
+// Once returns the sequence for a single use: ranging over it again yields nothing but an error with ErrProtocol in its chain,
+// so that a request is never made, and paid, twice by mistake.
+func Once(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
+	var used atomic.Bool
+	return func(yield func(Event, error) bool) {
+		if used.Swap(true) {
+			yield(nil, protocol("the events of one request were ranged over twice"))
+			return
+		}
+		events(yield)
+	}
 }
 
 // Event is what happens while a model answers. It is sealed: the variants are [Repaired], [Retry], [Delta], [BlockEnd] and
@@ -88,10 +103,11 @@ type Finish struct {
 	// Model and ResponseID are as the provider gave them.
 	Model      string
 	ResponseID string
-	Stop       content.Stop
-	Usage      content.Usage
+	// Stop is why the model stopped; content.StopUnknown, once folded, where the provider gives no reason.
+	Stop  content.Stop
+	Usage content.Usage
 	// Latency is the time from the request to the end of the answer, without failed attempts and the waits between them. A
-	// [Client] sets it.
+	// [Client] sets it where the provider does not.
 	Latency time.Duration
 }
 

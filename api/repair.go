@@ -33,6 +33,8 @@ const (
 	RepairEnd RepairKind = "end"
 	// RepairTool: a tool definition was changed or left out.
 	RepairTool RepairKind = "tool"
+	// RepairRole: a message of neither side became one of the user's.
+	RepairRole RepairKind = "role"
 	// RepairOption: an option of the request was changed or left out.
 	RepairOption RepairKind = "option"
 )
@@ -40,7 +42,8 @@ const (
 // RepairNote says what was changed in a request so that the provider takes it.
 type RepairNote struct {
 	Kind RepairKind
-	// Message is the place of the message that was changed, among those that are sent; -1 where it is none of them.
+	// Message is the place of the message that was changed, among those that are sent; -1 where it is none of them, because
+	// nothing of it is left or the note is of another part of the request.
 	Message int
 	// Detail says what and why.
 	Detail string
@@ -57,20 +60,25 @@ func (r RepairNote) String() string {
 type Rules struct {
 	// Accept returns the block as the provider takes it, which may be the block itself, another one that says the same as far
 	// as it can be said, or nil to leave it out; and, if it is not the block itself, why. It must be idempotent, and is asked
-	// for the blocks inside tool results too, with nested true.
+	// for the blocks inside tool results too, with nested true. A block that content.Of would not take is left out. Defaults to
+	// taking every block.
 	Accept func(role content.Role, b content.Block, nested bool) (content.Block, string)
-	// ID reports whether the provider takes a call's id. Defaults to letters, digits, "_" and "-", 1 to 40 of them.
+	// ID reports whether the provider takes a call's id. It must take "call_" followed by digits and "_". Defaults to letters,
+	// digits, "_" and "-", 1 to 40 of them.
 	ID func(id string) bool
+	// CallsLast says that an assistant's tool calls must come after everything else in its message. Defaults to false.
+	CallsLast bool
 	// EndsOpen reports whether the provider takes a conversation whose last message, of the assistant, is m. Defaults to never.
 	EndsOpen func(m content.Message) bool
-	// UserFirst says that the first message must be the user's.
+	// UserFirst says that the first message must be the user's. Defaults to false.
 	UserFirst bool
 }
 
 // Repair returns messages changed as little as it takes to keep rules, and a note for each change. In the result
 //
 //   - both sides take turns, and no message and no text in it is empty,
-//   - every tool call is answered once, in the message after it, before anything else there and in call order,
+//   - every tool call is the assistant's, and is answered once, in the message after it, before anything else there and in call
+//     order,
 //   - every tool result answers a call of the message before it,
 //   - every call id is unique and well formed,
 //   - the last message is the user's, or one that the rules let stand last,
@@ -121,7 +129,8 @@ func plainID(id string) bool {
 type turn struct {
 	role   content.Role
 	blocks []content.Block
-	at     int // its place among the messages that are sent
+	at     int            // its place among the messages that are sent
+	source content.Blocks // what its first message said, to be sent as it is when nothing was changed
 }
 
 func (t turn) calls() []int {
@@ -149,7 +158,11 @@ func (r *repairer) note(kind RepairKind, message int, format string, args ...any
 func (r *repairer) turns(messages []content.Message) []turn {
 	var turns []turn
 	for _, m := range messages {
-		at := len(turns)
+		mark, at := len(r.notes), len(turns)
+		if !m.Role.Valid() {
+			r.note(RepairRole, at, "a message of the role %q became the user's", m.Role)
+			m.Role = content.User
+		}
 		joins := at > 0 && turns[at-1].role == m.Role
 		if joins {
 			at--
@@ -157,19 +170,22 @@ func (r *repairer) turns(messages []content.Message) []turn {
 		blocks := r.accepted(m, at)
 		switch {
 		case len(blocks) == 0:
-			continue
+			for i := mark; i < len(r.notes); i++ {
+				r.notes[i].Message = -1
+			}
 		case joins:
 			r.note(RepairMerged, at, "two messages of the %s in a row", m.Role)
 			turns[at].blocks = append(turns[at].blocks, blocks...)
 		default:
-			turns = append(turns, turn{role: m.Role, blocks: blocks, at: at})
+			turns = append(turns, turn{role: m.Role, blocks: blocks, at: at, source: m.Blocks})
 		}
 	}
 	return turns
 }
 
+// accepted returns what of m's blocks the provider takes.
 func (r *repairer) accepted(m content.Message, at int) []content.Block {
-	var kept []content.Block
+	kept := make([]content.Block, 0, m.Blocks.Len())
 	for _, b := range m.Blocks.All() {
 		kept = append(kept, r.accept(m.Role, b, at)...)
 	}
@@ -185,7 +201,7 @@ func (r *repairer) accept(role content.Role, b content.Block, at int) []content.
 	case content.ToolUse:
 		if role == content.User {
 			r.note(RepairBlock, at, "a tool call of the user's side became text")
-			return []content.Block{content.Text{Text: "[Tool call " + b.Name + ": " + string(b.Input) + "]"}}
+			return r.kept(role, content.Text{Text: "[Tool call " + b.Name + ": " + string(b.Input) + "]"}, at, false)
 		}
 	case content.ToolResult:
 		if role == content.Assistant {
@@ -199,7 +215,12 @@ func (r *repairer) accept(role content.Role, b content.Block, at int) []content.
 			return nil
 		}
 	}
-	if one := r.one(role, b, at, false); one != nil {
+	return r.kept(role, b, at, false)
+}
+
+// kept is b as the provider takes it, in a list; or no list.
+func (r *repairer) kept(role content.Role, b content.Block, at int, nested bool) []content.Block {
+	if one := r.one(role, b, at, nested); one != nil {
 		return []content.Block{one}
 	}
 	return nil
@@ -219,24 +240,40 @@ func (r *repairer) one(role content.Role, b content.Block, at int, nested bool) 
 		return b
 	}
 	taken, why := r.rules.Accept(role, b, nested)
+	if taken != nil && taken != b {
+		taken, why = sound(taken, why)
+	}
 	switch {
 	case taken == nil:
 		r.note(RepairDropped, at, "%s", why)
-	case why != "":
+	case taken != b || why != "":
 		r.note(RepairBlock, at, "%s", why)
 	}
 	return taken
 }
 
+// sound returns the block that rules gave for another one, or nil if no message can hold it.
+func sound(taken content.Block, why string) (content.Block, string) {
+	checked, err := content.Of(taken)
+	if err != nil {
+		return nil, err.Error()
+	}
+	if t, ok := checked.At(0).(content.Text); ok && t.Text == "" {
+		return nil, why
+	}
+	return checked.At(0), why
+}
+
 // result returns b with the content that the provider takes.
 func (r *repairer) result(b content.ToolResult, at int) content.Block {
-	kept := r.inner(b, content.User, at)
-	same := len(kept) == b.Content.Len()
-	for i := 0; same && i < len(kept); i++ {
-		same = kept[i] == b.Content.At(i)
+	var kept []content.Block
+	for _, inner := range b.Content.All() {
+		if one := r.one(content.User, inner, at, true); one != nil {
+			kept = append(kept, one)
+		}
 	}
-	if !same {
-		b.Content, _ = content.Of(kept...) // each was part of a list before, or is made by rules from one that was
+	if !same(kept, b.Content) {
+		b.Content = r.blocks(kept, at)
 	}
 	if taken := r.one(content.User, b, at, false); taken != nil {
 		return taken
@@ -244,14 +281,30 @@ func (r *repairer) result(b content.ToolResult, at int) content.Block {
 	return content.ToolResult{CallID: b.CallID, IsError: b.IsError}
 }
 
-func (r *repairer) inner(b content.ToolResult, role content.Role, at int) []content.Block {
-	var kept []content.Block
-	for _, inner := range b.Content.All() {
-		if one := r.one(role, inner, at, true); one != nil {
-			kept = append(kept, one)
+// blocks makes a list of what rules accepted for the inside of a tool result, without what cannot be there.
+func (r *repairer) blocks(kept []content.Block, at int) content.Blocks {
+	made, err := content.Of(kept...)
+	if err == nil {
+		_, err = content.Of(content.ToolResult{Content: made})
+	}
+	if err != nil {
+		r.note(RepairDropped, at, "the content of a tool result: %v", err)
+		return content.Blocks{}
+	}
+	return made
+}
+
+// same reports whether list holds exactly these blocks.
+func same(blocks []content.Block, list content.Blocks) bool {
+	if len(blocks) != list.Len() {
+		return false
+	}
+	for i, b := range blocks {
+		if b != list.At(i) {
+			return false
 		}
 	}
-	return kept
+	return true
 }
 
 // spelledOut is a result that answers no call, as text and whatever else it holds.
@@ -260,11 +313,9 @@ func (r *repairer) spelledOut(b content.ToolResult, role content.Role, at int) [
 	if b.IsError {
 		label = "[Error of a tool call that is not open here:]"
 	}
-	said := []content.Block{content.Text{Text: label}}
+	said := r.kept(role, content.Text{Text: label}, at, false)
 	for _, inner := range b.Content.All() {
-		if one := r.one(role, inner, at, false); one != nil {
-			said = append(said, one)
-		}
+		said = append(said, r.kept(role, inner, at, false)...)
 	}
 	return said
 }
@@ -276,8 +327,10 @@ func (r *repairer) pair(said, answer *turn) {
 		r.orphans(answer)
 		return
 	}
+	if r.rules.CallsLast && r.callsLast(said) {
+		calls = said.calls()
+	}
 	results, rest, order := r.match(said, calls, answer)
-	moved := !order
 	for i, at := range calls {
 		call := said.blocks[at].(content.ToolUse)
 		id := r.unique(call.ID, said.at)
@@ -289,7 +342,7 @@ func (r *repairer) pair(said, answer *turn) {
 		call.ID, results[i].CallID = id, id
 		said.blocks[at] = call
 	}
-	if moved {
+	if !order {
 		r.note(RepairMoved, answer.at, "results come first and in call order")
 	}
 	answer.blocks = answer.blocks[:0:0]
@@ -297,6 +350,25 @@ func (r *repairer) pair(said, answer *turn) {
 		answer.blocks = append(answer.blocks, *result)
 	}
 	answer.blocks = append(answer.blocks, rest...)
+}
+
+// callsLast puts the calls of said after everything else, and reports whether that changed anything.
+func (r *repairer) callsLast(said *turn) bool {
+	var rest, calls []content.Block
+	moved := false
+	for _, b := range said.blocks {
+		if _, ok := b.(content.ToolUse); ok {
+			calls = append(calls, b)
+		} else {
+			moved = moved || len(calls) > 0
+			rest = append(rest, b)
+		}
+	}
+	if moved {
+		said.blocks = append(rest, calls...)
+		r.note(RepairMoved, said.at, "the provider wants calls last")
+	}
+	return moved
 }
 
 // match finds, in answer, the result of each call: the n-th result with an id is that of the n-th call with it, and results
@@ -383,6 +455,11 @@ func (r *repairer) ends(turns []turn) []turn {
 		return nil
 	}
 	if r.rules.UserFirst && turns[0].role == content.Assistant {
+		for i := range r.notes {
+			if r.notes[i].Message >= 0 {
+				r.notes[i].Message++
+			}
+		}
 		r.note(RepairEnd, 0, "the provider wants the user to speak first")
 		turns = append([]turn{{role: content.User, blocks: []content.Block{content.Text{Text: GoOn}}}}, turns...)
 	}
@@ -395,7 +472,10 @@ func (r *repairer) ends(turns []turn) []turn {
 }
 
 func (t turn) message() content.Message {
-	blocks, _ := content.Of(t.blocks...) // each was part of a list before
+	if same(t.blocks, t.source) {
+		return content.Message{Role: t.role, Blocks: t.source}
+	}
+	blocks, _ := content.Of(t.blocks...) // each was part of a list before, or checked by sound
 	return content.Message{Role: t.role, Blocks: blocks}
 }
 
