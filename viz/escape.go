@@ -1,0 +1,218 @@
+package viz
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The way of a text into a Mermaid label has three steps, always in this order: [plain] leaves only what can be shown,
+// [clip] cuts it to the size of a box, [escape] writes it so that Mermaid shows it letter for letter and obeys none of it.
+//
+// Line breaks stay raw newlines and never become <br/>: one "<" sends Mermaid's whole label through an HTML sanitiser, whose
+// output turns some of our escapes back into syntax.
+
+// maxCluster is how many runes of one grapheme are kept together. Nobody reads a letter with more marks than the 30 of
+// Unicode's stream-safe format, so a longer heap of marks is cut like any other text.
+const maxCluster = 32
+
+// plain returns the first limit runes of s that can be shown: valid UTF-8 without control characters and invisible writing
+// directions, with every kind of line break as "\n", and without newlines around it. More says that s went on.
+func plain(s string, limit int) (text string, more bool) {
+	var b strings.Builder
+	var prev rune
+	n := 0
+	put := func(r rune) {
+		if r == 'ß' && prev == '¶' {
+			b.WriteRune('\u200b') // Mermaid uses "¶ß" itself, for the end of an escape
+		}
+		if r == '\n' && n == 0 {
+			return
+		}
+		b.WriteRune(r)
+		prev = r
+		n++
+	}
+	for i, r := range s {
+		if n >= limit {
+			more = true
+			break
+		}
+		switch {
+		case r == '\n' && i > 0 && s[i-1] == '\r':
+		case r == '\n', r == '\r', r == '\v', r == '\f', r == '\u0085', r == '\u2028', r == '\u2029':
+			put('\n')
+		case r == '\t':
+			put(' ')
+			put(' ')
+		case r == '\x1b':
+			put('␛')
+		case r == 'ﬂ': // Mermaid uses "ﬂ°" itself, for the start of an escape
+			put('f')
+			put('l')
+		case unicode.IsControl(r), invisible(r):
+		case r&0xfffe == 0xfffe, r >= 0xfdd0 && r <= 0xfdef:
+			put(utf8.RuneError)
+		default:
+			put(r)
+		}
+	}
+	return strings.TrimRight(b.String(), "\n"), more
+}
+
+// invisible reports whether r only turns the direction of the text around it, or marks the start of a file.
+func invisible(r rune) bool {
+	return r == '\ufeff' || r == '\u061c' || r == '\u200e' || r == '\u200f' ||
+		r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+}
+
+// clip returns s as plain text of at most the given lines and characters, where a character is what a reader takes for
+// one: a letter with its marks, a flag, a family of emoji. Blank lines are left out. What was cut ends in "…".
+func clip(s string, lines, chars int) string {
+	text, more := plain(s, chars*maxCluster+lines)
+	var b strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimRightFunc(line, unicode.IsSpace)
+		if line == "" {
+			continue
+		}
+		if lines == 0 || chars == 0 {
+			more = true
+			break
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		end := 0
+		for end < len(line) && chars > 0 {
+			end += cluster(line[end:])
+			chars--
+		}
+		b.WriteString(line[:end])
+		lines--
+		if end < len(line) {
+			more = true
+			break
+		}
+	}
+	if more {
+		return strings.TrimRightFunc(b.String(), unicode.IsSpace) + "…"
+	}
+	return b.String()
+}
+
+// cluster returns the length in bytes of the first character of s, which is not empty.
+func cluster(s string) int {
+	prev, end := utf8.DecodeRuneInString(s)
+	flag := regional(prev)
+	for n := 1; end < len(s) && n < maxCluster; n++ {
+		r, size := utf8.DecodeRuneInString(s[end:])
+		switch {
+		case unicode.Is(unicode.M, r), r == '\u200c', r == '\u200d', prev == '\u200d':
+		case r >= 0x1f3fb && r <= 0x1f3ff: // skin tones
+		case r >= 0xe0020 && r <= 0xe007f: // tags, as in the flag of Scotland
+		case r >= 0x1160 && r <= 0x11ff: // vowels and finals of a Hangul syllable
+		case flag && n == 1 && regional(r):
+		default:
+			return end
+		}
+		prev, end = r, end+size
+	}
+	return end
+}
+
+func regional(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
+
+// escape writes plain text as the inside of a quoted Mermaid label. Mermaid 10.9 to 12.3 shows exactly that text, at any
+// security level: nothing in it can end the label, run, fetch, link, format or draw. The result holds no "<", "&", "`" or
+// `"`, so it is harmless in a Markdown fence and inside <pre> too.
+func escape(text string) string {
+	if strings.TrimSpace(text) == "" {
+		return " " // Mermaid refuses an empty label
+	}
+	var b strings.Builder
+	b.Grow(len(text) + len(text)/4)
+	var head lineHead
+	prev := '\n'
+	for rest := text; rest != ""; {
+		r, size := utf8.DecodeRuneInString(rest)
+		rest = rest[size:]
+		switch {
+		case r == '<':
+			b.WriteString("#lt;") // these three by name: hosts without HTML labels decode only them
+		case r == '>':
+			b.WriteString("#gt;")
+		case r == '&':
+			b.WriteString("#amp;")
+		case r == ' ' && (blank(prev) || blank(first(rest))):
+			b.WriteString("#160;") // else swallowed
+		case active(prev, r, rest, head):
+			b.WriteByte('#')
+			b.WriteString(strconv.Itoa(int(r)))
+			b.WriteByte(';')
+		default:
+			b.WriteRune(r)
+		}
+		head = head.after(r)
+		prev = r
+	}
+	return b.String()
+}
+
+// active reports whether Mermaid would read r as more than itself.
+func active(prev, r rune, rest string, head lineHead) bool {
+	switch r {
+	case '"', '#', ';', '`', '\\', '$', '*', '~', '[', ']', '{', '}', '|', '%', '@', '^':
+		return true
+	case '_':
+		return !alphanumeric(prev) || !alphanumeric(first(rest))
+	case ':': // "style …:…#…;" loses its last character; a space that stays a space prevents it
+		return first(rest) != ' ' || blank(first(rest[1:]))
+	case '-', '+', '=': // lists and underlines of Markdown
+		return head == lineStart
+	case ')': // numbered lists
+		return head == lineDigits
+	case '.': // numbered lists, and www.example.com
+		return head == lineDigits || prev == 'w' || prev == 'W'
+	case 'd': // "direction LR" is a statement even inside quotes
+		return strings.HasPrefix(rest, "irection")
+	}
+	return false
+}
+
+// lineHead is what a line has shown so far, as far as Markdown cares.
+type lineHead int
+
+const (
+	lineStart  lineHead = iota // nothing but spaces
+	lineDigits                 // nothing but digits, after spaces
+	lineBody                   // anything else
+)
+
+func (h lineHead) after(r rune) lineHead {
+	switch {
+	case r == '\n':
+		return lineStart
+	case r == ' ' && h == lineStart:
+		return lineStart
+	case r >= '0' && r <= '9' && h != lineBody:
+		return lineDigits
+	}
+	return lineBody
+}
+
+// first returns the first rune of s, and a newline for the end of the text.
+func first(s string) rune {
+	if s == "" {
+		return '\n'
+	}
+	r, _ := utf8.DecodeRuneInString(s)
+	return r
+}
+
+func blank(r rune) bool { return r == ' ' || r == '\n' }
+
+func alphanumeric(r rune) bool {
+	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+}

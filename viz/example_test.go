@@ -1,0 +1,115 @@
+package viz_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz"
+)
+
+// A tool phase: two calls side by side, joined by the message with their results.
+func ExampleMermaid() {
+	d := dag.New().
+		User("Weather in Tokyo and Paris?").
+		Assistant("Let me look.",
+			content.ToolUse{ID: "1", Name: "get_weather", Input: `{"city":"Tokyo"}`},
+			content.ToolUse{ID: "2", Name: "get_weather", Input: `{"city":"Paris"}`}).
+		CloseTools(
+			node.ToolExecution{Index: 0, Result: content.Words("22°C")},
+			node.ToolExecution{Index: 1, Result: content.Words("no such city"), IsError: true}).
+		Assistant("Tokyo has 22°C; Paris is unknown to me.")
+
+	if err := viz.Mermaid(os.Stdout, d, nil); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// flowchart TD
+	//     classDef user fill:#e1f5fe,stroke:#01579b,color:#01579b
+	//     classDef assistant fill:#e8f5e9,stroke:#1b5e20,color:#1b5e20
+	//     classDef failed fill:#ffebee,stroke:#b71c1c,color:#b71c1c
+	//     classDef head stroke-width:4px
+	//     n0("user
+	// Weather in Tokyo and Paris?"):::user
+	//     n1("assistant
+	// Let me look.
+	// calls get_weather ×2"):::assistant
+	//     n2[["get_weather(city: Tokyo)
+	// 22°C"]]:::user
+	//     n3[["get_weather(city: Paris)
+	// failed: no such city"]]:::failed
+	//     n4[\"2 results, 1 failed"/]:::user
+	//     n5("assistant
+	// Tokyo has 22°C#59; Paris is unknown to me."):::assistant
+	//     n0 --> n1
+	//     n1 --> n2
+	//     n1 --> n3
+	//     n2 --> n4
+	//     n3 --> n4
+	//     n4 --> n5
+	//     class n5 head
+}
+
+// Branches stay side by side, and their ends are numbered.
+func ExampleMermaid_branches() {
+	question := dag.New().User("Name a tree.")
+	d := question.Assistant("An oak.").Join(question.Assistant("A red-black tree."))
+
+	if err := viz.Mermaid(os.Stdout, d, nil); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// flowchart TD
+	//     classDef user fill:#e1f5fe,stroke:#01579b,color:#01579b
+	//     classDef assistant fill:#e8f5e9,stroke:#1b5e20,color:#1b5e20
+	//     classDef head stroke-width:4px
+	//     n0("user
+	// Name a tree."):::user
+	//     n1("assistant
+	// An oak.
+	// ◀ head 1"):::assistant
+	//     n2("assistant
+	// A red-black tree.
+	// ◀ head 2"):::assistant
+	//     n0 --> n1
+	//     n0 --> n2
+	//     class n1 head
+	//     class n2 head
+}
+
+// What does not fit into a diagram is folded. Full asks for every node, or an error.
+func ExampleMermaidOptions() {
+	d := dag.New()
+	for range 600 {
+		d = d.User("Tell me more.").Assistant("There is more.")
+	}
+	fmt.Println(viz.Mermaid(io.Discard, d, nil))
+
+	err := viz.Mermaid(io.Discard, d, &viz.MermaidOptions{Full: true})
+	fmt.Println(errors.Is(err, viz.ErrTooLarge))
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// true
+	// too large for a Mermaid diagram: 1199 edges, where at most 500 are drawn
+}
+
+// A SizeError says what there is too much of.
+func ExampleSizeError() {
+	root := dag.New().User("Think of a number.")
+	d := root
+	for range 600 {
+		d = d.Join(root.Assistant("Seven."))
+	}
+	err := viz.Mermaid(io.Discard, d, nil)
+	var tooLarge *viz.SizeError
+	if errors.As(err, &tooLarge) {
+		fmt.Println(tooLarge.Size, tooLarge.Limit, "of", tooLarge.Max)
+	}
+	// Output:
+	// 600 edges of 450
+}

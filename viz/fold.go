@@ -1,0 +1,265 @@
+package viz
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/node"
+)
+
+// plan says how much of an outline is folded into boxes that stand for several nodes. Branch points, merges of branches,
+// heads and roots are never folded.
+type plan struct {
+	fans   bool // of more than wideFan calls side by side, the first few are drawn and the others counted
+	agents bool // the conversation of a sub-agent becomes a line in the box of its call
+	keep   int  // of a run of turns, this many are drawn at each end; everything when negative
+	failed bool // what failed may be folded, too
+}
+
+// plans are tried in this order, until a drawing fits.
+var plans = []plan{
+	{keep: -1},
+	{fans: true, keep: -1},
+	{fans: true, agents: true, keep: -1},
+	{fans: true, agents: true, keep: 24},
+	{fans: true, agents: true, keep: 12},
+	{fans: true, agents: true, keep: 6},
+	{fans: true, agents: true, keep: 3},
+	{fans: true, agents: true, keep: 1},
+	{fans: true, agents: true, keep: 1, failed: true},
+	{fans: true, agents: true, keep: 0, failed: true},
+}
+
+const (
+	wideFan = 8 // calls side by side, from which on a fan is folded
+	showFan = 3 // how many of them are drawn then
+	minRun  = 3 // fewer nodes are not worth a box that stands for them
+)
+
+// fold returns for each vertex the vertex in whose box it is drawn: itself, mostly.
+func (o *outline) fold(p plan) []int {
+	box := make([]int, len(o.vertices))
+	for i := range box {
+		box[i] = i
+	}
+	if p.agents {
+		for _, g := range o.groups {
+			for i := g.first; i <= g.last && !g.shared; i++ {
+				box[i] = box[g.owner]
+			}
+		}
+	}
+	if p.fans || p.keep >= 0 {
+		for _, chain := range o.chains() {
+			o.foldChain(chain, p, box)
+		}
+	}
+	for i := range box {
+		box[i] = box[box[i]] // a sub-agent goes where its call went
+	}
+	return box
+}
+
+// link is a vertex with one way into it, or a tool phase with one: the calls side by side, and the message that closes it.
+type link struct {
+	calls []int
+	last  int
+}
+
+func (l link) members() []int { return append(l.calls[:len(l.calls):len(l.calls)], l.last) }
+
+// chains cuts the outline into its longest chains of links, each following only the one before it.
+func (o *outline) chains() [][]link {
+	next := make([]link, len(o.vertices))
+	led := make([]bool, len(o.vertices))
+	for i := range o.vertices {
+		l, ok := o.next(i)
+		if !ok {
+			l.last = none
+		}
+		next[i] = l
+		for _, m := range l.members() {
+			if m != none {
+				led[m] = true
+			}
+		}
+	}
+	var chains [][]link
+	for i := range o.vertices {
+		if led[i] {
+			continue
+		}
+		chain := []link{{last: i}}
+		for l := next[i]; l.last != none; l = next[l.last] {
+			chain = append(chain, l)
+		}
+		chains = append(chains, chain)
+	}
+	return chains
+}
+
+// next returns the only link that follows vertex i, if there is exactly one.
+func (o *outline) next(i int) (link, bool) {
+	v := &o.vertices[i]
+	if len(v.kids) == 0 {
+		return link{}, false
+	}
+	if len(v.kids) == 1 {
+		kid := &o.vertices[v.kids[0]]
+		return link{last: v.kids[0]}, len(kid.parents) == 1 && kid.group == v.group
+	}
+	var merge int
+	for n, k := range v.kids {
+		kid := &o.vertices[k]
+		if len(kid.parents) != 1 || len(kid.kids) != 1 || kid.group != v.group || n > 0 && kid.kids[0] != merge {
+			return link{}, false
+		}
+		merge = kid.kids[0]
+	}
+	end := &o.vertices[merge]
+	return link{calls: v.kids, last: merge}, len(end.parents) == len(v.kids) && end.group == v.group
+}
+
+// foldChain folds wide fans, and then runs of links that nothing in them keeps apart. The ends of a chain stay.
+func (o *outline) foldChain(chain []link, p plan, box []int) {
+	if p.fans {
+		for _, l := range chain {
+			o.foldFan(l.calls, box)
+		}
+	}
+	if p.keep < 0 {
+		return
+	}
+	for from := 1; from < len(chain); from++ {
+		to := from
+		for to < len(chain)-1 && !o.pinned(chain[to], p) {
+			to++
+		}
+		if run := chain[from:to]; len(run) > 2*p.keep {
+			join(run[p.keep:len(run)-p.keep], box)
+		}
+		from = to
+	}
+}
+
+func (o *outline) foldFan(calls []int, box []int) {
+	if len(calls) <= wideFan || !o.all(calls, isCall) {
+		return
+	}
+	rep := none
+	for _, c := range calls[showFan:] {
+		switch {
+		case !o.foldable(c):
+		case rep == none:
+			rep = c
+		default:
+			box[c] = rep
+		}
+	}
+}
+
+// join draws all of the run in the box of its first vertex.
+func join(run []link, box []int) {
+	var all []int
+	for _, l := range run {
+		all = append(all, l.members()...)
+	}
+	if len(all) < minRun {
+		return
+	}
+	for _, m := range all {
+		box[m] = all[0]
+	}
+}
+
+// pinned reports whether the link must be drawn.
+func (o *outline) pinned(l link, p plan) bool {
+	for _, m := range l.members() {
+		v := &o.vertices[m]
+		if v.head > 0 || !o.foldable(m) || wentWrong(v.node) && !p.failed {
+			return true
+		}
+	}
+	return false
+}
+
+// foldable reports whether nothing outside the conversation that hangs on vertex i is connected to it.
+func (o *outline) foldable(i int) bool {
+	v := &o.vertices[i]
+	return len(v.also) == 0 && (v.hangs == none || !o.groups[v.hangs].shared)
+}
+
+// wentWrong reports whether n says that something failed.
+func wentWrong(n *node.Node) bool {
+	switch p := n.Payload().(type) {
+	case node.ToolExecution:
+		return p.IsError
+	case node.StopReason:
+		return failed(p.Reason)
+	case node.Message:
+		return failed(p.Answer.Stop)
+	}
+	return false
+}
+
+// foldedFace returns what is seen of several vertices in one box.
+func (l labeller) foldedFace(members []int) face {
+	first := &l.o.vertices[members[0]]
+	if first.hangs != none && members[len(members)-1] == l.o.groups[first.hangs].last && members[1] == members[0]+1 {
+		f := l.face(members[0])
+		f.label = lines(f.label, fmt.Sprintf("… %s inside (n%d to n%d)", count(len(members)-1, "node"), members[1], members[len(members)-1]))
+		return f
+	}
+	var users, answers, calls, bad int
+	var tools []string
+	fan := true
+	seen := map[string]bool{}
+	for _, m := range members {
+		n := l.o.vertices[m].node
+		if wentWrong(n) {
+			bad++
+		}
+		switch p := n.Payload().(type) {
+		case node.ToolExecution:
+			calls++
+			if !seen[p.Tool] {
+				seen[p.Tool] = true
+				tools = append(tools, name(p.Tool))
+			}
+			continue
+		case node.Message:
+			switch {
+			case p.Role == content.Assistant:
+				answers++
+			case len(p.Blocks.ToolResults()) == 0:
+				users++
+			}
+		}
+		fan = fan && l.o.vertices[m].group != first.group
+	}
+	failures := ""
+	if bad > 0 {
+		failures = fmt.Sprintf("%d failed", bad)
+	}
+	if fan {
+		return face{lines(listed("+ "+count(calls, "more call"), failures), l.body(strings.Join(tools, ", "))), shapeCall, styleFolded}
+	}
+	last := members[len(members)-1]
+	head := "… " + count(len(members), "node")
+	if last-members[0] == len(members)-1 {
+		head += fmt.Sprintf(" (n%d to n%d)", members[0], last)
+	}
+	return face{lines(head, listed(some(users, "user turn"), some(answers, "answer"), some(calls, "tool call"), failures)), shapeTurn, styleFolded}
+}
+
+// some is count, but nothing for zero.
+func some(n int, what string) string {
+	if n == 0 {
+		return ""
+	}
+	return count(n, what)
+}
+
+// listed joins the parts that are not empty with commas.
+func listed(parts ...string) string { return strings.ReplaceAll(lines(parts...), "\n", ", ") }

@@ -1,0 +1,296 @@
+package viz
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/node"
+)
+
+// style is how a kind of box looks.
+type style string
+
+const (
+	styleUser      style = "user"      // the user's side: what it says, runs and answers
+	styleAssistant style = "assistant" // the model's side
+	styleAside     style = "aside"     // what neither side says: system prompts, tools, the end of a run
+	styleFailed    style = "failed"    // what went wrong
+	styleFolded    style = "folded"    // what is not drawn
+)
+
+// shape is the pair of brackets that gives a box its outline in Mermaid. The classic ones are drawn by every version.
+type shape struct{ open, shut string }
+
+var (
+	shapeTurn  = shape{"(", ")"}
+	shapeSetup = shape{"[", "]"}
+	shapeCall  = shape{"[[", "]]"}
+	shapeMerge = shape{`[\`, "/]"}
+	shapeStop  = shape{"([", "])"}
+	shapeStore = shape{"[(", ")]"}
+	shapeNote  = shape{">", "]"}
+)
+
+// face is what is seen of a vertex: plain text, its outline and its colours.
+type face struct {
+	label string
+	shape shape
+	style style
+}
+
+// labeller makes the labels of one drawing.
+type labeller struct {
+	o            *outline
+	lines, chars int
+	models       bool // several models spoke, so each is named
+}
+
+// widths of the parts of a label that are names: shown on one line, cut when they are absurd.
+const (
+	nameChars = 48
+	argsChars = 72
+)
+
+// face returns what is seen of vertex i.
+func (l labeller) face(i int) face {
+	v := l.o.vertices[i]
+	switch p := v.node.Payload().(type) {
+	case node.System:
+		return face{lines("system", l.body(p.Text)), shapeSetup, styleAside}
+	case node.Tools:
+		return face{lines("tools", l.body(toolNames(p))), shapeSetup, styleAside}
+	case node.Message:
+		return l.message(i, p)
+	case node.ToolExecution:
+		return l.call(p)
+	case node.SubGraph:
+		return face{lines(title(v.node), l.body(p.Summary)), shapeCall, styleUser}
+	case node.Compaction:
+		return face{lines("compaction of "+count(p.Replaced.Len(), "node"), l.body(said(p.Summary))), shapeStore, styleAside}
+	case node.StopReason:
+		return stop(p, l.body(p.Detail))
+	case node.Custom:
+		return face{lines(name(p.Name), l.body(string(p.JSON))), shapeNote, styleAside}
+	}
+	return face{name(v.node.Kind()), shapeNote, styleAside}
+}
+
+func (l labeller) body(text string) string { return clip(text, l.lines, l.chars) }
+
+func (l labeller) message(i int, m node.Message) face {
+	calls, results := m.Blocks.ToolUses(), m.Blocks.ToolResults()
+	if m.Role == content.Assistant {
+		head := "assistant"
+		if l.models && m.Answer.Model != "" {
+			head += ", " + name(m.Answer.Model)
+		}
+		if failed(m.Answer.Stop) {
+			head += ", stopped: " + name(string(m.Answer.Stop))
+		}
+		return face{lines(head, l.body(said(m.Blocks)), l.calls(i, calls)), shapeTurn, styleAssistant}
+	}
+	if len(results) == 0 {
+		return face{lines("user", l.body(said(m.Blocks))), shapeTurn, styleUser}
+	}
+	bad := 0
+	for _, r := range results {
+		if r.IsError {
+			bad++
+		}
+	}
+	head := count(len(results), "result")
+	if bad > 0 {
+		head += fmt.Sprintf(", %d failed", bad)
+	}
+	var texts []string
+	if !l.o.all(l.o.vertices[i].parents, isCall) { // else the calls above show them
+		for _, r := range results {
+			texts = append(texts, said(r.Content))
+		}
+	}
+	return face{lines(head, l.body(strings.Join(append(texts, said(m.Blocks)), "\n"))), shapeMerge, styleUser}
+}
+
+// calls names the tools that an assistant's message calls, with their arguments where no box of their own shows them.
+func (l labeller) calls(i int, calls []content.ToolUse) string {
+	if len(calls) == 0 {
+		return ""
+	}
+	kids := l.o.vertices[i].kids
+	drawn, again := l.o.all(kids, isCall), 1
+	var parts []string
+	for i, c := range calls {
+		switch {
+		case !drawn:
+			parts = append(parts, signature(c.Name, c.Input))
+		case i > 0 && c.Name == calls[i-1].Name:
+			again++
+			parts[len(parts)-1] = fmt.Sprintf("%s ×%d", name(c.Name), again)
+		default:
+			again = 1
+			parts = append(parts, name(c.Name))
+		}
+	}
+	if drawn {
+		return l.body("calls " + strings.Join(parts, ", "))
+	}
+	return l.body(strings.Join(parts, "\n"))
+}
+
+func (l labeller) call(p node.ToolExecution) face {
+	outcome, look := said(p.Result), styleUser
+	switch {
+	case p.IsError:
+		outcome, look = "failed: "+outcome, styleFailed
+	case outcome == "":
+		outcome = "(no output)"
+	}
+	return face{lines(signature(p.Tool, p.Input), l.body(outcome)), shapeCall, look}
+}
+
+func stop(p node.StopReason, detail string) face {
+	look := styleAside
+	if failed(p.Reason) {
+		look = styleFailed
+	}
+	var totals []string
+	for _, t := range []struct {
+		n    int
+		what string
+	}{{p.Turns, "turn"}, {p.ToolCalls, "tool call"}, {int(p.Usage.Total()), "token"}} {
+		if t.n > 0 {
+			totals = append(totals, count(t.n, t.what))
+		}
+	}
+	return face{lines("stop: "+name(string(p.Reason)), detail, strings.Join(totals, ", ")), shapeStop, look}
+}
+
+// failed reports whether a model or a run stopped for a reason that a person should look at.
+func failed(s content.Stop) bool {
+	switch s {
+	case "", content.StopEndTurn, content.StopToolUse, content.StopSequence, content.StopPause, content.StopUnknown:
+		return false
+	}
+	return true
+}
+
+// said is what blocks say, in words; the calls and results among them are left out.
+func said(blocks content.Blocks) string {
+	var parts []string
+	for _, b := range blocks.All() {
+		switch b := b.(type) {
+		case content.Text:
+			parts = append(parts, b.Text)
+		case content.Image:
+			parts = append(parts, source("image", b.Source))
+		case content.Document:
+			parts = append(parts, source("document "+b.Title, b.Source))
+		case content.Thinking:
+			parts = append(parts, "[thinking]")
+		case content.Opaque:
+			parts = append(parts, "["+b.API+" block]")
+		case content.Unknown:
+			parts = append(parts, "[unknown block]")
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+func source(what string, s content.Source) string {
+	return "[" + strings.Join(strings.Fields(what+" "+s.MediaType+" "+s.URL+" "+s.FileID), " ") + "]"
+}
+
+// signature writes a call as get_weather(city: Tokyo).
+func signature(tool string, input content.JSON) string {
+	return name(tool) + "(" + arguments(string(input)) + ")"
+}
+
+// arguments writes a JSON object as "city: Tokyo, days: 3"; other text as it is.
+func arguments(input string) string {
+	dec := json.NewDecoder(strings.NewReader(input))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return clip(input, 1, argsChars)
+	}
+	var b strings.Builder
+	for dec.More() && b.Len() <= argsChars {
+		key, err := dec.Token()
+		var value json.RawMessage
+		if err != nil || dec.Decode(&value) != nil {
+			return clip(input, 1, argsChars)
+		}
+		text := string(value)
+		if value[0] == '"' {
+			_ = json.Unmarshal(value, &text) // keeps the quotes if it must
+		}
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s: %s", clip(fmt.Sprint(key), 1, nameChars), clip(text, 1, argsChars))
+	}
+	if dec.More() {
+		b.WriteString(", …")
+	}
+	return clip(b.String(), 1, argsChars)
+}
+
+func toolNames(p node.Tools) string {
+	var names []string
+	for _, def := range p.Defs.Slice() {
+		names = append(names, def.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// title names the conversation that hangs on n.
+func title(n *node.Node) string {
+	switch p := n.Payload().(type) {
+	case node.ToolExecution:
+		return "sub-agent: " + name(p.Tool)
+	case node.SubGraph:
+		return "sub-conversation: " + name(p.Title)
+	}
+	return ""
+}
+
+func name(s string) string { return clip(s, 1, nameChars) }
+
+// lines joins the parts that are not empty.
+func lines(parts ...string) string {
+	var b strings.Builder
+	for _, p := range parts {
+		if p == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(p)
+	}
+	return b.String()
+}
+
+// count writes "1 node", "2 nodes", "12,345 tokens".
+func count(n int, what string) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	if n == 1 {
+		return digits + " " + what
+	}
+	return digits + " " + what + "s"
+}
+
+func isCall(n *node.Node) bool { _, ok := n.Payload().(node.ToolExecution); return ok }
+
+// all reports whether there are vertices, and each is such a node.
+func (o *outline) all(vertices []int, is func(*node.Node) bool) bool {
+	for _, i := range vertices {
+		if !is(o.vertices[i].node) {
+			return false
+		}
+	}
+	return len(vertices) > 0
+}

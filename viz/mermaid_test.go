@@ -1,0 +1,358 @@
+package viz
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestMermaidDrawsTheSamplesAsBefore(t *testing.T) {
+	for name, d := range map[string]dag.DAG{
+		"single":     sampleSingle(),
+		"parallel":   sampleParallel(),
+		"sub_agents": sampleSubAgents(),
+	} {
+		got := draw(t, d, nil)
+		golden := filepath.Join("testdata", name+".mmd")
+		if *update {
+			require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
+		}
+		want, err := os.ReadFile(golden)
+		require.NoError(t, err)
+		require.Equal(t, string(want), got, "run with -update if the change is meant")
+	}
+}
+
+// drawing is a Mermaid text taken apart, by the grammar that package viz keeps to.
+type drawing struct {
+	nodes, groups []string
+	edges         [][2]string
+	heads         []string
+}
+
+var (
+	styleLine = regexp.MustCompile(`^    classDef (\w+) (?:fill:#\w{6},stroke:#\w{6},color:#\w{6}(?:,stroke-dasharray:4 4)?|stroke-width:4px)$`)
+	boxLine   = regexp.MustCompile(`^ +(n\d+)(\(|\[|\[\[|\[\\|\(\[|\[\(|>)"[^"<&` + "`" + `]+"(\)|\]|\]\]|/\]|\]\)|\)\]):::(user|assistant|aside|failed|folded)$`)
+	groupLine = regexp.MustCompile(`^ +subgraph (s\d+)\["[^"]+"\]$`)
+	edgeLine  = regexp.MustCompile(`^    (n\d+) (?:-->|-\.->) (n\d+)$`)
+	headLine  = regexp.MustCompile(`^    class (n\d+) head$`)
+)
+
+// takeApart fails for a line that is no statement.
+func takeApart(t *testing.T, text string) drawing {
+	t.Helper()
+	text, found := strings.CutPrefix(text, "flowchart TD\n")
+	require.True(t, found)
+	styles := map[string]bool{}
+	var d drawing
+	depth := 0
+	for statement := range strings.SplitSeq(strings.TrimSuffix(joinLabels(text), "\n"), "\n") {
+		if m := styleLine.FindStringSubmatch(statement); m != nil {
+			styles[m[1]] = true
+		} else if m := boxLine.FindStringSubmatch(statement); m != nil {
+			d.nodes = append(d.nodes, m[1])
+			require.True(t, styles[m[4]], "%s has no style %s", m[1], m[4])
+		} else if m := groupLine.FindStringSubmatch(statement); m != nil {
+			d.groups = append(d.groups, m[1])
+			depth++
+		} else if strings.TrimSpace(statement) == "end" {
+			depth--
+		} else if m := edgeLine.FindStringSubmatch(statement); m != nil {
+			d.edges = append(d.edges, [2]string{m[1], m[2]})
+		} else if m := headLine.FindStringSubmatch(statement); m != nil {
+			d.heads = append(d.heads, m[1])
+		} else {
+			require.Fail(t, "no statement", "%q", statement)
+		}
+		require.GreaterOrEqual(t, depth, 0)
+	}
+	require.Zero(t, depth, "every subgraph ends")
+	return d
+}
+
+// joinLabels puts each label on one line.
+func joinLabels(text string) string {
+	quoted := false
+	return strings.Map(func(r rune) rune {
+		if r == '"' {
+			quoted = !quoted
+		}
+		if quoted && r == '\n' {
+			return '/'
+		}
+		return r
+	}, text)
+}
+
+func requireWhole(t *testing.T, d drawing) {
+	t.Helper()
+	known := map[string]bool{}
+	for _, id := range append(d.nodes, d.groups...) {
+		require.False(t, known[id], "%s is declared twice", id)
+		known[id] = true
+	}
+	for _, e := range d.edges {
+		require.True(t, known[e[0]] && known[e[1]], "an end of %v is not declared", e)
+	}
+	for _, h := range d.heads {
+		require.True(t, known[h], "head %s is not declared", h)
+	}
+}
+
+func TestFullDrawingShowsEveryNodeAndEdgeOnce(t *testing.T) {
+	seeded(t, 500, 40, func(t *testing.T, d dag.DAG) {
+		text := draw(t, d, &MermaidOptions{Full: true})
+		got := takeApart(t, text)
+		requireWhole(t, got)
+		require.Len(t, got.nodes, len(d.WithChildren()))
+		require.Len(t, got.heads, len(d.Heads()))
+
+		edges := map[[2]string]int{}
+		for _, e := range got.edges {
+			edges[e]++
+		}
+		id := map[node.ID]string{}
+		for i, v := range outlineOf(d.Heads()).vertices {
+			require.Empty(t, id[v.node.ID()])
+			id[v.node.ID()] = fmt.Sprintf("n%d", i)
+		}
+		want := 0
+		for _, n := range d.WithChildren() {
+			for _, p := range n.Parents() {
+				require.Equal(t, 1, edges[[2]string{id[p.ID()], id[n.ID()]}])
+				want++
+			}
+		}
+		require.GreaterOrEqual(t, len(got.edges), want)
+		require.Equal(t, text, draw(t, d, &MermaidOptions{Full: true}), "same graph, same bytes")
+	})
+}
+
+func TestEveryPlanOfFoldingDrawsAWholeDiagram(t *testing.T) {
+	seeded(t, 300, 80, func(t *testing.T, d dag.DAG) {
+		s := newSketch(d, &MermaidOptions{})
+		for _, p := range plans {
+			text, err := s.draw(p, 1<<20, 1<<30)
+			require.NoError(t, err)
+			got := takeApart(t, text)
+			requireWhole(t, got)
+			require.Len(t, got.heads, len(d.Heads()), "heads are never folded")
+			total := 0
+			for i, in := range members(s.fold(p)) {
+				total += len(in)
+				bad := false
+				for _, m := range in {
+					bad = bad || m != i && s.vertices[m].group == s.vertices[i].group && p.keep >= 0 && wentWrong(s.vertices[m].node)
+				}
+				if bad && !p.failed {
+					require.Contains(t, s.box(i, in).label, " failed")
+				}
+			}
+			require.Equal(t, len(s.vertices), total, "every node is in one box")
+		}
+	})
+}
+
+func longRun(turns, fan int) dag.DAG {
+	d := sampleStart().System("Go on.").Tools(tool("step"))
+	for i := range turns {
+		var calls []content.Block
+		var runs []node.ToolExecution
+		for j := range fan {
+			calls = append(calls, use(fmt.Sprint(j), "step", fmt.Sprintf(`{"i":%d}`, i)))
+			e := ran(j, fmt.Sprint("done ", i))
+			e.IsError = i == turns/2 && j == 0
+			runs = append(runs, e)
+		}
+		d = d.User(fmt.Sprint("step ", i)).Assistant("", calls...).CloseTools(runs...).Assistant("ok")
+	}
+	return d.Stop(content.StopEndTurn)
+}
+
+func TestLongRunIsFoldedInTheMiddle(t *testing.T) {
+	d := longRun(1000, 2)
+	text := draw(t, d, nil)
+	got := takeApart(t, text)
+	requireWhole(t, got)
+	require.Less(t, utf16Len(text), budgetText)
+	require.Less(t, len(got.edges), budgetEdges)
+	require.Greater(t, len(got.nodes), 100, "as much is drawn as has room")
+	require.Contains(t, text, "failed: done 500", "a failure is not folded while there is room")
+	require.Contains(t, text, "step 0", "the beginning is drawn")
+	require.Contains(t, text, "step 999", "the end is drawn")
+	require.Contains(t, text, "stop: end_turn")
+	require.Regexp(t, `"… [\d,]+ nodes \(n\d+ to n\d+\)\n\d+ user turns, [\d,]+ answers, \d+ tool calls"`, text)
+}
+
+func TestWideFanShowsTheFirstCallsAndCountsTheOthers(t *testing.T) {
+	s := newSketch(longRun(1, 20), &MermaidOptions{})
+	text, err := s.draw(plan{fans: true, keep: -1}, budgetEdges, budgetText)
+	require.NoError(t, err)
+	require.Contains(t, text, "#43; 17 more calls\nstep")
+	require.Equal(t, 4, strings.Count(text, `[["`))
+	require.Contains(t, text, "calls step ×20")
+
+	s = newSketch(longRun(1, 8), &MermaidOptions{})
+	text, err = s.draw(plan{fans: true, keep: -1}, budgetEdges, budgetText)
+	require.NoError(t, err)
+	require.NotContains(t, text, "more call")
+}
+
+func TestSubAgentFoldsIntoItsCall(t *testing.T) {
+	s := newSketch(sampleSubAgents(), &MermaidOptions{})
+	text, err := s.draw(plan{agents: true, keep: -1}, budgetEdges, budgetText)
+	require.NoError(t, err)
+	require.NotContains(t, text, "subgraph")
+	require.Contains(t, text, "… 12 nodes inside (n6 to n17)")
+}
+
+func TestMermaidsOwnLimitsAreKeptExactly(t *testing.T) {
+	chain := func(nodes int) dag.DAG {
+		d := sampleStart()
+		for range nodes {
+			d = d.User("a")
+		}
+		return d
+	}
+	draw(t, chain(501), &MermaidOptions{Full: true}) // 500 edges
+
+	var size *SizeError
+	err := Mermaid(io.Discard, chain(502), &MermaidOptions{Full: true})
+	require.ErrorIs(t, err, ErrTooLarge)
+	require.ErrorAs(t, err, &size)
+	require.Equal(t, SizeError{"edges", 501, 500}, *size)
+	require.EqualError(t, err, "too large for a Mermaid diagram: 501 edges, where at most 500 are drawn")
+
+	wide := &MermaidOptions{Full: true, LabelChars: 100_000}
+	room := 50_000 - utf16Len(draw(t, sampleStart().User("a"), wide)) + 1
+	require.Equal(t, 50_000, utf16Len(draw(t, sampleStart().User(strings.Repeat("é", room)), wide)))
+	err = Mermaid(io.Discard, sampleStart().User(strings.Repeat("é", room+1)), wide)
+	require.ErrorAs(t, err, &size)
+	require.Equal(t, SizeError{"UTF-16 code units", 50_001, 50_000}, *size)
+	require.Error(t, Mermaid(io.Discard, sampleStart().User(strings.Repeat("😀", room/2+1)), wide), "an emoji counts twice")
+}
+
+func TestWhatCannotBeFoldedIsASizeError(t *testing.T) {
+	root := sampleStart().User("root")
+	d := root
+	for range 600 {
+		d = d.Join(root.User("a branch"))
+	}
+	var size *SizeError
+	err := Mermaid(io.Discard, d, nil)
+	require.ErrorIs(t, err, ErrTooLarge)
+	require.ErrorAs(t, err, &size)
+	require.Equal(t, SizeError{"edges", 600, budgetEdges}, *size)
+}
+
+func TestErrorsComeBeforeAnythingIsWritten(t *testing.T) {
+	var b strings.Builder
+	broken := dag.New().User("")
+	require.Error(t, broken.Err())
+	require.Equal(t, broken.Err(), Mermaid(&b, broken, nil))
+	require.Empty(t, b.String())
+
+	full := errors.New("disk full")
+	require.Equal(t, full, Mermaid(writerFunc(func([]byte) (int, error) { return 0, full }), sampleSingle(), nil))
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestEmptyConversationIsDrawnAsSuch(t *testing.T) {
+	require.Contains(t, draw(t, dag.DAG{}, nil), `n0["(an empty conversation)"]`)
+}
+
+func TestModelsAreNamedWhereSeveralSpoke(t *testing.T) {
+	say := func(model string) node.Message {
+		return node.Message{Role: content.Assistant, Blocks: content.Words("hi"), Answer: node.Answer{Model: model}}
+	}
+	one := sampleStart().User("a").Append(say("m-1")).User("b")
+	require.NotContains(t, draw(t, one.Append(say("m-1")), nil), "m-1")
+	require.Contains(t, draw(t, one.Append(say("m-2")), nil), "assistant, m-2")
+}
+
+func TestLabelsSayWhatAPersonNeeds(t *testing.T) {
+	answer := func(stop content.Stop) node.Message {
+		return node.Message{Role: content.Assistant, Blocks: content.Words("well"), Answer: node.Answer{Stop: stop}}
+	}
+	for _, c := range []struct {
+		payload node.Payload
+		want    string
+	}{
+		{answer(content.StopEndTurn), "assistant\nwell"},
+		{answer(content.StopMaxTokens), "assistant, stopped: max_tokens\nwell"},
+		{node.ToolExecution{Tool: "f", Input: `{"a":"x y","b":[1,2],"c":null}`, Result: content.Words("ok")}, "f(a: x y, b: [1,2], c: null)\nok"},
+		{node.ToolExecution{Tool: "f", Input: `{"a":`, IsError: true, Result: content.Words("cut off")}, `f({"a":)` + "\nfailed: cut off"},
+		{node.ToolExecution{Tool: "f"}, "f()\n(no output)"},
+		{node.StopReason{Reason: "max_turns", Detail: "limit 8", Turns: 8, ToolCalls: 1, Usage: content.Usage{Input: 12_345}},
+			"stop: max_turns\nlimit 8\n8 turns, 1 tool call, 12,345 tokens"},
+		{node.Compaction{Summary: content.Words("so far"), Replaced: node.ListOf(node.ID{1}, node.ID{2})}, "compaction of 2 nodes\nso far"},
+		{node.Custom{Name: "acme.note", JSON: `{"a":1}`}, "acme.note\n" + `{"a":1}`},
+		{node.Tools{Defs: node.ListOf(tool("a"), tool("b"))}, "tools\na, b"},
+		{node.SubGraph{Title: "review", Summary: "fine"}, "sub-conversation: review\nfine"},
+	} {
+		s := newSketch(sampleStart().Append(c.payload), &MermaidOptions{})
+		require.Len(t, s.vertices, 1)
+		require.Equal(t, c.want, s.labels.face(0).label)
+	}
+	byHand := sampleStart().Assistant("", use("1", "f", `{"a":1}`)).ToolResults(content.ToolResult{CallID: "1", Content: content.Words("two")})
+	s := newSketch(byHand, &MermaidOptions{})
+	require.Equal(t, "assistant\nf(a: 1)", s.labels.face(0).label, "arguments stand with the call where no box runs it")
+	require.Equal(t, "1 result\ntwo", s.labels.face(1).label)
+}
+
+func TestDeepNestingAndLongHistoryNeedNoRecursionPerNode(t *testing.T) {
+	d := sampleStart()
+	for range 100_000 {
+		d = d.User("a")
+	}
+	start := time.Now()
+	got := takeApart(t, draw(t, d, nil))
+	require.Less(t, time.Since(start), 20*time.Second)
+	requireWhole(t, got)
+
+	nested := sampleStart().User("a")
+	for range 1000 {
+		nested = dag.New().Append(node.ToolExecution{Tool: "f", Child: node.ListOf(nested.Heads()...)})
+	}
+	require.Len(t, takeApart(t, draw(t, nested, nil)).nodes, 1)
+}
+
+func BenchmarkMermaid(b *testing.B) {
+	for _, size := range []int{100, 2000} {
+		d := longRun(size/6, 2)
+		b.Run(fmt.Sprintf("%d nodes", d.Len()), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := Mermaid(io.Discard, d, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func TestNodesOfOneIDAreOneBox(t *testing.T) {
+	here, loaded := sampleStart().User("a"), sampleStart().User("a")
+	fresh := node.Source{}
+	d := here.WithSource(fresh).User("b").Join(loaded.WithSource(fresh).User("c"))
+	got := takeApart(t, draw(t, d, nil))
+	require.Equal(t, []string{"n0", "n1", "n2"}, got.nodes)
+	require.Equal(t, [][2]string{{"n0", "n1"}, {"n0", "n2"}}, got.edges)
+}
