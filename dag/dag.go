@@ -166,15 +166,20 @@ func (d DAG) AppendTo(parents []*node.Node, p node.Payload) (DAG, *node.Node, er
 	if err != nil {
 		return d, nil, &BuildError{Step: "AppendTo", Err: err}
 	}
-	return d.WithHeads(replaceHeads(d.heads, parents, n)...), n, nil
+	d.heads = replaceHeads(d.heads, n)
+	return d, n, nil
 }
 
-// replaceHeads puts n where the first of the parents stood among heads, or at the end, and takes the others out.
-func replaceHeads(heads, parents []*node.Node, n *node.Node) []*node.Node {
-	var out []*node.Node
+// replaceHeads puts n where the first of its parents stood among heads, or at the end, and takes the others out.
+func replaceHeads(heads []*node.Node, n *node.Node) []*node.Node {
+	isParent := make(map[node.ID]bool, n.NumParents())
+	for i := range n.NumParents() {
+		isParent[n.Parent(i).ID()] = true
+	}
+	out := make([]*node.Node, 0, len(heads)+1)
 	placed := false
 	for _, h := range heads {
-		if !slices.ContainsFunc(parents, func(p *node.Node) bool { return p.ID() == h.ID() }) {
+		if !isParent[h.ID()] {
 			out = append(out, h)
 		} else if !placed {
 			out, placed = append(out, n), true
@@ -303,20 +308,44 @@ func (d DAG) Tool(name string) (Tool, bool) {
 
 // Back returns the conversation as it was before its last n turns. A turn begins with a message in which the user says more
 // than tool results, and holds everything up to the next one. Back(1).User(…) therefore asks the last question anew. Back(0)
-// is d; going back further than there are turns is ErrNoTurn.
+// is d; going back further than there are turns is ErrNoTurn. With several heads the order is that of [DAG.Nodes], and a line
+// that the turns are no part of stays a head.
 func (d DAG) Back(n int) DAG {
 	if d.err != nil || n <= 0 {
 		return d
 	}
-	nodes, left := d.Nodes(), n
-	for i := len(nodes) - 1; i >= 0; i-- {
-		if beginsTurn(nodes[i]) {
+	var taken []*node.Node
+	left := n
+	for last := range d.backward {
+		taken = append(taken, last)
+		if beginsTurn(last) {
 			if left--; left == 0 {
-				return d.WithHeads(nodes[i].Parents()...)
+				return d.without(taken)
 			}
 		}
 	}
 	return d.fail("Back", fmt.Errorf("%w: %d back, and the conversation has %d", ErrNoTurn, n, n-left))
+}
+
+// without returns the conversation without the last nodes in its order, which are given from the last to the first.
+func (d DAG) without(taken []*node.Node) DAG {
+	gone := make(map[node.ID]bool, len(taken))
+	ends := d.Heads()
+	for _, n := range slices.Backward(taken) {
+		gone[n.ID()] = true
+		ends = append(ends, n.Parents()...)
+	}
+	ends = slices.DeleteFunc(node.Distinct(ends), func(n *node.Node) bool { return gone[n.ID()] })
+	if len(ends) < 2 {
+		return d.WithHeads(ends...)
+	}
+	inner := map[node.ID]bool{} // what follows a node that stays
+	for _, n := range postOrder(ends) {
+		for i := range n.NumParents() {
+			inner[n.Parent(i).ID()] = true
+		}
+	}
+	return d.WithHeads(slices.DeleteFunc(ends, func(n *node.Node) bool { return inner[n.ID()] })...)
 }
 
 func beginsTurn(n *node.Node) bool {
@@ -346,9 +375,8 @@ func (d DAG) At(id node.ID) DAG {
 
 // Text returns what the assistant said last: the texts of its last message that has any, joined by line breaks.
 func (d DAG) Text() string {
-	nodes := d.Nodes()
-	for i := len(nodes) - 1; i >= 0; i-- {
-		if m, ok := nodes[i].Message(); ok && m.Role == content.Assistant {
+	for n := range d.backward {
+		if m, ok := n.Message(); ok && m.Role == content.Assistant {
 			if text := m.Blocks.Text(); text != "" {
 				return text
 			}

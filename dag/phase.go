@@ -2,6 +2,7 @@ package dag
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/node"
@@ -12,6 +13,7 @@ type phase struct {
 	said  *node.Node
 	calls []content.ToolUse
 	done  map[int]*node.Node
+	spare []*node.Node // executions of no call, or of one that was executed before
 }
 
 // openPhase returns the tool phase that the heads stand in: the only head is an assistant's message with calls, or all heads
@@ -20,11 +22,10 @@ func (d DAG) openPhase() (phase, bool) {
 	p := phase{done: map[int]*node.Node{}}
 	for _, h := range d.heads {
 		said := h
-		if e, ok := h.Payload().(node.ToolExecution); ok && h.NumParents() == 1 {
+		if h.NumParents() == 1 && isExecution(h) {
 			said = h.Parent(0)
-			p.done[e.Index] = h
 		}
-		if p.said != nil && p.said != said {
+		if p.said != nil && p.said.ID() != said.ID() {
 			return phase{}, false
 		}
 		p.said = said
@@ -35,7 +36,32 @@ func (d DAG) openPhase() (phase, bool) {
 	if m, ok := p.said.Message(); ok && m.Role == content.Assistant {
 		p.calls = m.Blocks.ToolUses()
 	}
+	for _, h := range d.heads {
+		e, ok := h.Payload().(node.ToolExecution)
+		if !ok {
+			continue
+		}
+		if i := callOf(e, p.calls); i >= 0 && p.done[i] == nil {
+			p.done[i] = h
+		} else {
+			p.spare = append(p.spare, h)
+		}
+	}
 	return p, len(p.calls) > 0
+}
+
+func isExecution(n *node.Node) bool {
+	_, ok := n.Payload().(node.ToolExecution)
+	return ok
+}
+
+// callOf returns which of the calls e carries out: the one at its Index, unless it names another by CallID; -1 where there is
+// none.
+func callOf(e node.ToolExecution, calls []content.ToolUse) int {
+	if e.Index >= 0 && e.Index < len(calls) && (e.CallID == "" || e.CallID == calls[e.Index].ID) {
+		return e.Index
+	}
+	return slices.IndexFunc(calls, func(c content.ToolUse) bool { return c.ID != "" && c.ID == e.CallID })
 }
 
 // OpenCall is a tool call that waits for its result.
@@ -92,9 +118,9 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 			}
 		}
 		parents[i] = p.done[i]
-		results[i] = p.done[i].Payload().(node.ToolExecution).Answer()
+		results[i] = answerOf(p.done[i])
 	}
-	return d.WithHeads(parents...).say("CloseTools", content.User, "", results)
+	return d.WithHeads(append(parents, p.spare...)...).say("CloseTools", content.User, "", results)
 }
 
 func (p phase) execute(src node.Source, e node.ToolExecution) error {
@@ -103,4 +129,20 @@ func (p phase) execute(src node.Source, e node.ToolExecution) error {
 	n, err := node.New(src, e, node.Meta{}, p.said)
 	p.done[e.Index] = n
 	return err
+}
+
+// answerOf returns the result of the execution n. One that was appended by hand and names its call by Index alone gets the
+// call's id.
+func answerOf(n *node.Node) content.ToolResult {
+	e := n.Payload().(node.ToolExecution)
+	answer := e.Answer()
+	if e.CallID != "" || n.NumParents() != 1 {
+		return answer
+	}
+	if m, ok := n.Parent(0).Message(); ok {
+		if calls := m.Blocks.ToolUses(); e.Index >= 0 && e.Index < len(calls) {
+			answer.CallID = calls[e.Index].ID
+		}
+	}
+	return answer
 }

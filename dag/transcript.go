@@ -1,6 +1,8 @@
 package dag
 
 import (
+	"slices"
+
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/node"
 )
@@ -17,9 +19,10 @@ type Transcript struct {
 	Messages []content.Message
 }
 
-// Transcript linearises the conversation. In place of the first of the nodes that a compaction replaces, its summary is said
-// by the user's side, and the others are left out. An execution that no message closes yet (a tool phase cut in half) says its
-// result, so that it is not lost.
+// Transcript linearises the conversation. In place of the first message that a compaction replaces, its summary is said by the
+// user's side, and the others are left out; system prompts and declared tools stay. Where several compactions replace the same
+// message the last one holds, and a compaction of nothing that is in the conversation says its summary in its own place. An
+// execution whose result no message holds yet (a tool phase cut in half) says its result, so that it is not lost.
 func (d DAG) Transcript() Transcript {
 	nodes := d.Nodes()
 	view := viewOf(nodes)
@@ -47,12 +50,12 @@ func (d DAG) Transcript() Transcript {
 		case node.Message:
 			t.Messages = append(t.Messages, content.Message{Role: p.Role, Blocks: p.Blocks})
 		case node.ToolExecution:
-			if n.NumParents() == 0 || !view.closed[n.Parent(0)] {
-				answer, _ := content.Of(p.Answer()) // its parts were checked when the node was made
+			if view.open(n) {
+				answer, _ := content.Of(answerOf(n)) // its parts were checked when the node was made
 				t.say(content.User, answer)
 			}
 		case node.Compaction:
-			if !view.placed[n] {
+			if !view.placed[n.ID()] {
 				t.say(content.User, p.Summary)
 			}
 		}
@@ -69,51 +72,82 @@ func (t *Transcript) say(role content.Role, blocks content.Blocks) {
 // view is what has to be known of all nodes before the first is said.
 type view struct {
 	replaced map[node.ID]content.Blocks // what is said in place of a node that a compaction replaces; nothing for most
-	placed   map[*node.Node]bool        // compactions whose summary stands in place of a node
-	closed   map[*node.Node]bool        // nodes with calls whose results a message holds
+	placed   map[node.ID]bool           // compactions that replace something, so that nothing is said in their own place
+	closed   map[node.ID]bool           // executions, and nodes with calls, whose results a message holds
 }
 
 func viewOf(nodes []*node.Node) view {
-	v := view{map[node.ID]content.Blocks{}, map[*node.Node]bool{}, map[*node.Node]bool{}}
+	v := view{closed: map[node.ID]bool{}}
+	var compactions []*node.Node
 	for _, n := range nodes {
-		m, ok := n.Message()
-		if !ok || len(m.Blocks.ToolResults()) == 0 {
-			continue
-		}
-		for _, p := range n.Parents() {
-			if p.Kind() == (node.ToolExecution{}).Kind() && p.NumParents() > 0 {
-				p = p.Parent(0)
+		switch p := n.Payload().(type) {
+		case node.Compaction:
+			compactions = append(compactions, n)
+		case node.Message:
+			if p.Role == content.User && holdsResult(p.Blocks) {
+				for i := range n.NumParents() {
+					v.closed[n.Parent(i).ID()] = true
+				}
 			}
-			v.closed[p] = true
 		}
 	}
-	for i := len(nodes) - 1; i >= 0; i-- { // a later compaction holds over an earlier one
-		if c, ok := nodes[i].Payload().(node.Compaction); ok {
-			v.compact(nodes, nodes[i], c)
-		}
+	if len(compactions) > 0 {
+		v.compact(nodes, compactions)
 	}
 	return v
 }
 
-func (v view) compact(nodes []*node.Node, n *node.Node, c node.Compaction) {
-	ids := map[node.ID]bool{}
-	for _, id := range c.Replaced.Slice() {
-		ids[id] = true
-	}
-	_, gone := v.replaced[n.ID()]
-	for _, earlier := range nodes {
-		if !ids[earlier.ID()] {
-			continue
-		}
-		if _, already := v.replaced[earlier.ID()]; already {
-			continue
-		}
-		v.replaced[earlier.ID()] = content.Blocks{}
-		if !v.placed[n] && !gone {
-			v.replaced[earlier.ID()] = c.Summary
-			v.placed[n] = true
+// open reports whether n is an execution whose result no message holds: neither one after it, nor one after the calls.
+func (v view) open(n *node.Node) bool {
+	return !v.closed[n.ID()] && (n.NumParents() == 0 || !v.closed[n.Parent(0).ID()])
+}
+
+func holdsResult(blocks content.Blocks) bool {
+	for _, b := range blocks.All() {
+		if _, ok := b.(content.ToolResult); ok {
+			return true
 		}
 	}
+	return false
+}
+
+// compact finds what the compactions, given in order, replace. A later one holds over an earlier one: what both replace is
+// replaced by the later, and an earlier one that is replaced itself, or has nothing left to stand for, says nothing.
+func (v *view) compact(nodes, compactions []*node.Node) {
+	place := make(map[node.ID]int, len(nodes))
+	for i, n := range nodes {
+		if said(n) {
+			place[n.ID()] = i
+		}
+	}
+	v.replaced, v.placed = map[node.ID]content.Blocks{}, map[node.ID]bool{}
+	for _, n := range slices.Backward(compactions) {
+		c := n.Payload().(node.Compaction)
+		first := len(nodes)
+		for _, id := range c.Replaced.Slice() {
+			i, here := place[id]
+			if !here {
+				continue
+			}
+			v.placed[n.ID()] = true
+			if _, already := v.replaced[nodes[i].ID()]; !already {
+				v.replaced[nodes[i].ID()] = content.Blocks{}
+				first = min(first, i)
+			}
+		}
+		if _, gone := v.replaced[n.ID()]; first < len(nodes) && !gone {
+			v.replaced[nodes[first].ID()] = c.Summary
+		}
+	}
+}
+
+// said reports whether n is of a kind that a compaction can replace: one that puts messages into the transcript.
+func said(n *node.Node) bool {
+	switch n.Payload().(type) {
+	case node.Message, node.ToolExecution, node.Compaction:
+		return true
+	}
+	return false
 }
 
 // SystemPrompts returns the system prompts, in order.

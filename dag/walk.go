@@ -7,70 +7,111 @@ import (
 )
 
 // Nodes returns every node that the heads reach, in order: depth-first and post-order, parents in their declared order, each
-// node once; nodes with the same id are the same. Every node comes after its parents. Conversations that hang on a node (a sub-agent's) are not entered. It needs
-// no recursion, and for a conversation without unusual merges no more memory than the result.
+// node once; nodes with the same id are the same. Every node comes after its parents. Conversations that hang on a node (a
+// sub-agent's) are not entered. It needs no recursion, and for a conversation without unusual merges no more memory than the
+// result.
 func (d DAG) Nodes() []*node.Node {
-	if len(d.heads) == 1 {
-		return upstream(d.heads[0])
+	nodes := make([]*node.Node, 0, d.sizeHint())
+	for n := range d.backward {
+		nodes = append(nodes, n)
 	}
-	return postOrder(nil, d.heads)
+	slices.Reverse(nodes)
+	return nodes
+}
+
+// sizeHint is a guess at the number of nodes: right for a chain.
+func (d DAG) sizeHint() int {
+	hint := 0
+	for _, h := range d.heads {
+		hint = max(hint, h.Depth()+1)
+	}
+	return hint
 }
 
 // Len returns the number of nodes that the heads reach.
-func (d DAG) Len() int { return len(d.Nodes()) }
+func (d DAG) Len() int {
+	count := 0
+	for range d.backward {
+		count++
+	}
+	return count
+}
 
-// upstream follows single parents and tool fans up to a root, and leaves the rest to postOrder where the graph is not so
-// simple.
-func upstream(head *node.Node) []*node.Node {
-	nodes := make([]*node.Node, 0, head.Depth()+1)
-	for n := head; ; {
-		nodes = append(nodes, n)
-		switch {
-		case n.NumParents() == 0:
-			slices.Reverse(nodes)
-			return nodes
-		case n.NumParents() == 1:
-			n = n.Parent(0)
-		case fanSource(n) != nil:
-			for i := n.NumParents() - 1; i >= 0; i-- {
-				nodes = append(nodes, n.Parent(i))
+// backward yields the nodes in the order of Nodes from the last to the first. It looks at no more of the graph than it has to:
+// it follows single parents and tool fans towards a root, and puts the rest in order where the graph is not so simple.
+func (d DAG) backward(yield func(*node.Node) bool) {
+	rest := d.heads
+	if len(rest) == 1 {
+		n := rest[0]
+		for n != nil {
+			if !yield(n) {
+				return
 			}
-			n = fanSource(n)
-		default:
-			before := postOrder(nil, n.Parents())
-			slices.Reverse(nodes)
-			return append(before, nodes...)
+			below, simple := trunk(n)
+			if !simple {
+				break
+			}
+			for i := n.NumParents() - 1; i >= 0 && n.NumParents() > 1; i-- {
+				if !yield(n.Parent(i)) {
+					return
+				}
+			}
+			n = below
+		}
+		if n == nil {
+			return
+		}
+		rest = n.Parents()
+	}
+	for _, n := range slices.Backward(postOrder(rest)) {
+		if !yield(n) {
+			return
 		}
 	}
 }
 
-// fanSource is the node that all parents of n have as their only parent, as in a tool phase; or nil.
-func fanSource(n *node.Node) *node.Node {
-	var source *node.Node
+// trunk is the one node that the conversation before n comes through, but for the fan of a tool phase: the only parent of n, or
+// the only parent of all its parents; nil where n is a root. It reports false where there is no such node.
+func trunk(n *node.Node) (below *node.Node, simple bool) {
+	switch n.NumParents() {
+	case 0:
+		return nil, true
+	case 1:
+		return n.Parent(0), true
+	}
 	for i := range n.NumParents() {
 		p := n.Parent(i)
-		if p.NumParents() != 1 || source != nil && source != p.Parent(0) {
-			return nil
+		if p.NumParents() != 1 || below != nil && below != p.Parent(0) {
+			return nil, false
 		}
-		source = p.Parent(0)
+		below = p.Parent(0)
 	}
-	return source
+	return below, true
 }
 
-// postOrder appends to nodes what the heads reach.
-func postOrder(nodes []*node.Node, heads []*node.Node) []*node.Node {
+// postOrder returns what the heads reach, in the order of Nodes.
+func postOrder(heads []*node.Node) []*node.Node {
+	seen := map[node.ID]bool{}
+	return postOrderOf(heads, func(n *node.Node) bool {
+		fresh := !seen[n.ID()]
+		seen[n.ID()] = true
+		return fresh
+	})
+}
+
+// postOrderOf returns what the heads reach, in the order of Nodes, without the nodes for which enter says no and what only they
+// reach. enter is asked once for each head and edge, and must say no to a node it said yes to.
+func postOrderOf(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
 	type visit struct {
 		n    *node.Node
 		next int // the parent to look at next
 	}
-	seen := map[node.ID]bool{}
+	var nodes []*node.Node
 	var stack []visit
 	for _, head := range heads {
-		if seen[head.ID()] {
-			continue
+		if enter(head) {
+			stack = append(stack, visit{n: head})
 		}
-		seen[head.ID()] = true
-		stack = append(stack, visit{n: head})
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
 			if top.next == top.n.NumParents() {
@@ -80,8 +121,7 @@ func postOrder(nodes []*node.Node, heads []*node.Node) []*node.Node {
 			}
 			p := top.n.Parent(top.next)
 			top.next++
-			if !seen[p.ID()] {
-				seen[p.ID()] = true
+			if enter(p) {
 				stack = append(stack, visit{n: p})
 			}
 		}
@@ -89,9 +129,10 @@ func postOrder(nodes []*node.Node, heads []*node.Node) []*node.Node {
 	return nodes
 }
 
-// Node returns the node with that id that the heads reach, or nil.
+// Node returns the node with that id that the heads reach, or nil. A recent one is found at once: it looks from the heads
+// backward.
 func (d DAG) Node(id node.ID) *node.Node {
-	for _, n := range d.Nodes() {
+	for n := range d.backward {
 		if n.ID() == id {
 			return n
 		}
@@ -105,8 +146,24 @@ func (d DAG) Contains(n *node.Node) bool {
 	if n == nil {
 		return false
 	}
+	if len(d.heads) != 1 {
+		return slices.Contains(d.heads, n) || reaches(d.heads, n)
+	}
+	top := d.heads[0]
+	for top.Depth() > n.Depth() {
+		below, simple := trunk(top)
+		if !simple || below.Depth() < n.Depth() { // below is passed: of what is before top, only its parents can be n
+			return reaches(top.Parents(), n)
+		}
+		top = below
+	}
+	return top.ID() == n.ID()
+}
+
+// reaches reports whether n is among the ancestors of the heads.
+func reaches(heads []*node.Node, n *node.Node) bool {
 	seen := map[node.ID]bool{}
-	stack := slices.Clone(d.heads)
+	stack := slices.Clone(heads)
 	for len(stack) > 0 {
 		top := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -127,32 +184,10 @@ func (d DAG) Contains(n *node.Node) bool {
 // WithChildren returns every node that the heads reach, and before each node the conversation that hangs on it, to any depth;
 // each node once. It is the order in which nodes are saved.
 func (d DAG) WithChildren() []*node.Node {
-	type visit struct {
-		n    *node.Node
-		deps []*node.Node
+	nodes := d.Nodes()
+	if !slices.ContainsFunc(nodes, func(n *node.Node) bool { return n.Children().Len() > 0 }) {
+		return nodes
 	}
-	var nodes []*node.Node
-	seen := map[node.ID]bool{}
-	var stack []visit
-	enter := func(n *node.Node) {
-		if !seen[n.ID()] {
-			seen[n.ID()] = true
-			stack = append(stack, visit{n, append(n.Parents(), n.Children().Slice()...)})
-		}
-	}
-	for _, head := range d.heads {
-		enter(head)
-		for len(stack) > 0 {
-			top := &stack[len(stack)-1]
-			if len(top.deps) == 0 {
-				nodes = append(nodes, top.n)
-				stack = stack[:len(stack)-1]
-				continue
-			}
-			next := top.deps[0]
-			top.deps = top.deps[1:]
-			enter(next)
-		}
-	}
-	return nodes
+	w := walk{}
+	return w.from(d.heads)
 }
