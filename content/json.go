@@ -21,10 +21,10 @@ const maxInlineDepth = 256
 // model may also hold text that is not JSON at all (a tool call cut off by a token limit): [JSON.Valid] tells.
 type JSON string
 
-// ToJSON encodes v. Object members of maps are sorted, nothing is HTML-escaped, and what cannot be encoded (NaN, a channel)
-// is an error in whose chain ErrJSON stands.
+// ToJSON encodes v. Object members of maps are sorted, nothing is HTML-escaped, bytes that are not UTF-8 are replaced by U+FFFD,
+// and what cannot be encoded (NaN, a channel) is an error in whose chain ErrJSON stands.
 func ToJSON(v any) (JSON, error) {
-	b, err := json.Marshal(v, json.Deterministic(true))
+	b, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrJSON, err)
 	}

@@ -1,4 +1,258 @@
 package dag
 
-// header is what a saved file says of the whole conversation.
-type header struct{}
+import (
+	"bufio"
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/node"
+)
+
+// What a saved conversation says of itself.
+const (
+	documentFormat = "plait"
+	formatVersion  = 1
+)
+
+// header is what a file says of the whole conversation. It is never changed once a DAG has it.
+type header struct {
+	members  []member     // in the file's order; those that Plait writes itself have no value here
+	created  content.JSON // as it was read
+	metadata node.Meta
+	// loose is the nodes of a file that no head reaches, by the node that they stood before, nil for the end. A node of a kind
+	// that this version does not know may need them.
+	loose map[*node.Node][]*node.Node
+}
+
+// member is one member of the header's object.
+type member struct {
+	name       string
+	key, value string // as they were read: the name with its quotes, and its value
+}
+
+// known is the members that Plait writes, in the order in which it does.
+var known = []string{"format", "version", "created", "metadata", "heads", "nodes"}
+
+func (d DAG) header() header {
+	if f := d.environment().file; f != nil {
+		return *f
+	}
+	return header{}
+}
+
+// layout returns all members in the order in which they are written: as they were read, each that was not there after the one
+// that Plait writes before it.
+func (h header) layout() []member {
+	members := slices.Clone(h.members)
+	next := 0
+	for _, name := range known {
+		i := slices.IndexFunc(members, func(m member) bool { return m.name == name })
+		if i < 0 {
+			i = next
+			members = slices.Insert(members, i, member{name: name})
+		}
+		next = i + 1
+	}
+	return members
+}
+
+// WithMetadata returns the conversation with value, encoded as JSON, under key in the metadata of the whole conversation. It is
+// saved and loaded with it, and never sent. A value that cannot be encoded is the chain's error, with content.ErrJSON in it.
+func (d DAG) WithMetadata(key string, value any) DAG {
+	if d.err != nil {
+		return d
+	}
+	h := d.header()
+	meta, err := h.metadata.With(key, value)
+	if err != nil {
+		return d.fail("WithMetadata", err)
+	}
+	h.metadata = meta
+	return d.change(func(e *env) { e.file = &h })
+}
+
+// Metadata returns the metadata of the whole conversation.
+func (d DAG) Metadata() node.Meta { return d.header().metadata }
+
+// Created returns when the conversation began: what the file says that it was loaded from, or else the time of its first node.
+// It is zero when there is neither.
+func (d DAG) Created() time.Time {
+	var t time.Time
+	if j := d.header().created; j != "" {
+		_ = j.Decode(&t) // it was a time when it was read
+	} else if nodes := d.WithChildren(); len(nodes) > 0 {
+		t = nodes[0].Time()
+	}
+	return t.UTC()
+}
+
+// Save writes the conversation to a file, as [DAG.Write] does. The file is replaced as a whole: it holds either what it held
+// before or the new conversation, also after a crash, and what it holds is on disk when Save returns. It keeps its permissions;
+// a symbolic link is followed. When the chain has an error, it is returned and nothing is written.
+//
+// To save after every step of a long conversation, use a [Journal].
+func (d DAG) Save(path string) error {
+	if d.err != nil {
+		return d.err
+	}
+	return replaceFile(path, d.Write)
+}
+
+// Write writes the conversation in its saved form, version 1: a JSON object with the members
+//
+//   - format: "plait"; version: 1;
+//   - created: when the conversation began (see [DAG.Created]);
+//   - metadata: the conversation's metadata, if there is any;
+//   - heads: the ids of the heads, in order;
+//   - nodes: the nodes in the order of [DAG.WithChildren], so that every node comes after all that it names; one on a line, as
+//     node.Append writes them.
+//
+// What was loaded is written byte for byte as it was: nodes with all their fields, members of the header that this version does
+// not know, in their place, and nodes that no head reaches. When the chain has an error, it is returned and nothing is written.
+func (d DAG) Write(w io.Writer) error {
+	if d.err != nil {
+		return d.err
+	}
+	h := d.header()
+	nodes := h.nodes(d.heads)
+	out := writer{Writer: bufio.NewWriterSize(w, 64<<10)}
+	before := byte('{')
+	for _, m := range h.layout() {
+		if text := h.member(m, d.heads, nodes); len(text) > 0 {
+			_ = out.WriteByte(before) // a bufio.Writer keeps its first error for Flush
+			_, _ = out.Write(text)
+			before = ','
+		}
+		if m.name == "nodes" {
+			out.nodes(nodes)
+		}
+	}
+	_, _ = out.WriteString("}\n")
+	return out.Flush()
+}
+
+// nodes is everything that is saved.
+func (h header) nodes(heads []*node.Node) []*node.Node {
+	w := walk{extra: h.loose}
+	return w.from(append(slices.Clone(heads), h.loose[nil]...))
+}
+
+// member returns one member with its name; nothing for one that is left out.
+func (h header) member(m member, heads, nodes []*node.Node) []byte {
+	switch m.name {
+	case "format":
+		return []byte(`"format":"` + documentFormat + `"`)
+	case "version":
+		return []byte(`"version":1`)
+	case "created":
+		if h.created == "" && len(nodes) > 0 {
+			return content.AppendString(nil, "created", nodes[0].Time().Format(time.RFC3339Nano))
+		}
+		return h.own(nil, m)
+	case "heads":
+		return appendHeads(content.AppendRaw(nil, "heads"), heads)
+	case "nodes":
+		return content.AppendRaw(nil, "nodes")
+	}
+	return h.own(nil, m)
+}
+
+// own appends a member that is the conversation's own, which means that a journal keeps it too.
+func (h header) own(dst []byte, m member) []byte {
+	switch {
+	case m.name == "created" && h.created != "":
+		return append(content.AppendRaw(dst, "created"), h.created...)
+	case m.name == "metadata" && h.metadata.Len() > 0:
+		return h.metadata.Append(content.AppendRaw(dst, "metadata"))
+	case slices.Contains(known, m.name):
+		return dst
+	}
+	if n := len(dst); n > 0 && dst[n-1] != '{' {
+		dst = append(dst, ',')
+	}
+	return append(append(append(dst, m.key...), ':'), m.value...)
+}
+
+func appendHeads(dst []byte, heads []*node.Node) []byte {
+	dst = append(dst, '[')
+	for i, h := range heads {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, '"'), h.ID().String()...), '"')
+	}
+	return append(dst, ']')
+}
+
+// writer writes nodes one after the other, in one buffer.
+type writer struct {
+	*bufio.Writer
+	line []byte
+}
+
+func (w *writer) nodes(nodes []*node.Node) {
+	_, _ = w.WriteString("[\n")
+	for i, n := range nodes {
+		w.line = n.Append(w.line[:0])
+		if i < len(nodes)-1 {
+			w.line = append(w.line, ',')
+		}
+		_, _ = w.Write(append(w.line, '\n'))
+	}
+	_ = w.WriteByte(']')
+}
+
+// replaceFile puts a new file in the place of the one at path, or leaves that one as it is and returns an error.
+func replaceFile(path string, write func(io.Writer) error) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	old, err := os.Stat(path)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case err == nil && !old.Mode().IsRegular():
+		return &fs.PathError{Op: "save", Path: path, Err: errors.New("it is not a regular file")}
+	}
+	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()+".tmp")
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		err = f.Chmod(old.Mode().Perm())
+	}
+	if err == nil {
+		err = write(f)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes a new name in a folder durable. Windows has no call for it and needs none.
+func syncFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -532,7 +532,7 @@ func (n *Node) sharedBlocks(raw []jsontext.Value) (content.Blocks, error) {
 	for i, v := range raw {
 		block, err := n.sharedBlock(v)
 		if err != nil {
-			return content.Blocks{}, &FieldError{Field: fmt.Sprintf("blocks/%d", i), Err: err}
+			return content.Blocks{}, fieldError("", "blocks/"+strconv.Itoa(i), err)
 		}
 		list[i] = block
 	}

@@ -1,0 +1,320 @@
+package dag_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/stretchr/testify/require"
+)
+
+func openJournal(t testing.TB, path string) *dag.Journal {
+	t.Helper()
+	j, err := dag.OpenJournal(path, &dag.JournalOptions{NoSync: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = j.Close() })
+	return j
+}
+
+func content1(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// journalOf is a journal file that was made in one append.
+func journalOf(t testing.TB, d dag.DAG) string {
+	path := filepath.Join(t.TempDir(), "j")
+	require.NoError(t, openJournal(t, path).Append(d))
+	return content1(t, path)
+}
+
+// steps is a conversation as it grows, with a rewind and a change of the metadata.
+func steps(t testing.TB) []dag.DAG {
+	child := dag.New().WithSource(node.Counting(start.AddDate(1, 0, 0))).User("Inner.").Assistant("Done.")
+	a := counting().System("Be \"brief\".\n").User("One?")
+	b := a.Assistant("", content.ToolUse{ID: "x", Name: "f", Input: "{\"a\": 1} "}, content.ToolUse{ID: "x", Name: "f"})
+	c := b.CloseTools(node.ToolExecution{Index: 0, Child: node.ListOf(child.Heads()...)}, node.ToolExecution{Index: 1, IsError: true})
+	all := []dag.DAG{a, b, c, c.Back(1).User("Again?"), c.Back(1).User("Again?").Join(c).WithMetadata("k", "v"), c}
+	all = append(all, all[4].Assistant("Both."))
+	for _, d := range all {
+		require.NoError(t, d.Err())
+	}
+	return all
+}
+
+func TestAJournalHoldsWhatWasAppended(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	j := openJournal(t, path)
+	require.Zero(t, j.DAG().Len())
+	require.Nil(t, j.Recovered())
+	for _, d := range steps(t) {
+		require.NoError(t, j.Append(d))
+		require.True(t, dag.Equal(d, j.DAG()))
+		size := len(content1(t, path))
+		require.NoError(t, j.Append(d))
+		require.Len(t, content1(t, path), size, "nothing new writes nothing")
+
+		for _, reopened := range []func() dag.DAG{
+			func() dag.DAG { return openJournal(t, path).DAG() },
+			func() dag.DAG { d, err := dag.Load(path); require.NoError(t, err); return d },
+		} {
+			got := reopened()
+			require.True(t, dag.Equal(d, got))
+			require.Equal(t, d.Metadata().Get("k"), got.Metadata().Get("k"))
+			require.Equal(t, written(t, d), written(t, got), "as a document too")
+		}
+	}
+	require.Equal(t, 1, strings.Count(content1(t, path), `"Be \"brief\".\n"`), "each node is written once")
+}
+
+func TestAJournalGoesOnWhereItStopped(t *testing.T) {
+	one, two := filepath.Join(t.TempDir(), "j"), filepath.Join(t.TempDir(), "j")
+	whole := openJournal(t, one)
+	for _, d := range steps(t) {
+		require.NoError(t, whole.Append(d))
+		j, err := dag.OpenJournal(two, nil) // with fsync
+		require.NoError(t, err)
+		require.Nil(t, j.Recovered())
+		require.NoError(t, j.Append(d))
+		require.NoError(t, j.Close())
+	}
+	require.Equal(t, content1(t, one), content1(t, two))
+}
+
+// TestACrashAtAnyByteLosesNothingThatWasAppended cuts the file at every byte: what comes back is the last append that is there as
+// a whole, the report says what was cut, and the journal goes on.
+func TestACrashAtAnyByteLosesNothingThatWasAppended(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "j")
+	j := openJournal(t, path)
+	type mark struct {
+		size int
+		d    dag.DAG
+	}
+	marks := []mark{{0, dag.New()}, {len(content1(t, path)), dag.New()}}
+	for _, d := range steps(t) {
+		require.NoError(t, j.Append(d))
+		marks = append(marks, mark{len(content1(t, path)), d})
+	}
+	text := content1(t, path)
+	next := dag.New().WithSource(node.Counting(start.AddDate(5, 0, 0))).User("Next.")
+	for at, k := 0, 0; at <= len(text); at++ {
+		for k+1 < len(marks) && marks[k+1].size <= at {
+			k++
+		}
+		cut := filepath.Join(dir, "cut")
+		require.NoError(t, os.WriteFile(cut, []byte(text[:at]), 0o600))
+		if k > 0 {
+			d, err := dag.Load(cut)
+			require.NoError(t, err, "byte %d", at)
+			require.True(t, dag.Equal(marks[k].d, d), "byte %d", at)
+			require.Len(t, content1(t, cut), at, "Load changes nothing")
+		}
+		j, err := dag.OpenJournal(cut, &dag.JournalOptions{NoSync: true})
+		require.NoError(t, err, "byte %d", at)
+		require.True(t, dag.Equal(marks[k].d, j.DAG()), "byte %d", at)
+		if at == marks[k].size {
+			require.Nil(t, j.Recovered(), "byte %d", at)
+		} else {
+			require.Equal(t, int64(at-marks[k].size), j.Recovered().Bytes)
+			require.Equal(t, strings.Count(text[:marks[k].size], "\n")+1, j.Recovered().Line)
+			require.Error(t, j.Recovered().Reason)
+			require.NotEmpty(t, j.Recovered().String())
+		}
+		require.NoError(t, j.Append(next))
+		require.NoError(t, j.Close())
+		d, err := dag.Load(cut)
+		require.NoError(t, err, "byte %d", at)
+		require.True(t, dag.Equal(next, d))
+	}
+}
+
+func TestBlocksOfZerosAtTheEndAreCut(t *testing.T) {
+	dir := t.TempDir()
+	all := steps(t)
+	path := filepath.Join(dir, "j")
+	j := openJournal(t, path)
+	require.NoError(t, j.Append(all[0]))
+	before := content1(t, path)
+	require.NoError(t, j.Append(all[2]))
+	text := content1(t, path)
+	for _, width := range []int{1, 100, 1000} {
+		for at := len(before); at+width <= len(text); at += 37 {
+			torn := []byte(text)
+			clear(torn[at : at+width])
+			cut := filepath.Join(dir, "cut")
+			require.NoError(t, os.WriteFile(cut, torn, 0o600))
+			j, err := dag.OpenJournal(cut, nil)
+			require.NoError(t, err)
+			require.True(t, dag.Equal(all[0], j.DAG()))
+			require.NotNil(t, j.Recovered())
+			require.Equal(t, before, content1(t, cut))
+			require.NoError(t, j.Close())
+		}
+	}
+}
+
+// TestDamageInTheMiddleIsAnError breaks every line in several ways. No way may pass in silence.
+func TestDamageInTheMiddleIsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	j := openJournal(t, path)
+	for _, d := range steps(t) {
+		require.NoError(t, j.Append(d))
+	}
+	lines := strings.SplitAfter(content1(t, path), "\n")
+	lines = lines[:len(lines)-1]
+	for i, line := range lines {
+		for how, broken := range map[string]string{
+			"garbage":  "garbage\n",
+			"empty":    "\n",
+			"cut":      line[:len(line)/2] + "\n",
+			"joined":   strings.TrimSuffix(line, "\n"),
+			"zeros":    strings.Repeat("\x00", len(line)-1) + "\n",
+			"missing":  "",
+			"id":       strings.Replace(line, "7000", "7001", 1),
+			"repeated": line + line,
+		} {
+			if broken == line || i >= len(lines)-2 && how == "zeros" || i == len(lines)-1 && (how == "joined" || how == "missing") {
+				continue // in the last append these are what a crash leaves
+			}
+			text := strings.Join(lines[:i], "") + broken + strings.Join(lines[i+1:], "")
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+			_, err := dag.OpenJournal(path, nil)
+			require.Error(t, err, "line %d %s", i+1, how)
+			var where *dag.LoadError
+			require.ErrorAs(t, err, &where)
+			if i > 0 {
+				require.ErrorIs(t, err, dag.ErrDamaged, "line %d %s: %v", i+1, how, err)
+				require.GreaterOrEqual(t, where.Line, i+1, "%s", how)
+			}
+			require.Equal(t, text, content1(t, path), "the file stays as it is")
+			d, err := dag.Load(path)
+			require.Error(t, err)
+			require.Nil(t, d.Heads())
+		}
+	}
+}
+
+func TestAFileThatIsNoJournalIsNotTouched(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	for _, text := range []string{"x", "{", `{"format":"plait-journal","version":1} x` + "\n", `{"format":"plait-journal"}` + "\n",
+		`{"format":"plait-journal","version":1,"nodes":[]}` + "\n", written(t, sample(t)), "\n", " " + journalOf(t, sample(t))[:20]} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err := dag.OpenJournal(path, nil)
+		if text == "{" {
+			require.NoError(t, err, "a first line that was cut after one byte")
+			continue
+		}
+		require.ErrorIs(t, err, dag.ErrFormat, "%.50q", text)
+		require.Equal(t, text, content1(t, path))
+	}
+	require.NoError(t, os.WriteFile(path, []byte(`{"format":"plait-journal","version":2}`+"\n"), 0o600))
+	_, err := dag.OpenJournal(path, nil)
+	require.ErrorIs(t, err, dag.ErrVersion)
+	_, err = dag.OpenJournal(t.TempDir(), nil)
+	require.Error(t, err)
+}
+
+func TestAJournalKeepsAHeaderItDoesNotKnow(t *testing.T) {
+	d := read(t, foreign(t))
+	j := read(t, journalOf(t, d))
+	require.Contains(t, written(t, j), `"theme":{"b" : 1.0,"a":[ ]},"metadata":{"k":"v"}`)
+	require.Equal(t, d.Created(), j.Created())
+
+	path := filepath.Join(t.TempDir(), "j")
+	text := `{"format":"plait-journal","version":1,"x": 1}` + "\n"
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	opened := openJournal(t, path)
+	require.NoError(t, opened.Append(opened.DAG().User("x")))
+	require.NotContains(t, content1(t, path)[len(text):], "header")
+	require.Contains(t, written(t, openJournal(t, path).DAG()), `"x":1`)
+	require.NoError(t, opened.Append(counting().User("another conversation")))
+	require.NotContains(t, written(t, openJournal(t, path).DAG()), `"x":1`)
+}
+
+func TestAppendRefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	j := openJournal(t, path)
+	require.ErrorIs(t, j.Append(dag.New().User("")), dag.ErrEmpty)
+	d := counting().User("one")
+	require.NoError(t, j.Append(d))
+	size := len(content1(t, path))
+	require.ErrorIs(t, j.Append(counting().User("the same id")), dag.ErrDuplicateID)
+	require.Len(t, content1(t, path), size)
+	loaded, err := dag.Load(path)
+	require.NoError(t, err)
+	require.NoError(t, j.Append(loaded.Assistant("a node that was read is the one that was written")))
+	require.NoError(t, j.Close())
+	require.NoError(t, j.Close())
+	require.ErrorIs(t, j.Append(d.User("two")), fs.ErrClosed)
+	require.Equal(t, 2, j.DAG().Len())
+	require.False(t, errors.Is(j.Append(dag.New().User("")), fs.ErrClosed))
+}
+
+func TestAppendsAtTheSameTimeAreWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	j := openJournal(t, path)
+	root := counting().System("s")
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			d := root
+			for range 20 {
+				d = d.User("x")
+				if err := j.Append(d); err != nil {
+					t.Error(err)
+				}
+				_ = j.DAG().Len()
+			}
+		})
+	}
+	wg.Wait()
+	require.True(t, dag.Equal(j.DAG(), openJournal(t, path).DAG()))
+	require.Equal(t, 1+8*20, strings.Count(content1(t, path), `"id"`))
+}
+
+// FuzzJournal: nothing panics; a journal that opens is one that opens again without loss and takes an append.
+func FuzzJournal(f *testing.F) {
+	whole := journalOf(f, sample(f))
+	f.Add([]byte(whole))
+	f.Add([]byte(whole[:len(whole)-7]))
+	f.Add([]byte(whole[:len(whole)/2]))
+	f.Add([]byte(whole[:20]))
+	f.Add([]byte(journalOf(f, read(f, foreign(f)))))
+	f.Add([]byte(written(f, sample(f))))
+	f.Add(append([]byte(whole), 0, 0, 0, '\n'))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "j")
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+		opts := &dag.JournalOptions{NoSync: true, MaxNode: 1 << 20}
+		j, err := dag.OpenJournal(path, opts)
+		if err != nil {
+			require.Equal(t, string(data), content1(t, path), "a file that does not open is not changed")
+			return
+		}
+		if j.Recovered() == nil {
+			require.True(t, len(data) == 0 || string(data) == content1(t, path))
+		} else if text := content1(t, path); len(text) > len(whole) || len(data) > 50 {
+			require.True(t, bytes.HasPrefix(data, []byte(text)))
+		}
+		d := j.DAG()
+		more := d.WithSource(node.Counting(start.AddDate(9, 0, 0))).User("more")
+		require.NoError(t, j.Append(more))
+		require.NoError(t, j.Close())
+		again, err := dag.Load(path)
+		require.NoError(t, err)
+		require.True(t, dag.Equal(more, again))
+		require.NoError(t, again.Write(io.Discard))
+	})
+}

@@ -1,0 +1,59 @@
+package dag
+
+import "github.com/plait-dev/plait/node"
+
+// walk goes through nodes so that each comes after its parents and after the conversation that hangs on it.
+type walk struct {
+	known func(*node.Node) bool       // nodes to leave out, with all before them; nil for none
+	extra map[*node.Node][]*node.Node // nodes that come before one as well
+	seen  map[node.ID]bool            // filled by from; a node that was loaded twice is one
+}
+
+// from returns every node that the heads reach, each once.
+func (w *walk) from(heads []*node.Node) []*node.Node {
+	type visit struct {
+		n    *node.Node
+		next int // what to enter next: parents first
+	}
+	var nodes []*node.Node
+	var stack []visit
+	w.seen = map[node.ID]bool{}
+	enter := func(n *node.Node) {
+		if !w.seen[n.ID()] && (w.known == nil || !w.known(n)) {
+			w.seen[n.ID()] = true
+			stack = append(stack, visit{n: n})
+		}
+	}
+	for _, head := range heads {
+		enter(head)
+		for len(stack) > 0 {
+			top := &stack[len(stack)-1]
+			n := w.before(top.n, top.next)
+			top.next++
+			if n != nil {
+				enter(n)
+				continue
+			}
+			nodes = append(nodes, top.n)
+			stack = stack[:len(stack)-1]
+		}
+	}
+	return nodes
+}
+
+// before returns the node that has to come before n at place i: its parents, then its child conversation, then the extra ones;
+// nil after the last.
+func (w *walk) before(n *node.Node, i int) *node.Node {
+	if i < n.NumParents() {
+		return n.Parent(i)
+	}
+	i -= n.NumParents()
+	children := n.Children()
+	if i < children.Len() {
+		return children.At(i)
+	}
+	if i -= children.Len(); i < len(w.extra[n]) {
+		return w.extra[n][i]
+	}
+	return nil
+}
