@@ -43,11 +43,11 @@ func rules(prefill bool) api.Rules {
 // resumable reports whether an answer that ends in b was paused there and can be gone on with.
 func resumable(b content.Opaque) bool {
 	kind := opaqueKind(b)
-	return isServerCall(kind) && whole(b) || isServerResult(kind)
+	return isServerCall(kind) && hasArguments(b) || isServerResult(kind)
 }
 
-// whole reports whether a server's call has the object of arguments that it needs.
-func whole(b content.Opaque) bool {
+// hasArguments reports whether a server's call has the object of arguments that it needs.
+func hasArguments(b content.Opaque) bool {
 	var call struct {
 		Input rawJSON `json:"input"`
 	}

@@ -64,7 +64,7 @@ func unpaired(messages []content.Message, drop map[place]string) {
 			switch _, waits := open[result]; {
 			case call && (id == "" || seen[id]):
 				drop[place{i, j}] = "a server tool's call whose id is empty or used before"
-			case call && !whole(o):
+			case call && !hasArguments(o):
 				drop[place{i, j}] = "a server tool's call without an object of arguments"
 			case call:
 				open[id], seen[id] = place{i, j}, true

@@ -1,0 +1,92 @@
+package anthropic
+
+import (
+	"fmt"
+	"net/http"
+
+	json "github.com/goccy/go-json/v2"
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+)
+
+// message is an answer as the API writes it. In a stream its beginning stands in message_start.
+type message struct {
+	Type       string    `json:"type"`
+	ID         string    `json:"id"`
+	Model      string    `json:"model"`
+	Content    []rawJSON `json:"content"`
+	StopReason string    `json:"stop_reason"`
+	Usage      usage     `json:"usage"`
+}
+
+// usage is what the API counts. A stream says it several times over, each time in full for the members it holds.
+type usage struct {
+	Input      *int64 `json:"input_tokens"`
+	Output     *int64 `json:"output_tokens"`
+	CacheRead  *int64 `json:"cache_read_input_tokens"`
+	CacheWrite *int64 `json:"cache_creation_input_tokens"`
+	Details    struct {
+		Thinking *int64 `json:"thinking_tokens"`
+	} `json:"output_tokens_details"`
+}
+
+// update sets in total what u says.
+func (u usage) update(total *content.Usage) {
+	for _, count := range []struct {
+		to   *int64
+		from *int64
+	}{
+		{&total.Input, u.Input},
+		{&total.Output, u.Output},
+		{&total.CacheRead, u.CacheRead},
+		{&total.CacheWrite, u.CacheWrite},
+		{&total.Reasoning, u.Details.Thinking},
+	} {
+		if count.from != nil {
+			*count.to = *count.from
+		}
+	}
+}
+
+// decodeMessage reads an answer that came whole.
+func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish, error) {
+	var m message
+	if err := json.Unmarshal(data, &m, lenient); err != nil {
+		return nil, api.Finish{}, protocol("the answer is not a message: %w", err)
+	}
+	switch m.Type {
+	case "message":
+	case "error":
+		return nil, api.Finish{}, newError(http.StatusOK, header, data)
+	default:
+		return nil, api.Finish{}, protocol("the answer is of type %q, not a message", m.Type)
+	}
+	blocks := make([]content.Block, len(m.Content))
+	for i, raw := range m.Content {
+		b, err := decodeBlock(content.JSON(raw))
+		if err != nil {
+			return nil, api.Finish{}, protocol("block %d of the answer: %w", i, err)
+		}
+		blocks[i] = b
+	}
+	finish := api.Finish{API: API, Model: m.Model, ResponseID: m.ID, Stop: stopOf(m.StopReason)}
+	m.Usage.update(&finish.Usage)
+	if n := len(blocks); n > 0 {
+		blocks[n-1] = cutCall(blocks[n-1], finish.Stop)
+	}
+	return blocks, finish, nil
+}
+
+// cutCall returns the last block of an answer. Where the answer was cut off at a tool call before any of its arguments was
+// written, the call has no arguments, rather than an empty object that looks as if the model had meant it.
+func cutCall(last content.Block, stop content.Stop) content.Block {
+	if call, ok := last.(content.ToolUse); ok && call.Input == "{}" && (stop == content.StopMaxTokens || stop == content.StopContext) {
+		call.Input = ""
+		return call
+	}
+	return last
+}
+
+func protocol(format string, args ...any) error {
+	return &api.Error{Kind: api.ErrProtocol, API: API, Err: fmt.Errorf(format, args...)}
+}

@@ -1,0 +1,218 @@
+package anthropic
+
+import (
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
+	json "github.com/goccy/go-json/v2"
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+)
+
+// streamed yields the events of an answer that comes as server-sent events. It ends after the answer's end, whatever the server
+// sends then.
+func streamed(res *http.Response) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		res.Body = &lastLine{ReadCloser: res.Body, rest: "\n\n"}
+		events := ssestream.NewDecoder(res)
+		d := decoder{header: res.Header}
+		for events.Next() {
+			out, err := d.take(events.Event().Data)
+			if errors.Is(err, errNotJSON) && !events.Next() {
+				err = cut(err) // the rest of the event is what is missing
+			}
+			for _, e := range out {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if d.ended {
+				return
+			}
+		}
+		yield(nil, cut(events.Err()))
+	}
+}
+
+// cut is the error of an answer that broke off.
+func cut(err error) error {
+	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.Join(errors.New("the connection ended before the answer did"), err)
+	}
+	return &api.Error{Kind: api.ErrCut, API: API, Status: http.StatusOK, Err: err}
+}
+
+// lastLine ends a body with rest, so that a last event without its blank line counts.
+type lastLine struct {
+	io.ReadCloser
+	rest string
+}
+
+func (l *lastLine) Read(p []byte) (int, error) {
+	n, err := l.ReadCloser.Read(p)
+	if err != io.EOF || n > 0 {
+		if err == io.EOF {
+			err = nil // it comes again
+		}
+		return n, err
+	}
+	if l.rest == "" {
+		return 0, io.EOF
+	}
+	n = copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+var errNotJSON = errors.New("an event of the stream is not JSON")
+
+// event is any event of the stream.
+type event struct {
+	Type    string  `json:"type"`
+	Index   int     `json:"index"`
+	Message message `json:"message"`
+	Block   rawJSON `json:"content_block"`
+	Delta   rawJSON `json:"delta"`
+	Usage   usage   `json:"usage"`
+}
+
+// decoder puts a streamed answer together. The zero value is ready to use.
+type decoder struct {
+	header http.Header
+	finish api.Finish
+	blocks []*assembly
+	given  int // how many blocks were yielded
+	ended  bool
+}
+
+// take returns what the next event of the stream means.
+func (d *decoder) take(data []byte) ([]api.Event, error) {
+	if len(strings.TrimSpace(string(data))) == 0 {
+		return nil, nil
+	}
+	var e event
+	if err := json.Unmarshal(data, &e, lenient); err != nil {
+		if !content.JSON(data).Valid() {
+			return nil, protocol("%w: %w", errNotJSON, err)
+		}
+		return nil, protocol("an event of the stream: %w", err)
+	}
+	switch e.Type {
+	case "message_start":
+		d.finish = api.Finish{API: API, Model: e.Message.Model, ResponseID: e.Message.ID, Stop: stopOf(e.Message.StopReason)}
+		e.Message.Usage.update(&d.finish.Usage)
+	case "content_block_start":
+		return d.start(e)
+	case "content_block_delta":
+		return d.delta(e)
+	case "content_block_stop":
+		return d.stop(e)
+	case "message_delta":
+		return nil, d.messageDelta(e)
+	case "message_stop":
+		return d.end()
+	case "error":
+		return nil, newError(http.StatusOK, d.header, data)
+	}
+	return nil, nil // a ping, or what a newer API says beside the answer
+}
+
+func (d *decoder) start(e event) ([]api.Event, error) {
+	if e.Index != len(d.blocks) {
+		return nil, protocol("block %d begins after %d blocks", e.Index, len(d.blocks))
+	}
+	a, err := assemble(content.JSON(e.Block))
+	if err != nil {
+		return nil, protocol("block %d: %w", e.Index, err)
+	}
+	d.blocks = append(d.blocks, a)
+	return d.ready(false)
+}
+
+func (d *decoder) delta(e event) ([]api.Event, error) {
+	a, err := d.open(e.Index)
+	if err != nil {
+		return nil, err
+	}
+	kind, piece, err := a.add(content.JSON(e.Delta))
+	if err != nil {
+		return nil, protocol("block %d: %w", e.Index, err)
+	}
+	if kind == "" || piece == "" {
+		return nil, nil
+	}
+	return []api.Event{api.Delta{Index: e.Index, Kind: kind, Tool: a.tool, Text: piece}}, nil
+}
+
+func (d *decoder) stop(e event) ([]api.Event, error) {
+	a, err := d.open(e.Index)
+	if err != nil {
+		return nil, err
+	}
+	a.done = true
+	return d.ready(false)
+}
+
+func (d *decoder) open(i int) (*assembly, error) {
+	if i < 0 || i >= len(d.blocks) || d.blocks[i].done {
+		return nil, protocol("block %d is not open", i)
+	}
+	return d.blocks[i], nil
+}
+
+func (d *decoder) messageDelta(e event) error {
+	e.Usage.update(&d.finish.Usage)
+	var delta struct {
+		StopReason string `json:"stop_reason"`
+	}
+	if len(e.Delta) > 0 {
+		if err := json.Unmarshal(e.Delta, &delta, lenient); err != nil {
+			return protocol("the end of the stream: %w", err)
+		}
+	}
+	if delta.StopReason != "" {
+		d.finish.Stop = stopOf(delta.StopReason)
+	}
+	return nil
+}
+
+// ready yields the blocks that are whole, in order. A last call without arguments waits for the answer's end, which tells
+// whether it was cut off.
+func (d *decoder) ready(end bool) ([]api.Event, error) {
+	var out []api.Event
+	for ; d.given < len(d.blocks); d.given++ {
+		a, last := d.blocks[d.given], d.given == len(d.blocks)-1
+		if !end && (!a.done || last && a.emptyCall()) {
+			break
+		}
+		b, err := a.block()
+		if err != nil {
+			return out, protocol("block %d: %w", d.given, err)
+		}
+		if last && end {
+			b = cutCall(b, d.finish.Stop)
+		}
+		out = append(out, api.BlockEnd{Index: d.given, Block: b})
+	}
+	return out, nil
+}
+
+func (d *decoder) end() ([]api.Event, error) {
+	out, err := d.ready(true)
+	if err != nil {
+		return out, err
+	}
+	if d.finish.API == "" {
+		return out, protocol("the stream ends without a beginning")
+	}
+	d.ended = true
+	return append(out, d.finish), nil
+}
