@@ -3,6 +3,8 @@ package anthropic
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/plait-dev/plait/api"
@@ -79,13 +81,9 @@ func (b *builder) furtherMembers() error {
 func (b *builder) keepTools(tools []content.Tool) {
 	seen := map[string]bool{}
 	for _, t := range tools {
-		why := ""
-		if err := t.Check(); err != nil {
-			why = err.Error()
-		} else if seen[t.Name] {
+		why := unfit(t)
+		if seen[t.Name] {
 			why = "it is declared twice"
-		} else if t.Server() && !isServerTool(t) {
-			why = "it is a server tool of another API"
 		}
 		if why != "" {
 			b.note(api.RepairTool, "the tool %q is left out: %s", t.Name, why)
@@ -96,30 +94,47 @@ func (b *builder) keepTools(tools []content.Tool) {
 	}
 }
 
-// isServerTool reports whether t is a tool of this API, told by its type.
-func isServerTool(t content.Tool) bool {
-	list, err := members(t.Extra.For(API))
-	kind, _, ok := takeText(list, "type")
-	return err == nil && ok && kind != ""
+// unfit says why the API does not take a definition; "" when it does.
+func unfit(t content.Tool) string {
+	if err := t.Check(); err != nil {
+		return err.Error()
+	}
+	further, _ := members(t.Extra.For(API))
+	kind, _, _ := takeText(further, "type")
+	if t.Server() {
+		if kind == "" || kind == "custom" {
+			return "it has no schema, and is no server tool of this API"
+		}
+		return ""
+	}
+	schema, _ := members(t.Schema)
+	for _, m := range schema {
+		switch m.name {
+		case "oneOf", "allOf", "anyOf":
+			return "its schema has " + m.name + " at the top level"
+		case "properties":
+			properties, _ := members(m.value)
+			for _, p := range properties {
+				if !propertyName.MatchString(p.name) {
+					return fmt.Sprintf("the name of its argument %q does not match %s", p.name, propertyName)
+				}
+			}
+		}
+	}
+	return ""
 }
+
+var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // settle decides on the options that depend on the conversation or on each other.
 func (b *builder) settle() {
 	for _, own := range []string{"model", "system", "tools", "messages", "stream"} {
-		var value content.JSON
-		if value, b.further = take(b.further, own); value != "" {
+		if b.takeFurther(own) != "" {
 			b.note(api.RepairOption, "%q in Options.Body is left out", own)
 		}
 	}
-	if choice, rest := take(b.further, "tool_choice"); choice != "" && len(b.tools) == 0 {
-		b.further = rest
-		b.note(api.RepairOption, "tool_choice is left out: there are no tools")
-	}
-	b.settleThinking()
-}
-
-func (b *builder) settleThinking() {
-	b.thinking, b.further = take(b.further, "thinking")
+	forced := b.settleToolChoice()
+	b.thinking = b.takeFurther("thinking")
 	if b.thinking == "" {
 		switch budget := b.options.Thinking; {
 		case budget > 0:
@@ -128,41 +143,88 @@ func (b *builder) settleThinking() {
 			b.thinking = `{"type":"adaptive"}`
 		}
 	}
+	b.settleThinking(forced)
+}
+
+// takeFurther removes a member of Options.Body and returns it.
+func (b *builder) takeFurther(name string) content.JSON {
+	value, rest := take(b.further, name)
+	b.further = rest
+	return value
+}
+
+// settleToolChoice sees to it that a tool_choice fits the tools, and reports whether it forces a call.
+func (b *builder) settleToolChoice() bool {
+	value, _ := take(b.further, "tool_choice")
+	var choice struct {
+		Type string `json:"type"`
+		Name string `json:"name"`
+	}
+	if value == "" || value.Decode(&choice) != nil {
+		return false
+	}
+	named := choice.Type != "tool" || slices.ContainsFunc(b.tools, func(t content.Tool) bool { return t.Name == choice.Name })
+	if len(b.tools) == 0 || !named {
+		b.takeFurther("tool_choice")
+		b.note(api.RepairOption, "tool_choice is left out: the tool is not there")
+		return false
+	}
+	return choice.Type == "any" || choice.Type == "tool"
+}
+
+// settleThinking leaves thinking out of a request in which the API would refuse it, and out of one with thinking what does not
+// go with it.
+func (b *builder) settleThinking(forced bool) {
 	var mode struct {
 		Type string `json:"type"`
 	}
 	_ = b.thinking.Decode(&mode) // what is not understood here is the API's to refuse
-	if mode.Type == "enabled" && !thinkingFits(b.messages) {
-		b.thinking, mode.Type = "", ""
-		b.note(api.RepairOption, "the model does not think in this turn: it is in a tool loop that began without thinking")
+	enabled := mode.Type == "enabled"
+	switch {
+	case !enabled && mode.Type != "adaptive":
+		return
+	case forced:
+		b.thinking = ""
+		b.note(api.RepairOption, "the model does not think: tool_choice forces a call")
+		return
+	case enabled && !thinkingFits(b.messages):
+		b.thinking = ""
+		b.note(api.RepairOption, "the model does not think: it is in a turn that began without thinking")
+		return
 	}
-	if b.options.Temperature != nil && (mode.Type == "enabled" || mode.Type == "adaptive") {
+	if b.options.Temperature != nil {
 		b.options.Temperature = nil
 		b.note(api.RepairOption, "temperature is left out while the model thinks")
 	}
 }
 
 // thinkingFits reports whether a thinking model can go on with the conversation: where the assistant has the floor already, in a
-// tool loop or a message to go on with, it must have begun with thinking.
+// tool loop or in a message to go on with, it must have begun with thinking, and again wherever it was told more than results.
 func thinkingFits(messages []content.Message) bool {
-	begin := len(messages)
-	for i := len(messages) - 1; i >= 0; i-- {
-		switch m := messages[i]; {
-		case m.Role == content.Assistant:
-			begin = i
-		case !answersCalls(m):
-			i = 0
+	last := len(messages) - 1
+	if messages[last].Role == content.User {
+		if !answersCalls(messages[last]) {
+			return true
+		}
+		last--
+	}
+	for i := last; i >= 0; i -= 2 { // the sides take turns
+		if i > 0 && onlyResults(messages[i-1]) {
+			continue
+		}
+		if _, thinks := messages[i].Blocks.At(0).(content.Thinking); !thinks {
+			return false
+		}
+		if i == 0 || !answersCalls(messages[i-1]) {
+			break
 		}
 	}
-	if begin == len(messages) {
-		return true
-	}
-	_, thinks := messages[begin].Blocks.At(0).(content.Thinking)
-	return thinks
+	return true
 }
 
-// answersCalls reports whether m answers tool calls, whatever else it says.
+// answersCalls reports whether m answers tool calls, whatever else it says, and onlyResults whether it does nothing else.
 func answersCalls(m content.Message) bool { return len(m.Blocks.ToolResults()) > 0 }
+func onlyResults(m content.Message) bool  { return len(m.Blocks.ToolResults()) == m.Blocks.Len() }
 
 // bytes writes the body.
 func (b *builder) bytes() []byte {
@@ -357,18 +419,9 @@ func (b *builder) appendOpaque(dst []byte, o content.Opaque, at spot) []byte {
 // appendFurther writes members but those named, and cache_control, which appendMark writes.
 func appendFurther(dst []byte, list []member, but ...string) []byte {
 	for _, m := range list {
-		if m.name != cacheControl && !contains(but, m.name) {
+		if m.name != cacheControl && !slices.Contains(but, m.name) {
 			dst = append(content.AppendRaw(dst, m.name), m.value...)
 		}
 	}
 	return dst
-}
-
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
 }

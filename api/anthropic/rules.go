@@ -17,16 +17,20 @@ const (
 	pdf       = "application/pdf"
 	// maxImage is the most bytes of base64 that an image may have.
 	maxImage = 5 << 20
-	maxName  = 128
+	maxName  = 64
 )
 
-var idPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+var (
+	idPattern       = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+	serverIDPattern = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
+)
 
 // rules is what the API accepts.
 func rules(prefill bool) api.Rules {
 	return api.Rules{
-		Accept: accept,
-		ID:     idPattern.MatchString,
+		Accept:    accept,
+		ID:        idPattern.MatchString,
+		CallsLast: true,
 		EndsOpen: func(m content.Message) bool {
 			last := m.Blocks.At(m.Blocks.Len() - 1)
 			switch b := last.(type) {
@@ -42,16 +46,8 @@ func rules(prefill bool) api.Rules {
 
 // resumable reports whether an answer that ends in b was paused there and can be gone on with.
 func resumable(b content.Opaque) bool {
-	kind := opaqueKind(b)
-	return isServerCall(kind) && hasArguments(b) || isServerResult(kind)
-}
-
-// hasArguments reports whether a server's call has the object of arguments that it needs.
-func hasArguments(b content.Opaque) bool {
-	var call struct {
-		Input rawJSON `json:"input"`
-	}
-	return b.JSON.Decode(&call) == nil && content.JSON(call.Input).IsObject()
+	call, ok := serverCallOf(b)
+	return ok && call.whole
 }
 
 // accept is api.Rules.Accept.
@@ -128,17 +124,25 @@ func wrapped(input content.JSON) content.JSON {
 	return object([]member{{"input", quote(string(input))}})
 }
 
-// acceptToolResult sees to it that a failed call's result is text alone, which the API wants.
+// acceptToolResult sees to it that a failed call's result is text, and that a result does not hold space alone.
 func acceptToolResult(b content.ToolResult) (content.Block, string) {
-	if !b.IsError {
-		return b, ""
-	}
+	silent, mixed := true, false
 	for _, inner := range b.Content.All() {
-		if _, text := inner.(content.Text); !text {
-			b.Content, _ = content.Of(append([]content.Block{content.Text{Text: "The tool failed:"}}, b.Content.Slice()...)...)
-			b.IsError = false
-			return b, "an error result that is more than text is not marked as an error"
-		}
+		said, isText := inner.(content.Text)
+		silent = silent && isText && blank(said.Text)
+		mixed = mixed || !isText
+	}
+	switch {
+	case silent && b.IsError:
+		b.Content = content.Words("The tool failed.")
+		return b, "an error result that says nothing"
+	case silent && b.Content.Len() > 0:
+		b.Content = content.Blocks{}
+		return b, "a result of nothing but space"
+	case mixed && b.IsError:
+		b.Content, _ = content.Of(append([]content.Block{content.Text{Text: "The tool failed:"}}, b.Content.Slice()...)...)
+		b.IsError = false
+		return b, "an error result that is more than text is not marked as an error"
 	}
 	return b, ""
 }
@@ -161,12 +165,14 @@ func acceptImage(role content.Role, b content.Image) (content.Block, string) {
 		if len(s.Data) > maxImage {
 			return instead("image", s, "", fmt.Sprintf("it has %d bytes of base64, more than 5 MB", len(s.Data)))
 		}
-		kind := imageType(s)
-		if kind == "" {
-			return instead("image", s, "", "its type is none of jpeg, png, gif and webp")
+		kind := http.DetectContentType(head(s.Data))
+		switch kind {
+		case "image/jpeg", "image/png", "image/gif", "image/webp":
+		default:
+			return instead("image", s, "", "it is none of jpeg, png, gif and webp")
 		}
 		if kind != s.MediaType {
-			why := fmt.Sprintf("an image of type %q is sent as %s", s.MediaType, kind)
+			why := fmt.Sprintf("an image of type %q is sent as %s, which it is", s.MediaType, kind)
 			b.Source.MediaType = kind
 			return b, why
 		}
@@ -174,19 +180,10 @@ func acceptImage(role content.Role, b content.Image) (content.Block, string) {
 	return b, ""
 }
 
-// imageType is the media type by the image's first bytes, or the declared one where they do not tell; "" for one that the API
-// does not take.
-func imageType(s content.Source) string {
-	head, _ := base64.StdEncoding.DecodeString(s.Data[:min(len(s.Data), 64)])
-	for _, kind := range []string{http.DetectContentType(head), s.MediaType} {
-		switch kind {
-		case "image/jpeg", "image/png", "image/gif", "image/webp":
-			return kind
-		case "image/jpg":
-			return "image/jpeg"
-		}
-	}
-	return ""
+// head is the first bytes of valid base64, enough to tell what they are.
+func head(data string) []byte {
+	b, _ := base64.StdEncoding.DecodeString(data[:min(len(data), 64)])
+	return b
 }
 
 func acceptDocument(role content.Role, b content.Document) (content.Block, string) {
@@ -199,11 +196,18 @@ func acceptDocument(role content.Role, b content.Document) (content.Block, strin
 		return instead("document", s, b.Title, "its URL is not https")
 	case s.Text != "" && blank(s.Text):
 		return instead("document", s, b.Title, "it holds nothing but space")
-	case s.Data == "" || s.MediaType == pdf && badBase64(s.Data) == "":
+	case s.Data == "":
 		return b, ""
 	}
 	if why := badBase64(s.Data); why != "" {
 		return instead("document", s, b.Title, why)
+	}
+	if http.DetectContentType(head(s.Data)) == pdf {
+		if s.MediaType != pdf {
+			b.Source.MediaType = pdf
+			return b, fmt.Sprintf("a document of type %q is sent as a PDF, which it is", s.MediaType)
+		}
+		return b, ""
 	}
 	if words, ok := readable(s); ok {
 		b.Source = content.Source{MediaType: plainText, Text: words}
@@ -233,6 +237,9 @@ func badBase64(s string) string {
 		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '+' && c != '/' {
 			return "its data is not base64"
 		}
+	}
+	if _, err := base64.StdEncoding.Strict().DecodeString(s[len(s)-4:]); err != nil {
+		return "its data is not base64"
 	}
 	return ""
 }

@@ -28,9 +28,9 @@ func repair(said []content.Message, prefill bool) ([]content.Message, []api.Repa
 // prune returns messages without
 //
 //   - calls of server tools without a result, and results without their call, which the API refuses. A call may wait for its
-//     result as long as the user's side only answers calls, and at the end of the conversation;
+//     result while the tool calls that it makes itself are answered, and at the end of the conversation;
 //   - thinking at the end of an assistant's message;
-//   - assistant's messages that hold nothing but space, and space at the end of a last one.
+//   - space in an assistant's message that says nothing else, and at the end of a last one.
 //
 // It returns no notes when there is nothing to change.
 func prune(messages []content.Message) ([]content.Message, []api.RepairNote) {
@@ -45,96 +45,138 @@ func prune(messages []content.Message) ([]content.Message, []api.RepairNote) {
 	return trimEnd(kept, notes)
 }
 
-// unpaired finds the calls and results of server tools that do not belong together.
+// pairing finds the calls and results of server tools that do not belong together.
+type pairing struct {
+	drop map[place]string
+	used map[string]bool  // ids of calls
+	open map[string]place // calls that wait, by id
+}
+
 func unpaired(messages []content.Message, drop map[place]string) {
-	open, seen := map[string]place{}, map[string]bool{}
+	p := pairing{drop, map[string]bool{}, map[string]place{}}
+	for _, m := range messages {
+		for _, call := range m.Blocks.ToolUses() {
+			p.used[call.ID] = true
+		}
+	}
 	for i, m := range messages {
-		if m.Role == content.User {
-			if !onlyResults(m) {
-				closeAll(open, drop)
+		if m.Role == content.Assistant {
+			for j, b := range m.Blocks.All() {
+				if o, ok := b.(content.Opaque); ok {
+					p.look(place{i, j}, o)
+				}
 			}
-			continue
-		}
-		for j, b := range m.Blocks.All() {
-			o, ok := b.(content.Opaque)
-			if !ok {
-				continue
-			}
-			id, call, result := serverIDs(o)
-			switch _, waits := open[result]; {
-			case call && (id == "" || seen[id]):
-				drop[place{i, j}] = "a server tool's call whose id is empty or used before"
-			case call && !hasArguments(o):
-				drop[place{i, j}] = "a server tool's call without an object of arguments"
-			case call:
-				open[id], seen[id] = place{i, j}, true
-			case result != "" && !waits:
-				drop[place{i, j}] = "a server tool's result without its call"
-			case result != "":
-				delete(open, result)
+			if i+1 < len(messages) {
+				p.close(m)
 			}
 		}
 	}
 }
 
-func closeAll(open map[string]place, drop map[place]string) {
-	for id, at := range open {
-		drop[at] = "a server tool's call without a result"
-		delete(open, id)
+func (p *pairing) look(at place, b content.Opaque) {
+	if call, ok := serverCallOf(b); ok {
+		switch {
+		case !call.whole:
+			p.drop[at] = "a server tool's call that is not whole"
+		case p.used[call.id]:
+			p.drop[at] = "a server tool's call whose id was used before"
+		default:
+			p.used[call.id], p.open[call.id] = true, at
+		}
+		return
+	}
+	if id, ok := serverResultOf(b); ok {
+		if _, waits := p.open[id]; !waits {
+			p.drop[at] = "a server tool's result without its call"
+		}
+		delete(p.open, id)
 	}
 }
 
-func onlyResults(m content.Message) bool {
-	return m.Role == content.User && len(m.Blocks.ToolResults()) == m.Blocks.Len()
+// close drops the calls that wait at the end of m for anything but the calls that they make themselves.
+func (p *pairing) close(m content.Message) {
+	waits := map[string]bool{}
+	for _, call := range m.Blocks.ToolUses() {
+		waits[callerOf(call)] = true
+	}
+	for id, at := range p.open {
+		if !waits[id] {
+			p.drop[at] = "a server tool's call without a result"
+			delete(p.open, id)
+		}
+	}
 }
 
-// serverIDs returns the id of a server tool's call, whether the block is one, and the id that a server tool's result answers.
-// A result that names no call answers the id "?", which no call has.
-func serverIDs(b content.Opaque) (id string, call bool, result string) {
-	var ids struct {
+// callerOf is the id of the server tool's call that makes the call; "" where the model itself does.
+func callerOf(call content.ToolUse) string {
+	var extra struct {
+		Caller struct {
+			ToolID string `json:"tool_id"`
+		} `json:"caller"`
+	}
+	_ = call.Extra.For(API).Decode(&extra) // what is no caller is none
+	return extra.Caller.ToolID
+}
+
+// serverCall is a call of a server tool.
+type serverCall struct {
+	id    string
+	whole bool // it has all that the API wants of one
+}
+
+func serverCallOf(b content.Opaque) (serverCall, bool) {
+	var call struct {
+		Type  string  `json:"type"`
+		ID    rawJSON `json:"id"`
+		Name  rawJSON `json:"name"`
+		Input rawJSON `json:"input"`
+	}
+	if b.JSON.Decode(&call) != nil || !isServerCall(call.Type) {
+		return serverCall{}, false
+	}
+	id, _ := text(content.JSON(call.ID))
+	pattern := idPattern
+	if call.Type == "server_tool_use" {
+		pattern = serverIDPattern
+	}
+	whole := pattern.MatchString(id) && call.Name.Kind() == '"' && call.Input.Kind() == '{'
+	return serverCall{id, whole}, true
+}
+
+// serverResultOf returns the id that a server tool's result answers, and whether b is one.
+func serverResultOf(b content.Opaque) (string, bool) {
+	var result struct {
 		Type      string  `json:"type"`
-		ID        rawJSON `json:"id"`
 		ToolUseID rawJSON `json:"tool_use_id"`
 	}
-	if b.JSON.Decode(&ids) != nil {
-		return "", false, ""
+	if b.JSON.Decode(&result) != nil || !isServerResult(result.Type) {
+		return "", false
 	}
-	switch {
-	case isServerCall(ids.Type):
-		id, _ = text(content.JSON(ids.ID))
-		if !idPattern.MatchString(id) {
-			id = ""
-		}
-		return id, true, ""
-	case isServerResult(ids.Type):
-		if result, _ = text(content.JSON(ids.ToolUseID)); result == "" {
-			result = "?"
-		}
-	}
-	return "", false, result
+	id, _ := text(content.JSON(result.ToolUseID))
+	return id, true
 }
 
-// silent finds what may not end an assistant's message, or be all of it.
+// silent finds space in a message that says nothing else, and thinking that ends a message.
 func silent(i int, m content.Message, drop map[place]string) {
-	last := m.Blocks.Len() - 1
-	for ; last >= 0; last-- {
+	says := false
+	for _, b := range m.Blocks.All() {
+		t, isText := b.(content.Text)
+		_, call := b.(content.ToolUse)
+		says = says || call || isText && !blank(t.Text)
+	}
+	for j, b := range m.Blocks.All() {
+		if t, ok := b.(content.Text); ok && !says && blank(t.Text) {
+			drop[place{i, j}] = "a text of nothing but space"
+		}
+	}
+	for last := m.Blocks.Len() - 1; last >= 0; last-- {
 		if drop[place{i, last}] != "" {
 			continue
 		}
 		if _, thinks := m.Blocks.At(last).(content.Thinking); !thinks {
-			break
-		}
-		drop[place{i, last}] = "thinking at the end of a message"
-	}
-	for j, b := range m.Blocks.All() {
-		if t, ok := b.(content.Text); (!ok || !blank(t.Text)) && drop[place{i, j}] == "" {
 			return
 		}
-	}
-	for j := range m.Blocks.All() {
-		if drop[place{i, j}] == "" {
-			drop[place{i, j}] = "a message of nothing but space"
-		}
+		drop[place{i, last}] = "thinking at the end of a message"
 	}
 }
 
