@@ -1,0 +1,46 @@
+// Package executor runs conversations: it asks the model, carries out the tools it calls, and goes on until there is an answer.
+//
+// The smallest whole program:
+//
+//	type Forecast struct {
+//		City string `json:"city" jsonschema:"the city's name"`
+//	}
+//
+//	weather := executor.Func("get_weather", "Current weather for one city.",
+//		func(ctx context.Context, in Forecast) (string, error) { return lookup(ctx, in.City) })
+//
+//	d := dag.New().Tools(weather).User("Weather in Tokyo, Paris and New York?")
+//	d, err := executor.Run(ctx, model, d) // d is valid even when err is not nil
+//	fmt.Println(d.Text())
+//
+// A Go function becomes a tool by [Func]: its schema is inferred, and its arguments are checked before it sees them. There are
+// three ways to carry out what a model calls:
+//
+//   - By hand: [dag.DAG.OpenCalls] says what is called, [dag.DAG.CloseTools] takes the results.
+//   - One tool phase: [ExecuteTools] with the tools that travel with the conversation, [ExecuteToolsFunc] with one function for
+//     all of them.
+//   - The whole loop: [Run], and [Stream] for those who want to watch.
+//
+// An [Agent] bundles a provider with limits and options, for many runs.
+//
+// # What always holds
+//
+//   - Every call of an answer gets exactly one result, in call order, before anything else is said: also when its tool fails,
+//     panics, never comes back or does not exist, and when the run is cancelled in between.
+//   - One tool's failure never touches another's result. A failing tool is told to the model; it is no Go error.
+//   - The conversation that comes back is valid beside any error, and a later run goes on from it.
+//
+// # Concurrency
+//
+// Everything here is safe for concurrent use, an Agent's runs included. The tools called in one answer run at the same time, so
+// that a tool must be safe for concurrent use as well; [Agent.Parallel] limits that.
+//
+// A tool should return soon after its context ends. One that does not is answered on time all the same: its late result is
+// dropped, but its goroutine lives until it returns, because Go has no way to end it.
+//
+// # Errors
+//
+// [ErrUnbound] marks a declared tool that nothing can run, and [ErrNoProvider] an Agent without a provider; both come before
+// anything is done. A model's failure is an *api.Error, after all retries. The end of the context is the context's cause. The
+// conversation's own error (dag.DAG.Err) is returned at once.
+package executor

@@ -1,0 +1,27 @@
+package executor
+
+import (
+	"errors"
+	"strings"
+)
+
+// Errors that a run returns before it does anything.
+var (
+	// ErrNoProvider: the Agent has no Provider.
+	ErrNoProvider = errors.New("executor: the agent has no provider")
+	// ErrUnbound: a tool is declared that nothing can run. An [UnboundError] says which.
+	ErrUnbound = errors.New("declared tools cannot be run")
+)
+
+// UnboundError names the tools that a conversation declares and that nothing can run: a definition was declared without a
+// function, or the conversation was loaded and not given its tools again. Its chain holds ErrUnbound.
+type UnboundError struct {
+	// Names is the tools' names, in the order of their declaration.
+	Names []string
+}
+
+func (e *UnboundError) Error() string {
+	return "executor: " + ErrUnbound.Error() + ": " + strings.Join(e.Names, ", ") + " (give them to the conversation with Tools)"
+}
+
+func (e *UnboundError) Unwrap() error { return ErrUnbound }

@@ -1,0 +1,347 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+)
+
+type Forecast struct {
+	City string `json:"city" jsonschema:"the city's name"`
+}
+
+var temperatures = map[string]string{"Tokyo": "22°C", "Paris": "18°C", "New York": "25°C"}
+
+var weather = executor.Func("get_weather", "Current weather for ONE city. Call it once for each city.",
+	func(ctx context.Context, in Forecast) (string, error) {
+		t, known := temperatures[in.City]
+		if !known {
+			return "", fmt.Errorf("no weather station in %s", in.City)
+		}
+		return in.City + ": " + t, nil
+	})
+
+func in(city string) content.ToolUse { return apitest.Use("get_weather", Forecast{City: city}) }
+
+// called is a conversation whose last answer calls tools.
+func called(calls ...content.ToolUse) dag.DAG {
+	blocks := make([]content.Block, len(calls))
+	for i, c := range calls {
+		c.ID = fmt.Sprintf("call_%d", i+1)
+		blocks[i] = c
+	}
+	return dag.New().Tools(weather).User("What's the weather?").Assistant("", blocks...)
+}
+
+// shape prints the kinds of a conversation's nodes, and what results and texts say.
+func shape(d dag.DAG) {
+	for _, n := range d.Nodes() {
+		fmt.Print(n.Kind())
+		switch p := n.Payload().(type) {
+		case node.ToolExecution:
+			fmt.Printf(" %s %s -> %s", p.Tool, p.Input, p.Result.Text())
+		case node.Message:
+			fmt.Printf(" %s", p.Role)
+			if text := p.Blocks.Text(); text != "" {
+				fmt.Print(": ", text)
+			}
+			for _, call := range p.Blocks.ToolUses() {
+				fmt.Printf(" [%s]", call.Name)
+			}
+			for _, result := range p.Blocks.ToolResults() {
+				fmt.Printf(" [%s = %s]", result.CallID, result.Content.Text())
+			}
+		case node.StopReason:
+			fmt.Printf(" %s after %d turns and %d tool calls", p.Reason, p.Turns, p.ToolCalls)
+		}
+		fmt.Println()
+	}
+}
+
+// One tool call, by hand: ask, carry out, answer, ask again.
+func Example_singleTool() {
+	d := called(in("Tokyo"))
+
+	var results []content.ToolResult
+	for _, call := range d.OpenCalls() {
+		result, err := weather.Call(context.Background(), executor.Call{Name: call.Name, Input: call.Input})
+		if err != nil {
+			result, _ = executor.ResultOf("Error executing " + call.Name + ": " + err.Error())
+		}
+		results = append(results, content.ToolResult{CallID: call.ID, Content: result.Content, IsError: err != nil})
+	}
+	d = d.ToolResults(results...)
+
+	shape(d)
+	// Output:
+	// tools
+	// message user: What's the weather?
+	// message assistant [get_weather]
+	// message user [call_1 = Tokyo: 22°C]
+}
+
+// Parallel tool calls by hand, with a node for each execution: the program builds the branches and the merge itself.
+func Example_byHand() {
+	d := called(in("Tokyo"), in("Paris"))
+	said := d.Head()
+
+	var branches []*node.Node
+	var results []content.Block
+	for _, call := range d.OpenCalls() {
+		result, err := weather.Call(context.Background(), executor.Call{Name: call.Name, Input: call.Input})
+		if err != nil {
+			panic(err)
+		}
+		execution := node.ToolExecution{CallID: call.ID, Index: call.Index, Tool: call.Name, Input: call.Input, Result: result.Content}
+		var branch *node.Node
+		d, branch, err = d.AppendTo([]*node.Node{said}, execution)
+		if err != nil {
+			panic(err)
+		}
+		branches = append(branches, branch)
+		results = append(results, execution.Answer())
+	}
+	merged, err := content.Of(results...)
+	if err != nil {
+		panic(err)
+	}
+	d = d.WithHeads(branches...).Append(node.Message{Role: content.User, Blocks: merged})
+
+	shape(d)
+	fmt.Println(d.Head().NumParents(), "parents, one head:", len(d.Heads()) == 1)
+	// Output:
+	// tools
+	// message user: What's the weather?
+	// message assistant [get_weather] [get_weather]
+	// tool_execution get_weather {"city":"Tokyo"} -> Tokyo: 22°C
+	// tool_execution get_weather {"city":"Paris"} -> Paris: 18°C
+	// message user [call_1 = Tokyo: 22°C] [call_2 = Paris: 18°C]
+	// 2 parents, one head: true
+}
+
+// The tools that travel with the conversation carry out the calls; branches and merge come of themselves.
+func ExampleExecuteTools() {
+	d := called(in("Tokyo"), in("Paris"), in("Atlantis"))
+
+	d, err := executor.ExecuteTools(context.Background(), d)
+
+	shape(d)
+	fmt.Println(err)
+	// Output:
+	// tools
+	// message user: What's the weather?
+	// message assistant [get_weather] [get_weather] [get_weather]
+	// tool_execution get_weather {"city":"Tokyo"} -> Tokyo: 22°C
+	// tool_execution get_weather {"city":"Paris"} -> Paris: 18°C
+	// tool_execution get_weather {"city":"Atlantis"} -> no weather station in Atlantis
+	// message user [call_1 = Tokyo: 22°C] [call_2 = Paris: 18°C] [call_3 = no weather station in Atlantis]
+	// <nil>
+}
+
+// One function carries out the calls of all tools, which are declared only.
+func ExampleExecuteToolsFunc() {
+	d := dag.New().
+		Tools(
+			content.Tool{Name: "calculator", Schema: `{"type":"object"}`},
+			content.Tool{Name: "weather", Schema: `{"type":"object"}`},
+		).
+		User("What's 2+2, and the weather?").
+		Assistant("", apitest.Use("calculator", content.JSON(`{"sum":"2+2"}`)), apitest.Use("weather", content.JSON(`{}`)),
+			apitest.Use("oracle", content.JSON(`{}`)))
+
+	d, err := executor.ExecuteToolsFunc(context.Background(), d, func(ctx context.Context, call executor.Call) (any, error) {
+		switch call.Name {
+		case "calculator":
+			return 4, nil
+		case "weather":
+			return content.Text{Text: "sunny"}, nil
+		}
+		return nil, fmt.Errorf("unknown tool: %s", call.Name)
+	})
+
+	for _, result := range d.Messages()[2].Blocks.ToolResults() {
+		fmt.Println(result.Content.Text(), result.IsError)
+	}
+	fmt.Println(err)
+	// Output:
+	// 4 false
+	// sunny false
+	// unknown tool: oracle true
+	// <nil>
+}
+
+// The whole loop: three calls in parallel, and the answer.
+func ExampleRun() {
+	model := apitest.NewScript(
+		apitest.Say("Let me look.").Call(in("Tokyo"), in("Paris"), in("New York")),
+		apitest.Say("Warmest is New York, with 25°C."),
+	)
+	d := dag.New().
+		System("You help with weather. Call tools in parallel when possible.").
+		Tools(weather).
+		User("What's the weather in Tokyo, Paris and New York?")
+
+	d, err := executor.Run(context.Background(), model, d)
+
+	shape(d)
+	fmt.Println(err)
+	// Output:
+	// system
+	// tools
+	// message user: What's the weather in Tokyo, Paris and New York?
+	// message assistant: Let me look. [get_weather] [get_weather] [get_weather]
+	// tool_execution get_weather {"city":"Tokyo"} -> Tokyo: 22°C
+	// tool_execution get_weather {"city":"Paris"} -> Paris: 18°C
+	// tool_execution get_weather {"city":"New York"} -> New York: 25°C
+	// message user [call_1_1 = Tokyo: 22°C] [call_1_2 = Paris: 18°C] [call_1_3 = New York: 25°C]
+	// message assistant: Warmest is New York, with 25°C.
+	// stop_reason end_turn after 2 turns and 3 tool calls
+	// <nil>
+}
+
+// Watching a run: what the model writes, and what its tools do.
+func ExampleStream() {
+	model := apitest.NewScript(apitest.Call(in("Tokyo")), apitest.Say("22 degrees."))
+	d := dag.New().Tools(weather).User("And Tokyo?")
+
+	for event, err := range executor.Stream(context.Background(), model, d) {
+		switch e := event.(type) {
+		case executor.TurnStart:
+			fmt.Println("turn", e.Turn)
+		case executor.Model:
+			// api.Delta, api.BlockEnd, api.Retry, …
+		case executor.MessageEnd:
+			fmt.Println("  said", e.Node.Kind())
+		case executor.ToolStart:
+			fmt.Println("  calls", e.Call.Name, e.Call.Input)
+		case executor.ToolEnd:
+			fmt.Println("  got", e.Execution.Result.Text())
+		case executor.TurnEnd:
+			fmt.Println("  nodes so far:", e.DAG.Len())
+		case executor.End:
+			fmt.Println(e.Stop.Reason, e.DAG.Text(), err)
+		}
+	}
+	// Output:
+	// turn 1
+	//   said message
+	//   calls get_weather {"city":"Tokyo"}
+	//   got Tokyo: 22°C
+	//   nodes so far: 5
+	// turn 2
+	//   said message
+	//   nodes so far: 6
+	// end_turn 22 degrees. <nil>
+}
+
+// An agent bundles a model, tools and limits, and runs any number of conversations.
+func ExampleAgent() {
+	model := apitest.NewScript(apitest.Call(in("Tokyo")).Always())
+	agent := executor.Agent{Provider: model, Tools: []dag.Tool{weather}, MaxTurns: 3}
+
+	d, err := agent.Run(context.Background(), dag.New().User("Never stop asking."))
+
+	stop := d.Head().Payload().(node.StopReason)
+	fmt.Println(stop.Reason, stop.Turns, stop.ToolCalls, err)
+	// Output: max_turns 3 3 <nil>
+}
+
+// A tool's failure is told to the model, which can react; no Go error comes of it.
+func Example_toolErrors() {
+	flaky := executor.Func("read", "Reads a file.", func(context.Context, struct {
+		Path string `json:"path"`
+	}) (string, error) {
+		return "", errors.New("File not found")
+	})
+	d := dag.New().Tools(flaky).User("Read it.").
+		Assistant("", apitest.Use("read", content.JSON(`{"path":"a.txt"}`)), apitest.Use("write", content.JSON(`{}`)),
+			apitest.Use("read", content.JSON(`{"file":"a.txt"}`)))
+
+	d, err := executor.ExecuteTools(context.Background(), d)
+
+	for _, result := range d.Messages()[2].Blocks.ToolResults() {
+		fmt.Println("error:", result.IsError)
+		fmt.Println(result.Content.Text())
+	}
+	fmt.Println(err)
+	// Output:
+	// error: true
+	// File not found
+	// error: true
+	// Tool "write" not found. Available tools: read
+	// error: true
+	// Validation failed for tool "read":
+	//   - path: is required
+	//   - file: is not an argument of this tool
+	//
+	// Received arguments:
+	// {"file":"a.txt"}
+	// <nil>
+}
+
+// A tool can return pictures, several blocks, and results that are errors.
+func Example_blocks() {
+	chart := executor.Func("chart", "Draws a chart.", func(context.Context, struct{}) ([]content.Block, error) {
+		png := base64.StdEncoding.EncodeToString([]byte("not really a picture"))
+		return []content.Block{
+			content.Text{Text: "Sales by month:"},
+			content.Image{Source: content.Source{MediaType: "image/png", Data: png}},
+		}, nil
+	})
+	look := executor.Func("look", "Looks for a file.", func(context.Context, struct{}) (executor.Result, error) {
+		return executor.Result{Content: content.Words("File not found"), IsError: true}, nil
+	})
+	d := dag.New().Tools(chart, look).User("Draw.").
+		Assistant("", apitest.Use("chart", content.JSON(`{}`)), apitest.Use("look", content.JSON(``)))
+
+	d, err := executor.ExecuteTools(context.Background(), d)
+
+	for _, result := range d.Messages()[2].Blocks.ToolResults() {
+		for _, block := range result.Content.All() {
+			fmt.Printf("%T %v\n", block, result.IsError)
+		}
+	}
+	fmt.Println(err)
+	// Output:
+	// content.Text false
+	// content.Image false
+	// content.Text true
+	// <nil>
+}
+
+type Unit string
+
+func (Unit) Enum() []any { return []any{"celsius", "fahrenheit"} }
+
+// The schema of a tool is inferred from the type of its arguments.
+func ExampleFunc() {
+	type Place struct {
+		City    string  `json:"city" jsonschema:"the city's name"`
+		Country *string `json:"country"`
+	}
+	type Args struct {
+		Places []Place `json:"places"`
+		Unit   Unit    `json:"unit,omitempty"`
+		Detail string  `json:"detail,omitempty" enum:"short,long"`
+	}
+	tool := executor.Func("forecast", "The weather of tomorrow.", func(ctx context.Context, a Args) (map[string]int, error) {
+		return map[string]int{"places": len(a.Places)}, nil
+	})
+	fmt.Println(strings.ReplaceAll(string(tool.Definition().Schema), `"properties"`, "\n\"properties\""))
+
+	result, err := tool.Call(context.Background(), executor.Call{Input: `{"places": [{"city": "Tokyo"}], "unit": "celsius"}`})
+	fmt.Println(result.Content.Text(), err)
+	// Output:
+	// {"type":"object",
+	// "properties":{"places":{"type":"array","items":{"type":"object",
+	// "properties":{"city":{"type":"string","description":"the city's name"},"country":{"type":"string"}},"required":["city"],"additionalProperties":false}},"unit":{"type":"string","enum":["celsius","fahrenheit"]},"detail":{"type":"string","enum":["short","long"]}},"required":["places"],"additionalProperties":false}
+	// {"places":1} <nil>
+}

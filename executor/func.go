@@ -1,0 +1,110 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	json "github.com/goccy/go-json/v2"
+
+	"github.com/plait-dev/plait/content"
+)
+
+// Func makes a tool of a function. The schema of its arguments is inferred from In, a struct (struct{} for a tool without
+// arguments) or a map with string keys, by the rules of encoding/json:
+//
+//   - A field is required unless its tag says omitempty or omitzero, or it is a pointer. Where a model gives null for a field
+//     that is not required, the field is left alone.
+//   - The tag `jsonschema:"…"` describes the field to the model.
+//   - The tag `enum:"a,b,c"` lists what a field may be; on a slice or map, what its elements may be. A type lists the values of
+//     all its fields by a method Enum() []any.
+//   - Structs, slices, arrays, maps and embedded structs nest. Members that the schema does not know are refused.
+//   - time.Time is an RFC 3339 string, time.Duration a string such as "90s", []byte a base64 string, and a type with an
+//     UnmarshalText method a string. A type with an UnmarshalJSON method, or any, takes what comes.
+//
+// Arguments are checked against the schema before fn is called; the model is told of every problem at once. What fn returns is
+// turned into a result by [ResultOf], and an error into an error result.
+//
+// A type of which no schema can be made (a recursive one, a channel) is the tool's Err: dag.DAG.Tools returns it, with
+// content.ErrTool in its chain.
+func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error)) Tool {
+	f := &function[In, Out]{def: content.Tool{Name: name, Description: content.Clean(description)}, fn: fn}
+	f.check, f.err = inferSchema(reflect.TypeFor[In]())
+	switch {
+	case fn == nil:
+		f.err = errors.New("its function is nil")
+	case f.err == nil:
+		f.def.Schema, f.err = f.check.JSON()
+	}
+	if f.err == nil {
+		f.err = usable(reflect.TypeFor[Out]())
+	}
+	return f
+}
+
+// function is the tool that Func makes.
+type function[In, Out any] struct {
+	def   content.Tool
+	fn    func(context.Context, In) (Out, error)
+	check *schema
+	err   error
+}
+
+func (f *function[In, Out]) Definition() content.Tool { return f.def }
+
+func (f *function[In, Out]) Err() error { return toolError(f.def.Name, f.err) }
+
+func (f *function[In, Out]) Call(ctx context.Context, call Call) (Result, error) {
+	return callChecked(ctx, f, call)
+}
+
+func (f *function[In, Out]) prepare(input content.JSON) error {
+	if f.err != nil {
+		return f.Err()
+	}
+	return f.check.verify(f.def.Name, input, true)
+}
+
+func (f *function[In, Out]) run(ctx context.Context, call Call) (Result, error) {
+	var in In
+	if err := json.Unmarshal([]byte(call.Input), &in, json.RejectUnknownMembers(true), durationsIn); err != nil {
+		return Result{}, &argumentError{tool: f.def.Name, problems: []string{"root: " + err.Error()}, input: call.Input}
+	}
+	out, err := f.fn(ctx, in)
+	if err != nil {
+		return Result{}, err
+	}
+	return ResultOf(out)
+}
+
+// durationsIn reads what durations writes.
+var durationsIn = json.WithUnmarshalers(json.UnmarshalFunc(func(text []byte, d *time.Duration) error {
+	var s string
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	parsed, err := time.ParseDuration(s)
+	*d = parsed
+	return err
+}))
+
+// usable refuses what cannot become a result, so that it is found when the tool is declared.
+func usable(out reflect.Type) error {
+	switch {
+	case out == reflect.TypeFor[[]byte]():
+		return errors.New("it returns []byte: return a string, or an image or document block")
+	case out.Kind() == reflect.Func || out.Kind() == reflect.Chan:
+		return fmt.Errorf("it returns %s, which is no JSON value", out)
+	}
+	return nil
+}
+
+func isNil(v any) bool {
+	switch r := reflect.ValueOf(v); r.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface:
+		return r.IsNil()
+	}
+	return false
+}

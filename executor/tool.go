@@ -1,0 +1,129 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/plait-dev/plait/content"
+)
+
+// Tool is a tool that can be run. [Func] and [Bind] make one of a function; a type of a program's own needs these two methods.
+//
+// It may have further methods:
+//
+//   - Err() error: why it cannot be declared. dag.DAG.Tools returns it.
+//   - Timeout() time.Duration: how long a call may take, as with [WithTimeout].
+//   - Unwrap() Tool: the tool that it wraps, whose further methods then count where it has none of its own.
+type Tool interface {
+	// Definition returns what the model is told. It returns the same at every call.
+	Definition() content.Tool
+	// Call carries out one call. It is called concurrently. Input is a valid JSON object. An error, a panic or
+	// runtime.Goexit becomes an error result, for the model to read. It should return soon after ctx ends.
+	Call(ctx context.Context, call Call) (Result, error)
+}
+
+// Call is one tool call that is carried out.
+type Call struct {
+	// Name is the tool's name.
+	Name string
+	// Input is the arguments, a JSON object. Where the model gave none at all it is {}.
+	Input content.JSON
+	// Index is the call's place among the calls of the answer.
+	Index int
+	// ID is the id that the provider gave the call. It may be empty or used twice: Index tells calls apart.
+	ID string
+}
+
+// Bind returns the tool that def declares and fn carries out, for definitions that are known at run time only. Arguments are
+// checked against def's schema before fn is called. A schema that cannot be used is the tool's Err.
+func Bind(def content.Tool, fn func(context.Context, Call) (Result, error)) Tool {
+	b := &bound{def: def, fn: fn}
+	b.check, b.err = parseSchema(def.Schema)
+	if fn == nil {
+		b.err = errors.New("its function is nil")
+	}
+	return b
+}
+
+// bound is a definition with a function.
+type bound struct {
+	def   content.Tool
+	fn    func(context.Context, Call) (Result, error)
+	check *schema
+	err   error
+}
+
+func (b *bound) Definition() content.Tool { return b.def }
+
+func (b *bound) Err() error { return toolError(b.def.Name, b.err) }
+
+func (b *bound) Call(ctx context.Context, call Call) (Result, error) {
+	return callChecked(ctx, b, call)
+}
+
+func (b *bound) prepare(input content.JSON) error {
+	if b.err != nil {
+		return b.Err()
+	}
+	return b.check.verify(b.def.Name, input, false)
+}
+
+func (b *bound) run(ctx context.Context, call Call) (Result, error) { return b.fn(ctx, call) }
+
+// stepped is a tool whose Call checks the arguments first, and that lets the two steps be taken apart.
+type stepped interface {
+	prepare(input content.JSON) error
+	run(ctx context.Context, call Call) (Result, error)
+}
+
+func callChecked(ctx context.Context, t stepped, call Call) (Result, error) {
+	call.Input = orEmpty(call.Input)
+	if err := t.prepare(call.Input); err != nil {
+		return Result{}, err
+	}
+	return t.run(ctx, call)
+}
+
+func toolError(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %w", content.ErrTool, name, err)
+}
+
+// WithTimeout returns t with a timeout of its own in place of the [Agent]'s. A d of 0 or less is no timeout at all.
+func WithTimeout(t Tool, d time.Duration) Tool { return timed{t, d} }
+
+type timed struct {
+	Tool
+	timeout time.Duration
+}
+
+func (t timed) Timeout() time.Duration { return t.timeout }
+
+func (t timed) Unwrap() Tool { return t.Tool }
+
+func (t timed) Err() error {
+	if broken, ok := as[interface{ Err() error }](t.Tool); ok {
+		return broken.Err()
+	}
+	return nil
+}
+
+// as finds the further methods T of t, or of the tools that it wraps.
+func as[T any](t Tool) (T, bool) {
+	for t != nil {
+		if found, ok := t.(T); ok {
+			return found, true
+		}
+		wrapper, ok := t.(interface{ Unwrap() Tool })
+		if !ok {
+			break
+		}
+		t = wrapper.Unwrap()
+	}
+	var none T
+	return none, false
+}
