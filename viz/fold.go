@@ -125,7 +125,7 @@ func (o *outline) next(i int) (link, bool) {
 func (o *outline) foldChain(chain []link, p plan, box []int) {
 	if p.fans {
 		for _, l := range chain {
-			o.foldFan(l.calls, box)
+			o.foldFan(l.calls, p, box)
 		}
 	}
 	if p.keep < 0 {
@@ -143,14 +143,15 @@ func (o *outline) foldChain(chain []link, p plan, box []int) {
 	}
 }
 
-func (o *outline) foldFan(calls []int, box []int) {
+// foldFan draws the calls of a wide fan beyond the first few in one box; those that failed stay.
+func (o *outline) foldFan(calls []int, p plan, box []int) {
 	if len(calls) <= wideFan || !o.all(calls, isCall) {
 		return
 	}
 	rep := none
 	for _, c := range calls[showFan:] {
 		switch {
-		case !o.foldable(c):
+		case !o.foldable(c), wentWrong(o.vertices[c].node) && !p.failed:
 		case rep == none:
 			rep = c
 		default:
@@ -208,18 +209,16 @@ func (l labeller) foldedFace(members []int) face {
 	first := &l.o.vertices[members[0]]
 	if first.hangs != none && members[len(members)-1] == l.o.groups[first.hangs].last && members[1] == members[0]+1 {
 		f := l.face(members[0])
-		f.label = lines(f.label, fmt.Sprintf("… %s inside (n%d to n%d)", count(len(members)-1, "node"), members[1], members[len(members)-1]))
+		inside := fmt.Sprintf("… %s inside (n%d to n%d)", count(len(members)-1, "node"), members[1], members[len(members)-1])
+		f.label = lines(f.label, listed(inside, l.failures(members[1:])))
 		return f
 	}
-	var users, answers, calls, bad int
+	var users, answers, calls int
 	var tools []string
 	fan := true
 	seen := map[string]bool{}
 	for _, m := range members {
 		n := l.o.vertices[m].node
-		if wentWrong(n) {
-			bad++
-		}
 		switch p := n.Payload().(type) {
 		case node.ToolExecution:
 			calls++
@@ -238,10 +237,7 @@ func (l labeller) foldedFace(members []int) face {
 		}
 		fan = fan && l.o.vertices[m].group != first.group
 	}
-	failures := ""
-	if bad > 0 {
-		failures = fmt.Sprintf("%d failed", bad)
-	}
+	failures := l.failures(members)
 	if fan {
 		return face{lines(listed("+ "+count(calls, "more call"), failures), l.body(strings.Join(tools, ", "))), shapeCall, styleFolded}
 	}
@@ -251,6 +247,20 @@ func (l labeller) foldedFace(members []int) face {
 		head += fmt.Sprintf(" (n%d to n%d)", members[0], last)
 	}
 	return face{lines(head, listed(some(users, "user turn"), some(answers, "answer"), some(calls, "tool call"), failures)), shapeTurn, styleFolded}
+}
+
+// failures says how many of the members failed, if any did.
+func (l labeller) failures(members []int) string {
+	bad := 0
+	for _, m := range members {
+		if wentWrong(l.o.vertices[m].node) {
+			bad++
+		}
+	}
+	if bad == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d failed", bad)
 }
 
 // some is count, but nothing for zero.

@@ -34,17 +34,19 @@ type SizeError struct {
 	Size, Max int
 }
 
+// Error says how much there is of what, and how much there may be.
 func (e *SizeError) Error() string {
 	return fmt.Sprintf("%v: %d %s, where at most %d are drawn", ErrTooLarge, e.Size, e.Limit, e.Max)
 }
 
+// Unwrap returns ErrTooLarge.
 func (e *SizeError) Unwrap() error { return ErrTooLarge }
 
 // MermaidOptions changes how [Mermaid] draws. The zero value and nil are the defaults.
 type MermaidOptions struct {
-	// LabelLines is how many lines of a text a box shows. Defaults to 3.
+	// LabelLines is how many lines of a text a box shows. Defaults to 3, also when negative.
 	LabelLines int
-	// LabelChars is how many characters of a text a box shows. Defaults to 120.
+	// LabelChars is how many characters of a text a box shows. Defaults to 120, also when negative.
 	LabelChars int
 	// Full draws every node, up to Mermaid's own limits of 500 edges and 50,000 UTF-16 code units, and fails where a drawing
 	// would otherwise be folded. Defaults to false.
@@ -60,8 +62,8 @@ type MermaidOptions struct {
 //     text can stand in a Markdown fence as it is.
 //   - The same graph gives the same bytes. Ids (n0, n1 …) number the nodes in reading order, whatever is folded.
 //   - A conversation too large for Mermaid is folded until it fits: calls side by side beyond the first three, the inside of
-//     sub-agents, and the middle of long runs of turns become boxes that say what they stand for. Failures are folded last;
-//     heads, roots, branch points and merges of branches never.
+//     sub-agents, and the middle of long runs of turns become boxes that say what they stand for and how much of it failed.
+//     What failed in the conversation itself is folded last; heads, roots, branch points and merges of branches never.
 //
 // Errors: d's own; a *SizeError when the conversation is too large even so; and that of w. Nothing is written before the
 // drawing is whole.
@@ -100,7 +102,7 @@ func newSketch(d dag.DAG, o *MermaidOptions) *sketch {
 	out := outlineOf(d.Heads())
 	return &sketch{
 		outline: out,
-		labels:  labeller{out, cmp.Or(o.LabelLines, 3), cmp.Or(o.LabelChars, 120), out.severalModels()},
+		labels:  labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()},
 		alone:   make([]drawn, len(out.vertices)),
 	}
 }

@@ -206,6 +206,20 @@ func TestWideFanShowsTheFirstCallsAndCountsTheOthers(t *testing.T) {
 	require.Equal(t, 4, strings.Count(text, `[["`))
 	require.Contains(t, text, "calls step ×20")
 
+	calls, runs := []content.Block{}, []node.ToolExecution{}
+	for i := range 20 {
+		calls = append(calls, use("", "step", `{}`))
+		runs = append(runs, node.ToolExecution{Index: i, IsError: i > 17, Result: content.Words(fmt.Sprint("done ", i))})
+	}
+	s = newSketch(sampleStart().User("go").Assistant("", calls...).CloseTools(runs...), &MermaidOptions{})
+	text, err = s.draw(plan{fans: true, keep: -1}, budgetEdges, budgetText)
+	require.NoError(t, err)
+	require.Contains(t, text, "#43; 15 more calls")
+	require.Contains(t, text, "failed: done 18", "a failure is shown")
+	text, err = s.draw(plan{fans: true, keep: -1, failed: true}, budgetEdges, budgetText)
+	require.NoError(t, err)
+	require.Contains(t, text, "#43; 17 more calls, 2 failed", "or counted")
+
 	s = newSketch(longRun(1, 8), &MermaidOptions{})
 	text, err = s.draw(plan{fans: true, keep: -1}, budgetEdges, budgetText)
 	require.NoError(t, err)
