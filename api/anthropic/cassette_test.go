@@ -1,0 +1,351 @@
+package anthropic
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+	"github.com/stretchr/testify/require"
+)
+
+// toolsOfItsOwn lists the recordings in which a later request of one conversation declares other tools than the one before it.
+// A conversation of Plait cannot take a declaration back, so that there the tools are not compared.
+var toolsOfItsOwn = map[string]string{
+	"anthropic-sdk-go--toolrunner-tool-runner-custom-handling": "the program sends its second request without tools",
+}
+
+// TestRunRepeatsRecordedConversations plays every conversation of several requests: Run, given the first request's conversation
+// and tools that return the recorded results, must make every further request as it was recorded.
+func TestRunRepeatsRecordedConversations(t *testing.T) {
+	files, passed, requests := 0, 0, 0
+	for _, c := range cassettes(t) {
+		if len(c.HistoryLinks) == 0 {
+			continue
+		}
+		files++
+		ok := t.Run(c.name, func(t *testing.T) {
+			for _, chain := range c.chains(t) {
+				c.replay(t, chain)
+				requests += len(chain)
+			}
+		})
+		if ok {
+			passed++
+		}
+	}
+	t.Logf("linked recordings: %d of %d pass (%d requests)", passed, files, requests)
+}
+
+// chains groups the exchanges into conversations: each begins anew or goes on from the one before it, which is told by whether its
+// messages begin with those of that one.
+func (c cassette) chains(t *testing.T) [][]int {
+	var chains [][]int
+	var before []content.Message
+	for i, e := range c.Exchanges {
+		now := importRequest(t, e.Request.Body).messages
+		if n := len(before); n > 0 && len(now) > n && sameMessages(before, now[:n]) && now[n].Role == content.Assistant {
+			chains[len(chains)-1] = append(chains[len(chains)-1], i)
+		} else {
+			chains = append(chains, []int{i})
+		}
+		before = now
+	}
+	return chains
+}
+
+func sameMessages(a, b []content.Message) bool {
+	return slices.EqualFunc(a, b, func(x, y content.Message) bool { return x.Role == y.Role && bareEqual(x.Blocks, y.Blocks) })
+}
+
+// bareEqual compares blocks without their Extra, in which cache_control moves.
+func bareEqual(a, b content.Blocks) bool {
+	if a.Len() != b.Len() {
+		return false
+	}
+	for i := range a.Len() {
+		if !slices.Equal(content.AppendBlock(nil, bare(a.At(i))), content.AppendBlock(nil, bare(b.At(i)))) {
+			return false
+		}
+	}
+	return true
+}
+
+func bare(b content.Block) content.Block {
+	switch b := b.(type) {
+	case content.Text:
+		b.Extra = content.Extra{}
+		return b
+	case content.Image:
+		b.Extra = content.Extra{}
+		return b
+	case content.Document:
+		b.Extra = content.Extra{}
+		return b
+	case content.ToolResult:
+		b.Extra = content.Extra{}
+		var inner []content.Block
+		for _, in := range b.Content.All() {
+			inner = append(inner, bare(in))
+		}
+		b.Content, _ = content.Of(inner...)
+		return b
+	}
+	return b
+}
+
+// replay runs one conversation.
+func (c cassette) replay(t *testing.T, chain []int) {
+	var tape []exchange
+	var recorded []recording
+	for _, i := range chain {
+		tape = append(tape, c.Exchanges[i])
+		recorded = append(recorded, importRequest(t, c.Exchanges[i].Request.Body))
+	}
+	p := playTape(t, tape...)
+	model := &switching{}
+	for _, r := range recorded {
+		r.options.SDK = p.sdkOptions()
+		model.requests = append(model.requests, New(r.model, &r.options))
+	}
+	agent := recordedAgent(t, model, recorded)
+	d := recorded[0].dag
+	for model.made < len(tape) {
+		if model.made > 0 {
+			d = d.User("", added(recorded[model.made-1], recorded[model.made])...)
+		}
+		before := model.made
+		agent.MaxTurns = len(tape) - before
+		next, err := agent.Run(context.Background(), d)
+		require.NoError(t, err)
+		require.Greater(t, model.made, before, "the run made no request")
+		d = next
+	}
+	var but []string
+	if toolsOfItsOwn[c.name] != "" {
+		but = []string{"tools"}
+	}
+	for i, made := range p.requests() {
+		requireSameRequest(t, tape[i].Request.Body, made, but...)
+	}
+	requireSaved(t, d)
+}
+
+// added is what the user's side says in the next request beyond results, which Run gives.
+func added(before, next recording) []content.Block {
+	var blocks []content.Block
+	for _, m := range next.messages[len(before.messages):] {
+		for _, b := range m.Blocks.All() {
+			if _, result := b.(content.ToolResult); !result && m.Role == content.User {
+				blocks = append(blocks, b)
+			}
+		}
+	}
+	return blocks
+}
+
+// recordedAgent is an agent whose tools return what was recorded.
+func recordedAgent(t *testing.T, model api.Provider, recorded []recording) executor.Agent {
+	results := map[string]content.ToolResult{}
+	for _, r := range recorded {
+		for _, m := range r.messages {
+			for _, result := range m.Blocks.ToolResults() {
+				results[result.CallID] = result
+			}
+		}
+	}
+	call := func(_ context.Context, call executor.Call) (executor.Result, error) {
+		r, ok := results[call.ID]
+		if !ok {
+			return executor.Result{}, errors.New("no result was recorded")
+		}
+		return executor.Result{Content: r.Content, IsError: r.IsError}, nil
+	}
+	agent := executor.Agent{Provider: api.NewClient(model, &api.ClientOptions{Attempts: 1})}
+	for _, def := range recorded[0].dag.ToolDefs() {
+		if def.Server() { // also tools that a program runs but that are declared by their type (a computer, a memory)
+			agent.Handler = func(ctx context.Context, c executor.Call) (any, error) { return call(ctx, c) }
+			continue
+		}
+		agent.Tools = append(agent.Tools, executor.Bind(def, call))
+	}
+	return agent
+}
+
+// switching makes its first request of the first provider, its second of the second, and so on: programs change options from
+// request to request.
+type switching struct {
+	requests []*Provider
+	made     int
+}
+
+func (s *switching) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
+	s.made++
+	return s.requests[s.made-1].Stream(ctx, req)
+}
+
+// requireSaved saves a conversation and loads it again, without loss.
+func requireSaved(t *testing.T, d dag.DAG) {
+	t.Helper()
+	var first, second bytes.Buffer
+	require.NoError(t, d.Write(&first))
+	loaded, err := dag.Read(bytes.NewReader(first.Bytes()))
+	require.NoError(t, err)
+	require.True(t, dag.Equal(d, loaded))
+	require.True(t, sameMessagesExactly(d.Messages(), loaded.Messages()))
+	require.Equal(t, d.ToolDefs(), loaded.ToolDefs())
+	require.Equal(t, d.SystemPrompts(), loaded.SystemPrompts())
+	require.NoError(t, loaded.Write(&second))
+	require.Equal(t, first.String(), second.String())
+}
+
+func sameMessagesExactly(a, b []content.Message) bool {
+	return slices.EqualFunc(a, b, func(x, y content.Message) bool { return x.Role == y.Role && x.Blocks.Equal(y.Blocks) })
+}
+
+// TestEveryRecordedRequestSurvives imports every recorded request, makes the body again, and saves and loads the conversation.
+func TestEveryRecordedRequestSurvives(t *testing.T) {
+	count := tally{t: t, what: "recorded requests"}
+	for _, c := range cassettes(t) {
+		for i, e := range c.Exchanges {
+			if e.Request == nil {
+				continue
+			}
+			count.run(fmt.Sprintf("%s/%d", c.name, i), func(t *testing.T) {
+				r := importRequest(t, e.Request.Body)
+				view := r.dag.Transcript()
+				body, repairs, err := Body(api.Request{System: view.System, Tools: view.Tools, Messages: view.Messages}, r.model, &r.options)
+				require.NoError(t, err)
+				if e.Response.Status == 200 {
+					require.Empty(t, repairs, "the API took this request as it was")
+					requireSameRequest(t, e.Request.Body, string(body))
+				}
+				requireSaved(t, r.dag)
+			})
+		}
+	}
+	count.report()
+}
+
+// tally counts how many of a group of tests pass.
+type tally struct {
+	t             *testing.T
+	what          string
+	passed, total int
+}
+
+func (c *tally) run(name string, test func(t *testing.T)) {
+	c.total++
+	if c.t.Run(name, test) {
+		c.passed++
+	}
+}
+
+func (c *tally) report() {
+	require.NotZero(c.t, c.total)
+	c.t.Logf("%s: %d of %d pass", c.what, c.passed, c.total)
+}
+
+// TestEveryRecordedAnswerSurvives decodes every recorded answer through the SDK, and makes of the folded message the blocks of
+// the API again.
+func TestEveryRecordedAnswerSurvives(t *testing.T) {
+	count := tally{t: t, what: "recorded answers"}
+	for _, c := range cassettes(t) {
+		for i, e := range c.Exchanges {
+			if e.Response.Status != 200 || inStreamError(e) {
+				continue
+			}
+			count.run(fmt.Sprintf("%s/%d", c.name, i), func(t *testing.T) {
+				answer, err := ask(t, e)
+				require.NoError(t, err)
+				require.Equal(t, e.Derived.Text, textOf(answer.Blocks))
+				require.Len(t, answer.Blocks.ToolUses(), len(e.Derived.ToolCalls))
+				require.Equal(t, e.Derived.ResponseID, answer.ResponseID)
+				require.Equal(t, content.Stop(e.Derived.Stop), answer.Stop)
+				require.NotZero(t, answer.Usage.Output)
+				require.Equal(t, API, answer.API)
+				requireSameBlocks(t, e, answer.Blocks)
+				requireSaved(t, dag.New().User("?").Append(node.Message{Role: content.Assistant, Blocks: answer.Blocks}))
+			})
+		}
+	}
+	count.report()
+}
+
+func inStreamError(e exchange) bool { return e.streamed() && bytes.Contains([]byte(e.Response.Body), []byte("event: error")) }
+
+// ask makes a request that is answered with the recorded response.
+func ask(t testing.TB, e exchange) (api.Response, error) {
+	p := playTape(t, e)
+	model := New("claude", &Options{NoStream: !e.streamed(), SDK: p.sdkOptions()})
+	return api.NewClient(model, &api.ClientOptions{Attempts: 1}).Send(context.Background(), hello())
+}
+
+func hello() api.Request {
+	return api.Request{Messages: []content.Message{{Role: content.User, Blocks: content.Words("Hello")}}}
+}
+
+// textOf joins the texts as the recordings' derived text does.
+func textOf(b content.Blocks) string {
+	var all string
+	for _, block := range b.All() {
+		if said, ok := block.(content.Text); ok {
+			all += said.Text
+		}
+	}
+	return all
+}
+
+// requireSameBlocks makes the API's blocks of ours and compares them with those of an answer that came whole.
+func requireSameBlocks(t *testing.T, e exchange, blocks content.Blocks) {
+	if e.streamed() {
+		return
+	}
+	list, err := members(content.JSON(e.Response.Body))
+	require.NoError(t, err)
+	raw, _ := take(list, "content")
+	made := []byte{'['}
+	b := builder{}
+	for _, block := range blocks.All() {
+		made = b.appendBlock(separate(made), block, spot{})
+	}
+	made = append(made, ']')
+	require.JSONEq(t, string(raw), string(made))
+}
+
+// TestRecordedErrorsAreTyped gives every recorded error its kind.
+func TestRecordedErrorsAreTyped(t *testing.T) {
+	kinds := map[int]error{
+		400: api.ErrInvalidRequest, 401: api.ErrAuth, 404: api.ErrNotFound, 429: api.ErrRateLimited, 529: api.ErrOverloaded,
+		200: api.ErrOverloaded, // inside a stream
+	}
+	count := tally{t: t, what: "recorded errors"}
+	for _, c := range cassettes(t) {
+		for i, e := range c.Exchanges {
+			if e.Response.Status == 200 && !inStreamError(e) {
+				continue
+			}
+			count.run(fmt.Sprintf("%s/%d", c.name, i), func(t *testing.T) {
+				_, err := ask(t, e)
+				require.ErrorIs(t, err, kinds[e.Response.Status])
+				var failure *api.Error
+				require.ErrorAs(t, err, &failure)
+				require.Equal(t, e.Response.Status, failure.Status)
+				require.Equal(t, API, failure.API)
+				require.NotEmpty(t, failure.Body)
+				if failure.Type != "" {
+					require.NotEmpty(t, failure.Message)
+				}
+			})
+		}
+	}
+	count.report()
+}
