@@ -428,7 +428,7 @@ func cut(s string, most int) string {
 func parseID(text string) (ID, error) {
 	id, err := uuid.Parse(text)
 	if err != nil || id.String() != text {
-		return ID{}, fmt.Errorf("%q is not a UUID in lower-case hexadecimal with hyphens", content.Clean(text))
+		return ID{}, fmt.Errorf("%q is not a UUID in lower-case hexadecimal with hyphens", cut(text, 80))
 	}
 	return id, nil
 }

@@ -85,6 +85,9 @@ func (n *Node) Verify() error {
 	if _, unknown := n.payload.(Unknown); unknown {
 		return nil
 	}
+	for dep := range n.dependencies {
+		dep.Digest()
+	}
 	if now := n.compute(); now != claimed {
 		return fmt.Errorf("%w: %s has %s and claims %s", ErrDigest, n, now, claimed)
 	}

@@ -1,0 +1,132 @@
+package content_test
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/stretchr/testify/require"
+)
+
+func nested(n int) content.JSON {
+	return content.JSON(strings.Repeat("[", n) + strings.Repeat("]", n))
+}
+
+func TestCanonical(t *testing.T) {
+	for from, want := range map[content.JSON]content.JSON{
+		"":                                "null",
+		"null":                            "null",
+		" {\"b\" : 1,\n\"a\":2} ":         `{"a":2,"b":1}`,
+		`{"a":{"d":1,"c":2},"B":3}`:       `{"B":3,"a":{"c":2,"d":1}}`,
+		`[1,1.0,1e2,1E+2,100,-0,0.10]`:    `[1,1.0,1e2,1E+2,100,-0,0.10]`,
+		`[12345678901234567890123,1e400]`: `[12345678901234567890123,1e400]`,
+		`"\u0041\u00e9\/\u000a\u001F\ud83d\ude00"`:   `"Aé/\n\u001f😀"`,
+		`"<&>` + "\u2028" + `"`:                      `"<&>` + "\u2028" + `"`,
+		`{"\u20ac":1,"\r":2,"1":3,"\ud83d\ude00":4}`: `{"\r":2,"1":3,"€":1,"😀":4}`,
+		`{"a":1`:           `"{\"a\":1"`,
+		`{"a":1,"a":2}`:    `"{\"a\":1,\"a\":2}"`,
+		`"\ud800"`:         `"\"\\ud800\""`,
+		"NaN":              `"NaN"`,
+		"\"\xff\"":         "\"\\\"\uFFFD\\\"\"",
+		nested(256):        nested(256),
+		nested(257):        `"` + nested(257) + `"`,
+		"[" + nested(256):  `"[` + nested(256) + `"`,
+		"x" + nested(9000): `"x` + nested(9000) + `"`,
+	} {
+		require.Equal(t, want, from.Canonical(), "%.80s", from)
+		if from.Depth() < 200 {
+			require.Equal(t, from.Canonical(), from.Canonical().Canonical(), "%.80s", from)
+		}
+		require.True(t, from.Canonical().Valid())
+	}
+	j := content.JSON(`{"b":1,"a":2}`)
+	_ = j.Canonical()
+	require.Equal(t, content.JSON(`{"b":1,"a":2}`), j)
+}
+
+func TestDepthCountsBracketsOutsideStrings(t *testing.T) {
+	for j, want := range map[content.JSON]int{
+		"":                             0,
+		"1":                            0,
+		`"[[["`:                        0,
+		`["[[[", {"a":[]}]`:            3,
+		`["\"[[["]`:                    1,
+		`["\\",[[]]]`:                  3,
+		`["\\\"",[[]],"\\\\"]`:         3,
+		`["unended [[[`:                1,
+		`]]]][`:                        0,
+		`[[`:                           2,
+		`"\`:                           0,
+		`{"a":"\\"}`:                   1,
+		`["\\\\\\\"[[[[","\\\\\\",[]]`: 2,
+	} {
+		require.Equal(t, want, j.Depth(), "%s", j)
+	}
+	require.Equal(t, 5_000_000, content.JSON(strings.Repeat("[", 5_000_000)).Depth())
+}
+
+func TestAppendJSONKeepsTheBytes(t *testing.T) {
+	for _, j := range []content.JSON{
+		"null", `{"a":1}`, `{"b" : 1.0,	"a":[ ]}`, "{\n}", "\r{}", "{}\n", " {}", "{} ", "{}\t", `{"cut`, "NaN", `{"a":1,"a":2}`, " ", "\n",
+		`"\ud800"`, nested(256), nested(257), nested(9999), "plain text", `"` + "\u2028" + `"`, "1e400", "<&>",
+	} {
+		dst := append(content.AppendJSON([]byte{'{'}, "input", j), '}')
+		require.True(t, json.Valid(dst), "%s", dst)
+		require.NotContains(t, string(dst), "\n")
+		var read struct {
+			Input     json.RawMessage `json:"input"`
+			InputText *string         `json:"input_text"`
+		}
+		require.NoError(t, json.Unmarshal(dst, &read))
+		if read.InputText != nil {
+			require.Nil(t, read.Input)
+			require.Equal(t, string(j), *read.InputText)
+		} else {
+			require.Equal(t, string(j), string(read.Input))
+		}
+		use := of(t, content.ToolUse{Name: "f", Input: j})
+		var blocks content.Blocks
+		require.NoError(t, blocks.UnmarshalJSON(use.Append(nil)))
+		require.Equal(t, j, blocks.ToolUses()[0].Input)
+	}
+	require.Equal(t, "{", string(content.AppendJSON([]byte{'{'}, "input", "")), "no value is no member")
+	require.Equal(t, `{"a":1,"b_text":"{"`, string(content.AppendJSON([]byte(`{"a":1`), "b", "{")))
+}
+
+func TestToJSON(t *testing.T) {
+	j, err := content.ToJSON(map[string]any{"b": "<&>\u2028", "a": []int{1}, "c": "\xff"})
+	require.NoError(t, err)
+	require.Equal(t, content.JSON("{\"a\":[1],\"b\":\"<&>\u2028\",\"c\":\"\uFFFD\"}"), j)
+	require.True(t, j.Valid())
+	for _, v := range []any{math.NaN(), math.Inf(1), make(chan int), func() {}, json.RawMessage("{")} {
+		_, err := content.ToJSON(v)
+		require.ErrorIs(t, err, content.ErrJSON, "%T", v)
+	}
+}
+
+func TestDecodeStoresNothingFromBrokenJSON(t *testing.T) {
+	type target struct{ A, B int }
+	for _, j := range []content.JSON{`{"A":1,"B":`, `{"A":1,"A":2}`, "", "NaN", `{"A":1} x`} {
+		var v target
+		require.ErrorIs(t, j.Decode(&v), content.ErrJSON)
+		require.Zero(t, v, "%s", j)
+	}
+	var v target
+	require.NoError(t, content.JSON(`{"A":1,"b":2}`).Decode(&v))
+	require.Equal(t, target{A: 1}, v, "names match exactly")
+	require.Error(t, content.JSON(`{"A":"x"}`).Decode(&v))
+}
+
+func TestValid(t *testing.T) {
+	for j, want := range map[content.JSON]bool{
+		"": false, "{}": true, " [1] ": true, "{}{}": false, `{"a":1,"a":1}`: false, "\"\xff\"": false, `"\ud800"`: false,
+		"01": false, "+1": false, "nul": false, "'a'": false, nested(10_000): true, nested(10_001): false,
+	} {
+		require.Equal(t, want, j.Valid(), "%.40s", j)
+	}
+	require.True(t, content.JSON("\n {}").IsObject())
+	require.False(t, content.JSON("{").IsObject())
+	require.False(t, content.JSON("[]").IsObject())
+}

@@ -1,0 +1,381 @@
+package node_test
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/node"
+	"github.com/stretchr/testify/require"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// maker makes nodes of one Source.
+type maker struct {
+	t   testing.TB
+	src node.Source
+}
+
+func newMaker(t testing.TB) maker { return maker{t, node.Counting(start)} }
+
+func (m maker) node(p node.Payload, parents ...*node.Node) *node.Node {
+	m.t.Helper()
+	n, err := node.New(m.src, p, node.Meta{}, parents...)
+	require.NoError(m.t, err)
+	return n
+}
+
+func blocks(t testing.TB, bs ...content.Block) content.Blocks {
+	t.Helper()
+	b, err := content.Of(bs...)
+	require.NoError(t, err)
+	return b
+}
+
+func user(text string) node.Message {
+	return node.Message{Role: content.User, Blocks: content.Words(text)}
+}
+
+// payloads is one filled payload of every variant that New takes. TestPayloadsListsEveryVariant keeps it complete.
+func payloads(t testing.TB) []node.Payload {
+	child := maker{t, node.Counting(start.Add(time.Hour))}.node(user("inner"))
+	def := content.Tool{Name: "f", Description: "d", Schema: `{"type":"object", "x":1.0}`, Extra: content.Extra{API: "a", JSON: `{"c" : 1}`}}
+	usage := content.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5}
+	return []node.Payload{
+		node.System{Text: "Be brief."},
+		node.Tools{Defs: node.ListOf(def)},
+		node.Message{Role: content.Assistant, Blocks: content.Words("Hi."), Answer: node.Answer{API: "anthropic", Model: "m",
+			ResponseID: "r", Stop: content.StopEndTurn, Usage: usage, Latency: time.Second}},
+		node.ToolExecution{CallID: "c", Index: 1, Tool: "f", Input: `{"a" : 1.0}`, Result: content.Words("ok"), IsError: true,
+			Started: start, Ended: start.Add(time.Millisecond), Child: node.ListOf(child)},
+		node.SubGraph{Title: "t", CallID: "c", Heads: node.ListOf(child), Summary: "s"},
+		node.Compaction{Summary: content.Words("so far"), Replaced: node.ListOf(child.ID())},
+		node.StopReason{Reason: content.StopMaxTurns, Detail: "d", Turns: 3, ToolCalls: 2, Usage: usage, Elapsed: time.Minute},
+		node.Custom{Name: "acme.note", JSON: `{"n" : 1.0}`},
+	}
+}
+
+func TestPayloadsListsEveryVariant(t *testing.T) {
+	var kinds []string
+	for _, p := range payloads(t) {
+		kinds = append(kinds, p.Kind())
+		v := reflect.ValueOf(p)
+		for i := range v.NumField() {
+			require.False(t, v.Field(i).IsZero(), "%T.%s", p, v.Type().Field(i).Name)
+		}
+	}
+	require.Equal(t, []string{"system", "tools", "message", "tool_execution", "sub_graph", "compaction", "stop_reason", "custom"}, kinds)
+}
+
+func TestEveryPayloadIsSavedAndReadBack(t *testing.T) {
+	for _, p := range payloads(t) {
+		m := newMaker(t)
+		known := map[node.ID]*node.Node{}
+		parent := m.node(user("before"))
+		n := m.node(p, parent)
+		for _, k := range append(n.Children().Slice(), parent) {
+			known[k.ID()] = k
+		}
+		line := n.Append(nil)
+		require.NotContains(t, string(line), "\n")
+		got, err := node.Parse(line, func(id node.ID) *node.Node { return known[id] })
+		require.NoError(t, err)
+		require.Equal(t, string(line), string(got.Append(nil)))
+		require.Equal(t, []*node.Node{parent}, got.Parents())
+		require.Equal(t, n.Digest(), got.Digest())
+		require.NoError(t, got.Verify())
+		require.Equal(t, n.Time(), got.Time())
+		require.Equal(t, 1, got.Depth())
+		again, err := node.New(m.src, got.Payload(), got.Meta(), parent) // what was read says the same in a new node
+		require.NoError(t, err)
+		require.Equal(t, n.Digest(), again.Digest())
+		require.Equal(t, tail(t, n), tail(t, again))
+	}
+}
+
+// tail is a saved node without its id, parents and time.
+func tail(t testing.TB, n *node.Node) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(string(n.Append(nil)), `"body":`)
+	require.True(t, ok)
+	return rest
+}
+
+func TestAPointerToAPayloadIsReplacedByItsValue(t *testing.T) {
+	m := newMaker(t)
+	for _, p := range payloads(t) {
+		ptr := reflect.New(reflect.TypeOf(p))
+		ptr.Elem().Set(reflect.ValueOf(p))
+		n := m.node(ptr.Interface().(node.Payload))
+		ptr.Elem().SetZero()
+		require.IsType(t, p, n.Payload())
+		require.Equal(t, m.node(p).Digest(), n.Digest())
+
+		_, err := node.New(m.src, reflect.Zero(ptr.Type()).Interface().(node.Payload), node.Meta{})
+		require.ErrorIs(t, err, node.ErrPayload)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	m := newMaker(t)
+	object := content.JSON(`{"type":"object"}`)
+	far := time.Date(12_000, 1, 1, 0, 0, 0, 0, time.UTC)
+	unknown, err := node.Parse([]byte(`{"id":"00000000-0000-7000-8000-000000000001","kind":"moon","body":1}`), nil)
+	require.NoError(t, err)
+	for name, p := range map[string]node.Payload{
+		"nil":                     nil,
+		"no role":                 node.Message{},
+		"system role":             node.Message{Role: "system"},
+		"bad tool":                node.Tools{Defs: node.ListOf(content.Tool{Name: "a b", Schema: object})},
+		"tool twice":              node.Tools{Defs: node.ListOf(content.Tool{Name: "a", Schema: object}, content.Tool{Name: "a", Schema: object})},
+		"result in a result":      node.ToolExecution{Result: blocks(t, content.ToolResult{})},
+		"call in a summary":       node.Compaction{Summary: blocks(t, content.ToolUse{})},
+		"nil child":               node.ToolExecution{Child: node.ListOf[*node.Node](nil)},
+		"nil head":                node.SubGraph{Heads: node.ListOf(m.node(user("x")), nil)},
+		"custom without JSON":     node.Custom{Name: "a"},
+		"custom with broken JSON": node.Custom{Name: "a", JSON: "{"},
+		"unknown":                 unknown.Payload(),
+		"far start":               node.ToolExecution{Started: far},
+		"far end":                 node.ToolExecution{Ended: far},
+	} {
+		n, err := node.New(m.src, p, node.Meta{})
+		require.ErrorIs(t, err, node.ErrPayload, name)
+		require.Nil(t, n)
+	}
+	_, err = node.New(m.src, user("x"), node.Meta{}, m.node(user("y")), nil)
+	require.ErrorIs(t, err, node.ErrPayload)
+	require.ErrorContains(t, err, "parent 1 is nil")
+	_, err = node.New(node.Source{Now: func() time.Time { return far }}, user("x"), node.Meta{})
+	require.ErrorIs(t, err, node.ErrPayload)
+	var field *node.FieldError
+	_, err = node.New(m.src, node.Message{Role: "tool"}, node.Meta{})
+	require.ErrorAs(t, err, &field)
+	require.Equal(t, "role", field.Field)
+}
+
+func TestTextIsKeptAsAFileWouldHoldIt(t *testing.T) {
+	const bad, good = "a\xff", "a\uFFFD"
+	m := newMaker(t)
+	object := content.JSON(`{"type":"object"}`)
+	for _, c := range [][2]node.Payload{
+		{node.System{Text: bad}, node.System{Text: good}},
+		{node.Custom{Name: bad, JSON: "1"}, node.Custom{Name: good, JSON: "1"}},
+		{node.StopReason{Reason: bad, Detail: bad}, node.StopReason{Reason: good, Detail: good}},
+		{node.StopReason{}, node.StopReason{Reason: content.StopUnknown}},
+		{node.SubGraph{Title: bad, CallID: bad, Summary: bad}, node.SubGraph{Title: good, CallID: good, Summary: good}},
+		{node.ToolExecution{CallID: bad, Tool: bad, Input: bad}, node.ToolExecution{CallID: good, Tool: good, Input: good}},
+		{node.Message{Role: content.User, Answer: node.Answer{API: bad, Model: bad, ResponseID: bad, Stop: bad}},
+			node.Message{Role: content.User, Answer: node.Answer{API: good, Model: good, ResponseID: good, Stop: good}}},
+	} {
+		require.Equal(t, c[1], m.node(c[0]).Payload())
+	}
+	def := content.Tool{Name: "f", Description: bad, Schema: object, Extra: content.Extra{API: bad, JSON: "{}"}}
+	got := m.node(node.Tools{Defs: node.ListOf(def)}).Payload().(node.Tools).Defs.At(0)
+	require.Equal(t, content.Tool{Name: "f", Description: good, Schema: object, Extra: content.Extra{API: good, JSON: "{}"}}, got)
+}
+
+func TestNothingPassedInOrHandedOutChangesANode(t *testing.T) {
+	m := newMaker(t)
+	a, b, other := m.node(user("a")), m.node(user("b")), m.node(user("other"))
+	defs := []content.Tool{{Name: "f", Schema: `{"type":"object"}`}}
+	heads, replaced := []*node.Node{a, b}, []node.ID{a.ID(), b.ID()}
+	parents := []*node.Node{a, b}
+	nodes := []*node.Node{
+		m.node(node.Tools{Defs: node.ListOf(defs...)}, parents...),
+		m.node(node.ToolExecution{Child: node.ListOf(heads...)}, parents...),
+		m.node(node.SubGraph{Heads: node.ListOf(heads...)}, parents...),
+		m.node(node.Compaction{Replaced: node.ListOf(replaced...)}, parents...),
+	}
+	line := []byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":["` + a.ID().String() + `"],"kind":"moon","body":{"x":1},"meta":{"k":[1]}}`)
+	parsed, err := node.Parse(line, func(node.ID) *node.Node { return a })
+	require.NoError(t, err)
+	nodes = append(nodes, parsed)
+	before := make([]string, len(nodes))
+	for i, n := range nodes {
+		before[i] = string(n.Append(nil))
+	}
+
+	clear(line)
+	defs[0].Name = "changed"
+	heads[0], replaced[0], parents[0] = other, other.ID(), other
+	for _, n := range nodes {
+		clear(n.Parents())
+		clear(n.Children().Slice())
+		clear(n.Append(nil))
+		d := n.Digest()
+		clear(d[:])
+		switch p := n.Payload().(type) {
+		case node.Tools:
+			p.Defs.Slice()[0].Name = "changed"
+			p.Defs = node.List[content.Tool]{}
+		case node.SubGraph:
+			p.Heads.Slice()[0] = other
+			p.Title = "changed"
+		case node.ToolExecution:
+			p.Child.Slice()[0] = other
+			p.Tool = "changed"
+		case node.Compaction:
+			p.Replaced.Slice()[0] = other.ID()
+		}
+		_, err := n.Meta().With("new", 1)
+		require.NoError(t, err)
+	}
+	for i, n := range nodes {
+		require.Equal(t, before[i], string(n.Append(nil)))
+		require.Equal(t, a, n.Parent(0))
+		if i < 4 {
+			require.NoError(t, n.Verify())
+		}
+	}
+	list := node.ListOf(1, 2)
+	list.Slice()[0] = 9
+	require.Equal(t, 1, list.At(0))
+	require.Zero(t, node.ListOf[int]())
+	require.Nil(t, node.List[int]{}.Slice())
+	require.Panics(t, func() { list.At(2) })
+}
+
+func TestParentsCountOnceAndInOrder(t *testing.T) {
+	m := newMaker(t)
+	a, b := m.node(user("a")), m.node(user("b"))
+	n := m.node(user("c"), b, a, b)
+	require.Equal(t, []*node.Node{b, a}, n.Parents())
+	require.Equal(t, 2, n.NumParents())
+	require.Equal(t, a, n.Parent(1))
+	var many []*node.Node
+	for range 20 {
+		many = append(many, m.node(user("x")))
+	}
+	n = m.node(user("c"), append(slices.Clone(many), many...)...)
+	require.Equal(t, many, n.Parents())
+	require.Equal(t, []*node.Node{a, b}, node.Distinct([]*node.Node{a, nil, b, a}))
+}
+
+func TestIDsAreOfVersion7AndSortByTime(t *testing.T) {
+	for name, src := range map[string]node.Source{"real": {}, "counting": node.Counting(start)} {
+		last := ""
+		for range 1000 {
+			n, err := node.New(src, user("x"), node.Meta{})
+			require.NoError(t, err)
+			id := n.ID()
+			require.EqualValues(t, 7, id.Version(), name)
+			require.Equal(t, "RFC4122", id.Variant().String(), name)
+			require.Greater(t, id.String(), last, name)
+			last = id.String()
+		}
+	}
+	id := newMaker(t).node(user("x")).ID()
+	require.Equal(t, "019b7ca9-8c88-7000-8000-000000000001", id.String())
+	require.Equal(t, "00000001", node.ShortID(id))
+}
+
+func TestCountingIsDeterministicAndSafe(t *testing.T) {
+	a, b := newMaker(t), newMaker(t)
+	for i := range 100 {
+		x, y := a.node(user("x")), b.node(user("x"))
+		require.Equal(t, string(x.Append(nil)), string(y.Append(nil)))
+		require.Equal(t, start.Add(time.Duration(i)*time.Second), x.Time())
+	}
+	var wg sync.WaitGroup
+	var seen sync.Map
+	for range 8 {
+		wg.Go(func() {
+			for range 100 {
+				n, err := node.New(a.src, user("x"), node.Meta{})
+				if _, twice := seen.LoadOrStore(n.ID(), true); twice || err != nil {
+					t.Error("an id was given twice")
+				}
+				n.Digest()
+			}
+		})
+	}
+	wg.Wait()
+	local := node.Source{Now: func() time.Time { return start.In(time.FixedZone("x", 3600)) }}
+	require.Equal(t, start, local.Time())
+	require.WithinDuration(t, time.Now(), node.Source{}.Time(), time.Minute)
+}
+
+func TestMeta(t *testing.T) {
+	var empty node.Meta
+	require.Zero(t, empty.Len())
+	require.Empty(t, empty.Get("a"))
+	one, err := empty.With("b", map[string]any{"y": 1, "x": "<\xff>"})
+	require.NoError(t, err)
+	two, err := one.With("a", 2)
+	require.NoError(t, err)
+	three, err := two.With("b", nil)
+	require.NoError(t, err)
+	require.Zero(t, empty.Len())
+	require.Equal(t, content.JSON("{\"x\":\"<\uFFFD>\",\"y\":1}"), one.Get("b"))
+	require.Equal(t, content.JSON("{\"x\":\"<\uFFFD>\",\"y\":1}"), two.Get("b"), "an older value stays as it was")
+	require.Equal(t, content.JSON("null"), three.Get("b"))
+	require.Equal(t, `{"a":2,"b":null}`, string(three.Append(nil)))
+	var names []string
+	for name := range three.All() {
+		names = append(names, name)
+		if name == "b" {
+			break
+		}
+	}
+	require.Equal(t, []string{"a", "b"}, names)
+	_, err = three.With("c", math.NaN())
+	require.ErrorIs(t, err, content.ErrJSON)
+	_, err = three.With("c", deepValue(257))
+	require.ErrorIs(t, err, content.ErrJSON)
+
+	deep, err := three.With("c\xff", deepValue(256))
+	require.NoError(t, err)
+	n, err := node.New(node.Source{}, user("x"), deep)
+	require.NoError(t, err)
+	got, err := node.Parse(n.Append(nil), nil)
+	require.NoError(t, err, "the deepest metadata can be read again")
+	require.Equal(t, string(deep.Append(nil)), string(got.Meta().Append(nil)))
+	require.Equal(t, deep.Get("c\uFFFD"), got.Meta().Get("c\uFFFD"))
+
+	var meta node.Meta
+	require.NoError(t, meta.UnmarshalJSON([]byte(`{"z":1.0,"a": [ 1 ]}`)))
+	require.Equal(t, `{"a":[ 1 ],"z":1.0}`, string(meta.Append(nil)))
+	require.Error(t, meta.UnmarshalJSON([]byte(`{"z":1,"z":2}`)))
+	require.Equal(t, 2, meta.Len())
+}
+
+func deepValue(n int) any {
+	var v any = []any{}
+	for range n - 1 {
+		v = []any{v}
+	}
+	return v
+}
+
+// TestManyEntriesOfMetadataAreReadInLinearTime takes minutes where each entry copies those before it.
+func TestManyEntriesOfMetadataAreReadInLinearTime(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"id":"00000000-0000-7000-8000-000000000001","kind":"moon","body":1,"meta":{"":0`)
+	for i := range 200_000 {
+		fmt.Fprintf(&b, `,"%d":0`, i)
+	}
+	n, err := node.Parse([]byte(b.String()+"}}"), nil)
+	require.NoError(t, err)
+	require.Equal(t, 200_001, n.Meta().Len())
+	require.Equal(t, content.JSON("0"), n.Meta().Get("77777"))
+}
+
+func TestSmallThings(t *testing.T) {
+	m := newMaker(t)
+	n := m.node(user("x"))
+	require.Equal(t, "message 00000001", n.String())
+	_, ok := m.node(node.System{}).Message()
+	require.False(t, ok)
+	msg, ok := n.Message()
+	require.True(t, ok)
+	require.Equal(t, "x", msg.Blocks.Text())
+	require.Zero(t, n.Children().Len())
+	require.Zero(t, n.Depth())
+}
