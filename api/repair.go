@@ -49,6 +49,7 @@ type RepairNote struct {
 	Detail string
 }
 
+// String says where, what kind and what in one line.
 func (r RepairNote) String() string {
 	if r.Message < 0 {
 		return string(r.Kind) + ": " + r.Detail

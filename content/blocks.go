@@ -20,6 +20,7 @@ type BlockError struct {
 	Reason string
 }
 
+// Error says which block it is and what is wrong with it.
 func (e *BlockError) Error() string {
 	if e.Type == "" {
 		return fmt.Sprintf("block %d: %s", e.Index, e.Reason)
@@ -27,6 +28,7 @@ func (e *BlockError) Error() string {
 	return fmt.Sprintf("block %d (%s): %s", e.Index, e.Type, e.Reason)
 }
 
+// Unwrap returns ErrBlock.
 func (e *BlockError) Unwrap() error { return ErrBlock }
 
 // Blocks is an unchangeable list of blocks. The zero value is the empty list. Two Blocks are compared with [Blocks.Equal]; ==

@@ -28,8 +28,10 @@ type BuildError struct {
 	Err  error
 }
 
+// Error names the step and says why it failed.
 func (e *BuildError) Error() string { return "dag: " + e.Step + ": " + e.Err.Error() }
 
+// Unwrap returns the reason.
 func (e *BuildError) Unwrap() error { return e.Err }
 
 // Tool is what a conversation can declare to a model. Package executor calls those that have a Call method as well; a

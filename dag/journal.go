@@ -81,6 +81,7 @@ type Recovery struct {
 	Reason error
 }
 
+// String says in one line what was cut off, and why.
 func (r *Recovery) String() string {
 	return fmt.Sprintf("%d bytes were cut from line %d on: %v", r.Bytes, r.Line, r.Reason)
 }

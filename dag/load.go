@@ -56,6 +56,7 @@ func (e *LoadError) Error() string {
 	return text + reason
 }
 
+// Unwrap returns the reason.
 func (e *LoadError) Unwrap() error { return e.Err }
 
 // VersionError says which version wrote a file that this one cannot read. Its chain holds ErrVersion.
@@ -64,10 +65,12 @@ type VersionError struct {
 	Version, Supported int
 }
 
+// Error names both versions.
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("%v: the file has version %d, and this program reads up to %d", ErrVersion, e.Version, e.Supported)
 }
 
+// Unwrap returns ErrVersion.
 func (e *VersionError) Unwrap() error { return ErrVersion }
 
 // Loader reads saved conversations with other limits than [Load] and [Read] have. The zero value is what those use.

@@ -20,8 +20,10 @@ type UnboundError struct {
 	Names []string
 }
 
+// Error names the tools.
 func (e *UnboundError) Error() string {
 	return "executor: " + ErrUnbound.Error() + ": " + strings.Join(e.Names, ", ") + " (give them to the conversation with Tools)"
 }
 
+// Unwrap returns ErrUnbound.
 func (e *UnboundError) Unwrap() error { return ErrUnbound }

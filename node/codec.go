@@ -33,6 +33,7 @@ type FieldError struct {
 	Err   error
 }
 
+// Error names the node and the field.
 func (e *FieldError) Error() string {
 	if e.ID == "" {
 		return e.Field + ": " + e.Err.Error()
@@ -40,6 +41,7 @@ func (e *FieldError) Error() string {
 	return "node " + content.Clean(e.ID) + ": " + e.Field + ": " + e.Err.Error()
 }
 
+// Unwrap returns the reason.
 func (e *FieldError) Unwrap() error { return e.Err }
 
 // form says how a body is written: to be saved, or (canonical) to be digested.
