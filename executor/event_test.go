@@ -1,0 +1,171 @@
+package executor_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+)
+
+// story is the events of a run, each in a word or two.
+func story(events func(func(executor.Event, error) bool)) (told []string, last executor.End, failure error) {
+	for event, err := range events {
+		if last.DAG.Len() > 0 {
+			told = append(told, "after the end")
+		}
+		switch e := event.(type) {
+		case executor.TurnStart:
+			told = append(told, fmt.Sprintf("turn %d", e.Turn))
+		case executor.Model:
+			switch m := e.Event.(type) {
+			case api.Delta:
+				continue
+			case api.Retry:
+				told = append(told, fmt.Sprintf("retry %d", m.Attempt))
+			default:
+				told = append(told, fmt.Sprintf("%T", m))
+			}
+		case executor.MessageEnd:
+			told = append(told, "message")
+		case executor.ToolStart:
+			told = append(told, fmt.Sprintf("start %d", e.Call.Index))
+		case executor.ToolEnd:
+			told = append(told, fmt.Sprintf("end %d", e.Execution.Index))
+		case executor.TurnEnd:
+			told = append(told, fmt.Sprintf("turn end %d", e.Turn))
+		case executor.End:
+			told = append(told, "end: "+string(e.Stop.Reason))
+			last, failure = e, err
+			continue
+		}
+		if err != nil {
+			told = append(told, "error before the end")
+		}
+	}
+	return told, last, failure
+}
+
+func TestEventsTellOneStory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pause := func(name string, d time.Duration) executor.Tool {
+			return tool(name, func(ctx context.Context) (any, error) { return name, wait(ctx, d) })
+		}
+		model := apitest.NewScript(
+			apitest.Fail(&api.Error{Kind: api.ErrOverloaded}),
+			apitest.Say("Well.").Repaired(api.RepairNote{Kind: api.RepairMerged}).Call(call("three"), call("missing"), call("one"), call("two")),
+			apitest.Say("Done."),
+		)
+		d := ask(pause("one", time.Second), pause("two", 2*time.Second), pause("three", 3*time.Second))
+		told, end, err := story(executor.Stream(t.Context(), model, d))
+		require.NoError(t, err)
+		require.Equal(t, []string{
+			"turn 1", "retry 1", "api.Repaired", "api.BlockEnd", "api.BlockEnd", "api.BlockEnd", "api.BlockEnd", "api.BlockEnd", "api.Finish", "message",
+			"start 0", "start 1", "end 1", "start 2", "start 3", "end 2", "end 3", "end 0", "turn end 1",
+			"turn 2", "api.BlockEnd", "api.Finish", "message", "turn end 2",
+			"end: end_turn",
+		}, told)
+		require.Equal(t, []string{"three", `error: Tool "missing" not found. Available tools: one, two, three`, "one", "two"}, outcomes(t, end.DAG))
+		require.Equal(t, end.Stop, stopped(t, end.DAG))
+	})
+}
+
+func TestOpenCallsAreTurnZero(t *testing.T) {
+	told, _, err := story(executor.Stream(t.Context(), apitest.NewScript(apitest.Say("Done.")), ask(fast).Assistant("", call("fast"))))
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"start 0", "end 0", "turn end 0", "turn 1", "api.BlockEnd", "api.Finish", "message", "turn end 1", "end: end_turn",
+	}, told)
+}
+
+func TestEndComesLastBesideTheError(t *testing.T) {
+	failure := &api.Error{Kind: api.ErrAuth}
+	told, end, err := story(executor.Stream(t.Context(), apitest.NewScript(apitest.Say("Half").Fail(failure)), ask()))
+	require.ErrorIs(t, err, api.ErrAuth)
+	require.Equal(t, []string{"turn 1", "api.BlockEnd", "end: error"}, told)
+	require.Equal(t, "u", roles(end.DAG))
+
+	told, end, err = story(executor.Stream(t.Context(), nil, ask()))
+	require.ErrorIs(t, err, executor.ErrNoProvider)
+	require.Equal(t, []string{"end: "}, told)
+	require.Equal(t, 1, end.DAG.Len())
+}
+
+// TestBreakingOffStopsEverything breaks off at each event of a run in turn, and finds no goroutine left. synctest fails when one
+// is.
+func TestBreakingOffStopsEverything(t *testing.T) {
+	for at := range 30 {
+		synctest.Test(t, func(t *testing.T) {
+			n, ctx := 0, t.Context()
+			running := 0
+			counts := tool("counts", func(ctx context.Context) (any, error) {
+				running++
+				err := wait(ctx, time.Hour)
+				running--
+				return nil, err
+			})
+			model := apitest.NewScript(apitest.Say("Hm.").Call(call("fast"), call("counts"), call("fast")), apitest.Say("Done."))
+			start := time.Now()
+			for range (executor.Agent{Provider: model, Parallel: 2, ToolTimeout: time.Minute}).Stream(ctx, ask(fast, counts)) {
+				if n++; n == at {
+					break
+				}
+			}
+			require.Zero(t, running, "a tool still runs after the break at event %d", at)
+			require.LessOrEqual(t, time.Since(start), time.Minute)
+		})
+	}
+}
+
+func TestBreakingOffDoesNotWaitForATool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		for event := range executor.Stream(t.Context(), once(call("fast"), call("deaf")), ask(fast, deaf)) {
+			if _, ok := event.(executor.ToolEnd); ok {
+				break
+			}
+		}
+		require.Equal(t, time.Second, time.Since(start), "no longer than its grace")
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+func TestTurnEndsHoldConversationsThatCanBeSaved(t *testing.T) {
+	var before dag.DAG
+	turns := 0
+	for event, err := range executor.Stream(t.Context(), apitest.NewScript(apitest.Call(call("fast")), apitest.Call(call("broken")), apitest.Say("Done.")), ask(fast, broken)) {
+		require.NoError(t, err)
+		if e, ok := event.(executor.TurnEnd); ok {
+			turns++
+			requireValid(t, e.DAG)
+			require.Greater(t, e.DAG.Len(), before.Len())
+			before = e.DAG
+		}
+	}
+	require.Equal(t, 3, turns)
+}
+
+func TestRequestIsTheTranscriptOfTheConversationSoFar(t *testing.T) {
+	d := ask(fast).System("Late.").Assistant("Hi.").User("Again.")
+	model := apitest.NewScript(apitest.Call(call("fast")), apitest.Answer().Stop(content.StopPause), apitest.Call(call("fast"), call("gone")), apitest.Say("Done."))
+	seen := []dag.DAG{d}
+	for event, err := range executor.Stream(t.Context(), model, d) {
+		require.NoError(t, err)
+		if e, ok := event.(executor.TurnEnd); ok {
+			seen = append(seen, e.DAG)
+		}
+	}
+	want := []dag.DAG{seen[0], seen[1], seen[1], seen[2]}
+	for i, req := range model.Requests() {
+		transcript := want[i].Transcript()
+		require.Equal(t, api.Request{System: transcript.System, Tools: transcript.Tools, Messages: transcript.Messages}, req)
+	}
+}

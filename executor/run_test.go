@@ -1,0 +1,396 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+)
+
+func TestToolThatIgnoresItsContextIsAnsweredOnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var answered time.Duration
+		var d dag.DAG
+		for event, err := range (executor.Agent{Provider: once(call("deaf"), call("fast"))}).Stream(t.Context(), ask(deaf, fast)) {
+			require.NoError(t, err)
+			switch e := event.(type) {
+			case executor.ToolEnd:
+				answered = time.Since(start)
+				if e.Execution.Tool == "deaf" {
+					require.Equal(t, 30*time.Second, e.Execution.Ended.Sub(e.Execution.Started))
+				}
+			case executor.End:
+				d = e.DAG
+			}
+		}
+		require.Equal(t, 30*time.Second, answered)
+		require.Equal(t, []string{"error: Tool exceeded timeout of 30s.", "fast"}, outcomes(t, d))
+		require.Equal(t, 31*time.Second, time.Since(start), "the end of the run waits for the tool, as long as its grace")
+		require.Equal(t, content.StopEndTurn, stopped(t, d).Reason)
+
+		before := d.Len()
+		time.Sleep(2 * time.Hour) // the tool returns at last
+		require.Equal(t, before, d.Len())
+		require.Equal(t, "Tool exceeded timeout of 30s.", results(t, d)[0].Content.Text())
+	})
+}
+
+func TestTimeouts(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		agent  executor.Agent
+		tool   executor.Tool
+		want   string
+		passed time.Duration
+	}{
+		{"default", executor.Agent{}, slow, "error: Tool exceeded timeout of 30s.", 30 * time.Second},
+		{"agent's", executor.Agent{ToolTimeout: 100 * time.Millisecond}, slow, "error: Tool exceeded timeout of 100ms.", 100 * time.Millisecond},
+		{"tool's before agent's", executor.Agent{ToolTimeout: 5 * time.Second}, executor.WithTimeout(slow, 50*time.Millisecond),
+			"error: Tool exceeded timeout of 50ms.", 50 * time.Millisecond},
+		{"tool's longer than agent's", executor.Agent{ToolTimeout: time.Second}, executor.WithTimeout(slow, 2*time.Second),
+			"error: Tool exceeded timeout of 2s.", 2 * time.Second},
+		{"none for the agent", executor.Agent{ToolTimeout: -1}, slow, "", time.Hour},
+		{"none for the tool", executor.Agent{}, executor.WithTimeout(slow, 0), "", time.Hour},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				test.agent.Provider = once(call("slow"))
+				d, err := test.agent.Run(t.Context(), ask(test.tool))
+				require.NoError(t, err)
+				require.Equal(t, []string{test.want}, outcomes(t, d))
+				require.Equal(t, test.passed, time.Since(start))
+			})
+		})
+	}
+}
+
+func TestParallelLimitsHowManyToolsRunAtOnce(t *testing.T) {
+	for limit, want := range map[int]time.Duration{0: 1, 1: 6, 2: 3, 4: 2, 100: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			second := tool("second", func(ctx context.Context) (any, error) { return "", wait(ctx, time.Second) })
+			s := call("second")
+			_, err := executor.Agent{Provider: once(s, s, s, s, s, s), Parallel: limit}.Run(t.Context(), ask(second))
+			require.NoError(t, err)
+			require.Equal(t, want*time.Second, time.Since(start), "limit %d", limit)
+		})
+	}
+}
+
+func TestTimeoutOfAQueuedToolBeginsWhenItStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		agent := executor.Agent{Provider: once(call("deaf"), call("slow"), call("deaf"), call("fast")), Parallel: 1, Grace: -1}
+		d, err := agent.Run(t.Context(), ask(deaf, slow, fast))
+		require.NoError(t, err)
+		late := "error: Tool exceeded timeout of 30s."
+		require.Equal(t, []string{late, late, late, "fast"}, outcomes(t, d), "a tool that hangs does not keep its place")
+		require.Equal(t, 90*time.Second, time.Since(start))
+		time.Sleep(2 * time.Hour) // the tools return at last
+	})
+}
+
+func TestCancelAnswersCallsThatHadNotStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		d, err := executor.Agent{Parallel: 1, Provider: once(call("fast"), call("deaf"), call("fast"))}.Run(ctx, ask(fast, deaf))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, []string{
+			"fast",
+			"error: Operation cancelled while the tool was running; it may have had effects.",
+			"error: Operation cancelled before the tool was started.",
+		}, outcomes(t, d))
+		requireValid(t, d)
+		time.Sleep(2 * time.Hour) // the tool returns at last
+	})
+}
+
+func TestGoexitInAToolIsAnErrorResultAndTheQueueGoesOn(t *testing.T) {
+	exits := tool("exits", func(context.Context) (any, error) { runtime.Goexit(); return nil, nil })
+	d, err := executor.Agent{Provider: once(call("exits"), call("exits"), call("fast")), Parallel: 1}.Run(t.Context(), ask(exits, fast))
+	require.NoError(t, err)
+	gone := `error: Tool "exits" ended without a result.`
+	require.Equal(t, []string{gone, gone, "fast"}, outcomes(t, d))
+}
+
+type nasty struct{}
+
+func (*nasty) Error() string { panic("even the error panics") }
+
+func TestWhateverAToolReturnsIsAResult(t *testing.T) {
+	for name, test := range map[string]struct {
+		returns any
+		err     error
+		want    string
+	}{
+		"nil":                    {nil, nil, ""},
+		"nil pointer":            {(*Forecast)(nil), nil, ""},
+		"nil block":              {(*content.Text)(nil), nil, ""},
+		"nil map":                {map[string]int(nil), nil, ""},
+		"empty text":             {"", nil, ""},
+		"no blocks":              {content.Blocks{}, nil, ""},
+		"invalid UTF-8":          {"caf\xe9", nil, "caf\uFFFD"},
+		"a struct":               {Forecast{City: "Köln <3"}, nil, `{"city":"Köln <3"}`},
+		"a duration":             {map[string]time.Duration{"in": 90 * time.Second}, nil, `{"in":"1m30s"}`},
+		"a number":               {42, nil, "42"},
+		"a block":                {content.Text{Text: "said"}, nil, "said"},
+		"a pointer to one":       {&content.Text{Text: "said"}, nil, "said"},
+		"a channel":              {make(chan int), nil, "error: the tool's result cannot be encoded"},
+		"a call":                 {content.ToolUse{Name: "x"}, nil, "error: the tool's result: block 0 (tool_result): holds a tool_use"},
+		"a broken block":         {content.Image{}, nil, "error: block 0 (image): its source needs exactly one of"},
+		"an error that's nil":    {nil, (*nasty)(nil), "error: <nil>"},
+		"an error that panics":   {nil, &nasty{}, "error: %!v(PANIC=Error method: even the error panics)"},
+		"an error without words": {nil, errors.New(""), `error: Tool "any" failed without saying why.`},
+		"an error and a value":   {"ignored", errors.New("no"), "error: no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := executor.Run(t.Context(), once(call("any")), ask(tool("any", func(context.Context) (any, error) { return test.returns, test.err })))
+			require.NoError(t, err)
+			require.Truef(t, strings.HasPrefix(outcomes(t, d)[0], test.want), "%s", outcomes(t, d)[0])
+			if test.want == "" {
+				require.Zero(t, results(t, d)[0].Content.Len())
+			}
+			requireValid(t, d)
+		})
+	}
+}
+
+func TestCallsOfAnAnswerThatWasCutOffAreNotExecuted(t *testing.T) {
+	ran := false
+	touch := executor.Func("echo", "", func(context.Context, struct {
+		Value string `json:"value"`
+	}) (string, error) {
+		ran = true
+		return "", nil
+	})
+	model := apitest.NewScript(apitest.Call(apitest.Use("echo", map[string]string{"value": "hel"})).Stop(content.StopMaxTokens), apitest.Say("Done."))
+	d, err := executor.Run(t.Context(), model, ask(touch))
+	require.NoError(t, err)
+	require.False(t, ran)
+	require.Len(t, model.Requests(), 2)
+	require.Equal(t, []string{`error: Tool call "echo" was not executed: the response hit the output token limit, so its arguments may be ` +
+		`truncated. Re-issue the tool call with complete arguments.`}, outcomes(t, d))
+	require.Equal(t, "uara", roles(d))
+}
+
+func TestFullContextEndsTheRunWithEveryCallAnswered(t *testing.T) {
+	model := apitest.NewScript(apitest.Call(call("fast")).Stop(content.StopContext))
+	d, err := executor.Run(t.Context(), model, ask(fast))
+	require.NoError(t, err)
+	require.Equal(t, content.StopContext, stopped(t, d).Reason)
+	require.True(t, results(t, d)[0].IsError)
+	requireValid(t, d)
+}
+
+func TestPausedTurnIsAskedToGoOn(t *testing.T) {
+	search := content.Opaque{API: "script", JSON: `{"type":"server_tool_use"}`}
+	model := apitest.NewScript(apitest.Answer(search).Stop(content.StopPause), apitest.Answer().Stop(content.StopPause), apitest.Say("Found."))
+	d, err := executor.Run(t.Context(), model, ask())
+	require.NoError(t, err)
+	require.Equal(t, "Found.", d.Text())
+	require.Equal(t, 3, stopped(t, d).Turns)
+}
+
+func TestAnswerThatSaysNothingLeavesNoMessage(t *testing.T) {
+	model := apitest.NewScript(apitest.Answer().Usage(content.Usage{Input: 5}))
+	d, err := executor.Run(t.Context(), model, ask())
+	require.NoError(t, err)
+	require.Equal(t, "u", roles(d))
+	require.Equal(t, content.StopEndTurn, stopped(t, d).Reason)
+	require.EqualValues(t, 5, stopped(t, d).Usage.Input)
+	requireValid(t, d)
+}
+
+func TestLimits(t *testing.T) {
+	u := content.Usage{Input: 90, Output: 10}
+	forever := apitest.Call(call("fast")).Usage(u).Always()
+	t.Run("tokens", func(t *testing.T) {
+		d, err := executor.Agent{Provider: apitest.NewScript(forever), MaxTokens: 250}.Run(t.Context(), ask(fast))
+		require.NoError(t, err)
+		stop := stopped(t, d)
+		require.Equal(t, content.StopTokenLimit, stop.Reason)
+		require.Equal(t, 3, stop.Turns)
+		require.Equal(t, []string{`error: Tool call "fast" was not executed: the run reached its token limit.`}, outcomes(t, d))
+		requireValid(t, d)
+	})
+	t.Run("turns by default", func(t *testing.T) {
+		d, err := executor.Run(t.Context(), apitest.NewScript(forever), ask(fast))
+		require.NoError(t, err)
+		require.Equal(t, 50, stopped(t, d).Turns)
+		require.Equal(t, []string{"fast"}, outcomes(t, d), "the last turn's tools are run")
+	})
+	t.Run("no turns limit", func(t *testing.T) {
+		n := 0
+		count := apitest.Func(func(api.Request) apitest.Turn {
+			if n++; n == 100 {
+				return apitest.Say("Done.")
+			}
+			return apitest.Call(call("fast"))
+		}).Always()
+		d, err := executor.Agent{Provider: apitest.NewScript(count), MaxTurns: -1}.Run(t.Context(), ask(fast))
+		require.NoError(t, err)
+		require.Equal(t, 100, stopped(t, d).Turns)
+	})
+	for name, model := range map[string]*apitest.Script{
+		"time in the model":  apitest.NewScript(apitest.Call(call("fast")), apitest.Hang()),
+		"time in the tools":  apitest.NewScript(apitest.Call(call("slow"))),
+		"time between turns": apitest.NewScript(apitest.Call(call("fast")).Wait(time.Second).Always()),
+		"time in a retry":    apitest.NewScript(apitest.Fail(&api.Error{Kind: api.ErrOverloaded, RetryAfter: 20 * time.Second})),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, err := executor.Agent{Provider: model, MaxTime: 10 * time.Second}.Run(t.Context(), ask(fast, slow))
+				require.NoError(t, err)
+				require.Equal(t, content.StopTimeLimit, stopped(t, d).Reason)
+				require.Equal(t, 10*time.Second, stopped(t, d).Elapsed)
+				requireValid(t, d)
+			})
+		})
+	}
+}
+
+func TestRunIsRefusedBeforeItBegins(t *testing.T) {
+	declared := content.Tool{Name: "ghost", Schema: `{"type":"object"}`}
+	server := content.Tool{Name: "web_search", Extra: content.Extra{API: "anthropic", JSON: `{"type":"web_search"}`}}
+	model := apitest.NewScript(apitest.Say("Done."))
+	t.Run("a declared tool that nothing can run", func(t *testing.T) {
+		before := ask(fast, declared)
+		d, err := executor.Run(t.Context(), model, before)
+		require.ErrorIs(t, err, executor.ErrUnbound)
+		var unbound *executor.UnboundError
+		require.ErrorAs(t, err, &unbound)
+		require.Equal(t, []string{"ghost"}, unbound.Names)
+		require.True(t, dag.Equal(before, d))
+		require.Empty(t, model.Requests())
+		_, err = executor.ExecuteTools(t.Context(), before.Assistant("", call("ghost")))
+		require.ErrorIs(t, err, executor.ErrUnbound)
+	})
+	t.Run("no provider", func(t *testing.T) {
+		_, err := executor.Agent{}.Run(t.Context(), ask())
+		require.ErrorIs(t, err, executor.ErrNoProvider)
+	})
+	t.Run("a chain that failed", func(t *testing.T) {
+		_, err := executor.Run(t.Context(), model, dag.New().User(""))
+		require.ErrorIs(t, err, dag.ErrEmpty)
+		_, err = executor.ExecuteTools(t.Context(), dag.New().User(""))
+		require.ErrorIs(t, err, dag.ErrEmpty)
+	})
+	t.Run("not for a server tool, nor where a handler takes all", func(t *testing.T) {
+		model := apitest.NewScript(apitest.Say("Done.").Always())
+		_, err := executor.Run(t.Context(), model, ask(server))
+		require.NoError(t, err)
+		_, err = executor.Agent{Provider: model, Handler: func(context.Context, executor.Call) (any, error) { return nil, nil }}.Run(t.Context(), ask(declared))
+		require.NoError(t, err)
+	})
+}
+
+func TestToolThatIsNotDeclaredHereIsNotRun(t *testing.T) {
+	d := dag.New().User("First.").Assistant("Hm.").User("Second.").Tools(fast).Back(1) // the tool still travels along
+	_, travels := d.Tool("fast")
+	require.True(t, travels)
+	d, err := executor.Run(t.Context(), once(call("fast")), d.User("Go."))
+	require.NoError(t, err)
+	require.Equal(t, []string{`error: Tool "fast" not found. There are no tools.`}, outcomes(t, d))
+}
+
+func TestOpenCallsAreCarriedOutFirst(t *testing.T) {
+	open := ask(fast, echo).Assistant("", call("fast"), apitest.Use("echo", map[string]string{"text": "hi"}))
+	said := open.Head()
+	half, _, err := open.AppendTo([]*node.Node{said}, node.ToolExecution{Index: 0, Tool: "fast", Result: content.Words("from before the crash")})
+	require.NoError(t, err)
+	whole, _, err := half.AppendTo([]*node.Node{said}, node.ToolExecution{Index: 1, Tool: "echo", Result: content.Words("this too")})
+	require.NoError(t, err)
+	for name, test := range map[string]struct {
+		d    dag.DAG
+		want []string
+	}{
+		"no call was carried out":    {open, []string{"fast", "hi"}},
+		"one call was carried out":   {half, []string{"from before the crash", "hi"}},
+		"every call was carried out": {whole, []string{"from before the crash", "this too"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := apitest.NewScript(apitest.Say("Done."))
+			d, err := executor.Run(t.Context(), model, test.d)
+			require.NoError(t, err)
+			require.Equal(t, "uara", roles(d))
+			require.Equal(t, test.want, outcomes(t, d))
+			require.Equal(t, d.Messages()[:3], model.Requests()[0].Messages)
+			requireValid(t, d)
+		})
+	}
+}
+
+func TestAnswerKeepsWhereItCameFrom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := apitest.NewScript(apitest.Say("Hi.").As("acme", "acme-1").Usage(content.Usage{Output: 3}).Wait(2 * time.Second))
+		d, err := executor.Run(t.Context(), model, ask())
+		require.NoError(t, err)
+		said, _ := d.Head().Parent(0).Message()
+		require.Equal(t, node.Answer{
+			API: "acme", Model: "acme-1", ResponseID: "response_1", Stop: content.StopEndTurn,
+			Usage: content.Usage{Output: 3}, Latency: 2 * time.Second,
+		}, said.Answer)
+	})
+}
+
+func TestExecutionsRecordWhenTheyRan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now().UTC()
+		second := tool("second", func(ctx context.Context) (any, error) { return "", wait(ctx, time.Second) })
+		d, err := executor.Agent{Parallel: 1}.ExecuteTools(t.Context(), ask(second).Assistant("", call("second"), call("second")))
+		require.NoError(t, err)
+		for i, branch := range d.Head().Parents() {
+			e := branch.Payload().(node.ToolExecution)
+			require.Equal(t, start.Add(time.Duration(i)*time.Second), e.Started)
+			require.Equal(t, start.Add(time.Duration(i+1)*time.Second), e.Ended)
+		}
+	})
+}
+
+func TestRunsAreReproducibleWithTheirSource(t *testing.T) {
+	run := func() dag.DAG {
+		d := dag.New().WithSource(node.Counting(time.Unix(1700000000, 0))).Tools(fast).User("Go.")
+		d, err := executor.Agent{Provider: once(call("fast"), call("fast")), Parallel: 1}.Run(t.Context(), d)
+		require.NoError(t, err)
+		return d
+	}
+	a, b := run().Nodes(), run().Nodes()
+	require.Len(t, b, len(a))
+	for i := range a {
+		require.Equal(t, a[i].ID(), b[i].ID())
+		require.Equal(t, a[i].Time(), b[i].Time())
+		require.Equal(t, a[i].Digest(), b[i].Digest())
+	}
+}
+
+func TestHugeTextsToTheModelAreBounded(t *testing.T) {
+	huge := strings.Repeat("ä", 1<<20)
+	d, err := executor.Run(t.Context(), once(apitest.Use(huge[:1000], content.JSON("{}")), apitest.Use("echo", map[string]string{huge: huge})), ask(echo))
+	require.NoError(t, err)
+	for _, r := range results(t, d) {
+		require.True(t, r.IsError)
+		require.Less(t, len(r.Content.Text()), 3000)
+	}
+}
+
+func TestTheClientThatIsGivenIsUsed(t *testing.T) {
+	model := apitest.NewScript(apitest.Fail(&api.Error{Kind: api.ErrServer}), apitest.Say("never"))
+	_, err := executor.Run(t.Context(), api.NewClient(model, &api.ClientOptions{Attempts: 1}), ask())
+	require.ErrorIs(t, err, api.ErrServer)
+	require.Len(t, model.Requests(), 1)
+}
