@@ -81,11 +81,11 @@ func (f *function[In, Out]) run(ctx context.Context, call Call) (Result, error) 
 
 // durationsIn reads what durations writes.
 var durationsIn = json.WithUnmarshalers(json.UnmarshalFunc(func(text []byte, d *time.Duration) error {
-	var s string
-	if err := json.Unmarshal(text, &s); err != nil {
+	var s *string
+	if err := json.Unmarshal(text, &s); err != nil || s == nil {
 		return err
 	}
-	parsed, err := time.ParseDuration(s)
+	parsed, err := time.ParseDuration(*s)
 	*d = parsed
 	return err
 }))

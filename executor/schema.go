@@ -195,6 +195,7 @@ func limitTo(s *jsonschema.Schema, words []string) error {
 	for _, word := range words {
 		var value any = word
 		if s.Type != "string" {
+			value = nil
 			if err := content.JSON(word).Decode(&value); err != nil || !fits(s.Type, value) {
 				return fmt.Errorf("%q is no %s", word, s.Type)
 			}
