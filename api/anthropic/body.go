@@ -82,16 +82,26 @@ func (b *builder) keepTools(tools []content.Tool) {
 	seen := map[string]bool{}
 	for _, t := range tools {
 		why := unfit(t)
-		if seen[t.Name] {
+		if seen[sentName(t)] {
 			why = "it is declared twice"
 		}
 		if why != "" {
 			b.note(api.RepairTool, "the tool %q is left out: %s", t.Name, why)
 			continue
 		}
-		seen[t.Name] = true
+		seen[sentName(t)] = true
 		b.tools = append(b.tools, t)
 	}
+}
+
+// sentName is the name that the API sees: a server tool may have its own.
+func sentName(t content.Tool) string {
+	if list, err := members(t.Extra.For(API)); err == nil && t.Server() {
+		if name, _, ok := takeText(list, "name"); ok {
+			return name
+		}
+	}
+	return t.Name
 }
 
 // unfit says why the API does not take a definition; "" when it does.

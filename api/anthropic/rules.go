@@ -297,7 +297,7 @@ func acceptOpaque(role content.Role, b content.Opaque, nested bool) (content.Blo
 		}
 		return nil, "an opaque " + kind
 	}
-	if !mayStand(kind, role, nested) {
+	if !mayStand(kind, role, nested) || kind == "document" && !inline(b) {
 		return nil, "a block of type " + quoted(kind) + " cannot stand here"
 	}
 	return b, ""
@@ -306,9 +306,9 @@ func acceptOpaque(role content.Role, b content.Opaque, nested bool) (content.Blo
 // mayStand reports whether a block of that type, which Plait only carries, may stand on that side or inside a tool result.
 func mayStand(kind string, role content.Role, nested bool) bool {
 	switch kind {
-	case "", "text", "thinking", "redacted_thinking", "tool_use", "tool_result":
+	case "", "text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image":
 		return false
-	case "image", "document", "search_result":
+	case "document", "search_result":
 		return role == content.User
 	case "tool_reference":
 		return nested
@@ -316,4 +316,15 @@ func mayStand(kind string, role content.Role, nested bool) bool {
 		return role == content.User && !nested
 	}
 	return role == content.Assistant && !nested
+}
+
+// inline reports whether a document is one of the kind that holds blocks, the only one that Plait does not read.
+func inline(b content.Opaque) bool {
+	var document struct {
+		Source struct {
+			Type    string  `json:"type"`
+			Content rawJSON `json:"content"`
+		} `json:"source"`
+	}
+	return b.JSON.Decode(&document) == nil && document.Source.Type == "content" && document.Source.Content != nil
 }

@@ -313,11 +313,13 @@ func TestAnthropicAcceptsWhatTheAPIAccepts(t *testing.T) {
 	}
 }
 
+const sharedID = "cross-provider/pydantic-ai-test-tool-search-test-cross-provider-capability-replay-google-gemini-3-flash-preview-anthropic-cla.json#"
+
 // recordedExceptions are recorded requests that were accepted and are refused here, with the reason.
 var recordedExceptions = map[string]string{
 	"anthropic/activeagent--anthropic-response-format-json-object.json#0": "prefill: the older model it was sent to takes it, the newest do not",
-	"cross-provider/pydantic-ai-test-tool-search-test-cross-provider-capability-replay-google-gemini-3-flash-preview-anthropic-cla.json#3": "a " +
-		"call id used again in a later turn: taken here, refused in other logs",
+	sharedID + "3": "a call id used again in a later turn: taken here, refused in other logs",
+	sharedID + "4": "the same conversation, one step further",
 }
 
 type cassette struct {
