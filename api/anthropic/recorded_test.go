@@ -90,7 +90,7 @@ func cassettes(t testing.TB) []cassette {
 			c := cassette{name: strings.TrimSuffix(filepath.Base(name), ".json")}
 			require.NoError(t, json.Unmarshal(data, &c, lenient), name)
 			if strings.HasPrefix(pattern, "cross") {
-				c = c.only(t)
+				c = c.only()
 			}
 			all = append(all, c)
 		}
@@ -100,7 +100,7 @@ func cassettes(t testing.TB) []cassette {
 }
 
 // only keeps the exchanges with Anthropic of a file with several providers.
-func (c cassette) only(testing.TB) cassette {
+func (c cassette) only() cassette {
 	kept := cassette{name: "cross-provider/" + c.name}
 	for _, e := range c.Exchanges {
 		if strings.Contains(e.API, "messages") {
