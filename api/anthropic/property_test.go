@@ -111,6 +111,9 @@ func play(steps []step, told *strings.Builder) (failure error) {
 		} else {
 			w.tell("   refused: %v", next.Err())
 		}
+		if i < len(steps)-1 && !w.one(4) {
+			continue // most of what is on the way is the end of a shorter sequence
+		}
 		if err := sendable(w); err != nil {
 			return fmt.Errorf("after step %d: %w", i+1, err)
 		}
@@ -130,13 +133,16 @@ func sendable(w *world) error {
 	if err != nil {
 		return err
 	}
-	again, _, err := Body(req, "claude-test", o)
-	if err != nil || !bytes.Equal(body, again) {
-		return fmt.Errorf("the same conversation gave other bytes (%v):\n%s\n%s", err, body, again)
-	}
 	if err := apitest.CheckAnthropic(body); err != nil {
 		w.tell("options %+v\nsent %s", *o, body)
 		return err
+	}
+	if !w.one(3) {
+		return nil
+	}
+	again, _, err := Body(req, "claude-test", o)
+	if err != nil || !bytes.Equal(body, again) {
+		return fmt.Errorf("the same conversation gave other bytes (%v):\n%s\n%s", err, body, again)
 	}
 	return idempotent(req, o.Prefill)
 }

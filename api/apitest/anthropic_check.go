@@ -124,18 +124,23 @@ func (c *anthropicCheck) object(path string, v jsontext.Value, allowed map[strin
 		c.fail("%s: Input should be a valid dictionary", path)
 		return object{}
 	}
+	c.only(path, o, allowed)
+	return o
+}
+
+// only checks that an object has no members but the allowed ones; nil allows all.
+func (c *anthropicCheck) only(path string, o object, allowed map[string]bool) {
 	if allowed == nil {
-		return o
+		return
 	}
 	for name := range o {
 		if !allowed[name] {
 			names := slices.Sorted(maps.Keys(o)) // so that the same body fails the same way
 			name = names[slices.IndexFunc(names, func(n string) bool { return !allowed[n] })]
 			c.fail("%s: Extra inputs are not permitted", strings.TrimPrefix(path+"."+name, "."))
-			break
+			return
 		}
 	}
-	return o
 }
 
 func (c *anthropicCheck) list(path string, v jsontext.Value) []jsontext.Value {
@@ -426,7 +431,7 @@ func (c *anthropicCheck) block(path string, v jsontext.Value) anthropicSaid {
 		return said
 	}
 	path += "." + said.kind
-	c.object(path, v, allowed)
+	c.only(path, o, allowed)
 	c.marked(path, said.kind, o)
 	switch said.kind {
 	case "text":
@@ -540,7 +545,7 @@ func (c *anthropicCheck) resultBlocks(path string, list []jsontext.Value, failed
 			c.fail("%s: all content must be type `text` if `is_error` is true", path)
 		}
 		at += "." + kind
-		c.object(at, v, anthropicBlocks[kind])
+		c.only(at, o, anthropicBlocks[kind])
 		c.marked(at, kind, o)
 		switch kind {
 		case "text":
@@ -572,19 +577,19 @@ func (c *anthropicCheck) source(path, kind string, o object) {
 	at := path + "." + place
 	switch place {
 	case "base64":
-		c.object(at, v, members("type media_type data"))
+		c.only(at, s, members("type media_type data"))
 		if kind == "image" {
 			c.image(at, c.text(at, s, "media_type"), c.text(at, s, "data"))
 		} else {
 			c.pdf(at, c.text(at, s, "media_type"), c.text(at, s, "data"))
 		}
 	case "url":
-		c.object(at, v, members("type url"))
+		c.only(at, s, members("type url"))
 		if !strings.HasPrefix(c.text(at, s, "url"), "https://") {
 			c.fail("%s: Only HTTPS URLs are supported.", at)
 		}
 	case "file":
-		c.object(at, v, members("type file_id"))
+		c.only(at, s, members("type file_id"))
 		if c.text(at, s, "file_id") == "" {
 			c.fail("%s.file_id: String should have at least 1 character", at)
 		}
@@ -592,18 +597,18 @@ func (c *anthropicCheck) source(path, kind string, o object) {
 		if kind == "image" {
 			c.fail("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'base64', 'file', 'url'", path, place)
 		}
-		c.inlineDocument(at, place, v, s)
+		c.inlineDocument(at, place, s)
 	default:
 		c.fail("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'base64', 'file', 'url'", path, place)
 	}
 }
 
-func (c *anthropicCheck) inlineDocument(at, place string, v jsontext.Value, s object) {
+func (c *anthropicCheck) inlineDocument(at, place string, s object) {
 	if place == "content" {
-		c.object(at, v, members("type content"))
+		c.only(at, s, members("type content"))
 		return
 	}
-	c.object(at, v, members("type media_type data"))
+	c.only(at, s, members("type media_type data"))
 	if c.text(at, s, "media_type") != "text/plain" {
 		c.fail("%s.media_type: Input should be 'text/plain'", at)
 	}

@@ -24,7 +24,7 @@ func (c *anthropicCheck) checkTools(o object) {
 		}
 		if custom {
 			path += ".custom"
-			c.object(path, v, anthropicCustom)
+			c.only(path, tool, anthropicCustom)
 		}
 		name := c.text(path, tool, "name")
 		if !anthropicName.MatchString(name) {
