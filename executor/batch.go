@@ -91,7 +91,11 @@ func (b *batch) run() bool {
 		if b.over() {
 			return true
 		}
-		<-b.wake
+		select {
+		case <-b.wake:
+		case <-b.r.ctx.Done():
+			b.expire()
+		}
 	}
 	return false
 }

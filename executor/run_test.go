@@ -120,6 +120,25 @@ func TestCancelAnswersCallsThatHadNotStarted(t *testing.T) {
 	})
 }
 
+func TestCancelAfterATimeoutStillAnswersEveryCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		patient := executor.WithTimeout(deaf, 0)
+		agent := executor.Agent{Provider: once(call("slow"), call("deaf"), call("fast")), Parallel: 1, ToolTimeout: time.Second, Grace: -1}
+		start := time.Now()
+		d, err := agent.Run(ctx, ask(slow, patient, fast))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 5*time.Second, time.Since(start))
+		require.Equal(t, []string{
+			"error: Tool exceeded timeout of 1s.",
+			"error: Operation cancelled while the tool was running; it may have had effects.",
+			"error: Operation cancelled before the tool was started.",
+		}, outcomes(t, d))
+		time.Sleep(2 * time.Hour) // the tool returns at last
+	})
+}
+
 func TestGoexitInAToolIsAnErrorResultAndTheQueueGoesOn(t *testing.T) {
 	exits := tool("exits", func(context.Context) (any, error) { runtime.Goexit(); return nil, nil })
 	d, err := executor.Agent{Provider: once(call("exits"), call("exits"), call("fast")), Parallel: 1}.Run(t.Context(), ask(exits, fast))
