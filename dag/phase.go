@@ -118,7 +118,9 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 			}
 		}
 		parents[i] = p.done[i]
-		results[i] = answerOf(p.done[i])
+		answer := p.done[i].Payload().(node.ToolExecution).Answer()
+		answer.CallID = p.calls[i].ID
+		results[i] = answer
 	}
 	return d.WithHeads(append(parents, p.spare...)...).say("CloseTools", content.User, "", results)
 }
@@ -139,9 +141,15 @@ func answerOf(n *node.Node) content.ToolResult {
 	if e.CallID != "" || n.NumParents() != 1 {
 		return answer
 	}
-	if m, ok := n.Parent(0).Message(); ok {
-		if calls := m.Blocks.ToolUses(); e.Index >= 0 && e.Index < len(calls) {
-			answer.CallID = calls[e.Index].ID
+	m, _ := n.Parent(0).Message()
+	left := e.Index
+	for _, b := range m.Blocks.All() {
+		if call, ok := b.(content.ToolUse); ok {
+			if left == 0 {
+				answer.CallID = call.ID
+				break
+			}
+			left--
 		}
 	}
 	return answer
