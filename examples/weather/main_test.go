@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/examples/internal/weather"
+	"github.com/plait-dev/plait/node"
+)
+
+// inFolder makes the program for files in a folder of their own, at a time that stands still.
+func inFolder(dir string) weather.Program {
+	still := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return weather.Program{
+		Model: model(), Out: os.Stdout, File: filepath.Join(dir, "weather.json"), Drawing: filepath.Join(dir, "weather.mmd"),
+		Source: node.Source{Now: func() time.Time { return still }},
+	}
+}
+
+func Example() {
+	dir, err := os.MkdirTemp("", "weather")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	back, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	if err := os.Chdir(dir); err != nil {
+		panic(err)
+	}
+	defer os.Chdir(back)
+	for range 2 { // the second run goes on where the first one stopped
+		if err := inFolder("").Run(context.Background()); err != nil {
+			panic(err)
+		}
+		fmt.Println("----")
+	}
+	// Output:
+	// ◆ system    You help with weather. Call tools in parallel when possible.
+	// ◆ tools     get_weather
+	// ○ user      What's the weather in Tokyo, Paris and New York?
+	// ● assistant I look up all three at once. → get_weather ×3
+	// ├─┬─╮
+	// ▪ │ │ get_weather(city: "Tokyo") 0s → 22°C
+	// │ ▪ │ get_weather(city: "Paris") 0s → 18°C
+	// │ │ ▪ get_weather(city: "New York") 0s → 25°C
+	// ├─┴─╯
+	// ◇ results   3
+	// ● assistant It is 22°C in Tokyo, 18°C in Paris and 25°C in New York.
+	// ■ stop      end_turn · 2 turns · 3 tool calls
+	//
+	// Answer: It is 22°C in Tokyo, 18°C in Paris and 25°C in New York.
+	//
+	// Saved as weather.json and drawn as weather.mmd. Run it again to go on.
+	// ----
+	// weather.json holds a conversation of 10 nodes. Going on with it.
+	//
+	// ◆ system    You help with weather. Call tools in parallel when possible.
+	// ◆ tools     get_weather
+	// ○ user      What's the weather in Tokyo, Paris and New York?
+	// ● assistant I look up all three at once. → get_weather ×3
+	// ├─┬─╮
+	// ▪ │ │ get_weather(city: "Tokyo") 0s → 22°C
+	// │ ▪ │ get_weather(city: "Paris") 0s → 18°C
+	// │ │ ▪ get_weather(city: "New York") 0s → 25°C
+	// ├─┴─╯
+	// ◇ results   3
+	// ● assistant It is 22°C in Tokyo, 18°C in Paris and 25°C in New York.
+	// ■ stop      end_turn · 2 turns · 3 tool calls
+	// ○ user      And in Fahrenheit? Which one is the warmest?
+	// ● assistant I ask again, in Fahrenheit. → get_weather ×3
+	// ├─┬─╮
+	// ▪ │ │ get_weather(city: "Tokyo", unit: "fahrenheit") 0s → 72°F
+	// │ ▪ │ get_weather(city: "Paris", unit: "fahrenheit") 0s → 64°F
+	// │ │ ▪ get_weather(city: "New York", unit: "fahrenheit") 0s → 77°F
+	// ├─┴─╯
+	// ◇ results   3
+	// ● assistant Tokyo has 72°F, Paris 64°F and New York 77°F: New York is the warmest.
+	// ■ stop      end_turn · 2 turns · 3 tool calls
+	//
+	// Answer: Tokyo has 72°F, Paris 64°F and New York 77°F: New York is the warmest.
+	//
+	// Saved as weather.json and drawn as weather.mmd. Run it again to go on.
+	// ----
+}
+
+func TestSecondRunContinuesTheSavedConversation(t *testing.T) {
+	p := inFolder(t.TempDir())
+	var printed strings.Builder
+	p.Out = &printed
+	var before dag.DAG
+	for run := 1; run <= 3; run++ {
+		if err := p.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d, err := dag.Load(p.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if run > 1 && (!strings.Contains(printed.String(), "Going on with it.") || !d.Contains(d.Node(before.Head().ID()))) {
+			t.Errorf("run %d does not go on with the last one", run)
+		}
+		if n := d.Len(); n != 2+run*8 {
+			t.Errorf("run %d: the conversation has %d nodes", run, n)
+		}
+		drawing, err := os.ReadFile(p.Drawing)
+		if err != nil || !strings.HasPrefix(string(drawing), "flowchart") {
+			t.Errorf("run %d drew %.20q, %v", run, drawing, err)
+		}
+		before = d
+		printed.Reset()
+	}
+}
+
+func TestBrokenFileIsAnErrorAndIsKept(t *testing.T) {
+	p := inFolder(t.TempDir())
+	if err := os.WriteFile(p.File, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Run(t.Context()); err == nil {
+		t.Error("a broken file is no error")
+	}
+	if kept, _ := os.ReadFile(p.File); string(kept) != "{" {
+		t.Errorf("the file holds %q", kept)
+	}
+}
