@@ -175,34 +175,44 @@ func TestParseNamesTheField(t *testing.T) {
 //   - valid UTF-8, and no lone surrogates, because replacing them would change the bytes;
 //   - no deeper than 512, on one line.
 func strict(data []byte) bool {
-	return utf8.Valid(data) && content.JSON(data).Depth() <= 512 && !bytes.ContainsAny(bytes.TrimSpace(data), "\n\r") && !repeats(json.NewDecoder(bytes.NewReader(data)))
+	return utf8.Valid(data) && content.JSON(data).Depth() <= 512 && !bytes.ContainsAny(bytes.TrimSpace(data), "\n\r") && !repeats(data)
 }
 
 // repeats reports whether an object in the value has a member twice. Broken JSON is reported as false.
-func repeats(d *json.Decoder) bool {
-	t, err := d.Token()
-	if err != nil {
-		return false
+func repeats(data []byte) bool {
+	type object struct {
+		seen map[any]bool // nil for an array
+		name bool         // whether a name comes next
 	}
-	delim, ok := t.(json.Delim)
-	if !ok {
-		return false
-	}
-	seen := map[any]bool{}
-	for d.More() {
-		if delim == '{' {
-			name, err := d.Token()
-			if err != nil || seen[name] {
-				return err == nil
+	var open []object
+	for d := json.NewDecoder(bytes.NewReader(data)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return false
+		}
+		if len(open) > 0 && open[len(open)-1].name && token != json.Delim('}') {
+			top := &open[len(open)-1]
+			if top.seen[token] {
+				return true
 			}
-			seen[name] = true
+			top.seen[token], top.name = true, false
+			continue
 		}
-		if repeats(d) {
-			return true
+		switch token {
+		case json.Delim('{'):
+			open = append(open, object{map[any]bool{}, true})
+			continue
+		case json.Delim('['):
+			open = append(open, object{})
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:len(open)-1]
 		}
+		if len(open) == 0 {
+			return false
+		}
+		open[len(open)-1].name = open[len(open)-1].seen != nil
 	}
-	_, _ = d.Token()
-	return false
 }
 
 // FuzzParse: nothing panics; a line that is read is written byte for byte; and what goccy/go-json makes of a line is what
@@ -325,6 +335,15 @@ func differs(t *testing.T, data []byte, err error) {
 	}
 	if json.Valid(data) && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		t.Fatalf("encoding/json takes %q, and it was refused: %v", data, err)
+	}
+}
+
+func TestRepeats(t *testing.T) {
+	for data, want := range map[string]bool{
+		`{"a":1,"a":2}`: true, `{"a":{"a":1},"b":[{"a":1},{"a":1}]}`: false, `[[{"b":{"a":1,"\u0061":2}}]]`: true, "[\x1b0": false, "1": false,
+		`{"a":"b","b":"a"}`: false, `{"a":[],"b":{},"a":1}`: true,
+	} {
+		require.Equal(t, want, repeats([]byte(data)), data)
 	}
 }
 
