@@ -1,0 +1,95 @@
+package dag_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+func ExampleDAG_Save() {
+	dir, err := os.MkdirTemp("", "plait")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "talk.json")
+
+	d := dag.New().System("Answer briefly.").User("What is a DAG?").Assistant("A graph without cycles.")
+	if err := d.Save(path); err != nil {
+		panic(err)
+	}
+	loaded, err := dag.Load(path)
+	if err != nil {
+		panic(err) // a *dag.LoadError: it names the file, the line, the node and the field
+	}
+	fmt.Println(dag.Equal(d, loaded))
+	fmt.Println(loaded.User("And a tree?").Len())
+	// Output:
+	// true
+	// 4
+}
+
+func ExampleDAG_Write() {
+	source := node.Counting(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) // so that the output is always the same
+	d := dag.New().WithSource(source).User("Hi.")
+	if err := d.Write(os.Stdout); err != nil {
+		panic(err)
+	}
+	// Output:
+	// {"format":"plait","version":1,"created":"2026-01-02T03:04:05Z","heads":["019b7ca9-8c88-7000-8000-000000000001"],"nodes":[
+	// {"id":"019b7ca9-8c88-7000-8000-000000000001","parents":[],"kind":"message","time":"2026-01-02T03:04:05Z","body":{"role":"user","blocks":[{"type":"text","text":"Hi."}]},"digest":"sha256:44c92bff65ed0b16b32c93743a7aebe9acf1291e2e3d562a4a7d35c7b38e5e40"}
+	// ]}
+}
+
+func ExampleDAG_WithMetadata() {
+	d := dag.New().User("Hi.").WithMetadata("customer", "c-17").WithMetadata("tags", []string{"support", "beta"})
+	for key, value := range d.Metadata().All() {
+		fmt.Println(key, value)
+	}
+	// Output:
+	// customer "c-17"
+	// tags ["support","beta"]
+}
+
+func ExampleJournal() {
+	dir, err := os.MkdirTemp("", "plait")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "talk.jsonl")
+
+	j, err := dag.OpenJournal(path, nil)
+	if err != nil {
+		panic(err)
+	}
+	d := j.DAG().User("What is a DAG?")
+	if err := j.Append(d); err != nil { // when it returns nil, d is on disk
+		panic(err)
+	}
+	if err := j.Append(d.Assistant("A graph without cycles.")); err != nil { // writes the new node only
+		panic(err)
+	}
+	if err := j.Close(); err != nil {
+		panic(err)
+	}
+
+	f, _ := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	fmt.Fprint(f, `{"id":"019b7c`) // the program crashed while it was writing
+	f.Close()
+
+	j, err = dag.OpenJournal(path, nil)
+	if err != nil {
+		panic(err)
+	}
+	defer j.Close()
+	fmt.Println(j.Recovered())
+	fmt.Println(j.DAG().Text())
+	// Output:
+	// 13 bytes were cut from line 6 on: unexpected EOF
+	// A graph without cycles.
+}
