@@ -1,6 +1,7 @@
 package dag
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -85,7 +86,7 @@ func says(blocks content.Blocks) string {
 		case content.Text:
 			said = append(said, excerpt(b.Text))
 		case content.Image:
-			said = append(said, "["+join("image", b.Source.MediaType)+"]")
+			said = append(said, "["+cmp.Or(excerpt(b.Source.MediaType), "image")+"]")
 		case content.Document:
 			said = append(said, "["+join("document", excerpt(b.Title))+"]")
 		case content.Thinking:

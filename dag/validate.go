@@ -268,9 +268,8 @@ func (v *validator) pairs(d DAG) {
 			turn.assistant(n, p.Blocks, declared)
 		case node.ToolExecution:
 			if view.open(n) {
-				answer, _ := content.Of(answerOf(n)) // its parts were checked when the node was made
-				turn.user(n, answer)
-				turn.half = true
+				turn.replied = true
+				turn.half = turn.result(n, answerOf(n)) || turn.half
 			}
 		case node.Compaction:
 			if view.placed[n.ID()] {
@@ -334,7 +333,8 @@ func (t *turn) user(n *node.Node, blocks content.Blocks) {
 	}
 }
 
-func (t *turn) result(n *node.Node, r content.ToolResult) {
+// result takes a result of the user's side and reports whether it answers a call.
+func (t *turn) result(n *node.Node, r content.ToolResult) bool {
 	waiting := t.open[r.CallID]
 	switch {
 	case len(waiting) > 0:
@@ -343,11 +343,13 @@ func (t *turn) result(n *node.Node, r content.ToolResult) {
 		if t.talked {
 			t.report(n, ResultLate, "%q is answered after something else was said", r.CallID)
 		}
+		return true
 	case t.ids[r.CallID]:
 		t.report(n, ResultTwice, "%q", r.CallID)
 	default:
 		t.report(n, ResultWithoutCall, "%q", r.CallID)
 	}
+	return false
 }
 
 // end judges the calls of the turn and begins the next one. more says that the assistant has spoken again.

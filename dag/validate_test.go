@@ -1,0 +1,134 @@
+package dag_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/stretchr/testify/require"
+)
+
+func kinds(d dag.DAG) []dag.FindingKind {
+	var out []dag.FindingKind
+	for _, f := range d.Validate() {
+		out = append(out, f.Kind)
+	}
+	return out
+}
+
+// speak returns a node payload that says blocks.
+func speak(t *testing.T, role content.Role, blocks ...content.Block) node.Payload {
+	return node.Message{Role: role, Blocks: mustOf(t, blocks...)}
+}
+
+func TestWhatTheFluentBuilderMakesHasNoFindings(t *testing.T) {
+	helped := execution(1, "ok")
+	helped.Child = node.ListOf(toldWeather().WithSource(node.Source{}).User("more").Heads()...)
+	for name, d := range map[string]dag.DAG{
+		"empty":               dag.New(),
+		"told":                toldWeather(),
+		"open at the head":    askWeather(),
+		"two users in a row":  fresh().User("a").User("b"),
+		"two assistants":      fresh().Assistant("a").Assistant("b"),
+		"closed with nothing": askWeather().CloseTools().User("x"),
+		"with a sub-agent":    askWeather().WithSource(node.Source{}).CloseTools(execution(0, "x"), helped).Assistant("y"),
+		"results by hand":     askWeather().ToolResults(result("t1", "1"), result("t2", "2"), result("t3", "3")),
+		"one message for each result": askWeather().ToolResults(result("t2", "2")).ToolResults(result("t1", "1")).
+			ToolResults(result("t3", "3")),
+		"forks joined": toldWeather().Join(toldWeather().WithSource(node.Source{}).Back(1).User("x").Assistant("y")).User("z"),
+		"no arguments": fresh().Tools(declared("f", "")).Assistant("", use("a", "f", "")).CloseTools(execution(0, "x")),
+		"compacted":    compact(toldWeather(), "sum", 2, 3, 4, 5, 6, 7).User("on"),
+		"custom, stop": fresh().Custom("x", 1).Stop(content.StopEndTurn).SubGraph("s", dag.New().User("q")),
+		"image": fresh().User("", content.Image{Source: content.Source{MediaType: "image/png", Data: "iVBORw0KGgo="}},
+			content.Image{Source: content.Source{URL: "https://example.com/x.tiff"}}),
+	} {
+		require.NoError(t, d.Err(), name)
+		require.Empty(t, d.Validate(), name)
+	}
+}
+
+func TestEveryKindOfFinding(t *testing.T) {
+	asked := func(calls ...content.Block) dag.DAG {
+		return fresh().Tools(declared("f", "")).User("q").Assistant("", calls...)
+	}
+	a := use("a", "f", "{}")
+	b := use("b", "f", "{}")
+	half, _, err := asked(a, b).AppendTo(asked(a, b).Heads(), execution(0, "x"))
+	require.NoError(t, err)
+	strayed, _, err := asked(a).AppendTo(asked(a).Heads(), node.ToolExecution{Index: 3, Result: content.Words("x")})
+	require.NoError(t, err)
+	twins := fresh().User("one").Assistant("1").Join(fresh().User("another")) // the same source twice
+	for _, c := range []struct {
+		name string
+		d    dag.DAG
+		want []dag.FindingKind
+		says string
+	}{
+		{"call without result", asked(a, b).ToolResults(result("a", "x")).Assistant("done"), []dag.FindingKind{dag.CallWithoutResult}, `call 1, "b" of "f"`},
+		{"calls passed over", asked(a).User("never mind"), []dag.FindingKind{dag.CallWithoutResult}, `"a"`},
+		{"left out at the end", asked(a, b).ToolResults(result("a", "x")), []dag.FindingKind{dag.CallWithoutResult}, `"b"`},
+		{"result without call", fresh().User("q").ToolResults(result("z", "x")), []dag.FindingKind{dag.ResultWithoutCall}, `"z"`},
+		{"result of an older call", asked(a).ToolResults(result("a", "x")).Assistant("m").ToolResults(result("a", "x")), []dag.FindingKind{dag.ResultWithoutCall}, `"a"`},
+		{"answered twice", asked(a).ToolResults(result("a", "x"), result("a", "y")), []dag.FindingKind{dag.ResultTwice}, `"a"`},
+		{"answered twice by retry", asked(a).CloseTools().ToolResults(result("a", "y")), []dag.FindingKind{dag.ResultTwice}, `"a"`},
+		{"late", asked(a).User("hm").ToolResults(result("a", "y")), []dag.FindingKind{dag.ResultLate}, `"a"`},
+		{"cut in half", half, []dag.FindingKind{dag.PhaseCutInHalf}, "1 of 2 calls answered"},
+		{"cut in half and passed over", half.User("go on"), []dag.FindingKind{dag.PhaseCutInHalf, dag.CallWithoutResult}, ""},
+		{"stray execution", strayed, []dag.FindingKind{dag.CallWithoutResult, dag.StrayExecution, dag.ResultWithoutCall}, ""},
+		{"execution of nothing", fresh().Append(execution(0, "x")), []dag.FindingKind{dag.StrayExecution, dag.ResultWithoutCall}, "0 parents"},
+		{"duplicate ids", asked(a, a).CloseTools(), []dag.FindingKind{dag.DuplicateCallID}, `"a"`},
+		{"empty id", asked(use("", "f", "{}")).CloseTools(), []dag.FindingKind{dag.EmptyCallID}, `"f"`},
+		{"undeclared", asked(use("x", "g", "{}")).CloseTools(), []dag.FindingKind{dag.UndeclaredTool}, `"g"`},
+		{"arguments", asked(use("x", "f", `[1]`)).CloseTools(), []dag.FindingKind{dag.BadArguments}, "[1]"},
+		{"arguments cut off", asked(use("x", "f", `{"a":`)).CloseTools(), []dag.FindingKind{dag.BadArguments}, `{"a":`},
+		{"empty message", fresh().Append(node.Message{Role: content.Assistant}), []dag.FindingKind{dag.EmptyMessage}, ""},
+		{"empty text", fresh().User("x", content.Text{}), []dag.FindingKind{dag.EmptyText}, "block 1"},
+		{"blank text", fresh().User(" \n"), []dag.FindingKind{dag.EmptyText}, "block 0"},
+		{"empty text in a result", asked(a).ToolResults(content.ToolResult{CallID: "a", Content: mustOf(t, content.Text{})}), []dag.FindingKind{dag.EmptyText}, "block 0, result 0"},
+		{"call of the user", fresh().Tools(declared("f", "")).User("", a), []dag.FindingKind{dag.WrongSide}, "user"},
+		{"thinking of the user", fresh().User("", content.Thinking{Text: "x"}), []dag.FindingKind{dag.WrongSide}, "thinking"},
+		{"result of the assistant", fresh().Assistant("", result("a", "x")), []dag.FindingKind{dag.WrongSide}, "assistant"},
+		{"base64", fresh().User("", content.Image{Source: content.Source{MediaType: "image/png", Data: "not base64!"}}), []dag.FindingKind{dag.BadData}, "block 0"},
+		{"document", fresh().User("", content.Document{Source: content.Source{MediaType: "application/pdf", Data: "AAA"}}), []dag.FindingKind{dag.BadData}, "block 0"},
+		{"media type", fresh().User("", content.Image{Source: content.Source{MediaType: "image/tiff", Data: "AAAA"}}), []dag.FindingKind{dag.BadImageType}, "image/tiff"},
+		{"unknown block", fresh().User("x", content.Unknown{JSON: `{"type":"hologram"}`}), []dag.FindingKind{dag.UnknownBlock}, "block 1"},
+		{"duplicate id", twins, []dag.FindingKind{dag.DuplicateID}, "another node"},
+		{"nothing replaced", fresh().User("x").Append(node.Compaction{Summary: content.Words("s"), Replaced: node.ListOf(node.ID{1})}), []dag.FindingKind{dag.NothingReplaced}, ""},
+		{"in a sub-agent", fresh().User("x").SubGraph("s", dag.New().User("y").Append(node.Message{Role: content.User})), []dag.FindingKind{dag.EmptyMessage}, ""},
+		{"compaction cuts a phase", compact(toldWeather(), "sum", 2, 3).User("on"), []dag.FindingKind{dag.ResultWithoutCall, dag.ResultWithoutCall, dag.ResultWithoutCall}, ""},
+	} {
+		require.NoError(t, c.d.Err(), c.name)
+		require.Equal(t, c.want, kinds(c.d), "%s: %v", c.name, c.d.Validate())
+		require.Contains(t, c.d.Validate()[0].String(), c.says, c.name)
+		require.Contains(t, c.d.Validate()[0].String(), string(c.want[0]))
+	}
+}
+
+func TestEveryFindingIsReportedAtOnceInOrder(t *testing.T) {
+	d := fresh().User(" ").Assistant("x", content.Text{}, use("", "f", "[]"), use("", "f", "{}")).User("on")
+	require.Equal(t, []dag.FindingKind{dag.EmptyText, dag.EmptyText, dag.EmptyCallID, dag.BadArguments, dag.EmptyCallID,
+		dag.UndeclaredTool, dag.CallWithoutResult, dag.CallWithoutResult}, kinds(d))
+	nodes := d.Nodes()
+	require.Equal(t, nodes[0], d.Validate()[0].Node)
+	require.Equal(t, nodes[1], d.Validate()[2].Node)
+	require.Equal(t, d.Validate(), d.Validate())
+}
+
+func TestAChangedFileIsFound(t *testing.T) {
+	var saved strings.Builder
+	require.NoError(t, toldWeather().Write(&saved))
+	d, err := dag.Read(strings.NewReader(strings.Replace(saved.String(), "Answer briefly", "Answer at length", 1)))
+	require.NoError(t, err)
+	findings := d.Validate()
+	require.Len(t, findings, 1)
+	require.Equal(t, dag.WrongDigest, findings[0].Kind)
+	require.Equal(t, "system", findings[0].Node.Kind())
+}
+
+func TestASharedSubAgentIsValidatedOnce(t *testing.T) {
+	child := dag.New().User("x").Append(node.Message{Role: content.User})
+	d := fresh().User("q").SubGraph("a", child).SubGraph("b", child).SubGraph("c", child.User("more"))
+	require.Equal(t, []dag.FindingKind{dag.EmptyMessage}, kinds(d))
+}
