@@ -17,6 +17,7 @@ import (
 type batch struct {
 	r      *run
 	slots  []slot
+	clock  node.Source
 	shared context.Context // of the calls that start at once, with the usual timeout
 	wake   chan struct{}   // told when a slot was settled
 
@@ -48,7 +49,7 @@ type slot struct {
 }
 
 func newBatch(r *run, size int) *batch {
-	return &batch{r: r, slots: make([]slot, 0, size), settled: make([]int, 0, size), wake: make(chan struct{}, 1)}
+	return &batch{r: r, clock: r.d.Source(), slots: make([]slot, 0, size), settled: make([]int, 0, size), wake: make(chan struct{}, 1)}
 }
 
 // add takes one more call. One that cannot be carried out is settled right away; refusal, if there is one, says why none can.
@@ -84,9 +85,7 @@ func (b *batch) run() bool {
 	}
 	defer cancel()
 	defer context.AfterFunc(b.shared, b.expire)()
-	for range workers {
-		b.r.workers.start(b.work)
-	}
+	b.start(workers)
 	for b.report() {
 		if b.over() {
 			return true
@@ -112,6 +111,9 @@ func (b *batch) report() bool {
 	news := b.settled
 	b.settled = b.settled[len(b.settled):]
 	b.mu.Unlock()
+	if b.r.yield == nil {
+		return true
+	}
 	for _, i := range news {
 		if !b.r.tell(ToolEnd{Turn: b.r.turn, Execution: b.slots[i].execution()}) {
 			return false
@@ -136,13 +138,22 @@ func (s *slot) execution() node.ToolExecution {
 	}
 }
 
+// start lets n more workers carry out calls.
+func (b *batch) start(n int) {
+	b.r.workers.add(n)
+	for range n {
+		go b.work()
+	}
+}
+
 // work carries out calls until there are none, or until one was given up: then another worker has taken its place.
 func (b *batch) work() {
 	finished := false
 	defer func() {
 		if !finished { // the tool ended this goroutine
-			b.r.workers.start(b.work)
+			b.start(1)
 		}
+		b.r.workers.done()
 	}()
 	for s := b.take(); s != nil; s = b.take() {
 		if !b.carryOut(s) {
@@ -183,7 +194,7 @@ func (b *batch) enter(s *slot) {
 	}
 }
 
-func (b *batch) now() time.Time { return b.r.d.Source().Time() }
+func (b *batch) now() time.Time { return b.clock.Time() }
 
 // carryOut runs one call and settles its slot. It reports whether the slot was still open.
 func (b *batch) carryOut(s *slot) (ours bool) {
@@ -285,7 +296,7 @@ func (b *batch) giveUp(s *slot) {
 func (b *batch) giveUpLocked(s *slot) {
 	started := s.state != waiting
 	if b.settleLocked(s, b.verdict(s, started)) && started && b.next < len(b.slots) {
-		b.r.workers.start(b.work)
+		b.start(1)
 	}
 }
 
@@ -295,13 +306,7 @@ type workers struct {
 	idle chan struct{}
 }
 
-func (w *workers) start(work func()) {
-	w.n.Add(1)
-	go func() {
-		defer w.done()
-		work()
-	}()
-}
+func (w *workers) add(n int) { w.n.Add(int64(n)) }
 
 func (w *workers) done() {
 	if w.n.Add(-1) == 0 {

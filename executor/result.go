@@ -60,10 +60,13 @@ func blocksResult(blocks ...content.Block) (Result, error) {
 	return r, r.valid()
 }
 
-// valid refuses what only a message can hold: calls, results, thinking.
+// valid refuses what only a message can hold.
 func (r Result) valid() error {
-	if _, err := content.Of(content.ToolResult{Content: r.Content}); err != nil {
-		return fmt.Errorf("the tool's result: %w", err)
+	for i := range r.Content.Len() {
+		switch b := r.Content.At(i).(type) {
+		case content.ToolUse, content.ToolResult, content.Thinking:
+			return fmt.Errorf("the tool's result: block %d is a %T, which only a message can hold", i, b)
+		}
 	}
 	return nil
 }

@@ -272,8 +272,14 @@ func checkTime(t time.Time) error {
 
 // checkResult refuses what only a message can hold.
 func checkResult(blocks content.Blocks) error {
-	_, err := content.Of(content.ToolResult{Content: blocks})
-	return err
+	for i := range blocks.Len() {
+		switch blocks.At(i).(type) {
+		case content.ToolUse, content.ToolResult, content.Thinking:
+			_, err := content.Of(content.ToolResult{Content: blocks})
+			return err
+		}
+	}
+	return nil
 }
 
 func checkHeads(heads List[*Node]) error {
