@@ -192,7 +192,7 @@ func TestTheSavedFormOfEveryVariantIsReadBack(t *testing.T) {
 	require.Equal(t, saved, string(read.Append(nil)))
 	for i, b := range variants() { // each alone, and with its members in another order and printed anew
 		one := string(content.AppendBlock(nil, b))
-		got, err := content.ParseBlock(content.JSON(one))
+		got, err := content.ParseBlock([]byte(one))
 		require.NoError(t, err)
 		require.True(t, of(t, b).Equal(of(t, got)), "%T", b)
 		if i == 7 {
@@ -203,7 +203,7 @@ func TestTheSavedFormOfEveryVariantIsReadBack(t *testing.T) {
 		delete(members, "json")
 		turned, err := json.MarshalIndent(members, "", " ")
 		require.NoError(t, err)
-		got, err = content.ParseBlock(content.JSON(turned))
+		got, err = content.ParseBlock(turned)
 		require.NoError(t, err)
 		require.IsType(t, b, got)
 	}
@@ -214,7 +214,7 @@ func TestTheZeroOfEveryVariantIsSavedAsItsType(t *testing.T) {
 		zero := reflect.Zero(reflect.TypeOf(b)).Interface().(content.Block)
 		saved := content.AppendBlock(nil, zero)
 		require.Truef(t, json.Valid(saved), "%T: %s", b, saved)
-		read, err := content.ParseBlock(content.JSON(saved))
+		read, err := content.ParseBlock(saved)
 		require.NoError(t, err)
 		require.Equal(t, zero, read)
 	}
@@ -241,7 +241,7 @@ func TestABrokenBlockIsRefusedAndTheListKept(t *testing.T) {
 		`[{"type":"image"}]`:             "block 0 (image): its source",
 		`[{"type":"tool_result","content":[{"type":"tool_result","content":[{"type":"?"}]}]}]`: "block 0 (tool_result): content: block 0 (tool_result): is inside another tool result",
 		`[{"type":"tool_result","content":[{"type":"tool_use"}]}]`:                             "which only a message can",
-		`[{"type":"tool_result","content":{}}]`:                                                "block 0 (tool_result): content: ",
+		`[{"type":"tool_result","content":{}}]`:                                                "within \"/content\"",
 		`[{"type":"unknown","json":{"type":"text"}}]`:                                          "which is known",
 		`[{"type":"hologram","a":1,"a":2}]`:                                                    "duplicate",
 		`[1]`:                                                                                  "block 0",
@@ -256,7 +256,7 @@ func TestABrokenBlockIsRefusedAndTheListKept(t *testing.T) {
 		require.True(t, list.Equal(kept))
 	}
 	for _, saved := range []content.JSON{"", "x", `{"type":"`, `{"type":"hologram"`, `{"type":"hologram"}}`, `{"type":"text"`, "[]", "null"} {
-		_, err := content.ParseBlock(saved)
+		_, err := content.ParseBlock([]byte(saved))
 		require.Error(t, err, "%q", saved)
 	}
 }

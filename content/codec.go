@@ -23,7 +23,7 @@ type wire struct {
 	IsError   bool   `json:"is_error"`
 
 	Source    *wireSource    `json:"source"`
-	Content   jsontext.Value `json:"content"`
+	Content   []innerItem    `json:"content"`
 	Input     jsontext.Value `json:"input"`
 	InputText string         `json:"input_text"`
 	JSON      jsontext.Value `json:"json"`
@@ -163,11 +163,11 @@ func appendExtra(dst []byte, e Extra, f form) []byte {
 // UnmarshalJSON reads the saved form. A block whose type it does not know becomes an [Unknown]. A block that is known but
 // broken is a *BlockError. After an error b is as it was before.
 func (b *Blocks) UnmarshalJSON(data []byte) error {
-	list, err := parseList(data, false)
-	if err != nil {
+	var items []item
+	if err := json.Unmarshal(data, &items); err != nil {
 		return err
 	}
-	made, err := Of(list...)
+	made, err := listOf(items)
 	if err != nil {
 		return err
 	}
@@ -175,26 +175,40 @@ func (b *Blocks) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parseList reads a list of blocks; one inside a tool result when inner is set.
-func parseList(data []byte, inner bool) ([]Block, error) {
-	var raw []jsontext.Value
-	if err := json.Unmarshal(data, &raw); err != nil {
-		return nil, err
-	}
-	list := make([]Block, len(raw))
-	for i, v := range raw {
-		block, err := parseBlock(v, inner)
-		if err != nil {
-			return nil, &BlockError{Index: i, Type: kindOf(block), Reason: err.Error()}
+// item is a block as it was read. It keeps its error, so that it is reported with its place.
+type item struct {
+	block Block
+	err   error
+}
+
+func (i *item) UnmarshalJSON(saved []byte) error {
+	i.block, i.err = parseBlock(saved, false)
+	return nil
+}
+
+// innerItem is an item inside a tool result.
+type innerItem item
+
+func (i *innerItem) UnmarshalJSON(saved []byte) error {
+	i.block, i.err = parseBlock(saved, true)
+	return nil
+}
+
+func listOf[I item | innerItem](items []I) (Blocks, error) {
+	list := make([]Block, len(items))
+	for i, each := range items {
+		read := item(each)
+		if read.err != nil {
+			return Blocks{}, &BlockError{Index: i, Type: kindOf(read.block), Reason: read.err.Error()}
 		}
-		list[i] = block
+		list[i] = read.block
 	}
-	return list, nil
+	return Of(list...)
 }
 
 // ParseBlock reads the saved form of one block. A block whose type it does not know is an [Unknown]. The block is not yet
-// checked: [Of] does that.
-func ParseBlock(saved JSON) (Block, error) { return parseBlock([]byte(saved), false) }
+// checked: [Of] does that. It keeps nothing of saved.
+func ParseBlock(saved []byte) (Block, error) { return parseBlock(saved, false) }
 
 // parseBlock refuses a tool result inside a tool result before it reads it, so that nesting costs nothing.
 func parseBlock(v []byte, inner bool) (Block, error) {
@@ -290,14 +304,9 @@ func (w wire) block() (Block, error) {
 }
 
 func (w wire) result(extra Extra) (Block, error) {
-	r := ToolResult{CallID: w.CallID, IsError: w.IsError, Extra: extra}
-	if w.Content == nil {
-		return r, nil
-	}
-	list, err := parseList(w.Content, true)
+	inner, err := listOf(w.Content)
 	if err != nil {
-		return r, fmt.Errorf("content: %w", err)
+		err = fmt.Errorf("content: %w", err)
 	}
-	r.Content, err = Of(list...)
-	return r, err
+	return ToolResult{CallID: w.CallID, Content: inner, IsError: w.IsError, Extra: extra}, err
 }

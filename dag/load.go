@@ -367,7 +367,7 @@ type graph struct {
 
 // add reads one node.
 func (g *graph) add(value jsontext.Value) error {
-	if bytes.ContainsAny(value, "\n\r") {
+	if bytes.IndexByte(value, '\n') >= 0 || bytes.IndexByte(value, '\r') >= 0 {
 		value = value.Clone()
 		if err := value.Compact(); err != nil {
 			return fmt.Errorf("%w: %w", node.ErrParse, err)

@@ -267,16 +267,43 @@ func appendUsage(dst []byte, u content.Usage) []byte {
 	return append(content.AppendRaw(dst, "usage"), b...)
 }
 
-// envelope is a saved node.
+// envelope is a saved node of a kind that is known.
 type envelope struct {
-	ID      string         `json:"id"`
-	Parents []string       `json:"parents"`
-	Kind    string         `json:"kind"`
-	Time    time.Time      `json:"time"`
-	Body    jsontext.Value `json:"body"`
-	Info    info           `json:"info"`
-	Meta    Meta           `json:"meta"`
-	Digest  string         `json:"digest"`
+	ID      string    `json:"id"`
+	Parents []string  `json:"parents"`
+	Kind    string    `json:"kind"`
+	Time    time.Time `json:"time"`
+	Body    *body     `json:"body"`
+	Info    info      `json:"info"`
+	Meta    Meta      `json:"meta"`
+	Digest  string    `json:"digest"`
+
+	unknown jsontext.Value // the body of a kind that is not known
+}
+
+// decode reads a line in one pass. Only where that fails, or the kind turns out not to be known, it is read anew as what a newer
+// version may have written: with a body and an info of any shape.
+func decode(line []byte) (envelope, error) {
+	var e envelope
+	err := json.Unmarshal(line, &e)
+	if err == nil && known(e.Kind) {
+		return e, nil
+	}
+	var other struct {
+		ID      string         `json:"id"`
+		Parents []string       `json:"parents"`
+		Kind    string         `json:"kind"`
+		Time    time.Time      `json:"time"`
+		Body    jsontext.Value `json:"body"`
+		Meta    Meta           `json:"meta"`
+		Digest  string         `json:"digest"`
+	}
+	again := json.Unmarshal(line, &other)
+	if again == nil && known(other.Kind) {
+		again = err
+	}
+	return envelope{ID: other.ID, Parents: other.Parents, Kind: other.Kind, Time: other.Time, Meta: other.Meta,
+		Digest: other.Digest, unknown: other.Body}, again
 }
 
 type info struct {
@@ -294,27 +321,27 @@ type info struct {
 }
 
 type body struct {
-	Text      string           `json:"text"`
-	Tools     []tool           `json:"tools"`
-	Role      string           `json:"role"`
-	Blocks    []jsontext.Value `json:"blocks"`
-	CallID    string           `json:"call_id"`
-	Index     int              `json:"index"`
-	Tool      string           `json:"tool"`
-	Input     jsontext.Value   `json:"input"`
-	InputText string           `json:"input_text"`
-	Result    content.Blocks   `json:"result"`
-	IsError   bool             `json:"is_error"`
-	Child     []string         `json:"child"`
-	Title     string           `json:"title"`
-	Heads     []string         `json:"heads"`
-	Summary   jsontext.Value   `json:"summary"`
-	Replaced  []string         `json:"replaced"`
-	Reason    string           `json:"reason"`
-	Detail    string           `json:"detail"`
-	Name      string           `json:"name"`
-	JSON      jsontext.Value   `json:"json"`
-	JSONText  string           `json:"json_text"`
+	Text      string         `json:"text"`
+	Tools     []tool         `json:"tools"`
+	Role      string         `json:"role"`
+	Blocks    []part         `json:"blocks"`
+	CallID    string         `json:"call_id"`
+	Index     int            `json:"index"`
+	Tool      string         `json:"tool"`
+	Input     jsontext.Value `json:"input"`
+	InputText string         `json:"input_text"`
+	Result    []part         `json:"result"`
+	IsError   bool           `json:"is_error"`
+	Child     []string       `json:"child"`
+	Title     string         `json:"title"`
+	Heads     []string       `json:"heads"`
+	Summary   jsontext.Value `json:"summary"`
+	Replaced  []string       `json:"replaced"`
+	Reason    string         `json:"reason"`
+	Detail    string         `json:"detail"`
+	Name      string         `json:"name"`
+	JSON      jsontext.Value `json:"json"`
+	JSONText  string         `json:"json_text"`
 }
 
 type tool struct {
@@ -353,15 +380,14 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 	if d := content.JSON(n.saved).Depth(); d > maxDepth {
 		return nil, fmt.Errorf("%w: it nests %d deep; the limit is %d", content.ErrJSON, d, maxDepth)
 	}
-	if strings.ContainsAny(n.saved, "\n\r") {
+	if bytes.IndexByte(line, '\n') >= 0 || bytes.IndexByte(line, '\r') >= 0 {
 		return nil, errors.New("it spans several lines")
 	}
-	var e envelope
-	if err := json.Unmarshal(line, &e); err != nil {
+	e, err := decode(line)
+	if err != nil {
 		return nil, fieldError(e.ID, "", err)
 	}
 	n.time = e.Time.UTC()
-	var err error
 	if n.id, err = parseID(e.ID); err != nil {
 		return nil, fieldError(e.ID, "id", err)
 	}
@@ -413,7 +439,7 @@ func fieldError(id, field string, err error) error {
 	if errors.As(err, &syntactic) && syntactic.JSONPointer != "" {
 		field += string(syntactic.JSONPointer)
 	}
-	if field == "" {
+	if field = strings.TrimPrefix(field, "/"); field == "" {
 		field = "line"
 	}
 	return &FieldError{ID: id, Field: cut(field, 200), Err: err}
@@ -455,30 +481,37 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 		if e.Kind == "" {
 			return nil, &FieldError{Field: "kind", Err: errors.New("it is missing")}
 		}
-		return Unknown{kind: e.Kind, body: content.JSON(e.Body)}, nil
+		return Unknown{kind: e.Kind, body: content.JSON(e.unknown)}, nil
 	}
-	var b body
-	if err := json.Unmarshal(e.Body, &b); err != nil {
-		return nil, err
+	if e.Body == nil {
+		return nil, errors.New("it is missing")
 	}
+	b := e.Body
 	switch e.Kind {
 	case "system":
 		return System{Text: b.Text}, nil
 	case "tools":
 		return b.defs(), nil
 	case "message":
-		blocks, err := n.sharedBlocks(b.Blocks)
+		blocks, err := n.parts("blocks", b.Blocks)
 		i := e.Info
 		return Message{Role: content.Role(b.Role), Blocks: blocks, Answer: Answer{API: i.API, Model: i.Model,
 			ResponseID: i.ResponseID, Stop: content.Stop(i.Stop), Usage: i.Usage, Latency: time.Duration(i.LatencyNS)}}, err
 	case "tool_execution":
 		child, err := lookup(b.Child, resolve)
+		if err != nil {
+			return nil, &FieldError{Field: "child", Err: err}
+		}
+		result, err := n.parts("result", b.Result)
 		return ToolExecution{CallID: b.CallID, Index: b.Index, Tool: b.Tool, Input: either(b.Input, b.InputText),
-			Result: b.Result, IsError: b.IsError, Started: e.Info.Started, Ended: e.Info.Ended, Child: ListOf(child...)}, err
+			Result: result, IsError: b.IsError, Started: e.Info.Started, Ended: e.Info.Ended, Child: ListOf(child...)}, err
 	case "sub_graph":
 		heads, err := lookup(b.Heads, resolve)
+		if err != nil {
+			return nil, &FieldError{Field: "heads", Err: err}
+		}
 		var summary string
-		if b.Summary != nil && err == nil {
+		if b.Summary != nil {
 			err = json.Unmarshal(b.Summary, &summary)
 		}
 		return SubGraph{Title: b.Title, CallID: b.CallID, Heads: ListOf(heads...), Summary: summary}, err
@@ -528,37 +561,53 @@ func (b body) compaction() (Payload, error) {
 	return c, nil
 }
 
-// sharedBlocks reads what appendShared writes.
-func (n *Node) sharedBlocks(raw []jsontext.Value) (content.Blocks, error) {
-	list := make([]content.Block, len(raw))
-	for i, v := range raw {
-		block, err := n.sharedBlock(v)
-		if err != nil {
-			return content.Blocks{}, fieldError("", "blocks/"+strconv.Itoa(i), err)
-		}
-		list[i] = block
-	}
-	return content.Of(list...)
+// part is a block of a message as it was read: a block, or a reference to the result of a parent.
+type part struct {
+	block    content.Block
+	resultOf *int
+	err      error
 }
 
-func (n *Node) sharedBlock(v jsontext.Value) (content.Block, error) {
+// UnmarshalJSON keeps an error in the part, so that it is reported with its place.
+func (p *part) UnmarshalJSON(saved []byte) error {
 	var ref struct {
 		Type     string `json:"type"`
 		ResultOf *int   `json:"result_of"`
 	}
-	if !bytes.Contains(v, []byte(`"result_of"`)) {
-		return content.ParseBlock(content.JSON(v))
+	*p = part{}
+	if bytes.Contains(saved, []byte(`"result_of"`)) {
+		p.err = json.Unmarshal(saved, &ref)
 	}
-	if err := json.Unmarshal(v, &ref); err != nil {
-		return nil, err
+	if p.err == nil && ref.ResultOf != nil && ref.Type == "tool_result" {
+		p.resultOf = ref.ResultOf
+		return nil
 	}
-	if ref.ResultOf == nil || ref.Type != "tool_result" {
-		return content.ParseBlock(content.JSON(v))
+	if p.err == nil {
+		p.block, p.err = content.ParseBlock(saved)
 	}
-	if i := *ref.ResultOf; i >= 0 && i < len(n.parents) {
+	return nil
+}
+
+// parts returns the list that a field of the body holds. It reads what appendShared writes.
+func (n *Node) parts(field string, parts []part) (content.Blocks, error) {
+	list := make([]content.Block, len(parts))
+	for i, p := range parts {
+		if p.resultOf != nil {
+			p.block, p.err = n.resultOf(*p.resultOf)
+		}
+		if p.err != nil {
+			return content.Blocks{}, fieldError("", field+"/"+strconv.Itoa(i), p.err)
+		}
+		list[i] = p.block
+	}
+	return content.Of(list...)
+}
+
+func (n *Node) resultOf(i int) (content.Block, error) {
+	if i >= 0 && i < len(n.parents) {
 		if e, ok := n.parents[i].payload.(ToolExecution); ok {
 			return e.Answer(), nil
 		}
 	}
-	return nil, fmt.Errorf("result_of %d names no parent that is a tool execution", *ref.ResultOf)
+	return nil, fmt.Errorf("result_of %d names no parent that is a tool execution", i)
 }
