@@ -26,7 +26,7 @@ type Transcript struct {
 func (d DAG) Transcript() Transcript {
 	nodes := d.Nodes()
 	view := viewOf(nodes)
-	var t Transcript
+	t := Transcript{Messages: slices.Grow([]content.Message(nil), view.messages)}
 	index := map[string]int{} // of a tool's name in t.Tools
 	for _, n := range nodes {
 		if stand, replaced := view.replaced[n.ID()]; replaced {
@@ -74,6 +74,7 @@ type view struct {
 	replaced map[node.ID]content.Blocks // what is said in place of a node that a compaction replaces; nothing for most
 	placed   map[node.ID]bool           // compactions that replace something, so that nothing is said in their own place
 	closed   map[node.ID]bool           // executions, and nodes with calls, whose results a message holds
+	messages int                        // nodes with messages
 }
 
 func viewOf(nodes []*node.Node) view {
@@ -84,6 +85,7 @@ func viewOf(nodes []*node.Node) view {
 		case node.Compaction:
 			compactions = append(compactions, n)
 		case node.Message:
+			v.messages++
 			if p.Role == content.User && holdsResult(p.Blocks) {
 				for i := range n.NumParents() {
 					v.closed[n.Parent(i).ID()] = true

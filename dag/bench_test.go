@@ -1,0 +1,136 @@
+package dag
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/node"
+)
+
+// BenchmarkAppend shows that appending costs the same at any length. The head of every length is extended in turn, so that all
+// of them meet the same machine; ns/op is the mean.
+func BenchmarkAppend(b *testing.B) {
+	lengths := []int{10, 1_000, 100_000, 1_000_000}
+	var heads []DAG
+	for _, size := range lengths {
+		heads = append(heads, chain(b, size).WithSource(node.Source{}))
+	}
+	p := node.Message{Role: content.User, Blocks: content.Words("and one more thing")}
+	spent := make([]time.Duration, len(lengths))
+	b.ReportAllocs()
+	rounds := 0
+	const batch = 256
+	for b.Loop() {
+		for i := range heads {
+			began := time.Now()
+			for range batch {
+				kept = heads[i].Append(p)
+			}
+			spent[i] += time.Since(began)
+		}
+		rounds += batch
+	}
+	for i, size := range lengths {
+		b.ReportMetric(float64(spent[i].Nanoseconds())/float64(rounds), fmt.Sprintf("ns/append@%d", size))
+	}
+	b.ReportMetric(float64(spent[len(spent)-1])/float64(spent[0]), "longest/shortest")
+}
+
+// kept holds results, so that what makes them is not left out.
+var (
+	kept      DAG
+	keptNodes []*node.Node
+	keptText  Transcript
+)
+
+// depthFirst is the usual way to put a graph in order: depth-first search with a set of the nodes that were seen.
+func depthFirst(head *node.Node) []*node.Node {
+	seen := map[*node.Node]bool{head: true}
+	var out []*node.Node
+	type frame struct {
+		n       *node.Node
+		parents []*node.Node
+	}
+	stack := []frame{{head, head.Parents()}}
+	for len(stack) > 0 {
+		top := &stack[len(stack)-1]
+		if len(top.parents) == 0 {
+			out = append(out, top.n)
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		p := top.parents[0]
+		top.parents = top.parents[1:]
+		if !seen[p] {
+			seen[p] = true
+			stack = append(stack, frame{p, p.Parents()})
+		}
+	}
+	return out
+}
+
+// phases is a conversation of that many nodes in tool phases of three calls.
+func phases(b *testing.B, size int) DAG {
+	d := New().User("go")
+	calls := make([]content.Block, 3)
+	for i := range calls {
+		calls[i] = content.ToolUse{ID: fmt.Sprint(i), Name: "f", Input: "{}"}
+	}
+	asks, err := content.Of(calls...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for n := 1; n < size; n += 5 {
+		d = d.Append(node.Message{Role: content.Assistant, Blocks: asks}).CloseTools()
+	}
+	return d
+}
+
+// BenchmarkLinearise compares Nodes with the usual way and with copying a slice of as many pointers, which is the least that
+// anything can cost. All three run in turn.
+func BenchmarkLinearise(b *testing.B) {
+	for _, shape := range []struct {
+		name  string
+		build func(*testing.B, int) DAG
+	}{
+		{"chain", func(b *testing.B, size int) DAG { return chain(b, size) }},
+		{"phases", phases},
+	} {
+		for _, size := range []int{1_000, 100_000, 1_000_000} {
+			b.Run(fmt.Sprintf("%s/%d", shape.name, size), func(b *testing.B) {
+				if testing.Short() && size > 100_000 {
+					b.Skip("a million nodes are too much for -short")
+				}
+				d := shape.build(b, size)
+				flat := d.Nodes()
+				if !slices.Equal(flat, depthFirst(d.Head())) {
+					b.Fatal("the baseline gives another order")
+				}
+				var ours, usual, bare, transcript time.Duration
+				rounds := 0
+				for b.Loop() {
+					began := time.Now()
+					keptNodes = d.Nodes()
+					ours += time.Since(began)
+					began = time.Now()
+					keptNodes = slices.Clone(flat)
+					bare += time.Since(began)
+					began = time.Now()
+					keptText = d.Transcript()
+					transcript += time.Since(began)
+					began = time.Now()
+					keptNodes = depthFirst(d.Head())
+					usual += time.Since(began)
+					rounds++
+				}
+				b.ReportMetric(float64(ours.Nanoseconds())/float64(rounds), "ns/Nodes")
+				b.ReportMetric(float64(transcript.Nanoseconds())/float64(rounds), "ns/Transcript")
+				b.ReportMetric(float64(usual)/float64(ours), "x-faster-than-DFS")
+				b.ReportMetric(float64(ours)/float64(bare), "x-of-slice-copy")
+			})
+		}
+	}
+}
