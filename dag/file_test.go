@@ -273,7 +273,7 @@ func TestWhatIsWrongWithAFileIsATypedErrorThatNamesThePlace(t *testing.T) {
 		"missing parent":              {document("", line(1, `"parents":[`+ref(9)+`],`+said)), node.ErrParent, "parents: no such node before it: 00000000-0000-7000-8000-000000000009"},
 		"own parent":                  {document("", line(1, `"parents":[`+ref(1)+`],`+said)), node.ErrParent, "no such node before it"},
 		"cycle":                       {document("", line(1, `"parents":[`+ref(2)+`],`+said), line(2, `"parents":[`+ref(1)+`],`+said)), node.ErrParent, "no such node before it"},
-		"missing child conversation":  {document("", line(1, `"kind":"sub_graph","body":{"heads":[`+ref(7)+`]}`)), node.ErrParent, "body: "},
+		"missing child conversation":  {document("", line(1, `"kind":"sub_graph","body":{"heads":[`+ref(7)+`]}`)), node.ErrParent, "body/heads: no such"},
 		"bad role":                    {document("", line(1, `"kind":"message","body":{"role":"system","blocks":[]}`)), node.ErrParse, "body/role: \"system\" is neither user nor assistant"},
 		"role of wrong type":          {document("", line(1, `"kind":"message","body":{"role":1,"blocks":[]}`)), node.ErrParse, "body/role: "},
 		"block of wrong type":         {document("", line(1, `"kind":"message","body":{"role":"user","blocks":[7]}`)), node.ErrParse, "body/blocks/0: "},
@@ -482,7 +482,47 @@ func TestMetadataOfTheConversation(t *testing.T) {
 	require.ErrorIs(t, d.WithMetadata("f", func() {}).Err(), content.ErrJSON)
 }
 
-// FuzzRead: nothing panics, what loads is saved, and what was saved once is saved the same for ever.
+// sameHeader compares a document's header with what encoding/json makes of it. Beyond what encoding/json asks, and on purpose, a
+// document has no member name twice, valid UTF-8 without lone surrogates, and nests no deeper than 512.
+func sameHeader(t *testing.T, data []byte, d dag.DAG) {
+	var members map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(data, &members), "encoding/json refuses it")
+	var format string
+	require.NoError(t, json.Unmarshal(members["format"], &format))
+	require.Equal(t, "plait", format)
+	var heads []string
+	if members["heads"] != nil {
+		require.NoError(t, json.Unmarshal(members["heads"], &heads))
+	}
+	if heads != nil {
+		ids := map[string]bool{}
+		for _, id := range heads {
+			ids[id] = true
+		}
+		require.Len(t, d.Heads(), len(ids))
+	}
+	var metadata map[string]any
+	if members["metadata"] != nil {
+		require.NoError(t, json.Unmarshal(members["metadata"], &metadata))
+	}
+	require.Equal(t, len(metadata), d.Metadata().Len())
+	for key, want := range metadata {
+		var got any
+		require.NoError(t, json.Unmarshal([]byte(d.Metadata().Get(key)), &got))
+		require.Equal(t, want, got)
+	}
+	if members["created"] != nil && string(members["created"]) != "null" {
+		var created time.Time
+		require.NoError(t, json.Unmarshal(members["created"], &created))
+		require.Equal(t, created.UTC(), d.Created())
+	}
+	var nodes []json.RawMessage
+	require.NoError(t, json.Unmarshal(members["nodes"], &nodes))
+	require.GreaterOrEqual(t, len(nodes), len(d.WithChildren()))
+}
+
+// FuzzRead: nothing panics, what loads is saved, what was saved once is saved the same for ever, and what goccy/go-json makes of a
+// header is what encoding/json makes of it.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(written(f, sample(f))))
 	f.Add([]byte(foreign(f)))
@@ -500,6 +540,9 @@ func FuzzRead(f *testing.F) {
 			require.ErrorAs(t, err, &where)
 			require.Nil(t, d.Heads())
 			return
+		}
+		if line, _, _ := bytes.Cut(bytes.TrimSpace(data), []byte("\n")); !json.Valid(line) || !bytes.Contains(line, []byte("journal")) {
+			sameHeader(t, data, d)
 		}
 		once := written(t, d)
 		require.True(t, json.Valid([]byte(once)))

@@ -25,7 +25,7 @@ func openJournal(t testing.TB, path string) *dag.Journal {
 	return j
 }
 
-func content1(t testing.TB, path string) string {
+func contentOf(t testing.TB, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func content1(t testing.TB, path string) string {
 func journalOf(t testing.TB, d dag.DAG) string {
 	path := filepath.Join(t.TempDir(), "j")
 	require.NoError(t, openJournal(t, path).Append(d))
-	return content1(t, path)
+	return contentOf(t, path)
 }
 
 // steps is a conversation as it grows, with a rewind and a change of the metadata.
@@ -61,9 +61,9 @@ func TestAJournalHoldsWhatWasAppended(t *testing.T) {
 	for _, d := range steps(t) {
 		require.NoError(t, j.Append(d))
 		require.True(t, dag.Equal(d, j.DAG()))
-		size := len(content1(t, path))
+		size := len(contentOf(t, path))
 		require.NoError(t, j.Append(d))
-		require.Len(t, content1(t, path), size, "nothing new writes nothing")
+		require.Len(t, contentOf(t, path), size, "nothing new writes nothing")
 
 		for _, reopened := range []func() dag.DAG{
 			func() dag.DAG { return openJournal(t, path).DAG() },
@@ -75,7 +75,7 @@ func TestAJournalHoldsWhatWasAppended(t *testing.T) {
 			require.Equal(t, written(t, d), written(t, got), "as a document too")
 		}
 	}
-	require.Equal(t, 1, strings.Count(content1(t, path), `"Be \"brief\".\n"`), "each node is written once")
+	require.Equal(t, 1, strings.Count(contentOf(t, path), `"Be \"brief\".\n"`), "each node is written once")
 }
 
 func TestAJournalGoesOnWhereItStopped(t *testing.T) {
@@ -89,7 +89,7 @@ func TestAJournalGoesOnWhereItStopped(t *testing.T) {
 		require.NoError(t, j.Append(d))
 		require.NoError(t, j.Close())
 	}
-	require.Equal(t, content1(t, one), content1(t, two))
+	require.Equal(t, contentOf(t, one), contentOf(t, two))
 }
 
 // TestACrashAtAnyByteLosesNothingThatWasAppended cuts the file at every byte: what comes back is the last append that is there as
@@ -102,12 +102,12 @@ func TestACrashAtAnyByteLosesNothingThatWasAppended(t *testing.T) {
 		size int
 		d    dag.DAG
 	}
-	marks := []mark{{0, dag.New()}, {len(content1(t, path)), dag.New()}}
+	marks := []mark{{0, dag.New()}, {len(contentOf(t, path)), dag.New()}}
 	for _, d := range steps(t) {
 		require.NoError(t, j.Append(d))
-		marks = append(marks, mark{len(content1(t, path)), d})
+		marks = append(marks, mark{len(contentOf(t, path)), d})
 	}
-	text := content1(t, path)
+	text := contentOf(t, path)
 	next := dag.New().WithSource(node.Counting(start.AddDate(5, 0, 0))).User("Next.")
 	for at, k := 0, 0; at <= len(text); at++ {
 		for k+1 < len(marks) && marks[k+1].size <= at {
@@ -119,7 +119,7 @@ func TestACrashAtAnyByteLosesNothingThatWasAppended(t *testing.T) {
 			d, err := dag.Load(cut)
 			require.NoError(t, err, "byte %d", at)
 			require.True(t, dag.Equal(marks[k].d, d), "byte %d", at)
-			require.Len(t, content1(t, cut), at, "Load changes nothing")
+			require.Len(t, contentOf(t, cut), at, "Load changes nothing")
 		}
 		j, err := dag.OpenJournal(cut, &dag.JournalOptions{NoSync: true})
 		require.NoError(t, err, "byte %d", at)
@@ -146,9 +146,9 @@ func TestBlocksOfZerosAtTheEndAreCut(t *testing.T) {
 	path := filepath.Join(dir, "j")
 	j := openJournal(t, path)
 	require.NoError(t, j.Append(all[0]))
-	before := content1(t, path)
+	before := contentOf(t, path)
 	require.NoError(t, j.Append(all[2]))
-	text := content1(t, path)
+	text := contentOf(t, path)
 	for _, width := range []int{1, 100, 1000} {
 		for at := len(before); at+width <= len(text); at += 37 {
 			torn := []byte(text)
@@ -159,7 +159,7 @@ func TestBlocksOfZerosAtTheEndAreCut(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, dag.Equal(all[0], j.DAG()))
 			require.NotNil(t, j.Recovered())
-			require.Equal(t, before, content1(t, cut))
+			require.Equal(t, before, contentOf(t, cut))
 			require.NoError(t, j.Close())
 		}
 	}
@@ -172,7 +172,7 @@ func TestDamageInTheMiddleIsAnError(t *testing.T) {
 	for _, d := range steps(t) {
 		require.NoError(t, j.Append(d))
 	}
-	lines := strings.SplitAfter(content1(t, path), "\n")
+	lines := strings.SplitAfter(contentOf(t, path), "\n")
 	lines = lines[:len(lines)-1]
 	for i, line := range lines {
 		for how, broken := range map[string]string{
@@ -198,7 +198,7 @@ func TestDamageInTheMiddleIsAnError(t *testing.T) {
 				require.ErrorIs(t, err, dag.ErrDamaged, "line %d %s: %v", i+1, how, err)
 				require.GreaterOrEqual(t, where.Line, i+1, "%s", how)
 			}
-			require.Equal(t, text, content1(t, path), "the file stays as it is")
+			require.Equal(t, text, contentOf(t, path), "the file stays as it is")
 			d, err := dag.Load(path)
 			require.Error(t, err)
 			require.Nil(t, d.Heads())
@@ -217,7 +217,7 @@ func TestAFileThatIsNoJournalIsNotTouched(t *testing.T) {
 			continue
 		}
 		require.ErrorIs(t, err, dag.ErrFormat, "%.50q", text)
-		require.Equal(t, text, content1(t, path))
+		require.Equal(t, text, contentOf(t, path))
 	}
 	require.NoError(t, os.WriteFile(path, []byte(`{"format":"plait-journal","version":2}`+"\n"), 0o600))
 	_, err := dag.OpenJournal(path, nil)
@@ -237,7 +237,7 @@ func TestAJournalKeepsAHeaderItDoesNotKnow(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	opened := openJournal(t, path)
 	require.NoError(t, opened.Append(opened.DAG().User("x")))
-	require.NotContains(t, content1(t, path)[len(text):], "header")
+	require.NotContains(t, contentOf(t, path)[len(text):], "header")
 	require.Contains(t, written(t, openJournal(t, path).DAG()), `"x":1`)
 	require.NoError(t, opened.Append(counting().User("another conversation")))
 	require.NotContains(t, written(t, openJournal(t, path).DAG()), `"x":1`)
@@ -249,9 +249,9 @@ func TestAppendRefuses(t *testing.T) {
 	require.ErrorIs(t, j.Append(dag.New().User("")), dag.ErrEmpty)
 	d := counting().User("one")
 	require.NoError(t, j.Append(d))
-	size := len(content1(t, path))
+	size := len(contentOf(t, path))
 	require.ErrorIs(t, j.Append(counting().User("the same id")), dag.ErrDuplicateID)
-	require.Len(t, content1(t, path), size)
+	require.Len(t, contentOf(t, path), size)
 	loaded, err := dag.Load(path)
 	require.NoError(t, err)
 	require.NoError(t, j.Append(loaded.Assistant("a node that was read is the one that was written")))
@@ -281,7 +281,7 @@ func TestAppendsAtTheSameTimeAreWhole(t *testing.T) {
 	}
 	wg.Wait()
 	require.True(t, dag.Equal(j.DAG(), openJournal(t, path).DAG()))
-	require.Equal(t, 1+8*20, strings.Count(content1(t, path), `"id"`))
+	require.Equal(t, 1+8*20, strings.Count(contentOf(t, path), `"id"`))
 }
 
 // FuzzJournal: nothing panics; a journal that opens is one that opens again without loss and takes an append.
@@ -294,18 +294,18 @@ func FuzzJournal(f *testing.F) {
 	f.Add([]byte(journalOf(f, read(f, foreign(f)))))
 	f.Add([]byte(written(f, sample(f))))
 	f.Add(append([]byte(whole), 0, 0, 0, '\n'))
+	path := filepath.Join(f.TempDir(), "j")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		path := filepath.Join(t.TempDir(), "j")
 		require.NoError(t, os.WriteFile(path, data, 0o600))
 		opts := &dag.JournalOptions{NoSync: true, MaxNode: 1 << 20}
 		j, err := dag.OpenJournal(path, opts)
 		if err != nil {
-			require.Equal(t, string(data), content1(t, path), "a file that does not open is not changed")
+			require.Equal(t, string(data), contentOf(t, path), "a file that does not open is not changed")
 			return
 		}
 		if j.Recovered() == nil {
-			require.True(t, len(data) == 0 || string(data) == content1(t, path))
-		} else if text := content1(t, path); len(text) > len(whole) || len(data) > 50 {
+			require.True(t, len(data) == 0 || string(data) == contentOf(t, path))
+		} else if text := contentOf(t, path); len(text) > len(whole) || len(data) > 50 {
 			require.True(t, bytes.HasPrefix(data, []byte(text)))
 		}
 		d := j.DAG()

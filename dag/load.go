@@ -413,7 +413,7 @@ func (g *graph) heads(ids []string, guess bool) ([]*node.Node, error) {
 	for i, text := range ids {
 		id, err := uuid.Parse(text)
 		at, ok := g.index[id]
-		if err != nil || !ok {
+		if err != nil || !ok || id.String() != text {
 			return nil, &node.FieldError{Field: "heads/" + strconv.Itoa(i), Err: fmt.Errorf("%w: %.100q", ErrHeads, text)}
 		}
 		heads = append(heads, g.order[at])
