@@ -223,7 +223,7 @@ var operations = []struct {
 	{"at any node", atAny},
 	{"any heads", anyHeads},
 	{"append after any nodes", appendAnywhere},
-	{"compact any nodes", compact},
+	{"compact any nodes", compactAnything},
 	{"save and load", saveAndLoad},
 	{"stop", func(w *world) dag.DAG { return w.d.Stop(content.StopCancelled) }},
 	{"custom", func(w *world) dag.DAG { return w.d.Custom("test.note", 1) }},
@@ -309,7 +309,7 @@ func appendAnywhere(w *world) dag.DAG {
 	return d
 }
 
-func compact(w *world) dag.DAG {
+func compactAnything(w *world) dag.DAG {
 	var ids []node.ID
 	for _, n := range w.d.Nodes() {
 		if w.one(2) {

@@ -31,7 +31,7 @@ func New(model string, o *Options) *Provider {
 
 // Stream sends the request and yields what comes back, by the rules of api.Provider.
 func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
-	return func(yield func(api.Event, error) bool) {
+	return api.Once(func(yield func(api.Event, error) bool) {
 		body, repairs, err := Body(req, p.model, &p.options)
 		if err != nil {
 			yield(nil, err)
@@ -55,7 +55,7 @@ func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Ev
 				return
 			}
 		}
-	}
+	})
 }
 
 // send posts the bytes as they are. The caller closes the response.

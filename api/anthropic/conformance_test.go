@@ -1,0 +1,57 @@
+package anthropic
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+)
+
+func TestProviderKeepsTheRules(t *testing.T) {
+	for name, o := range map[string]Options{"streamed": {}, "whole": {NoStream: true}} {
+		t.Run(name, func(t *testing.T) {
+			apitest.Run(t, func(t *testing.T, s apitest.Scenario) api.Provider {
+				if s == apitest.Breaks && o.NoStream {
+					return nil // an answer that comes whole cannot break off in its middle
+				}
+				return New("claude-test", providerOptions(t, o, scenario(s)))
+			})
+		})
+	}
+}
+
+func providerOptions(t *testing.T, o Options, h http.Handler) *Options {
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	o.SDK = []option.RequestOption{
+		option.WithoutEnvironmentDefaults(), option.WithBaseURL(server.URL), option.WithAPIKey("none"), option.WithHTTPClient(server.Client()),
+	}
+	return &o
+}
+
+// scenario is a strict fake of the API that behaves as s says.
+func scenario(s apitest.Scenario) http.Handler {
+	hello := apitest.AnthropicMessage(content.Text{Text: "Hello there."})
+	var answers []apitest.AnthropicAnswer
+	switch s {
+	case apitest.Hangs:
+		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			r.Body.Close() // only then is it seen that the client is gone
+			<-r.Context().Done()
+		})
+	case apitest.Calls:
+		hello = apitest.AnthropicMessage(content.Text{Text: "Let me see."}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`})
+	case apitest.FailsOnce:
+		answers = append(answers, apitest.AnthropicFailure(529, "overloaded_error", "Overloaded"))
+	case apitest.Breaks:
+		hello.Cut = true
+	}
+	for range 40 {
+		answers = append(answers, hello)
+	}
+	return apitest.NewAnthropic(answers...)
+}

@@ -1,0 +1,359 @@
+package apitest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+)
+
+// Scenario says how the model behind a provider under test behaves. See [Run].
+type Scenario string
+
+// The scenarios.
+const (
+	// Answers: the model answers every request with the text "Hello there.", and ends its turn.
+	Answers Scenario = "answers"
+	// Calls: the model answers every request with the text "Let me see." and then a call of the tool "get_weather" with the
+	// arguments {"city":"Tokyo"}.
+	Calls Scenario = "calls"
+	// FailsOnce: the model's API refuses the first request because it is overloaded, and answers the next ones as in Answers.
+	FailsOnce Scenario = "fails once"
+	// Breaks: the answer to every request breaks off after a part of the text "Hello there.", without an end.
+	Breaks Scenario = "breaks"
+	// Hangs: the model says nothing, and the request stays open until it is stopped.
+	Hangs Scenario = "hangs"
+)
+
+// Run checks that a provider keeps the rules of [api.Provider], one subtest for each sentence there. newProvider returns one whose
+// model behaves as the scenario says; it may return nil for a scenario that cannot be had, and the subtests that need it are
+// skipped. That nothing goes on after a stream was left is seen best with goleak in TestMain.
+func Run(t *testing.T, newProvider func(t *testing.T, s Scenario) api.Provider) {
+	for _, r := range rules {
+		t.Run(r.sentence, func(t *testing.T) {
+			p := newProvider(t, r.scenario)
+			if p == nil {
+				t.Skipf("SKIPPED: no provider whose model %s", r.scenario)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			if err := r.check(ctx, p); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// rule is one sentence of the comment on api.Provider.
+type rule struct {
+	sentence string
+	scenario Scenario
+	check    func(ctx context.Context, p api.Provider) error
+}
+
+var rules = []rule{
+	{"a good request is not repaired", Answers, notRepaired},
+	{"at most one Repaired comes first", Answers, repairedFirst},
+	{"everything that was said is in BlockEnd events", Answers, saysHello},
+	{"a tool call comes whole", Calls, comesWhole},
+	{"one Finish comes last", Calls, finishLast},
+	{"an error comes last, and is an *Error", FailsOnce, errorLast},
+	{"Stream does not retry", FailsOnce, notRetried},
+	{"a broken answer is ErrCut", Breaks, isCut},
+	{"the error of a cancelled request is the context's", Hangs, cancelled},
+	{"the error of a deadline is the context's", Hangs, deadline},
+	{"a context that has ended already is an error", Answers, endedBefore},
+	{"a request can be left at any event", Calls, leftAnywhere},
+	{"the sequence is for one use", Answers, singleUse},
+	{"a request is not changed", Calls, unchanged},
+	{"requests can be made at the same time", Calls, concurrent},
+}
+
+func greeting() api.Request {
+	return api.Request{
+		System:   []string{"Answer briefly."},
+		Tools:    []content.Tool{{Name: "get_weather", Description: "The weather.", Schema: `{"type":"object","properties":{"city":{"type":"string"}}}`}},
+		Messages: []content.Message{{Role: content.User, Blocks: content.Words("Hello")}},
+	}
+}
+
+// broken is a request that no API takes as it is: a call is open, and a result answers none.
+func broken() api.Request {
+	req := greeting()
+	call, _ := content.Of(content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":`})
+	stray, _ := content.Of(content.ToolResult{CallID: "b", Content: content.Words("22°C")}, content.Text{Text: "Well?"})
+	req.Messages = append(req.Messages, content.Message{Role: content.Assistant, Blocks: call}, content.Message{Role: content.User, Blocks: stray})
+	return req
+}
+
+// take ranges over a stream and checks, on the way, what holds for each: an error is last and alone, and so is Finish.
+func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wrong error) {
+	blocks, end := 0, false
+	said := map[int]string{}
+	for e, err := range stream {
+		switch {
+		case failure != nil || end:
+			return events, failure, fmt.Errorf("%T and %v came after the end", e, err)
+		case err != nil && e != nil:
+			return events, err, fmt.Errorf("a %T came beside the error %w", e, err)
+		case err != nil:
+			failure = err
+			continue
+		}
+		switch e := e.(type) {
+		case api.Repaired:
+			if len(events) > 0 {
+				return events, failure, errors.New("a Repaired is not the first event")
+			}
+		case api.Delta:
+			if e.Index < blocks {
+				return events, failure, fmt.Errorf("a Delta shows block %d, which has ended", e.Index)
+			}
+			if e.Kind == api.DeltaText {
+				said[e.Index] += e.Text
+			}
+		case api.BlockEnd:
+			if e.Index != blocks {
+				return events, failure, fmt.Errorf("block %d came after %d blocks", e.Index, blocks)
+			}
+			if t, ok := e.Block.(content.Text); ok && said[blocks] != "" && said[blocks] != t.Text {
+				return events, failure, fmt.Errorf("block %d was shown as %q, and is %q", blocks, said[blocks], t.Text)
+			}
+			blocks++
+		case api.Finish:
+			end = true
+		default:
+			return events, failure, fmt.Errorf("a %T is no event of a provider", e)
+		}
+		events = append(events, e)
+	}
+	if failure == nil && !end {
+		wrong = errors.New("neither Finish nor an error came")
+	}
+	return events, failure, wrong
+}
+
+// answered is take for a request that must succeed.
+func answered(ctx context.Context, p api.Provider, req api.Request) ([]api.Event, error) {
+	events, failure, wrong := take(p.Stream(ctx, req))
+	return events, errors.Join(wrong, failure)
+}
+
+// refused is take for a request that must fail. It returns the error that it failed with.
+func refused(stream iter.Seq2[api.Event, error]) (failure, wrong error) {
+	_, failure, wrong = take(stream)
+	if failure == nil && wrong == nil {
+		wrong = errors.New("it did not fail")
+	}
+	return failure, wrong
+}
+
+func folded(events []api.Event) (api.Response, error) {
+	var fold api.Fold
+	for _, e := range events {
+		if err := fold.Add(e); err != nil {
+			return api.Response{}, err
+		}
+	}
+	return fold.Response()
+}
+
+func notRepaired(ctx context.Context, p api.Provider) error {
+	events, err := answered(ctx, p, greeting())
+	if err != nil {
+		return err
+	}
+	if r, ok := events[0].(api.Repaired); ok {
+		return fmt.Errorf("it was repaired: %v", r.Repairs)
+	}
+	return nil
+}
+
+func repairedFirst(ctx context.Context, p api.Provider) error {
+	events, err := answered(ctx, p, broken())
+	if err != nil {
+		return err
+	}
+	if r, ok := events[0].(api.Repaired); ok && len(r.Repairs) == 0 {
+		return errors.New("a Repaired says of no repair")
+	}
+	return nil
+}
+
+func saysHello(ctx context.Context, p api.Provider) error {
+	events, err := answered(ctx, p, greeting())
+	if err != nil {
+		return err
+	}
+	answer, err := folded(events)
+	if err == nil && answer.Blocks.Text() != "Hello there." {
+		err = fmt.Errorf("the model said %q, not \"Hello there.\"", answer.Blocks.Text())
+	}
+	return err
+}
+
+func comesWhole(ctx context.Context, p api.Provider) error {
+	events, err := answered(ctx, p, greeting())
+	if err != nil {
+		return err
+	}
+	answer, err := folded(events)
+	if err != nil {
+		return err
+	}
+	calls := answer.Blocks.ToolUses()
+	if len(calls) != 1 || calls[0].Name != "get_weather" || calls[0].Input.Canonical() != `{"city":"Tokyo"}` || answer.Blocks.Text() != "Let me see." {
+		return fmt.Errorf("the answer is %s", answer.Blocks.Append(nil))
+	}
+	return nil
+}
+
+func finishLast(ctx context.Context, p api.Provider) error {
+	events, err := answered(ctx, p, greeting())
+	if err != nil {
+		return err
+	}
+	if end := events[len(events)-1].(api.Finish); end.API == "" || end.Stop != content.StopToolUse {
+		return fmt.Errorf("the end is %+v", end)
+	}
+	return nil
+}
+
+func errorLast(ctx context.Context, p api.Provider) error {
+	failure, wrong := refused(p.Stream(ctx, greeting()))
+	if wrong != nil {
+		return wrong
+	}
+	var e *api.Error
+	switch {
+	case !errors.As(failure, &e):
+		return fmt.Errorf("no *api.Error: %w", failure)
+	case !api.Retryable(failure):
+		return fmt.Errorf("an overload is not retryable: %w", failure)
+	case strings.TrimSpace(e.API) == "":
+		return fmt.Errorf("it names no API: %w", failure)
+	}
+	return nil
+}
+
+func notRetried(ctx context.Context, p api.Provider) error {
+	if _, wrong := refused(p.Stream(ctx, greeting())); wrong != nil {
+		return wrong
+	}
+	_, err := answered(ctx, p, greeting())
+	return err
+}
+
+func isCut(ctx context.Context, p api.Provider) error {
+	failure, wrong := refused(p.Stream(ctx, greeting()))
+	if wrong == nil && !errors.Is(failure, api.ErrCut) {
+		wrong = fmt.Errorf("it is not ErrCut: %w", failure)
+	}
+	return wrong
+}
+
+var errStop = errors.New("the test had enough")
+
+func cancelled(ctx context.Context, p api.Provider) error {
+	for _, asked := range []api.Provider{p, api.NewClient(p, nil)} {
+		ctx, cancel := context.WithCancelCause(ctx)
+		stop := time.AfterFunc(20*time.Millisecond, func() { cancel(errStop) })
+		failure, wrong := refused(asked.Stream(ctx, greeting()))
+		stop.Stop()
+		cancel(nil)
+		if wrong != nil {
+			return wrong
+		}
+		if !errors.Is(failure, context.Canceled) {
+			return fmt.Errorf("context.Canceled is not in the chain of: %w", failure)
+		}
+		if asked != p && !errors.Is(failure, errStop) {
+			return fmt.Errorf("the cause is not in the chain of what a Client makes of it: %w", failure)
+		}
+	}
+	return nil
+}
+
+func deadline(ctx context.Context, p api.Provider) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer cancel()
+	failure, wrong := refused(p.Stream(ctx, greeting()))
+	if wrong == nil && !errors.Is(failure, context.DeadlineExceeded) {
+		wrong = fmt.Errorf("context.DeadlineExceeded is not in the chain of: %w", failure)
+	}
+	return wrong
+}
+
+func endedBefore(ctx context.Context, p api.Provider) error {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	failure, wrong := refused(p.Stream(ctx, greeting()))
+	if wrong == nil && !errors.Is(failure, context.Canceled) {
+		wrong = fmt.Errorf("context.Canceled is not in the chain of: %w", failure)
+	}
+	return wrong
+}
+
+// leftAnywhere leaves the stream after each event. A provider that goes on after that panics here.
+func leftAnywhere(ctx context.Context, p api.Provider) error {
+	events, err := answered(ctx, p, greeting())
+	if err != nil {
+		return err
+	}
+	for n := range events {
+		seen := 0
+		for _, err := range p.Stream(ctx, greeting()) {
+			if err != nil {
+				return err
+			}
+			if seen++; seen > n {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func singleUse(ctx context.Context, p api.Provider) error {
+	stream := p.Stream(ctx, greeting())
+	if _, failure, wrong := take(stream); failure != nil || wrong != nil {
+		return errors.Join(failure, wrong)
+	}
+	for e := range stream {
+		if e != nil {
+			return fmt.Errorf("a second use yields a %T", e)
+		}
+	}
+	return nil
+}
+
+func unchanged(ctx context.Context, p api.Provider) error {
+	req, before := broken(), broken()
+	if _, err := answered(ctx, p, req); err != nil {
+		return err
+	}
+	same := slices.Equal(req.System, before.System) && slices.Equal(req.Tools, before.Tools) &&
+		slices.EqualFunc(req.Messages, before.Messages, func(a, b content.Message) bool { return a.Role == b.Role && a.Blocks.Equal(b.Blocks) })
+	if !same {
+		return errors.New("the request was changed")
+	}
+	return nil
+}
+
+func concurrent(ctx context.Context, p api.Provider) error {
+	failures := make([]error, 8)
+	var wg sync.WaitGroup
+	for i := range failures {
+		wg.Go(func() { failures[i] = comesWhole(ctx, p) })
+	}
+	wg.Wait()
+	return errors.Join(failures...)
+}
