@@ -12,6 +12,31 @@ import (
 
 func noop(context.Context, Call) (Result, error) { return Result{}, nil }
 
+func TestToolThatReportsItsEndedContextGetsTheReasonsOwnWords(t *testing.T) {
+	for name, end := range map[string]func(r *run) (context.Context, context.CancelFunc){
+		"Tool exceeded timeout of 1m0s.": func(r *run) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(r.ctx)
+			cancel()
+			return ctx, cancel
+		},
+		textCancelled: func(r *run) (context.Context, context.CancelFunc) {
+			r.cancel()
+			return r.ctx, r.cancel
+		},
+	} {
+		r := newRun(t.Context(), Agent{}, dag.New(), nil)
+		ctx, cancel := end(r)
+		defer cancel()
+		s := &slot{ctx: ctx, task: task{timeout: time.Minute, fn: func(ctx context.Context, _ Call) (Result, error) {
+			return Result{}, fmt.Errorf("gave up: %w", ctx.Err())
+		}}}
+		got := newBatch(r, 1).outcome(s)
+		if got.Content.Text() != name || !got.IsError {
+			t.Errorf("the result says %q, not %q", got.Content.Text(), name)
+		}
+	}
+}
+
 // BenchmarkBatch measures how calls are carried out (one deadline, slots, panics, late results, ends in order) beside bare
 // goroutines, in turns, without finding tools before and making nodes after. The metric x-bare is how many times as long it takes.
 func BenchmarkBatch(b *testing.B) {

@@ -162,6 +162,9 @@ func TestTypeWithoutASchemaIsTheToolsErr(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.ErrorIs(t, dag.New().Tools(tool).Err(), content.ErrTool)
+			if name == "recursive" || name == "wrapped" {
+				require.ErrorContains(t, dag.New().Tools(tool).Err(), "cycle")
+			}
 			if name != "a name no API takes" {
 				_, err := tool.Call(t.Context(), executor.Call{})
 				require.ErrorIs(t, err, content.ErrTool)

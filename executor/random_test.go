@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -24,7 +25,7 @@ import (
 )
 
 var (
-	scripts = flag.Int("scripts", 3000, "how many random scripts are run")
+	scripts = flag.Int("scripts", 0, "how many random scripts are run; 0 takes 3,000, with -short 500, and with PLAIT_LONG set 100,000")
 	seed    = flag.Uint64("seed", 0, "seed of the random scripts; 0 takes a new one")
 )
 
@@ -35,8 +36,18 @@ func TestNothingInvalidatesAConversation(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}
+	n := *scripts
+	switch {
+	case n > 0:
+	case testing.Short():
+		n = 500
+	case os.Getenv("PLAIT_LONG") != "":
+		n = 100_000
+	default:
+		n = 3000
+	}
 	tempers()
-	for i := range *scripts {
+	for i := range n {
 		synctest.Test(t, func(t *testing.T) {
 			w := &world{t: t, Rand: rand.New(rand.NewPCG(*seed, uint64(i))), called: map[int]int{}}
 			defer func() {

@@ -139,6 +139,58 @@ func TestCancelAfterATimeoutStillAnswersEveryCall(t *testing.T) {
 	})
 }
 
+func TestNothingStartsAfterTheRunHasEnded(t *testing.T) {
+	ran := false
+	touch := tool("touch", func(context.Context) (any, error) { ran = true; return "", nil })
+	for range 100 {
+		t.Run("cancelled before the tools", func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			for event, err := range executor.Stream(ctx, once(call("touch"), call("touch")), ask(touch)) {
+				switch e := event.(type) {
+				case executor.MessageEnd:
+					cancel()
+				case executor.End:
+					require.ErrorIs(t, err, context.Canceled)
+					not := "error: Operation cancelled before the tool was started."
+					require.Equal(t, []string{not, not}, outcomes(t, e.DAG))
+				}
+			}
+		})
+		t.Run("cancelled by a tool", func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			quits := tool("quits", func(context.Context) (any, error) { cancel(); return nil, errors.New("I quit") })
+			d, err := executor.Agent{Provider: once(call("quits"), call("touch")), Parallel: 1}.Run(ctx, ask(quits, touch))
+			require.ErrorIs(t, err, context.Canceled)
+			require.Equal(t, []string{
+				"error: Operation cancelled while the tool was running; it may have had effects.",
+				"error: Operation cancelled before the tool was started.",
+			}, outcomes(t, d))
+		})
+	}
+	require.False(t, ran)
+}
+
+func TestContextOfAToolEndsWithItsTurn(t *testing.T) {
+	var used []context.Context
+	keep := tool("keep", func(ctx context.Context) (any, error) {
+		for _, earlier := range used {
+			if earlier.Err() == nil {
+				t.Error("the context of an earlier call still lives")
+			}
+		}
+		used = append(used, ctx)
+		return "", ctx.Err()
+	})
+	for _, tool := range []executor.Tool{keep, executor.WithTimeout(keep, time.Hour)} {
+		used = nil
+		_, err := executor.Run(t.Context(), apitest.NewScript(apitest.Call(call("keep")), apitest.Call(call("keep")), apitest.Say("Done.")), ask(tool))
+		require.NoError(t, err)
+		require.Len(t, used, 2)
+	}
+}
+
 func TestGoexitInAToolIsAnErrorResultAndTheQueueGoesOn(t *testing.T) {
 	exits := tool("exits", func(context.Context) (any, error) { runtime.Goexit(); return nil, nil })
 	d, err := executor.Agent{Provider: once(call("exits"), call("exits"), call("fast")), Parallel: 1}.Run(t.Context(), ask(exits, fast))
