@@ -257,6 +257,7 @@ func TestNoExecutionIsLostWhenAPhaseIsClosed(t *testing.T) {
 	m, _ := closed.Head().Message()
 	require.Len(t, m.Blocks.ToolResults(), 3)
 	require.Equal(t, "first", m.Blocks.ToolResults()[0].Content.Text())
+	require.Equal(t, "t1", m.Blocks.ToolResults()[0].CallID, "an execution that names its call by Index alone is answered by the call's id")
 }
 
 func TestPhasesAreClosedOnlyWhereOneIsOpen(t *testing.T) {

@@ -17,6 +17,11 @@
 // node once. System prompts, declared tools and messages are sent to a model; executions, sub-graphs, stop reasons and a
 // program's own records are not.
 //
+// # Looking at it
+//
+// fmt.Println(d) draws the conversation ([DAG.String]); [DAG.Validate] reports everything that is wrong with it; [DAG.Graph] gives
+// it to the algorithms of gonum. Package viz draws diagrams.
+//
 // # Concurrency
 //
 // A DAG is safe for concurrent use: any number of goroutines may read and extend the same one, each getting its own result.

@@ -226,7 +226,10 @@ func TestAMillionNodes(t *testing.T) {
 }
 
 func TestATenThousandFoldFan(t *testing.T) {
-	const size = 10_000
+	size := 10_000
+	if testing.Short() {
+		size = 1_000
+	}
 	var calls []content.Block
 	var done []node.ToolExecution
 	for i := range size {
