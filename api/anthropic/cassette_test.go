@@ -377,7 +377,9 @@ func TestEveryRecordedAnswerSurvives(t *testing.T) {
 	count.report()
 }
 
-func inStreamError(e exchange) bool { return e.streamed() && bytes.Contains([]byte(e.Response.Body), []byte("event: error")) }
+func inStreamError(e exchange) bool {
+	return e.streamed() && bytes.Contains([]byte(e.Response.Body), []byte("event: error"))
+}
 
 // ask makes a request that is answered with the recorded response.
 func ask(t testing.TB, e exchange) (api.Response, error) {

@@ -106,8 +106,11 @@ func acceptToolUse(b content.ToolUse) (content.Block, string) {
 }
 
 func toolName(name string) string {
-	if name == "" {
+	switch {
+	case name == "":
 		return "unnamed"
+	case len(name) <= maxName && !badInName.MatchString(name):
+		return name
 	}
 	name = badInName.ReplaceAllString(name, "_")
 	return name[:min(len(name), maxName)]

@@ -109,12 +109,16 @@ func (p *pairing) close(m content.Message) {
 
 // callerOf is the id of the server tool's call that makes the call; "" where the model itself does.
 func callerOf(call content.ToolUse) string {
+	further := call.Extra.For(API)
+	if further == "" {
+		return ""
+	}
 	var extra struct {
 		Caller struct {
 			ToolID string `json:"tool_id"`
 		} `json:"caller"`
 	}
-	_ = call.Extra.For(API).Decode(&extra) // what is no caller is none
+	_ = further.Decode(&extra) // what is no caller is none
 	return extra.Caller.ToolID
 }
 
