@@ -61,8 +61,14 @@ func (a Agent) withDefaults() Agent {
 }
 
 // Run asks the model, carries out the tools it calls, and repeats that until the model calls none. It returns the conversation
-// with all that was said, and a StopReason node with the run's totals at its end. A conversation that begins with open calls,
-// after a crash say, has them carried out first.
+// with all that was said, and a StopReason node with the run's totals at its end.
+//
+//   - A conversation that begins with open calls, after a crash say, has them carried out first; what was carried out before is
+//     kept.
+//   - Calls decide whether the run goes on, not the model's stop reason. The calls of an answer that was cut off by the limit on
+//     its tokens are not carried out, because their arguments may be cut off too: the model is told so.
+//   - An answer that says nothing leaves no message. One that waits for a provider's own tools (content.StopPause) is asked to
+//     go on.
 //
 // The conversation is valid beside any error, and a later Run goes on from it. Errors: those of [ErrUnbound], [ErrNoProvider]
 // and dag.DAG.Err before anything is done; the provider's, after all retries; the context's cause when it ended. A limit is a

@@ -109,7 +109,7 @@ type task struct {
 func (r *run) prepare(call Call) (t task, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf(textPanicked, call.Name, v)
+			err = refused(fmt.Sprintf(textPanicked, call.Name, v))
 		}
 	}()
 	if !call.Input.IsObject() {
@@ -174,8 +174,13 @@ func (r *run) notFound(name string) error {
 	if more := len(r.names) - len(known); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Errorf("Tool %q not found. %s", excerpt(name, 100), text) //nolint:staticcheck // it is text for the model
+	return refused(fmt.Sprintf("Tool %q not found. %s", excerpt(name, 100), text))
 }
+
+// refused is an error in words for the model.
+type refused string
+
+func (r refused) Error() string { return string(r) }
 
 // orEmpty is the arguments of a call that gave none.
 func orEmpty(input content.JSON) content.JSON {

@@ -26,7 +26,7 @@ type run struct {
 	workers workers
 
 	d      dag.DAG
-	view   *dag.Transcript // what the model is sent; grows with d once it was made
+	view   *dag.Transcript // what the model is sent; it grows with d. nil: to be made
 	bound  map[string]Tool // what can be called
 	names  []string        // the declared names, in order
 	turn   int
@@ -60,13 +60,17 @@ func (r *run) begin() error {
 
 // bind finds what can run each declared tool.
 func (r *run) bind() error {
-	d := r.d.Tools(r.agent.Tools...)
+	d := r.d
+	if len(r.agent.Tools) > 0 {
+		d = d.Tools(r.agent.Tools...)
+	}
 	if err := d.Err(); err != nil {
 		return err
 	}
+	view := d.Transcript()
 	r.bound = map[string]Tool{}
 	var unbound []string
-	for _, def := range d.ToolDefs() {
+	for _, def := range view.Tools {
 		if def.Server() {
 			continue
 		}
@@ -81,7 +85,7 @@ func (r *run) bind() error {
 	if len(unbound) > 0 && r.agent.Handler == nil {
 		return &UnboundError{Names: unbound}
 	}
-	r.d, r.began = d, d.Source().Time()
+	r.d, r.view, r.began = d, &view, d.Source().Time()
 	return nil
 }
 
@@ -144,8 +148,8 @@ func (r *run) spent() bool {
 // ask makes one request.
 func (r *run) ask() (api.Response, error) {
 	if r.view == nil {
-		t := r.d.Transcript()
-		r.view = &t
+		view := r.d.Transcript()
+		r.view = &view
 	}
 	r.turn++
 	req := api.Request{System: r.view.System, Tools: r.view.Tools, Messages: r.view.Messages}
@@ -208,7 +212,9 @@ func (r *run) append(d dag.DAG) error {
 		return err
 	}
 	r.d = d
-	if said, ok := d.Head().Message(); ok && r.view != nil {
+	if r.turn == 0 {
+		r.view = nil // what closes now began in an earlier run, and some of it may be in view already
+	} else if said, ok := d.Head().Message(); ok {
 		r.view.Messages = append(r.view.Messages, content.Message{Role: said.Role, Blocks: said.Blocks})
 	}
 	return nil
