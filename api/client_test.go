@@ -250,10 +250,11 @@ func TestClientDoesNotRetryWhenTheContextEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			p := script([]any{func() { cancel(errEnough) }, failure}, good)
-			_, err := api.NewClient(p, nil).Send(ctx, request)
+			events, err := collect(t, api.NewClient(p, nil).Stream(ctx, request))
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorIs(t, err, errEnough)
 			require.Equal(t, 1, p.requests)
+			require.Empty(t, events, "no retry is announced")
 		})
 	}
 }
