@@ -208,6 +208,9 @@ var operations = []struct {
 	{"user", func(w *world) dag.DAG { return w.d.User("Go on, then.") }},
 	{"assistant", func(w *world) dag.DAG { return w.d.Assistant(w.text(), w.blocks(content.Assistant)...) }},
 	{"assistant", func(w *world) dag.DAG { return w.d.Assistant("", w.blocks(content.Assistant)...) }},
+	{"user marks much for the cache", func(w *world) dag.DAG {
+		return w.d.User("", w.marked(), w.marked(), w.marked(), w.marked(), w.marked())
+	}},
 	{"assistant thinks and calls", func(w *world) dag.DAG { return w.d.Assistant("", append([]content.Block{signed}, w.calls()...)...) }},
 	{"assistant calls", func(w *world) dag.DAG { return w.d.Assistant("", w.calls()...) }},
 	{"results by hand", func(w *world) dag.DAG { return w.d.ToolResults(w.results()...) }},
@@ -478,6 +481,8 @@ func (w *world) extra() content.Extra {
 	return pick(w, content.Extra{}, content.Extra{}, content.Extra{}, content.Extra{API: API, JSON: `{"cache_control":{"type":"ephemeral"}}`},
 		content.Extra{API: API, JSON: `{"cache_control":{"type":"ephemeral","ttl":"1h"}}`}, content.Extra{API: "openai-chat", JSON: `{"refusal":null}`})
 }
+
+func (w *world) marked() content.Block { return content.Text{Text: "x", Extra: w.extra()} }
 
 func (w *world) opaque() content.Block {
 	return content.Opaque{API: pick(w, API, API, API, "gemini"), JSON: pick(w,
