@@ -3,6 +3,7 @@ package executor_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -168,5 +169,29 @@ func TestRequestIsTheTranscriptOfTheConversationSoFar(t *testing.T) {
 	for i, req := range model.Requests() {
 		transcript := want[i].Transcript()
 		require.Equal(t, api.Request{System: transcript.System, Tools: transcript.Tools, Messages: transcript.Messages}, req)
+	}
+}
+
+// adding is a provider that adds a message to what it is asked, as a wrapper may.
+type adding struct {
+	api.Provider
+	old []api.Request
+}
+
+func (a *adding) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
+	a.old = append(a.old, req)
+	for _, earlier := range a.old {
+		_ = append(earlier.Messages, content.Message{Role: content.User, Blocks: content.Words("Psst!")})
+	}
+	return a.Provider.Stream(ctx, req)
+}
+
+func TestWhoAddsToARequestDoesNotChangeTheConversation(t *testing.T) {
+	model := apitest.NewScript(apitest.Call(call("fast")), apitest.Call(call("fast")), apitest.Call(call("fast")), apitest.Say("Done."))
+	d, err := executor.Run(t.Context(), &adding{Provider: model}, ask(fast))
+	require.NoError(t, err)
+	messages := d.Messages()
+	for _, req := range model.Requests() {
+		require.Equal(t, messages[:len(req.Messages)], req.Messages)
 	}
 }

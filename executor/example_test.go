@@ -3,9 +3,11 @@ package executor_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
@@ -344,4 +346,52 @@ func ExampleFunc() {
 	// "properties":{"places":{"type":"array","items":{"type":"object",
 	// "properties":{"city":{"type":"string","description":"the city's name"},"country":{"type":"string"}},"required":["city"],"additionalProperties":false}},"unit":{"type":"string","enum":["celsius","fahrenheit"]},"detail":{"type":"string","enum":["short","long"]}},"required":["places"],"additionalProperties":false}
 	// {"places":1} <nil>
+}
+
+// A tool that is known at run time only: its definition comes from somewhere else, and one function carries it out.
+func ExampleBind() {
+	def := content.Tool{
+		Name: "roll", Description: "Rolls dice.",
+		Schema: `{"type":"object","properties":{"dice":{"type":"integer","minimum":1}},"required":["dice"]}`,
+	}
+	roll := executor.Bind(def, func(_ context.Context, call executor.Call) (executor.Result, error) {
+		var in struct{ Dice int }
+		if err := json.Unmarshal([]byte(call.Input), &in); err != nil {
+			return executor.Result{}, err
+		}
+		return executor.ResultOf(strings.Repeat("⚂", in.Dice))
+	})
+
+	result, err := roll.Call(context.Background(), executor.Call{Input: `{"dice": 3}`})
+	fmt.Println(result.Content.Text(), err)
+	_, err = roll.Call(context.Background(), executor.Call{Input: `{"dice": 0}`})
+	fmt.Println(err)
+	// Output:
+	// ⚂⚂⚂ <nil>
+	// Validation failed for tool "roll":
+	//   - dice: must be at least 1
+	//
+	// Received arguments:
+	// {"dice": 0}
+}
+
+// A tool with a timeout of its own. The others are not kept waiting, and the model learns what happened.
+func ExampleWithTimeout() {
+	stuck := executor.Func("stuck", "Never comes back.", func(ctx context.Context, _ struct{}) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	d := dag.New().Tools(executor.WithTimeout(stuck, 10*time.Millisecond), weather).User("Try both.").
+		Assistant("", apitest.Use("stuck", content.JSON(`{}`)), in("Paris"))
+
+	d, err := executor.ExecuteTools(context.Background(), d)
+
+	for _, result := range d.Messages()[2].Blocks.ToolResults() {
+		fmt.Println(result.IsError, result.Content.Text())
+	}
+	fmt.Println(err)
+	// Output:
+	// true Tool exceeded timeout of 10ms.
+	// false Paris: 18°C
+	// <nil>
 }

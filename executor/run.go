@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/plait-dev/plait/api"
@@ -152,7 +153,9 @@ func (r *run) ask() (api.Response, error) {
 		r.view = &view
 	}
 	r.turn++
-	req := api.Request{System: r.view.System, Tools: r.view.Tools, Messages: r.view.Messages}
+	req := api.Request{ // who appends to one of these gets a copy
+		System: slices.Clip(r.view.System), Tools: slices.Clip(r.view.Tools), Messages: slices.Clip(r.view.Messages),
+	}
 	if !r.tell(TurnStart{Turn: r.turn, Request: req}) {
 		return api.Response{}, errLeft
 	}
