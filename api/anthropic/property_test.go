@@ -204,6 +204,9 @@ var operations = []struct {
 }{
 	{"system", func(w *world) dag.DAG { return w.d.System(w.text()) }},
 	{"tools", func(w *world) dag.DAG { return w.d.Tools(w.tool(), w.tool()) }},
+	{"a good turn", goodTurn},
+	{"a good turn", goodTurn},
+	{"a server tool's turn", serverTurn},
 	{"user", func(w *world) dag.DAG { return w.d.User(w.text(), w.blocks(content.User)...) }},
 	{"user", func(w *world) dag.DAG { return w.d.User("Go on, then.") }},
 	{"assistant", func(w *world) dag.DAG { return w.d.Assistant(w.text(), w.blocks(content.Assistant)...) }},
@@ -231,6 +234,40 @@ var operations = []struct {
 	{"stop", func(w *world) dag.DAG { return w.d.Stop(content.StopCancelled) }},
 	{"custom", func(w *world) dag.DAG { return w.d.Custom("test.note", 1) }},
 	{"sub-graph", func(w *world) dag.DAG { return w.d.SubGraph("sub", dag.New().User("x").Assistant("y")) }},
+}
+
+// goodTurn is a turn as a model has it, so that the other steps have something to spoil.
+func goodTurn(w *world) dag.DAG {
+	d := w.d.User("What is the weather?")
+	for range 1 + w.IntN(2) {
+		n := d.Len() // makes ids that are not used before
+		said := []content.Block{
+			content.ToolUse{ID: fmt.Sprintf("toolu_%d_1", n), Name: "get_weather", Input: `{"city":"Tokyo"}`},
+			content.ToolUse{ID: fmt.Sprintf("toolu_%d_2", n), Name: "get_weather", Input: `{"city":"Paris"}`},
+		}
+		if w.one(2) {
+			said = append([]content.Block{signed}, said...)
+		}
+		d = d.Assistant("", said...).CloseTools(node.ToolExecution{Index: 0, Result: content.Words("22°C")}, node.ToolExecution{Index: 1, Result: content.Words("18°C")})
+	}
+	if w.one(2) {
+		d = d.Assistant("It is warm.")
+	}
+	return d
+}
+
+// serverTurn is a turn in which a tool of the API's own ran, perhaps one that was paused or cut off.
+func serverTurn(w *world) dag.DAG {
+	id := pick(w, "srvtoolu_1", "srvtoolu_2", "srvtoolu_3")
+	said := []content.Block{
+		content.Opaque{API: API, JSON: content.JSON(`{"type":"server_tool_use","id":"` + id + `","name":"web_search","input":{"q":"x"}}`)},
+		content.Opaque{API: API, JSON: content.JSON(`{"type":"web_search_tool_result","tool_use_id":"` + id + `","content":[]}`)},
+		content.Text{Text: "Found it."},
+	}[:1+w.IntN(3)]
+	if w.one(3) {
+		said = append(said, w.calls()...)
+	}
+	return w.d.User("Search.").Assistant("", said...)
 }
 
 func closeTools(w *world) dag.DAG {
@@ -364,7 +401,10 @@ func (w *world) input() content.JSON {
 }
 
 func (w *world) schema() content.JSON {
-	return pick(w, content.JSON(`{"type":"object"}`), `{"type":"object","properties":{"city":{"type":"string"}}}`, `{"type":"object","anyOf":[{"required":["a"]}]}`,
+	if !w.one(4) {
+		return `{"type":"object","properties":{"city":{"type":"string"}}}`
+	}
+	return pick(w, content.JSON(`{"type":"object"}`), `{"type":"object","anyOf":[{"required":["a"]}]}`,
 		`{"type":"object","properties":{"a b":{}}}`, `{"type":"string"}`, `true`, ``, `{`)
 }
 
