@@ -20,5 +20,7 @@
 // # Errors
 //
 // What a model's API answers is an [*Error]. Its kind is asked with errors.Is: [ErrRateLimited], [ErrOverloaded],
-// [ErrContextTooLong], [ErrInvalidRequest], [ErrAuth], [ErrNotFound], [ErrFiltered], [ErrServer], [ErrTransport], [ErrCut].
+// [ErrContextTooLong], [ErrInvalidRequest], [ErrAuth], [ErrNotFound], [ErrFiltered], [ErrServer], [ErrTransport], [ErrCut],
+// [ErrNothing]; a provider that breaks its own rules is [ErrProtocol]. When the context ends a request, the context's error and
+// its cause are in the chain.
 package api

@@ -9,6 +9,9 @@
 //	d, err := executor.Run(ctx, model, d)
 //	fmt.Println(len(model.Requests()), d.Text())
 //
+// [Script] is a model for tests of what stands above it. [Anthropic] is a strict fake of a real API, for tests of what is sent to it:
+// it refuses what the API refuses, in the API's own words. [Run] checks that a provider keeps the rules of api.Provider.
+//
 // # Concurrency
 //
 // Everything here is safe for concurrent use.
