@@ -2,7 +2,9 @@ package executor_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -219,6 +221,8 @@ func TestWhateverAToolReturnsIsAResult(t *testing.T) {
 		"a struct":               {Forecast{City: "Köln <3"}, nil, `{"city":"Köln <3"}`},
 		"a duration":             {map[string]time.Duration{"in": 90 * time.Second}, nil, `{"in":"1m30s"}`},
 		"a number":               {42, nil, "42"},
+		"JSON":                   {content.JSON("[1, 2]"), nil, "[1, 2]"},
+		"JSON that is null":      {json.RawMessage("null"), nil, ""},
 		"a block":                {content.Text{Text: "said"}, nil, "said"},
 		"a pointer to one":       {&content.Text{Text: "said"}, nil, "said"},
 		"a channel":              {make(chan int), nil, "error: the tool's result cannot be encoded"},
@@ -346,6 +350,7 @@ func TestRunIsRefusedBeforeItBegins(t *testing.T) {
 		var unbound *executor.UnboundError
 		require.ErrorAs(t, err, &unbound)
 		require.Equal(t, []string{"ghost"}, unbound.Names)
+		require.EqualError(t, err, "executor: declared tools cannot be run: ghost (give them to the conversation with Tools)")
 		require.True(t, dag.Equal(before, d))
 		require.Empty(t, model.Requests())
 		_, err = executor.ExecuteTools(t.Context(), before.Assistant("", call("ghost")))
@@ -464,4 +469,49 @@ func TestTheClientThatIsGivenIsUsed(t *testing.T) {
 	_, err := executor.Run(t.Context(), api.NewClient(model, &api.ClientOptions{Attempts: 1}), ask())
 	require.ErrorIs(t, err, api.ErrServer)
 	require.Len(t, model.Requests(), 1)
+}
+
+// moody has further methods that misbehave.
+type moody struct{ executor.Tool }
+
+func (moody) Timeout() time.Duration { panic("no idea") }
+
+func TestFurtherMethodsOfATool(t *testing.T) {
+	t.Run("a timeout counts through a wrapper of a program's own", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d, err := executor.Run(t.Context(), once(call("slow")), ask(&logging{Tool: executor.WithTimeout(slow, time.Second)}))
+			require.NoError(t, err)
+			require.Equal(t, []string{"error: Tool exceeded timeout of 1s."}, outcomes(t, d))
+		})
+	})
+	t.Run("a panic in one is a panic of the tool", func(t *testing.T) {
+		d, err := executor.Run(t.Context(), once(call("fast"), call("broken")), ask(moody{fast}, broken))
+		require.NoError(t, err)
+		require.Equal(t, []string{`error: Tool "fast" panicked: no idea`, "error: it is broken"}, outcomes(t, d))
+	})
+}
+
+func TestListsToTheModelAreBounded(t *testing.T) {
+	var many []dag.Tool
+	for i := range 40 {
+		many = append(many, tool(fmt.Sprintf("tool_%d", i), func(context.Context) (any, error) { return nil, nil }))
+	}
+	wrong := map[string]any{}
+	for i := range 25 {
+		wrong[fmt.Sprintf("x%02d", i)] = i
+	}
+	d, err := executor.Run(t.Context(), once(call("gone"), apitest.Use("tool_0", wrong)), ask(many...))
+	require.NoError(t, err)
+	require.Contains(t, outcomes(t, d)[0], "tool_0, tool_1, ")
+	require.Contains(t, outcomes(t, d)[0], "tool_29 and 10 more")
+	require.NotContains(t, outcomes(t, d)[0], "tool_30")
+	require.Contains(t, outcomes(t, d)[1], "  - x19: is not an argument of this tool\n  - and 5 more\n")
+}
+
+func TestExecutionsOfNoCallAreLeftAsTheyAre(t *testing.T) {
+	stray := ask().Append(node.ToolExecution{Tool: "lost", Result: content.Words("found")})
+	d, err := executor.Run(t.Context(), apitest.NewScript(apitest.Say("Done.")), stray)
+	require.NoError(t, err)
+	require.True(t, d.Contains(stray.Head()))
+	require.Equal(t, "Done.", d.Text())
 }
