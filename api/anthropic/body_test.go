@@ -375,6 +375,13 @@ func TestToolsAreDeclaredAsTheAPITakesThem(t *testing.T) {
 	}
 }
 
+func TestCallsComeLastInTheirMessage(t *testing.T) {
+	req := api.Request{Messages: []content.Message{user(said("?")), assistant(said("a"), call("1"), said("b"), call("2")), user(result("1"), result("2"))}}
+	body, notes := requireBody(t, req, &Options{Cache: CacheOff})
+	require.Contains(t, body, `[{"type":"text","text":"a"},{"type":"text","text":"b"},{"type":"tool_use","id":"1"`)
+	require.True(t, hasNote(notes, api.RepairMoved))
+}
+
 func TestAPausedTurnEndsTheConversation(t *testing.T) {
 	paused := assistant(said("Let me look."), content.Opaque{API: API, JSON: `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`})
 	body, notes := requireBody(t, api.Request{Messages: []content.Message{user(said("?")), paused}}, nil)

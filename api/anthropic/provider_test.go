@@ -210,7 +210,9 @@ func TestTheContextsCauseIsKept(t *testing.T) {
 			<-r.Context().Done()
 		}))
 		model := New("claude", &Options{SDK: localSDK(server.URL, server.Client())})
-		_, err := api.NewClient(model, nil).Send(ctx, hello())
+		var err error
+		for _, err = range model.Stream(ctx, hello()) { // without a client, which would add the cause itself
+		}
 		server.Close()
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, why)
