@@ -132,6 +132,10 @@ func TestACrashAtAnyByteLosesNothingThatWasAppended(t *testing.T) {
 			require.Error(t, j.Recovered().Reason)
 			require.NotEmpty(t, j.Recovered().String())
 		}
+		if at%7 > 0 { // going on is tried at every seventh byte
+			require.NoError(t, j.Close())
+			continue
+		}
 		require.NoError(t, j.Append(next))
 		require.NoError(t, j.Close())
 		d, err := dag.Load(cut)
