@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkAppend shows that appending costs the same at any length. The head of every length is extended in turn, so that all
-// of them meet the same machine; ns/op is the mean.
+// of them meet the same machine, 256 times each in an op.
 func BenchmarkAppend(b *testing.B) {
 	lengths := []int{10, 1_000, 100_000, 1_000_000}
 	var heads []DAG
@@ -19,24 +19,22 @@ func BenchmarkAppend(b *testing.B) {
 		heads = append(heads, chain(b, size).WithSource(node.Source{}))
 	}
 	p := node.Message{Role: content.User, Blocks: content.Words("and one more thing")}
-	spent := make([]time.Duration, len(lengths))
+	spent := make([]fastest, len(lengths))
 	b.ReportAllocs()
-	rounds := 0
 	const batch = 256
 	for b.Loop() {
 		for i := range heads {
-			began := time.Now()
-			for range batch {
-				kept = heads[i].Append(p)
-			}
-			spent[i] += time.Since(began)
+			spent[i].run(func() {
+				for range batch {
+					kept = heads[i].Append(p)
+				}
+			})
 		}
-		rounds += batch
 	}
 	for i, size := range lengths {
-		b.ReportMetric(float64(spent[i].Nanoseconds())/float64(rounds), fmt.Sprintf("ns/append@%d", size))
+		b.ReportMetric(spent[i].ns/batch, fmt.Sprintf("ns/append@%d", size))
 	}
-	b.ReportMetric(float64(spent[len(spent)-1])/float64(spent[0]), "longest/shortest")
+	b.ReportMetric(spent[len(spent)-1].ns/spent[0].ns, "longest/shortest")
 }
 
 // kept holds results, so that what makes them is not left out.
@@ -89,8 +87,20 @@ func phases(b *testing.B, size int) DAG {
 	return d
 }
 
+// fastest is the shortest time that something took: what a busy machine adds is left out.
+type fastest struct{ ns float64 }
+
+func (f *fastest) run(what func()) {
+	began := time.Now()
+	what()
+	if ns := float64(time.Since(began).Nanoseconds()); f.ns == 0 || ns < f.ns {
+		f.ns = ns
+	}
+}
+
 // BenchmarkLinearise compares Nodes with the usual way and with copying a slice of as many pointers, which is the least that
-// anything can cost. All three run in turn.
+// anything can cost. They run in turn, and the fastest run of each
+// counts.
 func BenchmarkLinearise(b *testing.B) {
 	for _, shape := range []struct {
 		name  string
@@ -109,27 +119,17 @@ func BenchmarkLinearise(b *testing.B) {
 				if !slices.Equal(flat, depthFirst(d.Head())) {
 					b.Fatal("the baseline gives another order")
 				}
-				var ours, usual, bare, transcript time.Duration
-				rounds := 0
+				var ours, bare, transcript, usual fastest
 				for b.Loop() {
-					began := time.Now()
-					keptNodes = d.Nodes()
-					ours += time.Since(began)
-					began = time.Now()
-					keptNodes = slices.Clone(flat)
-					bare += time.Since(began)
-					began = time.Now()
-					keptText = d.Transcript()
-					transcript += time.Since(began)
-					began = time.Now()
-					keptNodes = depthFirst(d.Head())
-					usual += time.Since(began)
-					rounds++
+					ours.run(func() { keptNodes = d.Nodes() })
+					bare.run(func() { keptNodes = slices.Clone(flat) })
+					transcript.run(func() { keptText = d.Transcript() })
+					usual.run(func() { keptNodes = depthFirst(d.Head()) })
 				}
-				b.ReportMetric(float64(ours.Nanoseconds())/float64(rounds), "ns/Nodes")
-				b.ReportMetric(float64(transcript.Nanoseconds())/float64(rounds), "ns/Transcript")
-				b.ReportMetric(float64(usual)/float64(ours), "x-faster-than-DFS")
-				b.ReportMetric(float64(ours)/float64(bare), "x-of-slice-copy")
+				b.ReportMetric(ours.ns, "ns/Nodes")
+				b.ReportMetric(transcript.ns, "ns/Transcript")
+				b.ReportMetric(usual.ns/ours.ns, "x-faster-than-DFS")
+				b.ReportMetric(ours.ns/bare.ns, "x-of-slice-copy")
 			})
 		}
 	}

@@ -30,8 +30,9 @@ const (
 //	◇ results   2, 1 failed
 //
 // Where there are several heads they are numbered. The conversation of a sub-agent is drawn under its execution. A row has at
-// most 100 cells; a longer text ends in "…". Text is shown on one line and made harmless: nothing in it can drive a terminal. A
-// chain that failed ends in its error. The form is for people and may change; programs read nodes.
+// most 100 cells, but where the graph alone takes more than three quarters of them; a longer text ends in "…". Text is shown on
+// one line and made harmless: nothing in it can drive a terminal. A chain that failed ends in its error. The form is for people
+// and may change; programs read nodes.
 func (d DAG) String() string {
 	l := logger{at: map[node.ID]int{}, models: severalModels(d)}
 	if len(d.heads) == 0 {
