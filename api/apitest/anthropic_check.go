@@ -205,6 +205,9 @@ func (c *anthropicCheck) request(body []byte) {
 	} else {
 		c.fail("messages: Field required")
 	}
+	if c.cached > 4 {
+		c.fail("A maximum of 4 blocks with cache_control may be provided. Found %d.", c.cached)
+	}
 	if c.message == "" {
 		c.conversation()
 	}
@@ -253,10 +256,7 @@ func (c *anthropicCheck) cacheControl(path string, block object) {
 	if text(mark["type"]) != "ephemeral" {
 		c.fail("%s.cache_control.type: Input should be 'ephemeral'", path)
 	}
-	if c.cached++; c.cached > 4 {
-		c.message = "" // it is the whole count that the API tells
-		c.fail("A maximum of 4 blocks with cache_control may be provided. Found %d.", c.cached)
-	}
+	c.cached++
 	ttl := "5m"
 	if v, ok := mark["ttl"]; ok {
 		ttl = text(v)
