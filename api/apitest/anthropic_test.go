@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -425,6 +426,36 @@ func TestAnthropicRefusesRecordedRefusals(t *testing.T) {
 		refused++
 	})
 	t.Logf("%d recorded refusals, in the API's own words", refused)
+}
+
+var places, named = regexp.MustCompile(`\.\d+`), regexp.MustCompile(`: [\w, ]+\. Each`)
+
+// alike is what is said without the places and ids in it.
+func alike(says string) string {
+	return named.ReplaceAllString(places.ReplaceAllString(says, ".N"), ": ID. Each")
+}
+
+// TestAnthropicSaysWhatTheAPISaid finds each recorded refusal whose request is not known in what the fake says.
+func TestAnthropicSaysWhatTheAPISaid(t *testing.T) {
+	known := map[string]bool{}
+	for _, test := range refusals {
+		known[alike(test.says)] = true
+	}
+	files, err := filepath.Glob(fixture.Path(t, "cassettes", "anthropic") + "/observed--400-*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		if strings.Contains(file, "thinking-modified") {
+			continue // only the API knows what its thinking was
+		}
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var c cassette
+		require.NoError(t, json.Unmarshal(data, &c))
+		var said struct{ Error struct{ Message string } }
+		require.NoError(t, json.Unmarshal([]byte(c.Exchanges[0].Response.Body), &said))
+		require.True(t, known[alike(said.Error.Message)], said.Error.Message)
+	}
 }
 
 func post(t *testing.T, url, body string) (int, http.Header, string) {
