@@ -3,7 +3,9 @@ package content_test
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -33,10 +35,13 @@ func TestVariantsListsEveryVariant(t *testing.T) {
 		names[reflect.TypeOf(b).Name()] = true
 		require.False(t, reflect.ValueOf(b).IsZero())
 	}
-	comment := []string{"Text", "Image", "Document", "Thinking", "ToolUse", "ToolResult", "Opaque", "Unknown"}
-	require.Len(t, names, len(comment))
-	for _, name := range comment {
-		require.True(t, names[name], name)
+	source, err := os.ReadFile("block.go")
+	require.NoError(t, err)
+	sealed := regexp.MustCompile(`(?m)^func \((\w+)\) kind\(\)`).FindAllStringSubmatch(string(source), -1)
+	require.Len(t, names, len(sealed))
+	for _, variant := range sealed {
+		require.True(t, names[variant[1]], variant[1])
+		require.Contains(t, string(source), "//   - ["+variant[1]+"]", "the comment of Block lists it")
 	}
 }
 

@@ -3,7 +3,9 @@ package node_test
 import (
 	"fmt"
 	"math"
+	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -72,6 +74,13 @@ func TestPayloadsListsEveryVariant(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"system", "tools", "message", "tool_execution", "sub_graph", "compaction", "stop_reason", "custom"}, kinds)
+	source, err := os.ReadFile("payload.go")
+	require.NoError(t, err)
+	sealed := regexp.MustCompile(`(?m)^func \((\w+)\) sealed\(\)`).FindAllStringSubmatch(string(source), -1)
+	require.Len(t, sealed, len(kinds)+1, "and Unknown, which New does not take")
+	for _, variant := range sealed {
+		require.Contains(t, string(source), "//   - ["+variant[1]+"]", "the comment of Payload lists it")
+	}
 }
 
 func TestEveryPayloadIsSavedAndReadBack(t *testing.T) {
