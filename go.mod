@@ -10,3 +10,5 @@ require (
 	go.uber.org/goleak v1.3.0
 	gonum.org/v1/gonum v0.17.0
 )
+
+require go.yaml.in/yaml/v3 v3.0.5 // indirect

@@ -78,7 +78,7 @@ func (f form) json(dst []byte, name string, j JSON) []byte {
 	if f.ref == nil {
 		return AppendJSON(dst, name, j)
 	}
-	return append(AppendRaw(dst, name), j.Canonical()...)
+	return AppendCanonicalJSON(dst, name, j)
 }
 
 func (f form) id(result bool, id string) string {

@@ -49,21 +49,38 @@ func (j JSON) Decode(v any) error {
 	return json.Unmarshal([]byte(j), v)
 }
 
+// MarshalJSON returns j as it is, and null for the zero value, so that a JSON inside a Go value is encoded as what it holds. Text
+// that is not JSON is ErrJSON.
+func (j JSON) MarshalJSON() ([]byte, error) {
+	switch {
+	case j == "":
+		return []byte("null"), nil
+	case !j.Valid():
+		return nil, fmt.Errorf("%w: %s", ErrJSON, excerpt(string(j)))
+	}
+	return []byte(j), nil
+}
+
 // Canonical returns j in the form that digests are taken of: members sorted by name, no space between tokens, strings with the
 // fewest escapes, numbers as they were written (1 and 1.0 differ, and no digit is lost). The rule is that of RFC 8785 but for
-// numbers. Text that is not valid JSON, or nests deeper than 256, is returned as a JSON string that holds it.
+// numbers. Text that is not valid JSON, or nests deeper than 256, is returned as a JSON string that holds it; no value is null.
 func (j JSON) Canonical() JSON {
-	if j == "" {
-		return "null"
-	}
-	if j.Depth() <= maxInlineDepth {
-		v := jsontext.Value(j)
-		err := v.Format(jsontext.ReorderRawObjects(true), jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
-		if err == nil {
-			return JSON(v)
-		}
+	if c, ok := j.canonical(); ok {
+		return c
 	}
 	return JSON(appendString(nil, string(j)))
+}
+
+func (j JSON) canonical() (JSON, bool) {
+	if j == "" {
+		return "null", true
+	}
+	if j.Depth() > maxInlineDepth {
+		return "", false
+	}
+	v := jsontext.Value(j)
+	err := v.Format(jsontext.ReorderRawObjects(true), jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
+	return JSON(v), err == nil
 }
 
 // inline reports whether j can stand as it is inside a line of a saved file, and be found there again byte for byte: space
@@ -123,6 +140,18 @@ func AppendJSON(dst []byte, name string, j JSON) []byte {
 	default:
 		return appendString(appendName(dst, name+"_text"), string(j))
 	}
+}
+
+// AppendCanonicalJSON is AppendJSON for the form that digests are taken of: the value is in canonical form, and one that has none
+// becomes `"name_text":"…"`.
+func AppendCanonicalJSON(dst []byte, name string, j JSON) []byte {
+	if j == "" {
+		return dst
+	}
+	if c, ok := j.canonical(); ok {
+		return append(appendName(dst, name), c...)
+	}
+	return appendString(appendName(dst, name+"_text"), string(j))
 }
 
 // AppendString appends `"name":"value"` to an object under construction, and nothing for the empty string.

@@ -95,6 +95,14 @@ func TestAppendJSONKeepsTheBytes(t *testing.T) {
 	require.Equal(t, `{"a":1,"b_text":"{"`, string(content.AppendJSON([]byte(`{"a":1`), "b", "{")))
 }
 
+func TestJSONInsideAValueIsEncodedAsItIs(t *testing.T) {
+	j, err := content.ToJSON(map[string]any{"args": content.JSON(`{"b":1.0,"a":2}`), "none": content.JSON("")})
+	require.NoError(t, err)
+	require.Equal(t, content.JSON(`{"args":{"b":1.0,"a":2},"none":null}`), j)
+	_, err = content.ToJSON(content.JSON("{"))
+	require.ErrorIs(t, err, content.ErrJSON)
+}
+
 func TestToJSON(t *testing.T) {
 	j, err := content.ToJSON(map[string]any{"b": "<&>\u2028", "a": []int{1}, "c": "\xff"})
 	require.NoError(t, err)

@@ -155,6 +155,10 @@ func TestHeadIsTheOnlyOne(t *testing.T) {
 	require.NotNil(t, d.Head())
 	require.Nil(t, d.Join(dag.New().User("b")).Head())
 	require.Len(t, d.Join(d, d).Heads(), 1, "heads are not repeated")
+	start := time.Unix(0, 0)
+	one, other := dag.New().WithSource(node.Counting(start)).User("a"), dag.New().WithSource(node.Counting(start)).User("b")
+	require.ErrorIs(t, one.Join(other).Err(), dag.ErrDuplicateID, "two nodes with one id")
+	require.Len(t, one.Join(dag.New().WithSource(node.Counting(start)).User("a")).Heads(), 1, "two nodes that are one")
 	heads := d.Heads()
 	heads[0] = nil
 	require.NotNil(t, d.Head(), "what is handed out is a copy")

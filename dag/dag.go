@@ -109,12 +109,16 @@ func (d DAG) WithHeads(heads ...*node.Node) DAG {
 }
 
 // Join returns a conversation with the heads of d and of all others, in order. What is appended next has all of them as its
-// parents: it merges them. Tools that travel with the others come along where d has none of the same name.
+// parents: it merges them. Tools that travel with the others come along where d has none of the same name. Two heads with one id
+// are one node; where they do not say the same, the chain's error is ErrDuplicateID.
 func (d DAG) Join(others ...DAG) DAG {
 	heads := d.Heads()
 	for _, o := range others {
 		if d.err == nil {
 			d.err = o.err
+		}
+		if clash := conflict(heads, o.heads); clash != nil && d.err == nil {
+			return d.fail("Join", fmt.Errorf("%w: %s", ErrDuplicateID, clash.ID()))
 		}
 		heads = append(heads, o.heads...)
 		for _, t := range o.environment().tools {
@@ -124,6 +128,20 @@ func (d DAG) Join(others ...DAG) DAG {
 		}
 	}
 	return d.WithHeads(heads...)
+}
+
+// conflict is a node of others that has the id of one of nodes and says something else; nil when there is none.
+func conflict(nodes, others []*node.Node) *node.Node {
+	byID := make(map[node.ID]*node.Node, len(nodes))
+	for _, n := range nodes {
+		byID[n.ID()] = n
+	}
+	for _, o := range others {
+		if n := byID[o.ID()]; n != nil && n != o && n.Digest() != o.Digest() {
+			return o
+		}
+	}
+	return nil
 }
 
 // Append adds a node that says p after all heads, in their order, and makes it the only head. With several heads it is a merge.

@@ -184,7 +184,11 @@ func elapsed(e node.ToolExecution) string {
 	if e.Started.IsZero() || e.Ended.IsZero() {
 		return ""
 	}
-	return " " + short(e.Ended.Sub(e.Started))
+	took := e.Ended.Sub(e.Started)
+	if took < time.Millisecond {
+		return ""
+	}
+	return " " + short(took)
 }
 
 // short is a time as a person says it: two or three digits.
@@ -194,10 +198,8 @@ func short(d time.Duration) string {
 		return d.Round(time.Second).String()
 	case d >= time.Second:
 		return d.Round(100 * time.Millisecond).String()
-	case d >= time.Millisecond:
-		return d.Round(time.Millisecond).String()
 	}
-	return d.Round(time.Microsecond).String()
+	return d.Round(time.Millisecond).String()
 }
 
 func outcome(failed bool) string {
@@ -248,7 +250,7 @@ func stopSays(s node.StopReason) string {
 	if total := s.Usage.Total(); total > 0 {
 		parts = append(parts, count(int(total), "token"))
 	}
-	if s.Elapsed > 0 {
+	if s.Elapsed >= time.Millisecond {
 		parts = append(parts, short(s.Elapsed))
 	}
 	if s.Detail != "" {

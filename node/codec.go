@@ -59,7 +59,7 @@ func (f form) blocks(dst []byte, b content.Blocks) []byte {
 
 func (f form) json(dst []byte, name string, j content.JSON) []byte {
 	if f.canonical {
-		return append(content.AppendRaw(dst, name), j.Canonical()...)
+		return content.AppendCanonicalJSON(dst, name, j)
 	}
 	return content.AppendJSON(dst, name, j)
 }

@@ -45,10 +45,11 @@ func ParseDigest(text string) (Digest, error) {
 //	the content in canonical form
 //
 // The content is what the body of the saved form holds, as JSON without spaces, its members in the order in which they are
-// saved, with these differences: JSON values inside it (arguments, schemas, a provider's own fields) are in the canonical form
-// of content.JSON.Canonical; absent JSON is null; the ids of a provider's calls are replaced, in an assistant's message by "",
-// and in a result by "#" and the place of the call it answers among the calls of the message before it; a child conversation is
-// the list of its heads' digests. Replaced nodes of a compaction are not a part of it, because ids say nothing.
+// saved, with these differences: JSON values inside it (arguments, schemas, a provider's own fields) are as
+// content.AppendCanonicalJSON writes them; the ids of a provider's calls are left out of an assistant's message, and a result has
+// in its place "#" and the place of the call it answers among the calls of the message before it, or "=" and its id where it
+// answers none; a child conversation is the list of its heads' digests. Replaced nodes of a compaction are not a part of it,
+// because ids say nothing.
 //
 // Time, metadata, usage, model, latency and a run's totals are outside. Two runs that said the same thing have the same
 // digests whatever their ids. Fields that a newer version wrote into a body are kept, but are not covered.
@@ -147,7 +148,7 @@ func (n *Node) callRef() func(result bool, id string, earlier int) string {
 		case earlier < len(places[id]):
 			return "#" + strconv.Itoa(places[id][earlier])
 		}
-		return id
+		return "=" + id
 	}
 }
 

@@ -72,12 +72,14 @@ func TestDigestsSayWhatWasSaidAndNothingElse(t *testing.T) {
 		"call id of a sub-graph":   {node.SubGraph{CallID: "1"}, node.SubGraph{CallID: "2"}},
 		"totals of a run":          {node.StopReason{Reason: "r"}, node.StopReason{Reason: "r", Turns: 1, ToolCalls: 2, Usage: content.Usage{Input: 1}, Elapsed: 1}},
 		"ids a compaction names":   {node.Compaction{}, node.Compaction{Replaced: node.ListOf(withMeta.ID())}},
-		"whether JSON is absent":   {call("1", ""), call("1", "null")},
 		"ids of a child's nodes":   {node.SubGraph{Heads: node.ListOf(a.node(user("c")))}, node.SubGraph{Heads: node.ListOf(b.node(user("c")))}},
 		"ids of a child execution": {node.ToolExecution{Child: node.ListOf(a.node(user("c")))}, node.ToolExecution{Child: node.ListOf(b.node(user("c")))}},
 	} {
 		require.Equal(t, a.node(c[0]).Digest(), b.node(c[1]).Digest(), "%s is no part of it", name)
 	}
+	asked := a.node(call("1", "{}"))
+	require.NotEqual(t, a.node(said(t, content.ToolResult{CallID: "1"}), asked).Digest(),
+		a.node(said(t, content.ToolResult{CallID: "#0"}), asked).Digest(), "whether a result answers a call is")
 	x, y := a.node(user("x")), a.node(user("y"))
 	one := a.node(user("z"), x, y).Digest()
 	require.NotEqual(t, one, a.node(user("z"), y, x).Digest(), "the order of the parents is")
@@ -88,6 +90,8 @@ func TestDigestsSayWhatWasSaidAndNothingElse(t *testing.T) {
 		"kind":                {node.System{}, node.Custom{JSON: "{}"}},
 		"splitting a text":    {user("xy"), node.Message{Role: content.User, Blocks: blocks(t, content.Text{Text: "x"}, content.Text{Text: "y"})}},
 		"arguments":           {call("1", `{"a":1}`), call("1", `{"a":2}`)},
+		"absent JSON":         {call("1", ""), call("1", "null")},
+		"text for JSON":       {call("1", `x`), call("1", `"x"`)},
 		"digits of a number":  {call("1", `1`), call("1", `1.0`)},
 		"title":               {node.SubGraph{Title: "a"}, node.SubGraph{Title: "b"}},
 		"child":               {node.SubGraph{Heads: node.ListOf(x)}, node.SubGraph{Heads: node.ListOf(y)}},
@@ -186,6 +190,6 @@ var golden = map[string]string{
 	"compaction":     "sha256:2d8a5740f4c8745a7de0ca5292e5808e2d68e768984c97c5a72c14b77e9d2375",
 	"stop_reason":    "sha256:8ba62f81bf8502970e2b68587553fc184aa9e6e6e02762f6d9df60b4ae03669a",
 	"custom":         "sha256:8a0305c0d232eae916d628a48584569f57bc4d023e56dfbd86c290816461cec4",
-	"every block":    "sha256:6bef4e4c82676d965be48ca417131150df4b990544ece70c9c4a18920dc08a42",
+	"every block":    "sha256:e4fbffd6c6509631a804ac3dd58b3bf3b17ccb2d8768fa78a8779cbe0dff194e",
 	"empty":          "sha256:778b65cf9c29289cbfde702056e08fff772ed2081fafbbcacf39b57dc29c270c",
 }

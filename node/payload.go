@@ -126,7 +126,8 @@ type SubGraph struct {
 }
 
 // Compaction stands for older nodes when the conversation is sent: in place of the first of the Replaced nodes, Summary is said
-// by the user's side, and the others are left out. They stay in the graph.
+// by the user's side, and the others are left out. They stay in the graph. Only what is said is replaced: system prompts and
+// declared tools among the nodes hold on.
 type Compaction struct {
 	Summary  content.Blocks
 	Replaced List[ID]

@@ -49,9 +49,9 @@ func Example() {
 	// ○ user      What's the weather in Tokyo, Paris and New York?
 	// ● assistant I look up all three at once. → get_weather ×3
 	// ├─┬─╮
-	// ▪ │ │ get_weather(city: "Tokyo") 0s → 22°C
-	// │ ▪ │ get_weather(city: "Paris") 0s → 18°C
-	// │ │ ▪ get_weather(city: "New York") 0s → 25°C
+	// ▪ │ │ get_weather(city: "Tokyo") → 22°C
+	// │ ▪ │ get_weather(city: "Paris") → 18°C
+	// │ │ ▪ get_weather(city: "New York") → 25°C
 	// ├─┴─╯
 	// ◇ results   3
 	// ● assistant It is 22°C in Tokyo, 18°C in Paris and 25°C in New York.
@@ -68,9 +68,9 @@ func Example() {
 	// ○ user      What's the weather in Tokyo, Paris and New York?
 	// ● assistant I look up all three at once. → get_weather ×3
 	// ├─┬─╮
-	// ▪ │ │ get_weather(city: "Tokyo") 0s → 22°C
-	// │ ▪ │ get_weather(city: "Paris") 0s → 18°C
-	// │ │ ▪ get_weather(city: "New York") 0s → 25°C
+	// ▪ │ │ get_weather(city: "Tokyo") → 22°C
+	// │ ▪ │ get_weather(city: "Paris") → 18°C
+	// │ │ ▪ get_weather(city: "New York") → 25°C
 	// ├─┴─╯
 	// ◇ results   3
 	// ● assistant It is 22°C in Tokyo, 18°C in Paris and 25°C in New York.
@@ -78,9 +78,9 @@ func Example() {
 	// ○ user      And in Fahrenheit? Which one is the warmest?
 	// ● assistant I ask again, in Fahrenheit. → get_weather ×3
 	// ├─┬─╮
-	// ▪ │ │ get_weather(city: "Tokyo", unit: "fahrenheit") 0s → 72°F
-	// │ ▪ │ get_weather(city: "Paris", unit: "fahrenheit") 0s → 64°F
-	// │ │ ▪ get_weather(city: "New York", unit: "fahrenheit") 0s → 77°F
+	// ▪ │ │ get_weather(city: "Tokyo", unit: "fahrenheit") → 72°F
+	// │ ▪ │ get_weather(city: "Paris", unit: "fahrenheit") → 64°F
+	// │ │ ▪ get_weather(city: "New York", unit: "fahrenheit") → 77°F
 	// ├─┴─╯
 	// ◇ results   3
 	// ● assistant Tokyo has 72°F, Paris 64°F and New York 77°F: New York is the warmest.
