@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"net/http"
@@ -79,6 +80,7 @@ func (p *Provider) send(ctx context.Context, body []byte) (*http.Response, error
 
 // answer yields the events of a response, streamed or whole, whatever was asked for.
 func (p *Provider) answer(res *http.Response) iter.Seq2[api.Event, error] {
+	res.Body = &bounded{ReadCloser: res.Body, left: maxAnswer}
 	kind := res.Header.Get("Content-Type")
 	switch {
 	case strings.Contains(kind, "event-stream"):
@@ -109,4 +111,25 @@ func whole(body io.Reader, header http.Header) iter.Seq2[api.Event, error] {
 		}
 		yield(finish, nil)
 	}
+}
+
+// maxAnswer is the most bytes that an answer may have: far more than a model writes, far less than fills a machine.
+const maxAnswer = 256 << 20
+
+// errTooLong marks an answer of more bytes than that.
+var errTooLong = errors.New("the answer is too long")
+
+// bounded is a body that ends with errTooLong where it goes on for too long.
+type bounded struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLong
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
 }

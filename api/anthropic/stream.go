@@ -44,6 +44,9 @@ func streamed(res *http.Response) iter.Seq2[api.Event, error] {
 
 // cut is the error of an answer that broke off.
 func cut(err error) error {
+	if errors.Is(err, errTooLong) {
+		return protocol("%w", err) // asking again would bring as much
+	}
 	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.Join(errors.New("the connection ended before the answer did"), err)
 	}

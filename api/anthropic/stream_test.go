@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -464,4 +465,36 @@ func requireResendable(t *testing.T, blocks content.Blocks) {
 	require.NoError(t, err)
 	var v any
 	require.NoError(t, json.Unmarshal(body, &v, lenient), string(body))
+}
+
+func TestAnAnswerWithoutEndIsRefusedAndNotAskedForAgain(t *testing.T) {
+	for kind, read := range map[string]func(*http.Response) iter.Seq2[api.Event, error]{
+		"streamed": streamed,
+		"whole":    func(res *http.Response) iter.Seq2[api.Event, error] { return whole(res.Body, res.Header) },
+	} {
+		endless := io.NopCloser(&repeating{"event: ping\ndata: {\"type\":\"ping\"}\n\n"})
+		res := &http.Response{Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: &bounded{ReadCloser: endless, left: 1 << 20}}
+		var last error
+		for _, err := range read(res) {
+			last = err
+		}
+		require.ErrorIs(t, last, api.ErrProtocol, kind)
+		require.ErrorIs(t, last, errTooLong, kind)
+		require.False(t, api.Retryable(last), kind)
+	}
+}
+
+// repeating is its text, again and again.
+type repeating struct{ text string }
+
+func (r *repeating) Read(p []byte) (int, error) {
+	n := 0
+	for n+len(r.text) <= len(p) {
+		n += copy(p[n:], r.text)
+	}
+	if n == 0 {
+		n = copy(p, r.text[:len(p)])
+		r.text = r.text[n:] + r.text[:n]
+	}
+	return n, nil
 }
