@@ -96,7 +96,7 @@ func (d DAG) Created() time.Time {
 
 // Save writes the conversation to a file, as [DAG.Write] does. The file is replaced as a whole: it holds either what it held
 // before or the new conversation, also after a crash, and what it holds is on disk when Save returns. It keeps its permissions;
-// a symbolic link is followed. When the chain has an error, it is returned and nothing is written.
+// a symbolic link is followed. When the chain has an error, or Write returns one, it is returned and the file stays as it was.
 //
 // To save after every step of a long conversation, use a [Journal].
 func (d DAG) Save(path string) error {
@@ -116,13 +116,17 @@ func (d DAG) Save(path string) error {
 //     node.Append writes them.
 //
 // What was loaded is written byte for byte as it was: nodes with all their fields, members of the header that this version does
-// not know, in their place, and nodes that no head reaches. When the chain has an error, it is returned and nothing is written.
+// not know, in their place, and nodes that no head reaches. When the chain has an error, it is returned and nothing is written; as ErrDuplicateID is for two
+// nodes that do not say the same and have one id.
 func (d DAG) Write(w io.Writer) error {
 	if d.err != nil {
 		return d.err
 	}
 	h := d.header()
-	nodes := h.nodes(d.heads)
+	nodes, err := h.nodes(d.heads)
+	if err != nil {
+		return err
+	}
 	out := writer{Writer: bufio.NewWriterSize(w, 64<<10)}
 	before := byte('{')
 	for _, m := range h.layout() {
@@ -139,10 +143,11 @@ func (d DAG) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// nodes is everything that is saved.
-func (h header) nodes(heads []*node.Node) []*node.Node {
+// nodes is everything that is saved; an error where two of them have one id.
+func (h header) nodes(heads []*node.Node) ([]*node.Node, error) {
 	w := walk{extra: h.loose}
-	return w.from(append(slices.Clone(heads), h.loose[nil]...))
+	nodes := w.from(append(slices.Clone(heads), h.loose[nil]...))
+	return nodes, w.clash
 }
 
 // member returns one member with its name; nothing for one that is left out.

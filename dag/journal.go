@@ -207,15 +207,16 @@ func (j *Journal) Append(d DAG) error {
 
 // missing returns the nodes of d that are not in the file, in the order in which they are written.
 func (s journalState) missing(d DAG) ([]*node.Node, error) {
-	var err error
-	w := walk{known: func(n *node.Node) bool {
+	var w walk
+	w.known = func(n *node.Node) bool {
 		old := s.written[n.ID()]
-		if old != nil && old != n && old.Digest() != n.Digest() {
-			err = &node.FieldError{ID: n.ID().String(), Field: "id", Err: ErrDuplicateID}
+		if old != nil {
+			w.compare(old, n)
 		}
 		return old != nil
-	}}
-	return w.from(d.heads), err
+	}
+	nodes := w.from(d.heads)
+	return nodes, w.clash
 }
 
 // lines returns what has to be written for d, nil for nothing, and d's header.

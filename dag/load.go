@@ -431,7 +431,7 @@ func (g *graph) loose(heads []*node.Node) map[*node.Node][]*node.Node {
 	loose := map[*node.Node][]*node.Node{}
 	var waiting []*node.Node
 	for _, n := range g.order {
-		if !w.seen[n.ID()] {
+		if w.seen[n.ID()] == nil {
 			waiting = append(waiting, n)
 		} else if waiting != nil {
 			loose[n], waiting = waiting, nil

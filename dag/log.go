@@ -150,7 +150,7 @@ func (g *drawing) parents(n *node.Node) []int {
 // node draws node i, with the rows that lead to it and the fan that begins at it.
 func (g *drawing) node(i int) {
 	n := g.nodes[i]
-	parents := g.parents(n)
+	parents := slices.DeleteFunc(g.parents(n), func(p int) bool { return g.column[p] < 0 }) // an id that two nodes have
 	switch {
 	case g.comb[i]:
 		g.tooth(i)

@@ -6,7 +6,8 @@ import "github.com/plait-dev/plait/node"
 type walk struct {
 	known func(*node.Node) bool       // nodes to leave out, with all before them; nil for none
 	extra map[*node.Node][]*node.Node // nodes that come before one as well
-	seen  map[node.ID]bool            // filled by from; a node that was loaded twice is one
+	seen  map[node.ID]*node.Node      // filled by from; a node that was loaded twice is one
+	clash error                       // set by from: ErrDuplicateID where two nodes that are not the same have one id
 }
 
 // from returns every node that the heads reach, each once.
@@ -17,10 +18,12 @@ func (w *walk) from(heads []*node.Node) []*node.Node {
 	}
 	var nodes []*node.Node
 	var stack []visit
-	w.seen = map[node.ID]bool{}
+	w.seen = map[node.ID]*node.Node{}
 	enter := func(n *node.Node) {
-		if !w.seen[n.ID()] && (w.known == nil || !w.known(n)) {
-			w.seen[n.ID()] = true
+		if old := w.seen[n.ID()]; old != nil {
+			w.compare(old, n)
+		} else if w.known == nil || !w.known(n) {
+			w.seen[n.ID()] = n
 			stack = append(stack, visit{n: n})
 		}
 	}
@@ -39,6 +42,13 @@ func (w *walk) from(heads []*node.Node) []*node.Node {
 		}
 	}
 	return nodes
+}
+
+// compare notes a clash where two nodes with one id do not say the same.
+func (w *walk) compare(old, n *node.Node) {
+	if w.clash == nil && old != n && old.Digest() != n.Digest() {
+		w.clash = &node.FieldError{ID: n.ID().String(), Field: "id", Err: ErrDuplicateID}
+	}
 }
 
 // before returns the node that has to come before n at place i: its parents, then its child conversation, then the extra ones;

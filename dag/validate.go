@@ -76,6 +76,7 @@ func (d DAG) Validate() []Finding {
 		own := v.found[n.ID()]
 		slices.SortStableFunc(own, func(a, b Finding) int { return cmp.Compare(rank(a.Kind), rank(b.Kind)) })
 		findings = append(findings, slices.Compact(own)...)
+		delete(v.found, n.ID()) // two nodes with one id are met twice
 	}
 	return findings
 }

@@ -41,7 +41,8 @@ func (s Source) id() ID {
 }
 
 // Counting returns a Source whose ids and times depend on nothing but how often it was asked: the clock begins at start and
-// moves a second forward at each reading, the ids are UUIDv7s of start and a counter. For tests and examples.
+// moves a second forward at each reading, the ids are UUIDv7s of start and a counter. For tests and examples. Two Sources with
+// one start give the same ids: a conversation that is built with both cannot be saved.
 func Counting(start time.Time) Source {
 	var ticks, ids atomic.Int64
 	return Source{
