@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -16,7 +15,9 @@ import (
 // beginning, but for the cache_control markers (see [Options.Cache]). The messages stand last, so that a conversation that
 // grows keeps the front of its body.
 //
-// Errors are *api.Error: api.ErrNothing when there is no message to send, api.ErrInvalidRequest when Options.Body is no object.
+// Errors are *api.Error: api.ErrNothing when there is no message to send; api.ErrInvalidRequest, which names the option, when
+// Temperature is not a number from 0 to 1, Thinking is negative but not Adaptive or more than any API takes, Cache is no policy,
+// or Body is no JSON object.
 func Body(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
 	b := builder{options: o.withDefaults(), model: model}
 	if err := b.prepare(req); err != nil {
@@ -45,8 +46,11 @@ func (b *builder) note(kind api.RepairKind, format string, args ...any) {
 
 // prepare makes everything that is sent fit for the API.
 func (b *builder) prepare(req api.Request) error {
-	if err := b.furtherMembers(); err != nil {
-		return err
+	if err := b.options.check(); err != nil {
+		return &api.Error{Kind: api.ErrInvalidRequest, API: API, Err: err}
+	}
+	if b.options.Body != "" {
+		b.further, _ = members(b.options.Body) // it was checked
 	}
 	b.messages, b.notes = repair(req.Messages, b.options.Prefill)
 	if len(b.messages) == 0 {
@@ -61,19 +65,6 @@ func (b *builder) prepare(req api.Request) error {
 		}
 	}
 	b.settle()
-	return nil
-}
-
-// furtherMembers reads Options.Body.
-func (b *builder) furtherMembers() error {
-	if b.options.Body == "" {
-		return nil
-	}
-	list, err := members(b.options.Body)
-	if err != nil || !b.options.Body.IsObject() {
-		return &api.Error{Kind: api.ErrInvalidRequest, API: API, Err: errors.New("Options.Body is not a JSON object")}
-	}
-	b.further = list
 	return nil
 }
 
@@ -202,7 +193,7 @@ func (b *builder) settleThinking(forced bool) {
 		b.note(api.RepairOption, "the model does not think: it is in a turn that began without thinking")
 		return
 	}
-	if b.options.Temperature != nil {
+	if further := b.takeFurther("temperature"); further != "" || b.options.Temperature != nil {
 		b.options.Temperature = nil
 		b.note(api.RepairOption, "temperature is left out while the model thinks")
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -94,6 +95,37 @@ func TestWhatCannotBeSentIsAnError(t *testing.T) {
 	for _, bad := range []content.JSON{"[]", "7", "{", `{"a":1}{}`, `{"a":1,"a":2}`} {
 		_, _, err = Body(hello(), "m", &Options{Body: bad})
 		require.ErrorIs(t, err, api.ErrInvalidRequest, bad)
+	}
+}
+
+func TestAnOptionThatCannotBeSentIsNamed(t *testing.T) {
+	warm := func(t float64) *Options { return &Options{Temperature: &t} }
+	for _, test := range []struct {
+		o    *Options
+		says string
+	}{
+		{warm(math.NaN()), "Options.Temperature is NaN"},
+		{warm(math.Inf(1)), "Options.Temperature is +Inf"},
+		{warm(math.Inf(-1)), "Options.Temperature is -Inf"},
+		{warm(-0.1), "Options.Temperature is -0.1"},
+		{warm(1.1), "Options.Temperature is 1.1"},
+		{&Options{Thinking: Adaptive - 1}, "Options.Thinking is -2"},
+		{&Options{Thinking: math.MinInt}, "Options.Thinking is -"},
+		{&Options{Thinking: math.MaxInt}, "Options.Thinking is "},
+		{&Options{Thinking: math.MaxInt, MaxTokens: 100}, "Options.Thinking is "},
+		{&Options{Cache: "bogus"}, `Options.Cache is "bogus"`},
+		{&Options{Body: `{"a":1,"a":2}`}, `Options.Body is not a JSON object: jsontext: duplicate object member name "a"`},
+		{&Options{Body: `{"a":1}{}`}, "Options.Body is more than one JSON object"},
+	} {
+		body, _, err := Body(hello(), "m", test.o)
+		require.ErrorIs(t, err, api.ErrInvalidRequest, test.says)
+		require.ErrorContains(t, err, test.says)
+		require.Nil(t, body)
+	}
+	for _, o := range []*Options{warm(0), warm(1), {Thinking: math.MaxInt - defaultMaxTokens}, {Thinking: Adaptive}, {Body: " {} "}} {
+		body, _, err := Body(hello(), "m", o)
+		require.NoError(t, err)
+		require.NoError(t, apitest.CheckAnthropic(body))
 	}
 }
 
@@ -218,6 +250,14 @@ func TestWhatDoesNotGoWithThinkingIsLeftOut(t *testing.T) {
 	body, notes := requireBody(t, req, &Options{Thinking: 1024, Temperature: &warm})
 	require.NotContains(t, body, "temperature")
 	require.Len(t, notes, 1)
+	body, notes = requireBody(t, req, &Options{Thinking: 1024, Temperature: &warm, Body: `{"temperature":0.5}`})
+	require.NotContains(t, body, "temperature")
+	require.Len(t, notes, 1)
+	body, notes = requireBody(t, req, &Options{Body: `{"temperature":0.5,"thinking":{"type":"adaptive"}}`})
+	require.NotContains(t, body, "temperature")
+	require.Len(t, notes, 1)
+	body, _ = requireBody(t, req, &Options{Temperature: &warm, Body: `{"temperature":0.5}`})
+	require.Contains(t, body, `"temperature":0.5`)
 	body, notes = requireBody(t, req, &Options{Thinking: 1024, Body: `{"tool_choice":{"type":"any"}}`})
 	require.NotContains(t, body, "budget_tokens")
 	require.Len(t, notes, 1)

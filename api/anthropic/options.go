@@ -1,6 +1,10 @@
 package anthropic
 
 import (
+	"errors"
+	"fmt"
+	"math"
+
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/content"
 )
@@ -29,8 +33,8 @@ type Options struct {
 	// MaxTokens is the most tokens the model may write, thinking included. Defaults to 16,384, and with a thinking budget to
 	// that many beyond the budget.
 	MaxTokens int
-	// Temperature is the randomness of the answer, 0 to 1. It is left out, and noted, while the model thinks. Defaults to nil:
-	// the API's own.
+	// Temperature is the randomness of the answer, 0 to 1. It is left out, here and in Body, and noted, while the model thinks.
+	// Defaults to nil: the API's own.
 	Temperature *float64
 	// StopSequences end the answer where the model writes one of them. Defaults to none.
 	StopSequences []string
@@ -70,4 +74,27 @@ func (o *Options) withDefaults() Options {
 		c.MaxTokens = defaultMaxTokens + max(c.Thinking, 0)
 	}
 	return c
+}
+
+// check says which option no request can be made of.
+func (o *Options) check() error {
+	switch t := o.Temperature; {
+	case t != nil && !(*t >= 0 && *t <= 1): // NaN, too
+		return fmt.Errorf("Options.Temperature is %v, not 0 to 1", *t)
+	case o.Thinking < 0 && o.Thinking != Adaptive:
+		return fmt.Errorf("Options.Thinking is %d: neither a number of tokens nor Adaptive", o.Thinking)
+	case o.Thinking > math.MaxInt-defaultMaxTokens:
+		return fmt.Errorf("Options.Thinking is %d: too many tokens", o.Thinking)
+	case o.Cache != CacheShort && o.Cache != CacheLong && o.Cache != CacheOff:
+		return fmt.Errorf("Options.Cache is %q, which is no policy", string(o.Cache))
+	case o.Body == "":
+		return nil
+	}
+	if _, err := members(o.Body); err != nil {
+		return fmt.Errorf("Options.Body is not a JSON object: %w", err)
+	}
+	if !o.Body.IsObject() {
+		return errors.New("Options.Body is more than one JSON object")
+	}
+	return nil
 }

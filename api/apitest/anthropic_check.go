@@ -22,6 +22,7 @@ import (
 //     the message before it; call ids are unique and well formed; calls come last in their message
 //   - every message says something, text is not empty or blank, only its own side says a block, the last message is the user's
 //     (or an assistant's that waits for a server tool), thinking is not the end of a message
+//   - the temperature is from 0 to 1
 //   - thinking is signed; while it is enabled, an open tool loop begins with it, and budget, temperature and tool_choice fit
 //   - tool names are well formed and unique, schemas are objects that the API takes, at most 20 tools are strict
 //   - images and documents are of a type that is taken, are what they say they are, and are not too large
@@ -195,6 +196,7 @@ func (c *anthropicCheck) request(body []byte) {
 	}
 	c.checkTools(o)
 	c.checkSystem(o)
+	c.checkTemperature(o)
 	c.checkThinking(o)
 	c.checkToolChoice(o)
 	if v, ok := o["cache_control"]; ok {
@@ -271,6 +273,18 @@ func (c *anthropicCheck) cacheControl(path string, block object) {
 		}
 	default:
 		c.fail("%s.cache_control.ttl: Input should be '5m' or '1h'", path)
+	}
+}
+
+func (c *anthropicCheck) checkTemperature(o object) {
+	v, ok := o["temperature"]
+	if !ok {
+		return
+	}
+	if t, err := strconv.ParseFloat(string(v), 64); v.Kind() != '0' {
+		c.fail("temperature: Input should be a valid number")
+	} else if err != nil || t < 0 || t > 1 {
+		c.fail("temperature: range: 0..1")
 	}
 }
 

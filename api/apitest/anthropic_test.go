@@ -205,6 +205,11 @@ var refusals = []struct{ rule, body, says string }{
 			"https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size"},
 	{"a budget too small", request(hi, `"thinking":{"type":"enabled","budget_tokens":1023}`),
 		"thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"},
+	{"a temperature below 0", request(hi, `"temperature":-0.1`), "temperature: range: 0..1"},
+	{"a temperature above 1", request(hi, `"temperature":1.1`), "temperature: range: 0..1"},
+	{"a temperature beyond numbers", request(hi, `"temperature":1e999`), "temperature: range: 0..1"},
+	{"a temperature above 1 while thinking", request(hi, enabled, `"temperature":2`), "temperature: range: 0..1"},
+	{"a temperature that is text", request(hi, `"temperature":"1"`), "temperature: Input should be a valid number"},
 	{"thinking with temperature", request(hi, enabled, `"temperature":0.5`),
 		"`temperature` may only be set to 1 when thinking is enabled. Please consult our documentation at " +
 			"https://docs.claude.com/en/docs/build-with-claude/extended-thinking#important-considerations-when-using-extended-thinking"},
