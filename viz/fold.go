@@ -44,9 +44,10 @@ func (o *outline) fold(p plan) []int {
 		box[i] = i
 	}
 	if p.agents {
-		for _, g := range o.groups {
-			for i := g.first; i <= g.last && !g.shared; i++ {
-				box[i] = box[g.owner]
+		home := o.homes()
+		for i, v := range o.vertices {
+			if v.group != none && home[v.group] != none {
+				box[i] = home[v.group]
 			}
 		}
 	}
@@ -59,6 +60,22 @@ func (o *outline) fold(p plan) []int {
 		box[i] = box[box[i]] // a sub-agent goes where its call went
 	}
 	return box
+}
+
+// homes returns for each group the vertex in whose box it is drawn when conversations of sub-agents are folded: the owner of the
+// outermost group around it that is not shared; none when all are.
+func (o *outline) homes() []int {
+	home := make([]int, len(o.groups))
+	for i, g := range o.groups { // an outer group has a lower number than the groups in it
+		home[i] = none
+		if g.outer != none {
+			home[i] = home[g.outer]
+		}
+		if home[i] == none && !g.shared {
+			home[i] = g.owner
+		}
+	}
+	return home
 }
 
 // link is a vertex with one way into it, or a tool phase with one: the calls side by side, and the message that closes it.

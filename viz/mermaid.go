@@ -181,11 +181,14 @@ func (s *sketch) boxes(b *strings.Builder, box []int) {
 		if in == nil {
 			continue
 		}
-		path := s.path(s.vertices[i].group)
-		for len(open) > len(path) || len(open) > 0 && open[len(open)-1] != path[len(open)-1] {
+		for len(open) > 0 && s.groups[open[len(open)-1]].last < i {
 			shut()
 		}
-		for _, g := range path[len(open):] {
+		around := none
+		if len(open) > 0 {
+			around = open[len(open)-1]
+		}
+		for _, g := range s.path(around, s.vertices[i].group) {
 			indent()
 			fmt.Fprintf(b, "subgraph s%d[\"%s\"]\n", g, escape(s.groups[g].title))
 			open = append(open, g)
@@ -205,14 +208,6 @@ func members(box []int) [][]int {
 		in[rep] = append(in[rep], i)
 	}
 	return in
-}
-
-// path returns the groups that group g lies in, the outermost first and g last.
-func (o *outline) path(g int) []int {
-	if g == none {
-		return nil
-	}
-	return append(o.path(o.groups[g].outer), g)
 }
 
 // drawn is the box of a vertex: its statement, its plain label and its style.
@@ -268,7 +263,7 @@ func (s *sketch) edges(box []int) []edge {
 			add(i, h, "-.->")
 		}
 		if v.hangs != none && box[s.groups[v.hangs].first] != box[i] {
-			for _, e := range s.entries(v.hangs) {
+			for _, e := range s.groups[v.hangs].entries {
 				add(i, e, "-.->")
 			}
 		}

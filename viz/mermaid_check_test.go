@@ -71,7 +71,7 @@ func expecting(t *testing.T, name string, d dag.DAG, o MermaidOptions) job {
 				continue
 			}
 			e.Nodes[fmt.Sprintf("n%d", i)] = s.box(i, in).label
-			for _, g := range s.path(s.vertices[i].group) {
+			for _, g := range s.path(none, s.vertices[i].group) {
 				e.Subgraphs[fmt.Sprintf("s%d", g)] = s.groups[g].title
 			}
 		}

@@ -342,7 +342,7 @@ func TestDeepNestingAndLongHistoryNeedNoRecursionPerNode(t *testing.T) {
 	requireWhole(t, got)
 
 	nested := sampleStart().User("a")
-	for range 1000 {
+	for range 100_000 {
 		nested = dag.New().Append(node.ToolExecution{Tool: "f", Child: node.ListOf(nested.Heads()...)})
 	}
 	require.Len(t, takeApart(t, draw(t, nested, nil)).nodes, 1)

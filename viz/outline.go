@@ -34,6 +34,10 @@ type group struct {
 	first int // its vertices, and those of the groups in it, are first … last
 	last  int
 	heads int
+	// entries are its own vertices that have no parent in it.
+	entries []int
+	// low … high are its vertices and all that they have an edge to.
+	low, high int
 	// shared says that its nodes have edges to nodes outside of it.
 	shared bool
 }
@@ -50,46 +54,65 @@ func outlineOf(heads []*node.Node) *outline {
 			parent := number[v.node.Parent(p).ID()]
 			v.parents = append(v.parents, parent)
 			o.vertices[parent].kids = append(o.vertices[parent].kids, i)
-			o.markShared(o.vertices[parent].group, v.group)
 		}
 		if v.hangs == none {
 			for _, h := range dag.Open(v.node).Heads() {
 				v.also = append(v.also, number[h.ID()])
-				o.markShared(v.group, o.vertices[number[h.ID()]].group)
 			}
 		}
 	}
+	o.connect()
 	return o
+}
+
+// conversation is one whose nodes are being numbered.
+type conversation struct {
+	rest  []*node.Node // that have no number yet, in reading order
+	rank  map[node.ID]int
+	group int
+}
+
+// open takes the nodes under heads that no other conversation has taken: they have no number yet, but stand in the map.
+func open(heads []*node.Node, group int, number map[node.ID]int) conversation {
+	c := conversation{rest: walk(heads, number), group: group}
+	if len(c.rest) == 0 {
+		return c
+	}
+	c.rank = map[node.ID]int{}
+	for i, h := range slices.Backward(heads) {
+		c.rank[h.ID()] = i + 1
+	}
+	for _, n := range c.rest {
+		number[n.ID()] = none
+	}
+	return c
 }
 
 // number fills in the vertices and groups, and returns the number of each node, by its id. A node that several conversations share
 // belongs to the outermost, and there to the first.
 func (o *outline) number(heads []*node.Node) map[node.ID]int {
 	number := map[node.ID]int{}
-	var place func(heads []*node.Node, in int)
-	place = func(heads []*node.Node, in int) {
-		order := walk(heads, number)
-		rank := map[node.ID]int{}
-		for i, h := range slices.Backward(heads) {
-			rank[h.ID()] = i + 1
-		}
-		for _, n := range order {
-			number[n.ID()] = none // taken, before the conversations inside can take it
-		}
-		for _, n := range order {
-			i := len(o.vertices)
-			number[n.ID()] = i
-			o.vertices = append(o.vertices, vertex{node: n, group: in, hangs: none, head: rank[n.ID()]})
-			if inside := dag.Open(n).Heads(); len(walk(inside, number)) > 0 {
-				g := len(o.groups)
-				o.vertices[i].hangs = g
-				o.groups = append(o.groups, group{title: title(n), owner: i, outer: in, first: i + 1, heads: len(inside)})
-				place(inside, g)
-				o.groups[g].last = len(o.vertices) - 1
+	stack := []conversation{open(heads, none, number)} // the innermost last
+	for len(stack) > 0 {
+		c := &stack[len(stack)-1]
+		if len(c.rest) == 0 {
+			if c.group != none {
+				o.groups[c.group].last = len(o.vertices) - 1
 			}
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		n, i, g := c.rest[0], len(o.vertices), len(o.groups)
+		c.rest = c.rest[1:]
+		number[n.ID()] = i
+		o.vertices = append(o.vertices, vertex{node: n, group: c.group, hangs: none, head: c.rank[n.ID()]})
+		hanging := dag.Open(n).Heads()
+		if inside := open(hanging, g, number); len(inside.rest) > 0 {
+			o.vertices[i].hangs = g
+			o.groups = append(o.groups, group{title: title(n), owner: i, outer: c.group, first: i + 1, heads: len(hanging)})
+			stack = append(stack, inside)
 		}
 	}
-	place(heads, none)
 	return number
 }
 
@@ -123,29 +146,41 @@ func walk(heads []*node.Node, seen map[node.ID]int) []*node.Node {
 	return order
 }
 
-// markShared notes an edge between two groups: all groups that it leads into or out of are shared.
-func (o *outline) markShared(a, b int) {
-	for a != b {
-		// An outer group has a lower number than the groups in it.
-		if a > b {
-			o.groups[a].shared = true
-			a = o.groups[a].outer
-		} else {
-			o.groups[b].shared = true
-			b = o.groups[b].outer
+// connect finds out of each group where it is entered and whether it is shared.
+func (o *outline) connect() {
+	for g := range o.groups {
+		o.groups[g].low, o.groups[g].high = o.groups[g].first, o.groups[g].last
+	}
+	for i, v := range o.vertices {
+		for _, far := range slices.Concat(v.parents, v.also) {
+			o.reach(v.group, far, far)
+			o.reach(o.vertices[far].group, i, i)
 		}
+		inside := func(p int) bool { return o.vertices[p].group == v.group }
+		if v.group != none && !slices.ContainsFunc(v.parents, inside) {
+			o.groups[v.group].entries = append(o.groups[v.group].entries, i)
+		}
+	}
+	for i := range slices.Backward(o.groups) { // an outer group has a lower number than the groups in it
+		g := &o.groups[i]
+		g.shared = g.low < g.first || g.high > g.last
+		o.reach(g.outer, g.low, g.high)
 	}
 }
 
-// entries returns the vertices of group g that have no parent in it.
-func (o *outline) entries(g int) []int {
-	var found []int
-	for i := o.groups[g].first; i <= o.groups[g].last; i++ {
-		v := &o.vertices[i]
-		inside := func(p int) bool { return o.vertices[p].group == g }
-		if v.group == g && !slices.ContainsFunc(v.parents, inside) {
-			found = append(found, i)
-		}
+// reach notes that nodes of group g, or of the groups in it, have edges to the vertices low and high.
+func (o *outline) reach(g, low, high int) {
+	if g != none {
+		o.groups[g].low, o.groups[g].high = min(o.groups[g].low, low), max(o.groups[g].high, high)
 	}
-	return found
+}
+
+// path returns the groups that lie in the group from and that group to lies in, the outermost first and to last.
+func (o *outline) path(from, to int) []int {
+	var path []int
+	for ; to != from; to = o.groups[to].outer {
+		path = append(path, to)
+	}
+	slices.Reverse(path)
+	return path
 }
