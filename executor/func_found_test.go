@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 )
 
@@ -46,4 +48,21 @@ func TestSchemaThatNeverEndsIsTheToolsErr(t *testing.T) {
 		_, err := tool.Call(t.Context(), executor.Call{Name: "t", Input: "{}"})
 		require.NoError(t, err, schema)
 	}
+}
+
+func TestNullIsNoArguments(t *testing.T) {
+	require.Equal(t, content.JSON("{}"), apitest.Use("t", nil).Input)
+	tool := executor.Func("t", "", func(context.Context, struct{}) (string, error) { return "done", nil })
+	r, err := tool.Call(t.Context(), executor.Call{Name: "t", Input: " null "})
+	require.NoError(t, err)
+	require.Equal(t, content.Words("done"), r.Content)
+	d, err := executor.ExecuteTools(t.Context(), dag.New().Tools(tool).User("Go.").Assistant("", content.ToolUse{ID: "1", Name: "t", Input: "null"}))
+	require.NoError(t, err)
+	require.False(t, results(t, d)[0].IsError)
+}
+
+func TestResultThatIsNotUTF8IsRepaired(t *testing.T) {
+	r, err := executor.ResultOf(struct{ Name string }{"a\xffb"})
+	require.NoError(t, err)
+	require.Equal(t, content.Words("{\"Name\":\"a\uFFFDb\"}"), r.Content)
 }

@@ -182,9 +182,9 @@ type refused string
 
 func (r refused) Error() string { return string(r) }
 
-// orEmpty is the arguments of a call that gave none.
+// orEmpty is the arguments of a call that gave none: nothing at all, or null.
 func orEmpty(input content.JSON) content.JSON {
-	if strings.TrimSpace(string(input)) == "" {
+	if text := strings.TrimSpace(string(input)); text == "" || text == "null" {
 		return "{}"
 	}
 	return input

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/content"
@@ -23,7 +24,8 @@ type Result struct {
 //   - a Result is taken as it is,
 //   - a string becomes a text; an empty one says nothing,
 //   - a content.Block, []content.Block or content.Blocks is the content,
-//   - anything else is encoded as JSON and becomes a text; nil and nil pointers say nothing.
+//   - anything else is encoded as JSON and becomes a text, with U+FFFD for bytes that are not UTF-8; nil and nil pointers say
+//     nothing.
 //
 // The error says what cannot be encoded, or which block cannot be part of a result.
 func ResultOf(v any) (Result, error) {
@@ -77,7 +79,7 @@ var durations = json.WithMarshalers(json.MarshalFunc(func(d time.Duration) ([]by
 }))
 
 func jsonResult(v any) (Result, error) {
-	text, err := json.Marshal(v, json.Deterministic(true), durations)
+	text, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), durations)
 	if err != nil {
 		return Result{}, fmt.Errorf("the tool's result cannot be encoded: %w", err)
 	}

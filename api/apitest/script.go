@@ -107,9 +107,12 @@ func Say(text string) Turn { return Answer(content.Text{Text: text}) }
 // Call answers with tool calls. A call without an id gets one that no other call of the script has.
 func Call(calls ...content.ToolUse) Turn { return Turn{}.Call(calls...) }
 
-// Use returns a tool call for [Call]. Input is encoded as JSON; a content.JSON is taken as it is, whatever it holds. An input
-// that cannot be encoded is a mistake in a test and panics.
+// Use returns a tool call for [Call]. Input is encoded as JSON; nil is no arguments, {}; a content.JSON is taken as it is,
+// whatever it holds. An input that cannot be encoded is a mistake in a test and panics.
 func Use(tool string, input any) content.ToolUse {
+	if input == nil {
+		return content.ToolUse{Name: tool, Input: "{}"}
+	}
 	if j, ok := input.(content.JSON); ok {
 		return content.ToolUse{Name: tool, Input: j}
 	}
