@@ -211,6 +211,9 @@ func TestHeadsThatAreNotGivenAreTheLeaves(t *testing.T) {
 
 // line is a saved node.
 func line(id int, rest string) string {
+	if !strings.Contains(rest, `"parents":`) {
+		rest = `"parents":[],` + rest
+	}
 	return fmt.Sprintf(`{"id":"00000000-0000-7000-8000-%012d",%s}`, id, rest)
 }
 

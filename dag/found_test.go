@@ -2,7 +2,9 @@ package dag_test
 
 import (
 	"bytes"
+	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,4 +49,41 @@ func TestARepeatedIDIsDrawnAndFoundOnce(t *testing.T) {
 	for f, times := range seen {
 		require.Equal(t, 1, times, f.String())
 	}
+}
+
+func TestCallsThatNobodyCanAnswerAreFound(t *testing.T) {
+	said := fresh().Tools(declared("f", "")).User("q").Assistant("", use("a", "f", "{}"))
+	require.Empty(t, said.Validate(), "the call is open")
+	for name, d := range map[string]dag.DAG{"said more": said.Assistant("done"), "stopped": said.Stop("x")} {
+		require.NoError(t, d.Err(), name)
+		require.Nil(t, d.OpenCalls(), name)
+		require.Equal(t, []dag.FindingKind{dag.CallWithoutResult}, kinds(d), name)
+	}
+}
+
+func TestAnErrorOfAFileCannotDriveATerminal(t *testing.T) {
+	for _, file := range []string{
+		"{\"format\":\"plait\",\"version\":1,\"\\u001b[2J\":1,\"\\u001b[2J\":2,\"nodes\":[]}",
+		"{\"format\":\"plait\",\"version\":1,\"nodes\":[{\"id\":\"\\u001b[2J\"}]}",
+	} {
+		_, err := dag.Read(strings.NewReader(file))
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "\x1b")
+	}
+}
+
+func TestTheLargestLimitIsNoPanic(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.json")
+	require.NoError(t, dag.New().User("one").Save(path))
+	_, err := dag.Loader{MaxNode: math.MaxInt}.Load(path)
+	require.NoError(t, err)
+	j, err := dag.OpenJournal(filepath.Join(t.TempDir(), "j"), &dag.JournalOptions{MaxNode: math.MaxInt})
+	require.NoError(t, err)
+	require.NoError(t, j.Append(dag.New().User("one")))
+	require.NoError(t, j.Close())
+	j, err = dag.OpenJournal(filepath.Join(filepath.Dir(path), "k"), &dag.JournalOptions{MaxNode: math.MaxInt})
+	require.NoError(t, err)
+	require.NoError(t, j.Close())
+	_, err = dag.OpenJournal(path, &dag.JournalOptions{MaxNode: math.MaxInt})
+	require.ErrorIs(t, err, dag.ErrFormat)
 }

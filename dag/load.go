@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-json/jsontext"
@@ -53,6 +55,9 @@ func (e *LoadError) Error() string {
 	if len(reason) > 1000 {
 		reason = content.Clean(reason[:1000]) + "…"
 	}
+	if strings.ContainsFunc(reason, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		reason = oneLine(reason, 1000)
+	}
 	return text + reason
 }
 
@@ -84,7 +89,7 @@ func (l Loader) limit() int {
 	if l.MaxNode <= 0 {
 		return 256 << 20
 	}
-	return l.MaxNode
+	return min(l.MaxNode, math.MaxInt-1) // a scanner looks one byte further
 }
 
 // Load reads a conversation that [DAG.Save] or a [Journal] wrote; a journal as its last complete append left it, and without

@@ -72,7 +72,8 @@ type OpenCall struct {
 }
 
 // OpenCalls returns the tool calls that wait for a result at the head of the conversation, in call order. After a tool phase
-// that was cut in half it returns those that have no execution yet.
+// that was cut in half it returns those that have no execution yet. Calls are open only while nothing else follows them: behind
+// any other node they stay unanswered for good, and [DAG.Validate] reports them.
 func (d DAG) OpenCalls() []OpenCall {
 	p, ok := d.openPhase()
 	if !ok {

@@ -66,7 +66,7 @@ func (f Finding) String() string {
 // changes nothing else, and takes time in proportion to the nodes and their content.
 //
 // Not findings, because they are states that a conversation goes through: calls that wait for their results at the head
-// ([DAG.OpenCalls] returns them), a last message of the assistant's, a beginning that is not the user's, and two messages of the
+// ([DAG.OpenCalls] returns them; once another node follows, they are findings), a last message of the assistant's, a beginning that is not the user's, and two messages of the
 // same side in a row, which are sent as one.
 func (d DAG) Validate() []Finding {
 	v := validator{found: map[node.ID][]Finding{}, known: map[node.ID]*node.Node{}, judged: map[node.ID]bool{}}
@@ -282,6 +282,9 @@ func (v *validator) pairs(d DAG) {
 			}
 		}
 	}
+	if p, open := d.openPhase(); open {
+		turn.waits = p.said.ID()
+	}
 	turn.end(false)
 }
 
@@ -294,6 +297,7 @@ type turn struct {
 	replied bool             // the user's side has the word
 	talked  bool             // and said something that is no result
 	half    bool             // and results are said by executions, because no message holds them
+	waits   node.ID          // the node at the head whose calls may still be answered
 }
 
 type asked struct {
@@ -365,7 +369,7 @@ func (t *turn) end(more bool) {
 		t.report(t.calls[0].n, PhaseCutInHalf, "%d of %s answered, and no message holds all results", answered, count(len(t.calls), "call"))
 	}
 	for i, c := range t.calls {
-		if !c.answered && (more || t.talked || t.replied && !t.half) {
+		if !c.answered && (more || t.talked || t.replied && !t.half || c.n.ID() != t.waits) {
 			t.report(c.n, CallWithoutResult, "call %d, %q of %q", i, c.use.ID, c.use.Name)
 		}
 	}

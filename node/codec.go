@@ -20,6 +20,9 @@ var ErrParse = errors.New("cannot read node")
 // ErrParent is in the chain of an error about a parent, or a head of a child conversation, that was not read before.
 var ErrParent = errors.New("no such node before it")
 
+// errMissing is the reason where a field that every node has is not there.
+var errMissing = errors.New("it is missing")
+
 // maxDepth is how deep a saved node may nest. What nests deeper inside a block is saved as a string, so that no node that Plait
 // wrote comes near it.
 const maxDepth = 512
@@ -33,12 +36,30 @@ type FieldError struct {
 	Err   error
 }
 
-// Error names the node and the field.
+// Error names the node and the field. It is safe to print, whatever the file holds.
 func (e *FieldError) Error() string {
-	if e.ID == "" {
-		return e.Field + ": " + e.Err.Error()
+	text := e.Field + ": " + e.Err.Error()
+	if e.ID != "" {
+		text = "node " + e.ID + ": " + text
 	}
-	return "node " + content.Clean(e.ID) + ": " + e.Field + ": " + e.Err.Error()
+	return printable(text)
+}
+
+// printable returns text on one line, with what cannot be printed written as in a Go string: nothing in it can drive a terminal.
+func printable(text string) string {
+	text = content.Clean(text)
+	if strings.IndexFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) < 0 {
+		return text
+	}
+	var out strings.Builder
+	for _, r := range text {
+		if strconv.IsPrint(r) {
+			out.WriteRune(r)
+		} else {
+			out.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return out.String()
 }
 
 // Unwrap returns the reason.
@@ -391,6 +412,12 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 	if n.id, err = parseID(e.ID); err != nil {
 		return nil, fieldError(e.ID, "id", err)
 	}
+	if e.Parents == nil { // an empty array is a root
+		return nil, fieldError(e.ID, "parents", errMissing)
+	}
+	if e.Kind == "" {
+		return nil, fieldError(e.ID, "kind", errMissing)
+	}
 	parents, err := lookup(e.Parents, resolve)
 	if err != nil {
 		return nil, fieldError(e.ID, "parents", err)
@@ -478,13 +505,10 @@ func lookup(ids []string, resolve func(ID) *Node) ([]*Node, error) {
 // payload reads the body and the info of a node whose parents are known.
 func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 	if !known(e.Kind) {
-		if e.Kind == "" {
-			return nil, &FieldError{Field: "kind", Err: errors.New("it is missing")}
-		}
 		return Unknown{kind: e.Kind, body: content.JSON(e.unknown)}, nil
 	}
 	if e.Body == nil {
-		return nil, errors.New("it is missing")
+		return nil, errMissing
 	}
 	b := e.Body
 	switch e.Kind {

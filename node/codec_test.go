@@ -99,9 +99,9 @@ func TestAResultIsNotSharedWithTheWrongParent(t *testing.T) {
 
 func TestALineIsKeptByteForByte(t *testing.T) {
 	for _, line := range []string{
-		`{"id":"00000000-0000-7000-8000-000000000001","kind":"moon","body":{"x": 1.0}}`,
-		`{"kind":"system","x" : {"y":[1.0 ]},"body":{"text":"\u0041","z":null},"id":"00000000-0000-7000-8000-000000000001"}`,
-		`{"id":"00000000-0000-7000-8000-000000000001","kind":"message","body":{"role":"user","blocks":[{"type":"hologram","n":1e400}]},"time":"2026-01-02T03:04:05+02:00"}`,
+		`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"moon","body":{"x": 1.0}}`,
+		`{"parents":[],"kind":"system","x" : {"y":[1.0 ]},"body":{"text":"\u0041","z":null},"id":"00000000-0000-7000-8000-000000000001"}`,
+		`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"message","body":{"role":"user","blocks":[{"type":"hologram","n":1e400}]},"time":"2026-01-02T03:04:05+02:00"}`,
 		`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"custom","body":{"name":"a","json":null},"meta":{"z":1.0,"a": 2},"info":{}}`,
 	} {
 		data := []byte("  " + line + "\n")
@@ -117,33 +117,33 @@ func TestParseNamesTheField(t *testing.T) {
 	id := `"id":"00000000-0000-7000-8000-000000000009"`
 	const is = "00000000-0000-7000-8000-000000000009"
 	for line, want := range map[string]struct{ id, field, says string }{
-		`{`:                                      {"", "line", ""},
-		``:                                       {"", "line", ""},
-		`[]`:                                     {"", "line", ""},
-		`null`:                                   {"", "id", "is not a UUID"},
-		`{"id":5}`:                               {"", "id", ""},
-		`{"id":"X"}`:                             {"X", "id", "is not a UUID"},
-		`{"id":"urn:uuid:` + is + `"}`:           {"urn:uuid:" + is, "id", "is not a UUID"},
-		`{` + id + `}`:                           {is, "body/kind", "it is missing"},
-		`{` + id + `,"kind":"system"}`:           {is, "body", ""},
-		`{` + id + `,"kind":"system","body":[]}`: {is, "body", ""},
-		`{` + id + `,"kind":"system","body":{"text":5}}`:                               {is, "body/text", ""},
-		`{` + id + `,"kind":"moon","body":1,"time":"noon"}`:                            {is, "time", ""},
-		`{` + id + `,"kind":"moon","body":1,"parents":{}}`:                             {is, "parents", ""},
-		`{` + id + `,"kind":"moon","body":1,"parents":["` + is + `"]}`:                 {is, "parents", "no such node before it"},
-		`{` + id + `,"kind":"moon","body":1,"parents":[""]}`:                           {is, "parents", "is not a UUID"},
-		`{` + id + `,"kind":"moon","body":1,"meta":[]}`:                                {is, "meta", ""},
-		`{` + id + `,"kind":"moon","body":1,"digest":"x"}`:                             {is, "digest", "digest mismatch"},
-		`{` + id + `,"kind":"message","body":{"role":"boss"}}`:                         {is, "body/role", "neither user nor assistant"},
-		`{` + id + `,"kind":"message","body":{"role":"user","blocks":[{}]}}`:           {is, "body/blocks/0", "it has no type"},
-		`{` + id + `,"kind":"message","body":{"role":"user"},"info":{"usage":1}}`:      {is, "info/usage", ""},
-		`{` + id + `,"kind":"tools","body":{"tools":[{"name":"a b"}]}}`:                {is, "body", "invalid tool definition"},
-		`{` + id + `,"kind":"tool_execution","body":{"result":[{"type":"tool_use"}]}}`: {is, "body", "which only a message can"},
-		`{` + id + `,"kind":"tool_execution","body":{"child":["` + is + `"]}}`:         {is, "body/child", "no such node before it"},
-		`{` + id + `,"kind":"sub_graph","body":{"summary":1}}`:                         {is, "body", ""},
-		`{` + id + `,"kind":"compaction","body":{"replaced":["x"]}}`:                   {is, "body/replaced", "is not a UUID"},
-		`{` + id + `,"kind":"custom","body":{"json_text":"{"}}`:                        {is, "body", "not valid JSON"},
-		`{` + id + `,"kind":"stop_reason","body":{"reason":[]}}`:                       {is, "body/reason", ""},
+		`{`:                            {"", "line", ""},
+		``:                             {"", "line", ""},
+		`[]`:                           {"", "line", ""},
+		`null`:                         {"", "id", "is not a UUID"},
+		`{"id":5}`:                     {"", "id", ""},
+		`{"id":"X"}`:                   {"X", "id", "is not a UUID"},
+		`{"id":"urn:uuid:` + is + `"}`: {"urn:uuid:" + is, "id", "is not a UUID"},
+		`{` + id + `,"parents":[]}`:    {is, "kind", "it is missing"},
+		`{` + id + `,"parents":[],"kind":"system"}`:                                                 {is, "body", ""},
+		`{` + id + `,"parents":[],"kind":"system","body":[]}`:                                       {is, "body", ""},
+		`{` + id + `,"parents":[],"kind":"system","body":{"text":5}}`:                               {is, "body/text", ""},
+		`{` + id + `,"parents":[],"kind":"moon","body":1,"time":"noon"}`:                            {is, "time", ""},
+		`{` + id + `,"kind":"moon","body":1,"parents":{}}`:                                          {is, "parents", ""},
+		`{` + id + `,"kind":"moon","body":1,"parents":["` + is + `"]}`:                              {is, "parents", "no such node before it"},
+		`{` + id + `,"kind":"moon","body":1,"parents":[""]}`:                                        {is, "parents", "is not a UUID"},
+		`{` + id + `,"parents":[],"kind":"moon","body":1,"meta":[]}`:                                {is, "meta", ""},
+		`{` + id + `,"parents":[],"kind":"moon","body":1,"digest":"x"}`:                             {is, "digest", "digest mismatch"},
+		`{` + id + `,"parents":[],"kind":"message","body":{"role":"boss"}}`:                         {is, "body/role", "neither user nor assistant"},
+		`{` + id + `,"parents":[],"kind":"message","body":{"role":"user","blocks":[{}]}}`:           {is, "body/blocks/0", "it has no type"},
+		`{` + id + `,"parents":[],"kind":"message","body":{"role":"user"},"info":{"usage":1}}`:      {is, "info/usage", ""},
+		`{` + id + `,"parents":[],"kind":"tools","body":{"tools":[{"name":"a b"}]}}`:                {is, "body", "invalid tool definition"},
+		`{` + id + `,"parents":[],"kind":"tool_execution","body":{"result":[{"type":"tool_use"}]}}`: {is, "body", "which only a message can"},
+		`{` + id + `,"parents":[],"kind":"tool_execution","body":{"child":["` + is + `"]}}`:         {is, "body/child", "no such node before it"},
+		`{` + id + `,"parents":[],"kind":"sub_graph","body":{"summary":1}}`:                         {is, "body", ""},
+		`{` + id + `,"parents":[],"kind":"compaction","body":{"replaced":["x"]}}`:                   {is, "body/replaced", "is not a UUID"},
+		`{` + id + `,"parents":[],"kind":"custom","body":{"json_text":"{"}}`:                        {is, "body", "not valid JSON"},
+		`{` + id + `,"parents":[],"kind":"stop_reason","body":{"reason":[]}}`:                       {is, "body/reason", ""},
 	} {
 		n, err := node.Parse([]byte(line), reader(known))
 		require.Nil(t, n)
@@ -224,9 +224,9 @@ func FuzzParse(f *testing.F) {
 	}
 	_, _, closing := phase(f, m)
 	f.Add(closing.Append(nil))
-	f.Add([]byte(`{"id":"00000000-0000-7000-8000-000000000001","kind":"moon","body":{"x": 1.0},"meta":{"a":[1e400]},"time":"2026-01-02T03:04:05.5+02:00"}`))
-	f.Add([]byte(`{"ID":"x","id":"00000000-0000-7000-8000-000000000001","Kind":"x","kind":"system","body":{"TEXT":"a","text":"\ud83d\ude00"}}`))
-	f.Add([]byte(`{"id":"00000000-0000-7000-8000-000000000001","kind":"tool_execution","body":{"index":-1,"result":null,"input":null}}`))
+	f.Add([]byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"moon","body":{"x": 1.0},"meta":{"a":[1e400]},"time":"2026-01-02T03:04:05.5+02:00"}`))
+	f.Add([]byte(`{"ID":"x","id":"00000000-0000-7000-8000-000000000001","parents":[],"Kind":"x","kind":"system","body":{"TEXT":"a","text":"\ud83d\ude00"}}`))
+	f.Add([]byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"tool_execution","body":{"index":-1,"result":null,"input":null}}`))
 	parent := m.node(node.ToolExecution{Result: content.Words("r")})
 	resolve := func(id node.ID) *node.Node {
 		if id[15]%2 == 0 {

@@ -155,7 +155,7 @@ func TestVerifyFindsAnEditedText(t *testing.T) {
 
 	root = m.node(node.System{Text: "Be evil."})
 	require.ErrorIs(t, parse(line).Verify(), node.ErrDigest, "another past is found as well")
-	unknown := parse(`{"id":"00000000-0000-7000-8000-000000000001","kind":"moon","body":1,"digest":"` + n.Digest().String() + `"}`)
+	unknown := parse(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"moon","body":1,"digest":"` + n.Digest().String() + `"}`)
 	require.NoError(t, unknown.Verify(), "what this version does not know cannot be checked")
 	require.Equal(t, n.Digest(), unknown.Digest())
 }

@@ -154,8 +154,8 @@ func (n *Node) Message() (Message, bool) {
 	return m, ok
 }
 
-// String returns the kind and the end of the id, for error messages and debugging.
-func (n *Node) String() string { return n.Kind() + " " + ShortID(n.id) }
+// String returns the kind and the end of the id, for error messages and debugging. It is safe to print.
+func (n *Node) String() string { return printable(cut(n.Kind(), 80)) + " " + ShortID(n.id) }
 
 // ShortID returns the last 8 digits of an id: enough to find a node within one conversation.
 func ShortID(id ID) string { return id.String()[28:] }

@@ -136,7 +136,7 @@ func TestNewRefuses(t *testing.T) {
 	m := newMaker(t)
 	object := content.JSON(`{"type":"object"}`)
 	far := time.Date(12_000, 1, 1, 0, 0, 0, 0, time.UTC)
-	unknown, err := node.Parse([]byte(`{"id":"00000000-0000-7000-8000-000000000001","kind":"moon","body":1}`), nil)
+	unknown, err := node.Parse([]byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"moon","body":1}`), nil)
 	require.NoError(t, err)
 	for name, p := range map[string]node.Payload{
 		"nil":                     nil,
@@ -366,7 +366,7 @@ func deepValue(n int) any {
 // TestManyEntriesOfMetadataAreReadInLinearTime takes minutes where each entry copies those before it.
 func TestManyEntriesOfMetadataAreReadInLinearTime(t *testing.T) {
 	var b strings.Builder
-	b.WriteString(`{"id":"00000000-0000-7000-8000-000000000001","kind":"moon","body":1,"meta":{"":0`)
+	b.WriteString(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"moon","body":1,"meta":{"":0`)
 	for i := range 200_000 {
 		fmt.Fprintf(&b, `,"%d":0`, i)
 	}
