@@ -3,7 +3,7 @@ package content
 // Role is who speaks in a [Message].
 type Role string
 
-// The roles. Systems prompts are not messages; tool results are said by the user's side.
+// The roles. System prompts are not messages; tool results are said by the user's side.
 const (
 	User      Role = "user"
 	Assistant Role = "assistant"
