@@ -90,7 +90,8 @@ func (d DAG) fail(step string, err error) DAG {
 	return d
 }
 
-// Heads returns the nodes that nothing follows, in order, as a new slice.
+// Heads returns the nodes that the conversation ends in, in order, as a new slice: those that nothing follows, unless
+// [DAG.WithHeads] has set others.
 func (d DAG) Heads() []*node.Node { return slices.Clone(d.heads) }
 
 // Head returns the single head, or nil when there is none or more than one.
@@ -259,8 +260,13 @@ func (d DAG) SubGraph(title string, child DAG) DAG {
 	return d.step("SubGraph", node.SubGraph{Title: title, Heads: node.ListOf(child.heads...), Summary: child.Text()})
 }
 
-// Open returns the conversation that hangs on n, a sub-agent's or a sub-graph's; an empty one where none does.
-func Open(n *node.Node) DAG { return New().WithHeads(n.Children().Slice()...) }
+// Open returns the conversation that hangs on n, a sub-agent's or a sub-graph's; an empty one where none does, or n is nil.
+func Open(n *node.Node) DAG {
+	if n == nil {
+		return New()
+	}
+	return New().WithHeads(n.Children().Slice()...)
+}
 
 // Custom adds a record of the program's own. value is encoded as JSON.
 func (d DAG) Custom(name string, value any) DAG {

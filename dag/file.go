@@ -96,7 +96,7 @@ func (d DAG) Created() time.Time {
 
 // Save writes the conversation to a file, as [DAG.Write] does. The file is replaced as a whole: it holds either what it held
 // before or the new conversation, also after a crash, and what it holds is on disk when Save returns. It keeps its permissions;
-// a symbolic link is followed. When the chain has an error, or Write returns one, it is returned and the file stays as it was.
+// a symbolic link is followed. A file that is read-only is replaced too: the permissions of its folder decide. When the chain has an error, or Write returns one, it is returned and the file stays as it was.
 //
 // To save after every step of a long conversation, use a [Journal].
 func (d DAG) Save(path string) error {
@@ -216,10 +216,46 @@ func (w *writer) nodes(nodes []*node.Node) {
 }
 
 // replaceFile puts a new file in the place of the one at path, or leaves that one as it is and returns an error.
+// Errors of the file system name path.
 func replaceFile(path string, write func(io.Writer) error) error {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	if path == "" {
+		return &fs.PathError{Op: "save", Path: path, Err: errors.New("no path is given")}
 	}
+	err := replaceReal(followed(path), write)
+	var link *os.LinkError
+	var at *fs.PathError
+	switch {
+	case errors.As(err, &link):
+		return &fs.PathError{Op: "save", Path: path, Err: link.Err}
+	case errors.As(err, &at):
+		return &fs.PathError{Op: "save", Path: path, Err: at.Err}
+	}
+	return err
+}
+
+// followed returns what path leads to through symbolic links, also where there is no file at their end yet.
+func followed(path string) string {
+	for range 40 {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return real
+		}
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+			if err != nil {
+				break
+			}
+			to = filepath.Join(dir, to)
+		}
+		path = to
+	}
+	return path
+}
+
+func replaceReal(path string, write func(io.Writer) error) error {
 	old, err := os.Stat(path)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -227,7 +263,7 @@ func replaceFile(path string, write func(io.Writer) error) error {
 	case err == nil && !old.Mode().IsRegular():
 		return &fs.PathError{Op: "save", Path: path, Err: errors.New("it is not a regular file")}
 	}
-	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()+".tmp")
+	temp := filepath.Join(filepath.Dir(path), ".plait-"+rand.Text()+".tmp")
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err

@@ -2,7 +2,9 @@ package dag_test
 
 import (
 	"bytes"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -86,4 +88,41 @@ func TestTheLargestLimitIsNoPanic(t *testing.T) {
 	require.NoError(t, j.Close())
 	_, err = dag.OpenJournal(path, &dag.JournalOptions{MaxNode: math.MaxInt})
 	require.ErrorIs(t, err, dag.ErrFormat)
+}
+
+func TestSaveFollowsALinkToNoFile(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink("next", link))
+	require.NoError(t, os.Symlink("real", filepath.Join(dir, "next")))
+	require.NoError(t, dag.New().User("one").Save(link))
+	to, err := os.Readlink(link)
+	require.NoError(t, err)
+	require.Equal(t, "next", to)
+	_, err = dag.Load(filepath.Join(dir, "real"))
+	require.NoError(t, err)
+}
+
+func TestErrorsOfPathsNameThem(t *testing.T) {
+	var at *fs.PathError
+	path := filepath.Join(t.TempDir(), "none", "a.json")
+	require.ErrorAs(t, dag.New().Save(path), &at)
+	require.Equal(t, path, at.Path)
+	require.ErrorIs(t, at, fs.ErrNotExist)
+	require.ErrorContains(t, dag.New().Save(""), "no path is given")
+
+	_, err := dag.Load(path)
+	var load *dag.LoadError
+	require.ErrorAs(t, err, &load)
+	require.Zero(t, load.Line)
+	require.NotContains(t, err.Error(), "line")
+}
+
+func TestSaveTakesTheLongestName(t *testing.T) {
+	require.NoError(t, dag.New().Save(filepath.Join(t.TempDir(), strings.Repeat("a", 255))))
+}
+
+func TestNothingIsOpenedAndClosed(t *testing.T) {
+	require.Zero(t, dag.Open(nil).Len())
+	require.NoError(t, new(dag.Journal).Close())
 }

@@ -276,7 +276,7 @@ func (j *Journal) write(lines []byte) error {
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if errors.Is(j.err, os.ErrClosed) {
+	if j.file == nil || errors.Is(j.err, os.ErrClosed) {
 		return nil
 	}
 	j.err = &os.PathError{Op: "append", Path: j.file.Name(), Err: os.ErrClosed}

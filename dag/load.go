@@ -34,7 +34,7 @@ var (
 type LoadError struct {
 	// File is the path; empty for [Read].
 	File string
-	// Line is the line at which reading stopped, from 1.
+	// Line is the line at which reading stopped, from 1; 0 where the file could not be opened.
 	Line int
 	// Node is which of the file's nodes it was, from 1; 0 outside the nodes.
 	Node int
@@ -47,7 +47,10 @@ func (e *LoadError) Error() string {
 	if e.File != "" {
 		text += " " + e.File
 	}
-	text += ": line " + strconv.Itoa(e.Line) + ": "
+	text += ": "
+	if e.Line > 0 {
+		text += "line " + strconv.Itoa(e.Line) + ": "
+	}
 	if e.Node > 0 {
 		text += "node " + strconv.Itoa(e.Node) + " of the file: "
 	}
@@ -108,7 +111,7 @@ func Read(r io.Reader) (DAG, error) { return Loader{}.Read(r) }
 func (l Loader) Load(path string) (DAG, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return DAG{}, &LoadError{File: path, Line: 1, Err: err}
+		return DAG{}, &LoadError{File: path, Err: err}
 	}
 	defer f.Close()
 	return l.read(f, path)
