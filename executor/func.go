@@ -13,7 +13,8 @@ import (
 )
 
 // Func makes a tool of a function. The schema of its arguments is inferred from In, a struct (struct{} for a tool without
-// arguments) or a map with string keys, by the rules of encoding/json:
+// arguments) or a map with string keys. Arguments are decoded strictly, by the rules of encoding/json/v2: names match case by
+// case, and neither an unknown name nor one given twice is taken:
 //
 //   - A field is required unless its tag says omitempty or omitzero, or it is a pointer. Where a model gives null for a field
 //     that is not required, the field is left alone.
@@ -27,7 +28,8 @@ import (
 // Arguments are checked against the schema before fn is called; the model is told of every problem at once. What fn returns is
 // turned into a result by [ResultOf], and an error into an error result.
 //
-// A type of which no schema can be made (a recursive one, a channel) is the tool's Err: dag.DAG.Tools returns it, with
+// A type of which no schema can be made (a recursive one, a channel), or that can never be decoded (a field that is an interface
+// with methods, two fields with one JSON name, the tag option string) is the tool's Err: dag.DAG.Tools returns it, with
 // content.ErrTool in its chain.
 func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error)) Tool {
 	f := &function[In, Out]{def: content.Tool{Name: name, Description: content.Clean(description)}, fn: fn}
@@ -94,7 +96,7 @@ var durationsIn = json.WithUnmarshalers(json.UnmarshalFunc(func(text []byte, d *
 func usable(out reflect.Type) error {
 	switch {
 	case out == reflect.TypeFor[[]byte]():
-		return errors.New("it returns []byte: return a string, or an image or document block")
+		return errBytes
 	case out.Kind() == reflect.Func || out.Kind() == reflect.Chan:
 		return fmt.Errorf("it returns %s, which is no JSON value", out)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -65,4 +66,60 @@ func TestResultThatIsNotUTF8IsRepaired(t *testing.T) {
 	r, err := executor.ResultOf(struct{ Name string }{"a\xffb"})
 	require.NoError(t, err)
 	require.Equal(t, content.Words("{\"Name\":\"a\uFFFDb\"}"), r.Content)
+}
+
+func TestResultsInOtherShapes(t *testing.T) {
+	for _, v := range []any{&executor.Result{Content: content.Words("a")}, []content.Text{{Text: "a"}}} {
+		r, err := executor.ResultOf(v)
+		require.NoError(t, err)
+		require.Equal(t, content.Words("a"), r.Content)
+	}
+	_, err := executor.ResultOf([]byte("a"))
+	require.ErrorContains(t, err, "[]byte")
+}
+
+func TestTimeoutOfNoToolIsItsErr(t *testing.T) {
+	require.ErrorIs(t, dag.New().Tools(executor.WithTimeout(nil, 1)).Err(), content.ErrTool)
+}
+
+type (
+	shade    string
+	unlisted string
+	buried   struct{ X int }
+)
+
+func (*shade) Enum() []any   { return []any{"dark", "light"} }
+func (unlisted) Enum() []any { panic("no values") }
+
+func TestTypeThatCannotBeDecodedIsTheToolsErr(t *testing.T) {
+	for says, tool := range map[string]executor.Tool{
+		"field E of": definition[struct{ E error }](),
+		"field B of": definition[struct {
+			A int
+			B int `json:"A"`
+		}](),
+		"option string": definition[struct {
+			N int `json:"n,string"`
+		}](),
+		`json:"-,"`: definition[struct {
+			N int `json:"-,"`
+		}](),
+		"unexported struct": definition[struct{ *buried }](),
+		"no values":         definition[struct{ B unlisted }](),
+		"of its own": definition[struct {
+			time.Time
+			X int
+		}](),
+	} {
+		require.ErrorContains(t, errOf(tool), says)
+	}
+	require.Contains(t, string(definition[struct{ S shade }]().Definition().Schema), `["dark","light"]`)
+	require.Contains(t, string(definition[struct {
+		S string `enum:"a, b"`
+	}]().Definition().Schema), `["a","b"]`)
+}
+
+func TestLargeIntegerIsCalledInteger(t *testing.T) {
+	_, err := bind(`{"type":"object","properties":{"s":{"type":"string"}}}`).Call(t.Context(), executor.Call{Input: `{"s":18446744073709551615}`})
+	require.ErrorContains(t, err, "is integer")
 }

@@ -2,7 +2,9 @@ package executor
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/goccy/go-json/jsontext"
@@ -21,9 +23,10 @@ type Result struct {
 
 // ResultOf makes a result of what a tool's function returned:
 //
-//   - a Result is taken as it is,
+//   - a Result is taken as it is, and so is what a *Result points to,
 //   - a string becomes a text; an empty one says nothing,
-//   - a content.Block, []content.Block or content.Blocks is the content,
+//   - a content.Block, []content.Block or content.Blocks is the content, and so is a slice of one type of block, such as []content.Image,
+//   - a []byte is refused: it may be a text, an image or a document,
 //   - anything else is encoded as JSON and becomes a text, with U+FFFD for bytes that are not UTF-8; nil and nil pointers say
 //     nothing.
 //
@@ -47,11 +50,26 @@ func ResultOf(v any) (Result, error) {
 	if isNil(v) {
 		return Result{}, nil
 	}
+	switch v := v.(type) {
+	case *Result:
+		return *v, v.valid()
+	case []byte:
+		return Result{}, errBytes
+	}
 	if block, ok := v.(content.Block); ok {
 		return blocksResult(block)
 	}
+	if list := reflect.ValueOf(v); list.Kind() == reflect.Slice && list.Type().Elem().Implements(reflect.TypeFor[content.Block]()) {
+		blocks := make([]content.Block, list.Len())
+		for i := range blocks {
+			blocks[i], _ = list.Index(i).Interface().(content.Block)
+		}
+		return blocksResult(blocks...)
+	}
 	return jsonResult(v)
 }
+
+var errBytes = errors.New("it returns []byte: return a string, or an image or document block")
 
 func blocksResult(blocks ...content.Block) (Result, error) {
 	made, err := content.Of(blocks...)

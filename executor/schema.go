@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"net/url"
 	"reflect"
 	"slices"
@@ -196,15 +197,26 @@ func members(name string, all map[string]*jsonschema.Schema, yield func(string, 
 }
 
 // inferSchema makes the schema of the arguments that t describes.
-func inferSchema(t reflect.Type) (*schema, error) {
+func inferSchema(t reflect.Type) (made *schema, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the schema of %s: panic: %v", t, v)
+		}
+	}()
 	own := map[reflect.Type]*jsonschema.Schema{}
 	special(t, own, map[reflect.Type]bool{})
 	tree, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: own})
 	if err != nil {
 		return nil, err
 	}
+	if err := decodable(t, map[reflect.Type]bool{}); err != nil {
+		return nil, err
+	}
 	if err := refine(t, tree); err != nil {
 		return nil, err
+	}
+	if t.Kind() == reflect.Struct && specialSchema(t) != nil {
+		return nil, fmt.Errorf("its arguments are %s, which has an UnmarshalJSON, UnmarshalText or Enum method of its own", t)
 	}
 	if tree.Type != "object" {
 		return nil, fmt.Errorf("its arguments are %s: take a struct", t)
@@ -219,6 +231,60 @@ func (s *schema) JSON() (content.JSON, error) {
 		return `{"type":"object","properties":{},"additionalProperties":false}`, err // some APIs want to see properties
 	}
 	return content.JSON(text), err
+}
+
+// decodable refuses what no arguments can ever be decoded into.
+func decodable(t reflect.Type, seen map[reflect.Type]bool) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if seen[t] || specialSchema(t) != nil {
+		return nil
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return fmt.Errorf("no argument can be decoded into %s, an interface with methods", t)
+		}
+	case reflect.Slice, reflect.Array, reflect.Map:
+		return decodable(t.Elem(), seen)
+	case reflect.Struct:
+		return decodableFields(t, seen)
+	}
+	return nil
+}
+
+func decodableFields(t reflect.Type, seen map[reflect.Type]bool) error {
+	names := map[string]string{}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		tag := field.Tag.Get("json")
+		name, options, _ := strings.Cut(tag, ",")
+		if tag == "-" || !field.IsExported() && !field.Anonymous {
+			continue
+		}
+		if name == "" && !field.Anonymous {
+			name = field.Name
+		}
+		err := decodable(field.Type, seen)
+		switch {
+		case err != nil:
+		case tag == "-,":
+			err = errors.New("its tag json:\"-,\" is not supported")
+		case slices.Contains(strings.Split(options, ","), "string"):
+			err = errors.New("its tag option string is not supported")
+		case field.Anonymous && !field.IsExported() && field.Type.Kind() == reflect.Pointer:
+			err = errors.New("a pointer to an unexported struct cannot be embedded")
+		case name != "" && names[name] != "":
+			err = fmt.Errorf("field %s has the JSON name %q as well", names[name], name)
+		}
+		if err != nil {
+			return fmt.Errorf("field %s of %s: %w", field.Name, t, err)
+		}
+		names[name] = field.Name
+	}
+	return nil
 }
 
 var (
@@ -259,8 +325,8 @@ func specialSchema(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Description: `a duration, such as "90s" or "1h30m"`}
 	case t.Kind() == reflect.Interface:
 		return nil
-	case t.Implements(reflect.TypeFor[enumerated]()):
-		values, kind := plain(reflect.Zero(t).Interface().(enumerated).Enum())
+	case decodes[enumerated](t):
+		values, kind := plain(reflect.New(t).Interface().(enumerated).Enum())
 		return &jsonschema.Schema{Type: kind, Enum: values}
 	case decodes[stdjson.Unmarshaler](t):
 		return &jsonschema.Schema{}
@@ -346,6 +412,7 @@ func limitTo(s *jsonschema.Schema, words []string) error {
 		return limitTo(s.AdditionalProperties, words)
 	}
 	for _, word := range words {
+		word = strings.TrimSpace(word)
 		var value any = word
 		if s.Type != "string" {
 			value = nil
@@ -530,7 +597,7 @@ func typeOf(value any) string {
 	case string:
 		return "string"
 	case float64:
-		if v == float64(int64(v)) {
+		if v == math.Trunc(v) {
 			return "integer"
 		}
 		return "number"

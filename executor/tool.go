@@ -93,7 +93,8 @@ func toolError(name string, err error) error {
 	return fmt.Errorf("%w: %s: %w", content.ErrTool, name, err)
 }
 
-// WithTimeout returns t with a timeout of its own in place of the [Agent]'s. A d of 0 or less is no timeout at all.
+// WithTimeout returns t with a timeout of its own in place of the [Agent]'s. A d of 0 or less is no timeout at all. A t of
+// nil is the tool's Err.
 func WithTimeout(t Tool, d time.Duration) Tool { return timed{t, d} }
 
 type timed struct {
@@ -105,7 +106,17 @@ func (t timed) Timeout() time.Duration { return t.timeout }
 
 func (t timed) Unwrap() Tool { return t.Tool }
 
+func (t timed) Definition() content.Tool {
+	if t.Tool == nil {
+		return content.Tool{}
+	}
+	return t.Tool.Definition()
+}
+
 func (t timed) Err() error {
+	if t.Tool == nil {
+		return toolError("WithTimeout", errors.New("its tool is nil"))
+	}
 	if broken, ok := as[interface{ Err() error }](t.Tool); ok {
 		return broken.Err()
 	}
