@@ -50,7 +50,7 @@ type Client struct {
 // NewClient returns a client of p. A p that is a *Client already is returned as it is when o is nil, so that nothing is ever
 // retried twice over.
 func NewClient(p Provider, o *ClientOptions) *Client {
-	if c, ok := p.(*Client); ok {
+	if c, ok := p.(*Client); ok && c != nil {
 		if o == nil {
 			return c
 		}
@@ -86,7 +86,7 @@ func (c *Client) Stream(ctx context.Context, req Request) iter.Seq2[Event, error
 				return
 			}
 			attempt := attempt{yield: yield, start: time.Now()}
-			c.provider.Stream(ctx, req)(attempt.take)
+			c.events(ctx, req)(attempt.take)
 			err := attempt.finish()
 			if err == nil {
 				return
@@ -105,6 +105,19 @@ func (c *Client) Stream(ctx context.Context, req Request) iter.Seq2[Event, error
 			}
 		}
 	})
+}
+
+// events is the provider's sequence; one with an error where there is none.
+func (c *Client) events(ctx context.Context, req Request) iter.Seq2[Event, error] {
+	var none *Client
+	if c.provider != nil && c.provider != Provider(none) {
+		if events := c.provider.Stream(ctx, req); events != nil {
+			return events
+		}
+	}
+	return func(yield func(Event, error) bool) {
+		yield(nil, protocol("there is no provider, or it gave no sequence"))
+	}
 }
 
 // attempt makes a request once and hands its events on. The provider calls take itself, not by a range statement, so that one

@@ -29,7 +29,7 @@ type Request struct {
 //   - One [Finish] comes last when all went well.
 //   - Otherwise one error comes last, with a nil event. It is an *[Error], or has the context's error in its chain when the
 //     context ended the request. An answer that breaks off before its end is [ErrCut].
-//   - Stream does not retry: [Client] does.
+//   - Stream does not retry: [Client] does. Nor is a panic of it recovered: unlike a tool, a provider is a part of the program.
 //   - When the consumer breaks off, or the context ends, the request is stopped, and everything that Stream started has ended
 //     before it returns.
 //   - The sequence can be ranged over once. Ranging over it again asks the model nothing, and yields an error or nothing; [Once]

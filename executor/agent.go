@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/plait-dev/plait/api"
@@ -18,7 +19,8 @@ type Handler func(ctx context.Context, call Call) (any, error)
 type Agent struct {
 	// Provider is the model. It is put behind an api.Client, which retries, unless it is one already. Defaults to none.
 	Provider api.Provider
-	// Tools are declared to each conversation that does not declare them yet, and bound to it. Defaults to none: those that
+	// Tools are declared to each conversation that does not declare them yet, and bound to it; where it begins with open calls,
+	// these are carried out first. Defaults to none: those that
 	// travel with the conversation are used.
 	Tools []dag.Tool
 	// Handler, if it is set, carries out every call, whatever tools are bound. It gets the arguments as a JSON object, but
@@ -83,13 +85,18 @@ func (a Agent) Run(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 }
 
 // Stream is Run, told event by event: see [Event] for their order. The last event is an [End], with the run's error beside
-// it; no other event has one. Events are yielded on the goroutine of whoever ranges over them, and the sequence can be ranged
-// over once. Breaking off cancels what is under way and returns when no goroutine of the run is left, as far as tools return
+// it; no other event has one. Events are yielded on the goroutine of whoever ranges over them. The sequence can be ranged over
+// once: a second time nothing is asked or called, and an End with api.ErrProtocol comes. Breaking off cancels what is under way and returns when no goroutine of the run is left, as far as tools return
 // within [Agent.Grace].
 func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
+	var used atomic.Bool
 	return func(yield func(Event, error) bool) {
 		r := newRun(ctx, a, d, yield)
 		defer r.close()
+		if used.Swap(true) {
+			r.refuse(&api.Error{Kind: api.ErrProtocol, Message: "the events of one run were ranged over twice"})
+			return
+		}
 		if err := r.begin(); err != nil {
 			r.refuse(err)
 			return
@@ -111,6 +118,9 @@ func (a Agent) ExecuteTools(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 		return d, err
 	}
 	if _, err := r.tools(); err != nil {
+		return r.d, err
+	}
+	if err := r.declare(); err != nil {
 		return r.d, err
 	}
 	_, err := r.ended()

@@ -102,7 +102,7 @@ func TestTypeThatCannotBeDecodedIsTheToolsErr(t *testing.T) {
 			N int `json:"n,string"`
 		}](),
 		`json:"-,"`: definition[struct {
-			N int `json:"-,"`
+			N int `json:"-,"` //lint:ignore SA5008 it is what is refused
 		}](),
 		"unexported struct": definition[struct{ *buried }](),
 		"no values":         definition[struct{ B unlisted }](),

@@ -61,14 +61,11 @@ func (r *run) begin() error {
 
 // bind finds what can run each declared tool.
 func (r *run) bind() error {
-	d := r.d
-	if len(r.agent.Tools) > 0 {
-		d = d.Tools(r.agent.Tools...)
-	}
-	if err := d.Err(); err != nil {
+	declared := r.declared()
+	if err := declared.Err(); err != nil {
 		return err
 	}
-	view := d.Transcript()
+	view := declared.Transcript()
 	r.bound = map[string]Tool{}
 	var unbound []string
 	for _, def := range view.Tools {
@@ -76,7 +73,7 @@ func (r *run) bind() error {
 			continue
 		}
 		r.names = append(r.names, def.Name)
-		found, _ := d.Tool(def.Name)
+		found, _ := declared.Tool(def.Name)
 		if tool, ok := found.(Tool); ok {
 			r.bound[def.Name] = tool
 		} else {
@@ -86,7 +83,38 @@ func (r *run) bind() error {
 	if len(unbound) > 0 && r.agent.Handler == nil {
 		return &UnboundError{Names: unbound}
 	}
-	r.d, r.view, r.began = d, &view, d.Source().Time()
+	r.began = r.d.Source().Time()
+	if r.waits() && declared.Head() != r.d.Head() {
+		return nil // a declaration would stand between the calls and their results: declare does it after them
+	}
+	r.d, r.view = declared, &view
+	return nil
+}
+
+func (r *run) declared() dag.DAG {
+	if len(r.agent.Tools) == 0 {
+		return r.d
+	}
+	return r.d.Tools(r.agent.Tools...)
+}
+
+// waits reports whether the conversation ends in a tool phase that is not closed.
+func (r *run) waits() bool {
+	heads := r.d.Heads()
+	return len(r.d.OpenCalls()) > 0 || len(heads) > 0 && isExecution(heads[0])
+}
+
+// declare declares what bind could not declare while calls were open.
+func (r *run) declare() error {
+	if r.view != nil {
+		return nil
+	}
+	d := r.declared()
+	if err := d.Err(); err != nil {
+		return err
+	}
+	view := d.Transcript()
+	r.d, r.view = d, &view
 	return nil
 }
 
@@ -95,6 +123,9 @@ func (r *run) loop() (content.Stop, error) {
 	for {
 		if stop, err := r.tools(); stop != "" || err != nil {
 			return stop, err
+		}
+		if err := r.declare(); err != nil {
+			return content.StopError, err
 		}
 		if stop, err := r.ended(); stop != "" {
 			return stop, err
@@ -190,7 +221,7 @@ func (r *run) failed(err error) (content.Stop, error) {
 // take makes the answer a part of the conversation. An answer that says nothing leaves only its usage behind.
 func (r *run) take(answer api.Response) error {
 	r.totals.Usage = r.totals.Usage.Plus(answer.Usage)
-	if answer.Blocks.Len() == 0 {
+	if silent(answer) {
 		return nil
 	}
 	err := r.append(r.d.Append(node.Message{Role: content.Assistant, Blocks: answer.Blocks, Answer: node.Answer{
@@ -207,6 +238,16 @@ func (r *run) take(answer api.Response) error {
 		return errLeft
 	}
 	return nil
+}
+
+// silent reports whether the answer says nothing: it has no block but empty texts.
+func silent(answer api.Response) bool {
+	for _, b := range answer.Blocks.All() {
+		if t, isText := b.(content.Text); !isText || t.Text != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // append goes on with d, whose head is a new message.

@@ -31,11 +31,12 @@ func ExampleNode_Digest() {
 		n, _ := node.New(node.Source{}, node.Message{Role: content.User, Blocks: content.Words(text)}, node.Meta{})
 		return n
 	}
-	fmt.Println(say("Hello").Digest() == say("Hello").Digest())
-	fmt.Println(say("Hello").Digest() == say("Goodbye").Digest())
-	fmt.Println(say("Hello").Digest())
+	one, other := say("Hello"), say("Hello")
+	fmt.Println(one.ID() == other.ID(), one.Digest() == other.Digest())
+	fmt.Println(one.Digest() == say("Goodbye").Digest())
+	fmt.Println(one.Digest())
 	// Output:
-	// true
+	// false true
 	// false
 	// sha256:9271d3e70b3c8b65cc01f88969d747f071fcb8b9197752bab91c8e028772093d
 }
