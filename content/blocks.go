@@ -34,7 +34,12 @@ func (e *BlockError) Unwrap() error { return ErrBlock }
 // Blocks is an unchangeable list of blocks. The zero value is the empty list. Two Blocks are compared with [Blocks.Equal]; ==
 // compares identity and never panics.
 type Blocks struct {
-	list *[]Block // never written after Of
+	list *list
+}
+
+type list struct {
+	blocks []Block // never written after Of
+	memo   memo
 }
 
 // Of returns the list of bs. What it refuses, with a *BlockError: a nil block or pointer, a source with none or several of its
@@ -44,15 +49,15 @@ func Of(bs ...Block) (Blocks, error) {
 	if len(bs) == 0 {
 		return Blocks{}, nil
 	}
-	list := make([]Block, len(bs))
+	made := make([]Block, len(bs))
 	for i, b := range bs {
 		clean, reason := check(b)
 		if reason != "" {
 			return Blocks{}, &BlockError{Index: i, Type: kindOf(b), Reason: reason}
 		}
-		list[i] = clean
+		made[i] = clean
 	}
-	return Blocks{&list}, nil
+	return Blocks{&list{blocks: made}}, nil
 }
 
 // Words returns the list of one text; the empty list when text is empty.
@@ -60,7 +65,7 @@ func Words(text string) Blocks {
 	if text == "" {
 		return Blocks{}
 	}
-	return Blocks{&[]Block{Text{Text: Clean(text)}}}
+	return Blocks{&list{blocks: []Block{Text{Text: Clean(text)}}}}
 }
 
 // Len is the number of blocks.
@@ -68,11 +73,11 @@ func (b Blocks) Len() int {
 	if b.list == nil {
 		return 0
 	}
-	return len(*b.list)
+	return len(b.list.blocks)
 }
 
 // At returns block i. It panics when i is out of range, as indexing does.
-func (b Blocks) At(i int) Block { return (*b.list)[i] }
+func (b Blocks) At(i int) Block { return b.list.blocks[i] }
 
 // All yields each block with its place.
 func (b Blocks) All() iter.Seq2[int, Block] {
@@ -90,7 +95,7 @@ func (b Blocks) Slice() []Block {
 	if b.list == nil {
 		return nil
 	}
-	return append([]Block(nil), *b.list...)
+	return append([]Block(nil), b.list.blocks...)
 }
 
 // Text is all texts, joined by line breaks.

@@ -1,0 +1,225 @@
+package schema
+
+import (
+	"encoding"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/plait-dev/plait/content"
+)
+
+// infer makes the schema of a type, which need not be an object.
+func infer(t reflect.Type) (*jsonschema.Schema, error) {
+	own := map[reflect.Type]*jsonschema.Schema{}
+	special(t, own, map[reflect.Type]bool{})
+	tree, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: own})
+	if err != nil {
+		return nil, err
+	}
+	if err := decodable(t, map[reflect.Type]bool{}); err != nil {
+		return nil, err
+	}
+	return tree, refine(t, tree)
+}
+
+// OwnForm reports whether a type has a method that says what its JSON is, so that its fields do not.
+func OwnForm(t reflect.Type) bool { return specialSchema(t) != nil }
+
+// decodable refuses what no arguments can ever be decoded into.
+func decodable(t reflect.Type, seen map[reflect.Type]bool) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if seen[t] || specialSchema(t) != nil {
+		return nil
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return fmt.Errorf("nothing can be decoded into %s, an interface with methods", t)
+		}
+	case reflect.Slice, reflect.Array, reflect.Map:
+		return decodable(t.Elem(), seen)
+	case reflect.Struct:
+		return decodableFields(t, seen)
+	}
+	return nil
+}
+
+func decodableFields(t reflect.Type, seen map[reflect.Type]bool) error {
+	names := map[string]string{}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		tag := field.Tag.Get("json")
+		name, options, _ := strings.Cut(tag, ",")
+		if tag == "-" || !field.IsExported() && !field.Anonymous {
+			continue
+		}
+		if name == "" && !field.Anonymous {
+			name = field.Name
+		}
+		err := decodable(field.Type, seen)
+		switch {
+		case err != nil:
+		case tag == "-,":
+			err = errors.New("its tag json:\"-,\" is not supported")
+		case slices.Contains(strings.Split(options, ","), "string"):
+			err = errors.New("its tag option string is not supported")
+		case field.Anonymous && !field.IsExported() && field.Type.Kind() == reflect.Pointer:
+			err = errors.New("a pointer to an unexported struct cannot be embedded")
+		case name != "" && names[name] != "":
+			err = fmt.Errorf("field %s has the JSON name %q as well", names[name], name)
+		}
+		if err != nil {
+			return fmt.Errorf("field %s of %s: %w", field.Name, t, err)
+		}
+		names[name] = field.Name
+	}
+	return nil
+}
+
+var (
+	timeType     = reflect.TypeFor[time.Time]()
+	durationType = reflect.TypeFor[time.Duration]()
+)
+
+type enumerated interface{ Enum() []any }
+
+// special collects the types below t whose JSON does not follow from their kind.
+func special(t reflect.Type, own map[reflect.Type]*jsonschema.Schema, seen map[reflect.Type]bool) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	if s := specialSchema(t); s != nil {
+		own[t] = s
+		return
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			special(t.Field(i).Type, own, seen)
+		}
+	case reflect.Slice, reflect.Array, reflect.Map:
+		special(t.Elem(), own, seen)
+	}
+}
+
+func specialSchema(t reflect.Type) *jsonschema.Schema {
+	switch {
+	case t == timeType:
+		return &jsonschema.Schema{Type: "string", Format: "date-time"}
+	case t == durationType:
+		return &jsonschema.Schema{Type: "string", Description: `a duration, such as "90s" or "1h30m"`}
+	case t.Kind() == reflect.Interface:
+		return nil
+	case decodes[enumerated](t):
+		values, kind := plain(reflect.New(t).Interface().(enumerated).Enum())
+		return &jsonschema.Schema{Type: kind, Enum: values}
+	case decodes[stdjson.Unmarshaler](t):
+		return &jsonschema.Schema{}
+	case decodes[encoding.TextUnmarshaler](t):
+		return &jsonschema.Schema{Type: "string"}
+	case (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) && t.Elem().Kind() == reflect.Uint8:
+		return &jsonschema.Schema{Type: "string", ContentEncoding: "base64"}
+	}
+	return nil
+}
+
+func decodes[T any](t reflect.Type) bool {
+	return t.Implements(reflect.TypeFor[T]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[T]())
+}
+
+// plain turns enum values into what they are once decoded from JSON, and says their common type.
+func plain(values []any) ([]any, string) {
+	list, kind := make([]any, len(values)), ""
+	for i, v := range values {
+		j, _ := content.ToJSON(v) // what has no JSON is null, which no argument equals
+		_ = j.Decode(&list[i])
+		kind = TypeOf(list[i])
+	}
+	return list, kind
+}
+
+// refine adds to an inferred schema what the library does not: pointers that are optional, enum tags, and no null where an
+// absent member says the same.
+func refine(t reflect.Type, s *jsonschema.Schema) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if len(s.Types) == 2 && s.Types[0] == "null" {
+		s.Type, s.Types = s.Types[1], nil
+	}
+	switch {
+	case t.Kind() == reflect.Struct && s.Type == "object":
+		return refineFields(t, s)
+	case s.Items != nil:
+		return refine(t.Elem(), s.Items)
+	case t.Kind() == reflect.Map && s.AdditionalProperties != nil:
+		return refine(t.Elem(), s.AdditionalProperties)
+	}
+	return nil
+}
+
+func refineFields(t reflect.Type, s *jsonschema.Schema) error {
+	for _, field := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case field.Anonymous && name != "":
+			return fmt.Errorf("the embedded field %s has the JSON name %q: give it a field name as well", field.Name, name)
+		case field.Anonymous || !field.IsExported() || name == "-":
+			continue
+		case name == "":
+			name = field.Name
+		}
+		property := s.Properties[name]
+		if property == nil {
+			continue
+		}
+		if field.Type.Kind() == reflect.Pointer {
+			s.Required = slices.DeleteFunc(s.Required, func(r string) bool { return r == name })
+		}
+		if err := refine(field.Type, property); err != nil {
+			return err
+		}
+		if tag := field.Tag.Get("enum"); tag != "" {
+			if err := limitTo(property, strings.Split(tag, ",")); err != nil {
+				return fmt.Errorf("the enum of field %s: %w", field.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// limitTo lets s, or its elements, be one of the words only.
+func limitTo(s *jsonschema.Schema, words []string) error {
+	switch {
+	case s.Items != nil:
+		return limitTo(s.Items, words)
+	case s.Type == "object" && s.AdditionalProperties != nil:
+		return limitTo(s.AdditionalProperties, words)
+	}
+	for _, word := range words {
+		word = strings.TrimSpace(word)
+		var value any = word
+		if s.Type != "string" {
+			value = nil
+			if err := content.JSON(word).Decode(&value); err != nil || !fits(s.Type, value) {
+				return fmt.Errorf("%q is no %s", word, s.Type)
+			}
+		}
+		s.Enum = append(s.Enum, value)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package schema
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// mostExpanded is how many schemas a schema may apply to one and the same value.
+const mostExpanded = 10_000
+
+// places knows the schemas that a schema is made of, and which of them apply to the same value.
+type places struct {
+	base  map[*jsonschema.Schema]*jsonschema.Schema // the nearest schema around it with an $id, else the root
+	at    map[string]*jsonschema.Schema             // by JSON pointer, from the root
+	path  map[*jsonschema.Schema]string             // the reverse of at
+	cost  map[*jsonschema.Schema]int
+	under map[*jsonschema.Schema]bool // being counted
+}
+
+func newPlaces(root *jsonschema.Schema) *places {
+	p := &places{
+		map[*jsonschema.Schema]*jsonschema.Schema{}, map[string]*jsonschema.Schema{}, map[*jsonschema.Schema]string{},
+		map[*jsonschema.Schema]int{}, map[*jsonschema.Schema]bool{},
+	}
+	p.collect(root, root, "")
+	return p
+}
+
+func (p *places) collect(s, base *jsonschema.Schema, path string) {
+	if s.ID != "" {
+		base = s
+	}
+	p.base[s], p.at[path], p.path[s] = base, s, path
+	for name, child := range inPlace(s) {
+		p.collect(child, base, path+name)
+	}
+	for name, child := range below(s) {
+		p.collect(child, base, path+name)
+	}
+}
+
+// check refuses a schema that comes back to itself for one and the same value, or applies too many schemas to it.
+func (p *places) check() error {
+	for _, path := range slices.Sorted(maps.Keys(p.at)) {
+		n, err := p.count(p.at[path])
+		if err == nil && n > mostExpanded {
+			err = fmt.Errorf("its schema: #%s applies more than %d schemas to one value", path, mostExpanded)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count is how many schemas s applies to one value, or a little more than mostExpanded.
+func (p *places) count(s *jsonschema.Schema) (int, error) {
+	if n, known := p.cost[s]; known {
+		return n, nil
+	}
+	if p.under[s] {
+		return 0, fmt.Errorf("its schema: #%s refers to itself without a property or an item between", p.path[s])
+	}
+	p.under[s] = true
+	defer delete(p.under, s)
+	next := append(p.refers(s, s.Ref), p.refers(s, s.DynamicRef)...)
+	for _, child := range inPlace(s) {
+		next = append(next, child)
+	}
+	total := 1
+	for _, child := range next {
+		n, err := p.count(child)
+		if err != nil {
+			return 0, err
+		}
+		total = min(total+n, mostExpanded+1)
+	}
+	p.cost[s] = total
+	return total, nil
+}
+
+// refers returns what the reference in s may mean: where several schemas come into question, all of them.
+func (p *places) refers(s *jsonschema.Schema, ref string) (found []*jsonschema.Schema) {
+	if ref == "" {
+		return nil
+	}
+	uri, fragment, _ := strings.Cut(ref, "#")
+	if plain, err := url.PathUnescape(fragment); err == nil {
+		fragment = plain
+	}
+	for other, base := range p.base {
+		switch {
+		case uri != "" && lastSegment(base.ID) != lastSegment(uri), uri == "" && base != p.base[s] && s.DynamicRef == "":
+		case fragment == "" && other == base,
+			strings.HasPrefix(fragment, "/") && p.path[other] == p.path[base]+fragment,
+			fragment != "" && (other.Anchor == fragment || other.DynamicAnchor == fragment):
+			found = append(found, other)
+		}
+	}
+	return found
+}
+
+func lastSegment(uri string) string {
+	uri, _, _ = strings.Cut(uri, "#")
+	return uri[strings.LastIndexAny(uri, "/:")+1:]
+}
+
+type namedSchemas = iter.Seq2[string, *jsonschema.Schema]
+
+// inPlace yields the parts of s that apply to the value that s applies to, each with its JSON pointer from s.
+func inPlace(s *jsonschema.Schema) namedSchemas {
+	return func(yield func(string, *jsonschema.Schema) bool) {
+		_ = one("/not", s.Not, yield) && one("/if", s.If, yield) && one("/then", s.Then, yield) && one("/else", s.Else, yield) &&
+			list("/allOf", s.AllOf, yield) && list("/anyOf", s.AnyOf, yield) && list("/oneOf", s.OneOf, yield) &&
+			members("/dependentSchemas", s.DependentSchemas, yield) && members("/dependencies", s.DependencySchemas, yield)
+	}
+}
+
+// below yields the parts of s that apply to members or elements, or only where they are referred to.
+func below(s *jsonschema.Schema) namedSchemas {
+	return func(yield func(string, *jsonschema.Schema) bool) {
+		_ = members("/$defs", s.Defs, yield) && members("/definitions", s.Definitions, yield) &&
+			members("/properties", s.Properties, yield) && members("/patternProperties", s.PatternProperties, yield) &&
+			list("/prefixItems", s.PrefixItems, yield) && list("/items", s.ItemsArray, yield) && one("/items", s.Items, yield) &&
+			one("/additionalItems", s.AdditionalItems, yield) && one("/contains", s.Contains, yield) &&
+			one("/unevaluatedItems", s.UnevaluatedItems, yield) && one("/propertyNames", s.PropertyNames, yield) &&
+			one("/additionalProperties", s.AdditionalProperties, yield) &&
+			one("/unevaluatedProperties", s.UnevaluatedProperties, yield) && one("/contentSchema", s.ContentSchema, yield)
+	}
+}
+
+func one(name string, s *jsonschema.Schema, yield func(string, *jsonschema.Schema) bool) bool {
+	return s == nil || yield(name, s)
+}
+
+func list(name string, all []*jsonschema.Schema, yield func(string, *jsonschema.Schema) bool) bool {
+	for i, s := range all {
+		if !one(fmt.Sprintf("%s/%d", name, i), s, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+func members(name string, all map[string]*jsonschema.Schema, yield func(string, *jsonschema.Schema) bool) bool {
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	for _, member := range slices.Sorted(maps.Keys(all)) {
+		if !one(name+"/"+escape.Replace(member), all[member], yield) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,25 @@
+package wire
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestACacheMakesAValueOnceAndStaysSmall(t *testing.T) {
+	var c Cache[int, string]
+	made := 0
+	itoa := func(n int) string {
+		made++
+		return strconv.Itoa(n)
+	}
+	for range 3 {
+		require.Equal(t, "7", c.Get(7, itoa))
+	}
+	require.Equal(t, 1, made)
+	for n := range 10 * mostCached {
+		require.Equal(t, strconv.Itoa(n), c.Get(n, itoa))
+		require.LessOrEqual(t, len(c.made), mostCached)
+	}
+}

@@ -1,0 +1,157 @@
+// Package wire is what the providers share to write requests and read answers: JSON objects member by member and byte for byte,
+// bodies that end where they should, and what headers ask for.
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-json/jsontext"
+	json "github.com/goccy/go-json/v2"
+
+	"github.com/plait-dev/plait/content"
+)
+
+// Raw is a value that is left as it is while what surrounds it is decoded.
+type Raw = jsontext.Value
+
+// Member is one member of a JSON object, its value byte for byte.
+type Member struct {
+	Name  string
+	Value content.JSON
+}
+
+// Members returns the members of an object in order.
+func Members(j content.JSON) ([]Member, error) {
+	if j.IsObject() {
+		return scanMembers(string(j)), nil
+	}
+	return readMembers(j)
+}
+
+// readMembers is Members for what may be no object, or be followed by something else.
+func readMembers(j content.JSON) ([]Member, error) {
+	dec := jsontext.NewDecoder(bytes.NewBufferString(string(j)))
+	if open, err := dec.ReadToken(); err != nil {
+		return nil, err
+	} else if open.Kind() != '{' {
+		return nil, fmt.Errorf("%w: not an object", content.ErrJSON)
+	}
+	var list []Member
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		m := Member{Name: name.String()}
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		m.Value = content.JSON(value)
+		list = append(list, m)
+	}
+	_, err := dec.ReadToken()
+	return list, err
+}
+
+// Object is the object with these members, without space between them.
+func Object(list []Member) content.JSON { return content.JSON(AppendObject(nil, list)) }
+
+// AppendObject appends the object with these members, without space between them.
+func AppendObject(dst []byte, list []Member) []byte {
+	dst = append(dst, '{')
+	for _, m := range list {
+		dst = append(content.AppendRaw(dst, m.Name), m.Value...)
+	}
+	return append(dst, '}')
+}
+
+// Take removes the member of that name from list and returns its value; "" when there is none.
+func Take(list []Member, name string) (content.JSON, []Member) {
+	for i, m := range list {
+		if m.Name == name {
+			rest := append(append([]Member(nil), list[:i]...), list[i+1:]...)
+			return m.Value, rest
+		}
+	}
+	return "", list
+}
+
+// With is list and those members of more whose names it does not have.
+func With(list, more []Member) []Member {
+	if len(more) == 0 {
+		return list
+	}
+	has := make(map[string]bool, len(list))
+	for _, m := range list {
+		has[m.Name] = true
+	}
+	all := append([]Member(nil), list...)
+	for _, m := range more {
+		if !has[m.Name] {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// Text decodes a JSON string.
+func Text(j content.JSON) (string, bool) {
+	if !strings.HasPrefix(string(j), `"`) {
+		return "", false
+	}
+	if inner := string(j[1:max(1, len(j)-1)]); strings.HasSuffix(string(j[1:]), `"`) && plain(inner) {
+		return inner, true
+	}
+	var s string
+	err := json.Unmarshal([]byte(j), &s, Lenient)
+	return s, err == nil
+}
+
+// plain reports whether s stands in a JSON string as it is.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return utf8.ValidString(s)
+}
+
+// TakeText is Take for a member that is a string.
+func TakeText(list []Member, name string) (string, []Member, bool) {
+	j, rest := Take(list, name)
+	s, ok := Text(j)
+	if !ok {
+		return "", list, false
+	}
+	return s, rest, true
+}
+
+// Lenient reads what a server sent: a lone surrogate or a repeated name must not cost a whole answer.
+var Lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+
+// AppendString appends a member that is a string, also when it is empty.
+func AppendString(dst []byte, name, value string) []byte {
+	if value == "" {
+		return append(content.AppendRaw(dst, name), '"', '"')
+	}
+	return content.AppendString(dst, name, value)
+}
+
+// Quote is s as a JSON string.
+func Quote(s string) content.JSON {
+	b, _ := jsontext.AppendQuote(nil, s) // the error only tells of bytes that it replaced by U+FFFD
+	return content.JSON(b)
+}
+
+// Separate appends a comma where one is needed before the next item of a list.
+func Separate(dst []byte) []byte {
+	if n := len(dst); n > 0 && dst[n-1] != '[' {
+		dst = append(dst, ',')
+	}
+	return dst
+}

@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"strings"
+
+	"github.com/plait-dev/plait/content"
+)
+
+// scanMembers returns the members of a valid object. It looks only for where they end.
+func scanMembers(s string) []Member {
+	var list []Member
+	i := afterSpace(s, 0) + 1 // behind the bracket
+	for i = afterSpace(s, i); s[i] != '}'; i = afterSpace(s, i) {
+		if s[i] == ',' {
+			i++
+			continue
+		}
+		end := afterString(s, i)
+		m := Member{Name: s[i+1 : end-1]}
+		if strings.IndexByte(m.Name, '\\') >= 0 {
+			m.Name, _ = Text(content.JSON(s[i:end])) // it is valid
+		}
+		begin := afterSpace(s, afterSpace(s, end)+1) // behind the colon
+		i = afterValue(s, begin)
+		m.Value = content.JSON(s[begin:i])
+		list = append(list, m)
+	}
+	return list
+}
+
+func afterSpace(s string, i int) int {
+	for s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r' {
+		i++
+	}
+	return i
+}
+
+// afterString is where the string that begins at i ends.
+func afterString(s string, i int) int {
+	for i++; ; i++ {
+		i += strings.IndexAny(s[i:], `"\`)
+		if s[i] == '"' {
+			return i + 1
+		}
+		i++ // what is escaped
+	}
+}
+
+// afterValue is where the value that begins at i ends.
+func afterValue(s string, i int) int {
+	for depth := 0; ; {
+		switch s[i] {
+		case '"':
+			i = afterString(s, i)
+		case '{', '[':
+			depth++
+			i++
+		case '}', ']':
+			depth--
+			i++
+		case ' ', '\t', '\n', '\r', ',', ':':
+			i++
+			continue // inside brackets
+		default:
+			i += strings.IndexAny(s[i:], " \t\n\r,}]")
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+}
