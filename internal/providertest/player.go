@@ -1,0 +1,58 @@
+package providertest
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Player is a local server that answers with recorded responses, in order, and keeps the requests.
+type Player struct {
+	*httptest.Server
+	mu     sync.Mutex
+	bodies []string
+}
+
+// theTapeIsOver is an error in the words of all APIs.
+const theTapeIsOver = `{"type":"error","error":{"type":"invalid_request_error","code":400,"status":"INVALID_ARGUMENT","message":"the tape is over"}}`
+
+// Play begins to play. The server ends with the test.
+func Play(t testing.TB, tape ...Exchange) *Player {
+	p := &Player{}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		n := p.keep(string(body))
+		if n >= len(tape) {
+			http.Error(w, theTapeIsOver, http.StatusBadRequest)
+			return
+		}
+		for name, values := range tape[n].Header() {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(tape[n].Response.Status)
+		_, _ = w.Write(tape[n].Body(t))
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+// keep keeps a request and returns how many came before it.
+func (p *Player) keep(body string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bodies = append(p.bodies, body)
+	return len(p.bodies) - 1
+}
+
+// Requests returns the bodies that came until now.
+func (p *Player) Requests() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.bodies)
+}

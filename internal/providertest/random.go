@@ -1,0 +1,113 @@
+package providertest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+// NeverInvalid builds, forks, cuts, joins and loads conversations at random, and asks of each that the strict fake of the API takes
+// what would be sent. It makes as many as sequences says, or 100,000 with PLAIT_LONG=1. PLAIT_SEED=n begins with another seed than 1; a
+// failure prints the shortest list of steps found that still fails.
+func NeverInvalid(t *testing.T, sequences int, d *Dialect) {
+	first := 1
+	if os.Getenv("PLAIT_LONG") != "" {
+		sequences = 100_000
+	}
+	if testing.Short() || raceDetector {
+		sequences /= 4
+	}
+	if s, err := strconv.Atoi(os.Getenv("PLAIT_SEED")); err == nil {
+		first = s
+	}
+	workers := runtime.GOMAXPROCS(0)
+	for n := range workers {
+		t.Run(fmt.Sprintf("worker %d", n), func(t *testing.T) {
+			t.Parallel()
+			for seed := first + n; seed < first+sequences; seed += workers {
+				if err := d.try(uint64(seed)); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+			}
+		})
+	}
+	t.Logf("%d sequences from seed %d", sequences, first)
+}
+
+// try plays the steps of a seed. Its error ends with the steps that are left of them.
+func (d *Dialect) try(seed uint64) error {
+	steps := randomSteps(seed)
+	err := d.play(steps, nil)
+	if err == nil {
+		return nil
+	}
+	steps, err = d.shrink(steps, err)
+	var told strings.Builder
+	_ = d.play(steps, &told)
+	return fmt.Errorf("%w\n%s", err, told.String())
+}
+
+// step is one operation. Its seed decides on everything about it, so that it does the same when other steps are left out.
+type step struct {
+	op   int
+	seed uint64
+}
+
+func randomSteps(seed uint64) []step {
+	r := rand.New(rand.NewPCG(seed, 7))
+	steps := make([]step, 2+r.IntN(11))
+	for i := range steps {
+		steps[i] = step{op: r.IntN(len(operations)), seed: r.Uint64()}
+	}
+	return steps
+}
+
+// shrink leaves out steps as long as what is left still fails.
+func (d *Dialect) shrink(steps []step, failure error) ([]step, error) {
+	for again := true; again; {
+		again = false
+		for i := range steps {
+			fewer := append(append([]step(nil), steps[:i]...), steps[i+1:]...)
+			if err := d.play(fewer, nil); err != nil {
+				steps, failure, again = fewer, err, true
+				break
+			}
+		}
+	}
+	return steps, failure
+}
+
+// play does the steps and returns an error when a conversation on the way cannot be sent.
+func (d *Dialect) play(steps []step, told *strings.Builder) (failure error) {
+	defer func() {
+		if p := recover(); p != nil {
+			failure = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	w := &World{dialect: d, d: dag.New().WithSource(node.Counting(time.Unix(1_800_000_000, 0))), told: told}
+	for i, s := range steps {
+		w.Rand = rand.New(rand.NewPCG(s.seed, 1))
+		op := operations[s.op]
+		w.tell("%d. %s", i+1, op.name)
+		if next := op.do(w); next.Err() == nil {
+			w.d = next // a step that was refused changes nothing
+		} else {
+			w.tell("   refused: %v", next.Err())
+		}
+		if i < len(steps)-1 && !w.One(4) {
+			continue // most of what is on the way is the end of a shorter sequence
+		}
+		if err := w.sendable(); err != nil {
+			return fmt.Errorf("after step %d: %w", i+1, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package providertest
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+)
+
+// Switching makes its first request of the first provider, its second of the second, and so on: programs change options from
+// request to request.
+type Switching struct {
+	Requests []api.Provider
+	Made     int
+}
+
+// Stream makes the next request.
+func (s *Switching) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
+	s.Made++
+	return s.Requests[s.Made-1].Stream(ctx, req)
+}
+
+// RequireSaved saves a conversation and loads it again, without loss.
+func RequireSaved(t testing.TB, d dag.DAG) {
+	t.Helper()
+	var first, second bytes.Buffer
+	require.NoError(t, d.Write(&first))
+	loaded, err := dag.Read(bytes.NewReader(first.Bytes()))
+	require.NoError(t, err)
+	require.True(t, dag.Equal(d, loaded))
+	require.True(t, SameMessages(d.Messages(), loaded.Messages()))
+	require.Equal(t, d.ToolDefs(), loaded.ToolDefs())
+	require.Equal(t, d.SystemPrompts(), loaded.SystemPrompts())
+	require.NoError(t, loaded.Write(&second))
+	require.Equal(t, first.String(), second.String())
+}
+
+// SameMessages reports whether two conversations say the same.
+func SameMessages(a, b []content.Message) bool { return slices.EqualFunc(a, b, same) }
+
+// Added is what the user's side says in messages beyond results, which a run gives.
+func Added(messages []content.Message) []content.Block {
+	var blocks []content.Block
+	for _, m := range messages {
+		for _, b := range m.Blocks.All() {
+			if _, result := b.(content.ToolResult); !result && m.Role == content.User {
+				blocks = append(blocks, b)
+			}
+		}
+	}
+	return blocks
+}
