@@ -12,6 +12,9 @@
 // What a provider would refuse is repaired before it is sent: [Repair] turns any list of messages into one that keeps a
 // provider's [Rules], the same way every time, and says what it did.
 //
+// [Options] say how a model is to answer, in one form for all providers, and [Output] in which form of JSON; [Decode] turns such an
+// answer into a Go value. A conversation goes on with any provider: [Targets] has the rules. [Prices] says what an answer cost.
+//
 // # Concurrency
 //
 // Providers and Clients are safe for concurrent use. A sequence of events is for one goroutine and is used once; leaving it
@@ -21,6 +24,6 @@
 //
 // What a model's API answers is an [*Error]. Its kind is asked with errors.Is: [ErrRateLimited], [ErrOverloaded],
 // [ErrContextTooLong], [ErrInvalidRequest], [ErrAuth], [ErrNotFound], [ErrFiltered], [ErrServer], [ErrTransport], [ErrCut],
-// [ErrNothing]; a provider that breaks its own rules is [ErrProtocol]. When the context ends a request, the context's error and
-// its cause are in the chain.
+// [ErrStalled], [ErrNothing]; a provider that breaks its own rules is [ErrProtocol]. When the context ends a request, the context's
+// error and its cause are in the chain. An answer that [Decode] cannot read is an [*OutputError].
 package api

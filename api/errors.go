@@ -22,6 +22,8 @@ var (
 	ErrTransport = errors.New("transport failed")
 	// ErrCut: the answer broke off before its end. Retried.
 	ErrCut = errors.New("answer cut off")
+	// ErrStalled: the provider sent nothing for longer than Options.Idle. Retried.
+	ErrStalled = errors.New("provider stalled")
 	// ErrContextTooLong: the conversation does not fit the model's context window.
 	ErrContextTooLong = errors.New("context too long")
 	// ErrInvalidRequest: the provider does not accept the request.
@@ -46,7 +48,7 @@ type Error struct {
 	API string
 	// Status is the HTTP status; 0 when there was no response, 200 when the failure came inside a stream.
 	Status int
-	// Type and Message are the provider's own words.
+	// Type and Message are the provider's own words. A careless server may repeat in them what it was sent, a key too.
 	Type    string
 	Message string
 	// RequestID is the provider's id of the request, for its support.
@@ -115,10 +117,10 @@ func (e *Error) Unwrap() []error {
 	return chain
 }
 
-// Retryable reports whether the same request may succeed later: whether ErrRateLimited, ErrOverloaded, ErrServer, ErrTransport
-// or ErrCut is in the chain of err.
+// Retryable reports whether the same request may succeed later: whether ErrRateLimited, ErrOverloaded, ErrServer, ErrTransport,
+// ErrCut or ErrStalled is in the chain of err.
 func Retryable(err error) bool {
-	for _, kind := range []error{ErrRateLimited, ErrOverloaded, ErrServer, ErrTransport, ErrCut} {
+	for _, kind := range []error{ErrRateLimited, ErrOverloaded, ErrServer, ErrTransport, ErrCut, ErrStalled} {
 		if errors.Is(err, kind) {
 			return true
 		}

@@ -17,6 +17,8 @@ type Request struct {
 	Tools []content.Tool
 	// Messages is the conversation, in order. It need not keep the provider's rules: the provider repairs it.
 	Messages []content.Message
+	// Options say how the model is to answer. They go before those that the provider was made with.
+	Options Options
 }
 
 // Provider is a model behind an API.
@@ -29,6 +31,7 @@ type Request struct {
 //   - One [Finish] comes last when all went well.
 //   - Otherwise one error comes last, with a nil event. It is an *[Error], or has the context's error in its chain when the
 //     context ended the request. An answer that breaks off before its end is [ErrCut].
+//   - A provider that sends nothing for longer than Options.Idle is [ErrStalled].
 //   - Stream does not retry: [Client] does. Nor is a panic of it recovered: unlike a tool, a provider is a part of the program.
 //   - When the consumer breaks off, or the context ends, the request is stopped, and everything that Stream started has ended
 //     before it returns.

@@ -101,8 +101,8 @@ func TestRepair(t *testing.T) {
 
 		{name: "results are put first and in order", in: list{hi, assistant(call("a"), call("b")), user(text("x"), result("b", "2")), user(result("a", "1"))},
 			out: list{hi, assistant(call("a"), call("b")), user(result("a", "1"), result("b", "2"), text("x"))},
-			notes: []string{"message 2: merged: two messages of the user in a row",
-				"message 2: moved: results come first and in call order"}},
+			notes: []string{"message 2: moved: results come first and in call order",
+				"message 2: merged: two messages of the user in a row"}},
 		{name: "calls are put last where they must be", rules: api.Rules{CallsLast: true},
 			in: list{hi, assistant(call("a"), text("x"), call("b"), text("y")), user(result("a", "1"), result("b", "2"))},
 			out: list{hi, assistant(text("x"), text("y"), call("a"), call("b")),
@@ -175,7 +175,7 @@ func TestRepair(t *testing.T) {
 			in: list{hi, assistant(text("x"))}, out: list{hi, assistant(text("x"))}},
 		{name: "the user speaks first where it must", rules: api.Rules{UserFirst: true}, in: list{assistant(text("x"), text("")), hi},
 			out:   list{user(text(api.GoOn)), assistant(text("x")), hi},
-			notes: []string{"message 1: dropped: an empty text", "message 0: end: the provider wants the user to speak first"}},
+			notes: []string{"message 0: end: the provider wants the user to speak first", "message 1: dropped: an empty text"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			out, notes := api.Repair(test.in, test.rules)
@@ -427,5 +427,54 @@ func BenchmarkRepair(b *testing.B) {
 		if _, notes := api.Repair(messages, api.Rules{Accept: noPictures}); len(notes) > 0 {
 			b.Fatal(notes)
 		}
+	}
+}
+
+// TestACallMayHaveNoID leaves calls without one where the rules allow it, and tells their results by their order.
+func TestACallMayHaveNoID(t *testing.T) {
+	said := []content.Message{
+		user(text("Hi")), assistant(call(""), call("x"), call("")), user(result("", "1"), result("x", "2"), result("", "3")),
+		assistant(call("x"), call("")), user(result("x", "4")),
+	}
+	for range 2 { // and again changes nothing
+		repaired, notes := api.Repair(said, api.Rules{NoID: true})
+		var ids []string
+		for _, m := range repaired {
+			for _, c := range m.Blocks.ToolUses() {
+				ids = append(ids, c.ID)
+			}
+			for _, r := range m.Blocks.ToolResults() {
+				ids = append(ids, r.CallID+"="+r.Content.Text())
+			}
+		}
+		require.Equal(t, []string{"", "x", "", "=1", "x=2", "=3", "call_4", "", "call_4=4", "=" + content.NoResult}, ids)
+		if said = repaired; len(notes) > 0 {
+			require.Len(t, notes, 2, "%v", notes)
+			require.Equal(t, api.RepairID, notes[0].Kind)
+			require.Equal(t, api.RepairAnswered, notes[1].Kind)
+		}
+	}
+}
+
+// TestNothingIsAddedThatIsNotNeeded prunes the assistant's last message away: the user's word before it is the last, and no other
+// is put behind it.
+func TestNothingIsAddedThatIsNotNeeded(t *testing.T) {
+	rules := api.Rules{UserFirst: true, Prune: func(messages []content.Message) []api.Pruned {
+		var found []api.Pruned
+		for i, m := range messages {
+			for j, b := range m.Blocks.All() {
+				if _, thinks := b.(content.Thinking); thinks {
+					found = append(found, api.Pruned{Message: i, Block: j, Why: "no thoughts"})
+				}
+			}
+		}
+		return found
+	}}
+	thought := assistant(content.Thinking{Text: "Hm."})
+	for _, in := range [][]content.Message{{user(text("Hi")), thought}, {thought, user(text("Hi"))}} {
+		out, notes := api.Repair(in, rules)
+		requireSame(t, []content.Message{user(text("Hi"))}, out)
+		require.Len(t, notes, 1)
+		require.Equal(t, "dropped: no thoughts", notes[0].String())
 	}
 }

@@ -1,0 +1,221 @@
+package api
+
+import (
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/plait-dev/plait/content"
+)
+
+// line is a stretch of a conversation that is settled: what follows cannot change it any more. It only grows at its tip, so that
+// what its points saw stays as it was; from any other point a new line branches off.
+type line struct {
+	from  *point // where it begins; nil is the beginning of the conversation
+	depth int    // how many lines stand before it
+
+	mu  sync.Mutex
+	tip int            // the number of its last point. It holds no pointer, so that who goes back does not keep what was dropped
+	ids map[string]int // the ids of its calls, each with the place of its message, or of a later one
+}
+
+// point is a place in a line from where conversations go on with a message of the assistant. It does not change, and holds nothing
+// of what came after it.
+type point struct {
+	line   *line
+	number int    // in its line, from 1
+	before *point // the point before it, also of another line; nil is the beginning
+
+	given []content.Message // what came since the point before
+	said  []content.Message // and what it became
+	items []byte            // the bytes of the line up to here, with a comma in front where something stands before it
+	notes []RepairNote      // and its notes
+
+	in, out int // how many messages were given, and are said, from the beginning of the conversation
+	calls   int // and how many calls are in them
+}
+
+// points yields the places that messages can go on from, the last one first.
+func (e *Encoding) points(messages []content.Message) iter.Seq[*point] {
+	const mostTried = 8
+	return func(yield func(*point) bool) {
+		tried := 0
+		for i := len(messages) - 1; i >= 0 && tried < mostTried; i-- {
+			p, _ := messages[i].Blocks.Recall(e).(*point)
+			if p == nil || p.in != i+1 {
+				continue
+			}
+			if tried++; p.begins(messages) && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// begins reports whether messages begin with what p was made of.
+func (p *point) begins(messages []content.Message) bool {
+	for ; p != nil; p = p.before {
+		if !slices.Equal(p.given, messages[p.in-len(p.given):p.in]) {
+			return false
+		}
+	}
+	return true
+}
+
+// uses reports whether a call up to p has the id.
+func (p *point) uses(id string) bool {
+	for ; p != nil; p = p.line.from {
+		p.line.mu.Lock()
+		at, ok := p.line.ids[id]
+		p.line.mu.Unlock()
+		if ok && at < p.out {
+			return true
+		}
+	}
+	return false
+}
+
+// cuts returns the places before which messages are settled, some of them for branches to come, the last one as late as can be:
+// before an assistant's message that another one follows, Far from the end, and where nothing waits for an answer.
+func (e *Encoding) cuts(given []content.Message, turns []turn) []int {
+	const stride = 16
+	var cuts []int
+	before, waits := 0, false // before is the cut before the last one
+	for i, t := range turns[:max(0, len(turns)-Far+1)] {
+		if t.role == content.User {
+			waits = waits && t.answers()
+			continue
+		}
+		if i > 0 && !waits {
+			if n := len(cuts); n > 0 && cuts[n-1]-before < stride {
+				cuts[n-1] = i
+			} else {
+				if n > 0 {
+					before = cuts[n-1]
+				}
+				cuts = append(cuts, i)
+			}
+		}
+		waits = waits || e.Rules.Waits != nil && slices.ContainsFunc(given[t.first:t.last+1], e.Rules.Waits)
+	}
+	return cuts
+}
+
+// answers reports whether there is a tool result in the turn.
+func (t *turn) answers() bool {
+	return slices.ContainsFunc(t.blocks, func(b content.Block) bool {
+		_, result := b.(content.ToolResult)
+		return result
+	})
+}
+
+// settle adds to what p settles, and leaves the point behind where those find it who go on from there.
+func (e *Encoding) settle(p *point, given, said []content.Message, notes []RepairNote, ids []string) *point {
+	next := p.tip()
+	l := next.line
+	defer l.mu.Unlock()
+	next.given, next.said = slices.Clone(given), slices.Clone(said)
+	next.notes = append(next.notes, notes...)
+	next.in += len(given)
+	for i, m := range said {
+		if next.out > 0 {
+			next.items = append(next.items, ',')
+		}
+		next.items = e.write(next.items, said, i, Far)
+		for _, call := range m.Blocks.ToolUses() {
+			next.calls++
+			l.ids[call.ID] = next.out
+		}
+		next.out++
+	}
+	for _, id := range ids {
+		if _, known := l.ids[id]; !known {
+			l.ids[id] = next.out - 1
+		}
+	}
+	l.tip++
+	next.number = l.tip
+	given[len(given)-1].Blocks.Remember(e, &next)
+	return &next
+}
+
+// tip returns what a point after p begins with: in the line of p where that ends with p, and otherwise in a new one. The line is
+// locked.
+func (p *point) tip() point {
+	for p != nil {
+		p.line.mu.Lock()
+		if p.line.tip == p.number {
+			return point{line: p.line, before: p, items: p.items, notes: p.notes, in: p.in, out: p.out, calls: p.calls}
+		}
+		p.line.mu.Unlock()
+		if p.line.depth < deepest {
+			break
+		}
+		p = p.flat()
+	}
+	l := &line{from: p, ids: map[string]int{}}
+	next := point{line: l, before: p}
+	if p != nil {
+		l.depth = p.line.depth + 1
+		next.in, next.out, next.calls = p.in, p.out, p.calls
+	}
+	l.mu.Lock()
+	return next
+}
+
+// deepest is how many lines may stand before one.
+const deepest = 32
+
+// flat returns a copy of p in a line of its own, with all that stands before.
+func (p *point) flat() *point {
+	flat := *p
+	flat.items, flat.notes = slices.Concat(p.pieces()...), p.allNotes()
+	flat.line, flat.number = &line{ids: map[string]int{}, tip: 1}, 1
+	for _, q := range p.path() {
+		q.line.mu.Lock()
+		for id, at := range q.line.ids {
+			if at < q.out {
+				flat.line.ids[id] = at
+			}
+		}
+		q.line.mu.Unlock()
+	}
+	return &flat
+}
+
+// path returns the points up to p, one a line, from the beginning.
+func (p *point) path() []*point {
+	var path []*point
+	for ; p != nil; p = p.line.from {
+		path = append(path, p)
+	}
+	slices.Reverse(path)
+	return path
+}
+
+// pieces returns the bytes of everything up to p, and room for one more piece.
+func (p *point) pieces() [][]byte {
+	path := p.path()
+	pieces := make([][]byte, 0, len(path)+1)
+	for _, q := range path {
+		pieces = append(pieces, q.items)
+	}
+	return pieces
+}
+
+// allNotes returns the notes of everything up to p, in a new slice.
+func (p *point) allNotes() []RepairNote {
+	var notes []RepairNote
+	for _, q := range p.path() {
+		notes = append(notes, q.notes...)
+	}
+	return notes
+}
+
+// len is how many messages are said up to p.
+func (p *point) len() int {
+	if p == nil {
+		return 0
+	}
+	return p.out
+}

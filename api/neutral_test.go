@@ -1,0 +1,90 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+)
+
+// told is what an opaque block of another API says to Chat Completions.
+func told(t testing.TB, j content.JSON) string {
+	t.Helper()
+	b, why := api.Targets["openai-chat"].Accept(content.Assistant, content.Opaque{API: "gemini", JSON: j}, false)
+	require.NotEmpty(t, why)
+	if b == nil {
+		return ""
+	}
+	return b.(content.Text).Text
+}
+
+func TestBlocksOfOthersAreToldInWords(t *testing.T) {
+	for j, want := range map[content.JSON]string{
+		`{"type":"web_search_call","action":{"type":"search","query":"Oslo"}}`:                                             "[web_search_call: query: Oslo]",
+		`{"type":"server_tool_use","name":"web_search","input":{"query":"Oslo"}}`:                                          "[server_tool_use: name: web_search\ninput: {\"query\":\"Oslo\"}]",
+		`{"type":"x_result","content":[{"title":"A","url":"https://a.example","encrypted_content":"Zm9v"},{"title":"B"}]}`: "[x_result: title: A\nurl: https://a.example\ntitle: B]",
+		`{"executableCode":{"language":"PYTHON","code":"print(1)"}}`:                                                       "[executableCode: language: PYTHON\ncode: print(1)]",
+		`{"text":"only words"}`:                 "[text: only words]",
+		`{"name":"a","text":"b"}`:               "[gemini: name: a\nb]",
+		`{"type":"x","data":"secret","id":"1"}`: "",
+		content.JSON(`{"type":"x","content":"` + strings.Repeat("A", 600) + `"}`): "",
+		`{"type":"x","content":[1,true,null,[]]}`:                                 "",
+		`{"type":"x"}`:                     "",
+		`{}`:                               "",
+		`{"type":7,"text":"a","name":"b"}`: "[gemini: a\nname: b]",
+	} {
+		require.Equal(t, want, told(t, j), j)
+	}
+}
+
+func TestBlocksOfOthersCannotHideAnything(t *testing.T) {
+	for j, want := range map[content.JSON]string{
+		`{"type":"x","text":"a\u001b[2Jb\u0000c\u202ed\u2066e\u00adf\r\ng\ud83d\ude00"}`: "[x: a[2Jbcdef\ng😀]",
+		`{"type":"a\nb\u001b","text":"c"}`:                                               "[a b: c]",
+		`{"\u001bcode":{"text":"c"}}`:                                                    "[code: c]",
+		`{"type":"x","text":"\udb40\udc41\udb40\udc42hi"}`:                               "[x: hi]",
+		`{"type":"x","text":"\u0000\u0001"}`:                                             "",
+		`{"type":"x","input":{"a":"\u001b"},"text":"\u200b"}`:                            `[x: input: {"a":"\u001b"}]`,
+		`{"type":"x","text":"👩\u200d💻"}`:                                                 "[x: 👩\u200d💻]",
+	} {
+		require.Equal(t, want, told(t, j), j)
+	}
+}
+
+func TestBlocksOfOthersAreToldInFewWords(t *testing.T) {
+	many := strings.Repeat(`{"text":"some words"},`, 100_000)
+	deep := strings.Repeat(`{"content":`, 5000) + `"words"` + strings.Repeat("}", 5000)
+	for name, j := range map[string]string{
+		"one long text":     `{"type":"x","text":"` + strings.Repeat("é ", 1<<20) + `"}`,
+		"many texts":        `{"type":"x","content":[` + many + `{}]}`,
+		"a long type":       `{"type":"` + strings.Repeat("t", 1<<20) + `","text":"a"}`,
+		"a long input":      `{"type":"x","input":{"a":"` + strings.Repeat("i ", 1<<20) + `"}}`,
+		"a long name":       `{"` + strings.Repeat("n", 1<<20) + `":{"text":"a"}}`,
+		"what nests deeply": deep,
+		"lists of lists":    `{"type":"x","content":` + strings.Repeat("[", 5000) + `"a b"` + strings.Repeat("]", 5000) + `}`,
+	} {
+		said := told(t, content.JSON(j))
+		require.LessOrEqual(t, len(said), 4200, name)
+		require.Equal(t, content.Clean(said), said, name)
+		require.Equal(t, strings.HasPrefix(j, `{"content"`) || strings.Contains(j, "[[["), said == "", name)
+	}
+}
+
+func FuzzBlocksOfOthers(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"x","text":"a"}`, `{"a":{"text":"\u001b"}}`, `{"type":"\ud800","text":"x"}`, `{"type":"x","content":[[{"query":["a",{"url":"b"}]}]]}`, `{"text":"\u202e"}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, j string) {
+		if _, err := content.Of(content.Opaque{API: "gemini", JSON: content.JSON(j)}); err != nil {
+			t.Skip()
+		}
+		said := told(t, content.JSON(j))
+		require.LessOrEqual(t, len(said), 4200)
+		requireShown(t, strings.ReplaceAll(said, "\u200c", ""))
+	})
+}
