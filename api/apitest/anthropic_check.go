@@ -12,7 +12,6 @@ import (
 
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
-	"github.com/plait-dev/plait/api"
 )
 
 // CheckAnthropic returns nil for the body of a request that Anthropic's Messages API accepts, and otherwise an *[api.Error] with
@@ -37,18 +36,7 @@ func CheckAnthropic(body []byte) error {
 	if c.message == "" {
 		return nil
 	}
-	return refuse(http.StatusBadRequest, "invalid_request_error", c.message)
-}
-
-func refuse(status int, kind, message string) *api.Error {
-	e := &api.Error{Kind: api.ErrInvalidRequest, API: "anthropic", Status: status, Type: kind, Message: message, Body: anthropicError(kind, message)}
-	switch status {
-	case http.StatusUnauthorized:
-		e.Kind = api.ErrAuth
-	case http.StatusNotFound:
-		e.Kind = api.ErrNotFound
-	}
-	return e
+	return refuseAnthropic(http.StatusBadRequest, "invalid_request_error", c.message)
 }
 
 // anthropicCheck holds what is known of a request while it is checked. The first failure counts.

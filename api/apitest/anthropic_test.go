@@ -362,42 +362,9 @@ var recordedExceptions = map[string]string{
 	sharedID + "4": "the same conversation, one step further",
 }
 
-type cassette struct {
-	Exchanges []struct {
-		Request *struct {
-			Path, Body string
-		}
-		Response struct {
-			Status int
-			Body   string
-		}
-	}
-}
-
-// recorded calls fn for each recorded exchange with Anthropic's Messages API that has its request.
-func recorded(t *testing.T, fn func(name, body string, status int, response string)) {
-	t.Helper()
-	root := fixture.Path(t, "cassettes")
-	for _, dir := range []string{"anthropic", "cross-provider"} {
-		files, err := filepath.Glob(filepath.Join(root, dir, "*.json"))
-		require.NoError(t, err)
-		for _, file := range files {
-			data, err := os.ReadFile(file)
-			require.NoError(t, err)
-			var c cassette
-			require.NoError(t, json.Unmarshal(data, &c))
-			for i, e := range c.Exchanges {
-				if e.Request != nil && strings.Contains(e.Request.Path, "/messages") {
-					fn(fmt.Sprintf("%s/%s#%d", dir, filepath.Base(file), i), e.Request.Body, e.Response.Status, e.Response.Body)
-				}
-			}
-		}
-	}
-}
-
 func TestAnthropicAcceptsRecordedRequests(t *testing.T) {
 	accepted, excepted := 0, 0
-	recorded(t, func(name, body string, status int, _ string) {
+	recorded(t, "anthropic", "/messages", func(name, _, body string, status int, _ string) {
 		if status != 200 {
 			return
 		}
@@ -421,7 +388,7 @@ var recordedElsewhere = map[string]string{
 
 func TestAnthropicRefusesRecordedRefusals(t *testing.T) {
 	refused := 0
-	recorded(t, func(name, body string, status int, response string) {
+	recorded(t, "anthropic", "/messages", func(name, _, body string, status int, response string) {
 		if status != 400 || recordedElsewhere[name] != "" {
 			return
 		}
@@ -477,7 +444,7 @@ func post(t *testing.T, url, body string) (int, http.Header, string) {
 	return res.StatusCode, res.Header, string(data)
 }
 
-func serve(t *testing.T, fake *apitest.Anthropic) string {
+func serve(t *testing.T, fake *apitest.Fake) string {
 	server := httptest.NewServer(fake)
 	t.Cleanup(func() {
 		server.Close()
@@ -598,7 +565,7 @@ func accumulate(t *testing.T, stream string) string {
 }
 
 func TestAnthropicAnswersManyAtOnce(t *testing.T) {
-	answers := make([]apitest.AnthropicAnswer, 20)
+	answers := make([]apitest.Reply, 20)
 	fake := apitest.NewAnthropic(answers...)
 	url := serve(t, fake)
 	var wg sync.WaitGroup

@@ -10,7 +10,8 @@
 //	fmt.Println(len(model.Requests()), d.Text())
 //
 // [Script] is a model for tests of what stands above it. [Anthropic] is a strict fake of a real API, for tests of what is sent to it:
-// it refuses what the API refuses, in the API's own words. [Run] checks that a provider keeps the rules of api.Provider.
+// it refuses what the API refuses, in the API's own words. [Tape] records what a real API answers, without the secrets, and plays it
+// back. [Run] checks that a provider keeps the rules of api.Provider.
 //
 // # Concurrency
 //
@@ -18,5 +19,6 @@
 //
 // # Errors
 //
-// A [Script] that was asked more often than it has turns fails with [ErrScriptOver].
+// A [Script] that was asked more often than it has turns fails with [ErrScriptOver]. A request that is not on a [Tape]
+// fails with [ErrNotTaped]; closing a tape reports it again, and what was left with [ErrTapeLeft].
 package apitest

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
 )
 
 // ErrScriptOver is in the chain of the error that a [Script] answers with when it has no turn left.
@@ -74,6 +77,7 @@ func (s *Script) next(req api.Request) (turn Turn, n int, err error) {
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, api.Request{
 		System: slices.Clone(req.System), Tools: slices.Clone(req.Tools), Messages: slices.Clone(req.Messages),
+		Options: sameOptions(req.Options),
 	})
 	n = len(s.requests)
 	if len(s.turns) == 0 {
@@ -86,6 +90,16 @@ func (s *Script) next(req api.Request) (turn Turn, n int, err error) {
 		s.turns = s.turns[1:]
 	}
 	return turn, n, nil
+}
+
+// sameOptions is a copy of o that shares nothing with it that can change.
+func sameOptions(o api.Options) api.Options {
+	o.StopSequences, o.Metadata, o.Header = slices.Clone(o.StopSequences), maps.Clone(o.Metadata), o.Header.Clone()
+	if o.Temperature != nil {
+		t := *o.Temperature
+		o.Temperature = &t
+	}
+	return o
 }
 
 // Turn is one prepared answer of a [Script]. It is made by [Say], [Call], [Answer], [Fail], [Hang] or [Func]; its methods
@@ -129,7 +143,7 @@ func Answer(blocks ...content.Block) Turn { return Turn{blocks: blocks} }
 // Fail fails with err before anything is said.
 func Fail(err error) Turn { return Turn{err: err} }
 
-// Hang says nothing until the context ends.
+// Hang says nothing until the context ends, or the time of Options.Idle is over.
 func Hang() Turn { return Turn{hangs: true} }
 
 // Func answers with the turn that fn makes of the request.
@@ -180,7 +194,7 @@ func (t Turn) Repaired(notes ...api.RepairNote) Turn {
 	return t
 }
 
-// Wait lets the turn begin after d, or fail when the context ends before.
+// Wait lets the turn begin after d, or fail when the context ends, or the time of Options.Idle is over, before.
 func (t Turn) Wait(d time.Duration) Turn {
 	t.wait = d
 	return t
@@ -192,7 +206,7 @@ func (t Turn) Fail(err error) Turn {
 	return t
 }
 
-// Hang waits, after the blocks of the answer, until the context ends.
+// Hang waits, after the blocks of the answer, until the context ends, or the time of Options.Idle is over.
 func (t Turn) Hang() Turn {
 	t.hangs = true
 	return t
@@ -209,7 +223,7 @@ func (t Turn) play(ctx context.Context, n int, req api.Request, yield func(api.E
 	for t.fn != nil {
 		t = t.fn(req)
 	}
-	if err := t.pause(ctx); err != nil {
+	if err := silence(ctx, t.wait, req.Options.Idle); err != nil {
 		yield(nil, err)
 		return
 	}
@@ -234,12 +248,13 @@ func (t Turn) play(ctx context.Context, n int, req api.Request, yield func(api.E
 			return
 		}
 	}
+	err := ctx.Err()
 	if t.hangs {
-		<-ctx.Done()
+		err = silence(ctx, math.MaxInt64, req.Options.Idle)
 	}
 	switch {
-	case ctx.Err() != nil:
-		yield(nil, ctx.Err())
+	case err != nil:
+		yield(nil, err)
 	case t.err != nil:
 		yield(nil, t.err)
 	default:
@@ -247,15 +262,23 @@ func (t Turn) play(ctx context.Context, n int, req api.Request, yield func(api.E
 	}
 }
 
-func (t Turn) pause(ctx context.Context) error {
-	if t.wait <= 0 {
+// silence waits for d, or fails when the context ends or idle is over before.
+func silence(ctx context.Context, d, idle time.Duration) error {
+	if d <= 0 {
 		return nil
 	}
-	timer := time.NewTimer(t.wait)
+	if idle == 0 {
+		idle = wire.Idle
+	}
+	var over error
+	if idle > 0 && idle < d {
+		d, over = idle, &api.Error{Kind: api.ErrStalled, API: scriptAPI, Message: fmt.Sprintf("it said nothing for %v", idle)}
+	}
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+		return over
 	case <-ctx.Done():
 		return ctx.Err()
 	}

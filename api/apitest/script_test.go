@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,10 +78,45 @@ func TestScriptHangsUntilTheContextEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		start := time.Now()
-		_, err := api.NewClient(apitest.NewScript(apitest.Say("x").Hang()), nil).Send(ctx, hello)
+		req := hello
+		req.Options.Idle = -1
+		_, err := api.NewClient(apitest.NewScript(apitest.Say("x").Hang()), nil).Send(ctx, req)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Hour, time.Since(start))
 	})
+}
+
+func TestScriptThatHangsIsStalled(t *testing.T) {
+	for name, test := range map[string]struct {
+		turn  apitest.Turn
+		idle  time.Duration
+		after time.Duration
+		want  error
+	}{
+		"at once":                  {apitest.Hang(), time.Second, time.Second, api.ErrStalled},
+		"after a text":             {apitest.Say("x").Hang(), time.Second, time.Second, api.ErrStalled},
+		"by default":               {apitest.Hang(), 0, 10 * time.Minute, api.ErrStalled},
+		"no limit":                 {apitest.Hang(), -1, time.Hour, context.DeadlineExceeded},
+		"the deadline comes first": {apitest.Hang(), 2 * time.Hour, time.Hour, context.DeadlineExceeded},
+		"a wait that is too long":  {apitest.Say("x").Wait(time.Minute), time.Second, time.Second, api.ErrStalled},
+		"a wait that is not":       {apitest.Say("x").Wait(time.Minute), time.Hour, time.Minute, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				start := time.Now()
+				req := hello
+				req.Options.Idle = test.idle
+				var last error
+				for _, err := range apitest.NewScript(test.turn).Stream(ctx, req) {
+					last = err
+				}
+				require.ErrorIs(t, last, test.want)
+				require.Equal(t, test.after, time.Since(start))
+			})
+		})
+	}
 }
 
 func TestScriptWaitsBeforeItSpeaks(t *testing.T) {
@@ -129,4 +165,21 @@ func TestScriptStopsWhenTheConsumerLeaves(t *testing.T) {
 		require.IsType(t, api.Delta{}, event)
 		break
 	}
+}
+
+func TestScriptRemembersTheOptionsAsTheyWere(t *testing.T) {
+	warm := 0.5
+	o := api.Options{MaxTokens: 5, Temperature: &warm, StopSequences: []string{"END"}, Metadata: map[string]string{"a": "b"}, Header: http.Header{"X": {"1"}}}
+	model := apitest.NewScript(apitest.Say("x"))
+	for range model.Stream(t.Context(), api.Request{Options: o}) {
+	}
+	warm = 1
+	o.StopSequences[0], o.Metadata["a"] = "STOP", "c"
+	o.Header.Set("X", "2")
+	asked := model.Requests()[0].Options
+	require.Equal(t, 5, asked.MaxTokens)
+	require.Equal(t, 0.5, *asked.Temperature)
+	require.Equal(t, []string{"END"}, asked.StopSequences)
+	require.Equal(t, map[string]string{"a": "b"}, asked.Metadata)
+	require.Equal(t, "1", asked.Header.Get("X"))
 }

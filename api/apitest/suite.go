@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -35,7 +37,8 @@ const (
 
 // Run checks that a provider keeps the rules of [api.Provider], one subtest for each sentence there. newProvider returns one whose
 // model behaves as the scenario says; it may return nil for a scenario that cannot be had, and the subtests that need it are
-// skipped. That nothing goes on after a stream was left is seen best with goleak in TestMain.
+// skipped. It is given the subtest's t, and may skip by its name what does not concern a provider: one that takes no Options knows
+// no Options.Idle. That nothing goes on after a stream was left is seen best with goleak in TestMain.
 func Run(t *testing.T, newProvider func(t *testing.T, s Scenario) api.Provider) {
 	for _, r := range rules {
 		t.Run(r.sentence, func(t *testing.T) {
@@ -68,6 +71,7 @@ var rules = []rule{
 	{"an error comes last, and is an *Error", FailsOnce, errorLast},
 	{"Stream does not retry", FailsOnce, notRetried},
 	{"a broken answer is ErrCut", Breaks, isCut},
+	{"a provider that sends nothing for longer than Options.Idle is ErrStalled", Hangs, isStalled},
 	{"the error of a cancelled request is the context's", Hangs, cancelled},
 	{"the error of a deadline is the context's", Hangs, deadline},
 	{"a context that has ended already is an error", Answers, endedBefore},
@@ -260,6 +264,19 @@ func isCut(ctx context.Context, p api.Provider) error {
 	return wrong
 }
 
+// isStalled waits for much longer than it asks the provider to wait, but not for the end of the test.
+func isStalled(ctx context.Context, p api.Provider) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req := greeting()
+	req.Options.Idle = 20 * time.Millisecond
+	failure, wrong := refused(p.Stream(ctx, req))
+	if wrong == nil && !errors.Is(failure, api.ErrStalled) {
+		wrong = fmt.Errorf("it is not ErrStalled: %w", failure)
+	}
+	return wrong
+}
+
 var errStop = errors.New("the test had enough")
 
 func cancelled(ctx context.Context, p api.Provider) error {
@@ -336,11 +353,17 @@ func singleUse(ctx context.Context, p api.Provider) error {
 }
 
 func unchanged(ctx context.Context, p api.Provider) error {
-	req, before := broken(), broken()
+	asked := func() api.Request {
+		req := broken()
+		req.Options = api.Options{StopSequences: []string{"END"}, Header: http.Header{"X-Test": {"1"}}}
+		return req
+	}
+	req, before := asked(), asked()
 	if _, err := answered(ctx, p, req); err != nil {
 		return err
 	}
-	same := slices.Equal(req.System, before.System) && slices.Equal(req.Tools, before.Tools) &&
+	same := slices.Equal(req.Options.StopSequences, before.Options.StopSequences) &&
+		maps.EqualFunc(req.Options.Header, before.Options.Header, slices.Equal[[]string]) && slices.Equal(req.System, before.System) && slices.Equal(req.Tools, before.Tools) &&
 		slices.EqualFunc(req.Messages, before.Messages, func(a, b content.Message) bool { return a.Role == b.Role && a.Blocks.Equal(b.Blocks) })
 	if !same {
 		return errors.New("the request was changed")

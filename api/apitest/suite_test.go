@@ -128,6 +128,12 @@ func TestTheSuiteFindsEveryBreach(t *testing.T) {
 			}
 			return yield(e, err)
 		})},
+		"it calls a stall something else": {"a provider that sends nothing for longer than Options.Idle is ErrStalled", each(func(e api.Event, err error, yield func(api.Event, error) bool) bool {
+			if err != nil {
+				err = &api.Error{Kind: api.ErrTransport}
+			}
+			return yield(e, err)
+		})},
 		"it hides the context's error": {"the error of a cancelled request is the context's", each(func(e api.Event, err error, yield func(api.Event, error) bool) bool {
 			if errors.Is(err, context.Canceled) {
 				err = &api.Error{Kind: api.ErrTransport}
@@ -150,6 +156,12 @@ func TestTheSuiteFindsEveryBreach(t *testing.T) {
 			yield(e, err)
 			return true
 		})},
+		"it changes the options": {"a request is not changed", func(_ context.Context, req api.Request, in events) events {
+			return func(yield func(api.Event, error) bool) {
+				req.Options.Header.Set("X-Test", "2")
+				in(yield)
+			}
+		}},
 		"it changes the request": {"a request is not changed", func(_ context.Context, req api.Request, in events) events {
 			return func(yield func(api.Event, error) bool) {
 				req.Messages[0].Role = content.Assistant
