@@ -3,70 +3,75 @@ package anthropic
 import (
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"testing"
 	"time"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/fixture"
 	"github.com/stretchr/testify/require"
 )
 
-// conversation returns n messages of a tool loop, for us and for the SDK.
-func conversation(n int) (api.Request, sdk.MessageNewParams) {
-	req := api.Request{System: []string{"Be brief."}, Tools: []content.Tool{weather}}
-	theirs := sdk.MessageNewParams{Model: "claude-x", MaxTokens: 1000, System: []sdk.TextBlockParam{{Text: "Be brief."}}}
-	theirs.Tools = []sdk.ToolUnionParam{{OfTool: &sdk.ToolParam{
+// theirs is fixture.Conversation(n) for the SDK.
+func theirs(n int) sdk.MessageNewParams {
+	p := sdk.MessageNewParams{Model: "claude-x", MaxTokens: 1000, System: []sdk.TextBlockParam{{Text: "Be brief."}}}
+	p.Tools = []sdk.ToolUnionParam{{OfTool: &sdk.ToolParam{
 		Name: "get_weather", Description: sdk.String("Weather."),
 		InputSchema: sdk.ToolInputSchemaParam{Properties: map[string]any{"city": map[string]any{"type": "string"}}},
 	}}}
-	const words = "It snows in Oslo, and it will go on to do so until the evening, when it clears up from the west. "
-	for i := 0; len(req.Messages) < n; i++ {
-		id := fmt.Sprintf("toolu_%d", i)
-		input := json.RawMessage(`{"city":"Oslo","days":[1,2,3]}`)
-		req.Messages = append(req.Messages, user(said(words)), assistant(said(words), content.ToolUse{ID: id, Name: "get_weather", Input: content.JSON(input)}),
-			user(content.ToolResult{CallID: id, Content: content.Words(words)}), assistant(said(words)))
-		theirs.Messages = append(theirs.Messages, sdk.NewUserMessage(sdk.NewTextBlock(words)),
-			sdk.NewAssistantMessage(sdk.NewTextBlock(words), sdk.NewToolUseBlock(id, input, "get_weather")),
-			sdk.NewUserMessage(sdk.NewToolResultBlock(id, words, false)), sdk.NewAssistantMessage(sdk.NewTextBlock(words)))
+	for i := 0; len(p.Messages) < n; i++ {
+		id := fmt.Sprintf("call_%d", i)
+		p.Messages = append(p.Messages, sdk.NewUserMessage(sdk.NewTextBlock(fixture.Words)),
+			sdk.NewAssistantMessage(sdk.NewTextBlock(fixture.Words), sdk.NewToolUseBlock(id, json.RawMessage(fixture.Input), "get_weather")),
+			sdk.NewUserMessage(sdk.NewToolResultBlock(id, fixture.Words, false)), sdk.NewAssistantMessage(sdk.NewTextBlock(fixture.Words)))
 	}
-	req.Messages = append(req.Messages, user(said("And now?")))
-	theirs.Messages = append(theirs.Messages, sdk.NewUserMessage(sdk.NewTextBlock("And now?")))
-	return req, theirs
+	p.Messages = append(p.Messages, sdk.NewUserMessage(sdk.NewTextBlock("And now?")))
+	return p
 }
 
-// BenchmarkBody makes the same request with Body, which also repairs it, and with the SDK's own marshalling, and reports how
-// many times faster Body is.
-func BenchmarkBody(b *testing.B) {
-	for _, n := range []int{10, 100, 1000} {
-		req, theirs := conversation(n)
-		o := &Options{MaxTokens: 1000}
-		b.Run(fmt.Sprintf("messages=%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, _, err := Body(req, "claude-x", o); err != nil {
-					b.Fatal(err)
-				}
-			}
-			ours := b.Elapsed() / time.Duration(b.N)
-			begin, rounds := time.Now(), 0
-			for time.Since(begin) < b.Elapsed()/2+10*time.Millisecond {
-				if _, err := json.Marshal(theirs); err != nil {
-					b.Fatal(err)
-				}
-				rounds++
-			}
-			sdks := time.Since(begin) / time.Duration(rounds)
-			b.ReportMetric(float64(sdks)/float64(ours), "x-faster-than-SDK")
-		})
-	}
+var plain = &Options{Options: api.Options{MaxTokens: 1000}}
+
+// BenchmarkRequest makes requests, beside the SDK's own marshalling.
+func BenchmarkRequest(b *testing.B) {
+	fixture.BenchRequests(b, func(req api.Request) error {
+		_, _, err := Body(req, "claude-x", plain)
+		return err
+	}, func(req api.Request) error {
+		made := builder{options: plain.over(req.Options), model: "claude-x"}
+		_, err := made.body(req)
+		return err
+	}, func(n int) func() error {
+		p := theirs(n)
+		return func() error {
+			_, err := json.Marshal(p)
+			return err
+		}
+	})
+}
+
+// BenchmarkRoundTrip asks a local server, with the provider and with the SDK alone.
+func BenchmarkRoundTrip(b *testing.B) {
+	server := httptest.NewServer(fixture.Sink(`{"id":"m","type":"message","role":"assistant","model":"claude-x","content":[{"type":"text","text":"Hello."}],` +
+		`"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`))
+	b.Cleanup(server.Close)
+	local := []option.RequestOption{option.WithoutEnvironmentDefaults(), option.WithAPIKey("none"), option.WithBaseURL(server.URL), option.WithHTTPClient(server.Client())}
+	ours := api.NewClient(New("claude-x", &Options{Options: plain.Options, NoStream: true, SDK: local}), nil)
+	client := sdk.NewClient(append(local, option.WithMaxRetries(0))...)
+	fixture.BenchRoundTrips(b, ours, func(n int) func() error {
+		p := theirs(n)
+		return func() error {
+			_, err := client.Messages.New(b.Context(), p, option.WithRequestTimeout(time.Minute))
+			return err
+		}
+	})
 }
 
 func TestBothMakeTheSameRequest(t *testing.T) {
-	req, theirs := conversation(8)
-	want, err := json.Marshal(theirs)
+	want, err := json.Marshal(theirs(8))
 	require.NoError(t, err)
-	got, notes, err := Body(req, "claude-x", &Options{MaxTokens: 1000})
+	got, notes, err := Body(fixture.Conversation(8), "claude-x", plain)
 	require.NoError(t, err)
 	require.Empty(t, notes)
 	requireSame(t, normalRequest(t, string(want)), normalRequest(t, string(got)))

@@ -2,83 +2,162 @@ package anthropic
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
 )
 
 // Body returns the body of the request that asks model for req, and how req was changed so that the API takes it. It is a pure
 // function: the same arguments give the same bytes, and two conversations with a common beginning give messages with a common
-// beginning, but for the cache_control markers (see [Options.Cache]). The messages stand last, so that a conversation that
-// grows keeps the front of its body.
+// beginning, but for the cache_control markers (see [Options]). The messages stand last, so that a conversation that grows keeps
+// the front of its body.
 //
-// Errors are *api.Error: api.ErrNothing when there is no message to send; api.ErrInvalidRequest, which names the option, when
-// Temperature is not a number from 0 to 1, Thinking is negative but not Adaptive or more than any API takes, Cache is no policy,
-// or Body is no JSON object.
+// The options of req go before those in o. Errors are *api.Error: api.ErrNothing when there is no message to send, and those of
+// api.Options.Check.
 func Body(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
-	b := builder{options: o.withDefaults(), model: model}
-	if err := b.prepare(req); err != nil {
+	b := builder{options: o.over(req.Options), model: model}
+	parts, err := b.body(req)
+	if err != nil {
 		return nil, nil, err
 	}
-	b.markers()
-	return b.bytes(), b.notes, nil
+	return parts.Bytes(), b.notes, nil
 }
 
 // builder is one request under construction.
 type builder struct {
 	options  Options
 	model    string
-	further  []member // of Options.Body
+	further  []wire.Member // of Options.Body
 	thinking content.JSON
 	tools    []content.Tool
 	system   []string
-	messages []content.Message
+	said     api.Encoded
 	notes    []api.RepairNote
-	marks    map[spot]content.JSON
+	marks    marks // of tools and system prompts
 }
 
 func (b *builder) note(kind api.RepairKind, format string, args ...any) {
 	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
 }
 
-// prepare makes everything that is sent fit for the API.
-func (b *builder) prepare(req api.Request) error {
-	if err := b.options.check(); err != nil {
-		return &api.Error{Kind: api.ErrInvalidRequest, API: API, Err: err}
+// body makes the body.
+func (b *builder) body(req api.Request) (*wire.Parts, error) {
+	if _, err := roundtrip.Checked(API, b.options.Options); err != nil {
+		return nil, err
 	}
 	if b.options.Body != "" {
-		b.further, _ = members(b.options.Body) // it was checked
+		b.further, _ = wire.Members(b.options.Body) // it was checked
 	}
-	b.messages, b.notes = repair(req.Messages, b.options.Prefill)
-	if len(b.messages) == 0 {
-		return &api.Error{Kind: api.ErrNothing, API: API}
+	cache := b.cache()
+	b.said = encodings[variant{b.options.Prefill, markOf(cache)}].Encode(req.Messages)
+	if b.said.Len() == 0 {
+		return nil, &api.Error{Kind: api.ErrNothing, API: API}
 	}
+	b.notes = b.said.Notes
 	b.keepTools(req.Tools)
-	for _, s := range req.System {
+	b.keepSystem(req.System)
+	b.settle()
+	if !slices.Contains(policies, b.options.Cache) {
+		b.note(api.RepairOption, "Cache %q is left out: the API has no such policy", string(b.options.Cache))
+	}
+	items := b.said.Items()
+	if cache == CacheOwn {
+		items = b.ownItems()
+	} else {
+		b.marks = frontMarks(markOf(cache), b.tools, b.system)
+	}
+	pieces := append([][]byte{b.front()}, items...)
+	return wire.NewParts(append(pieces, []byte("]}"))...), nil
+}
+
+// policies is those that place markers, or leave them.
+var policies = []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff, CacheOwn}
+
+// cache is the policy of the options, as far as it is known and the API does not place the markers itself.
+func (b *builder) cache() api.Cache {
+	cache := b.options.Cache
+	whole, _ := wire.Take(b.further, cacheControl)
+	if whole != "" && cache != CacheOwn || !slices.Contains(policies, cache) {
+		return api.CacheOff
+	}
+	return cache
+}
+
+// variant is what the bytes of messages depend on beside the messages.
+type variant struct {
+	prefill bool
+	mark    content.JSON
+}
+
+// encodings is how the API wants conversations.
+var encodings = map[variant]*api.Encoding{}
+
+func init() {
+	for _, prefill := range []bool{false, true} {
+		for _, policy := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff} {
+			mark := markOf(policy)
+			encodings[variant{prefill, mark}] = &api.Encoding{
+				Rules: rules(prefill),
+				Append: func(dst []byte, m content.Message, end int) []byte {
+					return appendMessage(dst, m, lastMarks(mark, m, end))
+				},
+			}
+		}
+	}
+}
+
+// ownItems writes the messages with the markers that they hold themselves.
+func (b *builder) ownItems() [][]byte {
+	room := maxMarks
+	if whole, _ := wire.Take(b.further, cacheControl); whole != "" {
+		room--
+	}
+	messages := b.said.Messages()
+	own, left := ownMarks(b.tools, messages, room)
+	for _, why := range left {
+		b.note(api.RepairOption, "%s", why)
+	}
+	b.marks = own
+	var dst []byte
+	for i, m := range messages {
+		dst = appendMessage(wire.Separate(dst), m, own.of(i))
+	}
+	return [][]byte{dst}
+}
+
+// keepSystem keeps the system prompts that the API takes.
+func (b *builder) keepSystem(system []string) {
+	for _, s := range system {
 		if !blank(s) {
 			b.system = append(b.system, s)
 		} else if s != "" {
 			b.note(api.RepairDropped, "a system prompt of nothing but space")
 		}
 	}
-	b.settle()
-	return nil
 }
 
 // keepTools keeps the definitions that the API takes.
 func (b *builder) keepTools(tools []content.Tool) {
 	seen := map[string]bool{}
-	for _, t := range tools {
-		why := unfit(t)
-		if seen[sentName(t)] {
-			why = "it is declared twice"
+	for _, def := range tools {
+		f := fits.Get(def, fit)
+		t, why, ok := f.tool, f.why, f.ok
+		if ok && seen[sentName(t)] {
+			ok, why = false, "it is declared twice"
 		}
-		if why != "" {
+		switch {
+		case !ok:
 			b.note(api.RepairTool, "the tool %q is left out: %s", t.Name, why)
 			continue
+		case why != "":
+			b.note(api.RepairTool, "the tool %q: %s", t.Name, why)
 		}
 		seen[sentName(t)] = true
 		b.tools = append(b.tools, t)
@@ -87,42 +166,49 @@ func (b *builder) keepTools(tools []content.Tool) {
 
 // sentName is the name that the API sees: a server tool may have its own.
 func sentName(t content.Tool) string {
-	if list, err := members(t.Extra.For(API)); err == nil && t.Server() {
-		if name, _, ok := takeText(list, "name"); ok {
+	if !t.Server() {
+		return t.Name
+	}
+	if list, err := wire.Members(t.Extra.For(API)); err == nil {
+		if name, _, ok := wire.TakeText(list, "name"); ok {
 			return name
 		}
 	}
 	return t.Name
 }
 
-// unfit says why the API does not take a definition; "" when it does.
-func unfit(t content.Tool) string {
-	if err := t.Check(); err != nil {
-		return err.Error()
+// fitted is a definition as the API takes it, and what was changed, or why it is not ok.
+type fitted struct {
+	tool content.Tool
+	why  string
+	ok   bool
+}
+
+// fits remembers what fit says: the same tools are declared in every request.
+var fits wire.Cache[content.Tool, fitted]
+
+func fit(def content.Tool) fitted {
+	t, why, ok := target.Tool(def)
+	if !ok {
+		return fitted{t, why, false}
 	}
-	further, _ := members(t.Extra.For(API))
-	kind, _, _ := takeText(further, "type")
 	if t.Server() {
+		further, _ := wire.Members(t.Extra.For(API))
+		kind, _, _ := wire.TakeText(further, "type")
 		if kind == "" || kind == "custom" {
-			return "it has no schema, and is no server tool of this API"
+			return fitted{t, "it has no schema, and is no server tool of this API", false}
 		}
-		return ""
+		return fitted{t, why, true}
 	}
-	schema, _ := members(t.Schema)
-	for _, m := range schema {
-		switch m.name {
-		case "oneOf", "allOf", "anyOf":
-			return "its schema has " + m.name + " at the top level"
-		case "properties":
-			properties, _ := members(m.value)
-			for _, p := range properties {
-				if !propertyName.MatchString(p.name) {
-					return fmt.Sprintf("the name of its argument %q does not match %s", p.name, propertyName)
-				}
-			}
+	schema, _ := wire.Members(t.Schema)
+	properties, _ := wire.Take(schema, "properties")
+	list, _ := wire.Members(properties) // what is no object has none
+	for _, p := range list {
+		if !propertyName.MatchString(p.Name) {
+			return fitted{t, fmt.Sprintf("the name of its argument %q does not match %s", p.Name, propertyName), false}
 		}
 	}
-	return ""
+	return fitted{t, why, true}
 }
 
 var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
@@ -135,28 +221,25 @@ func (b *builder) settle() {
 		}
 	}
 	forced := b.settleToolChoice()
-	b.thinking = b.takeFurther("thinking")
-	if b.thinking == "" {
-		switch budget := b.options.Thinking; {
-		case budget > 0:
-			b.thinking = content.JSON(`{"type":"enabled","budget_tokens":` + strconv.Itoa(budget) + `}`)
-		case budget == Adaptive:
-			b.thinking = `{"type":"adaptive"}`
-		}
-	}
+	b.settleTokens()
 	b.settleThinking(forced)
 }
 
 // takeFurther removes a member of Options.Body and returns it.
 func (b *builder) takeFurther(name string) content.JSON {
-	value, rest := take(b.further, name)
+	value, rest := wire.Take(b.further, name)
 	b.further = rest
 	return value
 }
 
-// settleToolChoice sees to it that a tool_choice fits the tools, and reports whether it forces a call.
+// settleToolChoice makes the tool_choice of the options, or sees to it that the one in Options.Body fits the tools, and reports
+// whether it forces a call.
 func (b *builder) settleToolChoice() bool {
-	value, _ := take(b.further, "tool_choice")
+	value, _ := wire.Take(b.further, "tool_choice")
+	if value == "" {
+		value = b.toolChoice()
+		b.further = append(b.further, member("tool_choice", value)...)
+	}
 	var choice struct {
 		Type string `json:"type"`
 		Name string `json:"name"`
@@ -164,13 +247,78 @@ func (b *builder) settleToolChoice() bool {
 	if value == "" || value.Decode(&choice) != nil {
 		return false
 	}
-	named := choice.Type != "tool" || slices.ContainsFunc(b.tools, func(t content.Tool) bool { return t.Name == choice.Name })
+	named := choice.Type != "tool" || slices.ContainsFunc(b.tools, func(t content.Tool) bool { return sentName(t) == choice.Name })
 	if len(b.tools) == 0 || !named {
 		b.takeFurther("tool_choice")
-		b.note(api.RepairOption, "tool_choice is left out: the tool is not there")
+		b.note(api.RepairOption, noChoice)
 		return false
 	}
 	return choice.Type == "any" || choice.Type == "tool"
+}
+
+const noChoice = "tool_choice is left out: the tool is not there"
+
+func member(name string, value content.JSON) []wire.Member {
+	if value == "" {
+		return nil
+	}
+	return []wire.Member{{Name: name, Value: value}}
+}
+
+// toolChoice is the choice of the options. A tool is chosen by the name under which it was declared.
+func (b *builder) toolChoice() content.JSON {
+	o := b.options
+	dst := []byte{'{'}
+	switch name := o.ToolChoice.Tool(); {
+	case name != "":
+		at := slices.IndexFunc(b.tools, func(t content.Tool) bool { return t.Name == name })
+		if at < 0 {
+			b.note(api.RepairOption, noChoice)
+			return ""
+		}
+		dst = wire.AppendString(append(dst, `"type":"tool"`...), "name", sentName(b.tools[at]))
+	case o.ToolChoice == api.ToolsAny:
+		dst = append(dst, `"type":"any"`...)
+	case o.ToolChoice == api.ToolsNone:
+		return `{"type":"none"}`
+	case !o.OneCall || len(b.tools) == 0:
+		return ""
+	default:
+		dst = append(dst, `"type":"auto"`...)
+	}
+	if o.OneCall {
+		dst = append(dst, `,"disable_parallel_tool_use":true`...)
+	}
+	return content.JSON(append(dst, '}'))
+}
+
+// settleTokens decides on the limits on what is written and thought.
+func (b *builder) settleTokens() {
+	o := &b.options
+	b.thinking = b.takeFurther("thinking")
+	budget := o.Thinking.Tokens()
+	if budget > 0 && budget < leastThinking {
+		b.note(api.RepairOption, "a thinking budget of %d is sent as %d, the least there is", budget, leastThinking)
+		budget = leastThinking
+	}
+	switch {
+	case o.MaxTokens == 0:
+		o.MaxTokens = defaultMaxTokens + budget
+	case budget >= o.MaxTokens && b.thinking == "":
+		b.note(api.RepairOption, "MaxTokens of %d leaves no room for thinking of %d tokens: it is sent as %d", o.MaxTokens, budget, budget+o.MaxTokens)
+		o.MaxTokens += budget
+	}
+	if b.thinking != "" {
+		return
+	}
+	switch {
+	case budget > 0:
+		b.thinking = content.JSON(`{"type":"enabled","budget_tokens":` + strconv.Itoa(budget) + `}`)
+	case o.Thinking == api.ThinkOff:
+		b.thinking = `{"type":"disabled"}`
+	case o.Thinking != "":
+		b.thinking = `{"type":"adaptive"}`
+	}
 }
 
 // settleThinking leaves thinking out of a request in which the API would refuse it, and out of one with thinking what does not
@@ -188,7 +336,7 @@ func (b *builder) settleThinking(forced bool) {
 		b.thinking = ""
 		b.note(api.RepairOption, "the model does not think: tool_choice forces a call")
 		return
-	case enabled && !thinkingFits(b.messages):
+	case enabled && !thinkingFits(b.said.Backward()):
 		b.thinking = ""
 		b.note(api.RepairOption, "the model does not think: it is in a turn that began without thinking")
 		return
@@ -199,70 +347,100 @@ func (b *builder) settleThinking(forced bool) {
 	}
 }
 
-// thinkingFits reports whether a thinking model can go on with the conversation: where the assistant has the floor already, in a
-// tool loop or in a message to go on with, it must have begun with thinking, and again wherever it was told more than results.
-func thinkingFits(messages []content.Message) bool {
-	last := len(messages) - 1
-	if messages[last].Role == content.User {
-		if !answersCalls(messages[last]) {
+// thinkingFits reports whether a thinking model can go on with the conversation, which comes from its end: where the assistant has
+// the floor already, in a tool loop or in a message to go on with, it must have begun with thinking, and again wherever it was
+// told more than results.
+func thinkingFits(backward iter.Seq2[int, content.Message]) bool {
+	begins, last := true, true // whether what the assistant said after the message begins with thinking
+	for _, m := range backward {
+		switch {
+		case m.Role == content.Assistant:
+			_, begins = m.Blocks.At(0).(content.Thinking)
+		case last && answersCalls(m), onlyResults(m):
+		case last:
 			return true
+		case !begins || !answersCalls(m):
+			return begins
 		}
-		last--
+		last = false
 	}
-	for i := last; i >= 0; i -= 2 { // the sides take turns
-		if i > 0 && onlyResults(messages[i-1]) {
-			continue
-		}
-		if _, thinks := messages[i].Blocks.At(0).(content.Thinking); !thinks {
-			return false
-		}
-		if i == 0 || !answersCalls(messages[i-1]) {
-			break
-		}
-	}
-	return true
+	return begins
 }
 
 // answersCalls reports whether m answers tool calls, whatever else it says, and onlyResults whether it does nothing else.
 func answersCalls(m content.Message) bool { return len(m.Blocks.ToolResults()) > 0 }
 func onlyResults(m content.Message) bool  { return len(m.Blocks.ToolResults()) == m.Blocks.Len() }
 
-// bytes writes the body.
-func (b *builder) bytes() []byte {
-	dst := appendString([]byte{'{'}, "model", b.model)
+// front is the body up to the messages.
+func (b *builder) front() []byte {
+	dst := wire.AppendString([]byte{'{'}, "model", b.model)
 	for _, m := range b.header() {
-		dst = append(content.AppendRaw(dst, m.name), m.value...)
+		dst = append(content.AppendRaw(dst, m.Name), m.Value...)
 	}
 	dst = b.appendTools(dst)
 	dst = b.appendSystem(dst)
-	dst = append(content.AppendRaw(dst, "messages"), '[')
-	for i, m := range b.messages {
-		dst = b.appendMessage(separate(dst), i, m)
-	}
-	return append(dst, "]}"...)
+	return append(content.AppendRaw(dst, "messages"), '[')
 }
 
 // header is the members that say how to answer, those of Options.Body last.
-func (b *builder) header() []member {
+func (b *builder) header() []wire.Member {
 	o := b.options
-	list := []member{{"max_tokens", content.JSON(strconv.Itoa(o.MaxTokens))}}
+	list := member("max_tokens", content.JSON(strconv.Itoa(o.MaxTokens)))
 	if o.Temperature != nil {
-		list = append(list, member{"temperature", content.JSON(strconv.FormatFloat(*o.Temperature, 'g', -1, 64))})
+		list = append(list, member("temperature", b.temperature(*o.Temperature))...)
 	}
-	if stops := b.stopSequences(); stops != "" {
-		list = append(list, member{"stop_sequences", stops})
-	}
-	if b.thinking != "" {
-		list = append(list, member{"thinking", b.thinking})
-	}
+	list = append(list, member("stop_sequences", b.stopSequences())...)
+	list = append(list, member("thinking", b.thinking)...)
+	list = append(list, member("output_config", b.outputConfig())...)
+	list = append(list, member("metadata", b.metadata())...)
 	for _, m := range b.further {
-		_, list = take(list, m.name)
+		_, list = wire.Take(list, m.Name)
 	}
 	list = append(list, b.further...)
 	if !o.NoStream {
-		list = append(list, member{"stream", "true"})
+		list = append(list, wire.Member{Name: "stream", Value: "true"})
 	}
 	return list
+}
+
+func (b *builder) temperature(t float64) content.JSON {
+	if t > 1 {
+		b.note(api.RepairOption, "a temperature of %v is sent as 1, the highest there is", t)
+		t = 1
+	}
+	return content.JSON(strconv.FormatFloat(t, 'g', -1, 64))
+}
+
+// outputConfig says how hard the model thinks, and in which form it answers.
+func (b *builder) outputConfig() content.JSON {
+	var list []wire.Member
+	if level := b.options.Thinking.Level(); level != "" {
+		list = member("effort", wire.Quote(level))
+	}
+	if form := b.options.Output.JSON; form != "" {
+		list = append(list, member("format", wire.Object([]wire.Member{
+			{Name: "type", Value: `"json_schema"`}, {Name: "schema", Value: form},
+		}))...)
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return wire.Object(list)
+}
+
+func (b *builder) metadata() content.JSON {
+	var list []wire.Member
+	for _, key := range slices.Sorted(maps.Keys(b.options.Metadata)) {
+		if key == "user_id" {
+			list = member(key, wire.Quote(b.options.Metadata[key]))
+		} else {
+			b.note(api.RepairOption, "%q in Metadata is left out: the API takes user_id alone", key)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return wire.Object(list)
 }
 
 func (b *builder) stopSequences() content.JSON {
@@ -272,20 +450,12 @@ func (b *builder) stopSequences() content.JSON {
 			b.note(api.RepairOption, "a stop sequence of nothing but space is left out")
 			continue
 		}
-		dst = append(separate(dst), quote(s)...)
+		dst = append(wire.Separate(dst), wire.Quote(s)...)
 	}
 	if len(dst) == 1 {
 		return ""
 	}
 	return content.JSON(append(dst, ']'))
-}
-
-// separate appends a comma where one is needed before the next item of a list.
-func separate(dst []byte) []byte {
-	if dst[len(dst)-1] != '[' {
-		dst = append(dst, ',')
-	}
-	return dst
 }
 
 func (b *builder) appendTools(dst []byte) []byte {
@@ -294,25 +464,28 @@ func (b *builder) appendTools(dst []byte) []byte {
 	}
 	dst = append(content.AppendRaw(dst, "tools"), '[')
 	for i, t := range b.tools {
-		dst = b.appendTool(separate(dst), i, t)
+		dst = b.appendTool(wire.Separate(dst), i, t)
 	}
 	return append(dst, ']')
 }
 
 func (b *builder) appendTool(dst []byte, i int, t content.Tool) []byte {
 	dst = append(dst, '{')
-	further, _ := members(t.Extra.For(API))
+	var further []wire.Member
+	if extra := t.Extra.For(API); extra != "" {
+		further, _ = wire.Members(extra) // it was checked with the tool
+	}
 	var own []string
-	if kind, _, _ := takeText(further, "type"); !t.Server() {
+	if kind, _, _ := wire.TakeText(further, "type"); !t.Server() {
 		dst = content.AppendString(dst, "name", t.Name)
 		dst = content.AppendString(dst, "description", t.Description)
 		dst = append(content.AppendRaw(dst, "input_schema"), t.Schema...)
 		own = []string{"name", "description", "input_schema"}
-	} else if name, _ := take(further, "name"); name == "" && kind != "mcp_toolset" {
+	} else if name, _ := wire.Take(further, "name"); name == "" && kind != "mcp_toolset" {
 		dst = content.AppendString(dst, "name", t.Name)
 	}
 	dst = appendFurther(dst, further, own...)
-	return append(b.appendMark(dst, spot{tool: i + 1}), '}')
+	return append(b.marks.append(dst, spot{tool: i + 1}), '}')
 }
 
 func (b *builder) appendSystem(dst []byte) []byte {
@@ -321,27 +494,28 @@ func (b *builder) appendSystem(dst []byte) []byte {
 	}
 	dst = append(content.AppendRaw(dst, "system"), '[')
 	for i, s := range b.system {
-		dst = appendString(append(separate(dst), `{"type":"text"`...), "text", s)
-		dst = append(b.appendMark(dst, spot{system: i + 1}), '}')
+		dst = wire.AppendString(append(wire.Separate(dst), `{"type":"text"`...), "text", s)
+		dst = append(b.marks.append(dst, spot{system: i + 1}), '}')
 	}
 	return append(dst, ']')
 }
 
-func (b *builder) appendMessage(dst []byte, i int, m content.Message) []byte {
-	dst = appendString(append(dst, '{'), "role", string(m.Role))
+// appendMessage writes a message that keeps the rules, with markers at places in it.
+func appendMessage(dst []byte, m content.Message, at marks) []byte {
+	dst = wire.AppendString(append(dst, '{'), "role", string(m.Role))
 	dst = append(content.AppendRaw(dst, "content"), '[')
 	for j, block := range m.Blocks.All() {
-		dst = b.appendBlock(separate(dst), block, spot{message: i + 1, block: j + 1})
+		dst = at.appendBlock(wire.Separate(dst), block, spot{block: j + 1})
 	}
 	return append(dst, "]}"...)
 }
 
 // appendBlock writes a block that accept let pass.
-func (b *builder) appendBlock(dst []byte, block content.Block, at spot) []byte {
+func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
 	var extra content.Extra
 	switch block := block.(type) {
 	case content.Text:
-		dst, extra = appendString(append(dst, `{"type":"text"`...), "text", block.Text), block.Extra
+		dst, extra = wire.AppendString(append(dst, `{"type":"text"`...), "text", block.Text), block.Extra
 	case content.Image:
 		dst, extra = appendSource(append(dst, `{"type":"image"`...), block.Source), block.Extra
 	case content.Document:
@@ -350,19 +524,19 @@ func (b *builder) appendBlock(dst []byte, block content.Block, at spot) []byte {
 	case content.Thinking:
 		dst, extra = appendThinking(dst, block), block.Extra
 	case content.ToolUse:
-		dst = appendString(append(dst, `{"type":"tool_use"`...), "id", block.ID)
+		dst = wire.AppendString(append(dst, `{"type":"tool_use"`...), "id", block.ID)
 		dst = append(content.AppendRaw(content.AppendString(dst, "name", block.Name), "input"), block.Input...)
 		extra = block.Extra
 	case content.ToolResult:
-		dst, extra = b.appendToolResult(dst, block, at), block.Extra
+		dst, extra = m.appendToolResult(dst, block, at), block.Extra
 	case content.Opaque:
-		return b.appendOpaque(dst, block, at)
+		return m.appendOpaque(dst, block, at)
 	}
 	if further := extra.For(API); further != "" && further != "{}" {
-		list, _ := members(further) // it was checked when the block was made
+		list, _ := wire.Members(further) // it was checked when the block was made
 		dst = appendFurther(dst, list, written...)
 	}
-	return append(b.appendMark(dst, at), '}')
+	return append(m.append(dst, at), '}')
 }
 
 // written is the members of blocks that Plait models: an Extra cannot say them a second time.
@@ -370,19 +544,19 @@ var written = []string{"type", "text", "source", "title", "thinking", "signature
 
 func appendThinking(dst []byte, t content.Thinking) []byte {
 	if t.Redacted != "" {
-		return appendString(append(dst, `{"type":"redacted_thinking"`...), "data", t.Redacted)
+		return wire.AppendString(append(dst, `{"type":"redacted_thinking"`...), "data", t.Redacted)
 	}
-	dst = appendString(append(dst, `{"type":"thinking"`...), "thinking", t.Text)
-	return appendString(dst, "signature", t.Signature)
+	dst = wire.AppendString(append(dst, `{"type":"thinking"`...), "thinking", t.Text)
+	return wire.AppendString(dst, "signature", t.Signature)
 }
 
-func (b *builder) appendToolResult(dst []byte, r content.ToolResult, at spot) []byte {
-	dst = appendString(append(dst, `{"type":"tool_result"`...), "tool_use_id", r.CallID)
+func (m marks) appendToolResult(dst []byte, r content.ToolResult, at spot) []byte {
+	dst = wire.AppendString(append(dst, `{"type":"tool_result"`...), "tool_use_id", r.CallID)
 	if r.Content.Len() > 0 {
 		dst = append(content.AppendRaw(dst, "content"), '[')
 		for i, inner := range r.Content.All() {
 			at.inner = i + 1
-			dst = b.appendBlock(separate(dst), inner, at)
+			dst = m.appendBlock(wire.Separate(dst), inner, at)
 		}
 		dst = append(dst, ']')
 	}
@@ -396,32 +570,32 @@ func appendSource(dst []byte, s content.Source) []byte {
 	dst = append(content.AppendRaw(dst, "source"), '{')
 	switch {
 	case s.URL != "":
-		dst = appendString(append(dst, `"type":"url"`...), "url", s.URL)
+		dst = wire.AppendString(append(dst, `"type":"url"`...), "url", s.URL)
 	case s.FileID != "":
-		dst = appendString(append(dst, `"type":"file"`...), "file_id", s.FileID)
+		dst = wire.AppendString(append(dst, `"type":"file"`...), "file_id", s.FileID)
 	case s.Text != "":
-		dst = appendString(append(dst, `"type":"text","media_type":"text/plain"`...), "data", s.Text)
+		dst = wire.AppendString(append(dst, `"type":"text","media_type":"text/plain"`...), "data", s.Text)
 	default:
-		dst = appendString(append(dst, `"type":"base64"`...), "media_type", s.MediaType)
-		dst = appendString(dst, "data", s.Data)
+		dst = wire.AppendString(append(dst, `"type":"base64"`...), "media_type", s.MediaType)
+		dst = wire.AppendString(dst, "data", s.Data)
 	}
 	return append(dst, '}')
 }
 
 // appendOpaque writes a block as it came, but for a cache_control that is not to be there.
-func (b *builder) appendOpaque(dst []byte, o content.Opaque, at spot) []byte {
-	list, _ := members(o.JSON) // it was checked when the block was made
-	if mark, rest := take(list, cacheControl); mark != "" && b.marks[at] != mark {
-		return append(dst, object(rest)...)
+func (m marks) appendOpaque(dst []byte, o content.Opaque, at spot) []byte {
+	list, _ := wire.Members(o.JSON) // it was checked when the block was made
+	if mark, rest := wire.Take(list, cacheControl); mark != "" && m[at] != mark {
+		return append(dst, wire.Object(rest)...)
 	}
 	return append(dst, o.JSON...)
 }
 
 // appendFurther writes members but those named, and cache_control, which appendMark writes.
-func appendFurther(dst []byte, list []member, but ...string) []byte {
+func appendFurther(dst []byte, list []wire.Member, but ...string) []byte {
 	for _, m := range list {
-		if m.name != cacheControl && !slices.Contains(but, m.name) {
-			dst = append(content.AppendRaw(dst, m.name), m.value...)
+		if m.Name != cacheControl && !slices.Contains(but, m.Name) {
+			dst = append(content.AppendRaw(dst, m.Name), m.Value...)
 		}
 	}
 	return dst

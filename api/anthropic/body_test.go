@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
 )
 
@@ -76,10 +77,7 @@ func TestEveryOptionIsInTheBody(t *testing.T) {
 	cold := 0.25
 	req := hello()
 	req.System, req.Tools = []string{"Be brief."}, []content.Tool{weather}
-	body, notes := requireBody(t, req, &Options{
-		MaxTokens: 100, Temperature: &cold, StopSequences: []string{"END", " "}, Cache: CacheLong, NoStream: true,
-		Body: `{"top_k": 5, "max_tokens":200,"messages":[]}`,
-	})
+	body, notes := requireBody(t, req, &Options{Options: api.Options{MaxTokens: 100, Temperature: &cold, StopSequences: []string{"END", " "}, Cache: api.CacheLong, Body: `{"top_k": 5, "max_tokens":200,"messages":[]}`}, NoStream: true})
 	require.Equal(t, `{"model":"claude-x","temperature":0.25,"stop_sequences":["END"],"top_k":5,"max_tokens":200,`+
 		`"tools":[{"name":"get_weather","description":"Weather.","input_schema":{"type":"object","properties":{"city":{"type":"string"}}}}],`+
 		`"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral","ttl":"1h"}}],`+
@@ -93,13 +91,13 @@ func TestWhatCannotBeSentIsAnError(t *testing.T) {
 	_, _, err = Body(api.Request{Messages: []content.Message{user(said("  "))}}, "m", nil)
 	require.ErrorIs(t, err, api.ErrNothing)
 	for _, bad := range []content.JSON{"[]", "7", "{", `{"a":1}{}`, `{"a":1,"a":2}`} {
-		_, _, err = Body(hello(), "m", &Options{Body: bad})
+		_, _, err = Body(hello(), "m", &Options{Options: api.Options{Body: bad}})
 		require.ErrorIs(t, err, api.ErrInvalidRequest, bad)
 	}
 }
 
 func TestAnOptionThatCannotBeSentIsNamed(t *testing.T) {
-	warm := func(t float64) *Options { return &Options{Temperature: &t} }
+	warm := func(t float64) *Options { return &Options{Options: api.Options{Temperature: &t}} }
 	for _, test := range []struct {
 		o    *Options
 		says string
@@ -108,24 +106,28 @@ func TestAnOptionThatCannotBeSentIsNamed(t *testing.T) {
 		{warm(math.Inf(1)), "Options.Temperature is +Inf"},
 		{warm(math.Inf(-1)), "Options.Temperature is -Inf"},
 		{warm(-0.1), "Options.Temperature is -0.1"},
-		{warm(1.1), "Options.Temperature is 1.1"},
-		{&Options{Thinking: Adaptive - 1}, "Options.Thinking is -2"},
-		{&Options{Thinking: math.MinInt}, "Options.Thinking is -"},
-		{&Options{Thinking: math.MaxInt}, "Options.Thinking is "},
-		{&Options{Thinking: math.MaxInt, MaxTokens: 100}, "Options.Thinking is "},
-		{&Options{Cache: "bogus"}, `Options.Cache is "bogus"`},
-		{&Options{Body: `{"a":1,"a":2}`}, `Options.Body is not a JSON object: jsontext: duplicate object member name "a"`},
-		{&Options{Body: `{"a":1}{}`}, "Options.Body is more than one JSON object"},
+		{warm(2.1), "Options.Temperature is 2.1"},
+		{&Options{Options: api.Options{Thinking: "-2"}}, `Options.Thinking is "-2"`},
+		{&Options{Options: api.Options{Thinking: "9223372036854775807"}}, "Options.Thinking is "},
+		{&Options{Options: api.Options{Thinking: "99999999999999999999"}}, "Options.Thinking is "},
+		{&Options{Options: api.Options{MaxTokens: -1}}, "Options.MaxTokens is -1"},
+		{&Options{Options: api.Options{Cache: "no such"}}, `Options.Cache is "no such"`},
+		{&Options{Options: api.Options{Body: `{"a":1,"a":2}`}}, `Options.Body is not a JSON object: jsontext: duplicate object member name "a"`},
+		{&Options{Options: api.Options{Body: `{"a":1}{}`}}, "Options.Body is not a JSON object"},
 	} {
 		body, _, err := Body(hello(), "m", test.o)
 		require.ErrorIs(t, err, api.ErrInvalidRequest, test.says)
 		require.ErrorContains(t, err, test.says)
 		require.Nil(t, body)
 	}
-	for _, o := range []*Options{warm(0), warm(1), {Thinking: math.MaxInt - defaultMaxTokens}, {Thinking: Adaptive}, {Body: " {} "}} {
-		body, _, err := Body(hello(), "m", o)
+	for _, o := range []api.Options{
+		warm(0).Options, warm(1).Options, warm(2).Options, {Thinking: api.ThinkTokens(1 << 30)}, {Thinking: api.ThinkAuto}, {Thinking: api.ThinkOff},
+		{Thinking: "5"}, {Thinking: "2000", MaxTokens: 100}, {Thinking: api.ThinkHigh, MaxTokens: 1}, {Body: " {} "},
+		{ToolChoice: api.ToolsAny, OneCall: true}, {Metadata: map[string]string{"user_id": "u", "x": "y"}}, {Cache: CacheOwn},
+	} {
+		body, _, err := Body(hello(), "m", &Options{Options: o})
 		require.NoError(t, err)
-		require.NoError(t, apitest.CheckAnthropic(body))
+		require.NoError(t, apitest.CheckAnthropic(body), string(body))
 	}
 }
 
@@ -137,11 +139,11 @@ func TestAConversationThatGrowsKeepsItsPrefix(t *testing.T) {
 		user(said("Two?"), content.Image{Source: content.Source{MediaType: "image/png", Data: png}}), assistant(call("")), user(result("")),
 		assistant(said("Two.")), user(said("Three?")),
 	}
-	for _, cache := range []Cache{CacheShort, CacheOff} {
+	for _, cache := range []api.Cache{api.CacheShort, api.CacheOff} {
 		before := ""
 		for n := 1; n <= len(messages); n += 2 {
-			body, _ := requireBody(t, api.Request{Tools: []content.Tool{weather}, Messages: messages[:n]}, &Options{Cache: cache})
-			if cache == CacheShort {
+			body, _ := requireBody(t, api.Request{Tools: []content.Tool{weather}, Messages: messages[:n]}, &Options{Options: api.Options{Cache: cache}})
+			if cache == api.CacheShort {
 				require.LessOrEqual(t, strings.Count(body, cacheControl), 4)
 				body = strings.ReplaceAll(body, `,"cache_control":{"type":"ephemeral"}`, "")
 			}
@@ -162,25 +164,26 @@ func TestCacheMarkersStandWhereTheNextRequestFindsThem(t *testing.T) {
 	require.Equal(t, []string{"tools 0", "messages 2", "messages 4"}, marks(req, nil))
 	req.System = []string{"s", "t"}
 	require.Equal(t, []string{"system 1", "messages 2", "messages 4"}, marks(req, nil))
-	require.Empty(t, marks(req, &Options{Cache: CacheOff}))
+	require.Empty(t, marks(req, &Options{Options: api.Options{Cache: api.CacheOff}}))
 	req.Messages[0] = user(content.Text{Text: "a", Extra: own(`{"cache_control":{"type":"ephemeral"}}`)})
-	require.Equal(t, []string{"messages 0"}, marks(req, nil), "a conversation that marks its blocks itself gets no other markers")
-	require.Empty(t, marks(api.Request{Messages: req.Messages[2:3]}, &Options{Body: `{"cache_control":{"type":"ephemeral"}}`}))
+	require.Equal(t, []string{"system 1", "messages 2", "messages 4"}, marks(req, nil), "the policy decides, not the conversation")
+	require.Equal(t, []string{"messages 0"}, marks(req, &Options{Options: api.Options{Cache: CacheOwn}}))
+	require.Empty(t, marks(api.Request{Messages: req.Messages[2:3]}, &Options{Options: api.Options{Body: `{"cache_control":{"type":"ephemeral"}}`}}))
 }
 
 // marksIn lists the parts of a request that hold a marker.
 func marksIn(t *testing.T, body string) []string {
 	var r struct {
-		Tools    []rawJSON `json:"tools"`
-		System   []rawJSON `json:"system"`
-		Messages []rawJSON `json:"messages"`
+		Tools    []wire.Raw `json:"tools"`
+		System   []wire.Raw `json:"system"`
+		Messages []wire.Raw `json:"messages"`
 	}
 	require.NoError(t, content.JSON(body).Decode(&r))
 	found := append(markedIn("tools", r.Tools), markedIn("system", r.System)...)
 	return append(found, markedIn("messages", r.Messages)...)
 }
 
-func markedIn(name string, list []rawJSON) []string {
+func markedIn(name string, list []wire.Raw) []string {
 	var found []string
 	for i, v := range list {
 		for range strings.Count(string(v), cacheControl) {
@@ -201,7 +204,7 @@ func TestMarkersOfTheConversationKeepTheLimits(t *testing.T) {
 	messages = append(messages, user(content.Text{Text: "end", Extra: own(`{"cache_control":{"type":"ephemeral","ttl":"1h"}}`)}))
 	messages[1] = assistant(content.Opaque{API: API, JSON: `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{},"cache_control":{"type":"ephemeral"}}`},
 		content.Opaque{API: API, JSON: `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`})
-	body, notes := requireBody(t, api.Request{Tools: []content.Tool{tool}, Messages: messages}, nil)
+	body, notes := requireBody(t, api.Request{Tools: []content.Tool{tool}, Messages: messages}, &Options{Options: api.Options{Cache: CacheOwn}})
 	require.Equal(t, []string{"tools 0", "messages 8", "messages 10"}, marksIn(t, body))
 	require.NotEmpty(t, notes)
 }
@@ -222,13 +225,13 @@ func TestThinkingGoesOnOnlyWhereItBegan(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			req := api.Request{Tools: []content.Tool{weather}, Messages: c.messages}
-			body, notes := requireBody(t, req, &Options{Thinking: 2048})
+			body, notes := requireBody(t, req, &Options{Options: api.Options{Thinking: "2048"}})
 			require.Equal(t, c.thinks, strings.Contains(body, `"thinking":{"type":"enabled","budget_tokens":2048}`), body)
 			require.Equal(t, !c.thinks, hasNote(notes, api.RepairOption), "%v", notes)
 			require.Contains(t, body, `"max_tokens":18432`)
-			again, _ := requireBody(t, req, &Options{Body: `{"thinking":{"type":"enabled","budget_tokens":2048}}`})
+			again, _ := requireBody(t, req, &Options{Options: api.Options{Body: `{"thinking":{"type":"enabled","budget_tokens":2048}}`}})
 			require.Equal(t, c.thinks, strings.Contains(again, "budget_tokens"), "said in Body it is the same")
-			body, _ = requireBody(t, req, &Options{Thinking: Adaptive})
+			body, _ = requireBody(t, req, &Options{Options: api.Options{Thinking: api.ThinkAuto}})
 			require.Contains(t, body, `"thinking":{"type":"adaptive"}`)
 		})
 	}
@@ -247,21 +250,21 @@ func TestWhatDoesNotGoWithThinkingIsLeftOut(t *testing.T) {
 	warm := 0.7
 	req := hello()
 	req.Tools = []content.Tool{weather}
-	body, notes := requireBody(t, req, &Options{Thinking: 1024, Temperature: &warm})
+	body, notes := requireBody(t, req, &Options{Options: api.Options{Thinking: "1024", Temperature: &warm}})
 	require.NotContains(t, body, "temperature")
 	require.Len(t, notes, 1)
-	body, notes = requireBody(t, req, &Options{Thinking: 1024, Temperature: &warm, Body: `{"temperature":0.5}`})
+	body, notes = requireBody(t, req, &Options{Options: api.Options{Thinking: "1024", Temperature: &warm, Body: `{"temperature":0.5}`}})
 	require.NotContains(t, body, "temperature")
 	require.Len(t, notes, 1)
-	body, notes = requireBody(t, req, &Options{Body: `{"temperature":0.5,"thinking":{"type":"adaptive"}}`})
+	body, notes = requireBody(t, req, &Options{Options: api.Options{Body: `{"temperature":0.5,"thinking":{"type":"adaptive"}}`}})
 	require.NotContains(t, body, "temperature")
 	require.Len(t, notes, 1)
-	body, _ = requireBody(t, req, &Options{Temperature: &warm, Body: `{"temperature":0.5}`})
+	body, _ = requireBody(t, req, &Options{Options: api.Options{Temperature: &warm, Body: `{"temperature":0.5}`}})
 	require.Contains(t, body, `"temperature":0.5`)
-	body, notes = requireBody(t, req, &Options{Thinking: 1024, Body: `{"tool_choice":{"type":"any"}}`})
+	body, notes = requireBody(t, req, &Options{Options: api.Options{Thinking: "1024", Body: `{"tool_choice":{"type":"any"}}`}})
 	require.NotContains(t, body, "budget_tokens")
 	require.Len(t, notes, 1)
-	body, notes = requireBody(t, req, &Options{Body: `{"tool_choice":{"type":"tool","name":"gone"}}`})
+	body, notes = requireBody(t, req, &Options{Options: api.Options{Body: `{"tool_choice":{"type":"tool","name":"gone"}}`}})
 	require.NotContains(t, body, "tool_choice")
 	require.Len(t, notes, 1)
 }
@@ -279,18 +282,18 @@ func TestBlocksAreSentAsTheAPITakesThem(t *testing.T) {
 	}{
 		{"an image", image(content.Source{MediaType: "image/png", Data: png}), `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + png + `"}}`, false},
 		{"an image of the wrong type", image(content.Source{MediaType: "image/jpeg", Data: png}), `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + png + `"}}`, true},
-		{"an image that is none", image(content.Source{MediaType: "image/png", Data: "AAAA"}), `{"type":"text","text":"[image (image/png) left out: it is none of jpeg, png, gif and webp]"}`, true},
+		{"an image that is none", image(content.Source{MediaType: "image/png", Data: "AAAA"}), `{"type":"text","text":"[image (image/png) left out: its type is none of image/jpeg, image/png, image/gif, image/webp]"}`, true},
 		{"base64 that is none", image(content.Source{MediaType: "image/png", Data: "AAA*"}), `{"type":"text","text":"[image (image/png) left out: its data is not base64]"}`, true},
 		{"base64 with loose bits", image(content.Source{MediaType: "image/png", Data: "AAAAAB=="}), `{"type":"text","text":"[image (image/png) left out: its data is not base64]"}`, true},
-		{"an image too large", image(content.Source{MediaType: "image/png", Data: png[:60] + strings.Repeat("AAAA", maxImage/4)}), `{"type":"text","text":"[image (image/png) left out: it has 5242940 bytes of base64, more than 5 MB]"}`, true},
+		{"an image too large", image(content.Source{MediaType: "image/png", Data: png[:60] + strings.Repeat("AAAA", (5<<20)/4)}), `{"type":"text","text":"[image (image/png) left out: it has 5242940 bytes of base64, more than 5242880]"}`, true},
 		{"an image by URL", image(content.Source{URL: "https://example.com/a.png"}), `{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}`, false},
-		{"an image by a plain URL", image(content.Source{URL: "http://example.com/a.png"}), `{"type":"text","text":"[image http://example.com/a.png left out: its URL is not https]"}`, true},
+		{"an image by a plain URL", image(content.Source{URL: "http://example.com/a.png"}), `{"type":"text","text":"[image http://example.com/a.png left out: its URL cannot be fetched]"}`, true},
 		{"an image by file", image(content.Source{FileID: "file_1"}), `{"type":"image","source":{"type":"file","file_id":"file_1"}}`, false},
-		{"an image of text", image(content.Source{Text: "x"}), `{"type":"text","text":"[image left out: an image cannot be text]"}`, true},
+		{"an image of text", image(content.Source{Text: "x"}), `{"type":"text","text":"[image left out: it cannot be text]"}`, true},
 		{"a PDF", document(content.Source{MediaType: "application/pdf", Data: file}), `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"` + file + `"},"title":"T"}`, false},
 		{"plain text", document(content.Source{Text: "words"}), `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"words"},"title":"T"}`, false},
 		{"a CSV", document(content.Source{MediaType: "text/csv", Data: "YSxi"}), `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"a,b"},"title":"T"}`, true},
-		{"a film", document(content.Source{MediaType: "video/mp4", Data: "AAAA"}), `{"type":"text","text":"[document \"T\" (video/mp4) left out: its type is neither PDF nor text]"}`, true},
+		{"a film", document(content.Source{MediaType: "video/mp4", Data: "AAAA"}), `{"type":"text","text":"[document \"T\" (video/mp4) left out: its type is none of application/pdf]"}`, true},
 		{"space", said(" \n"), "", true},
 		{"a block of another API", content.Opaque{API: "gemini", JSON: `{"x":1}`}, "", true},
 		{"a search result", content.Opaque{API: API, JSON: `{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"x"}]}`}, `{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"x"}]}`, false},
@@ -302,7 +305,7 @@ func TestBlocksAreSentAsTheAPITakesThem(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			req := api.Request{Messages: []content.Message{user(said("?"), c.block)}}
-			body, notes := requireBody(t, req, &Options{Cache: CacheOff})
+			body, notes := requireBody(t, req, &Options{Options: api.Options{Cache: api.CacheOff}})
 			want := `{"role":"user","content":[{"type":"text","text":"?"}`
 			if c.want != "" {
 				want += "," + c.want
@@ -335,11 +338,11 @@ func TestAnAssistantsBlocksAreSentAsTheAPITakesThem(t *testing.T) {
 		{"a server tool twice", []content.Block{search, found, search, found, said("x")}, pair + `,{"type":"text","text":"x"}`, true},
 		{"space beside a server tool", []content.Block{search, found, said(" ")}, pair, true},
 		{"a block that is new", []content.Block{said("x"), content.Text{Text: "y"}}, `{"type":"text","text":"x"},{"type":"text","text":"y"}`, false},
-		{"an image", []content.Block{content.Image{Source: content.Source{FileID: "f"}}}, `{"type":"text","text":"[image left out: the assistant's side cannot show images]"}`, true},
+		{"an image", []content.Block{content.Image{Source: content.Source{FileID: "f"}}}, `{"type":"text","text":"[image left out: the assistant's side cannot show it]"}`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			req := api.Request{Messages: []content.Message{user(said("?")), assistant(c.blocks...), user(said("!"))}}
-			body, notes := requireBody(t, req, &Options{Cache: CacheOff})
+			body, notes := requireBody(t, req, &Options{Options: api.Options{Cache: api.CacheOff}})
 			require.Equal(t, `{"role":"user","content":[{"type":"text","text":"?"}]},{"role":"assistant","content":[`+c.want+
 				`]},{"role":"user","content":[{"type":"text","text":"!"}]}`, messagesOf(t, body))
 			require.Equal(t, c.repaired, len(notes) > 0, "%v", notes)
@@ -385,7 +388,7 @@ func TestResultsAreSentAsTheAPITakesThem(t *testing.T) {
 	} {
 		c.result.CallID = "a"
 		req := api.Request{Messages: []content.Message{user(said("?")), assistant(call("a")), user(c.result)}}
-		body, notes := requireBody(t, req, &Options{Cache: CacheOff})
+		body, notes := requireBody(t, req, &Options{Options: api.Options{Cache: api.CacheOff}})
 		require.Contains(t, body, `{"type":"tool_result","tool_use_id":"a"`+c.want+`}]}]}`)
 		require.Equal(t, c.repaired, len(notes) > 0, "%v", notes)
 	}
@@ -404,10 +407,11 @@ func TestToolsAreDeclaredAsTheAPITakesThem(t *testing.T) {
 		{Name: "theirs", Extra: content.Extra{API: "gemini", JSON: `{"type":"google_search"}`}},
 		{Name: "web_search", Extra: own(`{"type":"web_search_20250305","max_uses":3}`)},
 	}
-	body, notes := requireBody(t, req, &Options{Cache: CacheOff})
+	body, notes := requireBody(t, req, &Options{Options: api.Options{Cache: api.CacheOff}})
 	schema := string(weather.Schema)
 	require.Contains(t, body, `"tools":[{"name":"get_weather","description":"Weather.","input_schema":`+schema+`},`+
 		`{"name":"strict","description":"Weather.","input_schema":`+schema+`,"strict":true},`+
+		`{"name":"union","input_schema":{"type":"object"}},`+
 		`{"name":"web_search","type":"web_search_20250305","max_uses":3}],`)
 	require.Len(t, notes, 6)
 	for _, n := range notes {
@@ -417,7 +421,7 @@ func TestToolsAreDeclaredAsTheAPITakesThem(t *testing.T) {
 
 func TestCallsComeLastInTheirMessage(t *testing.T) {
 	req := api.Request{Messages: []content.Message{user(said("?")), assistant(said("a"), call("1"), said("b"), call("2")), user(result("1"), result("2"))}}
-	body, notes := requireBody(t, req, &Options{Cache: CacheOff})
+	body, notes := requireBody(t, req, &Options{Options: api.Options{Cache: api.CacheOff}})
 	require.Contains(t, body, `[{"type":"text","text":"a"},{"type":"text","text":"b"},{"type":"tool_use","id":"1"`)
 	require.True(t, hasNote(notes, api.RepairMoved))
 }

@@ -1,18 +1,87 @@
 package anthropic
 
 import (
+	"slices"
+
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
 )
 
 const (
 	cacheControl = "cache_control"
 	// maxMarks is how many cache_control markers the API takes.
 	maxMarks = 4
+	shortTTL = "5m"
+	longTTL  = "1h"
 )
+
+// markOf is the marker of a policy.
+func markOf(policy api.Cache) content.JSON {
+	switch policy {
+	case api.CacheShort:
+		return `{"type":"ephemeral"}`
+	case api.CacheLong:
+		return `{"type":"ephemeral","ttl":"1h"}`
+	}
+	return ""
+}
 
 // spot is where a cache_control marker can stand; its numbers begin at 1, and 0 is none.
 type spot struct{ tool, system, message, block, inner int }
+
+// marks says where markers stand.
+type marks map[spot]content.JSON
+
+// append writes the marker of a spot, if it has one.
+func (m marks) append(dst []byte, at spot) []byte {
+	if mark, ok := m[at]; ok {
+		return append(content.AppendRaw(dst, cacheControl), mark...)
+	}
+	return dst
+}
+
+// frontMarks sets the marker of a policy at the end of what never changes. The markers on messages are those of lastMarks.
+func frontMarks(mark content.JSON, tools []content.Tool, system []string) marks {
+	if mark == "" {
+		return nil
+	}
+	if n := len(system); n > 0 {
+		return marks{{system: n}: mark}
+	}
+	if n := len(tools); n > 0 && tools[n-1].Extra.For(API) == "" {
+		return marks{{tool: n}: mark}
+	}
+	return nil
+}
+
+// lastMarks sets the marker of a policy on each of the last two messages of the user's side, the one that end others follow among
+// them. The earlier of the two stands where the request before this one had its last, so that what that one wrote is found,
+// however many blocks came since.
+func lastMarks(mark content.JSON, m content.Message, end int) marks {
+	if mark == "" || m.Role != content.User || end >= api.Far {
+		return nil
+	}
+	if at := lastMarkable(m); at > 0 {
+		return marks{{block: at}: mark}
+	}
+	return nil
+}
+
+// lastMarkable returns the number, from 1, of the last block of m that can have a marker; 0 when none can.
+func lastMarkable(m content.Message) int {
+	for j := m.Blocks.Len(); j > 0; j-- {
+		switch block := m.Blocks.At(j - 1).(type) {
+		case content.Text:
+			if !blank(block.Text) {
+				return j
+			}
+		case content.Image, content.Document, content.ToolResult:
+			return j
+		}
+	}
+	return 0
+}
 
 // marked is a marker that the conversation brought with it.
 type marked struct {
@@ -20,60 +89,68 @@ type marked struct {
 	mark content.JSON
 }
 
-// markers decides where cache_control stands: where the conversation itself says it, or, when it says it nowhere, where
-// Options.Cache wants it.
-func (b *builder) markers() {
-	own := b.ownMarks()
-	whole, _ := take(b.further, cacheControl)
-	b.marks = map[spot]content.JSON{}
-	if len(own) == 0 && whole == "" {
-		b.place()
-		return
-	}
-	room := maxMarks
-	if whole != "" {
-		room--
-	}
+// ownMarks returns the markers in tools and messages that the API takes, of at most room, and says which it does not.
+func ownMarks(tools []content.Tool, messages []content.Message, room int) (marks, []string) {
+	own, kept := foundMarks(tools, messages), marks{}
+	var left []string
+	own = slices.DeleteFunc(own, func(m marked) bool {
+		_, ok := ttlOf(m.mark)
+		if !ok {
+			left = append(left, "a cache_control that is none is left out")
+		}
+		return !ok
+	})
 	for len(own) > room { // the oldest message's is the one that caches least
 		oldest := 0
 		for oldest < len(own)-1 && own[oldest].at.message == 0 {
 			oldest++
 		}
 		own = append(own[:oldest:oldest], own[oldest+1:]...)
-		b.note(api.RepairOption, "one cache_control too many is left out")
+		left = append(left, "one cache_control too many is left out")
 	}
 	short := false
 	for _, m := range own {
-		var ttl struct {
-			TTL string `json:"ttl"`
-		}
-		_ = m.mark.Decode(&ttl) // a marker without one is short
-		long := ttl.TTL == string(CacheLong)
-		if short && long {
-			b.note(api.RepairOption, "a cache_control of an hour after one of 5 minutes is left out")
+		ttl, _ := ttlOf(m.mark)
+		if short && ttl == longTTL {
+			left = append(left, "a cache_control of an hour after one of 5 minutes is left out")
 			continue
 		}
-		short = short || !long
-		b.marks[m.at] = m.mark
+		short = short || ttl != longTTL
+		kept[m.at] = m.mark
 	}
+	return kept, left
 }
 
-// ownMarks returns the markers in the tools and messages, in order, where they may stand.
-func (b *builder) ownMarks() []marked {
+// ttlOf is how long a marker keeps what stands before it. It is not ok where the API would not take it as a marker.
+func ttlOf(mark content.JSON) (ttl string, ok bool) {
+	list, err := wire.Members(mark)
+	if err != nil {
+		return "", false
+	}
+	kind, list, _ := wire.TakeText(list, "type")
+	ttl, list, given := wire.TakeText(list, "ttl")
+	if !given {
+		ttl = shortTTL
+	}
+	return ttl, kind == "ephemeral" && (ttl == shortTTL || ttl == longTTL) && len(list) == 0
+}
+
+// foundMarks returns the markers in tools and messages, in order, where they may stand.
+func foundMarks(tools []content.Tool, messages []content.Message) []marked {
 	var found []marked
 	add := func(at spot, e content.JSON) {
 		if e == "" || e == "{}" {
 			return
 		}
-		list, _ := members(e) // it was checked when the block was made
-		if mark, _ := take(list, cacheControl); mark != "" && mark != "null" {
+		list, _ := wire.Members(e) // it was checked when the block was made
+		if mark, _ := wire.Take(list, cacheControl); mark != "" && mark != "null" {
 			found = append(found, marked{at, mark})
 		}
 	}
-	for i, t := range b.tools {
+	for i, t := range tools {
 		add(spot{tool: i + 1}, t.Extra.For(API))
 	}
-	for i, m := range b.messages {
+	for i, m := range messages {
 		for j, block := range m.Blocks.All() {
 			at := spot{message: i + 1, block: j + 1}
 			if r, ok := block.(content.ToolResult); ok {
@@ -108,56 +185,17 @@ func extraOf(b content.Block) content.JSON {
 	return "" // thinking cannot be marked
 }
 
-// place sets the markers of Options.Cache: one at the end of what never changes, and one on each of the last two messages of the
-// user's side. The earlier of the two stands where the request before this one had its last, so that what that one wrote is
-// found, however many blocks came since.
-func (b *builder) place() {
-	var mark content.JSON
-	switch b.options.Cache {
-	case CacheOff:
-		return
-	case CacheLong:
-		mark = `{"type":"ephemeral","ttl":"1h"}`
-	default:
-		mark = `{"type":"ephemeral"}`
-	}
-	if n := len(b.system); n > 0 {
-		b.marks[spot{system: n}] = mark
-	} else if n := len(b.tools); n > 0 && b.tools[n-1].Extra.For(API) == "" {
-		b.marks[spot{tool: n}] = mark
-	}
-	left := 2
-	for i := len(b.messages) - 1; i >= 0 && left > 0; i-- {
-		if b.messages[i].Role != content.User {
-			continue
-		}
-		left--
-		if j := lastMarkable(b.messages[i]); j > 0 {
-			b.marks[spot{message: i + 1, block: j}] = mark
-		}
-	}
-}
-
-// lastMarkable returns the number, from 1, of the last block of m that can have a marker; 0 when none can.
-func lastMarkable(m content.Message) int {
-	for j := m.Blocks.Len(); j > 0; j-- {
-		switch block := m.Blocks.At(j - 1).(type) {
-		case content.Text:
-			if !blank(block.Text) {
-				return j
+// of returns the markers of message i, as they are counted in it.
+func (m marks) of(i int) marks {
+	var own marks
+	for at, mark := range m {
+		if at.message == i+1 {
+			if own == nil {
+				own = marks{}
 			}
-		case content.Image, content.Document, content.ToolResult:
-			return j
+			at.message = 0
+			own[at] = mark
 		}
 	}
-	return 0
-}
-
-// appendMark writes the marker of a spot, if it has one.
-func (b *builder) appendMark(dst []byte, at spot) []byte {
-	mark, ok := b.marks[at]
-	if !ok {
-		return dst
-	}
-	return append(content.AppendRaw(dst, cacheControl), mark...)
+	return own
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"testing"
 
@@ -14,6 +13,8 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -55,9 +56,9 @@ func TestRunRepeatsRecordedConversations(t *testing.T) {
 			continue
 		}
 		files++
-		ok := t.Run(c.name, func(t *testing.T) {
-			for _, chain := range c.chains(t) {
-				c.replay(t, chain)
+		ok := t.Run(c.Name, func(t *testing.T) {
+			for _, chain := range chains(t, c) {
+				replay(t, c, chain)
 				requests += len(chain)
 			}
 		})
@@ -70,7 +71,7 @@ func TestRunRepeatsRecordedConversations(t *testing.T) {
 
 // chains groups the exchanges into conversations: each begins anew or goes on from the one before it, which is told by whether its
 // messages begin with those of that one.
-func (c cassette) chains(t *testing.T) [][]int {
+func chains(t *testing.T, c providertest.Cassette) [][]int {
 	var chains [][]int
 	var before []content.Message
 	for i, e := range c.Exchanges {
@@ -126,42 +127,42 @@ func bare(b content.Block) content.Block {
 }
 
 // replay runs one conversation.
-func (c cassette) replay(t *testing.T, chain []int) {
-	var tape []exchange
+func replay(t *testing.T, c providertest.Cassette, chain []int) {
+	var tape []providertest.Exchange
 	var recorded []recording
 	for _, i := range chain {
 		tape = append(tape, c.Exchanges[i])
 		recorded = append(recorded, importRequest(t, c.Exchanges[i].Request.Body))
 	}
-	p := playTape(t, tape...)
-	model := &switching{}
+	p := providertest.Play(t, tape...)
+	model := &providertest.Switching{}
 	for _, r := range recorded {
-		r.options.SDK = p.sdkOptions()
-		model.requests = append(model.requests, New(r.model, &r.options))
+		r.options.SDK = localSDK(p.URL, p.Client())
+		model.Requests = append(model.Requests, New(r.model, &r.options))
 	}
 	agent := recordedAgent(t, model, recorded)
 	d := recorded[0].dag
-	for model.made < len(tape) {
-		if model.made > 0 {
-			d = d.User("", added(recorded[model.made-1], recorded[model.made])...)
+	for model.Made < len(tape) {
+		if model.Made > 0 {
+			d = d.User("", added(recorded[model.Made-1], recorded[model.Made])...)
 		}
-		before := model.made
+		before := model.Made
 		agent.MaxTurns = len(tape) - before
 		next, err := agent.Run(context.Background(), d)
 		require.NoError(t, err)
-		require.Greater(t, model.made, before, "the run made no request")
+		require.Greater(t, model.Made, before, "the run made no request")
 		d = next
 	}
-	for i, made := range p.requests() {
-		c.requireRequest(t, tape, recorded, i, made)
+	for i, made := range p.Requests() {
+		requireRequest(t, c, tape, recorded, i, made)
 	}
-	requireSaved(t, d)
+	providertest.RequireSaved(t, d)
 }
 
 // requireRequest compares request i of a conversation with the recorded one.
-func (c cassette) requireRequest(t *testing.T, tape []exchange, recorded []recording, i int, made string) {
+func requireRequest(t *testing.T, c providertest.Cassette, tape []providertest.Exchange, recorded []recording, i int, made string) {
 	want, got := normalRequest(t, tape[i].Request.Body), normalRequest(t, made)
-	differs := changedByProgram[c.name]
+	differs := changedByProgram[c.Name]
 	delete(want, differs.member)
 	delete(got, differs.member)
 	if differs.answers {
@@ -176,8 +177,8 @@ func (c cassette) requireRequest(t *testing.T, tape []exchange, recorded []recor
 }
 
 // requireAnswer checks that the blocks that are sent back are what the model said.
-func requireAnswer(t *testing.T, e exchange, blocks []any) {
-	if e.streamed() {
+func requireAnswer(t *testing.T, e providertest.Exchange, blocks []any) {
+	if e.Streamed() {
 		require.Len(t, blocks, 1)
 		require.Equal(t, map[string]any{"type": "text", "text": e.Derived.Text}, blocks[0])
 		return
@@ -185,21 +186,13 @@ func requireAnswer(t *testing.T, e exchange, blocks []any) {
 	var answer struct {
 		Content []any `json:"content"`
 	}
-	require.NoError(t, json.Unmarshal(e.body(t), &answer, lenient))
+	require.NoError(t, json.Unmarshal(e.Body(t), &answer, wire.Lenient))
 	requireSame(t, map[string]any{"content": normalContent(answer.Content)}, map[string]any{"content": blocks})
 }
 
 // added is what the user's side says in the next request beyond results, which Run gives.
 func added(before, next recording) []content.Block {
-	var blocks []content.Block
-	for _, m := range next.messages[len(before.messages):] {
-		for _, b := range m.Blocks.All() {
-			if _, result := b.(content.ToolResult); !result && m.Role == content.User {
-				blocks = append(blocks, b)
-			}
-		}
-	}
-	return blocks
+	return providertest.Added(next.messages[len(before.messages):])
 }
 
 // recordedAgent is an agent whose tools return what was recorded.
@@ -230,37 +223,6 @@ func recordedAgent(t *testing.T, model api.Provider, recorded []recording) execu
 	return agent
 }
 
-// switching makes its first request of the first provider, its second of the second, and so on: programs change options from
-// request to request.
-type switching struct {
-	requests []*Provider
-	made     int
-}
-
-func (s *switching) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
-	s.made++
-	return s.requests[s.made-1].Stream(ctx, req)
-}
-
-// requireSaved saves a conversation and loads it again, without loss.
-func requireSaved(t *testing.T, d dag.DAG) {
-	t.Helper()
-	var first, second bytes.Buffer
-	require.NoError(t, d.Write(&first))
-	loaded, err := dag.Read(bytes.NewReader(first.Bytes()))
-	require.NoError(t, err)
-	require.True(t, dag.Equal(d, loaded))
-	require.True(t, sameMessagesExactly(d.Messages(), loaded.Messages()))
-	require.Equal(t, d.ToolDefs(), loaded.ToolDefs())
-	require.Equal(t, d.SystemPrompts(), loaded.SystemPrompts())
-	require.NoError(t, loaded.Write(&second))
-	require.Equal(t, first.String(), second.String())
-}
-
-func sameMessagesExactly(a, b []content.Message) bool {
-	return slices.EqualFunc(a, b, func(x, y content.Message) bool { return x.Role == y.Role && x.Blocks.Equal(y.Blocks) })
-}
-
 // repeatedIDs lists the recordings in which two calls of different turns have the same id. The API took them, although its words
 // are that ids must be unique; Plait makes them unique.
 var repeatedIDs = map[string]string{
@@ -274,10 +236,9 @@ var refusedByDAG = map[string]string{
 
 // declare declares the tools of a request.
 func declare(t *testing.T, body string) dag.DAG {
-	list, err := members(content.JSON(body))
+	req, _, err := Import([]byte(body))
 	require.NoError(t, err)
-	tools, _ := take(list, "tools")
-	return dag.New().Tools(importTools(t, tools)...)
+	return dag.New().Tools(asTools(req.Tools)...)
 }
 
 // numberIDs replaces the id of each call, and of its result, by a number.
@@ -298,14 +259,14 @@ func numberIDs(request map[string]any) {
 
 // TestEveryRecordedRequestSurvives imports every recorded request, makes the body again, and saves and loads the conversation.
 func TestEveryRecordedRequestSurvives(t *testing.T) {
-	count := tally{t: t, what: "recorded requests"}
+	count := providertest.Tally{T: t, What: "recorded requests"}
 	for _, c := range cassettes(t) {
 		for i, e := range c.Exchanges {
 			if e.Request == nil {
 				continue
 			}
-			count.run(fmt.Sprintf("%s/%d", c.name, i), func(t *testing.T) {
-				if refusedByDAG[c.name] != "" {
+			count.Run(fmt.Sprintf("%s/%d", c.Name, i), func(t *testing.T) {
+				if refusedByDAG[c.Name] != "" {
 					require.ErrorIs(t, declare(t, e.Request.Body).Err(), content.ErrTool)
 					return
 				}
@@ -313,12 +274,12 @@ func TestEveryRecordedRequestSurvives(t *testing.T) {
 				view := r.dag.Transcript()
 				body, repairs, err := Body(api.Request{System: view.System, Tools: view.Tools, Messages: view.Messages}, r.model, &r.options)
 				require.NoError(t, err)
-				requireSaved(t, r.dag)
+				providertest.RequireSaved(t, r.dag)
 				if e.Response.Status != 200 {
 					return // what the API refused may be repaired
 				}
 				want, got := normalRequest(t, e.Request.Body), normalRequest(t, string(body))
-				if repeatedIDs[c.name] == "" {
+				if repeatedIDs[c.Name] == "" {
 					require.Empty(t, repairs, "the API took this request as it was")
 				} else {
 					require.Equal(t, api.RepairID, repairs[0].Kind)
@@ -329,38 +290,19 @@ func TestEveryRecordedRequestSurvives(t *testing.T) {
 			})
 		}
 	}
-	count.report()
-}
-
-// tally counts how many of a group of tests pass.
-type tally struct {
-	t             *testing.T
-	what          string
-	passed, total int
-}
-
-func (c *tally) run(name string, test func(t *testing.T)) {
-	c.total++
-	if c.t.Run(name, test) {
-		c.passed++
-	}
-}
-
-func (c *tally) report() {
-	require.NotZero(c.t, c.total)
-	c.t.Logf("%s: %d of %d pass", c.what, c.passed, c.total)
+	count.Report()
 }
 
 // TestEveryRecordedAnswerSurvives decodes every recorded answer through the SDK, and makes of the folded message the blocks of
 // the API again.
 func TestEveryRecordedAnswerSurvives(t *testing.T) {
-	count := tally{t: t, what: "recorded answers"}
+	count := providertest.Tally{T: t, What: "recorded answers"}
 	for _, c := range cassettes(t) {
 		for i, e := range c.Exchanges {
 			if e.Response.Status != 200 || inStreamError(e) {
 				continue
 			}
-			count.run(fmt.Sprintf("%s/%d", c.name, i), func(t *testing.T) {
+			count.Run(fmt.Sprintf("%s/%d", c.Name, i), func(t *testing.T) {
 				answer, err := ask(t, e)
 				require.NoError(t, err)
 				require.Equal(t, e.Derived.Text, textOf(answer.Blocks))
@@ -370,21 +312,21 @@ func TestEveryRecordedAnswerSurvives(t *testing.T) {
 				require.NotZero(t, answer.Usage.Output)
 				require.Equal(t, API, answer.API)
 				requireSameBlocks(t, e, answer.Blocks)
-				requireSaved(t, dag.New().User("?").Append(node.Message{Role: content.Assistant, Blocks: answer.Blocks}))
+				providertest.RequireSaved(t, dag.New().User("?").Append(node.Message{Role: content.Assistant, Blocks: answer.Blocks}))
 			})
 		}
 	}
-	count.report()
+	count.Report()
 }
 
-func inStreamError(e exchange) bool {
-	return e.streamed() && bytes.Contains([]byte(e.Response.Body), []byte("event: error"))
+func inStreamError(e providertest.Exchange) bool {
+	return e.Streamed() && bytes.Contains([]byte(e.Response.Body), []byte("event: error"))
 }
 
 // ask makes a request that is answered with the recorded response.
-func ask(t testing.TB, e exchange) (api.Response, error) {
-	p := playTape(t, e)
-	model := New("claude", &Options{NoStream: !e.streamed(), SDK: p.sdkOptions()})
+func ask(t testing.TB, e providertest.Exchange) (api.Response, error) {
+	p := providertest.Play(t, e)
+	model := New("claude", &Options{NoStream: !e.Streamed(), SDK: localSDK(p.URL, p.Client())})
 	return api.NewClient(model, &api.ClientOptions{Attempts: 1}).Send(context.Background(), hello())
 }
 
@@ -404,17 +346,16 @@ func textOf(b content.Blocks) string {
 }
 
 // requireSameBlocks makes the API's blocks of ours and compares them with those of an answer that came whole.
-func requireSameBlocks(t *testing.T, e exchange, blocks content.Blocks) {
-	if e.streamed() {
+func requireSameBlocks(t *testing.T, e providertest.Exchange, blocks content.Blocks) {
+	if e.Streamed() {
 		return
 	}
-	list, err := members(content.JSON(e.Response.Body))
+	list, err := wire.Members(content.JSON(e.Response.Body))
 	require.NoError(t, err)
-	raw, _ := take(list, "content")
+	raw, _ := wire.Take(list, "content")
 	made := []byte{'['}
-	b := builder{}
 	for _, block := range blocks.All() {
-		made = b.appendBlock(separate(made), block, spot{})
+		made = marks(nil).appendBlock(wire.Separate(made), block, spot{})
 	}
 	made = append(made, ']')
 	require.JSONEq(t, string(raw), string(made))
@@ -426,13 +367,13 @@ func TestRecordedErrorsAreTyped(t *testing.T) {
 		400: api.ErrInvalidRequest, 401: api.ErrAuth, 404: api.ErrNotFound, 429: api.ErrRateLimited, 529: api.ErrOverloaded,
 		200: api.ErrOverloaded, // inside a stream
 	}
-	count := tally{t: t, what: "recorded errors"}
+	count := providertest.Tally{T: t, What: "recorded errors"}
 	for _, c := range cassettes(t) {
 		for i, e := range c.Exchanges {
 			if e.Response.Status == 200 && !inStreamError(e) {
 				continue
 			}
-			count.run(fmt.Sprintf("%s/%d", c.name, i), func(t *testing.T) {
+			count.Run(fmt.Sprintf("%s/%d", c.Name, i), func(t *testing.T) {
 				_, err := ask(t, e)
 				require.ErrorIs(t, err, kinds[e.Response.Status])
 				var failure *api.Error
@@ -446,5 +387,5 @@ func TestRecordedErrorsAreTyped(t *testing.T) {
 			})
 		}
 	}
-	count.report()
+	count.Report()
 }

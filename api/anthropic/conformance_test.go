@@ -36,7 +36,7 @@ func providerOptions(t *testing.T, o Options, h http.Handler) *Options {
 // scenario is a strict fake of the API that behaves as s says.
 func scenario(s apitest.Scenario) http.Handler {
 	hello := apitest.AnthropicMessage(content.Text{Text: "Hello there."})
-	var answers []apitest.AnthropicAnswer
+	var answers []apitest.Reply
 	switch s {
 	case apitest.Hangs:
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -1,15 +1,17 @@
 package anthropic
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
 )
 
 // decodeBlock returns the block that the API means by raw. What Plait models is a Text, a Thinking and so on, and every member
 // beyond those it models goes into Extra; anything else is an Opaque, byte for byte.
 func decodeBlock(raw content.JSON) (content.Block, error) {
-	list, err := members(raw)
+	list, err := wire.Members(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -20,21 +22,21 @@ func decodeBlock(raw content.JSON) (content.Block, error) {
 }
 
 // known returns the block that list describes, or nil where a block of ours could not hold all of it.
-func known(list []member) content.Block {
-	kind, rest, _ := takeText(list, "type")
+func known(list []wire.Member) content.Block {
+	kind, rest, _ := wire.TakeText(list, "type")
 	switch kind {
 	case "text":
-		if said, rest, ok := takeText(rest, "text"); ok {
+		if said, rest, ok := wire.TakeText(rest, "text"); ok {
 			return content.Text{Text: said, Extra: extra(rest)}
 		}
 	case "thinking":
 		return knownThinking(rest)
 	case "redacted_thinking":
-		if data, rest, ok := takeText(rest, "data"); ok && data != "" {
+		if data, rest, ok := wire.TakeText(rest, "data"); ok && data != "" {
 			return content.Thinking{Redacted: data, Extra: ours(rest)}
 		}
 	case "image":
-		if source, rest := take(rest, "source"); source != "" {
+		if source, rest := wire.Take(rest, "source"); source != "" {
 			if s, ok := knownSource(source); ok {
 				return content.Image{Source: s, Extra: extra(rest)}
 			}
@@ -49,112 +51,111 @@ func known(list []member) content.Block {
 	return nil
 }
 
-func knownThinking(rest []member) content.Block {
-	thought, rest, ok := takeText(rest, "thinking")
+func knownThinking(rest []wire.Member) content.Block {
+	thought, rest, ok := wire.TakeText(rest, "thinking")
 	if !ok {
 		return nil
 	}
-	signature, rest, _ := takeText(rest, "signature")
+	signature, rest, _ := wire.TakeText(rest, "signature")
 	return content.Thinking{Text: thought, Signature: signature, Extra: ours(rest)}
 }
 
-func knownDocument(rest []member) content.Block {
-	source, rest := take(rest, "source")
+func knownDocument(rest []wire.Member) content.Block {
+	source, rest := wire.Take(rest, "source")
 	s, ok := knownSource(source)
 	if !ok {
 		return nil
 	}
-	title, rest, _ := takeText(rest, "title")
+	title, rest, _ := wire.TakeText(rest, "title")
 	return content.Document{Source: s, Title: title, Extra: extra(rest)}
 }
 
-func knownToolUse(rest []member) content.Block {
-	id, rest, ok := takeText(rest, "id")
-	name, rest, named := takeText(rest, "name")
+func knownToolUse(rest []wire.Member) content.Block {
+	id, rest, ok := wire.TakeText(rest, "id")
+	name, rest, named := wire.TakeText(rest, "name")
 	if !ok || !named {
 		return nil
 	}
-	input, rest := take(rest, "input")
+	input, rest := wire.Take(rest, "input")
 	return content.ToolUse{ID: id, Name: name, Input: input, Extra: extra(rest)}
 }
 
-func knownToolResult(rest []member) content.Block {
-	id, rest, ok := takeText(rest, "tool_use_id")
+func knownToolResult(rest []wire.Member) content.Block {
+	id, rest, ok := wire.TakeText(rest, "tool_use_id")
 	if !ok {
 		return nil
 	}
-	failed, rest := take(rest, "is_error")
-	said, rest := take(rest, "content")
-	blocks, ok := knownContent(said)
-	if !ok {
+	failed, rest := wire.Take(rest, "is_error")
+	said, rest := wire.Take(rest, "content")
+	blocks, err := importContent(said)
+	if err != nil {
 		return nil
 	}
 	return content.ToolResult{CallID: id, Content: blocks, IsError: failed == "true", Extra: extra(rest)}
 }
 
-// knownContent reads content that is absent, a string, or an array of blocks.
-func knownContent(j content.JSON) (content.Blocks, bool) {
+// importContent reads content that is absent, a string, or an array of blocks.
+func importContent(j content.JSON) (content.Blocks, error) {
 	if j == "" || j == "null" {
-		return content.Blocks{}, true
+		return content.Blocks{}, nil
 	}
-	if said, ok := text(j); ok {
-		return content.Words(said), true
+	if said, ok := wire.Text(j); ok {
+		return content.Words(said), nil
 	}
-	var raw []rawJSON
+	var raw []wire.Raw
 	if err := j.Decode(&raw); err != nil {
-		return content.Blocks{}, false
+		return content.Blocks{}, err
 	}
 	list := make([]content.Block, len(raw))
 	for i, r := range raw {
 		b, err := decodeBlock(content.JSON(r))
 		if err != nil {
-			return content.Blocks{}, false
+			return content.Blocks{}, fmt.Errorf("block %d: %w", i, err)
 		}
 		list[i] = b
 	}
-	blocks, err := content.Of(list...)
-	return blocks, err == nil
+	return content.Of(list...)
 }
 
 // knownSource reads a source that holds nothing but what content.Source does.
 func knownSource(j content.JSON) (content.Source, bool) {
-	list, err := members(j)
+	list, err := wire.Members(j)
 	if err != nil {
 		return content.Source{}, false
 	}
-	kind, list, _ := takeText(list, "type")
+	kind, list, _ := wire.TakeText(list, "type")
 	var s content.Source
 	var ok bool
 	switch kind {
 	case "base64":
-		s.MediaType, list, _ = takeText(list, "media_type")
-		s.Data, list, ok = takeText(list, "data")
+		s.MediaType, list, _ = wire.TakeText(list, "media_type")
+		s.Data, list, ok = wire.TakeText(list, "data")
 		ok = ok && s.Data != ""
 	case "text":
-		s.MediaType, list, _ = takeText(list, "media_type")
-		s.Text, list, ok = takeText(list, "data")
-		ok = ok && s.Text != "" && s.MediaType == plainText
+		s.MediaType, list, _ = wire.TakeText(list, "media_type")
+		s.Text, list, ok = wire.TakeText(list, "data")
+		ok = ok && s.Text != "" && s.MediaType == "text/plain"
 	case "url":
-		s.URL, list, ok = takeText(list, "url")
+		s.URL, list, ok = wire.TakeText(list, "url")
 		ok = ok && s.URL != ""
 	case "file":
-		s.FileID, list, ok = takeText(list, "file_id")
+		s.FileID, list, ok = wire.TakeText(list, "file_id")
 		ok = ok && s.FileID != ""
 	}
 	return s, ok && len(list) == 0
 }
 
 // extra keeps the members that no field holds.
-func extra(rest []member) content.Extra {
+func extra(rest []wire.Member) content.Extra {
 	if len(rest) == 0 {
 		return content.Extra{}
 	}
-	return content.Extra{API: API, JSON: object(rest)}
+	return content.Extra{API: API, JSON: wire.Object(rest)}
 }
 
 // ours is extra for thinking, which always says which API can read its signature.
-func ours(rest []member) content.Extra {
-	return content.Extra{API: API, JSON: object(rest)}
+func ours(rest []wire.Member) content.Extra {
+	return content.Extra{API: API, JSON: wire.Object(rest)}
 }
 
 // stopOf maps the API's stop reason.

@@ -23,7 +23,7 @@ func ExampleNew() {
 	server := httptest.NewServer(apitest.NewAnthropic(apitest.AnthropicMessage(content.Text{Text: "A graph without cycles."})))
 	defer server.Close()
 
-	model := anthropic.New("claude-sonnet-4-5", &anthropic.Options{MaxTokens: 1000, SDK: local(server)})
+	model := anthropic.New("claude-sonnet-4-5", &anthropic.Options{Options: api.Options{MaxTokens: 1000}, SDK: local(server)})
 	answer, err := api.NewClient(model, nil).Send(context.Background(), api.Request{
 		System:   []string{"Answer briefly."},
 		Messages: []content.Message{{Role: content.User, Blocks: content.Words("What is a DAG?")}},
@@ -56,7 +56,7 @@ func ExampleBody() {
 	body, repairs, err := anthropic.Body(api.Request{Messages: []content.Message{
 		{Role: content.User, Blocks: content.Words("Weather in Oslo?")},
 		{Role: content.Assistant, Blocks: called},
-	}}, "claude-sonnet-4-5", &anthropic.Options{Cache: anthropic.CacheOff, MaxTokens: 100})
+	}}, "claude-sonnet-4-5", &anthropic.Options{Options: api.Options{Cache: api.CacheOff, MaxTokens: 100}})
 	fmt.Println(string(body))
 	for _, r := range repairs {
 		fmt.Println(r)

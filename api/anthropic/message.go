@@ -1,22 +1,23 @@
 package anthropic
 
 import (
-	"fmt"
 	"net/http"
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
 )
 
 // message is an answer as the API writes it. In a stream its beginning stands in message_start.
 type message struct {
-	Type       string    `json:"type"`
-	ID         string    `json:"id"`
-	Model      string    `json:"model"`
-	Content    []rawJSON `json:"content"`
-	StopReason string    `json:"stop_reason"`
-	Usage      usage     `json:"usage"`
+	Type       string     `json:"type"`
+	ID         string     `json:"id"`
+	Model      string     `json:"model"`
+	Content    []wire.Raw `json:"content"`
+	StopReason string     `json:"stop_reason"`
+	Usage      usage      `json:"usage"`
 }
 
 // usage is what the API counts. A stream says it several times over, each time in full for the members it holds.
@@ -51,7 +52,7 @@ func (u usage) update(total *content.Usage) {
 // decodeMessage reads an answer that came whole.
 func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish, error) {
 	var m message
-	if err := json.Unmarshal(data, &m, lenient); err != nil {
+	if err := json.Unmarshal(data, &m, wire.Lenient); err != nil {
 		return nil, api.Finish{}, protocol("the answer is not a message: %w", err)
 	}
 	switch m.Type {
@@ -87,6 +88,4 @@ func cutCall(last content.Block, stop content.Stop) content.Block {
 	return last
 }
 
-func protocol(format string, args ...any) error {
-	return &api.Error{Kind: api.ErrProtocol, API: API, Err: fmt.Errorf(format, args...)}
-}
+func protocol(format string, args ...any) error { return roundtrip.Protocol(API, format, args...) }

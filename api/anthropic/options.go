@@ -1,60 +1,36 @@
 package anthropic
 
 import (
-	"errors"
-	"fmt"
-	"math"
-
 	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/api"
 )
 
 // API is the name of Anthropic's Messages API in blocks, definitions, answers and errors.
 const API = "anthropic"
 
-// Adaptive, as Options.Thinking, lets the model decide whether and how long it thinks.
-const Adaptive = -1
+// CacheOwn, as api.Options.Cache, sets no cache_control but what the conversation holds itself, in the Extra of its blocks and
+// tools; those that the API would refuse are left out, and noted.
+const CacheOwn api.Cache = "own"
 
-// Cache says how a request asks for prompt caching.
-type Cache string
-
-// The cache policies.
-const (
-	// CacheShort keeps the prefix of the conversation for 5 minutes after its last use.
-	CacheShort Cache = ""
-	// CacheLong keeps it for an hour, at a higher price.
-	CacheLong Cache = "1h"
-	// CacheOff asks for no caching.
-	CacheOff Cache = "off"
-)
-
-// Options are the options of a [Provider]. Nil is the same as the zero value.
+// Options are the options of a [Provider]. Nil is the same as the zero value. Of those in api.Options,
+//
+//   - MaxTokens defaults to 16,384, and with a thinking budget to that many beyond the budget.
+//   - Temperature is 0 to 1; a higher one is sent as 1. It is left out while the model thinks.
+//   - Thinking: ThinkAuto and the levels are adaptive thinking, a level as the "effort" of output_config; a budget is 1,024 tokens
+//     or more, and less than MaxTokens. The model does not think where the API would refuse it: in a turn that began without, and
+//     where ToolChoice forces a call.
+//   - Output is a format of output_config.
+//   - Of Metadata, "user_id" is sent.
+//   - Cache: with CacheShort and CacheLong, at most three cache_control markers are set: at the end of what never changes (tools
+//     and system prompts), and on the last two messages of the user's side. They move as the conversation grows, which does not
+//     change what is cached. With CacheOff there are none. CacheOwn is this provider's own. Another
+//     policy is noted, and there are none.
+//   - Header may hold "anthropic-beta".
 type Options struct {
-	// MaxTokens is the most tokens the model may write, thinking included. Defaults to 16,384, and with a thinking budget to
-	// that many beyond the budget.
-	MaxTokens int
-	// Temperature is the randomness of the answer, 0 to 1. It is left out, here and in Body, and noted, while the model thinks.
-	// Defaults to nil: the API's own.
-	Temperature *float64
-	// StopSequences end the answer where the model writes one of them. Defaults to none.
-	StopSequences []string
-	// Thinking is how many tokens the model may think before it answers (1,024 or more), or Adaptive. Defaults to 0: nothing is
-	// said of thinking, and the API decides.
-	Thinking int
-	// Cache is how prompt caching is asked for. With CacheShort and CacheLong, at most three cache_control markers are set: at the
-	// end of what never changes (tools and system prompts), and on the last two messages of the user's side. They move as the
-	// conversation grows, which does not change what is cached; with CacheOff the bytes of a message never change. A
-	// conversation that holds cache_control itself, in an Extra or in Body, gets no others. Defaults to CacheShort.
-	Cache Cache
+	api.Options
 	// Prefill lets a conversation end with a message of the assistant, which the model then goes on with. Newer models refuse
 	// that. Defaults to false: the user's side is made to say api.GoOn.
 	Prefill bool
-	// Betas are values of the anthropic-beta header. Defaults to none.
-	Betas []string
-	// Body is an object with further members of the request's body, such as "tool_choice" or "metadata". A member that Options
-	// sets as well is taken from Body; "model", "system", "tools", "messages" and "stream" are left out of it, and noted. Defaults to
-	// none.
-	Body content.JSON
 	// NoStream asks for the whole answer at once. Defaults to false.
 	NoStream bool
 	// SDK is options of the official SDK: a key, a base URL, an HTTP client, bedrock.WithConfig, vertex.WithGoogleAuth. They are
@@ -63,38 +39,17 @@ type Options struct {
 	SDK []option.RequestOption
 }
 
-const defaultMaxTokens = 16384
+const (
+	defaultMaxTokens = 16384
+	leastThinking    = 1024
+)
 
-func (o *Options) withDefaults() Options {
+// over returns the options for one request.
+func (o *Options) over(request api.Options) Options {
 	var c Options
 	if o != nil {
 		c = *o
 	}
-	if c.MaxTokens <= 0 {
-		c.MaxTokens = defaultMaxTokens + max(c.Thinking, 0)
-	}
+	c.Options = request.Over(c.Options)
 	return c
-}
-
-// check says which option no request can be made of.
-func (o *Options) check() error {
-	switch t := o.Temperature; {
-	case t != nil && !(*t >= 0 && *t <= 1): // NaN, too
-		return fmt.Errorf("Options.Temperature is %v, not 0 to 1", *t)
-	case o.Thinking < 0 && o.Thinking != Adaptive:
-		return fmt.Errorf("Options.Thinking is %d: neither a number of tokens nor Adaptive", o.Thinking)
-	case o.Thinking > math.MaxInt-defaultMaxTokens:
-		return fmt.Errorf("Options.Thinking is %d: too many tokens", o.Thinking)
-	case o.Cache != CacheShort && o.Cache != CacheLong && o.Cache != CacheOff:
-		return fmt.Errorf("Options.Cache is %q, which is no policy", string(o.Cache))
-	case o.Body == "":
-		return nil
-	}
-	if _, err := members(o.Body); err != nil {
-		return fmt.Errorf("Options.Body is not a JSON object: %w", err)
-	}
-	if !o.Body.IsObject() {
-		return errors.New("Options.Body is more than one JSON object")
-	}
-	return nil
 }

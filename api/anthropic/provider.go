@@ -11,6 +11,8 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
 )
 
 // Provider is one of Anthropic's models. It is safe for concurrent use. Make it with [New].
@@ -25,51 +27,58 @@ var _ api.Provider = (*Provider)(nil)
 // New returns the model of that name, such as "claude-sonnet-4-5". A nil o is all defaults. Nothing is asked of the API yet: a
 // missing key is an error of the first request, api.ErrAuth.
 func New(model string, o *Options) *Provider {
-	p := &Provider{model: model, options: o.withDefaults()}
+	p := &Provider{model: model, options: o.over(api.Options{})}
 	p.client = sdk.NewClient(p.options.SDK...)
 	return p
 }
 
 // Stream sends the request and yields what comes back, by the rules of api.Provider.
 func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
-	return api.Once(func(yield func(api.Event, error) bool) {
-		body, repairs, err := Body(req, p.model, &p.options)
+	b := builder{options: p.options.over(req.Options), model: p.model}
+	return roundtrip.Trip{
+		Prepare: func() (roundtrip.Call, error) {
+			body, err := b.body(req)
+			return roundtrip.Call{API: API, Options: b.options.Options, Body: body, Notes: b.notes}, err
+		},
+		Ask: func(watch *wire.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
+			return p.ask(watch, c.Body, b.options)
+		},
+		Explain: explain,
+	}.Stream(ctx)
+}
+
+// ask sends the body and yields the events of the answer.
+func (p *Provider) ask(watch *wire.Watch, body *wire.Parts, o Options) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		res, err := p.send(watch.Context, body, o)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		if len(repairs) > 0 && !yield(api.Repaired{Repairs: repairs}, nil) {
-			return
-		}
-		res, err := p.send(ctx, body)
-		if err != nil {
-			yield(nil, failure(ctx, err))
-			return
-		}
+		res.Body = wire.Bounded(watch.Body(res.Body))
 		defer res.Body.Close()
-		for event, err := range p.answer(res) {
-			if err != nil {
-				yield(nil, failure(ctx, err))
-				return
-			}
-			if !yield(event, nil) {
-				return
-			}
-		}
-	})
+		answer(res, o.NoStream)(yield)
+	}
 }
 
 // send posts the bytes as they are. The caller closes the response.
-func (p *Provider) send(ctx context.Context, body []byte) (*http.Response, error) {
-	options := []option.RequestOption{option.WithMaxRetries(0)} // api.Client retries
-	for _, beta := range p.options.Betas {
-		options = append(options, option.WithHeaderAdd("anthropic-beta", beta))
+func (p *Provider) send(ctx context.Context, body *wire.Parts, o Options) (*http.Response, error) {
+	options := []option.RequestOption{
+		option.WithMaxRetries(0), // api.Client retries
+		option.WithMiddleware(carry),
+		option.WithRequestBody("application/json", body),
 	}
-	if !p.options.NoStream {
+	if !o.NoStream {
 		options = append(options, option.WithHeader("Accept", "text/event-stream"))
 	}
+	for name, values := range o.Header {
+		options = append(options, option.WithHeaderDel(name))
+		for _, value := range values {
+			options = append(options, option.WithHeaderAdd(name, value))
+		}
+	}
 	var res *http.Response
-	if err := p.client.Post(ctx, "v1/messages", body, &res, options...); err != nil {
+	if err := p.client.Post(ctx, "v1/messages", nil, &res, options...); err != nil {
 		if res != nil {
 			res.Body.Close()
 		}
@@ -78,21 +87,32 @@ func (p *Provider) send(ctx context.Context, body []byte) (*http.Response, error
 	return res, nil
 }
 
+// errNoKey says that nobody would be asked with success.
+var errNoKey = errors.New("no API key: set ANTHROPIC_API_KEY, or give one in Options.SDK")
+
+// carry is the last to see a request. The SDK itself does not miss a key where there is any middleware.
+func carry(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	if req.URL.Host == "api.anthropic.com" && req.Header.Get("X-Api-Key") == "" && req.Header.Get("Authorization") == "" {
+		return nil, errNoKey
+	}
+	wire.Sized(req)
+	return next(req)
+}
+
 // answer yields the events of a response, streamed or whole, whatever was asked for.
-func (p *Provider) answer(res *http.Response) iter.Seq2[api.Event, error] {
-	res.Body = &bounded{ReadCloser: res.Body, left: maxAnswer}
+func answer(res *http.Response, whole bool) iter.Seq2[api.Event, error] {
 	kind := res.Header.Get("Content-Type")
 	switch {
 	case strings.Contains(kind, "event-stream"):
 		return streamed(res)
-	case strings.Contains(kind, "json"), p.options.NoStream:
-		return whole(res.Body, res.Header)
+	case strings.Contains(kind, "json"), whole:
+		return atOnce(res.Body, res.Header)
 	}
 	return streamed(res)
 }
 
-// whole yields the events of an answer that comes at once.
-func whole(body io.Reader, header http.Header) iter.Seq2[api.Event, error] {
+// atOnce yields the events of an answer that comes at once.
+func atOnce(body io.Reader, header http.Header) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		data, err := io.ReadAll(body)
 		if err != nil {
@@ -111,25 +131,4 @@ func whole(body io.Reader, header http.Header) iter.Seq2[api.Event, error] {
 		}
 		yield(finish, nil)
 	}
-}
-
-// maxAnswer is the most bytes that an answer may have: far more than a model writes, far less than fills a machine.
-const maxAnswer = 256 << 20
-
-// errTooLong marks an answer of more bytes than that.
-var errTooLong = errors.New("the answer is too long")
-
-// bounded is a body that ends with errTooLong where it goes on for too long.
-type bounded struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errTooLong
-	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
 }

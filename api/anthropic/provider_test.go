@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
@@ -58,7 +60,7 @@ func TestErrorsHaveTheirKind(t *testing.T) {
 		{413, "<html>too large</html>", api.ErrContextTooLong},
 		{429, said("rate_limit_error", "slow down"), api.ErrRateLimited},
 		{500, said("api_error", "Internal server error"), api.ErrServer},
-		{503, "", api.ErrServer},
+		{503, "", api.ErrOverloaded},
 		{504, said("timeout_error", "late"), api.ErrServer},
 		{529, said("overloaded_error", "Overloaded"), api.ErrOverloaded},
 		{500, said("overloaded_error", "Overloaded"), api.ErrOverloaded},
@@ -108,10 +110,10 @@ func TestRetryAfterIsReadInEveryForm(t *testing.T) {
 		{"Retry-After", "1e300", 1<<62 - 1},
 		{"X", "", 0},
 	} {
-		require.InDelta(t, c.want, retryAfter(http.Header{c.name: {c.value}}, now), 1000, c.value)
+		require.InDelta(t, c.want, wire.RetryAfter(http.Header{c.name: {c.value}}, now), 1000, c.value)
 	}
 	both := http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"9"}}
-	require.Equal(t, 1500*time.Millisecond, retryAfter(both, now))
+	require.Equal(t, 1500*time.Millisecond, wire.RetryAfter(both, now))
 }
 
 // TestAClientWaitsAsAsked retries through 429, 529 and 500, on a clock that does not take time.
@@ -185,14 +187,19 @@ func TestNoServerIsATransportError(t *testing.T) {
 func TestNoKeyIsAnAuthError(t *testing.T) {
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_BASE_URL"} {
 		t.Setenv(name, "")
+		os.Unsetenv(name)
 	}
 	t.Setenv("ANTHROPIC_CONFIG_DIR", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
-	server, asked := failing(t, 200, nil, "")
-	model := New("claude", &Options{SDK: []option.RequestOption{option.WithBaseURL(server.URL)}})
+	asked := 0
+	client := &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		asked++
+		return nil, errors.New("there is no network")
+	})}
+	model := New("claude", &Options{SDK: []option.RequestOption{option.WithHTTPClient(client)}})
 	_, err := api.NewClient(model, nil).Send(t.Context(), hello())
 	require.ErrorIs(t, err, api.ErrAuth)
-	require.Zero(t, *asked)
+	require.Zero(t, asked)
 }
 
 func TestTheContextsCauseIsKept(t *testing.T) {
@@ -256,7 +263,7 @@ func TestTheSDKCarriesTheBytesUnchanged(t *testing.T) {
 			header = r.Header.Clone()
 			fake.ServeHTTP(w, r)
 		}))
-		o := &Options{NoStream: noStream, Betas: []string{"one-2026-01-01", "two-2026-01-01"}, SDK: localSDK(server.URL, server.Client())}
+		o := &Options{NoStream: noStream, Options: api.Options{Header: http.Header{"Anthropic-Beta": {"one-2026-01-01", "two-2026-01-01"}}}, SDK: localSDK(server.URL, server.Client())}
 		answer, err := api.NewClient(New("claude", o), nil).Send(t.Context(), req)
 		server.Close()
 		require.NoError(t, err)
@@ -292,4 +299,18 @@ func TestBedrockAndVertexAreOptionsOfTheSDK(t *testing.T) {
 	require.NotNil(t, New("claude-x", &Options{SDK: []option.RequestOption{
 		vertex.WithCredentials(t.Context(), "europe-west1", "project", credentials),
 	}}))
+}
+
+// TestABodyIsSentInOneGo makes sure that a body in pieces has a length, as some proxies want it.
+func TestABodyIsSentInOneGo(t *testing.T) {
+	fake := apitest.NewAnthropic(apitest.AnthropicMessage(said("Hello.")))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength <= 0 || len(r.TransferEncoding) > 0 {
+			t.Errorf("a length of %d, and an encoding of %v", r.ContentLength, r.TransferEncoding)
+		}
+		fake.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	_, err := send(server, nil)
+	require.NoError(t, err)
 }

@@ -31,7 +31,7 @@ func TestNeverInvalidAgain(t *testing.T) {
 		return blocks
 	}
 	opaque := func(block content.JSON) content.Block { return content.Opaque{API: API, JSON: block} }
-	thinking := &Options{Thinking: 2000}
+	thinking := &Options{Options: api.Options{Thinking: "2000"}}
 	for _, test := range []struct {
 		name string
 		d    dag.DAG

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	json "github.com/goccy/go-json/v2"
+	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,7 +27,7 @@ import (
 func normalRequest(t testing.TB, body string) map[string]any {
 	t.Helper()
 	var r map[string]any
-	require.NoError(t, json.Unmarshal([]byte(body), &r, lenient), body)
+	require.NoError(t, json.Unmarshal([]byte(body), &r, wire.Lenient), body)
 	delete(r, "stream")
 	if tools, ok := r["tools"].([]any); ok {
 		for _, tool := range tools {

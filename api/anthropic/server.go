@@ -1,39 +1,26 @@
 package anthropic
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
 )
 
 // place is where a block stands among the messages.
 type place struct{ message, block int }
 
-// repair makes of a conversation one that the API accepts. What a look at single blocks cannot find is found between two rounds
-// of api.Repair.
-func repair(said []content.Message, prefill bool) ([]content.Message, []api.RepairNote) {
-	messages, notes := api.Repair(said, rules(prefill))
-	for {
-		kept, found := prune(messages)
-		if len(found) == 0 {
-			return messages, notes
-		}
-		again, more := api.Repair(kept, rules(prefill))
-		messages, notes = again, append(append(notes, found...), more...)
-	}
-}
-
-// prune returns messages without
+// prune is api.Rules.Prune. It finds
 //
 //   - calls of server tools without a result, and results without their call, which the API refuses. A call may wait for its
 //     result while the tool calls that it makes itself are answered, and at the end of the conversation;
 //   - thinking at the end of an assistant's message;
 //   - space in an assistant's message that says nothing else, and at the end of a last one.
-//
-// It returns no notes when there is nothing to change.
-func prune(messages []content.Message) ([]content.Message, []api.RepairNote) {
+func prune(messages []content.Message) []api.Pruned {
 	drop := map[place]string{}
 	unpaired(messages, drop)
 	for i, m := range messages {
@@ -41,24 +28,47 @@ func prune(messages []content.Message) ([]content.Message, []api.RepairNote) {
 			silent(i, m, drop)
 		}
 	}
-	kept, notes := without(messages, drop)
-	return trimEnd(kept, notes)
+	var found []api.Pruned
+	for at, why := range drop {
+		found = append(found, api.Pruned{Message: at.message, Block: at.block, Why: why})
+	}
+	if len(found) == 0 {
+		return trimEnd(messages)
+	}
+	slices.SortFunc(found, func(a, b api.Pruned) int { return cmp.Or(a.Message-b.Message, a.Block-b.Block) })
+	return found
+}
+
+// waits is api.Rules.Waits: a server tool's call may be answered after the calls that it makes itself.
+func waits(m content.Message) bool {
+	for _, b := range m.Blocks.All() {
+		if itemID(b) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// itemID is api.Rules.ItemID: the id of a server tool's call.
+func itemID(b content.Block) string {
+	o, ok := b.(content.Opaque)
+	if !ok || o.API != API {
+		return ""
+	}
+	if call, ok := serverCallOf(o); ok && call.whole {
+		return call.id
+	}
+	return ""
 }
 
 // pairing finds the calls and results of server tools that do not belong together.
 type pairing struct {
 	drop map[place]string
-	used map[string]bool  // ids of calls
 	open map[string]place // calls that wait, by id
 }
 
 func unpaired(messages []content.Message, drop map[place]string) {
-	p := pairing{drop, map[string]bool{}, map[string]place{}}
-	for _, m := range messages {
-		for _, call := range m.Blocks.ToolUses() {
-			p.used[call.ID] = true
-		}
-	}
+	p := pairing{drop, map[string]place{}}
 	for i, m := range messages {
 		if m.Role == content.Assistant {
 			for j, b := range m.Blocks.All() {
@@ -75,13 +85,10 @@ func unpaired(messages []content.Message, drop map[place]string) {
 
 func (p *pairing) look(at place, b content.Opaque) {
 	if call, ok := serverCallOf(b); ok {
-		switch {
-		case !call.whole:
+		if call.whole {
+			p.open[call.id] = at
+		} else {
 			p.drop[at] = "a server tool's call that is not whole"
-		case p.used[call.id]:
-			p.drop[at] = "a server tool's call whose id was used before"
-		default:
-			p.used[call.id], p.open[call.id] = true, at
 		}
 		return
 	}
@@ -130,16 +137,16 @@ type serverCall struct {
 
 func serverCallOf(b content.Opaque) (serverCall, bool) {
 	var call struct {
-		Type  string  `json:"type"`
-		ID    rawJSON `json:"id"`
-		Name  rawJSON `json:"name"`
-		Input rawJSON `json:"input"`
+		Type  string   `json:"type"`
+		ID    wire.Raw `json:"id"`
+		Name  wire.Raw `json:"name"`
+		Input wire.Raw `json:"input"`
 	}
 	if b.JSON.Decode(&call) != nil || !isServerCall(call.Type) {
 		return serverCall{}, false
 	}
-	id, _ := text(content.JSON(call.ID))
-	pattern := idPattern
+	id, _ := wire.Text(content.JSON(call.ID))
+	pattern := target.CallID
 	if call.Type == "server_tool_use" {
 		pattern = serverIDPattern
 	}
@@ -150,13 +157,13 @@ func serverCallOf(b content.Opaque) (serverCall, bool) {
 // serverResultOf returns the id that a server tool's result answers, and whether b is one.
 func serverResultOf(b content.Opaque) (string, bool) {
 	var result struct {
-		Type      string  `json:"type"`
-		ToolUseID rawJSON `json:"tool_use_id"`
+		Type      string   `json:"type"`
+		ToolUseID wire.Raw `json:"tool_use_id"`
 	}
 	if b.JSON.Decode(&result) != nil || !isServerResult(result.Type) {
 		return "", false
 	}
-	id, _ := text(content.JSON(result.ToolUseID))
+	id, _ := wire.Text(content.JSON(result.ToolUseID))
 	return id, true
 }
 
@@ -184,51 +191,21 @@ func silent(i int, m content.Message, drop map[place]string) {
 	}
 }
 
-// without returns messages without the blocks in drop.
-func without(messages []content.Message, drop map[place]string) ([]content.Message, []api.RepairNote) {
-	if len(drop) == 0 {
-		return messages, nil
-	}
-	var notes []api.RepairNote
-	kept := make([]content.Message, 0, len(messages))
-	for i, m := range messages {
-		var blocks []content.Block
-		for j, b := range m.Blocks.All() {
-			if why := drop[place{i, j}]; why != "" {
-				notes = append(notes, api.RepairNote{Kind: api.RepairDropped, Message: i, Detail: why})
-			} else {
-				blocks = append(blocks, b)
-			}
-		}
-		if len(blocks) == 0 {
-			continue
-		}
-		if len(blocks) < m.Blocks.Len() {
-			m.Blocks, _ = content.Of(blocks...) // each was part of a list before
-		}
-		kept = append(kept, m)
-	}
-	return kept, notes
-}
-
 // trimEnd takes the space from the end of a conversation that ends with the assistant's words, where the API does not want any.
-func trimEnd(messages []content.Message, notes []api.RepairNote) ([]content.Message, []api.RepairNote) {
+func trimEnd(messages []content.Message) []api.Pruned {
 	n := len(messages) - 1
 	if n < 0 || messages[n].Role == content.User {
-		return messages, notes
+		return nil
 	}
-	blocks := messages[n].Blocks.Slice()
-	last, ok := blocks[len(blocks)-1].(content.Text)
+	at := messages[n].Blocks.Len() - 1
+	last, ok := messages[n].Blocks.At(at).(content.Text)
 	trimmed := strings.TrimRightFunc(last.Text, unicode.IsSpace)
 	if !ok || trimmed == last.Text {
-		return messages, notes
+		return nil
 	}
-	if last.Text = trimmed; trimmed == "" {
-		blocks = blocks[:len(blocks)-1]
-	} else {
-		blocks[len(blocks)-1] = last
+	found := api.Pruned{Message: n, Block: at, Why: "space at the end of the last message"}
+	if last.Text = trimmed; trimmed != "" {
+		found.With = last
 	}
-	messages = append([]content.Message(nil), messages...)
-	messages[n].Blocks, _ = content.Of(blocks...) // each was part of a list before
-	return messages, append(notes, api.RepairNote{Kind: api.RepairBlock, Message: n, Detail: "space at the end of the last message"})
+	return []api.Pruned{found}
 }

@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"errors"
-	"io"
 	"iter"
 	"net/http"
 	"strings"
@@ -11,13 +10,15 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
 )
 
 // streamed yields the events of an answer that comes as server-sent events. It ends after the answer's end, whatever the server
 // sends then.
 func streamed(res *http.Response) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
-		res.Body = &lastLine{ReadCloser: res.Body, rest: "\n\n"}
+		res.Body = wire.WithEnd(res.Body)
 		events := ssestream.NewDecoder(res)
 		d := decoder{header: res.Header}
 		for events.Next() {
@@ -42,49 +43,18 @@ func streamed(res *http.Response) iter.Seq2[api.Event, error] {
 	}
 }
 
-// cut is the error of an answer that broke off.
-func cut(err error) error {
-	if errors.Is(err, errTooLong) {
-		return protocol("%w", err) // asking again would bring as much
-	}
-	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errors.Join(errors.New("the connection ended before the answer did"), err)
-	}
-	return &api.Error{Kind: api.ErrCut, API: API, Status: http.StatusOK, Err: err}
-}
-
-// lastLine ends a body with rest, so that a last event without its blank line counts.
-type lastLine struct {
-	io.ReadCloser
-	rest string
-}
-
-func (l *lastLine) Read(p []byte) (int, error) {
-	n, err := l.ReadCloser.Read(p)
-	if err != io.EOF || n > 0 {
-		if err == io.EOF {
-			err = nil // it comes again
-		}
-		return n, err
-	}
-	if l.rest == "" {
-		return 0, io.EOF
-	}
-	n = copy(p, l.rest)
-	l.rest = l.rest[n:]
-	return n, nil
-}
+func cut(err error) error { return roundtrip.Cut(API, err) }
 
 var errNotJSON = errors.New("an event of the stream is not JSON")
 
 // event is any event of the stream.
 type event struct {
-	Type    string  `json:"type"`
-	Index   int     `json:"index"`
-	Message message `json:"message"`
-	Block   rawJSON `json:"content_block"`
-	Delta   rawJSON `json:"delta"`
-	Usage   usage   `json:"usage"`
+	Type    string   `json:"type"`
+	Index   int      `json:"index"`
+	Message message  `json:"message"`
+	Block   wire.Raw `json:"content_block"`
+	Delta   wire.Raw `json:"delta"`
+	Usage   usage    `json:"usage"`
 }
 
 // decoder puts a streamed answer together. The zero value is ready to use.
@@ -102,7 +72,7 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 		return nil, nil
 	}
 	var e event
-	if err := json.Unmarshal(data, &e, lenient); err != nil {
+	if err := json.Unmarshal(data, &e, wire.Lenient); err != nil {
 		if !content.JSON(data).Valid() {
 			return nil, protocol("%w: %w", errNotJSON, err)
 		}
@@ -177,7 +147,7 @@ func (d *decoder) messageDelta(e event) error {
 		StopReason string `json:"stop_reason"`
 	}
 	if len(e.Delta) > 0 {
-		if err := json.Unmarshal(e.Delta, &delta, lenient); err != nil {
+		if err := json.Unmarshal(e.Delta, &delta, wire.Lenient); err != nil {
 			return protocol("the end of the stream: %w", err)
 		}
 	}

@@ -14,18 +14,20 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
 )
 
 // TestAStreamAndAWholeAnswerSayTheSame streams every recorded whole answer as the API does, and folds both.
 func TestAStreamAndAWholeAnswerSayTheSame(t *testing.T) {
-	count := tally{t: t, what: "whole answers, streamed"}
+	count := providertest.Tally{T: t, What: "whole answers, streamed"}
 	for _, c := range cassettes(t) {
 		for i, e := range c.Exchanges {
-			if e.Response.Status != 200 || e.streamed() {
+			if e.Response.Status != 200 || e.Streamed() {
 				continue
 			}
-			count.run(fmt.Sprintf("%s/%d", c.name, i), func(t *testing.T) {
+			count.Run(fmt.Sprintf("%s/%d", c.Name, i), func(t *testing.T) {
 				e.Response.Body = compact(t, e.Response.Body)
 				whole, err := ask(t, e)
 				require.NoError(t, err)
@@ -36,7 +38,7 @@ func TestAStreamAndAWholeAnswerSayTheSame(t *testing.T) {
 			})
 		}
 	}
-	count.report()
+	count.Report()
 }
 
 func requireSameAnswer(t *testing.T, want, got api.Response) {
@@ -47,7 +49,7 @@ func requireSameAnswer(t *testing.T, want, got api.Response) {
 }
 
 func compact(t testing.TB, body string) string {
-	v := rawJSON(body)
+	v := wire.Raw(body)
 	require.NoError(t, v.Compact())
 	return string(v)
 }
@@ -58,45 +60,45 @@ func asStream(t testing.TB, body string) string {
 	event := func(name, format string, args ...any) {
 		fmt.Fprintf(&out, "event: %s\ndata: {\"type\":%q,%s}\n\n", name, name, fmt.Sprintf(format, args...))
 	}
-	message, err := members(content.JSON(body))
+	message, err := wire.Members(content.JSON(body))
 	require.NoError(t, err)
-	blocks, message := take(message, "content")
-	usage, _ := take(message, "usage")
-	reason, _ := take(message, "stop_reason")
-	var raw []rawJSON
+	blocks, message := wire.Take(message, "content")
+	usage, _ := wire.Take(message, "usage")
+	reason, _ := wire.Take(message, "stop_reason")
+	var raw []wire.Raw
 	require.NoError(t, blocks.Decode(&raw))
-	event("message_start", `"message":%s`, object(append(message, member{"content", "[]"})))
+	event("message_start", `"message":%s`, wire.Object(append(message, wire.Member{Name: "content", Value: "[]"})))
 	out.WriteString("event: ping\ndata: {\"type\": \"ping\"}\n\n")
 	for i, r := range raw {
-		list, err := members(content.JSON(r))
+		list, err := wire.Members(content.JSON(r))
 		require.NoError(t, err)
 		deltas := func(kind, name string, pieces ...string) {
 			for _, p := range pieces {
 				event("content_block_delta", `"index":%d,"delta":{"type":%q,%q:%s}`, i, kind, name, p)
 			}
 		}
-		start := append([]member(nil), list...)
+		start := append([]wire.Member(nil), list...)
 		for j, m := range start {
-			switch m.name {
+			switch m.Name {
 			case "text", "thinking", "signature":
-				start[j].value = `""`
+				start[j].Value = `""`
 			case "input":
-				start[j].value = "{}"
+				start[j].Value = "{}"
 			case "citations":
-				start[j].value = "[]"
+				start[j].Value = "[]"
 			}
 		}
-		event("content_block_start", `"index":%d,"content_block":%s`, i, object(start))
+		event("content_block_start", `"index":%d,"content_block":%s`, i, wire.Object(start))
 		for _, m := range list {
-			said, _ := text(m.value)
-			switch m.name {
+			said, _ := wire.Text(m.Value)
+			switch m.Name {
 			case "text", "thinking", "signature":
-				deltas(m.name+"_delta", m.name, inPieces(said)...)
+				deltas(m.Name+"_delta", m.Name, inPieces(said)...)
 			case "input":
-				deltas("input_json_delta", "partial_json", append([]string{`""`}, inPieces(string(m.value))...)...)
+				deltas("input_json_delta", "partial_json", append([]string{`""`}, inPieces(string(m.Value))...)...)
 			case "citations":
-				var all []rawJSON
-				require.NoError(t, m.value.Decode(&all))
+				var all []wire.Raw
+				require.NoError(t, m.Value.Decode(&all))
 				for _, one := range all {
 					deltas("citations_delta", "citation", string(one))
 				}
@@ -114,7 +116,7 @@ func inPieces(s string) []string {
 	var pieces []string
 	for r := []rune(s); len(r) > 0; {
 		n := min(len(r), 5)
-		pieces, r = append(pieces, string(quote(string(r[:n])))), r[n:]
+		pieces, r = append(pieces, string(wire.Quote(string(r[:n])))), r[n:]
 	}
 	return pieces
 }
@@ -207,7 +209,7 @@ data: {"type":"message_stop"}
 `
 
 func TestAStreamKeepsAllThatWasSaid(t *testing.T) {
-	answer, err := ask(t, exchangeOf(longStream))
+	answer, err := ask(t, providertest.Answered(longStream))
 	require.NoError(t, err)
 	want := []content.Block{
 		content.Thinking{Text: "Let me see. ❄", Signature: "c2ln", Extra: content.Extra{API: API, JSON: "{}"}},
@@ -239,12 +241,6 @@ func TestDeltasShowWhatIsWritten(t *testing.T) {
 		"3 text  It snows. ❄ 😀",
 		`5 input get_weather {"city": "Oslo", "n": 1.50}`,
 	}, shown)
-}
-
-func exchangeOf(body string) exchange {
-	var e exchange
-	e.Response.Status, e.Response.Body = http.StatusOK, body
-	return e
 }
 
 // decodeAll decodes a stream without a server.
@@ -296,12 +292,12 @@ func TestACutStreamIsNeverAnAnswer(t *testing.T) {
 	}
 }
 
-func recordedStreams(t *testing.T) []exchange {
-	var found []exchange
+func recordedStreams(t *testing.T) []providertest.Exchange {
+	var found []providertest.Exchange
 	t.Run("recorded", func(t *testing.T) {
 		for _, c := range cassettes(t) {
 			for _, e := range c.Exchanges {
-				if e.streamed() && e.Response.Status == 200 && !inStreamError(e) {
+				if e.Streamed() && e.Response.Status == 200 && !inStreamError(e) {
 					found = append(found, e)
 				}
 			}
@@ -464,22 +460,22 @@ func requireResendable(t *testing.T, blocks content.Blocks) {
 	body, _, err := Body(api.Request{Messages: []content.Message{{Role: content.User, Blocks: content.Words("?")}, {Role: content.Assistant, Blocks: blocks}}}, "m", nil)
 	require.NoError(t, err)
 	var v any
-	require.NoError(t, json.Unmarshal(body, &v, lenient), string(body))
+	require.NoError(t, json.Unmarshal(body, &v, wire.Lenient), string(body))
 }
 
 func TestAnAnswerWithoutEndIsRefusedAndNotAskedForAgain(t *testing.T) {
 	for kind, read := range map[string]func(*http.Response) iter.Seq2[api.Event, error]{
 		"streamed": streamed,
-		"whole":    func(res *http.Response) iter.Seq2[api.Event, error] { return whole(res.Body, res.Header) },
+		"whole":    func(res *http.Response) iter.Seq2[api.Event, error] { return atOnce(res.Body, res.Header) },
 	} {
 		endless := io.NopCloser(&repeating{"event: ping\ndata: {\"type\":\"ping\"}\n\n"})
-		res := &http.Response{Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: &bounded{ReadCloser: endless, left: 1 << 20}}
+		res := &http.Response{Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: wire.BoundedTo(endless, 1<<20)}
 		var last error
 		for _, err := range read(res) {
 			last = err
 		}
 		require.ErrorIs(t, last, api.ErrProtocol, kind)
-		require.ErrorIs(t, last, errTooLong, kind)
+		require.ErrorIs(t, last, wire.ErrTooLong, kind)
 		require.False(t, api.Retryable(last), kind)
 	}
 }

@@ -1,0 +1,111 @@
+package anthropic
+
+import (
+	"fmt"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// Import reads the body of a request as the API has it, and returns the request and the model that it asks: the reverse of [Body].
+// Members that are neither system prompts, tools nor messages are in the request's Options.Body, but for "stream"; blocks that
+// Plait does not model are content.Opaque.
+//
+// The request asks for the caching that the body asks for: its Options.Cache is [CacheOwn] where a tool or a message holds a
+// cache_control marker, which stays where it is, and api.CacheOff otherwise. Those of system prompts are lost. For the caching of
+// Plait, set another policy.
+//
+// Errors are api.ErrInvalidRequest and say where in the body something cannot be read. What can be read but is not what the API
+// accepts is for Body to repair.
+func Import(body []byte) (req api.Request, model string, err error) {
+	list, err := wire.Members(content.JSON(body))
+	if err != nil {
+		return req, "", roundtrip.ImportError(API, roundtrip.NotRead("body", err))
+	}
+	var rest []wire.Member
+	for _, m := range list {
+		switch m.Name {
+		case "model":
+			model, _ = wire.Text(m.Value)
+		case "stream":
+		case "system":
+			req.System, err = importSystem(m.Value)
+		case "tools":
+			req.Tools, err = importTools(m.Value)
+		case "messages":
+			req.Messages, err = importMessages(m.Value)
+		default:
+			rest = append(rest, m)
+		}
+		if err != nil {
+			return api.Request{}, "", roundtrip.ImportError(API, err)
+		}
+	}
+	if len(rest) > 0 {
+		req.Options.Body = wire.Object(rest)
+	}
+	req.Options.Cache = api.CacheOff
+	if len(foundMarks(req.Tools, req.Messages)) > 0 {
+		req.Options.Cache = CacheOwn
+	}
+	return req, model, nil
+}
+
+// importSystem reads system prompts, without their cache_control.
+func importSystem(j content.JSON) ([]string, error) {
+	blocks, err := importContent(j)
+	if err != nil {
+		return nil, roundtrip.NotRead("system", err)
+	}
+	var system []string
+	for i, b := range blocks.All() {
+		said, ok := b.(content.Text)
+		if !ok {
+			return nil, roundtrip.NotRead(fmt.Sprintf("system[%d]", i), fmt.Errorf("it is no text"))
+		}
+		system = append(system, said.Text)
+	}
+	return system, nil
+}
+
+func importTools(j content.JSON) ([]content.Tool, error) {
+	objects, err := roundtrip.ImportObjects("tools", j)
+	if err != nil {
+		return nil, err
+	}
+	var tools []content.Tool
+	for _, object := range objects {
+		var def content.Tool
+		schema, rest := wire.Take(object.List, "input_schema")
+		def.Name, _, _ = wire.TakeText(rest, "name")
+		if schema != "" {
+			_, rest, _ = wire.TakeText(rest, "name")
+			def.Description, rest, _ = wire.TakeText(rest, "description")
+			def.Schema = schema
+		}
+		def.Extra = extra(rest)
+		tools = append(tools, def)
+	}
+	return tools, nil
+}
+
+func importMessages(j content.JSON) ([]content.Message, error) {
+	var raw []struct {
+		Role    string   `json:"role"`
+		Content wire.Raw `json:"content"`
+	}
+	if err := j.Decode(&raw); err != nil {
+		return nil, roundtrip.NotRead("messages", err)
+	}
+	var messages []content.Message
+	for i, m := range raw {
+		blocks, err := importContent(content.JSON(m.Content))
+		if err != nil {
+			return nil, roundtrip.NotRead(fmt.Sprintf("messages[%d].content", i), err)
+		}
+		messages = append(messages, content.Message{Role: content.Role(m.Role), Blocks: blocks})
+	}
+	return messages, nil
+}

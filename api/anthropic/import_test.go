@@ -1,0 +1,55 @@
+package anthropic
+
+import (
+	"os"
+	"testing"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/stretchr/testify/require"
+)
+
+func TestImportSaysWhereABodyCannotBeRead(t *testing.T) {
+	for body, says := range map[string]string{
+		``:               "body cannot be read",
+		`[]`:             "body cannot be read",
+		`{"messages":1}`: "messages cannot be read",
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"x"},7]}]}`: "messages[0].content cannot be read: block 1",
+		`{"tools":{}}`:     "tools cannot be read",
+		`{"tools":[{},3]}`: "tools[1] cannot be read",
+		`{"system":[{"type":"image","source":{"type":"url","url":"https://x"}}]}`: "system[0] cannot be read",
+	} {
+		_, _, err := Import([]byte(body))
+		require.ErrorIs(t, err, api.ErrInvalidRequest, body)
+		require.ErrorContains(t, err, says, body)
+	}
+}
+
+// FuzzImport makes a body of whatever can be imported; the strict fake must take it.
+func FuzzImport(f *testing.F) {
+	f.Add([]byte(`{"model":"m","max_tokens":1,"system":"s","messages":[{"role":"user","content":"x"}],"tools":[{"name":"f","input_schema":{"type":"object"}}]}`))
+	f.Add([]byte(`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"else","content":null}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		req, _, err := Import(body)
+		if err != nil {
+			require.ErrorIs(t, err, api.ErrInvalidRequest)
+			return
+		}
+		req.Options.Body = ""
+		made, _, err := Body(req, "m", nil)
+		if err != nil {
+			require.ErrorIs(t, err, api.ErrNothing)
+			return
+		}
+		require.NoError(t, apitest.CheckAnthropic(made), string(made))
+	})
+}
+
+func ExampleImport() {
+	req, model, err := Import([]byte(`{"model":"claude-sonnet-4-5","max_tokens":100,"system":"Be brief.","messages":[{"role":"user","content":"Hello"}]}`))
+	if err != nil {
+		panic(err)
+	}
+	os.Stdout.WriteString(model + ": " + req.System[0] + " " + req.Messages[0].Blocks.Text() + " " + string(req.Options.Body))
+	// Output: claude-sonnet-4-5: Be brief. Hello {"max_tokens":100}
+}
