@@ -1,0 +1,192 @@
+package openai
+
+import (
+	"slices"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// messageOwn is the members of an assistant's message that no Extra and no Opaque can say.
+var messageOwn = []string{"role", "content", "tool_calls", "function_call", "tool_call_id"}
+
+// appendAssistant writes a message of the assistant: its words, what else belongs to the message as a whole, its calls.
+func appendAssistant(dst []byte, m content.Message) []byte {
+	var said assistant
+	for _, b := range m.Blocks.All() {
+		said.take(b)
+	}
+	dst = append(dst, `{"role":"assistant"`...)
+	if len(said.parts) == 0 && (len(said.calls) > 0 || said.has("refusal") || said.has("audio")) {
+		dst = append(dst, `,"content":null`...)
+	} else {
+		dst = appendParts(dst, said.parts)
+	}
+	dst = appendMembers(dst, said.further)
+	if len(said.calls) > 0 {
+		dst = append(content.AppendRaw(dst, "tool_calls"), '[')
+		begin := len(dst)
+		for _, call := range said.calls {
+			dst = appendCall(another(dst, begin), call)
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
+}
+
+// assistant is a message of the assistant under construction.
+type assistant struct {
+	parts   []content.Block
+	further []wire.Member
+	calls   []content.ToolUse
+}
+
+func (a *assistant) take(b content.Block) {
+	switch b := b.(type) {
+	case content.Text:
+		a.text(b)
+	case content.Thinking:
+		for _, m := range thinkingMembers(b) {
+			if m.Name == "content" {
+				a.parts = append(a.parts, content.Opaque{API: ChatAPI, JSON: m.Value})
+			} else {
+				a.add(m)
+			}
+		}
+	case content.Opaque:
+		list, _ := wire.Members(b.JSON) // it was checked when the block was made
+		if _, isPart := partType(list); isPart {
+			a.parts = append(a.parts, b)
+			return
+		}
+		for _, m := range ownMembers(list) {
+			a.add(m)
+		}
+	case content.ToolUse:
+		a.calls = append(a.calls, b)
+	}
+}
+
+// text takes a text: a part of the content, or what its Extra says it is. Annotations are the message's.
+func (a *assistant) text(t content.Text) {
+	list, _ := wire.Members(t.Extra.For(ChatAPI)) // it was checked when the block was made
+	notes, list := wire.Take(list, "annotations")
+	if notes != "" {
+		a.add(wire.Member{Name: "annotations", Value: notes})
+	}
+	audio, list := wire.Take(list, "audio")
+	switch id := audioID(audio); {
+	case isChatRefusal(t):
+		a.add(wire.Member{Name: "refusal", Value: wire.Quote(t.Text)})
+	case id != "" && !a.has("audio"):
+		a.add(wire.Member{Name: "audio", Value: wire.Object([]wire.Member{{Name: "id", Value: wire.Quote(id)}})})
+	default:
+		t.Extra = extra(list)
+		a.parts = append(a.parts, t)
+	}
+}
+
+// audioID is the id by which the API knows what it said aloud.
+func audioID(audio content.JSON) string {
+	list, err := wire.Members(audio)
+	if err != nil {
+		return ""
+	}
+	id, _, _ := wire.TakeText(list, "id")
+	return id
+}
+
+func (a *assistant) has(name string) bool {
+	return slices.ContainsFunc(a.further, func(m wire.Member) bool { return m.Name == name })
+}
+
+// add adds a member. One that is there already goes on with it: messages in a row were made one.
+func (a *assistant) add(m wire.Member) {
+	for i, old := range a.further {
+		if old.Name == m.Name {
+			a.further[i].Value = goOn(old.Value, m.Value)
+			return
+		}
+	}
+	a.further = append(a.further, m)
+}
+
+// goOn is two texts one under the other, two lists in one; otherwise the first value.
+func goOn(a, b content.JSON) content.JSON {
+	first, ok := wire.Text(a)
+	second, too := wire.Text(b)
+	if ok && too {
+		return wire.Quote(first + "\n" + second)
+	}
+	var list, more []wire.Raw
+	if a.Decode(&list) != nil || b.Decode(&more) != nil || len(list) == 0 && len(more) == 0 {
+		return a
+	}
+	dst := []byte{'['}
+	for _, item := range append(list, more...) {
+		dst = append(wire.Separate(dst), item...)
+	}
+	return content.JSON(append(dst, ']'))
+}
+
+// ownMembers is what an Opaque may add to a message.
+func ownMembers(list []wire.Member) []wire.Member {
+	var own []wire.Member
+	for _, m := range list {
+		if !slices.Contains(messageOwn, m.Name) {
+			own = append(own, m)
+		}
+	}
+	return own
+}
+
+// fieldMember is the member of a Thinking's Extra that says under which member of the message its text stands: "reasoning_content",
+// "reasoning", or "content" for a part of the content. All other members of that Extra are members of the message.
+const fieldMember = "field"
+
+// thinkingMembers is thinking as the members of the message that it came in.
+func thinkingMembers(t content.Thinking) []wire.Member {
+	list, err := wire.Members(t.Extra.For(ChatAPI))
+	if err != nil {
+		return nil
+	}
+	field, list, _ := wire.TakeText(list, fieldMember)
+	own := ownMembers(list)
+	switch {
+	case field == "" || t.Text == "":
+		return own
+	case field == "content":
+		part := append(wire.AppendString([]byte(`[{"type":"text"`), "text", t.Text), "}]"...)
+		thought := wire.Object([]wire.Member{{Name: "type", Value: `"thinking"`}, {Name: "thinking", Value: content.JSON(part)}})
+		return append([]wire.Member{{Name: "content", Value: thought}}, own...)
+	case slices.Contains(messageOwn, field):
+		return own
+	}
+	_, own = wire.Take(own, field)
+	return append([]wire.Member{{Name: field, Value: wire.Quote(t.Text)}}, own...)
+}
+
+// appendCall writes a tool call. Arguments are text in this API, and stay as the model wrote them.
+func appendCall(dst []byte, call content.ToolUse) []byte {
+	further, _ := wire.Members(call.Extra.For(ChatAPI)) // it was checked when the block was made
+	kind, inner, input := "function", "arguments", string(call.Input)
+	if isCustom(call.Extra) {
+		kind, inner = "custom", "input"
+		input, _ = wire.Text(call.Input) // it was accepted
+	}
+	dst = wire.AppendString(append(dst, '{'), "id", call.ID)
+	dst = wire.AppendString(dst, "type", kind)
+	dst = wire.AppendString(append(content.AppendRaw(dst, kind), '{'), "name", call.Name)
+	dst = wire.AppendString(dst, inner, input)
+	nested, further := wire.Take(further, kind)
+	dst = append(appendFurther(dst, nested, "name", inner), '}')
+	return append(appendMembers(dst, further, "id", "type", "index"), '}')
+}
+
+// extra keeps the members that no field holds.
+func extra(rest []wire.Member) content.Extra {
+	if len(rest) == 0 {
+		return content.Extra{}
+	}
+	return content.Extra{API: ChatAPI, JSON: wire.Object(rest)}
+}

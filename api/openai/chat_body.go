@@ -1,0 +1,287 @@
+package openai
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+const (
+	mostChatTools = 128
+	mostStops     = 4
+)
+
+// ChatBody returns the body of the request that asks model for req through the Chat Completions API, and how req was changed so
+// that the API takes it. It is a pure function: the same arguments give the same bytes, and two conversations with a common
+// beginning give messages with a common beginning. The messages stand last, so that a conversation that grows keeps the front of
+// its body.
+//
+// Errors are *api.Error: api.ErrNothing when there is no message to send, api.ErrInvalidRequest, which names the option, when an
+// option is none that any request could be made with.
+func ChatBody(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
+	c, err := chatCall(req, model, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.body.Bytes(), c.notes, nil
+}
+
+// chatCall makes the request.
+func chatCall(req api.Request, model string, o *Options) (call, error) {
+	options, err := o.resolve(req, ChatAPI)
+	if err != nil {
+		return call{}, err
+	}
+	said := chatEncodings[options.taking(model)].Encode(req.Messages)
+	if said.Len() == 0 {
+		return call{}, &api.Error{Kind: api.ErrNothing, API: ChatAPI}
+	}
+	b := chatBuilder{options: options, model: model, notes: said.Notes}
+	parts := append([][]byte{b.front(req)}, said.Items()...)
+	return call{options: options, body: wire.NewParts(append(parts, []byte("]}"))...), notes: b.notes, streams: !options.NoStream}, nil
+}
+
+// ownModels is the names of OpenAI's own models, also where they were trained further. In Chat Completions they do not tell what they
+// think, and refuse to be told what others did. The open gpt-oss is not among them.
+var ownModels = regexp.MustCompile(`^(ft:)?(gpt-\d|chatgpt-|o\d)`)
+
+// taking is what the model is sent. Those of OpenAI that hear say so in their names.
+func (o *Options) taking(model string) chatTaking {
+	return chatTaking{
+		thinking: !o.OmitThinking && !ownModels.MatchString(model),
+		audio:    o.Audio || strings.Contains(model, "audio"),
+	}
+}
+
+// chatBuilder is what stands before the messages of a request, under construction.
+type chatBuilder struct {
+	options Options
+	model   string
+	tools   []content.Tool
+	list    []wire.Member
+	notes   []api.RepairNote
+}
+
+func (b *chatBuilder) note(kind api.RepairKind, format string, args ...any) {
+	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
+}
+
+// set adds a member; no value adds none.
+func (b *chatBuilder) set(name string, value content.JSON) {
+	if value != "" {
+		b.list = append(b.list, wire.Member{Name: name, Value: value})
+	}
+}
+
+// front is the body up to the first message that is no system prompt.
+func (b *chatBuilder) front(req api.Request) []byte {
+	b.keepTools(req.Tools)
+	b.set("model", wire.Quote(b.model))
+	b.answering()
+	b.calling()
+	b.further()
+	dst := appendMembers([]byte{'{'}, b.list)
+	dst = b.appendTools(dst)
+	dst = append(content.AppendRaw(dst, "messages"), '[')
+	return b.appendSystem(dst, req.System)
+}
+
+// answering sets the members that say how to answer.
+func (b *chatBuilder) answering() {
+	o := b.options
+	if o.MaxTokens > 0 {
+		b.set(cmp.Or(o.MaxTokensName, maxTokens), content.JSON(strconv.Itoa(o.MaxTokens)))
+	}
+	if o.Temperature != nil {
+		b.set("temperature", content.JSON(strconv.FormatFloat(*o.Temperature, 'g', -1, 64)))
+	}
+	b.set("stop", b.stops())
+	b.set("reasoning_effort", b.effort())
+	b.set("response_format", b.format())
+	b.set("metadata", b.metadata())
+	switch o.Cache {
+	case api.CacheShort, api.CacheOff: // the API caches by itself
+	case api.CacheLong:
+		b.set("prompt_cache_retention", `"24h"`)
+	default:
+		b.note(api.RepairOption, noPolicy, string(o.Cache))
+	}
+	if !o.NoStream {
+		b.set("stream", "true")
+		b.set("stream_options", `{"include_usage":true}`)
+	}
+}
+
+const (
+	maxTokens = "max_completion_tokens"
+	noPolicy  = "Cache %q is left out: it is a policy of another provider"
+)
+
+func (b *chatBuilder) stops() content.JSON {
+	stops := b.options.StopSequences
+	if len(stops) > mostStops {
+		b.note(api.RepairOption, "only the first %d of %d stop sequences are sent", mostStops, len(stops))
+		stops = stops[:mostStops]
+	}
+	if len(stops) == 0 {
+		return ""
+	}
+	dst := []byte{'['}
+	for _, s := range stops {
+		dst = append(wire.Separate(dst), wire.Quote(s)...)
+	}
+	return content.JSON(append(dst, ']'))
+}
+
+// effort is how much the model thinks. OpenAI's models that do not reason refuse the member.
+func (b *chatBuilder) effort() content.JSON {
+	switch t := b.options.Thinking; {
+	case t == "", t == api.ThinkAuto:
+	case !reasons(b.model):
+		if t != api.ThinkOff {
+			b.note(api.RepairOption, "Thinking is left out: the model does not reason")
+		}
+	case t == api.ThinkOff:
+		return `"none"`
+	case t.Tokens() > 0:
+		b.note(api.RepairOption, "a budget of %d tokens to think is left out: the API knows levels only", t.Tokens())
+	case t.Level() != "":
+		return wire.Quote(t.Level())
+	}
+	return ""
+}
+
+// format is the form of the answer.
+func (b *chatBuilder) format() content.JSON {
+	form := b.options.Output
+	if form.JSON == "" {
+		return ""
+	}
+	schema, dropped := chatTarget.Form(form.JSON)
+	if len(dropped) > 0 {
+		b.note(api.RepairOption, "the form of the answer is sent without %s", strings.Join(dropped, ", "))
+	}
+	schema, _ = withProperties(schema)
+	inner := []wire.Member{{Name: "name", Value: wire.Quote(form.Name)}, {Name: "schema", Value: schema}}
+	if strictSchema(schema) {
+		inner = append(inner, wire.Member{Name: "strict", Value: "true"})
+	}
+	return wire.Object([]wire.Member{{Name: "type", Value: `"json_schema"`}, {Name: "json_schema", Value: wire.Object(inner)}})
+}
+
+// metadata goes with requests that OpenAI keeps, and with no others.
+func (b *chatBuilder) metadata() content.JSON {
+	if len(b.options.Metadata) == 0 {
+		return ""
+	}
+	body, _ := wire.Members(b.options.Body) // it was checked
+	if kept, _ := wire.Take(body, "store"); kept != "true" {
+		b.note(api.RepairOption, `metadata is left out: the API takes it only with "store": true in Options.Body`)
+		return ""
+	}
+	return metadata(b.options.Metadata, b.note)
+}
+
+// calling sets the members that say how tools are called.
+func (b *chatBuilder) calling() {
+	choice := b.options.ToolChoice
+	switch name := choice.Tool(); {
+	case choice == api.ToolsAuto:
+	case len(b.tools) == 0:
+		b.note(api.RepairOption, "the tool choice is left out: there are no tools")
+	case choice == api.ToolsAny:
+		b.set("tool_choice", `"required"`)
+	case choice == api.ToolsNone:
+		b.set("tool_choice", `"none"`)
+	case !b.has(name):
+		b.note(api.RepairOption, "the tool choice is left out: there is no tool %q", name)
+	default:
+		b.set("tool_choice", b.chosen(name))
+	}
+	if b.options.OneCall && len(b.tools) > 0 {
+		b.set("parallel_tool_calls", "false")
+	}
+}
+
+func (b *chatBuilder) has(name string) bool {
+	return slices.ContainsFunc(b.tools, func(t content.Tool) bool { return sentName(t) == name })
+}
+
+// chosen is the choice of one tool.
+func (b *chatBuilder) chosen(name string) content.JSON {
+	kind := "function"
+	if slices.ContainsFunc(b.tools, func(t content.Tool) bool { return sentName(t) == name && isCustom(t.Extra) }) {
+		kind = "custom"
+	}
+	inner := wire.Object([]wire.Member{{Name: "name", Value: wire.Quote(name)}})
+	return wire.Object([]wire.Member{{Name: "type", Value: wire.Quote(kind)}, {Name: kind, Value: inner}})
+}
+
+// further puts the members of Options.Body in the place of those of the same name.
+func (b *chatBuilder) further() {
+	if b.options.Body == "" {
+		return
+	}
+	body, _ := wire.Members(b.options.Body) // it was checked
+	for _, m := range body {
+		if why := b.unfit(m); why != "" {
+			b.note(api.RepairOption, "%q in Options.Body is left out: %s", m.Name, why)
+			continue
+		}
+		names := []string{m.Name}
+		if m.Name == "max_tokens" || m.Name == maxTokens {
+			names = []string{"max_tokens", maxTokens, b.options.MaxTokensName}
+		}
+		for _, name := range names {
+			_, b.list = wire.Take(b.list, name)
+		}
+		b.list = append(b.list, m)
+	}
+}
+
+// unfit says why a member of Options.Body cannot be sent; "" when it can.
+func (b *chatBuilder) unfit(m wire.Member) string {
+	switch m.Name {
+	case "model", "messages", "tools", "stream":
+		return "it is the request's own"
+	case "stream_options":
+		if b.options.NoStream {
+			return "the answer does not stream"
+		}
+	case "tool_choice":
+		list, err := wire.Members(m.Value)
+		if err != nil {
+			break
+		}
+		for _, kind := range []string{"function", "custom"} {
+			if inner, err := wire.Members(value(list, kind)); err == nil && !b.has(firstText(inner, "name")) {
+				return "there is no such tool"
+			}
+		}
+	}
+	if (m.Name == "tool_choice" || m.Name == "parallel_tool_calls") && len(b.tools) == 0 {
+		return "there are no tools"
+	}
+	return ""
+}
+
+// appendSystem writes the system prompts, each a message, and a comma behind them.
+func (b *chatBuilder) appendSystem(dst []byte, system []string) []byte {
+	for _, s := range system {
+		switch {
+		case strings.TrimSpace(s) != "":
+			dst = wire.AppendString(append(dst, '{'), "role", cmp.Or(b.options.SystemRole, "system"))
+			dst = append(wire.AppendString(dst, "content", s), "},"...)
+		case s != "":
+			b.note(api.RepairDropped, "a system prompt of nothing but space")
+		}
+	}
+	return dst
+}

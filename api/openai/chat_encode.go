@@ -1,0 +1,193 @@
+package openai
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// chatTaking is what a model takes of a conversation beyond what all models of the API take.
+type chatTaking struct{ thinking, audio bool }
+
+// chatEncodings is how the API wants conversations, by what the model takes.
+var chatEncodings = func() map[chatTaking]*api.Encoding {
+	all := map[chatTaking]*api.Encoding{}
+	for _, takes := range []chatTaking{{}, {thinking: true}, {audio: true}, {thinking: true, audio: true}} {
+		all[takes] = &api.Encoding{Rules: chatRules(takes), Append: appendChat}
+	}
+	return all
+}()
+
+// appendChat writes a message of ours as the API has it. What the user's side says becomes a message of role "tool" for each
+// result, and one of role "user" with everything else.
+func appendChat(dst []byte, m content.Message, _ int) []byte {
+	if m.Role == content.Assistant {
+		return appendAssistant(dst, m)
+	}
+	var u userParts
+	begin := len(dst)
+	for _, b := range m.Blocks.All() {
+		if r, ok := b.(content.ToolResult); ok {
+			dst = u.appendResult(another(dst, begin), r)
+		}
+	}
+	for _, b := range m.Blocks.All() {
+		if _, ok := b.(content.ToolResult); !ok {
+			u.blocks = append(u.blocks, b)
+		}
+	}
+	if len(u.blocks) == 0 {
+		return dst
+	}
+	return append(appendParts(append(another(dst, begin), `{"role":"user"`...), u.blocks), '}')
+}
+
+// another appends a comma where something was written since begin.
+func another(dst []byte, begin int) []byte {
+	if len(dst) > begin {
+		dst = append(dst, ',')
+	}
+	return dst
+}
+
+// userParts is what a message of the user's side says beyond texts of tool results.
+type userParts struct {
+	blocks []content.Block
+	shown  int // how many attachments of tool results are in it
+}
+
+// appendResult writes a tool's result. A tool message holds text only: pictures and documents go into the user's message that
+// follows, and a text in their place says so. That a call failed is said in words, too.
+func (u *userParts) appendResult(dst []byte, r content.ToolResult) []byte {
+	dst = wire.AppendString(append(dst, `{"role":"tool"`...), "tool_call_id", r.CallID)
+	var texts []content.Block
+	for _, b := range r.Content.All() {
+		if t, ok := b.(content.Text); ok {
+			texts = append(texts, t)
+			continue
+		}
+		u.shown++
+		name := "attachment " + strconv.Itoa(u.shown)
+		texts = append(texts, content.Text{Text: "[" + name + ": see the user's message after the results]"})
+		u.blocks = append(u.blocks, content.Text{Text: "[" + name + ", of the result of " + r.CallID + ":]"}, b)
+	}
+	if r.IsError {
+		texts = failed(texts)
+	}
+	dst = appendParts(dst, texts)
+	if further := r.Extra.For(ChatAPI); further != "" {
+		dst = appendFurther(dst, further, "role", "tool_call_id", "content")
+	}
+	return append(dst, '}')
+}
+
+// failed puts before the texts of a result that the call failed, unless they say so.
+func failed(texts []content.Block) []content.Block {
+	if len(texts) == 0 {
+		return []content.Block{content.Text{Text: "Error"}}
+	}
+	first := texts[0].(content.Text)
+	if !strings.HasPrefix(strings.ToLower(first.Text), "error") {
+		first.Text = "Error: " + first.Text
+	}
+	return append([]content.Block{first}, texts[1:]...)
+}
+
+// appendParts writes the content of a message: a string where it is one plain text or nothing, a list of parts otherwise.
+func appendParts(dst []byte, blocks []content.Block) []byte {
+	if len(blocks) == 0 {
+		return wire.AppendString(dst, "content", "")
+	}
+	if t, ok := blocks[0].(content.Text); ok && len(blocks) == 1 && t.Extra.For(ChatAPI) == "" {
+		return wire.AppendString(dst, "content", t.Text)
+	}
+	dst = append(content.AppendRaw(dst, "content"), '[')
+	begin := len(dst)
+	for _, b := range blocks {
+		dst = appendPart(another(dst, begin), b)
+	}
+	return append(dst, ']')
+}
+
+// appendPart writes a part of a message's content.
+func appendPart(dst []byte, b content.Block) []byte {
+	switch b := b.(type) {
+	case content.Text:
+		dst = wire.AppendString(append(dst, `{"type":"text"`...), "text", b.Text)
+		dst = appendFurther(dst, b.Extra.For(ChatAPI), "type", "text", "audio", "annotations", "refusal")
+	case content.Image:
+		dst = appendImage(dst, b)
+	case content.Document:
+		dst = appendDocument(dst, b)
+	case content.Opaque:
+		return append(dst, b.JSON...)
+	}
+	return append(dst, '}')
+}
+
+func appendImage(dst []byte, b content.Image) []byte {
+	further, _ := wire.Members(b.Extra.For(ChatAPI)) // it was checked when the block was made
+	detail, further := wire.Take(further, "detail")
+	dst = append(content.AppendRaw(append(dst, `{"type":"image_url"`...), "image_url"), '{')
+	if b.Source.URL != "" {
+		dst = wire.AppendString(dst, "url", b.Source.URL)
+	} else {
+		dst = wire.AppendString(dst, "url", dataURL(b.Source))
+	}
+	if detail != "" {
+		dst = append(content.AppendRaw(dst, "detail"), detail...)
+	}
+	return appendMembers(append(dst, '}'), further, "type", "image_url")
+}
+
+func appendDocument(dst []byte, b content.Document) []byte {
+	further := b.Extra.For(ChatAPI)
+	if strings.HasPrefix(b.Source.MediaType, "audio/") {
+		dst = append(content.AppendRaw(append(dst, `{"type":"input_audio"`...), "input_audio"), '{')
+		dst = wire.AppendString(wire.AppendString(dst, "data", b.Source.Data), "format", audioFormat(b.Source.MediaType))
+		return appendFurther(append(dst, '}'), further, "type", "input_audio")
+	}
+	dst = append(content.AppendRaw(append(dst, `{"type":"file"`...), "file"), '{')
+	if b.Source.FileID != "" {
+		dst = content.AppendString(wire.AppendString(dst, "file_id", b.Source.FileID), "filename", b.Title)
+		return appendFurther(append(dst, '}'), further, "type", "file")
+	}
+	name := b.Title
+	if name == "" {
+		name = "document.pdf" // the API wants a name
+	}
+	dst = wire.AppendString(wire.AppendString(dst, "filename", name), "file_data", dataURL(b.Source))
+	return appendFurther(append(dst, '}'), further, "type", "file")
+}
+
+func dataURL(s content.Source) string { return "data:" + s.MediaType + ";base64," + s.Data }
+
+// audioFormat is the API's name of a media type.
+func audioFormat(mediaType string) string {
+	if mediaType == "audio/mpeg" {
+		return "mp3"
+	}
+	return strings.TrimPrefix(mediaType, "audio/")
+}
+
+// appendFurther writes the members of an Extra but those named.
+func appendFurther(dst []byte, further content.JSON, but ...string) []byte {
+	if further == "" || further == "{}" {
+		return dst
+	}
+	list, _ := wire.Members(further) // it was checked when the block was made
+	return appendMembers(dst, list, but...)
+}
+
+func appendMembers(dst []byte, list []wire.Member, but ...string) []byte {
+	for _, m := range list {
+		if !slices.Contains(but, m.Name) {
+			dst = append(content.AppendRaw(dst, m.Name), m.Value...)
+		}
+	}
+	return dst
+}

@@ -1,0 +1,102 @@
+package openai
+
+import (
+	"strings"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// decodePart returns the block that the API means by a part of a user's content; an Opaque, byte for byte, where no block of ours
+// could hold all of it.
+func decodePart(raw content.JSON) content.Block {
+	list, err := wire.Members(raw)
+	if err == nil {
+		if b := knownPart(list); b != nil {
+			return b
+		}
+	}
+	return content.Opaque{API: ChatAPI, JSON: raw}
+}
+
+func knownPart(list []wire.Member) content.Block {
+	kind, list, _ := wire.TakeText(list, "type")
+	inner, rest := wire.Take(list, kind)
+	switch kind {
+	case "text":
+		if said, rest, ok := wire.TakeText(list, "text"); ok && said != "" {
+			return content.Text{Text: said, Extra: extra(rest)}
+		}
+	case "image_url":
+		return knownImage(inner, rest)
+	case "input_audio":
+		return knownAudio(inner, rest)
+	case "file":
+		return knownFile(inner, rest)
+	}
+	return nil
+}
+
+func knownImage(image content.JSON, rest []wire.Member) content.Block {
+	list, err := wire.Members(image)
+	if err != nil {
+		return nil
+	}
+	url, list, _ := wire.TakeText(list, "url")
+	detail, list := wire.Take(list, "detail")
+	if detail != "" {
+		rest = append([]wire.Member{{Name: "detail", Value: detail}}, rest...)
+	}
+	if s, ok := dataSource(url); ok && len(list) == 0 {
+		return content.Image{Source: s, Extra: extra(rest)}
+	}
+	if url == "" || len(list) > 0 {
+		return nil
+	}
+	return content.Image{Source: content.Source{URL: url}, Extra: extra(rest)}
+}
+
+func knownAudio(audio content.JSON, rest []wire.Member) content.Block {
+	list, err := wire.Members(audio)
+	if err != nil {
+		return nil
+	}
+	data, list, _ := wire.TakeText(list, "data")
+	format, list, _ := wire.TakeText(list, "format")
+	if data == "" || format == "" || len(list) > 0 {
+		return nil
+	}
+	if format == "mp3" {
+		format = "mpeg"
+	}
+	return content.Document{Source: content.Source{MediaType: "audio/" + format, Data: data}, Extra: extra(rest)}
+}
+
+func knownFile(file content.JSON, rest []wire.Member) content.Block {
+	list, err := wire.Members(file)
+	if err != nil {
+		return nil
+	}
+	name, list, _ := wire.TakeText(list, "filename")
+	data, list, _ := wire.TakeText(list, "file_data")
+	id, list, _ := wire.TakeText(list, "file_id")
+	source, ok := dataSource(data)
+	if data == "" && id != "" {
+		source, ok = content.Source{FileID: id}, true
+	}
+	if !ok || len(list) > 0 || data != "" && id != "" {
+		return nil
+	}
+	return content.Document{Source: source, Title: name, Extra: extra(rest)}
+}
+
+// dataSource reads a data: URL of base64.
+func dataSource(url string) (content.Source, bool) {
+	head, data, ok := strings.Cut(url, ",")
+	kind, base64 := strings.CutSuffix(head, ";base64")
+	kind, isData := strings.CutPrefix(kind, "data:")
+	if !ok || !base64 || !isData || data == "" {
+		return content.Source{}, false
+	}
+	return content.Source{MediaType: kind, Data: data}, true
+}

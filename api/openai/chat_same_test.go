@@ -1,0 +1,73 @@
+package openai
+
+import (
+	"testing"
+
+	json "github.com/goccy/go-json/v2"
+	"github.com/plait-dev/plait/internal/wire"
+	"github.com/stretchr/testify/require"
+)
+
+// The differences between a request that was recorded and the one that Plait makes of the same conversation that do not count,
+// because the model sees the same:
+//
+//   - the order of members, and space between them;
+//   - content that is a string, which is one text part; content of an assistant that is null or empty, which is its absence;
+//   - refusal null and annotations that are empty, which are their absence;
+//   - where system prompts stand among the messages: a conversation of Plait has them apart, and they are sent in front;
+//   - the name in a tool's message, which the API does not know;
+//   - "stream", which says how the answer comes, and that a stream is to tell the usage;
+//   - a tool's strict false and empty description, which are their absence.
+//
+// What stands inside arguments and schemas must be equal as it is; arguments are compared byte for byte.
+
+// normalChat is a request without them.
+func normalChat(t testing.TB, body string) map[string]any {
+	t.Helper()
+	var r map[string]any
+	require.NoError(t, json.Unmarshal([]byte(body), &r, wire.Lenient), body)
+	delete(r, "stream")
+	delete(r, "stream_options")
+	var messages, system []any
+	for _, m := range r["messages"].([]any) {
+		message := normalMessage(m.(map[string]any))
+		if message["role"] == "system" {
+			system = append(system, message)
+		} else {
+			messages = append(messages, message)
+		}
+	}
+	r["messages"], r["system"] = messages, system
+	for _, tool := range list(r["tools"]) {
+		function := tool.(map[string]any)["function"].(map[string]any)
+		if function["strict"] == false {
+			delete(function, "strict")
+		}
+		if function["description"] == "" {
+			delete(function, "description")
+		}
+	}
+	return r
+}
+
+func list(v any) []any {
+	all, _ := v.([]any)
+	return all
+}
+
+func normalMessage(m map[string]any) map[string]any {
+	delete(m, "name")
+	if m["refusal"] == nil {
+		delete(m, "refusal")
+	}
+	if len(list(m["annotations"])) == 0 {
+		delete(m, "annotations")
+	}
+	if s, ok := m["content"].(string); ok {
+		m["content"] = []any{map[string]any{"type": "text", "text": s}}
+	}
+	if said := list(m["content"]); len(said) == 0 || m["role"] == "assistant" && said[0].(map[string]any)["text"] == "" {
+		delete(m, "content")
+	}
+	return m
+}

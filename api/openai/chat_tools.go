@@ -1,0 +1,66 @@
+package openai
+
+import (
+	"cmp"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// keepTools keeps the definitions that the API takes.
+func (b *chatBuilder) keepTools(tools []content.Tool) {
+	for _, t := range tools {
+		fit, why, ok := chatTarget.Tool(t)
+		switch {
+		case !ok:
+		case b.has(sentName(fit)):
+			ok, why = false, "it is declared twice"
+		case len(b.tools) == mostChatTools:
+			ok, why = false, "there are more than the API takes"
+		}
+		if !ok {
+			b.note(api.RepairTool, "the tool %q is left out: %s", t.Name, why)
+			continue
+		}
+		if why != "" {
+			b.note(api.RepairTool, "the tool %q: %s", t.Name, why)
+		}
+		b.tools = append(b.tools, completed(fit, b.note))
+	}
+}
+
+// sentName is the name that the API sees: a custom tool has its own.
+func sentName(t content.Tool) string {
+	if !t.Server() {
+		return t.Name
+	}
+	list, _ := wire.Members(t.Extra.For(ChatAPI)) // it was checked
+	inner, err := wire.Members(value(list, "custom"))
+	if err != nil {
+		return t.Name
+	}
+	return cmp.Or(firstText(inner, "name"), t.Name)
+}
+
+func (b *chatBuilder) appendTools(dst []byte) []byte {
+	if len(b.tools) == 0 {
+		return dst
+	}
+	dst = append(content.AppendRaw(dst, "tools"), '[')
+	for _, t := range b.tools {
+		dst = appendTool(wire.Separate(dst), t)
+	}
+	return append(dst, ']')
+}
+
+func appendTool(dst []byte, t content.Tool) []byte {
+	further := t.Extra.For(ChatAPI)
+	if t.Server() {
+		return append(dst, further...)
+	}
+	dst = append(append(dst, `{"type":"function","function":{`...), content.AppendString(nil, "name", t.Name)...)
+	dst = content.AppendString(dst, "description", t.Description)
+	dst = append(content.AppendRaw(dst, "parameters"), t.Schema...)
+	return append(appendFurther(dst, further, "type", "name", "description", "parameters"), "}}"...)
+}

@@ -1,0 +1,84 @@
+package openai
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// errNoText is a part of a system prompt that is something else.
+var errNoText = errors.New("it is no text")
+
+// importTexts reads the texts of content that is absent, a string, or a list of parts; what they have beside their text is left out.
+func importTexts(where string, j content.JSON) ([]string, error) {
+	if said, ok := wire.Text(j); ok {
+		return []string{said}, nil
+	}
+	if j == "" || j == "null" {
+		return nil, nil
+	}
+	parts, err := roundtrip.ImportObjects(where, j)
+	if err != nil {
+		return nil, err
+	}
+	var texts []string
+	for i, part := range parts {
+		said, ok := wire.Text(value(part.List, "text"))
+		if !ok {
+			return nil, roundtrip.NotRead(fmt.Sprintf("%s[%d]", where, i), errNoText)
+		}
+		texts = append(texts, said)
+	}
+	return texts, nil
+}
+
+// noArguments is the schema of a function that declares none.
+const noArguments content.JSON = `{"type":"object","properties":{}}`
+
+// toolNames gives a tool of the API's own the name of its type: the second one of a type is named "type_2", and so on.
+type toolNames map[string]int
+
+func (n toolNames) name(kind string) string {
+	n[kind]++
+	if n[kind] == 1 {
+		return kind
+	}
+	return kind + "_" + strconv.Itoa(n[kind])
+}
+
+// sides collects what each side says. What the user's side says in a row is one message: the results of a tool phase, and the words
+// after them.
+type sides struct {
+	messages []content.Message
+	role     content.Role
+	blocks   []content.Block
+}
+
+// say adds blocks that that side says.
+func (s *sides) say(role content.Role, blocks ...content.Block) error {
+	if role != s.role {
+		if err := s.end(); err != nil {
+			return err
+		}
+		s.role = role
+	}
+	s.blocks = append(s.blocks, blocks...)
+	return nil
+}
+
+// end ends the message of the side that spoke last. One that says nothing is none.
+func (s *sides) end() error {
+	said, err := content.Of(s.blocks...)
+	if err != nil {
+		return roundtrip.NotRead("what the "+string(s.role)+" says", err)
+	}
+	if said.Len() > 0 {
+		s.messages = append(s.messages, content.Message{Role: s.role, Blocks: said})
+	}
+	s.role, s.blocks = "", nil
+	return nil
+}

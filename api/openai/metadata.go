@@ -1,0 +1,42 @@
+package openai
+
+import (
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/schema"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// What OpenAI's APIs take of metadata: how many pairs, and how many letters of their keys and values.
+const (
+	mostMetadata   = 16
+	longestKey     = 64
+	longestOfValue = 512
+)
+
+// metadata is the object of the pairs that the APIs take, the first by their keys; "" where there is none.
+func metadata(pairs map[string]string, note func(kind api.RepairKind, format string, args ...any)) content.JSON {
+	dst := []byte{'{'}
+	kept, left := 0, []string(nil)
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		value := pairs[key]
+		if kept == mostMetadata || utf8.RuneCountInString(key) > longestKey || utf8.RuneCountInString(value) > longestOfValue {
+			left = append(left, key)
+			continue
+		}
+		kept++
+		dst = wire.AppendString(dst, key, value)
+	}
+	if len(left) > 0 {
+		note(api.RepairOption, "%d pairs of Metadata are left out, the first with the key %q: the API takes %d, with keys of %d and values of %d letters",
+			len(left), schema.Excerpt(left[0], longestKey), mostMetadata, longestKey, longestOfValue)
+	}
+	if kept == 0 {
+		return ""
+	}
+	return content.JSON(append(dst, '}'))
+}

@@ -1,0 +1,365 @@
+package openai
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// ResponsesBody returns the body of the request that asks model for req, and how req was changed so that the API takes it. It is a
+// pure function: the same arguments give the same bytes, and two conversations with a common beginning give items with a common
+// beginning. The items stand last, so that a conversation that grows keeps the front of its body.
+//
+//   - System prompts are the "instructions", with an empty line between two of them.
+//   - "store" is false, and "include" asks for "reasoning.encrypted_content", which brings the model's reasoning back to it; not for
+//     models that do not reason and refuse it (gpt-3, gpt-4, gpt-5-chat). Options.Body can say otherwise. With "store" true,
+//     reasoning without encrypted content is sent back, too.
+//   - Reasoning goes back only beside the item that the model wrote after it, and the ids of items only beside the reasoning that
+//     came before them, because the API refuses one without the other.
+//   - A custom tool, which takes any text, is declared by an Extra of the type "custom". The Input of its calls is a JSON string.
+//   - Calls of the API's own tools that a program answers (a computer, a shell, an approval) are content.Opaque, and so is the answer,
+//     which the user's side says.
+//   - "strict" of a tool is false, where its Extra does not say otherwise.
+//
+// "model", "instructions", "input", "tools" and "stream" in Options.Body are left out and noted, and so are "previous_response_id",
+// "conversation" and "background": the whole conversation is in each request, and its answer is waited for.
+//
+// Errors are *api.Error: api.ErrNothing when there is nothing to send, api.ErrInvalidRequest for options that no request can be made
+// with (see api.Options.Check).
+func ResponsesBody(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
+	c, err := responsesCall(req, model, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.body.Bytes(), c.notes, nil
+}
+
+// responsesCall makes the request ready to be sent.
+func responsesCall(req api.Request, model string, o *Options) (call, error) {
+	options, err := o.resolve(req, ResponsesAPI)
+	if err != nil {
+		return call{}, err
+	}
+	b := responsesBuilder{options: options, model: model, reasons: reasons(model)}
+	b.takeBody()
+	encoded := responsesEncodings[b.keeping()].Encode(req.Messages)
+	if encoded.Len() == 0 {
+		return call{}, &api.Error{Kind: api.ErrNothing, API: ResponsesAPI}
+	}
+	front := b.front(req)
+	parts := append([][]byte{front}, encoded.Items()...)
+	body := wire.NewParts(append(parts, []byte("]}"))...)
+	return call{options: options, body: body, notes: append(slices.Clip(encoded.Notes), b.notes...), streams: !options.NoStream}, nil
+}
+
+// reasons reports whether a model reasons. A model that is not known is taken for one that does: all new ones do, and servers that
+// know nothing of reasoning know nothing of what asks for it either.
+func reasons(model string) bool {
+	model = model[strings.LastIndex(model, "/")+1:] // as gateways name them
+	model = strings.TrimPrefix(model, "ft:")
+	for _, old := range []string{"gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"} {
+		if strings.HasPrefix(model, old) {
+			return false
+		}
+	}
+	return true
+}
+
+// responsesBuilder is the front of a request under construction: all but the conversation.
+type responsesBuilder struct {
+	options Options
+	model   string
+	reasons bool
+	further []wire.Member // of Options.Body
+	tools   []content.Tool
+	notes   []api.RepairNote
+}
+
+func (b *responsesBuilder) note(kind api.RepairKind, format string, args ...any) {
+	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
+}
+
+// takeBody takes Options.Body without what is not its to say.
+func (b *responsesBuilder) takeBody() {
+	if b.options.Body == "" {
+		return
+	}
+	list, _ := wire.Members(b.options.Body) // it was checked
+	for _, m := range list {
+		switch m.Name {
+		case "model", "instructions", "input", "tools", "stream", "previous_response_id", "conversation", "background":
+			b.note(api.RepairOption, "%q in Options.Body is left out", m.Name)
+		default:
+			b.further = append(b.further, m)
+		}
+	}
+}
+
+// takeFurther removes a member of Options.Body and returns it.
+func (b *responsesBuilder) takeFurther(name string) content.JSON {
+	var value content.JSON
+	value, b.further = wire.Take(b.further, name)
+	return value
+}
+
+// keeping is which reasoning is sent back.
+func (b *responsesBuilder) keeping() keeping {
+	stored, _ := wire.Take(b.further, "store")
+	switch {
+	case !b.reasons:
+		return keepNone
+	case stored == "true":
+		return keepAll
+	}
+	return keepSealed
+}
+
+// front writes the body up to its items.
+func (b *responsesBuilder) front(req api.Request) []byte {
+	b.keepTools(req.Tools)
+	dst := wire.AppendString([]byte{'{'}, "model", b.model)
+	dst = content.AppendString(dst, "instructions", b.instructions(req.System))
+	for _, m := range b.header() {
+		dst = append(content.AppendRaw(dst, m.Name), m.Value...)
+	}
+	dst = b.appendTools(dst)
+	return append(content.AppendRaw(dst, "input"), '[')
+}
+
+// instructions is all system prompts that say something.
+func (b *responsesBuilder) instructions(system []string) string {
+	var said []string
+	for _, s := range system {
+		if strings.TrimSpace(s) != "" {
+			said = append(said, s)
+		} else if s != "" {
+			b.note(api.RepairDropped, "a system prompt of nothing but space")
+		}
+	}
+	return strings.Join(said, "\n\n")
+}
+
+// header is the members that say how to answer, those of Options.Body last.
+func (b *responsesBuilder) header() []wire.Member {
+	o := b.options
+	list := []wire.Member{{Name: "store", Value: "false"}}
+	if b.reasons {
+		list = append(list, wire.Member{Name: "include", Value: `["reasoning.encrypted_content"]`})
+	}
+	add := func(name string, value content.JSON) {
+		if value != "" {
+			list = append(list, wire.Member{Name: name, Value: value})
+		}
+	}
+	add("max_output_tokens", b.maxTokens())
+	if o.Temperature != nil {
+		add("temperature", content.JSON(strconv.FormatFloat(*o.Temperature, 'g', -1, 64)))
+	}
+	if len(o.StopSequences) > 0 {
+		b.note(api.RepairOption, "stop sequences are left out: the API has none")
+	}
+	add("tool_choice", b.toolChoice())
+	if o.OneCall && len(b.tools) > 0 {
+		add("parallel_tool_calls", "false")
+	}
+	add("reasoning", over(b.reasoning(), b.takeFurther("reasoning")))
+	add("text", over(b.format(), b.takeFurther("text")))
+	add("metadata", metadata(o.Metadata, b.note))
+	switch o.Cache {
+	case api.CacheShort, api.CacheOff: // the API caches by itself
+	case api.CacheLong:
+		add("prompt_cache_retention", `"24h"`)
+	default:
+		b.note(api.RepairOption, noPolicy, string(o.Cache))
+	}
+	for _, m := range b.further {
+		_, list = wire.Take(list, m.Name)
+	}
+	list = append(list, b.further...)
+	if !o.NoStream {
+		list = append(list, wire.Member{Name: "stream", Value: "true"})
+	}
+	return list
+}
+
+// over is the object ours with the members of theirs over its own; what is no object replaces it.
+func over(ours, theirs content.JSON) content.JSON {
+	if ours == "" || theirs == "" {
+		return ours + theirs
+	}
+	list, _ := wire.Members(ours)
+	further, err := wire.Members(theirs)
+	if err != nil {
+		return theirs
+	}
+	for _, m := range further {
+		_, list = wire.Take(list, m.Name)
+	}
+	return wire.Object(append(list, further...))
+}
+
+// leastTokens is the least max_output_tokens that the API takes.
+const leastTokens = 16
+
+func (b *responsesBuilder) maxTokens() content.JSON {
+	n := b.options.MaxTokens
+	if n == 0 {
+		return ""
+	}
+	if n < leastTokens {
+		b.note(api.RepairOption, "MaxTokens %d became %d, the least that the API takes", n, leastTokens)
+		n = leastTokens
+	}
+	return content.JSON(strconv.Itoa(n))
+}
+
+// reasoning is how much the model thinks, and that it shows a summary.
+func (b *responsesBuilder) reasoning() content.JSON {
+	t := b.options.Thinking
+	switch {
+	case t == "":
+		return ""
+	case !b.reasons:
+		if t != api.ThinkOff {
+			b.note(api.RepairOption, "Thinking is left out: the model does not reason")
+		}
+		return ""
+	case t == api.ThinkOff:
+		return `{"effort":"none"}`
+	case t.Tokens() > 0:
+		b.note(api.RepairOption, "the thinking budget is left out: the API has none")
+	case t.Level() != "":
+		return `{"effort":` + wire.Quote(t.Level()) + `,"summary":"auto"}`
+	}
+	return `{"summary":"auto"}`
+}
+
+// format is the form of the answer.
+func (b *responsesBuilder) format() content.JSON {
+	out := b.options.Output
+	if out.JSON == "" {
+		return ""
+	}
+	schema, dropped := api.Targets[ResponsesAPI].Form(out.JSON)
+	if len(dropped) > 0 {
+		b.note(api.RepairOption, "the schema of the answer is sent without %s", strings.Join(dropped, ", "))
+	}
+	schema, _ = withProperties(schema)
+	dst := content.AppendString([]byte(`{"format":{"type":"json_schema"`), "name", out.Name)
+	dst = append(content.AppendRaw(dst, "schema"), schema...)
+	dst = strconv.AppendBool(content.AppendRaw(dst, "strict"), strictSchema(schema))
+	return content.JSON(append(dst, "}}"...))
+}
+
+// toolChoice says which tool has to be called, where there are any.
+func (b *responsesBuilder) toolChoice() content.JSON {
+	choice := b.options.ToolChoice
+	name := choice.Tool()
+	at := slices.IndexFunc(b.tools, func(t content.Tool) bool { return t.Name == name })
+	switch {
+	case choice == api.ToolsAuto:
+		return ""
+	case len(b.tools) == 0, name != "" && at < 0:
+		b.note(api.RepairOption, "ToolChoice is left out: the tool is not there")
+		return ""
+	case name != "":
+		return chosen(b.tools[at])
+	case choice == api.ToolsNone:
+		return `"none"`
+	}
+	return `"required"`
+}
+
+// chosen is the choice of one tool: by its name where a program runs it, and by its type where the API does.
+func chosen(t content.Tool) content.JSON {
+	list, _ := extraOf(t.Extra)
+	switch kind := memberType(list); {
+	case kind == customTool: // declared with or without a schema
+		return `{"type":"custom","name":` + wire.Quote(t.Name) + `}`
+	case kind != "" && t.Server():
+		choice := []wire.Member{{Name: "type", Value: wire.Quote(kind)}}
+		if label, _ := wire.Take(list, "server_label"); label != "" {
+			choice = append(choice, wire.Member{Name: "server_label", Value: label})
+		}
+		return wire.Object(choice)
+	}
+	return `{"type":"function","name":` + wire.Quote(t.Name) + `}`
+}
+
+// customTool is the type of a tool that takes any text.
+const customTool = "custom"
+
+// mostTools is the most tools that the API takes.
+const mostTools = 128
+
+// keepTools keeps the definitions that the API takes, in the form that it takes.
+func (b *responsesBuilder) keepTools(tools []content.Tool) {
+	seen := map[string]bool{}
+	for _, t := range tools {
+		fit, why, ok := api.Targets[ResponsesAPI].Tool(t)
+		switch {
+		case ok && seen[t.Name]:
+			ok, why = false, "it is declared twice"
+		case ok && len(b.tools) == mostTools:
+			ok, why = false, fmt.Sprintf("there are %d before it", mostTools)
+		case ok && t.Server() && !hasType(t):
+			ok, why = false, "it has no schema, and is no server tool of this API"
+		}
+		if !ok {
+			b.note(api.RepairTool, "the tool %q is left out: %s", t.Name, why)
+			continue
+		}
+		if why != "" {
+			b.note(api.RepairTool, "the tool %q: %s", t.Name, why)
+		}
+		seen[t.Name] = true
+		b.tools = append(b.tools, completed(fit, b.note))
+	}
+}
+
+func hasType(t content.Tool) bool {
+	list, _ := extraOf(t.Extra)
+	return memberType(list) != ""
+}
+
+func (b *responsesBuilder) appendTools(dst []byte) []byte {
+	if len(b.tools) == 0 {
+		return dst
+	}
+	dst = append(content.AppendRaw(dst, "tools"), '[')
+	for _, t := range b.tools {
+		dst = appendResponsesTool(wire.Separate(dst), t)
+	}
+	return append(dst, ']')
+}
+
+// appendResponsesTool writes a definition: a function, a custom tool, or one of the API's own, as its Extra has it.
+func appendResponsesTool(dst []byte, t content.Tool) []byte {
+	list, _ := extraOf(t.Extra)
+	dst = append(dst, '{')
+	switch kind := memberType(list); {
+	case kind == customTool:
+		dst = wire.AppendString(append(dst, `"type":"custom"`...), "name", t.Name)
+		if t.Description != "" {
+			dst = content.AppendString(dst, "description", t.Description)
+			_, list = wire.Take(list, "description")
+		}
+		dst = appendMembers(dst, list, "type", "name", "parameters")
+	case t.Server():
+		dst = appendMembers(dst, list)
+	default:
+		dst = wire.AppendString(append(dst, `"type":"function"`...), "name", t.Name)
+		dst = content.AppendString(dst, "description", t.Description)
+		dst = append(content.AppendRaw(dst, "parameters"), t.Schema...)
+		if strict, _ := wire.Take(list, "strict"); strict == "" {
+			dst = append(content.AppendRaw(dst, "strict"), "false"...)
+		}
+		dst = appendMembers(dst, list, "type", "name", "description", "parameters")
+	}
+	return append(dst, '}')
+}

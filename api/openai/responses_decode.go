@@ -1,0 +1,383 @@
+package openai
+
+import (
+	"io"
+	"iter"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-json/jsontext"
+	json "github.com/goccy/go-json/v2"
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// own is the member of an Extra in which Plait notes what the members of an item cannot say, an ownNote. It is never sent.
+const own = "plait"
+
+// ownNote is what stands beside a block that is an item, or a part of one.
+type ownNote struct {
+	// Item is the further members of the message that a text is a part of. Texts of one message hold the same.
+	Item wire.Raw `json:"item"`
+	// Part is the text's place in it.
+	Part int `json:"part"`
+	// After is the id of the reasoning that the model wrote the item after; nil where it did not reason, and for reasoning that
+	// other items stand before. The API takes the item's id only together with that reasoning.
+	After *string `json:"after"`
+}
+
+// json is n as it is kept; "" where it says nothing.
+func (n ownNote) json() content.JSON {
+	var list []wire.Member
+	if n.Item != nil {
+		list = append(list, wire.Member{Name: "item", Value: content.JSON(n.Item)})
+	}
+	if n.Part > 0 {
+		list = append(list, wire.Member{Name: "part", Value: content.JSON(strconv.Itoa(n.Part))})
+	}
+	if n.After != nil {
+		list = append(list, wire.Member{Name: "after", Value: wire.Quote(*n.After)})
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return wire.Object(list)
+}
+
+// customCall is the type of a call of a custom tool, whose input is any text. It is kept in the call's Extra.
+const customCall = "custom_tool_call"
+
+// itemDecoder makes blocks of the items of an answer, in order. The zero value is ready to use.
+type itemDecoder struct {
+	after *string // the id of the last reasoning
+	run   bool    // it was the last item
+}
+
+// blocks returns what an item says: several blocks where it is a message of several parts. What Plait models is a Text, a
+// Thinking or a ToolUse, and every member beyond those it models goes into Extra; anything else is an Opaque, byte for byte.
+func (d *itemDecoder) blocks(raw content.JSON) ([]content.Block, error) {
+	raw = mended(raw)
+	list, err := wire.Members(raw)
+	if err != nil {
+		return nil, err
+	}
+	kind, rest, _ := wire.TakeText(list, "type")
+	_, rest = wire.Take(rest, own)
+	var said []content.Block
+	run := d.run
+	d.run = kind == "reasoning"
+	switch kind {
+	case "message":
+		said = d.message(rest)
+	case "reasoning":
+		said = d.reasoning(rest, run)
+	case "function_call":
+		said = d.call(rest)
+	case customCall:
+		said = d.customCall(rest)
+	}
+	if said == nil {
+		said = []content.Block{content.Opaque{API: ResponsesAPI, JSON: raw}}
+	}
+	return said, nil
+}
+
+// mended is raw without lone surrogates, which a model that was cut off in the middle of a letter leaves behind.
+func mended(raw content.JSON) content.JSON {
+	if raw.Valid() {
+		return raw
+	}
+	v := jsontext.Value(raw)
+	if v.Format(jsontext.AllowInvalidUTF8(true)) != nil {
+		return raw
+	}
+	return content.JSON(v)
+}
+
+// message returns a text for each part; nil where texts could not hold all of the message.
+func (d *itemDecoder) message(list []wire.Member) []content.Block {
+	role, list, _ := wire.TakeText(list, "role")
+	j, list := wire.Take(list, "content")
+	var parts []wire.Raw
+	if role != "assistant" && role != "" || !strings.HasPrefix(string(j), "[") || j.Decode(&parts) != nil {
+		return nil
+	}
+	note := ownNote{Item: wire.Raw(wire.Object(list)), After: d.after}
+	var said []content.Block
+	words := ""
+	for i, part := range parts {
+		note.Part = i
+		text, ok := textPart(content.JSON(part), note)
+		if !ok {
+			return nil
+		}
+		words += text.Text
+		said = append(said, text)
+	}
+	if words == "" {
+		return nil // empty texts are not sent, but this message can be
+	}
+	return said
+}
+
+// textPart is a part of a message: what the model says, or why it does not say more.
+func textPart(part content.JSON, note ownNote) (content.Text, bool) {
+	list, err := wire.Members(part)
+	if err != nil {
+		return content.Text{}, false
+	}
+	kind, rest, _ := wire.TakeText(list, "type")
+	var words string
+	ok := false
+	switch kind {
+	case "output_text":
+		words, rest, ok = wire.TakeText(rest, "text")
+	case "refusal":
+		words, rest, ok = wire.TakeText(rest, "refusal")
+		rest = append([]wire.Member{{Name: "type", Value: `"refusal"`}}, rest...)
+	}
+	_, rest = wire.Take(rest, own)
+	return content.Text{Text: words, Extra: itemExtra(rest, note)}, ok
+}
+
+// itemExtra keeps the members that no field holds, and the note.
+func itemExtra(rest []wire.Member, note ownNote) content.Extra {
+	if noted := note.json(); noted != "" {
+		rest = append(rest[:len(rest):len(rest)], wire.Member{Name: own, Value: noted})
+	}
+	if len(rest) == 0 {
+		return content.Extra{}
+	}
+	return content.Extra{API: ResponsesAPI, JSON: wire.Object(rest)}
+}
+
+// reasoning returns thinking whose signature is the encrypted content. Its text is the summary or, where there is none, the
+// reasoning itself, which models with open weights show.
+func (d *itemDecoder) reasoning(list []wire.Member, run bool) []content.Block {
+	t, note := content.Thinking{}, ownNote{}
+	if run {
+		note.After = d.after
+	}
+	id, _, _ := wire.TakeText(list, "id")
+	d.after = &id
+	if sealed, rest, ok := wire.TakeText(list, "encrypted_content"); ok && sealed != "" {
+		t.Signature, list = sealed, rest
+	}
+	summary, rest := wire.Take(list, "summary")
+	shown, _ := wire.Take(list, "content")
+	if t.Text = summaryWords(summary); t.Text == "" {
+		t.Text = summaryWords(shown)
+	}
+	if sameJSON(summary, summaryOf(t.Text)) {
+		list = rest
+	}
+	if t.Extra = itemExtra(list, note); t.Extra.API == "" {
+		t.Extra = content.Extra{API: ResponsesAPI, JSON: "{}"} // which says who can read it
+	}
+	return []content.Block{t}
+}
+
+// summaryOf is the summary of one part that says text.
+func summaryOf(text string) content.JSON {
+	if text == "" {
+		return "[]"
+	}
+	return `[{"type":"summary_text","text":` + wire.Quote(text) + `}]`
+}
+
+// paragraph separates the parts of a summary.
+const paragraph = "\n\n"
+
+// summaryWords is the texts in a list of parts.
+func summaryWords(parts content.JSON) string {
+	var list []struct {
+		Text string `json:"text"`
+	}
+	if json.Unmarshal([]byte(parts), &list, wire.Lenient) != nil {
+		return ""
+	}
+	var texts []string
+	for _, part := range list {
+		texts = append(texts, part.Text)
+	}
+	return strings.Join(texts, paragraph)
+}
+
+func sameJSON(a, b content.JSON) bool { return a == b || a != "" && a.Canonical() == b.Canonical() }
+
+// call returns a tool call; nil where something is missing.
+func (d *itemDecoder) call(list []wire.Member) []content.Block {
+	id, name, list := callNames(list)
+	if id == "" || name == "" {
+		return nil
+	}
+	arguments, list, _ := wire.TakeText(list, "arguments")
+	return []content.Block{content.ToolUse{
+		ID: id, Name: name, Input: content.JSON(arguments), Extra: itemExtra(list, ownNote{After: d.after}),
+	}}
+}
+
+// callNames takes the id and the name of a call out of its members. A call without a call_id, as some servers write it, goes by the
+// id of its item.
+func callNames(list []wire.Member) (id, name string, rest []wire.Member) {
+	id, rest, _ = wire.TakeText(list, "call_id")
+	if id == "" {
+		id, _, _ = wire.TakeText(rest, "id")
+	}
+	name, rest, _ = wire.TakeText(rest, "name")
+	return id, name, rest
+}
+
+// customCall returns a call of a custom tool, its input a JSON string; nil where something is missing.
+func (d *itemDecoder) customCall(list []wire.Member) []content.Block {
+	id, name, list := callNames(list)
+	input, list := wire.Take(list, "input")
+	if id == "" || name == "" || !strings.HasPrefix(string(input), `"`) {
+		return nil
+	}
+	list = append([]wire.Member{{Name: "type", Value: wire.Quote(customCall)}}, list...)
+	return []content.Block{content.ToolUse{ID: id, Name: name, Input: input, Extra: itemExtra(list, ownNote{After: d.after})}}
+}
+
+// response is an answer as the API writes it. In a stream its beginning stands in response.created, and the whole in the last event.
+type response struct {
+	Object     string        `json:"object"`
+	ID         string        `json:"id"`
+	Model      string        `json:"model"`
+	Status     string        `json:"status"`
+	Error      wire.Raw      `json:"error"`
+	Output     []wire.Raw    `json:"output"`
+	Usage      responseUsage `json:"usage"`
+	Incomplete struct {
+		Reason string `json:"reason"`
+	} `json:"incomplete_details"`
+}
+
+// responseUsage is what the API counts. Input includes what a cache had or was given.
+type responseUsage struct {
+	Input        int64 `json:"input_tokens"`
+	Output       int64 `json:"output_tokens"`
+	InputDetails struct {
+		Cached  int64 `json:"cached_tokens"`
+		Written int64 `json:"cache_write_tokens"`
+	} `json:"input_tokens_details"`
+	OutputDetails struct {
+		Reasoning int64 `json:"reasoning_tokens"`
+	} `json:"output_tokens_details"`
+}
+
+func (u responseUsage) usage() content.Usage {
+	cached, written := u.InputDetails.Cached, u.InputDetails.Written
+	return content.Usage{
+		Input: max(0, u.Input-cached-written), CacheRead: cached, CacheWrite: written,
+		Output: u.Output, Reasoning: u.OutputDetails.Reasoning,
+	}
+}
+
+// finish is the end of the answer that says blocks.
+func (r response) finish(blocks []content.Block) (api.Finish, error) {
+	f := api.Finish{API: ResponsesAPI, Model: r.Model, ResponseID: r.ID, Usage: r.Usage.usage()}
+	switch r.Status {
+	case "completed":
+		f.Stop = responseStop(blocks)
+	case "incomplete":
+		f.Stop = incompleteStop(r.Incomplete.Reason)
+	default:
+		return f, roundtrip.Protocol(ResponsesAPI, "the answer has the status %q", r.Status)
+	}
+	return f, nil
+}
+
+// responseStop is why a model stopped that came to its end by itself.
+func responseStop(blocks []content.Block) content.Stop {
+	stop := content.StopEndTurn
+	for _, b := range blocks {
+		switch b := b.(type) {
+		case content.ToolUse:
+			return content.StopToolUse
+		case content.Text:
+			if list, _ := extraOf(b.Extra); memberType(list) == "refusal" {
+				stop = content.StopRefusal
+			}
+		}
+	}
+	return stop
+}
+
+func incompleteStop(reason string) content.Stop {
+	switch reason {
+	case "max_output_tokens", "max_tokens":
+		return content.StopMaxTokens
+	case "content_filter":
+		return content.StopRefusal
+	case "":
+		return content.StopUnknown
+	}
+	return content.Stop(reason)
+}
+
+// failed is the error of an answer that says it failed, or was cancelled; nil for any other. Data is the response.
+func (r response) failed(header http.Header, data []byte) error {
+	switch r.Status {
+	case "failed", "cancelled":
+		e := newError(ResponsesAPI, http.StatusOK, header, data)
+		if e.Type == "" {
+			e.Type = r.Status
+		}
+		return e
+	}
+	return nil
+}
+
+// wholeResponse yields the events of an answer that comes at once.
+func wholeResponse(res *http.Response) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		data, err := io.ReadAll(res.Body)
+		if err != nil {
+			yield(nil, roundtrip.Cut(ResponsesAPI, err))
+			return
+		}
+		blocks, finish, err := decodeResponse(data, res.Header)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for i, b := range blocks {
+			if !yield(api.BlockEnd{Index: i, Block: b}, nil) {
+				return
+			}
+		}
+		yield(finish, nil)
+	}
+}
+
+// decodeResponse reads an answer that came whole.
+func decodeResponse(data []byte, header http.Header) ([]content.Block, api.Finish, error) {
+	if isError(data) {
+		var r response
+		if json.Unmarshal(data, &r, wire.Lenient) != nil || r.Object != "response" {
+			return nil, api.Finish{}, newError(ResponsesAPI, http.StatusOK, header, data)
+		}
+	}
+	var r response
+	if err := json.Unmarshal(data, &r, wire.Lenient); err != nil {
+		return nil, api.Finish{}, roundtrip.Protocol(ResponsesAPI, "the answer is not a response: %w", err)
+	}
+	if err := r.failed(header, data); err != nil {
+		return nil, api.Finish{}, err
+	}
+	var items itemDecoder
+	var blocks []content.Block
+	for i, raw := range r.Output {
+		said, err := items.blocks(content.JSON(raw))
+		if err != nil {
+			return nil, api.Finish{}, roundtrip.Protocol(ResponsesAPI, "item %d of the answer: %w", i, err)
+		}
+		blocks = append(blocks, said...)
+	}
+	finish, err := r.finish(blocks)
+	return blocks, finish, err
+}

@@ -1,0 +1,96 @@
+package openai
+
+import (
+	"strings"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// What the ids of items begin with. The API refuses others, which compatible servers and edited conversations have.
+const (
+	messageIDs   = "msg"
+	reasoningIDs = "rs"
+	callIDs      = "fc"
+	customIDs    = "ctc"
+)
+
+// withFitIDs is a block as if it had never had an id of an item that the API refuses, and why it is another one; "" where it is b.
+func withFitIDs(b content.Block) (content.Block, string) {
+	var fit content.Block
+	changed := false
+	switch said := b.(type) {
+	case content.Text:
+		said.Extra.JSON, changed = fitIDs(said.Extra, "")
+		fit = said
+	case content.Thinking:
+		said.Extra.JSON, changed = fitIDs(said.Extra, reasoningIDs)
+		fit = said
+	case content.ToolUse:
+		prefix := callIDs
+		if list, _ := extraOf(said.Extra); memberType(list) == customCall {
+			prefix = customIDs
+		}
+		said.Extra.JSON, changed = fitIDs(said.Extra, prefix)
+		fit = said
+	}
+	if !changed {
+		return b, ""
+	}
+	return fit, "the id of an item that is not formed as the API's are"
+}
+
+// fitIDs is what an Extra holds without ids that do not fit: its own, unless prefix is "", that of the message it is a part of, and
+// that of the reasoning it came after.
+func fitIDs(e content.Extra, prefix string) (content.JSON, bool) {
+	list, err := wire.Members(e.For(ResponsesAPI))
+	if err != nil {
+		return e.JSON, false // it has none
+	}
+	changed := false
+	if id, rest := wire.Take(list, "id"); prefix != "" && misfits(id, prefix) {
+		list, changed = rest, true
+	}
+	for i, m := range list {
+		if m.Name == own {
+			list[i].Value = fitNote(m.Value)
+			changed = changed || list[i].Value != m.Value
+		}
+	}
+	if !changed {
+		return e.JSON, false
+	}
+	return wire.Object(list), true
+}
+
+// fitNote is fitIDs for what Plait noted of the item.
+func fitNote(note content.JSON) content.JSON {
+	list, err := wire.Members(note)
+	if err != nil {
+		return note
+	}
+	changed := false
+	for i, m := range list {
+		switch m.Name {
+		case "after":
+			if misfits(m.Value, reasoningIDs) {
+				list[i].Value, changed = `""`, true
+			}
+		case "item":
+			item, _ := wire.Members(m.Value)
+			if id, rest := wire.Take(item, "id"); misfits(id, messageIDs) {
+				list[i].Value, changed = wire.Object(rest), true
+			}
+		}
+	}
+	if !changed {
+		return note
+	}
+	return wire.Object(list)
+}
+
+// misfits reports whether an id is one that the API refuses.
+func misfits(id content.JSON, prefix string) bool {
+	said, ok := wire.Text(id)
+	return ok && said != "" && !strings.HasPrefix(said, prefix)
+}

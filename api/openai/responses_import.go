@@ -1,0 +1,319 @@
+package openai
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// ImportResponses reads the body of a request to the Responses API, and returns the request and the model that it asks: the reverse
+// of [ResponsesBody]. Members that are neither system prompts, tools nor items are in the request's Options.Body, but for "stream",
+// "stream_options" and those that are null; items and parts that Plait does not model are content.Opaque. What the API does where a
+// body says nothing of it, and ResponsesBody does not, is in Options.Body as well: "store" is true and "include" is empty.
+//
+// The "instructions", and messages of the role "system" and "developer" in front, are the request's system prompts. Such a message
+// further on is a content.Opaque of the user's side. Items of one side in a row are one message. The "id" and "status" of a user's
+// message are left out. A message of any other role keeps its role; a message that says nothing is left out.
+//
+// Errors are api.ErrInvalidRequest and say where in the body something cannot be read. What can be read but is not what the API
+// accepts is for ResponsesBody to repair.
+func ImportResponses(body []byte) (req api.Request, model string, err error) {
+	list, err := wire.Members(content.JSON(body))
+	if err != nil {
+		return req, "", roundtrip.ImportError(ResponsesAPI, roundtrip.NotRead("body", err))
+	}
+	var rest []wire.Member
+	var front []string
+	for _, m := range list {
+		switch m.Name {
+		case "model":
+			model, _ = wire.Text(m.Value)
+		case "stream", "stream_options":
+		case "instructions":
+			req.System, err = importTexts("instructions", m.Value)
+		case "tools":
+			req.Tools, err = importResponsesTools(m.Value)
+		case "input":
+			front, req.Messages, err = importInput(m.Value)
+		default:
+			rest = append(rest, m)
+		}
+		if err != nil {
+			return api.Request{}, "", roundtrip.ImportError(ResponsesAPI, err)
+		}
+	}
+	req.System = append(req.System, front...)
+	req.Options.Body = wire.Object(withDefaults(rest))
+	return req, model, nil
+}
+
+// withDefaults is the members that say something, and what the API does where they do not.
+func withDefaults(list []wire.Member) []wire.Member {
+	var all []wire.Member
+	for _, m := range list {
+		if m.Value != "null" {
+			all = append(all, m)
+		}
+	}
+	for _, m := range []wire.Member{{Name: "store", Value: "true"}, {Name: "include", Value: "[]"}} {
+		if value(all, m.Name) == "" {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+func importResponsesTools(j content.JSON) ([]content.Tool, error) {
+	list, err := roundtrip.ImportObjects("tools", j)
+	if err != nil {
+		return nil, err
+	}
+	var tools []content.Tool
+	names := toolNames{}
+	for _, one := range list {
+		tools = append(tools, importResponsesTool(one, names))
+	}
+	return tools, nil
+}
+
+// importResponsesTool reads a definition. What is no function is known to the API alone.
+func importResponsesTool(tool roundtrip.Imported, names toolNames) content.Tool {
+	kind, list, _ := wire.TakeText(tool.List, "type")
+	name, list, named := wire.TakeText(list, "name")
+	if !named {
+		name = names.name(kind)
+	}
+	if kind != "function" || value(list, "function") != "" { // which is that of another API
+		return content.Tool{Name: name, Extra: content.Extra{API: ResponsesAPI, JSON: tool.Raw}}
+	}
+	def := content.Tool{Name: name}
+	def.Description, list, _ = wire.TakeText(list, "description")
+	def.Schema, list = wire.Take(list, "parameters")
+	if def.Schema == "" || def.Schema == "null" {
+		def.Schema = noArguments
+	}
+	if value(list, "strict") == "" {
+		list = append(list, wire.Member{Name: "strict", Value: "null"}) // which is strict as far as the schema can be
+	}
+	def.Extra = content.Extra{API: ResponsesAPI, JSON: wire.Object(list)}
+	return def
+}
+
+// itemImport collects what the items of a request say.
+type itemImport struct {
+	sides
+	system []string
+	items  itemDecoder // of the assistant's message
+	begun  bool        // there was an item that is no system prompt
+}
+
+func importInput(j content.JSON) (system []string, messages []content.Message, err error) {
+	var c itemImport
+	if said, ok := wire.Text(j); ok {
+		c.role, c.blocks = content.User, content.Words(said).Slice()
+	} else if j != "null" {
+		list, err := roundtrip.ImportObjects("input", j)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i, item := range list {
+			if err := c.item(fmt.Sprintf("input[%d]", i), item); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	err = c.end()
+	return c.system, c.messages, err
+}
+
+// item reads an item. Messages may leave out that they are.
+func (c *itemImport) item(where string, item roundtrip.Imported) error {
+	kind := memberType(item.List)
+	if kind == "" && value(item.List, "role") != "" {
+		list := append([]wire.Member{{Name: "type", Value: `"message"`}}, item.List...)
+		kind, item = "message", roundtrip.Imported{Raw: wire.Object(list), List: list}
+	}
+	if kind == "message" {
+		return c.message(where, item)
+	}
+	c.begun = true
+	switch kind {
+	case "function_call_output", "custom_tool_call_output":
+		result, err := importOutput(where, item.List)
+		if err != nil {
+			return err
+		}
+		return c.say(content.User, result)
+	case "additional_tools":
+		return c.own(item)
+	}
+	if execution, _ := wire.Text(value(item.List, "execution")); execution != "server" {
+		if _, ok := keyOfAnswer(content.Opaque{API: ResponsesAPI, JSON: item.Raw}); ok {
+			return c.own(item)
+		}
+	}
+	return c.answer(where, item)
+}
+
+// own adds an item that the user's side says and only the API knows.
+func (c *itemImport) own(item roundtrip.Imported) error {
+	return c.say(content.User, content.Opaque{API: ResponsesAPI, JSON: item.Raw})
+}
+
+// answer reads an item as one of an answer.
+func (c *itemImport) answer(where string, item roundtrip.Imported) error {
+	if c.role != content.Assistant {
+		c.items = itemDecoder{}
+	}
+	said, err := c.items.blocks(item.Raw)
+	if err != nil {
+		return roundtrip.NotRead(where, err)
+	}
+	return c.say(content.Assistant, said...)
+}
+
+// message reads an item that is a message.
+func (c *itemImport) message(where string, item roundtrip.Imported) error {
+	role, list, _ := wire.TakeText(item.List, "role")
+	words, list := wire.Take(list, "content")
+	_, list = wire.Take(list, "type")
+	switch role {
+	case "system", "developer":
+		texts, err := importTexts(where+".content", words)
+		if c.begun || errors.Is(err, errNoText) {
+			c.begun = true
+			return c.own(item)
+		}
+		c.system = append(c.system, texts...)
+		return err
+	case "assistant":
+		c.begun = true
+		if said, ok := wire.Text(words); ok {
+			return c.words(where, said, list)
+		}
+		return c.answer(where, item)
+	}
+	c.begun = true
+	said, err := importParts(where+".content", words)
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		if m.Name != "id" && m.Name != "status" && m.Value != "null" {
+			return c.own(item)
+		}
+	}
+	return c.say(content.Role(role), said...)
+}
+
+// words reads a message of the assistant whose content is a string. One that has further members is read as if it had a part.
+func (c *itemImport) words(where, said string, further []wire.Member) error {
+	if len(further) == 0 {
+		return c.say(content.Assistant, content.Words(said).Slice()...)
+	}
+	part := wire.Object([]wire.Member{{Name: "type", Value: `"output_text"`}, {Name: "text", Value: wire.Quote(said)}})
+	list := append([]wire.Member{
+		{Name: "type", Value: `"message"`}, {Name: "role", Value: `"assistant"`}, {Name: "content", Value: "[" + part + "]"},
+	}, further...)
+	return c.answer(where, roundtrip.Imported{Raw: wire.Object(list), List: list})
+}
+
+func importOutput(where string, list []wire.Member) (content.Block, error) {
+	var r content.ToolResult
+	_, list = wire.Take(list, "type")
+	r.CallID, list, _ = wire.TakeText(list, "call_id")
+	output, list := wire.Take(list, "output")
+	said, err := importParts(where+".output", output)
+	if err != nil {
+		return nil, err
+	}
+	if r.Content, err = content.Of(said...); err != nil {
+		return nil, roundtrip.NotRead(where+".output", err)
+	}
+	r.Extra = importExtra(list)
+	return r, nil
+}
+
+// importParts reads content that is absent, a string, or a list of parts.
+func importParts(where string, j content.JSON) ([]content.Block, error) {
+	if said, ok := wire.Text(j); ok {
+		return content.Words(said).Slice(), nil
+	}
+	if j == "" || j == "null" {
+		return nil, nil
+	}
+	parts, err := roundtrip.ImportObjects(where, j)
+	if err != nil {
+		return nil, err
+	}
+	var blocks []content.Block
+	for _, part := range parts {
+		b := importPart(part.List)
+		if b == nil {
+			b = content.Opaque{API: ResponsesAPI, JSON: part.Raw}
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks, nil
+}
+
+// importPart returns the block that the API means by a part of a message or of an output; nil where none of ours could hold all of
+// it. A text is one under any name, such as that of the assistant's.
+func importPart(list []wire.Member) content.Block {
+	kind, list, _ := wire.TakeText(list, "type")
+	switch kind {
+	case "input_image":
+		if s, rest, ok := takeSource(list, "image_url", "image_url"); ok {
+			return content.Image{Source: s, Extra: importExtra(rest)}
+		}
+	case "input_file":
+		name, list, _ := wire.TakeText(list, "filename")
+		if s, rest, ok := takeSource(list, "file_data", "file_url"); ok {
+			return content.Document{Source: s, Title: name, Extra: importExtra(rest)}
+		}
+	case "input_text", "output_text", "text":
+		if said, rest, ok := wire.TakeText(list, "text"); ok {
+			return content.Text{Text: said, Extra: importExtra(rest)}
+		}
+	}
+	return nil
+}
+
+// importExtra keeps the members that no field holds, but for what only Plait can have noted.
+func importExtra(rest []wire.Member) content.Extra {
+	_, rest = wire.Take(rest, own)
+	return itemExtra(rest, ownNote{})
+}
+
+// takeSource takes the one place where the bytes are: in the member data, at a URL, or in a file.
+func takeSource(list []wire.Member, data, url string) (s content.Source, rest []wire.Member, ok bool) {
+	for _, m := range list {
+		said, _ := wire.Text(m.Value)
+		bytes, inline := dataSource(said)
+		var found content.Source
+		switch {
+		case m.Value == "null":
+			continue
+		case m.Name == data && inline:
+			found = bytes
+		case m.Name == url && said != "" && !strings.HasPrefix(said, "data:"):
+			found.URL = said
+		case m.Name == "file_id":
+			found.FileID = said
+		}
+		if found == (content.Source{}) {
+			rest = append(rest, m)
+			continue
+		}
+		if s != (content.Source{}) {
+			return s, nil, false // several
+		}
+		s = found
+	}
+	return s, rest, s != content.Source{} && value(rest, data) == "" && value(rest, url) == ""
+}

@@ -1,0 +1,285 @@
+package openai
+
+import (
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// appendItems appends the items of a message that keeps the rules. It is an api.Encoding's Append.
+func appendItems(dst []byte, m content.Message, end int) []byte {
+	return appendAnswers(dst, nil, m, end)
+}
+
+// appendAnswers is appendItems for a message that answers calls.
+func appendAnswers(dst []byte, calls []content.ToolUse, m content.Message, _ int) []byte {
+	w := itemWriter{dst: dst, calls: calls}
+	for _, b := range m.Blocks.All() {
+		if m.Role == content.Assistant {
+			w.assistant(b)
+		} else {
+			w.user(b)
+		}
+	}
+	w.close()
+	return w.dst
+}
+
+// itemWriter writes the items of one message. A message item stays open while its parts follow one another.
+type itemWriter struct {
+	dst      []byte
+	begun    bool              // there is an item already
+	open     string            // how the message item ends that is open
+	note     ownNote           // of its last part, where it is the assistant's
+	thought  map[string]bool   // the ids of the reasoning that is sent
+	calls    []content.ToolUse // that are not answered yet
+	messages map[string]bool   // the further members of the message items so far
+}
+
+// item begins a new item, whatever was open.
+func (w *itemWriter) item() {
+	w.close()
+	if w.begun {
+		w.dst = append(w.dst, ',')
+	}
+	w.begun = true
+}
+
+func (w *itemWriter) close() {
+	w.dst, w.open = append(w.dst, w.open...), ""
+}
+
+// assistant writes a block of the assistant's side.
+func (w *itemWriter) assistant(b content.Block) {
+	switch b := b.(type) {
+	case content.Text:
+		w.said(b)
+	case content.Thinking:
+		w.item()
+		w.reasoning(b)
+	case content.ToolUse:
+		w.item()
+		w.call(b)
+	case content.Opaque:
+		w.item()
+		w.dst = append(w.dst, b.JSON...)
+	}
+}
+
+// said writes a text of the assistant. One that was a part of a message becomes that again, beside the parts before it.
+func (w *itemWriter) said(t content.Text) {
+	list, note := extraOf(t.Extra)
+	switch {
+	case t.Extra.For(ResponsesAPI) == "":
+		w.item()
+		w.dst = wire.AppendString(append(w.dst, `{"role":"assistant"`...), "content", t.Text)
+		w.dst = append(w.dst, '}')
+		return
+	case w.open != "" && note.Item != nil && string(note.Item) == string(w.note.Item) && note.Part > w.note.Part:
+		w.dst = append(w.dst, ',')
+	default:
+		w.item()
+		w.dst = append(w.dst, `{"type":"message","role":"assistant"`...)
+		item, _ := wire.Members(content.JSON(note.Item)) // none where it is no part of a message
+		lost := w.loses(note)
+		w.dst = appendMembers(w.dst, item, "type", "role", "content", lost)
+		if lost == "" {
+			w.see(note)
+		}
+		w.dst = append(content.AppendRaw(w.dst, "content"), '[')
+		w.open = "]}"
+	}
+	w.note = note
+	kind, said := "output_text", "text"
+	if memberType(list) == "refusal" {
+		kind, said = "refusal", "refusal"
+	}
+	w.dst = content.AppendString(append(w.dst, '{'), "type", kind)
+	w.dst = wire.AppendString(w.dst, said, t.Text)
+	w.dst = appendMembers(w.dst, list, "type", said)
+	w.dst = append(w.dst, '}')
+}
+
+// see remembers the message item that begins, with its id.
+func (w *itemWriter) see(n ownNote) {
+	if n.Item == nil {
+		return
+	}
+	if w.messages == nil {
+		w.messages = map[string]bool{}
+	}
+	w.messages[string(n.Item)] = true
+}
+
+// loses is the member that an item must not have: its id, where the reasoning that came before it is not sent, or where parts of
+// the same message stood before it already.
+func (w *itemWriter) loses(n ownNote) string {
+	if w.messages[string(n.Item)] || n.After != nil && !w.thought[*n.After] {
+		return "id"
+	}
+	return ""
+}
+
+// extra writes the further members of a block but some.
+func (w *itemWriter) extra(e content.Extra, but ...string) {
+	list, _ := extraOf(e)
+	w.dst = appendMembers(w.dst, list, but...)
+}
+
+func (w *itemWriter) reasoning(t content.Thinking) {
+	if w.thought == nil {
+		w.thought = map[string]bool{}
+	}
+	w.thought[thoughtID(t)] = true
+	list, _ := extraOf(t.Extra)
+	w.dst = append(w.dst, `{"type":"reasoning"`...)
+	if summary, _ := wire.Take(list, "summary"); summary == "" {
+		w.dst = append(content.AppendRaw(w.dst, "summary"), summaryOf(t.Text)...)
+	}
+	if t.Signature != "" {
+		w.dst = content.AppendString(w.dst, "encrypted_content", t.Signature)
+		_, list = wire.Take(list, "encrypted_content")
+	}
+	w.dst = appendMembers(w.dst, list, "type")
+	w.dst = append(w.dst, '}')
+}
+
+func (w *itemWriter) call(c content.ToolUse) {
+	list, note := extraOf(c.Extra)
+	kind, input, written := "function_call", "arguments", wire.Quote(string(c.Input))
+	if memberType(list) == customCall {
+		kind, input, written = customCall, "input", c.Input
+	}
+	w.dst = content.AppendString(append(w.dst, '{'), "type", kind)
+	w.dst = wire.AppendString(w.dst, "call_id", c.ID)
+	w.dst = wire.AppendString(w.dst, "name", c.Name)
+	w.dst = append(content.AppendRaw(w.dst, input), written...)
+	w.dst = appendMembers(w.dst, list, "type", "call_id", "name", input, w.loses(note))
+	w.dst = append(w.dst, '}')
+}
+
+// user writes a block of the user's side.
+func (w *itemWriter) user(b content.Block) {
+	if o, ok := b.(content.Opaque); ok && !isPart(itemType(o)) {
+		w.item()
+		w.dst = append(w.dst, o.JSON...)
+		return
+	}
+	if r, ok := b.(content.ToolResult); ok {
+		w.item()
+		w.result(r)
+		return
+	}
+	if w.open != "" {
+		w.dst = append(w.dst, ',')
+	} else {
+		w.item()
+		w.dst = append(w.dst, `{"role":"user","content":[`...)
+		w.open = "]}"
+	}
+	w.inputPart(b)
+}
+
+// inputPart writes a part of a user's message, or of a result.
+func (w *itemWriter) inputPart(b content.Block) {
+	switch b := b.(type) {
+	case content.Text:
+		w.dst = wire.AppendString(append(w.dst, `{"type":"input_text"`...), "text", b.Text)
+		if noteOf(b.Extra).Item == nil { // otherwise it is what the assistant said once
+			w.extra(b.Extra, "type", "text")
+		}
+	case content.Image:
+		w.image(b)
+	case content.Document:
+		w.document(b)
+	case content.Opaque:
+		w.dst = append(w.dst, b.JSON...)
+		return
+	}
+	w.dst = append(w.dst, '}')
+}
+
+func (w *itemWriter) image(b content.Image) {
+	w.dst = append(w.dst, `{"type":"input_image"`...)
+	list, _ := extraOf(b.Extra)
+	if detail, _ := wire.Take(list, "detail"); detail == "" {
+		w.dst = content.AppendString(w.dst, "detail", "auto")
+	}
+	w.source(b.Source, "image_url", "image_url")
+	w.dst = appendMembers(w.dst, list, "type", "image_url", "file_id")
+}
+
+func (w *itemWriter) document(b content.Document) {
+	w.dst = append(w.dst, `{"type":"input_file"`...)
+	if b.Source.Data != "" {
+		name := b.Title
+		if name == "" {
+			name = "document.pdf"
+		}
+		w.dst = content.AppendString(w.dst, "filename", name)
+	}
+	w.source(b.Source, "file_data", "file_url")
+	w.extra(b.Extra, "type", "filename", "file_data", "file_url", "file_id")
+}
+
+// source writes where the bytes are: the bytes themselves in a data URL, a URL, or the id of a file.
+func (w *itemWriter) source(s content.Source, data, url string) {
+	switch {
+	case s.FileID != "":
+		w.dst = content.AppendString(w.dst, "file_id", s.FileID)
+	case s.URL != "":
+		w.dst = content.AppendString(w.dst, url, s.URL)
+	default:
+		w.dst = content.AppendString(w.dst, data, dataURL(s))
+	}
+}
+
+// result writes the answer to the next call, in the form that the call has.
+func (w *itemWriter) result(r content.ToolResult) {
+	kind := "function_call_output"
+	if len(w.calls) > 0 {
+		if list, _ := extraOf(w.calls[0].Extra); memberType(list) == customCall {
+			kind = "custom_tool_call_output"
+		}
+		w.calls = w.calls[1:]
+	}
+	w.dst = content.AppendString(append(w.dst, '{'), "type", kind)
+	w.dst = wire.AppendString(w.dst, "call_id", r.CallID)
+	w.output(r)
+	w.extra(r.Extra, "type", "call_id", "output")
+	w.dst = append(w.dst, '}')
+}
+
+// output writes what a tool returned: a string where it is one plain text or nothing, a list of parts otherwise. That a call failed
+// is said in words.
+func (w *itemWriter) output(r content.ToolResult) {
+	said := r.Content.Slice()
+	if r.IsError {
+		said = toldFailed(said)
+	}
+	if len(said) == 0 {
+		said = []content.Block{content.Text{}}
+	}
+	w.dst = content.AppendRaw(w.dst, "output")
+	if t, ok := said[0].(content.Text); ok && len(said) == 1 && t.Extra.For(ResponsesAPI) == "" {
+		w.dst = append(w.dst, wire.Quote(t.Text)...)
+		return
+	}
+	w.dst = append(w.dst, '[')
+	for i, b := range said {
+		if i > 0 {
+			w.dst = append(w.dst, ',')
+		}
+		w.inputPart(b)
+	}
+	w.dst = append(w.dst, ']')
+}
+
+// toldFailed puts before what a tool returned that the call failed, unless it says so.
+func toldFailed(said []content.Block) []content.Block {
+	if len(said) > 0 {
+		if _, ok := said[0].(content.Text); ok {
+			return failed(said)
+		}
+	}
+	return append([]content.Block{content.Text{Text: "Error"}}, said...)
+}

@@ -1,0 +1,128 @@
+package openai
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// completed is a tool with a schema that OpenAI's APIs take.
+func completed(t content.Tool, note func(kind api.RepairKind, format string, args ...any)) content.Tool {
+	if t.Server() {
+		return t
+	}
+	full, listed := withProperties(t.Schema)
+	if listed {
+		note(api.RepairTool, `the tool %q: the lists in its schema that do not say what they hold are sent with "items" that may be anything`, t.Name)
+	}
+	t.Schema = full
+	return t
+}
+
+// withProperties is a schema with what OpenAI's APIs want to be said also where it says nothing: the "properties" of the whole, and
+// the "items" of every list in it. It allows what it allowed. Listed reports whether "items" were added.
+func withProperties(schema content.JSON) (full content.JSON, listed bool) {
+	f := fulls.Get(schema, func(content.JSON) fullSchema {
+		full := withItems(schema, 0)
+		listed := full != schema
+		if list, err := wire.Members(full); err == nil && value(list, "properties") == "" {
+			full = wire.Object(append(list, wire.Member{Name: "properties", Value: "{}"}))
+		}
+		return fullSchema{full, listed}
+	})
+	return f.schema, f.listed
+}
+
+type fullSchema struct {
+	schema content.JSON
+	listed bool
+}
+
+// fulls remembers them: the same tools are declared in every request.
+var fulls wire.Cache[content.JSON, fullSchema]
+
+// deepestItems is how deep lists are looked for; api.Target lets no schema nest deeper.
+const deepestItems = 100
+
+// withItems adds "items" that may be anything to the lists in a schema that do not say what they hold.
+func withItems(schema content.JSON, depth int) content.JSON {
+	list, err := wire.Members(schema)
+	if err != nil || depth > deepestItems {
+		return schema
+	}
+	changed := false
+	for i, m := range list {
+		list[i].Value = itemsBelow(m, depth+1)
+		changed = changed || list[i].Value != m.Value
+	}
+	if kind := value(list, "type"); kind != "" && isOfType(kind, "array") && value(list, "items") == "" {
+		list, changed = append(list, wire.Member{Name: "items", Value: "{}"}), true
+	}
+	if !changed {
+		return schema
+	}
+	return wire.Object(list)
+}
+
+// itemsBelow is the value of a keyword, with items in the schemas that it holds.
+func itemsBelow(m wire.Member, depth int) content.JSON {
+	switch m.Name {
+	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
+		return itemsOfNamed(m.Value, depth)
+	case "items", "prefixItems", "allOf", "anyOf", "oneOf":
+		if strings.HasPrefix(string(m.Value), "[") {
+			return itemsOfEach(m.Value, depth)
+		}
+		return withItems(m.Value, depth)
+	case "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties",
+		"additionalItems", "contentSchema":
+		return withItems(m.Value, depth)
+	}
+	return m.Value
+}
+
+func itemsOfNamed(schemas content.JSON, depth int) content.JSON {
+	named, err := wire.Members(schemas)
+	if err != nil {
+		return schemas
+	}
+	changed := false
+	for i, m := range named {
+		named[i].Value = withItems(m.Value, depth)
+		changed = changed || named[i].Value != m.Value
+	}
+	if !changed {
+		return schemas
+	}
+	return wire.Object(named)
+}
+
+func itemsOfEach(schemas content.JSON, depth int) content.JSON {
+	var all []wire.Raw
+	if schemas.Decode(&all) != nil {
+		return schemas
+	}
+	changed := false
+	dst := []byte{'['}
+	for _, one := range all {
+		full := withItems(content.JSON(one), depth)
+		changed = changed || full != content.JSON(one)
+		dst = append(wire.Separate(dst), full...)
+	}
+	if !changed {
+		return schemas
+	}
+	return content.JSON(append(dst, ']'))
+}
+
+// isOfType reports whether a schema's "type" is kind, or one of several that are.
+func isOfType(j content.JSON, kind string) bool {
+	if one, ok := wire.Text(j); ok {
+		return one == kind
+	}
+	var several []string
+	return j.Decode(&several) == nil && slices.Contains(several, kind)
+}

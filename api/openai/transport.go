@@ -1,0 +1,151 @@
+package openai
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// transport sends requests to one of the APIs, through the SDK.
+type transport struct {
+	api    string // its name
+	path   string
+	client sdk.Client
+}
+
+func newTransport(name, path string, o *Options) *transport {
+	first := []option.RequestOption{option.WithMiddleware(outermost)}
+	return &transport{api: name, path: path, client: sdk.NewClient(append(first, o.orNone().SDK...)...)}
+}
+
+// call is one request, ready to be sent.
+type call struct {
+	options Options // those of the request before the provider's
+	body    *wire.Parts
+	notes   []api.RepairNote
+	streams bool
+}
+
+// answered is how an API's answer is read: as events, or whole.
+type answered struct {
+	streamed, whole func(res *http.Response) iter.Seq2[api.Event, error]
+}
+
+// stream sends a call and yields what comes back, by the rules of api.Provider.
+func (t *transport) stream(ctx context.Context, make func() (call, error), read answered) iter.Seq2[api.Event, error] {
+	var c call
+	return roundtrip.Trip{
+		Prepare: func() (out roundtrip.Call, err error) {
+			c, err = make()
+			return roundtrip.Call{API: t.api, Options: c.options.Options, Body: c.body, Notes: c.notes}, err
+		},
+		Ask:     func(watch *wire.Watch, _ roundtrip.Call) iter.Seq2[api.Event, error] { return t.events(watch, c, read) },
+		Explain: func(error) *api.Error { return nil }, // outermost makes an error of what the API says
+	}.Stream(ctx)
+}
+
+// events sends a call and yields the events of its answer.
+func (t *transport) events(watch *wire.Watch, c call, read answered) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		res, err := t.send(watch, c)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer res.Body.Close()
+		how := read.streamed
+		if kind := res.Header.Get("Content-Type"); !strings.Contains(kind, "event-stream") && (strings.Contains(kind, "json") || !c.streams) {
+			how = read.whole
+		}
+		how(res)(yield)
+	}
+}
+
+// send posts the bytes as they are. The caller closes the response.
+func (t *transport) send(watch *wire.Watch, c call) (*http.Response, error) {
+	options := []option.RequestOption{
+		option.WithMaxRetries(0), // api.Client retries
+		option.WithRequestBody("application/json", c.body),
+	}
+	if c.streams {
+		options = append(options, option.WithHeader("Accept", "text/event-stream"))
+	}
+	for name, values := range c.options.Header {
+		options = append(options, option.WithHeaderDel(name))
+		for _, value := range values {
+			options = append(options, option.WithHeaderAdd(name, value))
+		}
+	}
+	var res *http.Response
+	ctx := context.WithValue(watch.Context, sending{}, &sent{t.api, c.body, watch})
+	if err := t.client.Post(ctx, t.path, nil, &res, options...); err != nil {
+		if res != nil {
+			res.Body.Close()
+		}
+		return nil, err
+	}
+	return res, nil
+}
+
+// sending is the key of what a request's context says of it, a *sent.
+type sending struct{}
+
+type sent struct {
+	api   string
+	body  *wire.Parts
+	watch *wire.Watch
+}
+
+// outermost is the middleware around all others. It gives the request the length of its body, which the SDK knows for a body that
+// is one slice only; watches and bounds the answer; and makes an answer that is an error an error.
+func outermost(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	s, ok := req.Context().Value(sending{}).(*sent)
+	if !ok {
+		return next(req)
+	}
+	s.body.Send(req)
+	res, err := next(req)
+	if err != nil || res == nil || res.Body == nil {
+		return res, err
+	}
+	res.Body = wire.Bounded(s.watch.Body(res.Body))
+	if res.StatusCode < 400 {
+		return res, nil
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, wire.MaxError))
+	if err != nil && len(body) == 0 {
+		return nil, err
+	}
+	return nil, newError(s.api, res.StatusCode, res.Header, body)
+}
+
+// sse yields the data of each server-sent event, until the body ends or "[DONE]" comes. An error is why the body could not be read.
+func sse(res *http.Response) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		events := ssestream.NewDecoder(&http.Response{Header: http.Header{}, Body: wire.WithEnd(res.Body)})
+		for events.Next() {
+			data := events.Event().Data
+			if words := strings.TrimSpace(string(data)); words == "" {
+				continue
+			} else if words == "[DONE]" {
+				return
+			}
+			if !yield(data, nil) {
+				return
+			}
+		}
+		if err := events.Err(); err != nil {
+			yield(nil, err)
+		}
+	}
+}
