@@ -1,0 +1,114 @@
+package gemini
+
+import (
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// chunk is a piece of an answer; an answer that comes whole is one of them.
+type chunk struct {
+	Candidates []candidate `json:"candidates"`
+	Prompt     struct {
+		BlockReason string `json:"blockReason"`
+	} `json:"promptFeedback"`
+	Usage usage    `json:"usageMetadata"`
+	Model string   `json:"modelVersion"`
+	ID    string   `json:"responseId"`
+	Error wire.Raw `json:"error"`
+}
+
+type candidate struct {
+	Index   int `json:"index"`
+	Content struct {
+		Parts []wire.Raw `json:"parts"`
+	} `json:"content"`
+	FinishReason  string   `json:"finishReason"`
+	FinishMessage string   `json:"finishMessage"`
+	Grounding     wire.Raw `json:"groundingMetadata"`
+	Citations     wire.Raw `json:"citationMetadata"`
+	URLContext    wire.Raw `json:"urlContextMetadata"`
+}
+
+// first returns the candidate that is read, if the chunk has something of it.
+func (c chunk) first() (candidate, bool) {
+	for _, one := range c.Candidates {
+		if one.Index == 0 {
+			return one, true
+		}
+	}
+	return candidate{}, false
+}
+
+// isError reports whether the chunk is an error.
+func (c chunk) isError() bool { return len(c.Error) > 0 && c.Error.Kind() != 'n' }
+
+// usage is what the API counts. A stream says it with every chunk, each time for all that came until then.
+type usage struct {
+	Prompt     *int64 `json:"promptTokenCount"`
+	Cached     *int64 `json:"cachedContentTokenCount"`
+	Candidates *int64 `json:"candidatesTokenCount"`
+	Thoughts   *int64 `json:"thoughtsTokenCount"`
+	ToolUse    *int64 `json:"toolUsePromptTokenCount"`
+}
+
+// update sets in u what later says.
+func (u *usage) update(later usage) {
+	for _, count := range []struct{ to, from **int64 }{
+		{&u.Prompt, &later.Prompt}, {&u.Cached, &later.Cached}, {&u.Candidates, &later.Candidates}, {&u.Thoughts, &later.Thoughts},
+		{&u.ToolUse, &later.ToolUse},
+	} {
+		if *count.from != nil {
+			*count.to = *count.from
+		}
+	}
+}
+
+// total is the usage in our shape: the prompt holds what was read from the cache, and the answer does not hold the thoughts.
+func (u usage) total() content.Usage {
+	n := func(p *int64) int64 {
+		const most = 1 << 50 // keeps sums in range
+		if p == nil {
+			return 0
+		}
+		return min(max(*p, 0), most)
+	}
+	return content.Usage{
+		Input: max(n(u.Prompt)-n(u.Cached), 0) + n(u.ToolUse), CacheRead: n(u.Cached),
+		Output: n(u.Candidates) + n(u.Thoughts), Reasoning: n(u.Thoughts),
+	}
+}
+
+// stopOf maps the API's finish reason.
+func stopOf(reason string, calls bool) content.Stop {
+	switch reason {
+	case "", "FINISH_REASON_UNSPECIFIED":
+		return content.StopUnknown
+	case "STOP":
+		if calls {
+			return content.StopToolUse
+		}
+		return content.StopEndTurn
+	case "MAX_TOKENS":
+		return content.StopMaxTokens
+	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "JAILBREAK",
+		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
+		return content.StopRefusal
+	}
+	return content.Stop(reason) // OTHER and the like, and new ones
+}
+
+// failedReason returns the error of an answer that holds nothing to go on with; nil where the reason is none of those.
+func failedReason(reason, message string) error {
+	e := &api.Error{Kind: api.ErrServer, API: API, Status: 200, Type: reason, Message: message}
+	switch {
+	case strings.HasPrefix(reason, "MALFORMED_"), reason == "UNEXPECTED_TOOL_CALL":
+		return e
+	case reason == "MISSING_THOUGHT_SIGNATURE":
+		e.Kind = api.ErrInvalidRequest // asking again would bring the same
+		return e
+	}
+	return nil
+}

@@ -1,0 +1,345 @@
+package gemini
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// Body returns the body of the request that asks model for req, and how req was changed so that the API takes it. It is a pure
+// function: the same arguments give the same bytes, and two conversations with a common beginning give contents with a common
+// beginning. The contents stand last, so that a conversation that grows keeps the front of its body. The model itself, and whether
+// the answer streams, stand in the address of a request, not in its body.
+//
+// The options of req go before those in o. Errors are *api.Error: api.ErrNothing when there is no message to send, and those of
+// api.Options.Check.
+func Body(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
+	b := builder{options: o.over(req.Options), model: model}
+	parts, err := b.body(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	return parts.Bytes(), b.notes, nil
+}
+
+// builder is one request under construction.
+type builder struct {
+	options   Options
+	model     string
+	further   []wire.Member // of Options.Body, without those that are merged
+	functions []content.Tool
+	servers   []content.JSON // entries of "tools" beside the functions
+	system    []string
+	notes     []api.RepairNote
+}
+
+func (b *builder) note(kind api.RepairKind, format string, args ...any) {
+	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
+}
+
+// body makes the body.
+func (b *builder) body(req api.Request) (*wire.Parts, error) {
+	if _, err := roundtrip.Checked(API, b.options.Options); err != nil {
+		return nil, err
+	}
+	if b.options.Body != "" {
+		b.further, _ = wire.Members(b.options.Body) // it was checked
+	}
+	said := encodingOf(b.model).Encode(req.Messages)
+	if said.Len() == 0 {
+		return nil, &api.Error{Kind: api.ErrNothing, API: API}
+	}
+	b.notes = said.Notes
+	b.keepTools(req.Tools)
+	b.keepApart()
+	b.keepSystem(req.System)
+	pieces := append([][]byte{b.front()}, said.Items()...)
+	return wire.NewParts(append(pieces, []byte("]}"))...), nil
+}
+
+// front writes everything before the contents.
+func (b *builder) front() []byte {
+	b.leaveOut()
+	choice := merged(b.toolConfig(), b.ownToolConfig())
+	generation := merged(b.generationConfig(), b.take("generationConfig"))
+	labels := b.labels()
+	dst := b.appendTools(b.appendSystem([]byte{'{'}))
+	for _, m := range []wire.Member{{Name: "toolConfig", Value: choice}, {Name: "labels", Value: labels}} {
+		if m.Value != "" {
+			dst = append(content.AppendRaw(dst, m.Name), m.Value...)
+		}
+	}
+	for _, m := range b.further {
+		dst = append(content.AppendRaw(dst, m.Name), m.Value...)
+	}
+	if generation != "" {
+		dst = append(content.AppendRaw(dst, "generationConfig"), generation...)
+	}
+	return append(content.AppendRaw(dst, "contents"), '[')
+}
+
+// leaveOut leaves out what cannot be sent of Options.Body, and beside what is in it.
+func (b *builder) leaveOut() {
+	for _, own := range []string{"contents", "systemInstruction", "tools", "model"} {
+		if b.take(own) != "" {
+			b.note(api.RepairOption, "%q in Options.Body is left out", own)
+		}
+	}
+	if !b.holds("cachedContent") {
+		return
+	}
+	if choice := b.take("toolConfig"); choice != "" || len(b.system)+len(b.functions)+len(b.servers) > 0 {
+		b.note(api.RepairOption, "system prompts and tools are left out: the cached content holds them")
+	}
+	b.system, b.functions, b.servers = nil, nil, nil
+}
+
+// take removes a member of Options.Body and returns it. The API knows each by two names; both are taken.
+func (b *builder) take(name string) content.JSON {
+	value, rest := wire.Take(b.further, name)
+	other, rest := wire.Take(rest, snake(name))
+	b.further = rest
+	if value == "" {
+		return other
+	}
+	return value
+}
+
+// snake is the other name of a member: "tool_config" for "toolConfig".
+func snake(name string) string {
+	var other strings.Builder
+	for _, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			other.WriteByte('_')
+			c += 'a' - 'A'
+		}
+		other.WriteRune(c)
+	}
+	return other.String()
+}
+
+// merged is the object with the members of own, and those of further in their place where they have the same name; "" for an empty
+// one. Further that is no object takes the place of the whole.
+func merged(own []wire.Member, further content.JSON) content.JSON {
+	if further != "" && further != "null" {
+		list, err := wire.Members(further)
+		if err != nil {
+			return further // the API's to refuse
+		}
+		for _, m := range list {
+			_, own = wire.Take(own, m.Name)
+		}
+		own = append(own, list...)
+	}
+	if len(own) == 0 {
+		return ""
+	}
+	return wire.Object(own)
+}
+
+// toolConfig is how to use the tools.
+func (b *builder) toolConfig() []wire.Member {
+	if b.options.OneCall {
+		b.note(api.RepairOption, "the API cannot be asked for one call at most")
+	}
+	list := b.toolChoice()
+	if len(b.functions) > 0 && len(b.servers) > 0 && !b.options.vertex() {
+		list = append(list, wire.Member{Name: "includeServerSideToolInvocations", Value: "true"}) // the API asks for it
+	}
+	return list
+}
+
+// ownToolConfig is the one of Options.Body, without a choice where there is nothing to choose from.
+func (b *builder) ownToolConfig() content.JSON {
+	config := b.take("toolConfig")
+	list, err := wire.Members(config)
+	if err != nil || len(b.functions) > 0 {
+		return config
+	}
+	for _, name := range []string{"functionCallingConfig", "function_calling_config"} {
+		var left content.JSON
+		if left, list = wire.Take(list, name); left != "" {
+			b.note(api.RepairOption, "%q in Options.Body is left out: there are no functions", name)
+		}
+	}
+	return wire.Object(list)
+}
+
+// toolChoice is the choice of the options. A tool is chosen by the name under which it was declared, which all APIs take.
+func (b *builder) toolChoice() []wire.Member {
+	choice := b.options.ToolChoice
+	name := choice.Tool()
+	switch {
+	case choice == api.ToolsAuto:
+		return nil
+	case len(b.functions) == 0, name != "" && !b.declared(name):
+		if choice.Forced() {
+			b.note(api.RepairOption, "ToolChoice is left out: the tool is not there")
+		}
+		return nil
+	}
+	config := []byte(`{"mode":"ANY"`)
+	switch {
+	case choice == api.ToolsNone:
+		config = []byte(`{"mode":"NONE"`)
+	case name != "":
+		config = append(append(append(config, `,"allowedFunctionNames":[`...), wire.Quote(name)...), ']')
+	}
+	return []wire.Member{{Name: "functionCallingConfig", Value: content.JSON(append(config, '}'))}}
+}
+
+func (b *builder) declared(name string) bool {
+	for _, t := range b.functions {
+		if t.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// generationConfig is how to answer.
+func (b *builder) generationConfig() []wire.Member {
+	o := b.options
+	var list []wire.Member
+	set := func(name string, value content.JSON) { list = append(list, wire.Member{Name: name, Value: value}) }
+	if o.MaxTokens > 0 {
+		set("maxOutputTokens", content.JSON(strconv.Itoa(min(o.MaxTokens, math.MaxInt32))))
+	}
+	if o.Temperature != nil {
+		set("temperature", content.JSON(strconv.FormatFloat(*o.Temperature, 'g', -1, 64)))
+	}
+	if stops := b.stopSequences(); stops != "" {
+		set("stopSequences", stops)
+	}
+	if thinking := b.thinkingConfig(); thinking != "" {
+		set("thinkingConfig", thinking)
+	}
+	if form := b.form(); form != "" {
+		set("responseMimeType", `"application/json"`)
+		set("responseJsonSchema", form)
+	}
+	if o.Cache != api.CacheShort {
+		b.note(api.RepairOption, "Cache %q is left out: the API caches by itself", string(o.Cache))
+	}
+	return list
+}
+
+// mostStops is how many stop sequences the API takes.
+const mostStops = 5
+
+func (b *builder) stopSequences() content.JSON {
+	stops := b.options.StopSequences
+	if len(stops) == 0 {
+		return ""
+	}
+	if len(stops) > mostStops {
+		b.note(api.RepairOption, "%d of %d stop sequences are left out", len(stops)-mostStops, len(stops))
+		stops = stops[:mostStops]
+	}
+	dst := []byte{'['}
+	for _, s := range stops {
+		dst = append(wire.Separate(dst), wire.Quote(s)...)
+	}
+	return content.JSON(append(dst, ']'))
+}
+
+// form is the schema of the answer.
+func (b *builder) form() content.JSON {
+	switch {
+	case b.options.Output.JSON == "":
+		return ""
+	case b.older() && len(b.functions) > 0:
+		b.note(api.RepairOption, "Output is left out: the model takes no form beside tools")
+		return ""
+	}
+	form, dropped := target.Form(b.options.Output.JSON)
+	if len(dropped) > 0 {
+		b.note(api.RepairOption, "the schema of Output is sent without %s", strings.Join(dropped, ", "))
+	}
+	return form
+}
+
+// older reports whether the model is of one of the first generations.
+func (b *builder) older() bool {
+	generation := generationOf(b.model)
+	return generation > 0 && generation < firstSigned
+}
+
+// nearest is levels of thinking that other APIs have.
+var nearest = map[string]string{"none": "minimal", "xhigh": "high", "max": "high"}
+
+// budgets is the levels of thinking as tokens, for models that know no levels.
+var budgets = map[string]int{"minimal": 512, "low": 1024, "medium": 8192, "high": 24576}
+
+func (b *builder) thinkingConfig() content.JSON {
+	thinking := b.options.Thinking
+	level, budget := thinking.Level(), thinking.Tokens()
+	level = cmp.Or(nearest[level], level)
+	if n := budgets[level]; n > 0 && b.older() {
+		level, budget = "", n
+	}
+	switch {
+	case thinking == "":
+		return ""
+	case thinking == api.ThinkOff:
+		return `{"thinkingBudget":0}`
+	case level != "":
+		return content.JSON(`{"includeThoughts":true,"thinkingLevel":` + string(wire.Quote(strings.ToUpper(level))) + `}`)
+	case thinking == api.ThinkAuto:
+		budget = -1
+	}
+	return content.JSON(`{"includeThoughts":true,"thinkingBudget":` + strconv.Itoa(budget) + `}`)
+}
+
+// labels is the metadata of a request, where the API has labels.
+func (b *builder) labels() content.JSON {
+	labels, err := content.ToJSON(b.options.Metadata)
+	switch {
+	case len(b.options.Metadata) == 0 || err != nil:
+		return ""
+	case !b.options.vertex():
+		b.note(api.RepairOption, "Metadata is left out: only Vertex AI has labels")
+		return ""
+	case b.holds("labels"):
+		return ""
+	}
+	return labels
+}
+
+// holds reports whether Options.Body says something under that name, or the other one of the member.
+func (b *builder) holds(name string) bool {
+	for _, n := range []string{name, snake(name)} {
+		if value, _ := wire.Take(b.further, n); value != "" && value != "null" {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *builder) keepSystem(system []string) {
+	for _, s := range system {
+		if strings.TrimSpace(s) != "" {
+			b.system = append(b.system, s)
+		} else if s != "" {
+			b.note(api.RepairDropped, "a system prompt of nothing but space")
+		}
+	}
+}
+
+func (b *builder) appendSystem(dst []byte) []byte {
+	if len(b.system) == 0 {
+		return dst
+	}
+	dst = append(content.AppendRaw(dst, "systemInstruction"), `{"parts":[`...)
+	for _, s := range b.system {
+		dst = append(wire.AppendString(append(wire.Separate(dst), '{'), "text", s), '}')
+	}
+	return append(dst, "]}"...)
+}

@@ -1,0 +1,193 @@
+package gemini
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// noSignature is what Google has for calls that have no thoughtSignature: "skip_thought_signature_validator", in base64.
+const noSignature = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
+
+// The encodings differ in whether the first call of a step must be signed.
+var unsigned, signed = encoding(false), encoding(true)
+
+func encoding(sign bool) *api.Encoding {
+	return &api.Encoding{
+		Rules: rules(),
+		Append: func(dst []byte, m content.Message, _ int) []byte {
+			if m.Role == content.User {
+				return appendUser(dst, m.Blocks.Slice())
+			}
+			return appendModel(dst, m, sign)
+		},
+		AppendAnswer: func(dst []byte, calls []content.ToolUse, m content.Message, _ int) []byte {
+			return appendAnswer(dst, calls, m)
+		},
+	}
+}
+
+func encodingOf(model string) *api.Encoding {
+	if generationOf(model) >= firstSigned {
+		return signed
+	}
+	return unsigned
+}
+
+func appendUser(dst []byte, blocks []content.Block) []byte {
+	dst = append(dst, `{"role":"user","parts":[`...)
+	for _, b := range blocks {
+		dst = appendPart(wire.Separate(dst), b)
+	}
+	return append(dst, "]}"...)
+}
+
+func appendModel(dst []byte, m content.Message, sign bool) []byte {
+	dst = append(dst, `{"role":"model","parts":[`...)
+	for _, b := range m.Blocks.All() {
+		call, isCall := b.(content.ToolUse)
+		if isCall && sign {
+			if sign = false; signatureOf(call.Extra) == "" {
+				dst = appendCall(wire.Separate(dst), call, noSignature)
+				continue
+			}
+		}
+		dst = appendPart(wire.Separate(dst), b)
+	}
+	return append(dst, "]}"...)
+}
+
+// appendAnswer writes the results of calls in one content, and all else that the message says in another one: what the user says,
+// and the media in results, since a functionResponse holds none.
+func appendAnswer(dst []byte, calls []content.ToolUse, m content.Message) []byte {
+	var rest []content.Block
+	dst = append(dst, `{"role":"user","parts":[`...)
+	for i, b := range m.Blocks.All() {
+		r, ok := b.(content.ToolResult)
+		if !ok {
+			rest = append(rest, b)
+			continue
+		}
+		media := mediaOf(r)
+		dst = appendResult(wire.Separate(dst), calls[i].Name, r, len(media) > 0) // results come first, in call order
+		if len(media) > 0 {
+			rest = append(append(rest, content.Text{Text: "[Returned by " + calls[i].Name + ":]"}), media...)
+		}
+	}
+	dst = append(dst, "]}"...)
+	if len(rest) == 0 {
+		return dst
+	}
+	return appendUser(append(dst, ','), rest)
+}
+
+func mediaOf(r content.ToolResult) []content.Block {
+	var media []content.Block
+	for _, b := range r.Content.All() {
+		if _, isText := b.(content.Text); !isText {
+			media = append(media, b)
+		}
+	}
+	return media
+}
+
+// appendResult writes a result; what its Extra holds stands beside the response.
+func appendResult(dst []byte, name string, r content.ToolResult, media bool) []byte {
+	dst = append(dst, `{"functionResponse":{`...)
+	dst = content.AppendString(content.AppendString(dst, "id", r.CallID), "name", name)
+	dst = append(content.AppendRaw(dst, "response"), responseOf(r, media)...)
+	return append(appendFurther(dst, furtherOf(r.Extra), inResponse...), "}}"...)
+}
+
+// inResponse is the members that the Extra of a result cannot add to it.
+var inResponse = append([]string{"id", "name", "response"}, beside...)
+
+// responseOf is what the tool returned as the object that the API wants.
+func responseOf(r content.ToolResult, media bool) content.JSON {
+	said := r.Content.Text()
+	object := content.JSON(said)
+	switch {
+	case r.IsError && said == "":
+		said = "The tool failed."
+	case r.IsError:
+	case object.IsObject():
+		return object
+	case said == "" && media:
+		said = "It is shown below."
+	}
+	name := "output"
+	if r.IsError {
+		name = "error"
+	}
+	return wire.Object([]wire.Member{{Name: name, Value: wire.Quote(said)}})
+}
+
+// appendPart writes a block that accept let pass.
+func appendPart(dst []byte, block content.Block) []byte {
+	var e content.Extra
+	switch b := block.(type) {
+	case content.Text:
+		dst, e = wire.AppendString(append(dst, '{'), "text", b.Text), b.Extra
+	case content.Thinking:
+		dst, e = wire.AppendString(append(dst, '{'), "text", b.Text), b.Extra
+		dst = content.AppendString(append(dst, `,"thought":true`...), thoughtSignature, b.Signature)
+	case content.Image:
+		dst, e = appendSource(append(dst, '{'), b.Source), b.Extra
+	case content.Document:
+		dst, e = appendSource(append(dst, '{'), b.Source), b.Extra
+	case content.ToolUse:
+		return appendCall(dst, b, "")
+	case content.Opaque:
+		return append(dst, b.JSON...)
+	}
+	return append(appendFurther(dst, furtherOf(e)), '}')
+}
+
+// appendCall writes a call, with that signature if there is one.
+func appendCall(dst []byte, call content.ToolUse, signature string) []byte {
+	dst = append(dst, `{"functionCall":{`...)
+	dst = content.AppendString(content.AppendString(dst, "id", call.ID), "name", call.Name)
+	dst = append(content.AppendRaw(dst, "args"), call.Input...)
+	further, _ := wire.Members(call.Extra.For(API)) // none where there is no Extra
+	inside, _ := wire.Take(further, "functionCall")
+	list, _ := wire.Members(inside)
+	dst = append(appendFurther(dst, list, "id", "name", "args"), '}')
+	if signature != "" {
+		dst = content.AppendString(dst, thoughtSignature, signature)
+		return append(appendFurther(dst, furtherOf(call.Extra), thoughtSignature), '}')
+	}
+	return append(appendFurther(dst, furtherOf(call.Extra)), '}')
+}
+
+// appendSource writes where the bytes are.
+func appendSource(dst []byte, s content.Source) []byte {
+	if s.URL == "" {
+		dst = wire.AppendString(append(content.AppendRaw(dst, "inlineData"), '{'), "mimeType", s.MediaType)
+		return append(wire.AppendString(dst, "data", s.Data), '}')
+	}
+	if s.MediaType == "" {
+		s.MediaType = typeByName[strings.ToLower(path.Ext(s.URL))]
+	}
+	dst = content.AppendString(append(content.AppendRaw(dst, "fileData"), '{'), "mimeType", s.MediaType)
+	return append(wire.AppendString(dst, "fileUri", s.URL), '}')
+}
+
+// typeByName is the media type of a file by its name, where nobody says it: the API wants to know it of what it did not store itself.
+var typeByName = map[string]string{
+	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp", ".heic": "image/heic", ".heif": "image/heif",
+	".pdf": "application/pdf", ".mp4": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime", ".mp3": "audio/mpeg", ".wav": "audio/wav",
+}
+
+// appendFurther writes members but those named.
+func appendFurther(dst []byte, list []wire.Member, but ...string) []byte {
+	for _, m := range list {
+		if !slices.Contains(but, m.Name) {
+			dst = append(content.AppendRaw(dst, m.Name), m.Value...)
+		}
+	}
+	return dst
+}

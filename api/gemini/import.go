@@ -1,0 +1,368 @@
+package gemini
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// Import reads the body of a request as the API has it, and returns the request: the reverse of [Body]. The model that it asks
+// stands in the address. Members that are neither system prompts, tools nor contents are in the request's Options.Body, but for
+// "model" and those that are null; parts that Plait does not model are content.Opaque.
+//
+// The API knows each member by two names, such as "inlineData" and "inline_data", and takes an object for a list of one; so does
+// Import. Contents of one side in a row are one message. A content of a role that is not the API's keeps its role; one that says
+// nothing is left out. Schemas in the words of OpenAPI become JSON Schema.
+//
+// Errors are api.ErrInvalidRequest and say where in the body something cannot be read. What can be read but is not what the API
+// accepts is for Body to repair.
+func Import(body []byte) (req api.Request, err error) {
+	list, err := wire.Members(content.JSON(body))
+	if err != nil {
+		return req, roundtrip.ImportError(API, roundtrip.NotRead("body", err))
+	}
+	var rest []wire.Member
+	for _, m := range list {
+		switch {
+		case m.Value == "null", m.Name == "model":
+		case isNamed(m, "systemInstruction"):
+			req.System, err = importSystem(m)
+		case m.Name == "tools":
+			req.Tools, err = importTools(m.Value)
+		case m.Name == "contents":
+			req.Messages, err = importContents(m.Value)
+		default:
+			rest = append(rest, m)
+		}
+		if err != nil {
+			return api.Request{}, roundtrip.ImportError(API, err)
+		}
+	}
+	if len(rest) > 0 {
+		req.Options.Body = wire.Object(rest)
+	}
+	return req, nil
+}
+
+// isNamed reports whether name is one of the two names of a member.
+func isNamed(m wire.Member, name string) bool { return m.Name == name || m.Name == snake(name) }
+
+// fromSnake is the first names of members, by the other ones.
+var fromSnake = func() map[string]string {
+	names := map[string]string{}
+	for _, name := range slices.Concat(data, beside, fileMembers, []string{"parametersJsonSchema"}) {
+		names[snake(name)] = name
+	}
+	return names
+}()
+
+// renamed is a list whose members have the first of their names, and whether one had the other. One that has both keeps them.
+func renamed(list []wire.Member) (all []wire.Member, changed bool) {
+	all = slices.Clone(list)
+	for i, m := range all {
+		name := fromSnake[m.Name]
+		if name == "" || name == m.Name {
+			continue
+		}
+		if named, _ := wire.Take(list, name); named == "" {
+			all[i].Name, changed = name, true
+		}
+	}
+	return all, changed
+}
+
+// importObjects reads a list of objects, or one object. Where is its place in the body.
+func importObjects(where string, j content.JSON) ([]roundtrip.Imported, error) {
+	if j.IsObject() {
+		j = "[" + j + "]"
+	}
+	return roundtrip.ImportObjects(where, j)
+}
+
+// importParts reads the parts of an object, which may have none.
+func importParts(where string, list []wire.Member) ([]roundtrip.Imported, error) {
+	parts, _ := wire.Take(list, "parts")
+	if parts == "" {
+		return nil, nil
+	}
+	return importObjects(where+".parts", parts)
+}
+
+func importSystem(m wire.Member) ([]string, error) {
+	list, err := wire.Members(m.Value)
+	if err != nil {
+		return nil, roundtrip.NotRead(m.Name, err)
+	}
+	parts, err := importParts(m.Name, list)
+	if err != nil {
+		return nil, err
+	}
+	var system []string
+	for i, part := range parts {
+		said, _, ok := wire.TakeText(part.List, "text")
+		if !ok {
+			return nil, roundtrip.NotRead(fmt.Sprintf("%s.parts[%d]", m.Name, i), errors.New("it is no text"))
+		}
+		system = append(system, said)
+	}
+	return system, nil
+}
+
+// importTools reads the entries of "tools": functions, and the tools that the API runs, each of which goes by its name there.
+func importTools(j content.JSON) ([]content.Tool, error) {
+	entries, err := importObjects("tools", j)
+	if err != nil {
+		return nil, err
+	}
+	var tools []content.Tool
+	for i, entry := range entries {
+		for _, m := range entry.List {
+			if !isNamed(m, "functionDeclarations") {
+				tools = append(tools, content.Tool{Name: snake(m.Name), Extra: extra([]wire.Member{m})})
+				continue
+			}
+			functions, err := importObjects(fmt.Sprintf("tools[%d].%s", i, m.Name), m.Value)
+			if err != nil {
+				return nil, err
+			}
+			for _, f := range functions {
+				tools = append(tools, importFunction(f.List))
+			}
+		}
+	}
+	return tools, nil
+}
+
+func importFunction(list []wire.Member) content.Tool {
+	list, _ = renamed(list)
+	var def content.Tool
+	def.Name, list, _ = wire.TakeText(list, "name")
+	def.Description, list, _ = wire.TakeText(list, "description")
+	schema, list := wire.Take(list, "parametersJsonSchema")
+	older, list := wire.Take(list, "parameters")
+	switch {
+	case schema != "" && schema != "null":
+		def.Schema = schema
+	case older != "" && older != "null":
+		def.Schema = fromOpenAPI(older, 0)
+	default:
+		def.Schema = `{"type":"object","properties":{}}`
+	}
+	def.Extra = extra(list)
+	return def
+}
+
+// deepestSchema is how deep schemas are read.
+const deepestSchema = 64
+
+// fromOpenAPI is a schema of the older kind as JSON Schema: its types are in small letters.
+func fromOpenAPI(j content.JSON, depth int) content.JSON {
+	list, err := wire.Members(j)
+	if err != nil || depth > deepestSchema {
+		return j
+	}
+	for i, m := range list {
+		switch m.Name {
+		case "type":
+			if kind, ok := wire.Text(m.Value); ok {
+				list[i].Value = wire.Quote(strings.ToLower(kind))
+			}
+		case "items", "additionalProperties":
+			list[i].Value = fromOpenAPI(m.Value, depth+1)
+		case "properties":
+			properties, err := wire.Members(m.Value)
+			if err != nil {
+				continue
+			}
+			for k, p := range properties {
+				properties[k].Value = fromOpenAPI(p.Value, depth+1)
+			}
+			list[i].Value = wire.Object(properties)
+		case "anyOf":
+			list[i].Value = fromOpenAPIs(m.Value, depth+1)
+		}
+	}
+	return wire.Object(list)
+}
+
+func fromOpenAPIs(j content.JSON, depth int) content.JSON {
+	var schemas []wire.Raw
+	if j.Decode(&schemas) != nil {
+		return j
+	}
+	dst := []byte{'['}
+	for _, schema := range schemas {
+		dst = append(wire.Separate(dst), fromOpenAPI(content.JSON(schema), depth)...)
+	}
+	return content.JSON(append(dst, ']'))
+}
+
+// contentImport collects what each side says.
+type contentImport struct {
+	messages []content.Message
+	role     content.Role
+	blocks   []content.Block
+	names    []string        // what each result of blocks says that its tool is called
+	known    map[string]bool // the names of all calls
+}
+
+func importContents(j content.JSON) ([]content.Message, error) {
+	contents, err := importObjects("contents", j)
+	if err != nil {
+		return nil, err
+	}
+	c := contentImport{known: map[string]bool{}}
+	for i, one := range contents {
+		if err := c.content(fmt.Sprintf("contents[%d]", i), one.List); err != nil {
+			return nil, err
+		}
+	}
+	err = c.end()
+	return c.messages, err
+}
+
+// content reads one content.
+func (c *contentImport) content(where string, list []wire.Member) error {
+	said, _, _ := wire.TakeText(list, "role")
+	role := content.Role(said)
+	switch said {
+	case "model":
+		role = content.Assistant
+	case "user", "function", "":
+		role = content.User
+	}
+	if role != c.role {
+		if err := c.end(); err != nil {
+			return err
+		}
+		c.role = role
+	}
+	parts, err := importParts(where, list)
+	if err != nil {
+		return err
+	}
+	for i, part := range parts {
+		if err := c.part(part); err != nil {
+			return roundtrip.NotRead(fmt.Sprintf("%s.parts[%d]", where, i), err)
+		}
+	}
+	return nil
+}
+
+// part reads a part of the content of one side.
+func (c *contentImport) part(part roundtrip.Imported) error {
+	if list, changed := namedPart(part.List); changed {
+		part = roundtrip.Imported{Raw: wire.Object(list), List: list}
+	}
+	if r, name, ok := knownResult(part.List); ok {
+		if !c.known[name] && name != "" {
+			r.Extra = extra(wire.With([]wire.Member{{Name: "name", Value: wire.Quote(name)}}, membersOf(r.Extra)))
+		}
+		c.blocks, c.names = append(c.blocks, r), append(c.names, name)
+		return nil
+	}
+	b, err := decodePart(part.Raw)
+	if err != nil || b == nil {
+		return err
+	}
+	if call, ok := b.(content.ToolUse); ok {
+		c.known[call.Name] = true
+	}
+	c.blocks = append(c.blocks, b)
+	return nil
+}
+
+// namedPart is a part whose members, and those of the file in it, have the first of their names.
+func namedPart(list []wire.Member) (all []wire.Member, changed bool) {
+	all, changed = renamed(list)
+	for i, m := range all {
+		if m.Name != "inlineData" && m.Name != "fileData" {
+			continue
+		}
+		if file, err := wire.Members(m.Value); err == nil {
+			if file, other := renamed(file); other {
+				all[i].Value, changed = wire.Object(file), true
+			}
+		}
+	}
+	return all, changed
+}
+
+func membersOf(e content.Extra) []wire.Member {
+	list, _ := wire.Members(e.For(API)) // none where there is no Extra
+	return list
+}
+
+// knownResult reads a part that is the result of a call: its words, where they are all of it, or the object that the tool returned.
+// The name of the tool stands in the call; so it is not kept where there is one.
+func knownResult(part []wire.Member) (r content.ToolResult, name string, ok bool) {
+	result, outer := wire.Take(part, "functionResponse")
+	list, err := wire.Members(result)
+	if err != nil || slices.ContainsFunc(outer, func(m wire.Member) bool { return slices.Contains(data, m.Name) }) {
+		return r, "", false
+	}
+	r.CallID, list, _ = wire.TakeText(list, "id")
+	name, list, _ = wire.TakeText(list, "name")
+	response, list := wire.Take(list, "response")
+	r.Extra = extra(wire.With(list, outer))
+	if response == "null" {
+		return r, name, true
+	}
+	r.Content = content.Words(string(response))
+	if members, err := wire.Members(response); err == nil && len(members) == 1 {
+		if said, isText := wire.Text(members[0].Value); isText && (members[0].Name == "output" || members[0].Name == "error") {
+			r.Content, r.IsError = content.Words(said), members[0].Name == "error"
+		}
+	}
+	return r, name, true
+}
+
+// end ends the message of the side that spoke last. One that says nothing is none.
+func (c *contentImport) end() error {
+	c.inCallOrder()
+	said, err := content.Of(c.blocks...)
+	if err != nil {
+		return roundtrip.NotRead("what the "+string(c.role)+" says", err)
+	}
+	if said.Len() > 0 {
+		c.messages = append(c.messages, content.Message{Role: c.role, Blocks: said})
+	}
+	c.blocks, c.names = nil, nil
+	return nil
+}
+
+// inCallOrder puts results without an id in the order of their calls. The API finds them by their names; Plait by their places.
+func (c *contentImport) inCallOrder() {
+	if len(c.names) < 2 || len(c.messages) == 0 {
+		return
+	}
+	var places []int // of the results in blocks
+	byName := map[string][]content.Block{}
+	for i, b := range c.blocks {
+		if r, ok := b.(content.ToolResult); ok {
+			if r.CallID != "" {
+				return
+			}
+			name := c.names[len(places)]
+			places, byName[name] = append(places, i), append(byName[name], b)
+		}
+	}
+	var ordered []content.Block
+	for _, call := range c.messages[len(c.messages)-1].Blocks.ToolUses() {
+		if results := byName[call.Name]; len(results) > 0 {
+			ordered, byName[call.Name] = append(ordered, results[0]), results[1:]
+		}
+	}
+	if len(ordered) != len(places) {
+		return // some have other names than the calls
+	}
+	for i, place := range places {
+		c.blocks[place] = ordered[i]
+	}
+}

@@ -1,0 +1,121 @@
+package gemini
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// Provider is one of Google's models. It is safe for concurrent use. Make it with [New].
+type Provider struct {
+	model   string
+	options Options
+
+	mu     sync.Mutex
+	client *genai.Client // made with the first request
+}
+
+var _ api.Provider = (*Provider)(nil)
+
+// New returns the model of that name, such as "gemini-2.5-flash". A nil o is all defaults. Nothing is asked of anybody yet: a
+// missing key is an error of the first request, api.ErrAuth.
+func New(model string, o *Options) *Provider {
+	p := &Provider{model: model}
+	if o != nil {
+		p.options = *o
+	}
+	return p
+}
+
+// Stream sends the request and yields what comes back, by the rules of api.Provider.
+func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
+	b := builder{options: p.options.over(req.Options), model: p.model}
+	return roundtrip.Trip{
+		Prepare: func() (roundtrip.Call, error) {
+			body, err := b.body(req)
+			return roundtrip.Call{API: API, Options: b.options.Options, Body: body, Notes: b.notes}, err
+		},
+		Ask: func(watch *wire.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
+			return p.ask(watch, &b.options, c.Body)
+		},
+		Explain: explain,
+	}.Stream(ctx)
+}
+
+// ask sends a body and yields the events of the answer.
+func (p *Provider) ask(watch *wire.Watch, o *Options, body *wire.Parts) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		client, err := p.connected(watch.Context)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		ctx, cancel := limited(watch.Context, client.ClientConfig().HTTPOptions.Timeout)
+		defer cancel()
+		s := &sent{ctx: ctx, body: body, header: o.Header, streams: !o.NoStream}
+		res, err := s.post(client, p.model)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer res.Body.Close()
+		res.Body = wire.Bounded(watch.Body(res.Body))
+		answer(res)(yield)
+	}
+}
+
+// connected returns the SDK's client. One that could not be made is tried again with the next request.
+func (p *Provider) connected(ctx context.Context) (*genai.Client, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.client == nil {
+		client, err := connect(ctx, p.options.SDK)
+		if err != nil {
+			return nil, err
+		}
+		p.client = client
+	}
+	return p.client, nil
+}
+
+// limited returns a context that ends after the timeout, if there is one. The SDK would end its own with the response that it
+// sees, which is not the real one.
+func limited(ctx context.Context, timeout *time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == nil || *timeout <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, *timeout)
+}
+
+// answer yields the events of a response, streamed or whole, whatever was asked for.
+func answer(res *http.Response) iter.Seq2[api.Event, error] {
+	switch {
+	case res.StatusCode < 200 || res.StatusCode > 299:
+		return failed(res)
+	case strings.Contains(res.Header.Get("Content-Type"), "event-stream"):
+		return streamed(res)
+	}
+	return whole(res)
+}
+
+// failed yields the error that a response is.
+func failed(res *http.Response) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		body, err := io.ReadAll(io.LimitReader(res.Body, wire.MaxError))
+		if err != nil && len(body) == 0 {
+			yield(nil, err)
+			return
+		}
+		yield(nil, newError(res.StatusCode, res.Header, body))
+	}
+}

@@ -1,0 +1,153 @@
+package gemini
+
+import (
+	"cmp"
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+var target = api.Targets[API]
+
+func rules() api.Rules {
+	return api.Rules{Accept: accept, ID: target.FitsID, NoID: true, UserFirst: true}
+}
+
+// accept is the rules for switching, and those for what is the API's own.
+func accept(role content.Role, b content.Block, nested bool) (content.Block, string) {
+	switch b := b.(type) {
+	case content.Thinking:
+		if b.Extra.API == "" || b.Redacted != "" {
+			return nil, "thinking that only another API can read"
+		}
+		if b.Extra.API == API {
+			return acceptThinking(b)
+		}
+	case content.Document:
+		if role == content.User && !nested && isText(b) {
+			return b, ""
+		}
+	case content.Opaque:
+		if b.API == API {
+			return acceptOwn(role, b, nested)
+		}
+	}
+	return target.Accept(role, b, nested)
+}
+
+func acceptThinking(b content.Thinking) (content.Block, string) {
+	switch {
+	case !isBase64(b.Signature):
+		return nil, "thinking whose signature is not base64"
+	case b.Text == "" && b.Signature == "" && len(furtherOf(b.Extra)) == 0:
+		return nil, "thinking that says nothing"
+	}
+	return b, ""
+}
+
+// isBase64 reports whether s is base64 by either alphabet, as the API takes it.
+func isBase64(s string) bool {
+	s = strings.TrimRight(s, "=")
+	bad := strings.IndexFunc(s, func(c rune) bool {
+		return (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && !strings.ContainsRune("+/-_", c)
+	})
+	return bad < 0 && len(s)%4 != 1
+}
+
+// isText reports whether a document is a text in a file of its own, which the API takes as such. One with a title is said as a text,
+// which can hold the title.
+func isText(b content.Document) bool {
+	if b.Source.Data == "" || b.Title != "" || !strings.HasPrefix(b.Source.MediaType, "text/") {
+		return false
+	}
+	data, err := base64.StdEncoding.Strict().DecodeString(b.Source.Data)
+	return err == nil && utf8.Valid(data) && strings.TrimSpace(string(data)) != "" && !strings.ContainsAny(b.Source.Data, "\r\n") &&
+		strings.HasPrefix(http.DetectContentType(data), "text/")
+}
+
+// acceptOwn takes the API's own parts where they may stand. One that Plait models is taken as if it were written as such.
+func acceptOwn(role content.Role, o content.Opaque, nested bool) (content.Block, string) {
+	const instead = "an opaque part is sent as one that Plait reads"
+	b, err := decodePart(o.JSON)
+	if err != nil {
+		return nil, "a part that is no part"
+	}
+	switch b := b.(type) {
+	case nil:
+		return nil, "an empty part"
+	case content.ToolUse:
+		return nil, "an opaque functionCall"
+	case content.Thinking:
+		if role == content.User || nested {
+			return nil, "thinking of the user's side"
+		}
+	case content.Opaque:
+		if why := misplaced(role, b, nested); why != "" {
+			return nil, why
+		}
+		return acceptFile(role, o)
+	}
+	taken, why := accept(role, b, nested)
+	return taken, cmp.Or(why, instead)
+}
+
+// acceptFile takes an opaque part: one that is a file with more beside it than Plait models must be a file that the API takes.
+func acceptFile(role content.Role, o content.Opaque) (content.Block, string) {
+	list, _ := wire.Members(o.JSON) // it was checked when the block was made
+	for _, kind := range []string{"inlineData", "fileData"} {
+		file, _ := wire.Take(list, kind)
+		if file == "" {
+			continue
+		}
+		inside, _ := wire.Members(file)
+		inside = slices.DeleteFunc(inside, func(m wire.Member) bool { return !slices.Contains(fileMembers, m.Name) })
+		b, ok := knownMedia([]wire.Member{{Name: kind, Value: wire.Object(inside)}})
+		if !ok {
+			return nil, "a file that is not there"
+		}
+		if taken, why := accept(role, b, false); why != "" {
+			return taken, why
+		}
+	}
+	return o, ""
+}
+
+var fileMembers = []string{"mimeType", "data", "fileUri"}
+
+// misplaced says why a part that Plait only carries cannot stand there; "" when it can. A part must hold one kind of data.
+func misplaced(role content.Role, o content.Opaque, nested bool) string {
+	list, _ := wire.Members(o.JSON) // it was checked when the block was made
+	kind, value := "", content.JSON("")
+	for _, m := range list {
+		switch {
+		case m.Name == "text" && m.Value != `""`, slices.Contains(about, m.Name):
+			return "a part that is none"
+		case slices.Contains(beside, m.Name):
+		case kind != "":
+			return "a part of two kinds"
+		default:
+			kind, value = m.Name, m.Value
+		}
+	}
+	signature, _ := wire.Take(list, thoughtSignature)
+	words, isString := wire.Text(signature)
+	switch {
+	case signature != "" && (!isString || !isBase64(words)):
+		return "a part whose signature is not base64"
+	case kind == "text" && signature == "":
+		return "a part of an empty text"
+	case kind != "text" && !value.IsObject():
+		return "a part that is none"
+	case kind == "functionCall" || kind == "functionResponse":
+		return "an opaque " + kind
+	case nested, role == content.User && kind != "inlineData" && kind != "fileData":
+		return "a part of the kind " + kind + " cannot stand here"
+	}
+	return ""
+}

@@ -1,0 +1,172 @@
+package gemini
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	json "github.com/goccy/go-json/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// The differences between a request that was recorded and the one that Plait makes of the same conversation that do not count,
+// because the model sees the same:
+//
+//   - the order of members, and space between them; members that are null, which are not there;
+//   - the two names that the API has for each of its members: "file_data" and "fileData";
+//   - contents of the same role in a row, which are one with all their parts; a content without a role, which is the user's;
+//   - the role of the system instruction; "model", which the address says; and objects and lists of options that are empty;
+//   - parts of a text that is empty, with nothing beside it; "thought" that is false; "args" that are not there, which are empty;
+//   - the alphabet in which signatures and data are written: base64 or base64url, with "=" at its end or without;
+//   - functions in several entries of "tools", and the order of the others, which are a list of what there is;
+//   - a function's schema in "parameters", in the words of OpenAPI (types in capitals), or in "parametersJsonSchema"; descriptions
+//     that are empty.
+//
+// What stands inside arguments, responses and schemas must be equal as it is.
+
+// normalRequest is a request without them.
+func normalRequest(t testing.TB, body string) map[string]any {
+	t.Helper()
+	var r map[string]any
+	require.NoError(t, json.Unmarshal([]byte(body), &r, wire.Lenient), body)
+	r = camel(r)
+	delete(r, "model")
+	if system, ok := r["systemInstruction"].(map[string]any); ok {
+		delete(system, "role")
+	}
+	normalTools(r)
+	r["contents"] = normalContents(r["contents"].([]any))
+	for name, v := range r {
+		if m, ok := v.(map[string]any); ok && len(m) == 0 {
+			delete(r, name)
+		}
+	}
+	return r
+}
+
+// camel is an object with names such as "fileData" for its members, and without those that are null.
+func camel(m map[string]any) map[string]any {
+	named := map[string]any{}
+	for name, v := range m {
+		words := strings.Split(name, "_")
+		for i := 1; i < len(words); i++ {
+			words[i] = strings.ToUpper(words[i][:1]) + words[i][1:]
+		}
+		if v != nil {
+			named[strings.Join(words, "")] = v
+		}
+	}
+	return named
+}
+
+func normalTools(r map[string]any) {
+	entries, _ := r["tools"].([]any)
+	delete(r, "tools")
+	tools := map[string]any{}
+	for _, entry := range entries {
+		for name, v := range camel(entry.(map[string]any)) {
+			if name != "functionDeclarations" {
+				tools[name] = v
+				continue
+			}
+			for _, f := range v.([]any) {
+				function := camel(f.(map[string]any))
+				if schema, ok := function["parameters"]; ok {
+					function["parametersJsonSchema"] = schema
+					delete(function, "parameters")
+				}
+				function["parametersJsonSchema"] = lowerTypes(function["parametersJsonSchema"])
+				if function["description"] == "" {
+					delete(function, "description")
+				}
+				tools["function "+function["name"].(string)] = function
+			}
+		}
+	}
+	if len(tools) > 0 {
+		r["tools"] = tools
+	}
+}
+
+// lowerTypes is a schema with its types in small letters.
+func lowerTypes(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if kind, ok := inner.(string); ok && name == "type" {
+				inner = strings.ToLower(kind)
+			}
+			v[name] = lowerTypes(inner)
+		}
+	case []any:
+		for i := range v {
+			v[i] = lowerTypes(v[i])
+		}
+	}
+	return v
+}
+
+func normalContents(list []any) []any {
+	var merged []any
+	last := ""
+	for _, v := range list {
+		c := v.(map[string]any)
+		role, _ := c["role"].(string)
+		if role == "" {
+			role = "user"
+		}
+		parts := normalParts(c["parts"])
+		if role == last {
+			one := merged[len(merged)-1].(map[string]any)
+			one["parts"] = append(one["parts"].([]any), parts...)
+			continue
+		}
+		merged, last = append(merged, map[string]any{"role": role, "parts": parts}), role
+	}
+	return merged
+}
+
+func normalParts(v any) []any {
+	list, _ := v.([]any)
+	parts := []any{}
+	for _, p := range list {
+		part := camel(p.(map[string]any))
+		if part["thought"] == false {
+			delete(part, "thought")
+		}
+		if signature, ok := part[thoughtSignature].(string); ok {
+			part[thoughtSignature] = normalBase64(signature)
+		}
+		if inline, ok := part["inlineData"].(map[string]any); ok {
+			inline["data"] = normalBase64(inline["data"].(string))
+		}
+		if call, ok := part["functionCall"].(map[string]any); ok && call["args"] == nil {
+			call["args"] = map[string]any{}
+		}
+		if result, ok := part["functionResponse"].(map[string]any); ok && result["response"] == nil {
+			result["response"] = map[string]any{"output": ""}
+		}
+		if file, ok := part["fileData"].(map[string]any); ok {
+			part["fileData"] = camel(file)
+		}
+		if part["text"] == "" && len(part) == 1 {
+			continue
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+func normalBase64(s string) string {
+	return strings.TrimRight(strings.NewReplacer("-", "+", "_", "/").Replace(s), "=")
+}
+
+// requireSame shows the difference only where there is one, because to show it takes long.
+func requireSame(t testing.TB, want, got any) {
+	t.Helper()
+	if !reflect.DeepEqual(want, got) {
+		require.Equal(t, want, got)
+	}
+}

@@ -1,0 +1,56 @@
+package gemini
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"iter"
+)
+
+// sse is one server-sent event.
+type sse struct {
+	data []byte
+	last bool // the stream ends with it, without the blank line that should end it
+}
+
+// sseOf yields the events of a stream that have data, as the standard has them: comments and other fields are passed over. A line
+// that begins a JSON value where a field should be begins a bare error, which goes on to the end.
+func sseOf(body io.Reader) iter.Seq2[sse, error] {
+	return func(yield func(sse, error) bool) {
+		lines := bufio.NewReaderSize(body, 16<<10)
+		var data []byte
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil && err != io.EOF {
+				yield(sse{}, err)
+				return
+			}
+			end := err == io.EOF
+			line = bytes.TrimRight(line, "\r\n")
+			switch value, ok := bytes.CutPrefix(line, []byte("data:")); {
+			case ok:
+				if data != nil {
+					data = append(data, '\n')
+				}
+				data = append(data, bytes.TrimPrefix(value, []byte(" "))...)
+			case len(data) == 0 && len(line) > 0 && (line[0] == '{' || line[0] == '['):
+				rest, err := io.ReadAll(lines)
+				if err != nil {
+					yield(sse{}, err)
+					return
+				}
+				yield(sse{data: append(append(line, '\n'), rest...), last: true}, nil)
+				return
+			}
+			if (len(line) == 0 || end) && len(data) > 0 {
+				if !yield(sse{data, end}, nil) {
+					return
+				}
+				data = nil
+			}
+			if end {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,347 @@
+package gemini
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+
+	json "github.com/goccy/go-json/v2"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// streamed yields the events of an answer that comes as server-sent events. When the answer has ended, it does not matter how the
+// stream does.
+func streamed(res *http.Response) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		d := decoder{header: res.Header}
+		for event, err := range sseOf(res.Body) {
+			if err == nil && strings.TrimSpace(string(event.data)) == "[DONE]" {
+				break
+			}
+			var out []api.Event
+			if err == nil {
+				out, err = d.take(event.data)
+				if event.last && errors.Is(err, errNotJSON) {
+					err = cut(err) // the rest of the event is what is missing
+				}
+			} else {
+				err = cut(err)
+			}
+			if errors.Is(err, api.ErrCut) && d.reason != "" {
+				break
+			}
+			if !give(yield, out, err) {
+				return
+			}
+		}
+		out, err := d.end()
+		give(yield, out, err)
+	}
+}
+
+// give yields events and then the error, if there is one, and reports whether to go on.
+func give(yield func(api.Event, error) bool, events []api.Event, err error) bool {
+	for _, e := range events {
+		if !yield(e, nil) {
+			return false
+		}
+	}
+	if err != nil {
+		yield(nil, err)
+	}
+	return err == nil
+}
+
+// whole yields the events of an answer that comes at once: one chunk, or a list of them. One that is a stream by all but its
+// content type is read as such.
+func whole(res *http.Response) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			yield(nil, cut(err))
+			return
+		}
+		if first := bytes.TrimSpace(body); len(first) > 0 && first[0] != '{' && first[0] != '[' && bytes.Contains(body, []byte("data:")) {
+			res.Body = io.NopCloser(bytes.NewReader(body))
+			streamed(res)(yield)
+			return
+		}
+		d := decoder{header: res.Header, whole: true}
+		for _, one := range chunksOf(body) {
+			out, err := d.take(one)
+			if !give(yield, out, err) {
+				return
+			}
+		}
+		out, err := d.end()
+		give(yield, out, err)
+	}
+}
+
+// chunksOf returns the items of a list, or the body itself.
+func chunksOf(body []byte) [][]byte {
+	var list []wire.Raw
+	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) || json.Unmarshal(body, &list, wire.Lenient) != nil {
+		return [][]byte{body}
+	}
+	chunks := make([][]byte, len(list))
+	for i, one := range list {
+		chunks[i] = one
+	}
+	return chunks
+}
+
+func cut(err error) error { return roundtrip.Cut(API, err) }
+
+var errNotJSON = errors.New("a piece of the answer is not JSON")
+
+// decoder puts an answer together from its chunks.
+type decoder struct {
+	header http.Header
+	whole  bool // the answer came at once, so that nothing of it can be missing
+
+	finish  api.Finish
+	usage   usage
+	reason  string // why the answer ended
+	message string // and more about that
+	blocked string // why the request was refused
+	said    bool   // there was a candidate
+	calls   bool   // with a tool call
+	about   []wire.Member
+
+	open  content.Block // the last block, which may go on; nil at the beginning
+	text  strings.Builder
+	index int // of the open block
+}
+
+// take returns what the next chunk means.
+func (d *decoder) take(data []byte) ([]api.Event, error) {
+	var c chunk
+	if err := json.Unmarshal(data, &c, wire.Lenient); err != nil {
+		if wire.Raw(data).IsValid(wire.Lenient) {
+			if isErrorList(data) {
+				return nil, newError(http.StatusOK, d.header, data)
+			}
+			return nil, protocol("a piece of the answer: %w", err)
+		}
+		return nil, protocol("%w: %w", errNotJSON, err)
+	}
+	if c.isError() {
+		return nil, newError(http.StatusOK, d.header, data)
+	}
+	d.note(c)
+	one, ok := c.first()
+	if !ok {
+		return nil, nil
+	}
+	d.said = true
+	d.noteCandidate(one)
+	var out []api.Event
+	for _, raw := range one.Content.Parts {
+		events, err := d.part(content.JSON(raw))
+		if out = append(out, events...); err != nil {
+			return out, protocol("a part of the answer: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// isErrorList reports whether data is a list that holds an error, as some answers of the API are.
+func isErrorList(data []byte) bool {
+	var list []chunk
+	return json.Unmarshal(data, &list, wire.Lenient) == nil && len(list) > 0 && list[0].isError()
+}
+
+// note keeps what a chunk says beside its parts.
+func (d *decoder) note(c chunk) {
+	d.usage.update(c.Usage)
+	for _, word := range []struct {
+		to   *string
+		from string
+	}{{&d.finish.Model, c.Model}, {&d.finish.ResponseID, c.ID}, {&d.blocked, c.Prompt.BlockReason}} {
+		if word.from != "" {
+			*word.to = word.from
+		}
+	}
+}
+
+func (d *decoder) noteCandidate(c candidate) {
+	if c.FinishReason != "" {
+		d.reason, d.message = c.FinishReason, c.FinishMessage
+	}
+	for i, value := range []wire.Raw{c.Grounding, c.Citations, c.URLContext} {
+		j := content.JSON(value)
+		if list, err := wire.Members(j); err != nil || len(list) == 0 {
+			continue // an empty one does not replace what was said before
+		}
+		_, d.about = wire.Take(d.about, about[i])
+		d.about = append(d.about, wire.Member{Name: about[i], Value: j})
+	}
+}
+
+// part adds a part to the answer.
+func (d *decoder) part(raw content.JSON) ([]api.Event, error) {
+	b, err := decodePart(raw)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	if d.grow(b) {
+		return d.show(b), nil
+	}
+	out := d.close()
+	d.open = b
+	d.text.Reset()
+	switch b := b.(type) {
+	case content.Text:
+		d.text.WriteString(b.Text)
+	case content.Thinking:
+		d.text.WriteString(b.Text)
+	case content.ToolUse:
+		d.calls = true
+	}
+	return append(out, d.show(b)...), nil
+}
+
+// grow adds b to the open block where both are text, or thought, with nothing beside it but a signature of b, and reports whether
+// they are.
+func (d *decoder) grow(b content.Block) bool {
+	switch open := d.open.(type) {
+	case content.Text:
+		said, signature, ok := plain(b)
+		if !ok || open.Extra != (content.Extra{}) {
+			return false
+		}
+		d.text.WriteString(said)
+		open.Extra = signature
+		d.open = open
+		return true
+	case content.Thinking:
+		more, ok := b.(content.Thinking)
+		if !ok || open.Signature != "" || open.Extra.JSON != "{}" || more.Extra.JSON != "{}" {
+			return false
+		}
+		d.text.WriteString(more.Text)
+		open.Signature = more.Signature
+		d.open = open
+		return true
+	}
+	return false
+}
+
+// plain returns the text that b says, and an Extra that holds its signature, if it has one; it is not ok where there is more.
+func plain(b content.Block) (said string, signature content.Extra, ok bool) {
+	var list []wire.Member
+	switch b := b.(type) {
+	case content.Text:
+		said, signature = b.Text, b.Extra
+		list, _ = wire.Members(b.Extra.JSON) // none where there is no Extra
+	case content.Opaque: // a text that is empty
+		list, _ = wire.Members(b.JSON)
+		if _, list, ok = wire.TakeText(list, "text"); !ok {
+			return "", signature, false
+		}
+		signature = extra(list)
+	default:
+		return "", signature, false
+	}
+	return said, signature, len(list) == 0 || len(list) == 1 && list[0].Name == thoughtSignature
+}
+
+// show returns what there is to see of a block, or of a piece of one.
+func (d *decoder) show(b content.Block) []api.Event {
+	delta := api.Delta{Index: d.index}
+	switch b := b.(type) {
+	case content.Text:
+		delta.Kind, delta.Text = api.DeltaText, b.Text
+	case content.Thinking:
+		delta.Kind, delta.Text = api.DeltaThinking, b.Text
+	case content.ToolUse:
+		delta.Kind, delta.Tool, delta.Text = api.DeltaInput, b.Name, string(b.Input)
+	}
+	if delta.Text == "" {
+		return nil
+	}
+	return []api.Event{delta}
+}
+
+// close ends the open block.
+func (d *decoder) close() []api.Event {
+	if d.open == nil {
+		return nil
+	}
+	switch b := d.open.(type) {
+	case content.Text:
+		b.Text = d.text.String()
+		d.open = b
+	case content.Thinking:
+		b.Text = d.text.String()
+		d.open = b
+	}
+	end := api.BlockEnd{Index: d.index, Block: d.open}
+	d.index++
+	d.open = nil
+	return []api.Event{end}
+}
+
+// end ends the answer.
+func (d *decoder) end() ([]api.Event, error) {
+	if err := d.ended(); err != nil {
+		return nil, err
+	}
+	if d.open != nil && len(d.about) > 0 {
+		d.open = withAbout(d.open, d.about)
+	}
+	out := d.close()
+	d.finish.API = API
+	d.finish.Usage = d.usage.total()
+	if d.finish.Stop = stopOf(d.reason, d.calls); d.reason == "" && d.blocked != "" {
+		d.finish.Stop = content.StopRefusal
+	}
+	return append(out, d.finish), nil
+}
+
+// ended returns why the answer is none; nil when it is one.
+func (d *decoder) ended() error {
+	switch {
+	case d.reason != "":
+		return failedReason(d.reason, d.message)
+	case d.blocked != "", d.whole && d.said:
+		return nil
+	case d.whole:
+		return protocol("the answer has no candidate")
+	}
+	return cut(nil)
+}
+
+// withAbout adds what the API says about its answer to the Extra of its last block.
+func withAbout(b content.Block, list []wire.Member) content.Block {
+	add := func(e content.Extra) content.Extra {
+		further, _ := wire.Members(e.JSON) // none where there is no Extra
+		return content.Extra{API: API, JSON: wire.Object(append(further, list...))}
+	}
+	switch b := b.(type) {
+	case content.Text:
+		b.Extra = add(b.Extra)
+		return b
+	case content.Image:
+		b.Extra = add(b.Extra)
+		return b
+	case content.Document:
+		b.Extra = add(b.Extra)
+		return b
+	case content.Thinking:
+		b.Extra = add(b.Extra)
+		return b
+	case content.ToolUse:
+		b.Extra = add(b.Extra)
+		return b
+	}
+	return b
+}

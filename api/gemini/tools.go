@@ -1,0 +1,87 @@
+package gemini
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// keepTools keeps the definitions that the API takes, as it takes them.
+func (b *builder) keepTools(tools []content.Tool) {
+	for _, def := range tools {
+		t, why, ok := target.Tool(def)
+		if ok && t.Server() {
+			ok, why = b.keepServer(t)
+		} else if ok && b.declared(t.Name) {
+			ok, why = false, "it is declared twice"
+		}
+		switch {
+		case !ok:
+			b.note(api.RepairTool, "the tool %q is left out: %s", def.Name, why)
+			continue
+		case why != "":
+			b.note(api.RepairTool, "the tool %q: %s", def.Name, why)
+		}
+		if !t.Server() {
+			b.functions = append(b.functions, t)
+		}
+	}
+}
+
+// keepServer keeps a tool that the API itself runs: its Extra is an entry of "tools".
+func (b *builder) keepServer(t content.Tool) (ok bool, why string) {
+	list, _ := wire.Members(t.Extra.For(API)) // it was checked
+	_, list = wire.Take(list, "type")
+	entry := wire.Object(list)
+	switch {
+	case len(list) == 0, slices.ContainsFunc(list, notOurs):
+		return false, "it is no entry of the API's tools"
+	case slices.Contains(b.servers, entry):
+		return false, "it is declared twice"
+	}
+	b.servers = append(b.servers, entry)
+	return true, ""
+}
+
+// notOurs reports whether a member can be none of an entry for a tool that the API runs: the tool's own configuration.
+func notOurs(m wire.Member) bool {
+	return m.Name == "functionDeclarations" || !strings.HasPrefix(string(m.Value), "{") && !strings.HasPrefix(string(m.Value), "[")
+}
+
+// keepApart leaves out the tools that the API runs where the model does not take them beside functions.
+func (b *builder) keepApart() {
+	if b.older() && len(b.functions) > 0 && len(b.servers) > 0 {
+		b.servers = nil
+		b.note(api.RepairTool, "the API's own tools are left out: the model takes none beside functions")
+	}
+}
+
+// appendTools writes the functions in one entry, and each tool that the API runs in another one.
+func (b *builder) appendTools(dst []byte) []byte {
+	if len(b.functions)+len(b.servers) == 0 {
+		return dst
+	}
+	dst = append(content.AppendRaw(dst, "tools"), '[')
+	if len(b.functions) > 0 {
+		dst = append(dst, `{"functionDeclarations":[`...)
+		for _, t := range b.functions {
+			dst = appendFunction(wire.Separate(dst), t)
+		}
+		dst = append(dst, "]}"...)
+	}
+	for _, entry := range b.servers {
+		dst = append(wire.Separate(dst), entry...)
+	}
+	return append(dst, ']')
+}
+
+func appendFunction(dst []byte, t content.Tool) []byte {
+	dst = content.AppendString(append(dst, '{'), "name", t.Name)
+	dst = content.AppendString(dst, "description", t.Description)
+	dst = append(content.AppendRaw(dst, "parametersJsonSchema"), t.Schema...)
+	further, _ := wire.Members(t.Extra.For(API)) // none where there is no Extra
+	return append(appendFurther(dst, further, "name", "description", "parameters", "parametersJsonSchema"), '}')
+}
