@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"time"
-
-	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/schema"
 )
 
 // Func makes a tool of a function. The schema of its arguments is inferred from In, a struct (struct{} for a tool without
@@ -50,7 +48,7 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 type function[In, Out any] struct {
 	def   content.Tool
 	fn    func(context.Context, In) (Out, error)
-	check *schema
+	check *schema.Schema
 	err   error
 }
 
@@ -66,12 +64,12 @@ func (f *function[In, Out]) prepare(input content.JSON) error {
 	if f.err != nil {
 		return f.Err()
 	}
-	return f.check.verify(f.def.Name, input, true)
+	return verify(f.check, f.def.Name, input, true)
 }
 
 func (f *function[In, Out]) run(ctx context.Context, call Call) (Result, error) {
 	var in In
-	if err := json.Unmarshal([]byte(call.Input), &in, json.RejectUnknownMembers(true), durationsIn); err != nil {
+	if err := schema.Decode(call.Input, &in); err != nil {
 		return Result{}, &argumentError{tool: f.def.Name, problems: []string{"root: " + err.Error()}, input: call.Input}
 	}
 	out, err := f.fn(ctx, in)
@@ -80,17 +78,6 @@ func (f *function[In, Out]) run(ctx context.Context, call Call) (Result, error) 
 	}
 	return ResultOf(out)
 }
-
-// durationsIn reads what durations writes.
-var durationsIn = json.WithUnmarshalers(json.UnmarshalFunc(func(text []byte, d *time.Duration) error {
-	var s *string
-	if err := json.Unmarshal(text, &s); err != nil || s == nil {
-		return err
-	}
-	parsed, err := time.ParseDuration(*s)
-	*d = parsed
-	return err
-}))
 
 // usable refuses what cannot become a result, so that it is found when the tool is declared.
 func usable(out reflect.Type) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/schema"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -140,7 +141,7 @@ func notObject(input content.JSON) string {
 	if err := input.Decode(&value); err != nil {
 		return err.Error()
 	}
-	return "must be object, is " + typeOf(value)
+	return "must be object, is " + schema.TypeOf(value)
 }
 
 // steps returns the two steps of a tool that no wrapper of a program's own stands before.
@@ -174,7 +175,7 @@ func (r *run) notFound(name string) error {
 	if more := len(r.names) - len(known); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return refused(fmt.Sprintf("Tool %q not found. %s", excerpt(name, 100), text))
+	return refused(fmt.Sprintf("Tool %q not found. %s", schema.Excerpt(name, 100), text))
 }
 
 // refused is an error in words for the model.

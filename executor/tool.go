@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/schema"
 )
 
 // Tool is a tool that can be run. [Func] and [Bind] make one of a function; a type of a program's own needs these two methods.
@@ -40,7 +41,7 @@ type Call struct {
 // checked against def's schema before fn is called. A schema that cannot be used is the tool's Err.
 func Bind(def content.Tool, fn func(context.Context, Call) (Result, error)) Tool {
 	b := &bound{def: def, fn: fn}
-	b.check, b.err = parseSchema(def.Schema)
+	b.check, b.err = schema.Parse(def.Schema)
 	if fn == nil {
 		b.err = errors.New("its function is nil")
 	}
@@ -51,7 +52,7 @@ func Bind(def content.Tool, fn func(context.Context, Call) (Result, error)) Tool
 type bound struct {
 	def   content.Tool
 	fn    func(context.Context, Call) (Result, error)
-	check *schema
+	check *schema.Schema
 	err   error
 }
 
@@ -67,7 +68,7 @@ func (b *bound) prepare(input content.JSON) error {
 	if b.err != nil {
 		return b.Err()
 	}
-	return b.check.verify(b.def.Name, input, false)
+	return verify(b.check, b.def.Name, input, false)
 }
 
 func (b *bound) run(ctx context.Context, call Call) (Result, error) { return b.fn(ctx, call) }
