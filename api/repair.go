@@ -84,8 +84,8 @@ type Rules struct {
 	// it, or, where the rules say that it waits, on those up to the next message of the user that is no answer to calls. Defaults
 	// to none.
 	Prune func(messages []content.Message) []Pruned
-	// ItemID returns the id that a block of the assistant has with its provider beside that of a call; "" where it has none. No
-	// call gets the same id. Of blocks with one id only the first keeps it, but for texts in a row, which may be parts of one item: the
+	// ItemID returns the id that a block of the assistant, or an opaque one of the user's side, has with its provider beside that of
+	// a call; "" where it has none. No call gets the same id. Of blocks with one id only the first keeps it, but for texts in a row, which may be parts of one item: the
 	// others become what Nameless makes of them. Defaults to none.
 	ItemID func(b content.Block) string
 	// Nameless returns the block without its id, or nil to leave it out. Defaults to leaving it out.
@@ -247,10 +247,10 @@ func (r *repairer) round(messages []input) []turn {
 	r.calls, r.taken = r.before, map[string]bool{}
 	turns := r.turns(messages)
 	for i := 0; i < len(turns); i++ {
+		r.reserve(&turns[i])
 		if turns[i].role == content.User {
 			continue
 		}
-		r.reserve(&turns[i])
 		if i+1 == len(turns) && len(turns[i].calls()) > 0 {
 			turns = append(turns, turn{role: content.User, first: -1, last: -1})
 		}
@@ -272,7 +272,10 @@ func (r *repairer) reserve(t *turn) {
 	var blocks []content.Block // nil as long as nothing is to be changed
 	before := ""               // the id of the text before
 	for i, b := range t.blocks {
-		id := r.rules.ItemID(b)
+		id := ""
+		if _, opaque := b.(content.Opaque); opaque || t.role == content.Assistant {
+			id = r.rules.ItemID(b)
+		}
 		_, text := b.(content.Text)
 		again := id != "" && (id != before || !text) && r.isUsed(id)
 		if again && blocks == nil {

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,5 +181,22 @@ func TestAPolicyOfAnotherProviderIsLeftOutAndNoted(t *testing.T) {
 		require.NotContains(t, string(made), "cache", name)
 		require.Len(t, notes, 1, name)
 		require.Equal(t, api.RepairOption, notes[0].Kind, name)
+	}
+}
+
+func TestAnItemWithOneIDIsSentOnceFromEitherSide(t *testing.T) {
+	kept := content.Opaque{API: ResponsesAPI, JSON: `{"type":"compaction","encrypted_content":"x","id":"cmp_1"}`}
+	for name, messages := range map[string][]content.Message{
+		"of the user":      {userSays(content.Text{Text: "?"}, kept), assistantSays(content.Text{Text: "!"}), userSays(kept)},
+		"of the assistant": {userSays(content.Text{Text: "?"}), assistantSays(kept), userSays(content.Text{Text: "?"}), assistantSays(kept)},
+		"of both":          {userSays(kept), assistantSays(kept, content.Text{Text: "!"})},
+	} {
+		body, notes, err := ResponsesBody(api.Request{Messages: messages}, "gpt-test", nil)
+		require.NoError(t, err, name)
+		require.NoError(t, apitest.CheckOpenAIResponses(body), name)
+		require.Equal(t, 1, strings.Count(string(body), `"cmp_1"`), name)
+		require.True(t, slices.ContainsFunc(notes, func(n api.RepairNote) bool {
+			return n.Kind == api.RepairDropped && n.Detail == "an item whose id was used before"
+		}), "%s: %v", name, notes)
 	}
 }

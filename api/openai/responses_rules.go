@@ -167,7 +167,7 @@ func itemID(b content.Block) string {
 	id := ""
 	switch b := b.(type) {
 	case content.Opaque:
-		if b.API != ResponsesAPI || !ofAssistant(itemType(b), b) {
+		if b.API != ResponsesAPI || itemType(b) == "local_shell_call_output" { // which has its call's
 			return ""
 		}
 		if key, ok := callKey(b); ok {

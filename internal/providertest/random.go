@@ -15,12 +15,12 @@ import (
 )
 
 // NeverInvalid builds, forks, cuts, joins and loads conversations at random, and asks of each that the strict fake of the API takes
-// what would be sent. It makes as many as sequences says, or 100,000 with PLAIT_LONG=1. PLAIT_SEED=n begins with another seed than 1; a
+// what would be sent. It makes as many as sequences says, or 25,000 with PLAIT_LONG=1. PLAIT_SEED=n begins with another seed than 1; a
 // failure prints the shortest list of steps found that still fails.
 func NeverInvalid(t *testing.T, sequences int, d *Dialect) {
 	first := 1
 	if os.Getenv("PLAIT_LONG") != "" {
-		sequences = 100_000
+		sequences = 25_000
 	}
 	if testing.Short() || raceDetector {
 		sequences /= 4
