@@ -38,12 +38,19 @@ const (
 
 // Reasons of a run's own.
 const (
-	StopCancelled  Stop = "cancelled"   // the context was cancelled
-	StopDeadline   Stop = "deadline"    // the context's deadline passed
-	StopError      Stop = "error"       // the provider failed for good
-	StopMaxTurns   Stop = "max_turns"   // the limit on model calls was reached
-	StopTokenLimit Stop = "token_limit" // the limit on tokens was reached
-	StopTimeLimit  Stop = "time_limit"  // the limit on wall time was reached
+	StopCancelled  Stop = "cancelled"             // the context was cancelled
+	StopDeadline   Stop = "deadline"              // the context's deadline passed
+	StopError      Stop = "error"                 // the provider failed for good
+	StopMaxTurns   Stop = "max_turns"             // the limit on model calls was reached
+	StopTokenLimit Stop = "token_limit"           // the limit on tokens was reached
+	StopTimeLimit  Stop = "time_limit"            // the limit on wall time was reached
+	StopCostLimit  Stop = "cost_limit"            // the limit on cost was reached
+	StopCallLimit  Stop = "tool_call_limit"       // the limit on tool calls was reached
+	StopLoop       Stop = "loop"                  // the model repeated a call
+	StopHook       Stop = "stopped"               // a hook ended the run
+	StopTerminated Stop = "terminated"            // every tool result asked to end the run
+	StopApproval   Stop = "awaiting_approval"     // calls wait for somebody's approval
+	StopResults    Stop = "awaiting_tool_results" // calls wait for results from outside
 )
 
 // Usage counts tokens in one shape for all providers. The zero value is no usage.

@@ -246,12 +246,17 @@ func (n *Node) appendInfo(dst []byte) []byte {
 		a := p.Answer
 		dst = content.AppendString(content.AppendString(dst, "api", a.API), "model", a.Model)
 		dst = content.AppendString(content.AppendString(dst, "response_id", a.ResponseID), "stop", string(a.Stop))
-		dst = appendInt(appendUsage(dst, a.Usage), "latency_ns", int64(a.Latency))
+		dst = appendInt(appendUsage(dst, "usage", a.Usage), "latency_ns", int64(a.Latency))
 	case ToolExecution:
-		dst = appendTime(appendTime(dst, "started", p.Started), "ended", p.Ended)
+		dst = appendRan(appendTime(appendTime(dst, "started", p.Started), "ended", p.Ended), p.Ran)
+		dst = content.AppendJSON(appendUsage(dst, "usage", p.Usage), "details", p.Details)
+		if p.Full.Len() > 0 {
+			dst = p.Full.Append(content.AppendRaw(dst, "full"))
+		}
 	case StopReason:
 		dst = appendInt(appendInt(dst, "turns", int64(p.Turns)), "tool_calls", int64(p.ToolCalls))
-		dst = appendInt(appendUsage(dst, p.Usage), "elapsed_ns", int64(p.Elapsed))
+		dst = appendInt(appendUsage(dst, "usage", p.Usage), "elapsed_ns", int64(p.Elapsed))
+		dst = appendCost(appendUsage(dst, "tool_usage", p.ToolUsage), p.Cost)
 	}
 	if len(dst) == empty {
 		return dst[:mark]
@@ -280,12 +285,28 @@ func appendTime(dst []byte, name string, t time.Time) []byte {
 	return content.AppendString(dst, name, t.Format(time.RFC3339Nano))
 }
 
-func appendUsage(dst []byte, u content.Usage) []byte {
+func appendUsage(dst []byte, name string, u content.Usage) []byte {
 	if u == (content.Usage{}) {
 		return dst
 	}
 	b, _ := json.Marshal(u) // five integers cannot fail
-	return append(content.AppendRaw(dst, "usage"), b...)
+	return append(content.AppendRaw(dst, name), b...)
+}
+
+func appendCost(dst []byte, cost float64) []byte {
+	if cost == 0 {
+		return dst
+	}
+	b, _ := json.Marshal(cost) // checkInfo let it in, so it is finite
+	return append(content.AppendRaw(dst, "cost"), b...)
+}
+
+func appendRan(dst []byte, r Ran) []byte {
+	if r == (Ran{}) {
+		return dst
+	}
+	dst = content.AppendString(append(content.AppendRaw(dst, "ran"), '{'), "tool", r.Tool)
+	return append(content.AppendJSON(dst, "input", r.Input), '}')
 }
 
 // envelope is a saved node of a kind that is known.
@@ -328,17 +349,29 @@ func decode(line []byte) (envelope, error) {
 }
 
 type info struct {
-	API        string        `json:"api"`
-	Model      string        `json:"model"`
-	ResponseID string        `json:"response_id"`
-	Stop       string        `json:"stop"`
-	Usage      content.Usage `json:"usage"`
-	LatencyNS  int64         `json:"latency_ns"`
-	Started    time.Time     `json:"started"`
-	Ended      time.Time     `json:"ended"`
-	Turns      int           `json:"turns"`
-	ToolCalls  int           `json:"tool_calls"`
-	ElapsedNS  int64         `json:"elapsed_ns"`
+	API         string         `json:"api"`
+	Model       string         `json:"model"`
+	ResponseID  string         `json:"response_id"`
+	Stop        string         `json:"stop"`
+	Usage       content.Usage  `json:"usage"`
+	LatencyNS   int64          `json:"latency_ns"`
+	Started     time.Time      `json:"started"`
+	Ended       time.Time      `json:"ended"`
+	Ran         ran            `json:"ran"`
+	Details     jsontext.Value `json:"details"`
+	DetailsText string         `json:"details_text"`
+	Full        []part         `json:"full"`
+	Turns       int            `json:"turns"`
+	ToolCalls   int            `json:"tool_calls"`
+	ElapsedNS   int64          `json:"elapsed_ns"`
+	ToolUsage   content.Usage  `json:"tool_usage"`
+	Cost        float64        `json:"cost"`
+}
+
+type ran struct {
+	Tool      string         `json:"tool"`
+	Input     jsontext.Value `json:"input"`
+	InputText string         `json:"input_text"`
 }
 
 type body struct {
@@ -431,6 +464,9 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 	if n.payload, err = restored(n.payload); err != nil {
 		return nil, fieldError(e.ID, "body", err)
 	}
+	if n.payload, err = e.informed(n); err != nil {
+		return nil, fieldError(e.ID, "info", err)
+	}
 	n.meta = e.Meta
 	if e.Digest == "" {
 		return n, nil
@@ -449,6 +485,31 @@ func restored(p Payload) (Payload, error) {
 		return p, nil
 	}
 	return checked(p)
+}
+
+// informed returns n's payload with what the info says of it.
+func (e envelope) informed(n *Node) (Payload, error) {
+	i, read := e.Info, n.payload
+	switch p := n.payload.(type) {
+	case Message:
+		p.Answer = Answer{API: i.API, Model: i.Model, ResponseID: i.ResponseID, Stop: content.Stop(i.Stop), Usage: i.Usage,
+			Latency: time.Duration(i.LatencyNS)}
+		read = p
+	case ToolExecution:
+		full, err := n.parts("full", i.Full)
+		if err != nil {
+			return nil, err
+		}
+		p.Started, p.Ended, p.Usage, p.Full = i.Started.UTC(), i.Ended.UTC(), i.Usage, full
+		p.Ran = Ran{Tool: i.Ran.Tool, Input: either(i.Ran.Input, i.Ran.InputText)}
+		p.Details = either(i.Details, i.DetailsText)
+		read = p
+	case StopReason:
+		p.Turns, p.ToolCalls, p.Usage, p.Elapsed = i.Turns, i.ToolCalls, i.Usage, time.Duration(i.ElapsedNS)
+		p.ToolUsage, p.Cost = i.ToolUsage, i.Cost
+		read = p
+	}
+	return read, checkInfo(read)
 }
 
 // fieldError names the field. What comes from the file is cut where it is too long for a message.
@@ -502,7 +563,7 @@ func lookup(ids []string, resolve func(ID) *Node) ([]*Node, error) {
 	return nodes, nil
 }
 
-// payload reads the body and the info of a node whose parents are known.
+// payload reads the body of a node whose parents are known.
 func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 	if !known(e.Kind) {
 		return Unknown{kind: e.Kind, body: content.JSON(e.unknown)}, nil
@@ -518,9 +579,7 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 		return b.defs(), nil
 	case "message":
 		blocks, err := n.parts("blocks", b.Blocks)
-		i := e.Info
-		return Message{Role: content.Role(b.Role), Blocks: blocks, Answer: Answer{API: i.API, Model: i.Model,
-			ResponseID: i.ResponseID, Stop: content.Stop(i.Stop), Usage: i.Usage, Latency: time.Duration(i.LatencyNS)}}, err
+		return Message{Role: content.Role(b.Role), Blocks: blocks}, err
 	case "tool_execution":
 		child, err := lookup(b.Child, resolve)
 		if err != nil {
@@ -528,7 +587,7 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 		}
 		result, err := n.parts("result", b.Result)
 		return ToolExecution{CallID: b.CallID, Index: b.Index, Tool: b.Tool, Input: either(b.Input, b.InputText),
-			Result: result, IsError: b.IsError, Started: e.Info.Started, Ended: e.Info.Ended, Child: ListOf(child...)}, err
+			Result: result, IsError: b.IsError, Child: ListOf(child...)}, err
 	case "sub_graph":
 		heads, err := lookup(b.Heads, resolve)
 		if err != nil {
@@ -542,9 +601,7 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 	case "compaction":
 		return b.compaction()
 	case "stop_reason":
-		i := e.Info
-		return StopReason{Reason: content.Stop(b.Reason), Detail: b.Detail, Turns: i.Turns, ToolCalls: i.ToolCalls,
-			Usage: i.Usage, Elapsed: time.Duration(i.ElapsedNS)}, nil
+		return StopReason{Reason: content.Stop(b.Reason), Detail: b.Detail}, nil
 	}
 	return Custom{Name: b.Name, JSON: either(b.JSON, b.JSONText)}, nil
 }

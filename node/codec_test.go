@@ -116,6 +116,8 @@ func TestParseNamesTheField(t *testing.T) {
 	known := newMaker(t).node(user("x"))
 	id := `"id":"00000000-0000-7000-8000-000000000009"`
 	const is = "00000000-0000-7000-8000-000000000009"
+	execution := `{` + id + `,"parents":[],"kind":"tool_execution","body":{},"info":{`
+	stop := `{` + id + `,"parents":[],"kind":"stop_reason","body":{},"info":{`
 	for line, want := range map[string]struct{ id, field, says string }{
 		`{`:                            {"", "line", ""},
 		``:                             {"", "line", ""},
@@ -144,6 +146,24 @@ func TestParseNamesTheField(t *testing.T) {
 		`{` + id + `,"parents":[],"kind":"compaction","body":{"replaced":["x"]}}`:                   {is, "body/replaced", "is not a UUID"},
 		`{` + id + `,"parents":[],"kind":"custom","body":{"json_text":"{"}}`:                        {is, "body", "not valid JSON"},
 		`{` + id + `,"parents":[],"kind":"stop_reason","body":{"reason":[]}}`:                       {is, "body/reason", ""},
+		execution + `"ran":[]}}`:                                      {is, "info/ran", ""},
+		execution + `"ran":{"tool":1}}}`:                              {is, "info/ran/tool", ""},
+		execution + `"ran":{"input_text":{}}}}`:                       {is, "info/ran/input_text", ""},
+		execution + `"usage":{"input":0.5}}}`:                         {is, "info/usage/input", ""},
+		execution + `"details_text":"{"}}`:                            {is, "info/details", "not valid JSON"},
+		execution + `"details_text":[]}}`:                             {is, "info/details_text", ""},
+		execution + `"full":{}}}`:                                     {is, "info/full", ""},
+		execution + `"full":[{}]}}`:                                   {is, "info/full/0", "it has no type"},
+		execution + `"full":[{"type":"text","text":1}]}}`:             {is, "info/full/0/text", ""},
+		execution + `"full":[{"type":"tool_use"}]}}`:                  {is, "info/full", "which only a message can"},
+		execution + `"full":[{"type":"tool_result","result_of":0}]}}`: {is, "info/full/0", "names no parent that is a tool execution"},
+		execution + `"ended":"9999-12-31T23:59:59-01:00"}}`:           {is, "info/ended", "the year 10000"},
+		stop + `"cost":-0.5}}`:                                        {is, "info/cost", "negative"},
+		stop + `"cost":1e400}}`:                                       {is, "info/cost", ""},
+		stop + `"cost":"NaN"}}`:                                       {is, "info/cost", ""},
+		stop + `"cost":NaN}}`:                                         {is, "info/cost", ""},
+		stop + `"tool_usage":3}}`:                                     {is, "info/tool_usage", ""},
+		stop + `"tool_usage":{"output":99999999999999999999}}}`:       {is, "info/tool_usage/output", ""},
 	} {
 		n, err := node.Parse([]byte(line), reader(known))
 		require.Nil(t, n)
@@ -167,6 +187,17 @@ func TestParseNamesTheField(t *testing.T) {
 	var field *node.FieldError
 	require.ErrorAs(t, err, &field)
 	require.Less(t, len(field.ID)+len(field.Error()), 1000, "what is too long for a message is cut")
+}
+
+// TestAFullOutputTakesNoResultOfAParent: a reference to a parent's result is for messages, and must not bring a result in.
+func TestAFullOutputTakesNoResultOfAParent(t *testing.T) {
+	parent := newMaker(t).node(node.ToolExecution{Result: content.Words("r")})
+	_, err := node.Parse([]byte(`{"id":"00000000-0000-7000-8000-000000000009","parents":["`+parent.ID().String()+
+		`"],"kind":"tool_execution","body":{},"info":{"full":[{"type":"tool_result","result_of":0}]}}`), reader(parent))
+	var field *node.FieldError
+	require.ErrorAs(t, err, &field)
+	require.Equal(t, "info/full", field.Field)
+	require.ErrorIs(t, err, content.ErrBlock)
 }
 
 // strict is what the lines of a file must be beyond what encoding/json asks, on purpose:
@@ -227,6 +258,9 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"moon","body":{"x": 1.0},"meta":{"a":[1e400]},"time":"2026-01-02T03:04:05.5+02:00"}`))
 	f.Add([]byte(`{"ID":"x","id":"00000000-0000-7000-8000-000000000001","parents":[],"Kind":"x","kind":"system","body":{"TEXT":"a","text":"\ud83d\ude00"}}`))
 	f.Add([]byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"tool_execution","body":{"index":-1,"result":null,"input":null}}`))
+	f.Add(m.node(node.ToolExecution{Ran: node.Ran{Input: "{"}, Details: " 1\n", Full: content.Words("f")}).Append(nil))
+	f.Add([]byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":["00000000-0000-7000-8000-000000000002"],"kind":"tool_execution","body":{},"info":{"ran":{"input":null,"input_text":"x"},"details":null,"details_text":"{","full":[{"type":"tool_result","result_of":0}]}}`))
+	f.Add([]byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"stop_reason","body":{},"info":{"cost":1e400,"tool_usage":{"input":-1}}}`))
 	parent := m.node(node.ToolExecution{Result: content.Words("r")})
 	resolve := func(id node.ID) *node.Node {
 		if id[15]%2 == 0 {
@@ -292,6 +326,7 @@ func same(t *testing.T, data []byte, n *node.Node) {
 	if err != nil {
 		return // of a kind that is not known
 	}
+	info, _ := members(m["info"])
 	switch p := n.Payload().(type) {
 	case node.System:
 		require.Equal(t, text(body["text"]), p.Text)
@@ -300,6 +335,27 @@ func same(t *testing.T, data []byte, n *node.Node) {
 			require.Equal(t, reason, string(p.Reason))
 		}
 		require.Equal(t, text(body["detail"]), p.Detail)
+		require.GreaterOrEqual(t, p.Cost, 0.0)
+		if raw, ok := info["cost"]; ok {
+			var cost float64
+			require.NoError(t, json.Unmarshal(raw, &cost))
+			require.Equal(t, cost, p.Cost)
+		}
+	case node.ToolExecution:
+		if raw, ok := info["details"]; ok {
+			require.Equal(t, string(raw), string(p.Details))
+		}
+		require.True(t, p.Details == "" || json.Valid([]byte(p.Details)))
+		var ran map[string]json.RawMessage
+		if info["ran"] != nil {
+			require.NoError(t, json.Unmarshal(info["ran"], &ran))
+		}
+		require.Equal(t, text(ran["tool"]), p.Ran.Tool)
+		if raw, ok := ran["input"]; ok {
+			require.Equal(t, string(raw), string(p.Ran.Input))
+		} else {
+			require.Equal(t, text(ran["input_text"]), string(p.Ran.Input))
+		}
 	case node.Custom:
 		require.Equal(t, text(body["name"]), p.Name)
 		if raw, ok := body["json"]; ok {

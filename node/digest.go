@@ -51,8 +51,9 @@ func ParseDigest(text string) (Digest, error) {
 // answers none; a child conversation is the list of its heads' digests. Replaced nodes of a compaction are not a part of it,
 // because ids say nothing.
 //
-// Time, metadata, usage, model, latency and a run's totals are outside. Two runs that said the same thing have the same
-// digests whatever their ids. Fields that a newer version wrote into a body are kept, but are not covered.
+// Time, metadata, usage, model, latency, a run's totals, and what a tool execution keeps beside the call and its result (what ran
+// in fact, the program's details, the whole output) are outside. Two runs that said the same thing have the same digests whatever
+// their ids. Fields that a newer version wrote into a body are kept, but are not covered.
 //
 // A node that was read from a file has the digest that the file claims; [Node.Verify] recomputes it. Computing is done once,
 // without recursion, for all ancestors that need it.

@@ -64,13 +64,17 @@ func TestDigestsSayWhatWasSaidAndNothingElse(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, a.node(call("1", "{}")).Digest(), withMeta.Digest(), "metadata, ids and times")
 	for name, c := range map[string][2]node.Payload{
-		"usage, model, latency":    {call("1", "{}"), answered(call("1", "{}"))},
-		"provider call ids":        {call("1", "{}"), call("2", "{}")},
-		"spelling of JSON":         {call("1", `{"a":1,"b":"A"}`), call("1", "{ \"b\" : \"\\u0041\",\n\"a\":1 }")},
-		"times of an execution":    {node.ToolExecution{Tool: "f"}, node.ToolExecution{Tool: "f", Started: start, Ended: start}},
+		"usage, model, latency": {call("1", "{}"), answered(call("1", "{}"))},
+		"provider call ids":     {call("1", "{}"), call("2", "{}")},
+		"spelling of JSON":      {call("1", `{"a":1,"b":"A"}`), call("1", "{ \"b\" : \"\\u0041\",\n\"a\":1 }")},
+		"times of an execution": {node.ToolExecution{Tool: "f"}, node.ToolExecution{Tool: "f", Started: start, Ended: start}},
+		"what ran in fact":      {node.ToolExecution{Tool: "f"}, node.ToolExecution{Tool: "f", Ran: node.Ran{Tool: "g", Input: "{}"}}},
+		"what a tool took and kept": {node.ToolExecution{}, node.ToolExecution{Usage: content.Usage{Input: 1}, Details: "{}",
+			Full: content.Words("x")}},
 		"call id of an execution":  {node.ToolExecution{CallID: "1"}, node.ToolExecution{CallID: "2"}},
 		"call id of a sub-graph":   {node.SubGraph{CallID: "1"}, node.SubGraph{CallID: "2"}},
 		"totals of a run":          {node.StopReason{Reason: "r"}, node.StopReason{Reason: "r", Turns: 1, ToolCalls: 2, Usage: content.Usage{Input: 1}, Elapsed: 1}},
+		"cost of a run":            {node.StopReason{Reason: "r"}, node.StopReason{Reason: "r", Cost: 1, ToolUsage: content.Usage{Input: 1}}},
 		"ids a compaction names":   {node.Compaction{}, node.Compaction{Replaced: node.ListOf(withMeta.ID())}},
 		"ids of a child's nodes":   {node.SubGraph{Heads: node.ListOf(a.node(user("c")))}, node.SubGraph{Heads: node.ListOf(b.node(user("c")))}},
 		"ids of a child execution": {node.ToolExecution{Child: node.ListOf(a.node(user("c")))}, node.ToolExecution{Child: node.ListOf(b.node(user("c")))}},

@@ -56,10 +56,12 @@ func payloads(t testing.TB) []node.Payload {
 		node.Message{Role: content.Assistant, Blocks: content.Words("Hi."), Answer: node.Answer{API: "anthropic", Model: "m",
 			ResponseID: "r", Stop: content.StopEndTurn, Usage: usage, Latency: time.Second}},
 		node.ToolExecution{CallID: "c", Index: 1, Tool: "f", Input: `{"a" : 1.0}`, Result: content.Words("ok"), IsError: true,
-			Started: start, Ended: start.Add(time.Millisecond), Child: node.ListOf(child)},
+			Started: start, Ended: start.Add(time.Millisecond), Child: node.ListOf(child), Usage: usage,
+			Ran: node.Ran{Tool: "g", Input: `{"b" : 2.0}`}, Details: `[1.0 , null]`, Full: content.Words("ok, and so on")},
 		node.SubGraph{Title: "t", CallID: "c", Heads: node.ListOf(child), Summary: "s"},
 		node.Compaction{Summary: content.Words("so far"), Replaced: node.ListOf(child.ID())},
-		node.StopReason{Reason: content.StopMaxTurns, Detail: "d", Turns: 3, ToolCalls: 2, Usage: usage, Elapsed: time.Minute},
+		node.StopReason{Reason: content.StopMaxTurns, Detail: "d", Turns: 3, ToolCalls: 2, Usage: usage, Elapsed: time.Minute,
+			ToolUsage: usage, Cost: 0.1},
 		node.Custom{Name: "acme.note", JSON: `{"n" : 1.0}`},
 	}
 }
@@ -109,6 +111,74 @@ func TestEveryPayloadIsSavedAndReadBack(t *testing.T) {
 	}
 }
 
+// TestAnExecutionKeepsWhatWasDoneBesideIt: what the info of an execution holds comes back as it was, whatever it is.
+func TestAnExecutionKeepsWhatWasDoneBesideIt(t *testing.T) {
+	deep := content.JSON(strings.Repeat("[", 400) + strings.Repeat("]", 400))
+	full := blocks(t, content.Text{Text: "all of it"}, content.Image{Source: content.Source{MediaType: "image/png", Data: "AAAA"}},
+		content.Unknown{JSON: `{"type":"hologram"}`})
+	m := newMaker(t)
+	plain := node.ToolExecution{Tool: "f", Input: "{}"}
+	require.NotContains(t, string(m.node(plain).Append(nil)), "info", "what is empty is left out")
+	for want, e := range map[string]node.ToolExecution{
+		`"info":{"ran":{"tool":"g"}}`:                                    {Ran: node.Ran{Tool: "g"}},
+		`"info":{"ran":{"input":{"a" : 1.0}}}`:                           {Ran: node.Ran{Input: `{"a" : 1.0}`}},
+		`"info":{"ran":{"tool":"g","input_text":"{\"a\":"}}`:             {Ran: node.Ran{Tool: "g", Input: `{"a":`}},
+		`"info":{"ran":{"input_text":"{\n}"}}`:                           {Ran: node.Ran{Input: "{\n}"}},
+		`"info":{"ran":{"input_text":"` + string(deep) + `"}}`:           {Ran: node.Ran{Input: deep}},
+		`"info":{"usage":{"output":3}}`:                                  {Usage: content.Usage{Output: 3}},
+		`"info":{"details":null}`:                                        {Details: "null"},
+		`"info":{"details":{"a" : 1.0}}`:                                 {Details: `{"a" : 1.0}`},
+		`"info":{"details_text":" [1,\n2] "}`:                            {Details: " [1,\n2] "},
+		`"info":{"details_text":"` + string(deep) + `"}`:                 {Details: deep},
+		`"info":{"full":[{"type":"text","text":"all of it"},{"type":"im`: {Full: full},
+	} {
+		e.Tool, e.Input = plain.Tool, plain.Input
+		n := m.node(e)
+		require.Equal(t, m.node(plain).Digest(), n.Digest(), want)
+		line := n.Append(nil)
+		require.Contains(t, string(line), want)
+		got, err := node.Parse(line, nil)
+		require.NoError(t, err, want)
+		require.NoError(t, got.Verify())
+		require.Equal(t, string(line), string(got.Append(nil)))
+		again := m.node(got.Payload())
+		require.Equal(t, tail(t, n), tail(t, again))
+		read := again.Payload().(node.ToolExecution)
+		require.True(t, e.Full.Equal(read.Full))
+		read.Full, e.Full, read.Result = content.Blocks{}, content.Blocks{}, content.Blocks{}
+		require.Equal(t, e, read)
+		require.Equal(t, content.ToolResult{}, read.Answer(), "none of it is what the model is told")
+	}
+}
+
+func TestARunKeepsWhatItTook(t *testing.T) {
+	m := newMaker(t)
+	plain := m.node(node.StopReason{Reason: "r"})
+	require.NotContains(t, string(plain.Append(nil)), "info")
+	for want, s := range map[string]node.StopReason{
+		`"info":{"tool_usage":{"input":1,"cache_read":2}}`: {ToolUsage: content.Usage{Input: 1, CacheRead: 2}},
+		`"info":{"usage":{"input":1},"tool_usage":{"inpu`:  {Usage: content.Usage{Input: 1}, ToolUsage: content.Usage{Input: 2}},
+		`"info":{"cost":0.1}`:                              {Cost: 0.1},
+		`"info":{"cost":3}`:                                {Cost: 3},
+		`"info":{"cost":0.1234567890123}`:                  {Cost: 0.1234567890123},
+		`"info":{"cost":5e-324}`:                           {Cost: math.SmallestNonzeroFloat64},
+		`"info":{"cost":1.7976931348623157e+308}`:          {Cost: math.MaxFloat64},
+	} {
+		s.Reason = "r"
+		n := m.node(s)
+		require.Equal(t, plain.Digest(), n.Digest(), want)
+		line := n.Append(nil)
+		require.Contains(t, string(line), want)
+		got, err := node.Parse(line, nil)
+		require.NoError(t, err)
+		require.Equal(t, s, got.Payload())
+		require.Equal(t, string(line), string(got.Append(nil)))
+		require.Equal(t, tail(t, n), tail(t, m.node(got.Payload())))
+	}
+	none := m.node(node.StopReason{Reason: "r", Cost: math.Copysign(0, -1)})
+	require.Equal(t, tail(t, plain), tail(t, none), "no cost has one spelling")
+}
+
 // tail is a saved node without its id, parents and time.
 func tail(t testing.TB, n *node.Node) string {
 	t.Helper()
@@ -153,6 +223,18 @@ func TestNewRefuses(t *testing.T) {
 		"unknown":                 unknown.Payload(),
 		"far start":               node.ToolExecution{Started: far},
 		"far end":                 node.ToolExecution{Ended: far},
+		"broken details":          node.ToolExecution{Details: "{"},
+		"details of two values":   node.ToolExecution{Details: "1 2"},
+		"details that are space":  node.ToolExecution{Details: " "},
+		"details with a twin":     node.ToolExecution{Details: `{"a":1,"a":2}`},
+		"details that are bytes":  node.ToolExecution{Details: "\"\xff\""},
+		"call in a full output":   node.ToolExecution{Full: blocks(t, content.ToolUse{})},
+		"result in a full output": node.ToolExecution{Full: blocks(t, content.ToolResult{})},
+		"thought in one":          node.ToolExecution{Full: blocks(t, content.Thinking{})},
+		"cost below nothing":      node.StopReason{Cost: -0.1},
+		"cost that is no number":  node.StopReason{Cost: math.NaN()},
+		"cost without end":        node.StopReason{Cost: math.Inf(1)},
+		"gain without end":        node.StopReason{Cost: math.Inf(-1)},
 	} {
 		n, err := node.New(m.src, p, node.Meta{})
 		require.ErrorIs(t, err, node.ErrPayload, name)
@@ -167,6 +249,20 @@ func TestNewRefuses(t *testing.T) {
 	_, err = node.New(m.src, node.Message{Role: "tool"}, node.Meta{})
 	require.ErrorAs(t, err, &field)
 	require.Equal(t, "role", field.Field)
+	for name, p := range map[string]node.Payload{
+		"details": node.ToolExecution{Details: "{"},
+		"full":    node.ToolExecution{Full: blocks(t, content.ToolUse{})},
+		"ended":   node.ToolExecution{Ended: far},
+		"cost":    node.StopReason{Cost: math.NaN()},
+	} {
+		_, err = node.New(m.src, p, node.Meta{})
+		require.ErrorAs(t, err, &field)
+		require.Equal(t, name, field.Field)
+	}
+	_, err = node.New(m.src, node.ToolExecution{Details: "{"}, node.Meta{})
+	require.ErrorIs(t, err, content.ErrJSON)
+	_, err = node.New(m.src, node.ToolExecution{Full: blocks(t, content.ToolUse{})}, node.Meta{})
+	require.ErrorIs(t, err, content.ErrBlock)
 }
 
 func TestTextIsKeptAsAFileWouldHoldIt(t *testing.T) {
@@ -180,6 +276,7 @@ func TestTextIsKeptAsAFileWouldHoldIt(t *testing.T) {
 		{node.StopReason{}, node.StopReason{Reason: content.StopUnknown}},
 		{node.SubGraph{Title: bad, CallID: bad, Summary: bad}, node.SubGraph{Title: good, CallID: good, Summary: good}},
 		{node.ToolExecution{CallID: bad, Tool: bad, Input: bad}, node.ToolExecution{CallID: good, Tool: good, Input: good}},
+		{node.ToolExecution{Ran: node.Ran{Tool: bad, Input: bad}}, node.ToolExecution{Ran: node.Ran{Tool: good, Input: good}}},
 		{node.Message{Role: content.User, Answer: node.Answer{API: bad, Model: bad, ResponseID: bad, Stop: bad}},
 			node.Message{Role: content.User, Answer: node.Answer{API: good, Model: good, ResponseID: good, Stop: good}}},
 	} {

@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -111,6 +112,22 @@ type ToolExecution struct {
 	Started, Ended time.Time
 	// Child is the conversation of a sub-agent that ran for this call, by its heads; empty when there was none.
 	Child List[*Node]
+	// Ran is what was carried out in fact, where a hook changed the call. It is outside the digest.
+	Ran Ran
+	// Usage counts tokens that the tool took itself, such as a sub-agent's. It is outside the digest.
+	Usage content.Usage
+	// Details is the program's own record of the execution: any valid JSON value, or empty. It is outside the digest.
+	Details content.JSON
+	// Full is the whole output, where Result is a cut form of it; else empty. It is outside the digest.
+	Full content.Blocks
+}
+
+// Ran is what a tool execution carried out in fact. A field is empty where it is the call's own.
+type Ran struct {
+	// Tool is the tool's name.
+	Tool string
+	// Input is the arguments.
+	Input content.JSON
 }
 
 // SubGraph hangs another conversation on this one.
@@ -145,6 +162,11 @@ type StopReason struct {
 	ToolCalls int
 	Usage     content.Usage
 	Elapsed   time.Duration
+	// ToolUsage counts tokens that tools took themselves. It is outside the digest.
+	ToolUsage content.Usage
+	// Cost is what the run cost, in the currency of the program's price table: finite and not negative, and 0 where it is not
+	// known. It is outside the digest.
+	Cost float64
 }
 
 // Custom is a program's own record.
@@ -200,6 +222,12 @@ func (Unknown) sealed()       {}
 
 // checked returns p as it is kept: a value, with clean text.
 func checked(p Payload) (Payload, error) {
+	p, err := checkedBody(p)
+	return p, errors.Join(err, checkInfo(p))
+}
+
+// checkedBody is checked without what [Parse] reads from the info.
+func checkedBody(p Payload) (Payload, error) {
 	switch p := value(p).(type) {
 	case nil:
 		return nil, errors.New("the payload is nil")
@@ -210,9 +238,10 @@ func checked(p Payload) (Payload, error) {
 	case Message:
 		return p.checked()
 	case ToolExecution:
-		p.CallID, p.Tool, p.Input = content.Clean(p.CallID), content.Clean(p.Tool), content.JSON(content.Clean(string(p.Input)))
+		p.CallID, p.Tool, p.Input = content.Clean(p.CallID), content.Clean(p.Tool), cleanJSON(p.Input)
+		p.Ran = Ran{Tool: content.Clean(p.Ran.Tool), Input: cleanJSON(p.Ran.Input)}
 		p.Started, p.Ended = p.Started.UTC().Round(0), p.Ended.UTC().Round(0)
-		return p, errors.Join(checkTime(p.Started), checkTime(p.Ended), checkResult(p.Result), checkHeads(p.Child))
+		return p, errors.Join(checkResult(p.Result), checkHeads(p.Child))
 	case SubGraph:
 		p.Title, p.CallID, p.Summary = content.Clean(p.Title), content.Clean(p.CallID), content.Clean(p.Summary)
 		return p, checkHeads(p.Heads)
@@ -235,6 +264,37 @@ func checked(p Payload) (Payload, error) {
 	}
 	panic("node: a variant of Payload that checked does not know")
 }
+
+// checkInfo refuses what the info of a saved node cannot hold.
+func checkInfo(p Payload) error {
+	switch p := p.(type) {
+	case ToolExecution:
+		return errors.Join(inField("started", checkTime(p.Started)), inField("ended", checkTime(p.Ended)),
+			inField("details", checkDetails(p.Details)), inField("full", checkResult(p.Full)))
+	case StopReason:
+		if p.Cost < 0 || math.IsNaN(p.Cost) || math.IsInf(p.Cost, 0) {
+			return inField("cost", fmt.Errorf("%v is no cost: it is negative or not finite", p.Cost))
+		}
+	}
+	return nil
+}
+
+func inField(field string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &FieldError{Field: field, Err: err}
+}
+
+func checkDetails(j content.JSON) error {
+	if j != "" && !j.Valid() {
+		return content.ErrJSON
+	}
+	return nil
+}
+
+// cleanJSON is content.Clean for arguments that a model wrote, which need not be JSON.
+func cleanJSON(j content.JSON) content.JSON { return content.JSON(content.Clean(string(j))) }
 
 func (m Message) checked() (Payload, error) {
 	if !m.Role.Valid() {
