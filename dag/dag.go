@@ -17,7 +17,7 @@ var (
 	ErrForeign = errors.New("the node is not in this conversation")
 	// ErrNoTurn marks a rewind past the first turn.
 	ErrNoTurn = errors.New("no such turn")
-	// ErrNoCalls marks an attempt to close a tool phase where no tool call is open.
+	// ErrNoCalls marks an attempt to add to a tool phase, or to close it, where no tool call is open.
 	ErrNoCalls = errors.New("no tool call is open")
 )
 

@@ -110,6 +110,27 @@ func ExampleDAG_CloseTools() {
 	// t2 true No result: the tool call was not completed.
 }
 
+// Results that come one by one are added as they come. Nothing is lost between two of them: the conversation can be saved.
+func ExampleDAG_Execute() {
+	d := dag.New().User("Weather in Tokyo and Paris?").Assistant("",
+		content.ToolUse{ID: "t1", Name: "get_weather", Input: `{"city":"Tokyo"}`},
+		content.ToolUse{ID: "t2", Name: "get_weather", Input: `{"city":"Paris"}`})
+
+	d = d.Execute(node.ToolExecution{Index: 1, Result: content.Words("18 °C")})
+	fmt.Println("waits for", d.OpenCalls()[0].ID)
+	d = d.Execute(node.ToolExecution{Index: 0, Result: content.Words("22 °C")}).CloseTools()
+	fmt.Println(d)
+	// Output:
+	// waits for t1
+	// ○ user      Weather in Tokyo and Paris?
+	// ● assistant → get_weather ×2
+	// ├─╮
+	// ▪ │ get_weather(city: "Tokyo") → 22 °C
+	// │ ▪ get_weather(city: "Paris") → 18 °C
+	// ├─╯
+	// ◇ results   2
+}
+
 func ExampleDAG_OpenCalls() {
 	d := dag.New().User("Add them.").Assistant("", content.ToolUse{ID: "a", Name: "add", Input: `{"x":1,"y":2}`})
 	for _, call := range d.OpenCalls() {

@@ -299,8 +299,12 @@ func (m *model) step(v, other version) version {
 	case 7:
 		r := content.ToolResult{CallID: w, Content: content.Words("r")}
 		return m.after(v.d.ToolResults(r), one(modelNode{kind: "message", role: content.User, text: "user:!" + w + "=r", results: true}))
-	case 8: // fan out by hand: an execution, or a message after any nodes
-		if said, done, ok := m.phase(v.heads); ok && len(done) < m.nodes[said].calls {
+	case 8: // fan out: executions, by hand or not, or a message after any nodes
+		said, done, ok := m.phase(v.heads)
+		if ok && m.rnd.IntN(2) == 0 {
+			return m.execute(v, said, done)
+		}
+		if ok && len(done) < m.nodes[said].calls {
 			call := v.d.OpenCalls()[0]
 			n := modelNode{kind: "tool_execution", parents: []int{said}, index: call.Index, text: "user:!" + call.ID + "=" + w}
 			d, _, err := v.d.AppendTo([]*node.Node{m.real[said]}, node.ToolExecution{CallID: call.ID, Index: call.Index, Result: content.Words(w)})
@@ -385,12 +389,7 @@ func (m *model) closeTools(v version, said int, done map[int]int) version {
 	text := "user:"
 	var parents []int
 	calls := v.d.Node(m.real[said].ID()).Payload().(node.Message).Blocks.ToolUses()
-	var spare []int
-	for _, h := range v.heads {
-		if m.nodes[h].kind == "tool_execution" && done[m.nodes[h].index] != h {
-			spare = append(spare, h)
-		}
-	}
+	spare := m.spare(v, done)
 	for i, call := range calls {
 		at, was := done[i]
 		if !was {
@@ -407,6 +406,39 @@ func (m *model) closeTools(v version, said int, done map[int]int) version {
 	n := m.add(modelNode{kind: "message", role: content.User, text: text, results: true, parents: append(parents, spare...)})
 	m.rnd.Shuffle(len(given), func(i, j int) { given[i], given[j] = given[j], given[i] })
 	return m.after(v.d.CloseTools(given...), []int{n})
+}
+
+// execute carries out some of the calls that are open, or none.
+func (m *model) execute(v version, said int, done map[int]int) version {
+	var given []node.ToolExecution
+	var heads []int
+	for i, call := range m.real[said].Payload().(node.Message).Blocks.ToolUses() {
+		at, was := done[i]
+		if !was {
+			if m.rnd.IntN(2) == 0 {
+				continue
+			}
+			w := m.word()
+			given = append(given, node.ToolExecution{Index: i, Result: content.Words(w)})
+			at = m.add(modelNode{kind: "tool_execution", parents: []int{said}, index: i, text: "user:!" + call.ID + "=" + w})
+		}
+		heads = append(heads, at)
+	}
+	if len(given) == 0 {
+		return m.after(v.d.Execute(), v.heads)
+	}
+	return m.after(v.d.Execute(given...), append(heads, m.spare(v, done)...))
+}
+
+// spare is the executions among the heads that no call counts as its own.
+func (m *model) spare(v version, done map[int]int) []int {
+	var spare []int
+	for _, h := range v.heads {
+		if m.nodes[h].kind == "tool_execution" && done[m.nodes[h].index] != h {
+			spare = append(spare, h)
+		}
+	}
+	return spare
 }
 
 func (m *model) back(v version, order []int, turns int) version {

@@ -91,25 +91,16 @@ func (d DAG) OpenCalls() []OpenCall {
 // CloseTools ends the tool phase at the head: it adds each execution as a child of the assistant's message, and one message
 // after all of them that holds every result in call order. Index says which call an execution is of; its CallID, Tool and
 // Input are taken from the call. A call that is neither given nor was executed before is answered by an error result that says
-// content.NoResult, so that no call stays open. Errors: ErrNoCalls where no call is open, and an execution whose Index is no call's
-// or is there twice.
+// content.NoResult, so that no call stays open. Errors: ErrNoCalls where no call is open, and an execution whose Index is no
+// call's or is there twice.
 func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 	if d.err != nil {
 		return d
 	}
-	p, ok := d.openPhase()
-	if !ok {
-		return d.fail("CloseTools", ErrNoCalls)
+	p, err := d.executed(executions)
+	if err != nil {
+		return d.fail("CloseTools", err)
 	}
-	for _, e := range executions {
-		if e.Index < 0 || e.Index >= len(p.calls) || p.done[e.Index] != nil {
-			return d.fail("CloseTools", fmt.Errorf("%w: execution of call %d, and the message has %d calls (each once)", ErrNoCalls, e.Index, len(p.calls)))
-		}
-		if err := p.execute(d.Source(), e); err != nil {
-			return d.fail("CloseTools", err)
-		}
-	}
-	parents := make([]*node.Node, len(p.calls))
 	results := make([]content.Block, len(p.calls))
 	for i := range p.calls {
 		if p.done[i] == nil {
@@ -118,12 +109,55 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 				return d.fail("CloseTools", err)
 			}
 		}
-		parents[i] = p.done[i]
 		answer := p.done[i].Payload().(node.ToolExecution).Answer()
 		answer.CallID = p.calls[i].ID
 		results[i] = answer
 	}
-	return d.WithHeads(append(parents, p.spare...)...).say("CloseTools", content.User, "", results)
+	return d.WithHeads(p.heads()...).say("CloseTools", content.User, "", results)
+}
+
+// Execute adds each execution as a child of the assistant's message at the head, as [DAG.CloseTools] does, and leaves the tool
+// phase open: for results that come one by one, over several runs or from outside. The conversation then ends in the executions
+// there are, in call order. When every call has its execution, CloseTools with none adds the message with the results. Without
+// executions Execute returns d as it is. The errors are those of CloseTools.
+func (d DAG) Execute(executions ...node.ToolExecution) DAG {
+	if d.err != nil || len(executions) == 0 {
+		return d
+	}
+	p, err := d.executed(executions)
+	if err != nil {
+		return d.fail("Execute", err)
+	}
+	return d.WithHeads(p.heads()...)
+}
+
+// executed returns the open phase with the executions of its calls added.
+func (d DAG) executed(executions []node.ToolExecution) (phase, error) {
+	p, ok := d.openPhase()
+	if !ok {
+		return phase{}, ErrNoCalls
+	}
+	for _, e := range executions {
+		if e.Index < 0 || e.Index >= len(p.calls) || p.done[e.Index] != nil {
+			return phase{}, fmt.Errorf("%w: execution of call %d, and the message has %d calls (each once)",
+				ErrNoCalls, e.Index, len(p.calls))
+		}
+		if err := p.execute(d.Source(), e); err != nil {
+			return phase{}, err
+		}
+	}
+	return p, nil
+}
+
+// heads returns the executions there are: those of the calls in call order, then the spare ones.
+func (p phase) heads() []*node.Node {
+	heads := make([]*node.Node, 0, len(p.calls)+len(p.spare))
+	for i := range p.calls {
+		if p.done[i] != nil {
+			heads = append(heads, p.done[i])
+		}
+	}
+	return append(heads, p.spare...)
 }
 
 func (p phase) execute(src node.Source, e node.ToolExecution) error {

@@ -370,3 +370,19 @@ func TestNodesOfOneIDAreOneBox(t *testing.T) {
 	require.Equal(t, []string{"n0", "n1", "n2"}, got.nodes)
 	require.Equal(t, [][2]string{{"n0", "n1"}, {"n0", "n2"}}, got.edges)
 }
+
+// TestADrawingShowsWhatTheModelAsked: what a program keeps beside an execution changes nothing in the picture.
+func TestADrawingShowsWhatTheModelAsked(t *testing.T) {
+	plain := ran(0, "22°C")
+	kept := plain
+	kept.Ran = node.Ran{Tool: "hidden", Input: `{"hidden":1}`}
+	kept.Usage, kept.Details, kept.Full = content.Usage{Output: 9}, `{"hidden":1}`, content.Words("hidden")
+	drawn := func(e node.ToolExecution) string {
+		d := sampleStart().User("Weather?").Assistant("", content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`}).
+			Execute(e).CloseTools().Append(node.StopReason{Reason: content.StopApproval, Cost: float64(e.Usage.Output), ToolUsage: e.Usage})
+		require.NoError(t, d.Err())
+		return draw(t, d, nil) + d.String()
+	}
+	require.Equal(t, drawn(plain), drawn(kept))
+	require.Contains(t, drawn(kept), "get_weather(city: Tokyo)")
+}

@@ -1,0 +1,120 @@
+package dag_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/stretchr/testify/require"
+)
+
+// indexes returns which calls the heads are executions of.
+func indexes(t *testing.T, d dag.DAG) []int {
+	t.Helper()
+	var list []int
+	for _, h := range d.Heads() {
+		e, ok := h.Payload().(node.ToolExecution)
+		require.True(t, ok)
+		list = append(list, e.Index)
+	}
+	return list
+}
+
+func open(d dag.DAG) []string {
+	ids := []string{}
+	for _, call := range d.OpenCalls() {
+		ids = append(ids, call.ID)
+	}
+	return ids
+}
+
+func TestExecuteLeavesThePhaseOpen(t *testing.T) {
+	asked := askWeather()
+	said := asked.Head()
+	require.Equal(t, asked.Heads(), asked.Execute().Heads(), "nothing was carried out")
+
+	one := asked.Execute(node.ToolExecution{Index: 2, CallID: "wrong", Tool: "wrong", Input: "wrong", Result: content.Words("c"),
+		Ran: node.Ran{Tool: "get_forecast"}})
+	require.NoError(t, one.Err())
+	e := one.Head().Payload().(node.ToolExecution)
+	require.Equal(t, []*node.Node{said}, one.Head().Parents())
+	require.Equal(t, []string{"t3", "get_weather", `{"city":"New York"}`}, []string{e.CallID, e.Tool, string(e.Input)},
+		"the call says")
+	require.Equal(t, "get_forecast", e.Ran.Tool, "and what ran in fact is the program's word")
+	require.Equal(t, []string{"t1", "t2"}, open(one))
+	require.Equal(t, []string{"t1", "t2", "t3"}, open(asked), "the conversation that was extended stays")
+
+	all := one.Execute(execution(1, "b"), execution(0, "a"))
+	require.NoError(t, all.Err())
+	require.Equal(t, []int{0, 1, 2}, indexes(t, all), "in call order, however they came")
+	require.Same(t, one.Head(), all.Heads()[2], "the execution that was there is kept")
+	require.Empty(t, open(all))
+	require.Equal(t, []string{"t1", "t2"}, open(one))
+	require.ErrorIs(t, all.Execute(execution(0, "again")).Err(), dag.ErrNoCalls)
+	require.Equal(t, all.Heads(), all.Execute().Heads())
+
+	closed := all.CloseTools()
+	require.NoError(t, closed.Err())
+	require.Equal(t, all.Heads(), closed.Head().Parents())
+	require.Empty(t, closed.Validate())
+	at := asked.CloseTools(execution(0, "a"), execution(1, "b"), execution(2, "c"))
+	require.True(t, dag.Equal(at, closed), "one by one or at once is the same conversation")
+	require.ErrorIs(t, closed.Execute(execution(0, "late")).Err(), dag.ErrNoCalls)
+}
+
+func TestExecuteKeepsWhatIsThere(t *testing.T) {
+	d := askWeather()
+	said := d.Heads()
+	d, first, _ := d.AppendTo(said, execution(1, "first"))
+	d, stray, _ := d.AppendTo(said, execution(7, "of no call"))
+	d, again, _ := d.AppendTo(said, execution(1, "again"))
+	d = d.Execute(execution(0, "zero"))
+	require.NoError(t, d.Err())
+	heads := d.Heads()
+	require.Len(t, heads, 4)
+	require.Equal(t, 0, heads[0].Payload().(node.ToolExecution).Index)
+	require.Equal(t, []*node.Node{first, stray, again}, heads[1:], "spare ones come last")
+	require.Equal(t, []string{"t3"}, open(d))
+	require.Equal(t, heads, d.Execute().Heads())
+}
+
+func TestAPhaseThatWaitsIsSavedAndGoesOn(t *testing.T) {
+	kept := node.ToolExecution{Index: 1, Result: content.Words("18 °C"), Full: content.Words("18 °C and secrets"),
+		Ran: node.Ran{Tool: "get_secrets", Input: `{"secrets":1}`}, Details: `{"secrets":true}`}
+	d := askWeather().Execute(kept)
+	var file bytes.Buffer
+	require.NoError(t, d.Write(&file))
+	loaded, err := dag.Read(bytes.NewReader(file.Bytes()))
+	require.NoError(t, err)
+	require.Equal(t, []string{"t1", "t3"}, open(loaded))
+	e := loaded.Head().Payload().(node.ToolExecution)
+	require.Equal(t, []string{"get_secrets", `{"secrets":1}`, `{"secrets":true}`, "18 °C and secrets"},
+		[]string{e.Ran.Tool, string(e.Ran.Input), string(e.Details), e.Full.Text()})
+	var again bytes.Buffer
+	require.NoError(t, loaded.Write(&again))
+	require.Equal(t, file.String(), again.String())
+
+	closed := loaded.Execute(execution(2, "c"), execution(0, "a")).CloseTools()
+	require.NoError(t, closed.Err())
+	require.Empty(t, closed.Validate())
+	for _, m := range append(loaded.Messages(), closed.Messages()...) {
+		said, err := m.Blocks.MarshalJSON()
+		require.NoError(t, err)
+		require.NotContains(t, string(said), "secrets", "what is kept beside an execution is not sent")
+	}
+	require.NotContains(t, closed.String(), "secrets")
+	require.Contains(t, closed.String(), `get_weather(city: "Paris") → 18 °C`)
+}
+
+// TestAPhaseOfOneCallWaits: a single execution is the only head, and still no closed phase.
+func TestAPhaseOfOneCallWaits(t *testing.T) {
+	d := fresh().User("x").Assistant("", use("a", "f", "{}")).Execute(execution(0, "r"))
+	require.Empty(t, open(d))
+	require.ErrorIs(t, d.Execute(execution(0, "again")).Err(), dag.ErrNoCalls)
+	m, ok := d.CloseTools().Head().Message()
+	require.True(t, ok)
+	require.Equal(t, "a", m.Blocks.ToolResults()[0].CallID)
+	require.Equal(t, "r", m.Blocks.ToolResults()[0].Content.Text())
+}
