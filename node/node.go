@@ -33,7 +33,8 @@ func (s Source) Time() time.Time {
 	return s.Now().UTC().Round(0)
 }
 
-func (s Source) id() ID {
+// ID returns a new id.
+func (s Source) ID() ID {
 	if s.NewID == nil {
 		return uuid.Must(uuid.NewV7())
 	}
@@ -81,7 +82,7 @@ func New(src Source, p Payload, meta Meta, parents ...*Node) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
 	}
-	n := &Node{id: src.id(), payload: p, time: src.Time(), meta: meta}
+	n := &Node{id: src.ID(), payload: p, time: src.Time(), meta: meta}
 	if err := errors.Join(checkTime(n.time), n.adopt(parents)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
 	}
