@@ -2,30 +2,41 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 )
 
-// batch is the calls of one answer while they are carried out. Each call has a slot, and a slot is settled once: by the result
-// of its call, by the call's timeout, or by the end of the run, whichever comes first. What comes later finds the slot settled
-// and is dropped. The batch is over when every slot is settled, whether or not every tool has returned.
+// batch is the calls of one answer while they are carried out, wave by wave. Each call has a slot, and a slot is settled once: by the
+// result of its call, by the call's timeout, or by the end of the run, whichever comes first. What comes later finds the slot settled
+// and is dropped. A wave is over when every slot of it is settled, whether or not every tool has returned.
 type batch struct {
 	r      *run
 	slots  []slot
 	clock  node.Source
-	shared context.Context // of the calls that start at once, with the usual timeout
-	wake   chan struct{}   // told when a slot was settled
+	wake   chan struct{} // told when there is news
+	room   chan struct{} // holds one token for each update that was not reported
+	shared context.Context
+	told   int // the first slot of those that were settled before, and whose events were not told
 
-	mu      sync.Mutex
-	next    int   // the first slot that nobody has looked at
-	atOnce  int   // how many more calls start right away
-	open    int   // slots that are not settled
-	settled []int // slots that were settled and not reported yet, in order
+	mu     sync.Mutex
+	wave   []int // the places that are carried out now
+	number int   // of the wave, from 1
+	next   int   // the first of wave that nobody has looked at
+	open   int   // slots of the wave that are not settled
+	news   []news
+}
+
+// news is what was not reported yet: an update of a call or, where there is none, its end.
+type news struct {
+	place  int
+	update Event
 }
 
 type state int
@@ -37,55 +48,145 @@ const (
 )
 
 type slot struct {
+	planned
 	place int // among the slots
-	call  Call
-	task
+	b     *batch
 	state state
-	ctx   context.Context
-	leave func() // ends ctx; nil where it is shared
+	ctx   callContext
+	own   bool   // its context ends by itself, not with that of the wave
+	leave func() // ends ctx; nil where it is that of the wave
 
 	started, ended time.Time
 	result         Result
+	child          dag.DAG       // the conversation of a run inside the call, as far as it got
+	usage          content.Usage // what runs inside the call took
 }
 
-func newBatch(r *run, size int) *batch {
-	return &batch{r: r, clock: r.d.Source(), slots: make([]slot, 0, size), settled: make([]int, 0, size), wake: make(chan struct{}, 1)}
+// callContext is the context of one call. It knows the call.
+type callContext struct {
+	context.Context
+	slot *slot
 }
 
-// add takes one more call. One that cannot be carried out is settled right away; refusal, if there is one, says why none can.
-func (b *batch) add(call Call, refusal string) {
-	b.open++
-	b.slots = append(b.slots, slot{place: len(b.slots), call: call})
-	s := &b.slots[len(b.slots)-1]
-	s.call.Input = orEmpty(call.Input)
-	if refusal != "" {
-		b.settle(s, failure(refusal, call.Name))
-		return
+type slotKey struct{}
+
+// Value returns the slot for slotKey.
+func (c *callContext) Value(key any) any {
+	if _, ours := key.(slotKey); ours {
+		return c.slot
 	}
-	var err error
-	if s.task, err = b.r.prepare(s.call); err != nil {
-		b.settle(s, failure("%v", err))
-	}
+	return c.Context.Value(key)
 }
 
-// run carries out all calls and reports each one's end. It returns false when nobody listens any more.
+// slotOf returns the call that ctx belongs to; nil where there is none.
+func slotOf(ctx context.Context) *slot {
+	s, _ := ctx.Value(slotKey{}).(*slot)
+	return s
+}
+
+// mostUpdates is how many updates of a batch wait to be reported, before a tool that makes more of them has to wait.
+const mostUpdates = 64
+
+func newBatch(r *run, plans []planned) *batch {
+	b := &batch{r: r, clock: r.d.Source(), slots: make([]slot, len(plans)), wake: make(chan struct{}, 1), room: make(chan struct{}, mostUpdates)}
+	for i := range plans {
+		s := &b.slots[i]
+		s.planned, s.place, s.b = plans[i], i, b
+		s.ctx.slot = s
+		if s.answered != nil {
+			s.state, s.result = done, *s.answered
+			s.started = b.now()
+			s.ended = s.started
+		}
+	}
+	return b
+}
+
+// run carries out what is to be carried out here. It returns false when nobody listens any more.
 func (b *batch) run() bool {
-	if b.open == 0 {
-		return b.report()
+	var calls []Ready
+	var places []int
+	for i := range b.slots {
+		if s := &b.slots[i]; s.state == waiting && !s.deferred {
+			calls, places = append(calls, Ready{s.ran, s.mode}), append(places, i)
+		}
 	}
-	workers := b.open
-	if limit := b.r.agent.Parallel; limit > 0 {
-		workers = min(workers, limit)
+	var waves []Wave
+	if len(calls) > 0 {
+		waves = b.r.agent.Strategy.waves(calls)
 	}
-	b.atOnce = workers
+	for _, w := range waves {
+		for i, at := range w.Calls {
+			w.Calls[i] = places[at]
+		}
+		switch refusal := b.refusal(); {
+		case refusal != "":
+			if !b.answer(w.Calls, refusal) {
+				return false
+			}
+		case w.Defer:
+			for _, i := range w.Calls {
+				b.slots[i].deferred = true
+			}
+		case !b.carryOutWave(w):
+			return false
+		}
+	}
+	return b.tellSettled(len(b.slots))
+}
+
+// refusal is why no further wave begins; "" where one may.
+func (b *batch) refusal() string {
+	switch {
+	case b.r.ctx.Err() != nil:
+		return textNotStarted
+	case b.wave != nil && b.r.agent.SkipOnSteering && b.r.agent.Steering.Len() > 0:
+		return textSkipped
+	}
+	return ""
+}
+
+// answer settles calls that are not carried out.
+func (b *batch) answer(places []int, text string) bool {
+	for _, i := range places {
+		if !b.start(i) {
+			return false
+		}
+		b.settle(&b.slots[i], failure("%s", text))
+		if !b.report() {
+			return false
+		}
+	}
+	return true
+}
+
+// carryOutWave carries out the calls of one wave and reports each one's end.
+func (b *batch) carryOutWave(w Wave) bool {
+	for _, i := range w.Calls {
+		if !b.start(i) {
+			return false
+		}
+	}
 	cancel := func() {}
 	b.shared = b.r.ctx
 	if timeout := b.r.agent.ToolTimeout; timeout > 0 {
 		b.shared, cancel = context.WithTimeout(b.r.ctx, timeout)
 	}
 	defer cancel()
+	workers := len(w.Calls)
+	if w.Limit > 0 {
+		workers = min(workers, w.Limit)
+	}
+	b.mu.Lock()
+	b.wave, b.next, b.open = w.Calls, 0, len(w.Calls)
+	b.number++
+	for i, at := range b.wave {
+		s := &b.slots[at]
+		s.own = i >= workers || s.timeout != b.r.agent.ToolTimeout
+	}
+	b.mu.Unlock()
 	defer context.AfterFunc(b.shared, b.expire)()
-	b.start(workers)
+	b.work(workers, b.number)
 	for b.report() {
 		if b.over() {
 			return true
@@ -99,63 +200,136 @@ func (b *batch) run() bool {
 	return false
 }
 
-func (b *batch) over() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.open == 0 && len(b.settled) == 0
+// start tells that a call begins, after everything that was settled before it.
+func (b *batch) start(place int) bool {
+	return b.tellSettled(place) && b.tellStart(place)
 }
 
-// report tells of the slots that were settled since it was last called.
-func (b *batch) report() bool {
-	b.mu.Lock()
-	news := b.settled
-	b.settled = b.settled[len(b.settled):]
-	b.mu.Unlock()
-	if b.r.yield == nil {
-		return true
-	}
-	for _, i := range news {
-		if !b.r.tell(ToolEnd{Turn: b.r.turn, Execution: b.slots[i].execution()}) {
+func (b *batch) tellStart(place int) bool {
+	s := &b.slots[place]
+	return b.r.tell(ToolStart{Turn: b.r.turn, Call: s.call, Ran: s.ran, Repair: s.repair})
+}
+
+// tellSettled tells of the calls before a place that were settled without being carried out.
+func (b *batch) tellSettled(before int) bool {
+	for ; b.told < before; b.told++ {
+		s := &b.slots[b.told]
+		if s.answered == nil {
+			continue
+		}
+		if !b.tellStart(b.told) || !b.r.tell(ToolEnd{Turn: b.r.turn, Execution: s.execution()}) {
 			return false
 		}
 	}
 	return true
 }
 
-// executions returns what became of each call, in call order.
-func (b *batch) executions() []node.ToolExecution {
-	list := make([]node.ToolExecution, len(b.slots))
+func (b *batch) over() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open == 0 && len(b.news) == 0
+}
+
+// report tells what happened since it was last called.
+func (b *batch) report() bool {
+	b.mu.Lock()
+	all := b.news
+	b.news = nil
+	b.mu.Unlock()
+	for _, n := range all {
+		event := n.update
+		if event == nil {
+			event = ToolEnd{Turn: b.r.turn, Execution: b.slots[n.place].execution()}
+		} else {
+			<-b.room
+		}
+		if !b.r.tell(event) {
+			return false
+		}
+	}
+	return true
+}
+
+// update takes an event of a call that is running, and waits where too many were not reported yet. It drops the event where the call
+// is settled.
+func (b *batch) update(s *slot, event Event) {
+	if b.r.yield == nil {
+		return
+	}
+	select {
+	case b.room <- struct{}{}:
+	case <-s.ctx.Done():
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.state != running {
+		<-b.room
+		return
+	}
+	b.tidings(news{s.place, event})
+}
+
+// tidings leaves news behind for report. The batch is locked.
+func (b *batch) tidings(n news) {
+	b.news = append(b.news, n)
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// settled returns what became of the calls that have a result, in call order.
+func (b *batch) settled() []node.ToolExecution {
+	list := make([]node.ToolExecution, 0, len(b.slots))
 	for i := range b.slots {
-		list[i] = b.slots[i].execution()
+		if b.slots[i].state == done {
+			list = append(list, b.slots[i].execution())
+		}
 	}
 	return list
 }
 
 func (s *slot) execution() node.ToolExecution {
-	return node.ToolExecution{
+	e := node.ToolExecution{
 		CallID: s.call.ID, Index: s.call.Index, Tool: s.call.Name, Input: s.call.Input,
 		Result: s.result.Content, IsError: s.result.IsError, Started: s.started, Ended: s.ended,
+		Usage: s.usage.Plus(s.result.Usage), Details: s.result.Details, Full: s.result.Full,
 	}
+	if s.ran.Name != s.call.Name {
+		e.Ran.Tool = s.ran.Name
+	}
+	if s.ran.Input != s.call.Input {
+		e.Ran.Input = s.ran.Input
+	}
+	child := s.result.Child
+	if child.Len() == 0 {
+		child = s.child
+	}
+	if heads := child.Heads(); len(heads) > 0 {
+		e.Child = node.ListOf(heads...)
+	}
+	return e
 }
 
-// start lets n more workers carry out calls.
-func (b *batch) start(n int) {
+// work lets n more workers carry out calls of the wave.
+func (b *batch) work(n, wave int) {
 	b.r.workers.add(n)
 	for range n {
-		go b.work()
+		go b.carryOutCalls(wave)
 	}
 }
 
-// work carries out calls until there are none, or until one was given up: then another worker has taken its place.
-func (b *batch) work() {
+// carryOutCalls carries out calls of a wave until there are none, or until one was given up: then another worker has taken its place.
+func (b *batch) carryOutCalls(wave int) {
 	finished := false
 	defer func() {
 		if !finished { // the tool ended this goroutine
-			b.start(1)
+			b.work(1, wave)
 		}
 		b.r.workers.done()
 	}()
-	for s := b.take(); s != nil; s = b.take() {
+	for s := b.take(wave); s != nil; s = b.take(wave) {
 		if !b.carryOut(s) {
 			break
 		}
@@ -163,12 +337,12 @@ func (b *batch) work() {
 	finished = true
 }
 
-// take returns the next call to carry out, or nil. Nothing starts in a run that has ended.
-func (b *batch) take() *slot {
+// take returns the next call of the wave to carry out, or nil. Nothing starts in a run that has ended.
+func (b *batch) take(wave int) *slot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for b.next < len(b.slots) && b.r.ctx.Err() == nil {
-		s := &b.slots[b.next]
+	for b.number == wave && b.next < len(b.wave) && b.r.ctx.Err() == nil {
+		s := &b.slots[b.wave[b.next]]
 		b.next++
 		if s.state == waiting {
 			s.state, s.started = running, b.now()
@@ -179,18 +353,17 @@ func (b *batch) take() *slot {
 	return nil
 }
 
-// enter gives the call its context: the shared one, where its timeout is the usual one and begins now; else one of its own.
+// enter gives the call its context: that of the wave, where its timeout is the usual one and begins now; else one of its own.
 func (b *batch) enter(s *slot) {
-	b.atOnce--
 	switch {
-	case s.timeout == b.r.agent.ToolTimeout && b.atOnce >= 0:
-		s.ctx = b.shared
+	case !s.own:
+		s.ctx.Context = b.shared
 	case s.timeout > 0:
 		ctx, cancel := context.WithTimeout(b.r.ctx, s.timeout)
 		stop := context.AfterFunc(ctx, func() { b.giveUp(s) })
-		s.ctx, s.leave = ctx, func() { stop(); cancel() }
+		s.ctx.Context, s.leave = ctx, func() { stop(); cancel() }
 	default:
-		s.ctx = b.r.ctx
+		s.ctx.Context = b.r.ctx
 	}
 }
 
@@ -203,9 +376,9 @@ func (b *batch) carryOut(s *slot) (ours bool) {
 		if returned {
 			return
 		}
-		result := failure(textVanished, s.call.Name) // runtime.Goexit
+		result := failure(textVanished, s.ran.Name) // runtime.Goexit
 		if v := recover(); v != nil {
-			result = failure(textPanicked, s.call.Name, v)
+			result = b.after(s, b.failed(s, fmt.Sprintf(textPanicked, s.ran.Name, v)))
 		}
 		ours = b.settle(s, result)
 	}()
@@ -216,21 +389,53 @@ func (b *batch) carryOut(s *slot) (ours bool) {
 
 // outcome calls the tool and makes a result of whatever it returns.
 func (b *batch) outcome(s *slot) Result {
-	result, err := s.fn(s.ctx, s.call)
+	result, err := s.fn(&s.ctx, s.ran)
 	if err == nil {
 		err = result.valid()
 	}
+	if err == nil {
+		return b.after(s, result)
+	}
+	var arguments *argumentError
 	switch {
-	case err == nil:
-		return result
 	case s.ctx.Err() != nil:
 		return b.verdict(s, true)
+	case errors.As(err, &arguments):
+		return b.after(s, failure("%v", err))
 	}
 	text := fmt.Sprint(err)
 	if text == "" {
-		text = fmt.Sprintf(textFailed, s.call.Name)
+		text = fmt.Sprintf(textFailed, s.ran.Name)
+	}
+	failed := b.failed(s, text)
+	failed.Child, failed.Usage, failed.Details = result.Child, result.Usage, result.Details
+	return b.after(s, failed)
+}
+
+// failed is the result of a tool that failed with text.
+func (b *batch) failed(s *slot, text string) Result {
+	if b.r.agent.HideErrors {
+		text = fmt.Sprintf(textHidden, s.ran.Name)
 	}
 	return Result{Content: content.Words(text), IsError: true}
+}
+
+// after gives the result to the hooks.
+func (b *batch) after(s *slot, result Result) Result {
+	for _, h := range b.r.agent.Hooks {
+		if h.After == nil {
+			continue
+		}
+		changed, err := safely(func() (Result, error) { return h.After(&s.ctx, s.ran, result) })
+		if err == nil {
+			err = changed.valid()
+		}
+		if err != nil {
+			return b.failed(s, err.Error())
+		}
+		result = changed
+	}
+	return result
 }
 
 // verdict is the result of a call whose context ended before it had one.
@@ -264,22 +469,17 @@ func (b *batch) settleLocked(s *slot, result Result) bool {
 		s.leave()
 	}
 	b.open--
-	b.settled = append(b.settled, s.place)
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
+	b.tidings(news{place: s.place})
 	return true
 }
 
-// expire gives up what the end of the shared context concerns: everything when the run has ended, else the calls that share
-// its timeout.
+// expire gives up what the end of the wave's context concerns: everything when the run has ended, else the calls that share its
+// timeout.
 func (b *batch) expire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i := range b.slots {
-		s := &b.slots[i]
-		if b.r.ctx.Err() != nil || s.state == running && s.ctx == b.shared {
+	for _, i := range b.wave {
+		if s := &b.slots[i]; b.r.ctx.Err() != nil || s.state == running && !s.own {
 			b.giveUpLocked(s)
 		}
 	}
@@ -295,12 +495,12 @@ func (b *batch) giveUp(s *slot) {
 // giveUpLocked settles a call without its tool, and lets another worker take the place of the one that waits for it.
 func (b *batch) giveUpLocked(s *slot) {
 	started := s.state != waiting
-	if b.settleLocked(s, b.verdict(s, started)) && started && b.next < len(b.slots) {
-		b.start(1)
+	if b.settleLocked(s, b.verdict(s, started)) && started && b.next < len(b.wave) {
+		b.work(1, b.number)
 	}
 }
 
-// workers counts the goroutines that carry out calls.
+// workers counts the goroutines of a run: those that carry out calls, and those that hooks run on.
 type workers struct {
 	n    atomic.Int64
 	idle chan struct{}

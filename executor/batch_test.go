@@ -27,10 +27,11 @@ func TestToolThatReportsItsEndedContextGetsTheReasonsOwnWords(t *testing.T) {
 		r := newRun(t.Context(), Agent{}, dag.New(), nil)
 		ctx, cancel := end(r)
 		defer cancel()
-		s := &slot{ctx: ctx, task: task{timeout: time.Minute, fn: func(ctx context.Context, _ Call) (Result, error) {
+		b := newBatch(r, []planned{{task: task{timeout: time.Minute, fn: func(ctx context.Context, _ Call) (Result, error) {
 			return Result{}, fmt.Errorf("gave up: %w", ctx.Err())
-		}}}
-		got := newBatch(r, 1).outcome(s)
+		}}}})
+		b.slots[0].ctx.Context = ctx
+		got := b.outcome(&b.slots[0])
 		if got.Content.Text() != name || !got.IsError {
 			t.Errorf("the result says %q, not %q", got.Content.Text(), name)
 		}
@@ -48,12 +49,11 @@ func BenchmarkBatch(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				start := time.Now()
-				batch := newBatch(r, k)
-				for i := range k {
-					batch.slots = append(batch.slots, slot{place: i, task: task{fn: noop, timeout: r.agent.ToolTimeout}})
+				plans := make([]planned, k)
+				for i := range plans {
+					plans[i] = planned{task: task{fn: noop, timeout: r.agent.ToolTimeout}}
 				}
-				batch.open = k
-				batch.run()
+				newBatch(r, plans).run()
 				middle := time.Now()
 				var all sync.WaitGroup
 				results := make([]Result, k)

@@ -94,7 +94,7 @@ const sample = 100
 
 // turns returns how long the turns after the first n of a run take.
 func turns(b *testing.B, k, n int) time.Duration {
-	agent := executor.Agent{Provider: caller(k), Tools: []dag.Tool{instant{}}, MaxTurns: n + sample}
+	agent := executor.Agent{Provider: caller(k), Tools: []dag.Tool{instant{}}, Limits: executor.Limits{Turns: n + sample}}
 	var start time.Time
 	for event, err := range agent.Stream(b.Context(), dag.New().User("Go.")) {
 		if err != nil {

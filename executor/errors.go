@@ -11,6 +11,10 @@ var (
 	ErrNoProvider = errors.New("executor: the agent has no provider")
 	// ErrUnbound: a tool is declared that nothing can run. An [UnboundError] says which.
 	ErrUnbound = errors.New("declared tools cannot be run")
+	// ErrAnswered: the conversation ends with an answer, and no queue has anything to say.
+	ErrAnswered = errors.New("executor: the conversation ends with the model's answer: say something first")
+	// ErrRejected: a hook rejected the message that the conversation ends in. The hook's error is in the chain too.
+	ErrRejected = errors.New("executor: the message was rejected")
 )
 
 // UnboundError names the tools that a conversation declares and that nothing can run: a definition was declared without a

@@ -2,50 +2,112 @@ package executor
 
 import (
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 )
 
-// Event is what happens in a run. It is sealed: the variants are [TurnStart], [Model], [MessageEnd], [ToolStart], [ToolEnd],
-// [TurnEnd] and [End]. Their order:
+// Event is what happens in a run. It is sealed: the variants are [RunStart], [TurnStart], [Rejected], [MessageStart], [MessageDelta],
+// [Repaired], [Retry], [MessageEnd], [ToolStart], [ToolUpdate], [Child], [ToolEnd], [TurnEnd], [Paused] and [End]. Their order:
 //
-//   - Each model call is a turn: one TurnStart, then its Model events, then one MessageEnd if the model said anything.
-//   - Where the message calls tools: one ToolStart for each call, in call order, and exactly one ToolEnd for each, after its
-//     ToolStart, in the order in which the calls end. A call that cannot be run at all ends before the next one starts.
+//   - One RunStart comes first, and one End last, always; the run's error, if there is one, comes beside the End. A run that is
+//     refused before it begins is an End alone.
+//   - Each model call is a turn: one TurnStart, then a MessageStart and a MessageEnd for each message that waited in a [Queue], then
+//     MessageStart and MessageEnd of the answer with its MessageDelta, Repaired and Retry events between them.
+//   - Where the answer calls tools: a ToolStart for each call and exactly one ToolEnd for each, after its ToolStart. Calls that run
+//     together start in call order, before any of them runs, and end in the order in which they are over. A call that is not carried
+//     out ends before the next one starts. ToolUpdate and Child events of a call come between its start and its end, never later.
+//     Then comes the message with the results, as MessageStart and MessageEnd.
 //   - Then one TurnEnd, with the conversation so far: every call in it is answered.
-//   - A conversation that begins with open calls has their ToolStart and ToolEnd events and a TurnEnd first, as turn 0.
-//   - One End comes last, always, with the conversation; the run's error, if there is one, comes beside it.
-//   - A turn that fails or is cancelled in the model call has no MessageEnd and no TurnEnd; one that is cancelled in its tools
-//     has both.
+//   - What is left open by an earlier run is carried out first, as turn 0, with its tool events, its message and its TurnEnd.
+//   - Every MessageStart has a MessageEnd, and every TurnStart a TurnEnd, also where the model failed or the run was cancelled. Only a
+//     pause ends a run inside a turn: a Paused, and the End. The calls that wait have no ToolStart until the run is resumed, and
+//     the TurnEnd comes from the run that resumes it.
 //
-// Less formally: events tell one story, in one order, on the goroutine of whoever ranges over them.
+// Less formally: events tell one story, in one order, on the goroutine of whoever ranges over them. Whoever does may add to the
+// queues, or cancel the run's context, from inside an event.
 type Event interface{ event() }
 
-// TurnStart says that the model is about to be asked.
+// RunStart says that the run begins.
+type RunStart struct {
+	// Run is the run's id. A run that is resumed keeps it.
+	Run string
+	// DAG is the conversation that the run begins with.
+	DAG dag.DAG
+}
+
+// TurnStart says that a turn begins.
 type TurnStart struct {
-	// Turn counts the model calls of the run, from 1.
+	// Turn counts the model calls of the run, from 1; over its pauses too.
 	Turn int
-	// Request is what the model is asked. It must not be changed.
+}
+
+// Rejected says that a hook rejected a message of a [Queue]: it is no part of the conversation.
+type Rejected struct {
+	Message content.Message
+	// Err is the hook's error.
+	Err error
+}
+
+// MessageStart says that a message begins.
+type MessageStart struct {
+	Turn int
+	// Role is who speaks: the model, or the user's side, results included.
+	Role content.Role
+	// Request is what the model is asked, where it is the model that speaks. It must not be changed.
 	Request api.Request
 }
 
-// Model is an event of the model's answer: a piece of it, a whole block, a repair of the request, a retry, its end.
-type Model struct {
-	Turn  int
+// MessageDelta is a piece of the model's message, for display.
+type MessageDelta struct {
+	Turn int
+	// Event is an api.Delta, or an api.BlockEnd with a whole block.
 	Event api.Event
 }
 
-// MessageEnd says that the model's answer is part of the conversation now.
+// Repaired says how a request was changed to keep the provider's rules.
+type Repaired struct {
+	Turn    int
+	Repairs []api.RepairNote
+}
+
+// Retry says that a model call failed and will be made again. The MessageDelta events until now are void.
+type Retry struct {
+	Turn int
+	api.Retry
+}
+
+// MessageEnd says that a message is part of the conversation now.
 type MessageEnd struct {
 	Turn int
-	// Node is the assistant's message.
+	// Node is the message; nil where it came to nothing, because the model failed or said nothing.
 	Node *node.Node
 }
 
-// ToolStart says that a tool is called, with the arguments as the model wrote them.
+// ToolStart says that a tool call begins.
 type ToolStart struct {
 	Turn int
+	// Call is the call as the model made it.
 	Call Call
+	// Ran is the call as it is carried out. It is Call where no hook and no repair changed it.
+	Ran Call
+	// Repair says how the arguments were repaired, where they were no JSON object as they stood; "" where they were one.
+	Repair string
+}
+
+// ToolUpdate is what a tool said by [Progress].
+type ToolUpdate struct {
+	Turn    int
+	Call    Call
+	Content content.Blocks
+}
+
+// Child is an event of a run inside a tool call: of a sub-agent.
+type Child struct {
+	Turn int
+	// Path is the calls that lead to the run: one of this run's, one of its sub-agent's, and so on.
+	Path  []Call
+	Event Event
 }
 
 // ToolEnd says what a tool call came to. Index, CallID, Tool and Input say which call it was.
@@ -57,22 +119,42 @@ type ToolEnd struct {
 // TurnEnd says that a turn is over: every call of its message is answered.
 type TurnEnd struct {
 	Turn int
+	// Message is what the model said; nil where it said nothing.
+	Message *node.Node
+	// Executions is what became of its calls, in call order.
+	Executions []node.ToolExecution
+	// Usage is what the model call took, and ToolUsage what tools took themselves.
+	Usage, ToolUsage content.Usage
 	// DAG is the conversation so far. It is valid and can be saved.
 	DAG dag.DAG
 }
 
+// Paused says that calls wait for somebody: see [Continuation].
+type Paused struct {
+	Continuation Continuation
+}
+
 // End is the end of the run.
 type End struct {
-	// DAG is the conversation, with the StopReason node at its end; the conversation as it was where the run was refused.
+	// DAG is the conversation, with the StopReason node at its end. Where the run paused, its calls are open and there is no such
+	// node; where it was refused, it is the conversation as it was.
 	DAG dag.DAG
 	// Stop is why the run ended, and its totals. It is zero where the run was refused.
 	Stop node.StopReason
 }
 
-func (TurnStart) event()  {}
-func (Model) event()      {}
-func (MessageEnd) event() {}
-func (ToolStart) event()  {}
-func (ToolEnd) event()    {}
-func (TurnEnd) event()    {}
-func (End) event()        {}
+func (RunStart) event()     {}
+func (TurnStart) event()    {}
+func (Rejected) event()     {}
+func (MessageStart) event() {}
+func (MessageDelta) event() {}
+func (Repaired) event()     {}
+func (Retry) event()        {}
+func (MessageEnd) event()   {}
+func (ToolStart) event()    {}
+func (ToolUpdate) event()   {}
+func (Child) event()        {}
+func (ToolEnd) event()      {}
+func (TurnEnd) event()      {}
+func (Paused) event()       {}
+func (End) event()          {}

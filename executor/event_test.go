@@ -27,17 +27,33 @@ func story(events func(func(executor.Event, error) bool)) (told []string, last e
 		switch e := event.(type) {
 		case executor.TurnStart:
 			told = append(told, fmt.Sprintf("turn %d", e.Turn))
-		case executor.Model:
-			switch m := e.Event.(type) {
-			case api.Delta:
+		case executor.RunStart:
+			told = append(told, "run")
+		case executor.MessageStart:
+			told = append(told, "("+string(e.Role))
+		case executor.MessageDelta:
+			if _, whole := e.Event.(api.BlockEnd); !whole {
 				continue
-			case api.Retry:
-				told = append(told, fmt.Sprintf("retry %d", m.Attempt))
-			default:
-				told = append(told, fmt.Sprintf("%T", m))
 			}
+			told = append(told, "block")
+		case executor.Retry:
+			told = append(told, fmt.Sprintf("retry %d", e.Attempt))
+		case executor.Repaired:
+			told = append(told, "repaired")
 		case executor.MessageEnd:
-			told = append(told, "message")
+			if e.Node == nil {
+				told = append(told, "nothing)")
+			} else {
+				told = append(told, ")")
+			}
+		case executor.ToolUpdate:
+			told = append(told, fmt.Sprintf("update %d %s", e.Call.Index, e.Content.Text()))
+		case executor.Child:
+			told = append(told, fmt.Sprintf("child %d", e.Path[0].Index))
+		case executor.Rejected:
+			told = append(told, "rejected")
+		case executor.Paused:
+			told = append(told, "paused")
 		case executor.ToolStart:
 			told = append(told, fmt.Sprintf("start %d", e.Call.Index))
 		case executor.ToolEnd:
@@ -70,9 +86,9 @@ func TestEventsTellOneStory(t *testing.T) {
 		told, end, err := story(executor.Stream(t.Context(), model, d))
 		require.NoError(t, err)
 		require.Equal(t, []string{
-			"turn 1", "retry 1", "api.Repaired", "api.BlockEnd", "api.BlockEnd", "api.BlockEnd", "api.BlockEnd", "api.BlockEnd", "api.Finish", "message",
-			"start 0", "start 1", "end 1", "start 2", "start 3", "end 2", "end 3", "end 0", "turn end 1",
-			"turn 2", "api.BlockEnd", "api.Finish", "message", "turn end 2",
+			"run", "turn 1", "(assistant", "retry 1", "repaired", "block", "block", "block", "block", "block", ")",
+			"start 0", "start 1", "end 1", "start 2", "start 3", "end 2", "end 3", "end 0", "(user", ")", "turn end 1",
+			"turn 2", "(assistant", "block", ")", "turn end 2",
 			"end: end_turn",
 		}, told)
 		require.Equal(t, []string{"three", `error: Tool "missing" not found. Available tools: one, two, three`, "one", "two"}, outcomes(t, end.DAG))
@@ -84,7 +100,7 @@ func TestOpenCallsAreTurnZero(t *testing.T) {
 	told, _, err := story(executor.Stream(t.Context(), apitest.NewScript(apitest.Say("Done.")), ask(fast).Assistant("", call("fast"))))
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"start 0", "end 0", "turn end 0", "turn 1", "api.BlockEnd", "api.Finish", "message", "turn end 1", "end: end_turn",
+		"run", "start 0", "end 0", "(user", ")", "turn end 0", "turn 1", "(assistant", "block", ")", "turn end 1", "end: end_turn",
 	}, told)
 }
 
@@ -92,7 +108,7 @@ func TestEndComesLastBesideTheError(t *testing.T) {
 	failure := &api.Error{Kind: api.ErrAuth}
 	told, end, err := story(executor.Stream(t.Context(), apitest.NewScript(apitest.Say("Half").Fail(failure)), ask()))
 	require.ErrorIs(t, err, api.ErrAuth)
-	require.Equal(t, []string{"turn 1", "api.BlockEnd", "end: error"}, told)
+	require.Equal(t, []string{"run", "turn 1", "(assistant", "block", "nothing)", "turn end 1", "end: error"}, told)
 	require.Equal(t, "u", roles(end.DAG))
 
 	told, end, err = story(executor.Stream(t.Context(), nil, ask()))
@@ -116,7 +132,7 @@ func TestBreakingOffStopsEverything(t *testing.T) {
 			model := apitest.NewScript(apitest.Say("Hm.").Call(call("fast"), call("counts"), call("fast"), call("patient")), apitest.Say("Done."))
 			patient := executor.Bind(content.Tool{Name: "patient", Schema: `{"type":"object"}`}, counts.Call)
 			start := time.Now()
-			for range (executor.Agent{Provider: model, Parallel: 3, ToolTimeout: time.Minute}).Stream(ctx, ask(fast, counts, executor.WithTimeout(patient, 2*time.Minute))) {
+			for range (executor.Agent{Provider: model, Strategy: executor.Parallel(3), ToolTimeout: time.Minute}).Stream(ctx, ask(fast, counts, executor.WithTimeout(patient, 2*time.Minute))) {
 				if n++; n == at {
 					break
 				}
@@ -165,7 +181,7 @@ func TestRequestIsTheTranscriptOfTheConversationSoFar(t *testing.T) {
 			seen = append(seen, e.DAG)
 		}
 	}
-	want := []dag.DAG{seen[0], seen[1], seen[1], seen[2]}
+	want := []dag.DAG{seen[0], seen[1], seen[2], seen[3]}
 	for i, req := range model.Requests() {
 		transcript := want[i].Transcript()
 		require.Equal(t, api.Request{System: transcript.System, Tools: transcript.Tools, Messages: transcript.Messages}, req)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -218,8 +219,10 @@ func ExampleStream() {
 		switch e := event.(type) {
 		case executor.TurnStart:
 			fmt.Println("turn", e.Turn)
-		case executor.Model:
-			// api.Delta, api.BlockEnd, api.Retry, …
+		case executor.MessageDelta:
+			if whole, ok := e.Event.(api.BlockEnd); ok {
+				fmt.Printf("  a whole %T\n", whole.Block)
+			}
 		case executor.MessageEnd:
 			fmt.Println("  said", e.Node.Kind())
 		case executor.ToolStart:
@@ -234,11 +237,14 @@ func ExampleStream() {
 	}
 	// Output:
 	// turn 1
+	//   a whole content.ToolUse
 	//   said message
 	//   calls get_weather {"city":"Tokyo"}
 	//   got Tokyo: 22°C
+	//   said message
 	//   nodes so far: 5
 	// turn 2
+	//   a whole content.Text
 	//   said message
 	//   nodes so far: 6
 	// end_turn 22 degrees. <nil>
@@ -247,7 +253,7 @@ func ExampleStream() {
 // An agent bundles a model, tools and limits, and runs any number of conversations.
 func ExampleAgent() {
 	model := apitest.NewScript(apitest.Call(in("Tokyo")).Always())
-	agent := executor.Agent{Provider: model, Tools: []dag.Tool{weather}, MaxTurns: 3}
+	agent := executor.Agent{Provider: model, Tools: []dag.Tool{weather}, Limits: executor.Limits{Turns: 3}}
 
 	d, err := agent.Run(context.Background(), dag.New().User("Never stop asking."))
 

@@ -219,7 +219,7 @@ func TestNanoAgent(t *testing.T) {
 				told++
 				return nil, ctx.Err()
 			})
-			d, err := executor.Agent{Provider: once(call("fast"), call("listens"), call("slow")), Parallel: 3}.Run(ctx, ask(fast, slow, listens))
+			d, err := executor.Agent{Provider: once(call("fast"), call("listens"), call("slow")), Strategy: executor.Parallel(3)}.Run(ctx, ask(fast, slow, listens))
 			require.ErrorIs(t, err, context.Canceled)
 			require.Equal(t, []string{
 				"fast",
@@ -280,7 +280,7 @@ func TestNanoAgent(t *testing.T) {
 	})
 	t.Run("case_71_the_limit_on_turns_has_its_own_reason", func(t *testing.T) {
 		model := apitest.NewScript(apitest.Call(call("fast")).Always())
-		d, err := executor.Agent{Provider: model, MaxTurns: 4}.Run(t.Context(), ask(fast))
+		d, err := executor.Agent{Provider: model, Limits: executor.Limits{Turns: 4}}.Run(t.Context(), ask(fast))
 		require.NoError(t, err)
 		require.Len(t, model.Requests(), 4)
 		require.Equal(t, content.StopMaxTurns, stopped(t, d).Reason)

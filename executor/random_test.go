@@ -192,18 +192,18 @@ func (w *world) conversation() dag.DAG {
 }
 
 func (w *world) agent(model api.Provider) executor.Agent {
-	a := executor.Agent{Provider: model, MaxTurns: 1 + w.IntN(8)}
+	a := executor.Agent{Provider: model, Limits: executor.Limits{Turns: 1 + w.IntN(8)}}
 	if w.one(3) {
-		a.Parallel = 1 + w.IntN(3)
+		a.Strategy = executor.Parallel(1 + w.IntN(3))
 	}
 	if w.one(3) {
 		a.ToolTimeout = w.upTo(20*time.Second) - time.Second
 	}
 	if w.one(4) {
-		a.MaxTokens = 1 + w.Int64N(200)
+		a.Limits.Tokens = 1 + w.Int64N(200)
 	}
 	if w.one(4) {
-		a.MaxTime = w.upTo(time.Minute)
+		a.Limits.Time = w.upTo(time.Minute)
 	}
 	if w.one(4) {
 		a.Grace = w.upTo(time.Minute) - 10*time.Second

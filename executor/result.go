@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 )
 
 // Result is what a tool call came to. The zero value is a success that says nothing.
@@ -19,6 +22,17 @@ type Result struct {
 	Content content.Blocks
 	// IsError tells the model that the call failed.
 	IsError bool
+	// Terminate asks to end the run without asking the model again. It ends when all results of an answer ask for it, and no message
+	// of a queue waits. It is not saved.
+	Terminate bool
+	// Details is a record for the program, any JSON value. It is kept with the execution and never sent.
+	Details content.JSON
+	// Usage is what the tool itself took of a model's tokens, beside that of runs inside the call, which is counted anyway.
+	Usage content.Usage
+	// Full is the whole output where Content is a cut form of it. It is kept with the execution and never sent.
+	Full content.Blocks
+	// Child is a conversation that the tool held for the call. It hangs on the execution. Defaults to that of a run inside the call.
+	Child dag.DAG
 }
 
 // ResultOf makes a result of what a tool's function returned:
@@ -80,13 +94,19 @@ func blocksResult(blocks ...content.Block) (Result, error) {
 	return r, r.valid()
 }
 
-// valid refuses what only a message can hold.
+// valid refuses what only a message can hold, and what cannot be kept.
 func (r Result) valid() error {
 	for i := range r.Content.Len() {
 		switch b := r.Content.At(i).(type) {
 		case content.ToolUse, content.ToolResult, content.Thinking:
 			return fmt.Errorf("the tool's result: block %d is a %T, which only a message can hold", i, b)
 		}
+	}
+	if r.Details != "" && !r.Details.Valid() {
+		return fmt.Errorf("the tool's result: its details: %w", content.ErrJSON)
+	}
+	if err := r.Child.Err(); err != nil {
+		return fmt.Errorf("the tool's result: its conversation: %w", err)
 	}
 	return nil
 }
@@ -110,4 +130,102 @@ func jsonResult(v any) (Result, error) {
 // failure is a result that says what went wrong.
 func failure(format string, args ...any) Result {
 	return Result{Content: content.Words(fmt.Sprintf(format, args...)), IsError: true}
+}
+
+// marker says that something was cut off.
+const marker = "\n\n[truncated]"
+
+// cutBlocks cuts the texts of blocks to so many bytes and lines in all, the marker included; 0 or less is no limit. It reports whether
+// anything was cut.
+func cutBlocks(blocks content.Blocks, bytes, lines int) (content.Blocks, bool) {
+	var kept []content.Block
+	left := newBudget(bytes, lines)
+	cut := false
+	for _, b := range blocks.All() {
+		t, ok := b.(content.Text)
+		if !ok {
+			kept = append(kept, b)
+			continue
+		}
+		if cut {
+			continue
+		}
+		if cut = !left.fits(t.Text); cut {
+			t.Text = left.cut(t.Text)
+		}
+		if t.Text != "" {
+			kept = append(kept, t)
+		}
+	}
+	if !cut {
+		return blocks, false
+	}
+	made, err := content.Of(kept...)
+	if err != nil {
+		return blocks, false // they were blocks before
+	}
+	return made, true
+}
+
+// budget is how much text there may be; negative is no limit.
+type budget struct{ bytes, lines int }
+
+func newBudget(bytes, lines int) *budget {
+	b := &budget{bytes, lines}
+	if bytes <= 0 {
+		b.bytes = -1
+	}
+	if lines <= 0 {
+		b.lines = -1
+	}
+	return b
+}
+
+// fits takes text from the budget, where it fits.
+func (b *budget) fits(text string) bool {
+	lines := strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1
+	if b.bytes >= 0 && len(text) > b.bytes || b.lines >= 0 && lines > b.lines {
+		return false
+	}
+	if b.bytes >= 0 {
+		b.bytes -= len(text)
+	}
+	if b.lines >= 0 {
+		b.lines -= lines
+	}
+	return true
+}
+
+// cut returns the beginning of text with the marker behind it, as much as fits.
+func (b *budget) cut(text string) string {
+	mark := marker
+	if b.lines >= 0 {
+		mark = marker[1:] // on a line of its own
+		keep := max(b.lines-1, 0)
+		at := 0
+		for range keep {
+			next := strings.IndexByte(text[at:], '\n')
+			if next < 0 {
+				at = len(text)
+				break
+			}
+			at += next + 1
+		}
+		text = strings.TrimSuffix(text[:at], "\n")
+	}
+	if b.bytes >= 0 {
+		if len(mark) > b.bytes {
+			mark = strings.TrimLeft(mark, "\n")[:min(b.bytes, len(strings.TrimLeft(mark, "\n")))]
+		}
+		if keep := b.bytes - len(mark); len(text) > keep {
+			for keep > 0 && !utf8.RuneStart(text[keep]) {
+				keep--
+			}
+			text = text[:keep]
+		}
+	}
+	if text == "" {
+		return strings.TrimLeft(mark, "\n")
+	}
+	return text + mark
 }

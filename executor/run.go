@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,33 +13,58 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// errTimeLimit is the cause of a context that Agent.MaxTime ended.
+// errTimeLimit is the cause of a context that Limits.Time ended.
 var errTimeLimit = errors.New("executor: the run's time limit was reached")
 
 // errLeft says that whoever ranged over the stream broke off.
 var errLeft = errors.New("executor: the consumer left")
 
-// run is one run of an agent. It is used by one goroutine; only its tools run on others.
+// run is one run of an agent. It is used by one goroutine; only its tools and hooks run on others.
 type run struct {
 	agent   Agent
 	ctx     context.Context
 	cancel  context.CancelFunc
 	yield   func(Event, error) bool // nil: nobody listens
 	workers workers
+	ledger  ledger
+	inside  *slot // the call that the run is inside of; nil: none
+	depth   int   // how many runs are around it
 
-	d      dag.DAG
-	view   *dag.Transcript // what the model is sent; it grows with d. nil: to be made
-	bound  map[string]Tool // what can be called
-	names  []string        // the declared names, in order
+	d        dag.DAG
+	view     *dag.Transcript // what the model is sent; it grows with d. nil: to be made
+	bound    map[string]Tool // what can be called
+	names    []string        // the declared names, in order
+	declared bool            // the agent's tools and prompt are
+	provider api.Provider    // of the next turn
+	options  api.Options
+
+	id     string
 	turn   int
 	totals node.StopReason
 	began  time.Time
+	before time.Duration // what parts of the run before a pause took
+	same   repeats
+	nudge  []content.Message // what the run itself has to say next
+
+	cutOff bool         // the calls at hand may be cut off
+	stop   content.Stop // the run stops for this when the calls at hand are answered
+
+	resumed bool
+	parent  string    // the pause that was resumed
+	plans   []planned // what is to become of the calls that waited
 }
 
 func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bool) *run {
-	r := &run{agent: a.withDefaults(), d: d, yield: yield, workers: workers{idle: make(chan struct{}, 1)}}
-	if a.MaxTime > 0 {
-		r.ctx, r.cancel = context.WithTimeoutCause(ctx, a.MaxTime, errTimeLimit)
+	r := &run{
+		agent: a.withDefaults(), d: d, yield: yield, workers: workers{idle: make(chan struct{}, 1)},
+		provider: a.Provider, options: a.Options, inside: slotOf(ctx),
+	}
+	r.ledger.limits = r.agent.Limits
+	if r.inside != nil {
+		r.ledger.around, r.depth = &r.inside.b.r.ledger, r.inside.b.r.depth+1
+	}
+	if a.Limits.Time > 0 {
+		r.ctx, r.cancel = context.WithTimeoutCause(ctx, a.Limits.Time, errTimeLimit)
 	} else {
 		r.ctx, r.cancel = context.WithCancel(ctx)
 	}
@@ -56,12 +82,19 @@ func (r *run) begin() error {
 	if r.agent.Provider == nil {
 		return ErrNoProvider
 	}
-	return r.bind()
+	if err := r.bind(); err != nil {
+		return err
+	}
+	if r.answered() && r.agent.Steering.Len() == 0 && r.agent.FollowUps.Len() == 0 {
+		return ErrAnswered
+	}
+	return r.checkInput()
 }
 
 // bind finds what can run each declared tool.
 func (r *run) bind() error {
-	declared := r.declared()
+	r.id = r.d.Source().ID().String()
+	declared := r.withAgents()
 	if err := declared.Err(); err != nil {
 		return err
 	}
@@ -87,15 +120,20 @@ func (r *run) bind() error {
 	if r.waits() && declared.Head() != r.d.Head() {
 		return nil // a declaration would stand between the calls and their results: declare does it after them
 	}
-	r.d, r.view = declared, &view
+	r.d, r.view, r.declared = declared, &view, true
 	return nil
 }
 
-func (r *run) declared() dag.DAG {
-	if len(r.agent.Tools) == 0 {
-		return r.d
+// withAgents is the conversation with the agent's prompt and tools.
+func (r *run) withAgents() dag.DAG {
+	d := r.d
+	if r.agent.System != "" && !slices.Contains(d.SystemPrompts(), content.Clean(r.agent.System)) {
+		d = d.System(r.agent.System)
 	}
-	return r.d.Tools(r.agent.Tools...)
+	if len(r.agent.Tools) > 0 {
+		d = d.Tools(r.agent.Tools...)
+	}
+	return d
 }
 
 // waits reports whether the conversation ends in a tool phase that is not closed.
@@ -106,47 +144,317 @@ func (r *run) waits() bool {
 
 // declare declares what bind could not declare while calls were open.
 func (r *run) declare() error {
-	if r.view != nil {
+	if r.declared {
 		return nil
 	}
-	d := r.declared()
+	d := r.withAgents()
 	if err := d.Err(); err != nil {
 		return err
 	}
-	view := d.Transcript()
-	r.d, r.view = d, &view
+	r.d, r.view, r.declared = d, nil, true
 	return nil
 }
 
-// loop is the run: ask, answer the calls, ask again, until the model calls nothing more or the run has to stop.
-func (r *run) loop() (content.Stop, error) {
-	for {
-		if stop, err := r.tools(); stop != "" || err != nil {
-			return stop, err
+// answered reports whether the conversation ends with a whole answer of the model.
+func (r *run) answered() bool {
+	n := lastSaid(r.d)
+	if n == nil {
+		return false
+	}
+	m, _ := n.Message()
+	return m.Role == content.Assistant && len(m.Blocks.ToolUses()) == 0 && m.Answer.Stop == content.StopEndTurn
+}
+
+// lastSaid is the last message on the way back from the single head; nil where there is none, or the way parts before it.
+func lastSaid(d dag.DAG) *node.Node {
+	for n := d.Head(); n != nil; n = n.Parent(0) {
+		if _, ok := n.Message(); ok {
+			return n
 		}
-		if err := r.declare(); err != nil {
-			return content.StopError, err
+		if n.NumParents() != 1 {
+			break
 		}
-		if stop, err := r.ended(); stop != "" {
-			return stop, err
+	}
+	return nil
+}
+
+// checkInput shows the message that the conversation ends in to the hooks.
+func (r *run) checkInput() error {
+	head := r.d.Head()
+	if head == nil {
+		return nil
+	}
+	said, ok := head.Message()
+	if !ok || said.Role != content.User || len(said.Blocks.ToolResults()) > 0 {
+		return nil
+	}
+	m, err := r.filter(content.Message{Role: said.Role, Blocks: said.Blocks})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrRejected, err)
+	}
+	if m.Blocks.Equal(said.Blocks) {
+		return nil
+	}
+	said.Blocks = m.Blocks
+	d := r.d.WithHeads(head.Parents()...).AppendMeta(said, head.Meta())
+	r.d, r.view = d, nil
+	return d.Err()
+}
+
+// filter shows a message of the user to the hooks.
+func (r *run) filter(m content.Message) (content.Message, error) {
+	for _, h := range r.agent.Hooks {
+		if h.Input == nil {
+			continue
 		}
-		if stop := r.limit(); stop != "" {
-			return stop, nil
-		}
-		answer, err := r.ask()
+		changed, err := guard(r.ctx, &r.workers, func() (content.Message, error) { return h.Input(r.ctx, m) })
 		if err != nil {
-			return r.failed(err)
+			return m, err
 		}
-		if err := r.take(answer); err != nil {
-			return content.StopError, err
+		if m.Blocks = changed.Blocks; m.Blocks.Len() == 0 {
+			return m, dag.ErrEmpty
 		}
-		if !calls(answer) && answer.Stop != content.StopPause {
-			return answer.Stop, nil
+	}
+	return m, nil
+}
+
+// loop is the run: carry out what is open; then ask, answer the calls, and ask again, until the model calls nothing more or the run has
+// to stop.
+func (r *run) loop() (content.Stop, error) {
+	if !r.tell(RunStart{Run: r.id, DAG: r.d}) {
+		return "", errLeft
+	}
+	input, stop, err := r.leftOpen()
+	for stop == "" && err == nil {
+		var turn Turn
+		if turn, stop, err = r.takeTurn(input); stop == "" && err == nil {
+			input, stop, err = r.goOn(turn)
+		}
+	}
+	return stop, err
+}
+
+// leftOpen carries out what an earlier run left open, and returns what is to be said next.
+func (r *run) leftOpen() (input []content.Message, stop content.Stop, err error) {
+	answered := r.answered()
+	if !r.waits() {
+		if stop, err = r.ended(); stop != "" {
+			return nil, stop, err
+		}
+		if stop = r.limit(); stop != "" {
+			return nil, stop, nil
+		}
+		input, err = r.poll(answered)
+		if answered && len(input) == 0 && err == nil {
+			err = ErrAnswered // all of it was rejected
+			stop = content.StopError
+		}
+		return input, stop, err
+	}
+	turn, stop, err := r.closeTurn(r.said(), content.Usage{}, "")
+	if stop == "" && err == nil {
+		input, stop, err = r.goOn(turn)
+	}
+	return input, stop, err
+}
+
+// takeTurn says the input, asks the model, and carries out what it calls.
+func (r *run) takeTurn(input []content.Message) (Turn, content.Stop, error) {
+	r.turn++
+	r.totals.Turns++
+	if !r.tell(TurnStart{Turn: r.turn}) {
+		return Turn{}, "", errLeft
+	}
+	if err := r.say(input); err != nil {
+		return r.failedTurn(err)
+	}
+	answer, err := r.ask()
+	if err != nil {
+		return r.failedTurn(err)
+	}
+	said, err := r.take(answer)
+	if err != nil {
+		return r.failedTurn(err)
+	}
+	stop := answer.Stop
+	if calls(answer) || stop == content.StopPause {
+		stop = ""
+	}
+	return r.closeTurn(said, answer.Usage, stop)
+}
+
+func calls(answer api.Response) bool { return len(answer.Blocks.ToolUses()) > 0 }
+
+// failedTurn ends a turn in which the model failed, and returns why the run ends.
+func (r *run) failedTurn(err error) (Turn, content.Stop, error) {
+	if errors.Is(err, errLeft) || !r.tell(TurnEnd{Turn: r.turn, DAG: r.d}) {
+		return Turn{}, "", errLeft
+	}
+	stop, err := r.failed(err)
+	return Turn{}, stop, err
+}
+
+// closeTurn carries out the open calls and ends the turn. Stop is why the model wants the run to end.
+func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop) (turn Turn, fatal content.Stop, err error) {
+	tools := r.ledger.toolUsage()
+	done, err := r.tools()
+	if err != nil {
+		return turn, r.badStop(err), err
+	}
+	if err := r.declare(); err != nil {
+		return turn, content.StopError, err
+	}
+	turn = Turn{Number: r.turn, Message: said, Executions: done.executions, Results: done.results, DAG: r.d, Provider: r.provider, Options: r.options, Stop: stop}
+	if done.terminates() {
+		turn.Stop = content.StopTerminated
+	}
+	ended := TurnEnd{
+		Turn: r.turn, Message: said, Executions: done.executions, Usage: usage,
+		ToolUsage: minus(r.ledger.toolUsage(), tools).Plus(done.usage), DAG: r.d,
+	}
+	if !r.tell(ended) {
+		return turn, "", errLeft
+	}
+	return turn, r.stop, nil
+}
+
+func minus(a, b content.Usage) content.Usage {
+	return a.Plus(content.Usage{
+		Input: -b.Input, Output: -b.Output, CacheRead: -b.CacheRead, CacheWrite: -b.CacheWrite, Reasoning: -b.Reasoning,
+	})
+}
+
+// goOn decides whether there is another turn, and returns what is to be said in it first.
+func (r *run) goOn(turn Turn) (input []content.Message, stop content.Stop, err error) {
+	if stop, err = r.ended(); stop != "" {
+		return nil, stop, err
+	}
+	wanted := turn.Stop
+	if turn, err = r.next(turn); err != nil {
+		stop, err = r.failed(err)
+		return nil, stop, err
+	}
+	if turn.Stop != "" && turn.Stop != wanted {
+		return nil, turn.Stop, nil
+	}
+	limit := r.limit()
+	final := turn.Stop != ""
+	if final && (limit != "" || r.agent.Steering.Len() == 0 && r.agent.FollowUps.Len() == 0) {
+		return nil, turn.Stop, nil
+	}
+	if limit != "" {
+		return nil, limit, nil
+	}
+	if input, err = r.poll(final); err != nil {
+		return nil, "", err
+	}
+	if final && len(input) == 0 {
+		return nil, turn.Stop, nil // all of it was rejected
+	}
+	return input, "", nil
+}
+
+// next shows the turn to the hooks, and takes from it what the run goes on with.
+func (r *run) next(turn Turn) (Turn, error) {
+	asked := false
+	for _, h := range r.agent.Hooks {
+		if h.Next == nil {
+			continue
+		}
+		asked = true
+		changed, err := guard(r.ctx, &r.workers, func() (Turn, error) { return h.Next(r.ctx, turn) })
+		if err == nil {
+			err = changed.DAG.Err()
+		}
+		if err != nil {
+			return turn, err
+		}
+		turn = changed
+	}
+	if !asked {
+		return turn, nil
+	}
+	if !slices.Equal(turn.DAG.Heads(), r.d.Heads()) {
+		r.view = nil
+	}
+	r.d, r.provider, r.options = turn.DAG, turn.Provider, turn.Options
+	if r.provider == nil {
+		return turn, ErrNoProvider
+	}
+	return turn, r.rebind()
+}
+
+// rebind finds what runs tools that a hook declared.
+func (r *run) rebind() error {
+	if r.view != nil {
+		return nil
+	}
+	view := r.d.Transcript()
+	r.view = &view
+	r.names = nil
+	for _, def := range view.Tools {
+		if def.Server() {
+			continue
+		}
+		r.names = append(r.names, def.Name)
+		if found, _ := r.d.Tool(def.Name); found != nil {
+			if tool, ok := found.(Tool); ok {
+				r.bound[def.Name] = tool
+				continue
+			}
+		}
+		if r.bound[def.Name] == nil && r.agent.Handler == nil {
+			return &UnboundError{Names: []string{def.Name}}
+		}
+	}
+	return nil
+}
+
+// poll takes what waits in the queues: FollowUps are asked where the run would end.
+func (r *run) poll(final bool) ([]content.Message, error) {
+	input := r.nudge
+	r.nudge = nil
+	fresh, err := r.accepted(r.agent.Steering)
+	if err == nil && final && len(fresh) == 0 {
+		fresh, err = r.accepted(r.agent.FollowUps)
+	}
+	if len(fresh) > 0 {
+		r.same = repeats{}
+	}
+	return append(input, fresh...), err
+}
+
+// accepted takes messages from a queue until one was accepted by the hooks, or none is left.
+func (r *run) accepted(q *Queue) ([]content.Message, error) {
+	for {
+		taken := q.take()
+		var input []content.Message
+		for _, m := range taken {
+			changed, err := r.filter(m)
+			if err == nil {
+				input = append(input, changed)
+			} else if !r.tell(Rejected{Message: m, Err: err}) {
+				return nil, errLeft
+			}
+		}
+		if len(taken) == 0 || len(input) > 0 {
+			return input, nil
 		}
 	}
 }
 
-func calls(answer api.Response) bool { return len(answer.Blocks.ToolUses()) > 0 }
+// say makes the input a part of the conversation.
+func (r *run) say(input []content.Message) error {
+	for _, m := range input {
+		if !r.tell(MessageStart{Turn: r.turn, Role: content.User}) {
+			return errLeft
+		}
+		if err := r.append(r.d.Append(node.Message{Role: content.User, Blocks: m.Blocks})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // ended returns the reason and the error of a run whose context ended; no reason while it has not.
 func (r *run) ended() (content.Stop, error) {
@@ -164,17 +472,14 @@ func (r *run) ended() (content.Stop, error) {
 
 // limit returns the limit that the run has reached, if there is one.
 func (r *run) limit() content.Stop {
-	switch a := r.agent; {
-	case r.spent():
-		return content.StopTokenLimit
-	case a.MaxTurns > 0 && r.totals.Turns >= a.MaxTurns:
-		return content.StopMaxTurns
+	stop, detail := r.ledger.reached()
+	if limits := r.agent.Limits; stop == "" && limits.Turns > 0 && r.totals.Turns >= limits.Turns {
+		stop = content.StopMaxTurns
 	}
-	return ""
-}
-
-func (r *run) spent() bool {
-	return r.agent.MaxTokens > 0 && r.totals.Usage.Total() >= r.agent.MaxTokens
+	if stop != "" {
+		r.totals.Detail = detail
+	}
+	return stop
 }
 
 // ask makes one request.
@@ -183,30 +488,66 @@ func (r *run) ask() (api.Response, error) {
 		view := r.d.Transcript()
 		r.view = &view
 	}
-	r.turn++
-	req := api.Request{ // who appends to one of these gets a copy
-		System: slices.Clip(r.view.System), Tools: slices.Clip(r.view.Tools), Messages: slices.Clip(r.view.Messages),
+	req, err := r.send(api.Request{ // who appends to one of these gets a copy
+		System: slices.Clip(r.view.System), Tools: slices.Clip(r.view.Tools), Messages: slices.Clip(r.view.Messages), Options: r.options,
+	})
+	if err != nil {
+		return api.Response{}, err
 	}
-	if !r.tell(TurnStart{Turn: r.turn, Request: req}) {
+	if !r.tell(MessageStart{Turn: r.turn, Role: content.Assistant, Request: req}) {
 		return api.Response{}, errLeft
 	}
-	r.totals.Turns++
+	answer, err := r.hear(req)
+	if err != nil && !errors.Is(err, errLeft) && !r.tell(MessageEnd{Turn: r.turn}) {
+		err = errLeft
+	}
+	return answer, err
+}
+
+// send shows the request to the hooks.
+func (r *run) send(req api.Request) (api.Request, error) {
+	for _, h := range r.agent.Hooks {
+		if h.Send == nil {
+			continue
+		}
+		changed, err := guard(r.ctx, &r.workers, func() (api.Request, error) { return h.Send(r.ctx, req) })
+		if err != nil {
+			return req, err
+		}
+		req = changed
+	}
+	return req, nil
+}
+
+// hear asks the model and tells what it says.
+func (r *run) hear(req api.Request) (api.Response, error) {
 	var answer api.Fold
-	for event, err := range api.NewClient(r.agent.Provider, nil).Stream(r.ctx, req) {
+	for event, err := range api.NewClient(r.provider, nil).Stream(r.ctx, req) {
 		if err == nil {
 			err = answer.Add(event)
 		}
 		if err != nil {
 			return api.Response{}, err
 		}
-		if !r.tell(Model{Turn: r.turn, Event: event}) {
+		var told Event
+		switch e := event.(type) {
+		case api.Finish:
+			continue
+		case api.Repaired:
+			told = Repaired{Turn: r.turn, Repairs: e.Repairs}
+		case api.Retry:
+			told = Retry{Turn: r.turn, Retry: e}
+		default:
+			told = MessageDelta{Turn: r.turn, Event: e}
+		}
+		if !r.tell(told) {
 			return api.Response{}, errLeft
 		}
 	}
 	return answer.Response()
 }
 
-// failed returns the reason and the error of a run whose model call failed with err.
+// failed returns the reason and the error of a run in which something failed with err.
 func (r *run) failed(err error) (content.Stop, error) {
 	if errors.Is(err, errLeft) {
 		return "", err
@@ -218,26 +559,32 @@ func (r *run) failed(err error) (content.Stop, error) {
 	return content.StopError, err
 }
 
-// take makes the answer a part of the conversation. An answer that says nothing leaves only its usage behind.
-func (r *run) take(answer api.Response) error {
+// badStop is the reason of a run that an error of our own ended.
+func (r *run) badStop(err error) content.Stop {
+	if errors.Is(err, errLeft) || errors.Is(err, ErrPaused) {
+		return ""
+	}
+	return content.StopError
+}
+
+// take makes the answer a part of the conversation, and returns its node. An answer that says nothing leaves only its usage behind.
+func (r *run) take(answer api.Response) (*node.Node, error) {
 	r.totals.Usage = r.totals.Usage.Plus(answer.Usage)
+	r.ledger.spend(answer.Model, answer.Usage)
+	for in := r.inside; in != nil; in = in.b.r.inside {
+		in.count(answer.Usage)
+	}
 	if silent(answer) {
-		return nil
+		if !r.tell(MessageEnd{Turn: r.turn}) {
+			return nil, errLeft
+		}
+		return nil, nil
 	}
 	err := r.append(r.d.Append(node.Message{Role: content.Assistant, Blocks: answer.Blocks, Answer: node.Answer{
 		API: answer.API, Model: answer.Model, ResponseID: answer.ResponseID,
 		Stop: answer.Stop, Usage: answer.Usage, Latency: answer.Latency,
 	}}))
-	if err != nil {
-		return err
-	}
-	if !r.tell(MessageEnd{Turn: r.turn, Node: r.d.Head()}) {
-		return errLeft
-	}
-	if !calls(answer) && !r.tell(TurnEnd{Turn: r.turn, DAG: r.d}) {
-		return errLeft
-	}
-	return nil
+	return r.d.Head(), err
 }
 
 // silent reports whether the answer says nothing: it has no block but empty texts.
@@ -250,16 +597,17 @@ func silent(answer api.Response) bool {
 	return true
 }
 
-// append goes on with d, whose head is a new message.
+// append goes on with d, whose head is a new message, and tells its end.
 func (r *run) append(d dag.DAG) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
 	r.d = d
-	if r.turn == 0 {
-		r.view = nil // what closes now began in an earlier run, and some of it may be in view already
-	} else if said, ok := d.Head().Message(); ok {
+	if said, ok := d.Head().Message(); ok && r.view != nil {
 		r.view.Messages = append(r.view.Messages, content.Message{Role: said.Role, Blocks: said.Blocks})
+	}
+	if !r.tell(MessageEnd{Turn: r.turn, Node: d.Head()}) {
+		return errLeft
 	}
 	return nil
 }
@@ -270,13 +618,27 @@ func (r *run) tell(event Event) bool { return r.yield == nil || r.yield(event, n
 // refuse ends a run that has not begun.
 func (r *run) refuse(err error) { r.yield(End{DAG: r.d}, err) }
 
+// sum sums the run up.
+func (r *run) sum(reason content.Stop) {
+	r.totals.Reason = reason
+	r.totals.Elapsed = r.before + r.d.Source().Time().Sub(r.began)
+	r.totals.ToolUsage = r.ledger.toolUsage()
+	r.totals.Cost = r.ledger.spentCost()
+}
+
 // end writes down why the run ended, and its totals.
 func (r *run) end(reason content.Stop, err error) {
-	if errors.Is(err, errLeft) {
+	var paused *PausedError
+	switch {
+	case errors.Is(err, errLeft):
+		return
+	case errors.As(err, &paused):
+		if r.yield(Paused{paused.Continuation}, nil) {
+			r.yield(End{DAG: r.d, Stop: r.totals}, err)
+		}
 		return
 	}
-	r.totals.Reason = reason
-	r.totals.Elapsed = r.d.Source().Time().Sub(r.began)
+	r.sum(reason)
 	if d := r.d.Append(r.totals); d.Err() == nil {
 		r.d = d
 	}

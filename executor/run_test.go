@@ -86,7 +86,7 @@ func TestParallelLimitsHowManyToolsRunAtOnce(t *testing.T) {
 			start := time.Now()
 			second := tool("second", func(ctx context.Context) (any, error) { return "", wait(ctx, time.Second) })
 			s := call("second")
-			_, err := executor.Agent{Provider: once(s, s, s, s, s, s), Parallel: limit}.Run(t.Context(), ask(second))
+			_, err := executor.Agent{Provider: once(s, s, s, s, s, s), Strategy: executor.Parallel(limit)}.Run(t.Context(), ask(second))
 			require.NoError(t, err)
 			require.Equal(t, want*time.Second, time.Since(start), "limit %d", limit)
 		})
@@ -96,7 +96,7 @@ func TestParallelLimitsHowManyToolsRunAtOnce(t *testing.T) {
 func TestTimeoutOfAQueuedToolBeginsWhenItStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		agent := executor.Agent{Provider: once(call("deaf"), call("slow"), call("deaf"), call("fast")), Parallel: 1, Grace: -1}
+		agent := executor.Agent{Provider: once(call("deaf"), call("slow"), call("deaf"), call("fast")), Strategy: executor.Parallel(1), Grace: -1}
 		d, err := agent.Run(t.Context(), ask(deaf, slow, fast))
 		require.NoError(t, err)
 		late := "error: Tool exceeded timeout of 30s."
@@ -110,7 +110,7 @@ func TestCancelAnswersCallsThatHadNotStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		d, err := executor.Agent{Parallel: 1, Provider: once(call("fast"), call("deaf"), call("fast"))}.Run(ctx, ask(fast, deaf))
+		d, err := executor.Agent{Strategy: executor.Parallel(1), Provider: once(call("fast"), call("deaf"), call("fast"))}.Run(ctx, ask(fast, deaf))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, []string{
 			"fast",
@@ -127,7 +127,7 @@ func TestCancelAfterATimeoutStillAnswersEveryCall(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		patient := executor.WithTimeout(deaf, 0)
-		agent := executor.Agent{Provider: once(call("slow"), call("deaf"), call("fast")), Parallel: 1, ToolTimeout: time.Second, Grace: -1}
+		agent := executor.Agent{Provider: once(call("slow"), call("deaf"), call("fast")), Strategy: executor.Parallel(1), ToolTimeout: time.Second, Grace: -1}
 		start := time.Now()
 		d, err := agent.Run(ctx, ask(slow, patient, fast))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -163,7 +163,7 @@ func TestNothingStartsAfterTheRunHasEnded(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			quits := tool("quits", func(context.Context) (any, error) { cancel(); return nil, errors.New("I quit") })
-			d, err := executor.Agent{Provider: once(call("quits"), call("touch")), Parallel: 1}.Run(ctx, ask(quits, touch))
+			d, err := executor.Agent{Provider: once(call("quits"), call("touch")), Strategy: executor.Parallel(1)}.Run(ctx, ask(quits, touch))
 			require.ErrorIs(t, err, context.Canceled)
 			require.Equal(t, []string{
 				"error: Operation cancelled while the tool was running; it may have had effects.",
@@ -195,7 +195,7 @@ func TestContextOfAToolEndsWithItsTurn(t *testing.T) {
 
 func TestGoexitInAToolIsAnErrorResultAndTheQueueGoesOn(t *testing.T) {
 	exits := tool("exits", func(context.Context) (any, error) { runtime.Goexit(); return nil, nil })
-	d, err := executor.Agent{Provider: once(call("exits"), call("exits"), call("fast")), Parallel: 1}.Run(t.Context(), ask(exits, fast))
+	d, err := executor.Agent{Provider: once(call("exits"), call("exits"), call("fast")), Strategy: executor.Parallel(1)}.Run(t.Context(), ask(exits, fast))
 	require.NoError(t, err)
 	gone := `error: Tool "exits" ended without a result.`
 	require.Equal(t, []string{gone, gone, "fast"}, outcomes(t, d))
@@ -295,7 +295,7 @@ func TestLimits(t *testing.T) {
 	u := content.Usage{Input: 90, Output: 10}
 	forever := apitest.Call(call("fast")).Usage(u).Always()
 	t.Run("tokens", func(t *testing.T) {
-		d, err := executor.Agent{Provider: apitest.NewScript(forever), MaxTokens: 250}.Run(t.Context(), ask(fast))
+		d, err := executor.Agent{Provider: apitest.NewScript(forever), Limits: executor.Limits{Tokens: 250}}.Run(t.Context(), ask(fast))
 		require.NoError(t, err)
 		stop := stopped(t, d)
 		require.Equal(t, content.StopTokenLimit, stop.Reason)
@@ -317,7 +317,7 @@ func TestLimits(t *testing.T) {
 			}
 			return apitest.Call(call("fast"))
 		}).Always()
-		d, err := executor.Agent{Provider: apitest.NewScript(count), MaxTurns: -1}.Run(t.Context(), ask(fast))
+		d, err := executor.Agent{Provider: apitest.NewScript(count), Limits: executor.Limits{Turns: -1}}.Run(t.Context(), ask(fast))
 		require.NoError(t, err)
 		require.Equal(t, 100, stopped(t, d).Turns)
 	})
@@ -329,7 +329,7 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, err := executor.Agent{Provider: model, MaxTime: 10 * time.Second}.Run(t.Context(), ask(fast, slow))
+				d, err := executor.Agent{Provider: model, Limits: executor.Limits{Time: 10 * time.Second}}.Run(t.Context(), ask(fast, slow))
 				require.NoError(t, err)
 				require.Equal(t, content.StopTimeLimit, stopped(t, d).Reason)
 				require.Equal(t, 10*time.Second, stopped(t, d).Elapsed)
@@ -428,7 +428,7 @@ func TestExecutionsRecordWhenTheyRan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now().UTC()
 		second := tool("second", func(ctx context.Context) (any, error) { return "", wait(ctx, time.Second) })
-		d, err := executor.Agent{Parallel: 1}.ExecuteTools(t.Context(), ask(second).Assistant("", call("second"), call("second")))
+		d, err := executor.Agent{Strategy: executor.Parallel(1)}.ExecuteTools(t.Context(), ask(second).Assistant("", call("second"), call("second")))
 		require.NoError(t, err)
 		for i, branch := range d.Head().Parents() {
 			e := branch.Payload().(node.ToolExecution)
@@ -441,7 +441,7 @@ func TestExecutionsRecordWhenTheyRan(t *testing.T) {
 func TestRunsAreReproducibleWithTheirSource(t *testing.T) {
 	run := func() dag.DAG {
 		d := dag.New().WithSource(node.Counting(time.Unix(1700000000, 0))).Tools(fast).User("Go.")
-		d, err := executor.Agent{Provider: once(call("fast"), call("fast")), Parallel: 1}.Run(t.Context(), d)
+		d, err := executor.Agent{Provider: once(call("fast"), call("fast")), Strategy: executor.Parallel(1)}.Run(t.Context(), d)
 		require.NoError(t, err)
 		return d
 	}

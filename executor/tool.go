@@ -16,6 +16,8 @@ import (
 //
 //   - Err() error: why it cannot be declared. dag.DAG.Tools returns it.
 //   - Timeout() time.Duration: how long a call may take, as with [WithTimeout].
+//   - Mode() Mode: whether it may run beside others, as with [WithMode].
+//   - Remote() bool: whether somebody else carries it out, as with [Remote].
 //   - Unwrap() Tool: the tool that it wraps, whose further methods then count where it has none of its own.
 type Tool interface {
 	// Definition returns what the model is told. It returns the same at every call.
@@ -96,33 +98,58 @@ func toolError(name string, err error) error {
 
 // WithTimeout returns t with a timeout of its own in place of the [Agent]'s. A d of 0 or less is no timeout at all. A t of
 // nil is the tool's Err.
-func WithTimeout(t Tool, d time.Duration) Tool { return timed{t, d} }
+func WithTimeout(t Tool, d time.Duration) Tool { return timed{wrapped{t}, d} }
 
 type timed struct {
-	Tool
+	wrapped
 	timeout time.Duration
 }
 
 func (t timed) Timeout() time.Duration { return t.timeout }
 
-func (t timed) Unwrap() Tool { return t.Tool }
+// wrapped is a tool with something to add.
+type wrapped struct{ Tool }
 
-func (t timed) Definition() content.Tool {
-	if t.Tool == nil {
+func (w wrapped) Unwrap() Tool { return w.Tool }
+
+func (w wrapped) Definition() content.Tool {
+	if w.Tool == nil {
 		return content.Tool{}
 	}
-	return t.Tool.Definition()
+	return w.Tool.Definition()
 }
 
-func (t timed) Err() error {
-	if t.Tool == nil {
-		return toolError("WithTimeout", errors.New("its tool is nil"))
+func (w wrapped) Err() error {
+	if w.Tool == nil {
+		return toolError("wrapped", errors.New("the tool is nil"))
 	}
-	if broken, ok := as[interface{ Err() error }](t.Tool); ok {
+	if broken, ok := as[interface{ Err() error }](w.Tool); ok {
 		return broken.Err()
 	}
 	return nil
 }
+
+// WithMode returns t with a mode, which strategies ask for. A t of nil is the tool's Err.
+func WithMode(t Tool, m Mode) Tool { return moded{wrapped{t}, m} }
+
+type moded struct {
+	wrapped
+	mode Mode
+}
+
+func (m moded) Mode() Mode { return m.mode }
+
+// Remote returns a tool that def declares and that somebody else carries out: a run whose model calls it pauses for the result. See
+// [Continuation]. Arguments are checked against def's schema before. A schema that cannot be used is the tool's Err.
+func Remote(def content.Tool) Tool {
+	return remote{Bind(def, func(context.Context, Call) (Result, error) {
+		return Result{}, errors.New("the tool is carried out elsewhere")
+	}).(*bound)}
+}
+
+type remote struct{ *bound }
+
+func (remote) Remote() bool { return true }
 
 // as finds the further methods T of t, or of the tools that it wraps.
 func as[T any](t Tool) (T, bool) {

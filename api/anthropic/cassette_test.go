@@ -147,7 +147,7 @@ func replay(t *testing.T, c providertest.Cassette, chain []int) {
 			d = d.User("", added(recorded[model.Made-1], recorded[model.Made])...)
 		}
 		before := model.Made
-		agent.MaxTurns = len(tape) - before
+		agent.Limits.Turns = len(tape) - before
 		next, err := agent.Run(context.Background(), d)
 		require.NoError(t, err)
 		require.Greater(t, model.Made, before, "the run made no request")

@@ -129,7 +129,7 @@ func replay(t *testing.T, c providertest.Cassette, chain []int, count *sameness)
 			d = d.User("", added(recorded[model.Made-1], recorded[model.Made])...)
 		}
 		before := model.Made
-		agent.MaxTurns = untilMixed(recorded, before) - before
+		agent.Limits.Turns = untilMixed(recorded, before) - before
 		next, err := agent.Run(context.Background(), d)
 		require.NoError(t, err)
 		require.Greater(t, model.Made, before, "the run made no request")

@@ -130,7 +130,7 @@ func replayChat(t *testing.T, c providertest.Cassette, chain []int) {
 		r.options.SDK = localSDK(p.Server)
 		model.Requests = append(model.Requests, NewChat(r.model, &r.options))
 	}
-	agent := executor.Agent{Provider: api.NewClient(model, &api.ClientOptions{Attempts: 1}), MaxTurns: 1}
+	agent := executor.Agent{Provider: api.NewClient(model, &api.ClientOptions{Attempts: 1}), Limits: executor.Limits{Turns: 1}}
 	call := recordedResults(recorded)
 	d := recorded[0].dag
 	for i := range recorded {

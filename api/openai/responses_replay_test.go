@@ -152,7 +152,7 @@ func replayChain(t *testing.T, name string, chain []taped) int {
 			d = d.User("", addedBlocks(chain[model.made-1].recorded, chain[model.made].recorded)...)
 		}
 		before := model.made
-		agent.MaxTurns = untilAdded(chain, before)
+		agent.Limits.Turns = untilAdded(chain, before)
 		next, err := agent.Run(context.Background(), d)
 		require.NoError(t, err)
 		require.Greater(t, model.made, before, "the run made no request")

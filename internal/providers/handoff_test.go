@@ -207,7 +207,7 @@ func handOff(t *testing.T, c conversation) {
 	for range rounds {
 		for _, p := range turnOrder(c.origin) {
 			model := api.NewClient(p.at(w.servers[p.name], plain, false), &api.ClientOptions{Attempts: 1})
-			agent := executor.Agent{Provider: model, Handler: func(context.Context, executor.Call) (any, error) { return "It is so.", nil }, MaxTurns: 3}
+			agent := executor.Agent{Provider: model, Handler: func(context.Context, executor.Call) (any, error) { return "It is so.", nil }, Limits: executor.Limits{Turns: 3}}
 			var err error
 			d, err = agent.Run(t.Context(), d)
 			require.NoError(t, err, "%s", p.name)

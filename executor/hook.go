@@ -1,0 +1,241 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+// Hook changes what a run does. Each function may be nil. Where an [Agent] has several hooks, each of their functions gets what the
+// one before it returned.
+//
+// Whoever only wants to watch ranges over the events: observers cannot change anything, and hooks can.
+//
+// A hook that fails or panics fails closed: the call is not carried out, the message not taken, the run ended with its error. So
+// does one that has not returned when the run's context ends; it should return soon after. All but After are called one at a time, in
+// the order of what they are about.
+type Hook struct {
+	// Input gets each message of the user that the run takes in: those of its queues, and the one that the conversation ends in.
+	// An error rejects the message. A rejected message of a queue is told as a [Rejected] event; where it is the conversation's
+	// last, the run is refused with an error that has [ErrRejected] in its chain.
+	Input func(ctx context.Context, m content.Message) (content.Message, error)
+	// Send gets each request before the model does, as the conversation and the hooks before made it. Retries send the same again. An
+	// error ends the run.
+	Send func(ctx context.Context, req api.Request) (api.Request, error)
+	// Prepare gets each call before anything else is done with it, and may change its Name and Input: the tool is looked up, and the
+	// arguments checked, after it. An error is what the model is told.
+	Prepare func(ctx context.Context, call Call) (Call, error)
+	// Before decides on each call whose tool is known and whose arguments fit. The decisions on all calls of an answer are made
+	// before the first of them runs. An error is what the model is told, and the call is not carried out.
+	Before func(ctx context.Context, call Call) (Decision, error)
+	// After gets what a tool came to, failed or not, and returns what the model is told: change what is to be changed. It does not
+	// get what was never carried out, or was given up. It is called concurrently, within the time of the call. An error becomes the
+	// result.
+	After func(ctx context.Context, call Call, result Result) (Result, error)
+	// Next gets each turn that is over, and returns what the run goes on with. An error ends the run.
+	Next func(ctx context.Context, turn Turn) (Turn, error)
+	// Resume is asked before a pause is resumed. An error refuses it.
+	Resume func(ctx context.Context, c Continuation) error
+}
+
+// Turn is a turn that is over, and what the run goes on with.
+type Turn struct {
+	// Number counts the model calls of the run, from 1.
+	Number int
+	// Message is what the model said; nil where it said nothing.
+	Message *node.Node
+	// Executions is what became of its calls, and Results what the tools returned for them, in call order. Results say which of them
+	// asked to end the run; those of calls that were not carried out say nothing.
+	Executions []node.ToolExecution
+	Results    []Result
+
+	// DAG is the conversation. The next turn goes on from it; a hook may append to it or replace it.
+	DAG dag.DAG
+	// Provider is whom the next turn asks, and Options how.
+	Provider api.Provider
+	Options  api.Options
+	// Stop is why the run is about to end: the model's reason where it called nothing, content.StopTerminated where every result asked
+	// for it, "" where the run goes on. A hook that sets it where it is "", or sets another, ends the run at once, without asking the
+	// queues; one that clears it lets the run go on.
+	Stop content.Stop
+}
+
+// Decision is what a hook decides about a call. The zero value is [Allow].
+type Decision struct {
+	action action
+	reason string
+	input  content.JSON
+	result Result
+}
+
+type action int
+
+const (
+	allow action = iota
+	deny
+	modify
+	substitute
+	confirm
+	deferred
+)
+
+// Allow carries the call out, unless another hook decides otherwise.
+func Allow() Decision { return Decision{} }
+
+// Deny does not carry the call out: the model is told why. No further hook is asked about it.
+func Deny(reason string) Decision { return Decision{action: deny, reason: reason} }
+
+// Modify carries the call out with other arguments, which later hooks see. They must be a JSON object, and are not checked against the
+// tool's schema again.
+func Modify(input content.JSON) Decision { return Decision{action: modify, input: input} }
+
+// Substitute answers the call with result in place of carrying it out. No further hook is asked about it.
+func Substitute(result Result) Decision { return Decision{action: substitute, result: result} }
+
+// Confirm asks for somebody's approval: the run pauses before any call of the answer is carried out. See [Continuation].
+func Confirm(reason string) Decision { return Decision{action: confirm, reason: reason} }
+
+// Defer leaves the call to somebody else: the run pauses for its result, when the other calls of the answer are over. See
+// [Continuation].
+func Defer(reason string) Decision { return Decision{action: deferred, reason: reason} }
+
+// Warn adds a warning to a message, for Hook.Input.
+func Warn(m content.Message, warning string) (content.Message, error) {
+	blocks, err := content.Of(append(m.Blocks.Slice(), content.Text{Text: "[Warning: " + warning + "]"})...)
+	m.Blocks = blocks
+	return m, err
+}
+
+// LimitOutput cuts the texts of results to so many bytes and lines, at a character's boundary, and says so inside the limit; 0 or less
+// is no limit. Images and documents are left as they are. With keep, the whole output stays on the execution's node as Full.
+func LimitOutput(bytes, lines int, keep bool) Hook {
+	return Hook{After: func(_ context.Context, _ Call, r Result) (Result, error) {
+		short, cut := cutBlocks(r.Content, bytes, lines)
+		if !cut {
+			return r, nil
+		}
+		if keep && r.Full.Len() == 0 {
+			r.Full = r.Content
+		}
+		r.Content = short
+		return r, nil
+	}}
+}
+
+// Only denies every tool but those with the given names.
+func Only(names ...string) Hook {
+	allowed := make(map[string]bool, len(names))
+	for _, name := range names {
+		allowed[name] = true
+	}
+	return Hook{Before: func(_ context.Context, call Call) (Decision, error) {
+		if allowed[call.Name] {
+			return Allow(), nil
+		}
+		return Deny("tool access denied by default"), nil
+	}}
+}
+
+// Approve asks for approval of every call of the tools with the given names; of every call where none is given.
+func Approve(names ...string) Hook {
+	asked := make(map[string]bool, len(names))
+	for _, name := range names {
+		asked[name] = true
+	}
+	return Hook{Before: func(_ context.Context, call Call) (Decision, error) {
+		if len(asked) == 0 || asked[call.Name] {
+			return Confirm(""), nil
+		}
+		return Allow(), nil
+	}}
+}
+
+// Underscores calls foo_bar where a model calls foo.bar: names of tools cannot have a dot, and models use one all the same.
+func Underscores() Hook {
+	return Hook{Prepare: func(_ context.Context, call Call) (Call, error) {
+		call.Name = strings.ReplaceAll(call.Name, ".", "_")
+		return call, nil
+	}}
+}
+
+// AskAgain asks a model that called tools and then ended with nothing said for its answer: once, with its tools switched off.
+func AskAgain() Hook {
+	const words = "Please provide your final answer."
+	return Hook{Next: func(_ context.Context, turn Turn) (Turn, error) {
+		if lastWords(turn.DAG) == words {
+			turn.Options.ToolChoice = ""
+			return turn, nil
+		}
+		if turn.Stop == content.StopEndTurn && saysNothing(turn.Message) && usedTools(turn.DAG) {
+			turn.DAG, turn.Stop = turn.DAG.User(words), ""
+			turn.Options.ToolChoice = api.ToolsNone
+		}
+		return turn, nil
+	}}
+}
+
+func saysNothing(n *node.Node) bool {
+	if n == nil {
+		return true
+	}
+	said, _ := n.Message()
+	return strings.TrimSpace(said.Blocks.Text()) == ""
+}
+
+// usedTools reports whether the conversation holds the result of a tool.
+func usedTools(d dag.DAG) bool {
+	for _, m := range d.Messages() {
+		if len(m.Blocks.ToolResults()) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// lastWords is what the user's side said last.
+func lastWords(d dag.DAG) string {
+	messages := d.Messages()
+	for i := len(messages) - 1; i >= 0; i-- {
+		if messages[i].Role == content.User {
+			return messages[i].Blocks.Text()
+		}
+	}
+	return ""
+}
+
+// errPanicked marks what a hook panicked with.
+var errPanicked = errors.New("panicked")
+
+// guard calls a hook on a goroutine of its own, and returns what it returns; an error where it panics, or where ctx ends first.
+func guard[T any](ctx context.Context, w *workers, fn func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	out := make(chan outcome, 1)
+	w.add(1)
+	go func() {
+		defer w.done()
+		o := outcome{err: fmt.Errorf("a hook %w: it ended its goroutine", errPanicked)}
+		defer func() {
+			if v := recover(); v != nil {
+				o = outcome{err: fmt.Errorf("a hook %w: %v", errPanicked, v)}
+			}
+			out <- o
+		}()
+		o.value, o.err = fn()
+	}()
+	select {
+	case o := <-out:
+		return o.value, o.err
+	case <-ctx.Done():
+	}
+	var none T
+	return none, context.Cause(ctx)
+}

@@ -1,0 +1,183 @@
+package executor
+
+import (
+	"sync"
+	"time"
+
+	"github.com/goccy/go-json/jsontext"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/node"
+)
+
+// Limits are where a run stops by itself. Each has a stop reason of its own, and every call is answered when a run stops at one. What
+// sub-agents and other runs inside tools take counts too, in all but Turns and the calls.
+type Limits struct {
+	// Turns is how often the model is asked. The tools that the last answer calls are run; then the run stops with
+	// content.StopMaxTurns. Negative is no limit. Defaults to 50.
+	Turns int
+	// Calls is how many tool calls are carried out. Those beyond are answered without, and the run stops with content.StopCallLimit.
+	// Defaults to no limit.
+	Calls int
+	// CallsPerTurn is how many tool calls of one answer are carried out. Those beyond are answered without, and the run goes on.
+	// Defaults to no limit.
+	CallsPerTurn int
+	// Tokens is how many tokens, by Usage.Total, the run may take. Once they are reached nothing more is asked or called, and the run
+	// stops with content.StopTokenLimit. Defaults to no limit.
+	Tokens int64
+	// Cost is how much the run may cost by Prices. Once it is reached nothing more is asked or called, and the run stops with
+	// content.StopCostLimit; so does one whose model has no price, because its cost is not known. Defaults to no limit.
+	Cost float64
+	// Prices is what models cost. Defaults to none: then the cost of a run is not known.
+	Prices api.Prices
+	// Time is how long the run may take, without its pauses. Then what is under way is cancelled, and the run stops with
+	// content.StopTimeLimit. Defaults to no limit.
+	Time time.Duration
+	// Repeats is how often in a row a model may make the same call with the same arguments, in one answer or in several; the order of
+	// members in the arguments does not count. Then it is told so, behind the results. At twice as many nothing is carried out any
+	// more, and the run stops with content.StopLoop. A message from a queue begins the count anew. Defaults to no limit.
+	Repeats int
+	// Depth is how deep runs inside tools may nest below this one: 1 is a sub-agent without sub-agents of its own. Negative is none
+	// at all. Defaults to 8.
+	Depth int
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Turns == 0 {
+		l.Turns = 50
+	}
+	if l.Depth == 0 {
+		l.Depth = 8
+	}
+	return l
+}
+
+// ledger is what a run has taken, with everything that runs inside its tools. It counts in the ledgers of the runs around it as well.
+type ledger struct {
+	limits Limits
+	around *ledger
+
+	mu       sync.Mutex
+	tokens   int64
+	cost     float64
+	unpriced string // a model whose price is not known
+	tools    content.Usage
+}
+
+// spend notes what a model call took.
+func (l *ledger) spend(model string, u content.Usage) {
+	l.note(model, u, false)
+	for out := l.around; out != nil; out = out.around {
+		out.note(model, u, true)
+	}
+}
+
+func (l *ledger) note(model string, u content.Usage, inTool bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tokens += u.Total()
+	if inTool {
+		l.tools = l.tools.Plus(u)
+	}
+	if l.limits.Prices == nil && l.limits.Cost <= 0 {
+		return
+	}
+	cost, known := l.limits.Prices.Cost(model, u)
+	l.cost += cost
+	if !known && u != (content.Usage{}) {
+		l.unpriced = model
+	}
+}
+
+// toolUsage is what was taken inside tools until now.
+func (l *ledger) toolUsage() content.Usage {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tools
+}
+
+// spentCost is what the run has cost; 0 where that is not known.
+func (l *ledger) spentCost() float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unpriced != "" {
+		return 0
+	}
+	return l.cost
+}
+
+// reached returns the limit on tokens or cost that is reached, of this run or one around it, and more about it.
+func (l *ledger) reached() (stop content.Stop, detail string) {
+	for ; l != nil && stop == ""; l = l.around {
+		stop, detail = l.over()
+	}
+	return stop, detail
+}
+
+func (l *ledger) over() (content.Stop, string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.limits.Tokens > 0 && l.tokens >= l.limits.Tokens:
+		return content.StopTokenLimit, ""
+	case l.limits.Cost > 0 && l.unpriced != "":
+		return content.StopCostLimit, "the price of " + l.unpriced + " is not known"
+	case l.limits.Cost > 0 && l.cost >= l.limits.Cost:
+		return content.StopCostLimit, ""
+	}
+	return "", ""
+}
+
+// repeats counts calls that are made again and again.
+type repeats struct {
+	name, input string
+	times       int
+	told        bool // of this call
+}
+
+// add counts the calls of an answer. It reports whether the model is to be told, and whether the run is to stop.
+func (p *repeats) add(calls []content.ToolUse, limit int) (tell, stop bool) {
+	for _, c := range calls {
+		input := canonical(c.Input)
+		if p.times == 0 || p.name != c.Name || p.input != input {
+			*p = repeats{name: c.Name, input: input}
+		}
+		p.times++
+		stop = stop || p.times >= 2*limit
+		if p.times >= limit && !p.told {
+			p.told, tell = true, true
+		}
+	}
+	return tell, stop
+}
+
+// canonical is arguments in a form that does not depend on the order of members or on space.
+func canonical(input content.JSON) string {
+	v := jsontext.Value(orEmpty(input))
+	if err := v.Canonicalize(); err != nil {
+		return string(input)
+	}
+	return string(v)
+}
+
+// take notes what tools say they took.
+func (l *ledger) take(u content.Usage) {
+	if u == (content.Usage{}) {
+		return
+	}
+	for ; l != nil; l = l.around {
+		l.mu.Lock()
+		l.tokens += u.Total()
+		l.tools = l.tools.Plus(u)
+		l.mu.Unlock()
+	}
+}
+
+// begin puts what was taken before a pause in the ledger.
+func (l *ledger) begin(totals node.StopReason) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tokens = totals.Usage.Total() + totals.ToolUsage.Total()
+	l.tools, l.cost = totals.ToolUsage, totals.Cost
+}

@@ -1,0 +1,390 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/schema"
+	"github.com/plait-dev/plait/node"
+)
+
+// Continuation is a run that paused, as far as the conversation does not say it. The conversation is the state: what was said, what was
+// carried out before the pause, and what is declared. Beside it stand only whose run it is (Run, ID, Parent), what it waits for
+// (Reason, Message, Pending), what it has taken until now (Totals), and what it is about (Attributes). It holds no provider, no option
+// and no key: those are the agent's that resumes it.
+//
+// It is an answer to one pause, and meant to be resumed once: [ClaimOnce] sees to it in one process, and a program with several
+// compares and sets (Run, ID) in its database in a Hook.Resume.
+type Continuation struct {
+	// Run is the id of the run, the same at each of its pauses.
+	Run string
+	// ID is the id of this pause, and Parent that of the one that was resumed before it; "" at the first.
+	ID, Parent string
+	// Reason is what the run waits for: content.StopApproval or content.StopResults.
+	Reason content.Stop
+	// Message is the assistant's message whose calls are open.
+	Message node.ID
+	// Pending is the calls that are open, in call order.
+	Pending []Pending
+	// Totals is what the run has taken until now, over all pauses; its Reason is that of the pause.
+	Totals node.StopReason
+	// Attributes is those of [WithAttributes].
+	Attributes map[string]any
+}
+
+// Pending is a call that waits.
+type Pending struct {
+	// ID names the call in replies: the id that the provider gave it, or, where that is empty or used twice, one with its Index.
+	ID string
+	// Call is the call as it is to be carried out, after all hooks.
+	Call Call
+	// Tool is the tool's name as the model wrote it.
+	Tool string
+	// Approval says that somebody has to approve it. In a pause for approval the calls that need none wait too.
+	Approval bool
+	// Remote says that somebody else carries it out. In a pause for approval this is what follows on it.
+	Remote bool
+	// Reason is why it waits, in the words of the hook that decided so; it may be empty.
+	Reason string
+}
+
+// ErrPaused is in the chain of a [PausedError].
+var ErrPaused = errors.New("the run is paused")
+
+// PausedError says that calls wait for somebody. The conversation beside it is to be kept with the Continuation.
+type PausedError struct {
+	Continuation Continuation
+}
+
+// Error says what the run waits for.
+func (e *PausedError) Error() string {
+	c := e.Continuation
+	return fmt.Sprintf("executor: %v: %s of %d tool calls", ErrPaused, c.Reason, len(c.Pending))
+}
+
+// Unwrap returns ErrPaused.
+func (e *PausedError) Unwrap() error { return ErrPaused }
+
+// Reply answers a pending call. [Approved], [ApprovedWith] and [Declined] reply to a question for approval, [Returned] and [Failed] bring
+// a result from outside.
+type Reply struct {
+	kind   replyKind
+	input  content.JSON
+	reason string
+	result Result
+}
+
+type replyKind int
+
+const (
+	noReply replyKind = iota
+	approved
+	declined
+	returned
+)
+
+// Approved lets the call be carried out.
+func Approved() Reply { return Reply{kind: approved} }
+
+// ApprovedWith lets the call be carried out with other arguments. They are checked against the tool's schema.
+func ApprovedWith(input content.JSON) Reply { return Reply{kind: approved, input: input} }
+
+// Declined does not let the call be carried out. The model is told the reason; "" tells it that a user said no.
+func Declined(reason string) Reply { return Reply{kind: declined, reason: reason} }
+
+// Returned is the result of a call that was carried out elsewhere.
+func Returned(result Result) Reply { return Reply{kind: returned, result: result} }
+
+// Failed is the result of a call that failed elsewhere.
+func Failed(text string) Reply {
+	return Returned(Result{Content: content.Words(text), IsError: true})
+}
+
+// Errors of [Agent.Resume], for errors.Is; a [ResumeError] says which call.
+var (
+	// ErrStale: the continuation is not one of this conversation as it is, or was used before.
+	ErrStale = errors.New("the continuation is not one of this conversation")
+	// ErrUnknownCall: a reply to a call that does not wait.
+	ErrUnknownCall = errors.New("no such call waits")
+	// ErrMissingReply: a call that waits for approval has no reply.
+	ErrMissingReply = errors.New("a reply is missing")
+	// ErrConflict: the call has another result already.
+	ErrConflict = errors.New("the call has another result already")
+	// ErrReply: a reply that is none to what the run waits for.
+	ErrReply = errors.New("the reply does not fit")
+)
+
+// ResumeError says why a run cannot be resumed. Nothing was done.
+type ResumeError struct {
+	// Kind is one of the errors above; errors.Is finds it.
+	Kind error
+	// ID is the id of the call or, for ErrStale, of the continuation.
+	ID string
+	// Err says more; it may be nil.
+	Err error
+}
+
+// Error says what is wrong, and with what.
+func (e *ResumeError) Error() string {
+	text := fmt.Sprintf("executor: resume: %v: %q", e.Kind, schema.Excerpt(e.ID, 100))
+	if e.Err != nil {
+		text += ": " + schema.Excerpt(e.Err.Error(), 500)
+	}
+	return text
+}
+
+// Unwrap returns the kind and what says more.
+func (e *ResumeError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Err}
+}
+
+// pause ends this part of the run: the calls of b that have no result wait.
+func (r *run) pause(b *batch, reason content.Stop) error {
+	if !b.tellSettled(len(b.slots)) {
+		return errLeft
+	}
+	executed := b.settled()
+	if len(executed) > 0 {
+		d := r.d.Execute(executed...)
+		if err := d.Err(); err != nil {
+			return err
+		}
+		r.d, r.view = d, nil
+	}
+	r.totals.ToolCalls += len(executed)
+	c := Continuation{
+		Run: r.id, ID: r.d.Source().ID().String(), Parent: r.parent, Reason: reason, Message: r.said().ID(), Attributes: Attributes(r.ctx),
+	}
+	ids := callIDs(r.said())
+	for i := range b.slots {
+		if s := &b.slots[i]; s.state == waiting {
+			c.Pending = append(c.Pending, Pending{
+				ID: ids[s.call.Index], Call: s.ran, Tool: s.call.Name, Approval: s.confirm, Remote: s.deferred, Reason: s.reason,
+			})
+		}
+	}
+	r.sum(reason)
+	c.Totals = r.totals
+	return &PausedError{c}
+}
+
+// callIDs is the ids of the calls of a message, by index, each used once.
+func callIDs(said *node.Node) []string {
+	m, _ := said.Message()
+	calls := m.Blocks.ToolUses()
+	times := map[string]int{}
+	for _, c := range calls {
+		times[c.ID]++
+	}
+	ids := make([]string, len(calls))
+	for i, c := range calls {
+		if ids[i] = c.ID; c.ID == "" || times[c.ID] > 1 {
+			ids[i] = "call_" + strconv.Itoa(i)
+			for n := 2; times[ids[i]] > 0; n++ {
+				ids[i] = "call_" + strconv.Itoa(i) + "_" + strconv.Itoa(n)
+			}
+			times[ids[i]] = 1
+		}
+	}
+	return ids
+}
+
+// attach is ctx with the attributes of the run that paused.
+func (c Continuation) attach(ctx context.Context) context.Context {
+	if len(c.Attributes) == 0 {
+		return ctx
+	}
+	given := Attributes(ctx)
+	return WithAttributes(WithAttributes(ctx, c.Attributes), given)
+}
+
+// resume prepares a run that goes on where c paused.
+func (r *run) resume(c Continuation, replies map[string]Reply) error {
+	if err := r.begin(); err != nil {
+		return err
+	}
+	said := r.said()
+	stale := func(why string) error { return &ResumeError{Kind: ErrStale, ID: c.ID, Err: errors.New(why)} }
+	switch {
+	case said == nil || said.ID() != c.Message || len(callsOf(said)) == 0:
+		return stale("its calls are not open at the head of the conversation")
+	case c.Reason != content.StopApproval && c.Reason != content.StopResults:
+		return stale("its reason is " + string(c.Reason))
+	}
+	plans, err := r.replied(c, replies)
+	if err != nil {
+		return err
+	}
+	for _, h := range r.agent.Hooks {
+		if h.Resume == nil {
+			continue
+		}
+		if _, err := guard(r.ctx, &r.workers, func() (struct{}, error) { return struct{}{}, h.Resume(r.ctx, c) }); err != nil {
+			return &ResumeError{Kind: ErrStale, ID: c.ID, Err: err}
+		}
+	}
+	r.id, r.parent, r.resumed, r.plans = c.Run, c.ID, true, plans
+	r.turn, r.totals, r.before = c.Totals.Turns, c.Totals, c.Totals.Elapsed
+	r.totals.Reason, r.totals.Detail = "", ""
+	r.ledger.begin(c.Totals)
+	return nil
+}
+
+// replied says what is to become of the calls that waited.
+func (r *run) replied(c Continuation, replies map[string]Reply) ([]planned, error) {
+	open := map[int]Call{}
+	for _, o := range r.d.OpenCalls() {
+		open[o.Index] = Call{Name: o.Name, Input: orEmpty(o.Input), Index: o.Index, ID: o.ID}
+	}
+	ids := callIDs(r.said())
+	waits := map[string]bool{}
+	var plans []planned
+	for _, p := range c.Pending {
+		index := p.Call.Index
+		if index < 0 || index >= len(ids) || ids[index] != p.ID || waits[p.ID] {
+			return nil, &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf("no call of the message is %q", p.ID)}
+		}
+		waits[p.ID] = true
+		call, isOpen := open[index]
+		if !isOpen {
+			continue
+		}
+		delete(open, index)
+		plan := planned{call: call, ran: p.Call, confirm: p.Approval, deferred: p.Remote, reason: p.Reason}
+		plan.ran.Index, plan.ran.ID, plan.ran.Input = call.Index, call.ID, orEmpty(p.Call.Input)
+		if err := r.reply(&plan, c.Reason, p.ID, replies); err != nil {
+			return nil, err
+		}
+		plans = append(plans, plan)
+	}
+	for _, call := range open {
+		return nil, &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf("call %d is open, and does not wait", call.Index)}
+	}
+	return plans, r.known(c, replies, ids)
+}
+
+// reply takes the reply to one call.
+func (r *run) reply(p *planned, reason content.Stop, id string, replies map[string]Reply) error {
+	reply := replies[id]
+	fits := reply.kind == noReply || (reply.kind == returned) == (reason == content.StopResults)
+	switch {
+	case !fits, reply.kind != noReply && reason == content.StopApproval && !p.confirm:
+		return &ResumeError{Kind: ErrReply, ID: id, Err: fmt.Errorf("the run waits: %s", reason)}
+	case reply.kind == noReply && reason == content.StopApproval && p.confirm:
+		return &ResumeError{Kind: ErrMissingReply, ID: id}
+	case reply.kind == declined:
+		if reply.reason == "" {
+			reply.reason = "denied by user"
+		}
+		p.deny(reply.reason)
+		return nil
+	case reply.kind == returned:
+		if err := reply.result.valid(); err != nil {
+			return &ResumeError{Kind: ErrReply, ID: id, Err: err}
+		}
+		result := r.afterRemote(p, reply.result)
+		p.answer(result)
+		return nil
+	case reason == content.StopResults:
+		p.deferred = true
+		return nil
+	}
+	p.confirm = false
+	if reply.input != "" {
+		p.ran.Input = reply.input
+	}
+	remote := p.deferred
+	if err := r.find(p); err != nil {
+		p.answer(failure("%v", err))
+	}
+	p.deferred = p.deferred || remote
+	return nil
+}
+
+// afterRemote gives a result from outside to the hooks.
+func (r *run) afterRemote(p *planned, result Result) Result {
+	b := newBatch(r, []planned{*p})
+	s := &b.slots[0]
+	s.ctx.Context = r.ctx
+	changed, err := guard(r.ctx, &r.workers, func() (Result, error) { return b.after(s, result), nil })
+	if err != nil {
+		return failure("%v", r.hidden(p.ran.Name, err))
+	}
+	return changed
+}
+
+// known refuses replies to calls that do not wait, but for results that the conversation has already.
+func (r *run) known(c Continuation, replies map[string]Reply, ids []string) error {
+	executed := map[string]node.ToolExecution{}
+	for _, h := range r.d.Heads() {
+		if e, ok := h.Payload().(node.ToolExecution); ok && e.Index >= 0 && e.Index < len(ids) {
+			executed[ids[e.Index]] = e
+		}
+	}
+	for id, reply := range replies {
+		waits := false
+		for _, p := range c.Pending {
+			waits = waits || p.ID == id
+		}
+		had, has := executed[id]
+		switch {
+		case has && reply.kind == returned && !r.brought(had, reply.result):
+			return &ResumeError{Kind: ErrConflict, ID: id}
+		case has && reply.kind == returned, waits && !has:
+		default:
+			return &ResumeError{Kind: ErrUnknownCall, ID: id}
+		}
+	}
+	return nil
+}
+
+// brought reports whether an execution is of that result from outside.
+func (r *run) brought(had node.ToolExecution, result Result) bool {
+	same := func(a, b content.Blocks, failed bool) bool { return a.Equal(b) && had.IsError == failed }
+	if same(had.Result, result.Content, result.IsError) || had.Full.Len() > 0 && same(had.Full, result.Content, result.IsError) {
+		return true
+	}
+	if result.valid() != nil {
+		return false
+	}
+	call := Call{Name: had.Tool, Input: had.Input, Index: had.Index, ID: had.CallID}
+	result = r.afterRemote(&planned{call: call, ran: call}, result)
+	return same(had.Result, result.Content, result.IsError)
+}
+
+// ClaimOnce refuses to resume a continuation that was resumed before, as far as this process knows.
+func ClaimOnce() Hook {
+	var used onceOnly
+	return Hook{Resume: func(_ context.Context, c Continuation) error {
+		if !used.take(c.Run + "/" + c.ID) {
+			return errors.New("it was resumed before")
+		}
+		return nil
+	}}
+}
+
+// onceOnly is keys that were taken.
+type onceOnly struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func (o *onceOnly) take(key string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.seen[key] {
+		return false
+	}
+	if o.seen == nil {
+		o.seen = map[string]bool{}
+	}
+	o.seen[key] = true
+	return true
+}

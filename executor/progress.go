@@ -1,0 +1,86 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+)
+
+// Progress tells whoever watches the run how far a tool is: it becomes a [ToolUpdate]. ctx is the context that the tool was called
+// with, or one made of it. value is turned into content as by [ResultOf].
+//
+// It may be called from any goroutine, and waits while 64 updates of the answer's calls were not taken yet. When the call is over it
+// does nothing, whether the tool has returned or was given up; so it does where nobody watches, and outside a tool call. Errors: those
+// of ResultOf.
+func Progress(ctx context.Context, value any) error {
+	made, err := ResultOf(value)
+	if err != nil {
+		return fmt.Errorf("executor: progress: %w", err)
+	}
+	if s := slotOf(ctx); s != nil {
+		s.b.update(s, ToolUpdate{Turn: s.b.r.turn, Call: s.ran, Content: made.Content})
+	}
+	return nil
+}
+
+// CallOf returns the tool call that ctx belongs to.
+func CallOf(ctx context.Context) (Call, bool) {
+	s := slotOf(ctx)
+	if s == nil {
+		return Call{}, false
+	}
+	return s.ran, true
+}
+
+type attributesKey struct{}
+
+// WithAttributes returns a context with attributes of the run, for its tools and hooks: who it is for, say. A pause takes them along in
+// its [Continuation], and the run that resumes it has them again; a [ContinuationCodec] writes only those that it is told to. They are
+// added to those that ctx has already.
+func WithAttributes(ctx context.Context, attributes map[string]any) context.Context {
+	all := map[string]any{}
+	maps.Copy(all, Attributes(ctx))
+	maps.Copy(all, attributes)
+	return context.WithValue(ctx, attributesKey{}, all)
+}
+
+// Attributes returns the attributes of the run that ctx belongs to. They must not be changed.
+func Attributes(ctx context.Context) map[string]any {
+	found, _ := ctx.Value(attributesKey{}).(map[string]any)
+	return found
+}
+
+// forward lets a run inside the call be seen from outside: its events are shown, and its conversation is kept.
+func (s *slot) forward(event Event) {
+	switch e := event.(type) {
+	case RunStart:
+		s.keep(e.DAG)
+	case TurnEnd:
+		s.keep(e.DAG)
+	case Child:
+		s.b.update(s, Child{Turn: s.b.r.turn, Path: append([]Call{s.ran}, e.Path...), Event: e.Event})
+		return
+	}
+	s.b.update(s, Child{Turn: s.b.r.turn, Path: []Call{s.ran}, Event: event})
+}
+
+// keep keeps the conversation of a run inside the call, as far as it got.
+func (s *slot) keep(d dag.DAG) {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	if s.state == running {
+		s.child = d
+	}
+}
+
+// count counts what a run inside the call took.
+func (s *slot) count(u content.Usage) {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	if s.state == running {
+		s.usage = s.usage.Plus(u)
+	}
+}
