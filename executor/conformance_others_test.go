@@ -1,0 +1,3 @@
+package executor_test
+
+var phi, agentCore, cortex []conform

@@ -1,0 +1,7 @@
+package executor_test
+
+var highest = []conform{}
+
+var pi = []conform{}
+
+var tinyAgent = []conform{}
