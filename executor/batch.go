@@ -48,7 +48,7 @@ const (
 )
 
 type slot struct {
-	planned
+	*planned
 	place int // among the slots
 	b     *batch
 	state state
@@ -87,11 +87,15 @@ func slotOf(ctx context.Context) *slot {
 // mostUpdates is how many updates of a batch wait to be reported, before a tool that makes more of them has to wait.
 const mostUpdates = 64
 
+// newBatch returns the batch of the calls that are planned. It works with plans from here on.
 func newBatch(r *run, plans []planned) *batch {
-	b := &batch{r: r, clock: r.d.Source(), slots: make([]slot, len(plans)), wake: make(chan struct{}, 1), room: make(chan struct{}, mostUpdates)}
+	b := &batch{
+		r: r, clock: r.d.Source(), slots: make([]slot, len(plans)), wake: make(chan struct{}, 1), room: make(chan struct{}, mostUpdates),
+		news: make([]news, 0, len(plans)),
+	}
 	for i := range plans {
 		s := &b.slots[i]
-		s.planned, s.place, s.b = plans[i], i, b
+		s.planned, s.place, s.b = &plans[i], i, b
 		s.ctx.slot = s
 		if s.answered != nil {
 			s.state, s.result = done, *s.answered
@@ -206,6 +210,9 @@ func (b *batch) start(place int) bool {
 }
 
 func (b *batch) tellStart(place int) bool {
+	if b.r.yield == nil {
+		return true
+	}
 	s := &b.slots[place]
 	return b.r.tell(ToolStart{Turn: b.r.turn, Call: s.call, Ran: s.ran, Repair: s.repair})
 }
@@ -217,7 +224,7 @@ func (b *batch) tellSettled(before int) bool {
 		if s.answered == nil {
 			continue
 		}
-		if !b.tellStart(b.told) || !b.r.tell(ToolEnd{Turn: b.r.turn, Execution: s.execution()}) {
+		if !b.tellStart(b.told) || b.r.yield != nil && !b.r.tell(ToolEnd{Turn: b.r.turn, Execution: s.execution()}) {
 			return false
 		}
 	}
@@ -234,8 +241,11 @@ func (b *batch) over() bool {
 func (b *batch) report() bool {
 	b.mu.Lock()
 	all := b.news
-	b.news = nil
+	b.news = b.news[len(b.news):]
 	b.mu.Unlock()
+	if b.r.yield == nil {
+		return true
+	}
 	for _, n := range all {
 		event := n.update
 		if event == nil {
