@@ -1,0 +1,74 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/plait-dev/plait/executor"
+)
+
+// Only what was registered can be called, and whatever goes wrong is in the record.
+func ExampleRegistry_Execute() {
+	type Sum struct {
+		A int `json:"a"`
+		B int `json:"b"`
+	}
+	add := executor.Func("add", "Adds two numbers.", func(_ context.Context, in Sum) (int, error) { return in.A + in.B, nil })
+
+	r := executor.Registry{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	if err := r.Register(add); err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+
+	done := r.Execute(ctx, "add", map[string]any{"a": 5, "b": 3})
+	fmt.Println(done.Success, done.Output)
+
+	blocked := r.Execute(ctx, "rm_rf", map[string]any{"path": "/"})
+	fmt.Println(blocked.Success, blocked.Error)
+
+	line, err := done.MarshalJSON() // for logs, with latency_ms
+	fmt.Println(strings.Contains(string(line), `"tool_name":"add","success":true,"output":"8"`), err)
+	// Output:
+	// true 8
+	// false Tool not registered: rm_rf (only registered tools can be called)
+	// true <nil>
+}
+
+// A call is taken as the provider wrote it.
+func ExampleRegistry_ExecuteCall() {
+	var r executor.Registry
+	if err := r.Register(weather); err != nil {
+		panic(err)
+	}
+	for _, call := range []string{
+		`{"id":"call_1","type":"function","function":{"name":"get_weather","arguments":"{\"city\":\"Tokyo\"}"}}`,
+		`{"type":"tool_use","id":"toolu_1","name":"get_weather","input":{"city":"Paris"}}`,
+		`{"functionCall":{"name":"get_weather","args":{"city":"New York"}}}`,
+		`{"type":"function_call","call_id":"call_2","name":"get_weather","arguments":"[\"Tokyo\"]"}`,
+	} {
+		done := r.ExecuteCall(context.Background(), []byte(call))
+		fmt.Println(done.Tool, done.Success, done.Output+done.Error)
+	}
+	// Output:
+	// get_weather true Tokyo: 22°C
+	// get_weather true Paris: 18°C
+	// get_weather true New York: 25°C
+	// get_weather false not a tool call that can be carried out: arguments: it must be an object, is an array
+}
+
+func ExampleParseCall() {
+	call, err := executor.ParseCall([]byte(`{"type":"tool_use","id":"toolu_1","name":"get_weather","input":{"city":"Paris"}}`))
+	fmt.Println(call.Name, call.ID, call.Input, err)
+
+	_, err = executor.ParseCall([]byte(`{"function":{"name":"get_weather","arguments":["Paris"]}}`))
+	var refused *executor.CallError
+	fmt.Println(errors.As(err, &refused), refused.Tool, refused.Path, refused.Reason)
+	// Output:
+	// get_weather toolu_1 {"city":"Paris"} <nil>
+	// true get_weather function.arguments it must be an object, is an array
+}
