@@ -116,7 +116,16 @@ func (b Blocks) ToolUses() []ToolUse { return only[ToolUse](b) }
 func (b Blocks) ToolResults() []ToolResult { return only[ToolResult](b) }
 
 func only[T Block](b Blocks) []T {
-	var found []T
+	n := 0
+	for _, block := range b.All() {
+		if _, ok := block.(T); ok {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	found := make([]T, 0, n)
 	for _, block := range b.All() {
 		if t, ok := block.(T); ok {
 			found = append(found, t)

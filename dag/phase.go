@@ -79,7 +79,10 @@ func (d DAG) OpenCalls() []OpenCall {
 	if !ok {
 		return nil
 	}
-	var open []OpenCall
+	if len(p.done) == len(p.calls) {
+		return nil
+	}
+	open := make([]OpenCall, 0, len(p.calls)-len(p.done))
 	for i, call := range p.calls {
 		if p.done[i] == nil {
 			open = append(open, OpenCall{Index: i, ToolUse: call})

@@ -108,8 +108,7 @@ func newBatch(r *run, plans []planned) *batch {
 
 // run carries out what is to be carried out here. It returns false when nobody listens any more.
 func (b *batch) run() bool {
-	var calls []Ready
-	var places []int
+	calls, places := make([]Ready, 0, len(b.slots)), make([]int, 0, len(b.slots))
 	for i := range b.slots {
 		if s := &b.slots[i]; s.state == waiting && !s.deferred {
 			calls, places = append(calls, Ready{s.ran, s.mode}), append(places, i)

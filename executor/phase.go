@@ -122,7 +122,15 @@ func (r *run) closePhase(b *batch) (phase, error) {
 	if err := r.append(d); err != nil {
 		return phase{}, err
 	}
-	p := phase{executions: executionsBefore(r.d.Head())}
+	var p phase
+	for i := range b.slots {
+		p.usage = p.usage.Plus(b.slots[i].result.Usage)
+	}
+	r.ledger.take(p.usage)
+	if r.yield == nil {
+		return p, nil // nobody asks
+	}
+	p.executions = executionsBefore(r.d.Head())
 	p.results = make([]Result, len(p.executions))
 	for i, e := range p.executions {
 		p.results[i] = Result{Content: e.Result, IsError: e.IsError, Details: e.Details, Usage: e.Usage, Full: e.Full}
@@ -130,15 +138,13 @@ func (r *run) closePhase(b *batch) (phase, error) {
 	for i := range b.slots {
 		s := &b.slots[i]
 		p.results[s.call.Index] = s.result
-		p.usage = p.usage.Plus(s.result.Usage)
 	}
-	r.ledger.take(p.usage)
 	return p, nil
 }
 
 // executionsBefore is what became of the calls whose results n holds.
 func executionsBefore(n *node.Node) []node.ToolExecution {
-	var list []node.ToolExecution
+	list := make([]node.ToolExecution, 0, n.NumParents())
 	for i := range n.NumParents() {
 		if e, ok := n.Parent(i).Payload().(node.ToolExecution); ok {
 			list = append(list, e)
