@@ -108,6 +108,9 @@ func (r *run) bind() error {
 		r.names = append(r.names, def.Name)
 		found, _ := declared.Tool(def.Name)
 		if tool, ok := found.(Tool); ok {
+			if broken, ok := as[interface{ Err() error }](tool); ok && broken.Err() != nil {
+				return broken.Err()
+			}
 			r.bound[def.Name] = tool
 		} else {
 			unbound = append(unbound, def.Name)

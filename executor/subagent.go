@@ -38,7 +38,7 @@ type subAgent struct{ agent Agent }
 
 func (s subAgent) run(ctx context.Context, in Task) (Result, error) {
 	if strings.TrimSpace(in.Task) == "" {
-		return Result{}, errors.New("Missing required 'task' parameter")
+		return Result{}, refused("Missing required 'task' parameter")
 	}
 	if err := tooDeep(slotOf(ctx)); err != nil {
 		return Result{}, err

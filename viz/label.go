@@ -170,7 +170,8 @@ func stop(p node.StopReason, detail string) face {
 // failed reports whether a model or a run stopped for a reason that a person should look at.
 func failed(s content.Stop) bool {
 	switch s {
-	case "", content.StopEndTurn, content.StopToolUse, content.StopSequence, content.StopPause, content.StopUnknown:
+	case "", content.StopEndTurn, content.StopToolUse, content.StopSequence, content.StopPause, content.StopUnknown,
+		content.StopTerminated, content.StopHook:
 		return false
 	}
 	return true
