@@ -120,6 +120,9 @@ func (a Agent) Resume(ctx context.Context, d dag.DAG, c Continuation, replies ma
 
 // ResumeStream is Resume, told event by event, as Stream is Run.
 func (a Agent) ResumeStream(ctx context.Context, d dag.DAG, c Continuation, replies map[string]Reply) iter.Seq2[Event, error] {
+	if a.Limits.Time > 0 {
+		a.Limits.Time = max(a.Limits.Time-c.Totals.Elapsed, 1)
+	}
 	return stream(func(yield func(Event, error) bool) *run { return newRun(c.attach(ctx), a, d, yield) },
 		func(r *run) error { return r.resume(c, replies) })
 }

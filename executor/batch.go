@@ -18,6 +18,7 @@ import (
 // and is dropped. A wave is over when every slot of it is settled, whether or not every tool has returned.
 type batch struct {
 	r      *run
+	turn   int
 	slots  []slot
 	clock  node.Source
 	wake   chan struct{} // told when there is news
@@ -90,7 +91,7 @@ const mostUpdates = 64
 // newBatch returns the batch of the calls that are planned. It works with plans from here on.
 func newBatch(r *run, plans []planned) *batch {
 	b := &batch{
-		r: r, clock: r.d.Source(), slots: make([]slot, len(plans)), wake: make(chan struct{}, 1), room: make(chan struct{}, mostUpdates),
+		r: r, turn: r.turn, clock: r.d.Source(), slots: make([]slot, len(plans)), wake: make(chan struct{}, 1), room: make(chan struct{}, mostUpdates),
 		news: make([]news, 0, len(plans)),
 	}
 	for i := range plans {
@@ -116,7 +117,10 @@ func (b *batch) run() bool {
 	}
 	var waves []Wave
 	if len(calls) > 0 {
-		waves = b.r.agent.Strategy.waves(calls)
+		var err error
+		if waves, err = safely(func() ([]Wave, error) { return b.r.agent.Strategy.waves(calls), nil }); err != nil {
+			return b.answer(places, err.Error()) && b.tellSettled(len(b.slots))
+		}
 	}
 	for _, w := range waves {
 		for i, at := range w.Calls {
@@ -213,7 +217,7 @@ func (b *batch) tellStart(place int) bool {
 		return true
 	}
 	s := &b.slots[place]
-	return b.r.tell(ToolStart{Turn: b.r.turn, Call: s.call, Ran: s.ran, Repair: s.repair})
+	return b.r.tell(ToolStart{Turn: b.turn, Call: s.call, Ran: s.ran, Repair: s.repair})
 }
 
 // tellSettled tells of the calls before a place that were settled without being carried out.
@@ -223,7 +227,7 @@ func (b *batch) tellSettled(before int) bool {
 		if s.answered == nil {
 			continue
 		}
-		if !b.tellStart(b.told) || b.r.yield != nil && !b.r.tell(ToolEnd{Turn: b.r.turn, Execution: s.execution()}) {
+		if !b.tellStart(b.told) || b.r.yield != nil && !b.r.tell(ToolEnd{Turn: b.turn, Execution: s.execution()}) {
 			return false
 		}
 	}
@@ -248,7 +252,7 @@ func (b *batch) report() bool {
 	for _, n := range all {
 		event := n.update
 		if event == nil {
-			event = ToolEnd{Turn: b.r.turn, Execution: b.slots[n.place].execution()}
+			event = ToolEnd{Turn: b.turn, Execution: b.slots[n.place].execution()}
 		} else {
 			<-b.room
 		}

@@ -110,7 +110,7 @@ func (r *run) prepare(p *planned) (err error) {
 			continue
 		}
 		index, id := p.ran.Index, p.ran.ID
-		p.ran, err = guard(r.ctx, &r.workers, func() (Call, error) { return h.Prepare(r.ctx, p.ran) })
+		p.ran, err = guard(r.ctx, &r.workers, h.Prepare, p.ran)
 		if err != nil {
 			p.ran = p.call
 			return r.hidden(p.call.Name, err)
@@ -163,7 +163,7 @@ func (r *run) authorize(p *planned) {
 		if h.Before == nil {
 			continue
 		}
-		d, err := guard(r.ctx, &r.workers, func() (Decision, error) { return h.Before(r.ctx, p.ran) })
+		d, err := guard(r.ctx, &r.workers, h.Before, p.ran)
 		if err == nil && d.action == modify && !d.input.IsObject() {
 			err = fmt.Errorf("a hook's arguments are no JSON object: %s", notObject(d.input))
 		}

@@ -213,10 +213,14 @@ func lastWords(d dag.DAG) string {
 var errPanicked = errors.New("panicked")
 
 // guard calls a hook on a goroutine of its own, and returns what it returns; an error where it panics, or where ctx ends first.
-func guard[T any](ctx context.Context, w *workers, fn func() (T, error)) (T, error) {
+func guard[In, Out any](ctx context.Context, w *workers, hook func(context.Context, In) (Out, error), in In) (Out, error) {
 	type outcome struct {
-		value T
+		value Out
 		err   error
+	}
+	var none Out
+	if ctx.Err() != nil {
+		return none, context.Cause(ctx)
 	}
 	out := make(chan outcome, 1)
 	w.add(1)
@@ -229,13 +233,12 @@ func guard[T any](ctx context.Context, w *workers, fn func() (T, error)) (T, err
 			}
 			out <- o
 		}()
-		o.value, o.err = fn()
+		o.value, o.err = hook(ctx, in)
 	}()
 	select {
 	case o := <-out:
 		return o.value, o.err
 	case <-ctx.Done():
+		return none, context.Cause(ctx)
 	}
-	var none T
-	return none, context.Cause(ctx)
 }

@@ -226,13 +226,17 @@ func (r *run) resume(c Continuation, replies map[string]Reply) error {
 		if h.Resume == nil {
 			continue
 		}
-		if _, err := guard(r.ctx, &r.workers, func() (struct{}, error) { return struct{}{}, h.Resume(r.ctx, c) }); err != nil {
+		ask := func(ctx context.Context, c Continuation) (struct{}, error) { return struct{}{}, h.Resume(ctx, c) }
+		if _, err := guard(r.ctx, &r.workers, ask, c); err != nil {
 			return &ResumeError{Kind: ErrStale, ID: c.ID, Err: err}
 		}
 	}
 	r.id, r.parent, r.resumed, r.plans = c.Run, c.ID, true, plans
 	r.turn, r.totals, r.before = c.Totals.Turns, c.Totals, c.Totals.Elapsed
 	r.totals.Reason, r.totals.Detail = "", ""
+	if m, _ := said.Message(); m.Answer.Stop == content.StopContext {
+		r.stop = content.StopContext
+	}
 	r.ledger.begin(c.Totals)
 	return nil
 }
@@ -313,7 +317,8 @@ func (r *run) afterRemote(p *planned, result Result) Result {
 	b := newBatch(r, []planned{*p})
 	s := &b.slots[0]
 	s.ctx.Context = r.ctx
-	changed, err := guard(r.ctx, &r.workers, func() (Result, error) { return b.after(s, result), nil })
+	after := func(_ context.Context, result Result) (Result, error) { return b.after(s, result), nil }
+	changed, err := guard(r.ctx, &r.workers, after, result)
 	if err != nil {
 		return failure("%v", r.hidden(p.ran.Name, err))
 	}

@@ -21,7 +21,7 @@ func Progress(ctx context.Context, value any) error {
 		return fmt.Errorf("executor: progress: %w", err)
 	}
 	if s := slotOf(ctx); s != nil {
-		s.b.update(s, ToolUpdate{Turn: s.b.r.turn, Call: s.ran, Content: made.Content})
+		s.b.update(s, ToolUpdate{Turn: s.b.turn, Call: s.ran, Content: made.Content})
 	}
 	return nil
 }
@@ -61,10 +61,10 @@ func (s *slot) forward(event Event) {
 	case TurnEnd:
 		s.keep(e.DAG)
 	case Child:
-		s.b.update(s, Child{Turn: s.b.r.turn, Path: append([]Call{s.ran}, e.Path...), Event: e.Event})
+		s.b.update(s, Child{Turn: s.b.turn, Path: append([]Call{s.ran}, e.Path...), Event: e.Event})
 		return
 	}
-	s.b.update(s, Child{Turn: s.b.r.turn, Path: []Call{s.ran}, Event: event})
+	s.b.update(s, Child{Turn: s.b.turn, Path: []Call{s.ran}, Event: event})
 }
 
 // keep keeps the conversation of a run inside the call, as far as it got.

@@ -210,7 +210,7 @@ func (r *run) filter(m content.Message) (content.Message, error) {
 		if h.Input == nil {
 			continue
 		}
-		changed, err := guard(r.ctx, &r.workers, func() (content.Message, error) { return h.Input(r.ctx, m) })
+		changed, err := guard(r.ctx, &r.workers, h.Input, m)
 		if err != nil {
 			return m, err
 		}
@@ -239,7 +239,7 @@ func (r *run) loop() (content.Stop, error) {
 
 // leftOpen carries out what an earlier run left open, and returns what is to be said next.
 func (r *run) leftOpen() (input []content.Message, stop content.Stop, err error) {
-	answered := r.answered()
+	answered := r.answered() || r.view != nil && len(r.view.Messages) == 0
 	if !r.waits() {
 		if stop, err = r.ended(); stop != "" {
 			return nil, stop, err
@@ -248,7 +248,7 @@ func (r *run) leftOpen() (input []content.Message, stop content.Stop, err error)
 			return nil, stop, nil
 		}
 		input, err = r.poll(answered)
-		if answered && len(input) == 0 && err == nil {
+		if r.answered() && len(input) == 0 && err == nil {
 			err = ErrAnswered // all of it was rejected
 			stop = content.StopError
 		}
@@ -330,6 +330,9 @@ func minus(a, b content.Usage) content.Usage {
 // goOn decides whether there is another turn, and returns what is to be said in it first.
 func (r *run) goOn(turn Turn) (input []content.Message, stop content.Stop, err error) {
 	if stop, err = r.ended(); stop != "" {
+		if turn.Stop != "" {
+			return nil, turn.Stop, nil // it was over before
+		}
 		return nil, stop, err
 	}
 	wanted := turn.Stop
@@ -365,7 +368,7 @@ func (r *run) next(turn Turn) (Turn, error) {
 			continue
 		}
 		asked = true
-		changed, err := guard(r.ctx, &r.workers, func() (Turn, error) { return h.Next(r.ctx, turn) })
+		changed, err := guard(r.ctx, &r.workers, h.Next, turn)
 		if err == nil {
 			err = changed.DAG.Err()
 		}
@@ -381,6 +384,9 @@ func (r *run) next(turn Turn) (Turn, error) {
 		r.view = nil
 	}
 	r.d, r.provider, r.options = turn.DAG, turn.Provider, turn.Options
+	if closed := r.d.CloseTools(); closed.Err() == nil { // no hook is to leave a call without a result
+		r.d, r.view = closed, nil
+	}
 	if r.provider == nil {
 		return turn, ErrNoProvider
 	}
@@ -513,7 +519,7 @@ func (r *run) send(req api.Request) (api.Request, error) {
 		if h.Send == nil {
 			continue
 		}
-		changed, err := guard(r.ctx, &r.workers, func() (api.Request, error) { return h.Send(r.ctx, req) })
+		changed, err := guard(r.ctx, &r.workers, h.Send, req)
 		if err != nil {
 			return req, err
 		}
