@@ -1,0 +1,65 @@
+package dag
+
+import (
+	"fmt"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/node"
+)
+
+// FromTranscript returns a conversation that says what t says: its Transcript is t. Where a message of the user's side answers calls of
+// the message before it, each of these answers has an execution of its own in between, as after a run. Definitions of tools come
+// without what runs them. Errors are the chain's: content.ErrTool, and what node.New refuses.
+func FromTranscript(t Transcript) DAG {
+	d := New()
+	for _, text := range t.System {
+		d = d.System(text)
+	}
+	if len(t.Tools) > 0 {
+		d = d.step("FromTranscript", node.Tools{Defs: node.ListOf(t.Tools...)})
+	}
+	for i, m := range t.Messages {
+		if m.Blocks.Len() == 0 {
+			return d.fail("FromTranscript", fmt.Errorf("message %d: %w", i, ErrEmpty))
+		}
+		if m.Role == content.User {
+			d = d.fan(m.Blocks)
+		}
+		d = d.step("FromTranscript", node.Message{Role: m.Role, Blocks: m.Blocks})
+	}
+	return d
+}
+
+// fan puts an execution between the calls at the head and each result that answers one of them. A result of no call has none, and so
+// has a further one of the same call.
+func (d DAG) fan(blocks content.Blocks) DAG {
+	p, ok := d.openPhase()
+	if d.err != nil || !ok || len(d.heads) != 1 {
+		return d
+	}
+	var ends []*node.Node
+	for _, result := range blocks.ToolResults() {
+		e := node.ToolExecution{Index: p.unanswered(result.CallID), Result: result.Content, IsError: result.IsError}
+		if e.Index < 0 {
+			continue
+		}
+		if err := p.execute(d.Source(), e); err != nil {
+			return d.fail("FromTranscript", err)
+		}
+		ends = append(ends, p.done[e.Index])
+	}
+	if len(ends) == 0 {
+		return d
+	}
+	return d.WithHeads(ends...)
+}
+
+// unanswered is the first call with that id that has no execution yet; -1 where there is none.
+func (p phase) unanswered(id string) int {
+	for i, call := range p.calls {
+		if call.ID == id && p.done[i] == nil {
+			return i
+		}
+	}
+	return -1
+}
