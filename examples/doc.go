@@ -1,2 +1,8 @@
-// Package examples holds one runnable idea in each folder.
+// Package examples holds one runnable idea in each folder. All of them run offline, on a scripted model, but live:
+//
+//   - weather: three tool calls at the same time; the conversation is saved, drawn, and continued at the next start.
+//   - live: the same program on a real model.
+//   - approval: a tool that may only run when somebody at the terminal allows it, with these arguments or others.
+//
+// Each is started by go run ./examples/NAME, and its test checks what it prints.
 package examples
