@@ -3,6 +3,7 @@
 //   - weather: three tool calls at the same time; the conversation is saved, drawn, and continued at the next start.
 //   - live: the same program on a real model.
 //   - approval: a tool that may only run when somebody at the terminal allows it, with these arguments or others.
+//   - steering: a message of the user in the middle of a long run, and one that waits for its end.
 //
 // Each is started by go run ./examples/NAME, and its test checks what it prints.
 package examples
