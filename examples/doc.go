@@ -5,6 +5,7 @@
 //   - approval: a tool that may only run when somebody at the terminal allows it, with these arguments or others.
 //   - steering: a message of the user in the middle of a long run, and one that waits for its end.
 //   - subagents: agents that ask agents; their events, conversations and tokens as one tree.
+//   - progress: what tools report while they run, as bars on a terminal.
 //
 // Each is started by go run ./examples/NAME, and its test checks what it prints.
 package examples
