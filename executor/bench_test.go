@@ -72,29 +72,61 @@ func BenchmarkExecuteTools(b *testing.B) {
 	}
 }
 
-// BenchmarkTurn measures a turn (a model call, k tool calls, their nodes) early and late in a run, and how many times as long a
-// late one takes.
+// BenchmarkTurn measures a turn of the loop (a model call, k tool calls, their nodes and events) without hooks, with a hook of every
+// kind, and beside bare goroutines that do nothing but the calls. The metrics x-hooks and x-bare are how many times as long a turn
+// takes with hooks as without, and without hooks as bare.
 func BenchmarkTurn(b *testing.B) {
+	for _, k := range []int{1, 8, 64, 10_000} {
+		b.Run(fmt.Sprintf("calls=%d", k), func(b *testing.B) {
+			n := max(2, 1000/k)
+			var plain, hooked, alone time.Duration
+			b.ReportAllocs()
+			for b.Loop() {
+				plain += turns(b, executor.Agent{}, k, 1, n)
+				hooked += turns(b, executor.Agent{Hooks: []executor.Hook{idle}}, k, 1, n)
+				start := time.Now()
+				for range n {
+					bare(b.Context(), k)
+				}
+				alone += time.Since(start)
+			}
+			b.ReportMetric(float64(plain.Nanoseconds())/float64(b.N*n), "ns/turn")
+			b.ReportMetric(float64(hooked)/float64(plain), "x-hooks")
+			b.ReportMetric(float64(plain)/float64(alone), "x-bare")
+		})
+	}
+}
+
+// BenchmarkLateTurn measures turns at the beginning of a run and after 10,000 of them, and how many times as long a late one takes.
+func BenchmarkLateTurn(b *testing.B) {
 	for _, k := range []int{1, 8} {
 		b.Run(fmt.Sprintf("calls=%d", k), func(b *testing.B) {
+			const sample = 200
 			var early, late time.Duration
 			for b.Loop() {
-				early += turns(b, k, 10)
-				late += turns(b, k, 1000)
+				early += turns(b, executor.Agent{}, k, 10, sample)
+				late += turns(b, executor.Agent{}, k, 10_000, sample)
 			}
 			b.ReportMetric(float64(early.Nanoseconds())/float64(b.N*sample), "ns/turn-10")
-			b.ReportMetric(float64(late.Nanoseconds())/float64(b.N*sample), "ns/turn-1000")
+			b.ReportMetric(float64(late.Nanoseconds())/float64(b.N*sample), "ns/turn-10000")
 			b.ReportMetric(float64(late)/float64(early), "late/early")
 		})
 	}
 }
 
-// sample is how many turns are measured in a run.
-const sample = 100
+// idle is a hook of every kind that does nothing.
+var idle = executor.Hook{
+	Input:   func(_ context.Context, m content.Message) (content.Message, error) { return m, nil },
+	Send:    func(_ context.Context, r api.Request) (api.Request, error) { return r, nil },
+	Prepare: func(_ context.Context, c executor.Call) (executor.Call, error) { return c, nil },
+	Before:  func(context.Context, executor.Call) (executor.Decision, error) { return executor.Allow(), nil },
+	After:   func(_ context.Context, _ executor.Call, r executor.Result) (executor.Result, error) { return r, nil },
+	Next:    func(_ context.Context, t executor.Turn) (executor.Turn, error) { return t, nil },
+}
 
-// turns returns how long the turns after the first n of a run take.
-func turns(b *testing.B, k, n int) time.Duration {
-	agent := executor.Agent{Provider: caller(k), Tools: []dag.Tool{instant{}}, Limits: executor.Limits{Turns: n + sample}}
+// turns returns how long the sample turns after the first n of a run take.
+func turns(b *testing.B, agent executor.Agent, k, n, sample int) time.Duration {
+	agent.Provider, agent.Tools, agent.Limits.Turns = caller(k), []dag.Tool{instant{}}, n+sample
 	var start time.Time
 	for event, err := range agent.Stream(b.Context(), dag.New().User("Go.")) {
 		if err != nil {
