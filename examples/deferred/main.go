@@ -1,0 +1,148 @@
+// Command deferred lets tools be carried out by another process, any time later. The two share nothing but JSON files in the folder
+// handover: the agent leaves a task for each call and ends; a worker, which knows nothing of the conversation, turns tasks into
+// results; and the agent goes on with the results there are, all of them or some. Every step can be run again, also after it was
+// killed halfway: nothing is lost or said twice.
+//
+//	go run ./examples/deferred ask      # asks the model, which calls three tools, and leaves the calls as tasks
+//	go run ./examples/deferred work 2   # carries out two tasks; without a number all of them
+//	go run ./examples/deferred resume   # goes on with the results that came, until the model has answered
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	switch step := strings.Join(args[:min(1, len(args))], ""); step {
+	case "ask":
+		return ask(ctx, out)
+	case "work":
+		return work(args[1:], out)
+	case "resume":
+		return resume(ctx, out)
+	}
+	return errors.New("usage: deferred ask | work [number] | resume")
+}
+
+// stock is the tool, as far as the agent knows it.
+var stock = executor.Remote(content.Tool{
+	Name: "count_stock", Description: "Somebody in the warehouse counts the bolts.",
+	Schema: `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`,
+})
+
+var agent = executor.Agent{Provider: apitest.NewScript(apitest.Func(answer).Always()), Tools: []dag.Tool{stock}}
+
+// ask begins the conversation. Where there is one, it is resumed.
+func ask(ctx context.Context, out io.Writer) error {
+	if _, err := os.Stat(conversation); err == nil {
+		return resume(ctx, out)
+	}
+	d, err := agent.Run(ctx, dag.New().Tools(stock).User("Where do we have the most bolts?"))
+	return store(out, d, err)
+}
+
+// resume goes on with the conversation, as far as it can.
+func resume(ctx context.Context, out io.Writer) error {
+	d, err := dag.Load(conversation)
+	if err != nil {
+		return err
+	}
+	var c executor.Continuation
+	saved, err := os.ReadFile(continuation)
+	if err == nil {
+		c, err = executor.ContinuationCodec{}.Decode(saved)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	replies, err := collect(c)
+	if err != nil {
+		return err
+	}
+	if d, err = agent.Resume(ctx, d, c, replies); errors.Is(err, executor.ErrStale) {
+		d, err = agent.Run(ctx, d) // killed after the conversation was saved, and before the continuation was
+	}
+	if errors.Is(err, executor.ErrAnswered) {
+		err = nil
+	}
+	return store(out, d, err)
+}
+
+// collect returns the results that came.
+func collect(c executor.Continuation) (map[string]executor.Reply, error) {
+	replies := map[string]executor.Reply{}
+	for _, p := range c.Pending {
+		saved, err := os.ReadFile(at(results, c, p.ID))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var reply executor.Reply
+		if err == nil {
+			err = json.Unmarshal(saved, &reply)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the result of %q: %w", p.ID, err)
+		}
+		replies[p.ID] = reply
+	}
+	return replies, nil
+}
+
+// store saves the conversation first: what lies beside it can be made anew from it. Then it shows it.
+func store(out io.Writer, d dag.DAG, failure error) error {
+	if err := errors.Join(os.MkdirAll(tasks, 0o777), os.MkdirAll(results, 0o777), d.Save(conversation)); err != nil {
+		return errors.Join(failure, err)
+	}
+	fmt.Fprintf(out, "%v\n\n", d)
+	if failure == nil {
+		fmt.Fprintf(out, "Answer: %s\n", d.Text())
+	}
+	var paused *executor.PausedError
+	if !errors.As(failure, &paused) {
+		return failure
+	}
+	c := paused.Continuation
+	saved, err := executor.ContinuationCodec{}.Encode(c)
+	if err == nil {
+		err = write(continuation, saved)
+	}
+	made, refused := executor.ToolTaskCodec{}.Encode(c)
+	err = errors.Join(err, refused)
+	for i, task := range made {
+		file := at(tasks, c, c.Pending[i].ID)
+		err = errors.Join(err, write(file, task))
+		fmt.Fprintf(out, "waiting for %s\n", file)
+	}
+	return err
+}
+
+// answer is the model. It runs in another process each time, and knows what it is sent.
+func answer(req api.Request) apitest.Turn {
+	counted := req.Messages[len(req.Messages)-1].Blocks.ToolResults()
+	if len(counted) == 0 {
+		return apitest.Say("I let somebody count.").Call(
+			apitest.Use("count_stock", Place{"Lima"}), apitest.Use("count_stock", Place{"Oslo"}), apitest.Use("count_stock", Place{"Rome"}))
+	}
+	return apitest.Say(fmt.Sprintf("Lima has %s, Oslo %s; in Rome %s.",
+		counted[0].Content.Text(), counted[1].Content.Text(), counted[2].Content.Text()))
+}
