@@ -54,8 +54,11 @@ func run(ctx context.Context, out io.Writer, drawing string) error {
 			own, asked := e.Stop.Usage.Total(), e.Stop.ToolUsage.Total()
 			fmt.Fprintf(out, "%-34s ■ %d tokens, and %d by those it asked\n", who(path), own, asked)
 			if len(path) == 0 {
-				fmt.Fprintf(out, "\n%v\n\nDrawn as %s.\n", e.DAG, drawing)
-				return errors.Join(err, draw(drawing, e.DAG))
+				fmt.Fprintf(out, "\n%v\n\n", e.DAG)
+				if err := errors.Join(err, draw(drawing, e.DAG)); err != nil {
+					return err
+				}
+				fmt.Fprintf(out, "Drawn as %s.\n", drawing)
 			}
 		}
 	}
