@@ -55,6 +55,7 @@ type env struct {
 	src   node.Source
 	tools []Tool // executables, at most one for a name
 	file  *header
+	refs  *refs
 }
 
 // New returns an empty conversation.
@@ -110,8 +111,8 @@ func (d DAG) WithHeads(heads ...*node.Node) DAG {
 }
 
 // Join returns a conversation with the heads of d and of all others, in order. What is appended next has all of them as its
-// parents: it merges them. Tools that travel with the others come along where d has none of the same name. Two heads with one id
-// are one node; where they do not say the same, the chain's error is ErrDuplicateID.
+// parents: it merges them. Tools and refs that travel with the others come along where d has none of the same name. Two heads with
+// one id are one node; where they do not say the same, the chain's error is ErrDuplicateID.
 func (d DAG) Join(others ...DAG) DAG {
 	heads := d.Heads()
 	for _, o := range others {
@@ -127,6 +128,11 @@ func (d DAG) Join(others ...DAG) DAG {
 				d = d.bind(t)
 			}
 		}
+		o.environment().refs.all(func(r Ref) {
+			if d.environment().refs.get(r.Name) == nil {
+				d = d.name(r)
+			}
+		})
 	}
 	return d.WithHeads(heads...)
 }

@@ -27,7 +27,7 @@ type header struct {
 	members  []member     // in the file's order; those that Plait writes itself have no value here
 	created  content.JSON // as it was read
 	metadata node.Meta
-	// loose is the nodes of a file that no head reaches, by the node that they stood before, nil for the end. A node of a kind
+	// loose is the nodes of a file that no head and no ref reaches, by the node that they stood before, nil for the end. A node of a kind
 	// that this version does not know may need them.
 	loose map[*node.Node][]*node.Node
 }
@@ -39,7 +39,7 @@ type member struct {
 }
 
 // known is the members that Plait writes, in the order in which it does.
-var known = []string{"format", "version", "created", "metadata", "heads", "nodes"}
+var known = []string{"format", "version", "created", "metadata", "heads", "refs", "nodes"}
 
 func (d DAG) header() header {
 	if f := d.environment().file; f != nil {
@@ -88,10 +88,18 @@ func (d DAG) Created() time.Time {
 	var t time.Time
 	if j := d.header().created; j != "" {
 		_ = j.Decode(&t) // it was a time when it was read
-	} else if nodes := d.WithChildren(); len(nodes) > 0 {
-		t = nodes[0].Time()
+	} else if first := d.first(); first != nil {
+		t = first.Time()
 	}
 	return t.UTC()
+}
+
+// first is the node that is saved first; nil where there is none.
+func (d DAG) first() *node.Node {
+	for _, root := range d.roots() {
+		return New().WithHeads(root).WithChildren()[0]
+	}
+	return nil
 }
 
 // Save writes the conversation to a file, as [DAG.Write] does. The file is replaced as a whole: it holds either what it held
@@ -112,25 +120,26 @@ func (d DAG) Save(path string) error {
 //   - created: when the conversation began (see [DAG.Created]);
 //   - metadata: the conversation's metadata, if there is any;
 //   - heads: the ids of the heads, in order;
-//   - nodes: the nodes in the order of [DAG.WithChildren], so that every node comes after all that it names; one on a line, as
-//     node.Append writes them.
+//   - refs: the ids of each ref's heads, by the ref's name, if there is any ref;
+//   - nodes: the nodes in the order of [DAG.WithChildren], and after them those that only refs reach, so that every node comes
+//     after all that it names; one on a line, as node.Append writes them.
 //
 // What was loaded is written byte for byte as it was: nodes with all their fields, members of the header that this version does
-// not know, in their place, and nodes that no head reaches. When the chain has an error, it is returned and nothing is written; as ErrDuplicateID is for two
+// not know, in their place, and nodes that no head and no ref reaches. When the chain has an error, it is returned and nothing is written; as ErrDuplicateID is for two
 // nodes that do not say the same and have one id.
 func (d DAG) Write(w io.Writer) error {
 	if d.err != nil {
 		return d.err
 	}
 	h := d.header()
-	nodes, err := h.nodes(d.heads)
+	nodes, err := h.nodes(d.roots())
 	if err != nil {
 		return err
 	}
 	out := writer{Writer: bufio.NewWriterSize(w, 64<<10)}
 	before := byte('{')
 	for _, m := range h.layout() {
-		if text := h.member(m, d.heads, nodes); len(text) > 0 {
+		if text := h.member(m, d, nodes); len(text) > 0 {
 			_ = out.WriteByte(before) // a bufio.Writer keeps its first error for Flush
 			_, _ = out.Write(text)
 			before = ','
@@ -144,14 +153,14 @@ func (d DAG) Write(w io.Writer) error {
 }
 
 // nodes is everything that is saved; an error where two of them have one id.
-func (h header) nodes(heads []*node.Node) ([]*node.Node, error) {
+func (h header) nodes(roots []*node.Node) ([]*node.Node, error) {
 	w := walk{extra: h.loose}
-	nodes := w.from(append(slices.Clone(heads), h.loose[nil]...))
+	nodes := w.from(append(slices.Clone(roots), h.loose[nil]...))
 	return nodes, w.clash
 }
 
 // member returns one member with its name; nothing for one that is left out.
-func (h header) member(m member, heads, nodes []*node.Node) []byte {
+func (h header) member(m member, d DAG, nodes []*node.Node) []byte {
 	switch m.name {
 	case "format":
 		return []byte(`"format":"` + documentFormat + `"`)
@@ -163,7 +172,11 @@ func (h header) member(m member, heads, nodes []*node.Node) []byte {
 		}
 		return h.own(nil, m)
 	case "heads":
-		return appendHeads(content.AppendRaw(nil, "heads"), heads)
+		return appendHeads(content.AppendRaw(nil, "heads"), d.heads)
+	case "refs":
+		if refs := d.environment().refs; refs != nil {
+			return refs.append(content.AppendRaw(nil, "refs"))
+		}
 	case "nodes":
 		return content.AppendRaw(nil, "nodes")
 	}

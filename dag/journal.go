@@ -7,12 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -38,8 +40,9 @@ const headsPrefix = `{"heads":`
 //	{"id":"…","parents":["…"],"kind":"message",…}
 //	{"heads":["…"],"at":41}
 //
-// "at" is where in the file the append begins, so that lines which are missing are noticed. A member "header" follows where what
-// a document's header says of the conversation (its metadata, say) has changed since the last append. [Load] reads a journal as
+// "at" is where in the file the append begins, so that lines which are missing are noticed. A member "refs" follows where refs have
+// changed since the last append: the heads of each one that was set, by its name, and null for one that was removed. So does a
+// member "header" where what else a document's header says of the conversation (its metadata, say) has changed. [Load] reads a journal as
 // well.
 //
 // A Journal is safe for concurrent use. The file has one writer at a time: nothing keeps another program, or a second Journal,
@@ -215,14 +218,21 @@ func (s journalState) missing(d DAG) ([]*node.Node, error) {
 		}
 		return old != nil
 	}
-	nodes := w.from(d.heads)
+	roots := slices.Clone(d.heads)
+	d.environment().refs.since(s.dag.environment().refs, func(r Ref, gone bool) {
+		if !gone {
+			roots = append(roots, r.Heads...)
+		}
+	})
+	nodes := w.from(roots)
 	return nodes, w.clash
 }
 
 // lines returns what has to be written for d, nil for nothing, and d's header.
 func (s journalState) lines(d DAG, fresh []*node.Node) ([]byte, string) {
 	header := d.header().journal()
-	if len(fresh) == 0 && header == s.header && sameNodes(d.heads, s.dag.heads) {
+	moved := s.moved(d)
+	if len(fresh) == 0 && moved == nil && header == s.header && sameNodes(d.heads, s.dag.heads) {
 		return nil, header
 	}
 	var lines []byte
@@ -231,10 +241,26 @@ func (s journalState) lines(d DAG, fresh []*node.Node) ([]byte, string) {
 	}
 	lines = appendHeads(append(lines, headsPrefix...), d.heads)
 	lines = strconv.AppendInt(append(lines, `,"at":`...), s.size, 10)
+	if moved != nil {
+		lines = append(append(append(lines, `,"refs":{`...), moved...), '}')
+	}
 	if header != s.header {
 		lines = append(append(lines, `,"header":`...), header...)
 	}
 	return append(lines, "}\n"...), header
+}
+
+// moved is the members of "refs" for d: what has changed since the last append.
+func (s journalState) moved(d DAG) []byte {
+	var members []byte
+	d.environment().refs.since(s.dag.environment().refs, func(r Ref, gone bool) {
+		if gone {
+			members = append(content.AppendRaw(members, r.Name), "null"...)
+		} else {
+			members = r.append(members)
+		}
+	})
+	return members
 }
 
 // sameNodes compares by id: the nodes of a conversation that was loaded twice are the same.
@@ -340,7 +366,7 @@ func (r *reader) headerEnds() error {
 	switch {
 	case err != nil && err != io.EOF:
 		return err
-	case len(rest) > 0 || !complete || !r.head.seen["version"] || r.head.seen["nodes"] || r.head.seen["heads"]:
+	case len(rest) > 0 || !complete || !r.head.seen["version"] || r.head.seen["nodes"] || r.head.seen["heads"] || r.head.seen["refs"]:
 		return fmt.Errorf("%w: its first line is not the header of a journal", ErrFormat)
 	}
 	return nil
@@ -348,9 +374,10 @@ func (r *reader) headerEnds() error {
 
 // headsLine is the line that ends an append.
 type headsLine struct {
-	Heads  []string       `json:"heads"`
-	At     int64          `json:"at"`
-	Header jsontext.Value `json:"header"`
+	Heads  []string            `json:"heads"`
+	At     int64               `json:"at"`
+	Refs   map[string][]string `json:"refs"`
+	Header jsontext.Value      `json:"header"`
 }
 
 // entry reads one complete line.
@@ -379,6 +406,9 @@ func (r *reader) entry(s *journalState, line []byte) error {
 		}
 		s.setHeader(h.header)
 	}
+	if err := s.moveRefs(r.graph, entry.Refs); err != nil {
+		return err
+	}
 	for _, n := range r.order[len(s.written):] {
 		s.written[n.ID()] = n
 	}
@@ -387,7 +417,27 @@ func (r *reader) entry(s *journalState, line []byte) error {
 }
 
 func (s *journalState) setHeader(h header) {
-	s.dag.env, s.header = &env{file: &h}, h.journal()
+	s.dag = s.dag.change(func(e *env) { e.file = &h })
+	s.header = h.journal()
+}
+
+// moveRefs takes in what an append says of refs.
+func (s *journalState) moveRefs(g graph, moved map[string][]string) error {
+	if moved == nil {
+		return nil
+	}
+	now := s.dag.environment().refs
+	for name, ids := range moved {
+		if ids == nil {
+			now = now.without(name)
+			delete(moved, name)
+		}
+	}
+	now, err := g.refs(now, moved)
+	if err == nil {
+		s.dag = s.dag.change(func(e *env) { e.refs = now })
+	}
+	return err
 }
 
 // unwritten reports whether a broken line is what a machine leaves that lost power before the last append had reached the disk:

@@ -46,7 +46,8 @@ func steps(t testing.TB) []dag.DAG {
 	b := a.Assistant("", content.ToolUse{ID: "x", Name: "f", Input: "{\"a\": 1} "}, content.ToolUse{ID: "x", Name: "f"})
 	c := b.CloseTools(node.ToolExecution{Index: 0, Child: node.ListOf(child.Heads()...)}, node.ToolExecution{Index: 1, IsError: true})
 	all := []dag.DAG{a, b, c, c.Back(1).User("Again?"), c.Back(1).User("Again?").Join(c).WithMetadata("k", "v"), c}
-	all = append(all, all[4].Assistant("Both."))
+	all = append(all, all[4].Assistant("Both."), c.WithRef("c").Back(1).User("Then?").WithRef("then"))
+	all = append(all, all[7].WithoutRef("c").Assistant("Now."))
 	for _, d := range all {
 		require.NoError(t, d.Err())
 	}

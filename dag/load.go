@@ -26,7 +26,7 @@ var (
 	ErrVersion = errors.New("written by a newer version of Plait")
 	// ErrDuplicateID marks an id that two nodes have.
 	ErrDuplicateID = errors.New("the id is used twice")
-	// ErrHeads marks a head that is not among the nodes.
+	// ErrHeads marks a head, or a ref's head, that is not among the nodes.
 	ErrHeads = errors.New("no such node for a head")
 )
 
@@ -100,8 +100,8 @@ func (l Loader) limit() int {
 //
 // A file is read in one pass, which is why a node must come after all nodes that it names: a cycle shows as a node.ErrParent. A
 // document may be printed anew by another tool, with other spaces and line breaks; those inside its nodes are not kept. Where
-// it has no member "heads", the nodes that no other names are the heads, in order. A head that is not among the nodes is
-// ErrHeads.
+// it has no member "heads", the nodes that no other names are the heads, in order. A head, of the conversation or of a ref, that is
+// not among the nodes is ErrHeads; a ref with a name that none can have is ErrRefName.
 func Load(path string) (DAG, error) { return Loader{}.Load(path) }
 
 // Read is Load for what r gives, up to its end.
@@ -169,9 +169,14 @@ func (r *reader) conversation() (DAG, error) {
 	if err != nil {
 		return DAG{}, err
 	}
+	d := DAG{heads: heads, env: &env{}}
+	if d.env.refs, err = r.refs(nil, r.head.refs); err != nil {
+		return DAG{}, err
+	}
 	h := r.head.header
-	h.loose = r.loose(heads)
-	return DAG{heads: heads, env: &env{file: &h}}, nil
+	h.loose = r.loose(node.Distinct(d.roots()))
+	d.env.file = &h
+	return d, nil
 }
 
 // begin looks at the first byte, so that what is no JSON object at all is called by its name.
@@ -247,6 +252,7 @@ type headReader struct {
 	format  string
 	version int
 	heads   []string
+	refs    map[string][]string
 	size    int
 	seen    map[string]bool
 }
@@ -298,6 +304,8 @@ func (h *headReader) decode(m *member) error {
 			err = json.Unmarshal(raw, &h.metadata)
 		case "heads":
 			err = json.Unmarshal(raw, &h.heads)
+		case "refs":
+			err = json.Unmarshal(raw, &h.refs)
 		case "nodes":
 		default:
 			m.value = string(raw)
@@ -418,18 +426,39 @@ func (g *graph) heads(ids []string, guess bool) ([]*node.Node, error) {
 		}
 		return heads, nil
 	}
+	return g.named("heads", ids)
+}
+
+// named returns the nodes with the ids that a field of the file holds.
+func (g *graph) named(field string, ids []string) ([]*node.Node, error) {
+	var nodes []*node.Node
 	for i, text := range ids {
 		id, err := uuid.Parse(text)
 		at, ok := g.index[id]
 		if err != nil || !ok || id.String() != text {
-			return nil, &node.FieldError{Field: "heads/" + strconv.Itoa(i), Err: fmt.Errorf("%w: %.100q", ErrHeads, text)}
+			return nil, &node.FieldError{Field: field + "/" + strconv.Itoa(i), Err: fmt.Errorf("%w: %.100q", ErrHeads, text)}
 		}
-		heads = append(heads, g.order[at])
+		nodes = append(nodes, g.order[at])
 	}
-	return node.Distinct(heads), nil
+	return node.Distinct(nodes), nil
 }
 
-// loose returns the nodes that the heads do not reach, by the node that they stand before.
+// refs returns old with the refs that a file names.
+func (g *graph) refs(old *refs, named map[string][]string) (*refs, error) {
+	for name, ids := range named {
+		if err := checkRefName(name); err != nil {
+			return nil, &node.FieldError{Field: "refs", Err: err}
+		}
+		heads, err := g.named("refs/"+name, ids)
+		if err != nil {
+			return nil, err
+		}
+		old = old.with(Ref{Name: name, Heads: heads})
+	}
+	return old, nil
+}
+
+// loose returns the nodes that the heads, which are given once each, do not reach, by the node that they stand before.
 func (g *graph) loose(heads []*node.Node) map[*node.Node][]*node.Node {
 	if g.reachesAll(heads) {
 		return nil
