@@ -27,6 +27,7 @@ var layers = []string{
 	"node",
 	"api", "api/apitest",
 	"dag",
+	"transcript",
 	"executor",
 	"viz",
 }

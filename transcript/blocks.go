@@ -1,0 +1,248 @@
+package transcript
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// The APIs whose blocks the formats hold, by the names that their providers give them.
+const (
+	anthropicAPI = "anthropic"
+	responsesAPI = "openai-responses"
+	chatAPI      = "openai-chat"
+	geminiAPI    = "gemini"
+)
+
+// place is where blocks stand, for notes.
+type place struct {
+	im    *importer
+	line  int
+	where string
+	// foreign is the API that blocks are of which nobody knows.
+	foreign string
+	// inner says that the blocks are those of a tool result, which holds no calls, results or thinking.
+	inner bool
+}
+
+func (p place) note(kind NoteKind, format string, args ...any) {
+	p.im.note(p.line, p.where, kind, format, args...)
+}
+
+// opaque keeps a block that is not known, or is not what its type says.
+func (p place) opaque(raw content.JSON, api, why string) content.Block {
+	p.note(NoteOpaque, "%s: %s", why, excerpt(raw))
+	if !raw.IsObject() {
+		raw = wire.Object([]wire.Member{{Name: "value", Value: raw}})
+	}
+	return content.Opaque{API: api, JSON: raw}
+}
+
+// list reads content that is absent, a string, or a list of blocks.
+func (p place) list(j content.JSON, decode func(place, content.JSON) content.Block) (content.Blocks, error) {
+	if j == "" || j == "null" {
+		return content.Blocks{}, nil
+	}
+	if said, ok := wire.Text(j); ok {
+		return content.Words(said), nil
+	}
+	raw, ok := items(j)
+	if !ok {
+		return content.Blocks{}, p.im.errorf(p.line, p.where, ErrShape, "content is neither a text nor a list, but %s", excerpt(j))
+	}
+	return p.blocks(raw, decode)
+}
+
+func (p place) blocks(raw []content.JSON, decode func(place, content.JSON) content.Block) (content.Blocks, error) {
+	list := make([]content.Block, 0, len(raw))
+	for i, r := range raw {
+		at := p
+		at.where = strings.TrimPrefix(fmt.Sprintf("%s, block %d", p.where, i), ", ")
+		list = append(list, at.fit(r, decode(at, r)))
+	}
+	blocks, err := content.Of(list...)
+	if err != nil {
+		return content.Blocks{}, p.im.errorf(p.line, p.where, ErrShape, "%v", err)
+	}
+	return blocks, nil
+}
+
+// fit is the block, or an opaque one where it cannot stand there.
+func (p place) fit(raw content.JSON, b content.Block) content.Block {
+	if p.inner {
+		switch b.(type) {
+		case content.ToolUse, content.ToolResult, content.Thinking:
+			return p.opaque(raw, p.foreign, "it stands inside a tool result")
+		}
+	}
+	if _, err := content.Of(b); err != nil {
+		return p.opaque(raw, p.foreign, err.Error())
+	}
+	return b
+}
+
+// extra keeps the members that no field holds.
+func extra(api string, rest []wire.Member) content.Extra {
+	if len(rest) == 0 {
+		return content.Extra{}
+	}
+	return content.Extra{API: api, JSON: wire.Object(rest)}
+}
+
+// anthropicBlock reads a block as Anthropic's API has it. What Plait models is a Text, a Thinking and so on, in the form in which
+// the provider itself decodes it, so that it goes back byte for byte.
+func anthropicBlock(p place, raw content.JSON) content.Block {
+	list, err := wire.Members(raw)
+	if err != nil {
+		return p.opaque(raw, p.foreign, "it is no object")
+	}
+	kind, rest, _ := wire.TakeText(list, "type")
+	if b := knownAnthropic(p, kind, rest); b != nil {
+		return b
+	}
+	if strings.HasSuffix(kind, "_tool_use") || strings.HasSuffix(kind, "_tool_result") {
+		p.note(NoteOpaque, "a provider's own %s", kind)
+		return content.Opaque{API: anthropicAPI, JSON: raw}
+	}
+	return p.opaque(raw, p.foreign, fmt.Sprintf("a block of the type %q", kind))
+}
+
+// knownAnthropic returns the block of that type with those members, or nil where a block of ours could not hold all of it.
+func knownAnthropic(p place, kind string, list []wire.Member) content.Block {
+	switch kind {
+	case "text":
+		if said, rest, ok := wire.TakeText(list, "text"); ok {
+			return content.Text{Text: said, Extra: extra(anthropicAPI, rest)}
+		}
+	case "thinking":
+		return anthropicThinking(list)
+	case "redacted_thinking":
+		if data, rest, ok := wire.TakeText(list, "data"); ok && data != "" {
+			return content.Thinking{Redacted: data, Extra: content.Extra{API: anthropicAPI, JSON: wire.Object(rest)}}
+		}
+	case "image":
+		if source, rest := wire.Take(list, "source"); source != "" {
+			if s, ok := anthropicSource(source); ok {
+				return content.Image{Source: s, Extra: extra(anthropicAPI, rest)}
+			}
+		}
+	case "document":
+		source, rest := wire.Take(list, "source")
+		if s, ok := anthropicSource(source); ok {
+			title, rest, _ := wire.TakeText(rest, "title")
+			return content.Document{Source: s, Title: title, Extra: extra(anthropicAPI, rest)}
+		}
+	case "tool_use":
+		return anthropicCall(p, list)
+	case "tool_result":
+		return anthropicResult(p, list)
+	}
+	return nil
+}
+
+// anthropicThinking marks what has a signature as Anthropic's, and only that: nobody else can read it.
+func anthropicThinking(list []wire.Member) content.Block {
+	words, rest, ok := wire.TakeText(list, "thinking")
+	if !ok {
+		return nil
+	}
+	signature, rest, _ := wire.TakeText(rest, "signature")
+	if signature == "" {
+		return content.Thinking{Text: words, Extra: extra(anthropicAPI, rest)}
+	}
+	return content.Thinking{Text: words, Signature: signature, Extra: content.Extra{API: anthropicAPI, JSON: wire.Object(rest)}}
+}
+
+func anthropicCall(p place, list []wire.Member) content.Block {
+	id, rest, ok := wire.TakeText(list, "id")
+	name, rest, named := wire.TakeText(rest, "name")
+	if !ok || !named {
+		return nil
+	}
+	input, rest := wire.Take(rest, "input")
+	if input == "null" {
+		p.note(NoteChanged, "the call's input is null, which is no arguments")
+		input = ""
+	}
+	return content.ToolUse{ID: id, Name: name, Input: input, Extra: extra(anthropicAPI, rest)}
+}
+
+func anthropicResult(p place, list []wire.Member) content.Block {
+	id, rest, ok := wire.TakeText(list, "tool_use_id")
+	if !ok || p.inner {
+		return nil
+	}
+	failed, rest := wire.Take(rest, "is_error")
+	said, rest := wire.Take(rest, "content")
+	p.inner = true
+	blocks, err := p.list(said, anthropicBlock)
+	if err != nil {
+		return nil
+	}
+	return content.ToolResult{CallID: id, Content: blocks, IsError: failed == "true", Extra: extra(anthropicAPI, rest)}
+}
+
+// anthropicSource reads a source that holds nothing but what content.Source does.
+func anthropicSource(j content.JSON) (content.Source, bool) {
+	list, err := wire.Members(j)
+	if err != nil {
+		return content.Source{}, false
+	}
+	kind, list, _ := wire.TakeText(list, "type")
+	var s content.Source
+	switch kind {
+	case "base64":
+		s.MediaType, list, _ = wire.TakeText(list, "media_type")
+		s.Data, list, _ = wire.TakeText(list, "data")
+	case "text":
+		s.MediaType, list, _ = wire.TakeText(list, "media_type")
+		s.Text, list, _ = wire.TakeText(list, "data")
+		if s.MediaType != "text/plain" {
+			return s, false
+		}
+	case "url":
+		s.URL, list, _ = wire.TakeText(list, "url")
+	case "file":
+		s.FileID, list, _ = wire.TakeText(list, "file_id")
+	}
+	return s, len(list) == 0 && s.Data+s.Text+s.URL+s.FileID != ""
+}
+
+// reasoningItem reads a reasoning item of OpenAI's Responses API, in the form in which the provider decodes it; nil where it is none.
+func reasoningItem(list []wire.Member) content.Block {
+	kind, list, _ := wire.TakeText(list, "type")
+	if kind != "reasoning" {
+		return nil
+	}
+	var t content.Thinking
+	t.Signature, list, _ = wire.TakeText(list, "encrypted_content")
+	summary, rest := wire.Take(list, "summary")
+	t.Text = partsText(summary)
+	if t.Text == "" {
+		shown, _ := wire.Take(list, "content")
+		t.Text = partsText(shown)
+	}
+	plain := content.JSON("[]")
+	if t.Text != "" {
+		plain = `[{"type":"summary_text","text":` + wire.Quote(t.Text) + `}]`
+	}
+	if summary == "" || summary.Canonical() == plain.Canonical() {
+		list = rest
+	}
+	t.Extra = content.Extra{API: responsesAPI, JSON: wire.Object(list)}
+	return t
+}
+
+// partsText is the texts in a list of parts.
+func partsText(parts content.JSON) string {
+	raw, _ := items(parts)
+	var texts []string
+	for _, one := range raw {
+		if list, err := wire.Members(one); err == nil {
+			texts = append(texts, text(list, "text"))
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}

@@ -1,0 +1,562 @@
+package transcript
+
+import (
+	"io"
+	"strings"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/node"
+)
+
+// maxSubGraphs is how deep sub-graphs may hang in sub-graphs. nano-agent itself stops at 5.
+const maxSubGraphs = 32
+
+// nanoAgent imports a saved graph.
+func (im *importer) nanoAgent(r io.Reader) error {
+	data, err := im.whole(r)
+	if err != nil {
+		return err
+	}
+	doc, err := im.valid(0, data)
+	if err != nil {
+		return err
+	}
+	top, err := im.members(0, "", doc)
+	if err != nil {
+		return err
+	}
+	if im.session = text(top, "session_id"); im.session == "" {
+		im.session = fingerprint(data)
+	}
+	for _, m := range without(top, "metadata", "head_ids", "nodes") {
+		im.about = append(im.about, about{"nano-agent." + m.Name, m.Value})
+	}
+	if metadata, err := wire.Members(get(top, "metadata")); err == nil {
+		for _, m := range metadata {
+			im.about = append(im.about, about{m.Name, m.Value})
+		}
+	}
+	g := &nanoGraph{importer: im, doc: string(doc), byID: map[string]*nanoNode{}}
+	if string(doc) != data {
+		g.doc = "" // lines were joined
+	}
+	if err := g.read(top); err != nil {
+		return err
+	}
+	heads, err := g.heads(get(top, "head_ids"))
+	if err != nil {
+		return err
+	}
+	for _, h := range heads {
+		im.ends = append(im.ends, []*node.Node{h})
+	}
+	return nil
+}
+
+// nanoGraph is a graph of a file: the file's own, or a sub-graph.
+type nanoGraph struct {
+	*importer
+	doc   string // the file, to find lines in; "" where they are not known
+	pos   int    // where the search goes on
+	line  int    // of pos, from 0
+	path  string // of the graphs around it, for ids
+	depth int
+	all   []*nanoNode
+	byID  map[string]*nanoNode
+}
+
+// nanoNode is a node as it is saved.
+type nanoNode struct {
+	id       string
+	line     int
+	list     []wire.Member
+	data     []wire.Member
+	kind     string
+	parents  []*nanoNode
+	children []*nanoNode
+	sub      *nanoNode // the sub-graph whose conversation is this execution's
+	state    int       // 1: its parents are being visited; 2: it is placed
+	made     *node.Node
+	claimed  map[int]bool // the calls that have an execution
+}
+
+func (n *nanoNode) where() string { return "node " + n.id }
+
+// read reads the nodes of a graph and makes those of Plait.
+func (g *nanoGraph) read(graph []wire.Member) error {
+	nodes, err := g.members(g.lineOf(""), "nodes", get(graph, "nodes"))
+	if err != nil {
+		return err
+	}
+	for _, m := range nodes {
+		if err := g.saved(m); err != nil {
+			return err
+		}
+	}
+	if err := g.link(); err != nil {
+		return err
+	}
+	order, err := g.order()
+	if err != nil {
+		return err
+	}
+	g.fold()
+	for _, n := range order {
+		if err := g.make(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lineOf is the line in which a value of the file begins, which comes after the one that was asked for before.
+func (g *nanoGraph) lineOf(value content.JSON) int {
+	if g.doc == "" {
+		return 0
+	}
+	at := strings.Index(g.doc[g.pos:], string(value))
+	if at < 0 {
+		return 0
+	}
+	g.line += strings.Count(g.doc[g.pos:g.pos+at], "\n")
+	begin := g.line + 1
+	g.line += strings.Count(string(value), "\n")
+	g.pos += at + len(value)
+	return begin
+}
+
+func (g *nanoGraph) saved(m wire.Member) error {
+	n := &nanoNode{id: m.Name, line: g.lineOf(m.Value)}
+	var err error
+	if n.list, err = g.members(n.line, n.where(), m.Value); err != nil {
+		return err
+	}
+	if n.data, err = g.members(n.line, n.where()+", data", get(n.list, "data")); err != nil {
+		return err
+	}
+	if id := text(n.list, "id"); id != n.id && id != "" {
+		g.note(n.line, n.where(), NoteChanged, "it names itself %q, and is known by the name under which it is saved", id)
+	}
+	n.kind = text(n.data, "type")
+	if text(n.data, "role") != "" {
+		n.kind = "message"
+	}
+	g.all = append(g.all, n)
+	g.byID[n.id] = n
+	return nil
+}
+
+// link finds the parents.
+func (g *nanoGraph) link() error {
+	for _, n := range g.all {
+		ids, ok := items(get(n.list, "parent_ids"))
+		if !ok && get(n.list, "parent_ids") != "" {
+			return g.errorf(n.line, n.where(), ErrShape, "parent_ids is no list")
+		}
+		for _, j := range ids {
+			id, _ := wire.Text(j)
+			parent := g.byID[id]
+			if parent == nil {
+				if !g.opts.Lenient {
+					return g.errorf(n.line, n.where(), ErrParent, "it names %s", excerpt(j))
+				}
+				g.note(n.line, n.where(), NoteChanged, "its parent %s is not there", excerpt(j))
+				continue
+			}
+			n.parents = append(n.parents, parent)
+			parent.children = append(parent.children, n)
+		}
+	}
+	return nil
+}
+
+// order returns the nodes so that each comes after its parents.
+func (g *nanoGraph) order() ([]*nanoNode, error) {
+	order := make([]*nanoNode, 0, len(g.all))
+	type visit struct {
+		n    *nanoNode
+		next int
+	}
+	for _, first := range g.all {
+		if first.state != 0 {
+			continue
+		}
+		first.state = 1
+		stack := []visit{{n: first}}
+		for len(stack) > 0 {
+			top := &stack[len(stack)-1]
+			if top.next == len(top.n.parents) {
+				top.n.state = 2
+				order = append(order, top.n)
+				stack = stack[:len(stack)-1]
+				continue
+			}
+			parent := top.n.parents[top.next]
+			switch parent.state {
+			case 0:
+				parent.state = 1
+				top.next++
+				stack = append(stack, visit{n: parent})
+			case 1:
+				if !g.opts.Lenient {
+					return nil, g.errorf(top.n.line, top.n.where(), ErrCycle, "")
+				}
+				g.note(top.n.line, top.n.where(), NoteChanged, "it is before its parent %s, which was taken out", parent.id)
+				top.n.parents = append(top.n.parents[:top.next:top.next], top.n.parents[top.next+1:]...)
+			case 2:
+				top.next++
+			}
+		}
+	}
+	return order, nil
+}
+
+// fold gives a sub-graph that stands between a call and its one execution to the execution.
+func (g *nanoGraph) fold() {
+	for _, n := range g.all {
+		if n.kind != "sub_graph" || len(n.children) != 1 || len(n.parents) != 1 || n.parents[0].kind != "message" {
+			continue
+		}
+		if run := n.children[0]; run.kind == "tool_execution" && len(run.parents) == 1 && run.sub == nil {
+			run.sub, run.parents = n, n.parents
+		}
+	}
+}
+
+// folded reports whether n became a part of its execution.
+func (n *nanoNode) folded() bool { return len(n.children) == 1 && n.children[0].sub == n }
+
+// make makes the node of Plait.
+func (g *nanoGraph) make(n *nanoNode) error {
+	if n.folded() {
+		return nil
+	}
+	m := made{name: g.path + n.id, line: n.line, where: n.where(), time: seconds(number(n.list, "timestamp"))}
+	for _, p := range n.parents {
+		m.parents = append(m.parents, p.made)
+	}
+	if metadata, err := wire.Members(get(n.list, "metadata")); err == nil {
+		for _, one := range metadata {
+			m.meta = metaWith(m.meta, one.Name, one.Value)
+		}
+	}
+	m.meta = metaOf(m.meta, "nano-agent", without(n.list, "id", "parent_ids", "data", "timestamp", "metadata"))
+	var err error
+	if m.payload, err = g.payload(n, &m.meta); err != nil {
+		return err
+	}
+	n.made, err = g.importer.make(m)
+	return err
+}
+
+// payload returns what a node says. What its data has beyond that goes into meta.
+func (g *nanoGraph) payload(n *nanoNode, meta *node.Meta) (node.Payload, error) {
+	rest := func(names ...string) {
+		*meta = metaOf(*meta, "nano-agent.data", without(n.data, append(names, "type")...))
+	}
+	switch n.kind {
+	case "message":
+		rest("role", "content")
+		return g.message(n)
+	case "system_prompt":
+		rest("content")
+		return node.System{Text: text(n.data, "content")}, nil
+	case "tool_definitions":
+		declared, refused, err := g.tools(n)
+		if refused {
+			rest()
+		} else {
+			rest("tools")
+		}
+		return declared, err
+	case "tool_execution":
+		rest("tool_name", "tool_use_id", "result", "is_error")
+		return g.execution(n)
+	case "stop_reason":
+		rest("reason") // usage has more counters than ours
+		usage, _ := wire.Members(get(n.data, "usage"))
+		return node.StopReason{Reason: content.Stop(text(n.data, "reason")), Usage: nanoUsage(usage)}, nil
+	case "sub_graph":
+		heads, about, err := g.child(n)
+		*meta = metaOf(*meta, "nano-agent.data", about)
+		return node.SubGraph{
+			Title: text(n.data, "tool_name"), CallID: text(n.data, "tool_use_id"), Summary: text(n.data, "summary"), Heads: heads,
+		}, err
+	}
+	g.note(n.line, n.where(), NoteRecord, "a node of the type %q", n.kind)
+	return node.Custom{Name: "nano-agent." + n.kind, JSON: get(n.list, "data")}, nil
+}
+
+func (g *nanoGraph) place(n *nanoNode) place {
+	return place{im: g.importer, line: n.line, where: n.where(), foreign: "nano-agent"}
+}
+
+func (g *nanoGraph) message(n *nanoNode) (node.Payload, error) {
+	role := content.Role(text(n.data, "role"))
+	if !role.Valid() {
+		if !g.opts.Lenient {
+			return nil, g.errorf(n.line, n.where(), ErrShape, "the role %q is neither user nor assistant", role)
+		}
+		g.note(n.line, n.where(), NoteRecord, "a message of the role %q", role)
+		return node.Custom{Name: "nano-agent.message", JSON: get(n.list, "data")}, nil
+	}
+	blocks, err := g.place(n).list(get(n.data, "content"), nanoBlock)
+	if err != nil {
+		return nil, err
+	}
+	return node.Message{Role: role, Blocks: shared(blocks, n.parents)}, nil
+}
+
+// shared is blocks with the results of executions before them in place of equal ones, so that each is saved once.
+func shared(blocks content.Blocks, parents []*nanoNode) content.Blocks {
+	list := blocks.Slice()
+	for i, b := range list {
+		r, ok := b.(content.ToolResult)
+		if !ok {
+			continue
+		}
+		for _, p := range parents {
+			if p.made == nil {
+				continue
+			}
+			if e, ok := p.made.Payload().(node.ToolExecution); ok && e.CallID == r.CallID && e.Result.Equal(r.Content) {
+				r.Content = e.Result
+				list[i] = r
+			}
+		}
+	}
+	again, err := content.Of(list...)
+	if err != nil {
+		return blocks
+	}
+	return again
+}
+
+// nanoBlock reads a block: Anthropic's, and those of others that nano-agent keeps beside them.
+func nanoBlock(p place, raw content.JSON) content.Block {
+	list, err := wire.Members(raw)
+	if err != nil {
+		return anthropicBlock(p, raw)
+	}
+	switch text(list, "type") {
+	case "reasoning":
+		return reasoningItem(list)
+	case "compaction":
+		return content.Opaque{API: responsesAPI, JSON: raw}
+	case "compaction_summary":
+		p.note(NoteChanged, `"compaction_summary" is "compaction" by its newer name`)
+		_, rest := wire.Take(list, "type")
+		rest = append([]wire.Member{{Name: "type", Value: `"compaction"`}}, rest...)
+		return content.Opaque{API: responsesAPI, JSON: wire.Object(rest)}
+	case "tool_use":
+		return nanoCall(p, raw, list)
+	}
+	return anthropicBlock(p, raw)
+}
+
+// nanoCall reads a call with what belongs to other providers.
+func nanoCall(p place, raw content.JSON, list []wire.Member) content.Block {
+	item, list := wire.Take(list, "item_id")
+	signature, list := wire.Take(list, "thought_signature")
+	b := anthropicBlock(p, wire.Object(list))
+	call, ok := b.(content.ToolUse)
+	switch {
+	case !ok:
+		return p.opaque(raw, p.foreign, "a call without id or name")
+	case call.Extra != content.Extra{}:
+	case signature != "" && signature != "null":
+		call.Extra = content.Extra{API: geminiAPI, JSON: wire.Object([]wire.Member{{Name: "thoughtSignature", Value: signature}})}
+	case item != "" && item != "null":
+		call.Extra = content.Extra{API: responsesAPI, JSON: wire.Object([]wire.Member{{Name: "id", Value: item}})}
+	}
+	return call
+}
+
+// tools returns the declared tools, and whether one was refused.
+func (g *nanoGraph) tools(n *nanoNode) (node.Payload, bool, error) {
+	raw, ok := items(get(n.data, "tools"))
+	if !ok {
+		return nil, false, g.errorf(n.line, n.where(), ErrShape, "tools is no list")
+	}
+	d := declarations{place: g.place(n)}
+	for _, one := range raw {
+		list, err := wire.Members(one)
+		if err != nil {
+			d.refuse(one, "it is no object")
+			continue
+		}
+		var def content.Tool
+		def.Name, list, _ = wire.TakeText(list, "name")
+		def.Description, list, _ = wire.TakeText(list, "description")
+		def.Schema, list = wire.Take(list, "input_schema")
+		def.Extra = extra(anthropicAPI, list)
+		d.add(def, one)
+	}
+	return d.payload("nano-agent.tool_definitions", get(n.list, "data")), d.refused > 0, nil
+}
+
+// execution returns the execution of a call of its parent.
+func (g *nanoGraph) execution(n *nanoNode) (node.Payload, error) {
+	e := node.ToolExecution{CallID: text(n.data, "tool_use_id"), Tool: text(n.data, "tool_name"), IsError: isTrue(n.data, "is_error")}
+	p := g.place(n)
+	p.inner = true
+	var err error
+	if e.Result, err = p.list(get(n.data, "result"), anthropicBlock); err != nil {
+		return nil, err
+	}
+	if !claim(n, &e) {
+		g.note(n.line, n.where(), NoteChanged, "the execution of %q follows no message with that call", e.CallID)
+	}
+	if n.sub == nil {
+		return e, nil
+	}
+	heads, about, err := g.child(n.sub)
+	if err != nil {
+		return nil, err
+	}
+	e.Child = heads
+	about = append(about, without(n.sub.data, "type", "nodes", "head_ids", "system_prompt", "depth")...)
+	e.Details = wire.Object([]wire.Member{{Name: "sub_graph", Value: wire.Object(about)}})
+	return e, nil
+}
+
+// claim finds the call that e is the execution of, the next of those with its id, among those of the parent.
+func claim(n *nanoNode, e *node.ToolExecution) bool {
+	if len(n.parents) != 1 || n.parents[0].made == nil {
+		return false
+	}
+	parent := n.parents[0]
+	m, _ := parent.made.Message()
+	if parent.claimed == nil {
+		parent.claimed = map[int]bool{}
+	}
+	for i, call := range m.Blocks.ToolUses() {
+		if call.ID == e.CallID && !parent.claimed[i] && m.Role == content.Assistant {
+			parent.claimed[i] = true
+			e.Index, e.Tool, e.Input = i, call.Name, call.Input
+			return true
+		}
+	}
+	return false
+}
+
+// child imports the conversation of a sub-graph. It returns its heads, and what of the sub-graph is not in the nodes.
+func (g *nanoGraph) child(n *nanoNode) (node.List[*node.Node], []wire.Member, error) {
+	var none node.List[*node.Node]
+	if g.depth >= maxSubGraphs {
+		return none, nil, g.errorf(n.line, n.where(), ErrLimit, "sub-graphs hang in sub-graphs %d deep", maxSubGraphs)
+	}
+	inner := &nanoGraph{importer: g.importer, path: g.path + n.id + "/", depth: g.depth + 1, byID: map[string]*nanoNode{}}
+	if err := inner.read(n.data); err != nil {
+		return none, nil, err
+	}
+	heads, err := inner.heads(get(n.data, "head_ids"))
+	if err != nil {
+		return none, nil, err
+	}
+	about := without(n.data, "type", "nodes", "head_ids", "system_prompt", "tool_name", "tool_use_id", "summary")
+	prompt, said := text(n.data, "system_prompt"), false
+	for _, one := range inner.all {
+		said = said || one.kind == "system_prompt" && text(one.data, "content") == prompt
+	}
+	if prompt != "" && !said {
+		about = append(about, wire.Member{Name: "system_prompt", Value: wire.Quote(prompt)})
+	}
+	return node.ListOf(heads...), about, nil
+}
+
+// heads returns the nodes that the graph ends in: those it names, then those that it names none after.
+func (g *nanoGraph) heads(ids content.JSON) ([]*node.Node, error) {
+	named, ok := items(ids)
+	if !ok && ids != "" {
+		return nil, g.errorf(0, "head_ids", ErrShape, "it is no list")
+	}
+	var heads []*nanoNode
+	for _, j := range named {
+		id, _ := wire.Text(j)
+		if n := g.byID[id]; n != nil {
+			heads = append(heads, n)
+		} else {
+			g.note(0, "head_ids", NoteAssumed, "there is no node %s; what no node follows is a head", excerpt(j))
+		}
+	}
+	reached := map[*nanoNode]bool{}
+	stack := append([]*nanoNode(nil), heads...)
+	for len(stack) > 0 {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if !reached[n] {
+			reached[n] = true
+			stack = append(stack, n.parents...)
+			if n.sub != nil {
+				reached[n.sub] = true
+			}
+		}
+	}
+	for _, n := range g.all {
+		if len(n.children) > 0 || reached[n] {
+			continue
+		}
+		if len(named) > 0 && len(heads) > 0 {
+			g.note(n.line, n.where(), NoteAssumed, "no head reaches it; it is a head of its own, after the others")
+		}
+		heads = append(heads, n)
+	}
+	list := make([]*node.Node, len(heads))
+	for i, n := range heads {
+		if n.folded() {
+			n = n.children[0] // a graph that was saved in the middle of an execution
+		}
+		list[i] = n.made
+	}
+	return list, nil
+}
+
+// nanoUsage is the counters of a run. Anthropic's input excludes what a cache had, and OpenAI's includes it.
+func nanoUsage(list []wire.Member) content.Usage {
+	cached := count(list, "cached_tokens")
+	return content.Usage{
+		Input:      max(0, count(list, "input_tokens")-cached),
+		Output:     count(list, "output_tokens"),
+		CacheRead:  count(list, "cache_read_input_tokens") + cached,
+		CacheWrite: count(list, "cache_creation_input_tokens"),
+		Reasoning:  count(list, "reasoning_tokens"),
+	}
+}
+
+// declarations collects definitions of tools.
+type declarations struct {
+	place
+	defs    []content.Tool
+	refused int
+}
+
+// add takes a definition; of those with one name the last holds.
+func (d *declarations) add(def content.Tool, raw content.JSON) {
+	if err := def.Check(); err != nil {
+		d.refuse(raw, err.Error())
+		return
+	}
+	for i, old := range d.defs {
+		if old.Name == def.Name {
+			d.note(NoteLeftOut, "the tool %s is declared again, and the later declaration holds", def.Name)
+			d.defs[i] = def
+			return
+		}
+	}
+	d.defs = append(d.defs, def)
+}
+
+func (d *declarations) refuse(raw content.JSON, why string) {
+	d.refused++
+	d.place.note(NoteRecord, "a tool that no API takes, because %s: %s", why, excerpt(raw))
+}
+
+// payload is the tools, or a record of that name where none of them can be declared.
+func (d *declarations) payload(name string, raw content.JSON) node.Payload {
+	if len(d.defs) == 0 && d.refused > 0 {
+		return node.Custom{Name: name, JSON: raw}
+	}
+	return node.Tools{Defs: node.ListOf(d.defs...)}
+}
