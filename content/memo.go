@@ -20,6 +20,13 @@ func (b Blocks) Recall(key any) any {
 	return b.list.memo.get(key)
 }
 
+// Forget drops everything that is remembered with the list. Whoever needs it makes it again.
+func (b Blocks) Forget() {
+	if b.list != nil {
+		b.list.memo.entries.Store(nil)
+	}
+}
+
 // mostRemembered is for how many keys a list remembers.
 const mostRemembered = 8
 

@@ -55,3 +55,15 @@ func TestAListRemembersForManyAtOnce(t *testing.T) {
 		require.Equal(t, 999, b.Recall(key))
 	}
 }
+
+func TestAListForgets(t *testing.T) {
+	b := content.Words("x")
+	b.Remember("a", 1)
+	b.Remember("b", 2)
+	b.Forget()
+	require.Nil(t, b.Recall("a"))
+	require.Nil(t, b.Recall("b"))
+	b.Remember("a", 3)
+	require.Equal(t, 3, b.Recall("a"))
+	content.Blocks{}.Forget()
+}

@@ -139,6 +139,7 @@ func (n *Node) Append(dst []byte) []byte {
 	if n.meta.Len() > 0 {
 		dst = n.meta.Append(content.AppendRaw(dst, "meta"))
 	}
+	dst = appendTrue(dst, "redacted", n.erased)
 	return append(content.AppendString(dst, "digest", n.Digest().String()), '}')
 }
 
@@ -311,14 +312,15 @@ func appendRan(dst []byte, r Ran) []byte {
 
 // envelope is a saved node of a kind that is known.
 type envelope struct {
-	ID      string    `json:"id"`
-	Parents []string  `json:"parents"`
-	Kind    string    `json:"kind"`
-	Time    time.Time `json:"time"`
-	Body    *body     `json:"body"`
-	Info    info      `json:"info"`
-	Meta    Meta      `json:"meta"`
-	Digest  string    `json:"digest"`
+	ID       string    `json:"id"`
+	Parents  []string  `json:"parents"`
+	Kind     string    `json:"kind"`
+	Time     time.Time `json:"time"`
+	Body     *body     `json:"body"`
+	Info     info      `json:"info"`
+	Meta     Meta      `json:"meta"`
+	Redacted bool      `json:"redacted"`
+	Digest   string    `json:"digest"`
 
 	unknown jsontext.Value // the body of a kind that is not known
 }
@@ -467,7 +469,7 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 	if n.payload, err = e.informed(n); err != nil {
 		return nil, fieldError(e.ID, "info", err)
 	}
-	n.meta = e.Meta
+	n.meta, n.claimed = e.Meta, e.Redacted
 	if e.Digest == "" {
 		return n, nil
 	}
@@ -476,6 +478,7 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 		return nil, fieldError(e.ID, "digest", err)
 	}
 	n.digest.Store(&d)
+	n.erased = n.claimed && n.saysNothing()
 	return n, nil
 }
 

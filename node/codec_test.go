@@ -255,6 +255,9 @@ func FuzzParse(f *testing.F) {
 	}
 	_, _, closing := phase(f, m)
 	f.Add(closing.Append(nil))
+	for _, n := range redact(f, []*node.Node{closing.Parent(0).Parent(0), closing.Parent(0)}, closing.Parent(0).Parent(0)) {
+		f.Add(n.Append(nil))
+	}
 	f.Add([]byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"moon","body":{"x": 1.0},"meta":{"a":[1e400]},"time":"2026-01-02T03:04:05.5+02:00"}`))
 	f.Add([]byte(`{"ID":"x","id":"00000000-0000-7000-8000-000000000001","parents":[],"Kind":"x","kind":"system","body":{"TEXT":"a","text":"\ud83d\ude00"}}`))
 	f.Add([]byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"tool_execution","body":{"index":-1,"result":null,"input":null}}`))

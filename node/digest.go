@@ -55,7 +55,8 @@ func ParseDigest(text string) (Digest, error) {
 // in fact, the program's details, the whole output) are outside. Two runs that said the same thing have the same digests whatever
 // their ids. Fields that a newer version wrote into a body are kept, but are not covered.
 //
-// A node that was read from a file has the digest that the file claims; [Node.Verify] recomputes it. Computing is done once,
+// A node that was read from a file has the digest that the file claims; [Node.Verify] recomputes it. A node whose content was
+// erased by [Redact] keeps the one it had. Computing is done once,
 // without recursion, for all ancestors that need it.
 func (n *Node) Digest() Digest {
 	if d := n.digest.Load(); d != nil {
@@ -81,17 +82,34 @@ func (n *Node) Digest() Digest {
 }
 
 // Verify recomputes the node's digest from its content and its parents' digests, and returns an error with ErrDigest in its
-// chain when it is not the one the node has. A node of a kind this version does not know cannot be checked and passes.
+// chain when it is not the one the node has. A node that was read and says falsely that it is redacted is an error with
+// ErrRedaction in its chain; it is verified all the same. What cannot be checked passes: a node that is redacted, and one of a
+// kind this version does not know.
 func (n *Node) Verify() error {
-	claimed := n.Digest()
-	if _, unknown := n.payload.(Unknown); unknown {
+	if _, unknown := n.payload.(Unknown); unknown || n.erased {
+		return nil
+	}
+	err := n.verify()
+	switch {
+	case !n.claimed:
+		return err
+	case err == nil:
+		return fmt.Errorf("%w: %s", ErrRedaction, n)
+	}
+	return fmt.Errorf("%w; %w", err, ErrRedaction)
+}
+
+func (n *Node) verify() error {
+	held := n.digest.Load()
+	if held == nil {
+		n.Digest() // computed now, so that it is right
 		return nil
 	}
 	for dep := range n.dependencies {
 		dep.Digest()
 	}
-	if now := n.compute(); now != claimed {
-		return fmt.Errorf("%w: %s has %s and claims %s", ErrDigest, n, now, claimed)
+	if now := n.compute(); now != *held {
+		return fmt.Errorf("%w: %s has %s and claims %s", ErrDigest, n, now, *held)
 	}
 	return nil
 }

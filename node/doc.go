@@ -15,6 +15,8 @@
 // it says: two nodes have the same digest exactly when their kind, their content and their parents' digests are the same. The
 // rule is written down at [Node.Digest].
 //
+// [Redact] erases what nodes say and leaves them their names and their places; [Node.Redacted] tells it of a node.
+//
 // # Concurrency
 //
 // A Node never changes and is safe for concurrent use.
@@ -22,5 +24,5 @@
 // # Errors
 //
 // [ErrPayload] marks a payload that cannot be a node, [ErrParse] a saved node that cannot be read; [FieldError] names the
-// field.
+// field. [ErrDigest] and [ErrRedaction] mark what [Node.Verify] finds.
 package node

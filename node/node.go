@@ -72,6 +72,8 @@ type Node struct {
 	meta    Meta
 	depth   int
 	saved   string // the bytes it was read from, if it was read
+	claimed bool   // it says of itself that it is redacted, as a forged line may do too
+	erased  bool   // it says it and is
 	digest  atomic.Pointer[Digest]
 }
 
