@@ -34,7 +34,7 @@ func faceOf(n *node.Node, executed, models bool) face {
 		return face{glyph: "○", word: "user", says: says(p.Blocks)}
 	case node.ToolExecution:
 		p.Tool, p.Input = calledBy(n, p)
-		return face{glyph: "▪", says: callSays(p.Tool, p.Input) + elapsed(p), came: outcome(p.IsError) + says(p.Result)}
+		return face{glyph: "▪", says: ranSays(p) + elapsed(p), came: outcome(p.IsError) + says(p.Result)}
 	case node.SubGraph:
 		return face{glyph: "▣", word: "sub-graph", says: excerpt(p.Title), came: arrow(excerpt(p.Summary))}
 	case node.Compaction:
@@ -166,6 +166,14 @@ func callSays(tool string, input content.JSON) string {
 	return excerpt(tool) + "(" + strings.Join(members, ", ") + ")"
 }
 
+// ranSays writes what was carried out, and what was called where that is something else.
+func ranSays(e node.ToolExecution) string {
+	if e.Ran == (node.Ran{}) {
+		return callSays(e.Tool, e.Input)
+	}
+	return callSays(cmp.Or(e.Ran.Tool, e.Tool), cmp.Or(e.Ran.Input, e.Input)) + " in place of " + callSays(e.Tool, e.Input)
+}
+
 // calledBy is the tool and the arguments of the execution n. One that was appended by hand may leave them to the call.
 func calledBy(n *node.Node, e node.ToolExecution) (tool string, input content.JSON) {
 	if e.Tool != "" || n.NumParents() != 1 {
@@ -249,6 +257,9 @@ func stopSays(s node.StopReason) string {
 	}
 	if total := s.Usage.Total(); total > 0 {
 		parts = append(parts, count(int(total), "token"))
+	}
+	if total := s.ToolUsage.Total(); total > 0 {
+		parts = append(parts, count(int(total), "token")+" in tools")
 	}
 	if s.Elapsed >= time.Millisecond {
 		parts = append(parts, short(s.Elapsed))

@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -147,7 +148,11 @@ func (l labeller) call(p node.ToolExecution) face {
 	case outcome == "":
 		outcome = "(no output)"
 	}
-	return face{lines(signature(p.Tool, p.Input), l.body(outcome)), shapeCall, look}
+	called := signature(p.Tool, p.Input)
+	if p.Ran != (node.Ran{}) {
+		called = signature(cmp.Or(p.Ran.Tool, p.Tool), cmp.Or(p.Ran.Input, p.Input)) + " in place of " + called
+	}
+	return face{lines(called, l.body(outcome)), shapeCall, look}
 }
 
 func stop(p node.StopReason, detail string) face {
@@ -163,6 +168,9 @@ func stop(p node.StopReason, detail string) face {
 		if t.n > 0 {
 			totals = append(totals, count(t.n, t.what))
 		}
+	}
+	if in := int(p.ToolUsage.Total()); in > 0 {
+		totals = append(totals, count(in, "token")+" in tools")
 	}
 	return face{lines("stop: "+name(string(p.Reason)), detail, strings.Join(totals, ", ")), shapeStop, look}
 }

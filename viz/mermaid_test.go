@@ -371,18 +371,18 @@ func TestNodesOfOneIDAreOneBox(t *testing.T) {
 	require.Equal(t, [][2]string{{"n0", "n1"}, {"n0", "n2"}}, got.edges)
 }
 
-// TestADrawingShowsWhatTheModelAsked: what a program keeps beside an execution changes nothing in the picture.
-func TestADrawingShowsWhatTheModelAsked(t *testing.T) {
-	plain := ran(0, "22°C")
-	kept := plain
-	kept.Ran = node.Ran{Tool: "hidden", Input: `{"hidden":1}`}
-	kept.Usage, kept.Details, kept.Full = content.Usage{Output: 9}, `{"hidden":1}`, content.Words("hidden")
-	drawn := func(e node.ToolExecution) string {
-		d := sampleStart().User("Weather?").Assistant("", content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`}).
-			Execute(e).CloseTools().Append(node.StopReason{Reason: content.StopApproval, Cost: float64(e.Usage.Output), ToolUsage: e.Usage})
-		require.NoError(t, d.Err())
-		return draw(t, d, nil) + d.String()
+// TestADrawingShowsWhatRanInFact: a call that a hook changed shows both, in the picture and in the log; the program's own records do
+// not show.
+func TestADrawingShowsWhatRanInFact(t *testing.T) {
+	e := ran(0, "22°C")
+	e.Ran = node.Ran{Tool: "get_forecast", Input: `{"days":1}`}
+	e.Usage, e.Details, e.Full = content.Usage{Output: 9}, `{"hidden":1}`, content.Words("hidden")
+	d := sampleStart().User("Weather?").Assistant("", content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`}).
+		Execute(e).CloseTools().Append(node.StopReason{Reason: content.StopTerminated, ToolUsage: e.Usage})
+	require.NoError(t, d.Err())
+	for _, shown := range []string{draw(t, d, nil), strings.ReplaceAll(d.String(), `"`, "")} {
+		require.Contains(t, shown, "get_forecast(days: 1) in place of get_weather(city: Tokyo)")
+		require.Contains(t, shown, "9 tokens in tools")
+		require.NotContains(t, shown, "hidden")
 	}
-	require.Equal(t, drawn(plain), drawn(kept))
-	require.Contains(t, drawn(kept), "get_weather(city: Tokyo)")
 }

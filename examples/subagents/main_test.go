@@ -37,7 +37,7 @@ reviewer                           ■ 1150 tokens, and 2340 by those it asked
 │ │ │ ┊ │ ┊ ■ stop      end_turn · 1 turn · 940 tokens · 200ms
 │ │ │ ┊ ◇ results   1
 │ │ │ ┊ ● assistant The comparison leaks time (CWE-208), and the password is stored in plain text.
-│ │ │ ┊ ■ stop      end_turn · 2 turns · 1 tool call · 510 tokens · 400ms
+│ │ │ ┊ ■ stop      end_turn · 2 turns · 1 tool call · 510 tokens · 940 tokens in tools · 400ms
 │ ▪ │ speed(task: "Look at login.go.") 450ms → Nothing here is slow.
 │ │ │ ┊ ○ user      Look at login.go.
 │ │ │ ┊ ◆ tools     read_file
@@ -57,7 +57,7 @@ reviewer                           ■ 1150 tokens, and 2340 by those it asked
 ├─┴─╯
 ◇ results   3
 ● assistant Compare the password in constant time, and hash it first. Nothing else stands out.
-■ stop      end_turn · 2 turns · 3 tool calls · 1,150 tokens · 520ms
+■ stop      end_turn · 2 turns · 3 tool calls · 1,150 tokens · 2,340 tokens in tools · 520ms
 
 Drawn as `
 
