@@ -303,6 +303,14 @@ func (b *batch) settled() []node.ToolExecution {
 	return list
 }
 
+// usage is what the tools say they took.
+func (b *batch) usage() (sum content.Usage) {
+	for i := range b.slots {
+		sum = sum.Plus(b.slots[i].result.Usage)
+	}
+	return sum
+}
+
 func (s *slot) execution() node.ToolExecution {
 	e := node.ToolExecution{
 		CallID: s.call.ID, Index: s.call.Index, Tool: s.call.Name, Input: s.call.Input,

@@ -169,10 +169,13 @@ var phi = []conform{
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()
 			s := call("sleep")
-			_, err := executor.Agent{Provider: once(s, s, s, s), Strategy: executor.Batched(2)}.
-				Run(t.Context(), ask(taking("sleep", 50*time.Millisecond)))
+			agent := executor.Agent{Provider: once(s, s, s, s), Strategy: executor.Batched(2)}
+			all, _, err := watch(t, agent.Stream(t.Context(), ask(taking("sleep", 50*time.Millisecond))))
 			require.NoError(t, err)
 			require.Equal(t, 100*time.Millisecond, time.Since(begun))
+			for _, e := range only[executor.ToolEnd](all) {
+				require.Equal(t, time.Duration(e.Execution.Index/2)*50*time.Millisecond, e.Execution.Started.Sub(begun))
+			}
 		})
 	}},
 	{id: "R10", says: "updates of a tool come in its order, between its start and its end", test: func(t *testing.T) {
@@ -1121,6 +1124,20 @@ var agentCore = []conform{
 		require.Equal(t, c.Run, only[executor.RunStart](all)[0].Run)
 		require.Equal(t, "Done.", end.DAG.Text())
 		require.Equal(t, 1, asked, "no hook is asked again")
+
+		strict := executor.Bind(content.Tool{Name: "strict", Schema: `{"type":"object","properties":{"value":{"type":"string"}}}`},
+			func(_ context.Context, c executor.Call) (executor.Result, error) { return executor.ResultOf(string(c.Input)) })
+		change := before(func(executor.Call) executor.Decision { return executor.Modify(`{"value":123}`) })
+		wrong := "error: Validation failed for tool \"strict\":\n  - value: must be string, is integer\n\nReceived arguments:\n"
+		for want, reply := range map[string]executor.Reply{
+			`{"value":123}`: executor.Approved(), wrong + `{"value":4}`: executor.ApprovedWith(`{"value":4}`),
+		} {
+			agent = executor.Agent{Provider: once(named("tc_1", "strict", `{}`)), Hooks: []executor.Hook{change, executor.Approve()}}
+			d, err = agent.Run(t.Context(), ask(strict))
+			d, err = agent.Resume(t.Context(), d, paused(t, err), map[string]executor.Reply{"tc_1": reply})
+			require.NoError(t, err)
+			require.Equal(t, []string{want}, outcomes(t, d), "only what a person made of the arguments is checked")
+		}
 	}},
 	{
 		id: "A21", says: "of two calls that need approval one is denied and one allowed, and then waits for its result",
@@ -1265,6 +1282,20 @@ var agentCore = []conform{
 			}
 		}
 		require.Equal(t, []int64{12, 10}, each)
+
+		spends := tool("spends", func(context.Context) (any, error) { return executor.Result{Usage: content.Usage{Input: 5}}, nil })
+		remote := executor.Remote(content.Tool{Name: "remote", Schema: `{"type":"object"}`})
+		agent := executor.Agent{Provider: apitest.NewScript(
+			apitest.Call(call("spends")), apitest.Call(call("spends"), named("tc_1", "remote", "{}")), apitest.Say("Done."),
+		)}
+		all, end, err := watch(t, agent.Stream(t.Context(), ask(spends, remote)))
+		c := paused(t, err)
+		require.EqualValues(t, 5, only[executor.TurnEnd](all)[0].ToolUsage.Total(), "what tools take is counted once, and apart")
+		require.EqualValues(t, 10, c.Totals.ToolUsage.Total())
+		bill := executor.Returned(executor.Result{Usage: content.Usage{Output: 2}})
+		d, err = agent.Resume(t.Context(), end.DAG, c, map[string]executor.Reply{"tc_1": bill})
+		require.NoError(t, err)
+		require.EqualValues(t, 12, stopped(t, d).ToolUsage.Total())
 	}},
 	{
 		id: "A32", says: "a continuation is written with the attributes that are named, cut, and read in one version only",

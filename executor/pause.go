@@ -159,6 +159,7 @@ func (r *run) pause(b *batch, reason content.Stop) error {
 		r.d, r.view = d, nil
 	}
 	r.totals.ToolCalls += len(executed)
+	r.ledger.take(b.usage())
 	c := Continuation{
 		Run: r.id, ID: r.d.Source().ID().String(), Parent: r.parent, Reason: reason, Message: r.said().ID(), Attributes: Attributes(r.ctx),
 	}
@@ -305,8 +306,9 @@ func (r *run) reply(p *planned, reason content.Stop, id string, replies map[stri
 		p.ran.Input = reply.input
 	}
 	remote := p.deferred
-	if err := r.find(p); err != nil {
-		p.answer(failure("%v", err))
+	var misfit *argumentError
+	if err := r.find(p); err != nil && (p.fn == nil || reply.input != "" || !errors.As(err, &misfit)) {
+		p.answer(failure("%v", err)) // what a hook made of the arguments is not checked again
 	}
 	p.deferred = p.deferred || remote
 	return nil

@@ -11,7 +11,6 @@ import (
 type phase struct {
 	executions []node.ToolExecution
 	results    []Result
-	usage      content.Usage // what the tools say they took
 }
 
 // terminates reports whether all results ask to end the run.
@@ -122,11 +121,8 @@ func (r *run) closePhase(b *batch) (phase, error) {
 	if err := r.append(d); err != nil {
 		return phase{}, err
 	}
+	r.ledger.take(b.usage())
 	var p phase
-	for i := range b.slots {
-		p.usage = p.usage.Plus(b.slots[i].result.Usage)
-	}
-	r.ledger.take(p.usage)
 	if r.yield == nil {
 		return p, nil // nobody asks
 	}

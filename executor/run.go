@@ -313,7 +313,7 @@ func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop)
 	}
 	ended := TurnEnd{
 		Turn: r.turn, Message: said, Executions: done.executions, Usage: usage,
-		ToolUsage: minus(r.ledger.toolUsage(), tools).Plus(done.usage), DAG: r.d,
+		ToolUsage: minus(r.ledger.toolUsage(), tools), DAG: r.d,
 	}
 	if !r.tell(ended) {
 		return turn, "", errLeft
