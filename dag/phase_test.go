@@ -104,8 +104,8 @@ func TestAPhaseThatWaitsIsSavedAndGoesOn(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, string(said), "secrets", "what is kept beside an execution is not sent")
 	}
-	require.NotContains(t, closed.String(), "secrets")
-	require.Contains(t, closed.String(), `get_weather(city: "Paris") → 18 °C`)
+	require.Contains(t, closed.String(), `get_secrets(secrets: 1) in place of get_weather(city: "Paris") → 18 °C`)
+	require.NotContains(t, closed.String(), "18 °C and secrets")
 }
 
 // TestAPhaseOfOneCallWaits: a single execution is the only head, and still no closed phase.
