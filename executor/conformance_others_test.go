@@ -744,6 +744,8 @@ func repeating(t *testing.T) {
 		require.Equal(t, 3, ran)
 		require.Equal(t, "uarua", roles(d))
 		require.Equal(t, fmt.Sprintf(nudge, 3), said(d)[1])
+		d, _ = run(t, 3, []content.ToolUse{input(7), input(7), input(7), input(7), input(8)})
+		require.Equal(t, fmt.Sprintf(nudge, 4), said(d)[1], "whatever comes after them")
 	})
 	t.Run("an answer that repeats one call too often is stopped, whatever else it repeats", func(t *testing.T) {
 		one, other := input(1), input(2)
@@ -779,6 +781,20 @@ func repeating(t *testing.T) {
 			}
 		}
 		require.Len(t, ran(), 5+5)
+	})
+	t.Run("a pause does not", func(t *testing.T) {
+		agent := executor.Agent{
+			Provider: apitest.NewScript(apitest.Call(named("tc_1", "act", `{"n":7}`)).Always()), Strategy: executor.Deferred(),
+			Limits: executor.Limits{Repeats: 3},
+		}
+		d, err := agent.Run(t.Context(), ask(saying("act", "")))
+		for range 5 {
+			d, err = agent.Resume(t.Context(), d, paused(t, err), map[string]executor.Reply{"tc_1": brought("ok")})
+		}
+		require.NoError(t, err)
+		require.Equal(t, []string{"Go.", fmt.Sprintf(nudge, 3)}, said(d))
+		require.Equal(t, []string{last}, outcomes(t, d))
+		require.Equal(t, content.StopLoop, stopped(t, d).Reason)
 	})
 	t.Run("it is off unless it is asked for", func(t *testing.T) {
 		for _, limit := range []int{0, -1} {
@@ -1126,7 +1142,9 @@ var agentCore = []conform{
 		require.Equal(t, 1, asked, "no hook is asked again")
 
 		strict := executor.Bind(content.Tool{Name: "strict", Schema: `{"type":"object","properties":{"value":{"type":"string"}}}`},
-			func(_ context.Context, c executor.Call) (executor.Result, error) { return executor.ResultOf(string(c.Input)) })
+			func(_ context.Context, c executor.Call) (executor.Result, error) {
+				return executor.ResultOf(string(c.Input))
+			})
 		change := before(func(executor.Call) executor.Decision { return executor.Modify(`{"value":123}`) })
 		wrong := "error: Validation failed for tool \"strict\":\n  - value: must be string, is integer\n\nReceived arguments:\n"
 		for want, reply := range map[string]executor.Reply{

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -136,20 +137,24 @@ type repeats struct {
 	told        bool // of this call
 }
 
-// add counts the calls of an answer. It reports whether the model is to be told, and whether the run is to stop.
-func (p *repeats) add(calls []content.ToolUse, limit int) (tell, stop bool) {
+// add counts the calls of an answer. It returns what the model is to be told, if anything, and whether the run is to stop.
+func (p *repeats) add(calls []content.ToolUse, limit int) (words string, stop bool) {
+	telling := false
 	for _, c := range calls {
 		input := canonical(c.Input)
 		if p.times == 0 || p.name != c.Name || p.input != input {
-			*p = repeats{name: c.Name, input: input}
+			*p, telling = repeats{name: c.Name, input: input}, false
 		}
 		p.times++
 		stop = stop || p.times >= 2*limit
 		if p.times >= limit && !p.told {
-			p.told, tell = true, true
+			p.told, telling = true, true
+		}
+		if telling {
+			words = fmt.Sprintf(textRepeated, p.name, p.times)
 		}
 	}
-	return tell, stop
+	return words, stop
 }
 
 // canonical is arguments in a form that does not depend on the order of members or on space.

@@ -239,6 +239,7 @@ func (r *run) resume(c Continuation, replies map[string]Reply) error {
 		r.stop = content.StopContext
 	}
 	r.ledger.begin(c.Totals)
+	r.recount()
 	return nil
 }
 

@@ -1,8 +1,6 @@
 package executor
 
 import (
-	"fmt"
-
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/node"
 )
@@ -62,17 +60,36 @@ func (r *run) look(said *node.Node) {
 	if m.Answer.Stop == content.StopContext {
 		r.stop = content.StopContext // the next request would be longer still
 	}
+	if r.repeats(m.Blocks.ToolUses()) {
+		r.stop, r.nudge = content.StopLoop, nil
+	}
+}
+
+// repeats counts the calls of an answer, and reports whether the run is to stop. Where the model is only to be told, it is, next.
+func (r *run) repeats(calls []content.ToolUse) (stop bool) {
 	limit := r.agent.Limits.Repeats
 	if limit <= 0 {
-		return
+		return false
 	}
-	calls := m.Blocks.ToolUses()
-	tell, stop := r.same.add(calls, limit)
-	if stop {
-		r.stop = content.StopLoop
-	} else if tell {
-		text := fmt.Sprintf(textRepeated, r.same.name, r.same.times)
-		r.nudge = append(r.nudge, content.Message{Role: content.User, Blocks: content.Words(text)})
+	words, stop := r.same.add(calls, limit)
+	if r.nudge = nil; words != "" {
+		r.nudge = []content.Message{{Role: content.User, Blocks: content.Words(words)}}
+	}
+	return stop
+}
+
+// recount counts what was called since the user last spoke, as the run did before its pause.
+func (r *run) recount() {
+	for _, m := range r.d.Messages() {
+		switch calls := m.Blocks.ToolUses(); {
+		case len(calls) > 0:
+			r.repeats(calls)
+		case m.Role != content.User || len(m.Blocks.ToolResults()) > 0:
+		case len(r.nudge) > 0 && m.Blocks.Equal(r.nudge[0].Blocks):
+			r.nudge = nil // it was told
+		default:
+			r.same, r.nudge = repeats{}, nil
+		}
 	}
 }
 
