@@ -1027,6 +1027,13 @@ var agentCore = []conform{
 			done := only[executor.TurnEnd](all)[0].Executions
 			require.Equal(t, []string{"a", "b"}, []string{done[0].Tool, done[1].Tool})
 			require.Equal(t, "Done.", end.DAG.Text())
+
+			half := ask(a, b).Assistant("", call("a"), call("b")).Execute(node.ToolExecution{Tool: "a", Result: content.Words("before the crash")})
+			agent.Provider = apitest.NewScript(apitest.Say("Done."))
+			d, err := agent.Run(t.Context(), half)
+			require.NoError(t, err)
+			require.Contains(t, outcomes(t, d)[1], "ignored: max_tool_calls_per_turn=1")
+			require.Empty(t, ranB(), "what was carried out before counts")
 		},
 	},
 	{
@@ -1304,16 +1311,18 @@ var agentCore = []conform{
 		spends := tool("spends", func(context.Context) (any, error) { return executor.Result{Usage: content.Usage{Input: 5}}, nil })
 		remote := executor.Remote(content.Tool{Name: "remote", Schema: `{"type":"object"}`})
 		agent := executor.Agent{Provider: apitest.NewScript(
-			apitest.Call(call("spends")), apitest.Call(call("spends"), named("tc_1", "remote", "{}")), apitest.Say("Done."),
+			apitest.Call(call("spends")), apitest.Call(call("spends"), named("tc_1", "remote", "{}")).Usage(content.Usage{Input: 9}), apitest.Say("Done."),
 		)}
 		all, end, err := watch(t, agent.Stream(t.Context(), ask(spends, remote)))
 		c := paused(t, err)
 		require.EqualValues(t, 5, only[executor.TurnEnd](all)[0].ToolUsage.Total(), "what tools take is counted once, and apart")
+		require.Len(t, only[executor.TurnEnd](all), 1)
 		require.EqualValues(t, 10, c.Totals.ToolUsage.Total())
 		bill := executor.Returned(executor.Result{Usage: content.Usage{Output: 2}})
-		d, err = agent.Resume(t.Context(), end.DAG, c, map[string]executor.Reply{"tc_1": bill})
+		all, end, err = watch(t, agent.ResumeStream(t.Context(), end.DAG, c, map[string]executor.Reply{"tc_1": bill}))
 		require.NoError(t, err)
-		require.EqualValues(t, 12, stopped(t, d).ToolUsage.Total())
+		require.EqualValues(t, 12, end.Stop.ToolUsage.Total())
+		require.EqualValues(t, 9, only[executor.TurnEnd](all)[0].Usage.Total(), "a turn that paused has its usage too")
 	}},
 	{
 		id: "A32", says: "a continuation is written with the attributes that are named, cut, and read in one version only",

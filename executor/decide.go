@@ -90,7 +90,7 @@ func (r *run) refusal(place int, call Call) string {
 		return fmt.Sprintf(textSpent, call.Name, "token limit")
 	case r.stop == content.StopCostLimit:
 		return fmt.Sprintf(textSpent, call.Name, "cost limit")
-	case limits.CallsPerTurn > 0 && place >= limits.CallsPerTurn:
+	case limits.CallsPerTurn > 0 && call.Index >= limits.CallsPerTurn:
 		return fmt.Sprintf(textPerTurn, call.Name, limits.CallsPerTurn)
 	case limits.Calls > 0 && r.totals.ToolCalls+place >= limits.Calls:
 		r.stop = content.StopCallLimit
