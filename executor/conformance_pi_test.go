@@ -201,7 +201,12 @@ var highest = []conform{
 			for name, moved := range map[string]func(*testing.T, dag.DAG, executor.Continuation) (dag.DAG, executor.Continuation){
 				"in memory": func(_ *testing.T, d dag.DAG, c executor.Continuation) (dag.DAG, executor.Continuation) { return d, c },
 				"by JSON": func(t *testing.T, d dag.DAG, c executor.Continuation) (dag.DAG, executor.Continuation) {
-					return reloaded(t, d), c
+					var codec executor.ContinuationCodec
+					written, err := codec.Encode(c)
+					require.NoError(t, err)
+					read, err := codec.Decode(written)
+					require.NoError(t, err)
+					return reloaded(t, d), read
 				},
 			} {
 				t.Run(name, func(t *testing.T) {
@@ -249,7 +254,27 @@ var highest = []conform{
 		}},
 	{id: "H21", says: "a continuation of another version is refused, and only attributes that are allowed are written",
 		test: func(t *testing.T) {
-			t.Fatal("the codec is not there yet")
+			agent, _ := deferring(t)
+			ctx := executor.WithAttributes(t.Context(), map[string]any{"tenant_id": strings.Repeat("t", 300), "api_key": "SECRET"})
+			_, err := agent.Run(ctx, dag.New().User("Go."))
+			c := paused(t, err)
+			written, err := executor.ContinuationCodec{Keys: []string{"tenant_id"}}.Encode(c)
+			require.NoError(t, err)
+			require.NotContains(t, string(written), "SECRET")
+
+			var codec executor.ContinuationCodec
+			read, err := codec.Decode(written)
+			require.NoError(t, err)
+			require.Equal(t, map[string]any{"tenant_id": strings.Repeat("t", 200)}, read.Attributes)
+			read.Attributes, c.Attributes = nil, nil
+			require.Equal(t, c, read)
+
+			later := bytes.Replace(written, []byte(`"schema_version":1,`), []byte(`"schema_version":999,`), 1)
+			_, err = codec.Decode(later)
+			require.ErrorIs(t, err, executor.ErrVersion)
+			var version *executor.VersionError
+			require.ErrorAs(t, err, &version)
+			require.Equal(t, 999, version.Version)
 		}},
 	{id: "H22", says: "an output beyond the limit is cut, and says so inside of the limit",
 		test: func(t *testing.T) {
@@ -462,8 +487,9 @@ var pi = []conform{
 			"the model's mouth goes on from them; an empty one is refused by the provider, because a hook may still put a message in",
 		test: func(t *testing.T) {
 			model := apitest.NewScript(apitest.Say("Hi."))
-			_, err := executor.Run(t.Context(), model, answered(t))
+			told, _, err := story(executor.Stream(t.Context(), model, answered(t)))
 			require.ErrorIs(t, err, executor.ErrAnswered)
+			require.Equal(t, []string{"end: "}, told)
 			require.Empty(t, model.Requests())
 			begun, err := executor.Run(t.Context(), model, dag.New().User("Hello").Assistant("I say:"))
 			require.NoError(t, err)
@@ -535,17 +561,19 @@ var pi = []conform{
 		})},
 	{id: "P25", says: "a run waits for those who listen to a message's end",
 		test: inBubble(func(t *testing.T) {
-			model, ran := once(call("touch")), false
+			model, ran, start := once(call("touch")), false, time.Now()
+			var early bool
 			touch := tool("touch", func(context.Context) (any, error) { ran = true; return "", nil })
 			listens := func(event executor.Event, _ error) {
 				if _, ok := event.(executor.MessageEnd); ok && !ran {
 					time.Sleep(time.Hour)
-					require.False(t, ran)
-					require.Len(t, model.Requests(), 1)
+					early = ran || len(model.Requests()) > 1
 				}
 			}
 			_, _, err := story(executor.Tee(executor.Stream(t.Context(), model, ask(touch)), nil, listens))
 			require.NoError(t, err)
+			require.Equal(t, time.Hour, time.Since(start))
+			require.False(t, early)
 			require.True(t, ran)
 		})},
 	{id: "P26", says: "who listens can see, and bring about, that the run is cancelled",
@@ -602,6 +630,11 @@ var pi = []conform{
 			require.NoError(t, err)
 			require.Equal(t, "uaua", roles(d))
 			require.Equal(t, "Fine.", d.Text())
+
+			model = apitest.NewScript(apitest.Call(call("fast")), apitest.Say("One."), apitest.Say("Two."))
+			d, err = executor.Agent{Provider: model, FollowUps: queued("1", "2")}.Run(t.Context(), answered(t).Tools(fast))
+			require.NoError(t, err)
+			require.Equal(t, "uauaraua", roles(d), "a turn with calls is no end to follow up")
 		}},
 	{id: "P31", says: "a conversation that ends with an answer goes on from steering, one message at a time",
 		test: steeringGoesOnFromAnAnswer},
@@ -702,9 +735,11 @@ var tinyAgent = []conform{
 		}},
 	{id: "T2", says: "results stand in the order of the calls",
 		test: func(t *testing.T) {
-			d, err := executor.Run(t.Context(), abc(), ask(taking("a", 0), taking("b", 0), taking("c", 0)))
+			model := abc()
+			d, err := executor.Run(t.Context(), model, ask(taking("a", 0), taking("b", 0), taking("c", 0)))
 			require.NoError(t, err)
 			require.Equal(t, []string{"a", "b", "c"}, outcomes(t, d))
+			require.Equal(t, d.Messages()[:3], model.Requests()[1].Messages)
 		}},
 	{id: "T3", says: "calls run together",
 		test: callsRunTogether},
