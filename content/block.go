@@ -42,7 +42,10 @@ type Thinking struct {
 	Text      string
 	Signature string
 	Redacted  string
-	Extra     Extra
+	// Stale says that what stands before it is not what the model had seen when it thought so: some providers refuse it there. It is
+	// true of this place in this transcript, is set by dag.DAG.Transcript alone, and is never saved.
+	Stale bool
+	Extra Extra
 }
 
 // ToolUse is a tool call.

@@ -19,11 +19,21 @@ type Transcript struct {
 	Messages []content.Message
 }
 
-// Transcript linearises the conversation. In place of the first message that a compaction replaces, its summary is said by the
-// user's side, and the others are left out; system prompts and declared tools stay. Where several compactions replace the same
-// message the last one holds, and a compaction of nothing that is in the conversation says its summary in its own place. An
+// Transcript linearises the conversation, for a model to be asked. In place of the first message that a compaction replaces, its summary
+// is said by the user's side, and the others are left out; system prompts and declared tools stay. Where several compactions replace the
+// same message the last one holds, and a compaction of nothing that is in the conversation says its summary in its own place. An
 // execution whose result no message holds yet (a tool phase cut in half) says its result, so that it is not lost.
+//
+// Thinking that was thought after something else than what stands before it is marked as stale: see [Transcript.Seen].
 func (d DAG) Transcript() Transcript {
+	t, thoughts := d.linear()
+	t.markStale(thoughts)
+	return t
+}
+
+// linear returns the transcript as it was said, and which of its messages hold thinking.
+func (d DAG) linear() (Transcript, []thought) {
+	var thoughts []thought
 	nodes := d.Nodes()
 	view := viewOf(nodes)
 	t := Transcript{Messages: slices.Grow([]content.Message(nil), view.messages)}
@@ -48,6 +58,9 @@ func (d DAG) Transcript() Transcript {
 				}
 			}
 		case node.Message:
+			if p.Role == content.Assistant && thinks(p.Blocks) {
+				thoughts = append(thoughts, thought{len(t.Messages), p.Answer.Seen})
+			}
 			t.Messages = append(t.Messages, content.Message{Role: p.Role, Blocks: p.Blocks})
 		case node.ToolExecution:
 			if view.open(n) {
@@ -60,7 +73,7 @@ func (d DAG) Transcript() Transcript {
 			}
 		}
 	}
-	return t
+	return t, thoughts
 }
 
 func (t *Transcript) say(role content.Role, blocks content.Blocks) {
@@ -152,11 +165,17 @@ func said(n *node.Node) bool {
 	return false
 }
 
+// asSaid returns the transcript as it was said.
+func (d DAG) asSaid() Transcript {
+	t, _ := d.linear()
+	return t
+}
+
 // SystemPrompts returns the system prompts, in order.
-func (d DAG) SystemPrompts() []string { return d.Transcript().System }
+func (d DAG) SystemPrompts() []string { return d.asSaid().System }
 
 // ToolDefs returns the declared tools, as in [Transcript].
-func (d DAG) ToolDefs() []content.Tool { return d.Transcript().Tools }
+func (d DAG) ToolDefs() []content.Tool { return d.asSaid().Tools }
 
-// Messages returns the messages, in order, as they were said.
-func (d DAG) Messages() []content.Message { return d.Transcript().Messages }
+// Messages returns the messages, in order, as they were said: to read them. A model is sent those of [DAG.Transcript].
+func (d DAG) Messages() []content.Message { return d.asSaid().Messages }

@@ -35,6 +35,7 @@ type run struct {
 	bound    map[string]Tool // what can be called
 	names    []string        // the declared names, in order
 	declared bool            // the agent's tools and prompt are
+	pushed   bool            // the model was asked to go on with what it said last, in words that the conversation does not hold
 	provider api.Provider    // of the next turn
 	options  api.Options
 
@@ -502,6 +503,7 @@ func (r *run) ask() (api.Response, error) {
 		view := r.d.Transcript()
 		r.view = &view
 	}
+	r.pushed = r.ownTurn()
 	req, err := r.send(api.Request{ // who appends to one of these gets a copy
 		System: slices.Clip(r.view.System), Tools: slices.Clip(r.view.Tools), Messages: slices.Clip(r.view.Messages), Options: r.options,
 	})
@@ -548,6 +550,7 @@ func (r *run) hear(req api.Request) (api.Response, error) {
 		case api.Finish:
 			continue
 		case api.Repaired:
+			r.pushed = r.pushed || slices.ContainsFunc(e.Repairs, asksToGoOn)
 			told = Repaired{Turn: r.turn, Repairs: e.Repairs}
 		case api.Retry:
 			told = Retry{Turn: r.turn, Retry: e}
@@ -596,10 +599,39 @@ func (r *run) take(answer api.Response) (*node.Node, error) {
 	}
 	err := r.append(r.d.Append(node.Message{Role: content.Assistant, Blocks: answer.Blocks, Answer: node.Answer{
 		API: answer.API, Model: answer.Model, ResponseID: answer.ResponseID,
-		Stop: answer.Stop, Usage: answer.Usage, Latency: answer.Latency,
+		Stop: answer.Stop, Usage: answer.Usage, Latency: answer.Latency, Seen: r.seen(answer),
 	}}))
 	return r.d.Head(), err
 }
+
+// seen returns what the model had seen when it thought so; zero where it did not think.
+func (r *run) seen(answer api.Response) node.Digest {
+	if !slices.ContainsFunc(answer.Blocks.Slice(), func(b content.Block) bool { _, thinks := b.(content.Thinking); return thinks }) {
+		return node.Digest{}
+	}
+	view := *r.view
+	if r.pushed {
+		view.Messages = append(slices.Clip(view.Messages), content.Message{Role: content.User, Blocks: content.Words(api.GoOn)})
+	}
+	return view.Seen()
+}
+
+// ownTurn reports whether the model has the last word already, and was not paused there.
+func (r *run) ownTurn() bool {
+	last := len(r.view.Messages) - 1
+	if last < 0 || r.view.Messages[last].Role != content.Assistant {
+		return false
+	}
+	said := lastSaid(r.d)
+	if said == nil {
+		return true
+	}
+	m, _ := said.Message()
+	return m.Answer.Stop != content.StopPause
+}
+
+// asksToGoOn reports whether a repair put words of the user at the end of a request.
+func asksToGoOn(note api.RepairNote) bool { return note.Kind == api.RepairEnd && note.Message > 0 }
 
 // silent reports whether the answer says nothing: it has no block but empty texts.
 func silent(answer api.Response) bool {

@@ -248,6 +248,9 @@ func (n *Node) appendInfo(dst []byte) []byte {
 		dst = content.AppendString(content.AppendString(dst, "api", a.API), "model", a.Model)
 		dst = content.AppendString(content.AppendString(dst, "response_id", a.ResponseID), "stop", string(a.Stop))
 		dst = appendInt(appendUsage(dst, "usage", a.Usage), "latency_ns", int64(a.Latency))
+		if a.Seen != (Digest{}) {
+			dst = content.AppendString(dst, "seen", a.Seen.String())
+		}
 	case ToolExecution:
 		dst = appendRan(appendTime(appendTime(dst, "started", p.Started), "ended", p.Ended), p.Ran)
 		dst = content.AppendJSON(appendUsage(dst, "usage", p.Usage), "details", p.Details)
@@ -357,6 +360,7 @@ type info struct {
 	Stop        string         `json:"stop"`
 	Usage       content.Usage  `json:"usage"`
 	LatencyNS   int64          `json:"latency_ns"`
+	Seen        string         `json:"seen"`
 	Started     time.Time      `json:"started"`
 	Ended       time.Time      `json:"ended"`
 	Ran         ran            `json:"ran"`
@@ -497,6 +501,13 @@ func (e envelope) informed(n *Node) (Payload, error) {
 	case Message:
 		p.Answer = Answer{API: i.API, Model: i.Model, ResponseID: i.ResponseID, Stop: content.Stop(i.Stop), Usage: i.Usage,
 			Latency: time.Duration(i.LatencyNS)}
+		if i.Seen != "" {
+			seen, err := ParseDigest(i.Seen)
+			if err != nil {
+				return nil, inField("seen", err)
+			}
+			p.Answer.Seen = seen
+		}
 		read = p
 	case ToolExecution:
 		full, err := n.parts("full", i.Full)

@@ -94,6 +94,9 @@ type Answer struct {
 	Usage content.Usage
 	// Latency is the time from the request to the end of the answer.
 	Latency time.Duration
+	// Seen is the digest of what the model had seen, as dag.Transcript.Seen computes it; zero where that is not known. Thinking in
+	// the message is bound to it.
+	Seen Digest
 }
 
 // ToolExecution is one tool call being carried out. It stands between the assistant's message and the message that closes the
@@ -303,7 +306,27 @@ func (m Message) checked() (Payload, error) {
 	a := &m.Answer
 	a.API, a.Model, a.ResponseID = content.Clean(a.API), content.Clean(a.Model), content.Clean(a.ResponseID)
 	a.Stop = content.Stop(content.Clean(string(a.Stop)))
+	m.Blocks = fresh(m.Blocks)
 	return m, nil
+}
+
+// fresh returns blocks without what a transcript said of their thinking, which is true there alone.
+func fresh(blocks content.Blocks) content.Blocks {
+	var list []content.Block
+	for i, b := range blocks.All() {
+		if t, ok := b.(content.Thinking); ok && t.Stale {
+			if list == nil {
+				list = blocks.Slice()
+			}
+			t.Stale = false
+			list[i] = t
+		}
+	}
+	if list == nil {
+		return blocks
+	}
+	blocks, _ = content.Of(list...) // each was part of a list before
+	return blocks
 }
 
 func (t Tools) checked() (Payload, error) {

@@ -56,7 +56,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 		b.further, _ = wire.Members(b.options.Body) // it was checked
 	}
 	cache := b.cache()
-	b.said = encodings[variant{b.options.Prefill, markOf(cache)}].Encode(req.Messages)
+	b.said = encodings[variant{b.options.Prefill, b.drops() != "", markOf(cache)}].Encode(req.Messages)
 	if b.said.Len() == 0 {
 		return nil, &api.Error{Kind: api.ErrNothing, API: API}
 	}
@@ -93,6 +93,7 @@ func (b *builder) cache() api.Cache {
 // variant is what the bytes of messages depend on beside the messages.
 type variant struct {
 	prefill bool
+	drops   bool // the API drops stale thinking itself
 	mark    content.JSON
 }
 
@@ -101,13 +102,15 @@ var encodings = map[variant]*api.Encoding{}
 
 func init() {
 	for _, prefill := range []bool{false, true} {
-		for _, policy := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff} {
-			mark := markOf(policy)
-			encodings[variant{prefill, mark}] = &api.Encoding{
-				Rules: rules(prefill),
-				Append: func(dst []byte, m content.Message, end int) []byte {
-					return appendMessage(dst, m, lastMarks(mark, m, end))
-				},
+		for _, drops := range []bool{false, true} {
+			for _, policy := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff} {
+				mark := markOf(policy)
+				encodings[variant{prefill, drops, mark}] = &api.Encoding{
+					Rules: rules(prefill, drops),
+					Append: func(dst []byte, m content.Message, end int) []byte {
+						return appendMessage(dst, m, lastMarks(mark, m, end))
+					},
+				}
 			}
 		}
 	}
@@ -221,9 +224,25 @@ func (b *builder) settle() {
 		}
 	}
 	forced := b.settleToolChoice()
+	binding := b.drops()
 	b.settleTokens()
-	b.settleThinking(forced)
+	b.settleThinking(forced, binding)
 }
+
+// drops returns the "block_binding" of thinking in Options.Body, where it asks the API to drop thinking that does not hold where it
+// stands; "" where it does not.
+func (b *builder) drops() content.JSON {
+	thinking, _ := wire.Take(b.further, "thinking")
+	list, _ := wire.Members(thinking) // what is no object asks for nothing
+	binding, _ := wire.Take(list, blockBinding)
+	list, _ = wire.Members(binding)
+	if behavior, _, _ := wire.TakeText(list, "prefix_mismatch_behavior"); behavior != "drop_block" {
+		return ""
+	}
+	return binding
+}
+
+const blockBinding = "block_binding"
 
 // takeFurther removes a member of Options.Body and returns it.
 func (b *builder) takeFurther(name string) content.JSON {
@@ -295,7 +314,11 @@ func (b *builder) toolChoice() content.JSON {
 // settleTokens decides on the limits on what is written and thought.
 func (b *builder) settleTokens() {
 	o := &b.options
-	b.thinking = b.takeFurther("thinking")
+	given := b.takeFurther("thinking")
+	further, err := wire.Members(given)
+	if kind, _, _ := wire.TakeText(further, "type"); kind != "" || given != "" && err != nil {
+		b.thinking = given
+	}
 	budget := o.Thinking.Tokens()
 	if budget > 0 && budget < leastThinking {
 		b.note(api.RepairOption, "a thinking budget of %d is sent as %d, the least there is", budget, leastThinking)
@@ -319,25 +342,33 @@ func (b *builder) settleTokens() {
 	case o.Thinking != "":
 		b.thinking = `{"type":"adaptive"}`
 	}
+	if len(further) > 0 {
+		made, _ := wire.Members(b.thinking)
+		b.thinking = wire.Object(wire.With(made, further))
+	}
 }
 
 // settleThinking leaves thinking out of a request in which the API would refuse it, and out of one with thinking what does not
 // go with it.
-func (b *builder) settleThinking(forced bool) {
+func (b *builder) settleThinking(forced bool, binding content.JSON) {
 	var mode struct {
 		Type string `json:"type"`
 	}
 	_ = b.thinking.Decode(&mode) // what is not understood here is the API's to refuse
 	enabled := mode.Type == "enabled"
+	var still content.JSON // what is said of thinking where the model does not think
+	if binding != "" {
+		still = wire.Object([]wire.Member{{Name: blockBinding, Value: binding}})
+	}
 	switch {
 	case !enabled && mode.Type != "adaptive":
 		return
 	case forced:
-		b.thinking = ""
+		b.thinking = still
 		b.note(api.RepairOption, "the model does not think: tool_choice forces a call")
 		return
 	case enabled && !thinkingFits(b.said.Backward()):
-		b.thinking = ""
+		b.thinking = still
 		b.note(api.RepairOption, "the model does not think: it is in a turn that began without thinking")
 		return
 	}
@@ -355,7 +386,8 @@ func thinkingFits(backward iter.Seq2[int, content.Message]) bool {
 	for _, m := range backward {
 		switch {
 		case m.Role == content.Assistant:
-			_, begins = m.Blocks.At(0).(content.Thinking)
+			t, thinks := m.Blocks.At(0).(content.Thinking)
+			begins = thinks && !t.Stale
 		case last && answersCalls(m), onlyResults(m):
 		case last:
 			return true

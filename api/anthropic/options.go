@@ -25,6 +25,8 @@ const CacheOwn api.Cache = "own"
 //     and system prompts), and on the last two messages of the user's side. They move as the conversation grows, which does not
 //     change what is cached. With CacheOff there are none. CacheOwn is this provider's own. Another
 //     policy is noted, and there are none.
+//   - Thinking that is marked as stale (content.Thinking.Stale) is left out, because the newest models refuse it, unless Body holds
+//     {"thinking":{"block_binding":{"prefix_mismatch_behavior":"drop_block"}}}: then it is sent, and the API drops it itself.
 //   - Header may hold "anthropic-beta".
 type Options struct {
 	api.Options

@@ -14,8 +14,13 @@ var (
 	serverIDPattern = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
 )
 
-// rules is what the API accepts.
-func rules(prefill bool) api.Rules {
+// rules is what the API accepts of a conversation that may end with the assistant (prefill), and whose stale thinking it drops itself
+// (drops).
+func rules(prefill, drops bool) api.Rules {
+	accept := accept
+	if !drops {
+		accept = acceptFresh
+	}
 	return api.Rules{
 		Accept:    accept,
 		ID:        target.FitsID,
@@ -40,6 +45,14 @@ func rules(prefill bool) api.Rules {
 func resumable(b content.Opaque) bool {
 	call, ok := serverCallOf(b)
 	return ok && call.whole
+}
+
+// acceptFresh is accept without thinking that the API would refuse where it stands.
+func acceptFresh(role content.Role, b content.Block, nested bool) (content.Block, string) {
+	if t, ok := b.(content.Thinking); ok && t.Stale {
+		return nil, "thinking that is bound to what stood before it, which has changed"
+	}
+	return accept(role, b, nested)
 }
 
 // accept is api.Rules.Accept: the rules for switching, and then what is the API's own.

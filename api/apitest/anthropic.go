@@ -13,7 +13,12 @@ import (
 
 // NewAnthropic returns a strict fake of Anthropic's Messages API, which checks requests with [CheckAnthropic]. It answers with
 // replies, in order. A request beyond the last one is refused.
-func NewAnthropic(replies ...Reply) *Fake { return newFake(anthropic{}, replies) }
+//
+// What the newest models bind thinking to is checked always, whatever the model is called: thinking that the fake answered with comes
+// back as it was, after the same system prompts, tools and messages (markers for the cache aside), and after the same thinking, or after
+// none; otherwise the request is refused, unless "thinking" in it has "block_binding":{"prefix_mismatch_behavior":"drop_block"}. Thinking
+// that the fake does not know, and that of replies prepared as a stream, is not checked; see [Fake.Gave].
+func NewAnthropic(replies ...Reply) *Fake { return newFake(&anthropic{bindings: bindings{}}, replies) }
 
 // AnthropicMessage answers with blocks: texts, thinking, tool calls, and content.Opaque for every other block of the API. The
 // stop reason is "tool_use" when there is a tool call and "end_turn" otherwise. Another kind of block is a mistake in a test and
@@ -65,27 +70,35 @@ func anthropicError(kind, message string) string {
 }
 
 // anthropic is the dialect of the Messages API.
-type anthropic struct{}
+type anthropic struct{ bindings bindings }
 
-func (anthropic) check(_ *http.Request, body []byte) error { return CheckAnthropic(body) }
+func (d *anthropic) check(_ *http.Request, body []byte) error {
+	if err := CheckAnthropic(body); err != nil {
+		return err
+	}
+	if _, message := d.bindings.check(anthropicPrefixOf(body)); message != "" {
+		return d.refuse(message)
+	}
+	return nil
+}
 
-func (anthropic) refuse(message string) *api.Error {
+func (*anthropic) refuse(message string) *api.Error {
 	return refuseAnthropic(http.StatusBadRequest, "invalid_request_error", message)
 }
 
-func (anthropic) remember(string) {}
+func (d *anthropic) remember(request []byte, answer string) { d.bindings.add(request, answer) }
 
-func (anthropic) streams(_ *http.Request, body []byte) bool { return asksToStream(body) }
+func (*anthropic) streams(_ *http.Request, body []byte) bool { return asksToStream(body) }
 
-func (anthropic) silence() string { return anthropicMessage(nil, content.StopEndTurn) }
+func (*anthropic) silence() string { return anthropicMessage(nil, content.StopEndTurn) }
 
-func (anthropic) header(h http.Header) { h.Set("request-id", "req_fake") }
+func (*anthropic) header(h http.Header) { h.Set("request-id", "req_fake") }
 
 func refuseAnthropic(status int, kind, message string) *api.Error {
 	return refusal("anthropic", status, kind, message, anthropicError(kind, message))
 }
 
-func (anthropic) address(r *http.Request) error {
+func (*anthropic) address(r *http.Request) error {
 	switch {
 	case !strings.HasSuffix(r.URL.Path, "/v1/messages"):
 		return refuseAnthropic(http.StatusNotFound, "not_found_error", "Not found")
@@ -99,7 +112,7 @@ func (anthropic) address(r *http.Request) error {
 	return nil
 }
 
-func (anthropic) stream(_ []byte, answer string, cut bool) string {
+func (*anthropic) stream(_ []byte, answer string, cut bool) string {
 	var m map[string]jsontext.Value
 	var blocks []map[string]jsontext.Value
 	parsed([]byte(answer), &m)

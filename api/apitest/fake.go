@@ -33,8 +33,8 @@ type dialect interface {
 	address(r *http.Request) error
 	// check refuses a request for its body, with an *api.Error.
 	check(r *http.Request, body []byte) error
-	// remember is told the body of each reply that is given.
-	remember(answer string)
+	// remember is told the body of each reply that is given, and that of the request that it answers.
+	remember(request []byte, answer string)
 	// refuse is how the API says that a request is invalid.
 	refuse(message string) *api.Error
 	// streams reports whether the request asks for a stream.
@@ -84,6 +84,15 @@ func (f *Fake) Refused() []error {
 	return slices.Clone(f.refused)
 }
 
+// Gave has the fake take reply for one that it gave to a request with that body, so that a conversation can go on which another fake, or
+// the API itself, had a part in: what the API checks of its own answers (see [NewAnthropic], [NewOpenAIResponses]) is checked of this
+// one too.
+func (f *Fake) Gave(request []byte, reply Reply) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dialect.remember(request, reply.Body)
+}
+
 // ServeHTTP answers one request.
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
@@ -116,7 +125,7 @@ func (f *Fake) next(r *http.Request, body []byte) (Reply, error) {
 	}
 	reply := f.replies[0]
 	f.replies = f.replies[1:]
-	f.dialect.remember(reply.Body)
+	f.dialect.remember(body, reply.Body)
 	return reply, nil
 }
 

@@ -103,7 +103,7 @@ func (gemini) refuse(message string) *api.Error {
 	return refuseGemini(http.StatusBadRequest, "INVALID_ARGUMENT", message)
 }
 
-func (gemini) remember(string) {}
+func (gemini) remember([]byte, string) {}
 
 func (gemini) streams(r *http.Request, _ []byte) bool {
 	_, method, _ := geminiTarget(r.URL.Path)

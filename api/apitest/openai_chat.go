@@ -77,7 +77,7 @@ func (openAIChat) refuse(message string) *api.Error {
 	return refuseOpenAI(chatAPI, http.StatusBadRequest, "", "", message)
 }
 
-func (openAIChat) remember(string) {}
+func (openAIChat) remember([]byte, string) {}
 
 func (openAIChat) streams(_ *http.Request, body []byte) bool { return asksToStream(body) }
 

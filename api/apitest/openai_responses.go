@@ -87,7 +87,7 @@ type responsesHead struct {
 }
 
 // remember keeps which items of an answer came with reasoning.
-func (d openAIResponses) remember(answer string) {
+func (d openAIResponses) remember(_ []byte, answer string) {
 	var response struct {
 		Output []responsesHead `json:"output"`
 	}
