@@ -35,6 +35,7 @@ func (p place) note(kind NoteKind, format string, args ...any) {
 func (p place) opaque(raw content.JSON, api, why string) content.Block {
 	p.note(NoteOpaque, "%s: %s", why, excerpt(raw))
 	if !raw.IsObject() {
+		api = string(p.im.format)
 		raw = wire.Object([]wire.Member{{Name: "value", Value: raw}})
 	}
 	return content.Opaque{API: api, JSON: raw}

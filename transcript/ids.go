@@ -63,8 +63,5 @@ func (im *importer) make(m made) (*node.Node, error) {
 	return n, nil
 }
 
-// fingerprint stands for a session that has no id.
-func fingerprint(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:16])
-}
+// fingerprint stands for the session of a file that names none.
+func (im *importer) fingerprint() string { return hex.EncodeToString(im.sum.Sum(nil)[:16]) }

@@ -27,7 +27,7 @@ func (im *importer) nanoAgent(r io.Reader) error {
 		return err
 	}
 	if im.session = text(top, "session_id"); im.session == "" {
-		im.session = fingerprint(data)
+		im.session = im.fingerprint()
 	}
 	for _, m := range without(top, "metadata", "head_ids", "nodes") {
 		im.about = append(im.about, about{"nano-agent." + m.Name, m.Value})

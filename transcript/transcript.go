@@ -1,8 +1,10 @@
 package transcript
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"slices"
 	"strconv"
@@ -164,7 +166,7 @@ func (n Note) String() string {
 
 // Import reads a conversation of that format, to the end of r. Every error is an *Error; what is returned beside it is empty.
 func Import(format Format, r io.Reader, o *Options) (Imported, error) {
-	im := &importer{format: format, used: map[node.ID]bool{}}
+	im := &importer{format: format, used: map[node.ID]bool{}, sum: sha256.New()}
 	if o != nil {
 		im.opts = *o
 	}
@@ -174,6 +176,7 @@ func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 	if im.opts.Time.IsZero() {
 		im.opts.Time = time.Unix(0, 0)
 	}
+	r = io.TeeReader(r, im.sum)
 	read, ok := importers[format]
 	if !ok {
 		return Imported{}, &Error{Format: format, Err: fmt.Errorf("%w: there are %s", ErrFormat, joinNames(Formats()))}
@@ -189,7 +192,8 @@ func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 }
 
 var importers = map[Format]func(*importer, io.Reader) error{
-	NanoAgent: (*importer).nanoAgent,
+	NanoAgent:  (*importer).nanoAgent,
+	ClaudeCode: (*importer).claudeCode,
 }
 
 func joinNames(formats []Format) string {
@@ -206,9 +210,12 @@ type importer struct {
 	opts    Options
 	session string // what ids are derived of, beside the ids in the file
 	used    map[node.ID]bool
+	sum     hash.Hash // of all that was read
 	notes   []Note
 	ends    [][]*node.Node // where each conversation ends, the main one first
 	about   []about        // metadata of the whole
+	// replaced counts what compactions replace.
+	replaced int
 }
 
 type about struct {

@@ -1,0 +1,352 @@
+package transcript_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/transcript"
+)
+
+// spell is what a conversation says, one message a string.
+func spell(d dag.DAG) []string {
+	var all []string
+	for _, m := range d.Messages() {
+		s := string(m.Role[:1]) + ":"
+		for _, b := range m.Blocks.All() {
+			switch b := b.(type) {
+			case content.Text:
+				s += b.Text
+			case content.Thinking:
+				s += "(" + b.Text + b.Redacted + ")"
+			case content.ToolUse:
+				s += "?" + b.ID
+			case content.ToolResult:
+				s += "!" + b.CallID + "=" + b.Content.Text()
+			default:
+				s += fmt.Sprintf("%T", b)
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// undeclaredOnly checks that a conversation is sound but for what such a file never holds, the definitions of its tools; and that
+// sending it changes nothing.
+func undeclaredOnly(t testing.TB, d dag.DAG) {
+	t.Helper()
+	for _, f := range d.Validate() {
+		require.Equal(t, dag.UndeclaredTool, f.Kind, f)
+	}
+	_, notes := api.Repair(d.Messages(), api.Rules{EndsOpen: func(content.Message) bool { return true }})
+	for _, n := range notes {
+		require.Equal(t, api.RepairMerged, n.Kind, n) // as the original does where the user speaks twice
+	}
+}
+
+func TestClaudeCodeSession(t *testing.T) {
+	in := open(t, transcript.ClaudeCode, "testdata/claude-code.jsonl")
+	require.Len(t, in.Conversations, 2)
+	for _, d := range in.Conversations {
+		undeclaredOnly(t, d)
+	}
+	require.Equal(t, []string{
+		"u:Which beds need water?", "a:(Two files to read.)I read both lists.?toolu_1?toolu_2",
+		"u:!toolu_1=roses, beans!toolu_2=no such file", "a:The roses, I think.", "u:And the beans?", "a:Tomorrow.",
+	}, spell(in.Conversations[1]), "an edited question is a fork")
+	require.Equal(t, []string{"u:Kim asked about watering; the soil tells when.", "u:Thanks. Write it down."}, spell(in.Main()), "a summary stands for what it compacted")
+
+	var said node.Message
+	for _, n := range in.DAG.Nodes() {
+		if m, ok := n.Message(); ok && m.Answer.ResponseID == "msg_1" {
+			require.Zero(t, said.Blocks.Len(), "the lines of one answer are one message")
+			said = m
+			require.Equal(t, "00000000-0000-4000-8000-000000000002", n.ID().String())
+			require.Equal(t, time.Date(2026, 3, 1, 9, 0, 2, 250e6, time.UTC), n.Time())
+			require.Equal(t, content.JSON(`{"requestId":"req_msg_1","message":{"usage":{"service_tier":"standard"}}}`), n.Meta().Get("claude-code"))
+			require.Contains(t, n.Meta().Get("claude-code.lines"), "-000000000005")
+		}
+	}
+	require.Equal(t, node.Answer{
+		API: "anthropic", Model: "claude-sonnet-4-5", ResponseID: "msg_1", Stop: content.StopToolUse,
+		Usage: content.Usage{Input: 4, Output: 57, CacheRead: 20, CacheWrite: 10},
+	}, said.Answer)
+	require.Equal(t, content.Thinking{Text: "Two files to read.", Signature: "c2lnbmVk", Extra: content.Extra{API: "anthropic", JSON: "{}"}}, said.Blocks.At(0))
+
+	runs := map[string]*node.Node{}
+	for _, n := range in.DAG.Nodes() {
+		if e, ok := n.Payload().(node.ToolExecution); ok {
+			runs[e.CallID] = n
+		}
+	}
+	first := runs["toolu_1"].Payload().(node.ToolExecution)
+	require.Equal(t, content.JSON(`{"type":"text","file":{"filePath":"beds.txt","numLines":1}}`), first.Details)
+	require.False(t, first.Ended.IsZero())
+	require.Equal(t, "When two fingers deep is dry.", dag.Open(runs["toolu_3"]).Text(), "the sub-agent hangs on the call")
+	require.Equal(t, content.JSON(`"/home/kim/garden"`), in.DAG.Metadata().Get("claude-code.cwd"))
+}
+
+func TestImportingTwiceGivesTheSame(t *testing.T) {
+	for format, file := range samples {
+		one, two := open(t, format, file), open(t, format, file)
+		var a, b strings.Builder
+		require.NoError(t, one.DAG.Write(&a))
+		require.NoError(t, two.DAG.Write(&b))
+		require.Equal(t, a.String(), b.String())
+		require.Equal(t, one.Notes, two.Notes)
+	}
+}
+
+var samples = map[transcript.Format]string{
+	transcript.ClaudeCode: "testdata/claude-code.jsonl",
+}
+
+// claude writes a session: each line is its id, what it follows, and the rest.
+type claude []string
+
+func (c *claude) add(id, above, kind, rest string) {
+	if above != "null" {
+		above = `"` + above + `"`
+	}
+	*c = append(*c, `{"uuid":"`+id+`","parentUuid":`+above+`,"type":"`+kind+`",`+rest+`}`)
+}
+
+func (c *claude) user(id, above, words string, more ...string) {
+	c.add(id, above, "user", `"message":{"role":"user","content":"`+words+`"}`+strings.Join(more, ""))
+}
+
+func (c *claude) result(id, above, call string, more ...string) {
+	c.add(id, above, "user", `"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"`+call+`","content":"did `+call+`"}]}`+strings.Join(more, ""))
+}
+
+func (c *claude) assistant(id, above, answer, words string, calls ...string) {
+	blocks := `{"type":"text","text":"` + words + `"}`
+	for _, call := range calls {
+		blocks += `,{"type":"tool_use","id":"` + call + `","name":"f","input":{"prompt":"ask ` + call + `"}}`
+	}
+	c.add(id, above, "assistant", `"message":{"role":"assistant","id":"`+answer+`","content":[`+blocks+`]}`)
+}
+
+func (c claude) String() string { return strings.Join(c, "\n") }
+
+func TestClaudeCodeResultsBetweenTheLinesOfOneAnswer(t *testing.T) {
+	var c claude
+	c.user("u", "null", "go")
+	c.assistant("a1", "u", "m", "one", "t1")
+	c.result("r1", "a1", "t1")
+	c.assistant("a2", "r1", "m", "two", "t2")
+	c.add("p", "a2", "progress", `"data":{}`)
+	c.result("r2", "p", "t2")
+	c.assistant("b", "r1", "n", "done")
+	in := imported(t, transcript.ClaudeCode, c.String())
+	require.Len(t, in.Conversations, 1)
+	undeclaredOnly(t, in.Main())
+	require.Equal(t, []string{"u:go", "a:one?t1two?t2", "u:!t1=did t1!t2=did t2", "a:done"}, spell(in.Main()))
+}
+
+func TestClaudeCodeAnOpenPhaseStaysOpen(t *testing.T) {
+	var c claude
+	c.user("u", "null", "go")
+	c.assistant("a", "u", "m", "", "t1", "t2")
+	c.result("r", "a", "t1")
+	c = append(c, `{"type":"last-prompt","lastPrompt":"go"}`)
+	in := imported(t, transcript.ClaudeCode, c.String())
+	open := in.Main().OpenCalls()
+	require.Len(t, open, 1)
+	require.Equal(t, "t2", open[0].ID)
+	require.Equal(t, []string{"message", "custom", "message", "tool_execution"}, kinds(in.Main()))
+	closed := in.Main().CloseTools(node.ToolExecution{Index: 1, Result: content.Words("late")})
+	require.NoError(t, closed.Err())
+	require.Equal(t, "u:!t1=did t1!t2=late", spell(closed)[2])
+}
+
+func kinds(d dag.DAG) []string {
+	var all []string
+	for _, n := range d.Nodes() {
+		all = append(all, n.Kind())
+	}
+	return all
+}
+
+func TestClaudeCodeACallThatGotNoResult(t *testing.T) {
+	var c claude
+	c.user("u", "null", "go")
+	c.assistant("a", "u", "m", "x", "t1", "t2")
+	c.result("r", "a", "t1")
+	c.user("v", "r", "stop that")
+	in := imported(t, transcript.ClaudeCode, c.String())
+	require.Equal(t, "u:!t1=did t1!t2="+content.NoResult, spell(in.Main())[2])
+	require.Equal(t, transcript.NoteAssumed, in.Notes[0].Kind)
+	undeclaredOnly(t, in.Main())
+}
+
+func TestClaudeCodeCallsCarriedOutAgainAreABranch(t *testing.T) {
+	var c claude
+	c.user("u", "null", "go")
+	c.assistant("a", "u", "m", "x", "t")
+	c.result("r", "a", "t")
+	c.assistant("b", "r", "n", "first")
+	c.result("r2", "a", "t")
+	c.assistant("b2", "r2", "o", "second")
+	c.result("r3", "r2", "t")
+	in := imported(t, transcript.ClaudeCode, c.String())
+	require.Len(t, in.Conversations, 3)
+	require.Equal(t, "second", in.Conversations[1].Text())
+	require.Equal(t, "first", in.Conversations[2].Text())
+	require.Equal(t, "u:!t=did t", spell(in.Main())[3], "a second result stays where it stands")
+}
+
+func TestClaudeCodeSubAgents(t *testing.T) {
+	side := `,"isSidechain":true,"agentId":"x1"`
+	t.Run("by_the_id_of_the_agent", func(t *testing.T) {
+		var c claude
+		c.user("u", "null", "go")
+		c.assistant("a", "u", "m", "", "t")
+		c.result("r", "a", "t", `,"toolUseResult":{"agentId":"x1"}`)
+		c.user("s", "null", "other words", side)
+		c = append(c, `{"uuid":"s2","parentUuid":"s","type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"sub"}]}`+side+`}`)
+		in := imported(t, transcript.ClaudeCode, c.String())
+		require.Equal(t, "sub", dag.Open(in.Main().Head().Parent(0)).Text())
+		require.Equal(t, []string{"message", "message", "tool_execution", "message"}, kinds(in.Main()))
+	})
+	t.Run("of_a_call_without_result", func(t *testing.T) {
+		var c claude
+		c.user("u", "null", "go")
+		c.assistant("a", "u", "m", "", "t")
+		c.user("s", "null", "ask t", `,"isSidechain":true`)
+		in := imported(t, transcript.ClaudeCode, c.String())
+		require.Len(t, in.Main().OpenCalls(), 1)
+		sub := in.Main().Nodes()[1].Payload().(node.SubGraph)
+		require.Equal(t, "t", sub.CallID)
+	})
+	t.Run("of_no_call", func(t *testing.T) {
+		var c claude
+		c.user("u", "null", "go")
+		c.user("s", "null", "warm up", `,"isSidechain":true`)
+		c.user("s2", "s", "go on", `,"isSidechain":true`)
+		c.assistant("a", "u", "m", "done")
+		in := imported(t, transcript.ClaudeCode, c.String())
+		require.Equal(t, []string{"message", "sub_graph", "message"}, kinds(in.Main()))
+		require.Equal(t, 2, dag.Open(in.Main().Nodes()[1]).Len())
+		require.Equal(t, transcript.NoteAssumed, in.Notes[0].Kind)
+	})
+	t.Run("alone_in_their_file", func(t *testing.T) {
+		var c claude
+		c.user("s", "elsewhere", "ask", side)
+		c.user("s2", "s", "more", side)
+		require.Equal(t, []string{"u:ask", "u:more"}, spell(imported(t, transcript.ClaudeCode, c.String()).Main()))
+	})
+	t.Run("in_a_circle", func(t *testing.T) {
+		var c claude
+		c.user("u", "null", "go")
+		for _, pair := range [][2]string{{"x", "y"}, {"y", "x"}, {"z", "z"}} {
+			me := `,"isSidechain":true,"agentId":"` + pair[0] + `"`
+			c.user(pair[0]+"1", "null", "ask "+pair[0], me)
+			c.add(pair[0]+"2", pair[0]+"1", "assistant", `"message":{"role":"assistant","id":"m`+pair[0]+`","content":[{"type":"tool_use","id":"t`+pair[0]+`","name":"f","input":{}}]}`+me)
+			c.result(pair[0]+"3", pair[0]+"2", "t"+pair[0], me+`,"toolUseResult":{"agentId":"`+pair[1]+`"}`)
+		}
+		require.Len(t, imported(t, transcript.ClaudeCode, c.String()).DAG.WithChildren(), 1+2+3*4)
+	})
+}
+
+func TestClaudeCodeSummaries(t *testing.T) {
+	var c claude
+	c.user("u", "null", "one")
+	c.assistant("a", "u", "m", "two")
+	c.user("v", "a", "three")
+	c.add("b", "null", "system", `"subtype":"compact_boundary","logicalParentUuid":"v","compactMetadata":{"preservedSegment":{"headUuid":"v","tailUuid":"v"}}`)
+	c.user("s", "b", "sum", `,"isCompactSummary":true`)
+	c.user("w", "s", "four")
+	in := imported(t, transcript.ClaudeCode, c.String())
+	require.Equal(t, []string{"u:sum", "u:three", "u:four"}, spell(in.Main()), "what is preserved stays")
+	undeclaredOnly(t, in.Main())
+
+	c.add("b2", "null", "system", `"subtype":"compact_boundary","logicalParentUuid":"w"`)
+	c.user("s2", "b2", "sum 2", `,"isCompactSummary":true`)
+	c.user("x", "s2", "five")
+	in = imported(t, transcript.ClaudeCode, c.String())
+	require.Equal(t, []string{"u:sum 2", "u:five"}, spell(in.Main()))
+	undeclaredOnly(t, in.Main())
+
+	c = nil
+	c.add("b", "null", "system", `"subtype":"compact_boundary","logicalParentUuid":"elsewhere"`)
+	c.user("s", "b", "sum", `,"isCompactSummary":true`)
+	in = imported(t, transcript.ClaudeCode, c.String())
+	require.Equal(t, []string{"u:sum"}, spell(in.Main()))
+	require.Empty(t, in.Main().Validate())
+}
+
+func TestClaudeCodeWhatTheModelSawAndWhatItDidNot(t *testing.T) {
+	var c claude
+	c.user("u", "null", "skill", `,"isMeta":true`)
+	c.add("e", "u", "assistant", `"isApiErrorMessage":true,"message":{"role":"assistant","model":"<synthetic>","content":[{"type":"text","text":"API Error"}]}`)
+	c.user("v", "e", "only shown", `,"isVisibleInTranscriptOnly":true`)
+	c.user("w", "v", "on")
+	in := imported(t, transcript.ClaudeCode, c.String())
+	require.Equal(t, []string{"u:skill", "u:on"}, spell(in.Main()))
+	require.Equal(t, content.JSON(`{"isMeta":true}`), in.Main().Nodes()[0].Meta().Get("claude-code"))
+	require.Len(t, in.Notes, 2)
+}
+
+func TestClaudeCodeTwoSessionsAndRepeatedLines(t *testing.T) {
+	var c claude
+	id := uuid.NewString()
+	c.user(id, "null", "one")
+	c.assistant("a1", id, "m", "x")
+	c.assistant("a2", "a1", "m", "y")
+	c = append(c, c...)
+	c.user("w", "null", "two")
+	in := imported(t, transcript.ClaudeCode, c.String())
+	require.Len(t, in.Conversations, 2)
+	require.Equal(t, []string{"u:two"}, spell(in.Main()))
+	require.Equal(t, []string{"u:one", "a:xy"}, spell(in.Conversations[1]))
+	require.Len(t, in.Notes, 3)
+	require.Equal(t, id, in.Conversations[1].Nodes()[0].ID().String())
+}
+
+func TestBrokenLinesAreErrorsThatNameThem(t *testing.T) {
+	good := `{"uuid":"u","parentUuid":null,"type":"user","message":{"role":"user","content":"x"}}`
+	user := func(id, above string) string {
+		return `{"uuid":"` + id + `","parentUuid":"` + above + `","type":"user","message":{"role":"user","content":"` + id + `"}}`
+	}
+	for name, c := range map[string]struct {
+		lines []string
+		line  int
+		is    error
+		left  []string // what is said when it is read leniently
+	}{
+		"no JSON":        {[]string{good, "", `{"uuid":`}, 3, transcript.ErrSyntax, []string{"u:x"}},
+		"a name twice":   {[]string{good, `{"type":"user","type":"x"}`}, 2, transcript.ErrSyntax, []string{"u:x"}},
+		"no object":      {[]string{good, `[1]`}, 2, transcript.ErrShape, []string{"u:x"}},
+		"no type":        {[]string{good, `{}`}, 2, transcript.ErrShape, []string{"u:x"}},
+		"bad content":    {[]string{good, `{"type":"user","uuid":"v","message":{"content":7}}`}, 2, transcript.ErrShape, []string{"u:x"}},
+		"missing parent": {[]string{good, user("v", "w")}, 2, transcript.ErrParent, []string{"u:v"}},
+		"its own parent": {[]string{good, user("v", "v")}, 2, transcript.ErrCycle, []string{"u:v"}},
+		"a cycle":        {[]string{good, user("v", "w"), user("w", "v")}, 2, transcript.ErrCycle, []string{"u:v", "u:w"}},
+		"an id twice":    {[]string{good, user("u", "u")}, 2, transcript.ErrDuplicateID, []string{"u:x", "u:u"}},
+		"too deep":       {[]string{good, `{"type":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`}, 2, transcript.ErrSyntax, []string{"u:x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Join(c.lines, "\n")
+			_, err := transcript.Import(transcript.ClaudeCode, strings.NewReader(text), nil)
+			var e *transcript.Error
+			require.ErrorAs(t, err, &e)
+			require.ErrorIs(t, err, c.is)
+			require.Equal(t, c.line, e.Line)
+			in, err := transcript.Import(transcript.ClaudeCode, strings.NewReader(text), &transcript.Options{Lenient: true})
+			require.NoError(t, err)
+			sound(t, in)
+			require.NotEmpty(t, in.Notes)
+			require.Equal(t, c.left, spell(in.Main()))
+		})
+	}
+}
