@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz"
+)
+
+func logCommand(s *streams) *cobra.Command {
+	var oneline, all, asJSON bool
+	var at string
+	cmd := &cobra.Command{
+		Use:   "log FILE",
+		Short: "Print the graph as a log, the oldest node first",
+		Args:  oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := s.loadAt(args[0], at)
+			if err != nil {
+				return err
+			}
+			switch {
+			case asJSON:
+				return s.printJSON(rows(d, all))
+			case oneline:
+				return s.oneline(rows(d, all))
+			}
+			_, err = fmt.Fprintln(s.out, d)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&oneline, "oneline", false, "one line for each node: its id, its kind, what it says")
+	cmd.Flags().BoolVar(&all, "all", false, "with --oneline or --json, nodes of sub-agents too")
+	cmd.Flags().StringVar(&at, "node", "", "only what leads to NODE")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// loadAt loads a file, and goes back to a node where one is named.
+func (s *streams) loadAt(name, at string) (dag.DAG, error) {
+	d, err := s.load(name)
+	if err != nil || at == "" {
+		return d, err
+	}
+	return find(d, at)
+}
+
+// row is a node in a list.
+type row struct {
+	ID      string   `json:"id"`
+	Digest  string   `json:"digest"`
+	Kind    string   `json:"kind"`
+	Role    string   `json:"role,omitempty"`
+	Parents []string `json:"parents,omitempty"`
+	Time    string   `json:"time,omitempty"`
+	Says    string   `json:"says"`
+}
+
+func rows(d dag.DAG, all bool) []row {
+	nodes := d.Nodes()
+	if all {
+		nodes = d.WithChildren()
+	}
+	list := make([]row, len(nodes))
+	for i, n := range nodes {
+		list[i] = row{ID: n.ID().String(), Digest: strings.TrimPrefix(n.Digest().String(), "sha256:"), Kind: n.Kind(), Time: n.Time().Format("2006-01-02T15:04:05Z07:00"), Says: says(n)}
+		if m, ok := n.Message(); ok {
+			list[i].Role = string(m.Role)
+		}
+		for _, p := range n.Parents() {
+			list[i].Parents = append(list[i].Parents, p.ID().String())
+		}
+	}
+	return list
+}
+
+// says is what a node says, in words.
+func says(n *node.Node) string {
+	switch p := n.Payload().(type) {
+	case node.System:
+		return p.Text
+	case node.Tools:
+		var names []string
+		for _, def := range p.Defs.Slice() {
+			names = append(names, def.Name)
+		}
+		return strings.Join(names, ", ")
+	case node.Message:
+		return words(p.Blocks)
+	case node.ToolExecution:
+		return p.Tool + string(p.Input) + " → " + words(p.Result)
+	case node.SubGraph:
+		return strings.TrimSpace(p.Title + " " + p.Summary)
+	case node.Compaction:
+		return words(p.Summary)
+	case node.StopReason:
+		return strings.TrimSpace(string(p.Reason) + " " + p.Detail)
+	case node.Custom:
+		return p.Name + " " + string(p.JSON)
+	}
+	return ""
+}
+
+// words is what blocks say.
+func words(blocks content.Blocks) string {
+	var parts []string
+	for _, b := range blocks.All() {
+		switch b := b.(type) {
+		case content.Text:
+			parts = append(parts, b.Text)
+		case content.Thinking:
+			parts = append(parts, "(thinking) "+b.Text)
+		case content.ToolUse:
+			parts = append(parts, "→ "+b.Name+string(b.Input))
+		case content.ToolResult:
+			parts = append(parts, "← "+words(b.Content))
+		case content.Image:
+			parts = append(parts, "[image "+b.Source.MediaType+"]")
+		case content.Document:
+			parts = append(parts, strings.TrimSpace("[document "+b.Title)+"]")
+		default:
+			parts = append(parts, fmt.Sprintf("[%T]", b))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// oneline prints a row for each node. Ids are cut to what tells them apart.
+func (s *streams) oneline(list []row) error {
+	width := distinct(list)
+	for _, r := range list {
+		kind := r.Kind
+		if r.Role != "" {
+			kind = r.Role
+		}
+		said := []rune(strings.Join(strings.Fields(printable(r.Says)), " "))
+		if len(said) > 100 {
+			said = append(said[:99], '…')
+		}
+		if _, err := fmt.Fprintf(s.out, "%s %-14s %s\n", r.Digest[:width], kind, string(said)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// distinct is how many digits of the digests tell them apart; eight at least.
+func distinct(list []row) int {
+	for width := 8; ; width++ {
+		seen := map[string]bool{}
+		whole := map[string]bool{}
+		for _, r := range list {
+			if width >= len(r.Digest) {
+				return len(r.Digest)
+			}
+			seen[r.Digest[:width]], whole[r.Digest] = true, true
+		}
+		if len(seen) == len(whole) {
+			return width
+		}
+	}
+}
+
+func showCommand(s *streams) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show FILE [NODE]",
+		Short: "Print a node whole, or the last answer",
+		Args:  cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := s.load(args[0])
+			if err != nil {
+				return err
+			}
+			n, err := shown(d, args[1:])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return s.printNode(n)
+			}
+			_, err = io.WriteString(s.out, printable(says(n))+"\n")
+			return err
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// shown is the node that is named, else the last answer.
+func shown(d dag.DAG, name []string) (*node.Node, error) {
+	if len(name) == 1 {
+		at, err := find(d, name[0])
+		if err != nil {
+			return nil, err
+		}
+		if at.Head() == nil {
+			return nil, fmt.Errorf("%q is several heads", name[0])
+		}
+		return at.Head(), nil
+	}
+	nodes := d.Nodes()
+	for i := len(nodes) - 1; i >= 0; i-- {
+		if m, ok := nodes[i].Message(); ok && m.Role == content.Assistant {
+			return nodes[i], nil
+		}
+	}
+	return nil, fmt.Errorf("the conversation has no answer: name a node")
+}
+
+// printNode prints a node as it is saved.
+func (s *streams) printNode(n *node.Node) error {
+	line := n.Append(nil)
+	var out bytes.Buffer
+	if err := json.Indent(&out, bytes.TrimSpace(line), "", "  "); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(s.out, out.String())
+	return err
+}
+
+func renderCommand(s *streams) *cobra.Command {
+	var as, at string
+	kinds := []string{"mermaid", "dot", "text"}
+	cmd := &cobra.Command{
+		Use:   "render --as mermaid|dot|text FILE",
+		Short: "Draw the graph, to standard output",
+		Args:  oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := s.loadAt(args[0], at)
+			if err != nil {
+				return err
+			}
+			switch as {
+			case "mermaid":
+				return viz.Mermaid(s.out, d, nil)
+			case "dot":
+				return s.dot(d)
+			case "text":
+				_, err := fmt.Fprintln(s.out, d)
+				return err
+			}
+			return fmt.Errorf("--as %q is none of %s", as, strings.Join(kinds, ", "))
+		},
+	}
+	cmd.Flags().StringVar(&as, "as", "", "the form: "+strings.Join(kinds, ", "))
+	cmd.Flags().StringVar(&at, "node", "", "only what leads to NODE")
+	_ = cmd.MarkFlagRequired("as")
+	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}

@@ -1,0 +1,84 @@
+// Command plait works with saved conversations from a shell: it imports and exports them, shows, compares, forks, merges, verifies and
+// prunes them, and runs them on a model, with the tools carried out by whoever called it.
+//
+// A FILE is a conversation that Plait saved; "-" is standard input or output. The exit code says what came of it:
+//
+//	0  done
+//	1  a negative finding: verify failed, or there are differences
+//	2  bad usage or bad input; the message names the file, the line or the node
+//	3  the run is paused: the calls that wait are printed as JSON
+//
+// "plait run --defer-tools" and "plait resume" make Plait an agent loop that any language can drive.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"unicode"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := plait(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// The exit codes.
+const (
+	exitDone    = 0
+	exitFinding = 1
+	exitBad     = 2
+	exitPaused  = 3
+)
+
+// exitError is an end with a code of its own. Its text, if there is one, goes to standard error.
+type exitError struct {
+	code int
+	text string
+}
+
+func (e *exitError) Error() string { return e.text }
+
+// plait runs one command line and returns the exit code.
+func plait(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	root := newRoot(&streams{in, out, errs})
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	code := exitBad
+	var end *exitError
+	if errors.As(err, &end) {
+		code = end.code
+	}
+	if text := printable(err.Error()); text != "" {
+		fmt.Fprintln(errs, "plait: "+text)
+	}
+	return code
+}
+
+// streams is where a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// printable is text that cannot drive a terminal. Line breaks stay.
+func printable(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '\n' || c == '\t' || unicode.IsPrint(c) {
+			return c
+		}
+		return '�'
+	}, text)
+}

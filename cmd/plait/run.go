@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+)
+
+// runner is what run and resume have in common.
+type runner struct {
+	*streams
+	provider, model string
+	connection
+	defers  bool
+	approve bool
+	turns   int
+	user    string
+	results string
+	asJSON  bool
+}
+
+func runCommand(s *streams) *cobra.Command {
+	r := &runner{streams: s}
+	cmd := &cobra.Command{
+		Use:   "run FILE --provider P --model M",
+		Short: "Continue the conversation to its next stop or pause, and save it",
+		Long: `Asks the model, and goes on until it has nothing more to call. FILE is replaced by the conversation with all that was said, also
+where the run failed. The answer is printed.
+
+The command carries out no tools. With --defer-tools a run whose model calls one pauses: FILE holds what was said, the calls that wait are
+printed as JSON, and the exit code is 3. "plait resume" brings their results. With --approve each call has to be approved before.
+
+The provider's key is taken from the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY).`,
+		Args: oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args[0]) },
+	}
+	r.flags(cmd)
+	cmd.Flags().StringVar(&r.user, "user", "", "say this first")
+	return cmd
+}
+
+func resumeCommand(s *streams) *cobra.Command {
+	r := &runner{streams: s}
+	cmd := &cobra.Command{
+		Use:   "resume FILE --results R.json",
+		Short: "Give a paused run its tool results, or approvals, and go on",
+		Long: `R.json is an object of the ids of calls, as they were printed, and replies:
+
+  {"call_1": {"result": "22 °C"},
+   "call_2": {"result": [{"type": "text", "text": "…"}], "is_error": true},
+   "call_3": {"approve": true},
+   "call_4": {"approve": true, "arguments": {"city": "Paris"}},
+   "call_5": {"approve": false, "reason": "too risky"}}
+
+Where results of some calls are missing, the run pauses again. The provider and the model are those of the run, unless others are named.`,
+		Args: oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error { return r.resume(cmd.Context(), args[0]) },
+	}
+	r.flags(cmd)
+	cmd.Flags().StringVar(&r.results, "results", "", "the file with the replies; - is standard input")
+	_ = cmd.MarkFlagRequired("results")
+	return cmd
+}
+
+func (r *runner) flags(cmd *cobra.Command) {
+	names := append([]string{"openai"}, endpointNames()...)
+	f := cmd.Flags()
+	f.StringVar(&r.provider, "provider", "", "whom to ask: anthropic, openai (Responses), openai-chat, gemini; openai-chat for compatible servers")
+	f.StringVar(&r.model, "model", "", "the model")
+	f.StringVar(&r.baseURL, "base-url", "", "the address of the API, for a server of your own")
+	f.BoolVar(&r.whole, "no-stream", false, "ask for whole answers")
+	f.BoolVar(&r.defers, "defer-tools", false, "pause where the model calls a tool")
+	f.BoolVar(&r.approve, "approve", false, "pause for approval of each call, before that")
+	f.IntVar(&r.turns, "max-turns", 0, "how often the model is asked at most (default 50)")
+	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	jsonFlag(cmd, &r.asJSON)
+}
+
+// pauseKey is where a paused run is kept in the metadata of its file, and runKey whom it asks.
+const (
+	pauseKey = "plait.continuation"
+	runKey   = "plait.run"
+)
+
+// asks is whom a run asks, kept for its resumption.
+type asks struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	BaseURL  string `json:"base_url,omitempty"`
+	Whole    bool   `json:"no_stream,omitempty"`
+	Approve  bool   `json:"approve,omitempty"`
+}
+
+func (r *runner) run(ctx context.Context, name string) error {
+	d, err := r.load(name)
+	if err != nil {
+		return err
+	}
+	if r.user != "" {
+		d = d.User(r.user)
+	}
+	agent, d, err := r.agent(d)
+	if err != nil {
+		return err
+	}
+	after, err := agent.Run(ctx, d)
+	return r.finish(name, after, err)
+}
+
+func (r *runner) resume(ctx context.Context, name string) error {
+	if name == std && r.results == std {
+		return errors.New("FILE and --results cannot both be standard input")
+	}
+	d, err := r.load(name)
+	if err != nil {
+		return err
+	}
+	kept := d.Metadata().Get(pauseKey)
+	if kept == "" || kept == "null" {
+		return fmt.Errorf("%s: the conversation holds no paused run", name)
+	}
+	paused, err := executor.ContinuationCodec{}.Decode([]byte(kept))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	replies, err := r.replies()
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.results, err)
+	}
+	r.defers = true
+	agent, d, err := r.agent(d)
+	if err != nil {
+		return err
+	}
+	after, err := agent.Resume(ctx, d, paused, replies)
+	var refused *executor.ResumeError
+	if errors.As(err, &refused) {
+		return err // nothing was done
+	}
+	return r.finish(name, after, err)
+}
+
+func (r *runner) replies() (map[string]executor.Reply, error) {
+	data, err := r.read(r.results)
+	if err != nil {
+		return nil, err
+	}
+	var replies map[string]executor.Reply
+	err = json.Unmarshal(data, &replies)
+	return replies, err
+}
+
+// agent is who runs the conversation, which comes back with what is to be kept.
+func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
+	var before asks
+	if kept := d.Metadata().Get(runKey); kept != "" && r.provider == "" {
+		_ = kept.Decode(&before)
+		r.provider, r.whole, r.approve = before.Provider, r.whole || before.Whole, r.approve || before.Approve
+		if r.model == "" {
+			r.model = before.Model
+		}
+		if r.baseURL == "" {
+			r.baseURL = before.BaseURL
+		}
+	}
+	if r.provider == "" {
+		return executor.Agent{}, d, errors.New("name whom to ask by --provider")
+	}
+	e, err := endpointOf(r.provider)
+	if err != nil {
+		return executor.Agent{}, d, fmt.Errorf("--provider %w", err)
+	}
+	model, err := modelOf(d, e, r.model)
+	if err != nil {
+		return executor.Agent{}, d, err
+	}
+	d = d.WithMetadata(runKey, asks{e.name, model, r.baseURL, r.whole, r.approve})
+	a := executor.Agent{Provider: e.dial(model, r.connection), Options: request(d, e).Options, Limits: executor.Limits{Turns: r.turns}}
+	if r.approve {
+		a.Hooks = append(a.Hooks, executor.Approve())
+	}
+	if r.defers {
+		for _, def := range d.ToolDefs() {
+			if !def.Server() {
+				a.Tools = append(a.Tools, executor.Remote(def))
+			}
+		}
+	}
+	return a, d, d.Err()
+}
+
+// finish saves the conversation and tells what came of the run.
+func (r *runner) finish(name string, d dag.DAG, failure error) error {
+	var paused *executor.PausedError
+	if errors.As(failure, &paused) {
+		kept, err := executor.ContinuationCodec{}.Encode(paused.Continuation)
+		if err != nil {
+			return err
+		}
+		d = d.WithMetadata(pauseKey, json.RawMessage(kept))
+	} else if d.Metadata().Get(pauseKey) != "" {
+		d = d.WithMetadata(pauseKey, nil)
+	}
+	if errors.Is(failure, executor.ErrUnbound) {
+		return fmt.Errorf("%w; with --defer-tools the run pauses where the model calls one", failure)
+	}
+	if err := r.save(name, d); err != nil {
+		return errors.Join(err, failure)
+	}
+	told := r.out
+	if name == std {
+		told = r.err // the conversation itself goes to standard output
+	}
+	out := &streams{out: told, err: r.err}
+	switch {
+	case paused != nil:
+		if err := out.printJSON(waiting(paused.Continuation)); err != nil {
+			return err
+		}
+		return &exitError{code: exitPaused}
+	case failure != nil:
+		return failure
+	case r.asJSON:
+		return out.printJSON(endOf(d))
+	}
+	_, err := fmt.Fprintln(told, printable(d.Text()))
+	return err
+}
+
+// pause is what is printed of a run that waits.
+type pause struct {
+	Paused content.Stop  `json:"paused"`
+	Run    string        `json:"run"`
+	Calls  []pendingCall `json:"calls"`
+}
+
+type pendingCall struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Approval  bool            `json:"approval,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
+}
+
+func waiting(c executor.Continuation) pause {
+	p := pause{Paused: c.Reason, Run: c.Run}
+	for _, call := range c.Pending {
+		p.Calls = append(p.Calls, pendingCall{call.ID, call.Call.Name, json.RawMessage(call.Call.Input), call.Approval, call.Reason})
+	}
+	return p
+}
+
+// ending is what is printed of a run that is over.
+type ending struct {
+	Stop      content.Stop  `json:"stop"`
+	Answer    string        `json:"answer"`
+	Turns     int           `json:"turns"`
+	ToolCalls int           `json:"tool_calls"`
+	Usage     content.Usage `json:"usage"`
+}
+
+func endOf(d dag.DAG) ending {
+	e := ending{Answer: d.Text()}
+	for _, n := range slices.Backward(d.Nodes()) {
+		if stop, ok := n.Payload().(node.StopReason); ok {
+			e.Stop, e.Turns, e.ToolCalls, e.Usage = stop.Reason, stop.Turns, stop.ToolCalls, stop.Usage
+			break
+		}
+	}
+	return e
+}
+
