@@ -194,6 +194,7 @@ func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 var importers = map[Format]func(*importer, io.Reader) error{
 	NanoAgent:  (*importer).nanoAgent,
 	ClaudeCode: (*importer).claudeCode,
+	Chat:       (*importer).chat,
 }
 
 func joinNames(formats []Format) string {

@@ -531,7 +531,7 @@ func (t *tree) makePhase(s *slot, after []*node.Node) error {
 	}
 	m := made{payload: node.Message{Role: content.User, Blocks: blocks}, parents: s.ends}
 	for _, a := range s.answers {
-		if a != nil && (m.line == 0 || a.entry.line < m.line) {
+		if a != nil && (m.name == "" || a.entry.line < m.line) {
 			m.name, m.line = a.entry.name, a.entry.line
 		}
 		if a != nil && a.entry.time.After(m.time) {
