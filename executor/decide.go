@@ -174,6 +174,15 @@ func (r *run) authorize(p *planned) {
 			p.answer(failure("%v", r.hidden(p.ran.Name, err)))
 			return
 		}
+		if d.action == modify {
+			p.ran.Input = d.input
+		}
+		if d.checked {
+			if err := r.find(p); err != nil {
+				p.answer(failure("%v", err))
+				return
+			}
+		}
 		switch d.action {
 		case deny:
 			p.deny(d.reason)
@@ -181,8 +190,6 @@ func (r *run) authorize(p *planned) {
 		case substitute:
 			p.answer(d.result)
 			return
-		case modify:
-			p.ran.Input = d.input
 		case confirm:
 			p.confirm, p.reason = true, d.reason
 		case deferred:

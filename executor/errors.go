@@ -11,7 +11,8 @@ var (
 	ErrNoProvider = errors.New("executor: the agent has no provider")
 	// ErrUnbound: a tool is declared that nothing can run. An [UnboundError] says which.
 	ErrUnbound = errors.New("declared tools cannot be run")
-	// ErrAnswered: the conversation ends with an answer, and no queue has anything to say.
+	// ErrAnswered: the conversation ends with a whole answer of a model (content.StopEndTurn), and no queue has anything to say. Other
+	// words of the assistant, written by hand or cut off, are for the model to go on with.
 	ErrAnswered = errors.New("executor: the conversation ends with the model's answer: say something first")
 	// ErrRejected: a hook rejected the message that the conversation ends in. The hook's error is in the chain too.
 	ErrRejected = errors.New("executor: the message was rejected")

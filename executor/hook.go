@@ -72,6 +72,8 @@ type Decision struct {
 	reason string
 	input  content.JSON
 	result Result
+
+	checked bool
 }
 
 type action int
@@ -92,8 +94,15 @@ func Allow() Decision { return Decision{} }
 func Deny(reason string) Decision { return Decision{action: deny, reason: reason} }
 
 // Modify carries the call out with other arguments, which later hooks see. They must be a JSON object, and are not checked against the
-// tool's schema again.
+// tool's schema again, unless they are [Decision.Checked].
 func Modify(input content.JSON) Decision { return Decision{action: modify, input: input} }
+
+// Checked has the arguments of a Modify checked against the tool's schema, as those of the model were: where they do not fit, the model
+// is told, and the call is not carried out.
+func (d Decision) Checked() Decision {
+	d.checked = true
+	return d
+}
 
 // Substitute answers the call with result in place of carrying it out. No further hook is asked about it.
 func Substitute(result Result) Decision { return Decision{action: substitute, result: result} }

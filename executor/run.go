@@ -86,7 +86,7 @@ func (r *run) begin() error {
 	if err := r.bind(); err != nil {
 		return err
 	}
-	if r.answered() && r.agent.Steering.Len() == 0 && r.agent.FollowUps.Len() == 0 {
+	if _, whole := r.answered(); whole && r.agent.Steering.Len() == 0 && r.agent.FollowUps.Len() == 0 {
 		return ErrAnswered
 	}
 	return r.checkInput()
@@ -159,14 +159,16 @@ func (r *run) declare() error {
 	return nil
 }
 
-// answered reports whether the conversation ends with a whole answer of the model.
-func (r *run) answered() bool {
+// answered reports whether the conversation ends with words of the model, and whether they are a whole answer of a run: others may be
+// the beginning of one, for the model to go on with.
+func (r *run) answered() (words, whole bool) {
 	n := lastSaid(r.d)
 	if n == nil {
-		return false
+		return false, false
 	}
 	m, _ := n.Message()
-	return m.Role == content.Assistant && len(m.Blocks.ToolUses()) == 0 && m.Answer.Stop == content.StopEndTurn
+	words = m.Role == content.Assistant && len(m.Blocks.ToolUses()) == 0
+	return words, words && m.Answer.Stop == content.StopEndTurn
 }
 
 // lastSaid is the last message on the way back from the single head; nil where there is none, or the way parts before it.
@@ -240,7 +242,7 @@ func (r *run) loop() (content.Stop, error) {
 
 // leftOpen carries out what an earlier run left open, and returns what is to be said next.
 func (r *run) leftOpen() (input []content.Message, stop content.Stop, err error) {
-	answered := r.answered() || r.view != nil && len(r.view.Messages) == 0
+	words, whole := r.answered()
 	if !r.waits() {
 		if stop, err = r.ended(); stop != "" {
 			return nil, stop, err
@@ -248,8 +250,8 @@ func (r *run) leftOpen() (input []content.Message, stop content.Stop, err error)
 		if stop = r.limit(); stop != "" {
 			return nil, stop, nil
 		}
-		input, err = r.poll(answered)
-		if r.answered() && len(input) == 0 && err == nil {
+		input, err = r.poll(words || r.view != nil && len(r.view.Messages) == 0)
+		if whole && len(input) == 0 && err == nil {
 			err = ErrAnswered // all of it was rejected
 			stop = content.StopError
 		}

@@ -515,3 +515,27 @@ func TestExecutionsOfNoCallAreLeftAsTheyAre(t *testing.T) {
 	require.True(t, d.Contains(stray.Head()))
 	require.Equal(t, "Done.", d.Text())
 }
+
+func TestArgumentsThatAHookChangesAreCheckedWhereItAsksForIt(t *testing.T) {
+	for want, decision := range map[string]executor.Decision{
+		"it is":                      executor.Modify(`{"text":"it is"}`).Checked(),
+		"must be string, is integer": executor.Modify(`{"text":1}`).Checked(),
+	} {
+		agent := executor.Agent{Provider: once(apitest.Use("echo", map[string]string{"text": "?"})), Hooks: []executor.Hook{{
+			Before: func(context.Context, executor.Call) (executor.Decision, error) { return decision, nil },
+		}}}
+		d, err := agent.Run(t.Context(), ask(echo))
+		require.NoError(t, err)
+		require.Contains(t, outcomes(t, d)[0], want)
+	}
+}
+
+func TestWordsOfTheAssistantAreFollowedByAFollowUp(t *testing.T) {
+	var later executor.Queue
+	require.NoError(t, later.Add("And then?"))
+	model := apitest.NewScript(apitest.Say("Then it ends."))
+	d, err := executor.Agent{Provider: model, FollowUps: &later}.Run(t.Context(), ask().Assistant("Once upon a time"))
+	require.NoError(t, err)
+	require.Equal(t, "uaua", roles(d))
+	require.Len(t, model.Requests(), 1)
+}
