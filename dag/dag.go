@@ -52,10 +52,11 @@ type DAG struct {
 
 // env is what travels with a conversation beside its nodes. It is copied to be changed.
 type env struct {
-	src   node.Source
-	tools []Tool // executables, at most one for a name
-	file  *header
-	refs  *refs
+	src    node.Source
+	tools  []Tool // executables, at most one for a name
+	file   *header
+	refs   *refs
+	erased map[node.ID]*node.Node // what Redact has made, for journals; never written after it is set
 }
 
 // New returns an empty conversation.

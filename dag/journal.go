@@ -179,8 +179,8 @@ func (j *Journal) Recovered() *Recovery { return j.recovered }
 // the file, so that a later append may have them again.
 //
 // When Append returns nil, d is durable (see [JournalOptions]). After an error the journal holds what it held before. Errors:
-// the chain's own; ErrDuplicateID for a node whose id another node in the file has; fs.ErrClosed; and those of writing. After
-// an error that leaves open what is on disk, every later Append returns it too: open the journal again.
+// the chain's own; ErrDuplicateID for a node whose id another node in the file has; ErrNotErased for a node that was redacted and
+// is in the file as it was; fs.ErrClosed; and those of writing. After an error that leaves open what is on disk, every later Append returns it too: open the journal again.
 func (j *Journal) Append(d DAG) error {
 	if d.err != nil {
 		return d.err
@@ -189,6 +189,9 @@ func (j *Journal) Append(d DAG) error {
 	defer j.mu.Unlock()
 	if j.err != nil {
 		return j.err
+	}
+	if err := j.state.whole(d); err != nil {
+		return err
 	}
 	fresh, err := j.state.missing(d)
 	if err != nil {

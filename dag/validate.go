@@ -3,6 +3,7 @@ package dag
 import (
 	"cmp"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -84,7 +85,7 @@ func (d DAG) Validate() []Finding {
 // rank puts what is wrong with a whole node before what is wrong within it.
 func rank(k FindingKind) int {
 	switch k {
-	case DuplicateID, WrongDigest:
+	case DuplicateID, WrongDigest, FalseRedaction:
 		return 0
 	}
 	return 1
@@ -147,8 +148,10 @@ func (d DAG) everything() []*node.Node {
 
 // node checks what can be said of n alone.
 func (v *validator) node(n *node.Node) {
-	if err := n.Verify(); err != nil {
+	if err := n.Verify(); errors.Is(err, node.ErrDigest) {
 		v.report(n, WrongDigest, "%v", err)
+	} else if err != nil {
+		v.report(n, FalseRedaction, "")
 	}
 	switch p := n.Payload().(type) {
 	case node.Message:

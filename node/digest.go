@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/plait-dev/plait/content"
 )
@@ -142,8 +143,8 @@ func (n *Node) Children() List[*Node] {
 
 // compute applies the rule at Digest. The digests it is made of are known.
 func (n *Node) compute() Digest {
-	buf := make([]byte, 0, 512)
-	buf = append(append(buf, digestTag...), 0)
+	scratch := scratches.Get().(*[]byte)
+	buf := append(append((*scratch)[:0], digestTag...), 0)
 	buf = append(append(buf, n.Kind()...), 0)
 	buf = binary.BigEndian.AppendUint32(buf, uint32(len(n.parents)))
 	for _, p := range n.parents {
@@ -151,13 +152,26 @@ func (n *Node) compute() Digest {
 		buf = append(buf, d[:]...)
 	}
 	buf = n.appendBody(buf, form{canonical: true, ref: n.callRef()})
-	return sha256.Sum256(buf)
+	d := sha256.Sum256(buf)
+	if cap(buf) <= maxScratch {
+		*scratch = buf
+		scratches.Put(scratch)
+	}
+	return d
 }
+
+// scratches is buffers for what is hashed. One that a large node needed is not kept.
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxScratch = 1 << 20
 
 // callRef returns the rule by which ids of calls and results are written into the canonical form.
 func (n *Node) callRef() func(result bool, id string, earlier int) string {
-	places := map[string][]int{}
+	var places map[string][]int
 	for i, call := range n.answered() {
+		if places == nil {
+			places = map[string][]int{}
+		}
 		places[call.ID] = append(places[call.ID], i)
 	}
 	return func(result bool, id string, earlier int) string {

@@ -40,7 +40,7 @@ func (n *Node) Redacted() bool { return n.erased }
 // A redacted node keeps its id, its parents, its time, its digest, and labels, so that everything around it stays valid:
 //
 //   - the role of a message, and of its calls the places, ids and names, of its results the places, call ids and error flags; of
-//     its answer all but the response id;
+//     its answer all but the response id and what the model had seen;
 //   - the call of an execution, by id, place and tool, its times and its usage;
 //   - the names of declared tools (but for a provider's own, which are gone), the name of a custom record, the ids that a
 //     compaction replaces, the reason and the totals of a run;
@@ -325,7 +325,7 @@ func (n *Node) blankMessage(was *Node, m Message) Message {
 		}
 	}
 	m.Blocks, _ = content.Of(blocks...) // nothing is in them that was not accepted before
-	m.Answer.ResponseID = ""
+	m.Answer.ResponseID, m.Answer.Seen = "", Digest{}
 	return m
 }
 

@@ -56,7 +56,7 @@ func TestWhatIsLeftOfANode(t *testing.T) {
 		content.ToolResult{CallID: "2", Content: content.Words("SECRET"), IsError: true, Extra: content.Extra{API: "a", JSON: `{"b":"SECRET"}`}},
 		content.ToolResult{CallID: "3"},
 		content.Opaque{API: "a", JSON: `{"b":"SECRET"}`}, content.Unknown{JSON: `{"type":"SECRET"}`}),
-		Answer: node.Answer{API: "api", Model: "model", ResponseID: "SECRET", Stop: content.StopToolUse, Usage: content.Usage{Input: 1}, Latency: 2}}
+		Answer: node.Answer{API: "api", Model: "model", ResponseID: "SECRET", Stop: content.StopToolUse, Usage: content.Usage{Input: 1}, Latency: 2, Seen: node.Digest{1}}}
 	child := newMaker(t).node(user("inner"))
 	id := child.ID().String()
 	secret := content.Words("SECRET")
