@@ -107,7 +107,7 @@ func TestImportingTwiceGivesTheSame(t *testing.T) {
 }
 
 var samples = map[transcript.Format]string{
-	transcript.ClaudeCode: "testdata/claude-code.jsonl", transcript.Chat: "testdata/chat.jsonl",
+	transcript.ClaudeCode: "testdata/claude-code.jsonl", transcript.Chat: "testdata/chat.jsonl", transcript.Pi: "testdata/pi.jsonl",
 }
 
 // claude writes a session: each line is its id, what it follows, and the rest.

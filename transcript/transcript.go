@@ -195,6 +195,7 @@ var importers = map[Format]func(*importer, io.Reader) error{
 	NanoAgent:  (*importer).nanoAgent,
 	ClaudeCode: (*importer).claudeCode,
 	Chat:       (*importer).chat,
+	Pi:         (*importer).pi,
 }
 
 func joinNames(formats []Format) string {

@@ -1,0 +1,345 @@
+package transcript
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/node"
+)
+
+// pi imports a session of any version.
+func (im *importer) pi(r io.Reader) error {
+	s := &piSession{importer: im, tree: newTree(im)}
+	err := im.lines(r, func(l line) error {
+		if err := s.line(l); err != nil {
+			s.index = append(s.index, "")
+			return im.unreadable(s.tree, l, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if s.session == "" {
+		s.session = s.fingerprint()
+	}
+	im.ends, err = s.tree.build()
+	return err
+}
+
+// piSession is a session while it is read.
+type piSession struct {
+	*importer
+	tree  *tree
+	index []string // the name of each line: the first version has no ids, and counts
+	last  string
+}
+
+// line takes the next line.
+func (s *piSession) line(l line) error {
+	j, err := s.valid(l.at, l.text)
+	if err != nil {
+		return err
+	}
+	list, err := s.members(l.at, "", j)
+	if err != nil {
+		return err
+	}
+	e := &entry{line: l.at, name: text(list, "id"), above: text(list, "parentId"), time: stamp(get(list, "timestamp")), same: string(j)}
+	kind := text(list, "type")
+	switch kind {
+	case "":
+		return s.errorf(l.at, "", ErrShape, "the line has no type")
+	case "session":
+		s.header(list)
+		return nil
+	case "leaf":
+		s.tree.current = s.tree.byName[text(list, "targetId")]
+		s.note(l.at, "", NoteLeftOut, "it says where the session goes on, as the heads do")
+		s.index = append(s.index, "")
+		return nil
+	}
+	if e.name == "" {
+		e.name, e.above = "line "+strconv.Itoa(l.at), s.last
+	}
+	if err := s.entry(e, kind, list, j); err != nil {
+		return err
+	}
+	s.index = append(s.index, e.name)
+	s.last, s.tree.current = e.name, s.tree.byName[e.name]
+	return nil
+}
+
+func (s *piSession) header(list []wire.Member) {
+	s.index = append(s.index, "")
+	if s.session == "" {
+		s.session = text(list, "id")
+	}
+	for _, m := range without(list, "type") {
+		s.about = append(s.about, about{"pi." + m.Name, m.Value})
+	}
+}
+
+// rest keeps what a line has beyond what the node says.
+func (s *piSession) rest(e *entry, list []wire.Member, names ...string) {
+	e.meta = metaOf(e.meta, "pi", without(list, append(names, "type", "id", "parentId", "timestamp", "message")...))
+}
+
+func (s *piSession) entry(e *entry, kind string, list []wire.Member, j content.JSON) error {
+	p := place{im: s.importer, line: e.line, foreign: "pi"}
+	switch kind {
+	case "message":
+		message, err := s.members(e.line, "message", get(list, "message"))
+		if err != nil {
+			return err
+		}
+		s.rest(e, list)
+		return s.message(p, e, message, j)
+	case "compaction":
+		s.rest(e, list, "summary", "firstKeptEntryId", "firstKeptEntryIndex")
+		e.keeps = text(list, "firstKeptEntryId")
+		if i := count(list, "firstKeptEntryIndex"); e.keeps == "" && i > 0 && i < int64(len(s.index)) {
+			e.keeps = s.index[i]
+		}
+		e.payload = node.Compaction{Summary: content.Words(text(list, "summary"))}
+		return s.tree.add(e)
+	case "branch_summary":
+		s.rest(e, list, "summary")
+		e.payload, e.keeps = node.Compaction{Summary: content.Words(text(list, "summary"))}, nothing
+		return s.tree.add(e)
+	case "custom_message":
+		s.rest(e, list, "content")
+		return s.words(p, e, get(list, "content"))
+	}
+	return s.tree.record(e, node.Custom{Name: "pi." + kind, JSON: j})
+}
+
+// message takes a message.
+func (s *piSession) message(p place, e *entry, list []wire.Member, j content.JSON) error {
+	if t := stamp(get(list, "timestamp")); e.time.IsZero() {
+		e.time = t
+	}
+	taken := []string{"role", "content", "timestamp"}
+	var err error
+	switch role := text(list, "role"); role {
+	case "user":
+		err = s.words(p, e, get(list, "content"))
+	case "assistant":
+		if stop := text(list, "stopReason"); stop == "error" || stop == "aborted" {
+			return s.tree.record(e, node.Custom{Name: "pi.message." + stop, JSON: j}) // pi does not send it again
+		}
+		taken = append(taken, "model", "stopReason", "responseId")
+		err = s.assistant(p, e, list)
+	case "toolResult":
+		taken = append(taken, "toolCallId", "toolName", "isError", "details")
+		err = s.result(p, e, list)
+	case "custom", "hookMessage":
+		err = s.words(p, e, get(list, "content"))
+	case "compactionSummary", "branchSummary":
+		taken = append(taken, "summary")
+		e.payload, e.keeps = node.Compaction{Summary: content.Words(text(list, "summary"))}, nothing
+		err = s.tree.add(e)
+	case "bashExecution":
+		if isTrue(list, "excludeFromContext") {
+			return s.tree.record(e, node.Custom{Name: "pi.message.bashExecution", JSON: j})
+		}
+		e.payload = node.Message{Role: content.User, Blocks: content.Words(bashWords(list))}
+		p.note(NoteChanged, "a command of the user's and its output are told in words; what pi noted is metadata")
+		err = s.tree.add(e)
+	default:
+		return s.tree.record(e, node.Custom{Name: "pi.message." + role, JSON: j})
+	}
+	if rest := without(list, taken...); len(rest) > 0 {
+		e.meta = metaWith(e.meta, "pi.message", wire.Object(rest))
+	}
+	return err
+}
+
+// bashWords tells a model of a command that the user ran.
+func bashWords(list []wire.Member) string {
+	words := "I ran this command: " + text(list, "command") + "\n\n" + text(list, "output")
+	if code := get(list, "exitCode"); code != "" && code != "0" {
+		words += "\n\nIt ended with exit code " + string(code) + "."
+	}
+	if isTrue(list, "cancelled") {
+		words += "\n\nIt was cancelled."
+	}
+	return strings.TrimSpace(words)
+}
+
+func (s *piSession) words(p place, e *entry, j content.JSON) error {
+	blocks, err := p.list(j, piBlock)
+	if err != nil {
+		return err
+	}
+	e.payload = node.Message{Role: content.User, Blocks: blocks}
+	return s.tree.add(e)
+}
+
+func (s *piSession) result(p place, e *entry, list []wire.Member) error {
+	p.inner = true
+	blocks, err := p.list(get(list, "content"), piBlock)
+	if err != nil {
+		return err
+	}
+	p.inner = false
+	r := content.ToolResult{CallID: piCallID(text(list, "toolCallId")), Content: blocks, IsError: isTrue(list, "isError")}
+	e.payload, e.blocks = node.Message{Role: content.User}, []content.Block{p.fit(get(list, "content"), r)}
+	e.details = get(list, "details")
+	return s.tree.add(e)
+}
+
+// piAPIs is Plait's names of the APIs that pi speaks.
+func piAPI(api string) string {
+	switch {
+	case strings.HasPrefix(api, "anthropic"), strings.HasPrefix(api, "bedrock"):
+		return anthropicAPI
+	case strings.Contains(api, "responses"):
+		return responsesAPI
+	case strings.HasPrefix(api, "openai"):
+		return chatAPI
+	case strings.HasPrefix(api, "google"):
+		return geminiAPI
+	}
+	return api
+}
+
+func (s *piSession) assistant(p place, e *entry, list []wire.Member) error {
+	api := piAPI(text(list, "api"))
+	blocks, err := p.list(get(list, "content"), func(p place, raw content.JSON) content.Block { return piSaid(p, raw, api) })
+	if err != nil {
+		return err
+	}
+	usage, _ := wire.Members(get(list, "usage"))
+	e.payload = node.Message{Role: content.Assistant, Blocks: blocks, Answer: node.Answer{
+		API: api, Model: text(list, "model"), ResponseID: text(list, "responseId"), Stop: piStop(text(list, "stopReason")),
+		Usage: content.Usage{
+			Input: count(usage, "input"), Output: count(usage, "output"),
+			CacheRead: count(usage, "cacheRead"), CacheWrite: count(usage, "cacheWrite"), Reasoning: count(usage, "reasoning"),
+		},
+	}}
+	return s.tree.add(e)
+}
+
+func piStop(reason string) content.Stop {
+	switch reason {
+	case "stop":
+		return content.StopEndTurn
+	case "length":
+		return content.StopMaxTokens
+	case "toolUse":
+		return content.StopToolUse
+	}
+	return content.Stop(reason)
+}
+
+// piCallID is the id of a call without that of the item that it is with OpenAI's Responses API.
+func piCallID(id string) string {
+	call, _, _ := strings.Cut(id, "|")
+	return call
+}
+
+// piBlock reads a block of the user's side.
+func piBlock(p place, raw content.JSON) content.Block {
+	list, err := wire.Members(raw)
+	if err != nil {
+		return p.opaque(raw, "pi", "it is no object")
+	}
+	kind, list, _ := wire.TakeText(list, "type")
+	switch kind {
+	case "text":
+		if said, rest, ok := wire.TakeText(list, "text"); ok {
+			return content.Text{Text: said, Extra: extra("pi", rest)}
+		}
+	case "image":
+		data, rest, ok := wire.TakeText(list, "data")
+		media, rest, _ := wire.TakeText(rest, "mimeType")
+		if ok && data != "" {
+			return content.Image{Source: content.Source{MediaType: media, Data: data}, Extra: extra("pi", rest)}
+		}
+	}
+	return p.opaque(raw, "pi", fmt.Sprintf("a block of the type %q", kind))
+}
+
+// piSaid reads a block of the assistant's, which an API wrote.
+func piSaid(p place, raw content.JSON, api string) content.Block {
+	list, err := wire.Members(raw)
+	if err != nil {
+		return piBlock(p, raw)
+	}
+	switch kind, list, _ := wire.TakeText(list, "type"); kind {
+	case "text":
+		said, rest, ok := wire.TakeText(list, "text")
+		if signature, _, _ := wire.TakeText(rest, "textSignature"); ok && api == geminiAPI && signature != "" {
+			return content.Text{Text: said, Extra: signed(signature)}
+		}
+	case "thinking":
+		if thought, rest, ok := wire.TakeText(list, "thinking"); ok {
+			return piThinking(thought, rest, api)
+		}
+	case "toolCall":
+		return piCall(p, raw, list, api)
+	}
+	return piBlock(p, raw)
+}
+
+// signed is the signature that Gemini puts beside a part.
+func signed(signature string) content.Extra {
+	return content.Extra{API: geminiAPI, JSON: wire.Object([]wire.Member{{Name: "thoughtSignature", Value: wire.Quote(signature)}})}
+}
+
+// piThinking reads thinking with its signature, which is another thing with each API.
+func piThinking(thought string, rest []wire.Member, api string) content.Block {
+	signature, rest, _ := wire.TakeText(rest, "thinkingSignature")
+	redacted, rest := wire.Take(rest, "redacted")
+	t := content.Thinking{Text: thought, Signature: signature, Extra: content.Extra{API: api, JSON: "{}"}}
+	switch api {
+	case anthropicAPI:
+		if redacted == "true" && signature != "" {
+			return content.Thinking{Redacted: signature, Extra: t.Extra}
+		}
+		if signature != "" {
+			return t
+		}
+	case responsesAPI:
+		if item, err := wire.Members(content.JSON(signature)); err == nil {
+			item = append([]wire.Member{{Name: "type", Value: `"reasoning"`}}, without(item, "type")...)
+			return reasoningItem(item)
+		}
+	case chatAPI:
+		t.Signature = ""
+		if signature != "" {
+			t.Extra.JSON = wire.Object([]wire.Member{{Name: "field", Value: wire.Quote(signature)}})
+		}
+		return t
+	case geminiAPI:
+		return t
+	}
+	if signature != "" {
+		rest = append(rest, wire.Member{Name: "thinkingSignature", Value: wire.Quote(signature)})
+	}
+	return content.Thinking{Text: thought, Extra: extra("pi", rest)}
+}
+
+func piCall(p place, raw content.JSON, list []wire.Member, api string) content.Block {
+	id, rest, _ := wire.TakeText(list, "id")
+	name, rest, named := wire.TakeText(rest, "name")
+	input, rest := wire.Take(rest, "arguments")
+	signature, rest, _ := wire.TakeText(rest, "thoughtSignature")
+	if !named {
+		return p.opaque(raw, "pi", "a call without a name")
+	}
+	call := content.ToolUse{ID: piCallID(id), Name: name, Input: input}
+	if call.ID != id {
+		rest = append([]wire.Member{{Name: "id", Value: wire.Quote(id)}}, rest...)
+	}
+	call.Extra = extra("pi", rest)
+	if api == geminiAPI && signature != "" {
+		call.Extra = signed(signature)
+	}
+	return call
+}
