@@ -56,6 +56,7 @@ type slot struct {
 	ctx   callContext
 	own   bool   // its context ends by itself, not with that of the wave
 	leave func() // ends ctx; nil where it is that of the wave
+	mute  bool   // an event of it was dropped
 
 	started, ended time.Time
 	result         Result
@@ -269,14 +270,23 @@ func (b *batch) update(s *slot, event Event) {
 	if b.r.yield == nil {
 		return
 	}
+	taken := true
 	select {
 	case b.room <- struct{}{}:
-	case <-s.ctx.Done():
-		return
+	default:
+		select {
+		case b.room <- struct{}{}:
+		case <-s.ctx.Done():
+			taken = false
+		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.state != running {
+	if !taken {
+		s.mute = true // or what comes after it would be told without it
+		return
+	}
+	if s.state != running || s.mute {
 		<-b.room
 		return
 	}
@@ -429,7 +439,9 @@ func (b *batch) outcome(s *slot) Result {
 		text = fmt.Sprintf(textFailed, s.ran.Name)
 	}
 	failed := b.failed(s, text)
-	failed.Child, failed.Usage, failed.Details = result.Child, result.Usage, result.Details
+	if result.valid() == nil {
+		failed.Child, failed.Usage, failed.Details = result.Child, result.Usage, result.Details
+	}
 	return b.after(s, failed)
 }
 

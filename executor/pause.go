@@ -159,7 +159,7 @@ func (r *run) pause(b *batch, reason content.Stop) error {
 		r.d, r.view = d, nil
 	}
 	r.totals.ToolCalls += len(executed)
-	r.ledger.take(b.usage())
+	r.toolsTook(b.usage())
 	c := Continuation{
 		Run: r.id, ID: r.d.Source().ID().String(), Parent: r.parent, Reason: reason, Message: r.said().ID(), Attributes: Attributes(r.ctx),
 	}

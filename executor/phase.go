@@ -26,7 +26,7 @@ func (p phase) terminates() bool {
 func (r *run) tools() (phase, error) {
 	open := r.d.OpenCalls()
 	if len(open) == 0 {
-		return phase{}, r.closeExecuted()
+		return r.closeExecuted()
 	}
 	said := r.said()
 	plans := r.plans // where an earlier part of the run decided
@@ -126,28 +126,23 @@ func (b *batch) giveUpRemote() bool {
 
 // closePhase makes the results a part of the conversation.
 func (r *run) closePhase(b *batch) (phase, error) {
-	executed := b.settled()
-	r.totals.ToolCalls += len(executed)
+	settled := b.settled()
+	r.totals.ToolCalls += len(settled)
 	if !r.tell(MessageStart{Turn: r.turn, Role: content.User}) {
 		return phase{}, errLeft
 	}
-	d := r.d.CloseTools(executed...)
+	d := r.d.CloseTools(settled...)
 	if r.turn == 0 || r.resumed {
 		r.view, r.resumed = nil, false // some of what closes now may be in view already
 	}
 	if err := r.append(d); err != nil {
 		return phase{}, err
 	}
-	r.ledger.take(b.usage())
-	var p phase
+	r.toolsTook(b.usage())
 	if r.yield == nil {
-		return p, nil // nobody asks
+		return phase{}, nil // nobody asks
 	}
-	p.executions = executionsBefore(r.d.Head())
-	p.results = make([]Result, len(p.executions))
-	for i, e := range p.executions {
-		p.results[i] = Result{Content: e.Result, IsError: e.IsError, Details: e.Details, Usage: e.Usage, Full: e.Full}
-	}
+	p := executed(r.d.Head())
 	for i := range b.slots {
 		s := &b.slots[i]
 		p.results[s.call.Index] = s.result
@@ -167,20 +162,33 @@ func executionsBefore(n *node.Node) []node.ToolExecution {
 }
 
 // closeExecuted closes a phase whose every call was carried out before, and whose results nobody put together.
-func (r *run) closeExecuted() error {
+func (r *run) closeExecuted() (phase, error) {
 	heads := r.d.Heads()
 	if len(heads) == 0 || !isExecution(heads[0]) {
-		return nil
+		return phase{}, nil
 	}
 	closed := r.d.CloseTools()
 	if closed.Err() != nil {
-		return nil // executions of no call: they say what they say
+		return phase{}, nil // executions of no call: they say what they say
 	}
 	if !r.tell(MessageStart{Turn: r.turn, Role: content.User}) {
-		return errLeft
+		return phase{}, errLeft
 	}
 	r.view = nil
-	return r.append(closed)
+	if err := r.append(closed); err != nil {
+		return phase{}, err
+	}
+	return executed(r.d.Head()), nil
+}
+
+// executed is a phase of calls that were carried out before n, the message with their results.
+func executed(n *node.Node) phase {
+	p := phase{executions: executionsBefore(n)}
+	p.results = make([]Result, len(p.executions))
+	for i, e := range p.executions {
+		p.results[i] = Result{Content: e.Result, IsError: e.IsError, Details: e.Details, Usage: e.Usage, Full: e.Full}
+	}
+	return p
 }
 
 func isExecution(n *node.Node) bool {

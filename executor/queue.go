@@ -86,3 +86,13 @@ func (q *Queue) take() []content.Message {
 	q.waiting = slices.Delete(q.waiting, 0, n)
 	return taken
 }
+
+// putBack puts what was taken and not said where it was.
+func (q *Queue) putBack(messages []content.Message) {
+	if len(messages) == 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = slices.Concat(messages, q.waiting)
+}

@@ -30,6 +30,7 @@ type run struct {
 	inside  *slot // the call that the run is inside of; nil: none
 	depth   int   // how many runs are around it
 
+	given    dag.DAG // what the run was given
 	d        dag.DAG
 	view     *dag.Transcript // what the model is sent; it grows with d. nil: to be made
 	bound    map[string]Tool // what can be called
@@ -46,6 +47,8 @@ type run struct {
 	before time.Duration // what parts of the run before a pause took
 	same   repeats
 	nudge  []content.Message // what the run itself has to say next
+	from   *Queue            // where unsaid comes from
+	unsaid []content.Message // what was taken from a queue and not said or rejected yet
 
 	cutOff bool         // the calls at hand may be cut off
 	stop   content.Stop // the run stops for this when the calls at hand are answered
@@ -57,7 +60,7 @@ type run struct {
 
 func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bool) *run {
 	r := &run{
-		agent: a.withDefaults(), d: d, yield: yield, workers: workers{idle: make(chan struct{}, 1)},
+		agent: a.withDefaults(), given: d, d: d, yield: yield, workers: workers{idle: make(chan struct{}, 1)},
 		provider: a.Provider, options: a.Options, inside: slotOf(ctx),
 	}
 	r.ledger.limits = r.agent.Limits
@@ -75,6 +78,7 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 // close cancels what is under way and waits for it.
 func (r *run) close() {
 	r.cancel()
+	r.from.putBack(r.unsaid)
 	r.workers.join(r.agent.Grace)
 }
 
@@ -308,6 +312,14 @@ func (r *run) failedTurn(err error) (Turn, content.Stop, error) {
 // closeTurn carries out the open calls and ends the turn. Stop is why the model wants the run to end.
 func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop) (turn Turn, fatal content.Stop, err error) {
 	tools := r.ledger.toolUsage()
+	if r.resumed && r.turn > 0 { // what was taken before the pause is of this turn too
+		usage = answeredBy(said).Usage
+		for _, h := range r.d.Heads() {
+			if e, ok := h.Payload().(node.ToolExecution); ok {
+				tools = minus(tools, e.Usage)
+			}
+		}
+	}
 	done, err := r.tools()
 	if err != nil {
 		return turn, r.badStop(err), err
@@ -327,6 +339,11 @@ func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop)
 		return turn, "", errLeft
 	}
 	return turn, r.stop, nil
+}
+
+func answeredBy(said *node.Node) node.Answer {
+	m, _ := said.Message()
+	return m.Answer
 }
 
 func minus(a, b content.Usage) content.Usage {
@@ -445,12 +462,16 @@ func (r *run) poll(final bool) ([]content.Message, error) {
 func (r *run) accepted(q *Queue) ([]content.Message, error) {
 	for {
 		taken := q.take()
+		r.from, r.unsaid = q, slices.Clone(taken)
 		var input []content.Message
 		for _, m := range taken {
 			changed, err := r.filter(m)
 			if err == nil {
 				input = append(input, changed)
-			} else if !r.tell(Rejected{Message: m, Err: err}) {
+				continue
+			}
+			r.unsaid = slices.Delete(r.unsaid, len(input), len(input)+1)
+			if !r.tell(Rejected{Message: m, Err: err}) {
 				return nil, errLeft
 			}
 		}
@@ -462,11 +483,15 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 
 // say makes the input a part of the conversation.
 func (r *run) say(input []content.Message) error {
-	for _, m := range input {
+	for i, m := range input {
 		if !r.tell(MessageStart{Turn: r.turn, Role: content.User}) {
 			return errLeft
 		}
-		if err := r.append(r.d.Append(node.Message{Role: content.User, Blocks: m.Blocks})); err != nil {
+		said := r.d.Append(node.Message{Role: content.User, Blocks: m.Blocks})
+		if said.Err() == nil && len(input)-i <= len(r.unsaid) { // the run's own words come first
+			r.unsaid = r.unsaid[1:]
+		}
+		if err := r.append(said); err != nil {
 			return err
 		}
 	}
@@ -590,9 +615,7 @@ func (r *run) badStop(err error) content.Stop {
 func (r *run) take(answer api.Response) (*node.Node, error) {
 	r.totals.Usage = r.totals.Usage.Plus(answer.Usage)
 	r.ledger.spend(answer.Model, answer.Usage)
-	for in := r.inside; in != nil; in = in.b.r.inside {
-		in.count(answer.Usage)
-	}
+	r.countAround(answer.Usage)
 	if silent(answer) {
 		if !r.tell(MessageEnd{Turn: r.turn}) {
 			return nil, errLeft
@@ -635,6 +658,19 @@ func (r *run) ownTurn() bool {
 // asksToGoOn reports whether a repair put words of the user at the end of a request.
 func asksToGoOn(note api.RepairNote) bool { return note.Kind == api.RepairEnd && note.Message > 0 }
 
+// countAround counts what this run took with the calls that it is inside of.
+func (r *run) countAround(u content.Usage) {
+	for in := r.inside; in != nil; in = in.b.r.inside {
+		in.count(u)
+	}
+}
+
+// toolsTook counts what tools say they took.
+func (r *run) toolsTook(u content.Usage) {
+	r.ledger.take(u)
+	r.countAround(u)
+}
+
 // silent reports whether the answer says nothing: it has no block but empty texts.
 func silent(answer api.Response) bool {
 	for _, b := range answer.Blocks.All() {
@@ -664,7 +700,7 @@ func (r *run) append(d dag.DAG) error {
 func (r *run) tell(event Event) bool { return r.yield == nil || r.yield(event, nil) }
 
 // refuse ends a run that has not begun.
-func (r *run) refuse(err error) { r.yield(End{DAG: r.d}, err) }
+func (r *run) refuse(err error) { r.yield(End{DAG: r.given}, err) }
 
 // sum sums the run up.
 func (r *run) sum(reason content.Stop) {

@@ -1,5 +1,7 @@
 package executor
 
+import "slices"
+
 // Strategy says how the calls of one answer are carried out: which of them run together, and which wait for somebody else. It gets
 // the calls that are to run, in call order, and returns waves, which are carried out one after the other. It must return the same
 // for the same calls. A call that is in no wave runs in a last one, and one that is in two runs in the first.
@@ -15,7 +17,7 @@ type Ready struct {
 
 // Wave is calls that run together. All of them are over before the next wave begins.
 type Wave struct {
-	// Calls is their places in what the Strategy was given.
+	// Calls is their places in what the Strategy was given. They start in call order, however they stand there.
 	Calls []int
 	// Limit is how many of them run at the same time. 0 or less is no limit.
 	Limit int
@@ -135,6 +137,7 @@ func (s Strategy) waves(calls []Ready) []Wave {
 				places = append(places, i)
 			}
 		}
+		slices.Sort(places)
 		if w.Calls = places; len(places) > 0 {
 			waves = append(waves, w)
 		}
