@@ -1,0 +1,200 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+// Replayed is one tool call of a recorded conversation, carried out again.
+type Replayed struct {
+	// Message is the assistant's message with the call.
+	Message *node.Node
+	// Was is what was recorded, and Is what it came to now.
+	Was, Is node.ToolExecution
+	// Same says whether they are the same, by the rule.
+	Same bool
+}
+
+// String says on one line what the call came to, then and now.
+func (r Replayed) String() string {
+	said := func(e node.ToolExecution) string {
+		text := strings.Join(strings.Fields(e.Result.Text()), " ")
+		if e.IsError {
+			text = "✗ " + text
+		}
+		return printable(text, 200)
+	}
+	call := printable(r.Was.Tool, 100) + printable(string(r.Was.Input), 200)
+	if r.Same {
+		return call + " → " + said(r.Is)
+	}
+	return call + " → " + said(r.Is) + ", and was → " + said(r.Was)
+}
+
+// ReplayTools carries out the tool calls of a recorded conversation again, with today's tools and the recorded answers of the model: what
+// has changed in the results? The tools are the agent's, and those that travel with d; its hooks decide, its limits hold for each phase.
+// Nothing is asked of a model, but by sub-agents.
+//
+// Same says whether a result counts as the same; nil takes those that say the same and failed alike. The calls come in the order of d, and
+// those that had no result are left out. With first, it stops at the first that is not the same.
+//
+// The error is that of [Agent.ExecuteTools]; what was replayed until then is beside it.
+func ReplayTools(ctx context.Context, a Agent, d dag.DAG, first bool, same func(was, is node.ToolExecution) bool) ([]Replayed, error) {
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	if same == nil {
+		same = sameResult
+	}
+	var all []Replayed
+	for _, closing := range d.Nodes() {
+		recorded := executionsBefore(closing)
+		if len(recorded) == 0 || len(closing.Parent(0).Parents()) != 1 {
+			continue
+		}
+		said := closing.Parent(0).Parent(0)
+		again, err := a.ExecuteTools(ctx, d.WithHeads(said))
+		if err != nil {
+			return all, err
+		}
+		now := executionsBefore(again.Head())
+		for _, was := range recorded {
+			if was.Index < 0 || was.Index >= len(now) {
+				continue
+			}
+			r := Replayed{Message: said, Was: was, Is: now[was.Index], Same: same(was, now[was.Index])}
+			if all = append(all, r); first && !r.Same {
+				return all, nil
+			}
+		}
+	}
+	return all, nil
+}
+
+func sameResult(was, is node.ToolExecution) bool {
+	return was.IsError == is.IsError && was.Result.Equal(is.Result)
+}
+
+// ErrNotRecorded: a call is made that the recording has no result of. A [NotRecordedError] says which.
+var ErrNotRecorded = errors.New("the call was not recorded")
+
+// NotRecordedError names a call that the recording has no result of, and the one that comes nearest.
+type NotRecordedError struct {
+	Call Call
+	// Nearest is the recorded call of the same tool whose arguments have most in common; nil where there is none.
+	Nearest *node.ToolExecution
+}
+
+// Error names both calls.
+func (e *NotRecordedError) Error() string {
+	text := fmt.Sprintf("%v: %s%s", ErrNotRecorded, printable(e.Call.Name, 100), printable(string(e.Call.Input), 300))
+	if e.Nearest != nil {
+		text += "; the nearest is " + printable(e.Nearest.Tool, 100) + printable(string(e.Nearest.Input), 300)
+	}
+	return text
+}
+
+// Unwrap returns ErrNotRecorded.
+func (e *NotRecordedError) Unwrap() error { return ErrNotRecorded }
+
+// Recording is the results of a recorded conversation's tool calls, to run another model against: what changes in the answers? Made by
+// [NewRecording], it is for [Agent.Handler]:
+//
+//	tape := executor.NewRecording(d)
+//	again, err := executor.Agent{Provider: other, Handler: tape.Handle}.Run(ctx, tape.Start())
+//	fmt.Println(dag.Diff(d, again), tape.Missed())
+//
+// A call is known by its tool and its arguments, whatever the order of their members; one that was recorded several times gives its
+// results in order, and the last of them again. It is safe for concurrent use.
+type Recording struct {
+	start dag.DAG
+
+	mu     sync.Mutex
+	takes  map[string][]node.ToolExecution
+	calls  []node.ToolExecution
+	missed []*NotRecordedError
+}
+
+// NewRecording returns the results that were recorded in d.
+func NewRecording(d dag.DAG) *Recording {
+	r := &Recording{start: d, takes: map[string][]node.ToolExecution{}}
+	begun := false
+	for _, n := range d.Nodes() {
+		if m, ok := n.Message(); ok && m.Role == content.Assistant && !begun {
+			r.start, begun = d.WithHeads(n.Parents()...), true
+		}
+		if e, ok := n.Payload().(node.ToolExecution); ok {
+			key := recordedAs(e.Tool, e.Input)
+			r.takes[key] = append(r.takes[key], e)
+			r.calls = append(r.calls, e)
+		}
+	}
+	return r
+}
+
+func recordedAs(tool string, input content.JSON) string { return tool + "\x00" + canonical(input) }
+
+// Start returns the conversation as it was before the first answer of a model.
+func (r *Recording) Start() dag.DAG { return r.start }
+
+// Handle gives the recorded result of a call; an error with a *[NotRecordedError] where there is none.
+func (r *Recording) Handle(_ context.Context, call Call) (any, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := recordedAs(call.Name, call.Input)
+	takes := r.takes[key]
+	if len(takes) == 0 {
+		miss := &NotRecordedError{Call: call, Nearest: r.nearest(call)}
+		r.missed = append(r.missed, miss)
+		return nil, miss
+	}
+	if len(takes) > 1 {
+		r.takes[key] = takes[1:]
+	}
+	return Result{Content: takes[0].Result, IsError: takes[0].IsError}, nil
+}
+
+// Missed returns the calls that had no recorded result, in the order in which they came.
+func (r *Recording) Missed() []*NotRecordedError {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]*NotRecordedError(nil), r.missed...)
+}
+
+// nearest is the recorded call of the same tool whose arguments have the longest beginning and end in common with those of call.
+func (r *Recording) nearest(call Call) *node.ToolExecution {
+	var best *node.ToolExecution
+	most := -1
+	input := canonical(call.Input)
+	for i := range r.calls {
+		e := &r.calls[i]
+		if e.Tool != call.Name {
+			continue
+		}
+		if n := inCommon(input, canonical(e.Input)); n > most {
+			best, most = e, n
+		}
+	}
+	return best
+}
+
+// inCommon is how many bytes two texts have in common at their beginning and end.
+func inCommon(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	a, b = a[n:], b[n:]
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+		n++
+	}
+	return n
+}

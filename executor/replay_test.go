@@ -1,0 +1,146 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+)
+
+type celsius struct {
+	City string `json:"city"`
+}
+
+// thermometer is a tool that says what degrees says.
+func thermometer(degrees func(city string) (string, error)) executor.Tool {
+	return executor.Func("get_weather", "", func(_ context.Context, in celsius) (string, error) { return degrees(in.City) })
+}
+
+func inCity(city string) content.ToolUse { return apitest.Use("get_weather", celsius{city}) }
+
+// recorded is a run with two tool phases.
+func recorded(t testing.TB) dag.DAG {
+	model := apitest.NewScript(
+		apitest.Call(inCity("Paris"), inCity("Tokyo")), apitest.Call(inCity("Paris")), apitest.Say("18 °C in Paris, 22 °C in Tokyo."),
+	)
+	degrees := map[string]string{"Paris": "18 °C", "Tokyo": "22 °C"}
+	d, err := executor.Run(context.Background(), model, ask(thermometer(func(city string) (string, error) { return degrees[city], nil })))
+	require.NoError(t, err)
+	return d
+}
+
+func TestReplayToolsFindsWhatChanged(t *testing.T) {
+	d := recorded(t)
+	ran := 0
+	changed := thermometer(func(city string) (string, error) {
+		if ran++; city == "Tokyo" {
+			return "", errors.New("no station")
+		}
+		return "18 °C", nil
+	})
+	agent := executor.Agent{Strategy: executor.Sequential()}
+
+	all, err := executor.ReplayTools(t.Context(), agent, d.Tools(changed), false, nil)
+	require.NoError(t, err)
+	require.Len(t, all, 3)
+	require.Equal(t, []bool{true, false, true}, []bool{all[0].Same, all[1].Same, all[2].Same})
+	require.Equal(t, `get_weather{"city":"Tokyo"} → ✗ no station, and was → 22 °C`, all[1].String())
+	require.Equal(t, `get_weather{"city":"Paris"} → 18 °C`, all[2].String())
+	require.Equal(t, 3, ran)
+
+	all, err = executor.ReplayTools(t.Context(), agent, d.Tools(changed), true, nil)
+	require.NoError(t, err)
+	require.Len(t, all, 2, "it stops at the first")
+	require.Equal(t, 5, ran, "no phase after it is carried out")
+
+	all, err = executor.ReplayTools(t.Context(), agent, d.Tools(changed), true, func(was, is node.ToolExecution) bool { return was.Tool == is.Tool })
+	require.NoError(t, err)
+	require.Len(t, all, 3, "by the rule nothing changed")
+
+	_, err = executor.ReplayTools(t.Context(), agent, d.User("", nil), false, nil)
+	require.Error(t, err)
+	loaded := reopened(t, d)
+	_, err = executor.ReplayTools(t.Context(), agent, loaded, false, nil)
+	require.ErrorIs(t, err, executor.ErrUnbound)
+}
+
+// reopened is the conversation without its tools.
+func reopened(t testing.TB, d dag.DAG) dag.DAG { return dag.New().WithHeads(d.Heads()...) }
+
+func TestAnotherModelRunsAgainstTheRecording(t *testing.T) {
+	d := recorded(t)
+	tape := executor.NewRecording(reopened(t, d))
+	require.Equal(t, "u", roles(tape.Start()))
+	other := apitest.NewScript(
+		apitest.Call(apitest.Use("get_weather", content.JSON(` { "city" : "Tokyo" } `)), inCity("Pariz"), apitest.Use("get_time", nil)), apitest.Say("22 °C in Tokyo."),
+	)
+	again, err := executor.Agent{Provider: other, Handler: tape.Handle}.Run(t.Context(), tape.Start())
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"22 °C", `error: the call was not recorded: get_weather{"city":"Pariz"}; the nearest is get_weather{"city":"Paris"}`,
+		"error: the call was not recorded: get_time{}",
+	}, outcomes(t, again))
+	missed := tape.Missed()
+	require.Len(t, missed, 2)
+	require.ErrorIs(t, missed[0], executor.ErrNotRecorded)
+	require.Nil(t, missed[1].Nearest)
+}
+
+func TestACallRecordedSeveralTimesGivesItsResultsInOrder(t *testing.T) {
+	n := 0
+	counts := tool("counts", func(context.Context) (any, error) { n++; return n, nil })
+	model := apitest.NewScript(apitest.Call(call("counts")), apitest.Call(call("counts")), apitest.Say("Two."))
+	d, err := executor.Run(t.Context(), model, ask(counts))
+	require.NoError(t, err)
+	tape := executor.NewRecording(d)
+	for _, want := range []string{"1", "2", "2"} {
+		got, err := tape.Handle(t.Context(), executor.Call{Name: "counts", Input: "{}"})
+		require.NoError(t, err)
+		require.Equal(t, want, got.(executor.Result).Content.Text())
+	}
+}
+
+// A recorded run is carried out again with a tool that has changed: where do they part?
+func ExampleReplayTools() {
+	degrees := map[string]string{"Paris": "18 °C", "Tokyo": "22 °C"}
+	lookup := func(city string) (string, error) { return degrees[city], nil }
+	model := apitest.NewScript(apitest.Call(inCity("Paris"), inCity("Tokyo")), apitest.Say("18 °C and 22 °C."))
+	d, _ := executor.Run(context.Background(), model, dag.New().Tools(thermometer(lookup)).User("Weather?"))
+
+	degrees["Tokyo"] = "71 °F" // somebody changed the tool
+	calls, err := executor.ReplayTools(context.Background(), executor.Agent{}, d, true, nil)
+	for _, c := range calls {
+		fmt.Println(c)
+	}
+	fmt.Println(err)
+	// Output:
+	// get_weather{"city":"Paris"} → 18 °C
+	// get_weather{"city":"Tokyo"} → 71 °F, and was → 22 °C
+	// <nil>
+}
+
+// Another model is asked the same, and its tool calls get the recorded results.
+func ExampleNewRecording() {
+	degrees := func(string) (string, error) { return "18 °C", nil }
+	model := apitest.NewScript(apitest.Call(inCity("Paris")), apitest.Say("18 °C."))
+	d, _ := executor.Run(context.Background(), model, dag.New().Tools(thermometer(degrees)).User("Weather in Paris?"))
+
+	tape := executor.NewRecording(d)
+	other := apitest.NewScript(apitest.Call(inCity("Paris, France")), apitest.Call(inCity("Paris")), apitest.Say("It is 18 °C."))
+	again, err := executor.Agent{Provider: other, Handler: tape.Handle}.Run(context.Background(), tape.Start())
+	fmt.Println(again.Text(), err)
+	for _, miss := range tape.Missed() {
+		fmt.Println(miss)
+	}
+	// Output:
+	// It is 18 °C. <nil>
+	// the call was not recorded: get_weather{"city":"Paris, France"}; the nearest is get_weather{"city":"Paris"}
+}
