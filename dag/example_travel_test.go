@@ -1,10 +1,12 @@
 package dag_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 )
@@ -49,4 +51,61 @@ func ExampleDAG_Find() {
 	// message 00000002 <nil>
 	// true
 	// "00000000-0000-7000": several nodes have that name: message 00000000-0000-7000-8000-000000000001 (sha256:2a573a020390), message 00000000-0000-7000-8000-000000000002 (sha256:25b821c4b154)
+}
+
+func ExampleDiff() {
+	ask := dag.New().WithSource(node.Counting(time.Unix(0, 0))).System("Answer briefly.").User("Weather in Paris?")
+	call := content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Paris","unit":"F"}`}
+	old := ask.Assistant("", call).CloseTools(node.ToolExecution{Result: content.Words("64 °F\nlight rain\nwind 3")}).Assistant("64 °F.")
+	call.Input = `{"city":"Paris","unit":"C"}`
+	new := ask.Assistant("", call).CloseTools(node.ToolExecution{Result: content.Words("18 °C\nlight rain\nwind 3")}).Assistant("18 °C.")
+
+	diff := dag.Diff(old, new)
+	fmt.Println(diff.Common, "nodes are shared;", diff.Old, "and", diff.New, "are the first that differ")
+	fmt.Println(diff)
+	fmt.Println(dag.Diff(old, old))
+	// Output:
+	// 2 nodes are shared; message 00000003 and message 00000007 are the first that differ
+	// the first 2 nodes are the same
+	// ~ assistant 00000003 → 00000007
+	//     call of get_weather
+	//       {
+	//         "city": "Paris",
+	//     -   "unit": "F"
+	//     +   "unit": "C"
+	//       }
+	// ~ call      00000004 → 00000008
+	//     call 0 of get_weather: as above
+	//     result
+	//     - 64 °F
+	//     + 18 °C
+	//       light rain
+	//       wind 3
+	// ~ results   00000005 → 00000009
+	//     result 0 of get_weather: as above
+	// ~ assistant 00000006 → 0000000a
+	//     - 64 °F.
+	//     + 18 °C.
+	// the conversations say the same: 6 nodes
+}
+
+// Programs read a difference as JSON.
+func ExampleDifference_MarshalJSON() {
+	d := dag.New().WithSource(node.Counting(time.Unix(0, 0))).User("Weather?")
+	text, err := json.Marshal(dag.Diff(d.Assistant("Rain."), d.Assistant("Sun.")))
+	var diff struct {
+		Common  int
+		Changes []struct {
+			Op    string
+			New   struct{ Kind, Role string }
+			Parts []struct {
+				Name  string
+				Lines []struct{ Op, Text string }
+			}
+		}
+	}
+	err = errors.Join(err, json.Unmarshal(text, &diff))
+	fmt.Printf("%+v %v\n", diff, err)
+	// Output:
+	// {Common:1 Changes:[{Op:changed New:{Kind:message Role:assistant} Parts:[{Name:text Lines:[{Op:removed Text:Rain.} {Op:added Text:Sun.}]}]}]} <nil>
 }

@@ -1,0 +1,215 @@
+package dag
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-json/jsontext"
+	json "github.com/goccy/go-json/v2"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/node"
+)
+
+// field is a part of what a node says, as a person reads it: what it is, and the text. Both are others' words.
+type field struct{ name, text string }
+
+// keyOf is equal for nodes of one kind that say the same, whatever they follow.
+func keyOf(n *node.Node) [32]byte {
+	var text []byte
+	write := func(s string) { text = append(binary.AppendUvarint(text, uint64(len(s))), s...) }
+	write(n.Kind())
+	write(kindOf(n))
+	for _, f := range spelled(n) {
+		write(f.name)
+		write(f.text)
+	}
+	return sha256.Sum256(text)
+}
+
+// spelled returns everything that a node says and its digest covers. What is long and says nothing to a person is told by its
+// hash.
+func spelled(n *node.Node) []field {
+	var s speller
+	switch p := n.Payload().(type) {
+	case node.System:
+		s.add("text", p.Text)
+	case node.Tools:
+		for _, def := range p.Defs.Slice() {
+			s.say("tool "+def.Name, def.Description)
+			s.add("schema of "+def.Name, lined(def.Schema))
+			s.extra("tool "+def.Name, def.Extra)
+		}
+	case node.Message:
+		s.places = callPlaces(n)
+		s.blocks("", p.Blocks)
+	case node.ToolExecution:
+		s.say("call "+strconv.Itoa(p.Index)+" of "+p.Tool, lined(p.Input))
+		s.result("result", p.Result, p.IsError)
+		s.heads("sub-agent", p.Child)
+	case node.SubGraph:
+		s.add("title", p.Title)
+		s.heads("conversation", p.Heads)
+		s.add("summary", p.Summary)
+	case node.Compaction:
+		s.blocks("summary: ", p.Summary)
+	case node.StopReason:
+		s.add("reason", string(p.Reason))
+		s.add("detail", p.Detail)
+	case node.Custom:
+		s.say(p.Name, lined(p.JSON))
+	default:
+		var saved struct {
+			Body jsontext.Value `json:"body"`
+		}
+		_ = json.Unmarshal(n.Append(nil), &saved) // we wrote it
+		s.add(n.Kind(), lined(content.JSON(saved.Body)))
+	}
+	return s.fields
+}
+
+type speller struct {
+	fields []field
+	places map[string][]string // the calls that results answer, by their ids
+}
+
+func (s *speller) say(name, text string) { s.fields = append(s.fields, field{name, text}) }
+
+// add leaves out what is empty, as the digest does.
+func (s *speller) add(name, text string) {
+	if text != "" {
+		s.say(name, text)
+	}
+}
+
+func (s *speller) extra(name string, e content.Extra) {
+	if e != (content.Extra{}) {
+		s.say(name+", of "+e.API, lined(e.JSON))
+	}
+}
+
+func (s *speller) heads(name string, heads node.List[*node.Node]) {
+	var text string
+	for _, h := range heads.Slice() {
+		text += "ends in " + h.Digest().String() + "\n"
+	}
+	s.add(name, strings.TrimSuffix(text, "\n"))
+}
+
+func (s *speller) blocks(before string, blocks content.Blocks) {
+	for _, b := range blocks.All() {
+		switch b := b.(type) {
+		case content.Text:
+			s.say(before+"text", b.Text)
+			s.extra(before+"text", b.Extra)
+		case content.Image:
+			s.say(before+"image", source(b.Source))
+			s.extra(before+"image", b.Extra)
+		case content.Document:
+			s.say(strings.TrimSpace(before+"document "+b.Title), source(b.Source))
+			s.extra(before+"document", b.Extra)
+		case content.Thinking:
+			s.say(before+"thinking", b.Text)
+			s.add(before+"signature of the thinking", hashed(b.Signature))
+			s.add(before+"hidden thinking", hashed(b.Redacted))
+			s.extra(before+"thinking", b.Extra)
+		case content.ToolUse:
+			s.say(before+"call of "+b.Name, lined(b.Input))
+			s.extra(before+"call of "+b.Name, b.Extra)
+		case content.ToolResult:
+			name := before + "result " + s.answered(b.CallID)
+			s.result(name, b.Content, b.IsError)
+			s.extra(name, b.Extra)
+		case content.Opaque:
+			s.say(before+"block of "+b.API, lined(b.JSON))
+		case content.Unknown:
+			s.say(before+"unknown block", lined(b.JSON))
+		}
+	}
+}
+
+// result spells what a tool returned. A result of one text, as nearly all are, is one field.
+func (s *speller) result(name string, blocks content.Blocks, failed bool) {
+	if failed {
+		name = "failed " + name
+	}
+	if blocks.Len() == 1 {
+		if text, ok := blocks.At(0).(content.Text); ok {
+			s.say(name, text.Text)
+			s.extra(name+": text", text.Extra)
+			return
+		}
+	}
+	s.say(name, "")
+	s.blocks(name+": ", blocks)
+}
+
+// answered names the call that a result answers, by its place, as the digest does.
+func (s *speller) answered(id string) string {
+	places := s.places[id]
+	if len(places) == 0 {
+		return "of call " + strconv.Quote(id)
+	}
+	s.places[id] = places[1:]
+	return places[0]
+}
+
+// callPlaces returns the calls that the results in n may answer, by their ids.
+func callPlaces(n *node.Node) map[string][]string {
+	for i := range n.NumParents() {
+		p := n.Parent(i)
+		if isExecution(p) && p.NumParents() == 1 {
+			p = p.Parent(0)
+		}
+		m, ok := p.Message()
+		if !ok || m.Role != content.Assistant {
+			continue
+		}
+		places := map[string][]string{}
+		for i, call := range m.Blocks.ToolUses() {
+			places[call.ID] = append(places[call.ID], strconv.Itoa(i)+" of "+call.Name)
+		}
+		return places
+	}
+	return nil
+}
+
+// source is what is known of the bytes of an image or a document.
+func source(s content.Source) string {
+	var lines []string
+	for _, line := range []struct{ name, text string }{
+		{"type", s.MediaType}, {"data", hashed(s.Data)}, {"url", s.URL}, {"file", s.FileID},
+	} {
+		if line.text != "" {
+			lines = append(lines, line.name+": "+line.text)
+		}
+	}
+	if s.Text != "" {
+		lines = append(lines, s.Text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// hashed tells apart what nobody reads.
+func hashed(s string) string {
+	if s == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(s))
+	return count(len(s), "byte") + ", sha256:" + hex.EncodeToString(sum[:8])
+}
+
+// lined is JSON in its canonical form with a member on each line; text that is no JSON as it is.
+func lined(j content.JSON) string {
+	const deepest = 256
+	if j == "" || j.Depth() > deepest || !j.Valid() {
+		return string(j)
+	}
+	v := jsontext.Value(j.Canonical())
+	if err := v.Indent(jsontext.WithIndent("  ")); err != nil {
+		return string(j)
+	}
+	return string(v)
+}
