@@ -95,7 +95,7 @@ func extra(api string, rest []wire.Member) content.Extra {
 // anthropicBlock reads a block as Anthropic's API has it. What Plait models is a Text, a Thinking and so on, in the form in which
 // the provider itself decodes it, so that it goes back byte for byte.
 func anthropicBlock(p place, raw content.JSON) content.Block {
-	list, err := wire.Members(raw)
+	list, err := object(raw)
 	if err != nil {
 		return p.opaque(raw, p.foreign, "it is no object")
 	}
@@ -187,7 +187,7 @@ func anthropicResult(p place, list []wire.Member) content.Block {
 
 // anthropicSource reads a source that holds nothing but what content.Source does.
 func anthropicSource(j content.JSON) (content.Source, bool) {
-	list, err := wire.Members(j)
+	list, err := object(j)
 	if err != nil {
 		return content.Source{}, false
 	}
@@ -241,7 +241,7 @@ func partsText(parts content.JSON) string {
 	raw, _ := items(parts)
 	var texts []string
 	for _, one := range raw {
-		if list, err := wire.Members(one); err == nil {
+		if list, err := object(one); err == nil {
 			texts = append(texts, text(list, "text"))
 		}
 	}

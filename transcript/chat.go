@@ -149,9 +149,9 @@ func (c *chatTalk) declare(at int, list []wire.Member) error {
 		return defs
 	}
 	for _, one := range raw("tools", list) {
-		outer, err := wire.Members(one)
+		outer, err := object(one)
 		function, outer := wire.Take(outer, "function")
-		inner, wrong := wire.Members(function)
+		inner, wrong := object(function)
 		switch {
 		case err != nil:
 			d.refuse(one, "it is no object")
@@ -162,7 +162,7 @@ func (c *chatTalk) declare(at int, list []wire.Member) error {
 		}
 	}
 	for _, one := range raw("functions", list) {
-		if inner, err := wire.Members(one); err != nil {
+		if inner, err := object(one); err != nil {
 			d.refuse(one, "it is no object")
 		} else {
 			d.add(chatFunction(inner, nil), one)
@@ -280,7 +280,7 @@ func chatTaken(list []wire.Member) []string {
 			taken = append(taken, name)
 		}
 	}
-	if _, err := wire.Members(get(list, "function_call")); err == nil {
+	if _, err := object(get(list, "function_call")); err == nil {
 		taken = append(taken, "function_call")
 	}
 	return taken
@@ -308,28 +308,28 @@ func (p place) chatAnswer(list []wire.Member, words content.Blocks) ([]content.B
 		at.where = strings.TrimPrefix(fmt.Sprintf("%s, tool_calls[%d]", p.where, i), ", ")
 		blocks = append(blocks, at.fit(raw, at.chatCall(raw)))
 	}
-	if old, err := wire.Members(get(list, "function_call")); err == nil {
+	if old, err := object(get(list, "function_call")); err == nil {
 		blocks = append(blocks, p.fit(get(list, "function_call"), chatArguments(content.ToolUse{}, old, nil)))
 	}
 	return blocks, nil
 }
 
 func (p place) chatCall(raw content.JSON) content.Block {
-	list, err := wire.Members(raw)
+	list, err := object(raw)
 	if err != nil {
 		return p.opaque(raw, chatAPI, "it is no object")
 	}
 	var call content.ToolUse
 	call.ID, list, _ = wire.TakeText(list, "id")
 	kind, rest, _ := wire.TakeText(list, "type")
-	if custom, err := wire.Members(get(rest, "custom")); err == nil {
+	if custom, err := object(get(rest, "custom")); err == nil {
 		call.Name = text(custom, "name")
 		call.Input = wire.Quote(text(custom, "input"))
 		call.Extra = content.Extra{API: chatAPI, JSON: `{"type":"custom"}`}
 		return call
 	}
 	function, rest := wire.Take(rest, "function")
-	inner, err := wire.Members(function)
+	inner, err := object(function)
 	if err != nil {
 		return p.opaque(raw, chatAPI, fmt.Sprintf("a call of the type %q", kind))
 	}
@@ -350,7 +350,7 @@ func chatArguments(call content.ToolUse, function, rest []wire.Member) content.T
 
 // chatPart reads a part of a message's content.
 func chatPart(p place, raw content.JSON) content.Block {
-	list, err := wire.Members(raw)
+	list, err := object(raw)
 	if err != nil {
 		if said, ok := wire.Text(raw); ok {
 			return content.Text{Text: said}
@@ -359,7 +359,7 @@ func chatPart(p place, raw content.JSON) content.Block {
 	}
 	kind, list, _ := wire.TakeText(list, "type")
 	inner, rest := wire.Take(list, kind)
-	of, _ := wire.Members(inner)
+	of, _ := object(inner)
 	switch kind {
 	case "text", "input_text", "output_text":
 		if said, rest, ok := wire.TakeText(list, "text"); ok {

@@ -89,7 +89,7 @@ func (s *claudeSession) line(l line) error {
 		return s.errorf(l.at, "", ErrShape, "the line has no type")
 	}
 	s.share(list)
-	message, _ := wire.Members(get(list, "message"))
+	message, _ := object(get(list, "message"))
 	e := &entry{
 		line: l.at, name: text(list, "uuid"), above: text(list, "parentUuid"), time: stamp(get(list, "timestamp")),
 		same: string(get(list, "message")),
@@ -177,11 +177,11 @@ func (s *claudeSession) record(a *agent, e *entry, kind string, list []wire.Memb
 	if sub := text(list, "subtype"); sub != "" {
 		name += "." + sub
 	}
-	if data, err := wire.Members(get(list, "data")); err == nil && kind == "progress" {
+	if data, err := object(get(list, "data")); err == nil && kind == "progress" {
 		s.ran(text(data, "agentId"), text(list, "parentToolUseID"))
 	}
-	if about, err := wire.Members(get(list, "compactMetadata")); err == nil {
-		if kept, err := wire.Members(get(about, "preservedSegment")); err == nil {
+	if about, err := object(get(list, "compactMetadata")); err == nil {
+		if kept, err := object(get(about, "preservedSegment")); err == nil {
 			e.keeps = text(kept, "headUuid")
 		}
 	}
@@ -220,7 +220,7 @@ func (s *claudeSession) assistant(a *agent, e *entry, list, message []wire.Membe
 		return err
 	}
 	e.answer = text(message, "id")
-	usage, _ := wire.Members(get(message, "usage"))
+	usage, _ := object(get(message, "usage"))
 	answer := node.Answer{
 		API: anthropicAPI, Model: text(message, "model"), ResponseID: e.answer,
 		Stop: claudeStop(text(message, "stop_reason")), Usage: claudeUsage(usage),
@@ -271,7 +271,7 @@ func (s *claudeSession) called(a *agent, call content.ToolUse) {
 	if s.calls[c.id] == nil {
 		s.calls[c.id] = c
 	}
-	input, err := wire.Members(call.Input)
+	input, err := object(call.Input)
 	if err != nil {
 		return
 	}
@@ -302,7 +302,7 @@ func (s *claudeSession) user(a *agent, e *entry, list, message []wire.Member) er
 	case len(results) > 0:
 		e.payload = node.Message{Role: content.User, Blocks: blocks}
 		e.details = get(list, "toolUseResult")
-		if about, err := wire.Members(e.details); err == nil {
+		if about, err := object(e.details); err == nil {
 			s.ran(text(about, "agentId"), results[0].CallID)
 		}
 		for _, r := range results[:1] {

@@ -32,7 +32,7 @@ func (im *importer) nanoAgent(r io.Reader) error {
 	for _, m := range without(top, "metadata", "head_ids", "nodes") {
 		im.about = append(im.about, about{"nano-agent." + m.Name, m.Value})
 	}
-	if metadata, err := wire.Members(get(top, "metadata")); err == nil {
+	if metadata, err := object(get(top, "metadata")); err == nil {
 		for _, m := range metadata {
 			im.about = append(im.about, about{m.Name, m.Value})
 		}
@@ -236,7 +236,7 @@ func (g *nanoGraph) make(n *nanoNode) error {
 	for _, p := range n.parents {
 		m.parents = append(m.parents, p.made)
 	}
-	if metadata, err := wire.Members(get(n.list, "metadata")); err == nil {
+	if metadata, err := object(get(n.list, "metadata")); err == nil {
 		for _, one := range metadata {
 			m.meta = metaWith(m.meta, one.Name, one.Value)
 		}
@@ -275,7 +275,7 @@ func (g *nanoGraph) payload(n *nanoNode, meta *node.Meta) (node.Payload, error) 
 		return g.execution(n)
 	case "stop_reason":
 		rest("reason") // usage has more counters than ours
-		usage, _ := wire.Members(get(n.data, "usage"))
+		usage, _ := object(get(n.data, "usage"))
 		return node.StopReason{Reason: content.Stop(text(n.data, "reason")), Usage: nanoUsage(usage)}, nil
 	case "sub_graph":
 		heads, about, err := g.child(n)
@@ -335,7 +335,7 @@ func shared(blocks content.Blocks, parents []*nanoNode) content.Blocks {
 
 // nanoBlock reads a block: Anthropic's, and those of others that nano-agent keeps beside them.
 func nanoBlock(p place, raw content.JSON) content.Block {
-	list, err := wire.Members(raw)
+	list, err := object(raw)
 	if err != nil {
 		return anthropicBlock(p, raw)
 	}
@@ -381,7 +381,7 @@ func (g *nanoGraph) tools(n *nanoNode) (node.Payload, bool, error) {
 	}
 	d := declarations{place: g.place(n)}
 	for _, one := range raw {
-		list, err := wire.Members(one)
+		list, err := object(one)
 		if err != nil {
 			d.refuse(one, "it is no object")
 			continue

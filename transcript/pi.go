@@ -214,7 +214,7 @@ func (s *piSession) assistant(p place, e *entry, list []wire.Member) error {
 	if err != nil {
 		return err
 	}
-	usage, _ := wire.Members(get(list, "usage"))
+	usage, _ := object(get(list, "usage"))
 	e.payload = node.Message{Role: content.Assistant, Blocks: blocks, Answer: node.Answer{
 		API: api, Model: text(list, "model"), ResponseID: text(list, "responseId"), Stop: piStop(text(list, "stopReason")),
 		Usage: content.Usage{
@@ -245,7 +245,7 @@ func piCallID(id string) string {
 
 // piBlock reads a block of the user's side.
 func piBlock(p place, raw content.JSON) content.Block {
-	list, err := wire.Members(raw)
+	list, err := object(raw)
 	if err != nil {
 		return p.opaque(raw, "pi", "it is no object")
 	}
@@ -267,7 +267,7 @@ func piBlock(p place, raw content.JSON) content.Block {
 
 // piSaid reads a block of the assistant's, which an API wrote.
 func piSaid(p place, raw content.JSON, api string) content.Block {
-	list, err := wire.Members(raw)
+	list, err := object(raw)
 	if err != nil {
 		return piBlock(p, raw)
 	}
@@ -306,7 +306,7 @@ func piThinking(thought string, rest []wire.Member, api string) content.Block {
 			return t
 		}
 	case responsesAPI:
-		if item, err := wire.Members(content.JSON(signature)); err == nil {
+		if item, err := object(content.JSON(signature)); err == nil {
 			item = append([]wire.Member{{Name: "type", Value: `"reasoning"`}}, without(item, "type")...)
 			return reasoningItem(item)
 		}

@@ -111,6 +111,14 @@ func (im *importer) members(at int, where string, j content.JSON) ([]wire.Member
 	return list, nil
 }
 
+// object reads an object, of which there may be none.
+func object(j content.JSON) ([]wire.Member, error) {
+	if !strings.HasPrefix(strings.TrimLeft(string(j), " \t\r\n"), "{") {
+		return nil, content.ErrJSON
+	}
+	return wire.Members(j)
+}
+
 // items reads a list.
 func items(j content.JSON) ([]content.JSON, bool) {
 	if !strings.HasPrefix(strings.TrimLeft(string(j), " \t\r\n"), "[") {

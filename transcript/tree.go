@@ -65,10 +65,11 @@ type slot struct {
 	before []extraNode
 	calls  []content.ToolUse
 	byCall map[string][]int // places in calls
-	phases []*slot          // of an assistant's message: one, or several where calls were carried out again in another branch
+	phase  *slot            // of an assistant's message: the latest, where calls were carried out again in another branch
 
 	answers []*answered // of a tool phase, by call
 	missing int
+	next    map[string]int  // how many calls with an id have their result
 	beside  []content.Block // what its lines say beside the results
 
 	ends []*node.Node // its node, or the executions of a phase that is open
@@ -313,11 +314,9 @@ func (t *tree) join(e *entry, blocks content.Blocks, up *slot) bool {
 	}
 	p := here
 	if p == nil {
-		if at := slices.IndexFunc(said.phases, func(p *slot) bool { return p.takes(results) }); at >= 0 {
-			p = said.phases[at]
-		} else {
-			p = &slot{parent: said, answers: make([]*answered, len(said.calls)), missing: len(said.calls)}
-			said.phases = append(said.phases, p)
+		if p = said.phase; p == nil || !p.takes(results) {
+			p = &slot{parent: said, answers: make([]*answered, len(said.calls)), missing: len(said.calls), next: map[string]int{}}
+			said.phase = p
 			t.put(p)
 		}
 	} else if !p.takes(results) {
@@ -329,6 +328,7 @@ func (t *tree) join(e *entry, blocks content.Blocks, up *slot) bool {
 		if i := p.call(r.CallID); ok && i >= 0 {
 			r.CallID = said.calls[i].ID
 			p.answers[i] = &answered{r, e, first}
+			p.next[said.calls[i].ID]++
 			p.missing--
 			first = false
 			continue
@@ -342,10 +342,9 @@ func (t *tree) join(e *entry, blocks content.Blocks, up *slot) bool {
 
 // call is the first call with that id that has no result; -1 where there is none.
 func (s *slot) call(id string) int {
-	for _, i := range s.parent.byCall[id] {
-		if s.answers[i] == nil {
-			return i
-		}
+	calls := s.parent.byCall[id]
+	if n := s.next[id]; n < len(calls) {
+		return calls[n]
 	}
 	return -1
 }
