@@ -653,12 +653,13 @@ func (o savedObject) json(name string) content.JSON {
 	return content.JSON(o.text(name + "_text"))
 }
 
+// arguments are seen to be an object by check, which asks that of what is written as well.
 func (o savedObject) arguments(name string, required bool) content.JSON {
 	j := o.json(name)
 	switch {
 	case j == "" && required:
 		o.fail(name, errMissing)
-	case j != "" && !j.IsObject(), j == "" && o.has(name+"_text"):
+	case j == "" && o.has(name+"_text"):
 		o.fail(name, errNoObject)
 	}
 	return j

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -387,6 +388,19 @@ func TestErrorsOfTheCodecCannotDriveATerminal(t *testing.T) {
 		require.NotContains(t, err.Error(), "\n")
 		require.Less(t, len(err.Error()), 400)
 	}
+	e := &executor.CodecError{Field: "a\nb", Err: errors.New("c\x1bd")}
+	require.Equal(t, `executor: saved: a\nb: c\x1bd`, e.Error())
+}
+
+// TestALongListTakesNoMemoryForWhatIsRefused: the first call that is none ends the reading.
+func TestALongListTakesNoMemoryForWhatIsRefused(t *testing.T) {
+	data := withMember(t, "pending", `[0`+strings.Repeat(",0", 1<<20)+`]`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := executor.ContinuationCodec{}.Decode(data)
+	runtime.ReadMemStats(&after)
+	requireCodec(t, err, "pending/0", "no JSON object")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16*len(data)))
 }
 
 // TestTasks is A33 of the tool loop.
@@ -407,6 +421,10 @@ func TestTasks(t *testing.T) {
 			Run: "run", Continuation: "c2", Turn: 2, ID: p.ID, Call: p.Call, Tool: p.Tool, Attributes: map[string]string{"tenant": "acme"},
 		}, task)
 	}
+	task, err := codec.Decode([]byte(strings.Replace(string(tasks[0]), `{"tenant":"acme"}`, `{}`, 1)))
+	require.NoError(t, err)
+	require.Nil(t, task.Attributes)
+
 	c := fullContinuation()
 	c.Reason, c.Pending[0].Approval = content.StopApproval, true
 	_, err = codec.Encode(c)
