@@ -14,14 +14,14 @@ import (
 // importer reads a conversation that another program wrote. Its notes say what was kept as something else, or left out.
 type importer struct {
 	name string
-	read func(name string, data []byte) (d dag.DAG, notes []string, err error)
+	read func(data []byte, lenient bool) (d dag.DAG, notes []string, err error)
 }
 
 // importers are the formats, in the order in which they are listed.
 func importers() []importer {
 	var list []importer
 	for _, e := range endpoints {
-		list = append(list, importer{e.name, func(_ string, data []byte) (dag.DAG, []string, error) {
+		list = append(list, importer{e.name, func(data []byte, _ bool) (dag.DAG, []string, error) {
 			req, model, err := e.parse(data)
 			if err != nil {
 				return dag.DAG{}, nil, err
@@ -35,7 +35,7 @@ func importers() []importer {
 
 func importCommand(s *streams) *cobra.Command {
 	var from, output string
-	var asJSON bool
+	var asJSON, lenient bool
 	formats := importers()
 	names := make([]string, len(formats))
 	for i, f := range formats {
@@ -46,13 +46,21 @@ func importCommand(s *streams) *cobra.Command {
 		Short: "Make a conversation of what another program wrote",
 		Long: "Reads FILE and writes a Plait conversation.\n\nFORMAT is one of\n\n  " + strings.Join(names, "\n  ") + `
 
-The first four are bodies of requests; what such a body says beside the conversation (the model, limits, …) is kept in the metadata, and
-export and run use it again. What was kept as something else or left out is told on standard error.`,
+The first four are bodies of requests. What such a body says beside the
+conversation (the model, limits, …) is kept, and export and run use it again.
+
+chat is messages of Chat Completions: a list, an object with "messages", or one
+of either a line. claude-code and pi are sessions, as JSON lines; nano-agent is
+a saved graph. Of several conversations in FILE the last one is gone on with;
+the others are named conversation-2, conversation-3, …
+
+What was kept as something else, changed or left out is told on standard error,
+or with --json and -o as JSON.`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, f := range formats {
 				if f.name == from {
-					return s.importFile(f, args[0], output, asJSON)
+					return s.importFile(f, args[0], output, lenient, asJSON)
 				}
 			}
 			return fmt.Errorf("--from %q is none of %s", from, strings.Join(names, ", "))
@@ -61,20 +69,21 @@ export and run use it again. What was kept as something else or left out is told
 	cmd.Flags().StringVar(&from, "from", "", "the format of FILE")
 	_ = cmd.MarkFlagRequired("from")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().BoolVar(&lenient, "lenient", false, "go on after a line that cannot be read (claude-code, pi, chat)")
 	outputFlag(cmd, &output)
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
 // importFile imports one file. With asJSON what came of it is told as JSON, where the conversation itself goes to a file.
-func (s *streams) importFile(f importer, name, output string, asJSON bool) error {
+func (s *streams) importFile(f importer, name, output string, lenient, asJSON bool) error {
 	data, err := s.read(name)
 	if err != nil {
 		return err
 	}
-	d, notes, err := f.read(name, data)
+	d, notes, err := f.read(data, lenient)
 	if err != nil {
-		return fmt.Errorf("import %s: %w", name, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	if err := s.save(output, d); err != nil {
 		return err

@@ -2,12 +2,10 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/node"
 )
 
 func forkCommand(s *streams) *cobra.Command {
@@ -37,28 +35,6 @@ func forkCommand(s *streams) *cobra.Command {
 	outputFlag(cmd, &output)
 	jsonFlag(cmd, &asJSON)
 	return cmd
-}
-
-// find returns the conversation that ends in what is named: a node's id or digest, or the beginning of one that no other has.
-func find(d dag.DAG, name string) (dag.DAG, error) {
-	const least = 4
-	prefix := strings.ToLower(strings.TrimPrefix(name, "sha256:"))
-	if len(prefix) < least {
-		return dag.DAG{}, fmt.Errorf("%q is too short to name a node: %d digits at least", name, least)
-	}
-	var found []*node.Node
-	for _, n := range d.WithChildren() {
-		if strings.HasPrefix(n.ID().String(), prefix) || strings.HasPrefix(strings.TrimPrefix(n.Digest().String(), "sha256:"), prefix) {
-			found = append(found, n)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return dag.DAG{}, fmt.Errorf("no node is %q", name)
-	case 1:
-		return d.WithHeads(found[0]), nil
-	}
-	return dag.DAG{}, fmt.Errorf("%q names %d nodes", name, len(found))
 }
 
 func verifyCommand(s *streams) *cobra.Command {
@@ -114,4 +90,3 @@ func (s *streams) verify(d dag.DAG, asJSON bool) error {
 	}
 	return nil
 }
-

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -51,6 +52,19 @@ func (s *streams) loadAt(name, at string) (dag.DAG, error) {
 		return d, err
 	}
 	return find(d, at)
+}
+
+// find returns the conversation that ends where it is named: at a ref, or in a node.
+func find(d dag.DAG, name string) (dag.DAG, error) {
+	at := d.AtName(name)
+	if err := at.Err(); err != nil {
+		var missing *dag.FindError
+		if errors.As(err, &missing) {
+			return dag.DAG{}, fmt.Errorf("no head has that name: %w", missing)
+		}
+		return dag.DAG{}, err
+	}
+	return at, nil
 }
 
 // row is a node in a list.

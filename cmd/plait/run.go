@@ -278,4 +278,3 @@ func endOf(d dag.DAG) ending {
 	}
 	return e
 }
-

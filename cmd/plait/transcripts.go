@@ -1,4 +1,44 @@
 package main
 
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/transcript"
+)
+
 // transcripts are the formats of whole conversations.
-func transcripts() []importer { return nil }
+func transcripts() []importer {
+	var list []importer
+	for _, f := range transcript.Formats() {
+		list = append(list, importer{name: string(f), read: func(data []byte, lenient bool) (dag.DAG, []string, error) {
+			in, err := transcript.Import(f, bytes.NewReader(data), &transcript.Options{Lenient: lenient})
+			if err != nil {
+				return dag.DAG{}, nil, err
+			}
+			d, notes := inOneFile(in)
+			for _, note := range in.Notes {
+				notes = append(notes, note.String())
+			}
+			return d, notes, nil
+		}})
+	}
+	return list
+}
+
+// inOneFile is all that was imported: it ends where the main conversation does, and the others have names.
+func inOneFile(in transcript.Imported) (d dag.DAG, notes []string) {
+	d = in.DAG
+	for i, other := range in.Conversations {
+		if i > 0 {
+			d = d.WithHeads(other.Heads()...).WithRef(fmt.Sprintf("conversation-%d", i+1))
+		}
+	}
+	if n := len(in.Conversations); n == 2 {
+		notes = append(notes, "a second conversation has the name conversation-2")
+	} else if n > 2 {
+		notes = append(notes, fmt.Sprintf("%d further conversations have the names conversation-2 to conversation-%d", n-1, n))
+	}
+	return d.WithHeads(in.Main().Heads()...), notes
+}
