@@ -348,7 +348,9 @@ func TestWhatIsTooLargeIsNeitherWrittenNorRead(t *testing.T) {
 	requireCodec(t, err, "", "larger than 67108864 bytes")
 	_, err = executor.ToolTaskCodec{}.Decode(make([]byte, most+1))
 	requireCodec(t, err, "", "larger than")
-	_, err = executor.ContinuationCodec{}.Decode(make([]byte, most))
+	fits := make([]byte, most)
+	fits[0] = '"' // so that it is looked at quickly
+	_, err = executor.ContinuationCodec{}.Decode(fits)
 	requireCodec(t, err, "", "no JSON object")
 	c := fullContinuation()
 	c.Pending[0].Tool = strings.Repeat("x", most) // cheaper than arguments of that size
