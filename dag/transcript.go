@@ -17,6 +17,9 @@ type Transcript struct {
 	Tools []content.Tool
 	// Messages is the messages, in order.
 	Messages []content.Message
+	// Nodes is the nodes that say them: Nodes[i] says Messages[i], or is the first of those that a compaction's summary stands for. It is
+	// nil where the transcript was made by hand.
+	Nodes []*node.Node
 }
 
 // Transcript linearises the conversation, for a model to be asked. In place of the first message that a compaction replaces, its summary
@@ -36,11 +39,13 @@ func (d DAG) linear() (Transcript, []thought) {
 	var thoughts []thought
 	nodes := d.Nodes()
 	view := viewOf(nodes)
-	t := Transcript{Messages: slices.Grow([]content.Message(nil), view.messages)}
+	t := Transcript{
+		Messages: slices.Grow([]content.Message(nil), view.messages), Nodes: slices.Grow([]*node.Node(nil), view.messages),
+	}
 	index := map[string]int{} // of a tool's name in t.Tools
 	for _, n := range nodes {
 		if stand, replaced := view.replaced[n.ID()]; replaced {
-			t.say(content.User, stand)
+			t.say(n, content.User, stand)
 			continue
 		}
 		switch p := n.Payload().(type) {
@@ -61,24 +66,24 @@ func (d DAG) linear() (Transcript, []thought) {
 			if p.Role == content.Assistant && thinks(p.Blocks) {
 				thoughts = append(thoughts, thought{len(t.Messages), p.Answer.Seen})
 			}
-			t.Messages = append(t.Messages, content.Message{Role: p.Role, Blocks: p.Blocks})
+			t.Messages, t.Nodes = append(t.Messages, content.Message{Role: p.Role, Blocks: p.Blocks}), append(t.Nodes, n)
 		case node.ToolExecution:
 			if view.open(n) {
 				answer, _ := content.Of(answerOf(n)) // its parts were checked when the node was made
-				t.say(content.User, answer)
+				t.say(n, content.User, answer)
 			}
 		case node.Compaction:
 			if !view.placed[n.ID()] {
-				t.say(content.User, p.Summary)
+				t.say(n, content.User, p.Summary)
 			}
 		}
 	}
 	return t, thoughts
 }
 
-func (t *Transcript) say(role content.Role, blocks content.Blocks) {
+func (t *Transcript) say(n *node.Node, role content.Role, blocks content.Blocks) {
 	if blocks.Len() > 0 {
-		t.Messages = append(t.Messages, content.Message{Role: role, Blocks: blocks})
+		t.Messages, t.Nodes = append(t.Messages, content.Message{Role: role, Blocks: blocks}), append(t.Nodes, n)
 	}
 }
 

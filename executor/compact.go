@@ -1,0 +1,214 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+// Compaction keeps what a model is sent within a budget. Where a conversation takes more, its middle is replaced by what a [Policy] makes
+// of it: one Compaction node, behind which everything stays in the graph. What was said first, up to the first answer, and the last
+// tokens stay as they are. A call is never parted from its results.
+//
+// From there on the conversation begins the same at each turn, so that a prompt cache holds until the next compaction.
+type Compaction struct {
+	// Budget is how many tokens the messages may take. Required.
+	Budget int
+	// Keep is how many of the last tokens stay, at least. Defaults to half of Budget.
+	Keep int
+	// Count is how many tokens messages take. Defaults to a quarter of the bytes of their texts, arguments and results, which is about
+	// right for English; images and documents are not counted.
+	Count func(messages []content.Message) int
+	// Policy says what stands for the middle. Defaults to [DropMiddle].
+	Policy Policy
+}
+
+// Policy returns what the user's side says in place of messages that are left out. They begin and end between turns: every call among
+// them has its results. An error leaves the conversation as it is.
+type Policy func(ctx context.Context, messages []content.Message) (content.Blocks, error)
+
+// DropMiddle says how many messages were left out, and nothing of them.
+func DropMiddle() Policy {
+	return func(_ context.Context, messages []content.Message) (content.Blocks, error) {
+		return content.Words(fmt.Sprintf("[%d earlier messages were left out here.]", len(messages))), nil
+	}
+}
+
+// TruncateOutputs tells the messages as words, with the output of tools cut to so many bytes each.
+func TruncateOutputs(bytes int) Policy {
+	return func(_ context.Context, messages []content.Message) (content.Blocks, error) {
+		return content.Words("[Earlier messages, with the output of tools cut:]\n" + told(messages, bytes)), nil
+	}
+}
+
+// Summarise asks a model for a summary of the messages, which are told as words. Instructions are its system prompt; "" asks for what a
+// reader needs to go on. A summary that says nothing is an error, and so is one that was cut off.
+func Summarise(p api.Provider, instructions string) Policy {
+	if instructions == "" {
+		instructions = "Summarise this part of a conversation for the assistant that goes on with it: what was asked, decided and found out, " +
+			"names and numbers as they are, what is still open. Write nothing else."
+	}
+	return func(ctx context.Context, messages []content.Message) (content.Blocks, error) {
+		answer, err := api.NewClient(p, nil).Send(ctx, api.Request{
+			System: []string{instructions}, Messages: []content.Message{{Role: content.User, Blocks: content.Words(told(messages, 2000))}},
+		})
+		if err != nil {
+			return content.Blocks{}, fmt.Errorf("executor: the summary of earlier messages: %w", err)
+		}
+		text := strings.TrimSpace(answer.Blocks.Text())
+		if text == "" || answer.Stop == content.StopMaxTokens {
+			return content.Blocks{}, fmt.Errorf("executor: the summary of earlier messages ended with %s: %w", answer.Stop, errNoSummary)
+		}
+		return content.Words("[Summary of earlier messages:]\n" + text), nil
+	}
+}
+
+var errNoSummary = errors.New("there is none")
+
+// Hook compacts a run's conversation after a turn that leaves it beyond the budget. An error of the policy ends the run; to go on
+// without, let the policy return what another one does.
+func (c Compaction) Hook() Hook {
+	return Hook{Next: func(ctx context.Context, turn Turn) (Turn, error) {
+		if turn.Stop != "" {
+			return turn, nil
+		}
+		d, err := c.Compact(ctx, turn.DAG)
+		turn.DAG = d
+		return turn, err
+	}}
+}
+
+// Compact returns the conversation within the budget; as it is where it fits, where calls are open, or where there is nothing between
+// what has to stay. Errors: the policy's, with the conversation as it was.
+func (c Compaction) Compact(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+	if d.Err() != nil || len(d.OpenCalls()) > 0 {
+		return d, d.Err()
+	}
+	if c.Count == nil {
+		c.Count = roughly
+	}
+	if c.Keep <= 0 {
+		c.Keep = c.Budget / 2
+	}
+	if c.Policy == nil {
+		c.Policy = DropMiddle()
+	}
+	t := d.Transcript()
+	if c.Count(t.Messages) <= c.Budget {
+		return d, nil
+	}
+	first, end := c.middle(t.Messages)
+	if end-first < 2 {
+		return d, nil
+	}
+	summary, err := c.Policy(ctx, t.Messages[first:end])
+	if err != nil {
+		return d, err
+	}
+	shorter := d.Append(node.Compaction{Summary: summary, Replaced: node.ListOf(between(d, t, first, end)...)})
+	if err := shorter.Err(); err != nil {
+		return d, err
+	}
+	return shorter, nil
+}
+
+// middle is the messages that may be left out: from the one after the first answer's question, up to those that stay.
+func (c Compaction) middle(messages []content.Message) (first, end int) {
+	for first < len(messages) && messages[first].Role == content.User {
+		first++
+	}
+	end = len(messages)
+	for kept := 0; end > first; end-- {
+		kept += c.Count(messages[end-1 : end])
+		if kept > c.Keep && end < len(messages) {
+			break
+		}
+	}
+	for end > first && end < len(messages) && len(messages[end].Blocks.ToolResults()) > 0 {
+		end-- // results stay with their calls
+	}
+	return first, end
+}
+
+// between is the nodes that say the messages from first to the one before end: those that an earlier compaction stands for, too.
+func between(d dag.DAG, t dag.Transcript, first, end int) []node.ID {
+	from, to := t.Nodes[first], (*node.Node)(nil)
+	if end < len(t.Nodes) {
+		to = t.Nodes[end]
+	}
+	var ids []node.ID
+	inside := false
+	for _, n := range d.Nodes() {
+		if inside = (inside || n == from) && n != to; !inside {
+			if n == to {
+				break
+			}
+			continue
+		}
+		switch n.Payload().(type) {
+		case node.Message, node.Compaction, node.ToolExecution:
+			ids = append(ids, n.ID())
+		}
+	}
+	return ids
+}
+
+// roughly is about how many tokens messages take.
+func roughly(messages []content.Message) int {
+	bytes := 0
+	for _, m := range messages {
+		bytes += sizeOf(m.Blocks) + 16
+	}
+	return (bytes + 3) / 4
+}
+
+func sizeOf(blocks content.Blocks) (bytes int) {
+	for _, b := range blocks.All() {
+		switch b := b.(type) {
+		case content.Text:
+			bytes += len(b.Text)
+		case content.Thinking:
+			bytes += len(b.Text)
+		case content.ToolUse:
+			bytes += len(b.Name) + len(b.Input)
+		case content.ToolResult:
+			bytes += sizeOf(b.Content)
+		case content.Opaque:
+			bytes += len(b.JSON)
+		}
+	}
+	return bytes
+}
+
+// told is messages as words, with each tool's output cut to so many bytes.
+func told(messages []content.Message, output int) string {
+	var b strings.Builder
+	for _, m := range messages {
+		for _, block := range m.Blocks.All() {
+			switch block := block.(type) {
+			case content.Text:
+				fmt.Fprintf(&b, "%s: %s\n", m.Role, block.Text)
+			case content.ToolUse:
+				fmt.Fprintf(&b, "%s calls %s(%s)\n", m.Role, block.Name, block.Input)
+			case content.ToolResult:
+				short, _ := cutBlocks(block.Content, output, 0)
+				outcome := "returned"
+				if block.IsError {
+					outcome = "failed"
+				}
+				fmt.Fprintf(&b, "the tool %s: %s\n", outcome, short.Text())
+			case content.Image:
+				fmt.Fprintf(&b, "%s: [an image]\n", m.Role)
+			case content.Document:
+				fmt.Fprintf(&b, "%s: [a document %s]\n", m.Role, block.Title)
+			}
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
