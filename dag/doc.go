@@ -22,6 +22,9 @@
 // fmt.Println(d) draws the conversation ([DAG.String]); [DAG.Validate] reports everything that is wrong with it; [DAG.Graph] gives
 // it to the algorithms of gonum. Package viz draws diagrams.
 //
+// [DAG.Verify] recomputes every digest; [DAG.Redact] erases what nodes say and leaves them in their places; [DAG.Prune] drops what
+// nothing reaches.
+//
 // # Concurrency
 //
 // A DAG is safe for concurrent use: any number of goroutines may read and extend the same one, each getting its own result.

@@ -219,6 +219,45 @@ func TestWhatComesAfterARedactionIsNotTakenForRedacted(t *testing.T) {
 	require.Equal(t, "x.x", redactedOf(t, redact(t, done, tells)))
 }
 
+func TestWhatHasNothingToLoseIsNotTakenForRedacted(t *testing.T) {
+	m := newMaker(t)
+	use := m.node(said(t, content.Text{Text: "SECRET"}, content.ToolUse{ID: "a", Name: "f", Input: "{}"}))
+	e := m.node(node.ToolExecution{CallID: "a", Input: "{}", Result: content.Words("x")}, use)
+	require.Equal(t, "x.", redactedOf(t, redact(t, []*node.Node{use, e}, use)), "its arguments were none")
+}
+
+// TestARedactedNodeStaysSoWhenMoreIsRedacted, in whatever order, and keeps what a newer version wrote beside it.
+func TestARedactedNodeStaysSoWhenMoreIsRedacted(t *testing.T) {
+	m := newMaker(t)
+	first := m.node(user("SECRET"))
+	second := m.node(user("SECRET"), first)
+	all := redact(t, []*node.Node{first, second, m.node(user("x"), second)}, second)
+	require.Equal(t, "xx.", redactedOf(t, redact(t, all, all[0])))
+	line := strings.Replace(string(all[1].Append(nil)), `"kind"`, `"weight": 1.50,"kind"`, 1)
+	weighed, err := node.Parse([]byte(line), reader(first))
+	require.NoError(t, err)
+	for _, done := range [][]*node.Node{redact(t, []*node.Node{first, weighed}, first), redact(t, []*node.Node{first, weighed}, first, weighed)} {
+		require.Equal(t, line, string(done[1].Append(nil)))
+		require.Same(t, done[0], done[1].Parent(0))
+		require.True(t, done[1].Redacted())
+	}
+}
+
+// TestMetadataGoesWhereTheNodeItselfIsNamed, and stays where it only lost what it repeats.
+func TestMetadataGoesWhereTheNodeItselfIsNamed(t *testing.T) {
+	m, all := tied(t)
+	meta, err := node.Meta{}.With("k", "SECRET note")
+	require.NoError(t, err)
+	all[3], err = node.New(m.src, all[3].Payload(), meta, all[3].Parents()...)
+	require.NoError(t, err)
+	done := redact(t, all[:4], all[1], all[2])
+	require.Equal(t, 1, done[3].Meta().Len())
+	require.True(t, done[3].Redacted())
+	done = redact(t, done, done[3])
+	require.Zero(t, done[3].Meta().Len())
+	require.NotContains(t, texts(done), "SECRET note")
+}
+
 // TestResultsThatAreNotSharedAreFound: who builds by hand may hold a result twice.
 func TestResultsThatAreNotSharedAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
