@@ -110,7 +110,7 @@ func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 //
 // Where it waits for results, [Returned] and [Failed] are replies. They may come in any order, and in parts: as long as some are
 // missing the run pauses again, with another Continuation whose Parent is this one. A result that the conversation has already may
-// come again.
+// come again. What a result asks for by Terminate counts only where all results come at once, because it is not saved.
 //
 // Errors: before anything is done a *[ResumeError] that says what is wrong with c or with which reply, and those of Run; then those
 // of Run.

@@ -96,10 +96,12 @@ func blocksResult(blocks ...content.Block) (Result, error) {
 
 // valid refuses what only a message can hold, and what cannot be kept.
 func (r Result) valid() error {
-	for i := range r.Content.Len() {
-		switch b := r.Content.At(i).(type) {
-		case content.ToolUse, content.ToolResult, content.Thinking:
-			return fmt.Errorf("the tool's result: block %d is a %T, which only a message can hold", i, b)
+	for _, blocks := range []content.Blocks{r.Content, r.Full} {
+		for i, b := range blocks.All() {
+			switch b.(type) {
+			case content.ToolUse, content.ToolResult, content.Thinking:
+				return fmt.Errorf("the tool's result: block %d is a %T, which only a message can hold", i, b)
+			}
 		}
 	}
 	if r.Details != "" && !r.Details.Valid() {

@@ -539,3 +539,12 @@ func TestWordsOfTheAssistantAreFollowedByAFollowUp(t *testing.T) {
 	require.Equal(t, "uaua", roles(d))
 	require.Len(t, model.Requests(), 1)
 }
+
+func TestAFullOutputThatOnlyAMessageCanHoldIsAnErrorOfItsCall(t *testing.T) {
+	full, err := content.Of(content.ToolUse{Name: "x"})
+	require.NoError(t, err)
+	bad := tool("bad", func(context.Context) (any, error) { return executor.Result{Full: full}, nil })
+	d, err := executor.Run(t.Context(), once(call("bad"), call("fast")), ask(bad, fast))
+	require.NoError(t, err)
+	require.Equal(t, []string{"error: the tool's result: block 0 is a content.ToolUse, which only a message can hold", "fast"}, outcomes(t, d))
+}
