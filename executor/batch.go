@@ -188,13 +188,14 @@ func (b *batch) carryOutWave(w Wave) bool {
 	b.mu.Lock()
 	b.wave, b.next, b.open = w.Calls, 0, len(w.Calls)
 	b.number++
+	wave := b.number
 	for i, at := range b.wave {
 		s := &b.slots[at]
 		s.own = i >= workers || s.timeout != b.r.agent.ToolTimeout
 	}
 	b.mu.Unlock()
-	defer context.AfterFunc(b.shared, b.expire)()
-	b.work(workers, b.number)
+	defer context.AfterFunc(b.shared, func() { b.expire(wave) })()
+	b.work(workers, wave)
 	for b.report() {
 		if b.over() {
 			return true
@@ -202,7 +203,7 @@ func (b *batch) carryOutWave(w Wave) bool {
 		select {
 		case <-b.wake:
 		case <-b.r.ctx.Done():
-			b.expire()
+			b.expire(wave)
 		}
 	}
 	return false
@@ -506,11 +507,14 @@ func (b *batch) settleLocked(s *slot, result Result) bool {
 	return true
 }
 
-// expire gives up what the end of the wave's context concerns: everything when the run has ended, else the calls that share its
+// expire gives up what the end of a wave's context concerns: everything when the run has ended, else the calls that share its
 // timeout.
-func (b *batch) expire() {
+func (b *batch) expire(wave int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.number != wave {
+		return // it comes too late: its calls are over, and the next ones have a time of their own
+	}
 	for _, i := range b.wave {
 		if s := &b.slots[i]; b.r.ctx.Err() != nil || s.state == running && !s.own {
 			b.giveUpLocked(s)

@@ -147,3 +147,21 @@ func TestFoundChildStoryHasNoHoles(t *testing.T) {
 		})
 	}
 }
+
+func TestFoundTimeoutOfOneWaveDoesNotEndTheNext(t *testing.T) {
+	var calls []content.ToolUse
+	var want []string
+	for range 20 {
+		calls = append(calls, call("slow"), call("slow"), call("half"), call("half"))
+		want = append(want, "error: Tool exceeded timeout of 1s.", "error: Tool exceeded timeout of 1s.", "half", "half")
+	}
+	half := tool("half", func(ctx context.Context) (any, error) { return "half", wait(ctx, 500*time.Millisecond) })
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			agent := executor.Agent{Provider: once(calls...), Strategy: executor.Batched(2), ToolTimeout: time.Second}
+			d, err := agent.Run(t.Context(), ask(slow, half))
+			require.NoError(t, err)
+			require.Equal(t, want, outcomes(t, d))
+		})
+	}
+}
