@@ -11,6 +11,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/internal/fixture"
+	"github.com/plait-dev/plait/internal/providertest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -74,5 +75,5 @@ func TestBothMakeTheSameRequest(t *testing.T) {
 	got, notes, err := Body(fixture.Conversation(8), "claude-x", plain)
 	require.NoError(t, err)
 	require.Empty(t, notes)
-	requireSame(t, normalRequest(t, string(want)), normalRequest(t, string(got)))
+	providertest.RequireSame(t, providertest.NormalAnthropic(t, string(want)), providertest.NormalAnthropic(t, string(got)))
 }

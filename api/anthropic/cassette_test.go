@@ -161,7 +161,7 @@ func replay(t *testing.T, c providertest.Cassette, chain []int) {
 
 // requireRequest compares request i of a conversation with the recorded one.
 func requireRequest(t *testing.T, c providertest.Cassette, tape []providertest.Exchange, recorded []recording, i int, made string) {
-	want, got := normalRequest(t, tape[i].Request.Body), normalRequest(t, made)
+	want, got := providertest.NormalAnthropic(t, tape[i].Request.Body), providertest.NormalAnthropic(t, made)
 	differs := changedByProgram[c.Name]
 	delete(want, differs.member)
 	delete(got, differs.member)
@@ -173,7 +173,7 @@ func requireRequest(t *testing.T, c providertest.Cassette, tape []providertest.E
 			want["messages"].([]any)[at], got["messages"].([]any)[at] = "answer", "answer"
 		}
 	}
-	requireSame(t, want, got)
+	providertest.RequireSame(t, want, got)
 }
 
 // requireAnswer checks that the blocks that are sent back are what the model said.
@@ -187,7 +187,7 @@ func requireAnswer(t *testing.T, e providertest.Exchange, blocks []any) {
 		Content []any `json:"content"`
 	}
 	require.NoError(t, json.Unmarshal(e.Body(t), &answer, wire.Lenient))
-	requireSame(t, map[string]any{"content": normalContent(answer.Content)}, map[string]any{"content": blocks})
+	providertest.RequireSame(t, map[string]any{"content": providertest.NormalAnthropicContent(answer.Content)}, map[string]any{"content": blocks})
 }
 
 // added is what the user's side says in the next request beyond results, which Run gives.
@@ -278,7 +278,7 @@ func TestEveryRecordedRequestSurvives(t *testing.T) {
 				if e.Response.Status != 200 {
 					return // what the API refused may be repaired
 				}
-				want, got := normalRequest(t, e.Request.Body), normalRequest(t, string(body))
+				want, got := providertest.NormalAnthropic(t, e.Request.Body), providertest.NormalAnthropic(t, string(body))
 				if repeatedIDs[c.Name] == "" {
 					require.Empty(t, repairs, "the API took this request as it was")
 				} else {
@@ -286,7 +286,7 @@ func TestEveryRecordedRequestSurvives(t *testing.T) {
 					numberIDs(want)
 					numberIDs(got)
 				}
-				requireSame(t, want, got)
+				providertest.RequireSame(t, want, got)
 			})
 		}
 	}

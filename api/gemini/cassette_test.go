@@ -143,7 +143,7 @@ func replay(t *testing.T, c providertest.Cassette, chain []int, count *sameness)
 
 // requireRequest compares request i of a conversation with the recorded one.
 func requireRequest(t *testing.T, c providertest.Cassette, tape []providertest.Exchange, i int, made string, count *sameness) {
-	want, got := normalRequest(t, tape[i].Request.Body), normalRequest(t, made)
+	want, got := providertest.NormalGemini(t, tape[i].Request.Body), providertest.NormalGemini(t, made)
 	if count.requests++; reflect.DeepEqual(want, got) {
 		count.equal++
 		return
@@ -160,13 +160,13 @@ func requireRequest(t *testing.T, c providertest.Cassette, tape []providertest.E
 	}
 	if differs.answers {
 		for j := range i {
-			at := len(normalRequest(t, tape[j].Request.Body)["contents"].([]any)) // where the answer to request j stands
+			at := len(providertest.NormalGemini(t, tape[j].Request.Body)["contents"].([]any)) // where the answer to request j stands
 			said := got["contents"].([]any)[at].(map[string]any)
 			requireParts(t, tape[j], said["parts"].([]any))
 			want["contents"].([]any)[at], got["contents"].([]any)[at] = "answer", "answer"
 		}
 	}
-	requireSame(t, want, got)
+	providertest.RequireSame(t, want, got)
 }
 
 func withoutIDs(request map[string]any) {
@@ -203,7 +203,7 @@ func partsIn(request map[string]any) iter.Seq[map[string]any] {
 // requireParts checks that the parts that are sent back are what the model said.
 func requireParts(t *testing.T, e providertest.Exchange, parts []any) {
 	t.Helper()
-	requireSame(t, saidParts(t, e), parts)
+	providertest.RequireSame(t, saidParts(t, e), parts)
 }
 
 // saidParts is the parts of a recorded answer. Those of a stream are put together here, by the few rules that the recordings need.
@@ -219,7 +219,7 @@ func saidParts(t *testing.T, e providertest.Exchange) []any {
 		}
 		require.NoError(t, json.Unmarshal(raw, &one, wire.Lenient))
 		for _, c := range one.Candidates {
-			all = append(all, normalParts(any(c.Content.Parts))...)
+			all = append(all, providertest.NormalGeminiParts(any(c.Content.Parts))...)
 		}
 	}
 	if !e.Streamed() {
@@ -327,7 +327,7 @@ func TestEveryRecordedRequestSurvives(t *testing.T) {
 					return // what the API refused may be repaired
 				}
 				require.Empty(t, repairs, "the API took this request as it was")
-				requireSame(t, normalRequest(t, e.Request.Body), normalRequest(t, string(body)))
+				providertest.RequireSame(t, providertest.NormalGemini(t, e.Request.Body), providertest.NormalGemini(t, string(body)))
 			})
 		}
 	}
@@ -389,8 +389,8 @@ func requireSameParts(t *testing.T, e providertest.Exchange, blocks content.Bloc
 	}
 	var parts []any
 	require.NoError(t, json.Unmarshal(append(made, ']'), &parts))
-	normal := normalParts(any(parts))
-	requireSame(t, append([]any{}, saidParts(t, e)...), normal)
+	normal := providertest.NormalGeminiParts(any(parts))
+	providertest.RequireSame(t, append([]any{}, saidParts(t, e)...), normal)
 	signatures := 0
 	for _, p := range normal {
 		if p.(map[string]any)[thoughtSignature] != nil {

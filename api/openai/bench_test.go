@@ -12,6 +12,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/internal/fixture"
+	"github.com/plait-dev/plait/internal/providertest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -132,7 +133,7 @@ func TestBothMakeTheSameChatRequest(t *testing.T) {
 	got, notes, err := ChatBody(fixture.Conversation(8), "gpt-x", &Options{NoStream: true})
 	require.NoError(t, err)
 	require.Empty(t, notes)
-	require.Equal(t, normalChat(t, string(want)), normalChat(t, string(got)))
+	require.Equal(t, providertest.NormalChat(t, string(want)), providertest.NormalChat(t, string(got)))
 }
 
 func TestBothMakeTheSameResponsesRequest(t *testing.T) {
@@ -141,5 +142,5 @@ func TestBothMakeTheSameResponsesRequest(t *testing.T) {
 	got, notes, err := ResponsesBody(fixture.Conversation(8), "gpt-x", &Options{NoStream: true})
 	require.NoError(t, err)
 	require.Empty(t, notes)
-	require.Equal(t, normalResponses(t, string(want)), normalResponses(t, string(got)))
+	require.Equal(t, providertest.NormalResponses(t, string(want)), providertest.NormalResponses(t, string(got)))
 }

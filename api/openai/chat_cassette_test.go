@@ -154,7 +154,7 @@ func replayChat(t *testing.T, c providertest.Cassette, chain []int) {
 		d = next
 	}
 	for i, made := range p.Requests() {
-		requireSame(t, normalChat(t, tape[i].Request.Body), normalChat(t, made))
+		providertest.RequireSame(t, providertest.NormalChat(t, tape[i].Request.Body), providertest.NormalChat(t, made))
 	}
 	providertest.RequireSaved(t, d)
 }
@@ -215,7 +215,7 @@ func TestEveryRecordedChatRequestSurvives(t *testing.T) {
 				}
 				require.NoError(t, err)
 				require.Empty(t, repairs, "the API took this request as it was")
-				requireSame(t, normalChat(t, e.Request.Body), normalChat(t, string(body)))
+				providertest.RequireSame(t, providertest.NormalChat(t, e.Request.Body), providertest.NormalChat(t, string(body)))
 			})
 		}
 	}
@@ -292,7 +292,7 @@ func requireSameMessage(t *testing.T, e providertest.Exchange, blocks content.Bl
 	require.NoError(t, json.Unmarshal(e.Body(t), &answer, wire.Lenient))
 	var made map[string]any
 	require.NoError(t, json.Unmarshal(appendChat(nil, content.Message{Role: content.Assistant, Blocks: blocks}, 0), &made))
-	requireSame(t, normalMessage(answer.Choices[0].Message), normalMessage(made))
+	providertest.RequireSame(t, providertest.NormalChatMessage(answer.Choices[0].Message), providertest.NormalChatMessage(made))
 }
 
 // TestRecordedChatErrorsAreTyped gives every recorded error its kind.

@@ -54,7 +54,7 @@ func TestEveryRecordedResponsesRequestSurvives(t *testing.T) {
 					return
 				}
 				require.Empty(t, notes, "the API took this request as it was")
-				requireSame(t, normalResponses(t, e.Request.Body), normalResponses(t, string(body)))
+				providertest.RequireSame(t, providertest.NormalResponses(t, e.Request.Body), providertest.NormalResponses(t, string(body)))
 			})
 		}
 	}
@@ -127,7 +127,7 @@ func recordedStop(e providertest.Exchange, b content.Blocks) content.Stop {
 // requireSameItems makes the API's items of the blocks and compares them with those of the answer.
 func requireSameItems(t *testing.T, e providertest.Exchange, blocks content.Blocks) {
 	made := decoded(t, `{"input":[`+string(appendItems(nil, content.Message{Role: content.Assistant, Blocks: blocks}, 0))+"]}")
-	requireSame(t, recordedOutput(t, e), made["input"])
+	providertest.RequireSame(t, recordedOutput(t, e), made["input"])
 }
 
 // recordedOutput is the items of a recorded answer: those that the API ended one by one, which programs send back, and which it
@@ -149,7 +149,7 @@ func recordedOutput(t *testing.T, e providertest.Exchange) []any {
 			whole = event["response"].(map[string]any)["output"].([]any)
 		}
 	}
-	requireSame(t, unsealed(whole), unsealed(items))
+	providertest.RequireSame(t, unsealed(whole), unsealed(items))
 	return items
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/providertest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -143,7 +144,7 @@ func TestImportResponsesOfWhatResponsesBodyMadeIsTheSame(t *testing.T) {
 		require.Equal(t, "m", model)
 		again, notes, err := ResponsesBody(back, model, nil)
 		require.NoError(t, err)
-		requireSame(t, normalResponses(t, string(made)), normalResponses(t, string(again)))
+		providertest.RequireSame(t, providertest.NormalResponses(t, string(made)), providertest.NormalResponses(t, string(again)))
 		require.Empty(t, notes, "seed %d", seed)
 	}
 }

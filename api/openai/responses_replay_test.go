@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Beyond the differences that normalResponses takes away, a program may send an answer back without what the API does not need:
+// Beyond the differences that providertest.NormalResponses takes away, a program may send an answer back without what the API does not need:
 //
 //   - the "id" and "status" of items;
 //   - annotations and logprobs of texts, and what "include" asks for beside an item: the sources of a search, the outputs of code;
@@ -73,7 +73,7 @@ func responsesChains(t *testing.T, c providertest.Cassette) [][]taped {
 		if e.Response.Status != 200 {
 			continue
 		}
-		now := taped{Exchange: e, want: normalResponses(t, e.Request.Body), recorded: importResponses(t, e.Request.Body)}
+		now := taped{Exchange: e, want: providertest.NormalResponses(t, e.Request.Body), recorded: importResponses(t, e.Request.Body)}
 		n := len(chains)
 		if n > 0 {
 			before := chains[n-1][len(chains[n-1])-1]
@@ -106,7 +106,7 @@ func withHistory(t *testing.T, now, before taped) taped {
 func normalAnswer(t *testing.T, e providertest.Exchange) []any {
 	items := recordedOutput(t, e)
 	for _, item := range items {
-		normalItem(item.(map[string]any))
+		providertest.NormalResponsesItem(item.(map[string]any))
 	}
 	return items
 }
@@ -161,12 +161,12 @@ func replayChain(t *testing.T, name string, chain []taped) int {
 	providertest.RequireSaved(t, d)
 	equal := 0
 	for i, made := range p.Requests() {
-		got := withoutOptional(normalResponses(t, made))
+		got := withoutOptional(providertest.NormalResponses(t, made))
 		if sameValue(withoutOptional(chain[i].want), got) {
 			equal++
 			continue
 		}
-		requireSame(t, withoutOptional(wanted(t, name, chain, i)), got)
+		providertest.RequireSame(t, withoutOptional(wanted(t, name, chain, i)), got)
 	}
 	return equal
 }

@@ -1,14 +1,10 @@
-package openai
+package providertest
 
 import (
 	"testing"
-
-	json "github.com/goccy/go-json/v2"
-	"github.com/plait-dev/plait/internal/wire"
-	"github.com/stretchr/testify/require"
 )
 
-// The differences between a request that was recorded and the one that Plait makes of the same conversation that do not count,
+// The differences between a request of Chat Completions that was recorded and the one that Plait makes of the same conversation that do not count,
 // because the model sees the same:
 //
 //   - the order of members, and space between them;
@@ -21,16 +17,15 @@ import (
 //
 // What stands inside arguments and schemas must be equal as it is; arguments are compared byte for byte.
 
-// normalChat is a request without them.
-func normalChat(t testing.TB, body string) map[string]any {
+// NormalChat is a request of Chat Completions without them.
+func NormalChat(t testing.TB, body string) map[string]any {
 	t.Helper()
-	var r map[string]any
-	require.NoError(t, json.Unmarshal([]byte(body), &r, wire.Lenient), body)
+	r := decodedBody(t, body)
 	delete(r, "stream")
 	delete(r, "stream_options")
 	var messages, system []any
 	for _, m := range r["messages"].([]any) {
-		message := normalMessage(m.(map[string]any))
+		message := NormalChatMessage(m.(map[string]any))
 		if message["role"] == "system" {
 			system = append(system, message)
 		} else {
@@ -38,7 +33,7 @@ func normalChat(t testing.TB, body string) map[string]any {
 		}
 	}
 	r["messages"], r["system"] = messages, system
-	for _, tool := range list(r["tools"]) {
+	for _, tool := range listOf(r["tools"]) {
 		function := tool.(map[string]any)["function"].(map[string]any)
 		if function["strict"] == false {
 			delete(function, "strict")
@@ -50,23 +45,24 @@ func normalChat(t testing.TB, body string) map[string]any {
 	return r
 }
 
-func list(v any) []any {
+func listOf(v any) []any {
 	all, _ := v.([]any)
 	return all
 }
 
-func normalMessage(m map[string]any) map[string]any {
+// NormalChatMessage is a message without them.
+func NormalChatMessage(m map[string]any) map[string]any {
 	delete(m, "name")
 	if m["refusal"] == nil {
 		delete(m, "refusal")
 	}
-	if len(list(m["annotations"])) == 0 {
+	if len(listOf(m["annotations"])) == 0 {
 		delete(m, "annotations")
 	}
 	if s, ok := m["content"].(string); ok {
 		m["content"] = []any{map[string]any{"type": "text", "text": s}}
 	}
-	if said := list(m["content"]); len(said) == 0 || m["role"] == "assistant" && said[0].(map[string]any)["text"] == "" {
+	if said := listOf(m["content"]); len(said) == 0 || m["role"] == "assistant" && said[0].(map[string]any)["text"] == "" {
 		delete(m, "content")
 	}
 	return m

@@ -1,17 +1,11 @@
-package gemini
+package providertest
 
 import (
-	"reflect"
 	"strings"
 	"testing"
-
-	json "github.com/goccy/go-json/v2"
-	"github.com/stretchr/testify/require"
-
-	"github.com/plait-dev/plait/internal/wire"
 )
 
-// The differences between a request that was recorded and the one that Plait makes of the same conversation that do not count,
+// The differences between a request to Gemini that was recorded and the one that Plait makes of the same conversation that do not count,
 // because the model sees the same:
 //
 //   - the order of members, and space between them; members that are null, which are not there;
@@ -26,17 +20,16 @@ import (
 //
 // What stands inside arguments, responses and schemas must be equal as it is.
 
-// normalRequest is a request without them.
-func normalRequest(t testing.TB, body string) map[string]any {
+// NormalGemini is a request to Gemini without them.
+func NormalGemini(t testing.TB, body string) map[string]any {
 	t.Helper()
-	var r map[string]any
-	require.NoError(t, json.Unmarshal([]byte(body), &r, wire.Lenient), body)
+	r := decodedBody(t, body)
 	r = camel(r)
 	delete(r, "model")
 	if system, ok := r["systemInstruction"].(map[string]any); ok {
 		delete(system, "role")
 	}
-	normalTools(r)
+	normalGeminiTools(r)
 	r["contents"] = normalContents(r["contents"].([]any))
 	for name, v := range r {
 		if m, ok := v.(map[string]any); ok && len(m) == 0 {
@@ -61,7 +54,7 @@ func camel(m map[string]any) map[string]any {
 	return named
 }
 
-func normalTools(r map[string]any) {
+func normalGeminiTools(r map[string]any) {
 	entries, _ := r["tools"].([]any)
 	delete(r, "tools")
 	tools := map[string]any{}
@@ -117,7 +110,7 @@ func normalContents(list []any) []any {
 		if role == "" {
 			role = "user"
 		}
-		parts := normalParts(c["parts"])
+		parts := NormalGeminiParts(c["parts"])
 		if role == last {
 			one := merged[len(merged)-1].(map[string]any)
 			one["parts"] = append(one["parts"].([]any), parts...)
@@ -128,7 +121,8 @@ func normalContents(list []any) []any {
 	return merged
 }
 
-func normalParts(v any) []any {
+// NormalGeminiParts is parts of a content without them.
+func NormalGeminiParts(v any) []any {
 	list, _ := v.([]any)
 	parts := []any{}
 	for _, p := range list {
@@ -136,8 +130,8 @@ func normalParts(v any) []any {
 		if part["thought"] == false {
 			delete(part, "thought")
 		}
-		if signature, ok := part[thoughtSignature].(string); ok {
-			part[thoughtSignature] = normalBase64(signature)
+		if signature, ok := part["thoughtSignature"].(string); ok {
+			part["thoughtSignature"] = normalBase64(signature)
 		}
 		if inline, ok := part["inlineData"].(map[string]any); ok {
 			inline["data"] = normalBase64(inline["data"].(string))
@@ -161,12 +155,4 @@ func normalParts(v any) []any {
 
 func normalBase64(s string) string {
 	return strings.TrimRight(strings.NewReplacer("-", "+", "_", "/").Replace(s), "=")
-}
-
-// requireSame shows the difference only where there is one, because to show it takes long.
-func requireSame(t testing.TB, want, got any) {
-	t.Helper()
-	if !reflect.DeepEqual(want, got) {
-		require.Equal(t, want, got)
-	}
 }

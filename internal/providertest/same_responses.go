@@ -1,0 +1,152 @@
+package providertest
+
+import (
+	"strings"
+	"testing"
+)
+
+// The differences between a request of Responses that was recorded and the one that Plait makes of the same conversation that do not count,
+// because the model sees the same:
+//
+//   - the order of members, and space between them; "stream", which says how the answer comes;
+//   - "store" true and no "include", which are their absence, and members that are null;
+//   - "input" that is a string, which is one message of the user; content that is a string, which is one part; "type" of a message;
+//     several messages of the user in a row, which are one; an output of one text, which is a string;
+//   - system prompts in messages of the role system or developer at the front, which are "instructions"; several are joined;
+//   - "strict" true of a function, which is its absence; "detail" auto of a picture, the same; empty lists of tools;
+//   - empty annotations, logprobs and content of reasoning, and a caller of type "direct", which are their absence.
+//
+// What stands inside arguments, schemas and opaque items must be equal as it is.
+
+// NormalResponses is a request of Responses without those differences.
+func NormalResponses(t testing.TB, body string) map[string]any {
+	t.Helper()
+	r := decodedBody(t, body)
+	delete(r, "stream")
+	withoutNull(r)
+	if r["store"] == true {
+		delete(r, "store")
+	}
+	for _, name := range []string{"include", "tools"} {
+		if list, ok := r[name].([]any); ok && len(list) == 0 {
+			delete(r, name)
+		}
+	}
+	tools, _ := r["tools"].([]any)
+	for _, tool := range tools {
+		normalResponsesTool(tool.(map[string]any))
+	}
+	system, items := normalResponsesItems(r["input"])
+	if said, ok := r["instructions"].(string); ok {
+		system = append([]string{said}, system...)
+	}
+	if delete(r, "instructions"); len(system) > 0 {
+		r["instructions"] = strings.Join(system, "\n\n")
+	}
+	r["input"] = items
+	return r
+}
+
+func normalResponsesTool(tool map[string]any) {
+	withoutNull(tool)
+	if tool["strict"] == true {
+		delete(tool, "strict")
+	}
+	if tool["description"] == "" {
+		delete(tool, "description")
+	}
+}
+
+func withoutNull(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if inner == nil {
+				delete(v, name)
+			}
+			withoutNull(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			withoutNull(inner)
+		}
+	}
+}
+
+// normalResponsesItems returns the system prompts at the front, and the other items.
+func normalResponsesItems(input any) (system []string, items []any) {
+	list, ok := input.([]any)
+	if !ok {
+		list = []any{map[string]any{"role": "user", "content": input}}
+	}
+	for _, one := range list {
+		item := one.(map[string]any)
+		NormalResponsesItem(item)
+		role, _ := item["role"].(string)
+		before, _ := last(items).(map[string]any)
+		switch {
+		case len(items) == 0 && (role == "system" || role == "developer"):
+			for _, part := range item["content"].([]any) {
+				system = append(system, part.(map[string]any)["text"].(string))
+			}
+		case role == "user" && before["role"] == "user":
+			before["content"] = append(before["content"].([]any), item["content"].([]any)...)
+		default:
+			items = append(items, item)
+		}
+	}
+	return system, items
+}
+
+func last(items []any) any {
+	if len(items) == 0 {
+		return nil
+	}
+	return items[len(items)-1]
+}
+
+// NormalResponsesItem takes them out of an item.
+func NormalResponsesItem(item map[string]any) {
+	withoutNull(item)
+	if item["type"] == "message" {
+		delete(item, "type")
+	}
+	switch item["type"] {
+	case nil:
+		kind := "input_text"
+		if item["role"] == "assistant" {
+			kind = "output_text"
+		}
+		item["content"] = normalResponsesParts(item["content"], kind)
+	case "reasoning":
+		if list, ok := item["content"].([]any); ok && len(list) == 0 {
+			delete(item, "content")
+		}
+	case "function_call":
+		if caller, ok := item["caller"].(map[string]any); ok && caller["type"] == "direct" {
+			delete(item, "caller")
+		}
+	case "function_call_output", "custom_tool_call_output":
+		item["output"] = normalResponsesParts(item["output"], "input_text")
+	}
+}
+
+func normalResponsesParts(v any, kind string) []any {
+	if said, ok := v.(string); ok {
+		return []any{map[string]any{"type": kind, "text": said}}
+	}
+	list, _ := v.([]any)
+	for _, one := range list {
+		part := one.(map[string]any)
+		withoutNull(part)
+		for _, name := range []string{"annotations", "logprobs"} {
+			if empty, ok := part[name].([]any); ok && len(empty) == 0 {
+				delete(part, name)
+			}
+		}
+		if part["type"] == "input_image" && part["detail"] == "auto" {
+			delete(part, "detail")
+		}
+	}
+	return list
+}
