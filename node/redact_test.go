@@ -226,6 +226,25 @@ func TestWhatHasNothingToLoseIsNotTakenForRedacted(t *testing.T) {
 	require.Equal(t, "x.", redactedOf(t, redact(t, []*node.Node{use, e}, use)), "its arguments were none")
 }
 
+// TestWhatIsNewAfterARedactionIsItsOwn: an execution that was carried out later with other arguments keeps them, and one beside a
+// child that said nothing loses nothing.
+func TestWhatIsNewAfterARedactionIsItsOwn(t *testing.T) {
+	m := newMaker(t)
+	ask := m.node(user("SECRET"))
+	all := redact(t, []*node.Node{ask, m.node(said(t, content.ToolUse{ID: "a", Name: "f", Input: `"SECRET"`}), ask)}, m.node(user("x")))
+	all = redact(t, all, all[1])
+	all = append(all, m.node(node.ToolExecution{CallID: "a", Input: `"its own"`, Result: content.Words("x")}, all[1]))
+	require.Equal(t, "xx.", redactedOf(t, redact(t, all, all[0])))
+
+	silent := m.node(said(t, content.ToolUse{ID: "b", Name: "f"}))
+	other := m.node(said(t, content.Text{Text: "SECRET"}))
+	before := m.node(user("before"))
+	all = []*node.Node{silent, other, before, m.node(node.ToolExecution{Input: `"kept"`, Child: node.ListOf(silent)}, before),
+		m.node(node.SubGraph{Title: "t", Heads: node.ListOf(silent)}, before),
+		m.node(node.ToolExecution{Input: `"kept"`, Result: content.Words("SECRET")}, before)}
+	require.Equal(t, "xxx...", redactedOf(t, redact(t, all, silent, other, before)))
+}
+
 // TestARedactedNodeStaysSoWhenMoreIsRedacted, in whatever order, and keeps what a newer version wrote beside it.
 func TestARedactedNodeStaysSoWhenMoreIsRedacted(t *testing.T) {
 	m := newMaker(t)
@@ -298,6 +317,28 @@ func TestIDsThatAreUsedTwiceTakeNoOthersResult(t *testing.T) {
 	require.Equal(t, "[redacted]", got.Blocks.ToolResults()[1].Content.Text())
 	require.Equal(t, "[redacted]", got.Blocks.ToolResults()[2].Content.Text(), "it is nobody's but the message's, which is redacted")
 	require.False(t, done[1].Redacted())
+}
+
+// TestAResultIsNotTakenForAnothers: an execution that a message does not tell is redacted without it, and it without the execution.
+func TestAResultIsNotTakenForAnothers(t *testing.T) {
+	for name, c := range map[string]struct{ told, spare node.ToolExecution }{
+		"the same call twice": {node.ToolExecution{CallID: "a", Result: content.Words("x")}, node.ToolExecution{CallID: "a", Result: content.Words("y")}},
+		"no ids":              {node.ToolExecution{Index: 7, Result: content.Words("x")}, node.ToolExecution{Index: 8, Result: content.Words("y")}},
+		"no results":          {node.ToolExecution{CallID: "a"}, node.ToolExecution{CallID: "b"}},
+	} {
+		m := newMaker(t)
+		use := m.node(said(t, content.ToolUse{ID: "a", Name: "f"}, content.ToolUse{ID: "b", Name: "f"}))
+		told, spare := m.node(c.told, use), m.node(c.spare, use)
+		for _, answer := range []content.ToolResult{c.told.Answer(), {CallID: c.told.CallID, Content: content.Words("edited")}} {
+			if name == "the same call twice" && answer != c.told.Answer() {
+				continue // then nobody knows whose it is, and it goes
+			}
+			closing := m.node(node.Message{Role: content.User, Blocks: blocks(t, answer)}, told, spare)
+			all := []*node.Node{use, told, spare, closing}
+			require.Equal(t, "..x.", redactedOf(t, redact(t, all, spare)), name)
+			require.Equal(t, ".x.x", redactedOf(t, redact(t, all, closing)), name)
+		}
+	}
 }
 
 func TestTheAnswerOfAChildGoesWithIt(t *testing.T) {
