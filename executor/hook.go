@@ -26,7 +26,8 @@ type Hook struct {
 	// last, the run is refused with an error that has [ErrRejected] in its chain.
 	Input func(ctx context.Context, m content.Message) (content.Message, error)
 	// Send gets each request before the model does, as the conversation and the hooks before made it. Retries send the same again. An
-	// error ends the run.
+	// error ends the run. What it changes is not in the conversation, nor in node.Answer.Seen: some providers refuse thinking later, if
+	// system prompts, tools or messages were changed for the request in which it was thought and are not changed the same way again.
 	Send func(ctx context.Context, req api.Request) (api.Request, error)
 	// Prepare gets each call before anything else is done with it, and may change its Name and Input: the tool is looked up, and the
 	// arguments checked, after it. An error is what the model is told.

@@ -146,6 +146,8 @@ func TestParseNamesTheField(t *testing.T) {
 		`{` + id + `,"parents":[],"kind":"compaction","body":{"replaced":["x"]}}`:                   {is, "body/replaced", "is not a UUID"},
 		`{` + id + `,"parents":[],"kind":"custom","body":{"json_text":"{"}}`:                        {is, "body", "not valid JSON"},
 		`{` + id + `,"parents":[],"kind":"stop_reason","body":{"reason":[]}}`:                       {is, "body/reason", ""},
+		`{` + id + `,"parents":[],"kind":"message","body":{"role":"user"},"info":{"seen":1}}`:       {is, "info/seen", ""},
+		`{` + id + `,"parents":[],"kind":"message","body":{"role":"user"},"info":{"seen":"x"}}`:     {is, "info/seen", "digits"},
 		execution + `"ran":[]}}`:                                      {is, "info/ran", ""},
 		execution + `"ran":{"tool":1}}}`:                              {is, "info/ran/tool", ""},
 		execution + `"ran":{"input_text":{}}}}`:                       {is, "info/ran/input_text", ""},

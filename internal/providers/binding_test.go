@@ -1,0 +1,477 @@
+package providers
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	json "github.com/goccy/go-json/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/node"
+)
+
+// binder is an agent behind a strict fake of Anthropic's API, which refuses thinking that does not stand where it was thought. Its n-th
+// answer thinks "sn" and says "answer n".
+type binder struct {
+	t     *testing.T
+	fake  *apitest.Fake
+	agent executor.Agent
+}
+
+func newBinder(t *testing.T, o api.Options, noStream bool, answers ...apitest.Reply) *binder {
+	fake := apitest.NewAnthropic(answers...)
+	server := httptest.NewServer(fake)
+	t.Cleanup(server.Close)
+	p, _ := named("anthropic")
+	return &binder{t, fake, executor.Agent{
+		Provider: api.NewClient(p.at(server, o, noStream), &api.ClientOptions{Attempts: 1}),
+		Handler:  func(context.Context, executor.Call) (any, error) { return "It is so.", nil },
+		Limits:   executor.Limits{Turns: 3},
+	}}
+}
+
+// thought is answer n, which may think once more behind its text, and call a tool.
+func thought(n int, twice, redacted, calls bool) apitest.Reply {
+	thinking := content.Thinking{Text: "Hm.", Signature: fmt.Sprint("s", n)}
+	if redacted {
+		thinking = content.Thinking{Redacted: fmt.Sprint("s", n)}
+	}
+	said := []content.Block{thinking, content.Text{Text: fmt.Sprint("answer ", n)}}
+	if twice {
+		said = append(said, content.Thinking{Text: "Yes.", Signature: fmt.Sprint("s", n, "b")}, content.Text{Text: "So."})
+	}
+	if calls {
+		said = append(said, content.ToolUse{ID: fmt.Sprint("call_", n), Name: "f", Input: `{ "x": 1.0 }`})
+	}
+	return apitest.AnthropicMessage(said...)
+}
+
+// run goes on with a conversation, of which the API must take every request.
+func (b *binder) run(d dag.DAG) dag.DAG {
+	b.t.Helper()
+	d, err := b.agent.Run(b.t.Context(), d)
+	require.NoError(b.t, err)
+	require.Empty(b.t, b.fake.Refused())
+	return d
+}
+
+// sent is a request.
+type sent struct {
+	System   wire.Raw  `json:"system"`
+	Tools    wire.Raw  `json:"tools"`
+	Messages []message `json:"messages"`
+}
+
+type message struct {
+	Role    string  `json:"role"`
+	Content []block `json:"content"`
+}
+
+type block struct {
+	Type      string `json:"type"`
+	Text      string `json:"text"`
+	Signature string `json:"signature"`
+	Data      string `json:"data"`
+
+	raw wire.Raw
+}
+
+func (b *block) UnmarshalJSON(data []byte) error {
+	type plain block
+	b.raw = wire.Raw(bytes.Clone(data))
+	return json.Unmarshal(data, (*plain)(b), wire.Lenient)
+}
+
+func (b block) thinks() string { return b.Signature + b.Data }
+
+func (b *binder) sent() []sent {
+	var all []sent
+	for _, body := range b.fake.Bodies() {
+		var s sent
+		require.NoError(b.t, json.Unmarshal(body, &s, wire.Lenient))
+		all = append(all, s)
+	}
+	return all
+}
+
+func (b *binder) last() sent { all := b.sent(); return all[len(all)-1] }
+
+// thinking is the signatures in a request, in order.
+func (s sent) thinking() (all []string) {
+	for _, m := range s.Messages {
+		for _, b := range m.Content {
+			if b.thinks() != "" {
+				all = append(all, b.thinks())
+			}
+		}
+	}
+	return all
+}
+
+// before is what is said before message i, but what is thought.
+func (s sent) before(i int) string {
+	said := fmt.Sprintf("%s|%s|", s.System, s.Tools)
+	for _, m := range s.Messages[:i] {
+		said += m.Role
+		for _, b := range m.Content {
+			if b.thinks() == "" {
+				said += string(b.raw)
+			}
+		}
+	}
+	return said
+}
+
+// holding is the thinking that holds in a request where all answers, by number, were given to the requests of all: worked out from
+// what was sent, and not from what is in the conversation.
+func (s sent) holding(all []sent, thoughts map[int][]string) (holding []string) {
+	for i, m := range s.Messages {
+		for _, b := range m.Content {
+			var n int
+			if _, err := fmt.Sscanf(b.Text, "answer %d", &n); err != nil || m.Role != "assistant" {
+				continue
+			}
+			if s.before(i) == all[n].before(len(all[n].Messages)) {
+				holding = append(holding, thoughts[n]...)
+			}
+		}
+	}
+	return holding
+}
+
+var declared = content.Tool{Name: "f", Description: "Does it.", Schema: `{"type":"object"}`}
+
+// edited is d with a message replaced, and everything after it said again.
+func edited(d dag.DAG, which func(m node.Message) bool, edit func(node.Message) node.Message) dag.DAG {
+	nodes := d.Nodes()
+	at := slices.IndexFunc(nodes, func(n *node.Node) bool { m, ok := n.Message(); return ok && which(m) })
+	if at < 0 {
+		return d
+	}
+	e := d.WithHeads(nodes[at].Parents()...)
+	again := map[node.ID]node.ID{}
+	for i, n := range nodes[at:] {
+		p := n.Payload()
+		switch said := p.(type) {
+		case node.Message:
+			if i == 0 {
+				p = edit(said)
+			}
+		case node.Compaction:
+			ids := said.Replaced.Slice()
+			for i, id := range ids {
+				if now, moved := again[id]; moved {
+					ids[i] = now
+				}
+			}
+			said.Replaced = node.ListOf(ids...)
+			p = said
+		case node.System, node.Tools:
+		default:
+			continue
+		}
+		e = e.Append(p)
+		again[n.ID()] = e.Head().ID()
+	}
+	return e
+}
+
+func saying(text string) func(node.Message) bool {
+	return func(m node.Message) bool { return m.Blocks.Text() == text }
+}
+
+func becomes(text string) func(node.Message) node.Message {
+	return func(m node.Message) node.Message { m.Blocks = content.Words(text); return m }
+}
+
+func hasResults(m node.Message) bool { return len(m.Blocks.ToolResults()) > 0 }
+
+// cut shortens the results of a message.
+func cut(m node.Message) node.Message {
+	list := m.Blocks.Slice()
+	for i, b := range list {
+		if r, ok := b.(content.ToolResult); ok {
+			r.Content = content.Words("It …")
+			list[i] = r
+		}
+	}
+	m.Blocks, _ = content.Of(list...)
+	return m
+}
+
+// compacted is d with a summary in place of the messages that are asked for.
+func compacted(d dag.DAG, which func(m node.Message) bool) dag.DAG {
+	var ids []node.ID
+	for _, n := range d.Nodes() {
+		if m, ok := n.Message(); ok && which(m) {
+			ids = append(ids, n.ID())
+		}
+	}
+	return d.Append(node.Compaction{Summary: content.Words("In short."), Replaced: node.ListOf(ids...)})
+}
+
+func reloaded(t *testing.T, d dag.DAG) dag.DAG {
+	var file bytes.Buffer
+	require.NoError(t, d.Write(&file))
+	loaded, err := dag.Read(&file)
+	require.NoError(t, err)
+	return loaded
+}
+
+func TestExactlyTheThinkingThatNoLongerHoldsIsLeftOut(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(t *testing.T, d dag.DAG) dag.DAG
+		keeps  string // of s0 s1 s2 s3
+	}{
+		{"nothing changed", func(_ *testing.T, d dag.DAG) dag.DAG { return d }, "s0 s1 s2 s2b s3"},
+		{"a loaded copy", reloaded, "s0 s1 s2 s2b s3"},
+		{"a fork", func(_ *testing.T, d dag.DAG) dag.DAG { return d.Back(1) }, "s0 s1 s2 s2b"},
+		{"two turns back", func(_ *testing.T, d dag.DAG) dag.DAG { return d.Back(2) }, "s0 s1"},
+		{"the first question edited", func(_ *testing.T, d dag.DAG) dag.DAG { return edited(d, saying("One?"), becomes("Eins?")) }, ""},
+		{"the second question edited", func(_ *testing.T, d dag.DAG) dag.DAG { return edited(d, saying("Two?"), becomes("Zwei?")) }, "s0 s1"},
+		{"the last question edited", func(_ *testing.T, d dag.DAG) dag.DAG { return edited(d, saying("Three?"), becomes("Drei?")) }, "s0 s1 s2 s2b"},
+		{"edited and saved", func(t *testing.T, d dag.DAG) dag.DAG {
+			return reloaded(t, edited(d, saying("Two?"), becomes("Zwei?")))
+		}, "s0 s1"},
+		{"edited to the same", func(_ *testing.T, d dag.DAG) dag.DAG { return edited(d, saying("Two?"), becomes("Two?")) }, "s0 s1 s2 s2b s3"},
+		{"a result cut", func(_ *testing.T, d dag.DAG) dag.DAG { return edited(d, hasResults, cut) }, "s0"},
+		{"a tool added", func(_ *testing.T, d dag.DAG) dag.DAG {
+			return d.Tools(content.Tool{Name: "g", Schema: `{"type":"object"}`})
+		}, ""},
+		{"a tool described anew", func(_ *testing.T, d dag.DAG) dag.DAG {
+			anew := declared
+			anew.Description = "Does it all."
+			return d.Tools(anew)
+		}, ""},
+		{"the same tools", func(_ *testing.T, d dag.DAG) dag.DAG { return d.Tools(declared) }, "s0 s1 s2 s2b s3"},
+		{"another system prompt", func(_ *testing.T, d dag.DAG) dag.DAG { return d.System("And be polite.") }, ""},
+		{"compacted from the second question on", func(_ *testing.T, d dag.DAG) dag.DAG {
+			return compacted(d, func(m node.Message) bool { return saying("Two?")(m) || strings.HasPrefix(m.Blocks.Text(), "answer 2") })
+		}, "s0 s1"},
+		{"compacted to the second question", func(_ *testing.T, d dag.DAG) dag.DAG {
+			return compacted(d, func(m node.Message) bool { return !saying("Three?")(m) && !saying("answer 3")(m) })
+		}, ""},
+		{"two forks joined", func(_ *testing.T, d dag.DAG) dag.DAG {
+			other := d.Back(1)
+			nodes := d.Nodes()
+			for _, n := range nodes[len(nodes)-2:] {
+				if n.Kind() == "message" {
+					other = other.Append(n.Payload())
+				}
+			}
+			return d.Join(other)
+		}, "s0 s1 s2 s2b s3"},
+		{"a request read", func(_ *testing.T, d dag.DAG) dag.DAG { return dag.FromTranscript(d.Transcript()) }, "s0 s1 s2 s2b s3"},
+		{"a request read and edited", func(_ *testing.T, d dag.DAG) dag.DAG {
+			return edited(dag.FromTranscript(d.Transcript()), saying("Two?"), becomes("Zwei?"))
+		}, "s0 s1"},
+		{"a request with stale thinking read", func(_ *testing.T, d dag.DAG) dag.DAG {
+			return dag.FromTranscript(edited(d, saying("Two?"), becomes("Zwei?")).Transcript())
+		}, "s0 s1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBinder(t, api.Options{Cache: api.CacheOff, Thinking: api.ThinkAuto}, false, thought(0, false, false, true), thought(1, false, false, false),
+				thought(2, true, false, false), thought(3, false, true, false), thought(4, false, false, true), thought(5, false, false, false),
+				thought(6, false, false, false))
+			d := dag.New().System("Be brief.").Tools(declared)
+			for _, question := range []string{"One?", "Two?", "Three?"} {
+				d = b.run(d.User(question))
+			}
+			whole := b.fake.Bodies()
+			keeps := strings.Fields(test.keeps)
+			d = b.run(test.change(t, d).User("Four?"))
+			bodies := b.fake.Bodies()
+			require.Len(t, bodies, 6)
+			sent := b.sent()
+			require.Equal(t, keeps, append([]string{}, sent[4].thinking()...))
+			require.Equal(t, append(keeps, "s4"), sent[5].thinking(), "what was thought after the change holds")
+			b.run(d.User("Five?"))
+			require.Equal(t, append(keeps, "s4", "s5"), b.last().thinking())
+			p, _ := named("anthropic")
+			bodies = b.fake.Bodies()
+			for i := 5; i < len(bodies); i++ {
+				requireGrows(t, p, p.messages(t, bodies[i-1]), p.messages(t, bodies[i]))
+			}
+			if len(keeps) == 5 && test.name != "two forks joined" {
+				requireGrows(t, p, p.messages(t, whole[3]), p.messages(t, bodies[4]))
+			}
+		})
+	}
+}
+
+// Where the API is asked to drop thinking that does not hold, it is sent all of it.
+func TestTheAPIMayDropThinkingItself(t *testing.T) {
+	drop := content.JSON(`{"thinking":{"block_binding":{"prefix_mismatch_behavior":"drop_block"}}}`)
+	for _, o := range []api.Options{{}, {Thinking: api.ThinkAuto}, {Thinking: "1024"}, {Thinking: api.ThinkAuto, ToolChoice: api.ToolsAny}} {
+		b := newBinder(t, api.Options{}, true, thought(0, false, false, true), thought(1, false, false, false), thought(2, false, false, true),
+			thought(3, false, false, false), thought(4, false, false, false))
+		d := b.run(dag.New().Tools(declared).User("One?"))
+		d = edited(d, saying("One?"), becomes("Eins?")).User("Two?")
+		strict := b.agent
+		o.Body = drop
+		b.agent.Options = o
+		d = b.run(d)
+		require.Equal(t, []string{"s0", "s1", "s2"}, b.last().thinking())
+		require.Contains(t, string(b.fake.Bodies()[2]), `"block_binding":{"prefix_mismatch_behavior":"drop_block"}`)
+		if o.Thinking == api.ThinkAuto && o.ToolChoice == "" {
+			require.Contains(t, string(b.fake.Bodies()[2]), `"type":"adaptive"`)
+		}
+		b.agent = strict
+		b.run(d.User("Three?"))
+		require.Equal(t, []string{"s2", "s3"}, b.last().thinking(), "and otherwise what it kept")
+	}
+}
+
+// An answer that was asked for in words that are not in the conversation ("Continue.") saw something else than the conversation says.
+func TestThinkingAfterARequestToGoOnIsNotKept(t *testing.T) {
+	stopped := thought(0, false, false, false)
+	stopped.Body = strings.Replace(stopped.Body, "end_turn", "max_tokens", 1)
+	silent := apitest.AnthropicMessage(content.Thinking{Text: "Hm.", Signature: "s0"})
+	silent.Body = strings.Replace(silent.Body, "end_turn", "max_tokens", 1)
+	for name, first := range map[string]apitest.Reply{"in the middle of a text": stopped, "before a word was said": silent} {
+		t.Run(name, func(t *testing.T) {
+			b := newBinder(t, api.Options{}, true, first, thought(1, false, false, false), thought(2, false, false, false), thought(3, false, false, false))
+			d := b.run(b.run(dag.New().User("One?")))
+			d = b.run(d.User("Two?"))
+			require.Equal(t, []string{"s0"}, b.last().thinking())
+			b.run(d.User("Three?"))
+			require.Equal(t, []string{"s0", "s2"}, b.last().thinking())
+		})
+	}
+}
+
+// TestNoChangeOfAConversationIsRefused changes conversations at random, in every way there is, and goes on with them. The strict fake
+// takes every request, and each holds exactly the thinking that holds there by what was sent before.
+func TestNoChangeOfAConversationIsRefused(t *testing.T) {
+	scripts := 30
+	if testing.Short() {
+		scripts = 8
+	}
+	if os.Getenv("PLAIT_LONG") != "" {
+		scripts = 2000
+	}
+	seed := rand.Uint64()
+	kept, left := 0, 0
+	for i := range scripts {
+		k, l := randomly(t, rand.New(rand.NewPCG(seed, uint64(i))))
+		kept, left = kept+k, left+l
+		if t.Failed() {
+			t.Logf("script %d of seed %d", i, seed)
+			return
+		}
+	}
+	t.Logf("%d blocks of thinking kept, %d left out", kept, left)
+	require.NotZero(t, kept)
+	require.NotZero(t, left)
+}
+
+func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
+	const answers = 60
+	one := func(in int) bool { return r.IntN(in) == 0 }
+	var replies []apitest.Reply
+	thoughts := map[int][]string{}
+	for n := range answers {
+		if one(5) {
+			replies = append(replies, apitest.AnthropicMessage(content.Text{Text: fmt.Sprint("answer ", n)}))
+			continue
+		}
+		twice := one(4)
+		replies = append(replies, thought(n, twice, one(4), one(2)))
+		thoughts[n] = []string{fmt.Sprint("s", n)}
+		if twice {
+			thoughts[n] = append(thoughts[n], fmt.Sprint("s", n, "b"))
+		}
+	}
+	thinking := []api.Thinking{"", api.ThinkAuto, "2000"}[r.IntN(3)]
+	b := newBinder(t, api.Options{Cache: api.CacheOff, Thinking: thinking}, one(2), replies...)
+	b.agent.Limits.Turns = 1 + r.IntN(3)
+	any := func(node.Message) bool { return one(4) }
+	pool := []dag.DAG{dag.New().Tools(declared)}
+	for step := 0; len(b.fake.Bodies()) < answers-3; step++ {
+		d := pool[r.IntN(len(pool))]
+		if one(2) {
+			d = pool[len(pool)-1]
+		}
+		switch r.IntN(16) {
+		case 0:
+			if back := d.Back(1 + r.IntN(3)); back.Err() == nil {
+				d = back
+			}
+		case 1:
+			d = edited(d, any, func(m node.Message) node.Message {
+				if m.Role == content.User && !hasResults(m) {
+					m = becomes(fmt.Sprint("Edited ", step))(m)
+				}
+				return m
+			})
+		case 2:
+			d = edited(d, hasResults, cut)
+		case 3:
+			if one(3) {
+				d = d.Tools(content.Tool{Name: fmt.Sprint("g", step), Schema: `{"type":"object"}`})
+			}
+		case 4:
+			if one(3) {
+				d = d.System(fmt.Sprint("Be ", step))
+			}
+		case 5:
+			d = compacted(d, any)
+		case 6:
+			d = d.Join(pool[r.IntN(len(pool))])
+		case 7:
+			d = reloaded(t, d)
+		case 8:
+			if len(d.OpenCalls()) == 0 {
+				d = dag.FromTranscript(d.Transcript())
+			}
+		}
+		if d.Len() == 0 || d.Err() != nil {
+			continue
+		}
+		if closed := d.CloseTools(); closed.Err() == nil {
+			d = closed
+		}
+		d = d.User(fmt.Sprint("Question ", step))
+		require.NoError(t, d.Err())
+		drop := one(12)
+		b.agent.Options = api.Options{}
+		if drop {
+			b.agent.Options.Body = `{"thinking":{"block_binding":{"prefix_mismatch_behavior":"drop_block"}}}`
+		}
+		from := len(b.fake.Bodies())
+		d = b.run(d)
+		all := b.sent()
+		for n := from; n < len(all); n++ {
+			if drop {
+				continue
+			}
+			there := all[n].thinking()
+			require.Equal(t, all[n].holding(all, thoughts), there, "step %d, request %d", step, n)
+			kept += len(there)
+			for _, m := range d.Messages() {
+				for _, block := range m.Blocks.All() {
+					if _, ok := block.(content.Thinking); ok {
+						left++
+					}
+				}
+			}
+			left -= len(there)
+		}
+		pool = append(pool, d)
+	}
+	return kept, left
+}
