@@ -68,8 +68,8 @@ func (b *binder) run(d dag.DAG) dag.DAG {
 	return d
 }
 
-// sent is a request.
-type sent struct {
+// asking is a request.
+type asking struct {
 	System   wire.Raw  `json:"system"`
 	Tools    wire.Raw  `json:"tools"`
 	Messages []message `json:"messages"`
@@ -97,20 +97,20 @@ func (b *block) UnmarshalJSON(data []byte) error {
 
 func (b block) thinks() string { return b.Signature + b.Data }
 
-func (b *binder) sent() []sent {
-	var all []sent
+func (b *binder) sent() []asking {
+	var all []asking
 	for _, body := range b.fake.Bodies() {
-		var s sent
+		var s asking
 		require.NoError(b.t, json.Unmarshal(body, &s, wire.Lenient))
 		all = append(all, s)
 	}
 	return all
 }
 
-func (b *binder) last() sent { all := b.sent(); return all[len(all)-1] }
+func (b *binder) last() asking { all := b.sent(); return all[len(all)-1] }
 
 // thinking is the signatures in a request, in order.
-func (s sent) thinking() (all []string) {
+func (s asking) thinking() (all []string) {
 	for _, m := range s.Messages {
 		for _, b := range m.Content {
 			if b.thinks() != "" {
@@ -122,7 +122,7 @@ func (s sent) thinking() (all []string) {
 }
 
 // before is what is said before message i, but what is thought.
-func (s sent) before(i int) string {
+func (s asking) before(i int) string {
 	said := fmt.Sprintf("%s|%s|", s.System, s.Tools)
 	for _, m := range s.Messages[:i] {
 		said += m.Role
@@ -137,7 +137,7 @@ func (s sent) before(i int) string {
 
 // holding is the thinking that holds in a request where all answers, by number, were given to the requests of all: worked out from
 // what was sent, and not from what is in the conversation.
-func (s sent) holding(all []sent, thoughts map[int][]string) (holding []string) {
+func (s asking) holding(all []asking, thoughts map[int][]string) (holding []string) {
 	for i, m := range s.Messages {
 		for _, b := range m.Content {
 			var n int
@@ -420,6 +420,15 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 			})
 		case 2:
 			d = edited(d, hasResults, cut)
+		case 9:
+			for _, n := range d.Nodes() {
+				if m, ok := n.Message(); ok && m.Role == content.User && any(m) {
+					e, err := d.Edit(n, becomes(fmt.Sprint("Edited ", step))(m))
+					require.NoError(t, err)
+					d = e.DAG
+					break
+				}
+			}
 		case 3:
 			if one(3) {
 				d = d.Tools(content.Tool{Name: fmt.Sprint("g", step), Schema: `{"type":"object"}`})
