@@ -129,11 +129,7 @@ func (d DAG) Join(others ...DAG) DAG {
 				d = d.bind(t)
 			}
 		}
-		o.environment().refs.all(func(r Ref) {
-			if d.environment().refs.get(r.Name) == nil {
-				d = d.name(r)
-			}
-		})
+		d = d.takeRefs(o)
 	}
 	return d.WithHeads(heads...)
 }

@@ -82,6 +82,16 @@ func (d DAG) AtRef(name string) DAG {
 	return d
 }
 
+// takeRefs returns d with the refs of o whose names are free.
+func (d DAG) takeRefs(o DAG) DAG {
+	o.environment().refs.all(func(r Ref) {
+		if d.environment().refs.get(r.Name) == nil {
+			d = d.name(r)
+		}
+	})
+	return d
+}
+
 // roots is the heads and the heads of all refs: what is saved begins there.
 func (d DAG) roots() []*node.Node {
 	refs := d.environment().refs
