@@ -163,3 +163,13 @@ func TestChatErrors(t *testing.T) {
 		})
 	}
 }
+
+func TestChatDeclarations(t *testing.T) {
+	in := imported(t, transcript.Chat, `{"messages":[{"role":"user","content":"a"}],"functions":[{"name":"f"}],"tools":[{"type":"function","function":{"name":"g","parameters":null}},{"type":"web_search","x":1},{"type":"function","function":{"name":"a b"}},7]}`)
+	defs := in.Main().ToolDefs()
+	require.Len(t, defs, 3)
+	require.Equal(t, content.JSON(`{"type":"object","properties":{}}`), defs[0].Schema)
+	require.True(t, defs[1].Server())
+	require.Equal(t, "f", defs[2].Name)
+	require.Contains(t, in.Main().Nodes()[0].Payload().(node.Custom).JSON, "a b", "what cannot be declared is kept")
+}

@@ -200,7 +200,7 @@ func TestClaudeCodeCallsCarriedOutAgainAreABranch(t *testing.T) {
 	c.result("r3", "r2", "t")
 	in := imported(t, transcript.ClaudeCode, c.String())
 	require.Len(t, in.Conversations, 3)
-	require.Equal(t, "second", in.Conversations[1].Text())
+	require.Equal(t, []string{"u:go", "a:x?t", "u:!t=did t", "a:second"}, spell(in.Conversations[1]))
 	require.Equal(t, "first", in.Conversations[2].Text())
 	require.Equal(t, "u:!t=did t", spell(in.Main())[3], "a second result stays where it stands")
 }
@@ -275,6 +275,11 @@ func TestClaudeCodeSummaries(t *testing.T) {
 	c.user("x", "s2", "five")
 	in = imported(t, transcript.ClaudeCode, c.String())
 	require.Equal(t, []string{"u:sum 2", "u:five"}, spell(in.Main()))
+	for _, n := range in.Main().Nodes() {
+		if c, ok := n.Payload().(node.Compaction); ok && c.Summary.Text() == "sum 2" {
+			require.Equal(t, 3, c.Replaced.Len(), "what the first one replaced is not named again")
+		}
+	}
 	undeclaredOnly(t, in.Main())
 
 	c = nil
@@ -349,4 +354,46 @@ func TestBrokenLinesAreErrorsThatNameThem(t *testing.T) {
 			require.Equal(t, c.left, spell(in.Main()))
 		})
 	}
+}
+
+func TestClaudeCodeALineWithSeveralResultsAndWords(t *testing.T) {
+	var c claude
+	c.user("u", "null", "go")
+	c.assistant("a", "u", "m", "x", "t1", "t2")
+	c.add("r", "a", "user", `"toolUseResult":{"n":1},"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"two"},{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"one"},{"type":"tool_result","tool_use_id":"x"}]},{"type":"text","text":"and then"}]}`)
+	in := imported(t, transcript.ClaudeCode, c.String())
+	require.Equal(t, "u:!t1=one!t2=twoand then", spell(in.Main())[2])
+	runs := in.Main().Head().Parents()
+	require.Empty(t, runs[0].Payload().(node.ToolExecution).Details, "what a line tells of its results belongs to the first")
+	require.Equal(t, content.JSON(`{"n":1}`), runs[1].Payload().(node.ToolExecution).Details)
+	require.IsType(t, content.Opaque{}, runs[0].Payload().(node.ToolExecution).Result.At(1))
+	var file strings.Builder
+	require.NoError(t, in.DAG.Write(&file))
+	require.Contains(t, file.String(), "result_of", "a result is saved once")
+}
+
+func TestIDsAreUniqueAndSortByTime(t *testing.T) {
+	id := "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+	var c claude
+	c.user(id, "null", "a")
+	c.user(strings.ToUpper(id), id, "b")
+	c.user("plain", strings.ToUpper(id), "c", `,"timestamp":"2026-03-01T09:00:00Z"`)
+	nodes := imported(t, transcript.ClaudeCode, c.String()).Main().Nodes()
+	require.Equal(t, id, nodes[0].ID().String())
+	require.NotEqual(t, nodes[0].ID(), nodes[1].ID())
+	require.Equal(t, uuid.Version(8), nodes[2].ID().Version())
+	ms := uint64(0)
+	derived := nodes[2].ID()
+	for _, b := range derived[:6] {
+		ms = ms<<8 | uint64(b)
+	}
+	require.EqualValues(t, nodes[2].Time().UnixMilli(), ms)
+}
+
+func TestClaudeCodeThinkingWithoutSignatureIsNobodys(t *testing.T) {
+	in := imported(t, transcript.ClaudeCode, `{"uuid":"a","type":"assistant","deep":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+`,"message":{"content":[{"type":"thinking","thinking":"x","signature":""},{"type":"redacted_thinking","data":"d"}]}}`)
+	blocks := in.Main().Messages()[0].Blocks
+	require.Equal(t, content.Thinking{Text: "x"}, blocks.At(0))
+	require.Equal(t, content.Thinking{Redacted: "d", Extra: content.Extra{API: "anthropic", JSON: "{}"}}, blocks.At(1))
+	require.Contains(t, in.Main().Head().Meta().Get("claude-code"), `[[[`, "what nests too deep for metadata is kept as text")
 }

@@ -85,9 +85,11 @@ func FuzzPi(f *testing.F) {
 		`{"type":"message","message":{"role":"user","content":"a"}}`+"\n"+`{"type":"compaction","summary":"s","firstKeptEntryIndex":1}`+"\n"+`{"type":"leaf","targetId":"line 1"}`)
 }
 
-// large is hostile or merely large files, which take time in proportion to their size.
 func TestLargeAndHostileFilesTakeTimeInProportion(t *testing.T) {
-	const n = 20_000
+	n := 20_000
+	if testing.Short() {
+		n = 2000
+	}
 	id := func(i int) string { return "n" + strings.Repeat("0", i%3) + string(rune('a'+i%26)) + itoa(i) }
 	build := func(line func(c *claude, i int)) string {
 		var c claude

@@ -364,11 +364,17 @@ func nanoCall(p place, raw content.JSON, list []wire.Member) content.Block {
 	switch {
 	case !ok:
 		return p.opaque(raw, p.foreign, "a call without id or name")
-	case call.Extra != content.Extra{}:
-	case signature != "" && signature != "null":
+	case call.Extra == content.Extra{} && signature != "" && signature != "null":
 		call.Extra = content.Extra{API: geminiAPI, JSON: wire.Object([]wire.Member{{Name: "thoughtSignature", Value: signature}})}
-	case item != "" && item != "null":
+		signature = ""
+	case call.Extra == content.Extra{} && item != "" && item != "null":
 		call.Extra = content.Extra{API: responsesAPI, JSON: wire.Object([]wire.Member{{Name: "id", Value: item}})}
+		item = ""
+	}
+	for _, left := range []wire.Member{{Name: "item_id", Value: item}, {Name: "thought_signature", Value: signature}} {
+		if left.Value != "" && left.Value != "null" {
+			p.note(NoteLeftOut, "the call's %s %s: a call keeps what one API needs, and has something of another", left.Name, excerpt(left.Value))
+		}
 	}
 	return call
 }

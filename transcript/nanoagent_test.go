@@ -317,3 +317,22 @@ func TestNanoAgentDeclarationsThatNoAPITakesAreNoted(t *testing.T) {
 	require.Len(t, in.Notes, 3)
 	require.Contains(t, in.Main().Head().Meta().Get("nano-agent.data"), `"a.b"`)
 }
+
+func TestNanoAgentRunsOfOneIDAndCounters(t *testing.T) {
+	in := imported(t, transcript.NanoAgent, nano(`"c"`,
+		saved("a", "", `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{"n":1}},{"type":"tool_use","id":"t","name":"f","input":{"n":2},"caller":{},"item_id":"x"}]}`),
+		saved("e1", `"a"`, `{"type":"tool_execution","tool_name":"f","tool_use_id":"t","result":"r1"}`),
+		saved("e2", `"a"`, `{"type":"tool_execution","tool_name":"f","tool_use_id":"t","result":"r2"}`),
+		saved("m", `"e1","e2"`, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"r1"},{"type":"tool_result","tool_use_id":"t","content":"r2"}]}`),
+		saved("g", `"m"`, `{"type":"sub_graph","tool_name":"f","nodes":{`+saved("a", "", `{"role":"user","content":"in"}`)+`}}`),
+		saved("c", `"g"`, `{"type":"stop_reason","reason":"","usage":{"input_tokens":10,"cached_tokens":4,"output_tokens":3,"reasoning_tokens":2}}`)))
+	nodes := in.Main().Nodes()
+	require.Equal(t, content.JSON(`{"n":2}`), nodes[2].Payload().(node.ToolExecution).Input)
+	require.Equal(t, content.Extra{API: "anthropic", JSON: `{"caller":{}}`}, in.Main().Messages()[0].Blocks.ToolUses()[1].Extra)
+	require.Contains(t, in.Notes[0].String(), "item_id")
+	require.Equal(t, content.Usage{Input: 6, CacheRead: 4, Output: 3, Reasoning: 2}, in.Main().Head().Payload().(node.StopReason).Usage)
+	require.Equal(t, "in", dag.Open(nodes[4]).Messages()[0].Blocks.Text())
+	var file strings.Builder
+	require.NoError(t, in.DAG.Write(&file))
+	require.Contains(t, file.String(), "result_of")
+}
