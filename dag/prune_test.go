@@ -106,6 +106,12 @@ func TestWhatANewerVersionMayNeedIsKept(t *testing.T) {
 	require.Len(t, lone.Unreachable().Nodes, 5, "out of reach itself, it keeps nothing")
 }
 
+func TestWordsThatHoldAnIDKeepNothing(t *testing.T) {
+	text := strings.Replace(document(`,"heads":[]`, line(1, `"kind":"system","body":{"text":"dropped"}`),
+		line(2, `"kind":"system","body":{"text":"kept, names `+ref(1)[1:37]+`"}`)), `"heads":[]`, `"heads":[`+ref(2)+`]`, 1)
+	require.Len(t, read(t, text).Unreachable().Nodes, 1)
+}
+
 func TestAJournalIsWrittenAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "talk.jsonl")
 	j, err := dag.OpenJournal(path, nil)
