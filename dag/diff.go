@@ -150,9 +150,18 @@ type comparison struct {
 
 func compare(old, new []*node.Node) *comparison {
 	c := &comparison{old: old, new: new}
-	keys, kinds := interned[[32]byte]{}, interned[string]{}
-	c.oldKeys, c.newKeys = numbers(keys, old, keyOf), numbers(keys, new, keyOf)
-	c.pairs = pairUp(c.oldKeys, c.newKeys, numbers(kinds, old, kindOf), numbers(kinds, new, kindOf))
+	again := 0 // nodes at the end that say the very same, as those that an edit has made anew do
+	for again < min(len(old), len(new)) && old[len(old)-1-again].Payload() == new[len(new)-1-again].Payload() {
+		again++
+	}
+	head, end := old[:len(old)-again], new[:len(new)-again]
+	keys, kinds := interned[key]{}, interned[string]{}
+	c.oldKeys, c.newKeys = numbers(keys, head, keyOf), numbers(keys, end, keyOf)
+	c.pairs = pairUp(c.oldKeys, c.newKeys, numbers(kinds, head, kindOf), numbers(kinds, end, kindOf))
+	for i := range again {
+		c.oldKeys, c.newKeys = append(c.oldKeys, -1-i), append(c.newKeys, -1-i)
+		c.pairs = append(c.pairs, pair{len(head) + i, len(end) + i})
+	}
 	return c
 }
 

@@ -2,8 +2,8 @@ package dag
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
+	"hash/maphash"
 	"strconv"
 	"strings"
 
@@ -16,17 +16,30 @@ import (
 // field is a part of what a node says, as a person reads it: what it is, and the text. Both are others' words.
 type field struct{ name, text string }
 
-// keyOf is equal for nodes of one kind that say the same, whatever they follow.
-func keyOf(n *node.Node) [32]byte {
-	var text []byte
-	write := func(s string) { text = append(binary.AppendUvarint(text, uint64(len(s))), s...) }
-	write(n.Kind())
-	write(kindOf(n))
-	for _, f := range spelled(n) {
-		write(f.name)
-		write(f.text)
+// key is equal for nodes of one kind that say the same, whatever they follow: two hashes with seeds that nobody knows.
+type key [2]uint64
+
+var keySeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+func keyOf(n *node.Node) key {
+	fields := spelled(n)
+	var k key
+	for i, seed := range keySeeds {
+		var h maphash.Hash
+		h.SetSeed(seed)
+		write := func(s string) {
+			maphash.WriteComparable(&h, len(s))
+			_, _ = h.WriteString(s)
+		}
+		write(n.Kind())
+		write(kindOf(n))
+		for _, f := range fields {
+			write(f.name)
+			write(f.text)
+		}
+		k[i] = h.Sum64()
 	}
-	return sha256.Sum256(text)
+	return k
 }
 
 // spelled returns everything that a node says and its digest covers. What is long and says nothing to a person is told by its
