@@ -103,7 +103,7 @@ func (s *streams) importFile(f importer, name, output string, lenient, asJSON bo
 }
 
 func exportCommand(s *streams) *cobra.Command {
-	var to, model string
+	var to, model, body string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "export --to API FILE",
@@ -122,11 +122,15 @@ the one of the imported request, or the one that answered last, unless --model n
 			if err != nil {
 				return err
 			}
+			if d, err = withBody(d, e, model, body); err != nil {
+				return err
+			}
 			return s.exportTo(e, d, model, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "the API")
 	cmd.Flags().StringVar(&model, "model", "", "the model that is asked")
+	bodyFlag(cmd, &body)
 	_ = cmd.MarkFlagRequired("to")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(endpointNames(), cobra.ShellCompDirectiveNoFileComp))
 	jsonFlag(cmd, &asJSON)
@@ -135,11 +139,12 @@ the one of the imported request, or the one that answered last, unless --model n
 
 // exportTo prints a body; with asJSON, in an object beside what was repaired.
 func (s *streams) exportTo(e endpoint, d dag.DAG, model string, asJSON bool) error {
-	named, err := modelOf(d, e, model)
+	how, err := manner(d, e, model)
 	if err != nil && e.name != "gemini" { // whose bodies do not name it
 		return err
 	}
-	body, repairs, err := e.body(request(d, e), named)
+	how.whole = true
+	body, repairs, err := e.body(request(d, e), how)
 	if err != nil {
 		return err
 	}

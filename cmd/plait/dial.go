@@ -16,27 +16,21 @@ import (
 // noKey is the key for a server of one's own, which wants none; the SDKs make no request without.
 const noKey = "none"
 
-func dialAnthropic(model string, c connection) api.Provider {
-	o := &anthropic.Options{NoStream: c.whole}
-	if c.baseURL != "" {
-		o.SDK = append(o.SDK, sdkanthropic.WithBaseURL(c.baseURL))
+func anthropicOptions(how asking) *anthropic.Options {
+	o := &anthropic.Options{NoStream: how.whole, Prefill: how.prefill}
+	if how.baseURL != "" {
+		o.SDK = append(o.SDK, sdkanthropic.WithBaseURL(how.baseURL))
 		if os.Getenv("ANTHROPIC_API_KEY") == "" && os.Getenv("ANTHROPIC_AUTH_TOKEN") == "" {
 			o.SDK = append(o.SDK, sdkanthropic.WithAPIKey(noKey))
 		}
 	}
-	return anthropic.New(model, o)
+	return o
 }
 
-func dialChat(model string, c connection) api.Provider { return openai.NewChat(model, openAI(c)) }
-
-func dialResponses(model string, c connection) api.Provider {
-	return openai.NewResponses(model, openAI(c))
-}
-
-func openAI(c connection) *openai.Options {
-	o := &openai.Options{NoStream: c.whole}
-	if c.baseURL != "" {
-		o.SDK = append(o.SDK, sdkopenai.WithBaseURL(c.baseURL))
+func openAIOptions(how asking) *openai.Options {
+	o := &openai.Options{NoStream: how.whole, Audio: how.hears}
+	if how.baseURL != "" {
+		o.SDK = append(o.SDK, sdkopenai.WithBaseURL(how.baseURL))
 		if os.Getenv("OPENAI_API_KEY") == "" {
 			o.SDK = append(o.SDK, sdkopenai.WithAPIKey(noKey))
 		}
@@ -44,16 +38,28 @@ func openAI(c connection) *openai.Options {
 	return o
 }
 
-func dialGemini(model string, c connection) api.Provider {
-	o := &gemini.Options{NoStream: c.whole}
-	if c.baseURL != "" {
-		o.SDK = &genai.ClientConfig{HTTPOptions: genai.HTTPOptions{BaseURL: c.baseURL}}
+func geminiOptions(how asking) *gemini.Options {
+	o := &gemini.Options{NoStream: how.whole}
+	if how.baseURL != "" {
+		o.SDK = &genai.ClientConfig{HTTPOptions: genai.HTTPOptions{BaseURL: how.baseURL}}
 		if os.Getenv("GEMINI_API_KEY") == "" && os.Getenv("GOOGLE_API_KEY") == "" {
 			o.SDK.APIKey, o.SDK.Backend = noKey, genai.BackendGeminiAPI
 		}
 	}
-	return gemini.New(model, o)
+	return o
 }
+
+func dialAnthropic(how asking) api.Provider {
+	return anthropic.New(how.model, anthropicOptions(how))
+}
+
+func dialChat(how asking) api.Provider { return openai.NewChat(how.model, openAIOptions(how)) }
+
+func dialResponses(how asking) api.Provider {
+	return openai.NewResponses(how.model, openAIOptions(how))
+}
+
+func dialGemini(how asking) api.Provider { return gemini.New(how.model, geminiOptions(how)) }
 
 // importGemini is gemini.Import, whose bodies do not name the model.
 func importGemini(body []byte) (api.Request, string, error) {

@@ -57,6 +57,11 @@ func outputFlag(cmd *cobra.Command, name *string) {
 	_ = cmd.MarkFlagFilename("output", "json")
 }
 
+// bodyFlag is further members of a request's body.
+func bodyFlag(cmd *cobra.Command, members *string) {
+	cmd.Flags().StringVar(members, "body", "", "further members of the request's body, as a `JSON` object, in place of those\nthat the imported request had")
+}
+
 func jsonFlag(cmd *cobra.Command, asked *bool) {
 	cmd.Flags().BoolVar(asked, "json", false, "print JSON")
 }

@@ -21,15 +21,19 @@ type endpoint struct {
 	// api is its name in blocks.
 	api    string
 	parse  func(body []byte) (api.Request, string, error)
-	body   func(req api.Request, model string) ([]byte, []api.RepairNote, error)
-	dial   func(model string, o connection) api.Provider
+	body   func(req api.Request, how asking) ([]byte, []api.RepairNote, error)
+	dial   func(how asking) api.Provider
 	models string // an example
 }
 
-// connection is how a provider is reached.
-type connection struct {
+// asking is how an API is asked.
+type asking struct {
+	model   string
 	baseURL string
 	whole   bool // not streamed
+	// prefill says that the request that the conversation came from ends with words of the assistant, to go on with; hears, that its
+	// model takes what it was sent then.
+	prefill, hears bool
 }
 
 // endpoints are the APIs, in the order in which they are listed.
@@ -37,32 +41,32 @@ var endpoints = []endpoint{
 	{
 		name: "anthropic", api: anthropic.API, models: "claude-sonnet-4-5",
 		parse: anthropic.Import,
-		body: func(req api.Request, model string) ([]byte, []api.RepairNote, error) {
-			return anthropic.Body(req, model, &anthropic.Options{NoStream: true})
+		body: func(req api.Request, how asking) ([]byte, []api.RepairNote, error) {
+			return anthropic.Body(req, how.model, anthropicOptions(how))
 		},
 		dial: dialAnthropic,
 	},
 	{
 		name: "openai-chat", api: openai.ChatAPI, models: "gpt-4.1",
 		parse: openai.ImportChat,
-		body: func(req api.Request, model string) ([]byte, []api.RepairNote, error) {
-			return openai.ChatBody(req, model, &openai.Options{NoStream: true})
+		body: func(req api.Request, how asking) ([]byte, []api.RepairNote, error) {
+			return openai.ChatBody(req, how.model, openAIOptions(how))
 		},
 		dial: dialChat,
 	},
 	{
 		name: "openai-responses", api: openai.ResponsesAPI, models: "gpt-5",
 		parse: openai.ImportResponses,
-		body: func(req api.Request, model string) ([]byte, []api.RepairNote, error) {
-			return openai.ResponsesBody(req, model, &openai.Options{NoStream: true})
+		body: func(req api.Request, how asking) ([]byte, []api.RepairNote, error) {
+			return openai.ResponsesBody(req, how.model, openAIOptions(how))
 		},
 		dial: dialResponses,
 	},
 	{
 		name: "gemini", api: gemini.API, models: "gemini-2.5-flash",
 		parse: importGemini,
-		body: func(req api.Request, model string) ([]byte, []api.RepairNote, error) {
-			return gemini.Body(req, model, &gemini.Options{NoStream: true})
+		body: func(req api.Request, how asking) ([]byte, []api.RepairNote, error) {
+			return gemini.Body(req, how.model, geminiOptions(how))
 		},
 		dial: dialGemini,
 	},
@@ -95,6 +99,8 @@ type asked struct {
 	Model string          `json:"model,omitempty"`
 	Cache api.Cache       `json:"cache,omitempty"`
 	Body  json.RawMessage `json:"body,omitzero"`
+	// Prefill says that it ends with words of the assistant, to go on with.
+	Prefill bool `json:"prefill,omitempty"`
 }
 
 // askedKey is where it is kept.
@@ -104,6 +110,10 @@ const askedKey = "plait.request"
 func conversation(apiName, model string, req api.Request) dag.DAG {
 	d := dag.FromTranscript(dag.Transcript{System: req.System, Tools: req.Tools, Messages: req.Messages})
 	kept := asked{API: apiName, Model: model, Cache: req.Options.Cache}
+	if n := len(req.Messages); n > 0 {
+		last := req.Messages[n-1]
+		kept.Prefill = last.Role == content.Assistant && len(last.Blocks.ToolUses()) == 0
+	}
 	if req.Options.Body != "" {
 		kept.Body = json.RawMessage(req.Options.Body)
 	}
@@ -126,6 +136,33 @@ func request(d dag.DAG, e endpoint) api.Request {
 		req.Options.Cache, req.Options.Body = a.Cache, content.JSON(a.Body)
 	}
 	return req
+}
+
+// manner is how the API is asked: the model in the way that it was asked in the request that the conversation came from.
+func manner(d dag.DAG, e endpoint, named string) (asking, error) {
+	model, err := modelOf(d, e, named)
+	how := asking{model: model}
+	if a := askedOf(d); a.API == e.api && a.Model == model {
+		how.prefill, how.hears = a.Prefill, true
+	}
+	return how, err
+}
+
+// withBody is the conversation with other members for its requests, which are kept in place of those that it came with.
+func withBody(d dag.DAG, e endpoint, model, members string) (dag.DAG, error) {
+	if members == "" {
+		return d, nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(members), &object); err != nil || object == nil {
+		return d, fmt.Errorf("--body is no JSON object: %q", members)
+	}
+	kept := askedOf(d)
+	if kept.API != e.api {
+		kept = asked{API: e.api, Model: model}
+	}
+	kept.Body = json.RawMessage(members)
+	return d.WithMetadata(askedKey, kept), nil
 }
 
 // modelOf is the model that is asked: the one that was named, else the one of the request that the conversation came from, else the one

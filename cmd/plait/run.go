@@ -19,13 +19,15 @@ import (
 type runner struct {
 	*streams
 	provider, model string
-	connection
-	defers  bool
-	approve bool
-	turns   int
-	user    string
-	results string
-	asJSON  bool
+	baseURL         string
+	whole           bool
+	body            string
+	defers          bool
+	approve         bool
+	turns           int
+	user, userJSON  string
+	results         string
+	asJSON          bool
 }
 
 func runCommand(s *streams) *cobra.Command {
@@ -44,7 +46,6 @@ The provider's key is taken from the environment (ANTHROPIC_API_KEY, OPENAI_API_
 		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args[0]) },
 	}
 	r.flags(cmd)
-	cmd.Flags().StringVar(&r.user, "user", "", "say this first")
 	return cmd
 }
 
@@ -76,6 +77,9 @@ func (r *runner) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&r.provider, "provider", "", "whom to ask: anthropic, openai (Responses), openai-chat, gemini; openai-chat for compatible servers")
 	f.StringVar(&r.model, "model", "", "the model")
+	f.StringVar(&r.user, "user", "", "say this `TEXT` before the model is asked")
+	f.StringVar(&r.userJSON, "user-json", "", "a `FILE` with a list of blocks to say, such as\n[{\"type\": \"text\", \"text\": \"…\"}]; - is standard input")
+	bodyFlag(cmd, &r.body)
 	f.StringVar(&r.baseURL, "base-url", "", "the address of the API, for a server of your own")
 	f.BoolVar(&r.whole, "no-stream", false, "ask for whole answers")
 	f.BoolVar(&r.defers, "defer-tools", false, "pause where the model calls a tool")
@@ -105,8 +109,12 @@ func (r *runner) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if r.user != "" {
-		d = d.User(r.user)
+	said, err := r.words(name)
+	if err != nil {
+		return err
+	}
+	if len(said) > 0 {
+		d = d.User("", said...)
 	}
 	agent, d, err := r.agent(d)
 	if err != nil {
@@ -136,17 +144,53 @@ func (r *runner) resume(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.results, err)
 	}
+	said, err := r.words(name)
+	if err != nil {
+		return err
+	}
 	r.defers = true
 	agent, d, err := r.agent(d)
 	if err != nil {
 		return err
+	}
+	agent.Steering = executor.NewQueue()
+	if len(said) > 0 {
+		if err := agent.Steering.Add("", said...); err != nil {
+			return err
+		}
 	}
 	after, err := agent.Resume(ctx, d, paused, replies)
 	var refused *executor.ResumeError
 	if errors.As(err, &refused) {
 		return err // nothing was done
 	}
+	if agent.Steering.Len() > 0 {
+		r.say("what --user says is not said yet: say it with the results that are missing")
+	}
 	return r.finish(name, after, err)
+}
+
+// words is what the user says.
+func (r *runner) words(name string) ([]content.Block, error) {
+	var said []content.Block
+	if r.user != "" {
+		said = append(said, content.Text{Text: r.user})
+	}
+	if r.userJSON == "" {
+		return said, nil
+	}
+	if r.userJSON == std && (name == std || r.results == std) {
+		return nil, errors.New("standard input can be read once: FILE, --results and --user-json cannot share it")
+	}
+	data, err := r.read(r.userJSON)
+	if err != nil {
+		return nil, err
+	}
+	var blocks content.Blocks
+	if err := json.Unmarshal(data, &blocks); err != nil {
+		return nil, fmt.Errorf("%s: %w", r.userJSON, err)
+	}
+	return append(said, blocks.Slice()...), nil
 }
 
 func (r *runner) replies() (map[string]executor.Reply, error) {
@@ -179,23 +223,46 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	if err != nil {
 		return executor.Agent{}, d, fmt.Errorf("--provider %w", err)
 	}
-	model, err := modelOf(d, e, r.model)
+	how, err := manner(d, e, r.model)
 	if err != nil {
 		return executor.Agent{}, d, err
 	}
-	d = d.WithMetadata(runKey, asks{e.name, model, r.baseURL, r.whole, r.approve})
-	a := executor.Agent{Provider: e.dial(model, r.connection), Options: request(d, e).Options, Limits: executor.Limits{Turns: r.turns}}
+	how.baseURL, how.whole = r.baseURL, r.whole
+	if d, err = withBody(d, e, how.model, r.body); err != nil {
+		return executor.Agent{}, d, err
+	}
+	d = d.WithMetadata(runKey, asks{e.name, how.model, r.baseURL, r.whole, r.approve})
+	a := executor.Agent{Provider: e.dial(how), Options: request(d, e).Options, Limits: executor.Limits{Turns: r.turns}}
 	if r.approve {
 		a.Hooks = append(a.Hooks, executor.Approve())
 	}
 	if r.defers {
 		for _, def := range d.ToolDefs() {
-			if !def.Server() {
-				a.Tools = append(a.Tools, executor.Remote(def))
-			}
+			a.Tools = append(a.Tools, elsewhere(def))
 		}
 	}
 	return a, d, d.Err()
+}
+
+// elsewhere is a tool that whoever called the command carries out.
+func elsewhere(def content.Tool) dag.Tool {
+	if def.Server() {
+		return typed{def}
+	}
+	return executor.Remote(def)
+}
+
+// typed is a tool that a provider knows by its type. Some of these are carried out by programs, and called as all others are.
+type typed struct{ def content.Tool }
+
+func (t typed) Definition() content.Tool { return t.def }
+
+// Remote says that the run pauses for the result.
+func (t typed) Remote() bool { return true }
+
+// Call is never made.
+func (t typed) Call(context.Context, executor.Call) (executor.Result, error) {
+	return executor.Result{}, errors.New("the tool is carried out elsewhere")
 }
 
 // finish saves the conversation and tells what came of the run.
