@@ -204,7 +204,7 @@ func TestNanoAgentEdgeCases(t *testing.T) {
 		Kinds    []string        `json:"kinds"`
 	}
 	require.NoError(t, json.Unmarshal(data, &expected))
-	files, err := filepath.Glob(fixture.Path(t, "nano-agent", "odd", "*.json"))
+	files, err := filepath.Glob(filepath.Join(fixture.Path(t, "nano-agent", "odd"), "*.json"))
 	require.NoError(t, err)
 	require.Len(t, files, 18)
 	for _, file := range files {
@@ -335,4 +335,13 @@ func TestNanoAgentRunsOfOneIDAndCounters(t *testing.T) {
 	var file strings.Builder
 	require.NoError(t, in.DAG.Write(&file))
 	require.Contains(t, file.String(), "result_of")
+}
+
+func TestNanoAgentWhatNoHeadReachesIsAHeadAfterTheOthers(t *testing.T) {
+	in := imported(t, transcript.NanoAgent, nano(`"b"`,
+		saved("x", "", `{"role":"user","content":"lost"}`),
+		saved("a", "", `{"role":"user","content":"go"}`), saved("b", `"a"`, `{"role":"assistant","content":"on"}`)))
+	require.Equal(t, []string{"u:go", "a:on"}, spell(in.Main()))
+	require.Equal(t, []string{"u:lost"}, spell(in.Conversations[1]))
+	require.Equal(t, transcript.NoteAssumed, in.Notes[0].Kind)
 }
