@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -45,6 +46,7 @@ type model struct {
 type version struct {
 	d     dag.DAG
 	heads []int
+	refs  map[string][]int
 	then  string
 }
 
@@ -337,7 +339,9 @@ func (m *model) step(v, other version) version {
 				heads = append(heads, h)
 			}
 		}
-		return m.after(v.d.Join(other.d), heads)
+		both := m.after(v.d.Join(other.d), heads)
+		both.refs = m.joinedRefs(v, other)
+		return both
 	case 12:
 		return m.back(v, order, 1+m.rnd.IntN(2))
 	case 13:
@@ -495,7 +499,16 @@ func randomOperations(t *testing.T, seed uint64, steps int) {
 		if m.rnd.IntN(5) == 0 {
 			v = versions[m.rnd.IntN(len(versions))]
 		}
-		versions = append(versions, m.step(v, versions[m.rnd.IntN(len(versions))]))
+		other, do := versions[m.rnd.IntN(len(versions))], m.step
+		if m.rnd.IntN(4) == 0 {
+			do = m.travel
+		}
+		next := do(v, other)
+		if next.refs == nil { // most operations leave them as they are
+			next.refs = v.refs
+		}
+		m.checkRefs(next)
+		versions = append(versions, next)
 		old := versions[m.rnd.IntN(len(versions))]
 		require.Equal(t, old.then, old.snapshot(), "an older version changed")
 	}
@@ -509,5 +522,13 @@ func randomOperations(t *testing.T, seed uint64, steps int) {
 	require.NoError(t, err)
 	require.True(t, dag.Equal(last.d, loaded), "a saved version says something else")
 	require.Equal(t, spell(last.d.Messages()), spell(loaded.Messages()))
+	require.Equal(t, refsOf(last.d), refsOf(loaded))
+	for _, heads := range append(slices.Collect(maps.Values(last.refs)), last.heads) {
+		for _, at := range m.order(heads) {
+			n, err := loaded.Find(m.real[at].ID().String())
+			require.NoError(t, err, "nothing that a name reaches is lost")
+			require.Equal(t, m.real[at].Digest(), n.Digest())
+		}
+	}
 	require.False(t, errors.Is(last.d.Err(), dag.ErrEmpty))
 }

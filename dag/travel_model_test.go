@@ -1,0 +1,176 @@
+package dag_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/stretchr/testify/require"
+)
+
+// Refs, edits, merges and differences of the random model in model_test.go.
+
+// travel does one random operation on v that goes back, aside or together.
+func (m *model) travel(v, other version) version {
+	switch order := m.order(v.heads); m.rnd.IntN(6) {
+	case 0:
+		name := fmt.Sprint("ref", m.rnd.IntN(4))
+		now := m.after(v.d.WithRef(name), v.heads)
+		now.refs = maps.Clone(v.refs)
+		if now.refs == nil {
+			now.refs = map[string][]int{}
+		}
+		now.refs[name] = v.heads
+		return now
+	case 1:
+		name := fmt.Sprint("ref", m.rnd.IntN(4))
+		now := m.after(v.d.WithoutRef(name), v.heads)
+		now.refs = maps.Clone(v.refs)
+		delete(now.refs, name)
+		return now
+	case 2:
+		name := fmt.Sprint("ref", m.rnd.IntN(4))
+		heads, has := v.refs[name]
+		if !has {
+			require.ErrorIs(m.t, v.d.AtRef(name).Err(), dag.ErrNoRef)
+			return v
+		}
+		now := m.after(v.d.AtName(name), heads)
+		now.refs = v.refs
+		return now
+	case 3:
+		if len(order) == 0 {
+			return v
+		}
+		return m.edit(v, order)
+	case 4:
+		return m.merge(v, other)
+	default:
+		complete(m.t, v.d, other.d)
+		if len(order) > 0 {
+			n := m.real[order[m.rnd.IntN(len(order))]]
+			found, err := v.d.Find(n.ID().String())
+			require.NoError(m.t, err)
+			require.Same(m.t, n, found)
+		}
+		return v
+	}
+}
+
+// edit replaces a node by a message.
+func (m *model) edit(v version, order []int) version {
+	at, w := order[m.rnd.IntN(len(order))], m.word()
+	e, err := v.d.Edit(m.real[at], node.Message{Role: content.User, Blocks: content.Words(w)})
+	require.NoError(m.t, err)
+	said := m.nodes[at]
+	now := map[int]int{at: m.add(modelNode{kind: "message", role: content.User, text: "user:" + w, begins: true, parents: said.parents})}
+	mapped := func(list []int) []int {
+		list = slices.Clone(list)
+		for i, n := range list {
+			if made, ok := now[n]; ok {
+				list[i] = made
+			}
+		}
+		return list
+	}
+	var remade []int
+	for _, n := range order {
+		parents := mapped(m.nodes[n].parents)
+		if n == at || slices.Equal(parents, m.nodes[n].parents) {
+			continue
+		}
+		again := m.nodes[n]
+		again.parents, again.replaced = parents, mapped(again.replaced)
+		now[n] = m.add(again)
+		remade = append(remade, n)
+	}
+	next := m.after(e.DAG, mapped(v.heads))
+	require.Same(m.t, m.real[now[at]], e.Node)
+	require.Len(m.t, e.Remade, len(remade))
+	for i, n := range remade {
+		r, was := e.Remade[i], m.nodes[n]
+		require.Same(m.t, m.real[n], r.Old)
+		require.Same(m.t, m.real[now[n]], r.New)
+		stale := was.kind == "tool_execution" || was.kind == "compaction" || was.results || was.role == content.Assistant
+		require.Equal(m.t, stale, r.Stale, "%v", r.Old)
+	}
+	next.refs = v.refs
+	return next
+}
+
+// merge merges two versions by a random strategy. The model takes what came out as it is, and checks what a merge promises.
+func (m *model) merge(v, other version) version {
+	how := []dag.MergeStrategy{dag.MergeJoin, dag.MergeAnswer, dag.MergePick}[m.rnd.IntN(3)]
+	d := dag.Merge(how, dag.Branch{DAG: v.d}, dag.Branch{DAG: other.d, Summary: m.word()})
+	if err := d.Err(); err != nil {
+		require.True(m.t, errors.Is(err, dag.ErrMerge), "%v", err)
+		if how != dag.MergeJoin {
+			require.ErrorContains(m.t, err, "no execution of a call")
+		}
+		return v
+	}
+	require.NotNil(m.t, d.Head())
+	require.Empty(m.t, d.OpenCalls())
+	for _, n := range append(v.d.Nodes(), other.d.Nodes()...) {
+		found, err := d.Find(n.ID().String())
+		require.NoError(m.t, err, "a merge loses nothing")
+		require.Same(m.t, n, found)
+	}
+	m.adopt(d)
+	next := m.after(d, []int{m.place[d.Head().ID()]})
+	next.refs = m.joinedRefs(v, other)
+	sent := m.messages(v.heads)
+	if said := m.messages(next.heads); how == dag.MergePick && len(said) == len(sent) {
+		require.Equal(m.t, sent, said)
+	}
+	return next
+}
+
+// joinedRefs is the refs of v, and those of other whose names are free.
+func (m *model) joinedRefs(v, other version) map[string][]int {
+	all := maps.Clone(other.refs)
+	if all == nil {
+		all = map[string][]int{}
+	}
+	maps.Copy(all, v.refs)
+	return all
+}
+
+// adopt takes the nodes of d that the model does not have into it, as they are.
+func (m *model) adopt(d dag.DAG) {
+	for _, n := range d.Nodes() {
+		if _, known := m.place[n.ID()]; known {
+			continue
+		}
+		made := modelNode{kind: n.Kind()}
+		for _, p := range n.Parents() {
+			made.parents = append(made.parents, m.place[p.ID()])
+		}
+		switch p := n.Payload().(type) {
+		case node.Message:
+			made.role, made.results = p.Role, len(p.Blocks.ToolResults()) > 0
+			made.text = spell([]content.Message{{Role: p.Role, Blocks: p.Blocks}})[0]
+			made.begins = !made.results
+		case node.ToolExecution:
+			made.index, made.text = p.Index, "user:!"+p.CallID+"="+p.Result.Text()
+		}
+		at := m.add(made)
+		m.real[at], m.place[n.ID()] = n, at
+	}
+}
+
+// checkRefs compares the refs of a version with what the model says.
+func (m *model) checkRefs(v version) {
+	require.Len(m.t, v.d.Refs(), len(v.refs))
+	for name, heads := range v.refs {
+		var places []int
+		for _, n := range v.d.AtRef(name).Nodes() {
+			places = append(places, m.place[n.ID()])
+		}
+		require.Equal(m.t, m.order(heads), places, name)
+	}
+}
