@@ -74,9 +74,10 @@ const mergeRecord = "plait.merge"
 // What is sent has no finding ([DAG.Validate]) that a branch does not have. A name and a summary are sent as they are: text of
 // somebody else's in them speaks to the model.
 //
-// Errors of the chain: a branch's own; ErrMerge for another strategy; *MergeError for MergeJoin where the transcripts do not fit
-// together, such as those of two branches that answer the same calls; ErrEmpty for MergeAnswer where a branch has no answer and no
-// Summary; ErrDuplicateID for two nodes with one id that do not say the same. No branches make an empty conversation.
+// Errors of the chain: a branch's own; ErrMerge for another strategy, and for two executions of one call at the heads; *MergeError
+// where what is sent does not fit together, such as two branches that answer the same calls, or heads of one branch of which one
+// waits for a result and another has gone on; ErrEmpty for MergeAnswer where a branch has no answer and no Summary; ErrDuplicateID for
+// two nodes with one id that do not say the same. Beside an error is the first branch. No branches make an empty conversation.
 func Merge(how MergeStrategy, branches ...Branch) DAG {
 	branches = slices.Clone(branches)
 	for i, b := range branches {
@@ -132,7 +133,7 @@ func joined(branches []Branch) DAG {
 
 // hung is the first branch with the others hanging on it.
 func hung(how MergeStrategy, branches []Branch) DAG {
-	d := branches[0].DAG.closed()
+	d := branches[0].DAG.outer().closed()
 	var says []content.Block
 	for _, b := range branches[1:] {
 		summary := b.Summary

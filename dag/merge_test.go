@@ -120,10 +120,11 @@ func TestOpenCallsAreClosedBeforeAMerge(t *testing.T) {
 			d    dag.DAG
 			want string
 		}{
-			"open":   {open, "user:!" + noResult + "!x2=" + content.NoResult},
-			"half":   {half, "user:!" + noResult + "!x2=half"},
-			"twice":  {open.Join(open), "user:!" + noResult + "!x2=" + content.NoResult},
-			"beside": {lisbon.Join(half), "user:!" + noResult + "!x2=half"},
+			"open":    {open, "user:!" + noResult + "!x2=" + content.NoResult},
+			"half":    {half, "user:!" + noResult + "!x2=half"},
+			"twice":   {open.Join(open), "user:!" + noResult + "!x2=" + content.NoResult},
+			"gone on": {open.Join(open.CloseTools()), "user:!" + noResult + "!x2=" + content.NoResult},
+			"beside":  {lisbon.Join(half), "user:!" + noResult + "!x2=half"},
 		} {
 			d := dag.Merge(how, dag.Branch{DAG: c.d}, dag.Branch{DAG: lisbon})
 			needsNoRepair(t, d)

@@ -108,8 +108,8 @@ func (m *model) merge(v, other version) version {
 	d := dag.Merge(how, dag.Branch{DAG: v.d}, dag.Branch{DAG: other.d, Summary: m.word()})
 	if err := d.Err(); err != nil {
 		require.True(m.t, errors.Is(err, dag.ErrMerge), "%v", err)
-		if how != dag.MergeJoin {
-			require.ErrorContains(m.t, err, "no execution of a call")
+		if how != dag.MergeJoin && len(v.heads) == 1 {
+			require.NoError(m.t, err)
 		}
 		return v
 	}
@@ -123,9 +123,9 @@ func (m *model) merge(v, other version) version {
 	m.adopt(d)
 	next := m.after(d, []int{m.place[d.Head().ID()]})
 	next.refs = m.joinedRefs(v, other)
-	sent := m.messages(v.heads)
-	if said := m.messages(next.heads); how == dag.MergePick && len(said) == len(sent) {
-		require.Equal(m.t, sent, said)
+	open := slices.ContainsFunc(v.heads, func(h int) bool { return m.nodes[h].kind == "tool_execution" || m.nodes[h].calls > 0 })
+	if how == dag.MergePick && !open {
+		require.Equal(m.t, m.messages(v.heads), m.messages(next.heads))
 	}
 	return next
 }
