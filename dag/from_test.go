@@ -21,7 +21,9 @@ func message(role content.Role, blocks ...content.Block) content.Message {
 
 func TestFromTranscriptSaysWhatTheTranscriptSays(t *testing.T) {
 	call := func(id string) content.ToolUse { return content.ToolUse{ID: id, Name: "f", Input: "{}"} }
-	result := func(id, text string) content.ToolResult { return content.ToolResult{CallID: id, Content: content.Words(text)} }
+	result := func(id, text string) content.ToolResult {
+		return content.ToolResult{CallID: id, Content: content.Words(text)}
+	}
 	tests := map[string]struct {
 		messages   []content.Message
 		executions int

@@ -341,11 +341,11 @@ func (r Reply) check() error {
 	case r.result.Child.Len() > 0:
 		return wrong("result", "a conversation, its Child, cannot be sent")
 	}
+	if err := holdable(r.result.Full); err != nil {
+		return &CodecError{Field: "full", Err: err}
+	}
 	if err := r.result.valid(); err != nil {
 		return &CodecError{Field: "result", Err: err}
-	}
-	if err := (Result{Content: r.result.Full}).valid(); err != nil {
-		return &CodecError{Field: "full", Err: err}
 	}
 	return nil
 }

@@ -96,19 +96,28 @@ func blocksResult(blocks ...content.Block) (Result, error) {
 
 // valid refuses what only a message can hold, and what cannot be kept.
 func (r Result) valid() error {
-	for _, blocks := range []content.Blocks{r.Content, r.Full} {
-		for i, b := range blocks.All() {
-			switch b.(type) {
-			case content.ToolUse, content.ToolResult, content.Thinking:
-				return fmt.Errorf("the tool's result: block %d is a %T, which only a message can hold", i, b)
-			}
-		}
+	if err := holdable(r.Content); err != nil {
+		return fmt.Errorf("the tool's result: %w", err)
+	}
+	if err := holdable(r.Full); err != nil {
+		return fmt.Errorf("the tool's result: its full output: %w", err)
 	}
 	if r.Details != "" && !r.Details.Valid() {
 		return fmt.Errorf("the tool's result: its details: %w", content.ErrJSON)
 	}
 	if err := r.Child.Err(); err != nil {
 		return fmt.Errorf("the tool's result: its conversation: %w", err)
+	}
+	return nil
+}
+
+// holdable refuses blocks that only a message can hold.
+func holdable(blocks content.Blocks) error {
+	for i, b := range blocks.All() {
+		switch b.(type) {
+		case content.ToolUse, content.ToolResult, content.Thinking:
+			return fmt.Errorf("block %d is a %T, which only a message can hold", i, b)
+		}
 	}
 	return nil
 }
