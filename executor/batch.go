@@ -408,11 +408,11 @@ func (b *batch) carryOut(s *slot) (ours bool) {
 		if returned {
 			return
 		}
-		result := failure(textVanished, s.ran.Name) // runtime.Goexit
+		result := failure(textVanished, s.ran.Name)   // runtime.Goexit
+		defer func() { ours = b.settle(s, result) }() // also where a hook ends the goroutine now
 		if v := recover(); v != nil {
 			result = b.after(s, b.failed(s, fmt.Sprintf(textPanicked, s.ran.Name, v)))
 		}
-		ours = b.settle(s, result)
 	}()
 	result := b.outcome(s)
 	returned = true
@@ -464,7 +464,10 @@ func (b *batch) after(s *slot, result Result) Result {
 		if err == nil {
 			err = changed.valid()
 		}
-		if err != nil {
+		switch {
+		case err != nil && s.ctx.Err() != nil:
+			return b.verdict(s, true)
+		case err != nil:
 			return b.failed(s, err.Error())
 		}
 		result = changed

@@ -3,6 +3,7 @@ package executor_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,6 +163,37 @@ func TestFoundTimeoutOfOneWaveDoesNotEndTheNext(t *testing.T) {
 			d, err := agent.Run(t.Context(), ask(slow, half))
 			require.NoError(t, err)
 			require.Equal(t, want, outcomes(t, d))
+		})
+	}
+}
+
+func TestFoundHookThatEndsTheGoroutineOfAToolThatPanicked(t *testing.T) {
+	exits := executor.Hook{After: func(_ context.Context, c executor.Call, r executor.Result) (executor.Result, error) {
+		if c.Name == "panics" {
+			runtime.Goexit()
+		}
+		return r, nil
+	}}
+	agent := executor.Agent{Provider: once(call("panics"), call("fast")), Hooks: []executor.Hook{exits}, ToolTimeout: -1}
+	synctest.Test(t, func(t *testing.T) {
+		d, err := agent.Run(t.Context(), ask(panics, fast))
+		require.NoError(t, err)
+		require.Equal(t, []string{`error: Tool "panics" ended without a result.`, "fast"}, outcomes(t, d))
+	})
+}
+
+func TestFoundHookThatFailsWhenTheTimeIsOverIsATimeout(t *testing.T) {
+	late := executor.Hook{After: func(ctx context.Context, _ executor.Call, r executor.Result) (executor.Result, error) {
+		<-ctx.Done()
+		return r, errors.New("the hook gave up")
+	}}
+	for range 300 {
+		synctest.Test(t, func(t *testing.T) {
+			agent := executor.Agent{Provider: once(call("fast"), call("fast")), Hooks: []executor.Hook{late}, ToolTimeout: time.Second}
+			d, err := agent.Run(t.Context(), ask(fast))
+			require.NoError(t, err)
+			over := "error: Tool exceeded timeout of 1s."
+			require.Equal(t, []string{over, over}, outcomes(t, d))
 		})
 	}
 }
