@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -16,12 +15,6 @@ import (
 	"github.com/plait-dev/plait/internal/providertest"
 	"github.com/stretchr/testify/require"
 )
-
-// Beyond the differences that providertest.NormalResponses takes away, a program may send an answer back without what the API does not need:
-//
-//   - the "id" and "status" of items;
-//   - annotations and logprobs of texts, and what "include" asks for beside an item: the sources of a search, the outputs of code;
-//   - the bytes of arguments, when they are the same JSON.
 
 // responsesChangedByProgram is what programs change beyond that. There, what Plait sends back is compared with what the model said.
 var responsesChangedByProgram = map[string]string{
@@ -161,12 +154,12 @@ func replayChain(t *testing.T, name string, chain []taped) int {
 	providertest.RequireSaved(t, d)
 	equal := 0
 	for i, made := range p.Requests() {
-		got := withoutOptional(providertest.NormalResponses(t, made))
-		if sameValue(withoutOptional(chain[i].want), got) {
+		got := providertest.ResponsesSentBack(providertest.NormalResponses(t, made))
+		if sameValue(providertest.ResponsesSentBack(chain[i].want), got) {
 			equal++
 			continue
 		}
-		providertest.RequireSame(t, withoutOptional(wanted(t, name, chain, i)), got)
+		providertest.RequireSame(t, providertest.ResponsesSentBack(wanted(t, name, chain, i)), got)
 	}
 	return equal
 }
@@ -184,49 +177,6 @@ func wanted(t *testing.T, name string, chain []taped, i int) map[string]any {
 	}
 	want["input"] = items
 	return want
-}
-
-// withoutOptional is a request without what the API does not need.
-func withoutOptional(request map[string]any) map[string]any {
-	var items []any
-	for _, one := range request["input"].([]any) {
-		item := maps.Clone(one.(map[string]any))
-		delete(item, "id")
-		delete(item, "status")
-		switch item["type"] {
-		case "function_call":
-			var arguments any
-			if json.Unmarshal([]byte(item["arguments"].(string)), &arguments) == nil {
-				item["arguments"] = arguments
-			}
-		case "code_interpreter_call":
-			delete(item, "outputs")
-		case "web_search_call":
-			if action, ok := item["action"].(map[string]any); ok {
-				action = maps.Clone(action)
-				delete(action, "sources")
-				item["action"] = action
-			}
-		}
-		if parts, ok := item["content"].([]any); ok && item["role"] == "assistant" {
-			item["content"] = withoutRemarks(parts)
-		}
-		items = append(items, item)
-	}
-	request = maps.Clone(request)
-	request["input"] = items
-	return request
-}
-
-func withoutRemarks(parts []any) []any {
-	var all []any
-	for _, one := range parts {
-		part := maps.Clone(one.(map[string]any))
-		delete(part, "annotations")
-		delete(part, "logprobs")
-		all = append(all, part)
-	}
-	return all
 }
 
 // untilAdded is how many requests a run makes from request i on until the user's side says more than results.

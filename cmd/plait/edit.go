@@ -38,54 +38,45 @@ func forkCommand(s *streams) *cobra.Command {
 }
 
 func verifyCommand(s *streams) *cobra.Command {
-	var asJSON bool
+	var asJSON, strict bool
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
-		Short: "Check that every node says what its digest says, and that the conversation is whole",
-		Args:  oneFile,
+		Short: "Check that every node says what its digest says",
+		Long: `Recomputes the digest of every node in FILE, and names each node that does not
+say what its digest says: the exit code is 1 then. Nodes whose content was
+erased, and nodes of kinds that this version does not know, cannot be checked,
+and are named too.
+
+With --strict, what would have to be repaired before a model takes the
+conversation (a call without a result, an empty message, …) is a finding as
+well.`,
+		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := s.load(args[0])
 			if err != nil {
 				return err
 			}
-			return s.verify(d, asJSON)
+			return s.verify(d, strict, asJSON)
 		},
 	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "report what sending would repair, too")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-// finding is one thing that is wrong.
-type finding struct {
-	Node string `json:"node"`
-	What string `json:"what"`
-}
-
-func (s *streams) verify(d dag.DAG, asJSON bool) error {
-	list := []finding{}
-	nodes := d.WithChildren()
-	for _, n := range nodes {
-		if err := n.Verify(); err != nil {
-			list = append(list, finding{n.ID().String(), err.Error()})
-		}
-	}
-	for _, f := range d.Validate() {
-		list = append(list, finding{f.Node.ID().String(), f.String()})
+func (s *streams) verify(d dag.DAG, strict, asJSON bool) error {
+	v := d.Verify()
+	if strict {
+		v.Findings = append(v.Findings, d.Validate()...)
 	}
 	if asJSON {
-		if err := s.printJSON(struct {
-			Nodes    int       `json:"nodes"`
-			Findings []finding `json:"findings"`
-		}{len(nodes), list}); err != nil {
+		if err := s.printJSON(v); err != nil {
 			return err
 		}
 	} else {
-		for _, f := range list {
-			fmt.Fprintln(s.out, printable(f.What))
-		}
-		fmt.Fprintf(s.out, "%d nodes, %d findings\n", len(nodes), len(list))
+		fmt.Fprintln(s.out, printable(v.String()))
 	}
-	if len(list) > 0 {
+	if !v.OK() {
 		return &exitError{code: exitFinding}
 	}
 	return nil

@@ -23,6 +23,7 @@ type runner struct {
 	whole           bool
 	body            string
 	defers          bool
+	unchecked       bool
 	approve         bool
 	turns           int
 	user, userJSON  string
@@ -83,6 +84,7 @@ func (r *runner) flags(cmd *cobra.Command) {
 	f.StringVar(&r.baseURL, "base-url", "", "the address of the API, for a server of your own")
 	f.BoolVar(&r.whole, "no-stream", false, "ask for whole answers")
 	f.BoolVar(&r.defers, "defer-tools", false, "pause where the model calls a tool")
+	f.BoolVar(&r.unchecked, "unchecked", false, "with --defer-tools, pause for calls of unknown tools and for arguments that\ndo not fit the schema, too; otherwise the model is told")
 	f.BoolVar(&r.approve, "approve", false, "pause for approval of each call, before that")
 	f.IntVar(&r.turns, "max-turns", 0, "how often the model is asked at most (default 50)")
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
@@ -102,6 +104,8 @@ type asks struct {
 	BaseURL  string `json:"base_url,omitempty"`
 	Whole    bool   `json:"no_stream,omitempty"`
 	Approve  bool   `json:"approve,omitempty"`
+	// Unchecked leaves the check of calls to whoever carries them out.
+	Unchecked bool `json:"unchecked,omitempty"`
 }
 
 func (r *runner) run(ctx context.Context, name string) error {
@@ -208,7 +212,8 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	var before asks
 	if kept := d.Metadata().Get(runKey); kept != "" && r.provider == "" {
 		_ = kept.Decode(&before)
-		r.provider, r.whole, r.approve = before.Provider, r.whole || before.Whole, r.approve || before.Approve
+		r.provider, r.whole = before.Provider, r.whole || before.Whole
+		r.approve, r.unchecked = r.approve || before.Approve, r.unchecked || before.Unchecked
 		if r.model == "" {
 			r.model = before.Model
 		}
@@ -231,38 +236,33 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	if d, err = withBody(d, e, how.model, r.body); err != nil {
 		return executor.Agent{}, d, err
 	}
-	d = d.WithMetadata(runKey, asks{e.name, how.model, r.baseURL, r.whole, r.approve})
+	d = d.WithMetadata(runKey, asks{e.name, how.model, r.baseURL, r.whole, r.approve, r.unchecked})
 	a := executor.Agent{Provider: e.dial(how), Options: request(d, e).Options, Limits: executor.Limits{Turns: r.turns}}
 	if r.approve {
 		a.Hooks = append(a.Hooks, executor.Approve())
 	}
 	if r.defers {
-		for _, def := range d.ToolDefs() {
-			a.Tools = append(a.Tools, elsewhere(def))
-		}
+		elsewhere(&a, d.ToolDefs(), r.unchecked)
 	}
 	return a, d, d.Err()
 }
 
-// elsewhere is a tool that whoever called the command carries out.
-func elsewhere(def content.Tool) dag.Tool {
-	if def.Server() {
-		return typed{def}
+// elsewhere leaves all calls to whoever called the command. Arguments are checked before, but not where tools are declared by a type that
+// the provider knows: programs carry out some of these, and only the provider knows which.
+func elsewhere(a *executor.Agent, defs []content.Tool, unchecked bool) {
+	for _, def := range defs {
+		if def.Server() {
+			unchecked = true
+		} else {
+			a.Tools = append(a.Tools, executor.Remote(def))
+		}
 	}
-	return executor.Remote(def)
-}
-
-// typed is a tool that a provider knows by its type. Some of these are carried out by programs, and called as all others are.
-type typed struct{ def content.Tool }
-
-func (t typed) Definition() content.Tool { return t.def }
-
-// Remote says that the run pauses for the result.
-func (t typed) Remote() bool { return true }
-
-// Call is never made.
-func (t typed) Call(context.Context, executor.Call) (executor.Result, error) {
-	return executor.Result{}, errors.New("the tool is carried out elsewhere")
+	if unchecked {
+		a.Strategy = executor.Deferred()
+		a.Handler = func(context.Context, executor.Call) (any, error) {
+			return nil, errors.New("the tool is carried out elsewhere")
+		}
+	}
 }
 
 // finish saves the conversation and tells what came of the run.

@@ -1,8 +1,11 @@
 package providertest
 
 import (
+	"maps"
 	"strings"
 	"testing"
+
+	json "github.com/goccy/go-json/v2"
 )
 
 // The differences between a request of Responses that was recorded and the one that Plait makes of the same conversation that do not count,
@@ -149,4 +152,53 @@ func normalResponsesParts(v any, kind string) []any {
 		}
 	}
 	return list
+}
+
+// Beyond the differences that NormalResponses takes away, a program may send an answer back without what the API does not need:
+//
+//   - the "id" and "status" of items;
+//   - annotations and logprobs of texts, and what "include" asks for beside an item: the sources of a search, the outputs of code;
+//   - the bytes of arguments, when they are the same JSON.
+
+// ResponsesSentBack is a request in normal form without what the API does not need of its answers.
+func ResponsesSentBack(request map[string]any) map[string]any {
+	var items []any
+	for _, one := range request["input"].([]any) {
+		item := maps.Clone(one.(map[string]any))
+		delete(item, "id")
+		delete(item, "status")
+		switch item["type"] {
+		case "function_call":
+			var arguments any
+			if json.Unmarshal([]byte(item["arguments"].(string)), &arguments) == nil {
+				item["arguments"] = arguments
+			}
+		case "code_interpreter_call":
+			delete(item, "outputs")
+		case "web_search_call":
+			if action, ok := item["action"].(map[string]any); ok {
+				action = maps.Clone(action)
+				delete(action, "sources")
+				item["action"] = action
+			}
+		}
+		if parts, ok := item["content"].([]any); ok && item["role"] == "assistant" {
+			item["content"] = withoutRemarks(parts)
+		}
+		items = append(items, item)
+	}
+	request = maps.Clone(request)
+	request["input"] = items
+	return request
+}
+
+func withoutRemarks(parts []any) []any {
+	var all []any
+	for _, one := range parts {
+		part := maps.Clone(one.(map[string]any))
+		delete(part, "annotations")
+		delete(part, "logprobs")
+		all = append(all, part)
+	}
+	return all
 }
