@@ -1,13 +1,16 @@
 package executor_test
 
 import (
-	"testing"
-
 	"context"
+	"errors"
+	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 )
 
@@ -23,4 +26,57 @@ func TestAWholeOutputThatCannotBeKeptIsThatToolsErrorAlone(t *testing.T) {
 	require.Contains(t, outcomes(t, d)[0], "error: the tool's result: its full output")
 	require.Equal(t, "fast", outcomes(t, d)[1])
 	require.Equal(t, "Done.", d.Text())
+}
+
+// A message must not get past the hooks because the agent, or whoever built the conversation, declares something after it.
+func TestInputIsAskedAlsoWhereSomethingIsDeclaredBehindTheMessage(t *testing.T) {
+	reject := []executor.Hook{{Input: func(_ context.Context, m content.Message) (content.Message, error) {
+		return m, errors.New("no")
+	}}}
+	warn := []executor.Hook{{Input: func(_ context.Context, m content.Message) (content.Message, error) {
+		return executor.Warn(m, "careful")
+	}}}
+	for name, c := range map[string]struct {
+		agent executor.Agent
+		d     dag.DAG
+	}{
+		"nothing":          {executor.Agent{}, dag.New().User("x")},
+		"the agent's tool": {executor.Agent{Tools: []dag.Tool{fast}}, dag.New().User("x")},
+		"a system prompt":  {executor.Agent{System: "Be brief.", Tools: []dag.Tool{fast}}, dag.New().User("x")},
+		"by hand":          {executor.Agent{}, dag.New().User("x").System("Be brief.").Tools(fast)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := apitest.NewScript(apitest.Say("y").Always())
+			c.agent.Provider, c.agent.Hooks = model, reject
+			d, err := c.agent.Run(t.Context(), c.d)
+			require.ErrorIs(t, err, executor.ErrRejected)
+			require.Empty(t, model.Requests())
+			require.Equal(t, c.d.Head(), d.Head())
+
+			c.agent.Hooks = warn
+			d, err = c.agent.Run(t.Context(), c.d)
+			require.NoError(t, err)
+			require.Equal(t, "x\n[Warning: careful]", d.Messages()[0].Blocks.Text())
+			require.Equal(t, "x\n[Warning: careful]", model.Requests()[0].Messages[0].Blocks.Text())
+			require.Empty(t, d.Validate())
+			require.Equal(t, len(c.agent.Tools) > 0 || name == "by hand", len(model.Requests()[0].Tools) == 1)
+			require.Equal(t, c.agent.System != "" || name == "by hand", len(model.Requests()[0].System) == 1)
+		})
+	}
+}
+
+// That the context ended is not that a hook rejected the message.
+func TestAMessageIsNotRejectedByTheEndOfTheContext(t *testing.T) {
+	hangs := []executor.Hook{{Input: func(ctx context.Context, m content.Message) (content.Message, error) {
+		<-ctx.Done()
+		return m, ctx.Err()
+	}}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	model := apitest.NewScript(apitest.Say("y"))
+	d, err := executor.Agent{Provider: model, Hooks: hangs}.Run(ctx, dag.New().User("x"))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, executor.ErrRejected)
+	require.Len(t, d.Nodes(), 1, "the hook may be asked again")
+	require.Empty(t, model.Requests())
 }

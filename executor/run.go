@@ -188,17 +188,24 @@ func lastSaid(d dag.DAG) *node.Node {
 	return nil
 }
 
-// checkInput shows the message that the conversation ends in to the hooks.
+// checkInput shows the message that the conversation ends in to the hooks, also where something is declared after it.
 func (r *run) checkInput() error {
-	head := r.d.Head()
-	if head == nil {
+	last := r.d.Head()
+	var after []*node.Node
+	for last != nil && last.NumParents() == 1 && sayNothing(last.Payload()) {
+		after, last = append(after, last), last.Parent(0)
+	}
+	if last == nil {
 		return nil
 	}
-	said, ok := head.Message()
+	said, ok := last.Message()
 	if !ok || said.Role != content.User || len(said.Blocks.ToolResults()) > 0 {
 		return nil
 	}
 	m, err := r.filter(content.Message{Role: said.Role, Blocks: said.Blocks})
+	if r.ctx.Err() != nil && err != nil {
+		return context.Cause(r.ctx) // no hook rejected it, and none took it
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRejected, err)
 	}
@@ -206,9 +213,21 @@ func (r *run) checkInput() error {
 		return nil
 	}
 	said.Blocks = m.Blocks
-	d := r.d.WithHeads(head.Parents()...).AppendMeta(said, head.Meta())
+	d := r.d.WithHeads(last.Parents()...).AppendMeta(said, last.Meta())
+	for _, n := range slices.Backward(after) {
+		d = d.AppendMeta(n.Payload(), n.Meta())
+	}
 	r.d, r.view = d, nil
 	return d.Err()
+}
+
+// sayNothing reports whether a node may stand behind the last message without anything being said there.
+func sayNothing(p node.Payload) bool {
+	switch p.(type) {
+	case node.System, node.Tools, node.Custom:
+		return true
+	}
+	return false
 }
 
 // filter shows a message of the user to the hooks.
