@@ -273,12 +273,14 @@ func (r *run) leftOpen() (input []content.Message, stop content.Stop, err error)
 		if stop = r.limit(); stop != "" {
 			return nil, stop, nil
 		}
-		input, err = r.poll(words || r.view != nil && len(r.view.Messages) == 0)
-		if whole && len(input) == 0 && err == nil {
-			err = ErrAnswered // all of it was rejected
-			stop = content.StopError
+		if input, err = r.poll(words || r.view != nil && len(r.view.Messages) == 0); err != nil {
+			stop, err = r.failed(err)
+			return nil, stop, err
 		}
-		return input, stop, err
+		if whole && len(input) == 0 {
+			return nil, content.StopError, ErrAnswered // all of it was rejected
+		}
+		return input, "", nil
 	}
 	said, usage := r.said(), content.Usage{}
 	if r.resumed { // the turn that paused ends here
@@ -396,7 +398,8 @@ func (r *run) goOn(turn Turn) (input []content.Message, stop content.Stop, err e
 		return nil, limit, nil
 	}
 	if input, err = r.poll(final); err != nil {
-		return nil, "", err
+		stop, err = r.failed(err)
+		return nil, stop, err
 	}
 	if final && len(input) == 0 {
 		return nil, turn.Stop, nil // all of it was rejected
@@ -488,6 +491,9 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 			if err == nil {
 				input = append(input, changed)
 				continue
+			}
+			if r.ctx.Err() != nil {
+				return nil, err // no hook rejected it: it goes back
 			}
 			r.unsaid = slices.Delete(r.unsaid, len(input), len(input)+1)
 			if !r.tell(Rejected{Message: m, Err: err}) {
