@@ -120,3 +120,15 @@ func TestACancelledRunRejectsNothingOfItsQueue(t *testing.T) {
 		}
 	}
 }
+
+// What a strategy returned belongs to it: it may return the same waves each time, in several runs at once.
+func TestAStrategyMayReturnTheSameWavesEachTime(t *testing.T) {
+	waves := []executor.Wave{{Calls: []int{0, 1}}}
+	agent := executor.Agent{Strategy: func([]executor.Ready) []executor.Wave { return waves }}
+	for range 2 {
+		agent.Provider = once(call("nope"), call("fast"), call("fast")) // the places of the two that run are 1 and 2
+		_, err := agent.Run(t.Context(), ask(fast))
+		require.NoError(t, err)
+		require.Equal(t, []int{0, 1}, waves[0].Calls)
+	}
+}
