@@ -388,9 +388,9 @@ func (b *batch) take(wave int) *slot {
 // enter gives the call its context: that of the wave, where its timeout is the usual one and begins now; else one of its own.
 func (b *batch) enter(s *slot) {
 	switch {
-	case !s.own:
+	case !s.own && b.shared.Err() == nil:
 		s.ctx.Context = b.shared
-	case s.timeout > 0:
+	case s.timeout > 0: // also where the wave's timeout was over before the call began: expire has passed it by
 		ctx, cancel := context.WithTimeout(b.r.ctx, s.timeout)
 		stop := context.AfterFunc(ctx, func() { b.giveUp(s) })
 		s.ctx.Context, s.leave = ctx, func() { stop(); cancel() }

@@ -132,3 +132,27 @@ func TestAStrategyMayReturnTheSameWavesEachTime(t *testing.T) {
 		require.Equal(t, []int{0, 1}, waves[0].Calls)
 	}
 }
+
+// A timeout that is over before the call's goroutine gets to run is a timeout like any other.
+func TestAToolThatIgnoresATinyTimeoutIsAnsweredOnTime(t *testing.T) {
+	for range 50 {
+		release := make(chan struct{})
+		stuck := tool("stuck", func(context.Context) (any, error) { <-release; return "late", nil })
+		agent := executor.Agent{ToolTimeout: 1, Grace: -1, Provider: once(call("stuck"), call("stuck"))}
+		over := make(chan dag.DAG, 1)
+		go func() {
+			d, _ := agent.Run(t.Context(), ask(stuck))
+			over <- d
+		}()
+		select {
+		case d := <-over:
+			require.Equal(t, []string{"error: Tool exceeded timeout of 1ns.", "error: Tool exceeded timeout of 1ns."}, outcomes(t, d))
+		case <-time.After(5 * time.Second):
+			t.Error("the run hangs")
+		}
+		close(release)
+		if t.Failed() {
+			return
+		}
+	}
+}
