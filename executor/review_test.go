@@ -156,3 +156,33 @@ func TestAToolThatIgnoresATinyTimeoutIsAnsweredOnTime(t *testing.T) {
 		}
 	}
 }
+
+// A hook that returns nothing, or no provider, ends the run, and takes nothing from the conversation.
+func TestANextHookThatReturnsNothingLosesNothing(t *testing.T) {
+	nothing := executor.Hook{Next: func(context.Context, executor.Turn) (executor.Turn, error) { return executor.Turn{}, nil }}
+	d, err := executor.Agent{Provider: once(call("fast")), Hooks: []executor.Hook{nothing}}.Run(t.Context(), ask(fast))
+	require.ErrorIs(t, err, executor.ErrNoProvider)
+	require.Equal(t, "uar", roles(d))
+	require.Equal(t, content.StopError, stopped(t, d).Reason)
+	requireValid(t, d)
+}
+
+// What an Input hook makes of a message must be one that a user can say.
+func TestAnInputHookCannotMakeAMessageThatNoUserSays(t *testing.T) {
+	for _, block := range []content.Block{content.ToolUse{ID: "x", Name: "fast", Input: "{}"}, content.ToolResult{CallID: "x"}, content.Thinking{Text: "hm"}} {
+		hook := executor.Hook{Input: func(_ context.Context, m content.Message) (made content.Message, err error) {
+			made.Blocks, err = content.Of(block)
+			return made, err
+		}}
+		agent := executor.Agent{Provider: apitest.NewScript(apitest.Say("y").Always()), Hooks: []executor.Hook{hook}}
+		_, err := agent.Run(t.Context(), dag.New().User("x"))
+		require.ErrorIs(t, err, executor.ErrRejected)
+
+		agent.Steering = &executor.Queue{}
+		require.NoError(t, agent.Steering.Add("x"))
+		d, err := agent.Run(t.Context(), dag.New())
+		require.NoError(t, err)
+		require.Empty(t, d.Validate())
+		require.Equal(t, "a", roles(d))
+	}
+}

@@ -243,6 +243,9 @@ func (r *run) filter(m content.Message) (content.Message, error) {
 		if m.Blocks = changed.Blocks; m.Blocks.Len() == 0 {
 			return m, dag.ErrEmpty
 		}
+		if err := holdable(m.Blocks); err != nil {
+			return m, fmt.Errorf("a hook's message is none of a user: %w", err)
+		}
 	}
 	return m, nil
 }
@@ -427,15 +430,15 @@ func (r *run) next(turn Turn) (Turn, error) {
 	if !asked {
 		return turn, nil
 	}
+	if turn.Provider == nil {
+		return turn, ErrNoProvider
+	}
 	if !slices.Equal(turn.DAG.Heads(), r.d.Heads()) {
 		r.view = nil
 	}
 	r.d, r.provider, r.options = turn.DAG, turn.Provider, turn.Options
 	if closed := r.d.CloseTools(); closed.Err() == nil { // no hook is to leave a call without a result
 		r.d, r.view = closed, nil
-	}
-	if r.provider == nil {
-		return turn, ErrNoProvider
 	}
 	return turn, r.rebind()
 }
