@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goccy/go-json/jsontext"
-
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/node"
@@ -157,14 +155,9 @@ func (p *repeats) add(calls []content.ToolUse, limit int) (words string, stop bo
 	return words, stop
 }
 
-// canonical is arguments in a form that does not depend on the order of members or on space.
-func canonical(input content.JSON) string {
-	v := jsontext.Value(orEmpty(input))
-	if err := v.Canonicalize(); err != nil {
-		return string(input)
-	}
-	return string(v)
-}
+// canonical is arguments in a form that does not depend on the order of members or on space. No digit of a number is lost: two long ids
+// are two.
+func canonical(input content.JSON) string { return string(orEmpty(input).Canonical()) }
 
 // take notes what tools say they took.
 func (l *ledger) take(u content.Usage) {

@@ -3,6 +3,7 @@ package executor_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -185,4 +186,22 @@ func TestAnInputHookCannotMakeAMessageThatNoUserSays(t *testing.T) {
 		require.Empty(t, d.Validate())
 		require.Equal(t, "a", roles(d))
 	}
+}
+
+// Ids of 64 bits that differ in their last digit are not the same arguments.
+func TestRepeatsCountsEveryDigit(t *testing.T) {
+	get := executor.Func("get", "", func(_ context.Context, in struct {
+		ID int64 `json:"id"`
+	}) (string, error) {
+		return strconv.FormatInt(in.ID, 10), nil
+	})
+	var turns []apitest.Turn
+	for i := range 6 {
+		turns = append(turns, apitest.Call(apitest.Use("get", map[string]int64{"id": 1234567890123456780 + int64(i)})))
+	}
+	agent := executor.Agent{Provider: apitest.NewScript(append(turns, apitest.Say("Done."))...), Limits: executor.Limits{Repeats: 2}}
+	d, err := agent.Run(t.Context(), ask(get))
+	require.NoError(t, err)
+	require.Equal(t, content.StopEndTurn, stopped(t, d).Reason)
+	require.Equal(t, "uarararararara", roles(d), "and it was told nothing")
 }
