@@ -238,6 +238,9 @@ func (r *run) resume(c Continuation, replies map[string]Reply) error {
 	if m, _ := said.Message(); m.Answer.Stop == content.StopContext {
 		r.stop = content.StopContext
 	}
+	if most := r.agent.Limits.Calls; most > 0 && c.Totals.ToolCalls+len(plans) > most {
+		r.stop = content.StopCallLimit // calls of this answer were beyond it
+	}
 	r.ledger.begin(c.Totals)
 	r.recount()
 	return nil

@@ -205,3 +205,34 @@ func TestRepeatsCountsEveryDigit(t *testing.T) {
 	require.Equal(t, content.StopEndTurn, stopped(t, d).Reason)
 	require.Equal(t, "uarararararara", roles(d), "and it was told nothing")
 }
+
+// A run that reached its limit on calls and paused in the same turn stops there when it is resumed.
+func TestTheLimitOnCallsHoldsOverAPause(t *testing.T) {
+	for _, strategy := range []executor.Strategy{nil, executor.Deferred()} {
+		model := once(call("fast"), call("fast"))
+		agent := executor.Agent{Provider: model, Strategy: strategy, Limits: executor.Limits{Calls: 1}}
+		if strategy == nil {
+			agent.Hooks = []executor.Hook{executor.Approve()}
+		}
+		d, err := agent.Run(t.Context(), ask(fast))
+		var paused *executor.PausedError
+		require.ErrorAs(t, err, &paused)
+		require.Len(t, paused.Continuation.Pending, 1)
+		reply := executor.Failed("elsewhere")
+		if strategy == nil {
+			reply = executor.Approved()
+		}
+		d, err = agent.Resume(t.Context(), d, paused.Continuation, map[string]executor.Reply{paused.Continuation.Pending[0].ID: reply})
+		require.NoError(t, err)
+		require.Equal(t, content.StopCallLimit, stopped(t, d).Reason)
+		require.Equal(t, 2, stopped(t, d).ToolCalls)
+		require.Len(t, model.Requests(), 1)
+	}
+	agent := executor.Agent{Provider: once(call("fast")), Hooks: []executor.Hook{executor.Approve()}, Limits: executor.Limits{Calls: 1}}
+	d, err := agent.Run(t.Context(), ask(fast))
+	var paused *executor.PausedError
+	require.ErrorAs(t, err, &paused)
+	d, err = agent.Resume(t.Context(), d, paused.Continuation, map[string]executor.Reply{paused.Continuation.Pending[0].ID: executor.Approved()})
+	require.NoError(t, err)
+	require.Equal(t, content.StopEndTurn, stopped(t, d).Reason, "none was beyond it")
+}
