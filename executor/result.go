@@ -149,6 +149,9 @@ const marker = "\n\n[truncated]"
 // cutBlocks cuts the texts of blocks to so many bytes and lines in all, the marker included; 0 or less is no limit. It reports whether
 // anything was cut.
 func cutBlocks(blocks content.Blocks, bytes, lines int) (content.Blocks, bool) {
+	if newBudget(bytes, lines).fitAll(blocks) {
+		return blocks, false
+	}
 	var kept []content.Block
 	left := newBudget(bytes, lines)
 	cut := false
@@ -161,15 +164,12 @@ func cutBlocks(blocks content.Blocks, bytes, lines int) (content.Blocks, bool) {
 		if cut {
 			continue
 		}
-		if cut = !left.fits(t.Text); cut {
+		if cut = !left.fitsBefore(left.mark(), t.Text); cut {
 			t.Text = left.cut(t.Text)
 		}
 		if t.Text != "" {
 			kept = append(kept, t)
 		}
-	}
-	if !cut {
-		return blocks, false
 	}
 	made, err := content.Of(kept...)
 	if err != nil {
@@ -207,11 +207,34 @@ func (b *budget) fits(text string) bool {
 	return true
 }
 
+// fitAll reports whether all texts of blocks fit.
+func (b *budget) fitAll(blocks content.Blocks) bool {
+	for _, block := range blocks.All() {
+		if t, ok := block.(content.Text); ok && !b.fits(t.Text) {
+			return false
+		}
+	}
+	return true
+}
+
+// fitsBefore takes text from the budget, where it and the mark, on a line of its own, fit.
+func (b *budget) fitsBefore(mark, text string) bool {
+	with := *b
+	return with.fits(text) && (b.bytes < 0 || with.bytes >= len(mark)) && (b.lines < 0 || with.lines >= 1) && b.fits(text)
+}
+
+// mark is the marker as it stands behind a text.
+func (b *budget) mark() string {
+	if b.lines >= 0 {
+		return marker[1:] // on a line of its own
+	}
+	return marker
+}
+
 // cut returns the beginning of text with the marker behind it, as much as fits.
 func (b *budget) cut(text string) string {
-	mark := marker
+	mark := b.mark()
 	if b.lines >= 0 {
-		mark = marker[1:] // on a line of its own
 		keep := max(b.lines-1, 0)
 		at := 0
 		for range keep {

@@ -3,9 +3,12 @@ package executor_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -235,4 +238,41 @@ func TestTheLimitOnCallsHoldsOverAPause(t *testing.T) {
 	d, err = agent.Resume(t.Context(), d, paused.Continuation, map[string]executor.Reply{paused.Continuation.Pending[0].ID: executor.Approved()})
 	require.NoError(t, err)
 	require.Equal(t, content.StopEndTurn, stopped(t, d).Reason, "none was beyond it")
+}
+
+// Whatever is cut says so, and all of it stays inside the limit, however the texts are divided.
+func TestLimitOutputSaysSoInsideTheLimitForSeveralTexts(t *testing.T) {
+	const marker = "[truncated]"
+	words := []string{"a", "0123456789", "one\ntwo", "äöü€𝄞äöü€𝄞", "\n\n\n", "", "0123456789012345678901234567890123456789"}
+	for bytes := range 45 {
+		for lines := range 5 {
+			for _, a := range words {
+				for _, b := range words {
+					said, err := content.Of(content.Text{Text: a}, content.Text{Text: b})
+					require.NoError(t, err)
+					got, err := executor.LimitOutput(bytes, lines, true).After(t.Context(), executor.Call{}, executor.Result{Content: said})
+					require.NoError(t, err)
+					n, rows, all := 0, 0, ""
+					for _, block := range got.Content.All() {
+						text := block.(content.Text).Text
+						require.True(t, utf8.ValidString(text))
+						n, all = n+len(text), all+text
+						rows += strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1
+					}
+					what := fmt.Sprintf("%d bytes, %d lines: %q, %q: %q", bytes, lines, a, b, all)
+					if got.Full.Len() == 0 {
+						require.Equal(t, a+b, all, what)
+					} else {
+						mark := marker
+						if bytes > 0 {
+							mark = marker[:min(bytes, len(marker))]
+						}
+						require.True(t, strings.HasSuffix(all, mark), what)
+					}
+					require.True(t, bytes == 0 || n <= bytes, what)
+					require.True(t, lines == 0 || rows <= lines, what)
+				}
+			}
+		}
+	}
 }
