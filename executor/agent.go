@@ -113,7 +113,7 @@ func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 // come again. What a result asks for by Terminate counts only where all results come at once, because it is not saved.
 //
 // Errors: before anything is done a *[ResumeError] that says what is wrong with c or with which reply, and those of Run; then those
-// of Run.
+// of Run. A run whose context ends while hooks look at c or at a result is refused, so that no result is lost.
 func (a Agent) Resume(ctx context.Context, d dag.DAG, c Continuation, replies map[string]Reply) (dag.DAG, error) {
 	return fold(a.ResumeStream(ctx, d, c, replies))
 }

@@ -41,6 +41,7 @@ type planned struct {
 	ran      Call // as it is carried out
 	repair   string
 	answered *Result // it is not carried out, and this is why
+	returned *Result // it was carried out elsewhere, and no hook has seen this yet
 	task
 	confirm  bool // somebody has to approve it first
 	deferred bool // somebody else carries it out

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -229,7 +230,19 @@ func (r *run) resume(c Continuation, replies map[string]Reply) error {
 		}
 		ask := func(ctx context.Context, c Continuation) (struct{}, error) { return struct{}{}, h.Resume(ctx, c) }
 		if _, err := guard(r.ctx, &r.workers, ask, c); err != nil {
+			if r.ctx.Err() != nil {
+				return context.Cause(r.ctx)
+			}
 			return &ResumeError{Kind: ErrStale, ID: c.ID, Err: err}
+		}
+	}
+	for i := range plans {
+		if p := &plans[i]; p.returned != nil {
+			result, err := r.afterRemote(p, *p.returned)
+			if err != nil {
+				return err
+			}
+			p.answer(result)
 		}
 	}
 	r.id, r.parent, r.resumed, r.plans = c.Run, c.ID, true, plans
@@ -298,8 +311,7 @@ func (r *run) reply(p *planned, reason content.Stop, id string, replies map[stri
 		if err := reply.result.valid(); err != nil {
 			return &ResumeError{Kind: ErrReply, ID: id, Err: err}
 		}
-		result := r.afterRemote(p, reply.result)
-		p.answer(result)
+		p.returned = &reply.result
 		return nil
 	case reason == content.StopResults:
 		p.deferred = true
@@ -318,17 +330,30 @@ func (r *run) reply(p *planned, reason content.Stop, id string, replies map[stri
 	return nil
 }
 
-// afterRemote gives a result from outside to the hooks.
-func (r *run) afterRemote(p *planned, result Result) Result {
+// afterRemote gives a result from outside to the hooks, for as long as a call may take. Its error is that the run's context ended.
+func (r *run) afterRemote(p *planned, result Result) (Result, error) {
+	if !slices.ContainsFunc(r.agent.Hooks, func(h Hook) bool { return h.After != nil }) {
+		return result, nil
+	}
+	ctx, cancel := r.ctx, func() {}
+	if r.agent.ToolTimeout > 0 {
+		ctx, cancel = context.WithTimeout(ctx, r.agent.ToolTimeout)
+	}
+	defer cancel()
 	b := newBatch(r, []planned{*p})
 	s := &b.slots[0]
-	s.ctx.Context = r.ctx
+	s.ctx.Context = ctx
 	after := func(_ context.Context, result Result) (Result, error) { return b.after(s, result), nil }
-	changed, err := guard(r.ctx, &r.workers, after, result)
-	if err != nil {
-		return failure("%v", r.hidden(p.ran.Name, err))
+	changed, err := guard(ctx, &r.workers, after, result)
+	switch {
+	case err == nil:
+		return changed, nil
+	case r.ctx.Err() != nil:
+		return Result{}, context.Cause(r.ctx)
+	case ctx.Err() != nil:
+		return failure(textTimeout, r.agent.ToolTimeout), nil
 	}
-	return changed
+	return failure("%v", r.hidden(p.ran.Name, err)), nil
 }
 
 // known refuses replies to calls that do not wait, but for results that the conversation has already.
@@ -366,11 +391,12 @@ func (r *run) brought(had node.ToolExecution, result Result) bool {
 		return false
 	}
 	call := Call{Name: had.Tool, Input: had.Input, Index: had.Index, ID: had.CallID}
-	result = r.afterRemote(&planned{call: call, ran: call}, result)
-	return same(had.Result, result.Content, result.IsError)
+	result, err := r.afterRemote(&planned{call: call, ran: call}, result)
+	return err == nil && same(had.Result, result.Content, result.IsError)
 }
 
-// ClaimOnce refuses to resume a continuation that was resumed before, as far as this process knows.
+// ClaimOnce refuses to resume a continuation that was resumed before with the same Hook: keep one, and give it to every agent that
+// resumes. What is claimed stays so, also where a hook after it refuses: let it be the last.
 func ClaimOnce() Hook {
 	var used onceOnly
 	return Hook{Resume: func(_ context.Context, c Continuation) error {
