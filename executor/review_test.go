@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -355,4 +356,26 @@ func TestAnAfterHookThatHangsOnAResultFromOutsideIsGivenUp(t *testing.T) {
 		require.Equal(t, 30*time.Second, time.Since(began))
 		require.Equal(t, []string{"error: Tool exceeded timeout of 30s."}, outcomes(t, d))
 	})
+}
+
+// A Send hook changes one request, however it does it; the next one is made of the conversation again.
+func TestWhatASendHookWritesToOneRequestIsNotInTheNext(t *testing.T) {
+	hook := executor.Hook{Send: func(_ context.Context, req api.Request) (api.Request, error) {
+		last := &req.Messages[len(req.Messages)-1]
+		last.Blocks = content.Words("changed: " + last.Blocks.Text())
+		req.System[0] += "!"
+		req.Tools[0].Description += "!"
+		return req, nil
+	}}
+	model := apitest.NewScript(apitest.Say("a"), apitest.Say("b"))
+	agent := executor.Agent{Provider: model, System: "Be brief.", Hooks: []executor.Hook{hook}, FollowUps: &executor.Queue{}}
+	require.NoError(t, agent.FollowUps.Add("second"))
+	_, err := agent.Run(t.Context(), ask(fast))
+	require.NoError(t, err)
+	first, second := model.Requests()[0], model.Requests()[1]
+	require.Equal(t, "changed: Go.", first.Messages[0].Blocks.Text())
+	require.Equal(t, "Go.", second.Messages[0].Blocks.Text())
+	require.Equal(t, "changed: second", second.Messages[2].Blocks.Text())
+	require.Equal(t, "Be brief.!", second.System[0])
+	require.Equal(t, "!", second.Tools[0].Description)
 }

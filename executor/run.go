@@ -577,9 +577,14 @@ func (r *run) ask() (api.Response, error) {
 
 // send shows the request to the hooks.
 func (r *run) send(req api.Request) (api.Request, error) {
+	own := false
 	for _, h := range r.agent.Hooks {
 		if h.Send == nil {
 			continue
+		}
+		if !own { // what the hooks change is no part of the conversation
+			req.System, req.Tools, req.Messages = slices.Clone(req.System), slices.Clone(req.Tools), slices.Clone(req.Messages)
+			own = true
 		}
 		changed, err := guard(r.ctx, &r.workers, h.Send, req)
 		if err != nil {
