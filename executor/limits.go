@@ -38,7 +38,7 @@ type Limits struct {
 	// more, and the run stops with content.StopLoop. A message from a queue begins the count anew. Defaults to no limit.
 	Repeats int
 	// Depth is how deep runs inside tools may nest below this one: 1 is a sub-agent without sub-agents of its own. Negative is none
-	// at all. Defaults to 8.
+	// at all. A run that would nest deeper is refused. Defaults to 8.
 	Depth int
 }
 

@@ -379,3 +379,24 @@ func TestWhatASendHookWritesToOneRequestIsNotInTheNext(t *testing.T) {
 	require.Equal(t, "Be brief.!", second.System[0])
 	require.Equal(t, "!", second.Tools[0].Description)
 }
+
+// An agent that calls itself by a tool of the program's own, and not by SubAgent, comes to an end as well.
+func TestDepthLimitsEveryRunInsideATool(t *testing.T) {
+	var agent executor.Agent
+	deepest := 0
+	nest := executor.Func("nest", "", func(ctx context.Context, _ none) (string, error) {
+		deepest++
+		d, err := agent.Run(ctx, dag.New().User("Go."))
+		return d.Text(), err
+	})
+	agent.Provider = apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
+		if len(req.Messages) > 1 {
+			return apitest.Say("Done.")
+		}
+		return apitest.Call(call("nest"))
+	}).Always())
+	agent.Tools, agent.Limits = []dag.Tool{nest}, executor.Limits{Depth: 3}
+	_, err := agent.Run(t.Context(), dag.New().User("Go."))
+	require.NoError(t, err)
+	require.Equal(t, 4, deepest, "the fourth is refused")
+}

@@ -28,7 +28,6 @@ type run struct {
 	workers workers
 	ledger  ledger
 	inside  *slot // the call that the run is inside of; nil: none
-	depth   int   // how many runs are around it
 
 	given    dag.DAG // what the run was given
 	d        dag.DAG
@@ -65,7 +64,7 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 	}
 	r.ledger.limits = r.agent.Limits
 	if r.inside != nil {
-		r.ledger.around, r.depth = &r.inside.b.r.ledger, r.inside.b.r.depth+1
+		r.ledger.around = &r.inside.b.r.ledger
 	}
 	if a.Limits.Time > 0 {
 		r.ctx, r.cancel = context.WithTimeoutCause(ctx, a.Limits.Time, errTimeLimit)
@@ -86,6 +85,9 @@ func (r *run) close() {
 func (r *run) begin() error {
 	if r.agent.Provider == nil {
 		return ErrNoProvider
+	}
+	if err := tooDeep(r.inside); err != nil {
+		return err
 	}
 	if err := r.bind(); err != nil {
 		return err

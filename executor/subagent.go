@@ -40,9 +40,6 @@ func (s subAgent) run(ctx context.Context, in Task) (Result, error) {
 	if strings.TrimSpace(in.Task) == "" {
 		return Result{}, refused("Missing required 'task' parameter")
 	}
-	if err := tooDeep(slotOf(ctx)); err != nil {
-		return Result{}, err
-	}
 	var end End
 	var failure error
 	for event, err := range s.agent.Stream(ctx, dag.New().User(in.Task)) {
