@@ -53,18 +53,13 @@ func Attributes(ctx context.Context) map[string]any {
 	return found
 }
 
-// forward lets a run inside the call be seen from outside: its events are shown, and its conversation is kept.
+// forward lets the events of a run inside the call be seen from outside.
 func (s *slot) forward(event Event) {
-	switch e := event.(type) {
-	case RunStart:
-		s.keep(e.DAG)
-	case TurnEnd:
-		s.keep(e.DAG)
-	case Child:
-		s.b.update(s, Child{Turn: s.b.turn, Path: append([]Call{s.ran}, e.Path...), Event: e.Event})
-		return
+	path := []Call{s.ran}
+	if e, ok := event.(Child); ok {
+		path, event = append(path, e.Path...), e.Event
 	}
-	s.b.update(s, Child{Turn: s.b.turn, Path: []Call{s.ran}, Event: event})
+	s.b.update(s, Child{Turn: s.b.turn, Path: path, Event: event})
 }
 
 // keep keeps the conversation of a run inside the call, as far as it got.

@@ -18,6 +18,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
 )
 
 // What a tool says is its whole output is checked like the rest: it must not make the phase impossible to close.
@@ -399,4 +400,23 @@ func TestDepthLimitsEveryRunInsideATool(t *testing.T) {
 	_, err := agent.Run(t.Context(), dag.New().User("Go."))
 	require.NoError(t, err)
 	require.Equal(t, 4, deepest, "the fourth is refused")
+}
+
+// A tool may hold its conversation by Agent.Run as well as by SubAgent: it hangs on the call's execution, as Result.Child says.
+func TestTheConversationOfARunInsideATool(t *testing.T) {
+	inner := executor.Agent{Provider: apitest.NewScript(apitest.Say("inner").Usage(content.Usage{Input: 5}))}
+	nest := executor.Func("nest", "", func(ctx context.Context, _ none) (string, error) {
+		_, err := inner.Run(ctx, dag.New().User("Go."))
+		return "outer", err
+	})
+	var done node.ToolExecution
+	for event := range executor.Stream(t.Context(), once(call("nest")), ask(nest)) {
+		if end, ok := event.(executor.ToolEnd); ok {
+			done = end.Execution
+		}
+	}
+	require.Equal(t, int64(5), done.Usage.Input)
+	require.Equal(t, 1, done.Child.Len())
+	require.Equal(t, "inner", dag.New().WithHeads(done.Child.Slice()...).Text())
+	require.Equal(t, content.StopEndTurn, done.Child.Slice()[0].Payload().(node.StopReason).Reason)
 }

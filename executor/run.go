@@ -732,7 +732,15 @@ func (r *run) append(d dag.DAG) error {
 }
 
 // tell yields an event and reports whether anybody still listens.
-func (r *run) tell(event Event) bool { return r.yield == nil || r.yield(event, nil) }
+func (r *run) tell(event Event) bool {
+	if r.inside != nil {
+		switch event.(type) {
+		case RunStart, TurnEnd:
+			r.inside.keep(r.d)
+		}
+	}
+	return r.yield == nil || r.yield(event, nil)
+}
 
 // refuse ends a run that has not begun.
 func (r *run) refuse(err error) { r.yield(End{DAG: r.given}, err) }
@@ -760,6 +768,9 @@ func (r *run) end(reason content.Stop, err error) {
 	r.sum(reason)
 	if d := r.d.Append(r.totals); d.Err() == nil {
 		r.d = d
+	}
+	if r.inside != nil {
+		r.inside.keep(r.d)
 	}
 	r.yield(End{DAG: r.d, Stop: r.totals}, err)
 }
