@@ -116,11 +116,12 @@ func (b *batch) run() bool {
 			calls, places = append(calls, Ready{s.ran, s.mode}), append(places, i)
 		}
 	}
-	var waves []Wave
-	if len(calls) > 0 {
-		var err error
-		if waves, err = safely(func() ([]Wave, error) { return b.r.agent.Strategy.waves(calls), nil }); err != nil {
-			return b.answer(places, err.Error()) && b.tellSettled(len(b.slots))
+	waves, err := b.waves(calls)
+	if err != nil {
+		for _, i := range places {
+			if !b.answer([]int{i}, b.r.hidden(b.slots[i].ran.Name, err).Error()) {
+				return false
+			}
 		}
 	}
 	for _, w := range waves {
@@ -141,6 +142,16 @@ func (b *batch) run() bool {
 		}
 	}
 	return b.tellSettled(len(b.slots))
+}
+
+// waves asks the strategy. A program's own is a hook like any other: it may panic or hang.
+func (b *batch) waves(calls []Ready) ([]Wave, error) {
+	strategy := b.r.agent.Strategy
+	if len(calls) == 0 || strategy == nil {
+		return strategy.waves(calls), nil
+	}
+	ask := func(_ context.Context, calls []Ready) ([]Wave, error) { return strategy.waves(calls), nil }
+	return guard(b.r.ctx, &b.r.workers, ask, calls)
 }
 
 // refusal is why no further wave begins; "" where one may.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -419,4 +420,32 @@ func TestTheConversationOfARunInsideATool(t *testing.T) {
 	require.Equal(t, 1, done.Child.Len())
 	require.Equal(t, "inner", dag.New().WithHeads(done.Child.Slice()...).Text())
 	require.Equal(t, content.StopEndTurn, done.Child.Slice()[0].Payload().(node.StopReason).Reason)
+}
+
+// A strategy is a program's own code like a hook: it must not hang the run, end its goroutine, or tell the model what it panicked with.
+func TestAStrategyThatMisbehavesFailsClosed(t *testing.T) {
+	for name, c := range map[string]struct {
+		strategy executor.Strategy
+		want     string
+	}{
+		"hangs":  {func([]executor.Ready) []executor.Wave { time.Sleep(time.Hour); return nil }, "Operation cancelled before the tool was started."},
+		"ends":   {func([]executor.Ready) []executor.Wave { runtime.Goexit(); return nil }, `Tool "fast" failed.`},
+		"panics": {func([]executor.Ready) []executor.Wave { panic("secret") }, `Tool "fast" failed.`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				began := time.Now()
+				agent := executor.Agent{Provider: once(call("fast"), call("nope"), call("fast")), Strategy: c.strategy, HideErrors: true}
+				d, err := agent.Run(ctx, ask(fast))
+				require.Equal(t, name == "hangs", errors.Is(err, context.DeadlineExceeded))
+				require.LessOrEqual(t, time.Since(began), time.Minute+time.Second)
+				requireValid(t, d)
+				got := outcomes(t, d)
+				require.Equal(t, []string{"error: " + c.want, "error: " + c.want}, []string{got[0], got[2]})
+				time.Sleep(2 * time.Hour) // the one that hangs is left behind
+			})
+		})
+	}
 }

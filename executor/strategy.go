@@ -4,7 +4,8 @@ import "slices"
 
 // Strategy says how the calls of one answer are carried out: which of them run together, and which wait for somebody else. It gets
 // the calls that are to run, in call order, and returns waves, which are carried out one after the other. It must return the same
-// for the same calls. A call that is in no wave runs in a last one, and one that is in two runs in the first.
+// for the same calls. A call that is in no wave runs in a last one, and one that is in two runs in the first. One that
+// panics, or has not returned when the run's context ends, fails closed: no call is carried out.
 //
 // [Parallel], [Sequential], [Batched], [Pool], [SequentialFirst] and [Deferred] make the usual ones.
 type Strategy func(calls []Ready) []Wave
@@ -121,6 +122,9 @@ func upTo(n int) []int {
 // waves returns what the strategy makes of the calls, with each call in exactly one wave. They share nothing with what the strategy
 // returned, which may be the same for several runs.
 func (s Strategy) waves(calls []Ready) []Wave {
+	if len(calls) == 0 {
+		return nil
+	}
 	if s == nil {
 		s = Parallel(0)
 	}
