@@ -156,7 +156,7 @@ func fold(events iter.Seq2[Event, error]) (dag.DAG, error) {
 }
 
 // ExecuteTools carries out the open calls at the head of the conversation and closes the tool phase: one ToolExecution node for
-// each call, and one message after them with every result in call order. Without open calls it returns d as it is.
+// each call, and one message after them with every result in call order. Without open calls it returns d, with what the agent declares.
 //
 // The conversation is valid beside any error, with every call answered, but for a *[PausedError]. Errors: that of [ErrUnbound] and
 // dag.DAG.Err before anything is done, [ErrPaused], and the context's cause when it ended.

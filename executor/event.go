@@ -20,6 +20,7 @@ import (
 //     Then comes the message with the results, as MessageStart and MessageEnd.
 //   - Then one TurnEnd, with the conversation so far: every call in it is answered.
 //   - What is left open by an earlier run is carried out first, as turn 0, with its tool events, its message and its TurnEnd.
+//   - A Rejected comes between turns: after the RunStart or a TurnEnd.
 //   - Every MessageStart has a MessageEnd, and every TurnStart a TurnEnd, also where the model failed or the run was cancelled. Only a
 //     pause ends a run inside a turn: a Paused, and the End. The calls that wait have no ToolStart until the run is resumed, and
 //     the TurnEnd comes from the run that resumes it.

@@ -174,7 +174,8 @@ func Underscores() Hook {
 	}}
 }
 
-// AskAgain asks a model that called tools and then ended with nothing said for its answer: once, with its tools switched off.
+// AskAgain asks a model that called tools and then ended with nothing said for its answer: once, with its tools switched off. If the run
+// goes on after that, it is without a choice of tools (api.Options.ToolChoice) of the agent's own.
 func AskAgain() Hook {
 	const words = "Please provide your final answer."
 	return Hook{Next: func(_ context.Context, turn Turn) (Turn, error) {

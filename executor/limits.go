@@ -16,8 +16,8 @@ type Limits struct {
 	// Turns is how often the model is asked. The tools that the last answer calls are run; then the run stops with
 	// content.StopMaxTurns. Negative is no limit. Defaults to 50.
 	Turns int
-	// Calls is how many tool calls are carried out. Those beyond are answered without, and the run stops with content.StopCallLimit.
-	// Defaults to no limit.
+	// Calls is how many tool calls the run answers; those that fail, are denied or do not exist count too. Those beyond are not carried
+	// out, and the run stops with content.StopCallLimit. Defaults to no limit.
 	Calls int
 	// CallsPerTurn is how many tool calls of one answer are carried out. Those beyond are answered without, and the run goes on.
 	// Defaults to no limit.
