@@ -403,6 +403,17 @@ func TestDepthLimitsEveryRunInsideATool(t *testing.T) {
 	require.Equal(t, 4, deepest, "the fourth is refused")
 }
 
+// A sub-agent that is refused has a conversation too: its task.
+func TestTheConversationOfASubAgentThatIsRefused(t *testing.T) {
+	sub := executor.SubAgent("sub", "", executor.Agent{}) // it has no provider
+	for event := range executor.Stream(t.Context(), once(apitest.Use("sub", executor.Task{Task: "The task."})), ask(sub)) {
+		if end, ok := event.(executor.ToolEnd); ok {
+			require.True(t, end.Execution.IsError)
+			require.Equal(t, 1, end.Execution.Child.Len())
+		}
+	}
+}
+
 // A tool may hold its conversation by Agent.Run as well as by SubAgent: it hangs on the call's execution, as Result.Child says.
 func TestTheConversationOfARunInsideATool(t *testing.T) {
 	inner := executor.Agent{Provider: apitest.NewScript(apitest.Say("inner").Usage(content.Usage{Input: 5}))}

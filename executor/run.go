@@ -743,7 +743,12 @@ func (r *run) tell(event Event) bool {
 }
 
 // refuse ends a run that has not begun.
-func (r *run) refuse(err error) { r.yield(End{DAG: r.given}, err) }
+func (r *run) refuse(err error) {
+	if r.inside != nil {
+		r.inside.keep(r.given)
+	}
+	r.yield(End{DAG: r.given}, err)
+}
 
 // sum sums the run up.
 func (r *run) sum(reason content.Stop) {
