@@ -24,8 +24,21 @@ func RunFor[T any](ctx context.Context, a Agent, d dag.DAG) (T, dag.DAG, error) 
 	if err != nil {
 		return none, d, err
 	}
-	value, err := api.Decode[T](d.Text())
+	value, err := api.Decode[T](lastAnswer(d))
 	return value, d, err
+}
+
+// lastAnswer is what the model said last; "" where the conversation does not end in an answer, and one from before the run does not count.
+func lastAnswer(d dag.DAG) string {
+	n := lastSaid(d)
+	if n == nil {
+		return ""
+	}
+	m, _ := n.Message()
+	if m.Role != content.Assistant || len(m.Blocks.ToolUses()) > 0 {
+		return ""
+	}
+	return m.Blocks.Text()
 }
 
 // fitting asks again for an answer that is no T.

@@ -460,3 +460,22 @@ func TestAStrategyThatMisbehavesFailsClosed(t *testing.T) {
 		})
 	}
 }
+
+// An answer to an earlier question, or words beside a call, are not the answer that RunFor was asked for.
+func TestRunForTakesNoOtherAnswer(t *testing.T) {
+	type answer struct {
+		N int `json:"n"`
+	}
+	for name, turn := range map[string]apitest.Turn{
+		"from before":   apitest.Call(call("fast")),
+		"beside a call": apitest.Answer(content.Text{Text: `{"n":1}`}).Call(call("fast")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			agent := executor.Agent{Provider: apitest.NewScript(turn), Tools: []dag.Tool{fast}, Limits: executor.Limits{Turns: 1}}
+			got, d, err := executor.RunFor[answer](t.Context(), agent, dag.New().User("How many?").Assistant(`{"n":42}`).User("And now?"))
+			require.ErrorIs(t, err, api.ErrOutput)
+			require.Zero(t, got)
+			require.Equal(t, content.StopMaxTurns, stopped(t, d).Reason)
+		})
+	}
+}
