@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -162,7 +163,8 @@ func (r *run) pause(b *batch, reason content.Stop) error {
 	r.totals.ToolCalls += len(executed)
 	r.toolsTook(b.usage())
 	c := Continuation{
-		Run: r.id, ID: r.d.Source().ID().String(), Parent: r.parent, Reason: reason, Message: r.said().ID(), Attributes: Attributes(r.ctx),
+		Run: r.id, ID: r.d.Source().ID().String(), Parent: r.parent, Reason: reason, Message: r.said().ID(),
+		Attributes: maps.Clone(Attributes(r.ctx)),
 	}
 	ids := callIDs(r.said())
 	for i := range b.slots {

@@ -479,3 +479,13 @@ func TestRunForTakesNoOtherAnswer(t *testing.T) {
 		})
 	}
 }
+
+// The attributes of a continuation are its own: to change them changes nothing of the run that paused.
+func TestTheAttributesOfAContinuationAreItsOwn(t *testing.T) {
+	ctx := executor.WithAttributes(t.Context(), map[string]any{"user": "u"})
+	_, err := executor.Agent{Provider: once(call("fast")), Strategy: executor.Deferred()}.Run(ctx, ask(fast))
+	var paused *executor.PausedError
+	require.ErrorAs(t, err, &paused)
+	paused.Continuation.Attributes["user"] = "v"
+	require.Equal(t, "u", executor.Attributes(ctx)["user"])
+}
