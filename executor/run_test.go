@@ -226,7 +226,7 @@ func TestWhateverAToolReturnsIsAResult(t *testing.T) {
 		"a block":                {content.Text{Text: "said"}, nil, "said"},
 		"a pointer to one":       {&content.Text{Text: "said"}, nil, "said"},
 		"a channel":              {make(chan int), nil, "error: the tool's result cannot be encoded"},
-		"a call":                 {content.ToolUse{Name: "x"}, nil, "error: the tool's result: its full output: block 0 is a content.ToolUse, which only a message can hold"},
+		"a call":                 {content.ToolUse{Name: "x"}, nil, "error: the tool's result: block 0 is a content.ToolUse, which only a message can hold"},
 		"a broken block":         {content.Image{}, nil, "error: block 0 (image): its source needs exactly one of"},
 		"an error that's nil":    {nil, (*nasty)(nil), "error: <nil>"},
 		"an error that panics":   {nil, &nasty{}, "error: %!v(PANIC=Error method: even the error panics)"},
