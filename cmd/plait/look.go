@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -212,22 +213,26 @@ func showCommand(s *streams) *cobra.Command {
 // shown is the node that is named, else the last answer.
 func shown(d dag.DAG, name []string) (*node.Node, error) {
 	if len(name) == 1 {
-		at, err := find(d, name[0])
-		if err != nil {
-			return nil, err
-		}
-		if at.Head() == nil {
-			return nil, fmt.Errorf("%q is several heads", name[0])
-		}
-		return at.Head(), nil
+		return nodeOf(d, name[0])
 	}
-	nodes := d.Nodes()
-	for i := len(nodes) - 1; i >= 0; i-- {
-		if m, ok := nodes[i].Message(); ok && m.Role == content.Assistant {
-			return nodes[i], nil
+	for _, n := range slices.Backward(d.Nodes()) {
+		if m, ok := n.Message(); ok && m.Role == content.Assistant {
+			return n, nil
 		}
 	}
-	return nil, fmt.Errorf("the conversation has no answer: name a node")
+	return nil, errors.New("the conversation has no answer: name a node")
+}
+
+// nodeOf is the one node of that name.
+func nodeOf(d dag.DAG, name string) (*node.Node, error) {
+	at, err := find(d, name)
+	if err != nil {
+		return nil, err
+	}
+	if at.Head() == nil {
+		return nil, fmt.Errorf("%q names %d ends, not one node", name, len(at.Heads()))
+	}
+	return at.Head(), nil
 }
 
 // printNode prints a node as it is saved.

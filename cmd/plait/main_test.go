@@ -3,25 +3,32 @@ package main
 import (
 	"errors"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 )
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"plait": main}) }
 
-// TestScripts runs what people type. "exits 3 plait …" is exec with the exit code that is to come. $ANTHROPIC is a strict server that calls
+// TestScripts runs what people type. "exits 3 plait …" is exec with the exit code that is to come, and
+// "node X FILE words" puts the id of the node that says the words into $X. "change FILE old new" changes it by hand.
+// $ANTHROPIC is a strict server that calls
 // two tools and then answers.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits,
+			"exits":  exits,
+			"node":   nodeID,
+			"change": change,
 		},
 		Setup: func(env *testscript.Env) error {
 			server := httptest.NewServer(apitest.NewAnthropic(
@@ -56,4 +63,31 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("it exits with %d, not %d", got, want)
 	}
+}
+
+func nodeID(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: node NAME FILE WORDS")
+	}
+	d, err := dag.Load(ts.MkAbs(args[1]))
+	ts.Check(err)
+	for _, n := range d.Nodes() {
+		if strings.Contains(says(n), args[2]) {
+			ts.Setenv(args[0], n.ID().String())
+			return
+		}
+	}
+	ts.Fatalf("no node says %q", args[2])
+}
+
+func change(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: change FILE OLD NEW")
+	}
+	text := ts.ReadFile(args[0])
+	changed := strings.ReplaceAll(text, args[1], args[2])
+	if changed == text {
+		ts.Fatalf("%s does not hold %q", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(changed), 0o600))
 }

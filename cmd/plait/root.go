@@ -28,8 +28,8 @@ paused, and the calls that wait are printed as JSON.`,
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
-		importCommand(s), exportCommand(s), logCommand(s), showCommand(s), renderCommand(s), verifyCommand(s), forkCommand(s),
-		runCommand(s), resumeCommand(s),
+		importCommand(s), exportCommand(s), logCommand(s), showCommand(s), renderCommand(s), diffCommand(s), verifyCommand(s),
+		forkCommand(s), mergeCommand(s), pruneCommand(s), redactCommand(s), runCommand(s), resumeCommand(s),
 	)
 	return root
 }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plait-dev/plait/dag"
+)
+
+func diffCommand(s *streams) *cobra.Command {
+	var before, after, colour string
+	var asJSON bool
+	when := []string{"auto", "always", "never"}
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Tell where two conversations part, and what differs",
+		Long: `Compares the conversations in two FILEs by what they say; ids, times and
+metadata do not count. The exit code is 1 where there are differences.`,
+		Example: `  plait diff before.json after.json
+  plait diff talk.json talk.json --old first-try --new second-try`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(when, colour) {
+				return fmt.Errorf("--color %q is none of %s", colour, strings.Join(when, ", "))
+			}
+			if args[0] == std && args[1] == std {
+				return fmt.Errorf("standard input can be read once: A and B cannot both be -")
+			}
+			a, err := s.loadAt(args[0], before)
+			if err != nil {
+				return err
+			}
+			b, err := s.loadAt(args[1], after)
+			if err != nil {
+				return err
+			}
+			return s.diff(dag.Diff(a, b), colour == "always" || colour == "auto" && coloured(s.out), asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&before, "old", "", "go back to this `NODE` of A first")
+	cmd.Flags().StringVar(&after, "new", "", "go back to this `NODE` of B first")
+	cmd.Flags().StringVar(&colour, "color", "auto", "`WHEN` to use colours: "+strings.Join(when, ", ")+"; auto is on a terminal,\nunless NO_COLOR is set")
+	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(when, cobra.ShellCompDirectiveNoFileComp))
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func (s *streams) diff(found dag.Difference, colour, asJSON bool) error {
+	var err error
+	if asJSON {
+		err = s.printJSON(found)
+	} else {
+		err = found.Write(s.out, &dag.DiffOptions{Color: colour})
+	}
+	if err == nil && !found.Equal() {
+		return &exitError{code: exitFinding}
+	}
+	return err
+}
+
+// coloured reports whether what is written there is for a terminal whose user wants colours.
+func coloured(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
