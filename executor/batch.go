@@ -446,11 +446,7 @@ func (b *batch) outcome(s *slot) Result {
 	case errors.As(err, &arguments):
 		return b.after(s, failure("%v", err))
 	}
-	text := fmt.Sprint(err)
-	if text == "" {
-		text = fmt.Sprintf(textFailed, s.ran.Name)
-	}
-	failed := b.failed(s, text)
+	failed := b.failed(s, fmt.Sprint(err))
 	if result.valid() == nil {
 		failed.Child, failed.Usage, failed.Details = result.Child, result.Usage, result.Details
 	}
@@ -459,8 +455,11 @@ func (b *batch) outcome(s *slot) Result {
 
 // failed is the result of a tool that failed with text.
 func (b *batch) failed(s *slot, text string) Result {
-	if b.r.agent.HideErrors {
+	switch {
+	case b.r.agent.HideErrors:
 		text = fmt.Sprintf(textHidden, s.ran.Name)
+	case text == "":
+		text = fmt.Sprintf(textFailed, s.ran.Name)
 	}
 	return Result{Content: content.Words(text), IsError: true}
 }
@@ -479,7 +478,7 @@ func (b *batch) after(s *slot, result Result) Result {
 		case err != nil && s.ctx.Err() != nil:
 			return b.verdict(s, true)
 		case err != nil:
-			return b.failed(s, err.Error())
+			return b.failed(s, fmt.Sprint(err))
 		}
 		result = changed
 	}

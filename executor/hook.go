@@ -51,8 +51,8 @@ type Turn struct {
 	Number int
 	// Message is what the model said; nil where it said nothing.
 	Message *node.Node
-	// Executions is what became of its calls, and Results what the tools returned for them, in call order. Results say which of them
-	// asked to end the run; those of calls that were not carried out say nothing.
+	// Executions is what became of its calls, and Results the results behind them, in call order. Results say which of them asked to end
+	// the run.
 	Executions []node.ToolExecution
 	Results    []Result
 

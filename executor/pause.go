@@ -19,6 +19,9 @@ import (
 // (Reason, Message, Pending), what it has taken until now (Totals), and what it is about (Attributes). It holds no provider, no option
 // and no key: those are the agent's that resumes it.
 //
+// Whoever can change a continuation decides what is carried out: the calls in it, and that they were approved, are believed. Let it come
+// back from a store of the program's own, not from a browser.
+//
 // It is an answer to one pause, and meant to be resumed once: [ClaimOnce] sees to it in one process, and a program with several
 // compares and sets (Run, ID) in its database in a Hook.Resume.
 type Continuation struct {

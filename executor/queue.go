@@ -64,6 +64,9 @@ func (q *Queue) Len() int {
 
 // Clear empties the queue and returns what waited.
 func (q *Queue) Clear() []content.Message {
+	if q == nil {
+		return nil
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	cleared := q.waiting

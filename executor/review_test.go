@@ -489,3 +489,19 @@ func TestTheAttributesOfAContinuationAreItsOwn(t *testing.T) {
 	paused.Continuation.Attributes["user"] = "v"
 	require.Equal(t, "u", executor.Attributes(ctx)["user"])
 }
+
+func TestAfterHookWhoseErrorSaysNothingIsToldToTheModelAllTheSame(t *testing.T) {
+	silent := executor.Hook{After: func(_ context.Context, _ executor.Call, r executor.Result) (executor.Result, error) {
+		return r, errors.New("")
+	}}
+	d, err := executor.Agent{Provider: once(call("fast")), Hooks: []executor.Hook{silent}}.Run(t.Context(), ask(fast))
+	require.NoError(t, err)
+	require.Equal(t, []string{`error: Tool "fast" failed without saying why.`}, outcomes(t, d))
+}
+
+func TestNoQueueIsAnEmptyOne(t *testing.T) {
+	var none *executor.Queue
+	require.Empty(t, none.Clear())
+	require.Empty(t, none.Messages())
+	require.Zero(t, none.Len())
+}

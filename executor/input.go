@@ -1,0 +1,170 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+// answered reports whether the conversation ends with words of the model, and whether they are a whole answer of a run: others may be
+// the beginning of one, for the model to go on with.
+func (r *run) answered() (words, whole bool) {
+	n := lastSaid(r.d)
+	if n == nil {
+		return false, false
+	}
+	m, _ := n.Message()
+	words = m.Role == content.Assistant && len(m.Blocks.ToolUses()) == 0
+	return words, words && m.Answer.Stop == content.StopEndTurn
+}
+
+// lastSaid is the last message on the way back from the single head; nil where there is none, or the way parts before it.
+func lastSaid(d dag.DAG) *node.Node {
+	for n := d.Head(); n != nil; n = n.Parent(0) {
+		if _, ok := n.Message(); ok {
+			return n
+		}
+		if n.NumParents() != 1 {
+			break
+		}
+	}
+	return nil
+}
+
+// checkInput shows the message that the conversation ends in to the hooks, also where something is declared after it.
+func (r *run) checkInput() error {
+	last := r.d.Head()
+	var after []*node.Node
+	for last != nil && last.NumParents() == 1 && sayNothing(last.Payload()) {
+		after, last = append(after, last), last.Parent(0)
+	}
+	if last == nil {
+		return nil
+	}
+	said, ok := last.Message()
+	if !ok || said.Role != content.User || len(said.Blocks.ToolResults()) > 0 {
+		return nil
+	}
+	m, err := r.filter(content.Message{Role: said.Role, Blocks: said.Blocks})
+	if r.ctx.Err() != nil && err != nil {
+		return context.Cause(r.ctx) // no hook rejected it, and none took it
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrRejected, err)
+	}
+	if m.Blocks.Equal(said.Blocks) {
+		return nil
+	}
+	said.Blocks = m.Blocks
+	d := r.d.WithHeads(last.Parents()...).AppendMeta(said, last.Meta())
+	for _, n := range slices.Backward(after) {
+		d = d.AppendMeta(n.Payload(), n.Meta())
+	}
+	r.d, r.view = d, nil
+	return d.Err()
+}
+
+// sayNothing reports whether a node may stand behind the last message without anything being said there.
+func sayNothing(p node.Payload) bool {
+	switch p.(type) {
+	case node.System, node.Tools, node.Custom:
+		return true
+	}
+	return false
+}
+
+// filter shows a message of the user to the hooks.
+func (r *run) filter(m content.Message) (content.Message, error) {
+	for _, h := range r.agent.Hooks {
+		if h.Input == nil {
+			continue
+		}
+		changed, err := guard(r.ctx, &r.workers, h.Input, m)
+		if err != nil {
+			return m, err
+		}
+		if m.Blocks = changed.Blocks; m.Blocks.Len() == 0 {
+			return m, dag.ErrEmpty
+		}
+		if err := holdable(m.Blocks); err != nil {
+			return m, fmt.Errorf("a hook's message is none of a user: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// poll takes what waits in the queues: FollowUps are asked where the run would end.
+func (r *run) poll(final bool) ([]content.Message, error) {
+	input := r.nudge
+	r.nudge = nil
+	fresh, err := r.accepted(r.agent.Steering)
+	if err == nil && final && len(fresh) == 0 {
+		fresh, err = r.accepted(r.agent.FollowUps)
+	}
+	if len(fresh) > 0 {
+		r.same = repeats{}
+	}
+	return append(input, fresh...), err
+}
+
+// accepted takes messages from a queue until one was accepted by the hooks, or none is left.
+func (r *run) accepted(q *Queue) ([]content.Message, error) {
+	for {
+		taken := q.take()
+		r.from, r.unsaid = q, slices.Clone(taken)
+		var input []content.Message
+		for _, m := range taken {
+			changed, err := r.filter(m)
+			if err == nil {
+				input = append(input, changed)
+				continue
+			}
+			if r.ctx.Err() != nil {
+				return nil, err // no hook rejected it: it goes back
+			}
+			r.unsaid = slices.Delete(r.unsaid, len(input), len(input)+1)
+			if !r.tell(Rejected{Message: m, Err: err}) {
+				return nil, errLeft
+			}
+		}
+		if len(taken) == 0 || len(input) > 0 {
+			return input, nil
+		}
+	}
+}
+
+// say makes the input a part of the conversation.
+func (r *run) say(input []content.Message) error {
+	for i, m := range input {
+		if !r.tell(MessageStart{Turn: r.turn, Role: content.User}) {
+			return errLeft
+		}
+		said := r.d.Append(node.Message{Role: content.User, Blocks: m.Blocks})
+		if said.Err() == nil && len(input)-i <= len(r.unsaid) { // the run's own words come first
+			r.unsaid = r.unsaid[1:]
+		}
+		if err := r.append(said); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// append goes on with d, whose head is a new message, and tells its end.
+func (r *run) append(d dag.DAG) error {
+	if err := d.Err(); err != nil {
+		return err
+	}
+	r.d = d
+	if said, ok := d.Head().Message(); ok && r.view != nil {
+		r.view.Messages = append(r.view.Messages, content.Message{Role: said.Role, Blocks: said.Blocks})
+	}
+	if !r.tell(MessageEnd{Turn: r.turn, Node: d.Head()}) {
+		return errLeft
+	}
+	return nil
+}
