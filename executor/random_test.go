@@ -5,10 +5,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"runtime"
-	"sync"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -25,13 +25,23 @@ import (
 )
 
 var (
-	scripts = flag.Int("scripts", 0, "how many random scripts are run; 0 takes 3,000, with -short 500, and with PLAIT_LONG set 100,000")
+	scripts = flag.Int("scripts", 0, "how many random scripts are run; 0 takes 2,000, with -short 500, and with PLAIT_LONG set 50,000")
 	seed    = flag.Uint64("seed", 0, "seed of the random scripts; 0 takes a new one")
+	oneOf   = flag.Int("script", -1, "the one random script to run, of those of the seed")
 )
 
-// TestNothingInvalidatesAConversation runs random scripts (tools that fail, panic, hang, ignore the end of their context, vanish;
-// models that fail, hang, cut off; cancels, deadlines and breaks at any time; limits of every kind) and checks after each that
-// the invariants hold which every conversation of an executor has.
+// TestNothingInvalidatesAConversation runs random scripts and checks after each that the invariants hold that every run keeps. In a
+// script everything is random that a program may do, and everything that can go wrong around a run:
+//
+//   - Tools fail, panic, end their goroutine, hang, ignore the end of their context, report progress while they run and long after.
+//     Models fail, hang, cut off, call what is not there, and write arguments that are none.
+//   - Hooks of every kind change what they get, decide everything that can be decided, and fail in all the ways that tools do.
+//   - Strategies are all there are, and one that returns nonsense. Limits are of every kind. Sub-agents, with hooks and limits of their
+//     own, nest three deep.
+//   - Messages are queued before a run, beside it and from inside its events. Runs are cancelled, end by deadlines, and are left.
+//   - Paused runs are resumed in parts, in any order, with edited arguments, again, and wrongly; from memory and from JSON.
+//
+// What is checked is named by the functions that check it: I1 to I10, invariants of any tool loop, and the promises of [executor.Event].
 func TestNothingInvalidatesAConversation(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
@@ -42,293 +52,338 @@ func TestNothingInvalidatesAConversation(t *testing.T) {
 	case testing.Short():
 		n = 500
 	case os.Getenv("PLAIT_LONG") != "":
-		n = 100_000
+		n = 50_000
 	default:
-		n = 3000
+		n = 2000
 	}
-	tempers()
-	for i := range n {
-		synctest.Test(t, func(t *testing.T) {
-			w := &world{t: t, Rand: rand.New(rand.NewPCG(*seed, uint64(i))), called: map[int]int{}}
+	if *oneOf >= 0 {
+		runScript(t, *oneOf)
+		return
+	}
+	t.Logf("%d scripts of -seed=%d", n, *seed)
+	var next, failed atomic.Int64
+	for range runtime.GOMAXPROCS(0) {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
 			defer func() {
 				if t.Failed() {
-					t.Logf("script %d of -seed=%d", i, *seed)
+					failed.Store(1)
 				}
 			}()
-			present.Store(w)
-			w.script()
-			time.Sleep(3 * time.Hour) // every tool returns at last; a goroutine that is left then is a deadlock
+			for i := next.Add(1) - 1; i < int64(n) && failed.Load() == 0; i = next.Add(1) - 1 {
+				runScript(t, int(i))
+			}
 		})
-		if t.Failed() {
-			return
-		}
 	}
 }
 
-// world is one random script and what was seen of it.
+// runScript runs one script in a bubble of its own. A goroutine that is left at its end for good is a deadlock of the bubble (I6).
+func runScript(t *testing.T, i int) {
+	said := fmt.Sprintf("-seed=%d -script=%d", *seed, i)
+	watchdog := time.AfterFunc(2*time.Minute, func() { panic("the script never ends: " + said) })
+	defer watchdog.Stop()
+	defer func() {
+		if v := recover(); v != nil {
+			panic(fmt.Sprint(said, ": ", v))
+		}
+	}()
+	synctest.Test(t, func(t *testing.T) {
+		defer func() {
+			if t.Failed() {
+				t.Log(said)
+			}
+		}()
+		defer time.Sleep(5 * time.Hour) // every tool and hook returns at last
+		newWorld(t, *seed, uint64(i)).script()
+	})
+}
+
+// world is one random script. Rand is for the script's own goroutine; what others decide is decided by the dice of the witness.
 type world struct {
 	t *testing.T
 	*rand.Rand
-	mu     sync.Mutex  // for called
-	calls  int         // how many calls the model made, to number them
-	called map[int]int // how often the function of a call ran, by its number
+	*witness
+	agent    executor.Agent
+	queues   []*line
+	batch    []bool        // which of the queues give all at once
+	arrived  *arrivals     // what came out of them
+	told     *plot         // the story of the run at hand
+	slept    time.Duration // what the consumer slept
+	attempts int           // how often the run was resumed
+	again    int           // how often it was run anew at a pause
+}
+
+func newWorld(t *testing.T, seed, script uint64) *world {
+	w := &world{t: t, Rand: rand.New(rand.NewPCG(seed, script)), arrived: newArrivals()}
+	w.witness = newWitness(w.Uint64())
+	switch w.IntN(3) {
+	case 0:
+		w.calm = true
+	case 1:
+		w.eternal = true
+	}
+	w.stubborn = w.one(12)
+	return w
 }
 
 func (w *world) one(in int) bool { return w.IntN(in) == 0 }
 
 func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.Int64N(int64(d))) }
 
-type numbered struct {
-	N int `json:"n"`
+// leg is one run of the script, or one part of it between two pauses.
+type leg struct {
+	before dag.DAG
+	end    executor.End
+	err    error
+	left   bool // the consumer left it
+	plot   *plot
+	pause  *executor.Continuation
 }
 
-// tempers is a tool of each temper. They are made once, because schemas take longer than scripts, and count in the world that is
-// the present one.
-var tempers = sync.OnceValue(func() []executor.Tool {
-	var list []executor.Tool
-	add := func(name string, fn func(ctx context.Context, n int) (any, error)) {
-		list = append(list, executor.Func(name, "", func(ctx context.Context, in numbered) (any, error) {
-			present.Load().count(in.N)
-			return fn(ctx, in.N)
-		}))
+// script is the whole of it: a run, resumed as long as it pauses, and what can be done with its conversation afterwards.
+func (w *world) script() {
+	w.agent = w.newAgent(0)
+	d := w.conversation()
+	if w.one(20) {
+		w.byHand(d)
+		return
 	}
-	add("echo", func(_ context.Context, n int) (any, error) { return fmt.Sprint("echo ", n), nil })
-	add("fails", func(context.Context, int) (any, error) { return nil, errors.New("failed") })
-	add("panics", func(context.Context, int) (any, error) { panic(errors.New("panicked")) })
-	add("exits", func(context.Context, int) (any, error) { runtime.Goexit(); return nil, nil })
-	add("slow", func(ctx context.Context, n int) (any, error) {
-		return "slow", wait(ctx, time.Duration(n%7)*5*time.Second)
-	})
-	add("hangs", func(ctx context.Context, _ int) (any, error) { <-ctx.Done(); return nil, ctx.Err() })
-	add("deaf", func(_ context.Context, n int) (any, error) {
-		time.Sleep(time.Duration(n%7) * time.Minute)
-		return "late", nil
-	})
-	add("silent", func(context.Context, int) (any, error) { return nil, nil })
-	add("wrong", func(context.Context, int) (any, error) { return content.Blocks{}, fmt.Errorf("\xff") })
-	add("worse", func(context.Context, int) (any, error) { return content.ToolUse{}, nil })
-	return list
-})
-
-var present atomic.Pointer[world]
-
-func (w *world) count(n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.called[n]++
+	events := func(ctx context.Context) iter.Seq2[executor.Event, error] { return w.agent.Stream(ctx, d) }
+	p := newPlot(w.witness, nil)
+	p.queues = w.arrived
+	l := w.run(d, p, events)
+	for l.pause != nil && w.attempts < 8 {
+		w.attempts++
+		l = w.resume(l)
+	}
+	w.afterwards(l)
+	w.checkQueues()
+	w.complain()
 }
 
-// tools are the tools of all tempers, some with a timeout of their own.
-func (w *world) tools() []dag.Tool {
-	var list []dag.Tool
-	for _, t := range tempers() {
-		if w.one(4) {
-			t = executor.WithTimeout(t, w.upTo(time.Minute)-10*time.Second)
+// complain fails the script where anybody saw something wrong.
+func (w *world) complain() {
+	w.t.Helper()
+	if wrong := w.complaints(); len(wrong) > 0 {
+		story := ""
+		if w.told != nil {
+			story = strings.Join(w.told.lines, "\n")
 		}
-		list = append(list, t)
+		w.t.Fatalf("%s\n\nthe story until then:\n%s", wrong, story)
 	}
-	return list
 }
 
-// answer is a random turn of the model.
-func (w *world) answer() apitest.Turn {
-	turn := apitest.Turn{}
-	if w.one(2) {
-		turn = apitest.Say("So.")
+// context is one that ends at a random time, by cancel or deadline, late, or never.
+func (w *world) context() (context.Context, context.CancelFunc) {
+	ctx := w.ctx()
+	if w.attempts > 0 && w.again == 0 { // a run that is resumed has its attributes from the continuation
+		ctx = context.WithValue(context.Background(), witnessKey{}, w.witness)
 	}
-	for range w.IntN(5) {
-		turn = turn.Call(w.call())
+	switch {
+	case w.eternal, w.calm:
+		return ctx, func() {}
+	case w.one(4):
+		ctx, cancel := context.WithCancelCause(ctx)
+		timer := time.AfterFunc(w.upTo(time.Minute), func() { cancel(errCancelled) })
+		return ctx, func() { timer.Stop(); cancel(errCancelled) }
+	case w.one(4):
+		return context.WithTimeout(ctx, w.upTo(time.Minute))
 	}
-	switch w.IntN(12) {
-	case 0:
-		turn = turn.Stop(content.StopMaxTokens)
-	case 1:
-		turn = turn.Stop(content.StopPause)
+	return context.WithTimeout(ctx, time.Hour)
+}
+
+var errCancelled = errors.New("cancelled at random")
+
+// run ranges over a run, and does in its events what a program may do.
+func (w *world) run(d dag.DAG, p *plot, events func(context.Context) iter.Seq2[executor.Event, error]) leg {
+	ctx, cancel := w.context()
+	clock := newClock(ctx, w.agent)
+	defer clock.stop()
+	seq := w.wrapped(events(ctx), cancel, p)
+	stop := w.outsiders()
+	l := leg{before: d, plot: p}
+	w.told = p
+	leave := -1
+	if !w.calm && w.one(8) {
+		leave = w.IntN(30)
+	}
+	l.left = w.watch(&l, seq, cancel, clock, leave)
+	clock.returned(w.witness, l.left)
+	stop()
+	w.complain()
+	if w.one(10) {
+		w.checkSingleUse(seq)
+	}
+	if !w.eternal && !w.calm {
+		cancel()
+	}
+	if !l.left {
+		w.checkLeg(&l)
+	}
+	w.complain()
+	return l
+}
+
+// watch ranges over the events, and reports whether it left before the end.
+func (w *world) watch(l *leg, seq iter.Seq2[executor.Event, error], cancel func(), clock *clock, leave int) (left bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			if v != errConsumer {
+				panic(v)
+			}
+			left = true
+		}
+	}()
+	n := 0
+	for event, err := range seq {
+		l.plot.feed(event, err)
+		if end, ok := event.(executor.End); ok {
+			l.end, l.err = end, err
+			continue
+		}
+		if n++; n == leave {
+			clock.leave()
+			if w.one(3) {
+				panic(errConsumer)
+			}
+			return true
+		}
+		w.react(cancel, clock)
+	}
+	return false
+}
+
+var errConsumer = errors.New("the consumer panics")
+
+// react does something inside of an event.
+func (w *world) react(cancel func(), clock *clock) {
+	if w.calm {
+		return
+	}
+	switch w.IntN(60) {
+	case 0, 1:
+		w.queues[w.IntN(len(w.queues))].add()
 	case 2:
-		turn = turn.Fail(&api.Error{Kind: api.ErrOverloaded})
-	case 3:
-		turn = turn.Fail(&api.Error{Kind: api.ErrAuth})
-	case 4:
-		if w.one(3) {
-			turn = turn.Hang()
+		if w.one(5) && !w.eternal {
+			cancel()
 		}
-	case 5:
-		turn = turn.Stop(content.StopContext)
+	case 3, 4:
+		d := w.upTo(5 * time.Second)
+		w.slept += d
+		clock.sleep(d)
 	}
-	return turn.Wait(w.upTo(10 * time.Second)).Usage(content.Usage{Output: w.Int64N(100)})
 }
 
-func (w *world) call() content.ToolUse {
-	names := []string{"echo", "echo", "fails", "panics", "exits", "slow", "slow", "hangs", "deaf", "silent", "wrong", "worse", "unknown", ""}
-	w.calls++
-	made := apitest.Use(names[w.IntN(len(names))], numbered{w.calls})
-	switch w.IntN(8) {
-	case 0:
-		made.Input = content.JSON([]string{"", "{", "[]", `{"n":"x"}`}[w.IntN(4)])
-	case 1:
-		made.ID = "same"
+// wrapped is the events as some programs see them.
+func (w *world) wrapped(seq iter.Seq2[executor.Event, error], cancel func(), p *plot) iter.Seq2[executor.Event, error] {
+	if w.one(8) {
+		p.ordered = true
+		seq = executor.Ordered(seq)
 	}
-	return made
+	if w.calm || !w.one(8) {
+		return seq
+	}
+	return executor.Tee(seq, func(int, error) {}, func(executor.Event, error) {
+		if w.one(40) {
+			panic("an observer")
+		}
+	}, nil, func(executor.Event, error) {
+		switch w.IntN(100) {
+		case 0:
+			w.queues[w.IntN(len(w.queues))].add()
+		case 1:
+			if !w.eternal && w.one(4) {
+				cancel()
+			}
+		}
+	})
+}
+
+// outsiders add to the queues while the run goes on, from goroutines of their own.
+func (w *world) outsiders() (stop func()) {
+	if w.calm || !w.one(3) {
+		return func() {}
+	}
+	q, wait := w.queues[w.IntN(len(w.queues))], w.upTo(20*time.Second)
+	timer := time.AfterFunc(wait, q.add)
+	return func() { timer.Stop() }
+}
+
+// afterwards goes on with the conversation as programs do that know nothing of what happened: with another model, and where calls wait
+// for somebody, with a new run.
+func (w *world) afterwards(l leg) {
+	if l.left {
+		return
+	}
+	if l.pause != nil || len(l.end.DAG.OpenCalls()) > 0 {
+		if l.plot.began() {
+			w.runPausedAnew(l)
+		}
+		return
+	}
+	if !l.plot.began() {
+		require.True(w.t, dag.Equal(l.before, l.end.DAG) && l.end.Stop == node.StopReason{}, "a run that was refused changed something")
+		return
+	}
+	tame := executor.Agent{Provider: apitest.NewScript(apitest.Say("Welcome back.")), Tools: w.agent.Tools, Handler: w.agent.Handler}
+	after, err := tame.Run(w.ctx(), l.end.DAG.User("Still there?"))
+	require.NoError(w.t, err)
+	require.Equal(w.t, "Welcome back.", after.Text())
+	w.checkConversation("I1", after, false)
+}
+
+// ctx is a context that never ends.
+func (w *world) ctx() context.Context {
+	return executor.WithAttributes(context.WithValue(context.Background(), witnessKey{}, w.witness), map[string]any{"tenant": "t1", "secret": "s"})
+}
+
+// byHand carries out open calls without a run.
+func (w *world) byHand(d dag.DAG) {
+	ctx, cancel := w.context()
+	defer cancel()
+	after, err := w.agent.ExecuteTools(ctx, d)
+	if errors.Is(err, executor.ErrPaused) {
+		w.check("I4", len(after.OpenCalls()) > 0, "a phase paused without open calls")
+	} else {
+		w.check("I1", len(after.OpenCalls()) == 0, "calls are open")
+		w.checkConversation("I1", after, false)
+	}
+	w.complain()
 }
 
 // conversation is a random one to begin with, sometimes in the middle of a tool phase.
 func (w *world) conversation() dag.DAG {
-	d := dag.New().System("Be random.").Tools(w.tools()...).User("Go.")
-	if w.one(3) {
-		var calls []content.Block
-		for range 1 + w.IntN(3) {
-			calls = append(calls, w.call())
-		}
+	d := dag.New().System("Be random.")
+	if len(w.agent.Tools) == 0 && w.agent.Handler == nil {
+		d = d.Tools(w.tools(0)...)
+	}
+	d = d.User(fmt.Sprintf("Go #%d.", w.Uint32()))
+	switch {
+	case w.one(4):
+		calls := w.openCalls()
 		d = d.Assistant("", calls...)
 		said := d.Head()
-		for i := range calls {
+		for i, c := range calls {
 			if w.one(3) {
+				use := c.(content.ToolUse)
+				w.never(numberOf(use.ID, use.Input), "it was carried out before")
 				d, _, _ = d.AppendTo([]*node.Node{said}, node.ToolExecution{Index: i, Result: content.Words("before")})
 			}
 		}
+	case w.one(20):
+		d = d.Append(node.Message{Role: content.Assistant, Blocks: content.Words("Yes?"), Answer: node.Answer{Stop: content.StopEndTurn}})
 	}
 	require.NoError(w.t, d.Err())
 	return d
 }
 
-func (w *world) agent(model api.Provider) executor.Agent {
-	a := executor.Agent{Provider: model, Limits: executor.Limits{Turns: 1 + w.IntN(8)}}
-	if w.one(3) {
-		a.Strategy = executor.Parallel(1 + w.IntN(3))
+// openCalls are what a model called before the script begins.
+func (w *world) openCalls() []content.Block {
+	var calls []content.Block
+	names := []string{"any", "typed", "idle", "remote", "unknown", "agent1", "first"}
+	for i := range 1 + w.IntN(4) {
+		number := w.Int64N(1<<46)<<4 | int64(i)
+		calls = append(calls, newCall(w.Rand, names[w.IntN(len(names))], number))
 	}
-	if w.one(3) {
-		a.ToolTimeout = w.upTo(20*time.Second) - time.Second
-	}
-	if w.one(4) {
-		a.Limits.Tokens = 1 + w.Int64N(200)
-	}
-	if w.one(4) {
-		a.Limits.Time = w.upTo(time.Minute)
-	}
-	if w.one(4) {
-		a.Grace = w.upTo(time.Minute) - 10*time.Second
-	}
-	return a
-}
-
-// context is one that ends at a random time, by cancel or deadline, or late.
-func (w *world) context() (context.Context, context.CancelFunc) {
-	switch w.IntN(4) {
-	case 0:
-		ctx, cancel := context.WithCancelCause(w.t.Context())
-		timer := time.AfterFunc(w.upTo(time.Minute), func() { cancel(errCancelled) })
-		return ctx, func() { timer.Stop(); cancel(nil) }
-	case 1:
-		return context.WithTimeout(w.t.Context(), w.upTo(time.Minute))
-	}
-	return context.WithTimeout(w.t.Context(), time.Hour) // some scripts hang
-}
-
-var errCancelled = errors.New("cancelled at random")
-
-func (w *world) script() {
-	var turns []apitest.Turn
-	for range 1 + w.IntN(6) {
-		turns = append(turns, w.answer())
-	}
-	model := apitest.NewScript(append(turns, apitest.Say("The end."))...)
-	d, agent := w.conversation(), w.agent(model)
-	ctx, cancel := w.context()
-	defer cancel()
-	leave := 1000
-	if w.one(5) {
-		leave = w.IntN(40)
-	}
-	end, err, left := w.watch(agent.Stream(ctx, d), leave)
-	w.checkCalls(model)
-	if left {
-		return
-	}
-	w.checkEnd(d, end, err)
-
-	after, err := executor.Run(w.t.Context(), apitest.NewScript(apitest.Say("Welcome back.")), end.DAG.User("Still there?"))
-	require.NoError(w.t, err)
-	require.Equal(w.t, "Welcome back.", after.Text())
-	requireValid(w.t, after)
-}
-
-// watch checks the events of a run: starts and ends in pairs, one End, last.
-func (w *world) watch(events func(func(executor.Event, error) bool), leave int) (end executor.End, err error, left bool) {
-	open := map[int]bool{}
-	ended, n := false, 0
-	for event, failure := range events {
-		require.False(w.t, ended, "%T after the End", event)
-		switch e := event.(type) {
-		case executor.ToolStart:
-			require.False(w.t, open[e.Call.Index])
-			open[e.Call.Index] = true
-		case executor.ToolEnd:
-			require.True(w.t, open[e.Execution.Index])
-			delete(open, e.Execution.Index)
-		case executor.TurnEnd:
-			require.Empty(w.t, open)
-			requireValid(w.t, e.DAG)
-		case executor.End:
-			ended, end, err = true, e, failure
-			continue
-		}
-		require.NoError(w.t, failure)
-		if n++; n == leave {
-			return end, nil, true
-		}
-	}
-	require.True(w.t, ended)
-	require.Empty(w.t, open)
-	return end, err, false
-}
-
-// checkCalls checks that no call was carried out twice, and that what was sent was, each time, a conversation.
-func (w *world) checkCalls(model *apitest.Script) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for n, times := range w.called {
-		require.Equal(w.t, 1, times, "call %d", n)
-	}
-	for _, req := range model.Requests() {
-		_, notes := api.Repair(req.Messages, api.Rules{EndsOpen: func(content.Message) bool { return true }})
-		for _, note := range notes {
-			require.Contains(w.t, []api.RepairKind{api.RepairID, api.RepairMerged}, note.Kind, note.String())
-		}
-	}
-}
-
-func (w *world) checkEnd(before dag.DAG, end executor.End, err error) {
-	t, d := w.t, end.DAG
-	requireValid(t, d)
-	require.Empty(t, d.OpenCalls())
-	require.Equal(t, end.Stop, stopped(t, d))
-	for _, head := range before.Heads() {
-		require.True(t, d.Contains(head), "what was said before is lost")
-	}
-	switch end.Stop.Reason {
-	case content.StopCancelled:
-		require.ErrorIs(t, err, errCancelled)
-	case content.StopDeadline:
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-	case content.StopError:
-		require.Error(t, err)
-	default:
-		require.NoError(t, err)
-	}
-	for _, n := range d.Nodes() {
-		e, ok := n.Payload().(node.ToolExecution)
-		if !ok || e.Result.Text() == "before" {
-			continue
-		}
-		var in numbered
-		if e.Tool == "echo" && !e.IsError && e.Input.Decode(&in) == nil {
-			require.Equal(t, fmt.Sprint("echo ", in.N), e.Result.Text(), "a result went to another call")
-		}
-		require.False(t, e.Ended.Before(e.Started))
-	}
-	for _, m := range d.Messages() {
-		for _, r := range m.Blocks.ToolResults() {
-			require.NotEqual(t, content.NoResult, r.Content.Text())
-		}
-	}
+	return calls
 }

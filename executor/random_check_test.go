@@ -1,0 +1,222 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+)
+
+// checkConversation checks I1: every call of an assistant's message has exactly one result, in the message after it, in call order. Where
+// the run paused, the calls of the last message may be open.
+func (w *witness) checkConversation(invariant string, d dag.DAG, paused bool) {
+	if !w.check(invariant, d.Err() == nil, "the conversation has an error: %v", d.Err()) {
+		return
+	}
+	messages := d.Messages()
+	for i, m := range messages {
+		calls := m.Blocks.ToolUses()
+		if len(calls) == 0 || m.Role != content.Assistant {
+			continue
+		}
+		if i == len(messages)-1 {
+			w.check(invariant, paused, "the last message's calls have no results")
+			continue
+		}
+		if paused && !slices.ContainsFunc(messages[i+1:], func(m content.Message) bool { return len(m.Blocks.ToolResults()) == 0 }) {
+			continue // some of them have
+		}
+		results := messages[i+1].Blocks.ToolResults()
+		if !w.check(invariant, len(results) == len(calls), "message %d has %d calls, and then come %d results", i, len(calls), len(results)) {
+			continue
+		}
+		for k, r := range results {
+			w.check("I3", r.CallID == calls[k].ID, "result %d of message %d is that of another call", k, i)
+		}
+		if i+2 < len(messages) {
+			w.check(invariant, len(messages[i+2].Blocks.ToolResults()) == 0, "a second message with results")
+		}
+	}
+}
+
+// checkLeg checks what is left when a run, or a part of one, has ended.
+func (w *world) checkLeg(l *leg) {
+	p, d := l.plot, l.end.DAG
+	w.check("I4", p.ended, "the run has no End")
+	if !p.began() {
+		w.checkRefused(l)
+		return
+	}
+	if p.paused {
+		c := p.continuation
+		l.pause = &c
+		w.checkPause(l)
+	} else {
+		w.checkConversation("I1", d, false)
+		w.check("I1", len(d.OpenCalls()) == 0, "calls are open")
+		_, notes := api.Repair(d.Messages(), api.Rules{EndsOpen: func(content.Message) bool { return true }})
+		for _, note := range notes {
+			w.check("I1", note.Kind == api.RepairID || note.Kind == api.RepairMerged, "the conversation needs repair: %v", note)
+		}
+		w.checkReason(l)
+	}
+	for _, n := range l.before.Heads() {
+		w.check("I1", d.Contains(n) || w.replaced(d), "what was said before is lost")
+	}
+	w.checkSpent(l)
+	w.checkHidden(d)
+	w.checkLimits(l)
+}
+
+// replaced reports whether a hook replaced something of the conversation.
+func (w *world) replaced(d dag.DAG) bool { return len(w.agent.Hooks) > 0 }
+
+// checkRefused: a run that is refused is an End alone and changes nothing.
+func (w *world) checkRefused(l *leg) {
+	w.check("I4", dag.Equal(l.before, l.end.DAG), "a run that was refused changed the conversation")
+	if !w.check("I4", l.err != nil, "a run was refused without an error") {
+		return
+	}
+	known := errors.Is(l.err, executor.ErrAnswered) || errors.Is(l.err, executor.ErrRejected)
+	var resume *executor.ResumeError
+	known = known || l.plot.resumed != nil && errors.As(l.err, &resume) || wasOver(l.err)
+	known = known || errors.Is(l.err, context.DeadlineExceeded) || errors.Is(l.err, errCancelled) // while a hook looked at something
+	known = known || w.agent.Limits.Time > 0 && strings.Contains(l.err.Error(), "time limit")
+	w.check("I4", known, "the run was refused: %v", l.err)
+}
+
+// wasOver reports whether the run's time was over before it began.
+func wasOver(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errCancelled) ||
+		strings.Contains(err.Error(), "time limit")
+}
+
+// checkReason: the reason fits the error.
+func (w *world) checkReason(l *leg) {
+	switch reason := l.end.Stop.Reason; reason {
+	case content.StopCancelled:
+		w.check("I4", errors.Is(l.err, errCancelled) || errors.Is(l.err, context.Canceled), "cancelled: %v", l.err)
+	case content.StopDeadline:
+		w.check("I4", errors.Is(l.err, context.DeadlineExceeded), "deadline: %v", l.err)
+	case content.StopError:
+		w.check("I4", l.err != nil, "an error that is none")
+	default:
+		w.check("I4", l.err == nil && reason != "", "%q beside %v", reason, l.err)
+	}
+}
+
+// checkPause checks I7: the continuation is of this run, its id is new, and names the pause before as its parent.
+func (w *world) checkPause(l *leg) {
+	c, d := l.pause, l.end.DAG
+	var paused *executor.PausedError
+	w.check("I7", errors.As(l.err, &paused) && paused.Continuation.ID == c.ID, "the error is of another pause: %v", l.err)
+	w.check("I7", l.end.Stop == c.Totals, "the totals of the end are %v, and of the pause %v", l.end.Stop, c.Totals)
+	open := d.OpenCalls()
+	if w.check("I7", len(open) == len(c.Pending), "%d calls are open, and %d pending", len(open), len(c.Pending)) {
+		ids := map[string]bool{}
+		for i, p := range c.Pending {
+			w.check("I7", open[i].Index == p.Call.Index && open[i].Name == p.Tool, "pending %v is open as %v", p, open[i])
+			w.check("I10", p.ID != "" && !ids[p.ID], "the id %q is used twice", p.ID)
+			ids[p.ID] = true
+		}
+	}
+	w.check("I7", c.Attributes["tenant"] == "t1", "the attributes of the run are lost")
+	w.checkConversation("I1", d, true)
+	parent := ""
+	if before := l.plot.resumed; before != nil {
+		parent = before.continuation.ID
+		t := before.continuation.Totals
+		w.check("I7", c.Totals.Elapsed >= t.Elapsed, "totals shrink: %v, then %v", t, c.Totals)
+	}
+	w.check("I7", c.Parent == parent && c.ID != parent && c.ID != "", "the pause %q has the parent %q instead of %q", c.ID, c.Parent, parent)
+}
+
+// checkSpent: the totals are what the models were paid, those of sub-agents included (I7).
+func (w *world) checkSpent(l *leg) {
+	w.mu.Lock()
+	spent, given := w.spent, w.given
+	w.mu.Unlock()
+	stop := l.end.Stop
+	w.check("I7", stop.Usage == spent[0] || w.again > 0, "the model took %v, and the totals say %v", spent[0], stop.Usage)
+	inside := spent[1].Plus(spent[2]).Plus(spent[3])
+	ran := stop.Reason != content.StopCancelled && stop.Reason != content.StopDeadline && stop.Reason != content.StopTimeLimit
+	if ran && !given {
+		w.check("I7", stop.ToolUsage.Total() >= inside.Total(), "models inside of tools took %v, and the totals say %v", inside, stop.ToolUsage)
+	}
+	if limit := w.agent.Limits.Time; limit > 0 && !l.plot.paused {
+		w.check("I7", stop.Elapsed <= limit+w.slept, "the run took %v, and its limit is %v", stop.Elapsed, limit)
+	}
+}
+
+// checkHidden: with HideErrors no error of a tool or hook is told to the model.
+func (w *world) checkHidden(d dag.DAG) {
+	if !w.agent.HideErrors {
+		return
+	}
+	for _, m := range d.Messages() {
+		for _, r := range m.Blocks.ToolResults() {
+			w.check("HideErrors", !strings.Contains(r.Content.Text(), errSecret.Error()), "the model was told %q", r.Content.Text())
+		}
+	}
+}
+
+// checkLimits: no more is asked and called than the limits allow (I5, I10).
+func (w *world) checkLimits(l *leg) {
+	limits, p := w.agent.Limits, l.plot
+	turns := limits.Turns
+	if turns == 0 {
+		turns = 50
+	}
+	w.check("I10", turns < 0 || p.turns <= turns, "%d turns, and the limit is %d", p.turns, turns)
+	ran := 0
+	for _, n := range l.end.DAG.Nodes() {
+		m, ok := n.Message()
+		if !ok || m.Role != content.Assistant {
+			continue
+		}
+		here := 0
+		for _, c := range m.Blocks.ToolUses() {
+			if w.seen(numberOf(c.ID, c.Input)).ran > 0 {
+				here++
+			}
+		}
+		w.check("I5", limits.CallsPerTurn <= 0 || here <= limits.CallsPerTurn, "%d calls of a turn, and the limit is %d", here, limits.CallsPerTurn)
+		ran += here
+	}
+	w.check("I5", limits.Calls <= 0 || ran <= limits.Calls, "%d calls, and the limit is %d", ran, limits.Calls)
+}
+
+// checkQueues checks I8: each message that was put into a queue was said once, in order, or told as rejected, or is still there.
+func (w *world) checkQueues() {
+	for _, q := range w.queues {
+		said, rejected := w.arrived.delivered[q.name], w.arrived.rejected[q.name]
+		w.check("I8", slices.IsSorted(said), "%s messages were said in the order %v", q.name, said)
+		w.check("I8", slices.IsSorted(rejected), "%s messages were rejected in the order %v", q.name, rejected)
+		left, sent := q.left()
+		w.check("I8", slices.IsSorted(slices.Concat(said, left)), "%s messages %v wait, and %v were said", q.name, left, said)
+		all := slices.Concat(said, rejected, left)
+		slices.Sort(all)
+		fine := len(all) == sent
+		for i, n := range all {
+			fine = fine && i == n
+		}
+		w.check("I8", fine, "of %d %s messages %v were said, %v rejected, and %v are left", sent, q.name, said, rejected, left)
+	}
+}
+
+// checkSingleUse: a stream that was ranged over does nothing a second time.
+func (w *world) checkSingleUse(seq iter.Seq2[executor.Event, error]) {
+	n := 0
+	for event, err := range seq {
+		_, end := event.(executor.End)
+		w.check("I4", end && errors.Is(err, api.ErrProtocol), "a stream that was ranged over gives a %T beside %v", event, err)
+		n++
+	}
+	w.check("I4", n == 1, "a stream that was ranged over gives %d events", n)
+}
