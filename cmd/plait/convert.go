@@ -56,6 +56,8 @@ the others are named conversation-2, conversation-3, …
 
 What was kept as something else, changed or left out is told on standard error,
 or with --json and -o as JSON.`,
+		Example: `  plait import --from anthropic request.json -o talk.json
+  plait import --from claude-code session.jsonl -o talk.json`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, f := range formats {
@@ -66,10 +68,10 @@ or with --json and -o as JSON.`,
 			return fmt.Errorf("--from %q is none of %s", from, strings.Join(names, ", "))
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "the format of FILE")
+	cmd.Flags().StringVar(&from, "from", "", "the `FORMAT` of FILE")
 	_ = cmd.MarkFlagRequired("from")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
-	cmd.Flags().BoolVar(&lenient, "lenient", false, "go on after a line that cannot be read (claude-code, pi, chat)")
+	cmd.Flags().BoolVar(&lenient, "lenient", false, "go on after a line that cannot be read, in sessions and\nchat")
 	outputFlag(cmd, &output)
 	jsonFlag(cmd, &asJSON)
 	return cmd
@@ -108,10 +110,13 @@ func exportCommand(s *streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export --to API FILE",
 		Short: "Print the body of the request that would be sent",
-		Long: "Prints the body of the request that the conversation makes of an API, which is one of\n\n  " + strings.Join(endpointNames(), "\n  ") + `
+		Long: "Prints the body of the request that the conversation makes of API, one of\n\n  " + strings.Join(endpointNames(), "\n  ") + `
 
-It is what run sends, but not streamed. How the conversation was changed to keep the rules of the API is told on standard error. The model is
-the one of the imported request, or the one that answered last, unless --model names another.`,
+It is what run sends, but not streamed. How the conversation was changed to keep
+the rules of the API is told on standard error. The model is the one of the
+imported request, or the one that answered last, unless --model names another.`,
+		Example: `  plait export --to gemini talk.json
+  plait export --to anthropic talk.json --body '{"max_tokens": 500}'`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e, err := endpointOf(to)
@@ -128,8 +133,8 @@ the one of the imported request, or the one that answered last, unless --model n
 			return s.exportTo(e, d, model, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "the API")
-	cmd.Flags().StringVar(&model, "model", "", "the model that is asked")
+	cmd.Flags().StringVar(&to, "to", "", "the `API`")
+	cmd.Flags().StringVar(&model, "model", "", "the `MODEL` that is asked")
 	bodyFlag(cmd, &body)
 	_ = cmd.MarkFlagRequired("to")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(endpointNames(), cobra.ShellCompDirectiveNoFileComp))

@@ -43,8 +43,9 @@ metadata do not count. The exit code is 1 where there are differences.`,
 		},
 	}
 	cmd.Flags().StringVar(&before, "old", "", "go back to this `NODE` of A first")
+	completeNode(s, cmd, "old")
 	cmd.Flags().StringVar(&after, "new", "", "go back to this `NODE` of B first")
-	cmd.Flags().StringVar(&colour, "color", "auto", "`WHEN` to use colours: "+strings.Join(when, ", ")+"; auto is on a terminal,\nunless NO_COLOR is set")
+	cmd.Flags().StringVar(&colour, "color", "auto", "`WHEN` to use colours: "+strings.Join(when, ", ")+";\nauto: on a terminal, without NO_COLOR")
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(when, cobra.ShellCompDirectiveNoFileComp))
 	jsonFlag(cmd, &asJSON)
 	return cmd

@@ -63,6 +63,7 @@ A name that is there already is moved.`,
 		},
 	}
 	cmd.Flags().StringVar(&at, "at", "", "the `NODE` to go back to")
+	completeNode(s, cmd, "at")
 	cmd.Flags().StringVar(&name, "name", "", "the `NAME` of the end")
 	outputFlag(cmd, &output)
 	jsonFlag(cmd, &asJSON)
@@ -138,7 +139,8 @@ of one FILE, each named by --at. STRATEGY is
 		},
 	}
 	cmd.Flags().StringVar(&how, "strategy", string(dag.MergeJoin), "the `STRATEGY`: "+strings.Join(strategies, ", "))
-	cmd.Flags().StringArrayVar(&at, "at", nil, "an end of the one FILE; once for each")
+	cmd.Flags().StringArrayVar(&at, "at", nil, "a `NODE` of the one FILE, where a conversation ends;\nonce for each")
+	completeNode(s, cmd, "at")
 	_ = cmd.RegisterFlagCompletionFunc("strategy", cobra.FixedCompletions(strategies, cobra.ShellCompDirectiveNoFileComp))
 	outputFlag(cmd, &output)
 	jsonFlag(cmd, &asJSON)
@@ -213,6 +215,12 @@ another. What leads to them and follows them stays valid, and verify says that
 they are redacted. Copies of FILE, and what a model or a log was given, are not
 reached. A run that waits in FILE cannot be resumed after.`,
 		Args: cobra.MinimumNArgs(2),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return s.nodeNames(args[0]), cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := s.load(args[0])
 			if err != nil {

@@ -53,13 +53,13 @@ func oneFile(cmd *cobra.Command, args []string) error {
 
 // outputFlag is where a command writes the conversation that it makes.
 func outputFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVarP(name, "output", "o", std, "the file to write; - is standard output")
+	cmd.Flags().StringVarP(name, "output", "o", std, "the `FILE` to write")
 	_ = cmd.MarkFlagFilename("output", "json")
 }
 
 // bodyFlag is further members of a request's body.
 func bodyFlag(cmd *cobra.Command, members *string) {
-	cmd.Flags().StringVar(members, "body", "", "further members of the request's body, as a `JSON` object, in place of those\nthat the imported request had")
+	cmd.Flags().StringVar(members, "body", "", "further members of the request's body, as a `JSON`\nobject, in place of those of the imported request")
 }
 
 func jsonFlag(cmd *cobra.Command, asked *bool) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -23,11 +22,25 @@ func logCommand(s *streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "log FILE",
 		Short: "Print the graph as a log, the oldest node first",
-		Args:  oneFile,
+		Long: `Prints what leads to the end of FILE, the oldest node first.
+
+With --all it prints all that has a name as well, and then the names; --oneline
+and --json then list the conversations of sub-agents, too.`,
+		Example: `  plait log talk.json
+  plait log talk.json --oneline --node first-try`,
+		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := s.loadAt(args[0], at)
 			if err != nil {
 				return err
+			}
+			refs := d.Refs()
+			if all && at == "" {
+				heads := d.Heads()
+				for _, r := range refs {
+					heads = append(heads, r.Heads...)
+				}
+				d = d.WithHeads(ends(heads)...)
 			}
 			switch {
 			case asJSON:
@@ -35,15 +48,46 @@ func logCommand(s *streams) *cobra.Command {
 			case oneline:
 				return s.oneline(rows(d, all))
 			}
-			_, err = fmt.Fprintln(s.out, d)
-			return err
+			if _, err = fmt.Fprintln(s.out, d); err != nil || !all {
+				return err
+			}
+			return s.names(refs)
 		},
 	}
-	cmd.Flags().BoolVar(&oneline, "oneline", false, "one line for each node: its id, its kind, what it says")
-	cmd.Flags().BoolVar(&all, "all", false, "with --oneline or --json, nodes of sub-agents too")
-	cmd.Flags().StringVar(&at, "node", "", "only what leads to NODE")
+	cmd.Flags().BoolVar(&oneline, "oneline", false, "a line for each node: its digest, its kind, what it says")
+	cmd.Flags().BoolVar(&all, "all", false, "all that has a name, and the names")
+	cmd.Flags().StringVar(&at, "node", "", "only what leads to `NODE`")
+	completeNode(s, cmd, "node")
 	jsonFlag(cmd, &asJSON)
 	return cmd
+}
+
+// ends is the nodes without those that others go on from.
+func ends(heads []*node.Node) []*node.Node {
+	before := map[*node.Node]bool{}
+	for _, n := range dag.New().WithHeads(heads...).Nodes() {
+		for _, p := range n.Parents() {
+			before[p] = true
+		}
+	}
+	return slices.DeleteFunc(heads, func(n *node.Node) bool { return before[n] })
+}
+
+// names prints the names in a file, and where each stands.
+func (s *streams) names(refs []dag.Ref) error {
+	for i, r := range refs {
+		if i == 0 {
+			fmt.Fprintln(s.out)
+		}
+		var at []string
+		for _, n := range r.Heads {
+			at = append(at, n.String())
+		}
+		if _, err := fmt.Fprintln(s.out, printable(r.Name+": "+strings.Join(at, ", "))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // loadAt loads a file, and goes back to a node where one is named.
@@ -189,7 +233,15 @@ func showCommand(s *streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show FILE [NODE]",
 		Short: "Print a node whole, or the last answer",
-		Args:  cobra.RangeArgs(1, 2),
+		Long: `Prints all that NODE says: text as it is, calls with their arguments, results.
+Without NODE it is the last answer. With --json it is the node as it is saved.`,
+		Args: cobra.RangeArgs(1, 2),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return s.nodeNames(args[0]), cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := s.load(args[0])
 			if err != nil {
@@ -202,7 +254,7 @@ func showCommand(s *streams) *cobra.Command {
 			if asJSON {
 				return s.printNode(n)
 			}
-			_, err = io.WriteString(s.out, printable(says(n))+"\n")
+			_, err = fmt.Fprintln(s.out, printable(whole(n)))
 			return err
 		},
 	}
@@ -252,7 +304,11 @@ func renderCommand(s *streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render --as mermaid|dot|text FILE",
 		Short: "Draw the graph, to standard output",
-		Args:  oneFile,
+		Long: `Draws the graph: for Mermaid (as GitHub and GitLab show it), for Graphviz, or as
+the log that "plait log" prints.`,
+		Example: `  plait render --as mermaid talk.json > talk.mmd
+  plait render --as dot talk.json | dot -Tsvg > talk.svg`,
+		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := s.loadAt(args[0], at)
 			if err != nil {
@@ -270,9 +326,43 @@ func renderCommand(s *streams) *cobra.Command {
 			return fmt.Errorf("--as %q is none of %s", as, strings.Join(kinds, ", "))
 		},
 	}
-	cmd.Flags().StringVar(&as, "as", "", "the form: "+strings.Join(kinds, ", "))
-	cmd.Flags().StringVar(&at, "node", "", "only what leads to NODE")
+	cmd.Flags().StringVar(&as, "as", "", "the `FORM`: "+strings.Join(kinds, ", "))
+	cmd.Flags().StringVar(&at, "node", "", "only what leads to `NODE`")
+	completeNode(s, cmd, "node")
 	_ = cmd.MarkFlagRequired("as")
 	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// completeNode completes a flag that names a node of the first FILE.
+func completeNode(s *streams, cmd *cobra.Command, flag string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return s.nodeNames(args[0]), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// nodeNames is the names in a file, and the beginnings of the digests of its last nodes, with what they say.
+func (s *streams) nodeNames(file string) []string {
+	if file == std {
+		return nil
+	}
+	d, err := dag.Load(file)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, r := range d.Refs() {
+		list = append(list, printable(r.Name))
+	}
+	const most = 30
+	all := rows(d, false)
+	width := distinct(all)
+	for i := len(all) - 1; i >= max(len(all)-most, 0); i-- {
+		said := []rune(strings.Join(strings.Fields(printable(all[i].Says)), " "))
+		list = append(list, all[i].Digest[:width]+"\t"+string(said[:min(len(said), 50)]))
+	}
+	return list
 }

@@ -19,11 +19,13 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 	"unicode"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal ends the program at once
 	code := plait(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -73,12 +75,20 @@ type streams struct {
 	out, err io.Writer
 }
 
-// printable is text that cannot drive a terminal. Line breaks stay.
+// printable is text that cannot drive a terminal: control characters have the signs that stand for them. Line breaks stay.
 func printable(text string) string {
 	return strings.Map(func(c rune) rune {
-		if c == '\n' || c == '\t' || unicode.IsPrint(c) {
+		const joiner = '\u200d' // of emoji
+		switch {
+		case c == '\n' || c == '\t' || c == joiner || unicode.IsPrint(c):
 			return c
+		case c < 0x20:
+			return '\u2400' + c
+		case c == 0x7f:
+			return '\u2421'
+		case unicode.Is(unicode.Zs, c):
+			return ' '
 		}
-		return '�'
+		return unicode.ReplacementChar
 	}, text)
 }

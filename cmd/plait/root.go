@@ -12,25 +12,40 @@ func newRoot(s *streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "plait",
 		Short: "Work with saved conversations of LLM agents",
-		Long: `plait works with saved conversations of LLM agents: graphs of system, user, assistant and tool nodes.
+		Long: `plait works with saved conversations of LLM agents: graphs of what the system,
+the user, the assistant and tools said.
 
-A FILE is a conversation that Plait saved; "-" is standard input or output. NODE is the id of a node or the beginning of
-its id or digest, or the name of a head.
+A FILE is a conversation that Plait saved; - is standard input or output. A NODE
+is the name of an end (see fork), or a node's id or digest, or the beginning of
+one, 4 digits or more.
 
-Exit codes: 0 done; 1 a negative finding (verify failed, or there are differences); 2 bad usage or bad input; 3 the run is
-paused, and the calls that wait are printed as JSON.`,
+Exit codes:
+  0  done
+  1  a negative finding: verify failed, or diff found differences
+  2  bad usage or input, or a run that failed
+  3  the run is paused: the calls that wait are printed as JSON`,
 		Example: `  plait import --from anthropic request.json -o talk.json
   plait log talk.json
-  plait render --as mermaid talk.json > talk.mmd
-  plait run talk.json --provider anthropic --model claude-sonnet-4-5 --defer-tools
-  plait resume talk.json --results results.json --provider anthropic --model claude-sonnet-4-5`,
+  plait run talk.json --provider anthropic --defer-tools
+  plait resume talk.json --results results.json`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(
-		importCommand(s), exportCommand(s), logCommand(s), showCommand(s), renderCommand(s), diffCommand(s), verifyCommand(s),
-		forkCommand(s), mergeCommand(s), pruneCommand(s), redactCommand(s), runCommand(s), resumeCommand(s),
-	)
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Convert:", []*cobra.Command{importCommand(s), exportCommand(s)}},
+		{"Look:", []*cobra.Command{logCommand(s), showCommand(s), renderCommand(s), diffCommand(s), verifyCommand(s)}},
+		{"Change:", []*cobra.Command{forkCommand(s), mergeCommand(s), pruneCommand(s), redactCommand(s)}},
+		{"Run:", []*cobra.Command{runCommand(s), resumeCommand(s)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.title
+			root.AddCommand(cmd)
+		}
+	}
 	return root
 }
 

@@ -36,13 +36,21 @@ func runCommand(s *streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run FILE --provider P --model M",
 		Short: "Continue the conversation to its next stop or pause, and save it",
-		Long: `Asks the model, and goes on until it has nothing more to call. FILE is replaced by the conversation with all that was said, also
-where the run failed. The answer is printed.
+		Long: `Asks the model, and goes on until it calls nothing more. FILE is replaced by the
+conversation with all that was said, also where the run failed or was
+interrupted. The answer is printed.
 
-The command carries out no tools. With --defer-tools a run whose model calls one pauses: FILE holds what was said, the calls that wait are
-printed as JSON, and the exit code is 3. "plait resume" brings their results. With --approve each call has to be approved before.
+The command carries out no tools. With --defer-tools, a run whose model calls
+one pauses: the calls that wait are printed as JSON, the exit code is 3, and
+"plait resume" brings their results. With --approve each call has to be
+approved before.
 
-The provider's key is taken from the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY).`,
+The provider's key is in the environment: ANTHROPIC_API_KEY, OPENAI_API_KEY,
+GEMINI_API_KEY. openai is openai-responses; openai-chat is for compatible
+servers, too.`,
+		Example: `  plait run talk.json --provider openai --model gpt-5 --user "Go on."
+  plait run talk.json --provider openai-chat --model qwen3 \
+    --base-url http://127.0.0.1:8080/v1 --defer-tools`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args[0]) },
 	}
@@ -63,12 +71,15 @@ func resumeCommand(s *streams) *cobra.Command {
    "call_4": {"approve": true, "arguments": {"city": "Paris"}},
    "call_5": {"approve": false, "reason": "too risky"}}
 
-Where results of some calls are missing, the run pauses again. The provider and the model are those of the run, unless others are named.`,
+Where results of some calls are missing, the run pauses again. The provider and
+the model are those of the run, unless others are named.`,
+		Example: `  plait resume talk.json --results results.json
+  echo '{"call_1": {"result": "22 °C"}}' | plait resume talk.json --results -`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error { return r.resume(cmd.Context(), args[0]) },
 	}
 	r.flags(cmd)
-	cmd.Flags().StringVar(&r.results, "results", "", "the file with the replies; - is standard input")
+	cmd.Flags().StringVar(&r.results, "results", "", "the `FILE` with the replies; - is standard input")
 	_ = cmd.MarkFlagRequired("results")
 	return cmd
 }
@@ -76,17 +87,17 @@ Where results of some calls are missing, the run pauses again. The provider and 
 func (r *runner) flags(cmd *cobra.Command) {
 	names := append([]string{"openai"}, endpointNames()...)
 	f := cmd.Flags()
-	f.StringVar(&r.provider, "provider", "", "whom to ask: anthropic, openai (Responses), openai-chat, gemini; openai-chat for compatible servers")
-	f.StringVar(&r.model, "model", "", "the model")
+	f.StringVar(&r.provider, "provider", "", "whom to ask, a `PROVIDER`: anthropic, openai,\nopenai-responses, openai-chat, gemini")
+	f.StringVar(&r.model, "model", "", "the `MODEL`")
 	f.StringVar(&r.user, "user", "", "say this `TEXT` before the model is asked")
 	f.StringVar(&r.userJSON, "user-json", "", "a `FILE` with a list of blocks to say, such as\n[{\"type\": \"text\", \"text\": \"…\"}]; - is standard input")
 	bodyFlag(cmd, &r.body)
-	f.StringVar(&r.baseURL, "base-url", "", "the address of the API, for a server of your own")
+	f.StringVar(&r.baseURL, "base-url", "", "the `URL` of the API, for a server of your own")
 	f.BoolVar(&r.whole, "no-stream", false, "ask for whole answers")
 	f.BoolVar(&r.defers, "defer-tools", false, "pause where the model calls a tool")
-	f.BoolVar(&r.unchecked, "unchecked", false, "with --defer-tools, pause for calls of unknown tools and for arguments that\ndo not fit the schema, too; otherwise the model is told")
+	f.BoolVar(&r.unchecked, "unchecked", false, "with --defer-tools, pause for calls of unknown tools\nand for wrong arguments, too; else the model is told")
 	f.BoolVar(&r.approve, "approve", false, "pause for approval of each call, before that")
-	f.IntVar(&r.turns, "max-turns", 0, "how often the model is asked at most (default 50)")
+	f.IntVar(&r.turns, "max-turns", 0, "ask the model `N` times at most (default 50)")
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	jsonFlag(cmd, &r.asJSON)
 }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write testdata/help.golden anew")
+
+// TestHelp holds what "plait -h" prints.
+func TestHelp(t *testing.T) {
+	out, errs, code := command("", "-h")
+	require.Equal(t, exitDone, code, errs)
+	const golden = "testdata/help.golden"
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(out), 0o600))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), out)
+}
+
+// TestHelpIsWhole looks at the help of each command as a user does, in a window of 80 columns: it says more than its name, names its
+// flags, and has an example where there is something to choose.
+func TestHelpIsWhole(t *testing.T) {
+	for _, cmd := range newRoot(&streams{}).Commands() {
+		if cmd.GroupID == "" {
+			continue // cobra's own
+		}
+		out, errs, code := command("", cmd.Name(), "-h")
+		require.Equal(t, exitDone, code, errs)
+		for line := range strings.Lines(out) {
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), 80, line)
+		}
+		require.NotEmpty(t, cmd.Long, cmd.Name())
+		require.NotContains(t, out, " string ", "%s has a flag whose value has no name", cmd.Name())
+	}
+}
+
+// TestCompletion completes what cannot be guessed.
+func TestCompletion(t *testing.T) {
+	file := t.TempDir() + "/talk.json"
+	_, errs, code := command(`{"model":"m","messages":[{"role":"user","content":"Hi"}]}`, "import", "--from", "openai-chat", "-", "-o", file)
+	require.Equal(t, exitDone, code, errs)
+	_, errs, code = command("", "fork", file, "--name", "first", "-o", file)
+	require.Equal(t, exitDone, code, errs)
+	for line, want := range map[string]string{
+		"import --from ":             "claude-code",
+		"export --to ":               "openai-responses",
+		"run x.json --provider ":     "gemini",
+		"render --as ":               "mermaid",
+		"merge --strategy ":          "answer",
+		"diff --color ":              "never",
+		"show " + file + " ":         "first",
+		"log " + file + " --node ":   "first",
+		"fork " + file + " --at ":    "\tHi",
+		"redact " + file + " ":       "first",
+		"show ":                      ":0", // files
+		"verify ":                    ":0",
+		"resume x.json --results ":   ":0",
+		"import --from anthropic x ": ":0",
+	} {
+		args := strings.Split(line, " ")
+		out, _, code := command("", append([]string{cobra.ShellCompRequestCmd}, args...)...)
+		require.Equal(t, exitDone, code)
+		require.Contains(t, out, want, line)
+	}
+}
