@@ -5,7 +5,7 @@
 //
 //	0  done
 //	1  a negative finding: verify failed, or there are differences
-//	2  bad usage or bad input; the message names the file, the line or the node
+//	2  bad usage or bad input, or a run that failed; the message names the file, the line or the node
 //	3  the run is paused: the calls that wait are printed as JSON
 //
 // "plait run --defer-tools" and "plait resume" make Plait an agent loop that any language can drive.

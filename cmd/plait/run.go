@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -29,6 +33,7 @@ type runner struct {
 	user, userJSON  string
 	results         string
 	asJSON          bool
+	before          [sha256.Size]byte // of FILE, as it was read
 }
 
 func runCommand(s *streams) *cobra.Command {
@@ -38,7 +43,8 @@ func runCommand(s *streams) *cobra.Command {
 		Short: "Continue the conversation to its next stop or pause, and save it",
 		Long: `Asks the model, and goes on until it calls nothing more. FILE is replaced by the
 conversation with all that was said, also where the run failed or was
-interrupted. The answer is printed.
+interrupted. Where FILE was changed meanwhile, it is left as it is, and what was
+said goes to a file beside it. The answer is printed.
 
 The command carries out no tools. With --defer-tools, a run whose model calls
 one pauses: the calls that wait are printed as JSON, the exit code is 3, and
@@ -120,7 +126,7 @@ type asks struct {
 }
 
 func (r *runner) run(ctx context.Context, name string) error {
-	d, err := r.load(name)
+	d, err := r.open(name)
 	if err != nil {
 		return err
 	}
@@ -143,7 +149,7 @@ func (r *runner) resume(ctx context.Context, name string) error {
 	if name == std && r.results == std {
 		return errors.New("FILE and --results cannot both be standard input")
 	}
-	d, err := r.load(name)
+	d, err := r.open(name)
 	if err != nil {
 		return err
 	}
@@ -215,6 +221,9 @@ func (r *runner) replies() (map[string]executor.Reply, error) {
 	}
 	var replies map[string]executor.Reply
 	err = json.Unmarshal(data, &replies)
+	if err == nil && replies == nil {
+		err = errors.New("it is null, and not an object of replies")
+	}
 	return replies, err
 }
 
@@ -276,6 +285,46 @@ func elsewhere(a *executor.Agent, defs []content.Tool, unchecked bool) {
 	}
 }
 
+// open reads the conversation, and remembers what the file held.
+func (r *runner) open(name string) (dag.DAG, error) {
+	data, err := r.read(name)
+	if err != nil {
+		return dag.DAG{}, err
+	}
+	r.before = sha256.Sum256(data)
+	d, err := dag.Read(bytes.NewReader(data))
+	var broken *dag.LoadError
+	if errors.As(err, &broken) && name != std {
+		broken.File = name
+	}
+	return d, err
+}
+
+// keep saves the conversation in the place of the one that was read. What was said is paid for: where the file was changed meanwhile, or
+// cannot be written, it goes to another.
+func (r *runner) keep(name string, d dag.DAG) error {
+	if name == std {
+		return r.save(name, d)
+	}
+	var reason error
+	beside := filepath.Dir(name)
+	if now, err := os.ReadFile(name); err == nil && sha256.Sum256(now) != r.before {
+		reason = fmt.Errorf("%s was changed while the run went on, and is left as it is", name)
+	} else if reason = r.save(name, d); reason == nil {
+		return nil
+	} else {
+		beside = "" // the place for temporary files
+	}
+	other, err := os.CreateTemp(beside, filepath.Base(name)+".run-*.json")
+	if err != nil {
+		return errors.Join(reason, err)
+	}
+	if err := errors.Join(other.Close(), r.save(other.Name(), d)); err != nil {
+		return errors.Join(reason, err)
+	}
+	return fmt.Errorf("%w; what was said is in %s", reason, other.Name())
+}
+
 // finish saves the conversation and tells what came of the run.
 func (r *runner) finish(name string, d dag.DAG, failure error) error {
 	var paused *executor.PausedError
@@ -291,7 +340,7 @@ func (r *runner) finish(name string, d dag.DAG, failure error) error {
 	if errors.Is(failure, executor.ErrUnbound) {
 		return fmt.Errorf("%w; with --defer-tools the run pauses where the model calls one", failure)
 	}
-	if err := r.save(name, d); err != nil {
+	if err := r.keep(name, d); err != nil {
 		return errors.Join(err, failure)
 	}
 	told := r.out
@@ -305,6 +354,8 @@ func (r *runner) finish(name string, d dag.DAG, failure error) error {
 			return err
 		}
 		return &exitError{code: exitPaused}
+	case errors.Is(failure, context.Canceled):
+		return errors.New("interrupted; what was said until then is saved")
 	case failure != nil:
 		return failure
 	case r.asJSON:

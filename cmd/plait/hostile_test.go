@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+)
+
+// question is a conversation in a file of its own, which a model is to go on with.
+func question(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "talk.json")
+	_, errs, code := command(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Weather in Paris?"}],
+		"tools":[{"name":"get_weather","input_schema":{"type":"object"}}]}`, "import", "--from", "anthropic", "-", "-o", file)
+	require.Equal(t, exitDone, code, errs)
+	return file
+}
+
+// during is a model that answers, and does something before.
+func during(t *testing.T, do func(), answers ...content.Block) string {
+	t.Helper()
+	var replies []apitest.Reply
+	for _, b := range answers {
+		replies = append(replies, apitest.AnthropicMessage(b))
+	}
+	model := apitest.NewAnthropic(replies...)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		do()
+		model.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestFileThatWasChangedDuringARun is left as it is, and what was said is not lost.
+func TestFileThatWasChangedDuringARun(t *testing.T) {
+	file := question(t)
+	url := during(t, func() {
+		_, errs, code := command("", "fork", file, "--name", "meanwhile", "-o", file)
+		require.Equal(t, exitDone, code, errs)
+	}, content.Text{Text: "18 °C."})
+	_, errs, code := command("", "run", file, "--provider", "anthropic", "--base-url", url, "--no-stream", "--defer-tools")
+	require.Equal(t, exitBad, code)
+	require.Contains(t, errs, "was changed while the run went on")
+	d, err := dag.Load(file)
+	require.NoError(t, err)
+	require.Len(t, d.Refs(), 1)
+	require.Empty(t, d.Text())
+	beside, err := filepath.Glob(file + ".run-*.json")
+	require.NoError(t, err)
+	require.Len(t, beside, 1)
+	require.Contains(t, errs, beside[0])
+	out, errs, code := command("", "show", beside[0])
+	require.Equal(t, exitDone, code, errs)
+	require.Equal(t, "18 °C.\n", out)
+}
+
+// TestFileThatCannotBeWritten: what was said goes to a temporary file, which is named.
+func TestFileThatCannotBeWritten(t *testing.T) {
+	file := question(t)
+	url := during(t, func() {
+		require.NoError(t, os.RemoveAll(filepath.Dir(file)))
+	}, content.Text{Text: "18 °C."})
+	t.Setenv("TMPDIR", t.TempDir())
+	_, errs, code := command("", "run", file, "--provider", "anthropic", "--base-url", url, "--no-stream", "--defer-tools")
+	require.Equal(t, exitBad, code)
+	_, other, ok := strings.Cut(strings.TrimSpace(errs), "what was said is in ")
+	require.True(t, ok, errs)
+	out, errs, code := command("", "show", other)
+	require.Equal(t, exitDone, code, errs)
+	require.Equal(t, "18 °C.\n", out)
+}
+
+// TestInterruptedRun saves what was said, and can be gone on with.
+func TestInterruptedRun(t *testing.T) {
+	file := question(t)
+	ctx, interrupt := context.WithCancel(context.Background())
+	url := during(t, interrupt, content.Text{Text: "18 °C."})
+	var out, errs bytes.Buffer
+	code := plait(ctx, []string{"run", file, "--provider", "anthropic", "--base-url", url, "--user", "And Lyon?", "--defer-tools"}, strings.NewReader(""), &out, &errs)
+	require.Equal(t, exitBad, code)
+	require.Equal(t, "plait: interrupted; what was said until then is saved\n", errs.String())
+	log, told, code := command("", "log", file)
+	require.Equal(t, exitDone, code, told)
+	require.Contains(t, log, "And Lyon?")
+
+	url = during(t, func() {}, content.Text{Text: "18 °C."})
+	answer, told, code := command("", "run", file, "--provider", "anthropic", "--base-url", url, "--no-stream", "--defer-tools")
+	require.Equal(t, exitDone, code, told)
+	require.Equal(t, "18 °C.\n", answer)
+}
+
+// TestHostileResults change nothing, and name what is wrong.
+func TestHostileResults(t *testing.T) {
+	file := question(t)
+	url := during(t, func() {}, use("call_1", "Paris"), content.Text{Text: "18 °C."})
+	_, errs, code := command("", "run", file, "--provider", "anthropic", "--base-url", url, "--no-stream", "--defer-tools")
+	require.Equal(t, exitPaused, code, errs)
+	before, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for replies, want := range map[string]string{
+		``:                    "-: ",
+		`null`:                "-: it is null",
+		`[]`:                  "-: ",
+		`{"call_1": null}`:    "-: ",
+		`{"call_1": "18 °C"}`: "-: ",
+		`{"call_1": {}}`:      "neither approve nor result",
+		`{"call_1": {"result": "x", "\u001b[2J": 1}}`:                       "",
+		`{"\u001b[2J": {"result": "x"}}`:                                    "no such call waits",
+		`{"call_1": {"approve": true}}`:                                     "",
+		`{"call_1": {"result": [{"type": "tool_result", "call_id": "a"}]}}`: "",
+		"{\"call_1\": {\"result\": \"a\xffb\"}}":                            "-: ",
+	} {
+		_, errs, code := command(replies, "resume", file, "--results", "-")
+		require.Equal(t, exitBad, code, "%s: %s", replies, errs)
+		require.Contains(t, errs, want, replies)
+		require.NotContains(t, errs, "\x1b")
+		after, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(before), string(after), replies)
+	}
+	_, errs, code = command(string(before), "resume", "-", "--results", "-")
+	require.Equal(t, exitBad, code)
+	require.Contains(t, errs, "standard input")
+}
+
+// TestNoFile looks at what is no saved conversation with every command.
+func TestNoFile(t *testing.T) {
+	dir := t.TempDir()
+	file := question(t)
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	torn := filepath.Join(dir, "torn.json")
+	require.NoError(t, os.WriteFile(torn, data[:len(data)/2], 0o600))
+	for _, name := range []string{dir, torn, filepath.Join(dir, "missing.json"), os.DevNull} {
+		for _, line := range []string{
+			"log", "show", "verify", "prune", "fork --name x", "export --to gemini", "render --as dot", "merge", "redact FILE 1234", "diff FILE FILE",
+			"run --provider anthropic --model m", "resume --results -", "import --from anthropic",
+		} {
+			args := strings.Fields(strings.ReplaceAll(line, "FILE", name))
+			if !strings.Contains(line, "FILE") {
+				args = append(args, name)
+			}
+			out, errs, code := command("{}", args...)
+			require.Equal(t, exitBad, code, "%v: %s", args, errs)
+			require.Contains(t, errs, name, "%v", args)
+			require.Empty(t, out)
+		}
+	}
+	after, err := os.ReadFile(torn)
+	require.NoError(t, err)
+	require.Len(t, after, len(data)/2)
+}
