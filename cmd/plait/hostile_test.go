@@ -162,3 +162,26 @@ func TestNoFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, after, len(data)/2)
 }
+
+// TestPauseEndsWithWhatItWaitsFor: a paused run repeats arguments, which must not outlive their redaction, and belongs to one end.
+func TestPauseEndsWithWhatItWaitsFor(t *testing.T) {
+	file := question(t)
+	url := during(t, func() {}, use("call_1", "Secretville"))
+	_, errs, code := command("", "run", file, "--provider", "anthropic", "--base-url", url, "--no-stream", "--defer-tools")
+	require.Equal(t, exitPaused, code, errs)
+	d, err := dag.Load(file)
+	require.NoError(t, err)
+
+	fork := filepath.Join(t.TempDir(), "fork.json")
+	_, errs, code = command("", "fork", file, "--at", d.Head().Parent(0).ID().String(), "-o", fork)
+	require.Equal(t, exitDone, code, errs)
+	_, errs, code = command("{}", "resume", fork, "--results", "-")
+	require.Equal(t, exitBad, code)
+	require.Contains(t, errs, "holds no paused run")
+
+	_, errs, code = command("", "redact", file, d.Head().ID().String())
+	require.Equal(t, exitDone, code, errs)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "Secretville")
+}
