@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -117,6 +118,17 @@ func TestANodeIsMovedWhenItFollowsOthers(t *testing.T) {
 	require.NotContains(t, complete(t, ask("a", "b"), ask("a", "c", "b")), "moved")
 	require.Equal(t, []string{"added", "added"}, complete(t, ask("a"), ask("a").WithHeads(ask("a").Nodes()[:1]...).
 		Custom("n", 1).Custom("m", 1).Assistant("", use("a", "a", "{}")).CloseTools().Assistant("done").User("more")))
+}
+
+func TestConversationsThatSayTheSameAreEqualHoweverManyNodesSayIt(t *testing.T) {
+	root := dag.New().User("r")
+	one, other := root.User("p"), root.User("p")
+	apart := one.User("q").Join(other.User("s")).User("end")
+	together := one.User("q").Join(one.User("s")).User("end")
+	require.True(t, dag.Equal(apart, together))
+	require.NotEqual(t, apart.Len(), together.Len())
+	require.Empty(t, complete(t, apart, together))
+	require.Equal(t, "the conversations say the same: 5 nodes", dag.Diff(apart, together).String())
 }
 
 // Whatever a digest covers, a difference of it is a change.
@@ -257,14 +269,16 @@ func TestLinesAroundADifferenceAreShown(t *testing.T) {
 }
 
 func TestLongTextsAreCut(t *testing.T) {
-	long := strings.Repeat("ä", 5_000_000)
-	lines := linesOf(t, long+"ONE"+long, long+"TWO"+long)
-	require.Len(t, lines, 2)
-	require.Contains(t, lines[0].Text, "ONE")
-	require.Contains(t, lines[1].Text, "TWO")
-	for _, l := range lines {
-		require.Less(t, len(l.Text), 420)
-		require.Equal(t, content.Clean(l.Text), l.Text, "no character is cut in two")
+	long := strings.Repeat("ä", 500_000)
+	for _, before := range []string{"", "x"} {
+		lines := linesOf(t, before+long+"ONE"+long, before+long+"TWO"+long)
+		require.Len(t, lines, 2)
+		require.Contains(t, lines[0].Text, "ONE")
+		require.Contains(t, lines[1].Text, "TWO")
+		for _, l := range lines {
+			require.Less(t, len(l.Text), 420)
+			require.True(t, utf8.ValidString(l.Text), "no character is cut in two")
+		}
 	}
 	many := strings.Repeat("x\n", 200_000)
 	for _, lines := range [][]dag.Line{linesOf(t, many, strings.Repeat("y\n", 200_000)), linesOf(t, many, "z"), linesOf(t, "z", many)} {

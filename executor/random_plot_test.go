@@ -31,7 +31,6 @@ type plot struct {
 	open            content.Role // the message that is being said
 	said            *node.Node   // what the model said in this turn
 	phase           map[int]*act // the calls of this turn by index; nil: none are open
-	begun           []int        // of them, in the order in which they started
 	closed          *node.Node   // the message with their results
 	last            executor.Event
 	usage, ofTools  content.Usage // as told by TurnEnd
