@@ -269,7 +269,7 @@ func TestLinesAroundADifferenceAreShown(t *testing.T) {
 }
 
 func TestLongTextsAreCut(t *testing.T) {
-	long := strings.Repeat("ä", 500_000)
+	long := strings.Repeat("日", 500_000)
 	for _, before := range []string{"", "x"} {
 		lines := linesOf(t, before+long+"ONE"+long, before+long+"TWO"+long)
 		require.Len(t, lines, 2)
@@ -289,6 +289,9 @@ func TestLongTextsAreCut(t *testing.T) {
 		}
 		require.Greater(t, gaps, 190_000)
 	}
+	whole := dag.Diff(dag.New(), dag.New().User(many)).Changes[0].Parts()[0].Lines
+	require.Less(t, len(whole), 1000)
+	require.Greater(t, whole[len(whole)-1].Gap, 190_000)
 	alternate := func(s string) string { return strings.Repeat(strings.Repeat("x\n", 9)+s, 20_000) }
 	require.Less(t, len(linesOf(t, alternate("a\n"), alternate("b\n"))), 1000)
 }
