@@ -82,7 +82,7 @@ func TestAnotherModelRunsAgainstTheRecording(t *testing.T) {
 	other := apitest.NewScript(
 		apitest.Call(apitest.Use("get_weather", content.JSON(` { "city" : "Tokyo" } `)), inCity("Pariz"), apitest.Use("get_time", nil)), apitest.Say("22 °C in Tokyo."),
 	)
-	again, err := executor.Agent{Provider: other, Handler: tape.Handle}.Run(t.Context(), tape.Start())
+	again, err := executor.Agent{Provider: other, Handler: tape.Handle, Strategy: executor.Sequential()}.Run(t.Context(), tape.Start())
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"22 °C", `error: the call was not recorded: get_weather{"city":"Pariz"}; the nearest is get_weather{"city":"Paris"}`,
