@@ -256,14 +256,14 @@ func (l labeller) foldedFace(members []int) face {
 	}
 	failures := l.failures(members)
 	if fan {
-		return face{lines(listed("+ "+count(calls, "more call"), failures), l.body(strings.Join(tools, ", "))), shapeCall, styleFolded}
+		return face{lines(listed("+ "+count(calls, "more call"), failures), l.body(strings.Join(tools, ", "))), ShapeCall, StyleFolded}
 	}
 	last := members[len(members)-1]
 	head := "… " + count(len(members), "node")
 	if last-members[0] == len(members)-1 {
 		head += fmt.Sprintf(" (n%d to n%d)", members[0], last)
 	}
-	return face{lines(head, listed(some(users, "user turn"), some(answers, "answer"), some(calls, "tool call"), failures)), shapeTurn, styleFolded}
+	return face{lines(head, listed(some(users, "user turn"), some(answers, "answer"), some(calls, "tool call"), failures)), ShapeTurn, StyleFolded}
 }
 
 // failures says how many of the members failed, if any did.

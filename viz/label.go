@@ -10,35 +10,37 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// style is how a kind of box looks.
-type style string
+// Style is how a kind of box looks: its colours.
+type Style string
 
+// The styles.
 const (
-	styleUser      style = "user"      // the user's side: what it says, runs and answers
-	styleAssistant style = "assistant" // the model's side
-	styleAside     style = "aside"     // what neither side says: system prompts, tools, the end of a run
-	styleFailed    style = "failed"    // what went wrong
-	styleFolded    style = "folded"    // what is not drawn
+	StyleUser      Style = "user"      // the user's side: what it says, runs and answers
+	StyleAssistant Style = "assistant" // the model's side
+	StyleAside     Style = "aside"     // what neither side says: system prompts, tools, the end of a run
+	StyleFailed    Style = "failed"    // what went wrong
+	StyleFolded    Style = "folded"    // what is not drawn
 )
 
-// shape is the pair of brackets that gives a box its outline in Mermaid. The classic ones are drawn by every version.
-type shape struct{ open, shut string }
+// Shape is the outline of a box, by what the box is.
+type Shape string
 
-var (
-	shapeTurn  = shape{"(", ")"}
-	shapeSetup = shape{"[", "]"}
-	shapeCall  = shape{"[[", "]]"}
-	shapeMerge = shape{`[\`, "/]"}
-	shapeStop  = shape{"([", "])"}
-	shapeStore = shape{"[(", ")]"}
-	shapeNote  = shape{">", "]"}
+// The shapes.
+const (
+	ShapeTurn  Shape = "turn"  // what somebody says
+	ShapeSetup Shape = "setup" // a system prompt, the tools
+	ShapeCall  Shape = "call"  // a tool that ran, a conversation in the conversation
+	ShapeMerge Shape = "merge" // the message with the results of calls
+	ShapeStop  Shape = "stop"  // the end of a run
+	ShapeStore Shape = "store" // a compaction
+	ShapeNote  Shape = "note"  // what a program keeps beside the conversation
 )
 
 // face is what is seen of a vertex: plain text, its outline and its colours.
 type face struct {
 	label string
-	shape shape
-	style style
+	shape Shape
+	style Style
 }
 
 // labeller makes the labels of one drawing.
@@ -59,23 +61,23 @@ func (l labeller) face(i int) face {
 	v := l.o.vertices[i]
 	switch p := v.node.Payload().(type) {
 	case node.System:
-		return face{lines("system", l.body(p.Text)), shapeSetup, styleAside}
+		return face{lines("system", l.body(p.Text)), ShapeSetup, StyleAside}
 	case node.Tools:
-		return face{lines("tools", l.body(toolNames(p))), shapeSetup, styleAside}
+		return face{lines("tools", l.body(toolNames(p))), ShapeSetup, StyleAside}
 	case node.Message:
 		return l.message(i, p)
 	case node.ToolExecution:
 		return l.call(p)
 	case node.SubGraph:
-		return face{lines(title(v.node), l.body(p.Summary)), shapeCall, styleUser}
+		return face{lines(title(v.node), l.body(p.Summary)), ShapeCall, StyleUser}
 	case node.Compaction:
-		return face{lines("compaction of "+count(p.Replaced.Len(), "node"), l.body(said(p.Summary))), shapeStore, styleAside}
+		return face{lines("compaction of "+count(p.Replaced.Len(), "node"), l.body(said(p.Summary))), ShapeStore, StyleAside}
 	case node.StopReason:
 		return stop(p, l.body(p.Detail))
 	case node.Custom:
-		return face{lines(name(p.Name), l.body(string(p.JSON))), shapeNote, styleAside}
+		return face{lines(name(p.Name), l.body(string(p.JSON))), ShapeNote, StyleAside}
 	}
-	return face{name(v.node.Kind()), shapeNote, styleAside}
+	return face{name(v.node.Kind()), ShapeNote, StyleAside}
 }
 
 func (l labeller) body(text string) string { return clip(text, l.lines, l.chars) }
@@ -90,10 +92,10 @@ func (l labeller) message(i int, m node.Message) face {
 		if failed(m.Answer.Stop) {
 			head += ", stopped: " + name(string(m.Answer.Stop))
 		}
-		return face{lines(head, l.body(said(m.Blocks)), l.calls(i, calls)), shapeTurn, styleAssistant}
+		return face{lines(head, l.body(said(m.Blocks)), l.calls(i, calls)), ShapeTurn, StyleAssistant}
 	}
 	if len(results) == 0 {
-		return face{lines("user", l.body(said(m.Blocks))), shapeTurn, styleUser}
+		return face{lines("user", l.body(said(m.Blocks))), ShapeTurn, StyleUser}
 	}
 	bad := 0
 	for _, r := range results {
@@ -111,7 +113,7 @@ func (l labeller) message(i int, m node.Message) face {
 			texts = append(texts, said(r.Content))
 		}
 	}
-	return face{lines(head, l.body(strings.Join(append(texts, said(m.Blocks)), "\n"))), shapeMerge, styleUser}
+	return face{lines(head, l.body(strings.Join(append(texts, said(m.Blocks)), "\n"))), ShapeMerge, StyleUser}
 }
 
 // calls names the tools that an assistant's message calls, with their arguments where no box of their own shows them.
@@ -141,10 +143,10 @@ func (l labeller) calls(i int, calls []content.ToolUse) string {
 }
 
 func (l labeller) call(p node.ToolExecution) face {
-	outcome, look := said(p.Result), styleUser
+	outcome, look := said(p.Result), StyleUser
 	switch {
 	case p.IsError:
-		outcome, look = "failed: "+outcome, styleFailed
+		outcome, look = "failed: "+outcome, StyleFailed
 	case outcome == "":
 		outcome = "(no output)"
 	}
@@ -152,13 +154,13 @@ func (l labeller) call(p node.ToolExecution) face {
 	if p.Ran != (node.Ran{}) {
 		called = signature(cmp.Or(p.Ran.Tool, p.Tool), cmp.Or(p.Ran.Input, p.Input)) + " in place of " + called
 	}
-	return face{lines(called, l.body(outcome)), shapeCall, look}
+	return face{lines(called, l.body(outcome)), ShapeCall, look}
 }
 
 func stop(p node.StopReason, detail string) face {
-	look := styleAside
+	look := StyleAside
 	if failed(p.Reason) {
-		look = styleFailed
+		look = StyleFailed
 	}
 	var totals []string
 	for _, t := range []struct {
@@ -172,7 +174,7 @@ func stop(p node.StopReason, detail string) face {
 	if in := int(p.ToolUsage.Total()); in > 0 {
 		totals = append(totals, count(in, "token")+" in tools")
 	}
-	return face{lines("stop: "+name(string(p.Reason)), detail, strings.Join(totals, ", ")), shapeStop, look}
+	return face{lines("stop: "+name(string(p.Reason)), detail, strings.Join(totals, ", ")), ShapeStop, look}
 }
 
 // failed reports whether a model or a run stopped for a reason that a person should look at.

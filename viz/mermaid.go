@@ -132,28 +132,39 @@ func (s *sketch) draw(p plan, maxEdges, maxText int) (string, error) {
 	return b.String(), nil
 }
 
+// brackets give a box its outline. The classic ones are drawn by every version of Mermaid.
+var brackets = map[Shape][2]string{
+	ShapeTurn:  {"(", ")"},
+	ShapeSetup: {"[", "]"},
+	ShapeCall:  {"[[", "]]"},
+	ShapeMerge: {`[\`, "/]"},
+	ShapeStop:  {"([", "])"},
+	ShapeStore: {"[(", ")]"},
+	ShapeNote:  {">", "]"},
+}
+
 // looks sets fill, stroke and color of each style together: with one of them left to a theme, dark pages are unreadable.
 var looks = []struct {
-	style style
+	style Style
 	css   string
 }{
-	{styleUser, "fill:#e1f5fe,stroke:#01579b,color:#01579b"},
-	{styleAssistant, "fill:#e8f5e9,stroke:#1b5e20,color:#1b5e20"},
-	{styleAside, "fill:#f5f5f5,stroke:#616161,color:#424242"},
-	{styleFailed, "fill:#ffebee,stroke:#b71c1c,color:#b71c1c"},
-	{styleFolded, "fill:#fffde7,stroke:#827717,color:#5d5400,stroke-dasharray:4 4"},
+	{StyleUser, "fill:#e1f5fe,stroke:#01579b,color:#01579b"},
+	{StyleAssistant, "fill:#e8f5e9,stroke:#1b5e20,color:#1b5e20"},
+	{StyleAside, "fill:#f5f5f5,stroke:#616161,color:#424242"},
+	{StyleFailed, "fill:#ffebee,stroke:#b71c1c,color:#b71c1c"},
+	{StyleFolded, "fill:#fffde7,stroke:#827717,color:#5d5400,stroke-dasharray:4 4"},
 }
 
 // classDefs writes the styles that the boxes have.
 func (s *sketch) classDefs(b *strings.Builder, box []int) {
-	used := map[style]bool{}
+	used := map[Style]bool{}
 	for i, in := range members(box) {
 		if in != nil {
 			used[s.box(i, in).style] = true
 		}
 	}
 	if len(box) == 0 {
-		used[styleAside] = true
+		used[StyleAside] = true
 	}
 	for _, l := range looks {
 		if used[l.style] {
@@ -213,7 +224,7 @@ func members(box []int) [][]int {
 // drawn is the box of a vertex: its statement, its plain label and its style.
 type drawn struct {
 	text, label string
-	style       style
+	style       Style
 }
 
 // box returns the box of vertex i, which stands for all members.
@@ -231,7 +242,7 @@ func (s *sketch) box(i int, members []int) drawn {
 	if v := s.vertices[i]; v.head > 0 && s.several(v.group) {
 		f.label = lines(f.label, fmt.Sprintf("◀ head %d", v.head))
 	}
-	text := fmt.Sprintf("n%d%s\"%s\"%s:::%s\n", i, f.shape.open, escape(f.label), f.shape.shut, f.style)
+	text := fmt.Sprintf("n%d%s\"%s\"%s:::%s\n", i, brackets[f.shape][0], escape(f.label), brackets[f.shape][1], f.style)
 	d := drawn{text, f.label, f.style}
 	if alone {
 		s.alone[i] = d
