@@ -29,7 +29,7 @@ var layers = []string{
 	"dag",
 	"transcript",
 	"executor",
-	"viz",
+	"viz", "viz/internal/gocode",
 }
 
 // allowed is what the root module may need from outside, and why.

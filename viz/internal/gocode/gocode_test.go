@@ -1,0 +1,284 @@
+package gocode_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/format"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz/internal/gocode"
+)
+
+func start() dag.DAG {
+	return dag.New().WithSource(node.Counting(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)))
+}
+
+func use(id, name, input string) content.ToolUse {
+	return content.ToolUse{ID: id, Name: name, Input: content.JSON(input)}
+}
+
+func blocks(list ...content.Block) content.Blocks {
+	b, err := content.Of(list...)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+var weather = content.Tool{Name: "get_weather", Description: `The weather "now"`, Schema: `{"type":"object"}`}
+
+func weatherTalk() dag.DAG {
+	return start().
+		System("Be brief.").
+		Tools(weather).
+		User("Weather in Tokyo and Paris?").
+		Assistant("Let me look.", use("1", "get_weather", `{"city":"Tokyo"}`), use("2", "get_weather", `{"city":"Paris"}`)).
+		CloseTools(
+			node.ToolExecution{Index: 0, Result: content.Words("22°C")},
+			node.ToolExecution{Index: 1, Result: content.Words("no such city"), IsError: true}).
+		Assistant("Tokyo has 22°C.").
+		Stop(content.StopEndTurn)
+}
+
+func TestWriteIsTheChainThatAPersonWouldWrite(t *testing.T) {
+	require.Equal(t, `package fixture
+
+import (
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+// Conversation returns a conversation of 9 nodes.
+func Conversation() dag.DAG {
+	return dag.New().
+		System("Be brief.").
+		Tools(
+			content.Tool{Name: "get_weather", Description: `+"`The weather \"now\"`"+`, Schema: `+"`{\"type\":\"object\"}`"+`},
+		).
+		User("Weather in Tokyo and Paris?").
+		Assistant("Let me look.",
+			content.ToolUse{ID: "1", Name: "get_weather", Input: `+"`{\"city\":\"Tokyo\"}`"+`},
+			content.ToolUse{ID: "2", Name: "get_weather", Input: `+"`{\"city\":\"Paris\"}`"+`},
+		).
+		CloseTools(
+			node.ToolExecution{Index: 0, Result: content.Words("22°C")},
+			node.ToolExecution{Index: 1, Result: content.Words("no such city"), IsError: true},
+		).
+		Assistant("Tokyo has 22°C.").
+		Stop("end_turn")
+}
+`, code(t, weatherTalk()))
+}
+
+func TestBranchesAreVariables(t *testing.T) {
+	question := start().User("Name a tree.")
+	require.Equal(t, `package fixture
+
+import (
+	"github.com/plait-dev/plait/dag"
+)
+
+// Conversation returns a conversation of 4 nodes.
+func Conversation() dag.DAG {
+	d0 := dag.New().
+		User("Name a tree.")
+	d1 := d0.
+		Assistant("An oak.")
+	d2 := d0.
+		Assistant("A red-black tree.")
+	d3 := d1.Join(d2).
+		User("Both?")
+	return d3
+}
+`, code(t, question.Assistant("An oak.").Join(question.Assistant("A red-black tree.")).User("Both?")))
+}
+
+func TestWriteReturnsErrors(t *testing.T) {
+	var b bytes.Buffer
+	require.ErrorIs(t, gocode.Write(&b, dag.New().User("")), dag.ErrEmpty)
+	require.Empty(t, b.String())
+	full := errors.New("full")
+	require.ErrorIs(t, gocode.Write(failing{full}, dag.New()), full)
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+// hostile is what would end a literal, begin a comment, turn the text around, or be taken for a use of a package.
+var hostile = []string{
+	"`", "\"", "\\", "`\"`", "a`+panic(\"x\")+`", "\"); panic(\"out\"); (\"", "*/ //", "\n}\nfunc init() { panic(1) }\n", "\r\n", "\x00\x1b[2J",
+	"\u202egnp.exe", "\u2028\u2029\ufeff", "content.Words(node.New())", "strings.Join", "\xff\xfe", "日本語 👩‍👩‍👧 e\u0301", "\"\u202e{", "\\\u2066\"", `\u0022`, "%d%s",
+}
+
+func everything(text string) dag.DAG {
+	extra := content.Extra{API: "a" + text, JSON: `{"x":"</script>"}`}
+	leaf := start2(900).User("deep? " + text).Assistant("Very deep.")
+	child := start2(901).System(text+".").User("Why?").Assistant("", use("s", "Leaf"+text, `{}`)).
+		CloseTools(node.ToolExecution{Index: 0, Result: content.Words("Very deep."), Child: node.ListOf(leaf.Heads()...)}).
+		Assistant("Because.")
+	twoHeads := child.Join(start2(902).User("another end"))
+	d := start().System(text).Tools(weather).
+		Tools(content.Tool{Name: "web_search", Extra: content.Extra{API: "anthropic", JSON: `{"type":"web_search_1"}`}}).
+		User(text+"!", content.Image{Source: content.Source{MediaType: "image/png", Data: "iVBORw0KGgo="}}, content.Text{Text: text, Extra: extra},
+			content.Document{Source: content.Source{Text: text + "?"}, Title: text}).
+		Assistant("", content.Thinking{Text: text, Signature: text, Redacted: text}, use(text, "get_weather", text), use("", text, "{}"),
+			content.Opaque{API: "x" + text, JSON: `{"type":"server","text":"\u0060"}`}).
+		CloseTools(
+			node.ToolExecution{Index: 0, Child: node.ListOf(twoHeads.Heads()...), Result: blocks(content.Text{Text: text + "."}, content.Text{Text: "", Extra: extra},
+				content.Image{Source: content.Source{URL: text + "u"}})},
+			node.ToolExecution{Index: 1, IsError: true}).
+		Assistant("Then "+text, use("h1", "by_hand", `{"a":[1,2]}`)).
+		ToolResults(content.ToolResult{CallID: "h1", Content: content.Words(text), IsError: true}).
+		SubGraph(text, leaf).
+		Custom(text, map[string]string{text: text})
+	nodes := d.Nodes()
+	d = d.Append(node.Compaction{Summary: content.Words("In short: " + text), Replaced: node.ListOf(nodes[3].ID(), nodes[4].ID())}).
+		Append(node.StopReason{Reason: content.Stop(text + "stop"), Detail: text}).
+		Append(node.SubGraph{Title: "hand made", CallID: "x", Heads: node.ListOf(leaf.Heads()...), Summary: text + "another"})
+	return d.Join(d.Back(1).User("A branch."), d.User("half done").Assistant("", use("o1", "a", "{}"), use("o2", "b", "{}")).
+		Execute(node.ToolExecution{Index: 1, Result: content.Words("one of two")}))
+}
+
+func start2(day int) dag.DAG {
+	return dag.New().WithSource(node.Counting(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, day)))
+}
+
+// loaded is a conversation that no builder makes: kinds of a newer version, and a node that was redacted.
+func loaded(t *testing.T) dag.DAG {
+	t.Helper()
+	d := weatherTalk()
+	d = d.Redact(d.Nodes()[2].ID())
+	var b bytes.Buffer
+	require.NoError(t, d.Write(&b))
+	text := strings.Replace(b.String(), `"kind":"system"`, `"kind":"mood"`, 1)
+	d, err := dag.Read(strings.NewReader(text))
+	require.NoError(t, err)
+	return d
+}
+
+func random(seed uint64) dag.DAG {
+	r := rand.New(rand.NewPCG(seed, 1))
+	ends := []dag.DAG{start().User("begin")}
+	for i := range 60 {
+		d := ends[r.IntN(len(ends))]
+		switch r.IntN(6) {
+		case 0:
+			d = d.Assistant(fmt.Sprint("call ", i), use("a", "x", "{}"), use("b", "y", "{}"), use("c", "z", "{}")).
+				CloseTools(node.ToolExecution{Index: 2, Result: content.Words(hostile[r.IntN(len(hostile))])})
+		case 1:
+			d = d.Join(ends[r.IntN(len(ends))], ends[r.IntN(len(ends))]).User("merged")
+		case 2:
+			d = d.SubGraph("sub", ends[r.IntN(len(ends))])
+		default:
+			d = d.Assistant(fmt.Sprint("answer ", i)).User(hostile[r.IntN(len(hostile))] + "?")
+		}
+		ends = append(ends, d)
+	}
+	return dag.New().Join(ends[len(ends)-5:]...)
+}
+
+// TestGeneratedCodeMakesAnEqualConversation compiles what is written with the real compiler, and runs it.
+func TestGeneratedCodeMakesAnEqualConversation(t *testing.T) {
+	long := start()
+	for i := range 1200 {
+		long = long.User(fmt.Sprint("question ", i))
+	}
+	cases := []dag.DAG{dag.New(), weatherTalk(), loaded(t), long, long.Back(250), everything("plain")}
+	for _, text := range hostile {
+		cases = append(cases, everything(text))
+	}
+	for seed := range uint64(10) {
+		cases = append(cases, random(seed))
+	}
+	run := map[string]string{} // what go build is to see, by its path
+	dir, err := filepath.Abs("testdata/run")
+	require.NoError(t, err)
+	var main, calls strings.Builder
+	main.WriteString("package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"github.com/plait-dev/plait/dag\"\n")
+	temp := t.TempDir()
+	for i, d := range cases {
+		require.NoError(t, d.Err())
+		text := code(t, d)
+		pretty, err := format.Source([]byte(text))
+		require.NoError(t, err, text)
+		require.Equal(t, string(pretty), text, "gofmt would change it")
+		file := filepath.Join(temp, fmt.Sprintf("case%d.go", i))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		run[filepath.Join(dir, fmt.Sprintf("case%d", i), "fixture.go")] = file
+		saved := filepath.Join(temp, fmt.Sprintf("case%d.json", i))
+		require.NoError(t, d.Save(saved))
+		fmt.Fprintf(&main, "\tcase%d \"github.com/plait-dev/plait/viz/internal/gocode/testdata/run/case%d\"\n", i, i)
+		fmt.Fprintf(&calls, "\tcheck(%d, %q, case%d.Conversation())\n", i, saved, i)
+	}
+	main.WriteString(`)
+
+func main() {
+` + calls.String() + `}
+
+func check(i int, path string, got dag.DAG) {
+	want, err := dag.Load(path)
+	if err != nil || got.Err() != nil || !dag.Equal(want, got) {
+		fmt.Println("case", i, "differs:", err, got.Err())
+		os.Exit(1)
+	}
+}
+`)
+	file := filepath.Join(temp, "main.go")
+	require.NoError(t, os.WriteFile(file, []byte(main.String()), 0o600))
+	run[filepath.Join(dir, "main.go")] = file
+	overlay, err := json.Marshal(map[string]any{"Replace": run})
+	require.NoError(t, err)
+	list := filepath.Join(temp, "overlay.json")
+	require.NoError(t, os.WriteFile(list, overlay, 0o600))
+	out, err := exec.Command("go", "run", "-overlay", list, "./testdata/run").CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Empty(t, string(out))
+}
+
+func TestFormsByWhatTheBuilderCanMake(t *testing.T) {
+	require.Contains(t, code(t, loaded(t)), "dag.Read(")
+	require.NotContains(t, code(t, everything("plain")), "dag.Read(")
+	for _, text := range hostile {
+		require.NotContains(t, code(t, everything(text)), "dag.Read(", "%q", text)
+	}
+	for seed := range uint64(10) {
+		require.NotContains(t, code(t, random(seed)), "dag.Read(")
+	}
+}
+
+func TestLiteralsHoldPrintableCharactersOnly(t *testing.T) {
+	for _, text := range hostile {
+		for _, r := range code(t, everything(text)) {
+			require.True(t, r == '\n' || r == '\t' || r >= ' ' && r != 0x7f && r != 0x202e && r != 0x2066 && r != 0x2028 && r != 0xfeff && r != 0xfffe, "%q: %U", text, r)
+		}
+	}
+}
+
+func TestACompactionNamesTheNodesItReplaces(t *testing.T) {
+	d := start().System("s").User("a").Assistant("b")
+	nodes := d.Nodes()
+	d = d.Append(node.Compaction{Summary: content.Words("short"), Replaced: node.ListOf(nodes[2].ID(), nodes[1].ID())})
+	require.Contains(t, code(t, d), "Append(node.Compaction{Summary: content.Words(\"short\"), Replaced: ids(d0, 2, 1)})")
+}
+
+func code(t testing.TB, d dag.DAG) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, gocode.Write(&b, d))
+	return b.String()
+}
