@@ -30,6 +30,8 @@ var layers = []string{
 	"transcript",
 	"executor",
 	"viz", "viz/internal/gocode",
+	"viz",
+	"viz/internal/web",
 }
 
 // allowed is what the root module may need from outside, and why.

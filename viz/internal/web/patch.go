@@ -1,0 +1,80 @@
+package web
+
+// Patch is what a page that has seen the former patches has to learn. The package comment has its JSON.
+type Patch struct {
+	Reset    bool      `json:"reset,omitempty"`
+	Nodes    []Node    `json:"nodes,omitempty"`
+	Places   []Place   `json:"places,omitempty"`
+	Edges    []Edge    `json:"edges,omitempty"`
+	Cut      [][2]int  `json:"cut,omitempty"`
+	Gone     []int     `json:"gone,omitempty"`
+	Frames   []Frame   `json:"frames,omitzero"`
+	Width    int       `json:"width,omitempty"`
+	Height   int       `json:"height,omitempty"`
+	Heads    []int     `json:"heads,omitzero"`
+	Refs     []Ref     `json:"refs,omitzero"`
+	Problems []Problem `json:"problems,omitzero"`
+}
+
+// Empty reports whether there is nothing to learn.
+func (p Patch) Empty() bool {
+	return !p.Reset && p.Nodes == nil && p.Places == nil && p.Edges == nil && p.Cut == nil && p.Gone == nil && p.Frames == nil &&
+		p.Width == 0 && p.Height == 0 && p.Heads == nil && p.Refs == nil && p.Problems == nil
+}
+
+// Node is what a node says, and what it is connected to.
+type Node struct {
+	Key     int      `json:"key"`
+	ID      string   `json:"id"`
+	Raw     string   `json:"raw"`
+	Parents []int    `json:"parents,omitempty"`
+	Opens   []int    `json:"opens,omitempty"`
+	Usage   [5]int64 `json:"usage,omitzero"`
+	MS      float64  `json:"ms,omitempty"`
+}
+
+// Place is where a node is drawn, and what is seen of it there.
+type Place struct {
+	Key   int    `json:"key"`
+	N     int    `json:"n"`
+	X     int    `json:"x"`
+	Y     int    `json:"y"`
+	W     int    `json:"w"`
+	H     int    `json:"h"`
+	Style string `json:"style"`
+	Text  string `json:"text"`
+	Head  int    `json:"head,omitempty"`
+	Frame int    `json:"frame"`
+}
+
+// Edge is the line between two nodes.
+type Edge struct {
+	From   int   `json:"from"`
+	To     int   `json:"to"`
+	Points []int `json:"points"`
+	Dashed bool  `json:"dashed,omitempty"`
+}
+
+// Frame is drawn around the conversation that hangs on a node.
+type Frame struct {
+	Title string `json:"title"`
+	Owner int    `json:"owner"`
+	Outer int    `json:"outer"`
+	X     int    `json:"x"`
+	Y     int    `json:"y"`
+	W     int    `json:"w"`
+	H     int    `json:"h"`
+}
+
+// Ref is a name, and the heads that have it.
+type Ref struct {
+	Name string `json:"name"`
+	Keys []int  `json:"keys"`
+}
+
+// Problem is something about a node that a person should look at.
+type Problem struct {
+	Key   int    `json:"key"`
+	What  string `json:"what"`
+	Grave bool   `json:"grave,omitempty"` // something failed, as opposed to being odd
+}

@@ -1,0 +1,68 @@
+package web
+
+import (
+	"fmt"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+// problems returns all that is wrong with the conversation, in reading order: what failed, what the rules of a conversation forbid
+// ([dag.DAG.Validate]), and calls that nobody has answered.
+func problems(d dag.DAG, pic *picture, keys map[node.ID]int) []Problem {
+	found := map[int][]Problem{}
+	add := func(n *node.Node, what string, grave bool) {
+		if k, ok := keys[n.ID()]; ok {
+			found[k] = append(found[k], Problem{k, what, grave})
+		}
+	}
+	for _, f := range d.Validate() {
+		what := string(f.Kind)
+		if f.Detail != "" {
+			what += ": " + f.Detail
+		}
+		add(f.Node, what, false)
+	}
+	for _, h := range d.Heads() {
+		for _, c := range d.WithHeads(h).OpenCalls() {
+			add(h, fmt.Sprintf("call %d, of %s, waits for its result", c.Index+1, c.Name), false)
+		}
+	}
+	var list []Problem
+	for _, b := range pic.Boxes {
+		k := keys[b.Node.ID()]
+		if what, grave := failure(b.Node); what != "" {
+			list = append(list, Problem{k, what, grave})
+		}
+		list = append(list, found[k]...)
+	}
+	return list
+}
+
+// failure says what went wrong when n was made; "" where nothing did. Waiting for a person is not grave.
+func failure(n *node.Node) (what string, grave bool) {
+	switch p := n.Payload().(type) {
+	case node.ToolExecution:
+		if p.IsError {
+			return "tool failed", true
+		}
+	case node.StopReason:
+		return odd("the run ended: ", p.Reason)
+	case node.Message:
+		return odd("the answer ended: ", p.Answer.Stop)
+	}
+	return "", false
+}
+
+// odd says that a model or a run stopped for a reason that a person should look at.
+func odd(what string, s content.Stop) (string, bool) {
+	switch s {
+	case "", content.StopEndTurn, content.StopToolUse, content.StopSequence, content.StopPause, content.StopUnknown,
+		content.StopTerminated, content.StopHook:
+		return "", false
+	case content.StopApproval, content.StopResults, content.StopCancelled:
+		return what + string(s), false
+	}
+	return what + string(s), true
+}

@@ -1,0 +1,140 @@
+package web
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+func start() dag.DAG {
+	return dag.New().WithSource(node.Counting(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)))
+}
+
+func update(t *testing.T, m *Model, d dag.DAG) Patch {
+	t.Helper()
+	p, err := m.Update(d)
+	require.NoError(t, err)
+	return p
+}
+
+func keys(nodes []Node) (list []int) {
+	for _, n := range nodes {
+		list = append(list, n.Key)
+	}
+	return list
+}
+
+func TestAPatchTellsOnlyWhatIsNew(t *testing.T) {
+	m := NewModel()
+	question := start().User("Name a tree.")
+	first := update(t, m, question)
+	require.Equal(t, []int{0}, keys(first.Nodes))
+	require.Equal(t, []int{0}, first.Heads)
+	require.Len(t, first.Places, 1)
+
+	require.True(t, update(t, m, question).Empty(), "nothing is new")
+
+	answered := question.Assistant("An oak.")
+	second := update(t, m, answered)
+	require.Equal(t, []int{1}, keys(second.Nodes))
+	require.Equal(t, []int{0}, second.Nodes[0].Parents)
+	require.Equal(t, []int{1}, second.Heads)
+	require.Equal(t, [][2]int{{0, 1}}, ends(second.Edges))
+
+	fork := answered.Join(question.Assistant("A red-black tree."))
+	third := update(t, m, fork)
+	require.Equal(t, []int{2}, keys(third.Nodes), "what is shared is told once")
+	require.Equal(t, []int{1, 2}, third.Heads)
+
+	back := update(t, m, question.Assistant("A fir."))
+	require.Equal(t, []int{3}, keys(back.Nodes), "keys are not used again")
+	require.Equal(t, []int{1, 2}, back.Gone)
+	require.Equal(t, [][2]int{{0, 1}, {0, 2}}, back.Cut)
+}
+
+func ends(edges []Edge) (list [][2]int) {
+	for _, e := range edges {
+		list = append(list, [2]int{e.From, e.To})
+	}
+	return list
+}
+
+func TestAPageThatBeginsAnewIsToldEverythingUnderTheSameKeys(t *testing.T) {
+	m := NewModel()
+	d := start().User("Name a tree.")
+	fork := d.Assistant("An oak.").Join(d.Assistant("A fir."))
+	update(t, m, d.Assistant("An elm."))
+	update(t, m, fork)
+	whole, err := m.Whole()
+	require.NoError(t, err)
+	require.True(t, whole.Reset)
+	require.Equal(t, []int{0, 2, 3}, keys(whole.Nodes))
+	require.Equal(t, []int{2, 3}, whole.Heads)
+	require.Len(t, whole.Places, 3)
+	require.Len(t, whole.Edges, 2)
+	require.True(t, update(t, m, fork).Empty(), "both pages know the same")
+}
+
+func TestARedactedNodeIsToldAnew(t *testing.T) {
+	m := NewModel()
+	d := start().User("My secret is 12345.").Assistant("I keep it.")
+	update(t, m, d)
+	p := update(t, m, d.Redact(d.Nodes()[0].ID()))
+	require.Equal(t, []int{0}, keys(p.Nodes), "the second node says what it said")
+	require.NotContains(t, p.Nodes[0].Raw, "12345")
+}
+
+func TestABrokenChainIsItsErrorAndTellsNothing(t *testing.T) {
+	m := NewModel()
+	d := start().User("Name a tree.")
+	update(t, m, d)
+	_, err := m.Update(d.Back(3))
+	require.ErrorIs(t, err, dag.ErrNoTurn)
+	require.True(t, update(t, m, d).Empty())
+}
+
+func TestProblemsAreWhatFailedAndWhatIsForbidden(t *testing.T) {
+	call := content.ToolUse{ID: "1", Name: "get_weather", Input: `{"city":"Paris"}`}
+	tool := content.Tool{Name: "get_weather", Schema: `{"type":"object"}`}
+	failed := start().Tools(tool).User("Weather?").Assistant("", call).
+		CloseTools(node.ToolExecution{Result: content.Words("no such city"), IsError: true}).Stop(content.StopMaxTurns)
+	require.Equal(t, []Problem{{3, "tool failed", true}, {5, "the run ended: max_turns", true}}, update(t, NewModel(), failed).Problems)
+
+	open := start().Tools(tool).User("Weather?").Assistant("", call)
+	require.Equal(t, []Problem{{2, "call 1, of get_weather, waits for its result", false}}, update(t, NewModel(), open).Problems)
+
+	undeclared := start().User("Weather?").Assistant("", call).CloseTools()
+	got := update(t, NewModel(), undeclared).Problems
+	require.NotEmpty(t, got)
+	require.Equal(t, 1, got[0].Key)
+	require.Contains(t, got[0].What, "undeclared tool")
+}
+
+func TestNothingSaidCanEndTheScriptThatHoldsIt(t *testing.T) {
+	const hostile = "</script><script>alert(1)</script><!-- \u2028\u2029 & {{patch}}"
+	var b strings.Builder
+	p := update(t, NewModel(), start().User(hostile))
+	require.NoError(t, WritePage(&b, Config{Title: hostile}, p))
+	page := b.String()
+	require.Equal(t, 3, strings.Count(page, "</script>"), "config, patch, script")
+	_, data, _ := strings.Cut(page, `id="patch">`)
+	data, _, _ = strings.Cut(data, "</script>")
+	require.NotContains(t, data, "<")
+	require.NotContains(t, data, "\u2028", "which ends a line in JavaScript")
+	var read Patch
+	require.NoError(t, json.Unmarshal([]byte(data), &read))
+	require.Equal(t, p, read, "and it is what was told")
+}
+
+func TestOnlyALivePageMayAskItsServer(t *testing.T) {
+	require.NotContains(t, Policy(false), "connect-src")
+	require.Contains(t, Policy(true), "; connect-src 'self'")
+	require.NotContains(t, Policy(true), "unsafe")
+}
