@@ -11,6 +11,7 @@ import (
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/cells"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -298,8 +299,8 @@ func (w diffWriter) change(c Change) {
 	if n == nil {
 		n = c.Old
 	}
-	word := oneLine(wordOf(n), 20)
-	word += strings.Repeat(" ", max(wordWidth-cellsOf(word), 0))
+	word := cells.OneLine(wordOf(n), 20)
+	word += strings.Repeat(" ", max(wordWidth-cells.Of(word), 0))
 	w.row(c.Op, looks[c.Op].sign+" "+word+" "+ids+node.ShortID(n.ID()))
 	for _, p := range c.Parts() {
 		w.part(p)
@@ -310,7 +311,7 @@ func (w diffWriter) change(c Change) {
 // says by the executions: it is written once.
 func (w diffWriter) part(p Part) {
 	if p.Name != "text" {
-		name := "    " + oneLine(p.Name, logWidth)
+		name := "    " + cells.OneLine(p.Name, logWidth)
 		if w.again(p.Lines) {
 			w.row(p.Op, name+": as above")
 			return
@@ -347,11 +348,11 @@ func harmless(s string) string {
 	var out strings.Builder
 	for s != "" {
 		if r, size := utf8.DecodeRuneInString(s); unicode.IsControl(r) {
-			out.WriteRune(visible(r))
+			out.WriteRune(cells.Visible(r))
 			s = s[size:]
 			continue
 		}
-		text, _, size := cluster(s)
+		text, _, size := cells.Cluster(s)
 		out.WriteString(text)
 		s = s[size:]
 	}

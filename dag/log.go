@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/plait-dev/plait/internal/cells"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -40,7 +41,7 @@ func (d DAG) String() string {
 	}
 	l.draw(d.heads, "", 0)
 	if d.err != nil {
-		l.out.WriteString("✗ " + oneLine(d.err.Error(), logWidth-2) + "\n")
+		l.out.WriteString("✗ " + cells.OneLine(d.err.Error(), logWidth-2) + "\n")
 	}
 	return strings.TrimSuffix(l.out.String(), "\n")
 }
@@ -175,12 +176,12 @@ func (g *drawing) node(i int) {
 func (g *drawing) write(graph string, i int, f face) {
 	graph = g.indent + graph
 	if f.word != "" {
-		graph += f.word + strings.Repeat(" ", max(wordWidth-cellsOf(f.word), 0)+1)
+		graph += f.word + strings.Repeat(" ", max(wordWidth-cells.Of(f.word), 0)+1)
 	}
 	if h := g.heads[i]; h > 0 {
 		graph += "(head " + strconv.Itoa(h) + ") "
 	}
-	g.row(graph, f.text(max(logWidth-cellsOf(graph), minText)))
+	g.row(graph, f.text(max(logWidth-cells.Of(graph), minText)))
 }
 
 // free returns a free column to the right of column c, or the shared one.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccy/go-json/jsontext"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/cells"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -44,21 +45,21 @@ func faceOf(n *node.Node, executed, models bool) face {
 	case node.Custom:
 		return face{glyph: "▫", word: "note", says: excerpt(p.Name) + " " + excerpt(string(p.JSON))}
 	}
-	return face{glyph: "?", word: oneLine(n.Kind(), 20), says: "a kind that this version does not know"}
+	return face{glyph: "?", word: cells.OneLine(n.Kind(), 20), says: "a kind that this version does not know"}
 }
 
 // text is what the face says, made harmless, in at most that many cells. What came of it has two fifths of them at least, where
 // it needs them.
-func (f face) text(cells int) string {
-	came := oneLine(f.came, cells)
+func (f face) text(width int) string {
+	came := cells.OneLine(f.came, width)
 	if came == "" {
-		return oneLine(f.says, cells)
+		return cells.OneLine(f.says, width)
 	}
-	said := oneLine(f.says, max(cells-cellsOf(came)-1, cells*3/5))
+	said := cells.OneLine(f.says, max(width-cells.Of(came)-1, width*3/5))
 	if said == "" {
 		return came
 	}
-	return said + " " + oneLine(f.came, cells-cellsOf(said)-1)
+	return said + " " + cells.OneLine(f.came, width-cells.Of(said)-1)
 }
 
 // excerpt is the beginning of s: more than a row holds, and little to copy.

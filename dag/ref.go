@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/cells"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -124,7 +125,7 @@ func checkRefName(name string) error {
 func breaks(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
 // quoted is text of anybody's for an error message: short, and harmless.
-func quoted(text string) string { return `"` + oneLine(excerpt(text), 80) + `"` }
+func quoted(text string) string { return `"` + cells.OneLine(excerpt(text), 80) + `"` }
 
 // refs is a set of refs. It is a search tree by name and a heap by weight, so that its shape depends on nothing but the names:
 // two sets that have much in common share it, or differ in few places. Nothing in it is changed after it is made; nil is empty.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	json "github.com/goccy/go-json/v2"
+	"github.com/plait-dev/plait/internal/cells"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -154,7 +155,7 @@ func (v *verifier) shared(n *node.Node) {
 }
 
 func (v *verifier) report(n *node.Node, kind FindingKind, detail string) {
-	v.Findings = append(v.Findings, Finding{Node: n, Kind: kind, Detail: oneLine(detail, 300)})
+	v.Findings = append(v.Findings, Finding{Node: n, Kind: kind, Detail: cells.OneLine(detail, 300)})
 }
 
 // saved returns every node that is saved with d, in that order; but two nodes with one id are two.

@@ -256,7 +256,7 @@ type edge struct {
 }
 
 // edges returns the edges between boxes, each once: in the order of the boxes they lead to, and there of the parents.
-func (s *sketch) edges(box []int) []edge {
+func (s *outline) edges(box []int) []edge {
 	var edges []edge
 	seen := map[edge]bool{}
 	add := func(from, to int, arrow string) {
@@ -283,7 +283,7 @@ func (s *sketch) edges(box []int) []edge {
 }
 
 // several reports whether the conversation of group g has several heads.
-func (s *sketch) several(g int) bool {
+func (s *outline) several(g int) bool {
 	if g == none {
 		return s.heads > 1
 	}

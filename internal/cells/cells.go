@@ -1,4 +1,9 @@
-package dag
+// Package cells counts how much room text takes in the cells of a terminal or of a font whose letters have one width, and
+// makes it harmless to show.
+//
+// Text of models and tools is hostile until then: an escape sequence drives a terminal, an override of the writing direction
+// makes a row read as something else.
+package cells
 
 import (
 	"strings"
@@ -6,17 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// Text of models and tools is hostile until it was made harmless: an escape sequence drives a terminal, an override of the
-// writing direction makes a row read as something else. What is cut here is safe to print.
-
-// oneLine returns s on one line, in at most that many cells of a terminal; "…" ends it where it was cut. White space is one
+// OneLine returns s on one line, in at most that many cells of a terminal; "…" ends it where it was cut. White space is one
 // space; a control character is shown by its picture, and what has no picture by U+FFFD. No cluster is cut in two.
-func oneLine(s string, cells int) string {
+func OneLine(s string, cells int) string {
 	var out strings.Builder
 	used, fit := 0, 0 // fit: how much of out leaves a cell for the ellipsis
 	gap := ""
 	for s != "" {
-		text, width, size := cluster(s)
+		text, width, size := Cluster(s)
 		s = s[size:]
 		if text == " " {
 			if out.Len() > 0 {
@@ -38,11 +40,11 @@ func oneLine(s string, cells int) string {
 	return out.String()
 }
 
-// cellsOf is how many cells s takes, which oneLine returned.
-func cellsOf(s string) int {
+// Of is how many cells a line takes.
+func Of(s string) int {
 	used := 0
 	for s != "" {
-		_, width, size := cluster(s)
+		_, width, size := Cluster(s)
 		used, s = used+width, s[size:]
 	}
 	return used
@@ -58,9 +60,9 @@ const (
 // maxMarks is how many marks of one cluster are kept. No script needs more; text that piles them up is left without the rest.
 const maxMarks = 8
 
-// cluster returns the first cluster of s as it is shown, its width in cells, and its size in s. A cluster is a character with
+// Cluster returns the first cluster of s as it is shown, its width in cells, and its size in s. A cluster is a character with
 // the marks, modifiers and joined emoji that belong to it, or a pair of regional indicators.
-func cluster(s string) (text string, width, size int) {
+func Cluster(s string) (text string, width, size int) {
 	r, size := utf8.DecodeRuneInString(s)
 	if r >= ' ' && r < 0x7f && (size == len(s) || s[size] < utf8.RuneSelf) {
 		return s[:size], 1, size
@@ -72,7 +74,7 @@ func cluster(s string) (text string, width, size int) {
 		text, width = "\u25cc", 1 // a mark that stands alone gets a circle to stand on
 		size = 0
 	} else {
-		r = visible(r)
+		r = Visible(r)
 		text, width = string(r), runeCells(r)
 	}
 	for marks := 0; size < len(s); marks++ {
@@ -106,8 +108,8 @@ func cluster(s string) (text string, width, size int) {
 	return text, width, size
 }
 
-// visible returns what is shown for r.
-func visible(r rune) rune {
+// Visible returns what is shown for r.
+func Visible(r rune) rune {
 	switch {
 	case r < ' ':
 		return 0x2400 + r

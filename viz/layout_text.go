@@ -1,0 +1,64 @@
+package viz
+
+import (
+	"strings"
+
+	"github.com/plait-dev/plait/internal/cells"
+)
+
+// The measures of text, in pixels.
+const (
+	fontSize   = 12
+	lineHeight = 16
+	lineCells  = 40 // a longer line is broken
+	padX       = 12 // beside the text of a box
+	padY       = 8  // above and below it
+	minWidth   = 72 // of a box
+)
+
+// textWidth is the width of a line of that many cells, rounded up to an even number. A letter of the usual fonts of one width is
+// 0.60 of their size wide.
+func textWidth(cells int) int { return (cells*29/4 + 3) / 2 * 2 }
+
+// boxSize is the size of a box with these lines. The width is even, so that the middle is a whole number.
+func boxSize(lines []string) (w, h int) {
+	for _, line := range lines {
+		w = max(w, cells.Of(line))
+	}
+	return max(textWidth(w)+2*padX, minWidth), max(len(lines), 1)*lineHeight + 2*padY
+}
+
+// wrap breaks a plain text into lines of at most lineCells cells: at spaces where it can.
+func wrap(text string) []string {
+	var out []string
+	for line := range strings.SplitSeq(text, "\n") {
+		for {
+			head, rest := breakLine(line)
+			out = append(out, head)
+			if rest == "" {
+				break
+			}
+			line = rest
+		}
+	}
+	return out
+}
+
+// breakLine cuts line where lineCells cells are full: after the last space before that place, if there is one in its second half.
+func breakLine(line string) (head, rest string) {
+	used, space := 0, 0
+	for end := 0; end < len(line); {
+		_, width, size := cells.Cluster(line[end:])
+		if used+width > lineCells && end > 0 {
+			if space > 0 {
+				end = space
+			}
+			return strings.TrimRight(line[:end], " "), strings.TrimLeft(line[end:], " ")
+		}
+		used, end = used+width, end+size
+		if line[end-1] == ' ' && used > lineCells/2 {
+			space = end
+		}
+	}
+	return line, ""
+}
