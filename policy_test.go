@@ -29,9 +29,7 @@ var layers = []string{
 	"dag",
 	"transcript",
 	"executor",
-	"viz", "viz/internal/gocode",
-	"viz",
-	"viz/internal/web",
+	"viz", "viz/internal/gocode", "viz/internal/web", "viz/page",
 }
 
 // allowed is what the root module may need from outside, and why.

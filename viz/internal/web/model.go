@@ -8,6 +8,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz"
 )
 
 // Model knows what a page was told of a conversation. It is not safe for concurrent use.
@@ -45,17 +46,17 @@ func nothing() told {
 // Update returns what a page that has seen the former patches has to learn to show d. It takes time in proportion to the whole of
 // d; the patch is as large as what has changed. The error is that of the chain that built d, and then nothing is told.
 func (m *Model) Update(d dag.DAG) (Patch, error) {
-	pic, err := layout(d)
+	drawn, err := viz.Layout(d, nil)
 	if err != nil {
 		return Patch{}, err
 	}
 	m.d = d
 	var p Patch
-	keys := m.nodes(&p, pic)
-	m.places(&p, pic, keys)
-	m.edges(&p, pic, keys)
-	m.leave(&p, keys)
-	m.whole(&p, pic, keys)
+	pic := placed{drawn, m.nodes(&p, drawn)}
+	m.places(&p, pic)
+	m.edges(&p, pic)
+	m.leave(&p, pic.keys)
+	m.whole(&p, pic)
 	return p, nil
 }
 
@@ -75,8 +76,14 @@ func (m *Model) Whole() (Patch, error) {
 	return p, err
 }
 
+// Key returns the key of a node that the page was told of, and whether it was.
+func (m *Model) Key(id node.ID) (int, bool) {
+	k, ok := m.told.nodes[id]
+	return k.key, ok
+}
+
 // nodes tells of the nodes that are new or say something else, and returns the key of every node that is drawn.
-func (m *Model) nodes(p *Patch, pic *picture) map[node.ID]int {
+func (m *Model) nodes(p *Patch, pic *viz.Picture) map[node.ID]int {
 	keys := make(map[node.ID]int, len(pic.Boxes))
 	var fresh []*node.Node
 	for _, b := range pic.Boxes {
@@ -134,9 +141,9 @@ func keysOf(nodes []*node.Node, keys map[node.ID]int) []int {
 }
 
 // places tells of boxes that are new, have moved or look different.
-func (m *Model) places(p *Patch, pic *picture, keys map[node.ID]int) {
-	for _, b := range pic.Boxes {
-		place := placeOf(b, keys[b.Node.ID()])
+func (m *Model) places(p *Patch, pic placed) {
+	for i := range pic.Boxes {
+		place := pic.place(i)
 		if old, ok := m.told.places[place.Key]; !ok || old != place {
 			m.told.places[place.Key] = place
 			p.Places = append(p.Places, place)
@@ -145,10 +152,10 @@ func (m *Model) places(p *Patch, pic *picture, keys map[node.ID]int) {
 }
 
 // edges tells of edges that are new or lie elsewhere, and of those that are gone although their nodes are not.
-func (m *Model) edges(p *Patch, pic *picture, keys map[node.ID]int) {
+func (m *Model) edges(p *Patch, pic placed) {
 	drawn := make(map[[2]int]bool, len(pic.Edges))
 	for _, e := range pic.Edges {
-		edge := edgeOf(pic, e, keys)
+		edge := pic.edge(e)
 		at := [2]int{edge.From, edge.To}
 		drawn[at] = true
 		if old, ok := m.told.edges[at]; !ok || old.Dashed != edge.Dashed || !slices.Equal(old.Points, edge.Points) {
@@ -180,17 +187,17 @@ func (m *Model) leave(p *Patch, keys map[node.ID]int) {
 }
 
 // whole tells of what belongs to the conversation as a whole.
-func (m *Model) whole(p *Patch, pic *picture, keys map[node.ID]int) {
+func (m *Model) whole(p *Patch, pic placed) {
 	if pic.Width != m.told.w || pic.Height != m.told.h {
 		p.Width, p.Height = pic.Width, pic.Height
 		m.told.w, m.told.h = pic.Width, pic.Height
 	}
-	p.Frames = changed(&m.told.frames, framesOf(pic, keys), slices.Equal)
-	p.Heads = changed(&m.told.heads, keysOf(m.d.Heads(), keys), slices.Equal)
-	p.Problems = changed(&m.told.problems, problems(m.d, pic, keys), slices.Equal)
+	p.Frames = changed(&m.told.frames, pic.frames(), slices.Equal)
+	p.Heads = changed(&m.told.heads, keysOf(m.d.Heads(), pic.keys), slices.Equal)
+	p.Problems = changed(&m.told.problems, problems(m.d, pic), slices.Equal)
 	var refs []Ref
 	for _, r := range m.d.Refs() {
-		if list := keysOf(r.Heads, keys); len(list) > 0 {
+		if list := keysOf(r.Heads, pic.keys); len(list) > 0 {
 			refs = append(refs, Ref{r.Name, list})
 		}
 	}

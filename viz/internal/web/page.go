@@ -20,6 +20,8 @@ type Config struct {
 	Live bool `json:"live,omitempty"`
 	// CanRun shows what begins and stops runs.
 	CanRun bool `json:"canRun,omitempty"`
+	// Plain is the conversation as text, for browsers without JavaScript. Defaults to a sentence that says what is missing.
+	Plain string `json:"-"`
 	// Static is what a page without a server has to bring along.
 	Static *Static `json:"static,omitempty"`
 }
@@ -44,7 +46,11 @@ type Request struct {
 	Prefix int    `json:"prefix,omitempty"`
 	Suffix int    `json:"suffix,omitempty"`
 	Middle string `json:"middle"`
+	// Missing says why the request is not known; the fields above but Key mean nothing then.
+	Missing string `json:"missing,omitempty"`
 }
+
+const withoutScript = "This page draws the conversation with JavaScript, which is off or was stopped. What follows is its text."
 
 //go:embed assets
 var assets embed.FS
@@ -96,6 +102,12 @@ func WritePage(w io.Writer, c Config, p Patch) error {
 	a := parts()
 	out := template{w: w}
 	out.write(a.page, map[string]func(){
+		"noscript": func() {
+			out.text("<p>" + withoutScript + "</p>")
+			if c.Plain != "" {
+				out.text("<pre>" + html.EscapeString(c.Plain) + "</pre>")
+			}
+		},
 		"policy": func() { out.text(html.EscapeString(Policy(c.Live))) },
 		"title":  func() { out.text(html.EscapeString(c.Title)) },
 		"style":  func() { out.text(a.style) },

@@ -10,10 +10,10 @@ import (
 
 // problems returns all that is wrong with the conversation, in reading order: what failed, what the rules of a conversation forbid
 // ([dag.DAG.Validate]), and calls that nobody has answered.
-func problems(d dag.DAG, pic *picture, keys map[node.ID]int) []Problem {
+func problems(d dag.DAG, pic placed) []Problem {
 	found := map[int][]Problem{}
 	add := func(n *node.Node, what string, grave bool) {
-		if k, ok := keys[n.ID()]; ok {
+		if k, ok := pic.keys[n.ID()]; ok {
 			found[k] = append(found[k], Problem{k, what, grave})
 		}
 	}
@@ -30,8 +30,8 @@ func problems(d dag.DAG, pic *picture, keys map[node.ID]int) []Problem {
 		}
 	}
 	var list []Problem
-	for _, b := range pic.Boxes {
-		k := keys[b.Node.ID()]
+	for i, b := range pic.Boxes {
+		k := pic.key(i)
 		if what, grave := failure(b.Node); what != "" {
 			list = append(list, Problem{k, what, grave})
 		}

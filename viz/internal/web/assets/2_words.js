@@ -1,0 +1,261 @@
+// What nodes say, in words. Everything here is text: it reaches the page by textContent alone.
+
+// kindOf is the kind of a node. It is read off the saved form, where it stands right after the parents, without parsing it.
+function kindOf(key) {
+  const node = nodeOf(key);
+  node.kind ??= /"kind":"((?:[^"\\]|\\.)*)"/.exec(node.raw)?.[1] ?? 'unknown';
+  return node.kind;
+}
+
+// group is the filter that a node falls under.
+function group(key) {
+  switch (kindOf(key)) {
+    case 'message': return placeOf(key).style === 'assistant' ? 'assistant' : isResults(key) ? 'tools' : 'user';
+    case 'tool_execution': return 'tools';
+  }
+  return 'other';
+}
+
+// isResults tells the message that closes a tool phase.
+function isResults(key) {
+  const node = nodeOf(key);
+  node.results ??= kindOf(key) === 'message' &&
+    (saved(node).body.blocks || []).some(block => block.type === 'tool_result');
+  return node.results;
+}
+
+// label names who speaks.
+function label(key) {
+  const {kind, body} = saved(nodeOf(key));
+  switch (kind) {
+    case 'message': return isResults(key) ? 'results' : body.role;
+    case 'tool_execution': return body.tool || 'tool';
+    case 'sub_graph': return 'sub-graph';
+    case 'stop_reason': return 'stop';
+    case 'custom': return body.name || kind;
+  }
+  return kind;
+}
+
+// words is all that a node says: what search looks through and comparison compares.
+function words(key) {
+  const {kind, body, info} = saved(nodeOf(key));
+  switch (kind) {
+    case 'system': return body.text || '';
+    case 'tools': return (body.tools || []).map(tool => tool.name + ': ' + (tool.description || '')).join('\n');
+    case 'message': return blockWords(body.blocks);
+    case 'tool_execution': return call(body.tool, input(body)) + '\n' + blockWords(body.result);
+    case 'sub_graph': return [body.title, body.summary].filter(Boolean).join('\n');
+    case 'compaction': return blockWords(body.summary);
+    case 'stop_reason': return [body.reason, body.detail].filter(Boolean).join('\n');
+    case 'custom': return body.name + ' ' + pretty(body.json);
+  }
+  return info ? pretty({body, info}) : pretty(body);
+}
+
+function blockWords(blocks) {
+  return (blocks || []).map(block => {
+    switch (block.type) {
+      case 'text': return block.text;
+      case 'thinking': return block.text || '';
+      case 'tool_use': return call(block.name, input(block));
+      case 'tool_result': return block.content ? blockWords(block.content) : '';
+      case 'image': return '[image ' + (block.source?.media_type || block.source?.url || '') + ']';
+      case 'document': return '[document ' + [block.title, block.source?.text].filter(Boolean).join('\n') + ']';
+    }
+    return '[' + block.type + ']';
+  }).filter(Boolean).join('\n');
+}
+
+// input is the arguments of a call, also where they are not JSON.
+const input = body => body.input_text ?? body.input;
+const call = (tool, value) => (tool || '') + '(' + args(value) + ')';
+
+// args writes arguments as "city: Tokyo, days: 3".
+function args(value) {
+  if (value === undefined) return '';
+  if (value === null || typeof value !== 'object' || Array.isArray(value) || value instanceof Digits) return flat(value);
+  return Object.entries(value).map(([name, v]) => name + ': ' + flat(v)).join(', ');
+}
+
+const flat = value => typeof value === 'string' ? value : print(value, '');
+
+// pretty prints a value of parseExactly as JSON, with the digits that were written. It does not recurse: a file may nest deeply.
+const pretty = value => typeof value === 'string' ? value : print(value, '  ');
+
+function print(value, indent) {
+  const out = [];
+  const stack = [{value}];
+  const line = depth => indent ? '\n' + indent.repeat(depth) : '';
+  let depth = 0;
+  while (stack.length) {
+    const step = stack.pop();
+    if (step.text !== undefined) {
+      depth += step.depth || 0;
+      out.push(step.line ? line(depth) + step.text : step.text);
+      continue;
+    }
+    const v = step.value;
+    if (v instanceof Digits) out.push(v.text);
+    else if (v === undefined) out.push('');
+    else if (v === null || typeof v !== 'object') out.push(JSON.stringify(v));
+    else {
+      const isList = Array.isArray(v);
+      const entries = isList ? v.map(item => ['', item]) : Object.entries(v).map(([k, item]) => [JSON.stringify(k) + (indent ? ': ' : ':'), item]);
+      if (!entries.length) {
+        out.push(isList ? '[]' : '{}');
+        continue;
+      }
+      const steps = [{text: isList ? '[' : '{'}];
+      entries.forEach(([name, item], i) => {
+        steps.push({text: name, line: true, depth: i ? 0 : 1}, {value: item});
+        if (i < entries.length - 1) steps.push({text: indent ? ',' : ', '});
+      });
+      steps.push({text: isList ? ']' : '}', line: true, depth: -1});
+      for (const s of steps.reverse()) stack.push(s);
+    }
+  }
+  return out.join('');
+}
+
+// indentJSON breaks JSON text into lines without touching a character of it but the space between tokens, and cuts it at the given
+// places of the original text.
+function indentJSON(text, cuts) {
+  const pieces = [''];
+  let depth = 0, from = 0, next = 0;
+  const flush = to => {
+    while (next < cuts.length && cuts[next] <= to) {
+      pieces[pieces.length - 1] += text.slice(from, cuts[next]);
+      pieces.push('');
+      from = cuts[next++];
+    }
+    pieces[pieces.length - 1] += text.slice(from, to);
+    from = to;
+  };
+  const breakLine = () => { pieces[pieces.length - 1] += '\n' + '  '.repeat(Math.min(depth, 60)); };
+  const token = /"(?:[^"\\]|\\.)*"|[{}[\],:]|\s+/gs;
+  for (let match; (match = token.exec(text));) {
+    const c = match[0];
+    const end = token.lastIndex;
+    if (c === '{' || c === '[') {
+      flush(end);
+      depth++;
+      if (text[end] !== '}' && text[end] !== ']') breakLine();
+    } else if (c === '}' || c === ']') {
+      depth--;
+      flush(match.index);
+      const before = text[match.index - 1];
+      if (before !== '{' && before !== '[') breakLine();
+      flush(end);
+    } else if (c === ',') {
+      flush(end);
+      breakLine();
+    } else if (c === ':') {
+      flush(end);
+      pieces[pieces.length - 1] += ' ';
+    } else if (c[0] !== '"') {
+      flush(match.index);
+      from = end; // space of the original's own
+    }
+  }
+  flush(text.length);
+  while (pieces.length <= cuts.length) pieces.push('');
+  return pieces;
+}
+
+// line is the beginning of a text on one line.
+const line = (text, most = 240) => text.slice(0, most * 2).replace(/\s+/g, ' ').trim().slice(0, most);
+
+// summary is what a row shows of a node.
+function summary(key) {
+  const {kind, body} = saved(nodeOf(key));
+  switch (kind) {
+    case 'tools': return (body.tools || []).map(tool => tool.name).join(', ');
+    case 'tool_execution': return '(' + line(args(input(body)), 80) + ')  → ' + (line(blockWords(body.result)) || 'no output');
+    case 'message': {
+      if (isResults(key)) return count(nodeOf(key).parents?.length ?? 0, 'result') + ' ' + line(blockWords(body.blocks.filter(b => b.type !== 'tool_result')));
+      const calls = (body.blocks || []).filter(block => block.type === 'tool_use');
+      const said = line(blockWords(body.blocks.filter(block => block.type !== 'tool_use' && block.type !== 'thinking')));
+      return [said, calls.length ? '→ ' + tally(calls.map(c => c.name)) : ''].filter(Boolean).join('  ');
+    }
+  }
+  return line(words(key));
+}
+
+// tally names things with how often each is there: "get_weather ×3, search".
+function tally(names) {
+  const times = new Map();
+  for (const name of names) times.set(name, (times.get(name) || 0) + 1);
+  return [...times].map(([name, n]) => n > 1 ? name + ' ×' + n : name).join(', ');
+}
+
+const count = (n, what) => n.toLocaleString('en-US') + ' ' + what + (n === 1 ? '' : 's');
+
+// duration writes milliseconds as a person would.
+function duration(ms) {
+  if (ms < 1) return ms.toFixed(2) + ' ms';
+  if (ms < 1000) return Math.round(ms) + ' ms';
+  if (ms < 60000) return (ms / 1000).toFixed(ms < 10000 ? 1 : 0) + ' s';
+  return Math.floor(ms / 60000) + ' min ' + Math.round(ms % 60000 / 1000) + ' s';
+}
+
+// tokens writes a count shortly: 812, 12.3k, 4.1M.
+function tokens(n) {
+  if (n < 1000) return String(n);
+  if (n < 1e6) return (n / 1000).toFixed(n < 1e5 ? 1 : 0) + 'k';
+  return (n / 1e6).toFixed(1) + 'M';
+}
+
+// saidTexts is what search looks through, in lower case; made at the first search.
+const saidTexts = new Map();
+
+function saidText(key) {
+  let text = saidTexts.get(key);
+  if (text === undefined) saidTexts.set(key, text = (label(key) + ' ' + words(key)).toLowerCase());
+  return text;
+}
+
+// differences compares two texts word by word: pieces with op '=', '-' or '+'. Where they differ in too much for that, the middle
+// is taken as a whole.
+function differences(a, b) {
+  let [x, y] = [a, b].map(text => text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) || []);
+  const start = commonStart(x, y);
+  const end = commonStart(x.slice(start).reverse(), y.slice(start).reverse());
+  const before = x.slice(0, start).join(''), after = x.slice(x.length - end).join('');
+  x = x.slice(start, x.length - end);
+  y = y.slice(start, y.length - end);
+  const middle = x.length * y.length > 250000 ? [['-', x.join('')], ['+', y.join('')]]
+    : alignment(x, y, (p, q) => p === q).map(([i, j]) => i < 0 ? ['+', y[j]] : j < 0 ? ['-', x[i]] : ['=', x[i]]);
+  const pieces = [];
+  for (const [op, text] of [['=', before], ...middle, ['=', after]]) {
+    if (!text) continue;
+    if (pieces.length && pieces[pieces.length - 1][0] === op) pieces[pieces.length - 1][1] += text;
+    else pieces.push([op, text]);
+  }
+  return pieces;
+}
+
+function commonStart(x, y) {
+  let n = 0;
+  while (n < x.length && n < y.length && x[n] === y[n]) n++;
+  return n;
+}
+
+// alignment pairs the items of two lists by their longest common subsequence: pairs of places, -1 for none.
+function alignment(x, y, same) {
+  const width = y.length + 1;
+  const best = new Uint32Array((x.length + 1) * width);
+  for (let i = x.length - 1; i >= 0; i--) {
+    for (let j = y.length - 1; j >= 0; j--) {
+      best[i * width + j] = same(x[i], y[j]) ? best[(i + 1) * width + j + 1] + 1
+        : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
+    }
+  }
+  const pairs = [];
+  for (let i = 0, j = 0; i < x.length || j < y.length;) {
+    if (i < x.length && j < y.length && same(x[i], y[j])) pairs.push([i++, j++]);
+    else if (j >= y.length || i < x.length && best[(i + 1) * width + j] >= best[i * width + j + 1]) pairs.push([i++, -1]);
+    else pairs.push([-1, j++]);
+  }
+  return pairs;
+}

@@ -1,0 +1,49 @@
+// Making elements. Text goes in by textContent, names of elements and attributes are the page's own: nothing that was said can
+// become markup.
+
+const $ = id => document.getElementById(id);
+
+function el(name, attributes, ...children) {
+  const e = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes || {})) {
+    if (typeof value === 'function') e.addEventListener(key.slice(2), value);
+    else if (value === true) e.setAttribute(key, '');
+    else if (value !== false && value !== null && value !== undefined) e.setAttribute(key, value);
+  }
+  fill(e, children);
+  return e;
+}
+
+function fill(e, children) {
+  e.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false && child !== ''));
+}
+
+function show(e, ...children) {
+  e.textContent = '';
+  fill(e, children);
+}
+
+function svg(name, attributes, ...children) {
+  const e = document.createElementNS('http://www.w3.org/2000/svg', name);
+  for (const [key, value] of Object.entries(attributes || {})) e.setAttribute(key, value);
+  e.append(...children);
+  return e;
+}
+
+// status tells the person, and a screen reader, what happened.
+let statusTimer;
+function status(text) {
+  $('status').textContent = text;
+  clearTimeout(statusTimer);
+  statusTimer = setTimeout(() => { $('status').textContent = ''; }, 6000);
+}
+
+// kept remembers a choice, where the browser lets it.
+const kept = {
+  get(name) {
+    try { return localStorage.getItem('plait.' + name); } catch { return null; }
+  },
+  set(name, value) {
+    try { localStorage.setItem('plait.' + name, value); } catch { /* it is only a convenience */ }
+  },
+};

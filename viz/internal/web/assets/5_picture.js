@@ -1,0 +1,270 @@
+// The picture of the graph. Only what is in view is in the page: near by as boxes with text, from afar as one path a style.
+
+const view = {x: 0, y: 0, scale: 1};
+const mostBoxes = 400; // in view at once; beyond that nobody reads them
+const picture = {boxes: new Map(), lines: new Map(), index: new Map(), far: null};
+
+// An index of places in squares, in several sizes: each thing lies in a few squares of about its own size, so that finding what is in
+// view costs what is in view, also where an edge is as long as the conversation.
+const squareSize = level => 256 * 4 ** level;
+
+function indexed(thing, x, y, w, h) {
+  const level = Math.max(0, Math.ceil(Math.log(Math.max(w, h, 1) / 256) / Math.log(4)));
+  const size = squareSize(level);
+  for (let i = Math.floor(x / size); i <= Math.floor((x + w) / size); i++) {
+    for (let j = Math.floor(y / size); j <= Math.floor((y + h) / size); j++) {
+      const name = level + ' ' + i + ' ' + j;
+      if (!picture.index.has(name)) picture.index.set(name, []);
+      picture.index.get(name).push(thing);
+    }
+  }
+  picture.levels = Math.max(picture.levels || 0, level + 1);
+}
+
+// inView yields what lies in a rectangle, and perhaps a little around it; null where it would be more than most.
+function inView(area, most) {
+  const found = new Set();
+  for (let level = 0; level < (picture.levels || 0); level++) {
+    const size = squareSize(level);
+    const across = Math.floor((area.x + area.w) / size) - Math.floor(area.x / size) + 1;
+    const down = Math.floor((area.y + area.h) / size) - Math.floor(area.y / size) + 1;
+    if (across * down > 4 * most) return null;
+    for (let i = Math.floor(area.x / size); i <= Math.floor((area.x + area.w) / size); i++) {
+      for (let j = Math.floor(area.y / size); j <= Math.floor((area.y + area.h) / size); j++) {
+        for (const thing of picture.index.get(level + ' ' + i + ' ' + j) || []) {
+          found.add(thing);
+          if (found.size > 3 * most) return null;
+        }
+      }
+    }
+  }
+  return found;
+}
+
+// layPicture begins anew after a patch.
+function layPicture() {
+  picture.index.clear();
+  picture.levels = 0;
+  picture.far = null;
+  for (const place of graph.places.values()) indexed(place, place.x, place.y, place.w, place.h);
+  for (const edge of graph.edges.values()) {
+    const box = bounds(edge.points);
+    indexed(edge, box.x, box.y, box.w, box.h);
+  }
+  for (const group of [picture.boxes, picture.lines]) {
+    for (const e of group.values()) e.remove();
+    group.clear();
+  }
+  $('frames').replaceChildren(...graph.frames.map(drawFrame));
+  drawPicture();
+}
+
+function bounds(points) {
+  let [x, y] = points, right = x, bottom = y;
+  for (let i = 2; i < points.length; i += 2) {
+    x = Math.min(x, points[i]);
+    right = Math.max(right, points[i]);
+    y = Math.min(y, points[i + 1]);
+    bottom = Math.max(bottom, points[i + 1]);
+  }
+  return {x, y, w: right - x, h: bottom - y};
+}
+
+// drawPicture shows what is in view. It is asked for as often as anything moves, and done once a frame.
+let pictureDue = false;
+function drawPicture() {
+  if (pictureDue) return;
+  pictureDue = true;
+  requestAnimationFrame(() => {
+    pictureDue = false;
+    paintPicture();
+  });
+}
+
+function paintPicture() {
+  const canvas = $('canvas');
+  const w = canvas.clientWidth, h = canvas.clientHeight;
+  if (!w || !h) return;
+  $('world').setAttribute('transform', 'translate(' + -view.x * view.scale + ' ' + -view.y * view.scale + ') scale(' + view.scale + ')');
+  const margin = 100;
+  const found = inView({x: view.x - margin, y: view.y - margin, w: w / view.scale + 2 * margin, h: h / view.scale + 2 * margin}, mostBoxes);
+  $('far').toggleAttribute('hidden', found !== null);
+  $('near').toggleAttribute('hidden', found === null);
+  if (found === null) paintFar();
+  else paintNear(found);
+}
+
+function paintNear(found) {
+  const keep = new Set();
+  for (const thing of found) {
+    const isBox = thing.key !== undefined;
+    const name = isBox ? thing.key : thing.from + ' ' + thing.to;
+    const map = isBox ? picture.boxes : picture.lines;
+    let e = map.get(name);
+    if (!e) {
+      e = isBox ? drawBox(thing) : drawEdge(thing);
+      map.set(name, e);
+      $(isBox ? 'boxes' : 'lines').append(e);
+    }
+    if (isBox) dress(e, thing.key);
+    else e.classList.toggle('away', !(at.onPath.has(thing.from) && at.onPath.has(thing.to)) && !owns(thing));
+    keep.add(e);
+  }
+  for (const map of [picture.boxes, picture.lines]) {
+    for (const [name, e] of map) {
+      if (keep.has(e)) continue;
+      e.remove();
+      map.delete(name);
+    }
+  }
+}
+
+const owns = edge => edge.dashed && at.onPath.has(edge.from);
+
+// dress shows in a box what the person does: whether it is selected, on the path, and left by the filters.
+function dress(e, key) {
+  e.classList.toggle('selected', key === at.selected);
+  e.classList.toggle('away', !at.onPath.has(key) && key !== at.selected);
+  e.classList.toggle('filtered', filtering() && !passes(key));
+}
+
+function drawBox(place) {
+  const grave = nodeOf(place.key).problems.some(problem => problem.grave);
+  const e = svg('svg', {x: place.x - 3, y: place.y - 3, width: place.w + 6, height: place.h + 6, class: 'box ' + place.style + (grave ? ' grave' : '')},
+    svg('rect', {x: 3, y: 3, width: place.w, height: place.h, rx: kindOf(place.key) === 'message' ? 8 : 2}));
+  const lines = place.text.split('\n');
+  lines.forEach((text, i) => {
+    const t = svg('text', {x: 15, y: 3 + textTop + i * lineHeight, class: i ? '' : 'first'});
+    t.textContent = text;
+    e.append(t);
+  });
+  return e;
+}
+
+const textTop = 20, lineHeight = 16;
+
+function drawEdge(edge) {
+  return svg('path', {class: edge.dashed ? 'edge dashed' : 'edge', d: curve(edge.points)});
+}
+
+function curve(points) {
+  let d = 'M' + points[0] + ' ' + points[1];
+  for (let i = 2; i < points.length; i += 2) d += 'L' + points[i] + ' ' + points[i + 1];
+  return d;
+}
+
+function drawFrame(frame) {
+  const title = svg('text', {x: frame.x + 8, y: frame.y + 14});
+  title.textContent = frame.title;
+  return svg('g', {class: 'frame'}, svg('rect', {x: frame.x, y: frame.y, width: frame.w, height: frame.h, rx: 6}), title);
+}
+
+// paintFar shows all of it at once, from so far away that a box is a few points.
+function paintFar() {
+  if (!picture.far) {
+    const styles = new Map();
+    for (const place of graph.places.values()) {
+      const style = nodeOf(place.key).problems.some(problem => problem.grave) ? 'failed' : place.style;
+      if (!styles.has(style)) styles.set(style, []);
+      styles.get(style).push('M' + place.x + ' ' + place.y + 'h' + place.w + 'v' + place.h + 'h-' + place.w + 'z');
+    }
+    const lines = svg('path', {class: 'edge', d: [...graph.edges.values()].map(edge => curve(edge.points)).join('')});
+    const order = [...styles.keys()].sort((a, b) => (a === 'failed') - (b === 'failed')); // what failed lies on top
+    picture.far = [lines, ...order.map(style => svg('path', {class: 'spot ' + style, d: styles.get(style).join('')})),
+      svg('rect', {class: 'mark'})];
+    $('far').replaceChildren(...picture.far);
+  }
+  const mark = picture.far[picture.far.length - 1], place = placeOf(at.selected);
+  if (place) for (const side of ['x', 'y']) mark.setAttribute(side, place[side]);
+  mark.setAttribute('width', place?.w || 0);
+  mark.setAttribute('height', place?.h || 0);
+}
+
+// look brings a node into view, and leaves the view alone where it is there already.
+function look(key) {
+  const place = placeOf(key), canvas = $('canvas');
+  if (!place || !canvas.clientWidth) return;
+  const w = canvas.clientWidth / view.scale, h = canvas.clientHeight / view.scale;
+  if (place.x < view.x || place.x + place.w > view.x + w) view.x = place.x + place.w / 2 - w / 2;
+  if (place.y < view.y || place.y + place.h > view.y + h) view.y = place.y + place.h / 2 - h / 2;
+  drawPicture();
+}
+
+// zoom keeps the point under the pointer where it is.
+function zoom(factor, x = $('canvas').clientWidth / 2, y = $('canvas').clientHeight / 2) {
+  const scale = Math.min(3, Math.max(0.002, view.scale * factor));
+  view.x += x / view.scale - x / scale;
+  view.y += y / view.scale - y / scale;
+  view.scale = scale;
+  drawPicture();
+}
+
+// fit shows the whole graph, or its whole width where it would be too small to make out.
+function fit() {
+  const canvas = $('canvas');
+  const across = canvas.clientWidth / (graph.width || 1), down = canvas.clientHeight / (graph.height || 1);
+  view.scale = Math.min(1, across, down);
+  view.x = graph.width / 2 - canvas.clientWidth / view.scale / 2;
+  view.y = graph.height / 2 - canvas.clientHeight / view.scale / 2;
+  drawPicture();
+}
+
+// home is where a page begins: at the top, and the whole width in view if it can still be read.
+function home() {
+  const canvas = $('canvas');
+  view.scale = Math.min(1, Math.max(0.6, canvas.clientWidth / (graph.width || 1)));
+  const first = placeOf(at.path[0]);
+  view.x = graph.width * view.scale <= canvas.clientWidth || !first ? graph.width / 2 - canvas.clientWidth / view.scale / 2
+    : first.x + first.w / 2 - canvas.clientWidth / view.scale / 2;
+  view.y = 0;
+  drawPicture();
+}
+
+// boxAt is the key of the box at a point of the canvas.
+function boxAt(event) {
+  const rect = $('canvas').getBoundingClientRect();
+  const x = view.x + (event.clientX - rect.left) / view.scale, y = view.y + (event.clientY - rect.top) / view.scale;
+  for (const thing of inView({x, y, w: 0, h: 0}, Infinity) || []) {
+    if (thing.key !== undefined && x >= thing.x && x <= thing.x + thing.w && y >= thing.y && y <= thing.y + thing.h) return thing.key;
+  }
+  return null;
+}
+
+function listenToPicture() {
+  const canvas = $('canvas');
+  let from = null;
+  canvas.addEventListener('wheel', event => {
+    event.preventDefault();
+    const rect = canvas.getBoundingClientRect();
+    if (event.ctrlKey || event.metaKey) zoom(Math.exp(-event.deltaY / 200), event.clientX - rect.left, event.clientY - rect.top);
+    else {
+      view.x += (event.shiftKey ? event.deltaY : event.deltaX) / view.scale;
+      view.y += (event.shiftKey ? 0 : event.deltaY) / view.scale;
+      drawPicture();
+    }
+  }, {passive: false});
+  canvas.addEventListener('pointerdown', event => {
+    if (event.button) return;
+    from = {x: event.clientX, y: event.clientY, moved: false};
+    canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener('pointermove', event => {
+    if (!from) return;
+    const dx = event.clientX - from.x, dy = event.clientY - from.y;
+    if (!from.moved && Math.hypot(dx, dy) < 4) return;
+    view.x -= dx / view.scale;
+    view.y -= dy / view.scale;
+    from = {x: event.clientX, y: event.clientY, moved: true};
+    drawPicture();
+  });
+  canvas.addEventListener('pointerup', event => {
+    const key = from && !from.moved ? boxAt(event) : null;
+    from = null;
+    if (key !== null) select(key);
+  });
+  canvas.addEventListener('dblclick', event => {
+    const key = boxAt(event);
+    if (key !== null && nodeOf(key).opens) drill(key);
+  });
+  new ResizeObserver(drawPicture).observe(canvas);
+}

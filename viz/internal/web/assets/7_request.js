@@ -1,0 +1,85 @@
+// The exact request that an answer was given to, and what of it is new since the call before.
+
+const requests = new Map(); // by key, as they were resolved or fetched
+
+// callBefore is the answer that was given before this one, on the way here; null for the first.
+function callBefore(key) {
+  let node = nodeOf(key);
+  while (node?.parents?.length) {
+    const parent = node.parents[0];
+    if (isAnswer(parent)) return parent;
+    node = nodeOf(parent);
+  }
+  return null;
+}
+
+// requestOf returns the request as text; null where it is not known.
+async function requestOf(key) {
+  if (key === null) return null;
+  if (!requests.has(key)) requests.set(key, config.live ? await fetchRequest(key) : staticRequest(key));
+  return requests.get(key);
+}
+
+// staticRequest puts a request together: each is stored as what is different from the one that it names as its base.
+function staticRequest(key) {
+  const chain = [];
+  for (let k = key; k >= 0 && !requests.get(k);) {
+    const delta = deltas.get(k);
+    if (!delta || delta.missing) return null;
+    chain.push(delta);
+    k = delta.base;
+  }
+  for (const delta of chain.reverse()) {
+    const base = delta.base < 0 ? '' : requests.get(delta.base);
+    requests.set(delta.key, base.slice(0, delta.prefix || 0) + delta.middle + (delta.suffix ? base.slice(-delta.suffix) : ''));
+  }
+  return requests.get(key);
+}
+
+async function request(key, pane) {
+  show(pane, el('p', {class: 'quiet'}, '…'));
+  const [text, before] = [await requestOf(key), await requestOf(callBefore(key))];
+  if (at.selected !== key || !pane.isConnected) return;
+  if (text === null) {
+    show(pane, el('p', {class: 'quiet'}, deltas.get(key)?.missing || config.static?.noRequests || 'The request is not known.'));
+    return;
+  }
+  const shared = sharedEnds(before ?? '', text);
+  let exact = kept.get('exact') === 'yes';
+  const draw = () => {
+    const cuts = [shared.start, text.length - shared.end];
+    const [start, middle, end] = exact ? [text.slice(0, cuts[0]), text.slice(cuts[0], cuts[1]), text.slice(cuts[1])] : indentJSON(text, cuts);
+    show(pane, toolbar(
+      el('label', {}, el('input', {type: 'checkbox', checked: exact, onchange: event => {
+        exact = event.target.checked;
+        kept.set('exact', exact ? 'yes' : 'no');
+        draw();
+      }}), ' exact bytes'), copyButton('Copy', () => text)),
+    el('p', {class: 'quiet'}, count(new TextEncoder().encode(text).length, 'byte') + (before === null ? '' :
+      ', ' + share(shared.start, text.length) + ' at its beginning as in the call before, ' + link0(callBefore(key)))),
+    sharedPart(start, before), el('div', {class: before === null ? '' : 'fresh'}, block('pre', middle, 'code')), sharedPart(end, before));
+  };
+  const link0 = k => 'n' + numberOf(k);
+  draw();
+}
+
+const share = (part, whole) => Math.floor(part / Math.max(whole, 1) * 100) + '%';
+
+function sharedPart(text, before) {
+  if (!text || before === null) return null;
+  return el('details', {class: 'card shared'}, el('summary', {}, 'as before: ' + count(text.length, 'character')), block('pre', text, 'code'));
+}
+
+// sharedEnds is how many characters two texts begin and end with alike. No character is cut in half.
+function sharedEnds(a, b) {
+  const most = Math.min(a.length, b.length);
+  let start = 0, end = 0;
+  while (start < most && a.charCodeAt(start) === b.charCodeAt(start)) start++;
+  if (start > 0 && isHigh(b.charCodeAt(start - 1))) start--;
+  while (end < most - start && a.charCodeAt(a.length - 1 - end) === b.charCodeAt(b.length - 1 - end)) end++;
+  if (end > 0 && isLow(b.charCodeAt(b.length - end))) end--;
+  return {start, end};
+}
+
+const isHigh = unit => unit >= 0xd800 && unit < 0xdc00;
+const isLow = unit => unit >= 0xdc00 && unit < 0xe000;

@@ -1,0 +1,96 @@
+// Two heads side by side, from where their ways part.
+
+const comparison = {a: null, b: null};
+
+function openCompare(a, b) {
+  const heads = headsOf(at.owner);
+  comparison.a = a ?? at.end ?? heads[0];
+  comparison.b = b ?? heads.find(head => head !== comparison.a) ?? comparison.a;
+  $('compare').hidden = false;
+  document.body.classList.add('comparing');
+  drawCompare();
+  $('compare').focus();
+}
+
+function closeCompare() {
+  $('compare').hidden = true;
+  document.body.classList.remove('comparing');
+  $('outline').focus();
+}
+
+const comparing = () => !$('compare').hidden;
+
+function drawCompare() {
+  const {a, b} = comparison;
+  const pathA = pathTo(a), pathB = pathTo(b);
+  const inA = new Set(pathA), inB = new Set(pathB);
+  const common = pathA.filter(key => inB.has(key));
+  const onlyA = pathA.filter(key => !inB.has(key)), onlyB = pathB.filter(key => !inA.has(key));
+  const last = common[common.length - 1];
+  show($('compare'),
+    el('div', {class: 'toolbar'}, el('h2', {}, 'Compare'), chooser(a, key => { comparison.a = key; drawCompare(); }, 'left'),
+      el('button', {onclick: () => { [comparison.a, comparison.b] = [b, a]; drawCompare(); }, 'aria-label': 'swap sides'}, '⇄'),
+      chooser(b, key => { comparison.b = key; drawCompare(); }, 'right'),
+      el('button', {class: 'close', onclick: closeCompare}, 'Close (Esc)')),
+    el('p', {class: 'quiet'}, common.length ? ['They share ' + count(common.length, 'node') + ', up to ', last === undefined ? '' : link(last), '.'] : 'They share nothing.'),
+    el('div', {class: 'sides'},
+      el('div', {class: 'side sum'}, sumLine(onlyA)), el('div', {class: 'side sum'}, sumLine(onlyB)),
+      pairUp(onlyA, onlyB).slice(0, 500).flatMap(([x, y]) => pairRow(x, y))));
+}
+
+const sumLine = keys => keys.length ? totals(sums([...keys, ...inside(keys)])) : 'nothing more';
+
+function chooser(chosen, choose, side) {
+  const heads = headsOf(at.owner);
+  const keys = [...new Set([...heads, ...graph.refs.flatMap(ref => ref.keys), chosen])];
+  const select = el('select', {'aria-label': side + ' head', onchange: event => choose(Number(event.target.value))},
+    keys.map(key => el('option', {value: key}, headName(key))));
+  select.value = String(chosen);
+  return select;
+}
+
+// headName is what a head is called in menus: its names, its number, what it says.
+function headName(key) {
+  return [...nodeOf(key).names, 'n' + numberOf(key), line(lastWords(key), 40)].join(' · ');
+}
+
+// lastWords is the last thing that somebody said on the way to a node.
+function lastWords(key) {
+  for (let k = key; k !== undefined; k = nodeOf(k).parents?.[0]) if (kindOf(k) === 'message') return summary(k);
+  return label(key);
+}
+
+// pairUp lays what two branches say side by side: the same, or else the same kind of thing.
+function pairUp(a, b) {
+  const sign = key => kindOf(key) + ' ' + label(key);
+  const pairs = [];
+  const start = commonStart(a.map(sign), b.map(sign));
+  for (let i = 0; i < start; i++) pairs.push([a[i], b[i]]);
+  const x = a.slice(start), y = b.slice(start);
+  if (x.length * y.length > 250000) {
+    for (let i = 0; i < Math.max(x.length, y.length); i++) pairs.push([x[i], y[i]]);
+    return pairs;
+  }
+  const signs = new Map([...x, ...y].map(key => [key, sign(key)]));
+  for (const [i, j] of alignment(x, y, (p, q) => signs.get(p) === signs.get(q))) pairs.push([x[i], y[j]]);
+  return pairs;
+}
+
+// pairRow is two cells. What differs is marked on both sides.
+function pairRow(x, y) {
+  if (x === undefined || y === undefined) return [x, y].map(key => cell(key, key === undefined ? [] : [words(key)], 'alone'));
+  const a = words(x), b = words(y);
+  if (a === b) return [cell(x, [line(a)], 'same'), cell(y, [line(b)], 'same')];
+  const pieces = differences(a, b);
+  const side = op => pieces.filter(([o]) => o === '=' || o === op).map(([o, text]) => o === '=' ? text : el(op === '-' ? 'del' : 'ins', {}, text));
+  return [cell(x, side('-'), 'changed'), cell(y, side('+'), 'changed')];
+}
+
+function cell(key, text, how) {
+  if (key === undefined) return el('div', {class: 'side none', 'aria-label': 'nothing here'});
+  const node = nodeOf(key);
+  return el('div', {class: ['side', how, placeOf(key).style].join(' ')},
+    el('div', {class: 'cardhead'}, link(key), ' ', el('b', {}, line(label(key), 60)), how === 'same' && ' · the same',
+      node.problems.some(p => p.grave) && el('span', {class: 'badge bad'}, '✕ failed')),
+    el('div', {class: 'said'}, text));
+}

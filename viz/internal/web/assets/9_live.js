@@ -1,0 +1,165 @@
+// A live page: what a server sends is shown as it happens.
+
+const live = {token: null, state: 'idle', text: '', thinking: '', tools: new Map(), turn: 0, following: true, connected: false, tokens: null};
+
+// connect reads the server's events for as long as the page is open. It is fetch and not EventSource because the token goes in a header.
+async function connect() {
+  live.token = token();
+  for (let wait = 500; ; wait = Math.min(wait * 2, 8000)) {
+    try {
+      const response = await ask('events', {headers: {Accept: 'text/event-stream'}});
+      wait = 500;
+      live.connected = true;
+      drawLive();
+      await readEvents(response.body, hear);
+    } catch (err) {
+      if (err.refused) {
+        status(err.message);
+        live.refused = true;
+      }
+    }
+    live.connected = false;
+    drawLive();
+    if (live.refused) return;
+    await new Promise(resolve => setTimeout(resolve, wait * (0.75 + Math.random() / 2)));
+  }
+}
+
+// token takes the token from the address, where it stands so that it is never sent, and keeps it for a reload.
+function token() {
+  const match = /(?:^#|&)token=([^&]*)/.exec(location.hash);
+  try {
+    if (match) sessionStorage.setItem('plait.token', match[1]);
+    return match ? match[1] : sessionStorage.getItem('plait.token') || '';
+  } catch {
+    return match ? match[1] : '';
+  }
+}
+
+// ask makes a request of the server that the page came from.
+async function ask(path, options = {}) {
+  const response = await fetch(path, {...options, headers: {...options.headers, Authorization: 'Bearer ' + live.token}, cache: 'no-store', credentials: 'omit'});
+  if (response.ok) return response;
+  const err = new Error((await response.text().catch(() => '')).trim() || response.status + ' ' + response.statusText);
+  err.status = response.status;
+  err.refused = response.status === 401 || response.status === 403;
+  throw err;
+}
+
+const post = (path, body) => ask(path, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(body)});
+
+async function fetchRequest(key) {
+  try {
+    return await (await ask('request?node=' + encodeURIComponent(nodeOf(key).id))).text();
+  } catch {
+    return null;
+  }
+}
+
+// readEvents reads server-sent events off a stream, and hands each one's name and data on.
+async function readEvents(body, heard) {
+  const reader = body.getReader(), decoder = new TextDecoder();
+  let rest = '', name = 'message', data = [];
+  for (;;) {
+    const {done, value} = await reader.read();
+    if (done) return;
+    rest += decoder.decode(value, {stream: true});
+    const lines = rest.split('\n');
+    rest = lines.pop();
+    for (const text of lines.map(l => l.replace(/\r$/, ''))) {
+      if (text === '') {
+        if (data.length) heard(name, JSON.parse(data.join('\n')));
+        [name, data] = ['message', []];
+      } else if (text.startsWith('event:')) name = text.slice(6).trim();
+      else if (text.startsWith('data:')) data.push(text.slice(text[5] === ' ' ? 6 : 5));
+    }
+  }
+}
+
+function hear(name, data) {
+  if (name === 'patch') learn(data);
+  if (name === 'activity') react(data);
+}
+
+// learn takes in a patch, and stays where the person is, or goes on with the end.
+function learn(patch) {
+  const had = graph.nodes.size;
+  const selected = nodeOf(at.selected)?.id, end = nodeOf(at.end)?.id;
+  apply(patch);
+  layPicture();
+  drawTop();
+  const still = id => id && [...graph.nodes.values()].find(node => node.id === id)?.key;
+  if (live.following || !had) {
+    toTail();
+    return;
+  }
+  const keep = still(selected);
+  follow(endOf(still(end) ?? keep ?? graph.heads[0]));
+  if (keep !== undefined && keep !== null) select(keep, {quiet: true});
+}
+
+// toTail goes to the end of what is being said.
+function toTail() {
+  const head = graph.heads[0];
+  if (head === undefined) return;
+  follow(head);
+  select(head, {follow: true});
+}
+
+// react takes in what happens between two patches.
+function react(a) {
+  if (a.begin) live.text = live.thinking = '';
+  if (a.state === 'idle') Object.assign(live, {text: '', thinking: '', turn: 0, tools: new Map()});
+  for (const name of ['state', 'turn', 'tokens', 'stop']) if (a[name] !== undefined) live[name] = a[name];
+  live.text += a.text || '';
+  live.thinking += a.thinking || '';
+  for (const tool of a.tools || []) {
+    const known = {...live.tools.get(tool.id), ...tool};
+    if (known.ended && !known.failed) live.tools.delete(tool.id);
+    else live.tools.set(tool.id, known);
+  }
+  drawLive();
+}
+
+// drawLive shows at the foot of the outline what is going on: the words as they come, and the tools that run, with how long.
+let ticking = null;
+function drawLive() {
+  const running = live.state === 'running';
+  document.body.classList.toggle('running', running);
+  show($('state'), !live.connected ? (live.refused ? 'refused' : 'reconnecting …') : running ? 'running' + (live.turn ? ', turn ' + live.turn : '') : 'idle');
+  $('state').className = 'badge ' + (!live.connected ? 'odd' : running ? 'on' : '');
+  $('stop').hidden = !(running && config.canRun);
+  show($('follow'), live.following ? '⏸ following' : '▶ follow');
+  $('follow').setAttribute('aria-pressed', String(live.following));
+  const tools = [...live.tools.values()];
+  const said = live.text || live.thinking;
+  $('now').hidden = !running || !said && !tools.length;
+  show($('now'), said && el('div', {class: live.text ? 'said' : 'said quiet'}, said.slice(-4000)),
+    tools.map(tool => el('div', {class: tool.failed ? 'tool bad' : 'tool'}, el('b', {}, line(tool.tool || '', 60)), ' ',
+      line(tool.input || '', 120), ' ', el('span', {class: 'quiet'}, line(tool.note || '', 120)),
+      el('span', {class: 'elapsed'}, tool.failed ? 'failed' : tool.started ? duration(Math.max(0, Date.now() - Date.parse(tool.started))) : ''))));
+  $('now').scrollTop = $('now').scrollHeight;
+  const tick = running && tools.some(tool => tool.started && !tool.ended);
+  if (tick && !ticking) ticking = setInterval(drawLive, 1000);
+  if (!tick && ticking) ticking = clearInterval(ticking) ?? null;
+}
+
+// forkBox lets a person say something else here, and go on from there. What was said stays.
+function forkBox(key) {
+  if (!config.live || !config.canRun || at.owner !== null || kindOf(key) === 'tool_execution') return null;
+  const {body} = saved(nodeOf(key));
+  const edits = group(key) === 'user' && (nodeOf(key).parents || []).length > 0;
+  const text = el('textarea', {rows: 3, 'aria-label': 'what to say'});
+  text.value = edits ? blockWords(body.blocks) : '';
+  const from = edits ? nodeOf(key).parents[0] : key;
+  return el('form', {class: 'fork', onsubmit: async event => {
+    event.preventDefault();
+    try {
+      await post('fork', {at: nodeOf(from).id, text: text.value});
+      live.following = true;
+      status('It runs.');
+    } catch (err) {
+      status('Not run: ' + err.message);
+    }
+  }}, part(edits ? 'say something else in its place, and run' : 'say something here, and run'), text, el('button', {type: 'submit'}, 'Run from here'));
+}

@@ -1,0 +1,313 @@
+// The page: what the person does, and how it begins.
+
+const config = JSON.parse($('config').textContent);
+const deltas = new Map((config.static?.requests || []).map(delta => [delta.key, delta]));
+
+// select goes to a node, wherever it is.
+function select(key, how = {}) {
+  if (!graph.places.has(key)) return;
+  if (comparing()) closeCompare();
+  if (!how.quiet && !how.follow && live.following && config.live) {
+    live.following = false;
+    drawLive();
+  }
+  at.selected = key;
+  if (!at.onPath.has(key) || conversationOf(key) !== at.owner) {
+    follow(endOf(key));
+    drawTop();
+  }
+  reveal(key);
+  scrollToRow();
+  drawRows(true);
+  inspect();
+  look(key);
+  crumbs();
+  if (!how.first) history.replaceState(null, '', '#n' + numberOf(key));
+}
+
+// drill goes into the conversation that hangs on a node.
+function drill(key) {
+  const heads = nodeOf(key).opens;
+  if (!heads) return;
+  follow(heads[0]);
+  drawTop();
+  select(at.path[0]);
+  status('In ' + line(label(key), 60) + ' of n' + numberOf(key) + '. Backspace goes back.');
+}
+
+// back leaves what was opened last: a comparison, a search, a sub-agent.
+function back() {
+  if (comparing()) closeCompare();
+  else if (!$('help').hidden) help(false);
+  else if (filtering()) clearFilters();
+  else if (at.owner !== null) select(at.owner);
+}
+
+// step goes some rows down, or up.
+function step(n) {
+  let place = rowOf(at.selected);
+  if (place < 0) place = n > 0 ? -1 : rows.length;
+  for (place += n; rows[place]?.hidden && rows[place + n]; place += n);
+  if (rows[place] && !rows[place].hidden) select(rows[place].key);
+}
+
+// problem goes to the next problem in reading order, or the one before; round and round.
+function problem(n) {
+  const keys = [...new Set(graph.problems.map(p => p.key))].filter(key => graph.places.has(key)).sort(byNumber);
+  if (!keys.length) {
+    status('Nothing went wrong.');
+    return;
+  }
+  select(around(keys, n));
+  const bad = nodeOf(at.selected).problems;
+  status((keys.indexOf(at.selected) + 1) + ' of ' + keys.length + ': ' + bad.map(p => p.what).join('; '));
+}
+
+// around is the key after the selected node, or the one before it, and from the end to the beginning.
+function around(keys, n) {
+  const here = numberOf(at.selected) ?? -1;
+  return n > 0 ? keys.find(key => numberOf(key) > here) ?? keys[0]
+    : keys.findLast(key => numberOf(key) < here) ?? keys[keys.length - 1];
+}
+
+function sibling(n) {
+  const keys = siblings(at.selected);
+  const next = keys[(keys.indexOf(at.selected) + n + keys.length) % keys.length];
+  if (keys.length < 2) status('It has no siblings.');
+  else select(next);
+}
+
+function toParent() {
+  const [parent] = nodeOf(at.selected)?.parents || [];
+  if (parent !== undefined) select(parent);
+  else if (at.owner !== null) select(at.owner);
+}
+
+function toChild() {
+  const kids = nodeOf(at.selected)?.kids || [];
+  const kid = kids.find(k => at.onPath.has(k)) ?? kids[0];
+  if (kid !== undefined) select(kid);
+}
+
+function unfold(open) {
+  const row = rows[rowOf(at.selected)];
+  if (row?.inner && row.open !== open) toggle(row);
+  else if (!open && row?.level === 2) select(rows.slice(0, rowOf(at.selected)).findLast(r => r.level === 1 && !r.hidden)?.key);
+}
+
+// search looks through everything that is said, and says how much of it lies on other branches.
+function search(text) {
+  at.query = text.trim().toLowerCase();
+  layRows();
+  drawPicture();
+  found();
+}
+
+function matches() {
+  return graph.order.filter(passes);
+}
+
+function found() {
+  const all = filtering() ? matches() : [];
+  const here = all.filter(key => at.onPath.has(key)).length;
+  show($('found'), filtering() && count(all.length, 'match').replace('matchs', 'matches') + (all.length > here ? ', ' + (all.length - here) + ' elsewhere' : ''));
+}
+
+function nextMatch(n) {
+  const all = matches();
+  if (all.length) select(around(all, n));
+}
+
+function clearFilters() {
+  at.query = '';
+  at.onlyProblems = false;
+  at.shown = new Set(['user', 'assistant', 'tools', 'other']);
+  $('search').value = '';
+  drawFilters();
+  layRows();
+  if (at.selected !== null) reveal(at.selected);
+  scrollToRow();
+  drawRows(true);
+  drawPicture();
+  found();
+}
+
+const filters = [['user', 'user'], ['assistant', 'assistant'], ['tools', 'tools'], ['other', 'setup']];
+
+function drawFilters() {
+  const change = act => () => {
+    act();
+    drawFilters();
+    layRows();
+    drawPicture();
+    found();
+  };
+  show($('filters'), filters.map(([name, text]) => el('button', {'aria-pressed': String(at.shown.has(name)), onclick: change(() => {
+    if (!at.shown.delete(name)) at.shown.add(name);
+  })}, text)), el('button', {'aria-pressed': String(at.onlyProblems), onclick: change(() => { at.onlyProblems = !at.onlyProblems; })}, 'only problems'));
+}
+
+// drawTop shows what belongs to the conversation as a whole.
+function drawTop() {
+  const heads = headsOf(at.owner);
+  const keys = [...new Set([...heads, ...(at.owner === null ? graph.refs.flatMap(ref => ref.keys) : []), ...(at.end === null ? [] : [at.end])])].filter(key => graph.places.has(key));
+  show($('heads'), keys.map(key => el('option', {value: key}, headName(key))));
+  $('heads').value = String(at.end);
+  $('heads').hidden = keys.length < 2;
+  $('open-compare').hidden = keys.length < 2;
+  const grave = graph.problems.filter(p => p.grave).length;
+  show($('problems'), graph.problems.length ? (grave ? '✕ ' : '! ') + count(graph.problems.length, 'problem') : '✓ no problems');
+  $('problems').className = grave ? 'bad' : graph.problems.length ? 'odd' : 'fine';
+  show($('totals'), totals(sums(graph.order)));
+}
+
+// share offers the conversation in other forms. A page without a server has them with it, where they are small.
+async function shareText(name) {
+  if (config.live) return (await ask('copy?as=' + name)).text();
+  if (name === 'json') return fileText();
+  const text = config.static?.copies?.[name];
+  if (text === undefined) throw new Error(config.static?.noCopies?.[name] || 'it is not in this page');
+  return text;
+}
+
+// fileText is the saved conversation, byte for byte.
+function fileText() {
+  const parts = [];
+  let before;
+  for (const piece of config.static?.file || []) {
+    if (typeof piece === 'number' && typeof before === 'number') parts.push(',\n');
+    parts.push(typeof piece === 'number' ? nodeOf(piece).raw : piece);
+    before = piece;
+  }
+  return parts.join('');
+}
+
+async function download() {
+  const text = await shareText('json');
+  const url = URL.createObjectURL(new Blob([text], {type: 'application/json'}));
+  el('a', {href: url, download: 'conversation.json'}).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+}
+
+function help(open = $('help').hidden) {
+  $('help').hidden = !open;
+  if (open) $('help').focus();
+  else $('outline').focus();
+}
+
+const themes = ['auto', 'light', 'dark'];
+
+function theme(name) {
+  document.documentElement.dataset.theme = name;
+  $('theme').textContent = {auto: '◐', light: '☀', dark: '☾'}[name];
+  $('theme').setAttribute('aria-label', 'colours: ' + name);
+  $('theme').title = 'colours: ' + name;
+  kept.set('theme', name);
+}
+
+// paper lays out the whole path for print, where nothing can be opened.
+function paper() {
+  if ($('paper').childElementCount) return;
+  fill($('paper'), [el('h1', {}, config.title), at.path.map(key => el('section', {class: placeOf(key).style},
+    el('h2', {}, 'n' + numberOf(key) + ' ' + line(label(key), 80), nodeOf(key).problems.some(p => p.grave) && ' · failed'),
+    el('div', {class: 'said'}, words(key))))]);
+}
+
+function unpaper() { show($('paper')); }
+
+// keys are what the keyboard does, where nobody is writing.
+const keys = {
+  j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1),
+  PageDown: () => step(15), PageUp: () => step(-15), Home: () => rows.length && select(rows[0].key), End: () => rows.length && select(rows[rows.length - 1].key),
+  ArrowRight: () => unfold(true), ArrowLeft: () => unfold(false),
+  '[': () => sibling(-1), ']': () => sibling(1), p: toParent, c: toChild,
+  e: () => problem(1), E: () => problem(-1), n: () => nextMatch(1), N: () => nextMatch(-1),
+  Enter: () => enter(rows[rowOf(at.selected)]), Backspace: back, Escape: back,
+  '/': () => { $('search').focus(); $('search').select(); }, '?': () => help(),
+  '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit, '=': () => openCompare(),
+};
+
+function press(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const target = event.target;
+  if (target.closest('input, textarea, select')) {
+    if (event.key !== 'Escape') return;
+    target.blur();
+    $('outline').focus();
+  } else if (target.closest('button, a, summary') && (event.key === 'Enter' || event.key === ' ')) return;
+  else if (target.closest('#inspector, #compare, #help') && /^(Arrow|Page|Home|End)/.test(event.key)) return; // they scroll
+  const act = keys[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+}
+
+// fromAddress is the node that the address names: #n12 or #id.
+function fromAddress() {
+  const name = decodeURIComponentSafe(location.hash.slice(1));
+  const number = /^n(\d+)$/.exec(name);
+  if (number) return graph.order[Number(number[1])] ?? null;
+  return name ? keyOfID(name.toLowerCase()) : null;
+}
+
+function decodeURIComponentSafe(text) {
+  try { return decodeURIComponent(text); } catch { return ''; }
+}
+
+function listen() {
+  document.addEventListener('keydown', press);
+  $('outline').addEventListener('scroll', () => drawRows(false), {passive: true});
+  new ResizeObserver(() => drawRows(true)).observe($('outline'));
+  $('search').addEventListener('input', event => search(event.target.value));
+  $('search').addEventListener('keydown', event => { if (event.key === 'Enter') nextMatch(event.shiftKey ? -1 : 1); });
+  $('heads').addEventListener('change', event => select(Number(event.target.value)));
+  $('problems').addEventListener('click', () => problem(1));
+  $('open-compare').addEventListener('click', () => openCompare());
+  $('show-help').addEventListener('click', () => help());
+  $('theme').addEventListener('click', () => theme(themes[(themes.indexOf(document.documentElement.dataset.theme) + 1) % 3]));
+  $('closer').addEventListener('click', () => zoom(1.25));
+  $('further').addEventListener('click', () => zoom(0.8));
+  $('fit').addEventListener('click', fit);
+  $('follow').addEventListener('click', () => {
+    live.following = !live.following;
+    drawLive();
+    if (live.following) toTail();
+  });
+  $('stop').addEventListener('click', () => post('stop', {}).catch(err => status('Not stopped: ' + err.message)));
+  for (const name of ['mermaid', 'json', 'go']) $('copy-' + name).replaceWith(copyButton($('copy-' + name).textContent, () => shareText(name)));
+  $('download').addEventListener('click', () => download().catch(err => status('Not downloaded: ' + err.message)));
+  window.addEventListener('hashchange', () => {
+    const key = fromAddress();
+    if (key !== null && key !== at.selected) select(key);
+  });
+  window.addEventListener('beforeprint', paper);
+  window.addEventListener('afterprint', unpaper);
+  matchMedia('print').addEventListener('change', event => event.matches ? paper() : unpaper());
+  listenToPicture();
+}
+
+function begin() {
+  theme(themes.includes(kept.get('theme')) ? kept.get('theme') : 'auto');
+  apply(JSON.parse($('patch').textContent));
+  $('patch').remove(); // it is in graph now, and need not be there twice
+  listen();
+  drawFilters();
+  follow(graph.heads[0] ?? null);
+  const named = fromAddress();
+  drawTop();
+  layPicture();
+  home();
+  for (const e of document.querySelectorAll('.live-only')) e.hidden = !config.live;
+  if (config.live) {
+    connect();
+    drawLive();
+  }
+  if (named !== null) live.following = false;
+  const first = named ?? graph.problems.find(p => p.grave)?.key ?? at.path[0]; // what went wrong is what most people came for
+  if (first !== undefined) select(first, {first: true});
+  else inspect();
+  crumbs();
+  $('outline').focus({preventScroll: true});
+}
+
+begin();

@@ -1,0 +1,234 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz/internal/web"
+)
+
+func start() dag.DAG {
+	return dag.New().WithSource(node.Counting(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)))
+}
+
+// written is what a page holds.
+func written(t *testing.T, d dag.DAG, o *Options) (string, web.Config, web.Patch) {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, Write(&b, d, o))
+	var c web.Config
+	var p web.Patch
+	for id, into := range map[string]any{"config": &c, "patch": &p} {
+		_, data, ok := strings.Cut(b.String(), `<script type="application/json" id="`+id+`">`)
+		require.True(t, ok)
+		data, _, _ = strings.Cut(data, "</script>")
+		require.NoError(t, json.Unmarshal([]byte(data), into))
+	}
+	return b.String(), c, p
+}
+
+// file puts the saved conversation together as the page does.
+func joined(c web.Config, p web.Patch) string {
+	var b strings.Builder
+	before := false
+	for _, piece := range c.Static.File {
+		key, ok := piece.(float64)
+		switch {
+		case !ok:
+			b.WriteString(piece.(string))
+		case before:
+			b.WriteString(",\n")
+			fallthrough
+		default:
+			b.WriteString(p.Nodes[int(key)].Raw)
+		}
+		before = ok
+	}
+	return b.String()
+}
+
+func TestTheSavedFormIsInThePageByteForByte(t *testing.T) {
+	elsewhere := dag.New().User("Unseen.")
+	d := start().System("Be brief.").User("Name a tree.").Assistant("An oak.")
+	for name, d := range map[string]dag.DAG{
+		"plain":            d,
+		"empty":            start(),
+		"with metadata":    d.WithMetadata("x", "y"),
+		"with a named end": d.WithRef("first").Back(1).User("Name a flower."),
+		"of a sub-agent":   start().SubGraph("help", elsewhere).User("Thanks."),
+	} {
+		_, c, p := written(t, d, nil)
+		var saved bytes.Buffer
+		require.NoError(t, d.Write(&saved))
+		require.Equal(t, saved.String(), joined(c, p), name)
+	}
+}
+
+func TestRequestsAreStoredAsWhatIsNewInThem(t *testing.T) {
+	d := start().User("日本 😀 one").Assistant("First.").User("two").Assistant("Second.").User("three").Assistant("Third.")
+	request := func(d dag.DAG) ([]byte, error) {
+		var said []string
+		for _, m := range d.Messages() {
+			said = append(said, m.Blocks.Text())
+		}
+		return fmt.Appendf(nil, "{%s😀}", strings.Join(said, "|")), nil
+	}
+	_, c, _ := written(t, d, &Options{Request: request})
+	require.Equal(t, []web.Request{
+		{Key: 1, Base: -1, Middle: "{日本 😀 one😀}"},
+		{Key: 3, Base: 1, Prefix: 10, Suffix: 3, Middle: "|First.|two"},
+		{Key: 5, Base: 3, Prefix: 21, Suffix: 3, Middle: "|Second.|three"},
+	}, c.Static.Requests)
+}
+
+func TestALongConversationHasTheRequestsOfItsLastAnswers(t *testing.T) {
+	d := start()
+	for range 10 {
+		d = d.User("More.").Assistant("There.")
+	}
+	request := func(dag.DAG) ([]byte, error) { return bytes.Repeat([]byte("x"), mostRequests/4), nil }
+	_, c, _ := written(t, d, &Options{Request: request})
+	require.Len(t, c.Static.Requests, 4)
+	require.Equal(t, 13, c.Static.Requests[0].Key)
+	require.Equal(t, -1, c.Static.Requests[0].Base)
+	require.Len(t, c.Static.Requests[0].Middle, mostRequests/4)
+	require.Equal(t, 19, c.Static.Requests[3].Key)
+	require.Empty(t, c.Static.Requests[3].Middle)
+	require.Contains(t, c.Static.NoRequests, "last answers")
+}
+
+func TestARequestThatIsNotKnownSaysWhy(t *testing.T) {
+	d := start().User("Hi.").Assistant("Hello.").User("Bye.").Assistant("So long.")
+	_, c, _ := written(t, d, &Options{Request: func(d dag.DAG) ([]byte, error) {
+		if len(d.Messages()) > 1 {
+			return []byte("\xff"), nil
+		}
+		return nil, errors.New("nobody asked")
+	}})
+	require.Equal(t, []web.Request{
+		{Key: 1, Base: -1, Missing: "The request is not known: nobody asked"},
+		{Key: 3, Base: -1, Missing: "The request is not UTF-8, and cannot be shown byte for byte."},
+	}, c.Static.Requests)
+}
+
+func TestASubAgentIsAskedWithoutWhatTheConversationSaysOfItself(t *testing.T) {
+	child := start().User("Why?").Assistant("Because.")
+	d := dag.New().WithMetadata("whose", "outer").SubGraph("help", child).User("Well?").Assistant("Well.")
+	_, c, _ := written(t, d, &Options{Request: func(d dag.DAG) ([]byte, error) {
+		return []byte(d.Metadata().Get("whose") + content.JSON("/") + content.JSON(d.Text())), nil
+	}})
+	require.Equal(t, "/", c.Static.Requests[0].Middle)
+	require.Equal(t, `"outer"/`, c.Static.Requests[1].Middle)
+}
+
+func TestCopiesAreThereWhereTheyAreSmall(t *testing.T) {
+	d := start().User("Hi.").Assistant("Hello.")
+	_, c, _ := written(t, d, nil)
+	require.Contains(t, c.Static.Copies["mermaid"], "flowchart TD")
+	require.Contains(t, c.Static.Copies["go"], `User("Hi.")`)
+	require.Empty(t, c.Static.NoCopies)
+
+	for range 501 {
+		d = d.User("More.").Assistant("There.")
+	}
+	_, c, _ = written(t, d, nil)
+	require.Contains(t, c.Static.NoCopies["go"], "1,000 nodes")
+	require.NotContains(t, c.Static.Copies, "go")
+	_, c, _ = written(t, start().User(strings.Repeat("long ", 20_000)), nil)
+	require.Contains(t, c.Static.NoCopies["go"], "64 KiB")
+}
+
+func TestWithoutJavaScriptThereIsTheText(t *testing.T) {
+	text, _, _ := written(t, start().User("1 < 2 & </pre><script>x</script>").Assistant("True."), nil)
+	_, text, _ = strings.Cut(text, "<noscript>")
+	text, _, _ = strings.Cut(text, "</noscript>")
+	require.Contains(t, text, "n0 user\n1 &lt; 2 &amp; &lt;/pre&gt;&lt;script&gt;x&lt;/script&gt;\n\nn1 assistant\nTrue.\n")
+
+	text, _, _ = written(t, start().User("first").User(strings.Repeat("long ", 20_000)), nil)
+	require.Contains(t, text, "n0 user\nfirst\n\n… (the rest needs JavaScript)")
+}
+
+func TestTheSameConversationGivesTheSamePage(t *testing.T) {
+	d := start().User("Name a tree.")
+	d = d.Assistant("An oak.").Join(d.Assistant("A fir."))
+	one, _, _ := written(t, d, nil)
+	two, _, _ := written(t, d, nil)
+	require.Equal(t, one, two)
+}
+
+func TestErrorsAreThoseOfTheChainAndTheWriter(t *testing.T) {
+	require.ErrorIs(t, Write(&bytes.Buffer{}, start().Back(1), nil), dag.ErrNoTurn)
+	require.ErrorIs(t, Write(full{}, start().User("Hi."), nil), errFull)
+}
+
+var errFull = errors.New("the disk is full")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestSharedEndsCutNoCharacterInHalf(t *testing.T) {
+	for _, c := range []struct {
+		a, b       string
+		start, end int
+	}{
+		{"", "", 0, 0},
+		{"abc", "abc", 3, 0},
+		{"abc", "abXc", 2, 1},
+		{"aé", "aè", 1, 0},           // é and è begin with the same byte
+		{"\u00a9x", "\u0169x", 0, 1}, // © and ũ end with the same byte
+		{"😀", "😁", 0, 0},
+	} {
+		start, end := sharedEnds(c.a, c.b)
+		require.Equal(t, []int{c.start, c.end}, []int{start, end}, "%q %q", c.a, c.b)
+	}
+	require.Equal(t, len(utf16.Encode([]rune("a😀é"))), units("a😀é"))
+}
+
+func BenchmarkWrite(b *testing.B) {
+	for _, n := range []int{100, 2_000, 20_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			d := talk(n)
+			var out bytes.Buffer
+			for b.Loop() {
+				out.Reset()
+				if err := Write(&out, d, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/node")
+			b.ReportMetric(float64(out.Len())/float64(n), "bytes/node")
+		})
+	}
+}
+
+// talk is a conversation of n nodes: turns with two calls side by side, now and then a branch.
+func talk(n int) dag.DAG {
+	tool := content.Tool{Name: "search", Schema: `{"type":"object"}`}
+	d := start().System("You help.").Tools(tool)
+	branches := []dag.DAG{}
+	for i := 0; d.Len()+len(branches) < n; i++ {
+		if i%20 == 19 {
+			branches = append(branches, d.User("Another way?"))
+		}
+		d = d.User(fmt.Sprintf("Question %d about trees?", i)).
+			Assistant("I look it up.",
+				content.ToolUse{ID: fmt.Sprintf("a%d", i), Name: "search", Input: `{"query":"trees"}`},
+				content.ToolUse{ID: fmt.Sprintf("b%d", i), Name: "search", Input: `{"query":"leaves"}`}).
+			CloseTools(node.ToolExecution{Index: 0, Result: content.Words("Oak, fir, elm.")},
+				node.ToolExecution{Index: 1, Result: content.Words("no leaves"), IsError: i%50 == 7}).
+			Assistant("There are oaks, firs and elms, and they have been here for a long time.")
+	}
+	return d.Join(branches...)
+}

@@ -1,0 +1,129 @@
+package page
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz/internal/web"
+)
+
+// mostRequests is how many bytes of requests are made, all together.
+const mostRequests = 32 << 20
+
+// requests returns the requests that the answers among the nodes were given to, each as what is new since the call before it, and why
+// some are missing.
+func requests(d dag.DAG, nodes []*node.Node, keys map[node.ID]int, request func(dag.DAG) ([]byte, error)) ([]web.Request, string) {
+	if request == nil {
+		return nil, "This page was written without requests."
+	}
+	bodies, why := map[node.ID]string{}, map[node.ID]string{}
+	missing := ""
+	main := map[node.ID]bool{}
+	for _, n := range d.Nodes() {
+		main[n.ID()] = true
+	}
+	size := 0
+	for _, n := range slices.Backward(nodes) {
+		if !isAnswer(n) {
+			continue
+		}
+		if size >= mostRequests {
+			missing = "The requests of a long conversation are many times as long as it is: this page has those of the last answers, 32 MiB of them."
+			break
+		}
+		body, err := request(before(d, n, main[n.ID()]))
+		switch {
+		case err != nil:
+			why[n.ID()] = "The request is not known: " + err.Error()
+			size += 16 * n.Depth() // what it took to find that out
+		case !utf8.Valid(body):
+			why[n.ID()] = "The request is not UTF-8, and cannot be shown byte for byte."
+		default:
+			bodies[n.ID()] = string(body)
+			size += len(body)
+		}
+	}
+	var list []web.Request
+	for _, n := range nodes {
+		switch body, ok := bodies[n.ID()]; {
+		case ok:
+			list = append(list, delta(n, body, bodies, keys))
+		case why[n.ID()] != "":
+			list = append(list, web.Request{Key: keys[n.ID()], Base: -1, Missing: why[n.ID()]})
+		}
+	}
+	return list, missing
+}
+
+// before is the conversation that n answers. That of a sub-agent has nothing of what the conversation around it says of itself.
+func before(d dag.DAG, n *node.Node, main bool) dag.DAG {
+	if main {
+		return d.WithHeads(n.Parents()...)
+	}
+	return dag.New().WithHeads(n.Parents()...)
+}
+
+func isAnswer(n *node.Node) bool {
+	m, ok := n.Message()
+	return ok && m.Role == content.Assistant
+}
+
+// delta is the request that n answers, as what differs from that of the call before it.
+func delta(n *node.Node, body string, bodies map[node.ID]string, keys map[node.ID]int) web.Request {
+	r := web.Request{Key: keys[n.ID()], Base: -1, Middle: body}
+	last := callBefore(n)
+	if last == nil {
+		return r
+	}
+	base, ok := bodies[last.ID()]
+	if !ok {
+		return r
+	}
+	start, end := sharedEnds(base, body)
+	r.Base, r.Middle = keys[last.ID()], body[start:len(body)-end]
+	r.Prefix, r.Suffix = units(body[:start]), units(body[len(body)-end:])
+	return r
+}
+
+// callBefore is the answer before n on the way to it, by the first parents; nil for the first answer.
+func callBefore(n *node.Node) *node.Node {
+	for n.NumParents() > 0 {
+		if n = n.Parent(0); isAnswer(n) {
+			return n
+		}
+	}
+	return nil
+}
+
+// sharedEnds returns how many bytes two texts begin and end with alike. No character is cut in half.
+func sharedEnds(a, b string) (start, end int) {
+	most := min(len(a), len(b))
+	for start < most && a[start] == b[start] {
+		start++
+	}
+	for start > 0 && start < len(b) && !utf8.RuneStart(b[start]) {
+		start--
+	}
+	for end < most-start && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	for end > 0 && !utf8.RuneStart(b[len(b)-end]) {
+		end--
+	}
+	return start, end
+}
+
+// units is the length of s as JavaScript counts it, in UTF-16.
+func units(s string) int {
+	n := 0
+	for _, r := range s {
+		n++
+		if r > 0xffff {
+			n++
+		}
+	}
+	return n
+}
