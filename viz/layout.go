@@ -34,6 +34,8 @@ type Box struct {
 	X, Y, W, H int
 	// Lines is the text: plain, cut and without control characters, and not escaped for any format.
 	Lines []string
+	// Heading is how many of the lines say what the box is; what was said follows.
+	Heading int
 	// Style and Shape are how the box looks.
 	Style Style
 	Shape Shape
@@ -126,6 +128,7 @@ type item struct {
 	room    int
 	face    face
 	lines   []string
+	heading int // lines
 	w, h    int
 	parents []int // items of the same room
 	kids    []int // likewise
@@ -192,22 +195,24 @@ func (m *plot) label(l labeller) {
 		if v := m.vertices[it.vertex]; v.head > 0 && m.several(v.group) {
 			it.face.label = lines(it.face.label, fmt.Sprintf("◀ head %d", v.head))
 		}
-		it.lines = wrap(it.face.label)
-		it.w, it.h = boxSize(it.lines)
+		it.lines, it.heading = wrap(it.face.label)
+		it.w, it.h = boxSize(it.lines, it.face.shape)
 	}
 }
 
 // picture places everything.
 func (m *plot) picture() *Picture {
 	m.stack()
+	m.rows = make([]rowExtent, max(m.rooms[0].rows, 1))
 	m.spread()
+	edges := m.channels()
 	m.measureRows()
 	p := &Picture{}
 	for i := range m.items {
 		it := &m.items[i]
 		v := &m.vertices[it.vertex]
 		b := Box{
-			Nodes: len(it.members), Number: it.vertex, Lines: it.lines, Style: it.face.style, Shape: it.face.shape,
+			Nodes: len(it.members), Number: it.vertex, Lines: it.lines, Heading: it.heading, Style: it.face.style, Shape: it.face.shape,
 			X: it.x - it.w/2, Y: m.rows[it.row].y, W: it.w, H: it.h, Frame: none,
 		}
 		if b.Nodes == 1 {
@@ -216,9 +221,9 @@ func (m *plot) picture() *Picture {
 		p.Boxes = append(p.Boxes, b)
 	}
 	m.frame(p)
-	m.route(p)
-	last := len(m.rows) - 1
-	p.Width, p.Height = m.rooms[0].left+m.rooms[0].right, m.rows[last].y+m.rows[last].h+m.rows[last].gap
+	edges.draw(p)
+	last := m.rows[len(m.rows)-1]
+	p.Width, p.Height = m.rooms[0].left+m.rooms[0].right, last.y+last.h+last.foot+margin
 	return p
 }
 

@@ -3,9 +3,12 @@ package viz
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
 
@@ -81,7 +84,11 @@ func requireTidy(t *testing.T, p *Picture) {
 
 func TestLayoutIsTidy(t *testing.T) {
 	seeded(t, 1000, 120, func(t *testing.T, d dag.DAG) {
-		requireTidy(t, layout(t, d, nil))
+		p := layout(t, d, nil)
+		requireTidy(t, p)
+		if len(p.Boxes) < 200 {
+			require.Empty(t, pierced(p))
+		}
 		requireTidy(t, layout(t, d, &LayoutOptions{Fold: true}))
 	})
 }
@@ -103,4 +110,188 @@ func TestLayoutOfSamples(t *testing.T) {
 	require.Equal(t, 0, p.Frames[1].Outer)
 	require.Equal(t, []string{"Research(question: Why DAGs?)", "Because history forks."}, p.Boxes[p.Frames[0].Owner].Lines)
 	require.Equal(t, fmt.Sprint("◀ head ", 2), p.Boxes[len(p.Boxes)-1].Lines[2])
+}
+
+// pierced returns an edge that runs through a box, if there is one.
+func pierced(p *Picture) string {
+	for _, e := range p.Edges {
+		for i, b := range p.Boxes {
+			for k := 1; k < len(e.Points) && i != e.From && i != e.To; k++ {
+				u, v := e.Points[k-1], e.Points[k]
+				line := rect{min(u.X, v.X), min(u.Y, v.Y), max(u.X, v.X) - min(u.X, v.X), max(u.Y, v.Y) - min(u.Y, v.Y)}
+				if boxRect(b).meets(line) {
+					return fmt.Sprintf("box %d, by edge %d-%d %v", i, e.From, e.To, e.Points)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// TestLayoutPlacesAPhase says where the boxes of a small conversation stand.
+func TestLayoutPlacesAPhase(t *testing.T) {
+	p := layout(t, sampleParallel(), nil)
+	middle := func(i int) int { return p.Boxes[i].X + p.Boxes[i].W/2 }
+	for _, i := range []int{1, 2, 3, 5, 7, 8, 9} { // the trunk, with the second of the three calls
+		require.Equal(t, middle(0), middle(i), "box %d", i)
+	}
+	require.Equal(t, p.Boxes[4].Y, p.Boxes[5].Y, "calls stand side by side")
+	require.Equal(t, p.Boxes[4].Y, p.Boxes[6].Y)
+	require.Equal(t, gapX, p.Boxes[5].X-p.Boxes[4].X-p.Boxes[4].W)
+	require.Equal(t, gapX, p.Boxes[6].X-p.Boxes[5].X-p.Boxes[5].W)
+	require.Equal(t, margin, p.Boxes[4].X)
+}
+
+func TestLayoutPutsBranchesToTheRight(t *testing.T) {
+	question := sampleStart().User("Name a tree.")
+	d := question.Assistant("An oak.").Join(question.Assistant("A red-black tree.").User("Really?"))
+	p := layout(t, d, nil)
+	require.Equal(t, []string{"assistant", "An oak.", "◀ head 1"}, p.Boxes[1].Lines)
+	require.Greater(t, p.Boxes[1].X, p.Boxes[2].X+p.Boxes[2].W, "the longer branch is the trunk")
+	require.Equal(t, p.Boxes[0].X+p.Boxes[0].W/2, p.Boxes[2].X+p.Boxes[2].W/2)
+}
+
+// TestLayoutKeepsPhasesTogether has a branch that goes on from a call for longer than its phase lasts: it stands to the right of all.
+func TestLayoutKeepsPhasesTogether(t *testing.T) {
+	d := sampleStart().User("Go.").Assistant("", use("1", "a", "{}"), use("2", "b", "{}"), use("3", "c", "{}")).
+		CloseTools(ran(0, "1"), ran(1, "2"), ran(2, "3")).Assistant("Done.")
+	first := d.Nodes()[2]
+	branch := d.WithHeads(first)
+	for range 5 {
+		branch = branch.User("And then?").Assistant("Then something else.")
+	}
+	p := layout(t, d.Join(branch), nil)
+	requireTidy(t, p)
+	right := 0
+	for _, b := range p.Boxes[:7] {
+		right = max(right, b.X+b.W)
+	}
+	for _, b := range p.Boxes[7:] {
+		require.Greater(t, b.X, p.Boxes[5].X+p.Boxes[5].W, "%v stands beside the message that joins the calls", b.Lines)
+	}
+	require.Less(t, p.Boxes[4].X+p.Boxes[4].W-p.Boxes[2].X, 400, "nothing stands between the calls")
+}
+
+func TestLayoutPutsSubAgentsBesideTheirCalls(t *testing.T) {
+	p := layout(t, sampleSubAgents(), nil)
+	f := p.Frames[0]
+	call := p.Boxes[f.Owner]
+	require.Greater(t, f.Y, call.Y+call.H)
+	require.Greater(t, f.X, call.X+call.W/2, "what follows the call runs down beside the frame")
+	merge := slices.IndexFunc(p.Boxes, func(b Box) bool { return b.Frame < 0 && b.Shape == ShapeMerge })
+	require.Greater(t, p.Boxes[merge].Y, f.Y+f.H, "the results come after all that the sub-agent did")
+}
+
+func TestLayoutFolds(t *testing.T) {
+	d := longRun(40, 12)
+	whole, folded := layout(t, d, nil), layout(t, d, &LayoutOptions{Fold: true})
+	require.Len(t, whole.Boxes, d.Len())
+	require.Less(t, len(folded.Boxes), 100)
+	nodes := 0
+	for _, b := range folded.Boxes {
+		nodes += b.Nodes
+		require.Equal(t, b.Nodes == 1, b.Node != nil)
+		require.Equal(t, b.Nodes > 1, b.Style == StyleFolded)
+	}
+	require.Equal(t, d.Len(), nodes, "each node is in one box")
+}
+
+func TestLayoutBreaksLongLines(t *testing.T) {
+	d := sampleStart().User(strings.Repeat("word ", 20) + strings.Repeat("x", 50)).User(strings.Repeat("漢字", 30))
+	p := layout(t, d, &LayoutOptions{LabelChars: 1000})
+	require.Equal(t, []string{
+		"user", "word word word word word word word word", "word word word word word word word word", "word word word word " + strings.Repeat("x", 20),
+		strings.Repeat("x", 30),
+	}, p.Boxes[0].Lines)
+	require.Equal(t, []string{"user", strings.Repeat("漢字", 10), strings.Repeat("漢字", 10), strings.Repeat("漢字", 10)}, p.Boxes[1].Lines)
+	require.Equal(t, p.Boxes[1].W, textWidth(40)+2*padX, "a wide character takes two cells")
+	require.Equal(t, 1, p.Boxes[0].Heading)
+}
+
+func TestLayoutIsTheSameEachTime(t *testing.T) {
+	seeded(t, 50, 60, func(t *testing.T, d dag.DAG) { require.Equal(t, layout(t, d, nil), layout(t, d, nil)) })
+}
+
+// TestLayoutOfDeepGraphs would overflow a stack, or take minutes, if anything were done once for each pair of nodes.
+func TestLayoutOfDeepGraphs(t *testing.T) {
+	chain := sampleStart()
+	for range 100_000 {
+		chain = chain.User("a")
+	}
+	require.Len(t, layout(t, chain, nil).Boxes, 100_000)
+
+	comb := sampleStart().User("a") // each node has a leaf, and the longer branch is the younger
+	var leaves []dag.DAG
+	for range 5000 {
+		leaves = append(leaves, comb.Assistant("leaf"))
+		comb = comb.User("a")
+	}
+	p := layout(t, comb.Join(leaves...), nil)
+	require.Len(t, p.Boxes, 10_001)
+	require.Less(t, p.Width, 500)
+
+	nested := dag.New().User("inside")
+	for range 400 {
+		nested = dag.New().User("Call.").Assistant("", use("1", "deeper", "{}")).
+			CloseTools(node.ToolExecution{Child: node.ListOf(nested.Heads()...), Result: content.Words("done")})
+	}
+	require.Len(t, layout(t, nested, nil).Frames, 400)
+}
+
+func BenchmarkLayout(b *testing.B) {
+	for _, n := range []int{100, 2000, 20_000} {
+		d := longConversation(n)
+		perNode := func(b *testing.B) {
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/node")
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Layout(d, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perNode(b)
+		})
+		b.Run(fmt.Sprint(n, "/placement"), func(b *testing.B) {
+			o := outlineOf(d.Heads())
+			m := o.plot(o.fold(plans[0]))
+			m.label(labeller{o, 3, 120, false})
+			items, rooms := slices.Clone(m.items), slices.Clone(m.rooms)
+			b.ReportAllocs()
+			for b.Loop() {
+				copy(m.items, items)
+				copy(m.rooms, rooms)
+				m.picture()
+			}
+			perNode(b)
+		})
+	}
+}
+
+// longConversation has about n nodes: turns with phases of three calls, a sub-agent in each tenth, a branch from each eighth.
+func longConversation(n int) dag.DAG {
+	d := sampleStart().System("Go on.").Tools(tool("step"))
+	var branches []dag.DAG
+	leaf := func() dag.DAG {
+		return dag.New().System("You are a leaf.").User("deep?").Assistant("Very deep.").Stop(content.StopEndTurn)
+	}
+	made := 2
+	for i := 0; made < n; i++ {
+		runs := []node.ToolExecution{ran(0, "done"), ran(1, "done too, and more was said here than there"), failing(2, "no")}
+		if i%10 == 9 {
+			runs[0].Child = node.ListOf(leaf().Heads()...)
+			made += 4
+		}
+		d = d.User(fmt.Sprint("step ", i)).
+			Assistant("I shall call tools now.", use("1", "step", `{"i":1}`), use("2", "step", `{"i":2}`), use("3", "step", `{"i":3}`)).
+			CloseTools(runs...)
+		if i%8 == 7 {
+			branches = append(branches, d.User("Or else?").Assistant("Nothing else."))
+			made += 2
+		}
+		d = d.Assistant("ok")
+		made += 7
+	}
+	return d.Join(branches...)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
 // The measures of text, in pixels.
@@ -21,16 +22,17 @@ const (
 func textWidth(cells int) int { return (cells*29/4 + 3) / 2 * 2 }
 
 // boxSize is the size of a box with these lines. The width is even, so that the middle is a whole number.
-func boxSize(lines []string) (w, h int) {
+func boxSize(lines []string, shape Shape) (w, h int) {
 	for _, line := range lines {
 		w = max(w, cells.Of(line))
 	}
-	return max(textWidth(w)+2*padX, minWidth), max(len(lines), 1)*lineHeight + 2*padY
+	beside, above := ink.Padding(string(shape))
+	return max(textWidth(w)+2*padX, minWidth) + 2*beside, max(len(lines), 1)*lineHeight + 2*padY + above
 }
 
-// wrap breaks a plain text into lines of at most lineCells cells: at spaces where it can.
-func wrap(text string) []string {
-	var out []string
+// wrap breaks a plain text into lines of at most lineCells cells: at spaces where it can. The first lines of them, the heading, are
+// what the first line of the text has become.
+func wrap(text string) (out []string, heading int) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for {
 			head, rest := breakLine(line)
@@ -40,8 +42,11 @@ func wrap(text string) []string {
 			}
 			line = rest
 		}
+		if heading == 0 {
+			heading = len(out)
+		}
 	}
-	return out
+	return out, heading
 }
 
 // breakLine cuts line where lineCells cells are full: after the last space before that place, if there is one in its second half.

@@ -1,0 +1,158 @@
+// Package ink is how the parts of a picture look: the outlines of boxes, the course of lines, and colours. What draws pictures
+// shares it, so that all drawings of a conversation look the same.
+package ink
+
+// Step is a part of a path: to X, Y. Coordinates are pixels.
+type Step struct {
+	// Op is 'M' to begin at X, Y, 'L' for a straight line there, 'Q' for a quadratic curve around CX, CY, and 'Z' for the way
+	// back to where the last M was.
+	Op           byte
+	CX, CY, X, Y int
+}
+
+// Path is what a pen draws.
+type Path []Step
+
+func (p Path) move(x, y int) Path          { return append(p, Step{Op: 'M', X: x, Y: y}) }
+func (p Path) line(x, y int) Path          { return append(p, Step{Op: 'L', X: x, Y: y}) }
+func (p Path) curve(cx, cy, x, y int) Path { return append(p, Step{'Q', cx, cy, x, y}) }
+func (p Path) shut() Path                  { return append(p, Step{Op: 'Z'}) }
+
+const (
+	bar   = 5  // the second line of a call, from its side
+	slant = 10 // what the sides of a merge lean
+	lid   = 7  // how high the lid of a store is
+	fold  = 10 // the corner of a note
+	tip   = 4  // half the width of the tip of a line
+)
+
+// Box appends the outline of a box of that shape to p, and to inner the lines in it.
+func Box(p, inner Path, shape string, x, y, w, h int) (Path, Path) {
+	r, b := x+w, y+h
+	switch shape {
+	case "turn":
+		return round(p, x, y, w, h, 8), inner
+	case "stop":
+		return round(p, x, y, w, h, min(h/2, 20)), inner
+	case "call":
+		inner = inner.move(x+bar, y).line(x+bar, b).move(r-bar, y).line(r-bar, b)
+		return round(p, x, y, w, h, 2), inner
+	case "merge":
+		return p.move(x, y).line(r, y).line(r-slant, b).line(x+slant, b).shut(), inner
+	case "store":
+		m := x + w/2
+		inner = inner.move(x, y+lid).curve(x, y+2*lid, m, y+2*lid).curve(r, y+2*lid, r, y+lid)
+		p = p.move(x, y+lid).curve(x, y, m, y).curve(r, y, r, y+lid)
+		return p.line(r, b-lid).curve(r, b, m, b).curve(x, b, x, b-lid).shut(), inner
+	case "note":
+		inner = inner.move(r-fold, y).line(r-fold, y+fold).line(r, y+fold)
+		return p.move(x, y).line(r-fold, y).line(r, y+fold).line(r, b).line(x, b).shut(), inner
+	}
+	return round(p, x, y, w, h, 2), inner
+}
+
+func round(p Path, x, y, w, h, radius int) Path {
+	r, b := x+w, y+h
+	p = p.move(x+radius, y).line(r-radius, y).curve(r, y, r, y+radius)
+	p = p.line(r, b-radius).curve(r, b, r-radius, b)
+	p = p.line(x+radius, b).curve(x, b, x, b-radius)
+	return p.line(x, y+radius).curve(x, y, x+radius, y).shut()
+}
+
+// Padding is what a shape takes beside the text in a box, and above it, more than a plain one.
+func Padding(shape string) (beside, above int) {
+	switch shape {
+	case "call":
+		return bar, 0
+	case "merge":
+		return slant, 0
+	case "stop":
+		return 4, 0
+	case "store":
+		return 0, 2 * lid
+	case "note":
+		return fold / 2, 0
+	}
+	return 0, 0
+}
+
+// Bend is how round the corners of lines are.
+const Bend = 8
+
+// to appends a line towards x, y to p, with its last corner at cx, cy made round: from is where the line came from before the corner.
+func (p Path) to(fromX, fromY, cx, cy, x, y int) Path {
+	in := min(Bend, distance(fromX, fromY, cx, cy)/2)
+	out := min(Bend, distance(cx, cy, x, y)/2)
+	p = p.line(cx-in*sign(cx-fromX), cy-in*sign(cy-fromY))
+	return p.curve(cx, cy, cx+out*sign(x-cx), cy+out*sign(y-cy))
+}
+
+// Line appends a line through n points to p. Its pieces are level or upright, and its corners round.
+func Line(p Path, n int, at func(int) (x, y int)) Path {
+	fromX, fromY := at(0)
+	p = p.move(fromX, fromY)
+	for i := 1; i < n-1; i++ {
+		cx, cy := at(i)
+		x, y := at(i + 1)
+		p = p.to(fromX, fromY, cx, cy, x, y)
+		fromX, fromY = cx, cy
+	}
+	x, y := at(n - 1)
+	return p.line(x, y)
+}
+
+// Tip appends the tip of a line that ends at x, y from above to p.
+func Tip(p Path, x, y int) Path {
+	return p.move(x, y).line(x-tip, y-2*tip).line(x+tip, y-2*tip).shut()
+}
+
+func distance(ax, ay, bx, by int) int { return max(ax-bx, bx-ax) + max(ay-by, by-ay) }
+
+func sign(d int) int {
+	switch {
+	case d < 0:
+		return -1
+	case d > 0:
+		return 1
+	}
+	return 0
+}
+
+// Look is the colours of a box, each as #rrggbb.
+type Look struct{ Fill, Stroke, Text string }
+
+// Palette is the colours of a picture.
+type Palette struct {
+	Page  string
+	Line  string // edges
+	Frame Look
+	// Boxes has the colours by style.
+	Boxes map[string]Look
+}
+
+// Styles are the styles of boxes, in the order in which they are written.
+var Styles = []string{"user", "assistant", "aside", "failed", "folded"}
+
+// Light and Dark are the palettes. Text stands out from its box by at least 7 to 1.
+var (
+	Light = Palette{
+		Page: "#ffffff", Line: "#6b7280", Frame: Look{"#f8fafc", "#cbd5e1", "#475569"},
+		Boxes: map[string]Look{
+			"user":      {"#e1f5fe", "#0277bd", "#01406d"},
+			"assistant": {"#e8f5e9", "#2e7d32", "#14461a"},
+			"aside":     {"#f5f5f5", "#757575", "#424242"},
+			"failed":    {"#ffebee", "#c62828", "#8e1212"},
+			"folded":    {"#fffde7", "#9e9d24", "#5d5400"},
+		},
+	}
+	Dark = Palette{
+		Page: "#0f1419", Line: "#8b949e", Frame: Look{"#161c24", "#38434f", "#a9b4c0"},
+		Boxes: map[string]Look{
+			"user":      {"#0b2a3c", "#4fc3f7", "#cdeefe"},
+			"assistant": {"#12301a", "#66bb6a", "#d3f0d6"},
+			"aside":     {"#24292f", "#8b949e", "#d5d9de"},
+			"failed":    {"#3b1518", "#ef5350", "#ffd5d6"},
+			"folded":    {"#302e12", "#c0ca33", "#f3f1c4"},
+		},
+	}
+)

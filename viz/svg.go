@@ -1,0 +1,204 @@
+package viz
+
+import (
+	"bufio"
+	"cmp"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/viz/internal/ink"
+)
+
+// SVGOptions changes how [SVG] draws. The zero value and nil are the defaults.
+type SVGOptions struct {
+	// Layout is what the boxes show. Defaults to the defaults of LayoutOptions.
+	Layout LayoutOptions
+	// Title is what the picture is called where it is read aloud or hovered over. Defaults to "Conversation".
+	Title string
+}
+
+// SVG writes d to w as an SVG picture that needs nothing else: it holds no script, no link and no font, and fetches nothing. It
+// follows the light or dark theme of the reader's system; where that is unknown it is light.
+//
+//   - Each box is a group with the id n0, n1 …, its number in reading order, whatever is folded. Each edge names the boxes it joins
+//     in data-from and data-to. Each frame has the id f0, f1 … and names the box it hangs on in data-owner.
+//   - Text is text: it can be selected and searched, and is read aloud in reading order. Whatever was said is shown letter for
+//     letter, and nothing in it can end the text that it stands in.
+//   - The same graph gives the same bytes.
+//
+// Errors: d's own, and that of w.
+func SVG(w io.Writer, d dag.DAG, o *SVGOptions) error {
+	if o == nil {
+		o = &SVGOptions{}
+	}
+	p, err := Layout(d, &o.Layout)
+	if err != nil {
+		return err
+	}
+	s := svgWriter{Writer: bufio.NewWriterSize(w, 1<<16), Picture: p}
+	s.picture(cmp.Or(strings.TrimSpace(clip(o.Title, 1, nameChars)), "Conversation"))
+	return s.Flush()
+}
+
+// svgWriter writes one picture. Its writer keeps the first error.
+type svgWriter struct {
+	*bufio.Writer
+	*Picture
+	num         []byte
+	path, inner ink.Path
+}
+
+// put writes strings as they are, and numbers in digits.
+func (s *svgWriter) put(parts ...any) {
+	for _, part := range parts {
+		switch part := part.(type) {
+		case string:
+			s.WriteString(part)
+		case int:
+			s.num = strconv.AppendInt(s.num[:0], int64(part), 10)
+			s.Write(s.num)
+		}
+	}
+}
+
+// xmlText makes text harmless in XML, as content and between quotes.
+var xmlText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
+
+// text writes text, which is plain.
+func (s *svgWriter) text(text string) {
+	if !utf8.ValidString(text) {
+		text = strings.ToValidUTF8(text, string(utf8.RuneError))
+	}
+	xmlText.WriteString(s, text)
+}
+
+func (s *svgWriter) picture(title string) {
+	s.put(`<svg xmlns="http://www.w3.org/2000/svg" width="`, s.Width, `" height="`, s.Height, `" viewBox="0 0 `, s.Width, " ", s.Height,
+		`" role="group" aria-labelledby="plait-title plait-desc" xml:space="preserve">`, "\n<title id=\"plait-title\">")
+	s.text(title)
+	s.put("</title>\n<desc id=\"plait-desc\">", s.summary(), "</desc>\n<style>\n")
+	s.style()
+	s.put("</style>\n", `<rect class="page" width="100%" height="100%"/>`, "\n")
+	for i, f := range s.Frames {
+		s.frame(i, f)
+	}
+	s.put(`<g class="edges" aria-hidden="true">`, "\n")
+	s.edges()
+	s.put("</g>\n", `<g role="list">`, "\n")
+	for i := range s.Boxes {
+		s.box(&s.Boxes[i])
+	}
+	s.put("</g>\n")
+	if len(s.Boxes) == 0 {
+		s.put(`<text class="frame" x="`, margin, `" y="`, margin+fontSize, `">(an empty conversation)</text>`, "\n")
+	}
+	s.put("</svg>\n")
+}
+
+// summary says what there is to see.
+func (s *svgWriter) summary() string {
+	nodes, failures := 0, 0
+	for _, b := range s.Boxes {
+		nodes += b.Nodes
+		if b.Style == StyleFailed {
+			failures++
+		}
+	}
+	return listed(count(nodes, "node"), some(len(s.Frames), "conversation of sub-agents"), some(failures, "failure"))
+}
+
+// style writes the style sheet. Fill, stroke and text are set together, for both themes.
+func (s *svgWriter) style() {
+	s.put("text{font:", fontSize, "px ui-monospace,Menlo,Consolas,\"DejaVu Sans Mono\",\"Liberation Mono\",monospace;white-space:pre}\n",
+		".h{font-weight:bold}path,rect{stroke-width:1.25}.head path{stroke-width:3}.head .i{stroke-width:1.25}\n",
+		".edges path{fill:none;stroke-width:1.5}.dashed{stroke-dasharray:5 4}.folded path{stroke-dasharray:4 3}\n")
+	s.palette(ink.Light)
+	s.put("@media (prefers-color-scheme:dark){\n")
+	s.palette(ink.Dark)
+	s.put("}\n")
+}
+
+func (s *svgWriter) palette(p ink.Palette) {
+	s.put(".page{fill:", p.Page, ";stroke:none}.edges path{stroke:", p.Line, "}.edges .tips{fill:", p.Line, ";stroke:none}\n")
+	s.put(".frame rect{fill:", p.Frame.Fill, ";stroke:", p.Frame.Stroke, "}.frame text,text.frame{fill:", p.Frame.Text, "}\n")
+	for _, style := range ink.Styles {
+		l := p.Boxes[style]
+		s.put(".", style, " path{fill:", l.Fill, ";stroke:", l.Stroke, "}.", style, " .i{fill:none}.", style, " text{fill:", l.Text, "}\n")
+	}
+}
+
+func (s *svgWriter) frame(i int, f Frame) {
+	s.put(`<g class="frame" id="f`, i, `" data-owner="n`, s.Boxes[f.Owner].Number, `"><rect x="`, f.X, `" y="`, f.Y, `" width="`, f.W,
+		`" height="`, f.H, `" rx="8"/><text x="`, f.X+framePad, `" y="`, f.Y+titleHeight, `">`)
+	s.text(f.Title)
+	s.put("</text></g>\n")
+}
+
+// edges writes the edges, and then their tips: all edges to a box end in the same point.
+func (s *svgWriter) edges() {
+	tips := ink.Path(nil)
+	done := make([]bool, len(s.Boxes))
+	for _, e := range s.Edges {
+		s.put("<path")
+		if e.Dashed {
+			s.put(` class="dashed"`)
+		}
+		s.put(` data-from="n`, s.Boxes[e.From].Number, `" data-to="n`, s.Boxes[e.To].Number, `" d="`)
+		s.path = ink.Line(s.path[:0], len(e.Points), func(i int) (x, y int) { return e.Points[i].X, e.Points[i].Y })
+		s.write(s.path)
+		s.put("\"/>\n")
+		if !done[e.To] {
+			done[e.To] = true
+			end := e.Points[len(e.Points)-1]
+			tips = ink.Tip(tips, end.X, end.Y)
+		}
+	}
+	if len(tips) > 0 {
+		s.put(`<path class="tips" d="`)
+		s.write(tips)
+		s.put("\"/>\n")
+	}
+}
+
+// write writes the steps of a path.
+func (s *svgWriter) write(p ink.Path) {
+	for _, step := range p {
+		s.WriteByte(step.Op)
+		switch step.Op {
+		case 'Z':
+		case 'Q':
+			s.put(step.CX, " ", step.CY, " ", step.X, " ", step.Y)
+		default:
+			s.put(step.X, " ", step.Y)
+		}
+	}
+}
+
+func (s *svgWriter) box(b *Box) {
+	s.put(`<g id="n`, b.Number, `" role="listitem" class="`, string(b.Style))
+	if b.Head > 0 {
+		s.put(" head")
+	}
+	s.path, s.inner = ink.Box(s.path[:0], s.inner[:0], string(b.Shape), b.X, b.Y, b.W, b.H)
+	s.put(`"><path d="`)
+	s.write(s.path)
+	if len(s.inner) > 0 {
+		s.put(`"/><path class="i" d="`)
+		s.write(s.inner)
+	}
+	s.put(`"/><text>`)
+	beside, above := ink.Padding(string(b.Shape))
+	for i, line := range b.Lines {
+		s.put(`<tspan x="`, b.X+padX+beside, `" y="`, b.Y+padY+above+fontSize+i*lineHeight)
+		if i < b.Heading {
+			s.put(`" class="h`)
+		}
+		s.put(`">`)
+		s.text(line)
+		s.put("</tspan>")
+	}
+	s.put("</text></g>\n")
+}

@@ -1,0 +1,197 @@
+package viz
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/fixture"
+	"github.com/plait-dev/plait/node"
+	"github.com/stretchr/testify/require"
+)
+
+func svg(t testing.TB, d dag.DAG, o *SVGOptions) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, SVG(&b, d, o))
+	return b.String()
+}
+
+// seen is what is read back from an SVG.
+type seen struct {
+	boxes  map[string][]string
+	edges  []string
+	frames map[string]string
+	title  string
+}
+
+// readSVG reads an SVG back as XML. It fails where there is an element or an attribute that a picture does not need.
+func readSVG(t *testing.T, text string) seen {
+	t.Helper()
+	allowed := map[string][]string{
+		"svg":   {"xmlns", "width", "height", "viewBox", "role", "aria-labelledby", "space"},
+		"title": {"id"}, "desc": {"id"}, "style": {}, "g": {"id", "class", "role", "aria-hidden", "data-owner"},
+		"rect": {"class", "x", "y", "width", "height", "rx"}, "path": {"class", "d", "data-from", "data-to"},
+		"text": {"class", "x", "y"}, "tspan": {"class", "x", "y"},
+	}
+	s := seen{boxes: map[string][]string{}, frames: map[string]string{}}
+	group, element := "", ""
+	for dec := xml.NewDecoder(strings.NewReader(text)); ; {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return s
+		}
+		require.NoError(t, err)
+		switch token := token.(type) {
+		case xml.StartElement:
+			element = token.Name.Local
+			attr := map[string]string{}
+			require.Contains(t, allowed, element)
+			for _, a := range token.Attr {
+				require.Contains(t, allowed[element], a.Name.Local, element)
+				attr[a.Name.Local] = a.Value
+			}
+			switch {
+			case element == "g":
+				group = attr["id"]
+			case element == "tspan":
+				s.boxes[group] = append(s.boxes[group], "")
+			case attr["data-from"] != "":
+				s.edges = append(s.edges, attr["data-from"]+" "+attr["data-to"]+" "+attr["class"])
+			}
+		case xml.EndElement:
+			element = ""
+		case xml.CharData:
+			switch element {
+			case "tspan":
+				list := s.boxes[group]
+				list[len(list)-1] += string(token)
+			case "text":
+				s.frames[group] += string(token)
+			case "title":
+				s.title += string(token)
+			case "style":
+				require.NotContains(t, string(token), "url")
+				require.NotContains(t, string(token), "import")
+			}
+		case xml.ProcInst, xml.Directive, xml.Comment:
+			require.Fail(t, "not needed", "%v", token)
+		}
+	}
+}
+
+// requireSeen requires that an SVG shows a picture, text for text.
+func requireSeen(t *testing.T, p *Picture, s seen) {
+	t.Helper()
+	require.Len(t, s.boxes, len(p.Boxes))
+	for _, b := range p.Boxes {
+		require.Equal(t, b.Lines, s.boxes[fmt.Sprint("n", b.Number)])
+	}
+	for i, f := range p.Frames {
+		require.Equal(t, f.Title, s.frames[fmt.Sprint("f", i)])
+	}
+	var edges []string
+	for _, e := range p.Edges {
+		class := map[bool]string{true: "dashed"}[e.Dashed]
+		edges = append(edges, fmt.Sprintf("n%d n%d %s", p.Boxes[e.From].Number, p.Boxes[e.To].Number, class))
+	}
+	require.Equal(t, edges, s.edges)
+}
+
+// hostileTexts is every text that a model, a tool or a user may try something with.
+func hostileTexts(t *testing.T) []string {
+	t.Helper()
+	texts := append(slices.Clone(hostile), "]]>", "<![CDATA[x]]>", "<!-- x -->", "<?xml?>", "<!DOCTYPE x>", "</text></svg>", "</style>", "&#0;", "&x;",
+		"\ufffe\uffff", "\xff\xfe", "\xed\xa0\x80", "\x00", "\u0085", "\u2028", "' onload='x", "\" onload=\"x", "\U0010ffff", "")
+	if recorded, err := os.ReadFile(fixture.Path(t, "mermaid-check", "labels.jsonl")); err == nil {
+		for line := range bytes.Lines(recorded) {
+			var l struct{ Label string }
+			require.NoError(t, json.Unmarshal(line, &l))
+			texts = append(texts, l.Label)
+		}
+	}
+	return texts
+}
+
+func TestSVGShowsHostileTexts(t *testing.T) {
+	for _, text := range hostileTexts(t) {
+		d := everywhere(sampleStart(), text)
+		if d.Err() != nil {
+			continue // not a text that a conversation can hold
+		}
+		o := LayoutOptions{LabelLines: 1000, LabelChars: 10_000}
+		s := readSVG(t, svg(t, d, &SVGOptions{Layout: o, Title: text}))
+		requireSeen(t, layout(t, d, &o), s)
+		want := strings.Join(strings.Fields(clip(strings.ToValidUTF8(text, "\ufffd"), 1, 10_000)), "")
+		said := strings.Join(strings.Fields(strings.Join(s.boxes["n0"][1:], "")), "")
+		require.True(t, strings.HasPrefix(said, strings.TrimSuffix(want, "…")), "%q is shown as %q", text, said)
+	}
+}
+
+func TestSVGShowsRandomGraphs(t *testing.T) {
+	seeded(t, 200, 60, func(t *testing.T, d dag.DAG) { requireSeen(t, layout(t, d, nil), readSVG(t, svg(t, d, nil))) })
+}
+
+func TestSVGSamplesAreAsWrittenDown(t *testing.T) {
+	got := svg(t, sampleSingle(), nil)
+	golden := filepath.Join("testdata", "single.svg")
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "run with -update if the change is meant")
+}
+
+func TestSVGOfAnEmptyConversation(t *testing.T) {
+	require.Contains(t, svg(t, dag.New(), nil), "(an empty conversation)")
+	readSVG(t, svg(t, dag.New(), nil))
+}
+
+func TestSVGErrors(t *testing.T) {
+	require.Error(t, SVG(io.Discard, dag.New().CloseTools(), nil), "the error of the chain")
+	require.ErrorIs(t, SVG(brokenWriter{}, sampleSingle(), nil), io.ErrClosedPipe)
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestSVGTitle(t *testing.T) {
+	require.Equal(t, "Conversation", readSVG(t, svg(t, sampleSingle(), nil)).title)
+	require.Equal(t, "Weather & more", readSVG(t, svg(t, sampleSingle(), &SVGOptions{Title: "Weather & more"})).title)
+}
+
+// TestSVGFrameTitlesAreText has a sub-agent whose tool is named like a part of a document.
+func TestSVGFrameTitlesAreText(t *testing.T) {
+	child := dag.New().User("x")
+	d := sampleStart().User("a").Assistant("", use("1", `"><script>`, "{}")).
+		CloseTools(node.ToolExecution{Child: node.ListOf(child.Heads()...), Result: content.Words("done")})
+	require.NoError(t, d.Err())
+	require.Equal(t, `sub-agent: "><script>`, readSVG(t, svg(t, d, nil)).frames["f0"])
+}
+
+func BenchmarkSVG(b *testing.B) {
+	for _, n := range []int{100, 2000, 20_000} {
+		d := longConversation(n)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := SVG(io.Discard, d, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/node")
+		})
+	}
+}
