@@ -1,4 +1,5 @@
-// Package viz draws conversations: [Mermaid] writes the diagram that GitHub, editors and documentation tools show.
+// Package viz draws conversations: [Mermaid] writes the diagram that GitHub, editors and documentation tools show,
+// [SVG] a picture that needs nothing else. [Layout] says where things stand in a picture, for programs that draw their own.
 //
 // The smallest whole program:
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -112,4 +113,37 @@ func ExampleSizeError() {
 	}
 	// Output:
 	// 600 edges of 450
+}
+
+// A picture that can be opened in a browser, or put into a document.
+func ExampleSVG() {
+	d := dag.New().User("Name a tree.").Assistant("An oak.")
+
+	var picture strings.Builder
+	if err := viz.SVG(&picture, d, &viz.SVGOptions{Title: "Trees"}); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(strings.Count(picture.String(), `role="listitem"`), "boxes")
+	fmt.Println(strings.Contains(picture.String(), "<script"))
+	// Output:
+	// 2 boxes
+	// false
+}
+
+// Where the boxes of a conversation stand.
+func ExampleLayout() {
+	d := dag.New().User("Name a tree.").Assistant("An oak.")
+
+	p, err := viz.Layout(d, nil)
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, b := range p.Boxes {
+		fmt.Println(b.X, b.Y, b.W, b.H, b.Lines)
+	}
+	fmt.Println(p.Edges[0].Points)
+	// Output:
+	// 16 16 114 48 [user Name a tree.]
+	// 27 92 92 48 [assistant An oak.]
+	// [{73 64} {73 92}]
 }
