@@ -1,0 +1,315 @@
+package live
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz"
+	"github.com/plait-dev/plait/viz/internal/gocode"
+)
+
+// maxBody is the most bytes that the body of a request may have.
+const maxBody = 1 << 20
+
+// refusal is what one is told whose request is not done.
+type refusal struct {
+	status  int
+	Code    string `json:"error"`
+	Message string `json:"message"`
+}
+
+func refuse(status int, code, message string) *refusal { return &refusal{status, code, message} }
+
+func unknownNode(id string) *refusal {
+	return refuse(http.StatusNotFound, "unknown_node", fmt.Sprintf("the conversation has no node %.80q", id))
+}
+
+func (r *refusal) write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(r.status)
+	_ = json.NewEncoder(w).Encode(r)
+}
+
+// endpoint answers one path.
+type endpoint struct {
+	method string // GET is HEAD too
+	open   bool   // without the token
+	answer func(*Server, http.ResponseWriter, *http.Request) *refusal
+}
+
+var endpoints = map[string]endpoint{
+	"":        {http.MethodGet, true, (*Server).home},
+	"events":  {http.MethodGet, false, (*Server).events},
+	"request": {http.MethodGet, false, (*Server).request},
+	"copy":    {http.MethodGet, false, (*Server).copy},
+	"fork":    {http.MethodPost, false, (*Server).postFork},
+	"stop":    {http.MethodPost, false, (*Server).postStop},
+}
+
+// ServeHTTP answers a request. Where the server is mounted elsewhere than at the root of a site, http.StripPrefix takes the way to it off,
+// and the page's own path ends in "/".
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", s.policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if no := s.answer(w, r); no != nil {
+		no.write(w)
+	}
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) *refusal {
+	if no := s.stranger(r); no != nil {
+		return no
+	}
+	e, ok := endpoints[strings.TrimPrefix(r.URL.Path, "/")]
+	if !ok {
+		return refuse(http.StatusNotFound, "no_such_path", "there is nothing here")
+	}
+	if r.Method != e.method && (r.Method != http.MethodHead || e.method != http.MethodGet) {
+		w.Header().Set("Allow", e.method)
+		return refuse(http.StatusMethodNotAllowed, "wrong_method", "the method is "+e.method)
+	}
+	if !e.open && !s.knows(r) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		return refuse(http.StatusUnauthorized, "no_token", "the token is missing or wrong: open the page by the address that the program printed")
+	}
+	return e.answer(s, w, r)
+}
+
+// stranger says why whoever asks may not, whatever it asks for.
+func (s *Server) stranger(r *http.Request) *refusal {
+	if !s.options.Remote && !loopback(r.RemoteAddr) {
+		return refuse(http.StatusForbidden, "remote_peer", "only this machine is answered")
+	}
+	if !s.named(r.Host) {
+		return refuse(http.StatusForbidden, "wrong_host", fmt.Sprintf("this server is not %.80q", r.Host))
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
+			return refuse(http.StatusForbidden, "cross_origin", "a page of another site asks")
+		}
+	}
+	if http.NewCrossOriginProtection().Check(r) != nil {
+		return refuse(http.StatusForbidden, "cross_origin", "a page of another site asks")
+	}
+	return nil
+}
+
+func loopback(peer string) bool {
+	addr, err := netip.ParseAddrPort(peer)
+	return err == nil && addr.Addr().Unmap().IsLoopback()
+}
+
+// named reports whether the server goes by that name. A page of another site has a name that leads here at most, never an address.
+func (s *Server) named(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	}
+	if addr, err := netip.ParseAddr(name); err == nil {
+		return s.options.Remote || addr.Unmap().IsLoopback()
+	}
+	is := func(known string) bool { return strings.EqualFold(known, name) }
+	return is("localhost") || slices.ContainsFunc(s.options.Hosts, is)
+}
+
+// knows reports whether the request brings the token. It takes as long for a wrong one as for the right one.
+func (s *Server) knows(r *http.Request) bool {
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	want, got := sha256.Sum256([]byte(s.options.Token)), sha256.Sum256([]byte(given))
+	return subtle.ConstantTimeCompare(want[:], got[:]) == 1 && ok
+}
+
+// home is the page, which holds nothing yet.
+func (s *Server) home(w http.ResponseWriter, _ *http.Request) *refusal {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(s.page)
+	return nil
+}
+
+// events tells what happens until the one who listens leaves, or the server is closed.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) *refusal {
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	l := &listener{rc: http.NewResponseController(w), wake: make(chan struct{}, 1), behind: true}
+	if no := s.add(l); no != nil {
+		return no
+	}
+	defer s.remove(l)
+	l.rouse()
+	signs := time.NewTicker(beat)
+	defer signs.Stop()
+	for {
+		var events [][]byte
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-s.ctx.Done():
+			return nil
+		case <-signs.C:
+			events = [][]byte{[]byte(":\n\n")}
+		case <-l.wake:
+			events = s.take(l)
+		}
+		if !l.write(w, events) {
+			return nil
+		}
+	}
+}
+
+// piece is how much has to be read in the time of one write.
+const piece = 64 << 10
+
+// write writes events, and reports whether they were taken.
+func (l *listener) write(w io.Writer, events [][]byte) bool {
+	for _, event := range events {
+		for part := range slices.Chunk(event, piece) {
+			l.extend()
+			if _, err := w.Write(part); err != nil {
+				return false
+			}
+		}
+	}
+	l.extend()
+	err := l.rc.Flush()
+	return err == nil || errors.Is(err, http.ErrNotSupported)
+}
+
+// request is what a node answered.
+func (s *Server) request(w http.ResponseWriter, r *http.Request) *refusal {
+	n, no := find(s.DAG(), r.URL.Query().Get("node"))
+	if no != nil {
+		return no
+	}
+	const unknown = "no_request"
+	m, ok := n.Message()
+	switch {
+	case !ok || m.Role != content.Assistant:
+		return refuse(http.StatusNotFound, unknown, "the node is no answer of a model")
+	case s.options.Request == nil:
+		return refuse(http.StatusNotFound, unknown, "the program that serves this page does not know requests")
+	}
+	body, err := s.options.Request(s.DAG().WithHeads(n.Parents()...), n)
+	if err != nil {
+		return refuse(http.StatusNotFound, unknown, err.Error())
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body)
+	return nil
+}
+
+// copy is the conversation in another form.
+func (s *Server) copy(w http.ResponseWriter, r *http.Request) *refusal {
+	d := s.DAG()
+	if id := r.URL.Query().Get("node"); id != "" {
+		n, no := find(d, id)
+		if no != nil {
+			return no
+		}
+		d = dag.New().WithHeads(n)
+	}
+	var b strings.Builder
+	var err error
+	switch form := r.URL.Query().Get("as"); form {
+	case "mermaid":
+		err = viz.Mermaid(&b, d, nil)
+	case "json":
+		err = d.Write(&b)
+	case "go":
+		err = gocode.Write(&b, d)
+	default:
+		return refuse(http.StatusBadRequest, "unknown_form", fmt.Sprintf("%.80q is none of mermaid, json, go", form))
+	}
+	if err != nil {
+		return refuse(http.StatusUnprocessableEntity, "cannot_copy", err.Error())
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, b.String())
+	return nil
+}
+
+// find returns the node with that id, of a conversation that hangs on a node too.
+func find(d dag.DAG, id string) (*node.Node, *refusal) {
+	want, err := uuid.Parse(id)
+	if err != nil {
+		return nil, unknownNode(id)
+	}
+	for _, n := range d.WithChildren() {
+		if n.ID() == want {
+			return n, nil
+		}
+	}
+	return nil, unknownNode(id)
+}
+
+func (s *Server) postFork(w http.ResponseWriter, r *http.Request) *refusal {
+	var asked struct{ At, Text string }
+	if no := read(w, r, &asked); no != nil {
+		return no
+	}
+	at, err := uuid.Parse(asked.At)
+	switch {
+	case err != nil:
+		return unknownNode(asked.At)
+	case strings.TrimSpace(asked.Text) == "":
+		return refuse(http.StatusBadRequest, "no_text", "nothing is said: \"text\" is empty")
+	}
+	if no := s.fork(at, asked.Text); no != nil {
+		return no
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+func (s *Server) postStop(w http.ResponseWriter, r *http.Request) *refusal {
+	if no := read(w, r, &struct{}{}); no != nil {
+		return no
+	}
+	if no := s.halt(); no != nil {
+		return no
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// read reads the body of a request, a JSON object.
+func read(w http.ResponseWriter, r *http.Request, into any) *refusal {
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	_ = rc.SetReadDeadline(time.Time{})
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return refuse(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body has more than %d bytes", maxBody))
+	case err != nil:
+		return refuse(http.StatusBadRequest, "bad_body", "the body did not come whole")
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return refuse(http.StatusBadRequest, "bad_body", "the body is no such JSON object: "+err.Error())
+	}
+	return nil
+}

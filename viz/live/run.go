@@ -1,0 +1,83 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+)
+
+// fork says text after the node and runs that.
+func (s *Server) fork(at node.ID, text string) *refusal {
+	if s.options.Run == nil {
+		return refuse(http.StatusForbidden, "cannot_run", "running is off: the program that serves this page does not allow it")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return refuse(http.StatusServiceUnavailable, "closed", "the server is closed")
+	case s.runs > 0 || s.stop != nil:
+		return refuse(http.StatusConflict, "running", "a run goes on; one at a time")
+	}
+	n := s.d.Node(at)
+	if n == nil {
+		return unknownNode(at.String())
+	}
+	whole, said, err := s.d.AppendTo([]*node.Node{n}, node.Message{Role: content.User, Blocks: content.Words(text)})
+	if err != nil {
+		return refuse(http.StatusUnprocessableEntity, "cannot_fork", err.Error())
+	}
+	s.show(whole)
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.stop = cancel
+	s.joined.Add(1)
+	go s.run(ctx, whole.WithHeads(said))
+	return nil
+}
+
+// run runs d to its end.
+func (s *Server) run(ctx context.Context, d dag.DAG) {
+	defer s.joined.Done()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stop()
+		s.stop = nil
+		s.rest()
+	}()
+	defer s.guard("the run")
+	for event := range s.Watch(s.options.Run(ctx, d)) {
+		switch event.(type) {
+		case executor.TurnEnd, executor.End:
+			s.save()
+		}
+	}
+}
+
+// save lets the program keep the conversation.
+func (s *Server) save() {
+	if s.options.Save == nil {
+		return
+	}
+	if err := s.options.Save(s.DAG()); err != nil {
+		s.report(fmt.Sprintf("not saved: %v", err))
+	}
+}
+
+// halt ends the run that the page began.
+func (s *Server) halt() *refusal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.stop != nil:
+		s.stop()
+	case s.runs > 0:
+		return refuse(http.StatusConflict, "not_ours", "the run was not begun on the page, and cannot be stopped there")
+	}
+	return nil
+}
