@@ -1,0 +1,63 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+const whole = `The recorded answers, with today's tools:
+  same   stock{"item":"bolts"} → 40
+  PARTED stock{"item":"nuts"} → ✗ nothing is called "nuts", and was → 38
+They part here:
+◆ tools     stock
+○ user      What do we have to order?
+● assistant → stock(item: "bolts"), stock(item: "nuts")
+
+The recorded results, with another model:
+  the call was not recorded: stock{"item":"washer"}; the nearest is stock{"item":"washers"}
+the first 2 nodes are the same
+~ assistant 00000004 → 00000012
+    call of stock
+      {
+    -   "item": "nuts"
+    +   "item": "washer"
+      }
+= 1 node is the same
+~ call      00000006 → 00000014
+    call 1 of stock: as above
+    result
+    - 38
+    failed result
+    + the call was not recorded: stock{"item":"washer"}; the nearest is stock{"item":"washers"}
+~ results   00000007 → 00000015
+    result 1 of stock: as above
+    failed result 1 of stock: as above
+~ assistant 00000008 → 00000016
+    call of stock
+    - {
+    -   "item": "washers"
+    - }
+    + Order washers.
+- call      00000009
+    call 0 of stock: as above
+    result
+    - 7
+- results   0000000a
+    result 0 of stock: as above
+- assistant 0000000b
+    - Order nuts and washers.
+= 1 node is the same
+`
+
+func TestTheRunsPartWhereATableHasChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		if err := run(t.Context(), &out); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != whole {
+			t.Errorf("it printed\n%s", out.String())
+		}
+	})
+}
