@@ -2,6 +2,7 @@ package viz
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/content"
@@ -12,7 +13,7 @@ import (
 // heads and roots are never folded.
 type plan struct {
 	fans   bool // of more than wideFan calls side by side, the first few are drawn and the others counted
-	agents bool // the conversation of a sub-agent becomes a line in the box of its call
+	depth  int  // conversations of sub-agents deeper than that become a line in the box of their call; none do at 0
 	keep   int  // of a run of turns, this many are drawn at each end; everything when negative
 	failed bool // what failed may be folded, too
 }
@@ -21,14 +22,14 @@ type plan struct {
 var plans = []plan{
 	{keep: -1},
 	{fans: true, keep: -1},
-	{fans: true, agents: true, keep: -1},
-	{fans: true, agents: true, keep: 24},
-	{fans: true, agents: true, keep: 12},
-	{fans: true, agents: true, keep: 6},
-	{fans: true, agents: true, keep: 3},
-	{fans: true, agents: true, keep: 1},
-	{fans: true, agents: true, keep: 1, failed: true},
-	{fans: true, agents: true, keep: 0, failed: true},
+	{fans: true, depth: 1, keep: -1},
+	{fans: true, depth: 1, keep: 24},
+	{fans: true, depth: 1, keep: 12},
+	{fans: true, depth: 1, keep: 6},
+	{fans: true, depth: 1, keep: 3},
+	{fans: true, depth: 1, keep: 1},
+	{fans: true, depth: 1, keep: 1, failed: true},
+	{fans: true, depth: 1, keep: 0, failed: true},
 }
 
 const (
@@ -43,8 +44,13 @@ func (o *outline) fold(p plan) []int {
 	for i := range box {
 		box[i] = i
 	}
-	if p.agents {
-		home := o.homes()
+	for i := range o.left {
+		if o.isLeftOut(i) {
+			box[i] = o.left[i].box
+		}
+	}
+	if p.depth > 0 {
+		home := o.homes(p.depth)
 		for i, v := range o.vertices {
 			if v.group != none && home[v.group] != none {
 				box[i] = home[v.group]
@@ -62,20 +68,26 @@ func (o *outline) fold(p plan) []int {
 	return box
 }
 
-// homes returns for each group the vertex in whose box it is drawn when conversations of sub-agents are folded: the owner of the
-// outermost group around it that is not shared; none when all are.
-func (o *outline) homes() []int {
-	home := make([]int, len(o.groups))
+// homes returns for each group the vertex in whose box it is drawn when conversations deeper than that are folded: the owner of the
+// outermost of them around it that can be folded; none when none can.
+func (o *outline) homes(depth int) []int {
+	home, levels := make([]int, len(o.groups)), o.levels()
 	for i, g := range o.groups { // an outer group has a lower number than the groups in it
 		home[i] = none
 		if g.outer != none {
 			home[i] = home[g.outer]
 		}
-		if home[i] == none && !g.shared {
+		if home[i] == none && levels[i] > depth && !o.mustOpen(g) {
 			home[i] = g.owner
 		}
 	}
 	return home
+}
+
+// mustOpen reports whether the conversation g cannot be folded into the box of its call: others have edges to its nodes, the call
+// itself is left out, or what the drawing is around lies in it.
+func (o *outline) mustOpen(g group) bool {
+	return g.shared || o.isLeftOut(g.owner) || o.focus >= g.first && o.focus <= g.last
 }
 
 // link is a vertex with one way into it, or a tool phase with one: the calls side by side, and the message that closes it.
@@ -119,7 +131,7 @@ func (o *outline) chains() [][]link {
 // next returns the only link that follows vertex i, if there is exactly one.
 func (o *outline) next(i int) (link, bool) {
 	v := &o.vertices[i]
-	if len(v.kids) == 0 {
+	if len(v.kids) == 0 || o.isLeftOut(i) || slices.ContainsFunc(v.kids, o.isLeftOut) {
 		return link{}, false
 	}
 	if len(v.kids) == 1 {
@@ -135,7 +147,7 @@ func (o *outline) next(i int) (link, bool) {
 		merge = kid.kids[0]
 	}
 	end := &o.vertices[merge]
-	return link{calls: v.kids, last: merge}, len(end.parents) == len(v.kids) && end.group == v.group
+	return link{calls: v.kids, last: merge}, !o.isLeftOut(merge) && len(end.parents) == len(v.kids) && end.group == v.group
 }
 
 // foldChain folds wide fans, and then runs of links that nothing in them keeps apart. The ends of a chain stay.
@@ -202,10 +214,11 @@ func (o *outline) pinned(l link, p plan) bool {
 	return false
 }
 
-// foldable reports whether nothing outside the conversation that hangs on vertex i is connected to it.
+// foldable reports whether vertex i may be drawn in the box of another: the drawing is not around it, and nothing outside the
+// conversation that hangs on it is connected to that.
 func (o *outline) foldable(i int) bool {
 	v := &o.vertices[i]
-	return len(v.also) == 0 && (v.hangs == none || !o.groups[v.hangs].shared)
+	return i != o.focus && len(v.also) == 0 && (v.hangs == none || !o.groups[v.hangs].shared)
 }
 
 // wentWrong reports whether n says that something failed.
@@ -223,6 +236,9 @@ func wentWrong(n *node.Node) bool {
 
 // foldedFace returns what is seen of several vertices in one box.
 func (l labeller) foldedFace(members []int) face {
+	if l.o.isLeftOut(members[0]) {
+		return l.summary(members, string(l.o.left[members[0]].where))
+	}
 	first := &l.o.vertices[members[0]]
 	if first.hangs != none && members[len(members)-1] == l.o.groups[first.hangs].last && members[1] == members[0]+1 {
 		f := l.face(members[0])
@@ -230,20 +246,40 @@ func (l labeller) foldedFace(members []int) face {
 		f.label = lines(f.label, listed(inside, l.failures(members[1:])))
 		return f
 	}
-	var users, answers, calls int
-	var tools []string
-	fan := true
-	seen := map[string]bool{}
 	for _, m := range members {
-		n := l.o.vertices[m].node
-		switch p := n.Payload().(type) {
-		case node.ToolExecution:
+		if v := &l.o.vertices[m]; v.group == first.group && !isCall(v.node) {
+			return l.summary(members, "")
+		}
+	}
+	return l.moreCalls(members)
+}
+
+// moreCalls is what is seen of calls beyond the first few of a fan, and of the conversations in them.
+func (l labeller) moreCalls(members []int) face {
+	var tools []string
+	calls, seen := 0, map[string]bool{}
+	for _, m := range members {
+		v := &l.o.vertices[m]
+		if p, ok := v.node.Payload().(node.ToolExecution); ok && v.group == l.o.vertices[members[0]].group {
 			calls++
 			if !seen[p.Tool] {
 				seen[p.Tool] = true
 				tools = append(tools, name(p.Tool))
 			}
-			continue
+		}
+	}
+	head := listed("+ "+count(calls, "more call"), l.failures(members))
+	return face{lines(head, l.body(strings.Join(tools, ", "))), ShapeCall, StyleFolded}
+}
+
+// summary is what is seen of several vertices: how many they are, where they are, and what they are.
+func (l labeller) summary(members []int, where string) face {
+	var users, answers, calls, heads int
+	for _, m := range members {
+		v := &l.o.vertices[m]
+		switch p := v.node.Payload().(type) {
+		case node.ToolExecution:
+			calls++
 		case node.Message:
 			switch {
 			case p.Role == content.Assistant:
@@ -252,18 +288,23 @@ func (l labeller) foldedFace(members []int) face {
 				users++
 			}
 		}
-		fan = fan && l.o.vertices[m].group != first.group
-	}
-	failures := l.failures(members)
-	if fan {
-		return face{lines(listed("+ "+count(calls, "more call"), failures), l.body(strings.Join(tools, ", "))), ShapeCall, StyleFolded}
+		if v.group == none && v.head > 0 {
+			heads++
+		}
 	}
 	last := members[len(members)-1]
 	head := "… " + count(len(members), "node")
-	if last-members[0] == len(members)-1 {
+	if where != "" {
+		head += " " + where
+	}
+	switch {
+	case len(members) == 1:
+		head += fmt.Sprintf(" (n%d)", last)
+	case last-members[0] == len(members)-1:
 		head += fmt.Sprintf(" (n%d to n%d)", members[0], last)
 	}
-	return face{lines(head, listed(some(users, "user turn"), some(answers, "answer"), some(calls, "tool call"), failures)), ShapeTurn, StyleFolded}
+	body := listed(some(users, "user turn"), some(answers, "answer"), some(calls, "tool call"), some(heads, "head"), l.failures(members))
+	return face{lines(head, body), ShapeTurn, StyleFolded}
 }
 
 // failures says how many of the members failed, if any did.

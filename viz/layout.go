@@ -109,7 +109,7 @@ func Layout(d dag.DAG, o *LayoutOptions) (*Picture, error) {
 }
 
 // foldedPlan is how LayoutOptions.Fold folds.
-var foldedPlan = plan{fans: true, agents: true, keep: 3}
+var foldedPlan = plan{fans: true, depth: 1, keep: 3}
 
 // plot is an outline that is being laid out: its boxes, and where they stand.
 type plot struct {

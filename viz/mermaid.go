@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/dag"
@@ -51,6 +52,16 @@ type MermaidOptions struct {
 	// Full draws every node, up to Mermaid's own limits of 500 edges and 50,000 UTF-16 code units, and fails where a drawing
 	// would otherwise be folded. Defaults to false.
 	Full bool
+	// Depth is how deep in sub-agents conversations are drawn: 1 is the conversation itself, 2 those of its sub-agents, too, and so
+	// on. Deeper ones become a line in the box of their call, but for those whose nodes others go on from. Defaults to all, also
+	// when negative.
+	Depth int
+	// Around is the node, of the conversation or of a sub-agent, that is drawn with what is at most Steps edges before or after it.
+	// All else becomes boxes that say how much is left out. Ids stay those of the whole drawing. Defaults to drawing everything;
+	// what leads to a node is the drawing of [dag.DAG.At].
+	Around node.ID
+	// Steps is how far from Around is drawn. Defaults to 3, also when negative.
+	Steps int
 }
 
 // Mermaid writes d to w as a Mermaid flowchart: every node with what was said, run and answered, tool calls side by side and
@@ -65,16 +76,16 @@ type MermaidOptions struct {
 //     sub-agents, and the middle of long runs of turns become boxes that say what they stand for and how much of it failed.
 //     What failed in the conversation itself is folded last; heads, roots, branch points and merges of branches never.
 //
-// Errors: d's own; a *SizeError when the conversation is too large even so; and that of w. Nothing is written before the
-// drawing is whole.
+// Errors: d's own; dag.ErrForeign where there is no node o.Around; a *SizeError when the conversation is too large even so, which
+// [MermaidParts] draws in several diagrams; and that of w. Nothing is written before the drawing is whole.
 func Mermaid(w io.Writer, d dag.DAG, o *MermaidOptions) error {
-	if err := d.Err(); err != nil {
-		return err
-	}
 	if o == nil {
 		o = &MermaidOptions{}
 	}
-	s := newSketch(d, o)
+	s, err := sketchOf(d, o)
+	if err != nil {
+		return err
+	}
 	maxEdges, maxText, tries := budgetEdges, budgetText, plans
 	if o.Full {
 		maxEdges, maxText, tries = mermaidEdges, mermaidText, plans[:1]
@@ -95,7 +106,25 @@ func Mermaid(w io.Writer, d dag.DAG, o *MermaidOptions) error {
 type sketch struct {
 	*outline
 	labels labeller
+	depth  int     // of the conversations that are drawn; 0 for all
 	alone  []drawn // each vertex that was drawn in a box of its own
+}
+
+// sketchOf returns the sketch of d, and what keeps it from being drawn.
+func sketchOf(d dag.DAG, o *MermaidOptions) (*sketch, error) {
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	s := newSketch(d, o)
+	if o.Around == (node.ID{}) {
+		return s, nil
+	}
+	focus := slices.IndexFunc(s.vertices, func(v vertex) bool { return v.node.ID() == o.Around })
+	if focus == none {
+		return nil, fmt.Errorf("draw around %s: %w", o.Around, dag.ErrForeign)
+	}
+	s.lookAt(focus, cmp.Or(max(o.Steps, 0), 3))
+	return s, nil
 }
 
 func newSketch(d dag.DAG, o *MermaidOptions) *sketch {
@@ -103,33 +132,74 @@ func newSketch(d dag.DAG, o *MermaidOptions) *sketch {
 	return &sketch{
 		outline: out,
 		labels:  labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()},
+		depth:   max(o.Depth, 0),
 		alone:   make([]drawn, len(out.vertices)),
 	}
 }
 
+// fold returns for each vertex the vertex in whose box it is drawn, by plan p and no deeper than the options want it.
+func (s *sketch) fold(p plan) []int {
+	if s.depth > 0 && p.depth == 0 {
+		p.depth = s.depth
+	}
+	return s.outline.fold(p)
+}
+
 // draw returns the diagram by plan p, or a *SizeError.
 func (s *sketch) draw(p plan, maxEdges, maxText int) (string, error) {
-	box := s.fold(p)
-	edges := s.edges(box)
-	if len(edges) > maxEdges {
-		return "", &SizeError{"edges", len(edges), maxEdges}
+	sh := s.sheet(p)
+	if len(sh.edges) > maxEdges {
+		return "", &SizeError{"edges", len(sh.edges), maxEdges}
 	}
+	text := s.write(sh)
+	if size := utf16Len(text); size > maxText {
+		return "", &SizeError{"UTF-16 code units", size, maxText}
+	}
+	return text, nil
+}
+
+// sheet is what one diagram shows.
+type sheet struct {
+	boxes   []int   // the vertices whose boxes are drawn, in reading order
+	members [][]int // the vertices in each box; none for a vertex that is drawn in the box of another
+	edges   []edge  // between boxes
+	stubs   []stub  // for what is drawn in other parts
+	within  int     // the conversation that all of it lies in; those around that one are not shown
+}
+
+// sheet is the diagram of everything by plan p.
+func (s *sketch) sheet(p plan) sheet {
+	box := s.fold(p)
+	sh := sheet{members: members(box), edges: s.edges(box), within: none}
+	for i, in := range sh.members {
+		if in != nil {
+			sh.boxes = append(sh.boxes, i)
+		}
+	}
+	return sh
+}
+
+// write writes the diagram.
+func (s *sketch) write(sh sheet) string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
-	s.classDefs(&b, box)
-	s.boxes(&b, box)
-	for _, e := range edges {
+	s.classDefs(&b, sh)
+	s.boxes(&b, sh)
+	for _, st := range sh.stubs {
+		fmt.Fprintf(&b, "    %s%s\"%s\"%s:::%s\n", st.id, brackets[ShapeNote][0], escape(st.label), brackets[ShapeNote][1], StyleFolded)
+	}
+	for _, e := range sh.edges {
 		fmt.Fprintf(&b, "    n%d %s n%d\n", e.from, e.arrow, e.to)
 	}
-	for i, v := range s.vertices {
-		if v.head > 0 && v.group == none {
+	for _, st := range sh.stubs {
+		st.writeEdges(&b)
+	}
+	for _, i := range sh.boxes {
+		if v := s.vertices[i]; v.head > 0 && v.group == none && !s.isLeftOut(i) {
 			fmt.Fprintf(&b, "    class n%d head\n", i)
 		}
 	}
-	if size := utf16Len(b.String()); size > maxText {
-		return "", &SizeError{"UTF-16 code units", size, maxText}
-	}
-	return b.String(), nil
+	return b.String()
 }
 
 // brackets give a box its outline. The classic ones are drawn by every version of Mermaid.
@@ -156,60 +226,73 @@ var looks = []struct {
 }
 
 // classDefs writes the styles that the boxes have.
-func (s *sketch) classDefs(b *strings.Builder, box []int) {
+func (s *sketch) classDefs(b *strings.Builder, sh sheet) {
 	used := map[Style]bool{}
-	for i, in := range members(box) {
-		if in != nil {
-			used[s.box(i, in).style] = true
-		}
+	for _, i := range sh.boxes {
+		used[s.box(i, sh.members[i]).style] = true
 	}
-	if len(box) == 0 {
+	if len(sh.boxes) == 0 {
 		used[StyleAside] = true
+	}
+	if len(sh.stubs) > 0 {
+		used[StyleFolded] = true
 	}
 	for _, l := range looks {
 		if used[l.style] {
 			fmt.Fprintf(b, "    classDef %s %s\n", l.style, l.css)
 		}
 	}
-	if len(box) > 0 {
+	if len(sh.boxes) > 0 {
 		b.WriteString("    classDef head stroke-width:4px\n")
 	}
 }
 
+// maxIndent is how deep statements are indented. Conversations deeper in one another look no different to Mermaid.
+const maxIndent = 8
+
 // boxes writes a statement for each box, those of a hanging conversation inside a subgraph.
-func (s *sketch) boxes(b *strings.Builder, box []int) {
-	if len(box) == 0 {
+func (s *sketch) boxes(b *strings.Builder, sh sheet) {
+	if len(sh.boxes) == 0 {
 		b.WriteString(`    n0["(an empty conversation)"]:::aside` + "\n")
 	}
+	outside := none
+	if sh.within != none {
+		outside = s.groups[sh.within].outer
+	}
 	var open []int // groups, the innermost last
-	indent := func() { b.WriteString(strings.Repeat("    ", 1+len(open))) }
+	indent := func() { b.WriteString(strings.Repeat("    ", 1+min(len(open), maxIndent))) }
 	shut := func() {
 		open = open[:len(open)-1]
 		indent()
 		b.WriteString("end\n")
 	}
-	for i, in := range members(box) {
-		if in == nil {
-			continue
-		}
+	for _, i := range sh.boxes {
 		for len(open) > 0 && s.groups[open[len(open)-1]].last < i {
 			shut()
 		}
-		around := none
+		around := outside
 		if len(open) > 0 {
 			around = open[len(open)-1]
 		}
 		for _, g := range s.path(around, s.vertices[i].group) {
 			indent()
-			fmt.Fprintf(b, "subgraph s%d[\"%s\"]\n", g, escape(s.groups[g].title))
+			fmt.Fprintf(b, "subgraph s%d[\"%s\"]\n", g, escape(s.groupTitle(g, sh)))
 			open = append(open, g)
 		}
 		indent()
-		b.WriteString(s.box(i, in).text)
+		b.WriteString(s.box(i, sh.members[i]).text)
 	}
 	for len(open) > 0 {
 		shut()
 	}
+}
+
+// groupTitle is the title of group g in one of the parts.
+func (s *sketch) groupTitle(g int, sh sheet) string {
+	if s.groups[g].first < sh.boxes[0] {
+		return s.groups[g].title + ", continued"
+	}
+	return s.groups[g].title
 }
 
 // members returns the vertices in each box; none for a vertex that is drawn in the box of another.
@@ -229,7 +312,7 @@ type drawn struct {
 
 // box returns the box of vertex i, which stands for all members.
 func (s *sketch) box(i int, members []int) drawn {
-	alone := len(members) == 1
+	alone := len(members) == 1 && !s.isLeftOut(i)
 	if alone && s.alone[i].text != "" {
 		return s.alone[i]
 	}
@@ -239,7 +322,7 @@ func (s *sketch) box(i int, members []int) drawn {
 	} else {
 		f = s.labels.foldedFace(members)
 	}
-	if v := s.vertices[i]; v.head > 0 && s.several(v.group) {
+	if v := s.vertices[i]; v.head > 0 && s.several(v.group) && !s.isLeftOut(i) {
 		f.label = lines(f.label, fmt.Sprintf("◀ head %d", v.head))
 	}
 	text := fmt.Sprintf("n%d%s\"%s\"%s:::%s\n", i, brackets[f.shape][0], escape(f.label), brackets[f.shape][1], f.style)
@@ -266,20 +349,25 @@ func (s *outline) edges(box []int) []edge {
 			edges = append(edges, e)
 		}
 	}
-	for i, v := range s.vertices {
+	s.arrows(add)
+	return edges
+}
+
+// arrows yields the edges between vertices: in the order of the vertices they lead to, and there of the parents.
+func (o *outline) arrows(yield func(from, to int, arrow string)) {
+	for i, v := range o.vertices {
 		for _, p := range v.parents {
-			add(p, i, "-->")
+			yield(p, i, "-->")
 		}
 		for _, h := range v.also {
-			add(i, h, "-.->")
+			yield(i, h, "-.->")
 		}
-		if v.hangs != none && box[s.groups[v.hangs].first] != box[i] {
-			for _, e := range s.groups[v.hangs].entries {
-				add(i, e, "-.->")
+		if v.hangs != none {
+			for _, e := range o.groups[v.hangs].entries {
+				yield(i, e, "-.->")
 			}
 		}
 	}
-	return edges
 }
 
 // several reports whether the conversation of group g has several heads.

@@ -46,9 +46,9 @@ type drawing struct {
 
 var (
 	styleLine = regexp.MustCompile(`^    classDef (\w+) (?:fill:#\w{6},stroke:#\w{6},color:#\w{6}(?:,stroke-dasharray:4 4)?|stroke-width:4px)$`)
-	boxLine   = regexp.MustCompile(`^ +(n\d+)(\(|\[|\[\[|\[\\|\(\[|\[\(|>)"[^"<&` + "`" + `]+"(\)|\]|\]\]|/\]|\]\)|\)\]):::(user|assistant|aside|failed|folded)$`)
+	boxLine   = regexp.MustCompile(`^ +((?:n|bi?|ai?)\d+)(\(|\[|\[\[|\[\\|\(\[|\[\(|>)"[^"<&` + "`" + `]+"(\)|\]|\]\]|/\]|\]\)|\)\]):::(user|assistant|aside|failed|folded)$`)
 	groupLine = regexp.MustCompile(`^ +subgraph (s\d+)\["[^"]+"\]$`)
-	edgeLine  = regexp.MustCompile(`^    (n\d+) (?:-->|-\.->) (n\d+)$`)
+	edgeLine  = regexp.MustCompile(`^    ((?:n|bi?|ai?)\d+) (?:-->|-\.->) ((?:n|bi?|ai?)\d+)$`)
 	headLine  = regexp.MustCompile(`^    class (n\d+) head$`)
 )
 
@@ -228,7 +228,7 @@ func TestWideFanShowsTheFirstCallsAndCountsTheOthers(t *testing.T) {
 
 func TestSubAgentFoldsIntoItsCall(t *testing.T) {
 	s := newSketch(sampleSubAgents(), &MermaidOptions{})
-	text, err := s.draw(plan{agents: true, keep: -1}, budgetEdges, budgetText)
+	text, err := s.draw(plan{depth: 1, keep: -1}, budgetEdges, budgetText)
 	require.NoError(t, err)
 	require.NotContains(t, text, "subgraph")
 	require.Contains(t, text, "… 12 nodes inside (n6 to n17)")
@@ -348,16 +348,25 @@ func TestDeepNestingAndLongHistoryNeedNoRecursionPerNode(t *testing.T) {
 	require.Len(t, takeApart(t, draw(t, nested, nil)).nodes, 1)
 }
 
+// BenchmarkMermaid draws a conversation of tool phases in one diagram, folded where it must be, and whole in parts.
 func BenchmarkMermaid(b *testing.B) {
-	for _, size := range []int{100, 2000} {
+	for _, size := range []int{100, 2000, 20_000} {
 		d := longRun(size/6, 2)
-		b.Run(fmt.Sprintf("%d nodes", d.Len()), func(b *testing.B) {
+		nodes := d.Len()
+		perNode := func(b *testing.B, draw func() error) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := Mermaid(io.Discard, d, nil); err != nil {
+				if err := draw(); err != nil {
 					b.Fatal(err)
 				}
 			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*nodes), "ns/node")
+		}
+		b.Run(fmt.Sprintf("%d nodes", size), func(b *testing.B) {
+			perNode(b, func() error { return Mermaid(io.Discard, d, nil) })
+		})
+		b.Run(fmt.Sprintf("%d nodes in parts", size), func(b *testing.B) {
+			perNode(b, func() error { _, err := MermaidParts(d, nil); return err })
 		})
 	}
 }

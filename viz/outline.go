@@ -13,6 +13,9 @@ type outline struct {
 	vertices []vertex
 	groups   []group
 	heads    int // of the outermost conversation
+	// focus is the vertex that is drawn with what is around it, or none; left then says of each vertex whether it is left out.
+	focus int
+	left  []leftOut
 }
 
 // vertex is one node. Numbers of vertices and groups are their places in the outline.
@@ -46,7 +49,7 @@ const none = -1
 
 // outlineOf returns the outline of the graph under heads.
 func outlineOf(heads []*node.Node) *outline {
-	o := &outline{heads: len(heads)}
+	o := &outline{heads: len(heads), focus: none}
 	number := o.number(heads)
 	for i := range o.vertices {
 		v := &o.vertices[i]

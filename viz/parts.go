@@ -1,0 +1,368 @@
+package viz
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/plait-dev/plait/dag"
+)
+
+// MermaidPart is one of the diagrams that [MermaidParts] draws a conversation in.
+type MermaidPart struct {
+	// Title says which part it is and what is in it: "Part 2 of 5: n410 to n822".
+	Title string
+	// Text is the diagram, as [Mermaid] writes them.
+	Text string
+}
+
+// MermaidParts draws d as [Mermaid] does, but whole however large it is: in as many diagrams as it takes, each with at most 450 edges
+// and 45,000 UTF-16 code units.
+//
+//   - Every node is drawn in one part, in reading order, by the id that it has in the drawing of the whole. Nothing is folded but what
+//     o.Depth and o.Around leave out; o.Full changes nothing.
+//   - Where an edge leads from one part to another, both have a dashed box instead that says where it goes on: "continues in part 3 at
+//     n410". It names a few of many; the box at the other end then names the others.
+//   - The cuts are where the fewest lines of the conversation are open: between turns rather than in a tool phase, after a sub-agent
+//     rather than inside of it. The conversation of a sub-agent that is cut is "continued" in the next part.
+//   - The same graph gives the same parts. What it takes grows with the size of the graph.
+//
+// There is always at least one part. Errors: those of Mermaid, but a *SizeError only where o makes a single label longer than a diagram
+// may be.
+func MermaidParts(d dag.DAG, o *MermaidOptions) ([]MermaidPart, error) {
+	if o == nil {
+		o = &MermaidOptions{}
+	}
+	s, err := sketchOf(d, o)
+	if err != nil {
+		return nil, err
+	}
+	sheets := s.split(budgetEdges, budgetText)
+	parts := make([]MermaidPart, len(sheets))
+	for i, sh := range sheets {
+		parts[i] = MermaidPart{partTitle(i, len(sheets), sh.boxes), s.write(sh)}
+		if size := utf16Len(parts[i].Text); size > budgetText {
+			return nil, &SizeError{"UTF-16 code units", size, budgetText}
+		}
+	}
+	return parts, nil
+}
+
+func partTitle(i, of int, boxes []int) string {
+	title := fmt.Sprintf("Part %d of %d", i+1, of)
+	switch len(boxes) {
+	case 0:
+		return title
+	case 1:
+		return fmt.Sprintf("%s: n%d", title, boxes[0])
+	}
+	return fmt.Sprintf("%s: n%d to n%d", title, boxes[0], boxes[len(boxes)-1])
+}
+
+// stub is a box for what is drawn in other parts, with an edge to or from each box that is connected to just that.
+type stub struct {
+	id, label string
+	tie       tie
+	boxes     []int // in this part
+	far       []int // in others, as places among all
+}
+
+// tie is how a box is connected to another.
+type tie int
+
+// The ties of a box.
+const (
+	follows  tie = iota // the other, as the next message does
+	inside              // of the other, as a sub-agent of its call
+	followed            // by the other
+	holds               // the other, as a call its sub-agent
+	ties
+)
+
+// tied are the letters for ids, the arrow and the words for each tie.
+var tied = [ties]struct{ id, arrow, words string }{
+	follows:  {"b", "-->", "from %s in part %d"},
+	inside:   {"bi", "-.->", "inside %s in part %d"},
+	followed: {"a", "-->", "continues in part %[2]d at %[1]s"},
+	holds:    {"ai", "-.->", "inside: part %[2]d at %[1]s"},
+}
+
+// writeEdges writes the edges of the stub.
+func (st stub) writeEdges(b *strings.Builder) {
+	for _, i := range st.boxes {
+		from, to := st.id, "n"+strconv.Itoa(i)
+		if st.tie >= followed {
+			from, to = to, from
+		}
+		fmt.Fprintf(b, "    %s %s %s\n", from, tied[st.tie].arrow, to)
+	}
+}
+
+// splitter cuts a sheet. Boxes are known here by their places in it.
+type splitter struct {
+	*sketch
+	all   sheet
+	ends  [][]end // of the edges of each box
+	open  []int   // how many stubs it takes for the edges from before a place to that place and beyond
+	parts []int   // where each part begins
+}
+
+// end is one end of an edge: how a box is tied to which other.
+type end struct {
+	tie   tie
+	other int
+}
+
+// split returns the sheets that show everything. Each keeps the limits, where a box alone does.
+func (s *sketch) split(maxEdges, maxText int) []sheet {
+	c := &splitter{sketch: s, all: s.sheet(plan{keep: -1})}
+	if len(c.all.boxes) == 0 {
+		return []sheet{c.all}
+	}
+	c.connect()
+	for from := 0; from < len(c.all.boxes); {
+		c.parts = append(c.parts, from)
+		from = c.cut(from, maxEdges, maxText)
+	}
+	return c.sheets()
+}
+
+// connect finds the ends of all edges.
+func (c *splitter) connect() {
+	place := make([]int, len(c.vertices))
+	for p, i := range c.all.boxes {
+		place[i] = p
+	}
+	c.ends = make([][]end, len(c.all.boxes))
+	last := make([][ties]int, len(c.all.boxes)) // the furthest that each tie of a box leads
+	for _, e := range c.all.edges {
+		from, to, out, in := place[e.from], place[e.to], followed, follows
+		if e.arrow != tied[followed].arrow {
+			out, in = holds, inside
+		}
+		c.ends[from] = append(c.ends[from], end{out, to})
+		c.ends[to] = append(c.ends[to], end{in, from})
+		last[from][out], last[to][in] = max(last[from][out], to), max(last[to][in], from)
+	}
+	change := make([]int, len(c.all.boxes)+2)
+	for p := range last {
+		for _, l := range last[p] {
+			if l > p {
+				change[p+1]++
+				change[l+1]--
+			}
+		}
+	}
+	c.open = change
+	for p := 1; p < len(change); p++ {
+		change[p] += change[p-1]
+	}
+}
+
+// cut returns where the part that begins at a place ends: as late as it can, but for a better place to cut in its second half.
+func (c *splitter) cut(from, maxEdges, maxText int) int {
+	to, edges, text := from, 0, 0
+	for ; to < len(c.all.boxes); to++ { // what takes room however the part ends
+		for _, e := range c.ends[to] {
+			if e.other >= from && e.other < to {
+				edges++
+			}
+		}
+		text += c.boxText(to)
+		if to > from && (edges > maxEdges || text > maxText) {
+			break
+		}
+	}
+	for to > from+1 {
+		best := to
+		for at := to - 1; at >= from+(to-from+1)/2 && c.open[best] > 0; at-- {
+			if c.open[at] < c.open[best] {
+				best = at
+			}
+		}
+		if to < len(c.all.boxes) || !c.fits(from, to, maxEdges, maxText) {
+			to = best
+		}
+		if c.fits(from, to, maxEdges, maxText) {
+			break
+		}
+		to = from + max((to-from)*3/4, 1)
+	}
+	return to
+}
+
+// Most of what statements take beside their labels, in UTF-16 code units.
+const (
+	headText  = 600 // the first lines of a diagram
+	edgeText  = 32  // an edge
+	groupText = 120 // the frame around a conversation
+)
+
+func (c *splitter) boxText(p int) int {
+	i := c.all.boxes[p]
+	size := utf16Len(c.box(i, c.all.members[i]).text) + 4*(1+maxIndent)
+	if c.vertices[i].head > 0 {
+		size += edgeText
+	}
+	return size
+}
+
+// frameText is how long the frame around group g is at most.
+func (c *splitter) frameText(g int) int {
+	if g == none {
+		return 0
+	}
+	return groupText + utf16Len(escape(c.groups[g].title))
+}
+
+// fits reports whether the boxes from one place to before another are a diagram within the limits.
+func (c *splitter) fits(from, to, maxEdges, maxText int) bool {
+	inner, stubs := c.between(from, to)
+	edges, text := len(inner), headText
+	for _, st := range stubs {
+		edges += len(st.boxes)
+		text += labelRoom(len(st.far)) + 2*edgeText
+	}
+	text += edges * edgeText
+	within := c.vertices[c.all.boxes[from]].group // what all boxes until now lie in; it is shown, and so is each group that has a box
+	text += c.frameText(within)
+	for p := from; p < to && text <= maxText; p++ {
+		i := c.all.boxes[p]
+		for within != none && c.groups[within].last < i {
+			within = c.groups[within].outer
+			text += c.frameText(within)
+		}
+		for g := c.vertices[i].group; p > from && g != none && c.groups[g].first > c.all.boxes[p-1]; g = c.groups[g].outer {
+			text += c.frameText(g)
+		}
+		text += c.boxText(p)
+	}
+	return edges <= maxEdges && text <= maxText
+}
+
+// between returns the edges between the boxes from one place to before another, and the stubs for all other edges of these boxes.
+func (c *splitter) between(from, to int) ([]edge, []stub) {
+	var inner []edge
+	var stubs []stub
+	known := map[string]int{} // stubs by what they stand for
+	for p := from; p < to; p++ {
+		var far [ties][]int
+		for _, e := range c.ends[p] {
+			switch {
+			case e.other < from || e.other >= to:
+				far[e.tie] = append(far[e.tie], e.other)
+			case e.tie < followed:
+				inner = append(inner, edge{c.all.boxes[e.other], c.all.boxes[p], tied[e.tie].arrow})
+			}
+		}
+		for t, places := range far {
+			if len(places) == 0 {
+				continue
+			}
+			slices.Sort(places)
+			key := fmt.Sprint(t, places)
+			at, ok := known[key]
+			if !ok {
+				at = len(stubs)
+				known[key] = at
+				id := tied[t].id + strconv.Itoa(c.all.boxes[p])
+				stubs = append(stubs, stub{id: id, tie: tie(t), far: places})
+			}
+			stubs[at].boxes = append(stubs[at].boxes, c.all.boxes[p])
+		}
+	}
+	return inner, stubs
+}
+
+// What a stub names at most: so many parts, and so many boxes of each, or rows of boxes that follow one another.
+const (
+	stubParts = 3
+	stubBoxes = 6
+)
+
+// labelRoom is how long the label of a stub for that many boxes is at most. How many parts they are in is not known while cuts are made.
+func labelRoom(boxes int) int {
+	return 50 + 40*min(boxes-1, stubParts) + min(10*boxes, 24*stubParts*stubBoxes)
+}
+
+// whereabouts says in which parts the boxes at these places are.
+func (c *splitter) whereabouts(t tie, places []int) string {
+	var said []string
+	for len(places) > 0 {
+		part, n := c.partOf(places[0]), 1
+		for n < len(places) && c.partOf(places[n]) == part {
+			n++
+		}
+		if len(said) == stubParts {
+			return lines(strings.Join(said, "\n"), "and "+count(c.partsOf(places), "more part"))
+		}
+		said = append(said, fmt.Sprintf(tied[t].words, c.named(places[:n]), part))
+		places = places[n:]
+	}
+	return strings.Join(said, "\n")
+}
+
+// partsOf is how many parts the boxes at these places are in.
+func (c *splitter) partsOf(places []int) int {
+	n, last := 0, 0
+	for _, p := range places {
+		if part := c.partOf(p); part != last {
+			n, last = n+1, part
+		}
+	}
+	return n
+}
+
+// partOf is the number, from 1, of the part that the box at a place is in.
+func (c *splitter) partOf(place int) int {
+	at, begins := slices.BinarySearch(c.parts, place)
+	if begins {
+		at++
+	}
+	return at
+}
+
+// named lists the ids of the boxes at these places: "n3, n7 to n9 and 2 more".
+func (c *splitter) named(places []int) string {
+	var list []string
+	for len(places) > 0 {
+		if len(list) == stubBoxes {
+			return strings.Join(list, ", ") + " and " + strconv.Itoa(len(places)) + " more"
+		}
+		n := 1
+		for n < len(places) && c.all.boxes[places[n]] == c.all.boxes[places[n-1]]+1 {
+			n++
+		}
+		name := "n" + strconv.Itoa(c.all.boxes[places[0]])
+		if n < 3 {
+			n = 1
+		} else {
+			name += " to n" + strconv.Itoa(c.all.boxes[places[n-1]])
+		}
+		list = append(list, name)
+		places = places[n:]
+	}
+	return strings.Join(list, ", ")
+}
+
+// sheets returns a sheet for each part.
+func (c *splitter) sheets() []sheet {
+	sheets := make([]sheet, len(c.parts))
+	for i, from := range c.parts {
+		to := len(c.all.boxes)
+		if i+1 < len(c.parts) {
+			to = c.parts[i+1]
+		}
+		inner, stubs := c.between(from, to)
+		for j := range stubs {
+			stubs[j].label = c.whereabouts(stubs[j].tie, stubs[j].far)
+		}
+		within := c.vertices[c.all.boxes[from]].group
+		for within != none && c.groups[within].last < c.all.boxes[to-1] {
+			within = c.groups[within].outer
+		}
+		sheets[i] = sheet{c.all.boxes[from:to], c.all.members, inner, stubs, within}
+	}
+	return sheets
+}
