@@ -194,7 +194,7 @@ func (h lineHead) after(r rune) lineHead {
 	switch {
 	case r == '\n':
 		return lineStart
-	case r == ' ' && h == lineStart:
+	case h == lineStart && unicode.IsSpace(r): // a no-break space, too
 		return lineStart
 	case r >= '0' && r <= '9' && h != lineBody:
 		return lineDigits

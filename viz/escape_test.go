@@ -27,6 +27,7 @@ func TestEscapeWritesEverythingThatMermaidWouldObey(t *testing.T) {
 		{"a: \nb", "a#58;#160;\nb"},
 		{"- item", "#45; item"},
 		{"a - b", "a - b"},
+		{"\u00a0 - item", "\u00a0 #45; item"},
 		{"  + item", "#160;#160;#43; item"},
 		{"a\n===", "a\n#61;=="},
 		{"1. one 2. two", "1#46; one 2. two"},
