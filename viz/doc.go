@@ -1,6 +1,6 @@
 // Package viz draws conversations: [Mermaid] writes the diagram that GitHub, editors and documentation tools show, [MermaidParts] one
-// that is too large for a single diagram, [SVG] a picture that needs nothing else. [Layout] says where things stand in a picture, for
-// programs that draw their own.
+// that is too large for a single diagram, [SVG] a picture that needs nothing else, [DOT] what Graphviz draws. [Layout] says where
+// things stand in a picture, for programs that draw their own.
 //
 // The smallest whole program:
 //

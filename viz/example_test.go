@@ -260,3 +260,40 @@ func ExampleMermaidParts() {
 	// ## Part 4 of 4: n1014 to n1199
 	//     b1014>"from n1013 in part 3"]:::folded
 }
+
+// What "dot -Tsvg" draws.
+func ExampleDOT() {
+	d := dag.New().User("Name a tree.")
+
+	if err := viz.DOT(os.Stdout, d, nil); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// digraph conversation {
+	//   graph [
+	//     fontname=monospace
+	//     fontsize=10
+	//   ];
+	//   node [
+	//     fontname=monospace
+	//     fontsize=10
+	//     style=filled
+	//   ];
+	//   edge [
+	//     color="#6b7280"
+	//     arrowsize=0.7
+	//   ];
+	//
+	//   // Node definitions.
+	//   n0 [
+	//     label="user\nName a tree."
+	//     tooltip="n0: user"
+	//     shape=box
+	//     fillcolor="#e1f5fe"
+	//     color="#0277bd"
+	//     fontcolor="#01406d"
+	//     style="rounded,filled"
+	//     penwidth=3
+	//   ];
+	// }
+}

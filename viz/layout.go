@@ -92,6 +92,15 @@ type LayoutOptions struct {
 //
 // The error is that of d.
 func Layout(d dag.DAG, o *LayoutOptions) (*Picture, error) {
+	m, err := plotOf(d, o)
+	if err != nil {
+		return nil, err
+	}
+	return m.picture(), nil
+}
+
+// plotOf returns the boxes and edges of d with their labels, to be placed.
+func plotOf(d dag.DAG, o *LayoutOptions) (*plot, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
@@ -105,7 +114,7 @@ func Layout(d dag.DAG, o *LayoutOptions) (*Picture, error) {
 	}
 	m := out.plot(out.fold(p))
 	m.label(labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()})
-	return m.picture(), nil
+	return m, nil
 }
 
 // foldedPlan is how LayoutOptions.Fold folds.

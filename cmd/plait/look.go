@@ -300,14 +300,15 @@ func (s *streams) printNode(n *node.Node) error {
 
 func renderCommand(s *streams) *cobra.Command {
 	var as, at string
-	kinds := []string{"mermaid", "dot", "text"}
+	kinds := []string{"mermaid", "svg", "dot", "text"}
 	cmd := &cobra.Command{
-		Use:   "render --as mermaid|dot|text FILE",
+		Use:   "render --as FORM FILE",
 		Short: "Draw the graph, to standard output",
-		Long: `Draws the graph: for Mermaid (as GitHub and GitLab show it), for Graphviz, or as
-the log that "plait log" prints.`,
+		Long: `Draws the graph: for Mermaid (as GitHub and GitLab show it), as a picture (svg),
+for Graphviz (dot), or as the log that "plait log" prints (text).`,
 		Example: `  plait render --as mermaid talk.json > talk.mmd
-  plait render --as dot talk.json | dot -Tsvg > talk.svg`,
+  plait render --as svg talk.json > talk.svg
+  plait render --as dot talk.json | dot -Tpdf > talk.pdf`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := s.loadAt(args[0], at)
@@ -317,8 +318,10 @@ the log that "plait log" prints.`,
 			switch as {
 			case "mermaid":
 				return viz.Mermaid(s.out, d, nil)
+			case "svg":
+				return viz.SVG(s.out, d, nil)
 			case "dot":
-				return s.dot(d)
+				return viz.DOT(s.out, d, nil)
 			case "text":
 				_, err := fmt.Fprintln(s.out, d)
 				return err
