@@ -25,6 +25,8 @@ func (im *importer) chat(r io.Reader) error {
 		err = c.line(line{0, data})
 	} else if data != "" {
 		err = c.line(line{1, data})
+	} else {
+		err = im.errorf(0, "", ErrSyntax, "the file is empty")
 	}
 	if err != nil {
 		return err

@@ -82,9 +82,6 @@ func TestChatShapesOfAFile(t *testing.T) {
 	}
 	in := imported(t, transcript.Chat, user+"\n["+answer+"]\n"+user)
 	require.Len(t, in.Conversations, 3)
-	in = imported(t, transcript.Chat, " \n")
-	require.Empty(t, in.Conversations)
-	require.Zero(t, in.Main().Len())
 }
 
 func TestChatMessages(t *testing.T) {

@@ -224,6 +224,7 @@ func (s *claudeSession) assistant(a *agent, e *entry, list, message []wire.Membe
 	answer := node.Answer{
 		API: anthropicAPI, Model: text(message, "model"), ResponseID: e.answer,
 		Stop: claudeStop(text(message, "stop_reason")), Usage: claudeUsage(usage),
+		Seen: seenElsewhere,
 	}
 	var further []wire.Member
 	if rest := without(usage, "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"); len(rest) > 0 {

@@ -76,6 +76,7 @@ func TestClaudeCodeSession(t *testing.T) {
 			require.Contains(t, n.Meta().Get("claude-code.lines"), "-000000000005")
 		}
 	}
+	requireSeenElsewhere(t, in.Conversations[1], &said.Answer)
 	require.Equal(t, node.Answer{
 		API: "anthropic", Model: "claude-sonnet-4-5", ResponseID: "msg_1", Stop: content.StopToolUse,
 		Usage: content.Usage{Input: 4, Output: 57, CacheRead: 20, CacheWrite: 10},
@@ -93,6 +94,33 @@ func TestClaudeCodeSession(t *testing.T) {
 	require.False(t, first.Ended.IsZero())
 	require.Equal(t, "When two fingers deep is dry.", dag.Open(runs["toolu_3"]).Text(), "the sub-agent hangs on the call")
 	require.Equal(t, content.JSON(`"/home/kim/garden"`), in.DAG.Metadata().Get("claude-code.cwd"))
+}
+
+// requireSeenElsewhere requires that an answer says that its model had seen what is not in the file, and that no thinking is sent again.
+// It takes that out of the answer.
+func requireSeenElsewhere(t *testing.T, d dag.DAG, a *node.Answer) {
+	t.Helper()
+	require.NotZero(t, a.Seen)
+	a.Seen = node.Digest{}
+	thoughts := 0
+	for _, m := range d.Transcript().Messages {
+		for _, b := range m.Blocks.All() {
+			if thought, ok := b.(content.Thinking); ok {
+				thoughts++
+				require.True(t, thought.Stale)
+			}
+		}
+	}
+	require.NotZero(t, thoughts)
+}
+
+func TestAnEmptyFileIsNoSession(t *testing.T) {
+	for _, format := range transcript.Formats() {
+		for _, text := range []string{"", "\n \n"} {
+			_, err := transcript.Import(format, strings.NewReader(text), nil)
+			require.ErrorIs(t, err, transcript.ErrSyntax, "%s", format)
+		}
+	}
 }
 
 func TestImportingTwiceGivesTheSame(t *testing.T) {

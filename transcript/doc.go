@@ -68,6 +68,9 @@
 //	anything beside the messages     node.Custom "chat"
 //	any other member of a message    metadata "chat"
 //
+// The system prompt and the tools are in no file of Claude Code or pi. Thinking that its provider binds to them is kept, drawn and saved,
+// but not sent again (node.Answer.Seen).
+//
 // Blocks that are not known are content.Opaque in all formats, and noted. Definitions of tools are in few of these files: a
 // conversation of another has a dag.UndeclaredTool finding for each call until DAG.Tools declares them.
 //

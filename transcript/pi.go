@@ -221,6 +221,7 @@ func (s *piSession) assistant(p place, e *entry, list []wire.Member) error {
 			Input: count(usage, "input"), Output: count(usage, "output"),
 			CacheRead: count(usage, "cacheRead"), CacheWrite: count(usage, "cacheWrite"), Reasoning: count(usage, "reasoning"),
 		},
+		Seen: seenElsewhere,
 	}}
 	return s.tree.add(e)
 }

@@ -67,6 +67,7 @@ func TestPiSession(t *testing.T) {
 		switch p := n.Payload().(type) {
 		case node.Message:
 			if p.Role == content.Assistant && p.Answer.Stop == content.StopToolUse {
+				requireSeenElsewhere(t, in.Conversations[1], &p.Answer)
 				require.Equal(t, node.Answer{API: "anthropic", Model: "claude-sonnet-4-5", Stop: content.StopToolUse, Usage: content.Usage{Input: 3, Output: 7, CacheRead: 11, CacheWrite: 2}}, p.Answer)
 				require.Equal(t, content.Thinking{Text: "Look first.", Signature: "c2ln", Extra: content.Extra{API: "anthropic", JSON: "{}"}}, p.Blocks.At(0))
 				require.Contains(t, n.Meta().Get("pi.message"), `"provider":"anthropic"`)

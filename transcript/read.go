@@ -48,10 +48,11 @@ type line struct {
 	text string
 }
 
-// lines calls each with every line that is not blank.
+// lines calls each with every line that is not blank. A file without any is an error: somebody named the wrong one.
 func (im *importer) lines(r io.Reader, each func(line) error) error {
 	limited := &io.LimitedReader{R: r, N: im.opts.Limit}
 	in := bufio.NewReaderSize(limited, 64<<10)
+	empty := true
 	for at := 1; ; at++ {
 		text, err := in.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -67,9 +68,13 @@ func (im *importer) lines(r io.Reader, each func(line) error) error {
 			text = bytes.TrimPrefix(text, []byte(bom))
 		}
 		if text = bytes.TrimSpace(text); len(text) > 0 {
+			empty = false
 			if err := each(line{at, string(text)}); err != nil {
 				return err
 			}
+		}
+		if last && empty {
+			return im.errorf(at, "", ErrSyntax, "the file is empty")
 		}
 		if last {
 			return nil

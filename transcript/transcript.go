@@ -191,6 +191,10 @@ func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 	return im.imported(), nil
 }
 
+// seenElsewhere stands for what a model had seen in a session whose file holds neither its system prompt nor its tools: no conversation
+// has this digest. Thinking that is bound to what was seen is therefore kept, and not sent again.
+var seenElsewhere = node.Digest(sha256.Sum256([]byte("plait.transcript.seen elsewhere")))
+
 var importers = map[Format]func(*importer, io.Reader) error{
 	NanoAgent:  (*importer).nanoAgent,
 	ClaudeCode: (*importer).claudeCode,
