@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -143,4 +144,34 @@ func ExampleNewRecording() {
 	// Output:
 	// It is 18 °C. <nil>
 	// the call was not recorded: get_weather{"city":"Paris, France"}; the nearest is get_weather{"city":"Paris"}
+}
+
+// A rule of one's own for calls that were not recorded letter for letter: here the nearest of the same tool will do, where it begins the
+// same.
+func ExampleRecording_Handle() {
+	degrees := func(string) (string, error) { return "18 °C", nil }
+	model := apitest.NewScript(apitest.Call(inCity("Paris")), apitest.Say("18 °C."))
+	d, _ := executor.Run(context.Background(), model, dag.New().Tools(thermometer(degrees)).User("Weather in Paris?"))
+
+	tape := executor.NewRecording(d)
+	tolerant := func(ctx context.Context, call executor.Call) (any, error) {
+		result, err := tape.Handle(ctx, call)
+		var miss *executor.NotRecordedError
+		if errors.As(err, &miss) && miss.Nearest != nil && strings.HasPrefix(string(call.Input), `{"city":"Paris`) {
+			return executor.Result{Content: miss.Nearest.Result}, nil
+		}
+		return result, err
+	}
+	other := apitest.NewScript(apitest.Call(inCity("Paris, France"), inCity("Tokyo")), apitest.Say("18 °C in Paris; I do not know Tokyo."))
+	again, err := executor.Agent{Provider: other, Handler: tolerant}.Run(context.Background(), tape.Start())
+	for _, m := range again.Messages() {
+		for _, r := range m.Blocks.ToolResults() {
+			fmt.Println(r.Content.Text())
+		}
+	}
+	fmt.Println(again.Text(), err)
+	// Output:
+	// 18 °C
+	// the call was not recorded: get_weather{"city":"Tokyo"}; the nearest is get_weather{"city":"Paris"}
+	// 18 °C in Paris; I do not know Tokyo. <nil>
 }
