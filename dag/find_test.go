@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -142,9 +141,7 @@ func TestFindingInALongConversation(t *testing.T) {
 		d = d.Append(node.Message{Role: content.User, Blocks: content.Words("x")})
 	}
 	first := d.Nodes()[0]
-	began := time.Now()
 	n, err := d.Find(first.Digest().String()[:27])
 	require.NoError(t, err)
 	require.Same(t, first, n)
-	require.Less(t, time.Since(began), 10*time.Second)
 }

