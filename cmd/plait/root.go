@@ -36,7 +36,7 @@ Exit codes:
 		commands []*cobra.Command
 	}{
 		{"Convert:", []*cobra.Command{importCommand(s), exportCommand(s)}},
-		{"Look:", []*cobra.Command{logCommand(s), showCommand(s), renderCommand(s), diffCommand(s), verifyCommand(s)}},
+		{"Look:", []*cobra.Command{logCommand(s), showCommand(s), renderCommand(s), serveCommand(s), diffCommand(s), verifyCommand(s)}},
 		{"Change:", []*cobra.Command{forkCommand(s), mergeCommand(s), pruneCommand(s), redactCommand(s)}},
 		{"Run:", []*cobra.Command{runCommand(s), resumeCommand(s)}},
 	} {

@@ -91,21 +91,27 @@ the model are those of the run, unless others are named.`,
 }
 
 func (r *runner) flags(cmd *cobra.Command) {
+	r.endpointFlags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&r.user, "user", "", "say this `TEXT` before the model is asked")
+	f.StringVar(&r.userJSON, "user-json", "", "a `FILE` with a list of blocks to say, such as\n[{\"type\": \"text\", \"text\": \"…\"}]; - is standard input")
+	f.BoolVar(&r.defers, "defer-tools", false, "pause where the model calls a tool")
+	f.BoolVar(&r.unchecked, "unchecked", false, "with --defer-tools, pause for calls of unknown tools\nand for wrong arguments, too; else the model is told")
+	f.BoolVar(&r.approve, "approve", false, "pause for approval of each call, before that")
+	jsonFlag(cmd, &r.asJSON)
+}
+
+// endpointFlags say whom to ask, and how.
+func (r *runner) endpointFlags(cmd *cobra.Command) {
 	names := append([]string{"openai"}, endpointNames()...)
 	f := cmd.Flags()
 	f.StringVar(&r.provider, "provider", "", "whom to ask, a `PROVIDER`: anthropic, openai,\nopenai-responses, openai-chat, gemini")
 	f.StringVar(&r.model, "model", "", "the `MODEL`")
-	f.StringVar(&r.user, "user", "", "say this `TEXT` before the model is asked")
-	f.StringVar(&r.userJSON, "user-json", "", "a `FILE` with a list of blocks to say, such as\n[{\"type\": \"text\", \"text\": \"…\"}]; - is standard input")
 	bodyFlag(cmd, &r.body)
 	f.StringVar(&r.baseURL, "base-url", "", "the `URL` of the API, for a server of your own")
 	f.BoolVar(&r.whole, "no-stream", false, "ask for whole answers")
-	f.BoolVar(&r.defers, "defer-tools", false, "pause where the model calls a tool")
-	f.BoolVar(&r.unchecked, "unchecked", false, "with --defer-tools, pause for calls of unknown tools\nand for wrong arguments, too; else the model is told")
-	f.BoolVar(&r.approve, "approve", false, "pause for approval of each call, before that")
 	f.IntVar(&r.turns, "max-turns", 0, "ask the model `N` times at most (default 50)")
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
-	jsonFlag(cmd, &r.asJSON)
 }
 
 // pauseKey is where a paused run is kept in the metadata of its file, and runKey whom it asks.

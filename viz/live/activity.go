@@ -97,7 +97,7 @@ func (s *Server) Watch(events iter.Seq2[executor.Event, error]) iter.Seq2[execut
 	return func(yield func(executor.Event, error) bool) {
 		w := &watch{Server: s}
 		s.mu.Lock()
-		s.runs++
+		s.watches = append(s.watches, w)
 		s.mu.Unlock()
 		defer w.end()
 		failed := func(_ int, err error) { s.report(err.Error()) }
@@ -116,7 +116,7 @@ type watch struct {
 func (w *watch) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.runs--
+	w.watches = slices.DeleteFunc(w.watches, func(other *watch) bool { return other == w })
 	if w.voice == w {
 		w.voice = nil
 	}
@@ -125,12 +125,15 @@ func (w *watch) end() {
 
 // rest says that nothing goes on, where nothing does. It is called with mu.
 func (s *Server) rest() {
-	if s.runs > 0 || s.stop != nil {
+	if s.goesOn() {
 		return
 	}
 	s.now.tools = nil
 	s.publish("activity", activity{State: idle})
 }
+
+// goesOn reports whether a run does. It is called with mu.
+func (s *Server) goesOn() bool { return len(s.watches) > 0 || s.stop != nil }
 
 // observe takes in an event of the run.
 func (w *watch) observe(event executor.Event, err error) {

@@ -131,7 +131,7 @@ func (s *Server) take(l *listener) [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.behind = false
-	return [][]byte{s.whole, frame("activity", s.now.all(s.runs > 0 || s.stop != nil))}
+	return [][]byte{s.whole, frame("activity", s.now.all(s.goesOn()))}
 }
 
 func (s *Server) wholePatch() []byte {

@@ -71,7 +71,7 @@ type Server struct {
 	listeners map[*listener]bool
 	now       state
 	voice     *watch             // whose run the page hears of; the one that began last
-	runs      int                // that go through Watch
+	watches   []*watch           // that go on, in the order in which they began
 	stop      context.CancelFunc // of the run that the page began; nil where none goes on
 	served    map[*http.Server]bool
 }
@@ -114,11 +114,18 @@ func (s *Server) DAG() dag.DAG {
 	return s.d
 }
 
-// Set shows d in place of what was shown: a file that was read again, say. A run that is being watched goes on beside it.
+// Set shows d in place of what was shown: a file that was read again, say. The conversation of a run that is being watched stays: it takes
+// the place of those heads of d that it goes on from, unless d holds all of it.
 func (s *Server) Set(d dag.DAG) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.show(d)
+	for _, w := range s.watches {
+		if len(within(w.run.Heads(), d)) < len(w.run.Heads()) {
+			w.heads = within(s.d.Heads(), w.run)
+			w.place(w.run)
+		}
+	}
 }
 
 // Token returns the token.

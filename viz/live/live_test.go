@@ -234,6 +234,38 @@ func TestSetShowsAnotherConversation(t *testing.T) {
 	require.Len(t, e.nodes, 1)
 }
 
+func TestSetKeepsTheRunThatGoesOn(t *testing.T) {
+	d := talk()
+	reread := func(d dag.DAG) dag.DAG { // as from a file: the nodes are others, and the same
+		var b strings.Builder
+		require.NoError(t, d.Write(&b))
+		back, err := dag.Read(strings.NewReader(b.String()))
+		require.NoError(t, err)
+		return back
+	}
+	s := serve(t, d, nil)
+	asked := d.User("Go on.")
+	branch := d.Back(1).User("Meanwhile.")
+	var after dag.DAG
+	for e := range s.Watch(executor.Stream(t.Context(), apitest.NewScript(apitest.Say("Yes.")), asked)) {
+		switch e := e.(type) {
+		case executor.RunStart:
+			s.Set(reread(d.Join(branch)))
+			require.True(t, dag.Equal(asked.Join(branch), s.DAG()))
+			s.Set(reread(branch.Join(asked)))
+			require.True(t, dag.Equal(branch.Join(asked), s.DAG()))
+		case executor.TurnEnd:
+			s.Set(reread(branch.Join(asked)))
+			require.True(t, dag.Equal(branch.Join(e.DAG), s.DAG()))
+			s.Set(reread(branch.Join(e.DAG.User("A further word."))))
+			require.True(t, dag.Equal(branch.Join(e.DAG.User("A further word.")), s.DAG()))
+		case executor.End:
+			after = e.DAG
+		}
+	}
+	require.True(t, dag.Equal(branch.Join(asked.Assistant("Yes.").User("A further word."), after), s.DAG()))
+}
+
 func TestAConversationWithAnErrorIsNoEnd(t *testing.T) {
 	s := serve(t, talk(), nil)
 	e := s.listen(t)

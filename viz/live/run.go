@@ -21,7 +21,7 @@ func (s *Server) fork(at node.ID, text string) *refusal {
 	switch {
 	case s.closed:
 		return refuse(http.StatusServiceUnavailable, "closed", "the server is closed")
-	case s.runs > 0 || s.stop != nil:
+	case s.goesOn():
 		return refuse(http.StatusConflict, "running", "a run goes on; one at a time")
 	}
 	n := s.d.Node(at)
@@ -76,7 +76,7 @@ func (s *Server) halt() *refusal {
 	switch {
 	case s.stop != nil:
 		s.stop()
-	case s.runs > 0:
+	case len(s.watches) > 0:
 		return refuse(http.StatusConflict, "not_ours", "the run was not begun on the page, and cannot be stopped there")
 	}
 	return nil

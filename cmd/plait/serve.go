@@ -1,0 +1,174 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz/live"
+)
+
+// served is a file that is shown in a browser.
+type served struct {
+	runner
+	addr   string
+	remote bool
+	hosts  []string
+	file   *watched
+	page   *live.Server
+}
+
+func serveCommand(s *streams) *cobra.Command {
+	v := &served{runner: runner{streams: s}}
+	cmd := &cobra.Command{
+		Use:   "serve FILE",
+		Short: "Show a conversation in a browser while it grows",
+		Long: `Serves a page that shows the conversation, and prints its address: open it in a
+browser. The page follows the file, which may be written by others, as a
+document or as a journal, may be replaced, and need not exist yet. Where it is
+broken, what was read last is shown, and the page says so.
+
+With --provider, whoever has the address can say something after any node, and
+the model is asked. What is said is saved in FILE; a journal is appended to.
+Where FILE was changed meanwhile, what was said goes beside what is new there;
+where it is broken or being written, to a file beside it. The command carries
+out no tools: with --defer-tools a run stops where the model calls one.
+
+Only this machine is answered, and only who knows the token in the address,
+which is new each time. --allow-remote answers others as well, unencrypted.
+Ctrl-C ends it.`,
+		Example: `  plait serve talk.json
+  plait serve run.jsonl --provider anthropic --model claude-sonnet-4-5`,
+		Args: oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error { return v.serve(cmd.Context(), args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&v.addr, "addr", "", "where to listen, a `HOST:PORT`; port 0 is a free\none (default 127.0.0.1:0)")
+	f.BoolVar(&v.remote, "allow-remote", false, "answer other machines, too")
+	f.StringArrayVar(&v.hosts, "host", nil, "a further `NAME` in the address, behind a proxy say;\nmay be given several times")
+	v.endpointFlags(cmd)
+	f.BoolVar(&v.defers, "defer-tools", false, "stop where the model calls a tool")
+	return cmd
+}
+
+// period is the time between two looks at the file.
+const period = 500 * time.Millisecond
+
+func (v *served) serve(ctx context.Context, name string) error {
+	if name == std {
+		return errors.New("serve follows a file; standard input is none")
+	}
+	o := &live.Options{Title: filepath.Base(name), Remote: v.remote, Hosts: v.hosts, Request: exactRequest}
+	if v.provider != "" {
+		if _, err := endpointOf(v.provider); err != nil {
+			return fmt.Errorf("--provider %w", err)
+		}
+		o.Run, o.Save = v.stream, v.keepWhole
+	}
+	v.page = live.New(dag.New(), o)
+	defer v.page.Close()
+	l, err := v.page.Listen(cmp.Or(v.addr, "127.0.0.1:0"))
+	if errors.Is(err, live.ErrRemote) {
+		return fmt.Errorf("--addr %s: other machines could reach it; --allow-remote lets them", v.addr)
+	}
+	if err != nil {
+		return err
+	}
+	v.file = &watched{path: name, page: v.page, say: v.say}
+	v.file.look()
+	_, _ = fmt.Fprintln(v.out, v.page.URL(l.Addr()))
+	v.say("showing %s until Ctrl-C", name)
+	ended := make(chan error, 1)
+	go func() { ended <- v.page.Serve(l) }()
+	return v.follow(ctx, ended)
+}
+
+// follow looks at the file again and again, until ctx ends.
+func (v *served) follow(ctx context.Context, ended <-chan error) error {
+	next := time.NewTimer(period)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-ended:
+			return err
+		case <-next.C:
+			begin := time.Now()
+			v.file.look()
+			next.Reset(max(period, 10*time.Since(begin))) // a long file that grows is not read all the time
+		}
+	}
+}
+
+// stream runs d as plait run does.
+func (v *served) stream(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event, error] {
+	r := v.runner
+	agent, d, err := r.agent(d)
+	if err != nil {
+		return func(yield func(executor.Event, error) bool) { yield(executor.End{DAG: d}, err) }
+	}
+	kept := d.Metadata().Get(runKey)
+	return func(yield func(executor.Event, error) bool) {
+		for event, err := range agent.Stream(ctx, d) {
+			switch e := event.(type) {
+			case executor.RunStart:
+				v.file.note(runKey, kept)
+				v.file.note(pauseKey, "")
+			case executor.Paused:
+				if saved, err := (executor.ContinuationCodec{}).Encode(e.Continuation); err == nil {
+					v.file.note(pauseKey, content.JSON(saved))
+				}
+			}
+			if errors.Is(err, executor.ErrUnbound) {
+				err = fmt.Errorf("%w; with --defer-tools the run stops where the model calls one", err)
+			}
+			if !yield(event, err) {
+				return
+			}
+		}
+	}
+}
+
+// keepWhole saves the conversation in the file.
+func (v *served) keepWhole(dag.DAG) error { return v.file.save(v.page.DAG) }
+
+// exactRequest is the body of the request that a node answers: of the API and the model that answered it, made in the way that the
+// conversation says of its requests.
+func exactRequest(before dag.DAG, answer *node.Node) ([]byte, error) {
+	m, _ := answer.Message()
+	var run asks
+	if kept := before.Metadata().Get(runKey); kept != "" {
+		_ = kept.Decode(&run) // another program's is none of ours
+	}
+	for _, e := range endpoints {
+		if e.api != m.Answer.API {
+			continue
+		}
+		model := m.Answer.Model
+		for _, name := range []string{askedOf(before).Model, run.Model} {
+			if name != "" && strings.HasPrefix(model, name) {
+				model = name // the answer names the version of what was asked
+			}
+		}
+		how, err := manner(before, e, model)
+		if err != nil {
+			return nil, err
+		}
+		how.whole = run.Whole && run.Provider == e.name
+		body, _, err := e.body(request(before, e), how)
+		return body, err
+	}
+	return nil, errors.New("the answer does not say which API it came from")
+}
