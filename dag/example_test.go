@@ -2,6 +2,7 @@ package dag_test
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/plait-dev/plait/content"
@@ -288,4 +289,18 @@ func ExampleGraph_Vertex() {
 	// tool_execution
 	// message
 	// message
+}
+
+// A log for a terminal: with colours, in its width, and only the end. Named heads are shown at their nodes.
+func ExampleDAG_WriteLog() {
+	d := dag.New().User("Name a city.").Assistant("Tokyo.").WithRef("first-try").User("Another one?").Assistant("Paris.")
+
+	if err := d.WriteLog(os.Stdout, &dag.LogOptions{ASCII: true, Last: 3, Width: 80}); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// : 1 node before
+	// * assistant (first-try) Tokyo.
+	// o user      Another one?
+	// * assistant (head) Paris.
 }

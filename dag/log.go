@@ -1,6 +1,7 @@
 package dag
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +13,8 @@ import (
 // The log's measures, in cells and columns.
 const (
 	logWidth   = 100 // of a row
-	minText    = 24  // of a row's text, however wide the graph beside it is
+	leastWidth = 40  // that can be asked for
+	maxName    = 30  // of the name of a ref
 	wordWidth  = 9   // of the word for what a node is
 	maxFan     = 8   // executions that get a column each
 	maxColumns = 16  // lines side by side; what is open beyond shares one more column
@@ -34,14 +36,23 @@ const (
 // most 100 cells, but where the graph alone takes more than three quarters of them; a longer text ends in "…". Text is shown on
 // one line and made harmless: nothing in it can drive a terminal. A chain that failed ends in its error. The form is for people
 // and may change; programs read nodes.
-func (d DAG) String() string {
-	l := logger{at: map[node.ID]int{}, models: severalModels(d)}
+func (d DAG) String() string { return d.log(logger{}) }
+
+// log draws the conversation with a logger that has its options.
+func (d DAG) log(l logger) string {
+	l.at, l.out, l.models = map[node.ID]int{}, &strings.Builder{}, severalModels(d)
+	l.width = max(cmp.Or(max(l.Width, 0), logWidth), leastWidth)
+	if l.ASCII {
+		l.signs, l.frame = asciiSigns, asciiFrame
+	} else {
+		l.signs = plainSigns
+	}
 	if len(d.heads) == 0 {
-		l.out.WriteString("(empty conversation)\n")
+		l.row("", note("(empty conversation)"))
 	}
 	l.draw(d.heads, "", 0)
 	if d.err != nil {
-		l.out.WriteString("✗ " + cells.OneLine(d.err.Error(), logWidth-2) + "\n")
+		l.row("", piece{l.cross + " " + l.line(d.err.Error(), l.width-2), red})
 	}
 	return strings.TrimSuffix(l.out.String(), "\n")
 }
@@ -63,7 +74,13 @@ func severalModels(d DAG) bool {
 
 // logger writes rows.
 type logger struct {
-	out    strings.Builder
+	LogOptions
+	signs
+	marked bool // refs and all heads are shown
+	refs   map[node.ID][]string
+	frame  *strings.Replacer // writes the signs of the graph in ASCII; nil leaves them
+	out    *strings.Builder
+	width  int
 	at     map[node.ID]int // a node's place among all that are drawn, so that each is drawn once
 	placed int             // how many have a place
 	models bool
@@ -81,22 +98,29 @@ func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 	if nesting > maxInside || len(nodes) == 0 {
 		switch {
 		case len(nodes) > 0:
-			l.row(indent, "⋯ "+count(len(nodes), "node"))
+			l.row(indent+"⋯ ", note(count(len(nodes), "node")))
 		case len(heads) > 0:
-			l.row(indent, "⋯ drawn above")
+			l.row(indent+"⋯ ", note("drawn above"))
 		}
 		return
 	}
+	if skip := len(nodes) - l.Last; nesting == 0 && l.Last > 0 && skip > 0 {
+		l.row("⋮ ", note(count(skip, "node")+" before"))
+		nodes = nodes[skip:]
+	}
 	g := newDrawing(l, nodes, heads)
 	g.indent, g.nesting = indent, nesting
-	for i := range nodes {
+	if l.Fold {
+		g.foldRuns(heads)
+	}
+	for i := 0; i < len(nodes); i++ {
+		if end := g.folds[i]; end > 0 {
+			g.folded(i, end)
+			i = end - 1
+			continue
+		}
 		g.node(i)
 	}
-}
-
-func (l *logger) row(graph, text string) {
-	l.out.WriteString(strings.TrimRight(graph+text, " "))
-	l.out.WriteByte('\n')
 }
 
 // drawing is one conversation while it is drawn. A column's number of open edges says how many of the nodes to come are
@@ -110,15 +134,19 @@ type drawing struct {
 	column   []int // of each node; -1 until it has one
 	kids     []int // how many nodes each has to come
 	executed []bool
-	comb     []bool      // executions of a fan that is too wide for a column each
-	heads    map[int]int // number of a head, where there are several
-	open     []int       // edges of each column
-	last     int         // column of the latest node
+	comb     []bool         // executions of a fan that is too wide for a column each
+	marks    map[int]string // what is said of a node beside what it is: the number of a head, the names of refs
+	folds    map[int]int    // where a run begins that is one row, and where it ends
+	more     map[int]int    // the first execution of a fan that is not drawn, and how many are not
+	hidden   map[int]bool   // the others
+	open     []int          // edges of each column
+	last     int            // column of the latest node
 }
 
 func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 	size := len(nodes)
-	g := &drawing{logger: l, nodes: nodes, base: l.placed, last: -1, heads: map[int]int{},
+	g := &drawing{logger: l, nodes: nodes, base: l.placed, last: -1,
+		marks: map[int]string{}, folds: map[int]int{}, more: map[int]int{}, hidden: map[int]bool{},
 		column: make([]int, size), kids: make([]int, size), executed: make([]bool, size), comb: make([]bool, size)}
 	l.placed += size
 	for i, n := range nodes {
@@ -130,8 +158,15 @@ func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 		}
 	}
 	for i, h := range heads {
-		if len(heads) > 1 && l.at[h.ID()] >= g.base {
-			g.heads[l.at[h.ID()]-g.base] = i + 1
+		if at := l.at[h.ID()] - g.base; at >= 0 && len(heads) > 1 {
+			g.marks[at] = "head " + strconv.Itoa(i+1)
+		} else if at >= 0 && l.marked && g.base == 0 {
+			g.marks[at] = "head"
+		}
+	}
+	for i, n := range nodes {
+		for _, name := range l.refs[n.ID()] {
+			g.marks[i] = strings.TrimPrefix(g.marks[i]+", "+cells.OneLine(name, maxName), ", ")
 		}
 	}
 	return g
@@ -164,24 +199,31 @@ func (g *drawing) node(i int) {
 	default:
 		g.connect(i, parents)
 	}
-	c, f := g.column[i], faceOf(n, g.executed[i], g.models)
+	c, f := g.column[i], g.faceOf(n, g.executed[i])
 	g.open[c] += g.kids[i]
 	g.write(g.cells(c, f.glyph), i, f)
 	g.last = c
 	g.children(n)
-	g.fan(i)
+	if g.folds[i+1] == 0 {
+		g.fan(i)
+	}
 }
 
-// write writes the row of node i: the graph, the word and the number of the head, and as much text as there is room for.
+// write writes the row of node i: the graph, the word, what it is marked with, and as much text as there is room for.
 func (g *drawing) write(graph string, i int, f face) {
-	graph = g.indent + graph
+	before, after, _ := strings.Cut(g.indent+graph, f.glyph)
+	row := []piece{{g.framed(f.glyph), f.color}, {g.framed(after), ""}}
 	if f.word != "" {
-		graph += f.word + strings.Repeat(" ", max(wordWidth-cells.Of(f.word), 0)+1)
+		row = append(row, piece{f.word, f.color}, piece{strings.Repeat(" ", max(wordWidth-cells.Of(f.word), 0)+1), ""})
 	}
-	if h := g.heads[i]; h > 0 {
-		graph += "(head " + strconv.Itoa(h) + ") "
+	if m := g.marks[i]; m != "" {
+		row = append(row, piece{"(" + g.line(m, g.width/3) + ")", yellow}, piece{" ", ""})
 	}
-	g.row(graph, f.text(max(logWidth-cells.Of(graph), minText)))
+	used := cells.Of(before)
+	for _, s := range row {
+		used += cells.Of(s.text)
+	}
+	g.row(before, append(row, piece{g.text(f, max(g.width-used, g.minText())), ""})...)
 }
 
 // free returns a free column to the right of column c, or the shared one.
@@ -205,10 +247,10 @@ func (g *drawing) root(i int) {
 	c := g.free(-1)
 	g.column[i] = c
 	if c == g.last { // or it would seem to follow the node above
-		g.row(g.indent, g.cells(-1, ""))
+		g.row(g.indent + g.cells(-1, ""))
 	}
-	if g.nodes[i].NumParents() > 0 {
-		g.row(g.indent, g.cells(c, "⋮")) // what it follows is drawn elsewhere
+	if first := i == 0 && g.nesting == 0; g.nodes[i].NumParents() > 0 && !first { // the row above the first one says so
+		g.row(g.indent + g.cells(c, "⋮")) // what it follows is drawn elsewhere
 	}
 }
 
@@ -251,6 +293,9 @@ func (g *drawing) fan(i int) {
 		width++
 	}
 	if width > maxFan {
+		if g.Fold {
+			g.foldFan(i+1, i+1+width)
+		}
 		for j := i + 1; j <= i+width; j++ {
 			g.comb[j], g.column[j] = true, g.column[i]
 		}
@@ -281,6 +326,9 @@ func (g *drawing) fan(i int) {
 func (g *drawing) tooth(i int) {
 	c := g.column[i]
 	g.open[c] += g.kids[i] - 1
+	if g.hidden[i] {
+		return
+	}
 	var b strings.Builder
 	for k := range g.columns() {
 		switch {
@@ -301,9 +349,13 @@ func (g *drawing) tooth(i int) {
 	if g.columns() <= c {
 		b.WriteString(strings.Repeat("  ", c-g.columns()) + "╰─")
 	}
-	f := faceOf(g.nodes[i], false, false)
-	g.write(b.String()+f.glyph+" ", i, f)
 	g.last = -1
+	if hidden := g.more[i]; hidden > 0 {
+		g.row(g.indent+b.String()+"⋯ ", note(count(hidden, "more call")))
+		return
+	}
+	f := g.faceOf(g.nodes[i], false)
+	g.write(b.String()+f.glyph+" ", i, f)
 }
 
 // columns is how many columns there are up to the last open one.
@@ -384,7 +436,7 @@ func (g *drawing) junction(before []int, joined map[int]bool, goesOn func(column
 			b.WriteString(" ")
 		}
 	}
-	g.row(g.indent, b.String())
+	g.row(g.indent + b.String())
 }
 
 // children draws the conversation that hangs on n, which was drawn.

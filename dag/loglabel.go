@@ -2,6 +2,7 @@ package dag
 
 import (
 	"cmp"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -14,52 +15,82 @@ import (
 
 // face is how a node looks in the log: its sign in the graph, the word for what it is, what it says, and what came of it. The
 // texts are others' words and not made harmless yet.
-type face struct{ glyph, word, says, came string }
+type face struct {
+	glyph, word, says, came string
+	color                   color
+}
 
-// faceOf returns the face of n. executed says that its calls have executions, which show the arguments; models says that the
-// model is named, because several spoke.
-func faceOf(n *node.Node, executed, models bool) face {
+// signs are what the texts of a log are put together with.
+type signs struct{ arrow, cross, times, dot, cut string }
+
+var (
+	plainSigns = signs{"→", "✗", "×", " · ", "…"}
+	asciiSigns = signs{"->", "x", "x", ", ", "..."}
+)
+
+// faceOf returns the face of n. executed says that its calls have executions, which show the arguments.
+func (l *logger) faceOf(n *node.Node, executed bool) face {
+	f := l.plainFace(n, executed)
+	if wentWrong(n) {
+		f.color = red
+	}
+	return f
+}
+
+func (l *logger) plainFace(n *node.Node, executed bool) face {
 	switch p := n.Payload().(type) {
 	case node.System:
-		return face{glyph: "◆", word: "system", says: excerpt(p.Text)}
+		return face{glyph: "◆", word: "system", color: gray, says: excerpt(p.Text)}
 	case node.Tools:
-		return face{glyph: "◆", word: "tools", says: toolNames(p)}
+		return face{glyph: "◆", word: "tools", color: gray, says: toolNames(p)}
 	case node.Message:
 		results := p.Blocks.ToolResults()
 		switch {
 		case p.Role == content.Assistant:
-			return face{glyph: "●", word: "assistant", says: assistantSays(p, models), came: callsOf(p, executed)}
+			return face{glyph: "●", word: "assistant", color: green, says: l.assistantSays(p, l.models), came: l.callsOf(p, executed)}
 		case len(results) > 0 && len(results) == p.Blocks.Len():
-			return face{glyph: "◇", word: "results", says: resultsSay(n, results)}
+			return face{glyph: "◇", word: "results", color: cyan, says: l.resultsSay(n, results)}
 		}
-		return face{glyph: "○", word: "user", says: says(p.Blocks)}
+		return face{glyph: "○", word: "user", color: cyan, says: l.says(p.Blocks)}
 	case node.ToolExecution:
 		p.Tool, p.Input = calledBy(n, p)
-		return face{glyph: "▪", says: ranSays(p) + elapsed(p), came: outcome(p.IsError) + says(p.Result)}
+		return face{glyph: "▪", color: blue, says: l.ranSays(p) + elapsed(p), came: l.outcome(p.IsError) + l.says(p.Result)}
 	case node.SubGraph:
-		return face{glyph: "▣", word: "sub-graph", says: excerpt(p.Title), came: arrow(excerpt(p.Summary))}
+		return face{glyph: "▣", word: "sub-graph", color: blue, says: excerpt(p.Title), came: l.to(excerpt(p.Summary))}
 	case node.Compaction:
-		return face{glyph: "≡", word: "summary", says: "of " + count(p.Replaced.Len(), "node") + ": " + says(p.Summary)}
+		return face{glyph: "≡", word: "summary", color: magenta, says: "of " + count(p.Replaced.Len(), "node") + ": " + l.says(p.Summary)}
 	case node.StopReason:
-		return face{glyph: "■", word: "stop", says: stopSays(p)}
+		return face{glyph: "■", word: "stop", color: gray, says: l.stopSays(p)}
 	case node.Custom:
-		return face{glyph: "▫", word: "note", says: excerpt(p.Name) + " " + excerpt(string(p.JSON))}
+		return face{glyph: "▫", word: "note", color: gray, says: excerpt(p.Name) + " " + excerpt(string(p.JSON))}
 	}
-	return face{glyph: "?", word: cells.OneLine(n.Kind(), 20), says: "a kind that this version does not know"}
+	return face{glyph: "?", word: l.line(n.Kind(), 20), says: "a kind that this version does not know"}
 }
 
 // text is what the face says, made harmless, in at most that many cells. What came of it has two fifths of them at least, where
 // it needs them.
-func (f face) text(width int) string {
-	came := cells.OneLine(f.came, width)
+func (s signs) text(f face, width int) string {
+	came := s.line(f.came, width)
 	if came == "" {
-		return cells.OneLine(f.says, width)
+		return s.line(f.says, width)
 	}
-	said := cells.OneLine(f.says, max(width-cells.Of(came)-1, width*3/5))
+	said := s.line(f.says, max(width-cells.Of(came)-1, width*3/5))
 	if said == "" {
 		return came
 	}
-	return said + " " + cells.OneLine(f.came, width-cells.Of(said)-1)
+	return said + " " + s.line(f.came, width-cells.Of(said)-1)
+}
+
+// line is text on one line and made harmless, in at most that many cells.
+func (s signs) line(text string, width int) string {
+	if s.cut == "…" {
+		return cells.OneLine(text, width)
+	}
+	whole := cells.OneLine(text, math.MaxInt32)
+	if cells.Of(whole) <= width {
+		return whole
+	}
+	return strings.TrimSuffix(cells.OneLine(text, max(width-len(s.cut)+1, 1)), "…") + s.cut
 }
 
 // excerpt is the beginning of s: more than a row holds, and little to copy.
@@ -80,7 +111,7 @@ func toolNames(t node.Tools) string {
 }
 
 // says is what blocks say, but for calls. Thinking is shown where there is nothing else.
-func says(blocks content.Blocks) string {
+func (s signs) says(blocks content.Blocks) string {
 	var said, thought []string
 	for _, b := range blocks.All() {
 		switch b := b.(type) {
@@ -93,7 +124,7 @@ func says(blocks content.Blocks) string {
 		case content.Thinking:
 			thought = append(thought, "(thinks) "+excerpt(b.Text))
 		case content.ToolResult:
-			said = append(said, outcome(b.IsError)+says(b.Content))
+			said = append(said, s.outcome(b.IsError)+s.says(b.Content))
 		case content.Opaque:
 			said = append(said, "["+excerpt(b.API)+" block]")
 		case content.Unknown:
@@ -106,7 +137,7 @@ func says(blocks content.Blocks) string {
 	return strings.Join(said, " ")
 }
 
-func assistantSays(m node.Message, models bool) string {
+func (s signs) assistantSays(m node.Message, models bool) string {
 	var notes []string
 	if models && m.Answer.Model != "" {
 		notes = append(notes, excerpt(m.Answer.Model))
@@ -117,19 +148,19 @@ func assistantSays(m node.Message, models bool) string {
 		notes = append(notes, string(m.Answer.Stop))
 	}
 	if len(notes) == 0 {
-		return says(m.Blocks)
+		return s.says(m.Blocks)
 	}
-	return join("["+strings.Join(notes, ", ")+"]", says(m.Blocks))
+	return join("["+strings.Join(notes, ", ")+"]", s.says(m.Blocks))
 }
 
 // callsOf is the calls of a message: each with its arguments, or only how often a tool was called.
-func callsOf(m node.Message, executed bool) string {
+func (s signs) callsOf(m node.Message, executed bool) string {
 	var order []string
 	times := map[string]int{}
 	for _, call := range m.Blocks.ToolUses() {
 		name := excerpt(call.Name)
 		if !executed {
-			name = callSays(call.Name, call.Input)
+			name = s.callSays(call.Name, call.Input)
 		}
 		if times[name]++; times[name] == 1 {
 			order = append(order, name)
@@ -137,14 +168,14 @@ func callsOf(m node.Message, executed bool) string {
 	}
 	for i, name := range order {
 		if n := times[name]; n > 1 {
-			order[i] += " ×" + strconv.Itoa(n)
+			order[i] += " " + s.times + strconv.Itoa(n)
 		}
 	}
-	return arrow(excerpt(strings.Join(order, ", ")))
+	return s.to(excerpt(strings.Join(order, ", ")))
 }
 
 // callSays writes a call as a program would: its tool, and the members of its arguments.
-func callSays(tool string, input content.JSON) string {
+func (s signs) callSays(tool string, input content.JSON) string {
 	var members []string
 	read := jsontext.NewDecoder(strings.NewReader(string(input)))
 	if t, err := read.ReadToken(); err != nil || t.Kind() != '{' {
@@ -158,7 +189,7 @@ func callSays(tool string, input content.JSON) string {
 		member := excerpt(name.String()) + ": "
 		value, err := read.ReadValue()
 		if err != nil {
-			value = jsontext.Value("…") // the arguments were cut off
+			value = jsontext.Value(s.cut) // the arguments were cut off
 		}
 		member += excerpt(string(value))
 		members = append(members, member)
@@ -168,11 +199,11 @@ func callSays(tool string, input content.JSON) string {
 }
 
 // ranSays writes what was carried out, and what was called where that is something else.
-func ranSays(e node.ToolExecution) string {
+func (s signs) ranSays(e node.ToolExecution) string {
 	if e.Ran == (node.Ran{}) {
-		return callSays(e.Tool, e.Input)
+		return s.callSays(e.Tool, e.Input)
 	}
-	return callSays(cmp.Or(e.Ran.Tool, e.Tool), cmp.Or(e.Ran.Input, e.Input)) + " in place of " + callSays(e.Tool, e.Input)
+	return s.callSays(cmp.Or(e.Ran.Tool, e.Tool), cmp.Or(e.Ran.Input, e.Input)) + " in place of " + s.callSays(e.Tool, e.Input)
 }
 
 // calledBy is the tool and the arguments of the execution n. One that was appended by hand may leave them to the call.
@@ -211,22 +242,22 @@ func short(d time.Duration) string {
 	return d.Round(time.Millisecond).String()
 }
 
-func outcome(failed bool) string {
+func (s signs) outcome(failed bool) string {
 	if failed {
-		return "✗ "
+		return s.cross + " "
 	}
-	return "→ "
+	return s.arrow + " "
 }
 
-func arrow(s string) string {
-	if s == "" {
+func (s signs) to(text string) string {
+	if text == "" {
 		return ""
 	}
-	return "→ " + s
+	return s.arrow + " " + text
 }
 
 // resultsSay is what a message with results says: how many there are, where executions before it show them.
-func resultsSay(n *node.Node, results []content.ToolResult) string {
+func (s signs) resultsSay(n *node.Node, results []content.ToolResult) string {
 	shown, failed := 0, 0
 	for i := range n.NumParents() {
 		if isExecution(n.Parent(i)) {
@@ -235,7 +266,7 @@ func resultsSay(n *node.Node, results []content.ToolResult) string {
 	}
 	if shown < len(results) {
 		m, _ := n.Message()
-		return says(m.Blocks)
+		return s.says(m.Blocks)
 	}
 	for _, r := range results {
 		if r.IsError {
@@ -248,27 +279,27 @@ func resultsSay(n *node.Node, results []content.ToolResult) string {
 	return number(len(results))
 }
 
-func stopSays(s node.StopReason) string {
-	parts := []string{string(s.Reason)}
-	if s.Turns > 0 {
-		parts = append(parts, count(s.Turns, "turn"))
+func (s signs) stopSays(stop node.StopReason) string {
+	parts := []string{string(stop.Reason)}
+	if stop.Turns > 0 {
+		parts = append(parts, count(stop.Turns, "turn"))
 	}
-	if s.ToolCalls > 0 {
-		parts = append(parts, count(s.ToolCalls, "tool call"))
+	if stop.ToolCalls > 0 {
+		parts = append(parts, count(stop.ToolCalls, "tool call"))
 	}
-	if total := s.Usage.Total(); total > 0 {
+	if total := stop.Usage.Total(); total > 0 {
 		parts = append(parts, count(int(total), "token"))
 	}
-	if total := s.ToolUsage.Total(); total > 0 {
+	if total := stop.ToolUsage.Total(); total > 0 {
 		parts = append(parts, count(int(total), "token")+" in tools")
 	}
-	if s.Elapsed >= time.Millisecond {
-		parts = append(parts, short(s.Elapsed))
+	if stop.Elapsed >= time.Millisecond {
+		parts = append(parts, short(stop.Elapsed))
 	}
-	if s.Detail != "" {
-		parts = append(parts, excerpt(s.Detail))
+	if stop.Detail != "" {
+		parts = append(parts, excerpt(stop.Detail))
 	}
-	return strings.Join(parts, " · ")
+	return strings.Join(parts, s.dot)
 }
 
 // count is a number of things: "1 node", "2,000 nodes".

@@ -19,14 +19,19 @@ import (
 func logCommand(s *streams) *cobra.Command {
 	var oneline, all, asJSON bool
 	var at string
+	var draw logFlags
 	cmd := &cobra.Command{
 		Use:   "log FILE",
 		Short: "Print the graph as a log, the oldest node first",
 		Long: `Prints what leads to the end of FILE, the oldest node first.
 
 With --all it prints all that has a name as well, and then the names; --oneline
-and --json then list the conversations of sub-agents, too.`,
+and --json then list the conversations of sub-agents, too.
+
+On a terminal the log has colours, unless NO_COLOR is set, and the width of the
+terminal.`,
 		Example: `  plait log talk.json
+  plait log talk.json -n 20 --fold --color=always | less -R
   plait log talk.json --oneline --node first-try`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,7 +53,11 @@ and --json then list the conversations of sub-agents, too.`,
 			case oneline:
 				return s.oneline(rows(d, all))
 			}
-			if _, err = fmt.Fprintln(s.out, d); err != nil || !all {
+			o, err := draw.options(s.out)
+			if err != nil {
+				return err
+			}
+			if err := d.WriteLog(s.out, o); err != nil || !all {
 				return err
 			}
 			return s.names(refs)
@@ -57,6 +66,7 @@ and --json then list the conversations of sub-agents, too.`,
 	cmd.Flags().BoolVar(&oneline, "oneline", false, "a line for each node: its digest, its kind, what it says")
 	cmd.Flags().BoolVar(&all, "all", false, "all that has a name, and the names")
 	cmd.Flags().StringVar(&at, "node", "", "only what leads to `NODE`")
+	draw.register(cmd)
 	completeNode(s, cmd, "node")
 	jsonFlag(cmd, &asJSON)
 	return cmd
@@ -323,8 +333,7 @@ for Graphviz (dot), or as the log that "plait log" prints (text).`,
 			case "dot":
 				return viz.DOT(s.out, d, nil)
 			case "text":
-				_, err := fmt.Fprintln(s.out, d)
-				return err
+				return d.WriteLog(s.out, nil)
 			}
 			return fmt.Errorf("--as %q is none of %s", as, strings.Join(kinds, ", "))
 		},

@@ -1,0 +1,221 @@
+package dag_test
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/node"
+	"github.com/stretchr/testify/require"
+)
+
+func logOf(t testing.TB, d dag.DAG, o *dag.LogOptions) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, d.WriteLog(&b, o))
+	return b.String()
+}
+
+var colorCode = regexp.MustCompile("\x1b\\[(?:0|3[1-6]|90)m")
+
+func TestColorAddsNothingButCodes(t *testing.T) {
+	for name, d := range logs(t) {
+		for _, o := range []dag.LogOptions{{}, {ASCII: true}, {Width: 40}, {Fold: true}, {Last: 3}} {
+			plain := logOf(t, d, &o)
+			o.Color = true
+			colored := logOf(t, d, &o)
+			require.Equal(t, plain, colorCode.ReplaceAllString(colored, ""), name)
+			requireNoControls(t, plain)
+			if d.Len() > 0 {
+				require.NotEqual(t, plain, colored, name)
+			}
+		}
+	}
+}
+
+func TestNoTextCanBringCodes(t *testing.T) {
+	attack := "\x1b[2J\x1b]8;;https://example.com\x1b\\link\x1b]8;;\x1b\\ \u009b31m\u009d0;title\u009c\x07\x08\x7f end"
+	d := fresh().System(attack).User(attack).Assistant(attack, use("a", attack, content.JSON(attack))).CloseTools(execution(0, attack)).
+		Custom(attack, attack).Append(node.StopReason{Reason: content.Stop(attack), Detail: attack})
+	for _, o := range []dag.LogOptions{{Color: true}, {Color: true, ASCII: true}, {Color: true, Width: 30, Fold: true}} {
+		log := logOf(t, d, &o)
+		require.Contains(t, log, "\x1b[")
+		requireNoControls(t, colorCode.ReplaceAllString(log, ""))
+	}
+}
+
+func TestASCIILogHasOnlyASCIISigns(t *testing.T) {
+	var calls []content.Block
+	for i := range 12 {
+		calls = append(calls, use(fmt.Sprint(i), "fetch", `{}`))
+	}
+	d := toldWeather()
+	d = d.Join(d.Back(1).User("In Fahrenheit?").Assistant(strings.Repeat("long ", 60), calls...).CloseTools()).User("both").WithRef("main").
+		SubGraph("helper", fresh().User("x").Assistant("y"))
+	require.NoError(t, d.Err())
+	for _, n := range []int{0, 3} {
+		log := strings.ReplaceAll(logOf(t, d, &dag.LogOptions{ASCII: true, Last: n}), "°", "o")
+		for _, r := range log {
+			require.Less(t, r, rune(utf8.RuneSelf), "%q in\n%s", r, log)
+		}
+		require.Contains(t, log, "...")
+	}
+}
+
+func TestLogKeepsItsWidth(t *testing.T) {
+	for name, d := range logs(t) {
+		for _, width := range []int{40, 60, 200} {
+			for _, ascii := range []bool{false, true} {
+				for row := range strings.Lines(logOf(t, d, &dag.LogOptions{Width: width, ASCII: ascii})) {
+					row = strings.TrimSuffix(row, "\n")
+					graph := len([]rune(row)) - len(strings.TrimLeft(row, "│├┤╮╯╰╭┬┴┼─⋮┊ |\\/+-:"))
+					require.LessOrEqual(t, cells.Of(row), max(width, graph+width/4), "%s, width %d: %s", name, width, row)
+				}
+			}
+		}
+	}
+	wide := logOf(t, fresh().User(strings.Repeat("x", 500)), &dag.LogOptions{Width: 60})
+	require.Equal(t, 60, cells.Of(strings.TrimSuffix(wide, "\n")))
+	require.Equal(t, logOf(t, toldWeather(), nil), logOf(t, toldWeather(), &dag.LogOptions{Width: -1, Last: -1}))
+}
+
+func TestRefsAndHeadsAreMarked(t *testing.T) {
+	d := fresh().User("one").WithRef("start").Assistant("two").WithRef("main").WithRef("release")
+	require.Equal(t, "○ user      (start) one\n● assistant (head, main, release) two\n", logOf(t, d, nil))
+	require.NotContains(t, d.String(), "main")
+
+	forked := d.Join(d.Back(1).Assistant("other"))
+	log := logOf(t, forked, nil)
+	require.Contains(t, log, "(head 1, main, release) two")
+	require.Contains(t, log, "(head 2) other")
+	long := logOf(t, fresh().User("one").WithRef(strings.Repeat("very-long-name-", 12)), nil)
+	require.Contains(t, long, "(head, very-long-na")
+	require.Contains(t, long, "…) one")
+}
+
+func TestLastDrawsTheEndAndCountsTheRest(t *testing.T) {
+	d := fresh()
+	for i := range 1500 {
+		d = d.User(fmt.Sprint("message ", i))
+	}
+	require.Equal(t, "⋮ 1,498 nodes before\n○ user      message 1498\n○ user      (head) message 1499\n", logOf(t, d, &dag.LogOptions{Last: 2}))
+	require.Equal(t, logOf(t, d, nil), logOf(t, d, &dag.LogOptions{Last: 1500}))
+	for name, d := range logs(t) {
+		for last := 1; last < 8; last++ {
+			require.NotEmpty(t, logOf(t, d, &dag.LogOptions{Last: last}), name)
+		}
+	}
+}
+
+func TestFoldDrawsLongRunsAndWideFansAsOneRow(t *testing.T) {
+	d := fresh()
+	for i := range 100 {
+		d = d.User(fmt.Sprint("question ", i)).Assistant("", use("a", "f", `{}`), use("b", "g", `{}`)).CloseTools(execution(0, "1"), execution(1, "2")).Assistant("so")
+	}
+	log := logOf(t, d, &dag.LogOptions{Fold: true})
+	require.Contains(t, log, "⋮ 586 nodes: 97 user turns, 195 answers, 196 tool calls\n")
+	require.Contains(t, log, "question 0")
+	require.Contains(t, log, "question 99")
+	require.NotContains(t, log, "question 50")
+	require.Less(t, strings.Count(log, "\n"), 22)
+
+	broken := execution(0, "broken")
+	broken.IsError = true
+	half := fresh()
+	for i := range 40 {
+		half = half.User(fmt.Sprint("question ", i)).Assistant("so")
+		if i == 20 {
+			half = half.Assistant("", use("a", "f", `{}`)).CloseTools(broken)
+		}
+		if i == 30 {
+			half = half.WithRef("here")
+		}
+	}
+	log = logOf(t, half, &dag.LogOptions{Fold: true})
+	require.Contains(t, log, "✗ broken")
+	require.Contains(t, log, "(here)")
+	require.Equal(t, 3, strings.Count(log, "⋮"))
+
+	var calls []content.Block
+	var runs []node.ToolExecution
+	for i := range 30 {
+		calls = append(calls, use(fmt.Sprint(i), "fetch", `{}`))
+		e := execution(i, fmt.Sprint("page ", i))
+		e.IsError = i == 17
+		runs = append(runs, e)
+	}
+	log = logOf(t, fresh().User("go").Assistant("", calls...).CloseTools(runs...).Assistant("done"), &dag.LogOptions{Fold: true})
+	require.Contains(t, log, "├─⋯ 26 more calls\n")
+	require.Contains(t, log, "page 2")
+	require.NotContains(t, log, "page 3")
+	require.Contains(t, log, "✗ page 17")
+}
+
+// TestFoldedLogsCountEveryNode draws random graphs folded: every node has a row, or is counted in one.
+func TestFoldedLogsCountEveryNode(t *testing.T) {
+	counted := regexp.MustCompile(`(?m)(?:⋮|⋯) (\d+) (?:nodes|more call)`)
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		d := fresh().User("root")
+		for range r.IntN(60) {
+			all := d.Nodes()
+			parents := []*node.Node{d.Heads()[r.IntN(len(d.Heads()))]}
+			if r.IntN(12) == 0 {
+				parents[0] = all[r.IntN(len(all))]
+			}
+			if r.IntN(12) == 0 {
+				parents = append(parents, all[r.IntN(len(all))])
+			}
+			var err error
+			d, _, err = d.AppendTo(parents, node.Message{Role: content.User, Blocks: content.Words("word")})
+			require.NoError(t, err)
+		}
+		log := logOf(t, d, &dag.LogOptions{Fold: true})
+		total := strings.Count(log, "word") + strings.Count(log, "root")
+		for _, m := range counted.FindAllStringSubmatch(log, -1) {
+			var n int
+			fmt.Sscan(m[1], &n)
+			total += n
+		}
+		require.Equal(t, d.Len(), total, "seed %d\n%s", seed, log)
+		require.NotContains(t, log, "-1")
+	}
+}
+
+func TestLogEndsInTheErrorOfTheChainOrTheWriter(t *testing.T) {
+	failed := fresh().User("")
+	require.Contains(t, logOf(t, failed, nil), "✗ ")
+	require.Contains(t, logOf(t, failed, &dag.LogOptions{ASCII: true}), "x ")
+	r, w := io.Pipe()
+	require.NoError(t, r.CloseWithError(io.ErrShortWrite))
+	require.ErrorIs(t, toldWeather().WriteLog(w, nil), io.ErrShortWrite)
+}
+
+func BenchmarkLog(b *testing.B) {
+	for _, size := range []int{100, 2000, 20_000} {
+		d := dag.New().WithSource(node.Counting(time.Unix(0, 0)))
+		for i := 0; i < size; i += 5 {
+			d = d.User("Weather?").Assistant("", use("a", "get_weather", `{"city":"Tokyo"}`), use("b", "get_weather", `{"city":"Paris"}`)).
+				CloseTools(execution(0, "22 °C"), execution(1, "18 °C"))
+		}
+		for name, o := range map[string]*dag.LogOptions{"": nil, ", folded": {Fold: true}} {
+			b.Run(fmt.Sprintf("%d nodes%s", size, name), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := d.WriteLog(io.Discard, o); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*d.Len()), "ns/node")
+			})
+		}
+	}
+}
