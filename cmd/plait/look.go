@@ -310,13 +310,19 @@ func (s *streams) printNode(n *node.Node) error {
 
 func renderCommand(s *streams) *cobra.Command {
 	var as, at string
+	var diagram diagramFlags
 	kinds := []string{"mermaid", "svg", "dot", "text"}
 	cmd := &cobra.Command{
 		Use:   "render --as FORM FILE",
 		Short: "Draw the graph, to standard output",
 		Long: `Draws the graph: for Mermaid (as GitHub and GitLab show it), as a picture (svg),
-for Graphviz (dot), or as the log that "plait log" prints (text).`,
+for Graphviz (dot), or as the log that "plait log" prints (text).
+
+A graph too large for a Mermaid diagram is folded until it fits. With --parts it
+is a Markdown document of several diagrams that hold every node.`,
 		Example: `  plait render --as mermaid talk.json > talk.mmd
+  plait render --as mermaid talk.json --around 3f2a --steps 5 > near.mmd
+  plait render --as mermaid talk.json --parts > talk.md
   plait render --as svg talk.json > talk.svg
   plait render --as dot talk.json | dot -Tpdf > talk.pdf`,
 		Args: oneFile,
@@ -325,9 +331,12 @@ for Graphviz (dot), or as the log that "plait log" prints (text).`,
 			if err != nil {
 				return err
 			}
+			if as != "mermaid" && diagram != (diagramFlags{}) {
+				return errors.New("--around, --steps, --depth and --parts are for --as mermaid")
+			}
 			switch as {
 			case "mermaid":
-				return viz.Mermaid(s.out, d, nil)
+				return s.mermaid(d, diagram)
 			case "svg":
 				return viz.SVG(s.out, d, nil)
 			case "dot":
@@ -340,7 +349,9 @@ for Graphviz (dot), or as the log that "plait log" prints (text).`,
 	}
 	cmd.Flags().StringVar(&as, "as", "", "the `FORM`: "+strings.Join(kinds, ", "))
 	cmd.Flags().StringVar(&at, "node", "", "only what leads to `NODE`")
+	diagram.register(cmd)
 	completeNode(s, cmd, "node")
+	completeNode(s, cmd, "around")
 	_ = cmd.MarkFlagRequired("as")
 	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
