@@ -29,7 +29,7 @@ var layers = []string{
 	"dag",
 	"transcript",
 	"executor",
-	"viz/internal/ink", "viz", "viz/internal/gocode", "viz/internal/web", "viz/page", "viz/live",
+	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/internal/gocode", "viz/internal/web", "viz/page", "viz/live",
 }
 
 // allowed is what the root module may need from outside, and why.

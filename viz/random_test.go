@@ -10,21 +10,12 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz/internal/viztest"
 	"github.com/stretchr/testify/require"
 )
 
 // hostile is what breaks, drives or is obeyed by a Mermaid that is not shielded from it.
-var hostile = []string{
-	`say "hi"`, "`x`", "```", "%%{init: {'theme':'dark'}}%%", "%% comment", "direction LR", "direction\n TB", "Direction LR",
-	"style a:#fff;", "classDef x:#quot;y#quot;", "linkStyle 0 stroke:#f00;", "<b>bold</b>", "<img src=x onerror=alert(1)>",
-	"<script>window.__pwned=1</script>", "<a href='javascript:alert(1)'>x</a>", "a<br/>b", "map[string]<-chan int", "&lt;", "&#60;",
-	"#lt;", "#35;", "#quot;", "color:#fff;", "$$x^2$$", "fa:fa-car", `C:\new\table`, "1. one", "2) two", "- x", "+ x", "* x",
-	"# x", "\u00a0 - x", "\u30001. x", "> x", "~~~", "| a | b |\n|---|---|", "https://example.com", "WWW.example.com", "me@example.com", "[a](b)", "![a](b)",
-	"*a* __b__ 2*3*4", "ﬂ°lt¶ß", "ﬂ°°60¶ß", "\x00\x01\x1b[31m", "\u202eabc", "end", "END", "subgraph x", "graph", "click n0 call x()",
-	"n0 --> n1", "a -.-> b ==> c", "n0@{shape: x}", "---\ntitle: x\n---", "  two  spaces  ", "tab\there", "a\r\nb", "a\n\n\nb", "{{x}}",
-	"((o))", "|x|", ";", "#", "&", "\\", "日本語", "שלום", "👩‍👩‍👧‍👦 🇯🇵 ✅", "e\u0301", "constructor", "__proto__", ":::x", "x:::y",
-	"a: b: c:", "\u00a0", "a;b;c", "func main() { fmt.Println(\"hi; there\") }", `{"a":[1,2,{"b":null}]}`, "\n%% x", "a\n===", "a\n---",
-}
+var hostile = viztest.Hostile
 
 // randomText is a few words, hostile ones among them.
 func randomText(r *rand.Rand) string {

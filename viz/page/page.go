@@ -25,8 +25,10 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/dag"
@@ -59,18 +61,23 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if err != nil {
 		return err
 	}
-	keys := make(map[node.ID]int, len(p.Nodes))
-	nodes := d.WithChildren()
-	for _, n := range nodes {
-		if key, ok := m.Key(n.ID()); ok {
-			keys[n.ID()] = key
-		}
-	}
+	nodes, keys := drawn(m, d)
 	static := &web.Static{Copies: map[string]string{}, NoCopies: map[string]string{}}
 	static.Requests, static.NoRequests = requests(d, nodes, keys, o.Request)
 	copies(static, d, len(nodes))
 	file(static, d, p.Nodes)
 	return web.WritePage(w, web.Config{Title: o.Title, Static: static, Plain: plain(nodes, keys)}, p)
+}
+
+// drawn returns the nodes of d in reading order, and their keys.
+func drawn(m *web.Model, d dag.DAG) ([]*node.Node, map[node.ID]int) {
+	nodes := d.WithChildren()
+	keys := make(map[node.ID]int, len(nodes))
+	for _, n := range nodes {
+		keys[n.ID()], _ = m.Key(n.ID())
+	}
+	slices.SortStableFunc(nodes, func(a, b *node.Node) int { return cmp.Compare(keys[a.ID()], keys[b.ID()]) })
+	return nodes, keys
 }
 
 const (

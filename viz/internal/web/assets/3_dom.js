@@ -15,7 +15,7 @@ function el(name, attributes, ...children) {
 }
 
 function fill(e, children) {
-  e.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false && child !== ''));
+  e.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false && child !== ''));
 }
 
 function show(e, ...children) {

@@ -162,7 +162,7 @@ function rowText(row) {
   return el('span', {class: 'text'}, el('b', {}, line(name, 60)), ' ', text);
 }
 
-const glyphs = {system: '◇', tools: '◇', tool_execution: '▪', sub_graph: '⧉', compaction: '≋', stop_reason: '■', custom: '✎'};
+const glyphs = {system: '◇', tools: '◇', tool_execution: '▪', sub_graph: '↳', compaction: '≈', stop_reason: '■', custom: '✎'};
 
 function glyph(key) {
   if (kindOf(key) !== 'message') return glyphs[kindOf(key)] || '·';
@@ -182,9 +182,9 @@ function badges(row) {
     node.names.map(name => el('span', {class: 'badge name'}, line(name, 30))),
     bad.length > 0 && el('span', {class: grave ? 'badge bad' : 'badge odd', title: bad.map(problem => problem.what).join('\n')},
       grave ? '✕ ' + (grave > 1 ? grave + ' failed' : 'failed') : '! ' + bad.length),
-    fork.length > 1 && el('span', {class: 'badge fork', title: 'branches: [ and ]'}, '⑂ ' + (fork.indexOf(row.key) + 1) + '/' + fork.length),
+    fork.length > 1 && el('span', {class: 'badge branch', title: 'branches: [ and ]'}, 'branch ' + (fork.indexOf(row.key) + 1) + '/' + fork.length),
     opens.length > 0 && el('button', {class: 'badge agent', tabindex: -1, title: 'open the sub-agent (Enter)',
-      onclick: event => { event.stopPropagation(); drill(opens[0]); }}, '⧉ ' + count(inside(opens).size, 'node')),
+      onclick: event => { event.stopPropagation(); drill(opens[0]); }}, '↳ ' + count(inside(opens).size, 'node')),
     node.usage && el('span', {class: 'badge number'}, tokens(node.usage[1]) + ' out'),
     ms > 0 && el('span', {class: 'badge number'}, duration(ms)));
 }

@@ -185,9 +185,16 @@ function look(key) {
   const place = placeOf(key), canvas = $('canvas');
   if (!place || !canvas.clientWidth) return;
   const w = canvas.clientWidth / view.scale, h = canvas.clientHeight / view.scale;
-  if (place.x < view.x || place.x + place.w > view.x + w) view.x = place.x + place.w / 2 - w / 2;
-  if (place.y < view.y || place.y + place.h > view.y + h) view.y = place.y + place.h / 2 - h / 2;
+  view.x = shift(view.x, w, place.x - 20, place.x + place.w + 20);
+  view.y = shift(view.y, h, place.y - 40, place.y + place.h + 40);
   drawPicture();
+}
+
+// shift is where a view of a size begins that shows a stretch: as near as can be to where it began, or around the stretch where that
+// is far.
+function shift(start, size, from, to) {
+  const near = Math.min(Math.max(start, to - size), from);
+  return Math.abs(near - start) < size / 2 ? near : (from + to - size) / 2;
 }
 
 // zoom keeps the point under the pointer where it is.
@@ -212,7 +219,7 @@ function fit() {
 // home is where a page begins: at the top, and the whole width in view if it can still be read.
 function home() {
   const canvas = $('canvas');
-  view.scale = Math.min(1, Math.max(0.6, canvas.clientWidth / (graph.width || 1)));
+  view.scale = Math.min(1, Math.max(0.75, canvas.clientWidth / (graph.width || 1)));
   const first = placeOf(at.path[0]);
   view.x = graph.width * view.scale <= canvas.clientWidth || !first ? graph.width / 2 - canvas.clientWidth / view.scale / 2
     : first.x + first.w / 2 - canvas.clientWidth / view.scale / 2;

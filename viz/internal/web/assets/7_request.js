@@ -48,22 +48,30 @@ async function request(key, pane) {
   let exact = kept.get('exact') === 'yes';
   const draw = () => {
     const cuts = [shared.start, text.length - shared.end];
-    const [start, middle, end] = exact ? [text.slice(0, cuts[0]), text.slice(cuts[0], cuts[1]), text.slice(cuts[1])] : indentJSON(text, cuts);
+    const [start, middle, end] = exact || !isJSON(text) ? [text.slice(0, cuts[0]), text.slice(cuts[0], cuts[1]), text.slice(cuts[1])] : indentJSON(text, cuts);
     show(pane, toolbar(
       el('label', {}, el('input', {type: 'checkbox', checked: exact, onchange: event => {
         exact = event.target.checked;
         kept.set('exact', exact ? 'yes' : 'no');
         draw();
       }}), ' exact bytes'), copyButton('Copy', () => text)),
-    el('p', {class: 'quiet'}, count(new TextEncoder().encode(text).length, 'byte') + (before === null ? '' :
-      ', ' + share(shared.start, text.length) + ' at its beginning as in the call before, ' + link0(callBefore(key)))),
+    el('p', {class: 'quiet'}, count(new TextEncoder().encode(text).length, 'byte'), before !== null &&
+      ['. The first ' + share(shared.start, text.length) + ' are as in the call before, ', link(callBefore(key)), '.']),
     sharedPart(start, before), el('div', {class: before === null ? '' : 'fresh'}, block('pre', middle, 'code')), sharedPart(end, before));
   };
-  const link0 = k => 'n' + numberOf(k);
   draw();
 }
 
-const share = (part, whole) => Math.floor(part / Math.max(whole, 1) * 100) + '%';
+function isJSON(text) {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const share = (part, whole) => Math.floor(part / Math.max(whole, 1) * 100) + ' %';
 
 function sharedPart(text, before) {
   if (!text || before === null) return null;

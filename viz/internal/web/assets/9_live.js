@@ -129,7 +129,7 @@ function drawLive() {
   show($('state'), !live.connected ? (live.refused ? 'refused' : 'reconnecting …') : running ? 'running' + (live.turn ? ', turn ' + live.turn : '') : 'idle');
   $('state').className = 'badge ' + (!live.connected ? 'odd' : running ? 'on' : '');
   $('stop').hidden = !(running && config.canRun);
-  show($('follow'), live.following ? '⏸ following' : '▶ follow');
+  show($('follow'), live.following ? 'following' : 'follow');
   $('follow').setAttribute('aria-pressed', String(live.following));
   const tools = [...live.tools.values()];
   const said = live.text || live.thinking;
@@ -157,6 +157,7 @@ function forkBox(key) {
     try {
       await post('fork', {at: nodeOf(from).id, text: text.value});
       live.following = true;
+      drawLive();
       status('It runs.');
     } catch (err) {
       status('Not run: ' + err.message);

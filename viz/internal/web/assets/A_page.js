@@ -22,7 +22,14 @@ function select(key, how = {}) {
   inspect();
   look(key);
   crumbs();
-  if (!how.first) history.replaceState(null, '', '#n' + numberOf(key));
+  if (!how.first) address();
+}
+
+// address follows with a moment's delay: browsers stop pages that change it all the time, as a key that is held down does.
+let addressTimer;
+function address() {
+  clearTimeout(addressTimer);
+  addressTimer = setTimeout(() => history.replaceState(null, '', '#n' + numberOf(at.selected)), 200);
 }
 
 // drill goes into the conversation that hangs on a node.
@@ -232,10 +239,12 @@ function press(event) {
   const target = event.target;
   if (target.closest('input, textarea, select')) {
     if (event.key !== 'Escape') return;
-    target.blur();
+    event.preventDefault(); // the field would be emptied
     $('outline').focus();
-  } else if (target.closest('button, a, summary') && (event.key === 'Enter' || event.key === ' ')) return;
-  else if (target.closest('#inspector, #compare, #help') && /^(Arrow|Page|Home|End)/.test(event.key)) return; // they scroll
+    return;
+  }
+  if (target.closest('button, a, summary') && (event.key === 'Enter' || event.key === ' ')) return;
+  if (target.closest('#inspector, #compare, #help') && /^(Arrow|Page|Home|End)/.test(event.key)) return; // they scroll
   const act = keys[event.key];
   if (!act) return;
   event.preventDefault();

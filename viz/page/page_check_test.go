@@ -1,0 +1,194 @@
+package page
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/fixture"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz"
+	"github.com/plait-dev/plait/viz/internal/gocode"
+	"github.com/plait-dev/plait/viz/internal/viztest"
+	"github.com/plait-dev/plait/viz/internal/web"
+)
+
+// The test in this file opens pages in Chromium and uses them as a person does. It runs where PLAIT_BROWSER=1 is set, and then fails
+// where node, its packages or Chromium are missing (viz/pagecheck/install.sh installs them).
+
+// checks are what check.mjs does, each by its name.
+var checks = []string{
+	"opens", "keyboard", "folds", "search", "filters", "compare", "sub-agents", "deep links", "problems", "inspector", "request",
+	"copies", "dark", "print", "motion", "hostile", "hostile names", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live refused", "2000 nodes",
+	"20000 nodes",
+}
+
+func requireBrowser(t *testing.T) {
+	t.Helper()
+	if os.Getenv("PLAIT_BROWSER") != "1" {
+		t.Skip("SKIPPED: opening pages in a real browser takes node, Chromium and a minute; set PLAIT_BROWSER=1 to run it")
+	}
+	_, err := exec.LookPath("node")
+	require.NoError(t, err, "PLAIT_BROWSER=1 is set, but node is missing")
+	browser := os.Getenv("CHROMIUM")
+	if browser == "" {
+		browser = "/usr/bin/chromium"
+	}
+	for _, need := range []string{browser, filepath.Join("..", "pagecheck", "node_modules", "playwright-core")} {
+		_, err := os.Stat(need)
+		require.NoError(t, err, "PLAIT_BROWSER=1 is set, but something is missing; viz/pagecheck/install.sh installs it")
+	}
+}
+
+func TestPagesInARealBrowser(t *testing.T) {
+	requireBrowser(t)
+	dir := t.TempDir()
+	writeReleases(t, dir)
+	writeHostile(t, dir, viztest.Hostile)
+	writeLive(t, dir)
+	for name, n := range map[string]int{"2000.html": 2_000, "20000.html": 20_000} {
+		create(t, dir, name, func(w io.Writer) error { return Write(w, talk(n), nil) })
+	}
+
+	check(t, dir, checks)
+}
+
+func TestRecordedHostileTextsInARealBrowser(t *testing.T) {
+	requireBrowser(t)
+	recorded, err := os.ReadFile(fixture.Path(t, "mermaid-check", "labels.jsonl"))
+	require.NoError(t, err)
+	var texts []string
+	for line := range bytes.Lines(recorded) {
+		var label struct{ Label string }
+		require.NoError(t, json.Unmarshal(line, &label))
+		texts = append(texts, label.Label)
+	}
+	require.NotEmpty(t, texts)
+	dir := t.TempDir()
+	writeHostile(t, dir, texts)
+	check(t, dir, []string{"hostile"})
+}
+
+// check lets check.mjs do the checks on the pages in dir.
+func check(t *testing.T, dir string, checks []string) {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.Command("node", append([]string{"check.mjs", dir}, checks...)...)
+	cmd.Dir, cmd.Stderr = filepath.Join("..", "pagecheck"), &stderr
+	out, err := cmd.Output()
+	done := map[string]bool{}
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		var v struct {
+			Name, Error, Info string
+			OK                bool
+			MS                int
+		}
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &v), "%s", lines.Bytes())
+		done[v.Name] = true
+		if v.OK {
+			t.Logf("%s: %d ms %s", v.Name, v.MS, v.Info)
+		} else {
+			t.Errorf("%s: %s", v.Name, v.Error)
+		}
+	}
+	for _, name := range checks {
+		require.True(t, done[name], "%s was not checked: %v\n%s", name, err, stderr.String())
+	}
+	require.Len(t, done, len(checks))
+}
+
+func create(t *testing.T, dir, name string, write func(io.Writer) error) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, name))
+	require.NoError(t, err)
+	require.NoError(t, write(f))
+	require.NoError(t, f.Close())
+}
+
+// writeReleases writes the page of the release, and what its copies have to be.
+func writeReleases(t *testing.T, dir string) {
+	d := release()
+	create(t, dir, "release.html", func(w io.Writer) error { return Write(w, d, &Options{Title: "Release 2.4", Request: request}) })
+	create(t, dir, "release.json", d.Write)
+	create(t, dir, "release.mmd", func(w io.Writer) error { return viz.Mermaid(w, d, nil) })
+	create(t, dir, "release.go", func(w io.Writer) error { return gocode.Write(w, d) })
+	last := d.AtRef("fix").Nodes()
+	for _, n := range last {
+		if m, ok := n.Message(); ok && m.Role == content.Assistant {
+			body, err := request(d.WithHeads(n.Parents()...))
+			require.NoError(t, err)
+			create(t, dir, "request.json", func(w io.Writer) error { _, err := w.Write(body); return err })
+		}
+	}
+}
+
+// said is a text, and the number of the node that must show it.
+type said struct {
+	N    int    `json:"n"`
+	Text string `json:"text"`
+}
+
+// writeHostile writes pages that say every hostile text, in every place that holds text, and which text each node must show.
+func writeHostile(t *testing.T, dir string, texts []string) {
+	d, names := dag.New(), dag.New()
+	var all []said
+	for _, text := range texts {
+		text = content.Clean(text)
+		if text == "" {
+			continue
+		}
+		all = append(all, said{d.Len(), text})
+		d = d.User(text)
+		input, err := content.ToJSON(map[string]string{"x": text})
+		require.NoError(t, err)
+		names = names.Append(node.System{Text: text}).
+			Assistant(text, use(text, string(input)), content.Thinking{Text: text}).
+			Append(node.ToolExecution{Tool: text, Input: input, Result: content.Words(text), IsError: true}).
+			Append(node.SubGraph{Title: text, Heads: node.ListOf(dag.New().User(text).Head()), Summary: text}).
+			Append(node.Custom{Name: text, JSON: input}).
+			Append(node.StopReason{Reason: content.Stop(text), Detail: text})
+		require.NoError(t, names.Err(), "%q", text)
+	}
+	create(t, dir, "hostile.html", func(w io.Writer) error {
+		return Write(w, d.Join(d.User("the other end")), &Options{Title: all[0].Text})
+	})
+	create(t, dir, "hostile.json", func(w io.Writer) error { return json.NewEncoder(w).Encode(all) })
+	create(t, dir, "names.html", func(w io.Writer) error { return Write(w, names, nil) })
+
+	pixel := "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+	drawing := "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIG9ubG9hZD0iYWxlcnQoMSkiLz4="
+	images := dag.New().
+		User("", content.Image{Source: content.Source{MediaType: "image/png", Data: pixel}}).
+		User("", content.Image{Source: content.Source{MediaType: "image/png", Data: drawing}}).
+		User("", content.Image{Source: content.Source{MediaType: "image/svg+xml", Data: drawing}}).
+		User("", content.Image{Source: content.Source{URL: "https://example.org/spy.png"}})
+	create(t, dir, "images.html", func(w io.Writer) error { return Write(w, images, nil) })
+}
+
+// writeLive writes a live page, and what its server sends: one stream that ends while a tool runs, and the one after it.
+func writeLive(t *testing.T, dir string) {
+	m := web.NewModel()
+	create(t, dir, "live.html", func(w io.Writer) error {
+		return web.WritePage(w, web.Config{Title: "Live", Live: true, CanRun: true}, web.Patch{})
+	})
+	first, second := dag.New().User("Name a tree.").Assistant("An oak."), dag.DAG{}
+	second = first.User("Another?").Assistant("A fir.")
+	for i, d := range []dag.DAG{first, second} {
+		_, err := m.Update(d)
+		require.NoError(t, err)
+		p, err := m.Whole()
+		require.NoError(t, err)
+		create(t, dir, []string{"patch1.json", "patch2.json"}[i], func(w io.Writer) error { return json.NewEncoder(w).Encode(p) })
+	}
+}

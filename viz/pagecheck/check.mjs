@@ -1,0 +1,514 @@
+#!/usr/bin/env node
+// Opens pages in headless Chromium and uses them. README.md says how it is called.
+import {chromium} from 'playwright-core';
+import {readFileSync} from 'node:fs';
+import path from 'node:path';
+import {isDeepStrictEqual} from 'node:util';
+
+const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync'];
+const browser = await chromium.launch({executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args}); // its profile is new each time
+const [dir, ...wanted] = process.argv.slice(2);
+
+function equal(got, want, what) {
+  if (!isDeepStrictEqual(got, want)) throw new Error(what + ': got ' + JSON.stringify(got) + ', want ' + JSON.stringify(want));
+}
+function ok(value, what) {
+  if (!value) throw new Error(what);
+}
+const text = name => readFileSync(path.join(dir, name), 'utf8');
+
+// open opens a page and records everything that it must not do.
+async function open(name, {hash = '', options = {}, server} = {}) {
+  const context = await browser.newContext({viewport: {width: 1400, height: 900}, ...options});
+  const page = await context.newPage();
+  page.setDefaultTimeout(15000);
+  const sins = [];
+  const url = server ? 'http://check.test/' : 'file://' + path.join(dir, name);
+  await context.route('**/*', route => {
+    const request = route.request();
+    if (server && request.url().startsWith(url)) return server(route, request);
+    if (request.url().split('#')[0] === url || request.url().startsWith('blob:') || request.url().startsWith('data:image/')) return route.continue();
+    sins.push('request: ' + request.url());
+    return route.abort();
+  });
+  page.on('dialog', dialog => { sins.push('dialog: ' + dialog.message()); dialog.dismiss().catch(() => {}); });
+  page.on('popup', popup => sins.push('popup: ' + popup.url()));
+  page.on('pageerror', err => sins.push('error: ' + err.stack));
+  await page.addInitScript(() => {
+    window.seen = {violations: [], copied: []};
+    document.addEventListener('securitypolicyviolation', event => window.seen.violations.push(event.violatedDirective + ' ' + event.blockedURI));
+    Object.defineProperty(navigator, 'clipboard', {value: {writeText: async copied => { window.seen.copied.push(copied); }}});
+  });
+  const began = performance.now();
+  await page.goto(url + hash);
+  if (options.javaScriptEnabled !== false) await page.waitForSelector(server ? '#state' : '.row');
+  page.opened = Math.round(performance.now() - began);
+  page.sins = async () => options.javaScriptEnabled === false ? sins :
+    [...sins, ...await page.evaluate(() => [...window.seen.violations.map(v => 'violation: ' + v), ...(window.pwned || window.__pwned ? ['a script ran'] : [])])];
+  return page;
+}
+
+const selected = page => page.evaluate(() => document.querySelector('.heading a')?.textContent);
+const rows = page => page.evaluate(() => [...document.querySelectorAll('.row')].map(row => row.querySelector('.number')?.textContent || row.querySelector('.text').textContent));
+const press = async (page, ...keys) => { for (const key of keys) await page.keyboard.press(key); };
+const content = (page, selector) => page.evaluate(s => document.querySelector(s)?.textContent, selector);
+const settle = page => page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
+
+const checks = {
+  async opens() {
+    const page = await open('release.html');
+    equal(await page.title(), 'Release 2.4', 'title');
+    equal(await selected(page), 'n4', 'what failed first is selected');
+    equal(await rows(page), ['n0', 'n1', 'n2', 'n3', 'n7', 'n4', 'n5', 'n6', 'n8', 'n9', 'n22', 'n23', 'n24', 'n25', 'n27', 'n28'], 'rows');
+    equal(await content(page, '#problems'), '✕ 3 problems', 'problems');
+    ok((await content(page, '#totals')).startsWith('32 nodes, 9 model calls, 7 tool calls, 3 failed'), 'totals');
+    await settle(page);
+    ok(await page.evaluate(() => document.querySelectorAll('.box').length) > 3, 'boxes are drawn');
+    equal(await page.evaluate(() => document.querySelector('.box.selected text').textContent), 'run_tests(package: ./store, race: true,', 'the selected box');
+    return page;
+  },
+
+  async keyboard() {
+    const page = await open('release.html', {hash: '#n0'});
+    const walk = [];
+    for (const key of ['j', 'j', 'k', 'ArrowDown', 'ArrowDown', 'j', 'End', 'Home', 'End', 'p', 'p', 'c', 'Home', 'p']) {
+      await press(page, key);
+      walk.push(await selected(page));
+    }
+    equal(walk, ['n1', 'n2', 'n1', 'n2', 'n3', 'n7', 'n28', 'n0', 'n28', 'n27', 'n26', 'n27', 'n0', 'n0'], 'j k ↓ End Home p c');
+    await page.evaluate(() => { location.hash = '#n23'; });
+    await press(page, ']');
+    equal(await selected(page), 'n29', 'the other branch');
+    equal((await rows(page)).slice(-3), ['n29', 'n30', 'n31'], 'its path');
+    await press(page, '[');
+    equal(await selected(page), 'n23', 'and back');
+    await press(page, '?');
+    ok(await page.isVisible('#help'), 'help');
+    await press(page, 'Escape');
+    ok(!await page.isVisible('#help'), 'no help');
+    return page;
+  },
+
+  async folds() {
+    const page = await open('release.html', {hash: '#n7'});
+    equal((await rows(page)).slice(3, 6), ['n3', 'n7', 'n8'], 'a fan is one row');
+    ok((await content(page, '.row.grave .text')).startsWith('run_tests, read_file, search_issues'), 'and names its tools');
+    await press(page, 'ArrowRight');
+    equal((await rows(page)).slice(3, 9), ['n3', 'n7', 'n4', 'n5', 'n6', 'n8'], 'that opens');
+    equal(await page.getAttribute('#row4', 'aria-expanded'), 'true', 'and says so');
+    await press(page, 'j', 'ArrowLeft');
+    equal(await selected(page), 'n7', '← leads to the fan');
+    await press(page, 'ArrowLeft');
+    equal((await rows(page)).slice(3, 6), ['n3', 'n7', 'n8'], 'and closes it');
+    await press(page, 'Enter');
+    equal((await rows(page)).length, 16, 'Enter opens it, too');
+    return page;
+  },
+
+  async search() {
+    const page = await open('release.html', {hash: '#n0'});
+    await press(page, '/');
+    await page.keyboard.type('COMPACTION');
+    equal(await content(page, '#found'), '7 matches, 1 elsewhere', 'matches');
+    equal(await rows(page), ['4 nodes hidden', 'n4', 'n5', 'n6', '1 node hidden', 'n8', 'n9', '1 node hidden', 'n22', '6 nodes hidden'], 'rows');
+    await press(page, 'Enter');
+    equal(await selected(page), 'n4', 'Enter goes to the first');
+    await press(page, 'Escape');
+    equal(await page.evaluate(() => document.activeElement.id), 'outline', 'Escape leaves the field');
+    await press(page, 'n', 'n', 'n');
+    equal(await selected(page), 'n8', 'n goes on');
+    await press(page, 'N');
+    equal(await selected(page), 'n6', 'N goes back');
+    await press(page, 'Escape');
+    ok(!(await rows(page)).some(row => row.includes('hidden')), 'Escape ends the search');
+    return page;
+  },
+
+  async filters() {
+    const page = await open('release.html', {hash: '#n0'});
+    await page.click('#filters button:has-text("tools")');
+    equal(await rows(page), ['n0', 'n1', 'n2', 'n3', '4 nodes hidden', 'n8', '2 nodes hidden', 'n22', 'n23', 'n24', '2 nodes hidden', 'n27', 'n28'], 'connectors');
+    await page.click('.connector >> nth=0');
+    equal((await rows(page)).slice(4, 9), ['4 nodes hidden', 'n4', 'n5', 'n6', 'n7'], 'that open');
+    await settle(page);
+    ok(await page.evaluate(() => document.querySelectorAll('.box.filtered').length > 0), 'the graph keeps its nodes, dimmed');
+    await press(page, 'Escape');
+    await page.click('#filters button:has-text("only problems")');
+    equal(await rows(page), ['4 nodes hidden', 'n4', '13 nodes hidden'], 'only problems');
+    return page;
+  },
+
+  async compare() {
+    const page = await open('release.html');
+    await press(page, '=');
+    ok((await content(page, '#compare')).includes('They share 12 nodes, up to n22.'), 'the common ancestor');
+    const marks = name => page.evaluate(n => [...document.querySelectorAll('#compare ' + n)].map(e => e.textContent), name);
+    equal((await marks('del'))[0], 'first', 'what the left says');
+    equal((await marks('ins'))[0], 'second', 'what the right says');
+    ok((await marks('.sum'))[0].startsWith('6 nodes, 2 model calls, 1 tool call'), 'totals');
+    await page.click('[aria-label="swap sides"]');
+    equal((await marks('del'))[0], 'second', 'swapped');
+    await press(page, 'Escape');
+    ok(!await page.isVisible('#compare'), 'Escape ends it');
+    return page;
+  },
+
+  async 'sub-agents'() {
+    const page = await open('release.html', {hash: '#n9'});
+    await press(page, 'Enter');
+    equal(await content(page, '#crumbs'), 'conversation › review n9', 'the way');
+    equal(await rows(page), ['n10', 'n11', 'n12', 'n13', 'n18', 'n19', 'n20'], 'the reviewer');
+    await page.evaluate(() => { location.hash = '#n15'; });
+    await press(page, 'Enter');
+    equal(await content(page, '#crumbs'), 'conversation › review n9 › history n15', 'further in');
+    equal(await rows(page), ['n16', 'n17'], 'whom it asked');
+    await press(page, 'Backspace');
+    equal(await selected(page), 'n15', 'back');
+    await press(page, 'Backspace');
+    equal(await selected(page), 'n9', 'and back');
+    ok(!await page.isVisible('#crumbs'), 'outside');
+    return page;
+  },
+
+  async 'deep links'() {
+    const page = await open('release.html', {hash: '#n19'});
+    equal(await selected(page), 'n19', 'a number');
+    equal(await content(page, '#crumbs'), 'conversation › review n9', 'in a sub-agent');
+    const id = await page.evaluate(() => document.querySelector('.heading .id').firstChild.textContent);
+    await page.evaluate(() => { location.hash = '#n0'; });
+    await page.waitForFunction(() => document.querySelector('.heading a').textContent === 'n0');
+    await page.evaluate(name => { location.hash = '#' + name; }, id);
+    await page.waitForFunction(() => document.querySelector('.heading a').textContent === 'n19');
+    await press(page, 'j');
+    await page.waitForFunction(() => location.hash === '#n20'); // the address follows
+    const odd = await open('release.html', {hash: '#%%%<script>'});
+    equal(await selected(odd), 'n4', 'what is no link is none');
+    await odd.context().close();
+    return page;
+  },
+
+  async problems() {
+    const page = await open('release.html', {hash: '#n0'});
+    const walk = [];
+    for (const key of ['e', 'e', 'e', 'e', 'E', 'E']) {
+      await press(page, key);
+      walk.push(await selected(page) + ' ' + await content(page, '.troubles'));
+    }
+    equal(walk, ['n4 tool failed', 'n30 the answer ended: max_tokens', 'n31 the run ended: max_turns', 'n4 tool failed', 'n31 the run ended: max_turns',
+      'n30 the answer ended: max_tokens'], 'e and E');
+    equal(await content(page, '#status'), '2 of 3: the answer ended: max_tokens', 'status');
+    return page;
+  },
+
+  async inspector() {
+    const page = await open('release.html', {hash: '#n24'});
+    ok((await content(page, '.facts')).includes('claude-sonnet-4-5 (anthropic)'), 'model');
+    ok((await content(page, '.facts')).includes('130 in, 96 out, 2.0k read from cache, 240 written to cache'), 'tokens');
+    equal(await content(page, '.call .code'), '{\n  "package": "./store",\n  "race": true,\n  "timeout_s": 600\n}', 'arguments');
+    await page.click('.call .link');
+    equal(await selected(page), 'n25', 'the call leads to what carried it out');
+    equal(await page.evaluate(() => [...document.querySelectorAll('#detail del, #detail ins')].map(e => e.textContent)), ['600', '120'], 'what ran instead');
+    ok((await content(page, '#detail')).includes('timeouts are cut to 120 s'), 'details');
+    await page.click('#tab-JSON');
+    ok((await content(page, '#detail .code')).includes('"kind": "tool_execution"'), 'saved form');
+    await page.evaluate(() => { location.hash = '#n7'; });
+    await page.click('#tab-Says');
+    equal(await page.evaluate(() => document.querySelectorAll('.calls tr').length), 3, 'results');
+    await page.evaluate(() => { location.hash = '#n28'; });
+    await page.waitForFunction(() => document.querySelector('.heading a').textContent === 'n28');
+    ok((await content(page, '.facts')).includes('0.0412'), 'cost');
+    return page;
+  },
+
+  async request() {
+    const page = await open('release.html', {hash: '#n27'});
+    await page.click('#tab-Request');
+    await page.waitForSelector('#detail .fresh');
+    ok(/The first \d\d % are as in the call before, n24\./.test(await content(page, '#detail')), 'what is shared');
+    ok((await content(page, '#detail .fresh')).includes('"tool_result"'), 'what is new');
+    ok(!(await content(page, '#detail .fresh')).includes('We want to release'), 'and only that');
+    await page.click('#detail button:has-text("Copy")');
+    equal(await page.evaluate(() => window.seen.copied), [text('request.json')], 'the request, byte for byte');
+    await page.click('#detail input');
+    equal(await page.evaluate(() => [...document.querySelectorAll('#detail pre')].map(e => e.textContent).join('')), text('request.json'), 'and as it is shown');
+    return page;
+  },
+
+  async copies() {
+    const page = await open('release.html');
+    await page.click('#share summary');
+    for (const name of ['Mermaid', 'JSON', 'Go test fixture']) await page.click('.menu button:has-text("Copy as ' + name + '")');
+    await page.waitForFunction(() => window.seen.copied.length === 3);
+    const copied = await page.evaluate(() => window.seen.copied);
+    for (const [i, name] of ['release.mmd', 'release.json', 'release.go'].entries()) ok(copied[i] === text(name), name + ' is copied as it is');
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('#download')]);
+    ok(readFileSync(await download.path(), 'utf8') === text('release.json'), 'and downloaded');
+    return page;
+  },
+
+  async dark() {
+    const page = await open('release.html', {options: {colorScheme: 'dark'}});
+    const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    equal(await back(), 'rgb(22, 24, 28)', 'as the system has it');
+    await page.click('#theme');
+    equal(await back(), 'rgb(255, 255, 255)', 'light');
+    await page.reload();
+    equal(await back(), 'rgb(255, 255, 255)', 'still');
+    await page.click('#theme');
+    await page.emulateMedia({colorScheme: 'light'});
+    equal(await back(), 'rgb(22, 24, 28)', 'dark');
+    return page;
+  },
+
+  async print() {
+    const page = await open('release.html', {options: {colorScheme: 'dark'}});
+    await page.emulateMedia({media: 'print'});
+    await page.waitForSelector('#paper section', {state: 'attached'});
+    const paper = await page.evaluate(() => document.getElementById('paper').innerText);
+    for (const words of ['We want to release 2.4 today.', '--- FAIL: TestCompaction', 'Take the first way', 'tag 2.4 after the changelog', 'n28 stop']) ok(paper.includes(words), words);
+    ok(!await page.isVisible('#outline') && await page.isVisible('#paper'), 'and nothing else');
+    ok((await page.pdf()).length > 10000, 'a PDF');
+    await page.emulateMedia({media: 'screen'});
+    equal(await page.evaluate(() => document.getElementById('paper').childElementCount), 0, 'the paper is put away');
+    return page;
+  },
+
+  async motion() {
+    const page = await open('release.html');
+    const moving = () => page.evaluate(() => { document.body.classList.add('running'); document.querySelector('.live-only').hidden = false; return document.getAnimations().length; });
+    equal(await moving(), 1, 'one thing moves');
+    await page.emulateMedia({reducedMotion: 'reduce'});
+    equal(await moving(), 0, 'and nothing for those who want it so');
+    return page;
+  },
+
+  async hostile() {
+    const page = await open('hostile.html');
+    const said = JSON.parse(text('hostile.json'));
+    const wrong = await page.evaluate(async all => {
+      const wrong = [];
+      for (const {n, text} of all) {
+        location.hash = '#n' + n;
+        await new Promise(done => addEventListener('hashchange', () => setTimeout(done), {once: true}));
+        const shown = document.querySelector('#detail .said')?.textContent;
+        if (shown !== text) wrong.push([n, text, shown]);
+      }
+      return wrong;
+    }, said.slice(1));
+    equal(wrong, [], 'every text is shown letter for letter');
+    for (const {text} of said.slice(0, 40)) await page.fill('#search', text.replace(/[\r\n]+/g, ' '));
+    await press(page, 'Escape', 'Escape', '=');
+    ok(await page.isVisible('#compare'), 'compared');
+    await press(page, 'Escape');
+    await page.click('#tab-JSON');
+    await page.emulateMedia({media: 'print'});
+    await page.waitForSelector('#paper section', {state: 'attached'});
+    const paper = await page.evaluate(() => [...document.querySelectorAll('#paper .said')].map(e => e.textContent));
+    const want = said.map(s => s.text);
+    equal(want.filter((t, i) => paper[i] !== t), [], 'and on paper');
+    page.info = said.length + ' texts';
+    return page;
+  },
+
+  async 'hostile names'() {
+    const page = await open('names.html');
+    const n = await page.evaluate(async () => {
+      let n = 0;
+      for (document.getElementById('outline').focus(); ; n++) {
+        const number = () => document.querySelector('.heading a').textContent;
+        const before = number();
+        document.getElementById('outline').dispatchEvent(new KeyboardEvent('keydown', {key: 'j', bubbles: true}));
+        if (number() === before) return n;
+        if (n % 7 === 0) document.getElementById('tab-JSON').click();
+        if (n % 7 === 3) document.getElementById('tab-Says').click();
+      }
+    });
+    ok(n > 5, 'the whole path was walked');
+    await press(page, '0');
+    await settle(page);
+    await page.emulateMedia({media: 'print'});
+    page.info = n + ' nodes';
+    return page;
+  },
+
+  async images() {
+    const page = await open('images.html', {hash: '#n0'});
+    await page.waitForFunction(() => document.querySelector('#detail img')?.naturalWidth === 1);
+    for (const n of [1, 2, 3]) {
+      await press(page, 'j');
+      equal(await selected(page), 'n' + n, 'the next');
+      equal(await page.evaluate(() => document.querySelectorAll('#detail img').length), 0, 'n' + n + ' is named and not shown');
+      ok((await content(page, '#detail')).includes('image'), 'named');
+    }
+    return page;
+  },
+
+  // policy does on purpose what must not be possible, so that it is known that it would be seen.
+  async policy() {
+    const page = await open('release.html');
+    const refused = await page.evaluate(async () => {
+      const refused = [];
+      const attempt = async (name, act) => { try { await act(); } catch { refused.push(name); } };
+      await attempt('innerHTML', () => { document.body.innerHTML = '<b>x</b>'; });
+      // A debugger's own code may use eval, and what a timer calls is not a debugger's.
+      await attempt('eval', () => new Promise((done, fail) => setTimeout(() => { try { done((0, eval)('window.pwned = 1')); } catch (err) { fail(err); } })));
+      await attempt('fetch', () => fetch('https://example.org/'));
+      await attempt('policy', () => window.trustedTypes.createPolicy('x', {}));
+      const script = document.createElement('script');
+      await attempt('script', () => { script.textContent = 'window.pwned = 1'; });
+      script.append('window.pwned = 1');
+      await attempt('insert', () => { document.body.append(script); });
+      const style = document.createElement('div');
+      style.setAttribute('style', 'color: red');
+      document.body.append(style, Object.assign(new Image(), {src: 'https://example.org/x.png'}));
+      await new Promise(done => setTimeout(done, 100));
+      if (style.style.color !== 'red') refused.push('style');
+      return refused;
+    });
+    equal(refused.filter(name => name !== 'insert'), ['innerHTML', 'eval', 'fetch', 'policy', 'script', 'style'], 'refused');
+    const sins = await page.sins();
+    for (const what of ['connect-src', 'img-src', 'style-src-attr', 'require-trusted-types-for']) ok(sins.some(sin => sin.startsWith('violation: ' + what)), 'a violation of ' + what + ' is seen: ' + sins);
+    ok(!sins.includes('a script ran'), 'and no script ran');
+    page.sins = async () => sins.filter(sin => !sin.startsWith('violation: '));
+    return page;
+  },
+
+  async narrow() {
+    const page = await open('release.html', {options: {viewport: {width: 1000, height: 700}}});
+    const wide = () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+    ok(!await wide(), 'it fits into 1,000 pixels');
+    for (const part of ['#outline', '#canvas', '#inspector']) ok(await page.isVisible(part), part);
+    await page.setViewportSize({width: 420, height: 800});
+    ok(!await wide(), 'it fits into 420 pixels');
+    for (const part of ['#outline', '#inspector']) ok(await page.isVisible(part), part);
+    return page;
+  },
+
+  async roles() {
+    const page = await open('release.html');
+    equal(await page.evaluate(() => [...document.querySelectorAll('button, input, select, textarea, [role=tree], section, nav')]
+      .filter(e => e.checkVisibility() && !e.textContent.trim() && !e.getAttribute('aria-label')).map(e => e.outerHTML)), [], 'everything has a name');
+    const tree = await page.evaluate(() => {
+      const active = document.getElementById(document.getElementById('outline').getAttribute('aria-activedescendant'));
+      return [document.activeElement.getAttribute('role'), active.getAttribute('role'), active.getAttribute('aria-selected'), active.getAttribute('aria-level'),
+        active.getAttribute('aria-posinset'), active.getAttribute('aria-setsize'), document.querySelectorAll('[aria-selected=true][role=treeitem]').length];
+    });
+    equal(tree, ['tree', 'treeitem', 'true', '2', '6', '16', 1], 'the tree');
+    equal(await page.getAttribute('#status', 'aria-live'), 'polite', 'status');
+    for (let i = 0; i < 12; i++) {
+      await press(page, 'Tab');
+      const [width, style] = await page.evaluate(() => { const s = getComputedStyle(document.activeElement); return [s.outlineWidth, s.outlineStyle]; });
+      const at = await page.evaluate(() => document.activeElement.id || document.activeElement.outerHTML);
+      if (at !== 'outline' && !at.startsWith('<body')) ok(parseFloat(width) >= 1 && style !== 'none', 'focus is seen: ' + at);
+    }
+    return page;
+  },
+
+  async 'without JavaScript'() {
+    const page = await open('release.html', {options: {javaScriptEnabled: false}});
+    ok(await page.isVisible('noscript') && (await page.textContent('noscript p')).includes('JavaScript, which is off'), 'a note');
+    ok((await page.textContent('noscript pre')).includes('Take the first way, and run the tests again.'), 'and the text');
+    return page;
+  },
+
+  async live() {
+    const asked = [];
+    let streams = 0;
+    const page = await open('live.html', {hash: '#token=sesame', server: (route, request) => {
+      const name = new URL(request.url()).pathname.slice(1);
+      if (!name) return route.fulfill({contentType: 'text/html; charset=utf-8', body: text('live.html')});
+      asked.push([request.method(), name, request.headers().authorization, request.postData()]);
+      if (name !== 'events') return route.fulfill({status: request.method() === 'GET' ? 200 : 202, body: 'the bytes of ' + new URL(request.url()).search.slice(0, 6)});
+      streams++;
+      const event = (kind, data) => 'event: ' + kind + '\ndata: ' + JSON.stringify(data) + '\n\n';
+      if (streams > 2) return; // the third stays open
+      return route.fulfill({contentType: 'text/event-stream', body: event('patch', JSON.parse(text(streams === 1 ? 'patch1.json' : 'patch2.json'))) +
+        event('activity', streams === 1 ? {state: 'running', turn: 2, begin: true, text: 'A f', tools: [{id: 't', tool: 'look', input: '{"x":1}', started: new Date(Date.now() - 65000).toISOString()}]} : {state: 'running', text: 'ir <b>tree</b>', tools: [{id: 't', ended: true}]})});
+    }});
+    await page.waitForSelector('.row');
+    equal(await selected(page), 'n1', 'it follows the end');
+    ok(/A f.*look/.test(await content(page, '#now')), 'what is said, and what runs');
+    ok(/1 min [5-9] s/.test(await content(page, '#now .elapsed')), 'for how long: ' + await content(page, '#now .elapsed'));
+    await page.waitForFunction(() => document.querySelectorAll('.row').length === 4);
+    equal(await selected(page), 'n3', 'after the connection broke it has what is new');
+    equal(await content(page, '#now'), 'A fir <b>tree</b>', 'and the words go on, as text');
+    equal(asked.filter(a => a[1] === 'events').every(a => a[2] === 'Bearer sesame'), true, 'the token is in a header');
+    await press(page, 'k');
+    equal(await page.getAttribute('#follow', 'aria-pressed'), 'false', 'who looks around is left there');
+    equal(await page.inputValue('.fork textarea'), 'Another?', 'a turn can be edited');
+    await page.fill('.fork textarea', 'A flower?');
+    await page.click('.fork button');
+    await page.waitForFunction(() => document.getElementById('status').textContent === 'It runs.');
+    const fork = asked.find(a => a[1] === 'fork');
+    equal([fork[0], fork[2]], ['POST', 'Bearer sesame'], 'fork');
+    const patch = JSON.parse(text('patch2.json'));
+    equal(JSON.parse(fork[3]), {at: patch.nodes[1].id, text: 'A flower?'}, 'at the node before');
+    equal(await page.getAttribute('#follow', 'aria-pressed'), 'true', 'and is followed');
+    await page.evaluate(() => { location.hash = '#n3'; });
+    await page.click('#tab-Request');
+    await page.waitForFunction(() => document.getElementById('detail').textContent.includes('the bytes of ?node='));
+    return page;
+  },
+
+  async 'live refused'() {
+    const page = await open('live.html', {server: (route, request) => request.url().endsWith('/')
+      ? route.fulfill({contentType: 'text/html; charset=utf-8', body: text('live.html')}) : route.fulfill({status: 401, body: 'no token'})});
+    await page.waitForFunction(() => document.getElementById('state').textContent === 'refused');
+    equal(await content(page, '#status'), 'no token', 'and says why');
+    return page;
+  },
+
+  '2000 nodes': () => large('2000.html'),
+  '20000 nodes': () => large('20000.html'),
+};
+
+// large measures a large page, and holds that no more than what is seen is in it.
+async function large(name) {
+  const page = await open(name);
+  const count = () => page.evaluate(() => document.getElementsByTagName('*').length);
+  await settle(page);
+  const most = [await count()];
+  const time = async act => { const began = performance.now(); await act(); await settle(page); most.push(await count()); return Math.round(performance.now() - began); };
+  const end = await time(() => press(page, 'End'));
+  const fit = await time(() => press(page, '0'));
+  const problem = await time(() => press(page, 'e'));
+  const search = await time(async () => { await press(page, '/'); await page.keyboard.type('firs'); });
+  ok(Math.max(...most) < 3000, 'elements: ' + most);
+  const paint = await page.evaluate(() => Math.round(performance.getEntriesByName('first-contentful-paint')[0]?.startTime || 0));
+  page.info = 'open ' + page.opened + ', first paint ' + paint + ', end ' + end + ', whole graph ' + fit + ', next problem ' + problem + ', search ' + search + ' ms; elements at most ' + Math.max(...most);
+  return page;
+}
+
+// shots takes pictures of a page, to be looked at.
+async function shots(into, file) {
+  for (const scheme of ['light', 'dark']) {
+    const context = await browser.newContext({viewport: {width: 1400, height: 900}, colorScheme: scheme});
+    const page = await context.newPage();
+    await page.goto('file://' + path.resolve(file));
+    await page.waitForSelector('.row');
+    await settle(page);
+    await page.screenshot({path: path.join(into, 'page-' + scheme + '.png')});
+    await context.close();
+  }
+}
+
+if (dir.startsWith('--shots=')) {
+  await shots(dir.slice(8), wanted[0]);
+} else {
+  for (const name of wanted.length ? wanted : Object.keys(checks)) {
+    const began = performance.now();
+    const verdict = {name, ok: true, info: ''};
+    let page;
+    try {
+      page = await checks[name]();
+      verdict.info = page.info || '';
+      equal(await page.sins(), [], 'it did what no page may do');
+    } catch (err) {
+      Object.assign(verdict, {ok: false, error: String(err.stack || err).slice(0, 2000)});
+    }
+    await page?.context().close().catch(() => {});
+    console.log(JSON.stringify({...verdict, ms: Math.round(performance.now() - began)}));
+  }
+}
+await browser.close();
