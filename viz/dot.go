@@ -58,7 +58,7 @@ func (m *plot) dot() *dotGraph {
 		g.nodes = append(g.nodes, dotNode{id: int64(i), name: "n" + strconv.Itoa(m.items[i].vertex), attributes: m.items[i].dot(m.outline)})
 	}
 	if len(g.nodes) == 0 {
-		g.nodes = []gonum.Node{dotNode{name: "n0", attributes: attributes{{Key: "label", Value: dotQuote("(an empty conversation)")}}}}
+		g.nodes = []gonum.Node{dotNode{name: "n0", attributes: attributes{{Key: "label", Value: dotQuote(ink.Empty)}}}}
 	}
 	for i, e := range m.edges {
 		from, to := m.at[e.from], m.at[e.to]

@@ -6,6 +6,7 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
 // Picture is a conversation laid out: where each box is, and which edges join them. Units are pixels, x to the right, y down,
@@ -88,7 +89,7 @@ type LayoutOptions struct {
 //   - The same graph gives the same picture.
 //   - Text is measured in cells, as a terminal does: a letter is one cell of 7.25 pixels in a font of 12, an East Asian character or
 //     an emoji is two. No font is needed.
-//   - A conversation without nodes gives a picture without boxes.
+//   - A conversation without nodes gives a picture without boxes, with room for a line of text.
 //
 // The error is that of d.
 func Layout(d dag.DAG, o *LayoutOptions) (*Picture, error) {
@@ -233,6 +234,9 @@ func (m *plot) picture() *Picture {
 	edges.draw(p)
 	last := m.rows[len(m.rows)-1]
 	p.Width, p.Height = m.rooms[0].left+m.rooms[0].right, last.y+last.h+last.foot+margin
+	if len(p.Boxes) == 0 {
+		p.Width, p.Height = 2*margin+textWidth(len(ink.Empty)), 2*margin+lineHeight
+	}
 	return p
 }
 

@@ -1,12 +1,14 @@
 package viz
 
+import "github.com/plait-dev/plait/viz/internal/ink"
+
 // The measures of a picture, in pixels.
 const (
-	margin      = 16 // around the whole
+	margin      = ink.Margin
 	gapX        = 24 // between boxes side by side
 	gapY        = 28 // between rows
-	framePad    = 12 // between a frame and what is in it
-	titleHeight = 20 // of a frame, above what is in it
+	framePad    = ink.FramePad
+	titleHeight = ink.TitleHeight
 )
 
 // rowExtent is where a row is, and what is between it and the next: first the frames that end, then the lanes of edges, then the

@@ -9,11 +9,11 @@ import (
 
 // The measures of text, in pixels.
 const (
-	fontSize   = 12
-	lineHeight = 16
+	fontSize   = ink.FontSize
+	lineHeight = ink.LineHeight
 	lineCells  = 40 // a longer line is broken
-	padX       = 12 // beside the text of a box
-	padY       = 8  // above and below it
+	padX       = ink.PadX
+	padY       = ink.PadY
 	minWidth   = 72 // of a box
 )
 

@@ -93,7 +93,7 @@ func (s *svgWriter) picture(title string) {
 	}
 	s.put("</g>\n")
 	if len(s.Boxes) == 0 {
-		s.put(`<text class="frame" x="`, margin, `" y="`, margin+fontSize, `">(an empty conversation)</text>`, "\n")
+		s.put(`<text class="frame" x="`, margin, `" y="`, margin+fontSize, `">`, ink.Empty, "</text>\n")
 	}
 	s.put("</svg>\n")
 }
@@ -131,8 +131,9 @@ func (s *svgWriter) palette(p ink.Palette) {
 }
 
 func (s *svgWriter) frame(i int, f Frame) {
+	x, y := ink.TitleAt(f.X, f.Y)
 	s.put(`<g class="frame" id="f`, i, `" data-owner="n`, s.Boxes[f.Owner].Number, `"><rect x="`, f.X, `" y="`, f.Y, `" width="`, f.W,
-		`" height="`, f.H, `" rx="8"/><text x="`, f.X+framePad, `" y="`, f.Y+titleHeight, `">`)
+		`" height="`, f.H, `" rx="8"/><text x="`, x, `" y="`, y, `">`)
 	s.text(f.Title)
 	s.put("</text></g>\n")
 }
@@ -190,9 +191,9 @@ func (s *svgWriter) box(b *Box) {
 		s.write(s.inner)
 	}
 	s.put(`"/><text>`)
-	beside, above := ink.Padding(string(b.Shape))
+	x, y := ink.TextAt(string(b.Shape), b.X, b.Y)
 	for i, line := range b.Lines {
-		s.put(`<tspan x="`, b.X+padX+beside, `" y="`, b.Y+padY+above+fontSize+i*lineHeight)
+		s.put(`<tspan x="`, x, `" y="`, y+i*lineHeight)
 		if i < b.Heading {
 			s.put(`" class="h`)
 		}

@@ -9,6 +9,7 @@ require (
 	github.com/plait-dev/plait/api/anthropic v0.0.0
 	github.com/plait-dev/plait/api/gemini v0.0.0
 	github.com/plait-dev/plait/api/openai v0.0.0
+	github.com/plait-dev/plait/viz/png v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/stretchr/testify v1.12.1
@@ -50,11 +51,12 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	go.yaml.in/yaml/v4 v4.0.0-rc.2 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
+	golang.org/x/image v0.47.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
-	golang.org/x/sync v0.23.0 // indirect
-	golang.org/x/sys v0.48.0 // indirect
-	golang.org/x/text v0.42.0 // indirect
-	golang.org/x/tools v0.49.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/tools v0.51.0 // indirect
 	gonum.org/v1/gonum v0.17.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20240903143218-8af14fe29dc1 // indirect
 	google.golang.org/grpc v1.66.2 // indirect
@@ -66,4 +68,5 @@ replace (
 	github.com/plait-dev/plait/api/anthropic => ../../api/anthropic
 	github.com/plait-dev/plait/api/gemini => ../../api/gemini
 	github.com/plait-dev/plait/api/openai => ../../api/openai
+	github.com/plait-dev/plait/viz/png => ../../viz/png
 )

@@ -14,6 +14,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
+	"github.com/plait-dev/plait/viz/png"
 )
 
 func logCommand(s *streams) *cobra.Command {
@@ -311,12 +312,12 @@ func (s *streams) printNode(n *node.Node) error {
 func renderCommand(s *streams) *cobra.Command {
 	var as, at string
 	var diagram diagramFlags
-	kinds := []string{"mermaid", "svg", "dot", "text"}
+	kinds := []string{"mermaid", "svg", "png", "dot", "text"}
 	cmd := &cobra.Command{
 		Use:   "render --as FORM FILE",
 		Short: "Draw the graph, to standard output",
-		Long: `Draws the graph: for Mermaid (as GitHub and GitLab show it), as a picture (svg),
-for Graphviz (dot), or as the log that "plait log" prints (text).
+		Long: `Draws the graph: for Mermaid (as GitHub and GitLab show it), as a picture (svg,
+png), for Graphviz (dot), or as the log that "plait log" prints (text).
 
 A graph too large for a Mermaid diagram is folded until it fits. With --parts it
 is a Markdown document of several diagrams that hold every node.`,
@@ -339,6 +340,8 @@ is a Markdown document of several diagrams that hold every node.`,
 				return s.mermaid(d, diagram)
 			case "svg":
 				return viz.SVG(s.out, d, nil)
+			case "png":
+				return png.Write(s.out, d, nil)
 			case "dot":
 				return viz.DOT(s.out, d, nil)
 			case "text":

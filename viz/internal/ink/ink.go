@@ -2,6 +2,29 @@
 // shares it, so that all drawings of a conversation look the same.
 package ink
 
+// The measures of a picture, in pixels.
+const (
+	FontSize    = 12
+	LineHeight  = 16
+	PadX        = 12 // beside the text of a box
+	PadY        = 8  // above and below it
+	FramePad    = 12 // between a frame and what is in it
+	TitleHeight = 20 // of a frame, above what is in it
+	Margin      = 16 // around the whole
+)
+
+// Empty is the text of a picture of nothing.
+const Empty = "(an empty conversation)"
+
+// TextAt returns where the text of a box of that shape begins: the left end of the first baseline.
+func TextAt(shape string, x, y int) (left, baseline int) {
+	beside, above := Padding(shape)
+	return x + PadX + beside, y + PadY + above + FontSize
+}
+
+// TitleAt returns where the title of a frame begins.
+func TitleAt(x, y int) (left, baseline int) { return x + FramePad, y + TitleHeight }
+
 // Step is a part of a path: to X, Y. Coordinates are pixels.
 type Step struct {
 	// Op is 'M' to begin at X, Y, 'L' for a straight line there, 'Q' for a quadratic curve around CX, CY, and 'Z' for the way

@@ -1,0 +1,228 @@
+package png
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz"
+	"github.com/plait-dev/plait/viz/internal/ink"
+	"github.com/stretchr/testify/require"
+)
+
+func draw1(t testing.TB, d dag.DAG, o *Options) image.Image {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, Write(&b, d, o))
+	img, err := png.Decode(&b)
+	require.NoError(t, err)
+	return img
+}
+
+func layout(t testing.TB, d dag.DAG) *viz.Picture {
+	t.Helper()
+	p, err := viz.Layout(d, nil)
+	require.NoError(t, err)
+	return p
+}
+
+// sample has a box of every shape and style, a frame, a branch, and both kinds of edges.
+func sample() dag.DAG {
+	child := dag.New().User("deep?").Assistant("Very deep.").Stop(content.StopEndTurn)
+	d := dag.New().System("Be brief.").Tools(content.Tool{Name: "ask", Description: "asks", Schema: `{"type":"object"}`}).
+		Custom("note", 1).User("Why DAGs? 漢字 👩‍👩‍👧 e\u0301").
+		Assistant("", content.ToolUse{ID: "1", Name: "ask", Input: "{}"}, content.ToolUse{ID: "2", Name: "ask", Input: "{}"}).
+		CloseTools(node.ToolExecution{Index: 0, Result: content.Words("Very deep."), Child: node.ListOf(child.Heads()...)},
+			node.ToolExecution{Index: 1, Result: content.Words("no"), IsError: true}).
+		Append(node.Compaction{Summary: content.Words("It was said.")})
+	return d.Assistant("Because history forks.").Stop(content.StopMaxTurns).Join(d.User("And a tree?"))
+}
+
+func at(img image.Image, x, y int) string {
+	c := color.RGBAModel.Convert(img.At(x, y)).(color.RGBA)
+	return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)
+}
+
+func TestEveryBoxIsDrawnInItsPlace(t *testing.T) {
+	d := sample()
+	require.NoError(t, d.Err())
+	p := layout(t, d)
+	shapes := map[viz.Shape]bool{}
+	for scale := 1; scale <= 3; scale++ {
+		for _, dark := range []bool{false, true} {
+			palette := map[bool]ink.Palette{false: ink.Light, true: ink.Dark}[dark]
+			img := draw1(t, d, &Options{Scale: scale, Dark: dark})
+			require.Equal(t, image.Rect(0, 0, p.Width*scale, p.Height*scale), img.Bounds())
+			require.Equal(t, palette.Page, at(img, 2, 2))
+			for _, b := range p.Boxes {
+				shapes[b.Shape] = true
+				require.Equal(t, palette.Boxes[string(b.Style)].Fill, at(img, (b.X+b.W/2)*scale, (b.Y+4)*scale), "box %d", b.Number)
+				require.True(t, written(img, b, palette.Boxes[string(b.Style)].Text, scale), "box %d has no text", b.Number)
+			}
+			for _, f := range p.Frames {
+				require.Equal(t, palette.Frame.Fill, at(img, (f.X+4)*scale, (f.Y+f.H/2)*scale))
+			}
+			for _, e := range p.Edges {
+				if end := e.Points[len(e.Points)-1]; !e.Dashed {
+					require.Equal(t, palette.Line, at(img, end.X*scale, (end.Y-5)*scale), "edge %d-%d", e.From, e.To)
+				}
+			}
+		}
+	}
+	require.Len(t, shapes, 7)
+}
+
+// written reports whether there are pixels in the colour of the text in a box.
+func written(img image.Image, b viz.Box, colour string, scale int) bool {
+	for y := b.Y * scale; y < (b.Y+b.H)*scale; y++ {
+		for x := b.X * scale; x < (b.X+b.W)*scale; x++ {
+			if at(img, x, y) == colour {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestCharactersTakeTheirCells draws what the font has, what it has not, and what it joins, before a letter that has to be where it would
+// be after as many plain letters.
+func TestCharactersTakeTheirCells(t *testing.T) {
+	last := func(text string) image.Image {
+		d := dag.New().User(text + "M")
+		p := layout(t, d)
+		b := p.Boxes[0]
+		x, y := ink.TextAt(string(b.Shape), b.X, b.Y)
+		left := int(2*(float32(x)+cellWidth*4) + 0.5)
+		return draw1(t, d, &Options{Scale: 2}).(interface {
+			SubImage(image.Rectangle) image.Image
+		}).SubImage(image.Rect(left, 2*(y+ink.LineHeight)-24, left+14, 2*(y+ink.LineHeight)+6))
+	}
+	pixels := func(img image.Image) (out []color.Color) {
+		for y := img.Bounds().Min.Y; y < img.Bounds().Max.Y; y++ {
+			for x := img.Bounds().Min.X; x < img.Bounds().Max.X; x++ {
+				out = append(out, img.At(x, y))
+			}
+		}
+		return out
+	}
+	want := pixels(last("abcd"))
+	require.NotEqual(t, want, pixels(last("abc")), "the letter is looked for in the right place")
+	for _, text := range []string{"漢字", "ab漢", "e\u0301bcd", "жλñ¿", "ab🙂", "\u0e01bcd"} {
+		require.Equal(t, want, pixels(last(text)), text)
+	}
+}
+
+func TestTooLarge(t *testing.T) {
+	d := dag.New().User("a")
+	p := layout(t, d)
+	one := p.Width * p.Height
+	var tooLarge *SizeError
+
+	err := Write(io.Discard, d, &Options{MaxPixels: one - 1})
+	require.ErrorIs(t, err, ErrTooLarge)
+	require.ErrorAs(t, err, &tooLarge)
+	require.Equal(t, SizeError{Width: p.Width, Height: p.Height, Max: one - 1}, *tooLarge)
+
+	require.Equal(t, p.Width, draw1(t, d, &Options{MaxPixels: one}).Bounds().Dx(), "drawn smaller, since nothing was asked for")
+	require.Equal(t, 2*p.Width, draw1(t, d, &Options{MaxPixels: 4 * one}).Bounds().Dx())
+	require.ErrorIs(t, Write(io.Discard, d, &Options{Scale: 2, MaxPixels: 4*one - 1}), ErrTooLarge)
+	require.ErrorIs(t, Write(io.Discard, d, &Options{Scale: math.MaxInt}), ErrTooLarge)
+	require.ErrorIs(t, Write(io.Discard, d, &Options{Scale: math.MaxInt / 100, MaxPixels: math.MaxInt}), ErrTooLarge)
+}
+
+func TestErrors(t *testing.T) {
+	require.Error(t, Write(io.Discard, dag.New().CloseTools(), nil), "the error of the chain")
+	require.ErrorIs(t, Write(brokenWriter{}, sample(), nil), io.ErrClosedPipe)
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestSameBytes(t *testing.T) {
+	var a, b bytes.Buffer
+	d := sample()
+	require.NoError(t, Write(&a, d, nil))
+	require.NoError(t, Write(&b, d, nil))
+	require.True(t, bytes.Equal(a.Bytes(), b.Bytes()))
+}
+
+func TestEmptyConversation(t *testing.T) {
+	img := draw1(t, dag.New(), &Options{Scale: 1})
+	words := viz.Box{X: 0, Y: 0, W: img.Bounds().Dx() - ink.Margin, H: img.Bounds().Dy()}
+	require.True(t, written(img, words, ink.Light.Frame.Text, 1))
+	words.X = words.W - 15
+	require.True(t, written(img, words, ink.Light.Frame.Text, 1), "the last letters are in the picture")
+}
+
+func TestHostileTexts(t *testing.T) {
+	d := dag.New()
+	for _, text := range []string{"\x00\x1b[31m", "\u202eabc", strings.Repeat("\u0301", 100), "\ufffe", "\U000e0001", strings.Repeat("漢", 500), "\u200d\u200d"} {
+		d = d.User(text + ".")
+	}
+	require.NoError(t, d.Err())
+	draw1(t, d, nil)
+}
+
+func ExampleWrite() {
+	d := dag.New().User("Name a tree.").Assistant("An oak.")
+
+	var b bytes.Buffer
+	if err := Write(&b, d, &Options{Scale: 2}); err != nil {
+		fmt.Println(err)
+	}
+	config, err := png.DecodeConfig(&b)
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(config.Width, "by", config.Height)
+	// Output:
+	// 292 by 312
+}
+
+// A picture that is too large says so before memory is taken for it. Folding makes it smaller.
+func ExampleSizeError() {
+	d := dag.New()
+	for range 5000 {
+		d = d.User("Go on.").Assistant("Going on.")
+	}
+	err := Write(io.Discard, d, nil)
+	var tooLarge *SizeError
+	fmt.Println(errors.As(err, &tooLarge))
+
+	fmt.Println(Write(io.Discard, d, &Options{Layout: viz.LayoutOptions{Fold: true}}))
+	// Output:
+	// true
+	// <nil>
+}
+
+func BenchmarkWrite(b *testing.B) {
+	for _, n := range []int{100, 2000} {
+		d := dag.New()
+		for i := range n / 6 {
+			d = d.User(fmt.Sprint("Step ", i)).
+				Assistant("I shall call tools now.", content.ToolUse{ID: "1", Name: "step", Input: "{}"}, content.ToolUse{ID: "2", Name: "step", Input: "{}"}).
+				CloseTools(node.ToolExecution{Index: 0, Result: content.Words("done")}, node.ToolExecution{Index: 1, Result: content.Words("done, too")}).
+				Assistant("ok")
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := Write(io.Discard, d, &Options{Scale: 1, MaxPixels: math.MaxInt}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/node")
+		})
+	}
+}

@@ -1,0 +1,122 @@
+package png
+
+import (
+	"image"
+	"image/color"
+	"image/draw"
+	"unicode"
+
+	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/viz/internal/ink"
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/gofont/gomono"
+	"golang.org/x/image/font/gofont/gomonobold"
+	"golang.org/x/image/font/opentype"
+	"golang.org/x/image/font/sfnt"
+	"golang.org/x/image/math/fixed"
+)
+
+// typeface draws letters of one size. It keeps those that it has drawn.
+type typeface struct {
+	font   *sfnt.Font
+	face   font.Face
+	buf    sfnt.Buffer
+	glyphs map[rune]*glyph
+}
+
+// glyph is a letter as it is laid over the image; mask is nil for a space, and the whole nil where the font has no such letter.
+type glyph struct {
+	mask *image.Alpha
+	at   image.Point // from the left end of its baseline
+}
+
+// typefaces returns the plain and the bold face.
+func typefaces(scale int) (plain, bold *typeface, err error) {
+	if plain, err = newTypeface(gomono.TTF, scale); err != nil {
+		return nil, nil, err
+	}
+	bold, err = newTypeface(gomonobold.TTF, scale)
+	return plain, bold, err
+}
+
+func newTypeface(ttf []byte, scale int) (*typeface, error) {
+	parsed, err := opentype.Parse(ttf)
+	if err != nil {
+		return nil, err
+	}
+	face, err := opentype.NewFace(parsed, &opentype.FaceOptions{Size: float64(ink.FontSize * scale), DPI: 72, Hinting: font.HintingFull})
+	if err != nil {
+		return nil, err
+	}
+	return &typeface{font: parsed, face: face, glyphs: map[rune]*glyph{}}, nil
+}
+
+// alike are letters that stand for some that the font does not have.
+var alike = map[rune]rune{'◀': '◄', '▶': '►', '\u00a0': ' ', '\u2011': '-', '′': '\'', '″': '"'}
+
+// maxGlyphs is how many letters a typeface keeps: more than it has.
+const maxGlyphs = 2000
+
+// glyph returns the letter for r, or nil.
+func (t *typeface) glyph(r rune) *glyph {
+	if g, ok := t.glyphs[r]; ok {
+		return g
+	}
+	if len(t.glyphs) >= maxGlyphs {
+		clear(t.glyphs)
+	}
+	g := t.draw(r)
+	t.glyphs[r] = g
+	return g
+}
+
+func (t *typeface) draw(r rune) *glyph {
+	if other, ok := alike[r]; ok {
+		r = other
+	}
+	if index, err := t.font.GlyphIndex(&t.buf, r); err != nil || index == 0 {
+		return nil
+	}
+	rect, mask, from, _, ok := t.face.Glyph(fixed.Point26_6{}, r)
+	if !ok || rect.Empty() {
+		return &glyph{}
+	}
+	g := &glyph{mask: image.NewAlpha(image.Rect(0, 0, rect.Dx(), rect.Dy())), at: rect.Min}
+	draw.Draw(g.mask, g.mask.Rect, mask, from, draw.Src)
+	return g
+}
+
+// text writes a line whose baseline begins at x, y, each character in its cells.
+func (c *canvas) text(t *typeface, line string, x, y int, shade color.RGBA) {
+	source := image.NewUniform(shade)
+	used := 0
+	for line != "" {
+		text, width, size := cells.Cluster(line)
+		line = line[size:]
+		at := image.Pt(int(c.scale*(float32(x)+cellWidth*float32(used))+0.5), y*int(c.scale))
+		for i, r := range text {
+			g := t.glyph(r)
+			switch {
+			case g == nil && i == 0:
+				c.missing(at, width, shade)
+			case g != nil && g.mask != nil && (i == 0 || unicode.IsMark(r)):
+				to := g.mask.Rect.Add(at).Add(g.at)
+				draw.DrawMask(c.img, to, source, image.Point{}, g.mask, image.Point{}, draw.Over)
+			}
+		}
+		used += width
+	}
+}
+
+// cellWidth is how wide a cell is, in units of the layout.
+const cellWidth = 7.25
+
+// missing draws the frame of a character that the font does not have.
+func (c *canvas) missing(at image.Point, width int, shade color.RGBA) {
+	x, y, s := float32(at.X), float32(at.Y), c.scale
+	w := (cellWidth*float32(width) - 1.5) * s
+	frame := []point{{x + s, y + s}, {x + w, y + s}, {x + w, y - 9*s}, {x + s, y - 9*s}, {x + s, y + s}}
+	for i := 1; i < len(frame); i++ {
+		c.piece(frame[i-1], frame[i], s/2, shade)
+	}
+}
