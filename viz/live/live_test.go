@@ -150,6 +150,7 @@ func TestARunIsToldAsItGoesOn(t *testing.T) {
 		"idle",
 	}, got)
 	e.knows(after)
+	require.Equal(t, []string{after.Head().ID().String()}, e.ends())
 	require.True(t, dag.Equal(after, s.DAG()))
 }
 
@@ -311,7 +312,6 @@ func TestAForkIsANewHead(t *testing.T) {
 	require.Len(t, saved, 2)
 	require.True(t, dag.Equal(want, saved[1]))
 	e.knows(s.DAG())
-
 	require.Equal(t, []string{d.Head().ID().String(), s.DAG().Heads()[1].ID().String()}, e.ends())
 }
 

@@ -1,6 +1,6 @@
 // A live page: what a server sends is shown as it happens.
 
-const live = {token: null, state: 'idle', text: '', thinking: '', tools: new Map(), turn: 0, following: true, connected: false, tokens: null};
+const live = {token: null, state: 'idle', text: '', thinking: '', tools: new Map(), turn: 0, following: true, connected: false, tokens: null, error: '', tail: null};
 
 // connect reads the server's events for as long as the page is open. It is fetch and not EventSource because the token goes in a header.
 async function connect() {
@@ -40,10 +40,16 @@ function token() {
 async function ask(path, options = {}) {
   const response = await fetch(path, {...options, headers: {...options.headers, Authorization: 'Bearer ' + live.token}, cache: 'no-store', credentials: 'omit'});
   if (response.ok) return response;
-  const err = new Error((await response.text().catch(() => '')).trim() || response.status + ' ' + response.statusText);
+  const said = (await response.text().catch(() => '')).trim();
+  const err = new Error(messageOf(said) || said || response.status + ' ' + response.statusText);
   err.status = response.status;
   err.refused = response.status === 401 || response.status === 403;
   throw err;
+}
+
+// messageOf is the sentence in what the server says of an error.
+function messageOf(said) {
+  try { return JSON.parse(said).message; } catch { return ''; }
 }
 
 const post = (path, body) => ask(path, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(body)});
@@ -86,21 +92,23 @@ function learn(patch) {
   const had = graph.nodes.size;
   const selected = nodeOf(at.selected)?.id, end = nodeOf(at.end)?.id;
   apply(patch);
+  const fresh = new Set((patch.nodes || []).map(node => node.key));
+  if (!patch.reset) live.tail = graph.heads.findLast(key => fresh.has(key)) ?? live.tail;
   layPicture();
-  drawTop();
   const still = id => id && [...graph.nodes.values()].find(node => node.id === id)?.key;
   if (live.following || !had) {
     toTail();
-    return;
+  } else {
+    const keep = still(selected);
+    follow(endOf(still(end) ?? keep ?? graph.heads[0]));
+    if (keep !== undefined && keep !== null) select(keep, {quiet: true});
   }
-  const keep = still(selected);
-  follow(endOf(still(end) ?? keep ?? graph.heads[0]));
-  if (keep !== undefined && keep !== null) select(keep, {quiet: true});
+  drawTop(); // it names the head that is followed now
 }
 
-// toTail goes to the end of what is being said.
+// toTail goes to the end of what is being said: the head that grew last, and at first the first one.
 function toTail() {
-  const head = graph.heads[0];
+  const head = graph.heads.includes(live.tail) ? live.tail : graph.heads[0];
   if (head === undefined) return;
   follow(head);
   select(head, {follow: true});
@@ -110,7 +118,7 @@ function toTail() {
 function react(a) {
   if (a.begin) live.text = live.thinking = '';
   if (a.state === 'idle') Object.assign(live, {text: '', thinking: '', turn: 0, tools: new Map()});
-  for (const name of ['state', 'turn', 'tokens', 'stop']) if (a[name] !== undefined) live[name] = a[name];
+  for (const name of ['state', 'turn', 'tokens', 'stop', 'error']) if (a[name] !== undefined) live[name] = a[name];
   live.text += a.text || '';
   live.thinking += a.thinking || '';
   for (const tool of a.tools || []) {
@@ -133,8 +141,8 @@ function drawLive() {
   $('follow').setAttribute('aria-pressed', String(live.following));
   const tools = [...live.tools.values()];
   const said = live.text || live.thinking;
-  $('now').hidden = !running || !said && !tools.length;
-  show($('now'), said && el('div', {class: live.text ? 'said' : 'said quiet'}, said.slice(-4000)),
+  $('now').hidden = !live.error && (!running || !said && !tools.length);
+  show($('now'), live.error && el('div', {class: 'tool bad', role: 'alert'}, live.error.slice(0, 4000)), said && el('div', {class: live.text ? 'said' : 'said quiet'}, said.slice(-4000)),
     tools.map(tool => el('div', {class: tool.failed ? 'tool bad' : 'tool'}, el('b', {}, line(tool.tool || '', 60)), ' ',
       line(tool.input || '', 120), ' ', el('span', {class: 'quiet'}, line(tool.note || '', 120)),
       el('span', {class: 'elapsed'}, tool.failed ? 'failed' : tool.started ? duration(Math.max(0, Date.now() - Date.parse(tool.started))) : ''))));

@@ -1,0 +1,186 @@
+package live
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+)
+
+// The test in this file opens the page in Chromium and watches a run there. It runs where PLAIT_BROWSER=1 is set, and then fails where
+// node, its packages or Chromium are missing (viz/pagecheck/install.sh installs them).
+
+// browser is a page in Chromium that does what it is told, step by step.
+type browser struct {
+	t    *testing.T
+	in   *json.Encoder
+	out  *bufio.Scanner
+	stop func()
+}
+
+func open(t *testing.T, s *Server) *browser {
+	t.Helper()
+	if os.Getenv("PLAIT_BROWSER") != "1" {
+		t.Skip("SKIPPED: opening a page in a real browser takes node and Chromium; set PLAIT_BROWSER=1 to run it")
+	}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	cmd := exec.Command("node", "live.mjs", s.URL(server.Listener.Addr()))
+	cmd.Dir = filepath.Join("..", "pagecheck")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start(), "PLAIT_BROWSER=1 is set, but node is missing")
+	b := &browser{t: t, in: json.NewEncoder(in), out: bufio.NewScanner(out)}
+	b.out.Buffer(nil, 1<<20)
+	b.stop = func() {
+		require.NoError(t, in.Close())
+		require.True(t, b.out.Scan())
+		require.JSONEq(t, `{"sins":[]}`, b.out.Text(), "the page did what it must not do")
+		require.NoError(t, cmd.Wait())
+	}
+	b.heard()
+	return b
+}
+
+func (b *browser) heard() {
+	b.t.Helper()
+	require.True(b.t, b.out.Scan(), "the browser is gone (viz/pagecheck/install.sh installs what is missing)")
+	var said struct {
+		OK  bool
+		Why string
+	}
+	require.NoError(b.t, json.Unmarshal(b.out.Bytes(), &said))
+	require.True(b.t, said.OK, said.Why)
+}
+
+// does lets the page do a step, which has a name and a value in turn.
+func (b *browser) does(step ...string) {
+	b.t.Helper()
+	what := map[string]string{}
+	for i := 0; i < len(step); i += 2 {
+		what[step[i]] = step[i+1]
+	}
+	require.NoError(b.t, b.in.Encode(what))
+	b.heard()
+}
+
+// gated is a model whose answers come piece by piece, as gate lets them.
+type gated struct {
+	*apitest.Script
+	gate chan struct{}
+}
+
+func (g gated) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		for e, err := range g.Script.Stream(ctx, req) {
+			if _, piece := e.(api.Delta); piece {
+				select {
+				case <-g.gate:
+				case <-ctx.Done():
+				}
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestARunInARealBrowser(t *testing.T) {
+	tools, gate := make(chan struct{}), make(chan struct{})
+	model := gated{apitest.NewScript(
+		apitest.Answer(content.Text{Text: "Let me <b>look</b>."}).Call(apitest.Use("get_weather", place{"Tokyo"})),
+		apitest.Say("Tokyo has 22°C."),
+		apitest.Say("Paris rains."),
+		apitest.Say("Endless words").Hang(),
+		apitest.Fail(&api.Error{Kind: api.ErrAuth, Message: "no such key"}),
+	), gate}
+	d := start().Tools(forecast(tools)).User("Weather in Tokyo?")
+	s := New(d, &Options{Title: "The weather", Run: func(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event, error] {
+		return executor.Stream(ctx, model, d)
+	}})
+	b := open(t, s)
+	b.does("wait", "h1", "text", "The weather")
+	b.does("wait", ".row", "text", "Weather in Tokyo?")
+	b.does("wait", "#state", "text", "idle")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range s.Watch(executor.Stream(context.Background(), model, d)) {
+		}
+	}()
+
+	b.does("wait", "#state", "text", "running, turn 1") // text as it is streamed
+	gate <- struct{}{}
+	b.does("wait", "#now .said", "text", "Let")
+	gate <- struct{}{}
+	gate <- struct{}{}
+	b.does("wait", "#now .said", "text", "Let me <b>look</b>.")
+	gate <- struct{}{}
+	b.does("wait", "#now .tool", "text", "get_weather") // a tool that runs, and for how long
+	b.does("wait", "#now .tool", "text", "asking Tokyo")
+	b.does("wait", "#now .elapsed", "text", "1 s")
+	b.does("wait", ".row", "text", "Let me <b>look</b>.") // a node that landed
+	b.does("gone", "#now .said")
+	close(tools)
+	for range 2 { // words of the answer
+		gate <- struct{}{}
+	}
+	b.does("wait", "#now .said", "text", "Tokyo has")
+	gate <- struct{}{}
+	<-done
+	b.does("wait", "#state", "text", "idle") // the end
+	b.does("gone", "#now")
+	b.does("wait", ".row", "text", "Tokyo has 22°C.")
+	b.does("wait", ".row", "text", "stop end_turn")
+	b.does("gone", "#heads") // there is one
+	if path := os.Getenv("PLAIT_SHOTS"); path != "" {
+		b.does("picture", filepath.Join(path, "live.png"))
+	}
+
+	b.does("click", ".row", "text", "Tokyo has 22°C.") // a fork
+	b.does("fill", ".fork textarea", "value", "And in Paris?")
+	b.does("click", ".fork button")
+	gate <- struct{}{}
+	b.does("wait", "#now .said", "text", "Paris")
+	gate <- struct{}{}
+	b.does("wait", ".row", "text", "Paris rains.")
+	b.does("wait", "#state", "text", "idle")
+	require.Len(t, s.DAG().Heads(), 2)
+	b.does("wait", "#heads")
+
+	b.does("click", ".row", "text", "Paris rains.") // a stop
+	b.does("fill", ".fork textarea", "value", "Talk on.")
+	b.does("click", ".fork button")
+	gate <- struct{}{}
+	b.does("wait", "#now .said", "text", "Endless")
+	gate <- struct{}{}
+	b.does("click", "#stop")
+	b.does("wait", "#state", "text", "idle")
+	b.does("gone", "#stop")
+	b.does("wait", "#now", "text", "context canceled")
+
+	b.does("click", ".row", "text", "Paris rains.") // an error
+	b.does("fill", ".fork textarea", "value", "Once more.")
+	b.does("click", ".fork button")
+	b.does("wait", "#now", "text", "no such key")
+	require.Len(t, s.DAG().Heads(), 4)
+	b.stop()
+}

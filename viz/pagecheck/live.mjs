@@ -1,0 +1,60 @@
+#!/usr/bin/env node
+// Opens a live page in headless Chromium and uses it as it is told, step by step, so that whoever tells can let things happen on the
+// server in between. usage: node live.mjs URL; each line of standard input is a step, a JSON object, and each line of output says how it
+// went: {"ok":true} or {"ok":false,"why":"…"}. At the end of input it says what the page must not have done: {"sins":[…]}.
+//   {"wait":"CSS","text":"words"}    until an element that can be seen holds the words
+//   {"gone":"CSS"}                   until no such element can be seen
+//   {"click":"CSS","text":"words"}   the first one that holds the words
+//   {"fill":"CSS","value":"words"}
+//   {"picture":"FILE"}
+import {chromium} from 'playwright-core';
+import {createInterface} from 'node:readline';
+
+const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync'];
+const browser = await chromium.launch({executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args});
+const page = await (await browser.newContext({viewport: {width: 1400, height: 900}})).newPage();
+page.setDefaultTimeout(15000);
+const url = process.argv[2], sins = [];
+await page.route('**/*', route => {
+  if (new URL(route.request().url()).origin === new URL(url).origin) return route.continue();
+  sins.push('request: ' + route.request().url());
+  return route.abort();
+});
+page.on('dialog', dialog => { sins.push('dialog: ' + dialog.message()); dialog.dismiss().catch(() => {}); });
+page.on('popup', popup => sins.push('popup: ' + popup.url()));
+page.on('pageerror', err => sins.push('error: ' + err.stack));
+page.on('console', message => message.type() === 'error' && sins.push('console: ' + message.text()));
+await page.addInitScript(() => {
+  window.violations = [];
+  document.addEventListener('securitypolicyviolation', event => window.violations.push('violation: ' + event.violatedDirective + ' ' + event.blockedURI));
+});
+
+const say = what => console.log(JSON.stringify(what));
+const one = step => page.locator(step.wait || step.click, step.text === undefined ? {} : {hasText: step.text}).locator('visible=true').first();
+
+async function take(step) {
+  if (step.wait) await one(step).waitFor();
+  if (step.gone) await page.locator(step.gone).locator('visible=true').first().waitFor({state: 'detached'});
+  if (step.click) await one(step).click();
+  if (step.fill) await page.locator(step.fill).locator('visible=true').first().fill(step.value);
+  if (step.picture) await page.screenshot({path: step.picture});
+}
+
+try {
+  await page.goto(url);
+  say({ok: true});
+} catch (err) {
+  say({ok: false, why: String(err)});
+}
+for await (const line of createInterface({input: process.stdin})) {
+  try {
+    await take(JSON.parse(line));
+    say({ok: true});
+  } catch (err) {
+    const shown = await page.evaluate(() => document.body.innerText).catch(() => '');
+    say({ok: false, why: String(err) + '\nThe page shows:\n' + shown.slice(0, 3000)});
+  }
+}
+say({sins: [...sins, ...await page.evaluate(() => window.violations)]});
+await browser.close();
