@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
+	"github.com/plait-dev/plait/viz/page"
 	"github.com/plait-dev/plait/viz/png"
 )
 
@@ -312,18 +314,23 @@ func (s *streams) printNode(n *node.Node) error {
 func renderCommand(s *streams) *cobra.Command {
 	var as, at string
 	var diagram diagramFlags
-	kinds := []string{"mermaid", "svg", "png", "dot", "text"}
+	kinds := []string{"mermaid", "html", "svg", "png", "dot", "text"}
 	cmd := &cobra.Command{
 		Use:   "render --as FORM FILE",
 		Short: "Draw the graph, to standard output",
-		Long: `Draws the graph: for Mermaid (as GitHub and GitLab show it), as a picture (svg,
-png), for Graphviz (dot), or as the log that "plait log" prints (text).
+		Long: `Draws the graph: for Mermaid (as GitHub and GitLab show it), as a page to look
+around in (html), as a picture (svg, png), for Graphviz (dot), or as the log
+that "plait log" prints (text).
 
 A graph too large for a Mermaid diagram is folded until it fits. With --parts it
-is a Markdown document of several diagrams that hold every node.`,
+is a Markdown document of several diagrams that hold every node.
+
+The page is one file that needs no network. It holds all that FILE holds, and
+the requests that the answers were given to.`,
 		Example: `  plait render --as mermaid talk.json > talk.mmd
   plait render --as mermaid talk.json --around 3f2a --steps 5 > near.mmd
   plait render --as mermaid talk.json --parts > talk.md
+  plait render --as html talk.json > talk.html
   plait render --as svg talk.json > talk.svg
   plait render --as dot talk.json | dot -Tpdf > talk.pdf`,
 		Args: oneFile,
@@ -338,6 +345,11 @@ is a Markdown document of several diagrams that hold every node.`,
 			switch as {
 			case "mermaid":
 				return s.mermaid(d, diagram)
+			case "html":
+				if at != "" {
+					d = withoutOthers(d)
+				}
+				return page.Write(s.out, d, &page.Options{Title: title(args[0]), Request: exactRequest})
 			case "svg":
 				return viz.SVG(s.out, d, nil)
 			case "png":
@@ -358,6 +370,24 @@ is a Markdown document of several diagrams that hold every node.`,
 	_ = cmd.MarkFlagRequired("as")
 	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// withoutOthers is the conversation without the names that lie elsewhere.
+func withoutOthers(d dag.DAG) dag.DAG {
+	for _, r := range d.Refs() {
+		if slices.ContainsFunc(r.Heads, func(h *node.Node) bool { return !d.Contains(h) }) {
+			d = d.WithoutRef(r.Name)
+		}
+	}
+	return d
+}
+
+// title is what a page is called that shows a file.
+func title(name string) string {
+	if name == std {
+		return ""
+	}
+	return filepath.Base(name)
 }
 
 // completeNode completes a flag that names a node of the first FILE.

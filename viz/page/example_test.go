@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/page"
 )
 
@@ -29,9 +30,9 @@ func ExampleOptions() {
 
 	var file bytes.Buffer
 	err := page.Write(&file, d, &page.Options{
-		Request: func(d dag.DAG) ([]byte, error) {
-			last := d.Messages()[len(d.Messages())-1]
-			return fmt.Appendf(nil, `{"model":"mine","prompt":%q}`, last.Blocks.Text()), nil
+		Request: func(before dag.DAG, _ *node.Node) ([]byte, error) {
+			said := before.Messages()
+			return fmt.Appendf(nil, `{"model":"mine","prompt":%q}`, said[len(said)-1].Blocks.Text()), nil
 		},
 	})
 	if err != nil {

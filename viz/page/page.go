@@ -42,31 +42,60 @@ import (
 type Options struct {
 	// Title stands above the conversation and in the browser's tab. Defaults to "Conversation".
 	Title string
-	// Request returns the request that is made of a model for a conversation that ends before its answer: the provider's body, byte
-	// for byte, in UTF-8. The page shows it beside the answer, and what of it is new since the call before. An error means that the
-	// request is not known, and the page says so. It is called for the last answers first, until the requests are 32 MiB together: what
-	// a long conversation has sent altogether grows with the square of its length. Earlier answers are then without theirs.
-	// Defaults to none.
-	Request func(d dag.DAG) ([]byte, error)
+	// Request returns the exact body, in UTF-8, of the request that answer, a message of the assistant in the conversation, was given
+	// to. Before is the conversation that the model was asked with; for a sub-agent's answer it has no metadata. The page shows the
+	// request beside the answer, and what of it is new since the call before. An error says why it is not known. It is called for the
+	// last answers first, until the requests are 32 MiB together: what a long conversation has sent altogether grows with the square of
+	// its length. Earlier answers are then without theirs. Defaults to nil: no request is known.
+	Request func(before dag.DAG, answer *node.Node) ([]byte, error)
 }
 
-// Write writes the page that shows d: the graph under its heads, and the names among them. The same conversation gives the same
+// Write writes the page that shows d: the graph under its heads, and what only a ref reaches. The same conversation gives the same
 // bytes. Its size is in proportion to d's saved form, and so is the time, but for Request.
 func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if o == nil {
 		o = &Options{}
 	}
 	m := web.NewModel()
-	p, err := m.Update(d)
+	shown := named(d)
+	p, err := m.Update(shown)
 	if err != nil {
 		return err
 	}
-	nodes, keys := drawn(m, d)
+	nodes, keys := drawn(m, shown)
 	static := &web.Static{Copies: map[string]string{}, NoCopies: map[string]string{}}
-	static.Requests, static.NoRequests = requests(d, nodes, keys, o.Request)
-	copies(static, d, len(nodes))
+	static.Requests, static.NoRequests = requests(shown, nodes, keys, o.Request)
+	copies(static, d)
 	file(static, d, p.Nodes)
 	return web.WritePage(w, web.Config{Title: o.Title, Static: static, Plain: plain(nodes, keys)}, p)
+}
+
+// named is d with the ends that only refs have among its heads.
+func named(d dag.DAG) dag.DAG {
+	if d.Err() != nil {
+		return d
+	}
+	seen := map[node.ID]bool{}
+	for _, n := range d.Nodes() {
+		seen[n.ID()] = true
+	}
+	heads := d.Heads()
+	for _, r := range d.Refs() {
+		for _, h := range r.Heads {
+			if !seen[h.ID()] {
+				heads = append(heads, h)
+			}
+			for stack := []*node.Node{h}; len(stack) > 0; {
+				n := stack[len(stack)-1]
+				stack = stack[:len(stack)-1]
+				if !seen[n.ID()] {
+					seen[n.ID()] = true
+					stack = append(stack, n.Parents()...)
+				}
+			}
+		}
+	}
+	return d.WithHeads(heads...)
 }
 
 // drawn returns the nodes of d in reading order, and their keys.
@@ -86,7 +115,7 @@ const (
 )
 
 // copies keeps the conversation in other forms, where that does not make the page much larger.
-func copies(s *web.Static, d dag.DAG, nodes int) {
+func copies(s *web.Static, d dag.DAG) {
 	keep := func(name string, write func(io.Writer) error) {
 		var text strings.Builder
 		switch err := write(&text); {
@@ -100,7 +129,7 @@ func copies(s *web.Static, d dag.DAG, nodes int) {
 	}
 	keep("mermaid", func(w io.Writer) error { return viz.Mermaid(w, d, nil) })
 	keep("go", func(w io.Writer) error {
-		if nodes > mostCode {
+		if len(d.WithChildren()) > mostCode {
 			return errors.New("the conversation has more than 1,000 nodes")
 		}
 		return gocode.Write(w, d)

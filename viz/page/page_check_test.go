@@ -126,7 +126,7 @@ func writeReleases(t *testing.T, dir string) {
 	last := d.AtRef("fix").Nodes()
 	for _, n := range last {
 		if m, ok := n.Message(); ok && m.Role == content.Assistant {
-			body, err := request(d.WithHeads(n.Parents()...))
+			body, err := request(d.WithHeads(n.Parents()...), n)
 			require.NoError(t, err)
 			create(t, dir, "request.json", func(w io.Writer) error { _, err := w.Write(body); return err })
 		}

@@ -38,7 +38,7 @@ func written(t *testing.T, d dag.DAG, o *Options) (string, web.Config, web.Patch
 	return b.String(), c, p
 }
 
-// file puts the saved conversation together as the page does.
+// joined puts the saved conversation together as the page does.
 func joined(c web.Config, p web.Patch) string {
 	var b strings.Builder
 	before := false
@@ -75,9 +75,20 @@ func TestTheSavedFormIsInThePageByteForByte(t *testing.T) {
 	}
 }
 
+func TestWhatOnlyANameReachesIsShown(t *testing.T) {
+	d := start().User("Name a tree.")
+	d = d.Assistant("An oak.").WithRef("oak").AtRef("oak").Back(1).User("Name a flower.").WithRef("flower")
+	_, c, p := written(t, d, nil)
+	require.Equal(t, []int{0, 2}, p.Heads)
+	require.Equal(t, []web.Ref{{Name: "flower", Keys: []int{0}}, {Name: "oak", Keys: []int{2}}}, p.Refs)
+	saved, err := dag.Read(strings.NewReader(joined(c, p)))
+	require.NoError(t, err)
+	require.Len(t, saved.Heads(), 1, "what is saved has the heads that it had")
+}
+
 func TestRequestsAreStoredAsWhatIsNewInThem(t *testing.T) {
 	d := start().User("日本 😀 one").Assistant("First.").User("two").Assistant("Second.").User("three").Assistant("Third.")
-	request := func(d dag.DAG) ([]byte, error) {
+	request := func(d dag.DAG, _ *node.Node) ([]byte, error) {
 		var said []string
 		for _, m := range d.Messages() {
 			said = append(said, m.Blocks.Text())
@@ -97,7 +108,7 @@ func TestALongConversationHasTheRequestsOfItsLastAnswers(t *testing.T) {
 	for range 10 {
 		d = d.User("More.").Assistant("There.")
 	}
-	request := func(dag.DAG) ([]byte, error) { return bytes.Repeat([]byte("x"), mostRequests/4), nil }
+	request := func(dag.DAG, *node.Node) ([]byte, error) { return bytes.Repeat([]byte("x"), mostRequests/4), nil }
 	_, c, _ := written(t, d, &Options{Request: request})
 	require.Len(t, c.Static.Requests, 4)
 	require.Equal(t, 13, c.Static.Requests[0].Key)
@@ -110,7 +121,7 @@ func TestALongConversationHasTheRequestsOfItsLastAnswers(t *testing.T) {
 
 func TestARequestThatIsNotKnownSaysWhy(t *testing.T) {
 	d := start().User("Hi.").Assistant("Hello.").User("Bye.").Assistant("So long.")
-	_, c, _ := written(t, d, &Options{Request: func(d dag.DAG) ([]byte, error) {
+	_, c, _ := written(t, d, &Options{Request: func(d dag.DAG, _ *node.Node) ([]byte, error) {
 		if len(d.Messages()) > 1 {
 			return []byte("\xff"), nil
 		}
@@ -125,7 +136,7 @@ func TestARequestThatIsNotKnownSaysWhy(t *testing.T) {
 func TestASubAgentIsAskedWithoutWhatTheConversationSaysOfItself(t *testing.T) {
 	child := start().User("Why?").Assistant("Because.")
 	d := dag.New().WithMetadata("whose", "outer").SubGraph("help", child).User("Well?").Assistant("Well.")
-	_, c, _ := written(t, d, &Options{Request: func(d dag.DAG) ([]byte, error) {
+	_, c, _ := written(t, d, &Options{Request: func(d dag.DAG, _ *node.Node) ([]byte, error) {
 		return []byte(d.Metadata().Get("whose") + content.JSON("/") + content.JSON(d.Text())), nil
 	}})
 	require.Equal(t, "/", c.Static.Requests[0].Middle)

@@ -15,7 +15,7 @@ const mostRequests = 32 << 20
 
 // requests returns the requests that the answers among the nodes were given to, each as what is new since the call before it, and why
 // some are missing.
-func requests(d dag.DAG, nodes []*node.Node, keys map[node.ID]int, request func(dag.DAG) ([]byte, error)) ([]web.Request, string) {
+func requests(d dag.DAG, nodes []*node.Node, keys map[node.ID]int, request func(before dag.DAG, answer *node.Node) ([]byte, error)) ([]web.Request, string) {
 	if request == nil {
 		return nil, "This page was written without requests."
 	}
@@ -34,7 +34,7 @@ func requests(d dag.DAG, nodes []*node.Node, keys map[node.ID]int, request func(
 			missing = "The requests of a long conversation are many times as long as it is: this page has those of the last answers, 32 MiB of them."
 			break
 		}
-		body, err := request(before(d, n, main[n.ID()]))
+		body, err := request(before(d, n, main[n.ID()]), n)
 		switch {
 		case err != nil:
 			why[n.ID()] = "The request is not known: " + err.Error()

@@ -122,7 +122,7 @@ func def(name, description string) content.Tool {
 }
 
 // request stands in for what a provider would be sent.
-func request(d dag.DAG) ([]byte, error) {
+func request(d dag.DAG, _ *node.Node) ([]byte, error) {
 	t := d.Transcript()
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"model":"claude-sonnet-4-5","max_tokens":4096,"system":%q,"messages":[`, strings.Join(t.System, "\n"))
