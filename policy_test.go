@@ -30,6 +30,7 @@ var layers = []string{
 	"transcript",
 	"executor",
 	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/internal/gocode", "viz/internal/web", "viz/page", "viz/live",
+	"viz/progress",
 }
 
 // allowed is what the root module may need from outside, and why.

@@ -88,7 +88,7 @@ func TestInterruptedRun(t *testing.T) {
 	ctx, interrupt := context.WithCancel(context.Background())
 	url := during(t, interrupt, content.Text{Text: "18 °C."})
 	var out, errs bytes.Buffer
-	code := plait(ctx, []string{"run", file, "--provider", "anthropic", "--base-url", url, "--user", "And Lyon?", "--defer-tools"}, strings.NewReader(""), &out, &errs)
+	code := plait(ctx, []string{"run", file, "--provider", "anthropic", "--base-url", url, "--user", "And Lyon?", "--defer-tools", "-q"}, strings.NewReader(""), &out, &errs)
 	require.Equal(t, exitBad, code)
 	require.Equal(t, "plait: interrupted; what was said until then is saved\n", errs.String())
 	log, told, code := command("", "log", file)

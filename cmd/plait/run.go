@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz/progress"
 )
 
 // runner is what run and resume have in common.
@@ -32,7 +34,7 @@ type runner struct {
 	turns           int
 	user, userJSON  string
 	results         string
-	asJSON          bool
+	asJSON, quiet   bool
 	before          [sha256.Size]byte // of FILE, as it was read
 }
 
@@ -44,7 +46,8 @@ func runCommand(s *streams) *cobra.Command {
 		Long: `Asks the model, and goes on until it calls nothing more. FILE is replaced by the
 conversation with all that was said, also where the run failed or was
 interrupted. Where FILE was changed meanwhile, it is left as it is, and what was
-said goes to a file beside it. The answer is printed.
+said goes to a file beside it. The answer is printed, and standard error shows
+how far the run is.
 
 The command carries out no tools. With --defer-tools, a run whose model calls
 one pauses: the calls that wait are printed as JSON, the exit code is 3, and
@@ -111,6 +114,7 @@ func (r *runner) endpointFlags(cmd *cobra.Command) {
 	f.StringVar(&r.baseURL, "base-url", "", "the `URL` of the API, for a server of your own")
 	f.BoolVar(&r.whole, "no-stream", false, "ask for whole answers")
 	f.IntVar(&r.turns, "max-turns", 0, "ask the model `N` times at most (default 50)")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "do not show on standard error how far the run is")
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -147,7 +151,7 @@ func (r *runner) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	after, err := agent.Run(ctx, d)
+	after, err := r.watch(agent.Stream(ctx, d))
 	return r.finish(name, after, err)
 }
 
@@ -186,7 +190,7 @@ func (r *runner) resume(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	after, err := agent.Resume(ctx, d, paused, replies)
+	after, err := r.watch(agent.ResumeStream(ctx, d, paused, replies))
 	var refused *executor.ResumeError
 	if errors.As(err, &refused) {
 		return err // nothing was done
@@ -195,6 +199,22 @@ func (r *runner) resume(ctx context.Context, name string) error {
 		r.say("what --user says is not said yet: say it with the results that are missing")
 	}
 	return r.finish(name, after, err)
+}
+
+// watch takes the events of a run to its end, and shows on standard error how far it is.
+func (r *runner) watch(events iter.Seq2[executor.Event, error]) (dag.DAG, error) {
+	if !r.quiet {
+		_, width := terminalOf(r.err)
+		events = progress.Watch(r.err, events, &progress.Options{Width: width})
+	}
+	var after dag.DAG
+	var failure error
+	for event, err := range events {
+		if end, ok := event.(executor.End); ok {
+			after, failure = end.DAG, err
+		}
+	}
+	return after, failure
 }
 
 // words is what the user says.

@@ -1,0 +1,198 @@
+package progress
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/executor"
+)
+
+// run is how far a run is, by what was seen of it.
+type run struct {
+	prices api.Prices
+	began  time.Time
+	turn   int
+	doing  string // what the model does, where no tool runs
+	tools  []tool // that run, in call order
+	used   int64  // tokens of the turns that are over
+	now    int64  // and of the answer of this turn
+	cost   float64
+	priced bool
+	paused string // that it is, and for how many calls
+}
+
+// tool is a call that runs.
+type tool struct {
+	index int
+	name  string
+	began time.Time
+	note  string // what it said last, or what its sub-agent does
+}
+
+// see takes in an event, and returns the line that it is worth where lines are not drawn again; none for most.
+func (r *run) see(event executor.Event, err error) string {
+	switch e := event.(type) {
+	case executor.TurnStart:
+		r.turn, r.doing = e.Turn, "waiting for the model"
+		return "turn " + strconv.Itoa(e.Turn)
+	case executor.MessageDelta:
+		r.doing = "answering"
+		if d, ok := e.Event.(api.Delta); ok && d.Kind == api.DeltaThinking {
+			r.doing = "thinking"
+		}
+	case executor.Retry:
+		r.doing = "trying again in " + e.Wait.Round(100*time.Millisecond).String()
+		return fmt.Sprintf("turn %d: attempt %d failed, %s", e.Turn, e.Attempt, r.doing)
+	case executor.MessageEnd:
+		r.answered(e)
+	case executor.ToolStart:
+		r.tools = append(r.tools, tool{index: e.Call.Index, name: e.Ran.Name, began: time.Now()})
+	case executor.ToolUpdate:
+		r.note(e.Call.Index, e.Content.Text())
+	case executor.Child:
+		r.child(e)
+	case executor.ToolEnd:
+		return r.ended(e)
+	case executor.TurnEnd:
+		r.used, r.now = r.used+e.Usage.Total()+e.ToolUsage.Total(), 0
+		r.tools, r.doing = nil, ""
+	case executor.Paused:
+		r.paused = "paused: " + count(int64(len(e.Continuation.Pending)), "call") + " waiting"
+	case executor.End:
+		return r.end(e, err)
+	}
+	return ""
+}
+
+// answered counts what the model's message took.
+func (r *run) answered(e executor.MessageEnd) {
+	r.doing = ""
+	if e.Node == nil {
+		return
+	}
+	m, ok := e.Node.Message()
+	if !ok || m.Role != content.Assistant {
+		return
+	}
+	r.now = m.Answer.Usage.Total()
+	if cost, known := r.prices.Cost(m.Answer.Model, m.Answer.Usage); known {
+		r.cost, r.priced = r.cost+cost, true
+	}
+}
+
+func (r *run) note(index int, text string) {
+	for i := range r.tools {
+		if r.tools[i].index == index {
+			r.tools[i].note = excerpt(text)
+		}
+	}
+}
+
+// child notes what the sub-agent of a call does.
+func (r *run) child(e executor.Child) {
+	if len(e.Path) == 0 {
+		return
+	}
+	switch inner := e.Event.(type) {
+	case executor.TurnStart:
+		r.note(e.Path[0].Index, "turn "+strconv.Itoa(inner.Turn))
+	case executor.ToolStart:
+		r.note(e.Path[0].Index, inner.Ran.Name)
+	}
+}
+
+func (r *run) ended(e executor.ToolEnd) string {
+	line := "turn " + strconv.Itoa(e.Turn) + ": " + excerpt(e.Execution.Tool)
+	for i, t := range r.tools {
+		if t.index == e.Execution.Index {
+			line += " " + short(time.Since(t.began))
+			r.tools = append(r.tools[:i:i], r.tools[i+1:]...)
+			break
+		}
+	}
+	if e.Execution.IsError {
+		return line + " failed: " + excerpt(e.Execution.Result.Text())
+	}
+	return line
+}
+
+func (r *run) end(e executor.End, err error) string {
+	reason := string(e.Stop.Reason)
+	switch {
+	case reason == "" && err == nil:
+		return ""
+	case reason == "":
+		reason = "failed"
+	}
+	parts := []string{cmp.Or(r.paused, "stop: "+excerpt(reason)), count(int64(e.Stop.Turns), "turn")}
+	if total := e.Stop.Usage.Total() + e.Stop.ToolUsage.Total(); total > 0 {
+		parts = append(parts, count(total, "token"))
+	}
+	parts = append(parts, r.money()...)
+	return strings.Join(append(parts, short(time.Since(r.began))), " · ")
+}
+
+// line is the whole state in one line, the most important first.
+func (r *run) line(now time.Time) string {
+	var parts []string
+	if r.turn > 0 {
+		parts = append(parts, "turn "+strconv.Itoa(r.turn))
+	}
+	parts = append(parts, short(now.Sub(r.began)))
+	var tools []string
+	for _, t := range r.tools {
+		said := excerpt(t.name) + " " + short(now.Sub(t.began))
+		if t.note != "" {
+			said += " (" + t.note + ")"
+		}
+		tools = append(tools, said)
+	}
+	switch {
+	case len(tools) > 0:
+		parts = append(parts, strings.Join(tools, ", "))
+	case r.doing != "":
+		parts = append(parts, r.doing)
+	}
+	if total := r.used + r.now; total > 0 {
+		parts = append(parts, count(total, "token"))
+	}
+	return strings.Join(append(parts, r.money()...), " · ")
+}
+
+func (r *run) money() []string {
+	if !r.priced {
+		return nil
+	}
+	return []string{fmt.Sprintf("cost %.4f", r.cost)}
+}
+
+// excerpt is the beginning of a text of others: some words of its first line that is not blank, made harmless where the line is drawn.
+func excerpt(s string) string {
+	const most = 40
+	s = strings.TrimSpace(s[:min(len(s), 4*most)])
+	s, _, _ = strings.Cut(s, "\n")
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return s
+}
+
+// short is a time in whole seconds: "0s", "4s", "1m12s".
+func short(d time.Duration) string { return d.Truncate(time.Second).String() }
+
+// count is a number of things, with a comma between thousands.
+func count(n int64, thing string) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	if n != 1 {
+		thing += "s"
+	}
+	return digits + " " + thing
+}
