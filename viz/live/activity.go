@@ -63,13 +63,14 @@ type state struct {
 	problem        string
 }
 
-// all is the whole state as one activity.
-func (s *state) all(goesOn bool) activity {
+// all is the whole state as one activity. It is called with mu.
+func (s *Server) all() activity {
+	now := &s.now
 	a := activity{
-		State: idle, Turn: s.turn, Begin: true, Text: s.text.String(), Thinking: s.thinking.String(), Tools: s.tools, Tokens: s.tokens(),
-		Stop: s.stop, Error: &s.problem,
+		State: idle, Turn: now.turn, Begin: true, Text: now.text.String(), Thinking: now.thinking.String(), Tools: now.tools,
+		Tokens: now.tokens(), Stop: now.stop, Error: s.problems(),
 	}
-	if goesOn {
+	if s.goesOn() {
 		a.State = running
 	}
 	return a
@@ -143,7 +144,7 @@ func (w *watch) observe(event executor.Event, err error) {
 	case executor.RunStart:
 		w.heads = within(w.d.Heads(), e.DAG)
 		w.voice, w.now = w, state{}
-		w.publish("activity", activity{State: running, Begin: true, Error: new(string)})
+		w.publish("activity", activity{State: running, Begin: true, Error: w.problems()})
 		w.place(e.DAG)
 	case executor.MessageEnd:
 		if e.Node != nil {
@@ -251,7 +252,7 @@ func (w *watch) over(e executor.End, err error) {
 	said := activity{Begin: true, Stop: w.now.stop}
 	if err != nil {
 		w.now.problem = err.Error()
-		said.Error = &w.now.problem
+		said.Error = w.problems()
 	}
 	w.publish("activity", said)
 }

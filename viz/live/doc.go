@@ -16,7 +16,7 @@
 //
 // # Who may look
 //
-// A conversation holds what people said and what tools found, and a page that runs a model spends money. So:
+// A conversation holds what people said and what tools found, and a page that runs a model spends money. Therefore:
 //
 //   - Only this machine may ask, unless [Options.Remote] says otherwise: other peers are refused, and so is listening for them.
 //   - Only for this server: a Host header that names another one is refused, so that no page of the internet can reach it by having its
@@ -30,19 +30,33 @@
 //
 // # Who cannot disturb
 //
-// A run waits for nobody who looks. A browser that reads slowly, or not at all, misses what it has no room for and is told the whole again
-// when it reads on; one that takes nothing for 10 seconds is let go. 100 may listen at once ([Options.Listeners]); further ones are told so.
+// A run waits for nobody who looks. A browser that reads slowly, or not at all, misses what it has no room for and is told the whole
+// again when it reads on; one that takes nothing for 10 seconds is let go. 100 may listen at once ([Options.Listeners]); further ones
+// are refused.
 //
 // # The protocol
 //
 // All paths are beside the page's own. Everything but the page wants the header "Authorization: Bearer TOKEN".
 //
 //	GET  (the page)
-//	GET  events                            server-sent events: "patch", the drawing; "activity", what is going on ([Activity])
+//	GET  events                            server-sent events: "patch", the drawing; "activity", what is going on
 //	POST fork   {"at": ID, "text": TEXT}   says TEXT after the node and runs it: 202; 409 while a run goes on
 //	POST stop   {}                         ends the run that fork began: 202
 //	GET  request?node=ID                   the exact request that the node answered, where it is known
 //	GET  copy?as=FORM&node=ID              the conversation up to the node, or all of it, as "mermaid", "json" or "go"
+//
+// An activity is a JSON object; each member may be absent, which means that nothing is new there:
+//
+//	state      "idle" or "running"
+//	turn       the model call, from 1
+//	begin      true: what was streamed of a message is over, or void
+//	text       a further piece of the message's text, or
+//	thinking   of its thinking
+//	tools      calls, each whole: id (of the call, in this run), tool, input, started (a time), note (what it said of its progress, or
+//	           what a sub-agent does), ended, failed
+//	tokens     input and output, of the run so far
+//	stop       why the run ended
+//	error      what is wrong, for people; "" where nothing is any more
 //
 // An error is a JSON object with a word for programs and a sentence for people: {"error": "unknown_node", "message": "…"}.
 //

@@ -159,6 +159,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *refusal {
 		return no
 	}
 	defer s.remove(l)
+	_ = l.rc.SetReadDeadline(time.Time{}) // nothing more is to come
 	l.rouse()
 	signs := time.NewTicker(beat)
 	defer signs.Stop()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -131,7 +132,7 @@ func (s *Server) take(l *listener) [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.behind = false
-	return [][]byte{s.whole, frame("activity", s.now.all(s.goesOn()))}
+	return [][]byte{s.whole, frame("activity", s.all())}
 }
 
 func (s *Server) wholePatch() []byte {
@@ -210,20 +211,30 @@ func (s *Server) guard(what string) {
 	}
 }
 
-// Report shows an error on the page, in the place of the one before; nil takes it away. A run that begins does so, too.
+// Report shows an error on the page, beside those of runs, until the next Report; nil takes it away.
 func (s *Server) Report(err error) {
-	if err == nil {
-		s.report("")
-		return
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notice = ""
+	if err != nil {
+		s.notice = err.Error()
 	}
-	s.report(err.Error())
+	s.publish("activity", activity{Error: s.problems()})
 }
 
+// report shows an error until the next run begins.
 func (s *Server) report(problem string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if problem != s.now.problem {
-		s.now.problem = problem
-		s.publish("activity", activity{Error: &problem})
+	s.now.problem = problem
+	s.publish("activity", activity{Error: s.problems()})
+}
+
+// problems is all that is wrong, "" for nothing. It is called with mu.
+func (s *Server) problems() *string {
+	all := s.now.problem
+	if s.notice != "" {
+		all = strings.TrimPrefix(all+"\n"+s.notice, "\n")
 	}
+	return &all
 }

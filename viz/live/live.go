@@ -70,6 +70,7 @@ type Server struct {
 	closed    bool
 	listeners map[*listener]bool
 	now       state
+	notice    string             // of Report
 	voice     *watch             // whose run the page hears of; the one that began last
 	watches   []*watch           // that go on, in the order in which they began
 	stop      context.CancelFunc // of the run that the page began; nil where none goes on

@@ -176,7 +176,9 @@ func TestWhoeverComesLateIsToldWhatIsUnderWay(t *testing.T) {
 	<-at
 	e := s.listen(t)
 	all := e.until(func(activity) bool { return true })
-	require.Equal(t, []string{`running, turn 1, begin, tool 1.0 get_weather{"city":"Tokyo"} "asking Tokyo" ended=false failed=false`}, story(all))
+	require.Equal(t, []string{
+		`running, turn 1, begin, tool 1.0 get_weather{"city":"Tokyo"} "asking Tokyo" ended=false failed=false`,
+	}, story(all))
 	require.NotEmpty(t, all[0].Tools[0].Started)
 	close(gate)
 	e.until(isIdle)
@@ -283,6 +285,14 @@ func TestAReportStaysUntilItIsTakenAway(t *testing.T) {
 	s.Report(nil)
 	all := e.until(func(activity) bool { return true })
 	require.Empty(t, *all[0].Error)
+
+	s.Report(errors.New("the file is gone"))
+	s.watches(t, executor.Stream(t.Context(), apitest.NewScript(apitest.Say("Yes.")), s.DAG().User("Go on.")))
+	for range s.Watch(executor.Agent{}.Stream(t.Context(), s.DAG())) {
+	}
+	late := s.listen(t)
+	require.Equal(t, []string{"idle, turn 1, begin, stop end_turn, error executor: the agent has no provider\nthe file is gone"},
+		story(late.until(isIdle)), "a run does not take it away")
 }
 
 // runs is what Options.Run takes, of a script.
@@ -395,12 +405,27 @@ func TestWhatGoesWrongInARunIsShown(t *testing.T) {
 		save func(dag.DAG) error
 		want string
 	}{
-		"a panic":             {run: func(context.Context, dag.DAG) seq { panic("out of paper") }, want: "the run panicked: out of paper"},
-		"a panic in between":  {run: func(context.Context, dag.DAG) seq { return func(func(executor.Event, error) bool) { panic("late") } }, want: "the run panicked: late"},
-		"no sequence":         {run: func(context.Context, dag.DAG) seq { return nil }, want: "the run panicked: runtime error: invalid memory address or nil pointer dereference"},
+		"a panic": {
+			run:  func(context.Context, dag.DAG) seq { panic("out of paper") },
+			want: "the run panicked: out of paper",
+		},
+		"a panic in between": {
+			run:  func(context.Context, dag.DAG) seq { return func(func(executor.Event, error) bool) { panic("late") } },
+			want: "the run panicked: late",
+		},
+		"no sequence": {
+			run:  func(context.Context, dag.DAG) seq { return nil },
+			want: "the run panicked: runtime error: invalid memory address or nil pointer dereference",
+		},
 		"a model that failed": {run: runs(apitest.Fail(errors.New("down"))), want: "down"},
-		"a refusal":           {run: func(ctx context.Context, d dag.DAG) seq { return executor.Agent{}.Stream(ctx, d) }, want: executor.ErrNoProvider.Error()},
-		"a full disk":         {run: runs(apitest.Say("Yes.")), save: func(dag.DAG) error { return errors.New("no space left") }, want: "not saved: no space left"},
+		"a refusal": {
+			run:  func(ctx context.Context, d dag.DAG) seq { return executor.Agent{}.Stream(ctx, d) },
+			want: executor.ErrNoProvider.Error(),
+		},
+		"a full disk": {
+			run: runs(apitest.Say("Yes.")), save: func(dag.DAG) error { return errors.New("no space left") },
+			want: "not saved: no space left",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, talk(), &Options{Run: c.run, Save: c.save})
@@ -410,7 +435,10 @@ func TestWhatGoesWrongInARunIsShown(t *testing.T) {
 			got := story(e.until(isIdle))
 			require.Contains(t, strings.Join(got, "\n"), "error "+c.want)
 			s.forks(t, s.DAG().Heads()[0], "And again.") // it can go on
-			e.until(isIdle)
+			all := e.until(isIdle)
+			if all[0].State == running {
+				require.Empty(t, *all[0].Error, "what went wrong before is over")
+			}
 		})
 	}
 }
