@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/cells"
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
@@ -87,13 +88,17 @@ func (s *svgWriter) picture(title string) {
 	}
 	s.put(`<g class="edges" aria-hidden="true">`, "\n")
 	s.edges()
-	s.put("</g>\n", `<g role="list">`, "\n")
+	s.put("</g>\n")
+	for i, f := range s.Frames {
+		s.title(i, f)
+	}
+	s.put(`<g role="list">`, "\n")
 	for i := range s.Boxes {
 		s.box(&s.Boxes[i])
 	}
 	s.put("</g>\n")
 	if len(s.Boxes) == 0 {
-		s.put(`<text class="frame" x="`, margin, `" y="`, margin+fontSize, `">`, ink.Empty, "</text>\n")
+		s.put(`<text x="`, margin, `" y="`, margin+fontSize, `">`, ink.Empty, "</text>\n")
 	}
 	s.put("</svg>\n")
 }
@@ -123,7 +128,7 @@ func (s *svgWriter) style() {
 
 func (s *svgWriter) palette(p ink.Palette) {
 	s.put(".page{fill:", p.Page, ";stroke:none}.edges path{stroke:", p.Line, "}.edges .tips{fill:", p.Line, ";stroke:none}\n")
-	s.put(".frame rect{fill:", p.Frame.Fill, ";stroke:", p.Frame.Stroke, "}.frame text,text.frame{fill:", p.Frame.Text, "}\n")
+	s.put(".frame{fill:", p.Frame.Fill, ";stroke:", p.Frame.Stroke, "}.title rect{fill:", p.Frame.Fill, ";stroke:none}text{fill:", p.Frame.Text, "}\n")
 	for _, style := range ink.Styles {
 		l := p.Boxes[style]
 		s.put(".", style, " path{fill:", l.Fill, ";stroke:", l.Stroke, "}.", style, " .i{fill:none}.", style, " text{fill:", l.Text, "}\n")
@@ -131,11 +136,23 @@ func (s *svgWriter) palette(p ink.Palette) {
 }
 
 func (s *svgWriter) frame(i int, f Frame) {
+	s.put(`<rect class="frame" id="f`, i, `" data-owner="n`, s.Boxes[f.Owner].Number, `"`)
+	s.rect(f.X, f.Y, f.W, f.H)
+	s.put(` rx="8"/>`, "\n")
+}
+
+// title writes the title of a frame, above the edges that lead into it.
+func (s *svgWriter) title(i int, f Frame) {
 	x, y := ink.TitleAt(f.X, f.Y)
-	s.put(`<g class="frame" id="f`, i, `" data-owner="n`, s.Boxes[f.Owner].Number, `"><rect x="`, f.X, `" y="`, f.Y, `" width="`, f.W,
-		`" height="`, f.H, `" rx="8"/><text x="`, x, `" y="`, y, `">`)
+	s.put(`<g class="title" data-frame="f`, i, `"><rect`)
+	s.rect(ink.TitleGround(f.X, f.Y, textWidth(cells.Of(f.Title))))
+	s.put(`/><text x="`, x, `" y="`, y, `">`)
 	s.text(f.Title)
 	s.put("</text></g>\n")
+}
+
+func (s *svgWriter) rect(x, y, w, h int) {
+	s.put(` x="`, x, `" y="`, y, `" width="`, w, `" height="`, h, `"`)
 }
 
 // edges writes the edges, and then their tips: all edges to a box end in the same point.

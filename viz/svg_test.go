@@ -40,8 +40,8 @@ func readSVG(t *testing.T, text string) seen {
 	t.Helper()
 	allowed := map[string][]string{
 		"svg":   {"xmlns", "width", "height", "viewBox", "role", "aria-labelledby", "space"},
-		"title": {"id"}, "desc": {"id"}, "style": {}, "g": {"id", "class", "role", "aria-hidden", "data-owner"},
-		"rect": {"class", "x", "y", "width", "height", "rx"}, "path": {"class", "d", "data-from", "data-to"},
+		"title": {"id"}, "desc": {"id"}, "style": {}, "g": {"id", "class", "role", "aria-hidden", "data-frame"},
+		"rect": {"class", "id", "data-owner", "x", "y", "width", "height", "rx"}, "path": {"class", "d", "data-from", "data-to"},
 		"text": {"class", "x", "y"}, "tspan": {"class", "x", "y"},
 	}
 	s := seen{boxes: map[string][]string{}, frames: map[string]string{}}
@@ -63,7 +63,7 @@ func readSVG(t *testing.T, text string) seen {
 			}
 			switch {
 			case element == "g":
-				group = attr["id"]
+				group = attr["id"] + attr["data-frame"]
 			case element == "tspan":
 				s.boxes[group] = append(s.boxes[group], "")
 			case attr["data-from"] != "":

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/plait-dev/plait/internal/cells"
 	"github.com/plait-dev/plait/viz"
 	"github.com/plait-dev/plait/viz/internal/ink"
 	"golang.org/x/image/vector"
@@ -52,12 +53,13 @@ func (c *canvas) picture(p *viz.Picture) {
 		c.path, _ = ink.Box(c.path[:0], nil, string(viz.ShapeTurn), f.X, f.Y, f.W, f.H)
 		c.fill(c.path, c.palette.Frame.Fill)
 		c.stroke(c.path, c.palette.Frame.Stroke, thin, false)
-		x, y := ink.TitleAt(f.X, f.Y)
-		c.text(c.plain, f.Title, x, y, rgb(c.palette.Frame.Text))
 	}
 	for _, e := range p.Edges {
 		c.path = ink.Line(c.path[:0], len(e.Points), func(i int) (x, y int) { return e.Points[i].X, e.Points[i].Y })
 		c.stroke(c.path, c.palette.Line, edge, e.Dashed)
+	}
+	for _, f := range p.Frames {
+		c.title(f)
 	}
 	done := make([]bool, len(p.Boxes))
 	for _, e := range p.Edges {
@@ -73,6 +75,15 @@ func (c *canvas) picture(p *viz.Picture) {
 	if len(p.Boxes) == 0 {
 		c.text(c.plain, ink.Empty, ink.Margin, ink.Margin+ink.FontSize, rgb(c.palette.Frame.Text))
 	}
+}
+
+// title writes the title of a frame, above the edges that lead into it.
+func (c *canvas) title(f viz.Frame) {
+	x, y, w, h := ink.TitleGround(f.X, f.Y, int(cellWidth*float32(cells.Of(f.Title))))
+	c.path, _ = ink.Box(c.path[:0], nil, string(viz.ShapeSetup), x, y, w, h)
+	c.fill(c.path, c.palette.Frame.Fill)
+	x, y = ink.TitleAt(f.X, f.Y)
+	c.text(c.plain, f.Title, x, y, rgb(c.palette.Frame.Text))
 }
 
 func (c *canvas) box(b *viz.Box) {

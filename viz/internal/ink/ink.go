@@ -22,8 +22,13 @@ func TextAt(shape string, x, y int) (left, baseline int) {
 	return x + PadX + beside, y + PadY + above + FontSize
 }
 
-// TitleAt returns where the title of a frame begins.
+// TitleAt returns where the title of a frame begins. An edge into the frame may run behind it.
 func TitleAt(x, y int) (left, baseline int) { return x + FramePad, y + TitleHeight }
+
+// TitleGround returns what is painted behind a title of that width, so that no edge runs through its letters.
+func TitleGround(x, y, width int) (left, top, w, h int) {
+	return x + FramePad - 2, y + TitleHeight - FontSize, width + 4, LineHeight
+}
 
 // Step is a part of a path: to X, Y. Coordinates are pixels.
 type Step struct {
