@@ -164,6 +164,7 @@ type room struct {
 func (o *outline) plot(box []int) *plot {
 	m := &plot{outline: o, at: make([]int, len(box)), rooms: make([]room, 1+len(o.groups)), edges: o.edges(box)}
 	m.rooms[0].owner = none
+	m.items = make([]item, 0, len(box))
 	for i, in := range members(box) {
 		if in == nil {
 			continue
@@ -217,7 +218,7 @@ func (m *plot) picture() *Picture {
 	m.spread()
 	edges := m.channels()
 	m.measureRows()
-	p := &Picture{}
+	p := &Picture{Boxes: make([]Box, 0, len(m.items)), Edges: make([]Edge, 0, len(m.edges))}
 	for i := range m.items {
 		it := &m.items[i]
 		v := &m.vertices[it.vertex]

@@ -43,6 +43,7 @@ type router struct {
 // channels finds the ways and lanes of all edges, and how many lanes each gap has.
 func (m *plot) channels() *router {
 	r := &router{plot: m, rowOf: make([][]int, len(m.rows)), budget: 64*len(m.items) + 1024}
+	r.lanes = make([]lane, 0, len(m.edges))
 	for k := range m.items {
 		row := m.items[k].row
 		r.rowOf[row] = append(r.rowOf[row], k)

@@ -172,6 +172,62 @@ func TestLayoutKeepsPhasesTogether(t *testing.T) {
 	require.Less(t, p.Boxes[4].X+p.Boxes[4].W-p.Boxes[2].X, 400, "nothing stands between the calls")
 }
 
+// grown builds a graph of users' words from "child: parent parent …" lines, in which words name nodes.
+func grown(t *testing.T, lines ...string) (dag.DAG, map[string]*node.Node) {
+	t.Helper()
+	d, made := sampleStart(), map[string]*node.Node{}
+	for _, line := range lines {
+		words := strings.Fields(line)
+		var parents []*node.Node
+		for _, w := range words[1:] {
+			parents = append(parents, made[w])
+		}
+		var err error
+		d, made[words[0]], err = d.AppendTo(parents, node.Message{Role: content.User, Blocks: content.Words(words[0])})
+		require.NoError(t, err)
+	}
+	return d, made
+}
+
+// middles returns the middle of each box of a grown graph, by its word, and the points of each edge.
+func middles(t *testing.T, d dag.DAG) (x map[string]int, edges map[string][]Point) {
+	t.Helper()
+	p := layout(t, d, nil)
+	requireTidy(t, p)
+	require.Empty(t, pierced(p))
+	x, edges = map[string]int{}, map[string][]Point{}
+	for _, b := range p.Boxes {
+		x[b.Lines[1]] = b.X + b.W/2
+	}
+	for _, e := range p.Edges {
+		edges[p.Boxes[e.From].Lines[1]+" "+p.Boxes[e.To].Lines[1]] = e.Points
+	}
+	return x, edges
+}
+
+func TestLayoutKeepsAWayForEdgesToAMerge(t *testing.T) {
+	d, _ := grown(t, "top", "a top", "b top", "b2 b", "b3 b2", "merge a b3", "leaf a")
+	x, edges := middles(t, d)
+	require.Greater(t, x["leaf"], x["a"])
+	require.Equal(t, x["a"], edges["a merge"][1].X, "the edge runs down from a, beside the leaf")
+	require.Len(t, edges["a merge"], 4)
+}
+
+func TestLayoutGoesStraightToAMerge(t *testing.T) {
+	d, _ := grown(t, "top", "a top", "b top", "a2 a", "merge a2 b", "long1 a", "long2 long1", "long3 long2", "long4 long3", "long5 long4")
+	x, _ := middles(t, d)
+	require.Equal(t, x["a"], x["a2"], "though another branch of a is taller")
+	require.Greater(t, x["long1"], x["b"], "which stands beside the phase")
+	require.Equal(t, x["top"], x["merge"])
+}
+
+func TestLayoutPutsLaterBranchesNearer(t *testing.T) {
+	d, _ := grown(t, "1", "2 1", "3 2", "4 3", "5 4", "6 5", "early 1", "early2 early", "early3 early2", "late 2", "late2 late", "late3 late2")
+	x, _ := middles(t, d)
+	require.Less(t, x["2"], x["late"])
+	require.Less(t, x["late"], x["early"], "so that no edge crosses another")
+}
+
 func TestLayoutPutsSubAgentsBesideTheirCalls(t *testing.T) {
 	p := layout(t, sampleSubAgents(), nil)
 	f := p.Frames[0]
@@ -210,6 +266,15 @@ func TestLayoutBreaksLongLines(t *testing.T) {
 
 func TestLayoutIsTheSameEachTime(t *testing.T) {
 	seeded(t, 50, 60, func(t *testing.T, d dag.DAG) { require.Equal(t, layout(t, d, nil), layout(t, d, nil)) })
+}
+
+// TestLayoutOfFramesThatEndTogether has calls that nothing follows: their frames end below the same row.
+func TestLayoutOfFramesThatEndTogether(t *testing.T) {
+	d := dag.New().User("inside")
+	for range 8 {
+		d = dag.New().User("Call.").Append(node.ToolExecution{Tool: "deeper", Child: node.ListOf(d.Heads()...), Result: content.Words("done")})
+	}
+	requireTidy(t, layout(t, d.User("after"), nil))
 }
 
 // TestLayoutOfDeepGraphs would overflow a stack, or take minutes, if anything were done once for each pair of nodes.
