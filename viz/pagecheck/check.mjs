@@ -42,7 +42,7 @@ async function open(name, {hash = '', options = {}, server} = {}) {
   });
   const began = performance.now();
   await page.goto(url + hash);
-  if (options.javaScriptEnabled !== false) await page.waitForSelector(server ? '#state' : '.row');
+  if (options.javaScriptEnabled !== false) await page.waitForSelector(server ? '#state' : '.row').catch(err => { throw new Error([...sins, err.message].join('\n')); });
   page.opened = Math.round(performance.now() - began);
   page.sins = async () => options.javaScriptEnabled === false ? sins :
     [...sins, ...await page.evaluate(() => [...window.seen.violations.map(v => 'violation: ' + v), ...(window.pwned || window.__pwned ? ['a script ran'] : [])])];

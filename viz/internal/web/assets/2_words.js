@@ -1,9 +1,9 @@
 // What nodes say, in words. Everything here is text: it reaches the page by textContent alone.
 
-// kindOf is the kind of a node. It is read off the saved form, where it stands right after the parents, without parsing it.
+// kindOf is the kind of a node. In what Plait saves it stands right after the parents, where it can be read without parsing the rest.
 function kindOf(key) {
   const node = nodeOf(key);
-  node.kind ??= /"kind":"((?:[^"\\]|\\.)*)"/.exec(node.raw)?.[1] ?? 'unknown';
+  node.kind ??= /^{"id":"[^"]*","parents":\[[^\]]*\],"kind":"([a-z_]+)"/.exec(node.raw)?.[1] ?? skimmed(node).kind;
   return node.kind;
 }
 
@@ -19,14 +19,14 @@ function group(key) {
 // isResults tells the message that closes a tool phase.
 function isResults(key) {
   const node = nodeOf(key);
-  node.results ??= kindOf(key) === 'message' &&
-    (saved(node).body.blocks || []).some(block => block.type === 'tool_result');
+  node.results ??= kindOf(key) === 'message' && node.raw.includes('"type":"tool_result"') && // which an argument may say, too
+    (skimmed(node).body.blocks || []).some(block => block.type === 'tool_result');
   return node.results;
 }
 
 // label names who speaks.
-function label(key) {
-  const {kind, body} = saved(nodeOf(key));
+function label(key, read = saved) {
+  const {kind, body} = read(nodeOf(key));
   switch (kind) {
     case 'message': return isResults(key) ? 'results' : body.role;
     case 'tool_execution': return body.tool || 'tool';
@@ -38,8 +38,8 @@ function label(key) {
 }
 
 // words is all that a node says: what search looks through and comparison compares.
-function words(key) {
-  const {kind, body, info} = saved(nodeOf(key));
+function words(key, read = saved) {
+  const {kind, body, info} = read(nodeOf(key));
   switch (kind) {
     case 'system': return body.text || '';
     case 'tools': return (body.tools || []).map(tool => tool.name + ': ' + (tool.description || '')).join('\n');
@@ -211,7 +211,7 @@ const saidTexts = new Map();
 
 function saidText(key) {
   let text = saidTexts.get(key);
-  if (text === undefined) saidTexts.set(key, text = (label(key) + ' ' + words(key)).toLowerCase());
+  if (text === undefined) saidTexts.set(key, text = (label(key, skimmed) + ' ' + words(key, skimmed)).toLowerCase());
   return text;
 }
 

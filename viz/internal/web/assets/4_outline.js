@@ -157,7 +157,7 @@ function drawRow(row, i) {
 
 function rowText(row) {
   const [name, text] = row.calls?.length > 1
-    ? [tally(row.calls.map(label)), row.calls.map(key => line(blockWords(saved(nodeOf(key)).body.result), 60)).filter(Boolean).join(' · ')]
+    ? [tally(row.calls.map(key => label(key))), row.calls.map(key => line(blockWords(saved(nodeOf(key)).body.result), 60)).filter(Boolean).join(' · ')]
     : [label(row.key), summary(row.key)];
   return el('span', {class: 'text'}, el('b', {}, line(name, 60)), ' ', text);
 }
