@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -208,20 +209,29 @@ func words(blocks content.Blocks) string {
 // oneline prints a row for each node. Ids are cut to what tells them apart.
 func (s *streams) oneline(list []row) error {
 	width := distinct(list)
+	out := bufio.NewWriter(s.out)
 	for _, r := range list {
 		kind := r.Kind
 		if r.Role != "" {
 			kind = r.Role
 		}
-		said := []rune(strings.Join(strings.Fields(printable(r.Says)), " "))
-		if len(said) > 100 {
-			said = append(said[:99], '…')
-		}
-		if _, err := fmt.Fprintf(s.out, "%s %-14s %s\n", r.Digest[:width], kind, string(said)); err != nil {
-			return err
-		}
+		fmt.Fprintf(out, "%s %-14s %s\n", r.Digest[:width], kind, beginning(r.Says, 100))
 	}
-	return nil
+	return out.Flush()
+}
+
+// beginning is the first characters of a text, on one line.
+func beginning(text string, chars int) string {
+	const enough = 1 << 10 // bytes, of which the rest of a long text is not looked at
+	cut := len(text) > enough
+	if cut {
+		text = strings.ToValidUTF8(text[:enough], "")
+	}
+	said := []rune(strings.Join(strings.Fields(printable(text)), " "))
+	if len(said) > chars || cut {
+		said = append(said[:min(len(said), chars-1)], '…')
+	}
+	return string(said)
 }
 
 // distinct is how many digits of the digests tell them apart; eight at least.
@@ -417,8 +427,7 @@ func (s *streams) nodeNames(file string) []string {
 	all := rows(d, false)
 	width := distinct(all)
 	for i := len(all) - 1; i >= max(len(all)-most, 0); i-- {
-		said := []rune(strings.Join(strings.Fields(printable(all[i].Says)), " "))
-		list = append(list, all[i].Digest[:width]+"\t"+string(said[:min(len(said), 50)]))
+		list = append(list, all[i].Digest[:width]+"\t"+beginning(all[i].Says, 50))
 	}
 	return list
 }
