@@ -127,6 +127,20 @@ func TestFoldDrawsLongRunsAndWideFansAsOneRow(t *testing.T) {
 	require.NotContains(t, log, "question 50")
 	require.Less(t, strings.Count(log, "\n"), 22)
 
+	short := fresh()
+	for i := range 20 {
+		short = short.User(fmt.Sprint("message ", i))
+	}
+	branched := short.Assistant("left").Join(short.Assistant("right"))
+	require.Contains(t, logOf(t, branched, &dag.LogOptions{Fold: true}), `○ user      message 4
+⋮ 11 nodes: 11 user turns
+○ user      message 16
+○ user      message 17
+○ user      message 18
+○ user      message 19
+├─╮
+`)
+
 	broken := execution(0, "broken")
 	broken.IsError = true
 	half := fresh()
