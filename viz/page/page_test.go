@@ -77,10 +77,10 @@ func TestTheSavedFormIsInThePageByteForByte(t *testing.T) {
 
 func TestWhatOnlyANameReachesIsShown(t *testing.T) {
 	d := start().User("Name a tree.")
-	d = d.Assistant("An oak.").WithRef("oak").AtRef("oak").Back(1).User("Name a flower.").WithRef("flower")
+	d = d.Assistant("An oak.").WithRef("oak").AtRef("oak").Back(1).User("Name a flower.").WithRef("flower").Assistant("A rose.")
 	_, c, p := written(t, d, nil)
-	require.Equal(t, []int{0, 2}, p.Heads)
-	require.Equal(t, []web.Ref{{Name: "flower", Keys: []int{0}}, {Name: "oak", Keys: []int{2}}}, p.Refs)
+	require.Equal(t, []int{1, 3}, p.Heads, "what others go on from is no end")
+	require.Equal(t, []web.Ref{{Name: "flower", Keys: []int{0}}, {Name: "oak", Keys: []int{3}}}, p.Refs)
 	saved, err := dag.Read(strings.NewReader(joined(c, p)))
 	require.NoError(t, err)
 	require.Len(t, saved.Heads(), 1, "what is saved has the heads that it had")
@@ -165,6 +165,10 @@ func TestWithoutJavaScriptThereIsTheText(t *testing.T) {
 	_, text, _ = strings.Cut(text, "<noscript>")
 	text, _, _ = strings.Cut(text, "</noscript>")
 	require.Contains(t, text, "n0 user\n1 &lt; 2 &amp; &lt;/pre&gt;&lt;script&gt;x&lt;/script&gt;\n\nn1 assistant\nTrue.\n")
+
+	help := node.SubGraph{Title: "help", Summary: "Because.", Heads: node.ListOf(dag.New().User("Why?").Head())}
+	text, _, _ = written(t, start().Append(help).User("Well?"), nil)
+	require.True(t, strings.Contains(text, "n0 help\nBecause.\n\nn1 user\nWhy?\n\nn2 user\nWell?"), "in reading order")
 
 	text, _, _ = written(t, start().User("first").User(strings.Repeat("long ", 20_000)), nil)
 	require.Contains(t, text, "n0 user\nfirst\n\n… (the rest needs JavaScript)")

@@ -414,8 +414,9 @@ const checks = {
 
   async live() {
     const asked = [];
-    let streams = 0;
-    const page = await open('live.html', {hash: '#token=sesame', server: (route, request) => {
+    let streams = 0, goOn;
+    const looked = new Promise(done => { goOn = done; });
+    const page = await open('live.html', {hash: '#token=sesame', server: async (route, request) => {
       const name = new URL(request.url()).pathname.slice(1);
       if (!name) return route.fulfill({contentType: 'text/html; charset=utf-8', body: text('live.html')});
       asked.push([request.method(), name, request.headers().authorization, request.postData()]);
@@ -423,6 +424,7 @@ const checks = {
       streams++;
       const event = (kind, data) => 'event: ' + kind + '\ndata: ' + JSON.stringify(data) + '\n\n';
       if (streams > 2) return; // the third stays open
+      if (streams === 2) await looked;
       return route.fulfill({contentType: 'text/event-stream', body: event('patch', JSON.parse(text(streams === 1 ? 'patch1.json' : 'patch2.json'))) +
         event('activity', streams === 1 ? {state: 'running', turn: 2, begin: true, text: 'A f', tools: [{id: 't', tool: 'look', input: '{"x":1}', started: new Date(Date.now() - 65000).toISOString()}]} : {state: 'running', text: 'ir <b>tree</b>', tools: [{id: 't', ended: true}]})});
     }});
@@ -430,6 +432,7 @@ const checks = {
     equal(await selected(page), 'n1', 'it follows the end');
     ok(/A f.*look/.test(await content(page, '#now')), 'what is said, and what runs');
     ok(/1 min [5-9] s/.test(await content(page, '#now .elapsed')), 'for how long: ' + await content(page, '#now .elapsed'));
+    goOn();
     await page.waitForFunction(() => document.querySelectorAll('.row').length === 4);
     equal(await selected(page), 'n3', 'after the connection broke it has what is new');
     equal(await content(page, '#now'), 'A fir <b>tree</b>', 'and the words go on, as text');

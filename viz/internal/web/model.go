@@ -63,15 +63,12 @@ func (m *Model) Update(d dag.DAG) (Patch, error) {
 // Whole returns everything, for a page that has to begin anew: Reset is set. It is the conversation of the last Update. Nodes keep
 // their keys.
 func (m *Model) Whole() (Patch, error) {
-	keep := m.told
+	before := m.told.nodes
 	m.told = nothing()
-	for id, k := range keep.nodes {
+	for id, k := range before {
 		m.told.nodes[id] = known{key: k.key}
 	}
 	p, err := m.Update(m.d)
-	if err != nil {
-		m.told = keep
-	}
 	p.Reset = true
 	return p, err
 }

@@ -10,10 +10,16 @@ function kindOf(key) {
 // group is the filter that a node falls under.
 function group(key) {
   switch (kindOf(key)) {
-    case 'message': return placeOf(key).style === 'assistant' ? 'assistant' : isResults(key) ? 'tools' : 'user';
+    case 'message': return roleOf(key) === 'assistant' ? 'assistant' : isResults(key) ? 'tools' : 'user';
     case 'tool_execution': return 'tools';
   }
   return 'other';
+}
+
+// roleOf is who says a message.
+function roleOf(key) {
+  const node = nodeOf(key);
+  return node.role ??= skimmed(node).body.role;
 }
 
 // isResults tells the message that closes a tool phase.
