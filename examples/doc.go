@@ -7,6 +7,7 @@
 //   - subagents: agents that ask agents; their events, conversations and tokens as one tree.
 //   - progress: what tools report while they run, as bars on a terminal.
 //   - replay: a recorded run against tools that have changed, and against another model: where do they part?
+//   - browser: a run as it goes on, in a browser, where it can be forked.
 //   - deferred: tools that another process carries out, any time later, by files of JSON.
 //
 // Each is started by go run ./examples/NAME. But for live, a test checks what it prints.
