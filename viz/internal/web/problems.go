@@ -17,17 +17,22 @@ func problems(d dag.DAG, pic placed) []Problem {
 			found[k] = append(found[k], Problem{k, what, grave})
 		}
 	}
+	waits := map[node.ID]bool{} // a call at one of several ends waits as one at the only end does
+	for _, h := range d.Heads() {
+		for _, c := range d.WithHeads(h).OpenCalls() {
+			add(h, fmt.Sprintf("call %d, of %s, waits for its result", c.Index+1, c.Name), false)
+			waits[h.ID()] = true
+		}
+	}
 	for _, f := range d.Validate() {
+		if f.Kind == dag.CallWithoutResult && waits[f.Node.ID()] {
+			continue
+		}
 		what := string(f.Kind)
 		if f.Detail != "" {
 			what += ": " + f.Detail
 		}
 		add(f.Node, what, false)
-	}
-	for _, h := range d.Heads() {
-		for _, c := range d.WithHeads(h).OpenCalls() {
-			add(h, fmt.Sprintf("call %d, of %s, waits for its result", c.Index+1, c.Name), false)
-		}
 	}
 	var list []Problem
 	for i, b := range pic.Boxes {

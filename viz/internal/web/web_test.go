@@ -109,6 +109,8 @@ func TestProblemsAreWhatFailedAndWhatIsForbidden(t *testing.T) {
 
 	open := start().Tools(tool).User("Weather?").Assistant("", call)
 	require.Equal(t, []Problem{{2, "call 1, of get_weather, waits for its result", false}}, update(t, NewModel(), open).Problems)
+	beside := open.Join(dag.New().User("Another end."))
+	require.Equal(t, []Problem{{2, "call 1, of get_weather, waits for its result", false}}, update(t, NewModel(), beside).Problems)
 
 	undeclared := start().User("Weather?").Assistant("", call).CloseTools()
 	got := update(t, NewModel(), undeclared).Problems

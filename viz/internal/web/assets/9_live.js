@@ -144,7 +144,7 @@ function drawLive() {
   $('now').hidden = !live.error && (!running || !said && !tools.length);
   show($('now'), live.error && el('div', {class: 'tool bad', role: 'alert'}, live.error.slice(0, 4000)), said && el('div', {class: live.text ? 'said' : 'said quiet'}, said.slice(-4000)),
     tools.map(tool => el('div', {class: tool.failed ? 'tool bad' : 'tool'}, el('b', {}, line(tool.tool || '', 60)), ' ',
-      line(tool.input || '', 120), ' ', el('span', {class: 'quiet'}, line(tool.note || '', 120)),
+      el('span', {}, line(tool.input || '', 120)), ' ', el('span', {class: 'quiet'}, line(tool.note || '', 120)),
       el('span', {class: 'elapsed'}, tool.failed ? 'failed' : tool.started ? duration(Math.max(0, Date.now() - Date.parse(tool.started))) : ''))));
   $('now').scrollTop = $('now').scrollHeight;
   const tick = running && tools.some(tool => tool.started && !tool.ended);
