@@ -25,13 +25,7 @@ func dotOf(t testing.TB, d dag.DAG, o *DOTOptions) string {
 
 func TestDOTSamplesAreAsWrittenDown(t *testing.T) {
 	got := dotOf(t, sampleSubAgents(), nil)
-	golden := filepath.Join("testdata", "sub_agents.dot")
-	if *update {
-		require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got, "run with -update if the change is meant")
+	requireWritten(t, "sub_agents.dot", got)
 }
 
 func TestDOTErrors(t *testing.T) {

@@ -20,6 +20,18 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
+// requireWritten requires that a drawing is the one that is written down.
+func requireWritten(t *testing.T, file, got string) {
+	t.Helper()
+	golden := filepath.Join("testdata", file)
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "run with -update if the change is meant")
+}
+
 func TestMermaidDrawsTheSamplesAsBefore(t *testing.T) {
 	for name, d := range map[string]dag.DAG{
 		"single":     sampleSingle(),
@@ -27,13 +39,7 @@ func TestMermaidDrawsTheSamplesAsBefore(t *testing.T) {
 		"sub_agents": sampleSubAgents(),
 	} {
 		got := draw(t, d, nil)
-		golden := filepath.Join("testdata", name+".mmd")
-		if *update {
-			require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
-		}
-		want, err := os.ReadFile(golden)
-		require.NoError(t, err)
-		require.Equal(t, string(want), got, "run with -update if the change is meant")
+		requireWritten(t, name+".mmd", got)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -144,13 +143,7 @@ func TestSVGShowsRandomGraphs(t *testing.T) {
 
 func TestSVGSamplesAreAsWrittenDown(t *testing.T) {
 	got := svg(t, sampleSingle(), nil)
-	golden := filepath.Join("testdata", "single.svg")
-	if *update {
-		require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got, "run with -update if the change is meant")
+	requireWritten(t, "single.svg", got)
 }
 
 func TestSVGOfAnEmptyConversation(t *testing.T) {
