@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +29,7 @@ import (
 
 // checks are what check.mjs does, each by its name.
 var checks = []string{
-	"opens", "keyboard", "folds", "search", "filters", "compare", "sub-agents", "deep links", "problems", "inspector", "request",
+	"opens", "keyboard", "folds", "search", "filters", "compare", "sub-agents", "deep links", "problems", "inspector", "request", "long texts",
 	"copies", "dark", "print", "motion", "hostile", "hostile names", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live refused", "2000 nodes",
 	"20000 nodes",
 }
@@ -54,6 +56,7 @@ func TestPagesInARealBrowser(t *testing.T) {
 	dir := t.TempDir()
 	writeReleases(t, dir)
 	writeHostile(t, dir, viztest.Hostile)
+	writeLong(t, dir)
 	writeLive(t, dir)
 	for name, n := range map[string]int{"2000.html": 2_000, "20000.html": 20_000} {
 		create(t, dir, name, func(w io.Writer) error { return Write(w, talk(n), nil) })
@@ -131,6 +134,16 @@ func writeReleases(t *testing.T, dir string) {
 			create(t, dir, "request.json", func(w io.Writer) error { _, err := w.Write(body); return err })
 		}
 	}
+}
+
+// writeLong writes a page with a text of 12 million characters, which the request has as well, and with a fan of 2,000 calls.
+func writeLong(t *testing.T, dir string) {
+	var calls []content.Block
+	for i := range 2_000 {
+		calls = append(calls, content.ToolUse{ID: fmt.Sprint(i), Name: "look", Input: "{}"})
+	}
+	d := dag.New().User(strings.Repeat("A long text. ", 1_000_000)).Assistant("I look.", calls...).CloseTools().Assistant("Done.")
+	create(t, dir, "long.html", func(w io.Writer) error { return Write(w, d, &Options{Request: request}) })
 }
 
 // said is a text, and the number of the node that must show it.

@@ -235,6 +235,25 @@ const checks = {
     return page;
   },
 
+  async 'long texts'() {
+    const page = await open('long.html', {hash: '#n1'});
+    await page.click('#tab-Request');
+    await page.waitForSelector('#detail .more');
+    ok((await content(page, '#detail .more')).startsWith('show all 13,'), 'the request is cut until somebody asks');
+    await page.click('#tab-JSON');
+    await page.evaluate(() => { location.hash = '#n0'; });
+    await page.click('#tab-Says');
+    equal(await content(page, '#detail .more'), 'show all 13,000,000 characters', 'so is the text');
+    await page.evaluate(() => { location.hash = '#n2002'; });
+    await page.waitForSelector('.calls');
+    equal(await page.evaluate(() => document.querySelectorAll('.calls tr').length), 200, 'calls in the table');
+    ok((await content(page, '#detail')).includes('and 1,800 more calls'), 'and how many more there are');
+    await press(page, '/');
+    await page.keyboard.type('long text');
+    equal(await content(page, '#found'), '1 match', 'it is searched');
+    return page;
+  },
+
   async copies() {
     const page = await open('release.html');
     await page.click('#share summary');

@@ -130,7 +130,7 @@ function inside(keys) {
     const key = stack.pop();
     if (seen.has(key) || !graph.nodes.has(key)) continue;
     seen.add(key);
-    stack.push(...nodeOf(key).parents || [], ...nodeOf(key).opens || []);
+    for (const next of [nodeOf(key).parents, nodeOf(key).opens].flat()) if (next !== undefined) stack.push(next);
   }
   return seen;
 }

@@ -139,7 +139,7 @@ function indentJSON(text, cuts) {
     from = to;
   };
   const breakLine = () => { pieces[pieces.length - 1] += '\n' + '  '.repeat(Math.min(depth, 60)); };
-  const token = /"(?:[^"\\]|\\.)*"|[{}[\],:]|\s+/gs;
+  const token = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|\s+/gs; // a string of many megabytes, too, is matched without a deep stack
   for (let match; (match = token.exec(text));) {
     const c = match[0];
     const end = token.lastIndex;

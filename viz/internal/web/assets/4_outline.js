@@ -177,7 +177,7 @@ function badges(row) {
   const grave = bad.filter(problem => problem.grave).length;
   const opens = keys.filter(key => nodeOf(key).opens);
   const fork = branches(row.key);
-  const ms = row.calls?.length > 1 ? Math.max(...row.calls.map(key => nodeOf(key).ms || 0)) : node.ms;
+  const ms = row.calls?.length > 1 ? row.calls.reduce((most, key) => Math.max(most, nodeOf(key).ms || 0), 0) : node.ms;
   return el('span', {class: 'badges'},
     node.names.map(name => el('span', {class: 'badge name'}, line(name, 30))),
     bad.length > 0 && el('span', {class: grave ? 'badge bad' : 'badge odd', title: bad.map(problem => problem.what).join('\n')},

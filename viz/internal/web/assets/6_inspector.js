@@ -152,8 +152,9 @@ function execution(body, info) {
 // executions lists the calls whose results a message holds.
 function executions(key) {
   const calls = (nodeOf(key).parents || []).filter(parent => kindOf(parent) === 'tool_execution');
-  return calls.length > 0 && el('table', {class: 'calls'}, el('tbody', {}, calls.map(call => el('tr', {class: nodeOf(call).problems.some(p => p.grave) ? 'bad' : null},
-    el('td', {}, link(call)), el('td', {}, el('b', {}, line(label(call), 40)), ' ' + summary(call)), el('td', {class: 'number'}, nodeOf(call).ms ? duration(nodeOf(call).ms) : '')))));
+  const most = 200; // more are in the outline
+  return calls.length > 0 && [el('table', {class: 'calls'}, el('tbody', {}, calls.slice(0, most).map(call => el('tr', {class: nodeOf(call).problems.some(p => p.grave) ? 'bad' : null},
+    el('td', {}, link(call)), el('td', {}, el('b', {}, line(label(call), 40)), ' ' + summary(call)), el('td', {class: 'number'}, nodeOf(call).ms ? duration(nodeOf(call).ms) : ''))))), calls.length > most && el('p', {class: 'quiet'}, 'and ' + count(calls.length - most, 'more call'))];
 }
 
 // blockOf shows one block. What a message's block refers to, by its place, is found through the message's key.
