@@ -78,6 +78,22 @@ func TestTheLastGoodStateOfAFileIsShown(t *testing.T) {
 	require.Len(t, *said, 6)
 }
 
+func TestAFileOfTheSameSizeAndTimeIsAnotherFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "talk.json")
+	saved(t, path, dag.New().User("Hi"))
+	w, page, _ := watching(t, path)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	stat, err := os.Stat(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path+".new", []byte(strings.Replace(string(data), `"Hi"`, `"Ho"`, 1)), 0o600))
+	require.NoError(t, os.Chtimes(path+".new", stat.ModTime(), stat.ModTime()))
+	require.NoError(t, os.Rename(path+".new", path))
+	w.look()
+	m, _ := page.DAG().Head().Message()
+	require.Equal(t, "Ho", m.Blocks.Text())
+}
+
 func TestAJournalIsShownAsItGrows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "talk.jsonl")
 	j, err := dag.OpenJournal(path, nil)

@@ -42,7 +42,7 @@ func (w *watched) look() {
 // read is look, also where the file does not seem to have changed.
 func (w *watched) read(anyway bool) {
 	stat, err := os.Stat(w.path)
-	if err == nil && !anyway && w.stat != nil && os.SameFile(stat, w.stat) && stat.Size() == w.stat.Size() && stat.ModTime().Equal(w.stat.ModTime()) {
+	if err == nil && !anyway && w.asRead(stat) {
 		return
 	}
 	var data []byte
@@ -67,6 +67,11 @@ func (w *watched) read(anyway bool) {
 	}
 	w.whole = !w.journal || ended(data)
 	w.tell("")
+}
+
+// asRead reports whether the file seems to be the one that was read last, as it was then.
+func (w *watched) asRead(now fs.FileInfo) bool {
+	return w.stat != nil && os.SameFile(now, w.stat) && now.Size() == w.stat.Size() && now.ModTime().Equal(w.stat.ModTime())
 }
 
 // take shows what was read.
@@ -128,8 +133,8 @@ func (w *watched) note(key string, value content.JSON) {
 	w.notes[key] = value
 }
 
-// save writes the conversation to the file. What is new there is read first, so that the page shows it beside what is to be saved. Where the
-// file is broken or another program is writing it, the conversation goes to a file beside it.
+// save writes the conversation to the file. What is new there is read first, so that the page shows it beside what is to be saved. Where
+// the file is broken or another program is writing it, the conversation goes to a file beside it.
 func (w *watched) save(shown func() dag.DAG) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
