@@ -1,8 +1,9 @@
 #!/bin/sh
-# Installs what check.mjs needs, where it is missing: Chromium, fonts for all scripts, and the pinned node packages. Quiet and
-# repeatable. Installing Chromium needs root and apt-get; CHROMIUM may name a browser that is there already.
+# Installs what the check.mjs in a folder needs, this one or the one that is named, where it is missing: Chromium, fonts for all scripts,
+# and the pinned node packages. Quiet and repeatable. Installing Chromium needs root and apt-get; CHROMIUM may name a browser that is there
+# already.
 set -eu
-cd "$(dirname "$0")"
+cd "${1:-$(dirname "$0")}"
 
 chromium="${CHROMIUM:-/usr/bin/chromium}"
 if ! [ -x "$chromium" ]; then
