@@ -117,6 +117,7 @@ func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 		if end := g.folds[i]; end > 0 {
 			g.folded(i, end)
 			i = end - 1
+			g.fan(i)
 			continue
 		}
 		g.node(i)
@@ -165,8 +166,15 @@ func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 		}
 	}
 	for i, n := range nodes {
+		var marks []string
+		if m := g.marks[i]; m != "" {
+			marks = append(marks, m)
+		}
 		for _, name := range l.refs[n.ID()] {
-			g.marks[i] = strings.TrimPrefix(g.marks[i]+", "+cells.OneLine(name, maxName), ", ")
+			marks = append(marks, l.line(name, maxName))
+		}
+		if len(marks) > 0 {
+			g.marks[i] = strings.Join(marks, ", ")
 		}
 	}
 	return g

@@ -59,7 +59,7 @@ func TestASCIILogHasOnlyASCIISigns(t *testing.T) {
 	}
 	d := toldWeather()
 	d = d.Join(d.Back(1).User("In Fahrenheit?").Assistant(strings.Repeat("long ", 60), calls...).CloseTools()).User("both").WithRef("main").
-		SubGraph("helper", fresh().User("x").Assistant("y"))
+		SubGraph("helper", fresh().User("x").Assistant("y")).WithRef(strings.Repeat("very-long-name-", 12))
 	require.NoError(t, d.Err())
 	for _, n := range []int{0, 3} {
 		log := strings.ReplaceAll(logOf(t, d, &dag.LogOptions{ASCII: true, Last: n}), "°", "o")
@@ -99,6 +99,119 @@ func TestRefsAndHeadsAreMarked(t *testing.T) {
 	long := logOf(t, fresh().User("one").WithRef(strings.Repeat("very-long-name-", 12)), nil)
 	require.Contains(t, long, "(head, very-long-na")
 	require.Contains(t, long, "…) one")
+}
+
+func TestLongNamesOfRefsAreCut(t *testing.T) {
+	name := func(letter string) string { return strings.Repeat(letter, 40) }
+	d := fresh().User("one").WithRef(name("a")).WithRef(name("b")).User("two").WithRef(name("c")).User("end")
+	cut := func(letter string, letters int) string { return strings.Repeat(letter, letters) + "…" }
+	require.Equal(t, fmt.Sprintf(`○ user      (%s, %s) one
+○ user      (%s) two
+○ user      (head) end
+`, cut("a", 29), cut("b", 29), cut("c", 29)), logOf(t, d, &dag.LogOptions{Width: 200}), "each for itself")
+	require.Equal(t, fmt.Sprintf(`○ user      (%s,…) one
+○ user      (%s) two
+○ user      (head) end
+`, cut("a", 29), cut("c", 29)), logOf(t, d, nil), "together, at a third of the width")
+	require.Equal(t, fmt.Sprintf(`○ user      (%s) one
+○ user      (%s) two
+○ user      (head) end
+`, cut("a", 12), cut("c", 12)), logOf(t, d, &dag.LogOptions{Width: 40}))
+	require.Equal(t, fmt.Sprintf(`o user      (%s...) one
+o user      (%s...) two
+o user      (head) end
+`, strings.Repeat("a", 10), strings.Repeat("c", 10)), logOf(t, d, &dag.LogOptions{Width: 40, ASCII: true}))
+}
+
+func TestWhereThreeLinesMeetAndOneGoesOn(t *testing.T) {
+	root := fresh().User("root")
+	left, middle, right := root.User("left"), root.User("middle"), root.User("right")
+	d := left.Join(middle, right).User("all").Join(left.User("more"))
+	require.NoError(t, d.Err())
+	require.Equal(t, `○ user      root
+├─╮
+│ ○ user      left
+├─│─╮
+│ │ ○ user      middle
+○ │ │ user      right
+├─┼─╯
+○ │ user      (head 1) all
+  ○ user      (head 2) more
+`, logOf(t, d, nil))
+	require.Equal(t, `o user      root
+|-\
+| o user      left
+|-|-\
+| | o user      middle
+o | | user      right
+|-+-/
+o | user      (head 1) all
+  o user      (head 2) more
+`, logOf(t, d, &dag.LogOptions{ASCII: true}))
+}
+
+func TestARunThatIsFoldedLeavesItsColumnAsItFoundIt(t *testing.T) {
+	calls := []content.Block{use("a", "f", `{}`), use("b", "g", `{}`)}
+	phase := func(d dag.DAG) dag.DAG {
+		return d.Assistant("", calls...).CloseTools(execution(0, "1"), execution(1, "2"))
+	}
+	d := fresh().User("1").User("2").User("3").User("4")
+	for i := range 6 {
+		d = phase(d).Assistant("so").User(fmt.Sprint("question ", i))
+	}
+	require.Equal(t, `○ user      1
+○ user      2
+○ user      3
+○ user      4
+● assistant → f, g
+⋮ 28 nodes: 4 user turns, 9 answers, 10 tool calls
+○ user      question 4
+● assistant → f, g
+├─╮
+▪ │ f() → 1
+│ ▪ g() → 2
+├─╯
+◇ results   2
+● assistant so
+○ user      (head) question 5
+`, logOf(t, d, &dag.LogOptions{Fold: true}), "from a call")
+	d = fresh().User("1")
+	for i := range 6 {
+		d = phase(d.Assistant("so").User(fmt.Sprint("question ", i)))
+	}
+	d = d.Assistant("1").User("2").Assistant("3").User("end")
+	require.Equal(t, `○ user      1
+● assistant so
+○ user      question 0
+● assistant → f, g
+├─╮
+▪ │ f() → 1
+│ ▪ g() → 2
+├─╯
+◇ results   2
+⋮ 27 nodes: 5 user turns, 10 answers, 8 tool calls
+├─╮
+▪ │ f() → 1
+│ ▪ g() → 2
+├─╯
+◇ results   2
+● assistant 1
+○ user      2
+● assistant 3
+○ user      (head) end
+`, logOf(t, d, &dag.LogOptions{Fold: true}), "to a call")
+
+	d = fresh()
+	for i := range 20 {
+		d = d.User(fmt.Sprint("question ", i))
+	}
+	var many []content.Block
+	var runs []node.ToolExecution
+	for i := range 12 {
+		many, runs = append(many, use(fmt.Sprint(i), "f", `{}`)), append(runs, execution(i, "1"))
+	}
+	d = d.Assistant("", many...).CloseTools(runs...).Assistant("1").User("2").Assistant("3").User("end")
+	require.Contains(t, logOf(t, d, &dag.LogOptions{Fold: true}), "⋮ 16 nodes: 15 user turns, 1 answer\n├─▪ f() → 1\n├─▪ f() → 1\n├─▪ f() → 1\n├─⋯ 9 more calls\n◇ results   12", "to a wide fan")
 }
 
 func TestLastDrawsTheEndAndCountsTheRest(t *testing.T) {

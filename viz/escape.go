@@ -70,6 +70,7 @@ func invisible(r rune) bool {
 // clip returns s as plain text of at most the given lines and characters, where a character is what a reader takes for
 // one: a letter with its marks, a flag, a family of emoji. Blank lines are left out. What was cut ends in "…".
 func clip(s string, lines, chars int) string {
+	chars, lines = min(chars, 2*len(s)), min(lines, 2*len(s)) // no text has more: the most that a character becomes is two
 	text, more := plain(s, chars*maxCluster+lines)
 	var b strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {

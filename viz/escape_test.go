@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -90,6 +91,15 @@ func TestClipCutsBetweenCharactersOnly(t *testing.T) {
 		"nothing":          {"", 3, 3, ""},
 	} {
 		require.Equal(t, c.want, clip(c.text, c.lines, c.chars), name)
+	}
+}
+
+func TestClipTakesAnyLimits(t *testing.T) {
+	for _, limit := range []int{11, 1 << 40, math.MaxInt/maxCluster + 1, math.MaxInt} {
+		require.Equal(t, "  a tab\nand", clip("\ta tab\nand", limit, limit))
+		require.Equal(t, "x", clip("x", 1, limit))
+		require.Equal(t, "x", clip("x", limit, 1))
+		require.Equal(t, "", clip("", limit, limit))
 	}
 }
 

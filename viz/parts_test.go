@@ -254,6 +254,19 @@ func TestPartsKeepDepthAndAround(t *testing.T) {
 	require.Error(t, err)
 }
 
+func TestFramesAndTheirTitlesTakeRoomInAPart(t *testing.T) {
+	d := sampleStart().User("innermost")
+	for range 400 {
+		d = dag.New().WithSource(d.Source()).Append(node.ToolExecution{Tool: strings.Repeat("#", nameChars), Child: node.ListOf(d.Heads()...)})
+	}
+	drawn := 0
+	for _, p := range partsOf(t, d, nil) {
+		require.LessOrEqual(t, utf16Len(p.Text), budgetText)
+		drawn += strings.Count(p.Text, ":::user")
+	}
+	require.Equal(t, 401, drawn)
+}
+
 func TestALabelLongerThanADiagramIsASizeError(t *testing.T) {
 	_, err := MermaidParts(sampleStart().User("a").User(strings.Repeat("é", 50_000)), &MermaidOptions{LabelChars: 100_000})
 	require.ErrorIs(t, err, ErrTooLarge)

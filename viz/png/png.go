@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"image/png"
 	"io"
+	"math"
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/viz"
@@ -34,7 +35,7 @@ var ErrTooLarge = errors.New("too large for an image")
 
 // SizeError says how large a picture would be. Its chain holds ErrTooLarge.
 type SizeError struct {
-	// Width and Height are the size of the image, in pixels.
+	// Width and Height are the size of the image, in pixels; of more than an int can hold, about as much as it can.
 	Width, Height int
 	// Max is how many pixels it may have.
 	Max int
@@ -85,7 +86,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 		scale = 1
 	}
 	if !fits(p, scale, most) {
-		return &SizeError{p.Width * scale, p.Height * scale, most}
+		return &SizeError{scaled(p.Width, scale), scaled(p.Height, scale), most}
 	}
 	palette := &ink.Light
 	if o.Dark {
@@ -99,6 +100,9 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	enc := png.Encoder{CompressionLevel: png.BestSpeed}
 	return enc.Encode(w, c.img)
 }
+
+// scaled is a length in pixels, by the largest scale up to that one at which it is an int.
+func scaled(length, scale int) int { return length * min(scale, math.MaxInt/length) }
 
 // fits reports whether a picture has at most that many pixels, without computing a number that could be too large for an int.
 func fits(p *viz.Picture, scale, most int) bool {

@@ -136,7 +136,9 @@ func TestTooLarge(t *testing.T) {
 	require.Equal(t, p.Width, draw1(t, d, &Options{MaxPixels: one}).Bounds().Dx(), "drawn smaller, since nothing was asked for")
 	require.Equal(t, 2*p.Width, draw1(t, d, &Options{MaxPixels: 4 * one}).Bounds().Dx())
 	require.ErrorIs(t, Write(io.Discard, d, &Options{Scale: 2, MaxPixels: 4*one - 1}), ErrTooLarge)
-	require.ErrorIs(t, Write(io.Discard, d, &Options{Scale: math.MaxInt}), ErrTooLarge)
+	require.ErrorAs(t, Write(io.Discard, d, &Options{Scale: math.MaxInt}), &tooLarge)
+	require.Greater(t, tooLarge.Width, math.MaxInt/2)
+	require.Greater(t, tooLarge.Height, math.MaxInt/2)
 	require.ErrorIs(t, Write(io.Discard, d, &Options{Scale: math.MaxInt / 100, MaxPixels: math.MaxInt}), ErrTooLarge)
 }
 

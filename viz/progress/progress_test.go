@@ -130,6 +130,7 @@ func TestTokensAndCostAreShownAsTheyGrow(t *testing.T) {
 	o := &progress.Options{Mode: progress.Redrawn, Prices: api.Prices{"m-1": {Input: 3, Output: 10}}}
 	shown := frames(play(t, o, model, conversation(slow("first"))))
 	require.Contains(t, shown, "turn 1 · 1s · first 1s · 1,000,000 tokens · cost 3.0000")
+	require.Contains(t, shown, "turn 2 · 1s · waiting for the model · 1,000,000 tokens · cost 3.0000", "none is counted twice")
 	require.Contains(t, shown, "turn 2 · 1s · 1,500,000 tokens · cost 8.0000")
 }
 
