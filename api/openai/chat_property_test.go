@@ -18,11 +18,11 @@ import (
 
 // TestChatNeverInvalid makes conversations at random, with good turns among what programs and crashes do to them, and asks of each
 // that the strict fake of the API takes what would be sent: to OpenAI, where nothing of compatible servers is in it, and to one of
-// those. PLAIT_SEED=n begins with another seed than 1, and PLAIT_LONG=1 makes twenty times as many.
+// those. PLAIT_SEED=n begins with another seed than 1, and PLAIT_LONG=1 makes eight times as many.
 func TestChatNeverInvalid(t *testing.T) {
 	sequences, first := 5_000, 1
 	if os.Getenv("PLAIT_LONG") != "" {
-		sequences *= 20
+		sequences *= 8
 	}
 	if testing.Short() {
 		sequences /= 5

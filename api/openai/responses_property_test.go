@@ -19,11 +19,11 @@ import (
 
 // TestResponsesNeverInvalid makes conversations at random, with good turns among what programs and crashes do to them, and asks of
 // each that the strict fake of the API takes what would be sent. PLAIT_SEED=n begins with another seed than 1, and PLAIT_LONG=1
-// makes twenty times as many.
+// makes eight times as many.
 func TestResponsesNeverInvalid(t *testing.T) {
 	sequences, first := 5_000, 1
 	if os.Getenv("PLAIT_LONG") != "" {
-		sequences *= 20
+		sequences *= 8
 	}
 	if testing.Short() {
 		sequences /= 5

@@ -138,6 +138,7 @@ func TestARunInARealBrowser(t *testing.T) {
 	b.does("wait", "#now .tool", "text", "asking Tokyo")
 	b.does("wait", "#now .elapsed", "text", "1 s")
 	b.does("wait", ".row", "text", "Let me <b>look</b>.") // a node that landed
+	b.does("wait", "#problems", "text", "no problems")    // its call waits, as it should
 	b.does("gone", "#now .said")
 	close(tools)
 	for range 2 { // words of the answer

@@ -38,5 +38,6 @@
 //	height
 //	heads     all heads in order, where they have changed: their keys
 //	refs      all names, where one has changed: name, keys
-//	problems  all that is wrong, in reading order, where that has changed: key, what, grave (true where something failed)
+//	problems  all that is wrong, in reading order, where that has changed: key, what, grave (true where something failed),
+//	          waits (true for a call that has no result yet)
 package web

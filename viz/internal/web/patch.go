@@ -77,4 +77,5 @@ type Problem struct {
 	Key   int    `json:"key"`
 	What  string `json:"what"`
 	Grave bool   `json:"grave,omitempty"` // something failed, as opposed to being odd
+	Waits bool   `json:"waits,omitempty"` // a call has no result yet, which is as it should be while a run goes on
 }

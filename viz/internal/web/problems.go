@@ -12,15 +12,15 @@ import (
 // ([dag.DAG.Validate]), and calls that nobody has answered.
 func problems(d dag.DAG, pic placed) []Problem {
 	found := map[int][]Problem{}
-	add := func(n *node.Node, what string, grave bool) {
+	add := func(n *node.Node, what string, waits bool) {
 		if k, ok := pic.keys[n.ID()]; ok {
-			found[k] = append(found[k], Problem{k, what, grave})
+			found[k] = append(found[k], Problem{Key: k, What: what, Waits: waits})
 		}
 	}
 	waits := map[node.ID]bool{} // a call at one of several ends waits as one at the only end does
 	for _, h := range d.Heads() {
 		for _, c := range d.WithHeads(h).OpenCalls() {
-			add(h, fmt.Sprintf("call %d, of %s, waits for its result", c.Index+1, c.Name), false)
+			add(h, fmt.Sprintf("call %d, of %s, waits for its result", c.Index+1, c.Name), true)
 			waits[h.ID()] = true
 		}
 	}
@@ -38,7 +38,7 @@ func problems(d dag.DAG, pic placed) []Problem {
 	for i, b := range pic.Boxes {
 		k := pic.key(i)
 		if what, grave := failure(b.Node); what != "" {
-			list = append(list, Problem{k, what, grave})
+			list = append(list, Problem{Key: k, What: what, Grave: grave})
 		}
 		list = append(list, found[k]...)
 	}

@@ -105,12 +105,13 @@ func TestProblemsAreWhatFailedAndWhatIsForbidden(t *testing.T) {
 	tool := content.Tool{Name: "get_weather", Schema: `{"type":"object"}`}
 	failed := start().Tools(tool).User("Weather?").Assistant("", call).
 		CloseTools(node.ToolExecution{Result: content.Words("no such city"), IsError: true}).Stop(content.StopMaxTurns)
-	require.Equal(t, []Problem{{3, "tool failed", true}, {5, "the run ended: max_turns", true}}, update(t, NewModel(), failed).Problems)
+	require.Equal(t, []Problem{{Key: 3, What: "tool failed", Grave: true}, {Key: 5, What: "the run ended: max_turns", Grave: true}}, update(t, NewModel(), failed).Problems)
 
 	open := start().Tools(tool).User("Weather?").Assistant("", call)
-	require.Equal(t, []Problem{{2, "call 1, of get_weather, waits for its result", false}}, update(t, NewModel(), open).Problems)
+	waits := []Problem{{Key: 2, What: "call 1, of get_weather, waits for its result", Waits: true}}
+	require.Equal(t, waits, update(t, NewModel(), open).Problems)
 	beside := open.Join(dag.New().User("Another end."))
-	require.Equal(t, []Problem{{2, "call 1, of get_weather, waits for its result", false}}, update(t, NewModel(), beside).Problems)
+	require.Equal(t, waits, update(t, NewModel(), beside).Problems)
 
 	undeclared := start().User("Weather?").Assistant("", call).CloseTools()
 	got := update(t, NewModel(), undeclared).Problems

@@ -4,7 +4,8 @@ const graph = {
   nodes: new Map(), // by key
   places: new Map(),
   edges: new Map(), // by "from to"
-  frames: [], heads: [], refs: [], problems: [],
+  frames: [], heads: [], refs: [], found: [],
+  problems: [], // those of found that count now
   width: 0, height: 0,
   order: [], // keys in reading order
 };
@@ -13,7 +14,7 @@ const graph = {
 function apply(patch) {
   if (patch.reset) {
     for (const map of [graph.nodes, graph.places, graph.edges]) map.clear();
-    Object.assign(graph, {frames: [], heads: [], refs: [], problems: []});
+    Object.assign(graph, {frames: [], heads: [], refs: [], found: []});
   }
   for (const key of patch.gone || []) {
     graph.nodes.delete(key);
@@ -23,7 +24,8 @@ function apply(patch) {
   for (const node of patch.nodes || []) graph.nodes.set(node.key, node);
   for (const place of patch.places || []) graph.places.set(place.key, place);
   for (const edge of patch.edges || []) graph.edges.set(edge.from + ' ' + edge.to, edge);
-  for (const whole of ['frames', 'heads', 'refs', 'problems', 'width', 'height']) {
+  if (patch.problems !== undefined) graph.found = patch.problems;
+  for (const whole of ['frames', 'heads', 'refs', 'width', 'height']) {
     if (patch[whole] !== undefined) graph[whole] = patch[whole];
   }
   relate();
@@ -32,7 +34,7 @@ function apply(patch) {
 // relate finds the children of each node, what hangs on what, and the reading order.
 function relate() {
   graph.order = [...graph.places.values()].sort((a, b) => a.n - b.n).map(place => place.key);
-  for (const node of graph.nodes.values()) Object.assign(node, {kids: [], owner: null, problems: [], names: []});
+  for (const node of graph.nodes.values()) Object.assign(node, {kids: [], owner: null, names: []});
   for (const key of graph.order) {
     const node = graph.nodes.get(key);
     for (const parent of node.parents || []) graph.nodes.get(parent)?.kids.push(key);
@@ -41,8 +43,15 @@ function relate() {
     if (graph.heads.length > 1) graph.nodes.get(key)?.names.push('head ' + (i + 1));
   }
   for (const ref of graph.refs) for (const key of ref.keys) graph.nodes.get(key)?.names.push(ref.name);
-  for (const problem of graph.problems) graph.nodes.get(problem.key)?.problems.push(problem);
+  judge();
   saidTexts.clear();
+}
+
+// judge says what is a problem now: while a run goes on, a call that waits for its result is what the run is at.
+function judge() {
+  for (const node of graph.nodes.values()) node.problems = [];
+  graph.problems = graph.found.filter(problem => !problem.waits || live.state !== 'running');
+  for (const problem of graph.problems) graph.nodes.get(problem.key)?.problems.push(problem);
 }
 
 const nodeOf = key => graph.nodes.get(key);

@@ -116,6 +116,7 @@ function toTail() {
 
 // react takes in what happens between two patches.
 function react(a) {
+  const state = live.state;
   if (a.begin) live.text = live.thinking = '';
   if (a.state === 'idle') Object.assign(live, {text: '', thinking: '', turn: 0, tools: new Map()});
   for (const name of ['state', 'turn', 'tokens', 'stop', 'error']) if (a[name] !== undefined) live[name] = a[name];
@@ -125,6 +126,11 @@ function react(a) {
     const known = {...live.tools.get(tool.id), ...tool};
     if (known.ended && !known.failed) live.tools.delete(tool.id);
     else live.tools.set(tool.id, known);
+  }
+  if (live.state !== state) {
+    judge();
+    drawTop();
+    drawRows(true);
   }
   drawLive();
 }
