@@ -97,7 +97,7 @@ function learn(patch) {
   layPicture();
   const still = id => id && [...graph.nodes.values()].find(node => node.id === id)?.key;
   if (live.following || !had) {
-    toTail();
+    toTail(!had);
   } else {
     const keep = still(selected);
     follow(endOf(still(end) ?? keep ?? graph.heads[0]));
@@ -106,11 +106,12 @@ function learn(patch) {
   drawTop(); // it names the head that is followed now
 }
 
-// toTail goes to the end of what is being said: the head that grew last, and at first the first one.
-function toTail() {
+// toTail goes to the end of what is being said: the head that grew last, and at first the first one. A page that was empty begins anew.
+function toTail(anew) {
   const head = graph.heads.includes(live.tail) ? live.tail : graph.heads[0];
   if (head === undefined) return;
   follow(head);
+  if (anew) home();
   select(head, {follow: true});
 }
 
