@@ -70,6 +70,9 @@ func invisible(r rune) bool {
 // clip returns s as plain text of at most the given lines and characters, where a character is what a reader takes for
 // one: a letter with its marks, a flag, a family of emoji. Blank lines are left out. What was cut ends in "…".
 func clip(s string, lines, chars int) string {
+	if len(s) <= chars && lines > 0 && isSimple(s) {
+		return strings.TrimRight(s, " ")
+	}
 	chars, lines = min(chars, 2*len(s)), min(lines, 2*len(s)) // no text has more: the most that a character becomes is two
 	text, more := plain(s, chars*maxCluster+lines)
 	var b strings.Builder
@@ -101,6 +104,16 @@ func clip(s string, lines, chars int) string {
 		return strings.TrimRightFunc(b.String(), unicode.IsSpace) + "…"
 	}
 	return b.String()
+}
+
+// isSimple reports whether s is one line of printable ASCII, which most texts are: one character for each byte, all of them shown.
+func isSimple(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // cluster returns the length in bytes of the first character of s, which is not empty.

@@ -1,11 +1,12 @@
 package viz
 
 import (
+	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/goccy/go-json/jsontext"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/node"
 )
@@ -220,27 +221,30 @@ func signature(tool string, input content.JSON) string {
 
 // arguments writes a JSON object as "city: Tokyo, days: 3"; other text as it is.
 func arguments(input string) string {
-	dec := json.NewDecoder(strings.NewReader(input))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+	dec := jsontext.NewDecoder(bytes.NewBufferString(input), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
 		return clip(input, 1, argsChars)
 	}
 	var b strings.Builder
-	for dec.More() && b.Len() <= argsChars {
-		key, err := dec.Token()
-		var value json.RawMessage
-		if err != nil || dec.Decode(&value) != nil {
+	for dec.PeekKind() != '}' && b.Len() <= argsChars {
+		key, err := dec.ReadToken()
+		if err != nil {
 			return clip(input, 1, argsChars)
 		}
-		text := string(value)
-		if value[0] == '"' {
-			_ = json.Unmarshal(value, &text) // keeps the quotes if it must
+		called := clip(key.String(), 1, nameChars)
+		value, err := dec.ReadValue()
+		if err != nil {
+			return clip(input, 1, argsChars)
+		}
+		if value.Kind() == '"' {
+			value, _ = jsontext.AppendUnquote(nil, value) // the error says what became U+FFFD
 		}
 		if b.Len() > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%s: %s", clip(fmt.Sprint(key), 1, nameChars), clip(text, 1, argsChars))
+		b.WriteString(called + ": " + clip(string(value), 1, argsChars))
 	}
-	if dec.More() {
+	if dec.PeekKind() != '}' {
 		b.WriteString(", …")
 	}
 	return clip(b.String(), 1, argsChars)

@@ -307,6 +307,27 @@ func TestModelsAreNamedWhereSeveralSpoke(t *testing.T) {
 	require.Contains(t, draw(t, one.Append(say("m-2")), nil), "assistant, m-2")
 }
 
+func TestArgumentsAreWrittenWithoutBraces(t *testing.T) {
+	for input, want := range map[string]string{
+		`{"city": "Tokyo", "days": 3}`:                     "city: Tokyo, days: 3",
+		`{"a": {"b": [1, 2]}, "a": null}`:                  `a: {"b": [1, 2]}, a: null`,
+		`{"a": "x\u00e9\n\ud800", "b\"": "\""}`:            "a: xé…, b\": \"",
+		"{\"\xff\": \"\xff\"}":                             "\ufffd: \ufffd",
+		`{}`:                                               "",
+		`{"a": 1} and more`:                                "a: 1",
+		`{"a": "` + strings.Repeat("x", 80) + `"}`:         "a: " + strings.Repeat("x", 69) + "…",
+		`{"a": "` + strings.Repeat("x", 71) + `", "b": 1}`: "a: " + strings.Repeat("x", 69) + "…",
+		`{"a": 1`:  `{"a": 1`,
+		`{"a": 1]`: `{"a": 1]`,
+		`{"a"}`:    `{"a"}`,
+		`[1]`:      `[1]`,
+		`"text"`:   `"text"`,
+		"":         "",
+	} {
+		require.Equal(t, want, arguments(input), input)
+	}
+}
+
 func TestLabelsSayWhatAPersonNeeds(t *testing.T) {
 	answer := func(stop content.Stop) node.Message {
 		return node.Message{Role: content.Assistant, Blocks: content.Words("well"), Answer: node.Answer{Stop: stop}}
