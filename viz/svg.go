@@ -112,7 +112,7 @@ func (s *svgWriter) summary() string {
 			failures++
 		}
 	}
-	return listed(count(nodes, "node"), some(len(s.Frames), "conversation of sub-agents"), some(failures, "failure"))
+	return listed(count(nodes, "node"), some(len(s.Frames), "inner conversation"), some(failures, "failure"))
 }
 
 // style writes the style sheet. Fill, stroke and text are set together, for both themes.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -163,6 +164,57 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 func TestSVGTitle(t *testing.T) {
 	require.Equal(t, "Conversation", readSVG(t, svg(t, sampleSingle(), nil)).title)
 	require.Equal(t, "Weather & more", readSVG(t, svg(t, sampleSingle(), &SVGOptions{Title: "Weather & more"})).title)
+}
+
+func TestSVGTitleIsHarmless(t *testing.T) {
+	title := readSVG(t, svg(t, sampleSingle(), &SVGOptions{Title: "\x00\x1b[31m\u202ea\nb</title>\ufffe" + strings.Repeat("x", 100)})).title
+	require.Equal(t, "␛[31ma…", title)
+	require.Equal(t, "Conversation", readSVG(t, svg(t, sampleSingle(), &SVGOptions{Title: "\x00 \n"})).title)
+}
+
+func TestSVGSaysHowMuchThereIs(t *testing.T) {
+	leaf := func() node.List[*node.Node] {
+		return node.ListOf(dag.New().User("deep?").Assistant("Deep.").Heads()...)
+	}
+	d := sampleStart().User("a").Assistant("", use("1", "f", "{}"), use("2", "f", "{}"), use("3", "f", "{}")).
+		CloseTools(node.ToolExecution{Child: leaf()}, node.ToolExecution{Index: 1, Child: leaf()}, failing(2, "no"))
+	require.NoError(t, d.Err())
+	said := func(o *SVGOptions) string {
+		return regexp.MustCompile(`<desc id="plait-desc">(.*)</desc>`).FindStringSubmatch(svg(t, d, o))[1]
+	}
+	require.Equal(t, "10 nodes, 2 inner conversations, 1 failure", said(nil))
+	require.Equal(t, "10 nodes, 1 failure", said(&SVGOptions{Layout: LayoutOptions{Fold: true}}))
+}
+
+// TestSVGFramesAndTips has a conversation in a frame that stays open, behind turns that are folded.
+func TestSVGFramesAndTips(t *testing.T) {
+	d := sampleStart().User("root")
+	for range 30 {
+		d = d.User("go on")
+	}
+	child := d.WithHeads(d.Nodes()[0]).User("forked").Assistant("yes")
+	d = d.Assistant("", use("1", "f", "{}"), use("2", "f", "{}")).CloseTools(node.ToolExecution{Child: node.ListOf(child.Heads()...)}, ran(1, "done"))
+	require.NoError(t, d.Err())
+	o := &SVGOptions{Layout: LayoutOptions{Fold: true}}
+	p, text := layout(t, d, &o.Layout), svg(t, d, o)
+	require.Len(t, p.Frames, 1)
+	f := p.Frames[0]
+	require.NotEqual(t, f.Owner, p.Boxes[f.Owner].Number)
+	require.Contains(t, text, fmt.Sprintf(`<rect class="frame" id="f0" data-owner="n%d" x="%d" y="%d" width="%d" height="%d" rx="8"/>`,
+		p.Boxes[f.Owner].Number, f.X, f.Y, f.W, f.H))
+
+	want := map[string]bool{}
+	for _, e := range p.Edges {
+		end := e.Points[len(e.Points)-1]
+		want[fmt.Sprintf("M%d %dL", end.X, end.Y)] = true
+	}
+	got := map[string]bool{}
+	tips := regexp.MustCompile(`class="tips" d="(.*)"`).FindStringSubmatch(text)[1]
+	for _, start := range regexp.MustCompile(`M\d+ \d+L`).FindAllString(tips, -1) {
+		require.False(t, got[start], "a tip is drawn twice")
+		got[start] = true
+	}
+	require.Equal(t, want, got)
 }
 
 // TestSVGFrameTitlesAreText has a sub-agent whose tool is named like a part of a document.

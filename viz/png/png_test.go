@@ -122,6 +122,102 @@ func TestCharactersTakeTheirCells(t *testing.T) {
 	}
 }
 
+// TestLinesAreDrawnAsTheyAreMeant looks at lines in twice the size, where two whole pixels beside their middle are inside of them.
+func TestLinesAreDrawnAsTheyAreMeant(t *testing.T) {
+	d := sample()
+	p, img := layout(t, d), draw1(t, d, &Options{Scale: 2})
+	for _, b := range p.Boxes {
+		look := ink.Light.Boxes[string(b.Style)]
+		if b.Shape == viz.ShapeTurn {
+			require.Equal(t, b.Head > 0, at(img, 2*b.X-3, 2*b.Y+b.H) == look.Stroke, "box %d: only heads have a thick line", b.Number)
+		}
+		if b.Shape == viz.ShapeCall {
+			require.Equal(t, look.Stroke, at(img, 2*(b.X+5), 2*b.Y+b.H), "box %d has a second line", b.Number)
+		}
+	}
+	dashed := 0
+	for _, e := range p.Edges {
+		for i := 1; i < len(e.Points); i++ {
+			from, to := e.Points[i-1], e.Points[i]
+			if from.Y != to.Y || max(from.X-to.X, to.X-from.X) < 40 {
+				continue
+			}
+			gaps := false
+			for x := 2 * (min(from.X, to.X) + 10); x < 2*(max(from.X, to.X)-10); x++ {
+				gaps = gaps || at(img, x, 2*from.Y) != ink.Light.Line
+			}
+			require.Equal(t, e.Dashed, gaps, "edge %d-%d", e.From, e.To)
+			if e.Dashed {
+				dashed++
+			}
+		}
+	}
+	require.NotZero(t, dashed)
+	for _, f := range p.Frames {
+		x, y, w, h := ink.TitleGround(f.X, f.Y, 80)
+		require.True(t, written(img, viz.Box{X: x, Y: y, W: w, H: h}, ink.Light.Frame.Text, 2), "a frame has a title")
+	}
+}
+
+func TestFoldedBoxesHaveDashedOutlines(t *testing.T) {
+	d := dag.New()
+	for range 30 {
+		d = d.User("Go on.")
+	}
+	p, err := viz.Layout(d, &viz.LayoutOptions{Fold: true})
+	require.NoError(t, err)
+	img := draw1(t, d, &Options{Scale: 2, Layout: viz.LayoutOptions{Fold: true}})
+	folded := 0
+	for _, b := range p.Boxes {
+		gaps := false
+		for x := 2 * (b.X + 10); x < 2*(b.X+b.W/2-10); x++ {
+			gaps = gaps || at(img, x, 2*b.Y) != ink.Light.Boxes[string(b.Style)].Stroke
+		}
+		require.Equal(t, b.Node == nil, gaps, "box %d", b.Number)
+		if gaps {
+			folded++
+		}
+	}
+	require.Equal(t, 1, folded)
+}
+
+func TestLettersAreDrawnAsTheyAreMeant(t *testing.T) {
+	inked := func(text string) (heading, body int) {
+		d := dag.New().User(text)
+		b := layout(t, d).Boxes[0]
+		img := draw1(t, d, &Options{Scale: 2})
+		look := ink.Light.Boxes[string(b.Style)]
+		x, y := ink.TextAt(string(b.Shape), b.X, b.Y)
+		for row := range 2 {
+			for py := 2 * (y + row*ink.LineHeight - 10); py < 2*(y+row*ink.LineHeight+2); py++ {
+				for px := 2 * x; px < 2*(b.X+b.W-ink.PadX); px++ {
+					if at(img, px, py) == look.Fill {
+						continue
+					}
+					if row == 0 {
+						heading++
+					} else {
+						body++
+					}
+				}
+			}
+		}
+		return heading, body
+	}
+	heading, body := inked("user")
+	require.Greater(t, heading, body, "headings are bold")
+	_, missing := inked("漢")
+	require.Positive(t, missing, "what the font has not is a frame")
+
+	plain, bold, err := typefaces(2)
+	require.NoError(t, err)
+	for r := range alike {
+		require.NotNil(t, plain.glyph(r), "%q", r)
+		require.NotNil(t, bold.glyph(r), "%q", r)
+	}
+	require.Nil(t, plain.glyph('漢'))
+}
+
 func TestTooLarge(t *testing.T) {
 	d := dag.New().User("a")
 	p := layout(t, d)
