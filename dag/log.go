@@ -99,6 +99,8 @@ func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 		switch {
 		case len(nodes) > 0:
 			l.row(indent+"⋯ ", note(count(len(nodes), "node")))
+		case len(heads) > 0 && l.at[heads[0].ID()] < 0:
+			l.row(indent+"⋯ ", note("among the nodes before"))
 		case len(heads) > 0:
 			l.row(indent+"⋯ ", note("drawn above"))
 		}

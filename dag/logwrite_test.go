@@ -214,6 +214,14 @@ func TestARunThatIsFoldedLeavesItsColumnAsItFoundIt(t *testing.T) {
 	require.Contains(t, logOf(t, d, &dag.LogOptions{Fold: true}), "⋮ 16 nodes: 15 user turns, 1 answer\n├─▪ f() → 1\n├─▪ f() → 1\n├─▪ f() → 1\n├─⋯ 9 more calls\n◇ results   12", "to a wide fan")
 }
 
+// A conversation that a sub-agent shares with what is left out stands nowhere above.
+func TestWhatHangsAmongTheNodesBeforeIsNotDrawnAbove(t *testing.T) {
+	d := fresh().User("one").Assistant("two")
+	d = d.SubGraph("again", d)
+	require.Equal(t, "⋮ 2 nodes before\n▣ sub-graph (head) again → two\n┊ ⋯ among the nodes before\n", logOf(t, d, &dag.LogOptions{Last: 1}))
+	require.Contains(t, logOf(t, d, nil), "⋯ drawn above")
+}
+
 func TestLastDrawsTheEndAndCountsTheRest(t *testing.T) {
 	d := fresh()
 	for i := range 1500 {

@@ -51,15 +51,15 @@ terminal.`,
 				}
 				d = d.WithHeads(ends(heads)...)
 			}
-			switch {
-			case asJSON:
-				return s.printJSON(rows(d, all))
-			case oneline:
-				return s.oneline(rows(d, all))
-			}
 			o, err := draw.options(s.out)
 			if err != nil {
 				return err
+			}
+			switch {
+			case asJSON:
+				return s.printJSON(last(rows(d, all), o.Last))
+			case oneline:
+				return s.oneline(last(rows(d, all), o.Last))
 			}
 			if err := d.WriteLog(s.out, o); err != nil || !all {
 				return err
@@ -74,6 +74,14 @@ terminal.`,
 	completeNode(s, cmd, "node")
 	jsonFlag(cmd, &asJSON)
 	return cmd
+}
+
+// last is the last n rows, or all for 0.
+func last(list []row, n int) []row {
+	if n == 0 {
+		return list
+	}
+	return list[max(len(list)-n, 0):]
 }
 
 // ends is the nodes without those that others go on from.

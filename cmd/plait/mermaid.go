@@ -29,7 +29,7 @@ func (m *diagramFlags) register(cmd *cobra.Command) {
 func (s *streams) mermaid(d dag.DAG, m diagramFlags) error {
 	o := viz.MermaidOptions{Depth: m.depth, Steps: m.steps}
 	if m.steps < 0 || m.depth < 0 {
-		return errors.New("--steps and --depth take numbers above 0")
+		return errors.New("--steps and --depth take no numbers below 0")
 	}
 	if m.around != "" {
 		n, err := nodeOf(d, m.around)

@@ -32,7 +32,7 @@ func (l *logFlags) register(cmd *cobra.Command) {
 // options is how a log is drawn to out.
 func (l *logFlags) options(out io.Writer) (*dag.LogOptions, error) {
 	if l.Last < 0 || l.Width < 0 {
-		return nil, fmt.Errorf("-n and --width take numbers above 0")
+		return nil, fmt.Errorf("-n and --width take no numbers below 0")
 	}
 	terminal, width := terminalOf(out)
 	switch l.color {
