@@ -20,14 +20,19 @@
 //	content    what is said: blocks of text, images, thinking, tool calls, tool results
 //	node       one immutable vertex: payload, parents, id, digest
 //	api        the boundary to models: Provider, Client, typed errors, Repair
-//	dag        the conversation as a value: build, walk, fork, join, validate, save, load
-//	executor   tools, one tool phase, and the loop
-//	viz        drawings: Mermaid
+//	dag        the conversation as a value: build, walk, fork, edit, merge, compare, verify, save, load
+//	transcript what other programs kept: sessions of nano-agent, Claude Code, pi, chat messages
+//	executor   tools, one tool phase, the loop, pause and resume, replay, compaction
+//	viz        drawings: Mermaid, DOT, SVG, and the layout they stand on
+//	  page       a conversation as one HTML file, to look around in
+//	  live       the same page while a run goes on
+//	  progress   a line on a terminal that says how far a run is
 //
 // Beside api stands api/apitest: a scripted model, strict fakes of the real APIs, and the suite that a provider of your own
 // can run.
 //
-// Providers are modules of their own, so that a program downloads only the SDK it uses: api/anthropic.
+// What needs more than the core is a module of its own, so that a program downloads only what it uses: the providers api/anthropic,
+// api/openai and api/gemini over the official SDKs, viz/png, the command cmd/plait, and the examples.
 //
 // # The shape of a conversation
 //
