@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
@@ -36,6 +37,8 @@ type Options struct {
 	// Hosts are further names that the server has, without a port: those that a Host header may say. Defaults to none: localhost, and
 	// addresses of this machine itself. With Remote, every address is taken.
 	Hosts []string
+	// Prices is what models cost. The page shows the cost of each call, and of all that goes on from a node. Defaults to none.
+	Prices api.Prices
 	// Listeners is how many may listen for events at once. Defaults to 100.
 	Listeners int
 
@@ -97,6 +100,7 @@ func New(d dag.DAG, o *Options) *Server {
 	if s.options.Listeners <= 0 {
 		s.options.Listeners = 100
 	}
+	s.model.Prices = s.options.Prices
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.policy = web.Policy(true) + "; frame-ancestors 'none'"
 	var page bytes.Buffer

@@ -31,6 +31,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
@@ -42,6 +43,9 @@ import (
 type Options struct {
 	// Title stands above the conversation and in the browser's tab. Defaults to "Conversation".
 	Title string
+	// Prices is what models cost. The page shows the cost of each call, and of all that goes on from a node. Defaults to none: a page shows
+	// tokens then, and a run's own cost where it knew it.
+	Prices api.Prices
 	// Request returns the exact body, in UTF-8, of the request that answer, a message of the assistant in the conversation, was given
 	// to. Before is the conversation that the model was asked with; for a sub-agent's answer it has no metadata. The page shows the
 	// request beside the answer, and what of it is new since the call before. An error says why it is not known. It is called for the
@@ -57,6 +61,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 		o = &Options{}
 	}
 	m := web.NewModel()
+	m.Prices = o.Prices
 	shown := named(d)
 	p, err := m.Update(shown)
 	if err != nil {

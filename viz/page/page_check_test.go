@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/fixture"
@@ -120,9 +121,13 @@ func create(t *testing.T, dir, name string, write func(io.Writer) error) {
 }
 
 // writeReleases writes the page of the release, and what its copies have to be.
+var prices = api.Prices{"claude-sonnet-4-5": {Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75}}
+
 func writeReleases(t *testing.T, dir string) {
 	d := release()
-	create(t, dir, "release.html", func(w io.Writer) error { return Write(w, d, &Options{Title: "Release 2.4", Request: request}) })
+	create(t, dir, "release.html", func(w io.Writer) error {
+		return Write(w, d, &Options{Title: "Release 2.4", Prices: prices, Request: request})
+	})
 	create(t, dir, "release.json", d.Write)
 	create(t, dir, "release.mmd", func(w io.Writer) error { return viz.Mermaid(w, d, nil) })
 	create(t, dir, "release.go", func(w io.Writer) error { return gocode.Write(w, d) })

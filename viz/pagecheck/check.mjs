@@ -205,6 +205,8 @@ const checks = {
     const page = await open('release.html', {hash: '#n24'});
     ok((await content(page, '.facts')).includes('claude-sonnet-4-5 (anthropic)'), 'model');
     ok((await content(page, '.facts')).includes('130 in, 96 out, 2.0k read from cache, 240 written to cache'), 'tokens');
+    ok((await content(page, '.facts')).includes('0.00334'), 'cost'); // 130·3 + 96·15 + 2,020·0.3 + 240·3.75 millionths
+    ok((await content(page, '#totals')).endsWith('cost 0.0813'), 'cost of all'); // 7,905·3 + 3,015·15 + 9,920·0.3 + 2,500·3.75 millionths
     equal(await content(page, '.call .code'), '{\n  "package": "./store",\n  "race": true,\n  "timeout_s": 600\n}', 'arguments');
     await page.click('.call .link');
     equal(await selected(page), 'n25', 'the call leads to what carried it out');

@@ -19,6 +19,7 @@
 //	  opens     the keys of the heads of the conversation that hangs on it
 //	  usage     tokens of the call: input, output, read from a cache, written to one, thinking
 //	  ms        how long the call took, in milliseconds
+//	  cost      what the call cost, in the currency of the program's prices; absent where no price is known
 //	places    where nodes are drawn, where that is new or has changed
 //	  key       the node
 //	  n         its number in reading order, as in n12; it changes when something is inserted before it

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
@@ -13,6 +14,9 @@ import (
 
 // Model knows what a page was told of a conversation. It is not safe for concurrent use.
 type Model struct {
+	// Prices is what models cost, which Plait does not know. It is set before the first Update. Defaults to none.
+	Prices api.Prices
+
 	d    dag.DAG
 	next int // the key of the next node
 	told told
@@ -97,19 +101,22 @@ func (m *Model) nodes(p *Patch, pic *viz.Picture) map[node.ID]int {
 		keys[b.Node.ID()] = k.key
 	}
 	for _, n := range fresh {
-		p.Nodes = append(p.Nodes, tell(n, keys))
+		p.Nodes = append(p.Nodes, m.tell(n, keys))
 	}
 	return keys
 }
 
 // tell says what there is to know of n.
-func tell(n *node.Node, keys map[node.ID]int) Node {
+func (m *Model) tell(n *node.Node, keys map[node.ID]int) Node {
 	t := Node{Key: keys[n.ID()], ID: n.ID().String(), Raw: string(n.Append(nil))}
 	t.Parents = keysOf(n.Parents(), keys)
 	t.Opens = keysOf(dag.Open(n).Heads(), keys)
 	switch p := n.Payload().(type) {
 	case node.Message:
 		t.Usage, t.MS = counts(p.Answer.Usage), milliseconds(p.Answer.Latency)
+		if cost, known := m.Prices.Cost(p.Answer.Model, p.Answer.Usage); known && p.Answer.Usage != (content.Usage{}) {
+			t.Cost = &cost
+		}
 	case node.ToolExecution:
 		t.Usage = counts(p.Usage)
 		if p.Ended.After(p.Started) && !p.Started.IsZero() {

@@ -31,6 +31,7 @@ type Node struct {
 	Opens   []int    `json:"opens,omitempty"`
 	Usage   [5]int64 `json:"usage,omitzero"`
 	MS      float64  `json:"ms,omitempty"`
+	Cost    *float64 `json:"cost,omitempty"`
 }
 
 // Place is where a node is drawn, and what is seen of it there.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
@@ -89,6 +90,21 @@ func TestARedactedNodeIsToldAnew(t *testing.T) {
 	p := update(t, m, d.Redact(d.Nodes()[0].ID()))
 	require.Equal(t, []int{0}, keys(p.Nodes), "the second node says what it said")
 	require.NotContains(t, p.Nodes[0].Raw, "12345")
+}
+
+func TestAnAnswerHasItsCostWhereAPriceIsKnown(t *testing.T) {
+	m := NewModel()
+	m.Prices = api.Prices{"dear": {Input: 2, Output: 10}, "free": {}}
+	d := start().User("Name a tree.")
+	for _, model := range []string{"dear", "free", "unknown"} {
+		d = d.Append(node.Message{Role: content.Assistant, Blocks: content.Words("An oak."), Answer: node.Answer{Model: model, Usage: content.Usage{Input: 1000, Output: 100}}})
+	}
+	d = d.Append(node.Message{Role: content.Assistant, Blocks: content.Words("A fir."), Answer: node.Answer{Model: "dear"}})
+	nodes := update(t, m, d).Nodes
+	require.InDelta(t, 0.003, *nodes[1].Cost, 1e-12)
+	require.Zero(t, *nodes[2].Cost, "a price of nothing is a price")
+	require.Nil(t, nodes[3].Cost, "what is not known is not nothing")
+	require.Nil(t, nodes[4].Cost, "nor what was not counted")
 }
 
 func TestABrokenChainIsItsErrorAndTellsNothing(t *testing.T) {

@@ -163,13 +163,17 @@ function branches(key) {
 
 // sums adds up what the calls of nodes took. A run's totals are not added: they repeat what its nodes say.
 function sums(keys) {
-  const total = {nodes: 0, usage: [0, 0, 0, 0, 0], ms: 0, answers: 0, calls: 0, failed: 0};
+  const total = {nodes: 0, usage: [0, 0, 0, 0, 0], ms: 0, cost: 0, priced: 0, unpriced: 0, answers: 0, calls: 0, failed: 0};
   for (const key of keys) {
     const node = nodeOf(key);
     if (!node) continue;
     total.nodes++;
     // What a tool took itself is what the sub-agent's nodes say, where there are any.
     if (node.usage && !node.opens) node.usage.forEach((n, i) => { total.usage[i] += n; });
+    if (node.cost !== undefined) {
+      total.cost += node.cost;
+      total.priced++;
+    } else if (node.usage && kindOf(key) !== 'tool_execution') total.unpriced++;
     if (kindOf(key) === 'tool_execution') total.calls++;
     else if (node.ms) {
       total.ms += node.ms;

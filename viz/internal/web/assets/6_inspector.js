@@ -56,6 +56,7 @@ function facts(key) {
   add('stopped', info.stop);
   if (node.ms) add('took', duration(node.ms));
   if (node.usage) add('tokens', usageText(node.usage));
+  if (node.cost !== undefined) add('cost', costText(node.cost));
   if (info.elapsed_ns) add('run took', duration(Number(info.elapsed_ns) / 1e6));
   if (kindOf(key) === 'stop_reason' && info.turns) add('run', [count(info.turns, 'turn'), info.tool_calls && count(info.tool_calls, 'tool call')].filter(Boolean).join(', '));
   if (info.usage && kindOf(key) === 'stop_reason') add('run’s tokens', usageText(usageList(info.usage)));
@@ -83,8 +84,17 @@ function usageText([input, output, read, written, thought]) {
 
 function totals(sum) {
   return [count(sum.nodes, 'node'), sum.answers && count(sum.answers, 'model call'), sum.calls && count(sum.calls, 'tool call'),
-    sum.failed && sum.failed + ' failed', sum.usage.some(Boolean) && usageText(sum.usage), sum.ms && duration(sum.ms) + ' in models'].filter(Boolean).join(', ');
+    sum.failed && sum.failed + ' failed', sum.usage.some(Boolean) && usageText(sum.usage), sum.ms && duration(sum.ms) + ' in models', costOf(sum)].filter(Boolean).join(', ');
 }
+
+// costOf says what calls cost together, where prices are known, and of how many none is.
+function costOf(sum) {
+  if (!sum.priced) return '';
+  return 'cost ' + costText(sum.cost) + (sum.unpriced ? ' and ' + count(sum.unpriced, 'call') + ' without a price' : '');
+}
+
+// costText is an amount of a currency that only the program knows: to three digits that say something, and never in the form 1e-7.
+const costText = n => n === 0 ? '0' : new Intl.NumberFormat('en', {maximumSignificantDigits: 3}).format(n);
 
 // usageBar shows where the tokens of a call went.
 function usageBar(usage) {
