@@ -53,6 +53,16 @@ const (
 	StopResults    Stop = "awaiting_tool_results" // calls wait for results from outside
 )
 
+// Normal reports whether a model or a run stopped in the course of things: it said all it wanted, waits for tools, was ended by a hook or by
+// the tools. After any other reason, one that only a provider knows among them, a person should look. "" is normal: nothing stopped yet.
+func (s Stop) Normal() bool {
+	switch s {
+	case "", StopEndTurn, StopToolUse, StopSequence, StopPause, StopUnknown, StopHook, StopTerminated:
+		return true
+	}
+	return false
+}
+
 // Usage counts tokens in one shape for all providers. The zero value is no usage.
 type Usage struct {
 	// Input is the tokens of the request that were neither read from nor written to a cache.

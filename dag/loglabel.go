@@ -31,7 +31,7 @@ var (
 // faceOf returns the face of n. executed says that its calls have executions, which show the arguments.
 func (l *logger) faceOf(n *node.Node, executed bool) face {
 	f := l.plainFace(n, executed)
-	if wentWrong(n) {
+	if n.Failed() {
 		f.color = red
 	}
 	return f

@@ -99,29 +99,6 @@ func (l *logger) framed(graph string) string {
 // minText is how many cells the text of a row has, however wide the graph beside it is.
 func (l *logger) minText() int { return max(l.width*24/logWidth, 8) }
 
-// wentWrong reports whether n says that something failed.
-func wentWrong(n *node.Node) bool {
-	switch p := n.Payload().(type) {
-	case node.ToolExecution:
-		return p.IsError
-	case node.StopReason:
-		return stoppedBadly(p.Reason)
-	case node.Message:
-		return stoppedBadly(p.Answer.Stop)
-	}
-	return false
-}
-
-// stoppedBadly reports whether a person should look at why a model or a run stopped.
-func stoppedBadly(s content.Stop) bool {
-	switch s {
-	case "", content.StopEndTurn, content.StopToolUse, content.StopSequence, content.StopPause, content.StopUnknown,
-		content.StopTerminated, content.StopHook:
-		return false
-	}
-	return true
-}
-
 // How a log is folded.
 const (
 	keepLinks = 4 // of a run are drawn at each end: messages, or tool phases
@@ -134,7 +111,7 @@ const (
 func (g *drawing) foldRuns(heads []*node.Node) {
 	pinned := make([]bool, len(g.nodes))
 	for i, n := range g.nodes {
-		pinned[i] = len(g.parents(n)) != n.NumParents() || n.NumParents() == 0 || g.marks[i] != "" || wentWrong(n)
+		pinned[i] = len(g.parents(n)) != n.NumParents() || n.NumParents() == 0 || g.marks[i] != "" || n.Failed()
 	}
 	for _, h := range heads {
 		if at := g.at[h.ID()] - g.base; at >= 0 {
@@ -228,7 +205,7 @@ func (g *drawing) foldFan(from, to int) {
 	for i := from + keepCalls; i < to; i++ {
 		n := g.nodes[i]
 		switch {
-		case wentWrong(n) || g.marks[i] != "" || n.Children().Len() > 0:
+		case n.Failed() || g.marks[i] != "" || n.Children().Len() > 0:
 		case first < 0:
 			first = i
 			g.more[i] = 1

@@ -151,6 +151,20 @@ func (n *Node) Meta() Meta { return n.meta }
 // Depth returns the number of edges on the longest path from a root: 0 for a node without parents.
 func (n *Node) Depth() int { return n.depth }
 
+// Failed reports whether n says that something went wrong: a tool call that failed, or an answer or a run that did not stop in the course of
+// things ([content.Stop.Normal]).
+func (n *Node) Failed() bool {
+	switch p := n.payload.(type) {
+	case ToolExecution:
+		return p.IsError
+	case StopReason:
+		return !p.Reason.Normal()
+	case Message:
+		return !p.Answer.Stop.Normal()
+	}
+	return false
+}
+
 // Message returns the message that the node says, and whether it says one.
 func (n *Node) Message() (Message, bool) {
 	m, ok := n.payload.(Message)

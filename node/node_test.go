@@ -485,3 +485,25 @@ func TestSmallThings(t *testing.T) {
 	require.Zero(t, n.Children().Len())
 	require.Zero(t, n.Depth())
 }
+
+func TestANodeFailedWhereAPersonShouldLook(t *testing.T) {
+	stops := map[content.Stop]bool{"": false, content.StopEndTurn: false, content.StopToolUse: false, content.StopHook: false, content.StopUnknown: false,
+		content.StopMaxTokens: true, content.StopRefusal: true, content.StopCancelled: true, content.StopApproval: true, "a provider's own": true}
+	for stop, failed := range stops {
+		for _, p := range []node.Payload{
+			node.Message{Role: content.Assistant, Blocks: content.Words("x"), Answer: node.Answer{Stop: stop}}, node.StopReason{Reason: stop},
+		} {
+			if n, err := node.New(node.Source{}, p, node.Meta{}); err == nil { // a run has a reason
+				require.Equal(t, failed, n.Failed(), "%s %q", n.Kind(), stop)
+			}
+		}
+	}
+	said, err := node.New(node.Source{}, node.Message{Role: content.Assistant, Blocks: content.Words("x")}, node.Meta{})
+	require.NoError(t, err)
+	for _, failed := range []bool{true, false} {
+		n, err := node.New(node.Source{}, node.ToolExecution{Result: content.Words("x"), IsError: failed}, node.Meta{}, said)
+		require.NoError(t, err)
+		require.Equal(t, failed, n.Failed())
+	}
+	require.False(t, said.Failed())
+}

@@ -180,7 +180,7 @@ func (o *outline) foldFan(calls []int, p plan, box []int) {
 	rep := none
 	for _, c := range calls[showFan:] {
 		switch {
-		case !o.foldable(c), wentWrong(o.vertices[c].node) && !p.failed:
+		case !o.foldable(c), o.vertices[c].node.Failed() && !p.failed:
 		case rep == none:
 			rep = c
 		default:
@@ -207,7 +207,7 @@ func join(run []link, box []int) {
 func (o *outline) pinned(l link, p plan) bool {
 	for _, m := range l.members() {
 		v := &o.vertices[m]
-		if v.head > 0 || !o.foldable(m) || wentWrong(v.node) && !p.failed {
+		if v.head > 0 || !o.foldable(m) || v.node.Failed() && !p.failed {
 			return true
 		}
 	}
@@ -219,19 +219,6 @@ func (o *outline) pinned(l link, p plan) bool {
 func (o *outline) foldable(i int) bool {
 	v := &o.vertices[i]
 	return i != o.focus && len(v.also) == 0 && (v.hangs == none || !o.groups[v.hangs].shared)
-}
-
-// wentWrong reports whether n says that something failed.
-func wentWrong(n *node.Node) bool {
-	switch p := n.Payload().(type) {
-	case node.ToolExecution:
-		return p.IsError
-	case node.StopReason:
-		return failed(p.Reason)
-	case node.Message:
-		return failed(p.Answer.Stop)
-	}
-	return false
 }
 
 // foldedFace returns what is seen of several vertices in one box.
@@ -311,7 +298,7 @@ func (l labeller) summary(members []int, where string) face {
 func (l labeller) failures(members []int) string {
 	bad := 0
 	for _, m := range members {
-		if wentWrong(l.o.vertices[m].node) {
+		if l.o.vertices[m].node.Failed() {
 			bad++
 		}
 	}

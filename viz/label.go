@@ -90,7 +90,7 @@ func (l labeller) message(i int, m node.Message) face {
 		if l.models && m.Answer.Model != "" {
 			head += ", " + name(m.Answer.Model)
 		}
-		if failed(m.Answer.Stop) {
+		if !m.Answer.Stop.Normal() {
 			head += ", stopped: " + name(string(m.Answer.Stop))
 		}
 		return face{lines(head, l.body(said(m.Blocks)), l.calls(i, calls)), ShapeTurn, StyleAssistant}
@@ -160,7 +160,7 @@ func (l labeller) call(p node.ToolExecution) face {
 
 func stop(p node.StopReason, detail string) face {
 	look := StyleAside
-	if failed(p.Reason) {
+	if !p.Reason.Normal() {
 		look = StyleFailed
 	}
 	var totals []string
@@ -176,16 +176,6 @@ func stop(p node.StopReason, detail string) face {
 		totals = append(totals, count(in, "token")+" in tools")
 	}
 	return face{lines("stop: "+name(string(p.Reason)), detail, strings.Join(totals, ", ")), ShapeStop, look}
-}
-
-// failed reports whether a model or a run stopped for a reason that a person should look at.
-func failed(s content.Stop) bool {
-	switch s {
-	case "", content.StopEndTurn, content.StopToolUse, content.StopSequence, content.StopPause, content.StopUnknown,
-		content.StopTerminated, content.StopHook:
-		return false
-	}
-	return true
 }
 
 // said is what blocks say, in words; the calls and results among them are left out.

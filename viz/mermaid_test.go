@@ -162,7 +162,7 @@ func TestEveryPlanOfFoldingDrawsAWholeDiagram(t *testing.T) {
 				total += len(in)
 				bad := false
 				for _, m := range in {
-					bad = bad || m != i && s.vertices[m].group == s.vertices[i].group && p.keep >= 0 && wentWrong(s.vertices[m].node)
+					bad = bad || m != i && s.vertices[m].group == s.vertices[i].group && p.keep >= 0 && s.vertices[m].node.Failed()
 				}
 				if bad && !p.failed {
 					require.Contains(t, s.box(i, in).label, " failed")

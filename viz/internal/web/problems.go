@@ -62,10 +62,10 @@ func failure(n *node.Node) (what string, grave bool) {
 
 // odd says that a model or a run stopped for a reason that a person should look at.
 func odd(what string, s content.Stop) (string, bool) {
-	switch s {
-	case "", content.StopEndTurn, content.StopToolUse, content.StopSequence, content.StopPause, content.StopUnknown,
-		content.StopTerminated, content.StopHook:
+	if s.Normal() {
 		return "", false
+	}
+	switch s {
 	case content.StopApproval, content.StopResults, content.StopCancelled:
 		return what + string(s), false
 	}
