@@ -3,10 +3,10 @@ module github.com/plait-dev/plait/examples
 go 1.26.0
 
 require (
-	github.com/plait-dev/plait v0.0.0
-	github.com/plait-dev/plait/api/anthropic v0.0.0
-	github.com/plait-dev/plait/api/gemini v0.0.0
-	github.com/plait-dev/plait/api/openai v0.0.0
+	github.com/plait-dev/plait v0.1.0
+	github.com/plait-dev/plait/api/anthropic v0.1.0
+	github.com/plait-dev/plait/api/gemini v0.1.0
+	github.com/plait-dev/plait/api/openai v0.1.0
 )
 
 require (
@@ -46,16 +46,10 @@ require (
 	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
+	golang.org/x/time v0.15.0 // indirect
 	gonum.org/v1/gonum v0.17.0 // indirect
 	google.golang.org/genai v1.77.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20240903143218-8af14fe29dc1 // indirect
 	google.golang.org/grpc v1.66.2 // indirect
 	google.golang.org/protobuf v1.34.2 // indirect
-)
-
-replace (
-	github.com/plait-dev/plait => ..
-	github.com/plait-dev/plait/api/anthropic => ../api/anthropic
-	github.com/plait-dev/plait/api/gemini => ../api/gemini
-	github.com/plait-dev/plait/api/openai => ../api/openai
 )

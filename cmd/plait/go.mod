@@ -5,11 +5,11 @@ go 1.26.0
 require (
 	github.com/anthropics/anthropic-sdk-go v1.84.0
 	github.com/openai/openai-go/v3 v3.95.0
-	github.com/plait-dev/plait v0.0.0
-	github.com/plait-dev/plait/api/anthropic v0.0.0
-	github.com/plait-dev/plait/api/gemini v0.0.0
-	github.com/plait-dev/plait/api/openai v0.0.0
-	github.com/plait-dev/plait/viz/png v0.0.0
+	github.com/plait-dev/plait v0.1.0
+	github.com/plait-dev/plait/api/anthropic v0.1.0
+	github.com/plait-dev/plait/api/gemini v0.1.0
+	github.com/plait-dev/plait/api/openai v0.1.0
+	github.com/plait-dev/plait/viz/png v0.1.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/stretchr/testify v1.12.1
@@ -56,17 +56,10 @@ require (
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/time v0.15.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 	gonum.org/v1/gonum v0.17.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20240903143218-8af14fe29dc1 // indirect
 	google.golang.org/grpc v1.66.2 // indirect
 	google.golang.org/protobuf v1.34.2 // indirect
-)
-
-replace (
-	github.com/plait-dev/plait => ../..
-	github.com/plait-dev/plait/api/anthropic => ../../api/anthropic
-	github.com/plait-dev/plait/api/gemini => ../../api/gemini
-	github.com/plait-dev/plait/api/openai => ../../api/openai
-	github.com/plait-dev/plait/viz/png => ../../viz/png
 )

@@ -6,10 +6,10 @@ require (
 	github.com/anthropics/anthropic-sdk-go v1.84.0
 	github.com/goccy/go-json v0.12.0
 	github.com/openai/openai-go/v3 v3.95.0
-	github.com/plait-dev/plait v0.0.0-00010101000000-000000000000
-	github.com/plait-dev/plait/api/anthropic v0.0.0-00010101000000-000000000000
-	github.com/plait-dev/plait/api/gemini v0.0.0-00010101000000-000000000000
-	github.com/plait-dev/plait/api/openai v0.0.0-00010101000000-000000000000
+	github.com/plait-dev/plait v0.1.0
+	github.com/plait-dev/plait/api/anthropic v0.1.0
+	github.com/plait-dev/plait/api/gemini v0.1.0
+	github.com/plait-dev/plait/api/openai v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 	google.golang.org/genai v1.77.0
@@ -50,15 +50,9 @@ require (
 	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
+	golang.org/x/time v0.15.0 // indirect
 	gonum.org/v1/gonum v0.17.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20240903143218-8af14fe29dc1 // indirect
 	google.golang.org/grpc v1.66.2 // indirect
 	google.golang.org/protobuf v1.34.2 // indirect
-)
-
-replace (
-	github.com/plait-dev/plait => ../..
-	github.com/plait-dev/plait/api/anthropic => ../../api/anthropic
-	github.com/plait-dev/plait/api/gemini => ../../api/gemini
-	github.com/plait-dev/plait/api/openai => ../../api/openai
 )

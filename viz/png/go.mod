@@ -3,7 +3,7 @@ module github.com/plait-dev/plait/viz/png
 go 1.26.0
 
 require (
-	github.com/plait-dev/plait v0.0.0
+	github.com/plait-dev/plait v0.1.0
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/image v0.47.0
 )
@@ -16,5 +16,3 @@ require (
 	golang.org/x/text v0.43.0 // indirect
 	gonum.org/v1/gonum v0.17.0 // indirect
 )
-
-replace github.com/plait-dev/plait => ../..

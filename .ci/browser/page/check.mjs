@@ -61,7 +61,7 @@ const checks = {
     equal(await page.title(), 'Release 2.4', 'title');
     equal(await selected(page), 'n4', 'what failed first is selected');
     equal(await rows(page), ['n0', 'n1', 'n2', 'n3', 'n7', 'n4', 'n5', 'n6', 'n8', 'n9', 'n22', 'n23', 'n24', 'n25', 'n27', 'n28'], 'rows');
-    equal(await content(page, '#problems'), '✕ 3 problems', 'problems');
+    equal(await content(page, '#problems'), '✕ 3 failures', 'problems');
     ok((await content(page, '#totals')).startsWith('32 nodes, 9 model calls, 7 tool calls, 3 failed'), 'totals');
     await settle(page);
     ok(await page.evaluate(() => document.querySelectorAll('.box').length) > 3, 'boxes are drawn');
@@ -181,7 +181,10 @@ const checks = {
     await page.evaluate(name => { location.hash = '#' + name; }, id);
     await page.waitForFunction(() => document.querySelector('.heading a').textContent === 'n19');
     await press(page, 'j');
-    await page.waitForFunction(() => location.hash === '#n20'); // the address follows
+    await page.waitForFunction(() => document.querySelector('.heading a').textContent === 'n20');
+    const next = await page.evaluate(() => document.querySelector('.heading .id').firstChild.textContent);
+    await page.waitForFunction(name => location.hash === '#' + name, next); // the address follows, by the id
+    equal(await page.evaluate(() => document.querySelector('.heading a').getAttribute('href')), '#' + next, 'and so does the link');
     const odd = await open('release.html', {hash: '#%%%<script>'});
     equal(await selected(odd), 'n4', 'what is no link is none');
     await odd.context().close();
@@ -435,8 +438,8 @@ const checks = {
 
   async live() {
     const asked = [];
-    let streams = 0, goOn;
-    const looked = new Promise(done => { goOn = done; });
+    let streams = 0, goOn, end;
+    const looked = new Promise(done => { goOn = done; }), ended = new Promise(done => { end = done; });
     const page = await open('live.html', {hash: '#token=sesame', server: async (route, request) => {
       const name = new URL(request.url()).pathname.slice(1);
       if (!name) return route.fulfill({contentType: 'text/html; charset=utf-8', body: text('live.html')});
@@ -444,8 +447,12 @@ const checks = {
       if (name !== 'events') return route.fulfill({status: request.method() === 'GET' ? 200 : 202, body: 'the bytes of ' + new URL(request.url()).search.slice(0, 6)});
       streams++;
       const event = (kind, data) => 'event: ' + kind + '\ndata: ' + JSON.stringify(data) + '\n\n';
-      if (streams > 2) return; // the third stays open
+      if (streams > 3) return; // the fourth stays open
       if (streams === 2) await looked;
+      if (streams === 3) {
+        await ended;
+        return route.fulfill({contentType: 'text/event-stream', body: event('activity', {state: 'idle'})});
+      }
       return route.fulfill({contentType: 'text/event-stream', body: event('patch', JSON.parse(text(streams === 1 ? 'patch1.json' : 'patch2.json'))) +
         event('activity', streams === 1 ? {state: 'running', turn: 2, begin: true, text: 'A f', tools: [{id: 't', tool: 'look', input: '{"x":1}', started: new Date(Date.now() - 65000).toISOString()}]} : {state: 'running', text: 'ir <b>tree</b>', tools: [{id: 't', ended: true}]})});
     }});
@@ -462,6 +469,8 @@ const checks = {
     equal(await page.getAttribute('#follow', 'aria-pressed'), 'false', 'who looks around is left there');
     equal(await page.inputValue('.fork textarea'), 'Another?', 'a turn can be edited');
     await page.fill('.fork textarea', 'A flower?');
+    ok(await page.isDisabled('.fork button'), 'but not run while another run goes on');
+    end();
     await page.click('.fork button');
     await page.waitForFunction(() => document.getElementById('status').textContent === 'It runs.');
     const fork = asked.find(a => a[1] === 'fork');
@@ -480,6 +489,76 @@ const checks = {
       ? route.fulfill({contentType: 'text/html; charset=utf-8', body: text('live.html')}) : route.fulfill({status: 401, body: 'no token'})});
     await page.waitForFunction(() => document.getElementById('state').textContent === 'refused');
     equal(await content(page, '#status'), 'no token', 'and says why');
+    ok((await content(page, '#inspector')).includes('The server refused it: no token'), 'and what to do');
+    equal(await content(page, '#now'), 'no token', 'for as long as it stands');
+    ok(!await page.isVisible('#problems') && !await page.isVisible('#totals'), 'what is not known is not counted');
+    return page;
+  },
+
+  async 'live link'() {
+    let copied = '';
+    const server = async (route, request) => {
+      const name = new URL(request.url()).pathname.slice(1);
+      if (!name) return route.fulfill({contentType: 'text/html; charset=utf-8', body: text('live.html')});
+      if (request.headers().authorization !== 'Bearer open & shut') return route.fulfill({status: 401, body: 'no token'});
+      if (request.url().endsWith('events')) return route.fulfill({contentType: 'text/event-stream', body: 'event: patch\ndata: ' + text('patch2.json') + '\n\n'});
+    };
+    const first = await open('live.html', {hash: '#token=open+%26+shut', server});
+    await first.waitForSelector('.row');
+    await press(first, 'Home', 'j');
+    equal(await selected(first), 'n1', 'a node that is not the last');
+    await first.click('#share summary');
+    await first.click('.menu button:has-text("Copy link with token")');
+    await first.waitForFunction(() => window.seen.copied.length === 1);
+    copied = await first.evaluate(() => window.seen.copied[0]);
+    await first.context().close();
+    const page = await open('live.html', {hash: copied.slice(copied.indexOf('#')), server});
+    await page.waitForSelector('.row');
+    equal(await selected(page), 'n1', 'the copied link leads there: ' + copied);
+    equal(await page.getAttribute('#follow', 'aria-pressed'), 'false', 'and stays there');
+    return page;
+  },
+
+  async 'live errors'() {
+    const error = 'no such key: ' + 'k'.repeat(300) + '\nthe last word';
+    let said = {state: 'idle', error};
+    const page = await open('live.html', {hash: '#token=sesame', server: async (route, request) => {
+      const name = new URL(request.url()).pathname.slice(1);
+      if (!name) return route.fulfill({contentType: 'text/html; charset=utf-8', body: text('live.html')});
+      if (name === 'events') return route.fulfill({contentType: 'text/event-stream', body: 'event: patch\ndata: ' + text('patch1.json') +
+        '\n\nevent: activity\ndata: ' + JSON.stringify(said) + '\n\n'});
+    }});
+    await page.waitForSelector('.error');
+    equal(await content(page, '#now'), error, 'the whole error');
+    const [wide, high] = await page.evaluate(() => { const e = document.querySelector('.error'); return [e.scrollWidth > e.clientWidth, e.clientHeight]; });
+    ok(!wide && high > 60, 'is seen on several lines: ' + high);
+    said = {state: 'running', turn: 1};
+    await page.waitForFunction(() => document.querySelector('.fork button').disabled && document.querySelector('.fork .why').textContent.startsWith('A run goes on'));
+    return page;
+  },
+
+  async 'long compare'() {
+    const page = await open('branches.html', {options: {viewport: {width: 390, height: 800}}});
+    await press(page, '=');
+    const outside = () => page.evaluate(() => [...document.querySelectorAll('#compare button, #compare select, #compare p')]
+      .filter(e => { const box = e.getBoundingClientRect(); return box.left < 0 || box.right > innerWidth; }).map(e => e.textContent.slice(0, 20)));
+    equal(await outside(), [], 'what can be pressed is on a screen of 390 pixels');
+    ok(await page.evaluate(() => document.getElementById('compare').scrollWidth <= innerWidth), 'nothing lies beside it');
+    equal(await page.evaluate(() => document.querySelectorAll('.sides > .side').length), 2 + 2 * 500, 'rows');
+    equal(await content(page, '#compare > .more'), '… and 101 more rows', 'how many there are');
+    equal(await page.evaluate(() => document.querySelectorAll('.sides del, .sides ins').length), 2, 'unrelated sentences have no marks, related ones do');
+    await page.click('#compare > .more');
+    equal(await page.evaluate(() => document.querySelectorAll('.sides > .side').length), 2 + 2 * 601, 'all rows');
+    ok(await page.evaluate(() => !document.querySelector('#compare > .more')), 'and no more');
+    return page;
+  },
+
+  async 'long numbers'() {
+    const page = await open('20000.html');
+    await press(page, 'End');
+    await settle(page);
+    equal(await page.evaluate(() => [...document.querySelectorAll('.row > .number')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)), [], 'numbers fit their column');
+    ok((await selected(page)).length === 6, 'at the end');
     return page;
   },
 

@@ -1,0 +1,23 @@
+#!/bin/sh
+# Installs what the browser checks need, where it is missing: Chromium, fonts for all scripts, and the pinned node packages of the named
+# checks (mermaid, page), or of both. Quiet and repeatable. Installing Chromium needs root and apt-get; CHROMIUM may name an installed
+# browser instead.
+set -eu
+cd "$(dirname "$0")"
+[ $# -gt 0 ] || set -- mermaid page
+
+chromium="${CHROMIUM:-/usr/bin/chromium}"
+if ! [ -x "$chromium" ]; then
+	log="$(mktemp)"
+	{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+		chromium fonts-noto-cjk fonts-noto-color-emoji; } >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+	rm -f "$log"
+fi
+
+for check in "$@"; do
+	# npm ci would download everything again; the copy of the lock file records what is installed.
+	(cd "$check" && { cmp -s package-lock.json node_modules/.installed || {
+		npm ci --no-audit --no-fund --loglevel=error >/dev/null
+		cp package-lock.json node_modules/.installed
+	}; })
+done

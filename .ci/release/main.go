@@ -1,0 +1,105 @@
+// Command release checks that what the tree holds can be released, and does with it what users do.
+//
+// It makes a module proxy of the last commit and of what is changed beside it, and then, with an empty module cache:
+//
+//   - tidies and builds every module by itself, without the workspace;
+//   - installs the command with "go install …@version" and asks it for its version;
+//   - makes a new module for the core, for each provider and for viz/png, gets that module, and compiles and runs the README's
+//     quick start in it.
+//
+// With -version it only writes a new version into every go.mod and go.work. With -tidy it only writes what "go mod tidy" makes of each module back to the tree. "go mod tidy" alone cannot do that before a
+// version is published, because it does not read go.work.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	tidy := flag.Bool("tidy", false, "tidy the go.mod and go.sum of every module, and check nothing else")
+	keep := flag.Bool("keep", false, "keep the temporary folder: proxy, module cache and programs")
+	version := flag.String("version", "", "write this version into every module, and check nothing")
+	flag.Parse()
+
+	if err := run(*tidy, *keep, *version); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(tidy, keep bool, version string) (err error) {
+	tree, err := readTree()
+	if err != nil {
+		return err
+	}
+	if version != "" {
+		return tree.writeVersion(version)
+	}
+
+	temp, err := os.MkdirTemp("", "plait-release-")
+	if err != nil {
+		return err
+	}
+	env := environment{temp: temp}
+	if keep {
+		fmt.Println("kept in", temp)
+	} else {
+		defer func() { err = errors.Join(err, env.remove()) }()
+	}
+	fmt.Printf("proxy of %d modules at %s\n", len(tree.modules), tree.version)
+	alone, err := tree.checkout(filepath.Join(temp, "tree"))
+	if err != nil {
+		return err
+	}
+	if env.proxy, err = tree.writeProxy(filepath.Join(temp, "proxy"), alone); err != nil {
+		return err
+	}
+	for _, m := range tree.modules {
+		fmt.Println("module", m.path)
+		if tidy {
+			err = m.writeTidied(env, alone, tree.root)
+		} else {
+			err = m.check(env, alone)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.path, err)
+		}
+	}
+	if tidy {
+		return nil
+	}
+
+	fmt.Println("go install cmd/plait")
+	if err := installCommand(env, tree.version); err != nil {
+		return err
+	}
+	for _, n := range newcomers {
+		fmt.Println("go get", n.module)
+		if err := n.try(env, tree); err != nil {
+			return fmt.Errorf("a program that gets %s: %w", n.module, err)
+		}
+	}
+	return nil
+}
+
+// installCommand installs the command as a user does, and checks that it knows its version.
+func installCommand(env environment, version string) error {
+	bin := filepath.Join(env.temp, "bin")
+	if _, err := env.with("GOBIN="+bin).run(env.temp, "go", "install", root+"/cmd/plait@"+version); err != nil {
+		return err
+	}
+	out, err := env.run(env.temp, filepath.Join(bin, "plait"), "--version")
+	if err != nil {
+		return err
+	}
+	fmt.Print("  ", out)
+	if !strings.Contains(out, version) {
+		return fmt.Errorf("plait --version prints %q, without %s", out, version)
+	}
+	return nil
+}
