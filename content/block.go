@@ -6,6 +6,7 @@ package content
 //   - [Image] and [Document]: a picture or a file, by its bytes, its URL or a provider's file id.
 //   - [Thinking]: a model's reasoning, with the signature that lets it be sent back.
 //   - [ToolUse]: a tool call of an assistant.
+//   - [CutToolUse]: a tool call in an answer that was cut off; kept for the record, never sent or executed.
 //   - [ToolResult]: the answer to a tool call.
 //   - [Opaque]: a provider's block that Plait does not interpret (a server tool's call, say); only its origin gets it back.
 //   - [Unknown]: a block of a saved file that a newer version of Plait wrote; kept byte for byte.
@@ -60,6 +61,15 @@ type ToolUse struct {
 	Extra Extra
 }
 
+// CutToolUse is a tool call in an answer that was cut off ([StopCut]): a whole call or the beginning of one. It is kept for the record. It is
+// never sent or executed, needs no result, and is not among [Blocks.ToolUses].
+type CutToolUse struct {
+	// Name is the tool's name, as far as it arrived.
+	Name string
+	// Input is the arguments that arrived, usually the beginning of a JSON object.
+	Input JSON
+}
+
 // ToolResult is the answer to a tool call.
 type ToolResult struct {
 	// CallID is the ID of the call that is answered.
@@ -71,7 +81,8 @@ type ToolResult struct {
 	Extra   Extra
 }
 
-// Opaque is a block of one provider that Plait carries but does not interpret.
+// Opaque is a block of one provider that Plait carries but does not interpret: its API is sent it as it is, where such a block may stand,
+// and a program that makes one itself answers for what it holds.
 type Opaque struct {
 	// API names the provider's API, as in [Extra].
 	API string
@@ -91,6 +102,7 @@ func (Image) kind() string      { return "image" }
 func (Document) kind() string   { return "document" }
 func (Thinking) kind() string   { return "thinking" }
 func (ToolUse) kind() string    { return "tool_use" }
+func (CutToolUse) kind() string { return "cut_tool_use" }
 func (ToolResult) kind() string { return "tool_result" }
 func (Opaque) kind() string     { return "opaque" }
 func (Unknown) kind() string    { return "unknown" }
@@ -110,7 +122,7 @@ type Source struct {
 }
 
 // Extra is what a provider's block held beyond the fields that Plait models (citations, a caller, a cache hint). It goes back
-// to the API it came from, unchanged, and is left out everywhere else.
+// to the API it came from, unchanged, and is left out everywhere else. What a program itself puts there is sent to that API unchecked.
 type Extra struct {
 	// API names the provider's API: "anthropic", "openai-chat", "openai-responses", "gemini", or one of a program's own.
 	API string

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+
+	"github.com/plait-dev/plait/internal/memo"
 )
 
 // ErrBlock is in the chain of every error about a block that cannot be part of a conversation.
@@ -39,7 +41,7 @@ type Blocks struct {
 
 type list struct {
 	blocks []Block // never written after Of
-	memo   memo
+	memo   memo.Memo
 }
 
 // Of returns the list of bs. What it refuses, with a *BlockError: a nil block or pointer, a source with none or several of its
@@ -108,6 +110,10 @@ func (b Blocks) Text() string {
 	}
 	return strings.Join(texts, "\n")
 }
+
+// String returns the blocks as JSON, in the form in which they are saved, for logs and for messages of tests. [Blocks.Text] returns the
+// texts alone.
+func (b Blocks) String() string { return string(b.Append(nil)) }
 
 // ToolUses returns the tool calls, in order.
 func (b Blocks) ToolUses() []ToolUse { return only[ToolUse](b) }
@@ -184,11 +190,14 @@ func check(b Block) (Block, string) {
 	case ToolUse:
 		b.ID, b.Name, b.Input, b.Extra = Clean(b.ID), Clean(b.Name), JSON(Clean(string(b.Input))), b.Extra.clean()
 		return b, b.Extra.check()
+	case CutToolUse:
+		b.Name, b.Input = Clean(b.Name), JSON(Clean(string(b.Input)))
+		return b, ""
 	case ToolResult:
 		b.CallID, b.Extra = Clean(b.CallID), b.Extra.clean()
 		for _, inner := range b.Content.All() {
 			switch inner.(type) {
-			case ToolUse, ToolResult, Thinking:
+			case ToolUse, CutToolUse, ToolResult, Thinking:
 				return nil, "holds a " + inner.kind() + ", which only a message can"
 			}
 		}
@@ -216,6 +225,8 @@ func value(b Block) Block {
 	case *Thinking:
 		return deref(p)
 	case *ToolUse:
+		return deref(p)
+	case *CutToolUse:
 		return deref(p)
 	case *ToolResult:
 		return deref(p)

@@ -24,6 +24,7 @@ func variants() []content.Block {
 		content.Thinking{Text: "hm", Signature: "sig", Redacted: "xx", Extra: extra},
 		content.ToolUse{ID: "1", Name: "f", Input: `{"x": 1.0}`, Extra: extra},
 		content.ToolResult{CallID: "1", Content: words, IsError: true, Extra: extra},
+		content.CutToolUse{Name: "get_weather", Input: `{"city":"To`},
 		content.Opaque{API: "anthropic", JSON: `{"type":"server_tool_use", "x":1.0}`},
 		content.Unknown{JSON: `{"type":"hologram", "x" : 1.0}`},
 	}
@@ -176,6 +177,7 @@ func TestEveryTextIsKeptAsAFileWouldHoldIt(t *testing.T) {
 		content.Thinking{Text: bad, Signature: bad, Redacted: bad, Extra: extra},
 		content.ToolUse{ID: bad, Name: bad, Input: bad, Extra: extra},
 		content.ToolResult{CallID: bad, Content: content.Words(bad), Extra: extra},
+		content.CutToolUse{Name: bad, Input: bad},
 		content.Opaque{API: bad, JSON: "{}"},
 	} {
 		list := of(t, b)

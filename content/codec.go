@@ -131,6 +131,8 @@ func (f form) block(dst []byte, b Block) []byte {
 	case ToolUse:
 		dst, extra = AppendString(AppendString(dst, "id", f.id(false, b.ID)), "name", b.Name), b.Extra
 		dst = f.json(dst, "input", b.Input)
+	case CutToolUse:
+		dst = f.json(AppendString(dst, "name", b.Name), "input", b.Input)
 	case ToolResult:
 		dst, extra = AppendString(dst, "call_id", f.id(true, b.CallID)), b.Extra
 		dst = b.Content.append(AppendRaw(dst, "content"), f)
@@ -264,6 +266,8 @@ func empty(kind string) Block {
 		return Thinking{}
 	case "tool_use":
 		return ToolUse{}
+	case "cut_tool_use":
+		return CutToolUse{}
 	case "tool_result":
 		return ToolResult{}
 	case "opaque":
@@ -295,6 +299,8 @@ func (w wire) block() (Block, error) {
 		return Thinking{Text: w.Text, Signature: w.Signature, Redacted: w.Redacted, Extra: extra}, nil
 	case "tool_use":
 		return ToolUse{ID: w.ID, Name: w.Name, Input: either(w.Input, w.InputText), Extra: extra}, nil
+	case "cut_tool_use":
+		return CutToolUse{Name: w.Name, Input: either(w.Input, w.InputText)}, nil
 	case "tool_result":
 		return w.result(extra)
 	case "opaque":

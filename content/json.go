@@ -23,7 +23,12 @@ type JSON string
 
 // ToJSON encodes v. Object members of maps are sorted, nothing is HTML-escaped, bytes that are not UTF-8 are replaced by U+FFFD,
 // and what cannot be encoded (NaN, a channel) is an error in whose chain ErrJSON stands.
-func ToJSON(v any) (JSON, error) {
+func ToJSON(v any) (_ JSON, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil { // in a MarshalJSON of v's
+			err = fmt.Errorf("%w: encoding %T panicked: %v", ErrJSON, v, panicked)
+		}
+	}()
 	b, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrJSON, err)

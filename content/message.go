@@ -1,5 +1,7 @@
 package content
 
+import "math"
+
 // Role is who speaks in a [Message].
 type Role string
 
@@ -34,6 +36,7 @@ const (
 	StopRefusal   Stop = "refusal"       // the model or a filter declined
 	StopContext   Stop = "context_limit" // the context window is full
 	StopUnknown   Stop = "unknown"       // the provider gave none
+	StopCut       Stop = "cut_off"       // none: the answer broke off before its end, and this is what arrived of it
 )
 
 // Reasons of a run's own.
@@ -63,7 +66,8 @@ func (s Stop) Normal() bool {
 	return false
 }
 
-// Usage counts tokens in one shape for all providers. The zero value is no usage.
+// Usage counts tokens in one shape for all providers. The zero value is no usage. Sums and differences stay within an int64: one that
+// would be larger or smaller is the largest or smallest number instead.
 type Usage struct {
 	// Input is the tokens of the request that were neither read from nor written to a cache.
 	Input int64 `json:"input,omitzero"`
@@ -74,16 +78,51 @@ type Usage struct {
 	CacheWrite int64 `json:"cache_write,omitzero"`
 	// Reasoning is how many of the Output tokens were thinking, where the provider says so.
 	Reasoning int64 `json:"reasoning,omitzero"`
+	// Incomplete reports that more tokens were used than are counted here: an answer was cut off, or its provider did not report them.
+	Incomplete bool `json:"incomplete,omitzero"`
 }
 
 // Total is every token of the request and the answer.
-func (u Usage) Total() int64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
+func (u Usage) Total() int64 { return plus(plus(u.Input, u.Output), plus(u.CacheRead, u.CacheWrite)) }
 
-// Plus returns the sum of both.
+// Plus returns the sum of both. It is incomplete where one of them is.
 func (u Usage) Plus(v Usage) Usage {
+	sum := u.each(v, plus)
+	sum.Incomplete = u.Incomplete || v.Incomplete
+	return sum
+}
+
+// Minus returns what u has more than v. It is incomplete where only u is.
+func (u Usage) Minus(v Usage) Usage {
+	more := u.each(v, minus)
+	more.Incomplete = u.Incomplete && !v.Incomplete
+	return more
+}
+
+func (u Usage) each(v Usage, of func(a, b int64) int64) Usage {
 	return Usage{
-		Input: u.Input + v.Input, Output: u.Output + v.Output,
-		CacheRead: u.CacheRead + v.CacheRead, CacheWrite: u.CacheWrite + v.CacheWrite,
-		Reasoning: u.Reasoning + v.Reasoning,
+		Input: of(u.Input, v.Input), Output: of(u.Output, v.Output),
+		CacheRead: of(u.CacheRead, v.CacheRead), CacheWrite: of(u.CacheWrite, v.CacheWrite),
+		Reasoning: of(u.Reasoning, v.Reasoning),
 	}
+}
+
+func plus(a, b int64) int64 {
+	switch {
+	case b > 0 && a > math.MaxInt64-b:
+		return math.MaxInt64
+	case b < 0 && a < math.MinInt64-b:
+		return math.MinInt64
+	}
+	return a + b
+}
+
+func minus(a, b int64) int64 {
+	switch {
+	case b < 0 && a > math.MaxInt64+b:
+		return math.MaxInt64
+	case b > 0 && a < math.MinInt64+b:
+		return math.MinInt64
+	}
+	return a - b
 }

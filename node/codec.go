@@ -150,9 +150,9 @@ func (n *Node) appendBody(dst []byte, f form) []byte {
 	dst = append(dst, '{')
 	switch p := n.payload.(type) {
 	case System:
-		dst = content.AppendString(dst, "text", p.Text)
+		dst = content.AppendString(content.AppendString(dst, "name", p.Name), "text", p.Text)
 	case Tools:
-		dst = appendDefs(dst, p.Defs, f)
+		dst = appendNames(appendDefs(dst, p.Defs, f), "withdrawn", p.Withdrawn)
 	case Message:
 		dst = content.AppendRaw(content.AppendString(dst, "role", string(p.Role)), "blocks")
 		if f.canonical {
@@ -200,6 +200,21 @@ func appendDefs(dst []byte, defs List[content.Tool], f form) []byte {
 			dst = append(f.json(dst, "json", def.Extra.JSON), '}')
 		}
 		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+// appendNames appends a list of names, unless it is empty.
+func appendNames(dst []byte, member string, names List[string]) []byte {
+	if names.Len() == 0 {
+		return dst
+	}
+	dst = append(content.AppendRaw(dst, member), '[')
+	for i, name := range names.Slice() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendQuote(dst, name) // a tool's name has no character that JSON escapes
 	}
 	return append(dst, ']')
 }
@@ -260,7 +275,7 @@ func (n *Node) appendInfo(dst []byte) []byte {
 	case StopReason:
 		dst = appendInt(appendInt(dst, "turns", int64(p.Turns)), "tool_calls", int64(p.ToolCalls))
 		dst = appendInt(appendUsage(dst, "usage", p.Usage), "elapsed_ns", int64(p.Elapsed))
-		dst = appendCost(appendUsage(dst, "tool_usage", p.ToolUsage), p.Cost)
+		dst = appendCost(appendUsage(dst, "tool_usage", p.ToolUsage), p)
 	}
 	if len(dst) == empty {
 		return dst[:mark]
@@ -293,16 +308,18 @@ func appendUsage(dst []byte, name string, u content.Usage) []byte {
 	if u == (content.Usage{}) {
 		return dst
 	}
-	b, _ := json.Marshal(u) // five integers cannot fail
+	b, _ := json.Marshal(u) // integers and a flag cannot fail
 	return append(content.AppendRaw(dst, name), b...)
 }
 
-func appendCost(dst []byte, cost float64) []byte {
-	if cost == 0 {
+// appendCost appends what a run cost: nothing where nothing is known of it, and a cost of 0 where that is known.
+func appendCost(dst []byte, p StopReason) []byte {
+	if p.Cost == 0 && !p.CostKnown {
 		return dst
 	}
-	b, _ := json.Marshal(cost) // checkInfo let it in, so it is finite
-	return append(content.AppendRaw(dst, "cost"), b...)
+	b, _ := json.Marshal(p.Cost) // checkInfo let it in, so it is finite
+	dst = append(content.AppendRaw(dst, "cost"), b...)
+	return appendTrue(dst, "cost_partial", !p.CostKnown)
 }
 
 func appendRan(dst []byte, r Ran) []byte {
@@ -371,7 +388,8 @@ type info struct {
 	ToolCalls   int            `json:"tool_calls"`
 	ElapsedNS   int64          `json:"elapsed_ns"`
 	ToolUsage   content.Usage  `json:"tool_usage"`
-	Cost        float64        `json:"cost"`
+	Cost        *float64       `json:"cost"`
+	CostPartial bool           `json:"cost_partial"`
 }
 
 type ran struct {
@@ -383,6 +401,7 @@ type ran struct {
 type body struct {
 	Text      string         `json:"text"`
 	Tools     []tool         `json:"tools"`
+	Withdrawn []string       `json:"withdrawn"`
 	Role      string         `json:"role"`
 	Blocks    []part         `json:"blocks"`
 	CallID    string         `json:"call_id"`
@@ -520,7 +539,10 @@ func (e envelope) informed(n *Node) (Payload, error) {
 		read = p
 	case StopReason:
 		p.Turns, p.ToolCalls, p.Usage, p.Elapsed = i.Turns, i.ToolCalls, i.Usage, time.Duration(i.ElapsedNS)
-		p.ToolUsage, p.Cost = i.ToolUsage, i.Cost
+		p.ToolUsage = i.ToolUsage
+		if i.Cost != nil {
+			p.Cost, p.CostKnown = *i.Cost, !i.CostPartial
+		}
 		read = p
 	}
 	return read, checkInfo(read)
@@ -588,7 +610,7 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 	b := e.Body
 	switch e.Kind {
 	case "system":
-		return System{Text: b.Text}, nil
+		return System{Name: b.Name, Text: b.Text}, nil
 	case "tools":
 		return b.defs(), nil
 	case "message":
@@ -634,7 +656,7 @@ func (b body) defs() Tools {
 		defs[i] = content.Tool{Name: t.Name, Description: t.Description, Schema: either(t.Schema, t.SchemaText),
 			Extra: content.Extra{API: t.Extra.API, JSON: either(t.Extra.JSON, t.Extra.JSONText)}}
 	}
-	return Tools{Defs: ListOf(defs...)}
+	return Tools{Defs: ListOf(defs...), Withdrawn: ListOf(b.Withdrawn...)}
 }
 
 func (b body) compaction() (Payload, error) {

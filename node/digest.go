@@ -50,7 +50,8 @@ func ParseDigest(text string) (Digest, error) {
 // content.AppendCanonicalJSON writes them; the ids of a provider's calls are left out of an assistant's message, and a result has
 // in its place "#" and the place of the call it answers among the calls of the message before it, or "=" and its id where it
 // answers none; a child conversation is the list of its heads' digests. Replaced nodes of a compaction are not a part of it,
-// because ids say nothing.
+// because ids say nothing. A member that the saved form leaves out is left out here too: the name of a system prompt without one, the
+// withdrawn tools of a node that withdraws none.
 //
 // Time, metadata, usage, model, latency, a run's totals, and what a tool execution keeps beside the call and its result (what ran
 // in fact, the program's details, the whole output) are outside. Two runs that said the same thing have the same digests whatever

@@ -30,6 +30,11 @@ func TestDigestsStayTheSame(t *testing.T) {
 		content.Unknown{JSON: `{"type":"hologram"}`})}
 	require.Equal(t, golden["every block"], m.node(everything).Digest().String())
 	require.Equal(t, golden["empty"], m.node(node.System{}).Digest().String())
+
+	// What a newer version added to a payload leaves the digests of those without it as they were.
+	def := payloads(t)[1].(node.Tools).Defs
+	require.Equal(t, golden["unnamed system"], m.node(node.System{Text: "Be brief."}, parent).Digest().String())
+	require.Equal(t, golden["tools declared"], m.node(node.Tools{Defs: def}, parent).Digest().String())
 }
 
 // TestTheDigestRuleIsAsItIsWritten follows the words at Node.Digest, without the code.
@@ -97,6 +102,8 @@ func TestDigestsSayWhatWasSaidAndNothingElse(t *testing.T) {
 		"absent JSON":         {call("1", ""), call("1", "null")},
 		"text for JSON":       {call("1", `x`), call("1", `"x"`)},
 		"digits of a number":  {call("1", `1`), call("1", `1.0`)},
+		"name of a prompt":    {node.System{Text: "x"}, node.System{Name: "a", Text: "x"}},
+		"withdrawn tools":     {node.Tools{}, node.Tools{Withdrawn: node.ListOf("f")}},
 		"title":               {node.SubGraph{Title: "a"}, node.SubGraph{Title: "b"}},
 		"child":               {node.SubGraph{Heads: node.ListOf(x)}, node.SubGraph{Heads: node.ListOf(y)}},
 		"result":              {node.ToolExecution{Result: content.Words("x")}, node.ToolExecution{Result: content.Words("y")}},
@@ -186,8 +193,10 @@ func TestParseDigest(t *testing.T) {
 }
 
 var golden = map[string]string{
-	"system":         "sha256:a95b74e3b812c130a787e108c910a940a3a5ef57ba7932eee83def0545ab2ff9",
-	"tools":          "sha256:cb243f013141e675d107c7141fac8dd7471c849ea33b7bd99635ad48d315be7a",
+	"unnamed system": "sha256:a95b74e3b812c130a787e108c910a940a3a5ef57ba7932eee83def0545ab2ff9",
+	"tools declared": "sha256:cb243f013141e675d107c7141fac8dd7471c849ea33b7bd99635ad48d315be7a",
+	"system":         "sha256:df0f76f80ae072dab98b97f29f4f3659f1d6af4887a7fae982ba59ab1597e324",
+	"tools":          "sha256:188c58cfba9d566eeda017601975a0a9bfe1fcd905bd4673711169a54b99da3c",
 	"message":        "sha256:0fbf26bafdf9cea82eafa1080b12590a69e8ba1ef1d9fd14759a68730e7d255b",
 	"tool_execution": "sha256:12ba5fa70a46823e19de433318264f9723e7ee9f7be5afc25247eee1a510e60b",
 	"sub_graph":      "sha256:06ba6e72633daccfb12ff873be1f70e5f5ed1cce6b096825afedab9dddddc0d2",

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/plait-dev/plait/internal/memo"
 )
 
 // ErrPayload is in the chain of every error about a payload or parent that cannot make a node.
@@ -63,7 +65,8 @@ func Counting(start time.Time) Source {
 	}
 }
 
-// Node is one immutable vertex. Use it as *Node; nodes are made by [New] and [Parse].
+// Node is one immutable vertex. Use it as *Node; nodes are made by [New] and [Parse]. The zero value is no node: it says nothing, and
+// cannot be saved.
 type Node struct {
 	id      ID
 	parents []*Node
@@ -75,6 +78,7 @@ type Node struct {
 	claimed bool   // it says of itself that it is redacted, as a forged line may do too
 	erased  bool   // it says it and is
 	digest  atomic.Pointer[Digest]
+	memo    memo.Memo
 }
 
 // New returns a node that says p after its parents, in their order. A parent given twice counts once. Blocks and definitions in
@@ -140,7 +144,12 @@ func (n *Node) Parent(i int) *Node { return n.parents[i] }
 func (n *Node) Payload() Payload { return n.payload }
 
 // Kind returns the kind of the payload, as in a saved file: "message", "tool_execution" and so on.
-func (n *Node) Kind() string { return n.payload.Kind() }
+func (n *Node) Kind() string {
+	if n.payload == nil {
+		return "" // the zero Node
+	}
+	return n.payload.Kind()
+}
 
 // Time returns when the node was made, in UTC.
 func (n *Node) Time() time.Time { return n.time }
@@ -172,7 +181,20 @@ func (n *Node) Message() (Message, bool) {
 }
 
 // String returns the kind and the end of the id, for error messages and debugging. It is safe to print.
-func (n *Node) String() string { return printable(cut(n.Kind(), 80)) + " " + ShortID(n.id) }
+func (n *Node) String() string {
+	if n == nil || n.payload == nil {
+		return "no node"
+	}
+	return printable(cut(n.Kind(), 80)) + " " + ShortID(n.id)
+}
 
 // ShortID returns the last 8 digits of an id: enough to find a node within one conversation.
 func ShortID(id ID) string { return id.String()[28:] }
+
+// Remember keeps a value that was computed from the node and its ancestors beside the node, for as long as the node is kept. A node
+// keeps values for a few keys only, the latest ones, so a value must be one that can be computed again. Keys are compared as those of a
+// map. It is safe for concurrent use.
+func (n *Node) Remember(key, value any) { n.memo.Put(key, value) }
+
+// Recall returns what is remembered for the key, or nil. It is safe for concurrent use.
+func (n *Node) Recall(key any) any { return n.memo.Get(key) }

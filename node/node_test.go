@@ -51,8 +51,8 @@ func payloads(t testing.TB) []node.Payload {
 	def := content.Tool{Name: "f", Description: "d", Schema: `{"type":"object", "x":1.0}`, Extra: content.Extra{API: "a", JSON: `{"c" : 1}`}}
 	usage := content.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5}
 	return []node.Payload{
-		node.System{Text: "Be brief."},
-		node.Tools{Defs: node.ListOf(def)},
+		node.System{Name: "agent", Text: "Be brief."},
+		node.Tools{Defs: node.ListOf(def), Withdrawn: node.ListOf("g", "h")},
 		node.Message{Role: content.Assistant, Blocks: content.Words("Hi."), Answer: node.Answer{API: "anthropic", Model: "m",
 			ResponseID: "r", Stop: content.StopEndTurn, Usage: usage, Latency: time.Second, Seen: node.Digest{1, 2, 3}}},
 		node.ToolExecution{CallID: "c", Index: 1, Tool: "f", Input: `{"a" : 1.0}`, Result: content.Words("ok"), IsError: true,
@@ -61,7 +61,7 @@ func payloads(t testing.TB) []node.Payload {
 		node.SubGraph{Title: "t", CallID: "c", Heads: node.ListOf(child), Summary: "s"},
 		node.Compaction{Summary: content.Words("so far"), Replaced: node.ListOf(child.ID())},
 		node.StopReason{Reason: content.StopMaxTurns, Detail: "d", Turns: 3, ToolCalls: 2, Usage: usage, Elapsed: time.Minute,
-			ToolUsage: usage, Cost: 0.1},
+			ToolUsage: usage, Cost: 0.1, CostKnown: true},
 		node.Custom{Name: "acme.note", JSON: `{"n" : 1.0}`},
 	}
 }
@@ -158,11 +158,13 @@ func TestARunKeepsWhatItTook(t *testing.T) {
 	for want, s := range map[string]node.StopReason{
 		`"info":{"tool_usage":{"input":1,"cache_read":2}}`: {ToolUsage: content.Usage{Input: 1, CacheRead: 2}},
 		`"info":{"usage":{"input":1},"tool_usage":{"inpu`:  {Usage: content.Usage{Input: 1}, ToolUsage: content.Usage{Input: 2}},
-		`"info":{"cost":0.1}`:                              {Cost: 0.1},
-		`"info":{"cost":3}`:                                {Cost: 3},
-		`"info":{"cost":0.1234567890123}`:                  {Cost: 0.1234567890123},
-		`"info":{"cost":5e-324}`:                           {Cost: math.SmallestNonzeroFloat64},
-		`"info":{"cost":1.7976931348623157e+308}`:          {Cost: math.MaxFloat64},
+		`"info":{"cost":0.1}`:                              {Cost: 0.1, CostKnown: true},
+		`"info":{"cost":0}`:                                {CostKnown: true},
+		`"info":{"cost":0.1,"cost_partial":true}`:          {Cost: 0.1},
+		`"info":{"cost":3}`:                                {Cost: 3, CostKnown: true},
+		`"info":{"cost":0.1234567890123}`:                  {Cost: 0.1234567890123, CostKnown: true},
+		`"info":{"cost":5e-324}`:                           {Cost: math.SmallestNonzeroFloat64, CostKnown: true},
+		`"info":{"cost":1.7976931348623157e+308}`:          {Cost: math.MaxFloat64, CostKnown: true},
 	} {
 		s.Reason = "r"
 		n := m.node(s)
@@ -177,6 +179,23 @@ func TestARunKeepsWhatItTook(t *testing.T) {
 	}
 	none := m.node(node.StopReason{Reason: "r", Cost: math.Copysign(0, -1)})
 	require.Equal(t, tail(t, plain), tail(t, none), "no cost has one spelling")
+}
+
+func TestToolsAreWithdrawnByName(t *testing.T) {
+	m := newMaker(t)
+	withdrawn := m.node(node.Tools{Withdrawn: node.ListOf("grep")})
+	require.Contains(t, string(withdrawn.Append(nil)), `"body":{"tools":[],"withdrawn":["grep"]}`)
+
+	def := content.Tool{Name: "f", Schema: `{"type":"object"}`}
+	for name, tools := range map[string]node.Tools{
+		"no name":             {Withdrawn: node.ListOf("")},
+		"not a name":          {Withdrawn: node.ListOf("a\"b")},
+		"named twice":         {Withdrawn: node.ListOf("f", "f")},
+		"declared, withdrawn": {Defs: node.ListOf(def), Withdrawn: node.ListOf("f")},
+	} {
+		_, err := node.New(m.src, tools, node.Meta{})
+		require.ErrorIs(t, err, content.ErrTool, name)
+	}
 }
 
 // tail is a saved node without its id, parents and time.

@@ -62,14 +62,22 @@ func (l List[T]) Slice() []T {
 	return slices.Clone(*l.items)
 }
 
-// System is a system prompt. A conversation may have several; all of them are sent, in order.
+// System is a system prompt. A conversation may have several; all of them are sent, in order, except those that a later one replaces.
 type System struct {
+	// Name names the prompt, so that it can be replaced: of the prompts with one name only the newest is sent, where the first of them
+	// stood. An empty Text then removes the prompt. A prompt without a name replaces nothing and is never replaced. Defaults to none.
+	Name string
+	// Text is what the model is sent.
 	Text string
 }
 
-// Tools declares tools. Where several of these nodes declare the same name, the last one holds.
+// Tools declares tools, or withdraws them. Where several of these nodes name the same tool, the last one holds.
 type Tools struct {
+	// Defs is the definitions, declared from here on.
 	Defs List[content.Tool]
+	// Withdrawn is the names of tools that are not declared from here on, until a later node declares them again. A name is not in
+	// both lists.
+	Withdrawn List[string]
 }
 
 // Message is one message.
@@ -160,16 +168,20 @@ type StopReason struct {
 	// Detail says more, such as the text of an error. It may be empty.
 	Detail string
 	// Turns, ToolCalls, Usage and Elapsed are the run's totals: model calls, tool calls, tokens, and wall time. They are outside
-	// the digest.
+	// the digest. A run that is paused has no StopReason yet, and one that is never resumed gets none: the tokens of a whole
+	// conversation are the sum over the [Answer] of its messages, as "plait cost" prints it.
 	Turns     int
 	ToolCalls int
 	Usage     content.Usage
 	Elapsed   time.Duration
 	// ToolUsage counts tokens that tools took themselves. It is outside the digest.
 	ToolUsage content.Usage
-	// Cost is what the run cost, in the currency of the program's price table: finite and not negative, and 0 where it is not
-	// known. It is outside the digest.
+	// Cost is what the run cost as far as that is known, in the currency of the program's price table: finite and not negative. It is
+	// outside the digest.
 	Cost float64
+	// CostKnown reports that Cost is all of the cost, and no estimate. It is false where there was no price table, where that lacks the
+	// price of a model or of a kind of token, and where Usage is incomplete. It is outside the digest.
+	CostKnown bool
 }
 
 // Custom is a program's own record.
@@ -235,7 +247,7 @@ func checkedBody(p Payload) (Payload, error) {
 	case nil:
 		return nil, errors.New("the payload is nil")
 	case System:
-		return System{Text: content.Clean(p.Text)}, nil
+		return System{Name: content.Clean(p.Name), Text: content.Clean(p.Text)}, nil
 	case Tools:
 		return p.checked()
 	case Message:
@@ -343,7 +355,18 @@ func (t Tools) checked() (Payload, error) {
 		}
 		seen[def.Name] = true
 	}
-	return Tools{Defs: ListOf(defs...)}, nil
+
+	for _, name := range t.Withdrawn.Slice() {
+		named := content.Tool{Name: name, Schema: redactedSchema} // for the check of its name
+		if err := named.Check(); err != nil {
+			return nil, err
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("%w: %s is named twice", content.ErrTool, name)
+		}
+		seen[name] = true
+	}
+	return Tools{Defs: ListOf(defs...), Withdrawn: t.Withdrawn}, nil
 }
 
 // checkTime refuses what the saved form of a time, RFC 3339, has no digits for.
@@ -358,7 +381,7 @@ func checkTime(t time.Time) error {
 func checkResult(blocks content.Blocks) error {
 	for i := range blocks.Len() {
 		switch blocks.At(i).(type) {
-		case content.ToolUse, content.ToolResult, content.Thinking:
+		case content.ToolUse, content.CutToolUse, content.ToolResult, content.Thinking:
 			_, err := content.Of(content.ToolResult{Content: blocks})
 			return err
 		}

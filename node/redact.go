@@ -42,8 +42,8 @@ func (n *Node) Redacted() bool { return n.erased }
 //   - the role of a message, and of its calls the places, ids and names, of its results the places, call ids and error flags; of
 //     its answer all but the response id and what the model had seen;
 //   - the call of an execution, by id, place and tool, its times and its usage;
-//   - the names of declared tools (but for a provider's own, which are gone), the name of a custom record, the ids that a
-//     compaction replaces, the reason and the totals of a run;
+//   - the names of tools that are declared (but for a provider's own, which are gone) and withdrawn, the names of a system prompt and
+//     of a custom record, the ids that a compaction replaces, the reason and the totals of a run;
 //   - the conversation that hangs on it, whose nodes are named for themselves.
 //
 // All else goes, metadata too. Texts become RedactedText, arguments {}, records null.
@@ -271,7 +271,7 @@ func (n *Node) says(p Payload) bool {
 func (n *Node) blank(was *Node, all bool) Payload {
 	switch p := n.payload.(type) {
 	case System:
-		return System{Text: blankText(p.Text)}
+		return System{Name: p.Name, Text: blankText(p.Text)}
 	case Tools:
 		return p.blank()
 	case Message:
@@ -336,7 +336,7 @@ func (t Tools) blank() Tools {
 			defs = append(defs, content.Tool{Name: def.Name, Description: blankText(def.Description), Schema: redactedSchema})
 		}
 	}
-	return Tools{Defs: ListOf(defs...)}
+	return Tools{Defs: ListOf(defs...), Withdrawn: t.Withdrawn}
 }
 
 func blankText(text string) string {

@@ -55,7 +55,7 @@ func TestWhatIsLeftOfANode(t *testing.T) {
 		content.ToolUse{Input: "SECRET"},
 		content.ToolResult{CallID: "2", Content: content.Words("SECRET"), IsError: true, Extra: content.Extra{API: "a", JSON: `{"b":"SECRET"}`}},
 		content.ToolResult{CallID: "3"},
-		content.Opaque{API: "a", JSON: `{"b":"SECRET"}`}, content.Unknown{JSON: `{"type":"SECRET"}`}),
+		content.Opaque{API: "a", JSON: `{"b":"SECRET"}`}, content.CutToolUse{Name: "SECRET", Input: `{"SECRET`}, content.Unknown{JSON: `{"type":"SECRET"}`}),
 		Answer: node.Answer{API: "api", Model: "model", ResponseID: "SECRET", Stop: content.StopToolUse, Usage: content.Usage{Input: 1}, Latency: 2, Seen: node.Digest{1}}}
 	child := newMaker(t).node(user("inner"))
 	id := child.ID().String()
@@ -66,6 +66,8 @@ func TestWhatIsLeftOfANode(t *testing.T) {
 	}{
 		{node.System{Text: "SECRET"}, `{"text":"[redacted]"}`},
 		{node.System{}, `{}`},
+		{node.System{Name: "agent", Text: "SECRET"}, `{"name":"agent","text":"[redacted]"}`},
+		{node.Tools{Withdrawn: node.ListOf("f")}, `{"tools":[],"withdrawn":["f"]}`},
 		{node.Tools{Defs: node.ListOf(
 			content.Tool{Name: "f", Description: "SECRET", Schema: `{"type":"object","x":"SECRET"}`, Extra: content.Extra{API: "a", JSON: `{"b":"SECRET"}`}},
 			content.Tool{Name: "search", Extra: content.Extra{API: "a", JSON: `{"type":"SECRET"}`}})},
@@ -84,7 +86,7 @@ func TestWhatIsLeftOfANode(t *testing.T) {
 		{node.Compaction{Summary: secret, Replaced: node.ListOf(child.ID())},
 			`{"summary":[{"type":"text","text":"[redacted]"}],"replaced":["` + id + `"]}`},
 		{node.StopReason{Reason: content.StopMaxTurns, Detail: "SECRET", Turns: 3, Cost: 1},
-			`{"reason":"max_turns","detail":"[redacted]"},"info":{"turns":3,"cost":1}`},
+			`{"reason":"max_turns","detail":"[redacted]"},"info":{"turns":3,"cost":1,"cost_partial":true}`},
 		{node.Custom{Name: "acme.note", JSON: `"SECRET"`}, `{"name":"acme.note","json":null}`},
 	} {
 		m := newMaker(t)

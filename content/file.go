@@ -1,0 +1,148 @@
+package content
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+)
+
+// Errors of [ImageFile] and [DocumentFile], beside those of opening and reading a file.
+var (
+	// ErrMediaType: nothing says what a file holds, or it is no file of the kind that was asked for.
+	ErrMediaType = errors.New("unknown media type")
+	// ErrFileSize: a file is empty, or larger than 100 MiB, which no API takes.
+	ErrFileSize = errors.New("file is empty or too large")
+)
+
+const maxFile = 100 << 20
+
+// ImageOf returns the image with these bytes. The media type is a MIME type such as "image/png". The bytes are not checked, but
+// [Of] refuses an image without any.
+func ImageOf(mediaType string, data []byte) Image {
+	return Image{Source: Source{MediaType: mediaType, Data: base64.StdEncoding.EncodeToString(data)}}
+}
+
+// DocumentOf returns the document with these bytes. The media type is a MIME type such as "application/pdf". The bytes are not
+// checked, but [Of] refuses a document without any.
+func DocumentOf(mediaType string, data []byte) Document {
+	return Document{Source: Source{MediaType: mediaType, Data: base64.StdEncoding.EncodeToString(data)}}
+}
+
+// ImageFile reads an image from a file. Its media type is that of its first bytes: PNG, JPEG, GIF, WebP, HEIC, HEIF or AVIF. Which
+// of them an API takes is the API's affair. Errors: those of opening and reading the file, ErrFileSize, and ErrMediaType for
+// anything else than an image of these kinds; [ImageOf] is for other kinds.
+func ImageFile(path string) (Image, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return Image{}, err
+	}
+	mediaType := imageType(data)
+	if mediaType == "" {
+		return Image{}, fmt.Errorf("content: %s: %w: not a PNG, JPEG, GIF, WebP, HEIC, HEIF or AVIF image", path, ErrMediaType)
+	}
+	return ImageOf(mediaType, data), nil
+}
+
+// DocumentFile reads a document from a file. Its title is the file's name, and its media type follows from the extension of that
+// name. Text is kept as text, also where the extension is not known. Errors: those of opening and reading the file, ErrFileSize, and
+// ErrMediaType for a file with an unknown extension that is not UTF-8 text; [DocumentOf] is for these.
+func DocumentFile(path string) (Document, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return Document{}, err
+	}
+
+	mediaType := documentTypes[strings.ToLower(filepath.Ext(path))]
+	readable := utf8.Valid(data) && !bytes.ContainsRune(data, 0)
+	if mediaType == "" && !readable {
+		return Document{}, fmt.Errorf("content: %s: %w: the extension is not known, and it is not text", path, ErrMediaType)
+	}
+
+	d := DocumentOf(mediaType, data)
+	if mediaType == "" {
+		d.Source.MediaType = "text/plain"
+	}
+	if isText := mediaType == "" || strings.HasPrefix(mediaType, "text/") || textTypes[mediaType]; isText && readable {
+		d.Source.Data, d.Source.Text = "", string(data)
+	}
+	d.Title = Clean(filepath.Base(path))
+	return d, nil
+}
+
+// readFile reads a regular file of a size that can be sent.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("content: %w", err)
+	}
+	defer f.Close()
+
+	// A pipe or a device could be without end, or never begin.
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("content: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("content: %s: %w: not a regular file", path, ErrMediaType)
+	}
+
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("content: %w", err)
+	}
+	if len(data) == 0 || len(data) > maxFile {
+		return nil, fmt.Errorf("content: %s: %w: %d bytes of at most %d", path, ErrFileSize, info.Size(), maxFile)
+	}
+	return data, nil
+}
+
+// imageType returns the media type of an image by its first bytes, or "".
+func imageType(data []byte) string {
+	for magic, mediaType := range map[string]string{"\x89PNG\r\n\x1a\n": "image/png", "\xff\xd8\xff": "image/jpeg", "GIF87a": "image/gif", "GIF89a": "image/gif"} {
+		if bytes.HasPrefix(data, []byte(magic)) {
+			return mediaType
+		}
+	}
+	if len(data) < 12 {
+		return ""
+	}
+
+	// Containers name what they hold behind a length.
+	switch kind := string(data[8:12]); {
+	case string(data[:4]) == "RIFF" && kind == "WEBP":
+		return "image/webp"
+	case string(data[4:8]) != "ftyp":
+		return ""
+	case kind == "avif" || kind == "avis":
+		return "image/avif"
+	case kind == "heic" || kind == "heix" || kind == "heim" || kind == "heis":
+		return "image/heic"
+	case kind == "mif1" || kind == "msf1" || kind == "heif":
+		return "image/heif"
+	}
+	return ""
+}
+
+// documentTypes is media types by the extensions of files, as IANA has them.
+var documentTypes = map[string]string{
+	".pdf": "application/pdf",
+	".txt": "text/plain", ".log": "text/plain", ".md": "text/markdown", ".csv": "text/csv", ".tsv": "text/tab-separated-values",
+	".html": "text/html", ".htm": "text/html", ".xml": "application/xml", ".json": "application/json", ".yaml": "application/yaml",
+	".yml": "application/yaml", ".rtf": "application/rtf",
+	".doc": "application/msword", ".xls": "application/vnd.ms-excel", ".ppt": "application/vnd.ms-powerpoint",
+	".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+	".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+	".odt":  "application/vnd.oasis.opendocument.text", ".epub": "application/epub+zip",
+	".wav": "audio/wav", ".mp3": "audio/mpeg", ".m4a": "audio/mp4", ".flac": "audio/flac", ".ogg": "audio/ogg",
+	".mp4": "video/mp4", ".mov": "video/quicktime", ".webm": "video/webm", ".mpeg": "video/mpeg",
+}
+
+// textTypes is media types of text that do not begin with "text/".
+var textTypes = map[string]bool{"application/json": true, "application/xml": true, "application/yaml": true}
