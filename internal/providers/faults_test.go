@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -160,11 +161,18 @@ func requireNothingLost(t *testing.T, model api.Provider, kind error) {
 	d, err := executor.Run(t.Context(), api.NewClient(model, &api.ClientOptions{Attempts: 1}), before)
 	require.Error(t, err, kind)
 	require.Empty(t, d.Validate())
-	require.Equal(t, before.Messages(), d.Messages())
+	require.Equal(t, before.Messages(), d.Messages()[:1])
+	for _, n := range d.Nodes() {
+		if m, ok := n.Message(); ok && m.Role == content.Assistant {
+			require.Equal(t, content.StopCut, m.Answer.Stop)
+			require.Contains(t, "Hello there.", m.Blocks.Text())
+			require.True(t, m.Answer.Usage.Incomplete)
+		}
+	}
 }
 
-// TestRetryAfterIsHonouredOnce counts requests: those of api.Client, and none of an SDK's own.
-func TestRetryAfterIsHonouredOnce(t *testing.T) {
+// TestNoRetryComesBeforeRetryAfter counts requests: those of api.Client, and none of an SDK's own.
+func TestNoRetryComesBeforeRetryAfter(t *testing.T) {
 	each(t, func(t *testing.T, p provider, noStream bool) {
 		var asked atomic.Int32
 		handler := status(429, "Retry-After", "3600")(t, p, noStream)
@@ -172,7 +180,7 @@ func TestRetryAfterIsHonouredOnce(t *testing.T) {
 			asked.Add(1)
 			handler(w, r)
 		})
-		client := api.NewClient(p.at(server, api.Options{}, noStream), &api.ClientOptions{Attempts: 3, MinWait: time.Millisecond, MaxWait: 2 * time.Millisecond})
+		client := api.NewClient(p.at(server, api.Options{}, noStream), &api.ClientOptions{Attempts: 3, MaxRetryAfter: time.Minute})
 		var waits []time.Duration
 		var last error
 		for event, err := range client.Stream(t.Context(), greeting()) {
@@ -185,8 +193,9 @@ func TestRetryAfterIsHonouredOnce(t *testing.T) {
 		var failure *api.Error
 		require.ErrorAs(t, last, &failure)
 		require.Equal(t, time.Hour, failure.RetryAfter)
-		require.Equal(t, []time.Duration{2 * time.Millisecond, 2 * time.Millisecond}, waits, "clamped")
-		require.EqualValues(t, 3, asked.Load())
+		require.ErrorContains(t, last, "the provider asks to wait 3600 s, and the longest wait is 60 s")
+		require.Empty(t, waits)
+		require.EqualValues(t, 1, asked.Load(), "nothing asks again before the time that the provider gave")
 	})
 }
 
@@ -206,19 +215,27 @@ func TestAStreamCutAtAnyByte(t *testing.T) {
 		cut.Store(int64(len(body)))
 		whole, err := once(t, model)
 		require.NoError(t, err)
-		failed := 0
+		failed, known := 0, noStream || p.name == "openai-chat" || p.name == "openai-responses" // these report it at the end alone
 		for n := range body {
 			cut.Store(int64(n))
 			answer, err := once(t, model)
 			if err == nil {
 				require.True(t, whole.Blocks.Equal(answer.Blocks), "cut at %d of %d", n, len(body))
 				require.Equal(t, whole.Stop, answer.Stop, "cut at %d of %d", n, len(body))
+				counted := answer.Usage == whole.Usage || answer.Usage.Incomplete
+				require.True(t, counted, "cut at %d of %d: %+v is not the usage, and says nothing of that", n, len(body), answer.Usage)
 				continue
 			}
 			failed++
+			require.True(t, strings.HasPrefix(whole.Blocks.Text(), answer.Blocks.Text()), "cut at %d: %q arrived", n, answer.Blocks.Text())
+			require.Empty(t, answer.Blocks.ToolUses(), "cut at %d", n)
+			reported := answer.Finish == api.Finish{} || answer.API == p.name && answer.Stop == content.StopCut && answer.Usage.Incomplete
+			require.True(t, reported, "cut at %d: %+v", n, answer.Finish)
+			known = known || answer.Usage.Input > 0
 			require.True(t, isOneOf(err, []error{api.ErrCut, api.ErrProtocol, api.ErrTransport}), "cut at %d: %v", n, err)
 		}
 		require.Greater(t, failed, len(body)/3)
+		require.True(t, known, "the usage that came first is lost")
 	})
 }
 
@@ -261,9 +278,42 @@ func TestAStallIsAnError(t *testing.T) {
 			})
 			_, err := once(t, p.at(server, api.Options{Idle: 50 * time.Millisecond}, noStream))
 			require.ErrorIs(t, err, api.ErrStalled)
+			require.NotErrorIs(t, err, context.Canceled, "nobody cancelled the request")
 			require.True(t, api.Retryable(err))
+			said := "provider stalled: nothing received for 0.05 s"
+			if n > 0 {
+				said += " in the middle of the answer"
+			}
+			require.ErrorContains(t, err, said)
 		}
 	})
+}
+
+// TestSilenceIsAStallAfterFiveMinutesOrTenForAWholeAnswer sends requests without Options.Idle to a server that never answers.
+func TestSilenceIsAStallAfterFiveMinutesOrTenForAWholeAnswer(t *testing.T) {
+	each(t, func(t *testing.T, p provider, noStream bool) {
+		server := serve(t, nil)
+		server.Client().Transport = silent{}
+		model := p.at(server, api.Options{}, noStream)
+
+		synctest.Test(t, func(t *testing.T) {
+			start, want := time.Now(), 5*time.Minute
+			if noStream {
+				want = 10 * time.Minute
+			}
+			_, err := once(t, model)
+			require.ErrorIs(t, err, api.ErrStalled)
+			require.Equal(t, want, time.Since(start))
+		})
+	})
+}
+
+// silent is a transport that never gets an answer.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
 }
 
 // TestASlowLorisIsNoStall sends a sign of life now and then: the request goes on until the context ends it.

@@ -84,7 +84,7 @@ var providers = []provider{
 		fake: apitest.NewOpenAIResponses, says: apitest.OpenAIResponse,
 		fails: openAIFails,
 		body: func(req api.Request) ([]byte, []api.RepairNote, error) {
-			return openai.ResponsesBody(req, "gpt-test", nil)
+			return openai.ResponsesBody(req, "gpt-test", &openai.Options{SDK: []openaiopt.RequestOption{openaiopt.WithBaseURL("http://127.0.0.1/v1")}}) // as at the fake
 		},
 		parse: func(body []byte) (api.Request, error) {
 			req, _, err := openai.ImportResponses(body)

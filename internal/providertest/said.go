@@ -106,7 +106,7 @@ func (w *World) blocks(role content.Role) []content.Block {
 		case 6:
 			blocks = append(blocks, w.opaque())
 		case 7:
-			blocks = append(blocks, content.Unknown{JSON: `{"type":"hologram"}`})
+			blocks = append(blocks, Pick[content.Block](w, content.Unknown{JSON: `{"type":"hologram"}`}, content.CutToolUse{Name: w.name(), Input: w.input()}))
 		case 8:
 			blocks = append(blocks, content.ToolUse{ID: w.id(), Name: w.name(), Input: w.input(), Extra: w.extra()})
 		case 9:

@@ -12,6 +12,7 @@ import (
 	"net/http"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -20,15 +21,18 @@ type Call struct {
 	// API names the API, and Options are those of the request before those of the provider.
 	API     string
 	Options api.Options
-	Body    *wire.Parts
-	Notes   []api.RepairNote
+	// Whole says that the answer comes at once, so that nothing is received while the model writes it.
+	Whole bool
+	Body  *wire.Parts
+	Notes []api.RepairNote
 }
 
 // Trip is a request and what comes back.
 type Trip struct {
 	// Prepare makes the request.
 	Prepare func() (Call, error)
-	// Ask sends it, with the context of the watch, and yields the events of the answer.
+	// Ask sends it, with the context of the watch, and yields the events of the answer. It may yield an api.Cut whenever it learns more of
+	// the answer as a whole: Stream keeps the last one for an answer that breaks off.
 	Ask func(watch *wire.Watch, c Call) iter.Seq2[api.Event, error]
 	// Explain returns the *api.Error that an error of the SDK is; nil where it is none, and the connection failed.
 	Explain func(err error) *api.Error
@@ -45,12 +49,29 @@ func (t Trip) Stream(ctx context.Context) iter.Seq2[api.Event, error] {
 		if len(c.Notes) > 0 && !yield(api.Repaired{Repairs: c.Notes}, nil) {
 			return
 		}
-		watch := wire.NewWatch(ctx, c.Options.Idle, api.ErrStalled)
+		idle := c.Options.Idle
+		if idle == 0 && c.Whole {
+			idle = wire.IdleWhole
+		}
+		watch := wire.NewWatch(ctx, idle, api.ErrStalled)
 		defer watch.Stop()
+		var known *api.Cut // nil until a part of the answer arrived
 		for event, err := range t.Ask(watch, c) {
 			if err != nil {
-				yield(nil, t.failure(ctx, watch, c.API, err))
+				if known == nil || yield(*known, nil) {
+					yield(nil, t.failure(ctx, watch, c.API, err))
+				}
 				return
+			}
+
+			switch e := event.(type) {
+			case api.Cut:
+				known = &e
+				continue
+			case api.Finish:
+				// Every request takes tokens: where none were reported, how many is not known.
+				e.Usage.Incomplete = e.Usage.Incomplete || e.Usage == content.Usage{}
+				event = e
 			}
 			if !yield(event, nil) {
 				return
@@ -68,7 +89,8 @@ func (t Trip) failure(ctx context.Context, watch *wire.Watch, name string, err e
 		return fmt.Errorf("%s: %w", name, ended)
 	}
 	if watch.Stalled() {
-		return &api.Error{Kind: api.ErrStalled, API: name, Err: err}
+		// Not err: it is the cancellation of the watch's own context, which would look like one of the caller's.
+		return &api.Error{Kind: api.ErrStalled, API: name, Err: errors.New(watch.Silence())}
 	}
 	var ours *api.Error
 	if errors.As(err, &ours) {

@@ -79,7 +79,7 @@ func (s *Schema) JSON() (content.JSON, error) {
 	if len(s.tree.Properties) == 0 && s.tree.AdditionalProperties != nil && s.tree.AdditionalProperties.Not != nil {
 		return `{"type":"object","properties":{},"additionalProperties":false}`, err // some APIs want to see properties
 	}
-	return content.JSON(text), err
+	return Objects(content.JSON(text)), err
 }
 
 // Check says how values are checked.

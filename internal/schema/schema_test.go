@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	stdjson "encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -166,4 +167,40 @@ func FuzzProblems(f *testing.F) {
 			_, _ = s.JSON()
 		}
 	})
+}
+
+func TestSchemaThatAllowsAnythingIsAnObject(t *testing.T) {
+	type args struct {
+		A any                `json:"a"`
+		B stdjson.RawMessage `json:"b"`
+		C []any              `json:"c"`
+		D map[string]any     `json:"d"`
+		E []map[string]any   `json:"e"`
+	}
+	made, err := schema.Infer(reflect.TypeFor[args]())
+	require.NoError(t, err)
+	text, err := made.JSON()
+	require.NoError(t, err)
+	require.Equal(t, `{"type":"object","properties":{"a":{},"b":{},"c":{"type":"array","items":{}},"d":{"type":"object","additionalProperties":true},`+
+		`"e":{"type":"array","items":{"type":"object","additionalProperties":true}}},"required":["a","b","c","d","e"],"additionalProperties":false}`, string(text))
+
+	again, err := schema.Parse(text)
+	require.NoError(t, err)
+	require.Empty(t, again.Problems(`{"a":1,"b":[],"c":[null],"d":{"x":{}},"e":[{}]}`, schema.Check{}))
+}
+
+func TestObjectsReplacesTrueWhereASchemaStands(t *testing.T) {
+	for in, want := range map[content.JSON]content.JSON{
+		`true`:  `true`,
+		`false`: `false`,
+		`{"type":"object","additionalProperties":true}`:                         `{"type":"object","additionalProperties":true}`,
+		`{"properties":{"true":true,"x":false}}`:                                `{"properties":{"true":{},"x":false}}`,
+		`{"items":true,"uniqueItems":true,"default":true}`:                      `{"items":{},"uniqueItems":true,"default":true}`,
+		`{"anyOf":[true,{"not":true},{"enum":[true]}],"const":true}`:            `{"anyOf":[{},{"not":{}},{"enum":[true]}],"const":true}`,
+		`{"$defs":{"a":{"items":[true,1]}},"additionalProperties":{"if":true}}`: `{"$defs":{"a":{"items":[{},1]}},"additionalProperties":{"if":{}}}`,
+		`{"properties":true,"anyOf":7,"$defs":[true]}`:                          `{"properties":true,"anyOf":7,"$defs":[true]}`,
+	} {
+		require.Equal(t, want, schema.Objects(in))
+		require.Equal(t, want, schema.Objects(want))
+	}
 }

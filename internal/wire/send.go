@@ -5,12 +5,29 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// Idle is the defaults of api.Options.Idle.
-const Idle = 10 * time.Minute
+// The defaults of api.Options.Idle.
+const (
+	// Idle is the default while an answer is streamed. Coding agents that stream from these APIs use 5 minutes, and so do Node's
+	// fetch and Envoy; models that think have been silent for minutes.
+	Idle = 5 * time.Minute
+	// IdleWhole is the default until an answer begins that comes at once: nothing is sent while the model writes it. It is the
+	// timeout of the official SDKs.
+	IdleWhole = 10 * time.Minute
+)
+
+// Seconds returns a duration as a person reads it in an error: "300 s", "2.5 s".
+func Seconds(d time.Duration) string {
+	if d < 10*time.Second {
+		return strconv.FormatFloat(d.Seconds(), 'g', 2, 64) + " s"
+	}
+	return strconv.FormatInt(int64(d.Round(time.Second)/time.Second), 10) + " s"
+}
 
 // Watch ends a request when the provider sends nothing for too long. Its Context is for the request; Stop must be called at the
 // request's end.
@@ -20,6 +37,7 @@ type Watch struct {
 	idle    time.Duration
 	timer   *time.Timer
 	err     error
+	begun   atomic.Bool // a byte of the answer was received
 }
 
 // NewWatch begins to watch. After idle without a sign of life the context ends with err as its cause. Idle 0 is the default, and a
@@ -50,6 +68,14 @@ func (w *Watch) Stalled() bool { return errors.Is(context.Cause(w.Context), w.er
 // Body returns a body whose every byte is a sign of life.
 func (w *Watch) Body(body io.ReadCloser) io.ReadCloser { return &watched{body, w} }
 
+// Silence describes a stall: how long nothing was received, and where in the answer.
+func (w *Watch) Silence() string {
+	if w.begun.Load() {
+		return "nothing received for " + Seconds(w.idle) + " in the middle of the answer"
+	}
+	return "nothing received for " + Seconds(w.idle)
+}
+
 type watched struct {
 	io.ReadCloser
 	watch *Watch
@@ -57,6 +83,9 @@ type watched struct {
 
 func (b *watched) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.watch.begun.Store(true)
+	}
 	if n > 0 && b.watch.timer != nil && b.watch.Context.Err() == nil {
 		b.watch.timer.Reset(b.watch.idle)
 	}
@@ -111,8 +140,16 @@ func (p *Parts) Read(b []byte) (int, error) {
 // Close does nothing: the parts are memory.
 func (p *Parts) Close() error { return nil }
 
-// Send sets p as the body of req, its length known, so that it is sent in one go and can be sent again.
+// Send sets p as the body of req, its length known, so that it is sent in one go and can be sent again. It also lets an
+// http.Transport send the request once more when a kept-alive connection turns out to be closed and no byte of a response
+// was received: servers close idle connections at any time.
 func (p *Parts) Send(req *http.Request) {
+	// The transport repeats a POST only if it has this header. An empty list is not sent (see http.Transport).
+	const idempotencyKey = "Idempotency-Key"
+	if _, given := req.Header[idempotencyKey]; !given {
+		req.Header[idempotencyKey] = []string{}
+	}
+
 	req.Body = NewParts(p.parts...)
 	req.ContentLength = int64(p.Len())
 	req.TransferEncoding = nil

@@ -1,9 +1,12 @@
 package wire
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,11 +34,21 @@ func TestWatchEndsARequestThatIsSilent(t *testing.T) {
 				require.False(t, w.Stalled())
 				<-w.Context.Done()
 				require.Equal(t, test.after, time.Since(start))
+				require.Equal(t, "nothing received for "+Seconds(test.after), w.Silence())
 				require.True(t, w.Stalled())
 				require.ErrorIs(t, w.Context.Err(), context.Canceled)
 				require.ErrorIs(t, context.Cause(w.Context), errSilent)
 			})
 		})
+	}
+}
+
+func TestSecondsAreReadByPeople(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		5 * time.Minute: "300 s", 48*time.Second + 400*time.Millisecond: "48 s", 10 * time.Second: "10 s", 2500 * time.Millisecond: "2.5 s",
+		20 * time.Millisecond: "0.02 s", time.Second: "1 s", 0: "0 s", time.Hour: "3600 s",
+	} {
+		require.Equal(t, want, Seconds(d))
 	}
 }
 
@@ -103,6 +116,9 @@ func TestEveryByteIsASignOfLife(t *testing.T) {
 				require.True(t, body.closed)
 				w.Stop()
 				require.Equal(t, test.stalled, w.Stalled(), "why it ended does not change")
+				if len(test.waits) > 0 {
+					require.Equal(t, "nothing received for 1 s in the middle of the answer", w.Silence())
+				}
 			})
 		})
 	}
@@ -208,4 +224,88 @@ func TestSizedLeavesOtherBodiesAlone(t *testing.T) {
 	require.Equal(t, before.Body, req.Body)
 	require.Nil(t, req.GetBody)
 	Sized(&http.Request{})
+}
+
+// TestClosedKeptAliveConnectionIsReplaced closes each connection while its second request is read, as a server does that ends an idle
+// connection at the very moment it is used again.
+func TestClosedKeptAliveConnectionIsReplaced(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var served sync.WaitGroup
+	accepted := make(chan int, 10)
+	served.Go(func() {
+		for n := 0; ; n++ {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- n
+			served.Go(func() { serveOnce(conn) })
+		}
+	})
+	client := &http.Client{Transport: &http.Transport{}}
+
+	for range 3 {
+		req, err := http.NewRequest("POST", "http://"+listener.Addr().String(), nil)
+		require.NoError(t, err)
+		NewParts([]byte("one,"), []byte("two")).Send(req)
+		res, err := client.Do(req)
+		require.NoError(t, err)
+		got, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, "one,two", string(got))
+		require.Empty(t, res.Header.Get("Saw-Key"), "the header that lets the transport repeat is not sent")
+	}
+	require.Len(t, accepted, 3)
+
+	client.CloseIdleConnections()
+	require.NoError(t, listener.Close())
+	served.Wait()
+}
+
+// serveOnce answers the first request of a connection with its body, and closes the connection after it has read the second one.
+func serveOnce(conn net.Conn) {
+	defer conn.Close()
+	from := bufio.NewReader(conn)
+	for n := range 2 {
+		req, err := http.ReadRequest(from)
+		if err != nil {
+			return
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil || n > 0 {
+			return
+		}
+		fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nSaw-Key: %s\r\nContent-Length: %d\r\n\r\n%s", strings.Join(req.Header["Idempotency-Key"], ","), len(body), body)
+	}
+}
+
+func TestFreshConnectionThatClosesIsAnError(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	accepted := make(chan struct{}, 10)
+	var served sync.WaitGroup
+	served.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- struct{}{}
+			conn.Close()
+		}
+	})
+	client := &http.Client{Transport: &http.Transport{}}
+
+	req, err := http.NewRequest("POST", "http://"+listener.Addr().String(), nil)
+	require.NoError(t, err)
+	NewParts([]byte("x")).Send(req)
+	_, err = client.Do(req)
+	require.Error(t, err)
+	require.Len(t, accepted, 1, "api.Client decides about further attempts")
+
+	client.CloseIdleConnections()
+	require.NoError(t, listener.Close())
+	served.Wait()
 }

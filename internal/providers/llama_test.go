@@ -1,0 +1,220 @@
+package providers
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	anthropicopt "github.com/anthropics/anthropic-sdk-go/option"
+	openaiopt "github.com/openai/openai-go/v3/option"
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/anthropic"
+	"github.com/plait-dev/plait/api/openai"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/fixture"
+)
+
+// llama is a real llama.cpp server with a tiny model of random weights: it says nothing that makes sense, but as a compatible server
+// says it.
+type llama struct {
+	url    string
+	client *http.Client
+}
+
+// startLlama starts the server of the fixtures, and skips the test where it is absent or made for another platform.
+func startLlama(t *testing.T, args ...string) llama {
+	archive := fixture.Path(t, "llama", "llama-server.tar.xz")
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skipf("SKIPPED: llama-server is for linux/amd64, and this is %s/%s", runtime.GOOS, runtime.GOARCH)
+	}
+	dir := t.TempDir()
+	out, err := exec.CommandContext(t.Context(), "tar", "-xJf", archive, "-C", dir).CombinedOutput()
+	require.NoError(t, err, "llama-server cannot be unpacked (tar needs xz): %s", out)
+
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := free.Addr().String()
+	require.NoError(t, free.Close())
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	server := exec.CommandContext(ctx, filepath.Join(dir, "llama", "run.sh"), append([]string{port}, args...)...)
+	server.WaitDelay = 10 * time.Second
+	logged, err := server.StderrPipe()
+	require.NoError(t, err)
+	server.Stdout = server.Stderr
+	require.NoError(t, server.Start())
+
+	l := llama{url: "http://" + address, client: &http.Client{Transport: &http.Transport{}}}
+	read := make(chan struct{})
+	t.Cleanup(func() {
+		l.client.CloseIdleConnections()
+		cancel()
+		<-read
+		_ = server.Wait() // it was killed
+	})
+
+	// The server is ready once it says so. What it says later is read as well, so that it never waits for a reader.
+	ready := make(chan bool, 1)
+	go func() {
+		defer close(read)
+		lines := bufio.NewScanner(logged)
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), "listening on") {
+				select {
+				case ready <- true:
+				default:
+				}
+			}
+		}
+		select {
+		case ready <- false:
+		default:
+		}
+		_, _ = io.Copy(io.Discard, logged)
+	}()
+	require.True(t, <-ready, "llama-server ended before it was ready")
+	return l
+}
+
+func (l llama) openAI(o openai.Options) *openai.Options {
+	o.SDK = []openaiopt.RequestOption{openaiopt.WithBaseURL(l.url + "/v1"), openaiopt.WithAPIKey("none"), openaiopt.WithHTTPClient(l.client)}
+	return &o
+}
+
+func (l llama) messages(o anthropic.Options) api.Provider {
+	o.SDK = []anthropicopt.RequestOption{
+		anthropicopt.WithoutEnvironmentDefaults(), anthropicopt.WithAPIKey("none"), anthropicopt.WithBaseURL(l.url), anthropicopt.WithHTTPClient(l.client),
+	}
+	return anthropic.New("tiny", &o)
+}
+
+func (l llama) responses(o openai.Options) api.Provider {
+	return openai.NewResponses("tiny", l.openAI(o))
+}
+
+// all is a model of each of the server's APIs.
+func (l llama) all() map[string]api.Provider {
+	return map[string]api.Provider{
+		"chat": openai.NewChat("tiny", l.openAI(openai.Options{})), "responses": l.responses(openai.Options{}), "messages": l.messages(anthropic.Options{}),
+	}
+}
+
+// send asks as a program does by default, with retries: a connection to a real server may break.
+func send(t *testing.T, p api.Provider, req api.Request) (api.Response, error) {
+	return api.NewClient(p, nil).Send(t.Context(), req)
+}
+
+func asks(words string, o api.Options) api.Request {
+	return api.Request{Messages: []content.Message{{Role: content.User, Blocks: content.Words(words)}}, Options: o}
+}
+
+// TestCompatibleServer asks a real server for what compatible servers do in their own ways.
+func TestCompatibleServer(t *testing.T) {
+	l := startLlama(t, "-c", "4096", "-np", "2")
+	list := content.Tool{Name: "ls", Schema: `{"type":"object","properties":{"p":{"type":"string"}},"required":["p"]}`}
+
+	t.Run("a Responses stream of several items is heard (H1)", func(t *testing.T) {
+		for n := range 20 {
+			req := asks(fmt.Sprint("hello ", n), api.Options{ToolChoice: api.ToolsAny, MaxTokens: 60})
+			req.Tools = []content.Tool{list}
+			answer, err := send(t, l.responses(openai.Options{}), req)
+			require.NoError(t, err)
+			if answer.Blocks.Len() > 1 {
+				return
+			}
+		}
+		t.Fatal("no answer had several items")
+	})
+
+	t.Run("an assistant's message of another API is taken by Responses (H2)", func(t *testing.T) {
+		req := asks("hello", api.Options{MaxTokens: 4})
+		req.Messages = append(req.Messages, content.Message{Role: content.Assistant, Blocks: content.Words("Hi")}, content.Message{Role: content.User, Blocks: content.Words("and?")})
+		_, err := send(t, l.responses(openai.Options{}), req)
+		require.NoError(t, err)
+	})
+
+	t.Run("an argument that may be anything is declared to each API (H3)", func(t *testing.T) {
+		for name, p := range l.all() {
+			req := asks("hello", api.Options{MaxTokens: 8, ToolChoice: api.ToolsAny})
+			req.Tools = []content.Tool{{Name: "f", Schema: `{"type":"object","properties":{"a":true}}`}}
+			_, err := send(t, p, req)
+			require.NoError(t, err, name)
+		}
+	})
+
+	t.Run("a context that is too long is told by each API (H4)", func(t *testing.T) {
+		for name, p := range l.all() {
+			_, err := send(t, p, asks(strings.Repeat("a long story ", 4000), api.Options{MaxTokens: 8}))
+			require.ErrorIs(t, err, api.ErrContextTooLong, name)
+		}
+	})
+
+	t.Run("a stop sequence is the reason, also where it comes first (H5, H6)", func(t *testing.T) {
+		letters := strings.Split("a e i o u b < c d s t r n m l k h .", " ")
+		stopped := 0
+		for n := range 12 {
+			answer, err := send(t, l.messages(anthropic.Options{}), asks(fmt.Sprint("hello ", n), api.Options{MaxTokens: 30, StopSequences: letters}))
+			require.NoError(t, err)
+			if answer.Stop == content.StopSequence {
+				stopped++
+			}
+		}
+		require.Positive(t, stopped)
+	})
+
+	t.Run("a call that the request forbids is not executed (H7)", func(t *testing.T) {
+		executed := 0
+		tool := executor.Func("ls", "Lists files.", func(_ context.Context, _ struct {
+			P string `json:"p"`
+		}) (string, error) {
+			executed++
+			return "none", nil
+		})
+		a := executor.Agent{
+			Provider: l.messages(anthropic.Options{}), Tools: []dag.Tool{tool}, Limits: executor.Limits{Turns: 4},
+			Options: api.Options{ToolChoice: api.ToolsNone, MaxTokens: 60},
+		}
+		for n := range 2 {
+			_, err := a.Run(t.Context(), dag.New().User(fmt.Sprint("hello ", n)))
+			require.NoError(t, err)
+		}
+		require.Zero(t, executed)
+	})
+
+	t.Run("an answer of Responses that reached MaxTokens is cut, and a small MaxTokens is sent (H8, H9)", func(t *testing.T) {
+		for _, whole := range []bool{false, true} {
+			req := asks("hello", api.Options{MaxTokens: 5, ToolChoice: api.ToolsAny})
+			req.Tools = []content.Tool{list}
+			answer, err := send(t, l.responses(openai.Options{NoStream: whole}), req)
+			require.NoError(t, err)
+			require.Equal(t, content.StopMaxTokens, answer.Stop)
+			require.LessOrEqual(t, answer.Usage.Output, int64(6))
+			require.Empty(t, answer.Repairs)
+		}
+	})
+
+	t.Run("an error has its type (H11)", func(t *testing.T) {
+		for name, p := range l.all() {
+			_, err := send(t, p, asks("hello", api.Options{Body: `{"temperature":"warm"}`}))
+			var failure *api.Error
+			require.ErrorAs(t, err, &failure, name)
+			require.NotEqual(t, "400", failure.Type, name)
+			require.NotEmpty(t, failure.Type, name)
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package roundtrip_test
+
+import (
+	"context"
+	"iter"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// silent is a request that nothing comes back for.
+func silent(call roundtrip.Call) roundtrip.Trip {
+	return roundtrip.Trip{
+		Prepare: func() (roundtrip.Call, error) { return call, nil },
+		Ask: func(watch *wire.Watch, _ roundtrip.Call) iter.Seq2[api.Event, error] {
+			return func(yield func(api.Event, error) bool) {
+				<-watch.Context.Done()
+				yield(nil, watch.Context.Err())
+			}
+		},
+	}
+}
+
+func TestAWholeAnswerMayTakeLongerToBeginThanAStream(t *testing.T) {
+	for name, test := range map[string]struct {
+		call  roundtrip.Call
+		after time.Duration
+		says  string
+	}{
+		"a stream":                 {roundtrip.Call{}, 5 * time.Minute, "provider stalled: nothing received for 300 s"},
+		"a whole answer":           {roundtrip.Call{Whole: true}, 10 * time.Minute, "provider stalled: nothing received for 600 s"},
+		"a limit of the program's": {roundtrip.Call{Whole: true, Options: api.Options{Idle: time.Second}}, time.Second, "nothing received for 1 s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				var failure error
+				for _, err := range silent(test.call).Stream(t.Context()) {
+					failure = err
+				}
+				require.ErrorIs(t, failure, api.ErrStalled)
+				require.NotErrorIs(t, failure, context.Canceled)
+				require.ErrorContains(t, failure, test.says)
+				require.Equal(t, test.after, time.Since(start))
+			})
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// deepestObjects is how deep Objects looks; api.Target lets no schema nest deeper.
+const deepestObjects = 100
+
+// Objects returns a schema in which {} stands for each schema below it that is true. Both allow anything, but some servers take
+// objects alone. Where true is usual ("additionalProperties" and its like), it stays.
+func Objects(schema content.JSON) content.JSON {
+	if !strings.Contains(string(schema), "true") {
+		return schema
+	}
+	return objects(schema, 0)
+}
+
+func objects(schema content.JSON, depth int) content.JSON {
+	if schema == "true" && depth > 0 {
+		return "{}"
+	}
+	list, err := wire.Members(schema)
+	if err != nil || depth > deepestObjects {
+		return schema
+	}
+
+	below := func(j content.JSON) content.JSON { return objects(j, depth+1) }
+	return replaced(schema, list, func(m wire.Member) content.JSON {
+		switch m.Name {
+		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
+			named, err := wire.Members(m.Value)
+			if err != nil {
+				return m.Value
+			}
+			return replaced(m.Value, named, func(n wire.Member) content.JSON { return below(n.Value) })
+		case "items", "prefixItems", "allOf", "anyOf", "oneOf":
+			if strings.HasPrefix(string(m.Value), "[") {
+				return eachReplaced(m.Value, below)
+			}
+			return below(m.Value)
+		case "not", "if", "then", "else", "contains":
+			return below(m.Value)
+		case "additionalProperties":
+			if m.Value != "true" {
+				return below(m.Value)
+			}
+		}
+		return m.Value
+	})
+}
+
+// replaced is the object with the members of list, each with the value that by gives it; the object itself where that changes nothing.
+func replaced(object content.JSON, list []wire.Member, by func(wire.Member) content.JSON) content.JSON {
+	changed := false
+	list = slices.Clone(list)
+	for i, m := range list {
+		list[i].Value = by(m)
+		changed = changed || list[i].Value != m.Value
+	}
+	if !changed {
+		return object
+	}
+	return wire.Object(list)
+}
+
+// eachReplaced is replaced for the items of a list.
+func eachReplaced(j content.JSON, by func(content.JSON) content.JSON) content.JSON {
+	var items []wire.Raw
+	if j.Decode(&items) != nil {
+		return j
+	}
+	changed := false
+	dst := []byte{'['}
+	for _, item := range items {
+		is := content.JSON(item)
+		now := by(is)
+		changed = changed || now != is
+		dst = append(wire.Separate(dst), now...)
+	}
+	if !changed {
+		return j
+	}
+	return content.JSON(append(dst, ']'))
+}
