@@ -3,7 +3,6 @@ package dag
 import (
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -44,7 +43,7 @@ func longest(a, b []int) int {
 }
 
 func TestAlignmentsOfWhatDiffersInLittleAreTheLongest(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := RandomSeed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 3000 {
 		a, b := make([]int, rnd.IntN(40)), make([]int, rnd.IntN(40))

@@ -3,6 +3,7 @@ package dag
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/plait-dev/plait/content"
@@ -53,7 +54,7 @@ type DAG struct {
 // env is what travels with a conversation beside its nodes. It is copied to be changed.
 type env struct {
 	src    node.Source
-	tools  []Tool // executables, at most one for a name
+	tools  *tree[Tool] // executables
 	file   *header
 	refs   *refs
 	erased map[node.ID]*node.Node // what Redact has made, for journals; never written after it is set
@@ -87,6 +88,13 @@ func (d DAG) change(edit func(*env)) DAG {
 // Err returns the first error of the chain that built the conversation, a *BuildError, or nil.
 func (d DAG) Err() error { return d.err }
 
+// WithoutErr returns the conversation as it was before the step that failed, without the chain's error. A conversation without an
+// error is returned as it is. A program that goes on after it has reported the error needs this, or keeps the earlier value.
+func (d DAG) WithoutErr() DAG {
+	d.err = nil
+	return d
+}
+
 func (d DAG) fail(step string, err error) DAG {
 	d.err = &BuildError{Step: step, Err: err}
 	return d
@@ -116,34 +124,36 @@ func (d DAG) WithHeads(heads ...*node.Node) DAG {
 // one id are one node; where they do not say the same, the chain's error is ErrDuplicateID.
 func (d DAG) Join(others ...DAG) DAG {
 	heads := d.Heads()
+	known := make(map[node.ID]*node.Node, len(heads))
+	conflict(known, heads)
 	for _, o := range others {
 		if d.err == nil {
 			d.err = o.err
 		}
-		if clash := conflict(heads, o.heads); clash != nil && d.err == nil {
+		if clash := conflict(known, o.heads); clash != nil && d.err == nil {
 			return d.fail("Join", fmt.Errorf("%w: %s", ErrDuplicateID, clash.ID()))
 		}
 		heads = append(heads, o.heads...)
-		for _, t := range o.environment().tools {
-			if _, has := d.Tool(t.Definition().Name); !has {
-				d = d.bind(t)
-			}
-		}
-		d = d.takeRefs(o)
+		d = d.takeTools(o).takeRefs(o)
 	}
 	return d.WithHeads(heads...)
 }
 
-// conflict is a node of others that has the id of one of nodes and says something else; nil when there is none.
-func conflict(nodes, others []*node.Node) *node.Node {
-	byID := make(map[node.ID]*node.Node, len(nodes))
+// takeTools returns d with the executables of o whose names are free.
+func (d DAG) takeTools(o DAG) DAG {
+	o.environment().tools.beyond(d.environment().tools, func(name string, t Tool) {
+		d = d.change(func(e *env) { e.tools = e.tools.with(name, t) })
+	})
+	return d
+}
+
+// conflict returns a node that has the id of a known one and says something else, or nil. It adds the nodes to those that are known.
+func conflict(known map[node.ID]*node.Node, nodes []*node.Node) *node.Node {
 	for _, n := range nodes {
-		byID[n.ID()] = n
-	}
-	for _, o := range others {
-		if n := byID[o.ID()]; n != nil && n != o && n.Digest() != o.Digest() {
-			return o
+		if old := known[n.ID()]; old != nil && old != n && old.Digest() != n.Digest() {
+			return n
 		}
+		known[n.ID()] = n
 	}
 	return nil
 }
@@ -181,10 +191,8 @@ func (d DAG) AppendTo(parents []*node.Node, p node.Payload) (DAG, *node.Node, er
 	if len(parents) == 0 && len(d.heads) > 0 {
 		return d, nil, &BuildError{Step: "AppendTo", Err: fmt.Errorf("%w: no parent is given", ErrForeign)}
 	}
-	for _, parent := range parents {
-		if !d.Contains(parent) {
-			return d, nil, &BuildError{Step: "AppendTo", Err: fmt.Errorf("%w: %v", ErrForeign, parent)}
-		}
+	if foreign, found := d.foreign(parents); found {
+		return d, nil, &BuildError{Step: "AppendTo", Err: fmt.Errorf("%w: %v", ErrForeign, foreign)}
 	}
 	n, err := node.New(d.Source(), p, node.Meta{}, parents...)
 	if err != nil {
@@ -196,27 +204,59 @@ func (d DAG) AppendTo(parents []*node.Node, p node.Payload) (DAG, *node.Node, er
 
 // replaceHeads puts n where the first of its parents stood among heads, or at the end, and takes the others out.
 func replaceHeads(heads []*node.Node, n *node.Node) []*node.Node {
-	isParent := make(map[node.ID]bool, n.NumParents())
-	for i := range n.NumParents() {
-		isParent[n.Parent(i).ID()] = true
-	}
-	out := make([]*node.Node, 0, len(heads)+1)
-	placed := false
-	for _, h := range heads {
-		if !isParent[h.ID()] {
-			out = append(out, h)
-		} else if !placed {
-			out, placed = append(out, n), true
+	isParent := func(h *node.Node) bool { return h.ID() == n.Parent(0).ID() }
+	switch {
+	case n.NumParents() == 0:
+		return slices.Concat(heads, []*node.Node{n})
+	case n.NumParents() > 1:
+		ids := make(map[node.ID]bool, n.NumParents())
+		for i := range n.NumParents() {
+			ids[n.Parent(i).ID()] = true
 		}
+		isParent = func(h *node.Node) bool { return ids[h.ID()] }
 	}
-	if !placed {
-		out = append(out, n)
+
+	// Copied as a whole: heads may be many, and one of them changes.
+	first := slices.IndexFunc(heads, isParent)
+	if first < 0 {
+		return slices.Concat(heads, []*node.Node{n})
+	}
+	out := slices.Clone(heads)
+	out[first] = n
+	if n.NumParents() > 1 {
+		rest := slices.DeleteFunc(out[first+1:], isParent)
+		out = out[:first+1+len(rest)]
 	}
 	return out
 }
 
-// System adds a system prompt. Several are all sent, in order.
+// System adds a system prompt. Several are all sent, in order. [DAG.SetSystem] adds one that can be replaced.
 func (d DAG) System(text string) DAG { return d.step("System", node.System{Text: text}) }
+
+// SetSystem sets the system prompt with that name from here on. It replaces the one that was set with the same name before, in its place
+// among the prompts; an empty text removes it. The earlier prompt stays in the graph, and nothing is added where the text is the same.
+// With an empty name SetSystem is [DAG.System].
+func (d DAG) SetSystem(name, text string) DAG {
+	if d.err != nil {
+		return d
+	}
+	name, text = content.Clean(name), content.Clean(text)
+	if name != "" && d.SystemPrompt(name) == text {
+		return d
+	}
+	return d.step("SetSystem", node.System{Name: name, Text: text})
+}
+
+// SystemPrompt returns the system prompt with that name, as [DAG.SetSystem] set it last; "" where there is none.
+func (d DAG) SystemPrompt(name string) string {
+	p, m := d.lineage()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at, has := p.prompts[name]; has && at >= 0 && at < m.system {
+		return p.t.System[at]
+	}
+	return ""
+}
 
 // User adds a message of the user: the text, if it is not empty, and the blocks. A message that says nothing is ErrEmpty.
 func (d DAG) User(text string, blocks ...content.Block) DAG {
@@ -285,52 +325,90 @@ func (d DAG) Stop(reason content.Stop) DAG { return d.step("Stop", node.StopReas
 
 // Tools declares tools to the model from here on, and lets them travel with the conversation so that they can be run. A tool
 // replaces an earlier one of the same name. Only what the conversation does not declare yet becomes a node: to give a loaded
-// conversation its tools again, call Tools with them. Errors: content.ErrTool for a definition that no API takes, and what a
-// tool's own Err returns.
+// conversation its tools again, call Tools with them. [DAG.WithdrawTools] is the opposite. Errors: content.ErrTool for a definition
+// that no API takes, and what a tool's own Err returns.
 func (d DAG) Tools(tools ...Tool) DAG {
 	if d.err != nil {
 		return d
 	}
-	declared := map[string]content.Tool{}
-	for _, def := range d.ToolDefs() {
-		declared[def.Name] = def
-	}
+	said, upTo := d.lineage()
+	bound := d.environment().tools
 	var fresh []content.Tool
+	index := map[string]int{} // in fresh, by name
 	for i, t := range tools {
-		if t == nil {
+		if t == nil || isNilPointer(t) {
 			return d.fail("Tools", fmt.Errorf("%w: tool %d is nil", content.ErrTool, i))
 		}
 		if broken, ok := t.(interface{ Err() error }); ok && broken.Err() != nil {
 			return d.fail("Tools", broken.Err())
 		}
+
 		def := t.Definition()
-		if old, has := declared[def.Name]; !has || old != def {
-			fresh = append(slices.DeleteFunc(fresh, func(f content.Tool) bool { return f.Name == def.Name }), def)
-			declared[def.Name] = def
+		bound = bound.with(def.Name, t)
+		if at, again := index[def.Name]; again {
+			if fresh[at] == def {
+				continue
+			}
+			fresh[at].Name = "" // the later definition counts, in its own place
+		} else if old, has := said.declared(upTo, def.Name); has && old == def {
+			continue
 		}
-		d = d.bind(t)
+		index[def.Name] = len(fresh)
+		fresh = append(fresh, def)
 	}
+
+	fresh = slices.DeleteFunc(fresh, func(def content.Tool) bool { _, has := index[def.Name]; return !has })
+	d = d.change(func(e *env) { e.tools = bound })
 	if len(fresh) == 0 {
 		return d
 	}
 	return d.step("Tools", node.Tools{Defs: node.ListOf(fresh...)})
 }
 
-func (d DAG) bind(t Tool) DAG {
-	name := t.Definition().Name
+// isNilPointer reports whether t holds a nil pointer, whose methods would most likely panic.
+func isNilPointer(t Tool) bool {
+	v := reflect.ValueOf(t)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// WithdrawTools declares the tools with these names no more, from here on: the model is not sent them, and they no longer travel with
+// the conversation. What was called stays as it is. Names that are not declared are ignored. [DAG.Tools] declares a tool again.
+func (d DAG) WithdrawTools(names ...string) DAG {
+	if d.err != nil || len(names) == 0 {
+		return d
+	}
+
+	said, upTo := d.lineage()
+	seen := map[string]bool{}
+	var withdrawn []string
+	for _, name := range names {
+		if _, has := said.declared(upTo, name); has && !seen[name] {
+			withdrawn = append(withdrawn, name)
+			seen[name] = true
+		}
+	}
+	if len(withdrawn) == 0 {
+		return d
+	}
+
+	d = d.step("WithdrawTools", node.Tools{Withdrawn: node.ListOf(withdrawn...)})
+	return d.unbind(withdrawn)
+}
+
+// unbind returns the conversation without the executables of these names.
+func (d DAG) unbind(names []string) DAG {
 	return d.change(func(e *env) {
-		rest := slices.DeleteFunc(slices.Clone(e.tools), func(old Tool) bool { return old.Definition().Name == name })
-		e.tools = append(rest, t)
+		for _, name := range names {
+			e.tools = e.tools.without(name)
+		}
 	})
 }
 
 // Tool returns the tool of that name that travels with the conversation. A loaded conversation has none until Tools gives it
 // some.
 func (d DAG) Tool(name string) (Tool, bool) {
-	for _, t := range d.environment().tools {
-		if t.Definition().Name == name {
-			return t, true
-		}
+	if t := d.environment().tools.get(name); t != nil {
+		return t.value, true
 	}
 	return nil, false
 }

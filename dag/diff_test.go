@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/plait-dev/plait/content"
@@ -63,6 +62,24 @@ func complete(t testing.TB, a, b dag.DAG) []string {
 	require.True(t, json.Valid(text))
 	require.NotEmpty(t, diff.String())
 	return words
+}
+
+func TestNodeThatFollowsAnotherNodeIsMoved(t *testing.T) {
+	// Only the parent of the last node differs. Both conversations have the same nodes in the same order.
+	build := func(parent int) dag.DAG {
+		d := fresh().System("s").User("a").Assistant("b")
+		nodes := d.Nodes()
+		last := d.WithHeads(nodes[parent]).User("c").Head()
+		return d.WithHeads(nodes[2], last)
+	}
+	old, now := build(2), build(1)
+	diff := dag.Diff(old, now)
+	require.False(t, diff.Equal())
+	require.Len(t, diff.Changes, 1)
+	require.Equal(t, dag.Moved, diff.Changes[0].Op)
+	require.Equal(t, old.Nodes()[3], diff.Changes[0].Old)
+	require.Equal(t, now.Nodes()[3], diff.Changes[0].New)
+	require.Equal(t, []string{"moved"}, complete(t, old, now))
 }
 
 func TestADifferenceSaysWhatBecameOfEachNode(t *testing.T) {
@@ -164,6 +181,7 @@ func TestNothingThatADigestCoversIsOverlooked(t *testing.T) {
 	}
 	child := fresh().User("inner")
 	payloads = append(payloads, speak(t, content.Assistant, content.Text{Text: "a"}, content.Text{Text: "b"}), speak(t, content.Assistant, content.Text{Text: "a\nb"}),
+		speak(t, content.Assistant, content.Text{Text: "atextb"}), // what two texts "a" and "b" are, written without their lengths
 		node.System{}, node.System{Text: "a"},
 		node.Tools{Defs: node.ListOf(declared("f", "a"))}, node.Tools{Defs: node.ListOf(declared("f", "b"))}, node.Tools{Defs: node.ListOf(declared("g", "a"))},
 		node.Tools{Defs: node.ListOf(content.Tool{Name: "f", Description: "a", Schema: `{"type":"object","x":1}`})},
@@ -206,12 +224,7 @@ func TestAFileThatClaimsAnotherDigestDiffersInWhatNoTextShows(t *testing.T) {
 }
 
 func TestRandomConversationsAreComparedCompletely(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	defer func() {
-		if t.Failed() {
-			t.Log("seed", seed)
-		}
-	}()
+	seed := dag.RandomSeed(t)
 	for trial := range 40 {
 		rnd := rand.New(rand.NewPCG(seed, uint64(trial)))
 		m := &model{t: t, rnd: rnd, place: map[node.ID]int{}}
@@ -321,6 +334,7 @@ func TestADifferenceCannotDriveATerminal(t *testing.T) {
 		}
 	}
 	require.Contains(t, dag.Diff(d, d.User(evil)).String(), "+   indented", "spaces are kept")
+	require.Contains(t, dag.Diff(d.User("a b"), d.User("a\u0085b")).String(), "+ a\uFFFDb", "a control character that is white space is shown, too")
 }
 
 func TestADifferenceIsWrittenAsJSONInOneForm(t *testing.T) {
@@ -363,7 +377,7 @@ func TestADifferenceReturnsWhatItsWriterReturns(t *testing.T) {
 
 func TestAHundredThousandNodesAreCompared(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long to make them")
+		t.Skip("SKIPPED: it takes long to make them, in -short")
 	}
 	d := dag.New()
 	for i := range 50_000 {

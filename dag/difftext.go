@@ -333,7 +333,7 @@ func (w diffWriter) part(p Part) {
 // again reports whether the same lines were asked about before.
 func (w diffWriter) again(lines []Line) bool {
 	var h maphash.Hash
-	h.SetSeed(refSeed)
+	h.SetSeed(treeSeed)
 	for _, line := range lines {
 		_, _ = h.WriteString(string(line.Op) + line.Text + "\n")
 	}

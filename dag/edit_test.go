@@ -76,6 +76,12 @@ func TestAnEditGoesThroughFansMergesAndAllHeads(t *testing.T) {
 	require.Len(t, half.Remade, 2)
 	require.Contains(t, half.DAG.Nodes(), right.Head(), "the other is shared")
 	require.Empty(t, half.DAG.Validate())
+
+	other, err := d.Edit(right.Head(), speak(t, content.Assistant, content.Text{Text: "instead of right"})) // the second parent of the merge
+	require.NoError(t, err)
+	require.Len(t, other.Remade, 2)
+	require.Contains(t, other.DAG.Nodes(), left.Head(), "the other is shared")
+	require.NotContains(t, other.DAG.Nodes(), right.Head())
 }
 
 func TestAnEditKeepsWhatIsBesideAPayload(t *testing.T) {

@@ -304,3 +304,27 @@ func ExampleDAG_WriteLog() {
 	// o user      Another one?
 	// * assistant (head) Paris.
 }
+
+// A program that no longer has a tool withdraws it. The graph keeps what was declared and called before.
+func ExampleDAG_WithdrawTools() {
+	grep := content.Tool{Name: "grep", Description: "Search files.", Schema: `{"type":"object"}`}
+	bash := content.Tool{Name: "bash", Description: "Run a command.", Schema: `{"type":"object"}`}
+
+	d := dag.New().Tools(grep, bash).User("Look around.").WithdrawTools("grep")
+	for _, tool := range d.ToolDefs() {
+		fmt.Println(tool.Name)
+	}
+	// Output: bash
+}
+
+// A named system prompt is replaced, where System adds another one.
+func ExampleDAG_SetSystem() {
+	d := dag.New().System("Answer briefly.").SetSystem("memory", "The user is in Tokyo.").User("Hello.")
+	d = d.SetSystem("memory", "The user is in Paris.")
+	for _, prompt := range d.SystemPrompts() {
+		fmt.Println(prompt)
+	}
+	// Output:
+	// Answer briefly.
+	// The user is in Paris.
+}

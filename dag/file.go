@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"time"
 
@@ -111,7 +110,7 @@ func (d DAG) Save(path string) error {
 	if d.err != nil {
 		return d.err
 	}
-	return replaceFile(path, d.Write)
+	return replaceFile(systemDisk{}, path, d.Write)
 }
 
 // Write writes the conversation in its saved form, version 1: a JSON object with the members
@@ -175,7 +174,7 @@ func (h header) member(m member, d DAG, nodes []*node.Node) []byte {
 		return appendHeads(content.AppendRaw(nil, "heads"), d.heads)
 	case "refs":
 		if refs := d.environment().refs; refs != nil {
-			return refs.append(content.AppendRaw(nil, "refs"))
+			return appendRefs(content.AppendRaw(nil, "refs"), refs)
 		}
 	case "nodes":
 		return content.AppendRaw(nil, "nodes")
@@ -228,20 +227,23 @@ func (w *writer) nodes(nodes []*node.Node) {
 	_ = w.WriteByte(']')
 }
 
-// replaceFile puts a new file in the place of the one at path, or leaves that one as it is and returns an error.
-// Errors of the file system name path.
-func replaceFile(path string, write func(io.Writer) error) error {
+// replaceFile replaces the file at path by a new one, or leaves it as it is and returns an error. Errors of the file system name path.
+func replaceFile(on disk, path string, write func(io.Writer) error) error {
 	if path == "" {
 		return &fs.PathError{Op: "save", Path: path, Err: errors.New("no path is given")}
 	}
-	err := replaceReal(followed(path), write)
+	return renamed(replaceReal(on, followed(path), write), "save", path)
+}
+
+// renamed returns an error of the file system with the operation and the path that the caller of this package knows.
+func renamed(err error, op, path string) error {
 	var link *os.LinkError
 	var at *fs.PathError
 	switch {
 	case errors.As(err, &link):
-		return &fs.PathError{Op: "save", Path: path, Err: link.Err}
+		return &fs.PathError{Op: op, Path: path, Err: link.Err}
 	case errors.As(err, &at):
-		return &fs.PathError{Op: "save", Path: path, Err: at.Err}
+		return &fs.PathError{Op: op, Path: path, Err: at.Err}
 	}
 	return err
 }
@@ -268,16 +270,17 @@ func followed(path string) string {
 	return path
 }
 
-func replaceReal(path string, write func(io.Writer) error) error {
-	old, err := os.Stat(path)
+func replaceReal(on disk, path string, write func(io.Writer) error) error {
+	old, err := on.Stat(path)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case err == nil && !old.Mode().IsRegular():
 		return &fs.PathError{Op: "save", Path: path, Err: errors.New("it is not a regular file")}
 	}
+
 	temp := filepath.Join(filepath.Dir(path), ".plait-"+rand.Text()+".tmp")
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := on.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
@@ -287,26 +290,16 @@ func replaceReal(path string, write func(io.Writer) error) error {
 	if err == nil {
 		err = write(f)
 	}
+
+	// The content must be on disk before the name leads to it, or a crash leaves an empty file in the place of the old one.
 	if err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(temp, path)
+		err = on.Rename(temp, path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(temp))
+		return errors.Join(err, on.Remove(temp))
 	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// syncFolder makes a new name in a folder durable. Windows has no call for it and needs none.
-func syncFolder(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return on.SyncFolder(filepath.Dir(path))
 }

@@ -40,6 +40,7 @@ func sample(t testing.TB) dag.DAG {
 		Assistant("I call.",
 			content.Thinking{Text: "hm", Signature: "sig"}, content.Thinking{Redacted: "xx"},
 			content.Opaque{API: "anthropic", JSON: `{"type":"server_tool_use", "a": 1.0}`},
+			content.CutToolUse{Name: "get_weather", Input: `{"city":"To`},
 			content.Text{Text: "cited", Extra: content.Extra{API: "anthropic", JSON: `{"citations": [ ]}`}},
 			content.Unknown{JSON: `{"type":"hologram", "x" : 1.0}`},
 			call("a", "f", `{"city" : "Paris"} `), call("a", "f", "{\n}"), call("", "g", `{"cut off`),
@@ -181,10 +182,12 @@ func TestAFileThatAnotherToolPrintedLoads(t *testing.T) {
 			for _, indent := range []string{"", "\t", "  "} {
 				var b bytes.Buffer
 				require.NoError(t, json.Indent(&b, []byte(text), "", indent))
-				d := read(t, b.String())
-				require.True(t, dag.Equal(want, d))
-				once := written(t, d)
-				require.Equal(t, once, written(t, read(t, once)))
+				for _, end := range []string{"\n", "\r\n", "\r"} {
+					d := read(t, strings.ReplaceAll(b.String(), "\n", end))
+					require.True(t, dag.Equal(want, d), "%q", end)
+					once := written(t, d)
+					require.Equal(t, once, written(t, read(t, once)))
+				}
 				require.Equal(t, written(t, read(t, text)), text)
 			}
 			var v any

@@ -40,7 +40,7 @@ func thoughtsOf(front DAG, messages []content.Message) map[int]node.Digest {
 		return nil
 	}
 	thoughts := map[int]node.Digest{}
-	seen := front.asSaid().front()
+	seen := front.Transcript().front()
 	for i, m := range messages {
 		if m.Role == content.Assistant && thinks(m.Blocks) {
 			thoughts[i] = seen
@@ -69,12 +69,20 @@ func (d DAG) fan(blocks content.Blocks) DAG {
 	if d.err != nil || !ok || len(d.heads) != 1 {
 		return d
 	}
+
+	open := make(map[string][]int, len(p.calls)) // calls that have no execution yet, by id
+	for i, call := range p.calls {
+		open[call.ID] = append(open[call.ID], i)
+	}
+
 	var ends []*node.Node
 	for _, result := range blocks.ToolResults() {
-		e := node.ToolExecution{Index: p.unanswered(result.CallID), Result: result.Content, IsError: result.IsError}
-		if e.Index < 0 {
+		waiting := open[result.CallID]
+		if len(waiting) == 0 {
 			continue
 		}
+		open[result.CallID] = waiting[1:]
+		e := node.ToolExecution{Index: waiting[0], Result: result.Content, IsError: result.IsError}
 		if err := p.execute(d.Source(), e); err != nil {
 			return d.fail("FromTranscript", err)
 		}
@@ -84,14 +92,4 @@ func (d DAG) fan(blocks content.Blocks) DAG {
 		return d
 	}
 	return d.WithHeads(ends...)
-}
-
-// unanswered is the first call with that id that has no execution yet; -1 where there is none.
-func (p phase) unanswered(id string) int {
-	for i, call := range p.calls {
-		if call.ID == id && p.done[i] == nil {
-			return i
-		}
-	}
-	return -1
 }

@@ -454,7 +454,7 @@ func (g *graph) refs(old *refs, named map[string][]string) (*refs, error) {
 		if err != nil {
 			return nil, err
 		}
-		old = old.with(Ref{Name: name, Heads: heads})
+		old = old.with(name, heads)
 	}
 	return old, nil
 }

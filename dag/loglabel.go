@@ -3,6 +3,7 @@ package dag
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/goccy/go-json/jsontext"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -31,6 +33,10 @@ var (
 // faceOf returns the face of n. executed says that its calls have executions, which show the arguments.
 func (l *logger) faceOf(n *node.Node, executed bool) face {
 	f := l.plainFace(n, executed)
+	f.word = l.line(describe.Kind(n), 20)
+	if isExecution(n) {
+		f.word = "" // the call says it
+	}
 	if n.Failed() {
 		f.color = red
 	}
@@ -40,31 +46,31 @@ func (l *logger) faceOf(n *node.Node, executed bool) face {
 func (l *logger) plainFace(n *node.Node, executed bool) face {
 	switch p := n.Payload().(type) {
 	case node.System:
-		return face{glyph: "◆", word: "system", color: gray, says: excerpt(p.Text)}
+		return face{glyph: "◆", color: gray, says: systemSays(p)}
 	case node.Tools:
-		return face{glyph: "◆", word: "tools", color: gray, says: toolNames(p)}
+		return face{glyph: "◆", color: gray, says: excerpt(describe.ToolNames(p))}
 	case node.Message:
 		results := p.Blocks.ToolResults()
 		switch {
 		case p.Role == content.Assistant:
-			return face{glyph: "●", word: "assistant", color: green, says: l.assistantSays(p, l.models), came: l.callsOf(p, executed)}
-		case len(results) > 0 && len(results) == p.Blocks.Len():
-			return face{glyph: "◇", word: "results", color: cyan, says: l.resultsSay(n, results)}
+			return face{glyph: "●", color: green, says: l.assistantSays(p, l.models), came: l.callsOf(p, executed)}
+		case len(results) > 0:
+			return face{glyph: "◇", color: cyan, says: l.resultsSay(n, results)}
 		}
-		return face{glyph: "○", word: "user", color: cyan, says: l.says(p.Blocks)}
+		return face{glyph: "○", color: cyan, says: l.says(p.Blocks)}
 	case node.ToolExecution:
 		p.Tool, p.Input = calledBy(n, p)
 		return face{glyph: "▪", color: blue, says: l.ranSays(p) + elapsed(p), came: l.outcome(p.IsError) + l.says(p.Result)}
 	case node.SubGraph:
-		return face{glyph: "▣", word: "sub-graph", color: blue, says: excerpt(p.Title), came: l.to(excerpt(p.Summary))}
+		return face{glyph: "▣", color: blue, says: excerpt(p.Title), came: l.to(excerpt(p.Summary))}
 	case node.Compaction:
-		return face{glyph: "≡", word: "summary", color: magenta, says: "of " + count(p.Replaced.Len(), "node") + ": " + l.says(p.Summary)}
+		return face{glyph: "≡", color: magenta, says: compactionSays(p, l.says(p.Summary))}
 	case node.StopReason:
-		return face{glyph: "■", word: "stop", color: gray, says: l.stopSays(p)}
+		return face{glyph: "■", color: gray, says: l.stopSays(p)}
 	case node.Custom:
-		return face{glyph: "▫", word: "note", color: gray, says: excerpt(p.Name) + " " + excerpt(string(p.JSON))}
+		return face{glyph: "▫", color: gray, says: excerpt(p.Name) + " " + excerpt(string(p.JSON))}
 	}
-	return face{glyph: "?", word: l.line(n.Kind(), 20), says: "a kind that this version does not know"}
+	return face{glyph: "?", says: "a kind that this version does not know"}
 }
 
 // text is what the face says, made harmless, in at most that many cells. What came of it has two fifths of them at least, where
@@ -102,12 +108,23 @@ func excerpt(s string) string {
 	return s
 }
 
-func toolNames(t node.Tools) string {
-	var names []string
-	for _, def := range t.Defs.Slice() {
-		names = append(names, def.Name)
+// compactionSays returns the summary, after the number of nodes that it replaces.
+func compactionSays(p node.Compaction, summary string) string {
+	if replaced := describe.Replaced(p); replaced != "" {
+		return replaced + ": " + summary
 	}
-	return excerpt(strings.Join(names, ", "))
+	return summary
+}
+
+// systemSays returns the prompt after its name, if it has one.
+func systemSays(p node.System) string {
+	switch {
+	case p.Name == "":
+		return excerpt(p.Text)
+	case p.Text == "":
+		return "(" + excerpt(p.Name) + " removed)"
+	}
+	return "(" + excerpt(p.Name) + ") " + excerpt(p.Text)
 }
 
 // says is what blocks say, but for calls. Thinking is shown where there is nothing else.
@@ -117,18 +134,14 @@ func (s signs) says(blocks content.Blocks) string {
 		switch b := b.(type) {
 		case content.Text:
 			said = append(said, excerpt(b.Text))
-		case content.Image:
-			said = append(said, "["+cmp.Or(excerpt(b.Source.MediaType), "image")+"]")
-		case content.Document:
-			said = append(said, "["+join("document", excerpt(b.Title))+"]")
 		case content.Thinking:
-			thought = append(thought, "(thinks) "+excerpt(b.Text))
+			thought = append(thought, describe.Thinking+" "+excerpt(b.Text))
 		case content.ToolResult:
 			said = append(said, s.outcome(b.IsError)+s.says(b.Content))
-		case content.Opaque:
-			said = append(said, "["+excerpt(b.API)+" block]")
-		case content.Unknown:
-			said = append(said, "[unknown block]")
+		default:
+			if word := describe.Block(b); word != "" {
+				said = append(said, excerpt(word))
+			}
 		}
 	}
 	if len(said) == 0 && len(blocks.ToolUses()) == 0 {
@@ -138,19 +151,11 @@ func (s signs) says(blocks content.Blocks) string {
 }
 
 func (s signs) assistantSays(m node.Message, models bool) string {
-	var notes []string
-	if models && m.Answer.Model != "" {
-		notes = append(notes, excerpt(m.Answer.Model))
-	}
-	switch m.Answer.Stop {
-	case "", content.StopEndTurn, content.StopToolUse, content.StopSequence:
-	default:
-		notes = append(notes, string(m.Answer.Stop))
-	}
+	notes := describe.Answer(m.Answer, models)
 	if len(notes) == 0 {
 		return s.says(m.Blocks)
 	}
-	return join("["+strings.Join(notes, ", ")+"]", s.says(m.Blocks))
+	return join("["+excerpt(strings.Join(notes, ", "))+"]", s.says(m.Blocks))
 }
 
 // callsOf is the calls of a message: each with its arguments, or only how often a tool was called.
@@ -212,9 +217,9 @@ func calledBy(n *node.Node, e node.ToolExecution) (tool string, input content.JS
 		return e.Tool, e.Input
 	}
 	if m, ok := n.Parent(0).Message(); ok {
-		calls := m.Blocks.ToolUses()
-		if i := callOf(e, calls); i >= 0 {
-			return calls[i].Name, calls[i].Input
+		calls := callsOf(m.Blocks)
+		if i := calls.of(e); i >= 0 {
+			return calls.calls[i].Name, calls.calls[i].Input
 		}
 	}
 	return e.Tool, e.Input
@@ -228,18 +233,7 @@ func elapsed(e node.ToolExecution) string {
 	if took < time.Millisecond {
 		return ""
 	}
-	return " " + short(took)
-}
-
-// short is a time as a person says it: two or three digits.
-func short(d time.Duration) string {
-	switch {
-	case d >= time.Minute:
-		return d.Round(time.Second).String()
-	case d >= time.Second:
-		return d.Round(100 * time.Millisecond).String()
-	}
-	return d.Round(time.Millisecond).String()
+	return " " + describe.Duration(took)
 }
 
 func (s signs) outcome(failed bool) string {
@@ -273,51 +267,37 @@ func (s signs) resultsSay(n *node.Node, results []content.ToolResult) string {
 			failed++
 		}
 	}
+
+	text := number(len(results))
 	if failed > 0 {
-		return number(len(results)) + ", " + number(failed) + " failed"
+		text += ", " + number(failed) + " failed"
 	}
-	return number(len(results))
+	m, _ := n.Message()
+	if rest := s.says(withoutResults(m.Blocks)); rest != "" {
+		text += s.dot + rest
+	}
+	return text
+}
+
+// withoutResults returns the blocks but for the tool results among them.
+func withoutResults(blocks content.Blocks) content.Blocks {
+	rest := blocks.Slice()
+	rest = slices.DeleteFunc(rest, func(b content.Block) bool { _, is := b.(content.ToolResult); return is })
+	list, _ := content.Of(rest...) // they were in a list
+	return list
 }
 
 func (s signs) stopSays(stop node.StopReason) string {
-	parts := []string{string(stop.Reason)}
-	if stop.Turns > 0 {
-		parts = append(parts, count(stop.Turns, "turn"))
-	}
-	if stop.ToolCalls > 0 {
-		parts = append(parts, count(stop.ToolCalls, "tool call"))
-	}
-	if total := stop.Usage.Total(); total > 0 {
-		parts = append(parts, count(int(total), "token"))
-	}
-	if total := stop.ToolUsage.Total(); total > 0 {
-		parts = append(parts, count(int(total), "token")+" in tools")
-	}
-	if stop.Elapsed >= time.Millisecond {
-		parts = append(parts, short(stop.Elapsed))
-	}
+	parts := append([]string{string(stop.Reason)}, describe.Totals(stop)...)
 	if stop.Detail != "" {
 		parts = append(parts, excerpt(stop.Detail))
 	}
 	return strings.Join(parts, s.dot)
 }
 
-// count is a number of things: "1 node", "2,000 nodes".
-func count(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return number(n) + " " + thing
-}
+func count(n int, thing string) string { return describe.Count(n, thing) }
 
-// number writes n with a comma between thousands.
-func number(n int) string {
-	digits := strconv.Itoa(n)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
+func number(n int) string { return describe.Number(n) }
 
 // join puts a space between what is not empty.
 func join(parts ...string) string {

@@ -84,6 +84,9 @@ func TestLogKeepsItsWidth(t *testing.T) {
 	}
 	wide := logOf(t, fresh().User(strings.Repeat("x", 500)), &dag.LogOptions{Width: 60})
 	require.Equal(t, 60, cells.Of(strings.TrimSuffix(wide, "\n")))
+
+	cut := logOf(t, fresh().User(strings.Repeat("x", 2046)+"\U0001F600"), &dag.LogOptions{Width: 3000})
+	require.Equal(t, 1, strings.Count(cut, "\uFFFD"), "a character that is cut in two is one sign")
 	require.Equal(t, logOf(t, toldWeather(), nil), logOf(t, toldWeather(), &dag.LogOptions{Width: -1, Last: -1}))
 }
 

@@ -203,6 +203,11 @@ func (d DAG) closed() DAG {
 
 // foundOnlyIn returns what is wrong with the merged transcript and with none of the branches.
 func foundOnlyIn(merged DAG, branches []Branch) []Finding {
+	found := unpaired(merged)
+	if len(found) == 0 {
+		return nil // the branches may share most of what they say, and need not be read
+	}
+
 	type what struct {
 		id   node.ID
 		kind FindingKind
@@ -213,7 +218,7 @@ func foundOnlyIn(merged DAG, branches []Branch) []Finding {
 			known[what{f.Node.ID(), f.Kind}] = true
 		}
 	}
-	return slices.DeleteFunc(unpaired(merged), func(f Finding) bool { return known[what{f.Node.ID(), f.Kind}] })
+	return slices.DeleteFunc(found, func(f Finding) bool { return known[what{f.Node.ID(), f.Kind}] })
 }
 
 // unpaired returns what Validate finds about calls and results, in order.

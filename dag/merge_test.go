@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
@@ -185,7 +184,7 @@ func TestAMergeRefuses(t *testing.T) {
 // TestRandomBranchesMerge merges branches of random conversations that are valid: what comes out is valid, sends what the first
 // one sends, and holds every node.
 func TestRandomBranchesMerge(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := dag.RandomSeed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	grow := func(d dag.DAG) dag.DAG {
 		for range rnd.IntN(6) {

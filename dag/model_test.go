@@ -476,20 +476,16 @@ func TestRandomOperationsAgreeWithAPlainModelAndLeaveOldVersionsAlone(t *testing
 	if testing.Short() {
 		trials = 15
 	}
+	first := dag.RandomSeed(t)
 	for trial := range trials {
-		seed := uint64(time.Now().UnixNano()) + uint64(trial)
+		seed := first + uint64(trial)
 		if !t.Run("", func(t *testing.T) { randomOperations(t, seed, steps) }) {
-			t.Fatalf("seed %d", seed)
+			t.Fatalf("run it again with -seed=%d", seed)
 		}
 	}
 }
 
 func randomOperations(t *testing.T, seed uint64, steps int) {
-	defer func() {
-		if t.Failed() {
-			t.Logf("seed %d", seed)
-		}
-	}()
 	m := &model{t: t, rnd: rand.New(rand.NewPCG(seed, 0)), place: map[node.ID]int{}}
 	first := version{d: dag.New().WithSource(node.Counting(time.UnixMilli(1)))}
 	first.then = first.snapshot()

@@ -3,6 +3,7 @@ package dag
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/node"
@@ -12,14 +13,14 @@ import (
 type phase struct {
 	said  *node.Node
 	calls []content.ToolUse
-	done  map[int]*node.Node
+	done  []*node.Node // the execution of each call, or nil
 	spare []*node.Node // executions of no call, or of one that was executed before
 }
 
 // openPhase returns the tool phase that the heads stand in: the only head is an assistant's message with calls, or all heads
 // are executions of one.
 func (d DAG) openPhase() (phase, bool) {
-	p := phase{done: map[int]*node.Node{}}
+	var p phase
 	for _, h := range d.heads {
 		said := h
 		if h.NumParents() == 1 && isExecution(h) {
@@ -35,13 +36,15 @@ func (d DAG) openPhase() (phase, bool) {
 	}
 	if m, ok := p.said.Message(); ok && m.Role == content.Assistant {
 		p.calls = m.Blocks.ToolUses()
+		p.done = make([]*node.Node, len(p.calls))
 	}
+	named := callsByID{calls: p.calls}
 	for _, h := range d.heads {
 		e, ok := h.Payload().(node.ToolExecution)
 		if !ok {
 			continue
 		}
-		if i := callOf(e, p.calls); i >= 0 && p.done[i] == nil {
+		if i := named.of(e); i >= 0 && p.done[i] == nil {
 			p.done[i] = h
 		} else {
 			p.spare = append(p.spare, h)
@@ -55,13 +58,46 @@ func isExecution(n *node.Node) bool {
 	return ok
 }
 
-// callOf returns which of the calls e carries out: the one at its Index, unless it names another by CallID; -1 where there is
-// none.
-func callOf(e node.ToolExecution, calls []content.ToolUse) int {
-	if e.Index >= 0 && e.Index < len(calls) && (e.CallID == "" || e.CallID == calls[e.Index].ID) {
+// callsByID finds calls of a message.
+type callsByID struct {
+	calls []content.ToolUse
+
+	once  sync.Once
+	first map[string]int // the first call with each id; made when an execution does not name its call by Index
+}
+
+// callsKey is the key under which a message's blocks remember callsOf.
+type callsKey struct{}
+
+// callsOf returns the calls of a message. They are remembered with it: each of its executions may ask for them.
+func callsOf(blocks content.Blocks) *callsByID {
+	if calls, ok := blocks.Recall(callsKey{}).(*callsByID); ok {
+		return calls
+	}
+	calls := &callsByID{calls: blocks.ToolUses()}
+	blocks.Remember(callsKey{}, calls)
+	return calls
+}
+
+// of returns which of the calls e executes: the one at its Index, unless it names another by CallID; -1 where there is none.
+func (c *callsByID) of(e node.ToolExecution) int {
+	if e.Index >= 0 && e.Index < len(c.calls) && (e.CallID == "" || e.CallID == c.calls[e.Index].ID) {
 		return e.Index
 	}
-	return slices.IndexFunc(calls, func(c content.ToolUse) bool { return c.ID != "" && c.ID == e.CallID })
+	if e.CallID == "" {
+		return -1
+	}
+
+	c.once.Do(func() {
+		c.first = make(map[string]int, len(c.calls))
+		for i, call := range slices.Backward(c.calls) {
+			c.first[call.ID] = i
+		}
+	})
+	if i, has := c.first[e.CallID]; has {
+		return i
+	}
+	return -1
 }
 
 // OpenCall is a tool call that waits for its result.
@@ -79,10 +115,7 @@ func (d DAG) OpenCalls() []OpenCall {
 	if !ok {
 		return nil
 	}
-	if len(p.done) == len(p.calls) {
-		return nil
-	}
-	open := make([]OpenCall, 0, len(p.calls)-len(p.done))
+	var open []OpenCall
 	for i, call := range p.calls {
 		if p.done[i] == nil {
 			open = append(open, OpenCall{Index: i, ToolUse: call})
@@ -180,15 +213,8 @@ func answerOf(n *node.Node) content.ToolResult {
 		return answer
 	}
 	m, _ := n.Parent(0).Message()
-	left := e.Index
-	for _, b := range m.Blocks.All() {
-		if call, ok := b.(content.ToolUse); ok {
-			if left == 0 {
-				answer.CallID = call.ID
-				break
-			}
-			left--
-		}
+	if calls := callsOf(m.Blocks).calls; e.Index >= 0 && e.Index < len(calls) {
+		answer.CallID = calls[e.Index].ID
 	}
 	return answer
 }

@@ -3,7 +3,10 @@ package dag
 import (
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -41,13 +44,13 @@ func (u Unreached) MarshalJSON() ([]byte, error) {
 	}{idsOf(u.Nodes), u.Bytes})
 }
 
-// Unreachable returns what [DAG.Prune] drops, and changes nothing: those nodes of the file that the conversation was loaded
-// from that are saved with it, and that no head, no ref and no child conversation reaches. A node that stands by its id
-// anywhere in a node of a kind that this version does not know is reached, because a newer version may need it. [DAG.WithHeads]
-// takes nodes back into the conversation.
+// Unreachable returns what [DAG.Prune] drops, and changes nothing: those nodes of the file that the conversation was
+// loaded from that are saved with it, and that no head, no ref and no child conversation reaches. A node that stands by
+// its id anywhere in a node of a kind that this version does not know is reached, because a newer version may need it.
+// [DAG.WithHeads] takes nodes back into the conversation.
 //
-// Only files have such nodes. Those that a rewind leaves behind in memory are gone when nothing uses them; a [Journal] keeps them
-// until [RewriteJournal].
+// Only files have such nodes. Those that a rewind leaves behind in memory are gone when nothing uses them; a [Journal]
+// keeps them until [RewriteJournal].
 func (d DAG) Unreachable() Unreached {
 	h := d.header()
 	if len(h.loose) == 0 {
@@ -65,8 +68,8 @@ func (d DAG) Unreachable() Unreached {
 	return u
 }
 
-// Prune returns the conversation without what nothing reaches, so that it is not saved any more. [DAG.Unreachable] tells
-// beforehand what that is. Where it is nothing, Prune returns d.
+// Prune returns the conversation without what nothing reaches, so that it is not saved any more. [DAG.Unreachable]
+// tells beforehand what that is. Where it is nothing, Prune returns d.
 func (d DAG) Prune() DAG {
 	if d.err != nil || len(d.header().loose) == 0 {
 		return d
@@ -118,10 +121,13 @@ func (d DAG) reached() map[node.ID]bool {
 	return reached
 }
 
-// RewriteJournal replaces the journal at path by one that holds d as it is now and nothing else: without the nodes that only
-// earlier appends reach, and without content that was redacted since. Like [DAG.Save] it replaces the file as a whole. The
-// journal must not be open: a [Journal] that is goes on writing to the file that was there before. The errors are those of Save.
-func RewriteJournal(path string, d DAG) error {
+// RewriteJournal replaces the journal at path by one that holds d and nothing else: without the nodes that only earlier
+// appends reach, and without content that was redacted since. Like [DAG.Save] it replaces the file as a whole, and
+// creates one if there is none. Close the journal first: one that is open is ErrLocked, where there are locks (see
+// [Journal]), and otherwise its next Append is ErrChanged. The other errors are those of Save.
+func RewriteJournal(path string, d DAG) error { return rewriteJournal(systemDisk{}, path, d) }
+
+func rewriteJournal(on disk, path string, d DAG) error {
 	if d.err != nil {
 		return d.err
 	}
@@ -132,13 +138,45 @@ func RewriteJournal(path string, d DAG) error {
 		return err
 	}
 	lines, _ := state.lines(d, fresh)
-	return replaceFile(path, func(w io.Writer) error {
-		_, err := io.WriteString(w, journalHeader)
-		if err == nil {
-			_, err = w.Write(lines)
-		}
+
+	unlock, err := lockForRewrite(on, path)
+	if err != nil {
+		return renamed(err, "save", path)
+	}
+	text := strings.NewReader(journalHeader + string(lines))
+	err = replaceFile(on, path, func(w io.Writer) error {
+		_, err := text.WriteTo(w)
 		return err
 	})
+	return errors.Join(err, unlock())
+}
+
+// lockForRewrite takes the lock of the file that is about to be replaced, if there is one.
+func lockForRewrite(on disk, path string) (unlock func() error, err error) {
+	none := func() error { return nil }
+	old, err := on.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !old.Mode().IsRegular():
+		return none, nil // replaceFile returns the error, if it is one
+	case err != nil:
+		return nil, err
+	}
+
+	// Some network file systems lock only what is open for writing. A file that is read-only may be replaced all the
+	// same.
+	f, err := openLocked(on, path, os.O_RDWR)
+	if errors.Is(err, fs.ErrPermission) {
+		f, err = openLocked(on, path, os.O_RDONLY)
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	unlock = func() error { return errors.Join(on.Unlock(f), f.Close()) }
+	if runtime.GOOS == "windows" { // it cannot replace an open file
+		return none, unlock()
+	}
+	return unlock, nil
 }
 
 // whole returns an error when the journal holds a node otherwise than as d was left by Redact.

@@ -57,6 +57,11 @@ func (d DAG) Redact(ids ...node.ID) DAG {
 	return d.with(now)
 }
 
+// Forget drops what requests keep with the messages of the conversation, and with those of its child conversations: about as much memory
+// as the text for each API (see api.Encoding). Use it for a conversation that stays in memory and is not sent for a while. The next
+// request is made from the whole conversation, and keeps it again.
+func (d DAG) Forget() { forget(d.WithChildren()) }
+
 // forget drops what was made of the conversation to send it, which may hold what is erased in the bytes of any message after it.
 func forget(nodes []*node.Node) {
 	for _, n := range nodes {
@@ -82,7 +87,7 @@ func (d DAG) with(now map[*node.Node]*node.Node) DAG {
 	}
 	d.heads = at(d.heads)
 	return d.change(func(e *env) {
-		e.refs = e.refs.at(at)
+		e.refs = refsAt(e.refs, at)
 		if e.erased = maps.Clone(e.erased); e.erased == nil {
 			e.erased = map[node.ID]*node.Node{}
 		}
@@ -104,12 +109,4 @@ func (d DAG) with(now map[*node.Node]*node.Node) DAG {
 		}
 		e.file = &h
 	})
-}
-
-// at returns the refs with other heads.
-func (t *refs) at(place func([]*node.Node) []*node.Node) *refs {
-	if t == nil {
-		return nil
-	}
-	return &refs{Ref{t.Name, place(t.Heads)}, t.weight, t.left.at(place), t.right.at(place)}
 }

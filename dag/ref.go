@@ -3,7 +3,6 @@ package dag
 import (
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"unicode"
@@ -48,7 +47,7 @@ func (d DAG) WithRef(name string) DAG {
 	return d.name(Ref{Name: name, Heads: d.heads})
 }
 
-func (d DAG) name(r Ref) DAG { return d.change(func(e *env) { e.refs = e.refs.with(r) }) }
+func (d DAG) name(r Ref) DAG { return d.change(func(e *env) { e.refs = e.refs.with(r.Name, r.Heads) }) }
 
 // WithoutRef returns the conversation without the ref of that name. Where there is none, it is d.
 func (d DAG) WithoutRef(name string) DAG {
@@ -62,7 +61,7 @@ func (d DAG) WithoutRef(name string) DAG {
 // Refs returns all refs, sorted by name, as a new slice.
 func (d DAG) Refs() []Ref {
 	var list []Ref
-	d.environment().refs.all(func(r Ref) {
+	allRefs(d.environment().refs, func(r Ref) {
 		r.Heads = slices.Clone(r.Heads)
 		list = append(list, r)
 	})
@@ -79,16 +78,14 @@ func (d DAG) AtRef(name string) DAG {
 	if r == nil {
 		return d.fail("AtRef", fmt.Errorf("%w: %s", ErrNoRef, quoted(name)))
 	}
-	d.heads = r.Heads
+	d.heads = r.value
 	return d
 }
 
 // takeRefs returns d with the refs of o whose names are free.
 func (d DAG) takeRefs(o DAG) DAG {
-	o.environment().refs.all(func(r Ref) {
-		if d.environment().refs.get(r.Name) == nil {
-			d = d.name(r)
-		}
+	o.environment().refs.beyond(d.environment().refs, func(name string, heads []*node.Node) {
+		d = d.name(Ref{Name: name, Heads: heads})
 	})
 	return d
 }
@@ -100,7 +97,7 @@ func (d DAG) roots() []*node.Node {
 		return d.heads
 	}
 	roots := slices.Clone(d.heads)
-	refs.all(func(r Ref) { roots = append(roots, r.Heads...) })
+	allRefs(refs, func(r Ref) { roots = append(roots, r.Heads...) })
 	return roots
 }
 
@@ -127,107 +124,31 @@ func breaks(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == 
 // quoted is text of anybody's for an error message: short, and harmless.
 func quoted(text string) string { return `"` + cells.OneLine(excerpt(text), 80) + `"` }
 
-// refs is a set of refs. It is a search tree by name and a heap by weight, so that its shape depends on nothing but the names:
-// two sets that have much in common share it, or differ in few places. Nothing in it is changed after it is made; nil is empty.
-type refs struct {
-	Ref
-	weight      uint64
-	left, right *refs
+// refs is the heads of each ref, by name.
+type refs = tree[[]*node.Node]
+
+// allRefs calls do for each ref, in the order of names.
+func allRefs(t *refs, do func(Ref)) {
+	t.all(func(name string, heads []*node.Node) { do(Ref{Name: name, Heads: heads}) })
 }
 
-// refSeed keeps names that were chosen to be in a row from making the tree a list.
-var refSeed = maphash.MakeSeed()
+// changedRefs calls do, in the order of names, for each ref that is not in old as it is in t: with gone set for one that is in old alone.
+func changedRefs(t, old *refs, do func(r Ref, gone bool)) {
+	t.since(old, sameNodes, func(name string, heads []*node.Node, gone bool) { do(Ref{Name: name, Heads: heads}, gone) })
+}
 
-func (t *refs) get(name string) *refs {
-	for t != nil && t.Name != name {
-		if name < t.Name {
-			t = t.left
-		} else {
-			t = t.right
-		}
+// refsAt returns the refs with other heads.
+func refsAt(t *refs, place func([]*node.Node) []*node.Node) *refs {
+	if t == nil {
+		return nil
 	}
-	return t
+	return &refs{t.name, place(t.value), t.weight, refsAt(t.left, place), refsAt(t.right, place)}
 }
 
-func (t *refs) with(r Ref) *refs {
-	less, more := t.split(r.Name)
-	return less.join((&refs{Ref: r, weight: maphash.String(refSeed, r.Name)}).join(more))
-}
-
-func (t *refs) without(name string) *refs {
-	less, more := t.split(name)
-	return less.join(more)
-}
-
-// split returns what comes before name, and what comes after it.
-func (t *refs) split(name string) (less, more *refs) {
-	switch {
-	case t == nil:
-		return nil, nil
-	case name < t.Name:
-		less, more = t.left.split(name)
-		return less, &refs{t.Ref, t.weight, more, t.right}
-	case name > t.Name:
-		less, more = t.right.split(name)
-		return &refs{t.Ref, t.weight, t.left, less}, more
-	}
-	return t.left, t.right
-}
-
-// join returns what is in either; all names of t come before those of more.
-func (t *refs) join(more *refs) *refs {
-	switch {
-	case t == nil:
-		return more
-	case more == nil:
-		return t
-	case t.above(more):
-		return &refs{t.Ref, t.weight, t.left, t.right.join(more)}
-	}
-	return &refs{more.Ref, more.weight, t.join(more.left), more.right}
-}
-
-func (t *refs) above(o *refs) bool {
-	return t.weight > o.weight || t.weight == o.weight && t.Name < o.Name
-}
-
-// all calls do for each ref, in the order of names.
-func (t *refs) all(do func(Ref)) {
-	if t != nil {
-		t.left.all(do)
-		do(t.Ref)
-		t.right.all(do)
-	}
-}
-
-// since calls do, in the order of names, for each ref that is not in old as it is here: with gone set for one that is in old
-// alone. It passes over what both share.
-func (t *refs) since(old *refs, do func(r Ref, gone bool)) {
-	switch {
-	case t == old:
-	case old == nil || t != nil && t.above(old):
-		less, more := old.split(t.Name)
-		t.left.since(less, do)
-		do(t.Ref, false)
-		t.right.since(more, do)
-	case t == nil || old.above(t):
-		less, more := t.split(old.Name)
-		less.since(old.left, do)
-		do(old.Ref, true)
-		more.since(old.right, do)
-	default:
-		t.left.since(old.left, do)
-		if !sameNodes(t.Heads, old.Heads) {
-			do(t.Ref, false)
-		}
-		t.right.since(old.right, do)
-	}
-}
-
-// append appends the saved form: an object with the ids of the heads by name.
-func (t *refs) append(dst []byte) []byte {
+// appendRefs appends the saved form: an object with the ids of the heads by name.
+func appendRefs(dst []byte, t *refs) []byte {
 	dst = append(dst, '{')
-	t.all(func(r Ref) { dst = r.append(dst) })
+	allRefs(t, func(r Ref) { dst = r.append(dst) })
 	return append(dst, '}')
 }
 

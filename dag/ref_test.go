@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -70,6 +69,30 @@ func TestJoinTakesRefsWhereTheNameIsFree(t *testing.T) {
 	require.Same(t, b.Head(), both.AtRef("of b").Head())
 	require.Len(t, both.Refs(), 3)
 	require.Len(t, a.Refs(), 2)
+}
+
+func TestJoinReplacesNoneOfManyRefs(t *testing.T) {
+	a, b := counting().User("a"), dag.New().User("b")
+	for i := range 200 {
+		if i%3 != 0 {
+			a = a.WithRef(fmt.Sprint("ref ", i))
+		}
+		if i%2 == 0 {
+			b = b.WithRef(fmt.Sprint("ref ", i))
+		}
+	}
+
+	both := a.Join(b)
+	for i := range 200 {
+		switch found := both.AtRef(fmt.Sprint("ref ", i)); {
+		case i%3 != 0:
+			require.Same(t, a.Head(), found.Head(), i)
+		case i%2 == 0:
+			require.Same(t, b.Head(), found.Head(), i)
+		default:
+			require.ErrorIs(t, found.Err(), dag.ErrNoRef, i)
+		}
+	}
 }
 
 func TestNamesThatARefCannotHave(t *testing.T) {
@@ -171,7 +194,7 @@ func TestAJournalHoldsRefs(t *testing.T) {
 		require.NoError(t, j.Append(s))
 		loaded, err := dag.Load(path)
 		require.NoError(t, err)
-		for _, got := range []dag.DAG{j.DAG(), loaded, openJournal(t, path).DAG()} {
+		for _, got := range []dag.DAG{j.DAG(), loaded, openCopy(t, path).DAG()} {
 			require.Equal(t, refsOf(s), refsOf(got), "step %d", i)
 			require.Equal(t, written(t, s), written(t, got), "step %d", i)
 		}
@@ -204,7 +227,7 @@ func TestNamingAForkWritesOneNameToAJournal(t *testing.T) {
 
 // TestRefsAgreeWithAMap does random changes to a set and to a map, and to older versions of both.
 func TestRefsAgreeWithAMap(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := dag.RandomSeed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	type version struct {
 		d dag.DAG
@@ -239,7 +262,7 @@ func TestRefsAgreeWithAMap(t *testing.T) {
 			for range 5 {
 				v := versions[rnd.IntN(len(versions))]
 				require.NoError(t, j.Append(v.d))
-				require.Equal(t, refsOf(v.d), refsOf(openJournal(t, path).DAG()), "seed %d", seed)
+				require.Equal(t, refsOf(v.d), refsOf(openCopy(t, path).DAG()), "seed %d", seed)
 			}
 		}
 	}

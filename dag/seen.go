@@ -13,14 +13,14 @@ const seenTag = "plait.seen.v1"
 // Seen returns the digest of what a model sees that is sent t. Some providers bind a model's thinking to it: to the system prompts, the
 // tools and every message before. Whoever appends an answer puts it into node.Answer.Seen, as package executor does, so that
 // [DAG.Transcript] can tell later whether the answer's thinking still holds where it stands: an earlier message may have been edited,
-// compacted or merged in, a tool added, another system prompt given. What does not hold any more is marked (content.Thinking.Stale), and
+// compacted or merged in, a tool added or withdrawn, a system prompt added or replaced. What does not hold any more is marked (content.Thinking.Stale), and
 // counts as not there for what comes after it, because that is how it is sent. So all that holds is kept, and it is an unbroken run: what
 // is thought after an edit saw what is left, and holds from there on.
 //
 // An answer whose Seen is zero is taken to hold, unless thinking before it does not.
 //
-// The digest is the SHA-256 of "plait.seen.v1" NUL and the object {"system":…,"tools":…}, an array of what the bodies of such nodes hold in
-// their saved form, and an array of definitions as they stand there; and then, for each message, the SHA-256 of the
+// The digest is the SHA-256 of "plait.seen.v1" NUL and the object {"system":…,"tools":…}, an array of {"text":…} for each prompt of System,
+// and an array of the definitions in Tools in their saved form; and then, for each message, the SHA-256 of the
 // digest up to there, the role, NUL, and the SHA-256 of the saved form of its blocks without stale thinking. Everything in the blocks
 // counts, a provider's own fields (content.Extra) with them. How a request is made of the transcript does not: options, markers for a
 // cache, what executor.Hook.Send changes.
@@ -87,38 +87,8 @@ func sumOf(blocks content.Blocks) node.Digest {
 	return sum
 }
 
-// thought is a message with thinking: its place, and what its model had seen.
-type thought struct {
-	at   int
-	seen node.Digest
-}
-
 // unseen is a Seen that nothing has.
 var unseen = node.Digest(sha256.Sum256([]byte("plait.unseen")))
-
-// markStale marks the thinking that does not hold.
-func (t *Transcript) markStale(thoughts []thought) {
-	var seen node.Digest // before the message at
-	at, lost := -1, false
-	for _, m := range thoughts {
-		if m.seen == (node.Digest{}) && !lost {
-			continue
-		}
-		if m.seen != (node.Digest{}) {
-			if at < 0 {
-				seen, at = t.front(), 0
-			}
-			for ; at < m.at; at++ {
-				seen = goOn(seen, t.Messages[at])
-			}
-			if m.seen == seen {
-				continue
-			}
-			lost = true
-		}
-		t.Messages[m.at].Blocks = stale(t.Messages[m.at].Blocks)
-	}
-}
 
 func thinks(blocks content.Blocks) bool {
 	for _, b := range blocks.All() {

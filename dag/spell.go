@@ -48,8 +48,12 @@ func spelled(n *node.Node) []field {
 	var s speller
 	switch p := n.Payload().(type) {
 	case node.System:
+		s.add("name", p.Name)
 		s.add("text", p.Text)
 	case node.Tools:
+		for _, name := range p.Withdrawn.Slice() {
+			s.add("withdrawn", name)
+		}
 		for _, def := range p.Defs.Slice() {
 			s.say("tool "+def.Name, def.Description)
 			s.add("schema of "+def.Name, lined(def.Schema))
@@ -131,6 +135,8 @@ func (s *speller) blocks(before string, blocks content.Blocks) {
 		case content.ToolUse:
 			s.say(before+"call of "+b.Name, lined(b.Input))
 			s.extra(before+"call of "+b.Name, b.Extra)
+		case content.CutToolUse:
+			s.say(before+"cut-off call of "+b.Name, lined(b.Input))
 		case content.ToolResult:
 			name := before + "result " + s.answered(b.CallID)
 			s.result(name, b.Content, b.IsError)

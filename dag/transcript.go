@@ -10,10 +10,10 @@ import (
 // Transcript is a conversation in order, as far as a model is concerned with it. It is what was said, as it was said: package
 // api repairs on the way out what a provider would not take.
 type Transcript struct {
-	// System is the system prompts, in order.
+	// System is the system prompts, in order. One that another replaced is not among them: see node.System.
 	System []string
-	// Tools is the declared tools: each name once, in the order in which names were first declared, with the definition that
-	// was declared last.
+	// Tools is the tools that are declared and not withdrawn: each name once, in the order in which names were first declared, with the
+	// definition that was declared last. A tool that was withdrawn and declared again comes last.
 	Tools []content.Tool
 	// Messages is the messages, in order.
 	Messages []content.Message
@@ -29,56 +29,116 @@ type Transcript struct {
 //
 // Thinking that was thought after something else than what stands before it is marked as stale: see [Transcript.Seen].
 func (d DAG) Transcript() Transcript {
-	t, thoughts := d.linear()
-	t.markStale(thoughts)
-	return t
+	p, m := d.lineage()
+	t := p.at(m)
+	return Transcript{System: copied(t.System), Tools: copied(t.Tools), Messages: copied(t.Messages), Nodes: copied(t.Nodes)}
 }
 
-// linear returns the transcript as it was said, and which of its messages hold thinking.
-func (d DAG) linear() (Transcript, []thought) {
-	var thoughts []thought
+// copied returns a copy of list, nil for an empty one.
+func copied[E any](list []E) []E {
+	if len(list) == 0 {
+		return nil
+	}
+	return slices.Clone(list)
+}
+
+// build returns the transcript without these tools, from all nodes.
+func (d DAG) build(w without) *lineage {
 	nodes := d.Nodes()
 	view := viewOf(nodes)
-	t := Transcript{
-		Messages: slices.Grow([]content.Message(nil), view.messages), Nodes: slices.Grow([]*node.Node(nil), view.messages),
-	}
-	index := map[string]int{} // of a tool's name in t.Tools
+	p := &lineage{rigid: view.rigid, without: w}
+	p.t.Messages, p.t.Nodes = make([]content.Message, 0, view.messages), make([]*node.Node, 0, view.messages)
+
+	var setup setup
 	for _, n := range nodes {
 		if stand, replaced := view.replaced[n.ID()]; replaced {
-			t.say(n, content.User, stand)
+			if stand.Len() > 0 {
+				p.stand(view.by[n.ID()], standing{entry: len(p.t.Messages)})
+			}
+			p.t.say(n, content.User, stand)
 			continue
 		}
-		switch p := n.Payload().(type) {
+
+		switch payload := n.Payload().(type) {
 		case node.System:
-			if p.Text != "" {
-				t.System = append(t.System, p.Text)
-			}
+			setup.prompt(payload)
 		case node.Tools:
-			for _, def := range p.Defs.Slice() {
-				if i, has := index[def.Name]; has {
-					t.Tools[i] = def
-				} else {
-					index[def.Name] = len(t.Tools)
-					t.Tools = append(t.Tools, def)
-				}
-			}
+			setup.declare(payload)
 		case node.Message:
-			if p.Role == content.Assistant && thinks(p.Blocks) {
-				thoughts = append(thoughts, thought{len(t.Messages), p.Answer.Seen})
-			}
-			t.Messages, t.Nodes = append(t.Messages, content.Message{Role: p.Role, Blocks: p.Blocks}), append(t.Nodes, n)
+			p.t.Messages, p.t.Nodes = append(p.t.Messages, content.Message{Role: payload.Role, Blocks: payload.Blocks}), append(p.t.Nodes, n)
 		case node.ToolExecution:
 			if view.open(n) {
 				answer, _ := content.Of(answerOf(n)) // its parts were checked when the node was made
-				t.say(n, content.User, answer)
+				p.t.say(n, content.User, answer)
 			}
 		case node.Compaction:
 			if !view.placed[n.ID()] {
-				t.say(n, content.User, p.Summary)
+				p.t.say(n, content.User, payload.Summary)
+			} else if s, stands := p.summaries[n.ID()]; stands {
+				s.own = len(p.t.Messages)
+				p.summaries[n.ID()] = s
 			}
 		}
 	}
-	return t, thoughts
+	// Only now is it known which prompts and tools hold.
+	for _, prompt := range setup.prompts {
+		p.prompt(prompt)
+	}
+	for _, def := range setup.tools() {
+		p.tool(def)
+	}
+	p.judge(0)
+	return p
+}
+
+// setup is the system prompts and tools of a conversation, read node by node.
+type setup struct {
+	prompts []node.System
+	defs    []content.Tool // a withdrawn one is left as a zero value
+
+	named    map[string]int // the index in prompts of each named prompt
+	declared map[string]int // the index in defs of each tool that is declared
+}
+
+func (s *setup) prompt(p node.System) {
+	if p.Name == "" {
+		s.prompts = append(s.prompts, p)
+		return
+	}
+	if i, has := s.named[p.Name]; has {
+		s.prompts[i] = p
+		return
+	}
+	if s.named == nil {
+		s.named = map[string]int{}
+	}
+	s.named[p.Name] = len(s.prompts)
+	s.prompts = append(s.prompts, p)
+}
+
+func (s *setup) declare(p node.Tools) {
+	for _, name := range p.Withdrawn.Slice() {
+		if i, has := s.declared[name]; has {
+			s.defs[i] = content.Tool{}
+			delete(s.declared, name)
+		}
+	}
+	for _, def := range p.Defs.Slice() {
+		if i, has := s.declared[def.Name]; has {
+			s.defs[i] = def
+			continue
+		}
+		if s.declared == nil {
+			s.declared = map[string]int{}
+		}
+		s.declared[def.Name] = len(s.defs)
+		s.defs = append(s.defs, def)
+	}
+}
+
+// tools returns the definitions that hold, in order.
+func (s *setup) tools() []content.Tool {
+	return slices.DeleteFunc(s.defs, func(def content.Tool) bool { return def.Name == "" })
 }
 
 func (t *Transcript) say(n *node.Node, role content.Role, blocks content.Blocks) {
@@ -92,6 +152,8 @@ type view struct {
 	replaced map[node.ID]content.Blocks // what is said in place of a node that a compaction replaces; nothing for most
 	placed   map[node.ID]bool           // compactions that replace something, so that nothing is said in their own place
 	closed   map[node.ID]bool           // executions, and nodes with calls, whose results a message holds
+	by       map[node.ID]node.ID        // the compaction whose summary stands in place of a node
+	rigid    bool                       // a compaction names a node that is not there, or that comes after it
 	messages int                        // nodes with messages
 }
 
@@ -140,12 +202,13 @@ func (v *view) compact(nodes, compactions []*node.Node) {
 			place[n.ID()] = i
 		}
 	}
-	v.replaced, v.placed = map[node.ID]content.Blocks{}, map[node.ID]bool{}
+	v.replaced, v.placed, v.by = map[node.ID]content.Blocks{}, map[node.ID]bool{}, map[node.ID]node.ID{}
 	for _, n := range slices.Backward(compactions) {
 		c := n.Payload().(node.Compaction)
 		first := len(nodes)
 		for _, id := range c.Replaced.Slice() {
 			i, here := place[id]
+			v.rigid = v.rigid || !here || i >= place[n.ID()]
 			if !here {
 				continue
 			}
@@ -156,7 +219,7 @@ func (v *view) compact(nodes, compactions []*node.Node) {
 			}
 		}
 		if _, gone := v.replaced[n.ID()]; first < len(nodes) && !gone {
-			v.replaced[nodes[first].ID()] = c.Summary
+			v.replaced[nodes[first].ID()], v.by[nodes[first].ID()] = c.Summary, n.ID()
 		}
 	}
 }
@@ -170,17 +233,29 @@ func said(n *node.Node) bool {
 	return false
 }
 
-// asSaid returns the transcript as it was said.
-func (d DAG) asSaid() Transcript {
-	t, _ := d.linear()
-	return t
+// SystemPrompts returns the system prompts, in order.
+func (d DAG) SystemPrompts() []string {
+	p, m := d.lineage()
+	return copied(p.at(m).System)
 }
 
-// SystemPrompts returns the system prompts, in order.
-func (d DAG) SystemPrompts() []string { return d.asSaid().System }
-
 // ToolDefs returns the declared tools, as in [Transcript].
-func (d DAG) ToolDefs() []content.Tool { return d.asSaid().Tools }
+func (d DAG) ToolDefs() []content.Tool {
+	p, m := d.lineage()
+	return copied(p.at(m).Tools)
+}
 
 // Messages returns the messages, in order, as they were said: to read them. A model is sent those of [DAG.Transcript].
-func (d DAG) Messages() []content.Message { return d.asSaid().Messages }
+func (d DAG) Messages() []content.Message {
+	p, m := d.lineage()
+	t := p.at(m)
+	messages := copied(t.Messages)
+
+	// Where thinking was marked as stale, the node has it as it was.
+	for i, n := range t.Nodes {
+		if said, ok := n.Message(); ok && !p.isSummary(i) {
+			messages[i].Blocks = said.Blocks
+		}
+	}
+	return messages
+}

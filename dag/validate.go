@@ -67,8 +67,8 @@ func (f Finding) String() string {
 // what a model would not take. Conversations that hang on a node are validated too, each as one of its own. It reads and
 // changes nothing else, and takes time in proportion to the nodes and their content.
 //
-// Not findings, because they are states that a conversation goes through: calls that wait for their results at the head
-// ([DAG.OpenCalls] returns them; once another node follows, they are findings), a last message of the assistant's, a beginning that is not the user's, and two messages of the
+// Not findings, because they are states that a conversation goes through: calls that wait for their results at a head, with some of
+// them executed or none ([DAG.Verify] lists them; once another node follows, they are findings), a last message of the assistant's, a beginning that is not the user's, and two messages of the
 // same side in a row, which are sent as one.
 func (d DAG) Validate() []Finding {
 	v := validator{found: map[node.ID][]Finding{}, known: map[node.ID]*node.Node{}, judged: map[node.ID]bool{}}
@@ -98,7 +98,7 @@ type validator struct {
 	judged map[node.ID]bool       // heads of conversations that were checked as a whole
 
 	caller *node.Node // the latest node with executions, and its calls
-	calls  []content.ToolUse
+	calls  *callsByID
 }
 
 func (v *validator) report(n *node.Node, kind FindingKind, format string, args ...any) {
@@ -150,7 +150,7 @@ func (d DAG) everything() []*node.Node {
 // node checks what can be said of n alone.
 func (v *validator) node(n *node.Node) {
 	if err := n.Verify(); errors.Is(err, node.ErrDigest) {
-		v.report(n, WrongDigest, "%v", err)
+		v.report(n, WrongDigest, "%s", digestDetail(n, err))
 	} else if err != nil {
 		v.report(n, FalseRedaction, "")
 	}
@@ -202,6 +202,8 @@ func (v *validator) block(n *node.Node, role content.Role, where string, b conte
 		if b.Input != "" && !b.Input.IsObject() {
 			v.report(n, BadArguments, "%s calls %q with %s", where, b.Name, b.Input)
 		}
+	case content.CutToolUse:
+		v.side(n, where, role, content.Assistant, "a tool call")
 	case content.ToolResult:
 		v.side(n, where, role, content.User, "a tool result")
 		v.blocks(n, where+", result", b.Content)
@@ -239,12 +241,12 @@ func (v *validator) execution(n *node.Node, e node.ToolExecution) {
 	}
 	if p := n.Parent(0); p != v.caller {
 		m, _ := p.Message()
-		v.caller, v.calls = p, nil
+		v.caller, v.calls = p, &callsByID{}
 		if m.Role == content.Assistant {
-			v.calls = m.Blocks.ToolUses()
+			v.calls = callsOf(m.Blocks)
 		}
 	}
-	if callOf(e, v.calls) < 0 {
+	if v.calls.of(e) < 0 {
 		v.report(n, StrayExecution, "%s has no call %d with id %q", v.caller, e.Index, e.CallID)
 	}
 }
@@ -254,9 +256,13 @@ func (v *validator) execution(n *node.Node, e node.ToolExecution) {
 func (v *validator) pairs(d DAG) {
 	nodes := d.Nodes()
 	view := viewOf(nodes)
-	declared := map[string]bool{}
-	for _, def := range d.ToolDefs() {
-		declared[def.Name] = true
+	declared := map[string]bool{} // anywhere: a tool that was withdrawn may have been called before
+	for _, n := range nodes {
+		if tools, ok := n.Payload().(node.Tools); ok {
+			for _, def := range tools.Defs.Slice() {
+				declared[def.Name] = true
+			}
+		}
 	}
 	turn := turn{validator: v}
 	for _, n := range nodes {
@@ -369,11 +375,13 @@ func (t *turn) end(more bool) {
 			answered++
 		}
 	}
-	if t.half && len(t.calls) > 0 {
+	// A phase at the head is not cut: the calls without an execution still wait, and sending closes it.
+	passedOver := func(c asked) bool { return more || t.talked || c.n.ID() != t.waits }
+	if t.half && len(t.calls) > 0 && passedOver(t.calls[0]) {
 		t.report(t.calls[0].n, PhaseCutInHalf, "%d of %s answered, and no message holds all results", answered, count(len(t.calls), "call"))
 	}
 	for i, c := range t.calls {
-		if !c.answered && (more || t.talked || t.replied && !t.half || c.n.ID() != t.waits) {
+		if !c.answered && (passedOver(c) || t.replied && !t.half) {
 			t.report(c.n, CallWithoutResult, "call %d, %q of %q", i, c.use.ID, c.use.Name)
 		}
 	}

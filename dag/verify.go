@@ -2,6 +2,7 @@ package dag
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,6 +17,8 @@ const (
 	SharedResult FindingKind = "shared result does not hold"
 	// FalseRedaction: a node says that it is redacted, and its content is there.
 	FalseRedaction FindingKind = "not redacted as it says"
+	// CallWaits: a call at a head has no result yet. Sent as it is, it is answered by an error result.
+	CallWaits FindingKind = "call waits for its result"
 )
 
 // Verification is what [DAG.Verify] found.
@@ -25,6 +28,8 @@ type Verification struct {
 	// Findings is what does not hold, in the order in which the nodes are saved. Of each node it says the digest that the content
 	// has and the one that the node claims.
 	Findings []Finding
+	// Waiting is the calls that have no result yet, at all heads. They are no fault: a paused conversation has some.
+	Waiting []Finding
 	// Redacted is the nodes whose content was erased. What is left of them cannot be checked, but their digests and their places
 	// can: the nodes after them hold only with those.
 	Redacted []*node.Node
@@ -48,10 +53,42 @@ func (d DAG) Verify() Verification {
 	for _, n := range nodes {
 		v.node(n)
 	}
+	v.Waiting = d.waiting()
 	return v.Verification
 }
 
-// OK reports whether nothing was found. Redacted and unknown nodes do not count.
+// waiting returns a finding for each call that is open at a head. The heads of one tool phase are looked at together.
+func (d DAG) waiting() []Finding {
+	var order []*node.Node // the messages with the calls
+	heads := map[*node.Node][]*node.Node{}
+	for _, h := range d.heads {
+		said := h
+		if isExecution(h) && h.NumParents() == 1 {
+			said = h.Parent(0)
+		}
+		if heads[said] == nil {
+			order = append(order, said)
+		}
+		heads[said] = append(heads[said], h)
+	}
+
+	var list []Finding
+	for _, said := range order {
+		for _, c := range New().WithHeads(heads[said]...).OpenCalls() {
+			detail := cells.OneLine(fmt.Sprintf("call %d, %q of %q", c.Index, c.ID, c.Name), 200)
+			list = append(list, Finding{Node: said, Kind: CallWaits, Detail: detail})
+		}
+	}
+	return list
+}
+
+// digestDetail returns an error of n's digest without what a Finding says already: the node and the kind.
+func digestDetail(n *node.Node, err error) string {
+	text := strings.TrimPrefix(err.Error(), node.ErrDigest.Error()+": ")
+	return strings.TrimPrefix(text, n.String()+" ")
+}
+
+// OK reports whether nothing was found. Waiting calls, and redacted and unknown nodes, do not count.
 func (v Verification) OK() bool { return len(v.Findings) == 0 }
 
 // String returns a line that counts, and one for each finding and each node that could not be checked.
@@ -66,6 +103,9 @@ func (v Verification) String() string {
 	for _, f := range v.Findings {
 		out.WriteString("\n" + f.String())
 	}
+	for _, f := range v.Waiting {
+		out.WriteString("\n" + f.String())
+	}
 	for _, n := range v.Redacted {
 		out.WriteString("\n" + n.String() + ": redacted")
 	}
@@ -75,15 +115,16 @@ func (v Verification) String() string {
 	return out.String()
 }
 
-// MarshalJSON returns an object with the members ok, nodes, findings, redacted and unknown, the last two with the nodes' ids.
+// MarshalJSON returns an object with the members ok, nodes, findings, waiting, redacted and unknown, the last two with the nodes' ids.
 func (v Verification) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		OK       bool      `json:"ok"`
 		Nodes    int       `json:"nodes"`
 		Findings []Finding `json:"findings"`
+		Waiting  []Finding `json:"waiting"`
 		Redacted []node.ID `json:"redacted"`
 		Unknown  []node.ID `json:"unknown"`
-	}{v.OK(), v.Nodes, slices.Concat([]Finding{}, v.Findings), idsOf(v.Redacted), idsOf(v.Unknown)})
+	}{v.OK(), v.Nodes, slices.Concat([]Finding{}, v.Findings), slices.Concat([]Finding{}, v.Waiting), idsOf(v.Redacted), idsOf(v.Unknown)})
 }
 
 // MarshalJSON returns an object with the members node, the id, kind and detail.
@@ -131,7 +172,7 @@ func (v *verifier) node(n *node.Node) {
 	if !errors.Is(err, node.ErrDigest) {
 		return
 	}
-	v.report(n, WrongDigest, err.Error())
+	v.report(n, WrongDigest, digestDetail(n, err))
 	if isExecution(n) {
 		if v.broken == nil {
 			v.broken = map[*node.Node]bool{}

@@ -137,10 +137,46 @@ func TestAVerificationAsTextAndAsJSON(t *testing.T) {
 	detail, err := json.Marshal(v.Findings[0].Detail)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"ok":false,"nodes":3,"findings":[{"node":"`+id+`","kind":"digest mismatch","detail":`+string(detail)+
-		`}],"redacted":["`+d.Nodes()[1].ID().String()+`"],"unknown":[]}`, string(j))
+		`}],"waiting":[],"redacted":["`+d.Nodes()[1].ID().String()+`"],"unknown":[]}`, string(j))
 	j, err = json.Marshal(dag.Verification{})
 	require.NoError(t, err)
-	require.JSONEq(t, `{"ok":true,"nodes":0,"findings":[],"redacted":[],"unknown":[]}`, string(j))
+	require.JSONEq(t, `{"ok":true,"nodes":0,"findings":[],"waiting":[],"redacted":[],"unknown":[]}`, string(j))
+}
+
+func TestFindingNamesTheNodeAndTheKindOnce(t *testing.T) {
+	d := read(t, strings.Replace(written(t, counting().User("ten").Assistant("x")), `"ten"`, `"two"`, 1))
+	for _, f := range append(d.Verify().Findings, d.Validate()...) {
+		require.Equal(t, dag.WrongDigest, f.Kind)
+		require.Equal(t, 1, strings.Count(f.String(), "digest mismatch"), f.String())
+		require.Equal(t, 1, strings.Count(f.String(), f.Node.String()), f.String())
+		require.Regexp(t, `: digest mismatch: has sha256:[0-9a-f]{64} and claims sha256:[0-9a-f]{64}$`, f.String())
+	}
+}
+
+func TestVerifyListsCallsThatWaitAtAnyHead(t *testing.T) {
+	open := counting().User("q").Assistant("", use("a", "f", "{}"), use("b", "f", "{}"))
+	other := counting().WithSource(node.Counting(start.AddDate(1, 0, 0))).User("other").Assistant("", use("c", "g", "{}"))
+	half := open.Execute(execution(1, "x"))
+	for name, c := range map[string]struct {
+		d    dag.DAG
+		want []string
+	}{
+		"none open":     {open.CloseTools(), nil},
+		"all open":      {open, []string{`call 0, "a" of "f"`, `call 1, "b" of "f"`}},
+		"half executed": {half, []string{`call 0, "a" of "f"`}},
+		"joined":        {half.Join(other), []string{`call 0, "a" of "f"`, `call 0, "c" of "g"`}},
+		"passed over":   {half.User("on"), nil},
+	} {
+		v := c.d.Verify()
+		require.True(t, v.OK(), name)
+		var got []string
+		for _, f := range v.Waiting {
+			require.Equal(t, dag.CallWaits, f.Kind)
+			require.Contains(t, v.String(), f.String())
+			got = append(got, f.Detail)
+		}
+		require.Equal(t, c.want, got, name)
+	}
 }
 
 func TestVerifyNeedsNoRecursion(t *testing.T) {

@@ -1,6 +1,7 @@
 package dag
 
 import (
+	"math"
 	"slices"
 
 	"github.com/plait-dev/plait/node"
@@ -91,12 +92,7 @@ func trunk(n *node.Node) (below *node.Node, simple bool) {
 
 // postOrder returns what the heads reach, in the order of Nodes.
 func postOrder(heads []*node.Node) []*node.Node {
-	seen := map[node.ID]bool{}
-	return postOrderOf(heads, func(n *node.Node) bool {
-		fresh := !seen[n.ID()]
-		seen[n.ID()] = true
-		return fresh
-	})
+	return postOrderOf(heads, entering(func(*node.Node) bool { return true }))
 }
 
 // postOrderOf returns what the heads reach, in the order of Nodes, without the nodes for which enter says no and what only they
@@ -158,6 +154,51 @@ func (d DAG) Contains(n *node.Node) bool {
 		top = below
 	}
 	return top.ID() == n.ID()
+}
+
+// foreign returns the first of nodes that the heads do not reach; it may be nil. It looks at each node of the conversation once, however
+// many nodes are asked about.
+func (d DAG) foreign(nodes []*node.Node) (*node.Node, bool) {
+	if len(nodes) < 2 {
+		for _, n := range nodes {
+			return n, !d.Contains(n)
+		}
+		return nil, false
+	}
+
+	missing, lowest := make(map[node.ID]bool, len(nodes)), math.MaxInt
+	for _, n := range nodes {
+		if n == nil {
+			return nil, true
+		}
+		missing[n.ID()], lowest = true, min(lowest, n.Depth())
+	}
+	for _, h := range d.heads { // they usually are the heads
+		delete(missing, h.ID())
+	}
+	if len(missing) > 0 {
+		postOrderOf(d.heads, entering(func(n *node.Node) bool {
+			delete(missing, n.ID())
+			return len(missing) > 0 && n.Depth() > lowest
+		}))
+	}
+	at := slices.IndexFunc(nodes, func(n *node.Node) bool { return missing[n.ID()] })
+	if at < 0 {
+		return nil, false
+	}
+	return nodes[at], true
+}
+
+// entering returns enter for postOrderOf, asked once for each node.
+func entering(enter func(*node.Node) bool) func(*node.Node) bool {
+	seen := map[node.ID]bool{}
+	return func(n *node.Node) bool {
+		if seen[n.ID()] {
+			return false
+		}
+		seen[n.ID()] = true
+		return enter(n)
+	}
 }
 
 // reaches reports whether n is among the ancestors of the heads.

@@ -78,7 +78,7 @@ func naive(heads []*node.Node) []*node.Node {
 }
 
 func TestShortcutsOfTheWalkAgreeWithThePlainWalkOnRandomGraphs(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := RandomSeed(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	rounds := 1500
 	if testing.Short() {
@@ -204,7 +204,9 @@ func TestAMillionNodes(t *testing.T) {
 	lap("linearised")
 	require.True(t, d.Contains(nodes[0]))
 	require.Same(t, nodes[0], d.Node(nodes[0].ID()))
-	require.False(t, d.Contains(twin.heads[0]) && d.heads[0].ID() != twin.heads[0].ID())
+	require.True(t, d.Contains(twin.heads[0]), "nodes with one id are one node")
+	stranger := New().User("stranger").heads[0]
+	require.False(t, d.Contains(stranger))
 	require.Equal(t, size-100, d.Back(50).Len())
 	require.Equal(t, "answer", d.Text())
 	lap("searched and rewound")
@@ -325,5 +327,26 @@ func TestManyGoroutinesExtendOneConversation(t *testing.T) {
 		_, has = d.Tool(fmt.Sprint("g", (i+1)%len(results)))
 		require.False(t, has)
 		require.Empty(t, d.Validate())
+	}
+}
+
+func TestManyGoroutinesForkOneConversation(t *testing.T) {
+	for range 100 {
+		base := New().User("start")
+		base.Transcript()
+		base.User("first").Transcript() // extends what base remembers, so all others fork it
+
+		results := make([]Transcript, 8)
+		var wg sync.WaitGroup
+		for i := range results {
+			wg.Go(func() { results[i] = base.User(fmt.Sprint(i)).Assistant("yes").Transcript() })
+		}
+		wg.Wait()
+
+		for i, r := range results {
+			require.Len(t, r.Messages, 3)
+			require.Len(t, r.Nodes, 3)
+			require.Equal(t, content.Words(fmt.Sprint(i)), r.Messages[1].Blocks)
+		}
 	}
 }

@@ -1,0 +1,123 @@
+package dag
+
+import "hash/maphash"
+
+// tree is a set of values by name. It is a search tree by name and a heap by weight, so that its shape depends on nothing but the names:
+// two sets that have much in common share it, or differ in few places. Nothing in it is changed after it is made; nil is empty.
+type tree[V any] struct {
+	name        string
+	value       V
+	weight      uint64
+	left, right *tree[V]
+}
+
+// treeSeed keeps names that were chosen to be in a row from making the tree a list.
+var treeSeed = maphash.MakeSeed()
+
+func (t *tree[V]) get(name string) *tree[V] {
+	for t != nil && t.name != name {
+		if name < t.name {
+			t = t.left
+		} else {
+			t = t.right
+		}
+	}
+	return t
+}
+
+func (t *tree[V]) with(name string, value V) *tree[V] {
+	less, more := t.split(name)
+	return less.join((&tree[V]{name: name, value: value, weight: maphash.String(treeSeed, name)}).join(more))
+}
+
+func (t *tree[V]) without(name string) *tree[V] {
+	less, more := t.split(name)
+	return less.join(more)
+}
+
+// split returns what comes before name, and what comes after it.
+func (t *tree[V]) split(name string) (less, more *tree[V]) {
+	switch {
+	case t == nil:
+		return nil, nil
+	case name < t.name:
+		less, more = t.left.split(name)
+		return less, &tree[V]{t.name, t.value, t.weight, more, t.right}
+	case name > t.name:
+		less, more = t.right.split(name)
+		return &tree[V]{t.name, t.value, t.weight, t.left, less}, more
+	}
+	return t.left, t.right
+}
+
+// join returns what is in either; all names of t come before those of more.
+func (t *tree[V]) join(more *tree[V]) *tree[V] {
+	switch {
+	case t == nil:
+		return more
+	case more == nil:
+		return t
+	case t.above(more):
+		return &tree[V]{t.name, t.value, t.weight, t.left, t.right.join(more)}
+	}
+	return &tree[V]{more.name, more.value, more.weight, t.join(more.left), more.right}
+}
+
+func (t *tree[V]) above(o *tree[V]) bool {
+	return t.weight > o.weight || t.weight == o.weight && t.name < o.name
+}
+
+// all calls do for each value, in the order of names.
+func (t *tree[V]) all(do func(name string, value V)) {
+	if t != nil {
+		t.left.all(do)
+		do(t.name, t.value)
+		t.right.all(do)
+	}
+}
+
+// since calls do, in the order of names, for each value that is not in old as it is in t, by same: with gone set for one that is in old
+// alone. It passes over what both share.
+func (t *tree[V]) since(old *tree[V], same func(a, b V) bool, do func(name string, value V, gone bool)) {
+	switch {
+	case t == old:
+	case old == nil || t != nil && t.above(old):
+		less, more := old.split(t.name)
+		t.left.since(less, same, do)
+		do(t.name, t.value, false)
+		t.right.since(more, same, do)
+	case t == nil || old.above(t):
+		less, more := t.split(old.name)
+		less.since(old.left, same, do)
+		do(old.name, old.value, true)
+		more.since(old.right, same, do)
+	default:
+		t.left.since(old.left, same, do)
+		if !same(t.value, old.value) {
+			do(t.name, t.value, false)
+		}
+		t.right.since(old.right, same, do)
+	}
+}
+
+// beyond calls do, in the order of names, for each value whose name is not in old. It passes over what both share, and over what is in old
+// alone.
+func (t *tree[V]) beyond(old *tree[V], do func(name string, value V)) {
+	switch {
+	case t == nil || t == old:
+	case old == nil:
+		t.all(do)
+	case t.above(old):
+		less, more := old.split(t.name)
+		t.left.beyond(less, do)
+		do(t.name, t.value)
+		t.right.beyond(more, do)
+	case old.above(t):
+		less, more := t.split(old.name)
+		less.beyond(old.left, do)
+		more.beyond(old.right, do)
+	default:
+		t.left.beyond(old.left, do)
+		t.right.beyond(old.right, do)
+	}
+}
