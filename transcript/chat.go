@@ -132,7 +132,9 @@ func (c *chatTalk) end() error {
 func (c *chatTalk) add(at int, e *entry) error {
 	c.n++
 	e.line, e.above = at, c.last
-	e.name = "line " + strconv.Itoa(at) + ", " + strconv.Itoa(c.n)
+	if e.name == "" || c.tree.byName[e.name] != nil {
+		e.name = "line " + strconv.Itoa(at) + ", " + strconv.Itoa(c.n)
+	}
 	c.last = e.name
 	return c.tree.add(e)
 }

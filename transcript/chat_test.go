@@ -31,7 +31,7 @@ func ExampleImport_chat() {
 	}
 	fmt.Println(in.Notes)
 	// Output:
-	// ▫ note      chat {"parallel_tool_calls":true}
+	// ▫ record    chat {"parallel_tool_calls":true}
 	// ◆ tools     list_blooms
 	// ◆ system    You keep a garden diary.
 	// ○ user      What is in bloom?
@@ -137,7 +137,7 @@ func TestChatErrors(t *testing.T) {
 		is   error
 		left string
 	}{
-		"a broken line":     {user + "\n{\"role\":", 2, transcript.ErrSyntax, "u:a"},
+		"a broken line":     {user + "\n{\"role\"]", 2, transcript.ErrSyntax, "u:a"},
 		"a broken document": {"{\n\"messages\": [\n}", 3, transcript.ErrSyntax, ""},
 		"no message":        {user + "\n{}", 2, transcript.ErrShape, "u:a"},
 		"a strange role":    {user + "\n" + `{"role":"ghost","content":"boo"}`, 2, transcript.ErrShape, "u:a"},

@@ -25,6 +25,9 @@ func (im *importer) claudeCode(r io.Reader) error {
 	if err != nil {
 		return err
 	}
+	if err := s.unrecognized(); err != nil {
+		return err
+	}
 	if s.session == "" {
 		s.session = s.fingerprint()
 	}
@@ -88,8 +91,11 @@ func (s *claudeSession) line(l line) error {
 	if kind == "" {
 		return s.errorf(l.at, "", ErrShape, "the line has no type")
 	}
-	s.share(list)
 	message, _ := object(get(list, "message"))
+	speaks := message != nil && (kind == "user" || kind == "assistant")
+	s.recognize(l.at, speaks || kind == "summary" || has(list, "uuid", "parentUuid", "sessionId", "leafUuid", "messageId", "isSidechain"))
+
+	s.share(list)
 	e := &entry{
 		line: l.at, name: text(list, "uuid"), above: text(list, "parentUuid"), time: stamp(get(list, "timestamp")),
 		same: string(get(list, "message")),
@@ -102,7 +108,6 @@ func (s *claudeSession) line(l line) error {
 	if above := a.tree.byName[e.above]; above != nil {
 		e.near, e.keeps = above.near, above.keeps
 	}
-	speaks := message != nil && (kind == "user" || kind == "assistant")
 	switch {
 	case !speaks, isTrue(list, "isApiErrorMessage"), isTrue(list, "isVisibleInTranscriptOnly") && !isTrue(list, "isCompactSummary"):
 		return s.record(a, e, kind, list, j)
@@ -349,8 +354,14 @@ func (s *claudeSession) promote() {
 
 // build makes the nodes of all conversations, those of sub-agents before those that called them.
 func (s *claudeSession) build() ([][]*node.Node, error) {
+	// What the file says comes before what only fits: a sub-agent with the same prompt must not take the call of another.
 	for _, a := range s.order {
-		s.claim(a)
+		s.claimNamed(a)
+	}
+	for _, a := range s.order {
+		if a.call == nil {
+			s.claimByPrompt(a)
+		}
 	}
 	for _, a := range s.owners() {
 		ends, err := a.tree.build()
@@ -370,21 +381,23 @@ func (s *claudeSession) build() ([][]*node.Node, error) {
 	return s.main.tree.build()
 }
 
-// claim finds the call that a sub-agent ran for: the one that the file names, or the first that asked it what it was asked.
-func (s *claudeSession) claim(a *agent) {
-	c := s.calls[s.runs[a.name]]
-	if c == nil || c.child != nil || c.agent == a {
-		waiting := s.prompts[a.prompt]
-		for c = nil; c == nil && len(waiting) > 0; waiting = waiting[1:] {
-			if first := waiting[0]; first.child == nil && first.agent != a {
-				c = first
-			}
-		}
-		s.prompts[a.prompt] = waiting
-	}
-	if c != nil {
+// claimNamed gives a sub-agent the call that the file says it ran for.
+func (s *claudeSession) claimNamed(a *agent) {
+	if c := s.calls[s.runs[a.name]]; c != nil && c.child == nil && c.agent != a {
 		c.child, a.call, a.owner = a, c, c.agent
 	}
+}
+
+// claimByPrompt gives a sub-agent the first call that asked what it was asked and that no other sub-agent has.
+func (s *claudeSession) claimByPrompt(a *agent) {
+	waiting := s.prompts[a.prompt]
+	for len(waiting) > 0 && a.call == nil {
+		if c := waiting[0]; c.child == nil && c.agent != a {
+			c.child, a.call, a.owner = a, c, c.agent
+		}
+		waiting = waiting[1:]
+	}
+	s.prompts[a.prompt] = waiting
 }
 
 // owners returns the sub-agents, each before the one that called it. What calls itself in a circle was called by nobody.

@@ -357,7 +357,7 @@ func TestBrokenLinesAreErrorsThatNameThem(t *testing.T) {
 		is    error
 		left  []string // what is said when it is read leniently
 	}{
-		"no JSON":        {[]string{good, "", `{"uuid":`}, 3, transcript.ErrSyntax, []string{"u:x"}},
+		"no JSON":        {[]string{good, "", `{"uuid"]`}, 3, transcript.ErrSyntax, []string{"u:x"}},
 		"a name twice":   {[]string{good, `{"type":"user","type":"x"}`}, 2, transcript.ErrSyntax, []string{"u:x"}},
 		"no object":      {[]string{good, `[1]`}, 2, transcript.ErrShape, []string{"u:x"}},
 		"no type":        {[]string{good, `{}`}, 2, transcript.ErrShape, []string{"u:x"}},
@@ -424,4 +424,77 @@ func TestClaudeCodeThinkingWithoutSignatureIsNobodys(t *testing.T) {
 	require.Equal(t, content.Thinking{Text: "x"}, blocks.At(0))
 	require.Equal(t, content.Thinking{Redacted: "d", Extra: content.Extra{API: "anthropic", JSON: "{}"}}, blocks.At(1))
 	require.Contains(t, in.Main().Head().Meta().Get("claude-code"), `[[[`, "what nests too deep for metadata is kept as text")
+}
+
+func TestLastLineThatIsBeingWrittenIsLeftOut(t *testing.T) {
+	var c claude
+	c.user("u", "null", "go")
+	c.assistant("a", "u", "m", "größer \\u00e9")
+	whole := imported(t, transcript.ClaudeCode, c[0])
+	for cut := 1; cut < len(c[1]); cut++ {
+		for _, end := range []string{"", "\n", "\n\n"} {
+			in, err := transcript.Import(transcript.ClaudeCode, strings.NewReader(c[0]+"\n"+c[1][:cut]+end), nil)
+			require.NoError(t, err, c[1][:cut])
+			require.Equal(t, whole.Main().Head().Digest(), in.Main().Head().Digest())
+			require.Equal(t, "[line 2: left out: the last line ends in the middle: it was not written to its end]", fmt.Sprint(in.Notes))
+		}
+	}
+}
+
+func TestTornLineInTheMiddleIsAnError(t *testing.T) {
+	var c claude
+	c.user("u", "null", "go")
+	for name, text := range map[string]string{
+		"before another":     c[0] + "\n" + c[0][:20] + "\n" + c[0],
+		"before a torn line": c[0] + "\n" + c[0][:20] + "\n" + c[0][:30],
+		"the only line":      c[0][:20],
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := transcript.Import(transcript.ClaudeCode, strings.NewReader(text), nil)
+			require.ErrorIs(t, err, transcript.ErrSyntax)
+		})
+	}
+}
+
+// childCalls is which call each child conversation is of, by what the child was asked, and the titles of those that hang loose.
+func childCalls(in transcript.Imported) map[string][]string {
+	of := map[string][]string{}
+	for _, n := range in.DAG.WithChildren() {
+		switch p := n.Payload().(type) {
+		case node.ToolExecution:
+			if p.Child.Len() > 0 {
+				of[p.CallID] = append(of[p.CallID], spell(dag.New().WithHeads(p.Child.Slice()...))...)
+			}
+		case node.SubGraph:
+			of["loose"] = append(of["loose"], spell(dag.New().WithHeads(p.Heads.Slice()...))...)
+		}
+	}
+	return of
+}
+
+func TestSubAgentsWithOnePromptHaveCallsOfTheirOwn(t *testing.T) {
+	session := func(calls int, progress bool) transcript.Imported {
+		var c claude
+		c.user("u", "null", "go")
+		above := "u"
+		for i := range calls {
+			id := "t" + itoa(i)
+			c.add("a"+itoa(i), above, "assistant", `"message":{"role":"assistant","id":"m`+itoa(i)+`","content":[{"type":"tool_use","id":"`+id+`","name":"Task","input":{"prompt":"search"}}]}`)
+			c.result("r"+itoa(i), "a"+itoa(i), id)
+			above = "r" + itoa(i)
+		}
+		if progress { // the file says that the second agent ran for the first call
+			c.add("p", above, "progress", `"parentToolUseID":"t0","data":{"agentId":"second"}`)
+		}
+		for _, agent := range []string{"first", "second"} {
+			c.user("s-"+agent, "null", "search", `,"isSidechain":true,"agentId":"`+agent+`"`)
+			c.add("z-"+agent, "s-"+agent, "assistant", `"message":{"role":"assistant","id":"w`+agent+`","content":[{"type":"text","text":"`+agent+`"}]},"isSidechain":true,"agentId":"`+agent+`"`)
+		}
+		return imported(t, transcript.ClaudeCode, c.String())
+	}
+	first, second := []string{"u:search", "a:first"}, []string{"u:search", "a:second"}
+	require.Equal(t, map[string][]string{"t0": first, "t1": second}, childCalls(session(2, false)))
+	require.Equal(t, map[string][]string{"t0": first, "loose": second}, childCalls(session(1, false)), "the call is taken")
+	require.Equal(t, map[string][]string{"t0": second, "t1": first}, childCalls(session(2, true)), "what the file says comes first")
+	require.Equal(t, map[string][]string{"t0": second, "loose": first}, childCalls(session(1, true)))
 }

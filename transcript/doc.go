@@ -68,6 +68,20 @@
 //	anything beside the messages     node.Custom "chat"
 //	any other member of a message    metadata "chat"
 //
+// LangChain and LangGraph, as langchain-core's messages_to_dict, model_dump and load.dumpd write messages:
+//
+//	human, ai, system                node.Message, node.System
+//	tool, function                   as with Claude Code; artifact is the execution's Details
+//	tool_calls                       content.ToolUse, at its place in the content where it stands there too
+//	invalid_tool_calls               the same, with the arguments as the model wrote them
+//	additional_kwargs.tool_calls     the same, where there are neither of the others
+//	reasoning, thinking              content.Thinking
+//	image, audio, video, file, …     content.Image, content.Document
+//	usage_metadata,
+//	response_metadata                the message's Answer, and metadata "langchain"
+//	values, channel_values           of a state or a checkpoint: what stands beside the messages is node.Custom "langchain"
+//	any other member of a message    metadata "langchain"
+//
 // The system prompt and the tools are in no file of Claude Code or pi. Thinking that its provider binds to them is kept, drawn and saved,
 // but not sent again (node.Answer.Seen).
 //
@@ -86,5 +100,7 @@
 // # Errors
 //
 // Every error is an *[Error], which names the line and why. Nothing of a file with an error is imported, unless
-// [Options.Lenient] is set. What a file holds and a conversation cannot is no error but a [Note]; nothing is left out in silence.
+// [Options.Lenient] is set or only its last line is torn. A session without any line that Claude Code or pi writes is ErrShape: it has
+// another format. Import does not guess the format; "plait import" does. What a file holds and a conversation cannot is no error but a
+// [Note]; nothing is left out in silence.
 package transcript

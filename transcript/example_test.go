@@ -27,7 +27,7 @@ func Example() {
 		fmt.Println(note)
 	}
 	// Output:
-	// ▫ note      claude-code.file-history-snapshot {"type":"file-history-snapshot","messageId":"00000000…
+	// ▫ record    claude-code.file-history-snapshot {"type":"file-history-snapshot","messageId":"00000000…
 	// ○ user      Which beds need water?
 	// ● assistant I read both lists. → Read ×2
 	// ├─╮
@@ -35,7 +35,7 @@ func Example() {
 	// │ ▪ Read(file_path: "rain.txt") ✗ no such file
 	// ├─╯
 	// ◇ results   2, 1 failed
-	// ▫ note      claude-code.progress {"parentUuid":"00000000-0000-4000-8000-000000000004","isSidechain"…
+	// ▫ record    claude-code.progress {"parentUuid":"00000000-0000-4000-8000-000000000004","isSidechain"…
 	// ● assistant The roses, I think.
 	// ○ user      Ask somebody who knows.
 	// ● assistant → Task
@@ -44,10 +44,10 @@ func Example() {
 	// │ ┊ ● assistant When two fingers deep is dry.
 	// ◇ results   1
 	// ● assistant Feel the soil first.
-	// ▫ note      claude-code.system.compact_boundary {"parentUuid":null,"isSidechain":false,"userType":"…
-	// ≡ summary   of 8 nodes: Kim asked about watering; the soil tells when.
+	// ▫ record    claude-code.system.compact_boundary {"parentUuid":null,"isSidechain":false,"userType":"…
+	// ≡ compaction of 8 nodes: Kim asked about watering; the soil tells when.
 	// ○ user      Thanks. Write it down.
-	// ▫ note      claude-code.summary {"type":"summary","summary":"Watering the garden","leafUuid":"00000…
+	// ▫ record    claude-code.summary {"type":"summary","summary":"Watering the garden","leafUuid":"00000…
 	// user Kim asked about watering; the soil tells when.
 	// user Thanks. Write it down.
 	// 2 conversations; the other one: Tomorrow.

@@ -143,7 +143,7 @@ func TestLargeAndHostileFilesTakeTimeInProportion(t *testing.T) {
 		}),
 		"a line of a megabyte": `{"uuid":"a","type":"user","message":{"role":"user","content":"` + meg + `"}}`,
 		"not a line at all":    meg,
-		"deep":                 `{"type":"x","y":` + strings.Repeat(`[`, 9000) + strings.Repeat(`]`, 9000) + `}`,
+		"deep":                 `{"uuid":"a","type":"x","y":` + strings.Repeat(`[`, 9000) + strings.Repeat(`]`, 9000) + `}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, err := transcript.Import(transcript.ClaudeCode, strings.NewReader(text), &transcript.Options{Lenient: true})
@@ -166,7 +166,7 @@ func itoa(i int) string {
 
 func TestCompactionsThatNameMoreThanThereIsAreRefused(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes memory")
+		t.Skip("SKIPPED: it takes memory, in -short")
 	}
 	var c claude
 	above := "null"
@@ -201,7 +201,7 @@ func TestLimits(t *testing.T) {
 
 	_, err = transcript.Import("gopher", strings.NewReader(""), nil)
 	require.ErrorIs(t, err, transcript.ErrFormat)
-	require.EqualError(t, err, "import gopher: no such format: there are chat, claude-code, nano-agent, pi")
+	require.EqualError(t, err, "import gopher: no such format: there are chat, claude-code, langchain, nano-agent, pi")
 
 	failing := errors.New("the disk is gone")
 	for _, format := range transcript.Formats() {

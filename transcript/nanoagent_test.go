@@ -345,3 +345,15 @@ func TestNanoAgentWhatNoHeadReachesIsAHeadAfterTheOthers(t *testing.T) {
 	require.Equal(t, []string{"u:lost"}, spell(in.Conversations[1]))
 	require.Equal(t, transcript.NoteAssumed, in.Notes[0].Kind)
 }
+
+func TestNanoAgentMessageAndExecutionThatDifferKeepWhatEachHolds(t *testing.T) {
+	in := imported(t, transcript.NanoAgent, nano(`"d"`,
+		saved("a", "", `{"role":"user","content":"go"}`),
+		saved("b", `"a"`, `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]}`),
+		saved("c", `"b"`, `{"type":"tool_execution","tool_name":"f","tool_use_id":"t","result":[{"type":"text","text":"the whole file"}],"is_error":false}`),
+		saved("d", `"c"`, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"the file, cut"}]}]}`)))
+	require.Equal(t, []string{"u:go", "a:?t", "u:!t=the file, cut"}, spell(in.Main()), "the model saw what the message says")
+	run, ok := in.Main().Nodes()[2].Payload().(node.ToolExecution)
+	require.True(t, ok)
+	require.Equal(t, "the whole file", run.Result.Text())
+}

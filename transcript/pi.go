@@ -3,6 +3,7 @@ package transcript
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,9 @@ func (im *importer) pi(r io.Reader) error {
 	if err != nil {
 		return err
 	}
+	if err := s.unrecognized(); err != nil {
+		return err
+	}
 	if s.session == "" {
 		s.session = s.fingerprint()
 	}
@@ -39,6 +43,12 @@ type piSession struct {
 	last  string
 }
 
+// piTypes are the types of lines that pi itself writes.
+var piTypes = []string{
+	"session", "message", "leaf", "compaction", "branch_summary", "custom", "custom_message", "label", "session_info", "model_change",
+	"thinking_level_change",
+}
+
 // line takes the next line.
 func (s *piSession) line(l line) error {
 	j, err := s.valid(l.at, l.text)
@@ -51,6 +61,9 @@ func (s *piSession) line(l line) error {
 	}
 	e := &entry{line: l.at, name: text(list, "id"), above: text(list, "parentId"), time: stamp(get(list, "timestamp")), same: string(j)}
 	kind := text(list, "type")
+	if kind != "" {
+		s.recognize(l.at, slices.Contains(piTypes, kind))
+	}
 	switch kind {
 	case "":
 		return s.errorf(l.at, "", ErrShape, "the line has no type")

@@ -30,7 +30,7 @@ func ExampleImport_pi() {
 		fmt.Println(m.Role, m.Blocks.Text())
 	}
 	// Output:
-	// ▫ note      pi.model_change {"type":"model_change","id":"aaaa0001","parentId":null,"timestamp":"202…
+	// ▫ record    pi.model_change {"type":"model_change","id":"aaaa0001","parentId":null,"timestamp":"202…
 	// ○ user      What is on the shelf?
 	// ● assistant → bash, read
 	// ├─╮
@@ -40,11 +40,11 @@ func ExampleImport_pi() {
 	// ◇ results   2
 	// ● assistant Pots, and a note: buy seeds.
 	// ├─╮
-	// │ ≡ summary   of 0 nodes: On another branch the note was thrown away.
+	// │ ≡ compaction On another branch the note was thrown away.
 	// │ ○ user      Keep it. Which seeds?
-	// │ ≡ summary   of 5 nodes: Kim looks for seeds.
+	// │ ≡ compaction of 5 nodes: Kim looks for seeds.
 	// │ ● assistant Beans, I would say.
-	// │ ▫ note      (head 1) pi.label {"type":"label","id":"aaaa0013","parentId":"aaaa0012","timestamp":"…
+	// │ ▫ record    (head 1) pi.label {"type":"label","id":"aaaa0013","parentId":"aaaa0012","timestamp":"…
 	// ○ user      Throw the note away.
 	// ● assistant (head 2) Done.
 	// user Kim looks for seeds.
@@ -192,4 +192,48 @@ func TestPiErrors(t *testing.T) {
 		sound(t, in)
 		require.Equal(t, 1, in.DAG.Len())
 	}
+}
+
+func TestPiAnswersThatFailedOrWereAbortedAreRecords(t *testing.T) {
+	for _, stop := range []string{"aborted", "error"} {
+		in := imported(t, transcript.Pi, piSays(`{"role":"user","content":"go"}`,
+			`{"role":"assistant","api":"anthropic-messages","content":[{"type":"text","text":"half an ans"},{"type":"toolCall","id":"t","name":"f","arguments":{}}],"stopReason":"`+stop+`"}`,
+			`{"role":"user","content":"again"}`))
+		require.Equal(t, []string{"u:go", "u:again"}, spell(in.Main()), "pi does not send it again")
+		kinds := map[string]int{}
+		for _, n := range in.Main().Nodes() {
+			if custom, ok := n.Payload().(node.Custom); ok {
+				kinds[custom.Name]++
+				require.Contains(t, string(custom.JSON), "half an ans")
+			}
+		}
+		require.Equal(t, map[string]int{"pi.message." + stop: 1}, kinds)
+	}
+}
+
+func TestSessionsOfAnotherProgramAreRefused(t *testing.T) {
+	files := map[string]string{
+		"pi":          `{"type":"session","version":3,"id":"a","cwd":"/x"}` + "\n" + `{"type":"message","id":"m","parentId":null,"message":{"role":"user","content":"hi"}}`,
+		"claude-code": `{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"hi"}}`,
+		"langchain":   `{"type":"human","data":{"content":"hi"}}`,
+	}
+	for _, c := range []struct {
+		format transcript.Format
+		file   string
+	}{
+		{transcript.Pi, "claude-code"}, {transcript.Pi, "langchain"}, {transcript.ClaudeCode, "pi"}, {transcript.ClaudeCode, "langchain"},
+	} {
+		for _, lenient := range []bool{false, true} {
+			_, err := transcript.Import(c.format, strings.NewReader(files[c.file]), &transcript.Options{Lenient: lenient})
+			var e *transcript.Error
+			require.ErrorAs(t, err, &e, "%s as %s", c.file, c.format)
+			require.ErrorIs(t, err, transcript.ErrShape)
+			require.Equal(t, 1, e.Line)
+			require.ErrorContains(t, err, "no line of the file is one of "+string(c.format))
+		}
+	}
+
+	// Lines of types that are not known yet are kept, beside one that is known.
+	in := imported(t, transcript.Pi, files["pi"]+"\n"+`{"type":"new_kind","id":"n","parentId":"m"}`)
+	require.Equal(t, []string{"u:hi"}, spell(in.Main())[:1])
 }

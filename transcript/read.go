@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,10 +51,14 @@ type line struct {
 }
 
 // lines calls each with every line that is not blank. A file without any is an error: somebody named the wrong one.
+//
+// A program that appends to a file may be caught in the middle of its last line: a last line that ends in the middle of its JSON is left
+// out and noted.
 func (im *importer) lines(r io.Reader, each func(line) error) error {
 	limited := &io.LimitedReader{R: r, N: im.opts.Limit}
 	in := bufio.NewReaderSize(limited, 64<<10)
 	empty := true
+	var torn error // that of the line before, which is an error unless it was the last
 	for at := 1; ; at++ {
 		text, err := in.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -68,17 +74,36 @@ func (im *importer) lines(r io.Reader, each func(line) error) error {
 			text = bytes.TrimPrefix(text, []byte(bom))
 		}
 		if text = bytes.TrimSpace(text); len(text) > 0 {
-			empty = false
-			if err := each(line{at, string(text)}); err != nil {
+			if torn != nil {
+				return torn
+			}
+			err := each(line{at, string(text)})
+			switch {
+			case err != nil && !empty && errors.Is(err, errTorn):
+				torn = err
+			case err != nil:
 				return err
 			}
+			empty = false
 		}
 		if last && empty {
 			return im.errorf(at, "", ErrSyntax, "the file is empty")
 		}
 		if last {
+			im.noteTorn(torn)
 			return nil
 		}
+	}
+}
+
+// errTorn marks text that ends in the middle of its JSON.
+var errTorn = fmt.Errorf("%w: it ends in the middle", ErrSyntax)
+
+// noteTorn notes that the last line of a file is left out, where it is torn.
+func (im *importer) noteTorn(err error) {
+	var torn *Error
+	if errors.As(err, &torn) {
+		im.note(torn.Line, "", NoteLeftOut, "the last line ends in the middle: it was not written to its end")
 	}
 }
 
@@ -95,7 +120,10 @@ func (im *importer) valid(at int, text string) (content.JSON, error) {
 		if errors.As(err, &where) && where.ByteOffset <= int64(len(text)) {
 			at = max(at, 1) + strings.Count(text[:where.ByteOffset], "\n")
 		}
-		return "", im.errorf(at, "", ErrSyntax, "%v", err)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return "", im.errorf(at, "", errTorn, "")
+		}
+		return "", im.errorf(at, "", ErrSyntax, "%s", strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
 	if j = content.JSON(v); !j.Valid() {
 		return "", im.errorf(at, "", ErrSyntax, "")
@@ -168,6 +196,11 @@ func get(list []wire.Member, name string) content.JSON {
 func text(list []wire.Member, name string) string {
 	s, _ := wire.Text(get(list, name))
 	return s
+}
+
+// has reports whether one of the members is there.
+func has(list []wire.Member, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return get(list, name) != "" })
 }
 
 func isTrue(list []wire.Member, name string) bool { return get(list, name) == "true" }
@@ -255,4 +288,21 @@ func metaWith(meta node.Meta, key string, j content.JSON) node.Meta {
 		return with
 	}
 	return meta
+}
+
+// recognize notes whether a line is one that the program itself writes. Lines of unknown types are kept as records, so that a file of
+// another program would otherwise become a conversation of records alone.
+func (im *importer) recognize(line int, own bool) {
+	im.own = im.own || own
+	if !own && im.foreign == 0 {
+		im.foreign = line
+	}
+}
+
+// unrecognized returns an error if there are lines, and none is one that the program itself writes.
+func (im *importer) unrecognized() error {
+	if im.own || im.foreign == 0 {
+		return nil
+	}
+	return im.errorf(im.foreign, "", ErrShape, "no line of the file is one of %s: it has another format", im.format)
 }

@@ -87,10 +87,13 @@ const (
 	// Chat is messages as OpenAI's Chat Completions has them: a list of messages, an object with "messages", one such object a
 	// line (as files for fine-tuning are), or one message a line.
 	Chat Format = "chat"
+	// LangChain is messages of LangChain, as dumpd, messages_to_dict or model_dump write them, in a list or one a line; or a state
+	// or a checkpoint of LangGraph with a list "messages".
+	LangChain Format = "langchain"
 )
 
 // Formats returns all formats, in alphabetical order.
-func Formats() []Format { return []Format{Chat, ClaudeCode, NanoAgent, Pi} }
+func Formats() []Format { return []Format{Chat, ClaudeCode, LangChain, NanoAgent, Pi} }
 
 // Options change how a file is read. nil is all defaults.
 type Options struct {
@@ -137,7 +140,7 @@ const (
 	NoteChanged NoteKind = "changed"
 	// NoteAssumed: the file does not say it, and something was assumed.
 	NoteAssumed NoteKind = "assumed"
-	// NoteLeftOut: it is not kept, because it says nothing that is not said elsewhere.
+	// NoteLeftOut: it is not kept, because something else says the same, or because it is the end of a file that was cut off.
 	NoteLeftOut NoteKind = "left out"
 )
 
@@ -199,6 +202,7 @@ var importers = map[Format]func(*importer, io.Reader) error{
 	NanoAgent:  (*importer).nanoAgent,
 	ClaudeCode: (*importer).claudeCode,
 	Chat:       (*importer).chat,
+	LangChain:  (*importer).langChain,
 	Pi:         (*importer).pi,
 }
 
@@ -222,6 +226,9 @@ type importer struct {
 	about   []about        // metadata of the whole
 	// replaced counts what compactions replace.
 	replaced int
+	// own reports that a line was recognized. foreign is the first line that was not, from 1; 0 for none.
+	own     bool
+	foreign int
 }
 
 type about struct {
