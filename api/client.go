@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
 )
 
 // ClientOptions are the options of a [Client].
@@ -19,8 +23,18 @@ type ClientOptions struct {
 	// MinWait is the wait before the second attempt. It doubles at each further one, less a random part of up to a quarter.
 	// Defaults to 1 second.
 	MinWait time.Duration
-	// MaxWait is the longest wait, also where the provider asks for a longer one. Defaults to 30 seconds.
+	// MaxWait is the longest wait where the provider does not say how long to wait. Defaults to 30 seconds.
 	MaxWait time.Duration
+	// MaxRetryAfter is the longest wait that a provider may ask for (Error.RetryAfter). The client waits exactly as long as it is
+	// asked to; a longer wait than this ends the request at once. Negative is no limit. Defaults to 1 hour.
+	MaxRetryAfter time.Duration
+	// MaxConcurrent is the number of requests that the client makes at the same time; further ones wait. A request that waits to be
+	// retried does not count. Whoever makes a request of the same client while ranging over a stream of it needs two. Defaults to no
+	// limit.
+	MaxConcurrent int
+	// RequestsPerMinute is how many requests the client makes a minute, retries included, at even intervals. A request that could
+	// not begin before the context's deadline fails at once with ErrRateLimited. Defaults to no limit.
+	RequestsPerMinute int
 }
 
 func (o *ClientOptions) withDefaults() ClientOptions {
@@ -37,6 +51,10 @@ func (o *ClientOptions) withDefaults() ClientOptions {
 	if c.MaxWait <= 0 {
 		c.MaxWait = 30 * time.Second
 	}
+	if c.MaxRetryAfter == 0 {
+		c.MaxRetryAfter = time.Hour
+	}
+
 	return c
 }
 
@@ -45,6 +63,7 @@ func (o *ClientOptions) withDefaults() ClientOptions {
 type Client struct {
 	provider Provider
 	options  ClientOptions
+	pace     *pace // shared with the clients that With makes of this one
 }
 
 // NewClient returns a client of p. A p that is a *Client already is returned as it is when o is nil, so that nothing is ever
@@ -56,18 +75,20 @@ func NewClient(p Provider, o *ClientOptions) *Client {
 		}
 		p = c.provider
 	}
-	return &Client{provider: p, options: o.withDefaults()}
+	options := o.withDefaults()
+	return &Client{provider: p, options: options, pace: newPace(options)}
 }
 
-// Send makes the request and returns the whole answer. Its errors are those of Stream.
+// Send makes the request and returns the whole answer. Its errors are those of Stream. Beside an error it returns what arrived of the
+// answer, as [Fold.Partial] does.
 func (c *Client) Send(ctx context.Context, req Request) (Response, error) {
 	var fold Fold
 	for event, err := range c.Stream(ctx, req) {
-		if err != nil {
-			return Response{}, err
+		if err == nil {
+			err = fold.Add(event)
 		}
-		if err := fold.Add(event); err != nil {
-			return Response{}, err
+		if err != nil {
+			return fold.Partial(), err
 		}
 	}
 	return fold.Response()
@@ -75,6 +96,10 @@ func (c *Client) Send(ctx context.Context, req Request) (Response, error) {
 
 // Stream is the provider's Stream with retries: a failed attempt is followed by a [Retry] event and the events of the next one.
 // Its blocks are checked as by content.Of, and its Finish comes when the provider has ended.
+//
+// A client waits as long as the provider asks (Error.RetryAfter), and otherwise by its own options. A wait that would not end before
+// the context's deadline, or is longer than MaxRetryAfter, is not begun: the error of the attempt is returned at once, and its
+// text names the wait.
 //
 // The error of the last attempt is returned as it came. An end of the context is an error with the context's error and its cause
 // in the chain. A provider that breaks the rules of [Provider] is ErrProtocol, an answer without an end ErrCut.
@@ -85,18 +110,38 @@ func (c *Client) Stream(ctx context.Context, req Request) iter.Seq2[Event, error
 				yield(nil, ended(ctx, ctx.Err()))
 				return
 			}
-			attempt := attempt{yield: yield, start: time.Now()}
-			c.events(ctx, req)(attempt.take)
-			err := attempt.finish()
-			if err == nil {
-				return
-			}
-			if number >= c.options.Attempts || !Retryable(err) || ctx.Err() != nil {
+			end, err := c.pace.begin(ctx)
+			if err != nil {
 				yield(nil, ended(ctx, err))
 				return
 			}
-			wait := c.wait(number, err)
-			if !yield(Retry{Attempt: number, Wait: wait, Err: err}, nil) {
+
+			attempt := attempt{yield: yield, start: time.Now()}
+			func() {
+				defer end()
+				c.events(ctx, req)(attempt.take)
+			}()
+			err = attempt.finish()
+			if err == nil {
+				return
+			}
+			cut, arrived := attempt.cut()
+			fail := func(err error) {
+				if !arrived || yield(cut, nil) {
+					yield(nil, err)
+				}
+			}
+			if number >= c.options.Attempts || !Retryable(err) || ctx.Err() != nil {
+				fail(ended(ctx, err))
+				return
+			}
+			wait, refused := c.wait(ctx, number, err)
+			if refused != nil {
+				fail(refused)
+				return
+			}
+
+			if !yield(Retry{Attempt: number, Wait: wait, Err: err, Cut: cut}, nil) {
 				return
 			}
 			if !sleep(ctx, wait) {
@@ -147,6 +192,8 @@ func (a *attempt) take(event Event, err error) bool {
 		end := a.fold.response.Finish
 		a.end = &end
 		return true
+	case Cut:
+		return true // held back: see cut
 	case BlockEnd:
 		event = BlockEnd{Index: e.Index, Block: a.fold.blocks[e.Index]}
 	}
@@ -172,6 +219,19 @@ func (a *attempt) finish() error {
 	return nil
 }
 
+// cut returns what is known of an answer that failed, and whether any part of it arrived.
+func (a *attempt) cut() (Cut, bool) {
+	part := a.fold.Partial()
+	if part.Finish == (Finish{}) {
+		return Cut{}, false
+	}
+	part.Stop = content.StopCut // also where the provider failed after its Finish
+	if part.Latency == 0 {
+		part.Latency = time.Since(a.start)
+	}
+	return Cut{part.Finish}, true
+}
+
 // ended returns err with the context's error and its cause in the chain, if err is due to the end of the context.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() == nil || !Retryable(err) && !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx)) {
@@ -185,16 +245,36 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// wait is the time between attempt and the next one: what the provider asks for, or exponential.
-func (c *Client) wait(attempt int, err error) time.Duration {
+// wait returns the time between an attempt that failed with err and the next one. It returns an error instead if that wait is not
+// worth beginning.
+func (c *Client) wait(ctx context.Context, attempt int, err error) (time.Duration, error) {
+	wait, asked := c.backoff(attempt), false
 	var e *Error
 	if errors.As(err, &e) && e.RetryAfter > 0 {
-		return min(e.RetryAfter, c.options.MaxWait)
+		wait, asked = e.RetryAfter, true
 	}
+
+	if most := c.options.MaxRetryAfter; asked && most > 0 && wait > most {
+		return 0, fmt.Errorf("%w; not retried: the provider asks to wait %s, and the longest wait is %s", err, wire.Seconds(wait), wire.Seconds(most))
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
+		who := "the next attempt would be after"
+		if asked {
+			who = "the provider asks to wait"
+		}
+		return 0, fmt.Errorf("%w; not retried: %s %s, and the context ends in %s", err, who, wire.Seconds(wait), wire.Seconds(time.Until(deadline)))
+	}
+	return wait, nil
+}
+
+// backoff returns the wait after an attempt where the provider asks for none.
+func (c *Client) backoff(attempt int) time.Duration {
 	wait := c.options.MaxWait
 	if attempt < 32 && c.options.MinWait<<(attempt-1)>>(attempt-1) == c.options.MinWait {
 		wait = min(wait, c.options.MinWait<<(attempt-1))
 	}
+
+	// Requests that failed together must not be made again together.
 	return wait - time.Duration(rand.Int64N(int64(wait)/4+1))
 }
 
@@ -213,9 +293,18 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // Fold puts the events of one answer together. The zero value is ready to use.
 type Fold struct {
 	blocks   []content.Block
+	open     map[int][]*piece // what deltas showed of blocks that have no BlockEnd yet, by their indexes
 	response Response
-	begun    bool
+	begun    bool // an event came
+	known    bool // a Cut came: response.Finish holds what it reported
 	finished bool
+}
+
+// piece is deltas in a row of one kind.
+type piece struct {
+	kind  DeltaKind
+	tool  string
+	shown strings.Builder
 }
 
 // Add takes the next event. An event that breaks the rules of [Provider] is an error with ErrProtocol in its chain, and changes
@@ -234,6 +323,9 @@ func (f *Fold) Add(event Event) error {
 		}
 		f.response.Repairs = e.Repairs
 	case Delta:
+		f.show(e)
+	case Cut:
+		f.response.Finish, f.known = e.Finish, true
 	case BlockEnd:
 		if err := f.add(e); err != nil {
 			return err
@@ -259,6 +351,74 @@ func (f *Fold) add(e BlockEnd) error {
 		return protocol("block %d is a tool result, which an assistant cannot give", e.Index)
 	}
 	f.blocks = append(f.blocks, block.At(0))
+	delete(f.open, e.Index)
+	return nil
+}
+
+// show keeps a piece of a block, in case the answer breaks off before its BlockEnd.
+func (f *Fold) show(d Delta) {
+	if d.Index < len(f.blocks) {
+		return
+	}
+	if f.open == nil {
+		f.open = map[int][]*piece{}
+	}
+
+	pieces := f.open[d.Index]
+	if n := len(pieces); n == 0 || pieces[n-1].kind != d.Kind || pieces[n-1].tool != d.Tool {
+		pieces = append(pieces, &piece{kind: d.Kind, tool: d.Tool})
+		f.open[d.Index] = pieces
+	}
+	pieces[len(pieces)-1].shown.WriteString(d.Text)
+}
+
+// Partial returns what arrived of an answer that broke off; the whole answer where it did not. Its Stop is content.StopCut and its usage
+// incomplete. Its blocks are
+//
+//   - the whole blocks, but tool calls as content.CutToolUse: no call of an answer that broke off is executed;
+//   - then what deltas showed of further blocks: text as content.Text, thinking as content.Thinking without a signature, and the arguments
+//     of a tool call as content.CutToolUse.
+//
+// It is zero, but for Repairs, where nothing arrived.
+func (f *Fold) Partial() Response {
+	if f.finished {
+		return f.response
+	}
+	part := f.response
+	blocks := make([]content.Block, 0, len(f.blocks)+len(f.open))
+	for _, b := range f.blocks {
+		if call, ok := b.(content.ToolUse); ok {
+			b = content.CutToolUse{Name: call.Name, Input: call.Input}
+		}
+		blocks = append(blocks, b)
+	}
+
+	for _, index := range slices.Sorted(maps.Keys(f.open)) {
+		for _, p := range f.open[index] {
+			if b := p.block(); b != nil {
+				blocks = append(blocks, b)
+			}
+		}
+	}
+
+	part.Blocks, _ = content.Of(blocks...) // none that content.Of refuses: see add and block
+	if part.Blocks.Len() > 0 || f.known {
+		part.Stop, part.Usage.Incomplete = content.StopCut, true
+	}
+	return part
+}
+
+// block returns the piece as a block; nil where it holds nothing.
+func (p *piece) block() content.Block {
+	shown := p.shown.String()
+	switch {
+	case p.kind == DeltaText && shown != "":
+		return content.Text{Text: shown}
+	case p.kind == DeltaThinking && shown != "":
+		return content.Thinking{Text: shown}
+	case p.kind == DeltaInput && (shown != "" || p.tool != ""):
+		return content.CutToolUse{Name: p.tool, Input: content.JSON(shown)}
+	}
 	return nil
 }
 

@@ -132,9 +132,10 @@ func TestClientDefaults(t *testing.T) {
 		require.ErrorIs(t, err, api.ErrOverloaded)
 		require.Equal(t, 4, p.requests)
 		require.LessOrEqual(t, events[0].(api.Retry).Wait, time.Second)
-		huge := script([]any{&api.Error{Kind: api.ErrRateLimited, RetryAfter: time.Hour}})
-		events, _ = collect(t, api.NewClient(huge, nil).Stream(t.Context(), request))
-		require.Equal(t, 30*time.Second, events[0].(api.Retry).Wait)
+		hour := script([]any{&api.Error{Kind: api.ErrRateLimited, RetryAfter: time.Hour}}, good)
+		events, err = collect(t, api.NewClient(hour, nil).Stream(t.Context(), request))
+		require.NoError(t, err)
+		require.Equal(t, time.Hour, events[0].(api.Retry).Wait)
 	})
 }
 
@@ -150,24 +151,83 @@ func TestClientWaitsNeverOverflow(t *testing.T) {
 	})
 }
 
-func TestClientHonoursRetryAfter(t *testing.T) {
+func limited(d time.Duration) []any {
+	return []any{fmt.Errorf("wrapped: %w", &api.Error{Kind: api.ErrRateLimited, RetryAfter: d})}
+}
+
+func TestClientWaitsAsLongAsTheProviderAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asks := func(d time.Duration) []any {
-			return []any{fmt.Errorf("wrapped: %w", &api.Error{Kind: api.ErrRateLimited, RetryAfter: d})}
-		}
-		p := script(asks(7*time.Second), asks(time.Hour), asks(-time.Second), good)
-		events, err := collect(t, api.NewClient(p, nil).Stream(t.Context(), request))
+		p := script(limited(7*time.Second), limited(48*time.Second), limited(-time.Second), good)
+		start := time.Now()
+		events, err := collect(t, api.NewClient(p, &api.ClientOptions{MaxWait: 5 * time.Second}).Stream(t.Context(), request))
 		require.NoError(t, err)
-		require.Equal(t, 7*time.Second, events[0].(api.Retry).Wait, "exactly what was asked for")
-		require.Equal(t, 30*time.Second, events[1].(api.Retry).Wait, "but not above MaxWait")
+		require.Equal(t, 7*time.Second, events[0].(api.Retry).Wait)
+		require.Equal(t, 48*time.Second, events[1].(api.Retry).Wait, "MaxWait is for the client's own waits")
 		require.LessOrEqual(t, events[2].(api.Retry).Wait, 4*time.Second, "nonsense is ignored")
 		require.Positive(t, events[2].(api.Retry).Wait)
+		require.Equal(t, 55*time.Second+events[2].(api.Retry).Wait, time.Since(start))
+	})
+}
+
+func TestClientGivesUpAtOnceWhereTheWaitDoesNotFit(t *testing.T) {
+	for name, test := range map[string]struct {
+		left    time.Duration // until the deadline; 0 is none
+		play    []any
+		options *api.ClientOptions
+		says    string // "" where the wait fits
+	}{
+		"before the deadline": {left: 49 * time.Second, play: limited(48 * time.Second)},
+		"beyond the deadline": {left: 12 * time.Second, play: limited(48 * time.Second), says: "the provider asks to wait 48 s, and the context ends in 12 s"},
+		"a moment beyond":     {left: 2*time.Second - 1, play: limited(2 * time.Second), says: "the provider asks to wait 2 s, and the context ends in 2 s"},
+		"its own wait": {
+			left: 100 * time.Millisecond, play: overload, options: &api.ClientOptions{MinWait: 20 * time.Second}, says: "and the context ends in 0.1 s",
+		},
+		"too long for a default": {play: limited(61 * time.Minute), says: "the provider asks to wait 3660 s, and the longest wait is 3600 s"},
+		"too long for a limit": {
+			play: limited(3 * time.Second), options: &api.ClientOptions{MaxRetryAfter: 2 * time.Second}, says: "the provider asks to wait 3 s, and the longest wait is 2 s",
+		},
+		"without a limit": {play: limited(100 * time.Hour), options: &api.ClientOptions{MaxRetryAfter: -1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				if test.left > 0 {
+					timed, cancel := context.WithTimeout(ctx, test.left)
+					defer cancel()
+					ctx = timed
+				}
+				p, start := script(test.play, good), time.Now()
+				events, err := collect(t, api.NewClient(p, test.options).Stream(ctx, request))
+				if test.says == "" {
+					require.NoError(t, err)
+					require.Equal(t, 2, p.requests)
+					return
+				}
+				require.ErrorContains(t, err, test.says)
+				require.True(t, api.Retryable(err), "it may succeed later")
+				require.NotErrorIs(t, err, context.DeadlineExceeded, "the deadline is still ahead")
+				require.Empty(t, events, "no retry is announced")
+				require.Equal(t, 1, p.requests)
+				require.Zero(t, time.Since(start))
+			})
+		})
+	}
+}
+
+func TestClientsDoNotRetryInStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		waits := map[time.Duration]bool{}
+		for range 10 {
+			events, _ := collect(t, api.NewClient(script(overload), &api.ClientOptions{Attempts: 2, MinWait: time.Hour, MaxWait: time.Hour}).Stream(t.Context(), request))
+			waits[events[0].(api.Retry).Wait] = true
+		}
+		require.Greater(t, len(waits), 1, "ten random waits are all the same")
 	})
 }
 
 func TestClientRetriesWhatMaySucceedLater(t *testing.T) {
 	for kind, retried := range map[error]bool{
-		api.ErrRateLimited: true, api.ErrOverloaded: true, api.ErrServer: true, api.ErrTransport: true, api.ErrCut: true,
+		api.ErrRateLimited: true, api.ErrOverloaded: true, api.ErrServer: true, api.ErrTransport: true, api.ErrCut: true, api.ErrStalled: true,
 		api.ErrContextTooLong: false, api.ErrInvalidRequest: false, api.ErrAuth: false, api.ErrNotFound: false, api.ErrFiltered: false,
 		api.ErrProtocol: false, api.ErrNothing: false, io.ErrUnexpectedEOF: false,
 	} {
@@ -221,6 +281,16 @@ func TestClientMeasuresTheAttemptThatSucceeded(t *testing.T) {
 		answer, err := api.NewClient(script([]any{wait, busy}, []any{wait, done}), nil).Send(t.Context(), request)
 		require.NoError(t, err)
 		require.Equal(t, 3*time.Second, answer.Latency)
+	})
+}
+
+func TestClientKeepsTheLatencyThatTheProviderMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own := done
+		own.Latency = 2 * time.Second
+		answer, err := api.NewClient(script([]any{func() { time.Sleep(3 * time.Second) }, own}), nil).Send(t.Context(), request)
+		require.NoError(t, err)
+		require.Equal(t, 2*time.Second, answer.Latency)
 	})
 }
 
@@ -316,14 +386,14 @@ func TestClientSeesThatTheProviderKeepsTheRules(t *testing.T) {
 		says  string
 		shown []string // what arrived before
 	}{
-		{name: "no end", play: []any{says(0, "x")}, kind: api.ErrCut, says: "answer cut off: the provider ended without an end of the answer", shown: []string{"BlockEnd"}},
+		{name: "no end", play: []any{says(0, "x")}, kind: api.ErrCut, says: "answer cut off: the provider ended without an end of the answer", shown: []string{"BlockEnd", "Cut"}},
 		{name: "nothing", play: []any{}, kind: api.ErrCut, says: "answer cut off"},
-		{name: "two ends", play: []any{done, done}, kind: api.ErrProtocol, says: "api.Finish after the end of the answer"},
-		{name: "more after the end", play: []any{done, says(0, "x")}, kind: api.ErrProtocol, says: "api.BlockEnd after the end of the answer"},
-		{name: "an error after the end", play: []any{done, &api.Error{Kind: api.ErrFiltered}}, kind: api.ErrFiltered, says: "content filtered"},
-		{name: "a retry after the end", play: []any{done, api.Retry{}, done}, kind: api.ErrProtocol, says: "api.Retry after the end"},
+		{name: "two ends", play: []any{done, done}, kind: api.ErrProtocol, says: "api.Finish after the end of the answer", shown: []string{"Cut"}},
+		{name: "more after the end", play: []any{done, says(0, "x")}, kind: api.ErrProtocol, says: "api.BlockEnd after the end of the answer", shown: []string{"Cut"}},
+		{name: "an error after the end", play: []any{done, &api.Error{Kind: api.ErrFiltered}}, kind: api.ErrFiltered, says: "content filtered", shown: []string{"Cut"}},
+		{name: "a retry after the end", play: []any{done, api.Retry{}, done}, kind: api.ErrProtocol, says: "api.Retry after the end", shown: []string{"Cut"}},
 		{name: "a block too far", play: []any{says(1, "x"), done}, kind: api.ErrProtocol, says: "block 1 after 0 blocks"},
-		{name: "a block twice", play: []any{says(0, "x"), says(0, "y"), done}, kind: api.ErrProtocol, says: "block 0 after 1 blocks", shown: []string{"BlockEnd"}},
+		{name: "a block twice", play: []any{says(0, "x"), says(0, "y"), done}, kind: api.ErrProtocol, says: "block 0 after 1 blocks", shown: []string{"BlockEnd", "Cut"}},
 		{name: "a negative block", play: []any{says(-1, "x"), done}, kind: api.ErrProtocol, says: "block -1 after 0 blocks"},
 		{name: "a tool result", play: []any{api.BlockEnd{Block: result("a", "1")}, done}, kind: api.ErrProtocol, says: "block 0 is a tool result"},
 		{name: "a pointer to a tool result", play: []any{api.BlockEnd{Block: &content.ToolResult{}}, done}, kind: api.ErrProtocol, says: "block 0 is a tool result"},
@@ -332,7 +402,7 @@ func TestClientSeesThatTheProviderKeepsTheRules(t *testing.T) {
 		{name: "a broken block", play: []any{api.BlockEnd{Block: content.Image{}}, done}, kind: api.ErrProtocol, says: "block 0: block 0 (image): its source"},
 		{name: "no event", play: []any{nil}, kind: api.ErrProtocol, says: "unknown event <nil>"},
 		{name: "a pointer", play: []any{&done}, kind: api.ErrProtocol, says: "unknown event *api.Finish"},
-		{name: "repairs too late", play: []any{says(0, "x"), api.Repaired{}, done}, kind: api.ErrProtocol, says: "api.Repaired is not the first event", shown: []string{"BlockEnd"}},
+		{name: "repairs too late", play: []any{says(0, "x"), api.Repaired{}, done}, kind: api.ErrProtocol, says: "api.Repaired is not the first event", shown: []string{"BlockEnd", "Cut"}},
 		{name: "repairs twice", play: []any{api.Repaired{}, api.Repaired{}, done}, kind: api.ErrProtocol, says: "api.Repaired is not the first event", shown: []string{"Repaired"}},
 		{name: "an event beside an error", play: []any{func() (api.Event, error) { return done, &api.Error{Kind: api.ErrAuth} }}, kind: api.ErrAuth, says: "not authorized"},
 		{name: "more after an error", play: []any{&api.Error{Kind: api.ErrAuth}, says(0, "x"), done, io.EOF}, kind: api.ErrAuth, says: "not authorized"},

@@ -13,7 +13,8 @@
 // provider's [Rules], the same way every time, and says what it did.
 //
 // [Options] say how a model is to answer, in one form for all providers, and [Output] in which form of JSON; [Decode] turns such an
-// answer into a Go value. A conversation goes on with any provider: [Targets] has the rules. [Prices] says what an answer cost.
+// answer into a Go value. A conversation goes on with any provider: [Targets] has the rules. [Prices] has the cost of a response, and
+// [ReadPrices] reads a file of them.
 //
 // # Concurrency
 //

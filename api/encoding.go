@@ -11,6 +11,9 @@ import (
 // the conversation: one that goes on, or branches off anywhere, has only what is new repaired and written; what stood before is
 // shared, not copied. That is never seen but by the clock: the result is what it would be without.
 //
+// What is remembered takes about as much memory as the conversation, for each API. Redacting drops it, and so does content.Blocks.Forget
+// for one message, and dag.DAG.Forget for a conversation that is kept and not sent for a while.
+//
 // An Encoding is used by its address, and not changed once it was used. It is safe for concurrent use.
 type Encoding struct {
 	// Rules is what the API accepts.

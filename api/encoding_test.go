@@ -210,3 +210,34 @@ func TestAnAnswerKnowsTheCallsBeforeIt(t *testing.T) {
 	spoken := append(messages, assistant(text("x")), user(text("y")))
 	require.Equal(t, want+",a,u", string(bytes.Join(e.Encode(spoken).Items(), nil)))
 }
+
+// TestPrefixIsReusedOnlyWhereTheAssistantFollows goes on after a settled message of the user with another one of the user: both are one
+// message then, which is not what was settled.
+func TestPrefixIsReusedOnlyWhereTheAssistantFollows(t *testing.T) {
+	long := func(messages list) list {
+		for range 40 {
+			messages = append(messages, assistant(text("x")), user(text("y")))
+		}
+		return messages
+	}
+	e := strange()
+	base := long(list{user(text("Hi"))})
+	e.Encode(base)
+
+	for at := 1; at < len(base); at += 2 {
+		require.Equal(t, content.User, base[at-1].Role)
+		other := long(append(base[:at:at], user(text("and"))))
+		want, got := strange().Encode(fresh(other)), e.Encode(other)
+		require.Equal(t, encodedString(want), encodedString(got), "after %d messages", at)
+		require.Equal(t, want.Len(), got.Len())
+	}
+}
+
+// fresh is messages that remember nothing.
+func fresh(messages list) list {
+	var all list
+	for _, m := range messages {
+		all = append(all, content.Message{Role: m.Role, Blocks: must(m.Blocks.Slice())})
+	}
+	return all
+}

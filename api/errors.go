@@ -22,7 +22,7 @@ var (
 	ErrTransport = errors.New("transport failed")
 	// ErrCut: the answer broke off before its end. Retried.
 	ErrCut = errors.New("answer cut off")
-	// ErrStalled: the provider sent nothing for longer than Options.Idle. Retried.
+	// ErrStalled: the provider sent nothing for longer than Options.Idle. The error's text has the time in seconds. Retried.
 	ErrStalled = errors.New("provider stalled")
 	// ErrContextTooLong: the conversation does not fit the model's context window.
 	ErrContextTooLong = errors.New("context too long")

@@ -42,7 +42,7 @@ func TestABudgetIsWrittenInOneWay(t *testing.T) {
 
 func TestNoNameHasNoPrice(t *testing.T) {
 	for _, model := range []string{"-latest", "models/", "models/-latest", "-20250101"} {
-		_, known := api.Prices{"": {Input: 1}}.Of(model)
+		_, known := api.Prices{"": {Input: 1, Output: 1}}.Of(model)
 		require.False(t, known, model)
 	}
 }

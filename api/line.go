@@ -28,8 +28,9 @@ type point struct {
 
 	given []content.Message // what came since the point before
 	said  []content.Message // and what it became
-	items []byte            // the bytes of the line up to here, with a comma in front where something stands before it
-	notes []RepairNote      // and its notes
+	items []byte            // the bytes of said, with a comma in front where something stands before it; cut to size
+	whole bool              // items is everything up to here: see flat
+	notes []RepairNote      // the notes of the line up to here
 
 	in, out int // how many messages were given, and are said, from the beginning of the conversation
 	calls   int // and how many calls are in them
@@ -115,13 +116,17 @@ func (e *Encoding) settle(p *point, given, said []content.Message, notes []Repai
 	l := next.line
 	defer l.mu.Unlock()
 	next.given, next.said = slices.Clone(given), slices.Clone(said)
+	if slices.Equal(given, said) {
+		next.said = next.given
+	}
+	var items []byte
 	next.notes = append(next.notes, notes...)
 	next.in += len(given)
 	for i, m := range said {
 		if next.out > 0 {
-			next.items = append(next.items, ',')
+			items = append(items, ',')
 		}
-		next.items = e.write(next.items, said, i, Far)
+		items = e.write(items, said, i, Far)
 		for _, call := range m.Blocks.ToolUses() {
 			next.calls++
 			l.ids[call.ID] = next.out
@@ -133,8 +138,14 @@ func (e *Encoding) settle(p *point, given, said []content.Message, notes []Repai
 			l.ids[id] = next.out - 1
 		}
 	}
+	next.items = exactly(items)
 	l.tip++
 	next.number = l.tip
+
+	// The point stands for what was accepted of its messages.
+	for _, m := range given {
+		m.Blocks.Remember(accepting{e}, nil)
+	}
 	given[len(given)-1].Blocks.Remember(e, &next)
 	return &next
 }
@@ -145,7 +156,7 @@ func (p *point) tip() point {
 	for p != nil {
 		p.line.mu.Lock()
 		if p.line.tip == p.number {
-			return point{line: p.line, before: p, items: p.items, notes: p.notes, in: p.in, out: p.out, calls: p.calls}
+			return point{line: p.line, before: p, notes: p.notes, in: p.in, out: p.out, calls: p.calls}
 		}
 		p.line.mu.Unlock()
 		if p.line.depth < deepest {
@@ -169,7 +180,8 @@ const deepest = 32
 // flat returns a copy of p in a line of its own, with all that stands before.
 func (p *point) flat() *point {
 	flat := *p
-	flat.items, flat.notes = slices.Concat(p.pieces()...), p.allNotes()
+	flat.items, flat.notes = exactly(slices.Concat(p.pieces()...)), p.allNotes()
+	flat.whole = true
 	flat.line, flat.number = &line{ids: map[string]int{}, tip: 1}, 1
 	for _, q := range p.path() {
 		q.line.mu.Lock()
@@ -195,12 +207,29 @@ func (p *point) path() []*point {
 
 // pieces returns the bytes of everything up to p, and room for one more piece.
 func (p *point) pieces() [][]byte {
-	path := p.path()
-	pieces := make([][]byte, 0, len(path)+1)
-	for _, q := range path {
-		pieces = append(pieces, q.items)
+	n := 0
+	for q := p; q != nil; q = q.earlier() {
+		n++
+	}
+	pieces := make([][]byte, n, n+1)
+	for q := p; q != nil; q = q.earlier() {
+		n--
+		pieces[n] = q.items
 	}
 	return pieces
+}
+
+// earlier returns the point whose bytes stand before those of p, or nil.
+func (p *point) earlier() *point {
+	if p.whole {
+		return nil
+	}
+	return p.before
+}
+
+// exactly returns a copy of items without spare capacity: what is remembered is kept as long as the conversation.
+func exactly(items []byte) []byte {
+	return append(make([]byte, 0, len(items)), items...)
 }
 
 // allNotes returns the notes of everything up to p, in a new slice.

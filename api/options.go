@@ -42,8 +42,9 @@ type Options struct {
 	Metadata map[string]string
 	// Cache is how prompt caching is asked for. Defaults to CacheShort.
 	Cache Cache
-	// Idle is how long the provider may send nothing at all before the request fails with ErrStalled. Negative is no limit.
-	// Defaults to 10 minutes.
+	// Idle is how long the provider may send nothing at all, not even a sign of life, before the request fails with ErrStalled: until
+	// the first byte of the answer, and between any two. Negative is no limit. Defaults to 5 minutes, and to 10 minutes for an answer
+	// that is not streamed.
 	Idle time.Duration
 	// Header is added to the request's HTTP header, in place of what stands there under the same name. Defaults to none.
 	Header http.Header
@@ -262,10 +263,10 @@ func overBody(body, defaults content.JSON) content.JSON {
 }
 
 // With returns the provider p for requests that are made with o: the Options of a request go before o, and o before those that
-// p was made with. With a *[Client] it returns a *Client, so that nothing is retried twice over.
+// p was made with. With a *[Client] it returns a *Client, so that nothing is retried twice over; both share the client's limits.
 func With(p Provider, o Options) Provider {
 	if c, ok := p.(*Client); ok && c != nil {
-		return &Client{provider: With(c.provider, o), options: c.options}
+		return &Client{provider: With(c.provider, o), options: c.options, pace: c.pace}
 	}
 	return with{p, o}
 }

@@ -2,7 +2,12 @@ package api_test
 
 import (
 	"fmt"
+	"io"
+	"math"
+	"strings"
 	"testing"
+	"testing/iotest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,8 +32,9 @@ func ExamplePrices() {
 
 func TestPriceIsThatOfTheNameOrOfItsSnapshot(t *testing.T) {
 	prices := api.Prices{
-		"gpt-5": {Input: 1}, "gpt-5-mini": {Input: 2}, "gpt-5-2025-01-01": {Input: 3}, "claude-sonnet-4-5": {Input: 4},
-		"gemini-2.5-pro": {Input: 5}, "models/own": {Input: 6}, "": {Input: 7}, "free": {},
+		"gpt-5": {Input: 1, Output: 1}, "gpt-5-mini": {Input: 2, Output: 1}, "gpt-5-2025-01-01": {Input: 3, Output: 1},
+		"claude-sonnet-4-5": {Input: 4, Output: 1}, "gemini-2.5-pro": {Input: 5, Output: 1}, "models/own": {Input: 6, Output: 1},
+		"": {Input: 7, Output: 1}, "free": {},
 	}
 	for model, input := range map[string]float64{
 		"gpt-5": 1, "gpt-5-mini": 2, "gpt-5-2025-01-01": 3, "gpt-5-2025-08-07": 1, "gpt-5-mini-2025-08-07": 2, "gpt-5-latest": 1, "gpt-5-001": 1,
@@ -47,9 +53,135 @@ func TestPriceIsThatOfTheNameOrOfItsSnapshot(t *testing.T) {
 }
 
 func TestEveryKindOfTokenIsPaidOnce(t *testing.T) {
+	costs := func(p api.Price, u content.Usage) float64 {
+		cost, complete := p.Cost(u)
+		require.True(t, complete)
+		return cost
+	}
 	p := api.Price{Input: 1, Output: 10, CacheRead: 100, CacheWrite: 1000}
-	require.Equal(t, 1111.0, p.Cost(content.Usage{Input: 1e6, Output: 1e6, CacheRead: 1e6, CacheWrite: 1e6, Reasoning: 1e6}), "reasoning is a part of the output")
-	require.Equal(t, 3.0, api.Price{Input: 1}.Cost(content.Usage{Input: 1e6, CacheRead: 1e6, CacheWrite: 1e6}), "a cache without a price is no present")
-	require.Zero(t, api.Price{}.Cost(content.Usage{Input: 1e6, Output: 1e6}))
-	require.Zero(t, p.Cost(content.Usage{}))
+	require.Equal(t, 1111.0, costs(p, content.Usage{Input: 1e6, Output: 1e6, CacheRead: 1e6, CacheWrite: 1e6, Reasoning: 1e6}), "reasoning is a part of the output")
+	require.Zero(t, costs(api.Price{}, content.Usage{Input: 1e6, Output: 1e6, CacheRead: 1e6, CacheWrite: 1e6}), "free")
+	require.Zero(t, costs(p, content.Usage{}))
+}
+
+func TestAMissingPriceIsNotZero(t *testing.T) {
+	for name, test := range map[string]struct {
+		price    api.Price
+		used     content.Usage
+		cost     float64
+		complete bool
+	}{
+		"no cached tokens":          {api.Price{Input: 1, Output: 10}, content.Usage{Input: 1e6, Output: 1e6}, 11, true},
+		"cached tokens were read":   {api.Price{Input: 1, Output: 10}, content.Usage{CacheRead: 1e6}, 1, false},
+		"cached tokens are written": {api.Price{Input: 1, Output: 10, CacheRead: 0.1}, content.Usage{CacheRead: 1e6, CacheWrite: 1e6}, 1.1, false},
+		"output without a price":    {api.Price{Input: 1}, content.Usage{Input: 1e6, Output: 1e6}, 1, false},
+		"input without a price":     {api.Price{Output: 1}, content.Usage{Input: 1e6, CacheRead: 1e6}, 0, false},
+	} {
+		cost, complete := test.price.Cost(test.used)
+		require.InDelta(t, test.cost, cost, 1e-9, name)
+		require.Equal(t, test.complete, complete, name)
+
+		known := !strings.Contains(name, "without a price")
+		if !known {
+			test.cost = 0
+		}
+		cost, ok := api.Prices{"m": test.price}.Cost("m", test.used)
+		require.InDelta(t, test.cost, cost, 1e-9, name)
+		require.Equal(t, known, ok, name)
+	}
+}
+
+func TestACostIsFiniteAndNotNegative(t *testing.T) {
+	dear := api.Price{Input: math.MaxFloat64, Output: math.MaxFloat64}
+	cost, _ := dear.Cost(content.Usage{Input: math.MaxInt64, Output: math.MaxInt64})
+	require.Equal(t, math.MaxFloat64, cost)
+	cost, complete := api.Price{Input: 1, Output: 1}.Cost(content.Usage{Input: -1e6, CacheRead: -5, Output: 1e6})
+	require.Equal(t, 1.0, cost, "a count below zero costs nothing")
+	require.True(t, complete)
+}
+
+func TestPricesThatAreNoPrices(t *testing.T) {
+	for says, price := range map[string]api.Price{
+		`Input of model "m" is NaN: it is not finite`:      {Input: math.NaN(), Output: 1},
+		`Output of model "m" is +Inf: it is not finite`:    {Input: 1, Output: math.Inf(1)},
+		`CacheRead of model "m" is -Inf: it is not finite`: {Input: 1, Output: 1, CacheRead: math.Inf(-1)},
+		`CacheWrite of model "m" is -1: it is negative`:    {Input: 1, Output: 1, CacheWrite: -1},
+	} {
+		prices := api.Prices{"m": price, "a": {Input: 1, Output: 2}}
+		err := prices.Check()
+		require.EqualError(t, err, "invalid price: "+says)
+		require.ErrorIs(t, err, api.ErrPrice)
+		var wrong *api.PriceError
+		require.ErrorAs(t, err, &wrong)
+		require.Equal(t, "m", wrong.Model)
+		cost, known := prices.Cost("m", content.Usage{Input: 1, Output: 1, CacheRead: 1, CacheWrite: 1})
+		require.False(t, known, says)
+		require.Zero(t, cost, says)
+	}
+	require.NoError(t, api.Prices(nil).Check())
+	require.NoError(t, api.Prices{"free": {}, "m": {Input: 1, Output: 2, CacheRead: 0.1, CacheWrite: 3}}.Check())
+}
+
+func ExampleReadPrices() {
+	list, err := api.ReadPrices(strings.NewReader(`{
+		"date": "2026-11-01",
+		"currency": "USD",
+		"models": {
+			"claude-sonnet-4-5": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75},
+			"gpt-5": {"input": 1.25, "output": 10},
+			"my-local-model": {"input": 0, "output": 0}
+		}
+	}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(list.Date.Format(time.DateOnly), list.Currency)
+
+	used := content.Usage{Input: 100_000, CacheRead: 400_000, Output: 20_000}
+	for _, model := range []string{"claude-sonnet-4-5-20250929", "gpt-5", "my-local-model", "o9"} {
+		price, known := list.Prices.Of(model)
+		cost, complete := price.Cost(used)
+		fmt.Printf("%s: known %v, cost %.3f, complete %v\n", model, known, cost, known && complete)
+	}
+	// Output:
+	// 2026-11-01 USD
+	// claude-sonnet-4-5-20250929: known true, cost 0.720, complete true
+	// gpt-5: known true, cost 0.825, complete false
+	// my-local-model: known true, cost 0.000, complete true
+	// o9: known false, cost 0.000, complete false
+}
+
+func TestPriceFilesThatCannotBeRead(t *testing.T) {
+	models := func(m string) string { return `{"date":"2026-11-01","currency":"EUR","models":` + m + `}` }
+	for file, says := range map[string]string{
+		``:   "EOF",
+		`[]`: "",
+		`{"date":"2026-11-01","currency":"EUR","models":{}} {}`:               "",
+		`{"date":"today","currency":"EUR","models":{"m":{}}}`:                 `"date" is "today", not a date such as 2026-11-01`,
+		`{"currency":"EUR","models":{"m":{}}}`:                                `"date" is ""`,
+		`{"date":"2026-11-01","models":{"m":{}}}`:                             `"currency" is missing`,
+		`{"date":"2026-11-01","currency":"EUR"}`:                              `"models" is missing or empty`,
+		`{"date":"2026-11-01","currency":"EUR","unit":1000}`:                  "unit",
+		models(`{"m":{"input":1,"output":2,"cacheRead":1}}`):                  "cacheRead",
+		models(`{"m":{"input":1,"output":2},"m":{"input":1,"output":2}}`):     "",
+		models(`{"m":{"output":2}}`):                                          `Input of model "m" is 0: it is missing`,
+		models(`{"m":{"input":1,"output":null}}`):                             `Output of model "m" is 0: it is missing`,
+		models(`{"m":{"input":1,"output":0}}`):                                `Output of model "m" is 0: it is 0 beside other prices`,
+		models(`{"m":{"input":1,"output":2,"cache_read":0}}`):                 `CacheRead of model "m" is 0: it is 0 beside other prices`,
+		models(`{"m":{"input":1,"output":2,"cache_write":0}}`):                `CacheWrite of model "m" is 0: it is 0 beside other prices`,
+		models(`{"m":{"input":-1,"output":2}}`):                               `Input of model "m" is -1: it is negative`,
+		models(`{"m":{"input":1e999,"output":2}}`):                            "",
+		models(`{"m":{"input":"1","output":2}}`):                              "",
+		models(strings.Repeat(`{"m":`, 20_000) + strings.Repeat(`}`, 20_000)): "nests too deep",
+		`{"sample_spec":{"input_cost_per_token":0.1}}`:                        "sample_spec",
+		strings.Repeat(" ", 17<<20):                                           "larger than 16 MiB",
+	} {
+		list, err := api.ReadPrices(strings.NewReader(file))
+		require.ErrorIs(t, err, api.ErrPrice, "%.80s", file)
+		require.ErrorContains(t, err, says, "%.80s", file)
+		require.Zero(t, list)
+	}
+	_, err := api.ReadPrices(iotest.ErrReader(io.ErrUnexpectedEOF))
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }

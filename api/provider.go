@@ -29,14 +29,29 @@ type Request struct {
 //   - [Delta] events show a block that is being written; [BlockEnd] gives each block whole, in order, its indexes 0, 1, 2 …
 //     Deltas are for display only: everything that was said is in the BlockEnd events.
 //   - One [Finish] comes last when all went well.
-//   - Otherwise one error comes last, with a nil event. It is an *[Error], or has the context's error in its chain when the
+//   - Otherwise one error comes last, with a nil event. Where a part of the answer arrived before, one [Cut] may come right before the
+//     error, with what is known of it: the model, the usage. It is an *[Error], or has the context's error in its chain when the
 //     context ended the request. An answer that breaks off before its end is [ErrCut].
 //   - A provider that sends nothing for longer than Options.Idle is [ErrStalled].
 //   - Stream does not retry: [Client] does. Nor is a panic of it recovered: unlike a tool, a provider is a part of the program.
+//   - A provider made of others, such as [Fallback], yields a [Retry] where it goes on to another one.
 //   - When the consumer breaks off, or the context ends, the request is stopped, and everything that Stream started has ended
 //     before it returns.
 //   - The sequence can be ranged over once. Ranging over it again asks the model nothing, and yields an error or nothing; [Once]
 //     sees to it.
+//   - Each option of the request arrives in what is sent, or a note of kind [RepairOption] in Repaired reports that it does not.
+//
+// Whoever writes a provider finds most of the work done:
+//
+//   - [Options.Over] puts the options of a request before those that the provider was made with, and [Options.Check] refuses
+//     those that make no sense.
+//   - [Repair] makes a valid conversation of any list of messages, by the [Rules] of the API. A [Target] says which blocks, media and
+//     names the API takes; Target.Accept is made for Rules.Accept. [Encoding] does the same for a conversation that goes on, at
+//     the cost of what is new.
+//   - [Once] makes the sequence one for a single use.
+//   - [Error] and its kinds are the errors that a [Client] and [Fallback] understand.
+//   - apitest.Run checks all of the rules above. The examples of package apitest have a whole
+//     provider, in api/apitest/example_provider_test.go ("go doc" shows no examples).
 type Provider interface {
 	Stream(ctx context.Context, req Request) iter.Seq2[Event, error]
 }
@@ -54,8 +69,8 @@ func Once(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	}
 }
 
-// Event is what happens while a model answers. It is sealed: the variants are [Repaired], [Retry], [Delta], [BlockEnd] and
-// [Finish].
+// Event is what happens while a model answers. It is sealed: the variants are [Repaired], [Retry], [Delta], [BlockEnd],
+// [Finish] and [Cut].
 type Event interface{ event() }
 
 // Repaired says how a request was changed to keep the provider's rules.
@@ -71,6 +86,8 @@ type Retry struct {
 	Wait time.Duration
 	// Err is why it failed.
 	Err error
+	// Cut is what is known of its answer, of which a part arrived: it was paid for. It is zero where nothing arrived.
+	Cut Cut
 }
 
 // DeltaKind says what a [Delta] is a piece of.
@@ -112,6 +129,12 @@ type Finish struct {
 	// Latency is the time from the request to the end of the answer, without failed attempts and the waits between them. A
 	// [Client] sets it where the provider does not.
 	Latency time.Duration
+}
+
+// Cut is what is known of an answer that broke off. It comes right before the error. A [Client] yields one where any part of the answer
+// arrived; Stop is content.StopCut then, and Usage is incomplete. [Fold.Partial] returns it with the blocks.
+type Cut struct {
+	Finish
 }
 
 func (Repaired) event() {}

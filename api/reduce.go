@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/schema"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -41,7 +42,7 @@ func (t Target) fit(def content.Tool) fitted {
 	}
 	why := ""
 	r := reducer{target: t}
-	def.Schema = r.schema(def.Schema, 0)
+	def.Schema = r.schema(schema.Objects(def.Schema), 0)
 	if r.malformed != "" {
 		return fitted{def, "its schema: " + r.malformed, false}
 	}
@@ -52,9 +53,9 @@ func (t Target) fit(def content.Tool) fitted {
 }
 
 // Form returns a schema as the API takes it, and what was taken out of it.
-func (t Target) Form(schema content.JSON) (content.JSON, []string) {
+func (t Target) Form(form content.JSON) (content.JSON, []string) {
 	r := reducer{target: t}
-	return r.schema(schema, 0), r.dropped
+	return r.schema(schema.Objects(form), 0), r.dropped
 }
 
 // reducer takes out of a schema what the target does not know.

@@ -35,7 +35,7 @@ func TestSchemasAreReduced(t *testing.T) {
 		` { "type" : "object" , "properties":{} } `: {` { "type" : "object" , "properties":{} } `, nil, ` { "type" : "object" , "properties":{} } `},
 		`{"type":"object","not":{},"properties":{"not":{"not":{"type":"string"},"enum":[1.0]}}}`: {
 			`{"type":"object","properties":{"not":{"enum":[1.0]}}}`, []string{"not"}, `{"type":"object","properties":{"not":{"not":{"type":"string"},"enum":[1.0]}}}`},
-		`{"type":"object","anyOf":[{"if":{}},true]}`:                                    {`{"type":"object","anyOf":[{},true]}`, []string{"if"}, `{"type":"object"}`},
+		`{"type":"object","anyOf":[{"if":{}},true]}`:                                    {`{"type":"object","anyOf":[{},{}]}`, []string{"if"}, `{"type":"object"}`},
 		`{"type":"object","properties":{"if":{"default":{"if":1},"const":{"then":2}}}}`: {`{"type":"object","properties":{"if":{"default":{"if":1},"const":{"then":2}}}}`, nil, `{"type":"object","properties":{"if":{"default":{"if":1},"const":{"then":2}}}}`},
 		`{"type":"object","properties":{"a":{"items":[{"x":1}],"prefixItems":[{"x":1},{"type":"string"}]}}}`: {
 			`{"type":"object","properties":{"a":{"items":[{}],"prefixItems":[{},{"type":"string"}]}}}`, []string{"x"},

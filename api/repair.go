@@ -152,6 +152,7 @@ type turn struct {
 	blocks      []content.Block
 	source      content.Blocks // what its first message said, to be sent as it is when nothing was changed
 	intact      bool           // nothing was
+	joined      bool           // blocks is the turn's own, which appending does not have to copy
 	goOn        bool           // it was put there for the provider, and says GoOn
 	first, last int
 	built       *content.Message // what it is as a message, once that was asked
@@ -412,7 +413,10 @@ func (r *repairer) turns(messages []input) []turn {
 
 // join makes m, of which the provider takes blocks, a part of the turn.
 func (t *turn) join(m input, blocks []content.Block) {
-	t.blocks, t.intact = append(slices.Clip(t.blocks), blocks...), false
+	if !t.joined { // until now the blocks may be what is remembered with the message
+		t.blocks, t.joined = slices.Clip(t.blocks), true
+	}
+	t.blocks, t.intact = append(t.blocks, blocks...), false
 	t.last = max(t.last, m.last)
 	if t.first < 0 {
 		t.first = m.first
@@ -488,6 +492,10 @@ func (r *repairer) keep(dst []content.Block, role content.Role, b content.Block,
 func (r *repairer) one(role content.Role, b content.Block, at int, nested bool) content.Block {
 	if t, ok := b.(content.Text); ok && t.Text == "" {
 		r.note(RepairDropped, at, "an empty text")
+		return nil
+	}
+	if _, ok := b.(content.CutToolUse); ok {
+		r.note(RepairDropped, at, "a tool call of an answer that was cut off")
 		return nil
 	}
 	if _, ok := b.(content.Unknown); ok {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -52,7 +53,14 @@ type Media struct {
 	Assistant bool
 }
 
-// Targets is the rules of the four APIs, by name.
+// Targets is the rules of the four APIs, by name. What documents they take is from their manuals, read in November 2026:
+//
+//   - Anthropic takes PDF and plain text; others are to be sent as text
+//     (docs.claude.com, "Files API", file types and content blocks).
+//   - Chat Completions takes PDF alone, the Responses API texts, Office files and spreadsheets as well
+//     (developers.openai.com/api/docs/guides/file-inputs). A recorded request with a text/csv was answered, and one with an
+//     audio/mpeg refused.
+//   - Gemini takes PDF and video; documents that are texts are read as such (ai.google.dev/gemini-api/docs/document-processing).
 var Targets = map[string]Target{
 	"anthropic": {
 		API:       "anthropic",
@@ -78,7 +86,7 @@ var Targets = map[string]Target{
 		API:       "openai-responses",
 		Files:     openAIs,
 		Images:    Media{Types: webImages, URL: []string{"https://", "http://"}},
-		Documents: Media{Types: []string{pdf}, URL: []string{"https://"}},
+		Documents: Media{Types: responsesDocuments, URL: []string{"https://"}},
 		ToolName:  plainName, NameLength: 64,
 		CallID:    shortID,
 		SchemaTop: openAITop,
@@ -105,6 +113,28 @@ var Targets = map[string]Target{
 
 const pdf = "application/pdf"
 
+// responsesDocuments is the documents that the Responses API takes. Texts of other types become text.
+var responsesDocuments = append([]string{
+	pdf, "text/plain", "text/markdown", "text/html", "text/csv", "application/json", "application/rtf",
+}, slices.Sorted(maps.Keys(containers))...)
+
+// containers is the types of documents whose bytes show only the container that they are packed in: an archive, or an older
+// Office file. Each is given with what such bytes begin with.
+var containers = map[string]string{
+	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   zipped,
+	"application/vnd.openxmlformats-officedocument.presentationml.presentation": zipped,
+	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         zipped,
+	"application/vnd.oasis.opendocument.text":                                   zipped,
+	"application/msword":            compound,
+	"application/vnd.ms-powerpoint": compound,
+	"application/vnd.ms-excel":      compound,
+}
+
+const (
+	zipped   = "PK\x03\x04"
+	compound = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+)
+
 var (
 	webImages = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 	openAIs   = []string{"openai-chat", "openai-responses"}
@@ -116,6 +146,9 @@ var (
 // Accept returns the block as the API takes it, by the rules for switching: the block itself, another one that says the same as
 // far as it can be said, or nil to leave it out; and, if it is not the block itself, why. It is made for [Rules].Accept. Blocks
 // of the API's own (content.Opaque) are returned as they are: where they may stand is for the provider to say.
+//
+// What an Opaque of the API's own, or an Extra in its name, holds beyond the members that Plait knows is sent unchecked: it is
+// what the API itself said, or what a program says on its own account. A request with such members can be refused.
 func (t Target) Accept(role content.Role, block content.Block, nested bool) (content.Block, string) {
 	switch b := block.(type) {
 	case content.Text:
@@ -223,7 +256,7 @@ func (t Target) image(role content.Role, b content.Image) (content.Block, string
 
 func (t Target) document(role content.Role, b content.Document) (content.Block, string) {
 	what, rules := "document", t.Documents
-	if words, ok := readable(b.Source); ok {
+	if words, ok := readable(b.Source); ok && !t.asFile(role, b.Source) {
 		return t.words(role, b, words)
 	}
 	switch kind := mediaType(b.Source); {
@@ -239,6 +272,12 @@ func (t Target) document(role content.Role, b content.Document) (content.Block, 
 	}
 	b.Source = source
 	return b, why
+}
+
+// asFile reports whether the API takes the bytes of a text as they are.
+func (t Target) asFile(role content.Role, s content.Source) bool {
+	return s.Data != "" && (role == content.User || t.Documents.Assistant) && slices.Contains(t.Documents.Types, mediaType(s)) &&
+		badBase64(s.Data) == ""
 }
 
 // words is a document that is a text: as such, or where the API takes none there, as what is said.
@@ -322,6 +361,12 @@ func mediaType(s content.Source) string {
 	if s.Data == "" {
 		return said
 	}
+	if begins, packed := containers[said]; packed {
+		if strings.HasPrefix(string(head(s.Data)), begins) {
+			return said
+		}
+		said = ""
+	}
 	shown, _, _ := strings.Cut(http.DetectContentType(head(s.Data)), ";")
 	if other, ok := sameType[shown]; ok {
 		shown = other
@@ -338,7 +383,8 @@ func mediaType(s content.Source) string {
 // sameType is other names of media types.
 var sameType = map[string]string{
 	"audio/wave": "audio/wav", "audio/x-wav": "audio/wav", "audio/vnd.wave": "audio/wav", "audio/mp3": "audio/mpeg", "audio/x-aiff": "audio/aiff",
-	"image/jpg": "image/jpeg", "application/ogg": "audio/ogg", "audio/x-flac": "audio/flac",
+	"image/jpg": "image/jpeg", "application/ogg": "audio/ogg", "audio/x-flac": "audio/flac", "text/md": "text/markdown",
+	"text/x-markdown": "text/markdown", "text/json": "application/json",
 }
 
 // head is the first bytes of valid base64, enough to tell what they are.
@@ -353,6 +399,9 @@ func readable(s content.Source) (string, bool) {
 		return s.Text, true
 	}
 	kind := strings.ToLower(s.MediaType)
+	if _, packed := containers[kind]; packed { // "openxmlformats" is no XML
+		return "", false
+	}
 	if s.Data == "" || !strings.HasPrefix(kind, "text/") && !strings.Contains(kind, "json") && !strings.Contains(kind, "xml") && !strings.Contains(kind, "yaml") {
 		return "", false
 	}

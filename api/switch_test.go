@@ -43,6 +43,7 @@ func source(kind, data string) content.Source { return content.Source{MediaType:
 
 func TestMediaAreSentReplacedOrLeftOut(t *testing.T) {
 	const a, c, r, g = "anthropic", "openai-chat", "openai-responses", "gemini"
+	const docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 	for name, test := range map[string]struct {
 		role  content.Role
 		block content.Block
@@ -67,7 +68,16 @@ func TestMediaAreSentReplacedOrLeftOut(t *testing.T) {
 		"a PDF called audio":           {content.User, content.Document{Source: source("audio/wav", pdf)}, all("MediaType:application/pdf ")},
 		"a PDF by https":               {content.User, content.Document{Source: content.Source{URL: "https://a.example/x.pdf"}}, map[string]string{c: "left out"}},
 		"a document that is a picture": {content.User, content.Document{Source: source("application/octet-stream", png)}, all("MediaType:image/png ")},
-		"a CSV":                        {content.User, content.Document{Title: "t", Source: source("text/csv", csv)}, map[string]string{a: "MediaType:text/plain ", c: "[Document \"t\":]\na,b\n1,2", r: "[Document", g: "[Document"}},
+		"a CSV":                        {content.User, content.Document{Title: "t", Source: source("text/csv", csv)}, map[string]string{a: "MediaType:text/plain ", c: "[Document \"t\":]\na,b\n1,2", g: "[Document"}},
+		"a CSV of the assistant":       {content.Assistant, content.Document{Source: source("text/csv", csv)}, all("a,b\n1,2")},
+		"a JSON file":                  {content.User, content.Document{Source: source("application/json; charset=utf-8", csv)}, map[string]string{a: "MediaType:text/plain ", c: "a,b", r: "MediaType:application/json ", g: "a,b"}},
+		"a text of a type of its own":  {content.User, content.Document{Source: source("text/x-go", csv)}, map[string]string{a: "MediaType:text/plain ", c: "a,b", r: "a,b", g: "a,b"}},
+		"a text in bad base64":         {content.User, content.Document{Source: source("text/csv", csv[:len(csv)-1])}, all("left out")},
+		"a new Word file":              {content.User, content.Document{Source: source(docx, "UEsDBBQABgAI")}, map[string]string{a: "left out", c: "left out", g: "left out"}},
+		"a Word file that is none":     {content.User, content.Document{Source: source(docx, junk)}, all("left out")},
+		"a Word file that is a PDF":    {content.User, content.Document{Source: source(docx, pdf)}, all("MediaType:application/pdf ")},
+		"an old Excel file":            {content.User, content.Document{Source: source("application/vnd.ms-excel", "0M8R4KGxGuEA")}, map[string]string{a: "left out", c: "left out", g: "left out"}},
+		"an archive":                   {content.User, content.Document{Source: source("application/zip", "UEsDBBQABgAI")}, all("left out")},
 		"a text":                       {content.User, content.Document{Source: content.Source{Text: "words"}}, map[string]string{c: "words", r: "words", g: "words"}},
 		"a text of the assistant":      {content.Assistant, content.Document{Source: content.Source{Text: "words"}}, all("words")},
 		"a text of space":              {content.User, content.Document{Source: content.Source{Text: " \n"}}, all("nothing but space")},

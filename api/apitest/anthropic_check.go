@@ -83,6 +83,7 @@ var (
 		"mcp_tool_result":   members("type tool_use_id content is_error cache_control"),
 		"container_upload":  members("type file_id cache_control"),
 		"tool_reference":    members("type tool_name cache_control"),
+		"compaction":        members("type content encrypted_content signature tool_changes cache_control"),
 	}
 	anthropicServerResult = members("type tool_use_id content cache_control caller")
 	anthropicCustom       = members("type name description input_schema cache_control strict defer_loading eager_input_streaming " +

@@ -333,6 +333,7 @@ func TestAnthropicAcceptsWhatTheAPIAccepts(t *testing.T) {
 		"blank text beside text":                request(user(say(" "), say("x"))),
 		"a picture in a result":                 request(hi + "," + use + "," + user(`{"type":"tool_result","tool_use_id":"a","content":[`+image("image/png", png)+`]}`)),
 		"a PDF":                                 request(user(document("application/pdf", pdf))),
+		"a compaction":                          request(assistant(`{"type":"compaction","content":"So far: x.","encrypted_content":null}`, say("x")) + "," + hi),
 		"a paused server tool":                  request(hi + "," + assistant(say("x"), server("srvtoolu_1"))),
 		"a server tool's result":                request(hi + "," + assistant(server("srvtoolu_1"), found("srvtoolu_1"), say("x")) + "," + hi),
 		"a server tool that calls":              request(hi + "," + assistant(server("srvtoolu_1"), strings.Replace(call("a"), `"name"`, `"caller":{"type":"code_execution_20260120","tool_id":"srvtoolu_1"},"name"`, 1)) + "," + result),

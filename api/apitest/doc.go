@@ -11,7 +11,7 @@
 //
 // [Script] is a model for tests of what stands above it. [Anthropic] is a strict fake of a real API, for tests of what is sent to it:
 // it refuses what the API refuses, in the API's own words. [Tape] records what a real API answers, without the secrets, and plays it
-// back. [Run] checks that a provider keeps the rules of api.Provider.
+// back. [Run] checks that a provider keeps the rules of api.Provider; with a [Recorder] it also looks at what the provider sends.
 //
 // # Concurrency
 //

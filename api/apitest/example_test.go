@@ -109,16 +109,16 @@ func ExampleNewAnthropic() {
 	// 1 []
 }
 
-// A provider's own test needs no more than this.
+// A provider's own test needs no more than this: a model that behaves as the scenario says, and a Recorder in front of it.
 func ExampleRun() {
-	_ = func(t *testing.T) {
-		apitest.Run(t, func(t *testing.T, s apitest.Scenario) api.Provider {
-			switch s {
-			case apitest.Answers:
-				return apitest.NewScript(apitest.Say("Hello there.").Always())
-			default:
-				return nil // skipped
-			}
-		})
+	provider := func(t *testing.T, s apitest.Scenario) api.Provider {
+		sent := &apitest.Recorder{Next: toyServer(s)} // or a strict fake, such as apitest.NewAnthropic
+		server := httptest.NewServer(sent)
+		t.Cleanup(server.Close)
+		return sent.Of(toy{url: server.URL, http: server.Client()})
 	}
+	TestProvider := func(t *testing.T) { apitest.Run(t, provider) }
+
+	fmt.Printf("%T\n", TestProvider) // go test runs it
+	// Output: func(*testing.T)
 }

@@ -192,6 +192,8 @@ var geminiRefusals = []refusalCase{
 		"* GenerateContentRequest.tools[0].function_declarations[0]: parameters and parameters_json_schema cannot be set together.\n"},
 	{"a JSON schema that is true", gemini(gHi, functions(`{"name":"f","parametersJsonSchema":true}`)),
 		"* GenerateContentRequest.tools[0].function_declarations[0].parameters_json_schema: schema must be an object.\n"},
+	{"functions after a search", gemini(gHi, `"tools":[{"googleSearch":{}},{"functionDeclarations":[{"name":"f"}]}]`),
+		"Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling."},
 	{"a search beside functions", gemini(gHi, `"tools":[{"functionDeclarations":[{"name":"f"}]},{"googleSearch":{}}]`),
 		"Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling."},
 	{"a config without functions", gemini(gHi, `"toolConfig":{"functionCallingConfig":{"mode":"AUTO"}}`), "Function calling config is set without function_declarations."},

@@ -90,7 +90,6 @@ func chatStop(c *openAICheck, path string, v jsontext.Value) {
 	}
 	list := c.list(path, "strings", v)
 	c.atMost(path, len(list), 4)
-	c.notEmpty(path, len(list))
 	listOf("strings", aString)(c, path, v)
 }
 
@@ -152,7 +151,7 @@ func (c *chatCheck) declared(v jsontext.Value) {
 	c.atMost("tools", len(list), 128)
 	for i, v := range list {
 		path := fmt.Sprintf("tools[%d]", i)
-		o := c.object(path, v, openAIMembers{"type": oneOf("function", "custom"), "function": nil, "custom": nil}, "type")
+		o := c.object(path, v, openAIMembers{"type": oneOf("function", "custom"), "function": nil, "custom": nil, "name": aString}, "type")
 		if text(o["type"]) == "custom" {
 			c.required(path, v, o, "custom")
 			c.custom(path, o["custom"])

@@ -22,6 +22,10 @@ var ErrScriptOver = errors.New("the script has no answer left")
 
 // Script is an offline model: an [api.Provider] that answers each request with the next of its prepared turns, and remembers
 // what it was asked. It keeps the rules of api.Provider to the letter, and is safe for concurrent use.
+//
+// A Script refuses what a model's API would refuse, with api.ErrInvalidRequest, and without using up a turn: Options that do not pass
+// api.Options.Check, a tool that does not pass content.Tool.Check, two tools of one name, and a tool choice that no declared tool can
+// meet. It takes any messages, because providers repair those.
 type Script struct {
 	mu       sync.Mutex
 	turns    []Turn
@@ -80,9 +84,12 @@ func (s *Script) next(req api.Request) (turn Turn, n int, err error) {
 		Options: sameOptions(req.Options),
 	})
 	n = len(s.requests)
+	if err := refuse(req); err != nil {
+		return Turn{}, n, err
+	}
 	if len(s.turns) == 0 {
 		return Turn{}, n, &api.Error{
-			Kind: api.ErrProtocol, API: scriptAPI, Message: fmt.Sprintf("%v: this is request %d", ErrScriptOver, n), Err: ErrScriptOver,
+			Kind: ErrScriptOver, API: scriptAPI, Message: fmt.Sprintf("this is request %d", n),
 		}
 	}
 	turn = s.turns[0]
@@ -118,7 +125,8 @@ type Turn struct {
 // Say answers with a text.
 func Say(text string) Turn { return Answer(content.Text{Text: text}) }
 
-// Call answers with tool calls. A call without an id gets one that no other call of the script has.
+// Call answers with tool calls. A call without an id gets one that no other call of the script has:
+// "call_2_1" is the first call of the answer to the script's second request.
 func Call(calls ...content.ToolUse) Turn { return Turn{}.Call(calls...) }
 
 // Use returns a tool call for [Call]. Input is encoded as JSON; nil is no arguments, {}; a content.JSON is taken as it is,
@@ -176,7 +184,7 @@ func (t Turn) Stop(reason content.Stop) Turn {
 	return t
 }
 
-// Usage sets the tokens that the answer reports. Defaults to none.
+// Usage sets the tokens that the answer reports, also one that breaks off. Defaults to none.
 func (t Turn) Usage(u content.Usage) Turn {
 	t.finish.Usage = u
 	return t
@@ -243,6 +251,10 @@ func (t Turn) play(ctx context.Context, n int, req api.Request, yield func(api.E
 			if !yield(delta, nil) {
 				return
 			}
+			if err := ctx.Err(); err != nil {
+				t.breakOff(n, yield, err)
+				return
+			}
 		}
 		if !yield(api.BlockEnd{Index: i, Block: block}, nil) {
 			return
@@ -254,11 +266,20 @@ func (t Turn) play(ctx context.Context, n int, req api.Request, yield func(api.E
 	}
 	switch {
 	case err != nil:
-		yield(nil, err)
+		t.breakOff(n, yield, err)
 	case t.err != nil:
-		yield(nil, t.err)
+		t.breakOff(n, yield, t.err)
 	default:
 		yield(t.finished(n, calls), nil)
+	}
+}
+
+// breakOff fails with err. Where something was said before, the model and the usage of the turn are reported first.
+func (t Turn) breakOff(n int, yield func(api.Event, error) bool, err error) {
+	known := t.finished(n, 0)
+	known.Stop = content.StopCut
+	if len(t.blocks) == 0 || yield(api.Cut{Finish: known}, nil) {
+		yield(nil, err)
 	}
 }
 
@@ -272,7 +293,7 @@ func silence(ctx context.Context, d, idle time.Duration) error {
 	}
 	var over error
 	if idle > 0 && idle < d {
-		d, over = idle, &api.Error{Kind: api.ErrStalled, API: scriptAPI, Message: fmt.Sprintf("it said nothing for %v", idle)}
+		d, over = idle, &api.Error{Kind: api.ErrStalled, API: scriptAPI, Message: "nothing received for " + wire.Seconds(idle)}
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -38,7 +38,7 @@ func ExampleNewScript() {
 	// Output:
 	// tool_use Let me look. [{call_1_1 get_weather {"city":"Tokyo"} { }}] 0 <nil>
 	// end_turn It is 22°C. [] 27 <nil>
-	// script: provider broke the protocol: the script has no answer left: this is request 3 3
+	// script: the script has no answer left: this is request 3 3
 }
 
 func TestScriptThatIsOverIsNotRetried(t *testing.T) {
@@ -69,7 +69,8 @@ func TestScriptedFailureComesAfterWhatWasSaid(t *testing.T) {
 	require.ErrorIs(t, last, api.ErrServer)
 	require.Equal(t, []api.Event{
 		api.Delta{Kind: api.DeltaText, Text: "Half "}, api.Delta{Kind: api.DeltaText, Text: "a"},
-		api.BlockEnd{Block: content.Text{Text: "Half a"}}, nil,
+		api.BlockEnd{Block: content.Text{Text: "Half a"}},
+		api.Cut{Finish: api.Finish{API: "script", Model: "script", ResponseID: "response_1", Stop: content.StopCut}}, nil,
 	}, events)
 }
 
@@ -95,7 +96,7 @@ func TestScriptThatHangsIsStalled(t *testing.T) {
 	}{
 		"at once":                  {apitest.Hang(), time.Second, time.Second, api.ErrStalled},
 		"after a text":             {apitest.Say("x").Hang(), time.Second, time.Second, api.ErrStalled},
-		"by default":               {apitest.Hang(), 0, 10 * time.Minute, api.ErrStalled},
+		"by default":               {apitest.Hang(), 0, 5 * time.Minute, api.ErrStalled},
 		"no limit":                 {apitest.Hang(), -1, time.Hour, context.DeadlineExceeded},
 		"the deadline comes first": {apitest.Hang(), 2 * time.Hour, time.Hour, context.DeadlineExceeded},
 		"a wait that is too long":  {apitest.Say("x").Wait(time.Minute), time.Second, time.Second, api.ErrStalled},
@@ -182,4 +183,35 @@ func TestScriptRemembersTheOptionsAsTheyWere(t *testing.T) {
 	require.Equal(t, []string{"END"}, asked.StopSequences)
 	require.Equal(t, map[string]string{"a": "b"}, asked.Metadata)
 	require.Equal(t, "1", asked.Header.Get("X"))
+}
+
+func TestScriptRefusesWhatAnAPIWouldRefuse(t *testing.T) {
+	weather := content.Tool{Name: "get_weather", Schema: `{"type":"object"}`}
+	hot := 3.0
+	for says, change := range map[string]func(*api.Request){
+		"Options.MaxTokens is -1":                      func(r *api.Request) { r.Options.MaxTokens = -1 },
+		"Options.Temperature is 3, not 0 to 2":         func(r *api.Request) { r.Options.Temperature = &hot },
+		`the name "get weather" does not match`:        func(r *api.Request) { r.Tools[0].Name = "get weather" },
+		`its schema's type is "array", not "object"`:   func(r *api.Request) { r.Tools[0].Schema = `{"type":"array"}` },
+		`two tools have the name "get_weather"`:        func(r *api.Request) { r.Tools = append(r.Tools, weather) },
+		`names the tool "get_time", which is not decl`: func(r *api.Request) { r.Options.ToolChoice = api.OneTool("get_time") },
+		"wants a tool to be called, and none is":       func(r *api.Request) { r.Tools, r.Options.ToolChoice = nil, api.ToolsAny },
+	} {
+		model := apitest.NewScript(apitest.Say("Hi."))
+		req := api.Request{Messages: hello.Messages, Tools: []content.Tool{weather}}
+		change(&req)
+		_, err := api.NewClient(model, nil).Send(t.Context(), req)
+		require.ErrorIs(t, err, api.ErrInvalidRequest, says)
+		require.ErrorContains(t, err, says)
+		var e *api.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, "script", e.API)
+		require.Len(t, model.Requests(), 1, "it was asked, once")
+		require.Equal(t, 1, model.Left(), "no turn is used up")
+	}
+	for _, choice := range []api.ToolChoice{api.ToolsAny, api.ToolsNone, api.OneTool("get_weather")} {
+		_, err := api.NewClient(apitest.NewScript(apitest.Say("Hi.")), nil).Send(t.Context(),
+			api.Request{Messages: hello.Messages, Tools: []content.Tool{weather}, Options: api.Options{ToolChoice: choice}})
+		require.NoError(t, err)
+	}
 }

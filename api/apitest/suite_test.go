@@ -3,7 +3,9 @@ package apitest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,7 +17,73 @@ import (
 )
 
 func TestScriptKeepsTheRulesOfAProvider(t *testing.T) {
-	Run(t, func(_ *testing.T, s Scenario) api.Provider { return NewScript(scenes(s)...) })
+	Run(t, func(_ *testing.T, s Scenario) api.Provider { return sends(NewScript(scenes(s)...), nil) })
+}
+
+// sender is a provider that sends requests in a form of its own. It forgets what forget does to the options.
+type sender struct {
+	api.Provider
+	forget   func(*api.Options)
+	recorder *Recorder
+}
+
+func sends(p api.Provider, forget func(*api.Options)) api.Provider {
+	r := &Recorder{}
+	return r.Of(sender{p, forget, r})
+}
+
+func (s sender) Stream(ctx context.Context, req api.Request) events {
+	in := s.Provider.Stream(ctx, req)
+	return func(yield func(api.Event, error) bool) {
+		o := req.Options
+		if s.forget != nil {
+			s.forget(&o)
+		}
+		var said []string
+		for _, m := range req.Messages {
+			said = append(said, m.Blocks.Text())
+		}
+		s.recorder.Record(written(map[string]any{
+			"system": req.System, "tools": fmt.Sprint(req.Tools), "messages": said, "max": o.MaxTokens, "temperature": o.Temperature, "stop": o.StopSequences,
+			"choice": o.ToolChoice, "one": o.OneCall, "thinking": o.Thinking, "budget": o.Thinking.Tokens(), "output": o.Output.JSON, "meta": o.Metadata,
+			"cache": o.Cache, "body": o.Body,
+		}), o.Header)
+		in(yield)
+	}
+}
+
+func TestTheSuiteFindsOptionsThatDoNotArrive(t *testing.T) {
+	for _, o := range optionRules {
+		sentence := "each option arrives, or is noted: " + o.name
+		inSuite := slices.ContainsFunc(rules, func(r rule) bool { return r.sentence == sentence })
+		require.True(t, inSuite, "Run checks the option %s", o.name)
+
+		forgets := sends(NewScript(scenes(Answers)...), func(set *api.Options) { *set = api.Options{} })
+		require.Error(t, o.arrives(t.Context(), forgets), o.name)
+
+		notes := sends(NewScript(Say("Hello there.").Always(), Say("x")), nil)
+		require.NoError(t, o.arrives(t.Context(), notes), o.name)
+
+		noted := sends(NewScript(Say("Hello there."), Say("Hello there.").Repaired(api.RepairNote{Kind: api.RepairOption})), func(set *api.Options) { *set = api.Options{} })
+		require.NoError(t, o.arrives(t.Context(), noted), o.name)
+
+		wrong := sends(NewScript(Say("Hello there."), Say("Hello there.").Repaired(api.RepairNote{Kind: api.RepairTool})), func(set *api.Options) { *set = api.Options{} })
+		require.Error(t, o.arrives(t.Context(), wrong), "a note about something else: %s", o.name)
+	}
+}
+
+func TestTheSuiteFindsAConversationThatDoesNotArrive(t *testing.T) {
+	r := &Recorder{}
+	deaf := r.Of(spoiled{NewScript(scenes(Answers)...), func(_ context.Context, _ api.Request, in events) events {
+		return func(yield func(api.Event, error) bool) {
+			r.Record([]byte(`{"system":"Answer briefly.","tools":["get_weather","The weather.","city"]}`), nil)
+			in(yield)
+		}
+	}})
+	require.ErrorContains(t, conversationArrives(t.Context(), deaf), `"Hello" is not in what was sent`)
+	silent := r.Of(NewScript(scenes(Answers)...))
+	require.ErrorContains(t, conversationArrives(t.Context(), silent), "nothing was sent")
+	require.ErrorIs(t, conversationArrives(t.Context(), NewScript(scenes(Answers)...)), errNotRecorded)
 }
 
 func scenes(s Scenario) []Turn {
@@ -212,6 +280,16 @@ func TestTheSuiteFindsProvidersThatAskTooOften(t *testing.T) {
 	require.Error(t, singleUse(ctx, again{NewScript(scenes(Answers)...)}))
 	require.Error(t, notRetried(ctx, api.NewClient(NewScript(scenes(FailsOnce)...), &api.ClientOptions{MinWait: time.Nanosecond})))
 	require.Error(t, concurrent(ctx, exclusive{new(atomic.Bool)}))
+}
+
+// uncomparable is a provider that is a value, and one that == panics for.
+type uncomparable struct {
+	api.Provider
+	_ []int
+}
+
+func TestTheSuiteTakesAProviderThatCannotBeCompared(t *testing.T) {
+	Run(t, func(_ *testing.T, s Scenario) api.Provider { return uncomparable{Provider: NewScript(scenes(s)...)} })
 }
 
 func TestTheSuiteSkipsWhatCannotBeHad(t *testing.T) {

@@ -1,0 +1,19 @@
+package apitest_test
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+)
+
+func TestTheExampleProviderKeepsTheRules(t *testing.T) { apitest.Run(t, toyScenario) }
+
+// toyScenario returns the provider of Example_provider with a server behind it. It is all that a provider's own test needs.
+func toyScenario(t *testing.T, s apitest.Scenario) api.Provider {
+	sent := &apitest.Recorder{Next: toyServer(s)}
+	server := httptest.NewServer(sent)
+	t.Cleanup(server.Close)
+	return sent.Of(toy{url: server.URL, http: server.Client()})
+}

@@ -1,0 +1,41 @@
+package apitest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/plait-dev/plait/api"
+)
+
+// refuse returns why no model could be asked with req, as an *api.Error, or nil. Messages are not looked at: providers repair them.
+func refuse(req api.Request) error {
+	var e *api.Error
+	if err := req.Options.Check(); errors.As(err, &e) {
+		e.API = scriptAPI
+		return e
+	}
+
+	declared := map[string]bool{}
+	for _, tool := range req.Tools {
+		if err := tool.Check(); err != nil {
+			return badRequest(err)
+		}
+		if declared[tool.Name] {
+			return badRequest(fmt.Errorf("two tools have the name %q", tool.Name))
+		}
+		declared[tool.Name] = true
+	}
+
+	choice := req.Options.ToolChoice
+	if name := choice.Tool(); name != "" && !declared[name] {
+		return badRequest(fmt.Errorf("Options.ToolChoice names the tool %q, which is not declared", name))
+	}
+	if choice == api.ToolsAny && len(declared) == 0 {
+		return badRequest(errors.New("Options.ToolChoice wants a tool to be called, and none is declared"))
+	}
+	return nil
+}
+
+func badRequest(err error) error {
+	return &api.Error{Kind: api.ErrInvalidRequest, API: scriptAPI, Status: 400, Type: "invalid_request_error", Err: err}
+}

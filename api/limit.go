@@ -1,0 +1,75 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// pace keeps the requests of a Client within its limits. A nil pace has none.
+type pace struct {
+	slots     chan struct{} // one for each request under way; nil for no limit
+	perMinute int
+	limiter   *rate.Limiter // nil for no limit
+}
+
+func newPace(o ClientOptions) *pace {
+	p := &pace{perMinute: o.RequestsPerMinute}
+	if o.MaxConcurrent > 0 {
+		p.slots = make(chan struct{}, o.MaxConcurrent)
+	}
+	if o.RequestsPerMinute > 0 {
+		// No bursts: the APIs enforce a limit a minute as one a second.
+		p.limiter = rate.NewLimiter(rate.Limit(float64(o.RequestsPerMinute)/60), 1)
+	}
+	return p
+}
+
+// begin waits until a request may be made. Its end must be called when the request is over. Errors: the context's, and
+// ErrRateLimited where the wait would not end before the context's deadline.
+func (p *pace) begin(ctx context.Context) (end func(), err error) {
+	end = func() {}
+	if p == nil {
+		return end, nil
+	}
+
+	// First the slot: requests that waited for one must not begin all at once.
+	if p.slots != nil {
+		select {
+		case p.slots <- struct{}{}:
+			end = func() { <-p.slots }
+		case <-ctx.Done():
+			return end, ctx.Err()
+		}
+	}
+	if err := p.turn(ctx); err != nil {
+		end()
+		return func() {}, err
+	}
+	return end, nil
+}
+
+// turn waits until enough time has passed since the request before.
+func (p *pace) turn(ctx context.Context) error {
+	if p.limiter == nil {
+		return nil
+	}
+
+	turn := p.limiter.Reserve()
+	wait := turn.Delay()
+	if deadline, ok := ctx.Deadline(); ok && wait > time.Until(deadline) {
+		turn.Cancel()
+		return &Error{Kind: ErrRateLimited, RetryAfter: wait, Err: fmt.Errorf(
+			"the client's own limit of %d requests a minute: the next may be made in %s, and the context ends in %s",
+			p.perMinute, wire.Seconds(wait), wire.Seconds(time.Until(deadline)))}
+	}
+	if wait > 0 && !sleep(ctx, wait) {
+		turn.Cancel() // so that a later request may have it
+		return ctx.Err()
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package api_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/stretchr/testify/require"
+)
+
+// TestWhatIsRememberedTakesTheSpaceOfTheRequests measures the heap before and after conversations are encoded, once as a whole and once
+// turn by turn.
+func TestWhatIsRememberedTakesTheSpaceOfTheRequests(t *testing.T) {
+	for name, test := range map[string]struct {
+		every int // messages for each request
+		most  float64
+	}{
+		"one request":            {every: 100, most: 1.1},
+		"a request at each turn": {every: 2, most: 1.3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &api.Encoding{Append: func(dst []byte, m content.Message, _ int) []byte {
+				return m.Blocks.Append(fmt.Appendf(dst, `{"role":%q,"content":`, m.Role))
+			}}
+			var all [][]content.Message
+			for i := range 100 {
+				var messages []content.Message
+				for j := range 50 {
+					messages = append(messages,
+						user(text(fmt.Sprintf("%d %d %s", i, j, strings.Repeat("question ", 60)))),
+						assistant(text(fmt.Sprintf("%d %d %s", i, j, strings.Repeat("answer ", 80)))))
+				}
+				all = append(all, messages)
+			}
+
+			before, sent := heap(), 0
+			for _, messages := range all {
+				for n := test.every; n <= len(messages); n += test.every {
+					items := e.Encode(messages[:n]).Items()
+					for i := range items {
+						if n == len(messages) {
+							sent += len(items[i])
+						}
+					}
+				}
+			}
+			remembered := heap() - before
+			require.LessOrEqual(t, float64(remembered)/float64(sent), test.most, "%d bytes are sent, %d are remembered", sent, remembered)
+			require.Greater(t, remembered, sent/2, "they are remembered")
+
+			for _, messages := range all {
+				for _, m := range messages {
+					m.Blocks.Forget()
+				}
+			}
+			require.Less(t, heap()-before, sent/20, "what is remembered can be let go")
+			runtime.KeepAlive(all)
+		})
+	}
+}
