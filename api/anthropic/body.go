@@ -38,6 +38,7 @@ type builder struct {
 	thinking content.JSON
 	tools    []content.Tool
 	system   []string
+	beside   []content.JSON // the object with the marker of each system prompt, "" where Options.Body has none
 	said     api.Encoded
 	notes    []api.RepairNote
 	marks    marks // of tools and system prompts
@@ -123,7 +124,7 @@ func (b *builder) ownItems() [][]byte {
 		room--
 	}
 	messages := b.said.Messages()
-	own, left := ownMarks(b.tools, messages, room)
+	own, left := ownMarks(b.tools, b.beside, messages, room)
 	for _, why := range left {
 		b.note(api.RepairOption, "%s", why)
 	}
@@ -135,11 +136,19 @@ func (b *builder) ownItems() [][]byte {
 	return [][]byte{dst}
 }
 
-// keepSystem keeps the system prompts that the API takes.
+// keepSystem keeps the system prompts that the API takes, each with what Options.Body has for it.
 func (b *builder) keepSystem(system []string) {
-	for _, s := range system {
+	var beside []wire.Raw
+	if given, rest := wire.Take(b.further, "system"); b.options.Cache == CacheOwn && given.Decode(&beside) == nil {
+		b.further = rest
+	}
+	for i, s := range system {
 		if !blank(s) {
 			b.system = append(b.system, s)
+			b.beside = append(b.beside, "")
+			if i < len(beside) {
+				b.beside[len(b.beside)-1] = content.JSON(beside[i])
+			}
 		} else if s != "" {
 			b.note(api.RepairDropped, "a system prompt of nothing but space")
 		}

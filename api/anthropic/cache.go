@@ -89,9 +89,9 @@ type marked struct {
 	mark content.JSON
 }
 
-// ownMarks returns the markers in tools and messages that the API takes, of at most room, and says which it does not.
-func ownMarks(tools []content.Tool, messages []content.Message, room int) (marks, []string) {
-	own, kept := foundMarks(tools, messages), marks{}
+// ownMarks returns the markers of tools, system prompts and messages that the API takes, of at most room, and says which it does not.
+func ownMarks(tools []content.Tool, system []content.JSON, messages []content.Message, room int) (marks, []string) {
+	own, kept := foundMarks(tools, system, messages), marks{}
 	var left []string
 	own = slices.DeleteFunc(own, func(m marked) bool {
 		_, ok := ttlOf(m.mark)
@@ -135,20 +135,32 @@ func ttlOf(mark content.JSON) (ttl string, ok bool) {
 	return ttl, kind == "ephemeral" && (ttl == shortTTL || ttl == longTTL) && len(list) == 0
 }
 
-// foundMarks returns the markers in tools and messages, in order, where they may stand.
-func foundMarks(tools []content.Tool, messages []content.Message) []marked {
+// markIn returns the marker that a block's further members hold; "" where there is none.
+func markIn(further content.JSON) content.JSON {
+	if further == "" || further == "{}" {
+		return ""
+	}
+	list, _ := wire.Members(further) // what is no object holds none
+	mark, _ := wire.Take(list, cacheControl)
+	if mark == "null" {
+		return ""
+	}
+	return mark
+}
+
+// foundMarks returns the markers of tools, system prompts and messages, in order, where they may stand.
+func foundMarks(tools []content.Tool, system []content.JSON, messages []content.Message) []marked {
 	var found []marked
-	add := func(at spot, e content.JSON) {
-		if e == "" || e == "{}" {
-			return
-		}
-		list, _ := wire.Members(e) // it was checked when the block was made
-		if mark, _ := wire.Take(list, cacheControl); mark != "" && mark != "null" {
+	add := func(at spot, further content.JSON) {
+		if mark := markIn(further); mark != "" {
 			found = append(found, marked{at, mark})
 		}
 	}
 	for i, t := range tools {
 		add(spot{tool: i + 1}, t.Extra.For(API))
+	}
+	for i, further := range system {
+		add(spot{system: i + 1}, further)
 	}
 	for i, m := range messages {
 		for j, block := range m.Blocks.All() {

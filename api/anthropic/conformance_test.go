@@ -18,7 +18,8 @@ func TestProviderKeepsTheRules(t *testing.T) {
 				if s == apitest.Breaks && o.NoStream {
 					return nil // an answer that comes whole cannot break off in its middle
 				}
-				return New("claude-test", providerOptions(t, o, scenario(s)))
+				sent := &apitest.Recorder{Next: scenario(s)}
+				return sent.Of(New("claude-test", providerOptions(t, o, sent)))
 			})
 		})
 	}

@@ -158,11 +158,16 @@ func ours(rest []wire.Member) content.Extra {
 	return content.Extra{API: API, JSON: wire.Object(rest)}
 }
 
-// stopOf maps the API's stop reason.
-func stopOf(reason string) content.Stop {
+// stopOf maps the API's stop reason. Compatible servers say "end_turn" also where the model wrote a stop sequence, and name that
+// sequence beside it.
+func stopOf(reason string, sequence wire.Raw) content.Stop {
 	switch reason {
 	case "":
 		return content.StopUnknown
+	case "end_turn":
+		if len(sequence) > 0 && sequence.Kind() == '"' {
+			return content.StopSequence
+		}
 	case "model_context_window_exceeded":
 		return content.StopContext
 	}

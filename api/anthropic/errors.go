@@ -63,7 +63,7 @@ func kindOf(e *api.Error) error {
 	switch {
 	case e.Type == "overloaded_error", e.Status == 529:
 		return api.ErrOverloaded
-	case e.Status == http.StatusRequestEntityTooLarge, e.Type == "request_too_large", tooLong(said):
+	case e.Status == http.StatusRequestEntityTooLarge, e.Type == "request_too_large", e.Type == "exceed_context_size_error", tooLong(said):
 		return api.ErrContextTooLong
 	case strings.Contains(said, "content filter"):
 		return api.ErrFiltered
@@ -76,7 +76,7 @@ func kindOf(e *api.Error) error {
 
 func tooLong(said string) bool {
 	return strings.Contains(said, "prompt is too long") || strings.Contains(said, "exceed context limit") ||
-		strings.Contains(said, "input is too long")
+		strings.Contains(said, "input is too long") || strings.Contains(said, "exceeds the available context size")
 }
 
 // kindOfType tells the kind of an error inside a stream; those of Bedrock end in "Exception".

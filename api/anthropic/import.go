@@ -10,12 +10,13 @@ import (
 )
 
 // Import reads the body of a request as the API has it, and returns the request and the model that it asks: the reverse of [Body].
+// dag.FromTranscript makes a conversation of the request's System, Tools and Messages.
 // Members that are neither system prompts, tools nor messages are in the request's Options.Body, but for "stream"; blocks that
 // Plait does not model are content.Opaque.
 //
-// The request asks for the caching that the body asks for: its Options.Cache is [CacheOwn] where a tool or a message holds a
-// cache_control marker, which stays where it is, and api.CacheOff otherwise. Those of system prompts are lost. For the caching of
-// Plait, set another policy.
+// The request asks for the caching that the body asks for: its Options.Cache is [CacheOwn] where a tool, a system prompt or a message
+// holds a cache_control marker, which stays where it is, and api.CacheOff otherwise. The markers of system prompts are kept in
+// Options.Body (see [CacheOwn]). For the caching of Plait, set another policy.
 //
 // Errors are api.ErrInvalidRequest and say where in the body something cannot be read. What can be read but is not what the API
 // accepts is for Body to repair.
@@ -25,13 +26,14 @@ func Import(body []byte) (req api.Request, model string, err error) {
 		return req, "", roundtrip.ImportError(API, roundtrip.NotRead("body", err))
 	}
 	var rest []wire.Member
+	var marks content.JSON // of the system prompts
 	for _, m := range list {
 		switch m.Name {
 		case "model":
 			model, _ = wire.Text(m.Value)
 		case "stream":
 		case "system":
-			req.System, err = importSystem(m.Value)
+			req.System, marks, err = importSystem(m.Value)
 		case "tools":
 			req.Tools, err = importTools(m.Value)
 		case "messages":
@@ -43,31 +45,40 @@ func Import(body []byte) (req api.Request, model string, err error) {
 			return api.Request{}, "", roundtrip.ImportError(API, err)
 		}
 	}
+	rest = append(rest, member("system", marks)...)
 	if len(rest) > 0 {
 		req.Options.Body = wire.Object(rest)
 	}
 	req.Options.Cache = api.CacheOff
-	if len(foundMarks(req.Tools, req.Messages)) > 0 {
+	if marks != "" || len(foundMarks(req.Tools, nil, req.Messages)) > 0 {
 		req.Options.Cache = CacheOwn
 	}
 	return req, model, nil
 }
 
-// importSystem reads system prompts, without their cache_control.
-func importSystem(j content.JSON) ([]string, error) {
+// importSystem reads system prompts, and their markers as [CacheOwn] has them in Options.Body; "" where there are none.
+func importSystem(j content.JSON) (system []string, marks content.JSON, err error) {
 	blocks, err := importContent(j)
 	if err != nil {
-		return nil, roundtrip.NotRead("system", err)
+		return nil, "", roundtrip.NotRead("system", err)
 	}
-	var system []string
+
+	dst, marked := []byte{'['}, false
 	for i, b := range blocks.All() {
 		said, ok := b.(content.Text)
 		if !ok {
-			return nil, roundtrip.NotRead(fmt.Sprintf("system[%d]", i), fmt.Errorf("it is no text"))
+			return nil, "", roundtrip.NotRead(fmt.Sprintf("system[%d]", i), fmt.Errorf("it is no text"))
 		}
 		system = append(system, said.Text)
+
+		mark := markIn(said.Extra.For(API))
+		marked = marked || mark != ""
+		dst = wire.AppendObject(wire.Separate(dst), member(cacheControl, mark))
 	}
-	return system, nil
+	if marked {
+		marks = content.JSON(append(dst, ']'))
+	}
+	return system, marks, nil
 }
 
 func importTools(j content.JSON) ([]content.Tool, error) {

@@ -17,6 +17,7 @@ type message struct {
 	Model      string     `json:"model"`
 	Content    []wire.Raw `json:"content"`
 	StopReason string     `json:"stop_reason"`
+	StopWord   wire.Raw   `json:"stop_sequence"`
 	Usage      usage      `json:"usage"`
 }
 
@@ -70,7 +71,7 @@ func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish
 		}
 		blocks[i] = b
 	}
-	finish := api.Finish{API: API, Model: m.Model, ResponseID: m.ID, Stop: stopOf(m.StopReason)}
+	finish := api.Finish{API: API, Model: m.Model, ResponseID: m.ID, Stop: stopOf(m.StopReason, m.StopWord)}
 	m.Usage.update(&finish.Usage)
 	if n := len(blocks); n > 0 {
 		blocks[n-1] = cutCall(blocks[n-1], finish.Stop)

@@ -9,7 +9,8 @@ import (
 const API = "anthropic"
 
 // CacheOwn, as api.Options.Cache, sets no cache_control but what the conversation holds itself, in the Extra of its blocks and
-// tools; those that the API would refuse are left out, and noted.
+// tools; those that the API would refuse are left out, and noted. Markers of system prompts, which have no Extra, are the member
+// "system" of Options.Body: a list with one object for each prompt, {"cache_control":…} or {}.
 const CacheOwn api.Cache = "own"
 
 // Options are the options of a [Provider]. Nil is the same as the zero value. Of those in api.Options,

@@ -38,7 +38,7 @@ func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Ev
 	return roundtrip.Trip{
 		Prepare: func() (roundtrip.Call, error) {
 			body, err := b.body(req)
-			return roundtrip.Call{API: API, Options: b.options.Options, Body: body, Notes: b.notes}, err
+			return roundtrip.Call{API: API, Options: b.options.Options, Whole: b.options.NoStream, Body: body, Notes: b.notes}, err
 		},
 		Ask: func(watch *wire.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
 			return p.ask(watch, c.Body, b.options)

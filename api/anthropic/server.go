@@ -19,7 +19,8 @@ type place struct{ message, block int }
 //   - calls of server tools without a result, and results without their call, which the API refuses. A call may wait for its
 //     result while the tool calls that it makes itself are answered, and at the end of the conversation;
 //   - thinking at the end of an assistant's message;
-//   - space in an assistant's message that says nothing else, and at the end of a last one.
+//   - texts of nothing but space in an assistant's message, and space at the end of a last one. Beside thinking such a text stays:
+//     the model wrote it between signed blocks, which must not change.
 func prune(messages []content.Message) []api.Pruned {
 	drop := map[place]string{}
 	unpaired(messages, drop)
@@ -167,16 +168,19 @@ func serverResultOf(b content.Opaque) (string, bool) {
 	return id, true
 }
 
-// silent finds space in a message that says nothing else, and thinking that ends a message.
+// silent finds texts of nothing but space, and thinking that ends a message.
 func silent(i int, m content.Message, drop map[place]string) {
-	says := false
+	says, thinks := false, false
 	for _, b := range m.Blocks.All() {
 		t, isText := b.(content.Text)
 		_, call := b.(content.ToolUse)
+		_, thinking := b.(content.Thinking)
 		says = says || call || isText && !blank(t.Text)
+		thinks = thinks || thinking
 	}
+
 	for j, b := range m.Blocks.All() {
-		if t, ok := b.(content.Text); ok && !says && blank(t.Text) {
+		if t, ok := b.(content.Text); ok && !(says && thinks) && blank(t.Text) {
 			drop[place{i, j}] = "a text of nothing but space"
 		}
 	}

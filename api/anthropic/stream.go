@@ -80,8 +80,9 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 	}
 	switch e.Type {
 	case "message_start":
-		d.finish = api.Finish{API: API, Model: e.Message.Model, ResponseID: e.Message.ID, Stop: stopOf(e.Message.StopReason)}
+		d.finish = api.Finish{API: API, Model: e.Message.Model, ResponseID: e.Message.ID, Stop: stopOf(e.Message.StopReason, e.Message.StopWord)}
 		e.Message.Usage.update(&d.finish.Usage)
+		return []api.Event{api.Cut{Finish: d.finish}}, nil
 	case "content_block_start":
 		return d.start(e)
 	case "content_block_delta":
@@ -89,7 +90,8 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 	case "content_block_stop":
 		return d.stop(e)
 	case "message_delta":
-		return nil, d.messageDelta(e)
+		err := d.messageDelta(e)
+		return []api.Event{api.Cut{Finish: d.finish}}, err
 	case "message_stop":
 		return d.end()
 	case "error":
@@ -144,7 +146,8 @@ func (d *decoder) open(i int) (*assembly, error) {
 func (d *decoder) messageDelta(e event) error {
 	e.Usage.update(&d.finish.Usage)
 	var delta struct {
-		StopReason string `json:"stop_reason"`
+		StopReason string   `json:"stop_reason"`
+		StopWord   wire.Raw `json:"stop_sequence"`
 	}
 	if len(e.Delta) > 0 {
 		if err := json.Unmarshal(e.Delta, &delta, wire.Lenient); err != nil {
@@ -152,7 +155,7 @@ func (d *decoder) messageDelta(e event) error {
 		}
 	}
 	if delta.StopReason != "" {
-		d.finish.Stop = stopOf(delta.StopReason)
+		d.finish.Stop = stopOf(delta.StopReason, delta.StopWord)
 	}
 	return nil
 }
@@ -183,8 +186,13 @@ func (d *decoder) end() ([]api.Event, error) {
 	if err != nil {
 		return out, err
 	}
-	if d.finish.API == "" {
+
+	// A compatible server leaves out message_start where the answer ends before it says anything. It still says why.
+	if d.finish == (api.Finish{}) && len(d.blocks) == 0 {
 		return out, protocol("the stream ends without a beginning")
+	}
+	if d.finish.API == "" {
+		d.finish.API, d.finish.Usage.Incomplete = API, true // the beginning has the tokens of the request
 	}
 	d.ended = true
 	return append(out, d.finish), nil

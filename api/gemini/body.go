@@ -53,7 +53,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 		b.further, _ = wire.Members(b.options.Body) // it was checked
 	}
 	said := encodingOf(b.model).Encode(req.Messages)
-	if said.Len() == 0 {
+	if said.Len() == 0 || len(req.System) == 0 && saysNothing(said) {
 		return nil, &api.Error{Kind: api.ErrNothing, API: API}
 	}
 	b.notes = said.Notes
@@ -342,4 +342,17 @@ func (b *builder) appendSystem(dst []byte) []byte {
 		dst = append(wire.AppendString(append(wire.Separate(dst), '{'), "text", s), '}')
 	}
 	return append(dst, "]}"...)
+}
+
+// saysNothing reports whether a conversation is one message of nothing but space. The API takes it beside a system instruction.
+func saysNothing(e api.Encoded) bool {
+	if e.Len() != 1 {
+		return false
+	}
+	for _, b := range e.Messages()[0].Blocks.All() {
+		if t, ok := b.(content.Text); (!ok || strings.TrimSpace(t.Text) != "") && b != (content.Opaque{API: API, JSON: emptyText}) {
+			return false
+		}
+	}
+	return true
 }

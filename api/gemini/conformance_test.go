@@ -19,11 +19,12 @@ func TestProviderKeepsTheRules(t *testing.T) {
 				if s == apitest.Breaks && o.NoStream {
 					return nil // an answer that comes whole cannot break off in its middle
 				}
-				server := httptest.NewServer(scenario(s))
+				sent := &apitest.Recorder{Next: scenario(s)}
+				server := httptest.NewServer(sent)
 				t.Cleanup(server.Close)
 				options := o
 				options.SDK = localSDK(server.URL, server.Client())
-				return New("gemini-3-test", &options)
+				return sent.Of(New("gemini-3-test", &options))
 			})
 		})
 	}

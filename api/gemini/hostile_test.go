@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,16 +15,24 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// TestALongAnswerInSmallPieces takes time that grows with its length, not with the square of it.
-func TestALongAnswerInSmallPieces(t *testing.T) {
-	const pieces = 100_000
-	piece := `data: {"candidates":[{"content":{"parts":[{"text":"0123456789"}]}}]}` + "\n\n"
-	begin := time.Now()
-	answer, err := fold(strings.Repeat(piece, pieces) + `data: {"candidates":[{"finishReason":"STOP"}]}` + "\n\n")
-	require.NoError(t, err)
-	require.Equal(t, 1, answer.Blocks.Len())
-	require.Len(t, answer.Blocks.Text(), 10*pieces)
-	require.Less(t, time.Since(begin), time.Minute)
+// TestLongAnswerInSmallPiecesTakesMemoryInProportion counts the bytes that are allocated: an answer of four times as many pieces must
+// not take sixteen times as many, as it would if each piece copied what came before.
+func TestLongAnswerInSmallPiecesTakesMemoryInProportion(t *testing.T) {
+	const pieces = 10_000
+	allocated := func(pieces int) uint64 {
+		piece := `data: {"candidates":[{"content":{"parts":[{"text":"0123456789"}]}}]}` + "\n\n"
+		stream := strings.Repeat(piece, pieces) + `data: {"candidates":[{"finishReason":"STOP"}]}` + "\n\n"
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		answer, err := fold(stream)
+		runtime.ReadMemStats(&after)
+		require.NoError(t, err)
+		require.Equal(t, 1, answer.Blocks.Len())
+		require.Len(t, answer.Blocks.Text(), 10*pieces)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	one := allocated(pieces)
+	require.Less(t, allocated(4*pieces), 8*one)
 }
 
 // TestNestingHasAnEnd gives the decoder more brackets than a stack can hold.

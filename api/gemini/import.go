@@ -12,7 +12,8 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Import reads the body of a request as the API has it, and returns the request: the reverse of [Body]. The model that it asks
+// Import reads the body of a request as the API has it, and returns the request: the reverse of [Body]. dag.FromTranscript makes a
+// conversation of its System, Tools and Messages. The model that it asks
 // stands in the address. Members that are neither system prompts, tools nor contents are in the request's Options.Body, but for
 // "model" and those that are null; parts that Plait does not model are content.Opaque.
 //
@@ -205,6 +206,7 @@ func fromOpenAPIs(j content.JSON, depth int) content.JSON {
 
 // contentImport collects what each side says.
 type contentImport struct {
+	silent   bool // the side that speaks has a text that is empty
 	messages []content.Message
 	role     content.Role
 	blocks   []content.Block
@@ -268,8 +270,13 @@ func (c *contentImport) part(part roundtrip.Imported) error {
 		return nil
 	}
 	b, err := decodePart(part.Raw)
-	if err != nil || b == nil {
+	if err != nil {
 		return err
+	}
+	if b == nil {
+		said, _ := wire.Take(part.List, "text")
+		c.silent = c.silent || said == `""`
+		return nil
 	}
 	if call, ok := b.(content.ToolUse); ok {
 		c.known[call.Name] = true
@@ -323,9 +330,12 @@ func knownResult(part []wire.Member) (r content.ToolResult, name string, ok bool
 	return r, name, true
 }
 
-// end ends the message of the side that spoke last. One that says nothing is none.
+// end ends the message of the side that spoke last. One that says nothing is none, unless it is the user's and holds an empty text.
 func (c *contentImport) end() error {
 	c.inCallOrder()
+	if len(c.blocks) == 0 && c.silent && c.role == content.User {
+		c.blocks = []content.Block{content.Opaque{API: API, JSON: emptyText}}
+	}
 	said, err := content.Of(c.blocks...)
 	if err != nil {
 		return roundtrip.NotRead("what the "+string(c.role)+" says", err)
@@ -333,7 +343,7 @@ func (c *contentImport) end() error {
 	if said.Len() > 0 {
 		c.messages = append(c.messages, content.Message{Role: c.role, Blocks: said})
 	}
-	c.blocks, c.names = nil, nil
+	c.blocks, c.names, c.silent = nil, nil, false
 	return nil
 }
 

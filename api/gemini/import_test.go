@@ -78,7 +78,7 @@ func TestImportKeepsEverything(t *testing.T) {
 }
 
 func TestImportJoinsWhatASideSays(t *testing.T) {
-	req, err := Import([]byte(`{"model":"m","contents":[{"role":"user","parts":[{"text":""}]},{"role":"model"},{"role":"user","parts":[{"text":"a"}]},
+	req, err := Import([]byte(`{"model":"m","contents":[{"role":"user","parts":[{"text":""}]},{"role":"model","parts":[{"text":""}]},{"role":"user","parts":[{"text":"a"}]},
 		{"parts":[{"text":"b"}]},{"role":"model","parts":[{"functionCall":{"name":"f"}},{"functionCall":{"name":"g"}}]},{"role":"model","parts":[{"functionCall":{"name":"f"}}]},
 		{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"1"}}},{"functionResponse":{"name":"f","response":{"output":"2"}}}]},
 		{"role":"function","parts":[{"functionResponse":{"name":"g","response":{"output":"3"}}}]},{"role":"user","parts":[{"text":"c"}]}],
@@ -89,6 +89,7 @@ func TestImportJoinsWhatASideSays(t *testing.T) {
 	call, result := func(name string) content.Block { return content.ToolUse{Name: name, Input: "{}"} },
 		func(said string) content.Block { return content.ToolResult{Content: content.Words(said)} }
 	require.Equal(t, []content.Message{
+		{Role: content.User, Blocks: must(content.Opaque{API: API, JSON: `{"text":""}`})},
 		{Role: content.User, Blocks: must(content.Text{Text: "a"}, content.Text{Text: "b"})},
 		{Role: content.Assistant, Blocks: must(call("f"), call("g"), call("f"))},
 		{Role: content.User, Blocks: must(result("1"), result("3"), result("2"), content.Text{Text: "c"})}, // as the API finds them

@@ -29,6 +29,10 @@ func accept(role content.Role, b content.Block, nested bool) (content.Block, str
 		if b.Extra.API == API {
 			return acceptThinking(b)
 		}
+	case content.Text:
+		if role == content.User && !nested && b.Text != "" {
+			return b, "" // also of nothing but space, which this API alone takes
+		}
 	case content.Document:
 		if role == content.User && !nested && isText(b) {
 			return b, ""
@@ -60,16 +64,26 @@ func isBase64(s string) bool {
 	return bad < 0 && len(s)%4 != 1
 }
 
+// textFiles is the types of texts that the API takes as files, by what Google says of it (ai.google.dev, "Document understanding";
+// cloud.google.com, "Document understanding", supported MIME types). Texts of other types are sent as text.
+var textFiles = []string{
+	"text/plain", "text/html", "text/css", "text/csv", "text/xml", "text/rtf", "text/markdown", "text/md", "text/javascript", "text/x-python",
+}
+
 // isText reports whether a document is a text in a file of its own, which the API takes as such. One with a title is said as a text,
 // which can hold the title.
 func isText(b content.Document) bool {
-	if b.Source.Data == "" || b.Title != "" || !strings.HasPrefix(b.Source.MediaType, "text/") {
+	if b.Source.Data == "" || b.Title != "" || !slices.Contains(textFiles, b.Source.MediaType) {
 		return false
 	}
 	data, err := base64.StdEncoding.Strict().DecodeString(b.Source.Data)
 	return err == nil && utf8.Valid(data) && strings.TrimSpace(string(data)) != "" && !strings.ContainsAny(b.Source.Data, "\r\n") &&
 		strings.HasPrefix(http.DetectContentType(data), "text/")
 }
+
+// emptyText is the part of a user who says nothing, where the system instruction says it all. Import keeps it, because the API wants
+// a content.
+const emptyText content.JSON = `{"text":""}`
 
 // acceptOwn takes the API's own parts where they may stand. One that Plait models is taken as if it were written as such.
 func acceptOwn(role content.Role, o content.Opaque, nested bool) (content.Block, string) {
@@ -80,6 +94,9 @@ func acceptOwn(role content.Role, o content.Opaque, nested bool) (content.Block,
 	}
 	switch b := b.(type) {
 	case nil:
+		if role == content.User && !nested && o.JSON == emptyText {
+			return o, ""
+		}
 		return nil, "an empty part"
 	case content.ToolUse:
 		return nil, "an opaque functionCall"

@@ -73,8 +73,9 @@ func whole(res *http.Response) iter.Seq2[api.Event, error] {
 			streamed(res)(yield)
 			return
 		}
-		d := decoder{header: res.Header, whole: true}
-		for _, one := range chunksOf(body) {
+		chunks := chunksOf(body)
+		d := decoder{header: res.Header, whole: true, apart: len(chunks) == 1}
+		for _, one := range chunks {
 			out, err := d.take(one)
 			if !give(yield, out, err) {
 				return
@@ -106,6 +107,7 @@ var errNotJSON = errors.New("a piece of the answer is not JSON")
 type decoder struct {
 	header http.Header
 	whole  bool // the answer came at once, so that nothing of it can be missing
+	apart  bool // its parts are as the model made them: none is a piece of the one before
 
 	finish  api.Finish
 	usage   usage
@@ -137,13 +139,13 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 		return nil, newError(http.StatusOK, d.header, data)
 	}
 	d.note(c)
+	out := []api.Event{d.cut()}
 	one, ok := c.first()
 	if !ok {
-		return nil, nil
+		return out, nil
 	}
 	d.said = true
 	d.noteCandidate(one)
-	var out []api.Event
 	for _, raw := range one.Content.Parts {
 		events, err := d.part(content.JSON(raw))
 		if out = append(out, events...); err != nil {
@@ -151,6 +153,13 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 		}
 	}
 	return out, nil
+}
+
+// cut returns what is known of the answer until now.
+func (d *decoder) cut() api.Cut {
+	known := d.finish
+	known.API, known.Usage = API, d.usage.total()
+	return api.Cut{Finish: known}
 }
 
 // isErrorList reports whether data is a list that holds an error, as some answers of the API are.
@@ -215,7 +224,7 @@ func (d *decoder) grow(b content.Block) bool {
 	switch open := d.open.(type) {
 	case content.Text:
 		said, signature, ok := plain(b)
-		if !ok || open.Extra != (content.Extra{}) {
+		if !ok || open.Extra != (content.Extra{}) || d.apart && said != "" {
 			return false
 		}
 		d.text.WriteString(said)
@@ -224,7 +233,7 @@ func (d *decoder) grow(b content.Block) bool {
 		return true
 	case content.Thinking:
 		more, ok := b.(content.Thinking)
-		if !ok || open.Signature != "" || open.Extra.JSON != "{}" || more.Extra.JSON != "{}" {
+		if !ok || open.Signature != "" || open.Extra.JSON != "{}" || more.Extra.JSON != "{}" || d.apart && more.Text != "" {
 			return false
 		}
 		d.text.WriteString(more.Text)

@@ -90,7 +90,7 @@ func BenchmarkResponsesRequest(b *testing.B) {
 		_, _, err := ResponsesBody(req, "gpt-x", nil)
 		return err
 	}, func(req api.Request) error {
-		_, err := responsesCall(req, "gpt-x", nil)
+		_, err := responsesCall(req, "gpt-x", nil, server{})
 		return err
 	}, marshals(theirResponses))
 }

@@ -20,6 +20,8 @@ import (
 //
 // Errors are api.ErrInvalidRequest and say where in the body something cannot be read. What can be read but is not what the API
 // accepts is for ChatBody to repair.
+//
+// dag.FromTranscript makes a conversation of the request's System, Tools and Messages.
 func ImportChat(body []byte) (req api.Request, model string, err error) {
 	list, err := wire.Members(content.JSON(body))
 	if err != nil {

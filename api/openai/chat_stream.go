@@ -45,7 +45,7 @@ func newChatDecoder(header http.Header) *chatDecoder {
 
 // streamedChat yields the events of an answer that comes as server-sent events. The model's end is the answer's, whether or not
 // "[DONE]" follows; what comes between, the usage, is still read.
-func streamedChat(res *http.Response) iter.Seq2[api.Event, error] {
+func streamedChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		d := newChatDecoder(res.Header)
 		var broken error
@@ -56,7 +56,10 @@ func streamedChat(res *http.Response) iter.Seq2[api.Event, error] {
 			}
 			var shown []api.Event
 			if err == nil {
-				shown, err = d.take(data)
+				before := d.finish
+				if shown, err = d.take(data); d.finish != before {
+					shown = append(shown, api.Cut{Finish: d.finish})
+				}
 			}
 			var failure *api.Error
 			if broken = err; errors.As(err, &failure) && !errors.Is(err, errNoEvent) {
@@ -78,7 +81,7 @@ func streamedChat(res *http.Response) iter.Seq2[api.Event, error] {
 }
 
 // wholeChat yields the events of an answer that comes at once.
-func wholeChat(res *http.Response) iter.Seq2[api.Event, error] {
+func wholeChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		data, err := io.ReadAll(res.Body)
 		if err != nil {

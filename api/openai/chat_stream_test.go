@@ -206,7 +206,7 @@ func TestChatDeltasShowWhatIsWritten(t *testing.T) {
 
 // decodeChat decodes a stream without a server.
 func decodeChat(stream string) iter.Seq2[api.Event, error] {
-	return streamedChat(&http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(stream))})
+	return streamedChat(&http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(stream))}, call{})
 }
 
 // foldChat returns the answer of a stream, or its error.
@@ -344,6 +344,64 @@ data: {"choices":[{"delta":{"audio":{"transcript":"lo","data":"AAAA","expires_at
 	require.Contains(t, string(body), `{"role":"assistant","content":null,"audio":{"id":"audio_1"}}`)
 }
 
+// TestACallAfterWhatIsSaidAloudIsShownAtItsPlace counts audio as the one block that it becomes.
+func TestACallAfterWhatIsSaidAloudIsShownAtItsPlace(t *testing.T) {
+	stream := decodeChat(`data: {"choices":[{"delta":{"audio":{"id":"audio_1","transcript":"Hello"}}}]}
+
+data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}
+
+data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}
+
+`)
+	shown, called := -1, -1
+	for event, err := range stream {
+		require.NoError(t, err)
+		switch e := event.(type) {
+		case api.Delta:
+			shown = e.Index
+		case api.BlockEnd:
+			if _, isCall := e.Block.(content.ToolUse); isCall {
+				called = e.Index
+			}
+		}
+	}
+	require.Equal(t, 1, called)
+	require.Equal(t, called, shown)
+}
+
+// TestAnswersInARowAreOneMessage joins what two answers have under the same member.
+func TestAnswersInARowAreOneMessage(t *testing.T) {
+	answer := func(thought, refusal, cited string) content.Message {
+		body := fmt.Sprintf(`{"choices":[{"message":{"role":"assistant","content":null,"reasoning":%q,"refusal":%q,"cited":[%q]},`+
+			`"finish_reason":"stop"}]}`, thought, refusal, cited)
+		response := &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
+		got, err := foldEvents(wholeChat(response, call{}))
+		require.NoError(t, err)
+		return content.Message{Role: content.Assistant, Blocks: got.Blocks}
+	}
+
+	body, _, err := ChatBody(api.Request{Messages: []content.Message{
+		{Role: content.User, Blocks: content.Words("Q")},
+		answer("One.", "No.", "a"),
+		answer("Two.", "Never.", "b"),
+		{Role: content.User, Blocks: content.Words("And?")},
+	}}, "m", nil)
+	require.NoError(t, err)
+	require.Contains(t, string(body), `{"role":"assistant","content":null,`+
+		`"reasoning":"One.\nTwo.","refusal":"No.\nNever.","cited":["a","b"]}`)
+}
+
+func TestAnUnknownPartOfAnAnswerGoesBackAsAPartAlone(t *testing.T) {
+	const message = `{"role":"assistant","content":[{"type":"picture","of":"snow"}]}`
+	answer, err := askChat(t, providertest.Answered(`{"choices":[{"message":`+message+`,"finish_reason":"stop"}]}`))
+	require.NoError(t, err)
+
+	body, repairs, err := ChatBody(api.Request{Messages: goOnFrom(answer.Blocks)}, "m", nil)
+	require.NoError(t, err)
+	require.Empty(t, repairs)
+	require.Contains(t, string(body), message)
+}
+
 func TestACustomToolsCallGoesBackAsText(t *testing.T) {
 	message := `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"custom","custom":{"name":"run","input":"SELECT \"x\""}}]}`
 	answer, err := askChat(t, providertest.Answered(`{"choices":[{"message":`+message+`,"finish_reason":"tool_calls"}]}`))
@@ -445,7 +503,7 @@ func FuzzChatMessage(f *testing.F) {
 	f.Add(`{"choices":[{"message":{"content":null,"tool_calls":[{"type":"custom","custom":{"name":"f","input":"x"}},{"index":3}]}}]}`)
 	f.Add(`{"error":"no"}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		answer, err := foldEvents(wholeChat(&http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}))
+		answer, err := foldEvents(wholeChat(&http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, call{}))
 		requireAnswerOrError(t, answer, err)
 	})
 }
@@ -460,4 +518,20 @@ func requireAnswerOrError(t *testing.T, answer api.Response, err error) {
 	body, _, err := ChatBody(api.Request{Messages: goOnFrom(answer.Blocks)}, "m", nil)
 	require.NoError(t, err)
 	require.True(t, content.JSON(body).Valid(), "%s", body)
+}
+
+// TestUsageOfAChatStreamThatBreaksOffInsideItIsIncomplete keeps an answer whose last chunk was cut off: all but the usage is there.
+func TestUsageOfAChatStreamThatBreaksOffInsideItIsIncomplete(t *testing.T) {
+	const said = `data: {"id":"c","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}` + "\n\n"
+	const usage = `data: {"id":"c","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1}}`
+	for at := range len(usage) {
+		server := answering(t, "text/event-stream", said+usage[:at])
+		answer, err := sendChat(server, Options{})
+		require.NoError(t, err)
+		require.Equal(t, "Hi", answer.Blocks.Text())
+		require.Equal(t, content.Usage{Incomplete: true}, answer.Usage, "part of a count is none")
+	}
+	answer, err := sendChat(answering(t, "text/event-stream", said+usage), Options{})
+	require.NoError(t, err)
+	require.Equal(t, content.Usage{Input: 7, Output: 1}, answer.Usage)
 }

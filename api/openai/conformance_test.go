@@ -17,10 +17,11 @@ func TestChatKeepsTheRules(t *testing.T) {
 				if s == apitest.Breaks && o.NoStream {
 					return nil // an answer that comes whole cannot break off in its middle
 				}
-				server := httptest.NewServer(chatScenario(s))
+				sent := &apitest.Recorder{Next: chatScenario(s)}
+				server := httptest.NewServer(sent)
 				t.Cleanup(server.Close)
 				o.SDK = localSDK(server)
-				return NewChat("gpt-test", &o)
+				return sent.Of(NewChat("gpt-test", &o))
 			})
 		})
 	}

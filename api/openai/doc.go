@@ -15,6 +15,14 @@
 // [NewChat] is for Chat Completions. With the SDK's option.WithBaseURL it speaks to a compatible server (DeepSeek, vLLM, llama.cpp,
 // OpenRouter, Gemini), with azure.WithEndpoint to Azure.
 //
+// # Compatible servers
+//
+// A provider takes its server for a compatible one when its base URL leads neither to OpenAI nor to Azure. In Responses,
+//
+//   - a small MaxTokens is sent as it is,
+//   - an answer of MaxTokens tokens or more counts as cut off, because some servers report every answer as completed,
+//   - items of a stream without output_index go by their ids.
+//
 // # What is sent
 //
 // [ResponsesBody] and [ChatBody] make the request's body, and are pure functions. They first make a conversation of any shape one

@@ -89,8 +89,9 @@ func newError(name string, status int, header http.Header, body []byte) *api.Err
 		RequestID: requestID(header), RetryAfter: retryAfter(header, time.Now()),
 		Body: string(body[:min(len(body), wire.MaxError)]),
 	}
-	if words.code != "" {
-		e.Type = words.code // it tells more than the type
+	// A code tells more than the type, but for one that is the HTTP status once more, as compatible servers have it.
+	if _, err := strconv.Atoi(words.code); words.code != "" && (err != nil || words.kind == "") {
+		e.Type = words.code
 	}
 	e.Kind = kindOf(status, words)
 	return e

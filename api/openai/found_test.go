@@ -80,7 +80,7 @@ func TestAListInAToolsSchemaHoldsSomething(t *testing.T) {
 	for schema, want := range map[content.JSON]string{
 		`{"type":"object"}`: `{"type":"object","properties":{}}`,
 		`{"type":"object","properties":{"a":{"type":"array"}}}`:                                     `{"type":"object","properties":{"a":{"type":"array","items":{}}}}`,
-		`{"type":"object","properties":{"a":{"anyOf":[{"type":["array","null"]},true]}}}`:           `{"type":"object","properties":{"a":{"anyOf":[{"type":["array","null"],"items":{}},true]}}}`,
+		`{"type":"object","properties":{"a":{"anyOf":[{"type":["array","null"]},true]}}}`:           `{"type":"object","properties":{"a":{"anyOf":[{"type":["array","null"],"items":{}},{}]}}}`,
 		`{"type":"object","properties":{"a":{"type":"array","items":{"type":"array"}}}}`:            `{"type":"object","properties":{"a":{"type":"array","items":{"type":"array","items":{}}}}}`,
 		`{"type":"object","properties":{},"$defs":{"d":{"type":"array"}}}`:                          `{"type":"object","properties":{},"$defs":{"d":{"type":"array","items":{}}}}`,
 		`{"type":"object","properties":{},"additionalProperties":{"type":"array"}}`:                 `{"type":"object","properties":{},"additionalProperties":{"type":"array","items":{}}}`,

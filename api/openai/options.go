@@ -14,8 +14,8 @@ const (
 
 // Options are the options of a [Chat] and of a [Responses]. Nil is the same as the zero value. Of those in api.Options,
 //
-//   - MaxTokens is "max_completion_tokens" in Chat (see MaxTokensName), and "max_output_tokens", 16 or more, in Responses. There is
-//     no default.
+//   - MaxTokens is "max_completion_tokens" in Chat (see MaxTokensName), and "max_output_tokens" in Responses, where OpenAI's own
+//     servers take 16 or more. There is no default.
 //   - Temperature is sent as it is; models that reason may refuse it.
 //   - StopSequences are "stop" in Chat, the first four. Responses has none.
 //   - ToolChoice is sent where there are tools, and the one it names is among them; OneCall as "parallel_tool_calls", where there

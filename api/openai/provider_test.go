@@ -54,8 +54,8 @@ func TestErrorsHaveTheirKind(t *testing.T) {
 		{400, openAI("invalid_request_error", "null", "Missing required parameter"), api.ErrInvalidRequest, "invalid_request_error"},
 		{400, openAI("invalid_request_error", `"context_length_exceeded"`, "too long"), api.ErrContextTooLong, "context_length_exceeded"},
 		{400, openAI("invalid_request_error", "null", "This model's maximum context length is 8192 tokens."), api.ErrContextTooLong, "invalid_request_error"},
-		{400, `{"object":"error","message":"This model's maximum context length is 10 tokens","type":"BadRequestError","param":null,"code":400}`, api.ErrContextTooLong, "400"},
-		{400, `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`, api.ErrContextTooLong, "400"},
+		{400, `{"object":"error","message":"This model's maximum context length is 10 tokens","type":"BadRequestError","param":null,"code":400}`, api.ErrContextTooLong, "BadRequestError"},
+		{400, `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`, api.ErrContextTooLong, "exceed_context_size_error"},
 		{400, openAI("invalid_request_error", `"content_policy_violation"`, "no"), api.ErrFiltered, "content_policy_violation"},
 		{400, `{"error":{"message":"The response was filtered","type":null,"code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`, api.ErrFiltered, "content_filter"},
 		{401, openAI("invalid_request_error", `"invalid_api_key"`, "Incorrect API key"), api.ErrAuth, "invalid_api_key"},
@@ -69,7 +69,7 @@ func TestErrorsHaveTheirKind(t *testing.T) {
 		{422, `{"detail":[{"loc":["body"],"msg":"field required"}]}`, api.ErrInvalidRequest, ""},
 		{429, openAI("tokens", `"rate_limit_exceeded"`, "slow down"), api.ErrRateLimited, "rate_limit_exceeded"},
 		{429, openAI("insufficient_quota", `"insufficient_quota"`, "You exceeded your current quota"), api.ErrAuth, "insufficient_quota"},
-		{429, `[{"error":{"code":429,"message":"Resource exhausted","status":"RESOURCE_EXHAUSTED"}}]`, api.ErrRateLimited, "429"},
+		{429, `[{"error":{"code":429,"message":"Resource exhausted","status":"RESOURCE_EXHAUSTED"}}]`, api.ErrRateLimited, "RESOURCE_EXHAUSTED"},
 		{429, "", api.ErrRateLimited, ""},
 		{500, openAI("server_error", "null", "The server had an error"), api.ErrServer, "server_error"},
 		{502, "<html>bad gateway</html>", api.ErrServer, ""},
@@ -236,7 +236,7 @@ func TestAnAnswerWithoutEndIsRefusedAndNotAskedForAgain(t *testing.T) {
 		require.False(t, api.Retryable(err), kind)
 	}
 	line := &http.Response{Header: http.Header{}, Body: io.NopCloser(io.LimitReader(&repeating{text: "data: " + strings.Repeat("x", 1<<20)}, 40<<20))}
-	_, err := foldEvents(streamedChat(line))
+	_, err := foldEvents(streamedChat(line, call{}))
 	require.ErrorIs(t, err, api.ErrProtocol, "a line of 40 MB")
 }
 

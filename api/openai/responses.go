@@ -27,5 +27,5 @@ func NewResponses(model string, o *Options) *Responses {
 
 // Stream sends the request and yields what comes back, by the rules of api.Provider.
 func (r *Responses) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
-	return r.transport.stream(ctx, func() (call, error) { return responsesCall(req, r.model, &r.options) }, answered{streamedResponse, wholeResponse})
+	return r.transport.stream(ctx, func() (call, error) { return responsesCall(req, r.model, &r.options, r.transport.server) }, answered{streamedResponse, wholeResponse})
 }

@@ -32,7 +32,7 @@ import (
 // Errors are *api.Error: api.ErrNothing when there is nothing to send, api.ErrInvalidRequest for options that no request can be made
 // with (see api.Options.Check).
 func ResponsesBody(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
-	c, err := responsesCall(req, model, o)
+	c, err := responsesCall(req, model, o, serverIn(o))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -40,21 +40,38 @@ func ResponsesBody(req api.Request, model string, o *Options) ([]byte, []api.Rep
 }
 
 // responsesCall makes the request ready to be sent.
-func responsesCall(req api.Request, model string, o *Options) (call, error) {
+func responsesCall(req api.Request, model string, o *Options, asked server) (call, error) {
 	options, err := o.resolve(req, ResponsesAPI)
 	if err != nil {
 		return call{}, err
 	}
-	b := responsesBuilder{options: options, model: model, reasons: reasons(model)}
+	b := responsesBuilder{options: options, model: model, server: asked, reasons: reasons(model)}
 	b.takeBody()
-	encoded := responsesEncodings[b.keeping()].Encode(req.Messages)
+	encodings := &responsesEncodings
+	if asked.compatible {
+		encodings = &compatibleEncodings
+	}
+	encoded := encodings[b.keeping()].Encode(req.Messages)
 	if encoded.Len() == 0 {
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ResponsesAPI}
 	}
 	front := b.front(req)
 	parts := append([][]byte{front}, encoded.Items()...)
 	body := wire.NewParts(append(parts, []byte("]}"))...)
-	return call{options: options, body: body, notes: append(slices.Clip(encoded.Notes), b.notes...), streams: !options.NoStream}, nil
+	notes := append(slices.Clip(encoded.Notes), b.notes...)
+	return call{options: options, body: body, notes: notes, streams: !options.NoStream, limit: b.limit()}, nil
+}
+
+// limit is call.limit: the max_output_tokens of a request to a compatible server, of which some report every answer as completed.
+func (b *responsesBuilder) limit() int {
+	if !b.server.compatible {
+		return 0
+	}
+	n := b.options.MaxTokens
+	if given, _ := wire.Take(b.further, "max_output_tokens"); given != "" {
+		n, _ = strconv.Atoi(string(given)) // what is no number is no limit
+	}
+	return n
 }
 
 // reasons reports whether a model reasons. A model that is not known is taken for one that does: all new ones do, and servers that
@@ -74,6 +91,7 @@ func reasons(model string) bool {
 type responsesBuilder struct {
 	options Options
 	model   string
+	server  server
 	reasons bool
 	further []wire.Member // of Options.Body
 	tools   []content.Tool
@@ -203,7 +221,7 @@ func over(ours, theirs content.JSON) content.JSON {
 	return wire.Object(append(list, further...))
 }
 
-// leastTokens is the least max_output_tokens that the API takes.
+// leastTokens is the least max_output_tokens that OpenAI takes. Compatible servers take any.
 const leastTokens = 16
 
 func (b *responsesBuilder) maxTokens() content.JSON {
@@ -211,7 +229,7 @@ func (b *responsesBuilder) maxTokens() content.JSON {
 	if n == 0 {
 		return ""
 	}
-	if n < leastTokens {
+	if n < leastTokens && !b.server.compatible {
 		b.note(api.RepairOption, "MaxTokens %d became %d, the least that the API takes", n, leastTokens)
 		n = leastTokens
 	}

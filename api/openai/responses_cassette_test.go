@@ -20,8 +20,6 @@ func responsesCassettes(t testing.TB) []providertest.Cassette {
 
 // otherwise lists the accepted requests that Plait sends in another form, each with what it says of that.
 var otherwise = map[string]struct{ reason, note string }{
-	"chatlas--test-provider-openai-test-openai-document/0": {
-		"a document that is text is sent as text", "a document became text"},
 	"braintrust-sdk-javascript--cloudflare-ai-chat-instrumentation-cassettes-cloudflare-ai-chat-v0-latest-cassette/1": {
 		"the call is a reference to an item that the API stores: the conversation does not hold it", "answers no open call"},
 	"openinference--openinference-instrumentation-agent-framework-test-processor-test-agent-with-tool-calls/1": {

@@ -277,12 +277,20 @@ func (u responseUsage) usage() content.Usage {
 	}
 }
 
-// finish is the end of the answer that says blocks.
-func (r response) finish(blocks []content.Block) (api.Finish, error) {
+// cut returns what the response reports of itself before its end.
+func (r response) cut() api.Cut {
+	return api.Cut{Finish: api.Finish{API: ResponsesAPI, Model: r.Model, ResponseID: r.ID, Usage: r.Usage.usage()}}
+}
+
+// finish is the end of the answer that says blocks. An answer of limit tokens was cut off, whatever its status; limit 0 is none.
+func (r response) finish(blocks []content.Block, limit int) (api.Finish, error) {
 	f := api.Finish{API: ResponsesAPI, Model: r.Model, ResponseID: r.ID, Usage: r.Usage.usage()}
 	switch r.Status {
 	case "completed":
 		f.Stop = responseStop(blocks)
+		if limit > 0 && f.Usage.Output >= int64(limit) {
+			f.Stop = content.StopMaxTokens
+		}
 	case "incomplete":
 		f.Stop = incompleteStop(r.Incomplete.Reason)
 	default:
@@ -333,14 +341,14 @@ func (r response) failed(header http.Header, data []byte) error {
 }
 
 // wholeResponse yields the events of an answer that comes at once.
-func wholeResponse(res *http.Response) iter.Seq2[api.Event, error] {
+func wholeResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		data, err := io.ReadAll(res.Body)
 		if err != nil {
 			yield(nil, roundtrip.Cut(ResponsesAPI, err))
 			return
 		}
-		blocks, finish, err := decodeResponse(data, res.Header)
+		blocks, finish, err := decodeResponse(data, res.Header, c.limit)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -355,7 +363,7 @@ func wholeResponse(res *http.Response) iter.Seq2[api.Event, error] {
 }
 
 // decodeResponse reads an answer that came whole.
-func decodeResponse(data []byte, header http.Header) ([]content.Block, api.Finish, error) {
+func decodeResponse(data []byte, header http.Header, limit int) ([]content.Block, api.Finish, error) {
 	if isError(data) {
 		var r response
 		if json.Unmarshal(data, &r, wire.Lenient) != nil || r.Object != "response" {
@@ -378,6 +386,6 @@ func decodeResponse(data []byte, header http.Header) ([]content.Block, api.Finis
 		}
 		blocks = append(blocks, said...)
 	}
-	finish, err := r.finish(blocks)
+	finish, err := r.finish(blocks, limit)
 	return blocks, finish, err
 }

@@ -36,6 +36,6 @@ func ExampleResponsesBody() {
 	fmt.Println(string(body))
 	fmt.Println(notes, err)
 	// Output:
-	// {"model":"gpt-5","instructions":"Answer briefly.","store":false,"include":["reasoning.encrypted_content"],"max_output_tokens":100,"reasoning":{"effort":"low","summary":"auto"},"stream":true,"input":[{"role":"user","content":[{"type":"input_text","text":"Hello"}]}]}
+	// {"model":"gpt-5","instructions":"Answer briefly.","store":false,"include":["reasoning.encrypted_content"],"max_output_tokens":100,"reasoning":{"effort":"low","summary":"auto"},"stream":true,"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"Hello"}]}]}
 	// [] <nil>
 }

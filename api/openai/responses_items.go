@@ -71,7 +71,7 @@ func (w *itemWriter) said(t content.Text) {
 	switch {
 	case t.Extra.For(ResponsesAPI) == "":
 		w.item()
-		w.dst = wire.AppendString(append(w.dst, `{"role":"assistant"`...), "content", t.Text)
+		w.dst = wire.AppendString(append(w.dst, `{"type":"message","role":"assistant"`...), "content", t.Text)
 		w.dst = append(w.dst, '}')
 		return
 	case w.open != "" && note.Item != nil && string(note.Item) == string(w.note.Item) && note.Part > w.note.Part:
@@ -173,7 +173,7 @@ func (w *itemWriter) user(b content.Block) {
 		w.dst = append(w.dst, ',')
 	} else {
 		w.item()
-		w.dst = append(w.dst, `{"role":"user","content":[`...)
+		w.dst = append(w.dst, `{"type":"message","role":"user","content":[`...)
 		w.open = "]}"
 	}
 	w.inputPart(b)
@@ -213,12 +213,21 @@ func (w *itemWriter) document(b content.Document) {
 	if b.Source.Data != "" {
 		name := b.Title
 		if name == "" {
-			name = "document.pdf"
+			name = "document" + extensions[b.Source.MediaType]
 		}
 		w.dst = content.AppendString(w.dst, "filename", name)
 	}
 	w.source(b.Source, "file_data", "file_url")
 	w.extra(b.Extra, "type", "filename", "file_data", "file_url", "file_id")
+}
+
+// extensions is the ends of files' names by their types. The API wants a name for bytes.
+var extensions = map[string]string{
+	"application/pdf": ".pdf", "text/plain": ".txt", "text/markdown": ".md", "text/html": ".html", "text/csv": ".csv",
+	"application/json": ".json", "application/rtf": ".rtf", "application/vnd.oasis.opendocument.text": ".odt",
+	"application/msword": ".doc", "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
+	"application/vnd.ms-powerpoint": ".ppt", "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
+	"application/vnd.ms-excel": ".xls", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
 }
 
 // source writes where the bytes are: the bytes themselves in a data URL, a URL, or the id of a file.

@@ -20,30 +20,44 @@ const (
 	keepNone                  // none: the model does not reason, and refuses it
 )
 
-// responsesEncodings is how the API wants conversations, by what is kept.
-var responsesEncodings = [...]*api.Encoding{
-	keepSealed: responsesEncoding(keepSealed), keepAll: responsesEncoding(keepAll), keepNone: responsesEncoding(keepNone),
+// responsesEncodings is how the API wants conversations, by what is kept; compatibleEncodings is how compatible servers do.
+var (
+	responsesEncodings  = responsesEncodingsFor(api.Targets[ResponsesAPI])
+	compatibleEncodings = responsesEncodingsFor(compatibleTarget())
+)
+
+// compatibleTarget is the rules of the API for a compatible server. Such servers read PDF at most, and all of them read text.
+func compatibleTarget() api.Target {
+	target := api.Targets[ResponsesAPI]
+	target.Documents.Types = []string{"application/pdf"}
+	return target
 }
 
-func responsesEncoding(k keeping) *api.Encoding {
-	return &api.Encoding{
-		Rules: api.Rules{
-			Accept: acceptResponses, ID: api.Targets[ResponsesAPI].FitsID, Prune: k.prune,
-			ItemID: itemID, Nameless: nameless,
-		},
-		Append: appendItems, AppendAnswer: appendAnswers,
+func responsesEncodingsFor(target api.Target) (all [3]*api.Encoding) {
+	for _, k := range []keeping{keepSealed, keepAll, keepNone} {
+		all[k] = &api.Encoding{
+			Rules: api.Rules{
+				Accept: responsesAccepter{target}.accept, ID: target.FitsID, Prune: k.prune,
+				ItemID: itemID, Nameless: nameless,
+			},
+			Append: appendItems, AppendAnswer: appendAnswers,
+		}
 	}
+	return all
 }
 
-// acceptResponses takes a block, without ids that the API would refuse.
-func acceptResponses(role content.Role, b content.Block, nested bool) (content.Block, string) {
+// responsesAccepter is the rules for switching, and what this API takes of its own blocks.
+type responsesAccepter struct{ target api.Target }
+
+// accept takes a block, without ids that the API would refuse.
+func (a responsesAccepter) accept(role content.Role, b content.Block, nested bool) (content.Block, string) {
 	b, lost := withFitIDs(b)
-	taken, why := acceptFit(role, b, nested)
+	taken, why := a.acceptFit(role, b, nested)
 	return taken, cmp.Or(why, lost)
 }
 
-// acceptFit is the rules for switching, and those for the API's own blocks.
-func acceptFit(role content.Role, b content.Block, nested bool) (content.Block, string) {
+// acceptFit takes a block whose ids fit.
+func (a responsesAccepter) acceptFit(role content.Role, b content.Block, nested bool) (content.Block, string) {
 	switch b := b.(type) {
 	case content.Opaque:
 		if b.API == ResponsesAPI {
@@ -61,7 +75,7 @@ func acceptFit(role content.Role, b content.Block, nested bool) (content.Block, 
 			return acceptCustomCall(b)
 		}
 	}
-	return api.Targets[ResponsesAPI].Accept(role, b, nested)
+	return a.target.Accept(role, b, nested)
 }
 
 // acceptCustomCall takes a call of a custom tool, whose input is a JSON string.
@@ -133,9 +147,10 @@ var answers = map[string]string{
 func callKey(b content.Opaque) (answerKey, bool) {
 	kind := itemType(b)
 	answer, ok := answers[kind]
-	if !ok {
+	if !ok || ranByServer(b) {
 		return answerKey{}, false
 	}
+
 	key := answerKey{kind: answer, id: opaqueText(b, "call_id")}
 	if kind == "mcp_approval_request" {
 		key.id = opaqueText(b, "id")
@@ -145,9 +160,16 @@ func callKey(b content.Opaque) (answerKey, bool) {
 
 type answerKey struct{ kind, id string }
 
+// ranByServer reports whether an item of a tool search belongs to one that the API ran itself. It stands with or without the other.
+func ranByServer(b content.Opaque) bool { return opaqueText(b, "execution") == "server" }
+
 // keyOfAnswer is the key of the call that b answers.
 func keyOfAnswer(b content.Opaque) (answerKey, bool) {
 	key := answerKey{kind: itemType(b)}
+	if ranByServer(b) {
+		return key, false
+	}
+
 	switch key.kind {
 	case "computer_call_output", "shell_call_output", "apply_patch_call_output", "tool_search_output":
 		key.id = opaqueText(b, "call_id")

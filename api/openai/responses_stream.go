@@ -16,9 +16,9 @@ import (
 
 // streamedResponse yields the events of an answer that comes as server-sent events. It ends after the answer's end, whatever the
 // server sends then.
-func streamedResponse(res *http.Response) iter.Seq2[api.Event, error] {
+func streamedResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
-		d := responseDecoder{header: res.Header}
+		d := responseDecoder{header: res.Header, limit: c.limit}
 		var broken error
 		for data, err := range sse(res) {
 			if err != nil {
@@ -54,7 +54,8 @@ var errNoEvent = errors.New("an event of the stream is not JSON")
 // responseEvent is any event of the stream.
 type responseEvent struct {
 	Type     string   `json:"type"`
-	Output   int      `json:"output_index"`
+	Output   *int     `json:"output_index"` // some compatible servers send none
+	ItemID   wire.Raw `json:"item_id"`
 	Content  int      `json:"content_index"`
 	Summary  int      `json:"summary_index"`
 	Item     wire.Raw `json:"item"`
@@ -65,7 +66,10 @@ type responseEvent struct {
 // responseDecoder puts a streamed answer together. The zero value is ready to use.
 type responseDecoder struct {
 	header  http.Header
+	limit   int // see call
 	items   itemDecoder
+	indexes map[string]int       // of items, by their ids
+	count   int                  // the number of items that have an index
 	names   map[int]string       // of tools, by the index of the call
 	waiting map[int]content.JSON // items that ended before those in front of them
 	open    map[int]bool         // items that began and did not end
@@ -88,9 +92,15 @@ func (d *responseDecoder) take(data []byte) ([]api.Event, error) {
 		return nil, roundtrip.Protocol(ResponsesAPI, "an event of the stream: %w", err)
 	}
 	switch e.Type {
-	case "response.output_item.added":
+	case "response.created", "response.in_progress":
+		var r response
+		if json.Unmarshal(e.Response, &r, wire.Lenient) != nil {
+			return nil, nil // the last event tells it again
+		}
+		return []api.Event{r.cut()}, nil
+	case itemAdded:
 		return nil, d.begin(e)
-	case "response.output_item.done":
+	case itemDone:
 		return d.end(e)
 	case "response.output_text.delta", "response.refusal.delta":
 		return d.delta(api.DeltaText, e), nil
@@ -107,33 +117,81 @@ func (d *responseDecoder) take(data []byte) ([]api.Event, error) {
 	return nil, nil // progress, or what a newer API says beside the answer
 }
 
+// index returns the index of the item that an event is about: the event's output_index or, where a server sends none, that of the
+// item with the same id. An item whose id is new gets the next index.
+func (d *responseDecoder) index(e responseEvent) int {
+	if e.Output != nil {
+		d.count = max(d.count, *e.Output+1)
+		return *e.Output
+	}
+
+	id := textOf(content.JSON(e.ItemID))
+	if item, err := wire.Members(content.JSON(e.Item)); err == nil && id == "" {
+		id = firstText(item, "id")
+	}
+	if i, known := d.indexes[id]; known {
+		return i
+	}
+
+	// An event that continues an item, under an id that did not begin one, is about the only item that can be meant.
+	if open := slices.Sorted(maps.Keys(d.open)); len(open) > 0 && e.Type != itemAdded {
+		if e.Type == itemDone {
+			return open[0]
+		}
+		return open[len(open)-1]
+	}
+
+	i := d.count
+	d.count++
+	if id != "" {
+		if d.indexes == nil {
+			d.indexes = map[string]int{}
+		}
+		d.indexes[id] = i
+	}
+	return i
+}
+
+// The events at the beginning and at the end of an item.
+const (
+	itemAdded = "response.output_item.added"
+	itemDone  = "response.output_item.done"
+)
+
 // begin takes the beginning of an item.
 func (d *responseDecoder) begin(e responseEvent) error {
-	if e.Output < d.next || d.open[e.Output] {
-		return roundtrip.Protocol(ResponsesAPI, "item %d begins a second time", e.Output)
+	at := d.index(e)
+	_, waits := d.waiting[at]
+	if at < d.next || d.open[at] || waits {
+		return roundtrip.Protocol(ResponsesAPI, "item %d begins a second time", at)
 	}
+
 	if d.open == nil {
 		d.open, d.names = map[int]bool{}, map[int]string{}
 	}
-	d.open[e.Output] = true
+	d.open[at] = true
+
 	var call struct {
 		Name string `json:"name"`
 	}
 	_ = json.Unmarshal(e.Item, &call, wire.Lenient) // an item without a name has none
-	d.names[e.Output] = call.Name
+	d.names[at] = call.Name
 	return nil
 }
 
 // end takes a whole item, and yields its blocks once those in front of it have ended.
 func (d *responseDecoder) end(e responseEvent) ([]api.Event, error) {
-	if _, twice := d.waiting[e.Output]; twice || e.Output < d.next {
-		return nil, roundtrip.Protocol(ResponsesAPI, "item %d ends a second time", e.Output)
+	at := d.index(e)
+	if _, twice := d.waiting[at]; twice || at < d.next {
+		return nil, roundtrip.Protocol(ResponsesAPI, "item %d ends a second time", at)
 	}
+
 	if d.waiting == nil {
 		d.waiting = map[int]content.JSON{}
 	}
-	delete(d.open, e.Output)
-	d.waiting[e.Output] = content.JSON(e.Item)
+	delete(d.open, at)
+	d.waiting[at] = content.JSON(e.Item)
+
 	var out []api.Event
 	for {
 		item, ok := d.waiting[d.next]
@@ -166,17 +224,22 @@ func (d *responseDecoder) give(item content.JSON) ([]api.Event, error) {
 // delta shows a piece of an item that is open. The parts of a message are blocks of their own, those of a summary are not.
 func (d *responseDecoder) delta(kind api.DeltaKind, e responseEvent) []api.Event {
 	piece, _ := wire.Text(content.JSON(e.Delta))
-	if piece == "" || !d.open[e.Output] || e.Content < 0 {
+	if piece == "" || len(d.open) == 0 || e.Content < 0 {
 		return nil
 	}
-	shown := api.Delta{Index: len(d.said) + e.Output - d.next, Kind: kind, Text: piece}
+	at := d.index(e)
+	if !d.open[at] {
+		return nil
+	}
+
+	shown := api.Delta{Index: len(d.said) + at - d.next, Kind: kind, Text: piece}
 	switch kind {
 	case api.DeltaText:
 		shown.Index += e.Content
 	case api.DeltaInput:
-		shown.Tool = d.names[e.Output]
+		shown.Tool = d.names[at]
 	case api.DeltaThinking:
-		now := [2]int{e.Output, e.Summary + e.Content}
+		now := [2]int{at, e.Summary + e.Content}
 		if d.thought[0] == now[0] && d.thought[1] != now[1] {
 			shown.Text = paragraph + piece
 		}
@@ -195,7 +258,7 @@ func (d *responseDecoder) finish(e responseEvent) ([]api.Event, error) {
 		r.Status = e.Type[len("response."):]
 	}
 	if err := r.failed(d.header, e.Response); err != nil {
-		return nil, err
+		return []api.Event{r.cut()}, err
 	}
 	rest, err := d.rest(r.Output)
 	if err != nil {
@@ -208,7 +271,7 @@ func (d *responseDecoder) finish(e responseEvent) ([]api.Event, error) {
 			return out, err
 		}
 	}
-	finish, err := r.finish(d.said)
+	finish, err := r.finish(d.said, d.limit)
 	if err != nil {
 		return out, err
 	}

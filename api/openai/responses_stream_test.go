@@ -55,7 +55,7 @@ func (r *recorder) WriteHeader(status int) { r.status = status }
 func foldResponse(stream string) (api.Response, error) {
 	res := &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(stream))}
 	var f api.Fold
-	for event, err := range streamedResponse(res) {
+	for event, err := range streamedResponse(res, call{}) {
 		if err == nil {
 			err = f.Add(event)
 		}
@@ -69,7 +69,7 @@ func foldResponse(stream string) (api.Response, error) {
 // foldWhole decodes an answer that comes whole.
 func foldWhole(t testing.TB, body string) api.Response {
 	t.Helper()
-	blocks, finish, err := decodeResponse([]byte(body), nil)
+	blocks, finish, err := decodeResponse([]byte(body), nil, 0)
 	require.NoError(t, err)
 	return api.Response{Finish: finish, Blocks: must(blocks...)}
 }
@@ -120,7 +120,7 @@ func TestResponsesDeltasShowWhatIsSaid(t *testing.T) {
 	tools := map[int]string{}
 	res := &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(streamOf(t, longResponse)))}
 	var blocks []content.Block
-	for event, err := range streamedResponse(res) {
+	for event, err := range streamedResponse(res, call{}) {
 		require.NoError(t, err)
 		switch e := event.(type) {
 		case api.Delta:
@@ -214,9 +214,18 @@ func TestAResponseThatFailedIsAnError(t *testing.T) {
 		`[]`: api.ErrProtocol,
 		``:   api.ErrProtocol,
 	} {
-		_, _, err := decodeResponse([]byte(body), nil)
+		_, _, err := decodeResponse([]byte(body), nil, 0)
 		require.ErrorIs(t, err, want, body)
 	}
+}
+
+func TestAResponseThatFailsInAStreamReportsItsUsage(t *testing.T) {
+	events, err := new(responseDecoder).take([]byte(`{"type":"response.failed","response":{"id":"r","model":"m","status":"failed",` +
+		`"error":{"code":"server_error","message":"sorry"},"usage":{"input_tokens":3,"output_tokens":5}}}`))
+	require.ErrorIs(t, err, api.ErrServer)
+	require.Equal(t, []api.Event{api.Cut{Finish: api.Finish{
+		API: ResponsesAPI, Model: "m", ResponseID: "r", Usage: content.Usage{Input: 3, Output: 5},
+	}}}, events)
 }
 
 func TestAResponseStreamThatBreaksTheProtocol(t *testing.T) {
@@ -310,7 +319,7 @@ func FuzzResponse(f *testing.F) {
 	f.Add(longResponse)
 	f.Add(`{"object":"response","status":"failed","error":{"code":"x"}}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		blocks, _, err := decodeResponse([]byte(body), nil)
+		blocks, _, err := decodeResponse([]byte(body), nil, 0)
 		if err != nil {
 			return
 		}

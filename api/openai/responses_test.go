@@ -20,7 +20,8 @@ func TestResponsesKeepsTheRules(t *testing.T) {
 				if s == apitest.Breaks && o.NoStream {
 					return nil // an answer that comes whole cannot break off in its middle
 				}
-				return localResponses(t, o, responsesScenario(s))
+				sent := &apitest.Recorder{Next: responsesScenario(s)}
+				return sent.Of(localResponses(t, o, sent))
 			})
 		})
 	}
@@ -188,7 +189,7 @@ func TestResultsOfEveryKind(t *testing.T) {
 		{"type":"custom_tool_call_output","call_id":"c","output":"done"},
 		{"type":"function_call_output","call_id":"d","output":"Error: no such city"},
 		{"type":"function_call_output","call_id":"e","output":[{"type":"input_text","text":"Error"},`+image+`]},
-		{"role":"user","content":[{"type":"input_text","text":"Well?"},`+image+`]}]`, jsonOf(t, items[5:]))
+		{"type":"message","role":"user","content":[{"type":"input_text","text":"Well?"},`+image+`]}]`, jsonOf(t, items[5:]))
 	require.JSONEq(t, custom, jsonOf(t, items[2]))
 }
 

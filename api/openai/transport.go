@@ -20,11 +20,13 @@ type transport struct {
 	api    string // its name
 	path   string
 	client sdk.Client
+	server server
 }
 
 func newTransport(name, path string, o *Options) *transport {
 	first := []option.RequestOption{option.WithMiddleware(outermost)}
-	return &transport{api: name, path: path, client: sdk.NewClient(append(first, o.orNone().SDK...)...)}
+	client := sdk.NewClient(append(first, o.orNone().SDK...)...)
+	return &transport{api: name, path: path, client: client, server: serverOf(client)}
 }
 
 // call is one request, ready to be sent.
@@ -33,11 +35,12 @@ type call struct {
 	body    *wire.Parts
 	notes   []api.RepairNote
 	streams bool
+	limit   int // an answer of so many tokens was cut off, also where the server says otherwise; 0 is no limit
 }
 
 // answered is how an API's answer is read: as events, or whole.
 type answered struct {
-	streamed, whole func(res *http.Response) iter.Seq2[api.Event, error]
+	streamed, whole func(res *http.Response, c call) iter.Seq2[api.Event, error]
 }
 
 // stream sends a call and yields what comes back, by the rules of api.Provider.
@@ -46,7 +49,7 @@ func (t *transport) stream(ctx context.Context, make func() (call, error), read 
 	return roundtrip.Trip{
 		Prepare: func() (out roundtrip.Call, err error) {
 			c, err = make()
-			return roundtrip.Call{API: t.api, Options: c.options.Options, Body: c.body, Notes: c.notes}, err
+			return roundtrip.Call{API: t.api, Options: c.options.Options, Whole: !c.streams, Body: c.body, Notes: c.notes}, err
 		},
 		Ask:     func(watch *wire.Watch, _ roundtrip.Call) iter.Seq2[api.Event, error] { return t.events(watch, c, read) },
 		Explain: func(error) *api.Error { return nil }, // outermost makes an error of what the API says
@@ -66,7 +69,7 @@ func (t *transport) events(watch *wire.Watch, c call, read answered) iter.Seq2[a
 		if kind := res.Header.Get("Content-Type"); !strings.Contains(kind, "event-stream") && (strings.Contains(kind, "json") || !c.streams) {
 			how = read.whole
 		}
-		how(res)(yield)
+		how(res, c)(yield)
 	}
 }
 
@@ -108,10 +111,15 @@ type sent struct {
 // outermost is the middleware around all others. It gives the request the length of its body, which the SDK knows for a body that
 // is one slice only; watches and bounds the answer; and makes an answer that is an error an error.
 func outermost(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	if s, ok := req.Context().Value(looking{}).(*server); ok {
+		s.look(req)
+		return nil, errLooked
+	}
 	s, ok := req.Context().Value(sending{}).(*sent)
 	if !ok {
 		return next(req)
 	}
+
 	s.body.Send(req)
 	res, err := next(req)
 	if err != nil || res == nil || res.Body == nil {

@@ -1,0 +1,54 @@
+package anthropic
+
+import (
+	"testing"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/stretchr/testify/require"
+)
+
+// TestContextTooLongOfACompatibleServerIsTold reads the error as llama.cpp words it.
+func TestContextTooLongOfACompatibleServerIsTold(t *testing.T) {
+	for _, body := range []string{
+		`{"type":"error","error":{"type":"exceed_context_size_error","message":"too many"}}`,
+		`{"type":"error","error":{"type":"invalid_request_error","message":"request (900 tokens) exceeds the available context size (512 tokens)"}}`,
+	} {
+		require.ErrorIs(t, newError(400, nil, []byte(body)), api.ErrContextTooLong, body)
+	}
+}
+
+func TestStopSequenceBesideEndTurnIsTheReason(t *testing.T) {
+	for said, want := range map[string]content.Stop{
+		`"stop_reason":"end_turn","stop_sequence":"X"`:      content.StopSequence,
+		`"stop_reason":"end_turn","stop_sequence":null`:     content.StopEndTurn,
+		`"stop_reason":"end_turn"`:                          content.StopEndTurn,
+		`"stop_reason":"stop_sequence","stop_sequence":"X"`: content.StopSequence,
+		`"stop_reason":"max_tokens","stop_sequence":"X"`:    content.StopMaxTokens,
+	} {
+		streamed, err := fold(`data: {"type":"message_start","message":{"id":"m"}}` + "\n\n" +
+			`data: {"type":"message_delta","delta":{` + said + `}}` + "\n\n" + `data: {"type":"message_stop"}` + "\n\n")
+		require.NoError(t, err)
+		require.Equal(t, want, streamed.Stop, said)
+
+		_, finish, err := decodeMessage([]byte(`{"type":"message","content":[],`+said+`}`), nil)
+		require.NoError(t, err)
+		require.Equal(t, want, finish.Stop, said)
+	}
+}
+
+// TestStreamWithoutMessageStartIsAnAnswer reads the stream of a server that begins it with the first text, which never comes where
+// the model writes a stop sequence at once.
+func TestStreamWithoutMessageStartIsAnAnswer(t *testing.T) {
+	const end = `data: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":"<"},"usage":{"output_tokens":2}}` + "\n\n" +
+		`data: {"type":"message_stop"}` + "\n\n"
+	answer, err := fold(end)
+	require.NoError(t, err)
+	require.Equal(t, api.Finish{API: API, Stop: content.StopSequence, Usage: content.Usage{Output: 2, Incomplete: true}}, answer.Finish)
+	require.Zero(t, answer.Blocks.Len())
+
+	answer, err = fold(`data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Hi"}}` + "\n\n" +
+		`data: {"type":"content_block_stop","index":0}` + "\n\n" + end)
+	require.NoError(t, err)
+	require.Equal(t, "Hi", answer.Blocks.Text())
+}

@@ -1,0 +1,110 @@
+package anthropic
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCacheMarkersOfSystemPromptsAreImported(t *testing.T) {
+	const system = `"system":[{"type":"text","text":"One."},{"type":"text","text":"Two.","cache_control":{"type":"ephemeral","ttl":"1h"}}]`
+	body := []byte(`{"model":"m","max_tokens":9,` + system + `,"messages":[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]}]}`)
+	req, model, err := Import(body)
+	require.NoError(t, err)
+	require.Equal(t, CacheOwn, req.Options.Cache)
+
+	again, notes, err := Body(req, model, &Options{NoStream: true})
+	require.NoError(t, err)
+	require.Empty(t, notes)
+	require.Equal(t, string(body), string(again))
+	require.NoError(t, apitest.CheckAnthropic(again))
+
+	req.Options.Cache = api.CacheShort
+	again, notes, err = Body(req, model, &Options{NoStream: true})
+	require.NoError(t, err)
+	require.NotContains(t, string(again), `"1h"`, "Plait's own caching does not mix with the body's")
+	require.NotEmpty(t, notes)
+}
+
+func TestCacheMarkersOfSystemPromptsKeepTheLimits(t *testing.T) {
+	mark := `{"cache_control":{"type":"ephemeral"}}`
+	req := api.Request{
+		System:   []string{"1", " ", "2", "3", "4", "5"},
+		Messages: []content.Message{{Role: content.User, Blocks: content.Words("Hi")}},
+		Options:  api.Options{Cache: CacheOwn, Body: content.JSON(`{"system":[` + mark + `,` + mark + `,{},` + mark + `,7,` + mark + `,` + mark + `]}`)},
+	}
+	body, notes, err := Body(req, "m", nil)
+	require.NoError(t, err)
+	require.Contains(t, string(body), `"system":[{"type":"text","text":"1","cache_control":{"type":"ephemeral"}},{"type":"text","text":"2"},`+
+		`{"type":"text","text":"3","cache_control":{"type":"ephemeral"}},{"type":"text","text":"4"},{"type":"text","text":"5","cache_control":{"type":"ephemeral"}}]`)
+	require.Len(t, notes, 1, "the prompt of nothing but space: %v", notes)
+	require.NoError(t, apitest.CheckAnthropic(body))
+
+	req.Options.Body = content.JSON(`{"system":[` + mark + `,` + mark + `,` + mark + `,` + mark + `,` + mark + `,{"cache_control":7}]}`)
+	body, notes, err = Body(req, "m", nil)
+	require.NoError(t, err)
+	require.NoError(t, apitest.CheckAnthropic(body))
+	require.Len(t, notes, 2, "and the marker that is none: %v", notes)
+
+	req.Options.Body = `{"system":"x"}`
+	_, notes, err = Body(req, "m", nil)
+	require.NoError(t, err)
+	require.Len(t, notes, 2, "%v", notes)
+
+	req.System = []string{"1", "2", "3", "4", "5"}
+	req.Options.Body = content.JSON(`{"system":[` + mark + `,` + mark + `,` + mark + `,` + mark + `,` + mark + `]}`)
+	body, notes, err = Body(req, "m", nil)
+	require.NoError(t, err)
+	require.NoError(t, apitest.CheckAnthropic(body))
+	require.Equal(t, 4, strings.Count(string(body), "cache_control"), "the API takes four markers")
+	require.Len(t, notes, 1, "%v", notes)
+}
+
+func TestBlankTextOfTheAssistantIsLeftOut(t *testing.T) {
+	thought := content.Thinking{Text: "t", Signature: "c2ln", Extra: content.Extra{API: API, JSON: "{}"}}
+	call := content.ToolUse{ID: "a", Name: "f", Input: "{}"}
+	for name, test := range map[string]struct {
+		said []content.Block
+		kept int
+	}{
+		"beside a call":    {[]content.Block{content.Text{Text: "\n"}, call}, 1},
+		"no-break space":   {[]content.Block{content.Text{Text: "\u00a0"}, content.Text{Text: "x"}, call}, 2},
+		"wide space":       {[]content.Block{content.Text{Text: "x"}, content.Text{Text: "\u3000"}, call}, 2},
+		"beside thinking":  {[]content.Block{thought, content.Text{Text: "\n\n"}, call}, 3},
+		"nothing is blank": {[]content.Block{content.Text{Text: "x"}, call}, 2},
+	} {
+		blocks, err := content.Of(test.said...)
+		require.NoError(t, err)
+		req := api.Request{Messages: []content.Message{
+			{Role: content.User, Blocks: content.Words("Hi")}, {Role: content.Assistant, Blocks: blocks},
+			turnOf(content.User, []content.Block{result("a")}),
+		}}
+		body, notes, err := Body(req, "m", nil)
+		require.NoError(t, err)
+		sent, _, err := Import(body)
+		require.NoError(t, err)
+		require.Equal(t, test.kept, sent.Messages[1].Blocks.Len(), name)
+		require.Len(t, notes, len(test.said)-test.kept, name)
+	}
+}
+
+func TestCitationsOfTheBeginningAndOfDeltasAreKept(t *testing.T) {
+	const begin, end = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\n", "data: {\"type\":\"message_stop\"}\n\n"
+	citation := func(n string) string { return `{"type":"char_location","cited_text":"` + n + `"}` }
+	for held, want := range map[string]string{
+		`[` + citation("1") + `]`:                       citation("1") + "," + citation("2"),
+		`[` + citation("1") + "," + citation("0") + `]`: citation("1") + "," + citation("0") + "," + citation("2"),
+		`[]`:   citation("2"),
+		`null`: citation("2"),
+	} {
+		answer, err := fold(begin + `data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"x","citations":` + held + "}}\n\n" +
+			`data: {"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":` + citation("2") + "}}\n\n" +
+			`data: {"type":"content_block_stop","index":0}` + "\n\n" + end)
+		require.NoError(t, err)
+		require.Equal(t, content.JSON(`{"citations":[`+want+`]}`), answer.Blocks.At(0).(content.Text).Extra.For(API))
+	}
+}
