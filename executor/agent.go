@@ -23,10 +23,20 @@ type Agent struct {
 	Provider api.Provider
 	// Options are those of every request. They go before those that the provider was made with. Defaults to none.
 	Options api.Options
-	// System is a system prompt, for conversations that do not have it yet. Defaults to none.
+	// System is the agent's system prompt. Each run sets it as the prompt named "agent" (dag.DAG.SetSystem), so that it replaces the one
+	// that this agent, or another one, set before. A conversation without such a prompt that has the same text in another one is left
+	// as it is. Defaults to none: the prompts of the conversation are sent as they are.
 	System string
+	// Instructions returns the system prompt for one run, in place of System. It is called once, when a run begins or is resumed, with
+	// the conversation as it was given; "" removes the prompt. An error refuses the run. Where the prompt changes between runs, thinking
+	// before it no longer holds (dag.Transcript.Seen), and a provider's prompt cache is not used. Defaults to none.
+	Instructions func(ctx context.Context, d dag.DAG) (string, error)
 	// Tools are declared to each conversation that does not declare them yet, and bound to it; where it begins with open calls,
 	// these are carried out first. Defaults to none: those that travel with the conversation are used.
+	//
+	// A loaded conversation may declare tools that the program does not have any more. They stay declared in the graph, but are left
+	// out of the requests ([RunStart.Unbound] names them), and a call of one is answered as that of a tool that does not exist.
+	// dag.DAG.WithdrawTools takes them out of the conversation for good.
 	Tools []dag.Tool
 	// Handler, if it is set, carries out every call, whatever tools are bound. It gets the arguments as a JSON object, but
 	// unchecked. Defaults to none.
@@ -38,6 +48,18 @@ type Agent struct {
 	Hooks []Hook
 	// Limits say where the run stops by itself. Defaults to 50 turns.
 	Limits Limits
+
+	// Save, if it is set, is called with the conversation after each step that adds to it: when a run begins, after each message, after
+	// each tool call as soon as its result is known, after a turn, at a pause and at the end. It is called before the event of the step
+	// is yielded, on the same goroutine, one call after the other. To lose nothing that was paid for in a crash, append to a journal:
+	//
+	//	agent.Save = func(_ context.Context, d dag.DAG) error { return journal.Append(d) }
+	//
+	// A conversation that was saved in the middle of a tool phase has the results so far, and [Agent.Run] goes on with the calls that are
+	// still open. An error ends the run: what is under way is cancelled, the error is in the chain of the run's, and Save is not called
+	// again. The conversations of sub-agents come with the result of their call; a sub-agent's own Save gets them step by step. Its
+	// context is not cancelled with the run. Defaults to saving nothing.
+	Save func(ctx context.Context, d dag.DAG) error
 
 	// Steering is asked for messages of the user when a run begins and after each turn; what it gives is said before the model is
 	// asked again. Defaults to none.
@@ -59,7 +81,8 @@ type Agent struct {
 	// HideErrors keeps the text of tools' errors and panics from the model: it is told only which tool failed. Defaults to
 	// telling it.
 	HideErrors bool
-	// Log gets a warning for each call of a tool that is not there. Defaults to slog.Default().
+	// Log gets a warning for the declared tools that a run leaves out, and for each call of a tool that is not there. Defaults to
+	// slog.Default().
 	Log *slog.Logger
 }
 
@@ -82,6 +105,8 @@ func (a Agent) withDefaults() Agent {
 //
 //   - A conversation that begins with open calls, after a crash say, has them carried out first; what was carried out before is
 //     kept.
+//   - A call that is open at any head is carried out, however many heads there are; the other heads stay as they are. Where such a call
+//     has to wait for somebody, [Agent.Resume] takes the conversation without the other heads.
 //   - Calls decide whether the run goes on, not the model's stop reason. The calls of an answer that was cut off by the limit on
 //     its tokens are not carried out, because their arguments may be cut off too: the model is told so.
 //   - An answer that says nothing leaves no message. One that waits for a provider's own tools (content.StopPause) is asked to
@@ -89,15 +114,18 @@ func (a Agent) withDefaults() Agent {
 //   - A run whose calls wait for somebody, by [Confirm], [Defer] or [Deferred], pauses: the error is a *[PausedError] with the
 //     [Continuation] for [Agent.Resume], and the calls are open in the conversation.
 //
-// The conversation is valid beside any error, and a later Run goes on from it. Errors: those of [ErrUnbound], [ErrNoProvider],
-// [ErrAnswered], [ErrRejected] and dag.DAG.Err before anything is done; [ErrPaused]; the provider's, after all retries; a hook's; the
-// context's cause when it ended. A limit is a stop reason, not an error.
+// The conversation is valid beside any error, and a later Run goes on from it. Where a step of the chain failed (dag.DAG.Err), it is
+// the one before that step. Errors: those of [ErrNoProvider], [ErrNoContext],
+// [ErrUnbound], [ErrLimit], [ErrAnswered], [ErrRejected], of Instructions and dag.DAG.Err before anything is done; [ErrPaused]; the
+// provider's, after all retries; a hook's; where the context ended, its error and its cause. A limit is a stop reason, not an error.
 func (a Agent) Run(ctx context.Context, d dag.DAG) (dag.DAG, error) { return fold(a.Stream(ctx, d)) }
 
 // Stream is Run, told event by event: see [Event] for their order. The last event is an [End], with the run's error beside
 // it; no other event has one. Events are yielded on the goroutine of whoever ranges over them. The sequence can be ranged over
 // once: a second time nothing is asked or called, and an End with api.ErrProtocol comes. Breaking off cancels what is under way and
 // returns when no goroutine of the run is left, as far as tools return within [Agent.Grace].
+//
+// Events are for showing a run. To save it step by step, set [Agent.Save]: it needs no knowledge of events, and Run has it too.
 func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 	return stream(func(yield func(Event, error) bool) *run { return newRun(ctx, a, d, yield) }, (*run).begin)
 }
@@ -109,8 +137,13 @@ func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 // asked about the calls again; then they are carried out, or wait for results.
 //
 // Where it waits for results, [Returned] and [Failed] are replies. They may come in any order, and in parts: as long as some are
-// missing the run pauses again, with another Continuation whose Parent is this one. A result that the conversation has already may
-// come again. What a result asks for by Terminate counts only where all results come at once, because it is not saved.
+// missing the run pauses again, with another Continuation whose Parent is this one. With that one, a result that the conversation has
+// already may come again. What a result asks for by Terminate counts only where all results come at once, because it is not saved.
+//
+// A continuation is resumed once. One that was resumed before is a *[ResumeError] with [ErrStale], whatever the replies and whatever
+// became of the run since, as far as the conversation shows it: give Resume the latest one, or use [ClaimOnce]. After a crash in the
+// middle of a resumed run, where some calls have their results and the next continuation is lost, [Agent.Run] goes on with the calls
+// that are still open.
 //
 // Errors: before anything is done a *[ResumeError] that says what is wrong with c or with which reply, and those of Run; then those
 // of Run. A run whose context ends while hooks look at c or at a result is refused, so that no result is lost.
@@ -123,7 +156,10 @@ func (a Agent) ResumeStream(ctx context.Context, d dag.DAG, c Continuation, repl
 	if a.Limits.Time > 0 {
 		a.Limits.Time = max(a.Limits.Time-c.Totals.Elapsed, 1)
 	}
-	return stream(func(yield func(Event, error) bool) *run { return newRun(c.attach(ctx), a, d, yield) },
+	if ctx != nil {
+		ctx = c.attach(ctx)
+	}
+	return stream(func(yield func(Event, error) bool) *run { return newRun(ctx, a, d, yield) },
 		func(r *run) error { return r.resume(c, replies) })
 }
 
@@ -135,6 +171,10 @@ func stream(start func(yield func(Event, error) bool) *run, begin func(*run) err
 		defer r.close()
 		if used.Swap(true) {
 			r.refuse(errTwice)
+			return
+		}
+		if r.broken != nil {
+			r.refuse(r.broken)
 			return
 		}
 		if err := begin(r); err != nil {
@@ -158,21 +198,38 @@ func fold(events iter.Seq2[Event, error]) (dag.DAG, error) {
 // ExecuteTools carries out the open calls at the head of the conversation and closes the tool phase: one ToolExecution node for
 // each call, and one message after them with every result in call order. Without open calls it returns d, with what the agent declares.
 //
-// The conversation is valid beside any error, with every call answered, but for a *[PausedError]. Errors: that of [ErrUnbound] and
-// dag.DAG.Err before anything is done, [ErrPaused], and the context's cause when it ended.
+// The conversation is valid beside any error, with every call answered, but for a *[PausedError]. Errors: those of [ErrNoContext],
+// [ErrUnbound], [ErrLimit], of Instructions and dag.DAG.Err before anything is done, [ErrPaused], and, where the context ended, its error
+// and its cause.
 func (a Agent) ExecuteTools(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+	return a.executeTools(ctx, d, false)
+}
+
+// executeTools is ExecuteTools. With strict, a declared tool that nothing can run is an error.
+func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DAG, error) {
 	a.Limits.Time = 0
-	r := newRun(ctx, a, d, nil)
+	var yield func(Event, error) bool
+	if a.Save != nil {
+		yield = func(Event, error) bool { return true } // saving goes by events
+	}
+	r := newRun(ctx, a, d, yield)
 	defer r.close()
+	r.strict = strict
 	if err := r.bind(); err != nil {
-		return d, err
+		return r.given, err
+	}
+	if _, err := r.closeBranches(); err != nil {
+		return r.d, err
 	}
 	if _, err := r.tools(); err != nil {
-		return r.d, err
+		r.save()
+		return r.d, r.withSaveError(err)
 	}
 	if err := r.declare(); err != nil {
 		return r.d, err
 	}
+
+	r.save()
 	_, err := r.ended()
 	return r.d, err
 }

@@ -9,27 +9,31 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// ask makes one request.
-func (r *run) ask() (api.Response, error) {
-	if r.view == nil {
-		view := r.d.Transcript()
-		r.view = &view
-	}
-	r.pushed = r.ownTurn()
-	req, err := r.send(api.Request{ // who appends to one of these gets a copy
-		System: slices.Clip(r.view.System), Tools: slices.Clip(r.view.Tools), Messages: slices.Clip(r.view.Messages), Options: r.options,
-	})
+// ask makes one request, and makes the answer a part of the conversation, also one that broke off. It returns the answer and its node,
+// which is nil where the answer says nothing.
+func (r *run) ask() (api.Response, *node.Node, error) {
+	t := r.transcript()
+	r.pushed = r.ownTurn(t.Messages)
+	req, err := r.send(api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages, Options: r.options})
 	if err != nil {
-		return api.Response{}, err
+		return api.Response{}, nil, err
 	}
+	r.requested = req.Options
 	if !r.tell(MessageStart{Turn: r.turn, Role: content.Assistant, Request: req}) {
-		return api.Response{}, errLeft
+		return api.Response{}, nil, errLeft
 	}
-	answer, err := r.hear(req)
-	if err != nil && !errors.Is(err, errLeft) && !r.tell(MessageEnd{Turn: r.turn}) {
-		err = errLeft
+
+	answer, failure := r.hear(req)
+	if errors.Is(failure, errLeft) {
+		return answer, nil, failure
 	}
-	return answer, err
+
+	// What arrived before a failure was shown and paid for: it is kept.
+	said, err := r.take(answer)
+	if failure != nil && !errors.Is(err, errLeft) {
+		err = failure
+	}
+	return answer, said, err
 }
 
 // send shows the request to the hooks.
@@ -52,7 +56,7 @@ func (r *run) send(req api.Request) (api.Request, error) {
 	return req, nil
 }
 
-// hear asks the model and tells what it says.
+// hear asks the model and tells what it says. Beside an error it returns what arrived of the answer.
 func (r *run) hear(req api.Request) (api.Response, error) {
 	var answer api.Fold
 	for event, err := range api.NewClient(r.provider, nil).Stream(r.ctx, req) {
@@ -60,16 +64,18 @@ func (r *run) hear(req api.Request) (api.Response, error) {
 			err = answer.Add(event)
 		}
 		if err != nil {
-			return api.Response{}, err
+			return answer.Partial(), err
 		}
 		var told Event
 		switch e := event.(type) {
-		case api.Finish:
+		case api.Finish, api.Cut:
 			continue
 		case api.Repaired:
 			r.pushed = r.pushed || slices.ContainsFunc(e.Repairs, asksToGoOn)
 			told = Repaired{Turn: r.turn, Repairs: e.Repairs}
 		case api.Retry:
+			r.voided = r.voided.Plus(e.Cut.Usage)
+			r.spend(e.Cut.Model, e.Cut.Usage)
 			told = Retry{Turn: r.turn, Retry: e}
 		default:
 			told = MessageDelta{Turn: r.turn, Event: e}
@@ -83,9 +89,7 @@ func (r *run) hear(req api.Request) (api.Response, error) {
 
 // take makes the answer a part of the conversation, and returns its node. An answer that says nothing leaves only its usage behind.
 func (r *run) take(answer api.Response) (*node.Node, error) {
-	r.totals.Usage = r.totals.Usage.Plus(answer.Usage)
-	r.ledger.spend(answer.Model, answer.Usage)
-	r.countAround(answer.Usage)
+	r.spend(answer.Model, answer.Usage)
 	if silent(answer) {
 		if !r.tell(MessageEnd{Turn: r.turn}) {
 			return nil, errLeft
@@ -99,22 +103,31 @@ func (r *run) take(answer api.Response) (*node.Node, error) {
 	return r.d.Head(), err
 }
 
+// spend counts the tokens of a request, in this run and in those around it.
+func (r *run) spend(model string, u content.Usage) {
+	r.totals.Usage = r.totals.Usage.Plus(u)
+	r.ledger.spend(model, u)
+	r.countAround(u)
+}
+
 // seen returns what the model had seen when it thought so; zero where it did not think.
 func (r *run) seen(answer api.Response) node.Digest {
 	if !slices.ContainsFunc(answer.Blocks.Slice(), func(b content.Block) bool { _, thinks := b.(content.Thinking); return thinks }) {
 		return node.Digest{}
 	}
-	view := *r.view
 	if r.pushed {
-		view.Messages = append(slices.Clip(view.Messages), content.Message{Role: content.User, Blocks: content.Words(api.GoOn)})
+		return r.transcript().Seen(content.Message{Role: content.User, Blocks: content.Words(api.GoOn)})
 	}
-	return view.Seen()
+	return r.transcript().Seen()
 }
 
 // ownTurn reports whether the model has the last word already, and was not paused there.
-func (r *run) ownTurn() bool {
-	last := len(r.view.Messages) - 1
-	if last < 0 || r.view.Messages[last].Role != content.Assistant {
+func (r *run) ownTurn(messages []content.Message) bool {
+	last := len(messages) - 1
+	for last >= 0 && neverSent(messages[last].Blocks) {
+		last--
+	}
+	if last < 0 || messages[last].Role != content.Assistant {
 		return false
 	}
 	said := lastSaid(r.d)
@@ -123,6 +136,22 @@ func (r *run) ownTurn() bool {
 	}
 	m, _ := said.Message()
 	return m.Answer.Stop != content.StopPause
+}
+
+// neverSent reports whether no API is sent anything of an answer: it was cut off before it said anything.
+func neverSent(blocks content.Blocks) bool {
+	for _, b := range blocks.All() {
+		switch b := b.(type) {
+		case content.CutToolUse:
+		case content.Thinking:
+			if b != (content.Thinking{Text: b.Text}) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // asksToGoOn reports whether a repair put words of the user at the end of a request.

@@ -57,6 +57,7 @@ type slot struct {
 	own   bool   // its context ends by itself, not with that of the wave
 	leave func() // ends ctx; nil where it is that of the wave
 	mute  bool   // an event of it was dropped
+	saved bool   // its result is part of the conversation. Written by the run's goroutine alone
 
 	started, ended time.Time
 	result         Result
@@ -240,7 +241,7 @@ func (b *batch) tellSettled(before int) bool {
 		if s.answered == nil {
 			continue
 		}
-		if !b.tellStart(b.told) || b.r.yield != nil && !b.r.tell(ToolEnd{Turn: b.turn, Execution: s.execution()}) {
+		if !b.tellStart(b.told) || b.r.yield != nil && !b.end(s) {
 			return false
 		}
 	}
@@ -263,13 +264,14 @@ func (b *batch) report() bool {
 		return true
 	}
 	for _, n := range all {
-		event := n.update
-		if event == nil {
-			event = ToolEnd{Turn: b.turn, Execution: b.slots[n.place].execution()}
-		} else {
-			<-b.room
+		if n.update == nil {
+			if !b.end(&b.slots[n.place]) {
+				return false
+			}
+			continue
 		}
-		if !b.r.tell(event) {
+		<-b.room
+		if !b.r.tell(n.update) {
 			return false
 		}
 	}

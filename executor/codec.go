@@ -408,8 +408,9 @@ func appendTotals(dst []byte, t node.StopReason) []byte {
 	dst = append(content.AppendRaw(dst, "totals"), '{')
 	dst = appendInt(appendInt(dst, "turns", int64(t.Turns)), "tool_calls", int64(t.ToolCalls))
 	dst = appendUsage(appendUsage(dst, "usage", t.Usage), "tool_usage", t.ToolUsage)
-	if t.Cost != 0 {
+	if t.Cost != 0 || t.CostKnown {
 		dst = strconv.AppendFloat(content.AppendRaw(dst, "cost"), t.Cost, 'g', -1, 64)
+		dst = appendTrue(dst, "cost_partial", !t.CostKnown)
 	}
 	if t.Elapsed != 0 {
 		dst = appendInt(dst, "elapsed_ns", int64(t.Elapsed))
@@ -473,7 +474,7 @@ func appendUsage(dst []byte, name string, u content.Usage) []byte {
 	if u == (content.Usage{}) {
 		return dst
 	}
-	text, _ := content.ToJSON(u) // five integers cannot fail
+	text, _ := content.ToJSON(u) // integers and a flag cannot fail
 	return append(content.AppendRaw(dst, name), text...)
 }
 
@@ -672,6 +673,7 @@ func (o savedObject) usage(name string) (u content.Usage) {
 	in := o.object(name)
 	u.Input, u.Output, u.Reasoning = in.integerOr0("input"), in.integerOr0("output"), in.integerOr0("reasoning")
 	u.CacheRead, u.CacheWrite = in.integerOr0("cache_read"), in.integerOr0("cache_write")
+	u.Incomplete = in.flag("incomplete")
 	return u
 }
 
@@ -686,6 +688,7 @@ func (o savedObject) totals(reason content.Stop) node.StopReason {
 		if t.Cost, err = strconv.ParseFloat(string(o.members["cost"]), 64); err != nil {
 			o.fail("cost", errors.New("it is no number that fits"))
 		}
+		t.CostKnown = !o.flag("cost_partial")
 	}
 	return t
 }
@@ -734,6 +737,8 @@ func (o savedObject) result() Result {
 	}
 	if text, ok := wire.Text(o.members["result"]); ok {
 		r.Content = content.Words(text)
+	} else if !strings.HasPrefix(string(o.members["result"]), "[") {
+		o.fail("result", errors.New("it is neither a string nor a list of blocks"))
 	} else {
 		r.Content = o.blocks("result")
 	}

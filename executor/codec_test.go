@@ -35,8 +35,8 @@ func fullContinuation() executor.Continuation {
 			{ID: "call_4", Tool: "y", Remote: true, Call: executor.Call{Name: "", Input: "{}", Index: 4, ID: "dup"}},
 		},
 		Totals: node.StopReason{
-			Reason: content.StopResults, Turns: 2, ToolCalls: 3, Usage: content.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5},
-			ToolUsage: content.Usage{Output: -7}, Cost: 1e-7, Elapsed: -5,
+			Reason: content.StopResults, Turns: 2, ToolCalls: 3, Usage: content.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5, Incomplete: true},
+			ToolUsage: content.Usage{Output: -7}, Cost: 1e-7, CostKnown: true, Elapsed: -5,
 		},
 		Attributes: map[string]any{"tenant": "acme", "key": "SECRET", "n": 7},
 	}
@@ -48,7 +48,7 @@ const fullSaved = `{"schema_version":1,"run_id":"run","continuation_id":"c2","pa
 	`{"tool_call_id":"call_2","index":2,"call_id":"","name":"foo.bar","executed_name":"foo_bar","arguments_text":"{\n}","remote":true,"reason":"why"},` +
 	`{"tool_call_id":"call_3","index":3,"call_id":"dup","name":"","executed_name":"x","arguments":{},"remote":true},` +
 	`{"tool_call_id":"call_4","index":4,"call_id":"dup","name":"y","executed_name":"","arguments":{},"remote":true}],` +
-	`"totals":{"turns":2,"tool_calls":3,"usage":{"input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5},` +
+	`"totals":{"turns":2,"tool_calls":3,"usage":{"input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5,"incomplete":true},` +
 	`"tool_usage":{"output":-7},"cost":1e-07,"elapsed_ns":-5},"context":{"n":"7","tenant":"acme"}}`
 
 // withMember is fullSaved with a member replaced; a member that is not valid JSON, "-", is left out.
@@ -264,6 +264,7 @@ func TestWhatIsNoContinuationIsRefused(t *testing.T) {
 		{"totals/tool_calls", `-1`, "totals/tool_calls", "negative"},
 		{"totals/usage", `7`, "totals/usage", "no JSON object"},
 		{"totals/usage/input", `"7"`, "totals/usage/input", "no integer"},
+		{"totals/usage/incomplete", `7`, "totals/usage/incomplete", "neither true nor false"},
 		{"totals/tool_usage/output", `1.5`, "totals/tool_usage/output", "no integer"},
 		{"totals/cost", `-1`, "totals/cost", "negative or not finite"},
 		{"totals/cost", `1e400`, "totals/cost", "no number that fits"},
@@ -477,10 +478,10 @@ func repliesOfEveryKind(t testing.TB) map[string]executor.Reply {
 		`{"result":[{"type":"text","text":"see"},{"type":"image","source":{"media_type":"image/png","data":"aGk="}}]}`: executor.Returned(
 			executor.Result{Content: blocksOf(t, content.Text{Text: "see"}, png("aGk="))}),
 		`{"result":[{"type":"document","source":{"url":"http://x"},"title":"t"},{"type":"new","x":1}],"is_error":true,"terminate":true,"details":[1,null],` +
-			`"usage":{"input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5},"full":[{"type":"text","text":"all"}]}`: executor.Returned(executor.Result{
+			`"usage":{"input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5,"incomplete":true},"full":[{"type":"text","text":"all"}]}`: executor.Returned(executor.Result{
 			Content: blocksOf(t, content.Document{Source: content.Source{URL: "http://x"}, Title: "t"}, content.Unknown{JSON: `{"type":"new","x":1}`}),
 			IsError: true, Terminate: true, Details: "[1,null]", Full: content.Words("all"),
-			Usage: content.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5},
+			Usage: content.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5, Incomplete: true},
 		}),
 		`{"result":[],"details_text":" 1\n"}`: executor.Returned(executor.Result{Details: " 1\n"}),
 	}
@@ -568,8 +569,8 @@ func TestWhatIsNoReplyIsRefused(t *testing.T) {
 		{`{"result":"x","arguments":{}}`, "arguments", "does not belong"},
 		{`{"result":"x","isError":true}`, "isError", "does not belong"},
 		{`{"result":"x","child":[]}`, "child", "does not belong"},
-		{`{"result":null}`, "result", "no list of blocks"},
-		{`{"result":{"type":"text","text":"x"}}`, "result", "no list of blocks"},
+		{`{"result":null}`, "result", "neither a string nor a list of blocks"},
+		{`{"result":{"type":"text","text":"x"}}`, "result", "neither a string nor a list of blocks"},
 		{`{"result":["x"]}`, "result", "block 0"},
 		{`{"result":[{"type":"image","source":{}}]}`, "result", "source needs exactly one"},
 		{`{"result":` + call + `}`, "result", "only a message can hold"},

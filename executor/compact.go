@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -22,11 +24,14 @@ type Compaction struct {
 	Budget int
 	// Keep is how many of the last tokens stay, at least. Defaults to half of Budget.
 	Keep int
-	// Count is how many tokens messages take. Defaults to a quarter of the bytes of their texts, arguments and results, which is about
-	// right for English; images and documents are not counted.
+	// Count returns how many tokens messages take. It is asked about a few messages at a time, mostly those that are new, and its
+	// answers are added up. Defaults to a quarter of the bytes of their texts, arguments and results, which is about right for English.
+	// Images and documents are not counted.
 	Count func(messages []content.Message) int
 	// Policy says what stands for the middle. Defaults to [DropMiddle].
 	Policy Policy
+
+	counter any // the key under which a conversation keeps what Count returned; nil keeps nothing
 }
 
 // Policy returns what the user's side says in place of messages that are left out. They begin and end between turns: every call among
@@ -71,27 +76,37 @@ func Summarise(p api.Provider, instructions string) Policy {
 
 var errNoSummary = errors.New("there is none")
 
-// Hook compacts a run's conversation after a turn that leaves it beyond the budget. An error of the policy ends the run; to go on
-// without, let the policy return what another one does.
+// Hook compacts a run's conversation after a turn that leaves it beyond the budget, and where the provider refuses a request as too long
+// ([Hook.TooLong]): Count was wrong then, or other messages were added, so the conversation is compacted whatever Count says, and no more
+// of it stays than half. An error of the policy ends the run; to go on without, let the policy return what another one does.
 func (c Compaction) Hook() Hook {
-	return Hook{Next: func(ctx context.Context, turn Turn) (Turn, error) {
-		if turn.Stop != "" {
-			return turn, nil
-		}
-		d, err := c.Compact(ctx, turn.DAG)
-		turn.DAG = d
-		return turn, err
-	}}
+	c.counter = new(int) // as a pointer it is equal to no other hook's
+	return Hook{
+		Next: func(ctx context.Context, turn Turn) (Turn, error) {
+			if turn.Stop != "" {
+				return turn, nil
+			}
+			d, err := c.Compact(ctx, turn.DAG)
+			turn.DAG = d
+			return turn, err
+		},
+		TooLong: func(ctx context.Context, d dag.DAG) (dag.DAG, error) { return c.compact(ctx, d, true) },
+	}
 }
 
 // Compact returns the conversation within the budget; as it is where it fits, where calls are open, or where there is nothing between
 // what has to stay. Errors: the policy's, with the conversation as it was.
 func (c Compaction) Compact(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+	return c.compact(ctx, d, false)
+}
+
+// compact is Compact. With refused, the conversation does not fit, whatever Count says.
+func (c Compaction) compact(ctx context.Context, d dag.DAG, refused bool) (dag.DAG, error) {
 	if d.Err() != nil || len(d.OpenCalls()) > 0 {
 		return d, d.Err()
 	}
 	if c.Count == nil {
-		c.Count = roughly
+		c.Count, c.counter = roughly, roughlyKey{}
 	}
 	if c.Keep <= 0 {
 		c.Keep = c.Budget / 2
@@ -99,30 +114,39 @@ func (c Compaction) Compact(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 	if c.Policy == nil {
 		c.Policy = DropMiddle()
 	}
-	t := d.Transcript()
-	if c.Count(t.Messages) <= c.Budget {
+	t := shared.Of(d.Heads())
+	size := t.Sum(c.counter, c.Count)
+	if size <= c.Budget && !refused {
 		return d, nil
 	}
-	first, end := c.middle(t.Messages)
+	if refused {
+		c.Keep = min(c.Keep, size/2)
+	}
+	first, end := c.middle(t)
 	if end-first < 2 {
 		return d, nil
 	}
-	summary, err := c.Policy(ctx, t.Messages[first:end])
+	summary, err := c.Policy(ctx, slices.Clone(t.Messages[first:end]))
 	if err != nil {
 		return d, err
 	}
-	shorter := d.Append(node.Compaction{Summary: summary, Replaced: node.ListOf(between(d, t, first, end)...)})
+	shorter := d.Append(node.Compaction{Summary: summary, Replaced: node.ListOf(replaced(t, first, end)...)})
 	if err := shorter.Err(); err != nil {
 		return d, err
 	}
 	return shorter, nil
 }
 
-// middle is the messages that may be left out: from the one after the first answer's question, up to those that stay.
-func (c Compaction) middle(messages []content.Message) (first, end int) {
+// middle returns the messages that may be left out: from the first answer, or the summary before it, up to those that stay.
+func (c Compaction) middle(t shared.Transcript) (first, end int) {
+	messages := t.Messages
 	for first < len(messages) && messages[first].Role == content.User {
+		if _, is := t.Summary(first); is {
+			break // an earlier compaction's: what replaces it is made of it
+		}
 		first++
 	}
+
 	end = len(messages)
 	for kept := 0; end > first; end-- {
 		kept += c.Count(messages[end-1 : end])
@@ -136,30 +160,30 @@ func (c Compaction) middle(messages []content.Message) (first, end int) {
 	return first, end
 }
 
-// between is the nodes that say the messages from first to the one before end: those that an earlier compaction stands for, too.
-func between(d dag.DAG, t dag.Transcript, first, end int) []node.ID {
-	from, to := t.Nodes[first], (*node.Node)(nil)
-	if end < len(t.Nodes) {
-		to = t.Nodes[end]
-	}
+// replaced returns the nodes of the messages from first to the one before end, with the executions whose results they hold. What an
+// earlier compaction stands for is not named again: it is replaced by the compaction, and that by this one.
+func replaced(t shared.Transcript, first, end int) []node.ID {
 	var ids []node.ID
-	inside := false
-	for _, n := range d.Nodes() {
-		if inside = (inside || n == from) && n != to; !inside {
-			if n == to {
-				break
-			}
+	for i := first; i < end; i++ {
+		if id, is := t.Summary(i); is {
+			ids = append(ids, id)
 			continue
 		}
-		switch n.Payload().(type) {
-		case node.Message, node.Compaction, node.ToolExecution:
-			ids = append(ids, n.ID())
+		n := t.Nodes[i]
+		for j := range n.NumParents() {
+			if isExecution(n.Parent(j)) {
+				ids = append(ids, n.Parent(j).ID())
+			}
 		}
+		ids = append(ids, n.ID())
 	}
 	return ids
 }
 
-// roughly is about how many tokens messages take.
+// roughlyKey is the key for roughly.
+type roughlyKey struct{}
+
+// roughly returns about how many tokens messages take.
 func roughly(messages []content.Message) int {
 	bytes := 0
 	for _, m := range messages {
@@ -176,6 +200,8 @@ func sizeOf(blocks content.Blocks) (bytes int) {
 		case content.Thinking:
 			bytes += len(b.Text)
 		case content.ToolUse:
+			bytes += len(b.Name) + len(b.Input)
+		case content.CutToolUse:
 			bytes += len(b.Name) + len(b.Input)
 		case content.ToolResult:
 			bytes += sizeOf(b.Content)

@@ -35,30 +35,30 @@ const (
 var highest = []conform{
 	{id: "H1", says: "calls end as they are over, and results are told in call order",
 		differs: oneMessage,
-		test:    all(endsComeAsCallsAreOver, orderedEndsComeInCallOrder)},
+		shownBy: "P8 P9"},
 	{id: "H2", says: "steering waits for the whole batch, or skips the rest of it where that is wanted",
-		test: all(steeringComesAfterTheBatch, steeringSkipsTheRest)},
+		shownBy: "P10 P11"},
 	{id: "H3", says: "a hook that stops after a turn ends the run at once, and no queue is asked",
-		test: stopAfterTurn},
+		shownBy: "P16"},
 	{id: "H4", says: "a run ends without another model call where all results ask for it, not where one does",
-		test: all(oneResultTerminates, oneOfTwoTerminates, bothOfTwoTerminate, afterHookTerminates)},
+		shownBy: "P17 P18 P19", test: bothOfTwoTerminate},
 	{id: "H5", says: "calls of an answer that was cut off are not carried out",
-		test: cutOffCallsAreNotCarriedOut},
+		shownBy: "P5"},
 	{id: "H6", says: "arguments that a hook changed are not checked again",
-		test: hookChangesArgumentsUnchecked},
+		shownBy: "P6"},
 	{id: "H7", says: "arguments are prepared before they are checked",
-		test: argumentsArePreparedBeforeTheyAreChecked},
+		shownBy: "P7"},
 	{id: "H8", says: "an update of a call that is over is dropped, also while another call runs",
-		test: all(lateUpdateIsDropped, lateUpdateBesideASiblingIsDropped)},
+		shownBy: "P27 P28"},
 	{id: "H9", says: "a conversation that ends with an answer goes on from steering, one message at a time",
-		test: steeringGoesOnFromAnAnswer},
+		shownBy: "P31"},
 	{id: "H10", says: "every start has its end when the provider fails, and the conversation stays good",
 		differs: noAnswer,
-		test:    providerFails},
+		shownBy: "P23"},
 	{id: "H11", says: "calls that run together all start before one ends, and take as long as the longest",
-		test: all(allStartBeforeOneEnds, callsRunTogether)},
+		shownBy: "T3 T5"},
 	{id: "H12", says: "a tool's own cancel is its error; the caller's cancel ends the run with every call answered",
-		test: all(toolThatCancelsFailsAlone, callersCancelPropagates)},
+		shownBy: "T9 T11"},
 	{id: "H13", says: "batches and sequences run one after another",
 		test: func(t *testing.T) {
 			call := call("step")
@@ -908,9 +908,8 @@ var tinyAgent = []conform{
 		}},
 	{id: "T20", says: "a batch that ends the run is the last one",
 		differs: "all results have to ask for it, as in pi; a hook ends the run where any of them does",
+		shownBy: "P17 P18",
 		test: func(t *testing.T) {
-			oneResultTerminates(t)
-			oneOfTwoTerminates(t)
 			anyOf := executor.Hook{Next: func(_ context.Context, turn executor.Turn) (executor.Turn, error) {
 				if slices.ContainsFunc(turn.Results, func(r executor.Result) bool { return r.Terminate }) {
 					turn.Stop = content.StopTerminated
@@ -925,7 +924,7 @@ var tinyAgent = []conform{
 			require.Equal(t, content.StopTerminated, stopped(t, d).Reason)
 		}},
 	{id: "T21", says: "a hook that stops after a turn makes it the last one",
-		test: stopAfterTurn},
+		shownBy: "P16"},
 	{id: "T22", says: "steering is asked for once a turn",
 		test: func(t *testing.T) {
 			var waits []int
@@ -954,7 +953,7 @@ var tinyAgent = []conform{
 			}
 			told, end, err := story(executor.Stream(t.Context(), half(), ask()))
 			require.ErrorIs(t, err, api.ErrAuth)
-			require.Equal(t, []string{"run", "turn 1", "(assistant", "block", "nothing)", "turn end 1", "end: error"}, told)
+			require.Equal(t, []string{"run", "turn 1", "(assistant", "block", ")", "turn end 1", "end: error"}, told)
 			d, err := executor.Run(t.Context(), half(), ask())
 			require.ErrorIs(t, err, api.ErrAuth)
 			require.Equal(t, end.DAG.Head().Payload().(node.StopReason).Detail, stopped(t, d).Detail)
@@ -1283,15 +1282,6 @@ func oneMessageATurn(t *testing.T, which func(*executor.Agent) **executor.Queue)
 	require.Equal(t, []int{1, 2, 3}, counts)
 	require.Equal(t, []int{1, 2, 1, 0}, waits)
 	require.Equal(t, []string{"Hello", "one", "two"}, asked(model.Requests()[2]))
-}
-
-// all is several tests in one.
-func all(tests ...func(*testing.T)) func(*testing.T) {
-	return func(t *testing.T) {
-		for _, test := range tests {
-			test(t)
-		}
-	}
 }
 
 // inBubble runs a test with a clock of its own.

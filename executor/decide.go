@@ -12,6 +12,9 @@ import (
 	"github.com/plait-dev/plait/internal/schema"
 )
 
+// beginRepeated is how textRepeated begins.
+const beginRepeated = "You have called "
+
 // What a model is told of a call that came to nothing.
 const (
 	textCutOff = "Tool call %q was not executed: the response hit the output token limit, so its arguments may be truncated. " +
@@ -19,7 +22,10 @@ const (
 	textSpent      = "Tool call %q was not executed: the run reached its %s."
 	textPerTurn    = "Tool call %q was not executed: ignored: max_tool_calls_per_turn=%d."
 	textLoop       = "Not executed: the run was stopped for repeating this call with identical arguments."
-	textRepeated   = "You have called %q with identical arguments %d times in a row. Its result will not change: go on with what you have, or try something else."
+	textRepeated   = beginRepeated + "%q with identical arguments %d times in a row. Its result will not change: go on with what you have, or try something else."
+	textNoTools    = "Tool call %q was not executed: no tool may be called now. Answer without one."
+	textOneCall    = "Tool call %q was not executed: only one tool may be called at a time."
+	textOtherTool  = "Tool call %q was not executed: only the tool %q may be called now."
 	textSkipped    = "Skipped due to queued user message."
 	textDenied     = "Tool call denied: %s"
 	textTooLarge   = "Tool call arguments are too large. Retry with smaller arguments."
@@ -91,6 +97,10 @@ func (r *run) refusal(place int, call Call) string {
 		return fmt.Sprintf(textSpent, call.Name, "token limit")
 	case r.stop == content.StopCostLimit:
 		return fmt.Sprintf(textSpent, call.Name, "cost limit")
+	case r.requested.ToolChoice == api.ToolsNone: // compatible servers do not always keep to what was asked for
+		return fmt.Sprintf(textNoTools, call.Name)
+	case r.requested.OneCall && call.Index > 0:
+		return fmt.Sprintf(textOneCall, call.Name)
 	case limits.CallsPerTurn > 0 && call.Index >= limits.CallsPerTurn:
 		return fmt.Sprintf(textPerTurn, call.Name, limits.CallsPerTurn)
 	case limits.Calls > 0 && r.totals.ToolCalls+place >= limits.Calls:
@@ -117,6 +127,10 @@ func (r *run) prepare(p *planned) (err error) {
 			return r.hidden(p.call.Name, err)
 		}
 		p.ran.Index, p.ran.ID, p.ran.Input = index, id, orEmpty(p.ran.Input)
+	}
+
+	if only := r.requested.ToolChoice.Tool(); only != "" && p.ran.Name != only {
+		return refused(fmt.Sprintf(textOtherTool, p.call.Name, only))
 	}
 	return r.find(p)
 }

@@ -56,8 +56,8 @@
 //
 // # Errors
 //
-// [ErrUnbound] marks a declared tool that nothing can run, and [ErrNoProvider] an Agent without a provider; both come before
-// anything is done. A model's failure is an *api.Error, after all retries. The end of the context is the context's cause. The
+// [ErrUnbound] marks a tool that the program declares without a function, and [ErrNoProvider] an Agent without a provider; both come
+// before anything is done. A model's failure is an *api.Error, after all retries. The end of the context is its error and its cause. The
 // conversation's own error (dag.DAG.Err) is returned at once. A run that pauses returns a *[PausedError], which is no failure, and
 // one that cannot be resumed a *[ResumeError].
 package executor

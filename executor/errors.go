@@ -2,24 +2,46 @@ package executor
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
 // Errors that a run returns before it does anything.
 var (
-	// ErrNoProvider: the Agent has no Provider.
+	// ErrNoProvider: the Agent has no Provider, or it is a nil pointer.
 	ErrNoProvider = errors.New("executor: the agent has no provider")
-	// ErrUnbound: a tool is declared that nothing can run. An [UnboundError] says which.
+	// ErrNoContext: the context is nil.
+	ErrNoContext = errors.New("executor: the context is nil")
+	// ErrUnbound: the program declares a tool that has no function: a content.Tool given to dag.DAG.Tools or [Agent.Tools], where
+	// [Remote], [Bind] or [Agent.Handler] is meant. A tool that a loaded conversation declares and the program does not have is no
+	// error: see [Agent.Tools]. An [UnboundError] says which.
 	ErrUnbound = errors.New("declared tools cannot be run")
 	// ErrAnswered: the conversation ends with a whole answer of a model (content.StopEndTurn), and no queue has anything to say. Other
 	// words of the assistant, written by hand or cut off, are for the model to go on with.
 	ErrAnswered = errors.New("executor: the conversation ends with the model's answer: say something first")
+	// ErrLimit: a limit is negative or not finite. A [LimitError] says which.
+	ErrLimit = errors.New("is negative or not finite")
 	// ErrRejected: a hook rejected the message that the conversation ends in. The hook's error is in the chain too.
 	ErrRejected = errors.New("executor: the message was rejected")
 )
 
-// UnboundError names the tools that a conversation declares and that nothing can run: a definition was declared without a
-// function, or the conversation was loaded and not given its tools again. Its chain holds ErrUnbound.
+// LimitError names the member of [Limits] that nothing can be compared with. Its chain holds ErrLimit.
+type LimitError struct {
+	// Field is the member's name: "Cost".
+	Field string
+	// Value is what it was set to.
+	Value float64
+}
+
+// Error names the member and its value.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("executor: Limits.%s: %v %v", e.Field, e.Value, ErrLimit)
+}
+
+// Unwrap returns ErrLimit.
+func (e *LimitError) Unwrap() error { return ErrLimit }
+
+// UnboundError names the tools that were declared without a function. Its chain holds ErrUnbound.
 type UnboundError struct {
 	// Names is the tools' names, in the order of their declaration.
 	Names []string

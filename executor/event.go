@@ -13,7 +13,8 @@ import (
 //   - One RunStart comes first, and one End last, always; the run's error, if there is one, comes beside the End. A run that is
 //     refused before it begins is an End alone.
 //   - Each model call is a turn: one TurnStart, then a MessageStart and a MessageEnd for each message that waited in a [Queue], then
-//     MessageStart and MessageEnd of the answer with its MessageDelta, Repaired and Retry events between them.
+//     MessageStart and MessageEnd of the answer with its MessageDelta, Repaired and Retry events between them. Where a Hook.TooLong
+//     shortened the conversation, a MessageStart and a MessageEnd of the refused request come before.
 //   - Where the answer calls tools: a ToolStart for each call and exactly one ToolEnd for each, after its ToolStart. Calls that run
 //     together start in call order, before any of them runs, and end in the order in which they are over. A call that is not carried
 //     out ends before the next one starts. ToolUpdate and Child events of a call come between its start and its end, never later.
@@ -24,6 +25,8 @@ import (
 //   - Every MessageStart has a MessageEnd, and every TurnStart a TurnEnd, also where the model failed or the run was cancelled. Only a
 //     pause ends a run inside a turn: a Paused, and the End. The calls that wait have no ToolStart until the run is resumed, and
 //     the TurnEnd comes from the run that resumes it.
+//   - An answer that broke off is a message like others, with what arrived of it: its MessageEnd and the TurnEnd hold its node. Whoever
+//     leaves the stream gets no conversation, and no part of an answer.
 //
 // Less formally: events tell one story, in one order, on the goroutine of whoever ranges over them. Whoever does may add to the
 // queues, or cancel the run's context, from inside an event.
@@ -35,6 +38,8 @@ type RunStart struct {
 	Run string
 	// DAG is the conversation that the run begins with.
 	DAG dag.DAG
+	// Unbound is the names of the tools that it declares and that nothing can run: they are left out of the requests.
+	Unbound []string
 }
 
 // TurnStart says that a turn begins.
@@ -66,13 +71,23 @@ type MessageDelta struct {
 	Event api.Event
 }
 
+// Text returns the piece of text that a program prints as it arrives: that of a delta of a text block. It is "" for every other piece,
+// such as thinking or the arguments of a tool call, and for a whole block, whose text came in pieces before.
+func (e MessageDelta) Text() string {
+	if d, ok := e.Event.(api.Delta); ok && d.Kind == api.DeltaText {
+		return d.Text
+	}
+	return ""
+}
+
 // Repaired says how a request was changed to keep the provider's rules.
 type Repaired struct {
 	Turn    int
 	Repairs []api.RepairNote
 }
 
-// Retry says that a model call failed and will be made again. The MessageDelta events until now are void.
+// Retry says that a model call failed and will be made again. The MessageDelta events until now are void, and nothing of them is kept; the
+// tokens of the failed call (Cut.Usage) count in the run's totals.
 type Retry struct {
 	Turn int
 	api.Retry
@@ -81,7 +96,7 @@ type Retry struct {
 // MessageEnd says that a message is part of the conversation now.
 type MessageEnd struct {
 	Turn int
-	// Node is the message; nil where it came to nothing, because the model failed or said nothing.
+	// Node is the message. An answer that broke off is one too: its Answer.Stop is content.StopCut. It is nil where nothing arrived.
 	Node *node.Node
 }
 
@@ -96,9 +111,10 @@ type ToolStart struct {
 	Repair string
 }
 
-// ToolUpdate is what a tool said by [Progress].
+// ToolUpdate is what a tool reported by [Progress].
 type ToolUpdate struct {
-	Turn    int
+	Turn int
+	// Call is the call as the model made it, as in the call's ToolStart.
 	Call    Call
 	Content content.Blocks
 }
@@ -106,12 +122,14 @@ type ToolUpdate struct {
 // Child is an event of a run inside a tool call: of a sub-agent.
 type Child struct {
 	Turn int
-	// Path is the calls that lead to the run: one of this run's, one of its sub-agent's, and so on.
+	// Path is the calls that lead to the run: one of this run's, one of its sub-agent's, and so on. Each is as the model made it, as in
+	// its ToolStart.
 	Path  []Call
 	Event Event
 }
 
-// ToolEnd says what a tool call came to. Index, CallID, Tool and Input say which call it was.
+// ToolEnd says what a tool call came to. Index, CallID, Tool and Input say which call it was;
+// Result, a content.Blocks, is what the model reads, and IsError whether the call failed.
 type ToolEnd struct {
 	Turn      int
 	Execution node.ToolExecution
@@ -120,11 +138,11 @@ type ToolEnd struct {
 // TurnEnd says that a turn is over: every call of its message is answered.
 type TurnEnd struct {
 	Turn int
-	// Message is what the model said; nil where it said nothing.
+	// Message is what the model said, or the part that arrived of it; nil where that is nothing.
 	Message *node.Node
 	// Executions is what became of its calls, in call order.
 	Executions []node.ToolExecution
-	// Usage is what the model call took, and ToolUsage what tools took themselves.
+	// Usage is what the model call took, failed attempts included unless the turn paused since, and ToolUsage what tools took themselves.
 	Usage, ToolUsage content.Usage
 	// DAG is the conversation so far. It is valid and can be saved.
 	DAG dag.DAG
@@ -138,7 +156,7 @@ type Paused struct {
 // End is the end of the run.
 type End struct {
 	// DAG is the conversation, with the StopReason node at its end. Where the run paused, its calls are open and there is no such
-	// node; where it was refused, it is the conversation as it was.
+	// node; where it was refused, it is the conversation as it was, without the chain's error (dag.DAG.WithoutErr).
 	DAG dag.DAG
 	// Stop is why the run ended, and its totals. It is zero where the run was refused.
 	Stop node.StopReason

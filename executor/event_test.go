@@ -108,8 +108,8 @@ func TestEndComesLastBesideTheError(t *testing.T) {
 	failure := &api.Error{Kind: api.ErrAuth}
 	told, end, err := story(executor.Stream(t.Context(), apitest.NewScript(apitest.Say("Half").Fail(failure)), ask()))
 	require.ErrorIs(t, err, api.ErrAuth)
-	require.Equal(t, []string{"run", "turn 1", "(assistant", "block", "nothing)", "turn end 1", "end: error"}, told)
-	require.Equal(t, "u", roles(end.DAG))
+	require.Equal(t, []string{"run", "turn 1", "(assistant", "block", ")", "turn end 1", "end: error"}, told)
+	require.Equal(t, "ua", roles(end.DAG))
 
 	told, end, err = story(executor.Stream(t.Context(), nil, ask()))
 	require.ErrorIs(t, err, executor.ErrNoProvider)

@@ -1,11 +1,13 @@
 package executor_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -400,4 +402,115 @@ func ExampleWithTimeout() {
 	// true Tool exceeded timeout of 10ms.
 	// false Paris: 18°C
 	// <nil>
+}
+
+// A run that is cancelled in the middle of an answer keeps what arrived of it, and can go on from there.
+func ExampleRun_cancelled() {
+	model := apitest.NewScript(
+		apitest.Say("Once upon a time there was a fox.").Usage(content.Usage{Input: 12, Output: 4}),
+		apitest.Say("there was a fox."),
+	)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+
+	d := dag.New().User("Tell me a story.")
+	for event := range executor.Stream(ctx, model, d) {
+		switch e := event.(type) {
+		case executor.MessageDelta:
+			if e.Text() == "time " {
+				cancel() // the user pressed a key
+			}
+		case executor.End:
+			d = e.DAG
+		}
+	}
+	for _, n := range d.Nodes() {
+		if m, ok := n.Message(); ok && m.Answer.Stop == content.StopCut {
+			fmt.Printf("%s: %q, %d tokens or more\n", m.Answer.Stop, m.Blocks.Text(), m.Answer.Usage.Total())
+		}
+	}
+
+	d, err := executor.Run(context.Background(), model, d)
+	fmt.Println(err)
+	for _, m := range d.Messages() {
+		fmt.Printf("%s: %q\n", m.Role, m.Blocks.Text())
+	}
+	// Output:
+	// cut_off: "Once upon a time ", 16 tokens or more
+	// <nil>
+	// user: "Tell me a story."
+	// assistant: "Once upon a time "
+	// assistant: "there was a fox."
+}
+
+// Printing what the model writes, as it writes it.
+func ExampleMessageDelta_Text() {
+	model := apitest.NewScript(apitest.Say("It is 22 degrees.").Think("Easy.", ""))
+	d := dag.New().User("And Tokyo?")
+
+	for event := range executor.Stream(context.Background(), model, d) {
+		if delta, ok := event.(executor.MessageDelta); ok {
+			fmt.Print(delta.Text())
+		}
+	}
+	fmt.Println()
+	// Output: It is 22 degrees.
+}
+
+// An agent's prompt may be made for each run. It replaces the one of the run before.
+func ExampleAgent_instructions() {
+	model := apitest.NewScript(apitest.Say("Good morning."), apitest.Say("Good evening."))
+	hour := "9:00"
+	agent := executor.Agent{
+		Provider: model,
+		Instructions: func(context.Context, dag.DAG) (string, error) {
+			return "You are a concierge. It is " + hour + ".", nil
+		},
+	}
+
+	d, err := agent.Run(context.Background(), dag.New().User("Hello."))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	hour = "20:00"
+	if _, err = agent.Run(context.Background(), d.User("I am back.")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, request := range model.Requests() {
+		fmt.Println(request.System)
+	}
+	// Output:
+	// [You are a concierge. It is 9:00.]
+	// [You are a concierge. It is 20:00.]
+}
+
+// A saved session may declare tools that the program no longer has. They are left out, and the session goes on.
+func ExampleRunStart() {
+	var file bytes.Buffer
+	grep := content.Tool{Name: "grep", Description: "Search files.", Schema: `{"type":"object"}`}
+	if err := dag.New().Tools(grep, weather).User("Weather in Tokyo?").Write(&file); err != nil {
+		fmt.Println(err)
+		return
+	}
+	d, err := dag.Read(&file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	model := apitest.NewScript(apitest.Call(in("Tokyo")), apitest.Say("22°C."))
+	agent := executor.Agent{Provider: model, Tools: []dag.Tool{weather}, Log: slog.New(slog.DiscardHandler)}
+	for event := range agent.Stream(context.Background(), d) {
+		switch e := event.(type) {
+		case executor.RunStart:
+			fmt.Println("left out:", e.Unbound)
+		case executor.End:
+			fmt.Println(e.DAG.Text())
+		}
+	}
+	// Output:
+	// left out: [grep]
+	// 22°C.
 }

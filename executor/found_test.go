@@ -1,8 +1,10 @@
 package executor_test
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"sync/atomic"
 	"testing"
 
 	"github.com/plait-dev/plait/api"
@@ -61,9 +63,55 @@ type noSequence struct{}
 func (noSequence) Stream(context.Context, api.Request) iter.Seq2[api.Event, error] { return nil }
 
 func TestAProviderThatIsNoneIsAnError(t *testing.T) {
-	for _, p := range []api.Provider{api.NewClient(nil, nil), (*api.Client)(nil), noSequence{}} {
+	for _, p := range []api.Provider{api.NewClient(nil, nil), noSequence{}} {
 		d, err := executor.Run(t.Context(), p, dag.New().User("x"))
 		require.ErrorIs(t, err, api.ErrProtocol)
 		require.Len(t, d.Messages(), 1)
 	}
+	_, err := executor.Run(t.Context(), (*api.Client)(nil), dag.New().User("x"))
+	require.ErrorIs(t, err, executor.ErrNoProvider)
+}
+
+// TestCallsThatTheRequestForbadeAreNotExecuted asks a provider that ignores the choice of tools, as some compatible servers do.
+func TestCallsThatTheRequestForbadeAreNotExecuted(t *testing.T) {
+	for name, test := range map[string]struct {
+		options api.Options
+		refused []string // a part of each call's result; "" is executed
+	}{
+		"no tools":         {api.Options{ToolChoice: api.ToolsNone}, []string{"no tool may be called now", "no tool may be called now"}},
+		"one call":         {api.Options{OneCall: true}, []string{"", "only one tool may be called at a time"}},
+		"one tool":         {api.Options{ToolChoice: api.OneTool("b")}, []string{`only the tool "b" may be called now`, ""}},
+		"as it likes":      {api.Options{}, []string{"", ""}},
+		"any, but at once": {api.Options{ToolChoice: api.ToolsAny}, []string{"", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var executed atomic.Int32
+			tool := func(name string) dag.Tool {
+				return executor.Func(name, "", func(context.Context, struct{}) (string, error) { executed.Add(1); return "done", nil })
+			}
+			model := apitest.NewScript(apitest.Call(apitest.Use("a", map[string]int{}), apitest.Use("b", map[string]int{})), apitest.Say("Done."))
+			d, err := executor.Agent{Provider: model, Options: test.options, Tools: []dag.Tool{tool("a"), tool("b")}}.Run(t.Context(), dag.New().User("Go."))
+			require.NoError(t, err)
+
+			want := 0
+			for i, o := range outcomes(t, d) {
+				if test.refused[i] == "" {
+					want++
+				}
+				require.Contains(t, o, cmp.Or(test.refused[i], "done"))
+			}
+			require.EqualValues(t, want, executed.Load())
+			require.Len(t, outcomes(t, d), 2)
+		})
+	}
+}
+
+// TestCallsOfAnEarlierRunAreExecutedWhateverIsAskedNow runs on with a choice that was not made for the calls that are open.
+func TestCallsOfAnEarlierRunAreExecutedWhateverIsAskedNow(t *testing.T) {
+	executed := 0
+	tool := executor.Func("a", "", func(context.Context, struct{}) (string, error) { executed++; return "done", nil })
+	d := dag.New().Tools(tool).User("Go.").Assistant("", content.ToolUse{ID: "x", Name: "a", Input: "{}"})
+	_, err := executor.Agent{Provider: apitest.NewScript(apitest.Say("Done.")), Options: api.Options{ToolChoice: api.ToolsNone}, Tools: []dag.Tool{tool}}.Run(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, 1, executed)
 }

@@ -92,6 +92,8 @@ func usable(out reflect.Type) error {
 
 func isNil(v any) bool {
 	switch r := reflect.ValueOf(v); r.Kind() {
+	case reflect.Invalid:
+		return true
 	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface:
 		return r.IsNil()
 	}

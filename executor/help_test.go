@@ -103,7 +103,7 @@ func requireValid(t testing.TB, d dag.DAG) {
 	require.NoError(t, d.Err())
 	_, notes := api.Repair(d.Messages(), api.Rules{EndsOpen: func(content.Message) bool { return true }})
 	for _, note := range notes {
-		require.Contains(t, []api.RepairKind{api.RepairID, api.RepairMerged}, note.Kind, "%v\n%v", note, d)
+		require.True(t, expected(note), "%v\n%v", note, d)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -39,6 +40,10 @@ type Hook struct {
 	// get what was never carried out, or was given up. It is called concurrently, within the time of the call. An error becomes the
 	// result.
 	After func(ctx context.Context, call Call, result Result) (Result, error)
+	// TooLong gets the conversation where the provider refuses a request as too long (api.ErrContextTooLong), and returns a shorter one.
+	// Then the model is asked once more, in the same turn. Where no hook changes the conversation, and where the request is refused again,
+	// the run ends with the provider's error; an error of the hook is added to it.
+	TooLong func(ctx context.Context, d dag.DAG) (dag.DAG, error)
 	// Next gets each turn that is over, and returns what the run goes on with. An error ends the run.
 	Next func(ctx context.Context, turn Turn) (Turn, error)
 	// Resume is asked before a pause is resumed. An error refuses it.
@@ -201,7 +206,7 @@ func saysNothing(n *node.Node) bool {
 
 // usedTools reports whether the conversation holds the result of a tool.
 func usedTools(d dag.DAG) bool {
-	for _, m := range d.Messages() {
+	for _, m := range shared.Of(d.Heads()).Messages {
 		if len(m.Blocks.ToolResults()) > 0 {
 			return true
 		}
@@ -211,7 +216,7 @@ func usedTools(d dag.DAG) bool {
 
 // lastWords is what the user's side said last.
 func lastWords(d dag.DAG) string {
-	messages := d.Messages()
+	messages := shared.Of(d.Heads()).Messages
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role == content.User {
 			return messages[i].Blocks.Text()
@@ -231,7 +236,7 @@ func guard[In, Out any](ctx context.Context, w *workers, hook func(context.Conte
 	}
 	var none Out
 	if ctx.Err() != nil {
-		return none, context.Cause(ctx)
+		return none, errorOf(ctx)
 	}
 	out := make(chan outcome, 1)
 	w.add(1)
@@ -250,6 +255,6 @@ func guard[In, Out any](ctx context.Context, w *workers, hook func(context.Conte
 	case o := <-out:
 		return o.value, o.err
 	case <-ctx.Done():
-		return none, context.Cause(ctx)
+		return none, errorOf(ctx)
 	}
 }

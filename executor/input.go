@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -51,7 +50,7 @@ func (r *run) checkInput() error {
 	}
 	m, err := r.filter(content.Message{Role: said.Role, Blocks: said.Blocks})
 	if r.ctx.Err() != nil && err != nil {
-		return context.Cause(r.ctx) // no hook rejected it, and none took it
+		return errorOf(r.ctx) // no hook rejected it, and none took it
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRejected, err)
@@ -64,7 +63,7 @@ func (r *run) checkInput() error {
 	for _, n := range slices.Backward(after) {
 		d = d.AppendMeta(n.Payload(), n.Meta())
 	}
-	r.d, r.view = d, nil
+	r.d = d
 	return d.Err()
 }
 
@@ -160,9 +159,6 @@ func (r *run) append(d dag.DAG) error {
 		return err
 	}
 	r.d = d
-	if said, ok := d.Head().Message(); ok && r.view != nil {
-		r.view.Messages = append(r.view.Messages, content.Message{Role: said.Role, Blocks: said.Blocks})
-	}
 	if !r.tell(MessageEnd{Turn: r.turn, Node: d.Head()}) {
 		return errLeft
 	}

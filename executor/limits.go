@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -26,9 +27,12 @@ type Limits struct {
 	// stops with content.StopTokenLimit. Defaults to no limit.
 	Tokens int64
 	// Cost is how much the run may cost by Prices. Once it is reached nothing more is asked or called, and the run stops with
-	// content.StopCostLimit; so does one whose model has no price, because its cost is not known. Defaults to no limit.
+	// content.StopCostLimit; so does one whose model has no price, because its cost is not known. Tokens that a tool reports itself
+	// (Result.Usage) name no model, and are not part of it. A Cost that is negative or not finite refuses the run with a [LimitError].
+	// Defaults to no limit.
 	Cost float64
-	// Prices is what models cost. Defaults to none: then the cost of a run is not known.
+	// Prices is what models cost. What api.Prices.Check refuses refuses the run with an *api.PriceError. Defaults to none: then the cost
+	// of a run is not known (node.StopReason.CostKnown).
 	Prices api.Prices
 	// Time is how long the run may take, without its pauses. Then what is under way is cancelled, and the run stops with
 	// content.StopTimeLimit. Defaults to no limit.
@@ -52,16 +56,34 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// check refuses prices and a limit on cost that are no amounts of money.
+func (l Limits) check() error {
+	if !isAmount(l.Cost) {
+		return &LimitError{Field: "Cost", Value: l.Cost}
+	}
+
+	if err := l.Prices.Check(); err != nil {
+		return fmt.Errorf("executor: Limits.Prices: %w", err)
+	}
+	return nil
+}
+
+// isAmount reports whether f is finite and not negative.
+func isAmount(f float64) bool { return f >= 0 && !math.IsInf(f, 1) }
+
 // ledger is what a run has taken, with everything that runs inside its tools. It counts in the ledgers of the runs around it as well.
 type ledger struct {
 	limits Limits
 	around *ledger
 
-	mu       sync.Mutex
-	tokens   int64
-	cost     float64
-	unpriced string // a model whose price is not known
-	tools    content.Usage
+	mu       sync.Mutex // guards the fields below
+	tokens   content.Usage
+	tools    content.Usage // the part of tokens that was taken inside tools
+	cost     float64       // finite and not negative
+	unpriced string        // a model that was asked and has no price; "" for none
+	// partial reports that cost lacks something else (what tools reported themselves, what was spent before a pause, usage that is incomplete) or
+	// that some of it is an estimate.
+	partial bool
 }
 
 // spend notes what a model call took.
@@ -75,18 +97,26 @@ func (l *ledger) spend(model string, u content.Usage) {
 func (l *ledger) note(model string, u content.Usage, inTool bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tokens += u.Total()
+	l.tokens = l.tokens.Plus(u)
 	if inTool {
 		l.tools = l.tools.Plus(u)
 	}
-	if l.limits.Prices == nil && l.limits.Cost <= 0 {
+	l.partial = l.partial || u.Incomplete
+	if u == (content.Usage{}) || l.limits.Prices == nil && l.limits.Cost <= 0 {
 		return
 	}
-	cost, known := l.limits.Prices.Cost(model, u)
-	l.cost += cost
-	if !known && u != (content.Usage{}) {
+
+	price, known := l.limits.Prices.Of(model)
+	if !known {
 		l.unpriced = model
+		return
 	}
+	if price != (api.Price{}) && (u.Input > 0 && price.Input == 0 || u.Output > 0 && price.Output == 0) {
+		l.unpriced = model // a part of its price is missing, and nothing stands for it
+	}
+	cost, whole := price.Cost(u)
+	l.partial = l.partial || !whole
+	l.cost = min(max(l.cost+cost, 0), math.MaxFloat64) // a server that miscounts reports negative tokens
 }
 
 // toolUsage is what was taken inside tools until now.
@@ -96,14 +126,11 @@ func (l *ledger) toolUsage() content.Usage {
 	return l.tools
 }
 
-// spentCost is what the run has cost; 0 where that is not known.
-func (l *ledger) spentCost() float64 {
+// spentCost returns what the run has cost as far as that is known, and whether it is all of the cost.
+func (l *ledger) spentCost() (cost float64, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.unpriced != "" {
-		return 0
-	}
-	return l.cost
+	return l.cost, l.limits.Prices != nil && l.unpriced == "" && !l.partial
 }
 
 // reached returns the limit on tokens or cost that is reached, of this run or one around it, and more about it.
@@ -118,7 +145,7 @@ func (l *ledger) over() (content.Stop, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.limits.Tokens > 0 && l.tokens >= l.limits.Tokens:
+	case l.limits.Tokens > 0 && l.tokens.Total() >= l.limits.Tokens:
 		return content.StopTokenLimit, ""
 	case l.limits.Cost > 0 && l.unpriced != "":
 		return content.StopCostLimit, "the price of " + l.unpriced + " is not known"
@@ -166,8 +193,8 @@ func (l *ledger) take(u content.Usage) {
 	}
 	for ; l != nil; l = l.around {
 		l.mu.Lock()
-		l.tokens += u.Total()
-		l.tools = l.tools.Plus(u)
+		l.tokens, l.tools = l.tokens.Plus(u), l.tools.Plus(u)
+		l.partial = true
 		l.mu.Unlock()
 	}
 }
@@ -176,6 +203,7 @@ func (l *ledger) take(u content.Usage) {
 func (l *ledger) begin(totals node.StopReason) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tokens = totals.Usage.Total() + totals.ToolUsage.Total()
+	l.tokens = totals.Usage.Plus(totals.ToolUsage)
 	l.tools, l.cost = totals.ToolUsage, totals.Cost
+	l.partial = !totals.CostKnown
 }

@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/plait-dev/plait/api"
@@ -13,7 +14,7 @@ import (
 // loop is the run: carry out what is open; then ask, answer the calls, and ask again, until the model calls nothing more or the run has
 // to stop.
 func (r *run) loop() (content.Stop, error) {
-	if !r.tell(RunStart{Run: r.id, DAG: r.d}) {
+	if !r.tell(RunStart{Run: r.id, DAG: r.d, Unbound: r.unbound}) {
 		return "", errLeft
 	}
 	input, stop, err := r.leftOpen()
@@ -28,6 +29,9 @@ func (r *run) loop() (content.Stop, error) {
 
 // leftOpen carries out what an earlier run left open, and returns what is to be said next.
 func (r *run) leftOpen() (input []content.Message, stop content.Stop, err error) {
+	if stop, err = r.closeBranches(); stop != "" || err != nil {
+		return nil, stop, err
+	}
 	words, whole := r.answered()
 	if !r.waits() {
 		if stop, err = r.ended(); stop != "" {
@@ -36,7 +40,7 @@ func (r *run) leftOpen() (input []content.Message, stop content.Stop, err error)
 		if stop = r.limit(); stop != "" {
 			return nil, stop, nil
 		}
-		if input, err = r.poll(words || r.view != nil && len(r.view.Messages) == 0); err != nil {
+		if input, err = r.poll(words || len(r.transcript().Messages) == 0); err != nil {
 			stop, err = r.failed(err)
 			return nil, stop, err
 		}
@@ -65,28 +69,57 @@ func (r *run) takeTurn(input []content.Message) (Turn, content.Stop, error) {
 		return Turn{}, "", errLeft
 	}
 	if err := r.say(input); err != nil {
-		return r.failedTurn(err)
+		return r.failedTurn(nil, content.Usage{}, err)
 	}
-	answer, err := r.ask()
-	if err != nil {
-		return r.failedTurn(err)
+	r.voided = content.Usage{}
+	answer, said, err := r.ask()
+	if said == nil && errors.Is(err, api.ErrContextTooLong) {
+		answer, said, err = r.askShorter(err)
 	}
-	said, err := r.take(answer)
+	usage := r.voided.Plus(answer.Usage)
 	if err != nil {
-		return r.failedTurn(err)
+		return r.failedTurn(said, usage, err)
 	}
 	stop := answer.Stop
 	if calls(answer) || stop == content.StopPause {
 		stop = ""
 	}
-	return r.closeTurn(said, answer.Usage, stop)
+	return r.closeTurn(said, usage, stop)
+}
+
+// askShorter lets the hooks shorten a conversation that the provider refused as too long, and asks once more. It returns the refusal where
+// they do not.
+func (r *run) askShorter(refusal error) (api.Response, *node.Node, error) {
+	shorter := r.d
+	for _, h := range r.agent.Hooks {
+		if h.TooLong == nil {
+			continue
+		}
+		changed, err := guard(r.ctx, &r.workers, h.TooLong, shorter)
+		if err == nil {
+			err = changed.Err()
+		}
+		if err != nil {
+			return api.Response{}, nil, errors.Join(refusal, err)
+		}
+		shorter = changed
+	}
+	if slices.Equal(shorter.Heads(), r.d.Heads()) {
+		return api.Response{}, nil, refusal
+	}
+
+	r.d = shorter
+	if err := r.rebind(); err != nil {
+		return api.Response{}, nil, err
+	}
+	return r.ask()
 }
 
 func calls(answer api.Response) bool { return len(answer.Blocks.ToolUses()) > 0 }
 
-// failedTurn ends a turn in which the model failed, and returns why the run ends.
-func (r *run) failedTurn(err error) (Turn, content.Stop, error) {
-	if errors.Is(err, errLeft) || !r.tell(TurnEnd{Turn: r.turn, DAG: r.d}) {
+// failedTurn ends a turn in which the model failed, and returns why the run ends. Said is what arrived of its answer; nil is nothing.
+func (r *run) failedTurn(said *node.Node, usage content.Usage, err error) (Turn, content.Stop, error) {
+	if errors.Is(err, errLeft) || !r.tell(TurnEnd{Turn: r.turn, Message: said, Usage: usage, DAG: r.d}) {
 		return Turn{}, "", errLeft
 	}
 	stop, err := r.failed(err)
@@ -100,7 +133,7 @@ func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop)
 		usage = answeredBy(said).Usage
 		for _, h := range r.d.Heads() {
 			if e, ok := h.Payload().(node.ToolExecution); ok {
-				tools = minus(tools, e.Usage)
+				tools = tools.Minus(e.Usage)
 			}
 		}
 	}
@@ -117,7 +150,7 @@ func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop)
 	}
 	ended := TurnEnd{
 		Turn: r.turn, Message: said, Executions: done.executions, Usage: usage,
-		ToolUsage: minus(r.ledger.toolUsage(), tools), DAG: r.d,
+		ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
 	}
 	if !r.tell(ended) {
 		return turn, "", errLeft
@@ -128,12 +161,6 @@ func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop)
 func answeredBy(said *node.Node) node.Answer {
 	m, _ := said.Message()
 	return m.Answer
-}
-
-func minus(a, b content.Usage) content.Usage {
-	return a.Plus(content.Usage{
-		Input: -b.Input, Output: -b.Output, CacheRead: -b.CacheRead, CacheWrite: -b.CacheWrite, Reasoning: -b.Reasoning,
-	})
 }
 
 // goOn decides whether there is another turn, and returns what is to be said in it first.
@@ -192,57 +219,47 @@ func (r *run) next(turn Turn) (Turn, error) {
 	if !asked {
 		return turn, nil
 	}
-	if turn.Provider == nil {
+	if isNil(turn.Provider) {
 		return turn, ErrNoProvider
 	}
-	if !slices.Equal(turn.DAG.Heads(), r.d.Heads()) {
-		r.view = nil
-	}
+	changed := !slices.Equal(turn.DAG.Heads(), r.d.Heads())
 	r.d, r.provider, r.options = turn.DAG, turn.Provider, turn.Options
 	if closed := r.d.CloseTools(); closed.Err() == nil { // no hook is to leave a call without a result
-		r.d, r.view = closed, nil
+		r.d, changed = closed, true
+	}
+	if !changed {
+		return turn, nil
 	}
 	return turn, r.rebind()
 }
 
 // rebind finds what runs tools that a hook declared.
 func (r *run) rebind() error {
-	if r.view != nil {
-		return nil
-	}
-	view := r.d.Transcript()
-	r.view = &view
-	r.names = nil
-	for _, def := range view.Tools {
-		if def.Server() {
-			continue
-		}
-		r.names = append(r.names, def.Name)
-		if found, _ := r.d.Tool(def.Name); found != nil {
-			if tool, ok := found.(Tool); ok {
-				r.bound[def.Name] = tool
-				continue
-			}
-		}
-		if r.bound[def.Name] == nil && r.agent.Handler == nil {
-			return &UnboundError{Names: []string{def.Name}}
-		}
-	}
-	return nil
+	return r.bindTools(r.d)
 }
 
 // ended returns the reason and the error of a run whose context ended; no reason while it has not.
 func (r *run) ended() (content.Stop, error) {
-	cause := context.Cause(r.ctx)
 	switch {
-	case cause == nil:
+	case r.saveErr != nil:
+		return content.StopError, r.saveErr
+	case r.ctx.Err() == nil:
 		return "", nil
-	case errors.Is(cause, errTimeLimit):
+	case errors.Is(context.Cause(r.ctx), errTimeLimit):
 		return content.StopTimeLimit, nil
 	case errors.Is(r.ctx.Err(), context.DeadlineExceeded):
-		return content.StopDeadline, cause
+		return content.StopDeadline, errorOf(r.ctx)
 	}
-	return content.StopCancelled, cause
+	return content.StopCancelled, errorOf(r.ctx)
+}
+
+// errorOf returns why ctx ended: its error and its cause, so that errors.Is finds both. It returns nil while ctx has not ended.
+func errorOf(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == nil || errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // limit returns the limit that the run has reached, if there is one.

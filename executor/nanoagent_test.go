@@ -19,7 +19,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// TestNanoAgent has the conformance cases 23 to 31 and 54 to 72 of nano-agent, by their numbers. Where Plait differs on
+// The tests of this file are the conformance cases 23 to 31 and 54 to 72 of nano-agent, by their numbers. Where Plait differs on
 // purpose, the case says so:
 //
 //   - 28: a handler that fails is told to the model; nano-agent drops everything.
@@ -32,273 +32,300 @@ import (
 //   - 66: the text of a cancelled call says whether the tool had been started.
 //   - 72: permissions come with the whole tool loop; here a handler is asked for every tool, and its refusal is an error
 //     result.
-func TestNanoAgent(t *testing.T) {
-	t.Run("case_23_executing_a_call_adds_its_result", func(t *testing.T) {
-		d, err := executor.ExecuteTools(t.Context(), called(in("Tokyo")))
-		require.NoError(t, err)
-		require.Equal(t, "uar", roles(d))
+
+func TestNanoAgentCase23ExecutingACallAddsItsResult(t *testing.T) {
+	d, err := executor.ExecuteTools(t.Context(), called(in("Tokyo")))
+	require.NoError(t, err)
+	require.Equal(t, "uar", roles(d))
+}
+
+func TestNanoAgentCase24TwoCallsAreTwoResultsOfOneMessageInCallOrder(t *testing.T) {
+	d, err := executor.ExecuteTools(t.Context(), called(in("Tokyo"), in("Paris")))
+	require.NoError(t, err)
+	require.Equal(t, []string{"Tokyo: 22°C", "Paris: 18°C"}, outcomes(t, d))
+}
+
+func TestNanoAgentCase25NoCallsChangeNothing(t *testing.T) {
+	before := ask(weather)
+	d, err := executor.ExecuteTools(t.Context(), before)
+	require.NoError(t, err)
+	require.True(t, dag.Equal(before, d))
+	require.Equal(t, before.Head(), d.Head())
+}
+
+func TestNanoAgentCase26TheMergedMessageFollowsExecutionsThatFollowTheAnswer(t *testing.T) {
+	before := called(in("Tokyo"), in("Paris"))
+	d, err := executor.ExecuteTools(t.Context(), before)
+	require.NoError(t, err)
+	require.Equal(t, 2, d.Head().NumParents())
+	for i, branch := range d.Head().Parents() {
+		require.Equal(t, i, branch.Payload().(node.ToolExecution).Index)
+		require.Equal(t, before.Head(), branch.Parent(0))
+		require.Equal(t, 1, branch.NumParents())
+	}
+}
+
+func TestNanoAgentCase27AHandlerThatReturnsNothingGivesAnEmptyResult(t *testing.T) {
+	d, err := executor.ExecuteToolsFunc(t.Context(), called(in("Tokyo")), func(context.Context, executor.Call) (any, error) {
+		return []content.Block{}, nil
 	})
-	t.Run("case_24_two_calls_are_two_results_of_one_message_in_call_order", func(t *testing.T) {
-		d, err := executor.ExecuteTools(t.Context(), called(in("Tokyo"), in("Paris")))
-		require.NoError(t, err)
-		require.Equal(t, []string{"Tokyo: 22°C", "Paris: 18°C"}, outcomes(t, d))
-	})
-	t.Run("case_25_no_calls_change_nothing", func(t *testing.T) {
-		before := ask(weather)
-		d, err := executor.ExecuteTools(t.Context(), before)
-		require.NoError(t, err)
-		require.True(t, dag.Equal(before, d))
-		require.Equal(t, before.Head(), d.Head())
-	})
-	t.Run("case_26_the_merged_message_follows_executions_that_follow_the_answer", func(t *testing.T) {
-		before := called(in("Tokyo"), in("Paris"))
-		d, err := executor.ExecuteTools(t.Context(), before)
-		require.NoError(t, err)
-		require.Equal(t, 2, d.Head().NumParents())
-		for i, branch := range d.Head().Parents() {
-			require.Equal(t, i, branch.Payload().(node.ToolExecution).Index)
-			require.Equal(t, before.Head(), branch.Parent(0))
-			require.Equal(t, 1, branch.NumParents())
+	require.NoError(t, err)
+	require.Zero(t, results(t, d)[0].Content.Len())
+	require.False(t, results(t, d)[0].IsError)
+}
+
+func TestNanoAgentCase28AHandlerThatFailsLeavesTheOthersResultsAlone(t *testing.T) {
+	before := called(in("Tokyo"), in("Paris"))
+	n := before.Len()
+	d, err := executor.ExecuteToolsFunc(t.Context(), before, func(_ context.Context, c executor.Call) (any, error) {
+		if c.Index == 0 {
+			return nil, errors.New("no")
 		}
+		return "yes", nil
 	})
-	t.Run("case_27_a_handler_that_returns_nothing_gives_an_empty_result", func(t *testing.T) {
-		d, err := executor.ExecuteToolsFunc(t.Context(), called(in("Tokyo")), func(context.Context, executor.Call) (any, error) {
-			return []content.Block{}, nil
-		})
-		require.NoError(t, err)
-		require.Zero(t, results(t, d)[0].Content.Len())
-		require.False(t, results(t, d)[0].IsError)
-	})
-	t.Run("case_28_a_handler_that_fails_leaves_the_others_results_alone", func(t *testing.T) {
-		before := called(in("Tokyo"), in("Paris"))
-		n := before.Len()
-		d, err := executor.ExecuteToolsFunc(t.Context(), before, func(_ context.Context, c executor.Call) (any, error) {
-			if c.Index == 0 {
-				return nil, errors.New("no")
-			}
-			return "yes", nil
-		})
-		require.NoError(t, err)
-		require.Equal(t, []string{"error: no", "yes"}, outcomes(t, d))
-		require.Equal(t, n, before.Len(), "the receiver is unchanged")
-	})
-	t.Run("case_29_calls_with_one_id_are_each_run_and_each_answered", func(t *testing.T) {
-		calls := []content.ToolUse{in("Tokyo"), in("Paris")}
-		calls[0].ID, calls[1].ID = "same", "same"
-		d, err := executor.Run(t.Context(), once(calls...), ask(weather))
-		require.NoError(t, err)
-		require.Equal(t, []string{"Tokyo: 22°C", "Paris: 18°C"}, outcomes(t, d))
-	})
-	t.Run("case_30_an_answer_stays_one_message", func(t *testing.T) {
-		d, err := executor.Run(t.Context(), apitest.NewScript(apitest.Say("So.").Think("hm", "sig").Call(call("fast")), apitest.Say("Done.")), ask(fast))
-		require.NoError(t, err)
-		require.Equal(t, "uara", roles(d))
-		require.Equal(t, 3, d.Messages()[1].Blocks.Len())
-	})
-	t.Run("case_31_an_empty_conversation_can_stop", func(t *testing.T) {
-		d, err := executor.Run(t.Context(), apitest.NewScript(apitest.Say("Hello?")), dag.New())
-		require.NoError(t, err)
-		require.Equal(t, content.StopEndTurn, stopped(t, d).Reason)
-	})
-	t.Run("case_54_calls_that_wait_for_each_other_finish", func(t *testing.T) {
-		var both sync.WaitGroup
-		both.Add(2)
-		meet := func(said string) func(context.Context) (any, error) {
-			return func(context.Context) (any, error) { both.Done(); both.Wait(); return said, nil }
-		}
-		d, err := executor.Run(t.Context(), once(call("first"), call("second")), ask(tool("first", meet("first")), tool("second", meet("second"))))
-		require.NoError(t, err)
-		require.Equal(t, []string{"first", "second"}, outcomes(t, d))
-		require.Equal(t, "uara", roles(d))
-	})
-	t.Run("case_55_a_transport_failure_is_sent_again", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			model := apitest.NewScript(apitest.Fail(&api.Error{Kind: api.ErrTransport}), apitest.Say("Done."))
-			_, err := executor.Run(t.Context(), model, ask())
-			require.NoError(t, err)
-			require.Len(t, model.Requests(), 2)
-		})
-	})
-	t.Run("case_56_429_and_503_are_waited_out", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			model := apitest.NewScript(
-				apitest.Fail(&api.Error{Kind: api.ErrRateLimited, Status: 429}), apitest.Fail(&api.Error{Kind: api.ErrServer, Status: 503}),
-				apitest.Say("Done."),
-			)
-			start := time.Now()
-			_, err := executor.Run(t.Context(), model, ask())
-			require.NoError(t, err)
-			require.Len(t, model.Requests(), 3)
-			require.GreaterOrEqual(t, time.Since(start), 2250*time.Millisecond)
-			require.LessOrEqual(t, time.Since(start), 3*time.Second)
-		})
-	})
-	t.Run("case_57_400_is_sent_once_and_is_an_error", func(t *testing.T) {
-		model := apitest.NewScript(apitest.Fail(&api.Error{Kind: api.ErrInvalidRequest, Status: 400}), apitest.Say("never"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"error: no", "yes"}, outcomes(t, d))
+	require.Equal(t, n, before.Len(), "the receiver is unchanged")
+}
+
+func TestNanoAgentCase29CallsWithOneIdAreEachRunAndEachAnswered(t *testing.T) {
+	calls := []content.ToolUse{in("Tokyo"), in("Paris")}
+	calls[0].ID, calls[1].ID = "same", "same"
+	d, err := executor.Run(t.Context(), once(calls...), ask(weather))
+	require.NoError(t, err)
+	require.Equal(t, []string{"Tokyo: 22°C", "Paris: 18°C"}, outcomes(t, d))
+}
+
+func TestNanoAgentCase30AnAnswerStaysOneMessage(t *testing.T) {
+	d, err := executor.Run(t.Context(), apitest.NewScript(apitest.Say("So.").Think("hm", "sig").Call(call("fast")), apitest.Say("Done.")), ask(fast))
+	require.NoError(t, err)
+	require.Equal(t, "uara", roles(d))
+	require.Equal(t, 3, d.Messages()[1].Blocks.Len())
+}
+
+func TestNanoAgentCase31AnEmptyConversationCanStop(t *testing.T) {
+	d, err := executor.Run(t.Context(), apitest.NewScript(apitest.Say("Hello?")), dag.New())
+	require.NoError(t, err)
+	require.Equal(t, content.StopEndTurn, stopped(t, d).Reason)
+}
+
+func TestNanoAgentCase54CallsThatWaitForEachOtherFinish(t *testing.T) {
+	var both sync.WaitGroup
+	both.Add(2)
+	meet := func(said string) func(context.Context) (any, error) {
+		return func(context.Context) (any, error) { both.Done(); both.Wait(); return said, nil }
+	}
+	d, err := executor.Run(t.Context(), once(call("first"), call("second")), ask(tool("first", meet("first")), tool("second", meet("second"))))
+	require.NoError(t, err)
+	require.Equal(t, []string{"first", "second"}, outcomes(t, d))
+	require.Equal(t, "uara", roles(d))
+}
+
+func TestNanoAgentCase55ATransportFailureIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := apitest.NewScript(apitest.Fail(&api.Error{Kind: api.ErrTransport}), apitest.Say("Done."))
 		_, err := executor.Run(t.Context(), model, ask())
-		require.ErrorIs(t, err, api.ErrInvalidRequest)
-		require.Len(t, model.Requests(), 1)
-	})
-	t.Run("case_58_529_is_retried_and_retry_after_is_honoured", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			model := apitest.NewScript(
-				apitest.Fail(&api.Error{Kind: api.ErrOverloaded, Status: 529, RetryAfter: 7 * time.Second}), apitest.Say("Done."),
-			)
-			start := time.Now()
-			_, err := executor.Run(t.Context(), model, ask())
-			require.NoError(t, err)
-			require.Equal(t, 7*time.Second, time.Since(start))
-		})
-	})
-	t.Run("case_59_an_unknown_tool_is_an_error_result", func(t *testing.T) {
-		d, err := executor.Run(t.Context(), once(call("Teleport")), ask(fast, echo))
 		require.NoError(t, err)
-		require.Equal(t, []string{`error: Tool "Teleport" not found. Available tools: fast, echo`}, outcomes(t, d))
+		require.Len(t, model.Requests(), 2)
 	})
-	t.Run("case_60_a_tool_that_fails_or_panics_is_an_error_result_and_others_go_on", func(t *testing.T) {
-		d, err := executor.Run(t.Context(), once(call("broken"), call("fast"), call("panics")), ask(broken, fast, panics))
+}
+
+func TestNanoAgentCase56429And503AreWaitedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := apitest.NewScript(
+			apitest.Fail(&api.Error{Kind: api.ErrRateLimited, Status: 429}), apitest.Fail(&api.Error{Kind: api.ErrServer, Status: 503}),
+			apitest.Say("Done."),
+		)
+		start := time.Now()
+		_, err := executor.Run(t.Context(), model, ask())
 		require.NoError(t, err)
-		require.Equal(t, []string{"error: it is broken", "fast", `error: Tool "panics" panicked: oh no`}, outcomes(t, d))
-		require.Equal(t, "Done.", d.Text())
+		require.Len(t, model.Requests(), 3)
+		require.GreaterOrEqual(t, time.Since(start), 2250*time.Millisecond)
+		require.LessOrEqual(t, time.Since(start), 3*time.Second)
 	})
-	t.Run("case_61_calls_decide_not_the_stop_reason", func(t *testing.T) {
-		model := apitest.NewScript(apitest.Call(call("fast")).Stop(content.StopEndTurn), apitest.Say("Done."))
-		d, err := executor.Run(t.Context(), model, ask(fast))
+}
+
+func TestNanoAgentCase57400IsSentOnceAndIsAnError(t *testing.T) {
+	model := apitest.NewScript(apitest.Fail(&api.Error{Kind: api.ErrInvalidRequest, Status: 400}), apitest.Say("never"))
+	_, err := executor.Run(t.Context(), model, ask())
+	require.ErrorIs(t, err, api.ErrInvalidRequest)
+	require.Len(t, model.Requests(), 1)
+}
+
+func TestNanoAgentCase58529IsRetriedAndRetryAfterIsHonoured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := apitest.NewScript(
+			apitest.Fail(&api.Error{Kind: api.ErrOverloaded, Status: 529, RetryAfter: 7 * time.Second}), apitest.Say("Done."),
+		)
+		start := time.Now()
+		_, err := executor.Run(t.Context(), model, ask())
 		require.NoError(t, err)
-		require.Equal(t, []string{"fast"}, outcomes(t, d))
+		require.Equal(t, 7*time.Second, time.Since(start))
 	})
-	t.Run("case_62_the_models_reason_is_kept", func(t *testing.T) {
-		for reason, want := range map[content.Stop]content.Stop{"": content.StopEndTurn, "max_tokens": content.StopMaxTokens, "weird": "weird"} {
-			d, err := executor.Run(t.Context(), apitest.NewScript(apitest.Say("Hm").Stop(reason)), ask())
-			require.NoError(t, err)
-			require.Equal(t, want, stopped(t, d).Reason)
-		}
-		d, err := executor.Run(t.Context(), reasonless{}, ask())
+}
+
+func TestNanoAgentCase59AnUnknownToolIsAnErrorResult(t *testing.T) {
+	d, err := executor.Run(t.Context(), once(call("Teleport")), ask(fast, echo))
+	require.NoError(t, err)
+	require.Equal(t, []string{`error: Tool "Teleport" not found. Available tools: fast, echo`}, outcomes(t, d))
+}
+
+func TestNanoAgentCase60AToolThatFailsOrPanicsIsAnErrorResultAndOthersGoOn(t *testing.T) {
+	d, err := executor.Run(t.Context(), once(call("broken"), call("fast"), call("panics")), ask(broken, fast, panics))
+	require.NoError(t, err)
+	require.Equal(t, []string{"error: it is broken", "fast", `error: Tool "panics" panicked: oh no`}, outcomes(t, d))
+	require.Equal(t, "Done.", d.Text())
+}
+
+func TestNanoAgentCase61CallsDecideNotTheStopReason(t *testing.T) {
+	model := apitest.NewScript(apitest.Call(call("fast")).Stop(content.StopEndTurn), apitest.Say("Done."))
+	d, err := executor.Run(t.Context(), model, ask(fast))
+	require.NoError(t, err)
+	require.Equal(t, []string{"fast"}, outcomes(t, d))
+}
+
+func TestNanoAgentCase62TheModelsReasonIsKept(t *testing.T) {
+	for reason, want := range map[content.Stop]content.Stop{"": content.StopEndTurn, "max_tokens": content.StopMaxTokens, "weird": "weird"} {
+		d, err := executor.Run(t.Context(), apitest.NewScript(apitest.Say("Hm").Stop(reason)), ask())
 		require.NoError(t, err)
-		require.Equal(t, content.StopUnknown, stopped(t, d).Reason)
-	})
-	t.Run("case_63_usage_is_summed", func(t *testing.T) {
-		u := content.Usage{Input: 100, Output: 20, CacheRead: 7, CacheWrite: 3, Reasoning: 5}
-		model := apitest.NewScript(apitest.Call(call("fast")).Usage(u), apitest.Say("Done.").Usage(u))
-		d, err := executor.Run(t.Context(), model, ask(fast))
-		require.NoError(t, err)
-		stop := stopped(t, d)
-		require.Equal(t, u.Plus(u), stop.Usage)
-		require.Equal(t, 2, stop.Turns)
-		require.Equal(t, 1, stop.ToolCalls)
-	})
-	t.Run("case_64_a_run_that_is_cancelled_before_asks_nothing", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		model := apitest.NewScript()
-		d, err := executor.Run(ctx, model, ask())
-		require.ErrorIs(t, err, context.Canceled)
-		require.Empty(t, model.Requests())
+		require.Equal(t, want, stopped(t, d).Reason)
+	}
+	d, err := executor.Run(t.Context(), reasonless{}, ask())
+	require.NoError(t, err)
+	require.Equal(t, content.StopUnknown, stopped(t, d).Reason)
+}
+
+func TestNanoAgentCase63UsageIsSummed(t *testing.T) {
+	u := content.Usage{Input: 100, Output: 20, CacheRead: 7, CacheWrite: 3, Reasoning: 5}
+	model := apitest.NewScript(apitest.Call(call("fast")).Usage(u), apitest.Say("Done.").Usage(u))
+	d, err := executor.Run(t.Context(), model, ask(fast))
+	require.NoError(t, err)
+	stop := stopped(t, d)
+	require.Equal(t, u.Plus(u), stop.Usage)
+	require.Equal(t, 2, stop.Turns)
+	require.Equal(t, 1, stop.ToolCalls)
+}
+
+func TestNanoAgentCase64ARunThatIsCancelledBeforeAsksNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	model := apitest.NewScript()
+	d, err := executor.Run(ctx, model, ask())
+	require.ErrorIs(t, err, context.Canceled)
+	require.Empty(t, model.Requests())
+	require.Equal(t, content.StopCancelled, stopped(t, d).Reason)
+}
+
+func TestNanoAgentCase65ACancelInTheModelCallKeepsWhatArrivedAndReturnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		enough := errors.New("the user had enough")
+		time.AfterFunc(time.Second, func() { cancel(enough) })
+		start, before := time.Now(), ask()
+		d, err := executor.Run(ctx, apitest.NewScript(apitest.Say("Half an").Hang()), before)
+		require.ErrorIs(t, err, enough)
+		require.Equal(t, time.Second, time.Since(start))
+		require.Equal(t, before.Messages(), d.Messages()[:1])
+		require.Equal(t, "Half an", d.Messages()[1].Blocks.Text())
 		require.Equal(t, content.StopCancelled, stopped(t, d).Reason)
 	})
-	t.Run("case_65_a_cancel_in_the_model_call_changes_no_message_and_returns_at_once", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			enough := errors.New("the user had enough")
-			time.AfterFunc(time.Second, func() { cancel(enough) })
-			start, before := time.Now(), ask()
-			d, err := executor.Run(ctx, apitest.NewScript(apitest.Say("Half an").Hang()), before)
-			require.ErrorIs(t, err, enough)
-			require.Equal(t, time.Second, time.Since(start))
-			require.Equal(t, before.Messages(), d.Messages())
-			require.Equal(t, content.StopCancelled, stopped(t, d).Reason)
+}
+
+func TestNanoAgentCase66ACancelDuringToolsKeepsResultsAndAnswersEveryCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		told := 0
+		listens := tool("listens", func(ctx context.Context) (any, error) {
+			<-ctx.Done()
+			told++
+			return nil, ctx.Err()
 		})
+		d, err := executor.Agent{Provider: once(call("fast"), call("listens"), call("slow")), Strategy: executor.Parallel(3)}.Run(ctx, ask(fast, slow, listens))
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, []string{
+			"fast",
+			"error: Operation cancelled while the tool was running; it may have had effects.",
+			"error: Operation cancelled while the tool was running; it may have had effects.",
+		}, outcomes(t, d))
+		require.Equal(t, 1, told)
+		require.Equal(t, content.StopCancelled, stopped(t, d).Reason)
+		requireValid(t, d)
 	})
-	t.Run("case_66_a_cancel_during_tools_keeps_results_and_answers_every_call", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(time.Second, cancel)
-			told := 0
-			listens := tool("listens", func(ctx context.Context) (any, error) {
-				<-ctx.Done()
-				told++
-				return nil, ctx.Err()
-			})
-			d, err := executor.Agent{Provider: once(call("fast"), call("listens"), call("slow")), Strategy: executor.Parallel(3)}.Run(ctx, ask(fast, slow, listens))
-			require.ErrorIs(t, err, context.Canceled)
-			require.Equal(t, []string{
-				"fast",
-				"error: Operation cancelled while the tool was running; it may have had effects.",
-				"error: Operation cancelled while the tool was running; it may have had effects.",
-			}, outcomes(t, d))
-			require.Equal(t, 1, told)
-			require.Equal(t, content.StopCancelled, stopped(t, d).Reason)
-			requireValid(t, d)
+}
+
+func TestNanoAgentCase67ASecondRunGoesOnAfterTheFirst(t *testing.T) {
+	model := apitest.NewScript(apitest.Say("One."), apitest.Say("Two."))
+	d, err := executor.Run(t.Context(), model, ask())
+	require.NoError(t, err)
+	d, err = executor.Run(t.Context(), model, d.User("And?"))
+	require.NoError(t, err)
+	require.Equal(t, "uaua", roles(d))
+	var kinds []string
+	for _, n := range d.Nodes() {
+		kinds = append(kinds, n.Kind())
+	}
+	require.Equal(t, []string{"message", "message", "stop_reason", "message", "message", "stop_reason"}, kinds)
+	require.Equal(t, 1, stopped(t, d).Turns, "totals are of one run")
+}
+
+func TestNanoAgentCase68ACancelReachesRunsInsideToolsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		child := tool("child", func(ctx context.Context) (any, error) {
+			d, err := executor.Run(ctx, apitest.NewScript(apitest.Hang()), ask())
+			return d.Text(), err
 		})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(300*time.Millisecond, cancel)
+		start := time.Now()
+		_, err := executor.Run(ctx, once(call("child"), call("child")), ask(child))
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, 300*time.Millisecond, time.Since(start))
 	})
-	t.Run("case_67_a_second_run_goes_on_after_the_first", func(t *testing.T) {
-		model := apitest.NewScript(apitest.Say("One."), apitest.Say("Two."))
-		d, err := executor.Run(t.Context(), model, ask())
-		require.NoError(t, err)
-		d, err = executor.Run(t.Context(), model, d.User("And?"))
-		require.NoError(t, err)
-		require.Equal(t, "uaua", roles(d))
-		var kinds []string
-		for _, n := range d.Nodes() {
-			kinds = append(kinds, n.Kind())
-		}
-		require.Equal(t, []string{"message", "message", "stop_reason", "message", "message", "stop_reason"}, kinds)
-		require.Equal(t, 1, stopped(t, d).Turns, "totals are of one run")
-	})
-	t.Run("case_68_a_cancel_reaches_runs_inside_tools_at_once", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			child := tool("child", func(ctx context.Context) (any, error) {
-				d, err := executor.Run(ctx, apitest.NewScript(apitest.Hang()), ask())
-				return d.Text(), err
-			})
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(300*time.Millisecond, cancel)
-			start := time.Now()
-			_, err := executor.Run(ctx, once(call("child"), call("child")), ask(child))
-			require.ErrorIs(t, err, context.Canceled)
-			require.Equal(t, 300*time.Millisecond, time.Since(start))
-		})
-	})
-	t.Run("case_69_a_deadline_from_outside_is_an_error_beside_what_was_reached", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			d, err := executor.Run(ctx, apitest.NewScript(apitest.Call(call("fast")), apitest.Hang()), ask(fast))
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Equal(t, "uar", roles(d))
-			require.Equal(t, content.StopDeadline, stopped(t, d).Reason)
-		})
-	})
-	t.Run("case_70_an_error_after_progress_comes_with_the_progress", func(t *testing.T) {
-		failure := &api.Error{Kind: api.ErrAuth, API: "script", Message: "key revoked"}
-		d, err := executor.Run(t.Context(), apitest.NewScript(apitest.Call(call("fast")), apitest.Fail(failure)), ask(fast))
-		require.ErrorIs(t, err, api.ErrAuth)
+}
+
+func TestNanoAgentCase69ADeadlineFromOutsideIsAnErrorBesideWhatWasReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		d, err := executor.Run(ctx, apitest.NewScript(apitest.Call(call("fast")), apitest.Hang()), ask(fast))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, "uar", roles(d))
-		require.Equal(t, content.StopError, stopped(t, d).Reason)
-		require.Equal(t, failure.Error(), stopped(t, d).Detail)
-		requireValid(t, d)
+		require.Equal(t, content.StopDeadline, stopped(t, d).Reason)
 	})
-	t.Run("case_71_the_limit_on_turns_has_its_own_reason", func(t *testing.T) {
-		model := apitest.NewScript(apitest.Call(call("fast")).Always())
-		d, err := executor.Agent{Provider: model, Limits: executor.Limits{Turns: 4}}.Run(t.Context(), ask(fast))
-		require.NoError(t, err)
-		require.Len(t, model.Requests(), 4)
-		require.Equal(t, content.StopMaxTurns, stopped(t, d).Reason)
-		requireValid(t, d)
-	})
-	t.Run("case_72_a_handler_is_asked_for_every_call_and_may_refuse", func(t *testing.T) {
-		var asked sync.Map
-		agent := executor.Agent{Provider: once(call("fast"), call("broken")), Handler: func(_ context.Context, c executor.Call) (any, error) {
-			asked.Store(c.Name, true)
-			if c.Name == "broken" {
-				return nil, errors.New("Edit rejected by user.")
-			}
-			return "allowed", nil
-		}}
-		d, err := agent.Run(t.Context(), ask(fast, broken))
-		require.NoError(t, err)
-		require.Equal(t, []string{"allowed", "error: Edit rejected by user."}, outcomes(t, d))
-	})
+}
+
+func TestNanoAgentCase70AnErrorAfterProgressComesWithTheProgress(t *testing.T) {
+	failure := &api.Error{Kind: api.ErrAuth, API: "script", Message: "key revoked"}
+	d, err := executor.Run(t.Context(), apitest.NewScript(apitest.Call(call("fast")), apitest.Fail(failure)), ask(fast))
+	require.ErrorIs(t, err, api.ErrAuth)
+	require.Equal(t, "uar", roles(d))
+	require.Equal(t, content.StopError, stopped(t, d).Reason)
+	require.Equal(t, failure.Error(), stopped(t, d).Detail)
+	requireValid(t, d)
+}
+
+func TestNanoAgentCase71TheLimitOnTurnsHasItsOwnReason(t *testing.T) {
+	model := apitest.NewScript(apitest.Call(call("fast")).Always())
+	d, err := executor.Agent{Provider: model, Limits: executor.Limits{Turns: 4}}.Run(t.Context(), ask(fast))
+	require.NoError(t, err)
+	require.Len(t, model.Requests(), 4)
+	require.Equal(t, content.StopMaxTurns, stopped(t, d).Reason)
+	requireValid(t, d)
+}
+
+func TestNanoAgentCase72AHandlerIsAskedForEveryCallAndMayRefuse(t *testing.T) {
+	var asked sync.Map
+	agent := executor.Agent{Provider: once(call("fast"), call("broken")), Handler: func(_ context.Context, c executor.Call) (any, error) {
+		asked.Store(c.Name, true)
+		if c.Name == "broken" {
+			return nil, errors.New("Edit rejected by user.")
+		}
+		return "allowed", nil
+	}}
+	d, err := agent.Run(t.Context(), ask(fast, broken))
+	require.NoError(t, err)
+	require.Equal(t, []string{"allowed", "error: Edit rejected by user."}, outcomes(t, d))
 }
 
 // reasonless ends its answer without a reason.

@@ -8,34 +8,55 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/shared"
 )
 
-// RunFor is [Agent.Run] for an answer in the form of T: it asks for it by api.Output[T], and returns what api.Decode[T] makes of the
-// last answer. A model whose answer does not fit is told what is wrong with it, and asked again, up to two times.
-//
-// Errors beside those of Run: api.ErrOutput, where the last answer does not fit; so does that of a run that a limit ended before
-// there was one.
-func RunFor[T any](ctx context.Context, a Agent, d dag.DAG) (T, dag.DAG, error) {
+// WithOutput returns the agent with answers in the form of T: it asks for it by api.Output[T]. A model whose answer
+// does not fit is told what is wrong with it, and asked again, up to two times. [FinalOutput] reads the answer from the
+// conversation. Use it with [Agent.Stream] and [Agent.ResumeStream]; beside [Agent.Run] and [Agent.Resume] there are
+// [RunFor] and [ResumeFor].
+func WithOutput[T any](a Agent) Agent {
 	const again = 2
-	var none T
 	a.Options.Output = api.Output[T]()
 	a.Hooks = append(append([]Hook(nil), a.Hooks...), fitting[T](again))
-	d, err := a.Run(ctx, d)
+	return a
+}
+
+// FinalOutput returns the last answer of a run as a T, by api.Decode[T]. The error is api.ErrOutput if the answer does
+// not fit; so is that of a conversation which does not end in an answer, because a limit ended the run say.
+func FinalOutput[T any](d dag.DAG) (T, error) { return api.Decode[T](lastAnswer(d)) }
+
+// RunFor is [Agent.Run] for an answer in the form of T, as [WithOutput] asks for it. Errors beside those of Run: that
+// of [FinalOutput]. A run that pauses is resumed by [ResumeFor].
+func RunFor[T any](ctx context.Context, a Agent, d dag.DAG) (T, dag.DAG, error) {
+	d, err := WithOutput[T](a).Run(ctx, d)
+	return finalOutput[T](d, err)
+}
+
+// ResumeFor is [Agent.Resume] for an answer in the form of T, as [RunFor] is Run.
+func ResumeFor[T any](ctx context.Context, a Agent, d dag.DAG, c Continuation, replies map[string]Reply) (T, dag.DAG, error) {
+	d, err := WithOutput[T](a).Resume(ctx, d, c, replies)
+	return finalOutput[T](d, err)
+}
+
+func finalOutput[T any](d dag.DAG, err error) (T, dag.DAG, error) {
 	if err != nil {
+		var none T
 		return none, d, err
 	}
-	value, err := api.Decode[T](lastAnswer(d))
+	value, err := FinalOutput[T](d)
 	return value, d, err
 }
 
-// lastAnswer is what the model said last; "" where the conversation does not end in an answer, and one from before the run does not count.
+// lastAnswer is what the model said last; "" where the conversation does not end in an answer, and one from before the
+// run does not count.
 func lastAnswer(d dag.DAG) string {
 	n := lastSaid(d)
 	if n == nil {
 		return ""
 	}
 	m, _ := n.Message()
-	if m.Role != content.Assistant || len(m.Blocks.ToolUses()) > 0 {
+	if m.Role != content.Assistant || len(m.Blocks.ToolUses()) > 0 || m.Answer.Stop == content.StopCut {
 		return ""
 	}
 	return m.Blocks.Text()
@@ -65,7 +86,7 @@ const misfitWords = "Your answer is not in the form that was asked for. Answer a
 
 // asked is how often in a row the model was told that its answer does not fit.
 func asked(d dag.DAG) (times int) {
-	messages := d.Messages()
+	messages := shared.Of(d.Heads()).Messages
 	for i := len(messages) - 1; i >= 0; i-- {
 		if m := messages[i]; m.Role == content.User && len(m.Blocks.ToolResults()) == 0 {
 			if !strings.HasPrefix(m.Blocks.Text(), misfitWords) {

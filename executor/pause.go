@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/schema"
 	"github.com/plait-dev/plait/node"
 )
@@ -61,6 +62,12 @@ type Pending struct {
 var ErrPaused = errors.New("the run is paused")
 
 // PausedError says that calls wait for somebody. The conversation beside it is to be kept with the Continuation.
+//
+// A program may give a pause up, after Ctrl-C at the prompt for example:
+//
+//   - dag.DAG.CloseTools without arguments answers the open calls with an error result, so that the model reads that they did not run.
+//   - A message of the user may follow at once: the same answers are sent then, and dag.DAG.Validate reports the calls.
+//   - [Agent.Run] with the conversation as it is asks the hooks about the calls again, and pauses with a new Continuation.
 type PausedError struct {
 	Continuation Continuation
 }
@@ -95,7 +102,8 @@ const (
 // Approved lets the call be carried out.
 func Approved() Reply { return Reply{kind: approved} }
 
-// ApprovedWith lets the call be carried out with other arguments. They are checked against the tool's schema.
+// ApprovedWith lets the call be carried out with other arguments. They are checked against the tool's schema
+// when the call runs: where they do not fit, the call fails and the model reads why; Resume itself is not refused.
 func ApprovedWith(input content.JSON) Reply { return Reply{kind: approved, input: input} }
 
 // Declined does not let the call be carried out. The model is told the reason; "" tells it that a user said no.
@@ -111,7 +119,8 @@ func Failed(text string) Reply {
 
 // Errors of [Agent.Resume], for errors.Is; a [ResumeError] says which call.
 var (
-	// ErrStale: the continuation is not one of this conversation as it is, or was used before.
+	// ErrStale: the continuation is not the latest of this conversation. It was resumed before, it belongs to another conversation, or
+	// the conversation has gone on or was joined with another since.
 	ErrStale = errors.New("the continuation is not one of this conversation")
 	// ErrUnknownCall: a reply to a call that does not wait.
 	ErrUnknownCall = errors.New("no such call waits")
@@ -155,15 +164,12 @@ func (r *run) pause(b *batch, reason content.Stop) error {
 	if !b.tellSettled(len(b.slots)) {
 		return errLeft
 	}
-	executed := b.settled()
-	if len(executed) > 0 {
-		d := r.d.Execute(executed...)
-		if err := d.Err(); err != nil {
-			return err
-		}
-		r.d, r.view = d, nil
+	d := r.d.Execute(b.unsaved()...)
+	if err := d.Err(); err != nil {
+		return err
 	}
-	r.totals.ToolCalls += len(executed)
+	r.d = d
+	r.totals.ToolCalls += len(b.settled())
 	r.toolsTook(b.usage())
 	c := Continuation{
 		Run: r.id, ID: r.d.Source().ID().String(), Parent: r.parent, Reason: reason, Message: r.said().ID(),
@@ -214,21 +220,22 @@ func (c Continuation) attach(ctx context.Context) context.Context {
 
 // resume prepares a run that goes on where c paused.
 func (r *run) resume(c Continuation, replies map[string]Reply) error {
-	if err := r.begin(); err != nil {
+	if r.broken != nil {
+		return r.broken
+	}
+
+	// Before everything else that a run checks: a used continuation is the same error whatever became of the conversation since.
+	if err := c.stale(r.d); err != nil {
 		return err
 	}
-	said := r.said()
-	stale := func(why string) error { return &ResumeError{Kind: ErrStale, ID: c.ID, Err: errors.New(why)} }
-	switch {
-	case said == nil || said.ID() != c.Message || len(callsOf(said)) == 0:
-		return stale("its calls are not open at the head of the conversation")
-	case c.Reason != content.StopApproval && c.Reason != content.StopResults:
-		return stale("its reason is " + string(c.Reason))
+	if err := r.begin(); err != nil {
+		return err
 	}
 	plans, err := r.replied(c, replies)
 	if err != nil {
 		return err
 	}
+
 	for _, h := range r.agent.Hooks {
 		if h.Resume == nil {
 			continue
@@ -236,7 +243,7 @@ func (r *run) resume(c Continuation, replies map[string]Reply) error {
 		ask := func(ctx context.Context, c Continuation) (struct{}, error) { return struct{}{}, h.Resume(ctx, c) }
 		if _, err := guard(r.ctx, &r.workers, ask, c); err != nil {
 			if r.ctx.Err() != nil {
-				return context.Cause(r.ctx)
+				return errorOf(r.ctx)
 			}
 			return &ResumeError{Kind: ErrStale, ID: c.ID, Err: err}
 		}
@@ -253,7 +260,7 @@ func (r *run) resume(c Continuation, replies map[string]Reply) error {
 	r.id, r.parent, r.resumed, r.plans = c.Run, c.ID, true, plans
 	r.turn, r.totals, r.before = c.Totals.Turns, c.Totals, c.Totals.Elapsed
 	r.totals.Reason, r.totals.Detail = "", ""
-	if m, _ := said.Message(); m.Answer.Stop == content.StopContext {
+	if m, _ := r.said().Message(); m.Answer.Stop == content.StopContext {
 		r.stop = content.StopContext
 	}
 	if most := r.agent.Limits.Calls; most > 0 && c.Totals.ToolCalls+len(plans) > most {
@@ -261,6 +268,45 @@ func (r *run) resume(c Continuation, replies map[string]Reply) error {
 	}
 	r.ledger.begin(c.Totals)
 	r.recount()
+	return nil
+}
+
+// stale returns a *ResumeError with ErrStale if c is not the latest pause of d.
+func (c Continuation) stale(d dag.DAG) error {
+	stale := func(format string, args ...any) error {
+		return &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf(format, args...)}
+	}
+	if c.Reason != content.StopApproval && c.Reason != content.StopResults {
+		return stale("its reason is %s", c.Reason)
+	}
+
+	// Every head has to belong to the tool phase that paused: the message with the calls, or executions of it.
+	inside, outside := 0, 0
+	executed := map[int]bool{}
+	for _, h := range d.Heads() {
+		e, isExecution := h.Payload().(node.ToolExecution)
+		switch {
+		case h.ID() == c.Message && len(callsOf(h)) > 0:
+			inside++
+		case isExecution && h.NumParents() == 1 && h.Parent(0).ID() == c.Message:
+			inside++
+			executed[e.Index] = true
+		default:
+			outside++
+		}
+	}
+	switch {
+	case inside == 0:
+		return stale("its calls are not open at the head of the conversation")
+	case outside > 0:
+		return stale("the conversation has %d other heads beside its calls: resume it without them, and join them afterwards", outside)
+	}
+
+	for _, p := range c.Pending {
+		if executed[p.Call.Index] {
+			return stale("it was resumed before: call %q has its result", p.ID)
+		}
+	}
 	return nil
 }
 
@@ -281,7 +327,7 @@ func (r *run) replied(c Continuation, replies map[string]Reply) ([]planned, erro
 		waits[p.ID] = true
 		call, isOpen := open[index]
 		if !isOpen {
-			continue
+			return nil, &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf("call %q is not open", p.ID)}
 		}
 		delete(open, index)
 		plan := planned{call: call, ran: p.Call, confirm: p.Approval, deferred: p.Remote, reason: p.Reason}
@@ -354,7 +400,7 @@ func (r *run) afterRemote(p *planned, result Result) (Result, error) {
 	case err == nil:
 		return changed, nil
 	case r.ctx.Err() != nil:
-		return Result{}, context.Cause(r.ctx)
+		return Result{}, errorOf(r.ctx)
 	case ctx.Err() != nil:
 		return failure(textTimeout, r.agent.ToolTimeout), nil
 	}
@@ -369,11 +415,12 @@ func (r *run) known(c Continuation, replies map[string]Reply, ids []string) erro
 			executed[ids[e.Index]] = e
 		}
 	}
+	pending := make(map[string]bool, len(c.Pending))
+	for _, p := range c.Pending {
+		pending[p.ID] = true
+	}
 	for id, reply := range replies {
-		waits := false
-		for _, p := range c.Pending {
-			waits = waits || p.ID == id
-		}
+		waits := pending[id]
 		had, has := executed[id]
 		switch {
 		case has && reply.kind == returned && !r.brought(had, reply.result):

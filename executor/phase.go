@@ -1,7 +1,11 @@
 package executor
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -52,6 +56,91 @@ func (r *run) tools() (phase, error) {
 	return r.closePhase(b)
 }
 
+// closeBranches executes the calls that are open at some of several heads, one tool phase after the other. The other heads stay.
+func (r *run) closeBranches() (content.Stop, error) {
+	for _, branch := range openBranches(r.d) {
+		heads, tools := r.d.Heads(), r.ledger.toolUsage()
+		r.d = r.d.WithHeads(branch...)
+		said := r.said()
+		done, err := r.tools()
+		r.d = r.d.WithHeads(instead(heads, branch, r.d.Heads())...)
+		if err != nil {
+			return r.badStop(err), err
+		}
+		ended := TurnEnd{
+			Turn: r.turn, Message: said, Executions: done.executions, ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
+		}
+		if !r.tell(ended) {
+			return "", errLeft
+		}
+		if r.stop != "" {
+			return r.stop, nil
+		}
+	}
+
+	// What bind could not declare while calls were open.
+	if r.waits() {
+		return "", nil
+	}
+	if err := r.declare(); err != nil {
+		return content.StopError, err
+	}
+	return "", nil
+}
+
+// openBranches returns the heads of each tool phase that is not closed, where the conversation has other heads beside them.
+func openBranches(d dag.DAG) [][]*node.Node {
+	heads := d.Heads()
+	if len(heads) < 2 {
+		return nil
+	}
+
+	// Heads of one phase are the message with the calls, or executions of it.
+	var order []node.ID
+	phases := map[node.ID][]*node.Node{}
+	for _, h := range heads {
+		said := phaseOf(h)
+		if phases[said.ID()] == nil {
+			order = append(order, said.ID())
+		}
+		phases[said.ID()] = append(phases[said.ID()], h)
+	}
+	if len(order) < 2 {
+		return nil
+	}
+
+	var open [][]*node.Node
+	for _, id := range order {
+		said := phaseOf(phases[id][0])
+		if m, _ := said.Message(); m.Role == content.Assistant && len(m.Blocks.ToolUses()) > 0 {
+			open = append(open, phases[id])
+		}
+	}
+	return open
+}
+
+// phaseOf returns the message that the execution h is of; h itself where it is no execution.
+func phaseOf(h *node.Node) *node.Node {
+	if isExecution(h) && h.NumParents() == 1 {
+		return h.Parent(0)
+	}
+	return h
+}
+
+// instead returns heads with now in place of the first of gone, and without the others.
+func instead(heads, gone, now []*node.Node) []*node.Node {
+	var list []*node.Node
+	for _, h := range heads {
+		switch slices.Index(gone, h) {
+		case -1:
+			list = append(list, h)
+		case 0:
+			list = append(list, now...)
+		}
+	}
+	return list
+}
+
 // look finds out what the message with the calls means for all of them.
 func (r *run) look(said *node.Node) {
 	m, _ := said.Message()
@@ -80,7 +169,21 @@ func (r *run) repeats(calls []content.ToolUse) (stop bool) {
 
 // recount counts what was called since the user last spoke, as the run did before its pause.
 func (r *run) recount() {
-	for _, m := range r.d.Messages() {
+	if r.agent.Limits.Repeats <= 0 {
+		return
+	}
+
+	// What may be a warning of the run's own does not end the search: which it is shows going forward.
+	messages := r.transcript().Messages
+	from := len(messages) - 1
+	for ; from > 0; from-- {
+		m := messages[from]
+		if m.Role == content.User && len(m.Blocks.ToolResults()) == 0 && !strings.HasPrefix(m.Blocks.Text(), beginRepeated) {
+			break
+		}
+	}
+
+	for _, m := range messages[max(from, 0):] {
 		switch calls := m.Blocks.ToolUses(); {
 		case len(calls) > 0:
 			r.repeats(calls)
@@ -131,10 +234,8 @@ func (r *run) closePhase(b *batch) (phase, error) {
 	if !r.tell(MessageStart{Turn: r.turn, Role: content.User}) {
 		return phase{}, errLeft
 	}
-	d := r.d.CloseTools(settled...)
-	if r.turn == 0 || r.resumed {
-		r.view, r.resumed = nil, false // some of what closes now may be in view already
-	}
+	d := r.d.CloseTools(b.unsaved()...)
+	r.resumed = false
 	if err := r.append(d); err != nil {
 		return phase{}, err
 	}
@@ -174,7 +275,6 @@ func (r *run) closeExecuted() (phase, error) {
 	if !r.tell(MessageStart{Turn: r.turn, Role: content.User}) {
 		return phase{}, errLeft
 	}
-	r.view = nil
 	if err := r.append(closed); err != nil {
 		return phase{}, err
 	}

@@ -21,12 +21,12 @@ func Progress(ctx context.Context, value any) error {
 		return fmt.Errorf("executor: progress: %w", err)
 	}
 	if s := slotOf(ctx); s != nil {
-		s.b.update(s, ToolUpdate{Turn: s.b.turn, Call: s.ran, Content: made.Content})
+		s.b.update(s, ToolUpdate{Turn: s.b.turn, Call: s.call, Content: made.Content})
 	}
 	return nil
 }
 
-// CallOf returns the tool call that ctx belongs to.
+// CallOf returns the tool call that ctx belongs to, as it is carried out.
 func CallOf(ctx context.Context) (Call, bool) {
 	s := slotOf(ctx)
 	if s == nil {
@@ -55,7 +55,7 @@ func Attributes(ctx context.Context) map[string]any {
 
 // forward lets the events of a run inside the call be seen from outside.
 func (s *slot) forward(event Event) {
-	path := []Call{s.ran}
+	path := []Call{s.call}
 	if e, ok := event.(Child); ok {
 		path, event = append(path, e.Path...), e.Event
 	}

@@ -23,8 +23,8 @@ type Queue struct {
 // NewQueue returns a queue that gives all of its messages at once.
 func NewQueue() *Queue { return &Queue{all: true} }
 
-// Add adds a message: the text, if it is not empty, and the blocks. A message that says nothing is dag.ErrEmpty, and other errors are
-// those of content.Of.
+// Add adds a message: the text, if it is not empty, and the blocks. A message that says nothing is dag.ErrEmpty. Blocks that no user
+// writes (tool calls, tool results, thinking) are refused, as from a Hook.Input. Other errors are those of content.Of.
 func (q *Queue) Add(text string, blocks ...content.Block) error {
 	if text != "" {
 		blocks = append([]content.Block{content.Text{Text: text}}, blocks...)
@@ -32,6 +32,9 @@ func (q *Queue) Add(text string, blocks ...content.Block) error {
 	said, err := content.Of(blocks...)
 	if err == nil && said.Len() == 0 {
 		err = dag.ErrEmpty
+	}
+	if err == nil {
+		err = holdable(said)
 	}
 	if err != nil {
 		return err

@@ -519,18 +519,43 @@ type mind int
 func (m mind) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
 	w := of(ctx)
 	turn := w.answer(m, req)
+	d := w.dice("cut", requestKey(req)+uint64(m))
+	left := -1 // how many events come before the answer is cut off; negative: it is not
+	if !w.calm && d.IntN(12) == 0 {
+		left = d.IntN(6)
+	}
+	failure := []error{&api.Error{Kind: api.ErrProtocol}, &api.Error{Kind: api.ErrAuth}}[d.IntN(2)]
 	return func(yield func(api.Event, error) bool) {
+		arrived := false
 		for event, err := range apitest.NewScript(turn).Stream(ctx, req) {
-			if f, ok := event.(api.Finish); ok {
-				w.mu.Lock()
-				w.spent[m] = w.spent[m].Plus(f.Usage)
-				w.mu.Unlock()
+			if left == 0 && err == nil {
+				if arrived {
+					w.spend(m, content.Usage{Incomplete: true})
+				}
+				yield(nil, failure)
+				return
+			}
+			left--
+			switch e := event.(type) {
+			case api.Delta, api.BlockEnd:
+				arrived = true
+			case api.Finish:
+				w.spend(m, e.Usage)
+			case api.Cut: // the answer breaks off
+				e.Usage.Incomplete = true
+				w.spend(m, e.Usage)
 			}
 			if !yield(event, err) {
 				return
 			}
 		}
 	}
+}
+
+func (w *witness) spend(m mind, u content.Usage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.spent[m] = w.spent[m].Plus(u)
 }
 
 func textKey(text string) uint64 {
@@ -565,7 +590,7 @@ func (w *witness) answer(m mind, req api.Request) apitest.Turn {
 	if d.IntN(3) == 0 {
 		_, notes := api.Repair(req.Messages, api.Rules{EndsOpen: func(content.Message) bool { return true }})
 		for _, note := range notes {
-			w.check("I1", note.Kind == api.RepairID || note.Kind == api.RepairMerged, "a request is no conversation: %v", note)
+			w.check("I1", expected(note), "a request is no conversation: %v", note)
 		}
 	}
 	w.mu.Lock()
@@ -616,6 +641,11 @@ func (w *witness) answer(m mind, req api.Request) apitest.Turn {
 		}
 	case 4:
 		turn = turn.Fail(&api.Error{Kind: api.ErrAuth})
+		for i, n := range numbers {
+			if use, ok := blocks[i].(content.ToolUse); ok && numberOf(use.ID, use.Input) == n {
+				w.never(n, "its answer broke off")
+			}
+		}
 	case 5:
 		if !w.calm && !w.eternal && d.IntN(3) == 0 {
 			turn = turn.Hang()

@@ -342,7 +342,7 @@ func TestArgumentsThatAreNoObjectAreAFailure(t *testing.T) { // C5
 		{[]any{}, "is an array"},
 		{math.NaN(), "The arguments cannot be encoded"},
 		{make(chan int), "The arguments cannot be encoded"},
-		{panicking{}, `The call of tool "add" panicked: cannot be written`},
+		{panicking{}, "encoding executor_test.panicking panicked: cannot be written"},
 		{map[string]any{"a": panicking{}}, "cannot be written"},
 		{map[string]any{"a": "1", "b": 2}, "a: must be integer, is string"},
 		{nil, "a: is required"},

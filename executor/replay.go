@@ -45,7 +45,8 @@ func (r Replayed) String() string {
 // Same says whether a result counts as the same; nil takes those that say the same and failed alike. The calls come in the order of d, and
 // those that had no result are left out. With first, it stops at the first that is not the same.
 //
-// The error is that of [Agent.ExecuteTools]; what was replayed until then is beside it.
+// The error is that of [Agent.ExecuteTools], and that of [ErrUnbound] for every declared tool that nothing can run; what was replayed
+// until then is beside it.
 func ReplayTools(ctx context.Context, a Agent, d dag.DAG, first bool, same func(was, is node.ToolExecution) bool) ([]Replayed, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func ReplayTools(ctx context.Context, a Agent, d dag.DAG, first bool, same func(
 			continue
 		}
 		said := closing.Parent(0).Parent(0)
-		again, err := a.ExecuteTools(ctx, d.WithHeads(said))
+		again, err := a.executeTools(ctx, d.WithHeads(said), true)
 		if err != nil {
 			return all, err
 		}

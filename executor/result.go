@@ -127,7 +127,12 @@ var durations = json.WithMarshalers(json.MarshalFunc(func(d time.Duration) ([]by
 	return []byte(`"` + d.String() + `"`), nil
 }))
 
-func jsonResult(v any) (Result, error) {
+func jsonResult(v any) (_ Result, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil { // in a MarshalJSON of v's
+			err = fmt.Errorf("the tool's result cannot be encoded: %T panicked: %v", v, panicked)
+		}
+	}()
 	text, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), durations)
 	if err != nil {
 		return Result{}, fmt.Errorf("the tool's result cannot be encoded: %w", err)

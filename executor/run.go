@@ -1,14 +1,17 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -28,18 +31,26 @@ type run struct {
 	ledger  ledger
 	inside  *slot // the call that the run is inside of; nil: none
 
+	saved   []*node.Node // the heads that Agent.Save was last called with
+	saveErr error        // what it returned; the run ends with it
+
 	given    dag.DAG // what the run was given
+	broken   error   // why it cannot begin; nil where it can
+	strict   bool    // a declared tool that nothing can run is an error
 	d        dag.DAG
-	view     *dag.Transcript // what the model is sent; it grows with d. nil: to be made
-	bound    map[string]Tool // what can be called
-	names    []string        // the declared names, in order
-	declared bool            // the agent's tools and prompt are
-	pushed   bool            // the model was asked to go on with what it said last, in words that the conversation does not hold
-	provider api.Provider    // of the next turn
+	shared   shared.Transcript // of d, or of an earlier d: held, so that that of the next d costs only what is new
+	bound    map[string]Tool   // what can be called
+	names    []string          // the names of the tools that can be called, in order
+	unbound  []string          // the declared tools that nothing can run: they are left out of the requests
+	prompt   string            // the agent's, for this run
+	declared bool              // the agent's tools and prompt are
+	pushed   bool              // the model was asked to go on with what it said last, in words that the conversation does not hold
+	provider api.Provider      // of the next turn
 	options  api.Options
 
 	id     string
 	turn   int
+	voided content.Usage // what failed attempts of this turn's request used
 	totals node.StopReason
 	began  time.Time
 	before time.Duration // what parts of the run before a pause took
@@ -51,14 +62,29 @@ type run struct {
 	cutOff bool         // the calls at hand may be cut off
 	stop   content.Stop // the run stops for this when the calls at hand are answered
 
+	// requested is the options of the request that the calls at hand answer. It is zero for calls that an earlier run left open.
+	requested api.Options
+
 	resumed bool
 	parent  string    // the pause that was resumed
 	plans   []planned // what is to become of the calls that waited
 }
 
 func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bool) *run {
+	var broken error
+	if ctx == nil {
+		ctx, broken = context.Background(), ErrNoContext
+	}
+
+	// A chain that failed refuses the run. The conversation that comes back is the one before the failed step, so that a program
+	// that goes on with it is not refused for ever.
+	if err := d.Err(); err != nil {
+		d, broken = d.WithoutErr(), cmp.Or(broken, err)
+	}
+
 	r := &run{
-		agent: a.withDefaults(), given: d, d: d, yield: yield, workers: workers{idle: make(chan struct{}, 1)},
+		broken: broken,
+		agent:  a.withDefaults(), given: d, d: d, yield: yield, workers: workers{idle: make(chan struct{}, 1)},
 		provider: a.Provider, options: a.Options, inside: slotOf(ctx),
 	}
 	r.ledger.limits = r.agent.Limits
@@ -82,7 +108,7 @@ func (r *run) close() {
 
 // begin returns why there is nothing to run.
 func (r *run) begin() error {
-	if r.agent.Provider == nil {
+	if isNil(r.agent.Provider) {
 		return ErrNoProvider
 	}
 	if err := tooDeep(r.inside); err != nil {
@@ -99,45 +125,96 @@ func (r *run) begin() error {
 
 // bind finds what can run each declared tool.
 func (r *run) bind() error {
+	if r.broken != nil {
+		return r.broken
+	}
+	if err := r.agent.Limits.check(); err != nil {
+		return err
+	}
+	if err := r.instruct(); err != nil {
+		return err
+	}
 	r.id = r.d.Source().ID().String()
 	declared := r.withAgents()
 	if err := declared.Err(); err != nil {
 		return err
 	}
-	view := declared.Transcript()
-	r.bound = map[string]Tool{}
-	var unbound []string
-	for _, def := range view.Tools {
-		if def.Server() {
-			continue
-		}
-		r.names = append(r.names, def.Name)
-		found, _ := declared.Tool(def.Name)
-		if tool, ok := found.(Tool); ok {
-			if broken, ok := as[interface{ Err() error }](tool); ok && broken.Err() != nil {
-				return broken.Err()
-			}
-			r.bound[def.Name] = tool
-		} else {
-			unbound = append(unbound, def.Name)
-		}
+	if err := r.bindTools(declared); err != nil {
+		return err
 	}
-	if len(unbound) > 0 && r.agent.Handler == nil {
-		return &UnboundError{Names: unbound}
+	if len(r.unbound) > 0 {
+		r.agent.Log.WarnContext(r.ctx, "plait: declared tools cannot be run, and are left out of the requests", "tools", r.unbound, "run", r.id)
 	}
+
 	r.began = r.d.Source().Time()
 	if r.waits() && declared.Head() != r.d.Head() {
 		return nil // a declaration would stand between the calls and their results: declare does it after them
 	}
-	r.d, r.view, r.declared = declared, &view, true
+	r.d, r.declared = declared, true
+	return nil
+}
+
+// bindTools finds what runs each tool that d declares.
+func (r *run) bindTools(d dag.DAG) error {
+	r.shared = shared.Of(d.Heads())
+	var hollow []string // declared by the program itself, without a function
+	before := r.bound   // a hook may go on with a conversation that its tools do not travel with
+	r.bound, r.names, r.unbound = map[string]Tool{}, nil, nil
+	for _, def := range r.shared.Tools {
+		if def.Server() {
+			continue
+		}
+
+		found, travels := d.Tool(def.Name)
+		tool, runs := found.(Tool)
+		if !runs && before[def.Name] != nil {
+			tool, runs = before[def.Name], true
+		}
+		if runs {
+			if broken, ok := as[interface{ Err() error }](tool); ok && broken.Err() != nil {
+				return broken.Err()
+			}
+			r.bound[def.Name] = tool
+		}
+		switch {
+		case runs, r.agent.Handler != nil:
+			r.names = append(r.names, def.Name)
+		case travels, r.strict:
+			hollow = append(hollow, def.Name)
+		default:
+			r.unbound = append(r.unbound, def.Name)
+		}
+	}
+	if len(hollow) > 0 {
+		return &UnboundError{Names: hollow}
+	}
+	return nil
+}
+
+// agentPrompt names the system prompt of agents.
+const agentPrompt = "agent"
+
+// instruct finds out the agent's prompt for this run.
+func (r *run) instruct() (err error) {
+	r.prompt = r.agent.System
+	if r.agent.Instructions != nil {
+		r.prompt, err = guard(r.ctx, &r.workers, r.agent.Instructions, r.d)
+	}
+	if err != nil {
+		return fmt.Errorf("executor: the agent's instructions: %w", err)
+	}
 	return nil
 }
 
 // withAgents is the conversation with the agent's prompt and tools.
 func (r *run) withAgents() dag.DAG {
 	d := r.d
-	if r.agent.System != "" && !slices.Contains(d.SystemPrompts(), content.Clean(r.agent.System)) {
-		d = d.System(r.agent.System)
+	if r.prompt != "" || r.agent.Instructions != nil {
+		// A prompt that the program wrote into the conversation itself is not sent twice.
+		own := d.SystemPrompt(agentPrompt) == "" && slices.Contains(d.SystemPrompts(), content.Clean(r.prompt))
+		if !own {
+			d = d.SetSystem(agentPrompt, r.prompt)
+		}
 	}
 	if len(r.agent.Tools) > 0 {
 		d = d.Tools(r.agent.Tools...)
@@ -145,10 +222,17 @@ func (r *run) withAgents() dag.DAG {
 	return d
 }
 
+// transcript returns what the model is sent of the conversation as it is now: without the tools that nothing can run. It is shared, and
+// must not be changed.
+func (r *run) transcript() shared.Transcript {
+	r.shared = shared.Of(r.d.Heads(), r.unbound...)
+	return r.shared
+}
+
 // waits reports whether the conversation ends in a tool phase that is not closed.
 func (r *run) waits() bool {
 	heads := r.d.Heads()
-	return len(r.d.OpenCalls()) > 0 || len(heads) > 0 && isExecution(heads[0])
+	return len(r.d.OpenCalls()) > 0 || len(heads) > 0 && isExecution(heads[0]) || len(openBranches(r.d)) > 0
 }
 
 // declare declares what bind could not declare while calls were open.
@@ -160,7 +244,7 @@ func (r *run) declare() error {
 	if err := d.Err(); err != nil {
 		return err
 	}
-	r.d, r.view, r.declared = d, nil, true
+	r.d, r.declared = d, true
 	return nil
 }
 
@@ -171,6 +255,10 @@ func (r *run) tell(event Event) bool {
 		case RunStart, TurnEnd:
 			r.inside.keep(r.d)
 		}
+	}
+	switch event.(type) {
+	case RunStart, MessageEnd, ToolEnd, TurnEnd:
+		r.save()
 	}
 	return r.yield == nil || r.yield(event, nil)
 }
@@ -188,7 +276,7 @@ func (r *run) sum(reason content.Stop) {
 	r.totals.Reason = reason
 	r.totals.Elapsed = r.before + r.d.Source().Time().Sub(r.began)
 	r.totals.ToolUsage = r.ledger.toolUsage()
-	r.totals.Cost = r.ledger.spentCost()
+	r.totals.Cost, r.totals.CostKnown = r.ledger.spentCost()
 }
 
 // end writes down why the run ended, and its totals.
@@ -198,17 +286,22 @@ func (r *run) end(reason content.Stop, err error) {
 	case errors.Is(err, errLeft):
 		return
 	case errors.As(err, &paused):
+		r.save()
 		if r.yield(Paused{paused.Continuation}, nil) {
-			r.yield(End{DAG: r.d, Stop: r.totals}, err)
+			r.yield(End{DAG: r.d, Stop: r.totals}, r.withSaveError(err))
 		}
 		return
 	}
+
 	r.sum(reason)
 	if d := r.d.Append(r.totals); d.Err() == nil {
 		r.d = d
+	} else {
+		err = errors.Join(err, d.Err()) // the conversation has no StopReason then, and the caller has to know
 	}
 	if r.inside != nil {
 		r.inside.keep(r.d)
 	}
-	r.yield(End{DAG: r.d, Stop: r.totals}, err)
+	r.save()
+	r.yield(End{DAG: r.d, Stop: r.totals}, r.withSaveError(err))
 }

@@ -194,11 +194,14 @@ func TestContextOfAToolEndsWithItsTurn(t *testing.T) {
 }
 
 func TestGoexitInAToolIsAnErrorResultAndTheQueueGoesOn(t *testing.T) {
-	exits := tool("exits", func(context.Context) (any, error) { runtime.Goexit(); return nil, nil })
-	d, err := executor.Agent{Provider: once(call("exits"), call("exits"), call("fast")), Strategy: executor.Parallel(1)}.Run(t.Context(), ask(exits, fast))
-	require.NoError(t, err)
-	gone := `error: Tool "exits" ended without a result.`
-	require.Equal(t, []string{gone, gone, "fast"}, outcomes(t, d))
+	synctest.Test(t, func(t *testing.T) { // where a run that waits for ever fails at once
+		exits := tool("exits", func(context.Context) (any, error) { runtime.Goexit(); return nil, nil })
+		agent := executor.Agent{Provider: once(call("exits"), call("exits"), call("fast")), Strategy: executor.Parallel(1), ToolTimeout: -1}
+		d, err := agent.Run(t.Context(), ask(exits, fast))
+		require.NoError(t, err)
+		gone := `error: Tool "exits" ended without a result.`
+		require.Equal(t, []string{gone, gone, "fast"}, outcomes(t, d))
+	})
 }
 
 type nasty struct{}
@@ -325,7 +328,6 @@ func TestLimits(t *testing.T) {
 		"time in the model":  apitest.NewScript(apitest.Call(call("fast")), apitest.Hang()),
 		"time in the tools":  apitest.NewScript(apitest.Call(call("slow"))),
 		"time between turns": apitest.NewScript(apitest.Call(call("fast")).Wait(time.Second).Always()),
-		"time in a retry":    apitest.NewScript(apitest.Fail(&api.Error{Kind: api.ErrOverloaded, RetryAfter: 20 * time.Second})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -337,6 +339,17 @@ func TestLimits(t *testing.T) {
 			})
 		})
 	}
+	t.Run("a retry that would be later", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			model := apitest.NewScript(apitest.Fail(&api.Error{Kind: api.ErrOverloaded, RetryAfter: 20 * time.Second}))
+			d, err := executor.Agent{Provider: model, Limits: executor.Limits{Time: 10 * time.Second}}.Run(t.Context(), ask(fast, slow))
+			require.ErrorIs(t, err, api.ErrOverloaded)
+			require.ErrorContains(t, err, "the provider asks to wait 20 s, and the context ends in 10 s")
+			require.Equal(t, content.StopError, stopped(t, d).Reason)
+			require.Zero(t, stopped(t, d).Elapsed, "it ends at once")
+			requireValid(t, d)
+		})
+	})
 }
 
 func TestRunIsRefusedBeforeItBegins(t *testing.T) {
@@ -365,6 +378,26 @@ func TestRunIsRefusedBeforeItBegins(t *testing.T) {
 		require.ErrorIs(t, err, dag.ErrEmpty)
 		_, err = executor.ExecuteTools(t.Context(), dag.New().User(""))
 		require.ErrorIs(t, err, dag.ErrEmpty)
+	})
+	t.Run("a chain that failed does not spoil what comes back", func(t *testing.T) {
+		model := apitest.NewScript(apitest.Say("Hello.").Always())
+		before := dag.New().User("Hi.").Assistant("Yes?")
+
+		d, err := executor.Run(t.Context(), model, before.User(""))
+		require.ErrorIs(t, err, dag.ErrEmpty)
+		require.NoError(t, d.Err())
+		require.True(t, dag.Equal(before, d))
+		d, err = executor.Run(t.Context(), model, d.User("Hello?"))
+		require.NoError(t, err)
+		require.Equal(t, "Hello.", d.Text())
+
+		d, err = executor.ExecuteTools(t.Context(), before.User(""))
+		require.ErrorIs(t, err, dag.ErrEmpty)
+		require.NoError(t, d.Err())
+
+		d, err = executor.Agent{Provider: model}.Resume(t.Context(), before.User(""), executor.Continuation{}, nil)
+		require.ErrorIs(t, err, dag.ErrEmpty)
+		require.NoError(t, d.Err())
 	})
 	t.Run("not for a server tool, nor where a handler takes all", func(t *testing.T) {
 		model := apitest.NewScript(apitest.Say("Done.").Always())

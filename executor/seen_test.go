@@ -78,3 +78,17 @@ func TestAnAnswerThatThinksKnowsWhatItsModelHadSeen(t *testing.T) {
 	}}}}, hm(apitest.Say("Done.")))
 	require.Equal(t, []string{"yes"}, seen(d))
 }
+
+func TestAnAnswerAfterThinkingAloneHadSeenThatItIsToGoOn(t *testing.T) {
+	for want, thinking := range map[string]content.Thinking{
+		"yes": {Text: "hm"},                 // unsigned, so no API is sent it: the user speaks last
+		"no":  {Text: "hm", Signature: "s"}, // sent, and followed by words that the conversation does not hold
+	} {
+		blocks, err := content.Of(thinking)
+		require.NoError(t, err)
+		d := ask(fast).Append(node.Message{Role: content.Assistant, Blocks: blocks, Answer: node.Answer{Stop: content.StopMaxTokens}})
+		d, err = executor.Run(t.Context(), apitest.NewScript(apitest.Say("Done.").Think("hm", "s")), d)
+		require.NoError(t, err)
+		require.Equal(t, []string{"", want}, seen(d))
+	}
+}
