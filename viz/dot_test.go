@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/stretchr/testify/require"
+	gonum "gonum.org/v1/gonum/graph"
 )
 
 func dotOf(t testing.TB, d dag.DAG, o *DOTOptions) string {
@@ -31,6 +33,30 @@ func TestDOTSamplesAreAsWrittenDown(t *testing.T) {
 func TestDOTErrors(t *testing.T) {
 	require.Error(t, DOT(io.Discard, dag.New().CloseTools(), nil), "the error of the chain")
 	require.ErrorIs(t, DOT(brokenWriter{}, sampleSingle(), nil), io.ErrClosedPipe)
+}
+
+// gonum asks for the methods of a directed graph, and may use any of them.
+func TestDOTGraphLeadsForwardAndBackAlongTheSameEdges(t *testing.T) {
+	m, err := plotOf(sampleSubAgents(), nil)
+	require.NoError(t, err)
+	g := m.dot()
+
+	holds := func(list gonum.Nodes, n gonum.Node) bool {
+		return slices.ContainsFunc(gonum.NodesOf(list), func(m gonum.Node) bool { return m.ID() == n.ID() })
+	}
+
+	edges := 0
+	for _, u := range g.nodes {
+		for _, v := range g.nodes {
+			forward := holds(g.From(u.ID()), v)
+			back := holds(g.To(v.ID()), u)
+			require.Equal(t, g.HasEdgeFromTo(u.ID(), v.ID()), forward, "%v to %v", u, v)
+			require.Equal(t, forward, back, "%v to %v", u, v)
+			require.Equal(t, forward, g.Edge(u.ID(), v.ID()) != nil, "%v to %v", u, v)
+			edges += g.Lines(u.ID(), v.ID()).Len()
+		}
+	}
+	require.Len(t, m.edges, edges)
 }
 
 // The tests below read a drawing back from the real Graphviz.

@@ -106,13 +106,13 @@ func ExampleSizeError() {
 	for range 600 {
 		d = d.Join(root.Assistant("Seven."))
 	}
-	err := viz.Mermaid(io.Discard, d, nil)
+	err := viz.Mermaid(io.Discard, d, &viz.MermaidOptions{Full: true})
 	var tooLarge *viz.SizeError
 	if errors.As(err, &tooLarge) {
 		fmt.Println(tooLarge.Size, tooLarge.Limit, "of", tooLarge.Max)
 	}
 	// Output:
-	// 600 edges of 450
+	// 600 edges of 500
 }
 
 // A picture that can be opened in a browser, or put into a document.
@@ -219,7 +219,7 @@ func ExampleMermaidOptions_depth() {
 	//     classDef head stroke-width:4px
 	//     n0("user
 	// Is it higher than 3,000 m?"):::user
-	//     n1[["sub-conversation: helper
+	//     n1[["sub-graph: helper
 	// 3,776 m.
 	// … 2 nodes inside (n2 to n3)"]]:::user
 	//     n4("assistant

@@ -9,16 +9,17 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// plan says how much of an outline is folded into boxes that stand for several nodes. Branch points, merges of branches,
-// heads and roots are never folded.
+// plan says how much of an outline is folded into boxes that stand for several nodes. Branch points, merges of branches and roots that
+// lead to a head that is drawn are never folded.
 type plan struct {
 	fans   bool // of more than wideFan calls side by side, the first few are drawn and the others counted
 	depth  int  // conversations of sub-agents deeper than that become a line in the box of their call; none do at 0
 	keep   int  // of a run of turns, this many are drawn at each end; everything when negative
-	failed bool // what failed may be folded, too
+	failed int  // of what failed, this many nodes are drawn in any case, the first ones; all at 0
+	heads  int  // this many heads are drawn, the first ones, with what leads to them; all at 0
 }
 
-// plans are tried in this order, until a drawing fits.
+// plans are tried in this order, until a drawing fits. The first one draws everything.
 var plans = []plan{
 	{keep: -1},
 	{fans: true, keep: -1},
@@ -28,9 +29,15 @@ var plans = []plan{
 	{fans: true, depth: 1, keep: 6},
 	{fans: true, depth: 1, keep: 3},
 	{fans: true, depth: 1, keep: 1},
-	{fans: true, depth: 1, keep: 1, failed: true},
-	{fans: true, depth: 1, keep: 0, failed: true},
+	{fans: true, depth: 1, keep: 1, failed: 16},
+	{fans: true, depth: 1, keep: 1, failed: 8},
+	{fans: true, depth: 1, keep: 0, failed: 3},
+	{fans: true, depth: 1, keep: 1, failed: 8, heads: 12},
+	{fans: true, depth: 1, keep: 0, failed: 3, heads: 3},
 }
+
+// tightest is the first of the plans that fold all of a long run, without a limit on what failed.
+const tightest = 7
 
 const (
 	wideFan = 8 // calls side by side, from which on a fan is folded
@@ -57,15 +64,131 @@ func (o *outline) fold(p plan) []int {
 			}
 		}
 	}
+	pinned := o.pins(p, box)
+	hidden := o.hide(p, box, pinned)
 	if p.fans || p.keep >= 0 {
-		for _, chain := range o.chains() {
-			o.foldChain(chain, p, box)
+		for _, chain := range o.chains(hidden) {
+			o.foldChain(chain, p, pinned, box)
 		}
+	}
+	if hidden != nil {
+		o.foldHidden(hidden, box)
 	}
 	for i := range box {
 		box[i] = box[box[i]] // a sub-agent goes where its call went
 	}
 	return box
+}
+
+// pins reports of each vertex whether it is drawn because it failed or because it is a head.
+func (o *outline) pins(p plan, box []int) []bool {
+	pinned, failed := make([]bool, len(o.vertices)), 0
+	for i, v := range o.vertices {
+		if v.head > 0 && (p.heads == 0 || v.head <= p.heads) {
+			pinned[i] = true
+		}
+		if box[i] == i && v.node.Failed() {
+			failed++
+			pinned[i] = pinned[i] || p.failed == 0 || failed <= p.failed
+		}
+	}
+	return pinned
+}
+
+// hide reports of each vertex whether it leads to nothing that is pinned, where the plan limits the heads; nil where it does not. It
+// overrules how the others are folded.
+func (o *outline) hide(p plan, box []int, pinned []bool) []bool {
+	if p.heads == 0 || o.left != nil {
+		return nil
+	}
+	up, _ := o.neighbours()
+	shown := make([]bool, len(o.vertices))
+	add := func(i int) {
+		for stack := []int{i}; len(stack) > 0; {
+			i, stack = stack[len(stack)-1], stack[:len(stack)-1]
+			if !shown[i] {
+				shown[i] = true
+				stack = append(stack, up[i]...)
+			}
+		}
+	}
+	for i, v := range o.vertices {
+		if pinned[i] && (v.group == none || v.node.Failed()) {
+			add(i)
+		}
+	}
+
+	// A conversation that hangs on a shown call, and is not folded into it, is shown with it.
+	hidden := make([]bool, len(o.vertices))
+	for i, v := range o.vertices {
+		if v.group != none && box[i] == i && shown[o.groups[v.group].owner] {
+			add(i)
+		}
+	}
+	for i := range hidden {
+		hidden[i] = !shown[box[i]]
+	}
+	return hidden
+}
+
+// foldHidden puts what is hidden into one box for each place that it branches off from.
+func (o *outline) foldHidden(hidden []bool, box []int) {
+	size := len(o.vertices)
+	class := make([]int, 2*size+1) // of vertices, of the boxes that they branch off from, and of what branches off from nothing
+	for i := range class {
+		class[i] = i
+	}
+	find := func(i int) int {
+		for class[i] != i {
+			class[i] = class[class[i]]
+			i = class[i]
+		}
+		return i
+	}
+
+	up, _ := o.neighbours()
+	for i := range o.vertices {
+		if !hidden[i] || box[i] != i {
+			continue
+		}
+		if len(up[i]) == 0 {
+			class[find(i)] = find(2 * size)
+		}
+		for _, u := range up[i] {
+			if u = box[u]; hidden[u] {
+				class[find(i)] = find(u)
+			} else {
+				class[find(i)] = find(size + u)
+			}
+		}
+	}
+
+	// The box of a class is that of its outermost vertex, and of the first of them.
+	levels, face := o.levels(), make([]int, len(class))
+	level := func(i int) int {
+		if g := o.vertices[i].group; g != none {
+			return levels[g]
+		}
+		return 1
+	}
+	for i := range face {
+		face[i] = none
+	}
+	for i := range o.vertices {
+		if c := find(i); hidden[i] && box[i] == i && (face[c] == none || level(i) < level(face[c])) {
+			face[c] = i
+		}
+	}
+	for i := range o.vertices {
+		if hidden[i] && box[i] == i {
+			class[i] = find(i)
+		}
+	}
+	for i := range o.vertices {
+		if hidden[i] && box[i] == i {
+			box[i] = face[class[i]]
+		}
+	}
 }
 
 // homes returns for each group the vertex in whose box it is drawn when conversations deeper than that are folded: the owner of the
@@ -99,11 +222,15 @@ type link struct {
 func (l link) members() []int { return append(l.calls[:len(l.calls):len(l.calls)], l.last) }
 
 // chains cuts the outline into its longest chains of links, each following only the one before it.
-func (o *outline) chains() [][]link {
+func (o *outline) chains(hidden []bool) [][]link {
 	next := make([]link, len(o.vertices))
 	led := make([]bool, len(o.vertices))
 	for i := range o.vertices {
-		l, ok := o.next(i)
+		if hidden != nil && hidden[i] {
+			next[i].last = none
+			continue
+		}
+		l, ok := o.next(i, hidden)
 		if !ok {
 			l.last = none
 		}
@@ -116,7 +243,7 @@ func (o *outline) chains() [][]link {
 	}
 	var chains [][]link
 	for i := range o.vertices {
-		if led[i] {
+		if led[i] || hidden != nil && hidden[i] {
 			continue
 		}
 		chain := []link{{last: i}}
@@ -129,32 +256,49 @@ func (o *outline) chains() [][]link {
 }
 
 // next returns the only link that follows vertex i, if there is exactly one.
-func (o *outline) next(i int) (link, bool) {
+func (o *outline) next(i int, hidden []bool) (link, bool) {
 	v := &o.vertices[i]
-	if len(v.kids) == 0 || o.isLeftOut(i) || slices.ContainsFunc(v.kids, o.isLeftOut) {
+	kids := without(v.kids, hidden)
+	if len(kids) == 0 || o.isLeftOut(i) || slices.ContainsFunc(kids, o.isLeftOut) {
 		return link{}, false
 	}
-	if len(v.kids) == 1 {
-		kid := &o.vertices[v.kids[0]]
-		return link{last: v.kids[0]}, len(kid.parents) == 1 && kid.group == v.group
+	if len(kids) == 1 {
+		kid := &o.vertices[kids[0]]
+		return link{last: kids[0]}, len(kid.parents) == 1 && kid.group == v.group
 	}
+
 	var merge int
-	for n, k := range v.kids {
+	for n, k := range kids {
 		kid := &o.vertices[k]
-		if len(kid.parents) != 1 || len(kid.kids) != 1 || kid.group != v.group || n > 0 && kid.kids[0] != merge {
+		after := without(kid.kids, hidden)
+		if len(kid.parents) != 1 || len(after) != 1 || kid.group != v.group || n > 0 && after[0] != merge {
 			return link{}, false
 		}
-		merge = kid.kids[0]
+		merge = after[0]
 	}
 	end := &o.vertices[merge]
-	return link{calls: v.kids, last: merge}, !o.isLeftOut(merge) && len(end.parents) == len(v.kids) && end.group == v.group
+	return link{calls: kids, last: merge}, !o.isLeftOut(merge) && len(end.parents) == len(kids) && end.group == v.group
+}
+
+// without returns the vertices that are not hidden.
+func without(vertices []int, hidden []bool) []int {
+	if hidden == nil || !slices.ContainsFunc(vertices, func(i int) bool { return hidden[i] }) {
+		return vertices
+	}
+	var shown []int
+	for _, i := range vertices {
+		if !hidden[i] {
+			shown = append(shown, i)
+		}
+	}
+	return shown
 }
 
 // foldChain folds wide fans, and then runs of links that nothing in them keeps apart. The ends of a chain stay.
-func (o *outline) foldChain(chain []link, p plan, box []int) {
+func (o *outline) foldChain(chain []link, p plan, pinned []bool, box []int) {
 	if p.fans {
 		for _, l := range chain {
-			o.foldFan(l.calls, p, box)
+			o.foldFan(l.calls, pinned, box)
 		}
 	}
 	if p.keep < 0 {
@@ -162,7 +306,7 @@ func (o *outline) foldChain(chain []link, p plan, box []int) {
 	}
 	for from := 1; from < len(chain); from++ {
 		to := from
-		for to < len(chain)-1 && !o.pinned(chain[to], p) {
+		for to < len(chain)-1 && !o.pinned(chain[to], pinned) {
 			to++
 		}
 		if run := chain[from:to]; len(run) > 2*p.keep {
@@ -173,14 +317,14 @@ func (o *outline) foldChain(chain []link, p plan, box []int) {
 }
 
 // foldFan draws the calls of a wide fan beyond the first few in one box; those that failed stay.
-func (o *outline) foldFan(calls []int, p plan, box []int) {
+func (o *outline) foldFan(calls []int, pinned []bool, box []int) {
 	if len(calls) <= wideFan || !o.all(calls, isCall) {
 		return
 	}
 	rep := none
 	for _, c := range calls[showFan:] {
 		switch {
-		case !o.foldable(c), o.vertices[c].node.Failed() && !p.failed:
+		case !o.foldable(c), pinned[c]:
 		case rep == none:
 			rep = c
 		default:
@@ -204,14 +348,8 @@ func join(run []link, box []int) {
 }
 
 // pinned reports whether the link must be drawn.
-func (o *outline) pinned(l link, p plan) bool {
-	for _, m := range l.members() {
-		v := &o.vertices[m]
-		if v.head > 0 || !o.foldable(m) || v.node.Failed() && !p.failed {
-			return true
-		}
-	}
-	return false
+func (o *outline) pinned(l link, pinned []bool) bool {
+	return slices.ContainsFunc(l.members(), func(m int) bool { return pinned[m] || !o.foldable(m) })
 }
 
 // foldable reports whether vertex i may be drawn in the box of another: the drawing is not around it, and nothing outside the
@@ -221,13 +359,22 @@ func (o *outline) foldable(i int) bool {
 	return i != o.focus && len(v.also) == 0 && (v.hangs == none || !o.groups[v.hangs].shared)
 }
 
+// isOwn reports whether the box of the members is that of the first of them: it stands for nothing else but what is inside of that.
+func (o *outline) isOwn(members []int) bool {
+	if len(members) == 1 {
+		return true
+	}
+	first := &o.vertices[members[0]]
+	return first.hangs != none && members[len(members)-1] == o.groups[first.hangs].last && members[1] == members[0]+1
+}
+
 // foldedFace returns what is seen of several vertices in one box.
 func (l labeller) foldedFace(members []int) face {
 	if l.o.isLeftOut(members[0]) {
 		return l.summary(members, string(l.o.left[members[0]].where))
 	}
 	first := &l.o.vertices[members[0]]
-	if first.hangs != none && members[len(members)-1] == l.o.groups[first.hangs].last && members[1] == members[0]+1 {
+	if l.o.isOwn(members) {
 		f := l.face(members[0])
 		inside := fmt.Sprintf("… %s inside (n%d to n%d)", count(len(members)-1, "node"), members[1], members[len(members)-1])
 		f.label = lines(f.label, listed(inside, l.failures(members[1:])))
@@ -256,7 +403,7 @@ func (l labeller) moreCalls(members []int) face {
 		}
 	}
 	head := listed("+ "+count(calls, "more call"), l.failures(members))
-	return face{lines(head, l.body(strings.Join(tools, ", "))), ShapeCall, StyleFolded}
+	return face{lines(head, l.body(strings.Join(tools, ", "))), ShapeCall, l.foldedStyle(members)}
 }
 
 // summary is what is seen of several vertices: how many they are, where they are, and what they are.
@@ -291,7 +438,15 @@ func (l labeller) summary(members []int, where string) face {
 		head += fmt.Sprintf(" (n%d to n%d)", members[0], last)
 	}
 	body := listed(some(users, "user turn"), some(answers, "answer"), some(calls, "tool call"), some(heads, "head"), l.failures(members))
-	return face{lines(head, body), ShapeTurn, StyleFolded}
+	return face{lines(head, body), ShapeTurn, l.foldedStyle(members)}
+}
+
+// foldedStyle is the style of a box that stands for the members: what failed is seen among them, however much is folded.
+func (l labeller) foldedStyle(members []int) Style {
+	if l.failures(members) != "" {
+		return StyleFailed
+	}
+	return StyleFolded
 }
 
 // failures says how many of the members failed, if any did.

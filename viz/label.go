@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccy/go-json/jsontext"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -62,9 +63,9 @@ func (l labeller) face(i int) face {
 	v := l.o.vertices[i]
 	switch p := v.node.Payload().(type) {
 	case node.System:
-		return face{lines("system", l.body(p.Text)), ShapeSetup, StyleAside}
+		return face{lines(systemHead(p), l.body(p.Text)), ShapeSetup, StyleAside}
 	case node.Tools:
-		return face{lines("tools", l.body(toolNames(p))), ShapeSetup, StyleAside}
+		return face{lines("tools", l.body(describe.ToolNames(p))), ShapeSetup, StyleAside}
 	case node.Message:
 		return l.message(i, p)
 	case node.ToolExecution:
@@ -72,11 +73,11 @@ func (l labeller) face(i int) face {
 	case node.SubGraph:
 		return face{lines(title(v.node), l.body(p.Summary)), ShapeCall, StyleUser}
 	case node.Compaction:
-		return face{lines("compaction of "+count(p.Replaced.Len(), "node"), l.body(said(p.Summary))), ShapeStore, StyleAside}
+		return face{lines(strings.TrimRight("compaction "+describe.Replaced(p), " "), l.body(said(p.Summary))), ShapeStore, StyleAside}
 	case node.StopReason:
 		return stop(p, l.body(p.Detail))
 	case node.Custom:
-		return face{lines(name(p.Name), l.body(string(p.JSON))), ShapeNote, StyleAside}
+		return face{lines(strings.TrimRight("record "+name(p.Name), " "), l.body(string(p.JSON))), ShapeNote, StyleAside}
 	}
 	return face{name(v.node.Kind()), ShapeNote, StyleAside}
 }
@@ -87,11 +88,8 @@ func (l labeller) message(i int, m node.Message) face {
 	calls, results := m.Blocks.ToolUses(), m.Blocks.ToolResults()
 	if m.Role == content.Assistant {
 		head := "assistant"
-		if l.models && m.Answer.Model != "" {
-			head += ", " + name(m.Answer.Model)
-		}
-		if !m.Answer.Stop.Normal() {
-			head += ", stopped: " + name(string(m.Answer.Stop))
+		for _, note := range describe.Answer(m.Answer, l.models) {
+			head += ", " + name(note)
 		}
 		return face{lines(head, l.body(said(m.Blocks)), l.calls(i, calls)), ShapeTurn, StyleAssistant}
 	}
@@ -163,19 +161,7 @@ func stop(p node.StopReason, detail string) face {
 	if !p.Reason.Normal() {
 		look = StyleFailed
 	}
-	var totals []string
-	for _, t := range []struct {
-		n    int
-		what string
-	}{{p.Turns, "turn"}, {p.ToolCalls, "tool call"}, {int(p.Usage.Total()), "token"}} {
-		if t.n > 0 {
-			totals = append(totals, count(t.n, t.what))
-		}
-	}
-	if in := int(p.ToolUsage.Total()); in > 0 {
-		totals = append(totals, count(in, "token")+" in tools")
-	}
-	return face{lines("stop: "+name(string(p.Reason)), detail, strings.Join(totals, ", ")), ShapeStop, look}
+	return face{lines("stop: "+name(string(p.Reason)), detail, strings.Join(describe.Totals(p), ", ")), ShapeStop, look}
 }
 
 // said is what blocks say, in words; the calls and results among them are left out.
@@ -185,23 +171,15 @@ func said(blocks content.Blocks) string {
 		switch b := b.(type) {
 		case content.Text:
 			parts = append(parts, b.Text)
-		case content.Image:
-			parts = append(parts, source("image", b.Source))
-		case content.Document:
-			parts = append(parts, source("document "+b.Title, b.Source))
 		case content.Thinking:
-			parts = append(parts, "[thinking]")
-		case content.Opaque:
-			parts = append(parts, "["+b.API+" block]")
-		case content.Unknown:
-			parts = append(parts, "[unknown block]")
+			parts = append(parts, describe.Thinking)
+		default:
+			if word := describe.Block(b); word != "" {
+				parts = append(parts, word)
+			}
 		}
 	}
 	return strings.Join(parts, "\n")
-}
-
-func source(what string, s content.Source) string {
-	return "[" + strings.Join(strings.Fields(what+" "+s.MediaType+" "+s.URL+" "+s.FileID), " ") + "]"
 }
 
 // signature writes a call as get_weather(city: Tokyo).
@@ -240,12 +218,15 @@ func arguments(input string) string {
 	return clip(b.String(), 1, argsChars)
 }
 
-func toolNames(p node.Tools) string {
-	var names []string
-	for _, def := range p.Defs.Slice() {
-		names = append(names, def.Name)
+// systemHead returns the head of a system prompt's label, with the prompt's name.
+func systemHead(p node.System) string {
+	switch {
+	case p.Name == "":
+		return "system"
+	case p.Text == "":
+		return "system, " + name(p.Name) + " removed"
 	}
-	return strings.Join(names, ", ")
+	return "system, " + name(p.Name)
 }
 
 // title names the conversation that hangs on n.
@@ -254,7 +235,7 @@ func title(n *node.Node) string {
 	case node.ToolExecution:
 		return "sub-agent: " + name(p.Tool)
 	case node.SubGraph:
-		return "sub-conversation: " + name(p.Title)
+		return "sub-graph: " + name(p.Title)
 	}
 	return ""
 }
@@ -276,17 +257,7 @@ func lines(parts ...string) string {
 	return b.String()
 }
 
-// count writes "1 node", "2 nodes", "12,345 tokens".
-func count(n int, what string) string {
-	digits := fmt.Sprint(n)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	if n == 1 {
-		return digits + " " + what
-	}
-	return digits + " " + what + "s"
-}
+func count(n int, what string) string { return describe.Count(n, what) }
 
 func isCall(n *node.Node) bool { _, ok := n.Payload().(node.ToolExecution); return ok }
 

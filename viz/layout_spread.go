@@ -2,6 +2,7 @@ package viz
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/plait-dev/plait/internal/cells"
@@ -391,12 +392,12 @@ func (s *spreader) pack(t, until int) {
 }
 
 // unset is the left side of a row in which nothing stands.
-const unset = 1 << 60
+const unset = math.MaxInt
 
 // beside puts side x of block t as far to the left as it can be.
 func (s *spreader) beside(t, x int) {
 	b, side := &s.blocks[t], &s.blocks[x]
-	at := -1 << 60
+	at := math.MinInt
 	for _, seg := range side.outline {
 		for i := seg.from - b.top; i <= seg.to-b.top; i++ {
 			at = max(at, s.reach[i]-seg.left)

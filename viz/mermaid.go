@@ -18,10 +18,11 @@ const (
 	mermaidText  = 50_000 // its whole text, in UTF-16 code units
 )
 
-// The size above which a drawing is folded: clear of the limits, so that what surrounds it has room.
+// The size above which a drawing is folded: clear of the limits, so that what surrounds it has room, and small enough to be read.
 const (
 	budgetEdges = 450
 	budgetText  = 45_000
+	budgetBoxes = 100
 )
 
 // ErrTooLarge is in the chain of the error of a conversation that is too large to be drawn.
@@ -72,9 +73,12 @@ type MermaidOptions struct {
 //   - Whatever was said, it is shown letter for letter and does nothing: it cannot break the diagram, run, fetch or link. The
 //     text can stand in a Markdown fence as it is.
 //   - The same graph gives the same bytes. Ids (n0, n1 …) number the nodes in reading order, whatever is folded.
-//   - A conversation too large for Mermaid is folded until it fits: calls side by side beyond the first three, the inside of
-//     sub-agents, and the middle of long runs of turns become boxes that say what they stand for and how much of it failed.
-//     What failed in the conversation itself is folded last; heads, roots, branch points and merges of branches never.
+//   - A conversation of more than 100 boxes, which nobody could read, is folded: the inside of sub-agents and the middle of long runs
+//     of turns become boxes that say what they stand for. Of more than eight calls side by side, the first three are drawn.
+//   - What failed in the conversation itself stays: each failure while there is room, and a few of them at any size. A box that stands
+//     for failures is red and counts them.
+//   - Heads, roots, branch points and merges of branches are drawn, also where that takes more than 100 boxes. Where it would pass the
+//     limits of Mermaid, only the first few heads are, and boxes count the others.
 //
 // Errors: d's own; dag.ErrForeign where there is no node o.Around; a *SizeError when the conversation is too large even so, which
 // [MermaidParts] draws in several diagrams; and that of w. Nothing is written before the drawing is whole.
@@ -86,20 +90,41 @@ func Mermaid(w io.Writer, d dag.DAG, o *MermaidOptions) error {
 	if err != nil {
 		return err
 	}
-	maxEdges, maxText, tries := budgetEdges, budgetText, plans
-	if o.Full {
-		maxEdges, maxText, tries = mermaidEdges, mermaidText, plans[:1]
+	_, text, err := s.choose(o.Full)
+	if err != nil {
+		return err
 	}
+	_, err = io.WriteString(w, text)
+	return err
+}
+
+// choose returns the sheet that is drawn, and its text: by the first plan whose drawing can be read, or else by the first of those that
+// fold the most whose drawing Mermaid takes.
+func (s *sketch) choose(full bool) (sheet, string, error) {
+	if full {
+		return s.draw(plans[0], mermaidEdges, mermaidText)
+	}
+	for _, p := range plans[1:] {
+		if p.heads > 0 {
+			break // rather all heads than a small drawing
+		}
+		if sh := s.sheet(p); len(sh.boxes) > budgetBoxes {
+			continue
+		}
+		if sh, text, err := s.draw(p, budgetEdges, budgetText); err == nil {
+			return sh, text, nil
+		}
+	}
+
 	var tooLarge error
-	for _, p := range tries {
-		text, err := s.draw(p, maxEdges, maxText)
+	for _, p := range plans[tightest:] {
+		sh, text, err := s.draw(p, budgetEdges, budgetText)
 		if err == nil {
-			_, err = io.WriteString(w, text)
-			return err
+			return sh, text, nil
 		}
 		tooLarge = err
 	}
-	return tooLarge
+	return sheet{}, "", tooLarge
 }
 
 // sketch draws one outline by several plans, and keeps what they share.
@@ -145,17 +170,17 @@ func (s *sketch) fold(p plan) []int {
 	return s.outline.fold(p)
 }
 
-// draw returns the diagram by plan p, or a *SizeError.
-func (s *sketch) draw(p plan, maxEdges, maxText int) (string, error) {
+// draw returns the sheet and the diagram by plan p, or a *SizeError.
+func (s *sketch) draw(p plan, maxEdges, maxText int) (sheet, string, error) {
 	sh := s.sheet(p)
 	if len(sh.edges) > maxEdges {
-		return "", &SizeError{"edges", len(sh.edges), maxEdges}
+		return sh, "", &SizeError{"edges", len(sh.edges), maxEdges}
 	}
 	text := s.write(sh)
 	if size := utf16Len(text); size > maxText {
-		return "", &SizeError{"UTF-16 code units", size, maxText}
+		return sh, "", &SizeError{"UTF-16 code units", size, maxText}
 	}
-	return text, nil
+	return sh, text, nil
 }
 
 // sheet is what one diagram shows.
@@ -195,7 +220,7 @@ func (s *sketch) write(sh sheet) string {
 		st.writeEdges(&b)
 	}
 	for _, i := range sh.boxes {
-		if v := s.vertices[i]; v.head > 0 && v.group == none && !s.isLeftOut(i) {
+		if v := s.vertices[i]; v.head > 0 && v.group == none && !s.isLeftOut(i) && s.isOwn(sh.members[i]) {
 			fmt.Fprintf(&b, "    class n%d head\n", i)
 		}
 	}
@@ -322,7 +347,7 @@ func (s *sketch) box(i int, members []int) drawn {
 	} else {
 		f = s.labels.foldedFace(members)
 	}
-	if v := s.vertices[i]; v.head > 0 && s.several(v.group) && !s.isLeftOut(i) {
+	if v := s.vertices[i]; v.head > 0 && s.several(v.group) && !s.isLeftOut(i) && s.isOwn(members) {
 		f.label = lines(f.label, fmt.Sprintf("◀ head %d", v.head))
 	}
 	text := fmt.Sprintf("n%d%s\"%s\"%s:::%s\n", i, brackets[f.shape][0], escape(f.label), brackets[f.shape][1], f.style)

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,11 +15,12 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/fixture"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz/internal/viztest"
 	"github.com/stretchr/testify/require"
 )
 
 // The tests in this file draw with the real Mermaid, in Chromium. They run where PLAIT_MERMAID=1 is set, and then fail where
-// node, its packages or Chromium are missing (mermaidcheck/install.sh installs them).
+// node, its packages or Chromium are missing (.ci/browser/install.sh installs them).
 
 const (
 	allVersions    = "12,11,11-4,10"
@@ -58,16 +58,10 @@ type verdict struct {
 func expecting(t *testing.T, name string, d dag.DAG, o MermaidOptions) job {
 	t.Helper()
 	s := newSketch(d, &o)
-	text := draw(t, d, &o)
-	for _, p := range plans {
-		drawn, err := s.draw(p, mermaidEdges, mermaidText)
-		if err != nil || drawn != text {
-			continue
-		}
-		return meant(s, name, s.sheet(p))
-	}
-	require.Fail(t, "no plan draws it like Mermaid")
-	return job{}
+	sh, text, err := s.choose(o.Full)
+	require.NoError(t, err)
+	require.Equal(t, draw(t, d, &o), text)
+	return meant(s, name, sh)
 }
 
 // meant returns the drawing of a sheet, with what is meant by it.
@@ -108,7 +102,7 @@ func check(t *testing.T, versions string, jobs []job) {
 		require.NoError(t, enc.Encode(j))
 	}
 	cmd := exec.Command("node", "check.mjs", "--stdin", "--brief", "--mermaid="+versions)
-	cmd.Dir, cmd.Stdin, cmd.Stderr = "mermaidcheck", &in, &stderr
+	cmd.Dir, cmd.Stdin, cmd.Stderr = requireMermaid(t), &in, &stderr
 	out, err := cmd.Output()
 	drawn, wrong := 0, 0
 	lines := bufio.NewScanner(bytes.NewReader(out))
@@ -126,21 +120,9 @@ func check(t *testing.T, versions string, jobs []job) {
 	t.Logf("%d diagrams drawn by Mermaid %s", len(jobs), versions)
 }
 
-func requireMermaid(t *testing.T) {
+func requireMermaid(t *testing.T) string {
 	t.Helper()
-	if set := os.Getenv("PLAIT_MERMAID"); set != "1" && set != "all" {
-		t.Skip("SKIPPED: drawing with the real Mermaid takes minutes, node and Chromium; set PLAIT_MERMAID=1 to run it")
-	}
-	_, err := exec.LookPath("node")
-	require.NoError(t, err, "PLAIT_MERMAID=1 is set, but node is missing")
-	browser := os.Getenv("CHROMIUM")
-	if browser == "" {
-		browser = "/usr/bin/chromium"
-	}
-	for _, need := range []string{browser, filepath.Join("mermaidcheck", "node_modules", "mermaid-12")} {
-		_, err := os.Stat(need)
-		require.NoError(t, err, "PLAIT_MERMAID=1 is set, but something is missing; mermaidcheck/install.sh installs it")
-	}
+	return viztest.BrowserCheck(t, "mermaid", "PLAIT_MERMAID")
 }
 
 func TestRealMermaidDrawsSamples(t *testing.T) {

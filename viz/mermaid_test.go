@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -152,11 +153,15 @@ func TestEveryPlanOfFoldingDrawsAWholeDiagram(t *testing.T) {
 	seeded(t, 300, 80, func(t *testing.T, d dag.DAG) {
 		s := newSketch(d, &MermaidOptions{})
 		for _, p := range plans {
-			text, err := s.draw(p, 1<<20, 1<<30)
+			_, text, err := s.draw(p, 1<<20, 1<<30)
 			require.NoError(t, err)
 			got := takeApart(t, text)
 			requireWhole(t, got)
-			require.Len(t, got.heads, len(d.Heads()), "heads are never folded")
+			if p.heads == 0 {
+				require.Len(t, got.heads, len(d.Heads()), "heads are not folded")
+			} else {
+				require.GreaterOrEqual(t, len(got.heads), min(p.heads, len(d.Heads())), "the first heads are not folded")
+			}
 			total := 0
 			for i, in := range members(s.fold(p)) {
 				total += len(in)
@@ -164,7 +169,7 @@ func TestEveryPlanOfFoldingDrawsAWholeDiagram(t *testing.T) {
 				for _, m := range in {
 					bad = bad || m != i && s.vertices[m].group == s.vertices[i].group && p.keep >= 0 && s.vertices[m].node.Failed()
 				}
-				if bad && !p.failed {
+				if bad {
 					require.Contains(t, s.box(i, in).label, " failed")
 				}
 			}
@@ -196,7 +201,8 @@ func TestLongRunIsFoldedInTheMiddle(t *testing.T) {
 	requireWhole(t, got)
 	require.Less(t, utf16Len(text), budgetText)
 	require.Less(t, len(got.edges), budgetEdges)
-	require.Greater(t, len(got.nodes), 100, "as much is drawn as has room")
+	require.Greater(t, len(got.nodes), budgetBoxes/2, "as much is drawn as can be read")
+	require.LessOrEqual(t, len(got.nodes), budgetBoxes)
 	require.Contains(t, text, "failed: done 500", "a failure is not folded while there is room")
 	require.Contains(t, text, "step 0", "the beginning is drawn")
 	require.Contains(t, text, "step 999", "the end is drawn")
@@ -206,7 +212,7 @@ func TestLongRunIsFoldedInTheMiddle(t *testing.T) {
 
 func TestWideFanShowsTheFirstCallsAndCountsTheOthers(t *testing.T) {
 	s := newSketch(longRun(1, 20), &MermaidOptions{})
-	text, err := s.draw(plan{fans: true, keep: -1}, budgetEdges, budgetText)
+	_, text, err := s.draw(plan{fans: true, keep: -1}, budgetEdges, budgetText)
 	require.NoError(t, err)
 	require.Contains(t, text, "#43; 17 more calls\nstep")
 	require.Equal(t, 4, strings.Count(text, `[["`))
@@ -218,23 +224,24 @@ func TestWideFanShowsTheFirstCallsAndCountsTheOthers(t *testing.T) {
 		runs = append(runs, node.ToolExecution{Index: i, IsError: i > 17, Result: content.Words(fmt.Sprint("done ", i))})
 	}
 	s = newSketch(sampleStart().User("go").Assistant("", calls...).CloseTools(runs...), &MermaidOptions{})
-	text, err = s.draw(plan{fans: true, keep: -1}, budgetEdges, budgetText)
+	_, text, err = s.draw(plan{fans: true, keep: -1}, budgetEdges, budgetText)
 	require.NoError(t, err)
 	require.Contains(t, text, "#43; 15 more calls")
 	require.Contains(t, text, "failed: done 18", "a failure is shown")
-	text, err = s.draw(plan{fans: true, keep: -1, failed: true}, budgetEdges, budgetText)
+	_, text, err = s.draw(plan{fans: true, keep: -1, failed: 1}, budgetEdges, budgetText)
 	require.NoError(t, err)
-	require.Contains(t, text, "#43; 17 more calls, 2 failed", "or counted")
+	require.Contains(t, text, "#43; 16 more calls, 1 failed", "or counted")
+	require.Contains(t, text, "failed: done 18", "but for the first")
 
 	s = newSketch(longRun(1, 8), &MermaidOptions{})
-	text, err = s.draw(plan{fans: true, keep: -1}, budgetEdges, budgetText)
+	_, text, err = s.draw(plan{fans: true, keep: -1}, budgetEdges, budgetText)
 	require.NoError(t, err)
 	require.NotContains(t, text, "more call")
 }
 
 func TestSubAgentFoldsIntoItsCall(t *testing.T) {
 	s := newSketch(sampleSubAgents(), &MermaidOptions{})
-	text, err := s.draw(plan{depth: 1, keep: -1}, budgetEdges, budgetText)
+	_, text, err := s.draw(plan{depth: 1, keep: -1}, budgetEdges, budgetText)
 	require.NoError(t, err)
 	require.NotContains(t, text, "subgraph")
 	require.Contains(t, text, "… 12 nodes inside (n6 to n17)")
@@ -266,17 +273,111 @@ func TestMermaidsOwnLimitsAreKeptExactly(t *testing.T) {
 	require.Error(t, Mermaid(io.Discard, sampleStart().User(strings.Repeat("😀", room/2+1)), wide), "an emoji counts twice")
 }
 
-func TestWhatCannotBeFoldedIsASizeError(t *testing.T) {
-	root := sampleStart().User("root")
-	d := root
-	for range 600 {
-		d = d.Join(root.User("a branch"))
+// branches returns n branches of one node after d.
+func branches(d dag.DAG, n int) dag.DAG {
+	all := d.User("a branch")
+	for range n - 1 {
+		all = all.Join(d.User("a branch"))
 	}
+	return all
+}
+
+func TestWhatCannotBeFoldedIsASizeError(t *testing.T) {
+	d, _, err := branches(sampleStart().User("root"), 600).AppendTo(branches(sampleStart().User("root"), 600).Heads(), node.System{Text: "a merge"})
+	require.NoError(t, err)
+	merged := d.WithHeads(d.Heads()[len(d.Heads())-1])
+
 	var size *SizeError
-	err := Mermaid(io.Discard, d, nil)
+	err = Mermaid(io.Discard, merged, nil)
 	require.ErrorIs(t, err, ErrTooLarge)
 	require.ErrorAs(t, err, &size)
-	require.Equal(t, SizeError{"edges", 600, budgetEdges}, *size)
+	require.Equal(t, "edges", size.Limit)
+	require.Equal(t, budgetEdges, size.Max)
+}
+
+func TestManyHeadsAreCountedBeyondTheFirst(t *testing.T) {
+	comb := sampleStart().User("root")
+	heads := []*node.Node{}
+	for i := range 578 {
+		heads = append(heads, comb.User("another way").Assistant("yes").Head())
+		comb = comb.User(fmt.Sprint("step ", i)).Assistant("ok")
+	}
+	roots, empty := []*node.Node{}, sampleStart()
+	for range 1500 {
+		roots = append(roots, empty.User("hello").Head())
+	}
+	for name, d := range map[string]dag.DAG{
+		"at one node": branches(sampleStart().User("root"), 600), "along a conversation": comb.WithHeads(append(heads, comb.Head())...),
+		"of their own": sampleStart().WithHeads(roots...),
+	} {
+		text := draw(t, d, nil)
+		got := takeApart(t, text)
+		requireWhole(t, got)
+		require.LessOrEqual(t, len(got.nodes), budgetBoxes, name)
+		require.Contains(t, text, "◀ head 1\"", name)
+		require.Contains(t, text, "◀ head 12\"", name)
+		require.NotContains(t, text, "◀ head 13\"", name)
+		require.Len(t, got.heads, 12, name)
+		counted := 0
+		for _, m := range regexp.MustCompile(`([\d,]+) heads?[",]`).FindAllStringSubmatch(text, -1) {
+			n, err := strconv.Atoi(strings.ReplaceAll(m[1], ",", ""))
+			require.NoError(t, err)
+			counted += n
+		}
+		require.Equal(t, len(d.Heads())-12, counted, "%s: heads that are not drawn are counted", name)
+	}
+}
+
+func TestAFewHundredHeadsAreDrawn(t *testing.T) {
+	text := draw(t, branches(sampleStart().User("root"), 300), nil)
+	require.Len(t, takeApart(t, text).heads, 300, "all of them, because Mermaid takes them")
+}
+
+func TestHeadInsideARunIsDrawn(t *testing.T) {
+	d := longRun(100, 1)
+	middle := d.Nodes()[200]
+	two := d.WithHeads(d.Head(), middle)
+	require.Len(t, two.Heads(), 2)
+	text := draw(t, two, nil)
+	require.Len(t, takeApart(t, text).heads, 2)
+	require.Regexp(t, `n200[^\n]*\n(?:[^\n]*\n){0,3}◀ head 2"`, text)
+}
+
+func TestFailuresAreSeenAtAnySize(t *testing.T) {
+	const turns, every = 4250, 20 // 21,251 nodes, of which 213 failed
+	d := sampleStart().Tools(tool("step"))
+	for i := range turns {
+		e := ran(0, "done")
+		e.IsError = i%every == 7
+		d = d.User("step").Assistant("", use("0", "step", "{}")).CloseTools(e).Assistant("ok")
+	}
+	failures := 0
+	for _, n := range d.Nodes() {
+		if n.Failed() {
+			failures++
+		}
+	}
+	require.Equal(t, 213, failures)
+
+	text := draw(t, d, nil)
+	got := takeApart(t, text)
+	requireWhole(t, got)
+	require.LessOrEqual(t, len(got.nodes), budgetBoxes)
+	drawn := strings.Count(text, "failed: done")
+	require.Equal(t, 16, drawn)
+	m := regexp.MustCompile(`, (\d+) failed"[^:]*:::failed`).FindStringSubmatch(text)
+	require.NotNil(t, m, "and a red box counts the others")
+	require.Equal(t, fmt.Sprint(failures-drawn), m[1])
+}
+
+func TestDrawingsAreOfASizeThatCanBeRead(t *testing.T) {
+	fan := draw(t, longRun(1, 60), nil)
+	require.Contains(t, fan, "#43; 57 more calls")
+	long := takeApart(t, draw(t, longRun(405, 1), nil)) // 2,028 nodes
+	require.LessOrEqual(t, len(long.nodes), budgetBoxes)
+	require.Greater(t, len(long.nodes), budgetBoxes/3)
+	require.Len(t, takeApart(t, draw(t, longRun(10, 2), nil)).nodes, longRun(10, 2).Len(), "what is small is drawn whole")
+	require.Greater(t, len(takeApart(t, draw(t, longRun(40, 2), &MermaidOptions{Full: true})).nodes), 2*budgetBoxes, "and so is what was asked for")
 }
 
 func TestErrorsComeBeforeAnythingIsWritten(t *testing.T) {
@@ -317,6 +418,7 @@ func TestArgumentsAreWrittenWithoutBraces(t *testing.T) {
 		`{"a": 1} and more`:                                "a: 1",
 		`{"a": "` + strings.Repeat("x", 80) + `"}`:         "a: " + strings.Repeat("x", 69) + "…",
 		`{"a": "` + strings.Repeat("x", 71) + `", "b": 1}`: "a: " + strings.Repeat("x", 69) + "…",
+		`{"a": "` + strings.Repeat("日", 30) + `", "b": 1}`: "a: " + strings.Repeat("日", 30) + ", …",
 		`{"a": 1`:  `{"a": 1`,
 		`{"a": 1]`: `{"a": 1]`,
 		`{"a"}`:    `{"a"}`,
@@ -344,9 +446,9 @@ func TestLabelsSayWhatAPersonNeeds(t *testing.T) {
 		{node.StopReason{Reason: "max_turns", Detail: "limit 8", Turns: 8, ToolCalls: 1, Usage: content.Usage{Input: 12_345}},
 			"stop: max_turns\nlimit 8\n8 turns, 1 tool call, 12,345 tokens"},
 		{node.Compaction{Summary: content.Words("so far"), Replaced: node.ListOf(node.ID{1}, node.ID{2})}, "compaction of 2 nodes\nso far"},
-		{node.Custom{Name: "acme.note", JSON: `{"a":1}`}, "acme.note\n" + `{"a":1}`},
+		{node.Custom{Name: "acme.note", JSON: `{"a":1}`}, "record acme.note\n" + `{"a":1}`},
 		{node.Tools{Defs: node.ListOf(tool("a"), tool("b"))}, "tools\na, b"},
-		{node.SubGraph{Title: "review", Summary: "fine"}, "sub-conversation: review\nfine"},
+		{node.SubGraph{Title: "review", Summary: "fine"}, "sub-graph: review\nfine"},
 	} {
 		s := newSketch(sampleStart().Append(c.payload), &MermaidOptions{})
 		require.Len(t, s.vertices, 1)

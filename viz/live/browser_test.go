@@ -18,10 +18,11 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/viz/internal/viztest"
 )
 
 // The test in this file opens the page in Chromium and watches a run there. It runs where PLAIT_BROWSER=1 is set, and then fails where
-// node, its packages or Chromium are missing (viz/pagecheck/install.sh installs them).
+// node, its packages or Chromium are missing (.ci/browser/install.sh installs them).
 
 // browser is a page in Chromium that does what it is told, step by step.
 type browser struct {
@@ -33,14 +34,12 @@ type browser struct {
 
 func open(t *testing.T, s *Server) *browser {
 	t.Helper()
-	if os.Getenv("PLAIT_BROWSER") != "1" {
-		t.Skip("SKIPPED: opening a page in a real browser takes node and Chromium; set PLAIT_BROWSER=1 to run it")
-	}
+	folder := viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	cmd := exec.Command("node", "live.mjs", s.URL(server.Listener.Addr()))
-	cmd.Dir = filepath.Join("..", "pagecheck")
+	cmd.Dir = folder
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -61,7 +60,7 @@ func open(t *testing.T, s *Server) *browser {
 
 func (b *browser) heard() {
 	b.t.Helper()
-	require.True(b.t, b.out.Scan(), "the browser is gone (viz/pagecheck/install.sh installs what is missing)")
+	require.True(b.t, b.out.Scan(), "the browser is gone (.ci/browser/install.sh installs what is missing)")
 	var said struct {
 		OK  bool
 		Why string

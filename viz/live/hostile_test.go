@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -43,6 +44,7 @@ func TestEveryAnswerHasTheHeadersThatKeepItIn(t *testing.T) {
 			require.Contains(t, h.Get("Content-Security-Policy"), "default-src 'none'; script-src 'sha256-", at.path)
 			require.Contains(t, h.Get("Content-Security-Policy"), "frame-ancestors 'none'")
 			require.Contains(t, h.Get("Content-Security-Policy"), "connect-src 'self'")
+			require.Contains(t, h.Get("Content-Security-Policy"), "; base-uri 'none'; form-action 'none'; ")
 			require.NotContains(t, h.Get("Content-Security-Policy"), "unsafe")
 			require.Equal(t, "nosniff", h.Get("X-Content-Type-Options"))
 			require.Equal(t, "DENY", h.Get("X-Frame-Options"))
@@ -234,6 +236,95 @@ func TestUnknownPathsAreNotFound(t *testing.T) {
 	}
 }
 
+// pipes is a listener whose connections are in memory, so that a server in a synctest bubble has them.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
+
+// TestUnfinishedBodyIsAnswered announces a body and never sends the rest of it, to a server without time limits of its own.
+func TestUnfinishedBodyIsAnswered(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, path, token, length string
+		status                      int
+		after                       time.Duration
+	}{
+		"fork":          {"POST", "fork", "s3cret", "Content-Length: 100", http.StatusRequestTimeout, bodyTime},
+		"stop":          {"POST", "stop", "s3cret", "Content-Length: 100", http.StatusRequestTimeout, bodyTime},
+		"chunks":        {"POST", "fork", "s3cret", "Transfer-Encoding: chunked", http.StatusRequestTimeout, bodyTime},
+		"without token": {"POST", "fork", "", "Content-Length: 100", http.StatusUnauthorized, 0},
+		"unknown path":  {"POST", "nothing", "s3cret", "Content-Length: 100", http.StatusNotFound, 0},
+		"wrong method":  {"PUT", "", "", "Content-Length: 100", http.StatusMethodNotAllowed, 0},
+		"page":          {"GET", "", "", "Content-Length: 100", http.StatusBadRequest, 0},
+		"events":        {"GET", "events", "s3cret", "Content-Length: 100", http.StatusBadRequest, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := New(talk(), &Options{Run: runs(), Token: "s3cret", Remote: true})
+				l := pipes{make(chan net.Conn), make(chan struct{})}
+				server := &http.Server{Handler: s}
+				go func() { _ = server.Serve(l) }()
+				client, conn := net.Pipe()
+				l.conns <- conn
+
+				begin := time.Now()
+				go func() {
+					_, _ = fmt.Fprintf(client, "%s /%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%s\r\n\r\n", c.method, c.path, c.token, c.length)
+				}()
+				in := bufio.NewReader(client)
+				res, err := http.ReadResponse(in, nil)
+				require.NoError(t, err)
+				require.Equal(t, c.status, res.StatusCode)
+				require.Equal(t, c.after, time.Since(begin))
+
+				_, err = io.Copy(io.Discard, in)
+				require.NoError(t, err, "and the server hangs up")
+				require.LessOrEqual(t, time.Since(begin), bodyTime+time.Second)
+				require.NoError(t, errors.Join(client.Close(), server.Close(), s.Close()))
+			})
+		})
+	}
+}
+
+// TestEventsOutliveTheBodyDeadline listens for longer than the server gives a request to arrive.
+func TestEventsOutliveTheBodyDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(talk(), &Options{Token: "s3cret", Remote: true})
+		l := pipes{make(chan net.Conn), make(chan struct{})}
+		server := &http.Server{Handler: s, ReadTimeout: bodyTime}
+		go func() { _ = server.Serve(l) }()
+		client, conn := net.Pipe()
+		l.conns <- conn
+		go func() {
+			_, _ = io.WriteString(client, "GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer s3cret\r\n\r\n")
+		}()
+		res, err := http.ReadResponse(bufio.NewReader(client), nil)
+		require.NoError(t, err)
+		lines, begin := bufio.NewReader(res.Body), time.Now()
+		for time.Since(begin) < 3*beat {
+			_, err := lines.ReadString('\n')
+			require.NoError(t, err)
+		}
+		require.NoError(t, errors.Join(client.Close(), server.Close(), s.Close()))
+	})
+}
+
 func TestBodiesHaveABound(t *testing.T) {
 	s := serve(t, talk(), &Options{Run: runs()})
 	for _, path := range []string{"fork", "stop"} {
@@ -247,6 +338,22 @@ func TestBodiesHaveABound(t *testing.T) {
 		require.Equal(t, http.StatusRequestEntityTooLarge, res.StatusCode)
 		res.Body.Close()
 	}
+
+	req := s.with(t, http.MethodGet, "copy?as=json", "")
+	req.Body, req.ContentLength = io.NopCloser(strings.NewReader("x")), -1
+	res, err := s.client.Do(req)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadRequest, res.StatusCode, "a GET has no body, of whatever length")
+	res.Body.Close()
+}
+
+func TestAListenerKeepsNoMoreThanMaxBytes(t *testing.T) {
+	l := &listener{wake: make(chan struct{}, 1)}
+	for range 3 {
+		l.put(make([]byte, maxBytes/2))
+		require.LessOrEqual(t, l.size, maxBytes)
+	}
+	require.True(t, l.behind, "it is told everything anew")
 }
 
 type endless struct{ read *int }
@@ -281,16 +388,21 @@ func TestASlowReaderDisturbsNobody(t *testing.T) {
 	s := serve(t, d, nil)
 	slow := s.listen(t)
 	after := s.watches(t, speech(d, 20_000))
+
+	// The assertions wait for the lock to be free: a failed one would leave it to Close, for which the cleanup waits.
+	var size, length int
 	s.mu.Lock()
 	for l := range s.listeners {
-		require.LessOrEqual(t, l.size, maxBytes)
-		require.LessOrEqual(t, len(l.queue), maxQueue)
+		size, length = l.size, len(l.queue)
 	}
 	s.mu.Unlock()
+	require.LessOrEqual(t, size, maxBytes)
+	require.LessOrEqual(t, length, maxQueue)
+
 	read := 0
 	for resets := 0; resets < 2; {
 		got, ok := slow.next()
-		require.True(t, ok)
+		require.True(t, ok, "%d resets in %d bytes", resets, read)
 		read += len(got.data)
 		if got.name == "patch" && slow.take(got.data).Reset {
 			resets++
@@ -481,7 +593,7 @@ func (s *Server) ears() map[*listener]bool {
 // TestServeHangsUpOnThoseWhoAskSlowly: half a header, and no more.
 func TestServeHangsUpOnThoseWhoAskSlowly(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: it waits for the real time limit of 5 seconds")
+		t.Skip("SKIPPED: it waits for the real time limit of 5 seconds, in -short")
 	}
 	s := New(talk(), nil)
 	l, err := s.Listen("127.0.0.1:0")

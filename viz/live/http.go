@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -73,7 +74,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
+
+	// net/http reads the rest of a body before and after it sends a response. Without a deadline, a body that never ends holds up the
+	// response and the connection, whatever the handler does with it. net/http sets the deadline anew for the next request.
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
+	}
+
 	if no := s.answer(w, r); no != nil {
+		// A refused request may have a body that nobody has read: send the response without waiting for it.
+		if r.ContentLength != 0 {
+			h.Set("Connection", "close")
+		}
 		no.write(w)
 	}
 }
@@ -93,6 +105,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) *refusal {
 	if !e.open && !s.knows(r) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		return refuse(http.StatusUnauthorized, "no_token", "the token is missing or wrong: open the page by the address that the program printed")
+	}
+	if r.ContentLength != 0 && e.method == http.MethodGet {
+		return refuse(http.StatusBadRequest, "bad_body", "a GET request has no body")
 	}
 	return e.answer(s, w, r)
 }
@@ -296,19 +311,22 @@ func (s *Server) postStop(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// read reads the body of a request, a JSON object.
+// read reads the body of a request, a JSON object, within the deadline that ServeHTTP has set.
 func read(w http.ResponseWriter, r *http.Request, into any) *refusal {
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = rc.SetReadDeadline(time.Time{})
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		return refuse(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body has more than %d bytes", maxBody))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return refuse(http.StatusRequestTimeout, "bad_body", fmt.Sprintf("the body did not arrive within %v", bodyTime))
 	case err != nil:
-		return refuse(http.StatusBadRequest, "bad_body", "the body did not come whole")
+		return refuse(http.StatusBadRequest, "bad_body", "the body is incomplete")
 	}
+
+	// The whole body is here. From now on a read serves to notice that the client has left, and may take any time.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+
 	if err := json.Unmarshal(body, into); err != nil {
 		return refuse(http.StatusBadRequest, "bad_body", "the body is no such JSON object: "+err.Error())
 	}

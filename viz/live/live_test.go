@@ -456,9 +456,10 @@ func TestCloseEndsARunAndThoseWhoListen(t *testing.T) {
 	}
 	require.Equal(t, content.StopCancelled, s.DAG().Head().Payload().(node.StopReason).Reason)
 	require.NoError(t, s.Close(), "twice is once")
-	for _, path := range []string{"events", "fork"} {
-		method := map[string]string{"events": http.MethodGet, "fork": http.MethodPost}[path]
-		status, text := s.ask(t, method, path, fmt.Sprintf(`{"at":%q,"text":"Hi"}`, d.Head().ID()))
+	for _, at := range []struct{ method, path, body string }{
+		{http.MethodGet, "events", ""}, {http.MethodPost, "fork", fmt.Sprintf(`{"at":%q,"text":"Hi"}`, d.Head().ID())},
+	} {
+		status, text := s.ask(t, at.method, at.path, at.body)
 		require.Equal(t, http.StatusServiceUnavailable, status)
 		require.Contains(t, text, `"error":"closed"`)
 	}

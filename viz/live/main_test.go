@@ -56,9 +56,14 @@ func (s *site) ask(t testing.TB, method, path, body string) (int, string) {
 	return res.StatusCode, text
 }
 
+// patience is how long a test waits for a response, and for the end of one, so that a missing one fails the test instead of hanging it.
+const patience = 2 * time.Minute
+
 func (s *site) with(t testing.TB, method, path, body string) *http.Request {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.url+"/"+path, strings.NewReader(body))
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(stop)
+	req, err := http.NewRequestWithContext(ctx, method, s.url+"/"+path, strings.NewReader(body))
 	require.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer "+s.Token())
 	return req
@@ -69,6 +74,7 @@ func (s *site) send(t testing.TB, req *http.Request) (*http.Response, string) {
 	res, err := s.client.Do(req)
 	require.NoError(t, err)
 	defer res.Body.Close()
+	require.False(t, req.Method == http.MethodGet && res.Header.Get("Content-Type") == "text/event-stream", "events have no end: use listen")
 	text, err := io.ReadAll(res.Body)
 	require.NoError(t, err)
 	return res, string(text)
@@ -102,7 +108,7 @@ type event struct {
 
 func (s *site) listen(t testing.TB) *ear {
 	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithTimeout(context.Background(), patience)
 	res, err := s.client.Do(s.with(t, http.MethodGet, "events", "").WithContext(ctx))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, res.StatusCode)

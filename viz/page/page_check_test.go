@@ -26,30 +26,19 @@ import (
 )
 
 // The test in this file opens pages in Chromium and uses them as a person does. It runs where PLAIT_BROWSER=1 is set, and then fails
-// where node, its packages or Chromium are missing (viz/pagecheck/install.sh installs them).
+// where node, its packages or Chromium are missing (.ci/browser/install.sh installs them).
 
 // checks are what check.mjs does, each by its name.
 var checks = []string{
 	"opens", "keyboard", "folds", "search", "filters", "compare", "sub-agents", "deep links", "problems", "inspector", "request", "long texts",
-	"copies", "dark", "print", "motion", "hostile", "hostile names", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live refused", "2000 nodes",
+	"copies", "dark", "print", "motion", "hostile", "hostile names", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live refused", "live link",
+	"live errors", "long compare", "long numbers", "2000 nodes",
 	"20000 nodes",
 }
 
-func requireBrowser(t *testing.T) {
+func requireBrowser(t *testing.T) string {
 	t.Helper()
-	if os.Getenv("PLAIT_BROWSER") != "1" {
-		t.Skip("SKIPPED: opening pages in a real browser takes node, Chromium and a minute; set PLAIT_BROWSER=1 to run it")
-	}
-	_, err := exec.LookPath("node")
-	require.NoError(t, err, "PLAIT_BROWSER=1 is set, but node is missing")
-	browser := os.Getenv("CHROMIUM")
-	if browser == "" {
-		browser = "/usr/bin/chromium"
-	}
-	for _, need := range []string{browser, filepath.Join("..", "pagecheck", "node_modules", "playwright-core")} {
-		_, err := os.Stat(need)
-		require.NoError(t, err, "PLAIT_BROWSER=1 is set, but something is missing; viz/pagecheck/install.sh installs it")
-	}
+	return viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
 }
 
 func TestPagesInARealBrowser(t *testing.T) {
@@ -59,6 +48,7 @@ func TestPagesInARealBrowser(t *testing.T) {
 	writeHostile(t, dir, viztest.Hostile)
 	writeLong(t, dir)
 	writeLive(t, dir)
+	writeBranches(t, dir)
 	for name, n := range map[string]int{"2000.html": 2_000, "20000.html": 20_000} {
 		create(t, dir, name, func(w io.Writer) error { return Write(w, talk(n), nil) })
 	}
@@ -87,7 +77,7 @@ func check(t *testing.T, dir string, checks []string) {
 	t.Helper()
 	var stderr bytes.Buffer
 	cmd := exec.Command("node", append([]string{"check.mjs", dir}, checks...)...)
-	cmd.Dir, cmd.Stderr = filepath.Join("..", "pagecheck"), &stderr
+	cmd.Dir, cmd.Stderr = requireBrowser(t), &stderr
 	out, err := cmd.Output()
 	done := map[string]bool{}
 	lines := bufio.NewScanner(bytes.NewReader(out))
@@ -149,6 +139,18 @@ func writeLong(t *testing.T, dir string) {
 	}
 	d := dag.New().User(strings.Repeat("A long text. ", 1_000_000)).Assistant("I look.", calls...).CloseTools().Assistant("Done.")
 	create(t, dir, "long.html", func(w io.Writer) error { return Write(w, d, &Options{Request: request}) })
+}
+
+// writeBranches writes a page with two branches of 601 nodes each: one pair of sentences that have much in common, and 600 pairs that
+// have next to nothing.
+func writeBranches(t *testing.T, dir string) {
+	start := dag.New().User("Tell me about trees.")
+	a, b := start.Assistant("Oaks grow slowly, and live for a thousand years."), start.Assistant("Oaks grow slowly, and live for a hundred years.")
+	for i := range 300 {
+		a = a.User(fmt.Sprintf("What is number %d?", i)).Assistant("A pine stands on the hill, where the wind blows.")
+		b = b.User("Please go on with the next kind.").Assistant("It is a birch: its bark is white, and peels off in strips.")
+	}
+	create(t, dir, "branches.html", func(w io.Writer) error { return Write(w, a.Join(b), nil) })
 }
 
 // said is a text, and the number of the node that must show it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
@@ -84,6 +85,18 @@ func TestWhatOnlyANameReachesIsShown(t *testing.T) {
 	saved, err := dag.Read(strings.NewReader(joined(c, p)))
 	require.NoError(t, err)
 	require.Len(t, saved.Heads(), 1, "what is saved has the heads that it had")
+}
+
+func TestAPageShowsTheCostOfAnAnswer(t *testing.T) {
+	answer := node.Answer{Model: "dear", Usage: content.Usage{Input: 1000, Output: 100}}
+	oak := node.Message{Role: content.Assistant, Blocks: content.Words("An oak."), Answer: answer}
+	d := start().User("Name a tree.").Append(oak)
+	_, _, p := written(t, d, &Options{Prices: api.Prices{"dear": {Input: 2, Output: 10}}})
+	require.NotNil(t, p.Nodes[1].Cost)
+	require.InDelta(t, 0.003, *p.Nodes[1].Cost, 1e-12)
+
+	_, _, p = written(t, d, nil)
+	require.Nil(t, p.Nodes[1].Cost)
 }
 
 func TestRequestsAreStoredAsWhatIsNewInThem(t *testing.T) {
@@ -208,7 +221,8 @@ func TestSharedEndsCutNoCharacterInHalf(t *testing.T) {
 		start, end := sharedEnds(c.a, c.b)
 		require.Equal(t, []int{c.start, c.end}, []int{start, end}, "%q %q", c.a, c.b)
 	}
-	require.Equal(t, len(utf16.Encode([]rune("a😀é"))), units("a😀é"))
+	const wide = "a😀é\uffff\U00010000"
+	require.Equal(t, len(utf16.Encode([]rune(wide))), units(wide))
 }
 
 func BenchmarkWrite(b *testing.B) {

@@ -134,6 +134,21 @@ func TestTokensAndCostAreShownAsTheyGrow(t *testing.T) {
 	require.Contains(t, shown, "turn 2 · 1s · 1,500,000 tokens · cost 8.0000")
 }
 
+func TestASilentModelIsShownWithItsTime(t *testing.T) {
+	model := apitest.NewScript(
+		apitest.Call(apitest.Use("first", wait{Seconds: 0.5})).Wait(12500*time.Millisecond),
+		apitest.Fail(&api.Error{Kind: api.ErrOverloaded, RetryAfter: 20 * time.Second}),
+		apitest.Say("Done.").Wait(11500*time.Millisecond),
+	)
+	shown := frames(play(t, &progress.Options{Mode: progress.Redrawn}, model, conversation(slow("first"))))
+	require.Contains(t, shown, "turn 1 · 9s · waiting for the model")
+	require.Contains(t, shown, "turn 1 · 10s · no answer for 10s")
+	require.Contains(t, shown, "turn 1 · 12s · no answer for 12s")
+	require.Contains(t, shown, "turn 2 · 32s · trying again in 20s", "the wait between attempts is announced")
+	require.Contains(t, shown, "turn 2 · 43s · no answer for 10s", "counted from the next attempt")
+	require.NotContains(t, strings.Join(shown, "\n"), "no answer for 13s")
+}
+
 func TestWhoeverBreaksOutLeavesNothingBehind(t *testing.T) {
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {

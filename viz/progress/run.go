@@ -17,10 +17,11 @@ type run struct {
 	prices api.Prices
 	began  time.Time
 	turn   int
-	doing  string // what the model does, where no tool runs
-	tools  []tool // that run, in call order
-	used   int64  // tokens of the turns that are over
-	now    int64  // and of the answer of this turn
+	doing  string    // what the model does, where no tool runs
+	heard  time.Time // when the model began to do that, or was last heard of
+	tools  []tool    // that run, in call order
+	used   int64     // tokens of the turns that are over
+	now    int64     // and of the answer of this turn
 	cost   float64
 	priced bool
 	paused string // that it is, and for how many calls
@@ -38,14 +39,15 @@ type tool struct {
 func (r *run) see(event executor.Event, err error) string {
 	switch e := event.(type) {
 	case executor.TurnStart:
-		r.turn, r.doing = e.Turn, "waiting for the model"
+		r.turn, r.doing, r.heard = e.Turn, "waiting for the model", time.Now()
 		return "turn " + strconv.Itoa(e.Turn)
 	case executor.MessageDelta:
-		r.doing = "answering"
+		r.doing, r.heard = "answering", time.Now()
 		if d, ok := e.Event.(api.Delta); ok && d.Kind == api.DeltaThinking {
 			r.doing = "thinking"
 		}
 	case executor.Retry:
+		r.heard = time.Now().Add(e.Wait)
 		r.doing = "trying again in " + e.Wait.Round(100*time.Millisecond).String()
 		return fmt.Sprintf("turn %d: attempt %d failed, %s", e.Turn, e.Attempt, r.doing)
 	case executor.MessageEnd:
@@ -137,6 +139,9 @@ func (r *run) end(e executor.End, err error) string {
 	return strings.Join(append(parts, short(time.Since(r.began))), " · ")
 }
 
+// worthSaying is how long a model is silent before the line shows for how long.
+const worthSaying = 10 * time.Second
+
 // line is the whole state in one line, the most important first.
 func (r *run) line(now time.Time) string {
 	var parts []string
@@ -157,6 +162,9 @@ func (r *run) line(now time.Time) string {
 		parts = append(parts, strings.Join(tools, ", "))
 	case r.doing != "":
 		parts = append(parts, r.doing)
+		if silent := now.Sub(r.heard); silent >= worthSaying {
+			parts[len(parts)-1] = "no answer for " + short(silent)
+		}
 	}
 	if total := r.used + r.now; total > 0 {
 		parts = append(parts, count(total, "token"))

@@ -295,10 +295,17 @@ func (g *generator) executions(n *node.Node) string {
 func (g *generator) fluent(n *node.Node, before dag.DAG) (string, dag.DAG) {
 	switch p := n.Payload().(type) {
 	case node.System:
+		if p.Name != "" {
+			return call("SetSystem", quote(p.Name), quote(p.Text)), before.SetSystem(p.Name, p.Text)
+		}
 		return call("System", quote(p.Text)), before.System(p.Text)
 	case node.Tools:
 		if before.Err() != nil {
 			return "", before
+		}
+		if p.Defs.Len() == 0 {
+			names := p.Withdrawn.Slice()
+			return call("WithdrawTools", quoted(names)...), before.WithdrawTools(names...)
 		}
 		var tools []dag.Tool
 		var args []string

@@ -107,6 +107,11 @@ func Conversation() dag.DAG {
 `, code(t, question.Assistant("An oak.").Join(question.Assistant("A red-black tree.")).User("Both?")))
 }
 
+func TestWriteKeepsTheNameOfASystemPrompt(t *testing.T) {
+	written := code(t, start().System("Be brief.").SetSystem("style", "Rhyme."))
+	require.Contains(t, written, "\t\tSystem(\"Be brief.\").\n\t\tSetSystem(\"style\",\n\t\t\t\"Rhyme.\",\n\t\t)\n")
+}
+
 func TestWriteReturnsErrors(t *testing.T) {
 	var b bytes.Buffer
 	require.ErrorIs(t, gocode.Write(&b, dag.New().User("")), dag.ErrEmpty)
@@ -137,11 +142,12 @@ func everything(text string) dag.DAG {
 		User(text+"!", content.Image{Source: content.Source{MediaType: "image/png", Data: "iVBORw0KGgo="}}, content.Text{Text: text, Extra: extra},
 			content.Document{Source: content.Source{Text: text + "?"}, Title: text}).
 		Assistant("", content.Thinking{Text: text, Signature: text, Redacted: text}, use(text, "get_weather", text), use("", text, "{}"),
-			content.Opaque{API: "x" + text, JSON: `{"type":"server","text":"\u0060"}`}).
+			content.Opaque{API: "x" + text, JSON: `{"type":"server","text":"\u0060"}`},
+			content.CutToolUse{Name: "n" + text, Input: content.JSON("{" + text)}).
 		CloseTools(
 			node.ToolExecution{Index: 0, Child: node.ListOf(twoHeads.Heads()...), Result: blocks(content.Text{Text: text + "."}, content.Text{Text: "", Extra: extra},
 				content.Image{Source: content.Source{URL: text + "u"}})},
-			node.ToolExecution{Index: 1, IsError: true}).
+			node.ToolExecution{Index: 1, IsError: true, Result: blocks(content.Text{Text: text, Extra: extra})}).
 		Assistant("Then "+text, use("h1", "by_hand", `{"a":[1,2]}`)).
 		ToolResults(content.ToolResult{CallID: "h1", Content: content.Words(text), IsError: true}).
 		SubGraph(text, leaf).
@@ -198,7 +204,12 @@ func TestGeneratedCodeMakesAnEqualConversation(t *testing.T) {
 	for i := range 1200 {
 		long = long.User(fmt.Sprint("question ", i))
 	}
-	cases := []dag.DAG{dag.New(), weatherTalk(), loaded(t), long, long.Back(250), everything("plain")}
+
+	// The message after the execution is not the one that CloseTools makes.
+	interrupted := start().User("Weather?").Assistant("", use("1", "get_weather", `{}`)).
+		Append(node.ToolExecution{Index: 0, Result: content.Words("22°C")}).User("Never mind.")
+
+	cases := []dag.DAG{dag.New(), weatherTalk(), interrupted, loaded(t), long, long.Back(250), everything("plain")}
 	for _, text := range hostile {
 		cases = append(cases, everything(text))
 	}

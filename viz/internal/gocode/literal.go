@@ -43,13 +43,19 @@ func (g *generator) payload(p node.Payload, before dag.DAG) string {
 	g.node = true
 	switch p := p.(type) {
 	case node.System:
-		return "node.System{Text: " + quote(p.Text) + "}"
+		f := fields{name: "node.System"}
+		f.text("Name", p.Name)
+		f.text("Text", p.Text)
+		return f.String()
 	case node.Tools:
 		var defs []string
 		for _, def := range p.Defs.Slice() {
 			defs = append(defs, g.definition(def))
 		}
-		return "node.Tools{Defs: node.ListOf(" + strings.Join(defs, ", ") + ")}"
+		f := fields{name: "node.Tools"}
+		f.add("Defs", "node.ListOf("+strings.Join(defs, ", ")+")", len(defs) == 0)
+		f.add("Withdrawn", "node.ListOf("+strings.Join(quoted(p.Withdrawn.Slice()), ", ")+")", p.Withdrawn.Len() == 0)
+		return f.String()
 	case node.Message:
 		f := fields{name: "node.Message"}
 		f.text("Role", string(p.Role))
@@ -180,6 +186,11 @@ func (g *generator) block(b content.Block) string {
 		f.text("Name", b.Name)
 		f.text("Input", string(b.Input))
 		return f.extra(b.Extra)
+	case content.CutToolUse:
+		f := fields{name: "content.CutToolUse"}
+		f.text("Name", b.Name)
+		f.text("Input", string(b.Input))
+		return f.String()
 	case content.ToolResult:
 		f := fields{name: "content.ToolResult"}
 		f.text("CallID", b.CallID)
@@ -225,4 +236,13 @@ func (f *fields) extra(e content.Extra) string {
 		f.add("Extra", x.String(), false)
 	}
 	return f.String()
+}
+
+// quoted returns a literal for each text.
+func quoted(texts []string) []string {
+	literals := make([]string, len(texts))
+	for i, text := range texts {
+		literals[i] = quote(text)
+	}
+	return literals
 }

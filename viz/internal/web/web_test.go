@@ -1,7 +1,11 @@
 package web
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +52,8 @@ func TestAPatchTellsOnlyWhatIsNew(t *testing.T) {
 	require.Equal(t, []int{0}, second.Nodes[0].Parents)
 	require.Equal(t, []int{1}, second.Heads)
 	require.Equal(t, [][2]int{{0, 1}}, ends(second.Edges))
+	require.Equal(t, first.Width, second.Width, "a picture that only grows in height is told of whole")
+	require.Greater(t, second.Height, first.Height)
 
 	fork := answered.Join(question.Assistant("A red-black tree."))
 	third := update(t, m, fork)
@@ -58,6 +64,7 @@ func TestAPatchTellsOnlyWhatIsNew(t *testing.T) {
 	require.Equal(t, []int{3}, keys(back.Nodes), "keys are not used again")
 	require.Equal(t, []int{1, 2}, back.Gone)
 	require.Equal(t, [][2]int{{0, 1}, {0, 2}}, back.Cut)
+	require.Nil(t, update(t, m, m.d.User("And another?")).Cut, "an edge is cut once")
 }
 
 func ends(edges []Edge) (list [][2]int) {
@@ -126,14 +133,37 @@ func TestProblemsAreWhatFailedAndWhatIsForbidden(t *testing.T) {
 	open := start().Tools(tool).User("Weather?").Assistant("", call)
 	waits := []Problem{{Key: 2, What: "call 1, of get_weather, waits for its result", Waits: true}}
 	require.Equal(t, waits, update(t, NewModel(), open).Problems)
+
+	m := NewModel()
+	update(t, m, open)
+	closed := update(t, m, open.CloseTools(node.ToolExecution{Result: content.Words("22°C")}))
+	require.NotNil(t, closed.Problems, "a list that became empty is told of")
+	require.Empty(t, closed.Problems)
+
 	beside := open.Join(dag.New().User("Another end."))
 	require.Equal(t, waits, update(t, NewModel(), beside).Problems)
+}
 
-	undeclared := start().User("Weather?").Assistant("", call).CloseTools()
-	got := update(t, NewModel(), undeclared).Problems
-	require.NotEmpty(t, got)
-	require.Equal(t, 1, got[0].Key)
-	require.Contains(t, got[0].What, "undeclared tool")
+func TestACancelledRunDidNotFail(t *testing.T) {
+	for _, stop := range []content.Stop{content.StopApproval, content.StopResults, content.StopCancelled} {
+		problems := update(t, NewModel(), start().User("Weather?").Stop(stop)).Problems
+		require.Equal(t, []Problem{{Key: 1, What: "the run ended: " + string(stop)}}, problems)
+	}
+}
+
+func TestUndeclaredToolsAreOneProblem(t *testing.T) {
+	call := func(name string) content.ToolUse { return content.ToolUse{ID: "1", Name: name, Input: "{}"} }
+	one := start().User("Weather?").Assistant("", call("get_weather")).CloseTools(node.ToolExecution{})
+	require.Equal(t, []Problem{{Key: 1, What: `undeclared tool: "get_weather"`}}, update(t, NewModel(), one).Problems)
+
+	session := start().User("Weather?")
+	for i := range 100 {
+		session = session.Assistant("", call(fmt.Sprintf("tool_%d", i%7))).CloseTools(node.ToolExecution{IsError: i == 50})
+	}
+	require.Equal(t, []Problem{
+		{Key: 1, What: `undeclared tools in 100 calls: "tool_0", "tool_1", "tool_2", "tool_3", "tool_4" and 2 more`},
+		{Key: 152, What: "tool failed", Grave: true},
+	}, update(t, NewModel(), session).Problems)
 }
 
 func TestNothingSaidCanEndTheScriptThatHoldsIt(t *testing.T) {
@@ -152,8 +182,44 @@ func TestNothingSaidCanEndTheScriptThatHoldsIt(t *testing.T) {
 	require.Equal(t, p, read, "and it is what was told")
 }
 
+// full is a writer that fails once, in the middle.
+type full struct {
+	writes int
+	err    error
+}
+
+func (f *full) Write(p []byte) (int, error) {
+	f.writes++
+	if f.writes == 3 {
+		return 0, f.err
+	}
+	return len(p), nil
+}
+
+func TestWritePageStopsAtTheFirstError(t *testing.T) {
+	w := &full{err: errors.New("full")}
+	require.ErrorIs(t, WritePage(w, Config{}, Patch{}), w.err)
+	require.Equal(t, 3, w.writes)
+}
+
+// TestThePolicyAllowsTheScriptAndStyleOfThePage hashes the elements of the page as a browser does.
+func TestThePolicyAllowsTheScriptAndStyleOfThePage(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, WritePage(&b, Config{}, Patch{}))
+	for _, element := range []string{"script", "style"} {
+		_, rest, found := strings.Cut(b.String(), "<"+element+">")
+		require.True(t, found, element)
+		inside, _, _ := strings.Cut(rest, "</"+element+">")
+		sum := sha256.Sum256([]byte(inside))
+		require.Contains(t, Policy(false), element+"-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
+	}
+}
+
 func TestOnlyALivePageMayAskItsServer(t *testing.T) {
 	require.NotContains(t, Policy(false), "connect-src")
 	require.Contains(t, Policy(true), "; connect-src 'self'")
 	require.NotContains(t, Policy(true), "unsafe")
+	for _, live := range []bool{false, true} {
+		require.Contains(t, Policy(live), "; base-uri 'none'; form-action 'none'; ", "a base element in what was said changes no address")
+	}
 }

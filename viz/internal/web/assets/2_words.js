@@ -38,7 +38,7 @@ function label(key, read = saved) {
     case 'tool_execution': return body.tool || 'tool';
     case 'sub_graph': return 'sub-graph';
     case 'stop_reason': return 'stop';
-    case 'custom': return body.name || kind;
+    case 'custom': return ('record ' + (body.name || '')).trim();
   }
   return kind;
 }
@@ -65,6 +65,7 @@ function blockWords(blocks) {
       case 'text': return block.text;
       case 'thinking': return block.text || '';
       case 'tool_use': return call(block.name, input(block));
+      case 'cut_tool_use': return '[cut-off call of ' + (block.name || '') + ']';
       case 'tool_result': return block.content ? blockWords(block.content) : '';
       case 'image': return '[image ' + (block.source?.media_type || block.source?.url || '') + ']';
       case 'document': return '[document ' + [block.title, block.source?.text].filter(Boolean).join('\n') + ']';

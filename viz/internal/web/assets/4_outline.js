@@ -37,6 +37,7 @@ function passes(key) {
 
 function layRows() {
   rows = filtering() ? filteredRows() : foldedRows();
+  $('rows').style.setProperty('--digits', String(numberOf(at.path[at.path.length - 1]) ?? 0).length); // the last node has the longest number
   drawRows(true);
 }
 

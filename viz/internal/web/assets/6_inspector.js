@@ -9,7 +9,7 @@ function inspect() {
   const node = nodeOf(at.selected);
   show(pane);
   if (!node) {
-    show(pane, el('p', {class: 'quiet'}, 'Nothing has been said yet.'));
+    show(pane, config.live && live.refused ? refusedText() : el('p', {class: 'quiet'}, 'Nothing has been said yet.'));
     return;
   }
   const has = tabs.filter(name => name !== 'Request' || isAnswer(at.selected));
@@ -22,6 +22,7 @@ function inspect() {
     }}, name))), el('div', {id: 'detail', role: 'tabpanel', 'aria-labelledby': 'tab-' + shown})]);
   const detail = $('detail');
   if (shown === 'Says') fill(detail, [says(at.selected), forkBox(at.selected)]);
+  canRunNow();
   if (shown === 'JSON') fill(detail, [toolbar(copyButton('Copy', () => node.raw)), block('pre', pretty(saved(node)), 'code'),
     el('p', {class: 'quiet'}, 'Copied byte for byte as it is saved.')]);
   if (shown === 'Request') request(at.selected, detail);
@@ -36,7 +37,7 @@ function heading(key) {
   return el('div', {class: 'heading ' + placeOf(key).style},
     el('span', {class: 'glyph', 'aria-hidden': 'true'}, glyph(key)),
     el('h2', {}, line(label(key), 80)),
-    el('a', {class: 'number', href: '#n' + numberOf(key), title: 'link to this node'}, 'n' + numberOf(key)),
+    el('a', {class: 'number', href: linkTo(key), title: 'link to this node'}, 'n' + numberOf(key)),
     node.names.map(name => el('span', {class: 'badge name'}, line(name, 40))),
     redacted && el('span', {class: 'badge odd'}, 'redacted'),
     el('span', {class: 'quiet id'}, node.id, time && el('time', {datetime: time}, time.replace('T', ' ').replace(/\.\d+Z$/, 'Z'))));
@@ -55,11 +56,11 @@ function facts(key) {
   add('model', [info.model, info.api && '(' + info.api + ')'].filter(Boolean).join(' '));
   add('stopped', info.stop);
   if (node.ms) add('took', duration(node.ms));
-  if (node.usage) add('tokens', usageText(node.usage));
+  if (node.usage) add('tokens', (info.usage?.incomplete ? 'at least ' : '') + usageText(node.usage));
   if (node.cost !== undefined) add('cost', costText(node.cost));
   if (info.elapsed_ns) add('run took', duration(Number(info.elapsed_ns) / 1e6));
   if (kindOf(key) === 'stop_reason' && info.turns) add('run', [count(info.turns, 'turn'), info.tool_calls && count(info.tool_calls, 'tool call')].filter(Boolean).join(', '));
-  if (info.usage && kindOf(key) === 'stop_reason') add('run’s tokens', usageText(usageList(info.usage)));
+  if (info.usage && kindOf(key) === 'stop_reason') add('run’s tokens', (info.usage.incomplete ? 'at least ' : '') + usageText(usageList(info.usage)));
   if (info.tool_usage) add('in tools', usageText(usageList(info.tool_usage)));
   if (info.cost !== undefined) add('cost', info.cost instanceof Digits ? info.cost.text : String(info.cost));
   if (body.call_id) add('call', line(body.call_id, 80));
@@ -174,6 +175,8 @@ function blockOf(b, key, place) {
     case 'thinking': return el('details', {class: 'card thinking', open: (b.text || '').length < 600},
       el('summary', {}, b.text ? 'thinking' : 'thinking, hidden by the provider'), block('div', b.text || '', 'said'));
     case 'tool_use': return el('div', {class: 'card call'}, el('div', {class: 'cardhead'}, '→ ', el('b', {}, b.name), ' ', executedBy(key, place)),
+      block('pre', pretty(input(b)) ?? '', 'code'));
+    case 'cut_tool_use': return el('div', {class: 'card'}, el('div', {class: 'cardhead'}, 'cut-off call of ', el('b', {}, b.name)),
       block('pre', pretty(input(b)) ?? '', 'code'));
     case 'tool_result': return resultOf(b, key);
     case 'image': return picturesOf(b.source || {});

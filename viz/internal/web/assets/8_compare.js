@@ -1,11 +1,13 @@
 // Two heads side by side, from where their ways part.
 
-const comparison = {a: null, b: null};
+const comparison = {a: null, b: null, most: 0}; // most is how many rows are shown
+const compareRows = 500; // that are shown at first, and added each time that somebody asks for more
 
 function openCompare(a, b) {
   const heads = headsOf(at.owner);
   comparison.a = a ?? at.end ?? heads[0];
   comparison.b = b ?? heads.find(head => head !== comparison.a) ?? comparison.a;
+  comparison.most = compareRows;
   $('compare').hidden = false;
   document.body.classList.add('comparing');
   drawCompare();
@@ -27,6 +29,7 @@ function drawCompare() {
   const common = pathA.filter(key => inB.has(key));
   const onlyA = pathA.filter(key => !inB.has(key)), onlyB = pathB.filter(key => !inA.has(key));
   const last = common[common.length - 1];
+  const pairs = pairUp(onlyA, onlyB);
   show($('compare'),
     el('div', {class: 'toolbar'}, el('h2', {}, 'Compare'), chooser(a, key => { comparison.a = key; drawCompare(); }, 'left'),
       el('button', {onclick: () => { [comparison.a, comparison.b] = [b, a]; drawCompare(); }, 'aria-label': 'swap sides'}, '⇄'),
@@ -35,7 +38,13 @@ function drawCompare() {
     el('p', {class: 'quiet'}, common.length ? ['They share ' + count(common.length, 'node') + ', up to ', last === undefined ? '' : link(last), '.'] : 'They share nothing.'),
     el('div', {class: 'sides'},
       el('div', {class: 'side sum'}, sumLine(onlyA)), el('div', {class: 'side sum'}, sumLine(onlyB)),
-      pairUp(onlyA, onlyB).slice(0, 500).flatMap(([x, y]) => pairRow(x, y))));
+      pairs.slice(0, comparison.most).flatMap(([x, y]) => pairRow(x, y))),
+    pairs.length > comparison.most && el('button', {class: 'more', onclick: () => {
+      const top = $('compare').scrollTop;
+      comparison.most += compareRows;
+      drawCompare();
+      $('compare').scrollTop = top;
+    }}, '… and ' + count(pairs.length - comparison.most, 'more row')));
 }
 
 const sumLine = keys => keys.length ? totals(sums([...keys, ...inside(keys)])) : 'nothing more';
@@ -82,8 +91,16 @@ function pairRow(x, y) {
   const a = words(x), b = words(y);
   if (a === b) return [cell(x, [line(a)], 'same'), cell(y, [line(b)], 'same')];
   const pieces = differences(a, b);
+  if (!related(pieces)) return [cell(x, [a], 'changed'), cell(y, [b], 'changed')];
   const side = op => pieces.filter(([o]) => o === '=' || o === op).map(([o, text]) => o === '=' ? text : el(op === '-' ? 'del' : 'ins', {}, text));
   return [cell(x, side('-'), 'changed'), cell(y, side('+'), 'changed')];
+}
+
+// related reports whether two texts have so much in common that it helps to mark what differs: a third of the letters of the longer one,
+// without spaces. Of two unrelated sentences, nothing but a few short words is the same, and marks would only be noise.
+function related(pieces) {
+  const letters = ops => pieces.reduce((sum, [op, text]) => ops.includes(op) ? sum + text.replace(/\s+/g, '').length : sum, 0);
+  return letters('=') * 3 >= Math.max(letters('=-'), letters('=+'));
 }
 
 function cell(key, text, how) {

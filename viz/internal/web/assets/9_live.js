@@ -1,6 +1,6 @@
 // A live page: what a server sends is shown as it happens.
 
-const live = {token: null, state: 'idle', text: '', thinking: '', tools: new Map(), turn: 0, following: true, connected: false, tokens: null, error: '', tail: null};
+const live = {token: null, state: 'idle', text: '', thinking: '', tools: new Map(), turn: 0, following: true, connected: false, tokens: null, error: '', tail: null, known: false, refused: false, withoutToken: false, wanted: ''};
 
 // connect reads the server's events for as long as the page is open. It is fetch and not EventSource because the token goes in a header.
 async function connect() {
@@ -15,7 +15,8 @@ async function connect() {
     } catch (err) {
       if (err.refused) {
         status(err.message);
-        live.refused = true;
+        Object.assign(live, {refused: true, withoutToken: err.status === 401, error: err.message});
+        if (!live.known) inspect();
       }
     }
     live.connected = false;
@@ -28,12 +29,20 @@ async function connect() {
 // token takes the token from the address, where it stands so that it is never sent, and keeps it for a reload.
 function token() {
   const match = /(?:^#|&)token=([^&]*)/.exec(location.hash);
+  const given = match ? decodeURIComponentSafe(match[1].replaceAll('+', ' ')) : '';
   try {
-    if (match) sessionStorage.setItem('plait.token', match[1]);
-    return match ? match[1] : sessionStorage.getItem('plait.token') || '';
+    if (match) sessionStorage.setItem('plait.token', given);
+    return match ? given : sessionStorage.getItem('plait.token') || '';
   } catch {
-    return match ? match[1] : '';
+    return given;
   }
+}
+
+// refusedText says what is wrong with a page that the server refuses, and what to do.
+function refusedText() {
+  return el('div', {class: 'refused'}, el('h2', {}, 'This page may not see the conversation'), el('p', {}, 'The server refused it: ' + live.error + '.'),
+    live.withoutToken && el('p', {}, 'A live page opens with a token in its address, which this address lacks or which is an old one. Open the address that the program printed, ' +
+      'or one that was copied with “Share › Copy link with token”.'));
 }
 
 // ask makes a request of the server that the page came from.
@@ -95,8 +104,17 @@ function learn(patch) {
   const fresh = new Set((patch.nodes || []).map(node => node.key));
   if (!patch.reset) live.tail = graph.heads.findLast(key => fresh.has(key)) ?? live.tail;
   layPicture();
+  live.known = true;
+  const wanted = live.wanted && keyNamed(live.wanted);
+  live.wanted = '';
   const still = id => id && [...graph.nodes.values()].find(node => node.id === id)?.key;
-  if (live.following || !had) {
+  if (wanted || wanted === 0) { // the address named a node before there was any
+    live.following = false;
+    follow(endOf(wanted));
+    home();
+    select(wanted, {quiet: true});
+    drawLive();
+  } else if (live.following || !had) {
     toTail(!had);
   } else {
     const keep = still(selected);
@@ -149,14 +167,24 @@ function drawLive() {
   const tools = [...live.tools.values()];
   const said = live.text || live.thinking;
   $('now').hidden = !live.error && (!running || !said && !tools.length);
-  show($('now'), live.error && el('div', {class: 'tool bad', role: 'alert'}, live.error.slice(0, 4000)), said && el('div', {class: live.text ? 'said' : 'said quiet'}, said.slice(-4000)),
+  show($('now'), live.error && el('div', {class: 'error', role: 'alert'}, live.error), said && el('div', {class: live.text ? 'said' : 'said quiet'}, said.slice(-4000)),
     tools.map(tool => el('div', {class: tool.failed ? 'tool bad' : 'tool'}, el('b', {}, line(tool.tool || '', 60)), ' ',
       el('span', {}, line(tool.input || '', 120)), ' ', el('span', {class: 'quiet'}, line(tool.note || '', 120)),
       el('span', {class: 'elapsed'}, tool.failed ? 'failed' : tool.started ? duration(Math.max(0, Date.now() - Date.parse(tool.started))) : ''))));
-  $('now').scrollTop = $('now').scrollHeight;
+  if (running) $('now').scrollTop = $('now').scrollHeight;
+  canRunNow();
   const tick = running && tools.some(tool => tool.started && !tool.ended);
   if (tick && !ticking) ticking = setInterval(drawLive, 1000);
   if (!tick && ticking) ticking = clearInterval(ticking) ?? null;
+}
+
+// canRunNow offers "Run from here" only while the server would take it. What was typed stays.
+function canRunNow() {
+  const button = document.querySelector('.fork button');
+  if (!button) return;
+  const why = live.refused ? 'The server refuses this page.' : live.state === 'running' ? 'A run goes on; it has to end first.' : '';
+  button.disabled = why !== '';
+  show(document.querySelector('.fork .why'), why);
 }
 
 // forkBox lets a person say something else here, and go on from there. What was said stays.
@@ -177,5 +205,5 @@ function forkBox(key) {
     } catch (err) {
       status('Not run: ' + err.message);
     }
-  }}, part(edits ? 'say something else in its place, and run' : 'say something here, and run'), text, el('button', {type: 'submit'}, 'Run from here'));
+  }}, part(edits ? 'say something else in its place, and run' : 'say something here, and run'), text, el('div', {class: 'toolbar'}, el('button', {type: 'submit'}, 'Run from here'), el('span', {class: 'why quiet', role: 'status'})));
 }

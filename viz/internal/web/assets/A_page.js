@@ -29,7 +29,16 @@ function select(key, how = {}) {
 let addressTimer;
 function address() {
   clearTimeout(addressTimer);
-  addressTimer = setTimeout(() => history.replaceState(null, '', '#n' + numberOf(at.selected)), 200);
+  addressTimer = setTimeout(() => { if (nodeOf(at.selected)) history.replaceState(null, '', linkTo(at.selected)); }, 200);
+}
+
+// linkTo is the address of a node within the page. It names the node by its id: numbers shift when another branch grows.
+const linkTo = key => '#' + nodeOf(key).id;
+
+// linkWithToken is an address that opens a live page elsewhere, at the selected node.
+function linkWithToken() {
+  const node = nodeOf(at.selected);
+  return location.href.split('#')[0] + '#token=' + encodeURIComponent(live.token) + (node ? '&' + node.id : '');
 }
 
 // drill goes into the conversation that hangs on a node.
@@ -162,10 +171,18 @@ function drawTop() {
   $('heads').value = String(at.end);
   $('heads').hidden = keys.length < 2;
   $('open-compare').hidden = keys.length < 2;
+  const unknown = config.live && !live.known; // nothing has arrived yet: there is nothing to count
+  $('problems').hidden = $('totals').hidden = unknown;
   const grave = graph.problems.filter(p => p.grave).length;
-  show($('problems'), graph.problems.length ? (grave ? '✕ ' : '! ') + count(graph.problems.length, 'problem') : '✓ no problems');
+  show($('problems'), problemCount(grave, graph.problems.length - grave));
   $('problems').className = grave ? 'bad' : graph.problems.length ? 'odd' : 'fine';
   show($('totals'), totals(sums(graph.order)));
+}
+
+// problemCount counts what failed apart from what is merely worth a look.
+function problemCount(failures, notes) {
+  if (!failures) return notes ? '! ' + count(notes, 'note') : '✓ no problems';
+  return '✕ ' + count(failures, 'failure') + (notes ? ', ' + count(notes, 'note') : '');
 }
 
 // share offers the conversation in other forms. A page without a server has them with it, where they are small.
@@ -251,9 +268,13 @@ function press(event) {
   act();
 }
 
+// nameInAddress is what the address names a node by, which may stand after a token; '' for nothing.
+const nameInAddress = () => decodeURIComponentSafe(location.hash.slice(1).split('&').find(part => !part.startsWith('token=')) ?? '');
+
 // fromAddress is the node that the address names: #n12 or #id.
-function fromAddress() {
-  const name = decodeURIComponentSafe(location.hash.slice(1));
+const fromAddress = () => keyNamed(nameInAddress());
+
+function keyNamed(name) {
   const number = /^n(\d+)$/.exec(name);
   if (number) return graph.order[Number(number[1])] ?? null;
   return name ? keyOfID(name.toLowerCase()) : null;
@@ -284,6 +305,7 @@ function listen() {
   });
   $('stop').addEventListener('click', () => post('stop', {}).catch(err => status('Not stopped: ' + err.message)));
   for (const name of ['mermaid', 'json', 'go']) $('copy-' + name).replaceWith(copyButton($('copy-' + name).textContent, () => shareText(name)));
+  $('copy-link').replaceWith(config.live ? copyButton('Copy link with token', linkWithToken) : '');
   $('download').addEventListener('click', () => download().catch(err => status('Not downloaded: ' + err.message)));
   window.addEventListener('hashchange', () => {
     const key = fromAddress();
@@ -308,6 +330,7 @@ function begin() {
   home();
   for (const e of document.querySelectorAll('.live-only')) e.hidden = !config.live;
   if (config.live) {
+    live.wanted = nameInAddress();
     connect();
     drawLive();
   }
