@@ -3,11 +3,15 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
 )
 
@@ -33,70 +37,122 @@ func importers() []importer {
 	return append(list, transcripts()...)
 }
 
+// importerNames are the names of the formats.
+func importerNames() []string {
+	var names []string
+	for _, f := range importers() {
+		names = append(names, f.name)
+	}
+	return names
+}
+
 func importCommand(s *streams) *cobra.Command {
 	var from, output string
 	var asJSON, lenient bool
-	formats := importers()
-	names := make([]string, len(formats))
-	for i, f := range formats {
-		names[i] = f.name
-	}
+	formats, names := importers(), importerNames()
 	cmd := &cobra.Command{
-		Use:   "import --from FORMAT FILE",
-		Short: "Make a conversation of what another program wrote",
+		Use:   "import [--from FORMAT] FILE",
+		Short: "Convert another program's transcript to a conversation",
 		Long: "Reads FILE and writes a Plait conversation.\n\nFORMAT is one of\n\n  " + strings.Join(names, "\n  ") + `
 
-The first four are bodies of requests. What such a body says beside the
+Without --from it is recognized. A FILE that looks like another FORMAT than the
+one that is named is refused, and so is a response.
+
+The first four are bodies of requests. What such a body holds beside the
 conversation (the model, limits, …) is kept, and export and run use it again.
 
 chat is messages of Chat Completions: a list, an object with "messages", or one
-of either a line. claude-code and pi are sessions, as JSON lines; nano-agent is
-a saved graph. Of several conversations in FILE the last one is gone on with;
-the others are named conversation-2, conversation-3, …
+of either a line. langchain is messages of LangChain, or a state or checkpoint
+of LangGraph. claude-code and pi are sessions, as JSON lines; nano-agent is a
+saved graph. Of several conversations in FILE the last one is continued; the
+others are named conversation-2, conversation-3, …
 
-What was kept as something else, changed or left out is told on standard error,
-or with --json and -o as JSON.`,
-		Example: `  plait import --from anthropic request.json -o talk.json
+What was changed, left out or kept as something else is printed on standard
+error, or with --json and -o as JSON. A last line that ends in the middle, as in
+a session that is being written, is left out.`,
+		Example: `  plait import request.json -o talk.json
   plait import --from claude-code session.jsonl -o talk.json`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, f := range formats {
-				if f.name == from {
-					return s.importFile(f, args[0], output, lenient, asJSON)
-				}
+			if from != "" && !slices.Contains(names, from) {
+				return fmt.Errorf("--from %q is none of %s", from, strings.Join(names, ", "))
 			}
-			return fmt.Errorf("--from %q is none of %s", from, strings.Join(names, ", "))
+			data, err := s.read(args[0])
+			if err != nil {
+				return err
+			}
+			name, err := formatOf(data, from, names)
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			f := formats[slices.Index(names, name)]
+			return s.importFile(f, args[0], data, output, lenient, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "the `FORMAT` of FILE")
-	_ = cmd.MarkFlagRequired("from")
+	cmd.Flags().StringVar(&from, "from", "", "the `FORMAT` of FILE (default: recognized)")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
-	cmd.Flags().BoolVar(&lenient, "lenient", false, "go on after a line that cannot be read, in sessions and\nchat")
+	cmd.Flags().BoolVar(&lenient, "lenient", false, "continue after a line that cannot be read, in sessions,\nchat and langchain")
 	outputFlag(cmd, &output)
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-// importFile imports one file. With asJSON what came of it is told as JSON, where the conversation itself goes to a file.
-func (s *streams) importFile(f importer, name, output string, lenient, asJSON bool) error {
-	data, err := s.read(name)
-	if err != nil {
-		return err
+// unfinished reports whether data is the beginning of a JSON value, cut off.
+func unfinished(data []byte) bool {
+	var value json.RawMessage
+	err := json.NewDecoder(bytes.NewReader(data)).Decode(&value)
+	return errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// formatOf returns the format to import with: the one that is named, unless the file looks like another, or the one that it looks like.
+func formatOf(data []byte, from string, names []string) (string, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return "", errors.New("it is empty")
 	}
+	g := sniff(data)
+	switch {
+	case g.other != "" && from == "":
+		return "", fmt.Errorf("it looks like %s; import takes %s", g.other, strings.Join(names, ", "))
+	case g.other != "":
+		return "", fmt.Errorf("it is not %s: it looks like %s", from, g.other)
+	case from != "" && g.formats != nil && !slices.Contains(g.formats, from):
+		return "", fmt.Errorf("it is not %s: it looks like %s", from, g.formats[0])
+	case from != "":
+		return from, nil
+	case g.formats == nil && unfinished(data):
+		return "", errors.New("it is JSON that ends in the middle")
+	case g.formats == nil:
+		return "", fmt.Errorf("its format is not recognized: name it with --from: %s", strings.Join(names, ", "))
+	case g.ambiguous:
+		return "", fmt.Errorf("it may be %s: name its format with --from", strings.Join(g.formats, " or "))
+	}
+	return g.formats[0], nil
+}
+
+// imported is what import prints of a conversation with --json.
+type imported struct {
+	Format   string   `json:"format"`
+	Nodes    int      `json:"nodes"`
+	Messages int      `json:"messages"`
+	Heads    int      `json:"heads"`
+	Notes    []string `json:"notes"`
+}
+
+// importFile imports one file. With asJSON a report is printed as JSON, if the conversation itself goes to a file.
+func (s *streams) importFile(f importer, name string, data []byte, output string, lenient, asJSON bool) error {
 	d, notes, err := f.read(data, lenient)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+	if d.Len() == 0 {
+		return fmt.Errorf("%s: it holds nothing that %s has; import takes %s", name, f.name, strings.Join(importerNames(), ", "))
+	}
 	if err := s.save(output, d); err != nil {
 		return err
 	}
+
 	if asJSON && output != std {
-		return s.printJSON(struct {
-			Nodes    int      `json:"nodes"`
-			Messages int      `json:"messages"`
-			Heads    int      `json:"heads"`
-			Notes    []string `json:"notes,omitempty"`
-		}{d.Len(), len(d.Messages()), len(d.Heads()), notes})
+		return s.printJSON(imported{f.name, d.Len(), len(d.Messages()), len(d.Heads()), append([]string{}, notes...)})
 	}
 	for _, note := range notes {
 		s.say("%s: %s", name, note)
@@ -109,12 +165,12 @@ func exportCommand(s *streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "export --to API FILE",
-		Short: "Print the body of the request that would be sent",
-		Long: "Prints the body of the request that the conversation makes of API, one of\n\n  " + strings.Join(endpointNames(), "\n  ") + `
+		Short: "Print the request that would be sent",
+		Long: "Prints the request body that run would send to API, not streamed. API is one of\n\n  " + strings.Join(endpointNames(), "\n  ") + `
 
-It is what run sends, but not streamed. How the conversation was changed to keep
-the rules of the API is told on standard error. The model is the one of the
-imported request, or the one that answered last, unless --model names another.`,
+Every change that the rules of the API require is printed on standard error, or
+with --json beside the body. The model is that of the imported request, or the
+one that answered last, unless --model names another.`,
 		Example: `  plait export --to gemini talk.json
   plait export --to anthropic talk.json --body '{"max_tokens": 500}'`,
 		Args: oneFile,
@@ -134,7 +190,7 @@ imported request, or the one that answered last, unless --model names another.`,
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "the `API`")
-	cmd.Flags().StringVar(&model, "model", "", "the `MODEL` that is asked")
+	cmd.Flags().StringVar(&model, "model", "", "the `MODEL`")
 	bodyFlag(cmd, &body)
 	_ = cmd.MarkFlagRequired("to")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(endpointNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -153,19 +209,34 @@ func (s *streams) exportTo(e endpoint, d dag.DAG, model string, asJSON bool) err
 	if err != nil {
 		return err
 	}
+	notes := counted(repairs)
 	if asJSON {
-		notes := []string{}
-		for _, r := range repairs {
-			notes = append(notes, r.String())
-		}
 		return s.printJSON(struct {
 			Body    json.RawMessage `json:"body"`
 			Repairs []string        `json:"repairs"`
 		}{body, notes})
 	}
-	for _, r := range repairs {
-		s.say("repaired: %s", r.String())
+	for _, note := range notes {
+		s.say("repaired: %s", note)
 	}
 	_, err = s.out.Write(append(bytes.TrimSpace(body), '\n'))
 	return err
+}
+
+// counted returns each repair once, in order, with how often it was made.
+func counted(repairs []api.RepairNote) []string {
+	var log repairLog
+	times := map[string]int{}
+	for _, r := range repairs {
+		log.add(r.String())
+		times[r.String()]++
+	}
+
+	list := log.all()
+	for i, text := range list {
+		if n := times[text]; n > 1 {
+			list[i] = fmt.Sprintf("%s (%d times)", text, n)
+		}
+	}
+	return list
 }

@@ -18,9 +18,9 @@ func diffCommand(s *streams) *cobra.Command {
 	when := []string{"auto", "always", "never"}
 	cmd := &cobra.Command{
 		Use:   "diff A B",
-		Short: "Tell where two conversations part, and what differs",
-		Long: `Compares the conversations in two FILEs by what they say; ids, times and
-metadata do not count. The exit code is 1 where there are differences.`,
+		Short: "Show where two conversations diverge, and what differs",
+		Long: `Compares the content of the conversations in two FILEs; IDs, times and metadata
+do not count. The exit code is 1 if there are differences.`,
 		Example: `  plait diff before.json after.json
   plait diff talk.json talk.json --old first-try --new second-try`,
 		Args: cobra.ExactArgs(2),
@@ -42,9 +42,9 @@ metadata do not count. The exit code is 1 where there are differences.`,
 			return s.diff(dag.Diff(a, b), colour == "always" || colour == "auto" && coloured(s.out), asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&before, "old", "", "go back to this `NODE` of A first")
+	cmd.Flags().StringVar(&before, "old", "", "compare A at this `NODE`")
 	completeNode(s, cmd, "old")
-	cmd.Flags().StringVar(&after, "new", "", "go back to this `NODE` of B first")
+	cmd.Flags().StringVar(&after, "new", "", "compare B at this `NODE`")
 	cmd.Flags().StringVar(&colour, "color", "auto", "`WHEN` to use colours: "+strings.Join(when, ", ")+";\nauto: on a terminal, without NO_COLOR")
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(when, cobra.ShellCompDirectiveNoFileComp))
 	jsonFlag(cmd, &asJSON)

@@ -20,20 +20,20 @@ func forkCommand(s *streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "fork FILE [--at NODE] [--name NAME]",
-		Short: "Go back to a node, to go on from there; or name a place",
-		Long: `Writes the conversation that ends in NODE, or where FILE ends, with all that has
-a name. FILE stays as it is, unless -o names it: then its end needs a name, so
-that nothing is lost.
+		Short: "Start a branch at a node, or name a head",
+		Long: `Writes the conversation whose head is NODE, or that of FILE, with all refs. FILE
+is not changed, unless -o names it: then its head needs a ref, so that nothing
+is lost.
 
-With --name the end that is written is named NAME, which is a NODE from then on.
-A name that is there already is moved.`,
+With --name the head that is written gets the ref NAME, which is a NODE from
+then on. A ref that exists already is moved.`,
 		Example: `  plait fork talk.json --name first-try -o talk.json
   plait fork talk.json --at 3f2a -o talk.json
   plait log talk.json --node first-try`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if at == "" && name == "" {
-				return errors.New("say where by --at, or name the end by --name")
+				return errors.New("name a node with --at, or a ref with --name")
 			}
 			d, err := s.loadAt(args[0], at)
 			if err != nil {
@@ -62,9 +62,9 @@ A name that is there already is moved.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&at, "at", "", "the `NODE` to go back to")
+	cmd.Flags().StringVar(&at, "at", "", "the `NODE` to start the branch at")
 	completeNode(s, cmd, "at")
-	cmd.Flags().StringVar(&name, "name", "", "the `NAME` of the end")
+	cmd.Flags().StringVar(&name, "name", "", "the `NAME` of the head, a ref")
 	outputFlag(cmd, &output)
 	jsonFlag(cmd, &asJSON)
 	return cmd
@@ -88,7 +88,7 @@ func (s *streams) keepsEnd(name string, now dag.DAG) error {
 	}
 	for _, head := range before.Heads() {
 		if _, err := now.Find(head.ID().String()); err != nil {
-			return fmt.Errorf("%s would lose its end: name it first (plait fork %[1]s --name NAME -o %[1]s), or write another file", name)
+			return fmt.Errorf("%s would lose its head: name it first (plait fork %[1]s --name NAME -o %[1]s), or write another file", name)
 		}
 	}
 	return nil
@@ -103,13 +103,13 @@ func mergeCommand(s *streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "merge FILE… [--at NODE]…",
-		Short: "Make one conversation of several",
-		Long: `Makes one conversation of those in the FILEs, in their order, or of several ends
-of one FILE, each named by --at. STRATEGY is
+		Short: "Merge several conversations into one",
+		Long: `Merges the conversations in the FILEs, in their order, or several branches of
+one FILE, each named with --at. STRATEGY is
 
-  join    what they say comes one after the other
-  answer  the first goes on; the last answers of the others are told to it
-  pick    the first goes on; the others are kept, and the model sees nothing of
+  join    their messages follow each other
+  answer  the first continues; a message holds the last answers of the others
+  pick    the first continues; the others are kept, and the model does not see
           them`,
 		Example: `  plait merge talk.json other.json -o both.json
   plait merge talk.json --at first-try --at second-try --strategy answer`,
@@ -139,7 +139,7 @@ of one FILE, each named by --at. STRATEGY is
 		},
 	}
 	cmd.Flags().StringVar(&how, "strategy", string(dag.MergeJoin), "the `STRATEGY`: "+strings.Join(strategies, ", "))
-	cmd.Flags().StringArrayVar(&at, "at", nil, "a `NODE` of the one FILE, where a conversation ends;\nonce for each")
+	cmd.Flags().StringArrayVar(&at, "at", nil, "a `NODE` of the one FILE, the head of a branch;\nmay be given several times")
 	completeNode(s, cmd, "at")
 	_ = cmd.RegisterFlagCompletionFunc("strategy", cobra.FixedCompletions(strategies, cobra.ShellCompDirectiveNoFileComp))
 	outputFlag(cmd, &output)
@@ -150,13 +150,13 @@ of one FILE, each named by --at. STRATEGY is
 // branches are the conversations that are merged.
 func (s *streams) branches(files, at []string) ([]dag.Branch, error) {
 	if len(at) > 0 && len(files) > 1 {
-		return nil, errors.New("--at names ends of one FILE, and there are several")
+		return nil, errors.New("--at names branches of one FILE, and there are several")
+	}
+	if err := readOnce(files); err != nil {
+		return nil, err
 	}
 	var list []dag.Branch
 	for _, name := range files {
-		if name == std && slices.Contains(files[len(list)+1:], std) {
-			return nil, errors.New("standard input can be read once")
-		}
 		d, err := s.load(name)
 		if err != nil {
 			return nil, err
@@ -180,11 +180,11 @@ func pruneCommand(s *streams) *cobra.Command {
 	var dry, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "prune FILE",
-		Short: "Drop what neither the end nor a name reaches",
-		Long: `Drops the nodes in FILE that neither its end nor a name (fork --name) reaches,
-such as what a file held whose end was moved, and tells which. FILE is replaced,
-unless -o names another; with -, the conversation goes to standard output and
-the report to standard error.`,
+		Short: "Remove nodes that no head or ref reaches",
+		Long: `Removes the nodes in FILE that no head or ref (fork --name) reaches, such as
+those after a head that was moved, and lists them. FILE is replaced, unless -o
+names another; with -, the conversation goes to standard output and the report
+to standard error.`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := s.load(args[0])
@@ -198,7 +198,7 @@ the report to standard error.`,
 			return s.replace(args[0], output, d.Prune(), gone, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "tell what would be dropped, and change nothing")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be removed, and change nothing")
 	replaceFlag(cmd, &output)
 	jsonFlag(cmd, &asJSON)
 	return cmd
@@ -209,11 +209,11 @@ func redactCommand(s *streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "redact FILE NODE…",
-		Short: "Erase what nodes say; their places and digests stay",
+		Short: "Erase the content of nodes; their positions and digests are kept",
 		Long: `Erases the content of each NODE from FILE, which is replaced, unless -o names
-another. What leads to them and follows them stays valid, and verify says that
-they are redacted. Copies of FILE, and what a model or a log was given, are not
-reached. A run that waits in FILE cannot be resumed after.`,
+another. The nodes before and after them stay valid, and verify lists them as
+redacted. Copies of FILE, and what was sent to a model or written to a log, are
+not changed. A run that is paused in FILE cannot be resumed afterwards.`,
 		Args: cobra.MinimumNArgs(2),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -287,49 +287,4 @@ func (s *streams) report(to io.Writer, what fmt.Stringer, asJSON bool) error {
 	}
 	_, err := fmt.Fprintln(to, printable(what.String()))
 	return err
-}
-
-func verifyCommand(s *streams) *cobra.Command {
-	var asJSON, strict bool
-	cmd := &cobra.Command{
-		Use:   "verify FILE",
-		Short: "Check that every node says what its digest says",
-		Long: `Recomputes the digest of every node in FILE, and names each node that does not
-say what its digest says: the exit code is 1 then. Nodes whose content was
-erased, and nodes of kinds that this version does not know, cannot be checked,
-and are named too.
-
-With --strict, what would have to be repaired before a model takes the
-conversation (a call without a result, an empty message, …) is a finding as
-well.`,
-		Args: oneFile,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := s.load(args[0])
-			if err != nil {
-				return err
-			}
-			return s.verify(d, strict, asJSON)
-		},
-	}
-	cmd.Flags().BoolVar(&strict, "strict", false, "report what sending would repair, too")
-	jsonFlag(cmd, &asJSON)
-	return cmd
-}
-
-func (s *streams) verify(d dag.DAG, strict, asJSON bool) error {
-	v := d.Verify()
-	if strict {
-		v.Findings = append(v.Findings, d.Validate()...)
-	}
-	if asJSON {
-		if err := s.printJSON(v); err != nil {
-			return err
-		}
-	} else {
-		fmt.Fprintln(s.out, printable(v.String()))
-	}
-	if !v.OK() {
-		return &exitError{code: exitFinding}
-	}
-	return nil
 }

@@ -82,7 +82,7 @@ func endpointOf(name string) (endpoint, error) {
 	if name == "openai" {
 		return endpointOf("openai-responses")
 	}
-	return endpoint{}, fmt.Errorf("%q is none of %s", name, strings.Join(endpointNames(), ", "))
+	return endpoint{}, fmt.Errorf("%q is none of openai, %s", name, strings.Join(endpointNames(), ", "))
 }
 
 func endpointNames() []string {
@@ -179,5 +179,5 @@ func modelOf(d dag.DAG, e endpoint, named string) (string, error) {
 			return m.Answer.Model, nil
 		}
 	}
-	return "", fmt.Errorf("the conversation does not say which model to ask: name one by --model, such as %s", e.models)
+	return "", fmt.Errorf("the conversation does not say which model to ask: name one with --model, such as %s", e.models)
 }

@@ -90,7 +90,7 @@ func TestInterruptedRun(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := plait(ctx, []string{"run", file, "--provider", "anthropic", "--base-url", url, "--user", "And Lyon?", "--defer-tools", "-q"}, strings.NewReader(""), &out, &errs)
 	require.Equal(t, exitBad, code)
-	require.Equal(t, "plait: interrupted; what was said until then is saved\n", errs.String())
+	require.Equal(t, "repaired: message 0: merged: two messages of the user in a row\nplait: interrupted; what was said until then is saved\n", errs.String())
 	log, told, code := command("", "log", file)
 	require.Equal(t, exitDone, code, told)
 	require.Contains(t, log, "And Lyon?")
@@ -99,6 +99,19 @@ func TestInterruptedRun(t *testing.T) {
 	answer, told, code := command("", "run", file, "--provider", "anthropic", "--base-url", url, "--no-stream", "--defer-tools")
 	require.Equal(t, exitDone, code, told)
 	require.Equal(t, "18 °C.\n", answer)
+}
+
+// TestRunReportsArgumentsThatWereRepaired: a model wrote its arguments as a JSON string, and the call that waits has the object inside.
+func TestRunReportsArgumentsThatWereRepaired(t *testing.T) {
+	file := question(t)
+	call := use("call_1", "Paris")
+	call.Input = `"{\"city\":\"Paris\"}"`
+	url := during(t, func() {}, call)
+	out, errs, code := command("", "run", file, "--provider", "anthropic", "--base-url", url, "--no-stream", "--defer-tools", "-q")
+	require.Equal(t, exitPaused, code, errs)
+	require.Equal(t, "repaired: call call_1: arguments: the JSON object inside what the model wrote is used\n", errs)
+	require.Contains(t, out, `"city": "Paris"`)
+	require.Contains(t, out, `"call call_1: arguments: `)
 }
 
 // TestHostileResults change nothing, and name what is wrong.
@@ -111,7 +124,7 @@ func TestHostileResults(t *testing.T) {
 	require.NoError(t, err)
 	for replies, want := range map[string]string{
 		``:                    "-: ",
-		`null`:                "-: it is null",
+		`null`:                "-: it is not an object of replies",
 		`[]`:                  "-: ",
 		`{"call_1": null}`:    "-: ",
 		`{"call_1": "18 °C"}`: "-: ",
@@ -184,4 +197,21 @@ func TestPauseEndsWithWhatItWaitsFor(t *testing.T) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "Secretville")
+}
+
+func TestResumeNamesTheReplyThatIsWrong(t *testing.T) {
+	for replies, reason := range map[string]string{
+		`{"call_1":"22"}`:              `the reply to "call_1": it is no JSON object`,
+		`{"call_1":{"result":22}}`:     `the reply to "call_1": result: it is neither a string nor a list of blocks`,
+		`{"call_1":{"resul":"22"}}`:    `the reply to "call_1": resul: it does not belong`,
+		`[]`:                           `it is not an object of replies, such as {"call_1": {"result": "22 °C"}}`,
+		`null`:                         `it is not an object of replies, such as {"call_1": {"result": "22 °C"}}`,
+		`{"call_1":{"result":"22"}`:    `unexpected end of JSON input`,
+		`{"call_1":{"approve":"yes"}}`: `the reply to "call_1": approve: it is neither true nor false`,
+	} {
+		r := &runner{streams: &streams{}, results: filepath.Join(t.TempDir(), "replies.json")}
+		require.NoError(t, os.WriteFile(r.results, []byte(replies), 0o600))
+		_, err := r.replies()
+		require.ErrorContains(t, err, reason, replies)
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
 	"github.com/plait-dev/plait/viz/page"
@@ -27,16 +28,19 @@ func logCommand(s *streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "log FILE",
 		Short: "Print the graph as a log, the oldest node first",
-		Long: `Prints what leads to the end of FILE, the oldest node first.
+		Long: `Prints the nodes that the head of FILE reaches, the oldest first.
 
-With --all it prints all that has a name as well, and then the names; --oneline
-and --json then list the conversations of sub-agents, too.
+With --all it prints the nodes that any ref reaches as well, and then the refs;
+--oneline and --json then list the conversations of sub-agents, too.
+
+With --json it prints a list with an object for each node.
 
 On a terminal the log has colours, unless NO_COLOR is set, and the width of the
 terminal.`,
 		Example: `  plait log talk.json
   plait log talk.json -n 20 --fold --color=always | less -R
-  plait log talk.json --oneline --node first-try`,
+  plait log talk.json --oneline --node first-try
+  plait log talk.json --json | jq -r '.[] | select(.usage) | .model'`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := s.loadAt(args[0], at)
@@ -68,8 +72,8 @@ terminal.`,
 		},
 	}
 	cmd.Flags().BoolVar(&oneline, "oneline", false, "a line for each node: its digest, its kind, what it says")
-	cmd.Flags().BoolVar(&all, "all", false, "all that has a name, and the names")
-	cmd.Flags().StringVar(&at, "node", "", "only what leads to `NODE`")
+	cmd.Flags().BoolVar(&all, "all", false, "also what only refs reach, and the refs")
+	cmd.Flags().StringVar(&at, "node", "", "only `NODE` and the nodes before it")
 	draw.register(cmd)
 	completeNode(s, cmd, "node")
 	jsonFlag(cmd, &asJSON)
@@ -142,7 +146,16 @@ type row struct {
 	Role    string   `json:"role,omitempty"`
 	Parents []string `json:"parents,omitempty"`
 	Time    string   `json:"time,omitempty"`
-	Says    string   `json:"says"`
+
+	// Failed, Model, Stop and Usage are those of the node itself: of an answer, a tool call, or a whole run at its stop.
+	Failed bool          `json:"failed,omitempty"`
+	Model  string        `json:"model,omitempty"`
+	Stop   string        `json:"stop,omitempty"`
+	Usage  content.Usage `json:"usage,omitzero"`
+
+	Says string `json:"says"`
+
+	word string // for what it is, as the log has it
 }
 
 func rows(d dag.DAG, all bool) []row {
@@ -153,8 +166,14 @@ func rows(d dag.DAG, all bool) []row {
 	list := make([]row, len(nodes))
 	for i, n := range nodes {
 		list[i] = row{ID: n.ID().String(), Digest: strings.TrimPrefix(n.Digest().String(), "sha256:"), Kind: n.Kind(), Time: n.Time().Format("2006-01-02T15:04:05Z07:00"), Says: says(n)}
-		if m, ok := n.Message(); ok {
-			list[i].Role = string(m.Role)
+		list[i].word, list[i].Failed = describe.Kind(n), n.Failed()
+		switch p := n.Payload().(type) {
+		case node.Message:
+			list[i].Role, list[i].Model, list[i].Stop, list[i].Usage = string(p.Role), p.Answer.Model, string(p.Answer.Stop), p.Answer.Usage
+		case node.ToolExecution:
+			list[i].Usage = p.Usage
+		case node.StopReason:
+			list[i].Stop, list[i].Usage = string(p.Reason), p.Usage
 		}
 		for _, p := range n.Parents() {
 			list[i].Parents = append(list[i].Parents, p.ID().String())
@@ -169,14 +188,13 @@ func says(n *node.Node) string {
 	case node.System:
 		return p.Text
 	case node.Tools:
-		var names []string
-		for _, def := range p.Defs.Slice() {
-			names = append(names, def.Name)
-		}
-		return strings.Join(names, ", ")
+		return describe.ToolNames(p)
 	case node.Message:
 		return words(p.Blocks)
 	case node.ToolExecution:
+		if p.IsError {
+			return p.Tool + string(p.Input) + " ✗ failed: " + words(p.Result)
+		}
 		return p.Tool + string(p.Input) + " → " + words(p.Result)
 	case node.SubGraph:
 		return strings.TrimSpace(p.Title + " " + p.Summary)
@@ -198,17 +216,15 @@ func words(blocks content.Blocks) string {
 		case content.Text:
 			parts = append(parts, b.Text)
 		case content.Thinking:
-			parts = append(parts, "(thinking) "+b.Text)
+			parts = append(parts, describe.Thinking+" "+b.Text)
 		case content.ToolUse:
 			parts = append(parts, "→ "+b.Name+string(b.Input))
 		case content.ToolResult:
 			parts = append(parts, "← "+words(b.Content))
-		case content.Image:
-			parts = append(parts, "[image "+b.Source.MediaType+"]")
-		case content.Document:
-			parts = append(parts, strings.TrimSpace("[document "+b.Title)+"]")
 		default:
-			parts = append(parts, fmt.Sprintf("[%T]", b))
+			if word := describe.Block(b); word != "" {
+				parts = append(parts, word)
+			}
 		}
 	}
 	return strings.Join(parts, " ")
@@ -219,11 +235,11 @@ func (s *streams) oneline(list []row) error {
 	width := distinct(list)
 	out := bufio.NewWriter(s.out)
 	for _, r := range list {
-		kind := r.Kind
-		if r.Role != "" {
-			kind = r.Role
+		says := r.Says
+		if r.Role == string(content.Assistant) && r.Failed {
+			says = "[stopped: " + r.Stop + "] " + says
 		}
-		fmt.Fprintf(out, "%s %-14s %s\n", r.Digest[:width], kind, beginning(r.Says, 100))
+		fmt.Fprintf(out, "%s %-14s %s\n", r.Digest[:width], printable(r.word), beginning(says, 100))
 	}
 	return out.Flush()
 }
@@ -263,9 +279,9 @@ func showCommand(s *streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show FILE [NODE]",
-		Short: "Print a node whole, or the last answer",
-		Long: `Prints all that NODE says: text as it is, calls with their arguments, results.
-Without NODE it is the last answer. With --json it is the node as it is saved.`,
+		Short: "Print the content of a node, or the last answer",
+		Long: `Prints the content of NODE: text, tool calls with their arguments, tool results.
+NODE defaults to the last answer. With --json it prints the node as it is saved.`,
 		Args: cobra.RangeArgs(1, 2),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -340,8 +356,9 @@ func renderCommand(s *streams) *cobra.Command {
 around in (html), as a picture (svg, png), for Graphviz (dot), or as the log
 that "plait log" prints (text).
 
-A graph too large for a Mermaid diagram is folded until it fits. With --parts it
-is a Markdown document of several diagrams that hold every node.
+A Mermaid diagram of more than 100 boxes is folded: what failed stays, and boxes
+count the rest. With --parts it is a Markdown document of several diagrams that
+hold every node.
 
 The page is one file that needs no network. It holds all that FILE holds, and
 the requests that the answers were given to.`,
@@ -381,7 +398,7 @@ the requests that the answers were given to.`,
 		},
 	}
 	cmd.Flags().StringVar(&as, "as", "", "the `FORM`: "+strings.Join(kinds, ", "))
-	cmd.Flags().StringVar(&at, "node", "", "only what leads to `NODE`")
+	cmd.Flags().StringVar(&at, "node", "", "only `NODE` and the nodes before it")
 	diagram.register(cmd)
 	completeNode(s, cmd, "node")
 	completeNode(s, cmd, "around")

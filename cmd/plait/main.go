@@ -1,7 +1,7 @@
 // Command plait works with saved conversations from a shell: it imports and exports them, shows, compares, forks, merges, verifies and
-// prunes them, and runs them on a model, with the tools carried out by whoever called it.
+// prunes them, adds up their cost, and runs them on a model. The caller executes the tools.
 //
-// A FILE is a conversation that Plait saved; "-" is standard input or output. The exit code says what came of it:
+// A FILE is a conversation that Plait saved; "-" is standard input or output. The exit codes are:
 //
 //	0  done
 //	1  a negative finding: verify failed, or there are differences
@@ -63,7 +63,7 @@ func plait(ctx context.Context, args []string, in io.Reader, out, errs io.Writer
 	if errors.As(err, &end) {
 		code = end.code
 	}
-	if text := printable(err.Error()); text != "" {
+	if text := printable(plain(err)); text != "" {
 		fmt.Fprintln(errs, "plait: "+text)
 	}
 	return code

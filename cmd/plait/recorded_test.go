@@ -34,8 +34,6 @@ var recordedAPIs = []recordedAPI{
 // exportedOtherwise is the whole list of requests that the API took and that are exported in another form, with the reason and what
 // the command says of it.
 var exportedOtherwise = map[string]struct{ reason, told string }{
-	"chatlas--test-provider-openai-test-openai-document/0": {
-		"a document that is text is sent as text", "a document became text"},
 	"braintrust-sdk-javascript--cloudflare-ai-chat-instrumentation-cassettes-cloudflare-ai-chat-v0-latest-cassette/1": {
 		"the call is a reference to an item that the API stores: the conversation does not hold it", "answers no open call"},
 	"openinference--openinference-instrumentation-agent-framework-test-processor-test-agent-with-tool-calls/1": {

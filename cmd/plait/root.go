@@ -7,36 +7,40 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newRoot is the whole command.
+// newRoot returns the whole command.
 func newRoot(s *streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "plait",
 		Short: "Work with saved conversations of LLM agents",
-		Long: `plait works with saved conversations of LLM agents: graphs of what the system,
-the user, the assistant and tools said.
+		Long: `plait works with saved conversations of LLM agents: graphs of the messages of
+the system, the user, the assistant and tools.
 
-A FILE is a conversation that Plait saved; - is standard input or output. A NODE
-is the name of an end (see fork), or a node's id or digest, or the beginning of
-one, 4 digits or more.
+A FILE is a conversation that Plait saved; - is standard input or output. NODE
+is a ref (see fork), a node ID or a digest. IDs and digests may be abbreviated
+to 4 digits.
+
+Results go to standard output; notes, repairs and progress to standard error.
 
 Exit codes:
   0  done
   1  a negative finding: verify failed, or diff found differences
   2  bad usage or input, or a run that failed
   3  the run is paused: the calls that wait are printed as JSON`,
-		Example: `  plait import --from anthropic request.json -o talk.json
+		Example: `  plait import request.json -o talk.json
   plait log talk.json
   plait run talk.json --provider anthropic --defer-tools
   plait resume talk.json --results results.json`,
+		Version:       thisVersion().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	for _, group := range []struct {
 		title    string
 		commands []*cobra.Command
 	}{
 		{"Convert:", []*cobra.Command{importCommand(s), exportCommand(s)}},
-		{"Look:", []*cobra.Command{logCommand(s), showCommand(s), renderCommand(s), serveCommand(s), diffCommand(s), verifyCommand(s)}},
+		{"Look:", []*cobra.Command{logCommand(s), showCommand(s), renderCommand(s), serveCommand(s), diffCommand(s), verifyCommand(s), costCommand(s)}},
 		{"Change:", []*cobra.Command{forkCommand(s), mergeCommand(s), pruneCommand(s), redactCommand(s)}},
 		{"Run:", []*cobra.Command{runCommand(s), resumeCommand(s)}},
 	} {
@@ -46,6 +50,7 @@ Exit codes:
 			root.AddCommand(cmd)
 		}
 	}
+	root.AddCommand(versionCommand(s))
 	return root
 }
 

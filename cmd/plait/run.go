@@ -8,12 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -32,27 +35,50 @@ type runner struct {
 	unchecked       bool
 	approve         bool
 	turns           int
+	idle            time.Duration
 	user, userJSON  string
 	results         string
 	asJSON, quiet   bool
 	before          [sha256.Size]byte // of FILE, as it was read
+	repairs         repairLog
 }
+
+// repairLog is what was changed in the requests of a run, each change once, in order.
+type repairLog struct {
+	list []string
+	seen map[string]bool
+}
+
+// add reports whether the text is new.
+func (l *repairLog) add(text string) bool {
+	if l.seen[text] {
+		return false
+	}
+	if l.seen == nil {
+		l.seen = map[string]bool{}
+	}
+	l.seen[text] = true
+	l.list = append(l.list, text)
+	return true
+}
+
+// all returns the list as JSON shows it: empty, and not null, where nothing was changed.
+func (l *repairLog) all() []string { return append([]string{}, l.list...) }
 
 func runCommand(s *streams) *cobra.Command {
 	r := &runner{streams: s}
 	cmd := &cobra.Command{
 		Use:   "run FILE --provider P --model M",
-		Short: "Continue the conversation to its next stop or pause, and save it",
-		Long: `Asks the model, and goes on until it calls nothing more. FILE is replaced by the
-conversation with all that was said, also where the run failed or was
-interrupted. Where FILE was changed meanwhile, it is left as it is, and what was
-said goes to a file beside it. The answer is printed, and standard error shows
-how far the run is.
+		Short: "Run the model until it stops or pauses, and save the conversation",
+		Long: `Runs the model until it stops calling tools. FILE is updated in place, even if
+the run fails or is interrupted. If FILE was changed meanwhile, it is not
+touched, and the conversation is written to a file beside it. The answer is
+printed; progress, and every repair of a request, go to standard error.
 
-The command carries out no tools. With --defer-tools, a run whose model calls
-one pauses: the calls that wait are printed as JSON, the exit code is 3, and
-"plait resume" brings their results. With --approve each call has to be
-approved before.
+The command executes no tools. With --defer-tools, a run pauses when the model
+calls one: the calls that wait are printed as JSON, the exit code is 3, and
+"plait resume" brings their results. With --approve each call has to be approved
+first.
 
 The provider's key is in the environment: ANTHROPIC_API_KEY, OPENAI_API_KEY,
 GEMINI_API_KEY. openai is openai-responses; openai-chat is for compatible
@@ -71,8 +97,8 @@ func resumeCommand(s *streams) *cobra.Command {
 	r := &runner{streams: s}
 	cmd := &cobra.Command{
 		Use:   "resume FILE --results R.json",
-		Short: "Give a paused run its tool results, or approvals, and go on",
-		Long: `R.json is an object of the ids of calls, as they were printed, and replies:
+		Short: "Continue a paused run with tool results or approvals",
+		Long: `R.json is an object of replies, by the IDs of the calls as they were printed:
 
   {"call_1": {"result": "22 °C"},
    "call_2": {"result": [{"type": "text", "text": "…"}], "is_error": true},
@@ -80,8 +106,8 @@ func resumeCommand(s *streams) *cobra.Command {
    "call_4": {"approve": true, "arguments": {"city": "Paris"}},
    "call_5": {"approve": false, "reason": "too risky"}}
 
-Where results of some calls are missing, the run pauses again. The provider and
-the model are those of the run, unless others are named.`,
+If results are missing, the run pauses again. The provider and the model are
+those of the run, unless others are named. Exit codes are those of run.`,
 		Example: `  plait resume talk.json --results results.json
   echo '{"call_1": {"result": "22 °C"}}' | plait resume talk.json --results -`,
 		Args: oneFile,
@@ -96,25 +122,26 @@ the model are those of the run, unless others are named.`,
 func (r *runner) flags(cmd *cobra.Command) {
 	r.endpointFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&r.user, "user", "", "say this `TEXT` before the model is asked")
-	f.StringVar(&r.userJSON, "user-json", "", "a `FILE` with a list of blocks to say, such as\n[{\"type\": \"text\", \"text\": \"…\"}]; - is standard input")
-	f.BoolVar(&r.defers, "defer-tools", false, "pause where the model calls a tool")
-	f.BoolVar(&r.unchecked, "unchecked", false, "with --defer-tools, pause for calls of unknown tools\nand for wrong arguments, too; else the model is told")
-	f.BoolVar(&r.approve, "approve", false, "pause for approval of each call, before that")
+	f.StringVar(&r.user, "user", "", "append this `TEXT` as a user message first")
+	f.StringVar(&r.userJSON, "user-json", "", "a `FILE` with a list of blocks to append, such as\n[{\"type\": \"text\", \"text\": \"…\"}]; - is standard input")
+	f.BoolVar(&r.defers, "defer-tools", false, "pause when the model calls a tool")
+	f.BoolVar(&r.unchecked, "unchecked", false, "with --defer-tools, pause for calls of unknown tools\nand with wrong arguments, too; otherwise such a call\nis answered with an error")
+	f.BoolVar(&r.approve, "approve", false, "pause for approval of each call first")
 	jsonFlag(cmd, &r.asJSON)
 }
 
-// endpointFlags say whom to ask, and how.
+// endpointFlags registers the flags for the provider and its requests.
 func (r *runner) endpointFlags(cmd *cobra.Command) {
 	names := append([]string{"openai"}, endpointNames()...)
 	f := cmd.Flags()
-	f.StringVar(&r.provider, "provider", "", "whom to ask, a `PROVIDER`: anthropic, openai,\nopenai-responses, openai-chat, gemini")
+	f.StringVar(&r.provider, "provider", "", "the `PROVIDER`: anthropic, openai,\nopenai-responses, openai-chat, gemini")
 	f.StringVar(&r.model, "model", "", "the `MODEL`")
 	bodyFlag(cmd, &r.body)
 	f.StringVar(&r.baseURL, "base-url", "", "the `URL` of the API, for a server of your own")
-	f.BoolVar(&r.whole, "no-stream", false, "ask for whole answers")
-	f.IntVar(&r.turns, "max-turns", 0, "ask the model `N` times at most (default 50)")
-	f.BoolVarP(&r.quiet, "quiet", "q", false, "do not show on standard error how far the run is")
+	f.BoolVar(&r.whole, "no-stream", false, "request whole responses")
+	f.IntVar(&r.turns, "max-turns", 0, "send at most `N` requests (default 50)")
+	f.DurationVar(&r.idle, "idle-timeout", 0, "give up on a request after the provider sent nothing\nfor this `TIME`, such as 90s, and try it again\n(default 5m; 10m with --no-stream)")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "print no progress; repairs are still printed")
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -210,11 +237,55 @@ func (r *runner) watch(events iter.Seq2[executor.Event, error]) (dag.DAG, error)
 	var after dag.DAG
 	var failure error
 	for event, err := range events {
-		if end, ok := event.(executor.End); ok {
-			after, failure = end.DAG, err
+		switch e := event.(type) {
+		case executor.Repaired:
+			r.showRepairs(e.Repairs)
+		case executor.End:
+			after, failure = e.DAG, err
 		}
 	}
 	return after, failure
+}
+
+// showRepairs prints how a request was changed, also with --quiet. Every request of a run repeats the repairs of the ones before it: each is
+// printed once.
+func (r *runner) showRepairs(repairs []api.RepairNote) {
+	for _, note := range repairs {
+		r.showRepair(note.String())
+	}
+}
+
+func (r *runner) showRepair(text string) {
+	if !r.repairs.add(text) {
+		return
+	}
+
+	// The progress line is redrawn in place, without a line break: clear it, in the same write.
+	clear := ""
+	if terminal, _ := terminalOf(r.err); terminal && !r.quiet {
+		clear = "\r\x1b[K"
+	}
+	fmt.Fprintln(r.err, clear+printable("repaired: "+text))
+}
+
+// showArguments prints which pending calls have other arguments than the model wrote, because these were no JSON object as they stood.
+func (r *runner) showArguments(d dag.DAG, c executor.Continuation) {
+	written := map[string]content.JSON{}
+	for _, m := range slices.Backward(d.Messages()) {
+		if m.Role != content.Assistant {
+			continue
+		}
+		for _, use := range m.Blocks.ToolUses() {
+			written[use.ID] = use.Input
+		}
+		break
+	}
+
+	for _, p := range c.Pending {
+		if input, ok := written[p.Call.ID]; ok && input != "" && input != p.Call.Input {
+			r.showRepair(fmt.Sprintf("call %s: arguments: the JSON object inside what the model wrote is used", p.ID))
+		}
+	}
 }
 
 // words is what the user says.
@@ -245,12 +316,36 @@ func (r *runner) replies() (map[string]executor.Reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	var replies map[string]executor.Reply
-	err = json.Unmarshal(data, &replies)
-	if err == nil && replies == nil {
-		err = errors.New("it is null, and not an object of replies")
+	var saved map[string]json.RawMessage
+	err = json.Unmarshal(data, &saved)
+	if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
+		return nil, err
 	}
-	return replies, err
+	if err != nil || saved == nil {
+		return nil, errors.New(`it is not an object of replies, such as {"call_1": {"result": "22 °C"}}`)
+	}
+
+	replies := make(map[string]executor.Reply, len(saved))
+	for _, id := range slices.Sorted(maps.Keys(saved)) {
+		var reply executor.Reply
+		if err := reply.UnmarshalJSON(saved[id]); err != nil {
+			return nil, fmt.Errorf("the reply to %q: %w", id, replyError(err))
+		}
+		replies[id] = reply
+	}
+	return replies, nil
+}
+
+// replyError names the member of a reply that is wrong, without the words of the library.
+func replyError(err error) error {
+	var wrong *executor.CodecError
+	switch {
+	case !errors.As(err, &wrong):
+		return err
+	case wrong.Field == "":
+		return wrong.Err
+	}
+	return fmt.Errorf("%s: %w", wrong.Field, wrong.Err)
 }
 
 // agent is who runs the conversation, which comes back with what is to be kept.
@@ -268,11 +363,14 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 		}
 	}
 	if r.provider == "" {
-		return executor.Agent{}, d, errors.New("name whom to ask by --provider")
+		return executor.Agent{}, d, errors.New("name the provider with --provider")
 	}
 	e, err := endpointOf(r.provider)
 	if err != nil {
 		return executor.Agent{}, d, fmt.Errorf("--provider %w", err)
+	}
+	if r.idle < 0 {
+		return executor.Agent{}, d, fmt.Errorf("--idle-timeout %v is negative", r.idle)
 	}
 	how, err := manner(d, e, r.model)
 	if err != nil {
@@ -283,14 +381,30 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 		return executor.Agent{}, d, err
 	}
 	d = d.WithMetadata(runKey, asks{e.name, how.model, r.baseURL, r.whole, r.approve, r.unchecked})
-	a := executor.Agent{Provider: e.dial(how), Options: request(d, e).Options, Limits: executor.Limits{Turns: r.turns}}
+	options := request(d, e).Options
+	options.Idle = r.idle
+	a := executor.Agent{Provider: e.dial(how), Options: options, Limits: executor.Limits{Turns: r.turns}}
 	if r.approve {
 		a.Hooks = append(a.Hooks, executor.Approve())
 	}
 	if r.defers {
 		elsewhere(&a, d.ToolDefs(), r.unchecked)
+	} else if names := withoutFunction(d.ToolDefs()); len(names) > 0 {
+		// A run would leave them out. Whoever runs a conversation with tools most likely means them to be called.
+		return a, d, fmt.Errorf("%w; with --defer-tools the run pauses where the model calls one", &executor.UnboundError{Names: names})
 	}
 	return a, d, d.Err()
+}
+
+// withoutFunction returns the names of the tools that a program has to run.
+func withoutFunction(defs []content.Tool) []string {
+	var names []string
+	for _, def := range defs {
+		if !def.Server() {
+			names = append(names, def.Name)
+		}
+	}
+	return names
 }
 
 // elsewhere leaves all calls to whoever called the command. Arguments are checked before, but not where tools are declared by a type that
@@ -363,9 +477,6 @@ func (r *runner) finish(name string, d dag.DAG, failure error) error {
 	} else if d.Metadata().Get(pauseKey) != "" {
 		d = d.WithMetadata(pauseKey, nil)
 	}
-	if errors.Is(failure, executor.ErrUnbound) {
-		return fmt.Errorf("%w; with --defer-tools the run pauses where the model calls one", failure)
-	}
 	if err := r.keep(name, d); err != nil {
 		return errors.Join(err, failure)
 	}
@@ -376,7 +487,8 @@ func (r *runner) finish(name string, d dag.DAG, failure error) error {
 	out := &streams{out: told, err: r.err}
 	switch {
 	case paused != nil:
-		if err := out.printJSON(waiting(paused.Continuation)); err != nil {
+		r.showArguments(d, paused.Continuation)
+		if err := out.printJSON(waiting(paused.Continuation, r.repairs.all())); err != nil {
 			return err
 		}
 		return &exitError{code: exitPaused}
@@ -385,7 +497,7 @@ func (r *runner) finish(name string, d dag.DAG, failure error) error {
 	case failure != nil:
 		return failure
 	case r.asJSON:
-		return out.printJSON(endOf(d))
+		return out.printJSON(endOf(d, r.repairs.all()))
 	}
 	_, err := fmt.Fprintln(told, printable(d.Text()))
 	return err
@@ -396,6 +508,8 @@ type pause struct {
 	Paused content.Stop  `json:"paused"`
 	Run    string        `json:"run"`
 	Calls  []pendingCall `json:"calls"`
+	// Repairs is how the requests were changed, and the arguments of the calls.
+	Repairs []string `json:"repairs"`
 }
 
 type pendingCall struct {
@@ -406,8 +520,8 @@ type pendingCall struct {
 	Reason    string          `json:"reason,omitempty"`
 }
 
-func waiting(c executor.Continuation) pause {
-	p := pause{Paused: c.Reason, Run: c.Run}
+func waiting(c executor.Continuation, repairs []string) pause {
+	p := pause{Paused: c.Reason, Run: c.Run, Repairs: repairs}
 	for _, call := range c.Pending {
 		p.Calls = append(p.Calls, pendingCall{call.ID, call.Call.Name, json.RawMessage(call.Call.Input), call.Approval, call.Reason})
 	}
@@ -421,10 +535,12 @@ type ending struct {
 	Turns     int           `json:"turns"`
 	ToolCalls int           `json:"tool_calls"`
 	Usage     content.Usage `json:"usage"`
+	// Repairs is how the requests were changed.
+	Repairs []string `json:"repairs"`
 }
 
-func endOf(d dag.DAG) ending {
-	e := ending{Answer: d.Text()}
+func endOf(d dag.DAG, repairs []string) ending {
+	e := ending{Answer: d.Text(), Repairs: repairs}
 	for _, n := range slices.Backward(d.Nodes()) {
 		if stop, ok := n.Payload().(node.StopReason); ok {
 			e.Stop, e.Turns, e.ToolCalls, e.Usage = stop.Reason, stop.Turns, stop.ToolCalls, stop.Usage

@@ -37,16 +37,16 @@ func serveCommand(s *streams) *cobra.Command {
 		Long: `Serves a page that shows the conversation, and prints its address: open it in a
 browser. The page follows the file, which may be written by others, as a
 document or as a journal, may be replaced, and need not exist yet. Where it is
-broken, what was read last is shown, and the page says so.
+broken, the page shows what was read last, and that it is broken.
 
-With --provider, whoever has the address can say something after any node, and
-the model is asked. What is said is saved in FILE; a journal is appended to.
-Where FILE was changed meanwhile, what was said goes beside what is new there;
-where it is broken or being written, to a file beside it. The command carries
-out no tools: with --defer-tools a run stops where the model calls one.
+With --provider, everybody who has the address can append a message after any
+node and run the model. FILE is updated; a journal is appended to. If FILE was
+changed meanwhile, both are kept; if it is broken or being written, the
+conversation is written to a file beside it. The command executes no tools: with
+--defer-tools a run pauses when the model calls one.
 
-Only this machine is answered, and only who knows the token in the address,
-which is new each time. --allow-remote answers others as well, unencrypted.
+Only requests from this machine with the token in the address are answered; the
+token is new each time. --allow-remote answers other machines, unencrypted.
 Ctrl-C ends it.`,
 		Example: `  plait serve talk.json
   plait serve run.jsonl --provider anthropic --model claude-sonnet-4-5`,
@@ -58,7 +58,7 @@ Ctrl-C ends it.`,
 	f.BoolVar(&v.remote, "allow-remote", false, "answer other machines, too")
 	f.StringArrayVar(&v.hosts, "host", nil, "a further `NAME` in the address, behind a proxy say;\nmay be given several times")
 	v.endpointFlags(cmd)
-	f.BoolVar(&v.defers, "defer-tools", false, "stop where the model calls a tool")
+	f.BoolVar(&v.defers, "defer-tools", false, "pause when the model calls a tool")
 	return cmd
 }
 
@@ -126,13 +126,12 @@ func (v *served) stream(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event
 			case executor.RunStart:
 				v.file.note(runKey, kept)
 				v.file.note(pauseKey, "")
+			case executor.Repaired:
+				r.showRepairs(e.Repairs)
 			case executor.Paused:
 				if saved, err := (executor.ContinuationCodec{}).Encode(e.Continuation); err == nil {
 					v.file.note(pauseKey, content.JSON(saved))
 				}
-			}
-			if errors.Is(err, executor.ErrUnbound) {
-				err = fmt.Errorf("%w; with --defer-tools the run stops where the model calls one", err)
 			}
 			if !yield(event, err) {
 				return

@@ -19,6 +19,9 @@ func whole(n *node.Node) string {
 		for _, def := range p.Defs.Slice() {
 			parts = append(parts, strings.TrimRight(def.Name+"\n"+indented(def.Description)+indentedJSON(def.Schema)+indentedJSON(def.Extra.JSON), "\n"))
 		}
+		if p.Withdrawn.Len() > 0 {
+			parts = append(parts, "withdrawn: "+strings.Join(p.Withdrawn.Slice(), ", "))
+		}
 		return strings.Join(parts, "\n\n")
 	case node.Message:
 		return laidOut(p.Blocks)
@@ -60,6 +63,8 @@ func block(b content.Block) string {
 		return "(thinking)\n" + strings.TrimRight(indented(b.Text), "\n")
 	case content.ToolUse:
 		return call(b)
+	case content.CutToolUse:
+		return strings.TrimRight("[cut-off call] "+b.Name+"\n"+indentedJSON(b.Input), "\n")
 	case content.ToolResult:
 		return result(b)
 	case content.Image:

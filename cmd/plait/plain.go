@@ -1,0 +1,36 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Errors of the library begin with the name of their package, as Go errors do, and some end in a Go type. Neither means anything to somebody
+// at a shell.
+var (
+	packagePrefix = regexp.MustCompile(`(^|: |\n)(?:dag|executor|api|content|node|transcript|viz|page|live|json|jsontext): `)
+	methodPrefix  = regexp.MustCompile(`(^|: )(?:FromTranscript|Merge|Resume|resume): `)
+	goType        = regexp.MustCompile(`cannot unmarshal JSON (\w+) into Go .+?( within "[^"]*")?$`)
+	methodHint    = regexp.MustCompile(` \([^()]*\bwith Tools\)`)
+)
+
+// plain returns an error's text without the names of packages, methods and types.
+func plain(err error) string {
+	text := strings.TrimPrefix(err.Error(), "load ")
+	for {
+		shorter := packagePrefix.ReplaceAllString(text, "$1")
+		shorter = methodPrefix.ReplaceAllString(shorter, "$1")
+		if shorter == text {
+			break
+		}
+		text = shorter
+	}
+	text = goType.ReplaceAllString(text, "a JSON $1 does not belong there$2")
+	text = methodHint.ReplaceAllString(text, "")
+
+	// The end of the text is where a reader of JSON gives up.
+	if before, ok := strings.CutSuffix(text, " cannot be read: EOF"); ok {
+		text = before + " is empty"
+	}
+	return text
+}

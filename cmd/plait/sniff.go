@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// guess is what a file looks like.
+type guess struct {
+	// formats are the formats that it may have, the most likely first; nil where nothing was recognized.
+	formats []string
+	// ambiguous reports that nothing decides between them.
+	ambiguous bool
+	// other names what the file looks like where that is no format of import, such as a response.
+	other string
+}
+
+func format(names ...string) guess { return guess{formats: names} }
+
+// fields are the members of a JSON object.
+type fields map[string]json.RawMessage
+
+func (f fields) has(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return f[name] != nil && string(f[name]) != "null" })
+}
+
+func (f fields) text(name string) (s string) {
+	_ = json.Unmarshal(f[name], &s) // "" where it is no text
+	return s
+}
+
+func (f fields) object(name string) (o fields) {
+	_ = json.Unmarshal(f[name], &o) // nil where it is none
+	return o
+}
+
+func (f fields) list(name string) (l []json.RawMessage) {
+	_ = json.Unmarshal(f[name], &l) // nil where it is none
+	return l
+}
+
+func fieldsOf(j json.RawMessage) (f fields) {
+	_ = json.Unmarshal(j, &f) // nil where it is no object
+	return f
+}
+
+// sniff returns what a file looks like. It looks at a document as a whole, and at the first lines of a file of lines.
+func sniff(data []byte) guess {
+	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\uFEFF")))
+	if streamed(data) {
+		return guess{other: "a streamed response"}
+	}
+	if json.Valid(data) {
+		return sniffValue(data)
+	}
+
+	// The first line may be one that all programs of a kind write, such as a title: take the first that is recognized.
+	const enough = 50
+	lines := bytes.SplitN(data, []byte("\n"), enough+1)
+	for _, line := range lines[:min(len(lines), enough)] {
+		if !json.Valid(line) {
+			continue
+		}
+		g := sniffLine(fieldsOf(line))
+		if g.formats == nil && g.other == "" {
+			g = sniffValue(line)
+		}
+		if g.formats != nil || g.other != "" {
+			return g
+		}
+	}
+	return guess{}
+}
+
+// streamed reports whether data are server-sent events.
+func streamed(data []byte) bool {
+	first, _, _ := bytes.Cut(data, []byte("\n"))
+	return bytes.HasPrefix(first, []byte("data:")) || bytes.HasPrefix(first, []byte("event:"))
+}
+
+// sniffLine returns what a line of a session looks like.
+func sniffLine(f fields) guess {
+	kind := f.text("type")
+	switch {
+	case strings.HasPrefix(f.text("format"), "plait"):
+		return guess{other: "a conversation that Plait saved"}
+	case kind == "session" && f.has("id", "cwd", "version"), kind != "" && f.has("parentId"), kind == "message" && f.object("message") != nil:
+		return format("pi")
+	case kind != "" && f.has("parentUuid", "uuid", "sessionId", "leafUuid", "isSidechain"), kind == "file-history-snapshot":
+		return format("claude-code")
+	}
+	return guess{}
+}
+
+// sniffValue returns what a whole document looks like.
+func sniffValue(data []byte) guess {
+	var list []json.RawMessage
+	if json.Unmarshal(data, &list) == nil {
+		return sniffList(list)
+	}
+	f := fieldsOf(data)
+	if other := response(f); other != "" {
+		return guess{other: other}
+	}
+	if g := sniffLine(f); g.formats != nil || g.other != "" {
+		return g
+	}
+
+	switch {
+	case f.object("nodes") != nil && f.has("head_ids", "session_id"):
+		return format("nano-agent")
+	case isLangChain(f), f.object("values").list("messages") != nil, f.object("channel_values") != nil, f.object("checkpoint").has("channel_values"):
+		return format("langchain")
+	case f.has("contents"), f.has("systemInstruction", "system_instruction", "generationConfig", "generation_config") && !f.has("messages"):
+		return format("gemini")
+	case f.has("messages"):
+		return sniffMessages(f)
+	case f.has("input", "previous_response_id", "instructions") && !f.has("role"):
+		return format("openai-responses")
+	case f.text("role") != "" && f.has("content", "tool_calls"):
+		return format("chat")
+	}
+	return guess{}
+}
+
+func sniffList(list []json.RawMessage) guess {
+	for _, one := range list {
+		f := fieldsOf(one)
+		if f == nil {
+			var inner []json.RawMessage
+			if json.Unmarshal(one, &inner) == nil && len(inner) > 0 {
+				return sniffList(inner)
+			}
+			continue
+		}
+		switch other := response(f); {
+		case other != "":
+			return guess{other: other}
+		case isLangChain(f):
+			return format("langchain")
+		case f.text("role") != "" && f.has("parts"):
+			return guess{other: "the contents of a Gemini request without the request"}
+		case f.text("role") != "":
+			return format("chat")
+		}
+	}
+	return guess{}
+}
+
+// isLangChain reports whether f is a message of LangChain.
+func isLangChain(f fields) bool {
+	switch f.text("type") {
+	case "constructor":
+		return f.has("lc") && f.has("kwargs")
+	case "human", "ai", "tool", "system", "AIMessageChunk", "HumanMessageChunk", "remove":
+		return f.object("data") != nil || f.has("additional_kwargs", "tool_call_id") || !f.has("role") && f.has("content")
+	}
+	return false
+}
+
+// response names the response that f is, "" where it is none.
+func response(f fields) string {
+	switch {
+	case f.text("object") == "chat.completion", f.text("object") == "chat.completion.chunk", f.list("choices") != nil && !f.has("messages"):
+		return "a response of openai-chat"
+	case f.text("object") == "response", f.list("output") != nil && f.has("status"):
+		return "a response of openai-responses"
+	case f.list("candidates") != nil && !f.has("contents"):
+		return "a response of gemini"
+	case f.text("type") == "message" && f.text("role") == "assistant" && f.has("content") && f.has("stop_reason", "usage", "model"):
+		return "a response of anthropic"
+	case f.has("error") && !f.has("messages", "input", "contents", "role", "uuid", "nodes"):
+		return "an error response"
+	}
+	return ""
+}
+
+// sniffMessages tells the requests apart that hold their conversation in "messages".
+func sniffMessages(f fields) guess {
+	messages := f.list("messages")
+	for _, m := range messages {
+		var inner []json.RawMessage
+		if one := fieldsOf(m); isLangChain(one) || json.Unmarshal(m, &inner) == nil && len(inner) > 0 && isLangChain(fieldsOf(inner[0])) {
+			return format("langchain")
+		}
+	}
+
+	ofAnthropic := f.has("system", "stop_sequences", "anthropic_version", "mcp_servers", "context_management")
+	ofOpenAI := f.has("functions", "function_call", "max_completion_tokens", "response_format", "stream_options", "stop", "n",
+		"frequency_penalty", "presence_penalty", "logprobs", "logit_bias", "parallel_tool_calls", "reasoning_effort", "modalities")
+	for _, tool := range f.list("tools") {
+		def := fieldsOf(tool)
+		ofAnthropic = ofAnthropic || def.has("input_schema")
+		ofOpenAI = ofOpenAI || def.has("function")
+	}
+	for _, m := range messages {
+		a, o := sniffMessage(fieldsOf(m))
+		ofAnthropic, ofOpenAI = ofAnthropic || a, ofOpenAI || o
+	}
+
+	switch {
+	case ofAnthropic && !ofOpenAI:
+		return format("anthropic")
+	case ofOpenAI && !ofAnthropic && f.has("model"):
+		return format("openai-chat", "chat")
+	case ofOpenAI && !ofAnthropic, !f.has("model", "max_tokens"):
+		return format("chat", "openai-chat")
+	case strings.Contains(f.text("model"), "claude") && f.has("max_tokens"):
+		return format("anthropic", "openai-chat", "chat")
+	case !f.has("max_tokens"), strings.HasPrefix(f.text("model"), "gpt-"):
+		return format("openai-chat", "anthropic", "chat") // Anthropic's API requires max_tokens
+	}
+	return guess{formats: []string{"anthropic", "openai-chat", "chat"}, ambiguous: true}
+}
+
+// sniffMessage reports whether a message has what only Anthropic's API has, and what only OpenAI's has.
+func sniffMessage(m fields) (ofAnthropic, ofOpenAI bool) {
+	role := m.text("role")
+	ofOpenAI = role == "system" || role == "developer" || role == "tool" || role == "function" || m.has("tool_calls", "function_call", "refusal", "audio")
+	for _, block := range m.list("content") {
+		b := fieldsOf(block)
+		switch b.text("type") {
+		case "tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use":
+			ofAnthropic = true
+		case "image", "document":
+			ofAnthropic = ofAnthropic || b.has("source")
+		case "image_url", "input_audio", "file", "refusal":
+			ofOpenAI = true
+		}
+	}
+	return ofAnthropic, ofOpenAI
+}

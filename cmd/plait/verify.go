@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+func verifyCommand(s *streams) *cobra.Command {
+	var asJSON, strict bool
+	cmd := &cobra.Command{
+		Use:   "verify FILE…",
+		Short: "Check that the digest of every node is correct",
+		Long: `Recomputes the digest of every node in each FILE, and prints a line for each
+FILE and for each node whose digest is wrong. Nodes whose content was erased,
+and nodes of kinds that this version does not know, cannot be checked, and are
+listed too.
+
+Calls that wait for their results are listed. With --strict they are findings,
+and so is everything else that sending would repair: a call that was passed
+over, an empty message, …
+
+Exit codes:
+  0  no finding
+  1  a finding in at least one FILE
+  2  a FILE cannot be read; the others are checked nevertheless`,
+		Example: `  plait verify talk.json
+  plait verify --strict sessions/*.json
+  plait verify --json sessions/*.json | jq '.files[] | select(.ok == false)'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := readOnce(args); err != nil {
+				return err
+			}
+			return s.verify(args, strict, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "report what sending would repair, too")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// verifyReport is what verify prints.
+type verifyReport struct {
+	// OK reports whether every file could be read and none has a finding.
+	OK    bool           `json:"ok"`
+	Files []verifiedFile `json:"files"`
+}
+
+// verifiedFile is what was found in one file.
+type verifiedFile struct {
+	File string `json:"file"`
+	OK   bool   `json:"ok"`
+	// Error is why the file cannot be read; "" if it can.
+	Error    string        `json:"error,omitempty"`
+	Nodes    int           `json:"nodes"`
+	Findings []dag.Finding `json:"findings"`
+	Waiting  []dag.Finding `json:"waiting"`
+	Redacted []node.ID     `json:"redacted"`
+	Unknown  []node.ID     `json:"unknown"`
+}
+
+// verify checks the files, each on its own: one that cannot be read does not keep the others from being checked.
+func (s *streams) verify(files []string, strict, asJSON bool) error {
+	report := verifyReport{OK: true}
+	unread, found := 0, 0
+	for _, name := range files {
+		d, err := s.load(name)
+		if err != nil {
+			unread++
+			report.Files = append(report.Files, verifiedFile{File: name, Error: plain(err), Findings: []dag.Finding{}, Waiting: []dag.Finding{}, Redacted: []node.ID{}, Unknown: []node.ID{}})
+			s.say("plait: %s", plain(err))
+			continue
+		}
+
+		v := d.Verify()
+		if strict {
+			v.Findings = append(v.Findings, unlisted(d.Validate(), v.Findings)...)
+			v.Findings, v.Waiting = append(v.Findings, v.Waiting...), nil
+		}
+		if !v.OK() {
+			found++
+		}
+		report.Files = append(report.Files, verifiedFile{
+			File: name, OK: v.OK(), Nodes: v.Nodes, Findings: append([]dag.Finding{}, v.Findings...), Waiting: append([]dag.Finding{}, v.Waiting...), Redacted: ids(v.Redacted), Unknown: ids(v.Unknown),
+		})
+		if asJSON {
+			continue
+		}
+		line := v.String()
+		if len(files) > 1 {
+			line = name + ": " + line
+		}
+		if _, err := fmt.Fprintln(s.out, printable(strings.TrimRight(line, "\n"))); err != nil {
+			return err
+		}
+	}
+
+	report.OK = unread+found == 0
+	if asJSON {
+		if err := s.printJSON(report); err != nil {
+			return err
+		}
+	} else if len(files) > 1 {
+		summary := fmt.Sprintf("%d files: %d correct, %d with findings, %d cannot be read", len(files), len(files)-found-unread, found, unread)
+		if _, err := fmt.Fprintln(s.out, summary); err != nil {
+			return err
+		}
+	}
+	switch {
+	case unread > 0:
+		return &exitError{code: exitBad}
+	case found > 0:
+		return &exitError{code: exitFinding}
+	}
+	return nil
+}
+
+// unlisted returns the findings about nodes and kinds that a list does not hold yet.
+func unlisted(findings, list []dag.Finding) []dag.Finding {
+	type key struct {
+		n    *node.Node
+		kind dag.FindingKind
+	}
+	listed := map[key]bool{}
+	for _, f := range list {
+		listed[key{f.Node, f.Kind}] = true
+	}
+	return slices.DeleteFunc(findings, func(f dag.Finding) bool { return listed[key{f.Node, f.Kind}] })
+}
+
+// ids returns the IDs of nodes, in their order.
+func ids(nodes []*node.Node) []node.ID {
+	list := make([]node.ID, len(nodes))
+	for i, n := range nodes {
+		list[i] = n.ID()
+	}
+	return list
+}
