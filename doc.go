@@ -21,7 +21,7 @@
 //	node       one immutable vertex: payload, parents, id, digest
 //	api        the boundary to models: Provider, Client, typed errors, Repair
 //	dag        the conversation as a value: build, walk, fork, edit, merge, compare, verify, save, load
-//	transcript what other programs kept: sessions of nano-agent, Claude Code, pi, chat messages
+//	transcript what other programs kept: sessions of nano-agent, Claude Code, pi, LangChain, chat messages
 //	executor   tools, one tool phase, the loop, pause and resume, replay, compaction
 //	viz        drawings: Mermaid, DOT, SVG, and the layout they stand on
 //	  page       a conversation as one HTML file, to look around in

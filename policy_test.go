@@ -41,6 +41,7 @@ var allowed = map[string]string{
 	"gonum.org/v1/gonum":              "graph algorithms over a conversation",
 	"github.com/stretchr/testify":     "tests only",
 	"go.uber.org/goleak":              "tests only",
+	"golang.org/x/time":               "a client's limit on requests a minute",
 }
 
 type goPackage struct {
