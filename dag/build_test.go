@@ -87,12 +87,14 @@ func TestTheFirstErrorOfAChainSticksWithItsStep(t *testing.T) {
 		{"CloseTools", dag.ErrNoCalls, func(d dag.DAG) dag.DAG { return askWeather().CloseTools(execution(3, "")) }},
 		{"CloseTools", dag.ErrNoCalls, func(d dag.DAG) dag.DAG { return askWeather().CloseTools(execution(-1, "")) }},
 		{"CloseTools", dag.ErrNoCalls, func(d dag.DAG) dag.DAG { return askWeather().CloseTools(execution(0, ""), execution(0, "")) }},
-		{"Execute", dag.ErrNoCalls, func(d dag.DAG) dag.DAG { return d.Execute(execution(0, "")) }},
-		{"Execute", dag.ErrNoCalls, func(d dag.DAG) dag.DAG { return askWeather().Execute(execution(3, "")) }},
-		{"Execute", dag.ErrNoCalls, func(d dag.DAG) dag.DAG { return askWeather().Execute(execution(-1, "")) }},
-		{"Execute", dag.ErrNoCalls, func(d dag.DAG) dag.DAG { return askWeather().Execute(execution(0, ""), execution(0, "")) }},
-		{"Execute", dag.ErrNoCalls, func(d dag.DAG) dag.DAG { return askWeather().Execute(execution(1, "")).Execute(execution(1, "")) }},
-		{"Execute", node.ErrPayload, func(d dag.DAG) dag.DAG { return askWeather().Execute(node.ToolExecution{Details: "{"}) }},
+		{"AppendExecutions", dag.ErrNoCalls, func(d dag.DAG) dag.DAG { return d.AppendExecutions(execution(0, "")) }},
+		{"AppendExecutions", dag.ErrNoCalls, func(d dag.DAG) dag.DAG { return askWeather().AppendExecutions(execution(3, "")) }},
+		{"AppendExecutions", dag.ErrNoCalls, func(d dag.DAG) dag.DAG { return askWeather().AppendExecutions(execution(-1, "")) }},
+		{"AppendExecutions", dag.ErrNoCalls, func(d dag.DAG) dag.DAG { return askWeather().AppendExecutions(execution(0, ""), execution(0, "")) }},
+		{"AppendExecutions", dag.ErrNoCalls, func(d dag.DAG) dag.DAG {
+			return askWeather().AppendExecutions(execution(1, "")).AppendExecutions(execution(1, ""))
+		}},
+		{"AppendExecutions", node.ErrPayload, func(d dag.DAG) dag.DAG { return askWeather().AppendExecutions(node.ToolExecution{Details: "{"}) }},
 		{"CloseTools", node.ErrPayload, func(d dag.DAG) dag.DAG { return askWeather().CloseTools(node.ToolExecution{Details: "{"}) }},
 		{"Back", dag.ErrNoTurn, func(d dag.DAG) dag.DAG { return d.Back(2) }},
 		{"At", dag.ErrForeign, func(d dag.DAG) dag.DAG { return d.At(node.ID{1}) }},
@@ -109,7 +111,7 @@ func TestTheFirstErrorOfAChainSticksWithItsStep(t *testing.T) {
 
 		first, heads := broken.Err(), broken.Heads()
 		after := broken.System("x").Tools(declared("g", "")).User("x").Assistant("").ToolResults(result("a", "b")).Custom("n", 1).
-			Stop(content.StopError).SubGraph("s", d).CloseTools().Execute(execution(0, "")).Back(9).At(node.ID{2}).Append(nil).Join(dag.New().Custom("", math.Inf(1)))
+			Stop(content.StopError).SubGraph("s", d).CloseTools().AppendExecutions(execution(0, "")).Back(9).At(node.ID{2}).Append(nil).Join(dag.New().Custom("", math.Inf(1)))
 		require.Same(t, first, after.Err(), "%s: the first error stays", c.step)
 		require.Equal(t, heads, after.Heads(), "%s: steps after the error change nothing", c.step)
 		_, n, err := broken.AppendTo(broken.Heads(), node.System{Text: "x"})

@@ -113,14 +113,14 @@ func ExampleDAG_CloseTools() {
 }
 
 // Results that come one by one are added as they come. Nothing is lost between two of them: the conversation can be saved.
-func ExampleDAG_Execute() {
+func ExampleDAG_AppendExecutions() {
 	d := dag.New().User("Weather in Tokyo and Paris?").Assistant("",
 		content.ToolUse{ID: "t1", Name: "get_weather", Input: `{"city":"Tokyo"}`},
 		content.ToolUse{ID: "t2", Name: "get_weather", Input: `{"city":"Paris"}`})
 
-	d = d.Execute(node.ToolExecution{Index: 1, Result: content.Words("18 °C")})
+	d = d.AppendExecutions(node.ToolExecution{Index: 1, Result: content.Words("18 °C")})
 	fmt.Println("waits for", d.OpenCalls()[0].ID)
-	d = d.Execute(node.ToolExecution{Index: 0, Result: content.Words("22 °C")}).CloseTools()
+	d = d.AppendExecutions(node.ToolExecution{Index: 0, Result: content.Words("22 °C")}).CloseTools()
 	fmt.Println(d)
 	// Output:
 	// waits for t1

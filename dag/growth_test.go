@@ -176,8 +176,8 @@ func TestGrowth(t *testing.T) {
 		{"Text", chain, flat, func(d dag.DAG) { _ = d.Text() }},
 		{"OpenCalls", chain, flat, func(d dag.DAG) { d.OpenCalls() }},
 		{"CloseTools", calls, linear, func(d dag.DAG) { check(d.CloseTools().Err()) }},
-		{"Execute", calls, linear, func(d dag.DAG) { check(d.Execute(node.ToolExecution{Result: content.Words("1")}).Err()) }},
-		{"Execute, others recorded", recorded, linear, func(d dag.DAG) { check(d.Execute(node.ToolExecution{Result: content.Words("1")}).Err()) }},
+		{"AppendExecutions", calls, linear, func(d dag.DAG) { check(d.AppendExecutions(node.ToolExecution{Result: content.Words("1")}).Err()) }},
+		{"AppendExecutions, others recorded", recorded, linear, func(d dag.DAG) { check(d.AppendExecutions(node.ToolExecution{Result: content.Words("1")}).Err()) }},
 		{"OpenCalls, wrong indexes", misnumbered, linear, func(d dag.DAG) { d.OpenCalls() }},
 		{"Validate, wrong indexes", misnumbered, linear, func(d dag.DAG) { d.Validate() }},
 		{"WriteLog, wrong indexes", misnumbered, linear, func(d dag.DAG) { check(d.WriteLog(io.Discard, nil)) }},
@@ -290,7 +290,7 @@ func recorded(n int) dag.DAG {
 		for j := i; j < min(i+100, n); j++ {
 			results = append(results, node.ToolExecution{Index: j, Result: content.Words("18 °C")})
 		}
-		d = d.Execute(results...)
+		d = d.AppendExecutions(results...)
 	}
 	return d
 }

@@ -91,7 +91,7 @@ func randomStep(r *rand.Rand, d DAG, pool []DAG) DAG {
 		case 0:
 			return d.User("Never mind.")
 		case 1:
-			if next := d.Execute(results[r.IntN(2)]); next.Err() == nil {
+			if next := d.AppendExecutions(results[r.IntN(2)]); next.Err() == nil {
 				return next
 			}
 			return d.CloseTools()

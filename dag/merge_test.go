@@ -112,7 +112,7 @@ func TestASummaryStandsForABranch(t *testing.T) {
 
 func TestOpenCallsAreClosedBeforeAMerge(t *testing.T) {
 	_, lisbon, _, open, _ := branches()
-	half := open.Execute(execution(1, "half"))
+	half := open.AppendExecutions(execution(1, "half"))
 	noResult := "x1=" + content.NoResult
 	for _, how := range []dag.MergeStrategy{dag.MergeJoin, dag.MergePick, dag.MergeAnswer} {
 		for name, c := range map[string]struct {
@@ -131,7 +131,7 @@ func TestOpenCallsAreClosedBeforeAMerge(t *testing.T) {
 			require.Empty(t, d.OpenCalls())
 		}
 	}
-	both := open.Execute(execution(0, "first"))
+	both := open.AppendExecutions(execution(0, "first"))
 	d := dag.Merge(dag.MergeJoin, dag.Branch{DAG: both}, dag.Branch{DAG: half})
 	needsNoRepair(t, d)
 	require.Contains(t, spell(d.Messages()), "user:!x1=first!x2=half", "executions of one message that branches share are one phase")
@@ -143,8 +143,8 @@ func TestBranchesThatAnswerTheSameCallsAreNotJoined(t *testing.T) {
 	two := open.CloseTools(execution(0, "b"), execution(1, "b")).Assistant("B.")
 	for name, pair := range map[string][2]dag.DAG{
 		"closed twice":   {one, two},
-		"executed twice": {open.Execute(execution(0, "a")), open.Execute(execution(0, "b"))},
-		"one is open":    {one, open.Execute(execution(0, "a"))},
+		"executed twice": {open.AppendExecutions(execution(0, "a")), open.AppendExecutions(execution(0, "b"))},
+		"one is open":    {one, open.AppendExecutions(execution(0, "a"))},
 	} {
 		d := dag.Merge(dag.MergeJoin, dag.Branch{DAG: pair[0]}, dag.Branch{DAG: pair[1]})
 		require.ErrorIs(t, d.Err(), dag.ErrMerge, name)
@@ -203,7 +203,7 @@ func TestRandomBranchesMerge(t *testing.T) {
 		if id := fmt.Sprint("o", rnd.Int64()); rnd.IntN(4) == 0 {
 			d = d.Assistant("", use(id, "f", "{}"), use(id+"2", "f", "{}"))
 			if rnd.IntN(2) == 0 {
-				d = d.Execute(node.ToolExecution{Index: 1})
+				d = d.AppendExecutions(node.ToolExecution{Index: 1})
 			}
 		}
 		return d

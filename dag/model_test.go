@@ -429,9 +429,9 @@ func (m *model) execute(v version, said int, done map[int]int) version {
 		heads = append(heads, at)
 	}
 	if len(given) == 0 {
-		return m.after(v.d.Execute(), v.heads)
+		return m.after(v.d.AppendExecutions(), v.heads)
 	}
-	return m.after(v.d.Execute(given...), append(heads, m.spare(v, done)...))
+	return m.after(v.d.AppendExecutions(given...), append(heads, m.spare(v, done)...))
 }
 
 // spare is the executions among the heads that no call counts as its own.

@@ -152,17 +152,17 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 	return d.WithHeads(p.heads()...).say("CloseTools", content.User, "", results)
 }
 
-// Execute adds each execution as a child of the assistant's message at the head, as [DAG.CloseTools] does, and leaves the tool
-// phase open: for results that come one by one, over several runs or from outside. The conversation then ends in the executions
-// there are, in call order. When every call has its execution, CloseTools with none adds the message with the results. Without
-// executions Execute returns d as it is. The errors are those of CloseTools.
-func (d DAG) Execute(executions ...node.ToolExecution) DAG {
+// AppendExecutions appends each execution as a child of the assistant's message at the head, as [DAG.CloseTools] does, and leaves
+// the tool phase open. It is for results that arrive one by one, in several runs or from outside. The heads are then the executions
+// so far, in call order. When every call has its execution, CloseTools without arguments appends the message with the results.
+// Without executions d is returned unchanged. The errors are those of CloseTools.
+func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 	if d.err != nil || len(executions) == 0 {
 		return d
 	}
 	p, err := d.executed(executions)
 	if err != nil {
-		return d.fail("Execute", err)
+		return d.fail("AppendExecutions", err)
 	}
 	return d.WithHeads(p.heads()...)
 }

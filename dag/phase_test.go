@@ -33,9 +33,9 @@ func open(d dag.DAG) []string {
 func TestExecuteLeavesThePhaseOpen(t *testing.T) {
 	asked := askWeather()
 	said := asked.Head()
-	require.Equal(t, asked.Heads(), asked.Execute().Heads(), "nothing was carried out")
+	require.Equal(t, asked.Heads(), asked.AppendExecutions().Heads(), "nothing was carried out")
 
-	one := asked.Execute(node.ToolExecution{Index: 2, CallID: "wrong", Tool: "wrong", Input: "wrong", Result: content.Words("c"),
+	one := asked.AppendExecutions(node.ToolExecution{Index: 2, CallID: "wrong", Tool: "wrong", Input: "wrong", Result: content.Words("c"),
 		Ran: node.Ran{Tool: "get_forecast"}})
 	require.NoError(t, one.Err())
 	e := one.Head().Payload().(node.ToolExecution)
@@ -46,14 +46,14 @@ func TestExecuteLeavesThePhaseOpen(t *testing.T) {
 	require.Equal(t, []string{"t1", "t2"}, open(one))
 	require.Equal(t, []string{"t1", "t2", "t3"}, open(asked), "the conversation that was extended stays")
 
-	all := one.Execute(execution(1, "b"), execution(0, "a"))
+	all := one.AppendExecutions(execution(1, "b"), execution(0, "a"))
 	require.NoError(t, all.Err())
 	require.Equal(t, []int{0, 1, 2}, indexes(t, all), "in call order, however they came")
 	require.Same(t, one.Head(), all.Heads()[2], "the execution that was there is kept")
 	require.Empty(t, open(all))
 	require.Equal(t, []string{"t1", "t2"}, open(one))
-	require.ErrorIs(t, all.Execute(execution(0, "again")).Err(), dag.ErrNoCalls)
-	require.Equal(t, all.Heads(), all.Execute().Heads())
+	require.ErrorIs(t, all.AppendExecutions(execution(0, "again")).Err(), dag.ErrNoCalls)
+	require.Equal(t, all.Heads(), all.AppendExecutions().Heads())
 
 	closed := all.CloseTools()
 	require.NoError(t, closed.Err())
@@ -61,7 +61,7 @@ func TestExecuteLeavesThePhaseOpen(t *testing.T) {
 	require.Empty(t, closed.Validate())
 	at := asked.CloseTools(execution(0, "a"), execution(1, "b"), execution(2, "c"))
 	require.True(t, dag.Equal(at, closed), "one by one or at once is the same conversation")
-	require.ErrorIs(t, closed.Execute(execution(0, "late")).Err(), dag.ErrNoCalls)
+	require.ErrorIs(t, closed.AppendExecutions(execution(0, "late")).Err(), dag.ErrNoCalls)
 }
 
 func TestExecuteKeepsWhatIsThere(t *testing.T) {
@@ -70,20 +70,20 @@ func TestExecuteKeepsWhatIsThere(t *testing.T) {
 	d, first, _ := d.AppendTo(said, execution(1, "first"))
 	d, stray, _ := d.AppendTo(said, execution(7, "of no call"))
 	d, again, _ := d.AppendTo(said, execution(1, "again"))
-	d = d.Execute(execution(0, "zero"))
+	d = d.AppendExecutions(execution(0, "zero"))
 	require.NoError(t, d.Err())
 	heads := d.Heads()
 	require.Len(t, heads, 4)
 	require.Equal(t, 0, heads[0].Payload().(node.ToolExecution).Index)
 	require.Equal(t, []*node.Node{first, stray, again}, heads[1:], "spare ones come last")
 	require.Equal(t, []string{"t3"}, open(d))
-	require.Equal(t, heads, d.Execute().Heads())
+	require.Equal(t, heads, d.AppendExecutions().Heads())
 }
 
 func TestAPhaseThatWaitsIsSavedAndGoesOn(t *testing.T) {
 	kept := node.ToolExecution{Index: 1, Result: content.Words("18 °C"), Full: content.Words("18 °C and secrets"),
 		Ran: node.Ran{Tool: "get_secrets", Input: `{"secrets":1}`}, Details: `{"secrets":true}`}
-	d := askWeather().Execute(kept)
+	d := askWeather().AppendExecutions(kept)
 	var file bytes.Buffer
 	require.NoError(t, d.Write(&file))
 	loaded, err := dag.Read(bytes.NewReader(file.Bytes()))
@@ -96,7 +96,7 @@ func TestAPhaseThatWaitsIsSavedAndGoesOn(t *testing.T) {
 	require.NoError(t, loaded.Write(&again))
 	require.Equal(t, file.String(), again.String())
 
-	closed := loaded.Execute(execution(2, "c"), execution(0, "a")).CloseTools()
+	closed := loaded.AppendExecutions(execution(2, "c"), execution(0, "a")).CloseTools()
 	require.NoError(t, closed.Err())
 	require.Empty(t, closed.Validate())
 	for _, m := range append(loaded.Messages(), closed.Messages()...) {
@@ -110,9 +110,9 @@ func TestAPhaseThatWaitsIsSavedAndGoesOn(t *testing.T) {
 
 // TestAPhaseOfOneCallWaits: a single execution is the only head, and still no closed phase.
 func TestAPhaseOfOneCallWaits(t *testing.T) {
-	d := fresh().User("x").Assistant("", use("a", "f", "{}")).Execute(execution(0, "r"))
+	d := fresh().User("x").Assistant("", use("a", "f", "{}")).AppendExecutions(execution(0, "r"))
 	require.Empty(t, open(d))
-	require.ErrorIs(t, d.Execute(execution(0, "again")).Err(), dag.ErrNoCalls)
+	require.ErrorIs(t, d.AppendExecutions(execution(0, "again")).Err(), dag.ErrNoCalls)
 	m, ok := d.CloseTools().Head().Message()
 	require.True(t, ok)
 	require.Equal(t, "a", m.Blocks.ToolResults()[0].CallID)

@@ -156,7 +156,7 @@ func TestFindingNamesTheNodeAndTheKindOnce(t *testing.T) {
 func TestVerifyListsCallsThatWaitAtAnyHead(t *testing.T) {
 	open := counting().User("q").Assistant("", use("a", "f", "{}"), use("b", "f", "{}"))
 	other := counting().WithSource(node.Counting(start.AddDate(1, 0, 0))).User("other").Assistant("", use("c", "g", "{}"))
-	half := open.Execute(execution(1, "x"))
+	half := open.AppendExecutions(execution(1, "x"))
 	for name, c := range map[string]struct {
 		d    dag.DAG
 		want []string

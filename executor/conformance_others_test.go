@@ -1028,7 +1028,7 @@ var agentCore = []conform{
 			require.Equal(t, []string{"a", "b"}, []string{done[0].Tool, done[1].Tool})
 			require.Equal(t, "Done.", end.DAG.Text())
 
-			half := ask(a, b).Assistant("", call("a"), call("b")).Execute(node.ToolExecution{Tool: "a", Result: content.Words("before the crash")})
+			half := ask(a, b).Assistant("", call("a"), call("b")).AppendExecutions(node.ToolExecution{Tool: "a", Result: content.Words("before the crash")})
 			agent.Provider = apitest.NewScript(apitest.Say("Done."))
 			d, err := agent.Run(t.Context(), half)
 			require.NoError(t, err)

@@ -164,7 +164,7 @@ func (r *run) pause(b *batch, reason content.Stop) error {
 	if !b.tellSettled(len(b.slots)) {
 		return errLeft
 	}
-	d := r.d.Execute(b.unsaved()...)
+	d := r.d.AppendExecutions(b.unsaved()...)
 	if err := d.Err(); err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func TestFoundCallsOfAWaveStartInCallOrder(t *testing.T) {
 
 func TestFoundTurnZeroTellsOfCallsThatWereAllCarriedOutBefore(t *testing.T) {
 	d := ask(fast).Assistant("", call("fast"))
-	d = d.Execute(node.ToolExecution{Index: 0, Result: content.Words("before")})
+	d = d.AppendExecutions(node.ToolExecution{Index: 0, Result: content.Words("before")})
 	for event, err := range executor.Stream(t.Context(), apitest.NewScript(apitest.Say("Done.")), d) {
 		require.NoError(t, err)
 		if e, ok := event.(executor.TurnEnd); ok && e.Turn == 0 {

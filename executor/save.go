@@ -40,7 +40,7 @@ func (r *run) withSaveError(err error) error {
 func (b *batch) end(s *slot) bool {
 	execution := s.execution()
 	if b.r.agent.Save != nil {
-		if d := b.r.d.Execute(execution); d.Err() == nil {
+		if d := b.r.d.AppendExecutions(execution); d.Err() == nil {
 			b.r.d, s.saved = d, true
 		}
 	}

@@ -516,7 +516,7 @@ func TestADrawingShowsWhatRanInFact(t *testing.T) {
 	e.Ran = node.Ran{Tool: "get_forecast", Input: `{"days":1}`}
 	e.Usage, e.Details, e.Full = content.Usage{Output: 9}, `{"hidden":1}`, content.Words("hidden")
 	d := sampleStart().User("Weather?").Assistant("", content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`}).
-		Execute(e).CloseTools().Append(node.StopReason{Reason: content.StopTerminated, ToolUsage: e.Usage})
+		AppendExecutions(e).CloseTools().Append(node.StopReason{Reason: content.StopTerminated, ToolUsage: e.Usage})
 	require.NoError(t, d.Err())
 	for _, shown := range []string{draw(t, d, nil), strings.ReplaceAll(d.String(), `"`, "")} {
 		require.Contains(t, shown, "get_forecast(days: 1) in place of get_weather(city: Tokyo)")

@@ -157,7 +157,7 @@ func everything(text string) dag.DAG {
 		Append(node.StopReason{Reason: content.Stop(text + "stop"), Detail: text}).
 		Append(node.SubGraph{Title: "hand made", CallID: "x", Heads: node.ListOf(leaf.Heads()...), Summary: text + "another"})
 	return d.Join(d.Back(1).User("A branch."), d.User("half done").Assistant("", use("o1", "a", "{}"), use("o2", "b", "{}")).
-		Execute(node.ToolExecution{Index: 1, Result: content.Words("one of two")}))
+		AppendExecutions(node.ToolExecution{Index: 1, Result: content.Words("one of two")}))
 }
 
 func start2(day int) dag.DAG {
