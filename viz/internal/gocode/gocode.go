@@ -357,7 +357,7 @@ func (g *generator) plain(n *node.Node, before dag.DAG) (string, dag.DAG) {
 // call is a step with its arguments: on one line where there is one, else each on its own.
 func call(name string, args ...string) string {
 	if len(args) < 2 {
-		return name + "(" + strings.Join(args, ", ") + ")"
+		return name + "(" + strings.Join(args, "") + ")"
 	}
 	return name + "(" + args[0] + ",\n\t\t\t" + strings.Join(args[1:], ",\n\t\t\t") + ",\n\t\t)"
 }
