@@ -303,8 +303,9 @@ func (d DAG) SubGraph(title string, child DAG) DAG {
 	return d.step("SubGraph", node.SubGraph{Title: title, Heads: node.ListOf(child.heads...), Summary: child.Text()})
 }
 
-// Open returns the conversation that hangs on n, a sub-agent's or a sub-graph's; an empty one where none does, or n is nil.
-func Open(n *node.Node) DAG {
+// FromNode returns the conversation that belongs to n: that of a sub-agent's execution or a sub-graph. It is empty if n has none or
+// is nil.
+func FromNode(n *node.Node) DAG {
 	if n == nil {
 		return New()
 	}

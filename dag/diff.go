@@ -55,7 +55,7 @@ type Change struct {
 // digests part, which shared nodes make cheap, and then which of the nodes after that say the same. Ids, times, metadata, usage
 // and refs do not count. The time is near-linear in the nodes and their content: where two conversations differ in much, less may
 // be found to be the same than could be. Of conversations that hang on a node Diff says whether they are the same; to see how they
-// differ, compare what [Open] returns.
+// differ, compare what [FromNode] returns.
 func Diff(old, new DAG) Difference {
 	d := Difference{equal: Equal(old, new), OldHeads: old.Heads(), NewHeads: new.Heads()}
 	a, b := old.Nodes(), new.Nodes()

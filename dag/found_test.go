@@ -123,6 +123,6 @@ func TestSaveTakesTheLongestName(t *testing.T) {
 }
 
 func TestNothingIsOpenedAndClosed(t *testing.T) {
-	require.Zero(t, dag.Open(nil).Len())
+	require.Zero(t, dag.FromNode(nil).Len())
 	require.NoError(t, new(dag.Journal).Close())
 }

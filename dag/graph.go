@@ -12,7 +12,7 @@ import (
 // Graph is a conversation as gonum sees it: a graph.Directed with an edge from each parent to each of its children, so that
 // every algorithm of gonum works on a conversation. A vertex's id is its node's place in [DAG.Nodes], from 0: ids are in
 // topological order, and the same for every view of the same conversation. Conversations that hang on a node are not a part of
-// it; [Open] and Graph make a view of one. A Graph is a snapshot, is not changed by anything, and is safe for concurrent use.
+// it; [FromNode] and Graph make a view of one. A Graph is a snapshot, is not changed by anything, and is safe for concurrent use.
 type Graph struct {
 	vertices []gonum.Node
 	ids      map[node.ID]int64

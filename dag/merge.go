@@ -67,8 +67,8 @@ const mergeRecord = "plait.merge"
 // With MergeJoin the head is a node with the heads of all branches as its parents: a Custom record named "plait.merge", which is
 // never sent and names each branch with the digests of its heads. A branch that another one goes on from adds nothing.
 //
-// With MergeAnswer and MergePick each branch but the first hangs on a SubGraph of its name, one after the other, which [Open] opens;
-// nothing of it is sent, neither its system prompts nor its tools. With MergeAnswer the head is the message after them.
+// With MergeAnswer and MergePick each branch but the first hangs on a SubGraph of its name, one after the other, which [FromNode]
+// returns; nothing of it is sent, neither its system prompts nor its tools. With MergeAnswer the head is the message after them.
 //
 // Calls that are open at the heads of what is sent are closed first, as [DAG.CloseTools] does, with the error that no result came.
 // What is sent has no finding ([DAG.Validate]) that a branch does not have. A name and a summary are sent as they are: text of

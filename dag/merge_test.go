@@ -90,14 +90,14 @@ func TestWhatIsNotPickedStaysInTheGraphAndIsNotSent(t *testing.T) {
 			if g, ok := n.Payload().(node.SubGraph); ok {
 				titles = append(titles, g.Title)
 				require.Equal(t, map[string]string{"oslo": "Oslo.", "rome": "Rome."}[g.Title], g.Summary)
-				require.Equal(t, g.Summary, dag.Open(n).Text())
+				require.Equal(t, g.Summary, dag.FromNode(n).Text())
 			}
 		}
 		require.Equal(t, []string{"oslo", "rome"}, titles)
 	}
 	waiting := dag.Merge(dag.MergePick, dag.Branch{DAG: lisbon}, dag.Branch{DAG: open})
 	needsNoRepair(t, waiting)
-	require.Len(t, dag.Open(waiting.Head()).OpenCalls(), 2, "what is not sent may wait")
+	require.Len(t, dag.FromNode(waiting.Head()).OpenCalls(), 2, "what is not sent may wait")
 }
 
 func TestASummaryStandsForABranch(t *testing.T) {

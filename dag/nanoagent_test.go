@@ -343,7 +343,7 @@ var conformanceCases = []conformance{
 	{"conversation_hung_on_another", "nodes are shared and saved once, not copied as JSON inside JSON", func(t *testing.T) {
 		child := toldWeather()
 		d := reload(t, dag.New().User("go").SubGraph("weather", child))
-		back := dag.Open(d.Head())
+		back := dag.FromNode(d.Head())
 		require.Equal(t, spell(child.Messages()), spell(back.Messages()))
 		require.Equal(t, child.SystemPrompts(), back.SystemPrompts())
 		require.True(t, dag.Equal(child, back))

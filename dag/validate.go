@@ -124,7 +124,7 @@ func (v *validator) conversation(d DAG) {
 			}
 			v.known[n.ID()] = n
 			v.node(n)
-			if children := Open(n); len(children.heads) != 1 || !v.judged[children.heads[0].ID()] {
+			if children := FromNode(n); len(children.heads) != 1 || !v.judged[children.heads[0].ID()] {
 				for _, h := range children.heads {
 					v.judged[h.ID()] = true
 				}

@@ -153,8 +153,8 @@ func TestChildrenComeBeforeTheNodeTheyHangOn(t *testing.T) {
 	}
 	require.Equal(t, []string{"a", "inner", "child", "sub_graph", "sub_graph", "b", "sub_graph"}, sorted(kinds, "child", "inner"))
 	require.Equal(t, 4, d.Len(), "a hanging conversation is no part of the one it hangs on")
-	require.Equal(t, "child", texts(Open(d.Head()).Nodes()[:1]))
-	require.Zero(t, Open(d.Nodes()[0]).Len())
+	require.Equal(t, "child", texts(FromNode(d.Head()).Nodes()[:1]))
+	require.Zero(t, FromNode(d.Nodes()[0]).Len())
 }
 
 // sorted swaps two neighbours into one order: which of a node's parent and its child conversation comes first is not promised.

@@ -560,7 +560,7 @@ func subAgents(t *testing.T) {
 		require.Equal(t, []string{"Done."}, outcomes(t, d))
 		nodes := d.Nodes()
 		ran := slices.IndexFunc(nodes, func(n *node.Node) bool { return n.Kind() == node.ToolExecution{}.Kind() })
-		child := dag.Open(nodes[ran])
+		child := dag.FromNode(nodes[ran])
 		require.Equal(t, "uara", roles(child))
 		require.Equal(t, []string{"Look it up."}, said(child))
 		require.Equal(t, 2, stopped(t, child).Turns)

@@ -208,7 +208,7 @@ func (p *plot) messageEnd(e executor.MessageEnd) {
 	p.check("I4", ok && m.Role == role, "a message of %s ended as %s", role, m.Role)
 	p.check("I4", !p.nodes[e.Node.ID()], "a message ended twice")
 	p.nodes[e.Node.ID()] = true
-	p.dag = dag.Open(e.Node)
+	p.dag = dag.FromNode(e.Node)
 	p.tell("%s: %s %d", role, m.Blocks.Text(), m.Blocks.Len())
 	switch {
 	case role == content.Assistant:

@@ -92,7 +92,7 @@ func TestClaudeCodeSession(t *testing.T) {
 	first := runs["toolu_1"].Payload().(node.ToolExecution)
 	require.Equal(t, content.JSON(`{"type":"text","file":{"filePath":"beds.txt","numLines":1}}`), first.Details)
 	require.False(t, first.Ended.IsZero())
-	require.Equal(t, "When two fingers deep is dry.", dag.Open(runs["toolu_3"]).Text(), "the sub-agent hangs on the call")
+	require.Equal(t, "When two fingers deep is dry.", dag.FromNode(runs["toolu_3"]).Text(), "the sub-agent hangs on the call")
 	require.Equal(t, content.JSON(`"/home/kim/garden"`), in.DAG.Metadata().Get("claude-code.cwd"))
 }
 
@@ -243,7 +243,7 @@ func TestClaudeCodeSubAgents(t *testing.T) {
 		c.user("s", "null", "other words", side)
 		c = append(c, `{"uuid":"s2","parentUuid":"s","type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"sub"}]}`+side+`}`)
 		in := imported(t, transcript.ClaudeCode, c.String())
-		require.Equal(t, "sub", dag.Open(in.Main().Head().Parent(0)).Text())
+		require.Equal(t, "sub", dag.FromNode(in.Main().Head().Parent(0)).Text())
 		require.Equal(t, []string{"message", "message", "tool_execution", "message"}, kinds(in.Main()))
 	})
 	t.Run("of_a_call_without_result", func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestClaudeCodeSubAgents(t *testing.T) {
 		c.assistant("a", "u", "m", "done")
 		in := imported(t, transcript.ClaudeCode, c.String())
 		require.Equal(t, []string{"message", "sub_graph", "message"}, kinds(in.Main()))
-		require.Equal(t, 2, dag.Open(in.Main().Nodes()[1]).Len())
+		require.Equal(t, 2, dag.FromNode(in.Main().Nodes()[1]).Len())
 		require.Equal(t, transcript.NoteAssumed, in.Notes[0].Kind)
 	})
 	t.Run("alone_in_their_file", func(t *testing.T) {

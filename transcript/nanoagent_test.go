@@ -150,7 +150,7 @@ func TestNanoAgentNodesKeepWhatTheFileSaysOfThem(t *testing.T) {
 	for _, n := range in.Main().Nodes() {
 		require.NotEqual(t, "sub_graph", n.Kind(), "the sub-agent hangs on the call it ran for")
 		if e, ok := n.Payload().(node.ToolExecution); ok && e.Tool == "Research" {
-			child = dag.Open(n)
+			child = dag.FromNode(n)
 			require.Contains(t, e.Details, "subagent_8f2c6ec8cc41")
 			require.Equal(t, 0, e.Index)
 		}
@@ -159,7 +159,7 @@ func TestNanoAgentNodesKeepWhatTheFileSaysOfThem(t *testing.T) {
 	var leaf dag.DAG
 	for _, n := range child.Nodes() {
 		if n.Kind() == "tool_execution" {
-			leaf = dag.Open(n)
+			leaf = dag.FromNode(n)
 		}
 	}
 	require.Equal(t, "leaf says yes", leaf.Text())
@@ -331,7 +331,7 @@ func TestNanoAgentRunsOfOneIDAndCounters(t *testing.T) {
 	require.Equal(t, content.Extra{API: "anthropic", JSON: `{"caller":{}}`}, in.Main().Messages()[0].Blocks.ToolUses()[1].Extra)
 	require.Contains(t, in.Notes[0].String(), "item_id")
 	require.Equal(t, content.Usage{Input: 6, CacheRead: 4, Output: 3, Reasoning: 2}, in.Main().Head().Payload().(node.StopReason).Usage)
-	require.Equal(t, "in", dag.Open(nodes[4]).Messages()[0].Blocks.Text())
+	require.Equal(t, "in", dag.FromNode(nodes[4]).Messages()[0].Blocks.Text())
 	var file strings.Builder
 	require.NoError(t, in.DAG.Write(&file))
 	require.Contains(t, file.String(), "result_of")

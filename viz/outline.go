@@ -59,7 +59,7 @@ func outlineOf(heads []*node.Node) *outline {
 			o.vertices[parent].kids = append(o.vertices[parent].kids, i)
 		}
 		if v.hangs == none {
-			for _, h := range dag.Open(v.node).Heads() {
+			for _, h := range dag.FromNode(v.node).Heads() {
 				v.also = append(v.also, number[h.ID()])
 			}
 		}
@@ -109,7 +109,7 @@ func (o *outline) number(heads []*node.Node) map[node.ID]int {
 		c.rest = c.rest[1:]
 		number[n.ID()] = i
 		o.vertices = append(o.vertices, vertex{node: n, group: c.group, hangs: none, head: c.rank[n.ID()]})
-		hanging := dag.Open(n).Heads()
+		hanging := dag.FromNode(n).Heads()
 		if inside := open(hanging, g, number); len(inside.rest) > 0 {
 			o.vertices[i].hangs = g
 			o.groups = append(o.groups, group{title: title(n), owner: i, outer: c.group, first: i + 1, heads: len(hanging)})

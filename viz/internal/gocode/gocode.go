@@ -317,7 +317,7 @@ func (g *generator) fluent(n *node.Node, before dag.DAG) (string, dag.DAG) {
 	case node.Message:
 		return g.message(p, before)
 	case node.SubGraph:
-		child := dag.Open(n)
+		child := dag.FromNode(n)
 		return call("SubGraph", quote(p.Title), g.join(child.Heads())), before.SubGraph(p.Title, child)
 	case node.StopReason:
 		return call("Stop", quote(string(p.Reason))), before.Stop(p.Reason)

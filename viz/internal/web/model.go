@@ -110,7 +110,7 @@ func (m *Model) nodes(p *Patch, pic *viz.Picture) map[node.ID]int {
 func (m *Model) tell(n *node.Node, keys map[node.ID]int) Node {
 	t := Node{Key: keys[n.ID()], ID: n.ID().String(), Raw: string(n.Append(nil))}
 	t.Parents = keysOf(n.Parents(), keys)
-	t.Opens = keysOf(dag.Open(n).Heads(), keys)
+	t.Opens = keysOf(dag.FromNode(n).Heads(), keys)
 	switch p := n.Payload().(type) {
 	case node.Message:
 		t.Usage, t.MS = counts(p.Answer.Usage), milliseconds(p.Answer.Latency)
