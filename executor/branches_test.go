@@ -70,7 +70,7 @@ func TestPauseAtOneOfSeveralHeadsLosesNoHead(t *testing.T) {
 	root := ask(fast)
 	open := root.Assistant("", call("fast"))
 	d := open.Join(root.Assistant("Here I am."))
-	agent := executor.Agent{Provider: apitest.NewScript(apitest.Say("Done.")), Hooks: []executor.Hook{executor.Approve()}}
+	agent := executor.Agent{Provider: apitest.NewScript(apitest.Say("Done.")), Hooks: []executor.Hook{executor.RequireApproval()}}
 	after, err := agent.Run(t.Context(), d)
 	var paused *executor.PausedError
 	require.ErrorAs(t, err, &paused)

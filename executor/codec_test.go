@@ -816,7 +816,7 @@ func journeys(t *testing.T) []journey {
 	three := modelOf(withID("tc_1", "echo", "1"), withID("tc_2", "echo", "2"), withID("tc_3", "echo", "3"))
 	deferring := executor.Agent{Tools: []dag.Tool{echo}, Strategy: executor.Deferred()}
 	near := executor.Agent{Tools: []dag.Tool{echo, far}}
-	asking := executor.Agent{Tools: []dag.Tool{echo, far}, Hooks: []executor.Hook{executor.Approve()}}
+	asking := executor.Agent{Tools: []dag.Tool{echo, far}, Hooks: []executor.Hook{executor.RequireApproval()}}
 	one := executor.Failed("one <&>")
 	return []journey{
 		{"all at once", three, deferring, []map[string]executor.Reply{{"tc_1": one, "tc_2": picture, "tc_3": executor.Returned(executor.Result{})}},
@@ -913,7 +913,7 @@ func TestRepliesThatDoNotFitAreTheSameErrors(t *testing.T) {
 	d2, err := agent.Resume(t.Context(), d, first, map[string]executor.Reply{"a": executor.Failed("one")})
 	second := pauseOf(t, err)
 	require.Equal(t, first.ID, second.Parent)
-	agent.Hooks = []executor.Hook{executor.Approve()}
+	agent.Hooks = []executor.Hook{executor.RequireApproval()}
 	agent.Provider = modelOf(withID("a", "far", "1"))()
 	d3, err := agent.Run(t.Context(), ask(far))
 	approval := pauseOf(t, err)
@@ -957,7 +957,7 @@ func pauseOf(t *testing.T, err error) executor.Continuation {
 func TestAttributesComeBack(t *testing.T) {
 	var seen map[string]any
 	look := tool("look", func(ctx context.Context) (any, error) { seen = executor.Attributes(ctx); return "", nil })
-	agent := executor.Agent{Tools: []dag.Tool{look}, Hooks: []executor.Hook{executor.Approve()}, Provider: once(call("look"))}
+	agent := executor.Agent{Tools: []dag.Tool{look}, Hooks: []executor.Hook{executor.RequireApproval()}, Provider: once(call("look"))}
 	asJSON.tell(t, agent, ask(look), map[string]executor.Reply{"call_1_1": executor.Approved()})
 	require.Equal(t, map[string]any{"tenant": "acme"}, seen)
 }

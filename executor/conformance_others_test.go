@@ -1128,7 +1128,7 @@ var agentCore = []conform{
 		model := once(named("tc_1", "act", `{}`))
 		agent := executor.Agent{Provider: model, Hooks: []executor.Hook{before(func(executor.Call) executor.Decision {
 			asked++
-			return executor.Confirm("it is risky")
+			return executor.AskApproval("it is risky")
 		})}}
 		d, err := agent.Run(t.Context(), ask(act))
 		c := paused(t, err)
@@ -1157,7 +1157,7 @@ var agentCore = []conform{
 		for want, reply := range map[string]executor.Reply{
 			`{"value":123}`: executor.Approved(), wrong + `{"value":4}`: executor.ApprovedWith(`{"value":4}`),
 		} {
-			agent = executor.Agent{Provider: once(named("tc_1", "strict", `{}`)), Hooks: []executor.Hook{change, executor.Approve()}}
+			agent = executor.Agent{Provider: once(named("tc_1", "strict", `{}`)), Hooks: []executor.Hook{change, executor.RequireApproval()}}
 			d, err = agent.Run(t.Context(), ask(strict))
 			d, err = agent.Resume(t.Context(), d, paused(t, err), map[string]executor.Reply{"tc_1": reply})
 			require.NoError(t, err)
@@ -1169,7 +1169,7 @@ var agentCore = []conform{
 		test: func(t *testing.T) {
 			act, ran := spy("act")
 			model := once(named("tc_1", "act", `{}`), named("tc_2", "act", `{}`))
-			agent := executor.Agent{Provider: model, Strategy: executor.Deferred(), Hooks: []executor.Hook{executor.Approve()}}
+			agent := executor.Agent{Provider: model, Strategy: executor.Deferred(), Hooks: []executor.Hook{executor.RequireApproval()}}
 			d, err := agent.Run(t.Context(), ask(act))
 			c1 := paused(t, err)
 			require.Equal(t, content.StopApproval, c1.Reason)
@@ -1190,7 +1190,7 @@ var agentCore = []conform{
 		},
 	},
 	{id: "A22", says: "a call that waits for approval has not started, and the stream ends once", test: func(t *testing.T) {
-		agent := executor.Agent{Provider: once(call("fast")), Hooks: []executor.Hook{executor.Approve()}}
+		agent := executor.Agent{Provider: once(call("fast")), Hooks: []executor.Hook{executor.RequireApproval()}}
 		told, _, err := story(agent.Stream(t.Context(), ask(fast)))
 		require.ErrorIs(t, err, executor.ErrPaused)
 		require.Equal(t, []string{"run", "turn 1", "(assistant", "block", ")", "paused", "end: awaiting_approval"}, told)
@@ -1372,7 +1372,7 @@ var agentCore = []conform{
 				Attributes: map[string]string{"tenant_id": "7"},
 			}, first)
 
-			_, err = executor.Agent{Provider: once(call("foo_bar")), Hooks: []executor.Hook{executor.Approve()}}.Run(t.Context(), ask(act))
+			_, err = executor.Agent{Provider: once(call("foo_bar")), Hooks: []executor.Hook{executor.RequireApproval()}}.Run(t.Context(), ask(act))
 			_, err = codec.Encode(paused(t, err))
 			require.Error(t, err, "nobody is to carry out yet what waits for approval")
 		},

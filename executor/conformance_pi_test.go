@@ -237,7 +237,7 @@ var highest = []conform{
 	{id: "H20", says: "what is approved may wait for its result next, and what is declined is answered",
 		test: func(t *testing.T) {
 			agent, model := deferring(t, "b")
-			agent.Hooks = []executor.Hook{executor.Approve()}
+			agent.Hooks = []executor.Hook{executor.RequireApproval()}
 			d, err := agent.Run(t.Context(), dag.New().User("Go."))
 			c := paused(t, err)
 			require.Equal(t, content.StopApproval, c.Reason)
@@ -328,7 +328,7 @@ var highest = []conform{
 	{id: "H26", says: "a call that waits has no start, and the stream ends once",
 		test: func(t *testing.T) {
 			for reason, agent := range map[content.Stop]executor.Agent{
-				content.StopApproval: {Hooks: []executor.Hook{executor.Approve()}},
+				content.StopApproval: {Hooks: []executor.Hook{executor.RequireApproval()}},
 				content.StopResults:  {Strategy: executor.Deferred()},
 			} {
 				agent.Provider = once(call("fast"))

@@ -49,7 +49,7 @@ type planned struct {
 	answered *Result // it is not carried out, and this is why
 	returned *Result // it was carried out elsewhere, and no hook has seen this yet
 	task
-	confirm  bool // somebody has to approve it first
+	approval bool // somebody has to approve it first
 	deferred bool // somebody else carries it out
 	reason   string
 }
@@ -205,8 +205,8 @@ func (r *run) authorize(p *planned) {
 		case substitute:
 			p.answer(d.result)
 			return
-		case confirm:
-			p.confirm, p.reason = true, d.reason
+		case askApproval:
+			p.approval, p.reason = true, d.reason
 		case deferred:
 			p.deferred, p.reason = true, d.reason
 		}

@@ -89,7 +89,7 @@ const (
 	deny
 	modify
 	substitute
-	confirm
+	askApproval
 	deferred
 )
 
@@ -113,8 +113,8 @@ func (d Decision) Checked() Decision {
 // Substitute answers the call with result in place of carrying it out. No further hook is asked about it.
 func Substitute(result Result) Decision { return Decision{action: substitute, result: result} }
 
-// Confirm asks for somebody's approval: the run pauses before any call of the answer is carried out. See [Continuation].
-func Confirm(reason string) Decision { return Decision{action: confirm, reason: reason} }
+// AskApproval asks a person to approve the call: the run pauses before any call of the message is executed. See [Continuation].
+func AskApproval(reason string) Decision { return Decision{action: askApproval, reason: reason} }
 
 // Defer leaves the call to somebody else: the run pauses for its result, when the other calls of the answer are over. See
 // [Continuation].
@@ -157,15 +157,15 @@ func Only(names ...string) Hook {
 	}}
 }
 
-// Approve asks for approval of every call of the tools with the given names; of every call where none is given.
-func Approve(names ...string) Hook {
+// RequireApproval asks for approval of every call of the tools with the given names, or of every call if no name is given.
+func RequireApproval(names ...string) Hook {
 	asked := make(map[string]bool, len(names))
 	for _, name := range names {
 		asked[name] = true
 	}
 	return Hook{Before: func(_ context.Context, call Call) (Decision, error) {
 		if len(asked) == 0 || asked[call.Name] {
-			return Confirm(""), nil
+			return AskApproval(""), nil
 		}
 		return Allow(), nil
 	}}

@@ -81,7 +81,7 @@ func TestCostIsKnownWhereEveryTokenHasAPrice(t *testing.T) {
 
 func TestResumedRunKnowsThatItsCostIsPartial(t *testing.T) {
 	model := apitest.NewScript(apitest.Call(call("fast")).As("acme", "other").Usage(million), apitest.Say("Done.").As("acme", "paid").Usage(million))
-	agent := executor.Agent{Provider: model, Hooks: []executor.Hook{executor.Approve()}, Limits: executor.Limits{Prices: api.Prices{"paid": {Input: 2, Output: 1}}}}
+	agent := executor.Agent{Provider: model, Hooks: []executor.Hook{executor.RequireApproval()}, Limits: executor.Limits{Prices: api.Prices{"paid": {Input: 2, Output: 1}}}}
 	d, err := agent.Run(t.Context(), ask(fast))
 	var paused *executor.PausedError
 	require.ErrorAs(t, err, &paused)

@@ -179,7 +179,7 @@ func (r *run) pause(b *batch, reason content.Stop) error {
 	for i := range b.slots {
 		if s := &b.slots[i]; s.state == waiting {
 			c.Pending = append(c.Pending, Pending{
-				ID: ids[s.call.Index], Call: s.ran, Tool: s.call.Name, Approval: s.confirm, Remote: s.deferred, Reason: s.reason,
+				ID: ids[s.call.Index], Call: s.ran, Tool: s.call.Name, Approval: s.approval, Remote: s.deferred, Reason: s.reason,
 			})
 		}
 	}
@@ -330,7 +330,7 @@ func (r *run) replied(c Continuation, replies map[string]Reply) ([]planned, erro
 			return nil, &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf("call %q is not open", p.ID)}
 		}
 		delete(open, index)
-		plan := planned{call: call, ran: p.Call, confirm: p.Approval, deferred: p.Remote, reason: p.Reason}
+		plan := planned{call: call, ran: p.Call, approval: p.Approval, deferred: p.Remote, reason: p.Reason}
 		plan.ran.Index, plan.ran.ID, plan.ran.Input = call.Index, call.ID, orEmpty(p.Call.Input)
 		if err := r.reply(&plan, c.Reason, p.ID, replies); err != nil {
 			return nil, err
@@ -348,9 +348,9 @@ func (r *run) reply(p *planned, reason content.Stop, id string, replies map[stri
 	reply := replies[id]
 	fits := reply.kind == noReply || (reply.kind == returned) == (reason == content.StopResults)
 	switch {
-	case !fits, reply.kind != noReply && reason == content.StopApproval && !p.confirm:
+	case !fits, reply.kind != noReply && reason == content.StopApproval && !p.approval:
 		return &ResumeError{Kind: ErrReply, ID: id, Err: fmt.Errorf("the run waits: %s", reason)}
-	case reply.kind == noReply && reason == content.StopApproval && p.confirm:
+	case reply.kind == noReply && reason == content.StopApproval && p.approval:
 		return &ResumeError{Kind: ErrMissingReply, ID: id}
 	case reply.kind == declined:
 		if reply.reason == "" {
@@ -368,7 +368,7 @@ func (r *run) reply(p *planned, reason content.Stop, id string, replies map[stri
 		p.deferred = true
 		return nil
 	}
-	p.confirm = false
+	p.approval = false
 	if reply.input != "" {
 		p.ran.Input = reply.input
 	}

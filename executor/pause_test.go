@@ -48,7 +48,7 @@ func TestResumeRefusesAUsedContinuation(t *testing.T) {
 			},
 		},
 		"approval": {
-			executor.Agent{Hooks: []executor.Hook{executor.Approve("a")}},
+			executor.Agent{Hooks: []executor.Hook{executor.RequireApproval("a")}},
 			map[string]executor.Reply{"a": executor.Approved()}, nil,
 			[]map[string]executor.Reply{{"a": executor.Approved()}, {"a": executor.Declined("no")}, {"a": result("x")}, nil},
 		},
@@ -136,7 +136,7 @@ type count struct {
 // pausedForCount is a run that asks for a count and waits for approval of a call.
 func pausedForCount(t *testing.T) (*apitest.Script, executor.Agent, dag.DAG, executor.Continuation) {
 	script := apitest.NewScript(apitest.Call(callA), apitest.Say("Forty-two."), apitest.Say(`{"n":42}`))
-	agent := executor.Agent{Provider: script, Hooks: []executor.Hook{executor.Approve()}, Tools: []dag.Tool{toolA}}
+	agent := executor.Agent{Provider: script, Hooks: []executor.Hook{executor.RequireApproval()}, Tools: []dag.Tool{toolA}}
 	_, d, err := executor.RunFor[count](t.Context(), agent, ask())
 	return script, agent, d, pauseOf(t, err)
 }

@@ -199,7 +199,7 @@ func (r *run) recount() {
 // approval reports whether a call has to be approved first.
 func approval(plans []planned) bool {
 	for i := range plans {
-		if plans[i].confirm && plans[i].answered == nil {
+		if plans[i].approval && plans[i].answered == nil {
 			return true
 		}
 	}

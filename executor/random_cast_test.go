@@ -427,7 +427,7 @@ func (w *witness) decide(ctx context.Context, hook string, c executor.Call) (exe
 		return executor.Modify(content.JSON(fmt.Sprintf(`{"n":%d,"s":"modified"}`, n))), nil
 	case 4:
 		open(func(s *sighting) { s.waits = true })
-		return executor.Confirm([]string{"", "may I?"}[d.IntN(2)]), nil
+		return executor.AskApproval([]string{"", "may I?"}[d.IntN(2)]), nil
 	case 5:
 		open(func(s *sighting) { s.never = "it was deferred" })
 		return executor.Defer("elsewhere"), nil

@@ -212,7 +212,7 @@ func TestTheLimitOnCallsHoldsOverAPause(t *testing.T) {
 		model := once(call("fast"), call("fast"))
 		agent := executor.Agent{Provider: model, Strategy: strategy, Limits: executor.Limits{Calls: 1}}
 		if strategy == nil {
-			agent.Hooks = []executor.Hook{executor.Approve()}
+			agent.Hooks = []executor.Hook{executor.RequireApproval()}
 		}
 		d, err := agent.Run(t.Context(), ask(fast))
 		var paused *executor.PausedError
@@ -228,7 +228,7 @@ func TestTheLimitOnCallsHoldsOverAPause(t *testing.T) {
 		require.Equal(t, 2, stopped(t, d).ToolCalls)
 		require.Len(t, model.Requests(), 1)
 	}
-	agent := executor.Agent{Provider: once(call("fast")), Hooks: []executor.Hook{executor.Approve()}, Limits: executor.Limits{Calls: 1}}
+	agent := executor.Agent{Provider: once(call("fast")), Hooks: []executor.Hook{executor.RequireApproval()}, Limits: executor.Limits{Calls: 1}}
 	d, err := agent.Run(t.Context(), ask(fast))
 	var paused *executor.PausedError
 	require.ErrorAs(t, err, &paused)

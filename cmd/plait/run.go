@@ -385,7 +385,7 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	options.Idle = r.idle
 	a := executor.Agent{Provider: e.dial(how), Options: options, Limits: executor.Limits{Turns: r.turns}}
 	if r.approve {
-		a.Hooks = append(a.Hooks, executor.Approve())
+		a.Hooks = append(a.Hooks, executor.RequireApproval())
 	}
 	if r.defers {
 		elsewhere(&a, d.ToolDefs(), r.unchecked)

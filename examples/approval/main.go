@@ -42,7 +42,7 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 	agent := executor.Agent{
 		Provider: apitest.NewScript(model...),
 		Strategy: executor.Sequential(), // the folder is not made for several deletions at once
-		Hooks:    []executor.Hook{executor.Approve("delete_file")},
+		Hooks:    []executor.Hook{executor.RequireApproval("delete_file")},
 	}
 	d := dag.New().
 		Tools(

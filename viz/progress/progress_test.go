@@ -219,7 +219,7 @@ func TestAFailedRunSaysSo(t *testing.T) {
 func TestAPausedRunSaysWhatItWaitsFor(t *testing.T) {
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
-		agent := executor.Agent{Provider: apitest.NewScript(apitest.Call(apitest.Use("first", wait{}))), Hooks: []executor.Hook{executor.Approve()}}
+		agent := executor.Agent{Provider: apitest.NewScript(apitest.Call(apitest.Use("first", wait{}))), Hooks: []executor.Hook{executor.RequireApproval()}}
 		for range progress.Watch(&out, agent.Stream(t.Context(), conversation(slow("first"))), nil) {
 		}
 	})
