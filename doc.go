@@ -28,8 +28,8 @@
 //	  live       the same page while a run goes on
 //	  progress   a line on a terminal that says how far a run is
 //
-// Beside api stands api/apitest: a scripted model, strict fakes of the real APIs, and the suite that a provider of your own
-// can run.
+// Beside api stands api/apitest: a scripted model, and the suite that a provider of your own can run. api/apitest/fake has strict fakes
+// of the real APIs, and api/apitest/tape records real traffic and plays it back.
 //
 // What needs more than the core is a module of its own, so that a program downloads only what it uses: the providers api/anthropic,
 // api/openai and api/gemini over the official SDKs, viz/png, the command cmd/plait, and the examples.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
@@ -52,7 +52,7 @@ func requireBody(t *testing.T, req api.Request, o *Options) (string, []api.Repai
 	t.Helper()
 	body, notes, err := Body(req, "claude-x", o)
 	require.NoError(t, err)
-	require.NoError(t, apitest.CheckAnthropic(body), string(body))
+	require.NoError(t, fake.CheckAnthropic(body), string(body))
 	again, _, err := Body(req, "claude-x", o)
 	require.NoError(t, err)
 	require.Equal(t, string(body), string(again))
@@ -127,7 +127,7 @@ func TestAnOptionThatCannotBeSentIsNamed(t *testing.T) {
 	} {
 		body, _, err := Body(hello(), "m", &Options{Options: o})
 		require.NoError(t, err)
-		require.NoError(t, apitest.CheckAnthropic(body), string(body))
+		require.NoError(t, fake.CheckAnthropic(body), string(body))
 	}
 }
 
@@ -443,7 +443,7 @@ func TestAConversationEndsWithTheUserUnlessItIsAPrefill(t *testing.T) {
 	require.True(t, strings.HasSuffix(string(made), `{"role":"assistant","content":[{"type":"text","text":"The answer is"}]}]}`), string(made))
 	require.Len(t, notes, 1)
 	var refused *api.Error
-	require.True(t, errors.As(apitest.CheckAnthropic(made), &refused), "the strict fake plays a newer model")
+	require.True(t, errors.As(fake.CheckAnthropic(made), &refused), "the strict fake plays a newer model")
 }
 
 // TestACallOfAServerToolWaitsForTheCallsItMakes keeps a code execution open while the tools that it calls are answered.

@@ -8,6 +8,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 )
 
@@ -36,8 +37,8 @@ func providerOptions(t *testing.T, o Options, h http.Handler) *Options {
 
 // scenario is a strict fake of the API that behaves as s says.
 func scenario(s apitest.Scenario) http.Handler {
-	hello := apitest.AnthropicMessage(content.Text{Text: "Hello there."})
-	var answers []apitest.Reply
+	hello := fake.AnthropicMessage(content.Text{Text: "Hello there."})
+	var answers []fake.Reply
 	switch s {
 	case apitest.Hangs:
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -45,14 +46,14 @@ func scenario(s apitest.Scenario) http.Handler {
 			<-r.Context().Done()
 		})
 	case apitest.Calls:
-		hello = apitest.AnthropicMessage(content.Text{Text: "Let me see."}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`})
+		hello = fake.AnthropicMessage(content.Text{Text: "Let me see."}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`})
 	case apitest.FailsOnce:
-		answers = append(answers, apitest.AnthropicFailure(529, "overloaded_error", "Overloaded"))
+		answers = append(answers, fake.AnthropicFailure(529, "overloaded_error", "Overloaded"))
 	case apitest.Breaks:
 		hello.Cut = true
 	}
 	for range 40 {
 		answers = append(answers, hello)
 	}
-	return apitest.NewAnthropic(answers...)
+	return fake.Anthropic(answers...)
 }

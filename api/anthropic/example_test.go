@@ -8,7 +8,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/anthropic"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -20,7 +20,7 @@ func local(server *httptest.Server) []option.RequestOption {
 }
 
 func ExampleNew() {
-	server := httptest.NewServer(apitest.NewAnthropic(apitest.AnthropicMessage(content.Text{Text: "A graph without cycles."})))
+	server := httptest.NewServer(fake.Anthropic(fake.AnthropicMessage(content.Text{Text: "A graph without cycles."})))
 	defer server.Close()
 
 	model := anthropic.New("claude-sonnet-4-5", &anthropic.Options{Options: api.Options{MaxTokens: 1000}, SDK: local(server)})
@@ -39,9 +39,9 @@ func ExampleNew_run() {
 	weather := executor.Func("get_weather", "Current weather for one city.",
 		func(ctx context.Context, in place) (string, error) { return "snow in " + in.City, nil })
 
-	server := httptest.NewServer(apitest.NewAnthropic(
-		apitest.AnthropicMessage(content.ToolUse{ID: "toolu_1", Name: "get_weather", Input: `{"city":"Oslo"}`}),
-		apitest.AnthropicMessage(content.Text{Text: "It snows in Oslo."}),
+	server := httptest.NewServer(fake.Anthropic(
+		fake.AnthropicMessage(content.ToolUse{ID: "toolu_1", Name: "get_weather", Input: `{"city":"Oslo"}`}),
+		fake.AnthropicMessage(content.Text{Text: "It snows in Oslo."}),
 	))
 	defer server.Close()
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/stretchr/testify/require"
 )
 
@@ -41,7 +41,7 @@ func FuzzImport(f *testing.F) {
 			require.ErrorIs(t, err, api.ErrNothing)
 			return
 		}
-		require.NoError(t, apitest.CheckAnthropic(made), string(made))
+		require.NoError(t, fake.CheckAnthropic(made), string(made))
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/providertest"
 )
@@ -58,7 +58,7 @@ func askedAtRandom(w *providertest.World) providertest.Asked {
 	return providertest.Asked{
 		With:  fmt.Sprintf("%+v", *o),
 		Body:  func(req api.Request) ([]byte, error) { body, _, err := Body(req, "claude-test", o); return body, err },
-		Check: apitest.CheckAnthropic,
+		Check: fake.CheckAnthropic,
 		Rules: rules(o.Prefill, false),
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/vertex"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
@@ -257,11 +257,11 @@ func TestNothingToSay(t *testing.T) {
 func TestTheSDKCarriesTheBytesUnchanged(t *testing.T) {
 	req := api.Request{System: []string{"<b> & \u2028"}, Messages: []content.Message{{Role: content.User, Blocks: content.Words("<&> ☃")}}}
 	for _, noStream := range []bool{false, true} {
-		fake := apitest.NewAnthropic(apitest.AnthropicMessage(content.Text{Text: "ok"}))
+		fakeAPI := fake.Anthropic(fake.AnthropicMessage(content.Text{Text: "ok"}))
 		var header http.Header
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			header = r.Header.Clone()
-			fake.ServeHTTP(w, r)
+			fakeAPI.ServeHTTP(w, r)
 		}))
 		o := &Options{NoStream: noStream, Options: api.Options{Header: http.Header{"Anthropic-Beta": {"one-2026-01-01", "two-2026-01-01"}}}, SDK: localSDK(server.URL, server.Client())}
 		answer, err := api.NewClient(New("claude", o), nil).Send(t.Context(), req)
@@ -270,7 +270,7 @@ func TestTheSDKCarriesTheBytesUnchanged(t *testing.T) {
 		require.Equal(t, "ok", answer.Blocks.Text())
 		want, _, err := Body(req, "claude", o)
 		require.NoError(t, err)
-		require.Equal(t, string(want), string(fake.Bodies()[0]))
+		require.Equal(t, string(want), string(fakeAPI.Bodies()[0]))
 		require.Equal(t, []string{"one-2026-01-01", "two-2026-01-01"}, header.Values("anthropic-beta"))
 		require.Equal(t, "test-key", header.Get("x-api-key"))
 	}
@@ -303,12 +303,12 @@ func TestBedrockAndVertexAreOptionsOfTheSDK(t *testing.T) {
 
 // TestABodyIsSentInOneGo makes sure that a body in pieces has a length, as some proxies want it.
 func TestABodyIsSentInOneGo(t *testing.T) {
-	fake := apitest.NewAnthropic(apitest.AnthropicMessage(said("Hello.")))
+	fakeAPI := fake.Anthropic(fake.AnthropicMessage(said("Hello.")))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength <= 0 || len(r.TransferEncoding) > 0 {
 			t.Errorf("a length of %d, and an encoding of %v", r.ContentLength, r.TransferEncoding)
 		}
-		fake.ServeHTTP(w, r)
+		fakeAPI.ServeHTTP(w, r)
 	}))
 	defer server.Close()
 	_, err := send(server, nil)

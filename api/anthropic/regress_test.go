@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/stretchr/testify/require"
@@ -62,7 +62,7 @@ func TestNeverInvalidAgain(t *testing.T) {
 			said := test.d.Transcript()
 			body, _, err := Body(api.Request{System: said.System, Tools: said.Tools, Messages: said.Messages}, "claude-test", test.o)
 			require.NoError(t, err)
-			require.NoError(t, apitest.CheckAnthropic(body), string(body))
+			require.NoError(t, fake.CheckAnthropic(body), string(body))
 			require.Contains(t, string(body), test.has)
 			if test.not != "" {
 				require.NotContains(t, string(body), test.not)

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
@@ -50,7 +50,7 @@ func TestStaleThinkingIsLeftOutUnlessTheAPIDropsItItself(t *testing.T) {
 			said := test.d.Transcript()
 			body, notes, err := Body(api.Request{System: said.System, Tools: said.Tools, Messages: said.Messages}, "claude-test", test.o)
 			require.NoError(t, err)
-			require.NoError(t, apitest.CheckAnthropic(body), string(body))
+			require.NoError(t, fake.CheckAnthropic(body), string(body))
 			if test.sent {
 				require.Contains(t, string(body), `"signature":"c2ln"`)
 			} else {

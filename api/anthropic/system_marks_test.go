@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/stretchr/testify/require"
 )
@@ -21,7 +21,7 @@ func TestCacheMarkersOfSystemPromptsAreImported(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, notes)
 	require.Equal(t, string(body), string(again))
-	require.NoError(t, apitest.CheckAnthropic(again))
+	require.NoError(t, fake.CheckAnthropic(again))
 
 	req.Options.Cache = api.CacheShort
 	again, notes, err = Body(req, model, &Options{NoStream: true})
@@ -42,12 +42,12 @@ func TestCacheMarkersOfSystemPromptsKeepTheLimits(t *testing.T) {
 	require.Contains(t, string(body), `"system":[{"type":"text","text":"1","cache_control":{"type":"ephemeral"}},{"type":"text","text":"2"},`+
 		`{"type":"text","text":"3","cache_control":{"type":"ephemeral"}},{"type":"text","text":"4"},{"type":"text","text":"5","cache_control":{"type":"ephemeral"}}]`)
 	require.Len(t, notes, 1, "the prompt of nothing but space: %v", notes)
-	require.NoError(t, apitest.CheckAnthropic(body))
+	require.NoError(t, fake.CheckAnthropic(body))
 
 	req.Options.Body = content.JSON(`{"system":[` + mark + `,` + mark + `,` + mark + `,` + mark + `,` + mark + `,{"cache_control":7}]}`)
 	body, notes, err = Body(req, "m", nil)
 	require.NoError(t, err)
-	require.NoError(t, apitest.CheckAnthropic(body))
+	require.NoError(t, fake.CheckAnthropic(body))
 	require.Len(t, notes, 2, "and the marker that is none: %v", notes)
 
 	req.Options.Body = `{"system":"x"}`
@@ -59,7 +59,7 @@ func TestCacheMarkersOfSystemPromptsKeepTheLimits(t *testing.T) {
 	req.Options.Body = content.JSON(`{"system":[` + mark + `,` + mark + `,` + mark + `,` + mark + `,` + mark + `]}`)
 	body, notes, err = Body(req, "m", nil)
 	require.NoError(t, err)
-	require.NoError(t, apitest.CheckAnthropic(body))
+	require.NoError(t, fake.CheckAnthropic(body))
 	require.Equal(t, 4, strings.Count(string(body), "cache_control"), "the API takes four markers")
 	require.Len(t, notes, 1, "%v", notes)
 }

@@ -1,4 +1,4 @@
-// Package apitest helps to test what talks to models: a scripted model that needs no network, and strict fakes of the real APIs.
+// Package apitest helps to test what talks to models: a scripted model that needs no network, and the suite that every provider passes.
 //
 // The smallest whole program:
 //
@@ -9,9 +9,11 @@
 //	d, err := executor.Run(ctx, model, d)
 //	fmt.Println(len(model.Requests()), d.Text())
 //
-// [Script] is a model for tests of what stands above it. [Anthropic] is a strict fake of a real API, for tests of what is sent to it:
-// it refuses what the API refuses, in the API's own words. [Tape] records what a real API answers, without the secrets, and plays it
-// back. [Run] checks that a provider keeps the rules of api.Provider; with a [Recorder] it also looks at what the provider sends.
+// [Script] is a model for tests of an agent. [Run] checks that a provider keeps the rules of api.Provider; with a [Recorder] it also looks
+// at what the provider sends.
+//
+// Two packages beside this one stand in for a real API: apitest/fake has servers that refuse what the API refuses, and apitest/tape
+// records real traffic and plays it back.
 //
 // # Concurrency
 //
@@ -19,6 +21,5 @@
 //
 // # Errors
 //
-// A [Script] that was asked more often than it has turns fails with [ErrScriptOver]. A request that is not on a [Tape]
-// fails with [ErrNotTaped]; closing a tape reports it again, and what was left with [ErrTapeLeft].
+// A request to a [Script] that has no turn left fails with [ErrScriptOver].
 package apitest

@@ -1,118 +1,18 @@
 package apitest_test
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
-	"github.com/plait-dev/plait/content"
 )
-
-func ExampleCheckAnthropic() {
-	err := apitest.CheckAnthropic([]byte(`{"model":"claude-test","max_tokens":100,"messages":[
-		{"role":"user","content":"Weather in Tokyo?"},
-		{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"get_weather","input":{"city":"Tokyo"}}]},
-		{"role":"user","content":"Never mind."}]}`))
-	fmt.Println(err)
-	// Output: anthropic: invalid request (400 invalid_request_error): messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1. Each `tool_use` block must have a corresponding `tool_result` block in the next message.
-}
-
-func ExampleCheckOpenAIChat() {
-	err := apitest.CheckOpenAIChat([]byte(`{"model":"gpt-test","messages":[
-		{"role":"user","content":"Weather in Tokyo?"},
-		{"role":"assistant","tool_calls":[{"id":"call_1","type":"function","function":{"name":"get_weather","arguments":"{}"}}]},
-		{"role":"user","content":"Never mind."}]}`))
-	fmt.Println(err)
-	// Output: openai-chat: invalid request (400 invalid_request_error): An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: call_1
-}
-
-func ExampleCheckOpenAIResponses() {
-	err := apitest.CheckOpenAIResponses([]byte(`{"model":"gpt-test","store":false,"input":[
-		{"role":"user","content":"Weather in Tokyo?"},
-		{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"…"},
-		{"role":"user","content":"Never mind."}]}`))
-	fmt.Println(err)
-	// Output: openai-responses: invalid request (400 invalid_request_error): Item 'rs_1' of type 'reasoning' was provided without its required following item.
-}
-
-func ExampleCheckGemini() {
-	body := []byte(`{"contents":[
-		{"role":"user","parts":[{"text":"Weather in Tokyo?"}]},
-		{"role":"model","parts":[{"functionCall":{"name":"get_weather","args":{"city":"Tokyo"}}}]},
-		{"role":"user","parts":[{"functionResponse":{"name":"get_weather","response":{"output":"22°C"}}}]}]}`)
-	fmt.Println(apitest.CheckGemini("gemini-2.5-flash", body))
-	fmt.Println(apitest.CheckGemini("gemini-3-pro", body))
-	// Output:
-	// <nil>
-	// gemini: invalid request (400 INVALID_ARGUMENT): Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call `default_api:get_weather` , position 2. Please refer to https://ai.google.dev/gemini-api/docs/thought-signatures for more details.
-}
-
-// One shape serves all APIs: a provider under test is given the server's address, and asked.
-func ExampleFake() {
-	fake := apitest.NewOpenAIChat(
-		apitest.OpenAIChatMessage(content.Text{Text: "Hello."}),
-		apitest.OpenAIFailure(429, "requests", "rate_limit_exceeded", "Slow down."),
-	)
-	server := httptest.NewServer(fake)
-	defer server.Close()
-	for range 2 {
-		req, err := http.NewRequestWithContext(context.Background(), "POST", server.URL+"/v1/chat/completions",
-			strings.NewReader(`{"model":"gpt-test","messages":[{"role":"user","content":"Hi"}]}`))
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		req.Header.Set("Authorization", "Bearer none")
-		res, err := server.Client().Do(req)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(res.StatusCode, res.Body.Close())
-	}
-	fmt.Println(len(fake.Bodies()), fake.Refused())
-	// Output:
-	// 200 <nil>
-	// 429 <nil>
-	// 2 []
-}
-
-func ExampleNewAnthropic() {
-	fake := apitest.NewAnthropic(apitest.AnthropicMessage(content.Text{Text: "Hello."}))
-	server := httptest.NewServer(fake)
-	defer server.Close()
-	req, err := http.NewRequestWithContext(context.Background(), "POST", server.URL+"/v1/messages",
-		strings.NewReader(`{"model":"claude-test","max_tokens":100,"messages":[{"role":"user","content":"Hi"}]}`))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	req.Header.Set("x-api-key", "none")
-	req.Header.Set("anthropic-version", "2023-06-01")
-	res, err := server.Client().Do(req)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	fmt.Println(string(answer), err)
-	fmt.Println(len(fake.Bodies()), fake.Refused())
-	// Output:
-	// {"id":"msg_fake","type":"message","role":"assistant","model":"claude-fake","content":[{"type":"text","text":"Hello."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5}} <nil>
-	// 1 []
-}
 
 // A provider's own test needs no more than this: a model that behaves as the scenario says, and a Recorder in front of it.
 func ExampleRun() {
 	provider := func(t *testing.T, s apitest.Scenario) api.Provider {
-		sent := &apitest.Recorder{Next: toyServer(s)} // or a strict fake, such as apitest.NewAnthropic
+		sent := &apitest.Recorder{Next: toyServer(s)} // or a strict fake, such as fake.Anthropic
 		server := httptest.NewServer(sent)
 		t.Cleanup(server.Close)
 		return sent.Of(toy{url: server.URL, http: server.Client()})

@@ -18,7 +18,7 @@ import (
 // Recorder records the requests that a provider under test sends, so that [Run] can look at them. It is the http.Handler of the
 // test's server:
 //
-//	sent := &apitest.Recorder{Next: apitest.NewAnthropic(…)} // or any other handler
+//	sent := &apitest.Recorder{Next: fake.Anthropic(…)} // or any other handler
 //	server := httptest.NewServer(sent)
 //	return sent.Of(anthropic.New("claude-test", …))
 //

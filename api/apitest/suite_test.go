@@ -2,6 +2,7 @@ package apitest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -43,11 +44,16 @@ func (s sender) Stream(ctx context.Context, req api.Request) events {
 		for _, m := range req.Messages {
 			said = append(said, m.Blocks.Text())
 		}
-		s.recorder.Record(written(map[string]any{
+		body, err := json.Marshal(map[string]any{
 			"system": req.System, "tools": fmt.Sprint(req.Tools), "messages": said, "max": o.MaxTokens, "temperature": o.Temperature, "stop": o.StopSequences,
 			"choice": o.ToolChoice, "one": o.OneCall, "thinking": o.Thinking, "budget": o.Thinking.Tokens(), "output": o.Output.JSON, "meta": o.Metadata,
 			"cache": o.Cache, "body": o.Body,
-		}), o.Header)
+		})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		s.recorder.Record(body, o.Header)
 		in(yield)
 	}
 }

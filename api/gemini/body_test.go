@@ -9,7 +9,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 )
 
@@ -61,7 +61,7 @@ func requireBody(t *testing.T, req api.Request, model string, o *Options) (strin
 	t.Helper()
 	body, notes, err := Body(req, model, o)
 	require.NoError(t, err)
-	require.NoError(t, apitest.CheckGemini(model, body), string(body))
+	require.NoError(t, fake.CheckGemini(model, body), string(body))
 	again, _, err := Body(req, model, o)
 	require.NoError(t, err)
 	require.Equal(t, string(body), string(again))

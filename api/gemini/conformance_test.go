@@ -9,6 +9,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 )
 
@@ -39,8 +40,8 @@ func localSDK(url string, client *http.Client) *genai.ClientConfig {
 
 // scenario is a strict fake of the API that behaves as s says.
 func scenario(s apitest.Scenario) http.Handler {
-	hello := apitest.GeminiContent(content.Text{Text: "Hello there."})
-	var answers []apitest.Reply
+	hello := fake.GeminiContent(content.Text{Text: "Hello there."})
+	var answers []fake.Reply
 	switch s {
 	case apitest.Hangs:
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -48,14 +49,14 @@ func scenario(s apitest.Scenario) http.Handler {
 			<-r.Context().Done()
 		})
 	case apitest.Calls:
-		hello = apitest.GeminiContent(content.Text{Text: "Let me see."}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`})
+		hello = fake.GeminiContent(content.Text{Text: "Let me see."}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`})
 	case apitest.FailsOnce:
-		answers = append(answers, apitest.GeminiFailure(503, "UNAVAILABLE", "The model is overloaded."))
+		answers = append(answers, fake.GeminiFailure(503, "UNAVAILABLE", "The model is overloaded."))
 	case apitest.Breaks:
 		hello.Cut = true
 	}
 	for range 40 {
 		answers = append(answers, hello)
 	}
-	return apitest.NewGemini(answers...)
+	return fake.Gemini(answers...)
 }

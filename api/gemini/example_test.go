@@ -9,7 +9,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/api/gemini"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -24,7 +24,7 @@ func local(server *httptest.Server) *genai.ClientConfig {
 }
 
 func ExampleNew() {
-	server := httptest.NewServer(apitest.NewGemini(apitest.GeminiContent(content.Text{Text: "A graph without cycles."})))
+	server := httptest.NewServer(fake.Gemini(fake.GeminiContent(content.Text{Text: "A graph without cycles."})))
 	defer server.Close()
 
 	model := gemini.New("gemini-2.5-flash", &gemini.Options{Options: api.Options{MaxTokens: 1000}, SDK: local(server)})
@@ -45,18 +45,18 @@ func ExampleNew_run() {
 
 	// The call has no id, as the API's calls often have none, and a signature, which goes back with it.
 	signature := content.Extra{API: gemini.API, JSON: `{"thoughtSignature":"c2lnbmVk"}`}
-	fake := apitest.NewGemini(
-		apitest.GeminiContent(content.ToolUse{Name: "get_weather", Input: `{"city":"Oslo"}`, Extra: signature}),
-		apitest.GeminiContent(content.Text{Text: "It snows in Oslo."}),
+	model := fake.Gemini(
+		fake.GeminiContent(content.ToolUse{Name: "get_weather", Input: `{"city":"Oslo"}`, Extra: signature}),
+		fake.GeminiContent(content.Text{Text: "It snows in Oslo."}),
 	)
-	server := httptest.NewServer(fake)
+	server := httptest.NewServer(model)
 	defer server.Close()
 
 	d := dag.New().Tools(weather).User("Weather in Oslo?")
 	d, err := executor.Run(context.Background(), gemini.New("gemini-3-pro-preview", &gemini.Options{SDK: local(server)}), d)
 	fmt.Println(d.Text(), err)
 
-	_, contents, _ := strings.Cut(string(fake.Bodies()[1]), `"contents":`)
+	_, contents, _ := strings.Cut(string(model.Bodies()[1]), `"contents":`)
 	fmt.Println(strings.ReplaceAll(contents, `,{"role"`, ",\n"+` {"role"`))
 	// Output:
 	// It snows in Oslo. <nil>

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -172,7 +172,7 @@ func FuzzImport(f *testing.F) {
 		}
 		req.Options.Body = ""
 		const model = "gemini-3-test"
-		for _, check := range []func([]byte) error{isObject, func(made []byte) error { return apitest.CheckGemini(model, made) }} {
+		for _, check := range []func([]byte) error{isObject, func(made []byte) error { return fake.CheckGemini(model, made) }} {
 			made, _, err := Body(req, model, nil)
 			if err != nil {
 				require.ErrorIs(t, err, api.ErrNothing)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 )
 
@@ -39,7 +39,7 @@ func TestUserWhoSaysNothingIsSentBesideTheSystemInstruction(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Empty(t, notes, name)
 		require.Contains(t, string(again), `"contents":`+contents, name)
-		require.NoError(t, apitest.CheckGemini("gemini-2.5-flash", again), name)
+		require.NoError(t, fake.CheckGemini("gemini-2.5-flash", again), name)
 	}
 
 	_, _, err := Body(api.Request{System: []string{"x"}}, "gemini-2.5-flash", nil)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/providertest"
 )
@@ -63,7 +63,7 @@ func askedAtRandom(w *providertest.World) providertest.Asked {
 	return providertest.Asked{
 		With:  fmt.Sprintf("%s, %+v", model, *o),
 		Body:  func(req api.Request) ([]byte, error) { body, _, err := Body(req, model, o); return body, err },
-		Check: func(body []byte) error { return apitest.CheckGemini(model, body) },
+		Check: func(body []byte) error { return fake.CheckGemini(model, body) },
 		Rules: rules(),
 	}
 }

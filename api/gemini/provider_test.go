@@ -17,7 +17,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -196,8 +196,8 @@ func TestAConfigurationThatIsRefused(t *testing.T) {
 
 // TestAKeyThatComesLater makes a request without a key, and then one with it.
 func TestAKeyThatComesLater(t *testing.T) {
-	fake := apitest.NewGemini(apitest.GeminiContent(content.Text{Text: "ok"}))
-	server := httptest.NewServer(fake)
+	fakeAPI := fake.Gemini(fake.GeminiContent(content.Text{Text: "ok"}))
+	server := httptest.NewServer(fakeAPI)
 	defer server.Close()
 	t.Setenv("GOOGLE_GEMINI_BASE_URL", server.URL)
 	model := api.NewClient(New("gemini-x", nil), nil)
@@ -213,7 +213,7 @@ func TestAKeyThatComesLater(t *testing.T) {
 
 // TestAKeyOfTheEnvironmentBesideCredentials is a configuration that the SDK takes, and completes to one that it would refuse.
 func TestAKeyOfTheEnvironmentBesideCredentials(t *testing.T) {
-	server := httptest.NewServer(apitest.NewGemini(apitest.GeminiContent(content.Text{Text: "ok"})))
+	server := httptest.NewServer(fake.Gemini(fake.GeminiContent(content.Text{Text: "ok"})))
 	defer server.Close()
 	t.Setenv("GEMINI_API_KEY", "a-key")
 	config := localSDK(server.URL, server.Client())
@@ -276,7 +276,7 @@ func TestAServerThatFallsSilent(t *testing.T) {
 
 // TestTheSDKsTimeoutIsForTheWholeAnswer reads an answer to its end, although the SDK has ended its own context by then.
 func TestTheSDKsTimeoutIsForTheWholeAnswer(t *testing.T) {
-	server := httptest.NewServer(apitest.NewGemini(apitest.GeminiContent(content.Text{Text: strings.Repeat("long ", 10_000)})))
+	server := httptest.NewServer(fake.Gemini(fake.GeminiContent(content.Text{Text: strings.Repeat("long ", 10_000)})))
 	defer server.Close()
 	config := localSDK(server.URL, server.Client())
 	config.HTTPClient.Timeout = time.Minute
@@ -321,13 +321,13 @@ func TestTheSDKCarriesTheBytesUnchanged(t *testing.T) {
 	defer log.SetOutput(log.Default().Writer())
 	req := api.Request{System: []string{"<b> & \u2028"}, Messages: []content.Message{{Role: content.User, Blocks: content.Words("<&> ☃")}}}
 	for _, noStream := range []bool{false, true} {
-		fake := apitest.NewGemini(apitest.GeminiContent(content.Text{Text: "ok"}), apitest.GeminiContent(content.Text{Text: "again"}))
+		fakeAPI := fake.Gemini(fake.GeminiContent(content.Text{Text: "ok"}), fake.GeminiContent(content.Text{Text: "again"}))
 		var header http.Header
 		var length int64
 		var address string
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			header, length, address = r.Header.Clone(), r.ContentLength, r.URL.String()
-			fake.ServeHTTP(w, r)
+			fakeAPI.ServeHTTP(w, r)
 		}))
 		o := &Options{NoStream: noStream, SDK: localSDK(server.URL, server.Client())}
 		o.SDK.HTTPOptions.Headers = http.Header{"X-Of-The-Client": {"yes"}}
@@ -341,7 +341,7 @@ func TestTheSDKCarriesTheBytesUnchanged(t *testing.T) {
 		server.Close()
 		want, _, err := Body(req, "gemini-x", o)
 		require.NoError(t, err)
-		require.Equal(t, string(want), string(fake.Bodies()[0]))
+		require.Equal(t, string(want), string(fakeAPI.Bodies()[0]))
 		require.EqualValues(t, len(want), length)
 		require.Equal(t, "test-key", header.Get("x-goog-api-key"))
 		require.Equal(t, "yes", header.Get("X-Of-The-Client"))
@@ -374,12 +374,12 @@ func (tokens) Token(context.Context) (*auth.Token, error) {
 // TestVertexIsABackendOfTheSDK sends requests to a server in the place of Vertex AI, with the SDK's authorization and our bytes.
 func TestVertexIsABackendOfTheSDK(t *testing.T) {
 	for _, noStream := range []bool{false, true} {
-		fake := apitest.NewGemini(apitest.GeminiContent(content.Text{Text: "ok"}))
+		fakeAPI := fake.Gemini(fake.GeminiContent(content.Text{Text: "ok"}))
 		var header http.Header
 		var address string
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			header, address = r.Header.Clone(), r.URL.String()
-			fake.ServeHTTP(w, r)
+			fakeAPI.ServeHTTP(w, r)
 		}))
 		config := &genai.ClientConfig{
 			Backend: genai.BackendVertexAI, Project: "my-project", Location: "europe-west1", Credentials: credentials(),
@@ -390,7 +390,7 @@ func TestVertexIsABackendOfTheSDK(t *testing.T) {
 		answer, err := api.NewClient(New("gemini-2.5-flash", o), nil).Send(t.Context(), hello())
 		require.NoError(t, err)
 		require.Equal(t, "ok", answer.Blocks.Text())
-		require.Equal(t, `{"labels":{"team":"x"},"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}`, string(fake.Bodies()[0]))
+		require.Equal(t, `{"labels":{"team":"x"},"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}`, string(fakeAPI.Bodies()[0]))
 		require.Equal(t, "Bearer a-token", header.Get("Authorization"))
 		require.Equal(t, "quota-project", header.Get("X-Goog-User-Project"))
 		method := "streamGenerateContent?alt=sse"
@@ -478,7 +478,7 @@ func TestOfAnEndlessErrorOnlyTheBeginningIsRead(t *testing.T) {
 }
 
 func TestWhatWasRepairedIsTold(t *testing.T) {
-	server := httptest.NewServer(apitest.NewGemini(apitest.GeminiContent(content.Text{Text: "ok"})))
+	server := httptest.NewServer(fake.Gemini(fake.GeminiContent(content.Text{Text: "ok"})))
 	defer server.Close()
 	model := New("gemini-x", &Options{SDK: localSDK(server.URL, server.Client())})
 	answer, err := api.NewClient(model, nil).Send(t.Context(), ask3(user(said("Hi")), assistant(said("Hello"))))

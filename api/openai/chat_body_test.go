@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/stretchr/testify/require"
 )
@@ -19,7 +19,7 @@ func chatFront(t *testing.T, o Options, tools ...content.Tool) (string, []string
 	req.Tools = tools
 	body, notes, err := ChatBody(req, "m", &o)
 	require.NoError(t, err)
-	require.NoError(t, apitest.CheckOpenAIChat(body), string(body))
+	require.NoError(t, fake.CheckOpenAIChat(body), string(body))
 	said, _, _ := strings.Cut(strings.TrimPrefix(string(body), `{"model":"m",`), `"messages":`)
 	var shown []string
 	for _, n := range notes {
@@ -124,7 +124,7 @@ func chatMessages(t *testing.T, o *Options, messages ...content.Message) string 
 	t.Helper()
 	body, _, err := ChatBody(api.Request{System: []string{"Be brief.", " "}, Messages: messages}, "gpt-audio", o)
 	require.NoError(t, err)
-	require.NoError(t, apitest.CheckOpenAIChat(body), string(body))
+	require.NoError(t, fake.CheckOpenAIChat(body), string(body))
 	_, said, _ := strings.Cut(string(body), `"messages":[`)
 	return strings.TrimSuffix(said, "]}")
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/api/openai"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -20,7 +20,7 @@ func local(server *httptest.Server) []option.RequestOption {
 }
 
 func ExampleNewChat() {
-	server := httptest.NewServer(apitest.NewOpenAIChat(apitest.OpenAIChatMessage(content.Text{Text: "A graph without cycles."})))
+	server := httptest.NewServer(fake.OpenAIChat(fake.OpenAIChatMessage(content.Text{Text: "A graph without cycles."})))
 	defer server.Close()
 
 	model := openai.NewChat("gpt-4.1", &openai.Options{Options: api.Options{MaxTokens: 1000}, SDK: local(server)})
@@ -39,9 +39,9 @@ func ExampleNewChat_run() {
 	weather := executor.Func("get_weather", "Current weather for one city.",
 		func(ctx context.Context, in place) (string, error) { return "snow in " + in.City, nil })
 
-	server := httptest.NewServer(apitest.NewOpenAIChat(
-		apitest.OpenAIChatMessage(content.ToolUse{ID: "call_1", Name: "get_weather", Input: `{"city":"Oslo"}`}),
-		apitest.OpenAIChatMessage(content.Text{Text: "It snows in Oslo."}),
+	server := httptest.NewServer(fake.OpenAIChat(
+		fake.OpenAIChatMessage(content.ToolUse{ID: "call_1", Name: "get_weather", Input: `{"city":"Oslo"}`}),
+		fake.OpenAIChatMessage(content.Text{Text: "It snows in Oslo."}),
 	))
 	defer server.Close()
 
@@ -53,8 +53,8 @@ func ExampleNewChat_run() {
 
 // A compatible server's thinking goes back to it under the name it came under.
 func ExampleNewChat_compatibleServer() {
-	server := httptest.NewServer(apitest.NewOpenAIChat(
-		apitest.OpenAIChatMessage(content.Thinking{Text: "2 and 2 is 4."}, content.Text{Text: "4"}),
+	server := httptest.NewServer(fake.OpenAIChat(
+		fake.OpenAIChatMessage(content.Thinking{Text: "2 and 2 is 4."}, content.Text{Text: "4"}),
 	))
 	defer server.Close()
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
@@ -219,7 +219,7 @@ func FuzzImportChat(f *testing.F) {
 		requireSendable(t, req, func(r api.Request) ([]byte, error) {
 			made, _, err := ChatBody(r, "gpt-audio-test", nil)
 			return made, err
-		}, apitest.CheckOpenAIChat)
+		}, fake.CheckOpenAIChat)
 	})
 }
 

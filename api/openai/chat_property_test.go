@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 )
 
@@ -71,9 +71,9 @@ func sendableChat(o *Options, req api.Request) error {
 	if err != nil {
 		return err
 	}
-	check := apitest.CheckOpenAICompatible
+	check := fake.CheckOpenAICompatible
 	if o.OmitThinking { // and so is for OpenAI
-		check = apitest.CheckOpenAIChat
+		check = fake.CheckOpenAIChat
 	}
 	if err := check(body); err != nil {
 		return fmt.Errorf("%w\nsent %s", err, body)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 )
 
@@ -29,8 +30,8 @@ func TestChatKeepsTheRules(t *testing.T) {
 
 // chatScenario is a strict fake of the API that behaves as s says.
 func chatScenario(s apitest.Scenario) http.Handler {
-	said := apitest.OpenAIChatMessage(content.Text{Text: "Hello there."})
-	var replies []apitest.Reply
+	said := fake.OpenAIChatMessage(content.Text{Text: "Hello there."})
+	var replies []fake.Reply
 	switch s {
 	case apitest.Hangs:
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -38,14 +39,14 @@ func chatScenario(s apitest.Scenario) http.Handler {
 			<-r.Context().Done()
 		})
 	case apitest.Calls:
-		said = apitest.OpenAIChatMessage(content.Text{Text: "Let me see."}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`})
+		said = fake.OpenAIChatMessage(content.Text{Text: "Let me see."}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`})
 	case apitest.FailsOnce:
-		replies = append(replies, apitest.OpenAIFailure(503, "server_error", "", "Overloaded"))
+		replies = append(replies, fake.OpenAIFailure(503, "server_error", "", "Overloaded"))
 	case apitest.Breaks:
 		said.Cut = true
 	}
 	for range 40 {
 		replies = append(replies, said)
 	}
-	return apitest.NewOpenAIChat(replies...)
+	return fake.OpenAIChat(replies...)
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/stretchr/testify/require"
 )
@@ -21,7 +21,7 @@ func TestResponsesSendsFilesAsTheyAre(t *testing.T) {
 	require.Empty(t, notes)
 	require.Contains(t, string(body), `"filename":"document.docx","file_data":"data:`+docx+`;base64,UEsDBBQABgAI"`)
 	require.Contains(t, string(body), `"filename":"sales.csv","file_data":"data:text/csv;base64,YSxiCjEsMgo="`)
-	require.NoError(t, apitest.CheckOpenAIResponses(body))
+	require.NoError(t, fake.CheckOpenAIResponses(body))
 
 	local := &Options{SDK: []option.RequestOption{option.WithBaseURL("http://127.0.0.1:8080/v1")}}
 	body, notes, err = ResponsesBody(req, "m", local)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/stretchr/testify/require"
 )
@@ -17,7 +17,7 @@ func chatBodyOf(t *testing.T, req api.Request, model string, o *Options) (string
 	t.Helper()
 	body, notes, err := ChatBody(req, model, o)
 	require.NoError(t, err)
-	require.NoError(t, apitest.CheckOpenAIChat(body), string(body))
+	require.NoError(t, fake.CheckOpenAIChat(body), string(body))
 	return string(body), notes
 }
 
@@ -49,7 +49,7 @@ func bothBodies(t *testing.T, req api.Request, model string, o *Options) (bodies
 	chat, ofChat := chatBodyOf(t, req, model, o)
 	body, ofResponses, err := ResponsesBody(req, model, o)
 	require.NoError(t, err)
-	require.NoError(t, apitest.CheckOpenAIResponses(body), string(body))
+	require.NoError(t, fake.CheckOpenAIResponses(body), string(body))
 	return map[string]string{ChatAPI: chat, ResponsesAPI: string(body)}, map[string][]api.RepairNote{ChatAPI: ofChat, ResponsesAPI: ofResponses}
 }
 
@@ -193,7 +193,7 @@ func TestAnItemWithOneIDIsSentOnceFromEitherSide(t *testing.T) {
 	} {
 		body, notes, err := ResponsesBody(api.Request{Messages: messages}, "gpt-test", nil)
 		require.NoError(t, err, name)
-		require.NoError(t, apitest.CheckOpenAIResponses(body), name)
+		require.NoError(t, fake.CheckOpenAIResponses(body), name)
 		require.Equal(t, 1, strings.Count(string(body), `"cmp_1"`), name)
 		require.True(t, slices.ContainsFunc(notes, func(n api.RepairNote) bool {
 			return n.Kind == api.RepairDropped && n.Detail == "an item whose id was used before"

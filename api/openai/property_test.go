@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/providertest"
 )
@@ -36,9 +36,9 @@ func TestChatGraphsAreNeverInvalid(t *testing.T) {
 func askedChat(w *providertest.World) providertest.Asked {
 	const model = "gpt-audio-test"
 	o := &Options{OmitThinking: w.One(2), NoStream: w.One(2), SystemRole: providertest.Pick(w, "", "developer", "user"), Options: optionsAtRandom(w)}
-	check := apitest.CheckOpenAICompatible
+	check := fake.CheckOpenAICompatible
 	if o.OmitThinking {
-		check = apitest.CheckOpenAIChat
+		check = fake.CheckOpenAIChat
 	}
 	return providertest.Asked{
 		With:  fmt.Sprintf("%+v", *o),
@@ -88,7 +88,7 @@ func askedResponses(w *providertest.World) providertest.Asked {
 	return providertest.Asked{
 		With:  fmt.Sprintf("%s, %+v", model, *o),
 		Body:  func(req api.Request) ([]byte, error) { body, _, err := ResponsesBody(req, model, o); return body, err },
-		Check: apitest.CheckOpenAIResponses,
+		Check: fake.CheckOpenAIResponses,
 		Rules: responsesEncodings[kept].Rules,
 	}
 }

@@ -7,13 +7,13 @@ import (
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/api/openai"
 	"github.com/plait-dev/plait/content"
 )
 
 func ExampleNewResponses() {
-	server := httptest.NewServer(apitest.NewOpenAIResponses(apitest.OpenAIResponse(content.Text{Text: "Hello there."}))) // in place of the API
+	server := httptest.NewServer(fake.OpenAIResponses(fake.OpenAIResponse(content.Text{Text: "Hello there."}))) // in place of the API
 	defer server.Close()
 
 	model := openai.NewResponses("gpt-5", &openai.Options{

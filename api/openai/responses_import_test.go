@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/providertest"
 	"github.com/stretchr/testify/require"
@@ -180,7 +180,7 @@ func FuzzImportResponses(f *testing.F) {
 		requireSendable(t, req, func(r api.Request) ([]byte, error) {
 			made, _, err := ResponsesBody(r, "gpt-test", nil)
 			return made, err
-		}, apitest.CheckOpenAIResponses)
+		}, fake.CheckOpenAIResponses)
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 )
 
@@ -118,7 +118,7 @@ func sendableTo(model string, o *Options, req api.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := apitest.CheckOpenAIResponses(body); err != nil {
+	if err := fake.CheckOpenAIResponses(body); err != nil {
 		return fmt.Errorf("%w\nsent %s", err, body)
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/goccy/go-json/jsontext"
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/stretchr/testify/require"
 )
@@ -31,13 +31,13 @@ const longResponse = `{"id":"resp_1","object":"response","status":"completed","e
 // streamOf is an answer as a stream of small pieces.
 func streamOf(t testing.TB, response string) string {
 	t.Helper()
-	fake := apitest.NewOpenAIResponses(apitest.Reply{Body: response})
+	fakeAPI := fake.OpenAIResponses(fake.Reply{Body: response})
 	rec := &recorder{header: http.Header{}}
 	req, err := http.NewRequest(http.MethodPost, "http://127.0.0.1/v1/responses", strings.NewReader(`{"model":"m","input":"x","stream":true}`))
 	require.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer x")
 	req.Header.Set("Content-Type", "application/json")
-	fake.ServeHTTP(rec, req)
+	fakeAPI.ServeHTTP(rec, req)
 	require.Equal(t, http.StatusOK, rec.status, rec.String())
 	return rec.String()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/stretchr/testify/require"
 )
@@ -37,8 +38,8 @@ func localResponses(t testing.TB, o Options, h http.Handler) *Responses {
 
 // responsesScenario is a strict fake of the API that behaves as s says.
 func responsesScenario(s apitest.Scenario) http.Handler {
-	hello := apitest.OpenAIResponse(content.Text{Text: "Hello there."})
-	var replies []apitest.Reply
+	hello := fake.OpenAIResponse(content.Text{Text: "Hello there."})
+	var replies []fake.Reply
 	switch s {
 	case apitest.Hangs:
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -46,16 +47,16 @@ func responsesScenario(s apitest.Scenario) http.Handler {
 			<-r.Context().Done()
 		})
 	case apitest.Calls:
-		hello = apitest.OpenAIResponse(content.Text{Text: "Let me see."}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`})
+		hello = fake.OpenAIResponse(content.Text{Text: "Let me see."}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`})
 	case apitest.FailsOnce:
-		replies = append(replies, apitest.Reply{Status: 503, Body: `{"error":{"message":"Overloaded","type":"server_error","param":null,"code":"server_is_overloaded"}}`})
+		replies = append(replies, fake.Reply{Status: 503, Body: `{"error":{"message":"Overloaded","type":"server_error","param":null,"code":"server_is_overloaded"}}`})
 	case apitest.Breaks:
 		hello.Cut = true
 	}
 	for range 40 {
 		replies = append(replies, hello)
 	}
-	return apitest.NewOpenAIResponses(replies...)
+	return fake.OpenAIResponses(replies...)
 }
 
 // askResponses makes one request.
@@ -68,7 +69,7 @@ func responsesBodyOf(t testing.TB, req api.Request, model string, o *Options) (m
 	t.Helper()
 	body, notes, err := ResponsesBody(req, model, o)
 	require.NoError(t, err)
-	require.NoError(t, apitest.CheckOpenAIResponses(body), string(body))
+	require.NoError(t, fake.CheckOpenAIResponses(body), string(body))
 	return decoded(t, string(body)), notes
 }
 

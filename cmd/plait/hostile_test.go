@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 )
@@ -30,11 +30,11 @@ func question(t *testing.T) string {
 // during is a model that answers, and does something before.
 func during(t *testing.T, do func(), answers ...content.Block) string {
 	t.Helper()
-	var replies []apitest.Reply
+	var replies []fake.Reply
 	for _, b := range answers {
-		replies = append(replies, apitest.AnthropicMessage(b))
+		replies = append(replies, fake.AnthropicMessage(b))
 	}
-	model := apitest.NewAnthropic(replies...)
+	model := fake.Anthropic(replies...)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		do()
 		model.ServeHTTP(w, r)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 )
@@ -31,9 +31,9 @@ func TestScripts(t *testing.T) {
 			"change": change,
 		},
 		Setup: func(env *testscript.Env) error {
-			server := httptest.NewServer(apitest.NewAnthropic(
-				apitest.AnthropicMessage(content.Text{Text: "I look."}, use("call_1", "Paris"), use("call_2", "Tokyo")),
-				apitest.AnthropicMessage(content.Text{Text: "Paris has 18 °C and Tokyo 22 °C."}),
+			server := httptest.NewServer(fake.Anthropic(
+				fake.AnthropicMessage(content.Text{Text: "I look."}, use("call_1", "Paris"), use("call_2", "Tokyo")),
+				fake.AnthropicMessage(content.Text{Text: "Paris has 18 °C and Tokyo 22 °C."}),
 			))
 			env.Defer(server.Close)
 			env.Setenv("ANTHROPIC", server.URL)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/viz/live"
@@ -250,7 +250,7 @@ func TestServeFollowsTheFile(t *testing.T) {
 }
 
 func TestServeRunsAndSaves(t *testing.T) {
-	model := httptest.NewServer(apitest.NewAnthropic(apitest.AnthropicMessage(content.Text{Text: "A pine, then."})))
+	model := httptest.NewServer(fake.Anthropic(fake.AnthropicMessage(content.Text{Text: "A pine, then."})))
 	defer model.Close()
 	path := filepath.Join(t.TempDir(), "talk.json")
 	d := dag.New().User("Name a tree.").Assistant("An oak.")

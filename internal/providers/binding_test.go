@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -30,16 +30,16 @@ import (
 // answer thinks "sn" and says "answer n".
 type binder struct {
 	t     *testing.T
-	fake  *apitest.Fake
+	fake  *fake.API
 	agent executor.Agent
 }
 
-func newBinder(t *testing.T, o api.Options, noStream bool, answers ...apitest.Reply) *binder {
-	fake := apitest.NewAnthropic(answers...)
-	server := httptest.NewServer(fake)
+func newBinder(t *testing.T, o api.Options, noStream bool, answers ...fake.Reply) *binder {
+	model := fake.Anthropic(answers...)
+	server := httptest.NewServer(model)
 	t.Cleanup(server.Close)
 	p, _ := named("anthropic")
-	return &binder{t, fake, executor.Agent{
+	return &binder{t, model, executor.Agent{
 		Provider: api.NewClient(p.at(server, o, noStream), &api.ClientOptions{Attempts: 1}),
 		Handler:  func(context.Context, executor.Call) (any, error) { return "It is so.", nil },
 		Limits:   executor.Limits{Turns: 3},
@@ -47,7 +47,7 @@ func newBinder(t *testing.T, o api.Options, noStream bool, answers ...apitest.Re
 }
 
 // thought is answer n, which may think once more behind its text, and call a tool.
-func thought(n int, twice, redacted, calls bool) apitest.Reply {
+func thought(n int, twice, redacted, calls bool) fake.Reply {
 	thinking := content.Thinking{Text: "Hm.", Signature: fmt.Sprint("s", n)}
 	if redacted {
 		thinking = content.Thinking{Redacted: fmt.Sprint("s", n)}
@@ -59,7 +59,7 @@ func thought(n int, twice, redacted, calls bool) apitest.Reply {
 	if calls {
 		said = append(said, content.ToolUse{ID: fmt.Sprint("call_", n), Name: "f", Input: `{ "x": 1.0 }`})
 	}
-	return apitest.AnthropicMessage(said...)
+	return fake.AnthropicMessage(said...)
 }
 
 // run goes on with a conversation, of which the API must take every request.
@@ -345,9 +345,9 @@ func TestTheAPIMayDropThinkingItself(t *testing.T) {
 func TestThinkingAfterARequestToGoOnIsNotKept(t *testing.T) {
 	stopped := thought(0, false, false, false)
 	stopped.Body = strings.Replace(stopped.Body, "end_turn", "max_tokens", 1)
-	silent := apitest.AnthropicMessage(content.Thinking{Text: "Hm.", Signature: "s0"})
+	silent := fake.AnthropicMessage(content.Thinking{Text: "Hm.", Signature: "s0"})
 	silent.Body = strings.Replace(silent.Body, "end_turn", "max_tokens", 1)
-	for name, first := range map[string]apitest.Reply{"in the middle of a text": stopped, "before a word was said": silent} {
+	for name, first := range map[string]fake.Reply{"in the middle of a text": stopped, "before a word was said": silent} {
 		t.Run(name, func(t *testing.T) {
 			b := newBinder(t, api.Options{}, true, first, thought(1, false, false, false), thought(2, false, false, false), thought(3, false, false, false))
 			d := b.run(b.run(dag.New().User("One?")))
@@ -393,11 +393,11 @@ func TestNoChangeOfAConversationIsRefused(t *testing.T) {
 func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 	const answers = 60
 	one := func(in int) bool { return r.IntN(in) == 0 }
-	var replies []apitest.Reply
+	var replies []fake.Reply
 	thoughts := map[int][]string{}
 	for n := range answers {
 		if one(5) {
-			replies = append(replies, apitest.AnthropicMessage(content.Text{Text: fmt.Sprint("answer ", n)}))
+			replies = append(replies, fake.AnthropicMessage(content.Text{Text: fmt.Sprint("answer ", n)}))
 			continue
 		}
 		twice := one(4)

@@ -6,7 +6,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -14,10 +14,10 @@ import (
 
 // A conversation that was begun with Claude goes on with GPT, and then with Claude again.
 func Example() {
-	claudeServer := httptest.NewServer(apitest.NewAnthropic(
-		apitest.AnthropicMessage(content.Text{Text: "It is 22°C in Tokyo."}), apitest.AnthropicMessage(content.Text{Text: "You are welcome."})))
+	claudeServer := httptest.NewServer(fake.Anthropic(
+		fake.AnthropicMessage(content.Text{Text: "It is 22°C in Tokyo."}), fake.AnthropicMessage(content.Text{Text: "You are welcome."})))
 	defer claudeServer.Close()
-	gptServer := httptest.NewServer(apitest.NewOpenAIResponses(apitest.OpenAIResponse(content.Text{Text: "That is 72°F."})))
+	gptServer := httptest.NewServer(fake.OpenAIResponses(fake.OpenAIResponse(content.Text{Text: "That is 72°F."})))
 	defer gptServer.Close()
 	claude, gpt := providers[0].at(claudeServer, api.Options{}, false), providers[2].at(gptServer, api.Options{}, false)
 

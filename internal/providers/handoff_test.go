@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -97,14 +97,14 @@ var notTaken = map[string]string{
 // world is the four APIs, each behind its strict fake. Every turn that one is asked for is a thought, a word and a tool call, and
 // then, told the result, another word.
 type world struct {
-	fakes   map[string]*apitest.Fake
+	fakes   map[string]*fake.API
 	servers map[string]*httptest.Server
 }
 
 func newWorld(t *testing.T, turns int, tool string) world {
-	w := world{map[string]*apitest.Fake{}, map[string]*httptest.Server{}}
+	w := world{map[string]*fake.API{}, map[string]*httptest.Server{}}
 	for _, p := range providers {
-		var replies []apitest.Reply
+		var replies []fake.Reply
 		for n := range turns {
 			said := []content.Block{content.Text{Text: "Let me see."}}
 			if p.name != "openai-chat" { // which does not tell what it thinks

@@ -13,7 +13,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/anthropic"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/api/gemini"
 	"github.com/plait-dev/plait/api/openai"
 	"github.com/plait-dev/plait/content"
@@ -29,9 +29,9 @@ type provider struct {
 	// at is a model of it behind a server.
 	at func(server *httptest.Server, o api.Options, noStream bool) api.Provider
 	// fake is its strict fake, and says, fails and overloaded are replies of it.
-	fake  func(...apitest.Reply) *apitest.Fake
-	says  func(...content.Block) apitest.Reply
-	fails func(status int) apitest.Reply
+	fake  func(...fake.Reply) *fake.API
+	says  func(...content.Block) fake.Reply
+	fails func(status int) fake.Reply
 	// body and parse are the provider's Body and Import, and items is the member of a body that holds the messages.
 	body  func(api.Request) ([]byte, []api.RepairNote, error)
 	parse func([]byte) (api.Request, error)
@@ -47,9 +47,9 @@ var providers = []provider{
 				anthropicopt.WithoutEnvironmentDefaults(), anthropicopt.WithAPIKey("none"), anthropicopt.WithBaseURL(s.URL), anthropicopt.WithHTTPClient(s.Client()),
 			}})
 		},
-		fake: apitest.NewAnthropic, says: apitest.AnthropicMessage,
-		fails: func(status int) apitest.Reply {
-			return apitest.AnthropicFailure(status, words(status, map[int]string{
+		fake: fake.Anthropic, says: fake.AnthropicMessage,
+		fails: func(status int) fake.Reply {
+			return fake.AnthropicFailure(status, words(status, map[int]string{
 				400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error", 529: "overloaded_error",
 			}, "api_error"), "It failed.")
 		},
@@ -67,7 +67,7 @@ var providers = []provider{
 		at: func(s *httptest.Server, o api.Options, noStream bool) api.Provider {
 			return openai.NewChat("gpt-test", &openai.Options{Options: o, NoStream: noStream, SDK: openAI(s)})
 		},
-		fake: apitest.NewOpenAIChat, says: apitest.OpenAIChatMessage,
+		fake: fake.OpenAIChat, says: fake.OpenAIChatMessage,
 		fails: openAIFails,
 		body:  func(req api.Request) ([]byte, []api.RepairNote, error) { return openai.ChatBody(req, "gpt-test", nil) },
 		parse: func(body []byte) (api.Request, error) {
@@ -81,7 +81,7 @@ var providers = []provider{
 		at: func(s *httptest.Server, o api.Options, noStream bool) api.Provider {
 			return openai.NewResponses("gpt-test", &openai.Options{Options: o, NoStream: noStream, SDK: openAI(s)})
 		},
-		fake: apitest.NewOpenAIResponses, says: apitest.OpenAIResponse,
+		fake: fake.OpenAIResponses, says: fake.OpenAIResponse,
 		fails: openAIFails,
 		body: func(req api.Request) ([]byte, []api.RepairNote, error) {
 			return openai.ResponsesBody(req, "gpt-test", &openai.Options{SDK: []openaiopt.RequestOption{openaiopt.WithBaseURL("http://127.0.0.1/v1")}}) // as at the fake
@@ -99,9 +99,9 @@ var providers = []provider{
 				APIKey: "none", Backend: genai.BackendGeminiAPI, HTTPClient: s.Client(), HTTPOptions: genai.HTTPOptions{BaseURL: s.URL},
 			}})
 		},
-		fake: apitest.NewGemini, says: apitest.GeminiContent,
-		fails: func(status int) apitest.Reply {
-			return apitest.GeminiFailure(status, words(status, map[int]string{
+		fake: fake.Gemini, says: fake.GeminiContent,
+		fails: func(status int) fake.Reply {
+			return fake.GeminiFailure(status, words(status, map[int]string{
 				400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE",
 			}, "INTERNAL"), "It failed.")
 		},
@@ -115,8 +115,8 @@ func openAI(s *httptest.Server) []openaiopt.RequestOption {
 	return []openaiopt.RequestOption{openaiopt.WithAPIKey("none"), openaiopt.WithBaseURL(s.URL + "/v1"), openaiopt.WithHTTPClient(s.Client())}
 }
 
-func openAIFails(status int) apitest.Reply {
-	return apitest.OpenAIFailure(status, words(status, map[int]string{
+func openAIFails(status int) fake.Reply {
+	return fake.OpenAIFailure(status, words(status, map[int]string{
 		400: "invalid_request_error", 401: "invalid_request_error", 403: "invalid_request_error", 404: "invalid_request_error", 429: "requests",
 	}, "server_error"), words(status, map[int]string{401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}, ""), "It failed.")
 }
@@ -147,16 +147,16 @@ func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
 
 // answer is what the provider's API says to a greeting: "Hello there.", and a tool call.
 func (p provider) answer(t *testing.T, noStream bool) *http.Response {
-	fake := p.fake(p.says(content.Text{Text: "Hello there."}, content.ToolUse{ID: "call_a", Name: "get_weather", Input: `{"city":"Tokyo"}`}))
+	model := p.fake(p.says(content.Text{Text: "Hello there."}, content.ToolUse{ID: "call_a", Name: "get_weather", Input: `{"city":"Tokyo"}`}))
 	var kept *httptest.ResponseRecorder
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		kept = httptest.NewRecorder()
-		fake.ServeHTTP(kept, r)
+		model.ServeHTTP(kept, r)
 		w.WriteHeader(http.StatusTeapot)
 	})
 	for range p.at(server, api.Options{}, noStream).Stream(t.Context(), greeting()) {
 	}
-	require.Empty(t, fake.Refused())
+	require.Empty(t, model.Refused())
 	return kept.Result()
 }
 

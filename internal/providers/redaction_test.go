@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
@@ -15,8 +15,8 @@ import (
 
 // checks is the strict rules of each API.
 var checks = map[string]func([]byte) error{
-	"anthropic": apitest.CheckAnthropic, "openai-chat": apitest.CheckOpenAIChat, "openai-responses": apitest.CheckOpenAIResponses,
-	"gemini": func(body []byte) error { return apitest.CheckGemini("gemini-3-test", body) },
+	"anthropic": fake.CheckAnthropic, "openai-chat": fake.CheckOpenAIChat, "openai-responses": fake.CheckOpenAIResponses,
+	"gemini": func(body []byte) error { return fake.CheckGemini("gemini-3-test", body) },
 }
 
 func sent(p provider, d dag.DAG) ([]byte, error) {

@@ -1,0 +1,656 @@
+package fake
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-json/jsontext"
+	json "github.com/goccy/go-json/v2"
+)
+
+// CheckAnthropic returns nil for the body of a request that Anthropic's Messages API accepts, and otherwise an *[api.Error] with
+// status 400 and the API's own words, message and block counted as it counts them. It knows the rules that were observed:
+//
+//   - every tool call is answered by its own single result, first in the next message of the user; every result answers a call of
+//     the message before it; call ids are unique and well formed; calls come last in their message
+//   - every message says something, text is not empty or blank, only its own side says a block, the last message is the user's
+//     (or an assistant's that waits for a server tool), thinking is not the end of a message
+//   - the temperature is from 0 to 1
+//   - thinking is signed; while it is enabled, an open tool loop begins with it, and budget, temperature and tool_choice fit
+//   - tool names are well formed and unique, schemas are objects that the API takes, at most 20 tools are strict
+//   - images and documents are of a type that is taken, are what they say they are, and are not too large
+//   - at most 4 blocks have cache_control, none of an hour after one of five minutes
+//   - nothing is there that the API does not know
+//
+// Where it is not known what the API does, and where its models differ, the strictest of what was seen holds. The limits of an
+// account, and signatures, cannot be checked.
+func CheckAnthropic(body []byte) error {
+	var c anthropicCheck
+	c.request(body)
+	if c.message == "" {
+		return nil
+	}
+	return refuseAnthropic(http.StatusBadRequest, "invalid_request_error", c.message)
+}
+
+// anthropicCheck holds what is known of a request while it is checked. The first failure counts.
+type anthropicCheck struct {
+	message   string
+	maxTokens int
+	thinking  string // "enabled", "adaptive" or "disabled"
+	tools     []string
+	cached    int  // blocks with cache_control
+	short     bool // one of them was of five minutes
+	blocks    []anthropicSaid
+}
+
+// anthropicSaid is one block of a message.
+type anthropicSaid struct {
+	message, block int // its place
+	role, kind     string
+	id             string // of a call, or of the call that is answered
+	caller         string // the server tool's call on whose behalf a call is made
+	name           string
+}
+
+func (c *anthropicCheck) fail(format string, args ...any) {
+	if c.message == "" {
+		c.message = fmt.Sprintf(format, args...)
+	}
+}
+
+var (
+	anthropicRequest = members("model messages max_tokens system tools tool_choice stream stop_sequences temperature top_k top_p " +
+		"metadata thinking service_tier container context_management mcp_servers output_config output_format cache_control " +
+		"inference_geo speed")
+	anthropicBlocks = map[string]map[string]bool{
+		"text":              members("type text cache_control citations"),
+		"image":             members("type source cache_control"),
+		"document":          members("type source title context citations cache_control"),
+		"search_result":     members("type source title content citations cache_control"),
+		"tool_use":          members("type id name input cache_control caller"),
+		"tool_result":       members("type tool_use_id content is_error cache_control"),
+		"thinking":          members("type thinking signature"),
+		"redacted_thinking": members("type data"),
+		"server_tool_use":   members("type id name input cache_control caller"),
+		"mcp_tool_use":      members("type id name input server_name cache_control"),
+		"mcp_tool_result":   members("type tool_use_id content is_error cache_control"),
+		"container_upload":  members("type file_id cache_control"),
+		"tool_reference":    members("type tool_name cache_control"),
+		"compaction":        members("type content encrypted_content signature tool_changes cache_control"),
+	}
+	anthropicServerResult = members("type tool_use_id content cache_control caller")
+	anthropicCustom       = members("type name description input_schema cache_control strict defer_loading eager_input_streaming " +
+		"input_examples allowed_callers")
+	anthropicUserSays   = members("text image document search_result tool_result container_upload")
+	anthropicResultSays = members("text image document search_result tool_reference")
+
+	anthropicID       = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+	anthropicServerID = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
+	anthropicName     = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	anthropicProperty = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+)
+
+func members(names string) map[string]bool {
+	set := map[string]bool{}
+	for name := range strings.FieldsSeq(names) {
+		set[name] = true
+	}
+	return set
+}
+
+type object map[string]jsontext.Value
+
+// object reads an object with no members but the allowed ones; nil allows all.
+func (c *anthropicCheck) object(path string, v jsontext.Value, allowed map[string]bool) object {
+	var o object
+	if v.Kind() != '{' || json.Unmarshal(v, &o) != nil {
+		c.fail("%s: Input should be a valid dictionary", path)
+		return object{}
+	}
+	c.only(path, o, allowed)
+	return o
+}
+
+// only checks that an object has no members but the allowed ones; nil allows all.
+func (c *anthropicCheck) only(path string, o object, allowed map[string]bool) {
+	if allowed == nil {
+		return
+	}
+	for name := range o {
+		if !allowed[name] {
+			names := slices.Sorted(maps.Keys(o)) // so that the same body fails the same way
+			name = names[slices.IndexFunc(names, func(n string) bool { return !allowed[n] })]
+			c.fail("%s: Extra inputs are not permitted", strings.TrimPrefix(path+"."+name, "."))
+			return
+		}
+	}
+}
+
+func (c *anthropicCheck) list(path string, v jsontext.Value) []jsontext.Value {
+	var list []jsontext.Value
+	if v.Kind() != '[' || json.Unmarshal(v, &list) != nil {
+		c.fail("%s: Input should be a valid list", path)
+	}
+	return list
+}
+
+// text reads a member that must be there and be a string.
+func (c *anthropicCheck) text(path string, o object, name string) string {
+	v, ok := o[name]
+	if !ok {
+		c.fail("%s.%s: Field required", path, name)
+	} else if v.Kind() != '"' {
+		c.fail("%s.%s: Input should be a valid string", path, name)
+	}
+	return text(v)
+}
+
+// integer reads a member that must be there and be a whole number.
+func (c *anthropicCheck) integer(path string, o object, name string) int {
+	v, ok := o[name]
+	if !ok {
+		c.fail("%s: Field required", path)
+		return 0
+	}
+	n, err := strconv.Atoi(string(v))
+	if err != nil {
+		c.fail("%s: Input should be a valid integer", path)
+	}
+	return n
+}
+
+func (c *anthropicCheck) request(body []byte) {
+	if !jsontext.Value(body).IsValid() {
+		c.fail("The request body is not valid JSON")
+		return
+	}
+	o := c.object("", jsontext.Value(body), anthropicRequest)
+	if model, ok := o["model"]; !ok {
+		c.fail("model: Field required")
+	} else if text(model) == "" {
+		c.fail("model: String should have at least 1 character")
+	}
+	if c.maxTokens = c.integer("max_tokens", o, "max_tokens"); c.maxTokens < 1 {
+		c.fail("max_tokens: must be greater than or equal to 1")
+	}
+	if v, ok := o["stream"]; ok && v.Kind() != 't' && v.Kind() != 'f' {
+		c.fail("stream: Input should be a valid boolean")
+	}
+	c.checkTools(o)
+	c.checkSystem(o)
+	c.checkTemperature(o)
+	c.checkThinking(o)
+	c.checkToolChoice(o)
+	if v, ok := o["cache_control"]; ok {
+		c.cacheControl("cache_control", object{"cache_control": v})
+	}
+	if v, ok := o["messages"]; ok {
+		c.checkMessages(v)
+	} else {
+		c.fail("messages: Field required")
+	}
+	if c.cached > 4 {
+		c.fail("A maximum of 4 blocks with cache_control may be provided. Found %d.", c.cached)
+	}
+	if c.message == "" {
+		c.conversation()
+	}
+}
+
+func (c *anthropicCheck) checkSystem(o object) {
+	v, ok := o["system"]
+	if !ok {
+		return
+	}
+	if v.Kind() == '"' {
+		c.systemText(text(v))
+		return
+	}
+	for i, b := range c.list("system", v) {
+		path := fmt.Sprintf("system.%d", i)
+		block := c.object(path, b, anthropicBlocks["text"])
+		if kind := c.text(path, block, "type"); kind != "text" {
+			c.fail("%s.type: Input should be 'text'", path)
+		}
+		said := c.text(path, block, "text")
+		if _, marked := block["cache_control"]; marked && said == "" {
+			c.fail("%s: cache_control cannot be set for empty text blocks", path)
+		}
+		c.systemText(said)
+		c.cacheControl(path, block)
+	}
+}
+
+func (c *anthropicCheck) systemText(said string) {
+	switch {
+	case said == "":
+		c.fail("system: text content blocks must be non-empty")
+	case strings.TrimSpace(said) == "":
+		c.fail("system: text content blocks must contain non-whitespace text")
+	}
+}
+
+// cacheControl checks and counts the mark on a block. It must be called in the order tools, system, messages.
+func (c *anthropicCheck) cacheControl(path string, block object) {
+	v, ok := block["cache_control"]
+	if !ok || string(v) == "null" {
+		return
+	}
+	mark := c.object(path+".cache_control", v, members("type ttl"))
+	if text(mark["type"]) != "ephemeral" {
+		c.fail("%s.cache_control.type: Input should be 'ephemeral'", path)
+	}
+	c.cached++
+	ttl := "5m"
+	if v, ok := mark["ttl"]; ok {
+		ttl = text(v)
+	}
+	switch ttl {
+	case "5m":
+		c.short = true
+	case "1h":
+		if c.short {
+			c.fail("%s.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. "+
+				"Note that blocks are processed in the following order: `tools`, `system`, `messages`.", path)
+		}
+	default:
+		c.fail("%s.cache_control.ttl: Input should be '5m' or '1h'", path)
+	}
+}
+
+func (c *anthropicCheck) checkTemperature(o object) {
+	v, ok := o["temperature"]
+	if !ok {
+		return
+	}
+	if t, err := strconv.ParseFloat(string(v), 64); v.Kind() != '0' {
+		c.fail("temperature: Input should be a valid number")
+	} else if err != nil || t < 0 || t > 1 {
+		c.fail("temperature: range: 0..1")
+	}
+}
+
+func (c *anthropicCheck) checkThinking(o object) {
+	v, ok := o["thinking"]
+	if !ok {
+		return
+	}
+	t := c.object("thinking", v, members("type budget_tokens display block_binding"))
+	c.thinking = text(t["type"])
+	switch c.thinking {
+	case "enabled":
+		budget := c.integer("thinking.enabled.budget_tokens", t, "budget_tokens")
+		if budget < 1024 {
+			c.fail("thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")
+		}
+		if budget >= c.maxTokens {
+			c.fail("`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at " +
+				"https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size")
+		}
+		if v, ok := o["temperature"]; ok && string(v) != "1" && string(v) != "1.0" {
+			c.fail("`temperature` may only be set to 1 when thinking is enabled. Please consult our documentation at " +
+				"https://docs.claude.com/en/docs/build-with-claude/extended-thinking#important-considerations-when-using-extended-thinking")
+		}
+		if _, ok := o["top_k"]; ok {
+			c.fail("`top_k` must be unset when thinking is enabled. Please consult our documentation at " +
+				"https://docs.claude.com/en/docs/build-with-claude/extended-thinking#important-considerations-when-using-extended-thinking")
+		}
+	case "adaptive", "disabled":
+		if _, ok := t["budget_tokens"]; ok {
+			c.fail("thinking.%s.budget_tokens: Extra inputs are not permitted", c.thinking)
+		}
+	case "":
+		if _, ok := t["block_binding"]; !ok {
+			c.fail("thinking.type: Field required")
+		}
+	default:
+		c.fail("thinking: Input tag '%s' found using 'type' does not match any of the expected tags: 'adaptive', 'disabled', 'enabled'", c.thinking)
+	}
+}
+
+func (c *anthropicCheck) checkToolChoice(o object) {
+	v, ok := o["tool_choice"]
+	if !ok {
+		return
+	}
+	choice := c.object("tool_choice", v, members("type name disable_parallel_tool_use"))
+	if len(c.tools) == 0 {
+		c.fail("tool_choice: tool_choice may only be specified while providing tools.")
+	}
+	kind := text(choice["type"])
+	switch kind {
+	case "auto", "none":
+		return
+	case "any":
+	case "tool":
+		if name := c.text("tool_choice.tool", choice, "name"); !slices.Contains(c.tools, name) {
+			c.fail("Tool '%s' not found in provided tools", name)
+		}
+	default:
+		c.fail("tool_choice: Input tag '%s' found using 'type' does not match any of the expected tags: 'any', 'auto', 'none', 'tool'", kind)
+	}
+	if c.thinking == "enabled" || c.thinking == "adaptive" {
+		c.fail("Thinking may not be enabled when tool_choice forces tool use.")
+	}
+}
+
+func (c *anthropicCheck) checkMessages(v jsontext.Value) {
+	messages := c.list("messages", v)
+	if len(messages) == 0 {
+		c.fail("messages: at least one message is required")
+	}
+	if len(messages) > 100_000 {
+		c.fail("messages: List should have at most 100000 items after validation, not %d", len(messages))
+	}
+	for i, v := range messages {
+		path := fmt.Sprintf("messages.%d", i)
+		m := c.object(path, v, members("role content"))
+		role := c.text(path, m, "role")
+		if role != "user" && role != "assistant" {
+			c.fail("%s.role: Input should be 'user' or 'assistant'", path)
+		}
+		said, ok := m["content"]
+		switch {
+		case !ok:
+			c.fail("%s.content: Field required", path)
+		case said.Kind() == '"':
+			if text(said) == "" {
+				c.emptyMessage(i)
+			}
+			c.blank(!isBlank(text(said)))
+			c.blocks = append(c.blocks, anthropicSaid{message: i, role: role, kind: "text"})
+		default:
+			c.content(i, role, said)
+		}
+	}
+}
+
+func (c *anthropicCheck) emptyMessage(i int) {
+	c.fail("messages.%d: all messages must have non-empty content except for the optional final assistant message", i)
+}
+
+func (c *anthropicCheck) blank(ok bool) {
+	if !ok {
+		c.fail("messages: text content blocks must contain non-whitespace text")
+	}
+}
+
+func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
+
+// content checks the blocks of message i.
+func (c *anthropicCheck) content(i int, role string, v jsontext.Value) {
+	list := c.list(fmt.Sprintf("messages.%d.content", i), v)
+	if len(list) == 0 {
+		c.emptyMessage(i)
+	}
+	blank, solid := false, false
+	for j, v := range list {
+		path := fmt.Sprintf("messages.%d.content.%d", i, j)
+		said := c.block(path, v)
+		said.message, said.block, said.role = i, j, role
+		c.side(path, role, said.kind)
+		c.blocks = append(c.blocks, said)
+		if said.kind == "text" && isBlank(said.name) {
+			blank = true
+		}
+		solid = solid || said.kind == "text" && !isBlank(said.name) || said.kind == "tool_use"
+	}
+	c.blank(!blank || solid)
+}
+
+// side checks that role can say a block of the kind.
+func (c *anthropicCheck) side(path, role, kind string) {
+	switch {
+	case role == "user" && !anthropicUserSays[kind]:
+		c.fail("%s: `%s` blocks can only be in `assistant` messages", path, kind)
+	case role == "assistant" && kind != "text" && anthropicUserSays[kind]:
+		c.fail("%s: `%s` blocks can only be in `user` messages", path, kind)
+	}
+}
+
+// isServerResult reports whether a block of the kind is the result of a server tool.
+func isServerResult(kind string) bool {
+	return strings.HasSuffix(kind, "_tool_result")
+}
+
+// block checks one block by itself. The name of a text is the text.
+func (c *anthropicCheck) block(path string, v jsontext.Value) anthropicSaid {
+	o := c.object(path, v, nil)
+	said := anthropicSaid{kind: c.text(path, o, "type")}
+	allowed, known := anthropicBlocks[said.kind]
+	if !known && isServerResult(said.kind) {
+		allowed, known = anthropicServerResult, true
+	}
+	if !known || said.kind == "tool_reference" {
+		c.fail("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'text', 'image', 'document', "+
+			"'tool_use', 'tool_result', 'thinking', 'redacted_thinking' and those of server tools", path, said.kind)
+		return said
+	}
+	path += "." + said.kind
+	c.only(path, o, allowed)
+	c.marked(path, said.kind, o)
+	switch said.kind {
+	case "text":
+		said.name = c.text(path, o, "text")
+		c.textBlock(path, o)
+	case "image", "document":
+		c.source(path, said.kind, o)
+	case "tool_use", "server_tool_use", "mcp_tool_use":
+		said.id, said.name = c.call(path, said.kind, o)
+		said.caller = text(c.optional(path+".caller", o, "caller")["tool_id"])
+	case "tool_result":
+		said.id = c.text(path, o, "tool_use_id")
+		c.result(path, o)
+	case "thinking":
+		c.text(path, o, "thinking")
+		if c.text(path, o, "signature") == "" {
+			c.fail("%s: Invalid `signature` in `thinking` block", strings.TrimSuffix(path, ".thinking"))
+		}
+	case "redacted_thinking":
+		if c.text(path, o, "data") == "" {
+			c.fail("%s: Invalid `data` in `redacted_thinking` block", strings.TrimSuffix(path, ".redacted_thinking"))
+		}
+	default:
+		if isServerResult(said.kind) {
+			said.id = c.text(path, o, "tool_use_id")
+		}
+	}
+	return said
+}
+
+func (c *anthropicCheck) optional(path string, o object, name string) object {
+	v, ok := o[name]
+	if !ok || string(v) == "null" {
+		return object{}
+	}
+	return c.object(path, v, nil)
+}
+
+// marked checks the block's cache_control.
+func (c *anthropicCheck) marked(path, kind string, o object) {
+	if v, ok := o["cache_control"]; ok && kind == "text" && text(o["text"]) == "" && string(v) != "null" {
+		c.fail("%s: cache_control cannot be set for empty text blocks", path)
+	}
+	c.cacheControl(path, o)
+}
+
+func (c *anthropicCheck) textBlock(path string, o object) {
+	if text(o["text"]) == "" {
+		c.fail("messages: text content blocks must be non-empty")
+	}
+	if v, ok := o["citations"]; ok && string(v) != "null" {
+		c.list(path+".citations", v)
+	}
+}
+
+func (c *anthropicCheck) call(path, kind string, o object) (id, name string) {
+	id, name = c.text(path, o, "id"), c.text(path, o, "name")
+	pattern := anthropicID
+	if kind == "server_tool_use" {
+		pattern = anthropicServerID
+	}
+	if !pattern.MatchString(id) {
+		c.fail("%s.id: String should match pattern '%s'", path, pattern)
+	}
+	if kind == "tool_use" && !anthropicName.MatchString(name) {
+		c.fail("%s.name: String should match pattern '%s'", path, anthropicName)
+	}
+	if input, ok := o["input"]; !ok {
+		c.fail("%s.input: Field required", path)
+	} else if input.Kind() != '{' {
+		c.fail("%s.input: Input should be a valid dictionary", path)
+	}
+	return id, name
+}
+
+// result checks the content of a tool result.
+func (c *anthropicCheck) result(path string, o object) {
+	failed := string(o["is_error"]) == "true"
+	if v, ok := o["is_error"]; ok && v.Kind() != 't' && v.Kind() != 'f' {
+		c.fail("%s.is_error: Input should be a valid boolean", path)
+	}
+	v, ok := o["content"]
+	empty := !ok
+	switch {
+	case !ok:
+	case v.Kind() == '"':
+		empty = isBlank(text(v))
+		c.blank(!empty || text(v) == "")
+	default:
+		list := c.list(path+".content", v)
+		empty = len(list) == 0
+		c.resultBlocks(path, list, failed)
+	}
+	if failed && empty {
+		c.fail("%s: content cannot be empty if `is_error` is true", path)
+	}
+}
+
+func (c *anthropicCheck) resultBlocks(path string, list []jsontext.Value, failed bool) {
+	solid := len(list) == 0
+	for k, v := range list {
+		at := fmt.Sprintf("%s.content.%d", path, k)
+		o := c.object(at, v, nil)
+		kind := c.text(at, o, "type")
+		if !anthropicResultSays[kind] {
+			c.fail("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'document', 'image', "+
+				"'search_result', 'text', 'tool_reference'", at, kind)
+			return
+		}
+		if failed && kind != "text" {
+			c.fail("%s: all content must be type `text` if `is_error` is true", path)
+		}
+		at += "." + kind
+		c.only(at, o, anthropicBlocks[kind])
+		c.marked(at, kind, o)
+		switch kind {
+		case "text":
+			c.text(at, o, "text")
+			c.textBlock(at, o)
+			solid = solid || !isBlank(text(o["text"]))
+		case "image", "document":
+			c.source(at, kind, o)
+			solid = true
+		default:
+			solid = true
+		}
+	}
+	c.blank(solid)
+}
+
+const anthropicImageMax = 5 << 20 // of the base64 text
+
+// source checks where the bytes of an image or a document are.
+func (c *anthropicCheck) source(path, kind string, o object) {
+	v, ok := o["source"]
+	if !ok {
+		c.fail("%s.source: Field required", path)
+		return
+	}
+	path += ".source"
+	s := c.object(path, v, nil)
+	place := c.text(path, s, "type")
+	at := path + "." + place
+	switch place {
+	case "base64":
+		c.only(at, s, members("type media_type data"))
+		if kind == "image" {
+			c.image(at, c.text(at, s, "media_type"), c.text(at, s, "data"))
+		} else {
+			c.pdf(at, c.text(at, s, "media_type"), c.text(at, s, "data"))
+		}
+	case "url":
+		c.only(at, s, members("type url"))
+		if !strings.HasPrefix(c.text(at, s, "url"), "https://") {
+			c.fail("%s: Only HTTPS URLs are supported.", at)
+		}
+	case "file":
+		c.only(at, s, members("type file_id"))
+		if c.text(at, s, "file_id") == "" {
+			c.fail("%s.file_id: String should have at least 1 character", at)
+		}
+	case "text", "content":
+		if kind == "image" {
+			c.fail("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'base64', 'file', 'url'", path, place)
+		}
+		c.inlineDocument(at, place, s)
+	default:
+		c.fail("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'base64', 'file', 'url'", path, place)
+	}
+}
+
+func (c *anthropicCheck) inlineDocument(at, place string, s object) {
+	if place == "content" {
+		c.only(at, s, members("type content"))
+		return
+	}
+	c.only(at, s, members("type media_type data"))
+	if c.text(at, s, "media_type") != "text/plain" {
+		c.fail("%s.media_type: Input should be 'text/plain'", at)
+	}
+	if isBlank(c.text(at, s, "data")) {
+		c.fail("%s.data: String should have at least 1 character", at)
+	}
+}
+
+func (c *anthropicCheck) image(at, mediaType, data string) {
+	if !slices.Contains([]string{"image/jpeg", "image/png", "image/gif", "image/webp"}, mediaType) {
+		c.fail("%s.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'", at)
+		return
+	}
+	if len(data) > anthropicImageMax {
+		c.fail("%s: image exceeds 5 MB maximum: %d bytes > %d bytes", at, len(data), anthropicImageMax)
+		return
+	}
+	found := http.DetectContentType(c.base64(at, data))
+	if !strings.HasPrefix(found, "image/") {
+		c.fail("%s.data: Could not process image", at)
+	} else if found != mediaType {
+		c.fail("%s: The image was specified using the %s media type, but the image appears to be a %s image", at, mediaType, found)
+	}
+}
+
+func (c *anthropicCheck) pdf(at, mediaType, data string) {
+	if mediaType != "application/pdf" {
+		c.fail("%s.media_type: Input should be 'application/pdf'", at)
+		return
+	}
+	if http.DetectContentType(c.base64(at, data)) != mediaType {
+		c.fail("%s.data: The PDF specified was not valid.", at)
+	}
+}
+
+func (c *anthropicCheck) base64(at, data string) []byte {
+	b, err := base64.StdEncoding.Strict().DecodeString(data)
+	if err != nil || len(b) == 0 || strings.ContainsAny(data, "\r\n") {
+		c.fail("%s: invalid base64 data", at)
+	}
+	return b
+}

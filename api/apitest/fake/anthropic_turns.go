@@ -1,0 +1,202 @@
+package fake
+
+import (
+	"slices"
+	"strings"
+)
+
+const anthropicPrefill = "This model does not support assistant message prefill. The conversation must end with a user message."
+
+// anthropicTurn is what one side says until the other speaks: the API joins messages of one side in a row.
+type anthropicTurn struct {
+	role   string
+	blocks []anthropicSaid
+}
+
+func (t anthropicTurn) of(kind string) []anthropicSaid {
+	var found []anthropicSaid
+	for _, b := range t.blocks {
+		if b.kind == kind {
+			found = append(found, b)
+		}
+	}
+	return found
+}
+
+// conversation checks what blocks have to do with one another. Every block is fine by itself.
+func (c *anthropicCheck) conversation() {
+	var turns []anthropicTurn
+	for _, b := range c.blocks {
+		if n := len(turns); n == 0 || turns[n-1].role != b.role {
+			turns = append(turns, anthropicTurn{role: b.role})
+		}
+		t := &turns[len(turns)-1]
+		t.blocks = append(t.blocks, b)
+	}
+	c.uniqueIDs()
+	open := map[string]bool{}
+	for i, t := range turns {
+		last := i == len(turns)-1
+		if t.role == "assistant" {
+			c.order(t)
+			c.serverTools(t, open, last)
+			if !last {
+				c.answered(t, turns[i+1])
+			}
+			continue
+		}
+		var before anthropicTurn
+		if i > 0 {
+			before = turns[i-1]
+		}
+		c.expected(before, t)
+	}
+	c.end(turns[len(turns)-1], open)
+	if c.thinking == "enabled" {
+		c.toolLoop(turns)
+	}
+}
+
+func (c *anthropicCheck) uniqueIDs() {
+	seen := map[string]bool{}
+	for _, b := range c.blocks {
+		if !strings.HasSuffix(b.kind, "tool_use") {
+			continue
+		}
+		if seen[b.id] {
+			c.fail("messages.%d.content.%d: `tool_use` ids must be unique", b.message, b.block)
+		}
+		seen[b.id] = true
+	}
+}
+
+// order checks that calls come last, and that no message ends in thinking.
+func (c *anthropicCheck) order(t anthropicTurn) {
+	called := false
+	for i, b := range t.blocks {
+		if called && b.kind != "tool_use" {
+			c.fail(anthropicPrefill) // so the API says
+		}
+		called = called || b.kind == "tool_use"
+		ends := i == len(t.blocks)-1 || t.blocks[i+1].message != b.message
+		if ends && strings.HasSuffix(b.kind, "thinking") {
+			c.fail("messages.%d: The final block in an assistant message cannot be `thinking`.", b.message)
+		}
+	}
+}
+
+// answered checks that the results of t's calls are the first that next says.
+func (c *anthropicCheck) answered(t, next anthropicTurn) {
+	given := map[string]bool{}
+	for _, b := range next.blocks {
+		if b.kind != "tool_result" {
+			break
+		}
+		given[b.id] = true
+	}
+	var missing []string
+	at := 0
+	for _, call := range t.of("tool_use") {
+		if !given[call.id] {
+			if len(missing) == 0 {
+				at = call.message
+			}
+			missing = append(missing, call.id)
+		}
+	}
+	if len(missing) > 0 {
+		c.fail("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after: %s. Each `tool_use` block "+
+			"must have a corresponding `tool_result` block in the next message.", at, strings.Join(missing, ", "))
+	}
+}
+
+// expected checks that every result of t answers a call of the turn before, and none twice.
+func (c *anthropicCheck) expected(before, t anthropicTurn) {
+	calls := map[string]bool{}
+	for _, call := range before.of("tool_use") {
+		calls[call.id] = true
+	}
+	given := map[string]bool{}
+	for _, b := range t.of("tool_result") {
+		if !calls[b.id] {
+			c.fail("messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` block must "+
+				"have a corresponding `tool_use` block in the previous message.", b.message, b.block, b.id)
+		}
+		if given[b.id] {
+			c.fail("messages.%d.content.%d: each tool_use must have a single result. Found multiple `tool_result` blocks with id: %s",
+				b.message, b.block, b.id)
+		}
+		given[b.id] = true
+	}
+}
+
+// serverTools checks that the calls of server tools have their results in the same turn. A call stays open when the turn ends
+// in calls that it makes itself, and at the end of the conversation.
+func (c *anthropicCheck) serverTools(t anthropicTurn, open map[string]bool, last bool) {
+	var callers []string
+	for _, b := range t.blocks {
+		switch {
+		case b.kind == "server_tool_use", b.kind == "mcp_tool_use":
+			open[b.id] = true
+		case isServerResult(b.kind):
+			if !open[b.id] {
+				c.fail("messages.%d.content.%d: unexpected `tool_use_id` found in `%s` blocks: %s. Each `%s` block must have a "+
+					"corresponding `server_tool_use` block before it.", b.message, b.block, b.kind, b.id, b.kind)
+			}
+			delete(open, b.id)
+		case b.kind == "tool_use":
+			callers = append(callers, b.caller)
+		}
+	}
+	if last {
+		return
+	}
+	for _, b := range t.blocks {
+		if open[b.id] && !slices.Contains(callers, b.id) {
+			c.fail("messages.%d: `%s` tool use with id `%s` was found without a corresponding `%s_tool_result` block",
+				b.message, b.name, b.id, b.name)
+		}
+	}
+}
+
+// end checks the last turn: the user's, or one of the assistant that waits for a server tool and goes on.
+func (c *anthropicCheck) end(t anthropicTurn, open map[string]bool) {
+	if t.role == "user" {
+		return
+	}
+	b := t.blocks[len(t.blocks)-1]
+	if !open[b.id] || len(t.of("tool_use")) > 0 {
+		c.fail(anthropicPrefill)
+	}
+}
+
+// toolLoop checks that an open tool loop begins with thinking. A loop begins after the user's last message without results; an
+// assistant that answers text beside results begins anew too.
+func (c *anthropicCheck) toolLoop(turns []anthropicTurn) {
+	last := len(turns) - 1
+	if last < 1 || turns[last].role != "user" || len(turns[last].of("tool_result")) == 0 {
+		return
+	}
+	begun := false // whether an assistant's turn was found that begins after text beside results
+	for i := last - 1; i >= 0; i -= 2 {
+		first := i == 0 || len(turns[i-1].of("tool_result")) == 0
+		beside := i > 0 && len(turns[i-1].of("tool_result")) < len(turns[i-1].blocks)
+		if first || beside && !begun {
+			begun = true
+			c.beginsThinking(turns[i].blocks[0])
+		}
+		if first {
+			return
+		}
+	}
+}
+
+func (c *anthropicCheck) beginsThinking(b anthropicSaid) {
+	if strings.HasSuffix(b.kind, "thinking") {
+		return
+	}
+	c.fail("messages.%d.content.%d.type: Expected `thinking` or `redacted_thinking`, but found `%s`. When `thinking` is enabled, a "+
+		"final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` "+
+		"blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`.",
+		b.message, b.block, b.kind)
+}

@@ -1,0 +1,20 @@
+// Package fake has strict fakes of the APIs of Anthropic, OpenAI and Google. They refuse what the real API refuses, in the API's own words.
+//
+// The smallest whole program:
+//
+//	model := fake.Anthropic(fake.AnthropicMessage(content.Text{Text: "It is 22°C in Tokyo."}))
+//	server := httptest.NewServer(model)
+//	// … run a program that sends its requests to server.URL …
+//	fmt.Println(len(model.Bodies()), model.Refused())
+//
+// [Anthropic], [OpenAIChat], [OpenAIResponses] and [Gemini] return a fake with prepared replies. [CheckAnthropic], [CheckOpenAIChat],
+// [CheckOpenAIResponses] and [CheckGemini] check one request without a server.
+//
+// # Concurrency
+//
+// An [API] is safe for concurrent use.
+//
+// # Errors
+//
+// A refusal is an *api.Error with the status, the type and the message of the real API.
+package fake

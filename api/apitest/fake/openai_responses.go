@@ -1,0 +1,303 @@
+package fake
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+
+	"github.com/goccy/go-json/jsontext"
+	json "github.com/goccy/go-json/v2"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+)
+
+// OpenAIResponses returns a strict fake of OpenAI's Responses API, which checks requests with [CheckOpenAIResponses]. It
+// answers with replies, in order. A request beyond the last one is refused.
+//
+// It remembers its answers: a call that came with reasoning must not come back, under its id, without it.
+func OpenAIResponses(replies ...Reply) *API {
+	return newFake(openAIResponses{led: map[string]string{}}, replies)
+}
+
+// OpenAIResponse answers with output items: a message for each text, a function call for each tool call, a reasoning item for
+// thinking (its text the summary, its signature or what is redacted the encrypted content), and content.Opaque for every other
+// item of the API. Another kind of block is a mistake in a test and panics.
+func OpenAIResponse(blocks ...content.Block) Reply {
+	items := []any{}
+	for i, b := range blocks {
+		items = append(items, responsesItem(i, b))
+	}
+	return Reply{Body: fmt.Sprintf(`{"id":"resp_fake","object":"response","created_at":1700000000,"status":"completed","error":null,`+
+		`"incomplete_details":null,"instructions":null,"model":"gpt-fake","output":%s,"parallel_tool_calls":true,`+
+		`"previous_response_id":null,"store":false,"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":0},`+
+		`"output_tokens":5,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":15}}`, written(items))}
+}
+
+const responsesAPI = "openai-responses"
+
+// responsesItem is block i as an output item.
+func responsesItem(i int, b content.Block) any {
+	switch b := b.(type) {
+	case content.Text:
+		part := map[string]any{"type": "output_text", "text": b.Text, "annotations": []any{}, "logprobs": []any{}}
+		return extended(map[string]any{
+			"id": fmt.Sprintf("msg_fake%d", i), "type": "message", "role": "assistant", "status": "completed", "content": []any{part},
+		}, b.Extra, responsesAPI)
+	case content.Thinking:
+		item := map[string]any{"id": fmt.Sprintf("rs_fake%d", i), "type": "reasoning", "summary": []any{}}
+		if b.Text != "" {
+			item["summary"] = []any{map[string]any{"type": "summary_text", "text": b.Text}}
+		}
+		if sealed := b.Signature + b.Redacted; sealed != "" {
+			item["encrypted_content"] = sealed
+		}
+		return extended(item, b.Extra, responsesAPI)
+	case content.ToolUse:
+		return extended(map[string]any{
+			"id": fmt.Sprintf("fc_fake%d", i), "type": "function_call", "status": "completed", "call_id": b.ID, "name": b.Name,
+			"arguments": string(b.Input),
+		}, b.Extra, responsesAPI)
+	case content.Opaque:
+		return jsontext.Value(b.JSON)
+	}
+	panic(fmt.Sprintf("fake: an assistant of this API says no %T", b))
+}
+
+// openAIResponses is the dialect of the Responses API.
+type openAIResponses struct {
+	led map[string]string // the id of an item that was answered with, and of the reasoning right before it
+}
+
+func (openAIResponses) address(r *http.Request) error {
+	return openAIAddress(responsesAPI, "/responses", r)
+}
+
+func (d openAIResponses) check(_ *http.Request, body []byte) error {
+	if err := CheckOpenAIResponses(body); err != nil {
+		return err
+	}
+	return d.accompanied(body)
+}
+
+// responsesHead is what an item is.
+type responsesHead struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+}
+
+// remember keeps which items of an answer came with reasoning.
+func (d openAIResponses) remember(_ []byte, answer string) {
+	var response struct {
+		Output []responsesHead `json:"output"`
+	}
+	if json.Unmarshal([]byte(answer), &response) != nil {
+		return // a stream, or an error
+	}
+	for i, item := range response.Output {
+		if i > 0 && response.Output[i-1].Type == "reasoning" {
+			d.led[item.ID] = response.Output[i-1].ID
+		}
+	}
+}
+
+// accompanied checks that the items that came with reasoning come back with it.
+func (d openAIResponses) accompanied(body []byte) error {
+	var request struct {
+		Stored jsontext.Value `json:"previous_response_id"`
+		Input  jsontext.Value `json:"input"`
+	}
+	var items []responsesHead
+	_ = json.Unmarshal(body, &request) // it was checked
+	if request.Input.Kind() != '[' || request.Stored != nil || json.Unmarshal(request.Input, &items) != nil {
+		return nil
+	}
+	there := map[string]bool{}
+	for _, item := range items {
+		if reasoning := d.led[item.ID]; reasoning != "" && !there[reasoning] {
+			return refuseOpenAI(responsesAPI, http.StatusBadRequest, "input", "", fmt.Sprintf("Item '%s' of type '%s' was provided without its "+
+				"required 'reasoning' item: '%s'.", item.ID, item.Type, reasoning))
+		}
+		there[item.ID] = true
+	}
+	return nil
+}
+
+func (openAIResponses) refuse(message string) *api.Error {
+	return refuseOpenAI(responsesAPI, http.StatusBadRequest, "", "", message)
+}
+
+func (openAIResponses) streams(_ *http.Request, body []byte) bool { return asksToStream(body) }
+
+func (openAIResponses) silence() string { return OpenAIResponse().Body }
+
+func (openAIResponses) header(h http.Header) { h.Set("x-request-id", "req_fake") }
+
+// responsesStream is a stream of the API's events under construction.
+type responsesStream struct {
+	sse
+	sequence int
+	item     map[string]any // members of every event about the current item
+	cut      bool           // the current item does not end
+}
+
+func (openAIResponses) stream(_ []byte, answer string, cut bool) string {
+	var response map[string]jsontext.Value
+	parsed([]byte(answer), &response)
+	var items []jsontext.Value
+	parsed(response["output"], &items)
+	var s responsesStream
+	s.event("response.created", map[string]any{"response": begun(response)})
+	s.event("response.in_progress", map[string]any{"response": begun(response)})
+	for i, item := range items {
+		s.cut = cut && i == len(items)-1
+		s.output(i, item)
+	}
+	if !cut {
+		s.event("response."+text(response["status"]), map[string]any{"response": response})
+	}
+	return s.String()
+}
+
+// begun is a response as it is shown when it begins.
+func begun(response map[string]jsontext.Value) map[string]any {
+	head := map[string]any{}
+	for name, v := range response {
+		head[name] = v
+	}
+	head["status"], head["output"], head["usage"] = "in_progress", []any{}, nil
+	return head
+}
+
+func (s *responsesStream) event(name string, members map[string]any) {
+	members["type"], members["sequence_number"] = name, s.sequence
+	s.sequence++
+	s.sse.event(name, members)
+}
+
+// about adds an event about the current item.
+func (s *responsesStream) about(name string, members map[string]any) {
+	for k, v := range s.item {
+		members[k] = v
+	}
+	s.event(name, members)
+}
+
+// output gives one output item in small pieces, as the API does.
+func (s *responsesStream) output(i int, v jsontext.Value) {
+	var item map[string]jsontext.Value
+	parsed(v, &item)
+	s.item = map[string]any{"output_index": i, "item_id": text(item["id"])}
+	switch text(item["type"]) {
+	case "message":
+		s.began(i, item, "content")
+		s.parts("content", item["content"])
+	case "reasoning":
+		s.began(i, item, "summary")
+		s.parts("summary", item["summary"])
+	case "function_call":
+		s.began(i, item, "arguments")
+		s.pieces("response.function_call_arguments", "arguments", text(item["arguments"]))
+	case "custom_tool_call":
+		s.began(i, item, "input")
+		s.pieces("response.custom_tool_call_input", "input", text(item["input"]))
+	case "code_interpreter_call":
+		s.began(i, item, "code")
+		s.about("response.code_interpreter_call.in_progress", map[string]any{})
+		s.pieces("response.code_interpreter_call_code", "code", text(item["code"]))
+		s.progress("code_interpreter_call", "interpreting", "completed")
+	case "web_search_call", "file_search_call":
+		s.began(i, item, "")
+		s.progress(text(item["type"]), "in_progress", "searching", "completed")
+	default:
+		s.began(i, item, "")
+	}
+	if !s.cut {
+		s.event("response.output_item.done", map[string]any{"output_index": i, "item": v})
+	}
+}
+
+// began shows an item without one member, which comes in pieces.
+func (s *responsesStream) began(i int, item map[string]jsontext.Value, later string) {
+	head := map[string]any{}
+	for name, v := range item {
+		head[name] = v
+	}
+	if _, ok := head["status"]; ok {
+		head["status"] = "in_progress"
+	}
+	switch later {
+	case "":
+	case "arguments", "input", "code":
+		head[later] = ""
+	default:
+		head[later] = []any{}
+	}
+	s.event("response.output_item.added", map[string]any{"output_index": i, "item": head})
+}
+
+// progress says how far a tool of the API is. A stream that is cut does not get to the last step.
+func (s *responsesStream) progress(kind string, steps ...string) {
+	if s.cut {
+		steps = steps[:len(steps)-1]
+	}
+	for _, step := range steps {
+		s.about("response."+kind+"."+step, map[string]any{})
+	}
+}
+
+// pieces gives a text, what is annotated in it, and then the whole of it.
+func (s *responsesStream) pieces(event, member, whole string, annotations ...jsontext.Value) {
+	for _, piece := range split(whole) {
+		s.about(event+".delta", map[string]any{"delta": piece})
+	}
+	for _, list := range annotations {
+		for i, annotation := range repeated(list) {
+			s.about(event+".annotation.added", map[string]any{"annotation": annotation, "annotation_index": i})
+		}
+	}
+	if !s.cut {
+		s.about(event+".done", map[string]any{member: whole})
+	}
+}
+
+// parts gives the parts of a message or of a summary.
+func (s *responsesStream) parts(member string, list jsontext.Value) {
+	var parts []map[string]jsontext.Value
+	parsed(list, &parts)
+	last := s.cut
+	for i, part := range parts {
+		s.cut = last && i == len(parts)-1
+		s.part(member, i, part)
+	}
+	s.cut = last
+}
+
+func (s *responsesStream) part(member string, i int, part map[string]jsontext.Value) {
+	s.item[member+"_index"] = i
+	defer delete(s.item, member+"_index")
+	kind := text(part["type"])
+	said, place := "text", "response.content_part"
+	event := "response." + kind
+	switch {
+	case member == "summary":
+		place, event = "response.reasoning_summary_part", "response.reasoning_summary_text"
+	case kind == "refusal":
+		said = "refusal"
+	}
+	s.about(place+".added", map[string]any{"part": emptied(part, said)})
+	s.pieces(event, said, text(part[said]), part["annotations"])
+	if !s.cut {
+		s.about(place+".done", map[string]any{"part": part})
+	}
+}
+
+// emptied is a part as it is shown when it begins.
+func emptied(part map[string]jsontext.Value, said string) map[string]jsontext.Value {
+	empty := maps.Clone(part)
+	empty[said] = jsontext.Value(`""`)
+	if _, ok := empty["annotations"]; ok {
+		empty["annotations"] = jsontext.Value(`[]`)
+	}
+	return empty
+}

@@ -1,0 +1,165 @@
+package tape
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/schema"
+)
+
+// same reports whether a request is the one that was recorded.
+func same(recorded, asked taped) bool {
+	place, _ := differ(recorded, asked)
+	return place == ""
+}
+
+// differ says where a request is another one than was recorded, and how much is the same up to there.
+func differ(recorded, asked taped) (place string, alike int) {
+	if recorded.method != asked.method {
+		return changed("method", recorded.method, asked.method), 0
+	}
+	was, is := resource(recorded.url), resource(asked.url)
+	if was != is {
+		return changed("URL", was, is), 1
+	}
+	if bytes.Equal(recorded.body, asked.body) {
+		return "", 2
+	}
+	a, b := content.JSON(recorded.body), content.JSON(asked.body)
+	if !isJSON(a) || !isJSON(b) {
+		return changed("body", string(a), string(b)), 2 + prefix(recorded.body, asked.body)
+	}
+	d := difference{}
+	d.find("body", value(a), value(b))
+	return d.place, 2 + d.alike
+}
+
+// resource is the path and the query of a URL.
+func resource(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	return u.RequestURI()
+}
+
+func isJSON(j content.JSON) bool { return j.Depth() < 1000 && j.Valid() }
+
+// value decodes j with its numbers as they are written.
+func value(j content.JSON) (v any) {
+	dec := json.NewDecoder(strings.NewReader(string(j)))
+	dec.UseNumber()
+	_ = dec.Decode(&v) // it was found to be valid
+	return v
+}
+
+func prefix(a, b []byte) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func changed(place, was, is string) string {
+	return fmt.Sprintf("%s: it was %s, and is %s", place, shown(was), shown(is))
+}
+
+func shown(s string) string { return schema.Excerpt(s, 200) }
+
+// difference is the first place where two values differ. Alike counts the words and numbers before.
+type difference struct {
+	place string
+	alike int
+}
+
+// find looks for the first difference, and reports whether there is one.
+func (d *difference) find(place string, was, is any) bool {
+	switch was := was.(type) {
+	case map[string]any:
+		if is, ok := is.(map[string]any); ok {
+			return d.members(place, was, is)
+		}
+	case []any:
+		if is, ok := is.([]any); ok {
+			return d.elements(place, was, is)
+		}
+	default:
+		if reflect.DeepEqual(was, is) {
+			d.alike++
+			return false
+		}
+	}
+	d.place = changed(place, jsonText(was), jsonText(is))
+	return true
+}
+
+func (d *difference) members(place string, was, is map[string]any) bool {
+	names := maps.Clone(was)
+	maps.Copy(names, is)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		a, before := was[name]
+		b, now := is[name]
+		switch at := place + "." + name; {
+		case !now:
+			d.place = shown(at) + ": it was " + shown(jsonText(a)) + ", and is not there any more"
+		case !before:
+			d.place = shown(at) + ": it was not there, and is " + shown(jsonText(b))
+		case !d.find(at, a, b):
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+func (d *difference) elements(place string, was, is []any) bool {
+	for i := range min(len(was), len(is)) {
+		if d.find(fmt.Sprintf("%s[%d]", place, i), was[i], is[i]) {
+			return true
+		}
+	}
+	if len(was) != len(is) {
+		d.place = fmt.Sprintf("%s: it had %d items, and has %d", shown(place), len(was), len(is))
+		return true
+	}
+	return false
+}
+
+func jsonText(v any) string {
+	b, _ := json.Marshal(v) // it was decoded from JSON
+	return string(b)
+}
+
+// nearest says which recording is most like the request, and where they differ.
+func (t *Tape) nearest(asked taped) string {
+	what := asked.method + " " + shown(resource(asked.url))
+	best, next, why := -1, -1, ""
+	most := -1
+	for i, made := range t.tracks {
+		if made.played {
+			continue
+		}
+		if next < 0 {
+			next = i
+		}
+		place, alike := differ(made.request, asked)
+		if place == "" {
+			return fmt.Sprintf("%s: it is recording %d of %d, and recording %d comes next", what, i+1, len(t.tracks), next+1)
+		}
+		if alike > most {
+			best, most, why = i, alike, place
+		}
+	}
+	if best < 0 {
+		return fmt.Sprintf("%s: all %d recordings were asked for", what, len(t.tracks))
+	}
+	return fmt.Sprintf("%s: the nearest is recording %d of %d: %s", what, best+1, len(t.tracks), why)
+}

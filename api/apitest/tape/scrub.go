@@ -1,0 +1,238 @@
+package tape
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
+)
+
+// redacted stands on a tape where a secret was.
+const redacted = "REDACTED"
+
+// secretName matches the names of headers and parameters whose values are secrets, or say whose account it is.
+var secretName = regexp.MustCompile(`(?i)key|token($|[^s])|secret|auth|cookie|session|organi[sz]ation|project|credential|signature|password|^sig$`)
+
+// accountName matches the names of headers of responses that say whose account it is.
+var accountName = regexp.MustCompile(`(?i)cookie|organi[sz]ation(-id)?$|project(-id)?$`)
+
+// headers is the names of the headers that are recorded.
+type headers []string
+
+// keptHeaders adds names to the headers that mean something to a provider or to a test.
+func keptHeaders(names []string) (headers, error) {
+	kept := headers{
+		"Accept", "Anthropic-Beta", "Anthropic-Version", "Content-Type", "Openai-Beta", "Request-Id", "Retry-After", "Retry-After-Ms",
+		"X-Request-Id", "X-Should-Retry",
+	}
+	for _, name := range names {
+		if secretName.MatchString(name) {
+			return nil, fmt.Errorf("%w: the header %s may hold a secret, and is not recorded", ErrUnusable, name)
+		}
+		kept = append(kept, http.CanonicalHeaderKey(name))
+	}
+	return kept, nil
+}
+
+func (h headers) of(all http.Header) http.Header {
+	kept := http.Header{}
+	for _, name := range h {
+		if values := all.Values(name); len(values) > 0 {
+			kept[name] = slices.Clone(values)
+		}
+	}
+	return kept
+}
+
+// scrubber knows the secrets of a tape.
+type scrubber struct {
+	secrets  []string
+	replacer *strings.Replacer
+}
+
+// shortest is how long a secret must be that was found: a shorter one is a word that may stand anywhere.
+const shortest = 8
+
+// request finds the secrets in a request.
+func (s *scrubber) request(req *http.Request) {
+	s.header(req.Header, secretName)
+	for name, values := range req.URL.Query() {
+		if secretName.MatchString(name) {
+			s.found(values...)
+		}
+	}
+	if password, ok := req.URL.User.Password(); ok {
+		s.found(password)
+	}
+}
+
+// header finds the secrets in headers of such names. A value of several words ("Bearer …") is one, and so are those of its words
+// that no person would write.
+func (s *scrubber) header(h http.Header, named *regexp.Regexp) {
+	for name, values := range h {
+		if !named.MatchString(name) {
+			continue
+		}
+		for _, value := range values {
+			s.found(value)
+			for _, word := range strings.FieldsFunc(value, func(c rune) bool { return strings.ContainsRune(" ;,=", c) }) {
+				if strings.ContainsAny(word, "0123456789") {
+					s.found(word)
+				}
+			}
+		}
+	}
+}
+
+func (s *scrubber) found(values ...string) {
+	for _, v := range values {
+		if len(v) >= shortest && v != redacted {
+			s.add(v)
+		}
+	}
+}
+
+func (s *scrubber) add(secrets ...string) {
+	for _, secret := range secrets {
+		if secret != "" && !slices.Contains(s.secrets, secret) {
+			s.secrets = append(s.secrets, secret)
+			s.replacer = nil
+		}
+	}
+}
+
+// text is without the secrets, in whichever way they are escaped.
+func (s *scrubber) text(text string) string {
+	if s.replacer == nil {
+		s.replacer = s.replaces()
+	}
+	return s.replacer.Replace(text)
+}
+
+// replaces replaces the longest secrets first, so that one that is a part of another leaves nothing of that.
+func (s *scrubber) replaces() *strings.Replacer {
+	var all []string
+	for _, secret := range s.secrets {
+		escaped, _ := json.Marshal(secret)
+		quoted := strings.Trim(string(wire.Quote(secret)), `"`)
+		twice := strings.Trim(string(wire.Quote(quoted)), `"`)
+		html := strings.Trim(string(escaped), `"`)
+		all = append(all, secret, quoted, twice, html, strings.ReplaceAll(secret, "/", `\/`), url.QueryEscape(secret), url.PathEscape(secret))
+	}
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, secret := range slices.Compact(all) {
+		pairs = append(pairs, secret, redacted)
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// holds reports whether a secret is left in text.
+func (s *scrubber) holds(text string) bool {
+	return slices.ContainsFunc(s.secrets, func(secret string) bool { return strings.Contains(text, secret) })
+}
+
+// taped is a request or a response without the secrets.
+func (s *scrubber) taped(r taped) taped {
+	r.url = s.text(s.url(r.url))
+	for name, values := range r.header {
+		for i, v := range values {
+			r.header[name][i] = s.text(v)
+		}
+	}
+	r.body = []byte(s.body(s.text(string(r.body))))
+	return r
+}
+
+// body is without the secrets that are escaped in another way than text knows: in JSON, and in the JSON of server-sent events.
+func (s *scrubber) body(body string) string {
+	if len(s.secrets) == 0 || !strings.Contains(body, `\u`) {
+		return body
+	}
+	if j := content.JSON(strings.TrimSpace(body)); readable(j) {
+		return string(s.json(j))
+	}
+	var clean strings.Builder
+	for line := range strings.Lines(body) {
+		data, event := strings.CutPrefix(line, "data:")
+		if j := content.JSON(strings.TrimSpace(data)); event && readable(j) {
+			line = strings.Replace(line, string(j), string(s.json(j)), 1)
+		}
+		clean.WriteString(line)
+	}
+	return clean.String()
+}
+
+func readable(j content.JSON) bool { return j != "" && j.Depth() < 100 && j.Valid() }
+
+var inProject = regexp.MustCompile(`(/projects/)[^/?]+`)
+
+// url is without what only the account has, its parameters in order.
+func (s *scrubber) url(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || address == "" {
+		return address
+	}
+	u.User, u.Fragment = nil, ""
+	query := u.Query()
+	for name := range query {
+		if secretName.MatchString(name) {
+			query[name] = []string{redacted}
+		}
+	}
+	u.RawQuery = query.Encode()
+	return inProject.ReplaceAllString(u.String(), "${1}"+redacted)
+}
+
+// json is j with every string decoded and looked at, and j itself where no secret is in it.
+func (s *scrubber) json(j content.JSON) content.JSON {
+	j = content.JSON(strings.TrimSpace(string(j)))
+	if text, ok := wire.Text(j); ok {
+		if clean := s.text(text); clean != text {
+			return wire.Quote(clean)
+		}
+		return j
+	}
+	switch {
+	case strings.HasPrefix(string(j), "{"):
+		return s.members(j)
+	case strings.HasPrefix(string(j), "["):
+		return s.items(j)
+	}
+	return j
+}
+
+func (s *scrubber) members(j content.JSON) content.JSON {
+	list, _ := wire.Members(j) // it is valid
+	found := false
+	for i, m := range list {
+		list[i] = wire.Member{Name: s.text(m.Name), Value: s.json(m.Value)}
+		found = found || list[i] != m
+	}
+	if !found {
+		return j
+	}
+	return wire.Object(list)
+}
+
+func (s *scrubber) items(j content.JSON) content.JSON {
+	var items []wire.Raw
+	_ = j.Decode(&items) // it is valid
+	found := false
+	dst := []byte{'['}
+	for _, item := range items {
+		clean := s.json(content.JSON(item))
+		found = found || clean != content.JSON(item)
+		dst = append(wire.Separate(dst), clean...)
+	}
+	if !found {
+		return j
+	}
+	return content.JSON(append(dst, ']'))
+}
