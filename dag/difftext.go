@@ -6,12 +6,11 @@ import (
 	"hash/maphash"
 	"io"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -299,8 +298,8 @@ func (w diffWriter) change(c Change) {
 	if n == nil {
 		n = c.Old
 	}
-	word := cells.OneLine(wordOf(n), 20)
-	word += strings.Repeat(" ", max(wordWidth-cells.Of(word), 0))
+	word := safetext.Line(wordOf(n), 20)
+	word += strings.Repeat(" ", max(wordWidth-safetext.Width(word), 0))
 	w.row(c.Op, looks[c.Op].sign+" "+word+" "+ids+node.ShortID(n.ID()))
 	for _, p := range c.Parts() {
 		w.part(p)
@@ -311,7 +310,7 @@ func (w diffWriter) change(c Change) {
 // says by the executions: it is written once.
 func (w diffWriter) part(p Part) {
 	if p.Name != "text" {
-		name := "    " + cells.OneLine(p.Name, logWidth)
+		name := "    " + safetext.Line(p.Name, logWidth)
 		if w.again(p.Lines) {
 			w.row(p.Op, name+": as above")
 			return
@@ -323,9 +322,9 @@ func (w diffWriter) part(p Part) {
 		case line.Gap > 0:
 			w.row(Same, "      … "+count(line.Gap, "line"))
 		case line.Op == Same:
-			w.row("", "      "+harmless(line.Text))
+			w.row("", "      "+safetext.Row(line.Text))
 		default:
-			w.row(line.Op, "    "+looks[line.Op].sign+" "+harmless(line.Text))
+			w.row(line.Op, "    "+looks[line.Op].sign+" "+safetext.Row(line.Text))
 		}
 	}
 }
@@ -341,22 +340,6 @@ func (w diffWriter) again(lines []Line) bool {
 	before := w.shown[sum]
 	w.shown[sum] = true
 	return before && len(lines) > 0
-}
-
-// harmless returns s with its spaces, and with nothing in it that could drive a terminal.
-func harmless(s string) string {
-	var out strings.Builder
-	for s != "" {
-		if r, size := utf8.DecodeRuneInString(s); unicode.IsControl(r) {
-			out.WriteRune(cells.Visible(r))
-			s = s[size:]
-			continue
-		}
-		text, _, size := cells.Cluster(s)
-		out.WriteString(text)
-		s = s[size:]
-	}
-	return out.String()
 }
 
 // The JSON form.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -42,7 +42,7 @@ func (e *FindError) Error() string {
 		if i > 0 {
 			sign = ", "
 		}
-		text += sign + cells.OneLine(n.Kind(), 40) + " " + n.ID().String() + " (" + n.Digest().String()[:19] + ")"
+		text += sign + safetext.Line(n.Kind(), 40) + " " + n.ID().String() + " (" + n.Digest().String()[:19] + ")"
 	}
 	if e.More > 0 {
 		text += fmt.Sprintf(" or one of %d more", e.More)

@@ -15,7 +15,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/google/uuid"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -60,7 +60,7 @@ func (e *LoadError) Error() string {
 		reason = content.Clean(reason[:1000]) + "…"
 	}
 	if strings.ContainsFunc(reason, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		reason = cells.OneLine(reason, 1000)
+		reason = safetext.Line(reason, 1000)
 	}
 	return text + reason
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -224,14 +224,14 @@ func (g *drawing) write(graph string, i int, f face) {
 	before, after, _ := strings.Cut(g.indent+graph, f.glyph)
 	row := []piece{{g.framed(f.glyph), f.color}, {g.framed(after), ""}}
 	if f.word != "" {
-		row = append(row, piece{f.word, f.color}, piece{strings.Repeat(" ", max(wordWidth-cells.Of(f.word), 0)+1), ""})
+		row = append(row, piece{f.word, f.color}, piece{strings.Repeat(" ", max(wordWidth-safetext.Width(f.word), 0)+1), ""})
 	}
 	if m := g.marks[i]; m != "" {
 		row = append(row, piece{"(" + g.line(m, g.width/3) + ")", yellow}, piece{" ", ""})
 	}
-	used := cells.Of(before)
+	used := safetext.Width(before)
 	for _, s := range row {
-		used += cells.Of(s.text)
+		used += safetext.Width(s.text)
 	}
 	g.row(before, append(row, piece{g.text(f, max(g.width-used, g.minText())), ""})...)
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/goccy/go-json/jsontext"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/cells"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -80,23 +80,23 @@ func (s signs) text(f face, width int) string {
 	if came == "" {
 		return s.line(f.says, width)
 	}
-	said := s.line(f.says, max(width-cells.Of(came)-1, width*3/5))
+	said := s.line(f.says, max(width-safetext.Width(came)-1, width*3/5))
 	if said == "" {
 		return came
 	}
-	return said + " " + s.line(f.came, width-cells.Of(said)-1)
+	return said + " " + s.line(f.came, width-safetext.Width(said)-1)
 }
 
 // line is text on one line and made harmless, in at most that many cells.
 func (s signs) line(text string, width int) string {
 	if s.cut == "…" {
-		return cells.OneLine(text, width)
+		return safetext.Line(text, width)
 	}
-	whole := cells.OneLine(text, math.MaxInt32)
-	if cells.Of(whole) <= width {
+	whole := safetext.Line(text, math.MaxInt32)
+	if safetext.Width(whole) <= width {
 		return whole
 	}
-	return strings.TrimSuffix(cells.OneLine(text, max(width-len(s.cut)+1, 1)), "…") + s.cut
+	return strings.TrimSuffix(safetext.Line(text, max(width-len(s.cut)+1, 1)), "…") + s.cut
 }
 
 // excerpt is the beginning of s: more than a row holds, and little to copy.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -77,13 +77,13 @@ func TestLogKeepsItsWidth(t *testing.T) {
 				for row := range strings.Lines(logOf(t, d, &dag.LogOptions{Width: width, ASCII: ascii})) {
 					row = strings.TrimSuffix(row, "\n")
 					graph := len([]rune(row)) - len(strings.TrimLeft(row, "│├┤╮╯╰╭┬┴┼─⋮┊ |\\/+-:"))
-					require.LessOrEqual(t, cells.Of(row), max(width, graph+width/4), "%s, width %d: %s", name, width, row)
+					require.LessOrEqual(t, safetext.Width(row), max(width, graph+width/4), "%s, width %d: %s", name, width, row)
 				}
 			}
 		}
 	}
 	wide := logOf(t, fresh().User(strings.Repeat("x", 500)), &dag.LogOptions{Width: 60})
-	require.Equal(t, 60, cells.Of(strings.TrimSuffix(wide, "\n")))
+	require.Equal(t, 60, safetext.Width(strings.TrimSuffix(wide, "\n")))
 
 	cut := logOf(t, fresh().User(strings.Repeat("x", 2046)+"\U0001F600"), &dag.LogOptions{Width: 3000})
 	require.Equal(t, 1, strings.Count(cut, "\uFFFD"), "a character that is cut in two is one sign")

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -122,7 +122,7 @@ func checkRefName(name string) error {
 func breaks(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
 // quoted is text of anybody's for an error message: short, and harmless.
-func quoted(text string) string { return `"` + cells.OneLine(excerpt(text), 80) + `"` }
+func quoted(text string) string { return `"` + safetext.Line(excerpt(text), 80) + `"` }
 
 // refs is the heads of each ref, by name.
 type refs = tree[[]*node.Node]

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -102,7 +102,7 @@ type validator struct {
 }
 
 func (v *validator) report(n *node.Node, kind FindingKind, format string, args ...any) {
-	f := Finding{Node: n, Kind: kind, Detail: cells.OneLine(fmt.Sprintf(format, args...), 200)}
+	f := Finding{Node: n, Kind: kind, Detail: safetext.Line(fmt.Sprintf(format, args...), 200)}
 	if !slices.Contains(v.found[n.ID()], f) {
 		v.found[n.ID()] = append(v.found[n.ID()], f)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	json "github.com/goccy/go-json/v2"
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -75,7 +75,7 @@ func (d DAG) waiting() []Finding {
 	var list []Finding
 	for _, said := range order {
 		for _, c := range New().WithHeads(heads[said]...).OpenCalls() {
-			detail := cells.OneLine(fmt.Sprintf("call %d, %q of %q", c.Index, c.ID, c.Name), 200)
+			detail := safetext.Line(fmt.Sprintf("call %d, %q of %q", c.Index, c.ID, c.Name), 200)
 			list = append(list, Finding{Node: said, Kind: CallWaits, Detail: detail})
 		}
 	}
@@ -196,7 +196,7 @@ func (v *verifier) shared(n *node.Node) {
 }
 
 func (v *verifier) report(n *node.Node, kind FindingKind, detail string) {
-	v.Findings = append(v.Findings, Finding{Node: n, Kind: kind, Detail: cells.OneLine(detail, 300)})
+	v.Findings = append(v.Findings, Finding{Node: n, Kind: kind, Detail: safetext.Line(detail, 300)})
 }
 
 // saved returns every node that is saved with d, in that order; but two nodes with one id are two.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // How a conversation is spread from left to right, when the rows are known:
@@ -201,7 +201,7 @@ func (s *spreader) room(i int) {
 }
 
 // titleWidth is the least width of a frame with that title.
-func titleWidth(title string) int { return textWidth(cells.Of(title)) + 2*framePad }
+func titleWidth(title string) int { return textWidth(safetext.Width(title)) + 2*framePad }
 
 // place makes the block of v, after the blocks of all that it dominates.
 func (s *spreader) place(v int) {

@@ -3,7 +3,7 @@ package viz
 import (
 	"strings"
 
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
@@ -24,7 +24,7 @@ func textWidth(cells int) int { return (cells*29/4 + 3) / 2 * 2 }
 // boxSize is the size of a box with these lines. The width is even, so that the middle is a whole number.
 func boxSize(lines []string, shape Shape) (w, h int) {
 	for _, line := range lines {
-		w = max(w, cells.Of(line))
+		w = max(w, safetext.Width(line))
 	}
 	beside, above := ink.Padding(string(shape))
 	return max(textWidth(w)+2*padX, minWidth) + 2*beside, max(len(lines), 1)*lineHeight + 2*padY + above
@@ -53,7 +53,7 @@ func wrap(text string) (out []string, heading int) {
 func breakLine(line string) (head, rest string) {
 	used, space := 0, 0
 	for end := 0; end < len(line); {
-		_, width, size := cells.Cluster(line[end:])
+		_, width, size := safetext.Cluster(line[end:])
 		if used+width > lineCells && end > 0 {
 			if space > 0 {
 				end = space

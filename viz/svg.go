@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
@@ -145,7 +145,7 @@ func (s *svgWriter) frame(i int, f Frame) {
 func (s *svgWriter) title(i int, f Frame) {
 	x, y := ink.TitleAt(f.X, f.Y)
 	s.put(`<g class="title" data-frame="f`, i, `"><rect`)
-	s.rect(ink.TitleGround(f.X, f.Y, textWidth(cells.Of(f.Title))))
+	s.rect(ink.TitleGround(f.X, f.Y, textWidth(safetext.Width(f.Title))))
 	s.put(`/><text x="`, x, `" y="`, y, `">`)
 	s.text(f.Title)
 	s.put("</text></g>\n")

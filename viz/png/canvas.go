@@ -7,7 +7,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/viz"
 	"github.com/plait-dev/plait/viz/internal/ink"
 	"golang.org/x/image/vector"
@@ -79,7 +79,7 @@ func (c *canvas) picture(p *viz.Picture) {
 
 // title writes the title of a frame, above the edges that lead into it.
 func (c *canvas) title(f viz.Frame) {
-	x, y, w, h := ink.TitleGround(f.X, f.Y, int(cellWidth*float32(cells.Of(f.Title))))
+	x, y, w, h := ink.TitleGround(f.X, f.Y, int(cellWidth*float32(safetext.Width(f.Title))))
 	c.path, _ = ink.Box(c.path[:0], nil, string(viz.ShapeSetup), x, y, w, h)
 	c.fill(c.path, c.palette.Frame.Fill)
 	x, y = ink.TitleAt(f.X, f.Y)

@@ -6,7 +6,7 @@ import (
 	"image/draw"
 	"unicode"
 
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/viz/internal/ink"
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gomono"
@@ -91,7 +91,7 @@ func (c *canvas) text(t *typeface, line string, x, y int, shade color.RGBA) {
 	source := image.NewUniform(shade)
 	used := 0
 	for line != "" {
-		text, width, size := cells.Cluster(line)
+		text, width, size := safetext.Cluster(line)
 		line = line[size:]
 		at := image.Pt(int(c.scale*(float32(x)+cellWidth*float32(used))+0.5), y*int(c.scale))
 		for i, r := range text {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // Mode is how the progress of a run is shown.
@@ -123,13 +123,13 @@ func (s *screen) show(event executor.Event, err error) {
 	if s.redrawn {
 		s.draw()
 	} else if line != "" {
-		_, _ = io.WriteString(s.w, cells.OneLine(line, s.width)+"\n")
+		_, _ = io.WriteString(s.w, safetext.Line(line, s.width)+"\n")
 	}
 }
 
 // draw draws the line again, where it changed. It leaves the last cell free, where some terminals break the line.
 func (s *screen) draw() {
-	line := cells.OneLine(s.run.line(time.Now()), s.width-1)
+	line := safetext.Line(s.run.line(time.Now()), s.width-1)
 	if line != s.drawn {
 		s.drawn = line
 		_, _ = io.WriteString(s.w, clear+line)

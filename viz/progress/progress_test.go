@@ -19,7 +19,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/cells"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/viz/progress"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -187,7 +187,7 @@ func TestTextOfOthersCannotDriveTheTerminal(t *testing.T) {
 		require.Contains(t, out, "␛[2J")
 		for line := range strings.Lines(strings.ReplaceAll(out, "\r\x1b[K", "\n")) {
 			line = strings.TrimSuffix(line, "\n")
-			require.LessOrEqual(t, cells.Of(line), 50)
+			require.LessOrEqual(t, safetext.Width(line), 50)
 			for _, r := range line {
 				require.False(t, unicode.IsControl(r) || unicode.Is(unicode.Cf, r), "%q in %q", r, line)
 			}

@@ -1,54 +1,10 @@
-// Package cells counts how much room text takes in the cells of a terminal or of a font whose letters have one width, and
-// makes it harmless to show.
-//
-// Text of models and tools is hostile until then: an escape sequence drives a terminal, an override of the writing direction
-// makes a row read as something else.
-package cells
+package safetext
 
 import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
-
-// OneLine returns s on one line, in at most that many cells of a terminal; "…" ends it where it was cut. White space is one
-// space; a control character is shown by its picture, and what has no picture by U+FFFD. No cluster is cut in two.
-func OneLine(s string, cells int) string {
-	var out strings.Builder
-	used, fit := 0, 0 // fit: how much of out leaves a cell for the ellipsis
-	gap := ""
-	for s != "" {
-		text, width, size := Cluster(s)
-		s = s[size:]
-		if text == " " {
-			if out.Len() > 0 {
-				gap = " "
-			}
-			continue
-		}
-		width += len(gap)
-		if used+width > cells {
-			return out.String()[:fit] + "…"
-		}
-		out.WriteString(gap)
-		out.WriteString(text)
-		used, gap = used+width, ""
-		if used < cells {
-			fit = out.Len()
-		}
-	}
-	return out.String()
-}
-
-// Of is how many cells a line takes.
-func Of(s string) int {
-	used := 0
-	for s != "" {
-		_, width, size := Cluster(s)
-		used, s = used+width, s[size:]
-	}
-	return used
-}
 
 // Signs that hold a cluster together.
 const (
@@ -57,59 +13,83 @@ const (
 	emojiSign = '\ufe0f' // what stands before it is drawn as an emoji
 )
 
-// maxMarks is how many marks of one cluster are kept. No script needs more; text that piles them up is left without the rest.
+// maxMarks is how many marks of one cluster are kept. No script needs more; of marks that pile up, the rest is dropped.
 const maxMarks = 8
 
-// Cluster returns the first cluster of s as it is shown, its width in cells, and its size in s. A cluster is a character with
-// the marks, modifiers and joined emoji that belong to it, or a pair of regional indicators.
+// loneMark is what a mark without a character is shown on.
+const loneMark = "\u25cc"
+
+// Cluster returns the first cluster of s as it is shown, its width in cells, and its size in s. The text is s[:size] where
+// nothing has to change. It never holds a line break or a tab: these too are shown by their pictures.
 func Cluster(s string) (text string, width, size int) {
 	r, size := utf8.DecodeRuneInString(s)
 	if r >= ' ' && r < 0x7f && (size == len(s) || s[size] < utf8.RuneSelf) {
 		return s[:size], 1, size
 	}
-	if unicode.IsSpace(r) {
+	if r == ' ' || unicode.Is(unicode.Zs, r) {
 		return " ", 1, size
 	}
-	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Mc) {
-		text, width = "\u25cc", 1 // a mark that stands alone gets a circle to stand on
-		size = 0
-	} else {
-		r = Visible(r)
-		text, width = string(r), runeCells(r)
+	if n := flagSize(s); n > 0 {
+		return s[:n], 2, n
 	}
+
+	// The text is the base, then s from the end of the base to keep: what is dropped is always the end of a cluster.
+	base, from, keep := "", 0, size
+	if shown := visible(r); isMark(r) {
+		base, width, keep, size = loneMark, 1, 0, 0
+	} else {
+		width = runeCells(shown)
+		if shown != r || r == utf8.RuneError && size == 1 {
+			base, from = string(shown), size
+		}
+	}
+
 	for marks := 0; size < len(s); marks++ {
 		next, n := utf8.DecodeRuneInString(s[size:])
-		more := s[size : size+n]
+		if standsAlone(next) {
+			break
+		}
+		spacing := unicode.Is(unicode.Mc, next)
+
 		switch {
 		case next == joiner && marks < maxMarks:
 			joined, m := utf8.DecodeRuneInString(s[size+n:])
-			if !unicode.IsPrint(joined) || joined == ' ' {
-				return text, width, size + n
+			if !unicode.IsPrint(joined) || joined == ' ' || joined == utf8.RuneError {
+				return base + s[from:keep], width, size + n // it joins nothing, and is dropped
 			}
-			more, n, width = s[size:size+n+m], n+m, width+runeCells(joined)
+			n, width = n+m, width+runeCells(joined)
 		case next == emojiSign:
 			width = max(width, 2)
-		case unicode.In(next, unicode.Mc):
+		case spacing && marks < maxMarks:
 			width++
 		case regional(r) && regional(next) && marks == 0:
-			return text + more, 2, size + n
+			return s[:size+n], 2, size + n
 		case skin(next) && marks < maxMarks:
 			width += 2
-		case next != nonJoiner && !unicode.In(next, unicode.Mn, unicode.Me) && !jamo(next):
-			return text, width, size
+		case next != nonJoiner && !isMark(next) && !jamo(next):
+			return base + s[from:keep], width, size
 		}
+
 		size += n
 		if marks < maxMarks {
-			text += more
-		} else if unicode.In(next, unicode.Mc) {
-			width--
+			keep = size
 		}
 	}
-	return text, width, size
+	return base + s[from:keep], width, size
 }
 
-// Visible returns what is shown for r.
-func Visible(r rune) rune {
+// Width returns how many cells a line takes.
+func Width(line string) int {
+	used := 0
+	for line != "" {
+		_, width, size := Cluster(line)
+		used, line = used+width, line[size:]
+	}
+	return used
+}
+
+// visible returns what is shown for r.
+func visible(r rune) rune {
 	switch {
 	case r < ' ':
 		return 0x2400 + r
@@ -119,6 +99,30 @@ func Visible(r rune) rune {
 		return r
 	}
 	return utf8.RuneError
+}
+
+func isMark(r rune) bool { return r >= 0x300 && unicode.Is(unicode.M, r) }
+
+// standsAlone reports whether r is of a common range whose characters begin a cluster, so that the tables need not be asked.
+func standsAlone(r rune) bool {
+	return r < 0x300 || r >= 0x3400 && r <= 0xA48F || r >= 0xAC00 && r <= 0xD7A3
+}
+
+// flags are the three flags that are written with tags. Other tags are hidden text.
+var flags = []string{
+	"\U0001F3F4\U000E0067\U000E0062\U000E0065\U000E006E\U000E0067\U000E007F", // England
+	"\U0001F3F4\U000E0067\U000E0062\U000E0073\U000E0063\U000E0074\U000E007F", // Scotland
+	"\U0001F3F4\U000E0067\U000E0062\U000E0077\U000E006C\U000E0073\U000E007F", // Wales
+}
+
+// flagSize returns the size of the flag that s begins with, or 0.
+func flagSize(s string) int {
+	for _, flag := range flags {
+		if strings.HasPrefix(s, flag) {
+			return len(flag)
+		}
+	}
+	return 0
 }
 
 func regional(r rune) bool { return r >= 0x1F1E6 && r <= 0x1F1FF }

@@ -1,0 +1,297 @@
+// Package safetext makes the text of models, tools and files harmless to show, and cuts it. All of Plait uses it, so that the
+// same text looks the same in the log, in a drawing and in an error.
+//
+// Such text is hostile until then: an escape sequence drives a terminal, an override of the writing direction makes a row read
+// as something else, a line break forges a row.
+//
+// # What is shown
+//
+// A cluster is what a reader takes for one character: a character with its marks, modifiers and joined emoji, a flag, a Hangul
+// syllable. These rules hold for [Line], [Row], [Block] and [Clip]:
+//
+//   - A printable character stays (unicode.IsPrint).
+//   - A control character below U+0020, and U+007F, becomes its picture, such as ␛.
+//   - Every other space becomes a plain space.
+//   - Everything else becomes U+FFFD: other control characters, writing directions, invisible and private characters, tags,
+//     unassigned code points, each byte that is not UTF-8.
+//   - At most eight marks of a cluster are kept. A mark without a character stands on ◌.
+//   - A joiner stays inside a cluster and is dropped at its end. The tags of the flags of England, Scotland and Wales stay.
+//
+// Error texts and notes must be exact. There [Escape] and [Quote] write what the rules would change as in a Go string, and
+// nothing is dropped or replaced.
+//
+// # Where text is cut
+//
+// Between two clusters, and "…" is put where something is missing. Every function takes time linear in what it reads, and those with
+// a limit read little more than they return.
+package safetext
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const ellipsis = "…"
+
+// Line returns s on one line of at most width cells of a terminal, the "…" of a cut included. A run of white space and line breaks
+// becomes one space, and is left out at both ends.
+func Line(s string, width int) string {
+	if len(s) <= width && isTidy(s) {
+		return s
+	}
+
+	var out strings.Builder
+	used, fit := 0, 0 // fit: how much of out leaves a cell for the ellipsis
+	gap := ""
+	for s != "" {
+		if n := spaceSize(s); n > 0 {
+			if s = s[n:]; used > 0 {
+				gap = " "
+			}
+			continue
+		}
+
+		text, cells, size := Cluster(s)
+		s = s[size:]
+		cells += len(gap)
+		if used+cells > width {
+			return out.String()[:fit] + ellipsis
+		}
+
+		out.WriteString(gap)
+		out.WriteString(text)
+		used, gap = used+cells, ""
+		if used < width {
+			fit = out.Len()
+		}
+	}
+	return out.String()
+}
+
+// Row returns s on one line with every character in its place: spaces are kept, and line breaks and tabs become pictures.
+func Row(s string) string {
+	if isPlain(s) {
+		return s
+	}
+
+	var out strings.Builder
+	for s != "" {
+		text, _, size := Cluster(s)
+		out.WriteString(text)
+		s = s[size:]
+	}
+	return out.String()
+}
+
+// Block returns s with its lines, spaces and tabs. Every kind of line break becomes "\n".
+func Block(s string) string {
+	var out strings.Builder
+	for s != "" {
+		// Most text is plain: take it a run at a time.
+		if n := plainSize(s); n > 0 {
+			out.WriteString(s[:n])
+			s = s[n:]
+			continue
+		}
+
+		if n := breakSize(s); n > 0 {
+			out.WriteByte('\n')
+			s = s[n:]
+			continue
+		}
+		if s[0] == '\t' {
+			out.WriteByte('\t')
+			s = s[1:]
+			continue
+		}
+
+		text, _, size := Cluster(s)
+		out.WriteString(text)
+		s = s[size:]
+	}
+	return out.String()
+}
+
+// Clip returns the beginning of s: at most that many lines, with at most that many clusters in all. Blank lines and spaces at the
+// ends of lines are left out, and a tab is two spaces.
+func Clip(s string, lines, clusters int) string {
+	if len(s) <= clusters && lines > 0 && isPlain(s) {
+		return strings.TrimRight(s, " ")
+	}
+
+	var out strings.Builder
+	inLine := false
+	gap := 0 // spaces that are written only if something follows them on the line
+	for s != "" {
+		if n := breakSize(s); n > 0 {
+			inLine, gap, s = false, 0, s[n:]
+			continue
+		}
+		if n := spaceSize(s); n > 0 {
+			if gap++; s[0] == '\t' {
+				gap++
+			}
+			s = s[n:]
+			continue
+		}
+
+		if clusters <= gap || lines <= 0 && !inLine {
+			return out.String() + ellipsis
+		}
+		if !inLine {
+			if inLine = true; out.Len() > 0 {
+				out.WriteByte('\n')
+			}
+			lines--
+		}
+		for ; gap > 0; gap-- {
+			out.WriteByte(' ')
+			clusters--
+		}
+		text, _, size := Cluster(s)
+		out.WriteString(text)
+		clusters, s = clusters-1, s[size:]
+	}
+	return out.String()
+}
+
+// Escape returns the first limit bytes of s on one line, for an error text: what cannot be shown as it is becomes an escape of a
+// Go string, such as \n, \u202e or \xff. Spaces, quotes and backslashes stay, so that text which was escaped stays as it is.
+func Escape(s string, limit int) string {
+	head := Head(s, limit)
+	text := escape(head, false)
+	if len(head) < len(s) {
+		text += ellipsis
+	}
+	return text
+}
+
+// Quote returns the first limit bytes of s as a Go string in double quotes. The "…" of a cut stands behind the quotes.
+func Quote(s string, limit int) string {
+	head := Head(s, limit)
+	text := `"` + escape(head, true) + `"`
+	if len(head) < len(s) {
+		text += ellipsis
+	}
+	return text
+}
+
+// Cut returns s, or its first limit bytes and "…". It cleans nothing.
+func Cut(s string, limit int) string {
+	if head := Head(s, limit); len(head) < len(s) {
+		return head + ellipsis
+	}
+	return s
+}
+
+// Head returns the whole clusters in the first limit bytes of s, without "…". A first cluster that is longer is cut between two runes.
+// It cleans nothing.
+func Head(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	limit = max(limit, 0)
+
+	// Enough beyond the limit to tell a cluster that ends there from one that goes on. The longest that is looked at whole is a flag.
+	window := s[:min(len(s), limit+len(flags[0]))]
+	end := 0
+	for {
+		_, _, size := Cluster(window[end:])
+		if end+size > limit {
+			break
+		}
+		end += size
+	}
+
+	if end == 0 {
+		for end = limit; end > 0 && !utf8.RuneStart(s[end]); {
+			end--
+		}
+	}
+	return s[:end]
+}
+
+func escape(s string, quotes bool) string {
+	var out strings.Builder
+	var buf []byte
+	for s != "" {
+		text, _, size := Cluster(s)
+		if text == s[:size] {
+			if quotes && (text == `"` || text == `\`) {
+				out.WriteByte('\\')
+			}
+			out.WriteString(text)
+			s = s[size:]
+			continue
+		}
+
+		// Of a cluster that is not shown as it is, only the character that it begins with stays.
+		for i := 0; i < size; {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			switch {
+			case r == utf8.RuneError && n == 1:
+				buf = append(buf[:0], `\x`...)
+				buf = append(buf, "0123456789abcdef"[s[i]>>4], "0123456789abcdef"[s[i]&15])
+			case i == 0 && unicode.IsPrint(r) && !isMark(r):
+				buf = append(buf[:0], s[:n]...)
+			default:
+				buf = strconv.AppendQuoteRuneToASCII(buf[:0], r)
+				buf = buf[1 : len(buf)-1]
+			}
+			out.Write(buf)
+			i += n
+		}
+		s = s[size:]
+	}
+	return out.String()
+}
+
+// isPlain reports whether s is printable ASCII, which every rule leaves as it is.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// isTidy reports whether s is plain, without a space at its ends and without two in a row.
+func isTidy(s string) bool {
+	return isPlain(s) && !strings.Contains(s, "  ") && !strings.HasPrefix(s, " ") && !strings.HasSuffix(s, " ")
+}
+
+// plainSize returns the size of the plain beginning of s. A character before one that is not plain may have marks, and is left out.
+func plainSize(s string) int {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return max(i-1, 0)
+		}
+		if s[i] < ' ' || s[i] > '~' {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// spaceSize returns the size of the white space that s begins with, or 0.
+func spaceSize(s string) int {
+	if r, size := utf8.DecodeRuneInString(s); unicode.IsSpace(r) {
+		return size
+	}
+	return 0
+}
+
+// breakSize returns the size of the line break that s begins with, or 0.
+func breakSize(s string) int {
+	if strings.HasPrefix(s, "\r\n") {
+		return 2
+	}
+	switch r, size := utf8.DecodeRuneInString(s); r {
+	case '\n', '\v', '\f', '\r', '\u0085', '\u2028', '\u2029':
+		return size
+	}
+	return 0
+}
