@@ -314,15 +314,23 @@ func TestClientStopsWaitingWhenTheContextEnds(t *testing.T) {
 }
 
 func TestClientDoesNotRetryWhenTheContextEnded(t *testing.T) {
-	for name, failure := range map[string]any{
-		"the context's error": context.Canceled, "a transport error": &api.Error{Kind: api.ErrTransport}, "nothing at all": func() {},
+	for name, c := range map[string]struct {
+		failure any
+		says    string
+	}{
+		"the context's error": {context.Canceled, "the user had enough: context canceled"},
+		"its cause":           {errEnough, "context canceled: the user had enough"},
+		"both":                {errors.Join(errEnough, context.Canceled), "the user had enough\ncontext canceled"},
+		"a transport error":   {&api.Error{Kind: api.ErrTransport}, "the user had enough: context canceled: transport failed"},
+		"nothing at all":      {func() {}, "the user had enough: context canceled: answer cut off: the provider ended without an end of the answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			p := script([]any{func() { cancel(errEnough) }, failure}, good)
+			p := script([]any{func() { cancel(errEnough) }, c.failure}, good)
 			events, err := collect(t, api.NewClient(p, nil).Stream(ctx, request))
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorIs(t, err, errEnough)
+			require.EqualError(t, err, c.says)
 			require.Equal(t, 1, p.requests)
 			require.Empty(t, events, "no retry is announced")
 		})
@@ -341,7 +349,7 @@ func TestClientAsksNothingWhenTheContextHasEnded(t *testing.T) {
 	defer cancel()
 	p := script(good)
 	_, err := api.NewClient(p, nil).Send(ctx, request)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Equal(t, context.DeadlineExceeded, err)
 	require.Zero(t, p.requests)
 }
 

@@ -89,7 +89,7 @@ func (n *neutralWords) members(list []wire.Member, depth int) {
 
 // value adds what j says. Inputs of tools are shown as they are; long words without a space are data, not words.
 func (n *neutralWords) value(name string, j content.JSON, depth int) {
-	if depth > 8 || n.size > mostNeutral || len(j) == 0 {
+	if depth > 8 || n.size > mostNeutral {
 		return
 	}
 	switch j[0] {

@@ -40,6 +40,27 @@ func TestBlocksOfOthersAreToldInWords(t *testing.T) {
 	}
 }
 
+func TestBlocksOfOthersAreCutAtALimit(t *testing.T) {
+	words := func(n int) string { return strings.Repeat("wörd", n/5-1) + " " + strings.Repeat("x", n%5+4) }
+	quoted := func(name, said string) content.JSON {
+		return content.JSON(`{"type":"t","` + name + `":"` + said + `"}`)
+	}
+	for _, n := range []int{3998, 3999, 4000} {
+		require.Equal(t, "[t: "+words(n)+"]", told(t, quoted("text", words(n))), n)
+	}
+	require.Equal(t, "[t: "+words(4000)+"…]", told(t, quoted("text", words(4000)+"x")))
+	require.Equal(t, "[t: ab "+strings.Repeat("ö", 1998)+"…]", told(t, quoted("text", "ab "+strings.Repeat("ö", 2010))), "no letter is cut in half")
+
+	data := strings.Repeat("A", 512)
+	require.Equal(t, "[t: url: "+data+"]", told(t, quoted("url", data)))
+	require.Empty(t, told(t, quoted("url", data+"A")), "more without a space is data")
+	require.Equal(t, "[t: url: "+data+" A]", told(t, quoted("url", data+" A")))
+
+	part := `{"text":"` + words(2000) + `"}`
+	twice := words(2000) + "\n" + words(2000)
+	require.Equal(t, "[t: "+twice[:4000]+"…]", told(t, content.JSON(`{"type":"t","content":[`+part+`,`+part+`,`+part+`]}`)))
+}
+
 func TestBlocksOfOthersCannotHideAnything(t *testing.T) {
 	for j, want := range map[content.JSON]string{
 		`{"type":"x","text":"a\u001b[2Jb\u0000c\u202ed\u2066e\u00adf\r\ng\ud83d\ude00"}`: "[x: a[2Jbcdef\ng😀]",

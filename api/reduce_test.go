@@ -48,6 +48,11 @@ func TestSchemasAreReduced(t *testing.T) {
 		`{"type":"object","$defs":{},"definitions":{"a":{}},"properties":{"$ref":{"type":"string"},"definitions":{}}}`: {
 			`{"type":"object","$defs":{},"properties":{"$ref":{"type":"string"},"definitions":{}}}`, []string{"definitions"},
 			`{"type":"object","$defs":{},"definitions":{"a":{}},"properties":{"$ref":{"type":"string"},"definitions":{}}}`},
+		`{"type":"object","$ref":"#/definitions/a"}`: {
+			`{"type":"object","$ref":"#/definitions/a"}`, nil, `{"type":"object","$ref":"#/definitions/a"}`},
+		`{"properties":{"a":{"anyOf":[ {"type":"string"} , {} ]},"b": { "items":[ ]} }}`: {
+			`{"properties":{"a":{"anyOf":[ {"type":"string"} , {} ]},"b": { "items":[ ]} }}`, nil,
+			`{"properties":{"a":{"anyOf":[ {"type":"string"} , {} ]},"b": { "items":[ ]} }}`},
 		`{"type":"object","patternProperties":{"^x":{}},"additionalProperties":false}`: {
 			`{"type":"object"}`, []string{"patternProperties", "additionalProperties"}, `{"type":"object","patternProperties":{"^x":{}},"additionalProperties":false}`},
 		`{"type":"object","properties":[],"anyOf":{},"items":7}`: {`{"type":"object","properties":[],"anyOf":{},"items":7}`, nil, `{"type":"object","properties":[],"items":7}`},

@@ -236,10 +236,22 @@ func (r *repairer) repair(messages []content.Message) []turn {
 		round = round[:0:0]
 		for i := range turns {
 			if t := &turns[i]; !t.goOn {
+				if len(t.blocks) == 0 {
+					r.lose(t)
+				}
 				round = append(round, input{Message: t.message(), first: t.first, last: t.last, made: true})
 			}
 		}
 		r.notes = slices.DeleteFunc(r.notes, func(n tagged) bool { return n.Kind == RepairEnd })
+	}
+}
+
+// lose marks the notes about t, of which nothing is left.
+func (r *repairer) lose(t *turn) {
+	for i := range r.notes {
+		if n := &r.notes[i]; n.source >= t.first && n.source <= t.last {
+			n.gone = true
+		}
 	}
 }
 

@@ -58,8 +58,41 @@ const orphan, orphanError = "[Result of a tool call that is not open here:]", "[
 
 type list = []content.Message
 
+func noResults(_ content.Role, b content.Block, _ bool) (content.Block, string) {
+	if r, ok := b.(content.ToolResult); ok && r.Content.Len() > 0 {
+		return nil, "no results here"
+	}
+	return b, ""
+}
+
+// prune leaves out texts "drop", and replaces texts "swap" and results that Repair added.
+func prune(messages []content.Message) []api.Pruned {
+	var found []api.Pruned
+	for i, m := range messages {
+		for j, b := range m.Blocks.All() {
+			r, _ := b.(content.ToolResult)
+			switch {
+			case b == text("drop"):
+				found = append(found, api.Pruned{Message: i, Block: j, Why: fmt.Sprint("drop ", j)})
+			case b == text("swap"):
+				found = append(found, api.Pruned{Message: i, Block: j, With: text("new"), Why: fmt.Sprint("swap ", j)})
+			case r.Content.Text() == content.NoResult:
+				found = append(found, api.Pruned{Message: i, Block: j, With: result(r.CallID, "new"), Why: fmt.Sprint("result ", j)})
+			}
+		}
+	}
+	return found
+}
+
+// itemText is a text with an ID for strange's ItemID.
+func itemText(id, said string) content.Block {
+	return content.Text{Text: said, Extra: content.Extra{API: "item", JSON: content.JSON(fmt.Sprintf(`{"id":%q}`, id))}}
+}
+
 func TestRepair(t *testing.T) {
 	hi := user(text("Hi"))
+	items := api.Rules{ItemID: strange().Rules.ItemID}
+	nameless := api.Rules{ItemID: items.ItemID, Nameless: strange().Rules.Nameless}
 	for _, test := range []struct {
 		name  string
 		rules api.Rules
@@ -135,6 +168,14 @@ func TestRepair(t *testing.T) {
 		{name: "a badly formed id is replaced", in: list{hi, assistant(call("a b")), user(result("a b", "1"))},
 			out:   list{hi, assistant(call("call_1")), user(result("call_1", "1"))},
 			notes: []string{`message 1: id: the call id "a b" became "call_1"`}},
+		{name: "a fresh id counts on while it is used", in: list{hi, assistant(call("call_3"), call("call_3_2"), call("")),
+			user(result("call_3", "1"), result("call_3_2", "2"), result("", "3"))},
+			out: list{hi, assistant(call("call_3"), call("call_3_2"), call("call_3_3")),
+				user(result("call_3", "1"), result("call_3_2", "2"), result("call_3_3", "3"))},
+			notes: []string{`message 1: id: the call id "" became "call_3_3"`}},
+		{name: "calls without an id stay where they may", rules: api.Rules{NoID: true},
+			in:  list{hi, assistant(call(""), call("a"), call("")), user(result("", "1"), result("a", "2"), result("", "3"))},
+			out: list{hi, assistant(call(""), call("a"), call("")), user(result("", "1"), result("a", "2"), result("", "3"))}},
 		{name: "ids of the provider's own kind stay", rules: api.Rules{ID: func(string) bool { return true }},
 			in:  list{hi, assistant(call("a b")), user(result("a b", "1"))},
 			out: list{hi, assistant(call("a b")), user(result("a b", "1"))}},
@@ -156,6 +197,47 @@ func TestRepair(t *testing.T) {
 			}},
 			out:   list{hi, assistant(text("x")), user(text("y"))},
 			notes: []string{"message 2: dropped: block 0 (image): its source needs exactly one of data, text, URL and file id; it has 0"}},
+
+		{name: "a result that is refused is sent without content", rules: api.Rules{Accept: noResults},
+			in: list{hi, assistant(call("a"), call("b")), user(failed("b", "2"), result("a", "1"))},
+			out: list{hi, assistant(call("a"), call("b")),
+				user(content.ToolResult{CallID: "a"}, content.ToolResult{CallID: "b", IsError: true})},
+			notes: []string{"message 2: dropped: no results here", "message 2: dropped: no results here",
+				"message 2: moved: results come first and in call order"}},
+
+		{name: "the id of an item is no call's", rules: items, in: list{hi, assistant(opaqueCall("a"), call("a")), user(result("a", "1"))},
+			out:   list{hi, assistant(opaqueCall("a"), call("call_1")), user(result("call_1", "1"))},
+			notes: []string{`message 1: id: the call id "a" became "call_1"`}},
+		{name: "an item whose id was used is left out", rules: items,
+			in:    list{hi, assistant(opaqueCall("i"), text("x")), hi, assistant(text("y"), opaqueCall("i"), opaqueCall("j"), text("z")), hi},
+			out:   list{hi, assistant(opaqueCall("i"), text("x")), hi, assistant(text("y"), opaqueCall("j"), text("z")), hi},
+			notes: []string{"message 3: dropped: an item whose id was used before"}},
+		{name: "a message that loses its only item is left out", rules: items,
+			in:    list{hi, assistant(opaqueCall("i")), user(text("x")), assistant(opaqueCall("i")), user(text("y"))},
+			out:   list{hi, assistant(opaqueCall("i")), user(text("x"), text("y"))},
+			notes: []string{"dropped: an item whose id was used before", "message 2: merged: two messages of the user in a row"}},
+		{name: "texts in a row may be parts of one item", rules: items,
+			in:    list{hi, assistant(itemText("i", "x"), itemText("i", "y"), text("-"), itemText("i", "z"), text("!")), hi},
+			out:   list{hi, assistant(itemText("i", "x"), itemText("i", "y"), text("-"), text("!")), hi},
+			notes: []string{"message 1: dropped: an item whose id was used before"}},
+		{name: "an item that can be is sent without its id", rules: nameless,
+			in:  list{hi, assistant(itemText("i", "x"), opaqueCall("j"), itemText("i", "y"), opaqueCall("j")), hi},
+			out: list{hi, assistant(itemText("i", "x"), opaqueCall("j"), text("y")), hi},
+			notes: []string{"message 1: id: an item whose id was used before is sent without",
+				"message 1: dropped: an item whose id was used before"}},
+		{name: "only opaque items of the user's side have ids", rules: items,
+			in:    list{user(itemText("i", "x"), opaqueCall("j")), assistant(itemText("i", "y")), user(itemText("i", "z"), opaqueCall("j"))},
+			out:   list{user(itemText("i", "x"), opaqueCall("j")), assistant(itemText("i", "y")), user(itemText("i", "z"))},
+			notes: []string{"message 2: dropped: an item whose id was used before"}},
+
+		{name: "what may not stand there is left out or replaced", rules: api.Rules{Prune: prune},
+			in:  list{user(text("drop"), text("Hi"), text("drop")), assistant(text("swap"), text("x")), user(text("drop")), assistant(text("y")), hi},
+			out: list{hi, assistant(text("new"), text("x"), text("y")), hi},
+			notes: []string{"message 0: dropped: drop 2", "message 0: dropped: drop 0", "message 1: block: swap 0", "dropped: drop 0",
+				"message 1: merged: two messages of the assistant in a row"}},
+		{name: "what Repair added may be replaced too", rules: api.Rules{Prune: prune}, in: list{hi, assistant(call("a"))},
+			out:   list{hi, assistant(call("a")), user(result("a", "new"))},
+			notes: []string{"message 2: answered: call 0 (f) had no result", "message 2: block: result 0"}},
 
 		{name: "what says nothing is dropped", in: list{user(text("x"), text(""), content.Unknown{JSON: `{"type":"new"}`}, content.Thinking{Text: "hm"})},
 			out: list{user(text("x"))},
@@ -195,6 +277,21 @@ func TestRepair(t *testing.T) {
 			require.Empty(t, more, "repaired twice")
 			requireSame(t, out, again)
 		})
+	}
+}
+
+func TestOrdinaryIDsOfCallsStay(t *testing.T) {
+	for id, stays := range map[string]bool{
+		"azAZ09_-": true, strings.Repeat("x", 40): true, strings.Repeat("x", 41): false, "": false,
+		"a@": false, "a[": false, "a`": false, "a{": false, "a/": false, "a:": false, "a.": false, "aé": false, "a ": false,
+	} {
+		out, _ := api.Repair(list{user(text("Hi")), assistant(call(id)), user(result(id, "1"))}, api.Rules{})
+		want := "call_1"
+		if stays {
+			want = id
+		}
+		require.Equal(t, want, out[1].Blocks.ToolUses()[0].ID, id)
+		require.Equal(t, want, out[2].Blocks.ToolResults()[0].CallID, id)
 	}
 }
 
