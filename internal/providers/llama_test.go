@@ -36,6 +36,10 @@ type llama struct {
 
 // startLlama starts the server of the fixtures, and skips the test where it is absent or made for another platform.
 func startLlama(t *testing.T, args ...string) llama {
+	if testing.Short() {
+		t.Skip("SKIPPED: a real server takes too long for -short")
+	}
+
 	archive := fixture.Path(t, "llama", "llama-server.tar.xz")
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skipf("SKIPPED: llama-server is for linux/amd64, and this is %s/%s", runtime.GOOS, runtime.GOARCH)
