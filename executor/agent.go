@@ -111,7 +111,7 @@ func (a Agent) withDefaults() Agent {
 //     its tokens are not carried out, because their arguments may be cut off too: the model is told so.
 //   - An answer that says nothing leaves no message. One that waits for a provider's own tools (content.StopPause) is asked to
 //     go on.
-//   - A run whose calls wait for somebody, by [AskApproval], [Defer] or [Deferred], pauses: the error is a *[PausedError] with the
+//   - A run whose calls wait for somebody, by [AskApproval], [Defer] or [DeferAll], pauses: the error is a *[PausedError] with the
 //     [Continuation] for [Agent.Resume], and the calls are open in the conversation.
 //
 // The conversation is valid beside any error, and a later Run goes on from it. Where a step of the chain failed (dag.DAG.Err), it is

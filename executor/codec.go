@@ -311,8 +311,8 @@ func (c Continuation) checkPending() error {
 			return wrong(path+"index", "%d does not come after %d: calls stand in their order, each once", p.Call.Index, last)
 		case seen[p.ID]:
 			return wrong(path+"tool_call_id", "another call has it")
-		case c.Reason == content.StopResults && (p.Approval || !p.Remote):
-			return wrong(path+"remote", "the run waits for results, and not for that of this call")
+		case c.Reason == content.StopResults && (p.Approval || !p.Deferred):
+			return wrong(path+"deferred", "the run waits for results, and not for that of this call")
 		}
 		asks, last, seen[p.ID] = asks || p.Approval, p.Call.Index, true
 	}
@@ -391,7 +391,7 @@ func (p Pending) append(dst []byte) []byte {
 	if p.Call.Name != p.Tool {
 		dst = wire.AppendString(dst, "executed_name", p.Call.Name)
 	}
-	dst = appendTrue(appendTrue(content.AppendJSON(dst, "arguments", p.Call.Input), "approval", p.Approval), "remote", p.Remote)
+	dst = appendTrue(appendTrue(content.AppendJSON(dst, "arguments", p.Call.Input), "approval", p.Approval), "deferred", p.Deferred)
 	return append(content.AppendString(dst, "reason", p.Reason), '}')
 }
 
@@ -696,7 +696,7 @@ func (o savedObject) totals(reason content.Stop) node.StopReason {
 // pending reads a call.
 func (o savedObject) pending() Pending {
 	p := Pending{
-		ID: o.text("tool_call_id"), Tool: o.text("name"), Approval: o.flag("approval"), Remote: o.flag("remote"),
+		ID: o.text("tool_call_id"), Tool: o.text("name"), Approval: o.flag("approval"), Deferred: o.flag("deferred"),
 		Reason: o.textOr("reason", ""),
 	}
 	p.Call = Call{

@@ -16,7 +16,7 @@ import (
 // pausing is a run that waits for the results of two calls. Its ids and times are always the same.
 func pausing() (executor.Agent, dag.DAG, executor.Continuation) {
 	model := apitest.NewScript(apitest.Call(in("Tokyo"), in("Paris")), apitest.Say("Tokyo is warmer."))
-	agent := executor.Agent{Provider: model, Tools: []dag.Tool{weather}, Strategy: executor.Deferred()}
+	agent := executor.Agent{Provider: model, Tools: []dag.Tool{weather}, Strategy: executor.DeferAll()}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	source := node.Source{Now: func() time.Time { return start }, NewID: node.Counting(start).NewID}
 	d := dag.New().WithSource(source).User("Where is it warmer?")
@@ -53,7 +53,7 @@ func ExampleContinuationCodec() {
 	_, err = codec.Decode([]byte(`{"schema_version": 2}`))
 	fmt.Println(errors.Is(err, executor.ErrVersion), err)
 	// Output:
-	// {"schema_version":1,"run_id":"019b76da-a800-7000-8000-000000000002","continuation_id":"019b76da-a800-7000-8000-000000000005","pause_reason":"awaiting_tool_results","message_id":"019b76da-a800-7000-8000-000000000004","pending":[{"tool_call_id":"call_1_1","index":0,"name":"get_weather","arguments":{"city":"Tokyo"},"remote":true},{"tool_call_id":"call_1_2","index":1,"name":"get_weather","arguments":{"city":"Paris"},"remote":true}],"totals":{"turns":1,"tool_calls":0},"context":{"tenant":"acme"}} <nil>
+	// {"schema_version":1,"run_id":"019b76da-a800-7000-8000-000000000002","continuation_id":"019b76da-a800-7000-8000-000000000005","pause_reason":"awaiting_tool_results","message_id":"019b76da-a800-7000-8000-000000000004","pending":[{"tool_call_id":"call_1_1","index":0,"name":"get_weather","arguments":{"city":"Tokyo"},"deferred":true},{"tool_call_id":"call_1_2","index":1,"name":"get_weather","arguments":{"city":"Paris"},"deferred":true}],"totals":{"turns":1,"tool_calls":0},"context":{"tenant":"acme"}} <nil>
 	// Tokyo is warmer. <nil>
 	// true executor: saved: schema_version: written by another version of Plait: it has version 2, and this program reads 1
 }

@@ -29,10 +29,10 @@ func fullContinuation() executor.Continuation {
 	return executor.Continuation{
 		Run: "run", ID: "c2", Parent: "c1", Reason: content.StopResults, Message: uuid.MustParse("01941f29-7c00-7000-8000-000000000001"),
 		Pending: []executor.Pending{
-			{ID: "tc_1", Tool: "echo", Remote: true, Call: executor.Call{Name: "echo", Input: `{"a": 1.0}`, ID: "tc_1"}},
-			{ID: "call_2", Tool: "foo.bar", Remote: true, Reason: "why", Call: executor.Call{Name: "foo_bar", Input: "{\n}", Index: 2}},
-			{ID: "call_3", Tool: "", Remote: true, Call: executor.Call{Name: "x", Input: "{}", Index: 3, ID: "dup"}},
-			{ID: "call_4", Tool: "y", Remote: true, Call: executor.Call{Name: "", Input: "{}", Index: 4, ID: "dup"}},
+			{ID: "tc_1", Tool: "echo", Deferred: true, Call: executor.Call{Name: "echo", Input: `{"a": 1.0}`, ID: "tc_1"}},
+			{ID: "call_2", Tool: "foo.bar", Deferred: true, Reason: "why", Call: executor.Call{Name: "foo_bar", Input: "{\n}", Index: 2}},
+			{ID: "call_3", Tool: "", Deferred: true, Call: executor.Call{Name: "x", Input: "{}", Index: 3, ID: "dup"}},
+			{ID: "call_4", Tool: "y", Deferred: true, Call: executor.Call{Name: "", Input: "{}", Index: 4, ID: "dup"}},
 		},
 		Totals: node.StopReason{
 			Reason: content.StopResults, Turns: 2, ToolCalls: 3, Usage: content.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5, Incomplete: true},
@@ -44,10 +44,10 @@ func fullContinuation() executor.Continuation {
 
 const fullSaved = `{"schema_version":1,"run_id":"run","continuation_id":"c2","parent_continuation_id":"c1","pause_reason":"awaiting_tool_results",` +
 	`"message_id":"01941f29-7c00-7000-8000-000000000001","pending":[` +
-	`{"tool_call_id":"tc_1","index":0,"name":"echo","arguments":{"a": 1.0},"remote":true},` +
-	`{"tool_call_id":"call_2","index":2,"call_id":"","name":"foo.bar","executed_name":"foo_bar","arguments_text":"{\n}","remote":true,"reason":"why"},` +
-	`{"tool_call_id":"call_3","index":3,"call_id":"dup","name":"","executed_name":"x","arguments":{},"remote":true},` +
-	`{"tool_call_id":"call_4","index":4,"call_id":"dup","name":"y","executed_name":"","arguments":{},"remote":true}],` +
+	`{"tool_call_id":"tc_1","index":0,"name":"echo","arguments":{"a": 1.0},"deferred":true},` +
+	`{"tool_call_id":"call_2","index":2,"call_id":"","name":"foo.bar","executed_name":"foo_bar","arguments_text":"{\n}","deferred":true,"reason":"why"},` +
+	`{"tool_call_id":"call_3","index":3,"call_id":"dup","name":"","executed_name":"x","arguments":{},"deferred":true},` +
+	`{"tool_call_id":"call_4","index":4,"call_id":"dup","name":"y","executed_name":"","arguments":{},"deferred":true}],` +
 	`"totals":{"turns":2,"tool_calls":3,"usage":{"input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5,"incomplete":true},` +
 	`"tool_usage":{"output":-7},"cost":1e-07,"elapsed_ns":-5},"context":{"n":"7","tenant":"acme"}}`
 
@@ -251,10 +251,10 @@ func TestWhatIsNoContinuationIsRefused(t *testing.T) {
 		{"pending/1/arguments_text", `""`, "pending/1/arguments", "missing"},
 		{"pending/1/arguments_text", `"{"`, "pending/1/arguments", "no JSON object"},
 		{"pending/1/arguments_text", `7`, "pending/1/arguments_text", "no string"},
-		{"pending/0/approval", `true`, "pending/0/remote", "waits for results"},
+		{"pending/0/approval", `true`, "pending/0/deferred", "waits for results"},
 		{"pending/0/approval", `"true"`, "pending/0/approval", "neither true nor false"},
-		{"pending/0/remote", `-`, "pending/0/remote", "waits for results"},
-		{"pending/0/remote", `1`, "pending/0/remote", "neither true nor false"},
+		{"pending/0/deferred", `-`, "pending/0/deferred", "waits for results"},
+		{"pending/0/deferred", `1`, "pending/0/deferred", "neither true nor false"},
 		{"pending/0/reason", `1`, "pending/0/reason", "no string"},
 		{"totals", `-`, "totals", "missing"},
 		{"totals", `[]`, "totals", "no JSON object"},
@@ -319,8 +319,8 @@ func TestWhatIsNoContinuationIsNotWritten(t *testing.T) {
 		{"pending/0/executed_name", "not UTF-8", func(_ *executor.Continuation, p, _ *executor.Pending) { p.Call.Name = "\xff" }},
 		{"pending/0/arguments", "no JSON object", func(_ *executor.Continuation, p, _ *executor.Pending) { p.Call.Input = "" }},
 		{"pending/0/arguments", "no JSON object", func(_ *executor.Continuation, p, _ *executor.Pending) { p.Call.Input = "[]" }},
-		{"pending/0/remote", "waits for results", func(_ *executor.Continuation, p, _ *executor.Pending) { p.Remote = false }},
-		{"pending/0/remote", "waits for results", func(_ *executor.Continuation, p, _ *executor.Pending) { p.Approval = true }},
+		{"pending/0/deferred", "waits for results", func(_ *executor.Continuation, p, _ *executor.Pending) { p.Deferred = false }},
+		{"pending/0/deferred", "waits for results", func(_ *executor.Continuation, p, _ *executor.Pending) { p.Approval = true }},
 		{"totals/turns", "negative", func(c *executor.Continuation, _, _ *executor.Pending) { c.Totals.Turns = -1 }},
 		{"totals/tool_calls", "negative", func(c *executor.Continuation, _, _ *executor.Pending) { c.Totals.ToolCalls = -1 }},
 		{"totals/cost", "negative", func(c *executor.Continuation, _, _ *executor.Pending) { c.Totals.Cost = -0.5 }},
@@ -613,7 +613,7 @@ func TestWhatIsNoReplyIsRefused(t *testing.T) {
 func FuzzContinuation(f *testing.F) {
 	f.Add([]byte(fullSaved))
 	f.Add([]byte(`{"schema_version":1,"run_id":"r","continuation_id":"c","pause_reason":"awaiting_approval","message_id":"01941f29-7c00-7000-8000-000000000001",` +
-		`"pending":[{"tool_call_id":"\u00e9","index":7,"name":"\ud83d\ude00","arguments" : { "a" :1e999 } ,"approval":true,"remote":false,"x":[{}]}],` +
+		`"pending":[{"tool_call_id":"\u00e9","index":7,"name":"\ud83d\ude00","arguments" : { "a" :1e999 } ,"approval":true,"deferred":false,"x":[{}]}],` +
 		`"totals":{"turns":1,"tool_calls":0,"cost":-0,"usage":{}},"context":{"":"","\u0000":"\u001b"}}`))
 	f.Add([]byte(`{"schema_version":2}`))
 	f.Add([]byte(`{"schema_version":1,"pending":[[],{},0]}`))
@@ -797,7 +797,7 @@ func modelOf(calls ...content.ToolUse) func() *apitest.Script {
 
 var (
 	textSchema = content.JSON(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`)
-	far        = executor.Remote(content.Tool{Name: "far", Schema: textSchema})
+	far        = executor.DeferredTool(content.Tool{Name: "far", Schema: textSchema})
 )
 
 type journey struct {
@@ -814,7 +814,7 @@ func journeys(t *testing.T) []journey {
 		Content: blocksOf(t, content.Text{Text: "<see> & \u2028"}, png("aGk=")), Details: `{"ms":12,"n":1.50}`, Full: content.Words("all of it"),
 	})
 	three := modelOf(withID("tc_1", "echo", "1"), withID("tc_2", "echo", "2"), withID("tc_3", "echo", "3"))
-	deferring := executor.Agent{Tools: []dag.Tool{echo}, Strategy: executor.Deferred()}
+	deferring := executor.Agent{Tools: []dag.Tool{echo}, Strategy: executor.DeferAll()}
 	near := executor.Agent{Tools: []dag.Tool{echo, far}}
 	asking := executor.Agent{Tools: []dag.Tool{echo, far}, Hooks: []executor.Hook{executor.RequireApproval()}}
 	one := executor.Failed("one <&>")
@@ -855,7 +855,7 @@ func journeys(t *testing.T) []journey {
 			[]string{`awaiting_approval a=echo:echo{"text":"1"}/0`},
 			[]string{"error: Validation failed for tool \"echo\":\n  - text: is required\n\nReceived arguments:\n{}"}},
 		{"a name that a hook changed", modelOf(withID("a", "e.cho", "1")),
-			executor.Agent{Tools: []dag.Tool{tool("e_cho", func(context.Context) (any, error) { return nil, nil })}, Strategy: executor.Deferred(), Hooks: []executor.Hook{
+			executor.Agent{Tools: []dag.Tool{tool("e_cho", func(context.Context) (any, error) { return nil, nil })}, Strategy: executor.DeferAll(), Hooks: []executor.Hook{
 				executor.Underscores(), {Prepare: func(_ context.Context, c executor.Call) (executor.Call, error) { c.Input = "{\n}"; return c, nil }},
 			}},
 			[]map[string]executor.Reply{{"a": executor.Failed("x")}}, []string{"awaiting_tool_results a=e.cho:e_cho{\n}/0"}, []string{"error: x"}},

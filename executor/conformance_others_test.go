@@ -784,7 +784,7 @@ func repeating(t *testing.T) {
 	})
 	t.Run("a pause does not", func(t *testing.T) {
 		agent := executor.Agent{
-			Provider: apitest.NewScript(apitest.Call(named("tc_1", "act", `{"n":7}`)).Always()), Strategy: executor.Deferred(),
+			Provider: apitest.NewScript(apitest.Call(named("tc_1", "act", `{"n":7}`)).Always()), Strategy: executor.DeferAll(),
 			Limits: executor.Limits{Repeats: 3},
 		}
 		d, err := agent.Run(t.Context(), ask(saying("act", "")))
@@ -821,11 +821,11 @@ var agentCore = []conform{
 	{id: "A2", says: "a deferred call is not carried out: the run waits for its result", test: func(t *testing.T) {
 		act, ran := spy("echo")
 		model := apitest.NewScript(apitest.Call(named("tc_1", "echo", `{"text":"hello"}`)))
-		d, err := executor.Agent{Provider: model, Strategy: executor.Deferred()}.Run(t.Context(), ask(act))
+		d, err := executor.Agent{Provider: model, Strategy: executor.DeferAll()}.Run(t.Context(), ask(act))
 		c := paused(t, err)
 		require.Equal(t, content.StopResults, c.Reason)
 		require.Equal(t, []executor.Pending{{
-			ID: "tc_1", Tool: "echo", Remote: true,
+			ID: "tc_1", Tool: "echo", Deferred: true,
 			Call: executor.Call{ID: "tc_1", Name: "echo", Input: `{"text":"hello"}`},
 		}}, c.Pending)
 		require.Empty(t, ran())
@@ -903,7 +903,7 @@ var agentCore = []conform{
 			var log bytes.Buffer
 			agent := executor.Agent{
 				Provider: apitest.NewScript(apitest.Call(named("tc_1", "missing", `{"key":"SECRET"}`), named("tc_2", "act", `{"key":"SECRET"}`))),
-				Strategy: executor.Deferred(), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+				Strategy: executor.DeferAll(), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			}
 			all, _, err := watch(t, agent.Stream(t.Context(), ask(saying("act", ""))))
 			require.ErrorIs(t, err, executor.ErrPaused)
@@ -916,7 +916,7 @@ var agentCore = []conform{
 	{id: "A7", says: "a pause says which turn it is, why, and for how many calls of which kind; and who resumes it learns the same", test: func(t *testing.T) {
 		resumed := executor.Continuation{}
 		agent := executor.Agent{
-			Provider: apitest.NewScript(apitest.Call(named("tc_1", "echo", `{"text":"hello"}`)), apitest.Say("Done.")), Strategy: executor.Deferred(),
+			Provider: apitest.NewScript(apitest.Call(named("tc_1", "echo", `{"text":"hello"}`)), apitest.Say("Done.")), Strategy: executor.DeferAll(),
 			Hooks: []executor.Hook{{Resume: func(_ context.Context, c executor.Continuation) error { resumed = c; return nil }}},
 		}
 		all, end, err := watch(t, agent.Stream(t.Context(), ask(echo)))
@@ -927,7 +927,7 @@ var agentCore = []conform{
 		require.NotEmpty(t, c.ID)
 		require.Len(t, c.Pending, 1)
 		require.False(t, c.Pending[0].Approval)
-		require.True(t, c.Pending[0].Remote)
+		require.True(t, c.Pending[0].Deferred)
 
 		all, _, err = watch(t, agent.ResumeStream(t.Context(), end.DAG, c, map[string]executor.Reply{"tc_1": brought("ok")}))
 		require.NoError(t, err)
@@ -1169,7 +1169,7 @@ var agentCore = []conform{
 		test: func(t *testing.T) {
 			act, ran := spy("act")
 			model := once(named("tc_1", "act", `{}`), named("tc_2", "act", `{}`))
-			agent := executor.Agent{Provider: model, Strategy: executor.Deferred(), Hooks: []executor.Hook{executor.RequireApproval()}}
+			agent := executor.Agent{Provider: model, Strategy: executor.DeferAll(), Hooks: []executor.Hook{executor.RequireApproval()}}
 			d, err := agent.Run(t.Context(), ask(act))
 			c1 := paused(t, err)
 			require.Equal(t, content.StopApproval, c1.Reason)
@@ -1196,7 +1196,7 @@ var agentCore = []conform{
 		require.Equal(t, []string{"run", "turn 1", "(assistant", "block", ")", "paused", "end: awaiting_approval"}, told)
 	}},
 	{id: "A23", says: "a call that waits for its result has not started, and the stream ends once", test: func(t *testing.T) {
-		agent := executor.Agent{Provider: once(call("fast")), Strategy: executor.Deferred()}
+		agent := executor.Agent{Provider: once(call("fast")), Strategy: executor.DeferAll()}
 		told, _, err := story(agent.Stream(t.Context(), ask(fast)))
 		require.ErrorIs(t, err, executor.ErrPaused)
 		require.Equal(t, []string{"run", "turn 1", "(assistant", "block", ")", "paused", "end: awaiting_tool_results"}, told)
@@ -1309,11 +1309,11 @@ var agentCore = []conform{
 		require.Equal(t, []int64{12, 10}, each)
 
 		spends := tool("spends", func(context.Context) (any, error) { return executor.Result{Usage: content.Usage{Input: 5}}, nil })
-		remote := executor.Remote(content.Tool{Name: "remote", Schema: `{"type":"object"}`})
+		far := executor.DeferredTool(content.Tool{Name: "far", Schema: `{"type":"object"}`})
 		agent := executor.Agent{Provider: apitest.NewScript(
-			apitest.Call(call("spends")), apitest.Call(call("spends"), named("tc_1", "remote", "{}")).Usage(content.Usage{Input: 9}), apitest.Say("Done."),
+			apitest.Call(call("spends")), apitest.Call(call("spends"), named("tc_1", "far", "{}")).Usage(content.Usage{Input: 9}), apitest.Say("Done."),
 		)}
-		all, end, err := watch(t, agent.Stream(t.Context(), ask(spends, remote)))
+		all, end, err := watch(t, agent.Stream(t.Context(), ask(spends, far)))
 		c := paused(t, err)
 		require.EqualValues(t, 5, only[executor.TurnEnd](all)[0].ToolUsage.Total(), "what tools take is counted once, and apart")
 		require.Len(t, only[executor.TurnEnd](all), 1)
@@ -1329,7 +1329,7 @@ var agentCore = []conform{
 		differs: "There are no traces to leave out: what happened stands in the conversation, which is saved beside it.",
 		test: func(t *testing.T) {
 			ctx := executor.WithAttributes(t.Context(), map[string]any{"tenant_id": strings.Repeat("ä", 200), "api_key": "SECRET"})
-			_, err := executor.Agent{Provider: once(call("fast")), Strategy: executor.Deferred()}.Run(ctx, ask(fast))
+			_, err := executor.Agent{Provider: once(call("fast")), Strategy: executor.DeferAll()}.Run(ctx, ask(fast))
 			c := paused(t, err)
 
 			data, err := executor.ContinuationCodec{}.Encode(c)
@@ -1357,7 +1357,7 @@ var agentCore = []conform{
 		test: func(t *testing.T) {
 			act, _ := spy("foo_bar")
 			model := apitest.NewScript(apitest.Call(named("tc_1", "foo.bar", `{"text":"hello"}`), named("tc_2", "foo_bar", `{}`)))
-			agent := executor.Agent{Provider: model, Strategy: executor.Deferred(), Hooks: []executor.Hook{executor.Underscores()}}
+			agent := executor.Agent{Provider: model, Strategy: executor.DeferAll(), Hooks: []executor.Hook{executor.Underscores()}}
 			_, err := agent.Run(executor.WithAttributes(t.Context(), map[string]any{"tenant_id": 7, "api_key": "SECRET"}), ask(act))
 			c := paused(t, err)
 			codec := executor.ToolTaskCodec{Keys: []string{"tenant_id"}}
@@ -1438,7 +1438,7 @@ func deferredEcho(t *testing.T, ids ...string) (executor.Agent, dag.DAG, executo
 		calls = append(calls, named(id, "echo", `{"text":"hello"}`))
 	}
 	model := once(calls...)
-	agent := executor.Agent{Provider: model, Tools: []dag.Tool{echo}, Strategy: executor.Deferred()}
+	agent := executor.Agent{Provider: model, Tools: []dag.Tool{echo}, Strategy: executor.DeferAll()}
 	d, err := agent.Run(t.Context(), ask())
 	return agent, d, paused(t, err), model
 }

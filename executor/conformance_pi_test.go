@@ -329,7 +329,7 @@ var highest = []conform{
 		test: func(t *testing.T) {
 			for reason, agent := range map[content.Stop]executor.Agent{
 				content.StopApproval: {Hooks: []executor.Hook{executor.RequireApproval()}},
-				content.StopResults:  {Strategy: executor.Deferred()},
+				content.StopResults:  {Strategy: executor.DeferAll()},
 			} {
 				agent.Provider = once(call("fast"))
 				told, _, err := lifecycle(agent.Stream(t.Context(), ask(fast)))
@@ -1413,11 +1413,11 @@ func deferring(t *testing.T, more ...string) (executor.Agent, *apitest.Script) {
 		calls = append(calls, call)
 	}
 	model := once(calls...)
-	elsewhere := executor.Bind(content.Tool{Name: "echo", Schema: `{"type":"object"}`}, func(context.Context, executor.Call) (executor.Result, error) {
+	echo := executor.Bind(content.Tool{Name: "echo", Schema: `{"type":"object"}`}, func(context.Context, executor.Call) (executor.Result, error) {
 		t.Error("a deferred call was carried out")
 		return executor.Result{}, nil
 	})
-	return executor.Agent{Provider: model, Strategy: executor.Deferred(), Tools: []dag.Tool{elsewhere}}, model
+	return executor.Agent{Provider: model, Strategy: executor.DeferAll(), Tools: []dag.Tool{echo}}, model
 }
 
 // taking is a tool that takes d and returns its name.

@@ -47,10 +47,10 @@ type planned struct {
 	ran      Call // as it is carried out
 	repair   string
 	answered *Result // it is not carried out, and this is why
-	returned *Result // it was carried out elsewhere, and no hook has seen this yet
+	returned *Result // a deferred call's result, and no hook has seen this yet
 	task
 	approval bool // somebody has to approve it first
-	deferred bool // somebody else carries it out
+	deferred bool // it is executed outside the run
 	reason   string
 }
 
@@ -161,8 +161,8 @@ func (r *run) find(p *planned) (err error) {
 	if own, ok := as[interface{ Mode() Mode }](tool); ok {
 		p.mode = own.Mode()
 	}
-	if own, ok := as[interface{ Remote() bool }](tool); ok {
-		p.deferred = own.Remote()
+	if own, ok := as[interface{ Deferred() bool }](tool); ok {
+		p.deferred = own.Deferred()
 	}
 	p.fn = tool.Call
 	if s, ok := steps(tool); ok {

@@ -172,7 +172,7 @@ func TestGrowth(t *testing.T) {
 		growthtest.Case{Name: "Resume after a long conversation, ClaimOnce", Growth: growthtest.FlatButCopies, Fixed: true, Setup: func(_ testing.TB, n int) func() {
 			d := chatter(n).Tools(anything).User("Go.")
 			d.Transcript()
-			a := executor.Agent{Provider: &busy{turns: 1}, Strategy: executor.Deferred(), Hooks: []executor.Hook{executor.ClaimOnce()}}
+			a := executor.Agent{Provider: &busy{turns: 1}, Strategy: executor.DeferAll(), Hooks: []executor.Hook{executor.ClaimOnce()}}
 			d, err := a.Run(context.Background(), d)
 			var paused *executor.PausedError
 			if !errors.As(err, &paused) {
@@ -384,8 +384,8 @@ func uses(n int) []content.Block {
 // resume brings so many of the results of n deferred calls.
 func resume(results func(n int) int, hooks ...executor.Hook) func(t testing.TB, n int) func() {
 	return func(t testing.TB, n int) func() {
-		elsewhere := executor.Hook{Before: func(context.Context, executor.Call) (executor.Decision, error) { return executor.Defer(""), nil }}
-		a := executor.Agent{Provider: &busy{turns: 1, parallel: n}, Hooks: append(hooks, elsewhere)}
+		deferAll := executor.Hook{Before: func(context.Context, executor.Call) (executor.Decision, error) { return executor.Defer(""), nil }}
+		a := executor.Agent{Provider: &busy{turns: 1, parallel: n}, Hooks: append(hooks, deferAll)}
 		d, err := a.Run(context.Background(), ask(anything))
 		var paused *executor.PausedError
 		if !errors.As(err, &paused) {

@@ -116,8 +116,8 @@ func Substitute(result Result) Decision { return Decision{action: substitute, re
 // AskApproval asks a person to approve the call: the run pauses before any call of the message is executed. See [Continuation].
 func AskApproval(reason string) Decision { return Decision{action: askApproval, reason: reason} }
 
-// Defer leaves the call to somebody else: the run pauses for its result, when the other calls of the answer are over. See
-// [Continuation].
+// Defer leaves the call to be executed outside the run: the run pauses for its result when the other calls of the message have
+// theirs. See [Continuation].
 func Defer(reason string) Decision { return Decision{action: deferred, reason: reason} }
 
 // Warn adds a warning to a message, for Hook.Input.

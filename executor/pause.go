@@ -52,8 +52,8 @@ type Pending struct {
 	Tool string
 	// Approval says that somebody has to approve it. In a pause for approval the calls that need none wait too.
 	Approval bool
-	// Remote says that somebody else carries it out. In a pause for approval this is what follows on it.
-	Remote bool
+	// Deferred reports that the call is executed outside the run. In a pause for approval, the run pauses for its result afterwards.
+	Deferred bool
 	// Reason is why it waits, in the words of the hook that decided so; it may be empty.
 	Reason string
 }
@@ -109,7 +109,7 @@ func ApprovedWith(input content.JSON) Reply { return Reply{kind: approved, input
 // Declined does not let the call be carried out. The model is told the reason; "" tells it that a user said no.
 func Declined(reason string) Reply { return Reply{kind: declined, reason: reason} }
 
-// Returned is the result of a call that was carried out elsewhere.
+// Returned is the result of a call that was executed elsewhere.
 func Returned(result Result) Reply { return Reply{kind: returned, result: result} }
 
 // Failed is the result of a call that failed elsewhere.
@@ -179,7 +179,7 @@ func (r *run) pause(b *batch, reason content.Stop) error {
 	for i := range b.slots {
 		if s := &b.slots[i]; s.state == waiting {
 			c.Pending = append(c.Pending, Pending{
-				ID: ids[s.call.Index], Call: s.ran, Tool: s.call.Name, Approval: s.approval, Remote: s.deferred, Reason: s.reason,
+				ID: ids[s.call.Index], Call: s.ran, Tool: s.call.Name, Approval: s.approval, Deferred: s.deferred, Reason: s.reason,
 			})
 		}
 	}
@@ -250,7 +250,7 @@ func (r *run) resume(c Continuation, replies map[string]Reply) error {
 	}
 	for i := range plans {
 		if p := &plans[i]; p.returned != nil {
-			result, err := r.afterRemote(p, *p.returned)
+			result, err := r.afterDeferred(p, *p.returned)
 			if err != nil {
 				return err
 			}
@@ -330,7 +330,7 @@ func (r *run) replied(c Continuation, replies map[string]Reply) ([]planned, erro
 			return nil, &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf("call %q is not open", p.ID)}
 		}
 		delete(open, index)
-		plan := planned{call: call, ran: p.Call, approval: p.Approval, deferred: p.Remote, reason: p.Reason}
+		plan := planned{call: call, ran: p.Call, approval: p.Approval, deferred: p.Deferred, reason: p.Reason}
 		plan.ran.Index, plan.ran.ID, plan.ran.Input = call.Index, call.ID, orEmpty(p.Call.Input)
 		if err := r.reply(&plan, c.Reason, p.ID, replies); err != nil {
 			return nil, err
@@ -372,17 +372,17 @@ func (r *run) reply(p *planned, reason content.Stop, id string, replies map[stri
 	if reply.input != "" {
 		p.ran.Input = reply.input
 	}
-	remote := p.deferred
+	deferred := p.deferred
 	var misfit *argumentError
 	if err := r.find(p); err != nil && (p.fn == nil || reply.input != "" || !errors.As(err, &misfit)) {
 		p.answer(failure("%v", err)) // what a hook made of the arguments is not checked again
 	}
-	p.deferred = p.deferred || remote
+	p.deferred = p.deferred || deferred
 	return nil
 }
 
-// afterRemote gives a result from outside to the hooks, for as long as a call may take. Its error is that the run's context ended.
-func (r *run) afterRemote(p *planned, result Result) (Result, error) {
+// afterDeferred gives a result from outside to the hooks, for as long as a call may take. Its error is that the run's context ended.
+func (r *run) afterDeferred(p *planned, result Result) (Result, error) {
 	if !slices.ContainsFunc(r.agent.Hooks, func(h Hook) bool { return h.After != nil }) {
 		return result, nil
 	}
@@ -443,7 +443,7 @@ func (r *run) brought(had node.ToolExecution, result Result) bool {
 		return false
 	}
 	call := Call{Name: had.Tool, Input: had.Input, Index: had.Index, ID: had.CallID}
-	result, err := r.afterRemote(&planned{call: call, ran: call}, result)
+	result, err := r.afterDeferred(&planned{call: call, ran: call}, result)
 	return err == nil && same(had.Result, result.Content, result.IsError)
 }
 

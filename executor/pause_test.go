@@ -41,7 +41,7 @@ func TestResumeRefusesAUsedContinuation(t *testing.T) {
 		again       []map[string]executor.Reply
 	}{
 		"results": {
-			executor.Agent{Strategy: executor.Deferred()},
+			executor.Agent{Strategy: executor.DeferAll()},
 			map[string]executor.Reply{"a": result("one")}, map[string]executor.Reply{"b": result("two")},
 			[]map[string]executor.Reply{
 				{"a": result("one"), "b": result("two")}, {"a": result("other")}, {"b": result("two")}, {}, {"nobody": result("x")},
@@ -100,7 +100,7 @@ func TestResumeRefusesAConversationThatWasJoinedWithAnother(t *testing.T) {
 }
 
 func TestResumeRefusesAContinuationWithoutAnOpenCall(t *testing.T) {
-	agent := executor.Agent{Strategy: executor.Deferred(), Provider: once(callA, callB)}
+	agent := executor.Agent{Strategy: executor.DeferAll(), Provider: once(callA, callB)}
 	agent.Tools = []dag.Tool{toolA, toolB}
 	d, err := agent.Run(t.Context(), ask())
 	c := pauseOf(t, err)
@@ -110,7 +110,7 @@ func TestResumeRefusesAContinuationWithoutAnOpenCall(t *testing.T) {
 }
 
 func TestClaimOnceRefusesTheSecondUseAndNotTheNextPause(t *testing.T) {
-	agent := executor.Agent{Strategy: executor.Deferred(), Hooks: []executor.Hook{executor.ClaimOnce()}}
+	agent := executor.Agent{Strategy: executor.DeferAll(), Hooks: []executor.Hook{executor.ClaimOnce()}}
 	agent.Tools = []dag.Tool{toolA, toolB}
 	agent.Provider = apitest.NewScript(apitest.Call(callA, callB), apitest.Say("Done."), apitest.Say("Done."))
 	d, err := agent.Run(t.Context(), ask())

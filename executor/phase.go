@@ -45,11 +45,11 @@ func (r *run) tools() (phase, error) {
 	if !b.run() {
 		return phase{}, errLeft
 	}
-	if b.remote() {
+	if b.deferred() {
 		if r.ctx.Err() == nil {
 			return phase{}, r.pause(b, content.StopResults)
 		}
-		if !b.giveUpRemote() {
+		if !b.giveUpDeferred() {
 			return phase{}, errLeft
 		}
 	}
@@ -206,8 +206,8 @@ func approval(plans []planned) bool {
 	return false
 }
 
-// remote reports whether calls wait for somebody else.
-func (b *batch) remote() bool {
+// deferred reports whether calls are deferred: their results come from outside.
+func (b *batch) deferred() bool {
 	for i := range b.slots {
 		if b.slots[i].state == waiting {
 			return true
@@ -216,8 +216,8 @@ func (b *batch) remote() bool {
 	return false
 }
 
-// giveUpRemote answers the calls that would wait for somebody else, in a run that has ended.
-func (b *batch) giveUpRemote() bool {
+// giveUpDeferred answers the calls that would be deferred, in a run that has ended.
+func (b *batch) giveUpDeferred() bool {
 	var places []int
 	for i := range b.slots {
 		if b.slots[i].state == waiting {

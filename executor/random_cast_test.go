@@ -70,7 +70,7 @@ var props = sync.OnceValue(func() []dag.Tool {
 		bind("any"), typed, idle, ownTool{},
 		executor.WithMode(bind("first"), executor.ModeSequential), executor.WithMode(bind("beside"), executor.ModeParallel),
 		executor.WithTimeout(bind("brief"), 2*time.Second), executor.WithMode(executor.WithTimeout(bind("patient"), 0), executor.ModeParallel),
-		executor.Remote(content.Tool{Name: "remote", Schema: schema}),
+		executor.DeferredTool(content.Tool{Name: "deferred", Schema: schema}),
 	}
 })
 
@@ -247,7 +247,7 @@ func (w *world) strategy() executor.Strategy {
 	case 6:
 		return executor.SequentialFirst(n)
 	case 7:
-		return executor.Deferred()
+		return executor.DeferAll()
 	case 8, 9:
 		return w.nonsense
 	}
@@ -355,7 +355,7 @@ func (w *witness) prepare(ctx context.Context, hook string, c executor.Call) (ex
 	case 0:
 		c.Name = strings.ReplaceAll(c.Name, ".", "_")
 	case 1:
-		if !strings.HasPrefix(c.Name, "agent") && c.Name != "remote" && c.Name != "idle" {
+		if !strings.HasPrefix(c.Name, "agent") && c.Name != "deferred" && c.Name != "idle" {
 			c.Name = "any"
 		}
 	case 2:

@@ -90,7 +90,7 @@ func TestFoundTurnThatWasPausedTellsWhatItTookInAll(t *testing.T) {
 	took := executor.Bind(content.Tool{Name: "took", Schema: `{"type":"object"}`}, func(context.Context, executor.Call) (executor.Result, error) {
 		return executor.Result{Usage: content.Usage{Output: 3}}, nil
 	})
-	away := executor.Remote(content.Tool{Name: "away", Schema: `{"type":"object"}`})
+	away := executor.DeferredTool(content.Tool{Name: "away", Schema: `{"type":"object"}`})
 	model := apitest.NewScript(apitest.Call(call("took"), call("away")).Usage(content.Usage{Output: 5}), apitest.Say("Done."))
 	agent := executor.Agent{Provider: model}
 	d, err := agent.Run(t.Context(), ask(took, away))

@@ -424,7 +424,7 @@ func (p *plot) pause(e executor.Paused) {
 			n := numberOf(x.Call.ID, x.Call.Input)
 			p.check("I5", p.w.seen(n).ran == 0, "call %d waits, and was carried out", last)
 		}
-		p.tell("pending %d %s %s %v %v %s", last, x.Call.Name, x.Call.Input, x.Approval, x.Remote, x.Reason)
+		p.tell("pending %d %s %s %v %v %s", last, x.Call.Name, x.Call.Input, x.Approval, x.Deferred, x.Reason)
 	}
 	for i, a := range p.phase {
 		p.check("I1", pending[i] != a.ended, "call %d waits: %v, and has ended: %v", i, pending[i], a.ended)

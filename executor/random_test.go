@@ -380,7 +380,7 @@ func (w *world) conversation() dag.DAG {
 // openCalls are what a model called before the script begins.
 func (w *world) openCalls() []content.Block {
 	var calls []content.Block
-	names := []string{"any", "typed", "idle", "remote", "unknown", "agent1", "first"}
+	names := []string{"any", "typed", "idle", "deferred", "unknown", "agent1", "first"}
 	for i := range 1 + w.IntN(4) {
 		number := w.Int64N(1<<46)<<4 | int64(i)
 		calls = append(calls, newCall(w.Rand, names[w.IntN(len(names))], number))

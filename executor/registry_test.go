@@ -471,7 +471,7 @@ func TestToolThatBreaksLaterIsAFailure(t *testing.T) {
 }
 
 func TestToolThatIsCarriedOutElsewhereIsAFailure(t *testing.T) {
-	r := registry(t, executor.Remote(saying("a", "").Definition()))
+	r := registry(t, executor.DeferredTool(saying("a", "").Definition()))
 	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "The call came to no result: ")
 }
 

@@ -208,7 +208,7 @@ func TestRepeatsCountsEveryDigit(t *testing.T) {
 
 // A run that reached its limit on calls and paused in the same turn stops there when it is resumed.
 func TestTheLimitOnCallsHoldsOverAPause(t *testing.T) {
-	for _, strategy := range []executor.Strategy{nil, executor.Deferred()} {
+	for _, strategy := range []executor.Strategy{nil, executor.DeferAll()} {
 		model := once(call("fast"), call("fast"))
 		agent := executor.Agent{Provider: model, Strategy: strategy, Limits: executor.Limits{Calls: 1}}
 		if strategy == nil {
@@ -277,7 +277,7 @@ func TestLimitOutputSaysSoInsideTheLimitForSeveralTexts(t *testing.T) {
 // pausedAt runs a conversation whose only call waits for a result from outside.
 func pausedAt(t *testing.T, agent executor.Agent) (dag.DAG, executor.Continuation, map[string]executor.Reply) {
 	t.Helper()
-	agent.Provider, agent.Strategy = once(call("fast")), executor.Deferred()
+	agent.Provider, agent.Strategy = once(call("fast")), executor.DeferAll()
 	d, err := agent.Run(t.Context(), ask(fast))
 	var paused *executor.PausedError
 	require.ErrorAs(t, err, &paused)
@@ -476,7 +476,7 @@ func TestRunForTakesNoOtherAnswer(t *testing.T) {
 // The attributes of a continuation are its own: to change them changes nothing of the run that paused.
 func TestTheAttributesOfAContinuationAreItsOwn(t *testing.T) {
 	ctx := executor.WithAttributes(t.Context(), map[string]any{"user": "u"})
-	_, err := executor.Agent{Provider: once(call("fast")), Strategy: executor.Deferred()}.Run(ctx, ask(fast))
+	_, err := executor.Agent{Provider: once(call("fast")), Strategy: executor.DeferAll()}.Run(ctx, ask(fast))
 	var paused *executor.PausedError
 	require.ErrorAs(t, err, &paused)
 	paused.Continuation.Attributes["user"] = "v"

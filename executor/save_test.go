@@ -160,7 +160,7 @@ func TestFailedSaveEndsTheRun(t *testing.T) {
 func TestPausedRunIsSaved(t *testing.T) {
 	var saved dag.DAG
 	agent := executor.Agent{
-		Provider: once(callA, callB, call("nobody")), Tools: []dag.Tool{toolA, executor.Remote(content.Tool{Name: "b", Schema: `{"type":"object"}`})},
+		Provider: once(callA, callB, call("nobody")), Tools: []dag.Tool{toolA, executor.DeferredTool(content.Tool{Name: "b", Schema: `{"type":"object"}`})},
 		Save: func(_ context.Context, d dag.DAG) error { saved = d; return nil },
 	}
 	d, err := agent.Run(t.Context(), ask())

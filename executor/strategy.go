@@ -7,7 +7,7 @@ import "slices"
 // for the same calls. A call that is in no wave runs in a last one, and one that is in two runs in the first. One that
 // panics, or has not returned when the run's context ends, fails closed: no call is carried out.
 //
-// [Parallel], [Sequential], [Batched], [Pool], [SequentialFirst] and [Deferred] make the usual ones.
+// [Parallel], [Sequential], [Batched], [Pool], [SequentialFirst] and [DeferAll] make the usual ones.
 type Strategy func(calls []Ready) []Wave
 
 // Ready is a call that is to be carried out.
@@ -67,8 +67,8 @@ func SequentialFirst(limit int) Strategy {
 	}
 }
 
-// Deferred runs no call: the run pauses, and each result comes from outside.
-func Deferred() Strategy {
+// DeferAll executes no call: the run pauses, and each result comes from outside.
+func DeferAll() Strategy {
 	return func(calls []Ready) []Wave { return []Wave{{Calls: upTo(len(calls)), Defer: true}} }
 }
 

@@ -17,7 +17,7 @@ import (
 //   - Err() error: why it cannot be declared. dag.DAG.Tools returns it.
 //   - Timeout() time.Duration: how long a call may take, as with [WithTimeout].
 //   - Mode() Mode: whether it may run beside others, as with [WithMode].
-//   - Remote() bool: whether somebody else carries it out, as with [Remote].
+//   - Deferred() bool: whether its calls are executed outside the run, as with [DeferredTool].
 //   - Unwrap() Tool: the tool that it wraps, whose further methods then count where it has none of its own.
 type Tool interface {
 	// Definition returns what the model is told. It returns the same at every call.
@@ -139,17 +139,17 @@ type moded struct {
 
 func (m moded) Mode() Mode { return m.mode }
 
-// Remote returns a tool that def declares and that somebody else carries out: a run whose model calls it pauses for the result. See
-// [Continuation]. Arguments are checked against def's schema before. A schema that cannot be used is the tool's Err.
-func Remote(def content.Tool) Tool {
-	return remote{Bind(def, func(context.Context, Call) (Result, error) {
-		return Result{}, errors.New("the tool is carried out elsewhere")
+// DeferredTool returns a tool whose calls are executed outside the run: a run whose model calls it pauses for the result. See
+// [Continuation]. Arguments are checked against def's schema first. A schema that cannot be used is the tool's Err.
+func DeferredTool(def content.Tool) Tool {
+	return deferredTool{Bind(def, func(context.Context, Call) (Result, error) {
+		return Result{}, errors.New("the tool is deferred: its calls are executed outside the run")
 	}).(*bound)}
 }
 
-type remote struct{ *bound }
+type deferredTool struct{ *bound }
 
-func (remote) Remote() bool { return true }
+func (deferredTool) Deferred() bool { return true }
 
 // as finds the further methods T of t, or of the tools that it wraps.
 func as[T any](t Tool) (T, bool) {

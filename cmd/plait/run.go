@@ -388,7 +388,7 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 		a.Hooks = append(a.Hooks, executor.RequireApproval())
 	}
 	if r.defers {
-		elsewhere(&a, d.ToolDefs(), r.unchecked)
+		deferAll(&a, d.ToolDefs(), r.unchecked)
 	} else if names := withoutFunction(d.ToolDefs()); len(names) > 0 {
 		// A run would leave them out. Whoever runs a conversation with tools most likely means them to be called.
 		return a, d, fmt.Errorf("%w; with --defer-tools the run pauses where the model calls one", &executor.UnboundError{Names: names})
@@ -407,20 +407,20 @@ func withoutFunction(defs []content.Tool) []string {
 	return names
 }
 
-// elsewhere leaves all calls to whoever called the command. Arguments are checked before, but not where tools are declared by a type that
-// the provider knows: programs carry out some of these, and only the provider knows which.
-func elsewhere(a *executor.Agent, defs []content.Tool, unchecked bool) {
+// deferAll defers all calls to the caller of the command. Arguments are checked first, unless tools are declared by a type that the
+// provider knows: programs execute some of these, and only the provider knows which.
+func deferAll(a *executor.Agent, defs []content.Tool, unchecked bool) {
 	for _, def := range defs {
 		if def.Server() {
 			unchecked = true
 		} else {
-			a.Tools = append(a.Tools, executor.Remote(def))
+			a.Tools = append(a.Tools, executor.DeferredTool(def))
 		}
 	}
 	if unchecked {
-		a.Strategy = executor.Deferred()
+		a.Strategy = executor.DeferAll()
 		a.Handler = func(context.Context, executor.Call) (any, error) {
-			return nil, errors.New("the tool is carried out elsewhere")
+			return nil, errors.New("the tool is deferred: its calls are executed outside the run")
 		}
 	}
 }

@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // stock is the tool, as far as the agent knows it.
-var stock = executor.Remote(content.Tool{
+var stock = executor.DeferredTool(content.Tool{
 	Name: "count_stock", Description: "Somebody in the warehouse counts the bolts.",
 	Schema: `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`,
 })
