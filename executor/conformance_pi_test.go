@@ -822,7 +822,7 @@ var tinyAgent = []conform{
 				return "", nil
 			})
 			before := executor.Hook{Before: func(_ context.Context, c executor.Call) (executor.Decision, error) {
-				return executor.Substitute(executor.Result{
+				return executor.UseResult(executor.Result{
 					Content: content.Words("not in this directory"), IsError: true, Terminate: true, Details: `{"blocked":"a.py"}`,
 				}), nil
 			}}

@@ -182,7 +182,7 @@ func (r *run) authorize(p *planned) {
 		if err == nil && d.action == modify && !d.input.IsObject() {
 			err = fmt.Errorf("a hook's arguments are no JSON object: %s", notObject(d.input))
 		}
-		if err == nil && d.action == substitute {
+		if err == nil && d.action == useResult {
 			err = d.result.valid()
 		}
 		if err != nil {
@@ -202,7 +202,7 @@ func (r *run) authorize(p *planned) {
 		case deny:
 			p.deny(d.reason)
 			return
-		case substitute:
+		case useResult:
 			p.answer(d.result)
 			return
 		case askApproval:

@@ -88,7 +88,7 @@ const (
 	allow action = iota
 	deny
 	modify
-	substitute
+	useResult
 	askApproval
 	deferred
 )
@@ -110,8 +110,8 @@ func (d Decision) Checked() Decision {
 	return d
 }
 
-// Substitute answers the call with result in place of carrying it out. No further hook is asked about it.
-func Substitute(result Result) Decision { return Decision{action: substitute, result: result} }
+// UseResult answers the call with result and does not execute it. No further hook is asked about it.
+func UseResult(result Result) Decision { return Decision{action: useResult, result: result} }
 
 // AskApproval asks a person to approve the call: the run pauses before any call of the message is executed. See [Continuation].
 func AskApproval(reason string) Decision { return Decision{action: askApproval, reason: reason} }

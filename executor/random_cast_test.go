@@ -413,8 +413,8 @@ func (w *witness) decide(ctx context.Context, hook string, c executor.Call) (exe
 		if d.IntN(4) == 0 {
 			result.Details = "no JSON"
 		}
-		open(func(s *sighting) { s.never = "it was substituted" })
-		return executor.Substitute(result), nil
+		open(func(s *sighting) { s.never = "its result was given by a hook" })
+		return executor.UseResult(result), nil
 	case 2, 3:
 		if n == 0 || strings.HasPrefix(c.Name, "agent") {
 			break
