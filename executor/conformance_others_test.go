@@ -1148,7 +1148,7 @@ var agentCore = []conform{
 		require.Equal(t, "Done.", end.DAG.Text())
 		require.Equal(t, 1, asked, "no hook is asked again")
 
-		strict := executor.Bind(content.Tool{Name: "strict", Schema: `{"type":"object","properties":{"value":{"type":"string"}}}`},
+		strict := executor.NewTool(content.Tool{Name: "strict", Schema: `{"type":"object","properties":{"value":{"type":"string"}}}`},
 			func(_ context.Context, c executor.Call) (executor.Result, error) {
 				return executor.ResultOf(string(c.Input))
 			})

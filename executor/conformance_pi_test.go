@@ -1413,7 +1413,7 @@ func deferring(t *testing.T, more ...string) (executor.Agent, *apitest.Script) {
 		calls = append(calls, call)
 	}
 	model := once(calls...)
-	echo := executor.Bind(content.Tool{Name: "echo", Schema: `{"type":"object"}`}, func(context.Context, executor.Call) (executor.Result, error) {
+	echo := executor.NewTool(content.Tool{Name: "echo", Schema: `{"type":"object"}`}, func(context.Context, executor.Call) (executor.Result, error) {
 		t.Error("a deferred call was carried out")
 		return executor.Result{}, nil
 	})
@@ -1435,7 +1435,7 @@ func echoes(value string) content.ToolUse {
 
 // anyValue is a tool that takes a string by its schema, and whatever comes by its function.
 func anyValue(got *[]any) executor.Tool {
-	return executor.Bind(content.Tool{
+	return executor.NewTool(content.Tool{
 		Name: "echo", Schema: `{"type":"object","properties":{"value":{"type":"string"}},"required":["value"]}`,
 	}, func(_ context.Context, c executor.Call) (executor.Result, error) {
 		var in struct {

@@ -13,7 +13,7 @@ var (
 	// ErrNoContext: the context is nil.
 	ErrNoContext = errors.New("executor: the context is nil")
 	// ErrUnbound: the program declares a tool that has no function: a content.Tool given to dag.DAG.Tools or [Agent.Tools], where
-	// [DeferredTool], [Bind] or [Agent.Handler] is meant. A tool that a loaded conversation declares and the program does not have is no
+	// [DeferredTool], [NewTool] or [Agent.Handler] is meant. A tool that a loaded conversation declares and the program does not have is no
 	// error: see [Agent.Tools]. An [UnboundError] says which.
 	ErrUnbound = errors.New("declared tools cannot be run")
 	// ErrAnswered: the conversation ends with a whole answer of a model (content.StopEndTurn), and no queue has anything to say. Other

@@ -130,7 +130,7 @@ func TestBreakingOffStopsEverything(t *testing.T) {
 				return nil, wait(ctx, time.Hour)
 			})
 			model := apitest.NewScript(apitest.Say("Hm.").Call(call("fast"), call("counts"), call("fast"), call("patient")), apitest.Say("Done."))
-			patient := executor.Bind(content.Tool{Name: "patient", Schema: `{"type":"object"}`}, counts.Call)
+			patient := executor.NewTool(content.Tool{Name: "patient", Schema: `{"type":"object"}`}, counts.Call)
 			start := time.Now()
 			for range (executor.Agent{Provider: model, Strategy: executor.Parallel(3), ToolTimeout: time.Minute}).Stream(ctx, ask(fast, counts, executor.WithTimeout(patient, 2*time.Minute))) {
 				if n++; n == at {

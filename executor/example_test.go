@@ -357,12 +357,12 @@ func ExampleFunc() {
 }
 
 // A tool that is known at run time only: its definition comes from somewhere else, and one function carries it out.
-func ExampleBind() {
+func ExampleNewTool() {
 	def := content.Tool{
 		Name: "roll", Description: "Rolls dice.",
 		Schema: `{"type":"object","properties":{"dice":{"type":"integer","minimum":1}},"required":["dice"]}`,
 	}
-	roll := executor.Bind(def, func(_ context.Context, call executor.Call) (executor.Result, error) {
+	roll := executor.NewTool(def, func(_ context.Context, call executor.Call) (executor.Result, error) {
 		var in struct{ Dice int }
 		if err := json.Unmarshal([]byte(call.Input), &in); err != nil {
 			return executor.Result{}, err

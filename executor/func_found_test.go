@@ -17,7 +17,7 @@ import (
 func errOf(t executor.Tool) error { return t.(interface{ Err() error }).Err() }
 
 func bind(schema string) executor.Tool {
-	return executor.Bind(content.Tool{Name: "t", Schema: content.JSON(schema)},
+	return executor.NewTool(content.Tool{Name: "t", Schema: content.JSON(schema)},
 		func(context.Context, executor.Call) (executor.Result, error) { return executor.Result{}, nil })
 }
 

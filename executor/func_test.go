@@ -156,9 +156,9 @@ func TestTypeWithoutASchemaIsTheToolsErr(t *testing.T) {
 		"a channel as result":     executor.Func("t", "", func(context.Context, struct{}) (chan int, error) { return nil, nil }),
 		"a name no API takes":     executor.Func("two words", "", func(context.Context, struct{}) (string, error) { return "", nil }),
 		"wrapped":                 executor.WithTimeout(definition[Recursive](), time.Second),
-		"bound to no schema":      executor.Bind(content.Tool{Name: "t"}, func(context.Context, executor.Call) (executor.Result, error) { return executor.Result{}, nil }),
-		"bound to a wrong schema": executor.Bind(content.Tool{Name: "t", Schema: `{"type":7}`}, func(context.Context, executor.Call) (executor.Result, error) { return executor.Result{}, nil }),
-		"bound to nothing":        executor.Bind(content.Tool{Name: "t", Schema: `{"type":"object"}`}, nil),
+		"bound to no schema":      executor.NewTool(content.Tool{Name: "t"}, func(context.Context, executor.Call) (executor.Result, error) { return executor.Result{}, nil }),
+		"bound to a wrong schema": executor.NewTool(content.Tool{Name: "t", Schema: `{"type":7}`}, func(context.Context, executor.Call) (executor.Result, error) { return executor.Result{}, nil }),
+		"bound to nothing":        executor.NewTool(content.Tool{Name: "t", Schema: `{"type":"object"}`}, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.ErrorIs(t, dag.New().Tools(tool).Err(), content.ErrTool)
@@ -259,7 +259,7 @@ func TestArgumentsArriveAsTheyWereWritten(t *testing.T) {
 
 func TestBoundToolChecksItsSchema(t *testing.T) {
 	var got executor.Call
-	tool := executor.Bind(
+	tool := executor.NewTool(
 		content.Tool{Name: "pick", Schema: `{"type":"object","properties":{"n":{"type":"integer","multipleOf":5}},"required":["n"]}`},
 		func(_ context.Context, c executor.Call) (executor.Result, error) {
 			got = c

@@ -68,7 +68,7 @@ func runOf(setup func(*executor.Agent, *busy)) func(t testing.TB, n int) func() 
 }
 
 // anything is the tool that busy calls, with any arguments.
-var anything = executor.Bind(content.Tool{Name: "fast", Schema: `{"type":"object"}`},
+var anything = executor.NewTool(content.Tool{Name: "fast", Schema: `{"type":"object"}`},
 	func(context.Context, executor.Call) (executor.Result, error) {
 		return executor.Result{Content: content.Words("a result of some length")}, nil
 	})
@@ -339,7 +339,7 @@ func runFor(a executor.Agent, d dag.DAG) {
 func manyTools(n int) []executor.Tool {
 	list := make([]executor.Tool, n)
 	for i := range list {
-		list[i] = executor.Bind(content.Tool{Name: fmt.Sprint("tool_", i), Schema: `{"type":"object"}`},
+		list[i] = executor.NewTool(content.Tool{Name: fmt.Sprint("tool_", i), Schema: `{"type":"object"}`},
 			func(context.Context, executor.Call) (executor.Result, error) {
 				return executor.Result{Content: content.Words("done")}, nil
 			})

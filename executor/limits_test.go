@@ -47,7 +47,7 @@ func TestCostIsKnownWhereEveryTokenHasAPrice(t *testing.T) {
 		return apitest.Call(call("fast")).As("acme", model).Usage(u)
 	}
 	reports := tool("fast", nil)
-	reports = executor.Bind(reports.Definition(), func(_ context.Context, _ executor.Call) (executor.Result, error) {
+	reports = executor.NewTool(reports.Definition(), func(_ context.Context, _ executor.Call) (executor.Result, error) {
 		return executor.Result{Content: content.Words("ok"), Usage: content.Usage{Input: 1}}, nil
 	})
 	prices := api.Prices{"paid": {Input: 2}, "free": {}}

@@ -16,7 +16,7 @@ func ExampleProgress() {
 		Name: "draw", Description: "Draws a square.",
 		Schema: `{"type":"object","properties":{"width":{"type":"integer","minimum":1}},"required":["width"]}`,
 	}
-	draw := executor.Bind(def, func(ctx context.Context, call executor.Call) (executor.Result, error) {
+	draw := executor.NewTool(def, func(ctx context.Context, call executor.Call) (executor.Result, error) {
 		for step := 1; step <= 2; step++ {
 			if err := executor.Progress(ctx, fmt.Sprintf("step %d of 2", step)); err != nil {
 				return executor.Result{}, err

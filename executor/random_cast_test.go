@@ -54,7 +54,7 @@ const handlers = "(handler)"
 var props = sync.OnceValue(func() []dag.Tool {
 	schema := content.JSON(`{"type":"object","properties":{"n":{"type":"integer"},"s":{"type":"string"}},"required":["n"]}`)
 	bind := func(name string) executor.Tool {
-		return executor.Bind(content.Tool{Name: name, Schema: schema}, func(ctx context.Context, c executor.Call) (executor.Result, error) {
+		return executor.NewTool(content.Tool{Name: name, Schema: schema}, func(ctx context.Context, c executor.Call) (executor.Result, error) {
 			return of(ctx).act(ctx, name, c)
 		})
 	}

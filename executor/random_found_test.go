@@ -21,7 +21,7 @@ import (
 
 func TestFoundToolThatFailsBesideDetailsThatAreNoJSON(t *testing.T) {
 	for _, r := range []executor.Result{{Details: "{"}, {Child: dag.New().Append(nil)}} {
-		bad := executor.Bind(content.Tool{Name: "bad", Schema: `{"type":"object"}`}, func(context.Context, executor.Call) (executor.Result, error) {
+		bad := executor.NewTool(content.Tool{Name: "bad", Schema: `{"type":"object"}`}, func(context.Context, executor.Call) (executor.Result, error) {
 			return r, errors.New("failed")
 		})
 		d, err := executor.Run(t.Context(), once(call("bad"), call("fast")), ask(bad, fast))
@@ -87,7 +87,7 @@ func TestFoundTurnZeroTellsOfCallsThatWereAllCarriedOutBefore(t *testing.T) {
 }
 
 func TestFoundTurnThatWasPausedTellsWhatItTookInAll(t *testing.T) {
-	took := executor.Bind(content.Tool{Name: "took", Schema: `{"type":"object"}`}, func(context.Context, executor.Call) (executor.Result, error) {
+	took := executor.NewTool(content.Tool{Name: "took", Schema: `{"type":"object"}`}, func(context.Context, executor.Call) (executor.Result, error) {
 		return executor.Result{Usage: content.Usage{Output: 3}}, nil
 	})
 	away := executor.DeferredTool(content.Tool{Name: "away", Schema: `{"type":"object"}`})
@@ -112,7 +112,7 @@ func TestFoundTurnThatWasPausedTellsWhatItTookInAll(t *testing.T) {
 }
 
 func TestFoundExecutionOfASubAgentCountsWhatItsToolsTook(t *testing.T) {
-	took := executor.Bind(content.Tool{Name: "took", Schema: `{"type":"object"}`}, func(context.Context, executor.Call) (executor.Result, error) {
+	took := executor.NewTool(content.Tool{Name: "took", Schema: `{"type":"object"}`}, func(context.Context, executor.Call) (executor.Result, error) {
 		return executor.Result{Usage: content.Usage{Output: 3}}, nil
 	})
 	inner := executor.Agent{Provider: once(call("took")), Tools: []dag.Tool{took}}

@@ -37,7 +37,7 @@ func adder(ran *atomic.Int64) executor.Tool {
 
 // acting returns a tool that does something and takes any object.
 func acting(name string, fn func(ctx context.Context, call executor.Call) (any, error)) executor.Tool {
-	return executor.Bind(content.Tool{Name: name, Schema: `{"type":"object"}`},
+	return executor.NewTool(content.Tool{Name: name, Schema: `{"type":"object"}`},
 		func(ctx context.Context, call executor.Call) (executor.Result, error) {
 			out, err := fn(ctx, call)
 			if err != nil {
@@ -108,7 +108,7 @@ func TestRegistryRefusesToolsThatCannotBeCalled(t *testing.T) {
 		"one that panics":   {panicking, "no definition"},
 		"no schema":         {recursive, "loop"},
 		"broken and hidden": {hidden, "loop"},
-		"no function":       {executor.Bind(content.Tool{Name: "x", Schema: `{"type":"object"}`}, nil), "its function is nil"},
+		"no function":       {executor.NewTool(content.Tool{Name: "x", Schema: `{"type":"object"}`}, nil), "its function is nil"},
 		"a broken name":     {saying("rm -rf\n", ""), `the name "rm -rf\n" does not match`},
 		"no type":           {executor.WithTimeout(nil, 1), "tool is nil"},
 		"a server's tool":   {&odd{definition: func() content.Tool { return server }}, "search: the provider runs it itself"},

@@ -10,7 +10,7 @@ import (
 	"github.com/plait-dev/plait/internal/schema"
 )
 
-// Tool is a tool that can be run. [Func] and [Bind] make one of a function; a type of a program's own needs these two methods.
+// Tool is a tool that can be run. [Func] and [NewTool] make one of a function; a type of a program's own needs these two methods.
 //
 // It may have further methods:
 //
@@ -39,9 +39,9 @@ type Call struct {
 	ID string
 }
 
-// Bind returns the tool that def declares and fn carries out, for definitions that are known at run time only. Arguments are
+// NewTool returns a tool with the given definition and function, for definitions that are known only at run time. Arguments are
 // checked against def's schema before fn is called. A schema that cannot be used is the tool's Err.
-func Bind(def content.Tool, fn func(context.Context, Call) (Result, error)) Tool {
+func NewTool(def content.Tool, fn func(context.Context, Call) (Result, error)) Tool {
 	b := &bound{def: def, fn: fn}
 	b.check, b.err = schema.Parse(def.Schema)
 	if fn == nil {
@@ -142,7 +142,7 @@ func (m moded) Mode() Mode { return m.mode }
 // DeferredTool returns a tool whose calls are executed outside the run: a run whose model calls it pauses for the result. See
 // [Continuation]. Arguments are checked against def's schema first. A schema that cannot be used is the tool's Err.
 func DeferredTool(def content.Tool) Tool {
-	return deferredTool{Bind(def, func(context.Context, Call) (Result, error) {
+	return deferredTool{NewTool(def, func(context.Context, Call) (Result, error) {
 		return Result{}, errors.New("the tool is deferred: its calls are executed outside the run")
 	}).(*bound)}
 }

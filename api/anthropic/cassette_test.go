@@ -218,7 +218,7 @@ func recordedAgent(t *testing.T, model api.Provider, recorded []recording) execu
 			agent.Handler = func(ctx context.Context, c executor.Call) (any, error) { return call(ctx, c) }
 			continue
 		}
-		agent.Tools = append(agent.Tools, executor.Bind(def, call))
+		agent.Tools = append(agent.Tools, executor.NewTool(def, call))
 	}
 	return agent
 }

@@ -144,7 +144,7 @@ func replayChat(t *testing.T, c providertest.Cassette, chain []int) {
 		}
 		agent.Tools = nil
 		for _, def := range recorded[i].dag.ToolDefs() {
-			agent.Tools = append(agent.Tools, executor.Bind(def, call))
+			agent.Tools = append(agent.Tools, executor.NewTool(def, call))
 		}
 		next, err := agent.Run(context.Background(), d)
 		if tape[i].Response.Status != 200 {

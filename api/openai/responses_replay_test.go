@@ -233,7 +233,7 @@ func recordedResponsesAgent(t *testing.T, model api.Provider, chain []taped) exe
 			agent.Handler = func(ctx context.Context, c executor.Call) (any, error) { return call(ctx, c) }
 			continue
 		}
-		agent.Tools = append(agent.Tools, executor.Bind(def, call))
+		agent.Tools = append(agent.Tools, executor.NewTool(def, call))
 	}
 	return agent
 }
