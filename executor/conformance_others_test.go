@@ -526,7 +526,7 @@ var phi = []conform{
 		id: "R41", says: "what was saved is read again, and what an older version saved too",
 		differs: "The conversation is what is saved. An agent, with its strategy and its limits, is a value of the program's and is not.",
 		test: func(t *testing.T) {
-			cut := executor.LimitOutput(20, 0, true)
+			cut := executor.OutputLimit{MaxBytes: 20, KeepFull: true}.Hook()
 			d, err := executor.Agent{Provider: once(call("long")), Hooks: []executor.Hook{cut}}.
 				Run(t.Context(), ask(tool("long", func(context.Context) (any, error) { return strings.Repeat("long ", 20), nil })))
 			require.NoError(t, err)
@@ -950,7 +950,7 @@ var agentCore = []conform{
 	},
 	{id: "A9", says: "a result over the limit is cut, the marker inside the limit", test: func(t *testing.T) {
 		long := tool("long", func(context.Context) (any, error) { return strings.Repeat("ä", 500), nil })
-		agent := executor.Agent{Provider: once(call("long")), Hooks: []executor.Hook{executor.LimitOutput(100, 0, true)}}
+		agent := executor.Agent{Provider: once(call("long")), Hooks: []executor.Hook{executor.OutputLimit{MaxBytes: 100, KeepFull: true}.Hook()}}
 		all, end, err := watch(t, agent.Stream(t.Context(), ask(long)))
 		require.NoError(t, err)
 		short := outcomes(t, end.DAG)[0]

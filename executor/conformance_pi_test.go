@@ -279,7 +279,7 @@ var highest = []conform{
 	{id: "H22", says: "an output beyond the limit is cut, and says so inside of the limit",
 		test: func(t *testing.T) {
 			long := tool("long", func(context.Context) (any, error) { return strings.Repeat("x", 1000), nil })
-			d, err := executor.Agent{Provider: once(call("long")), Hooks: []executor.Hook{executor.LimitOutput(100, 0, true)}}.Run(t.Context(), ask(long))
+			d, err := executor.Agent{Provider: once(call("long")), Hooks: []executor.Hook{executor.OutputLimit{MaxBytes: 100, KeepFull: true}.Hook()}}.Run(t.Context(), ask(long))
 			require.NoError(t, err)
 			short := results(t, d)[0].Content.Text()
 			require.Len(t, short, 100)

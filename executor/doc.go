@@ -35,7 +35,7 @@
 //   - The results become one message, in call order. Each Hook.Next sees the turn, and may change what comes next, or end the run.
 //
 // One mechanism each: who watches ranges over the events; who decides is a [Hook]; who waits is a [Continuation]; a conversation
-// inside a call is a [SubAgent]. [Only], [RequireApproval], [LimitOutput], [Underscores], [AskAgain], [ClaimOnce] and [RunFor] are made of
+// inside a call is a [SubAgent]. [Only], [RequireApproval], [OutputLimit], [Underscores], [AskAgain], [ClaimOnce] and [RunFor] are made of
 // these from outside, and so is a program's own.
 //
 // # What always holds

@@ -104,7 +104,7 @@ func TestGrowth(t *testing.T) {
 		}))},
 		{"Prepare", hooked(executor.Underscores())},
 		{"Before", hooked(executor.Only("fast"))},
-		{"After", hooked(executor.LimitOutput(10, 1, true))},
+		{"After", hooked(executor.OutputLimit{MaxBytes: 10, MaxLines: 1, KeepFull: true}.Hook())},
 		{"AskAgain", hooked(executor.AskAgain())},
 		{"Compaction, idle", hooked(executor.Compaction{Budget: math.MaxInt}.Hook())},
 		{"Compaction, idle, counts by itself", hooked(executor.Compaction{
@@ -115,7 +115,8 @@ func TestGrowth(t *testing.T) {
 			a.Hooks = []executor.Hook{executor.Compaction{Budget: 300}.Hook()}
 		}},
 		{"Compaction", hooked(executor.Compaction{Budget: 300}.Hook())},
-		{"all hooks", hooked(executor.Underscores(), executor.Only("fast"), executor.LimitOutput(10, 1, true), executor.AskAgain(),
+		{"all hooks", hooked(executor.Underscores(), executor.Only("fast"),
+			executor.OutputLimit{MaxBytes: 10, MaxLines: 1, KeepFull: true}.Hook(), executor.AskAgain(),
 			executor.Compaction{Budget: 300}.Hook())},
 		{"limits", func(a *executor.Agent, _ *busy) {
 			a.Limits = executor.Limits{

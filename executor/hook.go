@@ -127,15 +127,26 @@ func Warn(m content.Message, warning string) (content.Message, error) {
 	return m, err
 }
 
-// LimitOutput cuts the texts of results to so many bytes and lines, at a character's boundary, and says so inside the limit; 0 or less
-// is no limit. Images and documents are left as they are. With keep, the whole output stays on the execution's node as Full.
-func LimitOutput(bytes, lines int, keep bool) Hook {
+// OutputLimit cuts the texts of tool results. A text that is cut ends with a note of it, within the limit. Texts are cut
+// between characters. Images and documents are kept as they are. The zero value cuts nothing.
+type OutputLimit struct {
+	// MaxBytes is how many bytes the texts of a result may have. Defaults to no limit.
+	MaxBytes int
+	// MaxLines is how many lines the texts of a result may have. Defaults to no limit.
+	MaxLines int
+	// KeepFull keeps the whole output of a result that is cut in Result.Full, and so in the execution's node. Defaults to dropping it.
+	KeepFull bool
+}
+
+// Hook returns a hook that cuts the results of a run.
+func (l OutputLimit) Hook() Hook {
 	return Hook{After: func(_ context.Context, _ Call, r Result) (Result, error) {
-		short, cut := cutBlocks(r.Content, bytes, lines)
+		short, cut := cutBlocks(r.Content, l.MaxBytes, l.MaxLines)
 		if !cut {
 			return r, nil
 		}
-		if keep && r.Full.Len() == 0 {
+
+		if l.KeepFull && r.Full.Len() == 0 {
 			r.Full = r.Content
 		}
 		r.Content = short

@@ -307,7 +307,7 @@ func (w *world) newHook(name string, depth int) executor.Hook {
 		h.Resume = func(ctx context.Context, _ executor.Continuation) error { return of(ctx).mayResume(ctx, name) }
 	}
 	if w.one(10) {
-		h.After = executor.LimitOutput(w.IntN(30), w.IntN(4), w.one(2)).After
+		h.After = executor.OutputLimit{MaxBytes: w.IntN(30), MaxLines: w.IntN(4), KeepFull: w.one(2)}.Hook().After
 	}
 	return h
 }

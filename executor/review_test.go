@@ -238,7 +238,7 @@ func TestTheLimitOnCallsHoldsOverAPause(t *testing.T) {
 }
 
 // Whatever is cut says so, and all of it stays inside the limit, however the texts are divided.
-func TestLimitOutputSaysSoInsideTheLimitForSeveralTexts(t *testing.T) {
+func TestOutputLimitSaysSoInsideTheLimitForSeveralTexts(t *testing.T) {
 	const marker = "[truncated]"
 	words := []string{"a", "0123456789", "one\ntwo", "äöü€𝄞äöü€𝄞", "\n\n\n", "", "0123456789012345678901234567890123456789"}
 	for bytes := range 45 {
@@ -247,7 +247,8 @@ func TestLimitOutputSaysSoInsideTheLimitForSeveralTexts(t *testing.T) {
 				for _, b := range words {
 					said, err := content.Of(content.Text{Text: a}, content.Text{Text: b})
 					require.NoError(t, err)
-					got, err := executor.LimitOutput(bytes, lines, true).After(t.Context(), executor.Call{}, executor.Result{Content: said})
+					hook := executor.OutputLimit{MaxBytes: bytes, MaxLines: lines, KeepFull: true}.Hook()
+					got, err := hook.After(t.Context(), executor.Call{}, executor.Result{Content: said})
 					require.NoError(t, err)
 					n, rows, all := 0, 0, ""
 					for _, block := range got.Content.All() {
@@ -497,4 +498,12 @@ func TestNoQueueIsAnEmptyOne(t *testing.T) {
 	require.Empty(t, none.Clear())
 	require.Empty(t, none.Messages())
 	require.Zero(t, none.Len())
+}
+
+func TestZeroOutputLimitCutsNothing(t *testing.T) {
+	said := content.Words(strings.Repeat("line\n", 10000))
+	got, err := executor.OutputLimit{KeepFull: true}.Hook().After(t.Context(), executor.Call{}, executor.Result{Content: said})
+	require.NoError(t, err)
+	require.Equal(t, said, got.Content)
+	require.Zero(t, got.Full.Len(), "nothing was cut")
 }
