@@ -48,6 +48,9 @@ type Agent struct {
 	Hooks []Hook
 	// Limits say where the run stops by itself. Defaults to 50 turns.
 	Limits Limits
+	// Prices is what models cost. An amount that api.Prices.Check refuses refuses the run with an *api.PriceError. Defaults to none: the
+	// cost of a run is then unknown (node.StopReason.CostKnown).
+	Prices api.Prices
 
 	// Save, if it is set, is called with the conversation after each step that adds to it: when a run begins, after each message, after
 	// each tool call as soon as its result is known, after a turn, at a pause and at the end. It is called before the event of the step

@@ -422,7 +422,7 @@ var phi = []conform{
 	}},
 	{id: "R32", says: "a run that has cost what it may has no second turn", test: func(t *testing.T) {
 		model := apitest.NewScript(apitest.Call(call("fast")).As("acme", "acme-1").Usage(content.Usage{Input: 100_000, Output: 200_000}).Always())
-		agent := executor.Agent{Provider: model, Limits: executor.Limits{Cost: 0.5, Prices: api.Prices{"acme-1": {Input: 1, Output: 2}}}}
+		agent := executor.Agent{Provider: model, Limits: executor.Limits{Cost: 0.5}, Prices: api.Prices{"acme-1": {Input: 1, Output: 2}}}
 		all, end, err := watch(t, agent.Stream(t.Context(), ask(fast)))
 		require.NoError(t, err)
 		require.Len(t, only[executor.TurnStart](all), 1)

@@ -121,8 +121,8 @@ func TestGrowth(t *testing.T) {
 		{"limits", func(a *executor.Agent, _ *busy) {
 			a.Limits = executor.Limits{
 				Turns: -1, Calls: math.MaxInt, CallsPerTurn: 10, Tokens: 1 << 40, Cost: 1e9, Repeats: 3,
-				Prices: api.Prices{"busy": {Input: 1, Output: 1}},
 			}
+			a.Prices = api.Prices{"busy": {Input: 1, Output: 1}}
 		}},
 		{"a registry", func(a *executor.Agent, _ *busy) {
 			var r executor.Registry

@@ -26,14 +26,11 @@ type Limits struct {
 	// Tokens is how many tokens, by Usage.Total, the run may take. Once they are reached nothing more is asked or called, and the run
 	// stops with content.StopTokenLimit. Defaults to no limit.
 	Tokens int64
-	// Cost is how much the run may cost by Prices. Once it is reached nothing more is asked or called, and the run stops with
+	// Cost is how much the run may cost by [Agent.Prices], which it needs. Once it is reached nothing more is asked or called, and the run stops with
 	// content.StopCostLimit; so does one whose model has no price, because its cost is not known. Tokens that a tool reports itself
 	// (Result.Usage) name no model, and are not part of it. A Cost that is negative or not finite refuses the run with a [LimitError].
 	// Defaults to no limit.
 	Cost float64
-	// Prices is what models cost. What api.Prices.Check refuses refuses the run with an *api.PriceError. Defaults to none: then the cost
-	// of a run is not known (node.StopReason.CostKnown).
-	Prices api.Prices
 	// Time is how long the run may take, without its pauses. Then what is under way is cancelled, and the run stops with
 	// content.StopTimeLimit. Defaults to no limit.
 	Time time.Duration
@@ -56,14 +53,14 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// check refuses prices and a limit on cost that are no amounts of money.
-func (l Limits) check() error {
-	if !isAmount(l.Cost) {
-		return &LimitError{Field: "Cost", Value: l.Cost}
+// checkMoney refuses prices and a limit on cost that are no amounts of money.
+func (a Agent) checkMoney() error {
+	if !isAmount(a.Limits.Cost) {
+		return &LimitError{Field: "Cost", Value: a.Limits.Cost}
 	}
 
-	if err := l.Prices.Check(); err != nil {
-		return fmt.Errorf("executor: Limits.Prices: %w", err)
+	if err := a.Prices.Check(); err != nil {
+		return fmt.Errorf("executor: Agent.Prices: %w", err)
 	}
 	return nil
 }
@@ -74,6 +71,7 @@ func isAmount(f float64) bool { return f >= 0 && !math.IsInf(f, 1) }
 // ledger is what a run has taken, with everything that runs inside its tools. It counts in the ledgers of the runs around it as well.
 type ledger struct {
 	limits Limits
+	prices api.Prices
 	around *ledger
 
 	mu       sync.Mutex // guards the fields below
@@ -102,11 +100,11 @@ func (l *ledger) note(model string, u content.Usage, inTool bool) {
 		l.tools = l.tools.Plus(u)
 	}
 	l.partial = l.partial || u.Incomplete
-	if u == (content.Usage{}) || l.limits.Prices == nil && l.limits.Cost <= 0 {
+	if u == (content.Usage{}) || l.prices == nil && l.limits.Cost <= 0 {
 		return
 	}
 
-	price, known := l.limits.Prices.Of(model)
+	price, known := l.prices.Of(model)
 	if !known {
 		l.unpriced = model
 		return
@@ -130,7 +128,7 @@ func (l *ledger) toolUsage() content.Usage {
 func (l *ledger) spentCost() (cost float64, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.cost, l.limits.Prices != nil && l.unpriced == "" && !l.partial
+	return l.cost, l.prices != nil && l.unpriced == "" && !l.partial
 }
 
 // reached returns the limit on tokens or cost that is reached, of this run or one around it, and more about it.

@@ -22,7 +22,7 @@ var million = content.Usage{Input: 1_000_000}
 
 func TestCostLimitRefusesModelsWithoutPrice(t *testing.T) {
 	model := apitest.NewScript(apitest.Call(call("fast")).As("acme", "acme-2").Usage(million).Always())
-	agent := executor.Agent{Provider: model, Limits: executor.Limits{Cost: 100, Prices: api.Prices{"acme-1": {Input: 1, Output: 1}}}}
+	agent := executor.Agent{Provider: model, Limits: executor.Limits{Cost: 100}, Prices: api.Prices{"acme-1": {Input: 1, Output: 1}}}
 	all, end, err := watch(t, agent.Stream(t.Context(), ask(fast)))
 	require.NoError(t, err)
 	require.Len(t, only[executor.TurnStart](all), 1)
@@ -36,7 +36,7 @@ func TestCostLimitRefusesModelsWithoutPrice(t *testing.T) {
 	require.Equal(t, content.StopCostLimit, end.Stop.Reason, "without prices no cost is known")
 
 	model = apitest.NewScript(apitest.Call(call("fast")).As("acme", "acme-1").Usage(content.Usage{Output: 1}).Always())
-	agent = executor.Agent{Provider: model, Limits: executor.Limits{Cost: 100, Prices: api.Prices{"acme-1": {Input: 1}}}}
+	agent = executor.Agent{Provider: model, Limits: executor.Limits{Cost: 100}, Prices: api.Prices{"acme-1": {Input: 1}}}
 	_, end, err = watch(t, agent.Stream(t.Context(), ask(fast)))
 	require.NoError(t, err)
 	require.Equal(t, content.StopCostLimit, end.Stop.Reason, "what is written has no price")
@@ -70,7 +70,7 @@ func TestCostIsKnownWhereEveryTokenHasAPrice(t *testing.T) {
 		"a server that miscounts":      {apitest.NewScript(answer("paid", content.Usage{Input: -5}).Always()), fast, prices, 0, true},
 		"more than a number can count": {apitest.NewScript(answer("huge", million).Always()), fast, api.Prices{"huge": {Input: math.MaxFloat64, Output: 1}}, math.MaxFloat64, true},
 	} {
-		agent := executor.Agent{Provider: c.model, Limits: executor.Limits{Turns: 2, Prices: c.prices}}
+		agent := executor.Agent{Provider: c.model, Limits: executor.Limits{Turns: 2}, Prices: c.prices}
 		_, end, err := watch(t, agent.Stream(t.Context(), ask(c.tool)))
 		require.NoError(t, err, name)
 		require.Equal(t, c.cost, end.Stop.Cost, name)
@@ -81,7 +81,7 @@ func TestCostIsKnownWhereEveryTokenHasAPrice(t *testing.T) {
 
 func TestResumedRunKnowsThatItsCostIsPartial(t *testing.T) {
 	model := apitest.NewScript(apitest.Call(call("fast")).As("acme", "other").Usage(million), apitest.Say("Done.").As("acme", "paid").Usage(million))
-	agent := executor.Agent{Provider: model, Hooks: []executor.Hook{executor.RequireApproval()}, Limits: executor.Limits{Prices: api.Prices{"paid": {Input: 2, Output: 1}}}}
+	agent := executor.Agent{Provider: model, Hooks: []executor.Hook{executor.RequireApproval()}, Prices: api.Prices{"paid": {Input: 2, Output: 1}}}
 	d, err := agent.Run(t.Context(), ask(fast))
 	var paused *executor.PausedError
 	require.ErrorAs(t, err, &paused)
@@ -105,13 +105,15 @@ func TestResumedRunKnowsThatItsCostIsPartial(t *testing.T) {
 
 func TestRunRefusesPricesAndLimitsThatAreNoAmounts(t *testing.T) {
 	for _, wrong := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -0.5} {
-		for name, limits := range map[string]executor.Limits{
-			"cost":  {Cost: wrong},
+		for name, agent := range map[string]executor.Agent{
+			"cost":  {Limits: executor.Limits{Cost: wrong}},
 			"price": {Prices: api.Prices{"a": {}, "m": {Input: wrong, Output: 1}}},
 		} {
 			model := apitest.NewScript(apitest.Say("Hi.").Always())
 			d := dag.New().User("Go.")
-			all, end, err := watch(t, executor.Agent{Provider: model, Limits: limits}.Stream(t.Context(), d))
+			running := agent
+			running.Provider = model
+			all, end, err := watch(t, running.Stream(t.Context(), d))
 			if name == "cost" {
 				var limit *executor.LimitError
 				require.ErrorAs(t, err, &limit)
@@ -126,7 +128,7 @@ func TestRunRefusesPricesAndLimitsThatAreNoAmounts(t *testing.T) {
 			require.Empty(t, model.Requests())
 			require.True(t, dag.Equal(d, end.DAG))
 
-			_, err = executor.Agent{Limits: limits}.ExecuteTools(t.Context(), ask(fast).Assistant("", call("fast")))
+			_, err = agent.ExecuteTools(t.Context(), ask(fast).Assistant("", call("fast")))
 			require.Error(t, err)
 		}
 	}

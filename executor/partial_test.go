@@ -66,7 +66,7 @@ func TestAnAnswerThatBreaksOffIsKept(t *testing.T) {
 		known,
 	}}
 	agent := executor.Agent{
-		Provider: broken, Limits: executor.Limits{Prices: api.Prices{"model-1": {Input: 1e6, Output: 1e6}}},
+		Provider: broken, Prices: api.Prices{"model-1": {Input: 1e6, Output: 1e6}},
 	}
 	var ended []executor.MessageEnd
 	var turn executor.TurnEnd
@@ -138,7 +138,7 @@ func TestAnAttemptThatIsRepeatedIsNotKeptButCounted(t *testing.T) {
 			apitest.Say("First.").Usage(content.Usage{Input: 10, Output: 1}).Fail(overloaded),
 			apitest.Say("Second.").Usage(content.Usage{Input: 10, Output: 5}),
 		)
-		agent := executor.Agent{Provider: model, Limits: executor.Limits{Prices: api.Prices{"script": {Input: 1e6, Output: 1e6}}}}
+		agent := executor.Agent{Provider: model, Prices: api.Prices{"script": {Input: 1e6, Output: 1e6}}}
 		d, err := agent.Run(t.Context(), ask())
 		require.NoError(t, err)
 		require.Equal(t, "ua", roles(d))

@@ -175,6 +175,9 @@ func (w *world) tools(depth int) []dag.Tool {
 // newAgent is an agent so deep inside of others, under random rules.
 func (w *world) newAgent(depth int) executor.Agent {
 	a := executor.Agent{Provider: mind(depth), System: "Be an agent.", Limits: w.limits(depth), Strategy: w.strategy(), HideErrors: w.one(3)}
+	if a.Limits.Cost > 0 {
+		a.Prices = api.Prices{"script": {Input: 1, Output: 2}}
+	}
 	switch {
 	case w.one(12):
 		a.Handler = func(ctx context.Context, c executor.Call) (any, error) { return of(ctx).act(ctx, handlers, c) }
@@ -217,7 +220,7 @@ func (w *world) limits(depth int) executor.Limits {
 		l.Tokens = w.Int64N(400)
 	}
 	if w.one(6) {
-		l.Cost, l.Prices = w.Float64()*0.001, api.Prices{"script": {Input: 1, Output: 2}}
+		l.Cost = w.Float64() * 0.001
 	}
 	if w.one(5) && !w.calm {
 		l.Time = w.upTo(time.Minute)

@@ -87,7 +87,7 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 		agent:  a.withDefaults(), given: d, d: d, yield: yield, workers: workers{idle: make(chan struct{}, 1)},
 		provider: a.Provider, options: a.Options, inside: slotOf(ctx),
 	}
-	r.ledger.limits = r.agent.Limits
+	r.ledger.limits, r.ledger.prices = r.agent.Limits, r.agent.Prices
 	if r.inside != nil {
 		r.ledger.around = &r.inside.b.r.ledger
 	}
@@ -128,7 +128,7 @@ func (r *run) bind() error {
 	if r.broken != nil {
 		return r.broken
 	}
-	if err := r.agent.Limits.check(); err != nil {
+	if err := r.agent.checkMoney(); err != nil {
 		return err
 	}
 	if err := r.instruct(); err != nil {
