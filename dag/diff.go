@@ -3,7 +3,7 @@ package dag
 import (
 	"slices"
 
-	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -302,33 +302,9 @@ func (p *places) moved(a, b *node.Node) bool {
 
 // kindOf is what two nodes must have in common so that one can be the other, changed.
 func kindOf(n *node.Node) string {
-	if e, ok := n.Payload().(node.ToolExecution); ok {
-		return "call " + e.Tool
+	d := describe.Of(n)
+	if d.Sort == describe.Call {
+		return "call " + d.Called.Tool
 	}
-	return wordOf(n)
-}
-
-// wordOf is the word for what a node is, as the log has it.
-func wordOf(n *node.Node) string {
-	switch p := n.Payload().(type) {
-	case node.Message:
-		switch results := len(p.Blocks.ToolResults()); {
-		case p.Role == content.Assistant:
-			return "assistant"
-		case results > 0 && results == p.Blocks.Len():
-			return "results"
-		}
-		return "user"
-	case node.ToolExecution:
-		return "call"
-	case node.SubGraph:
-		return "sub-graph"
-	case node.Compaction:
-		return "summary"
-	case node.StopReason:
-		return "stop"
-	case node.Custom:
-		return "note"
-	}
-	return n.Kind()
+	return d.Word
 }

@@ -10,6 +10,7 @@ import (
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -298,7 +299,7 @@ func (w diffWriter) change(c Change) {
 	if n == nil {
 		n = c.Old
 	}
-	word := safetext.Line(wordOf(n), 20)
+	word := safetext.Line(describe.Of(n).Word, 20)
 	word += strings.Repeat(" ", max(wordWidth-safetext.Width(word), 0))
 	w.row(c.Op, looks[c.Op].sign+" "+word+" "+ids+node.ShortID(n.ID()))
 	for _, p := range c.Parts() {

@@ -3,6 +3,7 @@ package dag
 import (
 	"fmt"
 
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -135,10 +136,9 @@ func (e *editing) compaction(c node.Compaction) node.Compaction {
 
 // inLightOfThePast reports whether what n says depends on what was said before.
 func inLightOfThePast(n *node.Node) bool {
-	switch wordOf(n) {
-	case "assistant", "results", "call", "summary":
+	switch describe.Of(n).Sort {
+	case describe.Assistant, describe.Results, describe.Call, describe.Compaction:
 		return true
 	}
-	m, ok := n.Message()
-	return ok && holdsResult(m.Blocks)
+	return false
 }

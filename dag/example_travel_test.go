@@ -74,7 +74,7 @@ func ExampleDiff() {
 	//     -   "unit": "F"
 	//     +   "unit": "C"
 	//       }
-	// ~ call      00000004 → 00000008
+	// ~ tool call 00000004 → 00000008
 	//     call 0 of get_weather: as above
 	//     result
 	//     - 64 °F

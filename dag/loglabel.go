@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-json/jsontext"
 	"github.com/plait-dev/plait/content"
@@ -30,47 +29,57 @@ var (
 	asciiSigns = signs{"->", "x", "x", ", ", "..."}
 )
 
-// faceOf returns the face of n. executed says that its calls have executions, which show the arguments.
-func (l *logger) faceOf(n *node.Node, executed bool) face {
-	f := l.plainFace(n, executed)
-	f.word = l.line(describe.Kind(n), 20)
-	if isExecution(n) {
-		f.word = "" // the call says it
-	}
-	if n.Failed() {
-		f.color = red
-	}
-	return f
+// look is the sign of a node and its colour.
+type look struct {
+	glyph string
+	color color
 }
 
-func (l *logger) plainFace(n *node.Node, executed bool) face {
-	switch p := n.Payload().(type) {
-	case node.System:
-		return face{glyph: "◆", color: gray, says: systemSays(p)}
-	case node.Tools:
-		return face{glyph: "◆", color: gray, says: excerpt(describe.ToolNames(p))}
-	case node.Message:
-		results := p.Blocks.ToolResults()
-		switch {
-		case p.Role == content.Assistant:
-			return face{glyph: "●", color: green, says: l.assistantSays(p, l.models), came: l.callsOf(p, executed)}
-		case len(results) > 0:
-			return face{glyph: "◇", color: cyan, says: l.resultsSay(n, results)}
-		}
-		return face{glyph: "○", color: cyan, says: l.says(p.Blocks)}
-	case node.ToolExecution:
-		p.Tool, p.Input = calledBy(n, p)
-		return face{glyph: "▪", color: blue, says: l.ranSays(p) + elapsed(p), came: l.outcome(p.IsError) + l.says(p.Result)}
-	case node.SubGraph:
-		return face{glyph: "▣", color: blue, says: excerpt(p.Title), came: l.to(excerpt(p.Summary))}
-	case node.Compaction:
-		return face{glyph: "≡", color: magenta, says: compactionSays(p, l.says(p.Summary))}
-	case node.StopReason:
-		return face{glyph: "■", color: gray, says: l.stopSays(p)}
-	case node.Custom:
-		return face{glyph: "▫", color: gray, says: excerpt(p.Name) + " " + excerpt(string(p.JSON))}
+// nodeLooks has the look of each sort of node.
+var nodeLooks = map[describe.Sort]look{
+	describe.System:     {"◆", gray},
+	describe.Tools:      {"◆", gray},
+	describe.User:       {"○", cyan},
+	describe.Assistant:  {"●", green},
+	describe.Results:    {"◇", cyan},
+	describe.Call:       {"▪", blue},
+	describe.SubGraph:   {"▣", blue},
+	describe.Compaction: {"≡", magenta},
+	describe.Stop:       {"■", gray},
+	describe.Record:     {"▫", gray},
+	describe.Unknown:    {glyph: "?"},
+}
+
+// faceOf returns the face of n. executed says that its calls have executions, which show the arguments.
+func (l *logger) faceOf(n *node.Node, executed bool) face {
+	d := describe.Of(n)
+	look := nodeLooks[d.Sort]
+	f := face{glyph: look.glyph, color: look.color, word: l.line(d.Word, 20)}
+	if d.Failed {
+		f.color = red
 	}
-	return face{glyph: "?", says: "a kind that this version does not know"}
+
+	lead := excerpt(d.Lead(l.models, l.dot))
+	switch d.Sort {
+	case describe.Call:
+		f.word = "" // the call says it
+		d.Called.Tool, d.Called.Input = calledBy(n, d.Called)
+		f.says, f.came = join(l.executedSays(d.Called), d.Elapsed()), l.outcome(d.Failed)+l.says(d.Blocks)
+	case describe.SubGraph:
+		f.says, f.came = lead, l.to(excerpt(d.Text))
+	case describe.Assistant:
+		f.says, f.came = join(lead, l.says(d.Blocks)), l.callsOf(d.Blocks, executed)
+	case describe.Results:
+		f.says = l.resultsSay(n, d)
+	case describe.Stop:
+		f.says = lead
+		if d.Text != "" {
+			f.says += l.dot + excerpt(d.Text)
+		}
+	default:
+		f.says = join(lead, excerpt(d.Text), l.says(d.Blocks))
+	}
+	return f
 }
 
 // text is what the face says, made harmless, in at most that many cells. What came of it has two fifths of them at least, where
@@ -108,40 +117,20 @@ func excerpt(s string) string {
 	return s
 }
 
-// compactionSays returns the summary, after the number of nodes that it replaces.
-func compactionSays(p node.Compaction, summary string) string {
-	if replaced := describe.Replaced(p); replaced != "" {
-		return replaced + ": " + summary
-	}
-	return summary
-}
-
-// systemSays returns the prompt after its name, if it has one.
-func systemSays(p node.System) string {
-	switch {
-	case p.Name == "":
-		return excerpt(p.Text)
-	case p.Text == "":
-		return "(" + excerpt(p.Name) + " removed)"
-	}
-	return "(" + excerpt(p.Name) + ") " + excerpt(p.Text)
-}
-
 // says is what blocks say, but for calls. Thinking is shown where there is nothing else.
 func (s signs) says(blocks content.Blocks) string {
 	var said, thought []string
-	for _, b := range blocks.All() {
-		switch b := b.(type) {
-		case content.Text:
-			said = append(said, excerpt(b.Text))
-		case content.Thinking:
-			thought = append(thought, describe.Thinking+" "+excerpt(b.Text))
-		case content.ToolResult:
-			said = append(said, s.outcome(b.IsError)+s.says(b.Content))
-		default:
-			if word := describe.Block(b); word != "" {
-				said = append(said, excerpt(word))
-			}
+	for p := range describe.Parts(blocks) {
+		switch p.Form {
+		case describe.Said:
+			said = append(said, excerpt(p.Text))
+		case describe.Thought:
+			thought = append(thought, p.Word()+" "+excerpt(p.Text))
+		case describe.Returned:
+			said = append(said, s.outcome(p.Failed)+s.says(p.Content))
+		case describe.Shown:
+			said = append(said, excerpt(p.Word()))
+		case describe.Asked: // callsOf writes the calls
 		}
 	}
 	if len(said) == 0 && len(blocks.ToolUses()) == 0 {
@@ -150,19 +139,11 @@ func (s signs) says(blocks content.Blocks) string {
 	return strings.Join(said, " ")
 }
 
-func (s signs) assistantSays(m node.Message, models bool) string {
-	notes := describe.Answer(m.Answer, models)
-	if len(notes) == 0 {
-		return s.says(m.Blocks)
-	}
-	return join("["+excerpt(strings.Join(notes, ", "))+"]", s.says(m.Blocks))
-}
-
 // callsOf is the calls of a message: each with its arguments, or only how often a tool was called.
-func (s signs) callsOf(m node.Message, executed bool) string {
+func (s signs) callsOf(blocks content.Blocks, executed bool) string {
 	var order []string
 	times := map[string]int{}
-	for _, call := range m.Blocks.ToolUses() {
+	for _, call := range blocks.ToolUses() {
 		name := excerpt(call.Name)
 		if !executed {
 			name = s.callSays(call.Name, call.Input)
@@ -203,37 +184,26 @@ func (s signs) callSays(tool string, input content.JSON) string {
 	return excerpt(tool) + "(" + strings.Join(members, ", ") + ")"
 }
 
-// ranSays writes what was carried out, and what was called where that is something else.
-func (s signs) ranSays(e node.ToolExecution) string {
-	if e.Ran == (node.Ran{}) {
+// executedSays writes what was executed, and what was called where that is something else.
+func (s signs) executedSays(e describe.Execution) string {
+	if !e.Changed {
 		return s.callSays(e.Tool, e.Input)
 	}
-	return s.callSays(cmp.Or(e.Ran.Tool, e.Tool), cmp.Or(e.Ran.Input, e.Input)) + " in place of " + s.callSays(e.Tool, e.Input)
+	return s.callSays(cmp.Or(e.RanTool, e.Tool), cmp.Or(e.RanInput, e.Input)) + " in place of " + s.callSays(e.Tool, e.Input)
 }
 
 // calledBy is the tool and the arguments of the execution n. One that was appended by hand may leave them to the call.
-func calledBy(n *node.Node, e node.ToolExecution) (tool string, input content.JSON) {
+func calledBy(n *node.Node, e describe.Execution) (tool string, input content.JSON) {
 	if e.Tool != "" || n.NumParents() != 1 {
 		return e.Tool, e.Input
 	}
 	if m, ok := n.Parent(0).Message(); ok {
 		calls := callsOf(m.Blocks)
-		if i := calls.of(e); i >= 0 {
+		if i := calls.of(n.Payload().(node.ToolExecution)); i >= 0 {
 			return calls.calls[i].Name, calls.calls[i].Input
 		}
 	}
 	return e.Tool, e.Input
-}
-
-func elapsed(e node.ToolExecution) string {
-	if e.Started.IsZero() || e.Ended.IsZero() {
-		return ""
-	}
-	took := e.Ended.Sub(e.Started)
-	if took < time.Millisecond {
-		return ""
-	}
-	return " " + describe.Duration(took)
 }
 
 func (s signs) outcome(failed bool) string {
@@ -251,29 +221,23 @@ func (s signs) to(text string) string {
 }
 
 // resultsSay is what a message with results says: how many there are, where executions before it show them.
-func (s signs) resultsSay(n *node.Node, results []content.ToolResult) string {
-	shown, failed := 0, 0
+func (s signs) resultsSay(n *node.Node, d describe.Node) string {
+	shown := 0
 	for i := range n.NumParents() {
 		if isExecution(n.Parent(i)) {
 			shown++
 		}
 	}
-	if shown < len(results) {
-		m, _ := n.Message()
-		return s.says(m.Blocks)
-	}
-	for _, r := range results {
-		if r.IsError {
-			failed++
-		}
+	all, failed := d.CountResults()
+	if shown < all {
+		return s.says(d.Blocks)
 	}
 
-	text := number(len(results))
+	text := number(all)
 	if failed > 0 {
 		text += ", " + number(failed) + " failed"
 	}
-	m, _ := n.Message()
-	if rest := s.says(withoutResults(m.Blocks)); rest != "" {
+	if rest := s.says(withoutResults(d.Blocks)); rest != "" {
 		text += s.dot + rest
 	}
 	return text
@@ -285,14 +249,6 @@ func withoutResults(blocks content.Blocks) content.Blocks {
 	rest = slices.DeleteFunc(rest, func(b content.Block) bool { _, is := b.(content.ToolResult); return is })
 	list, _ := content.Of(rest...) // they were in a list
 	return list
-}
-
-func (s signs) stopSays(stop node.StopReason) string {
-	parts := append([]string{string(stop.Reason)}, describe.Totals(stop)...)
-	if stop.Detail != "" {
-		parts = append(parts, excerpt(stop.Detail))
-	}
-	return strings.Join(parts, s.dot)
 }
 
 func count(n int, thing string) string { return describe.Count(n, thing) }

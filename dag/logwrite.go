@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -170,12 +170,12 @@ func (g *drawing) folded(from, to int) {
 		if n.Children().Len() > 0 {
 			agents++
 		}
-		switch m, ok := n.Message(); {
-		case isExecution(n):
+		switch describe.Of(n).Sort {
+		case describe.Call:
 			calls++
-		case ok && m.Role == content.Assistant:
+		case describe.Assistant:
 			answers++
-		case ok && len(m.Blocks.ToolResults()) == 0:
+		case describe.User:
 			users++
 		}
 	}

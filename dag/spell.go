@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -116,36 +117,22 @@ func (s *speller) heads(name string, heads node.List[*node.Node]) {
 }
 
 func (s *speller) blocks(before string, blocks content.Blocks) {
-	for _, b := range blocks.All() {
-		switch b := b.(type) {
-		case content.Text:
-			s.say(before+"text", b.Text)
-			s.extra(before+"text", b.Extra)
-		case content.Image:
-			s.say(before+"image", source(b.Source))
-			s.extra(before+"image", b.Extra)
-		case content.Document:
-			s.say(strings.TrimSpace(before+"document "+b.Title), source(b.Source))
-			s.extra(before+"document", b.Extra)
-		case content.Thinking:
-			s.say(before+"thinking", b.Text)
-			s.add(before+"signature of the thinking", hashed(b.Signature))
-			s.add(before+"hidden thinking", hashed(b.Redacted))
-			s.extra(before+"thinking", b.Extra)
-		case content.ToolUse:
-			s.say(before+"call of "+b.Name, lined(b.Input))
-			s.extra(before+"call of "+b.Name, b.Extra)
-		case content.CutToolUse:
-			s.say(before+"cut-off call of "+b.Name, lined(b.Input))
-		case content.ToolResult:
-			name := before + "result " + s.answered(b.CallID)
-			s.result(name, b.Content, b.IsError)
-			s.extra(name, b.Extra)
-		case content.Opaque:
-			s.say(before+"block of "+b.API, lined(b.JSON))
-		case content.Unknown:
-			s.say(before+"unknown block", lined(b.JSON))
+	for p := range describe.Parts(blocks) {
+		name := before + p.Label()
+		switch {
+		case p.Form == describe.Returned:
+			name += " " + s.answered(p.ID)
+			s.result(name, p.Content, p.Failed)
+		case p.JSON != "" || p.Form == describe.Asked:
+			s.say(name, lined(p.JSON))
+		case p.Source != (content.Source{}):
+			s.say(name, source(p.Source))
+		default:
+			s.say(name, p.Text)
 		}
+		s.add(before+"signature of the thinking", hashed(p.Signature))
+		s.add(before+"hidden thinking", hashed(p.Hidden))
+		s.extra(name, p.Extra)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
@@ -216,23 +217,22 @@ func sizeOf(blocks content.Blocks) (bytes int) {
 func told(messages []content.Message, output int) string {
 	var b strings.Builder
 	for _, m := range messages {
-		for _, block := range m.Blocks.All() {
-			switch block := block.(type) {
-			case content.Text:
-				fmt.Fprintf(&b, "%s: %s\n", m.Role, block.Text)
-			case content.ToolUse:
-				fmt.Fprintf(&b, "%s calls %s(%s)\n", m.Role, block.Name, block.Input)
-			case content.ToolResult:
-				short, _ := cutBlocks(block.Content, output, 0)
+		for p := range describe.Parts(m.Blocks) {
+			switch p.Form {
+			case describe.Said:
+				fmt.Fprintf(&b, "%s: %s\n", m.Role, p.Text)
+			case describe.Asked:
+				fmt.Fprintf(&b, "%s calls %s(%s)\n", m.Role, p.Name, p.JSON)
+			case describe.Returned:
+				short, _ := cutBlocks(p.Content, output, 0)
 				outcome := "returned"
-				if block.IsError {
+				if p.Failed {
 					outcome = "failed"
 				}
-				fmt.Fprintf(&b, "the tool %s: %s\n", outcome, short.Text())
-			case content.Image:
-				fmt.Fprintf(&b, "%s: [an image]\n", m.Role)
-			case content.Document:
-				fmt.Fprintf(&b, "%s: [a document %s]\n", m.Role, block.Title)
+				fmt.Fprintf(&b, "the tool %s: %s\n", outcome, inWords(short))
+			case describe.Shown:
+				fmt.Fprintf(&b, "%s: %s\n", m.Role, p.Word())
+			case describe.Thought: // what came of it is said
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/schema"
 	"github.com/plait-dev/plait/node"
 )
@@ -73,34 +73,17 @@ func recordOf(tool string, done node.ToolExecution) Record {
 // failedRecord is the record of a call that came to nothing.
 func failedRecord(tool, reason string) Record { return Record{Tool: tool, Error: reason} }
 
-// inWords is blocks as text.
+// inWords returns blocks as text, with a word in brackets for each that has none.
 func inWords(blocks content.Blocks) string {
-	var said []string
-	for _, b := range blocks.All() {
-		if words := blockInWords(b); words != "" {
-			said = append(said, words)
+	var list []string
+	for p := range describe.Parts(blocks) {
+		text := p.Text
+		if text == "" && p.Form == describe.Shown {
+			text = printable(p.Word(), 200)
+		}
+		if text != "" {
+			list = append(list, text)
 		}
 	}
-	return strings.Join(said, "\n")
-}
-
-func blockInWords(b content.Block) string {
-	switch b := b.(type) {
-	case content.Text:
-		return b.Text
-	case content.Image:
-		return sourceInWords("image", b.Source)
-	case content.Document:
-		if b.Source.Text != "" {
-			return b.Source.Text
-		}
-		return sourceInWords("document", b.Source)
-	case content.Opaque:
-		return "[" + printable("block of "+b.API, 200) + "]"
-	}
-	return "[block of an unknown type]"
-}
-
-func sourceInWords(kind string, s content.Source) string {
-	return "[" + strings.TrimSpace(kind+" "+printable(cmp.Or(s.MediaType, s.URL, s.FileID), 200)) + "]"
+	return strings.Join(list, "\n")
 }

@@ -81,16 +81,16 @@ func TestOutputTellsOfBlocksThatAreNoText(t *testing.T) {
 	png := content.Source{MediaType: "image/png", Data: "AAAA"}
 	forged := "image/png]\n[image x\x1b[2J"
 	for want, out := range map[string][]content.Block{
-		"one\ntwo":                            {content.Text{Text: "one"}, content.Text{}, content.Text{Text: "two"}},
-		"Sales:\n[image image/png]":           {content.Text{Text: "Sales:"}, image(png)},
-		"[image https://example.com/a.png]":   {image(content.Source{URL: "https://example.com/a.png"})},
-		"[document file_1]":                   {document(content.Source{FileID: "file_1"})},
-		"[document application/pdf]":          {document(content.Source{MediaType: "application/pdf", Data: "AAAA"})},
-		"[document]":                          {document(content.Source{Data: "AAAA"})},
-		"the words themselves":                {document(content.Source{MediaType: "text/plain", Text: "the words themselves"})},
-		"[block of gemini]":                   {content.Opaque{API: "gemini", JSON: `{"type":"x"}`}},
-		"[block of an unknown type]":          {content.Unknown{JSON: `{"type":"hologram"}`}},
-		`[image image/png]\n[image x\x1b[2J]`: {image(content.Source{MediaType: forged, Data: "AAAA"})},
+		"one\ntwo":                           {content.Text{Text: "one"}, content.Text{}, content.Text{Text: "two"}},
+		"Sales:\n[image image/png]":          {content.Text{Text: "Sales:"}, image(png)},
+		"[image https://example.com/a.png]":  {image(content.Source{URL: "https://example.com/a.png"})},
+		"[document T file_1]":                {document(content.Source{FileID: "file_1"})},
+		"[document T application/pdf]":       {document(content.Source{MediaType: "application/pdf", Data: "AAAA"})},
+		"[document T]":                       {document(content.Source{Data: "AAAA"})},
+		"the words themselves":               {document(content.Source{MediaType: "text/plain", Text: "the words themselves"})},
+		"[gemini block]":                     {content.Opaque{API: "gemini", JSON: `{"type":"x"}`}},
+		"[unknown block]":                    {content.Unknown{JSON: `{"type":"hologram"}`}},
+		`[image image/png] [image x\x1b[2J]`: {image(content.Source{MediaType: forged, Data: "AAAA"})},
 	} {
 		blocks, err := content.Of(out...)
 		require.NoError(t, err)

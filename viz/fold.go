@@ -5,8 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/internal/describe"
 )
 
 // plan says how much of an outline is folded into boxes that stand for several nodes. Branch points, merges of branches and roots that
@@ -394,11 +393,11 @@ func (l labeller) moreCalls(members []int) face {
 	calls, seen := 0, map[string]bool{}
 	for _, m := range members {
 		v := &l.o.vertices[m]
-		if p, ok := v.node.Payload().(node.ToolExecution); ok && v.group == l.o.vertices[members[0]].group {
+		if d := describe.Of(v.node); d.Sort == describe.Call && v.group == l.o.vertices[members[0]].group {
 			calls++
-			if !seen[p.Tool] {
-				seen[p.Tool] = true
-				tools = append(tools, name(p.Tool))
+			if !seen[d.Called.Tool] {
+				seen[d.Called.Tool] = true
+				tools = append(tools, name(d.Called.Tool))
 			}
 		}
 	}
@@ -411,16 +410,13 @@ func (l labeller) summary(members []int, where string) face {
 	var users, answers, calls, heads int
 	for _, m := range members {
 		v := &l.o.vertices[m]
-		switch p := v.node.Payload().(type) {
-		case node.ToolExecution:
+		switch describe.Of(v.node).Sort {
+		case describe.Call:
 			calls++
-		case node.Message:
-			switch {
-			case p.Role == content.Assistant:
-				answers++
-			case len(p.Blocks.ToolResults()) == 0:
-				users++
-			}
+		case describe.Assistant:
+			answers++
+		case describe.User:
+			users++
 		}
 		if v.group == none && v.head > 0 {
 			heads++

@@ -2,7 +2,6 @@ package viz
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -58,61 +57,59 @@ const (
 	argsChars = 72
 )
 
+// faces has the outline and the colours of each sort of node. What failed has other colours.
+var faces = map[describe.Sort]struct {
+	shape Shape
+	style Style
+}{
+	describe.System:     {ShapeSetup, StyleAside},
+	describe.Tools:      {ShapeSetup, StyleAside},
+	describe.User:       {ShapeTurn, StyleUser},
+	describe.Assistant:  {ShapeTurn, StyleAssistant},
+	describe.Results:    {ShapeMerge, StyleUser},
+	describe.Call:       {ShapeCall, StyleUser},
+	describe.SubGraph:   {ShapeCall, StyleUser},
+	describe.Compaction: {ShapeStore, StyleAside},
+	describe.Stop:       {ShapeStop, StyleAside},
+	describe.Record:     {ShapeNote, StyleAside},
+	describe.Unknown:    {ShapeNote, StyleAside},
+}
+
 // face returns what is seen of vertex i.
 func (l labeller) face(i int) face {
-	v := l.o.vertices[i]
-	switch p := v.node.Payload().(type) {
-	case node.System:
-		return face{lines(systemHead(p), l.body(p.Text)), ShapeSetup, StyleAside}
-	case node.Tools:
-		return face{lines("tools", l.body(describe.ToolNames(p))), ShapeSetup, StyleAside}
-	case node.Message:
-		return l.message(i, p)
-	case node.ToolExecution:
-		return l.call(p)
-	case node.SubGraph:
-		return face{lines(title(v.node), l.body(p.Summary)), ShapeCall, StyleUser}
-	case node.Compaction:
-		return face{lines(strings.TrimRight("compaction "+describe.Replaced(p), " "), l.body(said(p.Summary))), ShapeStore, StyleAside}
-	case node.StopReason:
-		return stop(p, l.body(p.Detail))
-	case node.Custom:
-		return face{lines(strings.TrimRight("record "+name(p.Name), " "), l.body(string(p.JSON))), ShapeNote, StyleAside}
+	d := describe.Of(l.o.vertices[i].node)
+	f := face{shape: faces[d.Sort].shape, style: faces[d.Sort].style}
+	if d.Failed && d.Sort != describe.Assistant { // a response keeps its side's colour
+		f.style = StyleFailed
 	}
-	return face{name(v.node.Kind()), ShapeNote, StyleAside}
+
+	head, text := d.Head(l.models, name), l.body(d.Text)
+	switch d.Sort {
+	case describe.Assistant:
+		f.label = lines(head, l.body(said(d.Blocks)), l.calls(i, d.Blocks.ToolUses()))
+	case describe.Results:
+		f.label = lines(head, l.body(l.results(i, d)))
+	case describe.Call:
+		f.label = lines(executed(d.Called), l.body(outcome(d)))
+	case describe.Stop:
+		f.label = lines(head, text, strings.Join(d.Notes(false), ", "))
+	default:
+		f.label = lines(head, text, l.body(said(d.Blocks)))
+	}
+	return f
 }
 
 func (l labeller) body(text string) string { return clip(text, l.lines, l.chars) }
 
-func (l labeller) message(i int, m node.Message) face {
-	calls, results := m.Blocks.ToolUses(), m.Blocks.ToolResults()
-	if m.Role == content.Assistant {
-		head := "assistant"
-		for _, note := range describe.Answer(m.Answer, l.models) {
-			head += ", " + name(note)
-		}
-		return face{lines(head, l.body(said(m.Blocks)), l.calls(i, calls)), ShapeTurn, StyleAssistant}
-	}
-	if len(results) == 0 {
-		return face{lines("user", l.body(said(m.Blocks))), ShapeTurn, StyleUser}
-	}
-	bad := 0
-	for _, r := range results {
-		if r.IsError {
-			bad++
-		}
-	}
-	head := count(len(results), "result")
-	if bad > 0 {
-		head += fmt.Sprintf(", %d failed", bad)
-	}
+// results returns what a message with tool results says: the results too, where no calls above it show them.
+func (l labeller) results(i int, d describe.Node) string {
 	var texts []string
-	if !l.o.all(l.o.vertices[i].parents, isCall) { // else the calls above show them
-		for _, r := range results {
+	if !l.o.all(l.o.vertices[i].parents, isCall) {
+		for _, r := range d.Blocks.ToolResults() {
 			texts = append(texts, said(r.Content))
 		}
 	}
-	return face{lines(head, l.body(strings.Join(append(texts, said(m.Blocks)), "\n"))), ShapeMerge, StyleUser}
+	return strings.Join(append(texts, said(d.Blocks)), "\n")
 }
 
 // calls names the tools that an assistant's message calls, with their arguments where no box of their own shows them.
@@ -141,42 +138,37 @@ func (l labeller) calls(i int, calls []content.ToolUse) string {
 	return l.body(strings.Join(parts, "\n"))
 }
 
-func (l labeller) call(p node.ToolExecution) face {
-	outcome, look := said(p.Result), StyleUser
-	switch {
-	case p.IsError:
-		outcome, look = "failed: "+outcome, StyleFailed
-	case outcome == "":
-		outcome = "(no output)"
+// executed writes what was executed, and what was called where that is something else.
+func executed(e describe.Execution) string {
+	called := signature(e.Tool, e.Input)
+	if e.Changed {
+		return signature(e.RanTool, e.RanInput) + " in place of " + called
 	}
-	called := signature(p.Tool, p.Input)
-	if p.Ran != (node.Ran{}) {
-		called = signature(cmp.Or(p.Ran.Tool, p.Tool), cmp.Or(p.Ran.Input, p.Input)) + " in place of " + called
-	}
-	return face{lines(called, l.body(outcome)), ShapeCall, look}
+	return called
 }
 
-func stop(p node.StopReason, detail string) face {
-	look := StyleAside
-	if !p.Reason.Normal() {
-		look = StyleFailed
+// outcome returns what a call returned, or how it failed.
+func outcome(d describe.Node) string {
+	text := said(d.Blocks)
+	switch {
+	case d.Failed:
+		return "failed: " + text
+	case text == "":
+		return "(no output)"
 	}
-	return face{lines("stop: "+name(string(p.Reason)), detail, strings.Join(describe.Totals(p), ", ")), ShapeStop, look}
+	return text
 }
 
 // said is what blocks say, in words; the calls and results among them are left out.
 func said(blocks content.Blocks) string {
 	var parts []string
-	for _, b := range blocks.All() {
-		switch b := b.(type) {
-		case content.Text:
-			parts = append(parts, b.Text)
-		case content.Thinking:
-			parts = append(parts, describe.Thinking)
-		default:
-			if word := describe.Block(b); word != "" {
-				parts = append(parts, word)
-			}
+	for p := range describe.Parts(blocks) {
+		switch p.Form {
+		case describe.Said:
+			parts = append(parts, p.Text)
+		case describe.Thought, describe.Shown:
+			parts = append(parts, p.Word())
+		case describe.Asked, describe.Returned: // calls and results write these
 		}
 	}
 	return strings.Join(parts, "\n")
@@ -216,28 +208,6 @@ func arguments(input string) string {
 		b.WriteString(", …")
 	}
 	return clip(b.String(), 1, argsChars)
-}
-
-// systemHead returns the head of a system prompt's label, with the prompt's name.
-func systemHead(p node.System) string {
-	switch {
-	case p.Name == "":
-		return "system"
-	case p.Text == "":
-		return "system, " + name(p.Name) + " removed"
-	}
-	return "system, " + name(p.Name)
-}
-
-// title names the conversation that hangs on n.
-func title(n *node.Node) string {
-	switch p := n.Payload().(type) {
-	case node.ToolExecution:
-		return "sub-agent: " + name(p.Tool)
-	case node.SubGraph:
-		return "sub-graph: " + name(p.Title)
-	}
-	return ""
 }
 
 func name(s string) string { return clip(s, 1, nameChars) }

@@ -407,7 +407,7 @@ func (s *outline) several(g int) bool {
 func (o *outline) severalModels() bool {
 	var model string
 	for _, v := range o.vertices {
-		if m, ok := v.node.Payload().(node.Message); ok && m.Answer.Model != "" {
+		if m, ok := v.node.Message(); ok && m.Answer.Model != "" {
 			if model != "" && model != m.Answer.Model {
 				return true
 			}

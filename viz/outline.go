@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -112,7 +113,7 @@ func (o *outline) number(heads []*node.Node) map[node.ID]int {
 		hanging := dag.FromNode(n).Heads()
 		if inside := open(hanging, g, number); len(inside.rest) > 0 {
 			o.vertices[i].hangs = g
-			o.groups = append(o.groups, group{title: title(n), owner: i, outer: c.group, first: i + 1, heads: len(hanging)})
+			o.groups = append(o.groups, group{title: describe.Of(n).Inside(name), owner: i, outer: c.group, first: i + 1, heads: len(hanging)})
 			stack = append(stack, inside)
 		}
 	}

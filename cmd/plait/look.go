@@ -155,7 +155,7 @@ type row struct {
 
 	Says string `json:"says"`
 
-	word string // for what it is, as the log has it
+	described describe.Node
 }
 
 func rows(d dag.DAG, all bool) []row {
@@ -165,16 +165,10 @@ func rows(d dag.DAG, all bool) []row {
 	}
 	list := make([]row, len(nodes))
 	for i, n := range nodes {
-		list[i] = row{ID: n.ID().String(), Digest: strings.TrimPrefix(n.Digest().String(), "sha256:"), Kind: n.Kind(), Time: n.Time().Format("2006-01-02T15:04:05Z07:00"), Says: says(n)}
-		list[i].word, list[i].Failed = describe.Kind(n), n.Failed()
-		switch p := n.Payload().(type) {
-		case node.Message:
-			list[i].Role, list[i].Model, list[i].Stop, list[i].Usage = string(p.Role), p.Answer.Model, string(p.Answer.Stop), p.Answer.Usage
-		case node.ToolExecution:
-			list[i].Usage = p.Usage
-		case node.StopReason:
-			list[i].Stop, list[i].Usage = string(p.Reason), p.Usage
-		}
+		d := describe.Of(n)
+		list[i] = row{ID: n.ID().String(), Digest: strings.TrimPrefix(n.Digest().String(), "sha256:"), Kind: n.Kind(),
+			Time: n.Time().Format("2006-01-02T15:04:05Z07:00"), Role: string(d.Role), Failed: d.Failed, Model: d.Model,
+			Stop: string(d.Stop), Usage: d.Usage, Says: says(d), described: d}
 		for _, p := range n.Parents() {
 			list[i].Parents = append(list[i].Parents, p.ID().String())
 		}
@@ -183,51 +177,43 @@ func rows(d dag.DAG, all bool) []row {
 }
 
 // says is what a node says, in words.
-func says(n *node.Node) string {
-	switch p := n.Payload().(type) {
-	case node.System:
-		return p.Text
-	case node.Tools:
-		return describe.ToolNames(p)
-	case node.Message:
-		return words(p.Blocks)
-	case node.ToolExecution:
-		if p.IsError {
-			return p.Tool + string(p.Input) + " ✗ failed: " + words(p.Result)
-		}
-		return p.Tool + string(p.Input) + " → " + words(p.Result)
-	case node.SubGraph:
-		return strings.TrimSpace(p.Title + " " + p.Summary)
-	case node.Compaction:
-		return words(p.Summary)
-	case node.StopReason:
-		return strings.TrimSpace(string(p.Reason) + " " + p.Detail)
-	case node.Custom:
-		return p.Name + " " + string(p.JSON)
+func says(d describe.Node) string {
+	text := d.Text
+	if d.Blocks.Len() > 0 {
+		text = words(d.Blocks)
 	}
-	return ""
+
+	switch d.Sort {
+	case describe.System: // without its name, which is no part of the prompt
+		return text
+	case describe.Call:
+		sign := " → "
+		if d.Failed {
+			sign = " ✗ failed: "
+		}
+		return d.Called.Tool + string(d.Called.Input) + sign + text
+	}
+	return strings.TrimSpace(d.Title + " " + text)
 }
 
 // words is what blocks say.
 func words(blocks content.Blocks) string {
-	var parts []string
-	for _, b := range blocks.All() {
-		switch b := b.(type) {
-		case content.Text:
-			parts = append(parts, b.Text)
-		case content.Thinking:
-			parts = append(parts, describe.Thinking+" "+b.Text)
-		case content.ToolUse:
-			parts = append(parts, "→ "+b.Name+string(b.Input))
-		case content.ToolResult:
-			parts = append(parts, "← "+words(b.Content))
-		default:
-			if word := describe.Block(b); word != "" {
-				parts = append(parts, word)
-			}
+	var list []string
+	for p := range describe.Parts(blocks) {
+		switch p.Form {
+		case describe.Said:
+			list = append(list, p.Text)
+		case describe.Thought:
+			list = append(list, p.Word()+" "+p.Text)
+		case describe.Asked:
+			list = append(list, "→ "+p.Name+string(p.JSON))
+		case describe.Returned:
+			list = append(list, "← "+words(p.Content))
+		case describe.Shown:
+			list = append(list, p.Word())
 		}
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(list, " ")
 }
 
 // oneline prints a row for each node. Ids are cut to what tells them apart.
@@ -235,13 +221,20 @@ func (s *streams) oneline(list []row) error {
 	width := distinct(list)
 	out := bufio.NewWriter(s.out)
 	for _, r := range list {
-		says := r.Says
-		if r.Role == string(content.Assistant) && r.Failed {
-			says = "[stopped: " + r.Stop + "] " + says
-		}
-		fmt.Fprintf(out, "%s %-14s %s\n", r.Digest[:width], printable(r.word), beginning(says, 100))
+		fmt.Fprintf(out, "%s %-14s %s\n", r.Digest[:width], printable(r.described.Word), beginning(lead(r.described)+r.Says, 100))
 	}
 	return out.Flush()
+}
+
+// lead is what the log writes before what a node says, unless that begins with it.
+func lead(d describe.Node) string {
+	switch d.Sort {
+	case describe.System, describe.Assistant, describe.Compaction:
+		if lead := d.Lead(false, ", "); lead != "" {
+			return lead + " "
+		}
+	}
+	return ""
 }
 
 // beginning is the first characters of a text, on one line.

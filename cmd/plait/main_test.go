@@ -14,6 +14,7 @@ import (
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 )
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"plait": main}) }
@@ -72,7 +73,7 @@ func nodeID(ts *testscript.TestScript, neg bool, args []string) {
 	d, err := dag.Load(ts.MkAbs(args[1]))
 	ts.Check(err)
 	for _, n := range d.Nodes() {
-		if strings.Contains(says(n), args[2]) {
+		if strings.Contains(says(describe.Of(n)), args[2]) {
 			ts.Setenv(args[0], n.ID().String())
 			return
 		}

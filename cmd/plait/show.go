@@ -8,105 +8,90 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 )
 
 // whole is all that a node says, laid out for people. What is no text of the command's own is made harmless where it is printed.
 func whole(n *node.Node) string {
-	switch p := n.Payload().(type) {
-	case node.Tools:
-		var parts []string
-		for _, def := range p.Defs.Slice() {
-			parts = append(parts, strings.TrimRight(def.Name+"\n"+indented(def.Description)+indentedJSON(def.Schema)+indentedJSON(def.Extra.JSON), "\n"))
-		}
-		if p.Withdrawn.Len() > 0 {
-			parts = append(parts, "withdrawn: "+strings.Join(p.Withdrawn.Slice(), ", "))
-		}
-		return strings.Join(parts, "\n\n")
-	case node.Message:
-		return laidOut(p.Blocks)
-	case node.ToolExecution:
-		text := call(content.ToolUse{ID: p.CallID, Name: p.Tool, Input: p.Input})
-		if ran := p.Ran; ran.Tool != "" || ran.Input != "" {
-			text += "\n\ncarried out: " + ran.Tool + "\n" + indentedJSON(ran.Input)
-		}
-		return text + "\n\n" + result(content.ToolResult{CallID: p.CallID, Content: p.Result, IsError: p.IsError})
-	case node.SubGraph:
-		return strings.Trim(p.Title+"\n\n"+p.Summary, "\n")
-	case node.Compaction:
-		return laidOut(p.Summary)
-	case node.StopReason:
-		return strings.TrimRight(string(p.Reason)+"\n"+indented(p.Detail), "\n")
-	case node.Custom:
-		return strings.TrimRight(p.Name+"\n"+indentedJSON(p.JSON), "\n")
+	d := describe.Of(n)
+	switch d.Sort {
+	case describe.Tools:
+		return declared(n.Payload().(node.Tools))
+	case describe.Call:
+		return execution(d)
+	case describe.System:
+		return d.Text
+	case describe.Record:
+		return entry(d.Title, indentedJSON(content.JSON(d.Text)))
 	}
-	return says(n)
+	if d.Blocks.Len() > 0 {
+		return laidOut(d.Blocks)
+	}
+	if d.Title == "" {
+		return d.Text
+	}
+	return entry(d.Title, indented(d.Text))
 }
 
-// laidOut is blocks, with an empty line between them.
-func laidOut(blocks content.Blocks) string {
+// entry is a head and what belongs to it, which is indented.
+func entry(head, body string) string {
+	return strings.TrimRight(strings.TrimLeft(head+"\n"+body, "\n"), "\n")
+}
+
+func declared(p node.Tools) string {
 	var parts []string
-	for _, b := range blocks.All() {
-		parts = append(parts, block(b))
+	for _, def := range p.Defs.Slice() {
+		parts = append(parts, entry(def.Name, indented(def.Description)+indentedJSON(def.Schema)+indentedJSON(def.Extra.JSON)))
+	}
+	if p.Withdrawn.Len() > 0 {
+		parts = append(parts, "withdrawn: "+strings.Join(p.Withdrawn.Slice(), ", "))
 	}
 	return strings.Join(parts, "\n\n")
 }
 
-func block(b content.Block) string {
-	switch b := b.(type) {
-	case content.Text:
-		return b.Text
-	case content.Thinking:
-		if b.Text == "" {
-			return "(thinking that is not shown)"
+func execution(d describe.Node) string {
+	c := d.Called
+	parts := []string{part(describe.Part{Form: describe.Asked, Name: c.Tool, ID: c.ID, JSON: c.Input})}
+	if c.Changed {
+		parts = append(parts, entry("executed: "+c.RanTool, indentedJSON(c.RanInput)))
+	}
+	parts = append(parts, part(describe.Part{Form: describe.Returned, ID: c.ID, Content: d.Blocks, Failed: d.Failed}))
+	return strings.Join(parts, "\n\n")
+}
+
+// laidOut is blocks, with an empty line between them.
+func laidOut(blocks content.Blocks) string {
+	var list []string
+	for p := range describe.Parts(blocks) {
+		list = append(list, part(p))
+	}
+	return strings.Join(list, "\n\n")
+}
+
+func part(p describe.Part) string {
+	switch p.Form {
+	case describe.Said:
+		return p.Text
+	case describe.Asked:
+		return entry(strings.TrimRight("→ "+p.Name+"  "+p.ID, " "), indentedJSON(p.JSON))
+	case describe.Returned:
+		head := "← " + p.ID
+		if p.Failed {
+			head += "  failed"
 		}
-		return "(thinking)\n" + strings.TrimRight(indented(b.Text), "\n")
-	case content.ToolUse:
-		return call(b)
-	case content.CutToolUse:
-		return strings.TrimRight("[cut-off call] "+b.Name+"\n"+indentedJSON(b.Input), "\n")
-	case content.ToolResult:
-		return result(b)
-	case content.Image:
-		return "[image" + source(b.Source) + "]"
-	case content.Document:
-		text := strings.TrimRight("[document "+b.Title, " ") + source(b.Source) + "]"
-		return strings.TrimRight(text+"\n"+indented(b.Source.Text), "\n")
-	case content.Opaque:
-		return "[block of " + b.API + "]\n" + strings.TrimRight(indentedJSON(b.JSON), "\n")
-	case content.Unknown:
-		return "[unknown block]\n" + strings.TrimRight(indentedJSON(b.JSON), "\n")
+		return entry(head, indented(laidOut(p.Content)))
 	}
-	return fmt.Sprintf("[%T]", b)
+	return entry(p.WordWith(size(p.Source)), indented(p.Text)+indentedJSON(p.JSON))
 }
 
-func call(use content.ToolUse) string {
-	return strings.TrimRight(strings.TrimRight("→ "+use.Name+"  "+use.ID, " ")+"\n"+indentedJSON(use.Input), "\n")
-}
-
-func result(r content.ToolResult) string {
-	head := "← " + r.CallID
-	if r.IsError {
-		head += "  failed"
+// size is how many bytes an image or a document has, where they are here.
+func size(s content.Source) string {
+	if s.Data == "" {
+		return ""
 	}
-	return strings.TrimRight(head+"\n"+indented(laidOut(r.Content)), "\n")
-}
-
-// source is where something is, or how much of it there is.
-func source(s content.Source) string {
-	text := ""
-	if s.MediaType != "" {
-		text = " " + s.MediaType
-	}
-	switch {
-	case s.Data != "":
-		text += fmt.Sprintf(", %d bytes", base64.StdEncoding.DecodedLen(len(s.Data))-strings.Count(s.Data[max(len(s.Data)-2, 0):], "="))
-	case s.URL != "":
-		text += " " + s.URL
-	case s.FileID != "":
-		text += " file " + s.FileID
-	}
-	return text
+	padding := strings.Count(s.Data[max(len(s.Data)-2, 0):], "=")
+	return fmt.Sprintf(", %d bytes", base64.StdEncoding.DecodedLen(len(s.Data))-padding)
 }
 
 // indented is text two columns to the right, with a line break at its end; "" for none.

@@ -24,7 +24,7 @@ the first 2 nodes are the same
     +   "item": "washer"
       }
 = 1 node is the same
-~ call      00000006 → 00000014
+~ tool call 00000006 → 00000014
     call 1 of stock: as above
     result
     - 38
@@ -39,7 +39,7 @@ the first 2 nodes are the same
     -   "item": "washers"
     - }
     + Order washers.
-- call      00000009
+- tool call 00000009
     call 0 of stock: as above
     result
     - 7

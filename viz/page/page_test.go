@@ -181,7 +181,7 @@ func TestWithoutJavaScriptThereIsTheText(t *testing.T) {
 
 	help := node.SubGraph{Title: "help", Summary: "Because.", Heads: node.ListOf(dag.New().User("Why?").Head())}
 	text, _, _ = written(t, start().Append(help).User("Well?"), nil)
-	require.True(t, strings.Contains(text, "n0 help\nBecause.\n\nn1 user\nWhy?\n\nn2 user\nWell?"), "in reading order")
+	require.True(t, strings.Contains(text, "n0 sub-graph: help\nBecause.\n\nn1 user\nWhy?\n\nn2 user\nWell?"), "in reading order")
 
 	text, _, _ = written(t, start().User("first").User(strings.Repeat("long ", 20_000)), nil)
 	require.Contains(t, text, "n0 user\nfirst\n\n… (the rest needs JavaScript)")

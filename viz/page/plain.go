@@ -2,8 +2,10 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -27,21 +29,15 @@ func plain(nodes []*node.Node, numbers map[node.ID]int) string {
 	return b.String()
 }
 
-// says is who speaks in n, and what is said.
-func says(n *node.Node) (who, text string) {
-	switch p := n.Payload().(type) {
-	case node.System:
-		return "system", p.Text
-	case node.Message:
-		return string(p.Role), p.Blocks.Text()
-	case node.ToolExecution:
-		return p.Tool, string(p.Input) + "\n" + p.Result.Text()
-	case node.SubGraph:
-		return p.Title, p.Summary
-	case node.Compaction:
-		return "compaction", p.Summary.Text()
-	case node.StopReason:
-		return "stop", strings.TrimSpace(string(p.Reason) + " " + p.Detail)
+// says returns what n is, and what it says in words.
+func says(n *node.Node) (head, text string) {
+	d := describe.Of(n)
+	parts := []string{d.Text, d.Blocks.Text()}
+	if d.Sort == describe.Call {
+		parts = append([]string{string(d.Called.Input)}, parts...)
 	}
-	return "", ""
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+	return d.Head(false, asIs), strings.Join(parts, "\n")
 }
+
+func asIs(s string) string { return s }

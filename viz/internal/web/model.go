@@ -8,6 +8,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
 )
@@ -111,17 +112,13 @@ func (m *Model) tell(n *node.Node, keys map[node.ID]int) Node {
 	t := Node{Key: keys[n.ID()], ID: n.ID().String(), Raw: string(n.Append(nil))}
 	t.Parents = keysOf(n.Parents(), keys)
 	t.Opens = keysOf(dag.FromNode(n).Heads(), keys)
-	switch p := n.Payload().(type) {
-	case node.Message:
-		t.Usage, t.MS = counts(p.Answer.Usage), milliseconds(p.Answer.Latency)
-		if cost, known := m.Prices.Cost(p.Answer.Model, p.Answer.Usage); known && p.Answer.Usage != (content.Usage{}) {
-			t.Cost = &cost
-		}
-	case node.ToolExecution:
-		t.Usage = counts(p.Usage)
-		if p.Ended.After(p.Started) && !p.Started.IsZero() {
-			t.MS = milliseconds(p.Ended.Sub(p.Started))
-		}
+	d := describe.Of(n)
+	if d.Sort == describe.Stop {
+		return t // its totals are those of the nodes before it
+	}
+	t.Usage, t.MS = counts(d.Usage), milliseconds(d.Took)
+	if cost, known := m.Prices.Cost(d.Model, d.Usage); known && d.Sort == describe.Assistant && d.Usage != (content.Usage{}) {
+		t.Cost = &cost
 	}
 	return t
 }

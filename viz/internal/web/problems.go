@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -48,7 +48,7 @@ func problems(d dag.DAG, pic placed) []Problem {
 	var list []Problem
 	for i, b := range pic.Boxes {
 		k := pic.key(i)
-		if what, grave := failure(b.Node); what != "" {
+		if what, grave := describe.Of(b.Node).Failure(); what != "" {
 			list = append(list, Problem{Key: k, What: what, Grave: grave})
 		}
 		list = append(list, found[k]...)
@@ -77,31 +77,4 @@ func undeclaredText(findings []dag.Finding) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
-}
-
-// failure says what went wrong when n was made; "" where nothing did. Waiting for a person is not grave.
-func failure(n *node.Node) (what string, grave bool) {
-	switch p := n.Payload().(type) {
-	case node.ToolExecution:
-		if p.IsError {
-			return "tool failed", true
-		}
-	case node.StopReason:
-		return odd("the run ended: ", p.Reason)
-	case node.Message:
-		return odd("the answer ended: ", p.Answer.Stop)
-	}
-	return "", false
-}
-
-// odd says that a model or a run stopped for a reason that a person should look at.
-func odd(what string, s content.Stop) (string, bool) {
-	if s.Normal() {
-		return "", false
-	}
-	switch s {
-	case content.StopApproval, content.StopResults, content.StopCancelled:
-		return what + string(s), false
-	}
-	return what + string(s), true
 }

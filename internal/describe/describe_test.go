@@ -1,0 +1,115 @@
+package describe_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/node"
+)
+
+func made(t *testing.T, p node.Payload, parents ...*node.Node) *node.Node {
+	t.Helper()
+	n, err := node.New(node.Counting(time.Unix(0, 0)), p, node.Meta{}, parents...)
+	require.NoError(t, err)
+	return n
+}
+
+func blocks(t *testing.T, bs ...content.Block) content.Blocks {
+	t.Helper()
+	list, err := content.Of(bs...)
+	require.NoError(t, err)
+	return list
+}
+
+func TestEachSortOfNodeHasItsHeadAndLead(t *testing.T) {
+	answer := func(stop content.Stop) node.Message {
+		return node.Message{Role: content.Assistant, Blocks: content.Words("Yes."), Answer: node.Answer{Model: "m", Stop: stop}}
+	}
+	bad := content.ToolResult{CallID: "1", IsError: true}
+	id := made(t, node.System{}).ID()
+	for _, c := range []struct {
+		payload    node.Payload
+		sort       describe.Sort
+		head, lead string
+	}{
+		{node.System{Text: "Be brief."}, describe.System, "system", ""},
+		{node.System{Name: "tone", Text: "Be brief."}, describe.System, "system, tone", "(tone)"},
+		{node.System{Name: "tone"}, describe.System, "system, tone removed", "(tone removed)"},
+		{node.Tools{Withdrawn: node.ListOf("find")}, describe.Tools, "tools", ""},
+		{node.Message{Role: content.User, Blocks: content.Words("Why?")}, describe.User, "user", ""},
+		{node.Message{Role: content.User, Blocks: blocks(t, bad)}, describe.Results, "1 result, 1 failed", ""},
+		{answer(content.StopEndTurn), describe.Assistant, "assistant, m", "[m]"},
+		{answer(content.StopCut), describe.Assistant, "assistant, m, cut off", "[m, cut off]"},
+		{answer(content.StopMaxTokens), describe.Assistant, "assistant, m, stopped: max_tokens", "[m, stopped: max_tokens]"},
+		{node.ToolExecution{Tool: "find"}, describe.Call, "tool call find", "find"},
+		{node.SubGraph{Title: "help"}, describe.SubGraph, "sub-graph: help", "help"},
+		{node.Compaction{Summary: content.Words("It rained.")}, describe.Compaction, "compaction", ""},
+		{node.Compaction{Replaced: node.ListOf(id)}, describe.Compaction, "compaction of 1 node", "of 1 node:"},
+		{node.StopReason{Reason: content.StopEndTurn, Turns: 2}, describe.Stop, "stop: end_turn", "end_turn / 2 turns"},
+		{node.Custom{Name: "acme.note", JSON: "1"}, describe.Record, "record acme.note", "acme.note"},
+	} {
+		d := describe.Of(made(t, c.payload))
+		require.Equal(t, c.sort, d.Sort)
+		require.Equal(t, c.head, d.Head(true, func(s string) string { return s }))
+		require.Equal(t, c.lead, d.Lead(true, " / "))
+	}
+}
+
+func TestFailureNamesWhatFailed(t *testing.T) {
+	for _, c := range []struct {
+		payload node.Payload
+		why     string
+		grave   bool
+	}{
+		{node.ToolExecution{IsError: true}, "tool failed", true},
+		{node.ToolExecution{}, "", false},
+		{node.StopReason{Reason: content.StopError}, "the run ended: error", true},
+		{node.StopReason{Reason: content.StopCancelled}, "the run ended: cancelled", false},
+		{node.StopReason{Reason: content.StopEndTurn}, "", false},
+		{node.Message{Role: content.Assistant, Answer: node.Answer{Stop: content.StopCut}}, "the answer ended: cut_off", true},
+	} {
+		why, grave := describe.Of(made(t, c.payload)).Failure()
+		require.Equal(t, c.why, why)
+		require.Equal(t, c.grave, grave)
+	}
+}
+
+func TestAKindOfANewerVersionIsItsOwnWord(t *testing.T) {
+	line := `{"id":"01a0e5f4-b400-7000-8000-000000000001","parents":[],"kind":"hologram","body":{"x":1}}`
+	n, err := node.Parse([]byte(line), func(node.ID) *node.Node { return nil })
+	require.NoError(t, err)
+	d := describe.Of(n)
+	require.Equal(t, describe.Unknown, d.Sort)
+	require.Equal(t, "hologram", d.Word)
+	require.Equal(t, "a kind that this version does not know", d.Text)
+	require.Equal(t, "", describe.Of(new(node.Node)).Text, "the zero Node is described too")
+}
+
+func TestEachBlockHasItsWord(t *testing.T) {
+	png := content.Source{MediaType: "image/png", Data: "AAAA"}
+	for _, c := range []struct {
+		block content.Block
+		form  describe.Form
+		word  string
+	}{
+		{content.Text{Text: "a"}, describe.Said, "[text]"},
+		{content.Thinking{Text: "a"}, describe.Thought, "[thinking]"},
+		{content.ToolUse{Name: "find"}, describe.Asked, "[call of find]"},
+		{content.CutToolUse{Name: "find"}, describe.Shown, "[cut-off call of find]"},
+		{content.ToolResult{CallID: "1"}, describe.Returned, "[result]"},
+		{content.Image{Source: png}, describe.Shown, "[image image/png]"},
+		{content.Document{Title: "Report", Source: content.Source{URL: "https://example.com"}}, describe.Shown,
+			"[document Report https://example.com]"},
+		{content.Opaque{API: "anthropic", JSON: "{}"}, describe.Shown, "[anthropic block]"},
+		{content.Unknown{JSON: `{"type":"hologram"}`}, describe.Shown, "[unknown block]"},
+	} {
+		for p := range describe.Parts(blocks(t, c.block)) {
+			require.Equal(t, c.form, p.Form)
+			require.Equal(t, c.word, p.Word())
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package describe
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/node"
+)
+
+// Sort is what a node is to a reader. It tells apart the messages that are one kind in a saved file.
+type Sort string
+
+// The sorts of nodes. Each is also the word for it.
+const (
+	System     Sort = "system"
+	Tools      Sort = "tools"
+	User       Sort = "user"
+	Assistant  Sort = "assistant"
+	Results    Sort = "results" // a user's message with tool results
+	Call       Sort = "tool call"
+	SubGraph   Sort = "sub-graph"
+	Compaction Sort = "compaction"
+	Stop       Sort = "stop"
+	Record     Sort = "record"
+	Unknown    Sort = "unknown" // a kind that this version does not know; its word is the kind itself
+)
+
+// Sorts returns all sorts. A renderer's table of looks has an entry for each.
+func Sorts() []Sort {
+	return []Sort{System, Tools, User, Assistant, Results, Call, SubGraph, Compaction, Stop, Record, Unknown}
+}
+
+// Node is what there is to say about a node. Text and Blocks are not both set.
+type Node struct {
+	Sort Sort
+	// Word is the word for what the node is: its sort, or the saved kind of one that this version does not know.
+	Word string
+	// Role is the role of a message; empty for other nodes.
+	Role content.Role
+	// Title names the node: the name of a prompt or a record, the tool that was called, the title of a sub-graph, why a run stopped.
+	Title string
+	// Text is what the node says, where that is one text: a prompt, names of tools, the summary of a sub-graph, the detail of a stop, the JSON of
+	// a record.
+	Text string
+	// Blocks is what the node says, where that is blocks: those of a message, a tool's result, a compaction's summary.
+	Blocks content.Blocks
+	// Called is the tool call of an execution.
+	Called Execution
+	// Failed reports whether something went wrong, as [node.Node.Failed] does.
+	Failed bool
+	// Stop is why a response or a run stopped; empty for other nodes.
+	Stop content.Stop
+	// Model is the model that an assistant's message came from.
+	Model string
+	// Usage counts the tokens of a response, an execution or a run, and Took is how long it took.
+	Usage content.Usage
+	Took  time.Duration
+
+	payload node.Payload
+}
+
+// Execution is a tool call and what was executed.
+type Execution struct {
+	// Tool and Input are the call's, ID the provider's id of it.
+	Tool  string
+	Input content.JSON
+	ID    string
+	// Changed reports that a hook changed the call. RanTool and RanInput are what was executed, which else are the call's.
+	Changed  bool
+	RanTool  string
+	RanInput content.JSON
+}
+
+// Of describes n.
+func Of(n *node.Node) Node {
+	d := Node{Word: n.Kind(), Failed: n.Failed(), payload: n.Payload()}
+	switch p := d.payload.(type) {
+	case node.System:
+		d.Sort, d.Title, d.Text = System, p.Name, p.Text
+	case node.Tools:
+		d.Sort, d.Text = Tools, toolNames(p)
+	case node.Message:
+		d.Sort, d.Role, d.Blocks = messageSort(p), p.Role, p.Blocks
+		d.Stop, d.Model, d.Usage, d.Took = p.Answer.Stop, p.Answer.Model, p.Answer.Usage, p.Answer.Latency
+	case node.ToolExecution:
+		d.Sort, d.Title, d.Blocks, d.Usage = Call, p.Tool, p.Result, p.Usage
+		d.Called = Execution{Tool: p.Tool, Input: p.Input, ID: p.CallID, Changed: p.Ran != node.Ran{},
+			RanTool: cmp.Or(p.Ran.Tool, p.Tool), RanInput: cmp.Or(p.Ran.Input, p.Input)}
+		if !p.Started.IsZero() && p.Ended.After(p.Started) {
+			d.Took = p.Ended.Sub(p.Started)
+		}
+	case node.SubGraph:
+		d.Sort, d.Title, d.Text = SubGraph, p.Title, p.Summary
+	case node.Compaction:
+		d.Sort, d.Blocks = Compaction, p.Summary
+	case node.StopReason:
+		d.Sort, d.Title, d.Text = Stop, string(p.Reason), p.Detail
+		d.Stop, d.Usage, d.Took = p.Reason, p.Usage, p.Elapsed
+	case node.Custom:
+		d.Sort, d.Title, d.Text = Record, p.Name, string(p.JSON)
+	case node.Unknown:
+		d.Sort, d.Text = Unknown, "a kind that this version does not know"
+		return d
+	default: // the zero Node, or a kind that was added and is not described yet
+		d.Sort = Unknown
+		return d
+	}
+	d.Word = string(d.Sort)
+	return d
+}
+
+func messageSort(m node.Message) Sort {
+	switch {
+	case m.Role == content.Assistant:
+		return Assistant
+	case len(m.Blocks.ToolResults()) > 0:
+		return Results
+	}
+	return User
+}
+
+// Notes returns what there is to note beside what d says: the model of a response, where withModel, and why it stopped, unless that is
+// normal; how many nodes a compaction replaces; the totals of a run.
+func (d Node) Notes(withModel bool) []string {
+	switch d.Sort {
+	case Assistant:
+		return answerNotes(d.payload.(node.Message).Answer, withModel)
+	case Compaction:
+		if of := replaced(d.payload.(node.Compaction)); of != "" {
+			return []string{of}
+		}
+	case Stop:
+		return totals(d.payload.(node.StopReason))
+	}
+	return nil
+}
+
+// Lead returns what stands before what d says on one line, behind the word for it: "(name)" of a prompt, "[cut off]" of a response, "of 3
+// nodes:" of a compaction, the reason and the totals of a stop with dot between them, and the title of others.
+func (d Node) Lead(withModel bool, dot string) string {
+	notes := d.Notes(withModel)
+	switch {
+	case d.Sort == System && d.removed():
+		return "(" + d.Title + " removed)"
+	case d.Sort == System && d.Title != "":
+		return "(" + d.Title + ")"
+	case d.Sort == Assistant && len(notes) > 0:
+		return "[" + strings.Join(notes, ", ") + "]"
+	case d.Sort == Compaction && len(notes) > 0:
+		return notes[0] + ":"
+	case d.Sort == Stop:
+		return strings.Join(append([]string{d.Title}, notes...), dot)
+	}
+	return d.Title
+}
+
+// Head returns the first line of a box for d: "system, greeting removed", "assistant, cut off", "2 results, 1 failed", "sub-graph: title",
+// "compaction of 3 nodes", "record name", "stop: end". Each name in it goes through clean, which cuts it and makes it harmless.
+func (d Node) Head(withModel bool, clean func(string) string) string {
+	title := clean(d.Title)
+	switch d.Sort {
+	case System:
+		if title == "" {
+			return d.Word
+		}
+		if d.removed() {
+			title += " removed"
+		}
+		return d.Word + ", " + title
+	case Assistant:
+		head := d.Word
+		for _, note := range d.Notes(withModel) {
+			head += ", " + clean(note)
+		}
+		return head
+	case Results:
+		all, failed := d.CountResults()
+		head := Count(all, "result")
+		if failed > 0 {
+			head += ", " + Number(failed) + " failed"
+		}
+		return head
+	case Compaction:
+		return strings.Join(append([]string{d.Word}, d.Notes(false)...), " ")
+	case SubGraph, Stop:
+		return d.Word + ": " + title
+	}
+	return strings.TrimRight(clean(d.Word)+" "+title, " ")
+}
+
+// Inside names the conversation that hangs on d: "sub-agent: research" or "sub-graph: title"; "" where none can.
+func (d Node) Inside(clean func(string) string) string {
+	switch d.Sort {
+	case Call:
+		return "sub-agent: " + clean(d.Title)
+	case SubGraph:
+		return d.Word + ": " + clean(d.Title)
+	}
+	return ""
+}
+
+// CountResults returns how many tool results d holds, and how many of them failed.
+func (d Node) CountResults() (all, failed int) {
+	for _, r := range d.Blocks.ToolResults() {
+		all++
+		if r.IsError {
+			failed++
+		}
+	}
+	return all, failed
+}
+
+// Failure returns why d failed; "" where it did not. It is grave unless the run merely waits for a person or was cancelled.
+func (d Node) Failure() (why string, grave bool) {
+	if !d.Failed {
+		return "", false
+	}
+	switch d.Stop {
+	case "":
+		return "tool failed", true
+	case content.StopApproval, content.StopResults, content.StopCancelled:
+	default:
+		grave = true
+	}
+	if d.Sort == Stop {
+		return "the run ended: " + string(d.Stop), grave
+	}
+	return "the answer ended: " + string(d.Stop), grave
+}
+
+// removed reports whether d is a prompt that removes the one of its name.
+func (d Node) removed() bool { return d.Sort == System && d.Title != "" && d.Text == "" }
+
+// Elapsed returns how long d took as a person says it; "" for less than a millisecond.
+func (d Node) Elapsed() string {
+	if d.Took < time.Millisecond {
+		return ""
+	}
+	return Duration(d.Took)
+}
