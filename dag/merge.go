@@ -224,7 +224,7 @@ func foundOnlyIn(merged DAG, branches []Branch) []Finding {
 // unpaired returns what Validate finds about calls and results, in order.
 func unpaired(d DAG) []Finding {
 	v := validator{found: map[node.ID][]Finding{}}
-	v.pairs(d)
+	v.phases(d)
 	var found []Finding
 	if len(v.found) > 0 {
 		for _, n := range d.Nodes() {

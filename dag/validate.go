@@ -14,15 +14,15 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// FindingKind says what is wrong with a node.
+// FindingKind is the kind of a [Finding]: what is wrong with a node.
 type FindingKind string
 
-// What Validate finds about tool phases.
+// Findings of Validate about tool phases.
 const (
 	CallWithoutResult FindingKind = "call without result"
 	ResultWithoutCall FindingKind = "result without call"
 	ResultTwice       FindingKind = "call answered twice"
-	ResultLate        FindingKind = "result comes late" // something else was said between the call and its result
+	ResultLate        FindingKind = "result comes late" // there is other content between the call and its result
 	PhaseCutInHalf    FindingKind = "tool phase cut in half"
 	StrayExecution    FindingKind = "execution without call"
 	DuplicateCallID   FindingKind = "duplicate call id"
@@ -31,7 +31,7 @@ const (
 	BadArguments      FindingKind = "arguments are not an object"
 )
 
-// What Validate finds about what is said.
+// Findings of Validate about nodes and their content.
 const (
 	EmptyMessage    FindingKind = "empty message"
 	EmptyText       FindingKind = "empty text"
@@ -46,10 +46,10 @@ const (
 
 // Finding is one thing that is wrong with a conversation.
 type Finding struct {
-	// Node is where.
+	// Node is the node it was found at.
 	Node *node.Node
 	Kind FindingKind
-	// Detail says which block or call, and how. It is safe to print.
+	// Detail names the block or the call and gives the reason. It is safe to print.
 	Detail string
 }
 
@@ -62,28 +62,35 @@ func (f Finding) String() string {
 	return text
 }
 
-// Validate returns everything that is wrong with the conversation, in the order of [DAG.WithChildren], and within a node in the
-// order in which it was said; nil when nothing is. A conversation with findings can be saved, and can be sent: sending repairs
-// what a model would not take. Conversations that hang on a node are validated too, each as one of its own. It reads and
-// changes nothing else, and takes time in proportion to the nodes and their content.
+// Validate returns everything that is wrong with the conversation: in the order of [DAG.WithChildren], and within a node in the order of
+// its content. It returns nil if nothing is wrong.
 //
-// Not findings, because they are states that a conversation goes through: calls that wait for their results at a head, with some of
-// them executed or none ([DAG.Verify] lists them; once another node follows, they are findings), a last message of the assistant's, a beginning that is not the user's, and two messages of the
-// same side in a row, which are sent as one.
+// A conversation with findings can be saved, and it can be sent: sending repairs whatever a model would reject. The conversation of a
+// sub-agent or a sub-graph is validated too, on its own. Validate changes nothing. It takes time in proportion to the nodes and their
+// content.
+//
+// Not findings, because every conversation may be in these states:
+//
+//   - tool calls without a result at a head, executed in part or not at all. [DAG.Verify] lists them. They are findings as soon as another
+//     node follows.
+//   - a last message of the assistant;
+//   - a first message that is not the user's;
+//   - two messages in a row with the same role. They are sent as one.
 func (d DAG) Validate() []Finding {
-	v := validator{found: map[node.ID][]Finding{}, known: map[node.ID]*node.Node{}, judged: map[node.ID]bool{}}
+	v := validator{found: map[node.ID][]Finding{}, known: map[node.ID]*node.Node{}, validated: map[node.ID]bool{}}
 	v.conversation(d)
+
 	var findings []Finding
 	for _, n := range d.WithChildren() {
 		own := v.found[n.ID()]
 		slices.SortStableFunc(own, func(a, b Finding) int { return cmp.Compare(rank(a.Kind), rank(b.Kind)) })
 		findings = append(findings, slices.Compact(own)...)
-		delete(v.found, n.ID()) // two nodes with one id are met twice
+		delete(v.found, n.ID()) // WithChildren returns both of two nodes with one ID
 	}
 	return findings
 }
 
-// rank puts what is wrong with a whole node before what is wrong within it.
+// rank sorts findings about a node as a whole before findings about its content.
 func rank(k FindingKind) int {
 	switch k {
 	case DuplicateID, WrongDigest, FalseRedaction:
@@ -92,12 +99,13 @@ func rank(k FindingKind) int {
 	return 1
 }
 
+// validator collects the findings of one Validate.
 type validator struct {
-	found  map[node.ID][]Finding
-	known  map[node.ID]*node.Node // nodes that were checked by themselves
-	judged map[node.ID]bool       // heads of conversations that were checked as a whole
+	found     map[node.ID][]Finding  // by node
+	known     map[node.ID]*node.Node // the nodes that node has checked
+	validated map[node.ID]bool       // heads of the child conversations that are checked or queued
 
-	caller *node.Node // the latest node with executions, and its calls
+	caller *node.Node // the parent of the latest execution, and its calls
 	calls  *callsByID
 }
 
@@ -108,14 +116,14 @@ func (v *validator) report(n *node.Node, kind FindingKind, format string, args .
 	}
 }
 
-// conversation checks d and what hangs on it.
+// conversation checks d and all of its child conversations.
 func (v *validator) conversation(d DAG) {
-	waiting := []DAG{d}
-	for len(waiting) > 0 {
-		d := waiting[0]
-		waiting = waiting[1:]
-		nodes := d.everything()
-		for _, n := range nodes {
+	queue := []DAG{d}
+	for len(queue) > 0 {
+		d := queue[0]
+		queue = queue[1:]
+
+		for _, n := range d.everything() {
 			if other, seen := v.known[n.ID()]; seen {
 				if other != n && other.Digest() != n.Digest() {
 					v.report(other, DuplicateID, "another node has the id %s", n.ID())
@@ -124,20 +132,27 @@ func (v *validator) conversation(d DAG) {
 			}
 			v.known[n.ID()] = n
 			v.node(n)
-			if children := FromNode(n); len(children.heads) != 1 || !v.judged[children.heads[0].ID()] {
-				for _, h := range children.heads {
-					v.judged[h.ID()] = true
-				}
-				if len(children.heads) > 0 {
-					waiting = append(waiting, children)
-				}
+
+			if child := FromNode(n); v.enqueue(child.heads) {
+				queue = append(queue, child)
 			}
 		}
-		v.pairs(d)
+		v.phases(d)
 	}
 }
 
-// everything is Nodes, but that two nodes with the same id are two.
+// enqueue reports whether the child conversation with these heads is yet to be checked.
+func (v *validator) enqueue(heads []*node.Node) bool {
+	if len(heads) == 0 || len(heads) == 1 && v.validated[heads[0].ID()] {
+		return false
+	}
+	for _, h := range heads {
+		v.validated[h.ID()] = true
+	}
+	return true
+}
+
+// everything is like Nodes, but returns both of two nodes with one ID.
 func (d DAG) everything() []*node.Node {
 	seen := map[*node.Node]bool{}
 	return postOrderOf(d.heads, func(n *node.Node) bool {
@@ -147,32 +162,38 @@ func (d DAG) everything() []*node.Node {
 	})
 }
 
-// node checks what can be said of n alone.
+// node checks n by itself, without the nodes around it.
 func (v *validator) node(n *node.Node) {
 	if err := n.Verify(); errors.Is(err, node.ErrDigest) {
 		v.report(n, WrongDigest, "%s", digestDetail(n, err))
 	} else if err != nil {
 		v.report(n, FalseRedaction, "")
 	}
+
 	switch p := n.Payload().(type) {
 	case node.Message:
-		if p.Blocks.Len() == 0 {
-			v.report(n, EmptyMessage, "")
-		}
-		ids := map[string]int{}
-		for i, b := range p.Blocks.All() {
-			v.block(n, p.Role, fmt.Sprintf("block %d", i), b)
-			if call, ok := b.(content.ToolUse); ok {
-				if ids[call.ID]++; ids[call.ID] == 2 && call.ID != "" {
-					v.report(n, DuplicateCallID, "%q", call.ID)
-				}
-			}
-		}
+		v.message(n, p)
 	case node.ToolExecution:
 		v.execution(n, p)
 		v.blocks(n, "result", p.Result)
 	case node.Compaction:
 		v.blocks(n, "summary", p.Summary)
+	}
+}
+
+func (v *validator) message(n *node.Node, m node.Message) {
+	if m.Blocks.Len() == 0 {
+		v.report(n, EmptyMessage, "")
+	}
+
+	uses := map[string]int{} // number of calls by ID
+	for i, b := range m.Blocks.All() {
+		v.block(n, m.Role, fmt.Sprintf("block %d", i), b)
+		if call, ok := b.(content.ToolUse); ok && call.ID != "" {
+			if uses[call.ID]++; uses[call.ID] == 2 {
+				v.report(n, DuplicateCallID, "%q", call.ID)
+			}
+		}
 	}
 }
 
@@ -188,10 +209,12 @@ func (v *validator) block(n *node.Node, role content.Role, where string, b conte
 		if strings.TrimSpace(b.Text) == "" {
 			v.report(n, EmptyText, "%s", where)
 		}
+
 	case content.Image:
 		v.source(n, where, b.Source, true)
 	case content.Document:
 		v.source(n, where, b.Source, false)
+
 	case content.Thinking:
 		v.side(n, where, role, content.Assistant, "thinking")
 	case content.ToolUse:
@@ -204,6 +227,7 @@ func (v *validator) block(n *node.Node, role content.Role, where string, b conte
 		}
 	case content.CutToolUse:
 		v.side(n, where, role, content.Assistant, "a tool call")
+
 	case content.ToolResult:
 		v.side(n, where, role, content.User, "a tool result")
 		v.blocks(n, where+", result", b.Content)
@@ -212,13 +236,14 @@ func (v *validator) block(n *node.Node, role content.Role, where string, b conte
 	}
 }
 
-func (v *validator) side(n *node.Node, where string, is, belongs content.Role, what string) {
-	if is != belongs {
-		v.report(n, WrongSide, "%s: %s in a message of the %s", where, what, is)
+// side checks that a block of one side's is in a message of that side.
+func (v *validator) side(n *node.Node, where string, role, want content.Role, what string) {
+	if role != want {
+		v.report(n, WrongSide, "%s: %s in a message of the %s", where, what, role)
 	}
 }
 
-// imageTypes is what models take as images.
+// imageTypes lists the media types that models accept for images.
 var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 func (v *validator) source(n *node.Node, where string, s content.Source, image bool) {
@@ -233,12 +258,14 @@ func (v *validator) source(n *node.Node, where string, s content.Source, image b
 	}
 }
 
-// execution checks that n carries out a call of its parent.
+// execution checks that n executes a call of its parent.
 func (v *validator) execution(n *node.Node, e node.ToolExecution) {
 	if n.NumParents() != 1 {
 		v.report(n, StrayExecution, "it has %d parents", n.NumParents())
 		return
 	}
+
+	// The executions of a wide tool phase come one after the other: index the calls of their parent once.
 	if p := n.Parent(0); p != v.caller {
 		m, _ := p.Message()
 		v.caller, v.calls = p, &callsByID{}
@@ -251,12 +278,52 @@ func (v *validator) execution(n *node.Node, e node.ToolExecution) {
 	}
 }
 
-// pairs checks the conversation as a model would get it: that its tools are declared, and that what the assistant calls in one
-// turn is answered in the next turn of the user's side.
-func (v *validator) pairs(d DAG) {
+// phases checks the conversation as it is sent to a model: that the tools it calls are declared, and that the calls of the assistant
+// have their results in what the user's side sends next.
+func (v *validator) phases(d DAG) {
 	nodes := d.Nodes()
 	view := viewOf(nodes)
-	declared := map[string]bool{} // anywhere: a tool that was withdrawn may have been called before
+	declared := declaredAnywhere(nodes)
+
+	p := phaseCheck{validator: v}
+	for _, n := range nodes {
+		if blocks, replaced := view.replaced[n.ID()]; replaced {
+			p.user(n, blocks)
+			continue
+		}
+
+		switch payload := n.Payload().(type) {
+		case node.Message:
+			if payload.Role == content.User {
+				p.user(n, payload.Blocks)
+			} else {
+				p.assistant(n, payload.Blocks, declared)
+			}
+		case node.ToolExecution:
+			if view.open(n) {
+				p.replied = true
+				p.unclosed = p.result(n, answerOf(n)) || p.unclosed
+			}
+		case node.Compaction:
+			if view.placed[n.ID()] {
+				continue
+			}
+			p.user(n, payload.Summary)
+			if payload.Replaced.Len() > 0 {
+				v.report(n, NothingReplaced, "the nodes it replaces are not here, or are no messages")
+			}
+		}
+	}
+
+	if open, ok := d.openPhase(); ok {
+		p.pending = open.said.ID()
+	}
+	p.end(false)
+}
+
+// declaredAnywhere returns the names of all tools that a node declares. A tool that was withdrawn may have been called before.
+func declaredAnywhere(nodes []*node.Node) map[string]bool {
+	declared := map[string]bool{}
 	for _, n := range nodes {
 		if tools, ok := n.Payload().(node.Tools); ok {
 			for _, def := range tools.Defs.Slice() {
@@ -264,126 +331,98 @@ func (v *validator) pairs(d DAG) {
 			}
 		}
 	}
-	turn := turn{validator: v}
-	for _, n := range nodes {
-		if stand, replaced := view.replaced[n.ID()]; replaced {
-			turn.user(n, stand)
-			continue
-		}
-		switch p := n.Payload().(type) {
-		case node.Message:
-			if p.Role == content.User {
-				turn.user(n, p.Blocks)
-				continue
-			}
-			turn.assistant(n, p.Blocks, declared)
-		case node.ToolExecution:
-			if view.open(n) {
-				turn.replied = true
-				turn.half = turn.result(n, answerOf(n)) || turn.half
-			}
-		case node.Compaction:
-			if view.placed[n.ID()] {
-				continue
-			}
-			turn.user(n, p.Summary)
-			if p.Replaced.Len() > 0 {
-				v.report(n, NothingReplaced, "the nodes it replaces are not here, or are no messages")
-			}
-		}
-	}
-	if p, open := d.openPhase(); open {
-		turn.waits = p.said.ID()
-	}
-	turn.end(false)
+	return declared
 }
 
-// turn is a turn of the assistant's and the turn of the user's side after it.
-type turn struct {
+// phaseCheck matches the calls of one tool phase with their results: those in the messages, or in the executions, that follow.
+type phaseCheck struct {
 	*validator
-	calls   []asked
-	open    map[string][]int // places in calls of those that have no result, by id
-	ids     map[string]bool  // of all calls
-	replied bool             // the user's side has the word
-	talked  bool             // and said something that is no result
-	half    bool             // and results are said by executions, because no message holds them
-	waits   node.ID          // the node at the head whose calls may still be answered
+	calls    []matchedCall
+	open     map[string][]int // indexes in calls of the calls without a result, by call ID
+	ids      map[string]bool  // IDs of all calls
+	replied  bool             // the user's side has followed
+	other    bool             // and has sent content that is not a tool result
+	unclosed bool             // executions hold results that no message holds
+	pending  node.ID          // the message at the head whose calls may still be executed; zero for none
 }
 
-type asked struct {
-	n        *node.Node
-	use      content.ToolUse
-	answered bool
+// matchedCall is a tool call and whether it has a result.
+type matchedCall struct {
+	n         *node.Node
+	use       content.ToolUse
+	hasResult bool
 }
 
-func (t *turn) assistant(n *node.Node, blocks content.Blocks, declared map[string]bool) {
-	if t.replied {
-		t.end(true)
+func (p *phaseCheck) assistant(n *node.Node, blocks content.Blocks, declared map[string]bool) {
+	if p.replied {
+		p.end(true)
 	}
+
 	for _, call := range blocks.ToolUses() {
 		if !declared[call.Name] {
-			t.report(n, UndeclaredTool, "%q", call.Name)
+			p.report(n, UndeclaredTool, "%q", call.Name)
 		}
-		if t.open == nil {
-			t.open, t.ids = map[string][]int{}, map[string]bool{}
+		if p.open == nil {
+			p.open, p.ids = map[string][]int{}, map[string]bool{}
 		}
-		t.open[call.ID] = append(t.open[call.ID], len(t.calls))
-		t.ids[call.ID] = true
-		t.calls = append(t.calls, asked{n: n, use: call})
+		p.open[call.ID] = append(p.open[call.ID], len(p.calls))
+		p.ids[call.ID] = true
+		p.calls = append(p.calls, matchedCall{n: n, use: call})
 	}
 }
 
-func (t *turn) user(n *node.Node, blocks content.Blocks) {
+func (p *phaseCheck) user(n *node.Node, blocks content.Blocks) {
 	if blocks.Len() == 0 {
 		return
 	}
-	t.replied = true
+	p.replied = true
 	for _, b := range blocks.All() {
-		r, ok := b.(content.ToolResult)
-		if !ok {
-			t.talked = true
-			continue
+		if r, ok := b.(content.ToolResult); ok {
+			p.result(n, r)
+		} else {
+			p.other = true
 		}
-		t.result(n, r)
 	}
 }
 
-// result takes a result of the user's side and reports whether it answers a call.
-func (t *turn) result(n *node.Node, r content.ToolResult) bool {
-	waiting := t.open[r.CallID]
-	switch {
-	case len(waiting) > 0:
-		t.open[r.CallID] = waiting[1:]
-		t.calls[waiting[0]].answered = true
-		if t.talked {
-			t.report(n, ResultLate, "%q is answered after something else was said", r.CallID)
+// result matches r with the first open call of its ID. It reports whether there is one.
+func (p *phaseCheck) result(n *node.Node, r content.ToolResult) bool {
+	open := p.open[r.CallID]
+	if len(open) == 0 {
+		kind := ResultWithoutCall
+		if p.ids[r.CallID] {
+			kind = ResultTwice
 		}
-		return true
-	case t.ids[r.CallID]:
-		t.report(n, ResultTwice, "%q", r.CallID)
-	default:
-		t.report(n, ResultWithoutCall, "%q", r.CallID)
+		p.report(n, kind, "%q", r.CallID)
+		return false
 	}
-	return false
+
+	p.open[r.CallID] = open[1:]
+	p.calls[open[0]].hasResult = true
+	if p.other {
+		p.report(n, ResultLate, "other content before the result of %q", r.CallID)
+	}
+	return true
 }
 
-// end judges the calls of the turn and begins the next one. more says that the assistant has spoken again.
-func (t *turn) end(more bool) {
-	answered := 0
-	for _, c := range t.calls {
-		if c.answered {
-			answered++
+// end reports the calls without a result and prepares p for the next phase. followed is set if a message of the assistant follows.
+func (p *phaseCheck) end(followed bool) {
+	results := 0
+	for _, c := range p.calls {
+		if c.hasResult {
+			results++
 		}
 	}
-	// A phase at the head is not cut: the calls without an execution still wait, and sending closes it.
-	passedOver := func(c asked) bool { return more || t.talked || c.n.ID() != t.waits }
-	if t.half && len(t.calls) > 0 && passedOver(t.calls[0]) {
-		t.report(t.calls[0].n, PhaseCutInHalf, "%d of %s answered, and no message holds all results", answered, count(len(t.calls), "call"))
+
+	// A phase at the head is not cut: its other calls may still be executed, and sending closes it.
+	over := func(c matchedCall) bool { return followed || p.other || c.n.ID() != p.pending }
+	if p.unclosed && len(p.calls) > 0 && over(p.calls[0]) {
+		p.report(p.calls[0].n, PhaseCutInHalf, "%d of %s answered, and no message holds all results", results, count(len(p.calls), "call"))
 	}
-	for i, c := range t.calls {
-		if !c.answered && (passedOver(c) || t.replied && !t.half) {
-			t.report(c.n, CallWithoutResult, "call %d, %q of %q", i, c.use.ID, c.use.Name)
+	for i, c := range p.calls {
+		if !c.hasResult && (over(c) || p.replied && !p.unclosed) {
+			p.report(c.n, CallWithoutResult, "call %d, %q of %q", i, c.use.ID, c.use.Name)
 		}
 	}
-	*t = turn{validator: t.validator}
+	*p = phaseCheck{validator: p.validator}
 }
