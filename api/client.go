@@ -79,19 +79,23 @@ func NewClient(p Provider, o *ClientOptions) *Client {
 	return &Client{provider: p, options: options, pace: newPace(options)}
 }
 
-// Send makes the request and returns the whole answer. Its errors are those of Stream. Beside an error it returns what arrived of the
-// answer, as [Fold.Partial] does.
+// Send makes the request and returns the whole response. Its errors are those of Stream. Beside an error it returns what arrived of the
+// response, as [Fold.Partial] does.
 func (c *Client) Send(ctx context.Context, req Request) (Response, error) {
-	var fold Fold
-	for event, err := range c.Stream(ctx, req) {
-		if err == nil {
-			err = fold.Add(event)
-		}
-		if err != nil {
-			return fold.Partial(), err
-		}
+	return c.send(ctx, req, func(Event) bool { return true })
+}
+
+// SendFunc is Send, and calls f with each event of Stream as it arrives. An error of f cancels the request and is returned.
+func (c *Client) SendFunc(ctx context.Context, req Request, f func(Event) error) (Response, error) {
+	var stopped error
+	response, err := c.send(ctx, req, func(event Event) bool {
+		stopped = f(event)
+		return stopped == nil
+	})
+	if stopped != nil {
+		return Response{}, stopped
 	}
-	return fold.Response()
+	return response, err
 }
 
 // Stream is the provider's Stream with retries: a failed attempt is followed by a [Retry] event and the events of the next one.
@@ -105,51 +109,59 @@ func (c *Client) Send(ctx context.Context, req Request) (Response, error) {
 // in the chain. A provider that breaks the rules of [Provider] is ErrProtocol, an answer without an end ErrCut.
 func (c *Client) Stream(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	return Once(func(yield func(Event, error) bool) {
-		for number := 1; ; number++ {
-			if ctx.Err() != nil {
-				yield(nil, ended(ctx, ctx.Err()))
-				return
-			}
-			end, err := c.pace.begin(ctx)
-			if err != nil {
-				yield(nil, ended(ctx, err))
-				return
-			}
-
-			attempt := attempt{yield: yield, start: time.Now()}
-			func() {
-				defer end()
-				c.events(ctx, req)(attempt.take)
-			}()
-			err = attempt.finish()
-			if err == nil {
-				return
-			}
-			cut, arrived := attempt.cut()
-			fail := func(err error) {
-				if !arrived || yield(cut, nil) {
-					yield(nil, err)
-				}
-			}
-			if number >= c.options.Attempts || !Retryable(err) || ctx.Err() != nil {
-				fail(ended(ctx, err))
-				return
-			}
-			wait, refused := c.wait(ctx, number, err)
-			if refused != nil {
-				fail(refused)
-				return
-			}
-
-			if !yield(Retry{Attempt: number, Wait: wait, Err: err, Cut: cut}, nil) {
-				return
-			}
-			if !sleep(ctx, wait) {
-				yield(nil, fmt.Errorf("%w, while waiting to retry: %v", ended(ctx, ctx.Err()), err))
-				return
-			}
+		_, err := c.send(ctx, req, func(event Event) bool { return yield(event, nil) })
+		if err != nil && !errors.Is(err, errLeft) {
+			yield(nil, err)
 		}
 	})
+}
+
+// errLeft reports that the consumer of a stream left.
+var errLeft = errors.New("api: the consumer of the stream left")
+
+// send makes the request, with retries. It calls emit with each event, and ends with errLeft once emit returns false. Beside any other
+// error it returns what arrived of the response.
+func (c *Client) send(ctx context.Context, req Request, emit func(Event) bool) (Response, error) {
+	for number := 1; ; number++ {
+		if ctx.Err() != nil {
+			return Response{}, ended(ctx, ctx.Err())
+		}
+		end, err := c.pace.begin(ctx)
+		if err != nil {
+			return Response{}, ended(ctx, err)
+		}
+
+		attempt := attempt{emit: emit, start: time.Now()}
+		func() {
+			defer end()
+			c.events(ctx, req)(attempt.take)
+		}()
+		if err = attempt.finish(); err == nil || attempt.left {
+			return attempt.fold.response, err
+		}
+
+		part, arrived := attempt.partial()
+		fail := func(err error) (Response, error) {
+			if arrived && !emit(Cut{part.Finish}) {
+				return Response{}, errLeft
+			}
+			return part, err
+		}
+		if number >= c.options.Attempts || !Retryable(err) || ctx.Err() != nil {
+			return fail(ended(ctx, err))
+		}
+		wait, refused := c.wait(ctx, number, err)
+		if refused != nil {
+			return fail(refused)
+		}
+
+		if !emit(Retry{Attempt: number, Wait: wait, Err: err, Cut: Cut{part.Finish}}) {
+			return Response{}, errLeft
+		}
+		if !sleep(ctx, wait) {
+			return Response{}, fmt.Errorf("%w, while waiting to retry: %v", ended(ctx, ctx.Err()), err)
+		}
+	}
 }
 
 // events is the provider's sequence; one with an error where there is none.
@@ -168,12 +180,11 @@ func (c *Client) events(ctx context.Context, req Request) iter.Seq2[Event, error
 // attempt makes a request once and hands its events on. The provider calls take itself, not by a range statement, so that one
 // that goes on after it was told to stop is in the wrong and does no harm.
 type attempt struct {
-	yield func(Event, error) bool
+	emit  func(Event) bool
 	start time.Time
 	fold  Fold
-	end   *Finish // held back until the provider has ended, so that nothing follows it
-	err   error
-	left  bool // the consumer left
+	err   error // the first error, of the provider or of an event that breaks the rules
+	left  bool  // emit returned false
 }
 
 func (a *attempt) take(event Event, err error) bool {
@@ -188,48 +199,46 @@ func (a *attempt) take(event Event, err error) bool {
 		return false
 	}
 	switch e := event.(type) {
-	case Finish:
-		end := a.fold.response.Finish
-		a.end = &end
-		return true
-	case Cut:
-		return true // held back: see cut
+	case Finish, Cut:
+		return true // emitted when the provider has ended, so that nothing follows it
 	case BlockEnd:
 		event = BlockEnd{Index: e.Index, Block: a.fold.blocks[e.Index]}
 	}
-	a.left = !a.yield(event, nil)
+	a.left = !a.emit(event)
 	return !a.left
 }
 
-// finish hands on the end of the answer when there is one, and otherwise returns why not. It returns no error when the consumer
-// left.
+// finish emits the Finish of a whole response. It returns errLeft if the consumer left, and otherwise why there is no whole response.
 func (a *attempt) finish() error {
 	switch {
 	case a.left:
-		return nil
+		return errLeft
 	case a.err != nil:
 		return a.err
-	case a.end == nil:
+	case !a.fold.finished:
 		return &Error{Kind: ErrCut, Err: errors.New("the provider ended without an end of the answer")}
 	}
-	if a.end.Latency == 0 {
-		a.end.Latency = time.Since(a.start)
+
+	if a.fold.response.Latency == 0 {
+		a.fold.response.Latency = time.Since(a.start)
 	}
-	a.yield(*a.end, nil)
+	a.emit(a.fold.response.Finish)
 	return nil
 }
 
-// cut returns what is known of an answer that failed, and whether any part of it arrived.
-func (a *attempt) cut() (Cut, bool) {
-	part := a.fold.Partial()
+// partial returns what arrived of a response that failed, and whether anything arrived.
+func (a *attempt) partial() (part Response, arrived bool) {
+	a.fold.finished = false // also if the provider failed after its Finish
+	part = a.fold.Partial()
 	if part.Finish == (Finish{}) {
-		return Cut{}, false
+		return part, false
 	}
-	part.Stop = content.StopCut // also where the provider failed after its Finish
+
+	part.Stop = content.StopCut
 	if part.Latency == 0 {
 		part.Latency = time.Since(a.start)
 	}
-	return Cut{part.Finish}, true
+	return part, true
 }
 
 // ended returns err with the context's error and its cause in the chain, if err is due to the end of the context.

@@ -459,3 +459,43 @@ func TestFoldBeginsAnewWithARetry(t *testing.T) {
 	require.Equal(t, "y", answer.Blocks.Text())
 	require.Empty(t, answer.Repairs)
 }
+
+func TestSendFuncReturnsTheResponseThatItsEventsMake(t *testing.T) {
+	late := func(play ...any) []any { return append(play, errors.New("connection reset")) }
+	for name, plays := range map[string][][]any{
+		"whole":                     {good},
+		"cut off":                   {late(says(0, "Hel"))},
+		"failed after its end":      {late(says(0, "Hello"), done)},
+		"whole after a retry":       {{says(0, "Hel"), busy}, good},
+		"nothing arrived":           {overload},
+		"cut off after two retries": {{says(0, "Hel"), busy}, {says(0, "He"), busy}, {says(0, "H"), busy}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var fold api.Fold
+				response, err := api.NewClient(script(plays...), &api.ClientOptions{Attempts: 3}).SendFunc(t.Context(), request, fold.Add)
+				if err != nil {
+					require.Equal(t, fold.Partial(), response)
+					return
+				}
+				whole, err := fold.Response()
+				require.NoError(t, err)
+				require.Equal(t, whole, response)
+			})
+		})
+	}
+}
+
+func TestSendFuncEndsWithTheErrorOfItsFunction(t *testing.T) {
+	enough := errors.New("enough")
+	p := script([]any{says(0, "a"), says(1, "b"), done})
+	seen := 0
+	response, err := api.NewClient(p, nil).SendFunc(t.Context(), request, func(api.Event) error {
+		seen++
+		return enough
+	})
+	require.ErrorIs(t, err, enough)
+	require.Zero(t, response)
+	require.Equal(t, 1, seen, "nothing comes after the error")
+	require.Equal(t, 1, p.requests, "the request is not sent again")
+}

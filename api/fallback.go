@@ -50,14 +50,16 @@ func (f *fallback) Stream(ctx context.Context, req Request) iter.Seq2[Event, err
 		}
 
 		for i, m := range ready {
-			attempt := attempt{yield: yield, start: time.Now()}
+			attempt := attempt{emit: func(event Event) bool { return yield(event, nil) }, start: time.Now()}
 			(&Client{provider: m.provider}).events(ctx, req)(attempt.take)
 			err := attempt.finish()
-			if err == nil {
+			if err == nil || attempt.left {
 				return
 			}
+
 			m.failed(err)
-			cut, arrived := attempt.cut()
+			part, arrived := attempt.partial()
+			cut := Cut{part.Finish}
 			if i == len(ready)-1 || !Retryable(err) || ctx.Err() != nil {
 				if !arrived || yield(cut, nil) {
 					yield(nil, err)

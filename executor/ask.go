@@ -56,20 +56,13 @@ func (r *run) send(req api.Request) (api.Request, error) {
 	return req, nil
 }
 
-// hear asks the model and tells what it says. Beside an error it returns what arrived of the answer.
+// hear sends the request and emits an event for each piece of the response. Beside an error it returns what arrived.
 func (r *run) hear(req api.Request) (api.Response, error) {
-	var answer api.Fold
-	for event, err := range api.NewClient(r.provider, nil).Stream(r.ctx, req) {
-		if err == nil {
-			err = answer.Add(event)
-		}
-		if err != nil {
-			return answer.Partial(), err
-		}
+	return api.NewClient(r.provider, nil).SendFunc(r.ctx, req, func(event api.Event) error {
 		var told Event
 		switch e := event.(type) {
 		case api.Finish, api.Cut:
-			continue
+			return nil
 		case api.Repaired:
 			r.pushed = r.pushed || slices.ContainsFunc(e.Repairs, asksToGoOn)
 			told = Repaired{Turn: r.turn, Repairs: e.Repairs}
@@ -80,11 +73,12 @@ func (r *run) hear(req api.Request) (api.Response, error) {
 		default:
 			told = MessageDelta{Turn: r.turn, Event: e}
 		}
+
 		if !r.tell(told) {
-			return api.Response{}, errLeft
+			return errLeft
 		}
-	}
-	return answer.Response()
+		return nil
+	})
 }
 
 // take makes the answer a part of the conversation, and returns its node. An answer that says nothing leaves only its usage behind.
