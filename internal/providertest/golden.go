@@ -1,0 +1,130 @@
+package providertest
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// requireWritten requires that text is what a golden file holds. Look at the difference before -update.
+func requireWritten(t *testing.T, file, text string) {
+	t.Helper()
+	// The decoder of JSON picks one of the two at random, so that nobody relies on its words.
+	text = strings.ReplaceAll(text, "unable to", "cannot")
+
+	golden := filepath.Join("testdata", file)
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(golden, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text, "run with -update if the change is meant")
+}
+
+// Case is a request whose body a golden file holds.
+type Case struct {
+	Name    string
+	Model   string // "" for the one that the test has
+	Request api.Request
+}
+
+// RequireBodies requires that a golden file holds the body of each case, and the notes on it, or the error.
+func RequireBodies(t *testing.T, file string, cases []Case, body func(c Case) ([]byte, []api.RepairNote, error)) {
+	t.Helper()
+	var b strings.Builder
+	for _, c := range cases {
+		fmt.Fprintf(&b, "-- %s --\n", c.Name)
+		made, notes, err := body(c)
+		if err != nil {
+			fmt.Fprintf(&b, "error: %v\n", err)
+			continue
+		}
+		b.Write(made)
+		b.WriteByte('\n')
+		for _, note := range notes {
+			fmt.Fprintf(&b, "%s\n", note)
+		}
+	}
+	requireWritten(t, file, b.String())
+}
+
+// Reply is a response that a golden file holds the events of.
+type Reply struct {
+	Name   string
+	Status int // 200 where it is 0
+	Header map[string]string
+	Body   string
+}
+
+// RequireEvents requires that a golden file holds what a provider yields for each reply. Connect returns the provider at an address.
+func RequireEvents(t *testing.T, file string, replies []Reply, connect func(url string) api.Provider) {
+	t.Helper()
+	tape := make([]Exchange, len(replies))
+	for i, r := range replies {
+		tape[i].Response.Status, tape[i].Response.Body, tape[i].Response.Headers = r.Status, r.Body, r.Header
+		if r.Status == 0 {
+			tape[i].Response.Status = http.StatusOK
+		}
+	}
+	provider := connect(Play(t, tape...).URL)
+
+	var b strings.Builder
+	for _, r := range replies {
+		fmt.Fprintf(&b, "-- %s --\n", r.Name)
+		hello := content.Message{Role: content.User, Blocks: content.Words("Hello")}
+		for event, err := range provider.Stream(t.Context(), api.Request{Messages: []content.Message{hello}}) {
+			if err != nil {
+				b.WriteString(failure(err))
+			} else {
+				b.WriteString(shown(event))
+			}
+		}
+	}
+	requireWritten(t, file, b.String())
+}
+
+// shown is an event on one line.
+func shown(event api.Event) string {
+	finish := func(word string, f api.Finish) string {
+		f.Latency = 0
+		return fmt.Sprintf("%s %+v\n", word, f)
+	}
+	switch e := event.(type) {
+	case api.Delta:
+		return fmt.Sprintf("delta %d %s %q %q\n", e.Index, e.Kind, e.Tool, e.Text)
+	case api.BlockEnd:
+		list, err := content.Of(e.Block)
+		if err != nil {
+			return fmt.Sprintf("block %d %v\n", e.Index, err)
+		}
+		return fmt.Sprintf("block %d %s\n", e.Index, list.Append(nil))
+	case api.Finish:
+		return finish("finish", e)
+	case api.Cut:
+		return finish("cut", e.Finish)
+	}
+	return fmt.Sprintf("%T %+v\n", event, event)
+}
+
+// failure is an error with all that it holds.
+func failure(err error) string {
+	var e *api.Error
+	if !errors.As(err, &e) {
+		return fmt.Sprintf("error %v\n", err)
+	}
+	return fmt.Sprintf("error %v\n  kind %q, API %q, status %d, type %q, message %q\n  request %q, retry after %v, body of %d bytes, cause %v\n",
+		err, e.Kind, e.API, e.Status, e.Type, e.Message, e.RequestID, e.RetryAfter, len(e.Body), e.Err)
+}
