@@ -98,8 +98,8 @@ func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (co
 		return b, ""
 	}
 	part := decodePart(content.JSON(b.JSON))
-	if o, still := part.(content.Opaque); still || role == content.Assistant {
-		return nil, "a part of type " + string(wire.Quote(typeOf(o.JSON))) + " that the API would refuse"
+	if _, still := part.(content.Opaque); still || role == content.Assistant {
+		return nil, "a part of type " + string(wire.Quote(typeOf(b.JSON))) + " that the API would refuse"
 	}
 	taken, why := a.target.Accept(role, part, nested)
 	if why == "" {

@@ -31,7 +31,25 @@ func requireWritten(t *testing.T, file, text string) {
 	}
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
-	require.Equal(t, string(want), text, "run with -update if the change is meant")
+	requireLines(t, file, strings.Split(string(want), "\n"), strings.Split(text, "\n"))
+}
+
+// requireLines fails at the first line that differs. A difference of the whole would be too long to read.
+func requireLines(t *testing.T, file string, want, got []string) {
+	t.Helper()
+	name := ""
+	for i := range max(len(want), len(got)) {
+		line := func(lines []string) string {
+			if i < len(lines) {
+				return lines[i]
+			}
+			return "(the end)"
+		}
+		if strings.HasPrefix(line(want), "-- ") {
+			name = line(want)
+		}
+		require.Equal(t, line(want), line(got), "testdata/%s:%d, in %q: run with -update if the change is meant", file, i+1, name)
+	}
 }
 
 // Case is a request whose body a golden file holds.
