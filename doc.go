@@ -19,7 +19,8 @@
 //
 //	content    what is said: blocks of text, images, thinking, tool calls, tool results
 //	node       one immutable vertex: payload, parents, id, digest
-//	api        the boundary to models: Provider, Client, typed errors, Repair
+//	api        the boundary to models: Provider, Client, typed errors, prices
+//	  dialect    what an API accepts: Repair, and the rules for switching the provider
 //	dag        the conversation as a value: build, walk, fork, edit, merge, compare, verify, save, load
 //	transcript what other programs kept: sessions of nano-agent, Claude Code, pi, LangChain, chat messages
 //	executor   tools, one tool phase, the loop, pause and resume, replay, compaction

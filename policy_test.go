@@ -25,7 +25,7 @@ const module = "github.com/plait-dev/plait"
 var layers = []string{
 	"content",
 	"node",
-	"api", "api/apitest", "api/apitest/fake", "api/apitest/tape",
+	"api", "api/dialect", "api/apitest", "api/apitest/fake", "api/apitest/tape",
 	"dag",
 	"transcript",
 	"executor",

@@ -46,12 +46,18 @@ func (s *scripted) Stream(context.Context, api.Request) iter.Seq2[api.Event, err
 func script(plays ...[]any) *scripted { return &scripted{plays: plays} }
 
 var (
-	request  = api.Request{Messages: []content.Message{user(text("Hi"))}}
+	request  = api.Request{Messages: []content.Message{user("Hi")}}
 	done     = api.Finish{API: "test", Model: "m", Stop: content.StopEndTurn}
 	busy     = &api.Error{Kind: api.ErrOverloaded, Status: 529}
 	good     = []any{says(0, "Hello"), done}
 	overload = []any{busy}
 )
+
+func text(s string) content.Block { return content.Text{Text: s} }
+
+func user(said string) content.Message {
+	return content.Message{Role: content.User, Blocks: content.Words(said)}
+}
 
 func says(i int, s string) api.BlockEnd { return api.BlockEnd{Index: i, Block: text(s)} }
 
@@ -403,7 +409,7 @@ func TestClientSeesThatTheProviderKeepsTheRules(t *testing.T) {
 		{name: "a block too far", play: []any{says(1, "x"), done}, kind: api.ErrProtocol, says: "block 1 after 0 blocks"},
 		{name: "a block twice", play: []any{says(0, "x"), says(0, "y"), done}, kind: api.ErrProtocol, says: "block 0 after 1 blocks", shown: []string{"BlockEnd", "Cut"}},
 		{name: "a negative block", play: []any{says(-1, "x"), done}, kind: api.ErrProtocol, says: "block -1 after 0 blocks"},
-		{name: "a tool result", play: []any{api.BlockEnd{Block: result("a", "1")}, done}, kind: api.ErrProtocol, says: "block 0 is a tool result"},
+		{name: "a tool result", play: []any{api.BlockEnd{Block: content.ToolResult{CallID: "a", Content: content.Words("1")}}, done}, kind: api.ErrProtocol, says: "block 0 is a tool result"},
 		{name: "a pointer to a tool result", play: []any{api.BlockEnd{Block: &content.ToolResult{}}, done}, kind: api.ErrProtocol, says: "block 0 is a tool result"},
 		{name: "no block", play: []any{api.BlockEnd{}, done}, kind: content.ErrBlock, says: "is nil"},
 		{name: "a nil pointer", play: []any{api.BlockEnd{Block: (*content.Text)(nil)}, done}, kind: api.ErrProtocol, says: "is nil"},

@@ -9,12 +9,13 @@
 // A [Provider] is one method that streams; a model of your own takes a dozen lines. A [Client] stands in front of it and does,
 // once for all providers, what every caller needs: retries, checking the order of events, and folding them into a [Response].
 //
-// What a provider would refuse is repaired before it is sent: [Repair] turns any list of messages into one that keeps a
-// provider's [Rules], the same way every time, and says what it did.
+// A request need not be valid. The provider repairs it before it is sent, the same way every time, and reports each change as a
+// [RepairNote]. A conversation can continue with any provider: docs/switching.md has the rules.
 //
 // [Options] say how a model is to answer, in one form for all providers, and [Output] in which form of JSON; [Decode] turns such an
-// answer into a Go value. A conversation goes on with any provider: [Targets] has the rules. [Prices] has the cost of a response, and
-// [ReadPrices] reads a file of them.
+// answer into a Go value. [Prices] has the cost of a response, and [ReadPrices] reads a file of them.
+//
+// Who writes a provider also needs package api/dialect. Package api/apitest has a scripted model for tests.
 //
 // # Concurrency
 //

@@ -5,9 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
-	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/wire"
 )
 
 // The kinds of errors, for errors.Is.
@@ -66,7 +65,7 @@ type Error struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.API != "" {
-		b.WriteString(oneLine(e.API) + ": ")
+		b.WriteString(wire.OneLine(e.API) + ": ")
 	}
 	if e.Kind == nil {
 		b.WriteString("failed")
@@ -74,36 +73,17 @@ func (e *Error) Error() string {
 		b.WriteString(e.Kind.Error())
 	}
 	if e.Status != 0 {
-		b.WriteString(" (" + strings.TrimSpace(strconv.Itoa(e.Status)+" "+oneLine(e.Type)) + ")")
+		b.WriteString(" (" + strings.TrimSpace(strconv.Itoa(e.Status)+" "+wire.OneLine(e.Type)) + ")")
 	}
 	if e.Message != "" {
-		b.WriteString(": " + oneLine(e.Message))
+		b.WriteString(": " + wire.OneLine(e.Message))
 	} else if e.Err != nil {
-		b.WriteString(": " + oneLine(e.Err.Error()))
+		b.WriteString(": " + wire.OneLine(e.Err.Error()))
 	}
 	if e.RequestID != "" {
-		b.WriteString(" [request " + oneLine(e.RequestID) + "]")
+		b.WriteString(" [request " + wire.OneLine(e.RequestID) + "]")
 	}
 	return b.String()
-}
-
-// oneLine is text from outside in a form that cannot forge lines of a log, drive a terminal, or fill a disk.
-func oneLine(s string) string {
-	const most = 1000
-	cut := len(s) > most
-	if cut {
-		s = s[:most]
-	}
-	s = strings.Map(func(c rune) rune {
-		if unicode.IsPrint(c) {
-			return c
-		}
-		return ' '
-	}, content.Clean(s))
-	if cut {
-		s += "…"
-	}
-	return s
 }
 
 // Unwrap returns the kind and the underlying error, where there are such.

@@ -21,7 +21,7 @@ import (
 //   - Where all fail, the error of the last one is returned.
 //
 // A [Client] of the returned provider retries all of them, from the first. A conversation that changes the provider loses what only its
-// origin can read; [Targets] has the rules. The options of a request go to every provider: [With] gives one its own.
+// origin can read: docs/switching.md has the rules. The options of a request go to every provider: [With] gives one its own.
 func Fallback(first Provider, others ...Provider) Provider {
 	f := &fallback{}
 	for _, p := range slices.Concat([]Provider{first}, others) {

@@ -138,7 +138,7 @@ func ExampleFallback() {
 	client := api.NewClient(api.Fallback(first, second), nil)
 
 	var fold api.Fold
-	for event, err := range client.Stream(context.Background(), api.Request{Messages: []content.Message{user(text("Weather?"))}}) {
+	for event, err := range client.Stream(context.Background(), api.Request{Messages: []content.Message{user("Weather?")}}) {
 		if err == nil {
 			err = fold.Add(event)
 		}

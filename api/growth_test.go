@@ -13,64 +13,19 @@ import (
 	"github.com/plait-dev/plait/internal/growthtest"
 )
 
-// plain is an encoding without rules of its own.
-func plain() *api.Encoding {
-	return &api.Encoding{Append: func(dst []byte, m content.Message, _ int) []byte { return m.Blocks.Append(append(dst, m.Role...)) }}
-}
-
 var growingEnd = api.Finish{Stop: content.StopEndTurn, Model: "m", Usage: content.Usage{Input: 1, Output: 1}}
 
-// TestGrowth checks how the cost of repairing and encoding grows with the conversation.
+// chat returns n questions with their answers, and a last question.
+func chat(n int) (messages []content.Message) {
+	for i := range n {
+		messages = append(messages, user(fmt.Sprint("question ", i)), content.Message{Role: content.Assistant, Blocks: content.Words("answer")})
+	}
+	return append(messages, user("And now?"))
+}
+
+// TestGrowth checks how the cost of a client's request grows with the conversation and with the response.
 func TestGrowth(t *testing.T) {
-	shapes := map[string]func(n int) []content.Message{
-		"chain": func(n int) (messages []content.Message) {
-			for i := range n {
-				messages = append(messages, user(text(fmt.Sprint("question ", i))), assistant(text("answer")))
-			}
-			return append(messages, user(text("And now?")))
-		},
-		"many calls in one message": func(n int) []content.Message {
-			var calls, results []content.Block
-			for i := range n {
-				calls = append(calls, content.ToolUse{ID: fmt.Sprint("call_", i), Name: "f", Input: "{}"})
-				results = append(results, content.ToolResult{CallID: fmt.Sprint("call_", i), Content: content.Words("done")})
-			}
-			return []content.Message{user(text("Go.")), assistant(calls...), user(results...)}
-		},
-		"calls with one id": func(n int) (messages []content.Message) {
-			for range n {
-				messages = append(messages, user(text("Go.")), assistant(content.ToolUse{ID: "a", Name: "f", Input: "{}"}))
-			}
-			return messages
-		},
-		"one side": func(n int) (messages []content.Message) {
-			for range n {
-				messages = append(messages, user(text("Go.")))
-			}
-			return messages
-		},
-	}
 	var cases []growthtest.Case
-	for name, shape := range shapes {
-		cases = append(cases,
-			growthtest.Case{Name: "Repair/" + name, Growth: growthtest.Linear, Setup: func(t testing.TB, n int) func() {
-				messages := shape(n)
-				return func() {
-					repaired, _ := api.Repair(messages, api.Rules{})
-					require.NotEmpty(t, repaired)
-				}
-			}},
-			growthtest.Case{Name: "Encode/" + name, Growth: growthtest.Linear, Setup: func(_ testing.TB, n int) func() {
-				messages, e := shape(n), plain()
-				return func() { e.Encode(messages) }
-			}})
-	}
-	cases = append(cases, growthtest.Case{Name: "Encode, the next turn", Growth: growthtest.FlatButCopies, Setup: func(_ testing.TB, n int) func() {
-		messages, e := shapes["chain"](n), plain()
-		e.Encode(messages)
-		longer := append(messages, assistant(text("This.")), user(text("More.")))
-		return func() { e.Encode(longer) }
-	}})
 
 	// A client reads each event once, whatever is in the request.
 	for name, answer := range map[string]func(n int) []any{
@@ -109,7 +64,7 @@ func TestGrowth(t *testing.T) {
 	cases = append(cases,
 		growthtest.Case{Name: "Client.Send/a long conversation", Growth: growthtest.Flat, Setup: func(t testing.TB, n int) func() {
 			client := api.NewClient(script([]any{api.BlockEnd{Block: text("word")}, growingEnd}), nil)
-			req := api.Request{Messages: shapes["chain"](n)}
+			req := api.Request{Messages: chat(n)}
 			return func() {
 				_, err := client.Send(context.Background(), req)
 				require.NoError(t, err)

@@ -91,7 +91,7 @@ func (e *OutputError) Error() string {
 	if more := len(e.Problems) - most; more > 0 {
 		shown += fmt.Sprintf("; and %d more", more)
 	}
-	return fmt.Sprintf("%v: %s: %s", ErrOutput, oneLine(e.Form), oneLine(shown))
+	return fmt.Sprintf("%v: %s: %s", ErrOutput, wire.OneLine(e.Form), wire.OneLine(shown))
 }
 
 // Unwrap returns ErrOutput and the reason, where there is one.

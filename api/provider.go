@@ -41,13 +41,11 @@ type Request struct {
 //     sees to it.
 //   - Each option of the request arrives in what is sent, or a note of kind [RepairOption] in Repaired reports that it does not.
 //
-// Whoever writes a provider finds most of the work done:
+// For whoever writes a provider:
 //
 //   - [Options.Over] puts the options of a request before those that the provider was made with, and [Options.Check] refuses
 //     those that make no sense.
-//   - [Repair] makes a valid conversation of any list of messages, by the [Rules] of the API. A [Target] says which blocks, media and
-//     names the API takes; Target.Accept is made for Rules.Accept. [Encoding] does the same for a conversation that goes on, at
-//     the cost of what is new.
+//   - Package api/dialect makes a request that the API accepts of any list of messages.
 //   - [Once] makes the sequence one for a single use.
 //   - [Error] and its kinds are the errors that a [Client] and [Fallback] understand.
 //   - apitest.Run checks all of the rules above. The examples of package apitest have a whole

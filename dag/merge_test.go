@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
@@ -26,7 +27,7 @@ func needsNoRepair(t testing.TB, d dag.DAG) {
 func sendsAsItIs(t testing.TB, d dag.DAG) {
 	t.Helper()
 	require.NoError(t, d.Err())
-	_, notes := api.Repair(d.Messages(), api.Rules{EndsOpen: func(content.Message) bool { return true }})
+	_, notes := dialect.Repair(d.Messages(), dialect.Rules{EndsOpen: func(content.Message) bool { return true }})
 	for _, note := range notes {
 		require.Equal(t, api.RepairMerged, note.Kind, "%v in\n%s", note, d)
 	}

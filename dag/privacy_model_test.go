@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
@@ -213,11 +213,11 @@ func (m *model) same(d, now dag.DAG) {
 	require.True(t, v.OK(), v)
 	require.Equal(t, shape(d), shape(now))
 	require.Equal(t, judged(d), judged(now))
-	rules := api.Rules{}
-	repaired, notes := api.Repair(now.Messages(), rules)
-	_, notesBefore := api.Repair(d.Messages(), rules)
+	rules := dialect.Rules{}
+	repaired, notes := dialect.Repair(now.Messages(), rules)
+	_, notesBefore := dialect.Repair(d.Messages(), rules)
 	require.Len(t, notes, len(notesBefore))
-	again, notes := api.Repair(repaired, rules)
+	again, notes := dialect.Repair(repaired, rules)
 	require.Empty(t, notes)
 	require.Equal(t, spell(repaired), spell(again))
 	if turns := m.rnd.IntN(3); d.Back(turns).Err() == nil {

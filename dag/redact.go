@@ -58,7 +58,7 @@ func (d DAG) Redact(ids ...node.ID) DAG {
 }
 
 // Forget drops what requests keep with the messages of the conversation, and with those of its child conversations: about as much memory
-// as the text for each API (see api.Encoding). Use it for a conversation that stays in memory and is not sent for a while. The next
+// as the text for each API (see dialect.Encoding). Use it for a conversation that stays in memory and is not sent for a while. The next
 // request is made from the whole conversation, and keeps it again.
 func (d DAG) Forget() { forget(d.WithChildren()) }
 

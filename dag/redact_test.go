@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
@@ -74,7 +74,7 @@ func TestWhatIsRedactedIsGoneAndTheRestIsThere(t *testing.T) {
 				require.NotEmpty(t, v.Redacted)
 				require.Empty(t, d.Validate()[min(len(d.Validate()), 2):], "nothing but tools that were never declared")
 				transcript := d.Transcript()
-				repaired, notes := api.Repair(transcript.Messages, api.Rules{EndsOpen: func(content.Message) bool { return true }})
+				repaired, notes := dialect.Repair(transcript.Messages, dialect.Rules{EndsOpen: func(content.Message) bool { return true }})
 				require.Empty(t, notes)
 				require.Equal(t, spell(transcript.Messages), spell(repaired))
 				require.Equal(t, ids(d.Nodes()), ids(d.Redact(idOf(t, secretive(t), word)).Nodes()))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -1244,7 +1245,7 @@ var agentCore = []conform{
 			for data, want := range map[string]bool{"R0lGODlhAQABAAAAACw=": true, "AAAA": false} {
 				kept := draw(content.Image{Source: content.Source{Data: data}})
 				require.False(t, kept.IsError)
-				sent, why := api.Targets["anthropic"].Accept(content.User, kept.Content.At(0), true)
+				sent, why := dialect.Targets["anthropic"].Accept(content.User, kept.Content.At(0), true)
 				image, isImage := sent.(content.Image)
 				require.Equal(t, want, isImage, why)
 				require.NotEmpty(t, why)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -101,7 +101,7 @@ func stopped(t *testing.T, d dag.DAG) node.StopReason {
 func requireValid(t testing.TB, d dag.DAG) {
 	t.Helper()
 	require.NoError(t, d.Err())
-	_, notes := api.Repair(d.Messages(), api.Rules{EndsOpen: func(content.Message) bool { return true }})
+	_, notes := dialect.Repair(d.Messages(), dialect.Rules{EndsOpen: func(content.Message) bool { return true }})
 	for _, note := range notes {
 		require.True(t, expected(note), "%v\n%v", note, d)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -114,10 +115,10 @@ func TestARunGoesOnFromAnAnswerThatBrokeOff(t *testing.T) {
 	require.Len(t, broken.Requests(), 2)
 
 	// The call is not in what an API is sent, and needs no result.
-	sent, _ := api.Repair(broken.Requests()[1].Messages, api.Rules{})
+	sent, _ := dialect.Repair(broken.Requests()[1].Messages, dialect.Rules{})
 	require.Len(t, sent, 3)
 	require.Equal(t, []content.Block{content.Text{Text: "Half"}}, sent[1].Blocks.Slice())
-	require.Equal(t, api.GoOn, sent[2].Blocks.Text())
+	require.Equal(t, dialect.GoOn, sent[2].Blocks.Text())
 }
 
 // lastAnswerBefore returns the answer before the last one.

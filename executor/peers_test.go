@@ -12,6 +12,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -57,7 +58,7 @@ func TestRobustness(t *testing.T) {
 		d, err := executor.Run(t.Context(), model, ask(echo))
 		require.NoError(t, err)
 		require.Equal(t, []string{"a", "b"}, outcomes(t, d))
-		sent, _ := api.Repair(model.Requests()[1].Messages, api.Rules{})
+		sent, _ := dialect.Repair(model.Requests()[1].Messages, dialect.Rules{})
 		first, second := sent[1].Blocks.ToolUses(), sent[2].Blocks.ToolResults()
 		require.NotEqual(t, first[0].ID, first[1].ID, "what is sent has two ids")
 		require.Equal(t, []string{first[0].ID, first[1].ID}, []string{second[0].CallID, second[1].CallID})
@@ -67,7 +68,7 @@ func TestRobustness(t *testing.T) {
 		model := apitest.NewScript(apitest.Say("Done."))
 		_, err := executor.Run(t.Context(), model, d)
 		require.NoError(t, err)
-		sent, notes := api.Repair(model.Requests()[0].Messages, api.Rules{})
+		sent, notes := dialect.Repair(model.Requests()[0].Messages, dialect.Rules{})
 		require.Equal(t, api.RepairAnswered, notes[0].Kind)
 		require.Equal(t, content.NoResult, sent[2].Blocks.ToolResults()[0].Content.Text())
 	})
@@ -99,7 +100,7 @@ func TestRobustness(t *testing.T) {
 			}
 			d, err := executor.Run(t.Context(), model, d.User("Something else."))
 			require.NoError(t, err)
-			sent, _ := api.Repair(model.Requests()[2].Messages, api.Rules{})
+			sent, _ := dialect.Repair(model.Requests()[2].Messages, dialect.Rules{})
 			require.Len(t, sent[2].Blocks.ToolResults(), 1)
 			require.Equal(t, "Done.", d.Text())
 		})

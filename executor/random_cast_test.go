@@ -14,6 +14,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -591,7 +592,7 @@ func (w *witness) answer(m mind, req api.Request) apitest.Turn {
 	key := requestKey(req)
 	d := w.dice("answer", key+uint64(m))
 	if d.IntN(3) == 0 {
-		_, notes := api.Repair(req.Messages, api.Rules{EndsOpen: func(content.Message) bool { return true }})
+		_, notes := dialect.Repair(req.Messages, dialect.Rules{EndsOpen: func(content.Message) bool { return true }})
 		for _, note := range notes {
 			w.check("I1", expected(note), "a request is no conversation: %v", note)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -60,7 +61,7 @@ func (w *world) checkLeg(l *leg) {
 	} else {
 		w.checkConversation("I1", d, false)
 		w.check("I1", len(d.OpenCalls()) == 0, "calls are open")
-		_, notes := api.Repair(d.Messages(), api.Rules{EndsOpen: func(content.Message) bool { return true }})
+		_, notes := dialect.Repair(d.Messages(), dialect.Rules{EndsOpen: func(content.Message) bool { return true }})
 		for _, note := range notes {
 			w.check("I1", expected(note), "the conversation needs repair: %v", note)
 		}

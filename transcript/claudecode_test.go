@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
@@ -47,7 +48,7 @@ func undeclaredOnly(t testing.TB, d dag.DAG) {
 	for _, f := range d.Validate() {
 		require.Equal(t, dag.UndeclaredTool, f.Kind, f)
 	}
-	_, notes := api.Repair(d.Messages(), api.Rules{EndsOpen: func(content.Message) bool { return true }})
+	_, notes := dialect.Repair(d.Messages(), dialect.Rules{EndsOpen: func(content.Message) bool { return true }})
 	for _, n := range notes {
 		require.Equal(t, api.RepairMerged, n.Kind, n) // as the original does where the user speaks twice
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/fixture"
@@ -47,7 +47,7 @@ func sound(t testing.TB, in transcript.Imported) {
 		require.NoError(t, n.Verify())
 	}
 	for _, d := range in.Conversations {
-		api.Repair(d.Messages(), api.Rules{})
+		dialect.Repair(d.Messages(), dialect.Rules{})
 	}
 }
 
@@ -129,7 +129,7 @@ func TestNanoAgentGraphsSayWhatNanoAgentWouldSend(t *testing.T) {
 				require.Contains(t, f.Detail, "Nope")
 			}
 			for _, d := range in.Conversations {
-				_, notes := api.Repair(d.Messages(), api.Rules{EndsOpen: func(content.Message) bool { return true }})
+				_, notes := dialect.Repair(d.Messages(), dialect.Rules{EndsOpen: func(content.Message) bool { return true }})
 				require.Empty(t, notes)
 			}
 		})

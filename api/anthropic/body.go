@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
@@ -39,7 +40,7 @@ type builder struct {
 	tools    []content.Tool
 	system   []string
 	beside   []content.JSON // the object with the marker of each system prompt, "" where Options.Body has none
-	said     api.Encoded
+	said     dialect.Encoded
 	notes    []api.RepairNote
 	marks    marks // of tools and system prompts
 }
@@ -99,14 +100,14 @@ type variant struct {
 }
 
 // encodings is how the API wants conversations.
-var encodings = map[variant]*api.Encoding{}
+var encodings = map[variant]*dialect.Encoding{}
 
 func init() {
 	for _, prefill := range []bool{false, true} {
 		for _, drops := range []bool{false, true} {
 			for _, policy := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff} {
 				mark := markOf(policy)
-				encodings[variant{prefill, drops, mark}] = &api.Encoding{
+				encodings[variant{prefill, drops, mark}] = &dialect.Encoding{
 					Rules: rules(prefill, drops),
 					Append: func(dst []byte, m content.Message, end int) []byte {
 						return appendMessage(dst, m, lastMarks(mark, m, end))

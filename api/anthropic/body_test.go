@@ -10,6 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/fake"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
@@ -436,7 +437,7 @@ func TestAPausedTurnEndsTheConversation(t *testing.T) {
 func TestAConversationEndsWithTheUserUnlessItIsAPrefill(t *testing.T) {
 	req := api.Request{Messages: []content.Message{user(said("?")), assistant(said("The answer is \n"))}}
 	body, notes := requireBody(t, req, nil)
-	require.Contains(t, body, api.GoOn)
+	require.Contains(t, body, dialect.GoOn)
 	require.True(t, hasNote(notes, api.RepairEnd))
 	made, notes, err := Body(req, "m", &Options{Prefill: true})
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -59,7 +60,7 @@ func frontMarks(mark content.JSON, tools []content.Tool, system []string) marks 
 // them. The earlier of the two stands where the request before this one had its last, so that what that one wrote is found,
 // however many blocks came since.
 func lastMarks(mark content.JSON, m content.Message, end int) marks {
-	if mark == "" || m.Role != content.User || end >= api.Far {
+	if mark == "" || m.Role != content.User || end >= dialect.Far {
 		return nil
 	}
 	if at := lastMarkable(m); at > 0 {

@@ -14,7 +14,7 @@
 // # What is sent
 //
 // [Body] makes the request's body, and is a pure function. It first makes a conversation of any shape one that the API accepts
-// (see api.Repair), and reports what it changed. The SDK carries these bytes unchanged.
+// (see dialect.Repair), and reports what it changed. The SDK carries these bytes unchanged.
 //
 // # What comes back
 //

@@ -32,7 +32,7 @@ const CacheOwn api.Cache = "own"
 type Options struct {
 	api.Options
 	// Prefill lets a conversation end with a message of the assistant, which the model then goes on with. Newer models refuse
-	// that. Defaults to false: the user's side is made to say api.GoOn.
+	// that. Defaults to false: the user's side is made to say dialect.GoOn.
 	Prefill bool
 	// NoStream asks for the whole answer at once. Defaults to false.
 	NoStream bool

@@ -4,24 +4,24 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
 var (
-	target          = api.Targets[API]
+	target          = dialect.Targets[API]
 	serverIDPattern = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
 )
 
 // rules is what the API accepts of a conversation that may end with the assistant (prefill), and whose stale thinking it drops itself
 // (drops).
-func rules(prefill, drops bool) api.Rules {
+func rules(prefill, drops bool) dialect.Rules {
 	accept := accept
 	if !drops {
 		accept = acceptFresh
 	}
-	return api.Rules{
+	return dialect.Rules{
 		Accept:    accept,
 		ID:        target.FitsID,
 		CallsLast: true,
@@ -55,7 +55,7 @@ func acceptFresh(role content.Role, b content.Block, nested bool) (content.Block
 	return accept(role, b, nested)
 }
 
-// accept is api.Rules.Accept: the rules for switching, and then what is the API's own.
+// accept is dialect.Rules.Accept: the rules for switching, and then what is the API's own.
 func accept(role content.Role, b content.Block, nested bool) (content.Block, string) {
 	taken, why := target.Accept(role, b, nested)
 	switch taken := taken.(type) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -14,14 +14,14 @@ import (
 // place is where a block stands among the messages.
 type place struct{ message, block int }
 
-// prune is api.Rules.Prune. It finds
+// prune is dialect.Rules.Prune. It finds
 //
 //   - calls of server tools without a result, and results without their call, which the API refuses. A call may wait for its
 //     result while the tool calls that it makes itself are answered, and at the end of the conversation;
 //   - thinking at the end of an assistant's message;
 //   - texts of nothing but space in an assistant's message, and space at the end of a last one. Beside thinking such a text stays:
 //     the model wrote it between signed blocks, which must not change.
-func prune(messages []content.Message) []api.Pruned {
+func prune(messages []content.Message) []dialect.Pruned {
 	drop := map[place]string{}
 	unpaired(messages, drop)
 	for i, m := range messages {
@@ -29,18 +29,18 @@ func prune(messages []content.Message) []api.Pruned {
 			silent(i, m, drop)
 		}
 	}
-	var found []api.Pruned
+	var found []dialect.Pruned
 	for at, why := range drop {
-		found = append(found, api.Pruned{Message: at.message, Block: at.block, Why: why})
+		found = append(found, dialect.Pruned{Message: at.message, Block: at.block, Why: why})
 	}
 	if len(found) == 0 {
 		return trimEnd(messages)
 	}
-	slices.SortFunc(found, func(a, b api.Pruned) int { return cmp.Or(a.Message-b.Message, a.Block-b.Block) })
+	slices.SortFunc(found, func(a, b dialect.Pruned) int { return cmp.Or(a.Message-b.Message, a.Block-b.Block) })
 	return found
 }
 
-// waits is api.Rules.Waits: a server tool's call may be answered after the calls that it makes itself.
+// waits is dialect.Rules.Waits: a server tool's call may be answered after the calls that it makes itself.
 func waits(m content.Message) bool {
 	for _, b := range m.Blocks.All() {
 		if itemID(b) != "" {
@@ -50,7 +50,7 @@ func waits(m content.Message) bool {
 	return false
 }
 
-// itemID is api.Rules.ItemID: the id of a server tool's call.
+// itemID is dialect.Rules.ItemID: the id of a server tool's call.
 func itemID(b content.Block) string {
 	o, ok := b.(content.Opaque)
 	if !ok || o.API != API {
@@ -196,7 +196,7 @@ func silent(i int, m content.Message, drop map[place]string) {
 }
 
 // trimEnd takes the space from the end of a conversation that ends with the assistant's words, where the API does not want any.
-func trimEnd(messages []content.Message) []api.Pruned {
+func trimEnd(messages []content.Message) []dialect.Pruned {
 	n := len(messages) - 1
 	if n < 0 || messages[n].Role == content.User {
 		return nil
@@ -207,9 +207,9 @@ func trimEnd(messages []content.Message) []api.Pruned {
 	if !ok || trimmed == last.Text {
 		return nil
 	}
-	found := api.Pruned{Message: n, Block: at, Why: "space at the end of the last message"}
+	found := dialect.Pruned{Message: n, Block: at, Why: "space at the end of the last message"}
 	if last.Text = trimmed; trimmed != "" {
 		found.With = last
 	}
-	return []api.Pruned{found}
+	return []dialect.Pruned{found}
 }

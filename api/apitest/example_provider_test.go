@@ -15,6 +15,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 )
 
@@ -29,7 +30,7 @@ type toy struct {
 const toyAPI = "toy"
 
 // toyTarget is what the API takes: names and ids of plain letters, and no media.
-var toyTarget = api.Target{API: toyAPI, ToolName: regexp.MustCompile(`^\w{1,64}$`), NameLength: 64, CallID: regexp.MustCompile(`^\w{1,40}$`)}
+var toyTarget = dialect.Target{API: toyAPI, ToolName: regexp.MustCompile(`^\w{1,64}$`), NameLength: 64, CallID: regexp.MustCompile(`^\w{1,40}$`)}
 
 func (t toy) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
 	return api.Once(func(yield func(api.Event, error) bool) {
@@ -76,7 +77,7 @@ func toyBody(req api.Request, o api.Options) ([]byte, []api.RepairNote, error) {
 	if err := o.Check(); err != nil {
 		return nil, nil, err
 	}
-	messages, notes := api.Repair(req.Messages, api.Rules{Accept: toyTarget.Accept})
+	messages, notes := dialect.Repair(req.Messages, dialect.Rules{Accept: toyTarget.Accept})
 	if len(messages) == 0 {
 		return nil, nil, &api.Error{Kind: api.ErrNothing, API: toyAPI}
 	}

@@ -211,7 +211,7 @@ func notRepaired(ctx context.Context, p api.Provider) error {
 func repairedFirst(ctx context.Context, p api.Provider) error {
 	events, err := answered(ctx, p, broken())
 	if err != nil {
-		return fmt.Errorf("a request with an open call and a result of no call failed; api.Repair makes it valid: %w", err)
+		return fmt.Errorf("a request with an open call and a result of no call failed; dialect.Repair makes it valid: %w", err)
 	}
 	if r, ok := events[0].(api.Repaired); ok && len(r.Repairs) == 0 {
 		return errors.New("a Repaired says of no repair")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
@@ -345,7 +346,7 @@ func (b *builder) appendSystem(dst []byte) []byte {
 }
 
 // saysNothing reports whether a conversation is one message of nothing but space. The API takes it beside a system instruction.
-func saysNothing(e api.Encoded) bool {
+func saysNothing(e dialect.Encoded) bool {
 	if e.Len() != 1 {
 		return false
 	}

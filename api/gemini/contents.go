@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -16,8 +16,8 @@ const noSignature = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 // The encodings differ in whether the first call of a step must be signed.
 var unsigned, signed = encoding(false), encoding(true)
 
-func encoding(sign bool) *api.Encoding {
-	return &api.Encoding{
+func encoding(sign bool) *dialect.Encoding {
+	return &dialect.Encoding{
 		Rules: rules(),
 		Append: func(dst []byte, m content.Message, _ int) []byte {
 			if m.Role == content.User {
@@ -31,7 +31,7 @@ func encoding(sign bool) *api.Encoding {
 	}
 }
 
-func encodingOf(model string) *api.Encoding {
+func encodingOf(model string) *dialect.Encoding {
 	if generationOf(model) >= firstSigned {
 		return signed
 	}

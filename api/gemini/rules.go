@@ -8,15 +8,15 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-var target = api.Targets[API]
+var target = dialect.Targets[API]
 
-func rules() api.Rules {
-	return api.Rules{Accept: accept, ID: target.FitsID, NoID: true, UserFirst: true}
+func rules() dialect.Rules {
+	return dialect.Rules{Accept: accept, ID: target.FitsID, NoID: true, UserFirst: true}
 }
 
 // accept is the rules for switching, and those for what is the API's own.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -14,10 +14,10 @@ import (
 type chatTaking struct{ thinking, audio bool }
 
 // chatEncodings is how the API wants conversations, by what the model takes.
-var chatEncodings = func() map[chatTaking]*api.Encoding {
-	all := map[chatTaking]*api.Encoding{}
+var chatEncodings = func() map[chatTaking]*dialect.Encoding {
+	all := map[chatTaking]*dialect.Encoding{}
 	for _, takes := range []chatTaking{{}, {thinking: true}, {audio: true}, {thinking: true, audio: true}} {
-		all[takes] = &api.Encoding{Rules: chatRules(takes), Append: appendChat}
+		all[takes] = &dialect.Encoding{Rules: chatRules(takes), Append: appendChat}
 	}
 	return all
 }()

@@ -4,20 +4,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-var chatTarget = api.Targets[ChatAPI]
+var chatTarget = dialect.Targets[ChatAPI]
 
 // chatRules is what the API accepts for a model that takes this.
-func chatRules(takes chatTaking) api.Rules {
+func chatRules(takes chatTaking) dialect.Rules {
 	accepter := chatAccepter{target: chatTarget, thinking: takes.thinking}
 	if !takes.audio {
-		accepter.target.Audio = api.Media{}
+		accepter.target.Audio = dialect.Media{}
 	}
-	return api.Rules{
+	return dialect.Rules{
 		Accept:    accepter.accept,
 		ID:        chatTarget.FitsID,
 		CallsLast: true,
@@ -33,14 +33,14 @@ func endsInWords(m content.Message) bool {
 }
 
 // mute finds the assistant's messages that hold nothing but thinking.
-func mute(messages []content.Message) []api.Pruned {
-	var found []api.Pruned
+func mute(messages []content.Message) []dialect.Pruned {
+	var found []dialect.Pruned
 	for i, m := range messages {
 		if m.Role != content.Assistant || slices.ContainsFunc(m.Blocks.Slice(), speaks) {
 			continue
 		}
 		for j := range m.Blocks.Len() {
-			found = append(found, api.Pruned{Message: i, Block: j, Why: "thinking in a message that says nothing else"})
+			found = append(found, dialect.Pruned{Message: i, Block: j, Why: "thinking in a message that says nothing else"})
 		}
 	}
 	return found
@@ -53,7 +53,7 @@ func speaks(b content.Block) bool {
 
 // chatAccepter is the rules for switching, and what this API takes of its own blocks.
 type chatAccepter struct {
-	target   api.Target
+	target   dialect.Target
 	thinking bool
 }
 

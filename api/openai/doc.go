@@ -26,7 +26,7 @@
 // # What is sent
 //
 // [ResponsesBody] and [ChatBody] make the request's body, and are pure functions. They first make a conversation of any shape one
-// that the API accepts (see api.Repair and api.Target), and report what they changed. The SDK carries these bytes unchanged.
+// that the API accepts (see dialect.Repair and dialect.Target), and report what they changed. The SDK carries these bytes unchanged.
 //
 // A conversation by Chat Completions has its system prompts in front, in the role that [Options] say. A tool's message holds text
 // only there: the pictures and documents of a result go into the user's message that follows, and a text in their place says so;

@@ -6,6 +6,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/fake"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/stretchr/testify/require"
 )
@@ -32,7 +33,7 @@ func TestResponsesSendsFilesAsTheyAre(t *testing.T) {
 }
 
 func TestEveryDocumentOfResponsesHasAnExtension(t *testing.T) {
-	for _, kind := range api.Targets[ResponsesAPI].Documents.Types {
+	for _, kind := range dialect.Targets[ResponsesAPI].Documents.Types {
 		require.NotEmpty(t, extensions[kind], kind)
 	}
 }

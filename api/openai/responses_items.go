@@ -5,7 +5,7 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// appendItems appends the items of a message that keeps the rules. It is an api.Encoding's Append.
+// appendItems appends the items of a message that keeps the rules. It is an dialect.Encoding's Append.
 func appendItems(dst []byte, m content.Message, end int) []byte {
 	return appendAnswers(dst, nil, m, end)
 }

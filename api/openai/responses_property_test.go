@@ -14,6 +14,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/fake"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 )
 
@@ -148,9 +149,9 @@ func saysNothing(req api.Request) error {
 
 // keepsItsPrefix makes sure that repairing is idempotent, and that a conversation that goes on is sent with the beginning that was
 // sent before. Its last message may have grown, and the answers before that may have come.
-func keepsItsPrefix(e *api.Encoding, messages []content.Message) error {
+func keepsItsPrefix(e *dialect.Encoding, messages []content.Message) error {
 	once := e.Encode(messages).Messages()
-	twice, notes := api.Repair(once, e.Rules)
+	twice, notes := dialect.Repair(once, e.Rules)
 	if len(notes) > 0 || !slices.EqualFunc(once, twice, equalMessages) {
 		return fmt.Errorf("repaired again: %v", notes)
 	}

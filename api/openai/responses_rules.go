@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	json "github.com/goccy/go-json/v2"
-	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -22,21 +22,21 @@ const (
 
 // responsesEncodings is how the API wants conversations, by what is kept; compatibleEncodings is how compatible servers do.
 var (
-	responsesEncodings  = responsesEncodingsFor(api.Targets[ResponsesAPI])
+	responsesEncodings  = responsesEncodingsFor(dialect.Targets[ResponsesAPI])
 	compatibleEncodings = responsesEncodingsFor(compatibleTarget())
 )
 
 // compatibleTarget is the rules of the API for a compatible server. Such servers read PDF at most, and all of them read text.
-func compatibleTarget() api.Target {
-	target := api.Targets[ResponsesAPI]
+func compatibleTarget() dialect.Target {
+	target := dialect.Targets[ResponsesAPI]
 	target.Documents.Types = []string{"application/pdf"}
 	return target
 }
 
-func responsesEncodingsFor(target api.Target) (all [3]*api.Encoding) {
+func responsesEncodingsFor(target dialect.Target) (all [3]*dialect.Encoding) {
 	for _, k := range []keeping{keepSealed, keepAll, keepNone} {
-		all[k] = &api.Encoding{
-			Rules: api.Rules{
+		all[k] = &dialect.Encoding{
+			Rules: dialect.Rules{
 				Accept: responsesAccepter{target}.accept, ID: target.FitsID, Prune: k.prune,
 				ItemID: itemID, Nameless: nameless,
 			},
@@ -47,7 +47,7 @@ func responsesEncodingsFor(target api.Target) (all [3]*api.Encoding) {
 }
 
 // responsesAccepter is the rules for switching, and what this API takes of its own blocks.
-type responsesAccepter struct{ target api.Target }
+type responsesAccepter struct{ target dialect.Target }
 
 // accept takes a block, without ids that the API would refuse.
 func (a responsesAccepter) accept(role content.Role, b content.Block, nested bool) (content.Block, string) {
@@ -81,7 +81,7 @@ func (a responsesAccepter) acceptFit(role content.Role, b content.Block, nested 
 // acceptCustomCall takes a call of a custom tool, whose input is a JSON string.
 func acceptCustomCall(b content.ToolUse) (content.Block, string) {
 	why := ""
-	if name := api.Targets[ResponsesAPI].Name(b.Name); name != b.Name {
+	if name := dialect.Targets[ResponsesAPI].Name(b.Name); name != b.Name {
 		b.Name, why = name, "the tool's name does not fit"
 	}
 	if _, ok := wire.Text(b.Input); !ok || !b.Input.Valid() {
@@ -183,7 +183,7 @@ func keyOfAnswer(b content.Opaque) (answerKey, bool) {
 	return key, key.id != ""
 }
 
-// itemID is api.Rules.ItemID: the id of an item, which must be the only one with it. Those of items that Plait models are kept apart
+// itemID is dialect.Rules.ItemID: the id of an item, which must be the only one with it. Those of items that Plait models are kept apart
 // from the ids of calls.
 func itemID(b content.Block) string {
 	id := ""
@@ -211,7 +211,7 @@ func itemID(b content.Block) string {
 	return id
 }
 
-// nameless is api.Rules.Nameless. Reasoning and opaque items are left out, and what came after the reasoning loses its id with it.
+// nameless is dialect.Rules.Nameless. Reasoning and opaque items are left out, and what came after the reasoning loses its id with it.
 func nameless(b content.Block) content.Block {
 	switch b := b.(type) {
 	case content.ToolUse:
@@ -248,8 +248,8 @@ func withoutItemID(extra content.JSON) content.JSON {
 
 // prune leaves out what the API takes only beside something else: reasoning without the item that it led to, and calls and answers
 // of the API's own tools one without the other.
-func (k keeping) prune(messages []content.Message) []api.Pruned {
-	var found []api.Pruned
+func (k keeping) prune(messages []content.Message) []dialect.Pruned {
+	var found []dialect.Pruned
 	open := map[answerKey]bool{} // by the calls of the message before
 	for i, m := range messages {
 		if m.Role == content.Assistant {
@@ -269,22 +269,22 @@ func (k keeping) prune(messages []content.Message) []api.Pruned {
 }
 
 // referred finds the items that name another one in the place of saying it: only an API that stored that one knows it.
-func referred(i int, m content.Message) []api.Pruned {
-	var found []api.Pruned
+func referred(i int, m content.Message) []dialect.Pruned {
+	var found []dialect.Pruned
 	for j, b := range m.Blocks.All() {
 		if o, ok := b.(content.Opaque); ok && itemType(o) == "item_reference" {
-			found = append(found, api.Pruned{Message: i, Block: j, Why: "a reference to an item that was not stored"})
+			found = append(found, dialect.Pruned{Message: i, Block: j, Why: "a reference to an item that was not stored"})
 		}
 	}
 	return found
 }
 
 // onceEach keeps one of those that are about the same block: one that leaves it out, where there is such.
-func onceEach(found []api.Pruned) []api.Pruned {
-	slices.SortStableFunc(found, func(a, b api.Pruned) int {
+func onceEach(found []dialect.Pruned) []dialect.Pruned {
+	slices.SortStableFunc(found, func(a, b dialect.Pruned) int {
 		return cmp.Or(a.Message-b.Message, a.Block-b.Block, cmp.Compare(bit(a.With != nil), bit(b.With != nil)))
 	})
-	return slices.CompactFunc(found, func(a, b api.Pruned) bool { return a.Message == b.Message && a.Block == b.Block })
+	return slices.CompactFunc(found, func(a, b dialect.Pruned) bool { return a.Message == b.Message && a.Block == b.Block })
 }
 
 func bit(b bool) int {
@@ -295,8 +295,8 @@ func bit(b bool) int {
 }
 
 // unanswered finds the calls of the API's own in m that neither m nor next answers, and the answers in m to no open call.
-func unanswered(i int, m, next content.Message, open map[answerKey]bool) []api.Pruned {
-	var found []api.Pruned
+func unanswered(i int, m, next content.Message, open map[answerKey]bool) []dialect.Pruned {
+	var found []dialect.Pruned
 	var later map[answerKey]int
 	for j, b := range m.Blocks.All() {
 		o, ok := b.(content.Opaque)
@@ -308,11 +308,11 @@ func unanswered(i int, m, next content.Message, open map[answerKey]bool) []api.P
 				later = lastAnswers(m.Blocks, next.Blocks)
 			}
 			if open[key] = later[key] > j; !open[key] {
-				found = append(found, api.Pruned{Message: i, Block: j, Why: "a call that was not answered (" + itemType(o) + ")"})
+				found = append(found, dialect.Pruned{Message: i, Block: j, Why: "a call that was not answered (" + itemType(o) + ")"})
 			}
 		} else if key, ok := keyOfAnswer(o); ok {
 			if !open[key] {
-				found = append(found, api.Pruned{Message: i, Block: j, Why: "an answer to no open call (" + key.kind + ")"})
+				found = append(found, dialect.Pruned{Message: i, Block: j, Why: "an answer to no open call (" + key.kind + ")"})
 			}
 			delete(open, key)
 		}
@@ -337,8 +337,8 @@ func lastAnswers(blocks, next content.Blocks) map[answerKey]int {
 
 // unsaid finds the reasoning in m that cannot be sent: what is not to be kept, and what has lost the item that came after it. The API
 // refuses opaque items right after it, too: they become text. Of the others, appendItems leaves out the ids.
-func (k keeping) unsaid(i int, m content.Message) []api.Pruned {
-	var found []api.Pruned
+func (k keeping) unsaid(i int, m content.Message) []dialect.Pruned {
+	var found []dialect.Pruned
 	led := false // whether what the model wrote after the reasoning at j stands there
 	for j := m.Blocks.Len() - 1; j >= 0; j-- {
 		t, ok := m.Blocks.At(j).(content.Thinking)
@@ -350,7 +350,7 @@ func (k keeping) unsaid(i int, m content.Message) []api.Pruned {
 			led = (led || !thinks) && follows(m.Blocks.At(j+1), thoughtID(t))
 		}
 		if why := k.leaves(t, led); why != "" {
-			found = append(found, api.Pruned{Message: i, Block: j, Why: why})
+			found = append(found, dialect.Pruned{Message: i, Block: j, Why: why})
 			found = append(found, inWords(i, m.Blocks, j+1)...)
 		}
 	}
@@ -401,15 +401,15 @@ func itemFollows(o content.Opaque) bool {
 }
 
 // inWords makes texts of the opaque items that stand from j on in a row, as for another provider.
-func inWords(i int, blocks content.Blocks, j int) []api.Pruned {
-	var found []api.Pruned
+func inWords(i int, blocks content.Blocks, j int) []dialect.Pruned {
+	var found []dialect.Pruned
 	for ; j < blocks.Len(); j++ {
 		o, ok := blocks.At(j).(content.Opaque)
 		if !ok {
 			break
 		}
-		said, _ := api.Targets[ResponsesAPI].Accept(content.Assistant, content.Opaque{API: "none", JSON: o.JSON}, false)
-		found = append(found, api.Pruned{Message: i, Block: j, With: said, Why: "an item whose reasoning is left out (" + itemType(o) + ")"})
+		said, _ := dialect.Targets[ResponsesAPI].Accept(content.Assistant, content.Opaque{API: "none", JSON: o.JSON}, false)
+		found = append(found, dialect.Pruned{Message: i, Block: j, With: said, Why: "an item whose reasoning is left out (" + itemType(o) + ")"})
 	}
 	return found
 }

@@ -44,7 +44,7 @@ type fullSchema struct {
 // fulls remembers them: the same tools are declared in every request.
 var fulls wire.Cache[content.JSON, fullSchema]
 
-// deepestItems is how deep lists are looked for; api.Target lets no schema nest deeper.
+// deepestItems is how deep lists are looked for; dialect.Target lets no schema nest deeper.
 const deepestItems = 100
 
 // withItems adds "items" that may be anything to the lists in a schema that do not say what they hold.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 )
 
@@ -38,7 +39,7 @@ type Asked struct {
 	With  string // what a failure says of it
 	Body  func(api.Request) ([]byte, error)
 	Check func(body []byte) error
-	Rules api.Rules
+	Rules dialect.Rules
 }
 
 // sendable checks what would be sent of the conversation at hand.
@@ -83,12 +84,12 @@ func unremembered(req api.Request) api.Request {
 
 // prefixKept makes sure that a conversation that goes on is sent with the beginning that was sent before, so that prompt caches
 // and signatures hold. Its last message may have grown, and the answers before that may have come.
-func (d *Dialect) prefixKept(messages []content.Message, rules api.Rules) error {
-	once, _ := api.Repair(messages, rules)
+func (d *Dialect) prefixKept(messages []content.Message, rules dialect.Rules) error {
+	once, _ := dialect.Repair(messages, rules)
 	if d.Waits != nil && d.Waits(once) {
 		return nil
 	}
-	longer, _ := api.Repair(append(messages[:len(messages):len(messages)],
+	longer, _ := dialect.Repair(append(messages[:len(messages):len(messages)],
 		content.Message{Role: content.Assistant, Blocks: content.Words("x")}, content.Message{Role: content.User, Blocks: content.Words("y")}), rules)
 	for i := range len(once) - 2 {
 		if !same(once[i], longer[i]) {
@@ -108,9 +109,9 @@ func saysNothing(req api.Request) error {
 	return nil
 }
 
-func idempotent(messages []content.Message, rules api.Rules) error {
-	once, _ := api.Repair(messages, rules)
-	twice, notes := api.Repair(once, rules)
+func idempotent(messages []content.Message, rules dialect.Rules) error {
+	once, _ := dialect.Repair(messages, rules)
+	twice, notes := dialect.Repair(once, rules)
 	if len(notes) > 0 {
 		return fmt.Errorf("repaired again: %v", notes)
 	}

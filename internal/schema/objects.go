@@ -8,7 +8,7 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// deepestObjects is how deep Objects looks; api.Target lets no schema nest deeper.
+// deepestObjects is how deep Objects looks; dialect.Target lets no schema nest deeper.
 const deepestObjects = 100
 
 // Objects returns a schema in which {} stands for each schema below it that is true. Both allow anything, but some servers take

@@ -1,4 +1,4 @@
-package api_test
+package dialect_test
 
 import (
 	"bytes"
@@ -10,23 +10,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 )
 
 // strange is an encoding of an API with every kind of rule.
-func strange() *api.Encoding {
-	return &api.Encoding{
+func strange() *dialect.Encoding {
+	return &dialect.Encoding{
 		Append: func(dst []byte, m content.Message, end int) []byte {
-			return m.Blocks.Append(fmt.Appendf(dst, "%d%s", min(end, api.Far), m.Role[:1]))
+			return m.Blocks.Append(fmt.Appendf(dst, "%d%s", min(end, dialect.Far), m.Role[:1]))
 		},
 		AppendAnswer: func(dst []byte, calls []content.ToolUse, m content.Message, end int) []byte {
 			for i, call := range calls {
 				dst = fmt.Appendf(dst, "%s=%s ", call.ID, m.Blocks.ToolResults()[i].CallID) // the calls are those of the results
 			}
-			return m.Blocks.Append(fmt.Appendf(dst, "%d", min(end, api.Far)))
+			return m.Blocks.Append(fmt.Appendf(dst, "%d", min(end, dialect.Far)))
 		},
-		Rules: api.Rules{
+		Rules: dialect.Rules{
 			Accept: ownSide, CallsLast: true, UserFirst: true,
 			EndsOpen: func(m content.Message) bool { return waits(m) },
 			Prune:    unanswered,
@@ -77,12 +77,12 @@ func waits(m content.Message) bool {
 }
 
 // unanswered finds a provider's own calls that no text "done" follows while nothing but results comes between.
-func unanswered(messages []content.Message) []api.Pruned {
-	var found []api.Pruned
+func unanswered(messages []content.Message) []dialect.Pruned {
+	var found []dialect.Pruned
 	for i, m := range messages {
 		for j, b := range m.Blocks.All() {
 			if o, ok := b.(content.Opaque); ok && kind(o) != "" && !isDone(messages, i, j) {
-				found = append(found, api.Pruned{Message: i, Block: j, Why: "it was never done"})
+				found = append(found, dialect.Pruned{Message: i, Block: j, Why: "it was never done"})
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func randomStep(r *rand.Rand, n int) []content.Message {
 	}
 }
 
-func encodedString(e api.Encoded) string {
+func encodedString(e dialect.Encoded) string {
 	return fmt.Sprintf("%s\n%v\n%d", bytes.Join(e.Items(), nil), e.Notes, e.Len())
 }
 
@@ -180,7 +180,7 @@ func TestRememberingIsNeverSeen(t *testing.T) {
 			got, want := e.Encode(messages), strange().Encode(messages)
 			require.Equal(t, encodedString(want), encodedString(got), "seed %d, step %d", seed, step)
 			requireSame(t, want.Messages(), got.Messages())
-			repaired, notes := api.Repair(messages, e.Rules)
+			repaired, notes := dialect.Repair(messages, e.Rules)
 			requireSame(t, repaired, got.Messages())
 			require.Equal(t, notes, got.Notes)
 		}
@@ -189,7 +189,7 @@ func TestRememberingIsNeverSeen(t *testing.T) {
 
 // TestAnAnswerKnowsTheCallsBeforeIt names the tool beside each result, while the conversation grows.
 func TestAnAnswerKnowsTheCallsBeforeIt(t *testing.T) {
-	e := &api.Encoding{
+	e := &dialect.Encoding{
 		Append: func(dst []byte, m content.Message, _ int) []byte { return append(dst, m.Role[0]) },
 		AppendAnswer: func(dst []byte, calls []content.ToolUse, m content.Message, _ int) []byte {
 			for i, r := range m.Blocks.ToolResults() {

@@ -1,10 +1,11 @@
-package api
+package dialect
 
 import (
 	"iter"
 	"slices"
 	"sync"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 )
 
@@ -30,7 +31,7 @@ type point struct {
 	said  []content.Message // and what it became
 	items []byte            // the bytes of said, with a comma in front where something stands before it; cut to size
 	whole bool              // items is everything up to here: see flat
-	notes []RepairNote      // the notes of the line up to here
+	notes []api.RepairNote  // the notes of the line up to here
 
 	in, out int // how many messages were given, and are said, from the beginning of the conversation
 	calls   int // and how many calls are in them
@@ -111,7 +112,7 @@ func (t *turn) answers() bool {
 }
 
 // settle adds to what p settles, and leaves the point behind where those find it who go on from there.
-func (e *Encoding) settle(p *point, given, said []content.Message, notes []RepairNote, ids []string) *point {
+func (e *Encoding) settle(p *point, given, said []content.Message, notes []api.RepairNote, ids []string) *point {
 	next := p.tip()
 	l := next.line
 	defer l.mu.Unlock()
@@ -233,8 +234,8 @@ func exactly(items []byte) []byte {
 }
 
 // allNotes returns the notes of everything up to p, in a new slice.
-func (p *point) allNotes() []RepairNote {
-	var notes []RepairNote
+func (p *point) allNotes() []api.RepairNote {
+	var notes []api.RepairNote
 	for _, q := range p.path() {
 		notes = append(notes, q.notes...)
 	}

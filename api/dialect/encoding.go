@@ -1,9 +1,10 @@
-package api
+package dialect
 
 import (
 	"iter"
 	"slices"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 )
 
@@ -44,7 +45,7 @@ func (e *Encoding) Encode(messages []content.Message) Encoded {
 // Encoded is a conversation as an API wants it.
 type Encoded struct {
 	// Notes says what was changed.
-	Notes []RepairNote
+	Notes []api.RepairNote
 
 	settled *point
 	said    []content.Message // after that point

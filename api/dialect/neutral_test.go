@@ -1,4 +1,4 @@
-package api_test
+package dialect_test
 
 import (
 	"strings"
@@ -6,14 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 )
 
 // told is what an opaque block of another API says to Chat Completions.
 func told(t testing.TB, j content.JSON) string {
 	t.Helper()
-	b, why := api.Targets["openai-chat"].Accept(content.Assistant, content.Opaque{API: "gemini", JSON: j}, false)
+	b, why := dialect.Targets["openai-chat"].Accept(content.Assistant, content.Opaque{API: "gemini", JSON: j}, false)
 	require.NotEmpty(t, why)
 	if b == nil {
 		return ""

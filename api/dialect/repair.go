@@ -1,4 +1,4 @@
-package api
+package dialect
 
 import (
 	"cmp"
@@ -6,58 +6,12 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 )
 
 // GoOn is what the user's side says where the provider wants it to speak and it said nothing.
 const GoOn = "Continue."
-
-// RepairKind says what was repaired.
-type RepairKind string
-
-// The kinds of repairs.
-const (
-	// RepairAnswered: a call without a result got an error result that says content.NoResult.
-	RepairAnswered RepairKind = "answered"
-	// RepairOrphan: a result without a call, or a second one for the same call, became text.
-	RepairOrphan RepairKind = "orphan"
-	// RepairMoved: results were put into the place and order the provider wants.
-	RepairMoved RepairKind = "moved"
-	// RepairID: a call's id that is empty, badly formed or used before was replaced, in the call and in its result.
-	RepairID RepairKind = "id"
-	// RepairBlock: a block was replaced by one that the provider takes.
-	RepairBlock RepairKind = "block"
-	// RepairDropped: a block that the provider would refuse, and that says nothing to it, was left out.
-	RepairDropped RepairKind = "dropped"
-	// RepairMerged: messages of one side in a row were made one.
-	RepairMerged RepairKind = "merged"
-	// RepairEnd: a user's message was added at the end, or at the beginning, where the provider wants one.
-	RepairEnd RepairKind = "end"
-	// RepairTool: a tool definition was changed or left out.
-	RepairTool RepairKind = "tool"
-	// RepairRole: a message of neither side became one of the user's.
-	RepairRole RepairKind = "role"
-	// RepairOption: an option of the request was changed or left out.
-	RepairOption RepairKind = "option"
-)
-
-// RepairNote says what was changed in a request so that the provider takes it.
-type RepairNote struct {
-	Kind RepairKind
-	// Message is the place of the message that was changed, among those that are sent; -1 where it is none of them, because
-	// nothing of it is left or the note is of another part of the request.
-	Message int
-	// Detail says what and why.
-	Detail string
-}
-
-// String says where, what kind and what in one line.
-func (r RepairNote) String() string {
-	if r.Message < 0 {
-		return string(r.Kind) + ": " + r.Detail
-	}
-	return fmt.Sprintf("message %d: %s: %s", r.Message, r.Kind, r.Detail)
-}
 
 // Rules says what a provider's API accepts, beyond what all of them want.
 type Rules struct {
@@ -120,7 +74,7 @@ type Pruned struct {
 // what comes after it, but for the answers to its calls: a conversation that goes on keeps its prefix.
 //
 // Repair returns no messages for a conversation in which nothing is said.
-func Repair(messages []content.Message, rules Rules) ([]content.Message, []RepairNote) {
+func Repair(messages []content.Message, rules Rules) ([]content.Message, []api.RepairNote) {
 	r := newRepairer(rules)
 	said := messagesOf(r.repair(messages))
 	return said, r.about(0, len(messages))
@@ -200,18 +154,18 @@ func newRepairer(rules Rules) *repairer {
 
 // tagged is a note under construction: its message is found when all is done.
 type tagged struct {
-	RepairNote
+	api.RepairNote
 	source int  // the original message that it is about; -1 is one that was put before all others
 	after  bool // it is about the message after that one
 	gone   bool // nothing is left of it
 }
 
-func (r *repairer) note(kind RepairKind, source int, format string, args ...any) {
-	r.notes = append(r.notes, tagged{RepairNote: RepairNote{Kind: kind, Detail: fmt.Sprintf(format, args...)}, source: source})
+func (r *repairer) note(kind api.RepairKind, source int, format string, args ...any) {
+	r.notes = append(r.notes, tagged{RepairNote: api.RepairNote{Kind: kind, Detail: fmt.Sprintf(format, args...)}, source: source})
 }
 
 // noteTurn is note about a turn, which follows the turn before.
-func (r *repairer) noteTurn(kind RepairKind, t, before *turn, format string, args ...any) {
+func (r *repairer) noteTurn(kind api.RepairKind, t, before *turn, format string, args ...any) {
 	if t.first >= 0 || before == nil {
 		r.note(kind, t.first, format, args...)
 		return
@@ -242,7 +196,7 @@ func (r *repairer) repair(messages []content.Message) []turn {
 				round = append(round, input{Message: t.message(), first: t.first, last: t.last, made: true})
 			}
 		}
-		r.notes = slices.DeleteFunc(r.notes, func(n tagged) bool { return n.Kind == RepairEnd })
+		r.notes = slices.DeleteFunc(r.notes, func(n tagged) bool { return n.Kind == api.RepairEnd })
 	}
 }
 
@@ -319,11 +273,11 @@ func (r *repairer) reserve(t *turn) {
 func (r *repairer) rename(dst []content.Block, b content.Block, at int) []content.Block {
 	if r.rules.Nameless != nil {
 		if nameless, _ := sound(r.rules.Nameless(b), ""); nameless != nil {
-			r.note(RepairID, at, "an item whose id was used before is sent without")
+			r.note(api.RepairID, at, "an item whose id was used before is sent without")
 			return append(dst, nameless)
 		}
 	}
-	r.note(RepairDropped, at, "an item whose id was used before")
+	r.note(api.RepairDropped, at, "an item whose id was used before")
 	return dst
 }
 
@@ -343,10 +297,10 @@ func (r *repairer) prune(turns []turn) bool {
 		t.blocks, t.intact, t.built = slices.Clone(t.blocks), false, nil
 		if f.With == nil {
 			t.blocks = slices.Delete(t.blocks, f.Block, f.Block+1)
-			r.noteTurn(RepairDropped, t, before, "%s", f.Why)
+			r.noteTurn(api.RepairDropped, t, before, "%s", f.Why)
 		} else {
 			t.blocks[f.Block] = f.With
-			r.noteTurn(RepairBlock, t, before, "%s", f.Why)
+			r.noteTurn(api.RepairBlock, t, before, "%s", f.Why)
 		}
 	}
 	return len(found) > 0
@@ -375,8 +329,8 @@ func (r *repairer) place(turns []turn) {
 }
 
 // about returns the notes about the original messages from first to the one before end.
-func (r *repairer) about(first, end int) []RepairNote {
-	var notes []RepairNote
+func (r *repairer) about(first, end int) []api.RepairNote {
+	var notes []api.RepairNote
 	for _, n := range r.notes {
 		if max(n.source, 0) >= first && max(n.source, 0) < end {
 			notes = append(notes, n.RepairNote)
@@ -402,7 +356,7 @@ func (r *repairer) turns(messages []input) []turn {
 	for _, m := range messages {
 		mark, at := len(r.notes), len(turns)
 		if !m.Role.Valid() {
-			r.note(RepairRole, m.first, "a message of the role %q became the user's", m.Role)
+			r.note(api.RepairRole, m.first, "a message of the role %q became the user's", m.Role)
 			m.Role = content.User
 		}
 		kept := r.accepted(m)
@@ -413,7 +367,7 @@ func (r *repairer) turns(messages []input) []turn {
 			}
 		case at > 0 && turns[at-1].role == m.Role:
 			if m.first >= 0 {
-				r.note(RepairMerged, m.first, "two messages of the %s in a row", m.Role)
+				r.note(api.RepairMerged, m.first, "two messages of the %s in a row", m.Role)
 			}
 			turns[at-1].join(m, kept.blocks)
 		default:
@@ -460,7 +414,7 @@ func (r *repairer) accepted(m input) kept {
 		k.blocks = r.accept(k.blocks, m.Role, b, m.first)
 	}
 	if m.Blocks.Len() == 0 && !m.made {
-		r.note(RepairDropped, m.first, "an empty message of the %s", m.Role)
+		r.note(api.RepairDropped, m.first, "an empty message of the %s", m.Role)
 	}
 	k.intact, k.notes = same(k.blocks, m.Blocks), slices.Clone(r.notes[mark:])
 	if r.key != nil && !m.made {
@@ -474,18 +428,18 @@ func (r *repairer) accept(dst []content.Block, role content.Role, block content.
 	switch b := block.(type) {
 	case content.ToolUse:
 		if role == content.User {
-			r.note(RepairBlock, at, "a tool call of the user's side became text")
+			r.note(api.RepairBlock, at, "a tool call of the user's side became text")
 			return r.keep(dst, role, content.Text{Text: "[Tool call " + b.Name + ": " + string(b.Input) + "]"}, at)
 		}
 	case content.ToolResult:
 		if role == content.Assistant {
-			r.note(RepairOrphan, at, "a tool result of the assistant's side became text")
+			r.note(api.RepairOrphan, at, "a tool result of the assistant's side became text")
 			return r.spellOut(dst, b, role, at)
 		}
 		return append(dst, r.result(b, at))
 	case content.Thinking:
 		if role == content.User {
-			r.note(RepairDropped, at, "thinking of the user's side")
+			r.note(api.RepairDropped, at, "thinking of the user's side")
 			return dst
 		}
 	}
@@ -503,15 +457,15 @@ func (r *repairer) keep(dst []content.Block, role content.Role, b content.Block,
 // one asks the rules about a block, after what holds everywhere.
 func (r *repairer) one(role content.Role, b content.Block, at int, nested bool) content.Block {
 	if t, ok := b.(content.Text); ok && t.Text == "" {
-		r.note(RepairDropped, at, "an empty text")
+		r.note(api.RepairDropped, at, "an empty text")
 		return nil
 	}
 	if _, ok := b.(content.CutToolUse); ok {
-		r.note(RepairDropped, at, "a tool call of an answer that was cut off")
+		r.note(api.RepairDropped, at, "a tool call of an answer that was cut off")
 		return nil
 	}
 	if _, ok := b.(content.Unknown); ok {
-		r.note(RepairDropped, at, "a block of a type that this version does not know")
+		r.note(api.RepairDropped, at, "a block of a type that this version does not know")
 		return nil
 	}
 	if r.rules.Accept == nil {
@@ -523,9 +477,9 @@ func (r *repairer) one(role content.Role, b content.Block, at int, nested bool) 
 	}
 	switch {
 	case taken == nil:
-		r.note(RepairDropped, at, "%s", why)
+		r.note(api.RepairDropped, at, "%s", why)
 	case taken != b || why != "":
-		r.note(RepairBlock, at, "%s", why)
+		r.note(api.RepairBlock, at, "%s", why)
 	}
 	return taken
 }
@@ -569,7 +523,7 @@ func (r *repairer) blocks(kept []content.Block, at int) content.Blocks {
 		_, err = content.Of(content.ToolResult{Content: made})
 	}
 	if err != nil {
-		r.note(RepairDropped, at, "the content of a tool result: %v", err)
+		r.note(api.RepairDropped, at, "the content of a tool result: %v", err)
 		return content.Blocks{}
 	}
 	return made
@@ -620,7 +574,7 @@ func (r *repairer) pair(said, answer *turn) {
 		call := said.blocks[at].(content.ToolUse)
 		id := r.unique(call.ID, said.first)
 		if results[i] == nil {
-			r.noteTurn(RepairAnswered, answer, said, "call %d (%s) had no result", i, call.Name)
+			r.noteTurn(api.RepairAnswered, answer, said, "call %d (%s) had no result", i, call.Name)
 			none := content.ToolResult{Content: content.Words(content.NoResult), IsError: true}
 			results[i] = &none
 		}
@@ -628,7 +582,7 @@ func (r *repairer) pair(said, answer *turn) {
 		said.blocks[at] = call
 	}
 	if !order {
-		r.noteTurn(RepairMoved, answer, said, "results come first and in call order")
+		r.noteTurn(api.RepairMoved, answer, said, "results come first and in call order")
 	}
 	answer.blocks = answer.blocks[:0:0]
 	for _, result := range results {
@@ -687,7 +641,7 @@ func (r *repairer) callsLast(said *turn) bool {
 		}
 	}
 	said.blocks, said.intact = append(rest, calls...), false
-	r.note(RepairMoved, said.first, "the provider wants calls last")
+	r.note(api.RepairMoved, said.first, "the provider wants calls last")
 	return true
 }
 
@@ -729,7 +683,7 @@ func (r *repairer) match(said *turn, calls []int, answer *turn) (results []*cont
 			continue
 		}
 		if result, ok := answer.blocks[j].(content.ToolResult); ok {
-			r.note(RepairOrphan, answer.first, "a result for the id %q answers no open call", result.CallID)
+			r.note(api.RepairOrphan, answer.first, "a result for the id %q answers no open call", result.CallID)
 			rest = r.spellOut(rest, result, content.User, answer.first)
 		} else {
 			rest = append(rest, answer.blocks[j])
@@ -746,7 +700,7 @@ func (r *repairer) orphans(t *turn) {
 	var kept []content.Block
 	for _, b := range t.blocks {
 		if result, ok := b.(content.ToolResult); ok {
-			r.note(RepairOrphan, t.first, "a result for the id %q answers no open call", result.CallID)
+			r.note(api.RepairOrphan, t.first, "a result for the id %q answers no open call", result.CallID)
 			kept = r.spellOut(kept, result, content.User, t.first)
 		} else {
 			kept = append(kept, b)
@@ -770,7 +724,7 @@ func (r *repairer) unique(id string, at int) string {
 	for n := 2; r.isUsed(fresh); n++ {
 		fresh = "call_" + strconv.Itoa(r.calls) + "_" + strconv.Itoa(n)
 	}
-	r.note(RepairID, at, "the call id %q became %q", id, fresh)
+	r.note(api.RepairID, at, "the call id %q became %q", id, fresh)
 	r.taken[fresh] = true
 	return fresh
 }
@@ -784,12 +738,12 @@ func (r *repairer) ends(turns []turn) []turn {
 	}
 	goOn := turn{role: content.User, blocks: []content.Block{content.Text{Text: GoOn}}, goOn: true, first: -1, last: -1}
 	if r.rules.UserFirst && !r.settled && turns[0].role == content.Assistant {
-		r.note(RepairEnd, -1, "the provider wants the user to speak first")
+		r.note(api.RepairEnd, -1, "the provider wants the user to speak first")
 		turns = append([]turn{goOn}, turns...)
 	}
 	last := turns[len(turns)-1]
 	if last.role == content.Assistant && len(last.blocks) > 0 && (r.rules.EndsOpen == nil || !r.rules.EndsOpen(last.message())) {
-		r.note(RepairEnd, last.last, "the provider wants the user to speak last")
+		r.note(api.RepairEnd, last.last, "the provider wants the user to speak last")
 		r.notes[len(r.notes)-1].after = true
 		turns = append(turns, goOn)
 	}

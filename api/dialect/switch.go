@@ -1,4 +1,4 @@
-package api
+package dialect
 
 import (
 	"cmp"
@@ -438,7 +438,7 @@ func instead(what string, s content.Source, title, why string) (content.Block, s
 		label += " (" + short(s.MediaType) + ")"
 	}
 	if s.URL != "" && len(s.URL) <= 2048 && !strings.HasPrefix(s.URL, "data:") {
-		label += " " + oneLine(tame(s.URL))
+		label += " " + wire.OneLine(tame(s.URL))
 	}
 	return content.Text{Text: "[" + label + " left out: " + why + "]"}, what + " left out: " + why
 }

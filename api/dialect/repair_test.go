@@ -1,4 +1,4 @@
-package api_test
+package dialect_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 )
 
@@ -66,18 +67,18 @@ func noResults(_ content.Role, b content.Block, _ bool) (content.Block, string) 
 }
 
 // prune leaves out texts "drop", and replaces texts "swap" and results that Repair added.
-func prune(messages []content.Message) []api.Pruned {
-	var found []api.Pruned
+func prune(messages []content.Message) []dialect.Pruned {
+	var found []dialect.Pruned
 	for i, m := range messages {
 		for j, b := range m.Blocks.All() {
 			r, _ := b.(content.ToolResult)
 			switch {
 			case b == text("drop"):
-				found = append(found, api.Pruned{Message: i, Block: j, Why: fmt.Sprint("drop ", j)})
+				found = append(found, dialect.Pruned{Message: i, Block: j, Why: fmt.Sprint("drop ", j)})
 			case b == text("swap"):
-				found = append(found, api.Pruned{Message: i, Block: j, With: text("new"), Why: fmt.Sprint("swap ", j)})
+				found = append(found, dialect.Pruned{Message: i, Block: j, With: text("new"), Why: fmt.Sprint("swap ", j)})
 			case r.Content.Text() == content.NoResult:
-				found = append(found, api.Pruned{Message: i, Block: j, With: result(r.CallID, "new"), Why: fmt.Sprint("result ", j)})
+				found = append(found, dialect.Pruned{Message: i, Block: j, With: result(r.CallID, "new"), Why: fmt.Sprint("result ", j)})
 			}
 		}
 	}
@@ -91,11 +92,11 @@ func itemText(id, said string) content.Block {
 
 func TestRepair(t *testing.T) {
 	hi := user(text("Hi"))
-	items := api.Rules{ItemID: strange().Rules.ItemID}
-	nameless := api.Rules{ItemID: items.ItemID, Nameless: strange().Rules.Nameless}
+	items := dialect.Rules{ItemID: strange().Rules.ItemID}
+	nameless := dialect.Rules{ItemID: items.ItemID, Nameless: strange().Rules.Nameless}
 	for _, test := range []struct {
 		name  string
-		rules api.Rules
+		rules dialect.Rules
 		in    list
 		out   list
 		notes []string
@@ -142,7 +143,7 @@ func TestRepair(t *testing.T) {
 			out: list{hi, assistant(call("a"), call("b")), user(result("a", "1"), result("b", "2"), text("x"))},
 			notes: []string{"message 2: moved: results come first and in call order",
 				"message 2: merged: two messages of the user in a row"}},
-		{name: "calls are put last where they must be", rules: api.Rules{CallsLast: true},
+		{name: "calls are put last where they must be", rules: dialect.Rules{CallsLast: true},
 			in: list{hi, assistant(call("a"), text("x"), call("b"), text("y")), user(result("a", "1"), result("b", "2"))},
 			out: list{hi, assistant(text("x"), text("y"), call("a"), call("b")),
 				user(result("a", "1"), result("b", "2"))},
@@ -173,23 +174,23 @@ func TestRepair(t *testing.T) {
 			out: list{hi, assistant(call("call_3"), call("call_3_2"), call("call_3_3")),
 				user(result("call_3", "1"), result("call_3_2", "2"), result("call_3_3", "3"))},
 			notes: []string{`message 1: id: the call id "" became "call_3_3"`}},
-		{name: "calls without an id stay where they may", rules: api.Rules{NoID: true},
+		{name: "calls without an id stay where they may", rules: dialect.Rules{NoID: true},
 			in:  list{hi, assistant(call(""), call("a"), call("")), user(result("", "1"), result("a", "2"), result("", "3"))},
 			out: list{hi, assistant(call(""), call("a"), call("")), user(result("", "1"), result("a", "2"), result("", "3"))}},
-		{name: "ids of the provider's own kind stay", rules: api.Rules{ID: func(string) bool { return true }},
+		{name: "ids of the provider's own kind stay", rules: dialect.Rules{ID: func(string) bool { return true }},
 			in:  list{hi, assistant(call("a b")), user(result("a b", "1"))},
 			out: list{hi, assistant(call("a b")), user(result("a b", "1"))}},
 
-		{name: "a block is replaced by one that is taken", rules: api.Rules{Accept: noPictures}, in: list{user(text("x"), picture)},
+		{name: "a block is replaced by one that is taken", rules: dialect.Rules{Accept: noPictures}, in: list{user(text("x"), picture)},
 			out: list{user(text("x"), text("[picture]"))}, notes: []string{"message 0: block: no pictures here"}},
-		{name: "a block inside a result too", rules: api.Rules{Accept: noPictures},
+		{name: "a block inside a result too", rules: dialect.Rules{Accept: noPictures},
 			in:    list{hi, assistant(call("a")), user(content.ToolResult{CallID: "a", Content: must([]content.Block{picture, text("y")})})},
 			out:   list{hi, assistant(call("a")), user(content.ToolResult{CallID: "a", Content: must([]content.Block{text("[picture]"), text("y")})})},
 			notes: []string{"message 2: block: no pictures here"}},
 		{name: "a call of the user's side becomes text", in: list{user(call("a"), text("x"))},
 			out: list{user(text("[Tool call f: {}]"), text("x"))}, notes: []string{"message 0: block: a tool call of the user's side became text"}},
 		{name: "a block that rules make and no message can hold is left out", in: list{hi, assistant(text("x")), user(picture, text("y"))},
-			rules: api.Rules{Accept: func(_ content.Role, b content.Block, _ bool) (content.Block, string) {
+			rules: dialect.Rules{Accept: func(_ content.Role, b content.Block, _ bool) (content.Block, string) {
 				if _, ok := b.(content.Image); ok {
 					return content.Image{}, "emptied"
 				}
@@ -198,7 +199,7 @@ func TestRepair(t *testing.T) {
 			out:   list{hi, assistant(text("x")), user(text("y"))},
 			notes: []string{"message 2: dropped: block 0 (image): its source needs exactly one of data, text, URL and file id; it has 0"}},
 
-		{name: "a result that is refused is sent without content", rules: api.Rules{Accept: noResults},
+		{name: "a result that is refused is sent without content", rules: dialect.Rules{Accept: noResults},
 			in: list{hi, assistant(call("a"), call("b")), user(failed("b", "2"), result("a", "1"))},
 			out: list{hi, assistant(call("a"), call("b")),
 				user(content.ToolResult{CallID: "a"}, content.ToolResult{CallID: "b", IsError: true})},
@@ -230,12 +231,12 @@ func TestRepair(t *testing.T) {
 			out:   list{user(itemText("i", "x"), opaqueCall("j")), assistant(itemText("i", "y")), user(itemText("i", "z"))},
 			notes: []string{"message 2: dropped: an item whose id was used before"}},
 
-		{name: "what may not stand there is left out or replaced", rules: api.Rules{Prune: prune},
+		{name: "what may not stand there is left out or replaced", rules: dialect.Rules{Prune: prune},
 			in:  list{user(text("drop"), text("Hi"), text("drop")), assistant(text("swap"), text("x")), user(text("drop")), assistant(text("y")), hi},
 			out: list{hi, assistant(text("new"), text("x"), text("y")), hi},
 			notes: []string{"message 0: dropped: drop 2", "message 0: dropped: drop 0", "message 1: block: swap 0", "dropped: drop 0",
 				"message 1: merged: two messages of the assistant in a row"}},
-		{name: "what Repair added may be replaced too", rules: api.Rules{Prune: prune}, in: list{hi, assistant(call("a"))},
+		{name: "what Repair added may be replaced too", rules: dialect.Rules{Prune: prune}, in: list{hi, assistant(call("a"))},
 			out:   list{hi, assistant(call("a")), user(result("a", "new"))},
 			notes: []string{"message 2: answered: call 0 (f) had no result", "message 2: block: result 0"}},
 
@@ -243,7 +244,7 @@ func TestRepair(t *testing.T) {
 			out: list{user(text("x"))},
 			notes: []string{"message 0: dropped: an empty text", "message 0: dropped: a block of a type that this version does not know",
 				"message 0: dropped: thinking of the user's side"}},
-		{name: "a message of which nothing is left is none of those sent", rules: api.Rules{Accept: noPictures},
+		{name: "a message of which nothing is left is none of those sent", rules: dialect.Rules{Accept: noPictures},
 			in:    list{hi, assistant(text("")), user(), assistant(content.Document{Source: content.Source{FileID: "f"}}), user(text("y"))},
 			out:   list{user(text("Hi"), text("y"))},
 			notes: []string{"dropped: an empty text", "dropped: an empty message of the user", "dropped: no documents here", "message 0: merged: two messages of the user in a row"}},
@@ -257,23 +258,23 @@ func TestRepair(t *testing.T) {
 			notes: []string{`message 0: role: a message of the role "tool" became the user's`,
 				`message 2: role: a message of the role "" became the user's`}},
 
-		{name: "the user speaks last", in: list{hi, assistant(text("x"))}, out: list{hi, assistant(text("x")), user(text(api.GoOn))},
+		{name: "the user speaks last", in: list{hi, assistant(text("x"))}, out: list{hi, assistant(text("x")), user(text(dialect.GoOn))},
 			notes: []string{"message 2: end: the provider wants the user to speak last"}},
-		{name: "the assistant may speak last where it may", rules: api.Rules{EndsOpen: func(m content.Message) bool { return m.Blocks.Text() == "x" }},
+		{name: "the assistant may speak last where it may", rules: dialect.Rules{EndsOpen: func(m content.Message) bool { return m.Blocks.Text() == "x" }},
 			in: list{hi, assistant(text("x"))}, out: list{hi, assistant(text("x"))}},
-		{name: "the user speaks first where it must", rules: api.Rules{UserFirst: true}, in: list{assistant(text("x"), text("")), hi},
-			out:   list{user(text(api.GoOn)), assistant(text("x")), hi},
+		{name: "the user speaks first where it must", rules: dialect.Rules{UserFirst: true}, in: list{assistant(text("x"), text("")), hi},
+			out:   list{user(text(dialect.GoOn)), assistant(text("x")), hi},
 			notes: []string{"message 0: end: the provider wants the user to speak first", "message 1: dropped: an empty text"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			out, notes := api.Repair(test.in, test.rules)
+			out, notes := dialect.Repair(test.in, test.rules)
 			requireSame(t, test.out, out)
 			var said []string
 			for _, n := range notes {
 				said = append(said, n.String())
 			}
 			require.Equal(t, test.notes, said)
-			again, more := api.Repair(out, test.rules)
+			again, more := dialect.Repair(out, test.rules)
 			require.Empty(t, more, "repaired twice")
 			requireSame(t, out, again)
 		})
@@ -285,7 +286,7 @@ func TestOrdinaryIDsOfCallsStay(t *testing.T) {
 		"azAZ09_-": true, strings.Repeat("x", 40): true, strings.Repeat("x", 41): false, "": false,
 		"a@": false, "a[": false, "a`": false, "a{": false, "a/": false, "a:": false, "a.": false, "aé": false, "a ": false,
 	} {
-		out, _ := api.Repair(list{user(text("Hi")), assistant(call(id)), user(result(id, "1"))}, api.Rules{})
+		out, _ := dialect.Repair(list{user(text("Hi")), assistant(call(id)), user(result(id, "1"))}, dialect.Rules{})
 		want := "call_1"
 		if stays {
 			want = id
@@ -314,7 +315,7 @@ func spell(messages list) string {
 
 func TestRepairSendsUnchangedMessagesAsTheyAre(t *testing.T) {
 	in := list{user(text("Hi")), assistant(call("a")), user(result("a", "1"))}
-	out, _ := api.Repair(in, api.Rules{Accept: noPictures})
+	out, _ := dialect.Repair(in, dialect.Rules{Accept: noPictures})
 	for i := range in {
 		require.True(t, in[i].Blocks == out[i].Blocks, "message %d is the same list, so that what was made of it can be kept", i)
 	}
@@ -364,8 +365,8 @@ func (r *random) block() content.Block {
 	return content.Text{Text: r.atom()}
 }
 
-func (r *random) rules() api.Rules {
-	rules := api.Rules{CallsLast: r.IntN(2) == 0, UserFirst: r.IntN(2) == 0}
+func (r *random) rules() dialect.Rules {
+	rules := dialect.Rules{CallsLast: r.IntN(2) == 0, UserFirst: r.IntN(2) == 0}
 	if r.IntN(2) == 0 {
 		rules.Accept = noPictures
 	}
@@ -393,9 +394,9 @@ func TestRepairKeepsItsPromisesOnAnyMessages(t *testing.T) {
 }
 
 // promises checks every sentence of the comment on Repair.
-func promises(r *random, in list, rules api.Rules) string {
+func promises(r *random, in list, rules dialect.Rules) string {
 	before := spell(in)
-	out, _ := api.Repair(in, rules)
+	out, _ := dialect.Repair(in, rules)
 	if spell(in) != before {
 		return "the messages given were changed"
 	}
@@ -405,16 +406,16 @@ func promises(r *random, in list, rules api.Rules) string {
 	if failure := nothingLost(r.atoms, out); failure != "" {
 		return failure + "\nout:\n" + spell(out)
 	}
-	if again, notes := api.Repair(out, rules); len(notes) > 0 || spell(again) != spell(out) {
+	if again, notes := dialect.Repair(out, rules); len(notes) > 0 || spell(again) != spell(out) {
 		return fmt.Sprintf("repairing again: %v\nout:\n%sagain:\n%s", notes, spell(out), spell(again))
 	}
-	if again, _ := api.Repair(in, rules); spell(again) != spell(out) {
+	if again, _ := dialect.Repair(in, rules); spell(again) != spell(out) {
 		return "the same messages gave another result"
 	}
 	return prefixStable(in, rules, out)
 }
 
-func wellFormed(out list, rules api.Rules) string {
+func wellFormed(out list, rules dialect.Rules) string {
 	ids := map[string]bool{}
 	for i, m := range out {
 		switch {
@@ -484,9 +485,9 @@ func nothingLost(atoms []string, out list) string {
 
 // prefixStable checks that what stands before the last message of a part of the conversation is what stands there in all of it.
 // Behind the last message said, Repair may have put answers or GoOn.
-func prefixStable(in list, rules api.Rules, whole list) string {
+func prefixStable(in list, rules dialect.Rules, whole list) string {
 	for k := range in {
-		part, notes := api.Repair(in[:k], rules)
+		part, notes := dialect.Repair(in[:k], rules)
 		stable := len(part) - 1
 		for _, n := range notes {
 			if n.Message == len(part)-1 && (n.Kind == api.RepairEnd || n.Kind == api.RepairAnswered) {
@@ -509,9 +510,9 @@ func FuzzRepair(f *testing.F) {
 		r := &random{Rand: rand.New(rand.NewPCG(seed, uint64(shape)))}
 		in, rules := r.messages(), r.rules()
 		in = append(in, assistant(call(id), text(said)), user(result(id, said), text(said)), assistant(call(id)))
-		out, _ := api.Repair(in, rules)
+		out, _ := dialect.Repair(in, rules)
 		require.Empty(t, wellFormed(out, rules), spell(out))
-		again, notes := api.Repair(out, rules)
+		again, notes := dialect.Repair(out, rules)
 		require.Empty(t, notes)
 		require.Equal(t, spell(out), spell(again))
 		require.Empty(t, prefixStable(in, rules, out))
@@ -527,7 +528,7 @@ func BenchmarkRepair(b *testing.B) {
 	messages = append(messages, user(text("And?")))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, notes := api.Repair(messages, api.Rules{Accept: noPictures}); len(notes) > 0 {
+		if _, notes := dialect.Repair(messages, dialect.Rules{Accept: noPictures}); len(notes) > 0 {
 			b.Fatal(notes)
 		}
 	}
@@ -540,7 +541,7 @@ func TestACallMayHaveNoID(t *testing.T) {
 		assistant(call("x"), call("")), user(result("x", "4")),
 	}
 	for range 2 { // and again changes nothing
-		repaired, notes := api.Repair(said, api.Rules{NoID: true})
+		repaired, notes := dialect.Repair(said, dialect.Rules{NoID: true})
 		var ids []string
 		for _, m := range repaired {
 			for _, c := range m.Blocks.ToolUses() {
@@ -562,12 +563,12 @@ func TestACallMayHaveNoID(t *testing.T) {
 // TestNothingIsAddedThatIsNotNeeded prunes the assistant's last message away: the user's word before it is the last, and no other
 // is put behind it.
 func TestNothingIsAddedThatIsNotNeeded(t *testing.T) {
-	rules := api.Rules{UserFirst: true, Prune: func(messages []content.Message) []api.Pruned {
-		var found []api.Pruned
+	rules := dialect.Rules{UserFirst: true, Prune: func(messages []content.Message) []dialect.Pruned {
+		var found []dialect.Pruned
 		for i, m := range messages {
 			for j, b := range m.Blocks.All() {
 				if _, thinks := b.(content.Thinking); thinks {
-					found = append(found, api.Pruned{Message: i, Block: j, Why: "no thoughts"})
+					found = append(found, dialect.Pruned{Message: i, Block: j, Why: "no thoughts"})
 				}
 			}
 		}
@@ -575,7 +576,7 @@ func TestNothingIsAddedThatIsNotNeeded(t *testing.T) {
 	}}
 	thought := assistant(content.Thinking{Text: "Hm."})
 	for _, in := range [][]content.Message{{user(text("Hi")), thought}, {thought, user(text("Hi"))}} {
-		out, notes := api.Repair(in, rules)
+		out, notes := dialect.Repair(in, rules)
 		requireSame(t, []content.Message{user(text("Hi"))}, out)
 		require.Len(t, notes, 1)
 		require.Equal(t, "dropped: no thoughts", notes[0].String())

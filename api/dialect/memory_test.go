@@ -1,4 +1,4 @@
-package api_test
+package dialect_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/stretchr/testify/require"
 )
@@ -22,7 +22,7 @@ func TestWhatIsRememberedTakesTheSpaceOfTheRequests(t *testing.T) {
 		"a request at each turn": {every: 2, most: 1.3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := &api.Encoding{Append: func(dst []byte, m content.Message, _ int) []byte {
+			e := &dialect.Encoding{Append: func(dst []byte, m content.Message, _ int) []byte {
 				return m.Blocks.Append(fmt.Appendf(dst, `{"role":%q,"content":`, m.Role))
 			}}
 			var all [][]content.Message

@@ -1,0 +1,26 @@
+// Package dialect makes requests that a model's API accepts. It is for those who write an api.Provider; a caller of one does not need it.
+//
+// The smallest whole program:
+//
+//	messages, notes := dialect.Repair(req.Messages, dialect.Rules{Accept: dialect.Targets["anthropic"].Accept})
+//	if len(notes) > 0 && !yield(api.Repaired{Repairs: notes}, nil) {
+//		return
+//	}
+//	// … write messages as the API's JSON …
+//
+// A conversation may have been built by hand, cut, merged or loaded, and other models may have had a part in it. Three pieces turn it into
+// what one API accepts:
+//
+//   - A [Target] describes the API: its media, its tool names, call IDs and schemas. [Target.Accept] converts a block, [Target.Tool] a tool
+//     definition. [Targets] has those of Anthropic, OpenAI and Gemini.
+//   - [Repair] changes messages as little as possible so that they keep the [Rules] of the API, and reports each change.
+//   - An [Encoding] repairs and writes a conversation that grows, at the cost of what is new.
+//
+// # Concurrency
+//
+// Everything here is safe for concurrent use, if the functions in Rules and Encoding are.
+//
+// # Errors
+//
+// There are none: every list of messages can be repaired. What had to change is an api.RepairNote.
+package dialect
