@@ -14,6 +14,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -36,7 +37,7 @@ func (s Schema) problem() string {
 	case s.err != nil:
 		return s.err.Error()
 	case !formNamed.MatchString(s.Name):
-		return fmt.Sprintf("its name %q does not match %s", schema.Excerpt(s.Name, 100), formNamed)
+		return fmt.Sprintf("its name %s does not match %s", safetext.Quote(s.Name, 100), formNamed)
 	}
 	var top struct {
 		Type string `json:"type"`
@@ -203,7 +204,7 @@ func (f *form) decode(answer string, value any) error {
 
 func (f *form) fault(answer string, err error, problems ...string) error {
 	for i, problem := range problems {
-		problems[i] = schema.Excerpt(problem, 1000)
+		problems[i] = safetext.Cut(problem, 1000)
 	}
 	return &OutputError{Form: f.Name, Problems: problems, Answer: answer, Err: err}
 }
@@ -282,5 +283,5 @@ func placeOf(err error) string {
 			place.WriteString(token)
 		}
 	}
-	return schema.Excerpt(place.String(), 200)
+	return safetext.Cut(place.String(), 200)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/internal/memo"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // ErrBlock is in the chain of every error about a block that cannot be part of a conversation.
@@ -297,7 +298,7 @@ func (u Unknown) foreign() string {
 
 func object(j JSON) string {
 	if !j.IsObject() {
-		return "needs a JSON object, has " + excerpt(string(j))
+		return "needs a JSON object, has " + safetext.Quote(string(j), mostQuoted)
 	}
 	return ""
 }

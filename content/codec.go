@@ -7,6 +7,8 @@ import (
 
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
+
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // wire is the saved form of every variant, told apart by Type.
@@ -248,7 +250,7 @@ func typeOf(v []byte) (string, error) {
 		return "", err
 	}
 	if tag.Type == "" {
-		return "", fmt.Errorf("it has no type: %s", excerpt(string(v)))
+		return "", fmt.Errorf("it has no type: %s", safetext.Quote(string(v), mostQuoted))
 	}
 	return tag.Type, nil
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
+
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // ErrJSON is in the chain of every error about text that is not JSON.
@@ -49,7 +51,7 @@ func (j JSON) IsObject() bool {
 // valid.
 func (j JSON) Decode(v any) error {
 	if !j.Valid() {
-		return fmt.Errorf("%w: %s", ErrJSON, excerpt(string(j)))
+		return fmt.Errorf("%w: %s", ErrJSON, safetext.Quote(string(j), mostQuoted))
 	}
 	return json.Unmarshal([]byte(j), v)
 }
@@ -61,7 +63,7 @@ func (j JSON) MarshalJSON() ([]byte, error) {
 	case j == "":
 		return []byte("null"), nil
 	case !j.Valid():
-		return nil, fmt.Errorf("%w: %s", ErrJSON, excerpt(string(j)))
+		return nil, fmt.Errorf("%w: %s", ErrJSON, safetext.Quote(string(j), mostQuoted))
 	}
 	return []byte(j), nil
 }
@@ -190,11 +192,5 @@ func Clean(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// excerpt is the beginning of s, short enough for an error message.
-func excerpt(s string) string {
-	const most = 60
-	if len(s) <= most {
-		return fmt.Sprintf("%q", s)
-	}
-	return fmt.Sprintf("%q… (%d bytes)", Clean(s[:most]), len(s))
-}
+// mostQuoted is how many bytes of a value an error text quotes.
+const mostQuoted = 60

@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-json/jsontext"
@@ -55,14 +54,7 @@ func (e *LoadError) Error() string {
 	if e.Node > 0 {
 		text += "node " + strconv.Itoa(e.Node) + " of the file: "
 	}
-	reason := e.Err.Error()
-	if len(reason) > 1000 {
-		reason = content.Clean(reason[:1000]) + "…"
-	}
-	if strings.ContainsFunc(reason, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		reason = safetext.Line(reason, 1000)
-	}
-	return text + reason
+	return text + safetext.Escape(e.Err.Error(), 1000)
 }
 
 // Unwrap returns the reason.
@@ -278,10 +270,7 @@ func (h *headReader) add(m member, limit int) error {
 }
 
 func (h *headReader) bad(field string, err error) error {
-	if len(field) > 100 {
-		field = content.Clean(field[:100]) + "…"
-	}
-	return fmt.Errorf("%w: %w", ErrFormat, &node.FieldError{Field: field, Err: err})
+	return fmt.Errorf("%w: %w", ErrFormat, &node.FieldError{Field: safetext.Cut(field, 100), Err: err})
 }
 
 // decode reads the value of a member that this version knows, and checks that of another. Line breaks inside it are not kept.

@@ -121,8 +121,8 @@ func checkRefName(name string) error {
 // breaks reports whether r would break a line or drive a terminal.
 func breaks(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
-// quoted is text of anybody's for an error message: short, and harmless.
-func quoted(text string) string { return `"` + safetext.Line(excerpt(text), 80) + `"` }
+// quoted returns the beginning of text for an error text.
+func quoted(text string) string { return safetext.Quote(text, 80) }
 
 // refs is the heads of each ref, by name.
 type refs = tree[[]*node.Node]

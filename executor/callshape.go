@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-json/jsontext"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -62,7 +63,7 @@ func ParseCall(data []byte) (Call, error) {
 		return Call{}, err
 	}
 	if _, known := argsOfType[kind]; !known {
-		return Call{}, wrongMember("", "type", "\"%s\" is none of function, function_call, tool_call and tool_use", printableName(kind))
+		return Call{}, wrongMember("", "type", "\"%s\" is none of function, function_call, tool_call and tool_use", safetext.Escape(kind, mostName))
 	}
 	readings, err := readCall(outer, kind)
 	if err != nil {
@@ -168,7 +169,7 @@ func readMembers(list, ids []wire.Member, path string, args []string) (readings 
 func nothingElse(list []wire.Member, path string) error {
 	for _, m := range list {
 		if !slices.Contains([]string{"name", "id", "call_id", "type", "function", "functionCall"}, m.Name) {
-			where := path + cmp.Or(printableName(m.Name), `""`)
+			where := path + cmp.Or(safetext.Escape(m.Name, mostName), `""`)
 			return wrongMember("", where, "the call has no arguments but this member, which is none that holds them")
 		}
 	}
@@ -252,7 +253,7 @@ func syntax(err error) string {
 	if errors.Is(err, io.EOF) {
 		return "it is empty"
 	}
-	return printable(strings.TrimPrefix(err.Error(), "jsontext: "), 200)
+	return safetext.Escape(strings.TrimPrefix(err.Error(), "jsontext: "), 200)
 }
 
 // jsonType is the type of a valid value.

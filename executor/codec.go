@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
 )
@@ -49,9 +50,9 @@ type CodecError struct {
 func (e *CodecError) Error() string {
 	text := "executor: saved: "
 	if e.Field != "" {
-		text += printable(e.Field, 200) + ": "
+		text += safetext.Escape(e.Field, 200) + ": "
 	}
-	return text + printable(e.Err.Error(), 1000)
+	return text + safetext.Escape(e.Err.Error(), 1000)
 }
 
 // Unwrap returns ErrCodec and the reason.
@@ -438,15 +439,7 @@ func appendAttributes(dst []byte, attributes map[string]any, keys []string) []by
 
 // attributeText is an attribute as a string, cut at a character's boundary.
 func attributeText(value any) string {
-	text := content.Clean(fmt.Sprint(value))
-	if len(text) <= mostAttribute {
-		return text
-	}
-	end := mostAttribute
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end]
+	return safetext.Head(content.Clean(fmt.Sprint(value)), mostAttribute)
 }
 
 func (r Result) append(dst []byte) []byte {

@@ -9,6 +9,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
 )
 
@@ -152,7 +153,7 @@ func (r *run) find(p *planned) (err error) {
 	}
 	tool, ok := r.bound[p.ran.Name]
 	if !ok {
-		r.agent.Log.WarnContext(r.ctx, "plait: a model called a tool that is not there", "tool", schema.Excerpt(p.ran.Name, 100), "run", r.id)
+		r.agent.Log.WarnContext(r.ctx, "plait: a model called a tool that is not there", "tool", safetext.Escape(p.ran.Name, mostName), "run", r.id)
 		return r.notFound(p.ran.Name)
 	}
 	if own, ok := as[interface{ Timeout() time.Duration }](tool); ok {
@@ -307,7 +308,7 @@ func (r *run) notFound(name string) error {
 	if more := len(r.names) - len(known); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return refused(fmt.Sprintf("Tool %q not found. %s", schema.Excerpt(name, 100), text))
+	return refused(fmt.Sprintf("Tool %s not found. %s", safetext.Quote(name, mostName), text))
 }
 
 // refused is an error in words for the model.

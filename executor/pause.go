@@ -11,7 +11,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/schema"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -144,9 +144,9 @@ type ResumeError struct {
 
 // Error says what is wrong, and with what.
 func (e *ResumeError) Error() string {
-	text := fmt.Sprintf("executor: resume: %v: %q", e.Kind, schema.Excerpt(e.ID, 100))
+	text := fmt.Sprintf("executor: resume: %v: %s", e.Kind, safetext.Quote(e.ID, mostName))
 	if e.Err != nil {
-		text += ": " + schema.Excerpt(e.Err.Error(), 500)
+		text += ": " + safetext.Escape(e.Err.Error(), 500)
 	}
 	return text
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
-	"github.com/plait-dev/plait/internal/schema"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -65,7 +65,7 @@ func recordOf(tool string, done node.ToolExecution) Record {
 		return Record{Tool: tool, Success: true, Output: text, Latency: took}
 	}
 	if text == "" {
-		text = fmt.Sprintf("Tool %q failed without saying why.", schema.Excerpt(tool, 100))
+		text = fmt.Sprintf("Tool %s failed without saying why.", safetext.Quote(tool, mostName))
 	}
 	return Record{Tool: tool, Error: text, Latency: took}
 }
@@ -79,7 +79,7 @@ func inWords(blocks content.Blocks) string {
 	for p := range describe.Parts(blocks) {
 		text := p.Text
 		if text == "" && p.Form == describe.Shown {
-			text = printable(p.Word(), 200)
+			text = safetext.Escape(p.Word(), 200)
 		}
 		if text != "" {
 			list = append(list, text)

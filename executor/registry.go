@@ -7,15 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/schema"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -134,7 +132,7 @@ func (r *Registry) Lookup(name string) (Tool, error) {
 	defer r.mu.RUnlock()
 	i, has := r.byName[name]
 	if !has {
-		return nil, fmt.Errorf("%w: %s (only registered tools can be called)", ErrNotRegistered, printableName(name))
+		return nil, fmt.Errorf("%w: %s (only registered tools can be called)", ErrNotRegistered, safetext.Escape(name, mostName))
 	}
 	return r.list[i].tool, nil
 }
@@ -169,7 +167,7 @@ func (r *Registry) ExecuteCall(ctx context.Context, call []byte) Record {
 func (r *Registry) execute(ctx context.Context, call Call, input func() (content.JSON, string)) (rec Record) {
 	defer func() {
 		if v := recover(); v != nil { // in what is no part of a call: encoding the arguments, a definition, the logger
-			rec = failedRecord(call.Name, fmt.Sprintf("The call of tool %q panicked: %v", schema.Excerpt(call.Name, 100), v))
+			rec = failedRecord(call.Name, fmt.Sprintf("The call of tool %s panicked: %v", safetext.Quote(call.Name, mostName), v))
 		}
 	}()
 	if ctx == nil {
@@ -192,7 +190,7 @@ func (r *Registry) block(ctx context.Context, name string, err error) Record {
 	if log == nil {
 		log = slog.Default()
 	}
-	log.WarnContext(ctx, "blocked a call of a tool that is not registered", slog.String("tool", printableName(name)))
+	log.WarnContext(ctx, "blocked a call of a tool that is not registered", slog.String("tool", safetext.Escape(name, mostName)))
 	return failedRecord(name, err.Error())
 }
 
@@ -246,19 +244,5 @@ func argumentsJSON(args any) (content.JSON, error) {
 	return content.ToJSON(args)
 }
 
-// printableName is a tool's name for logs and errors: whoever wrote it, it stays on its line and says nothing else.
-func printableName(name string) string { return printable(name, 100) }
-
-// printable is text, cut to about limit bytes, with what cannot be printed escaped.
-func printable(text string, limit int) string {
-	text = schema.Excerpt(text, limit)
-	var b strings.Builder
-	for _, c := range content.Clean(text) {
-		if unicode.IsPrint(c) {
-			b.WriteRune(c)
-			continue
-		}
-		b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
-	}
-	return b.String()
-}
+// mostName is how many bytes of a tool's name are shown in logs and errors.
+const mostName = 100

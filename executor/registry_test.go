@@ -196,12 +196,12 @@ func TestHostileNamesAreShownOnOneLine(t *testing.T) {
 		"x\r\x1b[2J\x07":                    `x\r\x1b[2J\a`,
 		"\u202egnp.exe":                     `\u202egnp.exe`,
 		"a\u2028b\u0085c\u009bd\u00a0e\x7f": `a\u2028b\u0085c\u009bd\u00a0e\x7f`,
-		"\xff\xfe":                          "\uFFFD",
+		"\xff\xfe":                          `\xff\xfe`,
 		"\U000e0041":                        `\U000e0041`,
 		"wetter_für_日本":                     "wetter_für_日本",
 		`a"b'c\n`:                           `a"b'c\n`,
 		strings.Repeat("é", 5000):           strings.Repeat("é", 50) + "… (10000 bytes)",
-		strings.Repeat("\x80", 5000):        "… (5000 bytes)",
+		strings.Repeat("\x80", 5000):        strings.Repeat(`\x80`, 100) + "… (5000 bytes)",
 		strings.Repeat("\n", 1<<20):         strings.Repeat(`\n`, 100) + "… (1048576 bytes)",
 	} {
 		var said strings.Builder

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -29,9 +30,9 @@ func (r Replayed) String() string {
 		if e.IsError {
 			text = "✗ " + text
 		}
-		return printable(text, 200)
+		return safetext.Escape(text, 200)
 	}
-	call := printable(r.Was.Tool, 100) + printable(string(r.Was.Input), 200)
+	call := safetext.Escape(r.Was.Tool, 100) + safetext.Escape(string(r.Was.Input), 200)
 	if r.Same {
 		return call + " → " + said(r.Is)
 	}
@@ -95,9 +96,9 @@ type NotRecordedError struct {
 
 // Error names both calls.
 func (e *NotRecordedError) Error() string {
-	text := fmt.Sprintf("%v: %s%s", ErrNotRecorded, printable(e.Call.Name, 100), printable(string(e.Call.Input), 300))
+	text := fmt.Sprintf("%v: %s%s", ErrNotRecorded, safetext.Escape(e.Call.Name, 100), safetext.Escape(string(e.Call.Input), 300))
 	if e.Nearest != nil {
-		text += "; the nearest is " + printable(e.Nearest.Tool, 100) + printable(string(e.Nearest.Input), 300)
+		text += "; the nearest is " + safetext.Escape(e.Nearest.Tool, 100) + safetext.Escape(string(e.Nearest.Input), 300)
 	}
 	return text
 }

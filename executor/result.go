@@ -7,13 +7,13 @@ import (
 	"reflect"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // Result is what a tool call came to. The zero value is a success that says nothing.
@@ -256,12 +256,7 @@ func (b *budget) cut(text string) string {
 		if len(mark) > b.bytes {
 			mark = strings.TrimLeft(mark, "\n")[:min(b.bytes, len(strings.TrimLeft(mark, "\n")))]
 		}
-		if keep := b.bytes - len(mark); len(text) > keep {
-			for keep > 0 && !utf8.RuneStart(text[keep]) {
-				keep--
-			}
-			text = text[:keep]
-		}
+		text = safetext.Head(text, b.bytes-len(mark))
 	}
 	if text == "" {
 		return strings.TrimLeft(mark, "\n")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
 )
 
@@ -53,8 +54,8 @@ func (e *argumentError) Error() string {
 			fmt.Fprintf(&b, "  - and %d more\n", len(e.problems)-i)
 			break
 		}
-		b.WriteString("  - " + schema.Excerpt(problem, mostInput) + "\n")
+		b.WriteString("  - " + safetext.Cut(problem, mostInput) + "\n")
 	}
-	b.WriteString("\nReceived arguments:\n" + schema.Excerpt(string(e.input), mostInput))
+	b.WriteString("\nReceived arguments:\n" + safetext.Cut(string(e.input), mostInput))
 	return b.String()
 }

@@ -12,6 +12,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/google/uuid"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // ErrParse is in the chain of every error about a saved node that cannot be read.
@@ -36,30 +37,16 @@ type FieldError struct {
 	Err   error
 }
 
+// mostError is how many bytes of an error text are shown.
+const mostError = 2000
+
 // Error names the node and the field. It is safe to print, whatever the file holds.
 func (e *FieldError) Error() string {
 	text := e.Field + ": " + e.Err.Error()
 	if e.ID != "" {
 		text = "node " + e.ID + ": " + text
 	}
-	return printable(text)
-}
-
-// printable returns text on one line, with what cannot be printed written as in a Go string: nothing in it can drive a terminal.
-func printable(text string) string {
-	text = content.Clean(text)
-	if strings.IndexFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) < 0 {
-		return text
-	}
-	var out strings.Builder
-	for _, r := range text {
-		if strconv.IsPrint(r) {
-			out.WriteRune(r)
-		} else {
-			out.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		}
-	}
-	return out.String()
+	return safetext.Escape(text, mostError)
 }
 
 // Unwrap returns the reason.
@@ -550,7 +537,7 @@ func (e envelope) informed(n *Node) (Payload, error) {
 
 // fieldError names the field. What comes from the file is cut where it is too long for a message.
 func fieldError(id, field string, err error) error {
-	id = cut(id, 80)
+	id = safetext.Cut(id, 80)
 	var inner *FieldError
 	if errors.As(err, &inner) {
 		return &FieldError{ID: id, Field: field + "/" + inner.Field, Err: inner.Err}
@@ -566,21 +553,14 @@ func fieldError(id, field string, err error) error {
 	if field = strings.TrimPrefix(field, "/"); field == "" {
 		field = "line"
 	}
-	return &FieldError{ID: id, Field: cut(field, 200), Err: err}
-}
-
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return content.Clean(s[:most]) + "…"
+	return &FieldError{ID: id, Field: safetext.Cut(field, 200), Err: err}
 }
 
 // parseID reads an id in the one form in which ids are written.
 func parseID(text string) (ID, error) {
 	id, err := uuid.Parse(text)
 	if err != nil || id.String() != text {
-		return ID{}, fmt.Errorf("%q is not a UUID in lower-case hexadecimal with hyphens", cut(text, 80))
+		return ID{}, fmt.Errorf("%s is not a UUID in lower-case hexadecimal with hyphens", safetext.Quote(text, 80))
 	}
 	return id, nil
 }

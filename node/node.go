@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/plait-dev/plait/internal/memo"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // ErrPayload is in the chain of every error about a payload or parent that cannot make a node.
@@ -185,7 +186,7 @@ func (n *Node) String() string {
 	if n == nil || n.payload == nil {
 		return "no node"
 	}
-	return printable(cut(n.Kind(), 80)) + " " + ShortID(n.id)
+	return safetext.Escape(n.Kind(), 80) + " " + ShortID(n.id)
 }
 
 // ShortID returns the last 8 digits of an id: enough to find a node within one conversation.

@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-json/jsontext"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
 )
@@ -169,14 +170,10 @@ func items(j content.JSON) ([]content.JSON, bool) {
 }
 
 func excerpt(j content.JSON) string {
-	const most = 60
 	if j == "" {
 		return "nothing"
 	}
-	if len(j) > most {
-		return content.Clean(string(j[:most])) + "…"
-	}
-	return string(j)
+	return safetext.Cut(string(j), 60)
 }
 
 // get returns a member's value; "" where there is none, or it is null.

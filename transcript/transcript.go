@@ -13,6 +13,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -44,6 +45,9 @@ type Error struct {
 	Err   error
 }
 
+// mostShown is how many bytes of an error or a note are shown.
+const mostShown = 1000
+
 // Error names the format, the line and the place. It is safe to print.
 func (e *Error) Error() string {
 	text := "import " + string(e.Format) + ": "
@@ -53,25 +57,11 @@ func (e *Error) Error() string {
 	if e.Where != "" {
 		text += e.Where + ": "
 	}
-	return printable(text + e.Err.Error())
+	return safetext.Escape(text+e.Err.Error(), mostShown)
 }
 
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
-
-// printable is text of a file in a form that is short and drives no terminal.
-func printable(s string) string {
-	const most = 1000
-	if len(s) > most {
-		s = content.Clean(s[:most]) + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if !strconv.IsPrint(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, content.Clean(s))
-}
 
 // Format names a form in which another program keeps conversations.
 type Format string
@@ -164,7 +154,7 @@ func (n Note) String() string {
 	if n.Where != "" {
 		text += n.Where + ": "
 	}
-	return printable(text + string(n.Kind) + ": " + n.Detail)
+	return safetext.Escape(text+string(n.Kind)+": "+n.Detail, mostShown)
 }
 
 // Import reads a conversation of that format, to the end of r. Every error is an *Error; what is returned beside it is empty.
@@ -262,5 +252,7 @@ func (im *importer) errorf(line int, where string, kind error, format string, ar
 }
 
 func (im *importer) note(line int, where string, kind NoteKind, format string, args ...any) {
-	im.notes = append(im.notes, Note{Line: line, Where: printable(where), Kind: kind, Detail: printable(fmt.Sprintf(format, args...))})
+	im.notes = append(im.notes, Note{
+		Line: line, Where: safetext.Escape(where, mostShown), Kind: kind, Detail: safetext.Escape(fmt.Sprintf(format, args...), mostShown),
+	})
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/schema"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -32,8 +32,8 @@ func metadata(pairs map[string]string, note func(kind api.RepairKind, format str
 		dst = wire.AppendString(dst, key, value)
 	}
 	if len(left) > 0 {
-		note(api.RepairOption, "%d pairs of Metadata are left out, the first with the key %q: the API takes %d, with keys of %d and values of %d letters",
-			len(left), schema.Excerpt(left[0], longestKey), mostMetadata, longestKey, longestOfValue)
+		note(api.RepairOption, "%d pairs of Metadata are left out, the first with the key %s: the API takes %d, with keys of %d and values of %d letters",
+			len(left), safetext.Quote(left[0], longestKey), mostMetadata, longestKey, longestOfValue)
 	}
 	if kept == 0 {
 		return ""

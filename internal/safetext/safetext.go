@@ -22,7 +22,8 @@
 //
 // # Where text is cut
 //
-// Between two clusters, and "…" is put where something is missing. Every function takes time linear in what it reads, and those with
+// Between two clusters. [Line] and [Clip], which have the size of a row or a box as their limit, end in "…" then. [Escape], [Quote] and [Cut],
+// which have a limit of bytes, end in "… (N bytes)", N being the size of the whole. Every function takes time linear in what it reads, and those with
 // a limit read little more than they return.
 package safetext
 
@@ -161,32 +162,30 @@ func Clip(s string, lines, clusters int) string {
 // Go string, such as \n, \u202e or \xff. Spaces, quotes and backslashes stay, so that text which was escaped stays as it is.
 func Escape(s string, limit int) string {
 	head := Head(s, limit)
-	text := escape(head, false)
-	if len(head) < len(s) {
-		text += ellipsis
-	}
-	return text
+	return escape(head, false) + rest(head, s)
 }
 
-// Quote returns the first limit bytes of s as a Go string in double quotes. The "…" of a cut stands behind the quotes.
+// Quote returns the first limit bytes of s as a Go string in double quotes. The mark of a cut stands behind the quotes.
 func Quote(s string, limit int) string {
 	head := Head(s, limit)
-	text := `"` + escape(head, true) + `"`
-	if len(head) < len(s) {
-		text += ellipsis
-	}
-	return text
+	return `"` + escape(head, true) + `"` + rest(head, s)
 }
 
-// Cut returns s, or its first limit bytes and "…". It cleans nothing.
+// Cut returns s, or its first limit bytes and the mark of a cut. It cleans nothing.
 func Cut(s string, limit int) string {
-	if head := Head(s, limit); len(head) < len(s) {
-		return head + ellipsis
-	}
-	return s
+	head := Head(s, limit)
+	return head + rest(head, s)
 }
 
-// Head returns the whole clusters in the first limit bytes of s, without "…". A first cluster that is longer is cut between two runes.
+// rest returns what stands behind the head of s.
+func rest(head, s string) string {
+	if len(head) == len(s) {
+		return ""
+	}
+	return ellipsis + " (" + strconv.Itoa(len(s)) + " bytes)"
+}
+
+// Head returns the whole clusters in the first limit bytes of s, without a mark. A first cluster that is longer is cut between two runes.
 // It cleans nothing.
 func Head(s string, limit int) string {
 	if len(s) <= limit {

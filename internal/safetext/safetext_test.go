@@ -124,6 +124,8 @@ func TestCutKeepsClustersWhole(t *testing.T) {
 	}{
 		"fits":                  {"abc", 3, "abc"},
 		"too long":              {"abcd", 3, "abc"},
+		"two bytes":             {"aéé", 2, "a"},
+		"one rune":              {"é", 1, ""},
 		"negative":              {"abcd", -1, ""},
 		"rune":                  {"aé", 2, "a"},
 		"accent":                {"ae\u0301x", 3, "a"},
@@ -138,7 +140,7 @@ func TestCutKeepsClustersWhole(t *testing.T) {
 	} {
 		require.Equal(t, c.want, safetext.Head(c.text, c.limit), name)
 		if c.want != c.text {
-			c.want += "…"
+			c.want += fmt.Sprintf("… (%d bytes)", len(c.text))
 		}
 		require.Equal(t, c.want, safetext.Cut(c.text, c.limit), name)
 	}
@@ -146,9 +148,9 @@ func TestCutKeepsClustersWhole(t *testing.T) {
 
 func TestQuoteIsAGoString(t *testing.T) {
 	require.Equal(t, `"say \"hi\" \\ \x1b\n"`, safetext.Quote("say \"hi\" \\ \x1b\n", 100))
-	require.Equal(t, `"abc"…`, safetext.Quote("abcd", 3))
+	require.Equal(t, `"abc"… (4 bytes)`, safetext.Quote("abcd", 3))
 	require.Equal(t, `""`, safetext.Quote("", 3))
-	require.Equal(t, `abc…`, safetext.Escape("abcd", 3))
+	require.Equal(t, `abc… (4 bytes)`, safetext.Escape("abcd", 3))
 }
 
 func TestWidthCountsCells(t *testing.T) {

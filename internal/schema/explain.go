@@ -10,6 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 func dropNulls(s *jsonschema.Schema, value any) {
@@ -100,7 +101,7 @@ func problem(path, format string, args ...any) []string {
 	if path == "" {
 		path = "root"
 	}
-	return []string{Excerpt(path, 200) + ": " + fmt.Sprintf(format, args...)}
+	return []string{safetext.Cut(path, 200) + ": " + fmt.Sprintf(format, args...)}
 }
 
 func join(path, name string) string {
@@ -138,16 +139,4 @@ func TypeOf(value any) string {
 func fits(kind string, value any) bool {
 	is := TypeOf(value)
 	return is == kind || kind == "number" && is == "integer"
-}
-
-// Excerpt is text, cut to at most limit bytes between two characters.
-func Excerpt(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	cut := text[:limit]
-	for len(cut) > 0 && text[len(cut)]&0xC0 == 0x80 {
-		cut = cut[:len(cut)-1]
-	}
-	return fmt.Sprintf("%s… (%d bytes)", cut, len(text))
 }

@@ -145,13 +145,6 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 }
 
-func TestExcerptCutsBetweenCharacters(t *testing.T) {
-	require.Equal(t, "abc", schema.Excerpt("abc", 3))
-	require.Equal(t, "ab… (4 bytes)", schema.Excerpt("abcd", 2))
-	require.Equal(t, "a… (5 bytes)", schema.Excerpt("aéé", 2))
-	require.Equal(t, "… (2 bytes)", schema.Excerpt("é", 1))
-}
-
 // FuzzProblems checks any value against any schema: it ends, without a panic.
 func FuzzProblems(f *testing.F) {
 	for _, s := range []string{

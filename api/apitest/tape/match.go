@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/schema"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // same reports whether a request is the one that was recorded.
@@ -72,7 +72,7 @@ func changed(place, was, is string) string {
 	return fmt.Sprintf("%s: it was %s, and is %s", place, shown(was), shown(is))
 }
 
-func shown(s string) string { return schema.Excerpt(s, 200) }
+func shown(s string) string { return safetext.Cut(s, 200) }
 
 // difference is the first place where two values differ. Alike counts the words and numbers before.
 type difference struct {
