@@ -96,7 +96,7 @@ func TestTheFirstErrorOfAChainSticksWithItsStep(t *testing.T) {
 		}},
 		{"AppendExecutions", node.ErrPayload, func(d dag.DAG) dag.DAG { return askWeather().AppendExecutions(node.ToolExecution{Details: "{"}) }},
 		{"CloseTools", node.ErrPayload, func(d dag.DAG) dag.DAG { return askWeather().CloseTools(node.ToolExecution{Details: "{"}) }},
-		{"Back", dag.ErrNoTurn, func(d dag.DAG) dag.DAG { return d.Back(2) }},
+		{"Back", dag.ErrNoExchange, func(d dag.DAG) dag.DAG { return d.Back(2) }},
 		{"At", dag.ErrForeign, func(d dag.DAG) dag.DAG { return d.At(node.ID{1}) }},
 		{"User", dag.ErrEmpty, func(d dag.DAG) dag.DAG { return d.Join(dag.New().User("")) }},
 	} {
@@ -185,7 +185,7 @@ func TestBackAsksTheLastQuestionAnew(t *testing.T) {
 	require.Equal(t, 1, d.Back(2).Len())
 	require.Equal(t, 7, d.Back(0).Len())
 	require.Equal(t, 7, d.Back(-1).Len())
-	require.ErrorIs(t, d.Back(3).Err(), dag.ErrNoTurn)
+	require.ErrorIs(t, d.Back(3).Err(), dag.ErrNoExchange)
 	require.Zero(t, fresh().User("x").Back(1).Len())
 	mixed := d.User("", result("z", "r"), content.Text{Text: "and another thing"})
 	require.Equal(t, 7, mixed.Back(1).Len(), "results with words begin a turn")

@@ -10,15 +10,15 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Errors that building returns, beside those of packages node and content.
+// Errors of building a conversation, beside those of packages node and content.
 var (
-	// ErrEmpty marks a message that says nothing.
-	ErrEmpty = errors.New("nothing is said")
-	// ErrForeign marks a node that is not a part of the conversation.
+	// ErrEmpty marks a message without content.
+	ErrEmpty = errors.New("the message is empty")
+	// ErrForeign marks a node that is not in the conversation.
 	ErrForeign = errors.New("the node is not in this conversation")
-	// ErrNoTurn marks a rewind past the first turn.
-	ErrNoTurn = errors.New("no such turn")
-	// ErrNoCalls marks an attempt to add to a tool phase, or to close it, where no tool call is open.
+	// ErrNoExchange marks a rewind past the first exchange.
+	ErrNoExchange = errors.New("no such exchange")
+	// ErrNoCalls marks executions without an open tool call.
 	ErrNoCalls = errors.New("no tool call is open")
 )
 
@@ -29,46 +29,46 @@ type BuildError struct {
 	Err  error
 }
 
-// Error names the step and says why it failed.
+// Error returns the step and the reason.
 func (e *BuildError) Error() string { return "dag: " + e.Step + ": " + e.Err.Error() }
 
 // Unwrap returns the reason.
 func (e *BuildError) Unwrap() error { return e.Err }
 
-// Tool is what a conversation can declare to a model. Package executor calls those that have a Call method as well; a
+// Tool is a tool that a conversation can declare to a model. Package executor executes tools that have a Call method as well. A
 // content.Tool is a Tool that is declared only.
 //
-// A Tool whose definition could not be made may have a method Err() error; [DAG.Tools] returns what it returns.
+// A Tool whose definition could not be built may have a method Err() error. [DAG.Tools] returns its error.
 type Tool interface {
-	// Definition returns what the model is told. It returns the same at every call.
+	// Definition returns the definition that the model is sent. It must return the same value at every call.
 	Definition() content.Tool
 }
 
-// DAG is a conversation. The zero value is an empty one, ready to use.
+// DAG is a conversation. The zero value is an empty conversation, ready to use.
 type DAG struct {
-	heads []*node.Node // never written after it is set
-	env   *env         // nil: all defaults
-	err   error
+	heads []*node.Node // shared between DAGs; never written after it is set
+	env   *env         // shared between DAGs; nil for all defaults
+	err   error        // the first error of the chain
 }
 
-// env is what travels with a conversation beside its nodes. It is copied to be changed.
+// env holds the parts of a conversation beside its nodes. It is immutable: change copies it.
 type env struct {
 	src    node.Source
-	tools  *tree[Tool] // executables
+	tools  *tree[Tool] // the tools that can be executed, by name
 	file   *header
 	refs   *refs
-	erased map[node.ID]*node.Node // what Redact has made, for journals; never written after it is set
+	erased map[node.ID]*node.Node // nodes made by Redact, which a journal must not hold whole; never written after it is set
 }
 
 // New returns an empty conversation.
 func New() DAG { return DAG{} }
 
-// WithSource returns the conversation with src giving ids and times to the nodes that are appended from here on.
+// WithSource returns the conversation with src as the source of IDs and times for nodes that are appended to it.
 func (d DAG) WithSource(src node.Source) DAG {
 	return d.change(func(e *env) { e.src = src })
 }
 
-// Source returns where new nodes get their ids and times.
+// Source returns the source of IDs and times for new nodes.
 func (d DAG) Source() node.Source { return d.environment().src }
 
 func (d DAG) environment() env {
@@ -78,6 +78,7 @@ func (d DAG) environment() env {
 	return *d.env
 }
 
+// change returns the conversation with an edited copy of its env.
 func (d DAG) change(edit func(*env)) DAG {
 	e := d.environment()
 	edit(&e)
@@ -88,8 +89,8 @@ func (d DAG) change(edit func(*env)) DAG {
 // Err returns the first error of the chain that built the conversation, a *BuildError, or nil.
 func (d DAG) Err() error { return d.err }
 
-// WithoutErr returns the conversation as it was before the step that failed, without the chain's error. A conversation without an
-// error is returned as it is. A program that goes on after it has reported the error needs this, or keeps the earlier value.
+// WithoutErr returns the conversation before the failed step, without the chain's error. It returns d if there is no error. Use it to
+// continue after an error was reported.
 func (d DAG) WithoutErr() DAG {
 	d.err = nil
 	return d
@@ -100,11 +101,11 @@ func (d DAG) fail(step string, err error) DAG {
 	return d
 }
 
-// Heads returns the nodes that the conversation ends in, in order, as a new slice: those that nothing follows, unless
-// [DAG.WithHeads] has set others.
+// Heads returns the last nodes of the conversation, in order, as a new slice. They are the nodes without children, unless [DAG.WithHeads]
+// has set others.
 func (d DAG) Heads() []*node.Node { return slices.Clone(d.heads) }
 
-// Head returns the single head, or nil when there is none or more than one.
+// Head returns the only head, or nil if there is none or more than one.
 func (d DAG) Head() *node.Node {
 	if len(d.heads) != 1 {
 		return nil
@@ -112,16 +113,15 @@ func (d DAG) Head() *node.Node {
 	return d.heads[0]
 }
 
-// WithHeads returns the conversation that ends in heads, in this order. It shares all nodes. Nil and repeated heads are left
-// out.
+// WithHeads returns the conversation with the given heads, in this order. It shares all nodes. Nil and repeated heads are dropped.
 func (d DAG) WithHeads(heads ...*node.Node) DAG {
 	d.heads = node.Distinct(heads)
 	return d
 }
 
-// Join returns a conversation with the heads of d and of all others, in order. What is appended next has all of them as its
-// parents: it merges them. Tools and refs that travel with the others come along where d has none of the same name. Two heads with
-// one id are one node; where they do not say the same, the chain's error is ErrDuplicateID.
+// Join returns a conversation with the heads of d and of all others, in order. The next node that is appended has all of them as parents:
+// it merges them. Tools and refs of the others are added if d has none with the same name. Heads with the same ID are one node. If their
+// content differs, the chain's error is ErrDuplicateID.
 func (d DAG) Join(others ...DAG) DAG {
 	heads := d.Heads()
 	known := make(map[node.ID]*node.Node, len(heads))
@@ -130,6 +130,7 @@ func (d DAG) Join(others ...DAG) DAG {
 		if d.err == nil {
 			d.err = o.err
 		}
+
 		if clash := conflict(known, o.heads); clash != nil && d.err == nil {
 			return d.fail("Join", fmt.Errorf("%w: %s", ErrDuplicateID, clash.ID()))
 		}
@@ -139,7 +140,7 @@ func (d DAG) Join(others ...DAG) DAG {
 	return d.WithHeads(heads...)
 }
 
-// takeTools returns d with the executables of o whose names are free.
+// takeTools returns d with the executable tools of o whose names are free.
 func (d DAG) takeTools(o DAG) DAG {
 	o.environment().tools.beyond(d.environment().tools, func(name string, t Tool) {
 		d = d.change(func(e *env) { e.tools = e.tools.with(name, t) })
@@ -147,7 +148,7 @@ func (d DAG) takeTools(o DAG) DAG {
 	return d
 }
 
-// conflict returns a node that has the id of a known one and says something else, or nil. It adds the nodes to those that are known.
+// conflict adds nodes to known. It stops at a node with the ID of a known node and different content, and returns it; nil for none.
 func conflict(known map[node.ID]*node.Node, nodes []*node.Node) *node.Node {
 	for _, n := range nodes {
 		if old := known[n.ID()]; old != nil && old != n && old.Digest() != n.Digest() {
@@ -158,7 +159,7 @@ func conflict(known map[node.ID]*node.Node, nodes []*node.Node) *node.Node {
 	return nil
 }
 
-// Append adds a node that says p after all heads, in their order, and makes it the only head. With several heads it is a merge.
+// Append adds a node with payload p. Its parents are all heads, in order; it becomes the only head. With several heads it is a merge.
 func (d DAG) Append(p node.Payload) DAG { return d.step("Append", p) }
 
 // AppendMeta is Append with metadata for the node.
@@ -180,10 +181,11 @@ func (d DAG) stepMeta(step string, p node.Payload, meta node.Meta) DAG {
 	return d
 }
 
-// AppendTo adds a node that says p after the given parents, which may be any nodes of the conversation, and returns the new
-// conversation and the node. The node takes the place of those parents that were heads; heads that are not among the parents
-// stay. It is how a fan-out is built by hand. Errors: ErrForeign for a parent that is not in the conversation (a conversation
-// without nodes takes no parents), those of node.New, and the chain's own.
+// AppendTo adds a node with payload p and the given parents, which may be any nodes of the conversation. It returns the new conversation
+// and the node. The node replaces those parents that are heads; the other heads stay. Use it to build a fan-out by hand.
+//
+// Errors: ErrForeign for a parent that is not in the conversation, and for no parents unless the conversation is empty; those of node.New;
+// and the chain's own.
 func (d DAG) AppendTo(parents []*node.Node, p node.Payload) (DAG, *node.Node, error) {
 	if d.err != nil {
 		return d, nil, d.err
@@ -194,6 +196,7 @@ func (d DAG) AppendTo(parents []*node.Node, p node.Payload) (DAG, *node.Node, er
 	if foreign, found := d.foreign(parents); found {
 		return d, nil, &BuildError{Step: "AppendTo", Err: fmt.Errorf("%w: %v", ErrForeign, foreign)}
 	}
+
 	n, err := node.New(d.Source(), p, node.Meta{}, parents...)
 	if err != nil {
 		return d, nil, &BuildError{Step: "AppendTo", Err: err}
@@ -202,27 +205,27 @@ func (d DAG) AppendTo(parents []*node.Node, p node.Payload) (DAG, *node.Node, er
 	return d, n, nil
 }
 
-// replaceHeads puts n where the first of its parents stood among heads, or at the end, and takes the others out.
+// replaceHeads returns a copy of heads with n in place of the first of its parents. The other parents are removed. If no parent is a head,
+// n is added at the end.
 func replaceHeads(heads []*node.Node, n *node.Node) []*node.Node {
-	isParent := func(h *node.Node) bool { return h.ID() == n.Parent(0).ID() }
-	switch {
-	case n.NumParents() == 0:
-		return slices.Concat(heads, []*node.Node{n})
-	case n.NumParents() > 1:
-		ids := make(map[node.ID]bool, n.NumParents())
-		for i := range n.NumParents() {
-			ids[n.Parent(i).ID()] = true
-		}
-		isParent = func(h *node.Node) bool { return ids[h.ID()] }
+	parents := make(map[node.ID]bool, n.NumParents())
+	for i := range n.NumParents() {
+		parents[n.Parent(i).ID()] = true
+	}
+	isParent := func(h *node.Node) bool { return parents[h.ID()] }
+	if n.NumParents() == 1 {
+		parent := n.Parent(0).ID() // the usual case: heads may be many, and a map costs ten times a comparison
+		isParent = func(h *node.Node) bool { return h.ID() == parent }
 	}
 
-	// Copied as a whole: heads may be many, and one of them changes.
 	first := slices.IndexFunc(heads, isParent)
 	if first < 0 {
 		return slices.Concat(heads, []*node.Node{n})
 	}
 	out := slices.Clone(heads)
 	out[first] = n
+
+	// A single parent cannot occur again: do not search the other heads.
 	if n.NumParents() > 1 {
 		rest := slices.DeleteFunc(out[first+1:], isParent)
 		out = out[:first+1+len(rest)]
@@ -230,16 +233,17 @@ func replaceHeads(heads []*node.Node, n *node.Node) []*node.Node {
 	return out
 }
 
-// System adds a system prompt. Several are all sent, in order. [DAG.SetSystem] adds one that can be replaced.
+// System adds a system prompt. All system prompts are sent, in order. [DAG.SetSystem] adds one that can be replaced.
 func (d DAG) System(text string) DAG { return d.step("System", node.System{Text: text}) }
 
-// SetSystem sets the system prompt with that name from here on. It replaces the one that was set with the same name before, in its place
-// among the prompts; an empty text removes it. The earlier prompt stays in the graph, and nothing is added where the text is the same.
-// With an empty name SetSystem is [DAG.System].
+// SetSystem sets the system prompt with that name. It replaces an earlier prompt of the same name in its position among the prompts; an
+// empty text removes it. The earlier prompt stays in the graph. Nothing is added if the text is the same. With an empty name SetSystem is
+// [DAG.System].
 func (d DAG) SetSystem(name, text string) DAG {
 	if d.err != nil {
 		return d
 	}
+
 	name, text = content.Clean(name), content.Clean(text)
 	if name != "" && d.SystemPrompt(name) == text {
 		return d
@@ -247,9 +251,10 @@ func (d DAG) SetSystem(name, text string) DAG {
 	return d.step("SetSystem", node.System{Name: name, Text: text})
 }
 
-// SystemPrompt returns the system prompt with that name, as [DAG.SetSystem] set it last; "" where there is none.
+// SystemPrompt returns the current system prompt with that name (see [DAG.SetSystem]), or "" if there is none.
 func (d DAG) SystemPrompt(name string) string {
 	p, m := d.lineage()
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at, has := p.prompts[name]; has && at >= 0 && at < m.system {
@@ -258,18 +263,18 @@ func (d DAG) SystemPrompt(name string) string {
 	return ""
 }
 
-// User adds a message of the user: the text, if it is not empty, and the blocks. A message that says nothing is ErrEmpty.
+// User adds a message of the user: the text, if it is not empty, and the blocks. The chain's error is ErrEmpty if there is neither.
 func (d DAG) User(text string, blocks ...content.Block) DAG {
 	return d.say("User", content.User, text, blocks)
 }
 
-// Assistant adds a message of the assistant, as User does for the user.
+// Assistant adds a message of the assistant. It is otherwise like User.
 func (d DAG) Assistant(text string, blocks ...content.Block) DAG {
 	return d.say("Assistant", content.Assistant, text, blocks)
 }
 
-// ToolResults adds a message with results, for programs that run tools by hand. [DAG.CloseTools] does it with one node for
-// each execution.
+// ToolResults adds a message with tool results, for programs that execute tools by hand. [DAG.CloseTools] adds a node for each execution as
+// well.
 func (d DAG) ToolResults(results ...content.ToolResult) DAG {
 	blocks := make([]content.Block, len(results))
 	for i, r := range results {
@@ -282,20 +287,21 @@ func (d DAG) say(step string, role content.Role, text string, blocks []content.B
 	if d.err != nil {
 		return d
 	}
+
 	if text != "" {
 		blocks = append([]content.Block{content.Text{Text: text}}, blocks...)
 	}
-	said, err := content.Of(blocks...)
-	if err == nil && said.Len() == 0 {
+	checked, err := content.Of(blocks...)
+	if err == nil && checked.Len() == 0 {
 		err = ErrEmpty
 	}
 	if err != nil {
 		return d.fail(step, err)
 	}
-	return d.step(step, node.Message{Role: role, Blocks: said})
+	return d.step(step, node.Message{Role: role, Blocks: checked})
 }
 
-// SubGraph hangs another conversation on this one, for the picture: its nodes are saved and drawn with d, and never sent.
+// SubGraph adds a node that holds another conversation. The nodes of child are saved and drawn with d, and never sent.
 func (d DAG) SubGraph(title string, child DAG) DAG {
 	if d.err == nil && child.err != nil {
 		return d.fail("SubGraph", child.err)
@@ -303,8 +309,7 @@ func (d DAG) SubGraph(title string, child DAG) DAG {
 	return d.step("SubGraph", node.SubGraph{Title: title, Heads: node.ListOf(child.heads...), Summary: child.Text()})
 }
 
-// FromNode returns the conversation that belongs to n: that of a sub-agent's execution or a sub-graph. It is empty if n has none or
-// is nil.
+// FromNode returns the child conversation of n: that of a sub-agent's execution, or a sub-graph. It is empty if n is nil or has none.
 func FromNode(n *node.Node) DAG {
 	if n == nil {
 		return New()
@@ -312,7 +317,7 @@ func FromNode(n *node.Node) DAG {
 	return New().WithHeads(n.Children().Slice()...)
 }
 
-// Custom adds a record of the program's own. value is encoded as JSON.
+// Custom adds a record of the program. value is encoded as JSON. A record is never sent.
 func (d DAG) Custom(name string, value any) DAG {
 	j, err := content.ToJSON(value)
 	if err != nil && d.err == nil {
@@ -321,18 +326,22 @@ func (d DAG) Custom(name string, value any) DAG {
 	return d.step("Custom", node.Custom{Name: name, JSON: j})
 }
 
-// Stop ends a run.
+// Stop adds a node with the stop reason of a run.
 func (d DAG) Stop(reason content.Stop) DAG { return d.step("Stop", node.StopReason{Reason: reason}) }
 
-// Tools declares tools to the model from here on, and lets them travel with the conversation so that they can be run. A tool
-// replaces an earlier one of the same name. Only what the conversation does not declare yet becomes a node: to give a loaded
-// conversation its tools again, call Tools with them. [DAG.WithdrawTools] is the opposite. Errors: content.ErrTool for a definition
-// that no API takes, and what a tool's own Err returns.
+// Tools declares tools to the model, and keeps them with the conversation so that they can be executed. A tool replaces an earlier tool of
+// the same name. [DAG.WithdrawTools] is the opposite.
+//
+// A definition becomes a node only if the conversation does not declare it yet. To give a loaded conversation its tools again, call Tools
+// with them.
+//
+// Errors of the chain: content.ErrTool for a definition that no API accepts, and the error of a tool's own Err method.
 func (d DAG) Tools(tools ...Tool) DAG {
 	if d.err != nil {
 		return d
 	}
-	said, upTo := d.lineage()
+
+	lineage, upTo := d.lineage()
 	bound := d.environment().tools
 	var fresh []content.Tool
 	index := map[string]int{} // in fresh, by name
@@ -350,8 +359,8 @@ func (d DAG) Tools(tools ...Tool) DAG {
 			if fresh[at] == def {
 				continue
 			}
-			fresh[at].Name = "" // the later definition counts, in its own place
-		} else if old, has := said.declared(upTo, def.Name); has && old == def {
+			fresh[at].Name = "" // removed below: the later definition counts, in its own position
+		} else if old, has := lineage.declared(upTo, def.Name); has && old == def {
 			continue
 		}
 		index[def.Name] = len(fresh)
@@ -372,18 +381,18 @@ func isNilPointer(t Tool) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// WithdrawTools declares the tools with these names no more, from here on: the model is not sent them, and they no longer travel with
-// the conversation. What was called stays as it is. Names that are not declared are ignored. [DAG.Tools] declares a tool again.
+// WithdrawTools withdraws the tools with these names: the model is not sent them any more, and the conversation does not keep them. Earlier
+// calls stay. Names that are not declared are ignored. [DAG.Tools] declares a tool again.
 func (d DAG) WithdrawTools(names ...string) DAG {
 	if d.err != nil || len(names) == 0 {
 		return d
 	}
 
-	said, upTo := d.lineage()
+	lineage, upTo := d.lineage()
 	seen := map[string]bool{}
 	var withdrawn []string
 	for _, name := range names {
-		if _, has := said.declared(upTo, name); has && !seen[name] {
+		if _, has := lineage.declared(upTo, name); has && !seen[name] {
 			withdrawn = append(withdrawn, name)
 			seen[name] = true
 		}
@@ -396,7 +405,7 @@ func (d DAG) WithdrawTools(names ...string) DAG {
 	return d.unbind(withdrawn)
 }
 
-// unbind returns the conversation without the executables of these names.
+// unbind returns the conversation without the executable tools of these names.
 func (d DAG) unbind(names []string) DAG {
 	return d.change(func(e *env) {
 		for _, name := range names {
@@ -405,8 +414,7 @@ func (d DAG) unbind(names []string) DAG {
 	})
 }
 
-// Tool returns the tool of that name that travels with the conversation. A loaded conversation has none until Tools gives it
-// some.
+// Tool returns the executable tool of that name. A loaded conversation has none until [DAG.Tools] adds some.
 func (d DAG) Tool(name string) (Tool, bool) {
 	if t := d.environment().tools.get(name); t != nil {
 		return t.value, true
@@ -414,49 +422,44 @@ func (d DAG) Tool(name string) (Tool, bool) {
 	return nil, false
 }
 
-// Back returns the conversation as it was before its last n turns. A turn begins with a message in which the user says more
-// than tool results, and holds everything up to the next one. Back(1).User(…) therefore asks the last question anew. Back(0)
-// is d; going back further than there are turns is ErrNoTurn. With several heads the order is that of [DAG.Nodes], and a line
-// that the turns are no part of stays a head.
+// Back returns the conversation before its last n exchanges. An exchange begins with a message of the user that is more than tool results,
+// and ends before the next such message. Back(1).User(…) therefore asks the last question again. Back(0) returns d. If there are fewer
+// than n exchanges, the chain's error is ErrNoExchange.
+//
+// With several heads, exchanges are counted in the order of [DAG.Nodes]. A branch without a removed node keeps its head.
 func (d DAG) Back(n int) DAG {
 	if d.err != nil || n <= 0 {
 		return d
 	}
-	var taken []*node.Node
+
+	var removed []*node.Node
 	left := n
 	for last := range d.backward {
-		taken = append(taken, last)
-		if beginsTurn(last) {
+		removed = append(removed, last)
+		if beginsExchange(last) {
 			if left--; left == 0 {
-				return d.without(taken)
+				return d.without(removed)
 			}
 		}
 	}
-	return d.fail("Back", fmt.Errorf("%w: %d back, and the conversation has %d", ErrNoTurn, n, n-left))
+	return d.fail("Back", fmt.Errorf("%w: %d back, and the conversation has %d", ErrNoExchange, n, n-left))
 }
 
-// without returns the conversation without the last nodes in its order, which are given from the last to the first.
-func (d DAG) without(taken []*node.Node) DAG {
-	gone := make(map[node.ID]bool, len(taken))
-	ends := d.Heads()
-	for _, n := range slices.Backward(taken) {
-		gone[n.ID()] = true
-		ends = append(ends, n.Parents()...)
+// without returns the conversation without its last nodes, given from the last to the first in the order of Nodes.
+func (d DAG) without(last []*node.Node) DAG {
+	removed := make(map[node.ID]bool, len(last))
+	heads := d.Heads()
+	for _, n := range slices.Backward(last) {
+		removed[n.ID()] = true
+		heads = append(heads, n.Parents()...)
 	}
-	ends = slices.DeleteFunc(node.Distinct(ends), func(n *node.Node) bool { return gone[n.ID()] })
-	if len(ends) < 2 {
-		return d.WithHeads(ends...)
-	}
-	inner := map[node.ID]bool{} // what follows a node that stays
-	for _, n := range postOrder(ends) {
-		for i := range n.NumParents() {
-			inner[n.Parent(i).ID()] = true
-		}
-	}
-	return d.WithHeads(slices.DeleteFunc(ends, func(n *node.Node) bool { return inner[n.ID()] })...)
+
+	heads = slices.DeleteFunc(node.Distinct(heads), func(n *node.Node) bool { return removed[n.ID()] })
+	return d.WithHeads(heads...).outerHeads()
 }
 
-func beginsTurn(n *node.Node) bool {
+// beginsExchange reports whether n is a message of the user that is more than tool results.
+func beginsExchange(n *node.Node) bool {
 	m, ok := n.Message()
 	if !ok || m.Role != content.User {
 		return false
@@ -469,7 +472,7 @@ func beginsTurn(n *node.Node) bool {
 	return false
 }
 
-// At returns the conversation that ends in the node with that id; the chain's error is ErrForeign when there is none.
+// At returns the conversation whose only head is the node with that ID. The chain's error is ErrForeign if there is no such node.
 func (d DAG) At(id node.ID) DAG {
 	if d.err != nil {
 		return d
@@ -481,7 +484,7 @@ func (d DAG) At(id node.ID) DAG {
 	return d.WithHeads(n)
 }
 
-// Text returns what the assistant said last: the texts of its last message that has any, joined by line breaks.
+// Text returns the last answer: the texts of the last message of the assistant that has any, joined by line breaks.
 func (d DAG) Text() string {
 	for n := range d.backward {
 		if m, ok := n.Message(); ok && m.Role == content.Assistant {
@@ -493,7 +496,7 @@ func (d DAG) Text() string {
 	return ""
 }
 
-// Equal reports whether both conversations say the same: the same heads in the same order, by digest. Ids, times, metadata and
+// Equal reports whether both conversations have the same content: heads with the same digests, in the same order. IDs, times, metadata and
 // usage do not count.
 func Equal(a, b DAG) bool {
 	return slices.EqualFunc(a.heads, b.heads, func(x, y *node.Node) bool { return x == y || x.Digest() == y.Digest() })

@@ -207,7 +207,7 @@ func ExampleDAG_Err() {
 	fmt.Println(d.Err())
 	fmt.Println(d.Len())
 	// Output:
-	// dag: Assistant: nothing is said
+	// dag: Assistant: the message is empty
 	// 1
 }
 

@@ -290,7 +290,7 @@ func (j *Journal) Append(d DAG) error {
 	if j.err != nil {
 		return j.err
 	}
-	if err := j.state.whole(d); err != nil {
+	if err := j.state.checkErased(d); err != nil {
 		return err
 	}
 	fresh, err := j.state.missing(d)

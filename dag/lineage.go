@@ -165,7 +165,7 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 			p.t.Nodes = append(p.t.Nodes, n)
 		case node.ToolExecution:
 			if !closed[n.ID()] && (n.NumParents() == 0 || !closed[n.Parent(0).ID()]) {
-				answer, _ := content.Of(answerOf(n)) // its parts were checked when the node was made
+				answer, _ := content.Of(resultOf(n)) // its parts were checked when the node was made
 				p.t.say(n, content.User, answer)
 			}
 		case node.Compaction:

@@ -10,12 +10,12 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// ErrMerge marks branches that cannot be merged in the way that was asked for.
+// ErrMerge marks branches that cannot be merged with the given strategy.
 var ErrMerge = errors.New("the branches cannot be merged")
 
-// MergeError says why transcripts do not fit together: what [DAG.Validate] would find in the merged conversation and does not find
-// in a branch. Its chain holds ErrMerge.
+// MergeError reports transcripts that do not fit together. Its chain holds ErrMerge.
 type MergeError struct {
+	// Findings are those of [DAG.Validate] in the merged conversation and in none of the branches.
 	Findings []Finding
 }
 
@@ -34,50 +34,57 @@ func (e *MergeError) Error() string {
 // Unwrap returns ErrMerge.
 func (e *MergeError) Unwrap() error { return ErrMerge }
 
-// MergeStrategy says what becomes of branches that are merged.
+// MergeStrategy selects the parts of the branches that a model is sent after a [Merge].
 type MergeStrategy string
 
-// The ways to merge. With all of them every node of every branch is in the merged conversation, is saved and is drawn.
+// Strategies of [Merge]. With all of them every node of every branch is in the merged conversation: it is saved and drawn.
 const (
-	// MergeJoin sends the transcripts of all branches, in order; what they share, once. System prompts and tools of all hold on.
+	// MergeJoin sends the transcripts of all branches, in order. Shared nodes are sent once. The system prompts and tools of all branches
+	// stay in effect.
 	MergeJoin MergeStrategy = "join"
-	// MergeAnswer sends the transcript of the first branch, and then one message of the user's side with what came of each of the
-	// others: its Summary, or its last answer.
+	// MergeAnswer sends the transcript of the first branch, and then one message with role user: the Summary, or else the last answer, of
+	// each other branch.
 	MergeAnswer MergeStrategy = "answer"
 	// MergePick sends the transcript of the first branch alone.
 	MergePick MergeStrategy = "pick"
 )
 
-// Branch is a conversation that is merged.
+// Branch is a conversation to merge.
 type Branch struct {
-	// Name tells people and, with MergeAnswer, the model which branch it is. Defaults to "branch 1" and so on, by place.
+	// Name identifies the branch to people and, with MergeAnswer, to the model. Defaults to "branch 1" and so on, in order.
 	Name string
 	// DAG is the conversation.
 	DAG DAG
-	// Summary is what MergeAnswer says of the branch. Defaults to its last answer, [DAG.Text].
+	// Summary is the text that MergeAnswer sends for the branch. Defaults to its last answer, [DAG.Text].
 	Summary string
 }
 
 // mergeRecord is the name of the Custom node that MergeJoin ends in.
 const mergeRecord = "plait.merge"
 
-// Merge makes one conversation of several branches, in order, with one head. It is the first branch that goes on: its source,
-// metadata, tools and refs are those of the merged conversation, which takes refs of the others where their names are free.
+// Merge merges branches, in order, into one conversation with one head. It continues the first branch: the source, the metadata, the
+// tools and the refs are those of the first branch. Refs of the other branches are added if their names are free. Merge of no branches
+// returns an empty conversation.
 //
-// With MergeJoin the head is a node with the heads of all branches as its parents: a Custom record named "plait.merge", which is
-// never sent and names each branch with the digests of its heads. A branch that another one goes on from adds nothing.
+//   - With MergeJoin the head is a node with the heads of all branches as its parents: a Custom record named "plait.merge". It holds the
+//     name of each branch and the digests of its heads, and is never sent. A branch that another branch continues adds nothing. Tools
+//     travel along as in [DAG.Join].
+//   - With MergeAnswer and MergePick each other branch becomes a SubGraph of its name, one after the other. [FromNode] returns it.
+//     Nothing of it is sent, neither its system prompts nor its tools. With MergeAnswer the head is the message after them.
 //
-// With MergeAnswer and MergePick each branch but the first hangs on a SubGraph of its name, one after the other, which [FromNode]
-// returns; nothing of it is sent, neither its system prompts nor its tools. With MergeAnswer the head is the message after them.
+// Open calls at the heads of the transcripts to be sent are closed first, as [DAG.CloseTools] does, with an error result. The merged
+// transcript has no finding of [DAG.Validate] that is not in a branch.
 //
-// Calls that are open at the heads of what is sent are closed first, as [DAG.CloseTools] does, with the error that no result came.
-// What is sent has no finding ([DAG.Validate]) that a branch does not have. A name and a summary are sent as they are: text of
-// somebody else's in them speaks to the model.
+// Names and summaries are sent unchanged. Text from others in them can instruct the model.
 //
-// Errors of the chain: a branch's own; ErrMerge for another strategy, and for two executions of one call at the heads; *MergeError
-// where what is sent does not fit together, such as two branches that answer the same calls, or heads of one branch of which one
-// waits for a result and another has gone on; ErrEmpty for MergeAnswer where a branch has no answer and no Summary; ErrDuplicateID for
-// two nodes with one id that do not say the same. Beside an error is the first branch. No branches make an empty conversation.
+// Errors of the chain, which keeps the first branch:
+//
+//   - a branch's own;
+//   - ErrMerge for an unknown strategy, and for two executions of one call at the heads;
+//   - *MergeError for transcripts that do not fit together: two branches answer the same calls, or one head of a branch has an open call
+//     and another head continues after it;
+//   - ErrEmpty for a branch without an answer and a Summary, with MergeAnswer;
+//   - ErrDuplicateID for two different nodes with one ID.
 func Merge(how MergeStrategy, branches ...Branch) DAG {
 	branches = slices.Clone(branches)
 	for i, b := range branches {
@@ -88,6 +95,7 @@ func Merge(how MergeStrategy, branches ...Branch) DAG {
 			branches[i].Name = fmt.Sprintf("branch %d", i+1)
 		}
 	}
+
 	var merged DAG
 	switch {
 	case how != MergeJoin && how != MergeAnswer && how != MergePick:
@@ -95,46 +103,48 @@ func Merge(how MergeStrategy, branches ...Branch) DAG {
 	case len(branches) == 0:
 		return New()
 	case how == MergeJoin:
-		merged = joined(branches)
+		merged = joinBranches(branches)
 	default:
-		merged = hung(how, branches)
+		merged = nestBranches(how, branches)
 	}
 	if merged.err != nil {
 		return branches[0].DAG.fail("Merge", merged.err)
 	}
-	if found := foundOnlyIn(merged, branches); len(found) > 0 {
-		return branches[0].DAG.fail("Merge", &MergeError{Findings: found})
+
+	if findings := newFindings(merged, branches); len(findings) > 0 {
+		return branches[0].DAG.fail("Merge", &MergeError{Findings: findings})
 	}
 	return merged
 }
 
-// joined is branches after each other.
-func joined(branches []Branch) DAG {
-	type named struct {
+// joinBranches merges with MergeJoin.
+func joinBranches(branches []Branch) DAG {
+	type branchRecord struct {
 		Name  string   `json:"name"`
 		Heads []string `json:"heads"`
 	}
 	record := struct {
-		Branches []named `json:"branches"`
+		Branches []branchRecord `json:"branches"`
 	}{}
 	var others []DAG
+
 	for i, b := range branches {
 		heads := []string{}
 		for _, h := range b.DAG.heads {
 			heads = append(heads, h.Digest().String())
 		}
-		record.Branches = append(record.Branches, named{b.Name, heads})
+		record.Branches = append(record.Branches, branchRecord{b.Name, heads})
 		if i > 0 {
 			others = append(others, b.DAG)
 		}
 	}
-	return branches[0].DAG.Join(others...).outer().closed().Custom(mergeRecord, record)
+	return branches[0].DAG.Join(others...).outerHeads().closePhases().Custom(mergeRecord, record)
 }
 
-// hung is the first branch with the others hanging on it.
-func hung(how MergeStrategy, branches []Branch) DAG {
-	d := branches[0].DAG.outer().closed()
-	var says []content.Block
+// nestBranches merges with MergeAnswer or MergePick: all branches but the first become sub-graphs of the first.
+func nestBranches(how MergeStrategy, branches []Branch) DAG {
+	d := branches[0].DAG.outerHeads().closePhases()
+	var answers []content.Block
 	for _, b := range branches[1:] {
 		summary := b.Summary
 		if summary == "" {
@@ -143,20 +153,22 @@ func hung(how MergeStrategy, branches []Branch) DAG {
 		if how == MergeAnswer && strings.TrimSpace(summary) == "" {
 			return d.fail("Merge", fmt.Errorf("%w in %s", ErrEmpty, quoted(b.Name)))
 		}
-		says = append(says, content.Text{Text: fmt.Sprintf("From the branch %q:\n\n%s", content.Clean(b.Name), summary)})
+
+		answers = append(answers, content.Text{Text: fmt.Sprintf("From the branch %q:\n\n%s", content.Clean(b.Name), summary)})
 		d = d.takeRefs(b.DAG).step("Merge", node.SubGraph{Title: b.Name, Heads: node.ListOf(b.DAG.heads...), Summary: summary})
 	}
-	if how == MergeAnswer && len(says) > 0 {
-		d = d.say("Merge", content.User, "", says)
+	if how == MergeAnswer && len(answers) > 0 {
+		d = d.say("Merge", content.User, "", answers)
 	}
 	return d
 }
 
-// outer returns the conversation without those heads that others of its heads go on from.
-func (d DAG) outer() DAG {
+// outerHeads returns the conversation without the heads that are ancestors of another head.
+func (d DAG) outerHeads() DAG {
 	if len(d.heads) < 2 {
 		return d
 	}
+
 	inner := map[node.ID]bool{}
 	for _, n := range postOrder(d.heads) {
 		for i := range n.NumParents() {
@@ -166,70 +178,62 @@ func (d DAG) outer() DAG {
 	return d.WithHeads(slices.DeleteFunc(d.Heads(), func(n *node.Node) bool { return inner[n.ID()] })...)
 }
 
-// closed returns the conversation with every tool phase closed that is open at its heads. The message that closes one takes the
-// place of its first head.
-func (d DAG) closed() DAG {
-	phases := map[node.ID][]*node.Node{} // heads, by the assistant's message
-	said := func(h *node.Node) node.ID {
-		if h.NumParents() == 1 && isExecution(h) {
-			return h.Parent(0).ID()
-		}
-		return h.ID()
-	}
-	for _, h := range d.heads {
-		phases[said(h)] = append(phases[said(h)], h)
-	}
+// closePhases returns the conversation with every tool phase closed that is open at its heads. Each results message is a head in place
+// of the first head of its phase.
+func (d DAG) closePhases() DAG {
+	callers, phases := byCaller(d.heads)
 	var heads []*node.Node
-	for _, h := range d.heads {
-		group := phases[said(h)]
-		delete(phases, said(h))
-		p, open := d.WithHeads(group...).openPhase()
-		switch {
-		case len(group) == 0:
-		case !open:
-			heads = append(heads, group...)
-		case len(p.spare) > 0:
-			return d.fail("Merge", fmt.Errorf("%w: %s is no execution of a call, or the second of one", ErrMerge, p.spare[0]))
-		default:
-			d2 := d.WithHeads(group...).CloseTools()
-			if d2.err != nil {
-				return d2
-			}
-			heads = append(heads, d2.heads...)
+	for _, caller := range callers {
+		one := d.WithHeads(phases[caller.ID()]...)
+		p, open := one.openPhase()
+		if !open {
+			heads = append(heads, one.heads...)
+			continue
 		}
+
+		if len(p.spare) > 0 {
+			return d.fail("Merge", fmt.Errorf("%w: %s is no execution of a call, or the second of one", ErrMerge, p.spare[0]))
+		}
+		closed := one.CloseTools()
+		if closed.err != nil {
+			return closed
+		}
+		heads = append(heads, closed.heads...)
 	}
 	return d.WithHeads(heads...)
 }
 
-// foundOnlyIn returns what is wrong with the merged transcript and with none of the branches.
-func foundOnlyIn(merged DAG, branches []Branch) []Finding {
-	found := unpaired(merged)
-	if len(found) == 0 {
-		return nil // the branches may share most of what they say, and need not be read
+// newFindings returns the findings about the tool phases of the merged conversation that are in none of the branches.
+func newFindings(merged DAG, branches []Branch) []Finding {
+	findings := phaseFindings(merged)
+	if len(findings) == 0 {
+		return nil // the common case: the branches need not be checked
 	}
 
-	type what struct {
+	type key struct {
 		id   node.ID
 		kind FindingKind
 	}
-	known := map[what]bool{}
+	known := map[key]bool{}
 	for _, b := range branches {
-		for _, f := range unpaired(b.DAG) {
-			known[what{f.Node.ID(), f.Kind}] = true
+		for _, f := range phaseFindings(b.DAG) {
+			known[key{f.Node.ID(), f.Kind}] = true
 		}
 	}
-	return slices.DeleteFunc(found, func(f Finding) bool { return known[what{f.Node.ID(), f.Kind}] })
+	return slices.DeleteFunc(findings, func(f Finding) bool { return known[key{f.Node.ID(), f.Kind}] })
 }
 
-// unpaired returns what Validate finds about calls and results, in order.
-func unpaired(d DAG) []Finding {
+// phaseFindings returns the findings of Validate about tool phases, in order.
+func phaseFindings(d DAG) []Finding {
 	v := validator{found: map[node.ID][]Finding{}}
 	v.phases(d)
-	var found []Finding
-	if len(v.found) > 0 {
-		for _, n := range d.Nodes() {
-			found = append(found, v.found[n.ID()]...)
-		}
+	if len(v.found) == 0 {
+		return nil
 	}
-	return found
+
+	var findings []Finding
+	for _, n := range d.Nodes() {
+		findings = append(findings, v.found[n.ID()]...)
+	}
+	return findings
 }

@@ -467,7 +467,7 @@ func (m *model) back(v version, order []int, turns int) version {
 		require.ElementsMatch(m.t, sinks, heads)
 		return m.after(d, heads)
 	}
-	require.ErrorIs(m.t, v.d.Back(turns).Err(), dag.ErrNoTurn)
+	require.ErrorIs(m.t, v.d.Back(turns).Err(), dag.ErrNoExchange)
 	return v
 }
 

@@ -2,66 +2,81 @@ package dag
 
 import "github.com/plait-dev/plait/node"
 
-// walk goes through nodes so that each comes after its parents and after the conversation that hangs on it.
+// walk visits nodes in the order in which they are saved: each after its parents and after its child conversation.
 type walk struct {
 	known func(*node.Node) bool       // nodes to leave out, with all before them; nil for none
-	extra map[*node.Node][]*node.Node // nodes that come before one as well
-	seen  map[node.ID]*node.Node      // filled by from; a node that was loaded twice is one
-	clash error                       // set by from: ErrDuplicateID where two nodes that are not the same have one id
+	extra map[*node.Node][]*node.Node // further nodes that come before a node
+	seen  map[node.ID]*node.Node      // the nodes that from has visited; one of those with the same ID
+	clash error                       // ErrDuplicateID if from has met two different nodes with one ID
 }
 
-// from returns every node that the heads reach, each once.
+// from returns every node that the heads reach, each ID once. It sets seen and clash.
 func (w *walk) from(heads []*node.Node) []*node.Node {
-	type visit struct {
-		n    *node.Node
-		next int // what to enter next: parents first
-	}
-	var nodes []*node.Node
-	var stack []visit
 	w.seen = map[node.ID]*node.Node{}
-	enter := func(n *node.Node) {
+	return w.visit(heads, func(n *node.Node) bool {
 		if old := w.seen[n.ID()]; old != nil {
 			w.compare(old, n)
-		} else if w.known == nil || !w.known(n) {
-			w.seen[n.ID()] = n
-			stack = append(stack, visit{n: n})
+			return false
 		}
+		if w.known != nil && w.known(n) {
+			return false
+		}
+		w.seen[n.ID()] = n
+		return true
+	})
+}
+
+// visit returns what the heads reach, in order, without the nodes that enter rejects and the nodes that only those reach. enter is called
+// for each head and each edge, and must reject a node that it has accepted before.
+func (w *walk) visit(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
+	type frame struct {
+		n    *node.Node
+		next int // index in before of the next node to enter
 	}
+	var nodes []*node.Node
+	var stack []frame
 	for _, head := range heads {
-		enter(head)
+		if enter(head) {
+			stack = append(stack, frame{n: head})
+		}
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
 			n := w.before(top.n, top.next)
-			top.next++
-			if n != nil {
-				enter(n)
+			if n == nil {
+				nodes = append(nodes, top.n)
+				stack = stack[:len(stack)-1]
 				continue
 			}
-			nodes = append(nodes, top.n)
-			stack = stack[:len(stack)-1]
+
+			top.next++
+			if enter(n) {
+				stack = append(stack, frame{n: n})
+			}
 		}
 	}
 	return nodes
 }
 
-// compare notes a clash where two nodes with one id do not say the same.
+// compare sets clash if the two nodes have one ID and different content.
 func (w *walk) compare(old, n *node.Node) {
 	if w.clash == nil && old != n && old.Digest() != n.Digest() {
 		w.clash = &node.FieldError{ID: n.ID().String(), Field: "id", Err: ErrDuplicateID}
 	}
 }
 
-// before returns the node that has to come before n at place i: its parents, then its child conversation, then the extra ones;
-// nil after the last.
+// before returns the i-th node that comes before n: first its parents, then the heads of its child conversation, then the extra nodes. It
+// returns nil after the last one.
 func (w *walk) before(n *node.Node, i int) *node.Node {
 	if i < n.NumParents() {
 		return n.Parent(i)
 	}
+
 	i -= n.NumParents()
 	children := n.Children()
 	if i < children.Len() {
 		return children.At(i)
 	}
+
 	if i -= children.Len(); i < len(w.extra[n]) {
 		return w.extra[n][i]
 	}

@@ -9,42 +9,40 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// phase is a tool phase that is not closed: the assistant's node, and the executions that are there already, by index.
+// phase is an open tool phase: the message with the calls, and the executions that are heads.
 type phase struct {
-	said  *node.Node
-	calls []content.ToolUse
-	done  []*node.Node // the execution of each call, or nil
-	spare []*node.Node // executions of no call, or of one that was executed before
+	caller *node.Node // the message of the assistant
+	calls  []content.ToolUse
+	done   []*node.Node // the execution of each call; nil for a call without one
+	spare  []*node.Node // executions of no call, or of a call in done
 }
 
-// openPhase returns the tool phase that the heads stand in: the only head is an assistant's message with calls, or all heads
-// are executions of one.
+// openPhase returns the open tool phase at the heads: the only head is a message of the assistant with calls, or all heads are executions
+// of one message.
 func (d DAG) openPhase() (phase, bool) {
 	var p phase
 	for _, h := range d.heads {
-		said := h
-		if h.NumParents() == 1 && isExecution(h) {
-			said = h.Parent(0)
-		}
-		if p.said != nil && p.said.ID() != said.ID() {
+		caller := callerOf(h)
+		if p.caller != nil && p.caller.ID() != caller.ID() {
 			return phase{}, false
 		}
-		p.said = said
+		p.caller = caller
 	}
-	if p.said == nil {
+	if p.caller == nil {
 		return phase{}, false
 	}
-	if m, ok := p.said.Message(); ok && m.Role == content.Assistant {
+
+	if m, ok := p.caller.Message(); ok && m.Role == content.Assistant {
 		p.calls = m.Blocks.ToolUses()
 		p.done = make([]*node.Node, len(p.calls))
 	}
-	named := callsByID{calls: p.calls}
+	calls := callsByID{calls: p.calls}
 	for _, h := range d.heads {
 		e, ok := h.Payload().(node.ToolExecution)
 		if !ok {
 			continue
 		}
-		if i := named.of(e); i >= 0 && p.done[i] == nil {
+		if i := calls.of(e); i >= 0 && p.done[i] == nil {
 			p.done[i] = h
 		} else {
 			p.spare = append(p.spare, h)
@@ -53,23 +51,44 @@ func (d DAG) openPhase() (phase, bool) {
 	return p, len(p.calls) > 0
 }
 
+// callerOf returns the message whose tool phase the head h belongs to: the parent of an execution, and h itself for any other node.
+func callerOf(h *node.Node) *node.Node {
+	if h.NumParents() == 1 && isExecution(h) {
+		return h.Parent(0)
+	}
+	return h
+}
+
+// byCaller groups heads by their callerOf. It returns the callers in the order of their first heads, and the heads by the caller's ID.
+func byCaller(heads []*node.Node) (callers []*node.Node, phases map[node.ID][]*node.Node) {
+	phases = map[node.ID][]*node.Node{}
+	for _, h := range heads {
+		caller := callerOf(h)
+		if phases[caller.ID()] == nil {
+			callers = append(callers, caller)
+		}
+		phases[caller.ID()] = append(phases[caller.ID()], h)
+	}
+	return callers, phases
+}
+
 func isExecution(n *node.Node) bool {
 	_, ok := n.Payload().(node.ToolExecution)
 	return ok
 }
 
-// callsByID finds calls of a message.
+// callsByID is the calls of a message, with an index by call ID.
 type callsByID struct {
 	calls []content.ToolUse
 
 	once  sync.Once
-	first map[string]int // the first call with each id; made when an execution does not name its call by Index
+	first map[string]int // index of the first call with each ID; made by once
 }
 
 // callsKey is the key under which a message's blocks remember callsOf.
 type callsKey struct{}
 
-// callsOf returns the calls of a message. They are remembered with it: each of its executions may ask for them.
+// callsOf returns the calls of a message. They are remembered with the blocks, because each execution of the message needs them.
 func callsOf(blocks content.Blocks) *callsByID {
 	if calls, ok := blocks.Recall(callsKey{}).(*callsByID); ok {
 		return calls
@@ -79,7 +98,7 @@ func callsOf(blocks content.Blocks) *callsByID {
 	return calls
 }
 
-// of returns which of the calls e executes: the one at its Index, unless it names another by CallID; -1 where there is none.
+// of returns the index of the call that e executes: the call at its Index, unless CallID names another one. It returns -1 if there is none.
 func (c *callsByID) of(e node.ToolExecution) int {
 	if e.Index >= 0 && e.Index < len(c.calls) && (e.CallID == "" || e.CallID == c.calls[e.Index].ID) {
 		return e.Index
@@ -100,21 +119,21 @@ func (c *callsByID) of(e node.ToolExecution) int {
 	return -1
 }
 
-// OpenCall is a tool call that waits for its result.
+// OpenCall is a tool call without a result.
 type OpenCall struct {
-	// Index is the call's place among the calls of the assistant's message.
+	// Index is the index of the call among the calls of its message.
 	Index int
 	content.ToolUse
 }
 
-// OpenCalls returns the tool calls that wait for a result at the head of the conversation, in call order. After a tool phase
-// that was cut in half it returns those that have no execution yet. Calls are open only while nothing else follows them: behind
-// any other node they stay unanswered for good, and [DAG.Validate] reports them.
+// OpenCalls returns the tool calls at the head that have no result, in call order. In a tool phase that was cut in half these are the
+// calls without an execution. A call is open only until another node follows; [DAG.Validate] reports it then.
 func (d DAG) OpenCalls() []OpenCall {
 	p, ok := d.openPhase()
 	if !ok {
 		return nil
 	}
+
 	var open []OpenCall
 	for i, call := range p.calls {
 		if p.done[i] == nil {
@@ -124,11 +143,13 @@ func (d DAG) OpenCalls() []OpenCall {
 	return open
 }
 
-// CloseTools ends the tool phase at the head: it adds each execution as a child of the assistant's message, and one message
-// after all of them that holds every result in call order. Index says which call an execution is of; its CallID, Tool and
-// Input are taken from the call. A call that is neither given nor was executed before is answered by an error result that says
-// content.NoResult, so that no call stays open. Errors: ErrNoCalls where no call is open, and an execution whose Index is no
-// call's or is there twice.
+// CloseTools ends the tool phase at the head. It appends each execution as a child of the assistant's message, and after all of them one
+// message with every result in call order.
+//
+// Index selects the call of an execution; its CallID, Tool and Input are taken from the call. A call without an execution gets an error
+// result with the text content.NoResult, so that no call stays open.
+//
+// Errors of the chain: ErrNoCalls if no call is open, and for an execution whose Index is out of range or used twice.
 func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 	if d.err != nil {
 		return d
@@ -137,6 +158,7 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 	if err != nil {
 		return d.fail("CloseTools", err)
 	}
+
 	results := make([]content.Block, len(p.calls))
 	for i := range p.calls {
 		if p.done[i] == nil {
@@ -145,17 +167,18 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 				return d.fail("CloseTools", err)
 			}
 		}
-		answer := p.done[i].Payload().(node.ToolExecution).Answer()
-		answer.CallID = p.calls[i].ID
-		results[i] = answer
+		result := p.done[i].Payload().(node.ToolExecution).Answer()
+		result.CallID = p.calls[i].ID
+		results[i] = result
 	}
 	return d.WithHeads(p.heads()...).say("CloseTools", content.User, "", results)
 }
 
-// AppendExecutions appends each execution as a child of the assistant's message at the head, as [DAG.CloseTools] does, and leaves
-// the tool phase open. It is for results that arrive one by one, in several runs or from outside. The heads are then the executions
-// so far, in call order. When every call has its execution, CloseTools without arguments appends the message with the results.
-// Without executions d is returned unchanged. The errors are those of CloseTools.
+// AppendExecutions appends each execution as a child of the assistant's message at the head, as [DAG.CloseTools] does, and leaves the tool
+// phase open. It is for results that arrive one by one, in several runs or from outside.
+//
+// The heads are then the executions so far, in call order. Once every call has an execution, CloseTools without arguments appends the
+// results message. Without executions, AppendExecutions returns d. The errors are those of CloseTools.
 func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 	if d.err != nil || len(executions) == 0 {
 		return d
@@ -173,6 +196,7 @@ func (d DAG) executed(executions []node.ToolExecution) (phase, error) {
 	if !ok {
 		return phase{}, ErrNoCalls
 	}
+
 	for _, e := range executions {
 		if e.Index < 0 || e.Index >= len(p.calls) || p.done[e.Index] != nil {
 			return phase{}, fmt.Errorf("%w: execution of call %d, and the message has %d calls (each once)",
@@ -185,7 +209,7 @@ func (d DAG) executed(executions []node.ToolExecution) (phase, error) {
 	return p, nil
 }
 
-// heads returns the executions there are: those of the calls in call order, then the spare ones.
+// heads returns the executions so far: those of the calls in call order, then the spare ones.
 func (p phase) heads() []*node.Node {
 	heads := make([]*node.Node, 0, len(p.calls)+len(p.spare))
 	for i := range p.calls {
@@ -196,25 +220,27 @@ func (p phase) heads() []*node.Node {
 	return append(heads, p.spare...)
 }
 
+// execute adds a node for e, an execution of the call at e.Index.
 func (p phase) execute(src node.Source, e node.ToolExecution) error {
 	call := p.calls[e.Index]
 	e.CallID, e.Tool, e.Input = call.ID, call.Name, call.Input
-	n, err := node.New(src, e, node.Meta{}, p.said)
+	n, err := node.New(src, e, node.Meta{}, p.caller)
 	p.done[e.Index] = n
 	return err
 }
 
-// answerOf returns the result of the execution n. One that was appended by hand and names its call by Index alone gets the
-// call's id.
-func answerOf(n *node.Node) content.ToolResult {
+// resultOf returns the tool result of the execution n. An execution that was appended by hand may have an Index and no CallID: its result
+// gets the ID of that call.
+func resultOf(n *node.Node) content.ToolResult {
 	e := n.Payload().(node.ToolExecution)
-	answer := e.Answer()
+	result := e.Answer()
 	if e.CallID != "" || n.NumParents() != 1 {
-		return answer
+		return result
 	}
+
 	m, _ := n.Parent(0).Message()
 	if calls := callsOf(m.Blocks).calls; e.Index >= 0 && e.Index < len(calls) {
-		answer.CallID = calls[e.Index].ID
+		result.CallID = calls[e.Index].ID
 	}
-	return answer
+	return result
 }

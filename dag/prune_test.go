@@ -78,7 +78,7 @@ func TestWhatIsTakenBackIsNotPruned(t *testing.T) {
 	gone := d.WithoutRef("tag").WithHeads()
 	require.Len(t, gone.Unreachable().Nodes, 6, "and what they stand after")
 	require.Empty(t, lines(written(t, gone.Prune())))
-	require.ErrorIs(t, d.Back(9).Prune().Err(), dag.ErrNoTurn)
+	require.ErrorIs(t, d.Back(9).Prune().Err(), dag.ErrNoExchange)
 	require.Equal(t, sample(t).Len(), sample(t).Prune().Len(), "what is built has nothing to prune")
 }
 
@@ -126,7 +126,7 @@ func TestAJournalIsWrittenAnew(t *testing.T) {
 
 	require.NoError(t, dag.RewriteJournal(path, dag.New()))
 	require.Equal(t, journalOf(t, dag.New()), contentOf(t, path))
-	require.ErrorIs(t, dag.RewriteJournal(path, d.Back(99)), dag.ErrNoTurn)
+	require.ErrorIs(t, dag.RewriteJournal(path, d.Back(99)), dag.ErrNoExchange)
 	require.ErrorIs(t, dag.RewriteJournal(filepath.Join(t.TempDir(), "no", "x"), d), os.ErrNotExist)
 	require.ErrorIs(t, dag.RewriteJournal(path, repeatedIDs(t)), dag.ErrDuplicateID)
 	require.Equal(t, journalOf(t, dag.New()), contentOf(t, path), "and then it is as it was")

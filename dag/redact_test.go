@@ -122,7 +122,7 @@ func TestRedactRefusesWhatIsNotThere(t *testing.T) {
 	require.ErrorAs(t, got.Err(), &step)
 	require.Equal(t, "Redact", step.Step)
 	require.Equal(t, d, d.Redact())
-	require.ErrorIs(t, d.Back(9).Redact(d.Head().ID()).Err(), dag.ErrNoTurn, "the chain's own error stays")
+	require.ErrorIs(t, d.Back(9).Redact(d.Head().ID()).Err(), dag.ErrNoExchange, "the chain's own error stays")
 
 	moon := read(t, foreign(t))
 	unknown := moon.Unreachable().Nodes[0]

@@ -68,7 +68,7 @@ func (d DAG) build(w without) *lineage {
 			p.t.Messages, p.t.Nodes = append(p.t.Messages, content.Message{Role: payload.Role, Blocks: payload.Blocks}), append(p.t.Nodes, n)
 		case node.ToolExecution:
 			if view.open(n) {
-				answer, _ := content.Of(answerOf(n)) // its parts were checked when the node was made
+				answer, _ := content.Of(resultOf(n)) // its parts were checked when the node was made
 				p.t.say(n, content.User, answer)
 			}
 		case node.Compaction:

@@ -302,7 +302,7 @@ func (v *validator) phases(d DAG) {
 		case node.ToolExecution:
 			if view.open(n) {
 				p.replied = true
-				p.unclosed = p.result(n, answerOf(n)) || p.unclosed
+				p.unclosed = p.result(n, resultOf(n)) || p.unclosed
 			}
 		case node.Compaction:
 			if view.placed[n.ID()] {
@@ -316,7 +316,7 @@ func (v *validator) phases(d DAG) {
 	}
 
 	if open, ok := d.openPhase(); ok {
-		p.pending = open.said.ID()
+		p.pending = open.caller.ID()
 	}
 	p.end(false)
 }

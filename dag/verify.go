@@ -11,42 +11,41 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// What Verify finds, beside WrongDigest and DuplicateID.
+// Findings of Verify, beside WrongDigest and DuplicateID.
 const (
-	// SharedResult: a message says a result that stands in an execution, which is not what it was.
+	// SharedResult: a results message repeats the result of an execution whose digest is wrong.
 	SharedResult FindingKind = "shared result does not hold"
-	// FalseRedaction: a node says that it is redacted, and its content is there.
+	// FalseRedaction: a node is marked as redacted but still has content.
 	FalseRedaction FindingKind = "not redacted as it says"
-	// CallWaits: a call at a head has no result yet. Sent as it is, it is answered by an error result.
+	// CallWaits: a call at a head has no result yet. If it is sent as it is, it gets an error result.
 	CallWaits FindingKind = "call waits for its result"
 )
 
-// Verification is what [DAG.Verify] found.
+// Verification is the result of [DAG.Verify].
 type Verification struct {
-	// Nodes is how many nodes there are.
+	// Nodes is the number of nodes.
 	Nodes int
-	// Findings is what does not hold, in the order in which the nodes are saved. Of each node it says the digest that the content
-	// has and the one that the node claims.
+	// Findings lists the faults, in the order in which the nodes are saved. A WrongDigest gives the digest of the content and the digest
+	// that the node claims.
 	Findings []Finding
-	// Waiting is the calls that have no result yet, at all heads. They are no fault: a paused conversation has some.
+	// Waiting lists the calls without a result, at all heads. They are not a fault: a paused conversation has some.
 	Waiting []Finding
-	// Redacted is the nodes whose content was erased. What is left of them cannot be checked, but their digests and their places
-	// can: the nodes after them hold only with those.
+	// Redacted lists the nodes whose content was erased. The rest of their content cannot be checked. Their digests and positions can: the
+	// digests of the nodes after them depend on both.
 	Redacted []*node.Node
-	// Unknown is the nodes of kinds that this version does not know. They are like redacted ones: nobody but a newer version can
-	// check what they say.
+	// Unknown lists the nodes of kinds that this version does not know. Only a newer version can check their content.
 	Unknown []*node.Node
 }
 
-// Verify recomputes the digest of every node that is saved with the conversation, each once: those that the heads and the refs
-// reach, those of child conversations, and those of a file that nothing reaches. It needs no recursion, and takes time in
-// proportion to the content.
+// Verify recomputes the digest of every node that is saved with the conversation, each once: nodes that the heads and the refs reach, nodes
+// of child conversations, and unreachable nodes of the file. It takes time in proportion to the content, without recursion.
 //
-// A digest is made of a node's own content and of the digests that the nodes before it claim. So a changed node is found where
-// it is, and one whose digest was changed along with it is found in the nodes after it. Where a conversation has neither
-// findings nor redacted or unknown nodes, its heads' digests stand for all of it: who remembers a head's digest from before
-// knows that nothing was changed. Without such a digest from elsewhere nobody can tell a conversation from one that was made
-// anew as a whole.
+// A digest covers the node's own content and the digests that its parents claim. A changed node is therefore reported itself. If its digest
+// was changed along with it, the nodes after it are reported.
+//
+// If there are no findings and no redacted or unknown nodes, the digests of the heads cover the whole conversation: compare them with head
+// digests that you recorded before, to know that nothing was changed. Without recorded digests, a conversation that was rebuilt as a whole
+// cannot be detected.
 func (d DAG) Verify() Verification {
 	nodes := d.saved()
 	v := verifier{Verification: Verification{Nodes: len(nodes)}, byID: make(map[node.ID]*node.Node, len(nodes))}
@@ -57,41 +56,29 @@ func (d DAG) Verify() Verification {
 	return v.Verification
 }
 
-// waiting returns a finding for each call that is open at a head. The heads of one tool phase are looked at together.
+// waiting returns a finding for each call that is open at a head.
 func (d DAG) waiting() []Finding {
-	var order []*node.Node // the messages with the calls
-	heads := map[*node.Node][]*node.Node{}
-	for _, h := range d.heads {
-		said := h
-		if isExecution(h) && h.NumParents() == 1 {
-			said = h.Parent(0)
-		}
-		if heads[said] == nil {
-			order = append(order, said)
-		}
-		heads[said] = append(heads[said], h)
-	}
-
-	var list []Finding
-	for _, said := range order {
-		for _, c := range New().WithHeads(heads[said]...).OpenCalls() {
+	var findings []Finding
+	callers, phases := byCaller(d.heads)
+	for _, caller := range callers {
+		for _, c := range New().WithHeads(phases[caller.ID()]...).OpenCalls() {
 			detail := safetext.Line(fmt.Sprintf("call %d, %q of %q", c.Index, c.ID, c.Name), 200)
-			list = append(list, Finding{Node: said, Kind: CallWaits, Detail: detail})
+			findings = append(findings, Finding{Node: caller, Kind: CallWaits, Detail: detail})
 		}
 	}
-	return list
+	return findings
 }
 
-// digestDetail returns an error of n's digest without what a Finding says already: the node and the kind.
+// digestDetail returns the text of a digest error of n without the parts that a Finding has itself: the node and the kind.
 func digestDetail(n *node.Node, err error) string {
 	text := strings.TrimPrefix(err.Error(), node.ErrDigest.Error()+": ")
 	return strings.TrimPrefix(text, n.String()+" ")
 }
 
-// OK reports whether nothing was found. Waiting calls, and redacted and unknown nodes, do not count.
+// OK reports whether there are no findings. Waiting calls, redacted nodes and unknown nodes do not count.
 func (v Verification) OK() bool { return len(v.Findings) == 0 }
 
-// String returns a line that counts, and one for each finding and each node that could not be checked.
+// String returns a line with the counts, and a line for each finding, each waiting call and each node that cannot be checked.
 func (v Verification) String() string {
 	var out strings.Builder
 	out.WriteString(count(v.Nodes, "node") + ": ")
@@ -100,10 +87,8 @@ func (v Verification) String() string {
 	} else {
 		out.WriteString(count(len(v.Findings), "finding"))
 	}
-	for _, f := range v.Findings {
-		out.WriteString("\n" + f.String())
-	}
-	for _, f := range v.Waiting {
+
+	for _, f := range slices.Concat(v.Findings, v.Waiting) {
 		out.WriteString("\n" + f.String())
 	}
 	for _, n := range v.Redacted {
@@ -115,7 +100,7 @@ func (v Verification) String() string {
 	return out.String()
 }
 
-// MarshalJSON returns an object with the members ok, nodes, findings, waiting, redacted and unknown, the last two with the nodes' ids.
+// MarshalJSON returns an object with the members ok, nodes, findings, waiting, redacted and unknown. The last two hold node IDs.
 func (v Verification) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		OK       bool      `json:"ok"`
@@ -127,7 +112,7 @@ func (v Verification) MarshalJSON() ([]byte, error) {
 	}{v.OK(), v.Nodes, slices.Concat([]Finding{}, v.Findings), slices.Concat([]Finding{}, v.Waiting), idsOf(v.Redacted), idsOf(v.Unknown)})
 }
 
-// MarshalJSON returns an object with the members node, the id, kind and detail.
+// MarshalJSON returns an object with the members node (its ID), kind and detail.
 func (f Finding) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Node   node.ID     `json:"node"`
@@ -144,19 +129,21 @@ func idsOf(nodes []*node.Node) []node.ID {
 	return ids
 }
 
+// verifier is a Verification in progress.
 type verifier struct {
 	Verification
-	byID   map[node.ID]*node.Node
-	broken map[*node.Node]bool // executions whose digests do not hold
+	byID   map[node.ID]*node.Node // the nodes so far; the first of those with one ID
+	broken map[*node.Node]bool    // executions with a wrong digest
 }
 
-// node checks n. The nodes before it were checked.
+// node checks n. The nodes before it are checked already.
 func (v *verifier) node(n *node.Node) {
 	if old := v.byID[n.ID()]; old == nil {
 		v.byID[n.ID()] = n
 	} else if old.Digest() != n.Digest() {
 		v.report(n, DuplicateID, "another node has the id "+n.ID().String())
 	}
+
 	if _, unknown := n.Payload().(node.Unknown); unknown {
 		v.Unknown = append(v.Unknown, n)
 		return
@@ -165,6 +152,7 @@ func (v *verifier) node(n *node.Node) {
 		v.Redacted = append(v.Redacted, n)
 		return
 	}
+
 	err := n.Verify()
 	if errors.Is(err, node.ErrRedaction) {
 		v.report(n, FalseRedaction, "")
@@ -182,7 +170,7 @@ func (v *verifier) node(n *node.Node) {
 	v.shared(n)
 }
 
-// shared reports which results of n are those of executions that do not hold.
+// shared reports the results in n that repeat the result of a broken execution.
 func (v *verifier) shared(n *node.Node) {
 	m, _ := n.Message()
 	for i, r := range m.Blocks.ToolResults() {
@@ -199,36 +187,14 @@ func (v *verifier) report(n *node.Node, kind FindingKind, detail string) {
 	v.Findings = append(v.Findings, Finding{Node: n, Kind: kind, Detail: safetext.Line(detail, 300)})
 }
 
-// saved returns every node that is saved with d, in that order; but two nodes with one id are two.
+// saved returns every node that is saved with d, in that order. It returns both of two nodes with one ID.
 func (d DAG) saved() []*node.Node {
-	type visit struct {
-		n    *node.Node
-		next int
-	}
-	nodes := make([]*node.Node, 0, d.sizeHint())
-	seen := make(map[*node.Node]bool, cap(nodes))
-	var stack []visit
-	enter := func(n *node.Node) {
-		if !seen[n] {
-			seen[n] = true
-			stack = append(stack, visit{n: n})
-		}
-	}
+	seen := make(map[*node.Node]bool, d.sizeHint())
 	h := d.header()
-	order := walk{extra: h.loose}
-	for _, root := range slices.Concat(d.roots(), h.loose[nil]) {
-		enter(root)
-		for len(stack) > 0 {
-			top := &stack[len(stack)-1]
-			n := order.before(top.n, top.next)
-			top.next++
-			if n != nil {
-				enter(n)
-				continue
-			}
-			nodes = append(nodes, top.n)
-			stack = stack[:len(stack)-1]
-		}
-	}
-	return nodes
+	w := walk{extra: h.loose}
+	return w.visit(slices.Concat(d.roots(), h.loose[nil]), func(n *node.Node) bool {
+		fresh := !seen[n]
+		seen[n] = true
+		return fresh
+	})
 }

@@ -274,7 +274,7 @@ func TestAConversationWithAnErrorIsNoEnd(t *testing.T) {
 	e := s.listen(t)
 	e.until(isIdle)
 	s.Set(talk().User(""))
-	require.Equal(t, []string{"error dag: User: nothing is said"}, story(e.until(func(a activity) bool { return a.Error != nil })))
+	require.Equal(t, []string{"error dag: User: the message is empty"}, story(e.until(func(a activity) bool { return a.Error != nil })))
 }
 
 func TestAReportStaysUntilItIsTakenAway(t *testing.T) {

@@ -196,7 +196,7 @@ func TestTheSameConversationGivesTheSamePage(t *testing.T) {
 }
 
 func TestErrorsAreThoseOfTheChainAndTheWriter(t *testing.T) {
-	require.ErrorIs(t, Write(&bytes.Buffer{}, start().Back(1), nil), dag.ErrNoTurn)
+	require.ErrorIs(t, Write(&bytes.Buffer{}, start().Back(1), nil), dag.ErrNoExchange)
 	require.ErrorIs(t, Write(full{}, start().User("Hi."), nil), errFull)
 }
 

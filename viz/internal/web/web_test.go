@@ -119,7 +119,7 @@ func TestABrokenChainIsItsErrorAndTellsNothing(t *testing.T) {
 	d := start().User("Name a tree.")
 	update(t, m, d)
 	_, err := m.Update(d.Back(3))
-	require.ErrorIs(t, err, dag.ErrNoTurn)
+	require.ErrorIs(t, err, dag.ErrNoExchange)
 	require.True(t, update(t, m, d).Empty())
 }
 
