@@ -163,6 +163,43 @@ func TestEveryExportedNameIsDocumented(t *testing.T) {
 	}
 }
 
+// TestSentinelsOfOneNameAreOneError holds that errors.Is cannot mistake one package's error for that of another.
+func TestSentinelsOfOneNameAreOneError(t *testing.T) {
+	owners := map[string]string{}
+	for _, dir := range goFolders(t) {
+		for name, alias := range sentinels(parse(t, dir).list) {
+			if alias {
+				continue
+			}
+			require.Empty(t, owners[name], "%s is an error of its own in %s too: make one the other, or give it another name", name, dir)
+			owners[name] = dir
+		}
+	}
+	require.Equal(t, "dag", owners["ErrDuplicateID"], "the test finds sentinels")
+}
+
+// sentinels returns the exported error variables of a package, and whether each is another package's.
+func sentinels(files []*ast.File) map[string]bool {
+	found := map[string]bool{}
+	for _, f := range files {
+		for _, decl := range f.Decls {
+			group, ok := decl.(*ast.GenDecl)
+			if !ok || group.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range group.Specs {
+				v := spec.(*ast.ValueSpec)
+				if len(v.Values) != 1 || !strings.HasPrefix(v.Names[0].Name, "Err") {
+					continue
+				}
+				_, alias := v.Values[0].(*ast.SelectorExpr)
+				found[v.Names[0].Name] = alias
+			}
+		}
+	}
+	return found
+}
+
 type parsed struct {
 	fset *token.FileSet
 	list []*ast.File

@@ -248,7 +248,7 @@ func TestWhatIsWrongWithAFileIsATypedErrorThatNamesThePlace(t *testing.T) {
 		"no nodes":                    {`{"format":"plait","version":1}`, dag.ErrFormat, "nodes: it is missing"},
 		"version 0":                   {`{"format":"plait","version":0}`, dag.ErrFormat, "version: it is 0"},
 		"version text":                {`{"format":"plait","version":"1"}`, dag.ErrFormat, "version: "},
-		"newer version":               {`{"format":"plait","version":2,"what":ever`, dag.ErrVersion, "has version 2, and this program reads up to 1"},
+		"newer version":               {`{"format":"plait","version":2,"what":ever`, dag.ErrVersion, "has version 2, and this program reads version 1"},
 		"nodes are an object":         {`{"format":"plait","version":1,"nodes":{}}`, dag.ErrFormat, "'{' where one of"},
 		"header member twice":         {`{"format":"plait","version":1,"a":1,"\u0061":1,"nodes":[]}`, dag.ErrFormat, "a: it is there twice"},
 		"metadata twice the same":     {document(`,"metadata":{"a":1,"a":2}`, good), dag.ErrFormat, "metadata: "},

@@ -22,8 +22,8 @@ import (
 var (
 	// ErrFormat marks what is not a saved conversation, or is one whose frame is broken.
 	ErrFormat = errors.New("not a saved conversation")
-	// ErrVersion marks a file that a newer version of Plait wrote; *VersionError says which.
-	ErrVersion = errors.New("written by a newer version of Plait")
+	// ErrVersion marks a file that another version of Plait wrote; a *VersionError names the version.
+	ErrVersion = errors.New("written by another version of Plait")
 	// ErrDuplicateID marks an id that two nodes have.
 	ErrDuplicateID = errors.New("the id is used twice")
 	// ErrHeads marks a head, or a ref's head, that is not among the nodes.
@@ -60,15 +60,15 @@ func (e *LoadError) Error() string {
 // Unwrap returns the reason.
 func (e *LoadError) Unwrap() error { return e.Err }
 
-// VersionError says which version wrote a file that this one cannot read. Its chain holds ErrVersion.
+// VersionError names the version of a file, or of other saved data, that this program cannot read. Its chain holds ErrVersion.
 type VersionError struct {
-	// Version is the file's, and Supported the newest that can be read.
+	// Version is the version of the data, and Supported the newest version that can be read.
 	Version, Supported int
 }
 
 // Error names both versions.
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("%v: the file has version %d, and this program reads up to %d", ErrVersion, e.Version, e.Supported)
+	return fmt.Sprintf("%v: it has version %d, and this program reads version %d", ErrVersion, e.Version, e.Supported)
 }
 
 // Unwrap returns ErrVersion.

@@ -119,7 +119,7 @@ func (a Agent) withDefaults() Agent {
 //
 // The conversation is valid beside any error, and a later Run goes on from it. Where a step of the chain failed (dag.DAG.Err), it is
 // the one before that step. Errors: those of [ErrNoProvider], [ErrNoContext],
-// [ErrUnbound], [ErrLimit], [ErrAnswered], [ErrRejected], of Instructions and dag.DAG.Err before anything is done; [ErrPaused]; the
+// [ErrUnbound], [ErrInvalidLimit], [ErrAnswered], [ErrRejected], of Instructions and dag.DAG.Err before anything is done; [ErrPaused]; the
 // provider's, after all retries; a hook's; where the context ended, its error and its cause. A limit is a stop reason, not an error.
 func (a Agent) Run(ctx context.Context, d dag.DAG) (dag.DAG, error) { return fold(a.Stream(ctx, d)) }
 
@@ -202,7 +202,7 @@ func fold(events iter.Seq2[Event, error]) (dag.DAG, error) {
 // each call, and one message after them with every result in call order. Without open calls it returns d, with what the agent declares.
 //
 // The conversation is valid beside any error, with every call answered, but for a *[PausedError]. Errors: those of [ErrNoContext],
-// [ErrUnbound], [ErrLimit], of Instructions and dag.DAG.Err before anything is done, [ErrPaused], and, where the context ended, its error
+// [ErrUnbound], [ErrInvalidLimit], of Instructions and dag.DAG.Err before anything is done, [ErrPaused], and, where the context ended, its error
 // and its cause.
 func (a Agent) ExecuteTools(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 	return a.executeTools(ctx, d, false)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
@@ -34,8 +35,8 @@ const (
 var (
 	// ErrCodec is in the chain of every error about a [Continuation], a [ToolTask] or a [Reply] that cannot be written or read.
 	ErrCodec = errors.New("cannot be written or read")
-	// ErrVersion marks what another version of Plait wrote; a [VersionError] says which.
-	ErrVersion = errors.New("written by another version of Plait")
+	// ErrVersion marks data that another version of Plait wrote; a [VersionError] names the version. It is dag.ErrVersion.
+	ErrVersion = dag.ErrVersion
 )
 
 // CodecError says which member of a saved continuation, task or reply is wrong. A Continuation that is not valid has the same
@@ -58,19 +59,8 @@ func (e *CodecError) Error() string {
 // Unwrap returns ErrCodec and the reason.
 func (e *CodecError) Unwrap() []error { return []error{ErrCodec, e.Err} }
 
-// VersionError says which version wrote what this one does not read. Its chain holds ErrVersion.
-type VersionError struct {
-	// Version is that of the data, and Supported the one that can be read.
-	Version, Supported int
-}
-
-// Error names both versions.
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("%v: it has version %d, and this program reads %d", ErrVersion, e.Version, e.Supported)
-}
-
-// Unwrap returns ErrVersion.
-func (e *VersionError) Unwrap() error { return ErrVersion }
+// VersionError names the version of the data and the version that this program reads. It is a [dag.VersionError].
+type VersionError = dag.VersionError
 
 // Reasons why a member is refused.
 var (

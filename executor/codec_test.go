@@ -194,7 +194,8 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 		for _, version := range []int{0, 2, 999, -1} {
 			err := decode(fmt.Appendf(nil, `{"run_id":7,"schema_version":%d}`, version))
 			require.ErrorIs(t, err, executor.ErrVersion)
-			requireCodec(t, err, "schema_version", fmt.Sprintf("version %d, and this program reads 1", version))
+			require.ErrorIs(t, err, dag.ErrVersion, "one error for every saved form")
+			requireCodec(t, err, "schema_version", fmt.Sprintf("version %d, and this program reads version 1", version))
 			var which *executor.VersionError
 			require.ErrorAs(t, err, &which)
 			require.Equal(t, executor.VersionError{Version: version, Supported: 1}, *which)

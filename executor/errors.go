@@ -19,13 +19,13 @@ var (
 	// ErrAnswered: the conversation ends with a whole answer of a model (content.StopEndTurn), and no queue has anything to say. Other
 	// words of the assistant, written by hand or cut off, are for the model to go on with.
 	ErrAnswered = errors.New("executor: the conversation ends with the model's answer: say something first")
-	// ErrLimit: a limit is negative or not finite. A [LimitError] says which.
-	ErrLimit = errors.New("is negative or not finite")
+	// ErrInvalidLimit: a limit is negative or not finite. A [LimitError] says which.
+	ErrInvalidLimit = errors.New("is negative or not finite")
 	// ErrRejected: a hook rejected the message that the conversation ends in. The hook's error is in the chain too.
 	ErrRejected = errors.New("executor: the message was rejected")
 )
 
-// LimitError names the member of [Limits] that nothing can be compared with. Its chain holds ErrLimit.
+// LimitError names the member of [Limits] that nothing can be compared with. Its chain holds ErrInvalidLimit.
 type LimitError struct {
 	// Field is the member's name: "Cost".
 	Field string
@@ -35,11 +35,11 @@ type LimitError struct {
 
 // Error names the member and its value.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("executor: Limits.%s: %v %v", e.Field, e.Value, ErrLimit)
+	return fmt.Sprintf("executor: Limits.%s: %v %v", e.Field, e.Value, ErrInvalidLimit)
 }
 
-// Unwrap returns ErrLimit.
-func (e *LimitError) Unwrap() error { return ErrLimit }
+// Unwrap returns ErrInvalidLimit.
+func (e *LimitError) Unwrap() error { return ErrInvalidLimit }
 
 // UnboundError names the tools that were declared without a function. Its chain holds ErrUnbound.
 type UnboundError struct {

@@ -117,7 +117,7 @@ func TestRunRefusesPricesAndLimitsThatAreNoAmounts(t *testing.T) {
 			if name == "cost" {
 				var limit *executor.LimitError
 				require.ErrorAs(t, err, &limit)
-				require.ErrorIs(t, err, executor.ErrLimit)
+				require.ErrorIs(t, err, executor.ErrInvalidLimit)
 				require.Equal(t, "Cost", limit.Field)
 			} else {
 				var price *api.PriceError

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/transcript"
 )
 
@@ -200,7 +202,7 @@ func TestLimits(t *testing.T) {
 	require.ErrorIs(t, err, transcript.ErrLimit)
 
 	_, err = transcript.Import("gopher", strings.NewReader(""), nil)
-	require.ErrorIs(t, err, transcript.ErrFormat)
+	require.ErrorIs(t, err, transcript.ErrUnknownFormat)
 	require.EqualError(t, err, "import gopher: no such format: there are chat, claude-code, langchain, nano-agent, pi")
 
 	failing := errors.New("the disk is gone")
@@ -246,4 +248,11 @@ func BenchmarkClaudeCode(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+func TestErrorsAreThoseOfTheGraph(t *testing.T) {
+	require.ErrorIs(t, transcript.ErrDuplicateID, dag.ErrDuplicateID)
+	require.ErrorIs(t, transcript.ErrLimit, dag.ErrLimit)
+	require.ErrorIs(t, transcript.ErrParent, node.ErrParent)
+	require.NotErrorIs(t, transcript.ErrUnknownFormat, dag.ErrFormat)
 }

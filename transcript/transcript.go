@@ -19,20 +19,20 @@ import (
 
 // Errors that importing returns, inside an *Error, beside those of the reader and of package node.
 var (
-	// ErrFormat marks a format that there is no import for.
-	ErrFormat = errors.New("no such format")
+	// ErrUnknownFormat marks a format that there is no import for.
+	ErrUnknownFormat = errors.New("no such format")
 	// ErrSyntax marks text that is not JSON.
 	ErrSyntax = errors.New("not JSON")
 	// ErrShape marks JSON that is not what the format has in this place.
 	ErrShape = errors.New("not what the format has here")
-	// ErrParent marks a line or a node that follows one which is not there.
-	ErrParent = errors.New("what it follows is not there")
+	// ErrParent marks a line or a node whose parent is missing. It is node.ErrParent.
+	ErrParent = node.ErrParent
 	// ErrCycle marks a line or a node that follows itself.
 	ErrCycle = errors.New("it follows itself")
-	// ErrDuplicateID marks an id that two different lines have.
-	ErrDuplicateID = errors.New("the id is used twice")
-	// ErrLimit marks a file that is longer, or nests deeper, than what is read.
-	ErrLimit = errors.New("beyond a limit of what is read")
+	// ErrDuplicateID marks an id that two different lines have. It is dag.ErrDuplicateID.
+	ErrDuplicateID = dag.ErrDuplicateID
+	// ErrLimit marks a file that is longer, or nests deeper, than the limits of reading allow. It is dag.ErrLimit.
+	ErrLimit = dag.ErrLimit
 )
 
 // Error says where in a file something cannot be imported.
@@ -172,7 +172,7 @@ func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 	r = io.TeeReader(r, im.sum)
 	read, ok := importers[format]
 	if !ok {
-		return Imported{}, &Error{Format: format, Err: fmt.Errorf("%w: there are %s", ErrFormat, joinNames(Formats()))}
+		return Imported{}, &Error{Format: format, Err: fmt.Errorf("%w: there are %s", ErrUnknownFormat, joinNames(Formats()))}
 	}
 	if err := read(im, r); err != nil {
 		var e *Error

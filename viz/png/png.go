@@ -14,7 +14,7 @@
 // # Errors
 //
 // Drawing returns the error of the chain that built the conversation (dag.DAG.Err), and the error of the writer, as they are.
-// [ErrTooLarge] marks a picture of more pixels than are allowed; [SizeError] says how many.
+// [ErrTooManyPixels] marks a picture of more pixels than are allowed; [SizeError] says how many.
 package png
 
 import (
@@ -30,10 +30,10 @@ import (
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
-// ErrTooLarge is in the chain of the error of a picture that is larger than MaxPixels.
-var ErrTooLarge = errors.New("too large for an image")
+// ErrTooManyPixels is in the chain of the error of a picture that is larger than MaxPixels.
+var ErrTooManyPixels = errors.New("too large for an image")
 
-// SizeError says how large a picture would be. Its chain holds ErrTooLarge.
+// SizeError says how large a picture would be. Its chain holds ErrTooManyPixels.
 type SizeError struct {
 	// Width and Height are the size of the image, in pixels; of more than an int can hold, about as much as it can.
 	Width, Height int
@@ -43,11 +43,11 @@ type SizeError struct {
 
 // Error says how large the picture would be.
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("%v: %d by %d pixels, where at most %d are drawn", ErrTooLarge, e.Width, e.Height, e.Max)
+	return fmt.Sprintf("%v: %d by %d pixels, where at most %d are drawn", ErrTooManyPixels, e.Width, e.Height, e.Max)
 }
 
-// Unwrap returns ErrTooLarge.
-func (e *SizeError) Unwrap() error { return ErrTooLarge }
+// Unwrap returns ErrTooManyPixels.
+func (e *SizeError) Unwrap() error { return ErrTooManyPixels }
 
 // maxPixels is the default of Options.MaxPixels: 40 million take 160 MB of memory.
 const maxPixels = 40_000_000

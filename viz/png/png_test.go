@@ -225,17 +225,17 @@ func TestTooLarge(t *testing.T) {
 	var tooLarge *SizeError
 
 	err := Write(io.Discard, d, &Options{MaxPixels: one - 1})
-	require.ErrorIs(t, err, ErrTooLarge)
+	require.ErrorIs(t, err, ErrTooManyPixels)
 	require.ErrorAs(t, err, &tooLarge)
 	require.Equal(t, SizeError{Width: p.Width, Height: p.Height, Max: one - 1}, *tooLarge)
 
 	require.Equal(t, p.Width, draw1(t, d, &Options{MaxPixels: one}).Bounds().Dx(), "drawn smaller, since nothing was asked for")
 	require.Equal(t, 2*p.Width, draw1(t, d, &Options{MaxPixels: 4 * one}).Bounds().Dx())
-	require.ErrorIs(t, Write(io.Discard, d, &Options{Scale: 2, MaxPixels: 4*one - 1}), ErrTooLarge)
+	require.ErrorIs(t, Write(io.Discard, d, &Options{Scale: 2, MaxPixels: 4*one - 1}), ErrTooManyPixels)
 	require.ErrorAs(t, Write(io.Discard, d, &Options{Scale: math.MaxInt}), &tooLarge)
 	require.Greater(t, tooLarge.Width, math.MaxInt/2)
 	require.Greater(t, tooLarge.Height, math.MaxInt/2)
-	require.ErrorIs(t, Write(io.Discard, d, &Options{Scale: math.MaxInt / 100, MaxPixels: math.MaxInt}), ErrTooLarge)
+	require.ErrorIs(t, Write(io.Discard, d, &Options{Scale: math.MaxInt / 100, MaxPixels: math.MaxInt}), ErrTooManyPixels)
 }
 
 func TestErrors(t *testing.T) {
