@@ -420,7 +420,7 @@ func appendAttributes(dst []byte, attributes map[string]any, keys []string) []by
 	if len(texts) == 0 {
 		return dst
 	}
-	dst = append(content.AppendRaw(dst, "context"), '{')
+	dst = append(content.AppendRaw(dst, "attributes"), '{')
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
 		dst = wire.AppendString(dst, key, texts[key])
 	}
@@ -691,10 +691,10 @@ func (o savedObject) pending() Pending {
 
 // attributes reads the context; nil where there is none.
 func (o savedObject) attributes() map[string]string {
-	if !o.has("context") {
+	if !o.has("attributes") {
 		return nil
 	}
-	from := o.object("context")
+	from := o.object("attributes")
 	if len(from.members) == 0 {
 		return nil
 	}

@@ -49,7 +49,7 @@ const fullSaved = `{"schema_version":1,"run_id":"run","continuation_id":"c2","pa
 	`{"tool_call_id":"call_3","index":3,"call_id":"dup","name":"","executed_name":"x","arguments":{},"deferred":true},` +
 	`{"tool_call_id":"call_4","index":4,"call_id":"dup","name":"y","executed_name":"","arguments":{},"deferred":true}],` +
 	`"totals":{"turns":2,"tool_calls":3,"usage":{"input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5,"incomplete":true},` +
-	`"tool_usage":{"output":-7},"cost":1e-07,"elapsed_ns":-5},"context":{"n":"7","tenant":"acme"}}`
+	`"tool_usage":{"output":-7},"cost":1e-07,"elapsed_ns":-5},"attributes":{"n":"7","tenant":"acme"}}`
 
 // withMember is fullSaved with a member replaced; a member that is not valid JSON, "-", is left out.
 func withMember(t *testing.T, path, value string) []byte {
@@ -121,7 +121,7 @@ func TestTheLeastThatAContinuationSays(t *testing.T) {
 	back, err := executor.ContinuationCodec{}.Decode(data)
 	require.NoError(t, err)
 	require.Equal(t, c, back)
-	back, err = executor.ContinuationCodec{}.Decode([]byte(strings.TrimSuffix(string(data), "}") + `,"parent_continuation_id":"","context":{}}`))
+	back, err = executor.ContinuationCodec{}.Decode([]byte(strings.TrimSuffix(string(data), "}") + `,"parent_continuation_id":"","attributes":{}}`))
 	require.NoError(t, err)
 	require.Equal(t, c, back)
 	c.Totals.Detail, c.Totals.Reason = "of another time", content.StopError
@@ -161,7 +161,7 @@ func TestOnlyListedAttributesAreWritten(t *testing.T) {
 	} {
 		data, _ := encode()
 		require.NotContains(t, data, "SECRET")
-		require.NotContains(t, data, "context")
+		require.NotContains(t, data, "attributes")
 		data, read := encode("tenant_id", "missing")
 		require.NotContains(t, data, "SECRET")
 		require.Equal(t, map[string]string{"tenant_id": strings.Repeat("é", 100)}, read, "cut to 200 bytes")
@@ -271,9 +271,9 @@ func TestWhatIsNoContinuationIsRefused(t *testing.T) {
 		{"totals/cost", `1e400`, "totals/cost", "no number that fits"},
 		{"totals/cost", `"Inf"`, "totals/cost", "no number that fits"},
 		{"totals/elapsed_ns", `"1s"`, "totals/elapsed_ns", "no integer"},
-		{"context", `[]`, "context", "no JSON object"},
-		{"context/tenant", `7`, "context/tenant", "no string"},
-		{"context/tenant", long, "context/tenant", "longer than 200 bytes"},
+		{"attributes", `[]`, "attributes", "no JSON object"},
+		{"attributes/tenant", `7`, "attributes/tenant", "no string"},
+		{"attributes/tenant", long, "attributes/tenant", "longer than 200 bytes"},
 	} {
 		t.Run(c.path+"="+c.value[:min(len(c.value), 30)], func(t *testing.T) {
 			got, err := executor.ContinuationCodec{}.Decode(withMember(t, c.path, c.value))
@@ -384,7 +384,7 @@ func TestArgumentsKeepTheirBytes(t *testing.T) {
 func TestErrorsOfTheCodecCannotDriveATerminal(t *testing.T) {
 	for _, data := range []string{
 		`{"schema_version":1,"pending":[],"run_id":"\u001b[2J","continuation_id":"c","pause_reason":"\u001b[2J\u202e"}`,
-		string(withMember(t, "context", `{"\u001b]0;a\n`+strings.Repeat("x", 500)+`":7}`)),
+		string(withMember(t, "attributes", `{"\u001b]0;a\n`+strings.Repeat("x", 500)+`":7}`)),
 	} {
 		_, err := executor.ContinuationCodec{}.Decode([]byte(data))
 		require.ErrorIs(t, err, executor.ErrCodec)
@@ -413,10 +413,10 @@ func TestTasks(t *testing.T) {
 	tasks, err := codec.Encode(fullContinuation())
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		`{"schema_version":1,"run_id":"run","continuation_id":"c2","turn":2,"tool_call_id":"tc_1","index":0,"name":"echo","executed_name":"echo","arguments":{"a": 1.0},"context":{"tenant":"acme"}}`,
-		`{"schema_version":1,"run_id":"run","continuation_id":"c2","turn":2,"tool_call_id":"call_2","index":2,"call_id":"","name":"foo.bar","executed_name":"foo_bar","arguments_text":"{\n}","context":{"tenant":"acme"}}`,
-		`{"schema_version":1,"run_id":"run","continuation_id":"c2","turn":2,"tool_call_id":"call_3","index":3,"call_id":"dup","name":"","executed_name":"x","arguments":{},"context":{"tenant":"acme"}}`,
-		`{"schema_version":1,"run_id":"run","continuation_id":"c2","turn":2,"tool_call_id":"call_4","index":4,"call_id":"dup","name":"y","executed_name":"","arguments":{},"context":{"tenant":"acme"}}`,
+		`{"schema_version":1,"run_id":"run","continuation_id":"c2","turn":2,"tool_call_id":"tc_1","index":0,"name":"echo","executed_name":"echo","arguments":{"a": 1.0},"attributes":{"tenant":"acme"}}`,
+		`{"schema_version":1,"run_id":"run","continuation_id":"c2","turn":2,"tool_call_id":"call_2","index":2,"call_id":"","name":"foo.bar","executed_name":"foo_bar","arguments_text":"{\n}","attributes":{"tenant":"acme"}}`,
+		`{"schema_version":1,"run_id":"run","continuation_id":"c2","turn":2,"tool_call_id":"call_3","index":3,"call_id":"dup","name":"","executed_name":"x","arguments":{},"attributes":{"tenant":"acme"}}`,
+		`{"schema_version":1,"run_id":"run","continuation_id":"c2","turn":2,"tool_call_id":"call_4","index":4,"call_id":"dup","name":"y","executed_name":"","arguments":{},"attributes":{"tenant":"acme"}}`,
 	}, []string{string(tasks[0]), string(tasks[1]), string(tasks[2]), string(tasks[3])})
 	for i, p := range fullContinuation().Pending {
 		task, err := executor.ToolTaskCodec{}.Decode(tasks[i])
@@ -445,7 +445,7 @@ func TestTasks(t *testing.T) {
 		{`"name":"echo",`, ``, "name", "missing"},
 		{`"executed_name":"echo",`, ``, "executed_name", "missing"},
 		{`"arguments":{"a": 1.0}`, `"arguments":[]`, "arguments", "no JSON object"},
-		{`"tenant":"acme"`, `"tenant":7`, "context/tenant", "no string"},
+		{`"tenant":"acme"`, `"tenant":7`, "attributes/tenant", "no string"},
 	} {
 		data := strings.Replace(string(tasks[0]), broken.from, broken.to, 1)
 		require.NotEqual(t, string(tasks[0]), data)
@@ -615,7 +615,7 @@ func FuzzContinuation(f *testing.F) {
 	f.Add([]byte(fullSaved))
 	f.Add([]byte(`{"schema_version":1,"run_id":"r","continuation_id":"c","pause_reason":"awaiting_approval","message_id":"01941f29-7c00-7000-8000-000000000001",` +
 		`"pending":[{"tool_call_id":"\u00e9","index":7,"name":"\ud83d\ude00","arguments" : { "a" :1e999 } ,"approval":true,"deferred":false,"x":[{}]}],` +
-		`"totals":{"turns":1,"tool_calls":0,"cost":-0,"usage":{}},"context":{"":"","\u0000":"\u001b"}}`))
+		`"totals":{"turns":1,"tool_calls":0,"cost":-0,"usage":{}},"attributes":{"":"","\u0000":"\u001b"}}`))
 	f.Add([]byte(`{"schema_version":2}`))
 	f.Add([]byte(`{"schema_version":1,"pending":[[],{},0]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
