@@ -1245,7 +1245,8 @@ var agentCore = []conform{
 			for data, want := range map[string]bool{"R0lGODlhAQABAAAAACw=": true, "AAAA": false} {
 				kept := draw(content.Image{Source: content.Source{Data: data}})
 				require.False(t, kept.IsError)
-				sent, why := dialect.Targets["anthropic"].Accept(content.User, kept.Content.At(0), true)
+				target, _ := dialect.TargetOf("anthropic")
+				sent, why := target.Accept(content.User, kept.Content.At(0), true)
 				image, isImage := sent.(content.Image)
 				require.Equal(t, want, isImage, why)
 				require.NotEmpty(t, why)

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	target          = dialect.Targets[API]
+	target, _       = dialect.TargetOf(API)
 	serverIDPattern = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
 )
 

@@ -2,7 +2,8 @@
 //
 // The smallest whole program:
 //
-//	messages, notes := dialect.Repair(req.Messages, dialect.Rules{Accept: dialect.Targets["anthropic"].Accept})
+//	target, _ := dialect.TargetOf("anthropic")
+//	messages, notes := dialect.Repair(req.Messages, dialect.Rules{Accept: target.Accept})
 //	if len(notes) > 0 && !yield(api.Repaired{Repairs: notes}, nil) {
 //		return
 //	}
@@ -12,7 +13,7 @@
 // what one API accepts:
 //
 //   - A [Target] describes the API: its media, its tool names, call IDs and schemas. [Target.Accept] converts a block, [Target.Tool] a tool
-//     definition. [Targets] has those of Anthropic, OpenAI and Gemini.
+//     definition. [TargetOf] returns those of Anthropic, OpenAI and Gemini.
 //   - [Repair] changes messages as little as possible so that they keep the [Rules] of the API, and reports each change.
 //   - An [Encoding] repairs and writes a conversation that grows, at the cost of what is new.
 //

@@ -7,13 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 )
 
 func TestAFilmIsNoImage(t *testing.T) {
 	film := content.Image{Source: content.Source{URL: "gs://b/o.mp4", MediaType: "video/mp4"}}
-	taken, why := dialect.Targets["gemini"].Accept(content.User, film, false)
+	taken, why := targetOf("gemini").Accept(content.User, film, false)
 	require.IsType(t, content.Text{}, taken)
 	require.Contains(t, why, "no image")
 }

@@ -6,14 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 )
 
 // told is what an opaque block of another API says to Chat Completions.
 func told(t testing.TB, j content.JSON) string {
 	t.Helper()
-	b, why := dialect.Targets["openai-chat"].Accept(content.Assistant, content.Opaque{API: "gemini", JSON: j}, false)
+	b, why := targetOf("openai-chat").Accept(content.Assistant, content.Opaque{API: "gemini", JSON: j}, false)
 	require.NotEmpty(t, why)
 	if b == nil {
 		return ""

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/schema"
 )
@@ -17,7 +16,7 @@ import (
 // A schema is sent with what the API knows of it, and what was left out is told.
 func ExampleTarget_Tool() {
 	def := content.Tool{Name: "find", Schema: `{"type":"object","properties":{"id":{"type":"string","contentEncoding":"base64"}},"minProperties":1,"if":{}}`}
-	fit, why, ok := dialect.Targets["gemini"].Tool(def)
+	fit, why, ok := targetOf("gemini").Tool(def)
 	fmt.Println(fit.Schema, ok)
 	fmt.Println(why)
 	// Output:
@@ -57,17 +56,17 @@ func TestSchemasAreReduced(t *testing.T) {
 			`{"type":"object"}`, []string{"patternProperties", "additionalProperties"}, `{"type":"object","patternProperties":{"^x":{}},"additionalProperties":false}`},
 		`{"type":"object","properties":[],"anyOf":{},"items":7}`: {`{"type":"object","properties":[],"anyOf":{},"items":7}`, nil, `{"type":"object","properties":[],"items":7}`},
 	} {
-		got, dropped := dialect.Targets["gemini"].Form(schema)
+		got, dropped := targetOf("gemini").Form(schema)
 		require.Equal(t, want.gemini, got)
 		require.Equal(t, want.dropped, dropped, schema)
-		got, _ = dialect.Targets["openai-chat"].Form(schema)
+		got, _ = targetOf("openai-chat").Form(schema)
 		require.Equal(t, want.top, got)
 	}
 }
 
 func TestToolsThatAreNoneOfTheAPIsAreLeftOut(t *testing.T) {
 	server := content.Tool{Name: "web_search", Extra: content.Extra{API: "anthropic", JSON: `{"type":"web_search_20250305"}`}}
-	for name, target := range dialect.Targets {
+	for name, target := range allTargets() {
 		fit, why, ok := target.Tool(server)
 		require.Equal(t, name == "anthropic", ok)
 		require.Equal(t, ok, why == "")
@@ -94,7 +93,7 @@ func TestDeepSchemasEnd(t *testing.T) {
 		slices.Reverse(runes)
 		deep := content.JSON(strings.Repeat(open, 2000) + "{}" + strings.Repeat(string(runes), 2000))
 		require.True(t, deep.Valid())
-		for _, target := range dialect.Targets {
+		for _, target := range allTargets() {
 			got, dropped := target.Form(deep)
 			require.True(t, got.Valid())
 			require.LessOrEqual(t, got.Depth(), 400)
@@ -109,10 +108,10 @@ func TestWhatIsLeftOutIsToldInFewWords(t *testing.T) {
 		members = append(members, fmt.Sprintf(`"x-%d":1`, i))
 	}
 	members = append(members, `"`+strings.Repeat("y", 1<<20)+`\u001b":1`)
-	_, dropped := dialect.Targets["gemini"].Form(content.JSON("{" + strings.Join(members, ",") + "}"))
+	_, dropped := targetOf("gemini").Form(content.JSON("{" + strings.Join(members, ",") + "}"))
 	require.Len(t, dropped, 21)
 	require.Equal(t, "and others", dropped[20])
-	_, dropped = dialect.Targets["gemini"].Form(content.JSON("{" + members[len(members)-1] + "}"))
+	_, dropped = targetOf("gemini").Form(content.JSON("{" + members[len(members)-1] + "}"))
 	require.Less(t, len(dropped[0]), 200)
 	requireShown(t, dropped[0])
 }
@@ -135,7 +134,7 @@ func FuzzForm(f *testing.F) {
 			t.Skip("not a schema that a tool can have")
 		}
 		whole, err := schema.Parse(j)
-		for name, target := range dialect.Targets {
+		for name, target := range allTargets() {
 			got, dropped := target.Form(j)
 			require.True(t, got.IsObject(), name)
 			again, more := target.Form(got)
@@ -161,11 +160,11 @@ func TestAToolWhoseSchemaIsNoneIsLeftOut(t *testing.T) {
 		`{"type":"object","properties":{"a":{"anyOf":{}}}}`:                      "anyOf is no list",
 		`{"type":"object","additionalProperties":"no"}`:                          "a schema is neither an object nor a boolean",
 	} {
-		_, why, ok := dialect.Targets["openai-chat"].Tool(content.Tool{Name: "f", Schema: schema})
+		_, why, ok := targetOf("openai-chat").Tool(content.Tool{Name: "f", Schema: schema})
 		require.False(t, ok, schema)
 		require.Equal(t, "its schema: "+says, why)
 	}
-	_, why, ok := dialect.Targets["openai-chat"].Tool(content.Tool{Name: "f", Schema: `{"type":"object","properties":{"a":true,"b":{"items":false,"anyOf":[true]}}}`})
+	_, why, ok := targetOf("openai-chat").Tool(content.Tool{Name: "f", Schema: `{"type":"object","properties":{"a":true,"b":{"items":false,"anyOf":[true]}}}`})
 	require.True(t, ok)
 	require.Empty(t, why)
 }

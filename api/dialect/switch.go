@@ -53,7 +53,19 @@ type Media struct {
 	Assistant bool
 }
 
-// Targets is the rules of the four APIs, by name. What documents they take is from their manuals, read in November 2026:
+// TargetOf returns the rules of an API by its name ("anthropic", "openai-chat", "openai-responses" or "gemini"), and whether there is
+// one of that name. The Target is a copy: changing it changes no other.
+func TargetOf(api string) (Target, bool) {
+	t, ok := targets[api]
+	t.Files = slices.Clone(t.Files)
+	for _, media := range []*Media{&t.Images, &t.Documents, &t.Audio} {
+		media.Types, media.URL = slices.Clone(media.Types), slices.Clone(media.URL)
+	}
+	t.SchemaTop, t.Schema = slices.Clone(t.SchemaTop), slices.Clone(t.Schema)
+	return t, ok
+}
+
+// targets is the rules of the four APIs, by name. What documents they take is from their manuals, read in November 2026:
 //
 //   - Anthropic takes PDF and plain text; others are to be sent as text
 //     (docs.claude.com, "Files API", file types and content blocks).
@@ -61,7 +73,7 @@ type Media struct {
 //     (developers.openai.com/api/docs/guides/file-inputs). A recorded request with a text/csv was answered, and one with an
 //     audio/mpeg refused.
 //   - Gemini takes PDF and video; documents that are texts are read as such (ai.google.dev/gemini-api/docs/document-processing).
-var Targets = map[string]Target{
+var targets = map[string]Target{
 	"anthropic": {
 		API:       "anthropic",
 		Files:     []string{"anthropic"},

@@ -16,7 +16,7 @@ import (
 
 // What one provider's own block says is told to another one as a text; its thinking is not.
 func ExampleTarget_Accept() {
-	gemini := dialect.Targets["gemini"]
+	gemini := targetOf("gemini")
 	for _, block := range []content.Block{
 		content.Opaque{API: "openai-responses", JSON: `{"type":"web_search_call","id":"ws_1","action":{"type":"search","query":"weather in Oslo"}}`},
 		content.Thinking{Text: "Hm.", Signature: "c2ln", Extra: content.Extra{API: "anthropic", JSON: "{}"}},
@@ -92,7 +92,7 @@ func TestMediaAreSentReplacedOrLeftOut(t *testing.T) {
 		"a data URL":                   {content.User, content.Image{Source: content.Source{URL: "data:image/png;base64,AAAA"}}, all("[image left out")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for api, target := range dialect.Targets {
+			for api, target := range allTargets() {
 				got, why := target.Accept(test.role, test.block, false)
 				want := test.want[api]
 				require.Equal(t, want == "", why == "", "%s: %s", api, why)
@@ -112,9 +112,9 @@ func all(want string) map[string]string {
 
 func TestMediaAreBounded(t *testing.T) {
 	big := content.Image{Source: source("image/png", base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n"+strings.Repeat("x", 5<<20))))}
-	_, why := dialect.Targets["anthropic"].Accept(content.User, big, false)
+	_, why := targetOf("anthropic").Accept(content.User, big, false)
 	require.Contains(t, why, "more than 5242880")
-	_, why = dialect.Targets["gemini"].Accept(content.User, big, false)
+	_, why = targetOf("gemini").Accept(content.User, big, false)
 	require.Empty(t, why)
 }
 
@@ -133,7 +133,7 @@ func TestThinkingGoesBackToItsOrigin(t *testing.T) {
 		{content.Thinking{Text: "a"}, ""},
 		{content.Thinking{Text: "a", Signature: "s"}, "anthropic gemini openai-chat openai-responses"},
 	} {
-		for api, target := range dialect.Targets {
+		for api, target := range allTargets() {
 			got, why := target.Accept(content.Assistant, test.block, false)
 			if strings.Contains(test.taken, api) {
 				require.Equal(t, content.Block(test.block), got)
@@ -150,7 +150,7 @@ func TestNameFitsWhateverItIs(t *testing.T) {
 		"get_weather": "get_weather", "get weather": "get_weather", "": "unnamed", "é": "_", "1st": "1st", "a/b\x00c": "a_b_c", "-": "-",
 		strings.Repeat("x", 65): strings.Repeat("x", 64), strings.Repeat("é", 65): strings.Repeat("_", 64), "ＡＢ": "__",
 	} {
-		for api, target := range dialect.Targets {
+		for api, target := range allTargets() {
 			got := target.Name(name)
 			require.Regexp(t, target.ToolName, got, api)
 			require.Equal(t, got, target.Name(got), api)
@@ -159,9 +159,9 @@ func TestNameFitsWhateverItIs(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, "_1st", dialect.Targets["gemini"].Name("1st"))
-	require.Equal(t, "a.b:c", dialect.Targets["gemini"].Name("a.b:c"))
-	require.Equal(t, "a_b_c", dialect.Targets["openai-chat"].Name("a.b:c"))
+	require.Equal(t, "_1st", targetOf("gemini").Name("1st"))
+	require.Equal(t, "a.b:c", targetOf("gemini").Name("a.b:c"))
+	require.Equal(t, "a_b_c", targetOf("openai-chat").Name("a.b:c"))
 }
 
 func TestArgumentsBecomeAnObject(t *testing.T) {
@@ -170,7 +170,7 @@ func TestArgumentsBecomeAnObject(t *testing.T) {
 		"": "{}", " \n": "{}", `{"a":1.0}`: `{"a":1.0}`, " {} ": " {} ", "[1]": `{"input":[1]}`, "null": `{"input":null}`, `{"a":`: `{"input":"{\"a\":"}`,
 		`{"a":1,"a":2}`: `{"input":"{\"a\":1,\"a\":2}"}`, "\x00": `{"input":"\u0000"}`, deep: `{"input":"` + deep + `"}`,
 	} {
-		for _, target := range dialect.Targets {
+		for _, target := range allTargets() {
 			got, _ := target.Accept(content.Assistant, content.ToolUse{Name: "f", Input: input}, false)
 			require.Equal(t, want, got.(content.ToolUse).Input)
 			require.True(t, got.(content.ToolUse).Input.IsObject())
@@ -281,7 +281,7 @@ func TestAcceptIsIdempotent(t *testing.T) {
 		before := made.At(0)
 		role := anyOf(r, content.User, content.Assistant)
 		nested := r.IntN(2) == 0
-		for name, target := range dialect.Targets {
+		for name, target := range allTargets() {
 			once, why := target.Accept(role, before, nested)
 			require.Less(t, len(why), 1000)
 			requireShown(t, why)
@@ -330,7 +330,7 @@ func TestWhatIsInToolResultsIsTaken(t *testing.T) {
 		said(content.User, content.Text{Text: "Hi"}), said(content.Assistant, content.ToolUse{ID: "a", Name: "f", Input: "{}"}),
 		said(content.User, content.ToolResult{CallID: "a", Content: inner}),
 	}
-	out, notes := dialect.Repair(messages, dialect.Rules{Accept: dialect.Targets["openai-responses"].Accept})
+	out, notes := dialect.Repair(messages, dialect.Rules{Accept: targetOf("openai-responses").Accept})
 	got := out[2].Blocks.ToolResults()[0].Content
 	require.Equal(t, 2, got.Len())
 	require.Equal(t, "[tool_reference: name: x\nfound it]\n[audio (audio/wav) left out: the model cannot be shown any audio]", got.Text())
@@ -339,7 +339,7 @@ func TestWhatIsInToolResultsIsTaken(t *testing.T) {
 
 func TestFilesOfGeminiAreSentToGeminiAlone(t *testing.T) {
 	file := content.Image{Source: content.Source{URL: "https://generativelanguage.googleapis.com/v1beta/files/abc"}}
-	for name, target := range dialect.Targets {
+	for name, target := range allTargets() {
 		taken, _ := target.Accept(content.User, file, false)
 		require.Equal(t, name == "gemini", taken == content.Block(file), name)
 	}

@@ -17,9 +17,9 @@ var update = flag.Bool("update", false, "write the table of docs/switching.md an
 // targets is the APIs in the order of the table's columns.
 var targets = []string{"anthropic", "openai-chat", "openai-responses", "gemini"}
 
-// TestSwitchingTableIsTrue keeps what docs/switching.md says of the APIs, and dialect.Targets, the same.
+// TestSwitchingTableIsTrue keeps what docs/switching.md says of the APIs, and dialect.TargetOf, the same.
 func TestSwitchingTableIsTrue(t *testing.T) {
-	const path, begin, end = "../../docs/switching.md", "<!-- begin dialect.Targets -->\n", "<!-- end dialect.Targets -->"
+	const path, begin, end = "../../docs/switching.md", "<!-- begin dialect.TargetOf -->\n", "<!-- end dialect.TargetOf -->"
 	file, err := os.ReadFile(path)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(file), begin)
@@ -34,10 +34,45 @@ func TestSwitchingTableIsTrue(t *testing.T) {
 }
 
 func TestSwitchingTableNamesEveryTarget(t *testing.T) {
-	require.Len(t, dialect.Targets, len(targets))
 	for _, name := range targets {
-		require.Equal(t, name, dialect.Targets[name].API)
+		require.Equal(t, name, targetOf(name).API)
 	}
+}
+
+func TestTargetOfReturnsACopy(t *testing.T) {
+	for _, name := range targets {
+		before := targetOf(name)
+		changed := targetOf(name)
+		for _, list := range [][]string{
+			changed.Files, changed.Images.Types, changed.Images.URL, changed.Documents.Types, changed.Documents.URL, changed.Audio.Types,
+			changed.Audio.URL, changed.SchemaTop, changed.Schema,
+		} {
+			for i := range list {
+				list[i] = "changed"
+			}
+		}
+		require.Equal(t, before, targetOf(name))
+	}
+
+	_, ok := dialect.TargetOf("none")
+	require.False(t, ok)
+}
+
+// targetOf returns the rules of an API that exists.
+func targetOf(name string) dialect.Target {
+	target, ok := dialect.TargetOf(name)
+	if !ok {
+		panic("no rules for " + name)
+	}
+	return target
+}
+
+func allTargets() map[string]dialect.Target {
+	all := map[string]dialect.Target{}
+	for _, name := range targets {
+		all[name] = targetOf(name)
+	}
+	return all
 }
 
 func targetTable() string {
@@ -46,7 +81,7 @@ func targetTable() string {
 	row := func(name string, cell func(dialect.Target) string) {
 		b.WriteString("| " + name + " |")
 		for _, target := range targets {
-			b.WriteString(" " + strings.ReplaceAll(cell(dialect.Targets[target]), "|", `\|`) + " |")
+			b.WriteString(" " + strings.ReplaceAll(cell(targetOf(target)), "|", `\|`) + " |")
 		}
 		b.WriteString("\n")
 	}

@@ -14,7 +14,7 @@
 // # What is sent
 //
 // [Body] makes the request's body, and is a pure function. It first makes a conversation of any shape one that the API accepts
-// (see dialect.Repair and dialect.Targets), and reports what it changed. The SDK finds the address and adds the authorization; the bytes
+// (see dialect.Repair and dialect.TargetOf), and reports what it changed. The SDK finds the address and adds the authorization; the bytes
 // are ours, unchanged.
 //
 //   - All results of one step go back in one content, in call order. What else the user's side says, and the images and documents

@@ -13,7 +13,7 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-var target = dialect.Targets[API]
+var target, _ = dialect.TargetOf(API)
 
 func rules() dialect.Rules {
 	return dialect.Rules{Accept: accept, ID: target.FitsID, NoID: true, UserFirst: true}

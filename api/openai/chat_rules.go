@@ -9,7 +9,7 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-var chatTarget = dialect.Targets[ChatAPI]
+var chatTarget, _ = dialect.TargetOf(ChatAPI)
 
 // chatRules is what the API accepts for a model that takes this.
 func chatRules(takes chatTaking) dialect.Rules {

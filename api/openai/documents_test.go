@@ -33,7 +33,8 @@ func TestResponsesSendsFilesAsTheyAre(t *testing.T) {
 }
 
 func TestEveryDocumentOfResponsesHasAnExtension(t *testing.T) {
-	for _, kind := range dialect.Targets[ResponsesAPI].Documents.Types {
+	target, _ := dialect.TargetOf(ResponsesAPI)
+	for _, kind := range target.Documents.Types {
 		require.NotEmpty(t, extensions[kind], kind)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -264,7 +263,7 @@ func (b *responsesBuilder) format() content.JSON {
 	if out.JSON == "" {
 		return ""
 	}
-	schema, dropped := dialect.Targets[ResponsesAPI].Form(out.JSON)
+	schema, dropped := responsesTarget.Form(out.JSON)
 	if len(dropped) > 0 {
 		b.note(api.RepairOption, "the schema of the answer is sent without %s", strings.Join(dropped, ", "))
 	}
@@ -320,7 +319,7 @@ const mostTools = 128
 func (b *responsesBuilder) keepTools(tools []content.Tool) {
 	seen := map[string]bool{}
 	for _, t := range tools {
-		fit, why, ok := dialect.Targets[ResponsesAPI].Tool(t)
+		fit, why, ok := responsesTarget.Tool(t)
 		switch {
 		case ok && seen[t.Name]:
 			ok, why = false, "it is declared twice"

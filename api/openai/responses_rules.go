@@ -20,15 +20,18 @@ const (
 	keepNone                  // none: the model does not reason, and refuses it
 )
 
+// responsesTarget is what the API accepts.
+var responsesTarget, _ = dialect.TargetOf(ResponsesAPI)
+
 // responsesEncodings is how the API wants conversations, by what is kept; compatibleEncodings is how compatible servers do.
 var (
-	responsesEncodings  = responsesEncodingsFor(dialect.Targets[ResponsesAPI])
+	responsesEncodings  = responsesEncodingsFor(responsesTarget)
 	compatibleEncodings = responsesEncodingsFor(compatibleTarget())
 )
 
 // compatibleTarget is the rules of the API for a compatible server. Such servers read PDF at most, and all of them read text.
 func compatibleTarget() dialect.Target {
-	target := dialect.Targets[ResponsesAPI]
+	target := responsesTarget
 	target.Documents.Types = []string{"application/pdf"}
 	return target
 }
@@ -81,7 +84,7 @@ func (a responsesAccepter) acceptFit(role content.Role, b content.Block, nested 
 // acceptCustomCall takes a call of a custom tool, whose input is a JSON string.
 func acceptCustomCall(b content.ToolUse) (content.Block, string) {
 	why := ""
-	if name := dialect.Targets[ResponsesAPI].Name(b.Name); name != b.Name {
+	if name := responsesTarget.Name(b.Name); name != b.Name {
 		b.Name, why = name, "the tool's name does not fit"
 	}
 	if _, ok := wire.Text(b.Input); !ok || !b.Input.Valid() {
@@ -408,7 +411,7 @@ func inWords(i int, blocks content.Blocks, j int) []dialect.Pruned {
 		if !ok {
 			break
 		}
-		said, _ := dialect.Targets[ResponsesAPI].Accept(content.Assistant, content.Opaque{API: "none", JSON: o.JSON}, false)
+		said, _ := responsesTarget.Accept(content.Assistant, content.Opaque{API: "none", JSON: o.JSON}, false)
 		found = append(found, dialect.Pruned{Message: i, Block: j, With: said, Why: "an item whose reasoning is left out (" + itemType(o) + ")"})
 	}
 	return found
