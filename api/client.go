@@ -60,6 +60,7 @@ func (o *ClientOptions) withDefaults() ClientOptions {
 
 // Client makes requests of a provider: it retries, sees that the provider keeps the rules of [Provider], and folds events into
 // a [Response]. It is a Provider itself.
+// The zero value has no provider and cannot be used: call [NewClient].
 type Client struct {
 	provider Provider
 	options  ClientOptions

@@ -83,6 +83,7 @@ func (e *PausedError) Unwrap() error { return ErrPaused }
 
 // Reply answers a pending call. [Approved], [ApprovedWith] and [Declined] reply to a question for approval, [Returned] and [Failed] bring
 // a result from outside.
+// The zero value is no reply: Resume treats its call as unanswered, and it cannot be saved.
 type Reply struct {
 	kind   replyKind
 	input  content.JSON

@@ -114,7 +114,7 @@ func (e *NotRecordedError) Unwrap() error { return ErrNotRecorded }
 //	fmt.Println(dag.Diff(d, again), tape.Missed())
 //
 // A call is known by its tool and its arguments, whatever the order of their members; one that was recorded several times gives its
-// results in order, and the last of them again. It is safe for concurrent use.
+// results in order, and the last of them again. It is safe for concurrent use. The zero value holds no results.
 type Recording struct {
 	start dag.DAG
 

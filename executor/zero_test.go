@@ -1,0 +1,43 @@
+package executor_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/executor"
+)
+
+func TestZeroRecordingMissesEveryCall(t *testing.T) {
+	var tape executor.Recording
+	call := executor.Call{Name: "look", Input: "{}"}
+	_, err := tape.Handle(t.Context(), call)
+	require.ErrorIs(t, err, executor.ErrNotRecorded)
+	require.Len(t, tape.Missed(), 1)
+	require.Zero(t, tape.Start().Len())
+}
+
+func TestZeroQueueHoldsMessages(t *testing.T) {
+	var q executor.Queue
+	require.NoError(t, q.Add("first"))
+	require.NoError(t, q.Add("second"))
+	require.Equal(t, 2, q.Len())
+	require.Len(t, q.Messages(), 2)
+}
+
+func TestZeroDecisionAllows(t *testing.T) {
+	require.Equal(t, executor.Allow(), executor.Decision{})
+}
+
+func TestZeroReplyCannotBeSaved(t *testing.T) {
+	_, err := executor.Reply{}.MarshalJSON()
+	require.ErrorIs(t, err, executor.ErrCodec)
+}
+
+func TestZeroResultIsASuccessWithoutContent(t *testing.T) {
+	result, err := executor.ResultOf(executor.Result{})
+	require.NoError(t, err)
+	require.False(t, result.IsError)
+	require.Equal(t, content.Blocks{}, result.Content)
+}
