@@ -947,6 +947,23 @@ func TestRepliesThatDoNotFitAreTheSameErrors(t *testing.T) {
 	}
 }
 
+// TestResultsThatAreBroughtAgainGoThroughTheHooks: what a hook makes of a result is no conflict with the result.
+func TestResultsThatAreBroughtAgainGoThroughTheHooks(t *testing.T) {
+	agent := executor.Agent{Tools: []dag.Tool{far}, Provider: modelOf(withID("a", "far", "1"), withID("b", "far", "2"))()}
+	agent.Hooks = []executor.Hook{{After: func(_ context.Context, call executor.Call, r executor.Result) (executor.Result, error) {
+		r.Content = content.Words(fmt.Sprintf("%s(%s) %d %s: %s", call.Name, call.Input, call.Index, call.ID, r.Content.Text()))
+		return r, nil
+	}}}
+	d, err := agent.Run(t.Context(), ask(far))
+	d, err = agent.Resume(t.Context(), d, pauseOf(t, err), map[string]executor.Reply{"b": executor.Failed("two")})
+	again := pauseOf(t, err)
+	_, err = agent.Resume(t.Context(), d, again, map[string]executor.Reply{"b": executor.Failed("other")})
+	require.ErrorIs(t, err, executor.ErrConflict)
+	d, err = agent.Resume(t.Context(), d, again, map[string]executor.Reply{"b": executor.Failed("two"), "a": executor.Failed("one")})
+	require.NoError(t, err)
+	require.Equal(t, []string{`error: far({"text":"1"}) 0 a: one`, `error: far({"text":"2"}) 1 b: two`}, outcomes(t, d))
+}
+
 func pauseOf(t *testing.T, err error) executor.Continuation {
 	t.Helper()
 	var paused *executor.PausedError

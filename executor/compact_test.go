@@ -109,6 +109,108 @@ func TestPoliciesSayWhatStandsForTheMiddle(t *testing.T) {
 	}
 }
 
+func TestPoliciesTellMessagesAsWords(t *testing.T) {
+	messages := dag.New().Tools(fast).
+		User("Look:", content.Image{Source: content.Source{URL: "https://example.com/a.png"}},
+			content.Document{Source: content.Source{Text: "x"}, Title: "report.txt"}).
+		Assistant("I call.", content.Thinking{Text: "hm", Signature: "s"}, apitest.Use("fast", content.JSON(`{"n":1}`)),
+			apitest.Use("fast", content.JSON(`{"n":2}`))).
+		CloseTools(
+			node.ToolExecution{Index: 0, Result: content.Words(strings.Repeat("long ", 1000))},
+			node.ToolExecution{Index: 1, Result: content.Words("no"), IsError: true}).
+		Messages()
+	told := func(output string) string {
+		return "user: Look:\nuser: [image https://example.com/a.png]\nuser: [document report.txt]\nassistant: I call.\n" +
+			"assistant calls fast({\"n\":1})\nassistant calls fast({\"n\":2})\n" +
+			"the tool returned: " + output + "\nthe tool failed: no"
+	}
+
+	said, err := executor.DropMiddle()(t.Context(), messages)
+	require.NoError(t, err)
+	require.Equal(t, "[3 earlier messages were left out here.]", said.Text())
+
+	said, err = executor.TruncateOutputs(24)(t.Context(), messages)
+	require.NoError(t, err)
+	require.Equal(t, "[Earlier messages, with the output of tools cut:]\n"+told("long long l\n\n[truncated]"), said.Text())
+
+	model := apitest.NewScript(apitest.Say("  They said little.\n"), apitest.Say("x"))
+	said, err = executor.Summarise(model, "Be short.")(t.Context(), messages)
+	require.NoError(t, err)
+	require.Equal(t, "[Summary of earlier messages:]\nThey said little.", said.Text())
+	require.Equal(t, []string{"Be short."}, model.Requests()[0].System)
+	require.Len(t, model.Requests()[0].Messages, 1)
+	asked := model.Requests()[0].Messages[0]
+	require.Equal(t, content.User, asked.Role)
+	require.True(t, strings.HasPrefix(asked.Blocks.Text(), told(strings.Repeat("long ", 390))[:1900]))
+	require.Less(t, len(asked.Blocks.Text()), 2300)
+
+	_, err = executor.Summarise(model, "")(t.Context(), messages)
+	require.NoError(t, err)
+	require.Equal(t, []string{"Summarise this part of a conversation for the assistant that goes on with it: what was asked, decided and " +
+		"found out, names and numbers as they are, what is still open. Write nothing else."}, model.Requests()[1].System)
+
+	for want, turn := range map[string]apitest.Turn{
+		"executor: the summary of earlier messages: not authorized":                      apitest.Fail(&api.Error{Kind: api.ErrAuth}),
+		"executor: the summary of earlier messages ended with end_turn: there is none":   apitest.Say(" "),
+		"executor: the summary of earlier messages ended with max_tokens: there is none": apitest.Say("Half of").Stop(content.StopMaxTokens),
+	} {
+		_, err := executor.Summarise(apitest.NewScript(turn), "")(t.Context(), messages)
+		require.EqualError(t, err, want)
+	}
+}
+
+func TestEachBlockCountsAQuarterOfItsBytes(t *testing.T) {
+	for name, c := range map[string]struct {
+		block  content.Block
+		tokens int
+	}{
+		"text":      {content.Text{Text: "12345678"}, 2},
+		"thinking":  {content.Thinking{Text: "12345678", Signature: "s"}, 2},
+		"a call":    {apitest.Use("nine_nine", content.JSON(`{"a":"bcd"}`)), 5},
+		"a cut one": {content.CutToolUse{Name: "nine_nine", Input: `{"a":"bcdef`}, 5},
+		"opaque":    {content.Opaque{API: "x", JSON: `{"a":"12345"}   `}, 4},
+		"a result":  {content.ToolResult{CallID: "c", Content: content.Words("1234567890123456")}, 4},
+		"an image":  {content.Image{Source: content.Source{URL: "https://example.com/a.png"}}, 0},
+		"a file":    {content.Document{Source: content.Source{Text: "12345678"}, Title: "t"}, 0},
+	} {
+		// Six messages of 16 bytes each, and 16 more for each message: 8 tokens.
+		words := "0123456789abcdef"
+		d := dag.New().User(words).Assistant(words).User(words).Assistant(words)
+		if _, isResult := c.block.(content.ToolResult); isResult {
+			d = d.User(words, c.block)
+		} else {
+			d = d.Assistant(words, c.block)
+		}
+		d = d.User(words)
+		require.NoError(t, d.Err(), name)
+		fits, err := executor.Compaction{Budget: 48 + c.tokens, Keep: 1}.Compact(t.Context(), d)
+		require.NoError(t, err)
+		require.Equal(t, d.Heads(), fits.Heads(), name)
+		short, err := executor.Compaction{Budget: 47 + c.tokens, Keep: 1}.Compact(t.Context(), d)
+		require.NoError(t, err)
+		require.NotEqual(t, d.Heads(), short.Heads(), name)
+	}
+}
+
+func TestAsMuchAsMayIsKept(t *testing.T) {
+	words := "0123456789abcdef" // 8 tokens with its message
+	d := dag.New().User(words).Assistant(words).User(words).Assistant(words).User(words).Assistant(words).User(words)
+	for keep, left := range map[int]int{1: 1, 8: 1, 15: 1, 16: 2, 23: 2, 24: 3, 31: 3, 32: 4, 33: 4} {
+		short, err := executor.Compaction{Budget: 55, Keep: keep}.Compact(t.Context(), d)
+		require.NoError(t, err)
+		messages := short.Messages()
+		require.Equal(t, fmt.Sprintf("[%d earlier messages were left out here.]", 6-left), messages[1].Blocks.Text(), keep)
+		require.Len(t, messages, 2+left, keep)
+		require.Equal(t, words, messages[0].Blocks.Text())
+	}
+	same, err := executor.Compaction{Budget: 55, Keep: 40}.Compact(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, d.Heads(), same.Heads(), "one message is not worth a summary")
+	half, err := executor.Compaction{Budget: 55}.Compact(t.Context(), d)
+	require.NoError(t, err)
+	require.Len(t, half.Messages(), 2+3, "Keep is half of Budget")
+}
+
 func TestWhatCannotBeCompactedIsLeftAsItIs(t *testing.T) {
 	tight := executor.Compaction{Budget: 1}
 	open := ask(fast).Assistant("", call("fast"))

@@ -109,6 +109,39 @@ func TestACallRecordedSeveralTimesGivesItsResultsInOrder(t *testing.T) {
 	}
 }
 
+func TestARecordedFailureFailsAgain(t *testing.T) {
+	d, err := executor.Run(t.Context(), once(call("broken")), ask(broken))
+	require.NoError(t, err)
+	tape := executor.NewRecording(d)
+	got, err := tape.Handle(t.Context(), executor.Call{Name: "broken", Input: "{}"})
+	require.NoError(t, err)
+	require.Equal(t, executor.Result{Content: content.Words("it is broken"), IsError: true}, got)
+}
+
+func TestTheNearestRecordedCallHasMostInCommon(t *testing.T) {
+	var calls []content.ToolUse
+	for _, city := range []string{"Paris, France", "Paris, Texas", "London, Texas", "X"} {
+		calls = append(calls, inCity(city))
+	}
+	model := apitest.NewScript(apitest.Call(append(calls, call("counts"))...), apitest.Say("Done."))
+	other := tool("counts", func(context.Context) (any, error) { return 1, nil })
+	d, err := executor.Run(t.Context(), model, ask(thermometer(func(string) (string, error) { return "18 °C", nil }), other))
+	require.NoError(t, err)
+
+	for asked, nearest := range map[string]string{
+		"Paris":      "Paris, France",
+		"Paris, Fra": "Paris, France", "Paris, Te": "Paris, Texas", "Bonn, Texas": "London, Texas", "Paris, Texas, USA": "Paris, Texas",
+		"Y": "Paris, France", "": "Paris, France", "XX": "X",
+	} {
+		tape := executor.NewRecording(d)
+		_, err := tape.Handle(t.Context(), executor.Call{Name: "get_weather", Input: inCity(asked).Input})
+		var miss *executor.NotRecordedError
+		require.ErrorAs(t, err, &miss, asked)
+		require.Equal(t, inCity(nearest).Input, miss.Nearest.Input, asked)
+		require.Equal(t, []*executor.NotRecordedError{miss}, tape.Missed())
+	}
+}
+
 // A recorded run is carried out again with a tool that has changed: where do they part?
 func ExampleReplayTools() {
 	degrees := map[string]string{"Paris": "18 °C", "Tokyo": "22 °C"}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -155,6 +156,20 @@ func TestFailedSaveEndsTheRun(t *testing.T) {
 			require.Equal(t, content.StopError, end.Stop.Reason, "call %d of Save", fail)
 		}
 	}
+}
+
+func TestErrorOfSaveComesAfterThatOfTheRun(t *testing.T) {
+	agent := executor.Agent{
+		Provider: apitest.NewScript(apitest.Say("Half of").Fail(&api.Error{Kind: api.ErrAuth})),
+		Save: func(_ context.Context, d dag.DAG) error {
+			if d.Len() > 2 {
+				return errors.New("the disk is full")
+			}
+			return nil
+		},
+	}
+	_, err := agent.Run(t.Context(), ask())
+	require.EqualError(t, err, "not authorized\nexecutor: save: the disk is full")
 }
 
 func TestPausedRunIsSaved(t *testing.T) {

@@ -309,6 +309,7 @@ func TestEndOfAContextIsFoundByErrorsIs(t *testing.T) {
 		_, err := agent.Run(ctx, ask(fast))
 		require.ErrorIs(t, err, context.Canceled, name)
 		require.ErrorIs(t, err, reason, name)
+		require.ErrorContains(t, err, "context canceled: the user left", name)
 	}
 }
 
