@@ -233,6 +233,7 @@ func parseBlock(v []byte, inner bool) (Block, error) {
 	if err := json.Unmarshal(v, &w); err != nil {
 		return block, err
 	}
+	w.Type = kind // as it was found known
 	return w.block()
 }
 
@@ -307,8 +308,10 @@ func (w wire) block() (Block, error) {
 		return w.result(extra)
 	case "opaque":
 		return Opaque{API: w.API, JSON: either(w.JSON, w.JSONText)}, nil
+	case "unknown":
+		return Unknown{JSON: either(w.JSON, w.JSONText)}, nil
 	}
-	return Unknown{JSON: either(w.JSON, w.JSONText)}, nil
+	panic("content: a type that is known and that block does not read")
 }
 
 func (w wire) result(extra Extra) (Block, error) {

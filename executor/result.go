@@ -115,7 +115,7 @@ func (r Result) valid() error {
 func holdable(blocks content.Blocks) error {
 	for i, b := range blocks.All() {
 		switch b.(type) {
-		case content.ToolUse, content.ToolResult, content.Thinking:
+		case content.ToolUse, content.CutToolUse, content.ToolResult, content.Thinking:
 			return fmt.Errorf("block %d is a %T, which only a message can hold", i, b)
 		}
 	}

@@ -618,8 +618,10 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 		return b.compaction()
 	case "stop_reason":
 		return StopReason{Reason: content.Stop(b.Reason), Detail: b.Detail}, nil
+	case "custom":
+		return Custom{Name: b.Name, JSON: either(b.JSON, b.JSONText)}, nil
 	}
-	return Custom{Name: b.Name, JSON: either(b.JSON, b.JSONText)}, nil
+	panic("node: a kind that is known and that payload does not read")
 }
 
 func known(kind string) bool {

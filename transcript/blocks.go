@@ -74,7 +74,7 @@ func (p place) blocks(raw []content.JSON, decode func(place, content.JSON) conte
 func (p place) fit(raw content.JSON, b content.Block) content.Block {
 	if p.inner {
 		switch b.(type) {
-		case content.ToolUse, content.ToolResult, content.Thinking:
+		case content.ToolUse, content.CutToolUse, content.ToolResult, content.Thinking:
 			return p.opaque(raw, p.foreign, "it stands inside a tool result")
 		}
 	}

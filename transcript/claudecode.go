@@ -333,7 +333,7 @@ func summaryOf(p place, blocks content.Blocks) (content.Blocks, error) {
 	var list []content.Block
 	for _, b := range blocks.All() {
 		switch b.(type) {
-		case content.ToolUse, content.ToolResult, content.Thinking:
+		case content.ToolUse, content.CutToolUse, content.ToolResult, content.Thinking:
 			p.note(NoteLeftOut, "a summary holds no calls, results or thinking")
 			continue
 		}
