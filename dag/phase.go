@@ -119,25 +119,32 @@ func (c *callsByID) of(e node.ToolExecution) int {
 	return -1
 }
 
-// OpenCall is a tool call without a result.
-type OpenCall struct {
+// Call is one tool call of an assistant's message: what the model wrote, and which of the message's calls it is. Package executor passes
+// the same type to tools, hooks and observers.
+type Call struct {
+	// Name is the tool's name.
+	Name string
+	// Input is the arguments. In a call of [DAG.OpenCalls] they are as the model wrote them; in package executor they are a JSON object,
+	// {} if the model wrote none.
+	Input content.JSON
 	// Index is the index of the call among the calls of its message.
 	Index int
-	content.ToolUse
+	// ID is the ID that the provider gave the call. It may be empty or used twice: Index tells calls apart.
+	ID string
 }
 
 // OpenCalls returns the tool calls at the head that have no result, in call order. In a tool phase that was cut in half these are the
 // calls without an execution. A call is open only until another node follows; [DAG.Validate] reports it then.
-func (d DAG) OpenCalls() []OpenCall {
+func (d DAG) OpenCalls() []Call {
 	p, ok := d.openPhase()
 	if !ok {
 		return nil
 	}
 
-	var open []OpenCall
+	var open []Call
 	for i, call := range p.calls {
 		if p.done[i] == nil {
-			open = append(open, OpenCall{Index: i, ToolUse: call})
+			open = append(open, Call{Name: call.Name, Input: call.Input, Index: i, ID: call.ID})
 		}
 	}
 	return open

@@ -8,7 +8,6 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
 )
@@ -63,11 +62,11 @@ type task struct {
 }
 
 // decide says what is to become of each call, before any of them is carried out.
-func (r *run) decide(open []dag.OpenCall) []planned {
+func (r *run) decide(open []Call) []planned {
 	plans := make([]planned, len(open))
 	for i, o := range open {
 		p := &plans[i]
-		p.call = Call{Name: o.Name, Input: orEmpty(o.Input), Index: o.Index, ID: o.ID}
+		p.call = normalized(o)
 		p.ran = p.call
 		if refusal := r.refusal(i, p.call); refusal != "" {
 			p.answer(failure("%s", refusal))
@@ -315,6 +314,12 @@ func (r *run) notFound(name string) error {
 type refused string
 
 func (r refused) Error() string { return string(r) }
+
+// normalized returns the call with {} in place of arguments that the model did not write.
+func normalized(call Call) Call {
+	call.Input = orEmpty(call.Input)
+	return call
+}
 
 // orEmpty is the arguments of a call that gave none: nothing at all, or null.
 func orEmpty(input content.JSON) content.JSON {

@@ -315,7 +315,7 @@ func (c Continuation) stale(d dag.DAG) error {
 func (r *run) replied(c Continuation, replies map[string]Reply) ([]planned, error) {
 	open := map[int]Call{}
 	for _, o := range r.d.OpenCalls() {
-		open[o.Index] = Call{Name: o.Name, Input: orEmpty(o.Input), Index: o.Index, ID: o.ID}
+		open[o.Index] = normalized(o)
 	}
 	ids := callIDs(r.said())
 	waits := map[string]bool{}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/schema"
 )
 
@@ -27,17 +28,9 @@ type Tool interface {
 	Call(ctx context.Context, call Call) (Result, error)
 }
 
-// Call is one tool call that is carried out.
-type Call struct {
-	// Name is the tool's name.
-	Name string
-	// Input is the arguments, a JSON object. Where the model gave none at all it is {}.
-	Input content.JSON
-	// Index is the call's place among the calls of the answer.
-	Index int
-	// ID is the id that the provider gave the call. It may be empty or used twice: Index tells calls apart.
-	ID string
-}
+// Call is a tool call as tools, hooks and observers get it: the name of the tool, its arguments as a JSON object, and which of the calls
+// of its message it is. It is the type of [dag.DAG.OpenCalls].
+type Call = dag.Call
 
 // NewTool returns a tool with the given definition and function, for definitions that are known only at run time. Arguments are
 // checked against def's schema before fn is called. A schema that cannot be used is the tool's Err.
