@@ -77,7 +77,7 @@ func Example_singleTool() {
 
 	var results []content.ToolResult
 	for _, call := range d.OpenCalls() {
-		result, err := weather.Call(context.Background(), executor.Call{Name: call.Name, Input: call.Input})
+		result, err := weather.Call(context.Background(), call)
 		if err != nil {
 			result, _ = executor.ResultOf("Error executing " + call.Name + ": " + err.Error())
 		}
@@ -101,7 +101,7 @@ func Example_byHand() {
 	var branches []*node.Node
 	var results []content.Block
 	for _, call := range d.OpenCalls() {
-		result, err := weather.Call(context.Background(), executor.Call{Name: call.Name, Input: call.Input})
+		result, err := weather.Call(context.Background(), call)
 		if err != nil {
 			panic(err)
 		}
