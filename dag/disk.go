@@ -8,8 +8,7 @@ import (
 	"runtime"
 )
 
-// disk is the file system that conversations are saved to. Tests replace it by one that fails or that records its
-// operations.
+// disk is the file system that conversations are saved to. Tests replace it by one that fails or that records its operations.
 type disk interface {
 	OpenFile(path string, flag int, mode fs.FileMode) (file, error)
 	Stat(path string) (fs.FileInfo, error)
@@ -17,10 +16,9 @@ type disk interface {
 	Remove(path string) error
 	// SyncFolder makes the names in a folder durable.
 	SyncFolder(path string) error
-	// Lock takes the exclusive lock of an open file. It returns ErrLocked if another open file holds it, and does not
-	// wait.
+	// Lock acquires the exclusive lock of an open file. It does not wait: it returns ErrLocked if another open file holds the lock.
 	Lock(f file) error
-	// Unlock gives the lock back. It does nothing for a file without one.
+	// Unlock releases the lock. It does nothing for a file without one.
 	Unlock(f file) error
 }
 
@@ -52,7 +50,7 @@ func (systemDisk) Rename(from, to string) error { return os.Rename(from, to) }
 
 func (systemDisk) Remove(path string) error { return os.Remove(path) }
 
-// SyncFolder does nothing on Windows, which has no call for it and needs none.
+// SyncFolder does nothing on Windows: it has no such call and needs none.
 func (systemDisk) SyncFolder(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -65,7 +63,7 @@ func (systemDisk) SyncFolder(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// Lock does nothing where the platform or the file system has no locks.
+// Lock does nothing if the platform or the file system has no locks.
 func (systemDisk) Lock(f file) error {
 	opened, ok := f.(*os.File)
 	if !ok {
@@ -90,7 +88,7 @@ func (systemDisk) Unlock(f file) error {
 	return err
 }
 
-// writeAt writes all of data at an offset. A write that is short without an error is io.ErrShortWrite.
+// writeAt writes all of data at an offset. It returns io.ErrShortWrite for a short write without an error.
 func writeAt(f file, data []byte, offset int64) error {
 	n, err := f.WriteAt(data, offset)
 	if err == nil && n < len(data) {

@@ -15,29 +15,30 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// What a saved conversation says of itself.
+// Values of the header's members format and version.
 const (
 	documentFormat = "plait"
 	formatVersion  = 1
 )
 
-// header is what a file says of the whole conversation. It is never changed once a DAG has it.
+// header is the part of a file about the whole conversation. It is never changed once a DAG has it.
 type header struct {
-	members  []member     // in the file's order; those that Plait writes itself have no value here
-	created  content.JSON // as it was read
+	members  []member     // all members of a loaded file, in its order; known members have no value here
+	created  content.JSON // as it was read; empty if it was not loaded
 	metadata node.Meta
-	// loose is the nodes of a file that no head and no ref reaches, by the node that they stood before, nil for the end. A node of a kind
-	// that this version does not know may need them.
+
+	// loose holds the nodes of a file that no head and no ref reaches, by the node before which they are saved; nil for the end of the
+	// file. They are kept because a node of an unknown kind may need them.
 	loose map[*node.Node][]*node.Node
 }
 
 // member is one member of the header's object.
 type member struct {
 	name       string
-	key, value string // as they were read: the name with its quotes, and its value
+	key, value string // the JSON that was read: the quoted name, and the value
 }
 
-// known is the members that Plait writes, in the order in which it does.
+// known lists the members that Plait writes, in order.
 var known = []string{"format", "version", "created", "metadata", "heads", "refs", "nodes"}
 
 func (d DAG) header() header {
@@ -47,8 +48,8 @@ func (d DAG) header() header {
 	return header{}
 }
 
-// layout returns all members in the order in which they are written: as they were read, each that was not there after the one
-// that Plait writes before it.
+// layout returns all members in the order in which they are written: the order in which they were read. A member that was not read comes
+// after the one before it in known.
 func (h header) layout() []member {
 	members := slices.Clone(h.members)
 	next := 0
@@ -63,12 +64,13 @@ func (h header) layout() []member {
 	return members
 }
 
-// WithMetadata returns the conversation with value, encoded as JSON, under key in the metadata of the whole conversation. It is
-// saved and loaded with it, and never sent. A value that cannot be encoded is the chain's error, with content.ErrJSON in it.
+// WithMetadata returns the conversation with value, encoded as JSON, under key in the metadata of the whole conversation. Metadata is saved
+// and loaded, and never sent. For a value that cannot be encoded, the chain's error holds content.ErrJSON.
 func (d DAG) WithMetadata(key string, value any) DAG {
 	if d.err != nil {
 		return d
 	}
+
 	h := d.header()
 	meta, err := h.metadata.With(key, value)
 	if err != nil {
@@ -81,19 +83,19 @@ func (d DAG) WithMetadata(key string, value any) DAG {
 // Metadata returns the metadata of the whole conversation.
 func (d DAG) Metadata() node.Meta { return d.header().metadata }
 
-// Created returns when the conversation began: what the file says that it was loaded from, or else the time of its first node.
-// It is zero when there is neither.
+// Created returns the time at which the conversation began: the time in the file it was loaded from, or else the time of its first node. It
+// returns the zero time if there is neither.
 func (d DAG) Created() time.Time {
 	var t time.Time
 	if j := d.header().created; j != "" {
-		_ = j.Decode(&t) // it was a time when it was read
+		_ = j.Decode(&t) // checked when it was read
 	} else if first := d.first(); first != nil {
 		t = first.Time()
 	}
 	return t.UTC()
 }
 
-// first is the node that is saved first; nil where there is none.
+// first returns the node that is saved first, or nil if there is none.
 func (d DAG) first() *node.Node {
 	for _, root := range d.roots() {
 		return New().WithHeads(root).WithChildren()[0]
@@ -101,9 +103,13 @@ func (d DAG) first() *node.Node {
 	return nil
 }
 
-// Save writes the conversation to a file, as [DAG.Write] does. The file is replaced as a whole: it holds either what it held
-// before or the new conversation, also after a crash, and what it holds is on disk when Save returns. It keeps its permissions;
-// a symbolic link is followed. A file that is read-only is replaced too: the permissions of its folder decide. When the chain has an error, or Write returns one, it is returned and the file stays as it was.
+// Save writes the conversation to a file, as [DAG.Write] does.
+//
+//   - The file is replaced as a whole. It holds either its old content or the new conversation, also after a crash.
+//   - Its content is on disk when Save returns.
+//   - It keeps its permissions. A read-only file is replaced too: the permissions of its folder decide.
+//   - A symbolic link is followed.
+//   - If the chain has an error, or Write returns one, Save returns it and leaves the file unchanged.
 //
 // To save after every step of a long conversation, use a [Journal].
 func (d DAG) Save(path string) error {
@@ -116,16 +122,17 @@ func (d DAG) Save(path string) error {
 // Write writes the conversation in its saved form, version 1: a JSON object with the members
 //
 //   - format: "plait"; version: 1;
-//   - created: when the conversation began (see [DAG.Created]);
+//   - created: the time at which the conversation began (see [DAG.Created]);
 //   - metadata: the conversation's metadata, if there is any;
-//   - heads: the ids of the heads, in order;
-//   - refs: the ids of each ref's heads, by the ref's name, if there is any ref;
-//   - nodes: the nodes in the order of [DAG.WithChildren], and after them those that only refs reach, so that every node comes
-//     after all that it names; one on a line, as node.Append writes them.
+//   - heads: the IDs of the heads, in order;
+//   - refs: the IDs of each ref's heads, by the ref's name, if there is any ref;
+//   - nodes: the nodes in the order of [DAG.WithChildren], and then the nodes that only refs reach. Every node comes after all nodes that it
+//     refers to. There is one node on a line, as node.Append writes it.
 //
-// What was loaded is written byte for byte as it was: nodes with all their fields, members of the header that this version does
-// not know, in their place, and nodes that no head and no ref reaches. When the chain has an error, it is returned and nothing is written; as ErrDuplicateID is for two
-// nodes that do not say the same and have one id.
+// A loaded conversation is written back byte for byte: nodes with all their fields, unknown members of the header in their position, and
+// nodes that no head and no ref reaches.
+//
+// Write returns the chain's error, or ErrDuplicateID for two different nodes with one ID, before it writes anything.
 func (d DAG) Write(w io.Writer) error {
 	if d.err != nil {
 		return d.err
@@ -135,11 +142,12 @@ func (d DAG) Write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
+
 	out := writer{Writer: bufio.NewWriterSize(w, 64<<10)}
 	before := byte('{')
 	for _, m := range h.layout() {
 		if text := h.member(m, d, nodes); len(text) > 0 {
-			_ = out.WriteByte(before) // a bufio.Writer keeps its first error for Flush
+			_ = out.WriteByte(before) // Flush returns the first error of a bufio.Writer
 			_, _ = out.Write(text)
 			before = ','
 		}
@@ -151,14 +159,14 @@ func (d DAG) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// nodes is everything that is saved; an error where two of them have one id.
+// nodes returns all nodes that are saved, or ErrDuplicateID.
 func (h header) nodes(roots []*node.Node) ([]*node.Node, error) {
 	w := walk{extra: h.loose}
 	nodes := w.from(append(slices.Clone(roots), h.loose[nil]...))
 	return nodes, w.clash
 }
 
-// member returns one member with its name; nothing for one that is left out.
+// member returns the JSON of one member with its name, and nothing for a member that is left out.
 func (h header) member(m member, d DAG, nodes []*node.Node) []byte {
 	switch m.name {
 	case "format":
@@ -182,7 +190,7 @@ func (h header) member(m member, d DAG, nodes []*node.Node) []byte {
 	return h.own(nil, m)
 }
 
-// own appends a member that is the conversation's own, which means that a journal keeps it too.
+// own appends a member that belongs to the conversation and not to the file. A journal keeps these members too.
 func (h header) own(dst []byte, m member) []byte {
 	switch {
 	case m.name == "created" && h.created != "":
@@ -192,6 +200,8 @@ func (h header) own(dst []byte, m member) []byte {
 	case slices.Contains(known, m.name):
 		return dst
 	}
+
+	// A member that this version does not know.
 	if n := len(dst); n > 0 && dst[n-1] != '{' {
 		dst = append(dst, ',')
 	}
@@ -209,10 +219,10 @@ func appendHeads(dst []byte, heads []*node.Node) []byte {
 	return append(dst, ']')
 }
 
-// writer writes nodes one after the other, in one buffer.
+// writer writes nodes.
 type writer struct {
 	*bufio.Writer
-	line []byte
+	line []byte // buffer for one line
 }
 
 func (w *writer) nodes(nodes []*node.Node) {
@@ -227,7 +237,7 @@ func (w *writer) nodes(nodes []*node.Node) {
 	_ = w.WriteByte(']')
 }
 
-// replaceFile replaces the file at path by a new one, or leaves it as it is and returns an error. Errors of the file system name path.
+// replaceFile replaces the file at path, or leaves it unchanged and returns an error. Errors of the file system name path.
 func replaceFile(on disk, path string, write func(io.Writer) error) error {
 	if path == "" {
 		return &fs.PathError{Op: "save", Path: path, Err: errors.New("no path is given")}
@@ -235,7 +245,7 @@ func replaceFile(on disk, path string, write func(io.Writer) error) error {
 	return renamed(replaceReal(on, followed(path), write), "save", path)
 }
 
-// renamed returns an error of the file system with the operation and the path that the caller of this package knows.
+// renamed returns err with op and path in place of those of an error of the file system: the caller does not know the temporary file.
 func renamed(err error, op, path string) error {
 	var link *os.LinkError
 	var at *fs.PathError
@@ -248,12 +258,15 @@ func renamed(err error, op, path string) error {
 	return err
 }
 
-// followed returns what path leads to through symbolic links, also where there is no file at their end yet.
+// followed resolves the symbolic links in path, also if the file they lead to does not exist yet.
 func followed(path string) string {
-	for range 40 {
+	const maxLinks = 40 // the limit of Linux
+	for range maxLinks {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			return real
 		}
+
+		// EvalSymlinks fails for a link without a file: follow it one step.
 		to, err := os.Readlink(path)
 		if err != nil {
 			break
@@ -270,6 +283,7 @@ func followed(path string) string {
 	return path
 }
 
+// replaceReal is replaceFile for a path without links: it writes a temporary file beside path and renames it.
 func replaceReal(on disk, path string, write func(io.Writer) error) error {
 	old, err := on.Stat(path)
 	switch {
@@ -291,7 +305,7 @@ func replaceReal(on disk, path string, write func(io.Writer) error) error {
 		err = write(f)
 	}
 
-	// The content must be on disk before the name leads to it, or a crash leaves an empty file in the place of the old one.
+	// The content must be on disk before the rename, or a crash leaves an empty file in place of the old one.
 	if err == nil {
 		err = f.Sync()
 	}

@@ -21,9 +21,9 @@ import (
 
 // Errors of a [Journal].
 var (
-	// ErrDamaged marks a journal that is broken elsewhere than at its end, where a crash cannot have done it.
+	// ErrDamaged marks a journal that is broken before its end. A crash cannot cause this.
 	ErrDamaged = errors.New("the journal is damaged")
-	// ErrLocked marks a journal that is open for writing already, in this program or in another.
+	// ErrLocked marks a journal that is already open for writing, in this program or in another.
 	ErrLocked = errors.New("the journal is open for writing elsewhere")
 	// ErrChanged marks a journal whose file was changed, replaced or removed while it was open for writing.
 	ErrChanged = errors.New("the journal was changed by somebody else")
@@ -37,29 +37,34 @@ const journalHeader = `{"format":"` + journalFormat + `","version":1}` + "\n"
 // headsPrefix begins the line that ends an append.
 const headsPrefix = `{"heads":`
 
-// Journal is a file that a conversation is appended to, step by step. The cost of a step does not grow with the length of the
-// conversation: only nodes that the file does not hold yet are written.
+// Journal is a file that a conversation is appended to, step by step. Only nodes that the file does not hold yet are written, so the cost
+// of a step does not grow with the length of the conversation.
 //
-// The file has a line for each node, as node.Append writes it, and after the nodes of each append a line with the heads:
+// The file has a line for each node, as node.Append writes it. A line with the heads ends each append:
 //
 //	{"format":"plait-journal","version":1}
 //	{"id":"…","parents":[],"kind":"system",…}
 //	{"id":"…","parents":["…"],"kind":"message",…}
 //	{"heads":["…"],"at":41}
 //
-// "at" is where in the file the append begins, so that lines which are missing are noticed. A member "refs" follows where refs have
-// changed since the last append: the heads of each one that was set, by its name, and null for one that was removed. So does a
-// member "header" where what else a document's header says of the conversation (its metadata, say) has changed. Of many heads only those
-// that changed are written: with "keep":[first,last] the first and the last heads of the append before stay, so many of each, and
-// "heads" stand between them. [Load] reads a journal as well.
+// The members of the last line are:
+//
+//   - at: the offset at which the append begins. It shows whether lines are missing.
+//   - refs: the heads of each ref that was set since the last append, by name, and null for each ref that was removed. Left out if no ref
+//     has changed.
+//   - header: the other members of a document's header, such as its metadata. Left out if none has changed.
+//   - heads and keep: with "keep":[first,last], that many of the first and of the last heads are those of the append before, and heads
+//     holds the heads between them. Without keep, heads holds all.
+//
+// [Load] reads a journal as well.
 //
 // A Journal is safe for concurrent use. The file has one writer at a time, and any number of readers by [Load]:
 //
 //   - OpenJournal takes a lock of the operating system on the file. A second writer, in this program or in another, gets ErrLocked.
 //     The lock ends with Close or with the program, also after a crash. Linux, macOS, the BSDs and Windows have such locks; other
 //     platforms (WebAssembly, Solaris, AIX, Plan 9) and some network file systems do not.
-//   - Every Append compares the size and the identity of the file with what the last append left. A file that was truncated,
-//     extended, replaced or removed in between is ErrChanged, and is left as it is. This holds on all platforms.
+//   - Every Append compares the size and the identity of the file with those after the last append. It returns ErrChanged for a file that
+//     was truncated, extended, replaced or removed in between, and does not write to it. This holds on all platforms.
 //
 // To append each step of a run, set executor.Agent.Save.
 type Journal struct {
@@ -68,54 +73,60 @@ type Journal struct {
 	noSync    bool
 	recovered *Recovery
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	file  file       // nil in the zero value
 	state journalState
-	err   error // the reason why every later Append fails; nil while the file is known to hold state
+	err   error // returned by every later Append; nil as long as the file is known to hold state
 }
 
-// journalState is what a journal's complete appends hold.
+// journalState is the content of a journal's complete appends.
 type journalState struct {
 	dag     DAG
-	written map[node.ID]*node.Node
-	header  string // the last header in it
-	size    int64  // where the next append goes
+	written map[node.ID]*node.Node // all nodes in the file
+	header  string                 // the latest header in the file
+	size    int64                  // the offset of the next append
 }
 
-// JournalOptions change how a journal is read and written. Nil is the same as the zero value.
+// JournalOptions are options of [OpenJournal]. Nil is the same as the zero value.
 type JournalOptions struct {
-	// NoSync leaves it to the system when an append reaches the disk: it is then safe from a crash of the program, and not from
-	// one of the machine. Defaults to false: what was appended is on disk when Append returns.
+	// NoSync lets the operating system decide when an append reaches the disk. An append then survives a crash of the program, but not of
+	// the machine. Defaults to false: an append is on disk when Append returns.
 	NoSync bool
-	// MaxNode is the most bytes that one line may have. Defaults to 256 MiB.
+	// MaxNode is the maximum size of one line, in bytes. Defaults to 256 MiB.
 	MaxNode int
 }
 
-// Recovery says what was cut from the end of a journal when it was opened: an append that a crash cut short, and that was
-// therefore never reported as done.
+// Recovery describes an incomplete append that was cut from the end of a journal when it was opened. A crash has interrupted that append,
+// so it was never reported as done.
 type Recovery struct {
-	// Bytes is how many bytes were cut.
+	// Bytes is the number of bytes that were cut.
 	Bytes int64
 	// Line is the first line that was cut, from 1.
 	Line int
-	// Reason says what was found there.
+	// Reason is the fault that was found there.
 	Reason error
 }
 
-// String says in one line what was cut off, and why.
+// String returns one line with the size, the position and the reason.
 func (r *Recovery) String() string {
 	return fmt.Sprintf("%d bytes were cut from line %d on: %v", r.Bytes, r.Line, r.Reason)
 }
 
 // OpenJournal opens the journal at path for writing. It creates an empty one if there is no file.
 //
-// A journal whose last append was cut short is truncated to the end of the last complete append, which is its last line with heads.
-// Nodes after that line are removed, complete or not: they belong to an append that did not end. An append that was reported as done
-// is never removed. [Journal.Recovered] reports what was.
+// If the last append is incomplete, the journal is truncated to the end of the last complete append: to its last line with heads. Nodes
+// after that line are removed even if they are complete. An append that was reported as done is never removed. [Journal.Recovered] returns
+// what was cut.
 //
-// When OpenJournal returns nil, what the journal holds is durable (see [JournalOptions]). Errors: ErrLocked for a journal that is
-// open already; ErrDamaged for damage anywhere but at the end; ErrFormat for a file that is no journal; ErrVersion; and those of the
-// file system. Errors about the content are *LoadError, and leave the file as it is.
+// When OpenJournal returns nil, the content of the journal is durable (see [JournalOptions]). Errors:
+//
+//   - ErrLocked for a journal that is already open;
+//   - ErrDamaged for damage before the end;
+//   - ErrFormat for a file that is not a journal;
+//   - ErrVersion;
+//   - those of the file system.
+//
+// An error about the content is a *LoadError, and leaves the file unchanged.
 func OpenJournal(path string, opts *JournalOptions) (*Journal, error) {
 	return openJournal(systemDisk{}, path, opts)
 }
@@ -133,6 +144,7 @@ func openJournal(on disk, path string, opts *JournalOptions) (*Journal, error) {
 	if err != nil {
 		return nil, renamed(err, "open", path)
 	}
+
 	j := &Journal{disk: on, path: absolute, noSync: opts.NoSync, file: f}
 	if err := j.open(path, opts.MaxNode); err != nil {
 		return nil, errors.Join(err, j.closeFile())
@@ -148,11 +160,12 @@ func openLocked(on disk, path string, flag int) (file, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		if err := on.Lock(f); err != nil {
 			return nil, errors.Join(&fs.PathError{Op: "lock", Path: path, Err: err}, f.Close())
 		}
 
-		// The file may have been replaced between opening and locking it. The lock is then on a file without a name.
+		// If the file was replaced between opening and locking, the lock is on a file without a name: try again.
 		same, err := isAt(on, f, path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, errors.Join(err, on.Unlock(f), f.Close())
@@ -180,6 +193,7 @@ func isAt(on disk, f file, path string) (bool, error) {
 	return os.SameFile(opened, found), nil
 }
 
+// open reads the file, or writes the first line of an empty one.
 func (j *Journal) open(path string, maxNode int) error {
 	torn, err := j.tornHeader()
 	if err != nil {
@@ -199,11 +213,11 @@ func (j *Journal) open(path string, maxNode int) error {
 		}
 	}
 
-	// The last writer may have ended before its appends, or the name of its file, had reached the disk.
+	// The last writer may have crashed before its appends, or the name of its file, reached the disk.
 	return j.syncAll()
 }
 
-// tornHeader returns the length of a file that holds no more than a part of the first line; -1 for any other.
+// tornHeader returns the length of a file that holds only a part of the first line, and -1 for any other file.
 func (j *Journal) tornHeader() (int, error) {
 	start := make([]byte, len(journalHeader))
 	n, err := j.file.ReadAt(start, 0)
@@ -216,7 +230,7 @@ func (j *Journal) tornHeader() (int, error) {
 	return -1, err
 }
 
-// create writes the first line, of which the file holds torn bytes.
+// create writes the first line. The file holds its first torn bytes.
 func (j *Journal) create(torn int) error {
 	if torn > 0 {
 		j.recovered = &Recovery{Bytes: int64(torn), Line: 1, Reason: io.ErrUnexpectedEOF}
@@ -224,13 +238,13 @@ func (j *Journal) create(torn int) error {
 	if err := writeAt(j.file, []byte(journalHeader), 0); err != nil {
 		return err
 	}
+
 	j.state.size, j.state.written = int64(len(journalHeader)), map[node.ID]*node.Node{}
 	j.state.setHeader(header{})
-
 	return j.syncAll()
 }
 
-// sync makes what the file holds durable.
+// sync makes the content of the file durable.
 func (j *Journal) sync() error {
 	if j.noSync {
 		return nil
@@ -249,35 +263,35 @@ func (j *Journal) syncAll() error {
 	return j.disk.SyncFolder(filepath.Dir(followed(j.path)))
 }
 
-// DAG returns the conversation as the last append left it.
+// DAG returns the conversation of the last append.
 func (j *Journal) DAG() DAG {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.state.dag
 }
 
-// Recovered reports what OpenJournal cut from the file; nil when it was whole.
+// Recovered returns what OpenJournal has cut from the file, or nil if the file was complete.
 func (j *Journal) Recovered() *Recovery { return j.recovered }
 
-// Append makes d what the journal holds. It writes the nodes that are not in the file yet, with those of child conversations, and
-// the heads, all in one write, and nothing where nothing is new. Nodes that no head reaches any more, after a rewind, stay in
-// the file, so that a later append may have them again.
+// Append saves d as the journal's conversation. It appends the heads and the nodes that are not in the file yet, with the nodes of child
+// conversations, in one write. If nothing is new it writes nothing. Nodes that no head reaches any more, after a rewind, stay in the file for later appends.
 //
-// Append does not join: where two runs go on from the same conversation at once, the last append decides the heads, and no head
-// reaches the answer of the other run. Let one run at a time go on from [Journal.DAG], with a mutex for each session say, or append what
-// [DAG.Join] makes of both.
+// Append does not join. If two runs continue the same conversation at once, the heads are those of the last append, and no head reaches the
+// messages of the other run. Let one run at a time continue [Journal.DAG] (with a mutex for each session, for example), or append the
+// result of [DAG.Join].
 //
-// When Append returns nil, d is durable (see [JournalOptions]). After an error the journal holds what it held before. Errors:
+// When Append returns nil, d is durable (see [JournalOptions]). After an error the journal holds the conversation of the append before.
+// Errors:
 //
 //   - the chain's own;
-//   - ErrDuplicateID for a node whose id another node in the file has;
-//   - ErrNotErased for a node that was redacted and is in the file as it was;
-//   - ErrChanged for a file that somebody else changed;
+//   - ErrDuplicateID for a node with the ID of another node in the file;
+//   - ErrNotErased for a redacted node whose content is in the file;
+//   - ErrChanged for a file that was changed since the last append;
 //   - fs.ErrClosed after Close;
 //   - those of writing.
 //
-// After ErrChanged, and after an error that leaves open what is on disk, every later Append returns the same error: open the journal
-// again.
+// After ErrChanged, and after an error that leaves the state of the disk unknown, every later Append returns the same error: open the
+// journal again.
 func (j *Journal) Append(d DAG) error {
 	if d.err != nil {
 		return d.err
@@ -290,6 +304,7 @@ func (j *Journal) Append(d DAG) error {
 	if j.err != nil {
 		return j.err
 	}
+
 	if err := j.state.checkErased(d); err != nil {
 		return err
 	}
@@ -298,7 +313,7 @@ func (j *Journal) Append(d DAG) error {
 		return err
 	}
 
-	// Compare the file also where there is nothing to write: nil means that d is durable.
+	// Check the file even if there is nothing to write: a nil error promises that d is durable.
 	if err := j.unchanged(); err != nil {
 		return err
 	}
@@ -308,6 +323,7 @@ func (j *Journal) Append(d DAG) error {
 			return err
 		}
 	}
+
 	for _, n := range fresh {
 		j.state.written[n.ID()] = n
 	}
@@ -316,7 +332,7 @@ func (j *Journal) Append(d DAG) error {
 	return nil
 }
 
-// unchanged returns an error with ErrChanged if the file is not as the last append left it.
+// unchanged returns an error with ErrChanged if the file has changed since the last append.
 func (j *Journal) unchanged() error {
 	opened, err := j.file.Stat()
 	if err != nil {
@@ -333,7 +349,7 @@ func (j *Journal) unchanged() error {
 	case !os.SameFile(opened, found):
 		reason = "another file has replaced it"
 	case opened.Size() != j.state.size:
-		reason = fmt.Sprintf("it has %d bytes, and the last append left %d", opened.Size(), j.state.size)
+		reason = fmt.Sprintf("it has %d bytes, and had %d after the last append", opened.Size(), j.state.size)
 	default:
 		return nil
 	}
@@ -351,6 +367,8 @@ func (s journalState) missing(d DAG) ([]*node.Node, error) {
 		}
 		return old != nil
 	}
+
+	// Heads and refs of the last append are in the file, with all that they reach.
 	first, last := s.kept(d.heads)
 	roots := slices.Clone(d.heads[first : len(d.heads)-last])
 	changedRefs(d.environment().refs, s.dag.environment().refs, func(r Ref, gone bool) {
@@ -362,19 +380,19 @@ func (s journalState) missing(d DAG) ([]*node.Node, error) {
 	return nodes, w.clash
 }
 
-// lines returns what has to be written for d, nil for nothing, and d's header.
-func (s journalState) lines(d DAG, fresh []*node.Node) ([]byte, string) {
-	header := d.header().journal()
-	moved := s.moved(d)
-	if len(fresh) == 0 && moved == nil && header == s.header && sameNodes(d.heads, s.dag.heads) {
+// lines returns the lines of an append of d, nil if nothing is new, and d's header. fresh are the nodes that are not in the file.
+func (s journalState) lines(d DAG, fresh []*node.Node) (lines []byte, header string) {
+	header = d.header().journal()
+	refs := s.changedRefs(d)
+	if len(fresh) == 0 && refs == nil && header == s.header && sameNodes(d.heads, s.dag.heads) {
 		return nil, header
 	}
-	var lines []byte
+
 	for _, n := range fresh {
 		lines = append(n.Append(lines), '\n')
 	}
 
-	const few = 8 // heads that are written whole, for people who read the file
+	const few = 8 // as many heads are always written, for people who read the file
 	first, last := s.kept(d.heads)
 	if first+last <= few {
 		first, last = 0, 0
@@ -384,8 +402,9 @@ func (s journalState) lines(d DAG, fresh []*node.Node) ([]byte, string) {
 		lines = fmt.Appendf(lines, `,"keep":[%d,%d]`, first, last)
 	}
 	lines = strconv.AppendInt(append(lines, `,"at":`...), s.size, 10)
-	if moved != nil {
-		lines = append(append(append(lines, `,"refs":{`...), moved...), '}')
+
+	if refs != nil {
+		lines = append(append(append(lines, `,"refs":{`...), refs...), '}')
 	}
 	if header != s.header {
 		lines = append(append(lines, `,"header":`...), header...)
@@ -393,8 +412,8 @@ func (s journalState) lines(d DAG, fresh []*node.Node) ([]byte, string) {
 	return append(lines, "}\n"...), header
 }
 
-// kept returns how many of the first and of the last heads are those of the last append. Only then they are the same nodes: another one
-// with the same ID may say something else.
+// kept returns how many of the first and of the last heads are heads of the last append. It compares pointers: another node with the same
+// ID may have different content.
 func (s journalState) kept(heads []*node.Node) (first, last int) {
 	old := s.dag.heads
 	n := min(len(old), len(heads))
@@ -407,8 +426,8 @@ func (s journalState) kept(heads []*node.Node) (first, last int) {
 	return first, last
 }
 
-// moved is the members of "refs" for d: what has changed since the last append.
-func (s journalState) moved(d DAG) []byte {
+// changedRefs returns the members of "refs" for d: the refs that have changed since the last append, or nil.
+func (s journalState) changedRefs(d DAG) []byte {
 	var members []byte
 	changedRefs(d.environment().refs, s.dag.environment().refs, func(r Ref, gone bool) {
 		if gone {
@@ -420,7 +439,7 @@ func (s journalState) moved(d DAG) []byte {
 	return members
 }
 
-// sameNodes compares by id: the nodes of a conversation that was loaded twice are the same.
+// sameNodes compares by ID, because a conversation may have been loaded twice.
 func sameNodes(a, b []*node.Node) bool {
 	if len(a) != len(b) {
 		return false
@@ -433,7 +452,7 @@ func sameNodes(a, b []*node.Node) bool {
 	return true
 }
 
-// journal is what a journal keeps of the header, as an object.
+// journal returns the members of the header that a journal keeps, as an object.
 func (h header) journal() string {
 	dst := []byte{'{'}
 	for _, m := range h.layout() {
@@ -442,7 +461,7 @@ func (h header) journal() string {
 	return string(append(dst, '}'))
 }
 
-// write appends lines to the file, or leaves it as it was.
+// write appends lines to the file. After an error the file is truncated to its old size.
 func (j *Journal) write(lines []byte) error {
 	if err := writeAt(j.file, lines, j.state.size); err != nil {
 		if undo := j.file.Truncate(j.state.size); undo != nil {
@@ -452,12 +471,12 @@ func (j *Journal) write(lines []byte) error {
 		return err
 	}
 
-	// After a failed sync nobody knows what is on disk, and the next sync may report success for lost bytes.
+	// After a failed sync the content of the disk is unknown, and the next sync may report success for lost bytes.
 	j.err = j.sync()
 	return j.err
 }
 
-// Close closes the file and gives its lock back. A second Close does nothing. [Journal.DAG] still works.
+// Close closes the file and releases its lock. A second Close does nothing. [Journal.DAG] still works.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -485,49 +504,60 @@ func (r *reader) journalFile(j *Journal) (err error) {
 	return err
 }
 
-// journal reads what follows the header of a journal. The recovery says what an append that was cut short has left at the end.
+// journal reads the lines after the header of a journal. It returns a Recovery if the last append is incomplete.
 func (r *reader) journal() (journalState, *Recovery, error) {
 	if err := r.headerEnds(); err != nil {
 		return journalState{}, nil, err
 	}
+
 	state := journalState{written: map[node.ID]*node.Node{}, size: r.offset}
 	state.setHeader(r.head.header)
-	first := r.line // of the append that is being read
+	recovered, err := r.entries(&state)
+	if err != nil {
+		return journalState{}, nil, err
+	}
+
+	// The heads that an append keeps were not compared with those that it adds.
+	state.dag.heads = node.Distinct(state.dag.heads)
+	return state, recovered, nil
+}
+
+// entries reads lines up to the end of the file. It returns a Recovery if it ends within an append.
+func (r *reader) entries(state *journalState) (*Recovery, error) {
+	first := r.line // the first line of the current append
+	incomplete := func(reason error) (*Recovery, error) {
+		return &Recovery{Bytes: r.offset - state.size, Line: first, Reason: reason}, nil
+	}
 	for {
 		r.at = r.line
 		line, complete, err := r.text()
 		switch {
 		case err == io.EOF && r.offset == state.size:
-			return state.distinct(), nil, nil
+			return nil, nil
 		case err == io.EOF:
-			return state.distinct(), &Recovery{r.offset - state.size, first, errNoHeads}, nil
+			return incomplete(errNoHeads)
 		case err != nil:
-			return journalState{}, nil, err
+			return nil, err
 		case !complete:
-			return state.distinct(), &Recovery{r.offset - state.size, first, io.ErrUnexpectedEOF}, nil
+			return incomplete(io.ErrUnexpectedEOF)
 		}
-		if err := r.entry(&state, line); err != nil {
-			if !r.unwritten(line, state.size) {
-				return journalState{}, nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+
+		if err := r.entry(state, line); err != nil {
+			if r.unwritten(line, state.size) {
+				return incomplete(err)
 			}
-			return state.distinct(), &Recovery{r.offset - state.size, first, err}, nil
+			return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
-		if r.offset == state.size {
+		if r.offset == state.size { // the line with the heads: the append is complete
 			first = r.line
 		}
 	}
 }
 
-// distinct returns the state with each head once: the heads that an append keeps were not compared with those that it adds.
-func (s journalState) distinct() journalState {
-	s.dag.heads = node.Distinct(s.dag.heads)
-	return s
-}
-
-// errNoHeads is the reason of a recovery whose lines are whole.
+// errNoHeads is the reason for a recovery that cuts complete lines.
 var errNoHeads = errors.New("the nodes are not followed by a line with the heads")
 
-// headerEnds checks that nothing but the end of the line follows the header.
+// headerEnds checks that the line ends after the header.
 func (r *reader) headerEnds() error {
 	rest, complete, err := r.text()
 	switch {
@@ -554,28 +584,35 @@ func (r *reader) entry(s *journalState, line []byte) error {
 		r.node = len(r.order) + 1
 		return r.add(line)
 	}
+
 	r.node = 0
 	var entry headsLine
 	if err := json.Unmarshal(line, &entry); err != nil {
 		return err
 	}
 	if entry.At != s.size {
-		return fmt.Errorf("the append says that it begins at byte %d, and it begins at %d", entry.At, s.size)
+		return fmt.Errorf("the append has \"at\":%d, and begins at byte %d", entry.At, s.size)
 	}
+	return r.endAppend(s, entry, len(line))
+}
+
+// endAppend adds the append that ends with entry, a line of size bytes, to s.
+func (r *reader) endAppend(s *journalState, entry headsLine, size int) error {
 	heads, err := r.named("heads", entry.Heads)
+	if err != nil {
+		return err
+	}
 	keep := []int{0, 0}
 	if entry.Keep != nil {
 		keep = entry.Keep
 	}
-	if err == nil {
-		err = s.checkKeep(keep)
-	}
-	if err != nil {
+	if err := s.checkKeep(keep); err != nil {
 		return err
 	}
+
 	if entry.Header != nil {
 		var h headReader
-		in := newScanner(bytes.NewReader(entry.Header), len(line))
+		in := newScanner(bytes.NewReader(entry.Header), size)
 		if err := in.members(&h, func() error { return ErrFormat }); err != nil {
 			return err
 		}
@@ -584,16 +621,18 @@ func (r *reader) entry(s *journalState, line []byte) error {
 	if err := s.moveRefs(r.graph, entry.Refs); err != nil {
 		return err
 	}
+
 	for _, n := range r.order[len(s.written):] {
 		s.written[n.ID()] = n
 	}
-	// In place, because there may be many: nobody else has the slice while the file is read.
+
+	// Heads may be many: replace them in place. The slice is not shared while the file is read.
 	s.dag.heads = slices.Replace(s.dag.heads, keep[0], len(s.dag.heads)-keep[1], heads...)
 	s.size = r.offset
 	return nil
 }
 
-// checkKeep returns an error if an append cannot keep so many of the first and the last heads.
+// checkKeep returns an error if there are not that many first and last heads to keep.
 func (s *journalState) checkKeep(keep []int) error {
 	old := len(s.dag.heads)
 	if len(keep) != 2 || keep[0] < 0 || keep[1] < 0 || keep[0] > old || keep[1] > old-keep[0] {
@@ -607,28 +646,29 @@ func (s *journalState) setHeader(h header) {
 	s.header = h.journal()
 }
 
-// moveRefs takes in what an append says of refs.
+// moveRefs applies the refs of an append: the IDs of each ref's heads by name, nil for a ref that was removed.
 func (s *journalState) moveRefs(g graph, moved map[string][]string) error {
 	if moved == nil {
 		return nil
 	}
-	now := s.dag.environment().refs
+
+	refs := s.dag.environment().refs
 	for name, ids := range moved {
 		if ids == nil {
-			now = now.without(name)
+			refs = refs.without(name)
 			delete(moved, name)
 		}
 	}
-	now, err := g.refs(now, moved)
+	refs, err := g.refs(refs, moved)
 	if err == nil {
-		s.dag = s.dag.change(func(e *env) { e.refs = now })
+		s.dag = s.dag.change(func(e *env) { e.refs = refs })
 	}
 	return err
 }
 
-// unwritten reports whether a broken line is what a machine leaves that lost power before the last append had reached the disk:
-// blocks of zeros in an append that begins at from, with nothing after it. A crash of the program alone leaves no broken line
-// that is complete.
+// unwritten reports whether the broken line was left by a machine that lost power before the last append reached the disk: the append,
+// which begins at offset from, holds blocks of zeros, and nothing follows it. A crash of the program alone leaves no broken line that has
+// an end.
 func (r *reader) unwritten(line []byte, from int64) bool {
 	zeros := bytes.IndexByte(line, 0) >= 0
 	for ended := false; ; {

@@ -24,7 +24,7 @@ const (
 	errorNotLocked          = syscall.Errno(158)
 )
 
-// lockedByte is where the lock lies: far behind the end of any file. Windows refuses to read locked bytes, and other
+// lockedByte returns the offset of the locked byte, far beyond the end of any file. Windows refuses to read locked bytes, and other
 // programs may read a journal while it is written.
 func lockedByte() *syscall.Overlapped { return &syscall.Overlapped{OffsetHigh: 1 << 30} }
 
