@@ -15,6 +15,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/viz"
@@ -22,7 +23,7 @@ import (
 )
 
 // This is the README's quick start. Its pieces stand in the README line by line, and what they print stands there too: see
-// TestREADMECodeIsCompiledCode and TestREADMEShowsWhatItsCodePrints.
+// TestDocumentsShowCompiledCode and TestREADMEShowsWhatItsCodePrints.
 
 type Forecast struct {
 	City string `json:"city" jsonschema:"the city's name"`
@@ -80,7 +81,7 @@ func scripted() api.Provider {
 	)
 }
 
-var update = flag.Bool("update", false, "write what the README's code prints into the README")
+var update = flag.Bool("update", false, "write what code prints into the documents that show it")
 
 func TestREADMEShowsWhatItsCodePrints(t *testing.T) {
 	var err error
@@ -89,32 +90,53 @@ func TestREADMEShowsWhatItsCodePrints(t *testing.T) {
 		var d dag.DAG
 		log := printed(t, func() { d, err = quickStart(ctx, model) })
 		require.NoError(t, err)
-		shows(t, "text", log)
+		shows(t, "README.md", "text", log)
 
 		drawing := printed(t, func() { err = goOn(ctx, model, d, filepath.Join(t.TempDir(), "weather.json")) })
 		require.NoError(t, err)
 		said, picture, _ := strings.Cut(drawing, "\n")
 		require.Equal(t, "Tokyo has 72°F and Paris 64°F. 11", said)
-		shows(t, "mermaid", picture)
+		shows(t, "README.md", "mermaid", picture)
 	})
 }
 
-// shows asks that the README's first block of that language is want, or makes it so.
-func shows(t *testing.T, language, want string) {
-	t.Helper()
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	at := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindSubmatchIndex(readme)
-	require.NotNil(t, at, "the README has no %s block", language)
-	if *update {
-		readme = slices.Concat(readme[:at[2]], []byte(want), readme[at[3]:])
-		require.NoError(t, os.WriteFile("README.md", readme, 0o644))
-		return
-	}
-	require.Equal(t, string(readme[at[2]:at[3]]), want, "run the test with -update")
+// TestArchitectureShowsAPausedRun draws the picture of docs/architecture.md.
+func TestArchitectureShowsAPausedRun(t *testing.T) {
+	model := apitest.NewScript(apitest.Call(
+		apitest.Use("get_weather", Forecast{"Tokyo"}),
+		apitest.Use("choose_hotel", Forecast{"Tokyo"})))
+	agent := executor.Agent{Provider: model, Tools: []dag.Tool{
+		executor.Func("get_weather", "Current weather for one city.", lookup),
+		executor.DeferredTool(content.Tool{Name: "choose_hotel", Schema: `{"type":"object"}`}),
+	}}
+
+	synctest.Test(t, func(t *testing.T) {
+		d, err := agent.Run(t.Context(), dag.New().User("Plan my trip to Tokyo."))
+		require.ErrorIs(t, err, executor.ErrPaused)
+
+		var picture strings.Builder
+		require.NoError(t, viz.Mermaid(&picture, d, nil))
+		shows(t, "docs/architecture.md", "mermaid", picture.String())
+	})
 }
 
-// printed is what f writes to standard output.
+// shows requires the document's first block of that language to be want, or makes it so.
+func shows(t *testing.T, document, language, want string) {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	at := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindSubmatchIndex(text)
+	require.NotNil(t, at, "%s has no %s block", document, language)
+
+	if *update {
+		text = slices.Concat(text[:at[2]], []byte(want), text[at[3]:])
+		require.NoError(t, os.WriteFile(document, text, 0o644))
+		return
+	}
+	require.Equal(t, string(text[at[2]:at[3]]), want, "run the test with -update")
+}
+
+// printed returns what fn prints to standard output.
 func printed(t *testing.T, f func()) string {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "stdout"))

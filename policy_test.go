@@ -264,12 +264,22 @@ func undocumented(pkg *doc.Package) []string {
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// TestREADMECodeIsCompiledCode finds each Go block of the README, line by line, in a file that is compiled and run as a test.
-func TestREADMECodeIsCompiledCode(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
+// documents returns the Markdown files that users and contributors read.
+func documents(t *testing.T) []string {
+	t.Helper()
+	names := []string{"README.md", "CONTRIBUTING.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		names = append(names, found...)
+	}
+	return names
+}
+
+// TestDocumentsShowCompiledCode finds each Go block of a document, line by line, in an example or in another test.
+func TestDocumentsShowCompiledCode(t *testing.T) {
 	var sources []string
-	for _, pattern := range []string{"example_test.go", "examples/*/*.go", "examples/*/*/*.go", "examples/*.go"} {
+	for _, pattern := range []string{"*_test.go", "*/*_test.go", "*/*/*_test.go", "examples/*/*.go", "examples/*/*/*.go"} {
 		names, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, name := range names {
@@ -278,13 +288,19 @@ func TestREADMECodeIsCompiledCode(t *testing.T) {
 			sources = append(sources, flat(string(text)))
 		}
 	}
-	blocks := goBlock.FindAllStringSubmatch(string(readme), -1)
-	require.NotEmpty(t, blocks, "the README shows no code")
-	for _, block := range blocks {
-		want := flat(block[1])
-		require.True(t, slices.ContainsFunc(sources, func(s string) bool { return strings.Contains(s, want) }),
-			"this code of the README stands in no file that is compiled:\n%s", block[1])
+
+	found := 0
+	for _, document := range documents(t) {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		for _, block := range goBlock.FindAllStringSubmatch(string(text), -1) {
+			found++
+			want := flat(block[1])
+			require.True(t, slices.ContainsFunc(sources, func(s string) bool { return strings.Contains(s, want) }),
+				"this code of %s stands in no file that is compiled:\n%s", document, block[1])
+		}
 	}
+	require.Greater(t, found, 3)
 }
 
 // flat is text without indentation and blank lines.
@@ -310,11 +326,13 @@ func TestREADMECommandsExist(t *testing.T) {
 	}
 }
 
-func TestREADMELinksLeadSomewhere(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(readme), -1) {
-		_, err := os.Stat(link[1])
-		require.NoError(t, err, "the README links to %s", link[1])
+func TestDocumentsLinksLeadSomewhere(t *testing.T) {
+	for _, document := range documents(t) {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(text), -1) {
+			_, err := os.Stat(filepath.Join(filepath.Dir(document), link[1]))
+			require.NoError(t, err, "%s links to %s", document, link[1])
+		}
 	}
 }

@@ -1,14 +1,16 @@
-// Package examples holds one runnable idea in each folder. All of them run offline, on a scripted model, but live:
+// Package examples holds one runnable program in each folder. All of them run offline, on a scripted model, except live:
 //
 //   - weather: three tool calls at the same time; the conversation is saved, drawn, and continued at the next start.
 //   - live: the same program on a real model.
-//   - approval: a tool that may only run when somebody at the terminal allows it, with these arguments or others.
-//   - steering: a message of the user in the middle of a long run, and one that waits for its end.
-//   - subagents: agents that ask agents; their events, conversations and tokens as one tree.
+//   - terminal: an agent in a terminal, with streaming, approval, Ctrl-C and a session on disk.
+//   - service: a chat service over HTTP, with a journal for each session.
+//   - approval: a tool that runs only if a person allows it, with its arguments or with others.
+//   - steering: a user message in the middle of a long run, and one that waits for its end.
+//   - subagents: agents that call agents; their events, conversations and tokens as one tree.
 //   - progress: what tools report while they run, as bars on a terminal.
-//   - replay: a recorded run against tools that have changed, and against another model: where do they part?
-//   - browser: a run as it goes on, in a browser, where it can be forked.
-//   - deferred: tools that another process carries out, any time later, by files of JSON.
+//   - replay: a recorded run against tools that have changed, and against another model.
+//   - browser: a run in a browser while it goes on; it can be forked there.
+//   - deferred: tools that another process executes, at any later time, through JSON files.
 //
-// Each is started by go run ./examples/NAME. But for live, a test checks what it prints.
+// Start each with go run ./examples/NAME. Tests check what they print, except for live. Pages in docs/guides explain some of them.
 package examples
