@@ -17,12 +17,8 @@ var (
 // rules is what the API accepts of a conversation that may end with the assistant (prefill), and whose stale thinking it drops itself
 // (drops).
 func rules(prefill, drops bool) dialect.Rules {
-	accept := accept
-	if !drops {
-		accept = acceptFresh
-	}
 	return dialect.Rules{
-		Accept:    accept,
+		Accept:    accepter{dropsStale: drops}.accept,
 		ID:        target.FitsID,
 		CallsLast: true,
 		EndsOpen: func(m content.Message) bool {
@@ -47,26 +43,30 @@ func resumable(b content.Opaque) bool {
 	return ok && call.whole
 }
 
-// acceptFresh is accept without thinking that the API would refuse where it stands.
-func acceptFresh(role content.Role, b content.Block, nested bool) (content.Block, string) {
-	if t, ok := b.(content.Thinking); ok && t.Stale {
-		return nil, "thinking that is bound to what stood before it, which has changed"
-	}
-	return accept(role, b, nested)
+// accepter has dialect.Rules.Accept of this API.
+type accepter struct {
+	dropsStale bool // the API drops stale thinking itself, and would refuse it otherwise
 }
 
-// accept is dialect.Rules.Accept: the rules for switching, and then what is the API's own.
-func accept(role content.Role, b content.Block, nested bool) (content.Block, string) {
-	taken, why := target.Accept(role, b, nested)
-	switch taken := taken.(type) {
+// accept is the table of what the API does with each kind of block. Where a row returns nothing, the rules for switching decide.
+func (a accepter) accept(role content.Role, block content.Block, nested bool) (content.Block, string) {
+	switch b := block.(type) {
+	case content.Text, content.Image, content.Document, content.ToolUse:
+	case content.Thinking:
+		if b.Stale && !a.dropsStale {
+			return nil, "thinking that is bound to what stood before it, which has changed"
+		}
 	case content.ToolResult:
-		if fit, why := acceptToolResult(taken); why != "" {
+		if fit, why := acceptToolResult(b); why != "" {
 			return fit, why
 		}
 	case content.Opaque:
-		return acceptOpaque(role, taken, nested)
+		if b.API == API {
+			return a.opaque(role, b, nested)
+		}
+	case content.CutToolUse, content.Unknown: // never sent
 	}
-	return taken, why
+	return target.Accept(role, block, nested)
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
@@ -105,9 +105,8 @@ func opaqueKind(b content.Opaque) string {
 	return tag.Type
 }
 
-// acceptOpaque takes the API's own blocks where they may stand. One that is of a type that Plait models is taken as if it were
-// written as such.
-func acceptOpaque(role content.Role, b content.Opaque, nested bool) (content.Block, string) {
+// opaque accepts the API's own blocks where they may stand. One of a type that Plait models is accepted as if it were written as such.
+func (a accepter) opaque(role content.Role, b content.Opaque, nested bool) (content.Block, string) {
 	kind := opaqueKind(b)
 	switch decoded, err := decodeBlock(b.JSON); decoded.(type) {
 	case content.Opaque:
@@ -118,7 +117,7 @@ func acceptOpaque(role content.Role, b content.Opaque, nested bool) (content.Blo
 		if _, ok := decoded.(content.Thinking); ok && (nested || role == content.User) {
 			return nil, "thinking of the user's side"
 		}
-		taken, why := accept(role, decoded, nested)
+		taken, why := a.accept(role, decoded, nested)
 		if why == "" {
 			why = "an opaque " + kind + " is sent as one that Plait reads"
 		}

@@ -19,16 +19,9 @@ func rules() dialect.Rules {
 	return dialect.Rules{Accept: accept, ID: target.FitsID, NoID: true, UserFirst: true}
 }
 
-// accept is the rules for switching, and those for what is the API's own.
-func accept(role content.Role, b content.Block, nested bool) (content.Block, string) {
-	switch b := b.(type) {
-	case content.Thinking:
-		if b.Extra.API == "" || b.Redacted != "" {
-			return nil, "thinking that only another API can read"
-		}
-		if b.Extra.API == API {
-			return acceptThinking(b)
-		}
+// accept is the table of what the API does with each kind of block. Where a row returns nothing, the rules for switching decide.
+func accept(role content.Role, block content.Block, nested bool) (content.Block, string) {
+	switch b := block.(type) {
 	case content.Text:
 		if role == content.User && !nested && b.Text != "" {
 			return b, "" // also of nothing but space, which this API alone takes
@@ -37,12 +30,21 @@ func accept(role content.Role, b content.Block, nested bool) (content.Block, str
 		if role == content.User && !nested && isText(b) {
 			return b, ""
 		}
+	case content.Image, content.ToolUse, content.ToolResult:
+	case content.Thinking:
+		if b.Extra.API == "" || b.Redacted != "" {
+			return nil, "thinking that only another API can read"
+		}
+		if b.Extra.API == API {
+			return acceptThinking(b)
+		}
 	case content.Opaque:
 		if b.API == API {
 			return acceptOwn(role, b, nested)
 		}
+	case content.CutToolUse, content.Unknown: // never sent
 	}
-	return target.Accept(role, b, nested)
+	return target.Accept(role, block, nested)
 }
 
 func acceptThinking(b content.Thinking) (content.Block, string) {

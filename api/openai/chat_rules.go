@@ -57,19 +57,13 @@ type chatAccepter struct {
 	thinking bool
 }
 
-func (a *chatAccepter) accept(role content.Role, b content.Block, nested bool) (content.Block, string) {
-	switch b := b.(type) {
-	case content.Opaque:
-		if b.API == ChatAPI {
-			return a.own(role, b, nested)
-		}
+// accept is the table of what the API does with each kind of block. Where a row returns nothing, the rules for switching decide.
+func (a *chatAccepter) accept(role content.Role, block content.Block, nested bool) (content.Block, string) {
+	switch b := block.(type) {
+	case content.Text, content.Document, content.ToolResult:
 	case content.Image:
 		if b.Source.FileID != "" {
 			return content.Text{Text: "[image left out: it is a file, and the API shows no files]"}, "image left out: it is a file"
-		}
-	case content.ToolUse:
-		if isCustom(b.Extra) {
-			return acceptCustom(b)
 		}
 	case content.Thinking:
 		if !a.thinking {
@@ -78,8 +72,17 @@ func (a *chatAccepter) accept(role content.Role, b content.Block, nested bool) (
 		if b.Extra.API == ChatAPI && b.Text == "" && len(thinkingMembers(b)) == 0 {
 			return nil, "thinking that says nothing"
 		}
+	case content.ToolUse:
+		if isCustom(b.Extra) {
+			return acceptCustom(b)
+		}
+	case content.Opaque:
+		if b.API == ChatAPI {
+			return a.own(role, b, nested)
+		}
+	case content.CutToolUse, content.Unknown: // never sent
 	}
-	return a.target.Accept(role, b, nested)
+	return a.target.Accept(role, block, nested)
 }
 
 // own takes blocks of the API that Plait does not model: a part of a message's content, told by its "type", and, on the

@@ -59,16 +59,11 @@ func (a responsesAccepter) accept(role content.Role, b content.Block, nested boo
 	return taken, cmp.Or(why, lost)
 }
 
-// acceptFit takes a block whose ids fit.
-func (a responsesAccepter) acceptFit(role content.Role, b content.Block, nested bool) (content.Block, string) {
-	switch b := b.(type) {
-	case content.Opaque:
-		if b.API == ResponsesAPI {
-			if why := misplaced(role, b, nested); why != "" {
-				return nil, why
-			}
-			return b, ""
-		}
+// acceptFit is the table of what the API does with each kind of block, for one whose ids fit. Where a row returns nothing, the rules for
+// switching decide.
+func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nested bool) (content.Block, string) {
+	switch b := block.(type) {
+	case content.Text, content.Image, content.Document, content.ToolResult:
 	case content.Thinking:
 		if b.Extra.API == ResponsesAPI {
 			return b, "" // prune decides
@@ -77,8 +72,16 @@ func (a responsesAccepter) acceptFit(role content.Role, b content.Block, nested 
 		if list, _ := extraOf(b.Extra); memberType(list) == customCall {
 			return acceptCustomCall(b)
 		}
+	case content.Opaque:
+		if b.API == ResponsesAPI {
+			if why := misplaced(role, b, nested); why != "" {
+				return nil, why
+			}
+			return b, ""
+		}
+	case content.CutToolUse, content.Unknown: // never sent
 	}
-	return a.target.Accept(role, b, nested)
+	return a.target.Accept(role, block, nested)
 }
 
 // acceptCustomCall takes a call of a custom tool, whose input is a JSON string.
