@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,6 +87,47 @@ func TestCodecsNameEveryKind(t *testing.T) {
 		}
 		require.NotZero(t, switches, u.dir)
 	}
+}
+
+// TestThePageNamesEveryKind does for the page's JavaScript, which reads nodes in their saved form, what the tests above do for Go.
+func TestThePageNamesEveryKind(t *testing.T) {
+	names, err := filepath.Glob("viz/internal/web/assets/*.js")
+	require.NoError(t, err)
+	found := map[string]bool{}
+	for _, name := range names {
+		script, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for _, function := range strings.Split(string(script), "\nfunction ")[1:] {
+			called, _, _ := strings.Cut(function, "(")
+			var cases []string
+			for _, match := range regexp.MustCompile(`case '(\w+)'`).FindAllStringSubmatch(function, -1) {
+				cases = append(cases, match[1])
+			}
+			for _, u := range sealed {
+				kinds := savedNames(t, u)
+				if !slices.ContainsFunc(cases, func(text string) bool { return slices.Contains(kinds, text) }) {
+					continue
+				}
+				found[called] = true
+				known := append(strings.Fields(inPage[called].kinds), cases...)
+				for _, kind := range kinds {
+					if !slices.Contains(known, kind) {
+						t.Errorf("%s: %s does not know the kind %q of %s: make it a case, or list it in inPage", name, called, kind, u.dir)
+					}
+				}
+			}
+		}
+	}
+	for called := range inPage {
+		require.True(t, found[called], "inPage lists %s, which switches over no kinds", called)
+	}
+}
+
+// inPage is others for the page's JavaScript, by function.
+var inPage = map[string]alike{
+	"summary":    {"system sub_graph compaction stop_reason custom", "all its words fit one line"},
+	"blockWords": {"opaque unknown", "is named by its type"},
+	"blockOf":    {"opaque unknown", "is shown as JSON under its type"},
 }
 
 // savedNames returns the names of kinds in a saved file: the text that the method Kind or kind of each returns.

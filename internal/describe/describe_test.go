@@ -1,6 +1,8 @@
 package describe_test
 
 import (
+	"os"
+	"regexp"
 	"testing"
 	"time"
 
@@ -85,6 +87,7 @@ func TestAKindOfANewerVersionIsItsOwnWord(t *testing.T) {
 	d := describe.Of(n)
 	require.Equal(t, describe.Unknown, d.Sort)
 	require.Equal(t, "hologram", d.Word)
+	require.Equal(t, "hologram", d.Label())
 	require.Equal(t, "a kind that this version does not know", d.Text)
 	require.Equal(t, "", describe.Of(new(node.Node)).Text, "the zero Node is described too")
 }
@@ -111,5 +114,26 @@ func TestEachBlockHasItsWord(t *testing.T) {
 			require.Equal(t, c.form, p.Form)
 			require.Equal(t, c.word, p.Word())
 		}
+	}
+}
+
+func TestALabelIsTheToolOrTheRecordOrTheWord(t *testing.T) {
+	for label, p := range map[string]node.Payload{
+		"find":             node.ToolExecution{Tool: "find"},
+		"tool call":        node.ToolExecution{},
+		"record acme.note": node.Custom{Name: "acme.note", JSON: "1"},
+		"sub-graph":        node.SubGraph{Title: "help"},
+	} {
+		require.Equal(t, label, describe.Of(made(t, p)).Label())
+	}
+}
+
+func TestSortsListsEverySort(t *testing.T) {
+	source, err := os.ReadFile("node.go")
+	require.NoError(t, err)
+	declared := regexp.MustCompile(`(?m)^\t\w+ +Sort = "(.*?)"`).FindAllStringSubmatch(string(source), -1)
+	require.NotEmpty(t, declared)
+	for _, d := range declared {
+		require.Contains(t, describe.Sorts(), describe.Sort(d[1]))
 	}
 }

@@ -190,6 +190,17 @@ func (d Node) Head(withModel bool, clean func(string) string) string {
 	return strings.TrimRight(clean(d.Word)+" "+title, " ")
 }
 
+// Label returns a short name for d in a list: the tool of a call, "record name" of a record, and the word for other nodes.
+func (d Node) Label() string {
+	switch d.Sort {
+	case Call:
+		return cmp.Or(d.Title, d.Word)
+	case Record:
+		return strings.TrimSpace(d.Word + " " + d.Title)
+	}
+	return d.Word
+}
+
 // Inside names the conversation that hangs on d: "sub-agent: research" or "sub-graph: title"; "" where none can.
 func (d Node) Inside(clean func(string) string) string {
 	switch d.Sort {

@@ -14,6 +14,8 @@
 //	nodes     nodes that are new, or say something else than before (after a redaction)
 //	  key       the node's number in the patches; it never changes and is never used again
 //	  id        its id
+//	  sort      what it is: "user", "assistant", "results", "tool call", "system" and so on, as package describe has them
+//	  label     a short name for it
 //	  raw       its saved form, byte for byte, as a string
 //	  parents   the keys of its parents, in order
 //	  opens     the keys of the heads of the conversation that hangs on it

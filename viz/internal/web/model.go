@@ -109,10 +109,10 @@ func (m *Model) nodes(p *Patch, pic *viz.Picture) map[node.ID]int {
 
 // tell says what there is to know of n.
 func (m *Model) tell(n *node.Node, keys map[node.ID]int) Node {
-	t := Node{Key: keys[n.ID()], ID: n.ID().String(), Raw: string(n.Append(nil))}
+	d := describe.Of(n)
+	t := Node{Key: keys[n.ID()], ID: n.ID().String(), Sort: string(d.Sort), Label: d.Label(), Raw: string(n.Append(nil))}
 	t.Parents = keysOf(n.Parents(), keys)
 	t.Opens = keysOf(dag.FromNode(n).Heads(), keys)
-	d := describe.Of(n)
 	if d.Sort == describe.Stop {
 		return t // its totals are those of the nodes before it
 	}

@@ -26,6 +26,8 @@ func (p Patch) Empty() bool {
 type Node struct {
 	Key     int      `json:"key"`
 	ID      string   `json:"id"`
+	Sort    string   `json:"sort"`
+	Label   string   `json:"label"`
 	Raw     string   `json:"raw"`
 	Parents []int    `json:"parents,omitempty"`
 	Opens   []int    `json:"opens,omitempty"`

@@ -7,41 +7,16 @@ function kindOf(key) {
   return node.kind;
 }
 
-// group is the filter that a node falls under.
-function group(key) {
-  switch (kindOf(key)) {
-    case 'message': return roleOf(key) === 'assistant' ? 'assistant' : isResults(key) ? 'tools' : 'user';
-    case 'tool_execution': return 'tools';
-  }
-  return 'other';
-}
+// groups has the filter that a sort of node falls under; other sorts are "other".
+const groups = {user: 'user', assistant: 'assistant', results: 'tools', 'tool call': 'tools'};
 
-// roleOf is who says a message.
-function roleOf(key) {
-  const node = nodeOf(key);
-  return node.role ??= skimmed(node).body.role;
-}
+const group = key => groups[nodeOf(key).sort] || 'other';
 
 // isResults tells the message that closes a tool phase.
-function isResults(key) {
-  const node = nodeOf(key);
-  node.results ??= kindOf(key) === 'message' && node.raw.includes('"type":"tool_result"') && // which an argument may say, too
-    (skimmed(node).body.blocks || []).some(block => block.type === 'tool_result');
-  return node.results;
-}
+const isResults = key => nodeOf(key).sort === 'results';
 
-// label names who speaks.
-function label(key, read = saved) {
-  const {kind, body} = read(nodeOf(key));
-  switch (kind) {
-    case 'message': return isResults(key) ? 'results' : body.role;
-    case 'tool_execution': return body.tool || 'tool';
-    case 'sub_graph': return 'sub-graph';
-    case 'stop_reason': return 'stop';
-    case 'custom': return ('record ' + (body.name || '')).trim();
-  }
-  return kind;
-}
+// label is a short name for a node, as the program writes it.
+const label = key => nodeOf(key).label;
 
 // words is all that a node says: what search looks through and comparison compares.
 function words(key, read = saved) {
@@ -218,7 +193,7 @@ const saidTexts = new Map();
 
 function saidText(key) {
   let text = saidTexts.get(key);
-  if (text === undefined) saidTexts.set(key, text = (label(key, skimmed) + ' ' + words(key, skimmed)).toLowerCase());
+  if (text === undefined) saidTexts.set(key, text = (label(key) + ' ' + words(key, skimmed)).toLowerCase());
   return text;
 }
 

@@ -163,12 +163,11 @@ function rowText(row) {
   return el('span', {class: 'text'}, el('b', {}, line(name, 60)), ' ', text);
 }
 
-const glyphs = {system: '◇', tools: '◇', tool_execution: '▪', sub_graph: '↳', compaction: '≈', stop_reason: '■', custom: '✎'};
+const glyphs = {
+  system: '◇', tools: '◇', user: '○', assistant: '●', results: '◂', 'tool call': '▪', 'sub-graph': '↳', compaction: '≈', stop: '■', record: '✎',
+};
 
-function glyph(key) {
-  if (kindOf(key) !== 'message') return glyphs[kindOf(key)] || '·';
-  return group(key) === 'assistant' ? '●' : isResults(key) ? '◂' : '○';
-}
+const glyph = key => glyphs[nodeOf(key).sort] || '·';
 
 // badges are what a row shows beside its text: what went wrong, branches, sub-agents, names, tokens and time.
 function badges(row) {

@@ -29,7 +29,7 @@ function inspect() {
   pane.scrollTop = 0;
 }
 
-const isAnswer = key => kindOf(key) === 'message' && group(key) === 'assistant';
+const isAnswer = key => group(key) === 'assistant';
 const toolbar = (...buttons) => el('div', {class: 'toolbar'}, buttons);
 
 function heading(key) {
