@@ -181,6 +181,7 @@ func TestEventsAreAsWrittenDown(t *testing.T) {
 	fails("words without a status", 400, json, `{"error":{"message":"content policy"}}`)
 	fails("words in a failed precondition", 400, json, `{"error":{"status":"FAILED_PRECONDITION","message":"content policy"}}`)
 	fails("a reason", 400, json, `{"error":{"status":"INVALID_ARGUMENT","message":"x","details":[{"reason":"API_KEY_INVALID"},{"reason":"OTHER"}]}}`)
+	fails("a detail of another form", 400, json, `{"error":{"status":"INVALID_ARGUMENT","message":"x","details":[{"reason":"API_KEY_INVALID","retryDelay":7}]}}`)
 	for _, status := range []int{400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529} {
 		fails(fmt.Sprintf("status %d", status), status, json, `{"error":{"message":"it failed"}}`)
 	}

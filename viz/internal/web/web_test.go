@@ -64,6 +64,7 @@ func TestAPatchTellsOnlyWhatIsNew(t *testing.T) {
 	require.Equal(t, []int{3}, keys(back.Nodes), "keys are not used again")
 	require.Equal(t, []int{1, 2}, back.Gone)
 	require.Equal(t, [][2]int{{0, 1}, {0, 2}}, back.Cut)
+	require.Len(t, m.told.places, 2, "what is gone is forgotten")
 	require.Nil(t, update(t, m, m.d.User("And another?")).Cut, "an edge is cut once")
 }
 
@@ -200,6 +201,10 @@ func TestWritePageStopsAtTheFirstError(t *testing.T) {
 	w := &full{err: errors.New("full")}
 	require.ErrorIs(t, WritePage(w, Config{}, Patch{}), w.err)
 	require.Equal(t, 3, w.writes)
+
+	var b strings.Builder
+	require.Error(t, WritePage(&b, Config{Static: &Static{File: []any{func() {}}}}, Patch{}), "what is no JSON")
+	require.NotContains(t, b.String(), `id="patch"`)
 }
 
 // TestThePolicyAllowsTheScriptAndStyleOfThePage hashes the elements of the page as a browser does.

@@ -1,0 +1,111 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestWhatAPageHoldsIsAsWrittenDown holds the requests, the copies, the saved file and the plain text of a page that has one of
+// everything. The nodes themselves stand in the file by their keys. Look at the difference before -update.
+func TestWhatAPageHoldsIsAsWrittenDown(t *testing.T) {
+	text, c, p := written(t, release(), &Options{Title: "Release 2.4", Prices: prices, Request: request})
+	for i, r := range c.Static.Requests {
+		if r.Base >= 0 {
+			require.Positive(t, r.Prefix, "request %d begins as the one before", i)
+		}
+	}
+	var costs []string // rounded: the last digits depend on the processor
+	for _, n := range p.Nodes {
+		if n.Cost != nil {
+			costs = append(costs, fmt.Sprintf("n%d %.9f", n.Key, *n.Cost))
+		}
+	}
+
+	var b bytes.Buffer
+	out := json.NewEncoder(&b)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", " ")
+	require.NoError(t, out.Encode(c))
+	require.NoError(t, out.Encode(costs))
+	_, plain, _ := strings.Cut(text, "<noscript>")
+	plain, _, _ = strings.Cut(plain, "</noscript>")
+	b.WriteString(plain)
+	requireWritten(t, "release.txt", b.String())
+}
+
+func requireWritten(t *testing.T, file, text string) {
+	t.Helper()
+	golden := filepath.Join("testdata", file)
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(golden, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text, "run with -update if the change is meant")
+}
+
+func TestPlainTextHasEveryKindOfNode(t *testing.T) {
+	leaf := dag.New().User("Why?")
+	d := start().System("Be brief.").Tools(def("look", "Looks.")).User("Look.").Assistant("I look.", content.ToolUse{ID: "1", Name: "look", Input: `{"at":1}`}).
+		CloseTools(node.ToolExecution{Result: content.Words("Blue.")}).
+		Append(node.SubGraph{Title: "help", Summary: "Because.", Heads: node.ListOf(leaf.Head())}).
+		Append(node.SubGraph{Title: "silent"}).
+		Custom("note", 1).
+		Append(node.Compaction{Summary: content.Words("In short.")}).
+		Append(node.StopReason{Reason: content.StopMaxTurns, Detail: "at most 1"}).
+		User("On.").Stop(content.StopEndTurn)
+	require.NoError(t, d.Err())
+	nodes := d.WithChildren()
+	numbers := map[node.ID]int{}
+	for i, n := range nodes {
+		numbers[n.ID()] = i
+	}
+	requireWritten(t, "plain.txt", plain(nodes, numbers))
+
+	just := start().User(strings.Repeat("x", mostPlain))
+	require.NotContains(t, plain(just.Nodes(), numbers), "the rest", "a text of just the limit")
+	over := start().User(strings.Repeat("x", mostPlain+1))
+	require.Equal(t, "… (the rest needs JavaScript)\n", plain(over.Nodes(), numbers))
+}
+
+func TestCopiesAreLeftOutBeyondTheirLimits(t *testing.T) {
+	chain := func(n int) dag.DAG {
+		d := start()
+		for range n {
+			d = d.User("x")
+		}
+		return d
+	}
+	_, c, _ := written(t, chain(mostCode), nil)
+	require.Empty(t, c.Static.NoCopies, "of just the limit")
+	_, c, _ = written(t, chain(mostCode+1), nil)
+	require.Equal(t, map[string]string{"go": "the conversation has more than 1,000 nodes"}, c.Static.NoCopies)
+
+	code := len(copyOf(t, "x"))
+	_, c, _ = written(t, start().User(strings.Repeat("x", mostChars-code+1)), nil)
+	require.Len(t, c.Static.Copies["go"], mostChars)
+	_, c, _ = written(t, start().User(strings.Repeat("x", mostChars-code+2)), nil)
+	require.Equal(t, map[string]string{"go": `it is longer than 64 KiB; the command "plait" writes it`}, c.Static.NoCopies)
+}
+
+// copyOf is the Go code of a conversation with one text.
+func copyOf(t *testing.T, text string) string {
+	t.Helper()
+	_, c, _ := written(t, start().User(text), nil)
+	return c.Static.Copies["go"]
+}
