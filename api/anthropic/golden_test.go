@@ -173,6 +173,6 @@ func TestEventsAreAsWrittenDown(t *testing.T) {
 	fails("an error that is no JSON", 500, nil, `<html>`)
 
 	providertest.RequireEvents(t, "events.txt", replies, func(url string) api.Provider {
-		return New("claude-x", &Options{SDK: []option.RequestOption{option.WithBaseURL(url), option.WithAPIKey("key")}})
+		return New("claude-x", &Options{SDK: []option.RequestOption{option.WithoutEnvironmentDefaults(), option.WithBaseURL(url), option.WithAPIKey("key")}})
 	})
 }

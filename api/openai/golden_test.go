@@ -266,8 +266,15 @@ func TestChatEventsAreAsWrittenDown(t *testing.T) {
 
 	errorReplies(&replies)
 	providertest.RequireEvents(t, "chat_events.txt", replies, func(url string) api.Provider {
-		return NewChat("model-x", &Options{SDK: []option.RequestOption{option.WithBaseURL(url + "/v1"), option.WithAPIKey("key")}})
+		return NewChat("model-x", &Options{SDK: sdkAt(url)})
 	})
+}
+
+// sdkAt lets the SDK talk to a server. What the environment says is overruled.
+func sdkAt(url string) []option.RequestOption {
+	return []option.RequestOption{
+		option.WithBaseURL(url + "/v1"), option.WithAPIKey("key"), option.WithHeaderDel("OpenAI-Organization"), option.WithHeaderDel("OpenAI-Project"),
+	}
 }
 
 // errorReplies adds errors of every kind, in the shapes of OpenAI and of compatible servers.
@@ -384,11 +391,11 @@ func TestResponsesEventsAreAsWrittenDown(t *testing.T) {
 	replies.stream("no end", created)
 
 	providertest.RequireEvents(t, "responses_events.txt", replies, func(url string) api.Provider {
-		return NewResponses("model-x", &Options{SDK: []option.RequestOption{option.WithBaseURL(url + "/v1"), option.WithAPIKey("key")}})
+		return NewResponses("model-x", &Options{SDK: sdkAt(url)})
 	})
 	limited := replies[:3]
 	providertest.RequireEvents(t, "responses_events_limited.txt", limited, func(url string) api.Provider {
-		o := Options{NoStream: true, SDK: []option.RequestOption{option.WithBaseURL(url + "/v1"), option.WithAPIKey("key")}}
+		o := Options{NoStream: true, SDK: sdkAt(url)}
 		o.MaxTokens = 20
 		return NewResponses("model-x", &o)
 	})

@@ -87,7 +87,7 @@ type Reply struct {
 	Body   string
 }
 
-// RequireEvents requires that a golden file holds what a provider yields for each reply. Connect returns the provider at an address.
+// RequireEvents requires that a golden file holds the head of a request and what a provider yields for each reply. Connect returns the provider at an address.
 func RequireEvents(t *testing.T, file string, replies []Reply, connect func(url string) api.Provider) {
 	t.Helper()
 	tape := make([]Exchange, len(replies))
@@ -97,7 +97,8 @@ func RequireEvents(t *testing.T, file string, replies []Reply, connect func(url 
 			tape[i].Response.Status = http.StatusOK
 		}
 	}
-	provider := connect(Play(t, tape...).URL)
+	player := Play(t, tape...)
+	provider := connect(player.URL)
 
 	var b strings.Builder
 	for _, r := range replies {
@@ -111,7 +112,10 @@ func RequireEvents(t *testing.T, file string, replies []Reply, connect func(url 
 			}
 		}
 	}
-	requireWritten(t, file, b.String())
+	for _, head := range player.heads[1:] {
+		require.Equal(t, player.heads[0], head, "all requests but for their bodies are alike")
+	}
+	requireWritten(t, file, player.heads[0]+b.String())
 }
 
 // shown is an event on one line.

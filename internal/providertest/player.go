@@ -2,9 +2,11 @@ package providertest
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -16,6 +18,7 @@ type Player struct {
 	*httptest.Server
 	mu     sync.Mutex
 	bodies []string
+	heads  []string // the line and the headers of each request
 }
 
 // theTapeIsOver is an error in the words of all APIs.
@@ -27,7 +30,7 @@ func Play(t testing.TB, tape ...Exchange) *Player {
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		assert.NoError(t, err)
-		n := p.keep(string(body))
+		n := p.keep(r, string(body))
 		if n >= len(tape) {
 			http.Error(w, theTapeIsOver, http.StatusBadRequest)
 			return
@@ -43,11 +46,24 @@ func Play(t testing.TB, tape ...Exchange) *Player {
 }
 
 // keep keeps a request and returns how many came before it.
-func (p *Player) keep(body string) int {
+func (p *Player) keep(r *http.Request, body string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.bodies = append(p.bodies, body)
+	p.bodies, p.heads = append(p.bodies, body), append(p.heads, head(r))
 	return len(p.bodies) - 1
+}
+
+// head is the line of a request and its headers, without those that depend on the machine or the SDK's version.
+func head(r *http.Request) string {
+	lines := []string{r.Method + " " + r.URL.RequestURI()}
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		switch {
+		case strings.HasPrefix(name, "X-Stainless-"), name == "User-Agent", name == "X-Goog-Api-Client", name == "Accept-Encoding", name == "Content-Length":
+		default:
+			lines = append(lines, name+": "+strings.Join(r.Header[name], ", "))
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // Requests returns the bodies that came until now.
