@@ -48,7 +48,7 @@ func TestChatBodiesAreAsWrittenDown(t *testing.T) {
 	cases.atModel("ft:gpt-5", `Thinking "off"`, "blocks: thinking of every sort")
 	cases.atModel("o3", "blocks: thinking of every sort")
 	cases.atModel("chatgpt-4o-latest", `Thinking "low"`, "blocks: thinking of every sort")
-	cases.atModel("gpt-audio", "blocks: media of the user", "blocks: media in a result")
+	cases.atModel("gpt-audio", "blocks: members of its own that Plait models", "blocks: media of the user", "blocks: media in a result")
 	cases.atModel("gpt-oss-120b", "blocks: thinking of every sort")
 	for _, body := range []content.JSON{
 		`{"stream_options":{"x":1}}`, `{"max_completion_tokens":9}`, `{"tool_choice":{"type":"custom","custom":{"name":"missing"}}}`, `{"tool_choice":{"type":"function","function":{"name":"get_weather"}}}`,

@@ -179,6 +179,13 @@ func blockCases(name string) []Case {
 		content.Document{Source: data("application/pdf", "JVBERi0="), Title: "T", Extra: own(`{"x":3}`)}),
 		Said(assistant, content.Text{Text: "Hey.", Extra: own(`{"x":4}`)}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{}`, Extra: own(`{"x":5}`)}),
 		Said(user, content.ToolResult{CallID: "a", Content: content.Words("snow"), Extra: own(`{"x":6}`)}))
+	taken := own(`{"x":1,"type":"no","text":"no","source":"no","title":"no","id":"no","name":"no","input":"no","content":"no","role":"no","tool_use_id":"no",` +
+		`"tool_call_id":"no","call_id":"no","is_error":"no","image_url":"no","file":"no","file_id":"no","filename":"no","file_data":"no","file_url":"no",` +
+		`"input_audio":"no","index":"no","response":"no","args":"no","inlineData":"no","fileData":"no","arguments":"no","output":"no","thinking":"no","data":"no"}`)
+	add("members of its own that Plait models", Said(user, content.Text{Text: "Hi.", Extra: taken}, content.Image{Source: data("image/png", pixel), Extra: taken}, content.Image{Source: content.Source{URL: "https://example.org/a.png"}, Extra: taken},
+		content.Document{Source: data("application/pdf", "JVBERi0="), Title: "T", Extra: taken}, content.Document{Source: content.Source{FileID: "f"}, Extra: taken}, content.Document{Source: data("audio/wav", "UklGRg=="), Extra: taken}),
+		Said(assistant, content.Thinking{Text: "Hm.", Signature: "c2ln", Extra: taken}, content.Text{Text: "Hey.", Extra: taken}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{}`, Extra: taken}),
+		Said(user, content.ToolResult{CallID: "a", Content: content.Words("snow"), Extra: taken}))
 	add("opaque blocks", Said(user, text("Go."), content.Opaque{API: name, JSON: `{"type":"text","text":"opaque"}`}, content.Opaque{API: name, JSON: `{"type":"odd"}`}, content.Opaque{API: name, JSON: `{"x":1}`}),
 		Said(assistant, content.Opaque{API: name, JSON: `{"type":"odd"}`}, content.Opaque{API: name, JSON: `{"x":1}`}, content.Opaque{API: name, JSON: `{"type":"text","text":""}`}, text("Well.")), Said(user, text("On.")))
 	add("space and silence", Said(user, text(" "), text("Go.")), Said(assistant, text(" \n")), Said(user, text("On.")), Said(assistant, text("Well.  "), text(" ")), Said(user, text("\n")))

@@ -18,6 +18,12 @@ func TestACacheMakesAValueOnceAndStaysSmall(t *testing.T) {
 		require.Equal(t, "7", c.Get(7, itoa))
 	}
 	require.Equal(t, 1, made)
+	for range 3 {
+		for n := range mostCached {
+			c.Get(n, itoa)
+		}
+	}
+	require.Equal(t, mostCached, made, "as many keys as are remembered")
 	for n := range 10 * mostCached {
 		require.Equal(t, strconv.Itoa(n), c.Get(n, itoa))
 		require.LessOrEqual(t, len(c.made), mostCached)

@@ -40,7 +40,7 @@ func TestResponsesAreAsWrittenDown(t *testing.T) {
 		"watched": watched,
 		"full":    New(d, &Options{Token: "secret", Listeners: 1}),
 		"remote":  New(d, &Options{Token: "secret", Remote: true}),
-		"broken":  New(d.Back(9), &Options{Token: "secret"}),
+		"broken":  New(d.User(""), &Options{Token: "secret"}),
 		"asking": New(d, &Options{Token: "secret", Request: func(before dag.DAG, n *node.Node) ([]byte, error) {
 			if before.Len() != 2 || n.ID().String() != answer {
 				return nil, errors.New("another node was meant")

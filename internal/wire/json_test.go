@@ -1,0 +1,79 @@
+package wire
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/content"
+)
+
+func TestMembersAreThoseOfAnObjectInOrder(t *testing.T) {
+	for _, c := range []struct {
+		object content.JSON
+		want   []Member
+	}{
+		{`{}`, nil},
+		{" {\t}\r\n", nil},
+		{`{"b": 1,"a":"x"}`, []Member{{"b", "1"}, {"a", `"x"`}}},
+		{`{"a":{"b":[1,"]}"],"c":"\"}"} , "d\u0020":null}`, []Member{{"a", `{"b":[1,"]}"],"c":"\"}"}`}, {"d ", "null"}}},
+		{`{"a":1,"b":2}, and more`, []Member{{"a", "1"}, {"b", "2"}}},
+	} {
+		got, err := Members(c.object)
+		require.NoError(t, err, c.object)
+		require.Equal(t, c.want, got, c.object)
+	}
+	for bad, says := range map[content.JSON]string{
+		"": "EOF", "[]": "not valid JSON: not an object", "7": "not valid JSON: not an object", `{"a":1`: "EOF", `{"a"`: "EOF", `{"a":`: "EOF",
+		`{7:1}`: "object member name must be a string", `{"a":1,"a":2}`: `duplicate object member name "a"`,
+	} {
+		_, err := Members(bad)
+		require.ErrorContains(t, err, says, bad)
+	}
+}
+
+func TestMembersAreTakenAndMerged(t *testing.T) {
+	list := []Member{{"a", "1"}, {"b", `"x"`}, {"c", "[]"}}
+	value, rest := Take(list, "b")
+	require.Equal(t, content.JSON(`"x"`), value)
+	require.Equal(t, content.JSON(`{"a":1,"c":[]}`), Object(rest))
+	require.Equal(t, content.JSON(`{"a":1,"b":"x","c":[]}`), Object(list), "what it was taken from is as it was")
+
+	value, rest = Take(list, "d")
+	require.Empty(t, value)
+	require.Equal(t, list, rest)
+
+	said, rest, ok := TakeText(list, "b")
+	require.True(t, ok)
+	require.Equal(t, "x", said)
+	require.Len(t, rest, 2)
+	said, rest, ok = TakeText(list, "a")
+	require.False(t, ok, "it is no text")
+	require.Empty(t, said)
+	require.Equal(t, list, rest)
+
+	require.Equal(t, content.JSON(`{"a":1,"b":"x","c":[],"d":2}`), Object(With(list, []Member{{"a", "9"}, {"d", "2"}})))
+	require.Equal(t, list, With(list, nil))
+}
+
+func TestTextIsAStringAsItWasMeant(t *testing.T) {
+	for j, want := range map[content.JSON]string{
+		`""`: "", `"a"`: "a", `"\\"`: `\`, `"\\\\"`: `\\`, `"\""`: `"`, `"a\nb"`: "a\nb", `"\u00e9"`: "é", `"é"`: "é", `"\ud800"`: "\ufffd", "\"\xff\"": "\ufffd",
+	} {
+		got, ok := Text(j)
+		require.True(t, ok, j)
+		require.Equal(t, want, got, j)
+	}
+	for _, bad := range []content.JSON{"", `"`, "7", "null", `"a`, `"a"b"`, "\"\n\"", `["a"]`} {
+		_, ok := Text(bad)
+		require.False(t, ok, bad)
+	}
+}
+
+func TestPiecesOfObjectsAreWritten(t *testing.T) {
+	require.Equal(t, `{"a":"","b":"\"\n"`, string(AppendString(AppendString([]byte("{"), "a", ""), "b", "\"\n")))
+	require.Equal(t, content.JSON(`"a\"`+"\ufffd"+`"`), Quote("a\"\xff"))
+	for before, want := range map[string]string{"": "", "[": "[", "[1": "[1,", "{}": "{},"} {
+		require.Equal(t, want, string(Separate([]byte(before))))
+	}
+}
