@@ -2,6 +2,8 @@ package progress
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -77,6 +79,22 @@ func TestEveryEventChangesTheLine(t *testing.T) {
 		see(executor.Paused{Continuation: executor.Continuation{Pending: make([]executor.Pending, 2)}}, nil, "turn 2 · 1m25s · 11 tokens · cost 3.0000", "")
 		require.Equal(t, "paused: 2 calls waiting · 1 turn · cost 3.0000 · 1m25s", r.see(executor.End{Stop: node.StopReason{Reason: content.StopApproval, Turns: 1}}, nil))
 	})
+}
+
+func TestLinesAreDrawnAgainOnDevicesOfCharacters(t *testing.T) {
+	device, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, device.Close()) }()
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+
+	require.True(t, redrawn(device, Auto))
+	require.False(t, redrawn(device, Lines))
+	require.False(t, redrawn(file, Auto))
+	require.True(t, redrawn(file, Redrawn))
+	require.False(t, redrawn(&strings.Builder{}, Auto))
+	require.True(t, redrawn(&strings.Builder{}, Redrawn))
 }
 
 func TestTextsOfOthersAreCut(t *testing.T) {
