@@ -97,7 +97,7 @@ func TestChatBodiesAreAsWrittenDown(t *testing.T) {
 	few := slices.DeleteFunc(slices.Clone(cases), func(c providertest.Case) bool {
 		return !slices.Contains([]string{"no options", "MaxTokens", "MaxTokens in Body", `Body {"stream_options":{"x":1}}`, "system prompts", "blocks: media of the user", "blocks: thinking of every sort"}, c.Name)
 	})
-	providertest.RequireBodies(t, "chat_bodies_older.txt", few, body(Options{SystemRole: "developer", MaxTokensName: "max_tokens", OmitThinking: true, Audio: true, NoStream: true}))
+	providertest.RequireBodies(t, "chat_bodies_older.txt", few, body(Options{SystemRole: "developer", MaxTokensName: "max_new_tokens", OmitThinking: true, Audio: true, NoStream: true}))
 }
 
 func TestResponsesBodiesAreAsWrittenDown(t *testing.T) {
@@ -309,6 +309,7 @@ func errorReplies(l *replyList) {
 		l.fails("a limit with nothing left until "+wait, 429, header, `{}`)
 	}
 	l.fails("two limits with nothing left", 429, map[string]string{"X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "1s", "X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "2s"}, `{}`)
+	l.fails("two limits with nothing left, the first for longer", 429, map[string]string{"X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "5s", "X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "4s"}, `{}`)
 	l.fails("a wait that is asked for", 429, map[string]string{"Retry-After": "3", "X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "1s"}, `{}`)
 }
 
