@@ -251,6 +251,7 @@ func TestWhatIsWrongWithAFileIsATypedErrorThatNamesThePlace(t *testing.T) {
 		"newer version":               {`{"format":"plait","version":2,"what":ever`, dag.ErrVersion, "has version 2, and this program reads version 1"},
 		"nodes are an object":         {`{"format":"plait","version":1,"nodes":{}}`, dag.ErrFormat, "'{' where one of"},
 		"header member twice":         {`{"format":"plait","version":1,"a":1,"\u0061":1,"nodes":[]}`, dag.ErrFormat, "a: it is there twice"},
+		"name that drives a terminal": {`{"\u001b[31m":1,"\u001b[31m":2}`, dag.ErrFormat, "[31m: it is there twice"},
 		"metadata twice the same":     {document(`,"metadata":{"a":1,"a":2}`, good), dag.ErrFormat, "metadata: "},
 		"metadata of wrong type":      {document(`,"metadata":[]`, good), dag.ErrFormat, "metadata: "},
 		"created of wrong type":       {document(`,"created":"yesterday"`, good), dag.ErrFormat, "created: "},
@@ -303,8 +304,14 @@ func TestWhatIsWrongWithAFileIsATypedErrorThatNamesThePlace(t *testing.T) {
 			require.ErrorIs(t, err, c.err)
 			require.Contains(t, err.Error(), c.says)
 			require.Less(t, len(err.Error()), 2000)
+			require.NotContains(t, err.Error(), "\x1b", "the text is safe to print")
 			var where *dag.LoadError
 			require.ErrorAs(t, err, &where)
+			place := fmt.Sprintf("load: line %d: ", where.Line)
+			if where.Node > 0 {
+				place += fmt.Sprintf("node %d of the file: ", where.Node)
+			}
+			require.True(t, strings.HasPrefix(err.Error(), place), err.Error())
 			require.Zero(t, d.Len(), "nothing is half filled")
 			require.Nil(t, d.Heads())
 			require.Zero(t, d.Metadata().Len())

@@ -109,7 +109,9 @@ func TestErrorsOfPathsNameThem(t *testing.T) {
 	require.ErrorAs(t, dag.New().Save(path), &at)
 	require.Equal(t, path, at.Path)
 	require.ErrorIs(t, at, fs.ErrNotExist)
-	require.ErrorContains(t, dag.New().Save(""), "no path is given")
+	require.EqualError(t, dag.New().Save(""), "save : no path is given")
+	folder := filepath.Dir(filepath.Dir(path))
+	require.EqualError(t, dag.New().Save(folder), "save "+folder+": it is not a regular file")
 
 	_, err := dag.Load(path)
 	var load *dag.LoadError

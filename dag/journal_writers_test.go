@@ -82,6 +82,12 @@ func TestWriterInAnotherProgramIsRefused(t *testing.T) {
 
 func TestAppendRefusesAJournalThatSomebodyElseChanged(t *testing.T) {
 	one := counting().User("one")
+	const removed, replaced = "it was removed", "another file has replaced it"
+	reasons := map[string]string{
+		"truncated": "it has 60 bytes, and had ", "emptied": "it has 0 bytes, and had ",
+		"extended": " after the last append", "removed": removed, "moved": removed,
+		"replaced by a copy": replaced, "written anew": replaced, "replaced by a document": replaced,
+	}
 	for name, change := range map[string]func(t *testing.T, path string){
 		"truncated": func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 60)) },
 		"emptied":   func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 0)) },
@@ -118,6 +124,8 @@ func TestAppendRefusesAJournalThatSomebodyElseChanged(t *testing.T) {
 				var at *fs.PathError
 				require.ErrorAs(t, err, &at)
 				require.Equal(t, path, at.Path)
+				require.ErrorContains(t, err, "append "+path+": the journal was changed by somebody else: ")
+				require.ErrorContains(t, err, reasons[name])
 			}
 			now, err := os.ReadFile(path)
 			require.Equal(t, readErr != nil, err != nil)

@@ -1,8 +1,11 @@
 package dag_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -61,6 +64,8 @@ func TestEveryKindOfFinding(t *testing.T) {
 	require.NoError(t, err)
 	strayed, _, err := asked(a).AppendTo(asked(a).Heads(), node.ToolExecution{Index: 3, Result: content.Words("x")})
 	require.NoError(t, err)
+	child := dag.New().WithSource(node.Counting(start.Add(time.Hour))).User("y").Append(node.Message{Role: content.User})
+	var all strings.Builder
 	twins := fresh().User("one").Assistant("1").Join(fresh().User("another")) // the same source twice
 	for _, c := range []struct {
 		name string
@@ -99,14 +104,30 @@ func TestEveryKindOfFinding(t *testing.T) {
 		{"unknown block", fresh().User("x", content.Unknown{JSON: `{"type":"hologram"}`}), []dag.FindingKind{dag.UnknownBlock}, "block 1"},
 		{"duplicate id", twins, []dag.FindingKind{dag.DuplicateID}, "another node"},
 		{"nothing replaced", fresh().User("x").Append(node.Compaction{Summary: content.Words("s"), Replaced: node.ListOf(node.ID{1})}), []dag.FindingKind{dag.NothingReplaced}, ""},
-		{"in a sub-agent", fresh().User("x").SubGraph("s", dag.New().User("y").Append(node.Message{Role: content.User})), []dag.FindingKind{dag.EmptyMessage}, ""},
+		{"in a sub-agent", fresh().User("x").SubGraph("s", child), []dag.FindingKind{dag.EmptyMessage}, ""},
 		{"compaction cuts a phase", compact(toldWeather(), "sum", 2, 3).User("on"), []dag.FindingKind{dag.ResultWithoutCall, dag.ResultWithoutCall, dag.ResultWithoutCall}, ""},
 	} {
 		require.NoError(t, c.d.Err(), c.name)
 		require.Equal(t, c.want, kinds(c.d), "%s: %v", c.name, c.d.Validate())
 		require.Contains(t, c.d.Validate()[0].String(), c.says, c.name)
 		require.Contains(t, c.d.Validate()[0].String(), string(c.want[0]))
+		for _, f := range c.d.Validate() {
+			all.WriteString(c.name + ": " + f.String() + "\n")
+		}
 	}
+	requireGolden(t, "findings.golden", all.String())
+}
+
+// requireGolden compares text with a golden file.
+func requireGolden(t *testing.T, name, text string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o666))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text)
 }
 
 func TestEveryFindingIsReportedAtOnceInOrder(t *testing.T) {
