@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -9,16 +8,16 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
-)
 
-var update = flag.Bool("update", false, "write testdata/help.golden anew")
+	"github.com/plait-dev/plait/internal/providertest"
+)
 
 // TestHelp holds what "plait -h" prints.
 func TestHelp(t *testing.T) {
 	out, errs, code := command("", "-h")
 	require.Equal(t, exitDone, code, errs)
 	const golden = "testdata/help.golden"
-	if *update {
+	if *providertest.Update {
 		require.NoError(t, os.WriteFile(golden, []byte(out), 0o600))
 	}
 	want, err := os.ReadFile(golden)

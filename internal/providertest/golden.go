@@ -16,7 +16,8 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+// Update is the flag -update of a test: golden files are written rather than compared.
+var Update = flag.Bool("update", false, "rewrite the golden files")
 
 // requireWritten requires that text is what a golden file holds. Look at the difference before -update.
 func requireWritten(t *testing.T, file, text string) {
@@ -25,7 +26,7 @@ func requireWritten(t *testing.T, file, text string) {
 	text = strings.ReplaceAll(text, "unable to", "cannot")
 
 	golden := filepath.Join("testdata", file)
-	if *update {
+	if *Update {
 		require.NoError(t, os.MkdirAll("testdata", 0o755))
 		require.NoError(t, os.WriteFile(golden, []byte(text), 0o644))
 	}
