@@ -20,7 +20,7 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 		return api.Response{}, nil, err
 	}
 	r.requested = req.Options
-	if !r.tell(MessageStart{Turn: r.turn, Role: content.Assistant, Request: req}) {
+	if !r.emit(MessageStart{Turn: r.turn, Role: content.Assistant, Request: req}) {
 		return api.Response{}, nil, errLeft
 	}
 
@@ -75,7 +75,7 @@ func (r *run) hear(req api.Request) (api.Response, error) {
 			told = MessageDelta{Turn: r.turn, Event: e}
 		}
 
-		if !r.tell(told) {
+		if !r.emit(told) {
 			return errLeft
 		}
 		return nil
@@ -86,7 +86,7 @@ func (r *run) hear(req api.Request) (api.Response, error) {
 func (r *run) take(answer api.Response) (*node.Node, error) {
 	r.spend(answer.Model, answer.Usage)
 	if silent(answer) {
-		if !r.tell(MessageEnd{Turn: r.turn}) {
+		if !r.emit(MessageEnd{Turn: r.turn}) {
 			return nil, errLeft
 		}
 		return nil, nil
@@ -154,8 +154,8 @@ func asksToGoOn(note api.RepairNote) bool { return note.Kind == api.RepairEnd &&
 
 // countAround counts what this run took with the calls that it is inside of.
 func (r *run) countAround(u content.Usage) {
-	for in := r.inside; in != nil; in = in.b.r.inside {
-		in.count(u)
+	for in := r.inside; in != nil; in = in.phase.r.inside {
+		in.addUsage(u)
 	}
 }
 

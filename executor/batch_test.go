@@ -27,18 +27,19 @@ func TestToolThatReportsItsEndedContextGetsTheReasonsOwnWords(t *testing.T) {
 		r := newRun(t.Context(), Agent{}, dag.New(), nil)
 		ctx, cancel := end(r)
 		defer cancel()
-		b := newBatch(r, []planned{{task: task{timeout: time.Minute, fn: func(ctx context.Context, _ Call) (Result, error) {
+		c := &newPhase(r, 1).calls[0]
+		c.ctx.Context = ctx
+		c.task = task{timeout: time.Minute, fn: func(ctx context.Context, _ Call) (Result, error) {
 			return Result{}, fmt.Errorf("gave up: %w", ctx.Err())
-		}}}})
-		b.slots[0].ctx.Context = ctx
-		got := b.outcome(&b.slots[0])
+		}}
+		got := c.run()
 		if got.Content.Text() != name || !got.IsError {
 			t.Errorf("the result says %q, not %q", got.Content.Text(), name)
 		}
 	}
 }
 
-// BenchmarkBatch measures how calls are carried out (one deadline, slots, panics, late results, ends in order) beside bare
+// BenchmarkBatch measures how calls are executed (one deadline, results, panics, late results, ends in order) beside bare
 // goroutines, in turns, without finding tools before and making nodes after. The metric x-bare is how many times as long it takes.
 func BenchmarkBatch(b *testing.B) {
 	for _, k := range []int{1, 8, 64, 10_000} {
@@ -49,11 +50,11 @@ func BenchmarkBatch(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				start := time.Now()
-				plans := make([]planned, k)
-				for i := range plans {
-					plans[i] = planned{task: task{fn: noop, timeout: r.agent.ToolTimeout}}
+				p := newPhase(r, k)
+				for i := range p.calls {
+					p.calls[i].task = task{fn: noop, timeout: r.agent.ToolTimeout}
 				}
-				newBatch(r, plans).run()
+				p.execute()
 				middle := time.Now()
 				var all sync.WaitGroup
 				results := make([]Result, k)

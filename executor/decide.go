@@ -12,10 +12,10 @@ import (
 	"github.com/plait-dev/plait/internal/schema"
 )
 
-// beginRepeated is how textRepeated begins.
+// beginRepeated is the beginning of textRepeated.
 const beginRepeated = "You have called "
 
-// What a model is told of a call that came to nothing.
+// Error texts that a model reads as the result of a call.
 const (
 	textCutOff = "Tool call %q was not executed: the response hit the output token limit, so its arguments may be truncated. " +
 		"Re-issue the tool call with complete arguments."
@@ -38,53 +38,32 @@ const (
 	textHidden     = "Tool %q failed."
 )
 
-// mostArguments is how many bytes of arguments a call may have, beyond which it is not even looked at.
-const mostArguments = 10 << 20
+// maxArguments is the size in bytes beyond which arguments are not looked at.
+const maxArguments = 10 << 20
 
-// planned is what is to become of one call.
-type planned struct {
-	call     Call // as the model made it
-	ran      Call // as it is carried out
-	repair   string
-	answered *Result // it is not carried out, and this is why
-	returned *Result // a deferred call's result, and no hook has seen this yet
-	task
-	approval bool // somebody has to approve it first
-	deferred bool // it is executed outside the run
-	reason   string
-}
+// decide decides about each open call, before any of them is executed.
+func (r *run) decide(open []Call) *toolPhase {
+	p := newPhase(r, len(open))
+	for i, call := range open {
+		c := &p.calls[i]
+		c.call = normalized(call)
+		c.ran = c.call
 
-// task is what carries out one call.
-type task struct {
-	fn      func(context.Context, Call) (Result, error)
-	timeout time.Duration // 0 or less: none
-	mode    Mode
-}
-
-// decide says what is to become of each call, before any of them is carried out.
-func (r *run) decide(open []Call) []planned {
-	plans := make([]planned, len(open))
-	for i, o := range open {
-		p := &plans[i]
-		p.call = normalized(o)
-		p.ran = p.call
-		if refusal := r.refusal(i, p.call); refusal != "" {
-			p.answer(failure("%s", refusal))
+		if refusal := r.refusal(i, c.call); refusal != "" {
+			c.answer(failure("%s", refusal))
 			continue
 		}
-		if err := r.prepare(p); err != nil {
-			p.answer(failure("%v", err))
+		if err := r.prepare(c); err != nil {
+			c.answer(failure("%v", err))
 			continue
 		}
-		r.authorize(p)
+		r.authorize(c)
 	}
-	return plans
+	return p
 }
 
-func (p *planned) answer(result Result) { p.answered = &result }
-
-// refusal is what a call is answered where it must not be carried out, whatever it is; "" where it may.
-func (r *run) refusal(place int, call Call) string {
+// refusal returns the error text for a call that may not run, or "". Index is that among the calls that are open.
+func (r *run) refusal(index int, call Call) string {
 	limits := &r.agent.Limits
 	switch {
 	case r.ctx.Err() != nil:
@@ -97,130 +76,142 @@ func (r *run) refusal(place int, call Call) string {
 		return fmt.Sprintf(textSpent, call.Name, "token limit")
 	case r.stop == content.StopCostLimit:
 		return fmt.Sprintf(textSpent, call.Name, "cost limit")
-	case r.requested.ToolChoice == api.ToolsNone: // compatible servers do not always keep to what was asked for
+
+	// Compatible servers do not always keep to the options of the request.
+	case r.requested.ToolChoice == api.ToolsNone:
 		return fmt.Sprintf(textNoTools, call.Name)
 	case r.requested.OneCall && call.Index > 0:
 		return fmt.Sprintf(textOneCall, call.Name)
+
 	case limits.CallsPerTurn > 0 && call.Index >= limits.CallsPerTurn:
 		return fmt.Sprintf(textPerTurn, call.Name, limits.CallsPerTurn)
-	case limits.Calls > 0 && r.totals.ToolCalls+place >= limits.Calls:
+	case limits.Calls > 0 && r.totals.ToolCalls+index >= limits.Calls:
 		r.stop = content.StopCallLimit
 		return fmt.Sprintf(textSpent, call.Name, "limit on tool calls")
 	}
 	return ""
 }
 
-// prepare finds what carries out the call, and checks its arguments. Its error is for the model.
-func (r *run) prepare(p *planned) (err error) {
-	if len(p.ran.Input) > mostArguments {
+// prepare repairs the arguments, runs the Prepare hooks, and finds the tool. Its error is for the model.
+func (r *run) prepare(c *toolCall) (err error) {
+	if len(c.ran.Input) > maxArguments {
 		return refused(textTooLarge)
 	}
-	p.ran.Input, p.repair = repaired(p.ran.Input)
+	c.ran.Input, c.repair = repaired(c.ran.Input)
+
 	for _, h := range r.agent.Hooks {
 		if h.Prepare == nil {
 			continue
 		}
-		index, id := p.ran.Index, p.ran.ID
-		p.ran, err = guard(r.ctx, &r.workers, h.Prepare, p.ran)
+		changed, err := guard(r.ctx, &r.workers, h.Prepare, c.ran)
 		if err != nil {
-			p.ran = p.call
-			return r.hidden(p.call.Name, err)
+			c.ran = c.call
+			return r.hidden(c.call.Name, err)
 		}
-		p.ran.Index, p.ran.ID, p.ran.Input = index, id, orEmpty(p.ran.Input)
+		c.ran.Name, c.ran.Input = changed.Name, orEmpty(changed.Input)
 	}
 
-	if only := r.requested.ToolChoice.Tool(); only != "" && p.ran.Name != only {
-		return refused(fmt.Sprintf(textOtherTool, p.call.Name, only))
+	if only := r.requested.ToolChoice.Tool(); only != "" && c.ran.Name != only {
+		return refused(fmt.Sprintf(textOtherTool, c.call.Name, only))
 	}
-	return r.find(p)
+	return r.find(c)
 }
 
-// find finds what carries out the call as it is now, and checks its arguments.
-func (r *run) find(p *planned) (err error) {
+// find finds what executes the call as it is now, and checks its arguments. Its error is for the model.
+func (r *run) find(c *toolCall) (err error) {
+	// The methods of a program's own tool may panic.
 	defer func() {
 		if v := recover(); v != nil {
-			err = r.hidden(p.ran.Name, fmt.Errorf(textPanicked, p.ran.Name, v))
+			err = r.hidden(c.ran.Name, fmt.Errorf(textPanicked, c.ran.Name, v))
 		}
 	}()
-	if !p.ran.Input.IsObject() {
-		return &argumentError{p.ran.Name, []string{"root: " + notObject(p.ran.Input)}, p.ran.Input}
+
+	if !c.ran.Input.IsObject() {
+		return &argumentError{c.ran.Name, []string{"root: " + notObject(c.ran.Input)}, c.ran.Input}
 	}
-	p.timeout = r.agent.ToolTimeout
+	c.timeout = r.agent.ToolTimeout
 	if handle := r.agent.Handler; handle != nil {
-		p.fn = handle.call
+		c.fn = handle.call
 		return nil
 	}
-	tool, ok := r.bound[p.ran.Name]
+
+	tool, ok := r.bound[c.ran.Name]
 	if !ok {
-		r.agent.Log.WarnContext(r.ctx, "plait: a model called a tool that is not there", "tool", safetext.Escape(p.ran.Name, mostName), "run", r.id)
-		return r.notFound(p.ran.Name)
+		r.agent.Log.WarnContext(r.ctx, "plait: a model called a tool that does not exist",
+			"tool", safetext.Escape(c.ran.Name, mostName), "run", r.id)
+		return r.notFound(c.ran.Name)
 	}
 	if own, ok := as[interface{ Timeout() time.Duration }](tool); ok {
-		p.timeout = own.Timeout()
+		c.timeout = own.Timeout()
 	}
 	if own, ok := as[interface{ Mode() Mode }](tool); ok {
-		p.mode = own.Mode()
+		c.mode = own.Mode()
 	}
 	if own, ok := as[interface{ Deferred() bool }](tool); ok {
-		p.deferred = own.Deferred()
+		c.deferred = own.Deferred()
 	}
-	p.fn = tool.Call
+
+	// Arguments of a tool of this package are checked before the Before hooks see them. Another tool checks them in Call.
+	c.fn = tool.Call
 	if s, ok := steps(tool); ok {
-		p.fn = s.run
-		return s.prepare(p.ran.Input)
+		c.fn = s.run
+		return s.prepare(c.ran.Input)
 	}
 	return nil
 }
 
-// authorize asks the hooks what they decide about the call.
-func (r *run) authorize(p *planned) {
+// authorize runs the Before hooks and carries out their decisions.
+func (r *run) authorize(c *toolCall) {
 	for _, h := range r.agent.Hooks {
 		if h.Before == nil {
 			continue
 		}
-		d, err := guard(r.ctx, &r.workers, h.Before, p.ran)
-		if err == nil && d.action == modify && !d.input.IsObject() {
-			err = fmt.Errorf("a hook's arguments are no JSON object: %s", notObject(d.input))
-		}
-		if err == nil && d.action == useResult {
-			err = d.result.valid()
+		d, err := guard(r.ctx, &r.workers, h.Before, c.ran)
+		if err == nil {
+			err = d.check()
 		}
 		if err != nil {
-			p.answer(failure("%v", r.hidden(p.ran.Name, err)))
+			c.answer(failure("%v", r.hidden(c.ran.Name, err)))
 			return
 		}
+
 		if d.action == modify {
-			p.ran.Input = d.input
+			c.ran.Input = d.input
 		}
 		if d.checked {
-			if err := r.find(p); err != nil {
-				p.answer(failure("%v", err))
+			if err := r.find(c); err != nil {
+				c.answer(failure("%v", err))
 				return
 			}
 		}
+
 		switch d.action {
 		case deny:
-			p.deny(d.reason)
+			c.deny(d.reason)
 			return
 		case useResult:
-			p.answer(d.result)
+			c.answer(d.result)
 			return
 		case askApproval:
-			p.approval, p.reason = true, d.reason
+			c.approval, c.reason = true, d.reason
 		case deferred:
-			p.deferred, p.reason = true, d.reason
+			c.deferred, c.reason = true, d.reason
 		}
 	}
 }
 
-func (p *planned) deny(reason string) {
-	if reason == "" {
-		reason = "Tool execution was blocked"
+// check returns an error if the decision cannot be carried out.
+func (d Decision) check() error {
+	switch {
+	case d.action == modify && !d.input.IsObject():
+		return fmt.Errorf("a hook's arguments are no JSON object: %s", notObject(d.input))
+	case d.action == useResult:
+		return d.result.valid()
 	}
-	p.answer(failure(textDenied, reason))
+	return nil
 }
 
-// hidden is the error as the model may read it.
+// hidden returns the error that the model reads for an error of a hook or tool.
 func (r *run) hidden(tool string, err error) error {
 	if r.ctx.Err() != nil {
 		return refused(textNotStarted)
@@ -234,24 +225,24 @@ func (r *run) hidden(tool string, err error) error {
 	return refused(fmt.Sprintf(textFailed, tool))
 }
 
-// repaired is arguments as a JSON object, where they are one in a wrapping that cannot be mistaken, and how they were repaired. Others
-// are returned as they are.
+// repaired returns arguments without a wrapping that cannot be mistaken, and how they were repaired. It returns other arguments as they are,
+// and "".
 func repaired(input content.JSON) (content.JSON, string) {
 	if input.IsObject() {
 		return input, ""
 	}
 	text := strings.TrimSpace(string(input))
 	if inner, ok := unfenced(text); ok && content.JSON(inner).IsObject() {
-		return content.JSON(inner), "the arguments stood between backquotes"
+		return content.JSON(inner), "the arguments were in a code fence"
 	}
 	var once string
 	if content.JSON(text).Decode(&once) == nil && content.JSON(once).IsObject() {
-		return content.JSON(once), "the arguments were JSON inside of a JSON string"
+		return content.JSON(once), "the arguments were JSON in a JSON string"
 	}
 	return input, ""
 }
 
-// unfenced returns what stands between lines of three backquotes, where there is nothing else.
+// unfenced returns the content of a code fence that is all of text.
 func unfenced(text string) (string, bool) {
 	rest, ok := strings.CutPrefix(text, "```")
 	if !ok {
@@ -265,6 +256,7 @@ func unfenced(text string) (string, bool) {
 	return strings.TrimSpace(rest), ok
 }
 
+// notObject returns why input is no JSON object.
 func notObject(input content.JSON) string {
 	var value any
 	if err := input.Decode(&value); err != nil {
@@ -273,7 +265,7 @@ func notObject(input content.JSON) string {
 	return "must be object, is " + schema.TypeOf(value)
 }
 
-// steps returns the two steps of a tool that no wrapper of a program's own stands before.
+// steps returns the two steps of a tool of this package that is not inside a program's own wrapper.
 func steps(t Tool) (stepped, bool) {
 	for {
 		switch wrapped := t.(type) {
@@ -296,7 +288,7 @@ func (h Handler) call(ctx context.Context, call Call) (Result, error) {
 	return ResultOf(out)
 }
 
-// notFound tells the model which tools there are.
+// notFound returns the error text for a call of a tool that does not exist. It lists the tools that do.
 func (r *run) notFound(name string) error {
 	const most = 30
 	known := r.names[:min(len(r.names), most)]
@@ -310,7 +302,7 @@ func (r *run) notFound(name string) error {
 	return refused(fmt.Sprintf("Tool %s not found. %s", safetext.Quote(name, mostName), text))
 }
 
-// refused is an error in words for the model.
+// refused is an error whose text is for the model.
 type refused string
 
 func (r refused) Error() string { return string(r) }
@@ -321,7 +313,7 @@ func normalized(call Call) Call {
 	return call
 }
 
-// orEmpty is the arguments of a call that gave none: nothing at all, or null.
+// orEmpty returns {} in place of no arguments or null, and other arguments as they are.
 func orEmpty(input content.JSON) content.JSON {
 	if text := strings.TrimSpace(string(input)); text == "" || text == "null" {
 		return "{}"
@@ -329,7 +321,7 @@ func orEmpty(input content.JSON) content.JSON {
 	return input
 }
 
-// safely calls fn, and returns an error where it panics.
+// safely calls fn. A panic becomes an error.
 func safely[T any](fn func() (T, error)) (value T, err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -126,7 +126,7 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 				return nil, err // no hook rejected it: it goes back
 			}
 			r.unsaid = slices.Delete(r.unsaid, len(input), len(input)+1)
-			if !r.tell(Rejected{Message: m, Err: err}) {
+			if !r.emit(Rejected{Message: m, Err: err}) {
 				return nil, errLeft
 			}
 		}
@@ -139,7 +139,7 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 // say makes the input a part of the conversation.
 func (r *run) say(input []content.Message) error {
 	for i, m := range input {
-		if !r.tell(MessageStart{Turn: r.turn, Role: content.User}) {
+		if !r.emit(MessageStart{Turn: r.turn, Role: content.User}) {
 			return errLeft
 		}
 		said := r.d.Append(node.Message{Role: content.User, Blocks: m.Blocks})
@@ -159,7 +159,7 @@ func (r *run) append(d dag.DAG) error {
 		return err
 	}
 	r.d = d
-	if !r.tell(MessageEnd{Turn: r.turn, Node: d.Head()}) {
+	if !r.emit(MessageEnd{Turn: r.turn, Node: d.Head()}) {
 		return errLeft
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 // loop is the run: carry out what is open; then ask, answer the calls, and ask again, until the model calls nothing more or the run has
 // to stop.
 func (r *run) loop() (content.Stop, error) {
-	if !r.tell(RunStart{Run: r.id, DAG: r.d, Unbound: r.unbound}) {
+	if !r.emit(RunStart{Run: r.id, DAG: r.d, Unbound: r.unbound}) {
 		return "", errLeft
 	}
 	input, stop, err := r.leftOpen()
@@ -65,7 +65,7 @@ func (r *run) leftOpen() (input []content.Message, stop content.Stop, err error)
 func (r *run) takeTurn(input []content.Message) (Turn, content.Stop, error) {
 	r.turn++
 	r.totals.Turns++
-	if !r.tell(TurnStart{Turn: r.turn}) {
+	if !r.emit(TurnStart{Turn: r.turn}) {
 		return Turn{}, "", errLeft
 	}
 	if err := r.say(input); err != nil {
@@ -119,7 +119,7 @@ func calls(answer api.Response) bool { return len(answer.Blocks.ToolUses()) > 0 
 
 // failedTurn ends a turn in which the model failed, and returns why the run ends. Said is what arrived of its answer; nil is nothing.
 func (r *run) failedTurn(said *node.Node, usage content.Usage, err error) (Turn, content.Stop, error) {
-	if errors.Is(err, errLeft) || !r.tell(TurnEnd{Turn: r.turn, Message: said, Usage: usage, DAG: r.d}) {
+	if errors.Is(err, errLeft) || !r.emit(TurnEnd{Turn: r.turn, Message: said, Usage: usage, DAG: r.d}) {
 		return Turn{}, "", errLeft
 	}
 	stop, err := r.failed(err)
@@ -152,7 +152,7 @@ func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop)
 		Turn: r.turn, Message: said, Executions: done.executions, Usage: usage,
 		ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
 	}
-	if !r.tell(ended) {
+	if !r.emit(ended) {
 		return turn, "", errLeft
 	}
 	return turn, r.stop, nil

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,30 +161,35 @@ func (e *ResumeError) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// pause ends this part of the run: the calls of b that have no result wait.
-func (r *run) pause(b *batch, reason content.Stop) error {
-	if !b.tellSettled(len(b.slots)) {
+// pause returns a *PausedError with a continuation in which the calls of p without a result are pending. The results so far become part of
+// the conversation.
+func (r *run) pause(p *toolPhase, reason content.Stop) error {
+	if !p.emitEarly(len(p.calls)) {
 		return errLeft
 	}
-	d := r.d.AppendExecutions(b.unsaved()...)
+	d := r.d.AppendExecutions(p.unsaved()...)
 	if err := d.Err(); err != nil {
 		return err
 	}
 	r.d = d
-	r.totals.ToolCalls += len(b.settled())
-	r.toolsTook(b.usage())
+
+	n, usage := p.results()
+	r.totals.ToolCalls += n
+	r.toolsTook(usage)
+
+	said := r.said()
 	c := Continuation{
-		Run: r.id, ID: r.d.Source().ID().String(), Parent: r.parent, Reason: reason, Message: r.said().ID(),
+		Run: r.id, ID: r.d.Source().ID().String(), Parent: r.parent, Reason: reason, Message: said.ID(),
 		Attributes: maps.Clone(Attributes(r.ctx)),
 	}
-	ids := callIDs(r.said())
-	for i := range b.slots {
-		if s := &b.slots[i]; s.state == waiting {
-			c.Pending = append(c.Pending, Pending{
-				ID: ids[s.call.Index], Call: s.ran, Tool: s.call.Name, Approval: s.approval, Deferred: s.deferred, Reason: s.reason,
-			})
-		}
+	ids := callIDs(said)
+	for _, call := range p.open() {
+		c.Pending = append(c.Pending, Pending{
+			ID: ids[call.call.Index], Call: call.ran, Tool: call.call.Name,
+			Approval: call.approval, Deferred: call.deferred, Reason: call.reason,
+		})
 	}
+
 	r.sum(reason)
 	c.Totals = r.totals
 	return &PausedError{c}
@@ -232,11 +238,42 @@ func (r *run) resume(c Continuation, replies map[string]Reply) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
-	plans, err := r.replied(c, replies)
+
+	r.turn = c.Totals.Turns
+	p, err := r.reply(c, replies)
 	if err != nil {
 		return err
 	}
+	if err := r.askResumeHooks(c); err != nil {
+		return err
+	}
+	for i := range p.calls {
+		if call := &p.calls[i]; call.outside != nil {
+			result, err := r.afterDeferred(call.call, call.ran, *call.outside)
+			if err != nil {
+				return err
+			}
+			call.answer(result)
+		}
+	}
 
+	// The run is the one that paused, with its totals and limits.
+	r.id, r.parent, r.resumed, r.replied = c.Run, c.ID, true, p
+	r.totals, r.before = c.Totals, c.Totals.Elapsed
+	r.totals.Reason, r.totals.Detail = "", ""
+	if m, _ := r.said().Message(); m.Answer.Stop == content.StopContext {
+		r.stop = content.StopContext
+	}
+	if limit := r.agent.Limits.Calls; limit > 0 && c.Totals.ToolCalls+len(p.calls) > limit {
+		r.stop = content.StopCallLimit // calls of this message were refused
+	}
+	r.ledger.begin(c.Totals)
+	r.recount()
+	return nil
+}
+
+// askResumeHooks returns an error if a Resume hook refuses the continuation.
+func (r *run) askResumeHooks(c Continuation) error {
 	for _, h := range r.agent.Hooks {
 		if h.Resume == nil {
 			continue
@@ -249,26 +286,6 @@ func (r *run) resume(c Continuation, replies map[string]Reply) error {
 			return &ResumeError{Kind: ErrStale, ID: c.ID, Err: err}
 		}
 	}
-	for i := range plans {
-		if p := &plans[i]; p.returned != nil {
-			result, err := r.afterDeferred(p, *p.returned)
-			if err != nil {
-				return err
-			}
-			p.answer(result)
-		}
-	}
-	r.id, r.parent, r.resumed, r.plans = c.Run, c.ID, true, plans
-	r.turn, r.totals, r.before = c.Totals.Turns, c.Totals, c.Totals.Elapsed
-	r.totals.Reason, r.totals.Detail = "", ""
-	if m, _ := r.said().Message(); m.Answer.Stop == content.StopContext {
-		r.stop = content.StopContext
-	}
-	if most := r.agent.Limits.Calls; most > 0 && c.Totals.ToolCalls+len(plans) > most {
-		r.stop = content.StopCallLimit // calls of this answer were beyond it
-	}
-	r.ledger.begin(c.Totals)
-	r.recount()
 	return nil
 }
 
@@ -311,79 +328,87 @@ func (c Continuation) stale(d dag.DAG) error {
 	return nil
 }
 
-// replied says what is to become of the calls that waited.
-func (r *run) replied(c Continuation, replies map[string]Reply) ([]planned, error) {
-	open := map[int]Call{}
-	for _, o := range r.d.OpenCalls() {
-		open[o.Index] = normalized(o)
+// reply returns the phase of the pending calls, decided by the replies. It refuses a continuation or replies that do not fit the
+// conversation.
+func (r *run) reply(c Continuation, replies map[string]Reply) (*toolPhase, error) {
+	stale := func(format string, args ...any) error {
+		return &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf(format, args...)}
 	}
+	open := map[int]Call{}
+	for _, call := range r.d.OpenCalls() {
+		open[call.Index] = normalized(call)
+	}
+
 	ids := callIDs(r.said())
-	waits := map[string]bool{}
-	var plans []planned
-	for _, p := range c.Pending {
-		index := p.Call.Index
-		if index < 0 || index >= len(ids) || ids[index] != p.ID || waits[p.ID] {
-			return nil, &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf("no call of the message is %q", p.ID)}
+	seen := map[string]bool{}
+	p := newPhase(r, len(c.Pending))
+	for i, pending := range c.Pending {
+		index := pending.Call.Index
+		if index < 0 || index >= len(ids) || ids[index] != pending.ID || seen[pending.ID] {
+			return nil, stale("no call of the message is %q", pending.ID)
 		}
-		waits[p.ID] = true
+		seen[pending.ID] = true
 		call, isOpen := open[index]
 		if !isOpen {
-			return nil, &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf("call %q is not open", p.ID)}
+			return nil, stale("call %q is not open", pending.ID)
 		}
 		delete(open, index)
-		plan := planned{call: call, ran: p.Call, approval: p.Approval, deferred: p.Deferred, reason: p.Reason}
-		plan.ran.Index, plan.ran.ID, plan.ran.Input = call.Index, call.ID, orEmpty(p.Call.Input)
-		if err := r.reply(&plan, c.Reason, p.ID, replies); err != nil {
+
+		to := &p.calls[i]
+		to.call, to.ran = call, pending.Call
+		to.ran.Index, to.ran.ID, to.ran.Input = call.Index, call.ID, orEmpty(pending.Call.Input)
+		to.approval, to.deferred, to.reason = pending.Approval, pending.Deferred, pending.Reason
+		if err := r.replyTo(to, c.Reason, pending.ID, replies[pending.ID]); err != nil {
 			return nil, err
 		}
-		plans = append(plans, plan)
 	}
 	for _, call := range open {
-		return nil, &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf("call %d is open, and does not wait", call.Index)}
+		return nil, stale("call %d is open, and does not wait", call.Index)
 	}
-	return plans, r.known(c, replies, ids)
+	return p, r.checkReplies(c, replies, ids)
 }
 
-// reply takes the reply to one call.
-func (r *run) reply(p *planned, reason content.Stop, id string, replies map[string]Reply) error {
-	reply := replies[id]
+// replyTo applies the reply to one call, whose ID in replies is id, in a pause for reason.
+func (r *run) replyTo(c *toolCall, reason content.Stop, id string, reply Reply) error {
+	// A result answers a pause for results; every other reply answers a question for approval.
 	fits := reply.kind == noReply || (reply.kind == returned) == (reason == content.StopResults)
 	switch {
-	case !fits, reply.kind != noReply && reason == content.StopApproval && !p.approval:
+	case !fits, reply.kind != noReply && reason == content.StopApproval && !c.approval:
 		return &ResumeError{Kind: ErrReply, ID: id, Err: fmt.Errorf("the run waits: %s", reason)}
-	case reply.kind == noReply && reason == content.StopApproval && p.approval:
+	case reply.kind == noReply && reason == content.StopApproval && c.approval:
 		return &ResumeError{Kind: ErrMissingReply, ID: id}
+
 	case reply.kind == declined:
-		if reply.reason == "" {
-			reply.reason = "denied by user"
-		}
-		p.deny(reply.reason)
+		c.deny(cmp.Or(reply.reason, "denied by user"))
 		return nil
 	case reply.kind == returned:
 		if err := reply.result.valid(); err != nil {
 			return &ResumeError{Kind: ErrReply, ID: id, Err: err}
 		}
-		p.returned = &reply.result
+		c.outside = &reply.result
 		return nil
-	case reason == content.StopResults:
-		p.deferred = true
+	case reason == content.StopResults: // no reply yet
+		c.deferred = true
 		return nil
 	}
-	p.approval = false
+
+	// Approved, or a call that needed no approval. Arguments that a hook made before the pause are not checked again.
+	c.approval = false
 	if reply.input != "" {
-		p.ran.Input = reply.input
+		c.ran.Input = reply.input
 	}
-	deferred := p.deferred
+	deferred := c.deferred
 	var misfit *argumentError
-	if err := r.find(p); err != nil && (p.fn == nil || reply.input != "" || !errors.As(err, &misfit)) {
-		p.answer(failure("%v", err)) // what a hook made of the arguments is not checked again
+	if err := r.find(c); err != nil && (c.fn == nil || reply.input != "" || !errors.As(err, &misfit)) {
+		c.answer(failure("%v", err))
 	}
-	p.deferred = p.deferred || deferred
+	c.deferred = c.deferred || deferred
 	return nil
 }
 
-// afterDeferred gives a result from outside to the hooks, for as long as a call may take. Its error is that the run's context ended.
-func (r *run) afterDeferred(p *planned, result Result) (Result, error) {
+// afterDeferred passes the result of a deferred call through the After hooks, within the time of a call. Its error is that of the run's
+// context.
+func (r *run) afterDeferred(call, ran Call, result Result) (Result, error) {
 	if !slices.ContainsFunc(r.agent.Hooks, func(h Hook) bool { return h.After != nil }) {
 		return result, nil
 	}
@@ -392,10 +417,11 @@ func (r *run) afterDeferred(p *planned, result Result) (Result, error) {
 		ctx, cancel = context.WithTimeout(ctx, r.agent.ToolTimeout)
 	}
 	defer cancel()
-	b := newBatch(r, []planned{*p})
-	s := &b.slots[0]
-	s.ctx.Context = ctx
-	after := func(_ context.Context, result Result) (Result, error) { return b.after(s, result), nil }
+
+	// A call of its own: a hook that is given up may still use it while the run continues.
+	c := &newPhase(r, 1).calls[0]
+	c.call, c.ran, c.ctx.Context = call, ran, ctx
+	after := func(_ context.Context, result Result) (Result, error) { return c.runAfterHooks(result), nil }
 	changed, err := guard(ctx, &r.workers, after, result)
 	switch {
 	case err == nil:
@@ -405,11 +431,11 @@ func (r *run) afterDeferred(p *planned, result Result) (Result, error) {
 	case ctx.Err() != nil:
 		return failure(textTimeout, r.agent.ToolTimeout), nil
 	}
-	return failure("%v", r.hidden(p.ran.Name, err)), nil
+	return failure("%v", r.hidden(ran.Name, err)), nil
 }
 
-// known refuses replies to calls that do not wait, but for results that the conversation has already.
-func (r *run) known(c Continuation, replies map[string]Reply, ids []string) error {
+// checkReplies refuses replies to calls that are not pending, except results that the conversation has already.
+func (r *run) checkReplies(c Continuation, replies map[string]Reply, ids []string) error {
 	executed := map[string]node.ToolExecution{}
 	for _, h := range r.d.Heads() {
 		if e, ok := h.Payload().(node.ToolExecution); ok && e.Index >= 0 && e.Index < len(ids) {
@@ -424,7 +450,7 @@ func (r *run) known(c Continuation, replies map[string]Reply, ids []string) erro
 		waits := pending[id]
 		had, has := executed[id]
 		switch {
-		case has && reply.kind == returned && !r.brought(had, reply.result):
+		case has && reply.kind == returned && !r.hasResult(had, reply.result):
 			return &ResumeError{Kind: ErrConflict, ID: id}
 		case has && reply.kind == returned, waits && !has:
 		default:
@@ -434,8 +460,8 @@ func (r *run) known(c Continuation, replies map[string]Reply, ids []string) erro
 	return nil
 }
 
-// brought reports whether an execution is of that result from outside.
-func (r *run) brought(had node.ToolExecution, result Result) bool {
+// hasResult reports whether an execution has the result, as it is or as the After hooks change it.
+func (r *run) hasResult(had node.ToolExecution, result Result) bool {
 	same := func(a, b content.Blocks, failed bool) bool { return a.Equal(b) && had.IsError == failed }
 	if same(had.Result, result.Content, result.IsError) || had.Full.Len() > 0 && same(had.Full, result.Content, result.IsError) {
 		return true
@@ -444,7 +470,7 @@ func (r *run) brought(had node.ToolExecution, result Result) bool {
 		return false
 	}
 	call := Call{Name: had.Tool, Input: had.Input, Index: had.Index, ID: had.CallID}
-	result, err := r.afterDeferred(&planned{call: call, ran: call}, result)
+	result, err := r.afterDeferred(call, call, result)
 	return err == nil && same(had.Result, result.Content, result.IsError)
 }
 

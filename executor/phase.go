@@ -1,22 +1,286 @@
 package executor
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 )
 
-// phase is a tool phase that is over.
-type phase struct {
+// toolPhase is the tool calls of one message, from the decisions about them to the message with their results. The run's goroutine decides
+// about the calls, executes them batch by batch, and emits their events.
+type toolPhase struct {
+	r     *run
+	turn  int
+	clock node.Source
+	calls []toolCall // in call order
+
+	emitted int           // the calls before this index that had a result early have had their events
+	wake    chan struct{} // receives a token when there is news
+	room    chan struct{} // holds a token for each update that is not emitted yet
+
+	mu   sync.Mutex // guards news, and the state of calls and batches
+	news []news     // not emitted yet
+}
+
+// news is something to emit about a call: an update or, if that is nil, its result.
+type news struct {
+	call   *toolCall
+	update Event
+}
+
+// maxUpdates is how many updates of a phase may wait to be emitted. A tool that makes more of them waits.
+const maxUpdates = 64
+
+// newPhase returns a phase of n calls, which the caller fills in.
+func newPhase(r *run, n int) *toolPhase {
+	p := &toolPhase{
+		r: r, turn: r.turn, clock: r.d.Source(), calls: make([]toolCall, n),
+		wake: make(chan struct{}, 1), room: make(chan struct{}, maxUpdates), news: make([]news, 0, n),
+	}
+	for i := range p.calls {
+		c := &p.calls[i]
+		c.phase, c.index, c.ctx.call = p, i, c
+	}
+	return p
+}
+
+func (p *toolPhase) now() time.Time { return p.clock.Time() }
+
+// needsApproval reports whether a person has to approve a call first.
+func (p *toolPhase) needsApproval() bool {
+	for i := range p.calls {
+		if c := &p.calls[i]; c.approval && !c.early {
+			return true
+		}
+	}
+	return false
+}
+
+// open returns the calls that have no result and are not executed, in call order.
+func (p *toolPhase) open() []*toolCall {
+	var open []*toolCall
+	for i := range p.calls {
+		if c := &p.calls[i]; c.state == waiting {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// execute executes the open calls that are not deferred, batch by batch. It returns false if the consumer left.
+func (p *toolPhase) execute() bool {
+	var calls []*toolCall
+	var ready []Ready
+	for _, c := range p.open() {
+		if !c.deferred {
+			calls, ready = append(calls, c), append(ready, Ready{c.ran, c.mode})
+		}
+	}
+
+	// A strategy that failed executes nothing.
+	batches, err := p.askStrategy(ready)
+	if err != nil {
+		for _, c := range calls {
+			if !p.refuse(p.r.hidden(c.ran.Name, err).Error(), c) {
+				return false
+			}
+		}
+	}
+
+	executed := false
+	for _, made := range batches {
+		b := &batch{phase: p, calls: make([]*toolCall, len(made.Calls))}
+		for i, index := range made.Calls {
+			b.calls[i] = calls[index]
+		}
+
+		switch refusal := p.refusal(executed); {
+		case refusal != "":
+			if !p.refuse(refusal, b.calls...) {
+				return false
+			}
+		case made.Defer:
+			for _, c := range b.calls {
+				c.deferred = true
+			}
+		default:
+			executed = true
+			if !b.execute(made.Limit) {
+				return false
+			}
+		}
+	}
+	return p.emitEarly(len(p.calls))
+}
+
+// askStrategy returns the batches of the strategy. A program's own strategy is guarded like a hook: it may panic or hang.
+func (p *toolPhase) askStrategy(calls []Ready) ([]Batch, error) {
+	strategy := p.r.agent.Strategy
+	if len(calls) == 0 || strategy == nil {
+		return strategy.batches(calls), nil
+	}
+	ask := func(_ context.Context, calls []Ready) ([]Batch, error) { return strategy.batches(calls), nil }
+	return guard(p.r.ctx, &p.r.workers, ask, calls)
+}
+
+// refusal returns the error text for calls of a batch that may not begin, or "". With executed, it is not the first batch.
+func (p *toolPhase) refusal(executed bool) string {
+	switch agent := &p.r.agent; {
+	case p.r.ctx.Err() != nil:
+		return textNotStarted
+	case executed && agent.SkipOnSteering && agent.Steering.Len() > 0:
+		return textSkipped
+	}
+	return ""
+}
+
+// refuse gives calls an error result in place of executing them. It returns false if the consumer left.
+func (p *toolPhase) refuse(text string, calls ...*toolCall) bool {
+	for _, c := range calls {
+		if !p.emitStart(c) {
+			return false
+		}
+		c.settle(failure("%s", text))
+		if !p.emitNews() {
+			return false
+		}
+	}
+	return true
+}
+
+// emitStart emits the start of a call, after the events of the calls before it that had a result early.
+func (p *toolPhase) emitStart(c *toolCall) bool {
+	return p.emitEarly(c.index) && p.emitToolStart(c)
+}
+
+func (p *toolPhase) emitToolStart(c *toolCall) bool {
+	return p.r.yield == nil || p.r.emit(ToolStart{Turn: p.turn, Call: c.call, Ran: c.ran, Repair: c.repair})
+}
+
+// emitEarly emits the events of the calls before an index that had a result early.
+func (p *toolPhase) emitEarly(before int) bool {
+	for ; p.emitted < before; p.emitted++ {
+		c := &p.calls[p.emitted]
+		if !c.early {
+			continue
+		}
+		if !p.emitToolStart(c) || p.r.yield != nil && !p.emitEnd(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// emitNews emits what happened since it was last called.
+func (p *toolPhase) emitNews() bool {
+	p.mu.Lock()
+	all := p.news
+	p.news = p.news[len(p.news):]
+	p.mu.Unlock()
+	if p.r.yield == nil {
+		return true
+	}
+
+	for _, n := range all {
+		if n.update == nil {
+			if !p.emitEnd(n.call) {
+				return false
+			}
+			continue
+		}
+		<-p.room
+		if !p.r.emit(n.update) {
+			return false
+		}
+	}
+	return true
+}
+
+// emitEnd emits the result of a call. With Agent.Save the execution becomes part of the conversation now, and not with all the others.
+func (p *toolPhase) emitEnd(c *toolCall) bool {
+	execution := c.execution()
+	if p.r.agent.Save != nil {
+		if d := p.r.d.AppendExecutions(execution); d.Err() == nil {
+			p.r.d, c.saved = d, true
+		}
+	}
+	return p.r.emit(ToolEnd{Turn: p.turn, Execution: execution})
+}
+
+// update queues an event of a running call, and waits while too many are queued. An event of a call that is over is dropped.
+func (p *toolPhase) update(c *toolCall, event Event) {
+	if p.r.yield == nil {
+		return
+	}
+
+	queued := true
+	select {
+	case p.room <- struct{}{}:
+	default:
+		select {
+		case p.room <- struct{}{}:
+		case <-c.ctx.Done():
+			queued = false
+		}
+	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !queued {
+		c.muted = true // a later event must not come without this one
+		return
+	}
+	if c.state != running || c.muted {
+		<-p.room
+		return
+	}
+	p.notify(news{c, event})
+}
+
+// notify queues an event for emitNews. p.mu must be held.
+func (p *toolPhase) notify(n news) {
+	p.news = append(p.news, n)
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// unsaved returns the executions that are not part of the conversation yet, in call order.
+func (p *toolPhase) unsaved() []node.ToolExecution {
+	list := make([]node.ToolExecution, 0, len(p.calls))
+	for i := range p.calls {
+		if c := &p.calls[i]; c.state == done && !c.saved {
+			list = append(list, c.execution())
+		}
+	}
+	return list
+}
+
+// results counts the calls that have a result and what their tools used.
+func (p *toolPhase) results() (n int, usage content.Usage) {
+	for i := range p.calls {
+		if c := &p.calls[i]; c.state == done {
+			n, usage = n+1, usage.Plus(c.result.Usage)
+		}
+	}
+	return n, usage
+}
+
+// closedPhase is a tool phase whose results are part of the conversation. It is zero for a run without a consumer.
+type closedPhase struct {
 	executions []node.ToolExecution
 	results    []Result
 }
 
-// terminates reports whether all results ask to end the run.
-func (p phase) terminates() bool {
+// terminates reports whether every result ends the run.
+func (p closedPhase) terminates() bool {
 	for _, r := range p.results {
 		if !r.Terminate {
 			return false
@@ -25,35 +289,36 @@ func (p phase) terminates() bool {
 	return len(p.results) > 0
 }
 
-// tools carries out the calls that are open at the head, and closes the phase. Where calls have to wait for somebody, the error is a
+// tools executes the calls that are open at the head and closes the phase. If calls have to wait for approval or for results, the error is a
 // *PausedError.
-func (r *run) tools() (phase, error) {
+func (r *run) tools() (closedPhase, error) {
 	open := r.d.OpenCalls()
 	if len(open) == 0 {
 		return r.closeExecuted()
 	}
-	said := r.said()
-	plans := r.plans // where an earlier part of the run decided
-	if r.plans = nil; plans == nil {
-		r.look(said)
-		plans = r.decide(open)
+
+	p := r.replied // the replies of a resumed run decided already
+	if r.replied = nil; p == nil {
+		r.inspect(r.said())
+		p = r.decide(open)
 	}
-	b := newBatch(r, plans)
-	if approval(plans) && r.ctx.Err() == nil {
-		return phase{}, r.pause(b, content.StopApproval)
+	if p.needsApproval() && r.ctx.Err() == nil {
+		return closedPhase{}, r.pause(p, content.StopApproval)
 	}
-	if !b.run() {
-		return phase{}, errLeft
+	if !p.execute() {
+		return closedPhase{}, errLeft
 	}
-	if b.deferred() {
+
+	// What is open now is deferred. A run that has ended does not pause for it.
+	if deferred := p.open(); len(deferred) > 0 {
 		if r.ctx.Err() == nil {
-			return phase{}, r.pause(b, content.StopResults)
+			return closedPhase{}, r.pause(p, content.StopResults)
 		}
-		if !b.giveUpDeferred() {
-			return phase{}, errLeft
+		if !p.refuse(textNotStarted, deferred...) {
+			return closedPhase{}, errLeft
 		}
 	}
-	return r.closePhase(b)
+	return r.closePhase(p)
 }
 
 // closeBranches executes the calls that are open at some of several heads, one tool phase after the other. The other heads stay.
@@ -70,7 +335,7 @@ func (r *run) closeBranches() (content.Stop, error) {
 		ended := TurnEnd{
 			Turn: r.turn, Message: said, Executions: done.executions, ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
 		}
-		if !r.tell(ended) {
+		if !r.emit(ended) {
 			return "", errLeft
 		}
 		if r.stop != "" {
@@ -141,10 +406,11 @@ func instead(heads, gone, now []*node.Node) []*node.Node {
 	return list
 }
 
-// look finds out what the message with the calls means for all of them.
-func (r *run) look(said *node.Node) {
+// inspect finds out what a message with calls means for all of them: whether it was cut off, and whether the run stops after them.
+func (r *run) inspect(said *node.Node) {
 	m, _ := said.Message()
 	r.cutOff = m.Answer.Stop == content.StopMaxTokens || m.Answer.Stop == content.StopContext
+
 	r.stop, r.totals.Detail = r.ledger.reached()
 	if m.Answer.Stop == content.StopContext {
 		r.stop = content.StopContext // the next request would be longer still
@@ -154,26 +420,28 @@ func (r *run) look(said *node.Node) {
 	}
 }
 
-// repeats counts the calls of an answer, and reports whether the run is to stop. Where the model is only to be told, it is, next.
+// repeats counts the calls of a message and reports whether the run has to stop for repeating them. A warning that is due is sent before the
+// next request.
 func (r *run) repeats(calls []content.ToolUse) (stop bool) {
 	limit := r.agent.Limits.Repeats
 	if limit <= 0 {
 		return false
 	}
-	words, stop := r.same.add(calls, limit)
-	if r.nudge = nil; words != "" {
-		r.nudge = []content.Message{{Role: content.User, Blocks: content.Words(words)}}
+
+	warning, stop := r.same.add(calls, limit)
+	if r.nudge = nil; warning != "" {
+		r.nudge = []content.Message{{Role: content.User, Blocks: content.Words(warning)}}
 	}
 	return stop
 }
 
-// recount counts what was called since the user last spoke, as the run did before its pause.
+// recount counts the calls since the last message of the user, as the run did before its pause.
 func (r *run) recount() {
 	if r.agent.Limits.Repeats <= 0 {
 		return
 	}
 
-	// What may be a warning of the run's own does not end the search: which it is shows going forward.
+	// A message that may be a warning of the run does not end the search. The second loop tells the two apart.
 	messages := r.transcript().Messages
 	from := len(messages) - 1
 	for ; from > 0; from-- {
@@ -189,69 +457,71 @@ func (r *run) recount() {
 			r.repeats(calls)
 		case m.Role != content.User || len(m.Blocks.ToolResults()) > 0:
 		case len(r.nudge) > 0 && m.Blocks.Equal(r.nudge[0].Blocks):
-			r.nudge = nil // it was told
+			r.nudge = nil // the warning was sent
 		default:
 			r.same, r.nudge = repeats{}, nil
 		}
 	}
 }
 
-// approval reports whether a call has to be approved first.
-func approval(plans []planned) bool {
-	for i := range plans {
-		if plans[i].approval && plans[i].answered == nil {
-			return true
-		}
+// closePhase adds the message with the results to the conversation.
+func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
+	n, usage := p.results()
+	r.totals.ToolCalls += n
+	if !r.emit(MessageStart{Turn: r.turn, Role: content.User}) {
+		return closedPhase{}, errLeft
 	}
-	return false
-}
 
-// deferred reports whether calls are deferred: their results come from outside.
-func (b *batch) deferred() bool {
-	for i := range b.slots {
-		if b.slots[i].state == waiting {
-			return true
-		}
-	}
-	return false
-}
-
-// giveUpDeferred answers the calls that would be deferred, in a run that has ended.
-func (b *batch) giveUpDeferred() bool {
-	var places []int
-	for i := range b.slots {
-		if b.slots[i].state == waiting {
-			places = append(places, i)
-		}
-	}
-	return b.answer(places, textNotStarted)
-}
-
-// closePhase makes the results a part of the conversation.
-func (r *run) closePhase(b *batch) (phase, error) {
-	settled := b.settled()
-	r.totals.ToolCalls += len(settled)
-	if !r.tell(MessageStart{Turn: r.turn, Role: content.User}) {
-		return phase{}, errLeft
-	}
-	d := r.d.CloseTools(b.unsaved()...)
+	d := r.d.CloseTools(p.unsaved()...)
 	r.resumed = false
 	if err := r.append(d); err != nil {
-		return phase{}, err
+		return closedPhase{}, err
 	}
-	r.toolsTook(b.usage())
+	r.toolsTook(usage)
 	if r.yield == nil {
-		return phase{}, nil // nobody asks
+		return closedPhase{}, nil
 	}
-	p := executed(r.d.Head())
-	for i := range b.slots {
-		s := &b.slots[i]
-		p.results[s.call.Index] = s.result
+
+	// Terminate is not saved with an execution.
+	closed := phaseClosedBy(r.d.Head())
+	for i := range p.calls {
+		c := &p.calls[i]
+		closed.results[c.call.Index] = c.result
 	}
-	return p, nil
+	return closed, nil
 }
 
-// executionsBefore is what became of the calls whose results n holds.
+// closeExecuted closes a phase whose every call was executed before, if the head is one.
+func (r *run) closeExecuted() (closedPhase, error) {
+	heads := r.d.Heads()
+	if len(heads) == 0 || !isExecution(heads[0]) {
+		return closedPhase{}, nil
+	}
+	d := r.d.CloseTools()
+	if d.Err() != nil {
+		return closedPhase{}, nil // executions of no call: they stay as they are
+	}
+
+	if !r.emit(MessageStart{Turn: r.turn, Role: content.User}) {
+		return closedPhase{}, errLeft
+	}
+	if err := r.append(d); err != nil {
+		return closedPhase{}, err
+	}
+	return phaseClosedBy(r.d.Head()), nil
+}
+
+// phaseClosedBy returns the phase whose results the message n holds.
+func phaseClosedBy(n *node.Node) closedPhase {
+	p := closedPhase{executions: executionsBefore(n)}
+	p.results = make([]Result, len(p.executions))
+	for i, e := range p.executions {
+		p.results[i] = Result{Content: e.Result, IsError: e.IsError, Details: e.Details, Usage: e.Usage, Full: e.Full}
+	}
+	return p
+}
+
+// executionsBefore returns the executions whose results the message n holds.
 func executionsBefore(n *node.Node) []node.ToolExecution {
 	list := make([]node.ToolExecution, 0, n.NumParents())
 	for i := range n.NumParents() {
@@ -262,51 +532,24 @@ func executionsBefore(n *node.Node) []node.ToolExecution {
 	return list
 }
 
-// closeExecuted closes a phase whose every call was carried out before, and whose results nobody put together.
-func (r *run) closeExecuted() (phase, error) {
-	heads := r.d.Heads()
-	if len(heads) == 0 || !isExecution(heads[0]) {
-		return phase{}, nil
-	}
-	closed := r.d.CloseTools()
-	if closed.Err() != nil {
-		return phase{}, nil // executions of no call: they say what they say
-	}
-	if !r.tell(MessageStart{Turn: r.turn, Role: content.User}) {
-		return phase{}, errLeft
-	}
-	if err := r.append(closed); err != nil {
-		return phase{}, err
-	}
-	return executed(r.d.Head()), nil
-}
-
-// executed is a phase of calls that were carried out before n, the message with their results.
-func executed(n *node.Node) phase {
-	p := phase{executions: executionsBefore(n)}
-	p.results = make([]Result, len(p.executions))
-	for i, e := range p.executions {
-		p.results[i] = Result{Content: e.Result, IsError: e.IsError, Details: e.Details, Usage: e.Usage, Full: e.Full}
-	}
-	return p
-}
-
 func isExecution(n *node.Node) bool {
 	_, ok := n.Payload().(node.ToolExecution)
 	return ok
 }
 
-// said is the message whose calls are open; nil where there is none.
+// said returns the message whose calls are open, or nil.
 func (r *run) said() *node.Node {
 	for _, h := range r.d.Heads() {
-		if isExecution(h) && h.NumParents() == 1 {
-			h = h.Parent(0)
-		}
-		if _, ok := h.Message(); ok {
+		if h = phaseOf(h); isMessage(h) {
 			return h
 		}
 	}
 	return nil
+}
+
+func isMessage(n *node.Node) bool {
+	_, ok := n.Message()
+	return ok
 }
 
 func callsOf(n *node.Node) []content.ToolUse {

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-
-	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/dag"
 )
 
 // Progress tells whoever watches the run how far a tool is: it becomes a [ToolUpdate]. ctx is the context that the tool was called
@@ -20,19 +17,19 @@ func Progress(ctx context.Context, value any) error {
 	if err != nil {
 		return fmt.Errorf("executor: progress: %w", err)
 	}
-	if s := slotOf(ctx); s != nil {
-		s.b.update(s, ToolUpdate{Turn: s.b.turn, Call: s.call, Content: made.Content})
+	if c := callIn(ctx); c != nil {
+		c.phase.update(c, ToolUpdate{Turn: c.phase.turn, Call: c.call, Content: made.Content})
 	}
 	return nil
 }
 
 // CallOf returns the tool call that ctx belongs to, as it is carried out.
 func CallOf(ctx context.Context) (Call, bool) {
-	s := slotOf(ctx)
-	if s == nil {
+	c := callIn(ctx)
+	if c == nil {
 		return Call{}, false
 	}
-	return s.ran, true
+	return c.ran, true
 }
 
 type attributesKey struct{}
@@ -51,31 +48,4 @@ func WithAttributes(ctx context.Context, attributes map[string]any) context.Cont
 func Attributes(ctx context.Context) map[string]any {
 	found, _ := ctx.Value(attributesKey{}).(map[string]any)
 	return found
-}
-
-// forward lets the events of a run inside the call be seen from outside.
-func (s *slot) forward(event Event) {
-	path := []Call{s.call}
-	if e, ok := event.(Child); ok {
-		path, event = append(path, e.Path...), e.Event
-	}
-	s.b.update(s, Child{Turn: s.b.turn, Path: path, Event: event})
-}
-
-// keep keeps the conversation of a run inside the call, as far as it got.
-func (s *slot) keep(d dag.DAG) {
-	s.b.mu.Lock()
-	defer s.b.mu.Unlock()
-	if s.state == running {
-		s.child = d
-	}
-}
-
-// count counts what a run inside the call took.
-func (s *slot) count(u content.Usage) {
-	s.b.mu.Lock()
-	defer s.b.mu.Unlock()
-	if s.state == running {
-		s.usage = s.usage.Plus(u)
-	}
 }

@@ -259,15 +259,15 @@ func (w *world) strategy() executor.Strategy {
 }
 
 // nonsense is a strategy that forgets calls, takes them twice, and makes calls up. It is the same for the same calls.
-func (w *world) nonsense(calls []executor.Ready) []executor.Wave {
+func (w *world) nonsense(calls []executor.Ready) []executor.Batch {
 	h := uint64(len(calls))
 	for _, c := range calls {
 		h = h*31 + uint64(numberOf(c.Call.ID, c.Call.Input))
 	}
 	d := w.dice("strategy", h)
-	var waves []executor.Wave
+	var waves []executor.Batch
 	for range d.IntN(4) {
-		wave := executor.Wave{Limit: d.IntN(4) - 1, Defer: d.IntN(6) == 0}
+		wave := executor.Batch{Limit: d.IntN(4) - 1, Defer: d.IntN(6) == 0}
 		for range d.IntN(len(calls) + 2) {
 			wave.Calls = append(wave.Calls, d.IntN(len(calls)+3)-1)
 		}

@@ -58,12 +58,12 @@ func TestFoundMessageOfAQueueIsNotLostWithItsConsumer(t *testing.T) {
 }
 
 func TestFoundCallsOfAWaveStartInCallOrder(t *testing.T) {
-	backwards := func(calls []executor.Ready) []executor.Wave {
-		var w executor.Wave
+	backwards := func(calls []executor.Ready) []executor.Batch {
+		var w executor.Batch
 		for i := range calls {
 			w.Calls = append(w.Calls, len(calls)-1-i)
 		}
-		return []executor.Wave{w}
+		return []executor.Batch{w}
 	}
 	var starts []int
 	for event := range (executor.Agent{Provider: once(call("fast"), call("fast"), call("fast")), Strategy: backwards}).Stream(t.Context(), ask(fast)) {

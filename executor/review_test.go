@@ -131,8 +131,8 @@ func TestACancelledRunRejectsNothingOfItsQueue(t *testing.T) {
 
 // What a strategy returned belongs to it: it may return the same waves each time, in several runs at once.
 func TestAStrategyMayReturnTheSameWavesEachTime(t *testing.T) {
-	waves := []executor.Wave{{Calls: []int{0, 1}}}
-	agent := executor.Agent{Strategy: func([]executor.Ready) []executor.Wave { return waves }}
+	waves := []executor.Batch{{Calls: []int{0, 1}}}
+	agent := executor.Agent{Strategy: func([]executor.Ready) []executor.Batch { return waves }}
 	for range 2 {
 		agent.Provider = once(call("nope"), call("fast"), call("fast")) // the places of the two that run are 1 and 2
 		_, err := agent.Run(t.Context(), ask(fast))
@@ -433,9 +433,9 @@ func TestAStrategyThatMisbehavesFailsClosed(t *testing.T) {
 		strategy executor.Strategy
 		want     string
 	}{
-		"hangs":  {func([]executor.Ready) []executor.Wave { time.Sleep(time.Hour); return nil }, "Operation cancelled before the tool was started."},
-		"ends":   {func([]executor.Ready) []executor.Wave { runtime.Goexit(); return nil }, `Tool "fast" failed.`},
-		"panics": {func([]executor.Ready) []executor.Wave { panic("secret") }, `Tool "fast" failed.`},
+		"hangs":  {func([]executor.Ready) []executor.Batch { time.Sleep(time.Hour); return nil }, "Operation cancelled before the tool was started."},
+		"ends":   {func([]executor.Ready) []executor.Batch { runtime.Goexit(); return nil }, `Tool "fast" failed.`},
+		"panics": {func([]executor.Ready) []executor.Batch { panic("secret") }, `Tool "fast" failed.`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -29,7 +29,7 @@ type run struct {
 	yield   func(Event, error) bool // nil: nobody listens
 	workers workers
 	ledger  ledger
-	inside  *slot // the call that the run is inside of; nil: none
+	inside  *toolCall // the call that the run is inside of; nil: none
 
 	saved   []*node.Node // the heads that Agent.Save was last called with
 	saveErr error        // what it returned; the run ends with it
@@ -66,8 +66,8 @@ type run struct {
 	requested api.Options
 
 	resumed bool
-	parent  string    // the pause that was resumed
-	plans   []planned // what is to become of the calls that waited
+	parent  string     // the pause that was resumed
+	replied *toolPhase // the calls that were pending, decided by the replies; nil once they are executed
 }
 
 func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bool) *run {
@@ -85,11 +85,11 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 	r := &run{
 		broken: broken,
 		agent:  a.withDefaults(), given: d, d: d, yield: yield, workers: workers{idle: make(chan struct{}, 1)},
-		provider: a.Provider, options: a.Options, inside: slotOf(ctx),
+		provider: a.Provider, options: a.Options, inside: callIn(ctx),
 	}
 	r.ledger.limits, r.ledger.prices = r.agent.Limits, r.agent.Prices
 	if r.inside != nil {
-		r.ledger.around = &r.inside.b.r.ledger
+		r.ledger.around = &r.inside.phase.r.ledger
 	}
 	if a.Limits.Time > 0 {
 		r.ctx, r.cancel = context.WithTimeoutCause(ctx, a.Limits.Time, errTimeLimit)
@@ -248,12 +248,12 @@ func (r *run) declare() error {
 	return nil
 }
 
-// tell yields an event and reports whether anybody still listens.
-func (r *run) tell(event Event) bool {
+// emit yields an event and reports whether anybody still listens.
+func (r *run) emit(event Event) bool {
 	if r.inside != nil {
 		switch event.(type) {
 		case RunStart, TurnEnd:
-			r.inside.keep(r.d)
+			r.inside.keepChild(r.d)
 		}
 	}
 	switch event.(type) {
@@ -266,7 +266,7 @@ func (r *run) tell(event Event) bool {
 // refuse ends a run that has not begun.
 func (r *run) refuse(err error) {
 	if r.inside != nil {
-		r.inside.keep(r.given)
+		r.inside.keepChild(r.given)
 	}
 	r.yield(End{DAG: r.given}, err)
 }
@@ -300,7 +300,7 @@ func (r *run) end(reason content.Stop, err error) {
 		err = errors.Join(err, d.Err()) // the conversation has no StopReason then, and the caller has to know
 	}
 	if r.inside != nil {
-		r.inside.keep(r.d)
+		r.inside.keepChild(r.d)
 	}
 	r.save()
 	r.yield(End{DAG: r.d, Stop: r.totals}, r.withSaveError(err))

@@ -43,7 +43,7 @@ func (s subAgent) run(ctx context.Context, in Task) (Result, error) {
 	var end End
 	var failure error
 	for event, err := range s.agent.Stream(ctx, dag.New().User(in.Task)) {
-		if around := slotOf(ctx); around != nil {
+		if around := callIn(ctx); around != nil {
 			around.forward(event)
 		}
 		if e, ok := event.(End); ok {
@@ -78,13 +78,13 @@ func lastWordsOf(end End, err error) (Result, error) {
 }
 
 // tooDeep says that a run inside the call would nest deeper than a run around it allows.
-func tooDeep(s *slot) error {
-	for below := 1; s != nil; below++ {
-		r := s.b.r
+func tooDeep(c *toolCall) error {
+	for below := 1; c != nil; below++ {
+		r := c.phase.r
 		if below > r.agent.Limits.Depth {
 			return fmt.Errorf("sub-agents may nest no deeper than %d", max(r.agent.Limits.Depth, 0))
 		}
-		s = r.inside
+		c = r.inside
 	}
 	return nil
 }

@@ -1,0 +1,271 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+// toolCall is one tool call in a run: what the model wrote, what hooks and replies decided about it, and its result. It gets its result
+// once: from the tool, from a decision, by its timeout, or by the end of the run, whichever comes first. A later result is dropped.
+type toolCall struct {
+	phase *toolPhase
+	index int // in phase.calls, which may lack calls that were executed before
+
+	// The run's goroutine writes these before it executes the calls of the phase.
+	call     Call    // as the model wrote it
+	ran      Call    // as it is executed, after repairs, hooks and replies
+	repair   string  // how the arguments were repaired; "" if they were not
+	task             // what executes it
+	approval bool    // a person has to approve it before any call of the phase is executed
+	deferred bool    // it is executed outside the run; the strategy may set it too
+	reason   string  // of a hook that asked for approval or deferred it
+	outside  *Result // of a deferred call that is resumed, until the After hooks have seen it
+	early    bool    // it has its result without being executed here
+
+	// The run's goroutine writes these while it executes the calls.
+	batch      *batch // nil until the call is part of one
+	ownTimeout bool   // its context is its own, not that of the batch
+	saved      bool   // its execution is part of the conversation
+
+	ctx callContext // of the tool and the After hooks; set when the call begins
+
+	// phase.mu guards the fields below.
+	state          state
+	cancel         func() // ends ctx; nil if that is the context of the batch
+	muted          bool   // one of its events was dropped, so that later ones are dropped too
+	started, ended time.Time
+	result         Result
+	child          dag.DAG       // the conversation of a run inside the call, as far as it got
+	usage          content.Usage // of runs inside the call
+}
+
+// task is what executes a call.
+type task struct {
+	fn      func(context.Context, Call) (Result, error)
+	timeout time.Duration // 0 or less is no limit
+	mode    Mode
+}
+
+// state is the state of a call.
+type state int
+
+const (
+	waiting state = iota
+	running
+	done // it has its result
+)
+
+// callContext is the context of one call. It leads to the call.
+type callContext struct {
+	context.Context
+	call *toolCall
+}
+
+type callKey struct{}
+
+// Value returns the call for callKey.
+func (c *callContext) Value(key any) any {
+	if _, ours := key.(callKey); ours {
+		return c.call
+	}
+	return c.Context.Value(key)
+}
+
+// callIn returns the call that ctx belongs to, or nil.
+func callIn(ctx context.Context) *toolCall {
+	c, _ := ctx.Value(callKey{}).(*toolCall)
+	return c
+}
+
+// answer gives the call its result without executing it.
+func (c *toolCall) answer(result Result) {
+	c.early, c.state, c.result = true, done, result
+	c.started = c.phase.now()
+	c.ended = c.started
+}
+
+// deny answers the call with a denial. An empty reason gets a text of its own.
+func (c *toolCall) deny(reason string) {
+	if reason == "" {
+		reason = "Tool execution was blocked"
+	}
+	c.answer(failure(textDenied, reason))
+}
+
+// execute runs the call and settles it. It reports whether the call was still without a result.
+func (c *toolCall) execute() (settled bool) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+
+		// The tool panicked or ended its goroutine. A hook that gets the result may do the same, so settle comes last.
+		result := failure(textVanished, c.ran.Name)
+		defer func() { settled = c.settle(result) }()
+		if v := recover(); v != nil {
+			result = c.runAfterHooks(c.errorResult(fmt.Sprintf(textPanicked, c.ran.Name, v)))
+		}
+	}()
+
+	result := c.run()
+	returned = true
+	return c.settle(result)
+}
+
+// run calls the tool and returns its result. An error becomes an error result, so that the model sees it.
+func (c *toolCall) run() Result {
+	result, err := c.fn(&c.ctx, c.ran)
+	if err == nil {
+		err = result.valid()
+	}
+	if err == nil {
+		return c.runAfterHooks(result)
+	}
+
+	// An error after the end of the context is due to that end, whatever its text.
+	if c.ctx.Err() != nil {
+		return c.unfinished(true)
+	}
+
+	// Wrong arguments are the model's mistake. HideErrors does not apply, because the model needs the text to do better.
+	var arguments *argumentError
+	if errors.As(err, &arguments) {
+		return c.runAfterHooks(failure("%v", err))
+	}
+
+	// A failed tool may still have done work worth keeping: a child conversation, tokens, details.
+	failed := c.errorResult(fmt.Sprint(err))
+	if result.valid() == nil {
+		failed.Child, failed.Usage, failed.Details = result.Child, result.Usage, result.Details
+	}
+	return c.runAfterHooks(failed)
+}
+
+// runAfterHooks passes the result through the After hooks.
+func (c *toolCall) runAfterHooks(result Result) Result {
+	for _, h := range c.phase.r.agent.Hooks {
+		if h.After == nil {
+			continue
+		}
+		changed, err := safely(func() (Result, error) { return h.After(&c.ctx, c.ran, result) })
+		if err == nil {
+			err = changed.valid()
+		}
+		switch {
+		case err != nil && c.ctx.Err() != nil:
+			return c.unfinished(true)
+		case err != nil:
+			return c.errorResult(fmt.Sprint(err))
+		}
+		result = changed
+	}
+	return result
+}
+
+// errorResult returns the result of a tool or hook that failed with text, which HideErrors replaces.
+func (c *toolCall) errorResult(text string) Result {
+	switch {
+	case c.phase.r.agent.HideErrors:
+		text = fmt.Sprintf(textHidden, c.ran.Name)
+	case text == "":
+		text = fmt.Sprintf(textFailed, c.ran.Name)
+	}
+	return Result{Content: content.Words(text), IsError: true}
+}
+
+// unfinished returns the result of a call whose context ended before it had one.
+func (c *toolCall) unfinished(started bool) Result {
+	switch {
+	case !started:
+		return failure(textNotStarted)
+	case c.phase.r.ctx.Err() != nil:
+		return failure(textCancelled)
+	}
+	return failure(textTimeout, c.timeout)
+}
+
+// settle gives the call its result, unless it has one, and reports whether it did.
+func (c *toolCall) settle(result Result) bool {
+	c.phase.mu.Lock()
+	defer c.phase.mu.Unlock()
+	return c.settleLocked(result)
+}
+
+func (c *toolCall) settleLocked(result Result) bool {
+	if c.state == done {
+		return false
+	}
+
+	c.ended, c.result = c.phase.now(), result
+	if c.state == waiting {
+		c.started = c.ended
+	}
+	c.state = done
+	if c.cancel != nil {
+		c.cancel()
+	}
+
+	if c.batch != nil {
+		c.batch.open--
+	}
+	c.phase.notify(news{call: c})
+	return true
+}
+
+// execution returns the call with its result as the conversation keeps it.
+func (c *toolCall) execution() node.ToolExecution {
+	e := node.ToolExecution{
+		CallID: c.call.ID, Index: c.call.Index, Tool: c.call.Name, Input: c.call.Input,
+		Result: c.result.Content, IsError: c.result.IsError, Started: c.started, Ended: c.ended,
+		Usage: c.usage.Plus(c.result.Usage), Details: c.result.Details, Full: c.result.Full,
+	}
+	if c.ran.Name != c.call.Name {
+		e.Ran.Tool = c.ran.Name
+	}
+	if c.ran.Input != c.call.Input {
+		e.Ran.Input = c.ran.Input
+	}
+
+	child := c.result.Child
+	if child.Len() == 0 {
+		child = c.child
+	}
+	if heads := child.Heads(); len(heads) > 0 {
+		e.Child = node.ListOf(heads...)
+	}
+	return e
+}
+
+// forward emits an event of a run inside the call.
+func (c *toolCall) forward(event Event) {
+	path := []Call{c.call}
+	if e, ok := event.(Child); ok {
+		path, event = append(path, e.Path...), e.Event
+	}
+	c.phase.update(c, Child{Turn: c.phase.turn, Path: path, Event: event})
+}
+
+// keepChild keeps the conversation of a run inside the call, as far as it got.
+func (c *toolCall) keepChild(d dag.DAG) {
+	c.phase.mu.Lock()
+	defer c.phase.mu.Unlock()
+	if c.state == running {
+		c.child = d
+	}
+}
+
+// addUsage counts what a run inside the call used.
+func (c *toolCall) addUsage(u content.Usage) {
+	c.phase.mu.Lock()
+	defer c.phase.mu.Unlock()
+	if c.state == running {
+		c.usage = c.usage.Plus(u)
+	}
+}
