@@ -70,7 +70,7 @@ type Agent struct {
 	// FollowUps is asked for messages of the user when the run would end with the model's answer, and Steering has none. What it gives
 	// is said, and the run goes on. Defaults to none.
 	FollowUps *Queue
-	// SkipOnSteering answers the calls that have not begun, when a wave of calls is over and Steering has a message, with an error that
+	// SkipOnSteering answers the calls that have not begun, when a batch of calls is over and Steering has a message, with an error that
 	// says so. Defaults to carrying them out.
 	SkipOnSteering bool
 
