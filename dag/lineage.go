@@ -409,7 +409,7 @@ func (p *lineage) sightOf(m mark, messages int) node.Digest {
 		s = sight{known: true, system: m.system, tools: m.tools, digest: front.front()}
 	}
 	for ; s.messages < messages; s.messages++ {
-		s.digest = goOn(s.digest, p.t.Messages[s.messages])
+		s.digest = seenAfter(s.digest, p.t.Messages[s.messages])
 	}
 	// An earlier node's is not kept: the next question is most often about the last.
 	if s.messages >= p.seen.messages {
@@ -464,7 +464,7 @@ func (p *lineage) share(m mark) shared.Transcript {
 			defer p.mu.Unlock()
 			seen := p.sightOf(m, m.messages)
 			for _, a := range after {
-				seen = goOn(seen, a)
+				seen = seenAfter(seen, a)
 			}
 			return seen
 		},

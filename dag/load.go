@@ -18,30 +18,30 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Errors that loading returns, inside a *LoadError, beside node.ErrParse, node.ErrParent and ErrLimit.
+// Errors of loading, inside a *LoadError, beside node.ErrParse, node.ErrParent and ErrLimit.
 var (
-	// ErrFormat marks what is not a saved conversation, or is one whose frame is broken.
+	// ErrFormat marks a file that is not a saved conversation, or is broken outside its nodes.
 	ErrFormat = errors.New("not a saved conversation")
 	// ErrVersion marks a file that another version of Plait wrote; a *VersionError names the version.
 	ErrVersion = errors.New("written by another version of Plait")
-	// ErrDuplicateID marks an id that two nodes have.
+	// ErrDuplicateID marks an ID that two nodes have.
 	ErrDuplicateID = errors.New("the id is used twice")
-	// ErrHeads marks a head, or a ref's head, that is not among the nodes.
+	// ErrHeads marks a head, or a head of a ref, that is not among the nodes.
 	ErrHeads = errors.New("no such node for a head")
 )
 
-// LoadError says where in a file something is wrong. Where a field of a node is to blame, a *node.FieldError is in its chain.
+// LoadError is an error at a position in a file. For an error in a field of a node, its chain holds a *node.FieldError.
 type LoadError struct {
 	// File is the path; empty for [Read].
 	File string
-	// Line is the line at which reading stopped, from 1; 0 where the file could not be opened.
+	// Line is the line at which reading stopped, from 1; 0 if the file could not be opened.
 	Line int
-	// Node is which of the file's nodes it was, from 1; 0 outside the nodes.
+	// Node is the number of the node in the file, from 1; 0 outside the nodes.
 	Node int
 	Err  error
 }
 
-// Error names the file, the line and the node. What the file holds is cut where it is too long.
+// Error returns the file, the line, the node and the reason. A long quotation from the file is cut.
 func (e *LoadError) Error() string {
 	text := "load"
 	if e.File != "" {
@@ -74,10 +74,10 @@ func (e *VersionError) Error() string {
 // Unwrap returns ErrVersion.
 func (e *VersionError) Unwrap() error { return ErrVersion }
 
-// Loader reads saved conversations with other limits than [Load] and [Read] have. The zero value is what those use.
+// Loader reads saved conversations with given limits. [Load] and [Read] use the zero value.
 type Loader struct {
-	// MaxNode is the most bytes that one node, or one member of the header, may have. Reading takes memory for what is kept and
-	// in proportion to MaxNode, whatever the file holds. Defaults to 256 MiB.
+	// MaxNode is the maximum size of one node, or of one member of the header, in bytes. Beside the conversation, reading takes memory in
+	// proportion to MaxNode, whatever the file holds. Defaults to 256 MiB.
 	MaxNode int
 }
 
@@ -85,19 +85,20 @@ func (l Loader) limit() int {
 	if l.MaxNode <= 0 {
 		return 256 << 20
 	}
-	return min(l.MaxNode, math.MaxInt-1) // a scanner looks one byte further
+	return min(l.MaxNode, math.MaxInt-1) // a scanner reads one byte more
 }
 
-// Load reads a conversation that [DAG.Save] or a [Journal] wrote; a journal as its last complete append left it, and without
-// changing the file. Every error is a *LoadError; the conversation beside it is empty.
+// Load reads a conversation that [DAG.Save] or a [Journal] wrote. It returns the conversation of a journal's last complete append, and does
+// not change the file. Every error is a *LoadError, returned with an empty conversation.
 //
-// A file is read in one pass, which is why a node must come after all nodes that it names: a cycle shows as a node.ErrParent. A
-// document may be printed anew by another tool, with other spaces and line breaks; those inside its nodes are not kept. Where
-// it has no member "heads", the nodes that no other names are the heads, in order. A head, of the conversation or of a ref, that is
-// not among the nodes is ErrHeads; a ref with a name that none can have is ErrRefName.
+//   - A file is read in one pass. A node must come after all nodes that it refers to; a cycle is a node.ErrParent.
+//   - Another tool may have reformatted a document. Spaces and line breaks inside its nodes are not kept.
+//   - Without a member "heads", the heads are the nodes that no other node refers to, in order.
+//   - ErrHeads marks a head, of the conversation or of a ref, that is not among the nodes.
+//   - ErrRefName marks an invalid name of a ref.
 func Load(path string) (DAG, error) { return Loader{}.Load(path) }
 
-// Read is Load for what r gives, up to its end.
+// Read reads a conversation from r, up to its end. It is otherwise like Load.
 func Read(r io.Reader) (DAG, error) { return Loader{}.Read(r) }
 
 // Load is the function Load with l's limits.
@@ -127,10 +128,11 @@ type reader struct {
 	*scanner
 	graph
 	head headReader
-	node int // which node is being read; 0 for none
-	at   int // the line on which it begins; 0 for none
+	node int // number of the node that is being read, from 1; 0 for none
+	at   int // line on which it begins; 0 for none
 }
 
+// blame returns err with the position of the reader.
 func (r *reader) blame(path string, err error) error {
 	e := &LoadError{File: path, Line: r.line, Node: r.node, Err: err}
 	if r.at > 0 {
@@ -150,6 +152,7 @@ func (r *reader) conversation() (DAG, error) {
 		state, _, err := r.journal()
 		return state.dag, err
 	}
+
 	if err := r.head.complete(); err != nil {
 		return DAG{}, err
 	}
@@ -158,21 +161,31 @@ func (r *reader) conversation() (DAG, error) {
 	} else if !errors.Is(err, io.ErrUnexpectedEOF) {
 		return DAG{}, err
 	}
-	heads, err := r.heads(r.head.heads, r.head.heads == nil)
+	return r.document()
+}
+
+// document returns the conversation of a document that was read to its end.
+func (r *reader) document() (DAG, error) {
+	heads := r.leaves()
+	if r.head.heads != nil {
+		var err error
+		if heads, err = r.named("heads", r.head.heads); err != nil {
+			return DAG{}, err
+		}
+	}
+	refs, err := r.refs(nil, r.head.refs)
 	if err != nil {
 		return DAG{}, err
 	}
-	d := DAG{heads: heads, env: &env{}}
-	if d.env.refs, err = r.refs(nil, r.head.refs); err != nil {
-		return DAG{}, err
-	}
+
+	d := DAG{heads: heads, env: &env{refs: refs}}
 	h := r.head.header
 	h.loose = r.loose(node.Distinct(d.roots()))
 	d.env.file = &h
 	return d, nil
 }
 
-// begin looks at the first byte, so that what is no JSON object at all is called by its name.
+// begin checks the first byte, to return a better error than that of JSON for a file that is not an object.
 func (r *reader) begin() error {
 	c, err := r.peek()
 	switch {
@@ -188,7 +201,7 @@ func (r *reader) begin() error {
 	return nil
 }
 
-// members reads an object. nodes is called where the value of the member of that name stands.
+// members reads an object into h. nodes is called to read the value of the member "nodes".
 func (s *scanner) members(h *headReader, nodes func() error) error {
 	if _, err := s.expect("{"); err != nil {
 		return err
@@ -199,6 +212,7 @@ func (s *scanner) members(h *headReader, nodes func() error) error {
 		s.take(1)
 		return nil
 	}
+
 	for {
 		if err := s.member(h, nodes); err != nil {
 			return err
@@ -223,20 +237,21 @@ func (s *scanner) member(h *headReader, nodes func() error) error {
 	if _, err := s.expect(":"); err != nil {
 		return err
 	}
-	if m.name != "nodes" {
-		value, err := s.value()
-		if err != nil {
+
+	// The nodes are the bulk of a file: they are read one by one, and never held as one value.
+	if m.name == "nodes" {
+		if err := h.add(m, s.limit); err != nil {
 			return err
 		}
-		m.value = string(value)
-	}
-	if err := h.add(m, s.limit); err != nil {
-		return err
-	}
-	if m.name == "nodes" {
 		return nodes()
 	}
-	return nil
+
+	value, err := s.value()
+	if err != nil {
+		return err
+	}
+	m.value = string(value)
+	return h.add(m, s.limit)
 }
 
 // headReader is the header as far as it was read.
@@ -244,13 +259,13 @@ type headReader struct {
 	header
 	format  string
 	version int
-	heads   []string
-	refs    map[string][]string
-	size    int
-	seen    map[string]bool
+	heads   []string            // IDs; nil if the member is missing
+	refs    map[string][]string // IDs of the heads by name
+	size    int                 // of all members, in bytes
+	seen    map[string]bool     // names of the members
 }
 
-// add takes in one member. All of them together must stay within limit.
+// add adds one member. All members together must stay within limit, in bytes.
 func (h *headReader) add(m member, limit int) error {
 	if h.size += len(m.key) + len(m.value); h.size > limit {
 		return fmt.Errorf("%w: a header of more than %d bytes", ErrLimit, limit)
@@ -262,6 +277,7 @@ func (h *headReader) add(m member, limit int) error {
 		h.seen = map[string]bool{}
 	}
 	h.seen[m.name] = true
+
 	if err := h.decode(&m); err != nil {
 		return err
 	}
@@ -273,35 +289,36 @@ func (h *headReader) bad(field string, err error) error {
 	return fmt.Errorf("%w: %w", ErrFormat, &node.FieldError{Field: safetext.Cut(field, 100), Err: err})
 }
 
-// decode reads the value of a member that this version knows, and checks that of another. Line breaks inside it are not kept.
+// decode reads the value of a known member into h. It checks the value of an unknown member, and removes line breaks from it.
 func (h *headReader) decode(m *member) error {
 	raw := jsontext.Value(m.value)
-	var err error
 	if bytes.ContainsAny(raw, "\n\r") {
-		err = raw.Compact()
+		if err := raw.Compact(); err != nil {
+			return h.bad(m.name, err)
+		}
 	}
-	var t time.Time
-	if err == nil {
-		switch m.name {
-		case "format":
-			err = json.Unmarshal(raw, &h.format)
-		case "version":
-			err = json.Unmarshal(raw, &h.version)
-		case "created":
-			err = json.Unmarshal(raw, &t)
-			h.created = content.JSON(raw)
-		case "metadata":
-			err = json.Unmarshal(raw, &h.metadata)
-		case "heads":
-			err = json.Unmarshal(raw, &h.heads)
-		case "refs":
-			err = json.Unmarshal(raw, &h.refs)
-		case "nodes":
-		default:
-			m.value = string(raw)
-			if !raw.IsValid() {
-				err = content.ErrJSON
-			}
+
+	var err error
+	switch m.name {
+	case "format":
+		err = json.Unmarshal(raw, &h.format)
+	case "version":
+		err = json.Unmarshal(raw, &h.version)
+	case "created":
+		var t time.Time
+		err = json.Unmarshal(raw, &t)
+		h.created = content.JSON(raw)
+	case "metadata":
+		err = json.Unmarshal(raw, &h.metadata)
+	case "heads":
+		err = json.Unmarshal(raw, &h.heads)
+	case "refs":
+		err = json.Unmarshal(raw, &h.refs)
+	case "nodes":
+	default:
+		m.value = string(raw)
+		if !raw.IsValid() {
+			err = content.ErrJSON
 		}
 	}
 	if err != nil {
@@ -310,7 +327,7 @@ func (h *headReader) decode(m *member) error {
 	return h.check(m.name)
 }
 
-// check refuses another format and another version as soon as they are read.
+// check rejects another format or version as soon as it is read.
 func (h *headReader) check(name string) error {
 	switch {
 	case name == "format" && h.format != documentFormat && h.format != journalFormat:
@@ -323,7 +340,7 @@ func (h *headReader) check(name string) error {
 	return nil
 }
 
-// complete reports what a document must have and this one does not.
+// complete returns an error if a required member of a document is missing.
 func (h *headReader) complete() error {
 	for _, name := range []string{"format", "version", "nodes"} {
 		if !h.seen[name] {
@@ -344,16 +361,18 @@ func (r *reader) nodes() error {
 		r.take(1)
 		return nil
 	}
+
 	for {
-		_, _ = r.peek() // to the line on which the value begins; value returns the error
+		_, _ = r.peek() // skip to the line on which the value begins; value returns the error
 		r.node, r.at = r.node+1, r.line
 		value, err := r.value()
-		if err == nil {
-			err = r.add(value)
-		}
 		if err != nil {
 			return err
 		}
+		if err := r.add(value); err != nil {
+			return err
+		}
+
 		r.at = 0
 		if c, err := r.expect(",]"); err != nil {
 			return err
@@ -364,14 +383,14 @@ func (r *reader) nodes() error {
 	}
 }
 
-// graph is the nodes that were read so far.
+// graph holds the nodes that were read so far.
 type graph struct {
 	order []*node.Node
-	used  []bool // whether another node names order[i]
-	index map[node.ID]int
+	used  []bool          // used[i] reports whether another node refers to order[i]
+	index map[node.ID]int // index in order
 }
 
-// add reads one node.
+// add parses and adds one node.
 func (g *graph) add(value jsontext.Value) error {
 	if bytes.IndexByte(value, '\n') >= 0 || bytes.IndexByte(value, '\r') >= 0 {
 		value = value.Clone()
@@ -379,6 +398,7 @@ func (g *graph) add(value jsontext.Value) error {
 			return fmt.Errorf("%w: %w", node.ErrParse, err)
 		}
 	}
+
 	n, err := node.Parse(value, g.resolve)
 	if err != nil {
 		return err
@@ -386,6 +406,7 @@ func (g *graph) add(value jsontext.Value) error {
 	if _, twice := g.index[n.ID()]; twice {
 		return &node.FieldError{ID: n.ID().String(), Field: "id", Err: ErrDuplicateID}
 	}
+
 	if g.index == nil {
 		g.index = map[node.ID]int{}
 	}
@@ -395,7 +416,7 @@ func (g *graph) add(value jsontext.Value) error {
 	return nil
 }
 
-// resolve returns the node with that id for one that names it.
+// resolve returns the node with that ID, to which another node refers, or nil.
 func (g *graph) resolve(id node.ID) *node.Node {
 	i, ok := g.index[id]
 	if !ok {
@@ -405,21 +426,18 @@ func (g *graph) resolve(id node.ID) *node.Node {
 	return g.order[i]
 }
 
-// heads returns the nodes with the given ids, or those that no other names.
-func (g *graph) heads(ids []string, guess bool) ([]*node.Node, error) {
-	var heads []*node.Node
-	if guess {
-		for i, n := range g.order {
-			if !g.used[i] {
-				heads = append(heads, n)
-			}
+// leaves returns the nodes that no other node refers to, in order.
+func (g *graph) leaves() []*node.Node {
+	var leaves []*node.Node
+	for i, n := range g.order {
+		if !g.used[i] {
+			leaves = append(leaves, n)
 		}
-		return heads, nil
 	}
-	return g.named("heads", ids)
+	return leaves
 }
 
-// named returns the nodes with the ids that a field of the file holds.
+// named returns the nodes with the IDs in a field of the file.
 func (g *graph) named(field string, ids []string) ([]*node.Node, error) {
 	var nodes []*node.Node
 	for i, text := range ids {
@@ -433,7 +451,7 @@ func (g *graph) named(field string, ids []string) ([]*node.Node, error) {
 	return node.Distinct(nodes), nil
 }
 
-// refs returns old with the refs that a file names.
+// refs returns old with the refs of a file: the IDs of their heads by name.
 func (g *graph) refs(old *refs, named map[string][]string) (*refs, error) {
 	for name, ids := range named {
 		if err := checkRefName(name); err != nil {
@@ -448,40 +466,42 @@ func (g *graph) refs(old *refs, named map[string][]string) (*refs, error) {
 	return old, nil
 }
 
-// loose returns the nodes that the heads, which are given once each, do not reach, by the node that they stand before.
+// loose returns the nodes that the heads do not reach, by the node that follows them in the file; nil for the end. The heads must be
+// distinct.
 func (g *graph) loose(heads []*node.Node) map[*node.Node][]*node.Node {
 	if g.reachesAll(heads) {
 		return nil
 	}
+
 	w := walk{}
 	w.from(heads)
 	loose := map[*node.Node][]*node.Node{}
-	var waiting []*node.Node
+	var unreached []*node.Node // since the last node that the heads reach
 	for _, n := range g.order {
 		if w.seen[n.ID()] == nil {
-			waiting = append(waiting, n)
-		} else if waiting != nil {
-			loose[n], waiting = waiting, nil
+			unreached = append(unreached, n)
+		} else if unreached != nil {
+			loose[n], unreached = unreached, nil
 		}
 	}
-	if waiting != nil {
-		loose[nil] = waiting
+	if unreached != nil {
+		loose[nil] = unreached
 	}
 	return loose
 }
 
-// reachesAll reports whether every node that no other names is a head: then nothing is out of their reach.
+// reachesAll reports whether every leaf is a head: then the heads reach every node.
 func (g *graph) reachesAll(heads []*node.Node) bool {
-	ends := 0
+	leaves := 0
 	for _, used := range g.used {
 		if !used {
-			ends++
+			leaves++
 		}
 	}
 	for _, h := range heads {
 		if !g.used[g.index[h.ID()]] {
-			ends--
+			leaves--
 		}
 	}
-	return ends == 0
+	return leaves == 0
 }

@@ -7,31 +7,32 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Redact returns the conversation with the content of the nodes with those ids erased, in it, in its refs, in child
-// conversations, and among the nodes of a file that nothing reaches. A redacted node keeps its id, its place, its digest, and
-// what has to stay so that everything around it is valid and can be sent: node.Redact says what goes and what stays, and which
-// nodes lose along with it what they repeat. [DAG.Verify] says of each that it is redacted, and [node.Node.Redacted] does.
+// Redact returns the conversation with the content of the nodes with those IDs erased: nodes of the conversation, of its refs and of child
+// conversations, and unreachable nodes of the file. A redacted node keeps its ID, its position, its digest, and whatever the nodes around it
+// need to stay valid and to be sent. node.Redact describes what is erased, also in other nodes that repeat it. [DAG.Verify] and
+// [node.Node.Redacted] report redacted nodes.
 //
-// Nodes point to their parents, so all nodes after a redacted one are new values as well, with the ids, digests, content and
-// metadata that they had; the others are shared. It takes time in proportion to the conversation, and memory in proportion to
-// the nodes after those that are redacted. Redacting twice changes nothing. Errors of the chain: ErrForeign for an id that no
-// node has, and node.ErrUnknownKind; then nothing is redacted.
+// Nodes point to their parents. All nodes after a redacted one are therefore copied, with the same IDs, digests, content and metadata; the
+// others are shared. Redact takes time in proportion to the conversation, and memory in proportion to the nodes after the redacted ones.
+// Redacting twice changes nothing.
 //
-// What Redact cannot reach:
+// Errors of the chain: ErrForeign for an ID that is not in the conversation, and node.ErrUnknownKind. After an error nothing is redacted.
 //
-//   - Values of the conversation from before, and forks that were made of them, stay as they were, and hold the content for as
-//     long as they are kept. To the rest of Plait a node and its redacted form are one node: who joins the two conversations may
-//     have the content again.
-//   - A file holds the content until the conversation is saved to it again, and so do copies of it. A [Journal] is only appended
-//     to, and refuses a conversation with nodes that it still holds whole: [RewriteJournal] writes it anew.
-//   - The conversation's own metadata, names of refs, and words that other nodes have taken over, are the program's to look for.
-//   - What providers, logs and tools were given.
+// Redact cannot erase:
 //
-// A call whose arguments were erased before it was carried out should be answered and not run: its arguments are {}.
+//   - Earlier values of the conversation, and forks of them. They hold the content for as long as they are kept. A node and its redacted
+//     form count as the same node, so joining both conversations may bring the content back.
+//   - Files, and copies of files. A file holds the content until the conversation is saved to it again. A [Journal] refuses a conversation
+//     with redacted nodes whose content it holds: use [RewriteJournal].
+//   - The conversation's own metadata, names of refs, and text that other nodes quote.
+//   - Data that providers, logs and tools have received.
+//
+// A call whose arguments were erased before it was executed has the arguments {}. Answer such a call; do not execute it.
 func (d DAG) Redact(ids ...node.ID) DAG {
 	if d.err != nil || len(ids) == 0 {
 		return d
 	}
+
 	missing := make(map[node.ID]bool, len(ids))
 	named := make(map[node.ID]bool, len(ids))
 	for _, id := range ids {
@@ -46,23 +47,25 @@ func (d DAG) Redact(ids ...node.ID) DAG {
 			return d.fail("Redact", fmt.Errorf("%w: %s", ErrForeign, id))
 		}
 	}
-	now, err := node.Redact(nodes, func(n *node.Node) bool { return named[n.ID()] })
+
+	redacted, err := node.Redact(nodes, func(n *node.Node) bool { return named[n.ID()] })
 	if err != nil {
 		return d.fail("Redact", err)
 	}
-	if len(now) == 0 {
+	if len(redacted) == 0 {
 		return d
 	}
 	forget(nodes)
-	return d.with(now)
+	return d.replaceNodes(redacted)
 }
 
-// Forget drops what requests keep with the messages of the conversation, and with those of its child conversations: about as much memory
-// as the text for each API (see dialect.Encoding). Use it for a conversation that stays in memory and is not sent for a while. The next
+// Forget drops the encoded requests that are kept with the messages of the conversation and of its child conversations: about as much
+// memory as the text for each API (see dialect.Encoding). Use it for a conversation that stays in memory and is not sent for a while. The next
 // request is made from the whole conversation, and keeps it again.
 func (d DAG) Forget() { forget(d.WithChildren()) }
 
-// forget drops what was made of the conversation to send it, which may hold what is erased in the bytes of any message after it.
+// forget drops everything that is remembered with the content of nodes. The encoded request of a message may hold erased content of nodes
+// before it.
 func forget(nodes []*node.Node) {
 	for _, n := range nodes {
 		switch p := n.Payload().(type) {
@@ -74,38 +77,42 @@ func forget(nodes []*node.Node) {
 	}
 }
 
-// with returns the conversation with other nodes in the place of some.
-func (d DAG) with(now map[*node.Node]*node.Node) DAG {
-	at := func(nodes []*node.Node) []*node.Node {
-		placed := make([]*node.Node, len(nodes))
-		for i, n := range nodes {
-			if placed[i] = now[n]; placed[i] == nil {
-				placed[i] = n
-			}
+// replaceNodes returns the conversation with the replacements in place of the nodes that are keys of the map.
+func (d DAG) replaceNodes(replacements map[*node.Node]*node.Node) DAG {
+	replace := func(n *node.Node) *node.Node {
+		if r := replacements[n]; r != nil {
+			return r
 		}
-		return placed
+		return n // also nil, which loose has as a key
 	}
-	d.heads = at(d.heads)
+	replaceAll := func(nodes []*node.Node) []*node.Node {
+		replaced := make([]*node.Node, len(nodes))
+		for i, n := range nodes {
+			replaced[i] = replace(n)
+		}
+		return replaced
+	}
+
+	d.heads = replaceAll(d.heads)
 	return d.change(func(e *env) {
-		e.refs = refsAt(e.refs, at)
+		e.refs = refsAt(e.refs, replaceAll)
+
 		if e.erased = maps.Clone(e.erased); e.erased == nil {
 			e.erased = map[node.ID]*node.Node{}
 		}
-		for _, n := range now {
+		for _, n := range replacements {
 			if n.Redacted() {
 				e.erased[n.ID()] = n
 			}
 		}
+
 		if e.file == nil || e.file.loose == nil {
 			return
 		}
 		h := *e.file
 		h.loose = make(map[*node.Node][]*node.Node, len(e.file.loose))
 		for before, nodes := range e.file.loose {
-			if before != nil {
-				before = at([]*node.Node{before})[0]
-			}
-			h.loose[before] = at(nodes)
+			h.loose[replace(before)] = replaceAll(nodes)
 		}
 		e.file = &h
 	})

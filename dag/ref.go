@@ -13,30 +13,28 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Errors about named heads.
+// Errors about refs.
 var (
-	// ErrRefName marks a name that a ref cannot have.
+	// ErrRefName marks an invalid name of a ref.
 	ErrRefName = errors.New("not a name for a ref")
-	// ErrNoRef marks a name that no ref has.
+	// ErrNoRef marks a name without a ref.
 	ErrNoRef = errors.New("no such ref")
 )
 
-// maxRefName is the most bytes that the name of a ref has.
+// maxRefName is the maximum size of a ref's name, in bytes.
 const maxRefName = 200
 
-// Ref is a name for heads, as a branch or a tag is in version control. Refs travel with a conversation and are saved with it; so
-// are the nodes that only a ref reaches. They are no part of what is said: [Equal] does not look at them, and what is appended
-// moves the heads and leaves refs where they are.
+// Ref is a name for heads, like a branch or a tag in git. Refs are kept and saved with a conversation, together with the nodes that only
+// refs reach. They are not content: [Equal] ignores them, and appending moves the heads but no ref.
 type Ref struct {
 	// Name is 1 to 200 bytes of UTF-8 without control characters and line breaks.
 	Name string
-	// Heads is where the conversation of that name ends, in order; none for an empty conversation.
+	// Heads are the heads of the named conversation, in order. An empty conversation has none.
 	Heads []*node.Node
 }
 
-// WithRef returns the conversation with name for its heads as they are now. A ref of that name is moved there. The cost does
-// not grow with the conversation, and hardly with the number of refs. The chain's error is ErrRefName for a name that a ref
-// cannot have.
+// WithRef returns the conversation with a ref of that name for its current heads. An existing ref of that name is moved. The cost does not
+// grow with the conversation, and hardly with the number of refs. The chain's error is ErrRefName for an invalid name.
 func (d DAG) WithRef(name string) DAG {
 	if d.err != nil {
 		return d
@@ -49,7 +47,7 @@ func (d DAG) WithRef(name string) DAG {
 
 func (d DAG) name(r Ref) DAG { return d.change(func(e *env) { e.refs = e.refs.with(r.Name, r.Heads) }) }
 
-// WithoutRef returns the conversation without the ref of that name. Where there is none, it is d.
+// WithoutRef returns the conversation without the ref of that name. It returns d if there is none.
 func (d DAG) WithoutRef(name string) DAG {
 	refs := d.environment().refs
 	if d.err != nil || refs.get(name) == nil {
@@ -68,8 +66,8 @@ func (d DAG) Refs() []Ref {
 	return list
 }
 
-// AtRef returns the conversation that has that name. It shares all nodes and keeps all refs. The chain's error is ErrNoRef where
-// nothing has the name.
+// AtRef returns the conversation with the heads of the ref of that name. It shares all nodes and keeps all refs. The chain's error is
+// ErrNoRef if there is no such ref.
 func (d DAG) AtRef(name string) DAG {
 	if d.err != nil {
 		return d
@@ -90,7 +88,7 @@ func (d DAG) takeRefs(o DAG) DAG {
 	return d
 }
 
-// roots is the heads and the heads of all refs: what is saved begins there.
+// roots returns the heads and the heads of all refs. They reach every node that is saved.
 func (d DAG) roots() []*node.Node {
 	refs := d.environment().refs
 	if refs == nil {
@@ -107,7 +105,7 @@ func checkRefName(name string) error {
 	case name == "":
 		reason = "it is empty"
 	case len(name) > maxRefName:
-		reason = fmt.Sprintf("it has %d bytes, and not %d at most", len(name), maxRefName)
+		reason = fmt.Sprintf("it has %d bytes, and the maximum is %d", len(name), maxRefName)
 	case !utf8.ValidString(name):
 		reason = "it is not UTF-8"
 	case strings.ContainsFunc(name, breaks):
@@ -118,13 +116,13 @@ func checkRefName(name string) error {
 	return fmt.Errorf("%w: %s: %s", ErrRefName, quoted(name), reason)
 }
 
-// breaks reports whether r would break a line or drive a terminal.
+// breaks reports whether r would break a line or control a terminal.
 func breaks(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
 // quoted returns the beginning of text for an error text.
 func quoted(text string) string { return safetext.Quote(text, 80) }
 
-// refs is the heads of each ref, by name.
+// refs holds the heads of each ref, by name.
 type refs = tree[[]*node.Node]
 
 // allRefs calls do for each ref, in the order of names.
@@ -132,12 +130,12 @@ func allRefs(t *refs, do func(Ref)) {
 	t.all(func(name string, heads []*node.Node) { do(Ref{Name: name, Heads: heads}) })
 }
 
-// changedRefs calls do, in the order of names, for each ref that is not in old as it is in t: with gone set for one that is in old alone.
+// changedRefs calls do, in the order of names, for each ref whose heads in t and old differ. gone is set for a ref that is only in old.
 func changedRefs(t, old *refs, do func(r Ref, gone bool)) {
 	t.since(old, sameNodes, func(name string, heads []*node.Node, gone bool) { do(Ref{Name: name, Heads: heads}, gone) })
 }
 
-// refsAt returns the refs with other heads.
+// refsAt returns the refs with the heads that place returns for theirs.
 func refsAt(t *refs, place func([]*node.Node) []*node.Node) *refs {
 	if t == nil {
 		return nil

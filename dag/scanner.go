@@ -8,30 +8,29 @@ import (
 	"strings"
 )
 
-// ErrLimit is in the chain of an error about a file that would take more memory to read than the limit allows, or that nests
-// deeper than anything Plait writes.
+// ErrLimit marks a file that would take more memory to read than the limit allows, or that is nested deeper than anything Plait writes.
 var ErrLimit = errors.New("beyond a limit of what is read")
 
-// maxNesting is how deep a value in a file may nest. Plait writes what nests deeper as a string.
+// maxNesting is the maximum nesting of a value in a file. Plait writes a value that is nested deeper as a string.
 const maxNesting = 512
 
-// scanner cuts a stream of JSON into its values, and holds no more of it than one. It only finds where a value ends; whether
-// the value is valid is for its decoder to say.
+// scanner splits a stream of JSON into values, and holds only one of them in memory. It finds the end of a value and does not check whether
+// the value is valid.
 type scanner struct {
 	r        io.Reader
-	limit    int // the most bytes of one value
+	limit    int // maximum size of one value, in bytes
 	buf      []byte
 	pos, end int   // buf[pos:end] was read and is not taken yet
-	offset   int64 // of buf[pos] in the stream
-	line     int   // of buf[pos], from 1
-	err      error // what r returned last
+	offset   int64 // offset of buf[pos] in the stream
+	line     int   // line of buf[pos], from 1
+	err      error // the last error of r
 }
 
 func newScanner(r io.Reader, limit int) *scanner {
 	return &scanner{r: r, limit: limit, buf: make([]byte, min(4<<10, limit+1)), line: 1}
 }
 
-// fill reads more. What was returned before is overwritten.
+// fill reads more. It overwrites the bytes that were returned before.
 func (s *scanner) fill() error {
 	if s.err != nil {
 		return s.err
@@ -39,7 +38,8 @@ func (s *scanner) fill() error {
 	if s.end == len(s.buf) {
 		s.makeRoom()
 	}
-	for range 100 {
+
+	for range 100 { // an io.Reader may return no bytes and no error, but not for ever
 		n, err := s.r.Read(s.buf[s.end:])
 		s.end += n
 		s.err = err
@@ -54,7 +54,7 @@ func (s *scanner) fill() error {
 	return s.err
 }
 
-// makeRoom begins small, because most files are, and reads large ones in large pieces.
+// makeRoom moves the rest of the buffer to its beginning or doubles the buffer: small for small files, large for large ones.
 func (s *scanner) makeRoom() {
 	to := s.buf
 	if s.pos == 0 || len(s.buf) < 256<<10 {
@@ -64,7 +64,7 @@ func (s *scanner) makeRoom() {
 	s.buf, s.pos = to, 0
 }
 
-// take gives out the next n bytes.
+// take returns the next n bytes of the buffer.
 func (s *scanner) take(n int) []byte {
 	b := s.buf[s.pos : s.pos+n]
 	s.pos += n
@@ -73,7 +73,7 @@ func (s *scanner) take(n int) []byte {
 	return b
 }
 
-// peek returns the next byte that is not space; io.ErrUnexpectedEOF when there is none.
+// peek returns the next byte that is not space, without taking it, or io.ErrUnexpectedEOF.
 func (s *scanner) peek() (byte, error) {
 	for {
 		b := s.buf[s.pos:s.end]
@@ -95,7 +95,7 @@ func early(err error) error {
 	return err
 }
 
-// expect takes the next byte that is not space, which must be one of want, and returns it.
+// expect takes and returns the next byte that is not space. It returns an error if the byte is not in want.
 func (s *scanner) expect(want string) (byte, error) {
 	c, err := s.peek()
 	if err != nil {
@@ -108,11 +108,12 @@ func (s *scanner) expect(want string) (byte, error) {
 	return c, nil
 }
 
-// value takes the next value. It is good until the next call.
+// value returns the next value. It is valid until the next call.
 func (s *scanner) value() ([]byte, error) {
 	if _, err := s.peek(); err != nil {
 		return nil, err
 	}
+
 	var state valueState
 	for {
 		n, ended, err := state.scan(s.buf[s.pos:s.end])
@@ -130,13 +131,14 @@ func (s *scanner) value() ([]byte, error) {
 	}
 }
 
-// valueState is how far a value was scanned.
+// valueState is the state of a scan through a value.
 type valueState struct {
-	at, depth int
-	quoted    bool
+	at     int // offset in the value
+	depth  int // of arrays and objects
+	quoted bool
 }
 
-// scan goes on in b, which begins where the value does. It returns how far it came, and whether the value ends there.
+// scan continues in b, which begins with the value. It returns the offset it has reached, and whether the value ends there.
 func (v *valueState) scan(b []byte) (n int, ended bool, err error) {
 	for v.at < len(b) {
 		if v.quoted {
@@ -145,6 +147,7 @@ func (v *valueState) scan(b []byte) (n int, ended bool, err error) {
 			}
 			continue
 		}
+
 		switch b[v.at] {
 		case '"':
 			v.quoted = true
@@ -169,8 +172,7 @@ func (v *valueState) scan(b []byte) (n int, ended bool, err error) {
 	return v.at, false, nil
 }
 
-// skipString goes on behind the end of a string, or to the end of b. It looks only at quotes: a quote ends the string when an
-// even number of backslashes stands before it.
+// skipString advances past the end of a string, or to the end of b. A quote ends the string if an even number of backslashes precedes it.
 func (v *valueState) skipString(b []byte) {
 	quote := bytes.IndexByte(b[v.at:], '"')
 	if quote < 0 {
@@ -182,8 +184,8 @@ func (v *valueState) skipString(b []byte) {
 	v.at, v.quoted = end+1, backslashes%2 == 1
 }
 
-// text takes the next line, without its end. complete is false for a last line that has none. It is good until the next call;
-// io.EOF says that there is none.
+// text returns the next line, without its line break. complete is false for a last line without one. The line is valid until the next
+// call. It returns io.EOF if there are no more lines.
 func (s *scanner) text() (line []byte, complete bool, err error) {
 	for at := 0; ; {
 		b := s.buf[s.pos:s.end]

@@ -7,32 +7,38 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// seenTag begins what is hashed first. It changes when the rule at Transcript.Seen does.
+// seenTag is the first part of the hashed data. It changes when the rule at Transcript.Seen changes.
 const seenTag = "plait.seen.v1"
 
-// Seen returns the digest of what a model sees that is sent t. Some providers bind a model's thinking to it: to the system prompts, the
-// tools and every message before. Whoever appends an answer puts it into node.Answer.Seen, as package executor does, so that
-// [DAG.Transcript] can tell later whether the answer's thinking still holds where it stands: an earlier message may have been edited,
-// compacted or merged in, a tool added or withdrawn, a system prompt added or replaced. What does not hold any more is marked (content.Thinking.Stale), and
-// counts as not there for what comes after it, because that is how it is sent. So all that holds is kept, and it is an unbroken run: what
-// is thought after an edit saw what is left, and holds from there on.
+// Seen returns the digest of everything that a model sees if it is sent t: the system prompts, the tools and the messages.
 //
-// An answer whose Seen is zero is taken to hold, unless thinking before it does not.
+// Some providers accept a model's thinking only behind the transcript that it was produced from. Store the digest of that transcript in
+// node.Answer.Seen when you append a response, as package executor does. [DAG.Transcript] uses it to check whether the thinking is still
+// valid in its position: an earlier message may have been edited, compacted or merged in, a tool added or withdrawn, a system prompt added
+// or replaced.
 //
-// The digest is the SHA-256 of "plait.seen.v1" NUL and the object {"system":…,"tools":…}, an array of {"text":…} for each prompt of System,
-// and an array of the definitions in Tools in their saved form; and then, for each message, the SHA-256 of the
-// digest up to there, the role, NUL, and the SHA-256 of the saved form of its blocks without stale thinking. Everything in the blocks
-// counts, a provider's own fields (content.Extra) with them. How a request is made of the transcript does not: options, markers for a
-// cache, what executor.Hook.Send changes.
+//   - Thinking that is not valid is marked (content.Thinking.Stale). It is not sent, and does not count for the digests after it.
+//   - Thinking produced after an edit has seen the edited transcript, and is valid.
+//   - A response whose Seen is zero counts as valid, unless thinking before it is stale.
+//
+// The digest is made in steps:
+//
+//   - It starts as the SHA-256 of "plait.seen.v1", NUL and the object {"system":…,"tools":…}: an array of {"text":…} for each prompt of
+//     System, and an array of the definitions in Tools in their saved form.
+//   - For each message it becomes the SHA-256 of the digest so far, the role, NUL, and the SHA-256 of the saved form of the message's
+//     blocks without stale thinking.
+//
+// All fields of the blocks count, including a provider's own (content.Extra). The way a request is made from the transcript does not:
+// options, cache markers, changes by executor.Hook.Send.
 func (t Transcript) Seen() node.Digest {
 	seen := t.front()
 	for _, m := range t.Messages {
-		seen = goOn(seen, m)
+		seen = seenAfter(seen, m)
 	}
 	return seen
 }
 
-// front is the digest before the first message.
+// front returns the digest before the first message.
 func (t Transcript) front() node.Digest {
 	dst := append([]byte(seenTag+"\x00{"), `"system":[`...)
 	for i, text := range t.System {
@@ -58,24 +64,26 @@ func comma(dst []byte, i int) []byte {
 	return dst
 }
 
-// goOn is the digest after m, where seen is the one before it.
-func goOn(seen node.Digest, m content.Message) node.Digest {
-	said := sumOf(m.Blocks)
+// seenAfter returns the digest after m. seen is the digest before it.
+func seenAfter(seen node.Digest, m content.Message) node.Digest {
+	blocks := sumOf(m.Blocks)
 	dst := make([]byte, 0, 2*len(seen)+len(content.Assistant)+1)
 	dst = append(append(append(dst, seen[:]...), m.Role...), 0)
-	return sha256.Sum256(append(dst, said[:]...))
+	return sha256.Sum256(append(dst, blocks[:]...))
 }
 
-// The keys of what is remembered with blocks.
+// Keys of values that are remembered with blocks.
 type (
-	sumKey   struct{} // the digest of their saved form without stale thinking
-	staleKey struct{} // the same blocks with stale thinking
+	sumKey   struct{} // the digest of sumOf
+	staleKey struct{} // the blocks of stale
 )
 
+// sumOf returns the SHA-256 of the saved form of the blocks without stale thinking.
 func sumOf(blocks content.Blocks) node.Digest {
 	if sum, ok := blocks.Recall(sumKey{}).(node.Digest); ok {
 		return sum
 	}
+
 	dst := []byte{'['}
 	for _, b := range blocks.All() {
 		if t, ok := b.(content.Thinking); !ok || !t.Stale {
@@ -87,9 +95,10 @@ func sumOf(blocks content.Blocks) node.Digest {
 	return sum
 }
 
-// unseen is a Seen that nothing has.
+// unseen is a Seen that no transcript has. Thinking with it is always stale.
 var unseen = node.Digest(sha256.Sum256([]byte("plait.unseen")))
 
+// thinks reports whether blocks hold thinking.
 func thinks(blocks content.Blocks) bool {
 	for _, b := range blocks.All() {
 		if _, ok := b.(content.Thinking); ok {
@@ -99,11 +108,12 @@ func thinks(blocks content.Blocks) bool {
 	return false
 }
 
-// stale returns the blocks with their thinking marked. They are the same ones each time, so that what is remembered with them is found.
+// stale returns the blocks with their thinking marked as stale. It returns the same value each time, to keep what is remembered with it.
 func stale(blocks content.Blocks) content.Blocks {
 	if marked, ok := blocks.Recall(staleKey{}).(content.Blocks); ok {
 		return marked
 	}
+
 	list := blocks.Slice()
 	for i, b := range list {
 		if t, ok := b.(content.Thinking); ok {
@@ -111,7 +121,7 @@ func stale(blocks content.Blocks) content.Blocks {
 			list[i] = t
 		}
 	}
-	marked, _ := content.Of(list...) // each was part of a list before
+	marked, _ := content.Of(list...) // no error: these blocks come from a list
 	blocks.Remember(staleKey{}, marked)
 	return marked
 }

@@ -2,8 +2,8 @@ package dag
 
 import "hash/maphash"
 
-// tree is a set of values by name. It is a search tree by name and a heap by weight, so that its shape depends on nothing but the names:
-// two sets that have much in common share it, or differ in few places. Nothing in it is changed after it is made; nil is empty.
+// tree is a persistent map of values by name: a treap. It is a search tree by name and a heap by weight, so that its shape depends only on
+// the names. Two maps made from each other share most of their nodes. A tree is immutable; nil is empty.
 type tree[V any] struct {
 	name        string
 	value       V
@@ -11,7 +11,7 @@ type tree[V any] struct {
 	left, right *tree[V]
 }
 
-// treeSeed keeps names that were chosen to be in a row from making the tree a list.
+// treeSeed makes weights unpredictable, so that no choice of names makes the tree a list.
 var treeSeed = maphash.MakeSeed()
 
 func (t *tree[V]) get(name string) *tree[V] {
@@ -35,7 +35,7 @@ func (t *tree[V]) without(name string) *tree[V] {
 	return less.join(more)
 }
 
-// split returns what comes before name, and what comes after it.
+// split returns the entries before name and the entries after it.
 func (t *tree[V]) split(name string) (less, more *tree[V]) {
 	switch {
 	case t == nil:
@@ -50,7 +50,7 @@ func (t *tree[V]) split(name string) (less, more *tree[V]) {
 	return t.left, t.right
 }
 
-// join returns what is in either; all names of t come before those of more.
+// join returns the entries of both. All names of t must come before those of more.
 func (t *tree[V]) join(more *tree[V]) *tree[V] {
 	switch {
 	case t == nil:
@@ -63,11 +63,12 @@ func (t *tree[V]) join(more *tree[V]) *tree[V] {
 	return &tree[V]{more.name, more.value, more.weight, t.join(more.left), more.right}
 }
 
+// above reports whether t's root belongs above o's.
 func (t *tree[V]) above(o *tree[V]) bool {
 	return t.weight > o.weight || t.weight == o.weight && t.name < o.name
 }
 
-// all calls do for each value, in the order of names.
+// all calls do for each entry, in the order of names.
 func (t *tree[V]) all(do func(name string, value V)) {
 	if t != nil {
 		t.left.all(do)
@@ -76,8 +77,8 @@ func (t *tree[V]) all(do func(name string, value V)) {
 	}
 }
 
-// since calls do, in the order of names, for each value that is not in old as it is in t, by same: with gone set for one that is in old
-// alone. It passes over what both share.
+// since calls do, in the order of names, for each entry that is new or different in t, and with gone set for each that is only in old. same
+// compares two values. Parts that both trees share are skipped.
 func (t *tree[V]) since(old *tree[V], same func(a, b V) bool, do func(name string, value V, gone bool)) {
 	switch {
 	case t == old:
@@ -100,8 +101,7 @@ func (t *tree[V]) since(old *tree[V], same func(a, b V) bool, do func(name strin
 	}
 }
 
-// beyond calls do, in the order of names, for each value whose name is not in old. It passes over what both share, and over what is in old
-// alone.
+// beyond calls do, in the order of names, for each entry of t whose name is not in old. Parts that both trees share are skipped.
 func (t *tree[V]) beyond(old *tree[V], do func(name string, value V)) {
 	switch {
 	case t == nil || t == old:

@@ -7,10 +7,9 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Nodes returns every node that the heads reach, in order: depth-first and post-order, parents in their declared order, each
-// node once; nodes with the same id are the same. Every node comes after its parents. Conversations that hang on a node (a
-// sub-agent's) are not entered. It needs no recursion, and for a conversation without unusual merges no more memory than the
-// result.
+// Nodes returns every node that the heads reach, each ID once, in order: depth-first and post-order, parents in their declared order. Every
+// node comes after its parents. Child conversations, such as that of a sub-agent, are not included. Nodes needs no recursion, and without
+// unusual merges no memory beside the result.
 func (d DAG) Nodes() []*node.Node {
 	nodes := make([]*node.Node, 0, d.sizeHint())
 	for n := range d.backward {
@@ -20,7 +19,7 @@ func (d DAG) Nodes() []*node.Node {
 	return nodes
 }
 
-// sizeHint is a guess at the number of nodes: right for a chain.
+// sizeHint estimates the number of nodes. It is exact for a chain.
 func (d DAG) sizeHint() int {
 	hint := 0
 	for _, h := range d.heads {
@@ -38,32 +37,18 @@ func (d DAG) Len() int {
 	return count
 }
 
-// backward yields the nodes in the order of Nodes from the last to the first. It looks at no more of the graph than it has to:
-// it follows single parents and tool fans towards a root, and puts the rest in order where the graph is not so simple.
+// backward yields the nodes in the reverse order of Nodes. It visits no more of the graph than it has to: from a single head it follows
+// single parents and tool fans towards the root, and sorts the rest only when it meets another kind of merge.
 func (d DAG) backward(yield func(*node.Node) bool) {
 	rest := d.heads
 	if len(rest) == 1 {
-		n := rest[0]
-		for n != nil {
-			if !yield(n) {
-				return
-			}
-			below, simple := trunk(n)
-			if !simple {
-				break
-			}
-			for i := n.NumParents() - 1; i >= 0 && n.NumParents() > 1; i-- {
-				if !yield(n.Parent(i)) {
-					return
-				}
-			}
-			n = below
-		}
-		if n == nil {
+		n, more := backAlongTrunk(rest[0], yield)
+		if !more {
 			return
 		}
 		rest = n.Parents()
 	}
+
 	for _, n := range slices.Backward(postOrder(rest)) {
 		if !yield(n) {
 			return
@@ -71,8 +56,30 @@ func (d DAG) backward(yield func(*node.Node) bool) {
 	}
 }
 
-// trunk is the one node that the conversation before n comes through, but for the fan of a tool phase: the only parent of n, or
-// the only parent of all its parents; nil where n is a root. It reports false where there is no such node.
+// backAlongTrunk yields n and the nodes before it, back to the first node without a trunk. It returns that node, and whether the nodes
+// before it are still to be yielded.
+func backAlongTrunk(n *node.Node, yield func(*node.Node) bool) (last *node.Node, more bool) {
+	for n != nil {
+		if !yield(n) {
+			return nil, false
+		}
+		below, simple := trunk(n)
+		if !simple {
+			return n, true
+		}
+
+		for i := n.NumParents() - 1; i >= 0 && n.NumParents() > 1; i-- {
+			if !yield(n.Parent(i)) {
+				return nil, false
+			}
+		}
+		n = below
+	}
+	return nil, false
+}
+
+// trunk returns the one node that all paths from n to the roots pass, next to n except for the fan of a tool phase: the only parent of n,
+// or the only parent of all its parents. It returns nil for a root, and false if there is no such node.
 func trunk(n *node.Node) (below *node.Node, simple bool) {
 	switch n.NumParents() {
 	case 0:
@@ -90,13 +97,14 @@ func trunk(n *node.Node) (below *node.Node, simple bool) {
 	return below, true
 }
 
-// postOrder returns what the heads reach, in the order of Nodes.
+// postOrder returns the nodes that the heads reach, in the order of Nodes.
 func postOrder(heads []*node.Node) []*node.Node {
 	return postOrderOf(heads, entering(func(*node.Node) bool { return true }))
 }
 
-// postOrderOf returns what the heads reach, in the order of Nodes, without the nodes for which enter says no and what only they
-// reach. enter is asked once for each head and edge, and must say no to a node it said yes to.
+// postOrderOf returns the nodes that the heads reach, in the order of Nodes, without the nodes that enter rejects and those that only they
+// reach. enter is called for each head and each edge, and must reject a node that it has accepted before. (A walk does the same through
+// child conversations.)
 func postOrderOf(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
 	type visit struct {
 		n    *node.Node
@@ -115,6 +123,7 @@ func postOrderOf(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
 				stack = stack[:len(stack)-1]
 				continue
 			}
+
 			p := top.n.Parent(top.next)
 			top.next++
 			if enter(p) {
@@ -125,8 +134,7 @@ func postOrderOf(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
 	return nodes
 }
 
-// Node returns the node with that id that the heads reach, or nil. A recent one is found at once: it looks from the heads
-// backward.
+// Node returns the node with that ID that the heads reach, or nil. It searches from the heads backward, so that recent nodes are found fast.
 func (d DAG) Node(id node.ID) *node.Node {
 	for n := range d.backward {
 		if n.ID() == id {
@@ -136,8 +144,7 @@ func (d DAG) Node(id node.ID) *node.Node {
 	return nil
 }
 
-// Contains reports whether the heads reach n. It looks only at nodes that are deeper than n, so that it costs little for a
-// recent one.
+// Contains reports whether the heads reach n. It visits only nodes that are deeper than n, so that it is fast for recent nodes.
 func (d DAG) Contains(n *node.Node) bool {
 	if n == nil {
 		return false
@@ -145,10 +152,12 @@ func (d DAG) Contains(n *node.Node) bool {
 	if len(d.heads) != 1 {
 		return slices.Contains(d.heads, n) || reaches(d.heads, n)
 	}
+
 	top := d.heads[0]
 	for top.Depth() > n.Depth() {
+		// If the trunk continues below n, only the parents of top can be n.
 		below, simple := trunk(top)
-		if !simple || below.Depth() < n.Depth() { // below is passed: of what is before top, only its parents can be n
+		if !simple || below.Depth() < n.Depth() {
 			return reaches(top.Parents(), n)
 		}
 		top = below
@@ -156,8 +165,8 @@ func (d DAG) Contains(n *node.Node) bool {
 	return top.ID() == n.ID()
 }
 
-// foreign returns the first of nodes that the heads do not reach; it may be nil. It looks at each node of the conversation once, however
-// many nodes are asked about.
+// foreign returns the first of nodes that the heads do not reach, which may be a nil node, and whether there is one. It visits each node of
+// the conversation at most once.
 func (d DAG) foreign(nodes []*node.Node) (*node.Node, bool) {
 	if len(nodes) < 2 {
 		for _, n := range nodes {
@@ -173,7 +182,9 @@ func (d DAG) foreign(nodes []*node.Node) (*node.Node, bool) {
 		}
 		missing[n.ID()], lowest = true, min(lowest, n.Depth())
 	}
-	for _, h := range d.heads { // they usually are the heads
+
+	// Usually the nodes are heads, and nothing has to be searched.
+	for _, h := range d.heads {
 		delete(missing, h.ID())
 	}
 	if len(missing) > 0 {
@@ -182,6 +193,7 @@ func (d DAG) foreign(nodes []*node.Node) (*node.Node, bool) {
 			return len(missing) > 0 && n.Depth() > lowest
 		}))
 	}
+
 	at := slices.IndexFunc(nodes, func(n *node.Node) bool { return missing[n.ID()] })
 	if at < 0 {
 		return nil, false
@@ -189,7 +201,7 @@ func (d DAG) foreign(nodes []*node.Node) (*node.Node, bool) {
 	return nodes[at], true
 }
 
-// entering returns enter for postOrderOf, asked once for each node.
+// entering makes a function for postOrderOf that calls enter once for each node.
 func entering(enter func(*node.Node) bool) func(*node.Node) bool {
 	seen := map[node.ID]bool{}
 	return func(n *node.Node) bool {
@@ -214,6 +226,7 @@ func reaches(heads []*node.Node, n *node.Node) bool {
 		if top.Depth() <= n.Depth() || seen[top.ID()] {
 			continue
 		}
+
 		seen[top.ID()] = true
 		for i := range top.NumParents() {
 			stack = append(stack, top.Parent(i))
@@ -222,8 +235,8 @@ func reaches(heads []*node.Node, n *node.Node) bool {
 	return false
 }
 
-// WithChildren returns every node that the heads reach, and before each node the conversation that hangs on it, to any depth;
-// each node once. It is the order in which nodes are saved.
+// WithChildren returns every node that the heads reach, and before each node its child conversation, to any depth; each node once. This is
+// the order in which nodes are saved.
 func (d DAG) WithChildren() []*node.Node {
 	nodes := d.Nodes()
 	if !slices.ContainsFunc(nodes, func(n *node.Node) bool { return n.Children().Len() > 0 }) {
