@@ -12,52 +12,53 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// A lineage is the transcript of a branch, as far as somebody asked for it. It only grows at its end: the transcript of a later node
-// takes what the node adds, and what an earlier one got stays as it is. A conversation that goes on elsewhere gets a lineage of its own.
+// lineage is a cached transcript of one branch. It only grows at its end: the transcript of a later node appends to that of an earlier
+// node, which is a prefix. A fork gets a lineage of its own.
 //
-// Nodes refer to it weakly (see mark), so that it is kept only while somebody reads it, and is collected as soon as memory is needed.
+// Nodes refer to a lineage weakly (see mark): it is kept only as long as it is read, and can be collected at any time.
 type lineage struct {
-	mu sync.Mutex // guards all fields; a reader has a part of t that does not change
+	mu sync.Mutex // guards all fields; the prefix of t that a reader has never changes
 
-	t         Transcript           // append only
-	tools     map[string]int       // index in t.Tools, by name
-	prompts   map[string]int       // index in t.System of each named prompt; -1 for an empty one
-	summaries map[node.ID]standing // compactions whose summary is a message; never written after build and compacted
-	summaryAt map[int]node.ID      // the same, by index in t.Messages
-	rigid     bool                 // a compaction names nodes that are not there, so later nodes may change what is there
-	without   without              // the tools that are left out of t
+	t         Transcript          // append only
+	tools     map[string]int      // index in t.Tools, by name
+	prompts   map[string]int      // index in t.System of each named prompt; -1 for an empty one
+	summaries map[node.ID]summary // compactions whose summary is a message; never written after build and compacted
+	summaryAt map[int]node.ID     // the same compactions, by index in t.Messages
+	rigid     bool                // a compaction names nodes that are not there: later nodes may change earlier messages
+	without   without             // the tools that are left out of t
 
-	thinks bool  // a message holds thinking, which is judged by everything before it
-	lost   bool  // some of it is stale
-	seen   sight // how far the digest of what a model sees was computed
+	thinks bool       // a message holds thinking, whose validity depends on everything before it
+	lost   bool       // some thinking is stale
+	seen   seenPrefix // the last Transcript.Seen of a prefix
 
-	sums map[any]sum // see shared.Transcript.Sum
+	sums map[any]sum // by key; see shared.Transcript.Sum
 }
 
-// standing is where a compaction takes effect.
-type standing struct {
-	entry int // index of the message that its summary is
-	own   int // how many messages come before the compaction's own node
+// summary is the position of a compaction's summary.
+type summary struct {
+	entry int // index of the summary in t.Messages
+	own   int // number of messages before the compaction's own node
 }
 
-// sight is the digest of the first messages, behind so many system prompts and tools.
-type sight struct {
+// seenPrefix is Transcript.Seen of the first messages, with that many system prompts and tools.
+type seenPrefix struct {
 	known                   bool
 	system, tools, messages int
 	digest                  node.Digest
 }
 
+// sum is the total of the first messages.
 type sum struct{ messages, total int }
 
-// mark is how much of a lineage is the transcript up to one node. Nodes remember it under markKey.
+// mark selects the prefix of a lineage that is the transcript up to one node. Nodes remember it under markKey.
 type mark struct {
 	lineage                 weak.Pointer[lineage]
-	system, tools, messages int
+	system, tools, messages int // lengths of the prefix
 }
 
 type markKey struct{ without without }
 
-// without is the names of tools, sorted, each between commas; "" for none.
+// without lists names of tools, sorted, each between commas; "" for none.
 type without string
 
 func withoutTools(names []string) without {
@@ -67,7 +68,7 @@ func withoutTools(names []string) without {
 	return without("," + strings.Join(slices.Sorted(slices.Values(names)), ",") + ",")
 }
 
-// has reports whether the tool is one of w. The names of tools have no commas.
+// has reports whether w lists the tool. Names of tools have no commas.
 func (w without) has(tool string) bool { return w != "" && strings.Contains(string(w), ","+tool+",") }
 
 func init() {
@@ -77,11 +78,11 @@ func init() {
 	}
 }
 
-// lineage returns the transcript of the heads, as a part of what the result holds. Where a lineage of an ancestor is still remembered it
-// costs no more than what is new since.
+// lineage returns a lineage, and the prefix of it that is the transcript of the heads. If an ancestor still remembers its lineage, the cost
+// is that of the nodes since then.
 func (d DAG) lineage() (*lineage, mark) { return d.lineageWithout("") }
 
-// lineageWithout is lineage, without these tools.
+// lineageWithout is lineage for the transcript without these tools.
 func (d DAG) lineageWithout(w without) (*lineage, mark) {
 	if len(d.heads) != 1 {
 		p := d.build(w)
@@ -94,17 +95,18 @@ func (d DAG) lineageWithout(w without) (*lineage, mark) {
 		p = d.build(w)
 		m = p.mark()
 	}
-	// An execution is not marked: whether its result is a message of its own depends on what follows.
+
+	// An execution remembers no lineage: whether its result is a message depends on the nodes that follow.
 	if !isExecution(head) {
 		head.Remember(markKey{w}, m)
 	}
 	return p, m
 }
 
-// grown returns the remembered lineage of the latest ancestor that has one, extended up to head; nil where there is none, or where what
-// is new changes what is there.
+// grown finds the latest ancestor that remembers a lineage, and returns that lineage extended up to head. It returns nil if there is none,
+// or if the nodes since then change earlier messages.
 func grown(head *node.Node, w without) (*lineage, mark) {
-	var fresh []*node.Node // from the head back
+	var fresh []*node.Node // the nodes after the ancestor, from the head backward
 	n := head
 	for {
 		if n == nil {
@@ -132,7 +134,8 @@ func grown(head *node.Node, w without) (*lineage, mark) {
 	}
 }
 
-// extended returns the lineage that m marks at the node base with the nodes that follow base, in order; nil where they change what is there.
+// extended returns the lineage that base remembers, with the nodes after base added in order. m is the mark of base. It returns nil if the
+// nodes change earlier messages, so that the transcript must be built from all nodes.
 func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineage, mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,13 +143,13 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 		return nil, mark{}
 	}
 
-	// Another branch has gone on from here: this one needs a lineage of its own.
+	// Another branch has extended the lineage beyond base: this branch needs its own.
 	if m.system != len(p.t.System) || m.tools != len(p.t.Tools) || m.messages != len(p.t.Messages) {
 		if p = p.fork(m); p == nil {
 			return nil, mark{}
 		}
 
-		// Once base remembers the fork, others may find it: they wait until it is whole.
+		// Once base remembers the fork, other goroutines may find it. They wait until it is complete.
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		base.Remember(markKey{p.without}, p.mark())
@@ -165,11 +168,11 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 			p.t.Nodes = append(p.t.Nodes, n)
 		case node.ToolExecution:
 			if !closed[n.ID()] && (n.NumParents() == 0 || !closed[n.Parent(0).ID()]) {
-				answer, _ := content.Of(resultOf(n)) // its parts were checked when the node was made
-				p.t.say(n, content.User, answer)
+				result, _ := content.Of(resultOf(n)) // no error: checked when the node was made
+				p.t.add(n, content.User, result)
 			}
 		case node.Compaction:
-			// Each costs as much as the transcript is long. Many at once are cheaper to do together.
+			// Each compaction copies the transcript. Several at once are cheaper to build together.
 			if compactions++; compactions > 1 {
 				return nil, mark{}
 			}
@@ -179,16 +182,18 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 			first = 0
 		}
 	}
-	p.judge(first)
+	p.markStale(first)
 	return p, p.mark()
 }
 
-// closedBy returns the nodes whose results a message among nodes holds.
+// closedBy returns the executions, and the nodes with calls, whose results a message among nodes holds. It returns nil if there are no
+// executions among nodes.
 func closedBy(nodes []*node.Node) map[node.ID]bool {
-	var closed map[node.ID]bool
 	if !slices.ContainsFunc(nodes, isExecution) {
 		return nil
 	}
+
+	var closed map[node.ID]bool
 	for _, n := range nodes {
 		if m, ok := n.Message(); ok && m.Role == content.User && holdsResult(m.Blocks) {
 			if closed == nil {
@@ -202,7 +207,7 @@ func closedBy(nodes []*node.Node) map[node.ID]bool {
 	return closed
 }
 
-// declare adds a system prompt or tools. It reports false, and has changed nothing, where that changes what is there.
+// declare adds a system prompt or tools. If that would change a prompt or a tool that is there, it does nothing and returns false.
 func (p *lineage) declare(payload node.Payload) bool {
 	switch payload := payload.(type) {
 	case node.System:
@@ -210,6 +215,7 @@ func (p *lineage) declare(payload node.Payload) bool {
 			return at < 0 && payload.Text == "" || at >= 0 && p.t.System[at] == payload.Text
 		}
 		p.prompt(payload)
+
 	case node.Tools:
 		for i := range payload.Withdrawn.Len() {
 			if _, has := p.tools[payload.Withdrawn.At(i)]; has {
@@ -222,6 +228,7 @@ func (p *lineage) declare(payload node.Payload) bool {
 				return false
 			}
 		}
+
 		for i := range payload.Defs.Len() {
 			p.tool(payload.Defs.At(i))
 		}
@@ -241,6 +248,7 @@ func (p *lineage) prompt(prompt node.System) {
 	}
 }
 
+// name records the index of a named prompt.
 func (p *lineage) name(prompt string, at int) {
 	if p.prompts == nil {
 		p.prompts = map[string]int{}
@@ -248,7 +256,7 @@ func (p *lineage) name(prompt string, at int) {
 	p.prompts[prompt] = at
 }
 
-// tool adds a definition, or puts it in the place of the one with its name. One that is left out adds nothing.
+// tool adds a definition, or replaces the one with its name. It skips the tools in p.without.
 func (p *lineage) tool(def content.Tool) {
 	if p.without.has(def.Name) {
 		return
@@ -264,20 +272,22 @@ func (p *lineage) tool(def content.Tool) {
 	p.t.Tools = append(p.t.Tools, def)
 }
 
-// fork returns a copy of what m marks; nil where it has to be built anew. p.mu must be held.
+// fork returns a copy of the prefix m, or nil if it has to be built from all nodes. p.mu must be held.
 func (p *lineage) fork(m mark) *lineage {
 	if p.thinks {
 		return nil
 	}
+
 	f := &lineage{summaries: p.summaries, summaryAt: p.summaryAt, without: p.without}
 	for name, at := range p.prompts {
 		if at < 0 {
-			return nil // before m or after it: its index does not tell
+			return nil // an empty prompt has no index, so it may be in the prefix or after it
 		}
 		if at < m.system {
 			f.name(name, at)
 		}
 	}
+
 	f.t.System = slices.Clone(p.t.System[:m.system])
 	f.t.Messages, f.t.Nodes = slices.Clone(p.t.Messages[:m.messages]), slices.Clone(p.t.Nodes[:m.messages])
 	for _, def := range p.t.Tools[:m.tools] {
@@ -291,71 +301,78 @@ func (p *lineage) fork(m mark) *lineage {
 	return f
 }
 
-// compacted returns the transcript after the compaction n, whose payload is c; nil where it has to be built anew, because c names nodes
-// that are no messages of the transcript. p.mu must be held.
+// compacted returns the lineage after the compaction n with payload c. It returns nil if the transcript has to be built from all nodes,
+// because c names nodes that are no messages of it. p.mu must be held.
 func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 	if c.Replaced.Len() == 0 {
 		f := p.fork(p.mark())
 		if f != nil {
-			f.t.say(n, content.User, c.Summary)
+			f.t.add(n, content.User, c.Summary)
 		}
 		return f
 	}
 
-	// Which messages go, and which is the first: the summary takes its place.
-	own, executions := p.index()
-	gone := make([]bool, len(p.t.Messages))
-	first, limit := len(p.t.Messages), len(p.t.Messages)
-	earliest := len(p.t.Messages) // message of the first execution that is named
-	for i := range c.Replaced.Len() {
-		id := c.Replaced.At(i)
-		if at, ok := own[id]; ok {
-			gone[at], first = true, min(first, at)
-		} else if s, ok := p.summaries[id]; ok {
-			gone[s.entry], limit = true, min(limit, s.own)
-		} else if at, ok := executions[id]; ok {
-			earliest = min(earliest, at)
-		} else {
-			return nil
-		}
+	removed, first, ok := p.replacedBy(c)
+	if !ok {
+		return nil
 	}
-	if first >= limit || earliest <= first {
-		return nil // the first is not a message of its own
-	}
-
 	f := &lineage{
-		tools: maps.Clone(p.tools), prompts: maps.Clone(p.prompts), summaries: map[node.ID]standing{}, summaryAt: map[int]node.ID{},
+		tools: maps.Clone(p.tools), prompts: maps.Clone(p.prompts), summaries: map[node.ID]summary{}, summaryAt: map[int]node.ID{},
 		without: p.without,
 	}
 	f.t.System, f.t.Tools = slices.Clone(p.t.System), slices.Clone(p.t.Tools)
-	now := make([]int, len(p.t.Messages)+1) // how many messages are left before each
+
+	// The summary takes the position of the first removed message.
+	moved := make([]int, len(p.t.Messages)+1) // the new index of each message, or of the next one that is kept
 	for i, m := range p.t.Messages {
-		now[i] = len(f.t.Messages)
+		moved[i] = len(f.t.Messages)
 		switch {
 		case i == first:
-			f.t.say(p.t.Nodes[i], content.User, c.Summary)
-		case !gone[i]:
-			// As it was when it was new: whether its thinking is stale is judged again.
-			if said, ok := p.t.Nodes[i].Message(); ok && !p.isSummary(i) {
-				m.Blocks = said.Blocks
+			f.t.add(p.t.Nodes[i], content.User, c.Summary)
+		case !removed[i]:
+			// Take the blocks of the node: markStale checks again whether their thinking is valid.
+			if message, ok := p.t.Nodes[i].Message(); ok && !p.isSummary(i) {
+				m.Blocks = message.Blocks
 			}
 			f.t.Messages, f.t.Nodes = append(f.t.Messages, m), append(f.t.Nodes, p.t.Nodes[i])
 		}
 	}
-	now[len(p.t.Messages)] = len(f.t.Messages)
+	moved[len(p.t.Messages)] = len(f.t.Messages)
 
 	for id, s := range p.summaries {
-		if !gone[s.entry] {
-			f.stand(id, standing{now[s.entry], now[s.own]})
+		if !removed[s.entry] {
+			f.addSummary(id, summary{moved[s.entry], moved[s.own]})
 		}
 	}
 	if c.Summary.Len() > 0 {
-		f.stand(n.ID(), standing{now[first], len(f.t.Messages)})
+		f.addSummary(n.ID(), summary{moved[first], len(f.t.Messages)})
 	}
 	return f
 }
 
-// index returns, by node, the messages that are the node's own, and those that hold the results of executions.
+// replacedBy returns, by index, the messages that c replaces, and the index of the first one. It returns false if c names a node that is
+// no message of the transcript, or if the first node that it names has no message of its own.
+func (p *lineage) replacedBy(c node.Compaction) (removed []bool, first int, ok bool) {
+	own, executions := p.index()
+	removed = make([]bool, len(p.t.Messages))
+	first = len(p.t.Messages)
+	firstSummary, firstExecution := first, first
+	for i := range c.Replaced.Len() {
+		id := c.Replaced.At(i)
+		if at, ok := own[id]; ok {
+			removed[at], first = true, min(first, at)
+		} else if s, ok := p.summaries[id]; ok {
+			removed[s.entry], firstSummary = true, min(firstSummary, s.own)
+		} else if at, ok := executions[id]; ok {
+			firstExecution = min(firstExecution, at)
+		} else {
+			return nil, 0, false
+		}
+	}
+	return removed, first, first < firstSummary && first < firstExecution
+}
+
+// index returns the index of each node's own message, and for each execution the index of the message that holds its result.
 func (p *lineage) index() (own, executions map[node.ID]int) {
 	own, executions = make(map[node.ID]int, len(p.t.Messages)), map[node.ID]int{}
 	for i, n := range p.t.Nodes {
@@ -377,41 +394,49 @@ func (p *lineage) isSummary(i int) bool {
 	return is
 }
 
-func (p *lineage) stand(id node.ID, s standing) {
+// addSummary records that message s.entry is the summary of the compaction id.
+func (p *lineage) addSummary(id node.ID, s summary) {
 	if p.summaries == nil {
-		p.summaries, p.summaryAt = map[node.ID]standing{}, map[int]node.ID{}
+		p.summaries, p.summaryAt = map[node.ID]summary{}, map[int]node.ID{}
 	}
 	p.summaries[id], p.summaryAt[s.entry] = s, id
 }
 
-// judge marks the thinking in the messages from first on that does not hold. p.mu must be held, or p not shared yet.
-func (p *lineage) judge(first int) {
+// markStale marks thinking that is not valid, in the messages from first on. p.mu must be held, unless p is not shared yet.
+func (p *lineage) markStale(first int) {
 	for i := first; i < len(p.t.Messages); i++ {
 		m, ok := p.t.Nodes[i].Message()
 		if !ok || m.Role != content.Assistant || p.isSummary(i) || !thinks(m.Blocks) {
 			continue
 		}
 		p.thinks = true
-		if seen := m.Answer.Seen; seen == (node.Digest{}) && !p.lost || seen != (node.Digest{}) && p.sightOf(p.mark(), i) == seen {
-			continue
-		} else if seen != (node.Digest{}) {
-			p.lost = true
+
+		// Thinking without a digest is valid as long as no thinking before it is stale.
+		recorded := m.Answer.Seen != (node.Digest{})
+		valid := !p.lost
+		if recorded {
+			valid = p.seenOf(p.mark(), i) == m.Answer.Seen
 		}
+		if valid {
+			continue
+		}
+		p.lost = p.lost || recorded
 		p.t.Messages[i].Blocks = stale(m.Blocks)
 	}
 }
 
-// sightOf returns Transcript.Seen of the first messages of what m marks. p.mu must be held, or p not shared yet.
-func (p *lineage) sightOf(m mark, messages int) node.Digest {
+// seenOf returns Transcript.Seen of the first messages of the prefix m. p.mu must be held, unless p is not shared yet.
+func (p *lineage) seenOf(m mark, messages int) node.Digest {
 	s := p.seen
 	if !s.known || s.system != m.system || s.tools != m.tools || s.messages > messages {
 		front := Transcript{System: p.t.System[:m.system], Tools: p.t.Tools[:m.tools]}
-		s = sight{known: true, system: m.system, tools: m.tools, digest: front.front()}
+		s = seenPrefix{known: true, system: m.system, tools: m.tools, digest: front.front()}
 	}
 	for ; s.messages < messages; s.messages++ {
 		s.digest = seenAfter(s.digest, p.t.Messages[s.messages])
 	}
-	// An earlier node's is not kept: the next question is most often about the last.
+
+	// Keep the digest of the longest prefix: the next request usually extends it.
 	if s.messages >= p.seen.messages {
 		p.seen = s
 	}
@@ -425,12 +450,12 @@ func (p *lineage) remember(key any, s sum) {
 	p.sums[key] = s
 }
 
-// mark marks all of p.
+// mark returns a mark for all of p.
 func (p *lineage) mark() mark {
 	return mark{lineage: weak.Make(p), system: len(p.t.System), tools: len(p.t.Tools), messages: len(p.t.Messages)}
 }
 
-// at returns the part of p that m marks. It is shared.
+// at returns the prefix m. Its slices are shared and must not be changed.
 func (p *lineage) at(m mark) Transcript {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -440,7 +465,7 @@ func (p *lineage) at(m mark) Transcript {
 	}
 }
 
-// declared returns the definition of the tool of that name in what m marks.
+// declared returns the definition of the tool of that name in the prefix m.
 func (p *lineage) declared(m mark, name string) (content.Tool, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -450,7 +475,7 @@ func (p *lineage) declared(m mark, name string) (content.Tool, bool) {
 	return content.Tool{}, false
 }
 
-// share returns what m marks for package executor.
+// share returns the prefix m for package executor.
 func (p *lineage) share(m mark) shared.Transcript {
 	t := p.at(m)
 	return shared.Transcript{
@@ -462,7 +487,7 @@ func (p *lineage) share(m mark) shared.Transcript {
 		Seen: func(after ...content.Message) node.Digest {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			seen := p.sightOf(m, m.messages)
+			seen := p.seenOf(m, m.messages)
 			for _, a := range after {
 				seen = seenAfter(seen, a)
 			}
@@ -472,11 +497,12 @@ func (p *lineage) share(m mark) shared.Transcript {
 	}
 }
 
-// sum is shared.Transcript.Sum of the messages, which m marks.
+// sum is shared.Transcript.Sum for the messages of the prefix m.
 func (p *lineage) sum(m mark, messages []content.Message, key any, count func([]content.Message) int) int {
 	if key == nil {
 		return count(messages)
 	}
+
 	p.mu.Lock()
 	s := p.sums[key]
 	p.mu.Unlock()
@@ -484,10 +510,11 @@ func (p *lineage) sum(m mark, messages []content.Message, key any, count func([]
 		return count(messages)
 	}
 
-	// Count is the program's own, so no lock is held.
+	// count is a function of the program: call it without the lock.
 	if s.messages < m.messages {
 		s = sum{m.messages, s.total + count(messages[s.messages:])}
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.sums[key].messages < s.messages {

@@ -7,27 +7,29 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Transcript is a conversation in order, as far as a model is concerned with it. It is what was said, as it was said: package
-// api repairs on the way out what a provider would not take.
+// Transcript is the part of a conversation that a model is sent, in order. Its content is that of the nodes: package api repairs it for a
+// provider when it is sent.
 type Transcript struct {
-	// System is the system prompts, in order. One that another replaced is not among them: see node.System.
+	// System holds the system prompts, in order, without those that were replaced (see node.System).
 	System []string
-	// Tools is the tools that are declared and not withdrawn: each name once, in the order in which names were first declared, with the
-	// definition that was declared last. A tool that was withdrawn and declared again comes last.
+	// Tools holds the tools that are declared and not withdrawn. Each name occurs once, with its last definition, in the order in which
+	// names were first declared. A tool that was withdrawn and declared again comes last.
 	Tools []content.Tool
-	// Messages is the messages, in order.
+	// Messages holds the messages, in order.
 	Messages []content.Message
-	// Nodes is the nodes that say them: Nodes[i] says Messages[i], or is the first of those that a compaction's summary stands for. It is
-	// nil where the transcript was made by hand.
+	// Nodes holds the node of each message. For the summary of a compaction, it is the first node that the compaction replaces. Nodes is
+	// nil in a transcript that was made by hand.
 	Nodes []*node.Node
 }
 
-// Transcript linearises the conversation, for a model to be asked. In place of the first message that a compaction replaces, its summary
-// is said by the user's side, and the others are left out; system prompts and declared tools stay. Where several compactions replace the
-// same message the last one holds, and a compaction of nothing that is in the conversation says its summary in its own place. An
-// execution whose result no message holds yet (a tool phase cut in half) says its result, so that it is not lost.
+// Transcript returns the conversation in order, as it is sent to a model.
 //
-// Thinking that was thought after something else than what stands before it is marked as stale: see [Transcript.Seen].
+//   - The summary of a compaction is a message with role user, in place of the first message that the compaction replaces. The other
+//     replaced messages are left out. System prompts and declared tools stay.
+//   - If several compactions replace the same message, the last one counts. A compaction that replaces nothing in the conversation has its
+//     summary in its own position.
+//   - An execution whose result is in no message (a tool phase that was cut in half) becomes a message with that result.
+//   - Thinking is marked as stale if the transcript before it differs from the one it was produced from: see [Transcript.Seen].
 func (d DAG) Transcript() Transcript {
 	p, m := d.lineage()
 	t := p.at(m)
@@ -42,7 +44,7 @@ func copied[E any](list []E) []E {
 	return slices.Clone(list)
 }
 
-// build returns the transcript without these tools, from all nodes.
+// build returns the transcript, without these tools, built from all nodes.
 func (d DAG) build(w without) *lineage {
 	nodes := d.Nodes()
 	view := viewOf(nodes)
@@ -51,11 +53,11 @@ func (d DAG) build(w without) *lineage {
 
 	var setup setup
 	for _, n := range nodes {
-		if stand, replaced := view.replaced[n.ID()]; replaced {
-			if stand.Len() > 0 {
-				p.stand(view.by[n.ID()], standing{entry: len(p.t.Messages)})
+		if summaryBlocks, replaced := view.replaced[n.ID()]; replaced {
+			if summaryBlocks.Len() > 0 {
+				p.addSummary(view.by[n.ID()], summary{entry: len(p.t.Messages)})
 			}
-			p.t.say(n, content.User, stand)
+			p.t.add(n, content.User, summaryBlocks)
 			continue
 		}
 
@@ -68,38 +70,40 @@ func (d DAG) build(w without) *lineage {
 			p.t.Messages, p.t.Nodes = append(p.t.Messages, content.Message{Role: payload.Role, Blocks: payload.Blocks}), append(p.t.Nodes, n)
 		case node.ToolExecution:
 			if view.open(n) {
-				answer, _ := content.Of(resultOf(n)) // its parts were checked when the node was made
-				p.t.say(n, content.User, answer)
+				result, _ := content.Of(resultOf(n)) // no error: checked when the node was made
+				p.t.add(n, content.User, result)
 			}
 		case node.Compaction:
 			if !view.placed[n.ID()] {
-				p.t.say(n, content.User, payload.Summary)
-			} else if s, stands := p.summaries[n.ID()]; stands {
+				p.t.add(n, content.User, payload.Summary)
+			} else if s, ok := p.summaries[n.ID()]; ok {
 				s.own = len(p.t.Messages)
 				p.summaries[n.ID()] = s
 			}
 		}
 	}
-	// Only now is it known which prompts and tools hold.
+
+	// A later node may replace a prompt or a tool, so these are added last.
 	for _, prompt := range setup.prompts {
 		p.prompt(prompt)
 	}
 	for _, def := range setup.tools() {
 		p.tool(def)
 	}
-	p.judge(0)
+	p.markStale(0)
 	return p
 }
 
-// setup is the system prompts and tools of a conversation, read node by node.
+// setup collects the system prompts and tools of a conversation, node by node.
 type setup struct {
 	prompts []node.System
-	defs    []content.Tool // a withdrawn one is left as a zero value
+	defs    []content.Tool // a zero value for a withdrawn tool
 
-	named    map[string]int // the index in prompts of each named prompt
-	declared map[string]int // the index in defs of each tool that is declared
+	named    map[string]int // index in prompts of each named prompt
+	declared map[string]int // index in defs of each declared tool
 }
 
+// prompt adds a system prompt, or replaces the one with its name.
 func (s *setup) prompt(p node.System) {
 	if p.Name == "" {
 		s.prompts = append(s.prompts, p)
@@ -116,6 +120,7 @@ func (s *setup) prompt(p node.System) {
 	s.prompts = append(s.prompts, p)
 }
 
+// declare removes the tools that p withdraws, and adds or replaces those that it defines.
 func (s *setup) declare(p node.Tools) {
 	for _, name := range p.Withdrawn.Slice() {
 		if i, has := s.declared[name]; has {
@@ -123,6 +128,7 @@ func (s *setup) declare(p node.Tools) {
 			delete(s.declared, name)
 		}
 	}
+
 	for _, def := range p.Defs.Slice() {
 		if i, has := s.declared[def.Name]; has {
 			s.defs[i] = def
@@ -136,25 +142,27 @@ func (s *setup) declare(p node.Tools) {
 	}
 }
 
-// tools returns the definitions that hold, in order.
+// tools returns the definitions that are not withdrawn, in order.
 func (s *setup) tools() []content.Tool {
 	return slices.DeleteFunc(s.defs, func(def content.Tool) bool { return def.Name == "" })
 }
 
-func (t *Transcript) say(n *node.Node, role content.Role, blocks content.Blocks) {
+// add appends a message of node n, unless it is empty.
+func (t *Transcript) add(n *node.Node, role content.Role, blocks content.Blocks) {
 	if blocks.Len() > 0 {
 		t.Messages, t.Nodes = append(t.Messages, content.Message{Role: role, Blocks: blocks}), append(t.Nodes, n)
 	}
 }
 
-// view is what has to be known of all nodes before the first is said.
+// view holds facts about all nodes of a conversation that are needed before its first message can be written: later nodes replace and
+// close earlier ones.
 type view struct {
-	replaced map[node.ID]content.Blocks // what is said in place of a node that a compaction replaces; nothing for most
-	placed   map[node.ID]bool           // compactions that replace something, so that nothing is said in their own place
+	replaced map[node.ID]content.Blocks // the blocks in place of each replaced node: a summary for the first one, none for the others
+	by       map[node.ID]node.ID        // the compaction whose summary is in place of a node
+	placed   map[node.ID]bool           // compactions that replace something, so that they have no message in their own position
 	closed   map[node.ID]bool           // executions, and nodes with calls, whose results a message holds
-	by       map[node.ID]node.ID        // the compaction whose summary stands in place of a node
 	rigid    bool                       // a compaction names a node that is not there, or that comes after it
-	messages int                        // nodes with messages
+	messages int                        // number of nodes with messages
 }
 
 func viewOf(nodes []*node.Node) view {
@@ -179,11 +187,12 @@ func viewOf(nodes []*node.Node) view {
 	return v
 }
 
-// open reports whether n is an execution whose result no message holds: neither one after it, nor one after the calls.
+// open reports whether the execution n has its result in no message: neither in a child of n, nor in a child of the calling node.
 func (v view) open(n *node.Node) bool {
 	return !v.closed[n.ID()] && (n.NumParents() == 0 || !v.closed[n.Parent(0).ID()])
 }
 
+// holdsResult reports whether blocks hold a tool result.
 func holdsResult(blocks content.Blocks) bool {
 	for _, b := range blocks.All() {
 		if _, ok := b.(content.ToolResult); ok {
@@ -193,39 +202,42 @@ func holdsResult(blocks content.Blocks) bool {
 	return false
 }
 
-// compact finds what the compactions, given in order, replace. A later one holds over an earlier one: what both replace is
-// replaced by the later, and an earlier one that is replaced itself, or has nothing left to stand for, says nothing.
+// compact finds the nodes that the compactions, given in order, replace. If two replace the same node, the later one counts. An earlier
+// compaction has no message if it is replaced itself, or if later ones replace all of its nodes.
 func (v *view) compact(nodes, compactions []*node.Node) {
-	place := make(map[node.ID]int, len(nodes))
+	index := make(map[node.ID]int, len(nodes))
 	for i, n := range nodes {
-		if said(n) {
-			place[n.ID()] = i
+		if hasMessage(n) {
+			index[n.ID()] = i
 		}
 	}
+
 	v.replaced, v.placed, v.by = map[node.ID]content.Blocks{}, map[node.ID]bool{}, map[node.ID]node.ID{}
 	for _, n := range slices.Backward(compactions) {
 		c := n.Payload().(node.Compaction)
 		first := len(nodes)
 		for _, id := range c.Replaced.Slice() {
-			i, here := place[id]
-			v.rigid = v.rigid || !here || i >= place[n.ID()]
+			i, here := index[id]
+			v.rigid = v.rigid || !here || i >= index[n.ID()]
 			if !here {
 				continue
 			}
+
 			v.placed[n.ID()] = true
 			if _, already := v.replaced[nodes[i].ID()]; !already {
 				v.replaced[nodes[i].ID()] = content.Blocks{}
 				first = min(first, i)
 			}
 		}
-		if _, gone := v.replaced[n.ID()]; first < len(nodes) && !gone {
+
+		if _, replaced := v.replaced[n.ID()]; first < len(nodes) && !replaced {
 			v.replaced[nodes[first].ID()], v.by[nodes[first].ID()] = c.Summary, n.ID()
 		}
 	}
 }
 
-// said reports whether n is of a kind that a compaction can replace: one that puts messages into the transcript.
-func said(n *node.Node) bool {
+// hasMessage reports whether n is of a kind that can have a message in the transcript. Only these kinds can be replaced.
+func hasMessage(n *node.Node) bool {
 	switch n.Payload().(type) {
 	case node.Message, node.ToolExecution, node.Compaction:
 		return true
@@ -245,16 +257,16 @@ func (d DAG) ToolDefs() []content.Tool {
 	return copied(p.at(m).Tools)
 }
 
-// Messages returns the messages, in order, as they were said: to read them. A model is sent those of [DAG.Transcript].
+// Messages returns the messages, in order, for reading: no thinking is marked as stale. A model is sent those of [DAG.Transcript].
 func (d DAG) Messages() []content.Message {
 	p, m := d.lineage()
 	t := p.at(m)
 	messages := copied(t.Messages)
 
-	// Where thinking was marked as stale, the node has it as it was.
+	// The blocks of the nodes have no marks.
 	for i, n := range t.Nodes {
-		if said, ok := n.Message(); ok && !p.isSummary(i) {
-			messages[i].Blocks = said.Blocks
+		if m, ok := n.Message(); ok && !p.isSummary(i) {
+			messages[i].Blocks = m.Blocks
 		}
 	}
 	return messages
