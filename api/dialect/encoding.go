@@ -31,7 +31,7 @@ type Encoding struct {
 // Far is the distance from a conversation's end from where on the bytes of a message do not change any more.
 const Far = 4
 
-// Encode returns the conversation as the API wants it. It is a pure function of messages.
+// Encode redrafts the conversation as the API wants it. It is a pure function of messages.
 func (e *Encoding) Encode(messages []content.Message) Encoded {
 	for p := range e.points(messages) {
 		if encoded, ok := e.goOn(p, messages); ok {
@@ -55,7 +55,7 @@ type Encoded struct {
 // Len is how many messages are sent.
 func (e Encoded) Len() int { return e.settled.len() + len(e.said) }
 
-// Messages returns what is sent.
+// Messages redrafts what is sent.
 func (e Encoded) Messages() []content.Message {
 	all := make([]content.Message, e.Len())
 	for i, m := range e.Backward() {
@@ -91,7 +91,7 @@ func (e Encoded) partsBackward() iter.Seq[[]content.Message] {
 	}
 }
 
-// Items returns the items of the API's list of messages in pieces, which make the list when they are put one after the other.
+// Items redrafts the items of the API's list of messages in pieces, which make the list when they are put one after the other.
 // They are shared with other requests and must not be changed.
 func (e Encoded) Items() [][]byte { return e.items }
 
@@ -101,24 +101,24 @@ func (e *Encoding) goOn(p *point, messages []content.Message) (Encoded, bool) {
 	r := newRepairer(e.Rules)
 	r.key = accepting{e}
 	if p != nil {
-		r.settled, r.base, r.before, r.used = true, p.out, p.calls, p.uses
+		r.settled, r.settledMessages, r.settledCalls, r.settledUses = true, p.out, p.calls, p.uses
 		messages = messages[p.in:]
 	}
-	turns := r.repair(messages)
-	if p != nil && (len(turns) < Far || turns[0].role != content.Assistant) {
+	drafts := r.repair(messages)
+	if p != nil && (len(drafts) < Far || drafts[0].role != content.Assistant) {
 		return Encoded{}, false
 	}
-	said := messagesOf(turns)
+	said := messagesOf(drafts)
 	given, done := 0, 0 // how many messages are settled, as they were given and as they are said
-	for _, cut := range e.cuts(messages, turns) {
-		first := turns[cut].first
+	for _, cut := range e.cuts(messages, drafts) {
+		first := drafts[cut].first
 		if first == given {
 			continue // nothing stands before but what was put there
 		}
-		p = e.settle(p, messages[given:first], said[done:cut], r.about(given, first), r.holds(given, first))
+		p = e.settle(p, messages[given:first], said[done:cut], r.notesBetween(given, first), r.heldBetween(given, first))
 		given, done = first, cut
 	}
-	encoded := Encoded{settled: p, said: said[done:], Notes: append(p.allNotes(), r.about(given, len(messages))...)}
+	encoded := Encoded{settled: p, said: said[done:], Notes: append(p.allNotes(), r.notesBetween(given, len(messages))...)}
 	encoded.items = append(p.pieces(), e.open(encoded))
 	return encoded, true
 }

@@ -79,13 +79,13 @@ func (p *point) uses(id string) bool {
 
 // cuts returns the places before which messages are settled, some of them for branches to come, the last one as late as can be:
 // before an assistant's message that another one follows, Far from the end, and where nothing waits for an answer.
-func (e *Encoding) cuts(given []content.Message, turns []turn) []int {
+func (e *Encoding) cuts(given []content.Message, drafts []draft) []int {
 	const stride = 16
 	var cuts []int
 	before, waits := 0, false // before is the cut before the last one
-	for i, t := range turns[:max(0, len(turns)-Far+1)] {
+	for i, t := range drafts[:max(0, len(drafts)-Far+1)] {
 		if t.role == content.User {
-			waits = waits && t.answers()
+			waits = waits && t.hasResult()
 			continue
 		}
 		if i > 0 && !waits {
@@ -103,9 +103,9 @@ func (e *Encoding) cuts(given []content.Message, turns []turn) []int {
 	return cuts
 }
 
-// answers reports whether there is a tool result in the turn.
-func (t *turn) answers() bool {
-	return slices.ContainsFunc(t.blocks, func(b content.Block) bool {
+// hasResult reports whether the draft has a tool result.
+func (d *draft) hasResult() bool {
+	return slices.ContainsFunc(d.blocks, func(b content.Block) bool {
 		_, result := b.(content.ToolResult)
 		return result
 	})

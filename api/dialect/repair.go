@@ -10,76 +10,81 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// GoOn is what the user's side says where the provider wants it to speak and it said nothing.
+// GoOn is the text of a user message that Repair inserts where the API requires one.
 const GoOn = "Continue."
 
-// Rules says what a provider's API accepts, beyond what all of them want.
+// Rules describes what a provider's API accepts, beyond what Repair ensures for every API.
 type Rules struct {
-	// Accept returns the block as the provider takes it, which may be the block itself, another one that says the same as far
-	// as it can be said, or nil to leave it out; and, if it is not the block itself, why. It must be idempotent, and is asked
-	// for the blocks inside tool results too, with nested true. A block that content.Of would not take is left out. Defaults to
-	// taking every block.
+	// Accept converts a block into one that the API accepts. It returns the block itself if nothing has to change, a
+	// replacement, or nil to drop it; the string gives the reason for a change. Accept must be idempotent. It is also
+	// called for blocks inside tool results, with nested set. A block that content.Of rejects is dropped. Defaults to
+	// accepting every block.
 	Accept func(role content.Role, b content.Block, nested bool) (content.Block, string)
-	// ID reports whether the provider takes a call's id. It must take "call_" followed by digits and "_". Defaults to letters,
-	// digits, "_" and "-", 1 to 40 of them.
+	// ID reports whether the API accepts the ID of a call. It must accept "call_" followed by digits and "_". Defaults
+	// to letters, digits, "_" and "-", 1 to 40 of them.
 	ID func(id string) bool
-	// NoID says that a call may have no id, and its result with it: their places tell which it is. Defaults to false: such a call
-	// gets one.
+	// NoID allows a call and its result to have no ID: they are then matched by order. Defaults to false: such a call
+	// gets an ID.
 	NoID bool
-	// CallsLast says that an assistant's tool calls must come after everything else in its message. Defaults to false.
+	// CallsLast requires an assistant's tool calls to come after everything else in its message. Defaults to false.
 	CallsLast bool
-	// EndsOpen reports whether the provider takes a conversation whose last message, of the assistant, is m. Defaults to never.
-	EndsOpen func(m content.Message) bool
-	// UserFirst says that the first message must be the user's. Defaults to false.
-	UserFirst bool
-	// Prune says which blocks of messages that keep all the other rules must be left out or replaced all the same, because of
-	// what stands beside them. It is asked again, of what came out, until there are none. Messages may begin in the middle of a
-	// conversation, with the assistant, and what is said of one may depend on no other but the one before it and the one after
-	// it, or, where the rules say that it waits, on those up to the next message of the user that is no answer to calls. Defaults
-	// to none.
-	Prune func(messages []content.Message) []Pruned
-	// ItemID returns the id that a block of the assistant, or an opaque one of the user's side, has with its provider beside that of
-	// a call; "" where it has none. No call gets the same id. Of blocks with one id only the first keeps it, but for texts in a row, which may be parts of one item: the
-	// others become what Nameless makes of them. Defaults to none.
-	ItemID func(b content.Block) string
-	// Nameless returns the block without its id, or nil to leave it out. Defaults to leaving it out.
-	Nameless func(b content.Block) content.Block
-	// Waits reports whether something in m, of the assistant, may be answered later than in the message after it. Defaults to
+	// EndsOpen reports whether the API accepts a conversation that ends with m, a message of the assistant. Defaults to
 	// never.
+	EndsOpen func(m content.Message) bool
+	// UserFirst requires the first message to be the user's. Defaults to false.
+	UserFirst bool
+	// Prune returns the blocks that must be dropped or replaced because of their neighbors. The messages keep all other
+	// rules. Prune is called again with the result, until it returns none. Defaults to none.
+	//
+	//   - Messages may begin in the middle of a conversation, with the assistant.
+	//   - The decision about a message may depend only on that message, the one before and the one after.
+	//   - If Waits holds for the message, it may also depend on those up to the next user message without tool results.
+	Prune func(messages []content.Message) []Pruned
+	// ItemID returns the provider's ID of an assistant's block, or of an opaque block of the user, or "" if it has
+	// none. It is not the ID of a call, and no call gets the same one. If blocks share an ID, only the first keeps it;
+	// the others are replaced by Nameless. Consecutive texts may share one: they may be parts of one item. Defaults to
+	// none.
+	ItemID func(b content.Block) string
+	// Nameless returns the block without its ItemID, or nil to drop it. Defaults to dropping it.
+	Nameless func(b content.Block) content.Block
+	// Waits reports whether something in m, a message of the assistant, may be answered later than in the next message.
+	// Defaults to never.
 	Waits func(m content.Message) bool
 }
 
-// Pruned is a block that is left out, or replaced.
+// Pruned is a block to drop or replace.
 type Pruned struct {
-	// Message and Block are its place.
+	// Message is the index of the message, Block that of the block in it.
 	Message, Block int
-	// With stands in its place; nil leaves it out.
+	// With replaces the block; nil drops it.
 	With content.Block
-	// Why says why.
+	// Why is the reason, for the note.
 	Why string
 }
 
-// Repair returns messages changed as little as it takes to keep rules, and a note for each change. In the result
+// Repair returns messages with the fewest changes that make them keep rules, and a note for each change. In the result
 //
-//   - both sides take turns, and no message and no text in it is empty,
-//   - every tool call is the assistant's, and is answered once, in the message after it, before anything else there and in call
-//     order,
-//   - every tool result answers a call of the message before it,
-//   - every call id is unique and well formed, or not there where the rules let it be,
-//   - the last message is the user's, or one that the rules let stand last,
+//   - user and assistant alternate, and no message and no text in it is empty,
+//   - every tool call is the assistant's, and has one result, in the next message, before anything else there and in
+//     call order,
+//   - every tool result belongs to a call of the message before it,
+//   - every call ID is unique and well formed, or missing if the rules allow that,
+//   - the last message is the user's, or one that the rules allow to be last,
 //   - every block is one that the rules accept.
 //
-// Nothing that was said is lost but what the rules refuse: a result that answers no call becomes text. Repairing the same
-// messages gives the same result, repairing the result changes nothing, and what stands before a message does not depend on
-// what comes after it, but for the answers to its calls: a conversation that goes on keeps its prefix.
+// Nothing is lost but what the rules refuse: a result without a call becomes text.
 //
-// Repair returns no messages for a conversation in which nothing is said.
+// Repair is deterministic and idempotent. Apart from the results of its calls, a message does not affect how the
+// messages before it are repaired. So a conversation that continues keeps its prefix.
+//
+// Repair returns no messages for a conversation without content.
 func Repair(messages []content.Message, rules Rules) ([]content.Message, []api.RepairNote) {
 	r := newRepairer(rules)
-	said := messagesOf(r.repair(messages))
-	return said, r.about(0, len(messages))
+	sent := messagesOf(r.repair(messages))
+	return sent, r.notesBetween(0, len(messages))
 }
 
+// plainID reports whether id has 1 to 40 letters, digits, "_" and "-", and nothing else.
 func plainID(id string) bool {
 	if id == "" || len(id) > 40 {
 		return false
@@ -92,244 +97,275 @@ func plainID(id string) bool {
 	return true
 }
 
-// input is a message to repair, made of the original messages from first to last.
+// input is a message to repair.
 type input struct {
 	content.Message
-	first, last int
-	made        bool // not an original one
+	first, last int  // the range of original messages it comes from; -1 if none
+	rebuilt     bool // built from a draft of the round before, so not an original message
 }
 
-// turn is everything that one side says until the other one speaks, made of the original messages from first to last; first is
-// -1 where it is made of none.
-type turn struct {
+// draft is a message under construction: consecutive messages of one role, joined.
+type draft struct {
 	role        content.Role
 	blocks      []content.Block
-	source      content.Blocks // what its first message said, to be sent as it is when nothing was changed
-	intact      bool           // nothing was
-	joined      bool           // blocks is the turn's own, which appending does not have to copy
-	goOn        bool           // it was put there for the provider, and says GoOn
-	first, last int
-	built       *content.Message // what it is as a message, once that was asked
+	source      content.Blocks   // blocks of the first message, sent unchanged if intact
+	intact      bool             // blocks equals source
+	joined      bool             // blocks is owned by the draft, so append need not copy it
+	goOn        bool             // inserted for the provider; its text is GoOn
+	first, last int              // the range of original messages it comes from; -1 if none
+	built       *content.Message // cache of message; nil until then, and after a change
 }
 
-func (t turn) calls() []int {
-	var at []int
-	for i, b := range t.blocks {
+// calls returns the indexes of the tool calls.
+func (d draft) calls() []int {
+	var calls []int
+	for i, b := range d.blocks {
 		if _, ok := b.(content.ToolUse); ok {
-			at = append(at, i)
+			calls = append(calls, i)
 		}
 	}
-	return at
+	return calls
 }
 
-// repairer repairs a conversation, or what follows a part of one that is settled.
+// repairer repairs a conversation, or the part of one that follows settled messages. Settled messages are final: they
+// were repaired before.
 type repairer struct {
-	rules   Rules
-	settled bool                 // something stands before that is not repaired again
-	base    int                  // how many messages that is
-	before  int                  // how many calls are in it
-	used    func(id string) bool // whether one of them has the id
+	rules Rules
 
-	// Of one round:
-	calls int
-	taken map[string]bool // ids
+	settled         bool                 // settled messages precede; false means the beginning of the conversation
+	settledMessages int                  // the number of settled messages, as repaired
+	settledCalls    int                  // the number of calls in them
+	settledUses     func(id string) bool // reports whether they use the ID
 
-	key   any // what messages remember is accepted of them under; nil is nothing
-	notes []tagged
-	held  []held
+	calls int             // the number of calls up to now; reset by each round
+	taken map[string]bool // the IDs used up to now, without settled ones; reset by each round
+
+	key   any // the key for Blocks.Remember of what is accepted of a message; nil turns that off
+	notes []pendingNote
+	held  []heldID
 }
 
-// held is the id of an item, which no other gets, not even where the item is left out after all.
-type held struct {
+// heldID is the ID of an item. No other item or call gets it, even if the item is dropped later.
+type heldID struct {
 	id     string
-	source int // the original message that it stood in
+	source int // the original message of the item
 }
 
 func newRepairer(rules Rules) *repairer {
 	if rules.ID == nil {
 		rules.ID = plainID
 	}
-	return &repairer{rules: rules, used: func(string) bool { return false }}
+	return &repairer{rules: rules, settledUses: func(string) bool { return false }}
 }
 
-// tagged is a note under construction: its message is found when all is done.
-type tagged struct {
+// pendingNote is a note whose Message is not yet known: setNoteMessages sets it at the end.
+type pendingNote struct {
 	api.RepairNote
-	source int  // the original message that it is about; -1 is one that was put before all others
-	after  bool // it is about the message after that one
-	gone   bool // nothing is left of it
+	source int  // the original message; -1 for a message inserted before all others
+	after  bool // the note is about the message after source
+	gone   bool // the message was dropped
 }
 
+// note appends a note about the original message source.
 func (r *repairer) note(kind api.RepairKind, source int, format string, args ...any) {
-	r.notes = append(r.notes, tagged{RepairNote: api.RepairNote{Kind: kind, Detail: fmt.Sprintf(format, args...)}, source: source})
+	note := api.RepairNote{Kind: kind, Detail: fmt.Sprintf(format, args...)}
+	r.notes = append(r.notes, pendingNote{RepairNote: note, source: source})
 }
 
-// noteTurn is note about a turn, which follows the turn before.
-func (r *repairer) noteTurn(kind api.RepairKind, t, before *turn, format string, args ...any) {
-	if t.first >= 0 || before == nil {
-		r.note(kind, t.first, format, args...)
+// noteDraft appends a note about d, whose predecessor is before; nil if d is the first.
+func (r *repairer) noteDraft(kind api.RepairKind, d, before *draft, format string, args ...any) {
+	if d.first >= 0 || before == nil {
+		r.note(kind, d.first, format, args...)
 		return
 	}
+
+	// An inserted draft comes from no original message: the note refers to the message before it.
 	r.note(kind, before.last, format, args...)
 	r.notes[len(r.notes)-1].after = true
 }
 
-// repair returns the turns of the conversation.
-func (r *repairer) repair(messages []content.Message) []turn {
-	round := make([]input, len(messages))
+// repair returns the conversation as drafts that keep the rules. It repeats the round until no draft is empty and Prune
+// finds nothing, because dropping a block can break another rule.
+func (r *repairer) repair(messages []content.Message) []draft {
+	inputs := make([]input, len(messages))
 	for i, m := range messages {
-		round[i] = input{Message: m, first: i, last: i}
+		inputs[i] = input{Message: m, first: i, last: i}
 	}
+
 	for {
-		turns := r.round(round)
-		emptied := slices.ContainsFunc(turns, func(t turn) bool { return len(t.blocks) == 0 })
-		if !emptied && !r.prune(turns) {
-			r.place(turns)
-			return turns
+		drafts := r.round(inputs)
+		emptied := slices.ContainsFunc(drafts, func(d draft) bool { return len(d.blocks) == 0 })
+		if !emptied && !r.prune(drafts) {
+			r.setNoteMessages(drafts)
+			return drafts
 		}
-		round = round[:0:0]
-		for i := range turns {
-			if t := &turns[i]; !t.goOn {
-				if len(t.blocks) == 0 {
-					r.lose(t)
-				}
-				round = append(round, input{Message: t.message(), first: t.first, last: t.last, made: true})
+
+		inputs = inputs[:0:0]
+		for i := range drafts {
+			d := &drafts[i]
+			if d.goOn {
+				continue
 			}
+			if len(d.blocks) == 0 {
+				r.markGone(d)
+			}
+			inputs = append(inputs, input{Message: d.message(), first: d.first, last: d.last, rebuilt: true})
 		}
-		r.notes = slices.DeleteFunc(r.notes, func(n tagged) bool { return n.Kind == api.RepairEnd })
+
+		// The next round decides again about the first and the last message.
+		r.notes = slices.DeleteFunc(r.notes, func(n pendingNote) bool { return n.Kind == api.RepairEnd })
 	}
 }
 
-// lose marks the notes about t, of which nothing is left.
-func (r *repairer) lose(t *turn) {
+// markGone marks the notes about d, which is empty and will be dropped.
+func (r *repairer) markGone(d *draft) {
 	for i := range r.notes {
-		if n := &r.notes[i]; n.source >= t.first && n.source <= t.last {
+		if n := &r.notes[i]; n.source >= d.first && n.source <= d.last {
 			n.gone = true
 		}
 	}
 }
 
-// round repairs everything but what Prune finds.
-func (r *repairer) round(messages []input) []turn {
-	r.calls, r.taken = r.before, map[string]bool{}
-	turns := r.turns(messages)
-	for i := 0; i < len(turns); i++ {
-		r.reserve(&turns[i])
-		if turns[i].role == content.User {
+// round applies all rules but Prune.
+func (r *repairer) round(messages []input) []draft {
+	r.calls, r.taken = r.settledCalls, map[string]bool{}
+	drafts := r.join(messages)
+
+	for i := 0; i < len(drafts); i++ {
+		r.uniqueItems(&drafts[i])
+		if drafts[i].role == content.User {
 			continue
 		}
-		if i+1 == len(turns) && len(turns[i].calls()) > 0 {
-			turns = append(turns, turn{role: content.User, first: -1, last: -1})
+
+		// Calls at the end need a message for their results.
+		if i+1 == len(drafts) && len(drafts[i].calls()) > 0 {
+			drafts = append(drafts, draft{role: content.User, first: -1, last: -1})
 		}
-		if i+1 < len(turns) {
-			r.pair(&turns[i], &turns[i+1])
+		if i+1 < len(drafts) {
+			r.pair(&drafts[i], &drafts[i+1])
 		}
 	}
-	if len(turns) > 0 && turns[0].role == content.User {
-		r.orphans(&turns[0]) // no call stands before it
+
+	// Pairing covers only messages after an assistant's: no call precedes the first one.
+	if len(drafts) > 0 && drafts[0].role == content.User {
+		r.orphans(&drafts[0])
 	}
-	return r.ends(turns)
+	return r.fixEnds(drafts)
 }
 
-// reserve sees to it that no id of an item is there twice, and keeps these ids from calls.
-func (r *repairer) reserve(t *turn) {
+// uniqueItems renames or drops the items of d whose ID was used before, and reserves the other IDs so that no call gets
+// them.
+func (r *repairer) uniqueItems(d *draft) {
 	if r.rules.ItemID == nil {
 		return
 	}
-	var blocks []content.Block // nil as long as nothing is to be changed
-	before := ""               // the id of the text before
-	for i, b := range t.blocks {
+
+	var blocks []content.Block // nil until something has to change
+	textBefore := ""           // the item ID of the block before if that is a text
+	for i, b := range d.blocks {
 		id := ""
-		if _, opaque := b.(content.Opaque); opaque || t.role == content.Assistant {
+		if _, opaque := b.(content.Opaque); opaque || d.role == content.Assistant {
 			id = r.rules.ItemID(b)
 		}
+
+		// Consecutive texts with one ID are parts of one item.
 		_, text := b.(content.Text)
-		again := id != "" && (id != before || !text) && r.isUsed(id)
+		again := id != "" && (id != textBefore || !text) && r.isUsed(id)
 		if again && blocks == nil {
-			blocks = slices.Clone(t.blocks[:i])
+			blocks = slices.Clone(d.blocks[:i])
 		}
+
 		switch {
 		case again:
-			blocks = r.rename(blocks, b, t.first)
+			blocks = r.appendNameless(blocks, b, d.first)
 			id = ""
 		case blocks != nil:
 			blocks = append(blocks, b)
 		}
-		if id != "" && !again {
+
+		if id != "" {
 			r.taken[id] = true
-			r.held = append(r.held, held{id, t.first})
+			r.held = append(r.held, heldID{id, d.first})
 		}
-		before = ""
+		textBefore = ""
 		if text {
-			before = id
+			textBefore = id
 		}
 	}
+
 	if blocks != nil {
-		t.blocks, t.intact = blocks, false
+		d.blocks, d.intact = blocks, false
 	}
 }
 
-// rename appends b, whose id was used before, as it can be sent without.
-func (r *repairer) rename(dst []content.Block, b content.Block, at int) []content.Block {
+// appendNameless appends b, whose item ID was used before, without that ID. It drops b if that is not possible.
+func (r *repairer) appendNameless(dst []content.Block, b content.Block, source int) []content.Block {
 	if r.rules.Nameless != nil {
-		if nameless, _ := sound(r.rules.Nameless(b), ""); nameless != nil {
-			r.note(api.RepairID, at, "an item whose id was used before is sent without")
+		if nameless, _ := checked(r.rules.Nameless(b), ""); nameless != nil {
+			r.note(api.RepairID, source, "an item whose id was used before is sent without")
 			return append(dst, nameless)
 		}
 	}
-	r.note(api.RepairDropped, at, "an item whose id was used before")
+
+	r.note(api.RepairDropped, source, "an item whose id was used before")
 	return dst
 }
 
-// prune carries out what Prune asks for, and reports whether it asked for anything.
-func (r *repairer) prune(turns []turn) bool {
+// prune applies what Prune returns, and reports whether it returned anything.
+func (r *repairer) prune(drafts []draft) bool {
 	if r.rules.Prune == nil {
 		return false
 	}
-	found := r.rules.Prune(messagesOf(turns))
-	slices.SortStableFunc(found, func(a, b Pruned) int { return cmp.Or(a.Message-b.Message, b.Block-a.Block) }) // the last block first
+
+	// The last block of a message comes first, so that dropping one does not shift the others.
+	found := r.rules.Prune(messagesOf(drafts))
+	slices.SortStableFunc(found, func(a, b Pruned) int { return cmp.Or(a.Message-b.Message, b.Block-a.Block) })
+
 	for _, f := range found {
-		t := &turns[f.Message]
-		var before *turn
+		d := &drafts[f.Message]
+		var before *draft
 		if f.Message > 0 {
-			before = &turns[f.Message-1]
+			before = &drafts[f.Message-1]
 		}
-		t.blocks, t.intact, t.built = slices.Clone(t.blocks), false, nil
+
+		d.blocks, d.intact, d.built = slices.Clone(d.blocks), false, nil
 		if f.With == nil {
-			t.blocks = slices.Delete(t.blocks, f.Block, f.Block+1)
-			r.noteTurn(api.RepairDropped, t, before, "%s", f.Why)
+			d.blocks = slices.Delete(d.blocks, f.Block, f.Block+1)
+			r.noteDraft(api.RepairDropped, d, before, "%s", f.Why)
 		} else {
-			t.blocks[f.Block] = f.With
-			r.noteTurn(api.RepairBlock, t, before, "%s", f.Why)
+			d.blocks[f.Block] = f.With
+			r.noteDraft(api.RepairBlock, d, before, "%s", f.Why)
 		}
 	}
 	return len(found) > 0
 }
 
-// place finds the message of each note.
-func (r *repairer) place(turns []turn) {
-	slices.SortStableFunc(r.notes, func(a, b tagged) int { return a.source - b.source })
-	at := 0
+// setNoteMessages sorts the notes by their message and sets RepairNote.Message: the index in the result, or -1 if the
+// message is not in it.
+func (r *repairer) setNoteMessages(drafts []draft) {
+	slices.SortStableFunc(r.notes, func(a, b pendingNote) int { return a.source - b.source })
+
+	index := 0
 	for i := range r.notes {
 		n := &r.notes[i]
-		for at < len(turns) && (turns[at].first < 0 || turns[at].last < n.source) && n.source >= 0 {
-			at++
+		for index < len(drafts) && (drafts[index].first < 0 || drafts[index].last < n.source) && n.source >= 0 {
+			index++
 		}
 		switch {
 		case n.source < 0:
 			n.Message = 0
-		case n.gone || at == len(turns) || turns[at].first > n.source:
+		case n.gone || index == len(drafts) || drafts[index].first > n.source:
 			n.Message = -1
 		case n.after:
-			n.Message = r.base + at + 1
+			n.Message = r.settledMessages + index + 1
 		default:
-			n.Message = r.base + at
+			n.Message = r.settledMessages + index
 		}
 	}
 }
 
-// about returns the notes about the original messages from first to the one before end.
-func (r *repairer) about(first, end int) []api.RepairNote {
+// notesBetween returns the notes about the original messages in [first, end).
+func (r *repairer) notesBetween(first, end int) []api.RepairNote {
 	var notes []api.RepairNote
 	for _, n := range r.notes {
 		if max(n.source, 0) >= first && max(n.source, 0) < end {
@@ -339,8 +375,8 @@ func (r *repairer) about(first, end int) []api.RepairNote {
 	return notes
 }
 
-// holds returns the ids of items in the original messages from first to the one before end.
-func (r *repairer) holds(first, end int) []string {
+// heldBetween returns the item IDs in the original messages in [first, end).
+func (r *repairer) heldBetween(first, end int) []string {
 	var ids []string
 	for _, h := range r.held {
 		if h.source >= first && h.source < end {
@@ -350,183 +386,197 @@ func (r *repairer) holds(first, end int) []string {
 	return ids
 }
 
-// turns filters the blocks and joins messages of one side in a row.
-func (r *repairer) turns(messages []input) []turn {
-	var turns []turn
+// join keeps the accepted blocks of each message and joins consecutive messages of one role.
+func (r *repairer) join(messages []input) []draft {
+	var drafts []draft
 	for _, m := range messages {
-		mark, at := len(r.notes), len(turns)
+		firstNote, n := len(r.notes), len(drafts)
 		if !m.Role.Valid() {
 			r.note(api.RepairRole, m.first, "a message of the role %q became the user's", m.Role)
 			m.Role = content.User
 		}
-		kept := r.accepted(m)
+
+		part := r.accepted(m)
 		switch {
-		case len(kept.blocks) == 0:
-			for i := mark; i < len(r.notes); i++ {
+		case len(part.blocks) == 0:
+			for i := firstNote; i < len(r.notes); i++ {
 				r.notes[i].gone = true
 			}
-		case at > 0 && turns[at-1].role == m.Role:
+		case n > 0 && drafts[n-1].role == m.Role:
 			if m.first >= 0 {
 				r.note(api.RepairMerged, m.first, "two messages of the %s in a row", m.Role)
 			}
-			turns[at-1].join(m, kept.blocks)
+			drafts[n-1].join(m, part.blocks)
 		default:
-			turns = append(turns, turn{role: m.Role, blocks: kept.blocks, source: m.Blocks, intact: kept.intact, first: m.first, last: m.last})
+			d := draft{role: m.Role, blocks: part.blocks, source: m.Blocks, intact: part.intact, first: m.first, last: m.last}
+			drafts = append(drafts, d)
 		}
 	}
-	return turns
+	return drafts
 }
 
-// join makes m, of which the provider takes blocks, a part of the turn.
-func (t *turn) join(m input, blocks []content.Block) {
-	if !t.joined { // until now the blocks may be what is remembered with the message
-		t.blocks, t.joined = slices.Clip(t.blocks), true
+// join appends blocks, the accepted blocks of m.
+func (d *draft) join(m input, blocks []content.Block) {
+	// Until the first join the blocks may be shared with what is remembered with the message.
+	if !d.joined {
+		d.blocks, d.joined = slices.Clip(d.blocks), true
 	}
-	t.blocks, t.intact = append(t.blocks, blocks...), false
-	t.last = max(t.last, m.last)
-	if t.first < 0 {
-		t.first = m.first
+	d.blocks, d.intact = append(d.blocks, blocks...), false
+
+	d.last = max(d.last, m.last)
+	if d.first < 0 {
+		d.first = m.first
 	}
 }
 
-// kept is what of a message the provider takes. It is remembered with the message and does not change.
-type kept struct {
+// acceptedPart is what the rules accept of a message. It is remembered with the message and must not change.
+type acceptedPart struct {
 	role   content.Role
 	blocks []content.Block
-	intact bool // all of it, as it is
-	notes  []tagged
+	intact bool // blocks are exactly those of the message
+	notes  []pendingNote
 }
 
-// accepted returns what of m's blocks the provider takes.
-func (r *repairer) accepted(m input) kept {
-	if r.key != nil && !m.made {
-		if k, ok := m.Blocks.Recall(r.key).(*kept); ok && k.role == m.Role {
-			for _, n := range k.notes {
+// accepted returns the accepted blocks of m. An original message is converted once and remembered.
+func (r *repairer) accepted(m input) acceptedPart {
+	remember := r.key != nil && !m.rebuilt
+	if remember {
+		if part, ok := m.Blocks.Recall(r.key).(*acceptedPart); ok && part.role == m.Role {
+			for _, n := range part.notes {
 				n.source = m.first
 				r.notes = append(r.notes, n)
 			}
-			return *k
+			return *part
 		}
 	}
-	mark := len(r.notes)
-	k := kept{role: m.Role, blocks: make([]content.Block, 0, m.Blocks.Len())}
+
+	firstNote := len(r.notes)
+	part := acceptedPart{role: m.Role, blocks: make([]content.Block, 0, m.Blocks.Len())}
 	for _, b := range m.Blocks.All() {
-		k.blocks = r.accept(k.blocks, m.Role, b, m.first)
+		part.blocks = r.accept(part.blocks, m.Role, b, m.first)
 	}
-	if m.Blocks.Len() == 0 && !m.made {
+	if m.Blocks.Len() == 0 && !m.rebuilt {
 		r.note(api.RepairDropped, m.first, "an empty message of the %s", m.Role)
 	}
-	k.intact, k.notes = same(k.blocks, m.Blocks), slices.Clone(r.notes[mark:])
-	if r.key != nil && !m.made {
-		m.Blocks.Remember(r.key, &k)
+	part.intact, part.notes = same(part.blocks, m.Blocks), slices.Clone(r.notes[firstNote:])
+
+	if remember {
+		m.Blocks.Remember(r.key, &part)
 	}
-	return k
+	return part
 }
 
-// accept appends what of block the provider takes.
-func (r *repairer) accept(dst []content.Block, role content.Role, block content.Block, at int) []content.Block {
+// accept appends block as the API accepts it: unchanged, converted, as several blocks, or not at all. Source is the
+// original message of the block.
+func (r *repairer) accept(dst []content.Block, role content.Role, block content.Block, source int) []content.Block {
 	switch b := block.(type) {
 	case content.ToolUse:
 		if role == content.User {
-			r.note(api.RepairBlock, at, "a tool call of the user's side became text")
-			return r.keep(dst, role, content.Text{Text: "[Tool call " + b.Name + ": " + string(b.Input) + "]"}, at)
+			r.note(api.RepairBlock, source, "a tool call of the user's side became text")
+			text := content.Text{Text: "[Tool call " + b.Name + ": " + string(b.Input) + "]"}
+			return r.appendConverted(dst, role, text, source)
 		}
 	case content.ToolResult:
 		if role == content.Assistant {
-			r.note(api.RepairOrphan, at, "a tool result of the assistant's side became text")
-			return r.spellOut(dst, b, role, at)
+			r.note(api.RepairOrphan, source, "a tool result of the assistant's side became text")
+			return r.appendOrphan(dst, b, role, source)
 		}
-		return append(dst, r.result(b, at))
+		return append(dst, r.result(b, source))
 	case content.Thinking:
 		if role == content.User {
-			r.note(api.RepairDropped, at, "thinking of the user's side")
+			r.note(api.RepairDropped, source, "thinking of the user's side")
 			return dst
 		}
 	}
-	return r.keep(dst, role, block, at)
+	return r.appendConverted(dst, role, block, source)
 }
 
-// keep appends b as the provider takes it, if it does.
-func (r *repairer) keep(dst []content.Block, role content.Role, b content.Block, at int) []content.Block {
-	if one := r.one(role, b, at, false); one != nil {
-		return append(dst, one)
+// appendConverted appends b as the API accepts it, or nothing.
+func (r *repairer) appendConverted(dst []content.Block, role content.Role, b content.Block, source int) []content.Block {
+	if converted := r.convert(role, b, source, false); converted != nil {
+		return append(dst, converted)
 	}
 	return dst
 }
 
-// one asks the rules about a block, after what holds everywhere.
-func (r *repairer) one(role content.Role, b content.Block, at int, nested bool) content.Block {
+// convert returns b as the API accepts it, or nil. The first checks hold for every API; Rules.Accept decides about the
+// rest.
+func (r *repairer) convert(role content.Role, b content.Block, source int, nested bool) content.Block {
 	if t, ok := b.(content.Text); ok && t.Text == "" {
-		r.note(api.RepairDropped, at, "an empty text")
+		r.note(api.RepairDropped, source, "an empty text")
 		return nil
 	}
 	if _, ok := b.(content.CutToolUse); ok {
-		r.note(api.RepairDropped, at, "a tool call of an answer that was cut off")
+		r.note(api.RepairDropped, source, "a tool call of an answer that was cut off")
 		return nil
 	}
 	if _, ok := b.(content.Unknown); ok {
-		r.note(api.RepairDropped, at, "a block of a type that this version does not know")
+		r.note(api.RepairDropped, source, "a block of a type that this version does not know")
 		return nil
 	}
 	if r.rules.Accept == nil {
 		return b
 	}
-	taken, why := r.rules.Accept(role, b, nested)
-	if taken != nil && taken != b {
-		taken, why = sound(taken, why)
+
+	converted, why := r.rules.Accept(role, b, nested)
+	if converted != nil && converted != b {
+		converted, why = checked(converted, why)
 	}
 	switch {
-	case taken == nil:
-		r.note(api.RepairDropped, at, "%s", why)
-	case taken != b || why != "":
-		r.note(api.RepairBlock, at, "%s", why)
+	case converted == nil:
+		r.note(api.RepairDropped, source, "%s", why)
+	case converted != b || why != "":
+		r.note(api.RepairBlock, source, "%s", why)
 	}
-	return taken
+	return converted
 }
 
-// sound returns the block that rules gave for another one, or nil if no message can hold it.
-func sound(taken content.Block, why string) (content.Block, string) {
-	if taken == nil {
+// checked returns a replacement that Rules supplied, or nil and the reason if no message can hold it.
+func checked(replacement content.Block, why string) (content.Block, string) {
+	if replacement == nil {
 		return nil, why
 	}
-	checked, err := content.Of(taken)
+
+	list, err := content.Of(replacement)
 	if err != nil {
 		return nil, err.Error()
 	}
-	if t, ok := checked.At(0).(content.Text); ok && t.Text == "" {
+	if t, ok := list.At(0).(content.Text); ok && t.Text == "" {
 		return nil, why
 	}
-	return checked.At(0), why
+	return list.At(0), why
 }
 
-// result returns b with the content that the provider takes.
-func (r *repairer) result(b content.ToolResult, at int) content.Block {
+// result returns b with the content that the API accepts. A call must have a result: if b itself is refused, an empty
+// one replaces it.
+func (r *repairer) result(b content.ToolResult, source int) content.Block {
 	var kept []content.Block
 	for _, inner := range b.Content.All() {
-		if one := r.one(content.User, inner, at, true); one != nil {
-			kept = append(kept, one)
+		if converted := r.convert(content.User, inner, source, true); converted != nil {
+			kept = append(kept, converted)
 		}
 	}
 	if !same(kept, b.Content) {
-		b.Content = r.blocks(kept, at)
+		b.Content = r.resultContent(kept, source)
 	}
-	if taken := r.one(content.User, b, at, false); taken != nil {
-		return taken
+
+	if converted := r.convert(content.User, b, source, false); converted != nil {
+		return converted
 	}
 	return content.ToolResult{CallID: b.CallID, IsError: b.IsError}
 }
 
-// blocks makes a list of what rules accepted for the inside of a tool result, without what cannot be there.
-func (r *repairer) blocks(kept []content.Block, at int) content.Blocks {
-	made, err := content.Of(kept...)
+// resultContent returns kept as the content of a tool result, or no content if a result cannot hold it.
+func (r *repairer) resultContent(kept []content.Block, source int) content.Blocks {
+	list, err := content.Of(kept...)
 	if err == nil {
-		_, err = content.Of(content.ToolResult{Content: made})
+		_, err = content.Of(content.ToolResult{Content: list})
 	}
 	if err != nil {
-		r.note(api.RepairDropped, at, "the content of a tool result: %v", err)
+		r.note(api.RepairDropped, source, "the content of a tool result: %v", err)
 		return content.Blocks{}
 	}
-	return made
+	return list
 }
 
 // same reports whether list holds exactly these blocks.
@@ -542,65 +592,69 @@ func same(blocks []content.Block, list content.Blocks) bool {
 	return true
 }
 
-// spellOut appends a result that answers no call, as text and whatever else it holds.
-func (r *repairer) spellOut(dst []content.Block, b content.ToolResult, role content.Role, at int) []content.Block {
+// appendOrphan appends a result without a call: a label as text, and the blocks of its content.
+func (r *repairer) appendOrphan(dst []content.Block, b content.ToolResult, role content.Role, source int) []content.Block {
 	label := "[Result of a tool call that is not open here:]"
 	if b.IsError {
 		label = "[Error of a tool call that is not open here:]"
 	}
-	dst = r.keep(dst, role, content.Text{Text: label}, at)
+
+	dst = r.appendConverted(dst, role, content.Text{Text: label}, source)
 	for _, inner := range b.Content.All() {
-		dst = r.keep(dst, role, inner, at)
+		dst = r.appendConverted(dst, role, inner, source)
 	}
 	return dst
 }
 
-// pair gives every call of said its result in answer, and answer nothing else that is a result.
-func (r *repairer) pair(said, answer *turn) {
-	calls := said.calls()
+// pair gives every call of assistant exactly one result at the beginning of answer, the next message. Other results
+// there become text.
+func (r *repairer) pair(assistant, answer *draft) {
+	calls := assistant.calls()
 	if len(calls) == 0 {
 		r.orphans(answer)
 		return
 	}
-	if r.rules.CallsLast && r.callsLast(said) {
-		calls = said.calls()
+	if r.rules.CallsLast && r.callsLast(assistant) {
+		calls = assistant.calls()
 	}
-	if r.paired(said, calls, answer) {
+	if r.paired(assistant, calls, answer) {
 		return
 	}
-	said.blocks, said.intact, answer.intact = slices.Clone(said.blocks), false, false
-	results, rest, order := r.match(said, calls, answer)
-	for i, at := range calls {
-		call := said.blocks[at].(content.ToolUse)
-		id := r.unique(call.ID, said.first)
-		if results[i] == nil {
-			r.noteTurn(api.RepairAnswered, answer, said, "call %d (%s) had no result", i, call.Name)
-			none := content.ToolResult{Content: content.Words(content.NoResult), IsError: true}
-			results[i] = &none
+
+	assistant.blocks, assistant.intact, answer.intact = slices.Clone(assistant.blocks), false, false
+	found := r.match(assistant, calls, answer)
+	for i, index := range calls {
+		call := assistant.blocks[index].(content.ToolUse)
+		id := r.unique(call.ID, assistant.first)
+		if found.results[i] == nil {
+			r.noteDraft(api.RepairAnswered, answer, assistant, "call %d (%s) had no result", i, call.Name)
+			found.results[i] = &content.ToolResult{Content: content.Words(content.NoResult), IsError: true}
 		}
-		call.ID, results[i].CallID = id, id
-		said.blocks[at] = call
+		call.ID, found.results[i].CallID = id, id
+		assistant.blocks[index] = call
 	}
-	if !order {
-		r.noteTurn(api.RepairMoved, answer, said, "results come first and in call order")
+	if !found.inOrder {
+		r.noteDraft(api.RepairMoved, answer, assistant, "results come first and in call order")
 	}
+
 	answer.blocks = answer.blocks[:0:0]
-	for _, result := range results {
+	for _, result := range found.results {
 		answer.blocks = append(answer.blocks, *result)
 	}
-	answer.blocks = append(answer.blocks, rest...)
+	answer.blocks = append(answer.blocks, found.rest...)
 }
 
-// paired reports whether the calls have good ids, and their results stand first in answer, in order, and no others after them, as
-// it usually is. Then the ids are taken, and nothing need be done.
-func (r *repairer) paired(said *turn, calls []int, answer *turn) bool {
+// paired reports whether nothing has to change, which is the usual case: the calls have good IDs, and answer begins
+// with their results, in order, and has no others. It then records the IDs as taken.
+func (r *repairer) paired(assistant *draft, calls []int, answer *draft) bool {
 	if len(answer.blocks) < len(calls) {
 		return false
 	}
-	for i, at := range calls {
-		call := said.blocks[at].(content.ToolUse)
+
+	for i, index := range calls {
+		id := assistant.blocks[index].(content.ToolUse).ID
 		result, ok := answer.blocks[i].(content.ToolResult)
-		if !ok || result.CallID != call.ID || !r.rules.ID(call.ID) || r.isUsed(call.ID) || repeats(said, calls[:i], call.ID) {
+		if !ok || result.CallID != id || !r.rules.ID(id) || r.isUsed(id) || repeats(assistant, calls[:i], id) {
 			return false
 		}
 	}
@@ -609,109 +663,125 @@ func (r *repairer) paired(said *turn, calls []int, answer *turn) bool {
 			return false
 		}
 	}
-	for _, at := range calls {
-		r.taken[said.blocks[at].(content.ToolUse).ID] = true
+
+	for _, index := range calls {
+		r.taken[assistant.blocks[index].(content.ToolUse).ID] = true
 	}
 	r.calls += len(calls)
 	return true
 }
 
-// repeats reports whether one of the calls has the id. Answers of very many calls go the long way, which is as long as they are.
-func repeats(said *turn, calls []int, id string) bool {
-	return len(calls) > 32 || slices.ContainsFunc(calls, func(at int) bool { return said.blocks[at].(content.ToolUse).ID == id })
+// repeats reports whether one of the calls has the ID. It returns true for more than 32 calls: match takes linear time,
+// this search quadratic.
+func repeats(assistant *draft, calls []int, id string) bool {
+	return len(calls) > 32 || slices.ContainsFunc(calls, func(index int) bool {
+		return assistant.blocks[index].(content.ToolUse).ID == id
+	})
 }
 
-// callsLast puts the calls of said after everything else, and reports whether that changed anything.
-func (r *repairer) callsLast(said *turn) bool {
-	moved, called := false, false
-	for _, b := range said.blocks {
-		_, call := b.(content.ToolUse)
-		moved = moved || called && !call
-		called = called || call
+// callsLast moves the calls of assistant behind everything else, and reports whether that changed anything.
+func (r *repairer) callsLast(assistant *draft) bool {
+	var rest, calls []content.Block
+	moved := false
+	for _, b := range assistant.blocks {
+		if _, ok := b.(content.ToolUse); ok {
+			calls = append(calls, b)
+		} else {
+			moved = moved || len(calls) > 0
+			rest = append(rest, b)
+		}
 	}
 	if !moved {
 		return false
 	}
-	var rest, calls []content.Block
-	for _, b := range said.blocks {
-		if _, ok := b.(content.ToolUse); ok {
-			calls = append(calls, b)
-		} else {
-			rest = append(rest, b)
-		}
-	}
-	said.blocks, said.intact = append(rest, calls...), false
-	r.note(api.RepairMoved, said.first, "the provider wants calls last")
+
+	assistant.blocks, assistant.intact = append(rest, calls...), false
+	r.note(api.RepairMoved, assistant.first, "the provider wants calls last")
 	return true
 }
 
-// match finds, in answer, the result of each call: the n-th result with an id is that of the n-th call with it, and results
-// without an id are those of the calls that are left, in order. It returns the results by call, everything else that answer
-// says, and whether the results stood first and in order.
-func (r *repairer) match(said *turn, calls []int, answer *turn) (results []*content.ToolResult, rest []content.Block, order bool) {
-	results = make([]*content.ToolResult, len(calls))
-	open := map[string][]int{} // calls by id
-	for i, at := range calls {
-		id := said.blocks[at].(content.ToolUse).ID
-		open[id] = append(open[id], i)
-	}
-	taken := make([]int, len(answer.blocks)) // the call that the block answers, or -1
-	for j, b := range answer.blocks {
-		taken[j] = -1
-		if result, ok := b.(content.ToolResult); ok && len(open[result.CallID]) > 0 {
-			taken[j] = open[result.CallID][0]
-			open[result.CallID] = open[result.CallID][1:]
-			results[taken[j]] = &result
-		}
-	}
-	next := 0
-	for j, b := range answer.blocks {
-		if result, ok := b.(content.ToolResult); ok && taken[j] < 0 && result.CallID == "" {
-			for next < len(results) && results[next] != nil {
-				next++
-			}
-			if next < len(results) {
-				taken[j], results[next] = next, &result
-			}
-		}
-	}
-	order = true
-	for j, last := 0, -1; j < len(taken); j++ {
-		if taken[j] >= 0 {
-			order = order && taken[j] > last && len(rest) == 0
-			last = taken[j]
-			continue
-		}
-		if result, ok := answer.blocks[j].(content.ToolResult); ok {
-			r.note(api.RepairOrphan, answer.first, "a result for the id %q answers no open call", result.CallID)
-			rest = r.spellOut(rest, result, content.User, answer.first)
-		} else {
-			rest = append(rest, answer.blocks[j])
-		}
-	}
-	return results, rest, order
+// matched is the content of a message that answers calls.
+type matched struct {
+	results []*content.ToolResult // by call; nil for a call without a result
+	rest    []content.Block       // everything else, orphaned results as text
+	inOrder bool                  // the results came first and in call order
 }
 
-// orphans turns every result in t into text.
-func (r *repairer) orphans(t *turn) {
-	if !t.answers() {
+// match assigns the results in answer to the calls of assistant:
+//
+//   - the n-th result with an ID belongs to the n-th call with that ID,
+//   - results without an ID belong to the remaining calls, in order.
+func (r *repairer) match(assistant *draft, calls []int, answer *draft) matched {
+	found := matched{results: make([]*content.ToolResult, len(calls)), inOrder: true}
+	open := map[string][]int{} // indexes into calls, by call ID
+	for i, index := range calls {
+		id := assistant.blocks[index].(content.ToolUse).ID
+		open[id] = append(open[id], i)
+	}
+
+	// Results with the ID of a call.
+	callOf := make([]int, len(answer.blocks)) // by block of answer: an index into calls, or -1
+	for j, b := range answer.blocks {
+		callOf[j] = -1
+		if result, ok := b.(content.ToolResult); ok && len(open[result.CallID]) > 0 {
+			callOf[j] = open[result.CallID][0]
+			open[result.CallID] = open[result.CallID][1:]
+			found.results[callOf[j]] = &result
+		}
+	}
+
+	// Results without an ID.
+	next := 0
+	for j, b := range answer.blocks {
+		if result, ok := b.(content.ToolResult); ok && callOf[j] < 0 && result.CallID == "" {
+			for next < len(found.results) && found.results[next] != nil {
+				next++
+			}
+			if next < len(found.results) {
+				callOf[j], found.results[next] = next, &result
+			}
+		}
+	}
+
+	// Everything else.
+	lastCall := -1
+	for j, b := range answer.blocks {
+		if callOf[j] >= 0 {
+			found.inOrder = found.inOrder && callOf[j] > lastCall && len(found.rest) == 0
+			lastCall = callOf[j]
+			continue
+		}
+		if result, ok := b.(content.ToolResult); ok {
+			r.note(api.RepairOrphan, answer.first, "a result for the id %q answers no open call", result.CallID)
+			found.rest = r.appendOrphan(found.rest, result, content.User, answer.first)
+		} else {
+			found.rest = append(found.rest, b)
+		}
+	}
+	return found
+}
+
+// orphans turns every tool result in d into text.
+func (r *repairer) orphans(d *draft) {
+	if !d.hasResult() {
 		return
 	}
+
 	var kept []content.Block
-	for _, b := range t.blocks {
+	for _, b := range d.blocks {
 		if result, ok := b.(content.ToolResult); ok {
-			r.note(api.RepairOrphan, t.first, "a result for the id %q answers no open call", result.CallID)
-			kept = r.spellOut(kept, result, content.User, t.first)
+			r.note(api.RepairOrphan, d.first, "a result for the id %q answers no open call", result.CallID)
+			kept = r.appendOrphan(kept, result, content.User, d.first)
 		} else {
 			kept = append(kept, b)
 		}
 	}
-	t.blocks, t.intact = kept, false
+	d.blocks, d.intact = kept, false
 }
 
-// unique returns id, or one in its place when it is badly formed or was used before. The replacement depends on nothing but
-// how many calls there were before.
-func (r *repairer) unique(id string, at int) string {
+// unique returns id, or a replacement if it is malformed or was used before. The replacement depends only on the number
+// of calls before, so that it stays the same when the conversation continues.
+func (r *repairer) unique(id string, source int) string {
 	r.calls++
 	if id == "" && r.rules.NoID {
 		return ""
@@ -720,52 +790,60 @@ func (r *repairer) unique(id string, at int) string {
 		r.taken[id] = true
 		return id
 	}
+
 	fresh := "call_" + strconv.Itoa(r.calls)
 	for n := 2; r.isUsed(fresh); n++ {
 		fresh = "call_" + strconv.Itoa(r.calls) + "_" + strconv.Itoa(n)
 	}
-	r.note(api.RepairID, at, "the call id %q became %q", id, fresh)
+	r.note(api.RepairID, source, "the call id %q became %q", id, fresh)
 	r.taken[fresh] = true
 	return fresh
 }
 
-func (r *repairer) isUsed(id string) bool { return r.taken[id] || r.used(id) }
+func (r *repairer) isUsed(id string) bool { return r.taken[id] || r.settledUses(id) }
 
-// ends sees to the first and the last message.
-func (r *repairer) ends(turns []turn) []turn {
-	if len(turns) == 0 {
+// fixEnds inserts a user message before the first and after the last message where the rules require one.
+func (r *repairer) fixEnds(drafts []draft) []draft {
+	if len(drafts) == 0 {
 		return nil
 	}
-	goOn := turn{role: content.User, blocks: []content.Block{content.Text{Text: GoOn}}, goOn: true, first: -1, last: -1}
-	if r.rules.UserFirst && !r.settled && turns[0].role == content.Assistant {
+
+	goOn := draft{role: content.User, blocks: []content.Block{content.Text{Text: GoOn}}, goOn: true, first: -1, last: -1}
+	if r.rules.UserFirst && !r.settled && drafts[0].role == content.Assistant {
 		r.note(api.RepairEnd, -1, "the provider wants the user to speak first")
-		turns = append([]turn{goOn}, turns...)
+		drafts = append([]draft{goOn}, drafts...)
 	}
-	last := turns[len(turns)-1]
-	if last.role == content.Assistant && len(last.blocks) > 0 && (r.rules.EndsOpen == nil || !r.rules.EndsOpen(last.message())) {
+
+	// An empty message is dropped in the next round.
+	last := drafts[len(drafts)-1]
+	if last.role == content.User || len(last.blocks) == 0 {
+		return drafts
+	}
+	if r.rules.EndsOpen == nil || !r.rules.EndsOpen(last.message()) {
 		r.note(api.RepairEnd, last.last, "the provider wants the user to speak last")
 		r.notes[len(r.notes)-1].after = true
-		turns = append(turns, goOn)
+		drafts = append(drafts, goOn)
 	}
-	return turns
+	return drafts
 }
 
-// message returns the turn as a message, which is the source itself where nothing was changed.
-func (t *turn) message() content.Message {
-	if t.built == nil {
-		said := content.Message{Role: t.role, Blocks: t.source}
-		if !t.intact && !same(t.blocks, t.source) {
-			said.Blocks, _ = content.Of(t.blocks...) // each was part of a list before, or checked by sound
+// message returns the draft as a message: the original one if nothing changed.
+func (d *draft) message() content.Message {
+	if d.built == nil {
+		m := content.Message{Role: d.role, Blocks: d.source}
+		if !d.intact && !same(d.blocks, d.source) {
+			// The error is always nil: each block was part of a list before, or passed checked.
+			m.Blocks, _ = content.Of(d.blocks...)
 		}
-		t.built = &said
+		d.built = &m
 	}
-	return *t.built
+	return *d.built
 }
 
-func messagesOf(turns []turn) []content.Message {
-	messages := make([]content.Message, len(turns))
-	for i := range turns {
-		messages[i] = turns[i].message()
+func messagesOf(drafts []draft) []content.Message {
+	messages := make([]content.Message, len(drafts))
+	for i := range drafts {
+		messages[i] = drafts[i].message()
 	}
 	return messages
 }
