@@ -296,7 +296,7 @@ var others = map[string]map[string]alike{
 			"is given prompts and tools alone"},
 		"dag: lineage.extended": {"SubGraph StopReason Custom Unknown",
 			"never sent, so it puts nothing into a transcript"},
-		"dag: said": {"System Tools SubGraph StopReason Custom Unknown",
+		"dag: hasMessage": {"System Tools SubGraph StopReason Custom Unknown",
 			"puts no message into a transcript, so a compaction cannot replace it"},
 		"dag: spelled": {"Unknown", "has one field, its body, by the default"},
 		"dag: validator.node": {"System Tools SubGraph StopReason Custom Unknown",
