@@ -10,35 +10,38 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// The log's measures, in cells and columns.
+// Sizes of the log, in terminal cells and in columns of the graph.
 const (
-	logWidth   = 100 // of a row
-	leastWidth = 40  // that can be asked for
-	maxName    = 30  // of the name of a ref
-	wordWidth  = 9   // of the word for what a node is
-	maxFan     = 8   // executions that get a column each
-	maxColumns = 16  // lines side by side; what is open beyond shares one more column
-	maxInside  = 4   // sub-agents in sub-agents that are drawn
+	logWidth   = 100 // default width of a row, in cells
+	leastWidth = 40  // minimum width of a row, in cells
+	maxName    = 30  // maximum width of a ref's name, in cells
+	wordWidth  = 9   // width of the word for the kind of a node, in cells
+	maxFan     = 8   // maximum executions of a fan with a column each
+	maxColumns = 16  // maximum columns; further branches share one more column
+	maxInside  = 4   // maximum nesting of sub-agents that are drawn
 )
 
-// String draws the conversation for a terminal, the oldest node first: each line of the conversation is a column, a tool phase
-// fans out and comes together again, and the text stands to the right. fmt.Println(d) prints it.
+// String draws the conversation for a terminal, the oldest node first: each branch is a column, a tool phase fans out and joins again, and
+// the text is to the right. fmt.Println(d) prints it.
 //
-//	○ user      Weather in Tokyo and Paris?
-//	● assistant → get_weather ×2
-//	├─╮
-//	▪ │ get_weather(city: "Tokyo") → 22 °C
-//	│ ▪ get_weather(city: "Paris") ✗ no such station
-//	├─╯
-//	◇ results   2, 1 failed
+//		○ user      Weather in Tokyo and Paris?
+//		● assistant → get_weather ×2
+//		├─╮
+//		▪ │ get_weather(city: "Tokyo") → 22 °C
+//		│ ▪ get_weather(city: "Paris") ✗ no such station
+//		├─╯
+//		◇ results   2, 1 failed
 //
-// Where there are several heads they are numbered. The conversation of a sub-agent is drawn under its execution. A row has at
-// most 100 cells, but where the graph alone takes more than three quarters of them; a longer text ends in "…". Text is shown on
-// one line and made harmless: nothing in it can drive a terminal. A chain that failed ends in its error. The form is for people
-// and may change; programs read nodes.
+//	  - Several heads are numbered.
+//	  - The conversation of a sub-agent is drawn under its execution.
+//	  - A row has at most 100 cells, unless the graph alone takes more than three quarters of them. A longer text ends in "…".
+//	  - Text is shown on one line and cleaned: nothing in it can control a terminal.
+//	  - A chain with an error ends in the error.
+//
+// The form is for people and may change. Programs should read the nodes.
 func (d DAG) String() string { return d.log(logger{}) }
 
-// log draws the conversation with a logger that has its options.
+// log draws the conversation with l, whose options are set.
 func (d DAG) log(l logger) string {
 	l.at, l.out, l.models = map[node.ID]int{}, &strings.Builder{}, severalModels(d)
 	l.width = max(cmp.Or(max(l.Width, 0), logWidth), leastWidth)
@@ -57,6 +60,7 @@ func (d DAG) log(l logger) string {
 	return strings.TrimSuffix(l.out.String(), "\n")
 }
 
+// severalModels reports whether the responses name more than one model. The log then names the model of each.
 func severalModels(d DAG) bool {
 	first := ""
 	for n := range d.backward {
@@ -76,25 +80,26 @@ func severalModels(d DAG) bool {
 type logger struct {
 	LogOptions
 	signs
-	marked bool // refs and all heads are shown
-	refs   map[node.ID][]string
-	frame  *strings.Replacer // writes the signs of the graph in ASCII; nil leaves them
+	marked bool                 // show refs, and a single head too
+	refs   map[node.ID][]string // names of the refs of each node
+	frame  *strings.Replacer    // replaces the characters of the graph by ASCII; nil to keep them
 	out    *strings.Builder
-	width  int
-	at     map[node.ID]int // a node's place among all that are drawn, so that each is drawn once
-	placed int             // how many have a place
-	models bool
+	width  int             // of a row, in cells
+	at     map[node.ID]int // index of each node among all drawn nodes; -1 if the node was visited and has no index yet
+	placed int             // number of nodes with an index
+	models bool            // name the model of each response
 }
 
-// draw writes the conversation that ends in heads, but for what was drawn before.
+// draw writes the conversation with these heads, without the nodes that are drawn already.
 func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 	nodes := postOrderOf(heads, func(n *node.Node) bool {
 		_, drawn := l.at[n.ID()]
 		if !drawn {
-			l.at[n.ID()] = -1 // entered; its place is known when the order is
+			l.at[n.ID()] = -1
 		}
 		return !drawn
 	})
+
 	if nesting > maxInside || len(nodes) == 0 {
 		switch {
 		case len(nodes) > 0:
@@ -106,6 +111,7 @@ func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 		}
 		return
 	}
+
 	if skip := len(nodes) - l.Last; nesting == 0 && l.Last > 0 && skip > 0 {
 		l.row("⋮ ", note(count(skip, "node")+" before"))
 		nodes = nodes[skip:]
@@ -115,6 +121,7 @@ func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 	if l.Fold {
 		g.foldRuns(heads)
 	}
+
 	for i := 0; i < len(nodes); i++ {
 		if end := g.folds[i]; end > 0 {
 			g.folded(i, end)
@@ -126,23 +133,22 @@ func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 	}
 }
 
-// drawing is one conversation while it is drawn. A column's number of open edges says how many of the nodes to come are
-// connected to it: it is free at 0.
+// drawing is the state of drawing one conversation. Slices and map keys are indexes in nodes, unless noted otherwise.
 type drawing struct {
 	*logger
 	indent   string
 	nesting  int
 	nodes    []*node.Node
-	base     int   // the place of the first node
-	column   []int // of each node; -1 until it has one
-	kids     []int // how many nodes each has to come
-	executed []bool
+	base     int            // the index of nodes[0] in logger.at
+	column   []int          // column of each node; -1 until it has one
+	kids     []int          // number of children of each node
+	executed []bool         // nodes with an execution as a child
 	comb     []bool         // executions of a fan that is too wide for a column each
-	marks    map[int]string // what is said of a node beside what it is: the number of a head, the names of refs
-	folds    map[int]int    // where a run begins that is one row, and where it ends
-	more     map[int]int    // the first execution of a fan that is not drawn, and how many are not
-	hidden   map[int]bool   // the others
-	open     []int          // edges of each column
+	marks    map[int]string // the text in parentheses: the number of a head, the names of refs
+	folds    map[int]int    // runs that are drawn as one row: the first node, and the node after the last
+	more     map[int]int    // the first hidden execution of each folded fan, and the number of hidden ones
+	hidden   map[int]bool   // the other hidden executions
+	open     []int          // by column: the number of nodes still to be drawn that are connected to it; 0 for a free column
 	last     int            // column of the latest node
 }
 
@@ -152,6 +158,7 @@ func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 		marks: map[int]string{}, folds: map[int]int{}, more: map[int]int{}, hidden: map[int]bool{},
 		column: make([]int, size), kids: make([]int, size), executed: make([]bool, size), comb: make([]bool, size)}
 	l.placed += size
+
 	for i, n := range nodes {
 		l.at[n.ID()] = g.base + i
 		g.column[i] = -1
@@ -160,6 +167,7 @@ func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 			g.executed[p] = g.executed[p] || isExecution(n)
 		}
 	}
+
 	for i, h := range heads {
 		if at := l.at[h.ID()] - g.base; at >= 0 && len(heads) > 1 {
 			g.marks[at] = "head " + strconv.Itoa(i+1)
@@ -167,6 +175,7 @@ func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 			g.marks[at] = "head"
 		}
 	}
+
 	for i, n := range nodes {
 		var marks []string
 		if m := g.marks[i]; m != "" {
@@ -182,7 +191,7 @@ func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 	return g
 }
 
-// parents returns the parents of n in this drawing.
+// parents returns the indexes of the parents of n that are in this drawing.
 func (g *drawing) parents(n *node.Node) []int {
 	at := make([]int, 0, n.NumParents())
 	for i := range n.NumParents() {
@@ -193,22 +202,25 @@ func (g *drawing) parents(n *node.Node) []int {
 	return at
 }
 
-// node draws node i, with the rows that lead to it and the fan that begins at it.
+// node draws node i, the rows that connect it to its parents, and the fan that begins at it.
 func (g *drawing) node(i int) {
 	n := g.nodes[i]
-	parents := slices.DeleteFunc(g.parents(n), func(p int) bool { return g.column[p] < 0 }) // an id that two nodes have
+
+	// Two nodes may have one ID: such a parent may not be drawn yet.
+	parents := slices.DeleteFunc(g.parents(n), func(p int) bool { return g.column[p] < 0 })
 	switch {
 	case g.comb[i]:
 		g.tooth(i)
 		g.children(n)
 		return
-	case g.column[i] >= 0: // its fan put it there
+	case g.column[i] >= 0: // fan has set it
 		g.open[g.column[i]]--
 	case len(parents) == 0:
 		g.root(i)
 	default:
 		g.connect(i, parents)
 	}
+
 	c, f := g.column[i], g.faceOf(n, g.executed[i])
 	g.open[c] += g.kids[i]
 	g.write(g.cells(c, f.glyph), i, f)
@@ -219,7 +231,7 @@ func (g *drawing) node(i int) {
 	}
 }
 
-// write writes the row of node i: the graph, the word, what it is marked with, and as much text as there is room for.
+// write writes the row of node i: the graph, the word for its kind, its mark, and as much text as fits.
 func (g *drawing) write(graph string, i int, f face) {
 	before, after, _ := strings.Cut(g.indent+graph, f.glyph)
 	row := []piece{{g.framed(f.glyph), f.color}, {g.framed(after), ""}}
@@ -229,6 +241,7 @@ func (g *drawing) write(graph string, i int, f face) {
 	if m := g.marks[i]; m != "" {
 		row = append(row, piece{"(" + g.line(m, g.width/3) + ")", yellow}, piece{" ", ""})
 	}
+
 	used := safetext.Width(before)
 	for _, s := range row {
 		used += safetext.Width(s.text)
@@ -236,7 +249,7 @@ func (g *drawing) write(graph string, i int, f face) {
 	g.row(before, append(row, piece{g.text(f, max(g.width-used, g.minText())), ""})...)
 }
 
-// free returns a free column to the right of column c, or the shared one.
+// free returns a free column to the right of column c, or the shared column.
 func (g *drawing) free(c int) int {
 	for c++; c < maxColumns; c++ {
 		if c >= len(g.open) {
@@ -252,56 +265,63 @@ func (g *drawing) free(c int) int {
 	return min(c, maxColumns)
 }
 
-// root gives node i, which follows nothing, a column.
+// root assigns a column to node i, which has no parent in this drawing.
 func (g *drawing) root(i int) {
 	c := g.free(-1)
 	g.column[i] = c
-	if c == g.last { // or it would seem to follow the node above
+
+	// Without an empty row the node would look like a child of the node above.
+	if c == g.last {
 		g.row(g.indent + g.cells(-1, ""))
 	}
-	if first := i == 0 && g.nesting == 0; g.nodes[i].NumParents() > 0 && !first { // the row above the first one says so
-		g.row(g.indent + g.cells(c, "⋮")) // what it follows is drawn elsewhere
+
+	// Its parents are drawn elsewhere. For the first node, a row with the number of nodes before it is there already.
+	if first := i == 0 && g.nesting == 0; g.nodes[i].NumParents() > 0 && !first {
+		g.row(g.indent + g.cells(c, "⋮"))
 	}
 }
 
-// connect gives node i a column and draws how it comes from its parents: it goes on in the column of a parent that nothing
-// else follows, and begins one where there is none.
+// connect assigns a column to node i and draws the connection to its parents. The node continues the column of a parent without further
+// children, or else starts a new column.
 func (g *drawing) connect(i int, parents []int) {
 	if c := g.column[parents[0]]; len(parents) == 1 && g.open[c] == 1 {
 		g.open[c]--
 		g.column[i] = c
 		return
 	}
+
 	before := slices.Clone(g.open)
 	joined := map[int]bool{}
-	right, goesOn := -1, -1
+	right, own := -1, -1
 	for _, p := range parents {
 		c := g.column[p]
 		joined[c] = true
 		g.open[c]--
 		right = max(right, c)
 	}
+
 	for c := range joined {
-		if g.open[c] == 0 && (goesOn < 0 || c < goesOn) {
-			goesOn = c
+		if g.open[c] == 0 && (own < 0 || c < own) {
+			own = c
 		}
 	}
-	if goesOn < 0 {
-		goesOn = g.free(right)
+	if own < 0 {
+		own = g.free(right)
 	}
-	g.column[i] = goesOn
-	joined[goesOn] = true
+	g.column[i] = own
+	joined[own] = true
 	if len(joined) > 1 {
-		g.junction(before, joined, func(c int) bool { return g.open[c] > 0 || c == goesOn })
+		g.junction(before, joined, func(c int) bool { return g.open[c] > 0 || c == own })
 	}
 }
 
-// fan gives the executions that come directly after node i, and after nothing else, their columns.
+// fan assigns columns to the executions directly after node i whose only parent it is.
 func (g *drawing) fan(i int) {
 	width := 0
 	for j := i + 1; j < len(g.nodes) && isExecution(g.nodes[j]) && slices.Equal(g.parents(g.nodes[j]), []int{i}); j++ {
 		width++
 	}
+
 	if width > maxFan {
 		if g.Fold {
 			g.foldFan(i+1, i+1+width)
@@ -314,6 +334,7 @@ func (g *drawing) fan(i int) {
 	if width < 2 {
 		return
 	}
+
 	before := slices.Clone(g.open)
 	c := g.column[i]
 	joined := map[int]bool{c: true}
@@ -332,13 +353,26 @@ func (g *drawing) fan(i int) {
 	}
 }
 
-// tooth draws an execution of a wide fan: beside the column that it comes from, which stays open for what follows it.
+// tooth draws an execution of a wide fan, beside the column of its parent. The column stays open for the nodes after the fan.
 func (g *drawing) tooth(i int) {
 	c := g.column[i]
 	g.open[c] += g.kids[i] - 1
 	if g.hidden[i] {
 		return
 	}
+
+	graph := g.toothCells(c)
+	g.last = -1
+	if hidden := g.more[i]; hidden > 0 {
+		g.row(g.indent+graph+"⋯ ", note(count(hidden, "more call")))
+		return
+	}
+	f := g.faceOf(g.nodes[i], false)
+	g.write(graph+f.glyph+" ", i, f)
+}
+
+// toothCells returns the graph of a row with a line from column c to the right, beyond all columns.
+func (g *drawing) toothCells(c int) string {
 	var b strings.Builder
 	for k := range g.columns() {
 		switch {
@@ -359,16 +393,10 @@ func (g *drawing) tooth(i int) {
 	if g.columns() <= c {
 		b.WriteString(strings.Repeat("  ", c-g.columns()) + "╰─")
 	}
-	g.last = -1
-	if hidden := g.more[i]; hidden > 0 {
-		g.row(g.indent+b.String()+"⋯ ", note(count(hidden, "more call")))
-		return
-	}
-	f := g.faceOf(g.nodes[i], false)
-	g.write(b.String()+f.glyph+" ", i, f)
+	return b.String()
 }
 
-// columns is how many columns there are up to the last open one.
+// columns returns the number of columns up to the last open one.
 func (g *drawing) columns() int {
 	n := len(g.open)
 	for n > 0 && g.open[n-1] == 0 {
@@ -377,7 +405,7 @@ func (g *drawing) columns() int {
 	return n
 }
 
-// cells is the graph of one row: sign in column at, and a line in every other column that is open.
+// cells returns the graph of one row: sign in column at, and a line in every other open column.
 func (g *drawing) cells(at int, sign string) string {
 	var b strings.Builder
 	gap := 0
@@ -400,7 +428,7 @@ func (g *drawing) cells(at int, sign string) string {
 	return b.String()
 }
 
-// Lines of a junction by where they go.
+// Directions of the lines of a junction.
 const (
 	up = 1 << iota
 	down
@@ -414,22 +442,24 @@ var lines = [...]string{
 	down | left | right: "┬", up | down | left | right: "┼",
 }
 
-// junction draws the row that connects the joined columns. before is the open edges of the columns above the row, goesOn which
-// are open below it. Other columns are crossed.
-func (g *drawing) junction(before []int, joined map[int]bool, goesOn func(column int) bool) {
+// junction draws the row that connects the joined columns. before is the value of g.open above the row; openBelow reports whether a column
+// is open below it. Columns between the joined ones are crossed.
+func (g *drawing) junction(before []int, joined map[int]bool, openBelow func(column int) bool) {
 	from, to := len(g.open), -1
 	for c := range joined {
 		from, to = min(from, c), max(to, c)
 	}
+
 	var b strings.Builder
 	for c := range g.open {
 		line := 0
 		if c < len(before) && before[c] > 0 {
 			line |= up
 		}
-		if goesOn(c) {
+		if openBelow(c) {
 			line |= down
 		}
+
 		inside := c >= from && c <= to
 		if joined[c] || inside && line == 0 {
 			if c > from {
@@ -439,6 +469,7 @@ func (g *drawing) junction(before []int, joined map[int]bool, goesOn func(column
 				line |= right
 			}
 		}
+
 		b.WriteString(lines[line])
 		if inside && c < to {
 			b.WriteString("─")
@@ -449,10 +480,10 @@ func (g *drawing) junction(before []int, joined map[int]bool, goesOn func(column
 	g.row(g.indent + b.String())
 }
 
-// children draws the conversation that hangs on n, which was drawn.
+// children draws the child conversation of n under it.
 func (g *drawing) children(n *node.Node) {
-	if hanging := n.Children(); hanging.Len() > 0 {
+	if heads := n.Children(); heads.Len() > 0 {
 		graph := g.cells(-1, "")
-		g.draw(hanging.Slice(), g.indent+graph+"┊ ", g.nesting+1)
+		g.draw(heads.Slice(), g.indent+graph+"┊ ", g.nesting+1)
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// face is how a node looks in the log: its sign in the graph, the word for what it is, what it says, and what came of it. The
-// texts are others' words and not made harmless yet.
+// face is a node's row in the log: its sign in the graph, the word for its kind, its text, and the outcome after the text. text and outcome
+// are not cleaned yet.
 type face struct {
-	glyph, word, says, came string
-	color                   color
+	glyph, word, text, outcome string
+	color                      color
 }
 
-// signs are what the texts of a log are put together with.
+// signs are the characters between the parts of a log's text.
 type signs struct{ arrow, cross, times, dot, cut string }
 
 var (
@@ -29,13 +29,13 @@ var (
 	asciiSigns = signs{"->", "x", "x", ", ", "..."}
 )
 
-// look is the sign of a node and its colour.
+// look is the sign of a node and its color.
 type look struct {
 	glyph string
 	color color
 }
 
-// nodeLooks has the look of each sort of node.
+// nodeLooks maps each sort of node to its look.
 var nodeLooks = map[describe.Sort]look{
 	describe.System:     {"◆", gray},
 	describe.Tools:      {"◆", gray},
@@ -50,7 +50,7 @@ var nodeLooks = map[describe.Sort]look{
 	describe.Unknown:    {glyph: "?"},
 }
 
-// faceOf returns the face of n. executed says that its calls have executions, which show the arguments.
+// faceOf returns the face of n. executed is set if its calls have executions, which show the arguments.
 func (l *logger) faceOf(n *node.Node, executed bool) face {
 	d := describe.Of(n)
 	look := nodeLooks[d.Sort]
@@ -62,41 +62,40 @@ func (l *logger) faceOf(n *node.Node, executed bool) face {
 	lead := excerpt(d.Lead(l.models, l.dot))
 	switch d.Sort {
 	case describe.Call:
-		f.word = "" // the call says it
+		f.word = "" // the text shows that it is a call
 		d.Called.Tool, d.Called.Input = calledBy(n, d.Called)
-		f.says, f.came = join(l.executedSays(d.Called), d.Elapsed()), l.outcome(d.Failed)+l.says(d.Blocks)
+		f.text, f.outcome = join(l.executionText(d.Called), d.Elapsed()), l.mark(d.Failed)+l.blocksText(d.Blocks)
 	case describe.SubGraph:
-		f.says, f.came = lead, l.to(excerpt(d.Text))
+		f.text, f.outcome = lead, l.to(excerpt(d.Text))
 	case describe.Assistant:
-		f.says, f.came = join(lead, l.says(d.Blocks)), l.callsOf(d.Blocks, executed)
+		f.text, f.outcome = join(lead, l.blocksText(d.Blocks)), l.callsText(d.Blocks, executed)
 	case describe.Results:
-		f.says = l.resultsSay(n, d)
+		f.text = l.resultsText(n, d)
 	case describe.Stop:
-		f.says = lead
+		f.text = lead
 		if d.Text != "" {
-			f.says += l.dot + excerpt(d.Text)
+			f.text += l.dot + excerpt(d.Text)
 		}
 	default:
-		f.says = join(lead, excerpt(d.Text), l.says(d.Blocks))
+		f.text = join(lead, excerpt(d.Text), l.blocksText(d.Blocks))
 	}
 	return f
 }
 
-// text is what the face says, made harmless, in at most that many cells. What came of it has two fifths of them at least, where
-// it needs them.
+// text returns the text and the outcome of a face, cleaned, in at most width cells. A long outcome gets at least two fifths of the cells.
 func (s signs) text(f face, width int) string {
-	came := s.line(f.came, width)
-	if came == "" {
-		return s.line(f.says, width)
+	outcome := s.line(f.outcome, width)
+	if outcome == "" {
+		return s.line(f.text, width)
 	}
-	said := s.line(f.says, max(width-safetext.Width(came)-1, width*3/5))
-	if said == "" {
-		return came
+	text := s.line(f.text, max(width-safetext.Width(outcome)-1, width*3/5))
+	if text == "" {
+		return outcome
 	}
-	return said + " " + s.line(f.came, width-safetext.Width(said)-1)
+	return text + " " + s.line(f.outcome, width-safetext.Width(text)-1)
 }
 
-// line is text on one line and made harmless, in at most that many cells.
+// line returns text on one line, cleaned, in at most width cells.
 func (s signs) line(text string, width int) string {
 	if s.cut == "…" {
 		return safetext.Line(text, width)
@@ -108,45 +107,45 @@ func (s signs) line(text string, width int) string {
 	return strings.TrimSuffix(safetext.Line(text, max(width-len(s.cut)+1, 1)), "…") + s.cut
 }
 
-// excerpt is the beginning of s: more than a row holds, and little to copy.
+// excerpt returns the beginning of s: more than fits into a row, and little to copy.
 func excerpt(s string) string {
-	const most = 2048
-	if len(s) > most {
-		return content.Clean(s[:most])
+	const maxBytes = 2048
+	if len(s) > maxBytes {
+		return content.Clean(s[:maxBytes])
 	}
 	return s
 }
 
-// says is what blocks say, but for calls. Thinking is shown where there is nothing else.
-func (s signs) says(blocks content.Blocks) string {
-	var said, thought []string
+// blocksText returns the text of the blocks, without tool calls. Thinking is included only if there is nothing else.
+func (s signs) blocksText(blocks content.Blocks) string {
+	var texts, thinking []string
 	for p := range describe.Parts(blocks) {
 		switch p.Form {
 		case describe.Said:
-			said = append(said, excerpt(p.Text))
+			texts = append(texts, excerpt(p.Text))
 		case describe.Thought:
-			thought = append(thought, p.Word()+" "+excerpt(p.Text))
+			thinking = append(thinking, p.Word()+" "+excerpt(p.Text))
 		case describe.Returned:
-			said = append(said, s.outcome(p.Failed)+s.says(p.Content))
+			texts = append(texts, s.mark(p.Failed)+s.blocksText(p.Content))
 		case describe.Shown:
-			said = append(said, excerpt(p.Word()))
-		case describe.Asked: // callsOf writes the calls
+			texts = append(texts, excerpt(p.Word()))
+		case describe.Asked: // in callsText
 		}
 	}
-	if len(said) == 0 && len(blocks.ToolUses()) == 0 {
-		said = thought
+	if len(texts) == 0 && len(blocks.ToolUses()) == 0 {
+		texts = thinking
 	}
-	return strings.Join(said, " ")
+	return strings.Join(texts, " ")
 }
 
-// callsOf is the calls of a message: each with its arguments, or only how often a tool was called.
-func (s signs) callsOf(blocks content.Blocks, executed bool) string {
+// callsText returns the calls of a message: each with its arguments, or only the number of calls of each tool if they are executed.
+func (s signs) callsText(blocks content.Blocks, executed bool) string {
 	var order []string
 	times := map[string]int{}
 	for _, call := range blocks.ToolUses() {
 		name := excerpt(call.Name)
 		if !executed {
-			name = s.callSays(call.Name, call.Input)
+			name = s.callText(call.Name, call.Input)
 		}
 		if times[name]++; times[name] == 1 {
 			order = append(order, name)
@@ -160,13 +159,14 @@ func (s signs) callsOf(blocks content.Blocks, executed bool) string {
 	return s.to(excerpt(strings.Join(order, ", ")))
 }
 
-// callSays writes a call as a program would: its tool, and the members of its arguments.
-func (s signs) callSays(tool string, input content.JSON) string {
+// callText returns a call in the form of a function call: the tool, and the members of its arguments.
+func (s signs) callText(tool string, input content.JSON) string {
 	var members []string
 	read := jsontext.NewDecoder(strings.NewReader(string(input)))
 	if t, err := read.ReadToken(); err != nil || t.Kind() != '{' {
 		return excerpt(tool) + "(" + excerpt(string(input)) + ")"
 	}
+
 	for length := 0; length < 300; {
 		name, err := read.ReadToken()
 		if err != nil || name.Kind() != '"' {
@@ -184,15 +184,16 @@ func (s signs) callSays(tool string, input content.JSON) string {
 	return excerpt(tool) + "(" + strings.Join(members, ", ") + ")"
 }
 
-// executedSays writes what was executed, and what was called where that is something else.
-func (s signs) executedSays(e describe.Execution) string {
+// executionText returns the executed call, and the original call if it was changed.
+func (s signs) executionText(e describe.Execution) string {
 	if !e.Changed {
-		return s.callSays(e.Tool, e.Input)
+		return s.callText(e.Tool, e.Input)
 	}
-	return s.callSays(cmp.Or(e.RanTool, e.Tool), cmp.Or(e.RanInput, e.Input)) + " in place of " + s.callSays(e.Tool, e.Input)
+	return s.callText(cmp.Or(e.RanTool, e.Tool), cmp.Or(e.RanInput, e.Input)) + " in place of " + s.callText(e.Tool, e.Input)
 }
 
-// calledBy is the tool and the arguments of the execution n. One that was appended by hand may leave them to the call.
+// calledBy returns the tool and the arguments of the execution n. An execution that was appended by hand may not have them: they are then
+// those of the call.
 func calledBy(n *node.Node, e describe.Execution) (tool string, input content.JSON) {
 	if e.Tool != "" || n.NumParents() != 1 {
 		return e.Tool, e.Input
@@ -206,7 +207,8 @@ func calledBy(n *node.Node, e describe.Execution) (tool string, input content.JS
 	return e.Tool, e.Input
 }
 
-func (s signs) outcome(failed bool) string {
+// mark returns the sign before a result.
+func (s signs) mark(failed bool) string {
 	if failed {
 		return s.cross + " "
 	}
@@ -220,8 +222,8 @@ func (s signs) to(text string) string {
 	return s.arrow + " " + text
 }
 
-// resultsSay is what a message with results says: how many there are, where executions before it show them.
-func (s signs) resultsSay(n *node.Node, d describe.Node) string {
+// resultsText returns the text of a results message: only the number of results, if the executions before it show them.
+func (s signs) resultsText(n *node.Node, d describe.Node) string {
 	shown := 0
 	for i := range n.NumParents() {
 		if isExecution(n.Parent(i)) {
@@ -230,24 +232,24 @@ func (s signs) resultsSay(n *node.Node, d describe.Node) string {
 	}
 	all, failed := d.CountResults()
 	if shown < all {
-		return s.says(d.Blocks)
+		return s.blocksText(d.Blocks)
 	}
 
 	text := number(all)
 	if failed > 0 {
 		text += ", " + number(failed) + " failed"
 	}
-	if rest := s.says(withoutResults(d.Blocks)); rest != "" {
+	if rest := s.blocksText(withoutResults(d.Blocks)); rest != "" {
 		text += s.dot + rest
 	}
 	return text
 }
 
-// withoutResults returns the blocks but for the tool results among them.
+// withoutResults returns the blocks without the tool results.
 func withoutResults(blocks content.Blocks) content.Blocks {
 	rest := blocks.Slice()
 	rest = slices.DeleteFunc(rest, func(b content.Block) bool { _, is := b.(content.ToolResult); return is })
-	list, _ := content.Of(rest...) // they were in a list
+	list, _ := content.Of(rest...) // no error: these blocks come from a list
 	return list
 }
 
@@ -255,7 +257,7 @@ func count(n int, thing string) string { return describe.Count(n, thing) }
 
 func number(n int) string { return describe.Number(n) }
 
-// join puts a space between what is not empty.
+// join joins the parts with spaces, without empty parts at the beginning and the end.
 func join(parts ...string) string {
 	return strings.TrimSpace(strings.Join(parts, " "))
 }

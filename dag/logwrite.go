@@ -9,26 +9,24 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// LogOptions changes how [DAG.WriteLog] draws. The zero value and nil are the defaults.
+// LogOptions are options of [DAG.WriteLog]. Nil is the same as the zero value.
 type LogOptions struct {
-	// Width is how many cells a row has, where the graph alone does not take more than three quarters of them: 40 at least.
-	// Defaults to 100, also when negative.
+	// Width is the maximum width of a row in terminal cells, at least 40. A row is wider only if the graph alone takes more than three
+	// quarters of it. Defaults to 100, also if negative.
 	Width int
-	// ASCII draws with * | \ / and other signs of ASCII only. What was said stays as it is. Defaults to false.
+	// ASCII draws the graph with * | \ / and other ASCII characters. Text of the conversation is not changed. Defaults to false.
 	ASCII bool
-	// Color has the ANSI colours of a terminal show what a node is and what failed. Without its codes the text is the same.
-	// Defaults to false.
+	// Color shows the kinds of nodes, and failures, in the ANSI colors of a terminal. The text is otherwise the same. Defaults to false.
 	Color bool
-	// Last draws only so many nodes of the conversation, the last ones, and says how many are before them. Defaults to all, also
-	// when negative.
+	// Last draws only that many nodes, the last ones, and writes the number of nodes before them. Defaults to all, also if negative.
 	Last int
-	// Fold draws the middle of long runs, and the calls of wide fans beyond the first few, as one row that says what it stands for. What
-	// failed, heads, named nodes, branches and their merges are drawn. Defaults to false.
+	// Fold draws the middle of a long run of nodes, and the calls of a wide fan beyond the first few, as one row with their numbers.
+	// Failures, heads, nodes with refs, forks and merges are always drawn. Defaults to false.
 	Fold bool
 }
 
-// WriteLog writes the log that [DAG.String] returns, and a line break: with heads marked and refs named at their nodes, and drawn as o
-// wants it. The error is that of w.
+// WriteLog writes the log that [DAG.String] returns, and a line break. It also marks the heads, and names the refs of each node. The error
+// is that of w.
 func (d DAG) WriteLog(w io.Writer, o *LogOptions) error {
 	l := logger{marked: true, refs: map[node.ID][]string{}}
 	if o != nil {
@@ -43,7 +41,7 @@ func (d DAG) WriteLog(w io.Writer, o *LogOptions) error {
 	return err
 }
 
-// color is the parameters of the ANSI sequence that begins it; none for "".
+// color holds the parameters of an ANSI sequence; "" for no color.
 type color string
 
 const (
@@ -56,7 +54,7 @@ const (
 	cyan    color = "36"
 )
 
-// piece is a piece of a row. Its text is harmless.
+// piece is a part of a row. Its text is cleaned.
 type piece struct {
 	text  string
 	color color
@@ -64,12 +62,12 @@ type piece struct {
 
 func note(text string) piece { return piece{text: text} }
 
-// asciiFrame is what the signs of the graph are in ASCII.
+// asciiFrame replaces the characters of the graph by ASCII.
 var asciiFrame = strings.NewReplacer("│", "|", "─", "-", "├", "|", "┤", "|", "╮", `\`, "╯", "/", "╰", `\`, "╭", "/", "┬", "+", "┴", "+", "┼", "+",
 	"╵", "'", "╷", ".", "╴", "-", "╶", "-", "⋮", ":", "┊", ":", "⋯", "...",
 	"◆", "#", "●", "*", "◇", "=", "○", "o", "▪", ">", "▣", "@", "≡", "~", "■", "X", "▫", "+")
 
-// row writes the graph and what stands beside it, without spaces at the end.
+// row writes the graph and the pieces beside it, without spaces at the end.
 func (l *logger) row(graph string, pieces ...piece) {
 	pieces = append([]piece{{l.framed(graph), ""}}, pieces...)
 	for len(pieces) > 0 {
@@ -79,6 +77,7 @@ func (l *logger) row(graph string, pieces ...piece) {
 		}
 		pieces = pieces[:len(pieces)-1]
 	}
+
 	for _, s := range pieces {
 		if l.Color && s.color != "" {
 			s.text = "\x1b[" + string(s.color) + "m" + s.text + "\x1b[0m"
@@ -88,7 +87,7 @@ func (l *logger) row(graph string, pieces ...piece) {
 	l.out.WriteByte('\n')
 }
 
-// framed writes signs of the graph.
+// framed returns characters of the graph, in ASCII if l is set to it.
 func (l *logger) framed(graph string) string {
 	if l.frame == nil {
 		return graph
@@ -96,18 +95,18 @@ func (l *logger) framed(graph string) string {
 	return l.frame.Replace(graph)
 }
 
-// minText is how many cells the text of a row has, however wide the graph beside it is.
+// minText returns the minimum width of a row's text, however wide the graph is.
 func (l *logger) minText() int { return max(l.width*24/logWidth, 8) }
 
-// How a log is folded.
+// Limits of folding.
 const (
-	keepLinks = 4 // of a run are drawn at each end: messages, or tool phases
-	leastFold = 6 // nodes are worth a row that stands for them
-	keepCalls = 3 // of a wide fan are drawn
+	keepLinks = 4 // messages or tool phases that are drawn at each end of a run
+	leastFold = 6 // minimum number of nodes in a folded row
+	keepCalls = 3 // calls of a wide fan that are drawn
 )
 
-// foldRuns finds the runs that become one row: what lies between two nodes that all ways lead through, holds no node that must be drawn,
-// and is not near an end.
+// foldRuns finds the runs that are drawn as one row. A run lies between two nodes that every path passes, and holds no node that must be
+// drawn. Its two ends are not folded.
 func (g *drawing) foldRuns(heads []*node.Node) {
 	pinned := make([]bool, len(g.nodes))
 	for i, n := range g.nodes {
@@ -118,37 +117,39 @@ func (g *drawing) foldRuns(heads []*node.Node) {
 			pinned[at] = true
 		}
 	}
-	var run []int // nodes that all ways lead through, with nothing pinned between them
-	for i, open := range g.narrow() {
+
+	var run []int // nodes that every path passes, without a pinned node between them
+	for i, bypassed := range g.bypassed() {
 		if pinned[i] {
 			g.foldRun(run)
 			run = nil
 		}
-		if !open {
+		if !bypassed {
 			run = append(run, i)
 		}
 	}
 	g.foldRun(run)
 }
 
-// narrow reports of each node whether a way leads past it, from a node before it to one after it.
-func (g *drawing) narrow() []bool {
-	last := make([]int, len(g.nodes)) // of what follows a node
+// bypassed reports for each node whether an edge leads past it, from a node before it to a node after it.
+func (g *drawing) bypassed() []bool {
+	last := make([]int, len(g.nodes)) // the last child of each node
 	for i, n := range g.nodes {
 		for _, p := range g.parents(n) {
 			last[p] = max(last[p], i)
 		}
 	}
-	open := make([]bool, len(g.nodes))
+
+	bypassed := make([]bool, len(g.nodes))
 	furthest := 0
 	for i := range g.nodes {
-		open[i] = furthest > i
+		bypassed[i] = furthest > i
 		furthest = max(furthest, last[i])
 	}
-	return open
+	return bypassed
 }
 
-// foldRun folds the middle of a run, where it is long.
+// foldRun folds the middle of a run if it is long enough.
 func (g *drawing) foldRun(run []int) {
 	if len(run) <= 2*keepLinks+1 {
 		return
@@ -159,14 +160,27 @@ func (g *drawing) foldRun(run []int) {
 	}
 }
 
-// folded draws the nodes from one to before another as one row, in the column of the node before them.
+// folded draws the nodes [from, to) as one row, in the column of the node before them.
 func (g *drawing) folded(from, to int) {
 	c := g.column[from-1]
 	g.open[c] += g.kids[to-1] - g.kids[from-1]
-	var users, answers, calls, agents int
 	for i := from; i < to; i++ {
 		g.column[i] = c
-		n := g.nodes[i]
+	}
+
+	// The row is drawn as a node of its column, also if nothing follows it.
+	open := g.open[c]
+	g.open[c] = max(open, 1)
+	text := countsOf(g.nodes[from:to])
+	g.row(g.indent+g.cells(c, "⋮"), note(g.line(text, cmp.Or(g.width-2*len(g.open), g.minText()))))
+	g.open[c] = open
+	g.last = c
+}
+
+// countsOf returns the text of a folded row: the number of nodes, and of some kinds among them.
+func countsOf(nodes []*node.Node) string {
+	var users, answers, calls, agents int
+	for _, n := range nodes {
 		if n.Children().Len() > 0 {
 			agents++
 		}
@@ -179,6 +193,7 @@ func (g *drawing) folded(from, to int) {
 			users++
 		}
 	}
+
 	var parts []string
 	for _, p := range []struct {
 		n     int
@@ -188,18 +203,14 @@ func (g *drawing) folded(from, to int) {
 			parts = append(parts, count(p.n, p.thing))
 		}
 	}
-	text := count(to-from, "node")
+	text := count(len(nodes), "node")
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
 	}
-	open := g.open[c]
-	g.open[c] = max(open, 1)
-	g.row(g.indent+g.cells(c, "⋮"), note(g.line(text, cmp.Or(g.width-2*len(g.open), g.minText()))))
-	g.open[c] = open
-	g.last = c
+	return text
 }
 
-// foldFan hides the executions of a wide fan beyond the first few, but for those that failed, have a name or a conversation.
+// foldFan hides the executions of a wide fan beyond the first few, except those that failed, have a mark or have a child conversation.
 func (g *drawing) foldFan(from, to int) {
 	first := -1
 	for i := from + keepCalls; i < to; i++ {
