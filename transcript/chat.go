@@ -13,7 +13,7 @@ import (
 
 // chat imports messages of the Chat Completions API: one document, or lines of them.
 func (im *importer) chat(r io.Reader) error {
-	data, err := im.whole(r)
+	data, err := im.readAll(r)
 	if err != nil {
 		return err
 	}
@@ -124,14 +124,14 @@ func (c *chatFile) end() error {
 // end makes the nodes of a conversation.
 func (c *chatTalk) end() error {
 	ends, err := c.tree.build()
-	c.ends = append(c.ends, ends...)
+	c.heads = append(c.heads, ends...)
 	return err
 }
 
 // add takes the next entry, after the last.
 func (c *chatTalk) add(at int, e *entry) error {
 	c.n++
-	e.line, e.above = at, c.last
+	e.line, e.parentName = at, c.last
 	if e.name == "" || c.tree.byName[e.name] != nil {
 		e.name = "line " + strconv.Itoa(at) + ", " + strconv.Itoa(c.n)
 	}

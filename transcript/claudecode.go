@@ -34,7 +34,7 @@ func (im *importer) claudeCode(r io.Reader) error {
 	if len(s.main.tree.entries) == 0 {
 		s.promote()
 	}
-	im.ends, err = s.build()
+	im.heads, err = s.build()
 	return err
 }
 
@@ -97,16 +97,16 @@ func (s *claudeSession) line(l line) error {
 
 	s.share(list)
 	e := &entry{
-		line: l.at, name: text(list, "uuid"), above: text(list, "parentUuid"), time: stamp(get(list, "timestamp")),
-		same: string(get(list, "message")),
+		line: l.at, name: text(list, "uuid"), parentName: text(list, "parentUuid"), time: stamp(get(list, "timestamp")),
+		body: string(get(list, "message")),
 	}
-	if e.same == "" {
-		e.same = string(j)
+	if e.body == "" {
+		e.body = string(j)
 	}
 	a := s.agentOf(e, list)
 	s.logical(a, e, list)
-	if above := a.tree.byName[e.above]; above != nil {
-		e.near, e.keeps = above.near, above.keeps
+	if above := a.tree.byName[e.parentName]; above != nil {
+		e.response, e.keeps = above.response, above.keeps
 	}
 	switch {
 	case !speaks, isTrue(list, "isApiErrorMessage"), isTrue(list, "isVisibleInTranscriptOnly") && !isTrue(list, "isCompactSummary"):
@@ -137,9 +137,9 @@ func (s *claudeSession) share(list []wire.Member) {
 func (s *claudeSession) logical(a *agent, e *entry, list []wire.Member) {
 	above := text(list, "logicalParentUuid")
 	switch {
-	case e.above != "" || above == "":
+	case e.parentName != "" || above == "":
 	case a.tree.byName[above] != nil:
-		e.above = above
+		e.parentName = above
 	default:
 		s.note(e.line, "", NoteAssumed, "%q, before what was compacted, is no line of the file; it begins a conversation", above)
 	}
@@ -160,16 +160,16 @@ func (s *claudeSession) agentOf(e *entry, list []wire.Member) *agent {
 		s.agents[name] = a
 		s.order = append(s.order, a)
 	}
-	if e.above != "" && a.tree.byName[e.above] == nil && len(a.tree.entries) == 0 {
-		e.above = "" // it follows the call
+	if e.parentName != "" && a.tree.byName[e.parentName] == nil && len(a.tree.entries) == 0 {
+		e.parentName = "" // it follows the call
 	}
 	return a
 }
 
 // begins is the name of the sub-agent without an id that a line is of: that of its first line.
 func (s *claudeSession) begins(e *entry) string {
-	name, ok := s.begun[e.above]
-	if !ok || e.above == "" {
+	name, ok := s.begun[e.parentName]
+	if !ok || e.parentName == "" {
 		name = e.name
 	}
 	s.begun[e.name] = name
@@ -224,10 +224,10 @@ func (s *claudeSession) assistant(a *agent, e *entry, list, message []wire.Membe
 	if err != nil {
 		return err
 	}
-	e.answer = text(message, "id")
+	e.responseID = text(message, "id")
 	usage, _ := object(get(message, "usage"))
 	answer := node.Answer{
-		API: anthropicAPI, Model: text(message, "model"), ResponseID: e.answer,
+		API: anthropicAPI, Model: text(message, "model"), ResponseID: e.responseID,
 		Stop: claudeStop(text(message, "stop_reason")), Usage: claudeUsage(usage),
 		Seen: seenElsewhere,
 	}
@@ -236,11 +236,11 @@ func (s *claudeSession) assistant(a *agent, e *entry, list, message []wire.Membe
 		further = []wire.Member{{Name: "usage", Value: wire.Object(rest)}}
 	}
 	said := e
-	if whole := e.near; whole != nil && whole.answer == e.answer && e.answer != "" && a.tree.byName[e.name] == nil {
+	if whole := e.response; whole != nil && whole.responseID == e.responseID && e.responseID != "" && a.tree.byName[e.name] == nil {
 		s.goesOn(a, whole, e, answer)
 		said = whole
 	} else {
-		e.near, e.keeps = e, ""
+		e.response, e.keeps = e, ""
 		e.meta = s.metaOf(list, message, further)
 		e.payload = node.Message{Role: content.Assistant, Answer: answer}
 		before := len(a.tree.entries)
@@ -268,7 +268,7 @@ func (s *claudeSession) goesOn(a *agent, whole, e *entry, answer node.Answer) {
 	if e.name == "" {
 		return
 	}
-	a.tree.byName[e.name], a.tree.said[e.name] = whole, e.same
+	a.tree.byName[e.name], a.tree.bodies[e.name] = whole, e.body
 	whole.parts = append(whole.parts, e.name)
 }
 
@@ -304,7 +304,7 @@ func (s *claudeSession) user(a *agent, e *entry, list, message []wire.Member) er
 		if err != nil {
 			return err
 		}
-		e.payload, e.keeps, e.near = node.Compaction{Summary: summary}, keeps, nil
+		e.payload, e.keeps, e.response = node.Compaction{Summary: summary}, keeps, nil
 	case len(results) > 0:
 		e.payload = node.Message{Role: content.User, Blocks: blocks}
 		e.details = get(list, "toolUseResult")
@@ -317,7 +317,7 @@ func (s *claudeSession) user(a *agent, e *entry, list, message []wire.Member) er
 			}
 		}
 	default:
-		e.payload, e.near = node.Message{Role: content.User, Blocks: blocks}, nil
+		e.payload, e.response = node.Message{Role: content.User, Blocks: blocks}, nil
 		if details := get(list, "toolUseResult"); details != "" {
 			e.meta = metaWith(e.meta, "claude-code.toolUseResult", details)
 		}
@@ -434,7 +434,7 @@ func (s *claudeSession) hang(a *agent, heads []*node.Node, ends [][]*node.Node) 
 	if len(ends) > 0 {
 		sub.Summary = dag.New().WithHeads(ends[0]...).Text()
 	}
-	in.tree.records = append(in.tree.records, extraNode{a.line, made{
+	in.tree.records = append(in.tree.records, extraNode{a.line, nodeSpec{
 		name: "sub-agent " + a.name + " " + strconv.Itoa(a.line), line: a.line, payload: sub,
 	}})
 }

@@ -437,7 +437,7 @@ func TestLastLineThatIsBeingWrittenIsLeftOut(t *testing.T) {
 			in, err := transcript.Import(transcript.ClaudeCode, strings.NewReader(c[0]+"\n"+c[1][:cut]+end), nil)
 			require.NoError(t, err, c[1][:cut])
 			require.Equal(t, whole.Main().Head().Digest(), in.Main().Head().Digest())
-			require.Equal(t, "[line 2: left out: the last line ends in the middle: it was not written to its end]", fmt.Sprint(in.Notes))
+			require.Equal(t, "[line 2: left out: the last line is incomplete]", fmt.Sprint(in.Notes))
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 // langChain imports messages of LangChain, or a state of LangGraph that holds some. The forms are those of langchain-core's messages
 // (libs/core/langchain_core/messages) and load.dumpd, and of langgraph's StateSnapshot and Checkpoint.
 func (im *importer) langChain(r io.Reader) error {
-	data, err := im.whole(r)
+	data, err := im.readAll(r)
 	if err != nil {
 		return err
 	}

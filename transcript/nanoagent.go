@@ -14,7 +14,7 @@ const maxSubGraphs = 32
 
 // nanoAgent imports a saved graph.
 func (im *importer) nanoAgent(r io.Reader) error {
-	data, err := im.whole(r)
+	data, err := im.readAll(r)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (im *importer) nanoAgent(r io.Reader) error {
 		return err
 	}
 	for _, h := range heads {
-		im.ends = append(im.ends, []*node.Node{h})
+		im.heads = append(im.heads, []*node.Node{h})
 	}
 	return nil
 }
@@ -232,7 +232,7 @@ func (g *nanoGraph) make(n *nanoNode) error {
 	if n.folded() {
 		return nil
 	}
-	m := made{name: g.path + n.id, line: n.line, where: n.where(), time: seconds(number(n.list, "timestamp"))}
+	m := nodeSpec{name: g.path + n.id, line: n.line, where: n.where(), time: seconds(number(n.list, "timestamp"))}
 	for _, p := range n.parents {
 		m.parents = append(m.parents, p.made)
 	}

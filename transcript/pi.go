@@ -31,7 +31,7 @@ func (im *importer) pi(r io.Reader) error {
 	if s.session == "" {
 		s.session = s.fingerprint()
 	}
-	im.ends, err = s.tree.build()
+	im.heads, err = s.tree.build()
 	return err
 }
 
@@ -59,7 +59,7 @@ func (s *piSession) line(l line) error {
 	if err != nil {
 		return err
 	}
-	e := &entry{line: l.at, name: text(list, "id"), above: text(list, "parentId"), time: stamp(get(list, "timestamp")), same: string(j)}
+	e := &entry{line: l.at, name: text(list, "id"), parentName: text(list, "parentId"), time: stamp(get(list, "timestamp")), body: string(j)}
 	kind := text(list, "type")
 	if kind != "" {
 		s.recognize(l.at, slices.Contains(piTypes, kind))
@@ -77,7 +77,7 @@ func (s *piSession) line(l line) error {
 		return nil
 	}
 	if e.name == "" {
-		e.name, e.above = "line "+strconv.Itoa(l.at), s.last
+		e.name, e.parentName = "line "+strconv.Itoa(l.at), s.last
 	}
 	if err := s.entry(e, kind, list, j); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *piSession) entry(e *entry, kind string, list []wire.Member, j content.J
 		return s.tree.add(e)
 	case "branch_summary":
 		s.rest(e, list, "summary")
-		e.payload, e.keeps = node.Compaction{Summary: content.Words(text(list, "summary"))}, nothing
+		e.payload, e.keeps = node.Compaction{Summary: content.Words(text(list, "summary"))}, keepsEverything
 		return s.tree.add(e)
 	case "custom_message":
 		s.rest(e, list, "content")
@@ -154,7 +154,7 @@ func (s *piSession) message(p place, e *entry, list []wire.Member, j content.JSO
 		err = s.words(p, e, get(list, "content"))
 	case "compactionSummary", "branchSummary":
 		taken = append(taken, "summary")
-		e.payload, e.keeps = node.Compaction{Summary: content.Words(text(list, "summary"))}, nothing
+		e.payload, e.keeps = node.Compaction{Summary: content.Words(text(list, "summary"))}, keepsEverything
 		err = s.tree.add(e)
 	case "bashExecution":
 		if isTrue(list, "excludeFromContext") {

@@ -229,7 +229,7 @@ func TestSessionsOfAnotherProgramAreRefused(t *testing.T) {
 			require.ErrorAs(t, err, &e, "%s as %s", c.file, c.format)
 			require.ErrorIs(t, err, transcript.ErrShape)
 			require.Equal(t, 1, e.Line)
-			require.ErrorContains(t, err, "no line of the file is one of "+string(c.format))
+			require.ErrorContains(t, err, "no line of it is one that "+string(c.format)+" writes")
 		}
 	}
 

@@ -19,23 +19,23 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// bom is what some editors put before a text.
+// bom is the byte order mark that some editors write at the beginning of a file.
 const bom = "\uFEFF"
 
-// whole reads all of r.
-func (im *importer) whole(r io.Reader) (string, error) {
+// readAll returns the whole file as text.
+func (im *importer) readAll(r io.Reader) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(r, im.opts.Limit))
 	if err != nil {
 		return "", err
 	}
-	if err := im.ended(r, int64(len(data))); err != nil {
+	if err := im.checkLimit(r, int64(len(data))); err != nil {
 		return "", err
 	}
 	return strings.TrimPrefix(string(data), bom), nil
 }
 
-// ended returns ErrLimit where the limit was reached and r has more.
-func (im *importer) ended(r io.Reader, read int64) error {
+// checkLimit returns ErrLimit if the limit was reached and r has more.
+func (im *importer) checkLimit(r io.Reader, read int64) error {
 	if read < im.opts.Limit {
 		return nil
 	}
@@ -47,46 +47,49 @@ func (im *importer) ended(r io.Reader, read int64) error {
 
 // line is a line of a file that is not blank.
 type line struct {
-	at   int
+	at   int // its number, from 1
 	text string
 }
 
-// lines calls each with every line that is not blank. A file without any is an error: somebody named the wrong one.
+// lines calls each with every line that is not blank. A file without such lines is an error, because it is most likely the wrong file.
 //
-// A program that appends to a file may be caught in the middle of its last line: a last line that ends in the middle of its JSON is left
-// out and noted.
+// The program that appends to the file may still be writing its last line. A last line that ends in the middle of its JSON is therefore
+// left out, with a note.
 func (im *importer) lines(r io.Reader, each func(line) error) error {
 	limited := &io.LimitedReader{R: r, N: im.opts.Limit}
 	in := bufio.NewReaderSize(limited, 64<<10)
 	empty := true
-	var torn error // that of the line before, which is an error unless it was the last
+	var torn error // the error of a torn line, which is returned unless the line is the last
+
 	for at := 1; ; at++ {
 		text, err := in.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return im.errorf(at, "", err, "")
 		}
+
 		last := err != nil
 		if last && limited.N <= 0 {
-			if err := im.ended(r, im.opts.Limit); err != nil {
+			if err := im.checkLimit(r, im.opts.Limit); err != nil {
 				return err
 			}
 		}
+
 		if at == 1 {
 			text = bytes.TrimPrefix(text, []byte(bom))
 		}
+
 		if text = bytes.TrimSpace(text); len(text) > 0 {
 			if torn != nil {
 				return torn
 			}
+
 			err := each(line{at, string(text)})
-			switch {
-			case err != nil && !empty && errors.Is(err, errTorn):
-				torn = err
-			case err != nil:
+			if err != nil && (empty || !errors.Is(err, errTorn)) {
 				return err
 			}
-			empty = false
+			torn, empty = err, false
 		}
+
 		if last && empty {
 			return im.errorf(at, "", ErrSyntax, "the file is empty")
 		}
@@ -100,44 +103,49 @@ func (im *importer) lines(r io.Reader, each func(line) error) error {
 // errTorn marks text that ends in the middle of its JSON.
 var errTorn = fmt.Errorf("%w: it ends in the middle", ErrSyntax)
 
-// noteTorn notes that the last line of a file is left out, where it is torn.
+// noteTorn notes that a torn last line is left out. A nil error is ignored.
 func (im *importer) noteTorn(err error) {
 	var torn *Error
 	if errors.As(err, &torn) {
-		im.note(torn.Line, "", NoteLeftOut, "the last line ends in the middle: it was not written to its end")
+		im.note(torn.Line, "", NoteLeftOut, "the last line is incomplete")
 	}
 }
 
-// valid returns the text as JSON that everything else can rely on. What programs in JavaScript leave behind when they cut a text
-// in the middle of a letter becomes U+FFFD.
+// valid returns the text as valid JSON. Invalid UTF-8 and lone surrogates become U+FFFD: programs in JavaScript write them when they cut
+// a text in the middle of a character.
 func (im *importer) valid(at int, text string) (content.JSON, error) {
 	j := content.JSON(text)
 	if j.Valid() {
 		return j, nil
 	}
+
 	v := jsontext.Value(text)
 	if err := v.Format(jsontext.AllowInvalidUTF8(true)); err != nil {
 		var where *jsontext.SyntacticError
 		if errors.As(err, &where) && where.ByteOffset <= int64(len(text)) {
 			at = max(at, 1) + strings.Count(text[:where.ByteOffset], "\n")
 		}
+
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return "", im.errorf(at, "", errTorn, "")
 		}
 		return "", im.errorf(at, "", ErrSyntax, "%s", strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
+
 	if j = content.JSON(v); !j.Valid() {
 		return "", im.errorf(at, "", ErrSyntax, "")
 	}
-	im.note(at, "", NoteChanged, "bytes that are no text were replaced by U+FFFD")
+
+	im.note(at, "", NoteChanged, "invalid characters were replaced by U+FFFD")
 	return j, nil
 }
 
-// members reads an object, one of a place that is named.
+// members returns the members of an object. Errors name the line and the position.
 func (im *importer) members(at int, where string, j content.JSON) ([]wire.Member, error) {
 	if !strings.HasPrefix(strings.TrimLeft(string(j), " \t\r\n"), "{") {
-		return nil, im.errorf(at, where, ErrShape, "an object was expected, and not %s", excerpt(j))
+		return nil, im.errorf(at, where, ErrShape, "expected an object, got %s", excerpt(j))
 	}
+
 	list, err := wire.Members(j)
 	if err != nil {
 		return nil, im.errorf(at, where, ErrSyntax, "%v", err)
@@ -145,7 +153,7 @@ func (im *importer) members(at int, where string, j content.JSON) ([]wire.Member
 	return list, nil
 }
 
-// object reads an object, of which there may be none.
+// object returns the members of an object, for a caller that handles everything else.
 func object(j content.JSON) ([]wire.Member, error) {
 	if !strings.HasPrefix(strings.TrimLeft(string(j), " \t\r\n"), "{") {
 		return nil, content.ErrJSON
@@ -153,15 +161,17 @@ func object(j content.JSON) ([]wire.Member, error) {
 	return wire.Members(j)
 }
 
-// items reads a list.
+// items returns the elements of a list, and false if j is not a list.
 func items(j content.JSON) ([]content.JSON, bool) {
 	if !strings.HasPrefix(strings.TrimLeft(string(j), " \t\r\n"), "[") {
 		return nil, false
 	}
+
 	var raw []wire.Raw
 	if j.Decode(&raw) != nil {
 		return nil, false
 	}
+
 	list := make([]content.JSON, len(raw))
 	for i, r := range raw {
 		list[i] = content.JSON(r)
@@ -169,6 +179,7 @@ func items(j content.JSON) ([]content.JSON, bool) {
 	return list, true
 }
 
+// excerpt returns the beginning of j, for errors and notes.
 func excerpt(j content.JSON) string {
 	if j == "" {
 		return "nothing"
@@ -176,7 +187,7 @@ func excerpt(j content.JSON) string {
 	return safetext.Cut(string(j), 60)
 }
 
-// get returns a member's value; "" where there is none, or it is null.
+// get returns the value of a member, or "" if it is absent or null.
 func get(list []wire.Member, name string) content.JSON {
 	for _, m := range list {
 		if m.Name == name {
@@ -189,20 +200,20 @@ func get(list []wire.Member, name string) content.JSON {
 	return ""
 }
 
-// text returns a member that is a string; "" where it is none.
+// text returns the value of a string member, or "" if it is not a string.
 func text(list []wire.Member, name string) string {
 	s, _ := wire.Text(get(list, name))
 	return s
 }
 
-// has reports whether one of the members is there.
+// has reports whether at least one of the members is present.
 func has(list []wire.Member, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return get(list, name) != "" })
 }
 
 func isTrue(list []wire.Member, name string) bool { return get(list, name) == "true" }
 
-// number returns a member that is a number; 0 where it is none.
+// number returns the value of a number member, or 0 if it is not a number.
 func number(list []wire.Member, name string) float64 {
 	var f float64
 	if j := get(list, name); j == "" || j.Decode(&f) != nil {
@@ -211,7 +222,7 @@ func number(list []wire.Member, name string) float64 {
 	return f
 }
 
-// count returns a member that counts something.
+// count returns the value of a counter, or 0 if it is negative or absurdly large.
 func count(list []wire.Member, name string) int64 {
 	f := number(list, name)
 	if !(f > 0) || f > math.MaxInt32*1024 {
@@ -220,7 +231,7 @@ func count(list []wire.Member, name string) int64 {
 	return int64(f)
 }
 
-// without is list but for the members of these names and those that are null.
+// without returns the members that are neither null nor have one of these names.
 func without(list []wire.Member, names ...string) []wire.Member {
 	var rest []wire.Member
 next:
@@ -237,27 +248,31 @@ next:
 	return rest
 }
 
-// furthest are the seconds since 1970 that a time of a node can have: those of four-digit years.
-const furthest = 253_402_300_799 // the end of 9999
+// The first and the last second of the years 1 to 9999, which a node's time may have, counted from 1970.
+const (
+	minTime = -62_135_596_800
+	maxTime = 253_402_300_799
+)
 
-// seconds is a time in seconds since 1970; the zero time where it is none.
+// seconds converts seconds since 1970 to a time. It returns the zero time if s is out of range.
 func seconds(s float64) time.Time {
-	if !(s > 0) || s > furthest {
+	if !(s > 0) || s > maxTime {
 		return time.Time{}
 	}
 	whole, part := math.Modf(s)
 	return time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC()
 }
 
-// stamp is a time as RFC 3339 writes it, or in milliseconds since 1970; the zero time where it is neither.
+// stamp converts a text in RFC 3339 form, or milliseconds since 1970, to a time. It returns the zero time if j is neither.
 func stamp(j content.JSON) time.Time {
 	if s, ok := wire.Text(j); ok {
 		t, err := time.Parse(time.RFC3339Nano, s)
-		if err != nil || t.Unix() > furthest || t.Unix() < -62_135_596_800 {
+		if err != nil || t.Unix() > maxTime || t.Unix() < minTime {
 			return time.Time{}
 		}
 		return t.UTC()
 	}
+
 	var ms float64
 	if j == "" || j.Decode(&ms) != nil {
 		return time.Time{}
@@ -265,10 +280,10 @@ func stamp(j content.JSON) time.Time {
 	return seconds(ms / 1000)
 }
 
-// maxMetaDepth is how deep a value of metadata may nest.
+// maxMetaDepth limits the nesting of a metadata value.
 const maxMetaDepth = 256
 
-// metaOf is metadata with the members under key; empty where there are none.
+// metaOf returns meta with the members as an object under key. Without members, it returns meta.
 func metaOf(meta node.Meta, key string, list []wire.Member) node.Meta {
 	if len(list) == 0 {
 		return meta
@@ -276,7 +291,7 @@ func metaOf(meta node.Meta, key string, list []wire.Member) node.Meta {
 	return metaWith(meta, key, wire.Object(list))
 }
 
-// metaWith is metadata with a value under key, as text where it nests too deep.
+// metaWith returns meta with a value under key. A value that nests too deeply is stored as text.
 func metaWith(meta node.Meta, key string, j content.JSON) node.Meta {
 	if j.Depth() > maxMetaDepth {
 		j = wire.Quote(string(j))
@@ -287,8 +302,7 @@ func metaWith(meta node.Meta, key string, j content.JSON) node.Meta {
 	return meta
 }
 
-// recognize notes whether a line is one that the program itself writes. Lines of unknown types are kept as records, so that a file of
-// another program would otherwise become a conversation of records alone.
+// recognize records whether the format's own program writes such lines; see unrecognized.
 func (im *importer) recognize(line int, own bool) {
 	im.own = im.own || own
 	if !own && im.foreign == 0 {
@@ -296,10 +310,11 @@ func (im *importer) recognize(line int, own bool) {
 	}
 }
 
-// unrecognized returns an error if there are lines, and none is one that the program itself writes.
+// unrecognized returns an error if the file has lines, and the format's own program writes none of them. Lines of unknown types are
+// kept as records; without this check, a file of another program would become a conversation of nothing but records.
 func (im *importer) unrecognized() error {
 	if im.own || im.foreign == 0 {
 		return nil
 	}
-	return im.errorf(im.foreign, "", ErrShape, "no line of the file is one of %s: it has another format", im.format)
+	return im.errorf(im.foreign, "", ErrShape, "the file has another format: no line of it is one that %s writes", im.format)
 }

@@ -17,38 +17,38 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Errors that importing returns, inside an *Error, beside those of the reader and of package node.
+// Errors that Import returns, inside an *Error. Errors of the reader and of package node are returned in the same way.
 var (
-	// ErrUnknownFormat marks a format that there is no import for.
+	// ErrUnknownFormat marks a format that Import does not know.
 	ErrUnknownFormat = errors.New("no such format")
 	// ErrSyntax marks text that is not JSON.
 	ErrSyntax = errors.New("not JSON")
-	// ErrShape marks JSON that is not what the format has in this place.
-	ErrShape = errors.New("not what the format has here")
+	// ErrShape marks JSON that does not have the shape that the format requires at this position.
+	ErrShape = errors.New("unexpected shape")
 	// ErrParent marks a line or a node whose parent is missing. It is node.ErrParent.
 	ErrParent = node.ErrParent
-	// ErrCycle marks a line or a node that follows itself.
-	ErrCycle = errors.New("it follows itself")
-	// ErrDuplicateID marks an id that two different lines have. It is dag.ErrDuplicateID.
+	// ErrCycle marks a line or a node that is its own ancestor.
+	ErrCycle = errors.New("it is its own ancestor")
+	// ErrDuplicateID marks an ID that two different lines share. It is dag.ErrDuplicateID.
 	ErrDuplicateID = dag.ErrDuplicateID
-	// ErrLimit marks a file that is longer, or nests deeper, than the limits of reading allow. It is dag.ErrLimit.
+	// ErrLimit marks a file that is too long or nests too deeply. It is dag.ErrLimit.
 	ErrLimit = dag.ErrLimit
 )
 
-// Error says where in a file something cannot be imported.
+// Error reports where in a file the import failed, and why.
 type Error struct {
 	Format Format
-	// Line is the line, from 1; 0 where it is not known.
+	// Line is the line number, from 1, or 0 if it is not known.
 	Line int
-	// Where is the place within the line, or the node; it may be empty.
+	// Where is the position within the line, or the node. It may be empty.
 	Where string
 	Err   error
 }
 
-// mostShown is how many bytes of an error or a note are shown.
-const mostShown = 1000
+// maxShown limits the bytes of an error or a note that are shown.
+const maxShown = 1000
 
-// Error names the format, the line and the place. It is safe to print.
+// Error returns the format, the line, the position and the reason. The text is safe to print.
 func (e *Error) Error() string {
 	text := "import " + string(e.Format) + ": "
 	if e.Line > 0 {
@@ -57,59 +57,63 @@ func (e *Error) Error() string {
 	if e.Where != "" {
 		text += e.Where + ": "
 	}
-	return safetext.Escape(text+e.Err.Error(), mostShown)
+	return safetext.Escape(text+e.Err.Error(), maxShown)
 }
 
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Format names a form in which another program keeps conversations.
+// Format is the name of a file format in which another program saves conversations.
 type Format string
 
-// The formats. What becomes of each line is in the package's comment.
+// The formats. The package comment lists how each part of a file is imported.
 const (
-	// NanoAgent is a graph that nano-agent saved: one JSON object.
+	// NanoAgent is a graph saved by nano-agent: one JSON object.
 	NanoAgent Format = "nano-agent"
-	// ClaudeCode is a session of Claude Code: JSON lines that name their parents by uuid.
+	// ClaudeCode is a session of Claude Code: JSON lines, linked to their parents by uuid.
 	ClaudeCode Format = "claude-code"
-	// Pi is a session of the coding agent pi: JSON lines that name their parents by id.
+	// Pi is a session of the coding agent pi: JSON lines, linked to their parents by id.
 	Pi Format = "pi"
-	// Chat is messages as OpenAI's Chat Completions has them: a list of messages, an object with "messages", one such object a
-	// line (as files for fine-tuning are), or one message a line.
+	// Chat is messages in the form of OpenAI's Chat Completions API. The file is a list of messages, an object with "messages", one
+	// such object a line (as files for fine-tuning are), or one message a line.
 	Chat Format = "chat"
-	// LangChain is messages of LangChain, as dumpd, messages_to_dict or model_dump write them, in a list or one a line; or a state
-	// or a checkpoint of LangGraph with a list "messages".
+	// LangChain is messages of LangChain as written by dumpd, messages_to_dict or model_dump. The file is a list of messages, one
+	// message a line, or a state or a checkpoint of LangGraph with a list "messages".
 	LangChain Format = "langchain"
 )
 
 // Formats returns all formats, in alphabetical order.
 func Formats() []Format { return []Format{Chat, ClaudeCode, LangChain, NanoAgent, Pi} }
 
-// Options change how a file is read. nil is all defaults.
+// Options change how a file is read. A nil *Options means the defaults.
 type Options struct {
-	// Lenient goes on where a line alone is broken: one that cannot be read is kept as a record and noted, one that follows a line
-	// which is not there begins a conversation, a cycle is cut, and of lines with one id the first holds. Defaults to false: each
-	// is an error.
+	// Lenient imports a file despite broken lines:
+	//   - a line that cannot be read is kept as a record and noted,
+	//   - a line whose parent is missing starts a conversation,
+	//   - a cycle is cut,
+	//   - of different lines with the same ID, the first keeps it and each later one starts a conversation.
+	//
+	// Defaults to false: each of these is an error.
 	Lenient bool
-	// Limit is the most bytes of a file that are read. Memory is taken in proportion to what was read. Defaults to 1 GiB.
+	// Limit is the maximum length of a file in bytes. Memory use is proportional to what was read. Defaults to 1 GiB.
 	Limit int64
-	// Time is when nodes were made of which the file does not say it, neither for them nor for one before them. Defaults to the
-	// beginning of 1970, so that importing a file twice gives the same conversation.
+	// Time is the time of a node if the file has none for the node or for any node before it. Defaults to the beginning of 1970, so
+	// that importing a file twice returns the same conversation.
 	Time time.Time
 }
 
-// Imported is what was in a file.
+// Imported is the content of a file.
 type Imported struct {
-	// DAG is everything. Its heads are those of all conversations, in order.
+	// DAG holds all conversations. Its heads are theirs, in order.
 	DAG dag.DAG
-	// Conversations are the places to go on from, each as a value of its own; they share their nodes. The first is the main one:
-	// the one that was gone on with last or, in a format that says so, the one that it names first.
+	// Conversations holds each conversation as a value of its own. They share their nodes. The first is the main conversation: the
+	// one that the file marks as current, or else the one with the newest line.
 	Conversations []dag.DAG
-	// Notes says what was changed, what is kept as something else and what is left out, in the order of the file.
+	// Notes lists what was changed, what was kept as a node or block of another kind, and what was left out. They are sorted by line.
 	Notes []Note
 }
 
-// Main returns the main conversation, an empty one where the file has none.
+// Main returns the main conversation, or an empty one if the file has none.
 func (i Imported) Main() dag.DAG {
 	if len(i.Conversations) == 0 {
 		return dag.New()
@@ -117,35 +121,36 @@ func (i Imported) Main() dag.DAG {
 	return i.Conversations[0]
 }
 
-// NoteKind says what became of something in a file.
+// NoteKind is what happened to a part of a file.
 type NoteKind string
 
 // The kinds of notes.
 const (
-	// NoteRecord: it is kept as a node.Custom, which is never sent.
+	// NoteRecord means that it is kept as a node.Custom, which is never sent.
 	NoteRecord NoteKind = "record"
-	// NoteOpaque: a block that this package does not know is kept as a content.Opaque, byte for byte.
+	// NoteOpaque means that a block is kept byte for byte as a content.Opaque, because this package does not know it.
 	NoteOpaque NoteKind = "opaque"
-	// NoteChanged: it is kept, and something in it was changed.
+	// NoteChanged means that it is kept with a change.
 	NoteChanged NoteKind = "changed"
-	// NoteAssumed: the file does not say it, and something was assumed.
+	// NoteAssumed means that the file lacks a fact, for which something was assumed.
 	NoteAssumed NoteKind = "assumed"
-	// NoteLeftOut: it is not kept, because something else says the same, or because it is the end of a file that was cut off.
+	// NoteLeftOut means that it is not kept. Either something that is kept makes it redundant, or no node or block can hold it, or the
+	// file was cut off in the middle of it.
 	NoteLeftOut NoteKind = "left out"
 )
 
-// Note is what became of something in a file.
+// Note reports what happened to a part of a file.
 type Note struct {
-	// Line is the line, from 1; 0 where it is not known.
+	// Line is the line number, from 1, or 0 if it is not known.
 	Line int
-	// Where is the place within the line, or the node; it may be empty.
+	// Where is the position within the line, or the node. It may be empty.
 	Where string
 	Kind  NoteKind
-	// Detail says what and why. It is safe to print.
+	// Detail is what happened and why. It is safe to print.
 	Detail string
 }
 
-// String says where, what and why in one line.
+// String returns the note as one line. It is safe to print.
 func (n Note) String() string {
 	text := ""
 	if n.Line > 0 {
@@ -154,38 +159,41 @@ func (n Note) String() string {
 	if n.Where != "" {
 		text += n.Where + ": "
 	}
-	return safetext.Escape(text+string(n.Kind)+": "+n.Detail, mostShown)
+	return safetext.Escape(text+string(n.Kind)+": "+n.Detail, maxShown)
 }
 
-// Import reads a conversation of that format, to the end of r. Every error is an *Error; what is returned beside it is empty.
+// Import reads a file of that format, to the end of r. Every error is an *Error. The Imported returned with an error is empty.
 func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 	im := &importer{format: format, used: map[node.ID]bool{}, sum: sha256.New()}
 	if o != nil {
 		im.opts = *o
 	}
+
 	if im.opts.Limit <= 0 {
 		im.opts.Limit = 1 << 30
 	}
 	if im.opts.Time.IsZero() {
 		im.opts.Time = time.Unix(0, 0)
 	}
-	r = io.TeeReader(r, im.sum)
+
 	read, ok := importers[format]
 	if !ok {
 		return Imported{}, &Error{Format: format, Err: fmt.Errorf("%w: there are %s", ErrUnknownFormat, joinNames(Formats()))}
 	}
-	if err := read(im, r); err != nil {
+
+	if err := read(im, io.TeeReader(r, im.sum)); err != nil {
 		var e *Error
 		if !errors.As(err, &e) {
 			err = &Error{Format: format, Err: err}
 		}
 		return Imported{}, err
 	}
+
 	return im.imported(), nil
 }
 
-// seenElsewhere stands for what a model had seen in a session whose file holds neither its system prompt nor its tools: no conversation
-// has this digest. Thinking that is bound to what was seen is therefore kept, and not sent again.
+// seenElsewhere is the node.Answer.Seen of responses in files that lack the system prompt and the tools. It is the digest of no
+// conversation. Thinking that its provider binds to the preceding transcript is therefore kept, but not sent again.
 var seenElsewhere = node.Digest(sha256.Sum256([]byte("plait.transcript.seen elsewhere")))
 
 var importers = map[Format]func(*importer, io.Reader) error{
@@ -204,45 +212,50 @@ func joinNames(formats []Format) string {
 	return strings.Join(names, ", ")
 }
 
-// importer is one import.
+// importer is the state of one call of Import.
 type importer struct {
 	format  Format
 	opts    Options
-	session string // what ids are derived of, beside the ids in the file
+	session string // IDs are derived from it and from the file's names
 	used    map[node.ID]bool
-	sum     hash.Hash // of all that was read
+	sum     hash.Hash // of the bytes read so far
 	notes   []Note
-	ends    [][]*node.Node // where each conversation ends, the main one first
-	about   []about        // metadata of the whole
-	// replaced counts what compactions replace.
+	heads   [][]*node.Node // of each conversation, the main one first
+	about   []about        // metadata of every conversation
+	// replaced counts the nodes that compactions replace, up to maxReplaced.
 	replaced int
-	// own reports that a line was recognized. foreign is the first line that was not, from 1; 0 for none.
+	// own is set once a line was recognized. foreign is the number of the first line that was not, or 0.
 	own     bool
 	foreign int
 }
 
+// about is a member of the metadata.
 type about struct {
 	key   string
 	value content.JSON
 }
 
+// imported returns the result, once all nodes are made.
 func (im *importer) imported() Imported {
 	env := dag.New()
 	for _, a := range im.about {
 		env = env.WithMetadata(a.key, a.value)
 	}
+
 	out := Imported{Notes: im.notes}
 	var heads []*node.Node
-	for _, ends := range im.ends {
+	for _, ends := range im.heads {
 		heads = append(heads, ends...)
 		out.Conversations = append(out.Conversations, env.WithHeads(ends...))
 	}
+
 	out.DAG = env.WithHeads(heads...)
+
 	slices.SortStableFunc(out.Notes, func(a, b Note) int { return a.Line - b.Line })
 	return out
 }
 
-// errorf is an error of that kind.
+// errorf returns an *Error that wraps kind. The format, if any, adds the details.
 func (im *importer) errorf(line int, where string, kind error, format string, args ...any) error {
 	err := kind
 	if format != "" {
@@ -253,6 +266,6 @@ func (im *importer) errorf(line int, where string, kind error, format string, ar
 
 func (im *importer) note(line int, where string, kind NoteKind, format string, args ...any) {
 	im.notes = append(im.notes, Note{
-		Line: line, Where: safetext.Escape(where, mostShown), Kind: kind, Detail: safetext.Escape(fmt.Sprintf(format, args...), mostShown),
+		Line: line, Where: safetext.Escape(where, maxShown), Kind: kind, Detail: safetext.Escape(fmt.Sprintf(format, args...), maxShown),
 	})
 }
