@@ -8,54 +8,56 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// Encoding is how an API wants conversations: by which rules, and in which form. What it made of a conversation is remembered with
-// the conversation: one that goes on, or branches off anywhere, has only what is new repaired and written; what stood before is
-// shared, not copied. That is never seen but by the clock: the result is what it would be without.
+// Encoding describes how an API receives conversations: its rules and its JSON.
 //
-// What is remembered takes about as much memory as the conversation, for each API. Redacting drops it, and so does content.Blocks.Forget
-// for one message, and dag.DAG.Forget for a conversation that is kept and not sent for a while.
+// What Encode makes of a conversation is remembered with the conversation. One that continues, or branches off
+// anywhere, has only its new messages repaired and written; everything before is shared, not copied. This affects speed
+// alone: the result is the same as without it.
 //
-// An Encoding is used by its address, and not changed once it was used. It is safe for concurrent use.
+// The memory takes about as much space as the conversation, for each API. Redacting drops it. So does
+// content.Blocks.Forget for one message, and dag.DAG.Forget for a conversation that is kept and not sent for a while.
+//
+// An Encoding is identified by its address and must not change after its first use. It is safe for concurrent use.
 type Encoding struct {
-	// Rules is what the API accepts.
+	// Rules describes what the API accepts.
 	Rules Rules
-	// Append appends a message that keeps the rules to dst: the items that the API's list of messages has for it, one or more,
-	// with commas between them and none before the first. End is how many messages follow m; what is appended must not depend
-	// on it where it is Far or more, and otherwise on nothing but m.
+	// Append appends m, a message that keeps the rules, to dst as one or more items of the API's list of messages, with
+	// commas between them and none before the first. End is the number of messages after m. The result may depend only
+	// on m and, while end is less than Far, on end.
 	Append func(dst []byte, m content.Message, end int) []byte
-	// AppendAnswer is Append for a message that answers calls, which are those of the message before it, in the order of its
-	// results; for an API whose results say more of the call than its id. Defaults to Append.
+	// AppendAnswer is used in place of Append for a message with tool results, if an API needs more of a call than its
+	// ID there. Calls are those of the message before, in the order of the results. Defaults to Append.
 	AppendAnswer func(dst []byte, calls []content.ToolUse, m content.Message, end int) []byte
 }
 
-// Far is the distance from a conversation's end from where on the bytes of a message do not change any more.
+// Far is the distance from the end of a conversation at which the bytes of a message are final.
 const Far = 4
 
-// Encode redrafts the conversation as the API wants it. It is a pure function of messages.
+// Encode returns the conversation as the API receives it. It is a pure function of messages.
 func (e *Encoding) Encode(messages []content.Message) Encoded {
 	for p := range e.points(messages) {
-		if encoded, ok := e.goOn(p, messages); ok {
+		if encoded, ok := e.encodeFrom(p, messages); ok {
 			return encoded
 		}
 	}
-	encoded, _ := e.goOn(nil, messages)
+	encoded, _ := e.encodeFrom(nil, messages)
 	return encoded
 }
 
-// Encoded is a conversation as an API wants it.
+// Encoded is a conversation as an API receives it.
 type Encoded struct {
-	// Notes says what was changed.
+	// Notes are the changes that were made.
 	Notes []api.RepairNote
 
-	settled *point
-	said    []content.Message // after that point
+	settled *point            // nil if nothing is settled
+	open    []content.Message // the messages after settled
 	items   [][]byte
 }
 
-// Len is how many messages are sent.
-func (e Encoded) Len() int { return e.settled.len() + len(e.said) }
+// Len returns the number of messages to send.
+func (e Encoded) Len() int { return e.settled.len() + len(e.open) }
 
-// Messages redrafts what is sent.
+// Messages returns the messages to send.
 func (e Encoded) Messages() []content.Message {
 	all := make([]content.Message, e.Len())
 	for i, m := range e.Backward() {
@@ -64,13 +66,13 @@ func (e Encoded) Messages() []content.Message {
 	return all
 }
 
-// Backward yields what is sent with its place, from the last message to the first.
+// Backward yields the messages to send with their indexes, from the last to the first.
 func (e Encoded) Backward() iter.Seq2[int, content.Message] {
 	return func(yield func(int, content.Message) bool) {
-		at := e.Len()
+		index := e.Len()
 		for part := range e.partsBackward() {
 			for _, m := range slices.Backward(part) {
-				if at--; !yield(at, m) {
+				if index--; !yield(index, m) {
 					return
 				}
 			}
@@ -80,71 +82,77 @@ func (e Encoded) Backward() iter.Seq2[int, content.Message] {
 
 func (e Encoded) partsBackward() iter.Seq[[]content.Message] {
 	return func(yield func([]content.Message) bool) {
-		if !yield(e.said) {
+		if !yield(e.open) {
 			return
 		}
 		for p := e.settled; p != nil; p = p.before {
-			if !yield(p.said) {
+			if !yield(p.repaired) {
 				return
 			}
 		}
 	}
 }
 
-// Items redrafts the items of the API's list of messages in pieces, which make the list when they are put one after the other.
-// They are shared with other requests and must not be changed.
+// Items returns the items of the API's list of messages in pieces. Joined, the pieces are the list without its
+// brackets. They are shared with other requests and must not be changed.
 func (e Encoded) Items() [][]byte { return e.items }
 
-// goOn encodes messages from the point p on, nil being the beginning. It is not ok where what p settles would be another thing in
-// this conversation.
-func (e *Encoding) goOn(p *point, messages []content.Message) (Encoded, bool) {
+// encodeFrom encodes messages after the point p, or all if p is nil. It reports false if the messages after p would
+// change what p settled.
+func (e *Encoding) encodeFrom(p *point, messages []content.Message) (Encoded, bool) {
 	r := newRepairer(e.Rules)
-	r.key = accepting{e}
+	r.key = acceptedKey{e}
 	if p != nil {
 		r.settled, r.settledMessages, r.settledCalls, r.settledUses = true, p.out, p.calls, p.uses
 		messages = messages[p.in:]
 	}
+
 	drafts := r.repair(messages)
 	if p != nil && (len(drafts) < Far || drafts[0].role != content.Assistant) {
 		return Encoded{}, false
 	}
-	said := messagesOf(drafts)
-	given, done := 0, 0 // how many messages are settled, as they were given and as they are said
+
+	// Settle what can no longer change. The counts are settled messages: original ones, and those of repaired.
+	repaired := messagesOf(drafts)
+	settledIn, settledOut := 0, 0
 	for _, cut := range e.cuts(messages, drafts) {
 		first := drafts[cut].first
-		if first == given {
-			continue // nothing stands before but what was put there
+		if first == settledIn {
+			continue // only an inserted message precedes the cut
 		}
-		p = e.settle(p, messages[given:first], said[done:cut], r.notesBetween(given, first), r.heldBetween(given, first))
-		given, done = first, cut
+		notes, ids := r.notesBetween(settledIn, first), r.heldBetween(settledIn, first)
+		p = e.settle(p, messages[settledIn:first], repaired[settledOut:cut], notes, ids)
+		settledIn, settledOut = first, cut
 	}
-	encoded := Encoded{settled: p, said: said[done:], Notes: append(p.allNotes(), r.notesBetween(given, len(messages))...)}
-	encoded.items = append(p.pieces(), e.open(encoded))
+
+	encoded := Encoded{settled: p, open: repaired[settledOut:]}
+	encoded.Notes = append(p.allNotes(), r.notesBetween(settledIn, len(messages))...)
+	encoded.items = append(p.pieces(), e.writeOpen(encoded))
 	return encoded, true
 }
 
-// accepting is the key under which messages remember what of them an encoding accepts.
-type accepting struct{ by *Encoding }
+// acceptedKey is the key under which a message remembers what an encoding accepts of it.
+type acceptedKey struct{ by *Encoding }
 
-// open writes the messages that are not settled.
-func (e *Encoding) open(encoded Encoded) []byte {
+// writeOpen returns the items of the messages that are not settled.
+func (e *Encoding) writeOpen(encoded Encoded) []byte {
 	dst := make([]byte, 0, 2048)
-	for i := range encoded.said {
+	for i := range encoded.open {
 		if i > 0 || encoded.settled != nil {
 			dst = append(dst, ',')
 		}
-		dst = e.write(dst, encoded.said, i, len(encoded.said)-1-i)
+		dst = e.write(dst, encoded.open, i, len(encoded.open)-1-i)
 	}
 	return dst
 }
 
-// write appends message i of a stretch. A stretch begins with the assistant, or with the conversation, so that the calls that a
-// message answers are always in it.
-func (e *Encoding) write(dst []byte, said []content.Message, i, end int) []byte {
-	if m := said[i]; e.AppendAnswer != nil && i > 0 && m.Role == content.User {
-		if calls := said[i-1].Blocks.ToolUses(); len(calls) > 0 {
+// write appends messages[i], which has end messages after it. Messages begins with the assistant or at the beginning of
+// the conversation, so it has the calls for every tool result in it.
+func (e *Encoding) write(dst []byte, messages []content.Message, i, end int) []byte {
+	if m := messages[i]; e.AppendAnswer != nil && i > 0 && m.Role == content.User {
+		if calls := messages[i-1].Blocks.ToolUses(); len(calls) > 0 {
 			return e.AppendAnswer(dst, calls, m, end)
 		}
 	}
-	return e.Append(dst, said[i], end)
+	return e.Append(dst, messages[i], end)
 }

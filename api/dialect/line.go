@@ -9,40 +9,47 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// line is a stretch of a conversation that is settled: what follows cannot change it any more. It only grows at its tip, so that
-// what its points saw stays as it was; from any other point a new line branches off.
-type line struct {
-	from  *point // where it begins; nil is the beginning of the conversation
-	depth int    // how many lines stand before it
+// maxDepth is the maximum number of lines before a line.
+const maxDepth = 32
 
-	mu  sync.Mutex
-	tip int            // the number of its last point. It holds no pointer, so that who goes back does not keep what was dropped
-	ids map[string]int // the ids of its calls, each with the place of its message, or of a later one
+// line is a settled stretch of a conversation: later messages cannot change it. It only grows at its last point, so
+// that what its points hold stays valid. From any other point a new line branches off.
+type line struct {
+	from  *point // where the line branches off; nil at the beginning of the conversation
+	depth int    // the number of lines before it
+
+	mu sync.Mutex // guards the fields below
+
+	// last is the index of the last point. An index, not a pointer, so that rewinding frees the dropped points.
+	last int
+	// ids are the IDs of its calls and items. The value is the index of a message: the one with the call, or that or a
+	// later one for an item.
+	ids map[string]int
 }
 
-// point is a place in a line from where conversations go on with a message of the assistant. It does not change, and holds nothing
-// of what came after it.
+// point is a position in a line, before a message of the assistant, from which conversations continue. It does not
+// change, and holds nothing of what follows it.
 type point struct {
 	line   *line
-	number int    // in its line, from 1
-	before *point // the point before it, also of another line; nil is the beginning
+	index  int    // in its line, from 1
+	before *point // the point before, perhaps of another line; nil at the beginning
 
-	given []content.Message // what came since the point before
-	said  []content.Message // and what it became
-	items []byte            // the bytes of said, with a comma in front where something stands before it; cut to size
-	whole bool              // items is everything up to here: see flat
-	notes []api.RepairNote  // the notes of the line up to here
+	given    []content.Message // the original messages since the point before
+	repaired []content.Message // given, repaired
+	items    []byte            // the bytes of repaired, after a comma unless at the beginning; without spare capacity
+	whole    bool              // items has everything up to this point: see flat
+	notes    []api.RepairNote  // the notes of the line up to this point
 
-	in, out int // how many messages were given, and are said, from the beginning of the conversation
-	calls   int // and how many calls are in them
+	in, out int // the number of original and of repaired messages from the beginning of the conversation
+	calls   int // the number of calls in them
 }
 
-// points yields the places that messages can go on from, the last one first.
+// points yields up to 8 points from which messages can continue, the last one first.
 func (e *Encoding) points(messages []content.Message) iter.Seq[*point] {
-	const mostTried = 8
+	const maxTried = 8
 	return func(yield func(*point) bool) {
 		tried := 0
-		for i := len(messages) - 1; i >= 0 && tried < mostTried; i-- {
+		for i := len(messages) - 1; i >= 0 && tried < maxTried; i-- {
 			p, _ := messages[i].Blocks.Recall(e).(*point)
 			if p == nil || p.in != i+1 {
 				continue
@@ -54,7 +61,7 @@ func (e *Encoding) points(messages []content.Message) iter.Seq[*point] {
 	}
 }
 
-// begins reports whether messages begin with what p was made of.
+// begins reports whether messages begin with the original messages of p.
 func (p *point) begins(messages []content.Message) bool {
 	for ; p != nil; p = p.before {
 		if !slices.Equal(p.given, messages[p.in-len(p.given):p.in]) {
@@ -64,31 +71,38 @@ func (p *point) begins(messages []content.Message) bool {
 	return true
 }
 
-// uses reports whether a call up to p has the id.
+// uses reports whether a call or item up to p has the ID.
 func (p *point) uses(id string) bool {
 	for ; p != nil; p = p.line.from {
 		p.line.mu.Lock()
-		at, ok := p.line.ids[id]
+		index, ok := p.line.ids[id]
 		p.line.mu.Unlock()
-		if ok && at < p.out {
+		if ok && index < p.out {
 			return true
 		}
 	}
 	return false
 }
 
-// cuts returns the places before which messages are settled, some of them for branches to come, the last one as late as can be:
-// before an assistant's message that another one follows, Far from the end, and where nothing waits for an answer.
+// cuts returns the drafts before which everything can be settled. The last cut is as late as possible; earlier ones are
+// for branches to come, at least stride drafts apart. A cut is
+//
+//   - before a message of the assistant with another one after it,
+//   - Far or more from the end,
+//   - and where nothing waits for an answer (see Rules.Waits).
 func (e *Encoding) cuts(given []content.Message, drafts []draft) []int {
 	const stride = 16
 	var cuts []int
-	before, waits := 0, false // before is the cut before the last one
-	for i, t := range drafts[:max(0, len(drafts)-Far+1)] {
-		if t.role == content.User {
-			waits = waits && t.hasResult()
+	before := 0 // the cut before the last one
+	waits := false
+	for i, d := range drafts[:max(0, len(drafts)-Far+1)] {
+		if d.role == content.User {
+			waits = waits && d.hasResult()
 			continue
 		}
+
 		if i > 0 && !waits {
+			// Move the last cut up while it is close to the one before.
 			if n := len(cuts); n > 0 && cuts[n-1]-before < stride {
 				cuts[n-1] = i
 			} else {
@@ -98,7 +112,7 @@ func (e *Encoding) cuts(given []content.Message, drafts []draft) []int {
 				cuts = append(cuts, i)
 			}
 		}
-		waits = waits || e.Rules.Waits != nil && slices.ContainsFunc(given[t.first:t.last+1], e.Rules.Waits)
+		waits = waits || e.Rules.Waits != nil && slices.ContainsFunc(given[d.first:d.last+1], e.Rules.Waits)
 	}
 	return cuts
 }
@@ -111,23 +125,26 @@ func (d *draft) hasResult() bool {
 	})
 }
 
-// settle adds to what p settles, and leaves the point behind where those find it who go on from there.
-func (e *Encoding) settle(p *point, given, said []content.Message, notes []api.RepairNote, ids []string) *point {
-	next := p.tip()
+// settle returns a new point after p for the given messages, and remembers it with the last of them for later
+// conversations.
+func (e *Encoding) settle(p *point, given, repaired []content.Message, notes []api.RepairNote, ids []string) *point {
+	next := p.next()
 	l := next.line
 	defer l.mu.Unlock()
-	next.given, next.said = slices.Clone(given), slices.Clone(said)
-	if slices.Equal(given, said) {
-		next.said = next.given
+
+	next.given, next.repaired = slices.Clone(given), slices.Clone(repaired)
+	if slices.Equal(given, repaired) {
+		next.repaired = next.given // share the memory
 	}
-	var items []byte
 	next.notes = append(next.notes, notes...)
 	next.in += len(given)
-	for i, m := range said {
+
+	var items []byte
+	for i, m := range repaired {
 		if next.out > 0 {
 			items = append(items, ',')
 		}
-		items = e.write(items, said, i, Far)
+		items = e.write(items, repaired, i, Far)
 		for _, call := range m.Blocks.ToolUses() {
 			next.calls++
 			l.ids[call.ID] = next.out
@@ -140,31 +157,32 @@ func (e *Encoding) settle(p *point, given, said []content.Message, notes []api.R
 		}
 	}
 	next.items = exactly(items)
-	l.tip++
-	next.number = l.tip
+	l.last++
+	next.index = l.last
 
-	// The point stands for what was accepted of its messages.
+	// The point replaces what each message remembers for itself.
 	for _, m := range given {
-		m.Blocks.Remember(accepting{e}, nil)
+		m.Blocks.Remember(acceptedKey{e}, nil)
 	}
 	given[len(given)-1].Blocks.Remember(e, &next)
 	return &next
 }
 
-// tip returns what a point after p begins with: in the line of p where that ends with p, and otherwise in a new one. The line is
-// locked.
-func (p *point) tip() point {
+// next returns an empty point after p: in the line of p if p is its last point, otherwise in a new line. It locks that
+// line; the caller unlocks it.
+func (p *point) next() point {
 	for p != nil {
 		p.line.mu.Lock()
-		if p.line.tip == p.number {
+		if p.line.last == p.index {
 			return point{line: p.line, before: p, notes: p.notes, in: p.in, out: p.out, calls: p.calls}
 		}
 		p.line.mu.Unlock()
-		if p.line.depth < deepest {
+		if p.line.depth < maxDepth {
 			break
 		}
 		p = p.flat()
 	}
+
 	l := &line{from: p, ids: map[string]int{}}
 	next := point{line: l, before: p}
 	if p != nil {
@@ -175,20 +193,18 @@ func (p *point) tip() point {
 	return next
 }
 
-// deepest is how many lines may stand before one.
-const deepest = 32
-
-// flat returns a copy of p in a line of its own, with all that stands before.
+// flat returns a copy of p in a line of its own, with everything before it.
 func (p *point) flat() *point {
 	flat := *p
 	flat.items, flat.notes = exactly(slices.Concat(p.pieces()...)), p.allNotes()
 	flat.whole = true
-	flat.line, flat.number = &line{ids: map[string]int{}, tip: 1}, 1
+	flat.line, flat.index = &line{ids: map[string]int{}, last: 1}, 1
+
 	for _, q := range p.path() {
 		q.line.mu.Lock()
-		for id, at := range q.line.ids {
-			if at < q.out {
-				flat.line.ids[id] = at
+		for id, index := range q.line.ids {
+			if index < q.out {
+				flat.line.ids[id] = index
 			}
 		}
 		q.line.mu.Unlock()
@@ -196,7 +212,7 @@ func (p *point) flat() *point {
 	return &flat
 }
 
-// path returns the points up to p, one a line, from the beginning.
+// path returns the last point of each line up to p, from the beginning.
 func (p *point) path() []*point {
 	var path []*point
 	for ; p != nil; p = p.line.from {
@@ -206,12 +222,13 @@ func (p *point) path() []*point {
 	return path
 }
 
-// pieces returns the bytes of everything up to p, and room for one more piece.
+// pieces returns the bytes of everything up to p, with capacity for one more piece.
 func (p *point) pieces() [][]byte {
 	n := 0
 	for q := p; q != nil; q = q.earlier() {
 		n++
 	}
+
 	pieces := make([][]byte, n, n+1)
 	for q := p; q != nil; q = q.earlier() {
 		n--
@@ -220,7 +237,7 @@ func (p *point) pieces() [][]byte {
 	return pieces
 }
 
-// earlier returns the point whose bytes stand before those of p, or nil.
+// earlier returns the point with the bytes before those of p, or nil.
 func (p *point) earlier() *point {
 	if p.whole {
 		return nil
@@ -228,7 +245,7 @@ func (p *point) earlier() *point {
 	return p.before
 }
 
-// exactly returns a copy of items without spare capacity: what is remembered is kept as long as the conversation.
+// exactly returns a copy of items without spare capacity, because a point is kept as long as the conversation.
 func exactly(items []byte) []byte {
 	return append(make([]byte, 0, len(items)), items...)
 }
@@ -242,7 +259,7 @@ func (p *point) allNotes() []api.RepairNote {
 	return notes
 }
 
-// len is how many messages are said up to p.
+// len returns the number of repaired messages up to p.
 func (p *point) len() int {
 	if p == nil {
 		return 0

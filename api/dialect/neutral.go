@@ -8,43 +8,48 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// mostNeutral is how many bytes of a foreign block are told to another provider.
-const mostNeutral = 4000
+// maxNeutral is the maximum number of bytes of another provider's block that are sent as text.
+const maxNeutral = 4000
 
-// neutral is what a block of one provider's own says to the others: its type and the words in it, such as
+// neutral returns the readable text of a provider's own block, for other providers: its type and its text members, such
+// as
 //
 //	[web_search_call: action: query: weather in Oslo]
 //
-// It is "" where the block says nothing that another model could read.
+// It returns "" if the block has no text that another model could read.
 func neutral(b content.Opaque) string {
 	list, err := wire.Members(b.JSON)
 	if err != nil {
 		return ""
 	}
+
 	kind, list, _ := wire.TakeText(list, "type")
-	if kind == "" && len(list) == 1 { // Gemini's parts are named by their one member
+	if kind == "" && len(list) == 1 {
+		// The one member of a Gemini part is its type.
 		kind = list[0].Name
 		if inner, err := wire.Members(list[0].Value); err == nil {
 			list = inner
 		}
 	}
-	var n neutralWords
+
+	var n neutralText
 	n.members(list, 0)
-	if len(n.words) == 0 {
+	if len(n.parts) == 0 {
 		return ""
 	}
-	said := strings.Join(n.words, "\n")
-	if len(said) > mostNeutral {
-		said = strings.ToValidUTF8(said[:mostNeutral], "") + "…"
+
+	text := strings.Join(n.parts, "\n")
+	if len(text) > maxNeutral {
+		text = strings.ToValidUTF8(text[:maxNeutral], "") + "…"
 	}
 	if kind == "" {
 		kind = b.API
 	}
-	return "[" + short(kind) + ": " + said + "]"
+	return "[" + short(kind) + ": " + text + "]"
 }
 
-// tame is text of another model's without what a reader does not see: control characters, and those that turn or hide other text.
-// Line breaks and tabs stay, and so do the joiners of letters and emoji.
+// tame returns another model's text without invisible characters: control characters, and those that reorder or hide
+// other text. It keeps line breaks, tabs, and the joiners of letters and emoji.
 func tame(text string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -57,45 +62,49 @@ func tame(text string) string {
 	}, text)
 }
 
-// short is a word of another's for a label or a note: on one line, and not long.
+// short returns a name from outside for a label or a note: tamed, on one line, at most 100 bytes and a mark where it
+// was cut.
 func short(word string) string {
-	const most = 100
-	if len(word) > most {
-		word = strings.ToValidUTF8(word[:most], "") + "…"
+	const limit = 100
+	if len(word) > limit {
+		word = strings.ToValidUTF8(word[:limit], "") + "…"
 	}
 	return strings.Join(strings.Fields(tame(word)), " ")
 }
 
-type neutralWords struct {
-	words []string
-	size  int
+// neutralText collects the readable text of a block.
+type neutralText struct {
+	parts []string
+	size  int // of parts, in bytes
 }
 
-// telling is the members of the providers' own blocks that a person could read.
-var telling = map[string]bool{
+// readableMembers are the members of providers' own blocks that a person could read.
+var readableMembers = map[string]bool{
 	"name": true, "input": true, "arguments": true, "action": true, "query": true, "queries": true, "code": true, "text": true, "title": true,
 	"url": true, "content": true, "output": true, "outputs": true, "result": true, "results": true, "stdout": true, "stderr": true,
 	"error_code": true, "logs": true, "language": true, "outcome": true, "command": true, "commands": true, "refusal": true, "error": true,
 	"source": true, "sources": true, "message": true, "path": true, "filename": true, "snippet": true,
 }
 
-func (n *neutralWords) members(list []wire.Member, depth int) {
+// members adds the readable members of list.
+func (n *neutralText) members(list []wire.Member, depth int) {
 	for _, m := range list {
-		if telling[m.Name] {
+		if readableMembers[m.Name] {
 			n.value(m.Name, m.Value, depth)
 		}
 	}
 }
 
-// value adds what j says. Inputs of tools are shown as they are; long words without a space are data, not words.
-func (n *neutralWords) value(name string, j content.JSON, depth int) {
-	if depth > 8 || n.size > mostNeutral {
+// value adds the text in j, the value of the member name. Inputs of tools are added as JSON.
+func (n *neutralText) value(name string, j content.JSON, depth int) {
+	if depth > 8 || n.size > maxNeutral {
 		return
 	}
+
 	switch j[0] {
 	case '"':
-		if said, ok := wire.Text(j); ok {
-			n.add(name, said)
+		if text, ok := wire.Text(j); ok {
+			n.add(name, text)
 		}
 	case '{':
 		if name == "input" || name == "arguments" {
@@ -116,17 +125,21 @@ func (n *neutralWords) value(name string, j content.JSON, depth int) {
 	}
 }
 
-func (n *neutralWords) add(name, said string) {
-	if len(said) > mostNeutral {
-		said = strings.ToValidUTF8(said[:mostNeutral], "") + "…"
+// add adds a text, after the name of its member unless that is generic.
+func (n *neutralText) add(name, text string) {
+	if len(text) > maxNeutral {
+		text = strings.ToValidUTF8(text[:maxNeutral], "") + "…"
 	}
-	said = strings.TrimSpace(tame(said))
-	if said == "" || len(said) > 512 && !strings.ContainsAny(said, " \n") {
+
+	// A long text without a space is data.
+	text = strings.TrimSpace(tame(text))
+	if text == "" || len(text) > 512 && !strings.ContainsAny(text, " \n") {
 		return
 	}
+
 	if name != "text" && name != "content" {
-		said = name + ": " + said
+		text = name + ": " + text
 	}
-	n.words = append(n.words, said)
-	n.size += len(said)
+	n.parts = append(n.parts, text)
+	n.size += len(text)
 }

@@ -9,27 +9,31 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Tool returns a tool's definition as the API takes it, and what was taken out of its schema. A tool that the provider itself
-// runs is one only for its own provider: for others ok is false, as it is for a definition that no API takes.
+// Tool returns a tool's definition as the API accepts it, and what was removed from its schema. Ok is false for a
+// definition that is not valid, and for a server tool of another API, which only its own provider can run. Why is the
+// reason then.
 func (t Target) Tool(def content.Tool) (fit content.Tool, why string, ok bool) {
-	f := fits.Get(declared{t.API, def}, func(declared) fitted { return t.fit(def) })
+	f := fittedTools.Get(toolKey{t.API, def}, func(toolKey) fitted { return t.fit(def) })
 	return f.fit, f.why, f.ok
 }
 
-// declared is a tool of an API, and fitted what Target.Tool says of it. The same tools are declared in every request.
-type declared struct {
+// toolKey is the key of fittedTools.
+type toolKey struct {
 	api string
 	def content.Tool
 }
 
+// fitted holds the results of Target.Tool.
 type fitted struct {
 	fit content.Tool
 	why string
 	ok  bool
 }
 
-var fits wire.Cache[declared, fitted]
+// fittedTools caches the results of Target.Tool, because a conversation declares the same tools in every request.
+var fittedTools wire.Cache[toolKey, fitted]
 
+// fit is Tool without the cache.
 func (t Target) fit(def content.Tool) fitted {
 	if err := def.Check(); err != nil {
 		return fitted{def, err.Error(), false}
@@ -40,93 +44,103 @@ func (t Target) fit(def content.Tool) fitted {
 		}
 		return fitted{def, "", true}
 	}
-	why := ""
+
 	r := reducer{target: t}
 	def.Schema = r.schema(schema.Objects(def.Schema), 0)
 	if r.malformed != "" {
 		return fitted{def, "its schema: " + r.malformed, false}
 	}
+
+	why := ""
 	if len(r.dropped) > 0 {
 		why = "its schema is sent without " + strings.Join(r.dropped, ", ")
 	}
 	return fitted{def, why, true}
 }
 
-// Form returns a schema as the API takes it, and what was taken out of it.
+// Form returns a schema as the API accepts it, and the keywords that were removed.
 func (t Target) Form(form content.JSON) (content.JSON, []string) {
 	r := reducer{target: t}
 	return r.schema(schema.Objects(form), 0), r.dropped
 }
 
-// reducer takes out of a schema what the target does not know.
+// reducer removes from a schema the keywords that the target does not accept.
 type reducer struct {
 	target  Target
-	dropped []string // keywords, each once
-	moved   bool     // what the schema calls definitions the target calls $defs
+	dropped []string // the removed keywords, each once; the last may be "and others"
+	moved   bool     // "definitions" becomes "$defs", also in references
 
-	malformed string // where a schema should be there is something else
+	malformed string // why the schema is invalid; "" if it is not
 }
 
-// spoil remembers that the value of a keyword is none that it can have.
-func (r *reducer) spoil(keyword, is string) {
+// setMalformed records that a keyword has an invalid value. The first such keyword counts.
+func (r *reducer) setMalformed(keyword, is string) {
 	if r.malformed == "" {
 		r.malformed = short(keyword) + " is " + is
 	}
 }
 
-// deepestSchema is how deep schemas may nest; below it everything is allowed.
-const deepestSchema = 100
+// maxSchemaDepth is how deep schemas may nest. A schema below is replaced by one that allows everything.
+const maxSchemaDepth = 100
 
+// schema returns the schema j without the keywords that the target does not accept; j itself if nothing changes.
 func (r *reducer) schema(j content.JSON, depth int) content.JSON {
 	list, err := wire.Members(j)
 	if err != nil {
 		if j != "true" && j != "false" {
-			r.spoil("a schema", "neither an object nor a boolean")
+			r.setMalformed("a schema", "neither an object nor a boolean")
 		}
 		return j
 	}
-	if depth > deepestSchema {
+	if depth > maxSchemaDepth {
 		r.drop("what nests too deep")
 		return "{}"
 	}
 	if depth == 0 {
-		r.moved = r.moves(list)
+		r.moved = r.movesDefinitions(list)
 	}
+
 	changed := false
 	kept := list[:0:0]
 	for _, m := range list {
-		if r.moved && r.move(&m, depth) {
+		if r.moved && r.moveDefinitions(&m, depth) {
 			changed = true
 		}
-		if !r.takes(m.Name, depth) || m.Name == "additionalProperties" && r.widens(list, depth) {
+		if !r.accepts(m.Name, depth) || m.Name == "additionalProperties" && r.widens(list, depth) {
 			r.drop(m.Name)
 			changed = true
 			continue
 		}
-		value := r.below(m, depth+1)
+
+		value := r.keywordValue(m, depth+1)
 		changed = changed || value != m.Value
 		kept = append(kept, wire.Member{Name: m.Name, Value: value})
 	}
+
 	if !changed {
 		return j
 	}
 	return wire.Object(kept)
 }
 
-// widens reports whether additionalProperties would be about more properties than it was: those of patternProperties, too.
+// widens reports whether additionalProperties would apply to more properties than before: also to those of
+// patternProperties, which is removed.
 func (r *reducer) widens(list []wire.Member, depth int) bool {
-	return !r.takes("patternProperties", depth) && slices.ContainsFunc(list, func(m wire.Member) bool { return m.Name == "patternProperties" })
+	return !r.accepts("patternProperties", depth) &&
+		slices.ContainsFunc(list, func(m wire.Member) bool { return m.Name == "patternProperties" })
 }
 
-// moves reports whether the definitions of a schema stand where only older versions of JSON Schema have them.
-func (r *reducer) moves(top []wire.Member) bool {
+// movesDefinitions reports whether the schema has its definitions in "definitions", as in older versions of JSON
+// Schema, and the target accepts only "$defs".
+func (r *reducer) movesDefinitions(top []wire.Member) bool {
 	_, rest := wire.Take(top, "$defs")
 	_, without := wire.Take(top, "definitions")
-	return len(rest) == len(top) && len(without) < len(top) && r.takes("$defs", 0) && !r.takes("definitions", 0)
+	return len(rest) == len(top) && len(without) < len(top) && r.accepts("$defs", 0) && !r.accepts("definitions", 0)
 }
 
-// move puts definitions where the target looks for them, and lets references lead there.
-func (r *reducer) move(m *wire.Member, depth int) bool {
+// moveDefinitions renames "definitions" at the top to "$defs", and changes references to match. It reports whether m
+// changed.
+func (r *reducer) moveDefinitions(m *wire.Member, depth int) bool {
 	const before = "#/definitions/"
 	switch ref, ok := wire.Text(m.Value); {
 	case m.Name == "definitions" && depth == 0:
@@ -139,38 +153,39 @@ func (r *reducer) move(m *wire.Member, depth int) bool {
 	return false
 }
 
-func (r *reducer) takes(keyword string, depth int) bool {
+// accepts reports whether the target accepts the keyword. A depth of 0 is the top of the schema.
+func (r *reducer) accepts(keyword string, depth int) bool {
 	if depth == 0 && slices.Contains(r.target.SchemaTop, keyword) {
 		return false
 	}
 	return r.target.Schema == nil || slices.Contains(r.target.Schema, keyword)
 }
 
-// drop tells of a keyword that is left out. A schema may hold any number of words that are none.
+// drop records a removed keyword. There is a limit because a schema may hold any number of unknown members.
 func (r *reducer) drop(keyword string) {
-	const most = 20
-	if keyword = short(keyword); len(r.dropped) == most {
+	const limit = 20
+	if keyword = short(keyword); len(r.dropped) == limit {
 		keyword = "and others"
 	}
-	if len(r.dropped) <= most && !slices.Contains(r.dropped, keyword) {
+	if len(r.dropped) <= limit && !slices.Contains(r.dropped, keyword) {
 		r.dropped = append(r.dropped, keyword)
 	}
 }
 
-// below reduces the schemas that a keyword holds.
-func (r *reducer) below(m wire.Member, depth int) content.JSON {
+// keywordValue returns the value of a keyword, with the schemas in it reduced.
+func (r *reducer) keywordValue(m wire.Member, depth int) content.JSON {
 	switch m.Name {
 	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
 		if !strings.HasPrefix(string(m.Value), "{") {
-			r.spoil(m.Name, "no object")
+			r.setMalformed(m.Name, "no object")
 		}
-		return r.named(m.Value, depth)
+		return r.schemaMap(m.Value, depth)
 	case "items", "allOf", "anyOf", "oneOf", "prefixItems":
 		if strings.HasPrefix(string(m.Value), "[") {
-			return r.list(m.Value, depth)
+			return r.schemaList(m.Value, depth)
 		}
 		if m.Name != "items" {
-			r.spoil(m.Name, "no list")
+			r.setMalformed(m.Name, "no list")
 		}
 		return r.schema(m.Value, depth)
 	case "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties",
@@ -180,11 +195,13 @@ func (r *reducer) below(m wire.Member, depth int) content.JSON {
 	return m.Value
 }
 
-func (r *reducer) named(j content.JSON, depth int) content.JSON {
+// schemaMap reduces each schema in an object of schemas.
+func (r *reducer) schemaMap(j content.JSON, depth int) content.JSON {
 	list, err := wire.Members(j)
 	if err != nil {
 		return j
 	}
+
 	changed := false
 	for i, m := range list {
 		list[i].Value = r.schema(m.Value, depth)
@@ -196,11 +213,13 @@ func (r *reducer) named(j content.JSON, depth int) content.JSON {
 	return wire.Object(list)
 }
 
-func (r *reducer) list(j content.JSON, depth int) content.JSON {
+// schemaList reduces each schema in a list of schemas.
+func (r *reducer) schemaList(j content.JSON, depth int) content.JSON {
 	var items []wire.Raw
 	if j.Decode(&items) != nil {
 		return j
 	}
+
 	changed := false
 	dst := []byte{'['}
 	for _, item := range items {

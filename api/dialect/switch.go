@@ -15,46 +15,52 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Target says what an API takes of a conversation that others had a part in: the rules for switching the provider. What it does
-// not take is converted or replaced by a text that says what stood there; thinking is left out, because only its origin can read
-// it. Everything stays in the conversation as it was, and its origin gets it back. docs/switching.md shows the rules as a table.
+// Target describes what an API accepts of a conversation with other providers: the rules for switching the provider.
+//
+//   - A block that it does not accept is converted, or replaced by a text that names it.
+//   - Thinking is dropped, because only its origin can read it.
+//   - The conversation itself does not change, and its origin receives everything again.
+//
+// docs/switching.md shows the rules as a table.
 type Target struct {
 	// API names the API, as in content.Extra.
 	API string
-	// Files is the APIs whose uploaded files (content.Source.FileID) it can read.
+	// Files are the APIs whose uploaded files (content.Source.FileID) it can read.
 	Files []string
-	// Images, Documents and Audio are the media it takes. A document whose media type begins with "audio/" is audio.
+	// Images, Documents and Audio are the media it accepts. A document whose media type begins with "audio/" is audio.
 	Images, Documents, Audio Media
-	// UnsignedThinking says that thinking of its own goes back also without a signature.
+	// UnsignedThinking sends the API's own thinking back even without a signature.
 	UnsignedThinking bool
-	// ToolName is what a tool's name must match; a letter that does not fit becomes "_".
+	// ToolName matches the names of tools. A character that does not fit becomes "_".
 	ToolName *regexp.Regexp
-	// NameLength is the most letters of a tool's name.
+	// NameLength is the maximum length of a tool's name.
 	NameLength int
-	// CallID is what a call's id must match. Another one is replaced, in the call and in its result.
+	// CallID matches the IDs of calls. Any other ID is replaced, in the call and in its result.
 	CallID *regexp.Regexp
-	// SchemaTop is the keywords that cannot stand at the top of a tool's schema, and Schema those that can stand anywhere; nil
-	// is all. The others are taken out of the schema, which then allows more than it did.
+	// SchemaTop are the keywords that are not allowed at the top of a tool's schema. They are removed there, and the
+	// schema then allows more than before.
 	SchemaTop []string
-	Schema    []string
+	// Schema are the keywords that are allowed in a tool's schema; nil allows all. Others are removed, as with
+	// SchemaTop.
+	Schema []string
 }
 
-// Media is what an API takes of images, documents or audio. The zero value takes none.
+// Media describes which images, documents or audio an API accepts. The zero value accepts none.
 type Media struct {
-	// Types is the media types it takes as bytes.
+	// Types are the media types accepted as bytes.
 	Types []string
-	// Most is the most bytes of base64 that one may have; 0 is no limit.
+	// Most is the maximum size of one, in bytes of base64; 0 is no limit.
 	Most int
-	// URL is the beginnings of the URLs that it fetches, such as "https://".
+	// URL are the prefixes of URLs that the API fetches, such as "https://".
 	URL []string
-	// Text says that it takes a document that is plain text as a document. Otherwise it becomes a text.
+	// Text sends a plain text document as a document. Otherwise it becomes a text block.
 	Text bool
-	// Assistant says that the assistant's side may show them.
+	// Assistant allows them in messages of the assistant.
 	Assistant bool
 }
 
-// TargetOf returns the rules of an API by its name ("anthropic", "openai-chat", "openai-responses" or "gemini"), and whether there is
-// one of that name. The Target is a copy: changing it changes no other.
+// TargetOf returns the rules of the API with that name ("anthropic", "openai-chat", "openai-responses" or "gemini"),
+// and reports whether there is one. The Target is a copy: changing it affects no other.
 func TargetOf(api string) (Target, bool) {
 	t, ok := targets[api]
 	t.Files = slices.Clone(t.Files)
@@ -65,14 +71,16 @@ func TargetOf(api string) (Target, bool) {
 	return t, ok
 }
 
-// targets is the rules of the four APIs, by name. What documents they take is from their manuals, read in November 2026:
+// targets holds the rules of the four APIs, by name. The types of documents are from their manuals, read in November
+// 2026:
 //
-//   - Anthropic takes PDF and plain text; others are to be sent as text
+//   - Anthropic accepts PDF and plain text; others are to be sent as text
 //     (docs.claude.com, "Files API", file types and content blocks).
-//   - Chat Completions takes PDF alone, the Responses API texts, Office files and spreadsheets as well
-//     (developers.openai.com/api/docs/guides/file-inputs). A recorded request with a text/csv was answered, and one with an
-//     audio/mpeg refused.
-//   - Gemini takes PDF and video; documents that are texts are read as such (ai.google.dev/gemini-api/docs/document-processing).
+//   - Chat Completions accepts PDF alone, the Responses API texts, Office files and spreadsheets as well
+//     (developers.openai.com/api/docs/guides/file-inputs). A recorded request with a text/csv succeeded, and one with
+//     an audio/mpeg was refused.
+//   - Gemini accepts PDF and video, and reads text documents as text
+//     (ai.google.dev/gemini-api/docs/document-processing).
 var targets = map[string]Target{
 	"anthropic": {
 		API:       "anthropic",
@@ -125,13 +133,14 @@ var targets = map[string]Target{
 
 const pdf = "application/pdf"
 
-// responsesDocuments is the documents that the Responses API takes. Texts of other types become text.
+// responsesDocuments are the types of documents that the Responses API accepts. Text documents of other types become
+// text.
 var responsesDocuments = append([]string{
 	pdf, "text/plain", "text/markdown", "text/html", "text/csv", "application/json", "application/rtf",
 }, slices.Sorted(maps.Keys(containers))...)
 
-// containers is the types of documents whose bytes show only the container that they are packed in: an archive, or an older
-// Office file. Each is given with what such bytes begin with.
+// containers maps document types to the first bytes of such a document. The bytes show only the container, a ZIP
+// archive or a compound file, and not which type it is.
 var containers = map[string]string{
 	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   zipped,
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": zipped,
@@ -155,12 +164,13 @@ var (
 	shortID   = regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,64}$`)
 )
 
-// Accept returns the block as the API takes it, by the rules for switching: the block itself, another one that says the same as
-// far as it can be said, or nil to leave it out; and, if it is not the block itself, why. It is made for [Rules].Accept. Blocks
-// of the API's own (content.Opaque) are returned as they are: where they may stand is for the provider to say.
+// Accept converts a block into one that the API accepts, by the rules for switching, for use as [Rules].Accept. It
+// returns the block itself if nothing has to change, a replacement, or nil to drop it; the string gives the reason for
+// a change.
 //
-// What an Opaque of the API's own, or an Extra in its name, holds beyond the members that Plait knows is sent unchecked: it is
-// what the API itself said, or what a program says on its own account. A request with such members can be refused.
+// The API's own blocks (content.Opaque) are returned unchanged: the provider decides where they are allowed. Members
+// that Plait does not know, in such a block or in an Extra for the API, are sent unchecked. They come from the API
+// itself, or from a program that knows better. A request with such members can be refused.
 func (t Target) Accept(role content.Role, block content.Block, nested bool) (content.Block, string) {
 	switch b := block.(type) {
 	case content.Text:
@@ -188,16 +198,19 @@ func (t Target) Accept(role content.Role, block content.Block, nested bool) (con
 		if b.API == t.API {
 			return block, ""
 		}
-		said := neutral(b)
-		if said == "" {
+
+		// Another provider's block: what a model can read of it becomes text.
+		text := neutral(b)
+		if text == "" {
 			return nil, "a block that only " + short(b.API) + " can read"
 		}
-		return content.Text{Text: said}, "a block that only " + short(b.API) + " can read became text"
+		return content.Text{Text: text}, "a block that only " + short(b.API) + " can read became text"
 	}
+
 	return nil, "a block that the API has no form for"
 }
 
-// foreign says why thinking cannot be sent; "" where it can.
+// foreign returns why thinking cannot be sent, or "".
 func (t Target) foreign(b content.Thinking) string {
 	switch {
 	case b.Extra.API != "" && b.Extra.API != t.API:
@@ -208,7 +221,7 @@ func (t Target) foreign(b content.Thinking) string {
 	return ""
 }
 
-// call gives the tool a name that the API takes, and makes the arguments an object.
+// call returns b with a name that the API accepts and an object as arguments, and the reason for a change.
 func (t Target) call(b content.ToolUse) (content.ToolUse, string) {
 	var why []string
 	if name := t.Name(b.Name); name != b.Name {
@@ -222,55 +235,63 @@ func (t Target) call(b content.ToolUse) (content.ToolUse, string) {
 	return b, strings.Join(why, "; ")
 }
 
-// FitsID reports whether the API takes a call's id. It is made for [Rules].ID.
-func (t Target) FitsID(id string) bool { return plainID(id) || t.CallID.MatchString(id) } // all APIs take plain ones
+// FitsID reports whether the API accepts the ID of a call, for use as [Rules].ID.
+func (t Target) FitsID(id string) bool { return plainID(id) || t.CallID.MatchString(id) } // every API accepts plain IDs
 
-// Name returns the tool's name as the API takes it.
+// Name returns the tool's name as the API accepts it.
 func (t Target) Name(name string) string {
 	if t.ToolName == nil || plainID(name) && name[0] > '9' || t.ToolName.MatchString(name) {
-		return name // all APIs take plain ones
+		return name // every API accepts plain names
 	}
+
 	fit := strings.Map(func(c rune) rune {
 		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '-' {
 			return '_'
 		}
 		return c
 	}, name)
+
+	// A first character that is not allowed, such as a digit, gets a "_" before it.
 	for _, fit := range []string{fit, "_" + fit} {
 		if fit = fit[:min(len(fit), t.NameLength)]; fit != "_" && t.ToolName.MatchString(fit) {
 			return fit
 		}
 	}
+
 	return "unnamed"
 }
 
-// wrapped puts arguments that are no object into one.
+// wrapped returns an object that holds the arguments, which are not an object.
 func wrapped(input content.JSON) content.JSON {
 	switch {
 	case strings.TrimSpace(string(input)) == "":
 		return "{}"
 	case input.Valid():
-		if object := wire.Object([]wire.Member{{Name: "input", Value: input}}); object.Valid() { // not too deep
+		// The object is invalid if it nests too deep.
+		if object := wire.Object([]wire.Member{{Name: "input", Value: input}}); object.Valid() {
 			return object
 		}
 	}
+
 	return wire.Object([]wire.Member{{Name: "input", Value: wire.Quote(string(input))}})
 }
 
 func (t Target) image(role content.Role, b content.Image) (content.Block, string) {
 	source, why := t.media("image", t.Images, role, b.Source, b.Extra.API)
 	if source == (content.Source{}) {
-		return instead("image", b.Source, "", why)
+		return placeholder("image", b.Source, "", why)
 	}
+
 	b.Source = source
 	return b, why
 }
 
 func (t Target) document(role content.Role, b content.Document) (content.Block, string) {
-	what, rules := "document", t.Documents
-	if words, ok := readable(b.Source); ok && !t.asFile(role, b.Source) {
-		return t.words(role, b, words)
+	if text, ok := readable(b.Source); ok && !t.acceptsTextFile(role, b.Source) {
+		return t.textDocument(role, b, text)
 	}
+
+	what, rules := "document", t.Documents
 	switch kind := mediaType(b.Source); {
 	case strings.HasPrefix(kind, "audio/"):
 		what, rules = "audio", t.Audio
@@ -278,39 +299,43 @@ func (t Target) document(role content.Role, b content.Document) (content.Block, 
 		picture, why := t.image(role, content.Image{Source: b.Source})
 		return picture, cmp.Or(why, "a document that is an image is sent as one")
 	}
+
 	source, why := t.media(what, rules, role, b.Source, b.Extra.API)
 	if source == (content.Source{}) {
-		return instead(what, b.Source, b.Title, why)
+		return placeholder(what, b.Source, b.Title, why)
 	}
 	b.Source = source
 	return b, why
 }
 
-// asFile reports whether the API takes the bytes of a text as they are.
-func (t Target) asFile(role content.Role, s content.Source) bool {
+// acceptsTextFile reports whether the API accepts the bytes of a text document as a file.
+func (t Target) acceptsTextFile(role content.Role, s content.Source) bool {
 	return s.Data != "" && (role == content.User || t.Documents.Assistant) && slices.Contains(t.Documents.Types, mediaType(s)) &&
 		badBase64(s.Data) == ""
 }
 
-// words is a document that is a text: as such, or where the API takes none there, as what is said.
-func (t Target) words(role content.Role, b content.Document, words string) (content.Block, string) {
-	taken := t.Documents.Text && (role == content.User || t.Documents.Assistant)
+// textDocument returns a document with that text as a plain text document if the API accepts one there, and otherwise
+// as a text block.
+func (t Target) textDocument(role content.Role, b content.Document, text string) (content.Block, string) {
+	accepted := t.Documents.Text && (role == content.User || t.Documents.Assistant)
 	switch {
-	case strings.TrimSpace(words) == "":
-		return instead("document", b.Source, b.Title, "it holds nothing but space")
-	case taken && b.Source.Text != "":
+	case strings.TrimSpace(text) == "":
+		return placeholder("document", b.Source, b.Title, "it holds nothing but space")
+	case accepted && b.Source.Text != "":
 		return b, ""
-	case taken:
+	case accepted:
 		why := "a document of type " + short(b.Source.MediaType) + " is sent as plain text"
-		b.Source = content.Source{MediaType: "text/plain", Text: words}
+		b.Source = content.Source{MediaType: "text/plain", Text: text}
 		return b, why
 	case b.Title != "":
-		words = "[Document " + quoted(b.Title) + ":]\n" + words
+		text = "[Document " + quoted(b.Title) + ":]\n" + text
 	}
-	return content.Text{Text: words}, "a document became text"
+
+	return content.Text{Text: text}, "a document became text"
 }
 
-// media returns the source as the API takes it, or none and why not.
+// media returns the source as the API accepts it and the reason for a change, or the zero Source and why it is refused.
+// Origin is the API of an uploaded file, "" if unknown.
 func (t Target) media(what string, m Media, role content.Role, s content.Source, origin string) (content.Source, string) {
 	var none content.Source
 	switch {
@@ -324,7 +349,7 @@ func (t Target) media(what string, m Media, role content.Role, s content.Source,
 		if strings.HasPrefix(s.URL, geminiFiles) && t.API != "gemini" {
 			return none, "it is a file of another provider"
 		}
-		if !begins(s.URL, m.URL) {
+		if !hasAnyPrefix(s.URL, m.URL) {
 			return none, "its URL cannot be fetched"
 		}
 		if what == "image" && s.MediaType != "" && !strings.HasPrefix(strings.ToLower(s.MediaType), "image/") {
@@ -337,12 +362,15 @@ func (t Target) media(what string, m Media, role content.Role, s content.Source,
 		}
 		return s, ""
 	}
+
+	// Only bytes are left.
 	if why := badBase64(s.Data); why != "" {
 		return none, why
 	}
 	if m.Most > 0 && len(s.Data) > m.Most {
 		return none, fmt.Sprintf("it has %d bytes of base64, more than %d", len(s.Data), m.Most)
 	}
+
 	kind := mediaType(s)
 	if !slices.Contains(m.Types, kind) {
 		return none, "its type is none of " + strings.Join(m.Types, ", ")
@@ -355,93 +383,103 @@ func (t Target) media(what string, m Media, role content.Role, s content.Source,
 	return s, ""
 }
 
-// geminiFiles is where files lie that were uploaded to the Gemini API. Nobody else can fetch them.
+// geminiFiles is the prefix of the URLs of files uploaded to the Gemini API. No other API can fetch them.
 const geminiFiles = "https://generativelanguage.googleapis.com/"
 
-func begins(url string, with []string) bool {
-	return slices.ContainsFunc(with, func(scheme string) bool { return strings.HasPrefix(url, scheme) })
+func hasAnyPrefix(url string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(url, prefix) })
 }
 
-// mediaType is the type that the bytes show, where they show any, and otherwise the one that is said, without its parameters; ""
-// where what is said cannot be true.
+// mediaType returns the media type that the bytes show, or else the declared one without its parameters. It returns ""
+// if the declared type is wrong.
 func mediaType(s content.Source) string {
-	said, _, _ := strings.Cut(strings.ToLower(s.MediaType), ";")
-	said = strings.TrimSpace(said)
-	if other, ok := sameType[said]; ok {
-		said = other
+	declared, _, _ := strings.Cut(strings.ToLower(s.MediaType), ";")
+	declared = strings.TrimSpace(declared)
+	if canonical, ok := typeAliases[declared]; ok {
+		declared = canonical
 	}
 	if s.Data == "" {
-		return said
+		return declared
 	}
-	if begins, packed := containers[said]; packed {
-		if strings.HasPrefix(string(head(s.Data)), begins) {
-			return said
+
+	// The bytes of a container do not show which type it is.
+	if prefix, packed := containers[declared]; packed {
+		if strings.HasPrefix(string(head(s.Data)), prefix) {
+			return declared
 		}
-		said = ""
+		declared = ""
 	}
-	shown, _, _ := strings.Cut(http.DetectContentType(head(s.Data)), ";")
-	if other, ok := sameType[shown]; ok {
-		shown = other
+
+	detected, _, _ := strings.Cut(http.DetectContentType(head(s.Data)), ";")
+	if canonical, ok := typeAliases[detected]; ok {
+		detected = canonical
 	}
 	switch {
-	case shown != "application/octet-stream" && !strings.HasPrefix(shown, "text/"):
-		return shown
-	case said == pdf || slices.Contains(webImages, said):
-		return ""
+	case detected != "application/octet-stream" && !strings.HasPrefix(detected, "text/"):
+		return detected
+	case declared == pdf || slices.Contains(webImages, declared):
+		return "" // these would have been detected
 	}
-	return said
+	return declared
 }
 
-// sameType is other names of media types.
-var sameType = map[string]string{
+// typeAliases maps other names of media types to the usual one.
+var typeAliases = map[string]string{
 	"audio/wave": "audio/wav", "audio/x-wav": "audio/wav", "audio/vnd.wave": "audio/wav", "audio/mp3": "audio/mpeg", "audio/x-aiff": "audio/aiff",
 	"image/jpg": "image/jpeg", "application/ogg": "audio/ogg", "audio/x-flac": "audio/flac", "text/md": "text/markdown",
 	"text/x-markdown": "text/markdown", "text/json": "application/json",
 }
 
-// head is the first bytes of valid base64, enough to tell what they are.
+// head returns the first 48 bytes of valid base64, enough to detect their type.
 func head(data string) []byte {
 	b, _ := base64.StdEncoding.DecodeString(data[:min(len(data), 64)])
 	return b
 }
 
-// readable returns the text of a document that is text of some kind.
+// readable returns the text of a document, and reports whether it has one: it is plain text, JSON, XML, YAML or another
+// text type.
 func readable(s content.Source) (string, bool) {
 	if s.Text != "" {
 		return s.Text, true
 	}
 	kind := strings.ToLower(s.MediaType)
-	if _, packed := containers[kind]; packed { // "openxmlformats" is no XML
+	if _, packed := containers[kind]; packed { // "openxmlformats" is not XML
 		return "", false
 	}
-	if s.Data == "" || !strings.HasPrefix(kind, "text/") && !strings.Contains(kind, "json") && !strings.Contains(kind, "xml") && !strings.Contains(kind, "yaml") {
+
+	if s.Data == "" || !strings.HasPrefix(kind, "text/") && !strings.Contains(kind, "json") &&
+		!strings.Contains(kind, "xml") && !strings.Contains(kind, "yaml") {
 		return "", false
 	}
+
 	data, err := base64.StdEncoding.DecodeString(s.Data)
 	return string(data), err == nil && utf8.Valid(data) && strings.TrimSpace(string(data)) != "" && http.DetectContentType(data) != pdf
 }
 
-// badBase64 says why s is not standard base64; "" when it is.
+// badBase64 returns why s is not standard base64, or "". It checks every character but decodes only the last four, to
+// save time.
 func badBase64(s string) string {
 	const not = "its data is not base64"
 	body := strings.TrimRight(s, "=")
 	if len(s)%4 != 0 || len(s)-len(body) > 2 || body == "" {
 		return not
 	}
+
 	for i := 0; i < len(body); i++ {
 		c := body[i]
 		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '+' && c != '/' {
 			return not
 		}
 	}
+
 	if _, err := base64.StdEncoding.Strict().DecodeString(s[len(s)-4:]); err != nil {
 		return not
 	}
 	return ""
 }
 
-// instead is the text that stands in the place of what the API would refuse.
-func instead(what string, s content.Source, title, why string) (content.Block, string) {
+// placeholder returns a text that names what the API would refuse, and the reason.
+func placeholder(what string, s content.Source, title, why string) (content.Block, string) {
 	label := what
 	if title != "" {
 		label += " " + quoted(title)
@@ -449,9 +487,11 @@ func instead(what string, s content.Source, title, why string) (content.Block, s
 	if s.MediaType != "" {
 		label += " (" + short(s.MediaType) + ")"
 	}
+	// A long URL, or one with the data in it, would only cost tokens.
 	if s.URL != "" && len(s.URL) <= 2048 && !strings.HasPrefix(s.URL, "data:") {
 		label += " " + wire.OneLine(tame(s.URL))
 	}
+
 	return content.Text{Text: "[" + label + " left out: " + why + "]"}, what + " left out: " + why
 }
 
