@@ -2,25 +2,26 @@ package viz
 
 import "slices"
 
-// where says how what is left out of a drawing stands to what is drawn.
+// where is the position of a vertex that is left out, relative to the vertices that are drawn.
 type where string
 
 const (
-	before where = "before" // something that is drawn follows it
-	after  where = "after"  // it follows something that is drawn, and nothing drawn follows it
+	before where = "before" // a vertex that is drawn follows it
+	after  where = "after"  // it follows a vertex that is drawn, and none that is drawn follows it
 	beside where = "beside" // neither
 )
 
-// leftOut is a vertex that a drawing around another leaves out.
+// leftOut is the state of one vertex in a drawing around another vertex.
 type leftOut struct {
-	box   int // the vertex whose id the box has that stands for it; none for a vertex that is drawn
-	where where
+	box   int   // the vertex that gives its ID to the box for this one; none if this one is drawn
+	where where // empty if the vertex is drawn
 }
 
-// lookAt leaves out of the drawing all but the vertex at focus and what is at most that many edges before or after it. What is left out
-// becomes a box for each piece that hangs together.
+// lookAt restricts the drawing to the vertex at focus and the vertices at most steps edges before or after it. The
+// vertices left out are gathered into one box for each connected piece.
 func (o *outline) lookAt(focus, steps int) {
-	up, down := o.neighbours()
+	up, down := o.neighbors()
+
 	drawn := reached([]int{focus}, up, steps)
 	for i, ok := range reached([]int{focus}, down, steps) {
 		drawn[i] = drawn[i] || ok
@@ -31,8 +32,11 @@ func (o *outline) lookAt(focus, steps int) {
 			all = append(all, i)
 		}
 	}
+
+	// Of the rest, find out what precedes and what follows a drawn vertex.
 	everything := len(o.vertices)
 	above, below := reached(all, up, everything), reached(all, down, everything)
+
 	o.focus, o.left = focus, make([]leftOut, len(o.vertices))
 	for i := range o.left {
 		switch {
@@ -46,6 +50,8 @@ func (o *outline) lookAt(focus, steps int) {
 			o.left[i] = leftOut{none, beside}
 		}
 	}
+
+	// Each piece gets its box when its first vertex is met.
 	levels := o.levels()
 	for i := range o.left {
 		if o.left[i].where != "" && o.left[i].box == none {
@@ -54,23 +60,27 @@ func (o *outline) lookAt(focus, steps int) {
 	}
 }
 
-// gather gives one box to all that hangs together with vertex i and stands as it does to what is drawn. The box lies in the
-// outermost conversation of them.
+// gather gives one box to every vertex that is connected with vertex i and has the same position as i. The box
+// belongs to the outermost conversation among them.
 func (o *outline) gather(i int, levels []int, up, down [][]int) {
 	piece := []int{i}
 	o.left[i].box = i
+
 	level := func(v int) int {
 		if g := o.vertices[v].group; g != none {
 			return levels[g]
 		}
 		return 1
 	}
+
+	// The piece grows while it is walked: a breadth-first search.
 	box := i
 	for at := 0; at < len(piece); at++ {
 		v := piece[at]
 		if level(v) < level(box) || level(v) == level(box) && v < box {
 			box = v
 		}
+
 		for _, near := range [][]int{up[v], down[v]} {
 			for _, n := range near {
 				if o.left[n].box == none && o.left[n].where == o.left[i].where {
@@ -80,13 +90,14 @@ func (o *outline) gather(i int, levels []int, up, down [][]int) {
 			}
 		}
 	}
+
 	for _, v := range piece {
 		o.left[v].box = box
 	}
 }
 
-// neighbours returns of each vertex those with an edge to it, and those that it has an edge to.
-func (o *outline) neighbours() (up, down [][]int) {
+// neighbors returns, for each vertex, the vertices with an edge to it and the vertices it has an edge to.
+func (o *outline) neighbors() (up, down [][]int) {
 	up, down = make([][]int, len(o.vertices)), make([][]int, len(o.vertices))
 	o.arrows(func(from, to int, _ string) {
 		up[to] = append(up[to], from)
@@ -95,12 +106,13 @@ func (o *outline) neighbours() (up, down [][]int) {
 	return up, down
 }
 
-// reached reports of each vertex whether it is at most that many steps from one of those given.
+// reached reports, for each vertex, whether it is at most steps edges from one of those in from.
 func reached(from []int, next [][]int, steps int) []bool {
 	seen := make([]bool, len(next))
 	for _, i := range from {
 		seen[i] = true
 	}
+
 	for ring := slices.Clone(from); len(ring) > 0 && steps > 0; steps-- {
 		var wider []int
 		for _, i := range ring {
@@ -116,10 +128,10 @@ func reached(from []int, next [][]int, steps int) []bool {
 	return seen
 }
 
-// levels returns of each group how many conversations it is inside of, itself counted; the outermost conversation has level 1.
+// levels returns the nesting level of each group. The outermost conversation has level 1, so a group has 2 or more.
 func (o *outline) levels() []int {
 	levels := make([]int, len(o.groups))
-	for i, g := range o.groups { // an outer group has a lower number than the groups in it
+	for i, g := range o.groups { // an outer group precedes the groups in it
 		levels[i] = 2
 		if g.outer != none {
 			levels[i] = levels[g.outer] + 1

@@ -1,14 +1,18 @@
-// Package viz draws conversations: [Mermaid] writes the diagram that GitHub, editors and documentation tools show, [MermaidParts] one
-// that is too large for a single diagram, [SVG] a picture that needs nothing else, [DOT] what Graphviz draws. [Layout] says where
-// things stand in a picture, for programs that draw their own.
+// Package viz draws conversations:
+//
+//   - [Mermaid] writes a diagram for GitHub, editors and documentation tools.
+//   - [MermaidParts] draws a conversation that is too large for one such diagram in several.
+//   - [SVG] writes a picture that needs no other file.
+//   - [DOT] writes the input of Graphviz.
+//   - [Layout] computes the positions in a picture, for programs that draw their own.
 //
 // The smallest whole program:
 //
 //	d := dag.New().User("What is a DAG?").Assistant("A graph without cycles.")
 //	err := viz.Mermaid(os.Stdout, d, nil)
 //
-// What was said is untrusted text. A drawing shows it letter for letter, and nothing in it can break the drawing, run, fetch
-// or link. The same conversation gives the same bytes.
+// The texts of a conversation are untrusted. A drawing shows them letter for letter, and nothing in them can break the drawing,
+// run, fetch or link. The same conversation gives the same bytes.
 //
 // # Concurrency
 //
@@ -16,6 +20,6 @@
 //
 // # Errors
 //
-// Drawing returns the error of the chain that built the conversation ([dag.DAG.Err]), and the error of the writer, as they
-// are. [ErrTooLarge] marks a conversation that does not fit even when it is folded; [SizeError] says which limit it passes.
+// The functions return the error of the chain that built the conversation ([dag.DAG.Err]) and the error of the writer unchanged.
+// [ErrTooLarge] marks a conversation that does not fit even when it is folded. [SizeError] names the limit it exceeds.
 package viz

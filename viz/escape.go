@@ -13,18 +13,20 @@ import (
 // Line breaks stay raw newlines and never become <br/>: one "<" sends Mermaid's whole label through an HTML sanitiser, whose
 // output turns some of our escapes back into syntax.
 
-// maxCluster is how many runes of one grapheme are kept together. Nobody reads a letter with more marks than the 30 of
-// Unicode's stream-safe format, so a longer heap of marks is cut like any other text.
+// maxCluster is the number of runes kept together as one character. Unicode's stream-safe format allows a letter 30
+// marks; a longer sequence of marks is cut like any other text.
 const maxCluster = 32
 
-// plain returns the first limit runes of s that can be shown: valid UTF-8 without control characters and invisible writing
-// directions, with every kind of line break as "\n", and without newlines around it. More says that s went on.
+// plain returns the first limit runes of s that can be shown: valid UTF-8 without control characters and invisible
+// writing directions. Every kind of line break becomes "\n", and newlines around the text are removed. More reports
+// whether s continues after the limit.
 func plain(s string, limit int) (text string, more bool) {
 	var b strings.Builder
 	var prev rune
 	n := 0
+
 	put := func(r rune) {
-		if r == 'ß' && prev == '¶' {
+		if r == 'ß' && prev == '¶' { // Mermaid uses "¶ß" itself, for the end of an escape
 			b.WriteRune('\u200b') // Mermaid uses "¶ß" itself, for the end of an escape
 		}
 		if r == '\n' && n == 0 {
@@ -34,12 +36,15 @@ func plain(s string, limit int) (text string, more bool) {
 		prev = r
 		n++
 	}
+
 	for i, r := range s {
 		if n >= limit {
 			more = true
 			break
 		}
+
 		switch {
+		// The second half of "\r\n".
 		case r == '\n' && i > 0 && s[i-1] == '\r':
 		case r == '\n', r == '\r', r == '\v', r == '\f', r == '\u0085', r == '\u2028', r == '\u2029':
 			put('\n')
@@ -52,42 +57,50 @@ func plain(s string, limit int) (text string, more bool) {
 			put('f')
 			put('l')
 		case unicode.IsControl(r), invisible(r):
+		// Noncharacters.
 		case r&0xfffe == 0xfffe, r >= 0xfdd0 && r <= 0xfdef:
 			put(utf8.RuneError)
 		default:
 			put(r)
 		}
 	}
+
 	return strings.TrimRight(b.String(), "\n"), more
 }
 
-// invisible reports whether r only turns the direction of the text around it, or marks the start of a file.
+// invisible reports whether r only changes the direction of the text around it, or is a byte order mark.
 func invisible(r rune) bool {
 	return r == '\ufeff' || r == '\u061c' || r == '\u200e' || r == '\u200f' ||
 		r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }
 
-// clip returns s as plain text of at most the given lines and characters, where a character is what a reader takes for
-// one: a letter with its marks, a flag, a family of emoji. Blank lines are left out. What was cut ends in "…".
+// clip returns s as plain text of at most the given lines and characters. A character is what a reader takes for one:
+// a letter with its marks, a flag, a family of emoji. Blank lines are left out. A text that was cut ends in "…".
 func clip(s string, lines, chars int) string {
 	if len(s) <= chars && lines > 0 && isSimple(s) {
 		return strings.TrimRight(s, " ")
 	}
-	chars, lines = min(chars, 2*len(s)), min(lines, 2*len(s)) // no text has more: the most that a character becomes is two
+
+	// Keep the limit of runes below from overflowing. No text has more characters: plain makes two of one at most.
+	chars, lines = min(chars, 2*len(s)), min(lines, 2*len(s))
 	text, more := plain(s, chars*maxCluster+lines)
+
 	var b strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimRightFunc(line, unicode.IsSpace)
 		if line == "" {
 			continue
 		}
+
 		if lines == 0 || chars == 0 {
 			more = true
 			break
 		}
+
 		if b.Len() > 0 {
 			b.WriteByte('\n')
 		}
+
 		end := 0
 		for end < len(line) && chars > 0 {
 			end += cluster(line[end:])
@@ -95,18 +108,21 @@ func clip(s string, lines, chars int) string {
 		}
 		b.WriteString(line[:end])
 		lines--
+
 		if end < len(line) {
 			more = true
 			break
 		}
 	}
+
 	if more {
 		return strings.TrimRightFunc(b.String(), unicode.IsSpace) + "…"
 	}
 	return b.String()
 }
 
-// isSimple reports whether s is one line of printable ASCII, which most texts are: one character for each byte, all of them shown.
+// isSimple reports whether s is one line of printable ASCII, the most common case: one character for each byte, and
+// every one is shown.
 func isSimple(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -120,6 +136,7 @@ func isSimple(s string) bool {
 func cluster(s string) int {
 	prev, end := utf8.DecodeRuneInString(s)
 	flag := regional(prev)
+
 	for n := 1; end < len(s) && n < maxCluster; n++ {
 		r, size := utf8.DecodeRuneInString(s[end:])
 		switch {
@@ -138,15 +155,17 @@ func cluster(s string) int {
 
 func regional(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
 
-// escape writes plain text as the inside of a quoted Mermaid label. Mermaid 10.9 to 12.3 shows exactly that text, at any
-// security level: nothing in it can end the label, run, fetch, link, format or draw. The result holds no "<", "&", "`" or
-// `"`, so it is harmless in a Markdown fence and inside <pre> too.
+// escape writes plain text as the inside of a quoted Mermaid label. Mermaid 10.9 to 12.3 shows exactly that text, at
+// any security level: nothing in it can end the label, run, fetch, link, format or draw. The result holds no "<",
+// "&", "`" or `"`, so it is also harmless in a Markdown fence and inside <pre>.
 func escape(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return " " // Mermaid refuses an empty label
 	}
+
 	var b strings.Builder
 	b.Grow(len(text) + len(text)/4)
+
 	var head lineHead
 	prev := '\n'
 	for rest := text; rest != ""; {
@@ -154,13 +173,13 @@ func escape(text string) string {
 		rest = rest[size:]
 		switch {
 		case r == '<':
-			b.WriteString("#lt;") // these three by name: hosts without HTML labels decode only them
+			b.WriteString("#lt;") // these three by name: hosts without HTML labels decode only names
 		case r == '>':
 			b.WriteString("#gt;")
 		case r == '&':
 			b.WriteString("#amp;")
 		case r == ' ' && (blank(prev) || blank(first(rest))):
-			b.WriteString("#160;") // else swallowed
+			b.WriteString("#160;") // Mermaid drops a plain space here
 		case active(prev, r, rest, head):
 			b.WriteByte('#')
 			b.WriteString(strconv.Itoa(int(r)))
@@ -168,20 +187,22 @@ func escape(text string) string {
 		default:
 			b.WriteRune(r)
 		}
+
 		head = head.after(r)
 		prev = r
 	}
+
 	return b.String()
 }
 
-// active reports whether Mermaid would read r as more than itself.
+// active reports whether Mermaid gives r a meaning of its own at this position.
 func active(prev, r rune, rest string, head lineHead) bool {
 	switch r {
 	case '"', '#', ';', '`', '\\', '$', '*', '~', '[', ']', '{', '}', '|', '%', '@', '^':
 		return true
 	case '_':
 		return !alphanumeric(prev) || !alphanumeric(first(rest))
-	case ':': // "style …:…#…;" loses its last character; a space that stays a space prevents it
+	case ':': // "style …:…#…;" loses its last character unless a space follows that is not escaped
 		return first(rest) != ' ' || blank(first(rest[1:]))
 	case '-', '+', '=': // lists and underlines of Markdown
 		return head == lineStart
@@ -195,7 +216,7 @@ func active(prev, r rune, rest string, head lineHead) bool {
 	return false
 }
 
-// lineHead is what a line has shown so far, as far as Markdown cares.
+// lineHead is the state of a line up to some rune, as far as Markdown is concerned.
 type lineHead int
 
 const (
@@ -216,7 +237,7 @@ func (h lineHead) after(r rune) lineHead {
 	return lineBody
 }
 
-// first returns the first rune of s, and a newline for the end of the text.
+// first returns the first rune of s, or a newline if s is empty.
 func first(s string) rune {
 	if s == "" {
 		return '\n'

@@ -100,7 +100,7 @@ func (o *outline) hide(p plan, box []int, pinned []bool) []bool {
 	if p.heads == 0 || o.left != nil {
 		return nil
 	}
-	up, _ := o.neighbours()
+	up, _ := o.neighbors()
 	shown := make([]bool, len(o.vertices))
 	add := func(i int) {
 		for stack := []int{i}; len(stack) > 0; {
@@ -145,7 +145,7 @@ func (o *outline) foldHidden(hidden []bool, box []int) {
 		return i
 	}
 
-	up, _ := o.neighbours()
+	up, _ := o.neighbors()
 	for i := range o.vertices {
 		if !hidden[i] || box[i] != i {
 			continue

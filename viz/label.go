@@ -11,33 +11,33 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Style is how a kind of box looks: its colours.
+// Style is the colors of a kind of box.
 type Style string
 
 // The styles.
 const (
-	StyleUser      Style = "user"      // the user's side: what it says, runs and answers
+	StyleUser      Style = "user"      // the user's side: messages, tool calls and their results
 	StyleAssistant Style = "assistant" // the model's side
-	StyleAside     Style = "aside"     // what neither side says: system prompts, tools, the end of a run
-	StyleFailed    Style = "failed"    // what went wrong
-	StyleFolded    Style = "folded"    // what is not drawn
+	StyleAside     Style = "aside"     // neither side: system prompts, tools, the end of a run
+	StyleFailed    Style = "failed"    // a failure
+	StyleFolded    Style = "folded"    // a summary of nodes that are not drawn
 )
 
-// Shape is the outline of a box, by what the box is.
+// Shape is the outline of a kind of box.
 type Shape string
 
 // The shapes.
 const (
-	ShapeTurn  Shape = "turn"  // what somebody says
+	ShapeTurn  Shape = "turn"  // a message
 	ShapeSetup Shape = "setup" // a system prompt, the tools
-	ShapeCall  Shape = "call"  // a tool that ran, a conversation in the conversation
+	ShapeCall  Shape = "call"  // an executed tool call, a conversation in the conversation
 	ShapeMerge Shape = "merge" // the message with the results of calls
 	ShapeStop  Shape = "stop"  // the end of a run
 	ShapeStore Shape = "store" // a compaction
-	ShapeNote  Shape = "note"  // what a program keeps beside the conversation
+	ShapeNote  Shape = "note"  // a record
 )
 
-// face is what is seen of a vertex: plain text, its outline and its colours.
+// face is the look of a vertex: its label as plain text, its outline and its colors.
 type face struct {
 	label string
 	shape Shape
@@ -48,16 +48,16 @@ type face struct {
 type labeller struct {
 	o            *outline
 	lines, chars int
-	models       bool // several models spoke, so each is named
+	models       bool // several models answered, so each is named
 }
 
-// widths of the parts of a label that are names: shown on one line, cut when they are absurd.
+// The widths of names in a label: one line each, cut if they are absurdly long.
 const (
 	nameChars = 48
 	argsChars = 72
 )
 
-// faces has the outline and the colours of each sort of node. What failed has other colours.
+// faces holds the outline and the colors of each sort of node. A failed node has other colors.
 var faces = map[describe.Sort]struct {
 	shape Shape
 	style Style
@@ -75,11 +75,11 @@ var faces = map[describe.Sort]struct {
 	describe.Unknown:    {ShapeNote, StyleAside},
 }
 
-// face returns what is seen of vertex i.
+// face returns the look of vertex i.
 func (l labeller) face(i int) face {
 	d := describe.Of(l.o.vertices[i].node)
 	f := face{shape: faces[d.Sort].shape, style: faces[d.Sort].style}
-	if d.Failed && d.Sort != describe.Assistant { // a response keeps its side's colour
+	if d.Failed && d.Sort != describe.Assistant { // a response keeps the colors of its side
 		f.style = StyleFailed
 	}
 
@@ -101,7 +101,8 @@ func (l labeller) face(i int) face {
 
 func (l labeller) body(text string) string { return clip(text, l.lines, l.chars) }
 
-// results returns what a message with tool results says: the results too, where no calls above it show them.
+// results returns the text of a message with tool results. The results are included unless the calls above it show
+// them.
 func (l labeller) results(i int, d describe.Node) string {
 	var texts []string
 	if !l.o.all(l.o.vertices[i].parents, isCall) {
@@ -109,16 +110,20 @@ func (l labeller) results(i int, d describe.Node) string {
 			texts = append(texts, said(r.Content))
 		}
 	}
+
 	return strings.Join(append(texts, said(d.Blocks)), "\n")
 }
 
-// calls names the tools that an assistant's message calls, with their arguments where no box of their own shows them.
+// calls lists the tools that an assistant's message calls: the names alone if the calls have boxes of their own, and
+// the arguments too if they have none.
 func (l labeller) calls(i int, calls []content.ToolUse) string {
 	if len(calls) == 0 {
 		return ""
 	}
+
 	kids := l.o.vertices[i].kids
 	drawn, again := l.o.all(kids, isCall), 1
+
 	var parts []string
 	for i, c := range calls {
 		switch {
@@ -132,13 +137,14 @@ func (l labeller) calls(i int, calls []content.ToolUse) string {
 			parts = append(parts, name(c.Name))
 		}
 	}
+
 	if drawn {
 		return l.body("calls " + strings.Join(parts, ", "))
 	}
 	return l.body(strings.Join(parts, "\n"))
 }
 
-// executed writes what was executed, and what was called where that is something else.
+// executed returns the executed call, and the call of the model if it differs.
 func executed(e describe.Execution) string {
 	called := signature(e.Tool, e.Input)
 	if e.Changed {
@@ -147,7 +153,7 @@ func executed(e describe.Execution) string {
 	return called
 }
 
-// outcome returns what a call returned, or how it failed.
+// outcome returns the result of a call, or its error.
 func outcome(d describe.Node) string {
 	text := said(d.Blocks)
 	switch {
@@ -159,7 +165,7 @@ func outcome(d describe.Node) string {
 	return text
 }
 
-// said is what blocks say, in words; the calls and results among them are left out.
+// said returns the text of blocks, without the calls and results among them.
 func said(blocks content.Blocks) string {
 	var parts []string
 	for p := range describe.Parts(blocks) {
@@ -168,42 +174,47 @@ func said(blocks content.Blocks) string {
 			parts = append(parts, p.Text)
 		case describe.Thought, describe.Shown:
 			parts = append(parts, p.Word())
-		case describe.Asked, describe.Returned: // calls and results write these
+		case describe.Asked, describe.Returned: // written by calls and results
 		}
 	}
 	return strings.Join(parts, "\n")
 }
 
-// signature writes a call as get_weather(city: Tokyo).
+// signature formats a call: get_weather(city: Tokyo).
 func signature(tool string, input content.JSON) string {
 	return name(tool) + "(" + arguments(string(input)) + ")"
 }
 
-// arguments writes a JSON object as "city: Tokyo, days: 3"; other text as it is.
+// arguments formats a JSON object as "city: Tokyo, days: 3". Other text is returned as it is.
 func arguments(input string) string {
-	dec := jsontext.NewDecoder(bytes.NewBufferString(input), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	dec := jsontext.NewDecoder(bytes.NewBufferString(input),
+		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
 		return clip(input, 1, argsChars)
 	}
+
 	var b strings.Builder
 	for dec.PeekKind() != '}' && b.Len() <= argsChars {
 		key, err := dec.ReadToken()
 		if err != nil {
 			return clip(input, 1, argsChars)
 		}
-		called := clip(key.String(), 1, nameChars)
+		member := clip(key.String(), 1, nameChars)
+
 		value, err := dec.ReadValue()
 		if err != nil {
 			return clip(input, 1, argsChars)
 		}
 		if value.Kind() == '"' {
-			value, _ = jsontext.AppendUnquote(nil, value) // the error says what became U+FFFD
+			value, _ = jsontext.AppendUnquote(nil, value) // the error reports invalid UTF-8, which becomes U+FFFD
 		}
+
 		if b.Len() > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(called + ": " + clip(string(value), 1, argsChars))
+		b.WriteString(member + ": " + clip(string(value), 1, argsChars))
 	}
+
 	if dec.PeekKind() != '}' {
 		b.WriteString(", …")
 	}
@@ -212,7 +223,7 @@ func arguments(input string) string {
 
 func name(s string) string { return clip(s, 1, nameChars) }
 
-// lines joins the parts that are not empty.
+// lines joins the parts that are not empty with newlines.
 func lines(parts ...string) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -231,7 +242,7 @@ func count(n int, what string) string { return describe.Count(n, what) }
 
 func isCall(n *node.Node) bool { _, ok := n.Payload().(node.ToolExecution); return ok }
 
-// all reports whether there are vertices, and each is such a node.
+// all reports whether vertices is not empty and is holds for each of their nodes.
 func (o *outline) all(vertices []int, is func(*node.Node) bool) bool {
 	for _, i := range vertices {
 		if !is(o.vertices[i].node) {

@@ -9,63 +9,64 @@ import (
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
-// Picture is a conversation laid out: where each box is, and which edges join them. Units are pixels, x to the right, y down,
-// both from 0. No two boxes overlap, and a frame holds the boxes of its conversation and touches no others.
+// Picture is a conversation laid out: the position of each box, and the edges between them. Units are pixels, x to
+// the right, y down, both from 0. No two boxes overlap. A frame holds the boxes of its conversation and touches no
+// others.
 type Picture struct {
 	// Width and Height are the size of the whole, with a margin.
 	Width, Height int
-	// Boxes are in reading order: parents before children, the conversation of a sub-agent right after the call it hangs on.
+	// Boxes are in reading order: parents before children, and the conversation of a sub-agent right after its call.
 	Boxes []Box
-	// Edges lead from parents to children, and from a call to the conversation that hangs on it.
+	// Edges lead from parents to children, and from a call to the conversation of its sub-agent.
 	Edges []Edge
-	// Frames are the conversations that hang on boxes, the outer before the inner.
+	// Frames surround the conversations of sub-agents, outer frames before inner ones.
 	Frames []Frame
 }
 
-// Box is a node, or several that are folded into one box.
+// Box is a node, or several nodes folded into one box.
 type Box struct {
-	// Node is what the box stands for; nil where it stands for several.
+	// Node is the node in the box; nil if the box holds several.
 	Node *node.Node
-	// Nodes is how many nodes it stands for: 1, or more where it is folded.
+	// Nodes is the number of nodes in the box: 1, or more if it is folded.
 	Nodes int
-	// Number is the node's number in reading order, from 0, whatever is folded: that of the first where there are several.
-	// It is the same number as in Mermaid's ids, n0, n1 ….
+	// Number is the index of the node in reading order, from 0, whatever is folded; of the first node if there are
+	// several. Mermaid's IDs, n0, n1 …, use the same numbers.
 	Number int
 	// X and Y are the upper left corner, W and H the size.
 	X, Y, W, H int
-	// Lines is the text: plain, cut and without control characters, and not escaped for any format.
+	// Lines is the text: plain, cut, without control characters, and not escaped for any format.
 	Lines []string
-	// Heading is how many of the lines say what the box is; what was said follows.
+	// Heading is the number of lines that name the kind of the box. The content follows them.
 	Heading int
-	// Style and Shape are how the box looks.
+	// Style and Shape determine the colors and the outline of the box.
 	Style Style
 	Shape Shape
-	// Head is 1 for the first head of its conversation, 2 for the second …, and 0 for a box that is no head.
+	// Head is 1 for the first head of its conversation, 2 for the second …, and 0 for other boxes.
 	Head int
-	// Frame is the place in Frames of the innermost frame around the box, and -1 for a box that is in none.
+	// Frame is the index in Frames of the innermost frame around the box, or -1.
 	Frame int
 }
 
 // Edge joins two boxes.
 type Edge struct {
-	// From and To are places in Boxes.
+	// From and To are indexes in Boxes.
 	From, To int
-	// Points are the corners of the line from the one to the other; pieces are level or upright.
+	// Points are the corners of the line between them. Each segment is horizontal or vertical.
 	Points []Point
-	// Dashed says that the edge leads to a conversation that hangs on a box, not to a child.
+	// Dashed marks an edge to the conversation of a sub-agent, not to a child.
 	Dashed bool
 }
 
-// Point is a place in a picture.
+// Point is a position in a picture.
 type Point struct{ X, Y int }
 
-// Frame is what is drawn around a conversation that hangs on a box: a sub-agent's, mostly.
+// Frame surrounds a conversation that belongs to a box, usually that of a sub-agent.
 type Frame struct {
-	// Title names the conversation.
+	// Title is the name of the conversation.
 	Title string
-	// Owner is the place in Boxes of the box that it hangs on.
+	// Owner is the index in Boxes of the box it belongs to.
 	Owner int
-	// Outer is the place in Frames of the frame around this one, and -1 for none.
+	// Outer is the index in Frames of the frame around this one, or -1.
 	Outer int
 	// X and Y are the upper left corner, W and H the size.
 	X, Y, W, H int
@@ -73,22 +74,23 @@ type Frame struct {
 
 // LayoutOptions changes what [Layout] puts into boxes. The zero value and nil are the defaults.
 type LayoutOptions struct {
-	// LabelLines is how many lines of a text a box shows; a long line is broken into several. Defaults to 3, also when negative.
+	// LabelLines limits the lines of a text in a box. A long line is broken into several. Defaults to 3, also when
+	// negative.
 	LabelLines int
-	// LabelChars is how many characters of a text a box shows. Defaults to 120, also when negative.
+	// LabelChars limits the characters of a text in a box. Defaults to 120, also when negative.
 	LabelChars int
-	// Fold draws wide fans, conversations of sub-agents and the middle of long runs of turns as boxes that say what they stand
-	// for, as [Mermaid] does with a conversation that is too large for it. Defaults to false.
+	// Fold replaces wide fans, conversations of sub-agents and the middle of long runs of turns by boxes with a
+	// summary, as [Mermaid] does with a conversation that is too large for it. Defaults to false.
 	Fold bool
 }
 
-// Layout finds a place for each box and each edge of d. Time runs downwards: a box stands below its parents, and what follows a
-// call below the conversation of its sub-agent, which is in a frame beside it. The calls of a phase stand side by side, centred over
-// the message that joins them; branches stand to the right.
+// Layout computes the position of each box and each edge of d. Time runs downwards: a box is placed below its
+// parents, and what follows a call below the conversation of its sub-agent, which has a frame beside the call. The
+// calls of a tool phase are side by side, centered above the results message. Branches are to the right.
 //
 //   - The same graph gives the same picture.
-//   - Text is measured in cells, as a terminal does: a letter is one cell of 7.25 pixels in a font of 12, an East Asian character or
-//     an emoji is two. No font is needed.
+//   - Text is measured in cells, as on a terminal: a letter is one cell of 7.25 pixels in a font of 12, an East Asian
+//     character or an emoji is two. No font is needed.
 //   - A conversation without nodes gives a picture without boxes, with room for a line of text.
 //
 // The error is that of d.
@@ -100,7 +102,7 @@ func Layout(d dag.DAG, o *LayoutOptions) (*Picture, error) {
 	return m.picture(), nil
 }
 
-// plotOf returns the boxes and edges of d with their labels, to be placed.
+// plotOf returns the labeled boxes and the edges of d, not yet placed.
 func plotOf(d dag.DAG, o *LayoutOptions) (*plot, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
@@ -108,67 +110,71 @@ func plotOf(d dag.DAG, o *LayoutOptions) (*plot, error) {
 	if o == nil {
 		o = &LayoutOptions{}
 	}
+
 	out := outlineOf(d.Heads())
 	p := plans[0]
 	if o.Fold {
 		p = foldedPlan
 	}
+
 	m := out.plot(out.fold(p))
 	m.label(labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()})
 	return m, nil
 }
 
-// foldedPlan is how LayoutOptions.Fold folds.
+// foldedPlan is the plan of LayoutOptions.Fold.
 var foldedPlan = plan{fans: true, depth: 1, keep: 3}
 
-// plot is an outline that is being laid out: its boxes, and where they stand.
+// plot is an outline during layout.
 type plot struct {
 	*outline
 	items []item
-	at    []int       // of each vertex, the item that it is drawn in
-	rooms []room      // the conversations; the outermost first, then group 0 …
+	at    []int       // by vertex: the item it is drawn in
+	rooms []room      // the conversations: the outermost, then group 0 …
 	edges []edge      // between vertices
-	rows  []rowExtent // from the top
+	rows  []rowExtent // from top to bottom
 }
 
-// item is a box that is being placed.
+// item is a box during layout.
 type item struct {
 	vertex  int
-	members []int // the vertices that it stands for
+	members []int // the vertices in the box
 	room    int
 	face    face
 	lines   []string
-	heading int // lines
+	heading int // the number of lines in the heading
 	w, h    int
-	parents []int // items of the same room
-	kids    []int // likewise
-	hangs   []int // rooms
-	below   int   // how many rows the rooms take that hang on it
-	row     int   // from the first of its room; in the end, from the top
-	x       int   // of its middle, from the axis of its room; in the end, from the left
+	parents []int // items in the same room
+	kids    []int // items in the same room
+	hangs   []int // the rooms that belong to this item
+	below   int   // the number of rows that these rooms take
+	row     int   // from the first row of its room; after stack, from the top
+	x       int   // of its middle, from the axis of its room; after spread, from the left
 }
 
-// room is a conversation that is being placed. Its items are placed around an axis.
+// room is a conversation during layout. Its items are placed around a vertical axis.
 type room struct {
 	items []int
-	owner int // the item that it hangs on, or none
-	rows  int
-	row   int // its first
-	depth int // of the rooms in it that end where it ends, 0 for none
-	left  int // what it takes to the left of its axis, with a frame
-	right int
-	x     int // of its axis, from that of the room around it; in the end, from the left
+	owner int // the item it belongs to, or none
+	rows  int // the number of its rows
+	row   int // its first row
+	depth int // how many rooms inside it, each in the next, end in its last row
+	left  int // its width on the left of the axis, frame included
+	right int // its width on the right of the axis, frame included
+	x     int // of its axis, from the axis of the room around it; after spread, from the left
 }
 
-// plot returns the boxes and edges to be placed, where box says in whose box each vertex is drawn.
+// plot returns the boxes and edges to place. For each vertex, box holds the vertex whose box it is drawn in.
 func (o *outline) plot(box []int) *plot {
 	m := &plot{outline: o, at: make([]int, len(box)), rooms: make([]room, 1+len(o.groups)), edges: o.edges(box)}
 	m.rooms[0].owner = none
+
 	m.items = make([]item, 0, len(box))
 	for i, in := range members(box) {
 		if in == nil {
 			continue
 		}
+
 		k := len(m.items)
 		it := item{vertex: i, members: in, room: o.vertices[i].group + 1}
 		for _, v := range in {
@@ -177,6 +183,7 @@ func (o *outline) plot(box []int) *plot {
 		m.items = append(m.items, it)
 		m.rooms[it.room].items = append(m.rooms[it.room].items, k)
 	}
+
 	for g := range o.groups {
 		r := &m.rooms[g+1]
 		r.owner = m.at[o.groups[g].owner]
@@ -184,6 +191,8 @@ func (o *outline) plot(box []int) *plot {
 			m.items[r.owner].hangs = append(m.items[r.owner].hangs, g+1)
 		}
 	}
+
+	// Edges to other rooms, and edges upwards, do not count for the placement.
 	for _, e := range m.edges {
 		from, to := m.at[e.from], m.at[e.to]
 		if m.items[from].room == m.items[to].room && from < to {
@@ -194,7 +203,7 @@ func (o *outline) plot(box []int) *plot {
 	return m
 }
 
-// label fills in what is seen in each box, and how much room that takes.
+// label sets the text of each box, and its size.
 func (m *plot) label(l labeller) {
 	for i := range m.items {
 		it := &m.items[i]
@@ -203,38 +212,48 @@ func (m *plot) label(l labeller) {
 		} else {
 			it.face = l.foldedFace(it.members)
 		}
+
 		if v := m.vertices[it.vertex]; v.head > 0 && m.several(v.group) {
 			it.face.label = lines(it.face.label, fmt.Sprintf("◀ head %d", v.head))
 		}
+
 		it.lines, it.heading = wrap(it.face.label)
 		it.w, it.h = boxSize(it.lines, it.face.shape)
 	}
 }
 
-// picture places everything.
+// picture places everything and returns the result.
 func (m *plot) picture() *Picture {
+	// Edges need the columns. The height of the space between rows depends on the edges in it.
 	m.stack()
 	m.rows = make([]rowExtent, max(m.rooms[0].rows, 1))
 	m.spread()
 	edges := m.channels()
 	m.measureRows()
+
 	p := &Picture{Boxes: make([]Box, 0, len(m.items)), Edges: make([]Edge, 0, len(m.edges))}
 	for i := range m.items {
 		it := &m.items[i]
 		v := &m.vertices[it.vertex]
 		b := Box{
-			Nodes: len(it.members), Number: it.vertex, Lines: it.lines, Heading: it.heading, Style: it.face.style, Shape: it.face.shape,
+			Nodes: len(it.members), Number: it.vertex, Lines: it.lines, Heading: it.heading,
+			Style: it.face.style, Shape: it.face.shape,
 			X: it.x - it.w/2, Y: m.rows[it.row].y, W: it.w, H: it.h, Frame: none,
 		}
+
 		if b.Nodes == 1 {
 			b.Node, b.Head = v.node, v.head
 		}
+
 		p.Boxes = append(p.Boxes, b)
 	}
+
 	m.frame(p)
 	edges.draw(p)
+
 	last := m.rows[len(m.rows)-1]
 	p.Width, p.Height = m.rooms[0].left+m.rooms[0].right, last.y+last.h+last.foot+margin
+
 	if len(p.Boxes) == 0 {
 		p.Width, p.Height = 2*margin+textWidth(len(ink.Empty)), 2*margin+lineHeight
 	}
@@ -243,14 +262,17 @@ func (m *plot) picture() *Picture {
 
 // frame adds the frames.
 func (m *plot) frame(p *Picture) {
-	at := make([]int, len(m.rooms))
+	at := make([]int, len(m.rooms)) // by room: the index of its frame
+
 	at[0] = none
 	for i := 1; i < len(m.rooms); i++ {
 		r, g := &m.rooms[i], m.groups[i-1]
 		if len(r.items) == 0 {
+			// A room whose nodes are all drawn elsewhere has no frame.
 			at[i] = at[g.outer+1]
 			continue
 		}
+
 		at[i] = len(p.Frames)
 		y := m.rows[r.row].y - framePad - titleHeight
 		last := m.rows[r.row+r.rows-1]
@@ -259,6 +281,7 @@ func (m *plot) frame(p *Picture) {
 			X: r.x - r.left, W: r.left + r.right, Y: y, H: last.y + last.h + framePad*(1+r.depth) - y,
 		})
 	}
+
 	for i := range p.Boxes {
 		p.Boxes[i].Frame = at[m.items[i].room]
 	}

@@ -11,21 +11,22 @@ const (
 	titleHeight = ink.TitleHeight
 )
 
-// rowExtent is where a row is, and what is between it and the next: first the frames that end, then the lanes of edges, then the
-// titles of frames that begin.
+// rowExtent is the position of a row, and the space between it and the next. From the top, that space holds the ends
+// of frames, the lanes of edges, and the titles of frames that begin.
 type rowExtent struct {
-	y, h  int // its boxes
-	foot  int
-	lanes int
-	head  int
+	y, h  int // of the boxes
+	foot  int // pixels for frames that end below this row
+	lanes int // the number of lanes
+	head  int // pixels for the titles of frames that begin below
 }
 
-// gap is how far the next row is.
+// gap returns the distance from the bottom of the row to the top of the next.
 func (r rowExtent) gap() int { return r.foot + gapY + max(r.lanes-1, 0)*laneGap + r.head }
 
-// stack finds the row of each item: below its parents, and below the conversations that hang on them.
+// stack assigns a row to each item: below its parents, and below the conversations that hang on its parents.
 func (m *plot) stack() {
-	for i := len(m.rooms) - 1; i >= 0; i-- { // a room comes before those in it
+	// Inner rooms have higher indexes, so their heights are known here. Rows are counted from the first of the room.
+	for i := len(m.rooms) - 1; i >= 0; i-- {
 		r := &m.rooms[i]
 		for _, k := range r.items {
 			it := &m.items[k]
@@ -37,6 +38,8 @@ func (m *plot) stack() {
 			}
 			r.rows = max(r.rows, it.row+1+it.below)
 		}
+
+		// Frames that end in the same row need room below each other.
 		for _, k := range r.items {
 			it := &m.items[k]
 			for _, h := range it.hangs {
@@ -46,6 +49,8 @@ func (m *plot) stack() {
 			}
 		}
 	}
+
+	// Then from the top, from the outermost room inwards.
 	for i := range m.rooms {
 		r := &m.rooms[i]
 		if r.owner != none {
@@ -57,12 +62,13 @@ func (m *plot) stack() {
 	}
 }
 
-// measureRows finds out how high each row is, and how far apart they are.
+// measureRows computes the height and the position of each row.
 func (m *plot) measureRows() {
 	for i := range m.items {
 		r := &m.rows[m.items[i].row]
 		r.h = max(r.h, m.items[i].h)
 	}
+
 	for i := range m.rooms[1:] {
 		if r := &m.rooms[i+1]; len(r.items) > 0 {
 			above, last := &m.rows[r.row-1], &m.rows[r.row+r.rows-1]
@@ -70,6 +76,7 @@ func (m *plot) measureRows() {
 			above.head = framePad + titleHeight
 		}
 	}
+
 	y := margin
 	for i := range m.rows {
 		m.rows[i].y = y

@@ -6,44 +6,47 @@ import (
 	"sort"
 )
 
-// How edges run: out of the middle of a box downwards, along a lane between two rows, down again, and into the middle of a box from
-// above. All edges out of a box share a lane, as all edges into a merge do; other edges that would lie on them get another lane. An
-// edge over several rows has two lanes, and runs between them in a channel that no box stands in.
+// How edges run:
+//
+//   - An edge leaves the middle of a box downwards, follows a lane between two rows, and enters the middle of a box from above.
+//   - All edges out of a box share a lane, and so do all edges into a merge. Other edges that would overlap get another lane.
+//   - An edge over several rows has two lanes, with a channel between them that is free of boxes.
 
 // way is the course of an edge.
 type way struct {
 	from, to int // items
-	channel  int // the x of its upright part
-	out, in  int // the lane below from and that above to, as places in the list of lanes; none where there is no turn
+	channel  int // the x of its vertical part
+	out, in  int // the lane below from and the lane above to, as indexes in router.lanes; none without a turn
 }
 
-// lane is where edges of one kind run level.
+// lane is a horizontal piece of one or more edges.
 type lane struct {
-	gap         int // below this row; -1 above the first
-	key         int // whose edges share it
+	gap         int // the row above it; -1 for the gap above the first row
+	key         int // edges with the same key and gap share a lane
 	left, right int
-	place       int // from the top of the gap
+	place       int // its index in the gap, from the top
 }
 
 const (
 	laneGap  = 8  // between lanes
 	maxLanes = 12 // between two rows; more share the last
-	clear    = 10 // how far an edge keeps from boxes that it passes
+	clear    = 10 // the distance of an edge from the boxes it passes
 )
 
-// router finds the ways of all edges, when items have their rows and places.
+// router finds the ways of all edges, once items have rows and columns.
 type router struct {
 	*plot
 	ways   []way
 	lanes  []lane
-	rowOf  [][]int // the items of each row, from left to right
-	budget int     // how many more looks at a row may be taken in search of channels
+	rowOf  [][]int // by row: its items, from left to right
+	budget int     // how many more rows the search for channels may look at
 }
 
-// channels finds the ways and lanes of all edges, and how many lanes each gap has.
+// channels finds the ways and lanes of all edges, and the number of lanes in each gap.
 func (m *plot) channels() *router {
 	r := &router{plot: m, rowOf: make([][]int, len(m.rows)), budget: 64*len(m.items) + 1024}
 	r.lanes = make([]lane, 0, len(m.edges))
+
 	for k := range m.items {
 		row := m.items[k].row
 		r.rowOf[row] = append(r.rowOf[row], k)
@@ -51,21 +54,25 @@ func (m *plot) channels() *router {
 	for _, row := range r.rowOf {
 		slices.SortFunc(row, func(a, b int) int { return cmp.Compare(m.items[a].x, m.items[b].x) })
 	}
+
 	r.ways = make([]way, len(m.edges))
 	for i, e := range m.edges {
 		r.ways[i] = r.way(m.at[e.from], m.at[e.to], e.arrow != "-->")
 	}
+
 	r.assign()
 	return r
 }
 
-// way finds the course of an edge. Lanes are given by their number in r.lanes until they are assigned.
+// way finds the course of an edge. The lanes it sets are not assigned to places yet.
 func (r *router) way(from, to int, dashed bool) way {
 	a, b := &r.items[from], &r.items[to]
 	w := way{from: from, to: to, out: none, in: none}
+
 	above := b.row - 1
 	switch {
-	case above == a.row: // the next row
+	// To the next row. Edges into a merge meet above it; other edges part below the box they come from.
+	case above == a.row:
 		if a.x == b.x {
 			w.channel = a.x
 		} else if len(b.parents) > 1 && len(b.parents) >= len(a.kids) && !dashed {
@@ -74,11 +81,13 @@ func (r *router) way(from, to int, dashed bool) way {
 			w.channel, w.out = b.x, r.lane(a.row, bus(from, dashed), a.x, b.x)
 		}
 		return w
-	case above < a.row: // upwards, which only nodes that conversations share have edges do
+	// Upwards: possible only for nodes that conversations share.
+	case above < a.row:
 		w.channel = r.nearest(a.x, b.x, b.row, a.row)
 	default:
 		w.channel = r.channel(a, b)
 	}
+
 	if w.channel != a.x {
 		w.out = r.lane(a.row, bus(from, dashed), a.x, w.channel)
 	}
@@ -88,7 +97,7 @@ func (r *router) way(from, to int, dashed bool) way {
 	return w
 }
 
-// bus is the key of the lanes out of an item.
+// bus returns the key of the lanes out of an item. Lanes into an item have negative keys.
 func bus(item int, dashed bool) int {
 	if dashed {
 		return 2*item + 1
@@ -101,7 +110,7 @@ func (r *router) lane(gap, key, x1, x2 int) int {
 	return len(r.lanes) - 1
 }
 
-// channel finds where an edge can run down from a to b, past the rows between them.
+// channel returns the x at which an edge can run down from a to b past the rows between them.
 func (r *router) channel(a, b *item) int {
 	first, last := a.row+1, b.row-1
 	for _, x := range []int{a.x, b.x} {
@@ -112,7 +121,7 @@ func (r *router) channel(a, b *item) int {
 	return r.nearest(a.x, b.x, first, last)
 }
 
-// nearest finds where an edge from x to another x can run past these rows without much of a detour.
+// nearest returns an x near from and to at which an edge can pass these rows.
 func (r *router) nearest(from, to, first, last int) int {
 	left, right := r.aside(from, first, last, -1), r.aside(from, first, last, 1)
 	far := func(x int) int { return max(x-from, from-x) + max(x-to, to-x) }
@@ -122,7 +131,7 @@ func (r *router) nearest(from, to, first, last int) int {
 	return right
 }
 
-// aside goes from x to one side, until nothing is in the way.
+// aside moves from x to one side until the rows are free there, and returns that x.
 func (r *router) aside(x, first, last, side int) int {
 	for {
 		k, free := r.free(x, first, last)
@@ -133,13 +142,17 @@ func (r *router) aside(x, first, last, side int) int {
 	}
 }
 
-// free reports whether an edge can run down at x from row first to row last, and what is in its way if it cannot.
+// free reports whether an edge can run down at x from row first to row last. If it cannot, free returns the item in the
+// way.
 func (r *router) free(x, first, last int) (inTheWay int, ok bool) {
 	for row := first; row <= last; row++ {
 		if r.budget--; r.budget < 0 {
-			return none, true // what is in the way is drawn over the edge
+			return none, true // give up: a box in the way is drawn over the edge
 		}
+
 		list := r.rowOf[row]
+
+		// The first item whose right side is beyond x.
 		i := sort.Search(len(list), func(i int) bool { it := &r.items[list[i]]; return it.x+it.w/2+clear > x })
 		if i < len(list) && r.items[list[i]].x-r.items[list[i]].w/2-clear < x {
 			return list[i], false
@@ -148,36 +161,45 @@ func (r *router) free(x, first, last int) (inTheWay int, ok bool) {
 	return none, true
 }
 
-// assign gives each lane a place in its gap in which it lies on no other, and the rows the room for them.
+// assign gives each lane a place in its gap where it overlaps no other, and counts the lanes of each gap.
 func (r *router) assign() {
 	order := make([]int, len(r.lanes))
 	for i := range order {
 		order[i] = i
 	}
+
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(r.lanes[a].gap, r.lanes[b].gap), cmp.Compare(r.lanes[a].key, r.lanes[b].key), cmp.Compare(a, b))
 	})
+
+	// Lanes with the same gap and key become one, which spans them all.
 	same := func(a, b int) bool { return r.lanes[a].gap == r.lanes[b].gap && r.lanes[a].key == r.lanes[b].key }
 	var shared [][]int // lanes that are one
 	for from := 0; from < len(order); {
+
 		to := from + 1
 		l := &r.lanes[order[from]]
 		for ; to < len(order) && same(order[from], order[to]); to++ {
 			l.left, l.right = min(l.left, r.lanes[order[to]].left), max(l.right, r.lanes[order[to]].right)
 		}
+
 		shared = append(shared, order[from:to])
 		from = to
 	}
+
 	slices.SortFunc(shared, func(a, b []int) int {
 		x, y := &r.lanes[a[0]], &r.lanes[b[0]]
 		return cmp.Or(cmp.Compare(x.gap, y.gap), cmp.Compare(x.left, y.left), cmp.Compare(x.right, y.right), cmp.Compare(x.key, y.key))
 	})
-	var ends []int // of the lanes of a gap, from the top
+
+	// From left to right, each lane gets the first place whose previous lane has ended.
+	var ends []int // by place in the gap: where the last lane in it ends
 	for i, s := range shared {
 		l := &r.lanes[s[0]]
 		if i == 0 || l.gap != r.lanes[shared[i-1][0]].gap {
 			ends = ends[:0]
 		}
+
 		place := slices.IndexFunc(ends, func(end int) bool { return end < l.left })
 		switch {
 		case place >= 0:
@@ -188,16 +210,18 @@ func (r *router) assign() {
 			place = maxLanes - 1
 			ends[place] = max(ends[place], l.right)
 		}
+
 		for _, k := range s {
 			r.lanes[k].place = place
 		}
+
 		if l.gap >= 0 {
 			r.rows[l.gap].lanes = max(r.rows[l.gap].lanes, place+1)
 		}
 	}
 }
 
-// draw adds the edges to a picture, when the rows have their places.
+// draw adds the edges to a picture, once the rows have their positions.
 func (r *router) draw(p *Picture) {
 	points := make([]Point, 0, 4*len(r.ways))
 	for i, w := range r.ways {
@@ -205,16 +229,21 @@ func (r *router) draw(p *Picture) {
 		x, end := a.X+a.W/2, b.X+b.W/2
 		first := len(points)
 		points = append(points, Point{x, a.Y + a.H})
+
 		if w.out != none {
 			y := r.laneY(w.out)
 			points = append(points, Point{x, y}, Point{w.channel, y})
 		}
+
 		if w.in != none {
 			y := r.laneY(w.in)
 			points = append(points, Point{w.channel, y}, Point{end, y})
 		}
+
 		points = append(points, Point{end, b.Y})
-		p.Edges = append(p.Edges, Edge{From: w.from, To: w.to, Points: points[first:len(points):len(points)], Dashed: r.edges[i].arrow != "-->"})
+		p.Edges = append(p.Edges, Edge{
+			From: w.from, To: w.to, Points: points[first:len(points):len(points)], Dashed: r.edges[i].arrow != "-->",
+		})
 	}
 }
 

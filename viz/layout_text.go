@@ -17,21 +17,22 @@ const (
 	minWidth   = 72 // of a box
 )
 
-// textWidth is the width of a line of that many cells, rounded up to an even number. A letter of the usual fonts of one width is
-// 0.60 of their size wide.
+// textWidth returns the width of a line of that many cells in pixels, rounded up to an even number. A letter of the
+// common monospaced fonts is 0.60 of the font size wide.
 func textWidth(cells int) int { return (cells*29/4 + 3) / 2 * 2 }
 
-// boxSize is the size of a box with these lines. The width is even, so that the middle is a whole number.
+// boxSize returns the size of a box with these lines. The width is even, so that the middle is a whole number.
 func boxSize(lines []string, shape Shape) (w, h int) {
 	for _, line := range lines {
 		w = max(w, safetext.Width(line))
 	}
+
 	beside, above := ink.Padding(string(shape))
 	return max(textWidth(w)+2*padX, minWidth) + 2*beside, max(len(lines), 1)*lineHeight + 2*padY + above
 }
 
-// wrap breaks a plain text into lines of at most lineCells cells: at spaces where it can. The first lines of them, the heading, are
-// what the first line of the text has become.
+// wrap breaks a plain text into lines of at most lineCells cells, at spaces where possible. heading is the number of
+// lines that the first line of the text became.
 func wrap(text string) (out []string, heading int) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for {
@@ -42,6 +43,7 @@ func wrap(text string) (out []string, heading int) {
 			}
 			line = rest
 		}
+
 		if heading == 0 {
 			heading = len(out)
 		}
@@ -49,7 +51,7 @@ func wrap(text string) (out []string, heading int) {
 	return out, heading
 }
 
-// breakLine cuts line where lineCells cells are full: after the last space before that place, if there is one in its second half.
+// breakLine cuts line after lineCells cells: after the last space in the second half of them if there is one.
 func breakLine(line string) (head, rest string) {
 	used, space := 0, 0
 	for end := 0; end < len(line); {
@@ -60,6 +62,7 @@ func breakLine(line string) (head, rest string) {
 			}
 			return strings.TrimRight(line[:end], " "), strings.TrimLeft(line[end:], " ")
 		}
+
 		used, end = used+width, end+size
 		if line[end-1] == ' ' && used > lineCells/2 {
 			space = end
