@@ -28,7 +28,7 @@ var layers = []string{
 	"api", "api/dialect", "api/apitest", "api/apitest/fake", "api/apitest/tape",
 	"dag",
 	"transcript",
-	"executor",
+	"executor", "executor/registry",
 	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/internal/gocode", "viz/internal/web", "viz/page", "viz/live",
 	"viz/progress",
 }

@@ -229,7 +229,7 @@ func told(messages []content.Message, output int) string {
 				if p.Failed {
 					outcome = "failed"
 				}
-				fmt.Fprintf(&b, "the tool %s: %s\n", outcome, inWords(short))
+				fmt.Fprintf(&b, "the tool %s: %s\n", outcome, describe.Text(short))
 			case describe.Shown:
 				fmt.Fprintf(&b, "%s: %s\n", m.Role, p.Word())
 			case describe.Thought: // what came of it is said

@@ -24,6 +24,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/registry"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -1474,7 +1475,7 @@ var cortex = []conform{
 	{id: "C1", says: "a tool that is not registered is blocked, logged and not looked for anywhere else", test: func(t *testing.T) {
 		var log bytes.Buffer
 		act, ran := spy("act")
-		r := executor.Registry{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		r := registry.Registry{Log: slog.New(slog.NewTextHandler(&log, nil))}
 		require.NoError(t, r.Register(act))
 		rec := r.Execute(t.Context(), "rm_rf", map[string]string{"path": "/"})
 		require.False(t, rec.Success)
@@ -1486,27 +1487,27 @@ var cortex = []conform{
 	}},
 	{id: "C2", says: "a tool is given up at its timeout, and took about that long", test: func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := registry(t, taking("sleep", time.Minute))
+			r := filled(t, taking("sleep", time.Minute))
 			r.Timeout = 100 * time.Millisecond
 			rec := r.Execute(t.Context(), "sleep", nil)
 			require.False(t, rec.Success)
 			require.Equal(t, "Tool exceeded timeout of 100ms.", rec.Error)
 			require.Equal(t, 100*time.Millisecond, rec.Latency)
 
-			r = registry(t, taking("sleep", time.Minute))
+			r = filled(t, taking("sleep", time.Minute))
 			require.Equal(t, 30*time.Second, r.Execute(t.Context(), "sleep", nil).Latency, "by default")
 		})
 	}},
 	{id: "C3", says: "a tool that fails is a failed result with its text", test: func(t *testing.T) {
-		r := registry(t, broken, panics)
+		r := filled(t, broken, panics)
 		rec := r.Execute(t.Context(), "broken", nil)
-		require.Equal(t, executor.Record{Tool: "broken", Error: "it is broken", Latency: rec.Latency}, rec)
+		require.Equal(t, registry.Record{Tool: "broken", Error: "it is broken", Latency: rec.Latency}, rec)
 		rec = r.Execute(t.Context(), "panics", nil)
 		require.False(t, rec.Success)
 		require.Contains(t, rec.Error, "oh no")
 	}},
 	{id: "C4", says: "a long output is cut where it is logged, and whole in the result", test: func(t *testing.T) {
-		rec := registry(t, saying("long", strings.Repeat("ä", 5000))).Execute(t.Context(), "long", nil)
+		rec := filled(t, saying("long", strings.Repeat("ä", 5000))).Execute(t.Context(), "long", nil)
 		require.Equal(t, strings.Repeat("ä", 5000), rec.Output)
 		data, err := json.Marshal(rec)
 		require.NoError(t, err)
@@ -1516,7 +1517,7 @@ var cortex = []conform{
 	}},
 	{id: "C5", says: "arguments that are no JSON are a failed result, and nothing is carried out", test: func(t *testing.T) {
 		act, ran := spy("act")
-		r := registry(t, act)
+		r := filled(t, act)
 		rec := r.ExecuteCall(t.Context(), []byte(`{"function":{"name":"act","arguments":"{\"city\": oops"}}`))
 		require.False(t, rec.Success)
 		require.Equal(t, "act", rec.Tool)
@@ -1528,8 +1529,8 @@ var cortex = []conform{
 	}},
 	{id: "C6", says: "a success has its output, no error and how long it took", test: func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			rec := registry(t, taking("sleep", time.Second)).Execute(t.Context(), "sleep", nil)
-			require.Equal(t, executor.Record{Tool: "sleep", Success: true, Output: "sleep", Latency: time.Second}, rec)
+			rec := filled(t, taking("sleep", time.Second)).Execute(t.Context(), "sleep", nil)
+			require.Equal(t, registry.Record{Tool: "sleep", Success: true, Output: "sleep", Latency: time.Second}, rec)
 		})
 	}},
 }

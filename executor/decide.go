@@ -38,6 +38,9 @@ const (
 	textHidden     = "Tool %q failed."
 )
 
+// mostName is how many bytes of a tool's name are shown in logs and errors.
+const mostName = 100
+
 // maxArguments is the size in bytes beyond which arguments are not looked at.
 const maxArguments = 10 << 20
 

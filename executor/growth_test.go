@@ -15,6 +15,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/registry"
 	"github.com/plait-dev/plait/internal/growthtest"
 )
 
@@ -125,7 +126,7 @@ func TestGrowth(t *testing.T) {
 			a.Prices = api.Prices{"busy": {Input: 1, Output: 1}}
 		}},
 		{"a registry", func(a *executor.Agent, _ *busy) {
-			var r executor.Registry
+			var r registry.Registry
 			check(r.Register(manyTools(10)...))
 			a.Tools = append(r.Tools(), anything)
 		}},
@@ -217,7 +218,7 @@ func TestGrowth(t *testing.T) {
 		growthtest.Case{Name: "Registry.Register", Growth: growthtest.LogLinear, Setup: func(_ testing.TB, n int) func() {
 			list := manyTools(n)
 			return func() {
-				var r executor.Registry
+				var r registry.Registry
 				for _, tool := range list {
 					check(r.Register(tool))
 				}
@@ -226,7 +227,7 @@ func TestGrowth(t *testing.T) {
 		growthtest.Case{Name: "Registry.Register, at once", Growth: growthtest.LogLinear, Setup: func(_ testing.TB, n int) func() {
 			list := manyTools(n)
 			return func() {
-				var r executor.Registry
+				var r registry.Registry
 				check(r.Register(list...))
 			}
 		}},
@@ -348,8 +349,8 @@ func manyTools(n int) []executor.Tool {
 	return list
 }
 
-func registryOf(n int) *executor.Registry {
-	var r executor.Registry
+func registryOf(n int) *registry.Registry {
+	var r registry.Registry
 	check(r.Register(manyTools(n)...))
 	return &r
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // Form is how a part of what a node says is laid out.
@@ -89,4 +90,19 @@ func (p Part) WordWith(detail string) string {
 	s := p.Source
 	word := strings.Join(strings.Fields(p.Label()+" "+s.MediaType+" "+s.URL+" "+s.FileID), " ")
 	return "[" + word + detail + "]"
+}
+
+// Text returns blocks as text, one below the other: a text as it is, and a word in brackets for a block that has none.
+func Text(blocks content.Blocks) string {
+	var list []string
+	for p := range Parts(blocks) {
+		text := p.Text
+		if text == "" && p.Form == Shown {
+			text = safetext.Escape(p.Word(), 200)
+		}
+		if text != "" {
+			list = append(list, text)
+		}
+	}
+	return strings.Join(list, "\n")
 }

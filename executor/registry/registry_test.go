@@ -1,4 +1,4 @@
-package executor_test
+package registry_test
 
 import (
 	"bytes"
@@ -21,6 +21,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/registry"
 )
 
 type sumArgs struct {
@@ -52,15 +53,16 @@ func saying(name string, out any) executor.Tool {
 	return acting(name, func(context.Context, executor.Call) (any, error) { return out, nil })
 }
 
-func registry(t testing.TB, tools ...executor.Tool) *executor.Registry {
+// filled returns a registry of the tools.
+func filled(t testing.TB, tools ...executor.Tool) *registry.Registry {
 	t.Helper()
-	r := &executor.Registry{Log: slog.New(slog.DiscardHandler)}
+	r := &registry.Registry{Log: slog.New(slog.DiscardHandler)}
 	require.NoError(t, r.Register(tools...))
 	return r
 }
 
 // untimed is rec without how long it took, which must be something that can be.
-func untimed(t testing.TB, rec executor.Record) executor.Record {
+func untimed(t testing.TB, rec registry.Record) registry.Record {
 	t.Helper()
 	require.GreaterOrEqual(t, rec.Latency, time.Duration(0))
 	require.Equal(t, rec.Success, rec.Error == "")
@@ -72,12 +74,12 @@ func untimed(t testing.TB, rec executor.Record) executor.Record {
 }
 
 func TestRegistryTakesEachNameOnce(t *testing.T) {
-	r := registry(t, saying("a", ""), saying("b", ""))
+	r := filled(t, saying("a", ""), saying("b", ""))
 	for _, twice := range [][]executor.Tool{
 		{saying("a", "")}, {saying("c", ""), saying("b", "")}, {saying("d", ""), saying("d", "")},
 	} {
 		err := r.Register(twice...)
-		require.ErrorIs(t, err, executor.ErrRegistered)
+		require.ErrorIs(t, err, registry.ErrRegistered)
 		require.ErrorContains(t, err, "tool already registered: "+twice[len(twice)-1].Definition().Name)
 	}
 	require.Len(t, r.Tools(), 2, "of a list that is refused nothing is taken")
@@ -114,7 +116,7 @@ func TestRegistryRefusesToolsThatCannotBeCalled(t *testing.T) {
 		"a server's tool":   {&odd{definition: func() content.Tool { return server }}, "search: the provider runs it itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := registry(t)
+			r := filled(t)
 			err := r.Register(saying("fine", ""), refused.tool)
 			require.ErrorIs(t, err, content.ErrTool)
 			require.ErrorContains(t, err, refused.says)
@@ -126,7 +128,7 @@ func TestRegistryRefusesToolsThatCannotBeCalled(t *testing.T) {
 
 func TestRegistryHandsItsToolsOutInOrder(t *testing.T) {
 	tools := []executor.Tool{saying("z", ""), saying("a", ""), saying("m", "")}
-	r := registry(t, tools[0])
+	r := filled(t, tools[0])
 	require.NoError(t, r.Register(tools[1:]...))
 	for i := range tools {
 		require.Equal(t, tools[i].Definition(), r.Tools()[i].Definition())
@@ -140,7 +142,7 @@ func TestRegistryHandsItsToolsOutInOrder(t *testing.T) {
 	require.Equal(t, "z", r.Definitions()[0].Name, "what is handed out is a copy")
 	require.NotNil(t, r.Tools()[0])
 	require.NoError(t, dag.New().Tools(r.Tools()...).Err())
-	var empty executor.Registry
+	var empty registry.Registry
 	require.Empty(t, empty.Tools())
 	require.Empty(t, empty.Definitions())
 }
@@ -149,13 +151,13 @@ func TestToolThatIsNotRegisteredIsBlockedAndLogged(t *testing.T) { // C1
 	var ran atomic.Int64
 	for _, name := range []string{"rm_rf", "", "ADD", " add", "add ", "ad", "add\x00"} {
 		var lines bytes.Buffer
-		r := registry(t, adder(&ran))
+		r := filled(t, adder(&ran))
 		r.Log = slog.New(slog.NewJSONHandler(&lines, nil))
 		_, err := r.Lookup(name)
-		require.ErrorIs(t, err, executor.ErrNotRegistered)
+		require.ErrorIs(t, err, registry.ErrNotRegistered)
 
 		rec := r.Execute(t.Context(), name, map[string]any{"a": 1, "b": "SECRET"})
-		require.Equal(t, executor.Record{Tool: name, Error: err.Error()}, untimed(t, rec))
+		require.Equal(t, registry.Record{Tool: name, Error: err.Error()}, untimed(t, rec))
 		printed := strings.ReplaceAll(name, "\x00", `\x00`)
 		require.True(t, strings.HasPrefix(rec.Error, "Tool not registered: "+printed+" "), rec.Error)
 
@@ -173,7 +175,7 @@ func TestRegistryLogsToTheDefaultLogger(t *testing.T) {
 	before := slog.Default()
 	defer slog.SetDefault(before)
 	slog.SetDefault(slog.New(slog.NewTextHandler(&lines, nil)))
-	var r executor.Registry
+	var r registry.Registry
 	r.Execute(t.Context(), "rm_rf", nil)
 	require.Contains(t, lines.String(), `level=WARN msg="blocked a call of a tool that is not registered" tool=rm_rf`)
 }
@@ -205,7 +207,7 @@ func TestHostileNamesAreShownOnOneLine(t *testing.T) {
 		strings.Repeat("\n", 1<<20):         strings.Repeat(`\n`, 100) + "… (1048576 bytes)",
 	} {
 		var said strings.Builder
-		r := registry(t)
+		r := filled(t)
 		r.Log = slog.New(plainHandler{&said})
 		rec := r.Execute(t.Context(), name, nil)
 		require.Equal(t, name, rec.Tool)
@@ -242,7 +244,7 @@ func TestTimeoutIsAFailureThatTookThatLong(t *testing.T) { // C2
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := registry(t, c.tool)
+				r := filled(t, c.tool)
 				r.Timeout = c.timeout
 				began := time.Now()
 				rec := r.Execute(t.Context(), c.tool.Definition().Name, nil)
@@ -257,7 +259,7 @@ func TestTimeoutIsAFailureThatTookThatLong(t *testing.T) { // C2
 }
 
 func TestToolThatFailsIsAFailedRecordWithItsText(t *testing.T) { // C3
-	r := registry(t,
+	r := filled(t,
 		acting("fails", func(context.Context, executor.Call) (any, error) { return nil, errors.New("disk on fire") }),
 		acting("silent", func(context.Context, executor.Call) (any, error) { return executor.Result{IsError: true}, nil }),
 		acting("panics", func(context.Context, executor.Call) (any, error) { panic("oh no") }),
@@ -278,17 +280,17 @@ func TestToolThatFailsIsAFailedRecordWithItsText(t *testing.T) { // C3
 
 func TestSuccessHasAnOutputAndNoError(t *testing.T) { // C6
 	var ran atomic.Int64
-	r := registry(t, adder(&ran), saying("nothing", nil))
+	r := filled(t, adder(&ran), saying("nothing", nil))
 	rec := r.Execute(t.Context(), "add", sumArgs{A: 5, B: 3})
-	require.Equal(t, executor.Record{Tool: "add", Success: true, Output: "8"}, untimed(t, rec))
+	require.Equal(t, registry.Record{Tool: "add", Success: true, Output: "8"}, untimed(t, rec))
 	rec = r.Execute(t.Context(), "nothing", nil)
-	require.Equal(t, executor.Record{Tool: "nothing", Success: true}, untimed(t, rec))
+	require.Equal(t, registry.Record{Tool: "nothing", Success: true}, untimed(t, rec))
 	require.EqualValues(t, 1, ran.Load())
 }
 
 func TestLatencyIsHowLongTheToolRan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := registry(t, acting("work", func(context.Context, executor.Call) (any, error) {
+		r := filled(t, acting("work", func(context.Context, executor.Call) (any, error) {
 			time.Sleep(1234 * time.Millisecond)
 			return 1, nil
 		}))
@@ -302,7 +304,7 @@ type panicking struct{}
 func (panicking) MarshalJSON() ([]byte, error) { panic("cannot be written") }
 
 func TestArgumentsComeInAnyForm(t *testing.T) {
-	r := registry(t, acting("show", func(_ context.Context, call executor.Call) (any, error) { return string(call.Input), nil }))
+	r := filled(t, acting("show", func(_ context.Context, call executor.Call) (any, error) { return string(call.Input), nil }))
 	var none map[string]any
 	for _, c := range []struct {
 		args any
@@ -319,13 +321,13 @@ func TestArgumentsComeInAnyForm(t *testing.T) {
 		{&sumArgs{1, 2}, `{"a":1,"b":2}`},
 	} {
 		rec := r.Execute(t.Context(), "show", c.args)
-		require.Equal(t, executor.Record{Tool: "show", Success: true, Output: c.want}, untimed(t, rec))
+		require.Equal(t, registry.Record{Tool: "show", Success: true, Output: c.want}, untimed(t, rec))
 	}
 }
 
 func TestArgumentsThatAreNoObjectAreAFailure(t *testing.T) { // C5
 	var ran atomic.Int64
-	r := registry(t, adder(&ran))
+	r := filled(t, adder(&ran))
 	for _, c := range []struct {
 		args any
 		says string
@@ -342,7 +344,7 @@ func TestArgumentsThatAreNoObjectAreAFailure(t *testing.T) { // C5
 		{[]any{}, "is an array"},
 		{math.NaN(), "The arguments cannot be encoded"},
 		{make(chan int), "The arguments cannot be encoded"},
-		{panicking{}, "encoding executor_test.panicking panicked: cannot be written"},
+		{panicking{}, "encoding registry_test.panicking panicked: cannot be written"},
 		{map[string]any{"a": panicking{}}, "cannot be written"},
 		{map[string]any{"a": "1", "b": 2}, "a: must be integer, is string"},
 		{nil, "a: is required"},
@@ -360,7 +362,7 @@ func TestArgumentsThatAreNoObjectAreAFailure(t *testing.T) { // C5
 func TestEndedContextIsAFailure(t *testing.T) {
 	var ran atomic.Int64
 	ctx, cancel := context.WithCancel(t.Context())
-	r := registry(t, adder(&ran), acting("leave", func(ctx context.Context, _ executor.Call) (any, error) {
+	r := filled(t, adder(&ran), acting("leave", func(ctx context.Context, _ executor.Call) (any, error) {
 		cancel()
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -373,20 +375,20 @@ func TestEndedContextIsAFailure(t *testing.T) {
 }
 
 func TestCallsInProvidersShapesAreCarriedOut(t *testing.T) {
-	r := registry(t, acting("show", func(_ context.Context, call executor.Call) (any, error) {
+	r := filled(t, acting("show", func(_ context.Context, call executor.Call) (any, error) {
 		return fmt.Sprintf("%s %s %d %s", call.Name, call.ID, call.Index, call.Input), nil
 	}))
 	rec := untimed(t, r.ExecuteCall(t.Context(),
 		[]byte(`{"id":"call_1","function":{"name":"show","arguments":"{\"city\": \"London\"}"}}`)))
-	require.Equal(t, executor.Record{Tool: "show", Success: true, Output: `show call_1 0 {"city": "London"}`}, rec)
+	require.Equal(t, registry.Record{Tool: "show", Success: true, Output: `show call_1 0 {"city": "London"}`}, rec)
 }
 
 func TestCallThatCannotBeReadIsAFailureAndNotCarriedOut(t *testing.T) { // C5
 	var ran atomic.Int64
 	var log strings.Builder
-	r := registry(t, adder(&ran))
+	r := filled(t, adder(&ran))
 	r.Log = slog.New(plainHandler{&log})
-	for call, want := range map[string]executor.Record{
+	for call, want := range map[string]registry.Record{
 		`{"function":{"name":"add","arguments":"{bad"}}`:  {Tool: "add", Error: "function.arguments: it is not valid JSON"},
 		`{"function":{"name":"add","arguments":"[1,2]"}}`: {Tool: "add", Error: "function.arguments: it must be an object"},
 		`{"function":{"arguments":"{}"}}`:                 {Error: "function.name: it is missing"},
@@ -407,7 +409,7 @@ func TestCallThatCannotBeReadIsAFailureAndNotCarriedOut(t *testing.T) { // C5
 
 func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
 	var ran atomic.Int64
-	r := registry(t, adder(&ran))
+	r := filled(t, adder(&ran))
 	var group sync.WaitGroup
 	for i := range 20 {
 		group.Go(func() {
@@ -424,7 +426,7 @@ func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
 }
 
 func TestToolCanUseTheRegistryThatRunsIt(t *testing.T) {
-	var r executor.Registry
+	var r registry.Registry
 	outer := acting("outer", func(ctx context.Context, _ executor.Call) (any, error) {
 		if err := r.Register(saying("made", "")); err != nil {
 			return nil, err
@@ -449,7 +451,7 @@ func TestToolThatChangesItsDefinitionIsAFailure(t *testing.T) {
 		}
 		return d
 	}}
-	r := registry(t, shifty)
+	r := filled(t, shifty)
 	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "not again")
 	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "not found")
 }
@@ -464,14 +466,14 @@ func (f *fading) Err() error { return f.err }
 
 func TestToolThatBreaksLaterIsAFailure(t *testing.T) {
 	f := &fading{Tool: saying("a", "ran")}
-	r := registry(t, f)
+	r := filled(t, f)
 	require.True(t, r.Execute(t.Context(), "a", nil).Success)
 	f.err = errors.New("it is gone")
 	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "The call came to no result: dag: Tools: it is gone")
 }
 
 func TestToolThatIsCarriedOutElsewhereIsAFailure(t *testing.T) {
-	r := registry(t, executor.DeferredTool(saying("a", "").Definition()))
+	r := filled(t, executor.DeferredTool(saying("a", "").Definition()))
 	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "The call came to no result: ")
 }
 
@@ -480,16 +482,16 @@ type panickingHandler struct{ slog.Handler }
 func (panickingHandler) Handle(context.Context, slog.Record) error { panic("no log") }
 
 func TestLoggerThatPanicsIsAFailureOfTheCall(t *testing.T) {
-	r := registry(t)
+	r := filled(t)
 	r.Log = slog.New(panickingHandler{slog.NewTextHandler(&bytes.Buffer{}, nil)})
-	want := executor.Record{Tool: "x\n", Error: `The call of tool "x\n" panicked: no log`}
+	want := registry.Record{Tool: "x\n", Error: `The call of tool "x\n" panicked: no log`}
 	require.Equal(t, want, r.Execute(t.Context(), "x\n", nil))
 	require.Equal(t, want, r.ExecuteCall(t.Context(), []byte(`{"name":"x\n"}`)))
 	require.Equal(t, want, r.ExecuteCall(t.Context(), []byte(`{"name":"x\n","args":5}`)))
 }
 
 func BenchmarkRegistryExecute(b *testing.B) {
-	r := registry(b, adder(new(atomic.Int64)))
+	r := filled(b, adder(new(atomic.Int64)))
 	for b.Loop() {
 		if !r.Execute(b.Context(), "add", content.JSON(`{"a":1,"b":2}`)).Success {
 			b.Fatal("failed")

@@ -1,14 +1,12 @@
-package executor
+package registry
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
 
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
@@ -60,7 +58,7 @@ func firstRunes(text string, n int) string {
 
 // recordOf is the record of a call that was carried out, or refused on the way.
 func recordOf(tool string, done node.ToolExecution) Record {
-	text, took := inWords(done.Result), done.Ended.Sub(done.Started)
+	text, took := describe.Text(done.Result), done.Ended.Sub(done.Started)
 	if !done.IsError {
 		return Record{Tool: tool, Success: true, Output: text, Latency: took}
 	}
@@ -72,18 +70,3 @@ func recordOf(tool string, done node.ToolExecution) Record {
 
 // failedRecord is the record of a call that came to nothing.
 func failedRecord(tool, reason string) Record { return Record{Tool: tool, Error: reason} }
-
-// inWords returns blocks as text, with a word in brackets for each that has none.
-func inWords(blocks content.Blocks) string {
-	var list []string
-	for p := range describe.Parts(blocks) {
-		text := p.Text
-		if text == "" && p.Form == describe.Shown {
-			text = safetext.Escape(p.Word(), 200)
-		}
-		if text != "" {
-			list = append(list, text)
-		}
-	}
-	return strings.Join(list, "\n")
-}

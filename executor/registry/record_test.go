@@ -1,4 +1,4 @@
-package executor_test
+package registry_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/registry"
 )
 
 func TestRecordForLogsIsCutAndTheRecordIsNot(t *testing.T) { // C4
@@ -25,7 +26,7 @@ func TestRecordForLogsIsCutAndTheRecordIsNot(t *testing.T) { // C4
 		"control characters":   {"\x1b[2J\n\x00" + strings.Repeat("\n", 5000), "\x1b[2J\n\x00" + strings.Repeat("\n", 1994)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := registry(t, saying("long", c.text))
+			r := filled(t, saying("long", c.text))
 			rec := r.Execute(t.Context(), "long", nil)
 			require.Equal(t, c.text, rec.Output)
 			line, err := json.Marshal(rec)
@@ -36,7 +37,7 @@ func TestRecordForLogsIsCutAndTheRecordIsNot(t *testing.T) { // C4
 			require.Equal(t, c.want, read["output"])
 			require.NotContains(t, read, "error")
 
-			rec = executor.Record{Tool: c.text, Error: c.text}
+			rec = registry.Record{Tool: c.text, Error: c.text}
 			line, err = json.Marshal(rec)
 			require.NoError(t, err)
 			clear(read)
@@ -52,7 +53,7 @@ func TestRecordForLogsIsCutAndTheRecordIsNot(t *testing.T) { // C4
 }
 
 func TestRecordForLogsIsAnObjectOfFiveMembers(t *testing.T) {
-	for want, rec := range map[string]executor.Record{
+	for want, rec := range map[string]registry.Record{
 		`{"tool_name":"add","success":true,"output":"8","latency_ms":0.1}`: {
 			Tool: "add", Success: true, Output: "8", Latency: 100 * time.Microsecond,
 		},
@@ -94,7 +95,7 @@ func TestOutputTellsOfBlocksThatAreNoText(t *testing.T) {
 	} {
 		blocks, err := content.Of(out...)
 		require.NoError(t, err)
-		r := registry(t, saying("blocks", blocks), saying("fails", executor.Result{Content: blocks, IsError: true}))
+		r := filled(t, saying("blocks", blocks), saying("fails", executor.Result{Content: blocks, IsError: true}))
 		require.Equal(t, want, r.Execute(t.Context(), "blocks", nil).Output)
 		require.Equal(t, want, r.Execute(t.Context(), "fails", nil).Error)
 	}

@@ -1,4 +1,20 @@
-package executor
+// Package registry executes tool calls one at a time, for programs that have a loop of their own. [ParseCall] reads a call in any of the
+// shapes in which providers write one.
+//
+//	var tools registry.Registry
+//	err := tools.Register(weather)
+//	record := tools.ExecuteCall(ctx, []byte(`{"type":"tool_use","name":"get_weather","input":{"city":"Tokyo"}}`))
+//	fmt.Println(record.Success, record.Output)
+//
+// # Concurrency
+//
+// A [Registry] is safe for concurrent use, and so must be its tools.
+//
+// # Errors
+//
+// A call that fails is a [Record] with Success false, never a Go error. Errors of Register and Lookup hold [ErrRegistered],
+// [ErrNotRegistered] or content.ErrTool; those of ParseCall are a *[CallError].
+package registry
 
 import (
 	"context"
@@ -13,6 +29,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -27,11 +44,11 @@ var (
 )
 
 // Registry runs tools one call at a time, for programs that have a loop of their own. Only what was registered can be called. A
-// call is carried out as [Agent.ExecuteTools] carries it out: with its arguments checked, a timeout, and panics caught.
+// call is carried out as [executor.Agent.ExecuteTools] carries it out: with its arguments checked, a timeout, and panics caught.
 //
 // The zero value is ready to use, and safe for concurrent use. It must not be copied. The fields are set before its first use.
 type Registry struct {
-	// Timeout is how long a call may take; [WithTimeout] sets it for one tool. Negative is no limit. Defaults to 30 seconds.
+	// Timeout is how long a call may take; [executor.WithTimeout] sets it for one tool. Negative is no limit. Defaults to 30 seconds.
 	Timeout time.Duration
 	// Log is told of each call of a tool that is not registered: a warning with the name, and without the arguments, which may
 	// hold secrets. Defaults to slog.Default().
@@ -43,14 +60,14 @@ type Registry struct {
 }
 
 type registered struct {
-	tool Tool
+	tool executor.Tool
 	def  content.Tool
 }
 
 // Register adds tools: all of them, or none where one is refused. Errors: content.ErrTool for a nil tool and for a definition
 // that no API takes or that a provider runs itself, what a tool's own Err returns, and [ErrRegistered] with the name of a tool
 // that is there already or twice among tools.
-func (r *Registry) Register(tools ...Tool) error {
+func (r *Registry) Register(tools ...executor.Tool) error {
 	fresh := make([]registered, len(tools))
 	for i, t := range tools {
 		made, err := registration(i, t)
@@ -83,7 +100,7 @@ func (r *Registry) add(fresh []registered) error {
 }
 
 // registration asks tool i for its definition, and whether it can be called at all.
-func registration(i int, t Tool) (made registered, err error) {
+func registration(i int, t executor.Tool) (made registered, err error) {
 	if t == nil {
 		return made, fmt.Errorf("%w: tool %d is nil", content.ErrTool, i)
 	}
@@ -92,8 +109,8 @@ func registration(i int, t Tool) (made registered, err error) {
 			err = fmt.Errorf("%w: tool %d panicked when it was asked for its definition: %v", content.ErrTool, i, v)
 		}
 	}()
-	if broken, ok := as[interface{ Err() error }](t); ok && broken.Err() != nil {
-		return made, broken.Err()
+	if err := toolErr(t); err != nil {
+		return made, err
 	}
 	made = registered{tool: t, def: t.Definition()}
 	if made.def.Server() {
@@ -102,7 +119,22 @@ func registration(i int, t Tool) (made registered, err error) {
 	return made, made.def.Check()
 }
 
-// Tools returns the tools in the order of their registration, for [Agent].Tools and dag.DAG.Tools.
+// toolErr returns the error of the tool's own Err method, or of the one that it wraps.
+func toolErr(t executor.Tool) error {
+	for t != nil {
+		if broken, ok := t.(interface{ Err() error }); ok {
+			return broken.Err()
+		}
+		wrapper, ok := t.(interface{ Unwrap() executor.Tool })
+		if !ok {
+			break
+		}
+		t = wrapper.Unwrap()
+	}
+	return nil
+}
+
+// Tools returns the tools in the order of their registration, for [executor.Agent].Tools and dag.DAG.Tools.
 func (r *Registry) Tools() []dag.Tool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -127,7 +159,7 @@ func (r *Registry) Definitions() []content.Tool {
 // Lookup returns the tool of exactly that name: case counts, and nothing is trimmed. Where there is none, the error's chain holds
 // [ErrNotRegistered], and its text begins "Tool not registered: " and the name. In there the name is cut after 100 bytes, and
 // what cannot be printed is escaped.
-func (r *Registry) Lookup(name string) (Tool, error) {
+func (r *Registry) Lookup(name string) (executor.Tool, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	i, has := r.byName[name]
@@ -143,10 +175,10 @@ func (r *Registry) Lookup(name string) (Tool, error) {
 // args is the arguments: nil for none, JSON as a content.JSON, json.RawMessage, []byte or string, or a value that is encoded by
 // content.ToJSON. They must come to a JSON object, by the rules of content.JSON.Valid; without one the tool is not called.
 //
-// It returns when the tool does. A tool that ignores the end of its context is waited for as [Agent].Grace says and then left
+// It returns when the tool does. A tool that ignores the end of its context is waited for as [executor.Agent].Grace says and then left
 // behind; the Record's Latency is without that.
 func (r *Registry) Execute(ctx context.Context, name string, args any) Record {
-	return r.execute(ctx, Call{Name: name}, func() (content.JSON, string) { return arguments(args) })
+	return r.execute(ctx, executor.Call{Name: name}, func() (content.JSON, string) { return arguments(args) })
 }
 
 // ExecuteCall is Execute for a call as a provider wrote it: see [ParseCall]. What ParseCall refuses is a failed [Record], and
@@ -160,11 +192,11 @@ func (r *Registry) ExecuteCall(ctx context.Context, call []byte) Record {
 	if !errors.As(err, &refused) || refused.Tool == "" {
 		return failedRecord("", err.Error())
 	}
-	return r.execute(ctx, Call{Name: refused.Tool}, func() (content.JSON, string) { return "", err.Error() })
+	return r.execute(ctx, executor.Call{Name: refused.Tool}, func() (content.JSON, string) { return "", err.Error() })
 }
 
 // execute carries out the call with the input that comes, or says why none comes. It is asked for only where there is a tool.
-func (r *Registry) execute(ctx context.Context, call Call, input func() (content.JSON, string)) (rec Record) {
+func (r *Registry) execute(ctx context.Context, call executor.Call, input func() (content.JSON, string)) (rec Record) {
 	defer func() {
 		if v := recover(); v != nil { // in what is no part of a call: encoding the arguments, a definition, the logger
 			rec = failedRecord(call.Name, fmt.Sprintf("The call of tool %s panicked: %v", safetext.Quote(call.Name, mostName), v))
@@ -195,10 +227,10 @@ func (r *Registry) block(ctx context.Context, name string, err error) Record {
 }
 
 // run carries out the call in a conversation that holds nothing else.
-func (r *Registry) run(ctx context.Context, tool Tool, call Call) Record {
+func (r *Registry) run(ctx context.Context, tool executor.Tool, call executor.Call) Record {
 	d := dag.New().WithSource(node.Source{Now: steady()}).Tools(tool).
 		Assistant("", content.ToolUse{ID: call.ID, Name: call.Name, Input: call.Input})
-	d, err := Agent{ToolTimeout: r.Timeout, Log: r.Log}.ExecuteTools(ctx, d)
+	d, err := executor.Agent{ToolTimeout: r.Timeout, Log: r.Log}.ExecuteTools(ctx, d)
 	for _, n := range slices.Backward(d.Nodes()) {
 		if done, ok := n.Payload().(node.ToolExecution); ok {
 			return recordOf(call.Name, done)

@@ -1,4 +1,4 @@
-package executor_test
+package registry_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/registry"
 )
 
 // goodCalls are calls in every shape, and what they say.
@@ -58,7 +59,7 @@ func TestParseCallReadsEveryShape(t *testing.T) {
 	for _, c := range goodCalls {
 		t.Run(c.name, func(t *testing.T) {
 			data := []byte(c.call)
-			call, err := executor.ParseCall(data)
+			call, err := registry.ParseCall(data)
 			clear(data)
 			require.NoError(t, err)
 			require.Equal(t, c.want, call)
@@ -140,10 +141,10 @@ var badCalls = []struct{ name, call, tool, path, reason string }{
 func TestParseCallRefusesWhatIsNoCallOrTwo(t *testing.T) {
 	for _, c := range badCalls {
 		t.Run(c.name, func(t *testing.T) {
-			call, err := executor.ParseCall([]byte(c.call))
+			call, err := registry.ParseCall([]byte(c.call))
 			require.Equal(t, executor.Call{}, call)
-			require.ErrorIs(t, err, executor.ErrCall)
-			var refused *executor.CallError
+			require.ErrorIs(t, err, registry.ErrCall)
+			var refused *registry.CallError
 			require.ErrorAs(t, err, &refused)
 			require.Equal(t, c.tool, refused.Tool)
 			require.Equal(t, c.path, refused.Path)
@@ -170,17 +171,17 @@ func TestParseCallBearsInputsOfAnySize(t *testing.T) {
 		"a long name twice, arguments": `{"name":"f","args":{"` + long + `":1,"` + long + `":1}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := executor.ParseCall([]byte(call))
-			require.ErrorIs(t, err, executor.ErrCall)
+			_, err := registry.ParseCall([]byte(call))
+			require.ErrorIs(t, err, registry.ErrCall)
 			require.Less(t, len(err.Error()), 1000)
 		})
 	}
 	input := `{"text":"` + long + `"}`
-	call, err := executor.ParseCall([]byte(`{"name":"` + strings.Repeat("n", much) + `","arguments":` + input + `}`))
+	call, err := registry.ParseCall([]byte(`{"name":"` + strings.Repeat("n", much) + `","arguments":` + input + `}`))
 	require.NoError(t, err)
 	require.Equal(t, content.JSON(input), call.Input)
 	nested := nestedObjects(5000)
-	call, err = executor.ParseCall([]byte(`{"name":"f","args":` + nested + `,"input":` + nested + `}`))
+	call, err = registry.ParseCall([]byte(`{"name":"f","args":` + nested + `,"input":` + nested + `}`))
 	require.NoError(t, err)
 	require.Equal(t, content.JSON(nested), call.Input)
 }
@@ -196,7 +197,7 @@ func FuzzParseCall(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		before := string(data)
-		call, err := executor.ParseCall(data)
+		call, err := registry.ParseCall(data)
 		require.Equal(t, before, string(data))
 		if err != nil {
 			requireRefused(t, err)
@@ -207,7 +208,7 @@ func FuzzParseCall(f *testing.F) {
 		require.Zero(t, call.Index)
 		call.Input = content.JSON(strings.TrimSpace(string(call.Input))) // space around a value is no part of it
 		for _, again := range written(t, call) {
-			read, err := executor.ParseCall([]byte(again))
+			read, err := registry.ParseCall([]byte(again))
 			require.NoError(t, err, "%s", again)
 			require.Equal(t, call, read, "%s", again)
 		}
@@ -217,9 +218,9 @@ func FuzzParseCall(f *testing.F) {
 // requireRefused fails unless err says what is wrong, in few and printable words.
 func requireRefused(t *testing.T, err error) {
 	t.Helper()
-	var refused *executor.CallError
+	var refused *registry.CallError
 	require.ErrorAs(t, err, &refused)
-	require.True(t, errors.Is(err, executor.ErrCall))
+	require.True(t, errors.Is(err, registry.ErrCall))
 	require.NotEmpty(t, refused.Path)
 	require.NotEmpty(t, refused.Reason)
 	require.Less(t, len(err.Error()), 1200)

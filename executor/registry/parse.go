@@ -1,4 +1,4 @@
-package executor
+package registry
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-json/jsontext"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -52,26 +53,26 @@ func (e *CallError) Unwrap() error { return ErrCall }
 // *CallError.
 //
 // The Call's Input is the arguments byte for byte, and its Index is 0.
-func ParseCall(data []byte) (Call, error) {
+func ParseCall(data []byte) (executor.Call, error) {
 	root := content.JSON(data)
 	if reason := notAnObject(root); reason != "" {
-		return Call{}, &CallError{Path: "root", Reason: reason}
+		return executor.Call{}, &CallError{Path: "root", Reason: reason}
 	}
 	outer := presentMembers(root)
 	kind, err := textMember(outer, "", "type")
 	if err != nil {
-		return Call{}, err
+		return executor.Call{}, err
 	}
 	if _, known := argsOfType[kind]; !known {
-		return Call{}, wrongMember("", "type", "\"%s\" is none of function, function_call, tool_call and tool_use", safetext.Escape(kind, mostName))
+		return executor.Call{}, wrongMember("", "type", "\"%s\" is none of function, function_call, tool_call and tool_use", safetext.Escape(kind, mostName))
 	}
 	readings, err := readCall(outer, kind)
 	if err != nil {
-		return Call{}, err
+		return executor.Call{}, err
 	}
 	for _, other := range readings[1:] {
 		if !sameCall(readings[0], other) {
-			return Call{}, &CallError{Path: "root", Reason: "it can be read as two calls that differ"}
+			return executor.Call{}, &CallError{Path: "root", Reason: "it can be read as two calls that differ"}
 		}
 	}
 	return readings[0], nil
@@ -86,8 +87,8 @@ var argsOfType = map[string]string{
 var argsMembers = []string{"arguments", "input", "args"}
 
 // readCall reads the call in every way in which it can be read. There is one at least.
-func readCall(outer []wire.Member, kind string) (readings []Call, err error) {
-	read := func(some []Call, e error) {
+func readCall(outer []wire.Member, kind string) (readings []executor.Call, err error) {
+	read := func(some []executor.Call, e error) {
 		readings = append(readings, some...)
 		if err == nil {
 			err = e
@@ -109,7 +110,7 @@ func readCall(outer []wire.Member, kind string) (readings []Call, err error) {
 }
 
 // readInner reads a call that is the value of a member.
-func readInner(outer []wire.Member, inner content.JSON, kind, member string) ([]Call, error) {
+func readInner(outer []wire.Member, inner content.JSON, kind, member string) ([]executor.Call, error) {
 	args, ids := "arguments", outer
 	if !inner.IsObject() {
 		return nil, wrongMember("", member, "%s", notAnObject(inner))
@@ -125,7 +126,7 @@ func readInner(outer []wire.Member, inner content.JSON, kind, member string) ([]
 }
 
 // readFlat reads a call whose name is a member of the object itself.
-func readFlat(outer []wire.Member, kind string) ([]Call, error) {
+func readFlat(outer []wire.Member, kind string) ([]executor.Call, error) {
 	if kind == "" {
 		return readMembers(outer, outer, "", argsMembers)
 	}
@@ -138,8 +139,8 @@ func readFlat(outer []wire.Member, kind string) ([]Call, error) {
 }
 
 // readMembers reads a call whose name is in list and whose id is in ids: once for each of the members args that it has.
-func readMembers(list, ids []wire.Member, path string, args []string) (readings []Call, err error) {
-	call := Call{Input: "{}"}
+func readMembers(list, ids []wire.Member, path string, args []string) (readings []executor.Call, err error) {
+	call := executor.Call{Input: "{}"}
 	if call.Name, err = textMember(list, path, "name"); err != nil {
 		return nil, err
 	}
@@ -162,7 +163,7 @@ func readMembers(list, ids []wire.Member, path string, args []string) (readings 
 	if len(readings) > 0 {
 		return readings, nil
 	}
-	return []Call{call}, withTool(nothingElse(list, path), call.Name)
+	return []executor.Call{call}, withTool(nothingElse(list, path), call.Name)
 }
 
 // nothingElse refuses a call without arguments that has members of which nobody knows whether they are arguments.
@@ -216,7 +217,7 @@ func textMember(list []wire.Member, path, name string) (string, error) {
 }
 
 // sameCall reports whether both say the same, however the arguments are written.
-func sameCall(a, b Call) bool {
+func sameCall(a, b executor.Call) bool {
 	return a.Name == b.Name && a.ID == b.ID && a.Input.Canonical() == b.Input.Canonical()
 }
 

@@ -1,4 +1,4 @@
-package executor_test
+package registry_test
 
 import (
 	"context"
@@ -9,7 +9,17 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/registry"
 )
+
+type Forecast struct {
+	City string `json:"city" jsonschema:"the city's name"`
+}
+
+var temperatures = map[string]string{"Tokyo": "22°C", "Paris": "18°C", "New York": "25°C"}
+
+var weather = executor.Func("get_weather", "Current weather for one city.",
+	func(_ context.Context, in Forecast) (string, error) { return in.City + ": " + temperatures[in.City], nil })
 
 // Only what was registered can be called, and whatever goes wrong is in the record.
 func ExampleRegistry_Execute() {
@@ -19,7 +29,7 @@ func ExampleRegistry_Execute() {
 	}
 	add := executor.Func("add", "Adds two numbers.", func(_ context.Context, in Sum) (int, error) { return in.A + in.B, nil })
 
-	r := executor.Registry{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	r := registry.Registry{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	if err := r.Register(add); err != nil {
 		panic(err)
 	}
@@ -41,7 +51,7 @@ func ExampleRegistry_Execute() {
 
 // A call is taken as the provider wrote it.
 func ExampleRegistry_ExecuteCall() {
-	var r executor.Registry
+	var r registry.Registry
 	if err := r.Register(weather); err != nil {
 		panic(err)
 	}
@@ -62,11 +72,11 @@ func ExampleRegistry_ExecuteCall() {
 }
 
 func ExampleParseCall() {
-	call, err := executor.ParseCall([]byte(`{"type":"tool_use","id":"toolu_1","name":"get_weather","input":{"city":"Paris"}}`))
+	call, err := registry.ParseCall([]byte(`{"type":"tool_use","id":"toolu_1","name":"get_weather","input":{"city":"Paris"}}`))
 	fmt.Println(call.Name, call.ID, call.Input, err)
 
-	_, err = executor.ParseCall([]byte(`{"function":{"name":"get_weather","arguments":["Paris"]}}`))
-	var refused *executor.CallError
+	_, err = registry.ParseCall([]byte(`{"function":{"name":"get_weather","arguments":["Paris"]}}`))
+	var refused *registry.CallError
 	fmt.Println(errors.As(err, &refused), refused.Tool, refused.Path, refused.Reason)
 	// Output:
 	// get_weather toolu_1 {"city":"Paris"} <nil>
