@@ -24,7 +24,7 @@
 //	dag        the conversation as a value: build, walk, fork, edit, merge, compare, verify, save, load
 //	transcript what other programs kept: sessions of nano-agent, Claude Code, pi, LangChain, chat messages
 //	executor   tools, one tool phase, the loop, pause and resume, replay, compaction
-//	           executor/registry: one tool call at a time, in the shape of any provider
+//	  registry   one tool call at a time, in the shape of any provider, for other loops
 //	viz        drawings: Mermaid, DOT, SVG, and the layout they stand on
 //	  page       a conversation as one HTML file, to look around in
 //	  live       the same page while a run goes on

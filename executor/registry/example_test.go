@@ -19,7 +19,9 @@ type Forecast struct {
 var temperatures = map[string]string{"Tokyo": "22°C", "Paris": "18°C", "New York": "25°C"}
 
 var weather = executor.Func("get_weather", "Current weather for one city.",
-	func(_ context.Context, in Forecast) (string, error) { return in.City + ": " + temperatures[in.City], nil })
+	func(_ context.Context, in Forecast) (string, error) {
+		return in.City + ": " + temperatures[in.City], nil
+	})
 
 // Only what was registered can be called, and whatever goes wrong is in the record.
 func ExampleRegistry_Execute() {
