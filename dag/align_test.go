@@ -42,7 +42,7 @@ func longest(a, b []int) int {
 	return row[len(b)]
 }
 
-func TestAlignmentsOfWhatDiffersInLittleAreTheLongest(t *testing.T) {
+func TestAlignFindsLongestCommonSubsequence(t *testing.T) {
 	seed := RandomSeed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 3000 {
@@ -59,7 +59,7 @@ func TestAlignmentsOfWhatDiffersInLittleAreTheLongest(t *testing.T) {
 }
 
 // What takes the square of their length does not end before the tests' own deadline.
-func TestAlignmentsOfLongListsEnd(t *testing.T) {
+func TestAlignOfLongListsEnds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 0))
 	const size = 100_000
 	random := func(letters int) []int {

@@ -63,7 +63,7 @@ var errBroken = errors.New("no schema for a channel")
 
 func (brokenTool) Err() error { return errBroken }
 
-func TestTheFirstErrorOfAChainSticksWithItsStep(t *testing.T) {
+func TestChainKeepsFirstErrorAndItsStep(t *testing.T) {
 	for _, c := range []struct {
 		step string
 		want error
@@ -121,7 +121,7 @@ func TestTheFirstErrorOfAChainSticksWithItsStep(t *testing.T) {
 	}
 }
 
-func TestAppendToTakesAnyNodesOfTheConversation(t *testing.T) {
+func TestAppendToAcceptsAnyNodeOfTheConversation(t *testing.T) {
 	d := fresh().User("root")
 	root := d.Head()
 	say := func(s string) node.Payload { return node.Message{Role: content.User, Blocks: content.Words(s)} }
@@ -158,7 +158,7 @@ func TestAppendToTakesAnyNodesOfTheConversation(t *testing.T) {
 	require.Equal(t, n, first.Head())
 }
 
-func TestHeadIsTheOnlyOne(t *testing.T) {
+func TestHeadReturnsTheOnlyHead(t *testing.T) {
 	require.Nil(t, dag.New().Head())
 	d := fresh().User("a")
 	require.NotNil(t, d.Head())
@@ -177,7 +177,7 @@ func TestHeadIsTheOnlyOne(t *testing.T) {
 	require.Equal(t, d.Heads(), e.Heads())
 }
 
-func TestBackAsksTheLastQuestionAnew(t *testing.T) {
+func TestBackRemovesExchanges(t *testing.T) {
 	d := fresh().System("s").User("one").Assistant("1").User("two").Assistant("", use("a", "f", "{}")).
 		ToolResults(result("a", "r")).Assistant("2")
 	require.Equal(t, 3, d.Back(1).Len(), "results begin no turn")
@@ -191,7 +191,7 @@ func TestBackAsksTheLastQuestionAnew(t *testing.T) {
 	require.Equal(t, 7, mixed.Back(1).Len(), "results with words begin a turn")
 }
 
-func TestBackKeepsTheLinesThatTheTurnIsNoPartOf(t *testing.T) {
+func TestBackKeepsHeadsOfOtherBranches(t *testing.T) {
 	base := fresh().User("root").Assistant("r")
 	left, right := base.User("left").Assistant("l"), base.User("right")
 	require.Equal(t, left.Heads(), left.Join(right).Back(1).Heads(), "the head of the other line stays, and it alone")
@@ -224,7 +224,7 @@ func TestCloseToolsAnswersEveryCallInCallOrder(t *testing.T) {
 	require.Empty(t, closed.Validate())
 }
 
-func TestAPhaseThatWasCutInHalfGoesOn(t *testing.T) {
+func TestCloseToolsCompletesAPhaseCutInHalf(t *testing.T) {
 	d := askWeather()
 	said := d.Heads()
 	half, first, err := d.AppendTo(said, node.ToolExecution{Index: 1, CallID: "t2", Tool: "get_weather", Result: content.Words("18 °C")})
@@ -273,7 +273,7 @@ func TestNoExecutionIsLostWhenAPhaseIsClosed(t *testing.T) {
 	require.Equal(t, "t1", m.Blocks.ToolResults()[0].CallID, "an execution that names its call by Index alone is answered by the call's id")
 }
 
-func TestPhasesAreClosedOnlyWhereOneIsOpen(t *testing.T) {
+func TestCloseToolsNeedsAnOpenPhase(t *testing.T) {
 	d := askWeather()
 	other := dag.New().User("x").Assistant("", use("t1", "get_weather", "{}"))
 	for name, d := range map[string]dag.DAG{
@@ -289,7 +289,7 @@ func TestPhasesAreClosedOnlyWhereOneIsOpen(t *testing.T) {
 	}
 }
 
-func TestToolsAreAUnionByNameAndTheLastHolds(t *testing.T) {
+func TestToolsAreAUnionByNameWithTheLastDefinition(t *testing.T) {
 	d := fresh().Tools(declared("a", "1"), declared("b", "1")).User("x").Tools(declared("a", "2"), declared("c", "1"))
 	require.NoError(t, d.Err())
 	require.Equal(t, []content.Tool{declared("a", "2"), declared("b", "1"), declared("c", "1")}, d.ToolDefs())
@@ -343,7 +343,7 @@ func TestJoinMergesWhatIsAppendedNext(t *testing.T) {
 	require.Equal(t, []string{"user:root", "assistant:b", "assistant:a", "user:both"}, spell(b.Join(a).User("both").Messages()))
 }
 
-func TestEqualIsAboutWhatIsSaid(t *testing.T) {
+func TestEqualComparesContent(t *testing.T) {
 	build := func(d dag.DAG) dag.DAG { return d.System("s").User("x").Assistant("y") }
 	a, b := build(fresh()), build(dag.New())
 	require.True(t, dag.Equal(a, b), "ids and times do not count")
@@ -353,7 +353,7 @@ func TestEqualIsAboutWhatIsSaid(t *testing.T) {
 	require.False(t, dag.Equal(a, fresh().System("other").User("x").Assistant("y")), "the past counts")
 }
 
-func TestMetadataStaysOutsideOfWhatIsSaid(t *testing.T) {
+func TestMetadataIsNotContent(t *testing.T) {
 	meta, err := node.Meta{}.With("cost", 3)
 	require.NoError(t, err)
 	d := fresh().AppendMeta(node.System{Text: "s"}, meta)

@@ -82,7 +82,7 @@ func TestNodeThatFollowsAnotherNodeIsMoved(t *testing.T) {
 	require.Equal(t, []string{"moved"}, complete(t, old, now))
 }
 
-func TestADifferenceSaysWhatBecameOfEachNode(t *testing.T) {
+func TestDiffReportsTheChangeOfEachNode(t *testing.T) {
 	base := fresh().System("s").User("1").Assistant("2").User("3").Assistant("4")
 	without := fresh().System("s").User("1").Assistant("2")
 	ask := fresh().User("q")
@@ -116,7 +116,7 @@ func TestADifferenceSaysWhatBecameOfEachNode(t *testing.T) {
 	require.False(t, d.Equal())
 }
 
-func TestANodeIsMovedWhenItFollowsOthers(t *testing.T) {
+func TestNodeWithOtherParentsIsMoved(t *testing.T) {
 	d := fresh().User("1")
 	a, b := d.Assistant("a"), d.Assistant("b")
 	after, _, err := a.Join(b).AppendTo(a.Heads(), speak(t, content.User, content.Text{Text: "z"}))
@@ -137,7 +137,7 @@ func TestANodeIsMovedWhenItFollowsOthers(t *testing.T) {
 		Custom("n", 1).Custom("m", 1).Assistant("", use("a", "a", "{}")).CloseTools().Assistant("done").User("more")))
 }
 
-func TestConversationsThatSayTheSameAreEqualHoweverManyNodesSayIt(t *testing.T) {
+func TestConversationsWithTheSameContentAreEqual(t *testing.T) {
 	root := dag.New().User("r")
 	one, other := root.User("p"), root.User("p")
 	apart := one.User("q").Join(other.User("s")).User("end")
@@ -145,11 +145,11 @@ func TestConversationsThatSayTheSameAreEqualHoweverManyNodesSayIt(t *testing.T) 
 	require.True(t, dag.Equal(apart, together))
 	require.NotEqual(t, apart.Len(), together.Len())
 	require.Empty(t, complete(t, apart, together))
-	require.Equal(t, "the conversations say the same: 5 nodes", dag.Diff(apart, together).String())
+	require.Equal(t, "the conversations are the same: 5 nodes", dag.Diff(apart, together).String())
 }
 
 // Whatever a digest covers, a difference of it is a change.
-func TestNothingThatADigestCoversIsOverlooked(t *testing.T) {
+func TestDiffReportsEverythingThatADigestCovers(t *testing.T) {
 	extra := content.Extra{API: "x", JSON: `{"a":1}`}
 	source := content.Source{MediaType: "image/png", Data: "AAAA"}
 	blocks := []content.Block{
@@ -214,7 +214,7 @@ func TestNothingThatADigestCoversIsOverlooked(t *testing.T) {
 	}
 }
 
-func TestAFileThatClaimsAnotherDigestDiffersInWhatNoTextShows(t *testing.T) {
+func TestDiffReportsAFalseDigest(t *testing.T) {
 	d := counting().User("one").Assistant("two")
 	digest := d.Head().Digest().String()
 	text := strings.Replace(written(t, d), digest, strings.Replace(digest, digest[7:11], "beef", 1), 1)
@@ -309,7 +309,7 @@ func TestLongTextsAreCut(t *testing.T) {
 	require.Less(t, len(linesOf(t, alternate("a\n"), alternate("b\n"))), 1000)
 }
 
-func TestADifferenceCannotDriveATerminal(t *testing.T) {
+func TestDifferenceIsSafeToPrint(t *testing.T) {
 	evil := "\x1b[2J\u202e\tx\r\x00 \u009b31m" + strings.Repeat("\u0301", 100) + "\n  indented"
 	call := content.ToolUse{ID: evil, Name: evil, Input: content.JSON(`{"` + "\u202e" + `":1}`)}
 	d := fresh().User("q")
@@ -337,7 +337,7 @@ func TestADifferenceCannotDriveATerminal(t *testing.T) {
 	require.Contains(t, dag.Diff(d.User("a b"), d.User("a\u0085b")).String(), "+ a\uFFFDb", "a control character that is white space is shown, too")
 }
 
-func TestADifferenceIsWrittenAsJSONInOneForm(t *testing.T) {
+func TestDifferenceAsJSON(t *testing.T) {
 	d := counting().User("one")
 	text, err := json.Marshal(dag.Diff(d.Assistant("a\n"+strings.Repeat("s\n", 9)+"<b>"), d.Assistant("c\n"+strings.Repeat("s\n", 9)+"<b>").Stop("x")))
 	require.NoError(t, err)
@@ -369,7 +369,7 @@ func TestADifferenceIsWrittenAsJSONInOneForm(t *testing.T) {
 	require.Equal(t, `{"equal":true,"common":0,"old":null,"new":null,"old_heads":[],"new_heads":[],"changes":[],"after":0}`, string(bytes))
 }
 
-func TestADifferenceReturnsWhatItsWriterReturns(t *testing.T) {
+func TestDifferenceReturnsErrorsOfItsWriter(t *testing.T) {
 	broken := errors.New("broken")
 	require.ErrorIs(t, dag.Diff(dag.New(), dag.New().User("x")).Write(failing{broken}, nil), broken)
 	require.ErrorIs(t, dag.Diff(dag.New(), dag.New()).Write(failing{broken}, nil), broken)

@@ -20,7 +20,7 @@ func edit(t testing.TB, d dag.DAG, place int, text string) dag.Edited {
 	return e
 }
 
-func TestAnEditIsAForkThatRepeatsWhatCameAfter(t *testing.T) {
+func TestEditCopiesTheNodesAfterIt(t *testing.T) {
 	d := fresh().System("s").User("1").Assistant("2").User("3").Assistant("4").Stop("x").WithRef("before")
 	e := edit(t, d, 1, "one")
 	require.Equal(t, []string{"user:one", "assistant:2", "user:3", "assistant:4"}, spell(e.DAG.Messages()))
@@ -47,7 +47,7 @@ func TestAnEditIsAForkThatRepeatsWhatCameAfter(t *testing.T) {
 	require.True(t, dag.Equal(d, same.DAG), "an edit that changes nothing says the same")
 }
 
-func TestAnEditGoesThroughFansMergesAndAllHeads(t *testing.T) {
+func TestEditFollowsFansMergesAndAllHeads(t *testing.T) {
 	start := fresh().Tools(declared("f", ""), declared("g", "")).User("go")
 	phase := start.Assistant("", use("a", "f", "{}"), use("b", "g", "{}")).CloseTools(execution(0, "r"), execution(1, "r"))
 	left, right := phase.Assistant("left"), phase.Assistant("right")
@@ -84,7 +84,7 @@ func TestAnEditGoesThroughFansMergesAndAllHeads(t *testing.T) {
 	require.NotContains(t, other.DAG.Nodes(), right.Head())
 }
 
-func TestAnEditKeepsWhatIsBesideAPayload(t *testing.T) {
+func TestEditKeepsMetadata(t *testing.T) {
 	meta, err := node.Meta{}.With("k", "v")
 	require.NoError(t, err)
 	d := counting().AppendMeta(node.System{Text: "s"}, meta).AppendMeta(node.System{Text: "t"}, meta).
@@ -97,7 +97,7 @@ func TestAnEditKeepsWhatIsBesideAPayload(t *testing.T) {
 	require.True(t, e.Remade[0].New.Time().After(d.Head().Time()), "it was made now")
 }
 
-func TestACompactionThatIsMadeAnewReplacesTheNewNodes(t *testing.T) {
+func TestCopiedCompactionReplacesTheCopies(t *testing.T) {
 	d := compact(fresh().User("1").Assistant("2").User("3").Assistant("4"), "sum", 0, 1, 3).User("5")
 	require.Equal(t, []string{"user:sum", "user:3", "user:5"}, spell(d.Messages()))
 	e := edit(t, d, 1, "two")
@@ -110,7 +110,7 @@ func TestACompactionThatIsMadeAnewReplacesTheNewNodes(t *testing.T) {
 	require.Equal(t, []string{"message", "compaction"}, stale)
 }
 
-func TestAnEditKeepsKindsItDoesNotKnow(t *testing.T) {
+func TestEditKeepsUnknownKinds(t *testing.T) {
 	d := read(t, document("", line(1, said), line(2, `"parents":[`+ref(1)+`],"kind":"moon","body":{"b":1.0}`),
 		line(3, `"parents":[`+ref(2)+`],`+said)))
 	e := edit(t, d.WithSource(node.Counting(start)), 0, "y")
@@ -118,7 +118,7 @@ func TestAnEditKeepsKindsItDoesNotKnow(t *testing.T) {
 	require.True(t, dag.Equal(e.DAG, read(t, written(t, e.DAG))))
 }
 
-func TestAnEditRefuses(t *testing.T) {
+func TestEditErrors(t *testing.T) {
 	d := fresh().User("1").Assistant("2")
 	words := node.Message{Role: content.User, Blocks: content.Words("x")}
 	for name, c := range map[string]struct {
@@ -157,7 +157,7 @@ func TestAnEditOfTheFirstOfManyNodes(t *testing.T) {
 	require.Equal(t, size-1, e.DAG.Head().Depth())
 }
 
-func TestCallsThatAnEditTakesAwayAreFound(t *testing.T) {
+func TestValidateReportsCallsThatAnEditRemoved(t *testing.T) {
 	d := fresh().Tools(declared("f", "")).User("q").Assistant("", use("a", "f", "{}")).CloseTools(execution(0, "r")).Assistant("x")
 	e, err := d.Edit(d.Nodes()[2], node.Message{Role: content.Assistant, Blocks: content.Words("no call")})
 	require.NoError(t, err)

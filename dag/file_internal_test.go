@@ -254,8 +254,8 @@ func TestJournalLosesNoAcknowledgedAppend(t *testing.T) {
 	}
 }
 
-// TestJournalThatCannotUndoTakesNoMore fails a write and the truncation after it.
-func TestJournalThatCannotUndoTakesNoMore(t *testing.T) {
+// TestJournalThatCannotTruncateRefusesAppends fails a write and the truncation after it.
+func TestJournalThatCannotTruncateRefusesAppends(t *testing.T) {
 	on, path := &faultyDisk{}, filepath.Join(t.TempDir(), "j")
 	j, err := openJournal(on, path, nil)
 	require.NoError(t, err)

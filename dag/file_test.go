@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -117,7 +118,7 @@ func TestLoadingAndSavingKeepsEveryByte(t *testing.T) {
 	}
 }
 
-func TestALoadedConversationSaysTheSame(t *testing.T) {
+func TestLoadedConversationHasTheSameContent(t *testing.T) {
 	d := sample(t)
 	got := read(t, written(t, d))
 	require.True(t, dag.Equal(d, got))
@@ -146,7 +147,7 @@ func TestALoadedConversationSaysTheSame(t *testing.T) {
 	}
 }
 
-func TestALoadedConversationIsContinuedAndKeepsWhatItHad(t *testing.T) {
+func TestLoadedConversationCanBeContinued(t *testing.T) {
 	text := foreign(t)
 	d := read(t, text).WithSource(node.Counting(start.Add(time.Minute))).User("Three.").WithMetadata("k", "w")
 	got := written(t, d)
@@ -160,7 +161,7 @@ func TestALoadedConversationIsContinuedAndKeepsWhatItHad(t *testing.T) {
 	require.Equal(t, text, written(t, read(t, text)), "and the loaded one is untouched")
 }
 
-func TestNodesOutOfReachAreSavedWithTheirParents(t *testing.T) {
+func TestUnreachableNodesAreSavedWithTheirParents(t *testing.T) {
 	d := counting().System("s").User("kept")
 	lost := d.User("nobody names me")
 	text := written(t, d.Join(lost))
@@ -175,7 +176,7 @@ func TestNodesOutOfReachAreSavedWithTheirParents(t *testing.T) {
 	require.Equal(t, written(t, rewound), written(t, read(t, written(t, rewound))))
 }
 
-func TestAFileThatAnotherToolPrintedLoads(t *testing.T) {
+func TestReformattedFileLoads(t *testing.T) {
 	for name, text := range map[string]string{"every kind": written(t, sample(t)), "a newer version's": foreign(t)} {
 		t.Run(name, func(t *testing.T) {
 			want := read(t, text)
@@ -203,7 +204,7 @@ func TestAFileThatAnotherToolPrintedLoads(t *testing.T) {
 	}
 }
 
-func TestHeadsThatAreNotGivenAreTheLeaves(t *testing.T) {
+func TestMissingHeadsAreTheLeaves(t *testing.T) {
 	d := sample(t)
 	text := written(t, d)
 	i, j := strings.Index(text, `"heads"`), strings.Index(text, `"nodes"`)
@@ -228,7 +229,7 @@ func document(header string, lines ...string) string {
 
 const said = `"kind":"message","body":{"role":"user","blocks":[{"type":"text","text":"x"}]}`
 
-func TestWhatIsWrongWithAFileIsATypedErrorThatNamesThePlace(t *testing.T) {
+func TestLoadErrorsAreTypedAndNameThePosition(t *testing.T) {
 	good := line(1, `"parents":[],`+said)
 	deep := strings.Repeat("[", 5_000_000)
 	for name, c := range map[string]struct {
@@ -319,14 +320,14 @@ func TestWhatIsWrongWithAFileIsATypedErrorThatNamesThePlace(t *testing.T) {
 	}
 }
 
-func TestAVersionErrorSaysWhichVersion(t *testing.T) {
+func TestVersionErrorNamesTheVersion(t *testing.T) {
 	_, err := dag.Read(strings.NewReader(`{"format":"plait","version":7}`))
 	var version *dag.VersionError
 	require.ErrorAs(t, err, &version)
 	require.Equal(t, dag.VersionError{Version: 7, Supported: 1}, *version)
 }
 
-func TestAnErrorNamesTheFile(t *testing.T) {
+func TestLoadErrorNamesTheFile(t *testing.T) {
 	dir := t.TempDir()
 	_, err := dag.Load(filepath.Join(dir, "none.json"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
@@ -357,8 +358,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestGarbageWithoutEndIsReadInBoundedMemory also fails when reading does not stop at all.
-func TestGarbageWithoutEndIsReadInBoundedMemory(t *testing.T) {
+// TestEndlessGarbageIsReadInBoundedMemory also fails when reading does not stop at all.
+func TestEndlessGarbageIsReadInBoundedMemory(t *testing.T) {
 	open := `{"format":"plait","version":1,"nodes":[`
 	for name, c := range map[string]struct {
 		begin, again string
@@ -426,7 +427,7 @@ func (r *drip) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestReadingDoesNotDependOnHowTheBytesCome(t *testing.T) {
+func TestReadAcceptsBytesInAnyPieces(t *testing.T) {
 	text := foreign(t)
 	d, err := dag.Read(&drip{text})
 	require.NoError(t, err)
@@ -477,7 +478,7 @@ func TestSaveReplacesAFileAsAWhole(t *testing.T) {
 	require.Len(t, files, 2, "no temporary file is left")
 }
 
-func TestASaveThatFailsLeavesNothingBehind(t *testing.T) {
+func TestFailedSaveLeavesNoFiles(t *testing.T) {
 	dir := t.TempDir()
 	require.Error(t, counting().User("x").Save(dir))
 	require.ErrorIs(t, counting().User("x").Save(filepath.Join(dir, "no", "folder.json")), fs.ErrNotExist)
@@ -566,4 +567,91 @@ func FuzzRead(f *testing.F) {
 		require.Equal(t, once, written(t, again))
 		require.Equal(t, len(d.WithChildren()), len(again.WithChildren()))
 	})
+}
+
+// repeated is a conversation in which two Sources have given the same ids.
+func repeated() dag.DAG {
+	at := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	d := dag.New().WithSource(node.Counting(at)).User("one").Assistant("two")
+	return d.WithSource(node.Counting(at)).User("three").Assistant("four")
+}
+
+func TestDuplicateIDIsNotSaved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.json")
+	good := dag.New().User("good")
+	require.NoError(t, good.Save(path))
+	require.ErrorIs(t, repeated().Save(path), dag.ErrDuplicateID)
+	loaded, err := dag.Load(path)
+	require.NoError(t, err)
+	require.True(t, dag.Equal(good, loaded))
+
+	var out bytes.Buffer
+	require.ErrorIs(t, repeated().Write(&out), dag.ErrDuplicateID)
+	require.Zero(t, out.Len())
+
+	j, err := dag.OpenJournal(filepath.Join(t.TempDir(), "j"), nil)
+	require.NoError(t, err)
+	defer j.Close()
+	require.ErrorIs(t, j.Append(repeated()), dag.ErrDuplicateID)
+}
+
+func TestLoadErrorIsSafeToPrint(t *testing.T) {
+	for _, file := range []string{
+		"{\"format\":\"plait\",\"version\":1,\"\\u001b[2J\":1,\"\\u001b[2J\":2,\"nodes\":[]}",
+		"{\"format\":\"plait\",\"version\":1,\"nodes\":[{\"id\":\"\\u001b[2J\"}]}",
+	} {
+		_, err := dag.Read(strings.NewReader(file))
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "\x1b")
+	}
+}
+
+func TestMaximumLimitDoesNotPanic(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.json")
+	require.NoError(t, dag.New().User("one").Save(path))
+	_, err := dag.Loader{MaxNode: math.MaxInt}.Load(path)
+	require.NoError(t, err)
+	j, err := dag.OpenJournal(filepath.Join(t.TempDir(), "j"), &dag.JournalOptions{MaxNode: math.MaxInt})
+	require.NoError(t, err)
+	require.NoError(t, j.Append(dag.New().User("one")))
+	require.NoError(t, j.Close())
+	j, err = dag.OpenJournal(filepath.Join(filepath.Dir(path), "k"), &dag.JournalOptions{MaxNode: math.MaxInt})
+	require.NoError(t, err)
+	require.NoError(t, j.Close())
+	_, err = dag.OpenJournal(path, &dag.JournalOptions{MaxNode: math.MaxInt})
+	require.ErrorIs(t, err, dag.ErrFormat)
+}
+
+func TestSaveFollowsLinkToMissingFile(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink("next", link))
+	require.NoError(t, os.Symlink("real", filepath.Join(dir, "next")))
+	require.NoError(t, dag.New().User("one").Save(link))
+	to, err := os.Readlink(link)
+	require.NoError(t, err)
+	require.Equal(t, "next", to)
+	_, err = dag.Load(filepath.Join(dir, "real"))
+	require.NoError(t, err)
+}
+
+func TestFileErrorsNameThePath(t *testing.T) {
+	var at *fs.PathError
+	path := filepath.Join(t.TempDir(), "none", "a.json")
+	require.ErrorAs(t, dag.New().Save(path), &at)
+	require.Equal(t, path, at.Path)
+	require.ErrorIs(t, at, fs.ErrNotExist)
+	require.EqualError(t, dag.New().Save(""), "save : no path is given")
+	folder := filepath.Dir(filepath.Dir(path))
+	require.EqualError(t, dag.New().Save(folder), "save "+folder+": it is not a regular file")
+
+	_, err := dag.Load(path)
+	var load *dag.LoadError
+	require.ErrorAs(t, err, &load)
+	require.Zero(t, load.Line)
+	require.NotContains(t, err.Error(), "line")
+}
+
+func TestSaveAcceptsLongestFileName(t *testing.T) {
+	require.NoError(t, dag.New().Save(filepath.Join(t.TempDir(), strings.Repeat("a", 255))))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestANodeIsFoundByAnyOfItsNames(t *testing.T) {
+func TestFindAcceptsEveryNameOfANode(t *testing.T) {
 	d := sample(t)
 	for _, n := range d.WithChildren() {
 		id, digest := n.ID().String(), n.Digest()
@@ -42,7 +42,7 @@ func named(t *testing.T, ids ...string) dag.DAG {
 	return read(t, document("", lines...))
 }
 
-func TestANameThatIsNotOneNodesSaysWhoseItMayBe(t *testing.T) {
+func TestFindErrorListsCandidates(t *testing.T) {
 	d := named(t, "11112222-0000-7000-8000-0000aaaaaaaa", "11112223-0000-7000-8000-0000bbbbbbbb", "11110000-0000-7000-8000-0000cccccccc",
 		"99999999-0000-7000-8000-000011112222")
 	for _, c := range []struct {
@@ -89,7 +89,7 @@ func TestANameThatIsNotOneNodesSaysWhoseItMayBe(t *testing.T) {
 	require.Equal(t, "aaaaaaaa", node.ShortID(n.ID()))
 }
 
-func TestOnlyAFewCandidatesAreListed(t *testing.T) {
+func TestFindErrorListsFiveCandidates(t *testing.T) {
 	var ids []string
 	for i := range 12 {
 		ids = append(ids, fmt.Sprintf("abcdabcd-0000-7000-8000-%012d", i))
@@ -102,7 +102,7 @@ func TestOnlyAFewCandidatesAreListed(t *testing.T) {
 	require.ErrorContains(t, err, "7 more")
 }
 
-func TestNodesThatSayTheSameAreToldApartByTheirIDs(t *testing.T) {
+func TestFindDistinguishesEqualNodesByID(t *testing.T) {
 	root := dag.New().User("go on?")
 	yes, again := root.User("yes"), root.User("yes")
 	d := yes.Join(again)
@@ -113,7 +113,7 @@ func TestNodesThatSayTheSameAreToldApartByTheirIDs(t *testing.T) {
 	require.Same(t, again.Head(), got)
 }
 
-func TestANameIsARefFirst(t *testing.T) {
+func TestAtNamePrefersRefs(t *testing.T) {
 	d := counting().User("one").Assistant("two")
 	digest := d.Nodes()[0].Digest()
 	name := hex.EncodeToString(digest[:4])
@@ -124,7 +124,7 @@ func TestANameIsARefFirst(t *testing.T) {
 	require.ErrorIs(t, d.User("").AtName(name).Err(), dag.ErrEmpty)
 }
 
-func TestWhatNoHeadReachesIsFoundToo(t *testing.T) {
+func TestFindSearchesUnreachableNodes(t *testing.T) {
 	child := dag.New().User("inner")
 	d := dag.New().User("one").SubGraph("sub", child).WithRef("r").WithHeads()
 	n, err := d.Find(child.Head().ID().String())
@@ -135,7 +135,7 @@ func TestWhatNoHeadReachesIsFoundToo(t *testing.T) {
 	require.ErrorIs(t, err, dag.ErrForeign)
 }
 
-func TestFindingInALongConversation(t *testing.T) {
+func TestFindInALongConversation(t *testing.T) {
 	d := dag.New()
 	for range 20_000 {
 		d = d.Append(node.Message{Role: content.User, Blocks: content.Words("x")})

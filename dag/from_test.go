@@ -19,7 +19,7 @@ func message(role content.Role, blocks ...content.Block) content.Message {
 	return content.Message{Role: role, Blocks: said}
 }
 
-func TestFromTranscriptSaysWhatTheTranscriptSays(t *testing.T) {
+func TestFromTranscriptReturnsItsTranscript(t *testing.T) {
 	call := func(id string) content.ToolUse { return content.ToolUse{ID: id, Name: "f", Input: "{}"} }
 	result := func(id, text string) content.ToolResult {
 		return content.ToolResult{CallID: id, Content: content.Words(text)}
@@ -69,7 +69,7 @@ func TestFromTranscriptSaysWhatTheTranscriptSays(t *testing.T) {
 	}
 }
 
-func TestFromTranscriptRefusesWhatNoNodeCanSay(t *testing.T) {
+func TestFromTranscriptErrors(t *testing.T) {
 	require.ErrorIs(t, dag.FromTranscript(dag.Transcript{Messages: []content.Message{{Role: content.User}}}).Err(), dag.ErrEmpty)
 	require.ErrorIs(t, dag.FromTranscript(dag.Transcript{Tools: []content.Tool{{}}}).Err(), content.ErrTool)
 	require.Error(t, dag.FromTranscript(dag.Transcript{Messages: []content.Message{message("nobody", content.Text{Text: "?"})}}).Err())

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/graph/topo"
 )
 
-func TestTheViewHasTheEdgesOfTheConversation(t *testing.T) {
+func TestGraphHasTheEdgesOfTheConversation(t *testing.T) {
 	told := toldWeather()
 	d := told.Join(told.Back(1).User("other"), dag.New().User("root of its own"))
 	d = d.User("all")
@@ -44,7 +44,7 @@ func TestTheViewHasTheEdgesOfTheConversation(t *testing.T) {
 	require.NoError(t, err, "it has no cycle")
 }
 
-func TestTheViewOfWhatIsNotThere(t *testing.T) {
+func TestGraphWithoutNodesOrVertices(t *testing.T) {
 	g := fresh().User("x").Graph()
 	for _, id := range []int64{-1, 1, 1 << 40} {
 		require.Nil(t, g.Node(id))
@@ -63,7 +63,7 @@ func TestTheViewOfWhatIsNotThere(t *testing.T) {
 	require.Nil(t, g.Edge(0, 0))
 }
 
-func TestGonumWritesTheViewForGraphviz(t *testing.T) {
+func TestGraphEncodesAsDOT(t *testing.T) {
 	text, err := dot.Marshal(fresh().User("x").Assistant("y", content.Text{Text: "z"}).Graph(), "conversation", "", "  ")
 	require.NoError(t, err)
 	require.Contains(t, string(text), "message_00000001 -> message_00000002;")

@@ -62,7 +62,7 @@ func steps(t testing.TB) []dag.DAG {
 	return all
 }
 
-func TestAJournalHoldsWhatWasAppended(t *testing.T) {
+func TestJournalHoldsItsAppends(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	j := openJournal(t, path)
 	require.Zero(t, j.DAG().Len())
@@ -87,7 +87,7 @@ func TestAJournalHoldsWhatWasAppended(t *testing.T) {
 	require.Equal(t, 1, strings.Count(contentOf(t, path), `"Be \"brief\".\n"`), "each node is written once")
 }
 
-func TestAJournalGoesOnWhereItStopped(t *testing.T) {
+func TestJournalContinuesAfterReopening(t *testing.T) {
 	one, two := filepath.Join(t.TempDir(), "j"), filepath.Join(t.TempDir(), "j")
 	whole := openJournal(t, one)
 	for _, d := range steps(t) {
@@ -101,9 +101,9 @@ func TestAJournalGoesOnWhereItStopped(t *testing.T) {
 	require.Equal(t, contentOf(t, one), contentOf(t, two))
 }
 
-// TestACrashAtAnyByteLosesNothingThatWasAppended cuts the file at every byte: what comes back is the last append that is there as
+// TestCrashAtAnyByteLosesNoAppend cuts the file at every byte: what comes back is the last append that is there as
 // a whole, the report says what was cut, and the journal goes on.
-func TestACrashAtAnyByteLosesNothingThatWasAppended(t *testing.T) {
+func TestCrashAtAnyByteLosesNoAppend(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "j")
 	j := openJournal(t, path)
@@ -221,7 +221,7 @@ func TestDamageInTheMiddleIsAnError(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoJournalIsNotTouched(t *testing.T) {
+func TestOpenJournalLeavesOtherFilesUnchanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	for _, text := range []string{"x", "{", `{"format":"plait-journal","version":1} x` + "\n", `{"format":"plait-journal"}` + "\n",
 		`{"format":"plait-journal","version":1,"nodes":[]}` + "\n", written(t, sample(t)), "\n", " " + journalOf(t, sample(t))[:20]} {
@@ -242,7 +242,7 @@ func TestAFileThatIsNoJournalIsNotTouched(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestAJournalKeepsAHeaderItDoesNotKnow(t *testing.T) {
+func TestJournalKeepsUnknownHeaderMembers(t *testing.T) {
 	d := read(t, foreign(t))
 	j := read(t, journalOf(t, d))
 	require.Contains(t, written(t, j), `"theme":{"b" : 1.0,"a":[ ]},"metadata":{"k":"v"}`)
@@ -259,7 +259,7 @@ func TestAJournalKeepsAHeaderItDoesNotKnow(t *testing.T) {
 	require.NotContains(t, written(t, openCopy(t, path).DAG()), `"x":1`)
 }
 
-func TestAppendRefuses(t *testing.T) {
+func TestAppendErrors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	j := openJournal(t, path)
 	require.ErrorIs(t, j.Append(dag.New().User("")), dag.ErrEmpty)
@@ -278,7 +278,7 @@ func TestAppendRefuses(t *testing.T) {
 	require.False(t, errors.Is(j.Append(dag.New().User("")), fs.ErrClosed))
 }
 
-func TestAppendsAtTheSameTimeAreWhole(t *testing.T) {
+func TestConcurrentAppendsAreComplete(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	j := openJournal(t, path)
 	root := counting().System("s")

@@ -80,7 +80,7 @@ func TestWriterInAnotherProgramIsRefused(t *testing.T) {
 	require.Equal(t, 2, j.DAG().Len(), "the other program has written, and its lock is gone")
 }
 
-func TestAppendRefusesAJournalThatSomebodyElseChanged(t *testing.T) {
+func TestAppendRefusesAChangedJournal(t *testing.T) {
 	one := counting().User("one")
 	const removed, replaced = "it was removed", "another file has replaced it"
 	reasons := map[string]string{
@@ -146,4 +146,9 @@ func TestJournalSurvivesAChangeOfTheWorkingDirectory(t *testing.T) {
 func TestZeroJournalRefusesAppends(t *testing.T) {
 	var j dag.Journal
 	require.ErrorIs(t, j.Append(counting().User("one")), fs.ErrClosed)
+}
+
+func TestZeroValuesOfFromNodeAndJournal(t *testing.T) {
+	require.Zero(t, dag.FromNode(nil).Len())
+	require.NoError(t, new(dag.Journal).Close())
 }

@@ -138,7 +138,7 @@ func requireHarmless(t *testing.T, log string) {
 	}
 }
 
-func TestTheLogOfAnyTextIsHarmless(t *testing.T) {
+func TestLogIsSafeToPrint(t *testing.T) {
 	seed := dag.RandomSeed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	pools := [][]rune{
@@ -167,7 +167,7 @@ func TestTheLogOfAnyTextIsHarmless(t *testing.T) {
 	}
 }
 
-func TestADeepNestOfSubAgentsIsSummed(t *testing.T) {
+func TestDeeplyNestedSubAgentsAreCounted(t *testing.T) {
 	d := dag.New().User("innermost")
 	for range 50 {
 		d = dag.New().User("go").SubGraph("agent", d).Assistant("done")
@@ -178,7 +178,7 @@ func TestADeepNestOfSubAgentsIsSummed(t *testing.T) {
 	requireHarmless(t, log)
 }
 
-func TestASubAgentThatSharesThePastIsDrawnWithoutIt(t *testing.T) {
+func TestSubAgentIsDrawnWithoutSharedNodes(t *testing.T) {
 	d := fresh().User("one").Assistant("two")
 	e := d.User("task").Assistant("solved")
 	log := d.SubGraph("agent", e).SubGraph("agent again", e).String()
@@ -187,7 +187,7 @@ func TestASubAgentThatSharesThePastIsDrawnWithoutIt(t *testing.T) {
 	require.Contains(t, log, "⋯ drawn above")
 }
 
-func TestManyOpenLinesAreDrawnInBoundedWidth(t *testing.T) {
+func TestManyBranchesAreDrawnInBoundedWidth(t *testing.T) {
 	d := dag.New()
 	for i := range 60 {
 		d = d.Join(dag.New().User(fmt.Sprint("root ", i)))

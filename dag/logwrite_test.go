@@ -41,7 +41,7 @@ func TestColorAddsNothingButCodes(t *testing.T) {
 	}
 }
 
-func TestNoTextCanBringCodes(t *testing.T) {
+func TestTextHasNoColorCodes(t *testing.T) {
 	attack := "\x1b[2J\x1b]8;;https://example.com\x1b\\link\x1b]8;;\x1b\\ \u009b31m\u009d0;title\u009c\x07\x08\x7f end"
 	d := fresh().System(attack).User(attack).Assistant(attack, use("a", attack, content.JSON(attack))).CloseTools(execution(0, attack)).
 		Custom(attack, attack).Append(node.StopReason{Reason: content.Stop(attack), Detail: attack})
@@ -126,7 +126,7 @@ o user      (head) end
 `, strings.Repeat("a", 10), strings.Repeat("c", 10)), logOf(t, d, &dag.LogOptions{Width: 40, ASCII: true}))
 }
 
-func TestWhereThreeLinesMeetAndOneGoesOn(t *testing.T) {
+func TestMergeOfThreeBranchesIsDrawn(t *testing.T) {
 	root := fresh().User("root")
 	left, middle, right := root.User("left"), root.User("middle"), root.User("right")
 	d := left.Join(middle, right).User("all").Join(left.User("more"))
@@ -153,7 +153,7 @@ o | user      (head 1) all
 `, logOf(t, d, &dag.LogOptions{ASCII: true}))
 }
 
-func TestARunThatIsFoldedLeavesItsColumnAsItFoundIt(t *testing.T) {
+func TestFoldedRunKeepsItsColumn(t *testing.T) {
 	calls := []content.Block{use("a", "f", `{}`), use("b", "g", `{}`)}
 	phase := func(d dag.DAG) dag.DAG {
 		return d.Assistant("", calls...).CloseTools(execution(0, "1"), execution(1, "2"))
@@ -218,7 +218,7 @@ func TestARunThatIsFoldedLeavesItsColumnAsItFoundIt(t *testing.T) {
 }
 
 // A conversation that a sub-agent shares with what is left out stands nowhere above.
-func TestWhatHangsAmongTheNodesBeforeIsNotDrawnAbove(t *testing.T) {
+func TestChildrenAmongNodesBeforeAreNotDrawn(t *testing.T) {
 	d := fresh().User("one").Assistant("two")
 	d = d.SubGraph("again", d)
 	require.Equal(t, "⋮ 2 nodes before\n▣ sub-graph (head) again → two\n┊ ⋯ among the nodes before\n", logOf(t, d, &dag.LogOptions{Last: 1}))

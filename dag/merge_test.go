@@ -62,7 +62,7 @@ func TestJoinedBranchesAreSentInOrder(t *testing.T) {
 	needsNoRepair(t, d.User("So?"))
 }
 
-func TestWhatIsNotPickedStaysInTheGraphAndIsNotSent(t *testing.T) {
+func TestMergePickKeepsOtherBranchesUnsent(t *testing.T) {
 	_, lisbon, oslo, open, asked := branches()
 	for _, how := range []dag.MergeStrategy{dag.MergePick, dag.MergeAnswer} {
 		d := dag.Merge(how, dag.Branch{DAG: lisbon}, dag.Branch{Name: "oslo", DAG: oslo.WithRef("north")}, dag.Branch{Name: "rome", DAG: asked})
@@ -101,7 +101,7 @@ func TestWhatIsNotPickedStaysInTheGraphAndIsNotSent(t *testing.T) {
 	require.Len(t, dag.FromNode(waiting.Head()).OpenCalls(), 2, "what is not sent may wait")
 }
 
-func TestASummaryStandsForABranch(t *testing.T) {
+func TestMergeAnswerSendsTheSummary(t *testing.T) {
 	_, lisbon, oslo, open, _ := branches()
 	d := dag.Merge(dag.MergeAnswer, dag.Branch{DAG: lisbon}, dag.Branch{Name: "a \"b\"\n", DAG: oslo, Summary: "Cold, and far."}, dag.Branch{DAG: open, Summary: "Nothing."})
 	needsNoRepair(t, d)
@@ -159,14 +159,14 @@ func TestBranchesThatAnswerTheSameCallsAreNotJoined(t *testing.T) {
 	needsNoRepair(t, dag.Merge(dag.MergeJoin, dag.Branch{DAG: one}, dag.Branch{DAG: open}))
 }
 
-func TestFindingsThatABranchHasDoNotKeepItFromMerging(t *testing.T) {
+func TestFindingsOfABranchAllowAMerge(t *testing.T) {
 	broken := fresh().User("q").Assistant("", use("a", "nobody", "{}")).User("never mind")
 	d := dag.Merge(dag.MergeJoin, dag.Branch{DAG: broken}, dag.Branch{DAG: dag.New().User("x")})
 	require.NoError(t, d.Err())
 	require.Equal(t, kinds(broken), kinds(d))
 }
 
-func TestAMergeRefuses(t *testing.T) {
+func TestMergeErrors(t *testing.T) {
 	d := fresh().User("x")
 	require.ErrorIs(t, dag.Merge("squash\x1b", dag.Branch{DAG: d}).Err(), dag.ErrMerge)
 	require.NotContains(t, dag.Merge("squash\x1b").Err().Error(), "\x1b")

@@ -471,7 +471,7 @@ func (m *model) back(v version, order []int, turns int) version {
 	return v
 }
 
-func TestRandomOperationsAgreeWithAPlainModelAndLeaveOldVersionsAlone(t *testing.T) {
+func TestRandomOperationsAgreeWithAPlainModel(t *testing.T) {
 	trials, steps := 120, 50
 	if testing.Short() {
 		trials = 15

@@ -20,7 +20,7 @@ func partial(t *testing.T) dag.DAG {
 	}).Append(node.StopReason{Reason: content.StopCancelled, Usage: content.Usage{Input: 7, Incomplete: true}, ToolUsage: content.Usage{Incomplete: true}})
 }
 
-func TestAPartialAnswerIsSavedAndShown(t *testing.T) {
+func TestPartialResponseIsSavedAndShown(t *testing.T) {
 	d := partial(t)
 	require.Empty(t, d.OpenCalls())
 	require.Empty(t, d.Validate())
@@ -40,7 +40,7 @@ func TestAPartialAnswerIsSavedAndShown(t *testing.T) {
 	require.Contains(t, log.String(), "tokens unknown in tools")
 }
 
-func TestAPartialAnswerIsForkedMergedAndRedacted(t *testing.T) {
+func TestPartialResponseIsForkedMergedAndRedacted(t *testing.T) {
 	d := partial(t)
 	require.Equal(t, "Well?", d.User("Well?").Messages()[2].Blocks.Text())
 	require.Len(t, d.Back(1).Messages(), 0)

@@ -30,7 +30,7 @@ func open(d dag.DAG) []string {
 	return ids
 }
 
-func TestExecuteLeavesThePhaseOpen(t *testing.T) {
+func TestAppendExecutionsLeavesThePhaseOpen(t *testing.T) {
 	asked := askWeather()
 	said := asked.Head()
 	require.Equal(t, asked.Heads(), asked.AppendExecutions().Heads(), "nothing was carried out")
@@ -64,7 +64,7 @@ func TestExecuteLeavesThePhaseOpen(t *testing.T) {
 	require.ErrorIs(t, closed.AppendExecutions(execution(0, "late")).Err(), dag.ErrNoCalls)
 }
 
-func TestExecuteKeepsWhatIsThere(t *testing.T) {
+func TestAppendExecutionsKeepsEarlierExecutions(t *testing.T) {
 	d := askWeather()
 	said := d.Heads()
 	d, first, _ := d.AppendTo(said, execution(1, "first"))
@@ -80,7 +80,7 @@ func TestExecuteKeepsWhatIsThere(t *testing.T) {
 	require.Equal(t, heads, d.AppendExecutions().Heads())
 }
 
-func TestAPhaseThatWaitsIsSavedAndGoesOn(t *testing.T) {
+func TestOpenPhaseIsSavedAndContinued(t *testing.T) {
 	kept := node.ToolExecution{Index: 1, Result: content.Words("18 °C"), Full: content.Words("18 °C and secrets"),
 		Ran: node.Ran{Tool: "get_secrets", Input: `{"secrets":1}`}, Details: `{"secrets":true}`}
 	d := askWeather().AppendExecutions(kept)
@@ -108,8 +108,8 @@ func TestAPhaseThatWaitsIsSavedAndGoesOn(t *testing.T) {
 	require.NotContains(t, closed.String(), "18 °C and secrets")
 }
 
-// TestAPhaseOfOneCallWaits: a single execution is the only head, and still no closed phase.
-func TestAPhaseOfOneCallWaits(t *testing.T) {
+// TestOpenPhaseOfOneCall: a single execution is the only head, and still no closed phase.
+func TestOpenPhaseOfOneCall(t *testing.T) {
 	d := fresh().User("x").Assistant("", use("a", "f", "{}")).AppendExecutions(execution(0, "r"))
 	require.Empty(t, open(d))
 	require.ErrorIs(t, d.AppendExecutions(execution(0, "again")).Err(), dag.ErrNoCalls)

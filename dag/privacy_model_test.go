@@ -20,7 +20,7 @@ import (
 // The conversations of the random model are redacted, pruned, saved and loaded at random. Each of its operations says a word that no
 // other says, so that it can be told exactly which words have to be gone and which have to be there.
 
-func TestRandomRedactionsTakeTheirWordsAndNothingElse(t *testing.T) {
+func TestRandomRedactionsEraseTheirTextOnly(t *testing.T) {
 	trials := 150
 	if testing.Short() {
 		trials = 20

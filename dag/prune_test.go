@@ -24,7 +24,7 @@ func leftBehind(t testing.TB) (text string, lost []node.ID) {
 	return text, []node.ID{one.Head().Parent(0).ID(), one.Head().ID(), two.Head().ID()}
 }
 
-func TestWhatNothingReachesIsTold(t *testing.T) {
+func TestUnreachableListsNodes(t *testing.T) {
 	text, lost := leftBehind(t)
 	d := read(t, text)
 	require.Equal(t, 4, d.Len())
@@ -63,7 +63,7 @@ func TestWhatNothingReachesIsTold(t *testing.T) {
 	require.JSONEq(t, `{"nodes":[],"bytes":0}`, string(j))
 }
 
-func TestWhatIsTakenBackIsNotPruned(t *testing.T) {
+func TestPruneKeepsNodesThatAreHeadsAgain(t *testing.T) {
 	text, lost := leftBehind(t)
 	d := read(t, text)
 	u := d.Unreachable()
@@ -82,8 +82,8 @@ func TestWhatIsTakenBackIsNotPruned(t *testing.T) {
 	require.Equal(t, sample(t).Len(), sample(t).Prune().Len(), "what is built has nothing to prune")
 }
 
-// TestWhatANewerVersionMayNeedIsKept: a node of a kind that is not known may name others in ways that are not known.
-func TestWhatANewerVersionMayNeedIsKept(t *testing.T) {
+// TestPruneKeepsNodesNamedInUnknownKinds: a node of a kind that is not known may name others in ways that are not known.
+func TestPruneKeepsNodesNamedInUnknownKinds(t *testing.T) {
 	text := strings.Replace(document(`,"created":"2026-01-02T03:04:05Z","heads":[]`,
 		line(1, `"kind":"system","body":{"text":"the parent of what is named"}`),
 		line(2, `"kind":"system","parents":[`+ref(1)+`],"body":{"text":"named by a moon"}`),
@@ -106,13 +106,13 @@ func TestWhatANewerVersionMayNeedIsKept(t *testing.T) {
 	require.Len(t, lone.Unreachable().Nodes, 5, "out of reach itself, it keeps nothing")
 }
 
-func TestWordsThatHoldAnIDKeepNothing(t *testing.T) {
+func TestPruneIgnoresIDsInText(t *testing.T) {
 	text := strings.Replace(document(`,"heads":[]`, line(1, `"kind":"system","body":{"text":"dropped"}`),
 		line(2, `"kind":"system","body":{"text":"kept, names `+ref(1)[1:37]+`"}`)), `"heads":[]`, `"heads":[`+ref(2)+`]`, 1)
 	require.Len(t, read(t, text).Unreachable().Nodes, 1)
 }
 
-func TestAJournalIsWrittenAnew(t *testing.T) {
+func TestRewriteJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "talk.jsonl")
 	j, err := dag.OpenJournal(path, nil)
 	require.NoError(t, err)

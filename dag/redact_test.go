@@ -45,7 +45,7 @@ func idOf(t testing.TB, d dag.DAG, word string) node.ID {
 	return node.ID{}
 }
 
-func TestWhatIsRedactedIsGoneAndTheRestIsThere(t *testing.T) {
+func TestRedactErasesContentOnly(t *testing.T) {
 	words := []string{"system", "ask", "calls", "argsA", "argsB", "resultA", "detailA", "childAsk", "childAnswer", "answer\"", "more", "subject", "end\""}
 	for word, gone := range map[string][]string{
 		"system": {}, "ask": {"ask"}, "calls": {"calls", "argsA", "argsB"}, "resultA": {"resultA", "detailA"}, "childAsk": {"childAsk"},
@@ -94,7 +94,7 @@ func ids(nodes []*node.Node) []node.ID {
 	return out
 }
 
-func TestOnlyWhatComesAfterIsMadeAnew(t *testing.T) {
+func TestRedactSharesEarlierNodes(t *testing.T) {
 	d := secretive(t)
 	at := d.AtRef("first")
 	got := d.Redact(at.Head().ID())
@@ -111,7 +111,7 @@ func TestOnlyWhatComesAfterIsMadeAnew(t *testing.T) {
 	require.True(t, got.AtRef("first").Head().Redacted(), "also what only a ref reaches")
 }
 
-func TestRedactRefusesWhatIsNotThere(t *testing.T) {
+func TestRedactErrors(t *testing.T) {
 	d := secretive(t)
 	other := counting().WithSource(node.Counting(start.AddDate(9, 0, 0))).User("x").Head().ID()
 	got := d.Redact(d.Head().ID(), other)
@@ -129,7 +129,7 @@ func TestRedactRefusesWhatIsNotThere(t *testing.T) {
 	require.ErrorIs(t, moon.Redact(unknown.ID()).Err(), node.ErrUnknownKind)
 }
 
-func TestNodesOutOfReachAreRedactedToo(t *testing.T) {
+func TestRedactErasesUnreachableNodes(t *testing.T) {
 	text := strings.Replace(document(`,"heads":[]`, line(1, `"kind":"system","body":{"text":"SECRET"}`), line(2, `"kind":"system","parents":[`+ref(1)+`],"body":{"text":"kept"}`),
 		line(3, `"kind":"system","body":{"text":"SECRET"}`), line(4, `"kind":"system","body":{"text":"head"}`), line(5, `"kind":"system","body":{"text":"SECRET"}`)),
 		`"heads":[]`, `"heads":[`+ref(4)+`]`, 1)
@@ -153,8 +153,8 @@ func TestNodesOutOfReachAreRedactedToo(t *testing.T) {
 	require.Equal(t, ids(d.Unreachable().Nodes), ids(got.Redact(d.Head().ID()).Unreachable().Nodes), "they keep their places")
 }
 
-// TestBothCopiesOfANodeAreRedacted: a conversation may hold a node as it was built and as it was read.
-func TestBothCopiesOfANodeAreRedacted(t *testing.T) {
+// TestRedactErasesBothCopiesOfANode: a conversation may hold a node as it was built and as it was read.
+func TestRedactErasesBothCopiesOfANode(t *testing.T) {
 	d := counting().User("SECRET").Assistant("x")
 	both := read(t, written(t, d)).User("left").Join(d.User("right"))
 	got := both.Redact(d.Nodes()[0].ID())
@@ -165,8 +165,8 @@ func TestBothCopiesOfANodeAreRedacted(t *testing.T) {
 	}
 }
 
-// TestWhatWasSentIsForgotten: bytes that were made of a conversation stay with its messages.
-func TestWhatWasSentIsForgotten(t *testing.T) {
+// TestRedactForgetsEncodedRequests: bytes that were made of a conversation stay with its messages.
+func TestRedactForgetsEncodedRequests(t *testing.T) {
 	d := counting().User("SECRET").Assistant("x").Join(counting().WithSource(node.Counting(start.AddDate(1, 0, 0))).User("beside it")).
 		Append(node.Compaction{Summary: content.Words("so far")})
 	for _, n := range d.Nodes() {
@@ -189,7 +189,7 @@ func TestWhatWasSentIsForgotten(t *testing.T) {
 	require.Len(t, got.Nodes(), 4)
 }
 
-func TestAJournalSaysThatItHoldsWhatWasRedacted(t *testing.T) {
+func TestJournalRefusesRedactedNodesItHolds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "talk.jsonl")
 	j, err := dag.OpenJournal(path, nil)
 	require.NoError(t, err)
@@ -216,7 +216,7 @@ func TestAJournalSaysThatItHoldsWhatWasRedacted(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-func TestAJournalNoticesWhatIsRedactedInPartOnly(t *testing.T) {
+func TestJournalRefusesPartlyRedactedNodes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "talk.jsonl")
 	d := secretive(t)
 	args := d.Redact(idOf(t, d, "argsA"))

@@ -27,7 +27,7 @@ func refsOf(d dag.DAG) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestARefStaysWhereItWasSet(t *testing.T) {
+func TestRefDoesNotMove(t *testing.T) {
 	d := counting().User("one").WithRef("first")
 	on := d.Assistant("two").WithRef("second").User("three")
 	require.Len(t, d.Refs(), 1, "d is untouched")
@@ -50,7 +50,7 @@ func TestARefStaysWhereItWasSet(t *testing.T) {
 	require.NotNil(t, on.Refs()[0].Heads[0], "what is handed out is a copy")
 }
 
-func TestRefsOutliveWhatMovesTheHeads(t *testing.T) {
+func TestRefsSurviveMovedHeads(t *testing.T) {
 	d := counting().User("one").Assistant("two").WithRef("long").Back(1)
 	for name, moved := range map[string]dag.DAG{
 		"Back": d, "WithHeads": d.WithHeads(), "append": d.User("x"), "WithMetadata": d.WithMetadata("k", 1),
@@ -61,7 +61,7 @@ func TestRefsOutliveWhatMovesTheHeads(t *testing.T) {
 	}
 }
 
-func TestJoinTakesRefsWhereTheNameIsFree(t *testing.T) {
+func TestJoinAddsRefsWithFreeNames(t *testing.T) {
 	a := dag.New().User("a").WithRef("same").WithRef("of a")
 	b := dag.New().User("b").WithRef("same").WithRef("of b")
 	both := a.Join(b)
@@ -95,7 +95,7 @@ func TestJoinReplacesNoneOfManyRefs(t *testing.T) {
 	}
 }
 
-func TestNamesThatARefCannotHave(t *testing.T) {
+func TestInvalidRefNames(t *testing.T) {
 	d := dag.New().User("x")
 	for _, name := range []string{"", strings.Repeat("x", 201), "a\nb", "\x1b[2J", "a\x7f", "\u0085", "a\u2028", "\xff"} {
 		err := d.WithRef(name).Err()
@@ -113,7 +113,7 @@ func TestNamesThatARefCannotHave(t *testing.T) {
 	require.ErrorIs(t, failed.WithRef("x").AtRef("x").WithoutRef("x").Err(), dag.ErrEmpty)
 }
 
-func TestRefsAreSavedWithWhatOnlyTheyReach(t *testing.T) {
+func TestRefsAreSavedWithTheirNodes(t *testing.T) {
 	d := counting().User("one").Assistant("two")
 	require.NotContains(t, written(t, d), "refs")
 	plain := written(t, d)
@@ -155,7 +155,7 @@ func TestLooseNodesStayBesideRefs(t *testing.T) {
 	require.Equal(t, 3, strings.Count(written(t, got.WithoutRef("r")), `"kind"`), "what a ref reached is let go with it")
 }
 
-func TestWhatIsWrongWithRefsInAFile(t *testing.T) {
+func TestLoadErrorsOfRefs(t *testing.T) {
 	good := line(1, said)
 	for name, c := range map[string]struct {
 		text string

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNothingIsDigestedThatNeedNotBe: without thinking whose model's sight is known nothing is, and with it nothing after the last.
-func TestNothingIsDigestedThatNeedNotBe(t *testing.T) {
+// TestSeenDigestsOnlyWhenNeeded: without thinking whose model's sight is known nothing is, and with it nothing after the last.
+func TestSeenDigestsOnlyWhenNeeded(t *testing.T) {
 	answer := func(d DAG, seen node.Digest) DAG {
 		blocks, err := content.Of(content.Thinking{Text: "hm", Signature: "s"})
 		require.NoError(t, err)

@@ -71,7 +71,7 @@ func TestSeenIsPinned(t *testing.T) {
 	require.Equal(t, again(fresh(), d.Nodes()[1:]...).Assistant("It is 1.").Transcript().Seen(), stale.Transcript().Seen(), "stale thinking counts as not there")
 }
 
-func TestThinkingIsStaleWhereSomethingElseStandsBeforeIt(t *testing.T) {
+func TestThinkingIsStaleAfterAnotherTranscript(t *testing.T) {
 	d := think(t, think(t, fresh().System("s").User("1"), "a", "2").User("3"), "b", "4")
 	nodes := d.Nodes()
 	for name, c := range map[string]struct {
@@ -114,7 +114,7 @@ func TestThinkingIsStaleWhereSomethingElseStandsBeforeIt(t *testing.T) {
 	}
 }
 
-func TestStaleMessagesAreTheSameEachTime(t *testing.T) {
+func TestStaleBlocksAreShared(t *testing.T) {
 	d := think(t, fresh().User("1"), "a", "2").System("s").User("3")
 	require.Equal(t, d.Transcript().Messages[1].Blocks.Slice()[0], content.Thinking{Text: "a", Signature: "s", Stale: true})
 	require.True(t, d.Transcript().Messages[1].Blocks == d.User("4").Transcript().Messages[1].Blocks, "what is remembered with them is found")
@@ -125,7 +125,7 @@ func TestStaleMessagesAreTheSameEachTime(t *testing.T) {
 	require.True(t, copied.Head().Parent(0) != nil && copied.Head().Verify() == nil)
 }
 
-func TestFromTranscriptKnowsWhatHolds(t *testing.T) {
+func TestFromTranscriptRecordsSeen(t *testing.T) {
 	d := think(t, think(t, fresh().System("s").System("").User("1"), "a", "2").User("3"), "b", "4")
 	for name, c := range map[string]struct {
 		d            dag.DAG

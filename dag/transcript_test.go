@@ -28,7 +28,7 @@ func TestOnlySystemToolsAndMessagesAreSent(t *testing.T) {
 	require.Equal(t, dag.Transcript{}, dag.New().Transcript())
 }
 
-func TestACompactionStandsWhereTheFirstMessageStoodThatItReplaces(t *testing.T) {
+func TestCompactionReplacesItsFirstMessage(t *testing.T) {
 	d := fresh().System("s").Tools(declared("f", "")).User("1").Assistant("2").User("3").Assistant("4")
 	c := compact(d, "sum", 0, 1, 2, 3).User("5")
 	require.Equal(t, []string{"user:sum", "user:3", "assistant:4", "user:5"}, spell(c.Messages()))
@@ -38,7 +38,7 @@ func TestACompactionStandsWhereTheFirstMessageStoodThatItReplaces(t *testing.T) 
 	require.Equal(t, spell(d.Messages()), spell(c.Back(1).At(d.Head().ID()).Messages()), "and is said again before the compaction")
 }
 
-func TestALaterCompactionHoldsOverAnEarlierOne(t *testing.T) {
+func TestLaterCompactionOverridesEarlierOne(t *testing.T) {
 	d := fresh().User("1").Assistant("2").User("3").Assistant("4") // places 0 … 3
 	first := compact(d, "first", 0, 1).User("5").Assistant("6")    // 4 is the compaction
 	for _, c := range []struct {
@@ -57,12 +57,12 @@ func TestALaterCompactionHoldsOverAnEarlierOne(t *testing.T) {
 	}
 }
 
-func TestACompactionWithoutWordsLeavesOut(t *testing.T) {
+func TestCompactionWithoutSummaryLeavesOutMessages(t *testing.T) {
 	d := compact(fresh().User("1").Assistant("2").User("3"), "", 0, 1)
 	require.Equal(t, []string{"user:3"}, spell(d.Messages()))
 }
 
-func TestAResultIsSaidOnce(t *testing.T) {
+func TestResultIsSentOnce(t *testing.T) {
 	d := askWeather()
 	said := d.Heads()
 	byHand := d.ToolResults(result("t1", "1"), result("t2", "2"), result("t3", "3"))

@@ -62,7 +62,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestAThousandForksAreAThousandNodes(t *testing.T) {
+func TestThousandForksAddAThousandNodes(t *testing.T) {
 	const forks = 1_000
 	d := turns(1_000)
 	var plain counter

@@ -26,7 +26,7 @@ func speak(t *testing.T, role content.Role, blocks ...content.Block) node.Payloa
 	return node.Message{Role: role, Blocks: mustOf(t, blocks...)}
 }
 
-func TestWhatTheFluentBuilderMakesHasNoFindings(t *testing.T) {
+func TestFluentBuilderMakesNoFindings(t *testing.T) {
 	helped := execution(1, "ok")
 	helped.Child = node.ListOf(toldWeather().WithSource(node.Source{}).User("more").Heads()...)
 	for name, d := range map[string]dag.DAG{
@@ -140,7 +140,7 @@ func TestEveryFindingIsReportedAtOnceInOrder(t *testing.T) {
 	require.Equal(t, d.Validate(), d.Validate())
 }
 
-func TestAChangedFileIsFound(t *testing.T) {
+func TestValidateReportsAChangedFile(t *testing.T) {
 	var saved strings.Builder
 	require.NoError(t, toldWeather().Write(&saved))
 	d, err := dag.Read(strings.NewReader(strings.Replace(saved.String(), "Answer briefly", "Answer at length", 1)))
@@ -151,8 +151,30 @@ func TestAChangedFileIsFound(t *testing.T) {
 	require.Equal(t, "system", findings[0].Node.Kind())
 }
 
-func TestASharedSubAgentIsValidatedOnce(t *testing.T) {
+func TestSharedSubAgentIsValidatedOnce(t *testing.T) {
 	child := dag.New().User("x").Append(node.Message{Role: content.User})
 	d := fresh().User("q").SubGraph("a", child).SubGraph("b", child).SubGraph("c", child.User("more"))
 	require.Equal(t, []dag.FindingKind{dag.EmptyMessage}, kinds(d))
+}
+
+func TestDuplicateIDIsReportedOnce(t *testing.T) {
+	require.NotPanics(t, func() { _ = repeated().String() })
+	seen := map[dag.Finding]int{}
+	for _, f := range repeated().Validate() {
+		seen[f]++
+	}
+	require.NotEmpty(t, seen)
+	for f, times := range seen {
+		require.Equal(t, 1, times, f.String())
+	}
+}
+
+func TestValidateReportsCallsThatAreNoLongerOpen(t *testing.T) {
+	said := fresh().Tools(declared("f", "")).User("q").Assistant("", use("a", "f", "{}"))
+	require.Empty(t, said.Validate(), "the call is open")
+	for name, d := range map[string]dag.DAG{"said more": said.Assistant("done"), "stopped": said.Stop("x")} {
+		require.NoError(t, d.Err(), name)
+		require.Nil(t, d.OpenCalls(), name)
+		require.Equal(t, []dag.FindingKind{dag.CallWithoutResult}, kinds(d), name)
+	}
 }

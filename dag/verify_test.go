@@ -29,7 +29,7 @@ func lines(text string) []string {
 	return all[1 : len(all)-1]
 }
 
-func TestWhatWasNotTouchedHolds(t *testing.T) {
+func TestVerifyOfAnUnchangedConversation(t *testing.T) {
 	for name, d := range map[string]dag.DAG{"empty": {}, "built": sample(t), "loaded": read(t, written(t, sample(t)))} {
 		v := d.Verify()
 		require.True(t, v.OK(), "%s: %v", name, v)
@@ -40,9 +40,9 @@ func TestWhatWasNotTouchedHolds(t *testing.T) {
 	require.Equal(t, "0 nodes: every digest holds", dag.New().Verify().String())
 }
 
-// TestEveryNodeThatIsChangedIsFoundWhereItIs changes each node of a file in turn, those of children, of refs and out of reach
+// TestVerifyReportsEachChangedNode changes each node of a file in turn, those of children, of refs and out of reach
 // among them.
-func TestEveryNodeThatIsChangedIsFoundWhereItIs(t *testing.T) {
+func TestVerifyReportsEachChangedNode(t *testing.T) {
 	d := sample(t).WithRef("here")
 	d = d.Back(1).User("On a ref alone.").WithRef("there").WithHeads(d.Heads()...)
 	lost := d.User("Nobody names me.")
@@ -74,7 +74,7 @@ func TestEveryNodeThatIsChangedIsFoundWhereItIs(t *testing.T) {
 	}
 }
 
-func TestAChangedResultIsFoundWhereItStandsAndWhereItIsShared(t *testing.T) {
+func TestVerifyReportsChangedResultsAndTheirCopies(t *testing.T) {
 	d := counting().Assistant("", content.ToolUse{ID: "a", Name: "f"}, content.ToolUse{ID: "b", Name: "f"}).
 		CloseTools(node.ToolExecution{Index: 0, Result: content.Words("ten")}, node.ToolExecution{Index: 1, Result: content.Words("eleven")}).User("Go on.")
 	text := written(t, d)
@@ -102,7 +102,7 @@ func TestTwoNodesWithOneIDAreBothVerified(t *testing.T) {
 	require.Equal(t, 3, v.Nodes)
 }
 
-func TestWhatCannotBeCheckedIsSaid(t *testing.T) {
+func TestVerifyListsNodesItCannotCheck(t *testing.T) {
 	d := read(t, foreign(t))
 	v := d.Verify()
 	require.Equal(t, []string{"message: digest mismatch"}, found(v), "a block of a newer version is no part of the digest that it had")
@@ -126,7 +126,7 @@ func TestWhatCannotBeCheckedIsSaid(t *testing.T) {
 	require.Equal(t, []string{"message: not redacted as it says", "message: digest mismatch"}, found(v))
 }
 
-func TestAVerificationAsTextAndAsJSON(t *testing.T) {
+func TestVerificationAsTextAndAsJSON(t *testing.T) {
 	d := counting().User("ten").Assistant("x").User("y")
 	id := d.Nodes()[0].ID().String()
 	d = read(t, strings.Replace(written(t, d), `"ten"`, `"two"`, 1)).Redact(d.Nodes()[1].ID())
@@ -143,7 +143,7 @@ func TestAVerificationAsTextAndAsJSON(t *testing.T) {
 	require.JSONEq(t, `{"ok":true,"nodes":0,"findings":[],"waiting":[],"redacted":[],"unknown":[]}`, string(j))
 }
 
-func TestFindingNamesTheNodeAndTheKindOnce(t *testing.T) {
+func TestFindingNamesNodeAndKindOnce(t *testing.T) {
 	d := read(t, strings.Replace(written(t, counting().User("ten").Assistant("x")), `"ten"`, `"two"`, 1))
 	for _, f := range append(d.Verify().Findings, d.Validate()...) {
 		require.Equal(t, dag.WrongDigest, f.Kind)
@@ -153,7 +153,7 @@ func TestFindingNamesTheNodeAndTheKindOnce(t *testing.T) {
 	}
 }
 
-func TestVerifyListsCallsThatWaitAtAnyHead(t *testing.T) {
+func TestVerifyListsOpenCallsAtEveryHead(t *testing.T) {
 	open := counting().User("q").Assistant("", use("a", "f", "{}"), use("b", "f", "{}"))
 	other := counting().WithSource(node.Counting(start.AddDate(1, 0, 0))).User("other").Assistant("", use("c", "g", "{}"))
 	half := open.AppendExecutions(execution(1, "x"))

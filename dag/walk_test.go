@@ -77,7 +77,7 @@ func naive(heads []*node.Node) []*node.Node {
 	return out
 }
 
-func TestShortcutsOfTheWalkAgreeWithThePlainWalkOnRandomGraphs(t *testing.T) {
+func TestWalksAgreeOnRandomGraphs(t *testing.T) {
 	seed := RandomSeed(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	rounds := 1500
@@ -125,7 +125,7 @@ func TestShortcutsOfTheWalkAgreeWithThePlainWalkOnRandomGraphs(t *testing.T) {
 	}
 }
 
-func TestANodeAndItsSavedCopyAreOne(t *testing.T) {
+func TestNodeAndItsSavedCopyAreOne(t *testing.T) {
 	d := New().User("a").Assistant("b").User("c")
 	var saved strings.Builder
 	require.NoError(t, d.Write(&saved))
@@ -139,7 +139,7 @@ func TestANodeAndItsSavedCopyAreOne(t *testing.T) {
 	require.Equal(t, "a b", texts(both.Back(1).Nodes()))
 }
 
-func TestChildrenComeBeforeTheNodeTheyHangOn(t *testing.T) {
+func TestChildrenComeBeforeTheirNode(t *testing.T) {
 	inner := New().User("inner")
 	child := New().User("child").SubGraph("", inner)
 	d := New().User("a").SubGraph("one", child).User("b").SubGraph("two", child)
