@@ -2,30 +2,32 @@ package dag
 
 import "slices"
 
-// Bounds of the search for what two lists have in common. They keep the time near-linear, whatever the lists hold: what they cut
-// off is a worse alignment, never a wrong one.
+// Limits of align. They keep the time near-linear for any lists. Beyond them the alignment is worse, but never wrong.
 const (
-	maxEdits  = 128 // the most that is searched for a shortest way
-	maxSplits = 6   // how often a part of a list is cut at what is there once
+	maxEdits  = 128 // maximum length of an edit path that is searched
+	maxSplits = 6   // maximum depth of splitting a span
 )
 
-// span is a part of two lists.
+// span is a range of each of two lists: [a, aEnd) and [b, bEnd).
 type span struct{ a, aEnd, b, bEnd, splits int }
 
-// align finds what two lists have in common: for each place in a the place of its equal in b, or -1, the places in order. It is
-// the most they have in common where they differ in little, and a good part of it elsewhere.
+// align finds common elements of two lists. It returns, for each index in a, the index of an equal element in b or -1; the indexes rise. It
+// finds a longest common subsequence of lists that differ little, and a shorter one of others.
 func align(a, b []int) []int {
 	to := slices.Repeat([]int{-1}, len(a))
 	spans := []span{{aEnd: len(a), bEnd: len(b)}}
 	for len(spans) > 0 {
 		s := spans[len(spans)-1]
 		spans = spans[:len(spans)-1]
+
+		// Skip a common beginning and a common end.
 		for ; s.a < s.aEnd && s.b < s.bEnd && a[s.a] == b[s.b]; s.a, s.b = s.a+1, s.b+1 {
 			to[s.a] = s.b
 		}
 		for ; s.a < s.aEnd && s.b < s.bEnd && a[s.aEnd-1] == b[s.bEnd-1]; s.aEnd, s.bEnd = s.aEnd-1, s.bEnd-1 {
 			to[s.aEnd-1] = s.bEnd - 1
 		}
+
 		if s.a == s.aEnd || s.b == s.bEnd || shortest(a[s.a:s.aEnd], b[s.b:s.bEnd], func(i, j int) { to[s.a+i] = s.b + j }) {
 			continue
 		}
@@ -36,12 +38,12 @@ func align(a, b []int) []int {
 	return to
 }
 
-// shortest finds the shortest way from a to b, by the algorithm of Myers ("An O(ND) Difference Algorithm and Its Variations",
-// 1986), and calls equal for each pair that it leaves as it is. It reports false where the way takes more than maxEdits.
+// shortest finds a shortest edit path from a to b, by the algorithm of Myers ("An O(ND) Difference Algorithm and Its Variations", 1986). It
+// calls equal for each pair of elements that the path keeps. It returns false if the path is longer than maxEdits.
 func shortest(a, b []int, equal func(i, j int)) bool {
 	const zero = maxEdits + 1
-	var reach [2*zero + 1]int // how far in a one gets on each diagonal, from -zero to zero
-	var trace [][]int         // of the diagonals that edit n can come from, before it: from -n-1 to n+1
+	var reach [2*zero + 1]int // the furthest index in a on each diagonal, from -zero to zero
+	var trace [][]int         // reach before edit n, on the diagonals from -n-1 to n+1
 	for n := range maxEdits + 1 {
 		trace = append(trace, slices.Clone(reach[zero-n-1:zero+n+2]))
 		for k := -n; k <= n; k += 2 {
@@ -55,7 +57,7 @@ func shortest(a, b []int, equal func(i, j int)) bool {
 			}
 			reach[zero+k] = i
 			if i >= len(a) && i-k >= len(b) {
-				wayBack(trace, len(a), len(b), equal)
+				backtrack(trace, len(a), len(b), equal)
 				return true
 			}
 		}
@@ -63,7 +65,8 @@ func shortest(a, b []int, equal func(i, j int)) bool {
 	return false
 }
 
-// comesFrom is the diagonal from which edit n gets furthest on diagonal k: from above, which adds, or from the left, which removes.
+// comesFrom returns the diagonal from which edit n reaches furthest on diagonal k: the one above, by adding an element, or the one to the
+// left, by removing one.
 func comesFrom(reach []int, n, k int) int {
 	left, above := reach[k+n], reach[k+n+2]
 	if k == -n || k < n && left < above {
@@ -72,8 +75,8 @@ func comesFrom(reach []int, n, k int) int {
 	return k - 1
 }
 
-// wayBack goes the way that was found from its end to its beginning.
-func wayBack(trace [][]int, i, j int, equal func(i, j int)) {
+// backtrack follows the path that was found from its end to its beginning.
+func backtrack(trace [][]int, i, j int, equal func(i, j int)) {
 	for n := len(trace) - 1; n > 0; n-- {
 		from := comesFrom(trace[n], n, i-j)
 		before := trace[n][from+n+1]
@@ -88,7 +91,7 @@ func wayBack(trace [][]int, i, j int, equal func(i, j int)) {
 	}
 }
 
-// split cuts a span at what is once in both of its lists, as far as it is in order there, and adds what is between the cuts.
+// split cuts a span at elements that occur once in both of its lists, in the same order, and appends the parts to spans.
 func (s span) split(spans []span, a, b []int) []span {
 	type seen struct{ times, a, b int }
 	counts := map[int]seen{}
@@ -103,13 +106,15 @@ func (s span) split(spans []span, a, b []int) []span {
 			counts[b[j]] = seen{times: 2}
 		}
 	}
-	var once []int // places in a, and where they are in b
-	at := map[int]int{}
+
+	var once []int      // indexes in a of the elements that occur once
+	at := map[int]int{} // their indexes in b
 	for i := s.a; i < s.aEnd; i++ {
 		if c := counts[a[i]]; c.times == 1 && c.b >= 0 {
 			once, at[i] = append(once, i), c.b
 		}
 	}
+
 	cuts := rising(once, at)
 	if len(cuts) == 0 {
 		return spans
@@ -122,11 +127,11 @@ func (s span) split(spans []span, a, b []int) []span {
 	return append(spans, span{from.a, s.aEnd, from.b, s.bEnd, s.splits + 1})
 }
 
-// rising returns a longest part of places whose values rise.
-func rising(places []int, value map[int]int) []int {
-	var ends []int // the place that ends a rising part of each length, the one of the least value
-	before := map[int]int{}
-	for _, p := range places {
+// rising returns a longest subsequence of list whose values rise.
+func rising(list []int, value map[int]int) []int {
+	var ends []int          // for each length, the last element of the subsequence that ends in the least value
+	before := map[int]int{} // the element before each element in its subsequence
+	for _, p := range list {
 		n, _ := slices.BinarySearchFunc(ends, value[p], func(end, v int) int { return value[end] - v })
 		before[p] = -1
 		if n > 0 {
@@ -140,6 +145,7 @@ func rising(places []int, value map[int]int) []int {
 	if len(ends) == 0 {
 		return nil
 	}
+
 	var out []int
 	for p := ends[len(ends)-1]; p >= 0; p = before[p] {
 		out = append(out, p)

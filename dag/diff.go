@@ -7,55 +7,57 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Op says what became of something from one conversation to the other.
+// Op is the kind of a change between two conversations.
 type Op string
 
-// What becomes of a node, of a part of what it says, and of a line.
+// Changes of a node, of a part of a node, and of a line.
 const (
-	// Same is in both.
+	// Same is in both conversations.
 	Same Op = "same"
-	// Removed is in the old one alone, and Added in the new one alone.
+	// Removed is only in the old conversation, and Added only in the new one.
 	Removed Op = "removed"
 	Added   Op = "added"
-	// Changed says something else.
+	// Changed has other content.
 	Changed Op = "changed"
-	// Moved says the same in another place: earlier, later, or after other nodes.
+	// Moved has the same content in another position: earlier, later, or after other nodes.
 	Moved Op = "moved"
 )
 
-// Difference is what two conversations do not have in common. Its String is for people, and MarshalJSON for programs.
+// Difference is the result of [Diff]. Its String is for people, and MarshalJSON for programs.
 type Difference struct {
-	// Common is how many nodes both begin with: the same by digest, in the order of [DAG.Nodes].
+	// Common is the number of nodes at the beginning of both conversations that have the same digest, in the order of [DAG.Nodes].
 	Common int
-	// Old and New are the first nodes that are not the same by digest; nil where that conversation has no further node. What
-	// they say themselves may be the same.
+	// Old and New are the first nodes with different digests; nil if that conversation has no further node. Their own content may be the
+	// same.
 	Old, New *node.Node
-	// Changes is what is different, in order.
+	// Changes lists the changes in order.
 	Changes []Change
-	// After is how many nodes say the same in both after the last change.
+	// After is the number of nodes with the same content after the last change.
 	After int
-	// OldHeads and NewHeads are where the conversations end.
+	// OldHeads and NewHeads are the heads of the conversations.
 	OldHeads, NewHeads []*node.Node
 
 	equal bool
 }
 
-// Change is a node that differs. A node that says the same in both conversations, in the same place, is none, although its digest
-// differs after something that was changed. [Change.Parts] tells how it differs.
+// Change is a node that differs. A node with the same content in the same position is not a change, although its digest differs after a
+// changed node. [Change.Parts] returns the difference.
 type Change struct {
 	// Op is Removed, Added, Changed or Moved.
 	Op Op
-	// Old is the node in the old conversation, nil for one that was added; New the one in the new, nil for one that was removed.
+	// Old is the node in the old conversation, and nil if it was added. New is the node in the new conversation, and nil if it was removed.
 	Old, New *node.Node
-	// Before is how many nodes say the same in both between the change before this one, or the common beginning, and this one.
+	// Before is the number of nodes with the same content between the change before this one, or the common beginning, and this one.
 	Before int
 }
 
-// Diff compares two conversations, the old one and the new one, node by node in the order of [DAG.Nodes]. It finds where their
-// digests part, which shared nodes make cheap, and then which of the nodes after that say the same. Ids, times, metadata, usage
-// and refs do not count. The time is near-linear in the nodes and their content: where two conversations differ in much, less may
-// be found to be the same than could be. Of conversations that hang on a node Diff says whether they are the same; to see how they
-// differ, compare what [FromNode] returns.
+// Diff compares two conversations, the old one and the new one, node by node in the order of [DAG.Nodes]. It finds the first nodes with
+// different digests, which is cheap for shared nodes, and then the nodes with the same content after them.
+//
+//   - IDs, times, metadata, usage and refs do not count.
+//   - The time is near-linear in the nodes and their content. Between very different conversations, Diff may find less in common than there
+//     is.
+//   - Child conversations are compared as a whole. To see how they differ, compare those that [FromNode] returns.
 func Diff(old, new DAG) Difference {
 	d := Difference{equal: Equal(old, new), OldHeads: old.Heads(), NewHeads: new.Heads()}
 	a, b := old.Nodes(), new.Nodes()
@@ -63,6 +65,7 @@ func Diff(old, new DAG) Difference {
 		d.Common = len(b)
 		return d
 	}
+
 	for d.Common < min(len(a), len(b)) && sameDigest(a[d.Common], b[d.Common]) {
 		d.Common++
 	}
@@ -77,21 +80,23 @@ func Diff(old, new DAG) Difference {
 	return d
 }
 
-// Equal reports whether both conversations say the same, as the function [Equal] does.
+// Equal reports whether both conversations have the same content, as the function [Equal] does.
 func (d Difference) Equal() bool { return d.equal }
 
 func sameDigest(a, b *node.Node) bool { return a == b || a.Digest() == b.Digest() }
 
-// pair is two places, one in each of two lists; -1 where there is none.
+// pair is an index in each of two lists; -1 for none.
 type pair struct{ old, new int }
 
+// lone reports whether p has an index in one list only.
 func (p pair) lone() bool { return p.old < 0 || p.new < 0 }
 
-// pairUp pairs what is equal in two lists, and of what is left between that what is of one kind, in the order of both.
+// pairUp pairs equal elements of two lists. Between those, it pairs elements of the same kind. The pairs keep the order of both lists.
 func pairUp(old, new, oldKinds, newKinds []int) []pair {
 	var pairs []pair
 	to := align(old, new)
 	for i, j := 0, 0; ; i, j = i+1, j+1 {
+		// The elements up to the next equal pair.
 		iEnd, jEnd := i, len(new)
 		for iEnd < len(old) && to[iEnd] < 0 {
 			iEnd++
@@ -99,6 +104,7 @@ func pairUp(old, new, oldKinds, newKinds []int) []pair {
 		if iEnd < len(old) {
 			jEnd = to[iEnd]
 		}
+
 		kin := align(oldKinds[i:iEnd], newKinds[j:jEnd])
 		for k, first := 0, j; i < iEnd; i, k = i+1, k+1 {
 			if kin[k] < 0 {
@@ -114,6 +120,7 @@ func pairUp(old, new, oldKinds, newKinds []int) []pair {
 		for ; j < jEnd; j++ {
 			pairs = append(pairs, pair{-1, j})
 		}
+
 		if i == len(old) {
 			return pairs
 		}
@@ -121,7 +128,7 @@ func pairUp(old, new, oldKinds, newKinds []int) []pair {
 	}
 }
 
-// interned gives equal values equal numbers.
+// interned assigns the same number to equal values.
 type interned[K comparable] map[K]int
 
 func (m interned[K]) number(k K) int {
@@ -141,35 +148,37 @@ func numbers[T any, K comparable](m interned[K], list []T, key func(T) K) []int 
 	return out
 }
 
-// comparison is the nodes of two conversations after their common beginning.
+// comparison holds the nodes of two conversations after their common beginning.
 type comparison struct {
 	old, new         []*node.Node
-	oldKeys, newKeys []int  // equal for nodes that say the same
-	pairs            []pair // in the order of both
+	oldKeys, newKeys []int  // of each node; equal for the same content
+	pairs            []pair // of nodes, in the order of both conversations
 }
 
 func compare(old, new []*node.Node) *comparison {
 	c := &comparison{old: old, new: new}
-	again := 0 // nodes at the end that say the very same, as those that an edit has made anew do
+
+	// An edit copies the nodes after it. Copies with the same payload are equal: do not compare their content.
+	again := 0
 	for again < min(len(old), len(new)) && old[len(old)-1-again].Payload() == new[len(new)-1-again].Payload() {
 		again++
 	}
-	head, end := old[:len(old)-again], new[:len(new)-again]
+
+	old, new = old[:len(old)-again], new[:len(new)-again]
 	keys, kinds := interned[key]{}, interned[string]{}
-	c.oldKeys, c.newKeys = numbers(keys, head, keyOf), numbers(keys, end, keyOf)
-	c.pairs = pairUp(c.oldKeys, c.newKeys, numbers(kinds, head, kindOf), numbers(kinds, end, kindOf))
+	c.oldKeys, c.newKeys = numbers(keys, old, keyOf), numbers(keys, new, keyOf)
+	c.pairs = pairUp(c.oldKeys, c.newKeys, numbers(kinds, old, kindOf), numbers(kinds, new, kindOf))
 	for i := range again {
 		c.oldKeys, c.newKeys = append(c.oldKeys, -1-i), append(c.newKeys, -1-i)
-		c.pairs = append(c.pairs, pair{len(head) + i, len(end) + i})
+		c.pairs = append(c.pairs, pair{len(old) + i, len(new) + i})
 	}
 	return c
 }
 
-// changes returns what is different, and how many nodes are the same after it.
-func (c *comparison) changes() ([]Change, int) {
-	var changes []Change
+// changes returns the changes, and the number of nodes that are the same after the last one.
+func (c *comparison) changes() (changes []Change, after int) {
 	same := 0
-	elsewhere, places := c.elsewhere(), c.places()
+	elsewhere, ancestry := c.elsewhere(), c.ancestry()
 	for _, p := range c.pairs {
 		change := Change{Before: same}
 		if p.old >= 0 {
@@ -178,9 +187,10 @@ func (c *comparison) changes() ([]Change, int) {
 		if p.new >= 0 {
 			change.New = c.new[p.new]
 		}
+
 		switch from, moved := elsewhere[p]; {
 		case moved && p.new < 0:
-			continue // is told where it moved to
+			continue // a change at its new position
 		case moved:
 			change.Op, change.Old = Moved, c.old[from.old]
 		case p.new < 0:
@@ -189,26 +199,28 @@ func (c *comparison) changes() ([]Change, int) {
 			change.Op = Added
 		case c.oldKeys[p.old] != c.newKeys[p.new] || differs(change.Old, change.New):
 			change.Op = Changed
-		case places.moved(change.Old, change.New):
+		case ancestry.moved(change.Old, change.New):
 			change.Op = Moved
 		default:
 			same++
 			continue
 		}
+
 		changes = append(changes, change)
 		same = 0
 	}
 	return changes, same
 }
 
-// elsewhere pairs what was removed with what was added, where both say the same; each knows the other's place.
+// elsewhere finds removed nodes that were added elsewhere with the same content. It maps the two pairs of such a node to each other.
 func (c *comparison) elsewhere() map[pair]pair {
-	removed := map[int][]int{} // places by key
+	removed := map[int][]int{} // indexes in old, by key
 	for _, p := range c.pairs {
 		if p.new < 0 {
 			removed[c.oldKeys[p.old]] = append(removed[c.oldKeys[p.old]], p.old)
 		}
 	}
+
 	moved := map[pair]pair{}
 	for _, p := range c.pairs {
 		if p.old >= 0 {
@@ -223,8 +235,8 @@ func (c *comparison) elsewhere() map[pair]pair {
 	return moved
 }
 
-// differs reports whether two nodes that are spelled alike have other content all the same: what they follow is the same, and
-// their digests are not.
+// differs reports whether two nodes with the same fields differ in content that no field shows: their parents have the same digests, and
+// they have different ones.
 func differs(a, b *node.Node) bool {
 	if sameDigest(a, b) || a.NumParents() != b.NumParents() {
 		return false
@@ -237,41 +249,44 @@ func differs(a, b *node.Node) bool {
 	return true
 }
 
-// places tells what nodes follow, in terms that both conversations share.
-type places struct {
+// ancestry compares the parents of nodes across both conversations. It identifies a parent by its pair, or by a negative number if it is in
+// the common beginning.
+type ancestry struct {
 	*comparison
-	common    interned[node.Digest] // numbers of nodes of the common beginning
-	olds, new map[node.ID]int       // the pair of a node after it
-	before    [][]int               // what a node without a counterpart follows, by its pair; nil for one that has one
+	common       interned[node.Digest] // numbers of the nodes in the common beginning
+	inOld, inNew map[node.ID]int       // the pair of each node after the common beginning
+	before       [][]int               // by pair: the parents of a node without a counterpart; nil for other nodes
 }
 
-// maxPlaces is how many nodes before a node are looked at.
-const maxPlaces = 64
+// maxParents is the maximum number of parents of a node that are compared.
+const maxParents = 64
 
-func (c *comparison) places() *places {
-	p := &places{comparison: c, common: interned[node.Digest]{}, olds: map[node.ID]int{}, new: map[node.ID]int{}}
+func (c *comparison) ancestry() *ancestry {
+	p := &ancestry{comparison: c, common: interned[node.Digest]{}, inOld: map[node.ID]int{}, inNew: map[node.ID]int{}}
 	p.before = make([][]int, len(c.pairs))
 	for i, at := range c.pairs {
 		if at.old >= 0 {
-			p.olds[c.old[at.old].ID()] = i
+			p.inOld[c.old[at.old].ID()] = i
 		}
 		if at.new >= 0 {
-			p.new[c.new[at.new].ID()] = i
+			p.inNew[c.new[at.new].ID()] = i
 		}
+
 		switch {
 		case at.new < 0:
-			_, p.before[i] = p.follows(c.old[at.old], p.olds)
+			_, p.before[i] = p.follows(c.old[at.old], p.inOld)
 		case at.old < 0:
-			_, p.before[i] = p.follows(c.new[at.new], p.new)
+			_, p.before[i] = p.follows(c.new[at.new], p.inNew)
 		}
 	}
 	return p
 }
 
-// follows returns the parents of n: those that have a counterpart, and also with the others replaced by what they follow.
-func (p *places) follows(n *node.Node, at map[node.ID]int) (paired, all []int) {
+// follows returns the parents of n that have a counterpart, and all parents of n. In all, parents without a counterpart are replaced by
+// their own parents.
+func (p *ancestry) follows(n *node.Node, at map[node.ID]int) (paired, all []int) {
 	paired, all = []int{}, []int{}
-	for i := 0; i < n.NumParents() && len(all) < maxPlaces; i++ {
+	for i := 0; i < n.NumParents() && len(all) < maxParents; i++ {
 		parent := n.Parent(i)
 		k, after := at[parent.ID()]
 		switch {
@@ -285,6 +300,7 @@ func (p *places) follows(n *node.Node, at map[node.ID]int) (paired, all []int) {
 			}
 			continue
 		}
+
 		paired = append(paired, k)
 		if !slices.Contains(all, k) {
 			all = append(all, k)
@@ -293,14 +309,14 @@ func (p *places) follows(n *node.Node, at map[node.ID]int) (paired, all []int) {
 	return paired, all
 }
 
-// moved reports whether two nodes that say the same follow different nodes, apart from what was added and removed.
-func (p *places) moved(a, b *node.Node) bool {
-	pairedA, allA := p.follows(a, p.olds)
-	pairedB, allB := p.follows(b, p.new)
+// moved reports whether two nodes with the same content follow different nodes, apart from added and removed nodes.
+func (p *ancestry) moved(a, b *node.Node) bool {
+	pairedA, allA := p.follows(a, p.inOld)
+	pairedB, allB := p.follows(b, p.inNew)
 	return !slices.Equal(pairedA, pairedB) && !slices.Equal(allA, allB)
 }
 
-// kindOf is what two nodes must have in common so that one can be the other, changed.
+// kindOf returns a text that is equal for two nodes of which one may be a changed form of the other.
 func kindOf(n *node.Node) string {
 	d := describe.Of(n)
 	if d.Sort == describe.Call {

@@ -15,21 +15,21 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// What is shown of a text. More tells nobody more.
+// Limits of the text in a Part.
 const (
-	aroundChange = 3   // lines before and after one that differs
-	maxLines     = 400 // of one part
-	maxLine      = 400 // bytes of one line
+	aroundChange = 3   // equal lines before and after a different one
+	maxLines     = 400 // maximum lines of one part
+	maxLine      = 400 // maximum size of one line, in bytes
 )
 
-// Part is a part of what a changed node says: a text, a call with its arguments, a result.
+// Part is a part of a changed node: a text, a call with its arguments, a result.
 type Part struct {
 	// Op is Removed, Added or Changed.
 	Op Op
-	// Name says what it is, as far as a person needs to know: "text", "call of get_weather", "failed result 0 of get_weather".
+	// Name describes the part for people: "text", "call of get_weather", "failed result 0 of get_weather".
 	Name string
-	// Lines is the text, line by line. Lines that are the same are there near one that differs. Of a very long text, the
-	// beginning is; of a very long line, what is around the first difference. JSON is in canonical form with a line for each member.
+	// Lines is the text, line by line. Equal lines are included only near a different one. A very long text is cut at the end, and a very
+	// long line around the first difference. JSON is in canonical form with a line for each member.
 	Lines []Line
 }
 
@@ -37,14 +37,13 @@ type Part struct {
 type Line struct {
 	// Op is Same, Removed or Added.
 	Op Op
-	// Text is the line as it was said, cut where it is very long. It is not safe to print.
+	// Text is the unchanged text of the line, cut if it is very long. It is not safe to print.
 	Text string
-	// Gap is how many lines are left out here; such a Line has no text and its Op is Same.
+	// Gap is the number of lines that are left out here. A Line with a gap has no text, and its Op is Same.
 	Gap int
 }
 
-// Parts returns the parts of what the node says that differ: all of them for a node that was added or removed, none for one that
-// was moved.
+// Parts returns the parts of the node that differ: all parts of a node that was added or removed, and none of a node that was moved.
 func (c Change) Parts() []Part {
 	if c.Op == Moved {
 		return nil
@@ -56,10 +55,12 @@ func (c Change) Parts() []Part {
 	if c.New != nil {
 		new = spelled(c.New)
 	}
+
 	whole, names := interned[field]{}, interned[string]{}
 	name := func(f field) string { return f.name }
 	self := func(f field) field { return f }
 	oldKeys, newKeys := numbers(whole, old, self), numbers(whole, new, self)
+
 	var parts []Part
 	for _, p := range pairUp(oldKeys, newKeys, numbers(names, old, name), numbers(names, new, name)) {
 		switch {
@@ -77,7 +78,7 @@ func (c Change) Parts() []Part {
 	return parts
 }
 
-// lineByLine returns a text of which all lines are the same, added or removed.
+// lineByLine returns the lines of a text, all with the same op.
 func lineByLine(op Op, text string) []Line {
 	all := strings.Split(text, "\n")
 	shown := all[:min(len(all), maxLines)]
@@ -88,6 +89,7 @@ func lineByLine(op Op, text string) []Line {
 	return gap(lines, len(all)-len(shown))
 }
 
+// gap appends a gap of that many lines, if there are any.
 func gap(lines []Line, left int) []Line {
 	if left > 0 {
 		lines = append(lines, Line{Op: Same, Gap: left})
@@ -95,13 +97,14 @@ func gap(lines []Line, left int) []Line {
 	return lines
 }
 
-// compareLines returns the lines in which two texts differ, with some around them.
+// compareLines returns the lines in which two texts differ, and some equal lines around them.
 func compareLines(old, new string) []Line {
 	a, b := strings.Split(old, "\n"), strings.Split(new, "\n")
 	keys := interned[string]{}
 	self := func(s string) string { return s }
 	aKeys, bKeys := numbers(keys, a, self), numbers(keys, b, self)
 	all := pairUp(aKeys, bKeys, make([]int, len(a)), make([]int, len(b)))
+
 	var lines []Line
 	same := func(p pair) bool { return !p.lone() && aKeys[p.old] == bKeys[p.new] }
 	for at := 0; at < len(all); {
@@ -121,7 +124,8 @@ func compareLines(old, new string) []Line {
 	return lines
 }
 
-// appendSame appends lines that are the same: those near a difference, which is neither before the first nor after the last.
+// appendSame appends the lines of a run of equal lines that are near a difference. There is no difference before the first run, and none
+// after the last.
 func appendSame(lines []Line, a []string, run []pair, first, last bool) []Line {
 	before, after := aroundChange, aroundChange
 	if first {
@@ -130,10 +134,13 @@ func appendSame(lines []Line, a []string, run []pair, first, last bool) []Line {
 	if last {
 		after = 0
 	}
+
+	// A gap would take as much space as one line.
 	left := len(run) - before - after
-	if left <= 1 && !first && !last { // a gap would take as much room
+	if left <= 1 && !first && !last {
 		before, left = len(run)-after, 0
 	}
+
 	for i, p := range run {
 		if i == before && left > 0 {
 			lines = gap(lines, left)
@@ -145,7 +152,7 @@ func appendSame(lines []Line, a []string, run []pair, first, last bool) []Line {
 	return lines
 }
 
-// appendDifferent appends what was removed, and then what was added in its place.
+// appendDifferent appends the removed lines of a run, and then the added ones.
 func appendDifferent(lines []Line, a, b []string, run []pair) []Line {
 	var removed, added []Line
 	for _, p := range run {
@@ -160,6 +167,7 @@ func appendDifferent(lines []Line, a, b []string, run []pair) []Line {
 			added = append(added, Line{Op: Added, Text: cutLine(b[p.new], from)})
 		}
 	}
+
 	for _, list := range [][]Line{removed, added} {
 		shown := min(len(list), maxLines)
 		lines = gap(append(lines, list[:shown]...), len(list)-shown)
@@ -167,7 +175,7 @@ func appendDifferent(lines []Line, a, b []string, run []pair) []Line {
 	return lines
 }
 
-// differAt is how far two lines are the same.
+// differAt returns the length of the common beginning of two lines.
 func differAt(a, b string) int {
 	i := 0
 	for i < min(len(a), len(b)) && a[i] == b[i] {
@@ -176,12 +184,14 @@ func differAt(a, b string) int {
 	return i
 }
 
-// cutLine returns the part of a long line around a place.
+// cutLine returns the part of a long line around an offset.
 func cutLine(line string, around int) string {
 	if len(line) <= maxLine {
 		return line
 	}
-	from := max(0, min(around-maxLine/4, len(line)-maxLine)) // a little of what is the same tells where one is
+
+	// Start a little before the offset, for context.
+	from := max(0, min(around-maxLine/4, len(line)-maxLine))
 	to := from + maxLine
 	for from > 0 && !utf8.RuneStart(line[from]) {
 		from--
@@ -189,6 +199,7 @@ func cutLine(line string, around int) string {
 	for to < len(line) && !utf8.RuneStart(line[to]) {
 		to--
 	}
+
 	text := line[from:to]
 	if from > 0 {
 		text = "…" + text
@@ -199,19 +210,19 @@ func cutLine(line string, around int) string {
 	return text
 }
 
-// DiffOptions change how a difference is written. Nil is the same as the zero value.
+// DiffOptions are options of [Difference.Write]. Nil is the same as the zero value.
 type DiffOptions struct {
-	// Color colours what is removed and added, for a terminal. Defaults to false.
+	// Color colors the changes for a terminal. Defaults to false.
 	Color bool
 }
 
-// String writes the difference for people, without colours:
+// String returns the difference as text for people, without colors:
 //
 //	the first 3 nodes are the same
 //	~ user      00000004 → 0000000a
 //	    - Weather in Paris?
 //	    + Weather in Rome?
-//	= 1 node says the same
+//	= 1 node is the same
 //	~ assistant 00000006 → 0000000c
 //	    call of get_weather
 //	      {
@@ -219,21 +230,22 @@ type DiffOptions struct {
 //	    +   "city": "Rome"
 //	      }
 //
-// "-" is removed, "+" added, "~" changed, ">" moved, "=" the same. Text is made harmless: nothing in it can drive a terminal. The
-// form may change; programs read [Difference.MarshalJSON].
+// "-" is removed, "+" added, "~" changed, ">" moved, "=" the same. Text is cleaned: nothing in it can control a terminal. The form may
+// change. Programs should use [Difference.MarshalJSON].
 func (d Difference) String() string {
 	var out strings.Builder
-	_ = d.Write(&out, nil) // a Builder takes everything
+	_ = d.Write(&out, nil) // a Builder returns no errors
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// Write writes the difference as String has it, and a line break after it. Errors are those of writing.
+// Write writes the text of String and a line break. Its errors are those of w.
 func (d Difference) Write(w io.Writer, opts *DiffOptions) error {
 	out := diffWriter{bufio.NewWriter(w), opts != nil && opts.Color, map[uint64]bool{}}
 	if d.equal {
-		out.row(Same, "the conversations say the same: "+count(d.Common, "node"))
+		out.row(Same, "the conversations are the same: "+count(d.Common, "node"))
 		return out.Flush()
 	}
+
 	out.row(Same, alike(d.Common, "the first "))
 	for _, c := range d.Changes {
 		out.same(c.Before)
@@ -246,7 +258,7 @@ func (d Difference) Write(w io.Writer, opts *DiffOptions) error {
 	return out.Flush()
 }
 
-// alike says that so many nodes are the same.
+// alike returns the text for that many equal nodes.
 func alike(nodes int, which string) string {
 	switch nodes {
 	case 0:
@@ -265,19 +277,19 @@ func shortIDs(nodes []*node.Node) string {
 	return cmp.Or(strings.Join(ids, ", "), "none")
 }
 
-// diffWriter writes rows. Its Writer keeps the first error for Flush.
+// diffWriter writes rows. Flush returns its first error.
 type diffWriter struct {
 	*bufio.Writer
 	color bool
 	shown map[uint64]bool // hashes of the lines of calls and results
 }
 
-// looks is the sign and the colour of a row.
+// looks maps an Op to the sign and the color of its rows.
 var looks = map[Op]struct{ sign, color string }{
 	Same: {"=", "\x1b[2m"}, Removed: {"-", "\x1b[31m"}, Added: {"+", "\x1b[32m"}, Changed: {"~", "\x1b[33m"}, Moved: {">", "\x1b[36m"},
 }
 
-// row writes one row. The text must be harmless.
+// row writes one row. The text must be cleaned.
 func (w diffWriter) row(op Op, text string) {
 	if w.color {
 		text = looks[op].color + text + "\x1b[0m"
@@ -299,6 +311,7 @@ func (w diffWriter) change(c Change) {
 	if n == nil {
 		n = c.Old
 	}
+
 	word := safetext.Line(describe.Of(n).Word, 20)
 	word += strings.Repeat(" ", max(wordWidth-safetext.Width(word), 0))
 	w.row(c.Op, looks[c.Op].sign+" "+word+" "+ids+node.ShortID(n.ID()))
@@ -307,8 +320,8 @@ func (w diffWriter) change(c Change) {
 	}
 }
 
-// part writes one part. A text needs no name. What an execution says was said by the call, and what the message with the results
-// says by the executions: it is written once.
+// part writes one part. A text needs no name. An execution repeats the arguments of its call, and a results message repeats the results:
+// the same lines are written once.
 func (w diffWriter) part(p Part) {
 	if p.Name != "text" {
 		name := "    " + safetext.Line(p.Name, logWidth)
@@ -330,7 +343,7 @@ func (w diffWriter) part(p Part) {
 	}
 }
 
-// again reports whether the same lines were asked about before.
+// again reports whether again was called with the same lines before.
 func (w diffWriter) again(lines []Line) bool {
 	var h maphash.Hash
 	h.SetSeed(treeSeed)
@@ -380,17 +393,17 @@ type (
 	}
 )
 
-// MarshalJSON returns the difference as a JSON object, whose members stay as they are:
+// MarshalJSON returns the difference as a JSON object with the members
 //
-//   - equal: whether both say the same; common: how many nodes both begin with;
-//   - old, new: the first nodes that are not the same, each an object with id, digest, kind and, of a message, role; null where
-//     there is none;
-//   - old_heads, new_heads: the nodes that the conversations end in;
-//   - changes: for each [Change] an object with op, before, old, new (as above), and parts;
-//   - a part has op, name, and lines; a line has op and text, or gap where lines are left out;
-//   - after: how many nodes are the same after the last change.
+//   - equal: whether both conversations have the same content;
+//   - common: the number of nodes at the beginning of both;
+//   - old, new: the first different nodes, or null. Each is an object with id, digest, kind and, for a message, role;
+//   - old_heads, new_heads: the heads of the conversations;
+//   - changes: for each [Change] an object with op, before, old, new (as above), and parts. A part has op, name, and lines. A line has op
+//     and text; or gap, if lines are left out;
+//   - after: the number of equal nodes after the last change.
 //
-// Each op is one of the constants of [Op]. Later versions may add members.
+// Each op is one of the constants of [Op]. Members are stable; later versions may add some.
 func (d Difference) MarshalJSON() ([]byte, error) {
 	out := jsonDiff{Equal: d.equal, Common: d.Common, Old: nodeJSON(d.Old), New: nodeJSON(d.New), OldHeads: nodesJSON(d.OldHeads),
 		NewHeads: nodesJSON(d.NewHeads), Changes: make([]jsonChange, len(d.Changes)), After: d.After}

@@ -1,5 +1,5 @@
-// Package dag is the conversation as a value: a persistent, immutable graph of nodes that is built, walked, forked, joined,
-// validated, saved and loaded.
+// Package dag holds conversations as values: persistent, immutable graphs of nodes. It builds, walks, forks, joins, validates, saves and
+// loads them.
 //
 // The smallest whole program:
 //
@@ -7,31 +7,30 @@
 //	fork := d.Assistant("A graph without cycles.").User("And a tree?")
 //	fmt.Println(d.Len(), fork.Len()) // 2 4: d is untouched, and fork shares its nodes
 //
-// A [DAG] is a small value: its heads, and what travels with it. Every method returns a new one and leaves the old one good.
-// What was said before a head is reached through the nodes themselves, so that a fork or a rewind copies nothing, and appending
-// costs the same at any length.
+// A [DAG] is a small value: the heads of a conversation, and a few values beside its nodes. A method that changes it returns a new DAG; the
+// old one stays valid. Each node points to its parents. A fork or a rewind therefore copies nothing, and appending costs the same at any
+// length.
 //
 // # From graph to conversation
 //
-// [DAG.Transcript] puts the graph in order: depth-first and post-order from the heads, parents in their declared order, each
-// node once. System prompts, declared tools and messages are sent to a model; executions, sub-graphs, stop reasons and a
-// program's own records are not.
+// [DAG.Transcript] puts the graph in order: depth-first and post-order from the heads, parents in their declared order, each node once.
+// System prompts, declared tools and messages are sent to a model. Executions, sub-graphs, stop reasons and records of the program are not.
 //
 // # Looking at it
 //
-// fmt.Println(d) draws the conversation ([DAG.String]); [DAG.Validate] reports everything that is wrong with it; [DAG.Graph] gives
-// it to the algorithms of gonum. Package viz draws diagrams.
-//
-// [DAG.Verify] recomputes every digest; [DAG.Redact] erases what nodes say and leaves them in their places; [DAG.Prune] drops what
-// nothing reaches.
+//   - fmt.Println(d) draws the conversation ([DAG.String]). Package viz draws diagrams.
+//   - [DAG.Validate] returns everything that is wrong with it.
+//   - [DAG.Verify] recomputes every digest.
+//   - [DAG.Redact] erases the content of nodes; their positions and digests are kept.
+//   - [DAG.Prune] removes nodes that no head or ref reaches.
+//   - [DAG.Graph] returns a view for the algorithms of gonum.
 //
 // # Concurrency
 //
-// A DAG is safe for concurrent use: any number of goroutines may read and extend the same one, each getting its own result.
+// A DAG is safe for concurrent use: any number of goroutines may read and extend the same one. Each gets its own result.
 //
 // # Errors
 //
-// A fluent chain keeps its first error: the steps after it change nothing, [DAG.Err] returns it, and saving and running
-// return it too. It is a *[BuildError], which names the step. What is wrong with a conversation as a whole is found by
-// [DAG.Validate], and is not an error: sending repairs it.
+// A fluent chain keeps its first error: the steps after it change nothing. [DAG.Err], saving and running return the error. It is a
+// *[BuildError], which names the step. The findings of [DAG.Validate] are not errors: sending repairs them.
 package dag

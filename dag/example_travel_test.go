@@ -86,7 +86,7 @@ func ExampleDiff() {
 	// ~ assistant 00000006 → 0000000a
 	//     - 64 °F.
 	//     + 18 °C.
-	// the conversations say the same: 6 nodes
+	// the conversations are the same: 6 nodes
 }
 
 // Programs read a difference as JSON.

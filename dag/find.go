@@ -11,27 +11,27 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Errors about a node that is looked for by what is known of its name, beside ErrForeign for one that is not there.
+// Errors of finding a node by name, beside ErrForeign for a node that is not there.
 var (
 	// ErrAmbiguous marks a name that several nodes have.
 	ErrAmbiguous = errors.New("several nodes have that name")
-	// ErrPrefix marks text that can be no node's name.
+	// ErrPrefix marks text that cannot be the name of a node.
 	ErrPrefix = errors.New("not the beginning of an id or a digest, which is 4 hexadecimal digits or more")
 )
 
-// FindError says what became of looking for a node. Its chain holds ErrForeign, ErrAmbiguous or ErrPrefix.
+// FindError is the error of [DAG.Find]. Its chain holds ErrForeign, ErrAmbiguous or ErrPrefix.
 type FindError struct {
-	// Name is what was looked for.
+	// Name is the name that was searched for.
 	Name string
-	// Candidates is some of the nodes that may have been meant, in order, 5 at most: those that have the name, or where none has
-	// it those whose ids or digests begin most like it.
+	// Candidates are up to 5 nodes that may be meant, in order: the nodes with that name, or else the nodes whose IDs or digests have the
+	// longest beginning in common with it.
 	Candidates []*node.Node
-	// More is how many candidates there are beyond these.
+	// More is the number of further candidates.
 	More int
 	Err  error
 }
 
-// Error names what was looked for, and the candidates by kind, id and digest. It is safe to print.
+// Error returns the name, and the candidates with their kinds, IDs and digests. It is safe to print.
 func (e *FindError) Error() string {
 	text := quoted(e.Name) + ": " + e.Err.Error()
 	sign := "; is it "
@@ -50,21 +50,26 @@ func (e *FindError) Error() string {
 	return text
 }
 
-// Unwrap returns what kind of error it is.
+// Unwrap returns the reason.
 func (e *FindError) Unwrap() error { return e.Err }
 
-// Find returns the node of that name: its id, the beginning of its id, the last 8 digits of its id (as [node.ShortID] and a
-// node's String have them), its digest, or the beginning of its digest, with "sha256:" before it or not. A beginning has at least
-// 4 digits, in lower or upper case; hyphens do not count. All nodes that are saved with the conversation are looked at, so that a
-// node is found too which only a ref reaches, or which is a sub-agent's. Every error is a *FindError.
+// Find returns the node of that name. A name is one of
+//
+//   - the ID, or the beginning of it;
+//   - the last 8 digits of the ID, as in [node.ShortID] and the String of a node;
+//   - the digest, or the beginning of it, with or without "sha256:".
+//
+// A beginning has at least 4 digits, in lower or upper case; hyphens do not count. Find searches all nodes that are saved with the
+// conversation, also those that only a ref reaches and those of sub-agents. Every error is a *FindError.
 func (d DAG) Find(name string) (*node.Node, error) {
 	p, err := parsePrefix(name)
 	if err != nil {
 		return nil, &FindError{Name: name, Err: err}
 	}
-	nodes, _ := d.header().nodes(d.roots()) // a clash of ids is for Write and Validate to report
+
+	nodes, _ := d.header().nodes(d.roots()) // Write and Validate report duplicate IDs
 	var found []*node.Node
-	best := minPrefix - 1 // what is less alike is no candidate
+	best := minPrefix - 1 // candidates have more digits in common
 	for _, n := range nodes {
 		alike := p.alike(n)
 		if alike > best {
@@ -74,6 +79,7 @@ func (d DAG) Find(name string) (*node.Node, error) {
 			found = append(found, n)
 		}
 	}
+
 	switch {
 	case best < len(p.digits):
 		err = ErrForeign
@@ -86,8 +92,8 @@ func (d DAG) Find(name string) (*node.Node, error) {
 	return nil, &FindError{Name: name, Candidates: slices.Clip(found[:shown]), More: len(found) - shown, Err: err}
 }
 
-// AtName returns the conversation that ends where name says: at a ref of that name, or else in the node that [DAG.Find] finds. The
-// chain's error is the *FindError, with ErrNoRef in its chain as well.
+// AtName returns the conversation at the ref of that name, or else at the node that [DAG.Find] returns. The chain's error is the *FindError,
+// with ErrNoRef in its chain as well.
 func (d DAG) AtName(name string) DAG {
 	if d.err != nil || d.environment().refs.get(name) != nil {
 		return d.AtRef(name)
@@ -99,9 +105,10 @@ func (d DAG) AtName(name string) DAG {
 	return d.WithHeads(n)
 }
 
+// minPrefix is the minimum number of digits in a name.
 const minPrefix = 4
 
-// prefix is the beginning of a digest, and of an id unless digest is set, in lower-case digits.
+// prefix is the beginning of an ID or a digest in lower-case digits; only of a digest if digest is set.
 type prefix struct {
 	digits string
 	digest bool
@@ -118,7 +125,7 @@ func parsePrefix(name string) (prefix, error) {
 	return prefix{digits: digits, digest: digest}, nil
 }
 
-// alike is how many digits of p a name of n begins with.
+// alike returns the number of leading digits that p has in common with a name of n.
 func (p prefix) alike(n *node.Node) int {
 	var text [64]byte
 	digest, id := n.Digest(), n.ID()

@@ -9,10 +9,11 @@ import (
 	"gonum.org/v1/gonum/graph/iterator"
 )
 
-// Graph is a conversation as gonum sees it: a graph.Directed with an edge from each parent to each of its children, so that
-// every algorithm of gonum works on a conversation. A vertex's id is its node's place in [DAG.Nodes], from 0: ids are in
-// topological order, and the same for every view of the same conversation. Conversations that hang on a node are not a part of
-// it; [FromNode] and Graph make a view of one. A Graph is a snapshot, is not changed by anything, and is safe for concurrent use.
+// Graph is a view of a conversation for the algorithms of gonum: a graph.Directed with an edge from each parent to each of its children.
+//
+// The ID of a vertex is the index of its node in [DAG.Nodes], from 0. IDs are in topological order, and the same in every view of the same
+// conversation. Child conversations are not included; use [FromNode] and Graph for a view of one. A Graph never changes, and is safe for
+// concurrent use.
 type Graph struct {
 	vertices []gonum.Node
 	ids      map[node.ID]int64
@@ -47,10 +48,10 @@ type Vertex struct {
 	id   int64
 }
 
-// ID returns the vertex's id, which is the node's place.
+// ID returns the ID of the vertex: the index of its node.
 func (v Vertex) ID() int64 { return v.id }
 
-// DOTID names the vertex where gonum writes the graph for Graphviz.
+// DOTID returns the name of the vertex for gonum's encoding of Graphviz DOT.
 func (v Vertex) DOTID() string { return v.Node.Kind() + "_" + node.ShortID(v.Node.ID()) }
 
 // Vertex returns the vertex of n, and whether n is in the graph.
@@ -65,7 +66,7 @@ func (g *Graph) Vertex(n *node.Node) (Vertex, bool) {
 	return g.vertices[id].(Vertex), true
 }
 
-// At returns the conversation's node with that id, or nil where there is none: the way back from what an algorithm returns.
+// At returns the conversation's node for a vertex ID that an algorithm returns, or nil if there is none.
 func (g *Graph) At(id int64) *node.Node {
 	if !g.has(id) {
 		return nil
@@ -75,7 +76,7 @@ func (g *Graph) At(id int64) *node.Node {
 
 func (g *Graph) has(id int64) bool { return id >= 0 && id < int64(len(g.vertices)) }
 
-// Node returns the vertex with that id, or nil.
+// Node returns the vertex with that ID, or nil.
 func (g *Graph) Node(id int64) gonum.Node {
 	if !g.has(id) {
 		return nil
@@ -83,10 +84,10 @@ func (g *Graph) Node(id int64) gonum.Node {
 	return g.vertices[id]
 }
 
-// Nodes returns all vertices, in the order of their ids.
+// Nodes returns all vertices, in the order of their IDs.
 func (g *Graph) Nodes() gonum.Nodes { return ordered(g.vertices) }
 
-// From returns the children of a vertex, in the order of their ids.
+// From returns the children of a vertex, in the order of their IDs.
 func (g *Graph) From(id int64) gonum.Nodes {
 	if !g.has(id) {
 		return gonum.Empty
@@ -125,12 +126,12 @@ func (g *Graph) HasEdgeFromTo(u, v int64) bool {
 	return found
 }
 
-// HasEdgeBetween reports whether one of the two is a parent of the other.
+// HasEdgeBetween reports whether one vertex is a parent of the other.
 func (g *Graph) HasEdgeBetween(x, y int64) bool {
 	return g.HasEdgeFromTo(x, y) || g.HasEdgeFromTo(y, x)
 }
 
-// Edge returns the edge from u to v, or nil where u is no parent of v.
+// Edge returns the edge from u to v, or nil if u is not a parent of v.
 func (g *Graph) Edge(u, v int64) gonum.Edge {
 	if !g.HasEdgeFromTo(u, v) {
 		return nil
@@ -138,7 +139,7 @@ func (g *Graph) Edge(u, v int64) gonum.Edge {
 	return edge{g.Node(u), g.Node(v)}
 }
 
-// edge leads from a parent to a child.
+// edge is an edge from a parent to a child.
 type edge struct{ from, to gonum.Node }
 
 func (e edge) From() gonum.Node { return e.from }

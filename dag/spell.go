@@ -14,10 +14,11 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// field is a part of what a node says, as a person reads it: what it is, and the text. Both are others' words.
+// field is a part of a node's content in readable form: its name and its text. Neither is cleaned.
 type field struct{ name, text string }
 
-// key is equal for nodes of one kind that say the same, whatever they follow: two hashes with seeds that nobody knows.
+// key identifies the content of a node without its ancestors. It is two hashes with random seeds, so that no content can be made to
+// collide.
 type key [2]uint64
 
 var keySeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -43,8 +44,7 @@ func keyOf(n *node.Node) key {
 	return k
 }
 
-// spelled returns everything that a node says and its digest covers. What is long and says nothing to a person is told by its
-// hash.
+// spelled returns all content of a node that its digest covers. Data that people cannot read is represented by a hash.
 func spelled(n *node.Node) []field {
 	var s speller
 	switch p := n.Payload().(type) {
@@ -61,7 +61,7 @@ func spelled(n *node.Node) []field {
 			s.extra("tool "+def.Name, def.Extra)
 		}
 	case node.Message:
-		s.places = callPlaces(n)
+		s.callers = callNames(n)
 		s.blocks("", p.Blocks)
 	case node.ToolExecution:
 		s.say("call "+strconv.Itoa(p.Index)+" of "+p.Tool, lined(p.Input))
@@ -82,20 +82,21 @@ func spelled(n *node.Node) []field {
 		var saved struct {
 			Body jsontext.Value `json:"body"`
 		}
-		_ = json.Unmarshal(n.Append(nil), &saved) // we wrote it
+		_ = json.Unmarshal(n.Append(nil), &saved) // no error: Append writes valid JSON
 		s.add(n.Kind(), lined(content.JSON(saved.Body)))
 	}
 	return s.fields
 }
 
+// speller collects the fields of a node.
 type speller struct {
-	fields []field
-	places map[string][]string // the calls that results answer, by their ids
+	fields  []field
+	callers map[string][]string // names of the calls that are not answered yet, by call ID
 }
 
 func (s *speller) say(name, text string) { s.fields = append(s.fields, field{name, text}) }
 
-// add leaves out what is empty, as the digest does.
+// add adds a field unless it is empty: a digest leaves out empty members too.
 func (s *speller) add(name, text string) {
 	if text != "" {
 		s.say(name, text)
@@ -136,7 +137,7 @@ func (s *speller) blocks(before string, blocks content.Blocks) {
 	}
 }
 
-// result spells what a tool returned. A result of one text, as nearly all are, is one field.
+// result adds a tool result. A result of one text, the usual case, is one field.
 func (s *speller) result(name string, blocks content.Blocks, failed bool) {
 	if failed {
 		name = "failed " + name
@@ -152,37 +153,35 @@ func (s *speller) result(name string, blocks content.Blocks, failed bool) {
 	s.blocks(name+": ", blocks)
 }
 
-// answered names the call that a result answers, by its place, as the digest does.
+// answered returns the name of the call that a result with this call ID answers. The name has the call's index: a digest covers the index
+// and not the ID.
 func (s *speller) answered(id string) string {
-	places := s.places[id]
-	if len(places) == 0 {
+	names := s.callers[id]
+	if len(names) == 0 {
 		return "of call " + strconv.Quote(id)
 	}
-	s.places[id] = places[1:]
-	return places[0]
+	s.callers[id] = names[1:]
+	return names[0]
 }
 
-// callPlaces returns the calls that the results in n may answer, by their ids.
-func callPlaces(n *node.Node) map[string][]string {
+// callNames returns names of the calls that the results in n may answer, by call ID.
+func callNames(n *node.Node) map[string][]string {
 	for i := range n.NumParents() {
-		p := n.Parent(i)
-		if isExecution(p) && p.NumParents() == 1 {
-			p = p.Parent(0)
-		}
-		m, ok := p.Message()
+		m, ok := callerOf(n.Parent(i)).Message()
 		if !ok || m.Role != content.Assistant {
 			continue
 		}
-		places := map[string][]string{}
+
+		names := map[string][]string{}
 		for i, call := range m.Blocks.ToolUses() {
-			places[call.ID] = append(places[call.ID], strconv.Itoa(i)+" of "+call.Name)
+			names[call.ID] = append(names[call.ID], strconv.Itoa(i)+" of "+call.Name)
 		}
-		return places
+		return names
 	}
 	return nil
 }
 
-// source is what is known of the bytes of an image or a document.
+// source returns a readable form of the source of an image or a document.
 func source(s content.Source) string {
 	var lines []string
 	for _, line := range []struct{ name, text string }{
@@ -198,7 +197,7 @@ func source(s content.Source) string {
 	return strings.Join(lines, "\n")
 }
 
-// hashed tells apart what nobody reads.
+// hashed returns the size and the hash of data that people cannot read.
 func hashed(s string) string {
 	if s == "" {
 		return ""
@@ -207,7 +206,7 @@ func hashed(s string) string {
 	return count(len(s), "byte") + ", sha256:" + hex.EncodeToString(sum[:8])
 }
 
-// lined is JSON in its canonical form with a member on each line; text that is no JSON as it is.
+// lined returns JSON in canonical form with a line for each member. It returns invalid JSON unchanged.
 func lined(j content.JSON) string {
 	const deepest = 256
 	if j == "" || j.Depth() > deepest || !j.Valid() {
