@@ -8,7 +8,7 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// The APIs whose blocks the formats hold, by the names that their providers give them.
+// The names of the APIs whose blocks the formats hold, as in node.Answer.API.
 const (
 	anthropicAPI = "anthropic"
 	responsesAPI = "openai-responses"
@@ -16,14 +16,14 @@ const (
 	geminiAPI    = "gemini"
 )
 
-// place is where blocks stand, for notes.
+// place is the position of blocks in the file, for errors and notes, with the rules for them.
 type place struct {
 	im    *importer
 	line  int
 	where string
-	// foreign is the API that blocks are of which nobody knows.
+	// foreign is the API of a content.Opaque made of an unknown block.
 	foreign string
-	// inner says that the blocks are those of a tool result, which holds no calls, results or thinking.
+	// inner is set for the content of a tool result, which cannot hold calls, results or thinking.
 	inner bool
 }
 
@@ -31,9 +31,10 @@ func (p place) note(kind NoteKind, format string, args ...any) {
 	p.im.note(p.line, p.where, kind, format, args...)
 }
 
-// opaque keeps a block that is not known, or is not what its type says.
+// opaque keeps a block as it is, because it is unknown or does not have the shape of its type.
 func (p place) opaque(raw content.JSON, api, why string) content.Block {
 	p.note(NoteOpaque, "%s: %s", why, excerpt(raw))
+
 	if !raw.IsObject() {
 		api = string(p.im.format)
 		raw = wire.Object([]wire.Member{{Name: "value", Value: raw}})
@@ -41,21 +42,23 @@ func (p place) opaque(raw content.JSON, api, why string) content.Block {
 	return content.Opaque{API: api, JSON: raw}
 }
 
-// list reads content that is absent, a string, or a list of blocks.
+// list reads the content of a message. It is absent, a string, or a list of blocks.
 func (p place) list(j content.JSON, decode func(place, content.JSON) content.Block) (content.Blocks, error) {
 	if j == "" || j == "null" {
 		return content.Blocks{}, nil
 	}
-	if said, ok := wire.Text(j); ok {
-		return content.Words(said), nil
+	if s, ok := wire.Text(j); ok {
+		return content.Words(s), nil
 	}
+
 	raw, ok := items(j)
 	if !ok {
-		return content.Blocks{}, p.im.errorf(p.line, p.where, ErrShape, "content is neither a text nor a list, but %s", excerpt(j))
+		return content.Blocks{}, p.im.errorf(p.line, p.where, ErrShape, "content is neither a text nor a list: %s", excerpt(j))
 	}
 	return p.blocks(raw, decode)
 }
 
+// blocks decodes a list of blocks.
 func (p place) blocks(raw []content.JSON, decode func(place, content.JSON) content.Block) (content.Blocks, error) {
 	list := make([]content.Block, 0, len(raw))
 	for i, r := range raw {
@@ -63,6 +66,7 @@ func (p place) blocks(raw []content.JSON, decode func(place, content.JSON) conte
 		at.where = strings.TrimPrefix(fmt.Sprintf("%s, block %d", p.where, i), ", ")
 		list = append(list, at.fit(r, decode(at, r)))
 	}
+
 	blocks, err := content.Of(list...)
 	if err != nil {
 		return content.Blocks{}, p.im.errorf(p.line, p.where, ErrShape, "%v", err)
@@ -70,12 +74,12 @@ func (p place) blocks(raw []content.JSON, decode func(place, content.JSON) conte
 	return blocks, nil
 }
 
-// fit is the block, or an opaque one where it cannot stand there.
+// fit returns the block, or an opaque one if the position does not allow it or it is invalid.
 func (p place) fit(raw content.JSON, b content.Block) content.Block {
 	if p.inner {
 		switch b.(type) {
 		case content.ToolUse, content.CutToolUse, content.ToolResult, content.Thinking:
-			return p.opaque(raw, p.foreign, "it stands inside a tool result")
+			return p.opaque(raw, p.foreign, "it is inside a tool result")
 		}
 	}
 	if _, err := content.Of(b); err != nil {
@@ -84,7 +88,7 @@ func (p place) fit(raw content.JSON, b content.Block) content.Block {
 	return b
 }
 
-// extra keeps the members that no field holds.
+// extra returns the Extra with the members that no field holds.
 func extra(api string, rest []wire.Member) content.Extra {
 	if len(rest) == 0 {
 		return content.Extra{}
@@ -92,49 +96,56 @@ func extra(api string, rest []wire.Member) content.Extra {
 	return content.Extra{API: api, JSON: wire.Object(rest)}
 }
 
-// anthropicBlock reads a block as Anthropic's API has it. What Plait models is a Text, a Thinking and so on, in the form in which
-// the provider itself decodes it, so that it goes back byte for byte.
+// anthropicBlock reads a block of Anthropic's API. The result is equal to that of package anthropic, so that the block is sent back byte
+// for byte.
 func anthropicBlock(p place, raw content.JSON) content.Block {
 	list, err := object(raw)
 	if err != nil {
-		return p.opaque(raw, p.foreign, "it is no object")
+		return p.opaque(raw, p.foreign, "it is not an object")
 	}
+
 	kind, rest, _ := wire.TakeText(list, "type")
 	if b := knownAnthropic(p, kind, rest); b != nil {
 		return b
 	}
+
 	if strings.HasSuffix(kind, "_tool_use") || strings.HasSuffix(kind, "_tool_result") {
-		p.note(NoteOpaque, "a provider's own %s", kind)
+		p.note(NoteOpaque, "a tool of the provider: %s", kind)
 		return content.Opaque{API: anthropicAPI, JSON: raw}
 	}
-	return p.opaque(raw, p.foreign, fmt.Sprintf("a block of the type %q", kind))
+	return p.opaque(raw, p.foreign, fmt.Sprintf("a block of type %q", kind))
 }
 
-// knownAnthropic returns the block of that type with those members, or nil where a block of ours could not hold all of it.
+// knownAnthropic returns the block of that type with those members, or nil if no block of package content holds all of it.
 func knownAnthropic(p place, kind string, list []wire.Member) content.Block {
 	switch kind {
 	case "text":
-		if said, rest, ok := wire.TakeText(list, "text"); ok {
-			return content.Text{Text: said, Extra: extra(anthropicAPI, rest)}
+		if s, rest, ok := wire.TakeText(list, "text"); ok {
+			return content.Text{Text: s, Extra: extra(anthropicAPI, rest)}
 		}
+
 	case "thinking":
 		return anthropicThinking(list)
+
 	case "redacted_thinking":
 		if data, rest, ok := wire.TakeText(list, "data"); ok && data != "" {
 			return content.Thinking{Redacted: data, Extra: content.Extra{API: anthropicAPI, JSON: wire.Object(rest)}}
 		}
+
 	case "image":
 		if source, rest := wire.Take(list, "source"); source != "" {
-			if s, ok := anthropicSource(source); ok {
-				return content.Image{Source: s, Extra: extra(anthropicAPI, rest)}
+			if src, ok := anthropicSource(source); ok {
+				return content.Image{Source: src, Extra: extra(anthropicAPI, rest)}
 			}
 		}
+
 	case "document":
 		source, rest := wire.Take(list, "source")
-		if s, ok := anthropicSource(source); ok {
+		if src, ok := anthropicSource(source); ok {
 			title, rest, _ := wire.TakeText(rest, "title")
-			return content.Document{Source: s, Title: title, Extra: extra(anthropicAPI, rest)}
+			return content.Document{Source: src, Title: title, Extra: extra(anthropicAPI, rest)}
 		}
+
 	case "tool_use":
 		return anthropicCall(p, list)
 	case "tool_result":
@@ -143,54 +154,61 @@ func knownAnthropic(p place, kind string, list []wire.Member) content.Block {
 	return nil
 }
 
-// anthropicThinking marks what has a signature as Anthropic's, and only that: nobody else can read it.
+// anthropicThinking reads thinking. Only thinking with a signature is marked as Anthropic's: no other API can read the signature.
 func anthropicThinking(list []wire.Member) content.Block {
-	words, rest, ok := wire.TakeText(list, "thinking")
+	s, rest, ok := wire.TakeText(list, "thinking")
 	if !ok {
 		return nil
 	}
+
 	signature, rest, _ := wire.TakeText(rest, "signature")
 	if signature == "" {
-		return content.Thinking{Text: words, Extra: extra(anthropicAPI, rest)}
+		return content.Thinking{Text: s, Extra: extra(anthropicAPI, rest)}
 	}
-	return content.Thinking{Text: words, Signature: signature, Extra: content.Extra{API: anthropicAPI, JSON: wire.Object(rest)}}
+	return content.Thinking{Text: s, Signature: signature, Extra: content.Extra{API: anthropicAPI, JSON: wire.Object(rest)}}
 }
 
+// anthropicCall reads a tool call, or returns nil if it has no ID or no name.
 func anthropicCall(p place, list []wire.Member) content.Block {
 	id, rest, ok := wire.TakeText(list, "id")
 	name, rest, named := wire.TakeText(rest, "name")
 	if !ok || !named {
 		return nil
 	}
+
 	input, rest := wire.Take(rest, "input")
 	if input == "null" {
-		p.note(NoteChanged, "the call's input is null, which is no arguments")
+		p.note(NoteChanged, "the call's input was null; it has no arguments now")
 		input = ""
 	}
 	return content.ToolUse{ID: id, Name: name, Input: input, Extra: extra(anthropicAPI, rest)}
 }
 
+// anthropicResult reads a tool result, or returns nil if it is invalid or inside another one.
 func anthropicResult(p place, list []wire.Member) content.Block {
 	id, rest, ok := wire.TakeText(list, "tool_use_id")
 	if !ok || p.inner {
 		return nil
 	}
+
 	failed, rest := wire.Take(rest, "is_error")
-	said, rest := wire.Take(rest, "content")
+	body, rest := wire.Take(rest, "content")
+
 	p.inner = true
-	blocks, err := p.list(said, anthropicBlock)
+	blocks, err := p.list(body, anthropicBlock)
 	if err != nil {
 		return nil
 	}
 	return content.ToolResult{CallID: id, Content: blocks, IsError: failed == "true", Extra: extra(anthropicAPI, rest)}
 }
 
-// anthropicSource reads a source that holds nothing but what content.Source does.
+// anthropicSource reads a source. It reports false if content.Source cannot hold all of it.
 func anthropicSource(j content.JSON) (content.Source, bool) {
 	list, err := object(j)
 	if err != nil {
 		return content.Source{}, false
 	}
+
 	kind, list, _ := wire.TakeText(list, "type")
 	var s content.Source
 	switch kind {
@@ -208,15 +226,18 @@ func anthropicSource(j content.JSON) (content.Source, bool) {
 	case "file":
 		s.FileID, list, _ = wire.TakeText(list, "file_id")
 	}
+
 	return s, len(list) == 0 && s.Data+s.Text+s.URL+s.FileID != ""
 }
 
-// reasoningItem reads a reasoning item of OpenAI's Responses API, in the form in which the provider decodes it; nil where it is none.
+// reasoningItem reads a reasoning item of OpenAI's Responses API, or returns nil if it is none. The result is equal to that of package
+// openai.
 func reasoningItem(list []wire.Member) content.Block {
 	kind, list, _ := wire.TakeText(list, "type")
 	if kind != "reasoning" {
 		return nil
 	}
+
 	var t content.Thinking
 	t.Signature, list, _ = wire.TakeText(list, "encrypted_content")
 	summary, rest := wire.Take(list, "summary")
@@ -225,6 +246,8 @@ func reasoningItem(list []wire.Member) content.Block {
 		shown, _ := wire.Take(list, "content")
 		t.Text = partsText(shown)
 	}
+
+	// A summary that the text determines is not kept a second time.
 	plain := content.JSON("[]")
 	if t.Text != "" {
 		plain = `[{"type":"summary_text","text":` + wire.Quote(t.Text) + `}]`
@@ -232,11 +255,12 @@ func reasoningItem(list []wire.Member) content.Block {
 	if summary == "" || summary.Canonical() == plain.Canonical() {
 		list = rest
 	}
+
 	t.Extra = content.Extra{API: responsesAPI, JSON: wire.Object(list)}
 	return t
 }
 
-// partsText is the texts in a list of parts.
+// partsText joins the texts in a list of parts.
 func partsText(parts content.JSON) string {
 	raw, _ := items(parts)
 	var texts []string

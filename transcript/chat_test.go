@@ -46,7 +46,7 @@ func ExampleImport_chat() {
 	// ○ user      And in winter?
 	// ● assistant Snowdrops, if it is mild.
 	//
-	// [line 1: record: what stands beside the messages: parallel_tool_calls]
+	// [line 1: record: the members beside the messages: parallel_tool_calls]
 }
 
 func TestChatFileIsSound(t *testing.T) {

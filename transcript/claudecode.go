@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/plait-dev/plait/content"
@@ -10,12 +11,13 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// claudeCode imports a session. The files of its sub-agents may follow it in the same reader.
+// claudeCode imports a session. The files of its sub-agents may follow in the same reader.
 func (im *importer) claudeCode(r io.Reader) error {
 	s := &claudeSession{
 		importer: im, main: newAgent(im, "", 0), agents: map[string]*agent{},
 		begun: map[string]string{}, runs: map[string]string{}, prompts: map[string][]*claudeCall{}, calls: map[string]*claudeCall{},
 	}
+
 	err := im.lines(r, func(l line) error {
 		if err := s.line(l); err != nil {
 			return im.unreadable(s.main.tree, l, err)
@@ -25,12 +27,15 @@ func (im *importer) claudeCode(r io.Reader) error {
 	if err != nil {
 		return err
 	}
+
 	if err := s.unrecognized(); err != nil {
 		return err
 	}
+
 	if s.session == "" {
 		s.session = s.fingerprint()
 	}
+
 	if len(s.main.tree.entries) == 0 {
 		s.promote()
 	}
@@ -38,34 +43,34 @@ func (im *importer) claudeCode(r io.Reader) error {
 	return err
 }
 
-// claudeSession is a session while it is read.
+// claudeSession is the state of an import.
 type claudeSession struct {
 	*importer
 	main    *agent
-	agents  map[string]*agent // by the id of the agent, or by the line that one without an id begins with
-	order   []*agent
-	begun   map[string]string        // the name of the agent without an id that a line is of
-	runs    map[string]string        // the call that an agent ran for, by the agent's id
+	agents  map[string]*agent        // sub-agents by ID, or by the name of their first line if they have none
+	order   []*agent                 // sub-agents in the order of the file
+	begun   map[string]string        // for lines of sub-agents without an ID: the name of the sub-agent, by the name of the line
+	runs    map[string]string        // the ID of the call that a sub-agent ran for, by the ID of the sub-agent
 	calls   map[string]*claudeCall   // by id
-	prompts map[string][]*claudeCall // by what they ask a sub-agent
-	common  map[string]content.JSON  // members that most lines share, as they were first
+	prompts map[string][]*claudeCall // by the prompt for a sub-agent
+	common  map[string]content.JSON  // the first value of each of commonMembers
 }
 
-// agent is a conversation of a session: the main one, or a sub-agent's.
+// agent is one conversation of a session: the main one, or that of a sub-agent.
 type agent struct {
 	tree   *tree
 	name   string
-	line   int    // its first
-	prompt string // what it was asked
-	owner  *agent // in which it was called; nil where nothing tells
-	call   *claudeCall
-	state  int8
+	line   int         // its first line
+	prompt string      // its first user message
+	owner  *agent      // the agent that called it; nil if it is not known
+	call   *claudeCall // the call of the owner; nil if it is not known
+	state  visitState
 }
 
-// claudeCall is a call in a session.
+// claudeCall is a tool call in a session.
 type claudeCall struct {
 	id, tool string
-	agent    *agent // that called
+	agent    *agent // the caller
 	result   *entry
 	child    *agent // the sub-agent that ran for it
 }
@@ -74,23 +79,27 @@ func newAgent(im *importer, name string, line int) *agent {
 	return &agent{tree: newTree(im), name: name, line: line}
 }
 
-// commonMembers are those that nearly every line repeats. They are kept once for the session, and with a node where they differ.
+// commonMembers are the members that nearly every line repeats. The first value of each is metadata of the session. A node has the member
+// as metadata only if its value differs.
 var commonMembers = []string{"sessionId", "version", "cwd", "gitBranch", "userType", "entrypoint", "slug"}
 
-// line takes the next line.
+// line imports the next line.
 func (s *claudeSession) line(l line) error {
 	j, err := s.valid(l.at, l.text)
 	if err != nil {
 		return err
 	}
+
 	list, err := s.members(l.at, "", j)
 	if err != nil {
 		return err
 	}
+
 	kind := text(list, "type")
 	if kind == "" {
 		return s.errorf(l.at, "", ErrShape, "the line has no type")
 	}
+
 	message, _ := object(get(list, "message"))
 	speaks := message != nil && (kind == "user" || kind == "assistant")
 	s.recognize(l.at, speaks || kind == "summary" || has(list, "uuid", "parentUuid", "sessionId", "leafUuid", "messageId", "isSidechain"))
@@ -103,11 +112,14 @@ func (s *claudeSession) line(l line) error {
 	if e.body == "" {
 		e.body = string(j)
 	}
+
 	a := s.agentOf(e, list)
 	s.logical(a, e, list)
+
 	if above := a.tree.byName[e.parentName]; above != nil {
 		e.response, e.keeps = above.response, above.keeps
 	}
+
 	switch {
 	case !speaks, isTrue(list, "isApiErrorMessage"), isTrue(list, "isVisibleInTranscriptOnly") && !isTrue(list, "isCompactSummary"):
 		return s.record(a, e, kind, list, j)
@@ -117,7 +129,7 @@ func (s *claudeSession) line(l line) error {
 	return s.user(a, e, list, message)
 }
 
-// share notes the members that the session has for all lines.
+// share records the first value of each of commonMembers.
 func (s *claudeSession) share(list []wire.Member) {
 	if s.common == nil {
 		s.common = map[string]content.JSON{}
@@ -133,7 +145,8 @@ func (s *claudeSession) share(list []wire.Member) {
 	}
 }
 
-// logical gives a line that begins anew what it follows all the same, because what was before it was only compacted.
+// logical sets the parent of a line after a compaction. Claude Code writes it as a root, whose logical parent is the line before the
+// compaction.
 func (s *claudeSession) logical(a *agent, e *entry, list []wire.Member) {
 	above := text(list, "logicalParentUuid")
 	switch {
@@ -141,33 +154,36 @@ func (s *claudeSession) logical(a *agent, e *entry, list []wire.Member) {
 	case a.tree.byName[above] != nil:
 		e.parentName = above
 	default:
-		s.note(e.line, "", NoteAssumed, "%q, before what was compacted, is no line of the file; it begins a conversation", above)
+		s.note(e.line, "", NoteAssumed, "no line of the file has the id %q of its logical parent; it starts a conversation", above)
 	}
 }
 
-// agentOf is the conversation that a line belongs to.
+// agentOf returns the conversation of a line.
 func (s *claudeSession) agentOf(e *entry, list []wire.Member) *agent {
 	if !isTrue(list, "isSidechain") {
 		return s.main
 	}
+
 	name := text(list, "agentId")
 	if name == "" {
-		name = s.begins(e)
+		name = s.unnamedAgent(e)
 	}
+
 	a := s.agents[name]
 	if a == nil {
 		a = newAgent(s.importer, name, e.line)
 		s.agents[name] = a
 		s.order = append(s.order, a)
 	}
+
 	if e.parentName != "" && a.tree.byName[e.parentName] == nil && len(a.tree.entries) == 0 {
-		e.parentName = "" // it follows the call
+		e.parentName = "" // its parent is in the conversation of the caller
 	}
 	return a
 }
 
-// begins is the name of the sub-agent without an id that a line is of: that of its first line.
-func (s *claudeSession) begins(e *entry) string {
+// unnamedAgent returns the name of the sub-agent of a line, if the sub-agent has no ID: the name of its first line.
+func (s *claudeSession) unnamedAgent(e *entry) string {
 	name, ok := s.begun[e.parentName]
 	if !ok || e.parentName == "" {
 		name = e.name
@@ -176,30 +192,34 @@ func (s *claudeSession) begins(e *entry) string {
 	return name
 }
 
-// record keeps a line that no model is told. Where it tells which call a sub-agent ran for, that is noted.
+// record keeps a line that is not sent to a model. It may name the call that a sub-agent ran for, or the messages that a compaction keeps.
 func (s *claudeSession) record(a *agent, e *entry, kind string, list []wire.Member, j content.JSON) error {
 	name := "claude-code." + kind
 	if sub := text(list, "subtype"); sub != "" {
 		name += "." + sub
 	}
+
 	if data, err := object(get(list, "data")); err == nil && kind == "progress" {
 		s.ran(text(data, "agentId"), text(list, "parentToolUseID"))
 	}
+
 	if about, err := object(get(list, "compactMetadata")); err == nil {
 		if kept, err := object(get(about, "preservedSegment")); err == nil {
 			e.keeps = text(kept, "headUuid")
 		}
 	}
+
 	return a.tree.record(e, node.Custom{Name: name, JSON: j})
 }
 
+// ran records the call that a sub-agent ran for.
 func (s *claudeSession) ran(agent, call string) {
 	if agent != "" && call != "" && s.runs[agent] == "" {
 		s.runs[agent] = call
 	}
 }
 
-// metaOf is what a line has beyond what the node says.
+// metaOf returns the members of a line and its message that the payload does not hold. Further is added to those of the message.
 func (s *claudeSession) metaOf(list, message, further []wire.Member) node.Meta {
 	rest := without(list, "type", "uuid", "parentUuid", "timestamp", "message", "toolUseResult", "isSidechain")
 	kept := make([]wire.Member, 0, len(rest)+1)
@@ -208,9 +228,11 @@ func (s *claudeSession) metaOf(list, message, further []wire.Member) node.Meta {
 			kept = append(kept, m)
 		}
 	}
+
 	if of := append(without(message, "type", "role", "content", "id", "model", "stop_reason", "usage"), further...); len(of) > 0 {
 		kept = append(kept, wire.Member{Name: "message", Value: wire.Object(of)})
 	}
+
 	return metaOf(node.Meta{}, "claude-code", kept)
 }
 
@@ -218,12 +240,13 @@ func (s *claudeSession) place(e *entry) place {
 	return place{im: s.importer, line: e.line, foreign: anthropicAPI}
 }
 
-// assistant takes a line of the assistant's. The blocks of one answer are lines of their own, and one message all the same.
+// assistant imports a line of the assistant. Claude Code writes each block of a response as a line of its own. They become one message.
 func (s *claudeSession) assistant(a *agent, e *entry, list, message []wire.Member) error {
 	blocks, err := s.place(e).list(get(message, "content"), anthropicBlock)
 	if err != nil {
 		return err
 	}
+
 	e.responseID = text(message, "id")
 	usage, _ := object(get(message, "usage"))
 	answer := node.Answer{
@@ -231,32 +254,36 @@ func (s *claudeSession) assistant(a *agent, e *entry, list, message []wire.Membe
 		Stop: claudeStop(text(message, "stop_reason")), Usage: claudeUsage(usage),
 		Seen: seenElsewhere,
 	}
+
 	var further []wire.Member
 	if rest := without(usage, "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"); len(rest) > 0 {
 		further = []wire.Member{{Name: "usage", Value: wire.Object(rest)}}
 	}
-	said := e
+
+	target := e
 	if whole := e.response; whole != nil && whole.responseID == e.responseID && e.responseID != "" && a.tree.byName[e.name] == nil {
-		s.goesOn(a, whole, e, answer)
-		said = whole
+		s.joinLine(a, whole, e, answer)
+		target = whole
 	} else {
 		e.response, e.keeps = e, ""
 		e.meta = s.metaOf(list, message, further)
 		e.payload = node.Message{Role: content.Assistant, Answer: answer}
+
 		before := len(a.tree.entries)
 		if err := a.tree.add(e); err != nil || len(a.tree.entries) == before {
 			return err
 		}
 	}
-	said.blocks = append(said.blocks, blocks.Slice()...)
+
+	target.blocks = append(target.blocks, blocks.Slice()...)
 	for _, call := range blocks.ToolUses() {
 		s.called(a, call)
 	}
 	return nil
 }
 
-// goesOn joins a line to the message that it is a part of. The last line has the counts of the whole.
-func (s *claudeSession) goesOn(a *agent, whole, e *entry, answer node.Answer) {
+// joinLine adds a line to the message that it is a part of. The last line has the token counts and the stop reason of the response.
+func (s *claudeSession) joinLine(a *agent, whole, e *entry, answer node.Answer) {
 	m := whole.payload.(node.Message)
 	if answer.Usage != (content.Usage{}) {
 		m.Answer.Usage = answer.Usage
@@ -264,7 +291,9 @@ func (s *claudeSession) goesOn(a *agent, whole, e *entry, answer node.Answer) {
 	if answer.Stop != "" {
 		m.Answer.Stop = answer.Stop
 	}
+
 	whole.payload, whole.last = m, e.line
+
 	if e.name == "" {
 		return
 	}
@@ -272,15 +301,18 @@ func (s *claudeSession) goesOn(a *agent, whole, e *entry, answer node.Answer) {
 	whole.parts = append(whole.parts, e.name)
 }
 
+// called records a tool call, for the sub-agent that it may have started.
 func (s *claudeSession) called(a *agent, call content.ToolUse) {
 	c := &claudeCall{id: call.ID, tool: call.Name, agent: a}
 	if s.calls[c.id] == nil {
 		s.calls[c.id] = c
 	}
+
 	input, err := object(call.Input)
 	if err != nil {
 		return
 	}
+
 	if kind := text(input, "subagent_type"); kind != "" {
 		c.tool = kind
 	}
@@ -289,15 +321,17 @@ func (s *claudeSession) called(a *agent, call content.ToolUse) {
 	}
 }
 
-// user takes a line of the user's side: words, results, or the summary of what was compacted.
+// user imports a line with the role user: a message, tool results, or the summary of a compaction.
 func (s *claudeSession) user(a *agent, e *entry, list, message []wire.Member) error {
 	blocks, err := s.place(e).list(get(message, "content"), anthropicBlock)
 	if err != nil {
 		return err
 	}
 	e.meta = s.metaOf(list, message, nil)
+
 	keeps := e.keeps
 	e.keeps = ""
+
 	switch results := blocks.ToolResults(); {
 	case isTrue(list, "isCompactSummary"):
 		summary, err := summaryOf(s.place(e), blocks)
@@ -328,13 +362,13 @@ func (s *claudeSession) user(a *agent, e *entry, list, message []wire.Member) er
 	return a.tree.add(e)
 }
 
-// summaryOf is blocks as a summary holds them.
+// summaryOf returns the blocks that a summary may hold.
 func summaryOf(p place, blocks content.Blocks) (content.Blocks, error) {
 	var list []content.Block
 	for _, b := range blocks.All() {
 		switch b.(type) {
 		case content.ToolUse, content.CutToolUse, content.ToolResult, content.Thinking:
-			p.note(NoteLeftOut, "a summary holds no calls, results or thinking")
+			p.note(NoteLeftOut, "a summary cannot hold calls, results or thinking")
 			continue
 		}
 		list = append(list, b)
@@ -342,7 +376,7 @@ func summaryOf(p place, blocks content.Blocks) (content.Blocks, error) {
 	return content.Of(list...)
 }
 
-// promote makes the first sub-agent the main conversation of a file that holds nothing else.
+// promote makes the first sub-agent the main conversation, for a file that holds only sub-agents.
 func (s *claudeSession) promote() {
 	if len(s.order) == 0 {
 		return
@@ -352,9 +386,9 @@ func (s *claudeSession) promote() {
 	s.main.tree.records = append(records, s.main.tree.records...)
 }
 
-// build makes the nodes of all conversations, those of sub-agents before those that called them.
+// build makes the nodes of all conversations, those of a sub-agent before those of its caller.
 func (s *claudeSession) build() ([][]*node.Node, error) {
-	// What the file says comes before what only fits: a sub-agent with the same prompt must not take the call of another.
+	// Calls that the file names come first: a sub-agent with the same prompt must not get the call of another.
 	for _, a := range s.order {
 		s.claimNamed(a)
 	}
@@ -363,32 +397,36 @@ func (s *claudeSession) build() ([][]*node.Node, error) {
 			s.claimByPrompt(a)
 		}
 	}
-	for _, a := range s.owners() {
-		ends, err := a.tree.build()
+
+	for _, a := range s.calleesFirst() {
+		branches, err := a.tree.build()
 		if err != nil {
 			return nil, err
 		}
+
 		var heads []*node.Node
-		for _, e := range ends {
-			heads = append(heads, e...)
+		for _, h := range branches {
+			heads = append(heads, h...)
 		}
+
 		if c := a.call; c != nil && c.result != nil && a.owner != nil {
 			c.result.child = heads
 			continue
 		}
-		s.hang(a, heads, ends)
+		s.keepAsSubGraph(a, heads, branches)
 	}
+
 	return s.main.tree.build()
 }
 
-// claimNamed gives a sub-agent the call that the file says it ran for.
+// claimNamed assigns a sub-agent the call that the file names for it.
 func (s *claudeSession) claimNamed(a *agent) {
 	if c := s.calls[s.runs[a.name]]; c != nil && c.child == nil && c.agent != a {
 		c.child, a.call, a.owner = a, c, c.agent
 	}
 }
 
-// claimByPrompt gives a sub-agent the first call that asked what it was asked and that no other sub-agent has.
+// claimByPrompt assigns a sub-agent the first call with its prompt that no other sub-agent has.
 func (s *claudeSession) claimByPrompt(a *agent) {
 	waiting := s.prompts[a.prompt]
 	for len(waiting) > 0 && a.call == nil {
@@ -400,51 +438,53 @@ func (s *claudeSession) claimByPrompt(a *agent) {
 	s.prompts[a.prompt] = waiting
 }
 
-// owners returns the sub-agents, each before the one that called it. What calls itself in a circle was called by nobody.
-func (s *claudeSession) owners() []*agent {
+// calleesFirst returns the sub-agents, each before its caller. In a cycle of callers, one loses its caller.
+func (s *claudeSession) calleesFirst() []*agent {
 	order := make([]*agent, 0, len(s.order))
 	var path []*agent
 	for _, a := range s.order {
-		for path = path[:0]; a != nil && a != s.main && a.state == 0; a = a.owner {
-			a.state = 1
+		for path = path[:0]; a != nil && a != s.main && a.state == unvisited; a = a.owner {
+			a.state = visiting
 			path = append(path, a)
 		}
-		if a != nil && a.state == 1 {
+		if a != nil && a.state == visiting {
 			path[len(path)-1].owner = nil
 		}
 		for i := len(path) - 1; i >= 0; i-- {
-			path[i].state = 2
+			path[i].state = visited
 			order = append(order, path[i])
 		}
 	}
-	for i, j := 0, len(order)-1; i < j; i, j = i+1, j-1 {
-		order[i], order[j] = order[j], order[i]
-	}
+
+	// The walk above puts callers first.
+	slices.Reverse(order)
 	return order
 }
 
-// hang keeps the conversation of a sub-agent whose call has no result, or is not known, as a sub-graph.
-func (s *claudeSession) hang(a *agent, heads []*node.Node, ends [][]*node.Node) {
+// keepAsSubGraph keeps the conversation of a sub-agent as a sub-graph, because its call has no result or is not known.
+func (s *claudeSession) keepAsSubGraph(a *agent, heads []*node.Node, branches [][]*node.Node) {
 	in, sub := s.main, node.SubGraph{Title: "agent", Heads: node.ListOf(heads...)}
 	if a.owner != nil && a.call != nil {
 		in, sub.Title, sub.CallID = a.owner, a.call.tool, a.call.id
 	} else {
-		s.note(a.line, "", NoteAssumed, "no call of a tool tells that this sub-agent ran for it; it stands where it began")
+		s.note(a.line, "", NoteAssumed, "the call of this sub-agent is not known; it is a sub-graph at the position of its first line")
 	}
-	if len(ends) > 0 {
-		sub.Summary = dag.New().WithHeads(ends[0]...).Text()
+
+	if len(branches) > 0 {
+		sub.Summary = dag.New().WithHeads(branches[0]...).Text()
 	}
+
 	in.tree.records = append(in.tree.records, extraNode{a.line, nodeSpec{
 		name: "sub-agent " + a.name + " " + strconv.Itoa(a.line), line: a.line, payload: sub,
 	}})
 }
 
-// claudeStop is Anthropic's reason to stop.
+// claudeStop converts a stop reason of Anthropic's API.
 func claudeStop(reason string) content.Stop {
 	if reason == "model_context_window_exceeded" {
 		return content.StopContext
 	}
-	return content.Stop(reason) // the other words are the same, and new ones are kept
+	return content.Stop(reason) // the others have the same names here; unknown ones are kept
 }
 
 func claudeUsage(list []wire.Member) content.Usage {

@@ -11,7 +11,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// langChain imports messages of LangChain, or a state of LangGraph that holds some. The forms are those of langchain-core's messages
+// langChain imports messages of LangChain, or a state of LangGraph with messages. The forms are those of langchain-core's messages
 // (libs/core/langchain_core/messages) and load.dumpd, and of langgraph's StateSnapshot and Checkpoint.
 func (im *importer) langChain(r io.Reader) error {
 	data, err := im.readAll(r)
@@ -35,10 +35,10 @@ func (im *importer) langChain(r io.Reader) error {
 	return c.end()
 }
 
-// langChainFile is a file while it is read.
+// langChainFile is the state of an import.
 type langChainFile struct{ chatFile }
 
-// line takes a message, a conversation, or a state.
+// line imports a message, a conversation, or a state. A broken line is kept as a record if the options are lenient.
 func (c *langChainFile) line(l line) error {
 	j, err := c.valid(l.at, l.text)
 	if err == nil {
@@ -51,18 +51,19 @@ func (c *langChainFile) line(l line) error {
 	return c.unreadable(c.open.tree, l, err)
 }
 
-// begin makes sure that there is a conversation for messages that are lines of their own.
+// begin starts the conversation of messages that are lines of their own, unless it is open already.
 func (c *langChainFile) begin() {
 	if c.open == nil {
-		c.open = c.chatTalk()
+		c.open = c.chatConversation()
 	}
 }
 
-// value takes what a line or the whole file holds.
+// value imports the content of a line, or of the whole file.
 func (c *langChainFile) value(at int, where string, j content.JSON) error {
 	if list, ok := items(j); ok {
 		return c.list(at, where, nil, list)
 	}
+
 	list, err := c.members(at, where, j)
 	if err != nil {
 		return err
@@ -95,14 +96,14 @@ var stateWrappers = []struct{ member, key string }{
 	{"values", "state"}, {"channel_values", "checkpoint"}, {"checkpoint", "checkpoint_tuple"},
 }
 
-// maxWrappers is how many wrappers may stand inside of each other, beside the first.
+// maxWrappers limits how many wrappers may be nested in the first.
 const maxWrappers = 1
 
-// join is a place within a place.
+// join returns the position of a member within another position.
 func join(where, name string) string { return strings.TrimPrefix(where+"."+name, ".") }
 
-// list takes the messages of a conversation, or the conversations of a batch. Beside is what a state holds beside its messages.
-func (c *langChainFile) list(at int, where string, beside []wire.Member, messages []content.JSON) error {
+// list imports the messages of a conversation, or the conversations of a batch. Rest holds the other members of a state.
+func (c *langChainFile) list(at int, where string, rest []wire.Member, messages []content.JSON) error {
 	if len(messages) > 0 {
 		if _, nested := items(messages[0]); nested {
 			return c.batch(at, where, messages)
@@ -112,32 +113,32 @@ func (c *langChainFile) list(at int, where string, beside []wire.Member, message
 		return err
 	}
 
-	talk := c.chatTalk()
-	if len(beside) > 0 {
-		c.note(at, "", NoteRecord, "what stands beside the messages: %s", names(beside))
-		if err := talk.add(at, &entry{payload: node.Custom{Name: "langchain", JSON: wire.Object(beside)}}); err != nil {
+	conv := c.chatConversation()
+	if len(rest) > 0 {
+		c.note(at, "", NoteRecord, "the members beside the messages: %s", names(rest))
+		if err := conv.add(at, &entry{payload: node.Custom{Name: "langchain", JSON: wire.Object(rest)}}); err != nil {
 			return err
 		}
 	}
 	for i, m := range messages {
-		if err := c.message(talk, at, where+"["+strconv.Itoa(i)+"]", m); err != nil {
+		if err := c.message(conv, at, where+"["+strconv.Itoa(i)+"]", m); err != nil {
 			return err
 		}
 	}
-	return talk.end()
+	return conv.end()
 }
 
-// batch takes a list of conversations, as the input of several runs is.
+// batch imports a list of conversations, such as the input of several runs.
 func (c *langChainFile) batch(at int, where string, conversations []content.JSON) error {
 	for i, one := range conversations {
 		place := where + "[" + strconv.Itoa(i) + "]"
 		messages, ok := items(one)
 		if !ok {
-			return c.errorf(at, place, ErrShape, "a list of messages was expected, and not %s", excerpt(one))
+			return c.errorf(at, place, ErrShape, "expected a list of messages, got %s", excerpt(one))
 		}
 		if len(messages) > 0 {
 			if _, nested := items(messages[0]); nested {
-				return c.errorf(at, place, ErrShape, "a message was expected, and not a list")
+				return c.errorf(at, place, ErrShape, "expected a message, got a list")
 			}
 		}
 		if err := c.list(at, place, nil, messages); err != nil {
@@ -147,7 +148,7 @@ func (c *langChainFile) batch(at int, where string, conversations []content.JSON
 	return nil
 }
 
-// langChainTypes are the types of messages, by the names that they have in the three forms.
+// langChainTypes maps the names of message types, in all three forms, to those used here.
 var langChainTypes = map[string]string{
 	"human": "human", "HumanMessage": "human", "HumanMessageChunk": "human",
 	"ai": "ai", "AIMessage": "ai", "AIMessageChunk": "ai",
@@ -158,7 +159,7 @@ var langChainTypes = map[string]string{
 	"remove": "remove", "RemoveMessage": "remove",
 }
 
-// langChainFields returns the fields of a message and its type, by whichever of the forms it has:
+// langChainFields returns the type and the fields of a message in one of these forms:
 //
 //	{"lc": 1, "type": "constructor", "id": […, "AIMessage"], "kwargs": {…}}   dumpd, and toJSON of LangChain.js
 //	{"type": "ai", "data": {…}}                                              messages_to_dict
@@ -181,28 +182,30 @@ func langChainFields(list []wire.Member) (kind string, fields []wire.Member, ok 
 	return kind, fields, known && fields != nil
 }
 
-// message takes one message.
-func (c *langChainFile) message(talk *chatTalk, at int, where string, j content.JSON) error {
+// message imports one message.
+func (c *langChainFile) message(conv *chatConversation, at int, where string, j content.JSON) error {
 	list, err := c.members(at, where, j)
 	if err != nil {
 		return err
 	}
 	kind, fields, ok := langChainFields(list)
 	if !ok {
-		// A state may hold messages as dictionaries with a role, which LangGraph takes as well.
+		// LangGraph also accepts messages in the form of the Chat Completions API.
 		if text(list, "role") != "" {
-			return talk.message(at, where, j)
+			return conv.message(at, where, j)
 		}
+
 		if !c.opts.Lenient {
-			return c.errorf(at, where, ErrShape, "no message of LangChain: %s", excerpt(j))
+			return c.errorf(at, where, ErrShape, "not a message of LangChain: %s", excerpt(j))
 		}
-		c.note(at, where, NoteRecord, "no message of LangChain")
-		return talk.add(at, &entry{payload: node.Custom{Name: "langchain.message", JSON: j}})
+		c.note(at, where, NoteRecord, "not a message of LangChain")
+		return conv.add(at, &entry{payload: node.Custom{Name: "langchain.message", JSON: j}})
 	}
 
 	if kind == "chat" {
 		kind = chatRoles[text(fields, "role")]
 	}
+
 	p := place{im: c.importer, line: at, where: where, foreign: "langchain"}
 	e := &entry{}
 	taken := []string{"type", "content", "id", "example", "tool_call_chunks", "chunk_position"}
@@ -215,12 +218,12 @@ func (c *langChainFile) message(talk *chatTalk, at int, where string, j content.
 		e.payload = node.Message{Role: content.User, Blocks: blocks}
 	case "ai":
 		taken = append(taken, "tool_calls", "invalid_tool_calls", "usage_metadata")
-		err = p.langChainAnswer(e, fields)
+		err = p.langChainResponse(e, fields)
 	case "tool":
 		taken = append(taken, "tool_call_id", "status", "artifact")
 		err = p.langChainResult(e, fields, j)
-	default: // an instruction to remove a message, or a role of the program's own
-		c.note(at, where, NoteRecord, "a message of the type %q", text(list, "type"))
+	default: // an instruction to remove a message, or a custom role
+		c.note(at, where, NoteRecord, "a message of type %q", text(list, "type"))
 		e.payload = node.Custom{Name: "langchain.message", JSON: j}
 	}
 	if err != nil {
@@ -234,15 +237,16 @@ func (c *langChainFile) message(talk *chatTalk, at int, where string, j content.
 		e.meta = metaWith(e.meta, "langchain.id", wire.Quote(id))
 		e.name = id
 	}
-	return talk.add(at, e)
+	return conv.add(at, e)
 }
 
-// chatRoles are the types that the roles of a ChatMessage stand for.
+// chatRoles maps the role of a ChatMessage to a message type.
 var chatRoles = map[string]string{
-	"user": "human", "human": "human", "assistant": "ai", "ai": "ai", "system": "system", "developer": "system", "tool": "tool", "function": "tool",
+	"user": "human", "human": "human", "assistant": "ai", "ai": "ai", "system": "system", "developer": "system",
+	"tool": "tool", "function": "tool",
 }
 
-// langChainRest is what a message has beyond what its node says. Members that hold nothing are not kept.
+// langChainRest returns the fields of a message that its payload does not hold. Empty objects and lists are dropped.
 func langChainRest(fields []wire.Member, taken []string) []wire.Member {
 	var rest []wire.Member
 	for _, m := range without(fields, taken...) {
@@ -258,19 +262,22 @@ func langChainRest(fields []wire.Member, taken []string) []wire.Member {
 	return rest
 }
 
+// langChainSystem imports a system prompt into e.
 func (p place) langChainSystem(e *entry, fields []wire.Member) error {
 	blocks, err := p.list(get(fields, "content"), langChainBlock)
 	if err != nil {
 		return err
 	}
+
 	e.payload = node.System{Text: blocks.Text()}
 	if !onlyText(blocks) {
 		e.meta = metaWith(e.meta, "langchain.content", get(fields, "content"))
-		p.note(NoteChanged, "of a system prompt only the text is sent")
+		p.note(NoteChanged, "only the text of a system prompt is sent")
 	}
 	return nil
 }
 
+// langChainResult imports a tool result into e.
 func (p place) langChainResult(e *entry, fields []wire.Member, j content.JSON) error {
 	inner := p
 	inner.inner = true
@@ -278,14 +285,15 @@ func (p place) langChainResult(e *entry, fields []wire.Member, j content.JSON) e
 	if err != nil {
 		return err
 	}
+
 	r := content.ToolResult{CallID: text(fields, "tool_call_id"), Content: blocks, IsError: text(fields, "status") == "error"}
 	e.payload, e.blocks = node.Message{Role: content.User}, []content.Block{p.fit(j, r)}
 	e.details = get(fields, "artifact")
 	return nil
 }
 
-// langChainAnswer takes a message of the model's.
-func (p place) langChainAnswer(e *entry, fields []wire.Member) error {
+// langChainResponse imports an assistant's message into e.
+func (p place) langChainResponse(e *entry, fields []wire.Member) error {
 	about, _ := object(get(fields, "response_metadata"))
 	answer := node.Answer{
 		API:        langChainAPI(about, text(fields, "id")),
@@ -296,32 +304,35 @@ func (p place) langChainAnswer(e *entry, fields []wire.Member) error {
 		Seen:       seenElsewhere,
 	}
 	e.payload = node.Message{Role: content.Assistant, Answer: answer}
+
 	if answer.API != "" {
 		p.foreign = answer.API
 	}
-	kwargs, _ := object(get(fields, "additional_kwargs"))
 
-	// Servers put thinking and refusals beside the content.
+	// Some servers return thinking and refusals beside the content.
+	kwargs, _ := object(get(fields, "additional_kwargs"))
 	e.blocks = []content.Block{}
 	if thought := text(kwargs, "reasoning_content"); thought != "" {
 		mark := content.Extra{API: chatAPI, JSON: `{"field":"reasoning_content"}`}
 		e.blocks = append(e.blocks, content.Thinking{Text: thought, Extra: mark})
 	}
+
 	calls := p.langChainCalls(fields, kwargs)
-	said, err := p.list(get(fields, "content"), langChainBlock)
+	body, err := p.list(get(fields, "content"), langChainBlock)
 	if err != nil {
 		return err
 	}
 
-	// A call that stands in the content as well has its place there. What tool_calls says of it holds: in content of a stream
-	// the arguments may be missing.
+	// A call in both the content and tool_calls keeps its position in the content, but the values are those of tool_calls: streamed
+	// content may lack the arguments.
 	byID := map[string]int{}
 	for i, b := range calls {
 		if use, ok := b.(content.ToolUse); ok {
 			byID[use.ID] = i
 		}
 	}
-	for _, b := range said.All() {
+
+	for _, b := range body.All() {
 		if use, ok := b.(content.ToolUse); ok {
 			if i, listed := byID[use.ID]; listed && calls[i] != nil {
 				listedUse := calls[i].(content.ToolUse)
@@ -331,9 +342,12 @@ func (p place) langChainAnswer(e *entry, fields []wire.Member) error {
 		}
 		e.blocks = append(e.blocks, b)
 	}
+
 	if refusal := text(kwargs, "refusal"); refusal != "" {
 		e.blocks = append(e.blocks, content.Text{Text: refusal, Extra: content.Extra{API: chatAPI, JSON: `{"type":"refusal"}`}})
 	}
+
+	// The calls that the content does not have come last.
 	for _, b := range calls {
 		if b != nil {
 			e.blocks = append(e.blocks, b)
@@ -342,17 +356,18 @@ func (p place) langChainAnswer(e *entry, fields []wire.Member) error {
 	return nil
 }
 
-// langChainCalls returns the calls that are listed beside the content: those that LangChain could read, those that it could not, and,
-// where it lists neither, those that the provider wrote.
+// langChainCalls returns the calls outside the content: those that LangChain could parse, and then those that it could not. If there are
+// none, it returns the calls in the provider's own form.
 func (p place) langChainCalls(fields, kwargs []wire.Member) []content.Block {
 	var calls []content.Block
 	good, _ := items(get(fields, "tool_calls"))
 	for _, raw := range good {
 		calls = append(calls, p.fit(raw, langChainCall(p, raw)))
 	}
+
 	bad, _ := items(get(fields, "invalid_tool_calls"))
 	for _, raw := range bad {
-		p.note(NoteChanged, "a call whose arguments LangChain could not read is kept with them")
+		p.note(NoteChanged, "a call is kept with arguments that LangChain could not parse")
 		calls = append(calls, p.fit(raw, langChainCall(p, raw)))
 	}
 	if len(calls) > 0 {
@@ -369,90 +384,108 @@ func (p place) langChainCalls(fields, kwargs []wire.Member) []content.Block {
 	return calls
 }
 
-// langChainCall reads a call of LangChain's. The arguments of one that it could not read are text.
+// langChainCall reads a call in LangChain's form. Arguments that LangChain could not parse are a text.
 func langChainCall(p place, raw content.JSON) content.Block {
 	list, err := object(raw)
 	if err != nil {
-		return p.opaque(raw, p.foreign, "it is no object")
+		return p.opaque(raw, p.foreign, "it is not an object")
 	}
+
 	id, list, _ := wire.TakeText(list, "id")
 	name, list, named := wire.TakeText(list, "name")
 	if !named {
 		return p.opaque(raw, p.foreign, "a call without a name")
 	}
+
 	args, list := wire.Take(list, "args")
-	if said, ok := wire.Text(args); ok {
-		args = content.JSON(said)
+	if s, ok := wire.Text(args); ok {
+		args = content.JSON(s)
 	}
+
 	return content.ToolUse{ID: id, Name: name, Input: args, Extra: extra("langchain", without(list, "type", "error", "index"))}
 }
 
-// langChainBlock reads a block of content: LangChain's own of version 1 and of the version before, or a provider's.
+// langChainBlock reads a block of content: LangChain's own, of version 0 or 1, or a provider's.
 func langChainBlock(p place, raw content.JSON) content.Block {
-	if said, ok := wire.Text(raw); ok {
-		return content.Text{Text: said}
+	if s, ok := wire.Text(raw); ok {
+		return content.Text{Text: s}
 	}
+
 	list, err := object(raw)
 	if err != nil {
-		return p.opaque(raw, p.foreign, "it is no object")
+		return p.opaque(raw, p.foreign, "it is not an object")
 	}
+
 	kind, rest, _ := wire.TakeText(list, "type")
 	rest = without(rest, "index")
+
 	switch kind {
 	case "text":
-		if said, rest, ok := wire.TakeText(rest, "text"); ok {
-			return content.Text{Text: said, Extra: extra(p.foreign, rest)}
+		if s, rest, ok := wire.TakeText(rest, "text"); ok {
+			return content.Text{Text: s, Extra: extra(p.foreign, rest)}
 		}
+
 	case "reasoning":
 		if b := p.langChainThinking(list, rest); b != nil {
 			return b
 		}
+
 	case "thinking", "redacted_thinking", "tool_use":
 		if b := knownAnthropic(p, kind, rest); b != nil {
 			return b
 		}
+
 	case "tool_call", "invalid_tool_call":
 		return langChainCall(p, raw)
+
 	case "image", "audio", "video", "file", "text-plain", "document":
 		if b := langChainMedia(p, kind, rest); b != nil {
 			return b
 		}
 		return chatPart(p, raw)
+
 	case "image_url", "input_audio", "input_text", "output_text", "refusal":
 		return chatPart(p, raw)
+
 	case "non_standard":
 		if value, ok := object(get(rest, "value")); ok == nil {
-			return p.opaque(get(rest, "value"), p.foreign, fmt.Sprintf("a block of the type %q", text(value, "type")))
+			return p.opaque(get(rest, "value"), p.foreign, fmt.Sprintf("a block of type %q", text(value, "type")))
 		}
 	}
-	return p.opaque(raw, p.foreign, fmt.Sprintf("a block of the type %q", kind))
+	return p.opaque(raw, p.foreign, fmt.Sprintf("a block of type %q", kind))
 }
 
-// langChainThinking reads thinking of OpenAI's Responses API as it stands there, or LangChain's own form.
+// langChainThinking reads a reasoning item of OpenAI's Responses API, or thinking in LangChain's own form. It returns nil for neither.
 func (p place) langChainThinking(list, rest []wire.Member) content.Block {
 	if get(list, "summary") != "" || get(list, "encrypted_content") != "" {
 		return reasoningItem(without(list, "index"))
 	}
+
 	thought, rest, ok := wire.TakeText(rest, "reasoning")
 	if !ok {
 		return nil
 	}
+
 	extras, err := object(get(rest, "extras"))
 	signature := text(extras, "signature")
 	if err == nil && signature != "" && (p.foreign == anthropicAPI || p.foreign == geminiAPI) {
-		return content.Thinking{Text: thought, Signature: signature, Extra: content.Extra{API: p.foreign, JSON: wire.Object(without(extras, "signature"))}}
+		mark := content.Extra{API: p.foreign, JSON: wire.Object(without(extras, "signature"))}
+		return content.Thinking{Text: thought, Signature: signature, Extra: mark}
 	}
 	return content.Thinking{Text: thought, Extra: extra("langchain", rest)}
 }
 
-// langChainMedia reads an image or a file, with the names of version 1, of the version before ("source_type") or of Anthropic ("source").
+// langChainMedia reads an image or a file with the member names of version 1, of version 0 ("source_type") or of Anthropic ("source"). It
+// returns nil for anything else.
 func langChainMedia(p place, kind string, list []wire.Member) content.Block {
 	if get(list, "source") != "" {
 		return knownAnthropic(p, kind, list)
 	}
+
 	var s content.Source
 	s.MediaType, list, _ = wire.TakeText(list, "mime_type")
 	from, list, _ := wire.TakeText(list, "source_type")
+
 	switch {
 	case text(list, "base64") != "":
 		s.Data, list, _ = wire.TakeText(list, "base64")
@@ -479,6 +512,7 @@ func langChainMedia(p place, kind string, list []wire.Member) content.Block {
 	default:
 		return nil
 	}
+
 	if kind == "image" {
 		return content.Image{Source: s, Extra: extra("langchain", list)}
 	}
@@ -486,12 +520,13 @@ func langChainMedia(p place, kind string, list []wire.Member) content.Block {
 	return content.Document{Source: s, Title: title, Extra: extra("langchain", list)}
 }
 
-// langChainAPI is Plait's name of the API that answered, "" where nothing tells.
+// langChainAPI returns Plait's name for the API that the message came from, or "" if it is not known.
 func langChainAPI(about []wire.Member, id string) string {
 	response := firstText(about, "id")
 	if response == "" {
 		response = id
 	}
+
 	switch provider := text(about, "model_provider"); {
 	case strings.HasPrefix(response, "resp_"), text(about, "object") == "response":
 		return responsesAPI
@@ -519,11 +554,12 @@ func langChainStop(reason string) content.Stop {
 	return claudeStop(reason)
 }
 
-// langChainUsage is the counters of a message. LangChain's input includes what a cache had or was given.
+// langChainUsage returns the token counts of a message. LangChain's input_tokens include tokens read from and written to a cache.
 func langChainUsage(fields []wire.Member) content.Usage {
 	usage, _ := object(get(fields, "usage_metadata"))
 	in, _ := object(get(usage, "input_token_details"))
 	out, _ := object(get(usage, "output_token_details"))
+
 	u := content.Usage{
 		Output: count(usage, "output_tokens"), CacheRead: count(in, "cache_read"), CacheWrite: count(in, "cache_creation"),
 		Reasoning: count(out, "reasoning"),
@@ -532,11 +568,11 @@ func langChainUsage(fields []wire.Member) content.Usage {
 	return u
 }
 
-// firstText is the first of these members that is a string and not empty.
+// firstText returns the first of these members that is a non-empty string, or "".
 func firstText(list []wire.Member, names ...string) string {
 	for _, name := range names {
-		if said := text(list, name); said != "" {
-			return said
+		if s := text(list, name); s != "" {
+			return s
 		}
 	}
 	return ""

@@ -9,64 +9,73 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// maxSubGraphs is how deep sub-graphs may hang in sub-graphs. nano-agent itself stops at 5.
+// maxSubGraphs limits the nesting of sub-graphs. nano-agent itself stops at 5.
 const maxSubGraphs = 32
 
-// nanoAgent imports a saved graph.
+// nanoAgent imports a graph that nano-agent saved.
 func (im *importer) nanoAgent(r io.Reader) error {
 	data, err := im.readAll(r)
 	if err != nil {
 		return err
 	}
+
 	doc, err := im.valid(0, data)
 	if err != nil {
 		return err
 	}
+
 	top, err := im.members(0, "", doc)
 	if err != nil {
 		return err
 	}
+
 	if im.session = text(top, "session_id"); im.session == "" {
 		im.session = im.fingerprint()
 	}
+
 	for _, m := range without(top, "metadata", "head_ids", "nodes") {
 		im.about = append(im.about, about{"nano-agent." + m.Name, m.Value})
 	}
+
 	if metadata, err := object(get(top, "metadata")); err == nil {
 		for _, m := range metadata {
 			im.about = append(im.about, about{m.Name, m.Value})
 		}
 	}
+
 	g := &nanoGraph{importer: im, doc: string(doc), byID: map[string]*nanoNode{}}
 	if string(doc) != data {
-		g.doc = "" // lines were joined
+		g.doc = "" // valid changed it: its lines are not those of the file
 	}
+
 	if err := g.read(top); err != nil {
 		return err
 	}
+
 	heads, err := g.heads(get(top, "head_ids"))
 	if err != nil {
 		return err
 	}
+
 	for _, h := range heads {
 		im.heads = append(im.heads, []*node.Node{h})
 	}
 	return nil
 }
 
-// nanoGraph is a graph of a file: the file's own, or a sub-graph.
+// nanoGraph is a graph in a file: the whole one, or a sub-graph.
 type nanoGraph struct {
 	*importer
-	doc   string // the file, to find lines in; "" where they are not known
-	pos   int    // where the search goes on
-	line  int    // of pos, from 0
-	path  string // of the graphs around it, for ids
+	doc   string // the file, for lineOf; "" if line numbers are not known
+	pos   int    // the offset at which the next search starts
+	line  int    // the line of pos, from 0
+	path  string // the IDs of the enclosing nodes, for IDs that are unique in the file
 	depth int
 	all   []*nanoNode
 	byID  map[string]*nanoNode
 }
 
-// nanoNode is a node as it is saved.
+// nanoNode is a node of the file.
 type nanoNode struct {
 	id       string
 	line     int
@@ -75,32 +84,35 @@ type nanoNode struct {
 	kind     string
 	parents  []*nanoNode
 	children []*nanoNode
-	sub      *nanoNode // the sub-graph whose conversation is this execution's
-	state    int       // 1: its parents are being visited; 2: it is placed
+	sub      *nanoNode // of an execution: the sub-graph that becomes its Child
+	state    visitState
 	made     *node.Node
-	claimed  map[int]bool // the calls that have an execution
+	claimed  map[int]bool // the indexes of the calls that have an execution
 }
 
 func (n *nanoNode) where() string { return "node " + n.id }
 
-// read reads the nodes of a graph and makes those of Plait.
+// read reads the nodes of a graph, and makes a node of Plait for each.
 func (g *nanoGraph) read(graph []wire.Member) error {
 	nodes, err := g.members(g.lineOf(""), "nodes", get(graph, "nodes"))
 	if err != nil {
 		return err
 	}
 	for _, m := range nodes {
-		if err := g.saved(m); err != nil {
+		if err := g.add(m); err != nil {
 			return err
 		}
 	}
+
 	if err := g.link(); err != nil {
 		return err
 	}
+
 	order, err := g.order()
 	if err != nil {
 		return err
 	}
+
 	g.fold()
 	for _, n := range order {
 		if err := g.make(n); err != nil {
@@ -110,24 +122,29 @@ func (g *nanoGraph) read(graph []wire.Member) error {
 	return nil
 }
 
-// lineOf is the line in which a value of the file begins, which comes after the one that was asked for before.
+// lineOf returns the line in which a value of the file begins. Values must be passed in the order of the file.
 func (g *nanoGraph) lineOf(value content.JSON) int {
 	if g.doc == "" {
 		return 0
 	}
+
 	at := strings.Index(g.doc[g.pos:], string(value))
 	if at < 0 {
 		return 0
 	}
+
 	g.line += strings.Count(g.doc[g.pos:g.pos+at], "\n")
+
 	begin := g.line + 1
 	g.line += strings.Count(string(value), "\n")
 	g.pos += at + len(value)
 	return begin
 }
 
-func (g *nanoGraph) saved(m wire.Member) error {
+// add appends a node of the file.
+func (g *nanoGraph) add(m wire.Member) error {
 	n := &nanoNode{id: m.Name, line: g.lineOf(m.Value)}
+
 	var err error
 	if n.list, err = g.members(n.line, n.where(), m.Value); err != nil {
 		return err
@@ -136,34 +153,38 @@ func (g *nanoGraph) saved(m wire.Member) error {
 		return err
 	}
 	if id := text(n.list, "id"); id != n.id && id != "" {
-		g.note(n.line, n.where(), NoteChanged, "it names itself %q, and is known by the name under which it is saved", id)
+		g.note(n.line, n.where(), NoteChanged, "its member id is %q; the key under which it is saved is used", id)
 	}
+
 	n.kind = text(n.data, "type")
 	if text(n.data, "role") != "" {
 		n.kind = "message"
 	}
+
 	g.all = append(g.all, n)
 	g.byID[n.id] = n
 	return nil
 }
 
-// link finds the parents.
+// link resolves the parents of all nodes.
 func (g *nanoGraph) link() error {
 	for _, n := range g.all {
 		ids, ok := items(get(n.list, "parent_ids"))
 		if !ok && get(n.list, "parent_ids") != "" {
-			return g.errorf(n.line, n.where(), ErrShape, "parent_ids is no list")
+			return g.errorf(n.line, n.where(), ErrShape, "parent_ids is not a list")
 		}
+
 		for _, j := range ids {
 			id, _ := wire.Text(j)
 			parent := g.byID[id]
 			if parent == nil {
 				if !g.opts.Lenient {
-					return g.errorf(n.line, n.where(), ErrParent, "it names %s", excerpt(j))
+					return g.errorf(n.line, n.where(), ErrParent, "there is no node %s", excerpt(j))
 				}
-				g.note(n.line, n.where(), NoteChanged, "its parent %s is not there", excerpt(j))
+				g.note(n.line, n.where(), NoteChanged, "its parent %s is missing", excerpt(j))
 				continue
 			}
+
 			n.parents = append(n.parents, parent)
 			parent.children = append(parent.children, n)
 		}
@@ -171,40 +192,44 @@ func (g *nanoGraph) link() error {
 	return nil
 }
 
-// order returns the nodes so that each comes after its parents.
+// order returns the nodes so that each comes after its parents. It walks with a stack of its own, because a graph may be deep.
 func (g *nanoGraph) order() ([]*nanoNode, error) {
 	order := make([]*nanoNode, 0, len(g.all))
+
 	type visit struct {
 		n    *nanoNode
-		next int
+		next int // the index of the parent to visit next
 	}
+
 	for _, first := range g.all {
-		if first.state != 0 {
+		if first.state != unvisited {
 			continue
 		}
-		first.state = 1
+
+		first.state = visiting
 		stack := []visit{{n: first}}
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
 			if top.next == len(top.n.parents) {
-				top.n.state = 2
+				top.n.state = visited
 				order = append(order, top.n)
 				stack = stack[:len(stack)-1]
 				continue
 			}
+
 			parent := top.n.parents[top.next]
 			switch parent.state {
-			case 0:
-				parent.state = 1
+			case unvisited:
+				parent.state = visiting
 				top.next++
 				stack = append(stack, visit{n: parent})
-			case 1:
+			case visiting:
 				if !g.opts.Lenient {
 					return nil, g.errorf(top.n.line, top.n.where(), ErrCycle, "")
 				}
-				g.note(top.n.line, top.n.where(), NoteChanged, "it is before its parent %s, which was taken out", parent.id)
+				g.note(top.n.line, top.n.where(), NoteChanged, "its parent %s is also its descendant and was removed", parent.id)
 				top.n.parents = append(top.n.parents[:top.next:top.next], top.n.parents[top.next+1:]...)
-			case 2:
+			case visited:
 				top.next++
 			}
 		}
@@ -212,36 +237,41 @@ func (g *nanoGraph) order() ([]*nanoNode, error) {
 	return order, nil
 }
 
-// fold gives a sub-graph that stands between a call and its one execution to the execution.
+// fold makes a sub-graph between a call and its only execution a part of the execution.
 func (g *nanoGraph) fold() {
 	for _, n := range g.all {
 		if n.kind != "sub_graph" || len(n.children) != 1 || len(n.parents) != 1 || n.parents[0].kind != "message" {
 			continue
 		}
+
 		if run := n.children[0]; run.kind == "tool_execution" && len(run.parents) == 1 && run.sub == nil {
 			run.sub, run.parents = n, n.parents
 		}
 	}
 }
 
-// folded reports whether n became a part of its execution.
+// folded reports whether n is a sub-graph that became a part of its execution.
 func (n *nanoNode) folded() bool { return len(n.children) == 1 && n.children[0].sub == n }
 
-// make makes the node of Plait.
+// make makes the node of Plait. Its parents have theirs already.
 func (g *nanoGraph) make(n *nanoNode) error {
 	if n.folded() {
 		return nil
 	}
+
 	m := nodeSpec{name: g.path + n.id, line: n.line, where: n.where(), time: seconds(number(n.list, "timestamp"))}
 	for _, p := range n.parents {
 		m.parents = append(m.parents, p.made)
 	}
+
 	if metadata, err := object(get(n.list, "metadata")); err == nil {
 		for _, one := range metadata {
 			m.meta = metaWith(m.meta, one.Name, one.Value)
 		}
 	}
+
 	m.meta = metaOf(m.meta, "nano-agent", without(n.list, "id", "parent_ids", "data", "timestamp", "metadata"))
+
 	var err error
 	if m.payload, err = g.payload(n, &m.meta); err != nil {
 		return err
@@ -250,11 +280,12 @@ func (g *nanoGraph) make(n *nanoNode) error {
 	return err
 }
 
-// payload returns what a node says. What its data has beyond that goes into meta.
+// payload returns the payload of a node. Members of its data that the payload does not hold are added to meta.
 func (g *nanoGraph) payload(n *nanoNode, meta *node.Meta) (node.Payload, error) {
 	rest := func(names ...string) {
 		*meta = metaOf(*meta, "nano-agent.data", without(n.data, append(names, "type")...))
 	}
+
 	switch n.kind {
 	case "message":
 		rest("role", "content")
@@ -284,7 +315,8 @@ func (g *nanoGraph) payload(n *nanoNode, meta *node.Meta) (node.Payload, error) 
 			Title: text(n.data, "tool_name"), CallID: text(n.data, "tool_use_id"), Summary: text(n.data, "summary"), Heads: heads,
 		}, err
 	}
-	g.note(n.line, n.where(), NoteRecord, "a node of the type %q", n.kind)
+
+	g.note(n.line, n.where(), NoteRecord, "a node of type %q", n.kind)
 	return node.Custom{Name: "nano-agent." + n.kind, JSON: get(n.list, "data")}, nil
 }
 
@@ -298,9 +330,10 @@ func (g *nanoGraph) message(n *nanoNode) (node.Payload, error) {
 		if !g.opts.Lenient {
 			return nil, g.errorf(n.line, n.where(), ErrShape, "the role %q is neither user nor assistant", role)
 		}
-		g.note(n.line, n.where(), NoteRecord, "a message of the role %q", role)
+		g.note(n.line, n.where(), NoteRecord, "a message with the role %q", role)
 		return node.Custom{Name: "nano-agent.message", JSON: get(n.list, "data")}, nil
 	}
+
 	blocks, err := g.place(n).list(get(n.data, "content"), nanoBlock)
 	if err != nil {
 		return nil, err
@@ -308,7 +341,8 @@ func (g *nanoGraph) message(n *nanoNode) (node.Payload, error) {
 	return node.Message{Role: role, Blocks: shared(blocks, n.parents)}, nil
 }
 
-// shared is blocks with the results of executions before them in place of equal ones, so that each is saved once.
+// shared replaces the content of results by the equal content of the parents, which are executions, so that it is kept in memory and
+// saved once.
 func shared(blocks content.Blocks, parents []*nanoNode) content.Blocks {
 	list := blocks.Slice()
 	for i, b := range list {
@@ -316,6 +350,7 @@ func shared(blocks content.Blocks, parents []*nanoNode) content.Blocks {
 		if !ok {
 			continue
 		}
+
 		for _, p := range parents {
 			if p.made == nil {
 				continue
@@ -326,6 +361,7 @@ func shared(blocks content.Blocks, parents []*nanoNode) content.Blocks {
 			}
 		}
 	}
+
 	again, err := content.Of(list...)
 	if err != nil {
 		return blocks
@@ -333,19 +369,20 @@ func shared(blocks content.Blocks, parents []*nanoNode) content.Blocks {
 	return again
 }
 
-// nanoBlock reads a block: Anthropic's, and those of others that nano-agent keeps beside them.
+// nanoBlock reads a block: one of Anthropic's API, or one of another API that nano-agent stores in the same list.
 func nanoBlock(p place, raw content.JSON) content.Block {
 	list, err := object(raw)
 	if err != nil {
 		return anthropicBlock(p, raw)
 	}
+
 	switch text(list, "type") {
 	case "reasoning":
 		return reasoningItem(list)
 	case "compaction":
 		return content.Opaque{API: responsesAPI, JSON: raw}
 	case "compaction_summary":
-		p.note(NoteChanged, `"compaction_summary" is "compaction" by its newer name`)
+		p.note(NoteChanged, `"compaction_summary" became "compaction", its newer name`)
 		_, rest := wire.Take(list, "type")
 		rest = append([]wire.Member{{Name: "type", Value: `"compaction"`}}, rest...)
 		return content.Opaque{API: responsesAPI, JSON: wire.Object(rest)}
@@ -355,12 +392,14 @@ func nanoBlock(p place, raw content.JSON) content.Block {
 	return anthropicBlock(p, raw)
 }
 
-// nanoCall reads a call with what belongs to other providers.
+// nanoCall reads a call, with the members that other APIs need.
 func nanoCall(p place, raw content.JSON, list []wire.Member) content.Block {
 	item, list := wire.Take(list, "item_id")
 	signature, list := wire.Take(list, "thought_signature")
+
 	b := anthropicBlock(p, wire.Object(list))
 	call, ok := b.(content.ToolUse)
+
 	switch {
 	case !ok:
 		return p.opaque(raw, p.foreign, "a call without id or name")
@@ -371,27 +410,31 @@ func nanoCall(p place, raw content.JSON, list []wire.Member) content.Block {
 		call.Extra = content.Extra{API: responsesAPI, JSON: wire.Object([]wire.Member{{Name: "id", Value: item}})}
 		item = ""
 	}
+
+	// A call holds the members of one API. The rest is left out.
 	for _, left := range []wire.Member{{Name: "item_id", Value: item}, {Name: "thought_signature", Value: signature}} {
 		if left.Value != "" && left.Value != "null" {
-			p.note(NoteLeftOut, "the call's %s %s: a call keeps what one API needs, and has something of another", left.Name, excerpt(left.Value))
+			p.note(NoteLeftOut, "the call's %s %s: a call keeps the members of one API only", left.Name, excerpt(left.Value))
 		}
 	}
 	return call
 }
 
-// tools returns the declared tools, and whether one was refused.
+// tools returns the declared tools, and reports whether a definition was refused.
 func (g *nanoGraph) tools(n *nanoNode) (node.Payload, bool, error) {
 	raw, ok := items(get(n.data, "tools"))
 	if !ok {
-		return nil, false, g.errorf(n.line, n.where(), ErrShape, "tools is no list")
+		return nil, false, g.errorf(n.line, n.where(), ErrShape, "tools is not a list")
 	}
+
 	d := declarations{place: g.place(n)}
 	for _, one := range raw {
 		list, err := object(one)
 		if err != nil {
-			d.refuse(one, "it is no object")
+			d.refuse(one, "it is not an object")
 			continue
 		}
+
 		var def content.Tool
 		def.Name, list, _ = wire.TakeText(list, "name")
 		def.Description, list, _ = wire.TakeText(list, "description")
@@ -399,21 +442,26 @@ func (g *nanoGraph) tools(n *nanoNode) (node.Payload, bool, error) {
 		def.Extra = extra(anthropicAPI, list)
 		d.add(def, one)
 	}
+
 	return d.payload("nano-agent.tool_definitions", get(n.list, "data")), d.refused > 0, nil
 }
 
 // execution returns the execution of a call of its parent.
 func (g *nanoGraph) execution(n *nanoNode) (node.Payload, error) {
 	e := node.ToolExecution{CallID: text(n.data, "tool_use_id"), Tool: text(n.data, "tool_name"), IsError: isTrue(n.data, "is_error")}
+
 	p := g.place(n)
 	p.inner = true
+
 	var err error
 	if e.Result, err = p.list(get(n.data, "result"), anthropicBlock); err != nil {
 		return nil, err
 	}
+
 	if !claim(n, &e) {
-		g.note(n.line, n.where(), NoteChanged, "the execution of %q follows no message with that call", e.CallID)
+		g.note(n.line, n.where(), NoteChanged, "no message with the call %q is its parent", e.CallID)
 	}
+
 	if n.sub == nil {
 		return e, nil
 	}
@@ -421,22 +469,26 @@ func (g *nanoGraph) execution(n *nanoNode) (node.Payload, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	e.Child = heads
 	about = append(about, without(n.sub.data, "type", "nodes", "head_ids", "system_prompt", "depth")...)
 	e.Details = wire.Object([]wire.Member{{Name: "sub_graph", Value: wire.Object(about)}})
 	return e, nil
 }
 
-// claim finds the call that e is the execution of, the next of those with its id, among those of the parent.
+// claim sets the index, tool and input of e from its call: the first call of the parent with its ID that has no execution yet. It reports
+// whether there is one.
 func claim(n *nanoNode, e *node.ToolExecution) bool {
 	if len(n.parents) != 1 || n.parents[0].made == nil {
 		return false
 	}
+
 	parent := n.parents[0]
 	m, _ := parent.made.Message()
 	if parent.claimed == nil {
 		parent.claimed = map[int]bool{}
 	}
+
 	for i, call := range m.Blocks.ToolUses() {
 		if call.ID == e.CallID && !parent.claimed[i] && m.Role == content.Assistant {
 			parent.claimed[i] = true
@@ -447,46 +499,53 @@ func claim(n *nanoNode, e *node.ToolExecution) bool {
 	return false
 }
 
-// child imports the conversation of a sub-graph. It returns its heads, and what of the sub-graph is not in the nodes.
+// child imports the conversation of a sub-graph. It returns the heads, and the members of the sub-graph that the nodes do not hold.
 func (g *nanoGraph) child(n *nanoNode) (node.List[*node.Node], []wire.Member, error) {
 	var none node.List[*node.Node]
 	if g.depth >= maxSubGraphs {
-		return none, nil, g.errorf(n.line, n.where(), ErrLimit, "sub-graphs hang in sub-graphs %d deep", maxSubGraphs)
+		return none, nil, g.errorf(n.line, n.where(), ErrLimit, "sub-graphs nest more than %d deep", maxSubGraphs)
 	}
+
 	inner := &nanoGraph{importer: g.importer, path: g.path + n.id + "/", depth: g.depth + 1, byID: map[string]*nanoNode{}}
 	if err := inner.read(n.data); err != nil {
 		return none, nil, err
 	}
+
 	heads, err := inner.heads(get(n.data, "head_ids"))
 	if err != nil {
 		return none, nil, err
 	}
+
 	about := without(n.data, "type", "nodes", "head_ids", "system_prompt", "tool_name", "tool_use_id", "summary")
-	prompt, said := text(n.data, "system_prompt"), false
+
+	// The prompt is usually a node as well.
+	prompt, inNodes := text(n.data, "system_prompt"), false
 	for _, one := range inner.all {
-		said = said || one.kind == "system_prompt" && text(one.data, "content") == prompt
+		inNodes = inNodes || one.kind == "system_prompt" && text(one.data, "content") == prompt
 	}
-	if prompt != "" && !said {
+	if prompt != "" && !inNodes {
 		about = append(about, wire.Member{Name: "system_prompt", Value: wire.Quote(prompt)})
 	}
 	return node.ListOf(heads...), about, nil
 }
 
-// heads returns the nodes that the graph ends in: those it names, then those that it names none after.
+// heads returns the heads of the graph: those that it names, and then the other nodes without children that those do not reach.
 func (g *nanoGraph) heads(ids content.JSON) ([]*node.Node, error) {
 	named, ok := items(ids)
 	if !ok && ids != "" {
-		return nil, g.errorf(0, "head_ids", ErrShape, "it is no list")
+		return nil, g.errorf(0, "head_ids", ErrShape, "it is not a list")
 	}
+
 	var heads []*nanoNode
 	for _, j := range named {
 		id, _ := wire.Text(j)
 		if n := g.byID[id]; n != nil {
 			heads = append(heads, n)
 		} else {
-			g.note(0, "head_ids", NoteAssumed, "there is no node %s; what no node follows is a head", excerpt(j))
+			g.note(0, "head_ids", NoteAssumed, "there is no node %s; nodes without children are the heads", excerpt(j))
 		}
 	}
+
 	reached := map[*nanoNode]bool{}
 	stack := append([]*nanoNode(nil), heads...)
 	for len(stack) > 0 {
@@ -500,26 +559,30 @@ func (g *nanoGraph) heads(ids content.JSON) ([]*node.Node, error) {
 			}
 		}
 	}
+
 	for _, n := range g.all {
 		if len(n.children) > 0 || reached[n] {
 			continue
 		}
+
 		if len(named) > 0 && len(heads) > 0 {
-			g.note(n.line, n.where(), NoteAssumed, "no head reaches it; it is a head of its own, after the others")
+			g.note(n.line, n.where(), NoteAssumed, "no head reaches it; it became a further head")
 		}
 		heads = append(heads, n)
 	}
+
 	list := make([]*node.Node, len(heads))
 	for i, n := range heads {
 		if n.folded() {
-			n = n.children[0] // a graph that was saved in the middle of an execution
+			n = n.children[0] // a graph that was saved during an execution
 		}
 		list[i] = n.made
 	}
 	return list, nil
 }
 
-// nanoUsage is the counters of a run. Anthropic's input excludes what a cache had, and OpenAI's includes it.
+// nanoUsage returns the token counts of a run. Anthropic's input_tokens exclude cached tokens. OpenAI's include them, and only OpenAI's
+// API reports cached_tokens.
 func nanoUsage(list []wire.Member) content.Usage {
 	cached := count(list, "cached_tokens")
 	return content.Usage{
@@ -531,22 +594,23 @@ func nanoUsage(list []wire.Member) content.Usage {
 	}
 }
 
-// declarations collects definitions of tools.
+// declarations collects the tool definitions of a list.
 type declarations struct {
 	place
 	defs    []content.Tool
-	refused int
+	refused int // how many definitions cannot be declared
 }
 
-// add takes a definition; of those with one name the last holds.
+// add appends a definition, or replaces the earlier one with the same name. One that no API accepts is refused.
 func (d *declarations) add(def content.Tool, raw content.JSON) {
 	if err := def.Check(); err != nil {
 		d.refuse(raw, err.Error())
 		return
 	}
+
 	for i, old := range d.defs {
 		if old.Name == def.Name {
-			d.note(NoteLeftOut, "the tool %s is declared again, and the later declaration holds", def.Name)
+			d.note(NoteLeftOut, "the tool %s is declared again; the later declaration is used", def.Name)
 			d.defs[i] = def
 			return
 		}
@@ -554,12 +618,13 @@ func (d *declarations) add(def content.Tool, raw content.JSON) {
 	d.defs = append(d.defs, def)
 }
 
+// refuse notes a definition that cannot be declared.
 func (d *declarations) refuse(raw content.JSON, why string) {
 	d.refused++
-	d.place.note(NoteRecord, "a tool that no API takes, because %s: %s", why, excerpt(raw))
+	d.place.note(NoteRecord, "a tool that no API accepts (%s): %s", why, excerpt(raw))
 }
 
-// payload is the tools, or a record of that name where none of them can be declared.
+// payload returns the tools, or a record of that name if every definition was refused.
 func (d *declarations) payload(name string, raw content.JSON) node.Payload {
 	if len(d.defs) == 0 && d.refused > 0 {
 		return node.Custom{Name: name, JSON: raw}

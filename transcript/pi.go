@@ -12,12 +12,13 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// pi imports a session of any version.
+// pi imports a session of pi, of any version.
 func (im *importer) pi(r io.Reader) error {
 	s := &piSession{importer: im, tree: newTree(im)}
+
 	err := im.lines(r, func(l line) error {
 		if err := s.line(l); err != nil {
-			s.index = append(s.index, "")
+			s.index = append(s.index, "") // an unreadable line counts, too
 			return im.unreadable(s.tree, l, err)
 		}
 		return nil
@@ -28,19 +29,21 @@ func (im *importer) pi(r io.Reader) error {
 	if err := s.unrecognized(); err != nil {
 		return err
 	}
+
 	if s.session == "" {
 		s.session = s.fingerprint()
 	}
+
 	im.heads, err = s.tree.build()
 	return err
 }
 
-// piSession is a session while it is read.
+// piSession is the state of an import.
 type piSession struct {
 	*importer
 	tree  *tree
-	index []string // the name of each line: the first version has no ids, and counts
-	last  string
+	index []string // the name of each line: the first version has indexes of lines instead of IDs
+	last  string   // the name of the last entry, the parent of the next line without an ID
 }
 
 // piTypes are the types of lines that pi itself writes.
@@ -49,21 +52,24 @@ var piTypes = []string{
 	"thinking_level_change",
 }
 
-// line takes the next line.
+// line imports the next line.
 func (s *piSession) line(l line) error {
 	j, err := s.valid(l.at, l.text)
 	if err != nil {
 		return err
 	}
+
 	list, err := s.members(l.at, "", j)
 	if err != nil {
 		return err
 	}
+
 	e := &entry{line: l.at, name: text(list, "id"), parentName: text(list, "parentId"), time: stamp(get(list, "timestamp")), body: string(j)}
 	kind := text(list, "type")
 	if kind != "" {
 		s.recognize(l.at, slices.Contains(piTypes, kind))
 	}
+
 	switch kind {
 	case "":
 		return s.errorf(l.at, "", ErrShape, "the line has no type")
@@ -72,23 +78,28 @@ func (s *piSession) line(l line) error {
 		return nil
 	case "leaf":
 		s.tree.current = s.tree.byName[text(list, "targetId")]
-		s.note(l.at, "", NoteLeftOut, "it says where the session goes on, as the heads do")
+		s.note(l.at, "", NoteLeftOut, "it marks the current entry, as the heads do")
 		s.index = append(s.index, "")
 		return nil
 	}
+
 	if e.name == "" {
 		e.name, e.parentName = "line "+strconv.Itoa(l.at), s.last
 	}
+
 	if err := s.entry(e, kind, list, j); err != nil {
 		return err
 	}
+
 	s.index = append(s.index, e.name)
 	s.last, s.tree.current = e.name, s.tree.byName[e.name]
 	return nil
 }
 
+// header imports the first line of a file.
 func (s *piSession) header(list []wire.Member) {
 	s.index = append(s.index, "")
+
 	if s.session == "" {
 		s.session = text(list, "id")
 	}
@@ -97,13 +108,15 @@ func (s *piSession) header(list []wire.Member) {
 	}
 }
 
-// rest keeps what a line has beyond what the node says.
+// rest adds the members of a line to the metadata, except for the named ones and those of every line.
 func (s *piSession) rest(e *entry, list []wire.Member, names ...string) {
 	e.meta = metaOf(e.meta, "pi", without(list, append(names, "type", "id", "parentId", "timestamp", "message")...))
 }
 
+// entry imports a line of that type.
 func (s *piSession) entry(e *entry, kind string, list []wire.Member, j content.JSON) error {
 	p := place{im: s.importer, line: e.line, foreign: "pi"}
+
 	switch kind {
 	case "message":
 		message, err := s.members(e.line, "message", get(list, "message"))
@@ -126,24 +139,25 @@ func (s *piSession) entry(e *entry, kind string, list []wire.Member, j content.J
 		return s.tree.add(e)
 	case "custom_message":
 		s.rest(e, list, "content")
-		return s.words(p, e, get(list, "content"))
+		return s.userMessage(p, e, get(list, "content"))
 	}
 	return s.tree.record(e, node.Custom{Name: "pi." + kind, JSON: j})
 }
 
-// message takes a message.
+// message imports a message.
 func (s *piSession) message(p place, e *entry, list []wire.Member, j content.JSON) error {
 	if t := stamp(get(list, "timestamp")); e.time.IsZero() {
 		e.time = t
 	}
+
 	taken := []string{"role", "content", "timestamp"}
 	var err error
 	switch role := text(list, "role"); role {
 	case "user":
-		err = s.words(p, e, get(list, "content"))
+		err = s.userMessage(p, e, get(list, "content"))
 	case "assistant":
 		if stop := text(list, "stopReason"); stop == "error" || stop == "aborted" {
-			return s.tree.record(e, node.Custom{Name: "pi.message." + stop, JSON: j}) // pi does not send it again
+			return s.tree.record(e, node.Custom{Name: "pi.message." + stop, JSON: j}) // pi does not send it again, either
 		}
 		taken = append(taken, "model", "stopReason", "responseId")
 		err = s.assistant(p, e, list)
@@ -151,7 +165,7 @@ func (s *piSession) message(p place, e *entry, list []wire.Member, j content.JSO
 		taken = append(taken, "toolCallId", "toolName", "isError", "details")
 		err = s.result(p, e, list)
 	case "custom", "hookMessage":
-		err = s.words(p, e, get(list, "content"))
+		err = s.userMessage(p, e, get(list, "content"))
 	case "compactionSummary", "branchSummary":
 		taken = append(taken, "summary")
 		e.payload, e.keeps = node.Compaction{Summary: content.Words(text(list, "summary"))}, keepsEverything
@@ -160,31 +174,33 @@ func (s *piSession) message(p place, e *entry, list []wire.Member, j content.JSO
 		if isTrue(list, "excludeFromContext") {
 			return s.tree.record(e, node.Custom{Name: "pi.message.bashExecution", JSON: j})
 		}
-		e.payload = node.Message{Role: content.User, Blocks: content.Words(bashWords(list))}
-		p.note(NoteChanged, "a command of the user's and its output are told in words; what pi noted is metadata")
+		e.payload = node.Message{Role: content.User, Blocks: content.Words(bashText(list))}
+		p.note(NoteChanged, "a command of the user and its output became text; the original members are metadata")
 		err = s.tree.add(e)
 	default:
 		return s.tree.record(e, node.Custom{Name: "pi.message." + role, JSON: j})
 	}
+
 	if rest := without(list, taken...); len(rest) > 0 {
 		e.meta = metaWith(e.meta, "pi.message", wire.Object(rest))
 	}
 	return err
 }
 
-// bashWords tells a model of a command that the user ran.
-func bashWords(list []wire.Member) string {
-	words := "I ran this command: " + text(list, "command") + "\n\n" + text(list, "output")
+// bashText returns the text for the model about a command that the user ran.
+func bashText(list []wire.Member) string {
+	s := "I ran this command: " + text(list, "command") + "\n\n" + text(list, "output")
 	if code := get(list, "exitCode"); code != "" && code != "0" {
-		words += "\n\nIt ended with exit code " + string(code) + "."
+		s += "\n\nIt ended with exit code " + string(code) + "."
 	}
 	if isTrue(list, "cancelled") {
-		words += "\n\nIt was cancelled."
+		s += "\n\nIt was cancelled."
 	}
-	return strings.TrimSpace(words)
+	return strings.TrimSpace(s)
 }
 
-func (s *piSession) words(p place, e *entry, j content.JSON) error {
+// userMessage appends a user message with that content.
+func (s *piSession) userMessage(p place, e *entry, j content.JSON) error {
 	blocks, err := p.list(j, piBlock)
 	if err != nil {
 		return err
@@ -193,12 +209,14 @@ func (s *piSession) words(p place, e *entry, j content.JSON) error {
 	return s.tree.add(e)
 }
 
+// result appends a message with one tool result.
 func (s *piSession) result(p place, e *entry, list []wire.Member) error {
 	p.inner = true
 	blocks, err := p.list(get(list, "content"), piBlock)
 	if err != nil {
 		return err
 	}
+
 	p.inner = false
 	r := content.ToolResult{CallID: piCallID(text(list, "toolCallId")), Content: blocks, IsError: isTrue(list, "isError")}
 	e.payload, e.blocks = node.Message{Role: content.User}, []content.Block{p.fit(get(list, "content"), r)}
@@ -206,7 +224,7 @@ func (s *piSession) result(p place, e *entry, list []wire.Member) error {
 	return s.tree.add(e)
 }
 
-// piAPIs is Plait's names of the APIs that pi speaks.
+// piAPI returns Plait's name for an API of pi. An unknown name is returned unchanged.
 func piAPI(api string) string {
 	switch {
 	case strings.HasPrefix(api, "anthropic"), strings.HasPrefix(api, "bedrock"):
@@ -223,10 +241,11 @@ func piAPI(api string) string {
 
 func (s *piSession) assistant(p place, e *entry, list []wire.Member) error {
 	api := piAPI(text(list, "api"))
-	blocks, err := p.list(get(list, "content"), func(p place, raw content.JSON) content.Block { return piSaid(p, raw, api) })
+	blocks, err := p.list(get(list, "content"), func(p place, raw content.JSON) content.Block { return piAssistantBlock(p, raw, api) })
 	if err != nil {
 		return err
 	}
+
 	usage, _ := object(get(list, "usage"))
 	e.payload = node.Message{Role: content.Assistant, Blocks: blocks, Answer: node.Answer{
 		API: api, Model: text(list, "model"), ResponseID: text(list, "responseId"), Stop: piStop(text(list, "stopReason")),
@@ -251,23 +270,24 @@ func piStop(reason string) content.Stop {
 	return content.Stop(reason)
 }
 
-// piCallID is the id of a call without that of the item that it is with OpenAI's Responses API.
+// piCallID returns the ID of a call. For OpenAI's Responses API, pi writes "CALL|ITEM"; the item's ID is cut off.
 func piCallID(id string) string {
 	call, _, _ := strings.Cut(id, "|")
 	return call
 }
 
-// piBlock reads a block of the user's side.
+// piBlock reads a block of a user message or a tool result.
 func piBlock(p place, raw content.JSON) content.Block {
 	list, err := object(raw)
 	if err != nil {
 		return p.opaque(raw, "pi", "it is no object")
 	}
+
 	kind, list, _ := wire.TakeText(list, "type")
 	switch kind {
 	case "text":
-		if said, rest, ok := wire.TakeText(list, "text"); ok {
-			return content.Text{Text: said, Extra: extra("pi", rest)}
+		if s, rest, ok := wire.TakeText(list, "text"); ok {
+			return content.Text{Text: s, Extra: extra("pi", rest)}
 		}
 	case "image":
 		data, rest, ok := wire.TakeText(list, "data")
@@ -279,17 +299,18 @@ func piBlock(p place, raw content.JSON) content.Block {
 	return p.opaque(raw, "pi", fmt.Sprintf("a block of the type %q", kind))
 }
 
-// piSaid reads a block of the assistant's, which an API wrote.
-func piSaid(p place, raw content.JSON, api string) content.Block {
+// piAssistantBlock reads a block of an assistant's message from that API.
+func piAssistantBlock(p place, raw content.JSON, api string) content.Block {
 	list, err := object(raw)
 	if err != nil {
 		return piBlock(p, raw)
 	}
+
 	switch kind, list, _ := wire.TakeText(list, "type"); kind {
 	case "text":
-		said, rest, ok := wire.TakeText(list, "text")
+		s, rest, ok := wire.TakeText(list, "text")
 		if signature, _, _ := wire.TakeText(rest, "textSignature"); ok && api == geminiAPI && signature != "" {
-			return content.Text{Text: said, Extra: signed(signature)}
+			return content.Text{Text: s, Extra: signed(signature)}
 		}
 	case "thinking":
 		if thought, rest, ok := wire.TakeText(list, "thinking"); ok {
@@ -301,16 +322,17 @@ func piSaid(p place, raw content.JSON, api string) content.Block {
 	return piBlock(p, raw)
 }
 
-// signed is the signature that Gemini puts beside a part.
+// signed returns the Extra of a block with a signature of Gemini.
 func signed(signature string) content.Extra {
 	return content.Extra{API: geminiAPI, JSON: wire.Object([]wire.Member{{Name: "thoughtSignature", Value: wire.Quote(signature)}})}
 }
 
-// piThinking reads thinking with its signature, which is another thing with each API.
+// piThinking reads thinking. What its signature contains depends on the API.
 func piThinking(thought string, rest []wire.Member, api string) content.Block {
 	signature, rest, _ := wire.TakeText(rest, "thinkingSignature")
 	redacted, rest := wire.Take(rest, "redacted")
 	t := content.Thinking{Text: thought, Signature: signature, Extra: content.Extra{API: api, JSON: "{}"}}
+
 	switch api {
 	case anthropicAPI:
 		if redacted == "true" && signature != "" {
@@ -333,12 +355,15 @@ func piThinking(thought string, rest []wire.Member, api string) content.Block {
 	case geminiAPI:
 		return t
 	}
+
+	// A signature of an unknown API is kept, but not as one.
 	if signature != "" {
 		rest = append(rest, wire.Member{Name: "thinkingSignature", Value: wire.Quote(signature)})
 	}
 	return content.Thinking{Text: thought, Extra: extra("pi", rest)}
 }
 
+// piCall reads a tool call.
 func piCall(p place, raw content.JSON, list []wire.Member, api string) content.Block {
 	id, rest, _ := wire.TakeText(list, "id")
 	name, rest, named := wire.TakeText(rest, "name")
@@ -347,10 +372,12 @@ func piCall(p place, raw content.JSON, list []wire.Member, api string) content.B
 	if !named {
 		return p.opaque(raw, "pi", "a call without a name")
 	}
+
 	call := content.ToolUse{ID: piCallID(id), Name: name, Input: input}
 	if call.ID != id {
 		rest = append([]wire.Member{{Name: "id", Value: wire.Quote(id)}}, rest...)
 	}
+
 	call.Extra = extra("pi", rest)
 	if api == geminiAPI && signature != "" {
 		call.Extra = signed(signature)
