@@ -18,19 +18,19 @@ import (
 
 // DOTOptions changes what [DOT] writes. The zero value and nil are the defaults.
 type DOTOptions struct {
-	// Layout is what the boxes show. Defaults to the defaults of LayoutOptions.
+	// Layout determines the text in the boxes. Defaults to the defaults of LayoutOptions.
 	Layout LayoutOptions
 }
 
-// DOT writes d to w in the language of Graphviz: every node with the label that it has in other drawings, every edge, and a cluster
-// for the conversation of each sub-agent.
+// DOT writes d to w in the language of Graphviz: every node with the same label as in other drawings, every edge, and a
+// cluster for the conversation of each sub-agent.
 //
-//   - Ids are n0, n1 …, the nodes' numbers in reading order, whatever is folded; clusters are cluster_s0, cluster_s1 …. Sub-agents in
-//     sub-agents are clusters in clusters, eight deep; what is deeper stands in the eighth.
-//   - Whatever was said, Graphviz shows it letter for letter. No label becomes one like HTML, a link or a record.
+//   - IDs are n0, n1 …, the numbers of the nodes in reading order, whatever is folded. Clusters are cluster_s0,
+//     cluster_s1 …. Clusters are nested up to eight deep. Deeper conversations are in the cluster around them.
+//   - Graphviz shows every text letter for letter. No label is read as HTML, a link or a record.
 //   - The same graph gives the same bytes.
 //
-// Errors: d's own, and that of w.
+// Errors: that of d, and that of w.
 func DOT(w io.Writer, d dag.DAG, o *DOTOptions) error {
 	if o == nil {
 		o = &DOTOptions{}
@@ -47,19 +47,22 @@ func DOT(w io.Writer, d dag.DAG, o *DOTOptions) error {
 	return err
 }
 
-// maxClusters is how deep clusters lie in each other.
+// maxClusters limits the nesting of clusters.
 const maxClusters = 8
 
-// dot returns the plot as gonum writes it. The clusters only say which nodes are in them; what nodes are like, and all edges, are
-// said outside, because an edge inside a cluster pulls both its ends into it.
+// dot returns the plot in gonum's types. Clusters only list their nodes. The attributes of nodes and all edges are
+// outside, because an edge inside a cluster pulls both its ends into it.
 func (m *plot) dot() *dotGraph {
 	g := &dotGraph{attributes: dotStart, lines: make([][]dotLine, len(m.items))}
 	for i := range m.items {
-		g.nodes = append(g.nodes, dotNode{id: int64(i), name: "n" + strconv.Itoa(m.items[i].vertex), attributes: m.items[i].dot(m.outline)})
+		g.nodes = append(g.nodes, dotNode{
+			id: int64(i), name: "n" + strconv.Itoa(m.items[i].vertex), attributes: m.items[i].dot(m.outline),
+		})
 	}
 	if len(g.nodes) == 0 {
 		g.nodes = []gonum.Node{dotNode{name: "n0", attributes: attributes{{Key: "label", Value: dotQuote(ink.Empty)}}}}
 	}
+
 	for i, e := range m.edges {
 		from, to := m.at[e.from], m.at[e.to]
 		l := dotLine{id: int64(i), from: g.nodes[from], to: g.nodes[to]}
@@ -68,9 +71,12 @@ func (m *plot) dot() *dotGraph {
 		}
 		g.lines[from] = append(g.lines[from], l)
 	}
+
+	// The methods between and From rely on this order.
 	for _, lines := range g.lines {
 		slices.SortStableFunc(lines, func(a, b dotLine) int { return cmp.Compare(a.to.ID(), b.to.ID()) })
 	}
+
 	m.clusters(g)
 	return g
 }
@@ -86,6 +92,7 @@ func (m *plot) clusters(g *dotGraph) {
 		if r := &m.rooms[i+1]; len(r.items) == 0 {
 			continue
 		}
+
 		c := &dotGraph{name: "cluster_s" + strconv.Itoa(i), attributes: frameLook(m.groups[i].title)}
 		for _, k := range m.rooms[i+1].items {
 			c.nodes = append(c.nodes, dotNode{id: int64(k), name: "n" + strconv.Itoa(m.items[k].vertex)})
@@ -97,8 +104,8 @@ func (m *plot) clusters(g *dotGraph) {
 	}
 }
 
-// dotQuote writes plain text as Graphviz reads it: quoted, so that it is no label like HTML, and with what Graphviz decodes in
-// quotes written out.
+// dotQuote quotes plain text for Graphviz, so that it is not read as HTML. What Graphviz decodes inside quotes is
+// escaped.
 func dotQuote(text string) string { return `"` + dotText.Replace(text) + `"` }
 
 var dotText = strings.NewReplacer("&", "&amp;", `\`, `\\`, `"`, `\"`, "\n", `\n`)
@@ -115,7 +122,7 @@ var (
 	}
 )
 
-// frameLook is how the frame around a conversation looks.
+// frameLook returns the attributes of the frame around a conversation.
 func frameLook(title string) [3]attributes {
 	l := ink.Light.Frame
 	return [3]attributes{{
@@ -124,7 +131,7 @@ func frameLook(title string) [3]attributes {
 	}}
 }
 
-// dot is how a box looks.
+// dot returns the attributes of a box.
 func (it *item) dot(o *outline) attributes {
 	l := ink.Light.Boxes[string(it.face.style)]
 	list := attributes{
@@ -145,12 +152,12 @@ func (it *item) dot(o *outline) attributes {
 	return list
 }
 
-// attributes are written in their order.
+// attributes are written in this order.
 type attributes []encoding.Attribute
 
 func (a attributes) Attributes() []encoding.Attribute { return a }
 
-// dotNode is a node as gonum writes it.
+// dotNode is a node for gonum.
 type dotNode struct {
 	id   int64
 	name string
@@ -160,7 +167,7 @@ type dotNode struct {
 func (n dotNode) ID() int64     { return n.id }
 func (n dotNode) DOTID() string { return n.name }
 
-// dotLine is an edge as gonum writes it.
+// dotLine is an edge for gonum.
 type dotLine struct {
 	id       int64
 	from, to gonum.Node
@@ -173,13 +180,13 @@ func (l dotLine) To() gonum.Node           { return l.to }
 func (l dotLine) ReversedLine() gonum.Line { return l }
 func (l dotLine) ReversedEdge() gonum.Edge { return l }
 
-// dotGraph is the whole, or a cluster, which has no lines. It is a multigraph, so that gonum does not tell Graphviz to merge edges,
-// and a directed graph, so that they have arrows.
+// dotGraph is the whole graph, or a cluster, which has no lines. It is a multigraph, so that gonum does not tell
+// Graphviz to merge edges, and directed, so that edges have arrows.
 type dotGraph struct {
 	name       string
-	attributes [3]attributes // of itself, its nodes, its edges
+	attributes [3]attributes // of the graph, its nodes, its edges
 	nodes      []gonum.Node
-	lines      [][]dotLine // by the node that they come from, in the order of those that they lead to
+	lines      [][]dotLine // by source node, sorted by target
 	clusters   []dot.Multigraph
 }
 
@@ -197,7 +204,7 @@ func (g *dotGraph) HasEdgeBetween(x, y int64) bool {
 }
 func (g *dotGraph) HasEdgeFromTo(u, v int64) bool { return len(g.between(u, v)) > 0 }
 
-// DOTAttributers returns what holds for the graph, all its nodes and all its edges.
+// DOTAttributers returns the attributes of the graph, of all its nodes and of all its edges.
 func (g *dotGraph) DOTAttributers() (graph, node, edge encoding.Attributer) {
 	return g.attributes[0], g.attributes[1], g.attributes[2]
 }

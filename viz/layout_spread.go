@@ -10,25 +10,29 @@ import (
 
 // How a conversation is spread from left to right, when the rows are known:
 //
-// An item dominates what can be reached only through it; each item hangs below the last item that dominates it. Of what hangs
-// below one item, the parts that flow into the same merge stand side by side, each in a column of its own, and the merge is centred
-// below them. What is left are trees side by side: one goes on straight below the item, the trunk. The others are sides. A side
-// that ends above the merge that its trunk flows into is put beside the trunk; one that does not is passed on outwards, and is put
-// to the right of the whole phase. So nothing comes between the calls of a phase and the message that joins them.
-//
-// A side keeps as far from the trunk as their outlines make it, row by row. The tallest tree is the trunk, unless another flows into
-// a merge, so that each row of an outline is looked at once for each trunk that it is put beside.
+//   - An item dominates the items that can be reached only through it. Each item hangs below the last item that dominates it.
+//   - Among the items that hang below one item, those that flow into the same merge are placed side by side, each in its own
+//     column, with the merge centered below them. What remains are trees side by side.
+//   - One of these trees is the trunk: it continues straight below the item. The others are sides. A side that ends above the
+//     merge of its trunk is placed beside the trunk. Any other side is passed outwards, to the right of the whole tool phase, so
+//     that nothing comes between the calls of a phase and the message that joins them.
+//   - The outlines of trunk and side determine their distance, row by row. The tallest tree is the trunk unless another flows
+//     into a merge. So each row of an outline is examined once for each trunk that it is placed beside.
 
-// spread finds out where each item is from left to right.
+// spread finds the column of each item.
 func (m *plot) spread() {
+	// Inner rooms have higher indexes, so their widths are known first.
 	s := newSpreader(m)
-	for i := len(m.rooms) - 1; i >= 0; i-- { // a room comes before those in it
+	for i := len(m.rooms) - 1; i >= 0; i-- {
 		s.room(i)
 	}
 	s.settle()
+
 	m.rooms[0].left += margin
 	m.rooms[0].right += margin
 	m.rooms[0].x = m.rooms[0].left
+
+	// Columns so far count from the axes of the rooms. Turn them into distances from the left.
 	for i := range m.rooms {
 		r := &m.rooms[i]
 		if r.owner != none {
@@ -40,62 +44,66 @@ func (m *plot) spread() {
 	}
 }
 
-// spreader has an entry for each item in each of its lists, and in the first place one for what stands above them all: number 0 is
-// the root, number k+1 is item k.
+// spreader holds the state of spread. Its lists have one entry for each item, preceded by one for a virtual root: entry
+// 0 is the root, entry k+1 is item k. An index into these lists is a vertex v.
 type spreader struct {
 	*plot
-	idom   []int // the last number that dominates it
-	depth  []int // how many dominate it
-	jump   []int // one of them, so that any is found in few steps
-	kids   [][]int
-	feeds  [][]int // merges that it flows into, among those that hang where it hangs
-	direct []bool  // a merge that has an edge from its idom
-	trunk  []int   // the kid that leads to the merge that this one flows into; flowsOut if it is a parent of the merge; 0 if unknown
-	joins  []int   // the merge that it is put above, or 0
-	above  [][]int // what is put above it
+	idom   []int   // the last vertex that dominates it
+	depth  []int   // the number of vertices that dominate it
+	jump   []int   // a dominator further up, so that any dominator is found in a logarithmic number of steps
+	kids   [][]int // the vertices it is the idom of
+	feeds  [][]int // the merges it flows into, among those with the same idom
+	direct []bool  // whether this is a merge with an edge from its idom
+	trunk  []int   // the kid on the way to the merge it flows into; flowsOut for a parent of the merge; 0 if unknown
+	joins  []int   // the merge it is placed above, or 0
+	above  [][]int // the vertices placed above this merge
 	blocks []block
-	anchor []int // what its place is counted from
+	anchor []int // the vertex that dx counts from
 	dx     []int
-	reach  []int // scratch
-	lefts  []int
+	reach  []int // scratch for pack: by row, the right side of what is placed
+	lefts  []int // scratch for pack: by row, the left side, or unset
 }
 
 const flowsOut = -1
 
-// block is a tree that is being placed: an item, what is above it if it is a merge, its trunk, and the sides that are not placed.
+// block is a tree during placement: an item, the branches above it if it is a merge, its trunk, and the sides not yet
+// placed.
 type block struct {
-	top, bottom int // rows of what is placed
+	top, bottom int // the rows it covers
 	outline     []segment
-	sides       []int // numbers of blocks that are placed in themselves
+	sides       []int // vertices whose own blocks are complete
 }
 
-// segment is the outline of a block in some rows. Outlines have the lowest rows first.
+// segment is the outline of a block in a range of rows. The segments of an outline start with the lowest rows.
 type segment struct{ from, to, left, right int }
 
-// corridor is what an edge that runs down takes on either side.
+// corridor is the space on either side of an edge that runs down.
 const corridor = 8
 
 func newSpreader(m *plot) *spreader {
 	n := len(m.items) + 1
 	ints := make([]int, 6*n)
 	next := func() (part []int) { part, ints = ints[:n:n], ints[n:]; return part }
+
 	s := &spreader{
 		plot: m, idom: next(), depth: next(), jump: next(), trunk: next(), joins: next(), anchor: next(), dx: make([]int, n),
 		kids: make([][]int, n), feeds: make([][]int, n), above: make([][]int, n),
 		direct: make([]bool, n), blocks: make([]block, n),
 	}
+
 	for i := range m.items {
 		s.dominate(i + 1)
 	}
 	for i := range m.items {
 		s.flow(i + 1)
 	}
+
 	return s
 }
 
 func (s *spreader) item(v int) *item { return &s.items[v-1] }
 
-// dominate finds out what dominates v, after its parents.
+// dominate finds the dominators of v. Those of its parents must be known.
 func (s *spreader) dominate(v int) {
 	parents, d := s.item(v).parents, 0
 	for i, p := range parents {
@@ -105,22 +113,26 @@ func (s *spreader) dominate(v int) {
 			d = s.common(d, p+1)
 		}
 	}
+
 	s.idom[v], s.depth[v], s.jump[v] = d, s.depth[d]+1, d
+	// Two jumps of the same length become one that is twice as long.
 	if j := s.jump[d]; s.depth[d]-s.depth[j] == s.depth[j]-s.depth[s.jump[j]] {
 		s.jump[v] = s.jump[j]
 	}
+
 	if d > 0 {
 		s.kids[d] = append(s.kids[d], v)
 	}
 }
 
-// common returns the last number that dominates both.
+// common returns the last vertex that dominates both a and b, or is one of them.
 func (s *spreader) common(a, b int) int {
 	if s.depth[a] > s.depth[b] {
 		a = s.up(a, s.depth[b])
 	} else {
 		b = s.up(b, s.depth[a])
 	}
+
 	for a != b {
 		if s.jump[a] != s.jump[b] {
 			a, b = s.jump[a], s.jump[b]
@@ -131,7 +143,7 @@ func (s *spreader) common(a, b int) int {
 	return a
 }
 
-// up returns what dominates v at that depth.
+// up returns the dominator of v at that depth.
 func (s *spreader) up(v, depth int) int {
 	for s.depth[v] > depth {
 		if s.depth[s.jump[v]] >= depth {
@@ -143,22 +155,26 @@ func (s *spreader) up(v, depth int) int {
 	return v
 }
 
-// flow notes what flows into v, if it is a merge, and the way there.
+// flow records which vertices flow into v if v is a merge, and the way there.
 func (s *spreader) flow(v int) {
 	parents, d := s.item(v).parents, s.idom[v]
 	if len(parents) < 2 {
 		return
 	}
+
 	for _, p := range parents {
 		u := p + 1
 		if u == d {
 			s.direct[v] = true
 			continue
 		}
+
+		// The child of d that p hangs below, directly or not.
 		x := s.up(u, s.depth[d]+1)
 		if n := len(s.feeds[x]); n == 0 || s.feeds[x][n-1] != v {
 			s.feeds[x] = append(s.feeds[x], v)
 		}
+
 		if s.trunk[u] == 0 {
 			s.trunk[u] = flowsOut
 		}
@@ -168,7 +184,7 @@ func (s *spreader) flow(v int) {
 	}
 }
 
-// room places the items of a room around its axis, and the rooms in it beside the items that they hang on.
+// room places the items of a room around its axis. Rooms inside it are placed beside the items they belong to.
 func (s *spreader) room(i int) {
 	r := &s.rooms[i]
 	var roots []int
@@ -181,33 +197,39 @@ func (s *spreader) room(i int) {
 	if len(roots) == 0 {
 		return
 	}
+
 	slices.Reverse(roots)
 	trees := s.trees(roots)
 	main := s.tallest(trees)
 	b := &s.blocks[main]
+
 	for _, t := range trees {
 		if t != main {
 			b.sides = append(b.sides, s.rigid(t))
 		}
 	}
+
 	s.rigid(main)
 	for _, seg := range b.outline {
 		r.left, r.right = max(r.left, -seg.left), max(r.right, seg.right)
 	}
+
 	if r.owner != none {
 		r.left += framePad
 		r.right = max(r.right+framePad, titleWidth(s.groups[i-1].title)-r.left)
 	}
 }
 
-// titleWidth is the least width of a frame with that title.
+// titleWidth returns the minimum width of a frame with that title.
 func titleWidth(title string) int { return textWidth(safetext.Width(title)) + 2*framePad }
 
-// place makes the block of v, after the blocks of all that it dominates.
+// place builds the block of v. The blocks of the vertices it dominates must be complete.
 func (s *spreader) place(v int) {
 	it := s.item(v)
 	foot := s.hang(v)
 	b := block{top: it.row, bottom: it.row + it.below}
+
+	// The trunk leads to the merge that v flows into, if there is one.
 	trees := s.trees(s.kids[v])
 	main := 0
 	switch to := s.trunk[v]; {
@@ -216,20 +238,26 @@ func (s *spreader) place(v int) {
 	case to != flowsOut:
 		main = s.tallest(trees)
 	}
+
+	// The block of the trunk becomes part of this one. Below v, only the edge to a distant trunk takes room.
 	if main != 0 {
 		below := &s.blocks[main]
 		b.outline, b.sides, b.bottom = below.outline, below.sides, below.bottom
 		below.outline, below.sides = nil, nil
 		s.anchor[main] = v
+
 		if below.top > it.row+it.below+1 {
 			b.outline = append(b.outline, segment{it.row + it.below + 1, below.top - 1, -corridor, corridor})
 		}
 	}
+
 	for _, t := range trees {
 		if t != main {
 			b.sides = append(b.sides, s.rigid(t))
 		}
 	}
+
+	// The lowest rows come first, so the rooms that hang on v and then v itself are the last segments.
 	if it.below > 0 {
 		b.outline = append(b.outline, segment{it.row + 1, it.row + it.below, -corridor, foot})
 	}
@@ -237,7 +265,8 @@ func (s *spreader) place(v int) {
 	s.blocks[v] = b
 }
 
-// hang places the rooms that hang on v to the right of its axis, where what follows it runs down, and returns how far they reach.
+// hang places the rooms of v to the right of its axis, past the edge to what follows v, and returns how far right they
+// extend.
 func (s *spreader) hang(v int) int {
 	right := 0
 	for _, h := range s.item(v).hangs {
@@ -248,35 +277,41 @@ func (s *spreader) hang(v int) int {
 	return right
 }
 
-// trees joins what flows together among the kids of one item, and returns what is left: the last merge of each tree.
+// trees joins the kids of one item that flow into the same merge, and returns the last merge of each resulting tree.
 func (s *spreader) trees(kids []int) []int {
 	if len(kids) < 2 {
 		return kids
 	}
+
+	// From top to bottom, so that all branches above a merge are known when its turn comes.
 	byRow := slices.Clone(kids)
 	slices.SortStableFunc(byRow, func(a, b int) int { return cmp.Compare(s.item(a).row, s.item(b).row) })
+
 	var left []int
 	for _, x := range byRow {
 		if len(s.above[x]) > 0 {
 			s.fan(x)
 		}
+
 		to := 0
 		for _, m := range s.feeds[x] {
 			if row := s.item(m).row; row > s.blocks[x].bottom && (to == 0 || row < s.item(to).row) {
 				to = m
 			}
 		}
+
 		if to == 0 {
 			left = append(left, x)
 			continue
 		}
+
 		s.joins[x] = to
 		s.above[to] = append(s.above[to], x)
 	}
 	return left
 }
 
-// treeOf returns the tree that a kid is in.
+// treeOf returns the tree that contains a kid.
 func (s *spreader) treeOf(kid int) int {
 	for s.joins[kid] != 0 {
 		kid = s.joins[kid]
@@ -284,29 +319,35 @@ func (s *spreader) treeOf(kid int) int {
 	return kid
 }
 
-// tallest returns the tree that reaches the lowest row, the first of several; 0 if there are none.
+// tallest returns the tree that extends to the lowest row, the first of several; 0 if there are none.
 func (s *spreader) tallest(trees []int) int {
 	best := 0
 	for _, t := range trees {
-		if best == 0 || s.blocks[t].bottom > s.blocks[best].bottom || s.blocks[t].bottom == s.blocks[best].bottom && t < best {
+		this, other := s.blocks[t].bottom, s.blocks[best].bottom
+		if best == 0 || this > other || this == other && t < best {
 			best = t
 		}
 	}
 	return best
 }
 
-// fan puts what flows into the merge m side by side above it.
+// fan places the branches that flow into the merge m side by side above it.
 func (s *spreader) fan(m int) {
 	branches := s.above[m]
 	slices.Sort(branches)
 	b, row := &s.blocks[m], s.item(m).row
-	right := 0 // of what is placed, from the left
+
+	right := 0 // how far what is placed extends, from the left
 	if s.direct[m] {
 		right = 2*corridor + gapX
 	}
+
+	// The axes of the first and the last branch.
 	first, last := corridor, 0
 	for i, x := range branches {
 		in := &s.blocks[x]
+
+		// A side that does not end above the merge is passed on to the merge.
 		fit := func(side int) bool { return s.blocks[side].bottom < row }
 		late := slices.IndexFunc(in.sides, func(t int) bool { return !fit(t) })
 		if late >= 0 {
@@ -320,31 +361,37 @@ func (s *spreader) fan(m int) {
 			}
 			in.sides = early
 		}
+
 		s.pack(x, row-1)
 		l, r := extent(in.outline)
 		s.anchor[x], s.dx[x] = m, right+l
+
 		last = right + l
 		if i == 0 && !s.direct[m] {
 			first = last
 		}
+
 		right += l + r + gapX
 		b.top = min(b.top, in.top)
 		in.outline, in.sides = nil, nil
 	}
+
+	// The merge is in the middle. A branch that is almost in the middle too gets a straight edge.
 	axis := (first + last) / 2
-	for _, x := range branches { // one that is all but in the middle gets there
+	for _, x := range branches {
 		if off := s.dx[x] - axis; -gapX < off && off < gapX {
 			axis = s.dx[x]
 			break
 		}
 	}
+
 	for _, x := range branches {
 		s.dx[x] -= axis
 	}
 	b.outline = append(b.outline, segment{b.top, row - 1, -axis, right - gapX - axis})
 }
 
-// extent is how far an outline reaches to either side of its axis.
+// extent returns how far an outline extends to either side of its axis.
 func extent(outline []segment) (left, right int) {
 	for _, seg := range outline {
 		left, right = max(left, -seg.left), max(right, seg.right)
@@ -352,25 +399,31 @@ func extent(outline []segment) (left, right int) {
 	return left, right
 }
 
-// rigid puts all sides of a block beside it, and returns the block.
+// rigid places all sides of a block beside it, and returns the block.
 func (s *spreader) rigid(t int) int {
 	s.pack(t, 0)
 	return t
 }
 
-// pack puts the sides of block t to the right of it, those that begin lowest nearest, so that the edges to the others pass above them.
-// From below the block to row until, an edge runs down on its axis.
+// pack places the sides of block t to the right of it. Sides that begin lowest are nearest, so that the edges to the
+// others pass above them. From the end of the block to row until, an edge runs down on its axis.
 func (s *spreader) pack(t, until int) {
 	b := &s.blocks[t]
 	if len(b.sides) == 0 {
 		return
 	}
-	slices.SortFunc(b.sides, func(x, y int) int { return cmp.Or(-cmp.Compare(s.blocks[x].top, s.blocks[y].top), cmp.Compare(x, y)) })
+	slices.SortFunc(b.sides, func(x, y int) int {
+		return cmp.Or(-cmp.Compare(s.blocks[x].top, s.blocks[y].top), cmp.Compare(x, y))
+	})
+
 	left, _ := extent(b.outline)
 	bottom := max(b.bottom, until)
+
 	for _, x := range b.sides {
 		bottom = max(bottom, s.blocks[x].bottom)
 	}
+
+	// What is placed so far, row by row from b.top: first the edge below the block, then the block.
 	n := bottom - b.top + 1
 	s.reach, s.lefts = slices.Grow(s.reach[:0], n)[:n], slices.Grow(s.lefts[:0], n)[:n]
 	for i := range n {
@@ -379,25 +432,30 @@ func (s *spreader) pack(t, until int) {
 			s.reach[i], s.lefts[i] = corridor, -corridor
 		}
 	}
+
 	for _, seg := range b.outline {
 		for i := seg.from - b.top; i <= seg.to-b.top; i++ {
 			s.reach[i], s.lefts[i] = seg.right, seg.left
 		}
 	}
+
 	for _, x := range b.sides {
 		s.beside(t, x)
 	}
+
 	b.bottom, b.sides = bottom, nil
 	b.outline = s.outlined(b.top, n, b.outline[:0])
 }
 
-// unset is the left side of a row in which nothing stands.
+// unset is the left side of a row without boxes.
 const unset = math.MaxInt
 
-// beside puts side x of block t as far to the left as it can be.
+// beside places side x of block t as far to the left as possible.
 func (s *spreader) beside(t, x int) {
 	b, side := &s.blocks[t], &s.blocks[x]
+
 	at := math.MinInt
+
 	for _, seg := range side.outline {
 		for i := seg.from - b.top; i <= seg.to-b.top; i++ {
 			at = max(at, s.reach[i]-seg.left)
@@ -409,39 +467,46 @@ func (s *spreader) beside(t, x int) {
 			s.reach[i], s.lefts[i] = at+seg.right, min(s.lefts[i], at+seg.left)
 		}
 	}
+
 	s.anchor[x], s.dx[x] = t, at
 	side.outline = nil
 }
 
-// outlined returns what pack has placed, in n rows from top, as an outline.
+// outlined returns the n rows from top that pack has filled, as an outline appended to to.
 func (s *spreader) outlined(top, n int, to []segment) []segment {
 	for i := n - 1; i >= 0; i-- {
 		if s.lefts[i] == unset {
 			continue
 		}
+		// Equal rows share a segment.
 		if k := len(to) - 1; k >= 0 && to[k].left == s.lefts[i] && to[k].right == s.reach[i] && to[k].from == top+i+1 {
 			to[k].from--
 			continue
 		}
+
 		to = append(to, segment{top + i, top + i, s.lefts[i], s.reach[i]})
 	}
 	return to
 }
 
-// settle counts all places from the axes of the rooms.
+// settle turns the distances from anchors into distances from the axes of the rooms.
 func (s *spreader) settle() {
 	done := make([]bool, len(s.anchor))
 	done[0] = true
+
+	// A vertex needs its anchor first. The stack avoids deep recursion in long conversations.
 	var stack []int
 	for v := range s.anchor {
 		for ; !done[v]; v = s.anchor[v] {
 			stack = append(stack, v)
 		}
+
 		for _, u := range slices.Backward(stack) {
 			done[u] = true
 			s.dx[u] += s.dx[s.anchor[u]]
 			s.item(u).x = s.dx[u]
 		}
+
 		stack = stack[:0]
 	}
 }

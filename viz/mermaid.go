@@ -18,25 +18,25 @@ const (
 	mermaidText  = 50_000 // its whole text, in UTF-16 code units
 )
 
-// The size above which a drawing is folded: clear of the limits, so that what surrounds it has room, and small enough to be read.
+// A larger drawing is folded. The numbers leave room below Mermaid's limits for the page around it, and keep a drawing readable.
 const (
 	budgetEdges = 450
 	budgetText  = 45_000
 	budgetBoxes = 100
 )
 
-// ErrTooLarge is in the chain of the error of a conversation that is too large to be drawn.
+// ErrTooLarge is wrapped by the error for a conversation that is too large to draw.
 var ErrTooLarge = errors.New("too large for a Mermaid diagram")
 
-// SizeError says which limit a drawing would pass. Its chain holds ErrTooLarge.
+// SizeError names the limit that a drawing would exceed. It wraps ErrTooLarge.
 type SizeError struct {
-	// Limit names what there is too much of: "edges" or "UTF-16 code units".
+	// Limit is the unit: "edges" or "UTF-16 code units".
 	Limit string
-	// Size is how much there would be, with everything folded that can be, and Max how much there may be.
+	// Size is the size with everything folded that can be, and Max the limit.
 	Size, Max int
 }
 
-// Error says how much there is of what, and how much there may be.
+// Error returns the size, its unit and the limit.
 func (e *SizeError) Error() string {
 	return fmt.Sprintf("%v: %d %s, where at most %d are drawn", ErrTooLarge, e.Size, e.Limit, e.Max)
 }
@@ -46,42 +46,44 @@ func (e *SizeError) Unwrap() error { return ErrTooLarge }
 
 // MermaidOptions changes how [Mermaid] draws. The zero value and nil are the defaults.
 type MermaidOptions struct {
-	// LabelLines is how many lines of a text a box shows. Defaults to 3, also when negative.
+	// LabelLines limits the lines of a text in a box. Defaults to 3, also when negative.
 	LabelLines int
-	// LabelChars is how many characters of a text a box shows. Defaults to 120, also when negative.
+	// LabelChars limits the characters of a text in a box. Defaults to 120, also when negative.
 	LabelChars int
-	// Full draws every node, up to Mermaid's own limits of 500 edges and 50,000 UTF-16 code units, and fails where a drawing
-	// would otherwise be folded. Defaults to false.
+	// Full draws every node, up to Mermaid's own limits of 500 edges and 50,000 UTF-16 code units. A larger drawing is
+	// an error instead of being folded. Defaults to false.
 	Full bool
-	// Depth is how deep in sub-agents conversations are drawn: 1 is the conversation itself, 2 those of its sub-agents, too, and so
-	// on. Deeper ones become a line in the box of their call, but for those whose nodes others go on from. Defaults to all, also
-	// when negative.
+	// Depth limits the nesting of the conversations that are drawn: 1 is the conversation itself, 2 includes those of
+	// its sub-agents, and so on. Deeper ones become a line in the box of their call, except those whose nodes other
+	// conversations continue. Defaults to all, also when negative.
 	Depth int
-	// Around is the node, of the conversation or of a sub-agent, that is drawn with what is at most Steps edges before or after it.
-	// All else becomes boxes that say how much is left out. Ids stay those of the whole drawing. Defaults to drawing everything;
-	// what leads to a node is the drawing of [dag.DAG.At].
+	// Around is a node of the conversation or of a sub-agent. Only the nodes at most Steps edges before or after it are
+	// drawn. All others become boxes that count them. IDs stay those of the whole drawing. Defaults to drawing
+	// everything. To draw only what leads to a node, draw [dag.DAG.At] of it.
 	Around node.ID
-	// Steps is how far from Around is drawn. Defaults to 3, also when negative.
+	// Steps is the distance from Around, in edges. Defaults to 3, also when negative.
 	Steps int
 }
 
-// Mermaid writes d to w as a Mermaid flowchart: every node with what was said, run and answered, tool calls side by side and
-// the message that joins them, branches, and the conversation of each sub-agent in a box beside its call. Where d has several
+// Mermaid writes d to w as a Mermaid flowchart. It shows every node with its text, tool calls side by side with the
+// message that joins them, branches, and the conversation of each sub-agent in a box beside its call. If d has several
 // heads, they are numbered.
 //
-//   - The text is what Mermaid 10.9 to 12.3 draw, in GitHub, in editors and in documentation tools, in light and dark pages.
-//   - Whatever was said, it is shown letter for letter and does nothing: it cannot break the diagram, run, fetch or link. The
-//     text can stand in a Markdown fence as it is.
-//   - The same graph gives the same bytes. Ids (n0, n1 …) number the nodes in reading order, whatever is folded.
-//   - A conversation of more than 100 boxes, which nobody could read, is folded: the inside of sub-agents and the middle of long runs
-//     of turns become boxes that say what they stand for. Of more than eight calls side by side, the first three are drawn.
-//   - What failed in the conversation itself stays: each failure while there is room, and a few of them at any size. A box that stands
-//     for failures is red and counts them.
-//   - Heads, roots, branch points and merges of branches are drawn, also where that takes more than 100 boxes. Where it would pass the
-//     limits of Mermaid, only the first few heads are, and boxes count the others.
+//   - Mermaid 10.9 to 12.3 draw the text: in GitHub, in editors and in documentation tools, in light and dark pages.
+//   - Every text is shown letter for letter and has no effect: it cannot break the diagram, run, fetch or link. The
+//     output can be put into a Markdown fence as it is.
+//   - The same graph gives the same bytes. IDs (n0, n1 …) number the nodes in reading order, whatever is folded.
+//   - A conversation of more than 100 boxes would be unreadable and is folded: the inside of sub-agents and the middle
+//     of long runs of turns become boxes with a summary. Of more than eight calls side by side, the first three are
+//     drawn.
+//   - Failures in the conversation itself stay: each one while there is room, and a few of them at any size. A box that
+//     contains failures is red and counts them.
+//   - Heads, roots, branch points and merges of branches are always drawn, even if that takes more than 100 boxes. If
+//     they exceed the limits of Mermaid, only the first few heads are drawn, and boxes count the others.
 //
-// Errors: d's own; dag.ErrForeign where there is no node o.Around; a *SizeError when the conversation is too large even so, which
-// [MermaidParts] draws in several diagrams; and that of w. Nothing is written before the drawing is whole.
+// Errors: that of d; dag.ErrForeign if there is no node o.Around; a *SizeError if the conversation is too large even
+// when folded, and then [MermaidParts] can draw it in several diagrams; and that of w. Nothing is written unless the
+// drawing is complete.
 func Mermaid(w io.Writer, d dag.DAG, o *MermaidOptions) error {
 	if o == nil {
 		o = &MermaidOptions{}
@@ -98,19 +100,22 @@ func Mermaid(w io.Writer, d dag.DAG, o *MermaidOptions) error {
 	return err
 }
 
-// choose returns the sheet that is drawn, and its text: by the first plan whose drawing can be read, or else by the first of those that
-// fold the most whose drawing Mermaid takes.
+// choose returns the sheet to draw and its text. It takes the first plan whose drawing is readable. If there is none,
+// it takes the first of the tightest plans whose drawing is within Mermaid's limits.
 func (s *sketch) choose(full bool) (sheet, string, error) {
 	if full {
 		return s.draw(plans[0], mermaidEdges, mermaidText)
 	}
+
 	for _, p := range plans[1:] {
 		if p.heads > 0 {
-			break // rather all heads than a small drawing
+			break // showing all heads matters more than a small drawing
 		}
+
 		if sh := s.sheet(p); len(sh.boxes) > budgetBoxes {
 			continue
 		}
+
 		if sh, text, err := s.draw(p, budgetEdges, budgetText); err == nil {
 			return sh, text, nil
 		}
@@ -127,23 +132,25 @@ func (s *sketch) choose(full bool) (sheet, string, error) {
 	return sheet{}, "", tooLarge
 }
 
-// sketch draws one outline by several plans, and keeps what they share.
+// sketch draws one outline by several plans and caches what they share.
 type sketch struct {
 	*outline
 	labels labeller
-	depth  int     // of the conversations that are drawn; 0 for all
-	alone  []drawn // each vertex that was drawn in a box of its own
+	depth  int     // the limit on nesting; 0 for none
+	alone  []drawn // by vertex: its box, if it has been drawn alone
 }
 
-// sketchOf returns the sketch of d, and what keeps it from being drawn.
+// sketchOf returns the sketch of d, or the reason why it cannot be drawn.
 func sketchOf(d dag.DAG, o *MermaidOptions) (*sketch, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
+
 	s := newSketch(d, o)
 	if o.Around == (node.ID{}) {
 		return s, nil
 	}
+
 	focus := slices.IndexFunc(s.vertices, func(v vertex) bool { return v.node.ID() == o.Around })
 	if focus == none {
 		return nil, fmt.Errorf("draw around %s: %w", o.Around, dag.ErrForeign)
@@ -162,7 +169,7 @@ func newSketch(d dag.DAG, o *MermaidOptions) *sketch {
 	}
 }
 
-// fold returns for each vertex the vertex in whose box it is drawn, by plan p and no deeper than the options want it.
+// fold returns, for each vertex, the vertex in whose box plan p draws it. The depth in the options is a further limit.
 func (s *sketch) fold(p plan) []int {
 	if s.depth > 0 && p.depth == 0 {
 		p.depth = s.depth
@@ -170,12 +177,13 @@ func (s *sketch) fold(p plan) []int {
 	return s.outline.fold(p)
 }
 
-// draw returns the sheet and the diagram by plan p, or a *SizeError.
+// draw returns the sheet and the diagram of plan p, or a *SizeError.
 func (s *sketch) draw(p plan, maxEdges, maxText int) (sheet, string, error) {
 	sh := s.sheet(p)
 	if len(sh.edges) > maxEdges {
 		return sh, "", &SizeError{"edges", len(sh.edges), maxEdges}
 	}
+
 	text := s.write(sh)
 	if size := utf16Len(text); size > maxText {
 		return sh, "", &SizeError{"UTF-16 code units", size, maxText}
@@ -183,16 +191,16 @@ func (s *sketch) draw(p plan, maxEdges, maxText int) (sheet, string, error) {
 	return sh, text, nil
 }
 
-// sheet is what one diagram shows.
+// sheet is the content of one diagram.
 type sheet struct {
 	boxes   []int   // the vertices whose boxes are drawn, in reading order
-	members [][]int // the vertices in each box; none for a vertex that is drawn in the box of another
+	members [][]int // by vertex: the vertices in its box; nil if it is drawn in the box of another
 	edges   []edge  // between boxes
-	stubs   []stub  // for what is drawn in other parts
-	within  int     // the conversation that all of it lies in; those around that one are not shown
+	stubs   []stub  // for nodes in other parts
+	within  int     // the innermost group around everything; frames further out are not shown
 }
 
-// sheet is the diagram of everything by plan p.
+// sheet returns the sheet of plan p with everything in one diagram.
 func (s *sketch) sheet(p plan) sheet {
 	box := s.fold(p)
 	sh := sheet{members: members(box), edges: s.edges(box), within: none}
@@ -204,21 +212,24 @@ func (s *sketch) sheet(p plan) sheet {
 	return sh
 }
 
-// write writes the diagram.
+// write returns the diagram of a sheet.
 func (s *sketch) write(sh sheet) string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
+
 	s.classDefs(&b, sh)
 	s.boxes(&b, sh)
 	for _, st := range sh.stubs {
 		fmt.Fprintf(&b, "    %s%s\"%s\"%s:::%s\n", st.id, brackets[ShapeNote][0], escape(st.label), brackets[ShapeNote][1], StyleFolded)
 	}
+
 	for _, e := range sh.edges {
 		fmt.Fprintf(&b, "    n%d %s n%d\n", e.from, e.arrow, e.to)
 	}
 	for _, st := range sh.stubs {
 		st.writeEdges(&b)
 	}
+
 	for _, i := range sh.boxes {
 		if v := s.vertices[i]; v.head > 0 && v.group == none && !s.isLeftOut(i) && s.isOwn(sh.members[i]) {
 			fmt.Fprintf(&b, "    class n%d head\n", i)
@@ -227,7 +238,7 @@ func (s *sketch) write(sh sheet) string {
 	return b.String()
 }
 
-// brackets give a box its outline. The classic ones are drawn by every version of Mermaid.
+// brackets are the delimiters that give a box its outline. Every version of Mermaid knows these classic ones.
 var brackets = map[Shape][2]string{
 	ShapeTurn:  {"(", ")"},
 	ShapeSetup: {"[", "]"},
@@ -238,7 +249,8 @@ var brackets = map[Shape][2]string{
 	ShapeNote:  {">", "]"},
 }
 
-// looks sets fill, stroke and color of each style together: with one of them left to a theme, dark pages are unreadable.
+// looks sets fill, stroke and color of each style together. If one of them is left to the theme, dark pages are
+// unreadable.
 var looks = []struct {
 	style Style
 	css   string
@@ -250,18 +262,20 @@ var looks = []struct {
 	{StyleFolded, "fill:#fffde7,stroke:#827717,color:#5d5400,stroke-dasharray:4 4"},
 }
 
-// classDefs writes the styles that the boxes have.
+// classDefs writes the styles in use.
 func (s *sketch) classDefs(b *strings.Builder, sh sheet) {
 	used := map[Style]bool{}
 	for _, i := range sh.boxes {
 		used[s.box(i, sh.members[i]).style] = true
 	}
+
 	if len(sh.boxes) == 0 {
 		used[StyleAside] = true
 	}
 	if len(sh.stubs) > 0 {
 		used[StyleFolded] = true
 	}
+
 	for _, l := range looks {
 		if used[l.style] {
 			fmt.Fprintf(b, "    classDef %s %s\n", l.style, l.css)
@@ -272,29 +286,36 @@ func (s *sketch) classDefs(b *strings.Builder, sh sheet) {
 	}
 }
 
-// maxIndent is how deep statements are indented. Conversations deeper in one another look no different to Mermaid.
+// maxIndent limits the indentation. Deeper nesting makes no difference to Mermaid.
 const maxIndent = 8
 
-// boxes writes a statement for each box, those of a hanging conversation inside a subgraph.
+// boxes writes a statement for each box. The boxes of a group are inside a subgraph.
 func (s *sketch) boxes(b *strings.Builder, sh sheet) {
 	if len(sh.boxes) == 0 {
 		b.WriteString(`    n0["(an empty conversation)"]:::aside` + "\n")
 	}
+
 	outside := none
 	if sh.within != none {
 		outside = s.groups[sh.within].outer
 	}
-	var open []int // groups, the innermost last
+
+	var open []int // the groups that are open, outermost first
+
 	indent := func() { b.WriteString(strings.Repeat("    ", 1+min(len(open), maxIndent))) }
+
 	shut := func() {
 		open = open[:len(open)-1]
 		indent()
 		b.WriteString("end\n")
 	}
+
 	for _, i := range sh.boxes {
 		for len(open) > 0 && s.groups[open[len(open)-1]].last < i {
 			shut()
 		}
+
+		// Open the groups between the current one and that of the box.
 		around := outside
 		if len(open) > 0 {
 			around = open[len(open)-1]
@@ -304,15 +325,17 @@ func (s *sketch) boxes(b *strings.Builder, sh sheet) {
 			fmt.Fprintf(b, "subgraph s%d[\"%s\"]\n", g, escape(s.groupTitle(g, sh)))
 			open = append(open, g)
 		}
+
 		indent()
 		b.WriteString(s.box(i, sh.members[i]).text)
 	}
+
 	for len(open) > 0 {
 		shut()
 	}
 }
 
-// groupTitle is the title of group g in one of the parts.
+// groupTitle returns the title of group g in a part.
 func (s *sketch) groupTitle(g int, sh sheet) string {
 	if s.groups[g].first < sh.boxes[0] {
 		return s.groups[g].title + ", continued"
@@ -320,7 +343,7 @@ func (s *sketch) groupTitle(g int, sh sheet) string {
 	return s.groups[g].title
 }
 
-// members returns the vertices in each box; none for a vertex that is drawn in the box of another.
+// members returns the vertices in each box, and nil for a vertex that is drawn in the box of another.
 func members(box []int) [][]int {
 	in := make([][]int, len(box))
 	for i, rep := range box {
@@ -335,21 +358,24 @@ type drawn struct {
 	style       Style
 }
 
-// box returns the box of vertex i, which stands for all members.
+// box returns the box of vertex i with all its members.
 func (s *sketch) box(i int, members []int) drawn {
 	alone := len(members) == 1 && !s.isLeftOut(i)
 	if alone && s.alone[i].text != "" {
 		return s.alone[i]
 	}
+
 	var f face
 	if alone {
 		f = s.labels.face(i)
 	} else {
 		f = s.labels.foldedFace(members)
 	}
+
 	if v := s.vertices[i]; v.head > 0 && s.several(v.group) && !s.isLeftOut(i) && s.isOwn(members) {
 		f.label = lines(f.label, fmt.Sprintf("◀ head %d", v.head))
 	}
+
 	text := fmt.Sprintf("n%d%s\"%s\"%s:::%s\n", i, brackets[f.shape][0], escape(f.label), brackets[f.shape][1], f.style)
 	d := drawn{text, f.label, f.style}
 	if alone {
@@ -363,7 +389,7 @@ type edge struct {
 	arrow    string
 }
 
-// edges returns the edges between boxes, each once: in the order of the boxes they lead to, and there of the parents.
+// edges returns the edges between boxes, each once, ordered by target and then by parent.
 func (s *outline) edges(box []int) []edge {
 	var edges []edge
 	seen := map[edge]bool{}
@@ -378,7 +404,7 @@ func (s *outline) edges(box []int) []edge {
 	return edges
 }
 
-// arrows yields the edges between vertices: in the order of the vertices they lead to, and there of the parents.
+// arrows yields the edges between vertices, ordered by target and then by parent.
 func (o *outline) arrows(yield func(from, to int, arrow string)) {
 	for i, v := range o.vertices {
 		for _, p := range v.parents {
@@ -403,7 +429,7 @@ func (s *outline) several(g int) bool {
 	return s.groups[g].heads > 1
 }
 
-// severalModels reports whether more than one model spoke.
+// severalModels reports whether more than one model answered.
 func (o *outline) severalModels() bool {
 	var model string
 	for _, v := range o.vertices {
@@ -417,7 +443,7 @@ func (o *outline) severalModels() bool {
 	return false
 }
 
-// utf16Len is the length of s as Mermaid, which is written in JavaScript, counts it.
+// utf16Len returns the length of s in UTF-16 code units, the unit of Mermaid's limit.
 func utf16Len(s string) int {
 	n := 0
 	for _, r := range s {

@@ -9,27 +9,28 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// MermaidPart is one of the diagrams that [MermaidParts] draws a conversation in.
+// MermaidPart is one of the diagrams of [MermaidParts].
 type MermaidPart struct {
-	// Title says which part it is and what is in it: "Part 2 of 5: n410 to n822".
+	// Title names the part and its nodes: "Part 2 of 5: n410 to n822".
 	Title string
-	// Text is the diagram, as [Mermaid] writes them.
+	// Text is the diagram in the form that [Mermaid] writes.
 	Text string
 }
 
-// MermaidParts draws d as [Mermaid] does, but whole however large it is: in as many diagrams as it takes, each with at most 450 edges
+// MermaidParts draws d as [Mermaid] does, but completely: in as many diagrams as needed, each with at most 450 edges
 // and 45,000 UTF-16 code units.
 //
-//   - Every node is drawn in one part, in reading order, by the id that it has in the drawing of the whole. Nothing is folded but what
-//     o.Depth and o.Around leave out; o.Full changes nothing.
-//   - Where an edge leads from one part to another, both have a dashed box instead that says where it goes on: "continues in part 3 at
-//     n410". It names a few of many; the box at the other end then names the others.
-//   - The cuts are where the fewest lines of the conversation are open: between turns rather than in a tool phase, after a sub-agent
-//     rather than inside of it. The conversation of a sub-agent that is cut is "continued" in the next part.
-//   - The same graph gives the same parts. What it takes grows with the size of the graph.
+//   - Every node is drawn in one part, in reading order, with its ID from the whole drawing. Only o.Depth and o.Around
+//     leave nodes out; o.Full has no effect.
+//   - An edge between two parts becomes a dashed box in both, with the position of the other end: "continues in part 3
+//     at n410". A box names only a few of many ends; the box at the other end names the others.
+//   - Cuts are made where the fewest lines of the conversation are open: between turns rather than in a tool phase,
+//     after a sub-agent rather than inside it. If the conversation of a sub-agent is cut, its title in the next part
+//     ends in "continued".
+//   - The same graph gives the same parts. Time and memory grow with the size of the graph.
 //
-// There is always at least one part. Errors: those of Mermaid, but a *SizeError only where o makes a single label longer than a diagram
-// may be.
+// There is always at least one part. Errors: those of Mermaid. A *SizeError is returned only if o makes a single label
+// longer than a diagram may be.
 func MermaidParts(d dag.DAG, o *MermaidOptions) ([]MermaidPart, error) {
 	if o == nil {
 		o = &MermaidOptions{}
@@ -38,7 +39,9 @@ func MermaidParts(d dag.DAG, o *MermaidOptions) ([]MermaidPart, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	sheets := s.split(budgetEdges, budgetText)
+
 	parts := make([]MermaidPart, len(sheets))
 	for i, sh := range sheets {
 		parts[i] = MermaidPart{partTitle(i, len(sheets), sh.boxes), s.write(sh)}
@@ -60,27 +63,28 @@ func partTitle(i, of int, boxes []int) string {
 	return fmt.Sprintf("%s: n%d to n%d", title, boxes[0], boxes[len(boxes)-1])
 }
 
-// stub is a box for what is drawn in other parts, with an edge to or from each box that is connected to just that.
+// stub is a box for nodes in other parts, with an edge to or from each box of this part that is connected to exactly
+// these.
 type stub struct {
 	id, label string
 	tie       tie
 	boxes     []int // in this part
-	far       []int // in others, as places among all
+	far       []int // in other parts, as indexes in splitter.all
 }
 
-// tie is how a box is connected to another.
+// tie is the kind of connection between a box and another.
 type tie int
 
 // The ties of a box.
 const (
-	follows  tie = iota // the other, as the next message does
-	inside              // of the other, as a sub-agent of its call
-	followed            // by the other
-	holds               // the other, as a call its sub-agent
+	follows  tie = iota // after the other, as the next message
+	inside              // in the other, as a sub-agent of its call
+	followed            // before the other
+	holds               // around the other, as the call of its sub-agent
 	ties
 )
 
-// tied are the letters for ids, the arrow and the words for each tie.
+// tied holds, for each tie, the letters of the ID, the arrow and the text.
 var tied = [ties]struct{ id, arrow, words string }{
 	follows:  {"b", "-->", "from %s in part %d"},
 	inside:   {"bi", "-.->", "inside %s in part %d"},
@@ -99,52 +103,59 @@ func (st stub) writeEdges(b *strings.Builder) {
 	}
 }
 
-// splitter cuts a sheet. Boxes are known here by their places in it.
+// splitter cuts a sheet into parts. It identifies a box by its position in the sheet.
 type splitter struct {
 	*sketch
 	all   sheet
-	ends  [][]end // of the edges of each box
-	open  []int   // how many stubs it takes for the edges from before a place to that place and beyond
-	parts []int   // where each part begins
+	ends  [][]end // by box: the ends of its edges
+	open  []int   // by position: the number of stubs needed for edges from before it to it and beyond
+	parts []int   // the position at which each part begins
 }
 
-// end is one end of an edge: how a box is tied to which other.
+// end is one end of an edge: the tie of a box to another box.
 type end struct {
 	tie   tie
 	other int
 }
 
-// split returns the sheets that show everything. Each keeps the limits, where a box alone does.
+// split returns the sheets that together show everything. Each keeps the limits unless a single box exceeds them.
 func (s *sketch) split(maxEdges, maxText int) []sheet {
 	c := &splitter{sketch: s, all: s.sheet(plan{keep: -1})}
 	if len(c.all.boxes) == 0 {
 		return []sheet{c.all}
 	}
+
 	c.connect()
 	for from := 0; from < len(c.all.boxes); {
 		c.parts = append(c.parts, from)
 		from = c.cut(from, maxEdges, maxText)
 	}
+
 	return c.sheets()
 }
 
-// connect finds the ends of all edges.
+// connect sets ends and open.
 func (c *splitter) connect() {
 	place := make([]int, len(c.vertices))
 	for p, i := range c.all.boxes {
 		place[i] = p
 	}
+
 	c.ends = make([][]end, len(c.all.boxes))
-	last := make([][ties]int, len(c.all.boxes)) // the furthest that each tie of a box leads
+	last := make([][ties]int, len(c.all.boxes)) // the furthest position that each tie of a box leads to
 	for _, e := range c.all.edges {
 		from, to, out, in := place[e.from], place[e.to], followed, follows
+
 		if e.arrow != tied[followed].arrow {
 			out, in = holds, inside
 		}
+
 		c.ends[from] = append(c.ends[from], end{out, to})
 		c.ends[to] = append(c.ends[to], end{in, from})
 		last[from][out], last[to][in] = max(last[from][out], to), max(last[to][in], from)
 	}
+
+	// A box needs a stub from the next position up to its last end. Count where stubs begin and end, then add up.
 	change := make([]int, len(c.all.boxes)+2)
 	for p := range last {
 		for _, l := range last[p] {
@@ -154,26 +165,32 @@ func (c *splitter) connect() {
 			}
 		}
 	}
+
 	c.open = change
 	for p := 1; p < len(change); p++ {
 		change[p] += change[p-1]
 	}
 }
 
-// cut returns where the part that begins at a place ends: as late as it can, but for a better place to cut in its second half.
+// cut returns the end of the part that begins at from: the last possible one, or a better place to cut in its second
+// half.
 func (c *splitter) cut(from, maxEdges, maxText int) int {
+	// An upper bound: what the boxes take without stubs and frames.
 	to, edges, text := from, 0, 0
-	for ; to < len(c.all.boxes); to++ { // what takes room however the part ends
+	for ; to < len(c.all.boxes); to++ {
 		for _, e := range c.ends[to] {
 			if e.other >= from && e.other < to {
 				edges++
 			}
 		}
+
 		text += c.boxText(to)
 		if to > from && (edges > maxEdges || text > maxText) {
 			break
 		}
 	}
+
+	// Go back until the part fits with its stubs and frames. Prefer a cut with few stubs.
 	for to > from+1 {
 		best := to
 		for at := to - 1; at >= from+(to-from+1)/2 && c.open[best] > 0; at-- {
@@ -181,12 +198,14 @@ func (c *splitter) cut(from, maxEdges, maxText int) int {
 				best = at
 			}
 		}
+
 		if to < len(c.all.boxes) || !c.fits(from, to, maxEdges, maxText) {
 			to = best
 		}
 		if c.fits(from, to, maxEdges, maxText) {
 			break
 		}
+
 		to = from + max((to-from)*3/4, 1)
 	}
 	return to
@@ -208,7 +227,7 @@ func (c *splitter) boxText(p int) int {
 	return size
 }
 
-// frameText is how long the frame around group g is at most.
+// frameText returns the maximum length of the frame around group g.
 func (c *splitter) frameText(g int) int {
 	if g == none {
 		return 0
@@ -216,7 +235,7 @@ func (c *splitter) frameText(g int) int {
 	return groupText + utf16Len(escape(c.groups[g].title))
 }
 
-// fits reports whether the boxes from one place to before another are a diagram within the limits.
+// fits reports whether the boxes from from up to, but not including, to are a diagram within the limits.
 func (c *splitter) fits(from, to, maxEdges, maxText int) bool {
 	inner, stubs := c.between(from, to)
 	edges, text := len(inner), headText
@@ -225,10 +244,13 @@ func (c *splitter) fits(from, to, maxEdges, maxText int) bool {
 		text += labelRoom(len(st.far)) + 2*edgeText
 	}
 	text += edges * edgeText
-	within := c.vertices[c.all.boxes[from]].group // what all boxes until now lie in; it is shown, and so is each group that has a box
+
+	// within is the innermost group around all boxes so far. Its frame is shown, and so is that of each group with a box.
+	within := c.vertices[c.all.boxes[from]].group
 	text += c.frameText(within)
 	for p := from; p < to && text <= maxText; p++ {
 		i := c.all.boxes[p]
+
 		for within != none && c.groups[within].last < i {
 			within = c.groups[within].outer
 			text += c.frameText(within)
@@ -236,16 +258,19 @@ func (c *splitter) fits(from, to, maxEdges, maxText int) bool {
 		for g := c.vertices[i].group; p > from && g != none && c.groups[g].first > c.all.boxes[p-1]; g = c.groups[g].outer {
 			text += c.frameText(g)
 		}
+
 		text += c.boxText(p)
 	}
+
 	return edges <= maxEdges && text <= maxText
 }
 
-// between returns the edges between the boxes from one place to before another, and the stubs for all other edges of these boxes.
+// between returns the edges between the boxes from from up to to, and the stubs for all other edges of these boxes.
 func (c *splitter) between(from, to int) ([]edge, []stub) {
 	var inner []edge
 	var stubs []stub
-	known := map[string]int{} // stubs by what they stand for
+	known := map[string]int{} // the index of each stub, by tie and far ends
+
 	for p := from; p < to; p++ {
 		var far [ties][]int
 		for _, e := range c.ends[p] {
@@ -256,10 +281,13 @@ func (c *splitter) between(from, to int) ([]edge, []stub) {
 				inner = append(inner, edge{c.all.boxes[e.other], c.all.boxes[p], tied[e.tie].arrow})
 			}
 		}
+
+		// Boxes with the same tie to the same far ends share a stub.
 		for t, places := range far {
 			if len(places) == 0 {
 				continue
 			}
+
 			slices.Sort(places)
 			key := fmt.Sprint(t, places)
 			at, ok := known[key]
@@ -269,6 +297,7 @@ func (c *splitter) between(from, to int) ([]edge, []stub) {
 				id := tied[t].id + strconv.Itoa(c.all.boxes[p])
 				stubs = append(stubs, stub{id: id, tie: tie(t), far: places})
 			}
+
 			stubs[at].boxes = append(stubs[at].boxes, c.all.boxes[p])
 		}
 	}
@@ -281,12 +310,13 @@ const (
 	stubBoxes = 6
 )
 
-// labelRoom is how long the label of a stub for that many boxes is at most. How many parts they are in is not known while cuts are made.
+// labelRoom returns the maximum length of the label of a stub for that many boxes. While cuts are made, the number of
+// parts that the boxes are in is not known.
 func labelRoom(boxes int) int {
 	return 50 + 40*min(boxes-1, stubParts) + min(10*boxes, 24*stubParts*stubBoxes)
 }
 
-// whereabouts says in which parts the boxes at these places are.
+// whereabouts returns the label of a stub: the parts that the boxes at these positions are in.
 func (c *splitter) whereabouts(t tie, places []int) string {
 	var said []string
 	for len(places) > 0 {
@@ -294,6 +324,7 @@ func (c *splitter) whereabouts(t tie, places []int) string {
 		for n < len(places) && c.partOf(places[n]) == part {
 			n++
 		}
+
 		if len(said) == stubParts {
 			return lines(strings.Join(said, "\n"), "and "+count(c.partsOf(places), "more part"))
 		}
@@ -303,7 +334,7 @@ func (c *splitter) whereabouts(t tie, places []int) string {
 	return strings.Join(said, "\n")
 }
 
-// partsOf is how many parts the boxes at these places are in.
+// partsOf returns the number of parts that the boxes at these positions are in.
 func (c *splitter) partsOf(places []int) int {
 	n, last := 0, 0
 	for _, p := range places {
@@ -314,7 +345,7 @@ func (c *splitter) partsOf(places []int) int {
 	return n
 }
 
-// partOf is the number, from 1, of the part that the box at a place is in.
+// partOf returns the number, from 1, of the part with the box at place.
 func (c *splitter) partOf(place int) int {
 	at, begins := slices.BinarySearch(c.parts, place)
 	if begins {
@@ -323,17 +354,19 @@ func (c *splitter) partOf(place int) int {
 	return at
 }
 
-// named lists the ids of the boxes at these places: "n3, n7 to n9 and 2 more".
+// named lists the IDs of the boxes at these positions: "n3, n7 to n9 and 2 more".
 func (c *splitter) named(places []int) string {
 	var list []string
 	for len(places) > 0 {
 		if len(list) == stubBoxes {
 			return strings.Join(list, ", ") + " and " + strconv.Itoa(len(places)) + " more"
 		}
+
 		n := 1
 		for n < len(places) && c.all.boxes[places[n]] == c.all.boxes[places[n-1]]+1 {
 			n++
 		}
+
 		name := "n" + strconv.Itoa(c.all.boxes[places[0]])
 		if n < 3 {
 			n = 1
@@ -346,7 +379,7 @@ func (c *splitter) named(places []int) string {
 	return strings.Join(list, ", ")
 }
 
-// sheets returns a sheet for each part.
+// sheets returns the sheet of each part.
 func (c *splitter) sheets() []sheet {
 	sheets := make([]sheet, len(c.parts))
 	for i, from := range c.parts {
@@ -354,14 +387,18 @@ func (c *splitter) sheets() []sheet {
 		if i+1 < len(c.parts) {
 			to = c.parts[i+1]
 		}
+
 		inner, stubs := c.between(from, to)
 		for j := range stubs {
 			stubs[j].label = c.whereabouts(stubs[j].tie, stubs[j].far)
 		}
+
+		// The innermost group around all boxes of the part.
 		within := c.vertices[c.all.boxes[from]].group
 		for within != none && c.groups[within].last < c.all.boxes[to-1] {
 			within = c.groups[within].outer
 		}
+
 		sheets[i] = sheet{c.all.boxes[from:to], c.all.members, inner, stubs, within}
 	}
 	return sheets

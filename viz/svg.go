@@ -15,22 +15,22 @@ import (
 
 // SVGOptions changes how [SVG] draws. The zero value and nil are the defaults.
 type SVGOptions struct {
-	// Layout is what the boxes show. Defaults to the defaults of LayoutOptions.
+	// Layout determines the text in the boxes. Defaults to the defaults of LayoutOptions.
 	Layout LayoutOptions
-	// Title is what the picture is called where it is read aloud or hovered over. Defaults to "Conversation".
+	// Title is the name of the picture for screen readers and tooltips. Defaults to "Conversation".
 	Title string
 }
 
-// SVG writes d to w as an SVG picture that needs nothing else: it holds no script, no link and no font, and fetches nothing. It
-// follows the light or dark theme of the reader's system; where that is unknown it is light.
+// SVG writes d to w as a self-contained SVG picture: it holds no script, no link and no font, and fetches nothing. It
+// follows the light or dark theme of the reader's system, and is light if that is unknown.
 //
-//   - Each box is a group with the id n0, n1 …, its number in reading order, whatever is folded. Each edge names the boxes it joins
-//     in data-from and data-to. Each frame has the id f0, f1 … and names the box it hangs on in data-owner.
-//   - Text is text: it can be selected and searched, and is read aloud in reading order. Whatever was said is shown letter for
-//     letter, and nothing in it can end the text that it stands in.
+//   - Each box is a group with the ID n0, n1 …, its number in reading order, whatever is folded. Each edge names its
+//     boxes in data-from and data-to. Each frame has the ID f0, f1 … and names the box it belongs to in data-owner.
+//   - Text can be selected and searched, and is read aloud in reading order. Every text is shown letter for letter, and
+//     cannot end the element around it.
 //   - The same graph gives the same bytes.
 //
-// Errors: d's own, and that of w.
+// Errors: that of d, and that of w.
 func SVG(w io.Writer, d dag.DAG, o *SVGOptions) error {
 	if o == nil {
 		o = &SVGOptions{}
@@ -44,7 +44,7 @@ func SVG(w io.Writer, d dag.DAG, o *SVGOptions) error {
 	return s.Flush()
 }
 
-// svgWriter writes one picture. Its writer keeps the first error.
+// svgWriter writes one picture. Its bufio.Writer keeps the first error.
 type svgWriter struct {
 	*bufio.Writer
 	*Picture
@@ -52,7 +52,7 @@ type svgWriter struct {
 	path, inner ink.Path
 }
 
-// put writes strings as they are, and numbers in digits.
+// put writes strings unchanged and integers in decimal.
 func (s *svgWriter) put(parts ...any) {
 	for _, part := range parts {
 		switch part := part.(type) {
@@ -65,10 +65,10 @@ func (s *svgWriter) put(parts ...any) {
 	}
 }
 
-// xmlText makes text harmless in XML, as content and between quotes.
+// xmlText escapes text for XML, as content and in quotes.
 var xmlText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
 
-// text writes text, which is plain.
+// text writes plain text, escaped.
 func (s *svgWriter) text(text string) {
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, string(utf8.RuneError))
@@ -83,27 +83,31 @@ func (s *svgWriter) picture(title string) {
 	s.put("</title>\n<desc id=\"plait-desc\">", s.summary(), "</desc>\n<style>\n")
 	s.style()
 	s.put("</style>\n", `<rect class="page" width="100%" height="100%"/>`, "\n")
+
 	for i, f := range s.Frames {
 		s.frame(i, f)
 	}
+
 	s.put(`<g class="edges" aria-hidden="true">`, "\n")
 	s.edges()
 	s.put("</g>\n")
 	for i, f := range s.Frames {
 		s.title(i, f)
 	}
+
 	s.put(`<g role="list">`, "\n")
 	for i := range s.Boxes {
 		s.box(&s.Boxes[i])
 	}
 	s.put("</g>\n")
+
 	if len(s.Boxes) == 0 {
 		s.put(`<text x="`, margin, `" y="`, margin+fontSize, `">`, ink.Empty, "</text>\n")
 	}
 	s.put("</svg>\n")
 }
 
-// summary says what there is to see.
+// summary returns the description of the picture: the number of nodes, frames and failures.
 func (s *svgWriter) summary() string {
 	nodes, failures := 0, 0
 	for _, b := range s.Boxes {
@@ -115,7 +119,7 @@ func (s *svgWriter) summary() string {
 	return listed(count(nodes, "node"), some(len(s.Frames), "inner conversation"), some(failures, "failure"))
 }
 
-// style writes the style sheet. Fill, stroke and text are set together, for both themes.
+// style writes the style sheet. Fill, stroke and text color are set together, for both themes.
 func (s *svgWriter) style() {
 	s.put("text{font:", fontSize, "px ui-monospace,Menlo,Consolas,\"DejaVu Sans Mono\",\"Liberation Mono\",monospace;white-space:pre}\n",
 		".h{font-weight:bold}path,rect{stroke-width:1.25}.head path{stroke-width:3}.head .i{stroke-width:1.25}\n",
@@ -128,10 +132,12 @@ func (s *svgWriter) style() {
 
 func (s *svgWriter) palette(p ink.Palette) {
 	s.put(".page{fill:", p.Page, ";stroke:none}.edges path{stroke:", p.Line, "}.edges .tips{fill:", p.Line, ";stroke:none}\n")
-	s.put(".frame{fill:", p.Frame.Fill, ";stroke:", p.Frame.Stroke, "}.title rect{fill:", p.Frame.Fill, ";stroke:none}text{fill:", p.Frame.Text, "}\n")
+	s.put(".frame{fill:", p.Frame.Fill, ";stroke:", p.Frame.Stroke, "}.title rect{fill:", p.Frame.Fill, ";stroke:none}")
+	s.put("text{fill:", p.Frame.Text, "}\n")
 	for _, style := range ink.Styles {
 		l := p.Boxes[style]
-		s.put(".", style, " path{fill:", l.Fill, ";stroke:", l.Stroke, "}.", style, " .i{fill:none}.", style, " text{fill:", l.Text, "}\n")
+		s.put(".", style, " path{fill:", l.Fill, ";stroke:", l.Stroke, "}.", style, " .i{fill:none}")
+		s.put(".", style, " text{fill:", l.Text, "}\n")
 	}
 }
 
@@ -141,7 +147,7 @@ func (s *svgWriter) frame(i int, f Frame) {
 	s.put(` rx="8"/>`, "\n")
 }
 
-// title writes the title of a frame, above the edges that lead into it.
+// title writes the title of a frame. Titles are drawn over the edges that lead into the frame.
 func (s *svgWriter) title(i int, f Frame) {
 	x, y := ink.TitleAt(f.X, f.Y)
 	s.put(`<g class="title" data-frame="f`, i, `"><rect`)
@@ -155,7 +161,7 @@ func (s *svgWriter) rect(x, y, w, h int) {
 	s.put(` x="`, x, `" y="`, y, `" width="`, w, `" height="`, h, `"`)
 }
 
-// edges writes the edges, and then their tips: all edges to a box end in the same point.
+// edges writes the edges and then their arrowheads. All edges to a box end in the same point and share one.
 func (s *svgWriter) edges() {
 	tips := ink.Path(nil)
 	done := make([]bool, len(s.Boxes))
@@ -168,12 +174,14 @@ func (s *svgWriter) edges() {
 		s.path = ink.Line(s.path[:0], len(e.Points), func(i int) (x, y int) { return e.Points[i].X, e.Points[i].Y })
 		s.write(s.path)
 		s.put("\"/>\n")
+
 		if !done[e.To] {
 			done[e.To] = true
 			end := e.Points[len(e.Points)-1]
 			tips = ink.Tip(tips, end.X, end.Y)
 		}
 	}
+
 	if len(tips) > 0 {
 		s.put(`<path class="tips" d="`)
 		s.write(tips)
@@ -181,7 +189,7 @@ func (s *svgWriter) edges() {
 	}
 }
 
-// write writes the steps of a path.
+// write writes the commands of a path.
 func (s *svgWriter) write(p ink.Path) {
 	for _, step := range p {
 		s.WriteByte(step.Op)
@@ -200,6 +208,7 @@ func (s *svgWriter) box(b *Box) {
 	if b.Head > 0 {
 		s.put(" head")
 	}
+
 	s.path, s.inner = ink.Box(s.path[:0], s.inner[:0], string(b.Shape), b.X, b.Y, b.W, b.H)
 	s.put(`"><path d="`)
 	s.write(s.path)
@@ -207,6 +216,7 @@ func (s *svgWriter) box(b *Box) {
 		s.put(`"/><path class="i" d="`)
 		s.write(s.inner)
 	}
+
 	s.put(`"/><text>`)
 	x, y := ink.TextAt(string(b.Shape), b.X, b.Y)
 	for i, line := range b.Lines {
