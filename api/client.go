@@ -17,23 +17,24 @@ import (
 
 // ClientOptions are the options of a [Client].
 type ClientOptions struct {
-	// Attempts is how often a request is made in all, as long as it fails with an error that [Retryable] approves.
-	// Defaults to 4; 1 means no retry.
+	// Attempts is the total number of times a request is made while it fails with a [Retryable] error. 1 means no
+	// retry. Defaults to 4.
 	Attempts int
-	// MinWait is the wait before the second attempt. It doubles at each further one, less a random part of up to a quarter.
-	// Defaults to 1 second.
+	// MinWait is the wait before the second attempt. It doubles before each further one, less a random part of up to a
+	// quarter. Defaults to 1 second.
 	MinWait time.Duration
-	// MaxWait is the longest wait where the provider does not say how long to wait. Defaults to 30 seconds.
+	// MaxWait is the longest wait if the provider does not request one. Defaults to 30 seconds.
 	MaxWait time.Duration
-	// MaxRetryAfter is the longest wait that a provider may ask for (Error.RetryAfter). The client waits exactly as long as it is
-	// asked to; a longer wait than this ends the request at once. Negative is no limit. Defaults to 1 hour.
+	// MaxRetryAfter is the longest wait that a provider may request (Error.RetryAfter). The client waits exactly as
+	// long as requested; a longer wait ends the request at once. Negative is no limit. Defaults to 1 hour.
 	MaxRetryAfter time.Duration
-	// MaxConcurrent is the number of requests that the client makes at the same time; further ones wait. A request that waits to be
-	// retried does not count. Whoever makes a request of the same client while ranging over a stream of it needs two. Defaults to no
-	// limit.
+	// MaxConcurrent is the number of requests that the client makes at the same time; further ones wait. A request
+	// between two attempts does not count. A request made while ranging over another stream of the same client needs at
+	// least two. Defaults to no limit.
 	MaxConcurrent int
-	// RequestsPerMinute is how many requests the client makes a minute, retries included, at even intervals. A request that could
-	// not begin before the context's deadline fails at once with ErrRateLimited. Defaults to no limit.
+	// RequestsPerMinute is the number of requests that the client makes a minute, retries included, at even intervals.
+	// A request that could not begin before the context's deadline fails at once with ErrRateLimited. Defaults to no
+	// limit.
 	RequestsPerMinute int
 }
 
@@ -58,17 +59,18 @@ func (o *ClientOptions) withDefaults() ClientOptions {
 	return c
 }
 
-// Client makes requests of a provider: it retries, sees that the provider keeps the rules of [Provider], and folds events into
-// a [Response]. It is a Provider itself.
+// Client sends requests to a provider. It retries, checks that the provider keeps the rules of [Provider], and folds
+// events into a [Response]. It is a Provider itself.
+//
 // The zero value has no provider and cannot be used: call [NewClient].
 type Client struct {
 	provider Provider
 	options  ClientOptions
-	pace     *pace // shared with the clients that With makes of this one
+	pace     *pace // shared with the clients that With derives from this one
 }
 
-// NewClient returns a client of p. A p that is a *Client already is returned as it is when o is nil, so that nothing is ever
-// retried twice over.
+// NewClient returns a client of p. If p is a *Client and o is nil, NewClient returns p. If p is a *Client and o is not
+// nil, the new client uses p's provider. So a request is never retried by two clients.
 func NewClient(p Provider, o *ClientOptions) *Client {
 	if c, ok := p.(*Client); ok && c != nil {
 		if o == nil {
@@ -76,17 +78,19 @@ func NewClient(p Provider, o *ClientOptions) *Client {
 		}
 		p = c.provider
 	}
+
 	options := o.withDefaults()
 	return &Client{provider: p, options: options, pace: newPace(options)}
 }
 
-// Send makes the request and returns the whole response. Its errors are those of Stream. Beside an error it returns what arrived of the
-// response, as [Fold.Partial] does.
+// Send sends the request and returns the whole response. Its errors are those of Stream. With an error it returns what
+// arrived of the response, as [Fold.Partial] does.
 func (c *Client) Send(ctx context.Context, req Request) (Response, error) {
 	return c.send(ctx, req, func(Event) bool { return true })
 }
 
-// SendFunc is Send, and calls f with each event of Stream as it arrives. An error of f cancels the request and is returned.
+// SendFunc is Send, and calls f with each event of Stream as it arrives. An error of f cancels the request and is
+// returned.
 func (c *Client) SendFunc(ctx context.Context, req Request, f func(Event) error) (Response, error) {
 	var stopped error
 	response, err := c.send(ctx, req, func(event Event) bool {
@@ -99,15 +103,19 @@ func (c *Client) SendFunc(ctx context.Context, req Request, f func(Event) error)
 	return response, err
 }
 
-// Stream is the provider's Stream with retries: a failed attempt is followed by a [Retry] event and the events of the next one.
-// Its blocks are checked as by content.Of, and its Finish comes when the provider has ended.
+// Stream is the provider's Stream with retries: a failed attempt is followed by a [Retry] event and the events of the
+// next one. Blocks are checked as by content.Of. Finish comes after the provider has ended.
 //
-// A client waits as long as the provider asks (Error.RetryAfter), and otherwise by its own options. A wait that would not end before
-// the context's deadline, or is longer than MaxRetryAfter, is not begun: the error of the attempt is returned at once, and its
-// text names the wait.
+// A client waits as long as the provider requests (Error.RetryAfter), and otherwise by its own options. It does not
+// begin a wait that is longer than MaxRetryAfter or would end after the context's deadline. It then yields the error of
+// the attempt at once, with the wait in its text.
 //
-// The error of the last attempt is returned as it came. An end of the context is an error with the context's error and its cause
-// in the chain. A provider that breaks the rules of [Provider] is ErrProtocol, an answer without an end ErrCut.
+// Errors:
+//
+//   - The error of the last attempt is yielded unchanged.
+//   - If the context ended, its error and its cause are in the chain.
+//   - If the provider breaks the rules of [Provider], the error is ErrProtocol.
+//   - If the response has no end, the error is ErrCut.
 func (c *Client) Stream(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	return Once(func(yield func(Event, error) bool) {
 		_, err := c.send(ctx, req, func(event Event) bool { return yield(event, nil) })
@@ -117,11 +125,11 @@ func (c *Client) Stream(ctx context.Context, req Request) iter.Seq2[Event, error
 	})
 }
 
-// errLeft reports that the consumer of a stream left.
+// errLeft is the error of send if the consumer of the stream left.
 var errLeft = errors.New("api: the consumer of the stream left")
 
-// send makes the request, with retries. It calls emit with each event, and ends with errLeft once emit returns false. Beside any other
-// error it returns what arrived of the response.
+// send sends the request, with retries. It calls emit with each event, and returns errLeft once emit returns false.
+// With any other error it returns what arrived of the response.
 func (c *Client) send(ctx context.Context, req Request, emit func(Event) bool) (Response, error) {
 	for number := 1; ; number++ {
 		if ctx.Err() != nil {
@@ -165,7 +173,7 @@ func (c *Client) send(ctx context.Context, req Request, emit func(Event) bool) (
 	}
 }
 
-// events is the provider's sequence; one with an error where there is none.
+// events returns the provider's sequence, or one that yields an error if there is no provider or no sequence.
 func (c *Client) events(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	var none *Client
 	if c.provider != nil && c.provider != Provider(none) {
@@ -173,13 +181,14 @@ func (c *Client) events(ctx context.Context, req Request) iter.Seq2[Event, error
 			return events
 		}
 	}
+
 	return func(yield func(Event, error) bool) {
 		yield(nil, protocol("there is no provider, or it gave no sequence"))
 	}
 }
 
-// attempt makes a request once and hands its events on. The provider calls take itself, not by a range statement, so that one
-// that goes on after it was told to stop is in the wrong and does no harm.
+// attempt passes on the events of one attempt. Take is the provider's yield function: unlike in a range statement, a
+// provider that continues after false does not panic, and its further events are dropped.
 type attempt struct {
 	emit  func(Event) bool
 	start time.Time
@@ -188,10 +197,12 @@ type attempt struct {
 	left  bool  // emit returned false
 }
 
+// take checks an event and emits it. It reports whether the provider may continue.
 func (a *attempt) take(event Event, err error) bool {
 	if a.err != nil || a.left {
 		return false
 	}
+
 	if err == nil {
 		err = a.fold.Add(event)
 	}
@@ -199,9 +210,10 @@ func (a *attempt) take(event Event, err error) bool {
 		a.err = err
 		return false
 	}
+
 	switch e := event.(type) {
 	case Finish, Cut:
-		return true // emitted when the provider has ended, so that nothing follows it
+		return true // emitted after the provider has ended, so that nothing follows it
 	case BlockEnd:
 		event = BlockEnd{Index: e.Index, Block: a.fold.blocks[e.Index]}
 	}
@@ -209,7 +221,8 @@ func (a *attempt) take(event Event, err error) bool {
 	return !a.left
 }
 
-// finish emits the Finish of a whole response. It returns errLeft if the consumer left, and otherwise why there is no whole response.
+// finish emits the Finish of a whole response. It returns errLeft if the consumer left, and otherwise why there is no
+// whole response.
 func (a *attempt) finish() error {
 	switch {
 	case a.left:
@@ -255,36 +268,40 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// wait returns the time between an attempt that failed with err and the next one. It returns an error instead if that wait is not
-// worth beginning.
+// wait returns the time between an attempt that failed with err and the next one. It returns an error if that wait is
+// too long: longer than MaxRetryAfter, or than the context lasts.
 func (c *Client) wait(ctx context.Context, attempt int, err error) (time.Duration, error) {
-	wait, asked := c.backoff(attempt), false
+	wait, requested := c.backoff(attempt), false
 	var e *Error
 	if errors.As(err, &e) && e.RetryAfter > 0 {
-		wait, asked = e.RetryAfter, true
+		wait, requested = e.RetryAfter, true
 	}
 
-	if most := c.options.MaxRetryAfter; asked && most > 0 && wait > most {
-		return 0, fmt.Errorf("%w; not retried: the provider asks to wait %s, and the longest wait is %s", err, wire.Seconds(wait), wire.Seconds(most))
+	if limit := c.options.MaxRetryAfter; requested && limit > 0 && wait > limit {
+		return 0, fmt.Errorf("%w; not retried: the provider asks to wait %s, and the longest wait is %s",
+			err, wire.Seconds(wait), wire.Seconds(limit))
 	}
+
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
-		who := "the next attempt would be after"
-		if asked {
-			who = "the provider asks to wait"
+		reason := "the next attempt would be after"
+		if requested {
+			reason = "the provider asks to wait"
 		}
-		return 0, fmt.Errorf("%w; not retried: %s %s, and the context ends in %s", err, who, wire.Seconds(wait), wire.Seconds(time.Until(deadline)))
+		return 0, fmt.Errorf("%w; not retried: %s %s, and the context ends in %s",
+			err, reason, wire.Seconds(wait), wire.Seconds(time.Until(deadline)))
 	}
 	return wait, nil
 }
 
-// backoff returns the wait after an attempt where the provider asks for none.
+// backoff returns the wait after an attempt if the provider does not request one.
 func (c *Client) backoff(attempt int) time.Duration {
 	wait := c.options.MaxWait
+	// Shifting there and back detects an overflow.
 	if attempt < 32 && c.options.MinWait<<(attempt-1)>>(attempt-1) == c.options.MinWait {
 		wait = min(wait, c.options.MinWait<<(attempt-1))
 	}
 
-	// Requests that failed together must not be made again together.
+	// The random part spreads the retries of requests that failed together.
 	return wait - time.Duration(rand.Int64N(int64(wait)/4+1))
 }
 
@@ -300,29 +317,30 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Fold puts the events of one answer together. The zero value is ready to use.
+// Fold combines the events of one response. The zero value is ready to use.
 type Fold struct {
 	blocks   []content.Block
-	open     map[int][]*piece // what deltas showed of blocks that have no BlockEnd yet, by their indexes
+	open     map[int][]*piece // the deltas of blocks without a BlockEnd, by block index
 	response Response
-	begun    bool // an event came
-	known    bool // a Cut came: response.Finish holds what it reported
-	finished bool
+	begun    bool // an event was added, so Repaired is too late
+	known    bool // a Cut was added: response.Finish holds its content
+	finished bool // a Finish was added: response is whole
 }
 
-// piece is deltas in a row of one kind.
+// piece joins consecutive deltas of one kind.
 type piece struct {
 	kind  DeltaKind
 	tool  string
 	shown strings.Builder
 }
 
-// Add takes the next event. An event that breaks the rules of [Provider] is an error with ErrProtocol in its chain, and changes
-// nothing. A [Retry] begins anew.
+// Add adds the next event. For an event that breaks the rules of [Provider] it returns an error with ErrProtocol in its
+// chain, and changes nothing. A [Retry] resets the Fold.
 func (f *Fold) Add(event Event) error {
 	if f.finished {
 		return protocol("%T after the end of the answer", event)
 	}
+
 	switch e := event.(type) {
 	case Retry:
 		*f = Fold{}
@@ -333,7 +351,7 @@ func (f *Fold) Add(event Event) error {
 		}
 		f.response.Repairs = e.Repairs
 	case Delta:
-		f.show(e)
+		f.addDelta(e)
 	case Cut:
 		f.response.Finish, f.known = e.Finish, true
 	case BlockEnd:
@@ -345,14 +363,17 @@ func (f *Fold) Add(event Event) error {
 	default:
 		return protocol("unknown event %T", event)
 	}
+
 	f.begun = true
 	return nil
 }
 
+// add adds a whole block, which must be the next one and valid in an assistant's message.
 func (f *Fold) add(e BlockEnd) error {
 	if e.Index != len(f.blocks) {
 		return protocol("block %d after %d blocks", e.Index, len(f.blocks))
 	}
+
 	block, err := content.Of(e.Block)
 	if err != nil {
 		return protocol("block %d: %w", e.Index, err)
@@ -360,13 +381,14 @@ func (f *Fold) add(e BlockEnd) error {
 	if _, result := block.At(0).(content.ToolResult); result {
 		return protocol("block %d is a tool result, which an assistant cannot give", e.Index)
 	}
+
 	f.blocks = append(f.blocks, block.At(0))
 	delete(f.open, e.Index)
 	return nil
 }
 
-// show keeps a piece of a block, in case the answer breaks off before its BlockEnd.
-func (f *Fold) show(d Delta) {
+// addDelta keeps a piece of a block, in case the response breaks off before its BlockEnd.
+func (f *Fold) addDelta(d Delta) {
 	if d.Index < len(f.blocks) {
 		return
 	}
@@ -382,18 +404,19 @@ func (f *Fold) show(d Delta) {
 	pieces[len(pieces)-1].shown.WriteString(d.Text)
 }
 
-// Partial returns what arrived of an answer that broke off; the whole answer where it did not. Its Stop is content.StopCut and its usage
-// incomplete. Its blocks are
+// Partial returns what arrived of a response that broke off, or the whole response if it did not. In a response that
+// broke off, Stop is content.StopCut and Usage is incomplete. Its blocks are
 //
-//   - the whole blocks, but tool calls as content.CutToolUse: no call of an answer that broke off is executed;
-//   - then what deltas showed of further blocks: text as content.Text, thinking as content.Thinking without a signature, and the arguments
-//     of a tool call as content.CutToolUse.
+//   - the whole blocks, with tool calls as content.CutToolUse: calls of a response that broke off are not executed,
+//   - then the deltas of further blocks: text as content.Text, thinking as content.Thinking without a signature, and
+//     the arguments of a tool call as content.CutToolUse.
 //
-// It is zero, but for Repairs, where nothing arrived.
+// If nothing arrived, Partial returns the zero Response with Repairs.
 func (f *Fold) Partial() Response {
 	if f.finished {
 		return f.response
 	}
+
 	part := f.response
 	blocks := make([]content.Block, 0, len(f.blocks)+len(f.open))
 	for _, b := range f.blocks {
@@ -411,14 +434,15 @@ func (f *Fold) Partial() Response {
 		}
 	}
 
-	part.Blocks, _ = content.Of(blocks...) // none that content.Of refuses: see add and block
+	// The error is always nil: add checked the whole blocks, and block returns valid ones.
+	part.Blocks, _ = content.Of(blocks...)
 	if part.Blocks.Len() > 0 || f.known {
 		part.Stop, part.Usage.Incomplete = content.StopCut, true
 	}
 	return part
 }
 
-// block returns the piece as a block; nil where it holds nothing.
+// block returns the piece as a block, or nil if it is empty.
 func (p *piece) block() content.Block {
 	shown := p.shown.String()
 	switch {
@@ -432,6 +456,7 @@ func (p *piece) block() content.Block {
 	return nil
 }
 
+// finish adds the end of the response, after which it is whole.
 func (f *Fold) finish(e Finish) error {
 	blocks, err := content.Of(f.blocks...)
 	if err != nil {
@@ -445,7 +470,7 @@ func (f *Fold) finish(e Finish) error {
 	return nil
 }
 
-// Response returns the whole answer; an error with ErrCut in its chain when the answer has no end yet.
+// Response returns the whole response. It returns an error with ErrCut in its chain if there was no Finish.
 func (f *Fold) Response() (Response, error) {
 	if !f.finished {
 		return Response{}, &Error{Kind: ErrCut, Err: errors.New("the answer has no end")}
@@ -453,6 +478,7 @@ func (f *Fold) Response() (Response, error) {
 	return f.response, nil
 }
 
+// protocol returns an error about a provider that breaks the rules of [Provider].
 func protocol(format string, args ...any) error {
 	return &Error{Kind: ErrProtocol, Err: fmt.Errorf(format, args...)}
 }

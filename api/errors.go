@@ -19,9 +19,10 @@ var (
 	ErrServer = errors.New("server error")
 	// ErrTransport: the connection failed. Retried.
 	ErrTransport = errors.New("transport failed")
-	// ErrCut: the answer broke off before its end. Retried.
+	// ErrCut: the response broke off before its end. Retried.
 	ErrCut = errors.New("answer cut off")
-	// ErrStalled: the provider sent nothing for longer than Options.Idle. The error's text has the time in seconds. Retried.
+	// ErrStalled: the provider sent nothing for longer than Options.Idle. The error text has the time in seconds.
+	// Retried.
 	ErrStalled = errors.New("provider stalled")
 	// ErrContextTooLong: the conversation does not fit the model's context window.
 	ErrContextTooLong = errors.New("context too long")
@@ -31,7 +32,7 @@ var (
 	ErrAuth = errors.New("not authorized")
 	// ErrNotFound: no such model or resource.
 	ErrNotFound = errors.New("not found")
-	// ErrFiltered: a content filter refused.
+	// ErrFiltered: a content filter refused the request.
 	ErrFiltered = errors.New("content filtered")
 	// ErrProtocol: the provider broke the rules of [Provider], or of its own API.
 	ErrProtocol = errors.New("provider broke the protocol")
@@ -45,23 +46,23 @@ type Error struct {
 	Kind error
 	// API names the provider's API, such as "anthropic".
 	API string
-	// Status is the HTTP status; 0 when there was no response, 200 when the failure came inside a stream.
+	// Status is the HTTP status: 0 if there was no response, 200 if the failure came inside a stream.
 	Status int
-	// Type and Message are the provider's own words. A careless server may repeat in them what it was sent, a key too.
+	// Type and Message are the provider's own text. A careless server may repeat in it what it received, even a key.
 	Type    string
 	Message string
-	// RequestID is the provider's id of the request, for its support.
+	// RequestID is the provider's ID of the request, for its support.
 	RequestID string
-	// RetryAfter is how long the provider asks to wait; 0 when it does not say.
+	// RetryAfter is how long the provider requests to wait, or 0.
 	RetryAfter time.Duration
 	// Body is the whole error as the provider sent it, cut to 64 KiB.
 	Body string
-	// Err is the underlying error, if there is one.
+	// Err is the underlying error, or nil.
 	Err error
 }
 
-// Error says on one line what failed: the API, the kind, the status, the provider's words and the request's id. Words of the
-// provider are shown without control characters and cut to 1,000 bytes; the fields hold them whole.
+// Error returns one line with the API, the kind, the status, the provider's text and the request ID. The provider's
+// text has no control characters and is cut to 1,000 bytes; the fields hold it whole.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.API != "" {
@@ -72,6 +73,7 @@ func (e *Error) Error() string {
 	} else {
 		b.WriteString(e.Kind.Error())
 	}
+
 	if e.Status != 0 {
 		b.WriteString(" (" + strings.TrimSpace(strconv.Itoa(e.Status)+" "+wire.OneLine(e.Type)) + ")")
 	}
@@ -86,7 +88,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the kind and the underlying error, where there are such.
+// Unwrap returns the kind and the underlying error, apart from those that are nil.
 func (e *Error) Unwrap() []error {
 	var chain []error
 	for _, err := range []error{e.Kind, e.Err} {
@@ -97,8 +99,8 @@ func (e *Error) Unwrap() []error {
 	return chain
 }
 
-// Retryable reports whether the same request may succeed later: whether ErrRateLimited, ErrOverloaded, ErrServer, ErrTransport,
-// ErrCut or ErrStalled is in the chain of err.
+// Retryable reports whether the same request may succeed later: whether ErrRateLimited, ErrOverloaded, ErrServer,
+// ErrTransport, ErrCut or ErrStalled is in the chain of err.
 func Retryable(err error) bool {
 	for _, kind := range []error{ErrRateLimited, ErrOverloaded, ErrServer, ErrTransport, ErrCut, ErrStalled} {
 		if errors.Is(err, kind) {

@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// Fallback returns a provider that asks first and, where that fails for want of capacity or because of an outage, the others in
-// their order. It goes on to the next one for the errors that [Retryable] approves: ErrRateLimited, ErrOverloaded, ErrServer,
-// ErrTransport, ErrCut and ErrStalled. Every other error is returned as it is, because another provider does not mend it.
+// Fallback returns a provider that sends a request to first, and to the others in order while they fail for lack of
+// capacity or because of an outage: with a [Retryable] error (ErrRateLimited, ErrOverloaded, ErrServer, ErrTransport,
+// ErrCut or ErrStalled). Any other error is returned unchanged, because another provider would not help.
 //
-//   - A [Retry] comes before the events of the next provider; its Err is why the one before failed, and its Wait is 0. What was shown of an
-//     answer until then is void, so a fallback is possible in the middle of an answer, too.
-//   - Finish.API and Finish.Model name the provider that answered.
-//   - A provider that asked to wait (Error.RetryAfter) is passed over until then. Where all of them did, no one is asked: the error of
-//     the one whose wait ends first is returned, with the time that is left.
-//   - Where all fail, the error of the last one is returned.
+//   - A [Retry] comes before the events of the next provider. Its Err is why the previous one failed, and its Wait is
+//     0. The part of the response before it is void, so a fallback is possible in the middle of a response.
+//   - Finish.API and Finish.Model name the provider that sent the response.
+//   - A provider that requested a wait (Error.RetryAfter) is skipped until it is over. If all did, no request is sent,
+//     and the error of the one whose wait ends first is returned with the remaining time.
+//   - If all fail, the error of the last one is returned.
 //
-// A [Client] of the returned provider retries all of them, from the first. A conversation that changes the provider loses what only its
-// origin can read: docs/switching.md has the rules. The options of a request go to every provider: [With] gives one its own.
+// A [Client] of the returned provider retries all of them, from the first. A conversation that changes the provider
+// loses what only its origin can read: see docs/switching.md. The options of a request go to every provider; use [With]
+// for those of one provider.
 func Fallback(first Provider, others ...Provider) Provider {
 	f := &fallback{}
 	for _, p := range slices.Concat([]Provider{first}, others) {
@@ -32,13 +33,13 @@ func Fallback(first Provider, others ...Provider) Provider {
 
 type fallback struct{ members []*member }
 
-// member is a provider, and what is known of its state.
+// member is a provider and the wait that it requested.
 type member struct {
 	provider Provider
 
 	mu    sync.Mutex // guards the fields below
-	until time.Time  // when it may be asked again; zero for at any time
-	err   *Error     // why not before
+	until time.Time  // no request is sent before; zero if no wait was requested
+	err   *Error     // the error that requested the wait
 }
 
 func (f *fallback) Stream(ctx context.Context, req Request) iter.Seq2[Event, error] {
@@ -50,7 +51,8 @@ func (f *fallback) Stream(ctx context.Context, req Request) iter.Seq2[Event, err
 		}
 
 		for i, m := range ready {
-			attempt := attempt{emit: func(event Event) bool { return yield(event, nil) }, start: time.Now()}
+			emit := func(event Event) bool { return yield(event, nil) }
+			attempt := attempt{emit: emit, start: time.Now()}
 			(&Client{provider: m.provider}).events(ctx, req)(attempt.take)
 			err := attempt.finish()
 			if err == nil || attempt.left {
@@ -73,8 +75,8 @@ func (f *fallback) Stream(ctx context.Context, req Request) iter.Seq2[Event, err
 	})
 }
 
-// ready returns the members that may be asked now, in their order. If there is none, it returns the error of the one whose wait ends
-// first.
+// ready returns the members that a request may be sent to now, in order. If there are none, it returns the error of the
+// one whose wait ends first.
 func (f *fallback) ready(now time.Time) (ready []*member, busy error) {
 	var soonest time.Time
 	for _, m := range f.members {
@@ -82,21 +84,22 @@ func (f *fallback) ready(now time.Time) (ready []*member, busy error) {
 		if !m.until.After(now) {
 			ready = append(ready, m)
 		} else if busy == nil || m.until.Before(soonest) {
-			still := *m.err
-			still.RetryAfter = m.until.Sub(now)
-			busy, soonest = &still, m.until
+			current := *m.err
+			current.RetryAfter = m.until.Sub(now)
+			busy, soonest = &current, m.until
 		}
 		m.mu.Unlock()
 	}
 	return ready, busy
 }
 
-// failed remembers how long the provider asks to wait.
+// failed records the wait that the error requests, if any.
 func (m *member) failed(err error) {
 	var e *Error
 	if !errors.As(err, &e) || e.RetryAfter <= 0 || !Retryable(err) {
 		return
 	}
+
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.until, m.err = time.Now().Add(e.RetryAfter), e

@@ -10,10 +10,10 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// pace keeps the requests of a Client within its limits. A nil pace has none.
+// pace keeps the requests of a Client within its limits. A nil pace has no limits.
 type pace struct {
-	slots     chan struct{} // one for each request under way; nil for no limit
-	perMinute int
+	slots     chan struct{} // holds one element for each request under way; nil for no limit
+	perMinute int           // RequestsPerMinute, for the error text
 	limiter   *rate.Limiter // nil for no limit
 }
 
@@ -29,8 +29,8 @@ func newPace(o ClientOptions) *pace {
 	return p
 }
 
-// begin waits until a request may be made. Its end must be called when the request is over. Errors: the context's, and
-// ErrRateLimited where the wait would not end before the context's deadline.
+// begin waits until a request may be sent. End must be called when the request is over. Begin returns the context's
+// error, or ErrRateLimited if the wait would end after the context's deadline.
 func (p *pace) begin(ctx context.Context) (end func(), err error) {
 	end = func() {}
 	if p == nil {
@@ -46,29 +46,30 @@ func (p *pace) begin(ctx context.Context) (end func(), err error) {
 			return end, ctx.Err()
 		}
 	}
-	if err := p.turn(ctx); err != nil {
+
+	if err := p.waitInterval(ctx); err != nil {
 		end()
 		return func() {}, err
 	}
 	return end, nil
 }
 
-// turn waits until enough time has passed since the request before.
-func (p *pace) turn(ctx context.Context) error {
+// waitInterval waits until enough time has passed since the last request.
+func (p *pace) waitInterval(ctx context.Context) error {
 	if p.limiter == nil {
 		return nil
 	}
 
-	turn := p.limiter.Reserve()
-	wait := turn.Delay()
+	reservation := p.limiter.Reserve()
+	wait := reservation.Delay()
 	if deadline, ok := ctx.Deadline(); ok && wait > time.Until(deadline) {
-		turn.Cancel()
+		reservation.Cancel()
 		return &Error{Kind: ErrRateLimited, RetryAfter: wait, Err: fmt.Errorf(
 			"the client's own limit of %d requests a minute: the next may be made in %s, and the context ends in %s",
 			p.perMinute, wire.Seconds(wait), wire.Seconds(time.Until(deadline)))}
 	}
 	if wait > 0 && !sleep(ctx, wait) {
-		turn.Cancel() // so that a later request may have it
+		reservation.Cancel() // a later request may use it
 		return ctx.Err()
 	}
 	return nil

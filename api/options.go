@@ -17,55 +17,57 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Options say how a model is to answer, in one form for all providers. The zero value leaves everything to the provider's own
-// defaults. A provider is made with Options; those of a [Request] go before them, field by field (see [Options.Over]).
+// Options control a model's response, in one form for all providers. The zero value leaves everything to the provider's
+// defaults. A provider is made with Options; those of a [Request] take precedence, field by field (see [Options.Over]).
 //
-// What an API has no form for is left out of the request, and noted as RepairOption.
+// An option that an API does not have is dropped, with a note of kind RepairOption.
 type Options struct {
-	// MaxTokens is the most tokens the model may write, thinking included. Defaults to the provider's own limit, or to what the
-	// provider's documentation here says.
+	// MaxTokens is the maximum number of tokens the model may write, thinking included. Defaults to the provider's own
+	// limit, or to the one in the documentation of the provider's package.
 	MaxTokens int
-	// Temperature is the randomness of the answer, from 0 to 1 or 2. Defaults to nil: the model's own.
+	// Temperature is the randomness of the response, from 0 to 1 or 2. Defaults to nil: the model's own.
 	Temperature *float64
-	// StopSequences end the answer where the model writes one of them. Defaults to none.
+	// StopSequences are texts that end the response when the model writes one of them. Defaults to none.
 	StopSequences []string
-	// ToolChoice says whether the model has to call a tool, and which. Defaults to ToolsAuto: as it likes.
+	// ToolChoice controls whether the model must call a tool, and which. Defaults to ToolsAuto: the model decides.
 	ToolChoice ToolChoice
-	// OneCall lets the model call one tool at most in one answer. Defaults to false: as many as it likes.
+	// OneCall limits a response to one tool call. Defaults to false: no limit.
 	OneCall bool
-	// Thinking is how much the model thinks before it answers. Defaults to "": the model's own way.
+	// Thinking is how much the model thinks before it responds. Defaults to "": the model's own default.
 	Thinking Thinking
-	// Output is the form of the answer, made by [Output]. Defaults to none: words.
+	// Output is the form of the response, made by [Output]. Defaults to none: plain text.
 	Output Schema
-	// Metadata goes beside the request, for the provider's own records; which keys it takes is the provider's affair. Defaults
+	// Metadata is sent with the request for the provider's own records. Each provider accepts keys of its own. Defaults
 	// to none.
 	Metadata map[string]string
-	// Cache is how prompt caching is asked for. Defaults to CacheShort.
+	// Cache is the policy for prompt caching. Defaults to CacheShort.
 	Cache Cache
-	// Idle is how long the provider may send nothing at all, not even a sign of life, before the request fails with ErrStalled: until
-	// the first byte of the answer, and between any two. Negative is no limit. Defaults to 5 minutes, and to 10 minutes for an answer
-	// that is not streamed.
+	// Idle is how long the provider may send nothing at all, not even a keep-alive, before the request fails with
+	// ErrStalled. It applies until the first byte of the response, and between any two. Negative is no limit. Defaults
+	// to 5 minutes, and to 10 minutes for a response that is not streamed.
 	Idle time.Duration
-	// Header is added to the request's HTTP header, in place of what stands there under the same name. Defaults to none.
+	// Header is added to the request's HTTP header. It replaces fields of the same name. Defaults to none.
 	Header http.Header
-	// Body is an object with further members of the request's body, in the provider's own form, for what Plait does not know. A
-	// member that Options sets as well is taken from Body; those that carry the conversation, its model and whether it streams
-	// are left out of it, and noted. Defaults to none.
+	// Body is an object with further members of the request's body, in the provider's own form, for what Plait does not
+	// know. It overrides a member that Options sets. Members with the conversation, the model or whether the response
+	// is streamed are dropped, with a note. Defaults to none.
 	Body content.JSON
 }
 
-// Over returns o with the fields that it leaves open taken from defaults. Metadata and Header are merged key by key, and Body
-// member by member.
+// Over returns o with its zero fields taken from defaults. Metadata and Header are merged key by key, and Body member
+// by member.
 func (o Options) Over(defaults Options) Options {
 	o.MaxTokens = cmp.Or(o.MaxTokens, defaults.MaxTokens)
 	o.Temperature = cmp.Or(o.Temperature, defaults.Temperature)
 	if o.StopSequences == nil {
 		o.StopSequences = defaults.StopSequences
 	}
+
 	o.ToolChoice = cmp.Or(o.ToolChoice, defaults.ToolChoice)
 	o.OneCall = o.OneCall || defaults.OneCall
 	o.Thinking = cmp.Or(o.Thinking, defaults.Thinking)
 	o.Output = cmp.Or(o.Output, defaults.Output)
+
 	o.Metadata = overMap(o.Metadata, defaults.Metadata)
 	o.Cache = cmp.Or(o.Cache, defaults.Cache)
 	o.Idle = cmp.Or(o.Idle, defaults.Idle)
@@ -74,13 +76,14 @@ func (o Options) Over(defaults Options) Options {
 	return o
 }
 
-// overHeader merges headers, whose names are the same in every spelling.
-func overHeader(values, otherwise http.Header) http.Header {
-	if len(values)+len(otherwise) == 0 {
+// overHeader returns defaults overridden by values. Header names are case-insensitive.
+func overHeader(values, defaults http.Header) http.Header {
+	if len(values)+len(defaults) == 0 {
 		return nil
 	}
+
 	merged := http.Header{}
-	for _, h := range []http.Header{otherwise, values} {
+	for _, h := range []http.Header{defaults, values} {
 		for _, name := range slices.Sorted(maps.Keys(h)) {
 			merged[http.CanonicalHeaderKey(name)] = h[name]
 		}
@@ -88,11 +91,13 @@ func overHeader(values, otherwise http.Header) http.Header {
 	return merged
 }
 
-func overMap[M ~map[string]V, V any](values, otherwise M) M {
+// overMap returns defaults overridden by values.
+func overMap[M ~map[string]V, V any](values, defaults M) M {
 	if len(values) == 0 {
-		return otherwise
+		return defaults
 	}
-	merged := maps.Clone(otherwise)
+
+	merged := maps.Clone(defaults)
 	if merged == nil {
 		return values
 	}
@@ -100,13 +105,13 @@ func overMap[M ~map[string]V, V any](values, otherwise M) M {
 	return merged
 }
 
-// Check returns why no request can be made with o; its chain holds ErrInvalidRequest, and it names the field.
+// Check returns an error that names the first invalid field of o, with ErrInvalidRequest in its chain.
 func (o Options) Check() error {
 	why := ""
 	switch t, output := o.Temperature, o.Output.problem(); {
 	case o.MaxTokens < 0:
 		why = fmt.Sprintf("MaxTokens is %d", o.MaxTokens)
-	case t != nil && !(*t >= 0 && *t <= 2): // NaN, too
+	case t != nil && !(*t >= 0 && *t <= 2): // true for NaN, too
 		why = fmt.Sprintf("Temperature is %v, not 0 to 2", *t)
 	case slices.Contains(o.StopSequences, ""):
 		why = "StopSequences holds an empty one"
@@ -128,7 +133,7 @@ func (o Options) Check() error {
 	return &Error{Kind: ErrInvalidRequest, Err: errors.New("Options." + why)}
 }
 
-// reason says why j is no object, where a decoder can say it.
+// reason returns the decoder's error about j, after a colon, or "".
 func reason(j content.JSON) string {
 	if _, err := wire.Members(j); err != nil {
 		return ": " + err.Error()
@@ -136,35 +141,37 @@ func reason(j content.JSON) string {
 	return ""
 }
 
-// unsendable finds a header that HTTP cannot carry; "" when there is none.
+// unsendable returns the name of the first header field that HTTP cannot carry, or "".
 func unsendable(h http.Header) string {
+	notToken := func(c rune) bool { return c <= ' ' || c >= 0x7F || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) }
+	control := func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7F }
+	hasControl := func(value string) bool { return strings.ContainsFunc(value, control) }
+
 	for _, name := range slices.Sorted(maps.Keys(h)) {
-		outside := func(c rune) bool { return c <= ' ' || c >= 0x7F || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) }
-		control := func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7F }
-		if name == "" || strings.ContainsFunc(name, outside) || slices.ContainsFunc(h[name], func(v string) bool { return strings.ContainsFunc(v, control) }) {
+		if name == "" || strings.ContainsFunc(name, notToken) || slices.ContainsFunc(h[name], hasControl) {
 			return cmp.Or(name, "a name that is empty")
 		}
 	}
 	return ""
 }
 
-// ToolChoice says whether a model has to call a tool. The zero value is ToolsAuto. A run asks again after each call: with
-// ToolsAny, or one tool, it ends only where a limit ends it.
+// ToolChoice controls whether a model must call a tool. The zero value is ToolsAuto. A run sends the choice with every
+// request: with ToolsAny or [OneTool] only a limit ends the run.
 type ToolChoice string
 
-// The choices; [OneTool] makes the others.
+// The choices; [OneTool] returns further ones.
 const (
-	ToolsAuto ToolChoice = ""     // as it likes
-	ToolsAny  ToolChoice = "any"  // some tool
-	ToolsNone ToolChoice = "none" // no tool
+	ToolsAuto ToolChoice = ""     // the model decides
+	ToolsAny  ToolChoice = "any"  // the model must call some tool
+	ToolsNone ToolChoice = "none" // the model must not call a tool
 )
 
-// OneTool is the choice of the tool of that name.
+// OneTool returns the choice that requires a call of the tool with that name.
 func OneTool(name string) ToolChoice { return ToolChoice(onlyTool + name) }
 
 const onlyTool = "tool:"
 
-// Tool returns the name of the one tool that has to be called; "" when the choice is another one.
+// Tool returns the name of the tool that a choice made by OneTool requires, or "" for other choices.
 func (c ToolChoice) Tool() string {
 	name, _ := strings.CutPrefix(string(c), onlyTool)
 	if len(name) == len(c) {
@@ -177,26 +184,26 @@ func (c ToolChoice) valid() bool {
 	return c == ToolsAuto || c == ToolsAny || c == ToolsNone || c.Tool() != ""
 }
 
-// Forced reports whether the choice makes the model call a tool.
+// Forced reports whether the choice requires the model to call a tool.
 func (c ToolChoice) Forced() bool { return c == ToolsAny || c.Tool() != "" }
 
-// Thinking says how much a model thinks: one of the levels below, another word that the provider knows, or [ThinkTokens]. The
-// zero value leaves it to the model.
+// Thinking is how much a model thinks: one of the levels below, another level that the provider knows, or
+// [ThinkTokens]. The zero value leaves it to the model.
 type Thinking string
 
-// The levels. Each provider takes the nearest that it has.
+// The levels. Each provider uses the nearest that it has.
 const (
 	ThinkOff    Thinking = "off"
-	ThinkAuto   Thinking = "auto" // as much as the model finds fit
+	ThinkAuto   Thinking = "auto" // the model decides
 	ThinkLow    Thinking = "low"
 	ThinkMedium Thinking = "medium"
 	ThinkHigh   Thinking = "high"
 )
 
-// ThinkTokens is thinking with a budget of n tokens, 1 or more.
+// ThinkTokens returns a Thinking with a budget of n tokens, 1 or more.
 func ThinkTokens(n int) Thinking { return Thinking(strconv.Itoa(n)) }
 
-// Tokens returns the budget; 0 when there is none.
+// Tokens returns the budget, or 0 if there is none.
 func (t Thinking) Tokens() int {
 	n, err := strconv.Atoi(string(t))
 	if err != nil || strconv.Itoa(n) != string(t) {
@@ -205,8 +212,7 @@ func (t Thinking) Tokens() int {
 	return max(n, 0)
 }
 
-// Level returns the word that says how much: low, medium, high, or another of a provider's; "" for off, auto, a budget and the
-// zero value.
+// Level returns low, medium, high, or a provider's own level. It returns "" for off, auto, a budget and the zero value.
 func (t Thinking) Level() string {
 	if t == ThinkOff || t == ThinkAuto || t.Tokens() > 0 {
 		return ""
@@ -221,7 +227,8 @@ func (t Thinking) valid() bool {
 	return isWord(string(t))
 }
 
-// isWord reports whether s is a word in small letters, or nothing: a level or a policy, perhaps one of a single provider.
+// isWord reports whether s has only small letters and "_": a level or a policy, perhaps a provider's own. The empty s
+// is a word.
 func isWord(s string) bool {
 	for _, c := range []byte(s) {
 		if (c < 'a' || c > 'z') && c != '_' {
@@ -231,29 +238,31 @@ func isWord(s string) bool {
 	return true
 }
 
-// mostThinking is the largest budget: more than any model has, and small enough to be added to.
+// mostThinking is the largest budget: more than any model has, and small enough to add to without overflow.
 const mostThinking = 1 << 30
 
-// Cache says how a request asks for prompt caching: one of the policies below, or another that a provider has. A provider that does
-// not know a policy notes it, and does what it does by itself.
+// Cache is a policy for prompt caching: one of those below, or a provider's own. A provider that does not know a policy
+// adds a note and uses its default.
 type Cache string
 
 // The cache policies.
 const (
-	// CacheShort is the provider's usual caching: Anthropic is asked to keep the conversation's prefix for 5 minutes after its
-	// last use, the others do so by themselves.
+	// CacheShort is the provider's usual caching. For Anthropic, the request marks the conversation's prefix to be kept
+	// for 5 minutes after its last use; the others do so without a mark.
 	CacheShort Cache = ""
-	// CacheLong keeps it for longer, at a higher price: an hour at Anthropic, a day at OpenAI.
+	// CacheLong keeps the prefix for longer, at a higher price: an hour at Anthropic, a day at OpenAI.
 	CacheLong Cache = "long"
-	// CacheOff asks for no caching.
+	// CacheOff requests no caching.
 	CacheOff Cache = "off"
 )
 
-// overBody merges objects. What is no object is kept, for Check to find.
+// overBody returns defaults overridden by body, member by member. A value that is not an object is kept, so that Check
+// finds it.
 func overBody(body, defaults content.JSON) content.JSON {
 	if body == "" || defaults == "" || !body.IsObject() || !defaults.IsObject() {
 		return cmp.Or(body, defaults)
 	}
+
 	list, _ := wire.Members(defaults)
 	own, _ := wire.Members(body)
 	for _, m := range own {
@@ -262,8 +271,9 @@ func overBody(body, defaults content.JSON) content.JSON {
 	return wire.Object(append(list, own...))
 }
 
-// With returns the provider p for requests that are made with o: the Options of a request go before o, and o before those that
-// p was made with. With a *[Client] it returns a *Client, so that nothing is retried twice over; both share the client's limits.
+// With returns a provider that sends requests to p with the options o. The Options of a request take precedence over o,
+// and o over those that p was made with. If p is a *[Client], With returns a *Client, so that a request is never
+// retried by two clients. Both share the client's limits.
 func With(p Provider, o Options) Provider {
 	if c, ok := p.(*Client); ok && c != nil {
 		return &Client{provider: With(c.provider, o), options: c.options, pace: c.pace}
@@ -271,6 +281,7 @@ func With(p Provider, o Options) Provider {
 	return with{p, o}
 }
 
+// with is the provider that With returns.
 type with struct {
 	provider Provider
 	options  Options

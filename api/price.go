@@ -15,13 +15,13 @@ import (
 // ErrPrice is in the chain of every error about a price or a price file that cannot be used.
 var ErrPrice = errors.New("invalid price")
 
-// PriceError reports a price that is no price.
+// PriceError reports an invalid price.
 type PriceError struct {
-	// Model is the name that the price stands under.
+	// Model is the key of the price in [Prices].
 	Model string
 	// Field is the field of [Price]: "Input", "Output", "CacheRead" or "CacheWrite".
 	Field string
-	// Value is what it holds.
+	// Value is the value of the field.
 	Value float64
 	// Reason is what is wrong with it.
 	Reason string
@@ -35,30 +35,30 @@ func (e *PriceError) Error() string {
 // Unwrap returns ErrPrice.
 func (e *PriceError) Unwrap() error { return ErrPrice }
 
-// Prices is what models cost, by their names, in a currency of the program's choice. Plait has no prices of its own: they change, and
-// differ by contract. A program sets them, or reads them from a file of its own with [ReadPrices]. Prices must not be changed while
-// they are in use.
+// Prices maps the names of models to their prices, in a currency of the program's choice. Plait has no prices of its
+// own: they change, and differ by contract. A program sets them, or reads them from a file of its own with
+// [ReadPrices]. Prices must not be changed while they are in use.
 //
-// A model that is not in the list has no known price. That is not the same as a free model, which is in the list with the zero [Price].
+// The price of a model that is not in the map is unknown. A free model is in the map with the zero [Price].
 type Prices map[string]Price
 
-// Price is what a million tokens of one model cost. The zero value is a free model. In any other price, a field that is zero is not
-// known.
+// Price is the price of a million tokens of one model. The zero value is a free model. In any other price, a field that
+// is zero is unknown.
 type Price struct {
 	// Input is for tokens of the request that were neither read from nor written to a cache.
 	Input float64
 	// Output is for tokens that the model wrote, thinking included.
 	Output float64
-	// CacheRead is for tokens of the request that were read from a prompt cache. Defaults to not known: they are estimated at Input,
-	// which is never too little.
+	// CacheRead is for tokens of the request that were read from a prompt cache. Defaults to unknown: they are
+	// estimated at Input, which is never too low.
 	CacheRead float64
-	// CacheWrite is for tokens of the request that were written to a prompt cache. Defaults to not known: they are estimated at
-	// Input, which is too little for an API that charges more for writing.
+	// CacheWrite is for tokens of the request that were written to a prompt cache. Defaults to unknown: they are
+	// estimated at Input, which is too low for an API that charges more for writing.
 	CacheWrite float64
 }
 
-// Check returns why p cannot be used: a *[PriceError] if a price is negative, infinite or NaN. It reports the first such price, in
-// the order of the models' names.
+// Check returns why p cannot be used: a *[PriceError] if a price is negative, infinite or NaN. It reports the first
+// such price, in the order of the models' names.
 func (p Prices) Check() error {
 	for _, model := range slices.Sorted(maps.Keys(p)) {
 		if err := p[model].check(model); err != nil {
@@ -96,9 +96,9 @@ func (p Price) fields() []priceField {
 	}
 }
 
-// Cost returns what a response costs. Model is the name that the provider returned: Finish.Model, or node.Answer.Model. If known is
-// false, there is no price for the model, or none for its input or its output of which there are tokens; the cost is 0 then. A known
-// cost may be an estimate; [Price.Cost] reports that.
+// Cost returns the cost of a response. Model is the name that the provider returned: Finish.Model, or
+// node.Answer.Model. Known is false, and the cost 0, if the model has no price, or none for its input or output
+// although there are such tokens. A known cost may be an estimate; [Price.Cost] reports that.
 func (p Prices) Cost(model string, u content.Usage) (cost float64, known bool) {
 	price, known := p.Of(model)
 	sum := price.sum(u)
@@ -108,13 +108,14 @@ func (p Prices) Cost(model string, u content.Usage) (cost float64, known bool) {
 	return sum.cost, true
 }
 
-// Of returns the price of a model: that of its name; else, where the name is a resource's ("models/gemini-2.5-pro"), that of what
-// stands after "models/"; else, where it names a snapshot, that of the name without its end, which is one of
+// Of returns the price of a model. It looks up, in this order,
 //
-//	-20250929  @20250929  -2025-08-07  -001  -latest
+//   - the name itself,
+//   - for a resource ("models/gemini-2.5-pro"), the name after "models/",
+//   - for a snapshot, the name without its suffix: one of -20250929, @20250929, -2025-08-07, -001 and -latest.
 //
-// Nothing else is guessed: "gpt-5" is the price of "gpt-5-2025-08-07", and not that of "gpt-5-mini". A price that [Prices.Check]
-// refuses is not known.
+// Nothing else is guessed: the price of "gpt-5" is used for "gpt-5-2025-08-07", and not for "gpt-5-mini". A price that
+// [Prices.Check] refuses is unknown.
 func (p Prices) Of(model string) (price Price, known bool) {
 	name, found := p.name(model)
 	if !found {
@@ -126,14 +127,14 @@ func (p Prices) Of(model string) (price Price, known bool) {
 	return price, true
 }
 
-// name returns the name that the price of a model stands under.
+// name returns the key of the price of a model.
 func (p Prices) name(model string) (name string, found bool) {
 	if _, found = p[model]; found {
 		return model, true
 	}
 
-	if at := strings.LastIndex(model, "models/"); at >= 0 {
-		if model = model[at+len("models/"):]; model == "" {
+	if i := strings.LastIndex(model, "models/"); i >= 0 {
+		if model = model[i+len("models/"):]; model == "" {
 			return "", false
 		}
 		if _, found = p[model]; found {
@@ -150,8 +151,9 @@ func (p Prices) name(model string) (name string, found bool) {
 
 var snapshot = regexp.MustCompile(`(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-0\d\d|-latest)$`)
 
-// Cost returns what the tokens cost. If complete is false, some of them have no price of their own: those of the cache are
-// estimated at Input, and others are left out. The cost is finite and not negative: a count below zero costs nothing.
+// Cost returns the cost of the tokens. Complete is false if some of them have no price of their own: tokens of the
+// cache are then estimated at Input, others are not counted. The cost is finite and not negative: a count below zero
+// costs nothing.
 func (p Price) Cost(u content.Usage) (cost float64, complete bool) {
 	sum := p.sum(u)
 	return sum.cost, !sum.estimated && !sum.missing
@@ -160,10 +162,11 @@ func (p Price) Cost(u content.Usage) (cost float64, complete bool) {
 // sum is a cost under construction.
 type sum struct {
 	cost      float64
-	estimated bool // some tokens of the cache are counted at the price of others
-	missing   bool // some tokens are not counted
+	estimated bool // some tokens of the cache are counted at the price of Input
+	missing   bool // some tokens have no price and are not counted
 }
 
+// sum adds up the cost of the tokens.
 func (p Price) sum(u content.Usage) (s sum) {
 	free := p == Price{}
 	add := func(tokens int64, price float64) {

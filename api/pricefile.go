@@ -25,13 +25,13 @@ import (
 //		}
 //	}
 //
-// Plait ships no such file, because a list of prices that comes with a program is wrong before long and nobody notices.
+// Plait ships no such file, because prices that come with a program are soon out of date, and nobody notices.
 type PriceList struct {
-	// Date is the day that the prices were looked up, at midnight UTC.
+	// Date is the day the prices were looked up, at midnight UTC.
 	Date time.Time
-	// Currency is what the prices are in, such as "USD".
+	// Currency is the currency of the prices, such as "USD".
 	Currency string
-	// Prices is what the models cost.
+	// Prices are the prices of the models.
 	Prices Prices
 }
 
@@ -41,8 +41,8 @@ const maxPriceFile = 16 << 20
 // ReadPrices reads a price file. See [PriceList] for its form:
 //
 //   - "date", "currency" and "models" are required, and so are "input" and "output" of each model.
-//   - A price of 0 is a free model's: then all of its prices are 0. A cache price that is not known is left out.
-//   - A member that is none of those above is an error, so that a misspelled price is not taken for a missing one.
+//   - A price of 0 is that of a free model: all of its prices must be 0. An unknown cache price is left out.
+//   - An unknown member is an error, so that a misspelled price does not count as missing.
 //
 // Every error has ErrPrice in its chain, apart from those of r. An error about a price is a *[PriceError].
 func ReadPrices(r io.Reader) (PriceList, error) {
@@ -87,7 +87,7 @@ func ReadPrices(r io.Reader) (PriceList, error) {
 	return list, nil
 }
 
-// savedPrice is a price in a file. A pointer tells a price of 0 from one that is not there.
+// savedPrice is a price in a file. A pointer distinguishes a price of 0 from a missing one.
 type savedPrice struct {
 	Input      *float64 `json:"input"`
 	Output     *float64 `json:"output"`
@@ -118,7 +118,7 @@ func (s savedPrice) price(model string) (Price, error) {
 		return Price{}, err
 	}
 
-	// Price cannot hold a price of 0 beside others, so it must not be dropped here in silence.
+	// In a Price, 0 beside other prices means unknown. So such a 0 in the file is an error.
 	for i, from := range []*float64{s.Input, s.Output, s.CacheRead, s.CacheWrite} {
 		if from != nil && *from == 0 && p != (Price{}) {
 			return Price{}, &PriceError{Model: model, Field: p.fields()[i].name, Reason: "it is 0 beside other prices; leave it out if it is not known"}

@@ -9,53 +9,55 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// Request is what a model is asked. A provider does not change it.
+// Request is a request to a model. A provider does not change it.
 type Request struct {
-	// System is the system prompts, in order.
+	// System are the system prompts, in order.
 	System []string
-	// Tools is the tools the model may call.
+	// Tools are the tools the model may call.
 	Tools []content.Tool
 	// Messages is the conversation, in order. It need not keep the provider's rules: the provider repairs it.
 	Messages []content.Message
-	// Options say how the model is to answer. They go before those that the provider was made with.
+	// Options control the response. They take precedence over the options that the provider was made with.
 	Options Options
 }
 
 // Provider is a model behind an API.
 //
-// Stream sends the request and yields what comes back. Its rules, each of which package apitest checks:
+// Stream sends the request and yields the events of the response. Its rules, each of which package apitest checks:
 //
-//   - At most one [Repaired] comes first, and only when the request had to be repaired.
-//   - [Delta] events show a block that is being written; [BlockEnd] gives each block whole, in order, its indexes 0, 1, 2 …
-//     Deltas are for display only: everything that was said is in the BlockEnd events.
-//   - One [Finish] comes last when all went well.
-//   - Otherwise one error comes last, with a nil event. Where a part of the answer arrived before, one [Cut] may come right before the
-//     error, with what is known of it: the model, the usage. It is an *[Error], or has the context's error in its chain when the
-//     context ended the request. An answer that breaks off before its end is [ErrCut].
+//   - At most one [Repaired] comes first, and only if the request had to be repaired.
+//   - [Delta] events are pieces of a block that is being written. They are for display only.
+//   - [BlockEnd] events have the whole blocks, in order, with indexes 0, 1, 2 … Together they are the whole content.
+//   - One [Finish] comes last if the request succeeds.
+//   - Otherwise one error comes last, with a nil event. It is an *[Error], or has the context's error in its chain if
+//     the context ended the request. If a part of the response arrived, one [Cut] may come right before the error, with
+//     what is known of the response: the model, the usage.
+//   - A response that breaks off before its end is [ErrCut].
 //   - A provider that sends nothing for longer than Options.Idle is [ErrStalled].
-//   - Stream does not retry: [Client] does. Nor is a panic of it recovered: unlike a tool, a provider is a part of the program.
-//   - A provider made of others, such as [Fallback], yields a [Retry] where it goes on to another one.
-//   - When the consumer breaks off, or the context ends, the request is stopped, and everything that Stream started has ended
-//     before it returns.
-//   - The sequence can be ranged over once. Ranging over it again asks the model nothing, and yields an error or nothing; [Once]
-//     sees to it.
-//   - Each option of the request arrives in what is sent, or a note of kind [RepairOption] in Repaired reports that it does not.
+//   - Stream does not retry: [Client] does. A panic in Stream is not recovered: unlike a tool, a provider is a part of
+//     the program.
+//   - A provider made of others, such as [Fallback], yields a [Retry] when it changes to another one.
+//   - If the consumer stops early, or the context ends, the request is stopped, and everything that Stream started has
+//     ended before it returns.
+//   - The sequence can be ranged over once. Ranging over it again sends nothing, and yields an error or nothing; [Once]
+//     ensures that.
+//   - Each option of the request is sent, or a note of kind [RepairOption] in Repaired reports that it is not.
 //
-// For whoever writes a provider:
+// To write a provider:
 //
-//   - [Options.Over] puts the options of a request before those that the provider was made with, and [Options.Check] refuses
-//     those that make no sense.
-//   - Package api/dialect makes a request that the API accepts of any list of messages.
-//   - [Once] makes the sequence one for a single use.
+//   - [Options.Over] merges the options of a request with those that the provider was made with, and [Options.Check]
+//     refuses invalid ones.
+//   - Package api/dialect turns any list of messages into a request that the API accepts.
+//   - [Once] makes a sequence single-use.
 //   - [Error] and its kinds are the errors that a [Client] and [Fallback] understand.
-//   - apitest.Run checks all of the rules above. The examples of package apitest have a whole
-//     provider, in api/apitest/example_provider_test.go ("go doc" shows no examples).
+//   - apitest.Run checks all of the rules above. The examples of package apitest have a whole provider, in
+//     api/apitest/example_provider_test.go ("go doc" shows no examples).
 type Provider interface {
 	Stream(ctx context.Context, req Request) iter.Seq2[Event, error]
 }
 
-// Once returns the sequence for a single use: ranging over it again yields nothing but an error with ErrProtocol in its chain,
-// so that a request is never made, and paid, twice by mistake.
+// Once returns a single-use sequence: ranging over it again only yields an error with ErrProtocol in its chain, so that
+// a request is never sent, and paid, twice by mistake.
 func Once(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	var used atomic.Bool
 	return func(yield func(Event, error) bool) {
@@ -67,16 +69,16 @@ func Once(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	}
 }
 
-// Event is what happens while a model answers. It is sealed: the variants are [Repaired], [Retry], [Delta], [BlockEnd],
+// Event is an event of a response. It is sealed: the variants are [Repaired], [Retry], [Delta], [BlockEnd],
 // [Finish] and [Cut].
 type Event interface{ event() }
 
-// Repaired says how a request was changed to keep the provider's rules.
+// Repaired reports how a request was changed to keep the provider's rules.
 type Repaired struct {
 	Repairs []RepairNote
 }
 
-// Retry says that a request failed and will be made again. What was shown of the answer until now is void.
+// Retry reports that an attempt failed and will be repeated. All events of the response up to now are void.
 type Retry struct {
 	// Attempt is the number of the attempt that failed, from 1.
 	Attempt int
@@ -84,11 +86,11 @@ type Retry struct {
 	Wait time.Duration
 	// Err is why it failed.
 	Err error
-	// Cut is what is known of its answer, of which a part arrived: it was paid for. It is zero where nothing arrived.
+	// Cut is what is known of its response if a part of it arrived, which was paid for. Otherwise it is zero.
 	Cut Cut
 }
 
-// DeltaKind says what a [Delta] is a piece of.
+// DeltaKind is the kind of a [Delta].
 type DeltaKind string
 
 // The kinds of pieces.
@@ -100,10 +102,10 @@ const (
 
 // Delta is a piece of a block that is being written.
 type Delta struct {
-	// Index is the block's place in the answer.
+	// Index is the index of the block in the response.
 	Index int
 	Kind  DeltaKind
-	// Tool is the name of the tool, where the piece is one of a tool call.
+	// Tool is the name of the tool, for a piece of a tool call.
 	Tool string
 	Text string
 }
@@ -114,23 +116,24 @@ type BlockEnd struct {
 	Block content.Block
 }
 
-// Finish is the end of an answer.
+// Finish is the end of a response.
 type Finish struct {
 	// API names the provider's API, such as "anthropic".
 	API string
-	// Model and ResponseID are as the provider gave them.
+	// Model and ResponseID are as the provider returned them.
 	Model      string
 	ResponseID string
-	// Stop is why the model stopped; content.StopUnknown, once folded, where the provider gives no reason.
+	// Stop is why the model stopped. If the provider gives no reason, a [Fold] sets content.StopUnknown.
 	Stop  content.Stop
 	Usage content.Usage
-	// Latency is the time from the request to the end of the answer, without failed attempts and the waits between them. A
-	// [Client] sets it where the provider does not.
+	// Latency is the time from the request to the end of the response, without failed attempts and the waits between
+	// them. A [Client] sets it if the provider does not.
 	Latency time.Duration
 }
 
-// Cut is what is known of an answer that broke off. It comes right before the error. A [Client] yields one where any part of the answer
-// arrived; Stop is content.StopCut then, and Usage is incomplete. [Fold.Partial] returns it with the blocks.
+// Cut is what is known of a response that broke off. It comes right before the error. A [Client] yields one if any part
+// of the response arrived, with content.StopCut as Stop and an incomplete Usage. [Fold.Partial] returns it with the
+// blocks.
 type Cut struct {
 	Finish
 }
@@ -141,11 +144,11 @@ func (Delta) event()    {}
 func (BlockEnd) event() {}
 func (Finish) event()   {}
 
-// Response is a model's whole answer.
+// Response is a model's whole response.
 type Response struct {
 	Finish
-	// Blocks is what was said.
+	// Blocks is its content.
 	Blocks content.Blocks
-	// Repairs says how the request was changed to keep the provider's rules.
+	// Repairs are the changes that made the request keep the provider's rules.
 	Repairs []RepairNote
 }

@@ -2,46 +2,46 @@ package api
 
 import "fmt"
 
-// RepairKind says what was repaired.
+// RepairKind is the kind of a repair.
 type RepairKind string
 
 // The kinds of repairs.
 const (
-	// RepairAnswered: a call without a result got an error result that says content.NoResult.
+	// RepairAnswered: a call without a result got an error result with the text content.NoResult.
 	RepairAnswered RepairKind = "answered"
 	// RepairOrphan: a result without a call, or a second one for the same call, became text.
 	RepairOrphan RepairKind = "orphan"
-	// RepairMoved: results were put into the place and order the provider wants.
+	// RepairMoved: results or calls were moved to where the provider requires them.
 	RepairMoved RepairKind = "moved"
-	// RepairID: a call's id that is empty, badly formed or used before was replaced, in the call and in its result.
+	// RepairID: an ID that is empty, malformed or used before was replaced, for a call also in its result, or removed.
 	RepairID RepairKind = "id"
-	// RepairBlock: a block was replaced by one that the provider takes.
+	// RepairBlock: a block was replaced by one that the provider accepts.
 	RepairBlock RepairKind = "block"
-	// RepairDropped: a block that the provider would refuse, and that says nothing to it, was left out.
+	// RepairDropped: a block that the provider would refuse was dropped, because no other block could replace it.
 	RepairDropped RepairKind = "dropped"
-	// RepairMerged: messages of one side in a row were made one.
+	// RepairMerged: consecutive messages of one role were joined.
 	RepairMerged RepairKind = "merged"
-	// RepairEnd: a user's message was added at the end, or at the beginning, where the provider wants one.
+	// RepairEnd: a user message was added at the beginning or the end, where the provider requires one.
 	RepairEnd RepairKind = "end"
-	// RepairTool: a tool definition was changed or left out.
+	// RepairTool: a tool definition was changed or dropped.
 	RepairTool RepairKind = "tool"
-	// RepairRole: a message of neither side became one of the user's.
+	// RepairRole: a message of an unknown role became the user's.
 	RepairRole RepairKind = "role"
-	// RepairOption: an option of the request was changed or left out.
+	// RepairOption: an option of the request was changed or dropped.
 	RepairOption RepairKind = "option"
 )
 
-// RepairNote says what was changed in a request so that the provider takes it.
+// RepairNote describes a change made so that the provider accepts a request.
 type RepairNote struct {
 	Kind RepairKind
-	// Message is the place of the message that was changed, among those that are sent; -1 where it is none of them, because
-	// nothing of it is left or the note is of another part of the request.
+	// Message is the index of the changed message among those that are sent. It is -1 if the message was dropped, or if
+	// the note is about another part of the request.
 	Message int
-	// Detail says what and why.
+	// Detail is what was changed and why.
 	Detail string
 }
 
-// String says where, what kind and what in one line.
+// String returns one line with the message, the kind and the detail.
 func (r RepairNote) String() string {
 	if r.Message < 0 {
 		return string(r.Kind) + ": " + r.Detail
