@@ -11,8 +11,8 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// Handler carries out calls of any tool. What it returns is turned into a result by [ResultOf], and an error into an error
-// result. It is called concurrently.
+// Handler executes calls of any tool. [ResultOf] makes a result of what it returns, and an error becomes an error result. It is called
+// concurrently.
 type Handler func(ctx context.Context, call Call) (any, error)
 
 // Agent runs conversations with one provider under one set of rules. The zero value is ready for [Agent.ExecuteTools]; Run, Stream and
@@ -32,21 +32,21 @@ type Agent struct {
 	// before it no longer holds (dag.Transcript.Seen), and a provider's prompt cache is not used. Defaults to none.
 	Instructions func(ctx context.Context, d dag.DAG) (string, error)
 	// Tools are declared to each conversation that does not declare them yet, and bound to it; where it begins with open calls,
-	// these are carried out first. Defaults to none: those that travel with the conversation are used.
+	// these are executed first. Defaults to none: those that travel with the conversation are used.
 	//
 	// A loaded conversation may declare tools that the program does not have any more. They stay declared in the graph, but are left
 	// out of the requests ([RunStart.Unbound] names them), and a call of one is answered as that of a tool that does not exist.
 	// dag.DAG.WithdrawTools takes them out of the conversation for good.
 	Tools []dag.Tool
-	// Handler, if it is set, carries out every call, whatever tools are bound. It gets the arguments as a JSON object, but
+	// Handler, if it is set, executes every call, whatever tools are bound. It gets the arguments as a JSON object, but
 	// unchecked. Defaults to none.
 	Handler Handler
 
-	// Strategy says which calls of an answer run together. Defaults to Parallel(0): all of them.
+	// Strategy decides which calls of a message run at the same time. Defaults to Parallel(0): all of them.
 	Strategy Strategy
 	// Hooks change what the run does, in order. Defaults to none.
 	Hooks []Hook
-	// Limits say where the run stops by itself. Defaults to 50 turns.
+	// Limits end a run. Defaults to 50 turns.
 	Limits Limits
 	// Prices is what models cost. An amount that api.Prices.Check refuses refuses the run with an *api.PriceError. Defaults to none: the
 	// cost of a run is then unknown (node.StopReason.CostKnown).
@@ -64,14 +64,14 @@ type Agent struct {
 	// context is not cancelled with the run. Defaults to saving nothing.
 	Save func(ctx context.Context, d dag.DAG) error
 
-	// Steering is asked for messages of the user when a run begins and after each turn; what it gives is said before the model is
-	// asked again. Defaults to none.
+	// Steering holds messages of the user. When a run begins and after each turn, they are appended before the next request. Defaults to
+	// none.
 	Steering *Queue
-	// FollowUps is asked for messages of the user when the run would end with the model's answer, and Steering has none. What it gives
-	// is said, and the run goes on. Defaults to none.
+	// FollowUps holds messages of the user for the end of a run. When the run would end with the model's response and Steering is empty,
+	// they are appended and the run continues. Defaults to none.
 	FollowUps *Queue
 	// SkipOnSteering answers the calls that have not begun, when a batch of calls is over and Steering has a message, with an error that
-	// says so. Defaults to carrying them out.
+	// says so. Defaults to executing them.
 	SkipOnSteering bool
 
 	// ToolTimeout is how long a tool call may take; [WithTimeout] sets it for one tool. Negative is no limit. Defaults to 30
@@ -81,10 +81,9 @@ type Agent struct {
 	// yet, so that no goroutine is left. Those that ignore their context for longer are left behind. Negative is no wait.
 	// Defaults to 1 second.
 	Grace time.Duration
-	// HideErrors keeps the text of tools' errors and panics from the model: it is told only which tool failed. Defaults to
-	// telling it.
+	// HideErrors keeps the text of tools' errors and panics from the model. It reads only which tool failed. Defaults to sending the text.
 	HideErrors bool
-	// Log gets a warning for the declared tools that a run leaves out, and for each call of a tool that is not there. Defaults to
+	// Log gets a warning for the declared tools that a run leaves out, and for each call of a tool that does not exist. Defaults to
 	// slog.Default().
 	Log *slog.Logger
 }
@@ -103,44 +102,44 @@ func (a Agent) withDefaults() Agent {
 	return a
 }
 
-// Run asks the model, carries out the tools it calls, and repeats that until the model calls none. It returns the conversation
-// with all that was said, and a StopReason node with the run's totals at its end.
+// Run sends the conversation to the model, executes the calls of the response, and repeats that until a response has none. It returns the
+// conversation with every message, and a StopReason node with the run's totals at its end.
 //
-//   - A conversation that begins with open calls, after a crash say, has them carried out first; what was carried out before is
-//     kept.
-//   - A call that is open at any head is carried out, however many heads there are; the other heads stay as they are. Where such a call
-//     has to wait for somebody, [Agent.Resume] takes the conversation without the other heads.
-//   - Calls decide whether the run goes on, not the model's stop reason. The calls of an answer that was cut off by the limit on
-//     its tokens are not carried out, because their arguments may be cut off too: the model is told so.
-//   - An answer that says nothing leaves no message. One that waits for a provider's own tools (content.StopPause) is asked to
-//     go on.
-//   - A run whose calls wait for somebody, by [AskApproval], [Defer] or [DeferAll], pauses: the error is a *[PausedError] with the
+//   - Calls that are open when the run begins, after a crash for example, are executed first. Executions from before are kept.
+//   - A call that is open at any head is executed, however many heads there are. The other heads stay as they are. If such a call is
+//     pending, [Agent.Resume] takes the conversation without the other heads.
+//   - Calls continue the run, whatever the model's stop reason. The calls of a response that reached its limit of tokens are not
+//     executed, because their arguments may be cut off. They get an error result.
+//   - An empty response leaves no message. After a response that waits for a provider's own tools (content.StopPause), the
+//     conversation is sent again.
+//   - A run whose calls need approval or are deferred ([AskApproval], [Defer], [DeferAll]) pauses: the error is a *[PausedError] with the
 //     [Continuation] for [Agent.Resume], and the calls are open in the conversation.
 //
-// The conversation is valid beside any error, and a later Run goes on from it. Where a step of the chain failed (dag.DAG.Err), it is
-// the one before that step. Errors: those of [ErrNoProvider], [ErrNoContext],
-// [ErrUnbound], [ErrInvalidLimit], [ErrAnswered], [ErrRejected], of Instructions and dag.DAG.Err before anything is done; [ErrPaused]; the
+// The conversation is valid beside any error, and a later Run continues it. If a step of the chain failed (dag.DAG.Err), it is the one
+// before that step. Errors before anything is done: [ErrNoProvider], [ErrNoContext], [ErrUnbound], [ErrInvalidLimit], [ErrAnswered], [ErrRejected], of Instructions and dag.DAG.Err before anything is done; [ErrPaused]; the
 // provider's, after all retries; a hook's; where the context ended, its error and its cause. A limit is a stop reason, not an error.
 func (a Agent) Run(ctx context.Context, d dag.DAG) (dag.DAG, error) { return fold(a.Stream(ctx, d)) }
 
-// Stream is Run, told event by event: see [Event] for their order. The last event is an [End], with the run's error beside
-// it; no other event has one. Events are yielded on the goroutine of whoever ranges over them. The sequence can be ranged over
-// once: a second time nothing is asked or called, and an End with api.ErrProtocol comes. Breaking off cancels what is under way and
-// returns when no goroutine of the run is left, as far as tools return within [Agent.Grace].
+// Stream is Run as a sequence of events; see [Event] for their order. Rules:
+//
+//   - The last event is an [End], with the run's error beside it. No other event has an error.
+//   - Events are yielded on the goroutine that ranges over them.
+//   - The sequence can be ranged over once. The second time does nothing and yields an End with api.ErrProtocol.
+//   - Breaking off cancels the run. It returns when no goroutine of the run is left, as far as tools return within [Agent.Grace].
 //
 // Events are for showing a run. To save it step by step, set [Agent.Save]: it needs no knowledge of events, and Run has it too.
 func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 	return stream(func(yield func(Event, error) bool) *run { return newRun(ctx, a, d, yield) }, (*run).begin)
 }
 
-// Resume goes on with a run that paused: d is the conversation that came with c, or one that was loaded from its file. Replies are by
-// the ids of c.Pending.
+// Resume continues a run that paused. d is the conversation that came with c, or the same loaded from a file. The keys of replies are the
+// IDs of c.Pending.
 //
-// Where the run waits for approval, every call that asked for it needs a reply of [Approved], [ApprovedWith] or [Declined]. No hook is
-// asked about the calls again; then they are carried out, or wait for results.
+// In a pause for approval, every call that needs it requires a reply of [Approved], [ApprovedWith] or [Declined]. Prepare and Before hooks
+// do not see the calls again. Then they are executed, or the run pauses for results.
 //
-// Where it waits for results, [Returned] and [Failed] are replies. They may come in any order, and in parts: as long as some are
-// missing the run pauses again, with another Continuation whose Parent is this one. With that one, a result that the conversation has
+// In a pause for results, [Returned] and [Failed] are replies. They may come in any order, and in parts: while some are missing, the run
+// pauses again, with another Continuation whose Parent is this one. With that one, a result that the conversation has
 // already may come again. What a result asks for by Terminate counts only where all results come at once, because it is not saved.
 //
 // A continuation is resumed once. One that was resumed before is a *[ResumeError] with [ErrStale], whatever the replies and whatever
@@ -154,10 +153,10 @@ func (a Agent) Resume(ctx context.Context, d dag.DAG, c Continuation, replies ma
 	return fold(a.ResumeStream(ctx, d, c, replies))
 }
 
-// ResumeStream is Resume, told event by event, as Stream is Run.
+// ResumeStream is Resume as a sequence of events, as Stream is Run.
 func (a Agent) ResumeStream(ctx context.Context, d dag.DAG, c Continuation, replies map[string]Reply) iter.Seq2[Event, error] {
 	if a.Limits.Time > 0 {
-		a.Limits.Time = max(a.Limits.Time-c.Totals.Elapsed, 1)
+		a.Limits.Time = max(a.Limits.Time-c.Totals.Elapsed, 1) // 0 would be no limit
 	}
 	if ctx != nil {
 		ctx = c.attach(ctx)
@@ -166,7 +165,7 @@ func (a Agent) ResumeStream(ctx context.Context, d dag.DAG, c Continuation, repl
 		func(r *run) error { return r.resume(c, replies) })
 }
 
-// stream is the sequence of a run's events, for a single use.
+// stream returns the sequence of a run's events, for a single use.
 func stream(start func(yield func(Event, error) bool) *run, begin func(*run) error) iter.Seq2[Event, error] {
 	var used atomic.Bool
 	return func(yield func(Event, error) bool) {
@@ -188,7 +187,7 @@ func stream(start func(yield func(Event, error) bool) *run, begin func(*run) err
 	}
 }
 
-// fold returns what the End of a run says.
+// fold returns the conversation and the error of the End.
 func fold(events iter.Seq2[Event, error]) (dag.DAG, error) {
 	for event, err := range events {
 		if end, ok := event.(End); ok {
@@ -198,7 +197,7 @@ func fold(events iter.Seq2[Event, error]) (dag.DAG, error) {
 	panic("executor: a stream without an End")
 }
 
-// ExecuteTools carries out the open calls at the head of the conversation and closes the tool phase: one ToolExecution node for
+// ExecuteTools executes the open calls at the head of the conversation and closes the tool phase: one ToolExecution node for
 // each call, and one message after them with every result in call order. Without open calls it returns d, with what the agent declares.
 //
 // The conversation is valid beside any error, with every call answered, but for a *[PausedError]. Errors: those of [ErrNoContext],
@@ -242,17 +241,17 @@ func Run(ctx context.Context, provider api.Provider, d dag.DAG) (dag.DAG, error)
 	return Agent{Provider: provider}.Run(ctx, d)
 }
 
-// Stream runs d with the provider and the tools that travel with d, and tells what happens. See [Agent.Stream].
+// Stream runs d with the provider and the tools that travel with d, and yields the events. See [Agent.Stream].
 func Stream(ctx context.Context, provider api.Provider, d dag.DAG) iter.Seq2[Event, error] {
 	return Agent{Provider: provider}.Stream(ctx, d)
 }
 
-// ExecuteTools carries out the open calls of d with the tools that travel with it. See [Agent.ExecuteTools].
+// ExecuteTools executes the open calls of d with the tools that travel with it. See [Agent.ExecuteTools].
 func ExecuteTools(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 	return Agent{}.ExecuteTools(ctx, d)
 }
 
-// ExecuteToolsFunc carries out the open calls of d with one function for all tools. See [Agent.ExecuteTools].
+// ExecuteToolsFunc executes the open calls of d with one function for all tools. See [Agent.ExecuteTools].
 func ExecuteToolsFunc(ctx context.Context, d dag.DAG, handler Handler) (dag.DAG, error) {
 	return Agent{Handler: handler}.ExecuteTools(ctx, d)
 }

@@ -15,7 +15,7 @@ import (
 func (r *run) ask() (api.Response, *node.Node, error) {
 	t := r.transcript()
 	r.pushed = r.ownTurn(t.Messages)
-	req, err := r.send(api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages, Options: r.options})
+	req, err := r.runSendHooks(api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages, Options: r.options})
 	if err != nil {
 		return api.Response{}, nil, err
 	}
@@ -24,12 +24,12 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 		return api.Response{}, nil, errLeft
 	}
 
-	answer, failure := r.hear(req)
+	answer, failure := r.receive(req)
 	if errors.Is(failure, errLeft) {
 		return answer, nil, failure
 	}
 
-	// What arrived before a failure was shown and paid for: it is kept.
+	// What arrived before a failure was shown and paid for, so it is kept.
 	said, err := r.take(answer)
 	if failure != nil && !errors.Is(err, errLeft) {
 		err = failure
@@ -37,8 +37,8 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 	return answer, said, err
 }
 
-// send shows the request to the hooks.
-func (r *run) send(req api.Request) (api.Request, error) {
+// runSendHooks passes the request through the Send hooks.
+func (r *run) runSendHooks(req api.Request) (api.Request, error) {
 	own := false
 	for _, h := range r.agent.Hooks {
 		if h.Send == nil {
@@ -57,25 +57,25 @@ func (r *run) send(req api.Request) (api.Request, error) {
 	return req, nil
 }
 
-// hear sends the request and emits an event for each piece of the response. Beside an error it returns what arrived.
-func (r *run) hear(req api.Request) (api.Response, error) {
+// receive sends the request and emits an event for each piece of the response. Beside an error it returns what arrived.
+func (r *run) receive(req api.Request) (api.Response, error) {
 	return api.NewClient(r.provider, nil).SendFunc(r.ctx, req, func(event api.Event) error {
-		var told Event
+		var emitted Event
 		switch e := event.(type) {
 		case api.Finish, api.Cut:
 			return nil
 		case api.Repaired:
 			r.pushed = r.pushed || slices.ContainsFunc(e.Repairs, asksToGoOn)
-			told = Repaired{Turn: r.turn, Repairs: e.Repairs}
+			emitted = Repaired{Turn: r.turn, Repairs: e.Repairs}
 		case api.Retry:
 			r.voided = r.voided.Plus(e.Cut.Usage)
 			r.spend(e.Cut.Model, e.Cut.Usage)
-			told = Retry{Turn: r.turn, Retry: e}
+			emitted = Retry{Turn: r.turn, Retry: e}
 		default:
-			told = MessageDelta{Turn: r.turn, Event: e}
+			emitted = MessageDelta{Turn: r.turn, Event: e}
 		}
 
-		if !r.emit(told) {
+		if !r.emit(emitted) {
 			return errLeft
 		}
 		return nil

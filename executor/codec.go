@@ -79,7 +79,7 @@ var (
 // zero value writes no attribute.
 //
 // What is written is no secret of the program's, but the calls' arguments are what they are: keep it as safe as the conversation.
-// And whoever can change it decides what is carried out: let it come back from a store of your own, not from a browser.
+// And whoever can change it decides what is executed: let it come back from a store of your own, not from a browser.
 type ContinuationCodec struct {
 	// Keys names the attributes that are written. Each is turned into a string, and cut to 200 bytes. Nothing else of the
 	// attributes is ever written: name ids, not secrets. Defaults to none.
@@ -155,7 +155,7 @@ type ToolTask struct {
 	Turn int
 	// ID names the call in replies.
 	ID string
-	// Call is the call as it is to be carried out.
+	// Call is the call as it is to be executed.
 	Call Call
 	// Tool is the tool's name as the model wrote it.
 	Tool string
@@ -174,7 +174,7 @@ type ToolTaskCodec struct {
 }
 
 // Encode returns one task for each pending call, in call order: each one JSON object on one line, the same bytes for the same c.
-// Its errors are those of ContinuationCodec.Encode; so is that of a c that waits for approval, because nobody is to carry out its
+// Its errors are those of ContinuationCodec.Encode; so is that of a c that waits for approval, because nobody is to execute its
 // calls yet.
 func (k ToolTaskCodec) Encode(c Continuation) ([][]byte, error) {
 	if err := c.check(); err != nil {
@@ -241,7 +241,7 @@ func (r Reply) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON returns, and {"result":"text"} as well. It is strict, because a reply can be written by
-// hand and a slip in it lets a call be carried out: a member that is unknown, or does not fit the others, is a *[CodecError], and
+// hand and a slip in it lets a call be executed: a member that is unknown, or does not fit the others, is a *[CodecError], and
 // r is then as it was before. So is null.
 func (r *Reply) UnmarshalJSON(data []byte) error {
 	in := &reading{}

@@ -29,32 +29,32 @@ type Compaction struct {
 	// answers are added up. Defaults to a quarter of the bytes of their texts, arguments and results, which is about right for English.
 	// Images and documents are not counted.
 	Count func(messages []content.Message) int
-	// Policy says what stands for the middle. Defaults to [DropMiddle].
+	// Policy returns what replaces the middle. Defaults to [DropMiddle].
 	Policy Policy
 
-	counter any // the key under which a conversation keeps what Count returned; nil keeps nothing
+	counter any // the key under which a conversation remembers the results of Count; nil remembers none
 }
 
-// Policy returns what the user's side says in place of messages that are left out. They begin and end between turns: every call among
-// them has its results. An error leaves the conversation as it is.
+// Policy returns the content of the message that replaces messages. They begin and end between turns, so that every call among them has its
+// result. An error leaves the conversation as it is.
 type Policy func(ctx context.Context, messages []content.Message) (content.Blocks, error)
 
-// DropMiddle says how many messages were left out, and nothing of them.
+// DropMiddle replaces messages by a note of how many were left out.
 func DropMiddle() Policy {
 	return func(_ context.Context, messages []content.Message) (content.Blocks, error) {
 		return content.Words(fmt.Sprintf("[%d earlier messages were left out here.]", len(messages))), nil
 	}
 }
 
-// TruncateOutputs tells the messages as words, with the output of tools cut to so many bytes each.
+// TruncateOutputs replaces messages by their text, with each tool result cut to a number of bytes.
 func TruncateOutputs(bytes int) Policy {
 	return func(_ context.Context, messages []content.Message) (content.Blocks, error) {
-		return content.Words("[Earlier messages, with the output of tools cut:]\n" + told(messages, bytes)), nil
+		return content.Words("[Earlier messages, with the output of tools cut:]\n" + textOf(messages, bytes)), nil
 	}
 }
 
-// Summarise asks a model for a summary of the messages, which are told as words. Instructions are its system prompt; "" asks for what a
-// reader needs to go on. A summary that says nothing is an error, and so is one that was cut off.
+// Summarise replaces messages by a summary that a model makes of their text. Instructions is the system prompt for it; "" is one that keeps
+// what is needed to continue. A summary that is empty or was cut off is an error.
 func Summarise(p api.Provider, instructions string) Policy {
 	if instructions == "" {
 		instructions = "Summarise this part of a conversation for the assistant that goes on with it: what was asked, decided and found out, " +
@@ -62,7 +62,7 @@ func Summarise(p api.Provider, instructions string) Policy {
 	}
 	return func(ctx context.Context, messages []content.Message) (content.Blocks, error) {
 		answer, err := api.NewClient(p, nil).Send(ctx, api.Request{
-			System: []string{instructions}, Messages: []content.Message{{Role: content.User, Blocks: content.Words(told(messages, 2000))}},
+			System: []string{instructions}, Messages: []content.Message{{Role: content.User, Blocks: content.Words(textOf(messages, 2000))}},
 		})
 		if err != nil {
 			return content.Blocks{}, fmt.Errorf("executor: the summary of earlier messages: %w", err)
@@ -77,9 +77,13 @@ func Summarise(p api.Provider, instructions string) Policy {
 
 var errNoSummary = errors.New("there is none")
 
-// Hook compacts a run's conversation after a turn that leaves it beyond the budget, and where the provider refuses a request as too long
-// ([Hook.TooLong]): Count was wrong then, or other messages were added, so the conversation is compacted whatever Count says, and no more
-// of it stays than half. An error of the policy ends the run; to go on without, let the policy return what another one does.
+// Hook compacts a run's conversation in two cases:
+//
+//   - After a turn that leaves it beyond the budget.
+//   - When the provider refuses a request as too long ([Hook.TooLong]). Count was wrong then, or a hook added messages. The conversation is
+//     compacted whatever Count returns, and at most half of it stays.
+//
+// An error of the policy ends the run. To continue without compaction, let the policy return what another policy returns.
 func (c Compaction) Hook() Hook {
 	c.counter = new(int) // as a pointer it is equal to no other hook's
 	return Hook{
@@ -95,8 +99,8 @@ func (c Compaction) Hook() Hook {
 	}
 }
 
-// Compact returns the conversation within the budget; as it is where it fits, where calls are open, or where there is nothing between
-// what has to stay. Errors: the policy's, with the conversation as it was.
+// Compact returns the conversation within the budget. It returns it as it is if it fits, if calls are open, or if nothing can be left out.
+// Beside an error, which is the policy's, it returns the conversation as it was.
 func (c Compaction) Compact(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 	return c.compact(ctx, d, false)
 }
@@ -115,6 +119,7 @@ func (c Compaction) compact(ctx context.Context, d dag.DAG, refused bool) (dag.D
 	if c.Policy == nil {
 		c.Policy = DropMiddle()
 	}
+
 	t := shared.Of(d.Heads())
 	size := t.Sum(c.counter, c.Count)
 	if size <= c.Budget && !refused {
@@ -123,6 +128,7 @@ func (c Compaction) compact(ctx context.Context, d dag.DAG, refused bool) (dag.D
 	if refused {
 		c.Keep = min(c.Keep, size/2)
 	}
+
 	first, end := c.middle(t)
 	if end-first < 2 {
 		return d, nil
@@ -213,8 +219,8 @@ func sizeOf(blocks content.Blocks) (bytes int) {
 	return bytes
 }
 
-// told is messages as words, with each tool's output cut to so many bytes.
-func told(messages []content.Message, output int) string {
+// textOf returns messages as text, with each tool result cut to a number of bytes.
+func textOf(messages []content.Message, output int) string {
 	var b strings.Builder
 	for _, m := range messages {
 		for p := range describe.Parts(m.Blocks) {

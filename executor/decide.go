@@ -163,7 +163,7 @@ func (r *run) find(c *toolCall) (err error) {
 	return nil
 }
 
-// authorize runs the Before hooks and carries out their decisions.
+// authorize runs the Before hooks and executes their decisions.
 func (r *run) authorize(c *toolCall) {
 	for _, h := range r.agent.Hooks {
 		if h.Before == nil {
@@ -203,7 +203,7 @@ func (r *run) authorize(c *toolCall) {
 	}
 }
 
-// check returns an error if the decision cannot be carried out.
+// check returns an error if the decision cannot be executed.
 func (d Decision) check() error {
 	switch {
 	case d.action == modify && !d.input.IsObject():

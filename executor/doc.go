@@ -1,4 +1,4 @@
-// Package executor runs conversations: it asks the model, carries out the tools it calls, and goes on until there is an answer.
+// Package executor runs conversations: it sends requests to a model and executes the calls of its responses until there are none.
 //
 // The smallest whole program:
 //
@@ -14,7 +14,7 @@
 //	fmt.Println(d.Text())
 //
 // A Go function becomes a tool by [Func]: its schema is inferred, and its arguments are checked before it sees them. There are
-// three ways to carry out what a model calls:
+// three ways to execute what a model calls:
 //
 //   - By hand: [dag.DAG.OpenCalls] says what is called, [dag.DAG.CloseTools] takes the results.
 //   - One tool phase: [ExecuteTools] with the tools that travel with the conversation, [ExecuteToolsFunc] with one function for
@@ -25,7 +25,7 @@
 //
 // # A turn, from top to bottom
 //
-//   - What waits in [Agent.Steering] is said; after an answer without calls, what waits in [Agent.FollowUps].
+//   - Messages in [Agent.Steering] are appended; after a response without calls, those in [Agent.FollowUps].
 //   - The request is made of the conversation, shown to each Hook.Send, and the model is asked.
 //   - What becomes of each call is decided, in call order, before the first one runs: may it run at all ([Limits]); Hook.Prepare; is
 //     there such a tool; do the arguments fit; Hook.Before, which allows, denies, changes, answers, asks for approval, or defers.

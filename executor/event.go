@@ -7,7 +7,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Event is what happens in a run. It is sealed: the variants are [RunStart], [TurnStart], [Rejected], [MessageStart], [MessageDelta],
+// Event is something that happened in a run. It is sealed: the variants are [RunStart], [TurnStart], [Rejected], [MessageStart], [MessageDelta],
 // [Repaired], [Retry], [MessageEnd], [ToolStart], [ToolUpdate], [Child], [ToolEnd], [TurnEnd], [Paused] and [End]. Their order:
 //
 //   - One RunStart comes first, and one End last, always; the run's error, if there is one, comes beside the End. A run that is
@@ -20,7 +20,7 @@ import (
 //     out ends before the next one starts. ToolUpdate and Child events of a call come between its start and its end, never later.
 //     Then comes the message with the results, as MessageStart and MessageEnd.
 //   - Then one TurnEnd, with the conversation so far: every call in it is answered.
-//   - What is left open by an earlier run is carried out first, as turn 0, with its tool events, its message and its TurnEnd.
+//   - What is left open by an earlier run is executed first, as turn 0, with its tool events, its message and its TurnEnd.
 //   - A Rejected comes between turns: after the RunStart or a TurnEnd.
 //   - Every MessageStart has a MessageEnd, and every TurnStart a TurnEnd, also where the model failed or the run was cancelled. Only a
 //     pause ends a run inside a turn: a Paused, and the End. The calls that wait have no ToolStart until the run is resumed, and
@@ -28,11 +28,11 @@ import (
 //   - An answer that broke off is a message like others, with what arrived of it: its MessageEnd and the TurnEnd hold its node. Whoever
 //     leaves the stream gets no conversation, and no part of an answer.
 //
-// Less formally: events tell one story, in one order, on the goroutine of whoever ranges over them. Whoever does may add to the
-// queues, or cancel the run's context, from inside an event.
+// Less formally: there is one timeline, on the goroutine that ranges over the events. The loop's body may add to the queues and cancel the
+// run's context.
 type Event interface{ event() }
 
-// RunStart says that the run begins.
+// RunStart is the beginning of a run.
 type RunStart struct {
 	// Run is the run's id. A run that is resumed keeps it.
 	Run string
@@ -42,25 +42,25 @@ type RunStart struct {
 	Unbound []string
 }
 
-// TurnStart says that a turn begins.
+// TurnStart is the beginning of a turn.
 type TurnStart struct {
 	// Turn counts the model calls of the run, from 1; over its pauses too.
 	Turn int
 }
 
-// Rejected says that a hook rejected a message of a [Queue]: it is no part of the conversation.
+// Rejected reports a message of a [Queue] that a hook rejected. It is not part of the conversation.
 type Rejected struct {
 	Message content.Message
 	// Err is the hook's error.
 	Err error
 }
 
-// MessageStart says that a message begins.
+// MessageStart is the beginning of a message.
 type MessageStart struct {
 	Turn int
-	// Role is who speaks: the model, or the user's side, results included.
+	// Role is the role of the message. Tool results are a message of the user.
 	Role content.Role
-	// Request is what the model is asked, where it is the model that speaks. It must not be changed.
+	// Request is the request that the message answers, if it is the model's. It must not be changed.
 	Request api.Request
 }
 
@@ -80,7 +80,7 @@ func (e MessageDelta) Text() string {
 	return ""
 }
 
-// Repaired says how a request was changed to keep the provider's rules.
+// Repaired lists how a request was changed to keep the provider's rules.
 type Repaired struct {
 	Turn    int
 	Repairs []api.RepairNote
@@ -93,21 +93,21 @@ type Retry struct {
 	api.Retry
 }
 
-// MessageEnd says that a message is part of the conversation now.
+// MessageEnd reports that a message is part of the conversation now.
 type MessageEnd struct {
 	Turn int
 	// Node is the message. An answer that broke off is one too: its Answer.Stop is content.StopCut. It is nil where nothing arrived.
 	Node *node.Node
 }
 
-// ToolStart says that a tool call begins.
+// ToolStart is the beginning of a tool call.
 type ToolStart struct {
 	Turn int
 	// Call is the call as the model made it.
 	Call Call
-	// Ran is the call as it is carried out. It is Call where no hook and no repair changed it.
+	// Ran is the call as it is executed. It is Call where no hook and no repair changed it.
 	Ran Call
-	// Repair says how the arguments were repaired, where they were no JSON object as they stood; "" where they were one.
+	// Repair is how the arguments were repaired because they were no JSON object; "" if they were one.
 	Repair string
 }
 
@@ -128,19 +128,19 @@ type Child struct {
 	Event Event
 }
 
-// ToolEnd says what a tool call came to. Index, CallID, Tool and Input say which call it was;
-// Result, a content.Blocks, is what the model reads, and IsError whether the call failed.
+// ToolEnd is the end of a tool call. Index, CallID, Tool and Input of the execution identify the call. Its Result, a content.Blocks, is what
+// the model reads, and IsError reports whether the call failed.
 type ToolEnd struct {
 	Turn      int
 	Execution node.ToolExecution
 }
 
-// TurnEnd says that a turn is over: every call of its message is answered.
+// TurnEnd is the end of a turn: every call of its message has a result.
 type TurnEnd struct {
 	Turn int
-	// Message is what the model said, or the part that arrived of it; nil where that is nothing.
+	// Message is the model's response, or the part of it that arrived; nil if that is empty.
 	Message *node.Node
-	// Executions is what became of its calls, in call order.
+	// Executions is the executions of its calls, in call order.
 	Executions []node.ToolExecution
 	// Usage is what the model call took, failed attempts included unless the turn paused since, and ToolUsage what tools took themselves.
 	Usage, ToolUsage content.Usage
@@ -148,7 +148,7 @@ type TurnEnd struct {
 	DAG dag.DAG
 }
 
-// Paused says that calls wait for somebody: see [Continuation].
+// Paused reports that calls are pending: see [Continuation].
 type Paused struct {
 	Continuation Continuation
 }

@@ -16,11 +16,11 @@ import (
 // Hook changes what a run does. Each function may be nil. Where an [Agent] has several hooks, each of their functions gets what the
 // one before it returned.
 //
-// Whoever only wants to watch ranges over the events: observers cannot change anything, and hooks can.
+// To observe a run without changing it, range over its events.
 //
-// A hook that fails or panics fails closed: the call is not carried out, the message not taken, the run ended with its error. So
-// does one that has not returned when the run's context ends; it should return soon after. All but After are called one at a time, in
-// the order of what they are about.
+// A hook that fails or panics fails closed: the call is not executed, the message is rejected, or the run ends with its error. The same holds
+// for a hook that has not returned when the run's context ends; it should return soon after. All but After are called one at a time, in
+// order.
 type Hook struct {
 	// Input gets each message of the user that the run takes in: those of its queues, and the one that the conversation ends in.
 	// An error rejects the message. A rejected message of a queue is told as a [Rejected] event; where it is the conversation's
@@ -34,36 +34,35 @@ type Hook struct {
 	// arguments checked, after it. An error is what the model is told.
 	Prepare func(ctx context.Context, call Call) (Call, error)
 	// Before decides on each call whose tool is known and whose arguments fit. The decisions on all calls of an answer are made
-	// before the first of them runs. An error is what the model is told, and the call is not carried out.
+	// before the first of them runs. An error is what the model is told, and the call is not executed.
 	Before func(ctx context.Context, call Call) (Decision, error)
 	// After gets what a tool came to, failed or not, and returns what the model is told: change what is to be changed. It does not
-	// get what was never carried out, or was given up. It is called concurrently, within the time of the call. An error becomes the
+	// get what was never executed, or was given up. It is called concurrently, within the time of the call. An error becomes the
 	// result.
 	After func(ctx context.Context, call Call, result Result) (Result, error)
 	// TooLong gets the conversation where the provider refuses a request as too long (api.ErrContextTooLong), and returns a shorter one.
 	// Then the model is asked once more, in the same turn. Where no hook changes the conversation, and where the request is refused again,
 	// the run ends with the provider's error; an error of the hook is added to it.
 	TooLong func(ctx context.Context, d dag.DAG) (dag.DAG, error)
-	// Next gets each turn that is over, and returns what the run goes on with. An error ends the run.
+	// Next gets each turn that is over, and returns what the run continues with. An error ends the run.
 	Next func(ctx context.Context, turn Turn) (Turn, error)
-	// Resume is asked before a pause is resumed. An error refuses it.
+	// Resume is called before a pause is resumed. An error refuses it.
 	Resume func(ctx context.Context, c Continuation) error
 }
 
-// Turn is a turn that is over, and what the run goes on with.
+// Turn is a turn that is over, and what the run continues with.
 type Turn struct {
 	// Number counts the model calls of the run, from 1.
 	Number int
-	// Message is what the model said; nil where it said nothing.
+	// Message is the model's response; nil if it was empty.
 	Message *node.Node
-	// Executions is what became of its calls, and Results the results behind them, in call order. Results say which of them asked to end
-	// the run.
+	// Executions and Results are those of its calls, in call order. Only Results have Terminate.
 	Executions []node.ToolExecution
 	Results    []Result
 
 	// DAG is the conversation. The next turn goes on from it; a hook may append to it or replace it.
 	DAG dag.DAG
-	// Provider is whom the next turn asks, and Options how.
+	// Provider and Options are those of the next request.
 	Provider api.Provider
 	Options  api.Options
 	// Stop is why the run is about to end: the model's reason where it called nothing, content.StopTerminated where every result asked
@@ -93,18 +92,18 @@ const (
 	deferred
 )
 
-// Allow carries the call out, unless another hook decides otherwise.
+// Allow executes the call, unless another hook decides otherwise.
 func Allow() Decision { return Decision{} }
 
-// Deny does not carry the call out: the model is told why. No further hook is asked about it.
+// Deny refuses the call. The model reads the reason. No further hook sees the call.
 func Deny(reason string) Decision { return Decision{action: deny, reason: reason} }
 
-// Modify carries the call out with other arguments, which later hooks see. They must be a JSON object, and are not checked against the
+// Modify executes the call with other arguments, which later hooks see. They must be a JSON object, and are not checked against the
 // tool's schema again, unless they are [Decision.Checked].
 func Modify(input content.JSON) Decision { return Decision{action: modify, input: input} }
 
 // Checked has the arguments of a Modify checked against the tool's schema, as those of the model were: where they do not fit, the model
-// is told, and the call is not carried out.
+// is told, and the call is not executed.
 func (d Decision) Checked() Decision {
 	d.checked = true
 	return d
@@ -236,10 +235,10 @@ func lastWords(d dag.DAG) string {
 	return ""
 }
 
-// errPanicked marks what a hook panicked with.
+// errPanicked is in the chain of the error for a panic of a hook.
 var errPanicked = errors.New("panicked")
 
-// guard calls a hook on a goroutine of its own, and returns what it returns; an error where it panics, or where ctx ends first.
+// guard calls a hook on a goroutine of its own and returns its results. If it panics or ctx ends first, it returns an error.
 func guard[In, Out any](ctx context.Context, w *workers, hook func(context.Context, In) (Out, error), in In) (Out, error) {
 	type outcome struct {
 		value Out

@@ -11,8 +11,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Limits are where a run stops by itself. Each has a stop reason of its own, and every call is answered when a run stops at one. What
-// sub-agents and other runs inside tools take counts too, in all but Turns and the calls.
+// Limits end a run. Each has a stop reason of its own, and every call has its result when a run stops. Sub-agents and other runs inside
+// tools count too, except in Turns and the limits on calls.
 type Limits struct {
 	// Turns is how often the model is asked. The tools that the last answer calls are run; then the run stops with
 	// content.StopMaxTurns. Negative is no limit. Defaults to 50.
@@ -20,7 +20,7 @@ type Limits struct {
 	// Calls is how many tool calls the run answers; those that fail, are denied or do not exist count too. Those beyond are not carried
 	// out, and the run stops with content.StopCallLimit. Defaults to no limit.
 	Calls int
-	// CallsPerTurn is how many tool calls of one answer are carried out. Those beyond are answered without, and the run goes on.
+	// CallsPerTurn is how many tool calls of one answer are executed. Those beyond are answered without, and the run goes on.
 	// Defaults to no limit.
 	CallsPerTurn int
 	// Tokens is how many tokens, by Usage.Total, the run may take. Once they are reached nothing more is asked or called, and the run
@@ -35,7 +35,7 @@ type Limits struct {
 	// content.StopTimeLimit. Defaults to no limit.
 	Time time.Duration
 	// Repeats is how often in a row a model may make the same call with the same arguments, in one answer or in several; the order of
-	// members in the arguments does not count. Then it is told so, behind the results. At twice as many nothing is carried out any
+	// members in the arguments does not count. Then it is told so, behind the results. At twice as many nothing is executed any
 	// more, and the run stops with content.StopLoop. A message from a queue begins the count anew. Defaults to no limit.
 	Repeats int
 	// Depth is how deep runs inside tools may nest below this one: 1 is a sub-agent without sub-agents of its own. Negative is none

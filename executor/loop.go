@@ -11,66 +11,71 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// loop is the run: carry out what is open; then ask, answer the calls, and ask again, until the model calls nothing more or the run has
-// to stop.
+// step is what a run does next: another turn, or nothing more.
+type step struct {
+	input []content.Message // what the next turn says first
+	over  bool              // the run ends, with stop and err
+	stop  content.Stop      // "" if the run pauses or the consumer left
+	err   error
+}
+
+func end(stop content.Stop, err error) step { return step{over: true, stop: stop, err: err} }
+
+// loop is the run: it executes the calls that are open, and then sends requests and executes the calls of the responses, until a response
+// has no calls or the run has to stop.
 func (r *run) loop() (content.Stop, error) {
 	if !r.emit(RunStart{Run: r.id, DAG: r.d, Unbound: r.unbound}) {
 		return "", errLeft
 	}
-	input, stop, err := r.leftOpen()
-	for stop == "" && err == nil {
-		var turn Turn
-		if turn, stop, err = r.takeTurn(input); stop == "" && err == nil {
-			input, stop, err = r.goOn(turn)
-		}
+
+	next := r.executeOpen()
+	for !next.over {
+		next = r.takeTurn(next.input)
 	}
-	return stop, err
+	return next.stop, next.err
 }
 
-// leftOpen carries out what an earlier run left open, and returns what is to be said next.
-func (r *run) leftOpen() (input []content.Message, stop content.Stop, err error) {
-	if stop, err = r.closeBranches(); stop != "" || err != nil {
-		return nil, stop, err
+// executeOpen executes the calls that an earlier run left open. Without any, the first turn begins with the messages of the queues.
+func (r *run) executeOpen() step {
+	if stop, err := r.closeBranches(); stop != "" || err != nil {
+		return end(stop, err)
+	}
+	if r.waits() {
+		said, usage := r.said(), content.Usage{}
+		if r.resumed { // the turn that paused ends here
+			usage = answerOf(said).Usage
+		}
+		return r.closeTurn(said, usage, "")
+	}
+
+	if stop, err := r.ended(); stop != "" {
+		return end(stop, err)
+	}
+	if stop := r.limit(); stop != "" {
+		return end(stop, nil)
 	}
 	words, whole := r.answered()
-	if !r.waits() {
-		if stop, err = r.ended(); stop != "" {
-			return nil, stop, err
-		}
-		if stop = r.limit(); stop != "" {
-			return nil, stop, nil
-		}
-		if input, err = r.poll(words || len(r.transcript().Messages) == 0); err != nil {
-			stop, err = r.failed(err)
-			return nil, stop, err
-		}
-		if whole && len(input) == 0 {
-			return nil, content.StopError, ErrAnswered // all of it was rejected
-		}
-		return input, "", nil
+	input, err := r.poll(words || len(r.transcript().Messages) == 0)
+	switch {
+	case err != nil:
+		return end(r.failed(err))
+	case whole && len(input) == 0: // hooks rejected every message
+		return end(content.StopError, ErrAnswered)
 	}
-	said, usage := r.said(), content.Usage{}
-	if r.resumed { // the turn that paused ends here
-		m, _ := said.Message()
-		usage = m.Answer.Usage
-	}
-	turn, stop, err := r.closeTurn(said, usage, "")
-	if stop == "" && err == nil {
-		input, stop, err = r.goOn(turn)
-	}
-	return input, stop, err
+	return step{input: input}
 }
 
-// takeTurn says the input, asks the model, and carries out what it calls.
-func (r *run) takeTurn(input []content.Message) (Turn, content.Stop, error) {
+// takeTurn appends the input, sends a request, and executes the calls of the response.
+func (r *run) takeTurn(input []content.Message) step {
 	r.turn++
 	r.totals.Turns++
 	if !r.emit(TurnStart{Turn: r.turn}) {
-		return Turn{}, "", errLeft
+		return end("", errLeft)
 	}
 	if err := r.say(input); err != nil {
-		return r.failedTurn(nil, content.Usage{}, err)
+		return r.failTurn(nil, content.Usage{}, err)
 	}
+
 	r.voided = content.Usage{}
 	answer, said, err := r.ask()
 	if said == nil && errors.Is(err, api.ErrContextTooLong) {
@@ -78,17 +83,19 @@ func (r *run) takeTurn(input []content.Message) (Turn, content.Stop, error) {
 	}
 	usage := r.voided.Plus(answer.Usage)
 	if err != nil {
-		return r.failedTurn(said, usage, err)
+		return r.failTurn(said, usage, err)
 	}
+
+	// Calls continue the run, whatever the model's stop reason. So does a response that waits for the provider's own tools.
 	stop := answer.Stop
-	if calls(answer) || stop == content.StopPause {
+	if len(answer.Blocks.ToolUses()) > 0 || stop == content.StopPause {
 		stop = ""
 	}
 	return r.closeTurn(said, usage, stop)
 }
 
-// askShorter lets the hooks shorten a conversation that the provider refused as too long, and asks once more. It returns the refusal where
-// they do not.
+// askShorter lets the hooks shorten a conversation that the provider refused as too long, and sends it once more. It returns the refusal if
+// they leave the conversation as it is.
 func (r *run) askShorter(refusal error) (api.Response, *node.Node, error) {
 	shorter := r.d
 	for _, h := range r.agent.Hooks {
@@ -109,103 +116,114 @@ func (r *run) askShorter(refusal error) (api.Response, *node.Node, error) {
 	}
 
 	r.d = shorter
-	if err := r.rebind(); err != nil {
+	if err := r.bindTools(r.d); err != nil {
 		return api.Response{}, nil, err
 	}
 	return r.ask()
 }
 
-func calls(answer api.Response) bool { return len(answer.Blocks.ToolUses()) > 0 }
-
-// failedTurn ends a turn in which the model failed, and returns why the run ends. Said is what arrived of its answer; nil is nothing.
-func (r *run) failedTurn(said *node.Node, usage content.Usage, err error) (Turn, content.Stop, error) {
+// failTurn ends a turn in which the model failed. Said is what arrived of its response; it may be nil.
+func (r *run) failTurn(said *node.Node, usage content.Usage, err error) step {
 	if errors.Is(err, errLeft) || !r.emit(TurnEnd{Turn: r.turn, Message: said, Usage: usage, DAG: r.d}) {
-		return Turn{}, "", errLeft
+		return end("", errLeft)
 	}
-	stop, err := r.failed(err)
-	return Turn{}, stop, err
+	return end(r.failed(err))
 }
 
-// closeTurn carries out the open calls and ends the turn. Stop is why the model wants the run to end.
-func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop) (turn Turn, fatal content.Stop, err error) {
+// closeTurn executes the open calls, ends the turn, and returns what comes next. Stop is the model's reason to end the run, or "".
+func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop) step {
 	tools := r.ledger.toolUsage()
-	if r.resumed && r.turn > 0 { // what was taken before the pause is of this turn too
-		usage = answeredBy(said).Usage
+	if r.resumed && r.turn > 0 { // what was used before the pause belongs to this turn too
+		usage = answerOf(said).Usage
 		for _, h := range r.d.Heads() {
 			if e, ok := h.Payload().(node.ToolExecution); ok {
 				tools = tools.Minus(e.Usage)
 			}
 		}
 	}
+
 	done, err := r.tools()
 	if err != nil {
-		return turn, r.badStop(err), err
+		return end(r.badStop(err), err)
 	}
 	if err := r.declare(); err != nil {
-		return turn, content.StopError, err
+		return end(content.StopError, err)
 	}
-	turn = Turn{Number: r.turn, Message: said, Executions: done.executions, Results: done.results, DAG: r.d, Provider: r.provider, Options: r.options, Stop: stop}
-	if done.terminates() {
-		turn.Stop = content.StopTerminated
-	}
+
 	ended := TurnEnd{
 		Turn: r.turn, Message: said, Executions: done.executions, Usage: usage,
 		ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
 	}
 	if !r.emit(ended) {
-		return turn, "", errLeft
+		return end("", errLeft)
 	}
-	return turn, r.stop, nil
+	if r.stop != "" {
+		return end(r.stop, nil)
+	}
+
+	turn := Turn{
+		Number: r.turn, Message: said, Executions: done.executions, Results: done.results,
+		DAG: r.d, Provider: r.provider, Options: r.options, Stop: stop,
+	}
+	if done.terminates() {
+		turn.Stop = content.StopTerminated
+	}
+	return r.afterTurn(turn)
 }
 
-func answeredBy(said *node.Node) node.Answer {
+func answerOf(said *node.Node) node.Answer {
 	m, _ := said.Message()
 	return m.Answer
 }
 
-// goOn decides whether there is another turn, and returns what is to be said in it first.
-func (r *run) goOn(turn Turn) (input []content.Message, stop content.Stop, err error) {
-	if stop, err = r.ended(); stop != "" {
+// afterTurn decides whether there is another turn.
+func (r *run) afterTurn(turn Turn) step {
+	if stop, err := r.ended(); stop != "" {
 		if turn.Stop != "" {
-			return nil, turn.Stop, nil // it was over before
+			return end(turn.Stop, nil) // the run was over before its context
 		}
-		return nil, stop, err
+		return end(stop, err)
 	}
-	wanted := turn.Stop
-	if turn, err = r.next(turn); err != nil {
-		stop, err = r.failed(err)
-		return nil, stop, err
+
+	// A hook that sets another stop reason ends the run, whatever waits in the queues.
+	stop := turn.Stop
+	turn, err := r.next(turn)
+	if err != nil {
+		return end(r.failed(err))
 	}
-	if turn.Stop != "" && turn.Stop != wanted {
-		return nil, turn.Stop, nil
+	if turn.Stop != "" && turn.Stop != stop {
+		return end(turn.Stop, nil)
 	}
+
+	// A message in a queue continues a run that would end with the model's response. A limit does not let it.
 	limit := r.limit()
 	final := turn.Stop != ""
 	if final && (limit != "" || r.agent.Steering.Len() == 0 && r.agent.FollowUps.Len() == 0) {
-		return nil, turn.Stop, nil
+		return end(turn.Stop, nil)
 	}
 	if limit != "" {
-		return nil, limit, nil
+		return end(limit, nil)
 	}
-	if input, err = r.poll(final); err != nil {
-		stop, err = r.failed(err)
-		return nil, stop, err
+
+	input, err := r.poll(final)
+	switch {
+	case err != nil:
+		return end(r.failed(err))
+	case final && len(input) == 0: // hooks rejected every message
+		return end(turn.Stop, nil)
 	}
-	if final && len(input) == 0 {
-		return nil, turn.Stop, nil // all of it was rejected
-	}
-	return input, "", nil
+	return step{input: input}
 }
 
-// next shows the turn to the hooks, and takes from it what the run goes on with.
+// next runs the Next hooks. The run continues with the conversation, provider and options that they return.
 func (r *run) next(turn Turn) (Turn, error) {
-	asked := false
+	hooked := false
 	for _, h := range r.agent.Hooks {
 		if h.Next == nil {
 			continue
 		}
-		if !asked { // who keeps the TurnEnd keeps what it said
-			asked, turn.Executions = true, slices.Clone(turn.Executions)
+		if !hooked { // a hook may change its copy; the TurnEnd event stays as it was
+			hooked, turn.Executions = true, slices.Clone(turn.Executions)
 		}
 		changed, err := guard(r.ctx, &r.workers, h.Next, turn)
 		if err == nil {
@@ -216,29 +234,26 @@ func (r *run) next(turn Turn) (Turn, error) {
 		}
 		turn = changed
 	}
-	if !asked {
+	if !hooked {
 		return turn, nil
 	}
+
 	if isNil(turn.Provider) {
 		return turn, ErrNoProvider
 	}
+
 	changed := !slices.Equal(turn.DAG.Heads(), r.d.Heads())
 	r.d, r.provider, r.options = turn.DAG, turn.Provider, turn.Options
-	if closed := r.d.CloseTools(); closed.Err() == nil { // no hook is to leave a call without a result
+	if closed := r.d.CloseTools(); closed.Err() == nil { // a hook left a call without a result
 		r.d, changed = closed, true
 	}
 	if !changed {
 		return turn, nil
 	}
-	return turn, r.rebind()
+	return turn, r.bindTools(r.d)
 }
 
-// rebind finds what runs tools that a hook declared.
-func (r *run) rebind() error {
-	return r.bindTools(r.d)
-}
-
-// ended returns the reason and the error of a run whose context ended; no reason while it has not.
+// ended returns why a run has to end at once: its context ended or Agent.Save failed. The stop reason is "" otherwise.
 func (r *run) ended() (content.Stop, error) {
 	switch {
 	case r.saveErr != nil:
@@ -253,7 +268,7 @@ func (r *run) ended() (content.Stop, error) {
 	return content.StopCancelled, errorOf(r.ctx)
 }
 
-// errorOf returns why ctx ended: its error and its cause, so that errors.Is finds both. It returns nil while ctx has not ended.
+// errorOf returns the error of ctx with its cause in the chain, or nil if ctx has not ended.
 func errorOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if err == nil || errors.Is(cause, err) {
@@ -262,7 +277,7 @@ func errorOf(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// limit returns the limit that the run has reached, if there is one.
+// limit returns the stop reason for a limit that the run has reached, or "".
 func (r *run) limit() content.Stop {
 	stop, detail := r.ledger.reached()
 	if limits := r.agent.Limits; stop == "" && limits.Turns > 0 && r.totals.Turns >= limits.Turns {
@@ -274,7 +289,7 @@ func (r *run) limit() content.Stop {
 	return stop
 }
 
-// failed returns the reason and the error of a run in which something failed with err.
+// failed returns the stop reason and the error of a run in which something failed with err. The end of the context comes first.
 func (r *run) failed(err error) (content.Stop, error) {
 	if errors.Is(err, errLeft) {
 		return "", err
@@ -286,7 +301,7 @@ func (r *run) failed(err error) (content.Stop, error) {
 	return content.StopError, err
 }
 
-// badStop is the reason of a run that an error of our own ended.
+// badStop returns the stop reason for an error of a tool phase: "" if the run pauses or the consumer left.
 func (r *run) badStop(err error) content.Stop {
 	if errors.Is(err, errLeft) || errors.Is(err, ErrPaused) {
 		return ""

@@ -16,12 +16,11 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Continuation is a run that paused, as far as the conversation does not say it. The conversation is the state: what was said, what was
-// carried out before the pause, and what is declared. Beside it stand only whose run it is (Run, ID, Parent), what it waits for
-// (Reason, Message, Pending), what it has taken until now (Totals), and what it is about (Attributes). It holds no provider, no option
-// and no key: those are the agent's that resumes it.
+// Continuation is what a paused run needs beside its conversation, which holds the messages, executions and declarations. It has the identity
+// of the run (Run, ID, Parent), what it waits for (Reason, Message, Pending), its totals and its attributes. Provider, options and keys are
+// those of the agent that resumes it.
 //
-// Whoever can change a continuation decides what is carried out: the calls in it, and that they were approved, are believed. Let it come
+// Whoever can change a continuation decides what is executed: the calls in it, and that they were approved, are believed. Let it come
 // back from a store of the program's own, not from a browser.
 //
 // It is an answer to one pause, and meant to be resumed once: [ClaimOnce] sees to it in one process, and a program with several
@@ -43,26 +42,26 @@ type Continuation struct {
 	Attributes map[string]any
 }
 
-// Pending is a call that waits.
+// Pending is a call that waits for approval or for its result.
 type Pending struct {
 	// ID names the call in replies: the id that the provider gave it, or, where that is empty or used twice, one with its Index.
 	ID string
-	// Call is the call as it is to be carried out, after all hooks.
+	// Call is the call as it is to be executed, after all hooks.
 	Call Call
 	// Tool is the tool's name as the model wrote it.
 	Tool string
-	// Approval says that somebody has to approve it. In a pause for approval the calls that need none wait too.
+	// Approval reports that a person has to approve it. In a pause for approval, the calls that need none wait too.
 	Approval bool
 	// Deferred reports that the call is executed outside the run. In a pause for approval, the run pauses for its result afterwards.
 	Deferred bool
-	// Reason is why it waits, in the words of the hook that decided so; it may be empty.
+	// Reason is the reason that the hook gave; it may be empty.
 	Reason string
 }
 
 // ErrPaused is in the chain of a [PausedError].
 var ErrPaused = errors.New("the run is paused")
 
-// PausedError says that calls wait for somebody. The conversation beside it is to be kept with the Continuation.
+// PausedError reports that calls are pending. Keep the conversation beside it with the Continuation.
 //
 // A program may give a pause up, after Ctrl-C at the prompt for example:
 //
@@ -73,7 +72,7 @@ type PausedError struct {
 	Continuation Continuation
 }
 
-// Error says what the run waits for.
+// Error names what the run waits for.
 func (e *PausedError) Error() string {
 	c := e.Continuation
 	return fmt.Sprintf("executor: %v: %s of %d tool calls", ErrPaused, c.Reason, len(c.Pending))
@@ -101,14 +100,14 @@ const (
 	returned
 )
 
-// Approved lets the call be carried out.
+// Approved lets the call be executed.
 func Approved() Reply { return Reply{kind: approved} }
 
-// ApprovedWith lets the call be carried out with other arguments. They are checked against the tool's schema
+// ApprovedWith lets the call be executed with other arguments. They are checked against the tool's schema
 // when the call runs: where they do not fit, the call fails and the model reads why; Resume itself is not refused.
 func ApprovedWith(input content.JSON) Reply { return Reply{kind: approved, input: input} }
 
-// Declined does not let the call be carried out. The model is told the reason; "" tells it that a user said no.
+// Declined does not let the call be executed. The model is told the reason; "" tells it that a user said no.
 func Declined(reason string) Reply { return Reply{kind: declined, reason: reason} }
 
 // Returned is the result of a call that was executed elsewhere.
@@ -134,7 +133,7 @@ var (
 	ErrReply = errors.New("the reply does not fit")
 )
 
-// ResumeError says why a run cannot be resumed. Nothing was done.
+// ResumeError reports why a run cannot be resumed. Nothing was done.
 type ResumeError struct {
 	// Kind is one of the errors above; errors.Is finds it.
 	Kind error
@@ -144,7 +143,7 @@ type ResumeError struct {
 	Err error
 }
 
-// Error says what is wrong, and with what.
+// Error names what is wrong, and the call or the continuation.
 func (e *ResumeError) Error() string {
 	text := fmt.Sprintf("executor: resume: %v: %s", e.Kind, safetext.Quote(e.ID, mostName))
 	if e.Err != nil {
@@ -195,7 +194,7 @@ func (r *run) pause(p *toolPhase, reason content.Stop) error {
 	return &PausedError{c}
 }
 
-// callIDs is the ids of the calls of a message, by index, each used once.
+// callIDs returns an ID for each call of a message, by index. No two are equal.
 func callIDs(said *node.Node) []string {
 	m, _ := said.Message()
 	calls := m.Blocks.ToolUses()
@@ -216,7 +215,7 @@ func callIDs(said *node.Node) []string {
 	return ids
 }
 
-// attach is ctx with the attributes of the run that paused.
+// attach returns ctx with the attributes of the run that paused. Those of ctx come first.
 func (c Continuation) attach(ctx context.Context) context.Context {
 	if len(c.Attributes) == 0 {
 		return ctx
@@ -486,7 +485,7 @@ func ClaimOnce() Hook {
 	}}
 }
 
-// onceOnly is keys that were taken.
+// onceOnly is a set of keys that can be taken once.
 type onceOnly struct {
 	mu   sync.Mutex
 	seen map[string]bool

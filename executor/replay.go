@@ -13,7 +13,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Replayed is one tool call of a recorded conversation, carried out again.
+// Replayed is one tool call of a recorded conversation, executed again.
 type Replayed struct {
 	// Message is the assistant's message with the call.
 	Message *node.Node
@@ -39,7 +39,7 @@ func (r Replayed) String() string {
 	return call + " → " + said(r.Is) + ", and was → " + said(r.Was)
 }
 
-// ReplayTools carries out the tool calls of a recorded conversation again, with today's tools and the recorded answers of the model: what
+// ReplayTools executes the tool calls of a recorded conversation again, with today's tools and the recorded answers of the model: what
 // has changed in the results? The tools are the agent's, and those that travel with d; its hooks decide, its limits hold for each phase.
 // Nothing is asked of a model, but by sub-agents.
 //

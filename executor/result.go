@@ -16,36 +16,37 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// Result is what a tool call came to. The zero value is a success that says nothing.
+// Result is the result of a tool call. The zero value is an empty success.
 type Result struct {
 	// Content is what the model reads: texts, images, documents.
 	Content content.Blocks
-	// IsError tells the model that the call failed.
+	// IsError reports that the call failed. The model sees it.
 	IsError bool
-	// Terminate asks to end the run without asking the model again. It ends when all results of an answer ask for it, and no message
-	// of a queue waits. It is not saved.
+	// Terminate ends the run without another request, if every result of the message sets it and no queue has a message. It is not
+	// saved.
 	Terminate bool
-	// Details is a record for the program, any JSON value. It is kept with the execution and never sent.
+	// Details is any JSON value for the program. It is kept with the execution and never sent.
 	Details content.JSON
-	// Usage is what the tool itself took of a model's tokens, beside that of runs inside the call, which is counted anyway.
+	// Usage is the tokens that the tool itself used. Runs inside the call are counted anyway.
 	Usage content.Usage
-	// Full is the whole output where Content is a cut form of it. It is kept with the execution and never sent.
+	// Full is the whole output if Content is a part of it. It is kept with the execution and never sent.
 	Full content.Blocks
-	// Child is a conversation that the tool held for the call. It hangs on the execution. Defaults to that of a run inside the call.
+	// Child is a conversation that the tool had for the call. It is kept with the execution. Defaults to that of a run inside the call.
 	Child dag.DAG
 }
 
-// ResultOf makes a result of what a tool's function returned:
+// ResultOf returns the result for what a tool's function returned:
 //
-//   - a Result is taken as it is, and so is what a *Result points to,
-//   - a string becomes a text; an empty one says nothing,
-//   - a content.Block, []content.Block or content.Blocks is the content, and so is a slice of one type of block, such as []content.Image,
-//   - a []byte is refused: it may be a text, an image or a document,
-//   - anything else is encoded as JSON and becomes a text, with U+FFFD for bytes that are not UTF-8; nil and nil pointers say
-//     nothing.
+//   - a Result, or what a *Result points to, as it is,
+//   - a string becomes a text; an empty one becomes no content,
+//   - a content.Block, a []content.Block, content.Blocks, or a slice of one type of block such as []content.Image is the content,
+//   - a []byte is an error, because it may be a text, an image or a document,
+//   - anything else is encoded as JSON and becomes a text, with U+FFFD for bytes that are not UTF-8; nil and nil pointers
+//     become no content.
 //
-// The error says what cannot be encoded, or which block cannot be part of a result.
+// The error names what cannot be encoded, or the block that cannot be part of a result.
 func ResultOf(v any) (Result, error) {
+	// Types whose nil value is no error come first.
 	switch v := v.(type) {
 	case nil:
 		return Result{}, nil
@@ -64,12 +65,14 @@ func ResultOf(v any) (Result, error) {
 	if isNil(v) {
 		return Result{}, nil
 	}
+
 	switch v := v.(type) {
 	case *Result:
 		return *v, v.valid()
 	case []byte:
 		return Result{}, errBytes
 	}
+
 	if block, ok := v.(content.Block); ok {
 		return blocksResult(block)
 	}
@@ -94,7 +97,7 @@ func blocksResult(blocks ...content.Block) (Result, error) {
 	return r, r.valid()
 }
 
-// valid refuses what only a message can hold, and what cannot be kept.
+// valid returns an error for a result that cannot be kept, or has a block that only a message can hold.
 func (r Result) valid() error {
 	if err := holdable(r.Content); err != nil {
 		return fmt.Errorf("the tool's result: %w", err)
@@ -111,7 +114,7 @@ func (r Result) valid() error {
 	return nil
 }
 
-// holdable refuses blocks that only a message can hold.
+// holdable returns an error for a block that only an assistant's message or a results message can hold.
 func holdable(blocks content.Blocks) error {
 	for i, b := range blocks.All() {
 		switch b.(type) {
@@ -122,7 +125,7 @@ func holdable(blocks content.Blocks) error {
 	return nil
 }
 
-// durations lets a time.Duration be written as people write it.
+// durations encodes a time.Duration as "1m30s".
 var durations = json.WithMarshalers(json.MarshalFunc(func(d time.Duration) ([]byte, error) {
 	return []byte(`"` + d.String() + `"`), nil
 }))
@@ -143,7 +146,7 @@ func jsonResult(v any) (_ Result, err error) {
 	return Result{Content: content.Words(string(text))}, nil
 }
 
-// failure is a result that says what went wrong.
+// failure returns an error result with a text.
 func failure(format string, args ...any) Result {
 	return Result{Content: content.Words(fmt.Sprintf(format, args...)), IsError: true}
 }

@@ -18,33 +18,33 @@ import (
 // errTimeLimit is the cause of a context that Limits.Time ended.
 var errTimeLimit = errors.New("executor: the run's time limit was reached")
 
-// errLeft says that whoever ranged over the stream broke off.
+// errLeft reports that the consumer of the events left.
 var errLeft = errors.New("executor: the consumer left")
 
-// run is one run of an agent. It is used by one goroutine; only its tools and hooks run on others.
+// run is one run of an agent. One goroutine uses it; only tools and hooks run on others.
 type run struct {
 	agent   Agent
 	ctx     context.Context
 	cancel  context.CancelFunc
-	yield   func(Event, error) bool // nil: nobody listens
+	yield   func(Event, error) bool // nil if there is no consumer
 	workers workers
 	ledger  ledger
-	inside  *toolCall // the call that the run is inside of; nil: none
+	inside  *toolCall // the call that the run is inside of, or nil
 
 	saved   []*node.Node // the heads that Agent.Save was last called with
 	saveErr error        // what it returned; the run ends with it
 
-	given    dag.DAG // what the run was given
-	broken   error   // why it cannot begin; nil where it can
-	strict   bool    // a declared tool that nothing can run is an error
+	given    dag.DAG // the conversation that the run was called with
+	broken   error   // why the run cannot begin, or nil
+	strict   bool    // a declared tool without a function is an error
 	d        dag.DAG
 	shared   shared.Transcript // of d, or of an earlier d: held, so that that of the next d costs only what is new
-	bound    map[string]Tool   // what can be called
+	bound    map[string]Tool   // the tools that can be called, by name
 	names    []string          // the names of the tools that can be called, in order
-	unbound  []string          // the declared tools that nothing can run: they are left out of the requests
+	unbound  []string          // the declared tools without a function, which requests leave out
 	prompt   string            // the agent's, for this run
 	declared bool              // the agent's tools and prompt are
-	pushed   bool              // the model was asked to go on with what it said last, in words that the conversation does not hold
+	pushed   bool              // the last request ended with a message that is not in the conversation (api.GoOn)
 	provider api.Provider      // of the next turn
 	options  api.Options
 
@@ -53,16 +53,16 @@ type run struct {
 	voided content.Usage // what failed attempts of this turn's request used
 	totals node.StopReason
 	began  time.Time
-	before time.Duration // what parts of the run before a pause took
+	before time.Duration // the time used before the last pause
 	same   repeats
-	nudge  []content.Message // what the run itself has to say next
-	from   *Queue            // where unsaid comes from
-	unsaid []content.Message // what was taken from a queue and not said or rejected yet
+	nudge  []content.Message // the run's own message for the next request
+	from   *Queue            // the queue of unsaid
+	unsaid []content.Message // messages taken from a queue, neither appended nor rejected yet
 
-	cutOff bool         // the calls at hand may be cut off
-	stop   content.Stop // the run stops for this when the calls at hand are answered
+	cutOff bool         // the open calls may be cut off
+	stop   content.Stop // the run stops for this when the open calls have results
 
-	// requested is the options of the request that the calls at hand answer. It is zero for calls that an earlier run left open.
+	// requested is the options of the request whose response has the open calls. It is zero for calls that an earlier run left open.
 	requested api.Options
 
 	resumed bool
@@ -99,14 +99,14 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 	return r
 }
 
-// close cancels what is under way and waits for it.
+// close cancels the run's tools and hooks and waits for them.
 func (r *run) close() {
 	r.cancel()
 	r.from.putBack(r.unsaid)
 	r.workers.join(r.agent.Grace)
 }
 
-// begin returns why there is nothing to run.
+// begin prepares the run. Its error is why there is nothing to run.
 func (r *run) begin() error {
 	if isNil(r.agent.Provider) {
 		return ErrNoProvider
@@ -123,7 +123,7 @@ func (r *run) begin() error {
 	return r.checkInput()
 }
 
-// bind finds what can run each declared tool.
+// bind declares the agent's prompt and tools and finds the function of each declared tool.
 func (r *run) bind() error {
 	if r.broken != nil {
 		return r.broken
@@ -154,11 +154,11 @@ func (r *run) bind() error {
 	return nil
 }
 
-// bindTools finds what runs each tool that d declares.
+// bindTools finds the function of each tool that d declares.
 func (r *run) bindTools(d dag.DAG) error {
 	r.shared = shared.Of(d.Heads())
 	var hollow []string // declared by the program itself, without a function
-	before := r.bound   // a hook may go on with a conversation that its tools do not travel with
+	before := r.bound   // a hook may return a conversation that its tools do not travel with
 	r.bound, r.names, r.unbound = map[string]Tool{}, nil, nil
 	for _, def := range r.shared.Tools {
 		if def.Server() {
@@ -194,7 +194,7 @@ func (r *run) bindTools(d dag.DAG) error {
 // agentPrompt names the system prompt of agents.
 const agentPrompt = "agent"
 
-// instruct finds out the agent's prompt for this run.
+// instruct sets the agent's prompt for this run.
 func (r *run) instruct() (err error) {
 	r.prompt = r.agent.System
 	if r.agent.Instructions != nil {
@@ -206,7 +206,7 @@ func (r *run) instruct() (err error) {
 	return nil
 }
 
-// withAgents is the conversation with the agent's prompt and tools.
+// withAgents returns the conversation with the agent's prompt and tools.
 func (r *run) withAgents() dag.DAG {
 	d := r.d
 	if r.prompt != "" || r.agent.Instructions != nil {
@@ -222,8 +222,8 @@ func (r *run) withAgents() dag.DAG {
 	return d
 }
 
-// transcript returns what the model is sent of the conversation as it is now: without the tools that nothing can run. It is shared, and
-// must not be changed.
+// transcript returns the messages and tools of the next request, without the tools that have no function. It is shared and must not be
+// changed.
 func (r *run) transcript() shared.Transcript {
 	r.shared = shared.Of(r.d.Heads(), r.unbound...)
 	return r.shared
@@ -235,7 +235,7 @@ func (r *run) waits() bool {
 	return len(r.d.OpenCalls()) > 0 || len(heads) > 0 && isExecution(heads[0]) || len(openBranches(r.d)) > 0
 }
 
-// declare declares what bind could not declare while calls were open.
+// declare declares the agent's prompt and tools if bind could not, because calls were open.
 func (r *run) declare() error {
 	if r.declared {
 		return nil
@@ -248,7 +248,7 @@ func (r *run) declare() error {
 	return nil
 }
 
-// emit yields an event and reports whether anybody still listens.
+// emit yields an event. It returns false if the consumer left.
 func (r *run) emit(event Event) bool {
 	if r.inside != nil {
 		switch event.(type) {
@@ -263,7 +263,7 @@ func (r *run) emit(event Event) bool {
 	return r.yield == nil || r.yield(event, nil)
 }
 
-// refuse ends a run that has not begun.
+// refuse ends a run before it begins.
 func (r *run) refuse(err error) {
 	if r.inside != nil {
 		r.inside.keepChild(r.given)
@@ -271,7 +271,7 @@ func (r *run) refuse(err error) {
 	r.yield(End{DAG: r.given}, err)
 }
 
-// sum sums the run up.
+// sum completes the totals.
 func (r *run) sum(reason content.Stop) {
 	r.totals.Reason = reason
 	r.totals.Elapsed = r.before + r.d.Source().Time().Sub(r.began)
@@ -279,7 +279,7 @@ func (r *run) sum(reason content.Stop) {
 	r.totals.Cost, r.totals.CostKnown = r.ledger.spentCost()
 }
 
-// end writes down why the run ended, and its totals.
+// end appends the StopReason node and emits the End.
 func (r *run) end(reason content.Stop, err error) {
 	var paused *PausedError
 	switch {

@@ -16,8 +16,8 @@ type Task struct {
 	Task string `json:"task" jsonschema:"what to do, with everything that has to be known for it"`
 }
 
-// SubAgent returns a tool that lets an agent do a task, in a conversation of its own that begins with the task. Its last words are the
-// tool's result, whole.
+// SubAgent returns a tool that runs an agent on a task, in a conversation of its own that begins with the task. The tool's result is the whole
+// text of the last response.
 //
 //   - The conversation hangs on the call's execution, as far as it got: also where the sub-agent failed, was cancelled or ran out of
 //     time.
@@ -50,11 +50,11 @@ func (s subAgent) run(ctx context.Context, in Task) (Result, error) {
 			end, failure = e, err
 		}
 	}
-	return lastWordsOf(end, failure)
+	return childResult(end, failure)
 }
 
-// lastWordsOf is the result of a sub-agent.
-func lastWordsOf(end End, err error) (Result, error) {
+// childResult returns the result of a sub-agent whose run ended.
+func childResult(end End, err error) (Result, error) {
 	result := Result{Child: end.DAG}
 	text := end.DAG.Text()
 	switch reason := end.Stop.Reason; reason {
@@ -77,7 +77,7 @@ func lastWordsOf(end End, err error) (Result, error) {
 	return result, nil
 }
 
-// tooDeep says that a run inside the call would nest deeper than a run around it allows.
+// tooDeep returns an error if a run inside the call would nest deeper than a run around it allows.
 func tooDeep(c *toolCall) error {
 	for below := 1; c != nil; below++ {
 		r := c.phase.r

@@ -23,7 +23,7 @@ import (
 type Tool interface {
 	// Definition returns what the model is told. It returns the same at every call.
 	Definition() content.Tool
-	// Call carries out one call. It is called concurrently. Input is a valid JSON object. An error, a panic or
+	// Call executes one call. It is called concurrently. Input is a valid JSON object. An error, a panic or
 	// runtime.Goexit becomes an error result, for the model to read. It should return soon after ctx ends.
 	Call(ctx context.Context, call Call) (Result, error)
 }

@@ -56,7 +56,7 @@ func firstRunes(text string, n int) string {
 	return text
 }
 
-// recordOf is the record of a call that was carried out, or refused on the way.
+// recordOf is the record of a call that was executed, or refused on the way.
 func recordOf(tool string, done node.ToolExecution) Record {
 	text, took := describe.Text(done.Result), done.Ended.Sub(done.Started)
 	if !done.IsError {

@@ -44,7 +44,7 @@ var (
 )
 
 // Registry runs tools one call at a time, for programs that have a loop of their own. Only what was registered can be called. A
-// call is carried out as [executor.Agent.ExecuteTools] carries it out: with its arguments checked, a timeout, and panics caught.
+// call is executed as [executor.Agent.ExecuteTools] executes it: with its arguments checked, a timeout, and panics caught.
 //
 // The zero value is ready to use, and safe for concurrent use. It must not be copied. The fields are set before its first use.
 type Registry struct {
@@ -169,7 +169,7 @@ func (r *Registry) Lookup(name string) (executor.Tool, error) {
 	return r.list[i].tool, nil
 }
 
-// Execute carries out one call. Whatever goes wrong is a failed [Record]; it never panics. A tool that is not registered is not
+// Execute executes one call. Whatever goes wrong is a failed [Record]; it never panics. A tool that is not registered is not
 // looked for anywhere else: the call is blocked and logged.
 //
 // args is the arguments: nil for none, JSON as a content.JSON, json.RawMessage, []byte or string, or a value that is encoded by
@@ -195,7 +195,7 @@ func (r *Registry) ExecuteCall(ctx context.Context, call []byte) Record {
 	return r.execute(ctx, executor.Call{Name: refused.Tool}, func() (content.JSON, string) { return "", err.Error() })
 }
 
-// execute carries out the call with the input that comes, or says why none comes. It is asked for only where there is a tool.
+// execute executes the call with the input that comes, or says why none comes. It is asked for only where there is a tool.
 func (r *Registry) execute(ctx context.Context, call executor.Call, input func() (content.JSON, string)) (rec Record) {
 	defer func() {
 		if v := recover(); v != nil { // in what is no part of a call: encoding the arguments, a definition, the logger
@@ -226,7 +226,7 @@ func (r *Registry) block(ctx context.Context, name string, err error) Record {
 	return failedRecord(name, err.Error())
 }
 
-// run carries out the call in a conversation that holds nothing else.
+// run executes the call in a conversation that holds nothing else.
 func (r *Registry) run(ctx context.Context, tool executor.Tool, call executor.Call) Record {
 	d := dag.New().WithSource(node.Source{Now: steady()}).Tools(tool).
 		Assistant("", content.ToolUse{ID: call.ID, Name: call.Name, Input: call.Input})
