@@ -11,32 +11,34 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// Handler executes calls of any tool. [ResultOf] makes a result of what it returns, and an error becomes an error result. It is called
-// concurrently.
+// Handler executes calls of any tool. [ResultOf] makes a result of what it returns, and an error becomes an error
+// result. It is called concurrently.
 type Handler func(ctx context.Context, call Call) (any, error)
 
-// Agent runs conversations with one provider under one set of rules. The zero value is ready for [Agent.ExecuteTools]; Run, Stream and
-// Resume need a Provider. An Agent is a value that no run changes: any number of runs may use the same one at once, and a copy with
-// another field is another agent.
+// Agent runs conversations with one provider under one set of rules. The zero value is ready for [Agent.ExecuteTools];
+// Run, Stream and Resume need a Provider. An Agent is a value that no run changes: any number of runs may use the same
+// one at once, and a copy with another field is another agent.
 type Agent struct {
 	// Provider is the model. It is put behind an api.Client, which retries, unless it is one already. Defaults to none.
 	Provider api.Provider
 	// Options are those of every request. They go before those that the provider was made with. Defaults to none.
 	Options api.Options
-	// System is the agent's system prompt. Each run sets it as the prompt named "agent" (dag.DAG.SetSystem), so that it replaces the one
-	// that this agent, or another one, set before. A conversation without such a prompt that has the same text in another one is left
-	// as it is. Defaults to none: the prompts of the conversation are sent as they are.
+	// System is the agent's system prompt. Each run sets it as the prompt named "agent" (dag.DAG.SetSystem), so that it
+	// replaces the one that this agent, or another one, set before. A conversation without such a prompt that has the
+	// same text in another one is left as it is. Defaults to none: the prompts of the conversation are sent as they
+	// are.
 	System string
-	// Instructions returns the system prompt for one run, in place of System. It is called once, when a run begins or is resumed, with
-	// the conversation as it was given; "" removes the prompt. An error refuses the run. Where the prompt changes between runs, thinking
-	// before it no longer holds (dag.Transcript.Seen), and a provider's prompt cache is not used. Defaults to none.
+	// Instructions returns the system prompt for one run, in place of System. It is called once, when a run begins or
+	// is resumed, with the conversation as it was given; "" removes the prompt. An error refuses the run. Where the
+	// prompt changes between runs, thinking before it no longer holds (dag.Transcript.Seen), and a provider's prompt
+	// cache is not used. Defaults to none.
 	Instructions func(ctx context.Context, d dag.DAG) (string, error)
-	// Tools are declared to each conversation that does not declare them yet, and bound to it; where it begins with open calls,
-	// these are executed first. Defaults to none: those that travel with the conversation are used.
+	// Tools are declared to each conversation that does not declare them yet, and bound to it; where it begins with
+	// open calls, these are executed first. Defaults to none: those that travel with the conversation are used.
 	//
-	// A loaded conversation may declare tools that the program does not have any more. They stay declared in the graph, but are left
-	// out of the requests ([RunStart.Unbound] names them), and a call of one is answered as that of a tool that does not exist.
-	// dag.DAG.WithdrawTools takes them out of the conversation for good.
+	// A loaded conversation may declare tools that the program does not have any more. They stay declared in the graph,
+	// but are left out of the requests ([RunStart.Unbound] names them), and a call of one is answered as that of a tool
+	// that does not exist. dag.DAG.WithdrawTools takes them out of the conversation for good.
 	Tools []dag.Tool
 	// Handler, if it is set, executes every call, whatever tools are bound. It gets the arguments as a JSON object, but
 	// unchecked. Defaults to none.
@@ -48,43 +50,46 @@ type Agent struct {
 	Hooks []Hook
 	// Limits end a run. Defaults to 50 turns.
 	Limits Limits
-	// Prices is what models cost. An amount that api.Prices.Check refuses refuses the run with an *api.PriceError. Defaults to none: the
-	// cost of a run is then unknown (node.StopReason.CostKnown).
+	// Prices is what models cost. An amount that api.Prices.Check refuses refuses the run with an *api.PriceError.
+	// Defaults to none: the cost of a run is then unknown (node.StopReason.CostKnown).
 	Prices api.Prices
 
-	// Save, if it is set, is called with the conversation after each step that adds to it: when a run begins, after each message, after
-	// each tool call as soon as its result is known, after a turn, at a pause and at the end. It is called before the event of the step
-	// is yielded, on the same goroutine, one call after the other. To lose nothing that was paid for in a crash, append to a journal:
+	// Save, if it is set, is called with the conversation after each step that adds to it: when a run begins, after
+	// each message, after each tool call as soon as its result is known, after a turn, at a pause and at the end. It is
+	// called before the event of the step is yielded, on the same goroutine, one call after the other. To lose nothing
+	// that was paid for in a crash, append to a journal:
 	//
 	//	agent.Save = func(_ context.Context, d dag.DAG) error { return journal.Append(d) }
 	//
-	// A conversation that was saved in the middle of a tool phase has the results so far, and [Agent.Run] goes on with the calls that are
-	// still open. An error ends the run: what is under way is cancelled, the error is in the chain of the run's, and Save is not called
-	// again. The conversations of sub-agents come with the result of their call; a sub-agent's own Save gets them step by step. Its
-	// context is not cancelled with the run. Defaults to saving nothing.
+	// A conversation that was saved in the middle of a tool phase has the results so far, and [Agent.Run] goes on with
+	// the calls that are still open. An error ends the run: what is under way is cancelled, the error is in the chain
+	// of the run's, and Save is not called again. The conversations of sub-agents come with the result of their call; a
+	// sub-agent's own Save gets them step by step. Its context is not cancelled with the run. Defaults to saving
+	// nothing.
 	Save func(ctx context.Context, d dag.DAG) error
 
-	// Steering holds messages of the user. When a run begins and after each turn, they are appended before the next request. Defaults to
-	// none.
+	// Steering holds messages of the user. When a run begins and after each turn, they are appended before the next
+	// request. Defaults to none.
 	Steering *Queue
-	// FollowUps holds messages of the user for the end of a run. When the run would end with the model's response and Steering is empty,
-	// they are appended and the run continues. Defaults to none.
+	// FollowUps holds messages of the user for the end of a run. When the run would end with the model's response and
+	// Steering is empty, they are appended and the run continues. Defaults to none.
 	FollowUps *Queue
-	// SkipOnSteering answers the calls that have not begun, when a batch of calls is over and Steering has a message, with an error that
-	// says so. Defaults to executing them.
+	// SkipOnSteering answers the calls that have not begun, when a batch of calls is over and Steering has a message,
+	// with an error that says so. Defaults to executing them.
 	SkipOnSteering bool
 
-	// ToolTimeout is how long a tool call may take; [WithTimeout] sets it for one tool. Negative is no limit. Defaults to 30
-	// seconds.
+	// ToolTimeout is how long a tool call may take; [WithTimeout] sets it for one tool. Negative is no limit. Defaults
+	// to 30 seconds.
 	ToolTimeout time.Duration
-	// Grace is how long the end of a run waits for tools and hooks that were given up (by timeout or cancel) and have not returned
-	// yet, so that no goroutine is left. Those that ignore their context for longer are left behind. Negative is no wait.
-	// Defaults to 1 second.
+	// Grace is how long the end of a run waits for tools and hooks that were given up (by timeout or cancel) and have
+	// not returned yet, so that no goroutine is left. Those that ignore their context for longer are left behind.
+	// Negative is no wait. Defaults to 1 second.
 	Grace time.Duration
-	// HideErrors keeps the text of tools' errors and panics from the model. It reads only which tool failed. Defaults to sending the text.
+	// HideErrors keeps the text of tools' errors and panics from the model. It reads only which tool failed. Defaults
+	// to sending the text.
 	HideErrors bool
-	// Log gets a warning for the declared tools that a run leaves out, and for each call of a tool that does not exist. Defaults to
-	// slog.Default().
+	// Log gets a warning for the declared tools that a run leaves out, and for each call of a tool that does not exist.
+	// Defaults to slog.Default().
 	Log *slog.Logger
 }
 
@@ -102,22 +107,25 @@ func (a Agent) withDefaults() Agent {
 	return a
 }
 
-// Run sends the conversation to the model, executes the calls of the response, and repeats that until a response has none. It returns the
-// conversation with every message, and a StopReason node with the run's totals at its end.
+// Run sends the conversation to the model, executes the calls of the response, and repeats that until a response has
+// none. It returns the conversation with every message, and a StopReason node with the run's totals at its end.
 //
-//   - Calls that are open when the run begins, after a crash for example, are executed first. Executions from before are kept.
-//   - A call that is open at any head is executed, however many heads there are. The other heads stay as they are. If such a call is
-//     pending, [Agent.Resume] takes the conversation without the other heads.
-//   - Calls continue the run, whatever the model's stop reason. The calls of a response that reached its limit of tokens are not
-//     executed, because their arguments may be cut off. They get an error result.
-//   - An empty response leaves no message. After a response that waits for a provider's own tools (content.StopPause), the
-//     conversation is sent again.
-//   - A run whose calls need approval or are deferred ([AskApproval], [Defer], [DeferAll]) pauses: the error is a *[PausedError] with the
-//     [Continuation] for [Agent.Resume], and the calls are open in the conversation.
+//   - Calls that are open when the run begins, after a crash for example, are executed first. Executions from before
+//     are kept.
+//   - A call that is open at any head is executed, however many heads there are. The other heads stay as they are. If
+//     such a call is pending, [Agent.Resume] takes the conversation without the other heads.
+//   - Calls continue the run, whatever the model's stop reason. The calls of a response that reached its limit of
+//     tokens are not executed, because their arguments may be cut off. They get an error result.
+//   - An empty response leaves no message. After a response that waits for a provider's own tools (content.StopPause),
+//     the conversation is sent again.
+//   - A run whose calls need approval or are deferred ([AskApproval], [Defer], [DeferAll]) pauses: the error is a
+//     *[PausedError] with the [Continuation] for [Agent.Resume], and the calls are open in the conversation.
 //
-// The conversation is valid beside any error, and a later Run continues it. If a step of the chain failed (dag.DAG.Err), it is the one
-// before that step. Errors before anything is done: [ErrNoProvider], [ErrNoContext], [ErrUnbound], [ErrInvalidLimit], [ErrAnswered], [ErrRejected], of Instructions and dag.DAG.Err before anything is done; [ErrPaused]; the
-// provider's, after all retries; a hook's; where the context ended, its error and its cause. A limit is a stop reason, not an error.
+// The conversation is valid beside any error, and a later Run continues it. If a step of the chain failed
+// (dag.DAG.Err), it is the one before that step. Errors before anything is done: [ErrNoProvider], [ErrNoContext],
+// [ErrUnbound], [ErrInvalidLimit], [ErrAnswered], [ErrRejected], of Instructions and dag.DAG.Err before anything is
+// done; [ErrPaused]; the provider's, after all retries; a hook's; where the context ended, its error and its cause. A
+// limit is a stop reason, not an error.
 func (a Agent) Run(ctx context.Context, d dag.DAG) (dag.DAG, error) { return fold(a.Stream(ctx, d)) }
 
 // Stream is Run as a sequence of events; see [Event] for their order. Rules:
@@ -125,36 +133,42 @@ func (a Agent) Run(ctx context.Context, d dag.DAG) (dag.DAG, error) { return fol
 //   - The last event is an [End], with the run's error beside it. No other event has an error.
 //   - Events are yielded on the goroutine that ranges over them.
 //   - The sequence can be ranged over once. The second time does nothing and yields an End with api.ErrProtocol.
-//   - Breaking off cancels the run. It returns when no goroutine of the run is left, as far as tools return within [Agent.Grace].
+//   - Breaking off cancels the run. It returns when no goroutine of the run is left, as far as tools return within
+//     [Agent.Grace].
 //
-// Events are for showing a run. To save it step by step, set [Agent.Save]: it needs no knowledge of events, and Run has it too.
+// Events are for showing a run. To save it step by step, set [Agent.Save]: it needs no knowledge of events, and Run has
+// it too.
 func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 	return stream(func(yield func(Event, error) bool) *run { return newRun(ctx, a, d, yield) }, (*run).begin)
 }
 
-// Resume continues a run that paused. d is the conversation that came with c, or the same loaded from a file. The keys of replies are the
-// IDs of c.Pending.
+// Resume continues a run that paused. d is the conversation that came with c, or the same loaded from a file. The keys
+// of replies are the IDs of c.Pending.
 //
-// In a pause for approval, every call that needs it requires a reply of [Approved], [ApprovedWith] or [Declined]. Prepare and Before hooks
-// do not see the calls again. Then they are executed, or the run pauses for results.
+// In a pause for approval, every call that needs it requires a reply of [Approved], [ApprovedWith] or [Declined].
+// Prepare and Before hooks do not see the calls again. Then they are executed, or the run pauses for results.
 //
-// In a pause for results, [Returned] and [Failed] are replies. They may come in any order, and in parts: while some are missing, the run
-// pauses again, with another Continuation whose Parent is this one. With that one, a result that the conversation has
-// already may come again. What a result asks for by Terminate counts only where all results come at once, because it is not saved.
+// In a pause for results, [Returned] and [Failed] are replies. They may come in any order, and in parts: while some are
+// missing, the run pauses again, with another Continuation whose Parent is this one. With that one, a result that the
+// conversation has already may come again. Terminate of a result counts only if all results come at
+// once, because it is not saved.
 //
-// A continuation is resumed once. One that was resumed before is a *[ResumeError] with [ErrStale], whatever the replies and whatever
-// became of the run since, as far as the conversation shows it: give Resume the latest one, or use [ClaimOnce]. After a crash in the
-// middle of a resumed run, where some calls have their results and the next continuation is lost, [Agent.Run] goes on with the calls
-// that are still open.
+// A continuation is resumed once. One that was resumed before is a *[ResumeError] with [ErrStale], whatever the replies
+// and whatever became of the run since, as far as the conversation shows it: give Resume the latest one, or use
+// [ClaimOnce]. After a crash in the middle of a resumed run, where some calls have their results and the next
+// continuation is lost, [Agent.Run] executes the calls that are still open.
 //
-// Errors: before anything is done a *[ResumeError] that says what is wrong with c or with which reply, and those of Run; then those
-// of Run. A run whose context ends while hooks look at c or at a result is refused, so that no result is lost.
+// Errors: before anything is done a *[ResumeError] that says what is wrong with c or with which reply, and those of
+// Run; then those of Run. A run whose context ends while hooks look at c or at a result is refused, so that no result
+// is lost.
 func (a Agent) Resume(ctx context.Context, d dag.DAG, c Continuation, replies map[string]Reply) (dag.DAG, error) {
 	return fold(a.ResumeStream(ctx, d, c, replies))
 }
 
 // ResumeStream is Resume as a sequence of events, as Stream is Run.
-func (a Agent) ResumeStream(ctx context.Context, d dag.DAG, c Continuation, replies map[string]Reply) iter.Seq2[Event, error] {
+func (a Agent) ResumeStream(
+	ctx context.Context, d dag.DAG, c Continuation, replies map[string]Reply,
+) iter.Seq2[Event, error] {
 	if a.Limits.Time > 0 {
 		a.Limits.Time = max(a.Limits.Time-c.Totals.Elapsed, 1) // 0 would be no limit
 	}
@@ -197,12 +211,13 @@ func fold(events iter.Seq2[Event, error]) (dag.DAG, error) {
 	panic("executor: a stream without an End")
 }
 
-// ExecuteTools executes the open calls at the head of the conversation and closes the tool phase: one ToolExecution node for
-// each call, and one message after them with every result in call order. Without open calls it returns d, with what the agent declares.
+// ExecuteTools executes the open calls at the head of the conversation and closes the tool phase: one ToolExecution
+// node for each call, and one message after them with every result in call order. Without open calls it returns d, with
+// what the agent declares.
 //
-// The conversation is valid beside any error, with every call answered, but for a *[PausedError]. Errors: those of [ErrNoContext],
-// [ErrUnbound], [ErrInvalidLimit], of Instructions and dag.DAG.Err before anything is done, [ErrPaused], and, where the context ended, its error
-// and its cause.
+// The conversation is valid beside any error, with every call answered, but for a *[PausedError]. Errors: those of
+// [ErrNoContext], [ErrUnbound], [ErrInvalidLimit], of Instructions and dag.DAG.Err before anything is done,
+// [ErrPaused], and, where the context ended, its error and its cause.
 func (a Agent) ExecuteTools(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 	return a.executeTools(ctx, d, false)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// ask makes one request, and makes the answer a part of the conversation, also one that broke off. It returns the answer and its node,
-// which is nil where the answer says nothing.
+// ask makes one request, and makes the answer a part of the conversation, also one that broke off. It returns the
+// answer and its node, which is nil if the answer is empty.
 func (r *run) ask() (api.Response, *node.Node, error) {
 	t := r.transcript()
 	r.pushed = r.ownTurn(t.Messages)
@@ -82,7 +82,8 @@ func (r *run) receive(req api.Request) (api.Response, error) {
 	})
 }
 
-// take makes the answer a part of the conversation, and returns its node. An answer that says nothing leaves only its usage behind.
+// take makes the answer a part of the conversation, and returns its node. An answer that says nothing leaves only its
+// usage behind.
 func (r *run) take(answer api.Response) (*node.Node, error) {
 	r.spend(answer.Model, answer.Usage)
 	if silent(answer) {
@@ -165,7 +166,7 @@ func (r *run) toolsTook(u content.Usage) {
 	r.countAround(u)
 }
 
-// silent reports whether the answer says nothing: it has no block but empty texts.
+// silent reports whether the answer is empty: it has no block but empty texts.
 func silent(answer api.Response) bool {
 	for _, b := range answer.Blocks.All() {
 		if t, isText := b.(content.Text); !isText || t.Text != "" {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// batch is the calls that are executed at the same time. It is over when each of them has its result, whether or not every tool has
-// returned.
+// batch is the calls that are executed at the same time. It is over when each of them has its result, whether or not
+// every tool has returned.
 type batch struct {
 	phase *toolPhase
 	calls []*toolCall
@@ -18,8 +18,8 @@ type batch struct {
 	open int // the number of calls without a result
 }
 
-// execute executes the calls, at most limit at a time, and emits the events of each as they come. 0 or less is no limit. It returns false
-// if the consumer left.
+// execute executes the calls, at most limit at a time, and emits the events of each as they come. 0 or less is no
+// limit. It returns false if the consumer left.
 func (b *batch) execute(limit int) bool {
 	for _, c := range b.calls {
 		if !b.phase.emitStart(c) {
@@ -76,7 +76,8 @@ func (b *batch) work(n int) {
 	}
 }
 
-// worker executes calls until none is left. It also ends when a call of its was given up, because another worker was started then.
+// worker executes calls until none is left. It also ends when a call of its was given up, because another worker was
+// started then.
 func (b *batch) worker() {
 	finished := false
 	defer func() {
@@ -127,8 +128,8 @@ func (b *batch) setContext(c *toolCall) {
 	}
 }
 
-// expire gives up calls when the context of the batch has ended: all calls if the run has ended, and otherwise the running ones without a
-// timeout of their own.
+// expire gives up calls when the context of the batch has ended: all calls if the run has ended, and otherwise the
+// running ones without a timeout of their own.
 func (b *batch) expire() {
 	b.phase.mu.Lock()
 	defer b.phase.mu.Unlock()

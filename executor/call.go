@@ -11,8 +11,9 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// toolCall is one tool call in a run: what the model wrote, what hooks and replies decided about it, and its result. It gets its result
-// once: from the tool, from a decision, by its timeout, or by the end of the run, whichever comes first. A later result is dropped.
+// toolCall is one tool call in a run: what the model wrote, what hooks and replies decided about it, and its result. It
+// gets its result once: from the tool, from a decision, by its timeout, or by the end of the run, whichever comes
+// first. A later result is dropped.
 type toolCall struct {
 	phase *toolPhase
 	index int // in phase.calls, which may lack calls that were executed before
@@ -134,7 +135,8 @@ func (c *toolCall) run() Result {
 		return c.unfinished(true)
 	}
 
-	// Wrong arguments are the model's mistake. HideErrors does not apply, because the model needs the text to do better.
+	// Wrong arguments are the model's mistake. HideErrors does not apply, because the model needs the text to do
+	// better.
 	var arguments *argumentError
 	if errors.As(err, &arguments) {
 		return c.runAfterHooks(failure("%v", err))

@@ -33,14 +33,16 @@ const (
 )
 
 var (
-	// ErrCodec is in the chain of every error about a [Continuation], a [ToolTask] or a [Reply] that cannot be written or read.
+	// ErrCodec is in the chain of every error about a [Continuation], a [ToolTask] or a [Reply] that cannot be written
+	// or read.
 	ErrCodec = errors.New("cannot be written or read")
-	// ErrVersion marks data that another version of Plait wrote; a [VersionError] names the version. It is dag.ErrVersion.
+	// ErrVersion marks data that another version of Plait wrote; a [VersionError] names the version. It is
+	// dag.ErrVersion.
 	ErrVersion = dag.ErrVersion
 )
 
-// CodecError says which member of a saved continuation, task or reply is wrong. A Continuation that is not valid has the same
-// errors before it is written as after it was read.
+// CodecError names the member of a saved continuation, task or reply that is wrong. A Continuation that is not valid
+// has the same errors before it is written as after it was read.
 type CodecError struct {
 	// Field is the path of the member, such as "pending/0/index"; "" where it is the whole.
 	Field string
@@ -75,22 +77,23 @@ var (
 	errApproval  = errors.New("the run waits for approval: no result can be brought yet")
 )
 
-// ContinuationCodec writes a [Continuation] as JSON, and reads it. The conversation is saved beside it, by dag.DAG.Save say. The
-// zero value writes no attribute.
+// ContinuationCodec writes a [Continuation] as JSON, and reads it. The conversation is saved beside it, by dag.DAG.Save
+// say. The zero value writes no attribute.
 //
-// What is written is no secret of the program's, but the calls' arguments are what they are: keep it as safe as the conversation.
-// And whoever can change it decides what is executed: let it come back from a store of your own, not from a browser.
+// What is written is no secret of the program's, but the calls' arguments are what they are: keep it as safe as the
+// conversation. And whoever can change it decides what is executed: let it come back from a store of your own, not from
+// a browser.
 type ContinuationCodec struct {
-	// Keys names the attributes that are written. Each is turned into a string, and cut to 200 bytes. Nothing else of the
-	// attributes is ever written: name ids, not secrets. Defaults to none.
+	// Keys names the attributes that are written. Each is turned into a string, and cut to 200 bytes. Nothing else of
+	// the attributes is ever written: name ids, not secrets. Defaults to none.
 	Keys []string
 }
 
-// Encode returns c as one JSON object on one line, the same bytes for the same c. Of the totals, Reason is that of the pause, and
-// Detail is not written.
+// Encode returns c as one JSON object on one line, the same bytes for the same c. Of the totals, Reason is that of the
+// pause, and Detail is not written.
 //
-// A c that Decode would refuse is not written: the error is the same *[CodecError]. A run's own continuations are valid, except
-// those with a name or an id that is not UTF-8, which a hook can make.
+// A c that Decode would refuse is not written: the error is the same *[CodecError]. A run's own continuations are
+// valid, except those with a name or an id that is not UTF-8, which a hook can make.
 func (k ContinuationCodec) Encode(c Continuation) ([]byte, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -110,19 +113,20 @@ func (k ContinuationCodec) Encode(c Continuation) ([]byte, error) {
 	return sized(append(appendAttributes(dst, c.Attributes, k.Keys), '}'))
 }
 
-// Decode reads what Encode wrote. It keeps nothing of data, and takes memory in proportion to it. All attributes that stand there
-// are read, whatever Keys says; they are strings.
+// Decode reads what Encode wrote. It keeps nothing of data, and takes memory in proportion to it. All attributes that
+// stand there are read, whatever Keys says; they are strings.
 //
-// Members that it does not know are left out, as they are in a saved node; their order and the space between them do not count.
-// Every error is a *[CodecError], and a version that is not 1 a *[VersionError] in its chain. Refused are: more than 64 MiB, a
-// required member that is missing, a value of another type, a name twice in an object, a pause_reason that is none, a message_id
-// that is no node's, ids that are empty, and in pending an id twice, indexes that do not ascend, arguments that are no JSON
-// object, and calls that do not wait for what pause_reason says.
+// Members that it does not know are left out, as they are in a saved node; their order and the space between them do
+// not count. Every error is a *[CodecError], and a version that is not 1 a *[VersionError] in its chain. Refused are:
+// more than 64 MiB, a required member that is missing, a value of another type, a name twice in an object, a
+// pause_reason that is none, a message_id that is no node's, ids that are empty, and in pending an id twice, indexes
+// that do not ascend, arguments that are no JSON object, and calls that do not wait for what pause_reason says.
 func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 	var c Continuation
 	in := &reading{}
 	o := in.whole(data)
 	o.version()
+
 	c.Run, c.ID, c.Parent = o.text("run_id"), o.text("continuation_id"), o.textOr("parent_continuation_id", "")
 	c.Reason, c.Message = content.Stop(o.text("pause_reason")), o.node("message_id")
 	for i, each := range o.list("pending") {
@@ -131,6 +135,7 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 			break // a long list must not take memory for what is refused anyway
 		}
 	}
+
 	c.Totals = o.object("totals").totals(c.Reason)
 	for name, value := range o.attributes() {
 		if c.Attributes == nil {
@@ -138,6 +143,7 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 		}
 		c.Attributes[name] = value
 	}
+
 	if in.err == nil {
 		in.err = c.check()
 	}
@@ -159,23 +165,23 @@ type ToolTask struct {
 	Call Call
 	// Tool is the tool's name as the model wrote it.
 	Tool string
-	// Attributes is those attributes of the run that the codec was told to write.
+	// Attributes is the attributes of the run that Keys of the codec named.
 	Attributes map[string]string
 }
 
-// ToolTaskCodec writes the calls of a [Continuation] that waits for results as tasks for workers: JSON, one object for each call.
-// The zero value writes no attribute.
+// ToolTaskCodec writes the calls of a [Continuation] that waits for results as tasks for workers: JSON, one object for
+// each call. The zero value writes no attribute.
 //
-// A task holds the call's arguments as they are, which may be anything that was said in the conversation: tasks are as sensitive
-// as that, and do not belong in a log.
+// A task holds the call's arguments as they are, which may be anything that was said in the conversation: tasks are as
+// sensitive as that, and do not belong in a log.
 type ToolTaskCodec struct {
 	// Keys names the attributes that are written, as in [ContinuationCodec]. Defaults to none.
 	Keys []string
 }
 
-// Encode returns one task for each pending call, in call order: each one JSON object on one line, the same bytes for the same c.
-// Its errors are those of ContinuationCodec.Encode; so is that of a c that waits for approval, because nobody is to execute its
-// calls yet.
+// Encode returns one task for each pending call, in call order: each one JSON object on one line, the same bytes for
+// the same c. Its errors are those of ContinuationCodec.Encode; so is that of a c that waits for approval, because
+// nobody is to execute its calls yet.
 func (k ToolTaskCodec) Encode(c Continuation) ([][]byte, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -223,11 +229,11 @@ func (k ToolTaskCodec) Decode(data []byte) (ToolTask, error) {
 //   - {"approve":false} and {"approve":false,"reason":"…"},
 //   - {"result":[blocks…]}, with "is_error", "terminate", "details", "usage" and "full" where the result has them.
 //
-// A *[CodecError] is what is no reply: the zero Reply, arguments that are no JSON object, a result that a run would not take, and
-// one with a Child, because a conversation cannot be sent: tell of its outcome in Details.
+// A *[CodecError] is what is no reply: the zero Reply, arguments that are no JSON object, a result that a run would not
+// take, and one with a Child, because a conversation cannot be sent: tell of its outcome in Details.
 //
-// Package encoding/json prints anew what MarshalJSON returns: JSON in arguments, details and the extras of blocks keeps its
-// value, but not its bytes.
+// Package encoding/json prints anew what MarshalJSON returns: JSON in arguments, details and the extras of blocks keeps
+// its value, but not its bytes.
 func (r Reply) MarshalJSON() ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -240,9 +246,9 @@ func (r Reply) MarshalJSON() ([]byte, error) {
 	return append(content.AppendString(content.AppendJSON(dst, "arguments", r.input), "reason", r.reason), '}'), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON returns, and {"result":"text"} as well. It is strict, because a reply can be written by
-// hand and a slip in it lets a call be executed: a member that is unknown, or does not fit the others, is a *[CodecError], and
-// r is then as it was before. So is null.
+// UnmarshalJSON reads what MarshalJSON returns, and {"result":"text"} as well. It is strict, because a reply can be
+// written by hand and a slip in it lets a call be executed: a member that is unknown, or does not fit the others, is a
+// *[CodecError], and r is then as it was before. So is null.
 func (r *Reply) UnmarshalJSON(data []byte) error {
 	in := &reading{}
 	o := in.object("", content.JSON(data))
@@ -313,7 +319,8 @@ func (c Continuation) checkPending() error {
 	return nil
 }
 
-// check returns what is wrong with one call. Its names may be empty: a model can write that, and an Agent's Handler carry it out.
+// check returns what is wrong with one call. Its names may be empty: a model can write that, and an Agent's Handler
+// carry it out.
 func (p Pending) check(path string) error {
 	err := first(checkID(path+"tool_call_id", p.ID), checkCount(path+"index", p.Call.Index), checkUTF8(path+"call_id", p.Call.ID),
 		checkUTF8(path+"name", p.Tool), checkUTF8(path+"executed_name", p.Call.Name))
@@ -386,7 +393,7 @@ func (p Pending) append(dst []byte) []byte {
 	return append(content.AppendString(dst, "reason", p.Reason), '}')
 }
 
-// appendNames appends what says which call it is.
+// appendNames appends the identity of the call.
 func (p Pending) appendNames(dst []byte) []byte {
 	dst = appendInt(content.AppendString(dst, "tool_call_id", p.ID), "index", int64(p.Call.Index))
 	if p.Call.ID != p.ID {
@@ -500,6 +507,8 @@ func (in *reading) object(path string, j content.JSON) savedObject {
 	if path != "" {
 		o.path += "/"
 	}
+
+	// Depth comes first, so that nothing else looks at what nests too deep.
 	if in.err != nil {
 		return o
 	}
@@ -511,6 +520,7 @@ func (in *reading) object(path string, j content.JSON) savedObject {
 		in.fail(path, errNoObject)
 		return o
 	}
+
 	list, err := wire.Members(j)
 	if err != nil {
 		in.fail(path, err)

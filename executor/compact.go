@@ -15,9 +15,9 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Compaction keeps what a model is sent within a budget. Where a conversation takes more, its middle is replaced by what a [Policy] makes
-// of it: one Compaction node, behind which everything stays in the graph. What was said first, up to the first answer, and the last
-// tokens stay as they are. A call is never parted from its results.
+// Compaction keeps what a model is sent within a budget. Where a conversation takes more, its middle is replaced by
+// what a [Policy] makes of it: one Compaction node, behind which everything stays in the graph. What was said first, up
+// to the first answer, and the last tokens stay as they are. A call is never parted from its results.
 //
 // From there on the conversation begins the same at each turn, so that a prompt cache holds until the next compaction.
 type Compaction struct {
@@ -25,9 +25,9 @@ type Compaction struct {
 	Budget int
 	// Keep is how many of the last tokens stay, at least. Defaults to half of Budget.
 	Keep int
-	// Count returns how many tokens messages take. It is asked about a few messages at a time, mostly those that are new, and its
-	// answers are added up. Defaults to a quarter of the bytes of their texts, arguments and results, which is about right for English.
-	// Images and documents are not counted.
+	// Count returns how many tokens messages take. It gets a few messages at a time, mostly those that are
+	// new, and its answers are added up. Defaults to a quarter of the bytes of their texts, arguments and results,
+	// which is about right for English. Images and documents are not counted.
 	Count func(messages []content.Message) int
 	// Policy returns what replaces the middle. Defaults to [DropMiddle].
 	Policy Policy
@@ -35,8 +35,8 @@ type Compaction struct {
 	counter any // the key under which a conversation remembers the results of Count; nil remembers none
 }
 
-// Policy returns the content of the message that replaces messages. They begin and end between turns, so that every call among them has its
-// result. An error leaves the conversation as it is.
+// Policy returns the content of the message that replaces messages. They begin and end between turns, so that every
+// call among them has its result. An error leaves the conversation as it is.
 type Policy func(ctx context.Context, messages []content.Message) (content.Blocks, error)
 
 // DropMiddle replaces messages by a note of how many were left out.
@@ -53,8 +53,8 @@ func TruncateOutputs(bytes int) Policy {
 	}
 }
 
-// Summarise replaces messages by a summary that a model makes of their text. Instructions is the system prompt for it; "" is one that keeps
-// what is needed to continue. A summary that is empty or was cut off is an error.
+// Summarise replaces messages by a summary that a model makes of their text. Instructions is the system prompt for it;
+// "" is one that keeps what is needed to continue. A summary that is empty or was cut off is an error.
 func Summarise(p api.Provider, instructions string) Policy {
 	if instructions == "" {
 		instructions = "Summarise this part of a conversation for the assistant that goes on with it: what was asked, decided and found out, " +
@@ -80,10 +80,11 @@ var errNoSummary = errors.New("there is none")
 // Hook compacts a run's conversation in two cases:
 //
 //   - After a turn that leaves it beyond the budget.
-//   - When the provider refuses a request as too long ([Hook.TooLong]). Count was wrong then, or a hook added messages. The conversation is
-//     compacted whatever Count returns, and at most half of it stays.
+//   - When the provider refuses a request as too long ([Hook.TooLong]). Count was wrong then, or a hook added messages.
+//     The conversation is compacted whatever Count returns, and at most half of it stays.
 //
-// An error of the policy ends the run. To continue without compaction, let the policy return what another policy returns.
+// An error of the policy ends the run. To continue without compaction, let the policy return what another policy
+// returns.
 func (c Compaction) Hook() Hook {
 	c.counter = new(int) // as a pointer it is equal to no other hook's
 	return Hook{
@@ -99,8 +100,8 @@ func (c Compaction) Hook() Hook {
 	}
 }
 
-// Compact returns the conversation within the budget. It returns it as it is if it fits, if calls are open, or if nothing can be left out.
-// Beside an error, which is the policy's, it returns the conversation as it was.
+// Compact returns the conversation within the budget. It returns it as it is if it fits, if calls are open, or if
+// nothing can be left out. Beside an error, which is the policy's, it returns the conversation as it was.
 func (c Compaction) Compact(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 	return c.compact(ctx, d, false)
 }
@@ -144,7 +145,8 @@ func (c Compaction) compact(ctx context.Context, d dag.DAG, refused bool) (dag.D
 	return shorter, nil
 }
 
-// middle returns the messages that may be left out: from the first answer, or the summary before it, up to those that stay.
+// middle returns the messages that may be left out: from the first answer, or the summary before it, up to those that
+// stay.
 func (c Compaction) middle(t shared.Transcript) (first, end int) {
 	messages := t.Messages
 	for first < len(messages) && messages[first].Role == content.User {
@@ -167,8 +169,9 @@ func (c Compaction) middle(t shared.Transcript) (first, end int) {
 	return first, end
 }
 
-// replaced returns the nodes of the messages from first to the one before end, with the executions whose results they hold. What an
-// earlier compaction stands for is not named again: it is replaced by the compaction, and that by this one.
+// replaced returns the nodes of the messages from first to the one before end, with the executions whose results they
+// hold. What an earlier compaction stands for is not named again: it is replaced by the compaction, and that by this
+// one.
 func replaced(t shared.Transcript, first, end int) []node.ID {
 	var ids []node.ID
 	for i := first; i < end; i++ {

@@ -154,7 +154,8 @@ func (r *run) find(c *toolCall) (err error) {
 		c.deferred = own.Deferred()
 	}
 
-	// Arguments of a tool of this package are checked before the Before hooks see them. Another tool checks them in Call.
+	// Arguments of a tool of this package are checked before the Before hooks see them. Another tool checks them in
+	// Call.
 	c.fn = tool.Call
 	if s, ok := steps(tool); ok {
 		c.fn = s.run
@@ -228,8 +229,8 @@ func (r *run) hidden(tool string, err error) error {
 	return refused(fmt.Sprintf(textFailed, tool))
 }
 
-// repaired returns arguments without a wrapping that cannot be mistaken, and how they were repaired. It returns other arguments as they are,
-// and "".
+// repaired returns arguments without a wrapping that cannot be mistaken, and how they were repaired. It returns other
+// arguments as they are, and "".
 func repaired(input content.JSON) (content.JSON, string) {
 	if input.IsObject() {
 		return input, ""

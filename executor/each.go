@@ -32,7 +32,9 @@ const eachAhead = 8
 //   - A limit of less than 1 is 1. Ranging over the sequence again runs everything again.
 //
 // Limits on requests belong to the provider: an api.Client is shared by all runs of an agent.
-func Each[In, Out any](ctx context.Context, limit int, items iter.Seq[In], run func(context.Context, In) (Out, error)) iter.Seq2[Out, error] {
+func Each[In, Out any](
+	ctx context.Context, limit int, items iter.Seq[In], run func(context.Context, In) (Out, error),
+) iter.Seq2[Out, error] {
 	limit = max(limit, 1)
 	return func(yield func(Out, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -45,7 +47,7 @@ func Each[In, Out any](ctx context.Context, limit int, items iter.Seq[In], run f
 			workers.Wait()
 		}()
 
-		// Start the jobs in the order of the items. The last one is no item: it tells how reading them ended.
+		// Start the jobs in the order of the items. The last one is no item: it holds how reading them ended.
 		var source job[Out]
 		workers.Go(func() {
 			defer close(started)

@@ -12,14 +12,14 @@ var (
 	ErrNoProvider = errors.New("executor: the agent has no provider")
 	// ErrNoContext: the context is nil.
 	ErrNoContext = errors.New("executor: the context is nil")
-	// ErrUnbound: the program declares a tool that has no function: a content.Tool given to dag.DAG.Tools or [Agent.Tools], where
-	// [DeferredTool], [NewTool] or [Agent.Handler] is meant. A tool that a loaded conversation declares and the program does not have is no
-	// error: see [Agent.Tools]. An [UnboundError] says which.
+	// ErrUnbound: the program declares a tool that has no function: a content.Tool given to dag.DAG.Tools or
+	// [Agent.Tools], where [DeferredTool], [NewTool] or [Agent.Handler] is meant. A tool that a loaded conversation
+	// declares and the program does not have is no error: see [Agent.Tools]. An [UnboundError] names it.
 	ErrUnbound = errors.New("declared tools cannot be run")
-	// ErrAnswered: the conversation ends with a whole answer of a model (content.StopEndTurn), and no queue has anything to say. Other
-	// words of the assistant, written by hand or cut off, are for the model to go on with.
+	// ErrAnswered: the conversation ends with a whole answer of a model (content.StopEndTurn), and no queue has
+	// anything to say. Other words of the assistant, written by hand or cut off, are for the model to go on with.
 	ErrAnswered = errors.New("executor: the conversation ends with the model's answer: say something first")
-	// ErrInvalidLimit: a limit is negative or not finite. A [LimitError] says which.
+	// ErrInvalidLimit: a limit is negative or not finite. A [LimitError] names it.
 	ErrInvalidLimit = errors.New("is negative or not finite")
 	// ErrRejected: a hook rejected the message that the conversation ends in. The hook's error is in the chain too.
 	ErrRejected = errors.New("executor: the message was rejected")

@@ -7,29 +7,33 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Event is something that happened in a run. It is sealed: the variants are [RunStart], [TurnStart], [Rejected], [MessageStart], [MessageDelta],
-// [Repaired], [Retry], [MessageEnd], [ToolStart], [ToolUpdate], [Child], [ToolEnd], [TurnEnd], [Paused] and [End]. Their order:
+// Event is something that happened in a run. It is sealed: the variants are [RunStart], [TurnStart], [Rejected],
+// [MessageStart], [MessageDelta], [Repaired], [Retry], [MessageEnd], [ToolStart], [ToolUpdate], [Child], [ToolEnd],
+// [TurnEnd], [Paused] and [End]. Their order:
 //
-//   - One RunStart comes first, and one End last, always; the run's error, if there is one, comes beside the End. A run that is
-//     refused before it begins is an End alone.
-//   - Each model call is a turn: one TurnStart, then a MessageStart and a MessageEnd for each message that waited in a [Queue], then
-//     MessageStart and MessageEnd of the answer with its MessageDelta, Repaired and Retry events between them. Where a Hook.TooLong
-//     shortened the conversation, a MessageStart and a MessageEnd of the refused request come before.
-//   - Where the answer calls tools: a ToolStart for each call and exactly one ToolEnd for each, after its ToolStart. Calls that run
-//     together start in call order, before any of them runs, and end in the order in which they are over. A call that is not carried
-//     out ends before the next one starts. ToolUpdate and Child events of a call come between its start and its end, never later.
-//     Then comes the message with the results, as MessageStart and MessageEnd.
+//   - One RunStart comes first, and one End last, always; the run's error, if there is one, comes beside the End. A run
+//     that is refused before it begins is an End alone.
+//   - Each model call is a turn: one TurnStart, then a MessageStart and a MessageEnd for each message that waited in a
+//     [Queue], then MessageStart and MessageEnd of the answer with its MessageDelta, Repaired and Retry events between
+//     them. Where a Hook.TooLong shortened the conversation, a MessageStart and a MessageEnd of the refused request
+//     come before.
+//   - Where the answer calls tools: a ToolStart for each call and exactly one ToolEnd for each, after its ToolStart.
+//     Calls that run together start in call order, before any of them runs, and end in the order in which they are
+//     over. A call that is not carried out ends before the next one starts. ToolUpdate and Child events of a call come
+//     between its start and its end, never later. Then comes the message with the results, as MessageStart and
+//     MessageEnd.
 //   - Then one TurnEnd, with the conversation so far: every call in it is answered.
-//   - What is left open by an earlier run is executed first, as turn 0, with its tool events, its message and its TurnEnd.
+//   - What is left open by an earlier run is executed first, as turn 0, with its tool events, its message and its
+//     TurnEnd.
 //   - A Rejected comes between turns: after the RunStart or a TurnEnd.
-//   - Every MessageStart has a MessageEnd, and every TurnStart a TurnEnd, also where the model failed or the run was cancelled. Only a
-//     pause ends a run inside a turn: a Paused, and the End. The calls that wait have no ToolStart until the run is resumed, and
-//     the TurnEnd comes from the run that resumes it.
-//   - An answer that broke off is a message like others, with what arrived of it: its MessageEnd and the TurnEnd hold its node. Whoever
-//     leaves the stream gets no conversation, and no part of an answer.
+//   - Every MessageStart has a MessageEnd, and every TurnStart a TurnEnd, also where the model failed or the run was
+//     cancelled. Only a pause ends a run inside a turn: a Paused, and the End. The calls that wait have no ToolStart
+//     until the run is resumed, and the TurnEnd comes from the run that resumes it.
+//   - An answer that broke off is a message like others, with what arrived of it: its MessageEnd and the TurnEnd hold
+//     its node. Whoever leaves the stream gets no conversation, and no part of an answer.
 //
-// Less formally: there is one timeline, on the goroutine that ranges over the events. The loop's body may add to the queues and cancel the
-// run's context.
+// Less formally: there is one timeline, on the goroutine that ranges over the events. The loop's body may add to the
+// queues and cancel the run's context.
 type Event interface{ event() }
 
 // RunStart is the beginning of a run.
@@ -71,8 +75,9 @@ type MessageDelta struct {
 	Event api.Event
 }
 
-// Text returns the piece of text that a program prints as it arrives: that of a delta of a text block. It is "" for every other piece,
-// such as thinking or the arguments of a tool call, and for a whole block, whose text came in pieces before.
+// Text returns the piece of text that a program prints as it arrives: that of a delta of a text block. It is "" for
+// every other piece, such as thinking or the arguments of a tool call, and for a whole block, whose text came in pieces
+// before.
 func (e MessageDelta) Text() string {
 	if d, ok := e.Event.(api.Delta); ok && d.Kind == api.DeltaText {
 		return d.Text
@@ -86,8 +91,8 @@ type Repaired struct {
 	Repairs []api.RepairNote
 }
 
-// Retry says that a model call failed and will be made again. The MessageDelta events until now are void, and nothing of them is kept; the
-// tokens of the failed call (Cut.Usage) count in the run's totals.
+// Retry reports that a request failed and will be sent again. The MessageDelta events until now are void, and nothing
+// of them is kept; the tokens of the failed call (Cut.Usage) count in the run's totals.
 type Retry struct {
 	Turn int
 	api.Retry
@@ -96,7 +101,8 @@ type Retry struct {
 // MessageEnd reports that a message is part of the conversation now.
 type MessageEnd struct {
 	Turn int
-	// Node is the message. An answer that broke off is one too: its Answer.Stop is content.StopCut. It is nil where nothing arrived.
+	// Node is the message. An answer that broke off is one too: its Answer.Stop is content.StopCut. It is nil where
+	// nothing arrived.
 	Node *node.Node
 }
 
@@ -122,14 +128,14 @@ type ToolUpdate struct {
 // Child is an event of a run inside a tool call: of a sub-agent.
 type Child struct {
 	Turn int
-	// Path is the calls that lead to the run: one of this run's, one of its sub-agent's, and so on. Each is as the model made it, as in
-	// its ToolStart.
+	// Path is the calls that lead to the run: one of this run's, one of its sub-agent's, and so on. Each is as the
+	// model made it, as in its ToolStart.
 	Path  []Call
 	Event Event
 }
 
-// ToolEnd is the end of a tool call. Index, CallID, Tool and Input of the execution identify the call. Its Result, a content.Blocks, is what
-// the model reads, and IsError reports whether the call failed.
+// ToolEnd is the end of a tool call. Index, CallID, Tool and Input of the execution identify the call. Its Result, a
+// content.Blocks, is what the model reads, and IsError reports whether the call failed.
 type ToolEnd struct {
 	Turn      int
 	Execution node.ToolExecution
@@ -142,7 +148,8 @@ type TurnEnd struct {
 	Message *node.Node
 	// Executions is the executions of its calls, in call order.
 	Executions []node.ToolExecution
-	// Usage is what the model call took, failed attempts included unless the turn paused since, and ToolUsage what tools took themselves.
+	// Usage is what the model call took, failed attempts included unless the turn paused since, and ToolUsage what
+	// tools took themselves.
 	Usage, ToolUsage content.Usage
 	// DAG is the conversation so far. It is valid and can be saved.
 	DAG dag.DAG
@@ -155,8 +162,9 @@ type Paused struct {
 
 // End is the end of the run.
 type End struct {
-	// DAG is the conversation, with the StopReason node at its end. Where the run paused, its calls are open and there is no such
-	// node; where it was refused, it is the conversation as it was, without the chain's error (dag.DAG.WithoutErr).
+	// DAG is the conversation, with the StopReason node at its end. Where the run paused, its calls are open and there
+	// is no such node; where it was refused, it is the conversation as it was, without the chain's error
+	// (dag.DAG.WithoutErr).
 	DAG dag.DAG
 	// Stop is why the run ended, and its totals. It is zero where the run was refused.
 	Stop node.StopReason

@@ -10,25 +10,25 @@ import (
 	"github.com/plait-dev/plait/internal/schema"
 )
 
-// Func makes a tool of a function. The schema of its arguments is inferred from In, a struct (struct{} for a tool without
-// arguments) or a map with string keys. Arguments are decoded strictly, by the rules of encoding/json/v2: names match case by
-// case, and neither an unknown name nor one given twice is taken:
+// Func makes a tool of a function. The schema of its arguments is inferred from In, a struct (struct{} for a tool
+// without arguments) or a map with string keys. Arguments are decoded strictly, by the rules of encoding/json/v2: names
+// match case by case, and neither an unknown name nor one given twice is taken:
 //
-//   - A field is required unless its tag says omitempty or omitzero, or it is a pointer. Where a model gives null for a field
-//     that is not required, the field is left alone.
+//   - A field is required unless its tag says omitempty or omitzero, or it is a pointer. Where a model gives null for a
+//     field that is not required, the field is left alone.
 //   - The tag `jsonschema:"…"` describes the field to the model.
-//   - The tag `enum:"a,b,c"` lists what a field may be; on a slice or map, what its elements may be. A type lists the values of
-//     all its fields by a method Enum() []any.
+//   - The tag `enum:"a,b,c"` lists what a field may be; on a slice or map, what its elements may be. A type lists the
+//     values of all its fields by a method Enum() []any.
 //   - Structs, slices, arrays, maps and embedded structs nest. Members that the schema does not know are refused.
 //   - time.Time is an RFC 3339 string, time.Duration a string such as "90s", []byte a base64 string, and a type with an
 //     UnmarshalText method a string. A type with an UnmarshalJSON method, or any, takes what comes.
 //
-// Arguments are checked against the schema before fn is called; the model is told of every problem at once. What fn returns is
-// turned into a result by [ResultOf], and an error into an error result.
+// Arguments are checked against the schema before fn is called; the model is told of every problem at once. What fn
+// returns is turned into a result by [ResultOf], and an error into an error result.
 //
-// A type of which no schema can be made (a recursive one, a channel), or that can never be decoded (a field that is an interface
-// with methods, two fields with one JSON name, the tag option string) is the tool's Err: dag.DAG.Tools returns it, with
-// content.ErrTool in its chain.
+// A type of which no schema can be made (a recursive one, a channel), or that can never be decoded (a field that is an
+// interface with methods, two fields with one JSON name, the tag option string) is the tool's Err: dag.DAG.Tools
+// returns it, with content.ErrTool in its chain.
 func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error)) Tool {
 	f := &function[In, Out]{def: content.Tool{Name: name, Description: content.Clean(description)}, fn: fn}
 	f.check, f.err = inferSchema(reflect.TypeFor[In]())

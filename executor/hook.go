@@ -13,36 +13,38 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Hook changes what a run does. Each function may be nil. Where an [Agent] has several hooks, each of their functions gets what the
-// one before it returned.
+// Hook changes what a run does. Each function may be nil. Where an [Agent] has several hooks, each of their functions
+// gets what the one before it returned.
 //
 // To observe a run without changing it, range over its events.
 //
-// A hook that fails or panics fails closed: the call is not executed, the message is rejected, or the run ends with its error. The same holds
-// for a hook that has not returned when the run's context ends; it should return soon after. All but After are called one at a time, in
-// order.
+// A hook that fails or panics fails closed: the call is not executed, the message is rejected, or the run ends with its
+// error. The same holds for a hook that has not returned when the run's context ends; it should return soon after. All
+// but After are called one at a time, in order.
 type Hook struct {
-	// Input gets each message of the user that the run takes in: those of its queues, and the one that the conversation ends in.
-	// An error rejects the message. A rejected message of a queue is told as a [Rejected] event; where it is the conversation's
-	// last, the run is refused with an error that has [ErrRejected] in its chain.
+	// Input gets each message of the user that the run takes in: those of its queues, and the one that the conversation
+	// ends in. An error rejects the message. A rejected message of a queue becomes a [Rejected] event; where it is
+	// the conversation's last, the run is refused with an error that has [ErrRejected] in its chain.
 	Input func(ctx context.Context, m content.Message) (content.Message, error)
-	// Send gets each request before the model does, as the conversation and the hooks before made it. Retries send the same again. An
-	// error ends the run. What it changes is not in the conversation, nor in node.Answer.Seen: some providers refuse thinking later, if
-	// system prompts, tools or messages were changed for the request in which it was thought and are not changed the same way again.
+	// Send gets each request before the model does, as the conversation and the hooks before made it. Retries send the
+	// same again. An error ends the run. What it changes is not in the conversation, nor in node.Answer.Seen: some
+	// providers refuse thinking later, if system prompts, tools or messages were changed for the request in which it
+	// was thought and are not changed the same way again.
 	Send func(ctx context.Context, req api.Request) (api.Request, error)
-	// Prepare gets each call before anything else is done with it, and may change its Name and Input: the tool is looked up, and the
-	// arguments checked, after it. An error is what the model is told.
+	// Prepare gets each call before anything else is done with it, and may change its Name and Input: the tool is
+	// looked up, and the arguments checked, after it. The model reads an error as the result.
 	Prepare func(ctx context.Context, call Call) (Call, error)
-	// Before decides on each call whose tool is known and whose arguments fit. The decisions on all calls of an answer are made
-	// before the first of them runs. An error is what the model is told, and the call is not executed.
+	// Before decides on each call whose tool is known and whose arguments fit. The decisions on all calls of an answer
+	// are made before the first of them runs. The model reads an error as the result, and the call is not executed.
 	Before func(ctx context.Context, call Call) (Decision, error)
-	// After gets what a tool came to, failed or not, and returns what the model is told: change what is to be changed. It does not
-	// get what was never executed, or was given up. It is called concurrently, within the time of the call. An error becomes the
-	// result.
+	// After gets the result of a tool, failed or not, and returns the result that the model reads.
+	// It does not get what was never executed, or was given up. It is called concurrently, within the time of the call.
+	// An error becomes the result.
 	After func(ctx context.Context, call Call, result Result) (Result, error)
-	// TooLong gets the conversation where the provider refuses a request as too long (api.ErrContextTooLong), and returns a shorter one.
-	// Then the model is asked once more, in the same turn. Where no hook changes the conversation, and where the request is refused again,
-	// the run ends with the provider's error; an error of the hook is added to it.
+	// TooLong gets the conversation where the provider refuses a request as too long (api.ErrContextTooLong), and
+	// returns a shorter one. Then the model is asked once more, in the same turn. Where no hook changes the
+	// conversation, and where the request is refused again, the run ends with the provider's error; an error of the
+	// hook is added to it.
 	TooLong func(ctx context.Context, d dag.DAG) (dag.DAG, error)
 	// Next gets each turn that is over, and returns what the run continues with. An error ends the run.
 	Next func(ctx context.Context, turn Turn) (Turn, error)
@@ -60,14 +62,14 @@ type Turn struct {
 	Executions []node.ToolExecution
 	Results    []Result
 
-	// DAG is the conversation. The next turn goes on from it; a hook may append to it or replace it.
+	// DAG is the conversation. The next turn continues it; a hook may append to it or replace it.
 	DAG dag.DAG
 	// Provider and Options are those of the next request.
 	Provider api.Provider
 	Options  api.Options
-	// Stop is why the run is about to end: the model's reason where it called nothing, content.StopTerminated where every result asked
-	// for it, "" where the run goes on. A hook that sets it where it is "", or sets another, ends the run at once, without asking the
-	// queues; one that clears it lets the run go on.
+	// Stop is why the run is about to end: the model's reason where it called nothing, content.StopTerminated where
+	// every result asked for it, "" where the run goes on. A hook that sets it where it is "", or sets another, ends
+	// the run at once, without asking the queues; one that clears it lets the run go on.
 	Stop content.Stop
 }
 
@@ -98,25 +100,26 @@ func Allow() Decision { return Decision{} }
 // Deny refuses the call. The model reads the reason. No further hook sees the call.
 func Deny(reason string) Decision { return Decision{action: deny, reason: reason} }
 
-// Modify executes the call with other arguments, which later hooks see. They must be a JSON object, and are not checked against the
-// tool's schema again, unless they are [Decision.Checked].
+// Modify executes the call with other arguments, which later hooks see. They must be a JSON object, and are not checked
+// against the tool's schema again, unless they are [Decision.Checked].
 func Modify(input content.JSON) Decision { return Decision{action: modify, input: input} }
 
-// Checked has the arguments of a Modify checked against the tool's schema, as those of the model were: where they do not fit, the model
-// is told, and the call is not executed.
+// Checked has the arguments of a Modify checked against the tool's schema, as those of the model were: where they do
+// not fit, the call is not executed, and the model reads why.
 func (d Decision) Checked() Decision {
 	d.checked = true
 	return d
 }
 
-// UseResult answers the call with result and does not execute it. No further hook is asked about it.
+// UseResult answers the call with result and does not execute it. No further hook sees the call.
 func UseResult(result Result) Decision { return Decision{action: useResult, result: result} }
 
-// AskApproval asks a person to approve the call: the run pauses before any call of the message is executed. See [Continuation].
+// AskApproval asks a person to approve the call: the run pauses before any call of the message is executed. See
+// [Continuation].
 func AskApproval(reason string) Decision { return Decision{action: askApproval, reason: reason} }
 
-// Defer leaves the call to be executed outside the run: the run pauses for its result when the other calls of the message have
-// theirs. See [Continuation].
+// Defer leaves the call to be executed outside the run: the run pauses for its result when the other calls of the
+// message have theirs. See [Continuation].
 func Defer(reason string) Decision { return Decision{action: deferred, reason: reason} }
 
 // Warn adds a warning to a message, for Hook.Input.
@@ -126,14 +129,15 @@ func Warn(m content.Message, warning string) (content.Message, error) {
 	return m, err
 }
 
-// OutputLimit cuts the texts of tool results. A text that is cut ends with a note of it, within the limit. Texts are cut
-// between characters. Images and documents are kept as they are. The zero value cuts nothing.
+// OutputLimit cuts the texts of tool results. A text that is cut ends with a note of it, within the limit. Texts are
+// cut between characters. Images and documents are kept as they are. The zero value cuts nothing.
 type OutputLimit struct {
 	// MaxBytes is how many bytes the texts of a result may have. Defaults to no limit.
 	MaxBytes int
 	// MaxLines is how many lines the texts of a result may have. Defaults to no limit.
 	MaxLines int
-	// KeepFull keeps the whole output of a result that is cut in Result.Full, and so in the execution's node. Defaults to dropping it.
+	// KeepFull keeps the whole output of a result that is cut in Result.Full, and so in the execution's node. Defaults
+	// to dropping it.
 	KeepFull bool
 }
 
@@ -167,7 +171,8 @@ func Only(names ...string) Hook {
 	}}
 }
 
-// RequireApproval asks for approval of every call of the tools with the given names, or of every call if no name is given.
+// RequireApproval asks for approval of every call of the tools with the given names, or of every call if no name is
+// given.
 func RequireApproval(names ...string) Hook {
 	asked := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -181,7 +186,8 @@ func RequireApproval(names ...string) Hook {
 	}}
 }
 
-// Underscores calls foo_bar where a model calls foo.bar: names of tools cannot have a dot, and models use one all the same.
+// Underscores calls foo_bar where a model calls foo.bar: names of tools cannot have a dot, and models use one all the
+// same.
 func Underscores() Hook {
 	return Hook{Prepare: func(_ context.Context, call Call) (Call, error) {
 		call.Name = strings.ReplaceAll(call.Name, ".", "_")
@@ -189,8 +195,9 @@ func Underscores() Hook {
 	}}
 }
 
-// AskAgain asks a model that called tools and then ended with nothing said for its answer: once, with its tools switched off. If the run
-// goes on after that, it is without a choice of tools (api.Options.ToolChoice) of the agent's own.
+// AskAgain asks a model that called tools and then ended with nothing said for its answer: once, with its tools
+// switched off. If the run goes on after that, it is without a choice of tools (api.Options.ToolChoice) of the agent's
+// own.
 func AskAgain() Hook {
 	const words = "Please provide your final answer."
 	return Hook{Next: func(_ context.Context, turn Turn) (Turn, error) {
@@ -238,8 +245,11 @@ func lastWords(d dag.DAG) string {
 // errPanicked is in the chain of the error for a panic of a hook.
 var errPanicked = errors.New("panicked")
 
-// guard calls a hook on a goroutine of its own and returns its results. If it panics or ctx ends first, it returns an error.
-func guard[In, Out any](ctx context.Context, w *workers, hook func(context.Context, In) (Out, error), in In) (Out, error) {
+// guard calls a hook on a goroutine of its own and returns its results. If it panics or ctx ends first, it returns an
+// error.
+func guard[In, Out any](
+	ctx context.Context, w *workers, hook func(context.Context, In) (Out, error), in In,
+) (Out, error) {
 	type outcome struct {
 		value Out
 		err   error
@@ -248,10 +258,14 @@ func guard[In, Out any](ctx context.Context, w *workers, hook func(context.Conte
 	if ctx.Err() != nil {
 		return none, errorOf(ctx)
 	}
+
+	// The channel has room, so that a hook that is given up can end.
 	out := make(chan outcome, 1)
 	w.add(1)
 	go func() {
 		defer w.done()
+
+		// Holds unless the hook returns or panics: runtime.Goexit does neither.
 		o := outcome{err: fmt.Errorf("a hook %w: it ended its goroutine", errPanicked)}
 		defer func() {
 			if v := recover(); v != nil {
@@ -261,6 +275,7 @@ func guard[In, Out any](ctx context.Context, w *workers, hook func(context.Conte
 		}()
 		o.value, o.err = hook(ctx, in)
 	}()
+
 	select {
 	case o := <-out:
 		return o.value, o.err

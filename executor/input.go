@@ -9,8 +9,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// answered reports whether the conversation ends with words of the model, and whether they are a whole answer of a run: others may be
-// the beginning of one, for the model to go on with.
+// answered reports whether the conversation ends with words of the model, and whether they are a whole answer of a run:
+// others may be the beginning of one, for the model to go on with.
 func (r *run) answered() (words, whole bool) {
 	n := lastSaid(r.d)
 	if n == nil {
@@ -21,7 +21,8 @@ func (r *run) answered() (words, whole bool) {
 	return words, words && m.Answer.Stop == content.StopEndTurn
 }
 
-// lastSaid is the last message on the way back from the single head; nil where there is none, or the way parts before it.
+// lastSaid is the last message on the way back from the single head; nil where there is none, or the way parts before
+// it.
 func lastSaid(d dag.DAG) *node.Node {
 	for n := d.Head(); n != nil; n = n.Parent(0) {
 		if _, ok := n.Message(); ok {
@@ -36,6 +37,7 @@ func lastSaid(d dag.DAG) *node.Node {
 
 // checkInput shows the message that the conversation ends in to the hooks, also where something is declared after it.
 func (r *run) checkInput() error {
+	// Prompts, tools and records may follow the message.
 	last := r.d.Head()
 	var after []*node.Node
 	for last != nil && last.NumParents() == 1 && sayNothing(last.Payload()) {
@@ -44,10 +46,12 @@ func (r *run) checkInput() error {
 	if last == nil {
 		return nil
 	}
+
 	said, ok := last.Message()
 	if !ok || said.Role != content.User || len(said.Blocks.ToolResults()) > 0 {
 		return nil
 	}
+
 	m, err := r.filter(content.Message{Role: said.Role, Blocks: said.Blocks})
 	if r.ctx.Err() != nil && err != nil {
 		return errorOf(r.ctx) // no hook rejected it, and none took it
@@ -58,6 +62,8 @@ func (r *run) checkInput() error {
 	if m.Blocks.Equal(said.Blocks) {
 		return nil
 	}
+
+	// Nodes never change: the message and what follows it are appended again.
 	said.Blocks = m.Blocks
 	d := r.d.WithHeads(last.Parents()...).AppendMeta(said, last.Meta())
 	for _, n := range slices.Backward(after) {
@@ -153,7 +159,7 @@ func (r *run) say(input []content.Message) error {
 	return nil
 }
 
-// append goes on with d, whose head is a new message, and tells its end.
+// append continues with d, whose head is a new message, and emits its end.
 func (r *run) append(d dag.DAG) error {
 	if err := d.Err(); err != nil {
 		return err

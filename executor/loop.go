@@ -21,8 +21,8 @@ type step struct {
 
 func end(stop content.Stop, err error) step { return step{over: true, stop: stop, err: err} }
 
-// loop is the run: it executes the calls that are open, and then sends requests and executes the calls of the responses, until a response
-// has no calls or the run has to stop.
+// loop is the run: it executes the calls that are open, and then sends requests and executes the calls of the
+// responses, until a response has no calls or the run has to stop.
 func (r *run) loop() (content.Stop, error) {
 	if !r.emit(RunStart{Run: r.id, DAG: r.d, Unbound: r.unbound}) {
 		return "", errLeft
@@ -35,7 +35,8 @@ func (r *run) loop() (content.Stop, error) {
 	return next.stop, next.err
 }
 
-// executeOpen executes the calls that an earlier run left open. Without any, the first turn begins with the messages of the queues.
+// executeOpen executes the calls that an earlier run left open. Without any, the first turn begins with the messages of
+// the queues.
 func (r *run) executeOpen() step {
 	if stop, err := r.closeBranches(); stop != "" || err != nil {
 		return end(stop, err)
@@ -86,7 +87,8 @@ func (r *run) takeTurn(input []content.Message) step {
 		return r.failTurn(said, usage, err)
 	}
 
-	// Calls continue the run, whatever the model's stop reason. So does a response that waits for the provider's own tools.
+	// Calls continue the run, whatever the model's stop reason. So does a response that waits for the provider's own
+	// tools.
 	stop := answer.Stop
 	if len(answer.Blocks.ToolUses()) > 0 || stop == content.StopPause {
 		stop = ""
@@ -94,8 +96,8 @@ func (r *run) takeTurn(input []content.Message) step {
 	return r.closeTurn(said, usage, stop)
 }
 
-// askShorter lets the hooks shorten a conversation that the provider refused as too long, and sends it once more. It returns the refusal if
-// they leave the conversation as it is.
+// askShorter lets the hooks shorten a conversation that the provider refused as too long, and sends it once more. It
+// returns the refusal if they leave the conversation as it is.
 func (r *run) askShorter(refusal error) (api.Response, *node.Node, error) {
 	shorter := r.d
 	for _, h := range r.agent.Hooks {
@@ -130,7 +132,8 @@ func (r *run) failTurn(said *node.Node, usage content.Usage, err error) step {
 	return end(r.failed(err))
 }
 
-// closeTurn executes the open calls, ends the turn, and returns what comes next. Stop is the model's reason to end the run, or "".
+// closeTurn executes the open calls, ends the turn, and returns what comes next. Stop is the model's reason to end the
+// run, or "".
 func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop) step {
 	tools := r.ledger.toolUsage()
 	if r.resumed && r.turn > 0 { // what was used before the pause belongs to this turn too
@@ -289,7 +292,8 @@ func (r *run) limit() content.Stop {
 	return stop
 }
 
-// failed returns the stop reason and the error of a run in which something failed with err. The end of the context comes first.
+// failed returns the stop reason and the error of a run in which something failed with err. The end of the context
+// comes first.
 func (r *run) failed(err error) (content.Stop, error) {
 	if errors.Is(err, errLeft) {
 		return "", err

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Ordered returns the events with those of tools in call order: every ToolStart comes as it does, and the ToolEnd events of a phase
-// come after the last of them, sorted by call. For displays that want it so.
+// Ordered returns the events with those of tools in call order: every ToolStart comes as it does, and the ToolEnd
+// events of a phase come after the last of them, sorted by call. For displays that want it so.
 func Ordered(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var ends []ToolEnd
@@ -33,9 +33,11 @@ func Ordered(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	}
 }
 
-// Tee returns the events, shown to each observer in order before they are yielded. An observer that panics is not asked again, and
-// disturbs neither the run nor the others; what it panicked with goes to failed, where that is not nil.
-func Tee(events iter.Seq2[Event, error], failed func(observer int, err error), observers ...func(Event, error)) iter.Seq2[Event, error] {
+// Tee returns the events, shown to each observer in order before they are yielded. An observer that panics is not asked
+// again, and disturbs neither the run nor the others; what it panicked with goes to failed, where that is not nil.
+func Tee(
+	events iter.Seq2[Event, error], failed func(observer int, err error), observers ...func(Event, error),
+) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		watching := slices.Clone(observers)
 		for event, err := range events {

@@ -34,7 +34,9 @@ func RunFor[T any](ctx context.Context, a Agent, d dag.DAG) (T, dag.DAG, error) 
 }
 
 // ResumeFor is [Agent.Resume] for an answer in the form of T, as [RunFor] is Run.
-func ResumeFor[T any](ctx context.Context, a Agent, d dag.DAG, c Continuation, replies map[string]Reply) (T, dag.DAG, error) {
+func ResumeFor[T any](
+	ctx context.Context, a Agent, d dag.DAG, c Continuation, replies map[string]Reply,
+) (T, dag.DAG, error) {
 	d, err := WithOutput[T](a).Resume(ctx, d, c, replies)
 	return finalOutput[T](d, err)
 }
@@ -84,7 +86,7 @@ func fitting[T any](times int) Hook {
 
 const misfitWords = "Your answer is not in the form that was asked for. Answer again, with the JSON alone:"
 
-// asked is how often in a row the model was told that its answer does not fit.
+// asked returns how often in a row the model was asked again because its answer does not fit.
 func asked(d dag.DAG) (times int) {
 	messages := shared.Of(d.Heads()).Messages
 	for i := len(messages) - 1; i >= 0; i-- {

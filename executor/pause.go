@@ -16,15 +16,15 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Continuation is what a paused run needs beside its conversation, which holds the messages, executions and declarations. It has the identity
-// of the run (Run, ID, Parent), what it waits for (Reason, Message, Pending), its totals and its attributes. Provider, options and keys are
-// those of the agent that resumes it.
+// Continuation is what a paused run needs beside its conversation, which holds the messages, executions and
+// declarations. It has the identity of the run (Run, ID, Parent), what it waits for (Reason, Message, Pending), its
+// totals and its attributes. Provider, options and keys are those of the agent that resumes it.
 //
-// Whoever can change a continuation decides what is executed: the calls in it, and that they were approved, are believed. Let it come
-// back from a store of the program's own, not from a browser.
+// Whoever can change a continuation decides what is executed: the calls in it, and that they were approved, are
+// believed. Let it come back from a store of the program's own, not from a browser.
 //
-// It is an answer to one pause, and meant to be resumed once: [ClaimOnce] sees to it in one process, and a program with several
-// compares and sets (Run, ID) in its database in a Hook.Resume.
+// It is an answer to one pause, and meant to be resumed once: [ClaimOnce] sees to it in one process, and a program with
+// several compares and sets (Run, ID) in its database in a Hook.Resume.
 type Continuation struct {
 	// Run is the id of the run, the same at each of its pauses.
 	Run string
@@ -44,7 +44,8 @@ type Continuation struct {
 
 // Pending is a call that waits for approval or for its result.
 type Pending struct {
-	// ID names the call in replies: the id that the provider gave it, or, where that is empty or used twice, one with its Index.
+	// ID names the call in replies: the id that the provider gave it, or, where that is empty or used twice, one with
+	// its Index.
 	ID string
 	// Call is the call as it is to be executed, after all hooks.
 	Call Call
@@ -52,7 +53,8 @@ type Pending struct {
 	Tool string
 	// Approval reports that a person has to approve it. In a pause for approval, the calls that need none wait too.
 	Approval bool
-	// Deferred reports that the call is executed outside the run. In a pause for approval, the run pauses for its result afterwards.
+	// Deferred reports that the call is executed outside the run. In a pause for approval, the run pauses for its
+	// result afterwards.
 	Deferred bool
 	// Reason is the reason that the hook gave; it may be empty.
 	Reason string
@@ -65,9 +67,11 @@ var ErrPaused = errors.New("the run is paused")
 //
 // A program may give a pause up, after Ctrl-C at the prompt for example:
 //
-//   - dag.DAG.CloseTools without arguments answers the open calls with an error result, so that the model reads that they did not run.
+//   - dag.DAG.CloseTools without arguments answers the open calls with an error result, so that the model reads that
+//     they did not run.
 //   - A message of the user may follow at once: the same answers are sent then, and dag.DAG.Validate reports the calls.
-//   - [Agent.Run] with the conversation as it is asks the hooks about the calls again, and pauses with a new Continuation.
+//   - [Agent.Run] with the conversation as it is asks the hooks about the calls again, and pauses with a new
+//     Continuation.
 type PausedError struct {
 	Continuation Continuation
 }
@@ -81,9 +85,9 @@ func (e *PausedError) Error() string {
 // Unwrap returns ErrPaused.
 func (e *PausedError) Unwrap() error { return ErrPaused }
 
-// Reply answers a pending call. [Approved], [ApprovedWith] and [Declined] reply to a question for approval, [Returned] and [Failed] bring
-// a result from outside.
-// The zero value is no reply: Resume treats its call as unanswered, and it cannot be saved.
+// Reply answers a pending call. [Approved], [ApprovedWith] and [Declined] reply to a question for approval, [Returned]
+// and [Failed] bring a result from outside. The zero value is no reply: Resume treats its call as unanswered, and it
+// cannot be saved.
 type Reply struct {
 	kind   replyKind
 	input  content.JSON
@@ -107,7 +111,7 @@ func Approved() Reply { return Reply{kind: approved} }
 // when the call runs: where they do not fit, the call fails and the model reads why; Resume itself is not refused.
 func ApprovedWith(input content.JSON) Reply { return Reply{kind: approved, input: input} }
 
-// Declined does not let the call be executed. The model is told the reason; "" tells it that a user said no.
+// Declined does not let the call be executed. The model reads the reason; "" is "denied by user".
 func Declined(reason string) Reply { return Reply{kind: declined, reason: reason} }
 
 // Returned is the result of a call that was executed elsewhere.
@@ -118,10 +122,10 @@ func Failed(text string) Reply {
 	return Returned(Result{Content: content.Words(text), IsError: true})
 }
 
-// Errors of [Agent.Resume], for errors.Is; a [ResumeError] says which call.
+// Errors of [Agent.Resume], for errors.Is; a [ResumeError] names the call.
 var (
-	// ErrStale: the continuation is not the latest of this conversation. It was resumed before, it belongs to another conversation, or
-	// the conversation has gone on or was joined with another since.
+	// ErrStale: the continuation is not the latest of this conversation. It was resumed before, it belongs to another
+	// conversation, or the conversation has gone on or was joined with another since.
 	ErrStale = errors.New("the continuation is not one of this conversation")
 	// ErrUnknownCall: a reply to a call that does not wait.
 	ErrUnknownCall = errors.New("no such call waits")
@@ -139,7 +143,7 @@ type ResumeError struct {
 	Kind error
 	// ID is the id of the call or, for ErrStale, of the continuation.
 	ID string
-	// Err says more; it may be nil.
+	// Err has details; it may be nil.
 	Err error
 }
 
@@ -152,7 +156,7 @@ func (e *ResumeError) Error() string {
 	return text
 }
 
-// Unwrap returns the kind and what says more.
+// Unwrap returns Kind and Err.
 func (e *ResumeError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Kind}
@@ -160,8 +164,8 @@ func (e *ResumeError) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// pause returns a *PausedError with a continuation in which the calls of p without a result are pending. The results so far become part of
-// the conversation.
+// pause returns a *PausedError with a continuation in which the calls of p without a result are pending. The results so
+// far become part of the conversation.
 func (r *run) pause(p *toolPhase, reason content.Stop) error {
 	if !p.emitEarly(len(p.calls)) {
 		return errLeft
@@ -224,13 +228,14 @@ func (c Continuation) attach(ctx context.Context) context.Context {
 	return WithAttributes(WithAttributes(ctx, c.Attributes), given)
 }
 
-// resume prepares a run that goes on where c paused.
+// resume prepares a run that continues where c paused.
 func (r *run) resume(c Continuation, replies map[string]Reply) error {
 	if r.broken != nil {
 		return r.broken
 	}
 
-	// Before everything else that a run checks: a used continuation is the same error whatever became of the conversation since.
+	// Before everything else that a run checks: a used continuation is the same error whatever became of the
+	// conversation since.
 	if err := c.stale(r.d); err != nil {
 		return err
 	}
@@ -327,8 +332,8 @@ func (c Continuation) stale(d dag.DAG) error {
 	return nil
 }
 
-// reply returns the phase of the pending calls, decided by the replies. It refuses a continuation or replies that do not fit the
-// conversation.
+// reply returns the phase of the pending calls, decided by the replies. It refuses a continuation or replies that do
+// not fit the conversation.
 func (r *run) reply(c Continuation, replies map[string]Reply) (*toolPhase, error) {
 	stale := func(format string, args ...any) error {
 		return &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf(format, args...)}
@@ -405,8 +410,8 @@ func (r *run) replyTo(c *toolCall, reason content.Stop, id string, reply Reply) 
 	return nil
 }
 
-// afterDeferred passes the result of a deferred call through the After hooks, within the time of a call. Its error is that of the run's
-// context.
+// afterDeferred passes the result of a deferred call through the After hooks, within the time of a call. Its error is
+// that of the run's context.
 func (r *run) afterDeferred(call, ran Call, result Result) (Result, error) {
 	if !slices.ContainsFunc(r.agent.Hooks, func(h Hook) bool { return h.After != nil }) {
 		return result, nil
@@ -473,8 +478,8 @@ func (r *run) hasResult(had node.ToolExecution, result Result) bool {
 	return err == nil && same(had.Result, result.Content, result.IsError)
 }
 
-// ClaimOnce refuses to resume a continuation that was resumed before with the same Hook: keep one, and give it to every agent that
-// resumes. What is claimed stays so, also where a hook after it refuses: let it be the last.
+// ClaimOnce refuses to resume a continuation that was resumed before with the same Hook: keep one, and give it to every
+// agent that resumes. What is claimed stays so, also where a hook after it refuses: let it be the last.
 func ClaimOnce() Hook {
 	var used onceOnly
 	return Hook{Resume: func(_ context.Context, c Continuation) error {

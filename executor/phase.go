@@ -12,8 +12,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// toolPhase is the tool calls of one message, from the decisions about them to the message with their results. The run's goroutine decides
-// about the calls, executes them batch by batch, and emits their events.
+// toolPhase is the tool calls of one message, from the decisions about them to the message with their results. The
+// run's goroutine decides about the calls, executes them batch by batch, and emits their events.
 type toolPhase struct {
 	r     *run
 	turn  int
@@ -119,7 +119,8 @@ func (p *toolPhase) execute() bool {
 	return p.emitEarly(len(p.calls))
 }
 
-// askStrategy returns the batches of the strategy. A program's own strategy is guarded like a hook: it may panic or hang.
+// askStrategy returns the batches of the strategy. A program's own strategy is guarded like a hook: it may panic or
+// hang.
 func (p *toolPhase) askStrategy(calls []Ready) ([]Batch, error) {
 	strategy := p.r.agent.Strategy
 	if len(calls) == 0 || strategy == nil {
@@ -129,7 +130,8 @@ func (p *toolPhase) askStrategy(calls []Ready) ([]Batch, error) {
 	return guard(p.r.ctx, &p.r.workers, ask, calls)
 }
 
-// refusal returns the error text for calls of a batch that may not begin, or "". With executed, it is not the first batch.
+// refusal returns the error text for calls of a batch that may not begin, or "". With executed, it is not the first
+// batch.
 func (p *toolPhase) refusal(executed bool) string {
 	switch agent := &p.r.agent; {
 	case p.r.ctx.Err() != nil:
@@ -202,7 +204,8 @@ func (p *toolPhase) emitNews() bool {
 	return true
 }
 
-// emitEnd emits the result of a call. With Agent.Save the execution becomes part of the conversation now, and not with all the others.
+// emitEnd emits the result of a call. With Agent.Save the execution becomes part of the conversation now, and not with
+// all the others.
 func (p *toolPhase) emitEnd(c *toolCall) bool {
 	execution := c.execution()
 	if p.r.agent.Save != nil {
@@ -213,7 +216,8 @@ func (p *toolPhase) emitEnd(c *toolCall) bool {
 	return p.r.emit(ToolEnd{Turn: p.turn, Execution: execution})
 }
 
-// update queues an event of a running call, and waits while too many are queued. An event of a call that is over is dropped.
+// update queues an event of a running call, and waits while too many are queued. An event of a call that is over is
+// dropped.
 func (p *toolPhase) update(c *toolCall, event Event) {
 	if p.r.yield == nil {
 		return
@@ -289,8 +293,8 @@ func (p closedPhase) terminates() bool {
 	return len(p.results) > 0
 }
 
-// tools executes the calls that are open at the head and closes the phase. If calls have to wait for approval or for results, the error is a
-// *PausedError.
+// tools executes the calls that are open at the head and closes the phase. If calls have to wait for approval or for
+// results, the error is a *PausedError.
 func (r *run) tools() (closedPhase, error) {
 	open := r.d.OpenCalls()
 	if len(open) == 0 {
@@ -321,7 +325,8 @@ func (r *run) tools() (closedPhase, error) {
 	return r.closePhase(p)
 }
 
-// closeBranches executes the calls that are open at some of several heads, one tool phase after the other. The other heads stay.
+// closeBranches executes the calls that are open at some of several heads, one tool phase after the other. The other
+// heads stay.
 func (r *run) closeBranches() (content.Stop, error) {
 	for _, branch := range openBranches(r.d) {
 		heads, tools := r.d.Heads(), r.ledger.toolUsage()
@@ -333,7 +338,8 @@ func (r *run) closeBranches() (content.Stop, error) {
 			return r.badStop(err), err
 		}
 		ended := TurnEnd{
-			Turn: r.turn, Message: said, Executions: done.executions, ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
+			Turn: r.turn, Message: said, Executions: done.executions,
+			ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
 		}
 		if !r.emit(ended) {
 			return "", errLeft
@@ -353,7 +359,8 @@ func (r *run) closeBranches() (content.Stop, error) {
 	return "", nil
 }
 
-// openBranches returns the heads of each tool phase that is not closed, where the conversation has other heads beside them.
+// openBranches returns the heads of each tool phase that is not closed, where the conversation has other heads beside
+// them.
 func openBranches(d dag.DAG) [][]*node.Node {
 	heads := d.Heads()
 	if len(heads) < 2 {
@@ -406,7 +413,8 @@ func instead(heads, gone, now []*node.Node) []*node.Node {
 	return list
 }
 
-// inspect finds out what a message with calls means for all of them: whether it was cut off, and whether the run stops after them.
+// inspect finds out what a message with calls means for all of them: whether it was cut off, and whether the run stops
+// after them.
 func (r *run) inspect(said *node.Node) {
 	m, _ := said.Message()
 	r.cutOff = m.Answer.Stop == content.StopMaxTokens || m.Answer.Stop == content.StopContext
@@ -420,8 +428,8 @@ func (r *run) inspect(said *node.Node) {
 	}
 }
 
-// repeats counts the calls of a message and reports whether the run has to stop for repeating them. A warning that is due is sent before the
-// next request.
+// repeats counts the calls of a message and reports whether the run has to stop for repeating them. A warning that is
+// due is sent before the next request.
 func (r *run) repeats(calls []content.ToolUse) (stop bool) {
 	limit := r.agent.Limits.Repeats
 	if limit <= 0 {

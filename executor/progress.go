@@ -6,12 +6,12 @@ import (
 	"maps"
 )
 
-// Progress emits a [ToolUpdate] with the progress of a tool. ctx is the context that the tool was called with, or one made of it. Value becomes
-// content as by [ResultOf].
+// Progress emits a [ToolUpdate] with the progress of a tool. ctx is the context that the tool was called with, or one
+// made of it. Value becomes content as by [ResultOf].
 //
-// It may be called from any goroutine, and waits while 64 updates of the answer's calls were not taken yet. When the call is over it
-// does nothing, whether the tool has returned or was given up; so it does where nobody watches, and outside a tool call. Errors: those
-// of ResultOf.
+// It may be called from any goroutine, and waits while 64 updates of the answer's calls were not taken yet. When the
+// call is over it does nothing, whether the tool has returned or was given up; so it does where nobody watches, and
+// outside a tool call. Errors: those of ResultOf.
 func Progress(ctx context.Context, value any) error {
 	made, err := ResultOf(value)
 	if err != nil {
@@ -34,9 +34,9 @@ func CallOf(ctx context.Context) (Call, bool) {
 
 type attributesKey struct{}
 
-// WithAttributes returns a context with attributes of the run, for its tools and hooks: who it is for, say. A pause takes them along in
-// its [Continuation], and the run that resumes it has them again; a [ContinuationCodec] writes only those of its Keys. They are added
-// to those that ctx has already.
+// WithAttributes returns a context with attributes of the run, for its tools and hooks: who it is for, say. A pause
+// takes them along in its [Continuation], and the run that resumes it has them again; a [ContinuationCodec] writes only
+// those of its Keys. They are added to those that ctx has already.
 func WithAttributes(ctx context.Context, attributes map[string]any) context.Context {
 	all := map[string]any{}
 	maps.Copy(all, Attributes(ctx))

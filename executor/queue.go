@@ -8,12 +8,13 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// Queue holds messages of the user that wait to be said in a run: as [Agent.Steering] or [Agent.FollowUps]. The zero value is an
-// empty one that gives its messages one at a time. It is safe for concurrent use, also from inside an event of the run.
+// Queue holds messages of the user that wait to be said in a run: as [Agent.Steering] or [Agent.FollowUps]. The zero
+// value is an empty one that gives its messages one at a time. It is safe for concurrent use, also from inside an event
+// of the run.
 //
-// Each message is delivered once, in order: it becomes a node of the conversation before the model is asked again, never between a
-// call and its result. A run that ends before leaves the message in the queue, for the next run that has it. A queue of several runs
-// at once gives each message to one of them.
+// Each message is delivered once, in order: it becomes a node of the conversation before the model is asked again,
+// never between a call and its result. A run that ends before leaves the message in the queue, for the next run that
+// has it. A queue of several runs at once gives each message to one of them.
 type Queue struct {
 	mu      sync.Mutex
 	all     bool
@@ -23,8 +24,9 @@ type Queue struct {
 // NewQueue returns a queue that gives all of its messages at once.
 func NewQueue() *Queue { return &Queue{all: true} }
 
-// Add adds a message: the text, if it is not empty, and the blocks. A message that says nothing is dag.ErrEmpty. Blocks that no user
-// writes (tool calls, tool results, thinking) are refused, as from a Hook.Input. Other errors are those of content.Of.
+// Add adds a message: the text, if it is not empty, and the blocks. An empty message is dag.ErrEmpty. Blocks
+// that no user writes (tool calls, tool results, thinking) are refused, as from a Hook.Input. Other errors are those of
+// content.Of.
 func (q *Queue) Add(text string, blocks ...content.Block) error {
 	if text != "" {
 		blocks = append([]content.Block{content.Text{Text: text}}, blocks...)

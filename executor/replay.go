@@ -19,11 +19,11 @@ type Replayed struct {
 	Message *node.Node
 	// Was is what was recorded, and Is what it came to now.
 	Was, Is node.ToolExecution
-	// Same says whether they are the same, by the rule.
+	// Same reports whether they are the same, by the rule.
 	Same bool
 }
 
-// String says on one line what the call came to, then and now.
+// String returns the two results of the call on one line.
 func (r Replayed) String() string {
 	said := func(e node.ToolExecution) string {
 		text := strings.Join(strings.Fields(e.Result.Text()), " ")
@@ -39,33 +39,39 @@ func (r Replayed) String() string {
 	return call + " → " + said(r.Is) + ", and was → " + said(r.Was)
 }
 
-// ReplayTools executes the tool calls of a recorded conversation again, with today's tools and the recorded answers of the model: what
-// has changed in the results? The tools are the agent's, and those that travel with d; its hooks decide, its limits hold for each phase.
-// Nothing is asked of a model, but by sub-agents.
+// ReplayTools executes the tool calls of a recorded conversation again, with today's tools and the recorded answers of
+// the model: what has changed in the results? The tools are the agent's, and those that travel with d; its hooks
+// decide, its limits hold for each phase. Nothing is asked of a model, but by sub-agents.
 //
-// Same says whether a result counts as the same; nil takes those that say the same and failed alike. The calls come in the order of d, and
-// those that had no result are left out. With first, it stops at the first that is not the same.
+// Same says whether a result counts as the same; nil takes those that say the same and failed alike. The calls come in
+// the order of d, and those that had no result are left out. With first, it stops at the first that is not the same.
 //
-// The error is that of [Agent.ExecuteTools], and that of [ErrUnbound] for every declared tool that nothing can run; what was replayed
-// until then is beside it.
-func ReplayTools(ctx context.Context, a Agent, d dag.DAG, first bool, same func(was, is node.ToolExecution) bool) ([]Replayed, error) {
+// The error is that of [Agent.ExecuteTools], and that of [ErrUnbound] for every declared tool that nothing can run;
+// what was replayed until then is beside it.
+func ReplayTools(
+	ctx context.Context, a Agent, d dag.DAG, first bool, same func(was, is node.ToolExecution) bool,
+) ([]Replayed, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
 	if same == nil {
 		same = sameResult
 	}
+
 	var all []Replayed
 	for _, closing := range d.Nodes() {
 		recorded := executionsBefore(closing)
 		if len(recorded) == 0 || len(closing.Parent(0).Parents()) != 1 {
 			continue
 		}
+
+		// The same calls again, from the message on.
 		said := closing.Parent(0).Parent(0)
 		again, err := a.executeTools(ctx, d.WithHeads(said), true)
 		if err != nil {
 			return all, err
 		}
+
 		now := executionsBefore(again.Head())
 		for _, was := range recorded {
 			if was.Index < 0 || was.Index >= len(now) {
@@ -106,15 +112,16 @@ func (e *NotRecordedError) Error() string {
 // Unwrap returns ErrNotRecorded.
 func (e *NotRecordedError) Unwrap() error { return ErrNotRecorded }
 
-// Recording is the results of a recorded conversation's tool calls, to run another model against: what changes in the answers? Made by
-// [NewRecording], it is for [Agent.Handler]:
+// Recording is the results of a recorded conversation's tool calls, to run another model against: what changes in the
+// answers? Made by [NewRecording], it is for [Agent.Handler]:
 //
 //	tape := executor.NewRecording(d)
 //	again, err := executor.Agent{Provider: other, Handler: tape.Handle}.Run(ctx, tape.Start())
 //	fmt.Println(dag.Diff(d, again), tape.Missed())
 //
-// A call is known by its tool and its arguments, whatever the order of their members; one that was recorded several times gives its
-// results in order, and the last of them again. It is safe for concurrent use. The zero value holds no results.
+// A call is known by its tool and its arguments, whatever the order of their members; one that was recorded several
+// times gives its results in order, and the last of them again. It is safe for concurrent use. The zero value holds no
+// results.
 type Recording struct {
 	start dag.DAG
 
@@ -170,7 +177,8 @@ func (r *Recording) Missed() []*NotRecordedError {
 	return append([]*NotRecordedError(nil), r.missed...)
 }
 
-// nearest is the recorded call of the same tool whose arguments have the longest beginning and end in common with those of call.
+// nearest is the recorded call of the same tool whose arguments have the longest beginning and end in common with those
+// of call.
 func (r *Recording) nearest(call Call) *node.ToolExecution {
 	var best *node.ToolExecution
 	most := -1

@@ -22,8 +22,8 @@ type Result struct {
 	Content content.Blocks
 	// IsError reports that the call failed. The model sees it.
 	IsError bool
-	// Terminate ends the run without another request, if every result of the message sets it and no queue has a message. It is not
-	// saved.
+	// Terminate ends the run without another request, if every result of the message sets it and no queue has a
+	// message. It is not saved.
 	Terminate bool
 	// Details is any JSON value for the program. It is kept with the execution and never sent.
 	Details content.JSON
@@ -31,7 +31,8 @@ type Result struct {
 	Usage content.Usage
 	// Full is the whole output if Content is a part of it. It is kept with the execution and never sent.
 	Full content.Blocks
-	// Child is a conversation that the tool had for the call. It is kept with the execution. Defaults to that of a run inside the call.
+	// Child is a conversation that the tool had for the call. It is kept with the execution. Defaults to that of a run
+	// inside the call.
 	Child dag.DAG
 }
 
@@ -39,10 +40,11 @@ type Result struct {
 //
 //   - a Result, or what a *Result points to, as it is,
 //   - a string becomes a text; an empty one becomes no content,
-//   - a content.Block, a []content.Block, content.Blocks, or a slice of one type of block such as []content.Image is the content,
+//   - a content.Block, a []content.Block, content.Blocks, or a slice of one type of block such as []content.Image is
+//     the content,
 //   - a []byte is an error, because it may be a text, an image or a document,
-//   - anything else is encoded as JSON and becomes a text, with U+FFFD for bytes that are not UTF-8; nil and nil pointers
-//     become no content.
+//   - anything else is encoded as JSON and becomes a text, with U+FFFD for bytes that are not UTF-8; nil and nil
+//     pointers become no content.
 //
 // The error names what cannot be encoded, or the block that cannot be part of a result.
 func ResultOf(v any) (Result, error) {
@@ -151,15 +153,17 @@ func failure(format string, args ...any) Result {
 	return Result{Content: content.Words(fmt.Sprintf(format, args...)), IsError: true}
 }
 
-// marker says that something was cut off.
+// marker follows a text that was cut.
 const marker = "\n\n[truncated]"
 
-// cutBlocks cuts the texts of blocks to so many bytes and lines in all, the marker included; 0 or less is no limit. It reports whether
-// anything was cut.
+// cutBlocks cuts the texts of blocks to so many bytes and lines in all, the marker included; 0 or less is no limit. It
+// reports whether anything was cut.
 func cutBlocks(blocks content.Blocks, bytes, lines int) (content.Blocks, bool) {
 	if newBudget(bytes, lines).fitAll(blocks) {
 		return blocks, false
 	}
+
+	// After the first text that is cut, later texts are left out; other blocks stay.
 	var kept []content.Block
 	left := newBudget(bytes, lines)
 	cut := false
@@ -179,6 +183,7 @@ func cutBlocks(blocks content.Blocks, bytes, lines int) (content.Blocks, bool) {
 			kept = append(kept, t)
 		}
 	}
+
 	made, err := content.Of(kept...)
 	if err != nil {
 		return blocks, false // they were blocks before
@@ -242,6 +247,8 @@ func (b *budget) mark() string {
 // cut returns the beginning of text with the marker behind it, as much as fits.
 func (b *budget) cut(text string) string {
 	mark := b.mark()
+
+	// The marker takes the last line.
 	if b.lines >= 0 {
 		keep := max(b.lines-1, 0)
 		at := 0
@@ -255,12 +262,14 @@ func (b *budget) cut(text string) string {
 		}
 		text = strings.TrimSuffix(text[:at], "\n")
 	}
+
 	if b.bytes >= 0 {
 		if len(mark) > b.bytes {
 			mark = strings.TrimLeft(mark, "\n")[:min(b.bytes, len(strings.TrimLeft(mark, "\n")))]
 		}
 		text = safetext.Head(text, b.bytes-len(mark))
 	}
+
 	if text == "" {
 		return strings.TrimLeft(mark, "\n")
 	}

@@ -62,7 +62,8 @@ type run struct {
 	cutOff bool         // the open calls may be cut off
 	stop   content.Stop // the run stops for this when the open calls have results
 
-	// requested is the options of the request whose response has the open calls. It is zero for calls that an earlier run left open.
+	// requested is the options of the request whose response has the open calls. It is zero for calls that an earlier
+	// run left open.
 	requested api.Options
 
 	resumed bool
@@ -76,8 +77,8 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 		ctx, broken = context.Background(), ErrNoContext
 	}
 
-	// A chain that failed refuses the run. The conversation that comes back is the one before the failed step, so that a program
-	// that goes on with it is not refused for ever.
+	// A chain that failed refuses the run. The conversation that comes back is the one before the failed step, so that
+	// a program that continues it is not refused for ever.
 	if err := d.Err(); err != nil {
 		d, broken = d.WithoutErr(), cmp.Or(broken, err)
 	}
@@ -222,8 +223,8 @@ func (r *run) withAgents() dag.DAG {
 	return d
 }
 
-// transcript returns the messages and tools of the next request, without the tools that have no function. It is shared and must not be
-// changed.
+// transcript returns the messages and tools of the next request, without the tools that have no function. It is shared
+// and must not be changed.
 func (r *run) transcript() shared.Transcript {
 	r.shared = shared.Of(r.d.Heads(), r.unbound...)
 	return r.shared

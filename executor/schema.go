@@ -33,7 +33,7 @@ func verify(s *schema.Schema, tool string, input content.JSON, nulls bool) error
 	return &argumentError{tool, problems, input}
 }
 
-// argumentError says why a call's arguments were refused, in words for the model.
+// argumentError is why the arguments of a call were refused. Its text is for the model.
 type argumentError struct {
 	tool     string
 	problems []string

@@ -2,8 +2,8 @@ package executor
 
 import "slices"
 
-// Strategy decides which calls of a message run at the same time, and which are deferred. It gets the calls that are to run, in call
-// order, and returns batches, which are executed one after the other. Rules:
+// Strategy decides which calls of a message run at the same time, and which are deferred. It gets the calls that are to
+// run, in call order, and returns batches, which are executed one after the other. Rules:
 //
 //   - It must return the same for the same calls.
 //   - A call that is in no batch runs in a last one. A call that is in two runs in the first.
@@ -24,11 +24,12 @@ type Batch struct {
 	Calls []int
 	// Limit is how many of them run at the same time. 0 or less is no limit.
 	Limit int
-	// Defer leaves the calls open: they are not executed here, and the run pauses for their results after the last batch.
+	// Defer leaves the calls open: they are not executed here, and the run pauses for their results after the last
+	// batch.
 	Defer bool
 }
 
-// Mode tells strategies whether a tool may run beside others; see [WithMode].
+// Mode is whether a tool may run beside others; see [WithMode].
 type Mode int
 
 // The modes.
@@ -41,8 +42,8 @@ const (
 	ModeParallel
 )
 
-// Parallel runs all calls at the same time, but no more than limit; 0 or less is no limit. If one of the tools is [ModeSequential], it is
-// Sequential.
+// Parallel runs all calls at the same time, but no more than limit; 0 or less is no limit. If one of the tools is
+// [ModeSequential], it is Sequential.
 func Parallel(limit int) Strategy {
 	return orSequential(func(calls []Ready) []Batch { return []Batch{{Calls: upTo(len(calls)), Limit: limit}} })
 }
@@ -50,21 +51,22 @@ func Parallel(limit int) Strategy {
 // Sequential runs one call after the other, in call order.
 func Sequential() Strategy { return Batched(1) }
 
-// Batched runs n calls at the same time, then the next n, in call order. An n of less than 1 is 1. If one of the tools is
-// [ModeSequential], it is Sequential.
+// Batched runs n calls at the same time, then the next n, in call order. An n of less than 1 is 1. If one of the tools
+// is [ModeSequential], it is Sequential.
 func Batched(n int) Strategy {
 	return orSequential(func(calls []Ready) []Batch { return chunks(upTo(len(calls)), max(n, 1)) })
 }
 
-// Pool runs only tools at the same time that are [ModeParallel], and no more than limit of them; 0 or less is no limit. All others run
-// before them, one after the other.
+// Pool runs only tools at the same time that are [ModeParallel], and no more than limit of them; 0 or less is no limit.
+// All others run before them, one after the other.
 func Pool(limit int) Strategy {
 	return func(calls []Ready) []Batch {
 		return split(calls, limit, func(m Mode) bool { return m == ModeParallel })
 	}
 }
 
-// SequentialFirst runs the tools that are [ModeSequential] first, one after the other, and then all others like Parallel.
+// SequentialFirst runs the tools that are [ModeSequential] first, one after the other, and then all others like
+// Parallel.
 func SequentialFirst(limit int) Strategy {
 	return func(calls []Ready) []Batch {
 		return split(calls, limit, func(m Mode) bool { return m != ModeSequential })
@@ -124,8 +126,8 @@ func upTo(n int) []int {
 	return list
 }
 
-// batches returns the batches of the strategy, with each call in exactly one of them. They are copies, because a strategy may return the
-// same slices to several runs.
+// batches returns the batches of the strategy, with each call in exactly one of them. They are copies, because a
+// strategy may return the same slices to several runs.
 func (s Strategy) batches(calls []Ready) []Batch {
 	if len(calls) == 0 {
 		return nil

@@ -16,19 +16,20 @@ type Task struct {
 	Task string `json:"task" jsonschema:"what to do, with everything that has to be known for it"`
 }
 
-// SubAgent returns a tool that runs an agent on a task, in a conversation of its own that begins with the task. The tool's result is the whole
-// text of the last response.
+// SubAgent returns a tool that runs an agent on a task, in a conversation of its own that begins with the task. The
+// tool's result is the whole text of the last response.
 //
-//   - The conversation hangs on the call's execution, as far as it got: also where the sub-agent failed, was cancelled or ran out of
-//     time.
+//   - The conversation hangs on the call's execution, as far as it got: also where the sub-agent failed, was cancelled
+//     or ran out of time.
 //   - What it takes counts in the limits of the run that called it, and in its totals as ToolUsage.
 //   - Its events come out of that run as [Child] events.
 //   - When the call is cancelled, so is the sub-agent, with all that it called.
-//   - A sub-agent that reaches a limit gives what it said until then, with a note that says so. One that fails, is stopped for a loop,
-//     or pauses is an error.
+//   - A sub-agent that reaches a limit gives what it said until then, with a note that says so. One that fails, is
+//     stopped for a loop, or pauses is an error.
 //   - Runs inside tools nest no deeper than Limits.Depth of each run around them allows.
 //
-// The call has no timeout of its own, because agents take long: Limits.Time of the agent limits it, and [WithTimeout] does.
+// The call has no timeout of its own, because agents take long: Limits.Time of the agent limits it, and [WithTimeout]
+// does.
 func SubAgent(name, description string, agent Agent) Tool {
 	s := subAgent{agent: agent}
 	return WithTimeout(Func(name, description, s.run), 0)

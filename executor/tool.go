@@ -11,7 +11,8 @@ import (
 	"github.com/plait-dev/plait/internal/schema"
 )
 
-// Tool is a tool that can be run. [Func] and [NewTool] make one of a function; a type of a program's own needs these two methods.
+// Tool is a tool that can be run. [Func] and [NewTool] make one of a function; a type of a program's own needs these
+// two methods.
 //
 // It may have further methods:
 //
@@ -21,19 +22,19 @@ import (
 //   - Deferred() bool: whether its calls are executed outside the run, as with [DeferredTool].
 //   - Unwrap() Tool: the tool that it wraps, whose further methods then count where it has none of its own.
 type Tool interface {
-	// Definition returns what the model is told. It returns the same at every call.
+	// Definition returns the declaration that the model gets. It returns the same at every call.
 	Definition() content.Tool
 	// Call executes one call. It is called concurrently. Input is a valid JSON object. An error, a panic or
 	// runtime.Goexit becomes an error result, for the model to read. It should return soon after ctx ends.
 	Call(ctx context.Context, call Call) (Result, error)
 }
 
-// Call is a tool call as tools, hooks and observers get it: the name of the tool, its arguments as a JSON object, and which of the calls
-// of its message it is. It is the type of [dag.DAG.OpenCalls].
+// Call is a tool call as tools, hooks and observers get it: the name of the tool, its arguments as a JSON object, and
+// which of the calls of its message it is. It is the type of [dag.DAG.OpenCalls].
 type Call = dag.Call
 
-// NewTool returns a tool with the given definition and function, for definitions that are known only at run time. Arguments are
-// checked against def's schema before fn is called. A schema that cannot be used is the tool's Err.
+// NewTool returns a tool with the given definition and function, for definitions that are known only at run time.
+// Arguments are checked against def's schema before fn is called. A schema that cannot be used is the tool's Err.
 func NewTool(def content.Tool, fn func(context.Context, Call) (Result, error)) Tool {
 	b := &bound{def: def, fn: fn}
 	b.check, b.err = schema.Parse(def.Schema)
@@ -89,8 +90,8 @@ func toolError(name string, err error) error {
 	return fmt.Errorf("%w: %s: %w", content.ErrTool, name, err)
 }
 
-// WithTimeout returns t with a timeout of its own in place of the [Agent]'s. A d of 0 or less is no timeout at all. A t of
-// nil is the tool's Err.
+// WithTimeout returns t with a timeout of its own in place of the [Agent]'s. A d of 0 or less is no timeout at all. A t
+// of nil is the tool's Err.
 func WithTimeout(t Tool, d time.Duration) Tool { return timed{wrapped{t}, d} }
 
 type timed struct {
@@ -132,8 +133,9 @@ type moded struct {
 
 func (m moded) Mode() Mode { return m.mode }
 
-// DeferredTool returns a tool whose calls are executed outside the run: a run whose model calls it pauses for the result. See
-// [Continuation]. Arguments are checked against def's schema first. A schema that cannot be used is the tool's Err.
+// DeferredTool returns a tool whose calls are executed outside the run: a run whose model calls it pauses for the
+// result. See [Continuation]. Arguments are checked against def's schema first. A schema that cannot be used is the
+// tool's Err.
 func DeferredTool(def content.Tool) Tool {
 	return deferredTool{NewTool(def, func(context.Context, Call) (Result, error) {
 		return Result{}, errors.New("the tool is deferred: its calls are executed outside the run")

@@ -44,13 +44,13 @@ func (e *CallError) Unwrap() error { return ErrCall }
 //	{"name":…,"arguments":…}                                            MCP
 //	{"name":…,"args":{…}}, with the type "tool_call" or without         LangChain
 //
-// Only the name is needed. Arguments are an object; where the member is called "arguments" also a string that holds one. None, an
-// empty string and null are {}. Members that are null count as absent, and further members are passed over; but where a call has
-// no arguments it may have none, because the arguments could be in there.
+// Only the name is needed. Arguments are an object; where the member is called "arguments" also a string that holds
+// one. None, an empty string and null are {}. Members that are null count as absent, and further members are passed
+// over; but where a call has no arguments it may have none, because the arguments could be in there.
 //
-// The call must be valid by content.JSON.Valid: a name that stands twice in an object is refused, at any depth, in the arguments
-// too. An object that can be read as two different calls is refused, and so is a type that is none of these. The error is a
-// *CallError.
+// The call must be valid by content.JSON.Valid: a name that stands twice in an object is refused, at any depth, in the
+// arguments too. An object that can be read as two different calls is refused, and so is a type that is none of these.
+// The error is a *CallError.
 //
 // The Call's Input is the arguments byte for byte, and its Index is 0.
 func ParseCall(data []byte) (executor.Call, error) {
@@ -78,7 +78,8 @@ func ParseCall(data []byte) (executor.Call, error) {
 	return readings[0], nil
 }
 
-// argsOfType is which member holds the arguments of a call whose name stands beside its type. Without a type it is any of them.
+// argsOfType is which member holds the arguments of a call whose name stands beside its type. Without a type it is any
+// of them.
 var argsOfType = map[string]string{
 	"": "", "function": "arguments", "function_call": "arguments", "tool_use": "input", "tool_call": "args",
 }
@@ -150,6 +151,7 @@ func readMembers(list, ids []wire.Member, path string, args []string) (readings 
 	if call.ID, err = idOf(ids); err != nil {
 		return nil, withTool(err, call.Name)
 	}
+
 	for _, member := range args {
 		value, _ := wire.Take(list, member)
 		if value == "" {

@@ -18,8 +18,9 @@ type Record struct {
 	Tool string
 	// Success reports whether the tool was called and did not fail.
 	Success bool
-	// Output is the tool's result as text, however long it is; empty on failure. Blocks stand one below the other: a text, or a
-	// document that is plain text, as it is, any other block as what it is: "[image image/png]", "[document application/pdf]".
+	// Output is the tool's result as text, however long it is; empty on failure. Blocks stand one below the other: a
+	// text, or a document that is plain text, as it is, any other block as what it is: "[image image/png]", "[document
+	// application/pdf]".
 	Output string
 	// Error says why the call failed, for a model to read; empty on success and never else.
 	Error string
@@ -30,8 +31,8 @@ type Record struct {
 // maxLogged is how many characters of a text the JSON of a Record holds.
 const maxLogged = 2000
 
-// MarshalJSON returns the record for logs: an object with tool_name, success, output, latency_ms and, on failure, error. Each
-// text is cut after 2000 characters, so it cannot be read back into the same Record.
+// MarshalJSON returns the record for logs: an object with tool_name, success, output, latency_ms and, on failure,
+// error. Each text is cut after 2000 characters, so it cannot be read back into the same Record.
 func (r Record) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Tool    string  `json:"tool_name"`

@@ -1,5 +1,5 @@
-// Package registry executes tool calls one at a time, for programs that have a loop of their own. [ParseCall] reads a call in any of the
-// shapes in which providers write one.
+// Package registry executes tool calls one at a time, for programs that have a loop of their own. [ParseCall] reads a
+// call in any of the shapes in which providers write one.
 //
 //	var tools registry.Registry
 //	err := tools.Register(weather)
@@ -12,8 +12,8 @@
 //
 // # Errors
 //
-// A call that fails is a [Record] with Success false, never a Go error. Errors of Register and Lookup hold [ErrRegistered],
-// [ErrNotRegistered] or content.ErrTool; those of ParseCall are a *[CallError].
+// A call that fails is a [Record] with Success false, never a Go error. Errors of Register and Lookup hold
+// [ErrRegistered], [ErrNotRegistered] or content.ErrTool; those of ParseCall are a *[CallError].
 package registry
 
 import (
@@ -38,20 +38,23 @@ import (
 var (
 	// ErrRegistered: a tool of that name is registered already.
 	ErrRegistered = errors.New("tool already registered")
-	// ErrNotRegistered: no tool of that name is registered. The text of an error about it begins with these words, a colon and
-	// the name.
+	// ErrNotRegistered: no tool of that name is registered. The text of an error about it begins with these words, a
+	// colon and the name.
 	ErrNotRegistered = errors.New("Tool not registered")
 )
 
-// Registry runs tools one call at a time, for programs that have a loop of their own. Only what was registered can be called. A
-// call is executed as [executor.Agent.ExecuteTools] executes it: with its arguments checked, a timeout, and panics caught.
+// Registry runs tools one call at a time, for programs that have a loop of their own. Only what was registered can be
+// called. A call is executed as [executor.Agent.ExecuteTools] executes it: with its arguments checked, a timeout, and
+// panics caught.
 //
-// The zero value is ready to use, and safe for concurrent use. It must not be copied. The fields are set before its first use.
+// The zero value is ready to use, and safe for concurrent use. It must not be copied. The fields are set before its
+// first use.
 type Registry struct {
-	// Timeout is how long a call may take; [executor.WithTimeout] sets it for one tool. Negative is no limit. Defaults to 30 seconds.
+	// Timeout is how long a call may take; [executor.WithTimeout] sets it for one tool. Negative is no limit. Defaults
+	// to 30 seconds.
 	Timeout time.Duration
-	// Log is told of each call of a tool that is not registered: a warning with the name, and without the arguments, which may
-	// hold secrets. Defaults to slog.Default().
+	// Log is told of each call of a tool that is not registered: a warning with the name, and without the arguments,
+	// which may hold secrets. Defaults to slog.Default().
 	Log *slog.Logger
 
 	mu     sync.RWMutex
@@ -64,9 +67,9 @@ type registered struct {
 	def  content.Tool
 }
 
-// Register adds tools: all of them, or none where one is refused. Errors: content.ErrTool for a nil tool and for a definition
-// that no API takes or that a provider runs itself, what a tool's own Err returns, and [ErrRegistered] with the name of a tool
-// that is there already or twice among tools.
+// Register adds tools: all of them, or none where one is refused. Errors: content.ErrTool for a nil tool and for a
+// definition that no API takes or that a provider runs itself, what a tool's own Err returns, and [ErrRegistered] with
+// the name of a tool that is there already or twice among tools.
 func (r *Registry) Register(tools ...executor.Tool) error {
 	fresh := make([]registered, len(tools))
 	for i, t := range tools {
@@ -156,9 +159,9 @@ func (r *Registry) Definitions() []content.Tool {
 	return defs
 }
 
-// Lookup returns the tool of exactly that name: case counts, and nothing is trimmed. Where there is none, the error's chain holds
-// [ErrNotRegistered], and its text begins "Tool not registered: " and the name. In there the name is cut after 100 bytes, and
-// what cannot be printed is escaped.
+// Lookup returns the tool of exactly that name: case counts, and nothing is trimmed. Where there is none, the error's
+// chain holds [ErrNotRegistered], and its text begins "Tool not registered: " and the name. In there the name is cut
+// after 100 bytes, and what cannot be printed is escaped.
 func (r *Registry) Lookup(name string) (executor.Tool, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -169,20 +172,21 @@ func (r *Registry) Lookup(name string) (executor.Tool, error) {
 	return r.list[i].tool, nil
 }
 
-// Execute executes one call. Whatever goes wrong is a failed [Record]; it never panics. A tool that is not registered is not
-// looked for anywhere else: the call is blocked and logged.
+// Execute executes one call. Whatever goes wrong is a failed [Record]; it never panics. A tool that is not registered
+// is not looked for anywhere else: the call is blocked and logged.
 //
-// args is the arguments: nil for none, JSON as a content.JSON, json.RawMessage, []byte or string, or a value that is encoded by
-// content.ToJSON. They must come to a JSON object, by the rules of content.JSON.Valid; without one the tool is not called.
+// args is the arguments: nil for none, JSON as a content.JSON, json.RawMessage, []byte or string, or a value that is
+// encoded by content.ToJSON. They must come to a JSON object, by the rules of content.JSON.Valid; without one the tool
+// is not called.
 //
-// It returns when the tool does. A tool that ignores the end of its context is waited for as [executor.Agent].Grace says and then left
-// behind; the Record's Latency is without that.
+// It returns when the tool does. A tool that ignores the end of its context is waited for as [executor.Agent].Grace
+// says and then left behind; the Record's Latency is without that.
 func (r *Registry) Execute(ctx context.Context, name string, args any) Record {
 	return r.execute(ctx, executor.Call{Name: name}, func() (content.JSON, string) { return arguments(args) })
 }
 
-// ExecuteCall is Execute for a call as a provider wrote it: see [ParseCall]. What ParseCall refuses is a failed [Record], and
-// no tool is called.
+// ExecuteCall is Execute for a call as a provider wrote it: see [ParseCall]. What ParseCall refuses is a failed
+// [Record], and no tool is called.
 func (r *Registry) ExecuteCall(ctx context.Context, call []byte) Record {
 	parsed, err := ParseCall(call)
 	if err == nil {
@@ -195,7 +199,8 @@ func (r *Registry) ExecuteCall(ctx context.Context, call []byte) Record {
 	return r.execute(ctx, executor.Call{Name: refused.Tool}, func() (content.JSON, string) { return "", err.Error() })
 }
 
-// execute executes the call with the input that comes, or says why none comes. It is asked for only where there is a tool.
+// execute executes the call with the input that comes, or says why none comes. It is asked for only where there is a
+// tool.
 func (r *Registry) execute(ctx context.Context, call executor.Call, input func() (content.JSON, string)) (rec Record) {
 	defer func() {
 		if v := recover(); v != nil { // in what is no part of a call: encoding the arguments, a definition, the logger
