@@ -15,13 +15,13 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// importer reads a conversation that another program wrote. Its notes say what was kept as something else, or left out.
+// importer reads a file of another program. The notes list what was changed, kept in another form or left out.
 type importer struct {
 	name string
 	read func(data []byte, lenient bool) (d dag.DAG, notes []string, err error)
 }
 
-// importers are the formats, in the order in which they are listed.
+// importers returns all formats, in the order of the help text.
 func importers() []importer {
 	var list []importer
 	for _, e := range endpoints {
@@ -37,7 +37,7 @@ func importers() []importer {
 	return append(list, transcripts()...)
 }
 
-// importerNames are the names of the formats.
+// importerNames returns the names of the formats.
 func importerNames() []string {
 	var names []string
 	for _, f := range importers() {
@@ -55,27 +55,27 @@ func importCommand(s *streams) *cobra.Command {
 		Short: "Convert another program's transcript to a conversation",
 		Long: "Reads FILE and writes a Plait conversation.\n\nFORMAT is one of\n\n  " + strings.Join(names, "\n  ") + `
 
-Without --from it is recognized. A FILE that looks like another FORMAT than the
-one that is named is refused, and so is a response.
+Without --from the format is recognized. A FILE that looks like another FORMAT
+than the named one is refused, and so is a response.
 
-The first four are bodies of requests. What such a body holds beside the
-conversation (the model, limits, …) is kept, and export and run use it again.
+The first four are request bodies. Their other members (the model, limits, …)
+are kept, and export and run use them again.
 
 chat is messages of Chat Completions: a list, an object with "messages", or one
 of either a line. langchain is messages of LangChain, or a state or checkpoint
 of LangGraph. claude-code and pi are sessions, as JSON lines; nano-agent is a
 saved graph. Of several conversations in FILE the last one is continued; the
-others are named conversation-2, conversation-3, …
+others get the refs conversation-2, conversation-3, …
 
-What was changed, left out or kept as something else is printed on standard
-error, or with --json and -o as JSON. A last line that ends in the middle, as in
-a session that is being written, is left out.`,
+What was changed, left out or kept in another form is printed on standard error,
+or with --json and -o as JSON. An incomplete last line, as in a session that is
+being written, is left out.`,
 		Example: `  plait import request.json -o talk.json
   plait import --from claude-code session.jsonl -o talk.json`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if from != "" && !slices.Contains(names, from) {
-				return fmt.Errorf("--from %q is none of %s", from, strings.Join(names, ", "))
+				return fmt.Errorf("--from %q is not one of %s", from, strings.Join(names, ", "))
 			}
 			data, err := s.read(args[0])
 			if err != nil {
@@ -97,22 +97,23 @@ a session that is being written, is left out.`,
 	return cmd
 }
 
-// unfinished reports whether data is the beginning of a JSON value, cut off.
+// unfinished reports whether data is a JSON value that is cut off.
 func unfinished(data []byte) bool {
 	var value json.RawMessage
 	err := json.NewDecoder(bytes.NewReader(data)).Decode(&value)
 	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// formatOf returns the format to import with: the one that is named, unless the file looks like another, or the one that it looks like.
+// formatOf returns the format of a file: the named one, or the recognized one if none is named. It is an error if they differ.
 func formatOf(data []byte, from string, names []string) (string, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return "", errors.New("it is empty")
 	}
+
 	g := sniff(data)
 	switch {
 	case g.other != "" && from == "":
-		return "", fmt.Errorf("it looks like %s; import takes %s", g.other, strings.Join(names, ", "))
+		return "", fmt.Errorf("it looks like %s; import accepts %s", g.other, strings.Join(names, ", "))
 	case g.other != "":
 		return "", fmt.Errorf("it is not %s: it looks like %s", from, g.other)
 	case from != "" && g.formats != nil && !slices.Contains(g.formats, from):
@@ -120,7 +121,7 @@ func formatOf(data []byte, from string, names []string) (string, error) {
 	case from != "":
 		return from, nil
 	case g.formats == nil && unfinished(data):
-		return "", errors.New("it is JSON that ends in the middle")
+		return "", errors.New("it is JSON that is cut off")
 	case g.formats == nil:
 		return "", fmt.Errorf("its format is not recognized: name it with --from: %s", strings.Join(names, ", "))
 	case g.ambiguous:
@@ -129,7 +130,7 @@ func formatOf(data []byte, from string, names []string) (string, error) {
 	return g.formats[0], nil
 }
 
-// imported is what import prints of a conversation with --json.
+// imported is the output of import --json.
 type imported struct {
 	Format   string   `json:"format"`
 	Nodes    int      `json:"nodes"`
@@ -138,14 +139,14 @@ type imported struct {
 	Notes    []string `json:"notes"`
 }
 
-// importFile imports one file. With asJSON a report is printed as JSON, if the conversation itself goes to a file.
+// importFile imports one file. With asJSON it prints a report as JSON, unless standard output is for the conversation.
 func (s *streams) importFile(f importer, name string, data []byte, output string, lenient, asJSON bool) error {
 	d, notes, err := f.read(data, lenient)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if d.Len() == 0 {
-		return fmt.Errorf("%s: it holds nothing that %s has; import takes %s", name, f.name, strings.Join(importerNames(), ", "))
+		return fmt.Errorf("%s: it has no content in the format %s; import accepts %s", name, f.name, strings.Join(importerNames(), ", "))
 	}
 	if err := s.save(output, d); err != nil {
 		return err
@@ -169,8 +170,8 @@ func exportCommand(s *streams) *cobra.Command {
 		Long: "Prints the request body that run would send to API, not streamed. API is one of\n\n  " + strings.Join(endpointNames(), "\n  ") + `
 
 Every change that the rules of the API require is printed on standard error, or
-with --json beside the body. The model is that of the imported request, or the
-one that answered last, unless --model names another.`,
+with --json beside the body. The model is that of the imported request, or of
+the last response, unless --model names another.`,
 		Example: `  plait export --to gemini talk.json
   plait export --to anthropic talk.json --body '{"max_tokens": 500}'`,
 		Args: oneFile,
@@ -198,17 +199,19 @@ one that answered last, unless --model names another.`,
 	return cmd
 }
 
-// exportTo prints a body; with asJSON, in an object beside what was repaired.
+// exportTo prints a request body. With asJSON it prints an object with the body and the repairs.
 func (s *streams) exportTo(e endpoint, d dag.DAG, model string, asJSON bool) error {
-	how, err := manner(d, e, model)
-	if err != nil && e.name != "gemini" { // whose bodies do not name it
+	how, err := optionsFor(d, e, model)
+	if err != nil && e.name != "gemini" { // a body for Gemini does not name the model
 		return err
 	}
+
 	how.whole = true
 	body, repairs, err := e.body(request(d, e), how)
 	if err != nil {
 		return err
 	}
+
 	notes := counted(repairs)
 	if asJSON {
 		return s.printJSON(struct {
@@ -216,6 +219,7 @@ func (s *streams) exportTo(e endpoint, d dag.DAG, model string, asJSON bool) err
 			Repairs []string        `json:"repairs"`
 		}{body, notes})
 	}
+
 	for _, note := range notes {
 		s.say("repaired: %s", note)
 	}
@@ -223,7 +227,7 @@ func (s *streams) exportTo(e endpoint, d dag.DAG, model string, asJSON bool) err
 	return err
 }
 
-// counted returns each repair once, in order, with how often it was made.
+// counted returns each repair once, in order, with the number of times it was made.
 func counted(repairs []api.RepairNote) []string {
 	var log repairLog
 	times := map[string]int{}

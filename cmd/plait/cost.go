@@ -61,7 +61,7 @@ token count is counted as such.`,
 	return cmd
 }
 
-// costReport is what cost prints.
+// costReport is the output of cost --json.
 type costReport struct {
 	// Currency and Date are those of the price file; "" without one.
 	Currency string     `json:"currency,omitempty"`
@@ -71,16 +71,16 @@ type costReport struct {
 	Total spending `json:"total"`
 }
 
-// fileCost is what the responses in one file used.
+// fileCost sums up the responses in one file.
 type fileCost struct {
 	File   string      `json:"file"`
 	Models []modelCost `json:"models"`
 	Total  spending    `json:"total"`
 }
 
-// modelCost is what the responses of one model used.
+// modelCost sums up the responses of one model.
 type modelCost struct {
-	// Model is the name that the provider returned; "" where it returned none.
+	// Model is the name that the provider returned, or "" if it returned none.
 	Model string `json:"model"`
 	spending
 }
@@ -89,9 +89,9 @@ type modelCost struct {
 type spending struct {
 	Responses int           `json:"responses"`
 	Usage     content.Usage `json:"usage"`
-	// Uncounted is how many responses came without a token count: their tokens and their cost are unknown.
+	// Uncounted is the number of responses without a token count: their tokens and their cost are unknown.
 	Uncounted int `json:"uncounted,omitempty"`
-	// Cost is nil if it is unknown, even in part. Known is the part of it that is known, nil without prices.
+	// Cost is nil if it is unknown, even in part. Known is the known part, or nil without prices.
 	Cost  *float64 `json:"cost"`
 	Known *float64 `json:"known_cost,omitempty"`
 	// Estimated reports that some tokens have no price of their own and are estimated.
@@ -104,7 +104,7 @@ type costs struct {
 	models map[string]*spending
 }
 
-// add counts a response.
+// add adds a response.
 func (c *costs) add(model string, u content.Usage) {
 	sum := c.models[model]
 	if sum == nil {
@@ -114,8 +114,10 @@ func (c *costs) add(model string, u content.Usage) {
 			sum.Cost, sum.Known = new(float64), new(float64)
 		}
 	}
+
 	sum.Responses++
 	sum.Usage = sum.Usage.Plus(u)
+
 	if u == (content.Usage{}) {
 		sum.Uncounted++
 		sum.Cost = nil
@@ -135,7 +137,7 @@ func (c *costs) add(model string, u content.Usage) {
 	plus(sum.Known, cost)
 	plus(sum.Cost, cost)
 
-	// More tokens were paid for than are counted, so the cost is known in part.
+	// More tokens were paid for than are counted, so only a part of the cost is known.
 	if u.Incomplete {
 		sum.Cost = nil
 	}
@@ -179,6 +181,7 @@ func (c *costs) list() (models []modelCost, total spending) {
 	return models, total
 }
 
+// cost returns the report on the files.
 func (s *streams) cost(files []string, pricesFile string) (costReport, error) {
 	var report costReport
 	var prices api.Prices
@@ -292,7 +295,7 @@ func (r costReport) write(out io.Writer) error {
 	return err
 }
 
-// row writes one line of the table. The name stands last, where its width disturbs no column.
+// row writes one line of the table. The name comes last, so that its width does not affect the columns.
 func (s spending) row(w io.Writer, name, currency string) {
 	u := s.Usage
 	cells := []string{strconv.Itoa(s.Responses), thousands(u.Input), thousands(u.Output), thousands(u.CacheRead), thousands(u.CacheWrite)}
@@ -302,7 +305,7 @@ func (s spending) row(w io.Writer, name, currency string) {
 	fmt.Fprintf(w, "%s\t  %s\n", strings.Join(cells, "\t"), strings.ReplaceAll(printable(name), "\t", " "))
 }
 
-// money is the cost in words: exact, estimated, at least the known part, or unknown.
+// money returns the cost as text: exact, estimated, at least the known part, or unknown.
 func (s spending) money() string {
 	switch {
 	case s.Cost == nil && (s.Known == nil || *s.Known == 0):
@@ -317,7 +320,7 @@ func (s spending) money() string {
 
 func amount(cost float64) string { return strconv.FormatFloat(cost, 'f', 4, 64) }
 
-// thousands is a number with a comma between groups of three digits.
+// thousands returns a number with a comma between groups of three digits.
 func thousands(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for at := len(digits) - 3; at > 0; at -= 3 {

@@ -13,10 +13,10 @@ import (
 	"github.com/plait-dev/plait/api/openai"
 )
 
-// noKey is the key for a server of one's own, which wants none; the SDKs make no request without.
+// noKey is the API key for a server of the user's own, which needs none. Without a key the SDKs send no request.
 const noKey = "none"
 
-func anthropicOptions(how asking) *anthropic.Options {
+func anthropicOptions(how endpointOptions) *anthropic.Options {
 	o := &anthropic.Options{NoStream: how.whole, Prefill: how.prefill}
 	if how.baseURL != "" {
 		o.SDK = append(o.SDK, sdkanthropic.WithBaseURL(how.baseURL))
@@ -27,8 +27,8 @@ func anthropicOptions(how asking) *anthropic.Options {
 	return o
 }
 
-func openAIOptions(how asking) *openai.Options {
-	o := &openai.Options{NoStream: how.whole, Audio: how.hears}
+func openAIOptions(how endpointOptions) *openai.Options {
+	o := &openai.Options{NoStream: how.whole, Audio: how.audio}
 	if how.baseURL != "" {
 		o.SDK = append(o.SDK, sdkopenai.WithBaseURL(how.baseURL))
 		if os.Getenv("OPENAI_API_KEY") == "" {
@@ -38,7 +38,7 @@ func openAIOptions(how asking) *openai.Options {
 	return o
 }
 
-func geminiOptions(how asking) *gemini.Options {
+func geminiOptions(how endpointOptions) *gemini.Options {
 	o := &gemini.Options{NoStream: how.whole}
 	if how.baseURL != "" {
 		o.SDK = &genai.ClientConfig{HTTPOptions: genai.HTTPOptions{BaseURL: how.baseURL}}
@@ -49,19 +49,19 @@ func geminiOptions(how asking) *gemini.Options {
 	return o
 }
 
-func dialAnthropic(how asking) api.Provider {
+func dialAnthropic(how endpointOptions) api.Provider {
 	return anthropic.New(how.model, anthropicOptions(how))
 }
 
-func dialChat(how asking) api.Provider { return openai.NewChat(how.model, openAIOptions(how)) }
+func dialChat(how endpointOptions) api.Provider { return openai.NewChat(how.model, openAIOptions(how)) }
 
-func dialResponses(how asking) api.Provider {
+func dialResponses(how endpointOptions) api.Provider {
 	return openai.NewResponses(how.model, openAIOptions(how))
 }
 
-func dialGemini(how asking) api.Provider { return gemini.New(how.model, geminiOptions(how)) }
+func dialGemini(how endpointOptions) api.Provider { return gemini.New(how.model, geminiOptions(how)) }
 
-// importGemini is gemini.Import, whose bodies do not name the model.
+// importGemini is gemini.Import, without a model: bodies for Gemini do not name it.
 func importGemini(body []byte) (api.Request, string, error) {
 	req, err := gemini.Import(body)
 	return req, "", err

@@ -13,7 +13,7 @@ import (
 )
 
 func diffCommand(s *streams) *cobra.Command {
-	var before, after, colour string
+	var before, after, color string
 	var asJSON bool
 	when := []string{"auto", "always", "never"}
 	cmd := &cobra.Command{
@@ -25,12 +25,13 @@ do not count. The exit code is 1 if there are differences.`,
   plait diff talk.json talk.json --old first-try --new second-try`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(when, colour) {
-				return fmt.Errorf("--color %q is none of %s", colour, strings.Join(when, ", "))
+			if !slices.Contains(when, color) {
+				return fmt.Errorf("--color %q is not one of %s", color, strings.Join(when, ", "))
 			}
 			if args[0] == std && args[1] == std {
 				return fmt.Errorf("standard input can be read once: A and B cannot both be -")
 			}
+
 			a, err := s.loadAt(args[0], before)
 			if err != nil {
 				return err
@@ -39,24 +40,26 @@ do not count. The exit code is 1 if there are differences.`,
 			if err != nil {
 				return err
 			}
-			return s.diff(dag.Diff(a, b), colour == "always" || colour == "auto" && coloured(s.out), asJSON)
+			return s.diff(dag.Diff(a, b), color == "always" || color == "auto" && wantsColor(s.out), asJSON)
 		},
 	}
+
 	cmd.Flags().StringVar(&before, "old", "", "compare A at this `NODE`")
 	completeNode(s, cmd, "old")
 	cmd.Flags().StringVar(&after, "new", "", "compare B at this `NODE`")
-	cmd.Flags().StringVar(&colour, "color", "auto", "`WHEN` to use colours: "+strings.Join(when, ", ")+";\nauto: on a terminal, without NO_COLOR")
+	cmd.Flags().StringVar(&color, "color", "auto", "`WHEN` to use colors: "+strings.Join(when, ", ")+";\nauto: on a terminal, without NO_COLOR")
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(when, cobra.ShellCompDirectiveNoFileComp))
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-func (s *streams) diff(found dag.Difference, colour, asJSON bool) error {
+// diff prints a difference. The exit code reports whether there is one.
+func (s *streams) diff(found dag.Difference, color, asJSON bool) error {
 	var err error
 	if asJSON {
 		err = s.printJSON(found)
 	} else {
-		err = found.Write(s.out, &dag.DiffOptions{Color: colour})
+		err = found.Write(s.out, &dag.DiffOptions{Color: color})
 	}
 	if err == nil && !found.Equal() {
 		return &exitError{code: exitFinding}
@@ -64,8 +67,8 @@ func (s *streams) diff(found dag.Difference, colour, asJSON bool) error {
 	return err
 }
 
-// coloured reports whether what is written there is for a terminal whose user wants colours.
-func coloured(out io.Writer) bool {
+// wantsColor reports whether out is a terminal and the environment does not disable colors.
+func wantsColor(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return false

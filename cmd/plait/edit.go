@@ -39,20 +39,23 @@ then on. A ref that exists already is moved.`,
 			if err != nil {
 				return err
 			}
+
 			if name != "" {
 				d = d.WithRef(name)
 			}
 			if d.Err() == nil && at != "" && sameFile(args[0], output) {
-				if err := s.keepsEnd(args[0], d); err != nil {
+				if err := s.checkHeadsKept(args[0], d); err != nil {
 					return err
 				}
 			}
+
 			if at != "" && d.Metadata().Get(pauseKey) != "" {
-				d = d.WithMetadata(pauseKey, nil) // the pause is that of another end
+				d = d.WithMetadata(pauseKey, nil) // the pause belongs to another head
 			}
 			if err := d.Err(); err != nil {
 				return err
 			}
+
 			if err := s.save(output, d); err != nil {
 				return err
 			}
@@ -70,7 +73,7 @@ then on. A ref that exists already is moved.`,
 	return cmd
 }
 
-// sameFile reports whether two names are of one file.
+// sameFile reports whether two names refer to the same file.
 func sameFile(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {
@@ -80,21 +83,22 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// keepsEnd makes sure that what is written in place of a file still holds its end.
-func (s *streams) keepsEnd(name string, now dag.DAG) error {
+// checkHeadsKept returns an error if a conversation that replaces a file does not reach the heads of the file.
+func (s *streams) checkHeadsKept(name string, now dag.DAG) error {
 	before, err := s.load(name)
 	if err != nil {
 		return err
 	}
+
 	for _, head := range before.Heads() {
 		if _, err := now.Find(head.ID().String()); err != nil {
-			return fmt.Errorf("%s would lose its head: name it first (plait fork %[1]s --name NAME -o %[1]s), or write another file", name)
+			return fmt.Errorf("%s would lose its head: give it a ref first (plait fork %[1]s --name NAME -o %[1]s), or write another file", name)
 		}
 	}
 	return nil
 }
 
-// strategies are what can become of branches that are merged.
+// strategies are the ways to merge branches.
 var strategies = []string{string(dag.MergeJoin), string(dag.MergeAnswer), string(dag.MergePick)}
 
 func mergeCommand(s *streams) *cobra.Command {
@@ -108,7 +112,7 @@ func mergeCommand(s *streams) *cobra.Command {
 one FILE, each named with --at. STRATEGY is
 
   join    their messages follow each other
-  answer  the first continues; a message holds the last answers of the others
+  answer  the first continues; a message holds the last responses of the others
   pick    the first continues; the others are kept, and the model does not see
           them`,
 		Example: `  plait merge talk.json other.json -o both.json
@@ -116,12 +120,13 @@ one FILE, each named with --at. STRATEGY is
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(strategies, how) {
-				return fmt.Errorf("--strategy %q is none of %s", how, strings.Join(strategies, ", "))
+				return fmt.Errorf("--strategy %q is not one of %s", how, strings.Join(strategies, ", "))
 			}
 			branches, err := s.branches(args, at)
 			if err != nil {
 				return err
 			}
+
 			d := dag.Merge(dag.MergeStrategy(how), branches...)
 			if d.Err() == nil && d.Metadata().Get(pauseKey) != "" {
 				d = d.WithMetadata(pauseKey, nil) // its calls are closed
@@ -129,6 +134,7 @@ one FILE, each named with --at. STRATEGY is
 			if err := d.Err(); err != nil {
 				return err
 			}
+
 			if err := s.save(output, d); err != nil {
 				return err
 			}
@@ -147,7 +153,7 @@ one FILE, each named with --at. STRATEGY is
 	return cmd
 }
 
-// branches are the conversations that are merged.
+// branches returns the conversations to merge: the heads of the FILEs, or the nodes of --at in the one FILE.
 func (s *streams) branches(files, at []string) ([]dag.Branch, error) {
 	if len(at) > 0 && len(files) > 1 {
 		return nil, errors.New("--at names branches of one FILE, and there are several")
@@ -155,23 +161,27 @@ func (s *streams) branches(files, at []string) ([]dag.Branch, error) {
 	if err := readOnce(files); err != nil {
 		return nil, err
 	}
+
 	var list []dag.Branch
 	for _, name := range files {
 		d, err := s.load(name)
 		if err != nil {
 			return nil, err
 		}
-		for _, end := range at {
-			branch, err := find(d, end)
+
+		for _, name := range at {
+			branch, err := find(d, name)
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, dag.Branch{Name: end, DAG: branch})
+			list = append(list, dag.Branch{Name: name, DAG: branch})
 		}
+
 		if len(at) == 0 {
 			list = append(list, dag.Branch{Name: strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)), DAG: d})
 		}
 	}
+
 	return list, nil
 }
 
@@ -191,6 +201,7 @@ to standard error.`,
 			if err != nil {
 				return err
 			}
+
 			gone := d.Unreachable()
 			if dry {
 				return s.report(s.out, gone, asJSON)
@@ -198,6 +209,7 @@ to standard error.`,
 			return s.replace(args[0], output, d.Prune(), gone, asJSON)
 		},
 	}
+
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be removed, and change nothing")
 	replaceFlag(cmd, &output)
 	jsonFlag(cmd, &asJSON)
@@ -226,6 +238,7 @@ not changed. A run that is paused in FILE cannot be resumed afterwards.`,
 			if err != nil {
 				return err
 			}
+
 			erased := redacted{}
 			for _, name := range args[1:] {
 				n, err := nodeOf(d, name)
@@ -234,19 +247,21 @@ not changed. A run that is paused in FILE cannot be resumed afterwards.`,
 				}
 				erased.Redacted = append(erased.Redacted, n.ID())
 			}
+
 			d = d.Redact(erased.Redacted...)
 			if d.Err() == nil && d.Metadata().Get(pauseKey) != "" {
-				d = d.WithMetadata(pauseKey, nil) // it repeats arguments
+				d = d.WithMetadata(pauseKey, nil) // it holds arguments of calls
 			}
 			return s.replace(args[0], output, d, erased, asJSON)
 		},
 	}
+
 	replaceFlag(cmd, &output)
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-// redacted is what redact reports.
+// redacted is the output of redact.
 type redacted struct {
 	Redacted []node.ID `json:"redacted"`
 }
@@ -258,13 +273,13 @@ func (r redacted) String() string {
 	return fmt.Sprintf("%d nodes are redacted", len(r.Redacted))
 }
 
-// replaceFlag is where a command writes that replaces its FILE.
+// replaceFlag registers the flag for the file that a command writes, by default the one that it reads.
 func replaceFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVarP(name, "output", "o", "", "the `FILE` to write, in place of the one that is read")
 	_ = cmd.MarkFlagFilename("output", "json")
 }
 
-// replace writes a conversation in place of the one that was read, and then reports.
+// replace writes a conversation in place of the one that was read, and prints the report.
 func (s *streams) replace(name, output string, d dag.DAG, what fmt.Stringer, asJSON bool) error {
 	if err := d.Err(); err != nil {
 		return err
@@ -272,15 +287,18 @@ func (s *streams) replace(name, output string, d dag.DAG, what fmt.Stringer, asJ
 	if output == "" {
 		output = name
 	}
+
 	if err := s.save(output, d); err != nil {
 		return err
 	}
+
 	if output == std {
 		return s.report(s.err, what, asJSON)
 	}
 	return s.report(s.out, what, asJSON)
 }
 
+// report prints a report as text or as JSON.
 func (s *streams) report(to io.Writer, what fmt.Stringer, asJSON bool) error {
 	if asJSON {
 		return (&streams{out: to}).printJSON(what)

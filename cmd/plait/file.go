@@ -35,7 +35,9 @@ func (s *streams) save(name string, d dag.DAG) error {
 	if name != std {
 		return d.Save(name)
 	}
-	var whole bytes.Buffer // nothing is written of one that cannot be saved
+
+	// Encode all of it first, so that nothing is written if it cannot be saved.
+	var whole bytes.Buffer
 	if err := d.Write(&whole); err != nil {
 		return err
 	}
@@ -43,25 +45,26 @@ func (s *streams) save(name string, d dag.DAG) error {
 	return err
 }
 
-// oneFile is the arguments of a command that takes one FILE.
+// oneFile is the cobra.PositionalArgs of a command with one FILE.
 func oneFile(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("%s takes one FILE, and was given %d arguments (see plait %s -h)", cmd.Name(), len(args), cmd.Name())
+		return fmt.Errorf("%s takes one FILE, got %d arguments (see plait %s -h)", cmd.Name(), len(args), cmd.Name())
 	}
 	return nil
 }
 
-// outputFlag is where a command writes the conversation that it makes.
+// outputFlag registers the flag for the file to which a command writes a conversation.
 func outputFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVarP(name, "output", "o", std, "the `FILE` to write")
 	_ = cmd.MarkFlagFilename("output", "json")
 }
 
-// bodyFlag is further members of a request's body.
+// bodyFlag registers the flag for further members of a request's body.
 func bodyFlag(cmd *cobra.Command, members *string) {
 	cmd.Flags().StringVar(members, "body", "", "further members of the request's body, as a `JSON`\nobject, in place of those of the imported request")
 }
 
-func jsonFlag(cmd *cobra.Command, asked *bool) {
-	cmd.Flags().BoolVar(asked, "json", false, "print JSON")
+// jsonFlag registers the flag for JSON output.
+func jsonFlag(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON")
 }

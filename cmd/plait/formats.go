@@ -14,34 +14,33 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// endpoint is one of the APIs, as far as the command needs it.
+// endpoint is an API, with the functions that the command needs.
 type endpoint struct {
-	// name is that of the provider and of the format.
+	// name is the name of the provider and of the format.
 	name string
-	// api is its name in blocks.
+	// api is the name of the API in blocks and answers.
 	api    string
 	parse  func(body []byte) (api.Request, string, error)
-	body   func(req api.Request, how asking) ([]byte, []api.RepairNote, error)
-	dial   func(how asking) api.Provider
-	models string // an example
+	body   func(req api.Request, how endpointOptions) ([]byte, []api.RepairNote, error)
+	dial   func(how endpointOptions) api.Provider
+	models string // the name of a model, as an example
 }
 
-// asking is how an API is asked.
-type asking struct {
+// endpointOptions are the settings for the requests to an API.
+type endpointOptions struct {
 	model   string
 	baseURL string
 	whole   bool // not streamed
-	// prefill says that the request that the conversation came from ends with words of the assistant, to go on with; hears, that its
-	// model takes what it was sent then.
-	prefill, hears bool
+	prefill bool // the imported request ends with text of the assistant, which the model is to continue
+	audio   bool // the model accepts all that was in the imported request
 }
 
-// endpoints are the APIs, in the order in which they are listed.
+// endpoints are the APIs, in the order of the help text.
 var endpoints = []endpoint{
 	{
 		name: "anthropic", api: anthropic.API, models: "claude-sonnet-4-5",
 		parse: anthropic.Import,
-		body: func(req api.Request, how asking) ([]byte, []api.RepairNote, error) {
+		body: func(req api.Request, how endpointOptions) ([]byte, []api.RepairNote, error) {
 			return anthropic.Body(req, how.model, anthropicOptions(how))
 		},
 		dial: dialAnthropic,
@@ -49,7 +48,7 @@ var endpoints = []endpoint{
 	{
 		name: "openai-chat", api: openai.ChatAPI, models: "gpt-4.1",
 		parse: openai.ImportChat,
-		body: func(req api.Request, how asking) ([]byte, []api.RepairNote, error) {
+		body: func(req api.Request, how endpointOptions) ([]byte, []api.RepairNote, error) {
 			return openai.ChatBody(req, how.model, openAIOptions(how))
 		},
 		dial: dialChat,
@@ -57,7 +56,7 @@ var endpoints = []endpoint{
 	{
 		name: "openai-responses", api: openai.ResponsesAPI, models: "gpt-5",
 		parse: openai.ImportResponses,
-		body: func(req api.Request, how asking) ([]byte, []api.RepairNote, error) {
+		body: func(req api.Request, how endpointOptions) ([]byte, []api.RepairNote, error) {
 			return openai.ResponsesBody(req, how.model, openAIOptions(how))
 		},
 		dial: dialResponses,
@@ -65,14 +64,14 @@ var endpoints = []endpoint{
 	{
 		name: "gemini", api: gemini.API, models: "gemini-2.5-flash",
 		parse: importGemini,
-		body: func(req api.Request, how asking) ([]byte, []api.RepairNote, error) {
+		body: func(req api.Request, how endpointOptions) ([]byte, []api.RepairNote, error) {
 			return gemini.Body(req, how.model, geminiOptions(how))
 		},
 		dial: dialGemini,
 	},
 }
 
-// endpointOf finds an API by the name of its format, or of its provider.
+// endpointOf returns the API with that name. The name "openai" is short for "openai-responses".
 func endpointOf(name string) (endpoint, error) {
 	for _, e := range endpoints {
 		if e.name == name {
@@ -82,9 +81,10 @@ func endpointOf(name string) (endpoint, error) {
 	if name == "openai" {
 		return endpointOf("openai-responses")
 	}
-	return endpoint{}, fmt.Errorf("%q is none of openai, %s", name, strings.Join(endpointNames(), ", "))
+	return endpoint{}, fmt.Errorf("%q is not one of openai, %s", name, strings.Join(endpointNames(), ", "))
 }
 
+// endpointNames returns the names of all APIs.
 func endpointNames() []string {
 	names := make([]string, len(endpoints))
 	for i, e := range endpoints {
@@ -93,85 +93,89 @@ func endpointNames() []string {
 	return names
 }
 
-// asked is what a request says beside its conversation: it is kept in the metadata of the file, so that it can be made again.
-type asked struct {
+// savedRequest holds the members of an imported request other than the conversation. They are saved in the metadata of the file, so that
+// the request can be made again.
+type savedRequest struct {
 	API   string          `json:"api"`
 	Model string          `json:"model,omitempty"`
 	Cache api.Cache       `json:"cache,omitempty"`
 	Body  json.RawMessage `json:"body,omitzero"`
-	// Prefill says that it ends with words of the assistant, to go on with.
+	// Prefill is set if the request ends with text of the assistant, which the model is to continue.
 	Prefill bool `json:"prefill,omitempty"`
 }
 
-// askedKey is where it is kept.
-const askedKey = "plait.request"
+// requestKey is the metadata key of the savedRequest.
+const requestKey = "plait.request"
 
-// conversation makes a conversation of a request.
+// conversation returns the conversation in an imported request.
 func conversation(apiName, model string, req api.Request) dag.DAG {
 	d := dag.FromTranscript(dag.Transcript{System: req.System, Tools: req.Tools, Messages: req.Messages})
-	kept := asked{API: apiName, Model: model, Cache: req.Options.Cache}
+
+	kept := savedRequest{API: apiName, Model: model, Cache: req.Options.Cache}
 	if n := len(req.Messages); n > 0 {
 		last := req.Messages[n-1]
 		kept.Prefill = last.Role == content.Assistant && len(last.Blocks.ToolUses()) == 0
 	}
+
 	if req.Options.Body != "" {
 		kept.Body = json.RawMessage(req.Options.Body)
 	}
-	return d.WithMetadata(askedKey, kept)
+	return d.WithMetadata(requestKey, kept)
 }
 
-// askedOf is what was kept of the request that the conversation came from.
-func askedOf(d dag.DAG) (a asked) {
-	if kept := d.Metadata().Get(askedKey); kept != "" {
-		_ = kept.Decode(&a) // another program's is none of ours
+// savedRequestOf returns the saved request of a conversation, or the zero value.
+func savedRequestOf(d dag.DAG) (a savedRequest) {
+	if kept := d.Metadata().Get(requestKey); kept != "" {
+		_ = kept.Decode(&a) // a value of another program is ignored
 	}
 	return a
 }
 
-// request is the request that the conversation makes of an API: with what was asked beside it, where it came from there.
+// request returns the request for a conversation, with the options of the imported request if that was one of the same API.
 func request(d dag.DAG, e endpoint) api.Request {
 	t := d.Transcript()
 	req := api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages}
-	if a := askedOf(d); a.API == e.api {
+	if a := savedRequestOf(d); a.API == e.api {
 		req.Options.Cache, req.Options.Body = a.Cache, content.JSON(a.Body)
 	}
 	return req
 }
 
-// manner is how the API is asked: the model in the way that it was asked in the request that the conversation came from.
-func manner(d dag.DAG, e endpoint, named string) (asking, error) {
+// optionsFor returns the settings for requests to an API. For the API and model of the imported request, they are those of that request.
+func optionsFor(d dag.DAG, e endpoint, named string) (endpointOptions, error) {
 	model, err := modelOf(d, e, named)
-	how := asking{model: model}
-	if a := askedOf(d); a.API == e.api && a.Model == model {
-		how.prefill, how.hears = a.Prefill, true
+	how := endpointOptions{model: model}
+	if a := savedRequestOf(d); a.API == e.api && a.Model == model {
+		how.prefill, how.audio = a.Prefill, true
 	}
 	return how, err
 }
 
-// withBody is the conversation with other members for its requests, which are kept in place of those that it came with.
+// withBody saves further members for request bodies in the metadata, in place of those of the imported request.
 func withBody(d dag.DAG, e endpoint, model, members string) (dag.DAG, error) {
 	if members == "" {
 		return d, nil
 	}
+
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(members), &object); err != nil || object == nil {
-		return d, fmt.Errorf("--body is no JSON object: %q", members)
+		return d, fmt.Errorf("--body is not a JSON object: %q", members)
 	}
-	kept := askedOf(d)
+
+	kept := savedRequestOf(d)
 	if kept.API != e.api {
-		kept = asked{API: e.api, Model: model}
+		kept = savedRequest{API: e.api, Model: model}
 	}
 	kept.Body = json.RawMessage(members)
-	return d.WithMetadata(askedKey, kept), nil
+	return d.WithMetadata(requestKey, kept), nil
 }
 
-// modelOf is the model that is asked: the one that was named, else the one of the request that the conversation came from, else the one
-// that answered last.
+// modelOf returns the model to send requests to: the named one, or else that of the imported request, or else that of the last response.
 func modelOf(d dag.DAG, e endpoint, named string) (string, error) {
 	if named != "" {
 		return named, nil
 	}
-	if a := askedOf(d); a.API == e.api && a.Model != "" {
+	if a := savedRequestOf(d); a.API == e.api && a.Model != "" {
 		return a.Model, nil
 	}
 	for _, n := range slices.Backward(d.Nodes()) {
@@ -179,5 +183,5 @@ func modelOf(d dag.DAG, e endpoint, named string) (string, error) {
 			return m.Answer.Model, nil
 		}
 	}
-	return "", fmt.Errorf("the conversation does not say which model to ask: name one with --model, such as %s", e.models)
+	return "", fmt.Errorf("the conversation names no model: name one with --model, such as %s", e.models)
 }

@@ -6,7 +6,7 @@
 //	0  done
 //	1  a negative finding: verify failed, or there are differences
 //	2  bad usage or bad input, or a run that failed; the message names the file, the line or the node
-//	3  the run is paused: the calls that wait are printed as JSON
+//	3  the run is paused: the pending calls are printed as JSON
 //
 // "plait run --defer-tools" and "plait resume" make Plait an agent loop that any language can drive.
 package main
@@ -39,7 +39,7 @@ const (
 	exitPaused  = 3
 )
 
-// exitError is an end with a code of its own. Its text, if there is one, goes to standard error.
+// exitError ends the program with that code. The text, if any, goes to standard error.
 type exitError struct {
 	code int
 	text string
@@ -54,22 +54,25 @@ func plait(ctx context.Context, args []string, in io.Reader, out, errs io.Writer
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
+
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
 	}
+
 	code := exitBad
 	var end *exitError
 	if errors.As(err, &end) {
 		code = end.code
 	}
+
 	if text := printable(plain(err)); text != "" {
 		fmt.Fprintln(errs, "plait: "+text)
 	}
 	return code
 }
 
-// streams is where a command reads and writes.
+// streams are the standard streams of a command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer

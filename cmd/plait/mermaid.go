@@ -10,7 +10,7 @@ import (
 	"github.com/plait-dev/plait/viz"
 )
 
-// diagramFlags is what of a conversation a Mermaid diagram shows.
+// diagramFlags are the flags that select the part of a conversation in a Mermaid diagram.
 type diagramFlags struct {
 	around       string
 	steps, depth int
@@ -25,12 +25,13 @@ func (m *diagramFlags) register(cmd *cobra.Command) {
 	f.BoolVar(&m.parts, "parts", false, "mermaid: all nodes, in several diagrams, as Markdown")
 }
 
-// mermaid prints the diagram, or a document of the diagrams that it takes.
+// mermaid prints a diagram or, with --parts, a document of several diagrams.
 func (s *streams) mermaid(d dag.DAG, m diagramFlags) error {
 	o := viz.MermaidOptions{Depth: m.depth, Steps: m.steps}
 	if m.steps < 0 || m.depth < 0 {
-		return errors.New("--steps and --depth take no numbers below 0")
+		return errors.New("--steps and --depth must not be negative")
 	}
+
 	if m.around != "" {
 		n, err := nodeOf(d, m.around)
 		if err != nil {
@@ -38,6 +39,7 @@ func (s *streams) mermaid(d dag.DAG, m diagramFlags) error {
 		}
 		o.Around = n.ID()
 	}
+
 	if !m.parts {
 		err := viz.Mermaid(s.out, d, &o)
 		if errors.Is(err, viz.ErrTooLarge) {
@@ -45,10 +47,12 @@ func (s *streams) mermaid(d dag.DAG, m diagramFlags) error {
 		}
 		return err
 	}
+
 	parts, err := viz.MermaidParts(d, &o)
 	if err != nil {
 		return err
 	}
+
 	for i, p := range parts {
 		if i > 0 {
 			fmt.Fprintln(s.out)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Errors of the library begin with the name of their package, as Go errors do, and some end in a Go type. Neither means anything to somebody
-// at a shell.
+// Errors of the library begin with the name of their package, as Go errors do, and some end in a Go type. Neither helps a user of the
+// command.
 var (
 	packagePrefix = regexp.MustCompile(`(^|: |\n)(?:dag|executor|api|content|node|transcript|viz|page|live|json|jsontext): `)
 	methodPrefix  = regexp.MustCompile(`(^|: )(?:FromTranscript|Merge|Resume|resume): `)
@@ -28,7 +28,7 @@ func plain(err error) string {
 	text = goType.ReplaceAllString(text, "a JSON $1 does not belong there$2")
 	text = methodHint.ReplaceAllString(text, "")
 
-	// The end of the text is where a reader of JSON gives up.
+	// An empty file is an unexpected end of JSON to the library.
 	if before, ok := strings.CutSuffix(text, " cannot be read: EOF"); ok {
 		text = before + " is empty"
 	}

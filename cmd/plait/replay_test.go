@@ -23,7 +23,7 @@ import (
 // taped is a recorded exchange with what the command imports of its request.
 type taped struct {
 	providertest.Exchange
-	asked asked
+	asked savedRequest
 	said  []content.Message
 	want  map[string]any // the normal form of the request
 }
@@ -92,7 +92,7 @@ func (a recordedAPI) imported(t *testing.T, c providertest.Cassette) []taped {
 		require.Equal(t, exitDone, code, told)
 		d, err := dag.Read(strings.NewReader(talk))
 		require.NoError(t, err)
-		all[k] = taped{Exchange: e, said: d.Messages(), asked: askedOf(d), want: a.normal(t, e.Request.Body)}
+		all[k] = taped{Exchange: e, said: d.Messages(), asked: savedRequestOf(d), want: a.normal(t, e.Request.Body)}
 		if k > 0 && all[k].want["previous_response_id"] != nil {
 			all[k].withHistory(t, all[k-1])
 		}

@@ -25,7 +25,7 @@ Exit codes:
   0  done
   1  a negative finding: verify failed, or diff found differences
   2  bad usage or input, or a run that failed
-  3  the run is paused: the calls that wait are printed as JSON`,
+  3  the run is paused: the pending calls are printed as JSON`,
 		Example: `  plait import request.json -o talk.json
   plait log talk.json
   plait run talk.json --provider anthropic --defer-tools

@@ -24,7 +24,7 @@ import (
 	"github.com/plait-dev/plait/viz/progress"
 )
 
-// runner is what run and resume have in common.
+// runner holds the flags and the state of run and resume.
 type runner struct {
 	*streams
 	provider, model string
@@ -39,17 +39,17 @@ type runner struct {
 	user, userJSON  string
 	results         string
 	asJSON, quiet   bool
-	before          [sha256.Size]byte // of FILE, as it was read
+	before          [sha256.Size]byte // the hash of FILE when it was read
 	repairs         repairLog
 }
 
-// repairLog is what was changed in the requests of a run, each change once, in order.
+// repairLog lists the repairs of the requests of a run, each once, in order.
 type repairLog struct {
 	list []string
 	seen map[string]bool
 }
 
-// add reports whether the text is new.
+// add appends a repair, and reports whether it is new.
 func (l *repairLog) add(text string) bool {
 	if l.seen[text] {
 		return false
@@ -62,7 +62,7 @@ func (l *repairLog) add(text string) bool {
 	return true
 }
 
-// all returns the list as JSON shows it: empty, and not null, where nothing was changed.
+// all returns the list. It is never nil, so that JSON has an empty list, not null.
 func (l *repairLog) all() []string { return append([]string{}, l.list...) }
 
 func runCommand(s *streams) *cobra.Command {
@@ -76,9 +76,9 @@ touched, and the conversation is written to a file beside it. The answer is
 printed; progress, and every repair of a request, go to standard error.
 
 The command executes no tools. With --defer-tools, a run pauses when the model
-calls one: the calls that wait are printed as JSON, the exit code is 3, and
-"plait resume" brings their results. With --approve each call has to be approved
-first.
+calls one: the pending calls are printed as JSON, the exit code is 3, and
+"plait resume" supplies their results. With --approve each call has to be
+approved first.
 
 The provider's key is in the environment: ANTHROPIC_API_KEY, OPENAI_API_KEY,
 GEMINI_API_KEY. openai is openai-responses; openai-chat is for compatible
@@ -107,7 +107,8 @@ func resumeCommand(s *streams) *cobra.Command {
    "call_5": {"approve": false, "reason": "too risky"}}
 
 If results are missing, the run pauses again. The provider and the model are
-those of the run, unless others are named. Exit codes are those of run.`,
+those of the run, unless --provider and --model name others. The exit codes are
+those of run.`,
 		Example: `  plait resume talk.json --results results.json
   echo '{"call_1": {"result": "22 °C"}}' | plait resume talk.json --results -`,
 		Args: oneFile,
@@ -119,13 +120,14 @@ those of the run, unless others are named. Exit codes are those of run.`,
 	return cmd
 }
 
+// flags registers the flags of run and resume.
 func (r *runner) flags(cmd *cobra.Command) {
 	r.endpointFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&r.user, "user", "", "append this `TEXT` as a user message first")
 	f.StringVar(&r.userJSON, "user-json", "", "a `FILE` with a list of blocks to append, such as\n[{\"type\": \"text\", \"text\": \"…\"}]; - is standard input")
 	f.BoolVar(&r.defers, "defer-tools", false, "pause when the model calls a tool")
-	f.BoolVar(&r.unchecked, "unchecked", false, "with --defer-tools, pause for calls of unknown tools\nand with wrong arguments, too; otherwise such a call\nis answered with an error")
+	f.BoolVar(&r.unchecked, "unchecked", false, "with --defer-tools, pause for calls of unknown tools\nand with wrong arguments, too; otherwise their\nresult is an error")
 	f.BoolVar(&r.approve, "approve", false, "pause for approval of each call first")
 	jsonFlag(cmd, &r.asJSON)
 }
@@ -145,20 +147,20 @@ func (r *runner) endpointFlags(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// pauseKey is where a paused run is kept in the metadata of its file, and runKey whom it asks.
+// The keys in the metadata of a file.
 const (
-	pauseKey = "plait.continuation"
-	runKey   = "plait.run"
+	pauseKey = "plait.continuation" // the continuation of a paused run
+	runKey   = "plait.run"          // the runSettings of the last run
 )
 
-// asks is whom a run asks, kept for its resumption.
-type asks struct {
+// runSettings are the flags of a run that are saved for resume.
+type runSettings struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
 	BaseURL  string `json:"base_url,omitempty"`
 	Whole    bool   `json:"no_stream,omitempty"`
 	Approve  bool   `json:"approve,omitempty"`
-	// Unchecked leaves the check of calls to whoever carries them out.
+	// Unchecked is set if calls are not checked before they are deferred.
 	Unchecked bool `json:"unchecked,omitempty"`
 }
 
@@ -167,17 +169,20 @@ func (r *runner) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	said, err := r.words(name)
+
+	message, err := r.userBlocks(name)
 	if err != nil {
 		return err
 	}
-	if len(said) > 0 {
-		d = d.User("", said...)
+	if len(message) > 0 {
+		d = d.User("", message...)
 	}
+
 	agent, d, err := r.agent(d)
 	if err != nil {
 		return err
 	}
+
 	after, err := r.watch(agent.Stream(ctx, d))
 	return r.finish(name, after, err)
 }
@@ -186,10 +191,12 @@ func (r *runner) resume(ctx context.Context, name string) error {
 	if name == std && r.results == std {
 		return errors.New("FILE and --results cannot both be standard input")
 	}
+
 	d, err := r.open(name)
 	if err != nil {
 		return err
 	}
+
 	kept := d.Metadata().Get(pauseKey)
 	if kept == "" || kept == "null" {
 		return fmt.Errorf("%s: the conversation holds no paused run", name)
@@ -198,42 +205,48 @@ func (r *runner) resume(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+
 	replies, err := r.replies()
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.results, err)
 	}
-	said, err := r.words(name)
+
+	message, err := r.userBlocks(name)
 	if err != nil {
 		return err
 	}
+
 	r.defers = true
 	agent, d, err := r.agent(d)
 	if err != nil {
 		return err
 	}
+
 	agent.Steering = executor.NewQueue()
-	if len(said) > 0 {
-		if err := agent.Steering.Add("", said...); err != nil {
+	if len(message) > 0 {
+		if err := agent.Steering.Add("", message...); err != nil {
 			return err
 		}
 	}
+
 	after, err := r.watch(agent.ResumeStream(ctx, d, paused, replies))
 	var refused *executor.ResumeError
 	if errors.As(err, &refused) {
-		return err // nothing was done
+		return err // nothing was executed
 	}
 	if agent.Steering.Len() > 0 {
-		r.say("what --user says is not said yet: say it with the results that are missing")
+		r.say("the --user message is not appended yet: pass it again with the missing results")
 	}
 	return r.finish(name, after, err)
 }
 
-// watch takes the events of a run to its end, and shows on standard error how far it is.
+// watch reads the events of a run to the end, and writes the progress to standard error.
 func (r *runner) watch(events iter.Seq2[executor.Event, error]) (dag.DAG, error) {
 	if !r.quiet {
 		_, width := terminalOf(r.err)
 		events = progress.Watch(r.err, events, &progress.Options{Width: width})
 	}
+
 	var after dag.DAG
 	var failure error
 	for event, err := range events {
@@ -244,10 +257,11 @@ func (r *runner) watch(events iter.Seq2[executor.Event, error]) (dag.DAG, error)
 			after, failure = e.DAG, err
 		}
 	}
+
 	return after, failure
 }
 
-// showRepairs prints how a request was changed, also with --quiet. Every request of a run repeats the repairs of the ones before it: each is
+// showRepairs prints the repairs of a request, also with --quiet. Every request of a run repeats the repairs of those before it, so each is
 // printed once.
 func (r *runner) showRepairs(repairs []api.RepairNote) {
 	for _, note := range repairs {
@@ -255,6 +269,7 @@ func (r *runner) showRepairs(repairs []api.RepairNote) {
 	}
 }
 
+// showRepair prints a repair, unless it was printed before.
 func (r *runner) showRepair(text string) {
 	if !r.repairs.add(text) {
 		return
@@ -268,7 +283,7 @@ func (r *runner) showRepair(text string) {
 	fmt.Fprintln(r.err, clear+printable("repaired: "+text))
 }
 
-// showArguments prints which pending calls have other arguments than the model wrote, because these were no JSON object as they stood.
+// showArguments prints which pending calls have repaired arguments, because the model did not write a JSON object.
 func (r *runner) showArguments(d dag.DAG, c executor.Continuation) {
 	written := map[string]content.JSON{}
 	for _, m := range slices.Backward(d.Messages()) {
@@ -288,14 +303,15 @@ func (r *runner) showArguments(d dag.DAG, c executor.Continuation) {
 	}
 }
 
-// words is what the user says.
-func (r *runner) words(name string) ([]content.Block, error) {
-	var said []content.Block
+// userBlocks returns the blocks of --user and --user-json.
+func (r *runner) userBlocks(name string) ([]content.Block, error) {
+	var list []content.Block
 	if r.user != "" {
-		said = append(said, content.Text{Text: r.user})
+		list = append(list, content.Text{Text: r.user})
 	}
+
 	if r.userJSON == "" {
-		return said, nil
+		return list, nil
 	}
 	if r.userJSON == std && (name == std || r.results == std) {
 		return nil, errors.New("standard input can be read once: FILE, --results and --user-json cannot share it")
@@ -304,18 +320,21 @@ func (r *runner) words(name string) ([]content.Block, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var blocks content.Blocks
 	if err := json.Unmarshal(data, &blocks); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.userJSON, err)
 	}
-	return append(said, blocks.Slice()...), nil
+	return append(list, blocks.Slice()...), nil
 }
 
+// replies reads the file of --results.
 func (r *runner) replies() (map[string]executor.Reply, error) {
 	data, err := r.read(r.results)
 	if err != nil {
 		return nil, err
 	}
+
 	var saved map[string]json.RawMessage
 	err = json.Unmarshal(data, &saved)
 	if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
@@ -336,7 +355,7 @@ func (r *runner) replies() (map[string]executor.Reply, error) {
 	return replies, nil
 }
 
-// replyError names the member of a reply that is wrong, without the words of the library.
+// replyError returns the error about a reply with the name of the wrong member, but without the prefix of the library.
 func replyError(err error) error {
 	var wrong *executor.CodecError
 	switch {
@@ -348,9 +367,10 @@ func replyError(err error) error {
 	return fmt.Errorf("%s: %w", wrong.Field, wrong.Err)
 }
 
-// agent is who runs the conversation, which comes back with what is to be kept.
+// agent returns the agent for a run, and the conversation with the settings of the run in its metadata.
 func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
-	var before asks
+	// Without --provider, the settings are those of the last run.
+	var before runSettings
 	if kept := d.Metadata().Get(runKey); kept != "" && r.provider == "" {
 		_ = kept.Decode(&before)
 		r.provider, r.whole = before.Provider, r.whole || before.Whole
@@ -362,9 +382,11 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 			r.baseURL = before.BaseURL
 		}
 	}
+
 	if r.provider == "" {
 		return executor.Agent{}, d, errors.New("name the provider with --provider")
 	}
+
 	e, err := endpointOf(r.provider)
 	if err != nil {
 		return executor.Agent{}, d, fmt.Errorf("--provider %w", err)
@@ -372,7 +394,8 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	if r.idle < 0 {
 		return executor.Agent{}, d, fmt.Errorf("--idle-timeout %v is negative", r.idle)
 	}
-	how, err := manner(d, e, r.model)
+
+	how, err := optionsFor(d, e, r.model)
 	if err != nil {
 		return executor.Agent{}, d, err
 	}
@@ -380,23 +403,27 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	if d, err = withBody(d, e, how.model, r.body); err != nil {
 		return executor.Agent{}, d, err
 	}
-	d = d.WithMetadata(runKey, asks{e.name, how.model, r.baseURL, r.whole, r.approve, r.unchecked})
+
+	d = d.WithMetadata(runKey, runSettings{e.name, how.model, r.baseURL, r.whole, r.approve, r.unchecked})
+
 	options := request(d, e).Options
 	options.Idle = r.idle
 	a := executor.Agent{Provider: e.dial(how), Options: options, Limits: executor.Limits{Turns: r.turns}}
+
 	if r.approve {
 		a.Hooks = append(a.Hooks, executor.RequireApproval())
 	}
+
 	if r.defers {
 		deferAll(&a, d.ToolDefs(), r.unchecked)
 	} else if names := withoutFunction(d.ToolDefs()); len(names) > 0 {
-		// A run would leave them out. Whoever runs a conversation with tools most likely means them to be called.
-		return a, d, fmt.Errorf("%w; with --defer-tools the run pauses where the model calls one", &executor.UnboundError{Names: names})
+		// A run would leave these tools out of the requests, which is most likely not intended.
+		return a, d, fmt.Errorf("%w; with --defer-tools the run pauses when the model calls one", &executor.UnboundError{Names: names})
 	}
 	return a, d, d.Err()
 }
 
-// withoutFunction returns the names of the tools that a program has to run.
+// withoutFunction returns the names of the tools that a program must execute.
 func withoutFunction(defs []content.Tool) []string {
 	var names []string
 	for _, def := range defs {
@@ -425,12 +452,13 @@ func deferAll(a *executor.Agent, defs []content.Tool, unchecked bool) {
 	}
 }
 
-// open reads the conversation, and remembers what the file held.
+// open reads the conversation, and remembers the hash of the file.
 func (r *runner) open(name string) (dag.DAG, error) {
 	data, err := r.read(name)
 	if err != nil {
 		return dag.DAG{}, err
 	}
+
 	r.before = sha256.Sum256(data)
 	d, err := dag.Read(bytes.NewReader(data))
 	var broken *dag.LoadError
@@ -440,32 +468,35 @@ func (r *runner) open(name string) (dag.DAG, error) {
 	return d, err
 }
 
-// keep saves the conversation in the place of the one that was read. What was said is paid for: where the file was changed meanwhile, or
-// cannot be written, it goes to another.
+// keep saves the conversation in place of the one that was read. If the file was changed meanwhile or cannot be written, the conversation
+// is saved in another file, because the tokens were paid for.
 func (r *runner) keep(name string, d dag.DAG) error {
 	if name == std {
 		return r.save(name, d)
 	}
+
 	var reason error
 	beside := filepath.Dir(name)
 	if now, err := os.ReadFile(name); err == nil && sha256.Sum256(now) != r.before {
-		reason = fmt.Errorf("%s was changed while the run went on, and is left as it is", name)
+		reason = fmt.Errorf("%s was changed during the run and is not overwritten", name)
 	} else if reason = r.save(name, d); reason == nil {
 		return nil
 	} else {
-		beside = "" // the place for temporary files
+		beside = "" // the directory for temporary files
 	}
+
 	other, err := os.CreateTemp(beside, filepath.Base(name)+".run-*.json")
 	if err != nil {
 		return errors.Join(reason, err)
 	}
+
 	if err := errors.Join(other.Close(), r.save(other.Name(), d)); err != nil {
 		return errors.Join(reason, err)
 	}
-	return fmt.Errorf("%w; what was said is in %s", reason, other.Name())
+	return fmt.Errorf("%w; the conversation is in %s", reason, other.Name())
 }
 
-// finish saves the conversation and tells what came of the run.
+// finish saves the conversation and prints the result of the run.
 func (r *runner) finish(name string, d dag.DAG, failure error) error {
 	var paused *executor.PausedError
 	if errors.As(failure, &paused) {
@@ -477,41 +508,46 @@ func (r *runner) finish(name string, d dag.DAG, failure error) error {
 	} else if d.Metadata().Get(pauseKey) != "" {
 		d = d.WithMetadata(pauseKey, nil)
 	}
+
 	if err := r.keep(name, d); err != nil {
 		return errors.Join(err, failure)
 	}
-	told := r.out
+
+	target := r.out
 	if name == std {
-		told = r.err // the conversation itself goes to standard output
+		target = r.err // the conversation itself goes to standard output
 	}
-	out := &streams{out: told, err: r.err}
+	out := &streams{out: target, err: r.err}
+
 	switch {
 	case paused != nil:
 		r.showArguments(d, paused.Continuation)
-		if err := out.printJSON(waiting(paused.Continuation, r.repairs.all())); err != nil {
+		if err := out.printJSON(pauseOf(paused.Continuation, r.repairs.all())); err != nil {
 			return err
 		}
 		return &exitError{code: exitPaused}
 	case errors.Is(failure, context.Canceled):
-		return errors.New("interrupted; what was said until then is saved")
+		return errors.New("interrupted; the conversation so far is saved")
 	case failure != nil:
 		return failure
 	case r.asJSON:
-		return out.printJSON(endOf(d, r.repairs.all()))
+		return out.printJSON(endingOf(d, r.repairs.all()))
 	}
-	_, err := fmt.Fprintln(told, printable(d.Text()))
+
+	_, err := fmt.Fprintln(target, printable(d.Text()))
 	return err
 }
 
-// pause is what is printed of a run that waits.
+// pause is the JSON that is printed for a paused run.
 type pause struct {
 	Paused content.Stop  `json:"paused"`
 	Run    string        `json:"run"`
 	Calls  []pendingCall `json:"calls"`
-	// Repairs is how the requests were changed, and the arguments of the calls.
+	// Repairs lists the changes to requests and to the arguments of calls.
 	Repairs []string `json:"repairs"`
 }
 
+// pendingCall is a call that waits for a result or an approval.
 type pendingCall struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
@@ -520,7 +556,8 @@ type pendingCall struct {
 	Reason    string          `json:"reason,omitempty"`
 }
 
-func waiting(c executor.Continuation, repairs []string) pause {
+// pauseOf returns the JSON for a paused run.
+func pauseOf(c executor.Continuation, repairs []string) pause {
 	p := pause{Paused: c.Reason, Run: c.Run, Repairs: repairs}
 	for _, call := range c.Pending {
 		p.Calls = append(p.Calls, pendingCall{call.ID, call.Call.Name, json.RawMessage(call.Call.Input), call.Approval, call.Reason})
@@ -528,18 +565,19 @@ func waiting(c executor.Continuation, repairs []string) pause {
 	return p
 }
 
-// ending is what is printed of a run that is over.
+// ending is the JSON that is printed for a finished run.
 type ending struct {
 	Stop      content.Stop  `json:"stop"`
 	Answer    string        `json:"answer"`
 	Turns     int           `json:"turns"`
 	ToolCalls int           `json:"tool_calls"`
 	Usage     content.Usage `json:"usage"`
-	// Repairs is how the requests were changed.
+	// Repairs lists the changes to requests.
 	Repairs []string `json:"repairs"`
 }
 
-func endOf(d dag.DAG, repairs []string) ending {
+// endingOf returns the JSON for a finished run, from its stop reason.
+func endingOf(d dag.DAG, repairs []string) ending {
 	e := ending{Answer: d.Text(), Repairs: repairs}
 	for _, n := range slices.Backward(d.Nodes()) {
 		if stop, ok := n.Payload().(node.StopReason); ok {

@@ -19,7 +19,7 @@ import (
 	"github.com/plait-dev/plait/viz/live"
 )
 
-// served is a file that is shown in a browser.
+// served holds the flags and the state of serve.
 type served struct {
 	runner
 	addr   string
@@ -36,11 +36,11 @@ func serveCommand(s *streams) *cobra.Command {
 		Short: "Show a conversation in a browser while it grows",
 		Long: `Serves a page that shows the conversation, and prints its address: open it in a
 browser. The page follows the file, which may be written by others, as a
-document or as a journal, may be replaced, and need not exist yet. Where it is
-broken, the page shows what was read last, and that it is broken.
+document or as a journal, may be replaced, and need not exist yet. If it is
+broken, the page says so and shows the version before.
 
 With --provider, everybody who has the address can append a message after any
-node and run the model. FILE is updated; a journal is appended to. If FILE was
+node and run the model. FILE is updated; a journal is extended. If FILE was
 changed meanwhile, both are kept; if it is broken or being written, the
 conversation is written to a file beside it. The command executes no tools: with
 --defer-tools a run pauses when the model calls one.
@@ -62,13 +62,15 @@ Ctrl-C ends it.`,
 	return cmd
 }
 
-// period is the time between two looks at the file.
+// period is the time between two checks of the file.
 const period = 500 * time.Millisecond
 
+// serve shows the file until ctx ends.
 func (v *served) serve(ctx context.Context, name string) error {
 	if name == std {
-		return errors.New("serve follows a file; standard input is none")
+		return errors.New("serve needs a file, not standard input")
 	}
+
 	o := &live.Options{Title: filepath.Base(name), Remote: v.remote, Hosts: v.hosts, Request: exactRequest}
 	if v.provider != "" {
 		if _, err := endpointOf(v.provider); err != nil {
@@ -76,8 +78,10 @@ func (v *served) serve(ctx context.Context, name string) error {
 		}
 		o.Run, o.Save = v.stream, v.keepWhole
 	}
+
 	v.page = live.New(dag.New(), o)
 	defer v.page.Close()
+
 	l, err := v.page.Listen(cmp.Or(v.addr, "127.0.0.1:0"))
 	if errors.Is(err, live.ErrRemote) {
 		return fmt.Errorf("--addr %s: other machines could reach it; --allow-remote lets them", v.addr)
@@ -85,19 +89,22 @@ func (v *served) serve(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+
 	v.file = &watched{path: name, page: v.page, say: v.say}
-	v.file.look()
+	v.file.refresh()
 	_, _ = fmt.Fprintln(v.out, v.page.URL(l.Addr()))
 	v.say("showing %s until Ctrl-C", name)
+
 	ended := make(chan error, 1)
 	go func() { ended <- v.page.Serve(l) }()
 	return v.follow(ctx, ended)
 }
 
-// follow looks at the file again and again, until ctx ends.
+// follow checks the file for changes until ctx ends or the server fails.
 func (v *served) follow(ctx context.Context, ended <-chan error) error {
 	next := time.NewTimer(period)
 	defer next.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -106,13 +113,13 @@ func (v *served) follow(ctx context.Context, ended <-chan error) error {
 			return err
 		case <-next.C:
 			begin := time.Now()
-			v.file.look()
-			next.Reset(max(period, 10*time.Since(begin))) // a long file that grows is not read all the time
+			v.file.refresh()
+			next.Reset(max(period, 10*time.Since(begin))) // a long file takes longer to read and is checked less often
 		}
 	}
 }
 
-// stream runs d as plait run does.
+// stream runs the conversation like "plait run".
 func (v *served) stream(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event, error] {
 	r := v.runner
 	agent, d, err := r.agent(d)
@@ -120,19 +127,21 @@ func (v *served) stream(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event
 		return func(yield func(executor.Event, error) bool) { yield(executor.End{DAG: d}, err) }
 	}
 	kept := d.Metadata().Get(runKey)
+
 	return func(yield func(executor.Event, error) bool) {
 		for event, err := range agent.Stream(ctx, d) {
 			switch e := event.(type) {
 			case executor.RunStart:
-				v.file.note(runKey, kept)
-				v.file.note(pauseKey, "")
+				v.file.setMetadata(runKey, kept)
+				v.file.setMetadata(pauseKey, "")
 			case executor.Repaired:
 				r.showRepairs(e.Repairs)
 			case executor.Paused:
 				if saved, err := (executor.ContinuationCodec{}).Encode(e.Continuation); err == nil {
-					v.file.note(pauseKey, content.JSON(saved))
+					v.file.setMetadata(pauseKey, content.JSON(saved))
 				}
 			}
+
 			if !yield(event, err) {
 				return
 			}
@@ -143,25 +152,29 @@ func (v *served) stream(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event
 // keepWhole saves the conversation in the file.
 func (v *served) keepWhole(dag.DAG) error { return v.file.save(v.page.DAG) }
 
-// exactRequest is the body of the request that a node answers: of the API and the model that answered it, made in the way that the
-// conversation says of its requests.
-func exactRequest(before dag.DAG, answer *node.Node) ([]byte, error) {
-	m, _ := answer.Message()
-	var run asks
+// exactRequest returns the body of the request for a response: that of the response's API and model, with the options in the metadata of
+// the conversation.
+func exactRequest(before dag.DAG, response *node.Node) ([]byte, error) {
+	m, _ := response.Message()
+
+	var run runSettings
 	if kept := before.Metadata().Get(runKey); kept != "" {
-		_ = kept.Decode(&run) // another program's is none of ours
+		_ = kept.Decode(&run) // a value of another program is ignored
 	}
+
 	for _, e := range endpoints {
 		if e.api != m.Answer.API {
 			continue
 		}
+
 		model := m.Answer.Model
-		for _, name := range []string{askedOf(before).Model, run.Model} {
+		for _, name := range []string{savedRequestOf(before).Model, run.Model} {
 			if name != "" && strings.HasPrefix(model, name) {
-				model = name // the answer names the version of what was asked
+				model = name // the response names a version of the requested model
 			}
 		}
-		how, err := manner(before, e, model)
+
+		how, err := optionsFor(before, e, model)
 		if err != nil {
 			return nil, err
 		}
@@ -169,5 +182,5 @@ func exactRequest(before dag.DAG, answer *node.Node) ([]byte, error) {
 		body, _, err := e.body(request(before, e), how)
 		return body, err
 	}
-	return nil, errors.New("the answer does not say which API it came from")
+	return nil, errors.New("the response does not name its API")
 }

@@ -30,7 +30,7 @@ func watching(t *testing.T, path string) (*watched, *live.Server, *[]string) {
 	w := &watched{path: path, page: page, say: func(format string, args ...any) {
 		said = append(said, strings.ReplaceAll(fmt.Sprintf(format, args...), path, "FILE"))
 	}}
-	w.look()
+	w.refresh()
 	return w, page, &said
 }
 
@@ -43,37 +43,37 @@ func TestTheLastGoodStateOfAFileIsShown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "talk.json")
 	w, page, said := watching(t, path)
 	require.Equal(t, []string{"FILE does not exist yet"}, *said)
-	w.look()
+	w.refresh()
 	require.Len(t, *said, 1, "it is said once")
 
 	first := dag.New().User("Hi")
 	saved(t, path, first)
-	w.look()
+	w.refresh()
 	require.True(t, dag.Equal(first, page.DAG()))
-	require.Equal(t, "FILE is read again", (*said)[1])
+	require.Equal(t, "FILE can be read again", (*said)[1])
 
 	second := first.Assistant("Hello")
 	saved(t, path, second) // replaced by another file
-	w.look()
+	w.refresh()
 	require.True(t, dag.Equal(second, page.DAG()))
 
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, whole[:len(whole)/2], 0o600)) // another program is writing it
-	w.look()
+	w.refresh()
 	require.True(t, dag.Equal(second, page.DAG()))
 	require.Contains(t, (*said)[2], "load FILE: line ")
-	require.Contains(t, (*said)[2], "; what is shown was read before")
+	require.Contains(t, (*said)[2], "; the page shows the version before")
 	require.NoError(t, os.WriteFile(path, whole, 0o600))
-	w.look()
-	require.Equal(t, "FILE is read again", (*said)[3])
+	w.refresh()
+	require.Equal(t, "FILE can be read again", (*said)[3])
 
 	require.NoError(t, os.Remove(path))
-	w.look()
+	w.refresh()
 	require.True(t, dag.Equal(second, page.DAG()))
-	require.Equal(t, "FILE does not exist; what is shown was read before", (*said)[4])
+	require.Equal(t, "FILE does not exist; the page shows the version before", (*said)[4])
 	require.NoError(t, os.Mkdir(path, 0o700))
-	w.look()
+	w.refresh()
 	require.Contains(t, (*said)[5], "is a directory")
 	require.Len(t, *said, 6)
 }
@@ -89,7 +89,7 @@ func TestAFileOfTheSameSizeAndTimeIsAnotherFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(path+".new", []byte(strings.Replace(string(data), `"Hi"`, `"Ho"`, 1)), 0o600))
 	require.NoError(t, os.Chtimes(path+".new", stat.ModTime(), stat.ModTime()))
 	require.NoError(t, os.Rename(path+".new", path))
-	w.look()
+	w.refresh()
 	m, _ := page.DAG().Head().Message()
 	require.Equal(t, "Ho", m.Blocks.Text())
 }
@@ -104,7 +104,7 @@ func TestAJournalIsShownAsItGrows(t *testing.T) {
 	for i := range 3 {
 		d = d.User(fmt.Sprint(i))
 		require.NoError(t, j.Append(d))
-		w.look()
+		w.refresh()
 		require.True(t, dag.Equal(d, page.DAG()))
 	}
 	whole, err := os.ReadFile(path)
@@ -114,11 +114,11 @@ func TestAJournalIsShownAsItGrows(t *testing.T) {
 	require.NoError(t, err)
 	for cut := len(whole); cut < len(longer); cut++ { // a last line that is not written to its end
 		require.NoError(t, os.WriteFile(path, longer[:cut], 0o600))
-		w.look()
+		w.refresh()
 		require.True(t, dag.Equal(d, page.DAG()))
 	}
 	require.NoError(t, os.WriteFile(path, longer, 0o600))
-	w.look()
+	w.refresh()
 	require.True(t, dag.Equal(d.User("torn"), page.DAG()))
 	require.Empty(t, *said, "a line that is being written is nothing wrong")
 }
@@ -140,7 +140,7 @@ func TestWhatIsSaidIsSavedBesideWhatIsNew(t *testing.T) {
 			back, err := dag.Load(path)
 			require.NoError(t, err)
 			require.True(t, dag.Equal(d.Join(fork), back))
-			w.look()
+			w.refresh()
 			require.True(t, dag.Equal(d.Join(fork), page.DAG()), "its own file is no news")
 
 			more := back.WithHeads(back.Heads()[0]).User("Another program's.")
@@ -166,8 +166,8 @@ func TestABrokenFileIsLeftAsItIs(t *testing.T) {
 		var other string
 		for range 2 {
 			err := w.save(func() dag.DAG { return d })
-			require.ErrorContains(t, err, "is broken, gone, or being written, and is left as it is; what was said is in ", name)
-			_, other, _ = strings.Cut(err.Error(), "what was said is in ")
+			require.ErrorContains(t, err, "is broken, missing or being written, and is not overwritten; the conversation is in ", name)
+			_, other, _ = strings.Cut(err.Error(), "the conversation is in ")
 		}
 		now, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -281,8 +281,8 @@ func TestServeIsRefused(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--addr 0.0.0.0:0: other machines could reach it; --allow-remote lets them": {"x.json", "--addr", "0.0.0.0:0"},
 		"--addr :0: other machines could reach it":                                  {"x.json", "--addr", ":0"},
-		"standard input is none":                                                    {"-"},
-		`--provider "nobody" is none of`:                                            {"x.json", "--provider", "nobody"},
+		"serve needs a file, not standard input":                                    {"-"},
+		`--provider "nobody" is not one of`:                                         {"x.json", "--provider", "nobody"},
 		"serve takes one FILE":                                                      {},
 		"missing port":                                                              {"x.json", "--addr", "localhost"},
 	} {

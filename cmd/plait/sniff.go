@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// guess is what a file looks like.
+// guess is the result of recognizing the format of a file.
 type guess struct {
-	// formats are the formats that it may have, the most likely first; nil where nothing was recognized.
+	// formats are the possible formats, the most likely first. It is nil if none was recognized.
 	formats []string
-	// ambiguous reports that nothing decides between them.
+	// ambiguous is set if all formats are equally likely.
 	ambiguous bool
-	// other names what the file looks like where that is no format of import, such as a response.
+	// other describes a file that import does not accept, such as a response.
 	other string
 }
 
@@ -27,26 +27,26 @@ func (f fields) has(names ...string) bool {
 }
 
 func (f fields) text(name string) (s string) {
-	_ = json.Unmarshal(f[name], &s) // "" where it is no text
+	_ = json.Unmarshal(f[name], &s) // "" if it is not a string
 	return s
 }
 
 func (f fields) object(name string) (o fields) {
-	_ = json.Unmarshal(f[name], &o) // nil where it is none
+	_ = json.Unmarshal(f[name], &o) // nil if it is not an object
 	return o
 }
 
 func (f fields) list(name string) (l []json.RawMessage) {
-	_ = json.Unmarshal(f[name], &l) // nil where it is none
+	_ = json.Unmarshal(f[name], &l) // nil if it is not a list
 	return l
 }
 
 func fieldsOf(j json.RawMessage) (f fields) {
-	_ = json.Unmarshal(j, &f) // nil where it is no object
+	_ = json.Unmarshal(j, &f) // nil if it is not an object
 	return f
 }
 
-// sniff returns what a file looks like. It looks at a document as a whole, and at the first lines of a file of lines.
+// sniff recognizes the format of a file, from the whole document or from the first lines of a file of lines.
 func sniff(data []byte) guess {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\uFEFF")))
 	if streamed(data) {
@@ -56,7 +56,7 @@ func sniff(data []byte) guess {
 		return sniffValue(data)
 	}
 
-	// The first line may be one that all programs of a kind write, such as a title: take the first that is recognized.
+	// The first line may be one that several programs write, such as a title. Use the first line that is recognized.
 	const enough = 50
 	lines := bytes.SplitN(data, []byte("\n"), enough+1)
 	for _, line := range lines[:min(len(lines), enough)] {
@@ -80,7 +80,7 @@ func streamed(data []byte) bool {
 	return bytes.HasPrefix(first, []byte("data:")) || bytes.HasPrefix(first, []byte("event:"))
 }
 
-// sniffLine returns what a line of a session looks like.
+// sniffLine recognizes a line of a session.
 func sniffLine(f fields) guess {
 	kind := f.text("type")
 	switch {
@@ -94,12 +94,13 @@ func sniffLine(f fields) guess {
 	return guess{}
 }
 
-// sniffValue returns what a whole document looks like.
+// sniffValue recognizes a whole document.
 func sniffValue(data []byte) guess {
 	var list []json.RawMessage
 	if json.Unmarshal(data, &list) == nil {
 		return sniffList(list)
 	}
+
 	f := fieldsOf(data)
 	if other := response(f); other != "" {
 		return guess{other: other}
@@ -125,6 +126,7 @@ func sniffValue(data []byte) guess {
 	return guess{}
 }
 
+// sniffList recognizes a list of messages, or of lists of messages.
 func sniffList(list []json.RawMessage) guess {
 	for _, one := range list {
 		f := fieldsOf(one)
@@ -160,7 +162,7 @@ func isLangChain(f fields) bool {
 	return false
 }
 
-// response names the response that f is, "" where it is none.
+// response describes the response that f is, or returns "" if it is none.
 func response(f fields) string {
 	switch {
 	case f.text("object") == "chat.completion", f.text("object") == "chat.completion.chunk", f.list("choices") != nil && !f.has("messages"):
@@ -177,7 +179,7 @@ func response(f fields) string {
 	return ""
 }
 
-// sniffMessages tells the requests apart that hold their conversation in "messages".
+// sniffMessages distinguishes the requests with a member "messages".
 func sniffMessages(f fields) guess {
 	messages := f.list("messages")
 	for _, m := range messages {
@@ -215,7 +217,7 @@ func sniffMessages(f fields) guess {
 	return guess{formats: []string{"anthropic", "openai-chat", "chat"}, ambiguous: true}
 }
 
-// sniffMessage reports whether a message has what only Anthropic's API has, and what only OpenAI's has.
+// sniffMessage reports whether a message has a member or block of Anthropic's API only, and one of OpenAI's only.
 func sniffMessage(m fields) (ofAnthropic, ofOpenAI bool) {
 	role := m.text("role")
 	ofOpenAI = role == "system" || role == "developer" || role == "tool" || role == "function" || m.has("tool_calls", "function_call", "refusal", "audio")

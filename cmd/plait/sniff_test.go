@@ -110,7 +110,7 @@ func TestImportAsksForTheFormatWhereNothingDecides(t *testing.T) {
 		require.Contains(t, errs, "its format is not recognized: name it with --from: anthropic, openai-chat", text)
 	}
 	for text, reason := range map[string]string{
-		"": "it is empty", "\n": "it is empty", `[{"role":"user","content":"hi`: "it is JSON that ends in the middle",
+		"": "it is empty", "\n": "it is empty", `[{"role":"user","content":"hi`: "it is JSON that is cut off",
 	} {
 		_, errs, code := command(text, "import", "-")
 		require.Equal(t, exitBad, code)
@@ -122,7 +122,7 @@ func TestImportOfNothingIsAnError(t *testing.T) {
 	for _, from := range []string{"anthropic", "openai-chat", "openai-responses", "gemini"} {
 		_, errs, code := command(`{"a":1}`, "import", "--from", from, "-")
 		require.Equal(t, exitBad, code, from)
-		require.Contains(t, errs, "it holds nothing that "+from+" has; import takes anthropic, ")
+		require.Contains(t, errs, "it has no content in the format "+from+"; import accepts anthropic, ")
 	}
 }
 

@@ -27,7 +27,7 @@ func transcripts() []importer {
 	return list
 }
 
-// inOneFile is all that was imported: it ends where the main conversation does, and the others have names.
+// inOneFile returns a conversation with all that was imported. Its head is that of the main conversation. The others get refs.
 func inOneFile(in transcript.Imported) (d dag.DAG, notes []string) {
 	d = in.DAG
 	for i, other := range in.Conversations {
@@ -35,10 +35,12 @@ func inOneFile(in transcript.Imported) (d dag.DAG, notes []string) {
 			d = d.WithHeads(other.Heads()...).WithRef(fmt.Sprintf("conversation-%d", i+1))
 		}
 	}
+
 	if n := len(in.Conversations); n == 2 {
-		notes = append(notes, "a second conversation has the name conversation-2")
+		notes = append(notes, "the second conversation has the ref conversation-2")
 	} else if n > 2 {
-		notes = append(notes, fmt.Sprintf("%d further conversations have the names conversation-2 to conversation-%d", n-1, n))
+		notes = append(notes, fmt.Sprintf("%d further conversations have the refs conversation-2 to conversation-%d", n-1, n))
 	}
+
 	return d.WithHeads(in.Main().Heads()...), notes
 }

@@ -21,9 +21,9 @@ FILE and for each node whose digest is wrong. Nodes whose content was erased,
 and nodes of kinds that this version does not know, cannot be checked, and are
 listed too.
 
-Calls that wait for their results are listed. With --strict they are findings,
-and so is everything else that sending would repair: a call that was passed
-over, an empty message, …
+Calls that wait for results are listed. With --strict they are findings, and so
+is everything else that a repair would change in a request: a call without a
+result before further messages, an empty message, …
 
 Exit codes:
   0  no finding
@@ -40,23 +40,23 @@ Exit codes:
 			return s.verify(args, strict, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&strict, "strict", false, "report what sending would repair, too")
+	cmd.Flags().BoolVar(&strict, "strict", false, "report what a repair would change, too")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-// verifyReport is what verify prints.
+// verifyReport is the output of verify --json.
 type verifyReport struct {
 	// OK reports whether every file could be read and none has a finding.
 	OK    bool           `json:"ok"`
 	Files []verifiedFile `json:"files"`
 }
 
-// verifiedFile is what was found in one file.
+// verifiedFile is the report on one file.
 type verifiedFile struct {
 	File string `json:"file"`
 	OK   bool   `json:"ok"`
-	// Error is why the file cannot be read; "" if it can.
+	// Error is the reason why the file cannot be read, or "".
 	Error    string        `json:"error,omitempty"`
 	Nodes    int           `json:"nodes"`
 	Findings []dag.Finding `json:"findings"`
@@ -65,7 +65,7 @@ type verifiedFile struct {
 	Unknown  []node.ID     `json:"unknown"`
 }
 
-// verify checks the files, each on its own: one that cannot be read does not keep the others from being checked.
+// verify checks the files. If one cannot be read, the others are checked nevertheless.
 func (s *streams) verify(files []string, strict, asJSON bool) error {
 	report := verifyReport{OK: true}
 	unread, found := 0, 0
@@ -73,7 +73,10 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 		d, err := s.load(name)
 		if err != nil {
 			unread++
-			report.Files = append(report.Files, verifiedFile{File: name, Error: plain(err), Findings: []dag.Finding{}, Waiting: []dag.Finding{}, Redacted: []node.ID{}, Unknown: []node.ID{}})
+			report.Files = append(report.Files, verifiedFile{
+				File: name, Error: plain(err),
+				Findings: []dag.Finding{}, Waiting: []dag.Finding{}, Redacted: []node.ID{}, Unknown: []node.ID{},
+			})
 			s.say("plait: %s", plain(err))
 			continue
 		}
@@ -87,8 +90,11 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 			found++
 		}
 		report.Files = append(report.Files, verifiedFile{
-			File: name, OK: v.OK(), Nodes: v.Nodes, Findings: append([]dag.Finding{}, v.Findings...), Waiting: append([]dag.Finding{}, v.Waiting...), Redacted: ids(v.Redacted), Unknown: ids(v.Unknown),
+			File: name, OK: v.OK(), Nodes: v.Nodes,
+			Findings: append([]dag.Finding{}, v.Findings...), Waiting: append([]dag.Finding{}, v.Waiting...),
+			Redacted: ids(v.Redacted), Unknown: ids(v.Unknown),
 		})
+
 		if asJSON {
 			continue
 		}
@@ -112,6 +118,7 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 			return err
 		}
 	}
+
 	switch {
 	case unread > 0:
 		return &exitError{code: exitBad}
@@ -121,7 +128,7 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 	return nil
 }
 
-// unlisted returns the findings about nodes and kinds that a list does not hold yet.
+// unlisted returns the findings whose node and kind are not in a list already.
 func unlisted(findings, list []dag.Finding) []dag.Finding {
 	type key struct {
 		n    *node.Node

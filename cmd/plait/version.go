@@ -24,7 +24,7 @@ type versionInfo struct {
 // pseudoVersion matches the end of a version that the go command makes of a commit, such as -20260301090000-0123456789ab.
 var pseudoVersion = regexp.MustCompile(`[-.]\d{14}-([0-9a-f]{12})(?:\+.*)?$`)
 
-// versionOf returns what the build information says. A nil info is a binary built without module support.
+// versionOf returns the version in the build information. A nil info is a binary built without module support.
 func versionOf(info *debug.BuildInfo) versionInfo {
 	v := versionInfo{Version: "(devel)", Commit: "unknown", Go: runtime.Version()}
 	if info == nil {
@@ -38,7 +38,7 @@ func versionOf(info *debug.BuildInfo) versionInfo {
 		v.Go = info.GoVersion
 	}
 
-	// A pseudo-version names its commit, also where the build has no record of the checkout.
+	// A pseudo-version contains the commit, even if the build has no record of the checkout.
 	if found := pseudoVersion.FindStringSubmatch(v.Version); found != nil {
 		v.Commit = found[1]
 	}

@@ -16,66 +16,70 @@ import (
 	"github.com/plait-dev/plait/viz/live"
 )
 
-// watched is a file that others write, and the page that shows it.
+// watched is a file that other programs may write, with the page that shows it.
 type watched struct {
 	path string
 	page *live.Server
 	say  func(format string, args ...any)
 
-	mu      sync.Mutex
-	stat    fs.FileInfo       // of what was read last
-	sum     [sha256.Size]byte // of its bytes
-	journal bool
-	whole   bool // it can be written: it was read without an error, to its end
-	problem string
-	notes   map[string]content.JSON // metadata that a run leaves; "" for none
-	other   string                  // the file beside it that was written; "" for none
+	mu       sync.Mutex              // guards the fields below
+	stat     fs.FileInfo             // of the version read last; nil forces the next read
+	sum      [sha256.Size]byte       // the hash of the version on the page; zero if there is none
+	journal  bool                    // the file is a journal
+	whole    bool                    // the file was read completely and may be written
+	problem  string                  // the last reported problem; "" for none
+	metadata map[string]content.JSON // set by a run, for the next save; "" removes a key
+	other    string                  // the name of the file beside it, once it was written
 }
 
-// look reads the file, where it has changed, and shows it. Where it cannot be read, the page goes on to show what it was.
-func (w *watched) look() {
+// refresh reads and shows the file if it has changed. If it cannot be read, the page keeps the version before.
+func (w *watched) refresh() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.read(false)
 }
 
-// read is look, also where the file does not seem to have changed.
-func (w *watched) read(anyway bool) {
+// read is refresh with w.mu held. With force it reads the file even if it does not seem to have changed.
+func (w *watched) read(force bool) {
 	stat, err := os.Stat(w.path)
-	if err == nil && !anyway && w.asRead(stat) {
+	if err == nil && !force && w.unchanged(stat) {
 		return
 	}
+
 	var data []byte
 	if err == nil {
 		data, err = os.ReadFile(w.path)
 	}
+
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		w.stat, w.whole = nil, false
-		w.tell(fmt.Sprintf("%s does not exist%s", w.path, w.older(" yet")))
+		w.setProblem(fmt.Sprintf("%s does not exist%s", w.path, w.older(" yet")))
 		return
 	case err != nil:
 		w.stat, w.whole = nil, false
-		w.tell(err.Error() + w.older(""))
+		w.setProblem(err.Error() + w.older(""))
 		return
 	}
+
 	w.stat = stat
 	sum := sha256.Sum256(data)
 	if sum != w.sum {
-		w.take(data, sum)
+		w.show(data, sum)
 		return
 	}
+
 	w.whole = !w.journal || ended(data)
-	w.tell("")
+	w.setProblem("")
 }
 
-// asRead reports whether the file seems to be the one that was read last, as it was then.
-func (w *watched) asRead(now fs.FileInfo) bool {
+// unchanged reports whether the file has the identity, size and time of the version read last.
+func (w *watched) unchanged(now fs.FileInfo) bool {
 	return w.stat != nil && os.SameFile(now, w.stat) && now.Size() == w.stat.Size() && now.ModTime().Equal(w.stat.ModTime())
 }
 
-// take shows what was read.
-func (w *watched) take(data []byte, sum [sha256.Size]byte) {
+// show decodes the file and shows it on the page.
+func (w *watched) show(data []byte, sum [sha256.Size]byte) {
 	d, err := dag.Read(bytes.NewReader(data))
 	var broken *dag.LoadError
 	if errors.As(err, &broken) {
@@ -83,14 +87,15 @@ func (w *watched) take(data []byte, sum [sha256.Size]byte) {
 	}
 	if err != nil {
 		w.whole = false
-		w.tell(err.Error() + w.older(""))
+		w.setProblem(err.Error() + w.older(""))
 		return
 	}
+
 	w.sum = sum
 	w.journal = bytes.HasPrefix(data, []byte(`{"format":"plait-journal"`))
 	w.whole = !w.journal || ended(data)
 	w.page.Set(d)
-	w.tell("")
+	w.setProblem("")
 }
 
 // ended reports whether a journal ends with a complete append.
@@ -100,57 +105,63 @@ func ended(data []byte) bool {
 	return len(lines) < len(data) && (bytes.HasPrefix(last, []byte(`{"heads":`)) || len(last) == len(lines))
 }
 
-// older says that what is shown is not the file as it is, where something is shown; else it is otherwise.
+// older returns the end of a problem: that the page shows an older version, or otherwise if it shows nothing.
 func (w *watched) older(otherwise string) string {
 	if w.sum == [sha256.Size]byte{} {
 		return otherwise
 	}
-	return "; what is shown was read before"
+	return "; the page shows the version before"
 }
 
-// tell shows a problem on the page, and says it once; "" that there is none any more.
-func (w *watched) tell(problem string) {
+// setProblem reports a problem on the page and on standard error, once. The empty string reports that it is solved.
+func (w *watched) setProblem(problem string) {
 	if problem == w.problem {
 		return
 	}
+
 	w.problem = problem
 	if problem == "" {
-		w.say("%s is read again", w.path)
+		w.say("%s can be read again", w.path)
 		w.page.Report(nil)
 		return
 	}
+
 	w.say("%s", problem)
 	w.page.Report(errors.New(printable(problem)))
 }
 
-// note remembers metadata for the next save.
-func (w *watched) note(key string, value content.JSON) {
+// setMetadata sets metadata for the next save.
+func (w *watched) setMetadata(key string, value content.JSON) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.notes == nil {
-		w.notes = map[string]content.JSON{}
+	if w.metadata == nil {
+		w.metadata = map[string]content.JSON{}
 	}
-	w.notes[key] = value
+	w.metadata[key] = value
 }
 
-// save writes the conversation to the file. What is new there is read first, so that the page shows it beside what is to be saved. Where
-// the file is broken or another program is writing it, the conversation goes to a file beside it.
+// save writes the conversation to the file. It reads the file first, so that shown returns the changes of other programs as well. If the
+// file is broken or another program is writing it, the conversation goes to a file beside it.
 func (w *watched) save(shown func() dag.DAG) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	w.read(true)
-	d := w.noted(shown())
+	d := w.withMetadata(shown())
 	if !w.whole {
-		return w.beside(d, fmt.Errorf("%s is broken, gone, or being written, and is left as it is", w.path))
+		return w.saveBeside(d, fmt.Errorf("%s is broken, missing or being written, and is not overwritten", w.path))
 	}
+
 	write := d.Save
 	if w.journal {
 		write = func(path string) error { return appended(path, d) }
 	}
+
 	if err := write(w.path); err != nil {
-		return w.beside(d, err)
+		return w.saveBeside(d, err)
 	}
-	w.page.Set(d) // with its metadata
+	w.page.Set(d) // with the metadata
+
 	data, err := os.ReadFile(w.path)
 	if err != nil {
 		return err
@@ -160,10 +171,11 @@ func (w *watched) save(shown func() dag.DAG) error {
 	return err
 }
 
-// noted is d with what the run leaves in its metadata. A pause can be resumed where the conversation has one end.
-func (w *watched) noted(d dag.DAG) dag.DAG {
+// withMetadata returns d with the metadata of the run. A pause is kept only if the conversation has one head: otherwise it cannot be
+// resumed.
+func (w *watched) withMetadata(d dag.DAG) dag.DAG {
 	for _, key := range []string{runKey, pauseKey} {
-		value, ok := w.notes[key]
+		value, ok := w.metadata[key]
 		switch {
 		case !ok || value == "" && d.Metadata().Get(key) == "":
 		case value == "" || key == pauseKey && len(d.Heads()) != 1:
@@ -175,8 +187,8 @@ func (w *watched) noted(d dag.DAG) dag.DAG {
 	return d
 }
 
-// beside saves what was said, which is paid for, in another file, and returns why.
-func (w *watched) beside(d dag.DAG, reason error) error {
+// saveBeside saves the conversation in another file, because the tokens were paid for. It returns the reason.
+func (w *watched) saveBeside(d dag.DAG, reason error) error {
 	if w.other == "" {
 		f, err := os.CreateTemp(filepath.Dir(w.path), filepath.Base(w.path)+".run-*.json")
 		if err != nil {
@@ -187,10 +199,11 @@ func (w *watched) beside(d dag.DAG, reason error) error {
 			return errors.Join(reason, err)
 		}
 	}
+
 	if err := d.Save(w.other); err != nil {
 		return errors.Join(reason, err)
 	}
-	return fmt.Errorf("%w; what was said is in %s", reason, w.other)
+	return fmt.Errorf("%w; the conversation is in %s", reason, w.other)
 }
 
 // appended appends d to a journal.
