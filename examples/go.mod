@@ -7,6 +7,7 @@ require (
 	github.com/plait-dev/plait/api/anthropic v0.1.0
 	github.com/plait-dev/plait/api/gemini v0.1.0
 	github.com/plait-dev/plait/api/openai v0.1.0
+	github.com/stretchr/testify v1.12.1
 )
 
 require (
@@ -40,6 +41,7 @@ require (
 	go.opentelemetry.io/otel v1.33.0 // indirect
 	go.opentelemetry.io/otel/metric v1.33.0 // indirect
 	go.opentelemetry.io/otel/trace v1.33.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	go.yaml.in/yaml/v4 v4.0.0-rc.2 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
