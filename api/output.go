@@ -19,17 +19,17 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Schema is the form of an answer in JSON. The zero value is none. It is made by [Output], or by hand of a schema that a program
-// has; then [Options.Check] sees that it can be asked for.
+// Schema is the form of a response in JSON. The zero value is none. It is made by [Output], or by hand from a JSON
+// Schema that a program has; [Options.Check] validates it.
 type Schema struct {
-	// Name names the form, for providers that want a name: letters, digits, "_" and "-", 64 at most.
+	// Name names the form, for providers that require a name: letters, digits, "_" and "-", 64 at most.
 	Name string
 	// JSON is its JSON Schema, an object whose "type" is "object".
 	JSON content.JSON
-	err  error
+	err  error // why Output could not infer the schema
 }
 
-// problem says why the form cannot be asked for; "" when it can.
+// problem returns why the schema is invalid, or "".
 func (s Schema) problem() string {
 	switch {
 	case s == Schema{}:
@@ -39,6 +39,7 @@ func (s Schema) problem() string {
 	case !formNamed.MatchString(s.Name):
 		return fmt.Sprintf("its name %s does not match %s", safetext.Quote(s.Name, 100), formNamed)
 	}
+
 	var top struct {
 		Type string `json:"type"`
 	}
@@ -53,49 +54,54 @@ func (s Schema) problem() string {
 
 var formNamed = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// Output asks for an answer that [Decode] turns into a T. It is for Options.Output:
+// Output returns the schema of a response that [Decode] turns into a T. It is for Options.Output:
 //
 //	req.Options.Output = api.Output[Plan]()
 //	…
 //	plan, err := api.Decode[Plan](answer.Blocks.Text())
 //
-// The schema is made of T as executor.Func makes that of a tool's arguments: a field is required unless its tag says omitempty or
-// omitzero or it is a pointer, `jsonschema:"…"` describes it, and `enum:"a,b,c"` or a method Enum() []any lists what it may be.
-// Its name is that of the type, and "answer" where the type has none of its own.
+// The schema is inferred from T as executor.Func infers that of a tool's arguments:
 //
-// Providers want an object. A T that is none (a slice, a string, a number, a type with an Enum method) is asked for as an object
-// with the one member "answer", which Decode takes out again.
+//   - A field is required unless its tag has omitempty or omitzero or it is a pointer.
+//   - `jsonschema:"…"` describes a field.
+//   - `enum:"a,b,c"` or a method Enum() []any lists the allowed values.
 //
-// Where no schema can be made of T (a recursive type, a channel, any), a request with it is ErrInvalidRequest.
+// The name of the schema is that of the type, or "answer" for a type without a name of its own.
+//
+// Providers require an object. Any other T (a slice, a string, a number, a type with an Enum method) is wrapped in an
+// object with the one member "answer", which Decode unwraps.
+//
+// If no schema can be inferred from T (a recursive type, a channel, any), a request with it fails with
+// ErrInvalidRequest.
 func Output[T any]() Schema { return formOf(reflect.TypeFor[T]()).Schema }
 
-// ErrOutput is in the chain of every error about an answer that is not in the form that was asked for.
+// ErrOutput is in the chain of every error about a response that is not in the requested form.
 var ErrOutput = errors.New("the answer is not in the form that was asked for")
 
-// OutputError says what is wrong with an answer. Its chain holds ErrOutput, and io.ErrUnexpectedEOF where the answer breaks off
-// (a limit of tokens, most often).
+// OutputError reports a response that is not in the requested form. Its chain has ErrOutput, and io.ErrUnexpectedEOF if
+// the response breaks off, which is mostly due to a limit of tokens.
 type OutputError struct {
 	// Form is the name of the form, as in [Schema].
 	Form string
-	// Problems is what is wrong, each with its place, such as "steps[2].title: is required", in words for the model.
+	// Problems are the problems, each with its path, such as "steps[2].title: is required", worded for the model.
 	Problems []string
-	// Answer is what was said.
+	// Answer is the text of the response.
 	Answer string
-	// Err is the reason, where there is another one than ErrOutput.
+	// Err is the reason if there is one besides ErrOutput, or nil.
 	Err error
 }
 
-// Error says on one line what is wrong: the first three problems, and how many more there are.
+// Error returns one line with the first three problems and the number of further ones.
 func (e *OutputError) Error() string {
-	const most = 3
-	shown := strings.Join(e.Problems[:min(most, len(e.Problems))], "; ")
-	if more := len(e.Problems) - most; more > 0 {
+	const limit = 3
+	shown := strings.Join(e.Problems[:min(limit, len(e.Problems))], "; ")
+	if more := len(e.Problems) - limit; more > 0 {
 		shown += fmt.Sprintf("; and %d more", more)
 	}
 	return fmt.Sprintf("%v: %s: %s", ErrOutput, wire.OneLine(e.Form), wire.OneLine(shown))
 }
 
-// Unwrap returns ErrOutput and the reason, where there is one.
+// Unwrap returns ErrOutput and, if not nil, Err.
 func (e *OutputError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{ErrOutput}
@@ -103,15 +109,17 @@ func (e *OutputError) Unwrap() []error {
 	return []error{ErrOutput, e.Err}
 }
 
-// Decode turns an answer in the form Output[T] into a T. The answer is text: Response.Blocks.Text(), or dag.DAG.Text of a
-// conversation that ends in it.
+// Decode turns a response in the form Output[T] into a T. Answer is its text: Response.Blocks.Text(), or dag.DAG.Text
+// of a conversation that ends with it.
 //
-// It is strict: what does not fit the schema is an error, and so are members that the schema does not know, names in another case
-// and names given twice. A member that need not be there may be null. Space around the JSON does not matter. A model that was only
-// told of the form, because its API has no such option, may put the JSON between lines of three backquotes, with words before and
-// after: where there is one such block, and no more, it is what is decoded.
+//   - Decode is strict: a value that does not fit the schema is an error. So are unknown members, names in another
+//     case, and duplicate names.
+//   - An optional member may be null.
+//   - Space around the JSON is ignored.
+//   - The JSON may be in a code block between lines of three backquotes, with other text around it, if there is only
+//     one such block. Models do that if their API has no option for the form.
 //
-// Every error is an *[OutputError], and beside it stands the zero T.
+// Every error is an *[OutputError], and the T is then zero.
 func Decode[T any](answer string) (T, error) {
 	var value, none T
 	f := formOf(reflect.TypeFor[T]())
@@ -121,18 +129,20 @@ func Decode[T any](answer string) (T, error) {
 	return value, nil
 }
 
-// wrap is the member that holds what is no object itself.
+// wrap is the name of the member with a value that is not an object.
 const wrap = "answer"
 
-// form is what is made of a type, once.
+// form is the schema of a type.
 type form struct {
 	Schema
 	check   *schema.Schema
-	wrapped bool
+	wrapped bool // the value is the member wrap of an object
 }
 
-var forms sync.Map // reflect.Type to *form
+// forms caches the forms of types: a reflect.Type to a *form.
+var forms sync.Map
 
+// formOf returns the form of a type.
 func formOf(t reflect.Type) *form {
 	if f, ok := forms.Load(t); ok {
 		return f.(*form)
@@ -147,6 +157,7 @@ func newForm(t reflect.Type) *form {
 	if f.err == nil && f.check.Type() == "" {
 		f.err = fmt.Errorf("nothing says what the JSON of %s is", t)
 	}
+
 	if f.err == nil && f.check.Type() != "object" {
 		f.wrapped = true
 		f.check, f.err = f.check.Member(wrap)
@@ -157,9 +168,11 @@ func newForm(t reflect.Type) *form {
 	return f
 }
 
-// unfit is what cannot be in the name of a form: the paths of packages, and all that is no letter, digit, "_" or "-".
+// unfit matches what the name of a form cannot have: package paths, and characters other than letters, digits, "_" and
+// "-".
 var unfit = regexp.MustCompile(`[^\[\],]*[/.]|[^a-zA-Z0-9_-]+`)
 
+// formName returns the name of a type as the name of a form. Type arguments are part of it, without their packages.
 func formName(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -167,6 +180,7 @@ func formName(t reflect.Type) string {
 	if t.PkgPath() == "" {
 		return wrap
 	}
+
 	name := strings.Trim(unfit.ReplaceAllString(t.Name(), "_"), "_")
 	for strings.Contains(name, "__") {
 		name = strings.ReplaceAll(name, "__", "_")
@@ -182,18 +196,21 @@ func (f *form) decode(answer string, value any) error {
 	if f.err != nil {
 		return f.fault(answer, f.err, "its type: "+f.err.Error())
 	}
+
 	text, why := jsonIn(answer)
 	if why != "" {
 		return f.fault(answer, nil, why)
 	}
-	if err := broken(text); err != nil {
+	if err := syntaxError(text); err != nil {
 		return f.fault(answer, err, syntaxProblem(text, err))
 	}
-	if problems := f.check.Problems(text, schema.Check{Nulls: true, Unknown: "is not a member of the form"}); len(problems) > 0 {
+	check := schema.Check{Nulls: true, Unknown: "is not a member of the form"}
+	if problems := f.check.Problems(text, check); len(problems) > 0 {
 		return f.fault(answer, nil, problems...)
 	}
+
 	if f.wrapped {
-		list, _ := wire.Members(text) // it fits the schema, so it is an object with that member
+		list, _ := wire.Members(text) // the error is nil: text fits the schema, so it is an object
 		text, _ = wire.Take(list, wrap)
 	}
 	if err := schema.Decode(text, value); err != nil {
@@ -202,6 +219,7 @@ func (f *form) decode(answer string, value any) error {
 	return nil
 }
 
+// fault returns an OutputError about the answer.
 func (f *form) fault(answer string, err error, problems ...string) error {
 	for i, problem := range problems {
 		problems[i] = safetext.Cut(problem, 1000)
@@ -209,7 +227,7 @@ func (f *form) fault(answer string, err error, problems ...string) error {
 	return &OutputError{Form: f.Name, Problems: problems, Answer: answer, Err: err}
 }
 
-// jsonIn finds the JSON in an answer, or says why there is none.
+// jsonIn returns the JSON in an answer, or why there is none.
 func jsonIn(answer string) (content.JSON, string) {
 	text := strings.TrimSpace(answer)
 	if text == "" {
@@ -218,6 +236,7 @@ func jsonIn(answer string) (content.JSON, string) {
 	if strings.HasPrefix(text, "{") {
 		return content.JSON(text), ""
 	}
+
 	switch blocks := fenced(text); len(blocks) {
 	case 0:
 		return content.JSON(text), ""
@@ -228,60 +247,63 @@ func jsonIn(answer string) (content.JSON, string) {
 	}
 }
 
-// fenced returns what stands between lines of three backquotes; the last block may lack its end.
+// fenced returns the code blocks: the texts between lines of three backquotes. The last block may lack its end.
 func fenced(text string) (blocks []string) {
-	inside, start, at := false, 0, 0
+	inside := false
+	start, offset := 0, 0 // of the block, and of the line
 	for line := range strings.Lines(text) {
 		mark := strings.TrimSpace(line)
 		switch {
 		case !inside && strings.HasPrefix(mark, "```"):
-			inside, start = true, at+len(line)
+			inside, start = true, offset+len(line)
 		case inside && len(mark) >= 3 && strings.Trim(mark, "`") == "":
 			inside = false
-			blocks = append(blocks, text[start:at])
+			blocks = append(blocks, text[start:offset])
 		}
-		at += len(line)
+		offset += len(line)
 	}
+
 	if inside {
 		blocks = append(blocks, text[start:])
 	}
 	return blocks
 }
 
-// broken says where j is no JSON.
-func broken(j content.JSON) error {
+// syntaxError returns the decoder's error if j is not JSON.
+func syntaxError(j content.JSON) error {
 	var value jsontext.Value
 	return json.Unmarshal([]byte(j), &value)
 }
 
-// syntaxProblem is a decoder's error in the words of a problem.
+// syntaxProblem returns a decoder's error as a problem for OutputError.
 func syntaxProblem(j content.JSON, err error) string {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Sprintf("%s: the answer breaks off here, after %d bytes of JSON", placeOf(err), len(j))
+		return fmt.Sprintf("%s: the answer breaks off here, after %d bytes of JSON", pathOf(err), len(j))
 	}
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
-		return fmt.Sprintf("%s: not JSON: %v, at byte %d", placeOf(err), syntax.Err, syntax.ByteOffset)
+		return fmt.Sprintf("%s: not JSON: %v, at byte %d", pathOf(err), syntax.Err, syntax.ByteOffset)
 	}
 	return "root: not JSON: " + err.Error()
 }
 
-// placeOf is where a decoder's error was found, written as the places of other problems are.
-func placeOf(err error) string {
+// pathOf returns the path of a decoder's error, in the form of the paths of other problems.
+func pathOf(err error) string {
 	var syntax *jsontext.SyntacticError
 	if !errors.As(err, &syntax) || syntax.JSONPointer == "" {
 		return "root"
 	}
-	var place strings.Builder
+
+	var path strings.Builder
 	for token := range syntax.JSONPointer.Tokens() {
 		switch _, err := strconv.ParseUint(token, 10, 64); {
 		case err == nil:
-			place.WriteString("[" + token + "]")
-		case place.Len() > 0:
-			place.WriteString("." + token)
+			path.WriteString("[" + token + "]")
+		case path.Len() > 0:
+			path.WriteString("." + token)
 		default:
-			place.WriteString(token)
+			path.WriteString(token)
 		}
 	}
-	return safetext.Cut(place.String(), 200)
+	return safetext.Cut(path.String(), 200)
 }

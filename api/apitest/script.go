@@ -17,43 +17,49 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// ErrScriptOver is in the chain of the error that a [Script] answers with when it has no turn left.
+// ErrScriptOver is in the chain of the error that a [Script] returns when it has no turn left.
 var ErrScriptOver = errors.New("the script has no answer left")
 
-// Script is an offline model: an [api.Provider] that answers each request with the next of its prepared turns, and remembers
-// what it was asked. It keeps the rules of api.Provider to the letter, and is safe for concurrent use.
+// Script is an offline model: an [api.Provider] that responds to each request with the next of its prepared turns, and records the
+// requests. It keeps all rules of api.Provider, and is safe for concurrent use.
 //
-// A Script refuses what a model's API would refuse, with api.ErrInvalidRequest, and without using up a turn: Options that do not pass
-// api.Options.Check, a tool that does not pass content.Tool.Check, two tools of one name, and a tool choice that no declared tool can
-// meet. It takes any messages, because providers repair those.
+// A Script refuses what a model's API would refuse, with api.ErrInvalidRequest and without using a turn:
+//
+//   - Options that do not pass api.Options.Check,
+//   - a tool that does not pass content.Tool.Check,
+//   - two tools with one name,
+//   - a tool choice that no declared tool can meet.
+//
+// It accepts any messages, because providers repair those.
 type Script struct {
-	mu       sync.Mutex
-	turns    []Turn
+	mu       sync.Mutex // guards the fields below
+	turns    []Turn     // the turns not yet used
 	requests []api.Request
 }
 
-// NewScript returns a model that answers with turns, in order. A request beyond the last one fails with ErrScriptOver, and is
+// NewScript returns a model that responds with turns, in order. A request after the last one fails with ErrScriptOver, which is
 // not retried.
 func NewScript(turns ...Turn) *Script { return &Script{turns: slices.Clone(turns)} }
 
-// Requests returns what the model was asked until now, in order. Later changes to a request by whoever made it do not show.
+// Requests returns the requests received up to now, in order. They are copies: later changes by the caller do not affect them.
 func (s *Script) Requests() []api.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Left returns how many turns were not asked for yet. A turn that answers [Turn.Always] counts as one.
+// Left returns the number of turns not yet used. A turn with [Turn.Always] is never used up and counts as one.
 func (s *Script) Left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.turns)
 }
 
-// Stream answers with the next turn. See [api.Provider].
+// Stream yields the events of the next turn. See [api.Provider].
 func (s *Script) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
 	var once sync.Once
 	return func(yield func(api.Event, error) bool) {
+		// Not api.Once: this error names the script as its API.
 		first := false
 		once.Do(func() { first = true })
 		if !first {
@@ -64,6 +70,7 @@ func (s *Script) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Even
 			yield(nil, err)
 			return
 		}
+
 		turn, n, err := s.next(req)
 		if err != nil {
 			yield(nil, err)
@@ -75,15 +82,16 @@ func (s *Script) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Even
 
 const scriptAPI = "script"
 
-// next records the request and takes the turn that answers it.
+// next records the request and returns the turn for it. N is the number of the request, from 1.
 func (s *Script) next(req api.Request) (turn Turn, n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, api.Request{
 		System: slices.Clone(req.System), Tools: slices.Clone(req.Tools), Messages: slices.Clone(req.Messages),
-		Options: sameOptions(req.Options),
+		Options: cloneOptions(req.Options),
 	})
 	n = len(s.requests)
+
 	if err := refuse(req); err != nil {
 		return Turn{}, n, err
 	}
@@ -92,6 +100,7 @@ func (s *Script) next(req api.Request) (turn Turn, n int, err error) {
 			Kind: ErrScriptOver, API: scriptAPI, Message: fmt.Sprintf("this is request %d", n),
 		}
 	}
+
 	turn = s.turns[0]
 	if !turn.always {
 		s.turns = s.turns[1:]
@@ -99,8 +108,8 @@ func (s *Script) next(req api.Request) (turn Turn, n int, err error) {
 	return turn, n, nil
 }
 
-// sameOptions is a copy of o that shares nothing with it that can change.
-func sameOptions(o api.Options) api.Options {
+// cloneOptions returns a deep copy of o.
+func cloneOptions(o api.Options) api.Options {
 	o.StopSequences, o.Metadata, o.Header = slices.Clone(o.StopSequences), maps.Clone(o.Metadata), o.Header.Clone()
 	if o.Temperature != nil {
 		t := *o.Temperature
@@ -109,28 +118,28 @@ func sameOptions(o api.Options) api.Options {
 	return o
 }
 
-// Turn is one prepared answer of a [Script]. It is made by [Say], [Call], [Answer], [Fail], [Hang] or [Func]; its methods
-// return a changed copy. The zero value says nothing and ends well.
+// Turn is a prepared response of a [Script]. It is made by [Say], [Call], [Answer], [Fail], [Hang] or [Func]; its methods return a
+// changed copy. The zero value is a response without content.
 type Turn struct {
 	blocks  []content.Block
-	finish  api.Finish
-	repairs []api.RepairNote
-	wait    time.Duration
-	err     error
-	hangs   bool
-	always  bool
-	fn      func(api.Request) Turn
+	finish  api.Finish             // see finished for the defaults
+	repairs []api.RepairNote       // nil for no Repaired event
+	wait    time.Duration          // before the first event
+	err     error                  // after the blocks
+	hangs   bool                   // after the blocks, before err
+	always  bool                   // the turn is not used up
+	fn      func(api.Request) Turn // if not nil, returns the turn to play
 }
 
-// Say answers with a text.
+// Say returns a turn with a text.
 func Say(text string) Turn { return Answer(content.Text{Text: text}) }
 
-// Call answers with tool calls. A call without an id gets one that no other call of the script has:
-// "call_2_1" is the first call of the answer to the script's second request.
+// Call returns a turn with tool calls. A call without an ID gets one that no other call of the script has: "call_2_1" is the first
+// call in the response to the script's second request.
 func Call(calls ...content.ToolUse) Turn { return Turn{}.Call(calls...) }
 
-// Use returns a tool call for [Call]. Input is encoded as JSON; nil is no arguments, {}; a content.JSON is taken as it is,
-// whatever it holds. An input that cannot be encoded is a mistake in a test and panics.
+// Use returns a tool call for [Call]. Input is encoded as JSON; nil is {}, no arguments. A content.JSON is used unchanged, even if it
+// is not valid JSON. Use panics if input cannot be encoded: that is a mistake in a test.
 func Use(tool string, input any) content.ToolUse {
 	if input == nil {
 		return content.ToolUse{Name: tool, Input: "{}"}
@@ -138,6 +147,7 @@ func Use(tool string, input any) content.ToolUse {
 	if j, ok := input.(content.JSON); ok {
 		return content.ToolUse{Name: tool, Input: j}
 	}
+
 	j, err := content.ToJSON(input)
 	if err != nil {
 		panic(err)
@@ -145,19 +155,19 @@ func Use(tool string, input any) content.ToolUse {
 	return content.ToolUse{Name: tool, Input: j}
 }
 
-// Answer answers with the blocks, exactly as they are.
+// Answer returns a turn with the blocks, unchanged.
 func Answer(blocks ...content.Block) Turn { return Turn{blocks: blocks} }
 
-// Fail fails with err before anything is said.
+// Fail returns a turn that fails with err and has no content.
 func Fail(err error) Turn { return Turn{err: err} }
 
-// Hang says nothing until the context ends, or the time of Options.Idle is over.
+// Hang returns a turn that yields nothing until the context ends or Options.Idle is over, and then the error.
 func Hang() Turn { return Turn{hangs: true} }
 
-// Func answers with the turn that fn makes of the request.
+// Func returns a turn that plays the one that fn returns for the request.
 func Func(fn func(api.Request) Turn) Turn { return Turn{fn: fn} }
 
-// Call adds tool calls to the answer. A call without an id gets one that no other call of the script has.
+// Call appends tool calls to the response. A call without an ID gets one that no other call of the script has.
 func (t Turn) Call(calls ...content.ToolUse) Turn {
 	t.blocks = slices.Clone(t.blocks)
 	for _, c := range calls {
@@ -169,75 +179,77 @@ func (t Turn) Call(calls ...content.ToolUse) Turn {
 	return t
 }
 
-// autoID stands for an id that is made when the turn is played.
+// autoID is a placeholder for an ID that is set when the turn is played.
 const autoID = "\x00auto"
 
-// Think puts thinking before everything else of the answer.
+// Think inserts thinking before everything else in the response.
 func (t Turn) Think(text, signature string) Turn {
 	t.blocks = slices.Insert(slices.Clone(t.blocks), 0, content.Block(content.Thinking{Text: text, Signature: signature}))
 	return t
 }
 
-// Stop sets why the model stops. Defaults to content.StopToolUse when the answer holds a call, else to content.StopEndTurn.
+// Stop sets the stop reason. Defaults to content.StopToolUse for a response with a call, otherwise to content.StopEndTurn.
 func (t Turn) Stop(reason content.Stop) Turn {
 	t.finish.Stop = reason
 	return t
 }
 
-// Usage sets the tokens that the answer reports, also one that breaks off. Defaults to none.
+// Usage sets the usage of the response, also of one that breaks off. Defaults to none.
 func (t Turn) Usage(u content.Usage) Turn {
 	t.finish.Usage = u
 	return t
 }
 
-// As sets the names of the API and the model that answer. Defaults to "script" for both.
+// As sets the names of the API and the model in the response. Defaults to "script" for both.
 func (t Turn) As(api, model string) Turn {
 	t.finish.API, t.finish.Model = api, model
 	return t
 }
 
-// Repaired lets the turn begin by reporting repairs of the request.
+// Repaired makes the turn begin with an api.Repaired event with these notes.
 func (t Turn) Repaired(notes ...api.RepairNote) Turn {
 	t.repairs = notes
 	return t
 }
 
-// Wait lets the turn begin after d, or fail when the context ends, or the time of Options.Idle is over, before.
+// Wait makes the turn begin after d. It fails if the context ends or Options.Idle is over before.
 func (t Turn) Wait(d time.Duration) Turn {
 	t.wait = d
 	return t
 }
 
-// Fail fails with err after the blocks of the answer.
+// Fail makes the turn fail with err after its blocks.
 func (t Turn) Fail(err error) Turn {
 	t.err = err
 	return t
 }
 
-// Hang waits, after the blocks of the answer, until the context ends, or the time of Options.Idle is over.
+// Hang makes the turn wait after its blocks until the context ends or Options.Idle is over, and then fail.
 func (t Turn) Hang() Turn {
 	t.hangs = true
 	return t
 }
 
-// Always lets the turn answer this request and all further ones.
+// Always makes the turn respond to all further requests, too.
 func (t Turn) Always() Turn {
 	t.always = true
 	return t
 }
 
-// play yields the events of the turn as the answer to request n.
+// play yields the events of the turn as the response to request n.
 func (t Turn) play(ctx context.Context, n int, req api.Request, yield func(api.Event, error) bool) {
 	for t.fn != nil {
 		t = t.fn(req)
 	}
-	if err := silence(ctx, t.wait, req.Options.Idle); err != nil {
+
+	if err := idleFor(ctx, t.wait, req.Options.Idle); err != nil {
 		yield(nil, err)
 		return
 	}
 	if t.repairs != nil && !yield(api.Repaired{Repairs: t.repairs}, nil) {
 		return
 	}
+
 	calls := 0
 	for i, block := range t.blocks {
 		if call, ok := block.(content.ToolUse); ok {
@@ -247,6 +259,7 @@ func (t Turn) play(ctx context.Context, n int, req api.Request, yield func(api.E
 			}
 			block = call
 		}
+
 		for _, delta := range deltas(i, block) {
 			if !yield(delta, nil) {
 				return
@@ -260,9 +273,10 @@ func (t Turn) play(ctx context.Context, n int, req api.Request, yield func(api.E
 			return
 		}
 	}
+
 	err := ctx.Err()
 	if t.hangs {
-		err = silence(ctx, math.MaxInt64, req.Options.Idle)
+		err = idleFor(ctx, math.MaxInt64, req.Options.Idle)
 	}
 	switch {
 	case err != nil:
@@ -274,7 +288,7 @@ func (t Turn) play(ctx context.Context, n int, req api.Request, yield func(api.E
 	}
 }
 
-// breakOff fails with err. Where something was said before, the model and the usage of the turn are reported first.
+// breakOff yields err. If the turn has blocks, a Cut with its model and usage comes first.
 func (t Turn) breakOff(n int, yield func(api.Event, error) bool, err error) {
 	known := t.finished(n, 0)
 	known.Stop = content.StopCut
@@ -283,35 +297,39 @@ func (t Turn) breakOff(n int, yield func(api.Event, error) bool, err error) {
 	}
 }
 
-// silence waits for d, or fails when the context ends or idle is over before.
-func silence(ctx context.Context, d, idle time.Duration) error {
+// idleFor waits for d. It returns an error if the context ends, or idle is over, before.
+func idleFor(ctx context.Context, d, idle time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
 	if idle == 0 {
 		idle = wire.Idle
 	}
-	var over error
+
+	var stalled error
 	if idle > 0 && idle < d {
-		d, over = idle, &api.Error{Kind: api.ErrStalled, API: scriptAPI, Message: "nothing received for " + wire.Seconds(idle)}
+		message := "nothing received for " + wire.Seconds(idle)
+		d, stalled = idle, &api.Error{Kind: api.ErrStalled, API: scriptAPI, Message: message}
 	}
+
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return over
+		return stalled
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// finished is the end of the answer, with defaults.
+// finished returns the end of the response, with defaults.
 func (t Turn) finished(n, calls int) api.Finish {
 	f := t.finish
 	f.ResponseID = fmt.Sprintf("response_%d", n)
 	if f.API == "" {
 		f.API, f.Model = scriptAPI, "script"
 	}
+
 	if f.Stop == "" && calls > 0 {
 		f.Stop = content.StopToolUse
 	} else if f.Stop == "" {
@@ -320,20 +338,21 @@ func (t Turn) finished(n, calls int) api.Finish {
 	return f
 }
 
-// deltas shows a block being written: words one by one, a call's arguments at once.
+// deltas returns the deltas of a block: one for each word of a text, one for all arguments of a call.
 func deltas(index int, block content.Block) []api.Event {
 	var kind api.DeltaKind
-	var words string
+	var text string
 	switch b := block.(type) {
 	case content.Text:
-		kind, words = api.DeltaText, b.Text
+		kind, text = api.DeltaText, b.Text
 	case content.Thinking:
-		kind, words = api.DeltaThinking, b.Text
+		kind, text = api.DeltaThinking, b.Text
 	case content.ToolUse:
 		return []api.Event{api.Delta{Index: index, Kind: api.DeltaInput, Tool: b.Name, Text: string(b.Input)}}
 	}
+
 	var events []api.Event
-	for piece := range strings.SplitAfterSeq(words, " ") {
+	for piece := range strings.SplitAfterSeq(text, " ") {
 		if piece != "" {
 			events = append(events, api.Delta{Index: index, Kind: kind, Text: piece})
 		}
