@@ -18,31 +18,34 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// Scenario says how the model behind a provider under test behaves. See [Run].
+// Scenario is the behavior of the model behind a provider under test. See [Run].
 type Scenario string
 
 // The scenarios.
 const (
-	// Answers: the model answers every request with the text "Hello there.", and ends its turn.
+	// Answers: the model responds to every request with the text "Hello there.", and ends its turn.
 	Answers Scenario = "answers"
-	// Calls: the model answers every request with the text "Let me see." and then a call of the tool "get_weather" with the
+	// Calls: the model responds to every request with the text "Let me see." and then a call of the tool "get_weather" with the
 	// arguments {"city":"Tokyo"}.
 	Calls Scenario = "calls"
-	// FailsOnce: the model's API refuses the first request because it is overloaded, and answers the next ones as in Answers.
+	// FailsOnce: the model's API refuses the first request because it is overloaded, and accepts the next ones as in Answers.
 	FailsOnce Scenario = "fails once"
-	// Breaks: the answer to every request breaks off after a part of the text "Hello there.", without an end.
+	// Breaks: the response to every request breaks off after a part of the text "Hello there.", without an end.
 	Breaks Scenario = "breaks"
-	// Hangs: the model says nothing, and the request stays open until it is stopped.
+	// Hangs: the model sends nothing, and the request stays open until it is stopped.
 	Hangs Scenario = "hangs"
 )
 
-// Run checks that a provider keeps the rules of [api.Provider], one subtest for each sentence there. newProvider returns one whose
-// model behaves as the scenario says; it may return nil for a scenario that cannot be had, and the subtests that need it are
-// skipped. It is given the subtest's t, and may skip by its name what does not concern a provider: one that takes no Options knows
-// no Options.Idle.
+// Run checks that a provider keeps the rules of [api.Provider], with one subtest for each rule. NewProvider returns a provider for
+// the scenario:
 //
-// The subtests about what is sent look at the requests that a [Recorder] saw: newProvider returns Recorder.Of(provider). They are skipped,
-// and say so, for a provider without one. That nothing goes on after a stream was left is seen best with goleak in TestMain.
+//   - It may return nil if the provider cannot be put into the scenario. The subtest is then skipped.
+//   - It receives the subtest's t, and may skip by its name what does not apply to a provider. For example, a provider without
+//     Options has no Options.Idle.
+//   - It returns Recorder.Of(provider) to enable the subtests about what is sent, which read the requests from a [Recorder].
+//     Without one they are skipped, with a message.
+//
+// Use goleak in TestMain to check that nothing runs on after a stream was left.
 func Run(t *testing.T, newProvider func(t *testing.T, s Scenario) api.Provider) {
 	for _, r := range rules {
 		t.Run(r.sentence, func(t *testing.T) {
@@ -50,6 +53,7 @@ func Run(t *testing.T, newProvider func(t *testing.T, s Scenario) api.Provider) 
 			if p == nil {
 				t.Skipf("SKIPPED: no provider whose model %s", r.scenario)
 			}
+
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			err := r.check(ctx, p)
@@ -63,7 +67,7 @@ func Run(t *testing.T, newProvider func(t *testing.T, s Scenario) api.Provider) 
 	}
 }
 
-// rule is one sentence of the comment on api.Provider.
+// rule is one rule of the comment on api.Provider.
 type rule struct {
 	sentence string
 	scenario Scenario
@@ -105,7 +109,7 @@ func greeting() api.Request {
 	}
 }
 
-// broken is a request that no API takes as it is: a call is open, and a result answers none.
+// broken returns a request that no API accepts unrepaired: it has a call without a result, and a result without a call.
 func broken() api.Request {
 	req := greeting()
 	call, _ := content.Of(content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":`})
@@ -114,10 +118,11 @@ func broken() api.Request {
 	return req
 }
 
-// take ranges over a stream and checks, on the way, what holds for each: an error is last and alone, and so is Finish.
+// take ranges over a stream and checks what holds for every stream. It returns the events, the error of the stream, and an error
+// about the first broken rule.
 func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wrong error) {
 	blocks, end, cut := 0, false, false
-	said := map[int]string{}
+	shown := map[int]string{} // the deltas of each text block, joined
 	for e, err := range stream {
 		switch {
 		case cut && err == nil:
@@ -130,6 +135,7 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 			failure = err
 			continue
 		}
+
 		switch e := e.(type) {
 		case api.Repaired:
 			if len(events) > 0 {
@@ -140,18 +146,19 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 				return events, failure, fmt.Errorf("a Delta shows block %d, which has ended", e.Index)
 			}
 			if e.Kind == api.DeltaText {
-				said[e.Index] += e.Text
+				shown[e.Index] += e.Text
 			}
 		case api.BlockEnd:
 			if e.Index != blocks {
 				return events, failure, fmt.Errorf("block %d came after %d blocks", e.Index, blocks)
 			}
-			if t, ok := e.Block.(content.Text); ok && said[blocks] != "" && said[blocks] != t.Text {
-				return events, failure, fmt.Errorf("block %d was shown as %q, and is %q", blocks, said[blocks], t.Text)
+			if t, ok := e.Block.(content.Text); ok && shown[blocks] != "" && shown[blocks] != t.Text {
+				return events, failure, fmt.Errorf("block %d was shown as %q, and is %q", blocks, shown[blocks], t.Text)
 			}
 			blocks++
-		case api.Retry: // of a provider that is made of others: what came before is void
-			blocks, said = 0, map[int]string{}
+		case api.Retry:
+			// From a provider made of others: all events before it are void.
+			blocks, shown = 0, map[int]string{}
 			clear(events)
 			events = events[:0]
 			continue
@@ -166,6 +173,7 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 		}
 		events = append(events, e)
 	}
+
 	if failure == nil && !end {
 		wrong = errors.New("neither Finish nor an error came at the end")
 	}
@@ -178,7 +186,7 @@ func answered(ctx context.Context, p api.Provider, req api.Request) ([]api.Event
 	return events, errors.Join(wrong, failure)
 }
 
-// refused is take for a request that must fail. It returns the error that it failed with.
+// refused is take for a request that must fail. Failure is the error of the stream.
 func refused(stream iter.Seq2[api.Event, error]) (failure, wrong error) {
 	_, failure, wrong = take(stream)
 	if failure == nil && wrong == nil {
@@ -240,6 +248,7 @@ func comesWhole(ctx context.Context, p api.Provider) error {
 	if err != nil {
 		return err
 	}
+
 	calls := answer.Blocks.ToolUses()
 	if len(calls) != 1 || calls[0].Name != "get_weather" || calls[0].Input.Canonical() != `{"city":"Tokyo"}` || answer.Blocks.Text() != "Let me see." {
 		return fmt.Errorf("the answer is %s", answer.Blocks.Append(nil))
@@ -291,7 +300,7 @@ func isCut(ctx context.Context, p api.Provider) error {
 	return wrong
 }
 
-// isPart looks at what a program keeps of an answer that breaks off.
+// isPart checks what a program keeps of a response that breaks off.
 func isPart(ctx context.Context, p api.Provider) error {
 	events, failure, wrong := take(p.Stream(ctx, greeting()))
 	if wrong != nil || failure == nil {
@@ -314,7 +323,7 @@ func isPart(ctx context.Context, p api.Provider) error {
 	return nil
 }
 
-// isStalled waits for much longer than it asks the provider to wait, but not for the end of the test.
+// isStalled sets a short Options.Idle, and a deadline that is much longer but before the end of the test.
 func isStalled(ctx context.Context, p api.Provider) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -370,7 +379,7 @@ func endedBefore(ctx context.Context, p api.Provider) error {
 	return wrong
 }
 
-// leftAnywhere leaves the stream after each event. A provider that goes on after that panics here.
+// leftAnywhere leaves the stream after each event. A provider that yields another event after that panics here.
 func leftAnywhere(ctx context.Context, p api.Provider) error {
 	events, err := answered(ctx, p, greeting())
 	if err != nil {
@@ -413,8 +422,10 @@ func unchanged(ctx context.Context, p api.Provider) error {
 	if _, err := answered(ctx, p, req); err != nil {
 		return err
 	}
+
 	same := slices.Equal(req.Options.StopSequences, before.Options.StopSequences) &&
-		maps.EqualFunc(req.Options.Header, before.Options.Header, slices.Equal[[]string]) && slices.Equal(req.System, before.System) && slices.Equal(req.Tools, before.Tools) &&
+		maps.EqualFunc(req.Options.Header, before.Options.Header, slices.Equal[[]string]) &&
+		slices.Equal(req.System, before.System) && slices.Equal(req.Tools, before.Tools) &&
 		slices.EqualFunc(req.Messages, before.Messages, func(a, b content.Message) bool { return a.Role == b.Role && a.Blocks.Equal(b.Blocks) })
 	if !same {
 		return errors.New("the request was changed")
