@@ -14,8 +14,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// activity is what an event "activity" says: every member may be absent, which means that nothing is new there. The package comment has
-// its JSON.
+// activity is the content of an event "activity". A member that is absent has not changed. The package comment has the
+// JSON.
 type activity struct {
 	State    string  `json:"state,omitempty"`
 	Turn     int     `json:"turn,omitempty"`
@@ -25,10 +25,10 @@ type activity struct {
 	Tools    []tool  `json:"tools,omitempty"`
 	Tokens   *tokens `json:"tokens,omitempty"`
 	Stop     string  `json:"stop,omitempty"`
-	Error    *string `json:"error,omitempty"` // "" where there is none any more
+	Error    *string `json:"error,omitempty"` // "" if the former error is gone
 }
 
-// tool is a tool call, as far as it is known. Its id tells it from all others.
+// tool is the known state of a tool call. ID identifies it within the run.
 type tool struct {
 	ID      string `json:"id"`
 	Tool    string `json:"tool"`
@@ -49,28 +49,29 @@ const (
 	running = "running"
 )
 
-// maxNote is how much of a tool's arguments and progress is shown while it runs.
+// maxNote limits the bytes of a running tool's arguments and of its progress.
 const maxNote = 4096
 
-// state is what is going on, for those who begin to listen now.
+// state is the current activity. A new listener gets all of it.
 type state struct {
 	turn           int
-	text, thinking strings.Builder // of the message that is being written
-	landed         bool            // the message is in the conversation, and stays until that is drawn
+	text, thinking strings.Builder // of the message being streamed
+	landed         bool            // the message is in the conversation; its text is kept here until that is drawn
 	tools          []tool          // of this turn
 	used           content.Usage
 	stop           string
 	problem        string
 }
 
-// all is the whole state as one activity. It is called with mu.
+// all returns the whole state as one activity. s.mu must be held.
 func (s *Server) all() activity {
 	now := &s.now
 	a := activity{
 		State: idle, Turn: now.turn, Begin: true, Text: now.text.String(), Thinking: now.thinking.String(), Tools: now.tools,
 		Tokens: now.tokens(), Stop: now.stop, Error: s.problems(),
 	}
-	if s.goesOn() {
+
+	if s.active() {
 		a.State = running
 	}
 	return a
@@ -89,11 +90,13 @@ func (s *state) begin() {
 	s.landed = false
 }
 
-// Watch returns the events, and shows each before it is yielded: the conversation takes the place of the heads that it goes on from, and
-// other heads stay beside it. It does not wait for whoever looks. Of several runs that are watched at once, the conversations of all are
-// shown, and the streamed text and the tools of the one that began last.
+// Watch returns the events, and shows each before yielding it.
 //
-// The sequence can be ranged over once, as that of a run. A run that is watched cannot be stopped from the page.
+//   - The conversation of the run replaces the heads that it continues. Other heads stay beside it.
+//   - Watch does not wait for browsers.
+//   - If several runs are watched at once, the conversations of all are shown. Streamed text and tools are those of the
+//     run that began last.
+//   - The sequence can be ranged over once, like that of a run. The page cannot stop a watched run.
 func (s *Server) Watch(events iter.Seq2[executor.Event, error]) iter.Seq2[executor.Event, error] {
 	return func(yield func(executor.Event, error) bool) {
 		w := &watch{Server: s}
@@ -101,45 +104,49 @@ func (s *Server) Watch(events iter.Seq2[executor.Event, error]) iter.Seq2[execut
 		s.watches = append(s.watches, w)
 		s.mu.Unlock()
 		defer w.end()
+
 		failed := func(_ int, err error) { s.report(err.Error()) }
 		executor.Tee(events, failed, w.observe)(yield)
 	}
 }
 
-// watch is one run that is watched.
+// watch is one watched run.
 type watch struct {
 	*Server
 	run   dag.DAG      // the run's conversation
-	heads []*node.Node // its heads, as they are shown
+	heads []*node.Node // the heads of run that are shown
 }
 
-// end says that the run is over.
+// end removes the run from those being watched.
 func (w *watch) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.watches = slices.DeleteFunc(w.watches, func(other *watch) bool { return other == w })
+
 	if w.voice == w {
 		w.voice = nil
 	}
+
 	w.rest()
 }
 
-// rest says that nothing goes on, where nothing does. It is called with mu.
+// rest publishes the state idle if no run is active. s.mu must be held.
 func (s *Server) rest() {
-	if s.goesOn() {
+	if s.active() {
 		return
 	}
 	s.now.tools = nil
 	s.publish("activity", activity{State: idle})
 }
 
-// goesOn reports whether a run does. It is called with mu.
-func (s *Server) goesOn() bool { return len(s.watches) > 0 || s.stop != nil }
+// active reports whether a run is active. s.mu must be held.
+func (s *Server) active() bool { return len(s.watches) > 0 || s.stop != nil }
 
-// observe takes in an event of the run.
+// observe processes an event of the run.
 func (w *watch) observe(event executor.Event, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	switch e := event.(type) {
 	case executor.RunStart:
 		w.heads = within(w.d.Heads(), e.DAG)
@@ -155,19 +162,24 @@ func (w *watch) observe(event executor.Event, err error) {
 	case executor.End:
 		w.place(e.DAG)
 	}
+
+	// Streamed text and tools are those of one run: the one that began last.
 	if w.voice == w || w.voice == nil {
-		w.tell(event, err)
+		w.update(event, err)
 	}
 }
 
-// place shows the run's conversation in the place of what it was before.
+// place replaces the heads of the run's former conversation by those of d.
 func (w *watch) place(d dag.DAG) {
 	fresh := d.Heads()
+
 	var heads []*node.Node
 	placed := false
+
 	for _, h := range w.d.Heads() {
 		if !slices.ContainsFunc(w.heads, same(h)) {
 			heads = append(heads, h)
+
 		} else if !placed {
 			heads, placed = append(heads, fresh...), true
 		}
@@ -175,21 +187,24 @@ func (w *watch) place(d dag.DAG) {
 	if !placed {
 		heads = append(heads, fresh...)
 	}
+
 	w.run, w.heads = d, fresh
-	if next := w.d.WithHeads(heads...); !slices.EqualFunc(next.Heads(), w.d.Heads(), func(a, b *node.Node) bool { return a == b }) {
+	next := w.d.WithHeads(heads...)
+	if !slices.EqualFunc(next.Heads(), w.d.Heads(), func(a, b *node.Node) bool { return a == b }) {
 		w.show(next)
 	}
 }
 
-// same reports whether a node is n: one that was read from a file again is.
+// same returns a function that reports whether a node has the ID of n. Nodes read from a file again are equal, but not
+// identical.
 func same(n *node.Node) func(*node.Node) bool {
 	return func(m *node.Node) bool { return m.ID() == n.ID() }
 }
 
-// within returns those of the heads that are in d.
+// within returns the heads that are in d.
 func within(heads []*node.Node, d dag.DAG) []*node.Node {
 	contains := d.Contains
-	if len(heads) > 8 { // looking for each would take its time
+	if len(heads) > 8 { // a search of d for each head would be slow
 		nodes := map[node.ID]bool{}
 		for _, n := range d.Nodes() {
 			nodes[n.ID()] = true
@@ -199,8 +214,8 @@ func within(heads []*node.Node, d dag.DAG) []*node.Node {
 	return slices.DeleteFunc(heads, func(h *node.Node) bool { return !contains(h) })
 }
 
-// tell says what the event says of what is going on.
-func (w *watch) tell(event executor.Event, err error) {
+// update changes the state by an event, and publishes the change. w.mu must be held.
+func (w *watch) update(event executor.Event, err error) {
 	now := &w.now
 	switch e := event.(type) {
 	case executor.TurnStart:
@@ -223,7 +238,8 @@ func (w *watch) tell(event executor.Event, err error) {
 		}
 	case executor.ToolStart:
 		w.tool(tool{
-			ID: callID(e.Turn, e.Ran.Index), Tool: e.Ran.Name, Input: short(string(e.Ran.Input)), Started: time.Now().UTC().Format(time.RFC3339Nano),
+			ID: callID(e.Turn, e.Ran.Index), Tool: e.Ran.Name, Input: short(string(e.Ran.Input)),
+			Started: time.Now().UTC().Format(time.RFC3339Nano),
 		})
 	case executor.ToolUpdate:
 		w.note(callID(e.Turn, e.Call.Index), func(t *tool) { t.Note = short(e.Content.Text()) })
@@ -243,17 +259,20 @@ func (w *watch) tell(event executor.Event, err error) {
 	}
 }
 
-// over tells why the run ended.
+// over publishes why the run ended.
 func (w *watch) over(e executor.End, err error) {
 	if e.Stop.Reason != "" {
 		w.now.stop = string(e.Stop.Reason)
 	}
+
 	w.now.begin()
 	said := activity{Begin: true, Stop: w.now.stop}
+
 	if err != nil {
 		w.now.problem = err.Error()
 		said.Error = w.problems()
 	}
+
 	w.publish("activity", said)
 }
 
@@ -268,7 +287,7 @@ func (w *watch) delta(d api.Delta) {
 	}
 }
 
-// drawn forgets the streamed text of a message that the page can see in the conversation now. It is called with mu.
+// drawn clears the streamed text of a message that is now drawn as part of the conversation. s.mu must be held.
 func (s *Server) drawn() {
 	if s.now.landed {
 		s.now.begin()
@@ -281,7 +300,7 @@ func (w *watch) tool(t tool) {
 	w.publish("activity", activity{Tools: []tool{t}})
 }
 
-// note changes what is known of a call.
+// note changes the state of a call and publishes it.
 func (w *watch) note(id string, change func(*tool)) {
 	i := slices.IndexFunc(w.now.tools, func(t tool) bool { return t.ID == id })
 	if i < 0 {
@@ -293,12 +312,13 @@ func (w *watch) note(id string, change func(*tool)) {
 
 func callID(turn, index int) string { return fmt.Sprintf("%d.%d", turn, index) }
 
-// inside is what a run inside a call is doing; "" where that is not worth a word.
+// inside returns what a sub-agent is doing, or "" if the event is not worth showing.
 func inside(e executor.Child) string {
 	var path []string
 	for _, c := range e.Path[1:] {
 		path = append(path, c.Name)
 	}
+
 	switch inner := e.Event.(type) {
 	case executor.TurnStart:
 		path = append(path, fmt.Sprintf("turn %d", inner.Turn))
@@ -310,7 +330,7 @@ func inside(e executor.Child) string {
 	return short(strings.Join(path, " › "))
 }
 
-// short is s, cut where it is too long to be shown beside a call that runs.
+// short cuts s to maxNote bytes.
 func short(s string) string {
 	if len(s) <= maxNote {
 		return s

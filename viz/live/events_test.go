@@ -32,7 +32,7 @@ func TestEveryEventIsSentInWhole(t *testing.T) {
 	line := func(data string) string { return "event: activity\ndata: " + data }
 	see := func(event executor.Event, err error, want string) {
 		t.Helper()
-		w.tell(event, err)
+		w.update(event, err)
 		require.Equal(t, want, sent(), "%T", event)
 	}
 	call := func(i int, name string, input content.JSON) executor.Call {

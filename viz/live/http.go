@@ -25,10 +25,10 @@ import (
 	"github.com/plait-dev/plait/viz/internal/gocode"
 )
 
-// maxBody is the most bytes that the body of a request may have.
+// maxBody is the maximum length of a request's body in bytes.
 const maxBody = 1 << 20
 
-// refusal is what one is told whose request is not done.
+// refusal is the response to a request that is rejected.
 type refusal struct {
 	status  int
 	Code    string `json:"error"`
@@ -47,10 +47,10 @@ func (r *refusal) write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(r)
 }
 
-// endpoint answers one path.
+// endpoint handles one path.
 type endpoint struct {
-	method string // GET is HEAD too
-	open   bool   // without the token
+	method string // GET includes HEAD
+	open   bool   // no token is needed
 	answer func(*Server, http.ResponseWriter, *http.Request) *refusal
 }
 
@@ -94,32 +94,40 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) *refusal {
 	if no := s.stranger(r); no != nil {
 		return no
 	}
+
 	e, ok := endpoints[strings.TrimPrefix(r.URL.Path, "/")]
 	if !ok {
 		return refuse(http.StatusNotFound, "no_such_path", "there is nothing here")
 	}
+
 	if r.Method != e.method && (r.Method != http.MethodHead || e.method != http.MethodGet) {
 		w.Header().Set("Allow", e.method)
 		return refuse(http.StatusMethodNotAllowed, "wrong_method", "the method is "+e.method)
 	}
+
 	if !e.open && !s.knows(r) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		return refuse(http.StatusUnauthorized, "no_token", "the token is missing or wrong: open the page by the address that the program printed")
+		return refuse(http.StatusUnauthorized, "no_token",
+			"the token is missing or wrong: open the page by the address that the program printed")
 	}
+
 	if r.ContentLength != 0 && e.method == http.MethodGet {
 		return refuse(http.StatusBadRequest, "bad_body", "a GET request has no body")
 	}
+
 	return e.answer(s, w, r)
 }
 
-// stranger says why whoever asks may not, whatever it asks for.
+// stranger rejects requests from other machines, for other hosts, and from pages of other sites, whatever their path.
 func (s *Server) stranger(r *http.Request) *refusal {
 	if !s.options.Remote && !loopback(r.RemoteAddr) {
 		return refuse(http.StatusForbidden, "remote_peer", "only this machine is answered")
 	}
+
 	if !s.named(r.Host) {
 		return refuse(http.StatusForbidden, "wrong_host", fmt.Sprintf("this server is not %.80q", r.Host))
 	}
+
 	if origin := r.Header.Get("Origin"); origin != "" {
 		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
 			return refuse(http.StatusForbidden, "cross_origin", "a page of another site asks")
@@ -128,6 +136,7 @@ func (s *Server) stranger(r *http.Request) *refusal {
 	if http.NewCrossOriginProtection().Check(r) != nil {
 		return refuse(http.StatusForbidden, "cross_origin", "a page of another site asks")
 	}
+
 	return nil
 }
 
@@ -136,48 +145,55 @@ func loopback(peer string) bool {
 	return err == nil && addr.Addr().Unmap().IsLoopback()
 }
 
-// named reports whether the server goes by that name. A page of another site has a name that leads here at most, never an address.
+// named reports whether host is a name or an address of this server. This is the defense against DNS rebinding: the
+// page of another site can have a name that resolves to this machine, but never its address.
 func (s *Server) named(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	}
+
 	if addr, err := netip.ParseAddr(name); err == nil {
 		return s.options.Remote || addr.Unmap().IsLoopback()
 	}
+
 	is := func(known string) bool { return strings.EqualFold(known, name) }
 	return is("localhost") || slices.ContainsFunc(s.options.Hosts, is)
 }
 
-// knows reports whether the request brings the token. It takes as long for a wrong one as for the right one.
+// knows reports whether the request has the token. The time it takes does not depend on the token.
 func (s *Server) knows(r *http.Request) bool {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	want, got := sha256.Sum256([]byte(s.options.Token)), sha256.Sum256([]byte(given))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1 && ok
 }
 
-// home is the page, which holds nothing yet.
+// home sends the page, without a conversation.
 func (s *Server) home(w http.ResponseWriter, _ *http.Request) *refusal {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write(s.page)
 	return nil
 }
 
-// events tells what happens until the one who listens leaves, or the server is closed.
+// events streams events until the client leaves or the server is closed.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) *refusal {
 	w.Header().Set("Content-Type", "text/event-stream")
 	if r.Method == http.MethodHead {
 		return nil
 	}
+
 	l := &listener{rc: http.NewResponseController(w), wake: make(chan struct{}, 1), behind: true}
 	if no := s.add(l); no != nil {
 		return no
 	}
 	defer s.remove(l)
-	_ = l.rc.SetReadDeadline(time.Time{}) // nothing more is to come
+
+	_ = l.rc.SetReadDeadline(time.Time{}) // nothing more is read
 	l.rouse()
+
 	signs := time.NewTicker(beat)
 	defer signs.Stop()
+
 	for {
 		var events [][]byte
 		select {
@@ -190,16 +206,17 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *refusal {
 		case <-l.wake:
 			events = s.take(l)
 		}
+
 		if !l.write(w, events) {
 			return nil
 		}
 	}
 }
 
-// piece is how much has to be read in the time of one write.
+// piece is the number of bytes written per deadline.
 const piece = 64 << 10
 
-// write writes events, and reports whether they were taken.
+// write writes events and reports whether that succeeded.
 func (l *listener) write(w io.Writer, events [][]byte) bool {
 	for _, event := range events {
 		for part := range slices.Chunk(event, piece) {
@@ -214,12 +231,13 @@ func (l *listener) write(w io.Writer, events [][]byte) bool {
 	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
-// request is what a node answered.
+// request sends the body of the request that a response belongs to.
 func (s *Server) request(w http.ResponseWriter, r *http.Request) *refusal {
 	n, no := find(s.DAG(), r.URL.Query().Get("node"))
 	if no != nil {
 		return no
 	}
+
 	const unknown = "no_request"
 	m, ok := n.Message()
 	switch {
@@ -228,16 +246,18 @@ func (s *Server) request(w http.ResponseWriter, r *http.Request) *refusal {
 	case s.options.Request == nil:
 		return refuse(http.StatusNotFound, unknown, "the program that serves this page does not know requests")
 	}
+
 	body, err := s.options.Request(s.DAG().WithHeads(n.Parents()...), n)
 	if err != nil {
 		return refuse(http.StatusNotFound, unknown, err.Error())
 	}
+
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body)
 	return nil
 }
 
-// copy is the conversation in another form.
+// copy sends the conversation in another format.
 func (s *Server) copy(w http.ResponseWriter, r *http.Request) *refusal {
 	d := s.DAG()
 	if id := r.URL.Query().Get("node"); id != "" {
@@ -247,6 +267,7 @@ func (s *Server) copy(w http.ResponseWriter, r *http.Request) *refusal {
 		}
 		d = dag.New().WithHeads(n)
 	}
+
 	var b strings.Builder
 	var err error
 	switch form := r.URL.Query().Get("as"); form {
@@ -259,20 +280,23 @@ func (s *Server) copy(w http.ResponseWriter, r *http.Request) *refusal {
 	default:
 		return refuse(http.StatusBadRequest, "unknown_form", fmt.Sprintf("%.80q is none of mermaid, json, go", form))
 	}
+
 	if err != nil {
 		return refuse(http.StatusUnprocessableEntity, "cannot_copy", err.Error())
 	}
+
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, b.String())
 	return nil
 }
 
-// find returns the node with that id, of a conversation that hangs on a node too.
+// find returns the node with that ID in d or in the conversation of a sub-agent.
 func find(d dag.DAG, id string) (*node.Node, *refusal) {
 	want, err := uuid.Parse(id)
 	if err != nil {
 		return nil, unknownNode(id)
 	}
+
 	for _, n := range d.WithChildren() {
 		if n.ID() == want {
 			return n, nil
@@ -286,6 +310,7 @@ func (s *Server) postFork(w http.ResponseWriter, r *http.Request) *refusal {
 	if no := read(w, r, &asked); no != nil {
 		return no
 	}
+
 	at, err := uuid.Parse(asked.At)
 	switch {
 	case err != nil:
@@ -293,6 +318,7 @@ func (s *Server) postFork(w http.ResponseWriter, r *http.Request) *refusal {
 	case strings.TrimSpace(asked.Text) == "":
 		return refuse(http.StatusBadRequest, "no_text", "nothing is said: \"text\" is empty")
 	}
+
 	if no := s.fork(at, asked.Text); no != nil {
 		return no
 	}
@@ -307,11 +333,12 @@ func (s *Server) postStop(w http.ResponseWriter, r *http.Request) *refusal {
 	if no := s.halt(); no != nil {
 		return no
 	}
+
 	w.WriteHeader(http.StatusAccepted)
 	return nil
 }
 
-// read reads the body of a request, a JSON object, within the deadline that ServeHTTP has set.
+// read decodes the body of a request, a JSON object, within the deadline that ServeHTTP has set.
 func read(w http.ResponseWriter, r *http.Request, into any) *refusal {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var large *http.MaxBytesError

@@ -11,25 +11,25 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// What one who listens may leave unread: further events are told by a whole patch when it reads on.
+// Limits of a listener's queue. A listener that exceeds one loses its queue and gets the whole state when it reads again.
 const (
 	maxQueue = 256
 	maxBytes = 1 << 20
 )
 
-// listener is one who listens for events. All but rc and hurried are guarded by the server's mu.
+// listener is an open stream of events. The server's mu guards all fields but rc and hurried.
 type listener struct {
 	rc     *http.ResponseController
-	wake   chan struct{} // holds one where there is something to write
+	wake   chan struct{} // buffered for one; holds a value while there is something to write
 	queue  [][]byte
 	size   int  // of the queue, in bytes
-	behind bool // it has to be told everything anew; the queue is empty
+	behind bool // the listener needs the whole state; queue is empty
 
 	deadline sync.Mutex
-	hurried  bool // the server is closed: the deadline stays as it is
+	hurried  bool // guarded by deadline; after hurry, the write deadline stays as it is
 }
 
-// put adds an event. It never waits.
+// put queues an event. It never blocks. s.mu must be held.
 func (l *listener) put(event []byte) {
 	switch {
 	case l.behind:
@@ -39,6 +39,7 @@ func (l *listener) put(event []byte) {
 	default:
 		l.queue, l.size = append(l.queue, event), l.size+len(event)
 	}
+
 	l.rouse()
 }
 
@@ -49,16 +50,16 @@ func (l *listener) rouse() {
 	}
 }
 
-// extend gives the next write its time.
+// extend sets the deadline of the next write.
 func (l *listener) extend() {
 	l.deadline.Lock()
 	defer l.deadline.Unlock()
 	if !l.hurried {
-		_ = l.rc.SetWriteDeadline(time.Now().Add(writeTime)) // a writer without deadlines is one of a test
+		_ = l.rc.SetWriteDeadline(time.Now().Add(writeTime)) // only writers in tests have no deadlines
 	}
 }
 
-// hurry lets what is being written take no more than a second.
+// hurry limits the current write to one more second.
 func (l *listener) hurry() {
 	l.deadline.Lock()
 	defer l.deadline.Unlock()
@@ -66,7 +67,7 @@ func (l *listener) hurry() {
 	_ = l.rc.SetWriteDeadline(time.Now().Add(time.Second))
 }
 
-// add lets l listen, and reports why it may not.
+// add registers l for events, or returns the reason why it may not.
 func (s *Server) add(l *listener) *refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,6 +78,7 @@ func (s *Server) add(l *listener) *refusal {
 		return refuse(http.StatusServiceUnavailable, "too_many_listeners",
 			fmt.Sprintf("%d pages are open already, which is as many as are told; close one", len(s.listeners)))
 	}
+
 	s.listeners[l] = true
 	s.joined.Add(1)
 	return nil
@@ -89,7 +91,7 @@ func (s *Server) remove(l *listener) {
 	s.joined.Done()
 }
 
-// publish gives an event to all who listen. It is called with mu.
+// publish sends an event to all listeners. s.mu must be held.
 func (s *Server) publish(name string, value any) {
 	if len(s.listeners) == 0 {
 		return
@@ -103,19 +105,21 @@ func (s *Server) spread(event []byte) {
 	}
 }
 
-// frame is a server-sent event.
+// frame formats a server-sent event.
 func frame(name string, value any) []byte {
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // patches and activities are made of strings and numbers
+		panic(err) // impossible: patches and activities consist of strings and numbers
 	}
+
 	event := make([]byte, 0, len(name)+len(data)+16)
 	event = append(append(append(event, "event: "...), name...), "\ndata: "...)
 	return append(append(event, data...), "\n\n"...)
 }
 
-// take returns what l has to be told now.
+// take returns the events to write to l now.
 func (s *Server) take(l *listener) [][]byte {
+
 	s.mu.Lock()
 	queue, behind := l.queue, l.behind
 	l.queue, l.size = nil, 0
@@ -123,12 +127,15 @@ func (s *Server) take(l *listener) [][]byte {
 	if !behind {
 		return queue
 	}
+
+	// The whole state replaces the queue. modelMu keeps new patches out until it is complete.
 	s.modelMu.Lock()
 	defer s.modelMu.Unlock()
 	s.draw()
 	if s.whole == nil {
 		s.whole = s.wholePatch()
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.behind = false
@@ -139,29 +146,31 @@ func (s *Server) wholePatch() []byte {
 	defer s.guard("drawing")
 	p, err := s.model.Whole()
 	if err != nil {
-		p.Reset = true // draw has told why
+		p.Reset = true // draw has reported the error
 	}
 	return frame("patch", p)
 }
 
-// show makes d the conversation. It is called with mu, and lets another goroutine draw.
+// show makes d the conversation and starts a goroutine to draw it, unless one is running. s.mu must be held.
 func (s *Server) show(d dag.DAG) {
 	s.d, s.undrawn = d, true
 	if s.drawing || s.closed || len(s.listeners) == 0 {
 		return
 	}
+
 	s.drawing = true
 	s.joined.Add(1)
 	go s.drawAll()
 }
 
-// drawAll draws until there is nothing new. What comes while it draws is drawn at once afterwards.
+// drawAll draws until nothing is new. A conversation that arrives during a drawing is drawn right after it.
 func (s *Server) drawAll() {
 	defer s.joined.Done()
 	for again := true; again; {
 		s.modelMu.Lock()
 		s.draw()
 		s.modelMu.Unlock()
+
 		s.mu.Lock()
 		again = s.undrawn && !s.closed && len(s.listeners) > 0
 		s.drawing = again
@@ -169,7 +178,7 @@ func (s *Server) drawAll() {
 	}
 }
 
-// draw tells the model of the conversation, where it does not know it yet, and all who listen what is new. It is called with modelMu.
+// draw updates the model if the conversation is new, and sends the changes to all listeners. s.modelMu must be held.
 func (s *Server) draw() {
 	s.mu.Lock()
 	d, undrawn := s.d, s.undrawn
@@ -178,8 +187,10 @@ func (s *Server) draw() {
 	if !undrawn {
 		return
 	}
+
 	s.whole = nil
 	event := s.patch(d)
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if event != nil {
@@ -190,7 +201,7 @@ func (s *Server) draw() {
 	}
 }
 
-// patch is what is new in d as an event; nil for nothing.
+// patch returns the changes in d as an event; nil if there are none.
 func (s *Server) patch(d dag.DAG) []byte {
 	defer s.guard("drawing")
 	p, err := s.model.Update(d)
@@ -204,14 +215,14 @@ func (s *Server) patch(d dag.DAG) []byte {
 	return frame("patch", p)
 }
 
-// guard keeps a panic in what the page needs from ending the program, and shows it.
+// guard recovers from a panic and shows it on the page, so that it does not end the program. It must be deferred.
 func (s *Server) guard(what string) {
 	if v := recover(); v != nil {
 		s.report(fmt.Sprintf("%s panicked: %v", what, v))
 	}
 }
 
-// Report shows an error on the page, beside those of runs, until the next Report; nil takes it away.
+// Report shows an error on the page, beside those of runs, until the next Report. A nil error removes it.
 func (s *Server) Report(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +241,7 @@ func (s *Server) report(problem string) {
 	s.publish("activity", activity{Error: s.problems()})
 }
 
-// problems is all that is wrong, "" for nothing. It is called with mu.
+// problems returns all errors to show, "" for none. s.mu must be held.
 func (s *Server) problems() *string {
 	all := s.now.problem
 	if s.notice != "" {

@@ -11,28 +11,34 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// fork says text after the node and runs that.
+// fork appends text to the node as a message of the user, and runs the result.
 func (s *Server) fork(at node.ID, text string) *refusal {
 	if s.options.Run == nil {
 		return refuse(http.StatusForbidden, "cannot_run", "running is off: the program that serves this page does not allow it")
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	switch {
 	case s.closed:
 		return refuse(http.StatusServiceUnavailable, "closed", "the server is closed")
-	case s.goesOn():
+	case s.active():
 		return refuse(http.StatusConflict, "running", "a run goes on; one at a time")
 	}
+
 	n := s.d.Node(at)
 	if n == nil {
 		return unknownNode(at.String())
 	}
+
 	whole, said, err := s.d.AppendTo([]*node.Node{n}, node.Message{Role: content.User, Blocks: content.Words(text)})
 	if err != nil {
 		return refuse(http.StatusUnprocessableEntity, "cannot_fork", err.Error())
 	}
+
 	s.show(whole)
+
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.stop = cancel
 	s.joined.Add(1)
@@ -40,7 +46,7 @@ func (s *Server) fork(at node.ID, text string) *refusal {
 	return nil
 }
 
-// run runs d to its end.
+// run runs d until it stops, and saves it after each turn.
 func (s *Server) run(ctx context.Context, d dag.DAG) {
 	defer s.joined.Done()
 	defer func() {
@@ -51,6 +57,7 @@ func (s *Server) run(ctx context.Context, d dag.DAG) {
 		s.rest()
 	}()
 	defer s.guard("the run")
+
 	for event := range s.Watch(s.options.Run(ctx, d)) {
 		switch event.(type) {
 		case executor.TurnEnd, executor.End:
@@ -59,7 +66,7 @@ func (s *Server) run(ctx context.Context, d dag.DAG) {
 	}
 }
 
-// save lets the program keep the conversation.
+// save calls Options.Save and reports its error.
 func (s *Server) save() {
 	if s.options.Save == nil {
 		return
@@ -69,10 +76,11 @@ func (s *Server) save() {
 	}
 }
 
-// halt ends the run that the page began.
+// halt stops the run that the page began.
 func (s *Server) halt() *refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	switch {
 	case s.stop != nil:
 		s.stop()
