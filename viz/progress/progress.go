@@ -13,13 +13,13 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// Mode is how the progress of a run is shown.
+// Mode is the way progress is shown.
 type Mode int
 
 const (
-	// Auto is Redrawn where the output is an *os.File of a terminal or another character device, and Lines elsewhere.
+	// Auto is Redrawn if the output is an *os.File of a terminal or another character device, and Lines otherwise.
 	Auto Mode = iota
-	// Redrawn is one line, drawn again in place and cleared at the end.
+	// Redrawn is a single line, redrawn in place and cleared at the end.
 	Redrawn
 	// Lines is a line for each turn that begins, each tool call that ends, and the end of the run.
 	Lines
@@ -27,29 +27,33 @@ const (
 
 // Options changes how [Watch] shows a run. The zero value and nil are the defaults.
 type Options struct {
-	// Mode is how it is shown. Defaults to Auto.
+	// Mode is the way progress is shown. Defaults to Auto.
 	Mode Mode
-	// Width is how many cells the terminal has in a row; no line is longer. Defaults to 80, also when negative.
+	// Width is the number of cells in a row of the terminal. No line is longer. Defaults to 80, also when negative.
 	Width int
-	// Prices is what models cost. Where it knows the models that answer, the cost until now is shown, in its currency. Defaults to
-	// none.
+	// Prices are the models' prices. If they include the models in use, the cost so far is shown, in the currency of
+	// Prices. Defaults to none.
 	Prices api.Prices
 }
 
-// Watch returns the events of a run, and shows on w how far it is while they are ranged over: which turn it is, how long the run and each
-// of its tools have taken, the tokens so far, and the cost where it is known. The events are those of [executor.Agent.Stream], unchanged,
-// and can be ranged over once.
+// Watch returns the events of a run, and writes its progress to w while they are ranged over: the turn, the time of the
+// run and of each of its tools, the tokens so far, and the cost if it is known. The events are those of
+// [executor.Agent.Stream], unchanged, and can be ranged over once.
 //
-//   - On a terminal it is one line, drawn again when something happens and once a second. When the range ends, or is broken out of, the
-//     line is gone. What others write to the same terminal meanwhile should begin in a line of its own.
-//   - Elsewhere it is a line when a turn begins, when a tool call ends, and at the end. Nothing is drawn again.
+//   - On a terminal, progress is one line, redrawn after each event and once a second. The line is cleared when the
+//     range ends, or is broken out of. Other output to the same terminal should begin on a new line.
+//   - Elsewhere, a line is written when a turn begins, when a tool call ends, and at the end. Nothing is redrawn.
 func Watch(w io.Writer, events iter.Seq2[executor.Event, error], o *Options) iter.Seq2[executor.Event, error] {
 	if o == nil {
 		o = &Options{}
 	}
 	return func(yield func(executor.Event, error) bool) {
-		s := &screen{w: w, width: cmp.Or(max(o.Width, 0), 80), redrawn: redrawn(w, o.Mode), run: run{prices: o.Prices, began: time.Now()}}
+		s := &screen{
+			w: w, width: cmp.Or(max(o.Width, 0), 80), redrawn: redrawn(w, o.Mode),
+			run: run{prices: o.Prices, began: time.Now()},
+		}
 		defer s.start()()
+
 		for event, err := range events {
 			s.show(event, err)
 			if !yield(event, err) {
@@ -63,15 +67,17 @@ func redrawn(w io.Writer, m Mode) bool {
 	if m != Auto {
 		return m == Redrawn
 	}
+
 	file, ok := w.(*os.File)
 	if !ok {
 		return false
 	}
+
 	info, err := file.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// screen is where a run is shown.
+// screen writes the progress of one run.
 type screen struct {
 	w       io.Writer
 	width   int
@@ -79,14 +85,16 @@ type screen struct {
 
 	mu    sync.Mutex
 	run   run
-	drawn string // the line as it stands on the terminal
+	drawn string // the line that is on the terminal now
 }
 
-// start begins to draw the time, and returns what ends that and clears the line.
+// start begins to redraw the line once a second. The function it returns ends that and clears the line.
 func (s *screen) start() (stop func()) {
 	if !s.redrawn {
+
 		return func() {}
 	}
+
 	var ticking sync.WaitGroup
 	done := make(chan struct{})
 	ticking.Go(func() {
@@ -112,13 +120,14 @@ func (s *screen) start() (stop func()) {
 	}
 }
 
-// clear goes to the beginning of the line and clears it.
+// clear moves to the beginning of the line and clears it.
 const clear = "\r\x1b[K"
 
-// show shows what an event changes.
+// show processes an event and shows what it changes.
 func (s *screen) show(event executor.Event, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	line := s.run.see(event, err)
 	if s.redrawn {
 		s.draw()
@@ -127,7 +136,7 @@ func (s *screen) show(event executor.Event, err error) {
 	}
 }
 
-// draw draws the line again, where it changed. It leaves the last cell free, where some terminals break the line.
+// draw redraws the line if it changed. The last cell stays free, because some terminals wrap when it is written.
 func (s *screen) draw() {
 	line := safetext.Line(s.run.line(time.Now()), s.width-1)
 	if line != s.drawn {

@@ -12,30 +12,30 @@ import (
 	"github.com/plait-dev/plait/executor"
 )
 
-// run is how far a run is, by what was seen of it.
+// run is the state of a run, built from its events.
 type run struct {
 	prices api.Prices
 	began  time.Time
 	turn   int
-	doing  string    // what the model does, where no tool runs
-	heard  time.Time // when the model began to do that, or was last heard of
-	tools  []tool    // that run, in call order
-	used   int64     // tokens of the turns that are over
-	now    int64     // and of the answer of this turn
+	doing  string    // what the model is doing while no tool runs
+	heard  time.Time // the last sign of the model, or the beginning of the wait for it
+	tools  []tool    // being executed, in call order
+	used   int64     // tokens of completed turns
+	now    int64     // tokens of the current turn's response
 	cost   float64
 	priced bool
-	paused string // that it is, and for how many calls
+	paused string // the text for a paused run
 }
 
-// tool is a call that runs.
+// tool is a call being executed.
 type tool struct {
 	index int
 	name  string
 	began time.Time
-	note  string // what it said last, or what its sub-agent does
+	note  string // its last update, or the activity of its sub-agent
 }
 
-// see takes in an event, and returns the line that it is worth where lines are not drawn again; none for most.
+// see processes an event. It returns the line to write for it in mode Lines, or "" for limit events.
 func (r *run) see(event executor.Event, err error) string {
 	switch e := event.(type) {
 	case executor.TurnStart:
@@ -71,7 +71,7 @@ func (r *run) see(event executor.Event, err error) string {
 	return ""
 }
 
-// answered counts what the model's message took.
+// answered adds the usage and the cost of the model's message.
 func (r *run) answered(e executor.MessageEnd) {
 	r.doing = ""
 	if e.Node == nil {
@@ -81,6 +81,7 @@ func (r *run) answered(e executor.MessageEnd) {
 	if !ok || m.Role != content.Assistant {
 		return
 	}
+
 	r.now = m.Answer.Usage.Total()
 	if cost, known := r.prices.Cost(m.Answer.Model, m.Answer.Usage); known {
 		r.cost, r.priced = r.cost+cost, true
@@ -95,11 +96,12 @@ func (r *run) note(index int, text string) {
 	}
 }
 
-// child notes what the sub-agent of a call does.
+// child records what the sub-agent of a call is doing.
 func (r *run) child(e executor.Child) {
 	if len(e.Path) == 0 {
 		return
 	}
+
 	switch inner := e.Event.(type) {
 	case executor.TurnStart:
 		r.note(e.Path[0].Index, "turn "+strconv.Itoa(inner.Turn))
@@ -117,6 +119,7 @@ func (r *run) ended(e executor.ToolEnd) string {
 			break
 		}
 	}
+
 	if e.Execution.IsError {
 		return line + " failed: " + excerpt(e.Execution.Result.Text())
 	}
@@ -131,6 +134,7 @@ func (r *run) end(e executor.End, err error) string {
 	case reason == "":
 		reason = "failed"
 	}
+
 	parts := []string{cmp.Or(r.paused, "stop: "+excerpt(reason)), count(int64(e.Stop.Turns), "turn")}
 	if total := e.Stop.Usage.Total() + e.Stop.ToolUsage.Total(); total > 0 {
 		parts = append(parts, count(total, "token"))
@@ -139,16 +143,18 @@ func (r *run) end(e executor.End, err error) string {
 	return strings.Join(append(parts, short(time.Since(r.began))), " · ")
 }
 
-// worthSaying is how long a model is silent before the line shows for how long.
+// worthSaying is how long a model may be silent before the line shows for how long it has been.
 const worthSaying = 10 * time.Second
 
-// line is the whole state in one line, the most important first.
+// line returns the state in one line, the limit important first.
 func (r *run) line(now time.Time) string {
 	var parts []string
 	if r.turn > 0 {
 		parts = append(parts, "turn "+strconv.Itoa(r.turn))
 	}
+
 	parts = append(parts, short(now.Sub(r.began)))
+
 	var tools []string
 	for _, t := range r.tools {
 		said := excerpt(t.name) + " " + short(now.Sub(t.began))
@@ -157,6 +163,7 @@ func (r *run) line(now time.Time) string {
 		}
 		tools = append(tools, said)
 	}
+
 	switch {
 	case len(tools) > 0:
 		parts = append(parts, strings.Join(tools, ", "))
@@ -166,6 +173,7 @@ func (r *run) line(now time.Time) string {
 			parts[len(parts)-1] = "no answer for " + short(silent)
 		}
 	}
+
 	if total := r.used + r.now; total > 0 {
 		parts = append(parts, count(total, "token"))
 	}
@@ -179,26 +187,27 @@ func (r *run) money() []string {
 	return []string{fmt.Sprintf("cost %.4f", r.cost)}
 }
 
-// excerpt is the beginning of a text of others: some words of its first line that is not blank, made harmless where the line is drawn.
+// excerpt returns the beginning of the first line of s that is not blank. The caller makes it safe for a terminal.
 func excerpt(s string) string {
-	const most = 40
-	s = strings.TrimSpace(s[:min(len(s), 4*most)])
+	const limit = 40
+	s = strings.TrimSpace(s[:min(len(s), 4*limit)])
 	s, _, _ = strings.Cut(s, "\n")
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+	if runes := []rune(s); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
 	}
 	return s
 }
 
-// short is a time in whole seconds: "0s", "4s", "1m12s".
+// short formats a duration in whole seconds: "0s", "4s", "1m12s".
 func short(d time.Duration) string { return d.Truncate(time.Second).String() }
 
-// count is a number of things, with a comma between thousands.
+// count formats a number of things, with a comma between thousands.
 func count(n int64, thing string) string {
 	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}
+
 	if n != 1 {
 		thing += "s"
 	}
