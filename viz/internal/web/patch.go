@@ -1,6 +1,6 @@
 package web
 
-// Patch is what a page that has seen the former patches has to learn. The package comment has its JSON.
+// Patch is the changes that a page with all former patches needs. The package comment has its JSON.
 type Patch struct {
 	Reset    bool      `json:"reset,omitempty"`
 	Nodes    []Node    `json:"nodes,omitempty"`
@@ -16,13 +16,13 @@ type Patch struct {
 	Problems []Problem `json:"problems,omitzero"`
 }
 
-// Empty reports whether there is nothing to learn.
+// Empty reports whether there are no changes.
 func (p Patch) Empty() bool {
 	return !p.Reset && p.Nodes == nil && p.Places == nil && p.Edges == nil && p.Cut == nil && p.Gone == nil && p.Frames == nil &&
 		p.Width == 0 && p.Height == 0 && p.Heads == nil && p.Refs == nil && p.Problems == nil
 }
 
-// Node is what a node says, and what it is connected to.
+// Node is the content of a node and its connections.
 type Node struct {
 	Key     int      `json:"key"`
 	ID      string   `json:"id"`
@@ -36,7 +36,7 @@ type Node struct {
 	Cost    *float64 `json:"cost,omitempty"`
 }
 
-// Place is where a node is drawn, and what is seen of it there.
+// Place is the position and the look of a node's box.
 type Place struct {
 	Key   int    `json:"key"`
 	N     int    `json:"n"`
@@ -58,7 +58,7 @@ type Edge struct {
 	Dashed bool  `json:"dashed,omitempty"`
 }
 
-// Frame is drawn around the conversation that hangs on a node.
+// Frame is drawn around the conversation that belongs to a node.
 type Frame struct {
 	Title string `json:"title"`
 	Owner int    `json:"owner"`
@@ -69,16 +69,16 @@ type Frame struct {
 	H     int    `json:"h"`
 }
 
-// Ref is a name, and the heads that have it.
+// Ref is a ref and its heads.
 type Ref struct {
 	Name string `json:"name"`
 	Keys []int  `json:"keys"`
 }
 
-// Problem is something about a node that a person should look at.
+// Problem is something about a node that needs a person's attention.
 type Problem struct {
 	Key   int    `json:"key"`
 	What  string `json:"what"`
-	Grave bool   `json:"grave,omitempty"` // something failed, as opposed to being odd
-	Waits bool   `json:"waits,omitempty"` // a call has no result yet, which is as it should be while a run goes on
+	Grave bool   `json:"grave,omitempty"` // a failure, not just unusual
+	Waits bool   `json:"waits,omitempty"` // a call without a result, which is normal during a run
 }

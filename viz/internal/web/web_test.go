@@ -52,19 +52,19 @@ func TestAPatchTellsOnlyWhatIsNew(t *testing.T) {
 	require.Equal(t, []int{0}, second.Nodes[0].Parents)
 	require.Equal(t, []int{1}, second.Heads)
 	require.Equal(t, [][2]int{{0, 1}}, ends(second.Edges))
-	require.Equal(t, first.Width, second.Width, "a picture that only grows in height is told of whole")
+	require.Equal(t, first.Width, second.Width, "a picture that only grows in height is sent with both sizes")
 	require.Greater(t, second.Height, first.Height)
 
 	fork := answered.Join(question.Assistant("A red-black tree."))
 	third := update(t, m, fork)
-	require.Equal(t, []int{2}, keys(third.Nodes), "what is shared is told once")
+	require.Equal(t, []int{2}, keys(third.Nodes), "a shared node is sent once")
 	require.Equal(t, []int{1, 2}, third.Heads)
 
 	back := update(t, m, question.Assistant("A fir."))
 	require.Equal(t, []int{3}, keys(back.Nodes), "keys are not used again")
 	require.Equal(t, []int{1, 2}, back.Gone)
 	require.Equal(t, [][2]int{{0, 1}, {0, 2}}, back.Cut)
-	require.Len(t, m.told.places, 2, "what is gone is forgotten")
+	require.Len(t, m.sent.places, 2, "the model forgets nodes that are gone")
 	require.Nil(t, update(t, m, m.d.User("And another?")).Cut, "an edge is cut once")
 }
 
@@ -138,7 +138,7 @@ func TestProblemsAreWhatFailedAndWhatIsForbidden(t *testing.T) {
 	m := NewModel()
 	update(t, m, open)
 	closed := update(t, m, open.CloseTools(node.ToolExecution{Result: content.Words("22°C")}))
-	require.NotNil(t, closed.Problems, "a list that became empty is told of")
+	require.NotNil(t, closed.Problems, "a list that became empty is sent")
 	require.Empty(t, closed.Problems)
 
 	beside := open.Join(dag.New().User("Another end."))
@@ -180,7 +180,7 @@ func TestNothingSaidCanEndTheScriptThatHoldsIt(t *testing.T) {
 	require.NotContains(t, data, "\u2028", "which ends a line in JavaScript")
 	var read Patch
 	require.NoError(t, json.Unmarshal([]byte(data), &read))
-	require.Equal(t, p, read, "and it is what was told")
+	require.Equal(t, p, read, "and it equals what was sent")
 }
 
 // full is a writer that fails once, in the middle.
