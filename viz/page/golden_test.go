@@ -91,15 +91,15 @@ func TestCopiesAreLeftOutBeyondTheirLimits(t *testing.T) {
 		}
 		return d
 	}
-	_, c, _ := written(t, chain(mostCode), nil)
+	_, c, _ := written(t, chain(maxCode), nil)
 	require.Empty(t, c.Static.NoCopies, "of just the limit")
-	_, c, _ = written(t, chain(mostCode+1), nil)
+	_, c, _ = written(t, chain(maxCode+1), nil)
 	require.Equal(t, map[string]string{"go": "the conversation has more than 1,000 nodes"}, c.Static.NoCopies)
 
 	code := len(copyOf(t, "x"))
-	_, c, _ = written(t, start().User(strings.Repeat("x", mostChars-code+1)), nil)
-	require.Len(t, c.Static.Copies["go"], mostChars)
-	_, c, _ = written(t, start().User(strings.Repeat("x", mostChars-code+2)), nil)
+	_, c, _ = written(t, start().User(strings.Repeat("x", maxCopy-code+1)), nil)
+	require.Len(t, c.Static.Copies["go"], maxCopy)
+	_, c, _ = written(t, start().User(strings.Repeat("x", maxCopy-code+2)), nil)
 	require.Equal(t, map[string]string{"go": `it is longer than 64 KiB; the command "plait" writes it`}, c.Static.NoCopies)
 }
 

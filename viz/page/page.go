@@ -1,18 +1,17 @@
-// Package page writes a conversation as a page for the browser: one HTML file that needs nothing else, to look at, to search and to
-// hand on.
+// Package page writes a conversation as a page for the browser: one self-contained HTML file to read, search and share.
 //
 // The smallest whole program:
 //
 //	d := dag.New().User("What is a DAG?").Assistant("A graph without cycles.")
 //	err := page.Write(os.Stdout, d, nil)
 //
-// The page shows the path to a head as an outline, the graph beside it, and all that is known of a node: what it says, what it cost,
-// the exact request that it answers, and what of that was new. It finds what went wrong, compares two heads, goes into sub-agents, and
-// prints. Its keys are under "?".
+// The page shows the path to a head as an outline, with the graph beside it. For each node it shows the content, the cost, the exact
+// request that a response belongs to, and what was new in that request. It finds failures, compares two heads, opens the conversations
+// of sub-agents, and prints. "?" lists its keys.
 //
-// What was said is untrusted text. The page shows it letter for letter; nothing in it can run, fetch or link, and a
-// Content-Security-Policy that allows the page's own script and style alone stands behind that. Nothing is loaded from anywhere. The
-// page holds everything that the conversation holds: [dag.DAG.Redact] erases what must not be handed on.
+// The texts of a conversation are untrusted. The page shows them letter for letter. Nothing in them can run, fetch or link, and a
+// Content-Security-Policy allows only the page's own script and style. Nothing is loaded from elsewhere. The page contains the whole
+// conversation: use [dag.DAG.Redact] to erase what must not be shared.
 //
 // # Concurrency
 //
@@ -20,7 +19,7 @@
 //
 // # Errors
 //
-// [Write] returns the error of the chain that built the conversation ([dag.DAG.Err]), and the error of the writer, as they are.
+// [Write] returns the error of the chain that built the conversation ([dag.DAG.Err]) and the error of the writer unchanged.
 package page
 
 import (
@@ -39,30 +38,33 @@ import (
 	"github.com/plait-dev/plait/viz/internal/web"
 )
 
-// Options are what a page has beside the conversation. The zero value and nil are the defaults.
+// Options change what a page shows beside the conversation. The zero value and nil are the defaults.
 type Options struct {
-	// Title stands above the conversation and in the browser's tab. Defaults to "Conversation".
+	// Title is the heading above the conversation and the title of the browser's tab. Defaults to "Conversation".
 	Title string
-	// Prices is what models cost. The page shows the cost of each call, and of all that goes on from a node. Defaults to none: a page shows
-	// tokens then, and a run's own cost where it knew it.
+	// Prices are the models' prices. The page shows the cost of each call, and the total of all that follows a node.
+	// Defaults to none: a page then shows tokens, and a run's own cost if the run recorded it.
 	Prices api.Prices
-	// Request returns the exact body, in UTF-8, of the request that answer, a message of the assistant in the conversation, was given
-	// to. Before is the conversation that the model was asked with; for a sub-agent's answer it has no metadata. The page shows the
-	// request beside the answer, and what of it is new since the call before. An error says why it is not known. It is called for the
-	// last answers first, until the requests are 32 MiB together: what a long conversation has sent altogether grows with the square of
-	// its length. Earlier answers are then without theirs. Defaults to nil: no request is known.
+	// Request returns the exact body, in UTF-8, of the request that answer responds to. answer is a message of the
+	// assistant in the conversation. before is the conversation that the model was sent; for a response of a sub-agent
+	// it has no metadata.
+	//
+	// The page shows the request beside the response, and what is new in it since the call before. An error is the
+	// reason why the request is not known. Request is called for the last responses first, until the requests add up to
+	// 32 MiB, because the total size of all requests is quadratic in the conversation's length. Earlier responses are
+	// then shown without their requests. Defaults to nil: no request is known.
 	Request func(before dag.DAG, answer *node.Node) ([]byte, error)
 }
 
-// Write writes the page that shows d: the graph under its heads, and what only a ref reaches. The same conversation gives the same
-// bytes. Its size is in proportion to d's saved form, and so is the time, but for Request.
+// Write writes the page that shows d: the graph under its heads, and what only a ref reaches. The same conversation
+// gives the same bytes. Size and time are proportional to d's saved form, apart from Request.
 func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if o == nil {
 		o = &Options{}
 	}
 	m := web.NewModel()
 	m.Prices = o.Prices
-	shown := named(d)
+	shown := withRefs(d)
 	p, err := m.Update(shown)
 	if err != nil {
 		return err
@@ -75,21 +77,24 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	return web.WritePage(w, web.Config{Title: o.Title, Static: static, Plain: plain(nodes, keys)}, p)
 }
 
-// named is d with the ends that only refs have among its heads.
-func named(d dag.DAG) dag.DAG {
+// withRefs returns d with the heads that only refs have added to its own.
+func withRefs(d dag.DAG) dag.DAG {
 	if d.Err() != nil {
 		return d
 	}
+
 	seen := map[node.ID]bool{}
 	for _, n := range d.Nodes() {
 		seen[n.ID()] = true
 	}
+
 	heads := d.Heads()
 	for _, r := range d.Refs() {
 		for _, h := range r.Heads {
 			if !seen[h.ID()] {
 				heads = append(heads, h)
 			}
+
 			for stack := []*node.Node{h}; len(stack) > 0; {
 				n := stack[len(stack)-1]
 				stack = stack[:len(stack)-1]
@@ -100,6 +105,7 @@ func named(d dag.DAG) dag.DAG {
 			}
 		}
 	}
+
 	return d.WithHeads(heads...)
 }
 
@@ -115,49 +121,53 @@ func drawn(m *web.Model, d dag.DAG) ([]*node.Node, map[node.ID]int) {
 }
 
 const (
-	mostCode  = 1000     // nodes that are written as Go code: beyond that it would be the saved form once more
-	mostChars = 64 << 10 // bytes of a copy
+	maxCode = 1000     // nodes written as Go code: more would be as long as the saved form
+	maxCopy = 64 << 10 // bytes of a copy
 )
 
-// copies keeps the conversation in other forms, where that does not make the page much larger.
+// copies adds the conversation in other formats if that does not make the page much larger.
 func copies(s *web.Static, d dag.DAG) {
 	keep := func(name string, write func(io.Writer) error) {
 		var text strings.Builder
 		switch err := write(&text); {
 		case err != nil:
 			s.NoCopies[name] = err.Error()
-		case text.Len() > mostChars:
+		case text.Len() > maxCopy:
 			s.NoCopies[name] = "it is longer than 64 KiB; the command \"plait\" writes it"
 		default:
 			s.Copies[name] = text.String()
 		}
 	}
+
 	keep("mermaid", func(w io.Writer) error { return viz.Mermaid(w, d, nil) })
 	keep("go", func(w io.Writer) error {
-		if len(d.WithChildren()) > mostCode {
+		if len(d.WithChildren()) > maxCode {
 			return errors.New("the conversation has more than 1,000 nodes")
 		}
 		return gocode.Write(w, d)
 	})
 }
 
-// file keeps the saved form of the conversation. The nodes in it are in the page already, and stand there by their keys.
-func file(s *web.Static, d dag.DAG, told []web.Node) {
+// file adds the saved form of the conversation. The page already has its nodes, so they are replaced by their keys.
+func file(s *web.Static, d dag.DAG, nodes []web.Node) {
 	var saved bytes.Buffer
 	if err := d.Write(&saved); err != nil {
 		s.NoCopies["json"] = err.Error()
 		return
 	}
-	keys := make(map[string]int, len(told))
-	for _, n := range told {
+
+	keys := make(map[string]int, len(nodes))
+	for _, n := range nodes {
 		keys[n.Raw] = n.Key
 	}
-	text, end := "", "" // what is not a node, and what ends the line of the node before it
+
+	text, end := "", "" // the text since the last node, and the end of that node's line
 	for line := range strings.Lines(saved.String()) {
 		raw, after := strings.TrimSuffix(line, "\n"), "\n"
 		if cut, ok := strings.CutSuffix(raw, ","); ok {
 			raw, after = cut, ",\n"
 		}
+
 		key, ok := keys[raw]
 		switch {
 		case !ok:
@@ -167,8 +177,10 @@ func file(s *web.Static, d dag.DAG, told []web.Node) {
 		case text != "":
 			s.File = append(s.File, text)
 		}
+
 		s.File = append(s.File, key)
 		text, end = "", after
 	}
+
 	s.File = append(s.File, end+text)
 }

@@ -121,12 +121,12 @@ func TestALongConversationHasTheRequestsOfItsLastAnswers(t *testing.T) {
 	for range 10 {
 		d = d.User("More.").Assistant("There.")
 	}
-	request := func(dag.DAG, *node.Node) ([]byte, error) { return bytes.Repeat([]byte("x"), mostRequests/4), nil }
+	request := func(dag.DAG, *node.Node) ([]byte, error) { return bytes.Repeat([]byte("x"), maxRequests/4), nil }
 	_, c, _ := written(t, d, &Options{Request: request})
 	require.Len(t, c.Static.Requests, 4)
 	require.Equal(t, 13, c.Static.Requests[0].Key)
 	require.Equal(t, -1, c.Static.Requests[0].Base)
-	require.Len(t, c.Static.Requests[0].Middle, mostRequests/4)
+	require.Len(t, c.Static.Requests[0].Middle, maxRequests/4)
 	require.Equal(t, 19, c.Static.Requests[3].Key)
 	require.Empty(t, c.Static.Requests[3].Middle)
 	require.Contains(t, c.Static.NoRequests, "last answers")

@@ -10,30 +10,37 @@ import (
 	"github.com/plait-dev/plait/viz/internal/web"
 )
 
-// mostRequests is how many bytes of requests are made, all together.
-const mostRequests = 32 << 20
+// maxRequests limits the bytes of all requests together.
+const maxRequests = 32 << 20
 
-// requests returns the requests that the answers among the nodes were given to, each as what is new since the call before it, and why
-// some are missing.
-func requests(d dag.DAG, nodes []*node.Node, keys map[node.ID]int, request func(before dag.DAG, answer *node.Node) ([]byte, error)) ([]web.Request, string) {
+// requests returns the requests of the responses among the nodes, each as the difference from that of the call before it, and the
+// reason why some are missing.
+func requests(
+	d dag.DAG, nodes []*node.Node, keys map[node.ID]int, request func(before dag.DAG, answer *node.Node) ([]byte, error),
+) ([]web.Request, string) {
 	if request == nil {
 		return nil, "This page was written without requests."
 	}
 	bodies, why := map[node.ID]string{}, map[node.ID]string{}
 	missing := ""
-	main := map[node.ID]bool{}
+	main := map[node.ID]bool{} // nodes that are not a sub-agent's
 	for _, n := range d.Nodes() {
 		main[n.ID()] = true
 	}
+
+	// The last responses first: they are the ones that a reader asks about.
 	size := 0
 	for _, n := range slices.Backward(nodes) {
 		if !isAnswer(n) {
 			continue
 		}
-		if size >= mostRequests {
-			missing = "The requests of a long conversation are many times as long as it is: this page has those of the last answers, 32 MiB of them."
+
+		if size >= maxRequests {
+			missing = "The requests of a long conversation are many times as long as it is: " +
+				"this page has those of the last answers, 32 MiB of them."
 			break
 		}
+
 		body, err := request(before(d, n, main[n.ID()]), n)
 		switch {
 		case err != nil:
@@ -46,6 +53,7 @@ func requests(d dag.DAG, nodes []*node.Node, keys map[node.ID]int, request func(
 			size += len(body)
 		}
 	}
+
 	var list []web.Request
 	for _, n := range nodes {
 		switch body, ok := bodies[n.ID()]; {
@@ -58,7 +66,8 @@ func requests(d dag.DAG, nodes []*node.Node, keys map[node.ID]int, request func(
 	return list, missing
 }
 
-// before is the conversation that n answers. That of a sub-agent has nothing of what the conversation around it says of itself.
+// before returns the conversation that n responds to. That of a sub-agent does not get the metadata of the conversation
+// around it.
 func before(d dag.DAG, n *node.Node, main bool) dag.DAG {
 	if main {
 		return d.WithHeads(n.Parents()...)
@@ -71,24 +80,26 @@ func isAnswer(n *node.Node) bool {
 	return ok && m.Role == content.Assistant
 }
 
-// delta is the request that n answers, as what differs from that of the call before it.
+// delta returns the request that n responds to as its difference from that of the call before.
 func delta(n *node.Node, body string, bodies map[node.ID]string, keys map[node.ID]int) web.Request {
 	r := web.Request{Key: keys[n.ID()], Base: -1, Middle: body}
 	last := callBefore(n)
 	if last == nil {
 		return r
 	}
+
 	base, ok := bodies[last.ID()]
 	if !ok {
 		return r
 	}
+
 	start, end := sharedEnds(base, body)
 	r.Base, r.Middle = keys[last.ID()], body[start:len(body)-end]
 	r.Prefix, r.Suffix = units(body[:start]), units(body[len(body)-end:])
 	return r
 }
 
-// callBefore is the answer before n on the way to it, by the first parents; nil for the first answer.
+// callBefore returns the previous response on the line of first parents; nil if n is the first.
 func callBefore(n *node.Node) *node.Node {
 	for n.NumParents() > 0 {
 		if n = n.Parent(0); isAnswer(n) {
@@ -98,25 +109,28 @@ func callBefore(n *node.Node) *node.Node {
 	return nil
 }
 
-// sharedEnds returns how many bytes two texts begin and end with alike. No character is cut in half.
+// sharedEnds returns the length in bytes of the common prefix and suffix of two texts. It does not cut characters.
 func sharedEnds(a, b string) (start, end int) {
 	most := min(len(a), len(b))
 	for start < most && a[start] == b[start] {
 		start++
 	}
+
 	for start > 0 && start < len(b) && !utf8.RuneStart(b[start]) {
 		start--
 	}
+
 	for end < most-start && a[len(a)-1-end] == b[len(b)-1-end] {
 		end++
 	}
 	for end > 0 && !utf8.RuneStart(b[len(b)-end]) {
 		end--
 	}
+
 	return start, end
 }
 
-// units is the length of s as JavaScript counts it, in UTF-16.
+// units returns the length of s in UTF-16 code units, as in JavaScript.
 func units(s string) int {
 	n := 0
 	for _, r := range s {

@@ -7,7 +7,7 @@ import (
 	"github.com/plait-dev/plait/viz"
 )
 
-// placed is a picture in terms of what the page was told: boxes and edges by the keys of their nodes.
+// placed is a picture whose boxes and edges are identified by the keys of their nodes.
 type placed struct {
 	*viz.Picture
 	keys map[node.ID]int
