@@ -5,10 +5,11 @@ import (
 	"fmt"
 )
 
-// Again returns a node that says what n says after other parents: with n's payload and metadata, a new id and a new time. It is for
-// whoever replaces a node before n. Unlike [New] it takes a payload of a kind that this version does not know, as it was read; other
-// fields that a newer version wrote do not come along. Of a redacted node it repeats what is left, and the digest is of that. An error
-// has ErrPayload in its chain.
+// Again returns a copy of n with other parents: with n's payload and metadata, a new ID and a new time. Use it after a
+// node before n was replaced.
+//
+// Unlike [New] it accepts a payload of an unknown kind. Other fields that a newer version wrote are not copied. The
+// copy of a redacted node has the remaining content, and a digest of that. An error has ErrPayload in its chain.
 func (n *Node) Again(src Source, parents ...*Node) (*Node, error) {
 	again := &Node{id: src.ID(), payload: n.payload, time: src.Time(), meta: n.meta}
 	if err := errors.Join(checkTime(again.time), again.adopt(parents)); err != nil {

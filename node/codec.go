@@ -24,8 +24,8 @@ var ErrParent = errors.New("no such node before it")
 // errMissing is the reason where a field that every node has is not there.
 var errMissing = errors.New("it is missing")
 
-// maxDepth is how deep a saved node may nest. What nests deeper inside a block is saved as a string, so that no node that Plait
-// wrote comes near it.
+// maxDepth is how deep a saved node may nest. What nests deeper inside a block is saved as a string, so that no node
+// that Plait wrote comes near it.
 const maxDepth = 512
 
 // FieldError says in which field of a node something is wrong.
@@ -105,8 +105,8 @@ func appendIDs(dst []byte, ids []ID) []byte {
 	return append(dst, ']')
 }
 
-// Append appends the node's saved form to dst: one JSON object on one line, without the line's end. The envelope (id, parents,
-// kind) comes first. A node that was read is written byte for byte as it was read.
+// Append appends the node's saved form to dst: one JSON object on one line, without the line's end. The envelope (id,
+// parents, kind) comes first. A node that was read is written byte for byte as it was read.
 func (n *Node) Append(dst []byte) []byte {
 	if n.saved != "" {
 		return append(dst, n.saved...)
@@ -206,8 +206,8 @@ func appendNames(dst []byte, member string, names List[string]) []byte {
 	return append(dst, ']')
 }
 
-// appendShared appends the blocks of a message. A result that the message shares with one of its parents, a ToolExecution, is
-// saved there once and named here by the parent's place.
+// appendShared appends the blocks of a message. A result that the message shares with one of its parents, a
+// ToolExecution, is saved there once and named here by the parent's place.
 func (n *Node) appendShared(dst []byte, blocks content.Blocks) []byte {
 	dst = append(dst, '[')
 	results := 0
@@ -332,8 +332,8 @@ type envelope struct {
 	unknown jsontext.Value // the body of a kind that is not known
 }
 
-// decode reads a line in one pass. Only where that fails, or the kind turns out not to be known, it is read anew as what a newer
-// version may have written: with a body and an info of any shape.
+// decode reads a line in one pass. Only where that fails, or the kind turns out not to be known, it is read anew as
+// what a newer version may have written: with a body and an info of any shape.
 func decode(line []byte) (envelope, error) {
 	var e envelope
 	err := json.Unmarshal(line, &e)
@@ -429,9 +429,10 @@ func either(raw jsontext.Value, text string) content.JSON {
 	return content.JSON(text)
 }
 
-// Parse reads what [Node.Append] writes. resolve returns the node with an id that was read before, or nil. The node keeps line's
-// bytes, a copy of them, so that it is written as it was read. Every error has ErrParse in its chain and is a *FieldError where
-// a field is to blame; an unresolved parent has ErrParent in its chain too. Parse takes memory in proportion to line.
+// Parse reads what [Node.Append] writes. resolve returns the node with an id that was read before, or nil. The node
+// keeps line's bytes, a copy of them, so that it is written as it was read. Every error has ErrParse in its chain and
+// is a *FieldError where a field is to blame; an unresolved parent has ErrParent in its chain too. Parse takes memory
+// in proportion to line.
 func Parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 	n, err := parse(line, resolve)
 	if err != nil {
@@ -488,7 +489,7 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 		return nil, fieldError(e.ID, "digest", err)
 	}
 	n.digest.Store(&d)
-	n.erased = n.claimed && n.saysNothing()
+	n.erased = n.claimed && n.isBlank()
 	return n, nil
 }
 

@@ -22,7 +22,8 @@ const digestPrefix = "sha256:"
 // digestTag begins everything that is hashed. It changes when the rule at Node.Digest does.
 const digestTag = "plait.node.v1"
 
-// ErrDigest is in the chain of every error about a digest: text that is none, or a node that does not have the one it claims.
+// ErrDigest is in the chain of every error about a digest: text that is none, or a node that does not have the one it
+// claims.
 var ErrDigest = errors.New("digest mismatch")
 
 // String returns "sha256:" and 64 hexadecimal digits.
@@ -45,21 +46,21 @@ func ParseDigest(text string) (Digest, error) {
 //	the number of parents, 4 bytes, most significant first, and each parent's digest, 32 bytes, in order
 //	the content in canonical form
 //
-// The content is what the body of the saved form holds, as JSON without spaces, its members in the order in which they are
-// saved, with these differences: JSON values inside it (arguments, schemas, a provider's own fields) are as
-// content.AppendCanonicalJSON writes them; the ids of a provider's calls are left out of an assistant's message, and a result has
-// in its place "#" and the place of the call it answers among the calls of the message before it, or "=" and its id where it
-// answers none; a child conversation is the list of its heads' digests. Replaced nodes of a compaction are not a part of it,
-// because ids say nothing. A member that the saved form leaves out is left out here too: the name of a system prompt without one, the
-// withdrawn tools of a node that withdraws none.
+// The content is what the body of the saved form holds, as JSON without spaces, its members in the order in which they
+// are saved, with these differences: JSON values inside it (arguments, schemas, a provider's own fields) are as
+// content.AppendCanonicalJSON writes them; the ids of a provider's calls are left out of an assistant's message, and a
+// result has in its place "#" and the place of the call it answers among the calls of the message before it, or "=" and
+// its id where it answers none; a child conversation is the list of its heads' digests. Replaced nodes of a compaction
+// are not a part of it, because ids say nothing. A member that the saved form leaves out is left out here too: the name
+// of a system prompt without one, the withdrawn tools of a node that withdraws none.
 //
-// Time, metadata, usage, model, latency, a run's totals, and what a tool execution keeps beside the call and its result (what ran
-// in fact, the program's details, the whole output) are outside. Two runs that said the same thing have the same digests whatever
-// their ids. Fields that a newer version wrote into a body are kept, but are not covered.
+// Time, metadata, usage, model, latency, a run's totals, and what a tool execution keeps beside the call and its result
+// (what ran in fact, the program's details, the whole output) are outside. Two runs that said the same thing have the
+// same digests whatever their ids. Fields that a newer version wrote into a body are kept, but are not covered.
 //
-// A node that was read from a file has the digest that the file claims; [Node.Verify] recomputes it. A node whose content was
-// erased by [Redact] keeps the one it had. Computing is done once,
-// without recursion, for all ancestors that need it.
+// A node that was read from a file has the digest that the file claims; [Node.Verify] recomputes it. A node whose
+// content was erased by [Redact] keeps the one it had. Computing is done once, without recursion, for all ancestors
+// that need it.
 func (n *Node) Digest() Digest {
 	if d := n.digest.Load(); d != nil {
 		return *d
@@ -83,10 +84,10 @@ func (n *Node) Digest() Digest {
 	return *n.digest.Load()
 }
 
-// Verify recomputes the node's digest from its content and its parents' digests, and returns an error with ErrDigest in its
-// chain when it is not the one the node has. A node that was read and says falsely that it is redacted is an error with
-// ErrRedaction in its chain; it is verified all the same. What cannot be checked passes: a node that is redacted, and one of a
-// kind this version does not know.
+// Verify recomputes the node's digest from its content and its parents' digests, and returns an error with ErrDigest in
+// its chain when it is not the one the node has. A node that was read and says falsely that it is redacted is an error
+// with ErrRedaction in its chain; it is verified all the same. What cannot be checked passes: a node that is redacted,
+// and one of a kind this version does not know.
 func (n *Node) Verify() error {
 	if _, unknown := n.payload.(Unknown); unknown || n.erased {
 		return nil
@@ -130,8 +131,8 @@ func (n *Node) dependencies(yield func(*Node) bool) {
 	}
 }
 
-// Children returns the heads of the conversation that hangs on the node: a sub-agent's, or a sub-graph's. It is empty for most
-// nodes.
+// Children returns the heads of the conversation that hangs on the node: a sub-agent's, or a sub-graph's. It is empty
+// for most nodes.
 func (n *Node) Children() List[*Node] {
 	switch p := n.payload.(type) {
 	case ToolExecution:
@@ -186,8 +187,8 @@ func (n *Node) callRef() func(result bool, id string, earlier int) string {
 	}
 }
 
-// answered returns the calls that results in the node answer: those of the nearest assistant's messages, with or without the
-// executions in between.
+// answered returns the calls that results in the node answer: those of the nearest assistant's messages, with or
+// without the executions in between.
 func (n *Node) answered() []content.ToolUse {
 	m, ok := n.payload.(Message)
 	if !ok || m.Role != content.User || len(m.Blocks.ToolResults()) == 0 {

@@ -1,5 +1,5 @@
-// Package node holds one immutable vertex of a conversation graph: a [Node] with its [Payload], its parents in order, its id,
-// its time, its metadata and its digest.
+// Package node holds one immutable vertex of a conversation graph: a [Node] with its [Payload], its parents in order,
+// its ID, its time, its metadata and its digest.
 //
 // The smallest whole program:
 //
@@ -11,11 +11,13 @@
 //
 // # Identity
 //
-// A node has two names. Its [ID] says which node it is: unique, ordered by time, given when it is made. Its [Digest] says what
-// it says: two nodes have the same digest exactly when their kind, their content and their parents' digests are the same. The
-// rule is written down at [Node.Digest].
+// A node has two names:
 //
-// [Redact] erases what nodes say and leaves them their names and their places; [Node.Redacted] tells it of a node.
+//   - Its [ID] identifies the node. It is unique, ordered by time, and assigned when the node is made.
+//   - Its [Digest] identifies the content. Two nodes have the same digest exactly if their kind, their content and
+//     their parents' digests are the same. [Node.Digest] has the rule.
+//
+// [Redact] erases the content of nodes; their names and positions are kept. [Node.Redacted] reports it.
 //
 // # Concurrency
 //
@@ -23,6 +25,6 @@
 //
 // # Errors
 //
-// [ErrPayload] marks a payload that cannot be a node, [ErrParse] a saved node that cannot be read; [FieldError] names the
-// field. [ErrDigest] and [ErrRedaction] mark what [Node.Verify] finds.
+// [ErrPayload] marks an invalid payload or parent. [ErrParse] marks a saved node that cannot be read; a [FieldError]
+// names the field. [ErrDigest] and [ErrRedaction] are errors of [Node.Verify].
 package node

@@ -10,11 +10,11 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// maxMetaDepth is how deep a value of metadata may nest, so that its node can be read again.
+// maxMetaDepth is the maximum nesting of a value. A node with a deeper value could not be read again.
 const maxMetaDepth = 256
 
-// Meta is metadata of a node or of a whole conversation: JSON values by name, for the program's own use. It is not a part of
-// what is said: it is never sent and no part of a digest. The zero value is empty.
+// Meta is the metadata of a node or of a whole conversation: JSON values by name, for the program's own use. It is
+// never sent, and no digest covers it. The zero value is empty.
 type Meta struct {
 	entries *[]entry // sorted by key, never written after it is set
 }
@@ -26,8 +26,8 @@ type entry struct {
 
 func (e entry) compare(key string) int { return strings.Compare(e.key, key) }
 
-// With returns the metadata with value, encoded as JSON, under key. An error has content.ErrJSON in its chain; a value that
-// nests deeper than 256 is one too.
+// With returns the metadata with value, encoded as JSON, under key. It returns an error for a value that cannot be
+// encoded or is nested deeper than 256. The error has content.ErrJSON in its chain.
 func (m Meta) With(key string, value any) (Meta, error) {
 	j, err := content.ToJSON(value)
 	if err == nil && j.Depth() > maxMetaDepth {
@@ -53,7 +53,7 @@ func (m Meta) with(key string, j content.JSON) Meta {
 	return Meta{&entries}
 }
 
-// Get returns the value under key as JSON; "" when there is none.
+// Get returns the value under key as JSON, or "" if there is none.
 func (m Meta) Get(key string) content.JSON {
 	if m.entries == nil {
 		return ""
@@ -65,7 +65,7 @@ func (m Meta) Get(key string) content.JSON {
 	return (*m.entries)[i].value
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (m Meta) Len() int {
 	if m.entries == nil {
 		return 0
@@ -105,11 +105,13 @@ func (m *Meta) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &values); err != nil {
 		return err
 	}
+
 	entries := make([]entry, 0, len(values))
 	for key, value := range values {
 		entries = append(entries, entry{key, content.JSON(value)})
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return a.compare(b.key) })
+
 	*m = Meta{}
 	if len(entries) > 0 {
 		m.entries = &entries

@@ -13,22 +13,22 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// ErrPayload is in the chain of every error about a payload or parent that cannot make a node.
+// ErrPayload marks an invalid payload or parent of a new node.
 var ErrPayload = errors.New("invalid node")
 
-// ID is a node's unique name: a UUIDv7, so that ids sort by the time they were made.
+// ID is the unique name of a node: a UUIDv7, so that IDs sort by time.
 type ID = uuid.UUID
 
-// Source gives nodes their ids and times. The zero value uses the system's clock and random UUIDv7s; a program that wants runs
-// to be reproducible to the byte sets both. The functions must be safe for concurrent use.
+// Source provides IDs and times for new nodes. The zero value uses the system's clock and random UUIDv7s. Set both
+// fields to make runs reproducible to the byte. The functions must be safe for concurrent use.
 type Source struct {
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
-	// NewID returns an id that was never returned before. Defaults to a random UUIDv7.
+	// NewID returns a new unique ID. Defaults to a random UUIDv7.
 	NewID func() ID
 }
 
-// Time returns the present time in UTC, without a monotonic reading.
+// Time returns the current time in UTC, without a monotonic reading.
 func (s Source) Time() time.Time {
 	if s.Now == nil {
 		return time.Now().UTC().Round(0)
@@ -36,7 +36,7 @@ func (s Source) Time() time.Time {
 	return s.Now().UTC().Round(0)
 }
 
-// ID returns a new id.
+// ID returns a new ID.
 func (s Source) ID() ID {
 	if s.NewID == nil {
 		return uuid.Must(uuid.NewV7())
@@ -44,9 +44,9 @@ func (s Source) ID() ID {
 	return s.NewID()
 }
 
-// Counting returns a Source whose ids and times depend on nothing but how often it was asked: the clock begins at start and
-// moves a second forward at each reading, the ids are UUIDv7s of start and a counter. For tests and examples. Two Sources with
-// one start give the same ids: a conversation that is built with both cannot be saved.
+// Counting returns a Source for tests and examples whose IDs and times are reproducible. The clock begins at start and
+// advances one second at each reading. IDs are UUIDv7s of start and a counter. Two Sources with the same start return
+// the same IDs: a conversation that is built with both cannot be saved.
 func Counting(start time.Time) Source {
 	var ticks, ids atomic.Int64
 	return Source{
@@ -66,24 +66,24 @@ func Counting(start time.Time) Source {
 	}
 }
 
-// Node is one immutable vertex. Use it as *Node; nodes are made by [New] and [Parse]. The zero value is no node: it says nothing, and
-// cannot be saved.
+// Node is one immutable vertex of a conversation. Use it as *Node. [New] and [Parse] make nodes. The zero value is not
+// a valid node: it has no payload and cannot be saved.
 type Node struct {
 	id      ID
-	parents []*Node
-	payload Payload
+	parents []*Node // distinct
+	payload Payload // nil only in the zero value
 	time    time.Time
 	meta    Meta
-	depth   int
-	saved   string // the bytes it was read from, if it was read
-	claimed bool   // it says of itself that it is redacted, as a forged line may do too
-	erased  bool   // it says it and is
-	digest  atomic.Pointer[Digest]
+	depth   int                    // see Depth
+	saved   string                 // the JSON it was read from; "" if it was not read
+	claimed bool                   // the JSON is marked as redacted, which may be false
+	erased  bool                   // the node is marked as redacted, and is
+	digest  atomic.Pointer[Digest] // nil until Digest computes it
 	memo    memo.Memo
 }
 
-// New returns a node that says p after its parents, in their order. A parent given twice counts once. Blocks and definitions in
-// p are checked; an error has ErrPayload in its chain.
+// New returns a node with payload p and the given parents, in order. A repeated parent counts once. An error about p or
+// a parent has ErrPayload in its chain.
 func New(src Source, p Payload, meta Meta, parents ...*Node) (*Node, error) {
 	p, err := checked(p)
 	if err != nil {
@@ -96,6 +96,7 @@ func New(src Source, p Payload, meta Meta, parents ...*Node) (*Node, error) {
 	return n, nil
 }
 
+// adopt sets the parents and the depth of a new node.
 func (n *Node) adopt(parents []*Node) error {
 	if i := slices.Index(parents, nil); i >= 0 {
 		return fmt.Errorf("parent %d is nil", i)
@@ -107,10 +108,12 @@ func (n *Node) adopt(parents []*Node) error {
 	return nil
 }
 
-// Distinct returns nodes without nils and repeats, in order, as a new slice. Nodes with the same id are the same: a
-// conversation may hold a node as it was built and as it was read from a file.
+// Distinct returns nodes without nil and repeated nodes, in order, as a new slice. Nodes with the same ID are the same:
+// a conversation may hold a node as it was made and as it was read from a file.
 func Distinct(nodes []*Node) []*Node {
 	kept := make([]*Node, 0, len(nodes))
+
+	// A few nodes are compared faster than they are put into a map.
 	if len(nodes) <= 8 {
 		for _, n := range nodes {
 			if n != nil && !slices.ContainsFunc(kept, func(k *Node) bool { return k.id == n.id }) {
@@ -119,6 +122,7 @@ func Distinct(nodes []*Node) []*Node {
 		}
 		return kept
 	}
+
 	seen := make(map[ID]bool, len(nodes))
 	for _, n := range nodes {
 		if n != nil && !seen[n.id] {
@@ -135,13 +139,13 @@ func (n *Node) ID() ID { return n.id }
 // Parents returns the parents in their declared order, as a new slice.
 func (n *Node) Parents() []*Node { return slices.Clone(n.parents) }
 
-// NumParents returns how many parents the node has.
+// NumParents returns the number of parents.
 func (n *Node) NumParents() int { return len(n.parents) }
 
-// Parent returns parent i. It panics when i is out of range, as indexing does.
+// Parent returns parent i. It panics if i is out of range.
 func (n *Node) Parent(i int) *Node { return n.parents[i] }
 
-// Payload returns what the node says. A type switch over the variants of [Payload] tells them apart.
+// Payload returns the content of the node. Use a type switch over the variants of [Payload].
 func (n *Node) Payload() Payload { return n.payload }
 
 // Kind returns the kind of the payload, as in a saved file: "message", "tool_execution" and so on.
@@ -152,7 +156,7 @@ func (n *Node) Kind() string {
 	return n.payload.Kind()
 }
 
-// Time returns when the node was made, in UTC.
+// Time returns the time at which the node was made, in UTC.
 func (n *Node) Time() time.Time { return n.time }
 
 // Meta returns the node's metadata.
@@ -161,8 +165,8 @@ func (n *Node) Meta() Meta { return n.meta }
 // Depth returns the number of edges on the longest path from a root: 0 for a node without parents.
 func (n *Node) Depth() int { return n.depth }
 
-// Failed reports whether n says that something went wrong: a tool call that failed, or an answer or a run that did not stop in the course of
-// things ([content.Stop.Normal]).
+// Failed reports whether n is a failed tool execution, or a response or a run with an abnormal stop reason
+// ([content.Stop.Normal]).
 func (n *Node) Failed() bool {
 	switch p := n.payload.(type) {
 	case ToolExecution:
@@ -175,13 +179,13 @@ func (n *Node) Failed() bool {
 	return false
 }
 
-// Message returns the message that the node says, and whether it says one.
+// Message returns the payload if it is a message, and whether it is one.
 func (n *Node) Message() (Message, bool) {
 	m, ok := n.payload.(Message)
 	return m, ok
 }
 
-// String returns the kind and the end of the id, for error messages and debugging. It is safe to print.
+// String returns the kind and the end of the ID, for error messages and debugging. It is safe to print.
 func (n *Node) String() string {
 	if n == nil || n.payload == nil {
 		return "no node"
@@ -189,13 +193,13 @@ func (n *Node) String() string {
 	return safetext.Escape(n.Kind(), 80) + " " + ShortID(n.id)
 }
 
-// ShortID returns the last 8 digits of an id: enough to find a node within one conversation.
+// ShortID returns the last 8 digits of an ID: enough to find a node within one conversation.
 func ShortID(id ID) string { return id.String()[28:] }
 
-// Remember keeps a value that was computed from the node and its ancestors beside the node, for as long as the node is kept. A node
-// keeps values for a few keys only, the latest ones, so a value must be one that can be computed again. Keys are compared as those of a
-// map. It is safe for concurrent use.
+// Remember caches a value that was computed from the node and its ancestors, for as long as the node is kept. A node
+// remembers only the values of the last few keys, so callers must be able to compute a value again. Keys must be
+// comparable. It is safe for concurrent use.
 func (n *Node) Remember(key, value any) { n.memo.Put(key, value) }
 
-// Recall returns what is remembered for the key, or nil. It is safe for concurrent use.
+// Recall returns the value that is remembered for the key, or nil. It is safe for concurrent use.
 func (n *Node) Recall(key any) any { return n.memo.Get(key) }

@@ -10,26 +10,26 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// Payload is what a node says. It is sealed: the variants are
+// Payload is the content of a node. It is sealed: the variants are
 //
 //   - [System]: a system prompt.
-//   - [Tools]: definitions of tools, declared from here on.
-//   - [Message]: one message of the user's side or the assistant's.
-//   - [ToolExecution]: one tool call being carried out; for the picture, never sent.
-//   - [SubGraph]: another conversation, hung on this one; never sent.
-//   - [Compaction]: a summary that stands for older nodes when the conversation is sent.
+//   - [Tools]: definitions of tools, and names of withdrawn tools.
+//   - [Message]: one message of the user or the assistant.
+//   - [ToolExecution]: the execution of one tool call; drawn, and never sent.
+//   - [SubGraph]: a child conversation; never sent.
+//   - [Compaction]: a summary that replaces older nodes when the conversation is sent.
 //   - [StopReason]: the end of a run; never sent.
-//   - [Custom]: a program's own record; never sent.
+//   - [Custom]: a record of the program; never sent.
 //   - [Unknown]: a kind that a newer version of Plait wrote; kept byte for byte, never sent.
 //
-// Variants are used as values. A pointer is accepted by [New] and replaced by a copy of what it points to.
+// Variants are used as values. [New] accepts a pointer and copies the value it points to.
 type Payload interface {
-	// Kind is the payload's "kind" in a saved file.
+	// Kind returns the payload's "kind" in a saved file.
 	Kind() string
 	sealed()
 }
 
-// List is an unchangeable list. The zero value is empty.
+// List is an immutable list. The zero value is empty.
 type List[T any] struct {
 	items *[]T // never written after ListOf
 }
@@ -43,7 +43,7 @@ func ListOf[T any](items ...T) List[T] {
 	return List[T]{&items}
 }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (l List[T]) Len() int {
 	if l.items == nil {
 		return 0
@@ -51,7 +51,7 @@ func (l List[T]) Len() int {
 	return len(*l.items)
 }
 
-// At returns item i. It panics when i is out of range, as indexing does.
+// At returns item i. It panics if i is out of range.
 func (l List[T]) At(i int) T { return (*l.items)[i] }
 
 // Slice returns the items as a new slice.
@@ -62,20 +62,22 @@ func (l List[T]) Slice() []T {
 	return slices.Clone(*l.items)
 }
 
-// System is a system prompt. A conversation may have several; all of them are sent, in order, except those that a later one replaces.
+// System is a system prompt. A conversation may have several. All of them are sent, in order, except those that a later
+// one replaces.
 type System struct {
-	// Name names the prompt, so that it can be replaced: of the prompts with one name only the newest is sent, where the first of them
-	// stood. An empty Text then removes the prompt. A prompt without a name replaces nothing and is never replaced. Defaults to none.
+	// Name makes the prompt replaceable: of several prompts with one name, only the last is sent, in the position of
+	// the first. If its Text is empty, none is sent. A prompt without a name replaces nothing and is never replaced.
+	// Defaults to none.
 	Name string
-	// Text is what the model is sent.
+	// Text is sent to the model.
 	Text string
 }
 
-// Tools declares tools, or withdraws them. Where several of these nodes name the same tool, the last one holds.
+// Tools declares and withdraws tools. If several nodes name the same tool, the last one counts.
 type Tools struct {
-	// Defs is the definitions, declared from here on.
+	// Defs lists the definitions of declared tools.
 	Defs List[content.Tool]
-	// Withdrawn is the names of tools that are not declared from here on, until a later node declares them again. A name is not in
+	// Withdrawn lists the names of tools that are withdrawn until a later node declares them again. A name is not in
 	// both lists.
 	Withdrawn List[string]
 }
@@ -84,78 +86,78 @@ type Tools struct {
 type Message struct {
 	Role   content.Role
 	Blocks content.Blocks
-	// Answer tells where an assistant's message came from. It is no part of what was said: it is outside the digest.
+	// Answer describes the response that a message of the assistant came from. It is outside the digest.
 	Answer Answer
 }
 
-// Answer is what is known of the model call that an assistant's message answered. Each field may be zero.
+// Answer describes the model response that a message of the assistant came from. Each field may be zero.
 type Answer struct {
 	// API names the provider's API, such as "anthropic".
 	API string
 	// Model is the model's name as the provider gave it.
 	Model string
-	// ResponseID is the provider's id of the response.
+	// ResponseID is the provider's ID of the response.
 	ResponseID string
-	// Stop is why the model stopped.
+	// Stop is the stop reason of the response.
 	Stop content.Stop
-	// Usage counts the call's tokens.
+	// Usage counts the tokens of the request and the response.
 	Usage content.Usage
-	// Latency is the time from the request to the end of the answer.
+	// Latency is the time from the request to the end of the response.
 	Latency time.Duration
-	// Seen is the digest of what the model had seen, as dag.Transcript.Seen computes it; zero where that is not known. Thinking in
-	// the message is bound to it.
+	// Seen is the digest of the transcript that the model was sent, as dag.Transcript.Seen computes it; zero if
+	// unknown. Thinking in the message is valid only after that transcript.
 	Seen Digest
 }
 
-// ToolExecution is one tool call being carried out. It stands between the assistant's message and the message that closes the
-// tool phase with all results, and is drawn but never sent.
+// ToolExecution is the execution of one tool call. It lies between the message with the call and the results message of
+// the tool phase. It is drawn, and never sent.
 type ToolExecution struct {
-	// CallID and Index say which call of the assistant's message this is: the provider's id, and the place among its calls.
+	// CallID and Index identify the call in the assistant's message: the provider's ID, and the index among the calls.
 	CallID string
 	Index  int
-	// Tool is the tool's name, and Input the arguments it was called with.
+	// Tool is the name of the tool, and Input the arguments of the call.
 	Tool  string
 	Input content.JSON
-	// Result is what it returned, and IsError whether it failed.
+	// Result is the content of the tool result. IsError reports whether the execution failed.
 	Result  content.Blocks
 	IsError bool
-	// Started and Ended are when. They are outside the digest.
+	// Started and Ended are the times of the execution. They are outside the digest.
 	Started, Ended time.Time
-	// Child is the conversation of a sub-agent that ran for this call, by its heads; empty when there was none.
+	// Child holds the heads of the conversation of a sub-agent that ran for this call; empty if there was none.
 	Child List[*Node]
-	// Ran is what was carried out in fact, where a hook changed the call. It is outside the digest.
+	// Ran is the executed call, if a hook changed it. It is outside the digest.
 	Ran Ran
-	// Usage counts tokens that the tool took itself, such as a sub-agent's. It is outside the digest.
+	// Usage counts tokens that the tool used itself, such as those of a sub-agent. It is outside the digest.
 	Usage content.Usage
 	// Details is the program's own record of the execution: any valid JSON value, or empty. It is outside the digest.
 	Details content.JSON
-	// Full is the whole output, where Result is a cut form of it; else empty. It is outside the digest.
+	// Full is the full output if Result is a cut form of it, and otherwise empty. It is outside the digest.
 	Full content.Blocks
 }
 
-// Ran is what a tool execution carried out in fact. A field is empty where it is the call's own.
+// Ran is the call that was executed in place of the model's. A field is empty if it is the same as in the model's call.
 type Ran struct {
-	// Tool is the tool's name.
+	// Tool is the name of the tool.
 	Tool string
-	// Input is the arguments.
+	// Input holds the arguments.
 	Input content.JSON
 }
 
-// SubGraph hangs another conversation on this one.
+// SubGraph adds a child conversation to this one.
 type SubGraph struct {
-	// Title says what it is: the name of a sub-agent or a tool.
+	// Title describes it: the name of a sub-agent or a tool.
 	Title string
-	// CallID is the provider's id of the call it ran for, if there was one.
+	// CallID is the provider's ID of the call that it ran for, if there was one.
 	CallID string
-	// Heads are its heads.
+	// Heads are the heads of the child conversation.
 	Heads List[*Node]
-	// Summary is its outcome in words.
+	// Summary is the outcome as text.
 	Summary string
 }
 
-// Compaction stands for older nodes when the conversation is sent: in place of the first of the Replaced nodes, Summary is said
-// by the user's side, and the others are left out. They stay in the graph. Only what is said is replaced: system prompts and
-// declared tools among the nodes hold on.
+// Compaction replaces older nodes when the conversation is sent. Summary is sent as a message of the user in place of
+// the first node in Replaced, and the other nodes are left out. They stay in the graph. Only messages are replaced:
+// system prompts and declared tools among the nodes stay in effect.
 type Compaction struct {
 	Summary  content.Blocks
 	Replaced List[ID]
@@ -163,30 +165,30 @@ type Compaction struct {
 
 // StopReason ends a run.
 type StopReason struct {
-	// Reason is why the run ended: the model's reason, or one of the run's own.
+	// Reason is the stop reason: that of the last response, or one of the run's own.
 	Reason content.Stop
-	// Detail says more, such as the text of an error. It may be empty.
+	// Detail gives details, such as the text of an error. It may be empty.
 	Detail string
-	// Turns, ToolCalls, Usage and Elapsed are the run's totals: model calls, tool calls, tokens, and wall time. They are outside
-	// the digest. A run that is paused has no StopReason yet, and one that is never resumed gets none: the tokens of a whole
-	// conversation are the sum over the [Answer] of its messages, as "plait cost" prints it.
+	// Turns, ToolCalls, Usage and Elapsed are the totals of the run: requests, tool calls, tokens, and wall time. They
+	// are outside the digest. A paused run has no StopReason, and a run that is never resumed gets none: the tokens of
+	// a whole conversation are the sum over the [Answer] of its messages, as "plait cost" prints it.
 	Turns     int
 	ToolCalls int
 	Usage     content.Usage
 	Elapsed   time.Duration
-	// ToolUsage counts tokens that tools took themselves. It is outside the digest.
+	// ToolUsage counts tokens that tools used themselves. It is outside the digest.
 	ToolUsage content.Usage
-	// Cost is what the run cost as far as that is known, in the currency of the program's price table: finite and not negative. It is
+	// Cost is the known cost of the run, in the currency of the program's price table: finite and not negative. It is
 	// outside the digest.
 	Cost float64
-	// CostKnown reports that Cost is all of the cost, and no estimate. It is false where there was no price table, where that lacks the
-	// price of a model or of a kind of token, and where Usage is incomplete. It is outside the digest.
+	// CostKnown reports that Cost is the full cost, and not an estimate. It is false without a price table, if the
+	// table lacks the price of a model or of a kind of token, and if Usage is incomplete. It is outside the digest.
 	CostKnown bool
 }
 
-// Custom is a program's own record.
+// Custom is a record of the program.
 type Custom struct {
-	// Name tells what it is; a name with a prefix of the program's own, such as "acme.note", stays clear of others.
+	// Name is the name of the record. Use a prefix, such as "acme.note", to avoid conflicts.
 	Name string
 	// JSON is the record: any valid JSON value.
 	JSON content.JSON
@@ -222,7 +224,7 @@ func (StopReason) Kind() string { return "stop_reason" }
 // Kind returns "custom".
 func (Custom) Kind() string { return "custom" }
 
-// Kind returns the kind that the file named.
+// Kind returns the kind in the file.
 func (u Unknown) Kind() string { return u.kind }
 
 func (System) sealed()        {}
@@ -235,13 +237,13 @@ func (StopReason) sealed()    {}
 func (Custom) sealed()        {}
 func (Unknown) sealed()       {}
 
-// checked returns p as it is kept: a value, with clean text.
+// checked returns p in the form in which a node keeps it, with clean text, or an error if p is invalid.
 func checked(p Payload) (Payload, error) {
 	p, err := checkedBody(p)
 	return p, errors.Join(err, checkInfo(p))
 }
 
-// checkedBody is checked without what [Parse] reads from the info.
+// checkedBody is like checked, but does not check the fields that are saved in the info.
 func checkedBody(p Payload) (Payload, error) {
 	switch p := value(p).(type) {
 	case nil:
@@ -257,17 +259,20 @@ func checkedBody(p Payload) (Payload, error) {
 		p.Ran = Ran{Tool: content.Clean(p.Ran.Tool), Input: cleanJSON(p.Ran.Input)}
 		p.Started, p.Ended = p.Started.UTC().Round(0), p.Ended.UTC().Round(0)
 		return p, errors.Join(checkResult(p.Result), checkHeads(p.Child))
+
 	case SubGraph:
 		p.Title, p.CallID, p.Summary = content.Clean(p.Title), content.Clean(p.CallID), content.Clean(p.Summary)
 		return p, checkHeads(p.Heads)
 	case Compaction:
 		return p, checkResult(p.Summary)
+
 	case StopReason:
 		p.Reason, p.Detail = content.Stop(content.Clean(string(p.Reason))), content.Clean(p.Detail)
 		if p.Reason == "" {
 			p.Reason = content.StopUnknown
 		}
 		return p, nil
+
 	case Custom:
 		p.Name = content.Clean(p.Name)
 		if !p.JSON.Valid() {
@@ -280,7 +285,7 @@ func checkedBody(p Payload) (Payload, error) {
 	panic("node: a variant of Payload that checked does not know")
 }
 
-// checkInfo refuses what the info of a saved node cannot hold.
+// checkInfo returns an error for values that the info of a saved node cannot hold.
 func checkInfo(p Payload) error {
 	switch p := p.(type) {
 	case ToolExecution:
@@ -308,7 +313,7 @@ func checkDetails(j content.JSON) error {
 	return nil
 }
 
-// cleanJSON is content.Clean for arguments that a model wrote, which need not be JSON.
+// cleanJSON is content.Clean for arguments from a model, which may not be valid JSON.
 func cleanJSON(j content.JSON) content.JSON { return content.JSON(content.Clean(string(j))) }
 
 func (m Message) checked() (Payload, error) {
@@ -322,7 +327,7 @@ func (m Message) checked() (Payload, error) {
 	return m, nil
 }
 
-// fresh returns blocks without what a transcript said of their thinking, which is true there alone.
+// fresh returns blocks with no thinking marked as stale: the mark belongs to one transcript.
 func fresh(blocks content.Blocks) content.Blocks {
 	var list []content.Block
 	for i, b := range blocks.All() {
@@ -337,7 +342,7 @@ func fresh(blocks content.Blocks) content.Blocks {
 	if list == nil {
 		return blocks
 	}
-	blocks, _ = content.Of(list...) // each was part of a list before
+	blocks, _ = content.Of(list...) // no error: these blocks come from a list
 	return blocks
 }
 
@@ -357,7 +362,7 @@ func (t Tools) checked() (Payload, error) {
 	}
 
 	for _, name := range t.Withdrawn.Slice() {
-		named := content.Tool{Name: name, Schema: redactedSchema} // for the check of its name
+		named := content.Tool{Name: name, Schema: redactedSchema} // Check checks the name
 		if err := named.Check(); err != nil {
 			return nil, err
 		}
@@ -369,7 +374,7 @@ func (t Tools) checked() (Payload, error) {
 	return Tools{Defs: ListOf(defs...), Withdrawn: t.Withdrawn}, nil
 }
 
-// checkTime refuses what the saved form of a time, RFC 3339, has no digits for.
+// checkTime returns an error for a year that RFC 3339, the saved form of a time, cannot express.
 func checkTime(t time.Time) error {
 	if y := t.UTC().Year(); y < 0 || y > 9999 {
 		return fmt.Errorf("the year %d is outside 0 to 9999", y)
@@ -377,7 +382,7 @@ func checkTime(t time.Time) error {
 	return nil
 }
 
-// checkResult refuses what only a message can hold.
+// checkResult returns an error for blocks that only a message can hold.
 func checkResult(blocks content.Blocks) error {
 	for i := range blocks.Len() {
 		switch blocks.At(i).(type) {
@@ -396,7 +401,7 @@ func checkHeads(heads List[*Node]) error {
 	return nil
 }
 
-// value turns a pointer to a variant into a copy of the variant; nil pointers into nil.
+// value returns a copy of the variant that p points to, nil for a nil pointer, and any other p unchanged.
 func value(p Payload) Payload {
 	switch p := p.(type) {
 	case *System:

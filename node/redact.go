@@ -9,10 +9,10 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// RedactedText stands where a text was that [Redact] erased.
+// RedactedText replaces a text that [Redact] erased.
 const RedactedText = "[redacted]"
 
-// What stands where JSON was that Redact erased.
+// JSON values that replace those that Redact erased.
 const (
 	redactedInput  content.JSON = "{}"
 	redactedSchema content.JSON = `{"type":"object"}`
@@ -20,46 +20,48 @@ const (
 )
 
 var (
-	// ErrRedaction is in the chain of an error about a node that says it is redacted, and says more than such a node can.
+	// ErrRedaction marks a node that is marked as redacted but has more content than a redacted node can have.
 	ErrRedaction = errors.New("it says that it is redacted, and is not")
-	// ErrUnknownKind is in the chain of an error about a node that cannot be redacted, because a newer version of Plait made it
-	// and only that one knows what has to stay of it.
+	// ErrUnknownKind marks a node that cannot be redacted because its kind is unknown: only the newer version of Plait
+	// that made it knows which content must stay.
 	ErrUnknownKind = errors.New("a kind that this version does not know")
 )
 
-// Redacted reports whether content of the node was erased by [Redact]. Its digest is then that of what it said before, and covers
-// nothing of what it says now. A node that was read is redacted when its line says so and it says no more than such a node can:
-// labels, neutral texts, and results of its executions.
+// Redacted reports whether content of the node was erased by [Redact]. Its digest is that of the erased content, and
+// does not cover the remaining content. A node that was read is redacted if it is marked so and has only what a
+// redacted node can have: labels, neutral texts, and results of its executions.
 func (n *Node) Redacted() bool { return n.erased }
 
-// Redact erases what those of the nodes say that named picks. It returns the nodes that take the place of others: the redacted
-// ones, and, because a node points to its parents, all that come after them, which say what they said and are not hashed again.
-// nodes must be whole and in order: each node after its parents and after the conversation that hangs on it. Nodes themselves do
-// not change.
+// Redact erases the content of the nodes for which named returns true. It returns the replacements by the nodes that
+// they replace: the redacted nodes and, because a node points to its parents, all nodes after them. Those keep their
+// content and their digests. nodes must be complete and in order: each node after its parents and after its child
+// conversation. The nodes themselves do not change.
 //
-// A redacted node keeps its id, its parents, its time, its digest, and labels, so that everything around it stays valid:
+// A redacted node keeps its ID, its parents, its time, its digest, and labels, so that the nodes around it stay valid:
 //
-//   - the role of a message, and of its calls the places, ids and names, of its results the places, call ids and error flags; of
-//     its answer all but the response id and what the model had seen;
-//   - the call of an execution, by id, place and tool, its times and its usage;
-//   - the names of tools that are declared (but for a provider's own, which are gone) and withdrawn, the names of a system prompt and
-//     of a custom record, the ids that a compaction replaces, the reason and the totals of a run;
-//   - the conversation that hangs on it, whose nodes are named for themselves.
+//   - message: the role; the order, IDs and names of its calls; the order, call IDs and error flags of its results; its
+//     Answer except ResponseID and Seen;
+//   - execution: the ID, index and tool of its call, its times and its usage;
+//   - tools: the names of declared tools (without a provider's own tools, which are removed) and of withdrawn tools;
+//   - system prompt and custom record: the name;
+//   - compaction: the IDs of the replaced nodes;
+//   - stop reason: the reason and the totals of the run;
+//   - child conversation: all of it, unless named selects its nodes.
 //
-// All else goes, metadata too. Texts become RedactedText, arguments {}, records null.
+// Everything else is erased, including metadata. Texts become RedactedText, arguments {}, records null.
 //
-// Some things stand twice in a conversation; they go from both places, and both nodes are redacted:
+// Some content is in two nodes. It is erased from both, and both are redacted:
 //
-//   - a result, in its execution and in the messages after it. Such a message keeps the results that its other executions hold.
-//     What else it says goes, because its digest does not cover it any more;
-//   - the arguments of a call, in the message and in its executions. An execution keeps its result then. It does not go the other
-//     way: a message keeps the calls of executions that are redacted;
-//   - the answer of a child conversation, where its sub-graph has it as its summary, or its execution as its result.
+//   - A result is in its execution and in the messages after it. Such a message keeps the results of its other
+//     executions. Its other content is erased, because its digest does not cover it any more.
+//   - The arguments of a call are in the message and in its executions. Such an execution keeps its result. If only an
+//     execution is redacted, the message keeps the call.
+//   - The answer of a child conversation may be the summary of its sub-graph or the result of its execution.
 //
-// A redacted node that says nothing more that could be erased stays as it is, so that redacting twice changes nothing. A node of
-// a kind that this version does not know is an error with ErrUnknownKind in its chain, and nothing is redacted.
+// A redacted node without content that could be erased does not change: redacting twice changes nothing. For a node of
+// an unknown kind, Redact returns an error with ErrUnknownKind in its chain, and redacts nothing.
 func Redact(nodes []*Node, named func(*Node) bool) (map[*Node]*Node, error) {
-	r := redaction{named: map[*Node]bool{}, now: map[*Node]*Node{}, gone: map[string]bool{}}
+	r := redaction{named: map[*Node]bool{}, replacements: map[*Node]*Node{}, erased: map[string]bool{}}
 	for _, n := range nodes {
 		if !named(n) {
 			continue
@@ -69,65 +71,70 @@ func Redact(nodes []*Node, named func(*Node) bool) (map[*Node]*Node, error) {
 		}
 		r.name(n)
 	}
+
 	for _, n := range nodes {
-		if now := r.node(n); now != n {
-			r.now[n] = now
+		if replacement := r.node(n); replacement != n {
+			r.replacements[n] = replacement
 		}
 	}
-	return r.now, nil
+	return r.replacements, nil
 }
 
-// redaction is a Redact on its way through the nodes.
+// redaction is a Redact in progress.
 type redaction struct {
-	named map[*Node]bool
-	now   map[*Node]*Node // what takes the place of a node
-	gone  map[string]bool // what was said in messages of the assistant that are erased
+	named        map[*Node]bool  // nodes to redact
+	replacements map[*Node]*Node // by the node they replace
+	erased       map[string]bool // texts of erased messages of the assistant
 }
 
-// name marks n, and where it is a message the executions whose results it says.
+// name adds n to the nodes to redact. If n is a message, it also adds the executions whose results it holds.
 func (r redaction) name(n *Node) {
 	r.named[n] = true
 	for i, p := range n.parents {
-		if n.tells(i) {
+		if n.holdsResultOf(i) {
 			r.named[p] = true
 		}
 	}
 }
 
-// place is the node that stands where n did.
-func (r redaction) place(n *Node) *Node {
-	if now := r.now[n]; now != nil {
-		return now
+// current returns the replacement of n, or n.
+func (r redaction) current(n *Node) *Node {
+	if replacement := r.replacements[n]; replacement != nil {
+		return replacement
 	}
 	return n
 }
 
-// node returns what takes the place of n; n itself where nothing does. What is before n was done.
+// node returns the replacement of n, or n if it does not change. The nodes before n are done.
 func (r redaction) node(n *Node) *Node {
-	parents, changed := r.places(n.parents)
-	heads, hung := r.places(n.Children().Slice())
+	parents, newParents := r.currentAll(n.parents)
+	heads, newChild := r.currentAll(n.Children().Slice())
 	named := r.named[n]
-	if !named && !changed && !hung {
+	if !named && !newParents && !newChild {
 		return n
 	}
+
 	moved := n.moved(parents, heads)
 	var p Payload
 	switch {
 	case named:
 		moved.meta, p = Meta{}, moved.blank(n, true)
-	case r.loses(n, hung):
-		p = moved.blank(n, n.Kind() == ToolExecution{}.Kind() && hung && r.repeats(n))
+	case r.repeatsErased(n, newChild):
+		p = moved.blank(n, n.Kind() == ToolExecution{}.Kind() && newChild && r.repeatsChild(n))
 	default:
 		return moved
 	}
-	switch nothing := moved.says(p) && moved.meta.Len() == n.meta.Len(); {
-	case nothing && n.erased && !changed && !hung:
+
+	// If nothing is erased, n is not redacted, unless it was named.
+	switch unchanged := moved.hasContent(p) && moved.meta.Len() == n.meta.Len(); {
+	case unchanged && n.erased && !newParents && !newChild:
 		return n
-	case nothing && (n.erased || !named):
+	case unchanged && (n.erased || !named):
 		return moved
 	}
+
 	if m, ok := n.Message(); ok && m.Role == content.Assistant {
-		r.gone[m.Blocks.Text()] = true
+		r.erased[m.Blocks.Text()] = true
 	}
 	d := n.Digest()
 	moved.digest.Store(&d)
@@ -135,7 +142,7 @@ func (r redaction) node(n *Node) *Node {
 	return moved
 }
 
-// moved returns a copy of n after other parents, with other heads of the conversation that hangs on it.
+// moved returns a copy of n with other parents and other heads of its child conversation.
 func (n *Node) moved(parents, heads []*Node) *Node {
 	c := &Node{id: n.id, parents: parents, payload: n.payload, time: n.time, meta: n.meta, depth: n.depth, saved: n.saved,
 		claimed: n.claimed, erased: n.erased}
@@ -151,35 +158,30 @@ func (n *Node) moved(parents, heads []*Node) *Node {
 	return c
 }
 
-// places returns what takes the places of nodes, and whether it is others.
-func (r redaction) places(nodes []*Node) ([]*Node, bool) {
-	var now []*Node
-	for i, n := range nodes {
-		if at := r.place(n); at != n {
-			if now == nil {
-				now = append(make([]*Node, 0, len(nodes)), nodes[:i]...)
-			}
-			now = append(now, at)
-		} else if now != nil {
-			now = append(now, n)
-		}
-	}
-	if now == nil {
+// currentAll returns the current nodes, and whether any of them is a replacement.
+func (r redaction) currentAll(nodes []*Node) ([]*Node, bool) {
+	if !slices.ContainsFunc(nodes, func(n *Node) bool { return r.current(n) != n }) {
 		return nodes, false
 	}
-	return now, true
+
+	current := make([]*Node, len(nodes))
+	for i, n := range nodes {
+		current[i] = r.current(n)
+	}
+	return current, true
 }
 
-// loses reports whether n says again what is gone from a node before it, or from the conversation that hangs on it.
-func (r redaction) loses(n *Node, hung bool) bool {
+// repeatsErased reports whether n repeats content that was erased from a node before it or, if newChild is set, from
+// its child conversation.
+func (r redaction) repeatsErased(n *Node, newChild bool) bool {
 	switch n.payload.(type) {
 	case ToolExecution:
-		return slices.ContainsFunc(n.parents, r.callGone) || hung && r.repeats(n)
+		return slices.ContainsFunc(n.parents, r.callErased) || newChild && r.repeatsChild(n)
 	case SubGraph:
-		return hung && r.repeats(n)
+		return newChild && r.repeatsChild(n)
 	case Message:
 		for i, parent := range n.parents {
-			if r.resultGone(parent) && n.tells(i) {
+			if r.resultErased(parent) && n.holdsResultOf(i) {
 				return true
 			}
 		}
@@ -187,39 +189,42 @@ func (r redaction) loses(n *Node, hung bool) bool {
 	return false
 }
 
-func (r redaction) callGone(said *Node) bool {
-	m, ok := said.Message()
-	return ok && m.Role == content.Assistant && !said.erased && r.place(said).erased
+// callErased reports whether the calls of a message of the assistant were erased by this redaction.
+func (r redaction) callErased(caller *Node) bool {
+	m, ok := caller.Message()
+	return ok && m.Role == content.Assistant && !caller.erased && r.current(caller).erased
 }
 
-func (r redaction) resultGone(execution *Node) bool {
-	was, ok := execution.payload.(ToolExecution)
-	if !ok || neutral(was.Result) {
+// resultErased reports whether the result of an execution was erased by this redaction.
+func (r redaction) resultErased(execution *Node) bool {
+	before, ok := execution.payload.(ToolExecution)
+	if !ok || neutral(before.Result) {
 		return false
 	}
-	return neutral(r.place(execution).payload.(ToolExecution).Result)
+	return neutral(r.current(execution).payload.(ToolExecution).Result)
 }
 
-// repeats reports whether n, whose child conversation has lost something, says that itself.
-func (r redaction) repeats(n *Node) bool {
+// repeatsChild reports whether n repeats an erased text of its child conversation.
+func (r redaction) repeatsChild(n *Node) bool {
 	switch p := n.payload.(type) {
 	case ToolExecution:
-		return p.Result.Len() > 0 && r.gone[p.Result.Text()]
+		return p.Result.Len() > 0 && r.erased[p.Result.Text()]
 	case SubGraph:
-		return p.Summary != "" && r.gone[p.Summary]
+		return p.Summary != "" && r.erased[p.Summary]
 	}
 	return false
 }
 
-// tells reports whether n is a message that says the result of its parent i, an execution. A result that an execution shares is
-// told by its place; of others it counts whether they say the same or answer the same call.
-func (n *Node) tells(i int) bool {
+// holdsResultOf reports whether n is a message with the result of its parent i, an execution. A shared result is found
+// by its index. Any other result is found by its content or its call ID.
+func (n *Node) holdsResultOf(i int) bool {
 	m, ok := n.payload.(Message)
 	e, execution := n.parents[i].payload.(ToolExecution)
 	if !ok || !execution || m.Role != content.User {
 		return false
 	}
-	id := n.parents[i].calls()
+
+	id := n.parents[i].executedCallID()
 	for k, result := range m.Blocks.ToolResults() {
 		switch {
 		case n.shares(k, result):
@@ -233,17 +238,19 @@ func (n *Node) tells(i int) bool {
 	return false
 }
 
-// shares reports whether the result at place k of n's results is the one of its parent there.
+// shares reports whether result k of n's results is that of parent k.
 func (n *Node) shares(k int, result content.ToolResult) bool {
 	return k < len(n.parents) && n.parents[k].answers(result)
 }
 
-// calls returns the id of the call that the execution n carries out. One that was made by hand may name it by its place alone.
-func (n *Node) calls() string {
+// executedCallID returns the ID of the call that the execution n executes. An execution that was made by hand may have
+// only an Index.
+func (n *Node) executedCallID() string {
 	e := n.payload.(ToolExecution)
 	if e.CallID != "" || len(n.parents) != 1 {
 		return e.CallID
 	}
+
 	m, _ := n.parents[0].Message()
 	if calls := m.Blocks.ToolUses(); e.Index >= 0 && e.Index < len(calls) {
 		return calls[e.Index].ID
@@ -251,23 +258,23 @@ func (n *Node) calls() string {
 	return ""
 }
 
-// saysNothing reports whether n says no more than a node that is redacted can.
-func (n *Node) saysNothing() bool {
+// isBlank reports whether n has only content that a redacted node can have.
+func (n *Node) isBlank() bool {
 	if _, unknown := n.payload.(Unknown); unknown {
 		return false
 	}
-	return n.says(n.blank(n, false))
+	return n.hasContent(n.blank(n, false))
 }
 
-// says reports whether n's saved form is the same with p.
-func (n *Node) says(p Payload) bool {
+// hasContent reports whether n has the same saved form as with payload p.
+func (n *Node) hasContent(p Payload) bool {
 	other := &Node{id: n.id, parents: n.parents, payload: p}
 	own := n.appendInfo(n.appendBody(nil, form{}))
 	return bytes.Equal(own, other.appendInfo(other.appendBody(nil, form{})))
 }
 
-// blank returns n's payload without its content. was is n as it stood before its parents were redacted. Where not all of it has
-// to go, an execution keeps its result, and a sub-graph its title.
+// blank returns n's payload without its content. was is n before its parents were redacted. Unless all is set, an
+// execution keeps its result and a sub-graph its title.
 func (n *Node) blank(was *Node, all bool) Payload {
 	switch p := n.payload.(type) {
 	case System:
@@ -276,6 +283,7 @@ func (n *Node) blank(was *Node, all bool) Payload {
 		return p.blank()
 	case Message:
 		return n.blankMessage(was, p)
+
 	case ToolExecution:
 		p.Input, p.Ran = redactedInput, Ran{}
 		if all || p.Result.Len() > 0 && neutral(p.Result) {
@@ -288,6 +296,7 @@ func (n *Node) blank(was *Node, all bool) Payload {
 			p.Title = blankText(p.Title)
 		}
 		return p
+
 	case Compaction:
 		return Compaction{Summary: blankBlocks(p.Summary), Replaced: p.Replaced}
 	case StopReason:
@@ -299,36 +308,40 @@ func (n *Node) blank(was *Node, all bool) Payload {
 	panic("node: a variant of Payload that blank does not know")
 }
 
-// blankMessage keeps calls and results in their places. What stood beside them is one text, where the first of it was. A result
-// that an execution holds is what it holds now.
+// blankMessage returns m without its content. Calls and results keep their positions; a result that an execution shares
+// is that of the execution now. All other blocks become one text, in the position of the first.
 func (n *Node) blankMessage(was *Node, m Message) Message {
 	blocks := make([]content.Block, 0, m.Blocks.Len())
-	results, worded := 0, false
+	results, hasText := 0, false
 	for _, b := range m.Blocks.All() {
 		switch b := b.(type) {
 		case content.ToolUse:
 			blocks = append(blocks, content.ToolUse{ID: b.ID, Name: b.Name, Input: redactedInput})
+
 		case content.ToolResult:
-			left := content.ToolResult{CallID: b.CallID, IsError: b.IsError}
+			result := content.ToolResult{CallID: b.CallID, IsError: b.IsError}
 			if was.shares(results, b) {
-				left.Content = n.parents[results].payload.(ToolExecution).Result
+				result.Content = n.parents[results].payload.(ToolExecution).Result
 			} else {
-				left.Content = blankBlocks(b.Content)
+				result.Content = blankBlocks(b.Content)
 			}
-			blocks = append(blocks, left)
+			blocks = append(blocks, result)
 			results++
+
 		default:
-			if !worded {
+			if !hasText {
 				blocks = append(blocks, content.Text{Text: RedactedText})
 			}
-			worded = true
+			hasText = true
 		}
 	}
-	m.Blocks, _ = content.Of(blocks...) // nothing is in them that was not accepted before
+
+	m.Blocks, _ = content.Of(blocks...) // no error: these blocks have fewer fields than those of a message
 	m.Answer.ResponseID, m.Answer.Seen = "", Digest{}
 	return m
 }
 
+// blank returns the tools without their descriptions and schemas, and without those of a provider.
 func (t Tools) blank() Tools {
 	var defs []content.Tool
 	for _, def := range t.Defs.Slice() {
@@ -346,7 +359,8 @@ func blankText(text string) string {
 	return RedactedText
 }
 
-// blankBlocks makes a list of its own, so that nothing is remembered with it for several conversations. Nothing stays nothing.
+// blankBlocks returns blocks without their content. It makes a new list each time, because values are remembered with a
+// list.
 func blankBlocks(blocks content.Blocks) content.Blocks {
 	if blocks.Len() == 0 || neutral(blocks) {
 		return blocks
@@ -354,7 +368,7 @@ func blankBlocks(blocks content.Blocks) content.Blocks {
 	return content.Words(RedactedText)
 }
 
-// neutral reports whether blocks say nothing that could be erased.
+// neutral reports whether blocks have no content that could be erased.
 func neutral(blocks content.Blocks) bool {
 	return blocks.Len() == 0 || blocks.Len() == 1 && blocks.At(0) == content.Block(content.Text{Text: RedactedText})
 }
