@@ -11,8 +11,8 @@ const (
 // span is a range of each of two lists: [a, aEnd) and [b, bEnd).
 type span struct{ a, aEnd, b, bEnd, splits int }
 
-// align finds common elements of two lists. It returns, for each index in a, the index of an equal element in b or -1; the indexes rise. It
-// finds a longest common subsequence of lists that differ little, and a shorter one of others.
+// align finds common elements of two lists. It returns, for each index in a, the index of an equal element in b or -1;
+// the indexes rise. It finds a longest common subsequence of lists that differ little, and a shorter one of others.
 func align(a, b []int) []int {
 	to := slices.Repeat([]int{-1}, len(a))
 	spans := []span{{aEnd: len(a), bEnd: len(b)}}
@@ -28,7 +28,8 @@ func align(a, b []int) []int {
 			to[s.aEnd-1] = s.bEnd - 1
 		}
 
-		if s.a == s.aEnd || s.b == s.bEnd || shortest(a[s.a:s.aEnd], b[s.b:s.bEnd], func(i, j int) { to[s.a+i] = s.b + j }) {
+		equal := func(i, j int) { to[s.a+i] = s.b + j }
+		if s.a == s.aEnd || s.b == s.bEnd || shortest(a[s.a:s.aEnd], b[s.b:s.bEnd], equal) {
 			continue
 		}
 		if s.splits < maxSplits {
@@ -38,8 +39,9 @@ func align(a, b []int) []int {
 	return to
 }
 
-// shortest finds a shortest edit path from a to b, by the algorithm of Myers ("An O(ND) Difference Algorithm and Its Variations", 1986). It
-// calls equal for each pair of elements that the path keeps. It returns false if the path is longer than maxEdits.
+// shortest finds a shortest edit path from a to b, by the algorithm of Myers ("An O(ND) Difference Algorithm and Its
+// Variations", 1986). It calls equal for each pair of elements that the path keeps. It returns false if the path is
+// longer than maxEdits.
 func shortest(a, b []int, equal func(i, j int)) bool {
 	const zero = maxEdits + 1
 	var reach [2*zero + 1]int // the furthest index in a on each diagonal, from -zero to zero
@@ -65,8 +67,8 @@ func shortest(a, b []int, equal func(i, j int)) bool {
 	return false
 }
 
-// comesFrom returns the diagonal from which edit n reaches furthest on diagonal k: the one above, by adding an element, or the one to the
-// left, by removing one.
+// comesFrom returns the diagonal from which edit n reaches furthest on diagonal k: the one above, by adding an element,
+// or the one to the left, by removing one.
 func comesFrom(reach []int, n, k int) int {
 	left, above := reach[k+n], reach[k+n+2]
 	if k == -n || k < n && left < above {
@@ -91,7 +93,8 @@ func backtrack(trace [][]int, i, j int, equal func(i, j int)) {
 	}
 }
 
-// split cuts a span at elements that occur once in both of its lists, in the same order, and appends the parts to spans.
+// split cuts a span at elements that occur once in both of its lists, in the same order, and appends the parts to
+// spans.
 func (s span) split(spans []span, a, b []int) []span {
 	type seen struct{ times, a, b int }
 	counts := map[int]seen{}
@@ -121,7 +124,9 @@ func (s span) split(spans []span, a, b []int) []span {
 	}
 	from := s
 	for _, i := range cuts {
-		spans = append(spans, span{from.a, i, from.b, at[i], s.splits + 1}, span{i, i + 1, at[i], at[i] + 1, s.splits + 1})
+		spans = append(spans,
+			span{from.a, i, from.b, at[i], s.splits + 1},
+			span{i, i + 1, at[i], at[i] + 1, s.splits + 1})
 		from.a, from.b = i+1, at[i]+1
 	}
 	return append(spans, span{from.a, s.aEnd, from.b, s.bEnd, s.splits + 1})

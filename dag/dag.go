@@ -35,8 +35,8 @@ func (e *BuildError) Error() string { return "dag: " + e.Step + ": " + e.Err.Err
 // Unwrap returns the reason.
 func (e *BuildError) Unwrap() error { return e.Err }
 
-// Tool is a tool that a conversation can declare to a model. Package executor executes tools that have a Call method as well. A
-// content.Tool is a Tool that is declared only.
+// Tool is a tool that a conversation can declare to a model. Package executor executes tools that have a Call method as
+// well. A content.Tool is a Tool that is declared only.
 //
 // A Tool whose definition could not be built may have a method Err() error. [DAG.Tools] returns its error.
 type Tool interface {
@@ -57,7 +57,7 @@ type env struct {
 	tools  *tree[Tool] // the tools that can be executed, by name
 	file   *header
 	refs   *refs
-	erased map[node.ID]*node.Node // nodes made by Redact, which a journal must not hold whole; never written after it is set
+	erased map[node.ID]*node.Node // nodes made by Redact, for Journal.Append; never written after it is set
 }
 
 // New returns an empty conversation.
@@ -89,8 +89,8 @@ func (d DAG) change(edit func(*env)) DAG {
 // Err returns the first error of the chain that built the conversation, a *BuildError, or nil.
 func (d DAG) Err() error { return d.err }
 
-// WithoutErr returns the conversation before the failed step, without the chain's error. It returns d if there is no error. Use it to
-// continue after an error was reported.
+// WithoutErr returns the conversation before the failed step, without the chain's error. It returns d if there is no
+// error. Use it to continue after an error was reported.
 func (d DAG) WithoutErr() DAG {
 	d.err = nil
 	return d
@@ -101,8 +101,8 @@ func (d DAG) fail(step string, err error) DAG {
 	return d
 }
 
-// Heads returns the last nodes of the conversation, in order, as a new slice. They are the nodes without children, unless [DAG.WithHeads]
-// has set others.
+// Heads returns the last nodes of the conversation, in order, as a new slice. They are the nodes without children,
+// unless [DAG.WithHeads] has set others.
 func (d DAG) Heads() []*node.Node { return slices.Clone(d.heads) }
 
 // Head returns the only head, or nil if there is none or more than one.
@@ -113,15 +113,16 @@ func (d DAG) Head() *node.Node {
 	return d.heads[0]
 }
 
-// WithHeads returns the conversation with the given heads, in this order. It shares all nodes. Nil and repeated heads are dropped.
+// WithHeads returns the conversation with the given heads, in this order. It shares all nodes. Nil and repeated heads
+// are dropped.
 func (d DAG) WithHeads(heads ...*node.Node) DAG {
 	d.heads = node.Distinct(heads)
 	return d
 }
 
-// Join returns a conversation with the heads of d and of all others, in order. The next node that is appended has all of them as parents:
-// it merges them. Tools and refs of the others are added if d has none with the same name. Heads with the same ID are one node. If their
-// content differs, the chain's error is ErrDuplicateID.
+// Join returns a conversation with the heads of d and of all others, in order. The next node that is appended has all
+// of them as parents: it merges them. Tools and refs of the others are added if d has none with the same name. Heads
+// with the same ID are one node. If their content differs, the chain's error is ErrDuplicateID.
 func (d DAG) Join(others ...DAG) DAG {
 	heads := d.Heads()
 	known := make(map[node.ID]*node.Node, len(heads))
@@ -148,7 +149,8 @@ func (d DAG) takeTools(o DAG) DAG {
 	return d
 }
 
-// conflict adds nodes to known. It stops at a node with the ID of a known node and different content, and returns it; nil for none.
+// conflict adds nodes to known. It stops at a node with the ID of a known node and different content, and returns it;
+// nil for none.
 func conflict(known map[node.ID]*node.Node, nodes []*node.Node) *node.Node {
 	for _, n := range nodes {
 		if old := known[n.ID()]; old != nil && old != n && old.Digest() != n.Digest() {
@@ -159,7 +161,8 @@ func conflict(known map[node.ID]*node.Node, nodes []*node.Node) *node.Node {
 	return nil
 }
 
-// Append adds a node with payload p. Its parents are all heads, in order; it becomes the only head. With several heads it is a merge.
+// Append adds a node with payload p. Its parents are all heads, in order; it becomes the only head. With several heads
+// it is a merge.
 func (d DAG) Append(p node.Payload) DAG { return d.step("Append", p) }
 
 // AppendMeta is Append with metadata for the node.
@@ -181,11 +184,12 @@ func (d DAG) stepMeta(step string, p node.Payload, meta node.Meta) DAG {
 	return d
 }
 
-// AppendTo adds a node with payload p and the given parents, which may be any nodes of the conversation. It returns the new conversation
-// and the node. The node replaces those parents that are heads; the other heads stay. Use it to build a fan-out by hand.
+// AppendTo adds a node with payload p and the given parents, which may be any nodes of the conversation. It returns the
+// new conversation and the node. The node replaces those parents that are heads; the other heads stay. Use it to build
+// a fan-out by hand.
 //
-// Errors: ErrForeign for a parent that is not in the conversation, and for no parents unless the conversation is empty; those of node.New;
-// and the chain's own.
+// Errors: ErrForeign for a parent that is not in the conversation, and for no parents unless the conversation is empty;
+// those of node.New; and the chain's own.
 func (d DAG) AppendTo(parents []*node.Node, p node.Payload) (DAG, *node.Node, error) {
 	if d.err != nil {
 		return d, nil, d.err
@@ -205,8 +209,8 @@ func (d DAG) AppendTo(parents []*node.Node, p node.Payload) (DAG, *node.Node, er
 	return d, n, nil
 }
 
-// replaceHeads returns a copy of heads with n in place of the first of its parents. The other parents are removed. If no parent is a head,
-// n is added at the end.
+// replaceHeads returns a copy of heads with n in place of the first of its parents. The other parents are removed. If
+// no parent is a head, n is added at the end.
 func replaceHeads(heads []*node.Node, n *node.Node) []*node.Node {
 	parents := make(map[node.ID]bool, n.NumParents())
 	for i := range n.NumParents() {
@@ -236,9 +240,9 @@ func replaceHeads(heads []*node.Node, n *node.Node) []*node.Node {
 // System adds a system prompt. All system prompts are sent, in order. [DAG.SetSystem] adds one that can be replaced.
 func (d DAG) System(text string) DAG { return d.step("System", node.System{Text: text}) }
 
-// SetSystem sets the system prompt with that name. It replaces an earlier prompt of the same name in its position among the prompts; an
-// empty text removes it. The earlier prompt stays in the graph. Nothing is added if the text is the same. With an empty name SetSystem is
-// [DAG.System].
+// SetSystem sets the system prompt with that name. It replaces an earlier prompt of the same name in its position among
+// the prompts; an empty text removes it. The earlier prompt stays in the graph. Nothing is added if the text is the
+// same. With an empty name SetSystem is [DAG.System].
 func (d DAG) SetSystem(name, text string) DAG {
 	if d.err != nil {
 		return d
@@ -263,7 +267,8 @@ func (d DAG) SystemPrompt(name string) string {
 	return ""
 }
 
-// User adds a message of the user: the text, if it is not empty, and the blocks. The chain's error is ErrEmpty if there is neither.
+// User adds a message of the user: the text, if it is not empty, and the blocks. The chain's error is ErrEmpty if there
+// is neither.
 func (d DAG) User(text string, blocks ...content.Block) DAG {
 	return d.say("User", content.User, text, blocks)
 }
@@ -273,8 +278,8 @@ func (d DAG) Assistant(text string, blocks ...content.Block) DAG {
 	return d.say("Assistant", content.Assistant, text, blocks)
 }
 
-// ToolResults adds a message with tool results, for programs that execute tools by hand. [DAG.CloseTools] adds a node for each execution as
-// well.
+// ToolResults adds a message with tool results, for programs that execute tools by hand. [DAG.CloseTools] adds a node
+// for each execution as well.
 func (d DAG) ToolResults(results ...content.ToolResult) DAG {
 	blocks := make([]content.Block, len(results))
 	for i, r := range results {
@@ -309,7 +314,8 @@ func (d DAG) SubGraph(title string, child DAG) DAG {
 	return d.step("SubGraph", node.SubGraph{Title: title, Heads: node.ListOf(child.heads...), Summary: child.Text()})
 }
 
-// FromNode returns the child conversation of n: that of a sub-agent's execution, or a sub-graph. It is empty if n is nil or has none.
+// FromNode returns the child conversation of n: that of a sub-agent's execution, or a sub-graph. It is empty if n is
+// nil or has none.
 func FromNode(n *node.Node) DAG {
 	if n == nil {
 		return New()
@@ -329,11 +335,11 @@ func (d DAG) Custom(name string, value any) DAG {
 // Stop adds a node with the stop reason of a run.
 func (d DAG) Stop(reason content.Stop) DAG { return d.step("Stop", node.StopReason{Reason: reason}) }
 
-// Tools declares tools to the model, and keeps them with the conversation so that they can be executed. A tool replaces an earlier tool of
-// the same name. [DAG.WithdrawTools] is the opposite.
+// Tools declares tools to the model, and keeps them with the conversation so that they can be executed. A tool replaces
+// an earlier tool of the same name. [DAG.WithdrawTools] is the opposite.
 //
-// A definition becomes a node only if the conversation does not declare it yet. To give a loaded conversation its tools again, call Tools
-// with them.
+// A definition becomes a node only if the conversation does not declare it yet. To give a loaded conversation its tools
+// again, call Tools with them.
 //
 // Errors of the chain: content.ErrTool for a definition that no API accepts, and the error of a tool's own Err method.
 func (d DAG) Tools(tools ...Tool) DAG {
@@ -381,8 +387,8 @@ func isNilPointer(t Tool) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// WithdrawTools withdraws the tools with these names: the model is not sent them any more, and the conversation does not keep them. Earlier
-// calls stay. Names that are not declared are ignored. [DAG.Tools] declares a tool again.
+// WithdrawTools withdraws the tools with these names: the model is not sent them any more, and the conversation does
+// not keep them. Earlier calls stay. Names that are not declared are ignored. [DAG.Tools] declares a tool again.
 func (d DAG) WithdrawTools(names ...string) DAG {
 	if d.err != nil || len(names) == 0 {
 		return d
@@ -422,11 +428,12 @@ func (d DAG) Tool(name string) (Tool, bool) {
 	return nil, false
 }
 
-// Back returns the conversation before its last n exchanges. An exchange begins with a message of the user that is more than tool results,
-// and ends before the next such message. Back(1).User(…) therefore asks the last question again. Back(0) returns d. If there are fewer
-// than n exchanges, the chain's error is ErrNoExchange.
+// Back returns the conversation before its last n exchanges. An exchange begins with a message of the user that is more
+// than tool results, and ends before the next such message. Back(1).User(…) therefore asks the last question again.
+// Back(0) returns d. If there are fewer than n exchanges, the chain's error is ErrNoExchange.
 //
-// With several heads, exchanges are counted in the order of [DAG.Nodes]. A branch without a removed node keeps its head.
+// With several heads, exchanges are counted in the order of [DAG.Nodes]. A branch without a removed node keeps its
+// head.
 func (d DAG) Back(n int) DAG {
 	if d.err != nil || n <= 0 {
 		return d
@@ -472,7 +479,8 @@ func beginsExchange(n *node.Node) bool {
 	return false
 }
 
-// At returns the conversation whose only head is the node with that ID. The chain's error is ErrForeign if there is no such node.
+// At returns the conversation whose only head is the node with that ID. The chain's error is ErrForeign if there is no
+// such node.
 func (d DAG) At(id node.ID) DAG {
 	if d.err != nil {
 		return d
@@ -496,8 +504,8 @@ func (d DAG) Text() string {
 	return ""
 }
 
-// Equal reports whether both conversations have the same content: heads with the same digests, in the same order. IDs, times, metadata and
-// usage do not count.
+// Equal reports whether both conversations have the same content: heads with the same digests, in the same order. IDs,
+// times, metadata and usage do not count.
 func Equal(a, b DAG) bool {
 	return slices.EqualFunc(a.heads, b.heads, func(x, y *node.Node) bool { return x == y || x.Digest() == y.Digest() })
 }

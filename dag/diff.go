@@ -25,10 +25,11 @@ const (
 
 // Difference is the result of [Diff]. Its String is for people, and MarshalJSON for programs.
 type Difference struct {
-	// Common is the number of nodes at the beginning of both conversations that have the same digest, in the order of [DAG.Nodes].
+	// Common is the number of nodes at the beginning of both conversations that have the same digest, in the order of
+	// [DAG.Nodes].
 	Common int
-	// Old and New are the first nodes with different digests; nil if that conversation has no further node. Their own content may be the
-	// same.
+	// Old and New are the first nodes with different digests; nil if that conversation has no further node. Their own
+	// content may be the same.
 	Old, New *node.Node
 	// Changes lists the changes in order.
 	Changes []Change
@@ -40,23 +41,26 @@ type Difference struct {
 	equal bool
 }
 
-// Change is a node that differs. A node with the same content in the same position is not a change, although its digest differs after a
-// changed node. [Change.Parts] returns the difference.
+// Change is a node that differs. A node with the same content in the same position is not a change, although its digest
+// differs after a changed node. [Change.Parts] returns the difference.
 type Change struct {
 	// Op is Removed, Added, Changed or Moved.
 	Op Op
-	// Old is the node in the old conversation, and nil if it was added. New is the node in the new conversation, and nil if it was removed.
+	// Old is the node in the old conversation, and nil if it was added. New is the node in the new conversation, and
+	// nil if it was removed.
 	Old, New *node.Node
-	// Before is the number of nodes with the same content between the change before this one, or the common beginning, and this one.
+	// Before is the number of nodes with the same content between the change before this one, or the common beginning,
+	// and this one.
 	Before int
 }
 
-// Diff compares two conversations, the old one and the new one, node by node in the order of [DAG.Nodes]. It finds the first nodes with
-// different digests, which is cheap for shared nodes, and then the nodes with the same content after them.
+// Diff compares two conversations, the old one and the new one, node by node in the order of [DAG.Nodes]. It finds the
+// first nodes with different digests, which is cheap for shared nodes, and then the nodes with the same content after
+// them.
 //
 //   - IDs, times, metadata, usage and refs do not count.
-//   - The time is near-linear in the nodes and their content. Between very different conversations, Diff may find less in common than there
-//     is.
+//   - The time is near-linear in the nodes and their content. Between very different conversations, Diff may find less
+//     in common than there is.
 //   - Child conversations are compared as a whole. To see how they differ, compare those that [FromNode] returns.
 func Diff(old, new DAG) Difference {
 	d := Difference{equal: Equal(old, new), OldHeads: old.Heads(), NewHeads: new.Heads()}
@@ -91,7 +95,8 @@ type pair struct{ old, new int }
 // lone reports whether p has an index in one list only.
 func (p pair) lone() bool { return p.old < 0 || p.new < 0 }
 
-// pairUp pairs equal elements of two lists. Between those, it pairs elements of the same kind. The pairs keep the order of both lists.
+// pairUp pairs equal elements of two lists. Between those, it pairs elements of the same kind. The pairs keep the order
+// of both lists.
 func pairUp(old, new, oldKinds, newKinds []int) []pair {
 	var pairs []pair
 	to := align(old, new)
@@ -212,7 +217,8 @@ func (c *comparison) changes() (changes []Change, after int) {
 	return changes, same
 }
 
-// elsewhere finds removed nodes that were added elsewhere with the same content. It maps the two pairs of such a node to each other.
+// elsewhere finds removed nodes that were added elsewhere with the same content. It maps the two pairs of such a node
+// to each other.
 func (c *comparison) elsewhere() map[pair]pair {
 	removed := map[int][]int{} // indexes in old, by key
 	for _, p := range c.pairs {
@@ -235,8 +241,8 @@ func (c *comparison) elsewhere() map[pair]pair {
 	return moved
 }
 
-// differs reports whether two nodes with the same fields differ in content that no field shows: their parents have the same digests, and
-// they have different ones.
+// differs reports whether two nodes with the same fields differ in content that no field shows: their parents have the
+// same digests, and they have different ones.
 func differs(a, b *node.Node) bool {
 	if sameDigest(a, b) || a.NumParents() != b.NumParents() {
 		return false
@@ -249,8 +255,8 @@ func differs(a, b *node.Node) bool {
 	return true
 }
 
-// ancestry compares the parents of nodes across both conversations. It identifies a parent by its pair, or by a negative number if it is in
-// the common beginning.
+// ancestry compares the parents of nodes across both conversations. It identifies a parent by its pair, or by a
+// negative number if it is in the common beginning.
 type ancestry struct {
 	*comparison
 	common       interned[node.Digest] // numbers of the nodes in the common beginning
@@ -282,8 +288,8 @@ func (c *comparison) ancestry() *ancestry {
 	return p
 }
 
-// follows returns the parents of n that have a counterpart, and all parents of n. In all, parents without a counterpart are replaced by
-// their own parents.
+// follows returns the parents of n that have a counterpart, and all parents of n. In all, parents without a counterpart
+// are replaced by their own parents.
 func (p *ancestry) follows(n *node.Node, at map[node.ID]int) (paired, all []int) {
 	paired, all = []int{}, []int{}
 	for i := 0; i < n.NumParents() && len(all) < maxParents; i++ {

@@ -28,8 +28,8 @@ type Part struct {
 	Op Op
 	// Name describes the part for people: "text", "call of get_weather", "failed result 0 of get_weather".
 	Name string
-	// Lines is the text, line by line. Equal lines are included only near a different one. A very long text is cut at the end, and a very
-	// long line around the first difference. JSON is in canonical form with a line for each member.
+	// Lines is the text, line by line. Equal lines are included only near a different one. A very long text is cut at
+	// the end, and a very long line around the first difference. JSON is in canonical form with a line for each member.
 	Lines []Line
 }
 
@@ -43,7 +43,8 @@ type Line struct {
 	Gap int
 }
 
-// Parts returns the parts of the node that differ: all parts of a node that was added or removed, and none of a node that was moved.
+// Parts returns the parts of the node that differ: all parts of a node that was added or removed, and none of a node
+// that was moved.
 func (c Change) Parts() []Part {
 	if c.Op == Moved {
 		return nil
@@ -124,8 +125,8 @@ func compareLines(old, new string) []Line {
 	return lines
 }
 
-// appendSame appends the lines of a run of equal lines that are near a difference. There is no difference before the first run, and none
-// after the last.
+// appendSame appends the lines of a run of equal lines that are near a difference. There is no difference before the
+// first run, and none after the last.
 func appendSame(lines []Line, a []string, run []pair, first, last bool) []Line {
 	before, after := aroundChange, aroundChange
 	if first {
@@ -230,8 +231,8 @@ type DiffOptions struct {
 //	    +   "city": "Rome"
 //	      }
 //
-// "-" is removed, "+" added, "~" changed, ">" moved, "=" the same. Text is cleaned: nothing in it can control a terminal. The form may
-// change. Programs should use [Difference.MarshalJSON].
+// "-" is removed, "+" added, "~" changed, ">" moved, "=" the same. Text is cleaned: nothing in it can control a
+// terminal. The form may change. Programs should use [Difference.MarshalJSON].
 func (d Difference) String() string {
 	var out strings.Builder
 	_ = d.Write(&out, nil) // a Builder returns no errors
@@ -286,7 +287,11 @@ type diffWriter struct {
 
 // looks maps an Op to the sign and the color of its rows.
 var looks = map[Op]struct{ sign, color string }{
-	Same: {"=", "\x1b[2m"}, Removed: {"-", "\x1b[31m"}, Added: {"+", "\x1b[32m"}, Changed: {"~", "\x1b[33m"}, Moved: {">", "\x1b[36m"},
+	Same:    {"=", "\x1b[2m"},
+	Removed: {"-", "\x1b[31m"},
+	Added:   {"+", "\x1b[32m"},
+	Changed: {"~", "\x1b[33m"},
+	Moved:   {">", "\x1b[36m"},
 }
 
 // row writes one row. The text must be cleaned.
@@ -320,8 +325,8 @@ func (w diffWriter) change(c Change) {
 	}
 }
 
-// part writes one part. A text needs no name. An execution repeats the arguments of its call, and a results message repeats the results:
-// the same lines are written once.
+// part writes one part. A text needs no name. An execution repeats the arguments of its call, and a results message
+// repeats the results: the same lines are written once.
 func (w diffWriter) part(p Part) {
 	if p.Name != "text" {
 		name := "    " + safetext.Line(p.Name, logWidth)
@@ -399,14 +404,17 @@ type (
 //   - common: the number of nodes at the beginning of both;
 //   - old, new: the first different nodes, or null. Each is an object with id, digest, kind and, for a message, role;
 //   - old_heads, new_heads: the heads of the conversations;
-//   - changes: for each [Change] an object with op, before, old, new (as above), and parts. A part has op, name, and lines. A line has op
-//     and text; or gap, if lines are left out;
+//   - changes: for each [Change] an object with op, before, old, new (as above), and parts. A part has op, name, and
+//     lines. A line has op and text; or gap, if lines are left out;
 //   - after: the number of equal nodes after the last change.
 //
 // Each op is one of the constants of [Op]. Members are stable; later versions may add some.
 func (d Difference) MarshalJSON() ([]byte, error) {
-	out := jsonDiff{Equal: d.equal, Common: d.Common, Old: nodeJSON(d.Old), New: nodeJSON(d.New), OldHeads: nodesJSON(d.OldHeads),
-		NewHeads: nodesJSON(d.NewHeads), Changes: make([]jsonChange, len(d.Changes)), After: d.After}
+	out := jsonDiff{
+		Equal: d.equal, Common: d.Common, Old: nodeJSON(d.Old), New: nodeJSON(d.New),
+		OldHeads: nodesJSON(d.OldHeads), NewHeads: nodesJSON(d.NewHeads),
+		Changes: make([]jsonChange, len(d.Changes)), After: d.After,
+	}
 	for i, c := range d.Changes {
 		out.Changes[i] = jsonChange{c.Op, c.Before, nodeJSON(c.Old), nodeJSON(c.New), []jsonPart{}}
 		for _, p := range c.Parts() {

@@ -8,7 +8,8 @@ import (
 	"runtime"
 )
 
-// disk is the file system that conversations are saved to. Tests replace it by one that fails or that records its operations.
+// disk is the file system that conversations are saved to. Tests replace it by one that fails or that records its
+// operations.
 type disk interface {
 	OpenFile(path string, flag int, mode fs.FileMode) (file, error)
 	Stat(path string) (fs.FileInfo, error)
@@ -16,7 +17,8 @@ type disk interface {
 	Remove(path string) error
 	// SyncFolder makes the names in a folder durable.
 	SyncFolder(path string) error
-	// Lock acquires the exclusive lock of an open file. It does not wait: it returns ErrLocked if another open file holds the lock.
+	// Lock acquires the exclusive lock of an open file. It does not wait: it returns ErrLocked if another open file
+	// holds the lock.
 	Lock(f file) error
 	// Unlock releases the lock. It does nothing for a file without one.
 	Unlock(f file) error

@@ -9,8 +9,8 @@ import (
 
 // Edited is the result of [DAG.Edit].
 type Edited struct {
-	// DAG is the conversation after the edit. It shares every node that does not follow the replaced node. Refs do not move: a ref that
-	// was set before the edit leads back.
+	// DAG is the conversation after the edit. It shares every node that does not follow the replaced node. Refs do not
+	// move: a ref that was set before the edit leads back.
 	DAG DAG
 	// Node is the replacement.
 	Node *node.Node
@@ -22,8 +22,8 @@ type Edited struct {
 type Remade struct {
 	// Old is the node before the edit. New is its copy, with the same payload and metadata, a new ID and a new time.
 	Old, New *node.Node
-	// Stale reports that the content depends on the replaced node: a message of a model, a tool execution, a tool result, or a summary of
-	// other nodes. New repeats it, although it was produced from a different history.
+	// Stale reports that the content depends on the replaced node: a message of a model, a tool execution, a tool
+	// result, or a summary of other nodes. New repeats it, although it was produced from a different history.
 	Stale bool
 }
 
@@ -38,16 +38,16 @@ func (e Edited) Stale() []*node.Node {
 	return stale
 }
 
-// Edit returns the conversation with n replaced by a node with payload p and n's metadata. It is a fork: all nodes that follow n, through
-// all heads, fans and merges, are copied to follow the replacement. All other nodes are shared. A compaction of copied nodes replaces the
-// copies.
+// Edit returns the conversation with n replaced by a node with payload p and n's metadata. It is a fork: all nodes that
+// follow n, through all heads, fans and merges, are copied to follow the replacement. All other nodes are shared. A
+// compaction of copied nodes replaces the copies.
 //
-// No model is asked again. Nodes after n may not fit p, such as the results of calls that p does not have. [DAG.Validate] reports them,
-// and sending repairs them. To drop the nodes after n instead, go back: d.WithHeads(n.Parents()...).Append(p), or d.Back(1).User(…) for
-// the last exchange.
+// No model is asked again. Nodes after n may not fit p, such as the results of calls that p does not have.
+// [DAG.Validate] reports them, and sending repairs them. To drop the nodes after n instead, go back:
+// d.WithHeads(n.Parents()...).Append(p), or d.Back(1).User(…) for the last exchange.
 //
-// Errors: ErrForeign for an n that is not in the conversation, those of node.New, and the chain's own. The Edited returned with an error
-// is empty.
+// Errors: ErrForeign for an n that is not in the conversation, those of node.New, and the chain's own. The Edited
+// returned with an error is empty.
 func (d DAG) Edit(n *node.Node, p node.Payload) (Edited, error) {
 	if d.err != nil {
 		return Edited{}, d.err

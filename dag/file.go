@@ -27,8 +27,8 @@ type header struct {
 	created  content.JSON // as it was read; empty if it was not loaded
 	metadata node.Meta
 
-	// loose holds the nodes of a file that no head and no ref reaches, by the node before which they are saved; nil for the end of the
-	// file. They are kept because a node of an unknown kind may need them.
+	// loose holds the nodes of a file that no head and no ref reaches, by the node before which they are saved; nil for
+	// the end of the file. They are kept because a node of an unknown kind may need them.
 	loose map[*node.Node][]*node.Node
 }
 
@@ -48,8 +48,8 @@ func (d DAG) header() header {
 	return header{}
 }
 
-// layout returns all members in the order in which they are written: the order in which they were read. A member that was not read comes
-// after the one before it in known.
+// layout returns all members in the order in which they are written: the order in which they were read. A member that
+// was not read comes after the one before it in known.
 func (h header) layout() []member {
 	members := slices.Clone(h.members)
 	next := 0
@@ -64,8 +64,9 @@ func (h header) layout() []member {
 	return members
 }
 
-// WithMetadata returns the conversation with value, encoded as JSON, under key in the metadata of the whole conversation. Metadata is saved
-// and loaded, and never sent. For a value that cannot be encoded, the chain's error holds content.ErrJSON.
+// WithMetadata returns the conversation with value, encoded as JSON, under key in the metadata of the whole
+// conversation. Metadata is saved and loaded, and never sent. For a value that cannot be encoded, the chain's error
+// holds content.ErrJSON.
 func (d DAG) WithMetadata(key string, value any) DAG {
 	if d.err != nil {
 		return d
@@ -83,8 +84,8 @@ func (d DAG) WithMetadata(key string, value any) DAG {
 // Metadata returns the metadata of the whole conversation.
 func (d DAG) Metadata() node.Meta { return d.header().metadata }
 
-// Created returns the time at which the conversation began: the time in the file it was loaded from, or else the time of its first node. It
-// returns the zero time if there is neither.
+// Created returns the time at which the conversation began: the time in the file it was loaded from, or else the time
+// of its first node. It returns the zero time if there is neither.
 func (d DAG) Created() time.Time {
 	var t time.Time
 	if j := d.header().created; j != "" {
@@ -126,11 +127,11 @@ func (d DAG) Save(path string) error {
 //   - metadata: the conversation's metadata, if there is any;
 //   - heads: the IDs of the heads, in order;
 //   - refs: the IDs of each ref's heads, by the ref's name, if there is any ref;
-//   - nodes: the nodes in the order of [DAG.WithChildren], and then the nodes that only refs reach. Every node comes after all nodes that it
-//     refers to. There is one node on a line, as node.Append writes it.
+//   - nodes: the nodes in the order of [DAG.WithChildren], and then the nodes that only refs reach. Every node comes
+//     after all nodes that it refers to. There is one node on a line, as node.Append writes it.
 //
-// A loaded conversation is written back byte for byte: nodes with all their fields, unknown members of the header in their position, and
-// nodes that no head and no ref reaches.
+// A loaded conversation is written back byte for byte: nodes with all their fields, unknown members of the header in
+// their position, and nodes that no head and no ref reaches.
 //
 // Write returns the chain's error, or ErrDuplicateID for two different nodes with one ID, before it writes anything.
 func (d DAG) Write(w io.Writer) error {
@@ -237,7 +238,8 @@ func (w *writer) nodes(nodes []*node.Node) {
 	_ = w.WriteByte(']')
 }
 
-// replaceFile replaces the file at path, or leaves it unchanged and returns an error. Errors of the file system name path.
+// replaceFile replaces the file at path, or leaves it unchanged and returns an error. Errors of the file system name
+// path.
 func replaceFile(on disk, path string, write func(io.Writer) error) error {
 	if path == "" {
 		return &fs.PathError{Op: "save", Path: path, Err: errors.New("no path is given")}
@@ -245,7 +247,8 @@ func replaceFile(on disk, path string, write func(io.Writer) error) error {
 	return renamed(replaceReal(on, followed(path), write), "save", path)
 }
 
-// renamed returns err with op and path in place of those of an error of the file system: the caller does not know the temporary file.
+// renamed returns err with op and path in place of those of an error of the file system: the caller does not know the
+// temporary file.
 func renamed(err error, op, path string) error {
 	var link *os.LinkError
 	var at *fs.PathError

@@ -23,8 +23,8 @@ var (
 type FindError struct {
 	// Name is the name that was searched for.
 	Name string
-	// Candidates are up to 5 nodes that may be meant, in order: the nodes with that name, or else the nodes whose IDs or digests have the
-	// longest beginning in common with it.
+	// Candidates are up to 5 nodes that may be meant, in order: the nodes with that name, or else the nodes whose IDs
+	// or digests have the longest beginning in common with it.
 	Candidates []*node.Node
 	// More is the number of further candidates.
 	More int
@@ -59,8 +59,8 @@ func (e *FindError) Unwrap() error { return e.Err }
 //   - the last 8 digits of the ID, as in [node.ShortID] and the String of a node;
 //   - the digest, or the beginning of it, with or without "sha256:".
 //
-// A beginning has at least 4 digits, in lower or upper case; hyphens do not count. Find searches all nodes that are saved with the
-// conversation, also those that only a ref reaches and those of sub-agents. Every error is a *FindError.
+// A beginning has at least 4 digits, in lower or upper case; hyphens do not count. Find searches all nodes that are
+// saved with the conversation, also those that only a ref reaches and those of sub-agents. Every error is a *FindError.
 func (d DAG) Find(name string) (*node.Node, error) {
 	p, err := parsePrefix(name)
 	if err != nil {
@@ -92,8 +92,8 @@ func (d DAG) Find(name string) (*node.Node, error) {
 	return nil, &FindError{Name: name, Candidates: slices.Clip(found[:shown]), More: len(found) - shown, Err: err}
 }
 
-// AtName returns the conversation at the ref of that name, or else at the node that [DAG.Find] returns. The chain's error is the *FindError,
-// with ErrNoRef in its chain as well.
+// AtName returns the conversation at the ref of that name, or else at the node that [DAG.Find] returns. The chain's
+// error is the *FindError, with ErrNoRef in its chain as well.
 func (d DAG) AtName(name string) DAG {
 	if d.err != nil || d.environment().refs.get(name) != nil {
 		return d.AtRef(name)

@@ -10,9 +10,11 @@ import (
 
 // FromTranscript returns a conversation whose Transcript is t.
 //
-//   - If a message with role user answers calls of the message before it, an execution is added for each of these results, as after a run.
+//   - If a message with role user answers calls of the message before it, an execution is added for each of these
+//     results, as after a run.
 //   - Tools are declared only: they cannot be executed.
-//   - Thinking is taken to be valid in its position, unless it is marked as stale. node.Answer.Seen records the position.
+//   - Thinking is taken to be valid in its position, unless it is marked as stale. node.Answer.Seen records the
+//     position.
 //
 // Errors of the chain: ErrEmpty for a message without content, content.ErrTool, and those of node.New.
 func FromTranscript(t Transcript) DAG {
@@ -37,8 +39,8 @@ func FromTranscript(t Transcript) DAG {
 	return d
 }
 
-// seenByThinking returns Transcript.Seen before each message with thinking, by the index of the message. front is the conversation before
-// the first message.
+// seenByThinking returns Transcript.Seen before each message with thinking, by the index of the message. front is the
+// conversation before the first message.
 func seenByThinking(front DAG, messages []content.Message) map[int]node.Digest {
 	if !slices.ContainsFunc(messages, func(m content.Message) bool { return thinks(m.Blocks) }) {
 		return nil
@@ -67,8 +69,8 @@ func isStale(blocks content.Blocks) bool {
 	return false
 }
 
-// fan adds an execution for each result in blocks that answers a call at the head. Results without a call, and further results of the same
-// call, get none.
+// fan adds an execution for each result in blocks that answers a call at the head. Results without a call, and further
+// results of the same call, get none.
 func (d DAG) fan(blocks content.Blocks) DAG {
 	p, ok := d.openPhase()
 	if d.err != nil || !ok || len(d.heads) != 1 {

@@ -9,11 +9,12 @@ import (
 	"gonum.org/v1/gonum/graph/iterator"
 )
 
-// Graph is a view of a conversation for the algorithms of gonum: a graph.Directed with an edge from each parent to each of its children.
+// Graph is a view of a conversation for the algorithms of gonum: a graph.Directed with an edge from each parent to each
+// of its children.
 //
-// The ID of a vertex is the index of its node in [DAG.Nodes], from 0. IDs are in topological order, and the same in every view of the same
-// conversation. Child conversations are not included; use [FromNode] and Graph for a view of one. A Graph never changes, and is safe for
-// concurrent use.
+// The ID of a vertex is the index of its node in [DAG.Nodes], from 0. IDs are in topological order, and the same in
+// every view of the same conversation. Child conversations are not included; use [FromNode] and Graph for a view of
+// one. A Graph never changes, and is safe for concurrent use.
 type Graph struct {
 	vertices []gonum.Node
 	ids      map[node.ID]int64

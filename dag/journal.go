@@ -37,8 +37,8 @@ const journalHeader = `{"format":"` + journalFormat + `","version":1}` + "\n"
 // headsPrefix begins the line that ends an append.
 const headsPrefix = `{"heads":`
 
-// Journal is a file that a conversation is appended to, step by step. Only nodes that the file does not hold yet are written, so the cost
-// of a step does not grow with the length of the conversation.
+// Journal is a file that a conversation is appended to, step by step. Only nodes that the file does not hold yet are
+// written, so the cost of a step does not grow with the length of the conversation.
 //
 // The file has a line for each node, as node.Append writes it. A line with the heads ends each append:
 //
@@ -50,21 +50,23 @@ const headsPrefix = `{"heads":`
 // The members of the last line are:
 //
 //   - at: the offset at which the append begins. It shows whether lines are missing.
-//   - refs: the heads of each ref that was set since the last append, by name, and null for each ref that was removed. Left out if no ref
-//     has changed.
+//   - refs: the heads of each ref that was set since the last append, by name, and null for each ref that was removed.
+//     Left out if no ref has changed.
 //   - header: the other members of a document's header, such as its metadata. Left out if none has changed.
-//   - heads and keep: with "keep":[first,last], that many of the first and of the last heads are those of the append before, and heads
-//     holds the heads between them. Without keep, heads holds all.
+//   - heads and keep: with "keep":[first,last], that many of the first and of the last heads are those of the append
+//     before, and heads holds the heads between them. Without keep, heads holds all.
 //
 // [Load] reads a journal as well.
 //
 // A Journal is safe for concurrent use. The file has one writer at a time, and any number of readers by [Load]:
 //
-//   - OpenJournal takes a lock of the operating system on the file. A second writer, in this program or in another, gets ErrLocked.
-//     The lock ends with Close or with the program, also after a crash. Linux, macOS, the BSDs and Windows have such locks; other
-//     platforms (WebAssembly, Solaris, AIX, Plan 9) and some network file systems do not.
-//   - Every Append compares the size and the identity of the file with those after the last append. It returns ErrChanged for a file that
-//     was truncated, extended, replaced or removed in between, and does not write to it. This holds on all platforms.
+//   - OpenJournal takes a lock of the operating system on the file. A second writer, in this program or in another,
+//     gets ErrLocked. The lock ends with Close or with the program, also after a crash. Linux, macOS, the BSDs and
+//     Windows have such locks; other platforms (WebAssembly, Solaris, AIX, Plan 9) and some network file systems do
+//     not.
+//   - Every Append compares the size and the identity of the file with those after the last append. It returns
+//     ErrChanged for a file that was truncated, extended, replaced or removed in between, and does not write to it.
+//     This holds on all platforms.
 //
 // To append each step of a run, set executor.Agent.Save.
 type Journal struct {
@@ -89,15 +91,15 @@ type journalState struct {
 
 // JournalOptions are options of [OpenJournal]. Nil is the same as the zero value.
 type JournalOptions struct {
-	// NoSync lets the operating system decide when an append reaches the disk. An append then survives a crash of the program, but not of
-	// the machine. Defaults to false: an append is on disk when Append returns.
+	// NoSync lets the operating system decide when an append reaches the disk. An append then survives a crash of the
+	// program, but not of the machine. Defaults to false: an append is on disk when Append returns.
 	NoSync bool
 	// MaxNode is the maximum size of one line, in bytes. Defaults to 256 MiB.
 	MaxNode int
 }
 
-// Recovery describes an incomplete append that was cut from the end of a journal when it was opened. A crash has interrupted that append,
-// so it was never reported as done.
+// Recovery describes an incomplete append that was cut from the end of a journal when it was opened. A crash has
+// interrupted that append, so it was never reported as done.
 type Recovery struct {
 	// Bytes is the number of bytes that were cut.
 	Bytes int64
@@ -114,9 +116,9 @@ func (r *Recovery) String() string {
 
 // OpenJournal opens the journal at path for writing. It creates an empty one if there is no file.
 //
-// If the last append is incomplete, the journal is truncated to the end of the last complete append: to its last line with heads. Nodes
-// after that line are removed even if they are complete. An append that was reported as done is never removed. [Journal.Recovered] returns
-// what was cut.
+// If the last append is incomplete, the journal is truncated to the end of the last complete append: to its last line
+// with heads. Nodes after that line are removed even if they are complete. An append that was reported as done is never
+// removed. [Journal.Recovered] returns what was cut.
 //
 // When OpenJournal returns nil, the content of the journal is durable (see [JournalOptions]). Errors:
 //
@@ -273,15 +275,16 @@ func (j *Journal) DAG() DAG {
 // Recovered returns what OpenJournal has cut from the file, or nil if the file was complete.
 func (j *Journal) Recovered() *Recovery { return j.recovered }
 
-// Append saves d as the journal's conversation. It appends the heads and the nodes that are not in the file yet, with the nodes of child
-// conversations, in one write. If nothing is new it writes nothing. Nodes that no head reaches any more, after a rewind, stay in the file for later appends.
+// Append saves d as the journal's conversation. It appends the heads and the nodes that are not in the file yet, with
+// the nodes of child conversations, in one write. If nothing is new it writes nothing. Nodes that no head reaches any
+// more, after a rewind, stay in the file for later appends.
 //
-// Append does not join. If two runs continue the same conversation at once, the heads are those of the last append, and no head reaches the
-// messages of the other run. Let one run at a time continue [Journal.DAG] (with a mutex for each session, for example), or append the
-// result of [DAG.Join].
+// Append does not join. If two runs continue the same conversation at once, the heads are those of the last append, and
+// no head reaches the messages of the other run. Let one run at a time continue [Journal.DAG] (with a mutex for each
+// session, for example), or append the result of [DAG.Join].
 //
-// When Append returns nil, d is durable (see [JournalOptions]). After an error the journal holds the conversation of the append before.
-// Errors:
+// When Append returns nil, d is durable (see [JournalOptions]). After an error the journal holds the conversation of
+// the append before. Errors:
 //
 //   - the chain's own;
 //   - ErrDuplicateID for a node with the ID of another node in the file;
@@ -290,8 +293,8 @@ func (j *Journal) Recovered() *Recovery { return j.recovered }
 //   - fs.ErrClosed after Close;
 //   - those of writing.
 //
-// After ErrChanged, and after an error that leaves the state of the disk unknown, every later Append returns the same error: open the
-// journal again.
+// After ErrChanged, and after an error that leaves the state of the disk unknown, every later Append returns the same
+// error: open the journal again.
 func (j *Journal) Append(d DAG) error {
 	if d.err != nil {
 		return d.err
@@ -380,7 +383,8 @@ func (s journalState) missing(d DAG) ([]*node.Node, error) {
 	return nodes, w.clash
 }
 
-// lines returns the lines of an append of d, nil if nothing is new, and d's header. fresh are the nodes that are not in the file.
+// lines returns the lines of an append of d, nil if nothing is new, and d's header. fresh are the nodes that are not in
+// the file.
 func (s journalState) lines(d DAG, fresh []*node.Node) (lines []byte, header string) {
 	header = d.header().journal()
 	refs := s.changedRefs(d)
@@ -412,8 +416,8 @@ func (s journalState) lines(d DAG, fresh []*node.Node) (lines []byte, header str
 	return append(lines, "}\n"...), header
 }
 
-// kept returns how many of the first and of the last heads are heads of the last append. It compares pointers: another node with the same
-// ID may have different content.
+// kept returns how many of the first and of the last heads are heads of the last append. It compares pointers: another
+// node with the same ID may have different content.
 func (s journalState) kept(heads []*node.Node) (first, last int) {
 	old := s.dag.heads
 	n := min(len(old), len(heads))
@@ -560,10 +564,11 @@ var errNoHeads = errors.New("the nodes are not followed by a line with the heads
 // headerEnds checks that the line ends after the header.
 func (r *reader) headerEnds() error {
 	rest, complete, err := r.text()
+	seen := r.head.seen
 	switch {
 	case err != nil && err != io.EOF:
 		return err
-	case len(rest) > 0 || !complete || !r.head.seen["version"] || r.head.seen["nodes"] || r.head.seen["heads"] || r.head.seen["refs"]:
+	case len(rest) > 0 || !complete || !seen["version"] || seen["nodes"] || seen["heads"] || seen["refs"]:
 		return fmt.Errorf("%w: its first line is not the header of a journal", ErrFormat)
 	}
 	return nil
@@ -636,7 +641,8 @@ func (r *reader) endAppend(s *journalState, entry headsLine, size int) error {
 func (s *journalState) checkKeep(keep []int) error {
 	old := len(s.dag.heads)
 	if len(keep) != 2 || keep[0] < 0 || keep[1] < 0 || keep[0] > old || keep[1] > old-keep[0] {
-		return &node.FieldError{Field: "keep", Err: fmt.Errorf("%w: it is %v, and there are %d heads", ErrHeads, keep, old)}
+		err := fmt.Errorf("%w: it is %v, and there are %d heads", ErrHeads, keep, old)
+		return &node.FieldError{Field: "keep", Err: err}
 	}
 	return nil
 }
@@ -666,9 +672,9 @@ func (s *journalState) moveRefs(g graph, moved map[string][]string) error {
 	return err
 }
 
-// unwritten reports whether the broken line was left by a machine that lost power before the last append reached the disk: the append,
-// which begins at offset from, holds blocks of zeros, and nothing follows it. A crash of the program alone leaves no broken line that has
-// an end.
+// unwritten reports whether the broken line was left by a machine that lost power before the last append reached the
+// disk: the append, which begins at offset from, holds blocks of zeros, and nothing follows it. A crash of the program
+// alone leaves no broken line that has an end.
 func (r *reader) unwritten(line []byte, from int64) bool {
 	zeros := bytes.IndexByte(line, 0) >= 0
 	for ended := false; ; {

@@ -12,8 +12,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// lineage is a cached transcript of one branch. It only grows at its end: the transcript of a later node appends to that of an earlier
-// node, which is a prefix. A fork gets a lineage of its own.
+// lineage is a cached transcript of one branch. It only grows at its end: the transcript of a later node appends to
+// that of an earlier node, which is a prefix. A fork gets a lineage of its own.
 //
 // Nodes refer to a lineage weakly (see mark): it is kept only as long as it is read, and can be collected at any time.
 type lineage struct {
@@ -24,7 +24,7 @@ type lineage struct {
 	prompts   map[string]int      // index in t.System of each named prompt; -1 for an empty one
 	summaries map[node.ID]summary // compactions whose summary is a message; never written after build and compacted
 	summaryAt map[int]node.ID     // the same compactions, by index in t.Messages
-	rigid     bool                // a compaction names nodes that are not there: later nodes may change earlier messages
+	rigid     bool                // a compaction names missing nodes, so later nodes may change earlier messages
 	without   without             // the tools that are left out of t
 
 	thinks bool       // a message holds thinking, whose validity depends on everything before it
@@ -78,8 +78,8 @@ func init() {
 	}
 }
 
-// lineage returns a lineage, and the prefix of it that is the transcript of the heads. If an ancestor still remembers its lineage, the cost
-// is that of the nodes since then.
+// lineage returns a lineage, and the prefix of it that is the transcript of the heads. If an ancestor still remembers
+// its lineage, the cost is that of the nodes since then.
 func (d DAG) lineage() (*lineage, mark) { return d.lineageWithout("") }
 
 // lineageWithout is lineage for the transcript without these tools.
@@ -103,8 +103,8 @@ func (d DAG) lineageWithout(w without) (*lineage, mark) {
 	return p, m
 }
 
-// grown finds the latest ancestor that remembers a lineage, and returns that lineage extended up to head. It returns nil if there is none,
-// or if the nodes since then change earlier messages.
+// grown finds the latest ancestor that remembers a lineage, and returns that lineage extended up to head. It returns
+// nil if there is none, or if the nodes since then change earlier messages.
 func grown(head *node.Node, w without) (*lineage, mark) {
 	var fresh []*node.Node // the nodes after the ancestor, from the head backward
 	n := head
@@ -134,8 +134,8 @@ func grown(head *node.Node, w without) (*lineage, mark) {
 	}
 }
 
-// extended returns the lineage that base remembers, with the nodes after base added in order. m is the mark of base. It returns nil if the
-// nodes change earlier messages, so that the transcript must be built from all nodes.
+// extended returns the lineage that base remembers, with the nodes after base added in order. m is the mark of base. It
+// returns nil if the nodes change earlier messages, so that the transcript must be built from all nodes.
 func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineage, mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,8 +186,8 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 	return p, p.mark()
 }
 
-// closedBy returns the executions, and the nodes with calls, whose results a message among nodes holds. It returns nil if there are no
-// executions among nodes.
+// closedBy returns the executions, and the nodes with calls, whose results a message among nodes holds. It returns nil
+// if there are no executions among nodes.
 func closedBy(nodes []*node.Node) map[node.ID]bool {
 	if !slices.ContainsFunc(nodes, isExecution) {
 		return nil
@@ -207,7 +207,8 @@ func closedBy(nodes []*node.Node) map[node.ID]bool {
 	return closed
 }
 
-// declare adds a system prompt or tools. If that would change a prompt or a tool that is there, it does nothing and returns false.
+// declare adds a system prompt or tools. If that would change a prompt or a tool that is there, it does nothing and
+// returns false.
 func (p *lineage) declare(payload node.Payload) bool {
 	switch payload := payload.(type) {
 	case node.System:
@@ -301,8 +302,8 @@ func (p *lineage) fork(m mark) *lineage {
 	return f
 }
 
-// compacted returns the lineage after the compaction n with payload c. It returns nil if the transcript has to be built from all nodes,
-// because c names nodes that are no messages of it. p.mu must be held.
+// compacted returns the lineage after the compaction n with payload c. It returns nil if the transcript has to be built
+// from all nodes, because c names nodes that are no messages of it. p.mu must be held.
 func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 	if c.Replaced.Len() == 0 {
 		f := p.fork(p.mark())
@@ -317,8 +318,8 @@ func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 		return nil
 	}
 	f := &lineage{
-		tools: maps.Clone(p.tools), prompts: maps.Clone(p.prompts), summaries: map[node.ID]summary{}, summaryAt: map[int]node.ID{},
-		without: p.without,
+		tools: maps.Clone(p.tools), prompts: maps.Clone(p.prompts), without: p.without,
+		summaries: map[node.ID]summary{}, summaryAt: map[int]node.ID{},
 	}
 	f.t.System, f.t.Tools = slices.Clone(p.t.System), slices.Clone(p.t.Tools)
 
@@ -350,8 +351,8 @@ func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 	return f
 }
 
-// replacedBy returns, by index, the messages that c replaces, and the index of the first one. It returns false if c names a node that is
-// no message of the transcript, or if the first node that it names has no message of its own.
+// replacedBy returns, by index, the messages that c replaces, and the index of the first one. It returns false if c
+// names a node that is no message of the transcript, or if the first node that it names has no message of its own.
 func (p *lineage) replacedBy(c node.Compaction) (removed []bool, first int, ok bool) {
 	own, executions := p.index()
 	removed = make([]bool, len(p.t.Messages))
@@ -372,7 +373,8 @@ func (p *lineage) replacedBy(c node.Compaction) (removed []bool, first int, ok b
 	return removed, first, first < firstSummary && first < firstExecution
 }
 
-// index returns the index of each node's own message, and for each execution the index of the message that holds its result.
+// index returns the index of each node's own message, and for each execution the index of the message that holds its
+// result.
 func (p *lineage) index() (own, executions map[node.ID]int) {
 	own, executions = make(map[node.ID]int, len(p.t.Messages)), map[node.ID]int{}
 	for i, n := range p.t.Nodes {
@@ -402,7 +404,8 @@ func (p *lineage) addSummary(id node.ID, s summary) {
 	p.summaries[id], p.summaryAt[s.entry] = s, id
 }
 
-// markStale marks thinking that is not valid, in the messages from first on. p.mu must be held, unless p is not shared yet.
+// markStale marks thinking that is not valid, in the messages from first on. p.mu must be held, unless p is not shared
+// yet.
 func (p *lineage) markStale(first int) {
 	for i := first; i < len(p.t.Messages); i++ {
 		m, ok := p.t.Nodes[i].Message()

@@ -60,7 +60,8 @@ func (e *LoadError) Error() string {
 // Unwrap returns the reason.
 func (e *LoadError) Unwrap() error { return e.Err }
 
-// VersionError names the version of a file, or of other saved data, that this program cannot read. Its chain holds ErrVersion.
+// VersionError names the version of a file, or of other saved data, that this program cannot read. Its chain holds
+// ErrVersion.
 type VersionError struct {
 	// Version is the version of the data, and Supported the newest version that can be read.
 	Version, Supported int
@@ -76,8 +77,8 @@ func (e *VersionError) Unwrap() error { return ErrVersion }
 
 // Loader reads saved conversations with given limits. [Load] and [Read] use the zero value.
 type Loader struct {
-	// MaxNode is the maximum size of one node, or of one member of the header, in bytes. Beside the conversation, reading takes memory in
-	// proportion to MaxNode, whatever the file holds. Defaults to 256 MiB.
+	// MaxNode is the maximum size of one node, or of one member of the header, in bytes. Beside the conversation,
+	// reading takes memory in proportion to MaxNode, whatever the file holds. Defaults to 256 MiB.
 	MaxNode int
 }
 
@@ -88,8 +89,8 @@ func (l Loader) limit() int {
 	return min(l.MaxNode, math.MaxInt-1) // a scanner reads one byte more
 }
 
-// Load reads a conversation that [DAG.Save] or a [Journal] wrote. It returns the conversation of a journal's last complete append, and does
-// not change the file. Every error is a *LoadError, returned with an empty conversation.
+// Load reads a conversation that [DAG.Save] or a [Journal] wrote. It returns the conversation of a journal's last
+// complete append, and does not change the file. Every error is a *LoadError, returned with an empty conversation.
 //
 //   - A file is read in one pass. A node must come after all nodes that it refers to; a cycle is a node.ErrParent.
 //   - Another tool may have reformatted a document. Spaces and line breaks inside its nodes are not kept.
@@ -289,7 +290,8 @@ func (h *headReader) bad(field string, err error) error {
 	return fmt.Errorf("%w: %w", ErrFormat, &node.FieldError{Field: safetext.Cut(field, 100), Err: err})
 }
 
-// decode reads the value of a known member into h. It checks the value of an unknown member, and removes line breaks from it.
+// decode reads the value of a known member into h. It checks the value of an unknown member, and removes line breaks
+// from it.
 func (h *headReader) decode(m *member) error {
 	raw := jsontext.Value(m.value)
 	if bytes.ContainsAny(raw, "\n\r") {
@@ -444,7 +446,8 @@ func (g *graph) named(field string, ids []string) ([]*node.Node, error) {
 		id, err := uuid.Parse(text)
 		at, ok := g.index[id]
 		if err != nil || !ok || id.String() != text {
-			return nil, &node.FieldError{Field: field + "/" + strconv.Itoa(i), Err: fmt.Errorf("%w: %.100q", ErrHeads, text)}
+			err := fmt.Errorf("%w: %.100q", ErrHeads, text)
+			return nil, &node.FieldError{Field: field + "/" + strconv.Itoa(i), Err: err}
 		}
 		nodes = append(nodes, g.order[at])
 	}
@@ -466,8 +469,8 @@ func (g *graph) refs(old *refs, named map[string][]string) (*refs, error) {
 	return old, nil
 }
 
-// loose returns the nodes that the heads do not reach, by the node that follows them in the file; nil for the end. The heads must be
-// distinct.
+// loose returns the nodes that the heads do not reach, by the node that follows them in the file; nil for the end. The
+// heads must be distinct.
 func (g *graph) loose(heads []*node.Node) map[*node.Node][]*node.Node {
 	if g.reachesAll(heads) {
 		return nil

@@ -24,8 +24,8 @@ const (
 	errorNotLocked          = syscall.Errno(158)
 )
 
-// lockedByte returns the offset of the locked byte, far beyond the end of any file. Windows refuses to read locked bytes, and other
-// programs may read a journal while it is written.
+// lockedByte returns the offset of the locked byte, far beyond the end of any file. Windows refuses to read locked
+// bytes, and other programs may read a journal while it is written.
 func lockedByte() *syscall.Overlapped { return &syscall.Overlapped{OffsetHigh: 1 << 30} }
 
 func lockFile(f *os.File) error {

@@ -21,8 +21,8 @@ const (
 	maxInside  = 4   // maximum nesting of sub-agents that are drawn
 )
 
-// String draws the conversation for a terminal, the oldest node first: each branch is a column, a tool phase fans out and joins again, and
-// the text is to the right. fmt.Println(d) prints it.
+// String draws the conversation for a terminal, the oldest node first: each branch is a column, a tool phase fans out
+// and joins again, and the text is to the right. fmt.Println(d) prints it.
 //
 //		○ user      Weather in Tokyo and Paris?
 //		● assistant → get_weather ×2
@@ -148,7 +148,7 @@ type drawing struct {
 	folds    map[int]int    // runs that are drawn as one row: the first node, and the node after the last
 	more     map[int]int    // the first hidden execution of each folded fan, and the number of hidden ones
 	hidden   map[int]bool   // the other hidden executions
-	open     []int          // by column: the number of nodes still to be drawn that are connected to it; 0 for a free column
+	open     []int          // by column: number of undrawn nodes that are connected to it; 0 for a free column
 	last     int            // column of the latest node
 }
 
@@ -236,7 +236,8 @@ func (g *drawing) write(graph string, i int, f face) {
 	before, after, _ := strings.Cut(g.indent+graph, f.glyph)
 	row := []piece{{g.framed(f.glyph), f.color}, {g.framed(after), ""}}
 	if f.word != "" {
-		row = append(row, piece{f.word, f.color}, piece{strings.Repeat(" ", max(wordWidth-safetext.Width(f.word), 0)+1), ""})
+		padding := strings.Repeat(" ", max(wordWidth-safetext.Width(f.word), 0)+1)
+		row = append(row, piece{f.word, f.color}, piece{padding, ""})
 	}
 	if m := g.marks[i]; m != "" {
 		row = append(row, piece{"(" + g.line(m, g.width/3) + ")", yellow}, piece{" ", ""})
@@ -281,8 +282,8 @@ func (g *drawing) root(i int) {
 	}
 }
 
-// connect assigns a column to node i and draws the connection to its parents. The node continues the column of a parent without further
-// children, or else starts a new column.
+// connect assigns a column to node i and draws the connection to its parents. The node continues the column of a parent
+// without further children, or else starts a new column.
 func (g *drawing) connect(i int, parents []int) {
 	if c := g.column[parents[0]]; len(parents) == 1 && g.open[c] == 1 {
 		g.open[c]--
@@ -353,7 +354,8 @@ func (g *drawing) fan(i int) {
 	}
 }
 
-// tooth draws an execution of a wide fan, beside the column of its parent. The column stays open for the nodes after the fan.
+// tooth draws an execution of a wide fan, beside the column of its parent. The column stays open for the nodes after
+// the fan.
 func (g *drawing) tooth(i int) {
 	c := g.column[i]
 	g.open[c] += g.kids[i] - 1
@@ -442,8 +444,8 @@ var lines = [...]string{
 	down | left | right: "┬", up | down | left | right: "┼",
 }
 
-// junction draws the row that connects the joined columns. before is the value of g.open above the row; openBelow reports whether a column
-// is open below it. Columns between the joined ones are crossed.
+// junction draws the row that connects the joined columns. before is the value of g.open above the row; openBelow
+// reports whether a column is open below it. Columns between the joined ones are crossed.
 func (g *drawing) junction(before []int, joined map[int]bool, openBelow func(column int) bool) {
 	from, to := len(g.open), -1
 	for c := range joined {

@@ -14,8 +14,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// face is a node's row in the log: its sign in the graph, the word for its kind, its text, and the outcome after the text. text and outcome
-// are not cleaned yet.
+// face is a node's row in the log: its sign in the graph, the word for its kind, its text, and the outcome after the
+// text. text and outcome are not cleaned yet.
 type face struct {
 	glyph, word, text, outcome string
 	color                      color
@@ -82,7 +82,8 @@ func (l *logger) faceOf(n *node.Node, executed bool) face {
 	return f
 }
 
-// text returns the text and the outcome of a face, cleaned, in at most width cells. A long outcome gets at least two fifths of the cells.
+// text returns the text and the outcome of a face, cleaned, in at most width cells. A long outcome gets at least two
+// fifths of the cells.
 func (s signs) text(f face, width int) string {
 	outcome := s.line(f.outcome, width)
 	if outcome == "" {
@@ -138,7 +139,8 @@ func (s signs) blocksText(blocks content.Blocks) string {
 	return strings.Join(texts, " ")
 }
 
-// callsText returns the calls of a message: each with its arguments, or only the number of calls of each tool if they are executed.
+// callsText returns the calls of a message: each with its arguments, or only the number of calls of each tool if they
+// are executed.
 func (s signs) callsText(blocks content.Blocks, executed bool) string {
 	var order []string
 	times := map[string]int{}
@@ -189,11 +191,12 @@ func (s signs) executionText(e describe.Execution) string {
 	if !e.Changed {
 		return s.callText(e.Tool, e.Input)
 	}
-	return s.callText(cmp.Or(e.RanTool, e.Tool), cmp.Or(e.RanInput, e.Input)) + " in place of " + s.callText(e.Tool, e.Input)
+	executed := s.callText(cmp.Or(e.RanTool, e.Tool), cmp.Or(e.RanInput, e.Input))
+	return executed + " in place of " + s.callText(e.Tool, e.Input)
 }
 
-// calledBy returns the tool and the arguments of the execution n. An execution that was appended by hand may not have them: they are then
-// those of the call.
+// calledBy returns the tool and the arguments of the execution n. An execution that was appended by hand may not have
+// them: they are then those of the call.
 func calledBy(n *node.Node, e describe.Execution) (tool string, input content.JSON) {
 	if e.Tool != "" || n.NumParents() != 1 {
 		return e.Tool, e.Input

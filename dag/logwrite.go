@@ -11,22 +11,25 @@ import (
 
 // LogOptions are options of [DAG.WriteLog]. Nil is the same as the zero value.
 type LogOptions struct {
-	// Width is the maximum width of a row in terminal cells, at least 40. A row is wider only if the graph alone takes more than three
-	// quarters of it. Defaults to 100, also if negative.
+	// Width is the maximum width of a row in terminal cells, at least 40. A row is wider only if the graph alone takes
+	// more than three quarters of it. Defaults to 100, also if negative.
 	Width int
-	// ASCII draws the graph with * | \ / and other ASCII characters. Text of the conversation is not changed. Defaults to false.
+	// ASCII draws the graph with * | \ / and other ASCII characters. Text of the conversation is not changed. Defaults
+	// to false.
 	ASCII bool
-	// Color shows the kinds of nodes, and failures, in the ANSI colors of a terminal. The text is otherwise the same. Defaults to false.
+	// Color shows the kinds of nodes, and failures, in the ANSI colors of a terminal. The text is otherwise the same.
+	// Defaults to false.
 	Color bool
-	// Last draws only that many nodes, the last ones, and writes the number of nodes before them. Defaults to all, also if negative.
+	// Last draws only that many nodes, the last ones, and writes the number of nodes before them. Defaults to all, also
+	// if negative.
 	Last int
-	// Fold draws the middle of a long run of nodes, and the calls of a wide fan beyond the first few, as one row with their numbers.
-	// Failures, heads, nodes with refs, forks and merges are always drawn. Defaults to false.
+	// Fold draws the middle of a long run of nodes, and the calls of a wide fan beyond the first few, as one row with
+	// their numbers. Failures, heads, nodes with refs, forks and merges are always drawn. Defaults to false.
 	Fold bool
 }
 
-// WriteLog writes the log that [DAG.String] returns, and a line break. It also marks the heads, and names the refs of each node. The error
-// is that of w.
+// WriteLog writes the log that [DAG.String] returns, and a line break. It also marks the heads, and names the refs of
+// each node. The error is that of w.
 func (d DAG) WriteLog(w io.Writer, o *LogOptions) error {
 	l := logger{marked: true, refs: map[node.ID][]string{}}
 	if o != nil {
@@ -105,8 +108,8 @@ const (
 	keepCalls = 3 // calls of a wide fan that are drawn
 )
 
-// foldRuns finds the runs that are drawn as one row. A run lies between two nodes that every path passes, and holds no node that must be
-// drawn. Its two ends are not folded.
+// foldRuns finds the runs that are drawn as one row. A run lies between two nodes that every path passes, and holds no
+// node that must be drawn. Its two ends are not folded.
 func (g *drawing) foldRuns(heads []*node.Node) {
 	pinned := make([]bool, len(g.nodes))
 	for i, n := range g.nodes {
@@ -210,7 +213,8 @@ func countsOf(nodes []*node.Node) string {
 	return text
 }
 
-// foldFan hides the executions of a wide fan beyond the first few, except those that failed, have a mark or have a child conversation.
+// foldFan hides the executions of a wide fan beyond the first few, except those that failed, have a mark or have a
+// child conversation.
 func (g *drawing) foldFan(from, to int) {
 	first := -1
 	for i := from + keepCalls; i < to; i++ {

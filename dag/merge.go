@@ -37,13 +37,14 @@ func (e *MergeError) Unwrap() error { return ErrMerge }
 // MergeStrategy selects the parts of the branches that a model is sent after a [Merge].
 type MergeStrategy string
 
-// Strategies of [Merge]. With all of them every node of every branch is in the merged conversation: it is saved and drawn.
+// Strategies of [Merge]. With all of them every node of every branch is in the merged conversation: it is saved and
+// drawn.
 const (
-	// MergeJoin sends the transcripts of all branches, in order. Shared nodes are sent once. The system prompts and tools of all branches
-	// stay in effect.
+	// MergeJoin sends the transcripts of all branches, in order. Shared nodes are sent once. The system prompts and
+	// tools of all branches stay in effect.
 	MergeJoin MergeStrategy = "join"
-	// MergeAnswer sends the transcript of the first branch, and then one message with role user: the Summary, or else the last answer, of
-	// each other branch.
+	// MergeAnswer sends the transcript of the first branch, and then one message with role user: the Summary, or else
+	// the last answer, of each other branch.
 	MergeAnswer MergeStrategy = "answer"
 	// MergePick sends the transcript of the first branch alone.
 	MergePick MergeStrategy = "pick"
@@ -51,7 +52,8 @@ const (
 
 // Branch is a conversation to merge.
 type Branch struct {
-	// Name identifies the branch to people and, with MergeAnswer, to the model. Defaults to "branch 1" and so on, in order.
+	// Name identifies the branch to people and, with MergeAnswer, to the model. Defaults to "branch 1" and so on, in
+	// order.
 	Name string
 	// DAG is the conversation.
 	DAG DAG
@@ -62,18 +64,19 @@ type Branch struct {
 // mergeRecord is the name of the Custom node that MergeJoin ends in.
 const mergeRecord = "plait.merge"
 
-// Merge merges branches, in order, into one conversation with one head. It continues the first branch: the source, the metadata, the
-// tools and the refs are those of the first branch. Refs of the other branches are added if their names are free. Merge of no branches
-// returns an empty conversation.
+// Merge merges branches, in order, into one conversation with one head. It continues the first branch: the source, the
+// metadata, the tools and the refs are those of the first branch. Refs of the other branches are added if their names
+// are free. Merge of no branches returns an empty conversation.
 //
-//   - With MergeJoin the head is a node with the heads of all branches as its parents: a Custom record named "plait.merge". It holds the
-//     name of each branch and the digests of its heads, and is never sent. A branch that another branch continues adds nothing. Tools
-//     travel along as in [DAG.Join].
-//   - With MergeAnswer and MergePick each other branch becomes a SubGraph of its name, one after the other. [FromNode] returns it.
-//     Nothing of it is sent, neither its system prompts nor its tools. With MergeAnswer the head is the message after them.
+//   - With MergeJoin the head is a node with the heads of all branches as its parents: a Custom record named
+//     "plait.merge". It holds the name of each branch and the digests of its heads, and is never sent. A branch that
+//     another branch continues adds nothing. Tools travel along as in [DAG.Join].
+//   - With MergeAnswer and MergePick each other branch becomes a SubGraph of its name, one after the other. [FromNode]
+//     returns it. Nothing of it is sent, neither its system prompts nor its tools. With MergeAnswer the head is the
+//     message after them.
 //
-// Open calls at the heads of the transcripts to be sent are closed first, as [DAG.CloseTools] does, with an error result. The merged
-// transcript has no finding of [DAG.Validate] that is not in a branch.
+// Open calls at the heads of the transcripts to be sent are closed first, as [DAG.CloseTools] does, with an error
+// result. The merged transcript has no finding of [DAG.Validate] that is not in a branch.
 //
 // Names and summaries are sent unchanged. Text from others in them can instruct the model.
 //
@@ -81,8 +84,8 @@ const mergeRecord = "plait.merge"
 //
 //   - a branch's own;
 //   - ErrMerge for an unknown strategy, and for two executions of one call at the heads;
-//   - *MergeError for transcripts that do not fit together: two branches answer the same calls, or one head of a branch has an open call
-//     and another head continues after it;
+//   - *MergeError for transcripts that do not fit together: two branches answer the same calls, or one head of a branch
+//     has an open call and another head continues after it;
 //   - ErrEmpty for a branch without an answer and a Summary, with MergeAnswer;
 //   - ErrDuplicateID for two different nodes with one ID.
 func Merge(how MergeStrategy, branches ...Branch) DAG {
@@ -154,8 +157,10 @@ func nestBranches(how MergeStrategy, branches []Branch) DAG {
 			return d.fail("Merge", fmt.Errorf("%w in %s", ErrEmpty, quoted(b.Name)))
 		}
 
-		answers = append(answers, content.Text{Text: fmt.Sprintf("From the branch %q:\n\n%s", content.Clean(b.Name), summary)})
-		d = d.takeRefs(b.DAG).step("Merge", node.SubGraph{Title: b.Name, Heads: node.ListOf(b.DAG.heads...), Summary: summary})
+		text := fmt.Sprintf("From the branch %q:\n\n%s", content.Clean(b.Name), summary)
+		answers = append(answers, content.Text{Text: text})
+		branch := node.SubGraph{Title: b.Name, Heads: node.ListOf(b.DAG.heads...), Summary: summary}
+		d = d.takeRefs(b.DAG).step("Merge", branch)
 	}
 	if how == MergeAnswer && len(answers) > 0 {
 		d = d.say("Merge", content.User, "", answers)
@@ -178,8 +183,8 @@ func (d DAG) outerHeads() DAG {
 	return d.WithHeads(slices.DeleteFunc(d.Heads(), func(n *node.Node) bool { return inner[n.ID()] })...)
 }
 
-// closePhases returns the conversation with every tool phase closed that is open at its heads. Each results message is a head in place
-// of the first head of its phase.
+// closePhases returns the conversation with every tool phase closed that is open at its heads. Each results message is
+// a head in place of the first head of its phase.
 func (d DAG) closePhases() DAG {
 	callers, phases := byCaller(d.heads)
 	var heads []*node.Node
@@ -192,7 +197,8 @@ func (d DAG) closePhases() DAG {
 		}
 
 		if len(p.spare) > 0 {
-			return d.fail("Merge", fmt.Errorf("%w: %s is no execution of a call, or the second of one", ErrMerge, p.spare[0]))
+			err := fmt.Errorf("%w: %s is no execution of a call, or the second of one", ErrMerge, p.spare[0])
+			return d.fail("Merge", err)
 		}
 		closed := one.CloseTools()
 		if closed.err != nil {

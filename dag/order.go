@@ -26,8 +26,8 @@ func (w *walk) from(heads []*node.Node) []*node.Node {
 	})
 }
 
-// visit returns what the heads reach, in order, without the nodes that enter rejects and the nodes that only those reach. enter is called
-// for each head and each edge, and must reject a node that it has accepted before.
+// visit returns what the heads reach, in order, without the nodes that enter rejects and the nodes that only those
+// reach. enter is called for each head and each edge, and must reject a node that it has accepted before.
 func (w *walk) visit(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
 	type frame struct {
 		n    *node.Node
@@ -64,8 +64,8 @@ func (w *walk) compare(old, n *node.Node) {
 	}
 }
 
-// before returns the i-th node that comes before n: first its parents, then the heads of its child conversation, then the extra nodes. It
-// returns nil after the last one.
+// before returns the i-th node that comes before n: first its parents, then the heads of its child conversation, then
+// the extra nodes. It returns nil after the last one.
 func (w *walk) before(n *node.Node, i int) *node.Node {
 	if i < n.NumParents() {
 		return n.Parent(i)

@@ -17,8 +17,8 @@ type phase struct {
 	spare  []*node.Node // executions of no call, or of a call in done
 }
 
-// openPhase returns the open tool phase at the heads: the only head is a message of the assistant with calls, or all heads are executions
-// of one message.
+// openPhase returns the open tool phase at the heads: the only head is a message of the assistant with calls, or all
+// heads are executions of one message.
 func (d DAG) openPhase() (phase, bool) {
 	var p phase
 	for _, h := range d.heads {
@@ -51,7 +51,8 @@ func (d DAG) openPhase() (phase, bool) {
 	return p, len(p.calls) > 0
 }
 
-// callerOf returns the message whose tool phase the head h belongs to: the parent of an execution, and h itself for any other node.
+// callerOf returns the message whose tool phase the head h belongs to: the parent of an execution, and h itself for any
+// other node.
 func callerOf(h *node.Node) *node.Node {
 	if h.NumParents() == 1 && isExecution(h) {
 		return h.Parent(0)
@@ -59,7 +60,8 @@ func callerOf(h *node.Node) *node.Node {
 	return h
 }
 
-// byCaller groups heads by their callerOf. It returns the callers in the order of their first heads, and the heads by the caller's ID.
+// byCaller groups heads by their callerOf. It returns the callers in the order of their first heads, and the heads by
+// the caller's ID.
 func byCaller(heads []*node.Node) (callers []*node.Node, phases map[node.ID][]*node.Node) {
 	phases = map[node.ID][]*node.Node{}
 	for _, h := range heads {
@@ -88,7 +90,8 @@ type callsByID struct {
 // callsKey is the key under which a message's blocks remember callsOf.
 type callsKey struct{}
 
-// callsOf returns the calls of a message. They are remembered with the blocks, because each execution of the message needs them.
+// callsOf returns the calls of a message. They are remembered with the blocks, because each execution of the message
+// needs them.
 func callsOf(blocks content.Blocks) *callsByID {
 	if calls, ok := blocks.Recall(callsKey{}).(*callsByID); ok {
 		return calls
@@ -98,7 +101,8 @@ func callsOf(blocks content.Blocks) *callsByID {
 	return calls
 }
 
-// of returns the index of the call that e executes: the call at its Index, unless CallID names another one. It returns -1 if there is none.
+// of returns the index of the call that e executes: the call at its Index, unless CallID names another one. It returns
+// -1 if there is none.
 func (c *callsByID) of(e node.ToolExecution) int {
 	if e.Index >= 0 && e.Index < len(c.calls) && (e.CallID == "" || e.CallID == c.calls[e.Index].ID) {
 		return e.Index
@@ -119,13 +123,13 @@ func (c *callsByID) of(e node.ToolExecution) int {
 	return -1
 }
 
-// Call is one tool call of an assistant's message: what the model wrote, and which of the message's calls it is. Package executor passes
-// the same type to tools, hooks and observers.
+// Call is one tool call of an assistant's message: what the model wrote, and which of the message's calls it is.
+// Package executor passes the same type to tools, hooks and observers.
 type Call struct {
 	// Name is the tool's name.
 	Name string
-	// Input is the arguments. In a call of [DAG.OpenCalls] they are as the model wrote them; in package executor they are a JSON object,
-	// {} if the model wrote none.
+	// Input is the arguments. In a call of [DAG.OpenCalls] they are as the model wrote them; in package executor they
+	// are a JSON object, {} if the model wrote none.
 	Input content.JSON
 	// Index is the index of the call among the calls of its message.
 	Index int
@@ -133,8 +137,9 @@ type Call struct {
 	ID string
 }
 
-// OpenCalls returns the tool calls at the head that have no result, in call order. In a tool phase that was cut in half these are the
-// calls without an execution. A call is open only until another node follows; [DAG.Validate] reports it then.
+// OpenCalls returns the tool calls at the head that have no result, in call order. In a tool phase that was cut in half
+// these are the calls without an execution. A call is open only until another node follows; [DAG.Validate] reports it
+// then.
 func (d DAG) OpenCalls() []Call {
 	p, ok := d.openPhase()
 	if !ok {
@@ -150,11 +155,11 @@ func (d DAG) OpenCalls() []Call {
 	return open
 }
 
-// CloseTools ends the tool phase at the head. It appends each execution as a child of the assistant's message, and after all of them one
-// message with every result in call order.
+// CloseTools ends the tool phase at the head. It appends each execution as a child of the assistant's message, and
+// after all of them one message with every result in call order.
 //
-// Index selects the call of an execution; its CallID, Tool and Input are taken from the call. A call without an execution gets an error
-// result with the text content.NoResult, so that no call stays open.
+// Index selects the call of an execution; its CallID, Tool and Input are taken from the call. A call without an
+// execution gets an error result with the text content.NoResult, so that no call stays open.
 //
 // Errors of the chain: ErrNoCalls if no call is open, and for an execution whose Index is out of range or used twice.
 func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
@@ -181,11 +186,12 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 	return d.WithHeads(p.heads()...).say("CloseTools", content.User, "", results)
 }
 
-// AppendExecutions appends each execution as a child of the assistant's message at the head, as [DAG.CloseTools] does, and leaves the tool
-// phase open. It is for results that arrive one by one, in several runs or from outside.
+// AppendExecutions appends each execution as a child of the assistant's message at the head, as [DAG.CloseTools] does,
+// and leaves the tool phase open. It is for results that arrive one by one, in several runs or from outside.
 //
-// The heads are then the executions so far, in call order. Once every call has an execution, CloseTools without arguments appends the
-// results message. Without executions, AppendExecutions returns d. The errors are those of CloseTools.
+// The heads are then the executions so far, in call order. Once every call has an execution, CloseTools without
+// arguments appends the results message. Without executions, AppendExecutions returns d. The errors are those of
+// CloseTools.
 func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 	if d.err != nil || len(executions) == 0 {
 		return d
@@ -236,8 +242,8 @@ func (p phase) execute(src node.Source, e node.ToolExecution) error {
 	return err
 }
 
-// resultOf returns the tool result of the execution n. An execution that was appended by hand may have an Index and no CallID: its result
-// gets the ID of that call.
+// resultOf returns the tool result of the execution n. An execution that was appended by hand may have an Index and no
+// CallID: its result gets the ID of that call.
 func resultOf(n *node.Node) content.ToolResult {
 	e := n.Payload().(node.ToolExecution)
 	result := e.Answer()

@@ -44,13 +44,14 @@ func (u Unreached) MarshalJSON() ([]byte, error) {
 	}{idsOf(u.Nodes), u.Bytes})
 }
 
-// Unreachable returns the nodes that [DAG.Prune] would remove: nodes of the loaded file that no head, no ref and no child conversation
-// reaches. They are saved with the conversation. [DAG.WithHeads] makes them heads again.
+// Unreachable returns the nodes that [DAG.Prune] would remove: nodes of the loaded file that no head, no ref and no
+// child conversation reaches. They are saved with the conversation. [DAG.WithHeads] makes them heads again.
 //
-// A node counts as reached if its ID occurs anywhere in a node of a kind that this version does not know: a newer version may need it.
+// A node counts as reached if its ID occurs anywhere in a node of a kind that this version does not know: a newer
+// version may need it.
 //
-// Only a file has unreachable nodes. In memory, nodes that a rewind leaves behind are freed once nothing uses them. A [Journal] keeps
-// them until [RewriteJournal].
+// Only a file has unreachable nodes. In memory, nodes that a rewind leaves behind are freed once nothing uses them. A
+// [Journal] keeps them until [RewriteJournal].
 func (d DAG) Unreachable() Unreached {
 	h := d.header()
 	if len(h.loose) == 0 {
@@ -69,8 +70,8 @@ func (d DAG) Unreachable() Unreached {
 	return u
 }
 
-// Prune returns the conversation without the nodes that [DAG.Unreachable] returns: they are not saved any more. It returns d if there are
-// none.
+// Prune returns the conversation without the nodes that [DAG.Unreachable] returns: they are not saved any more. It
+// returns d if there are none.
 func (d DAG) Prune() DAG {
 	h := d.header()
 	if d.err != nil || len(h.loose) == 0 {
@@ -128,11 +129,12 @@ func (d DAG) reached() map[node.ID]bool {
 	return reached
 }
 
-// RewriteJournal replaces the journal at path by one that holds only d: without nodes that only earlier appends reach, and without content
-// that was redacted since. Like [DAG.Save] it replaces the file as a whole, and creates it if there is none.
+// RewriteJournal replaces the journal at path by one that holds only d: without nodes that only earlier appends reach,
+// and without content that was redacted since. Like [DAG.Save] it replaces the file as a whole, and creates it if there
+// is none.
 //
-// Close the journal first. If it is open, RewriteJournal returns ErrLocked; on a platform without locks (see [Journal]) the journal's next
-// Append returns ErrChanged. The other errors are those of Save.
+// Close the journal first. If it is open, RewriteJournal returns ErrLocked; on a platform without locks (see [Journal])
+// the journal's next Append returns ErrChanged. The other errors are those of Save.
 func RewriteJournal(path string, d DAG) error { return rewriteJournal(systemDisk{}, path, d) }
 
 func rewriteJournal(on disk, path string, d DAG) error {

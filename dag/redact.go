@@ -7,27 +7,29 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Redact returns the conversation with the content of the nodes with those IDs erased: nodes of the conversation, of its refs and of child
-// conversations, and unreachable nodes of the file. A redacted node keeps its ID, its position, its digest, and whatever the nodes around it
-// need to stay valid and to be sent. node.Redact describes what is erased, also in other nodes that repeat it. [DAG.Verify] and
-// [node.Node.Redacted] report redacted nodes.
+// Redact returns the conversation with the content of the nodes with those IDs erased: nodes of the conversation, of
+// its refs and of child conversations, and unreachable nodes of the file. A redacted node keeps its ID, its position,
+// its digest, and whatever the nodes around it need to stay valid and to be sent. node.Redact describes what is erased,
+// also in other nodes that repeat it. [DAG.Verify] and [node.Node.Redacted] report redacted nodes.
 //
-// Nodes point to their parents. All nodes after a redacted one are therefore copied, with the same IDs, digests, content and metadata; the
-// others are shared. Redact takes time in proportion to the conversation, and memory in proportion to the nodes after the redacted ones.
-// Redacting twice changes nothing.
+// Nodes point to their parents. All nodes after a redacted one are therefore copied, with the same IDs, digests,
+// content and metadata; the others are shared. Redact takes time in proportion to the conversation, and memory in
+// proportion to the nodes after the redacted ones. Redacting twice changes nothing.
 //
-// Errors of the chain: ErrForeign for an ID that is not in the conversation, and node.ErrUnknownKind. After an error nothing is redacted.
+// Errors of the chain: ErrForeign for an ID that is not in the conversation, and node.ErrUnknownKind. After an error
+// nothing is redacted.
 //
 // Redact cannot erase:
 //
-//   - Earlier values of the conversation, and forks of them. They hold the content for as long as they are kept. A node and its redacted
-//     form count as the same node, so joining both conversations may bring the content back.
-//   - Files, and copies of files. A file holds the content until the conversation is saved to it again. A [Journal] refuses a conversation
-//     with redacted nodes whose content it holds: use [RewriteJournal].
+//   - Earlier values of the conversation, and forks of them. They hold the content for as long as they are kept. A node
+//     and its redacted form count as the same node, so joining both conversations may bring the content back.
+//   - Files, and copies of files. A file holds the content until the conversation is saved to it again. A [Journal]
+//     refuses a conversation with redacted nodes whose content it holds: use [RewriteJournal].
 //   - The conversation's own metadata, names of refs, and text that other nodes quote.
 //   - Data that providers, logs and tools have received.
 //
-// A call whose arguments were erased before it was executed has the arguments {}. Answer such a call; do not execute it.
+// A call whose arguments were erased before it was executed has the arguments {}. Answer such a call; do not execute
+// it.
 func (d DAG) Redact(ids ...node.ID) DAG {
 	if d.err != nil || len(ids) == 0 {
 		return d
@@ -59,13 +61,13 @@ func (d DAG) Redact(ids ...node.ID) DAG {
 	return d.replaceNodes(redacted)
 }
 
-// Forget drops the encoded requests that are kept with the messages of the conversation and of its child conversations: about as much
-// memory as the text for each API (see dialect.Encoding). Use it for a conversation that stays in memory and is not sent for a while. The next
-// request is made from the whole conversation, and keeps it again.
+// Forget drops the encoded requests that are kept with the messages of the conversation and of its child conversations:
+// about as much memory as the text for each API (see dialect.Encoding). Use it for a conversation that stays in memory
+// and is not sent for a while. The next request is made from the whole conversation, and keeps it again.
 func (d DAG) Forget() { forget(d.WithChildren()) }
 
-// forget drops everything that is remembered with the content of nodes. The encoded request of a message may hold erased content of nodes
-// before it.
+// forget drops everything that is remembered with the content of nodes. The encoded request of a message may hold
+// erased content of nodes before it.
 func forget(nodes []*node.Node) {
 	for _, n := range nodes {
 		switch p := n.Payload().(type) {

@@ -24,8 +24,8 @@ var (
 // maxRefName is the maximum size of a ref's name, in bytes.
 const maxRefName = 200
 
-// Ref is a name for heads, like a branch or a tag in git. Refs are kept and saved with a conversation, together with the nodes that only
-// refs reach. They are not content: [Equal] ignores them, and appending moves the heads but no ref.
+// Ref is a name for heads, like a branch or a tag in git. Refs are kept and saved with a conversation, together with
+// the nodes that only refs reach. They are not content: [Equal] ignores them, and appending moves the heads but no ref.
 type Ref struct {
 	// Name is 1 to 200 bytes of UTF-8 without control characters and line breaks.
 	Name string
@@ -33,8 +33,9 @@ type Ref struct {
 	Heads []*node.Node
 }
 
-// WithRef returns the conversation with a ref of that name for its current heads. An existing ref of that name is moved. The cost does not
-// grow with the conversation, and hardly with the number of refs. The chain's error is ErrRefName for an invalid name.
+// WithRef returns the conversation with a ref of that name for its current heads. An existing ref of that name is
+// moved. The cost does not grow with the conversation, and hardly with the number of refs. The chain's error is
+// ErrRefName for an invalid name.
 func (d DAG) WithRef(name string) DAG {
 	if d.err != nil {
 		return d
@@ -66,8 +67,8 @@ func (d DAG) Refs() []Ref {
 	return list
 }
 
-// AtRef returns the conversation with the heads of the ref of that name. It shares all nodes and keeps all refs. The chain's error is
-// ErrNoRef if there is no such ref.
+// AtRef returns the conversation with the heads of the ref of that name. It shares all nodes and keeps all refs. The
+// chain's error is ErrNoRef if there is no such ref.
 func (d DAG) AtRef(name string) DAG {
 	if d.err != nil {
 		return d
@@ -130,9 +131,12 @@ func allRefs(t *refs, do func(Ref)) {
 	t.all(func(name string, heads []*node.Node) { do(Ref{Name: name, Heads: heads}) })
 }
 
-// changedRefs calls do, in the order of names, for each ref whose heads in t and old differ. gone is set for a ref that is only in old.
+// changedRefs calls do, in the order of names, for each ref whose heads in t and old differ. gone is set for a ref that
+// is only in old.
 func changedRefs(t, old *refs, do func(r Ref, gone bool)) {
-	t.since(old, sameNodes, func(name string, heads []*node.Node, gone bool) { do(Ref{Name: name, Heads: heads}, gone) })
+	t.since(old, sameNodes, func(name string, heads []*node.Node, gone bool) {
+		do(Ref{Name: name, Heads: heads}, gone)
+	})
 }
 
 // refsAt returns the refs with the heads that place returns for theirs.

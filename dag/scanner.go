@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// ErrLimit marks a file that would take more memory to read than the limit allows, or that is nested deeper than anything Plait writes.
+// ErrLimit marks a file that would take more memory to read than the limit allows, or that is nested deeper than
+// anything Plait writes.
 var ErrLimit = errors.New("beyond a limit of what is read")
 
 // maxNesting is the maximum nesting of a value in a file. Plait writes a value that is nested deeper as a string.
 const maxNesting = 512
 
-// scanner splits a stream of JSON into values, and holds only one of them in memory. It finds the end of a value and does not check whether
-// the value is valid.
+// scanner splits a stream of JSON into values, and holds only one of them in memory. It finds the end of a value and
+// does not check whether the value is valid.
 type scanner struct {
 	r        io.Reader
 	limit    int // maximum size of one value, in bytes
@@ -54,7 +55,8 @@ func (s *scanner) fill() error {
 	return s.err
 }
 
-// makeRoom moves the rest of the buffer to its beginning or doubles the buffer: small for small files, large for large ones.
+// makeRoom moves the rest of the buffer to its beginning or doubles the buffer: small for small files, large for large
+// ones.
 func (s *scanner) makeRoom() {
 	to := s.buf
 	if s.pos == 0 || len(s.buf) < 256<<10 {
@@ -138,7 +140,8 @@ type valueState struct {
 	quoted bool
 }
 
-// scan continues in b, which begins with the value. It returns the offset it has reached, and whether the value ends there.
+// scan continues in b, which begins with the value. It returns the offset it has reached, and whether the value ends
+// there.
 func (v *valueState) scan(b []byte) (n int, ended bool, err error) {
 	for v.at < len(b) {
 		if v.quoted {
@@ -172,7 +175,8 @@ func (v *valueState) scan(b []byte) (n int, ended bool, err error) {
 	return v.at, false, nil
 }
 
-// skipString advances past the end of a string, or to the end of b. A quote ends the string if an even number of backslashes precedes it.
+// skipString advances past the end of a string, or to the end of b. A quote ends the string if an even number of
+// backslashes precedes it.
 func (v *valueState) skipString(b []byte) {
 	quote := bytes.IndexByte(b[v.at:], '"')
 	if quote < 0 {
@@ -184,8 +188,8 @@ func (v *valueState) skipString(b []byte) {
 	v.at, v.quoted = end+1, backslashes%2 == 1
 }
 
-// text returns the next line, without its line break. complete is false for a last line without one. The line is valid until the next
-// call. It returns io.EOF if there are no more lines.
+// text returns the next line, without its line break. complete is false for a last line without one. The line is valid
+// until the next call. It returns io.EOF if there are no more lines.
 func (s *scanner) text() (line []byte, complete bool, err error) {
 	for at := 0; ; {
 		b := s.buf[s.pos:s.end]

@@ -10,26 +10,28 @@ import (
 // seenTag is the first part of the hashed data. It changes when the rule at Transcript.Seen changes.
 const seenTag = "plait.seen.v1"
 
-// Seen returns the digest of everything that a model sees if it is sent t: the system prompts, the tools and the messages.
+// Seen returns the digest of everything that a model sees if it is sent t: the system prompts, the tools and the
+// messages.
 //
-// Some providers accept a model's thinking only behind the transcript that it was produced from. Store the digest of that transcript in
-// node.Answer.Seen when you append a response, as package executor does. [DAG.Transcript] uses it to check whether the thinking is still
-// valid in its position: an earlier message may have been edited, compacted or merged in, a tool added or withdrawn, a system prompt added
-// or replaced.
+// Some providers accept a model's thinking only behind the transcript that it was produced from. Store the digest of
+// that transcript in node.Answer.Seen when you append a response, as package executor does. [DAG.Transcript] uses it to
+// check whether the thinking is still valid in its position: an earlier message may have been edited, compacted or
+// merged in, a tool added or withdrawn, a system prompt added or replaced.
 //
-//   - Thinking that is not valid is marked (content.Thinking.Stale). It is not sent, and does not count for the digests after it.
+//   - Thinking that is not valid is marked (content.Thinking.Stale). It is not sent, and does not count for the digests
+//     after it.
 //   - Thinking produced after an edit has seen the edited transcript, and is valid.
 //   - A response whose Seen is zero counts as valid, unless thinking before it is stale.
 //
 // The digest is made in steps:
 //
-//   - It starts as the SHA-256 of "plait.seen.v1", NUL and the object {"system":…,"tools":…}: an array of {"text":…} for each prompt of
-//     System, and an array of the definitions in Tools in their saved form.
-//   - For each message it becomes the SHA-256 of the digest so far, the role, NUL, and the SHA-256 of the saved form of the message's
-//     blocks without stale thinking.
+//   - It starts as the SHA-256 of "plait.seen.v1", NUL and the object {"system":…,"tools":…}: an array of {"text":…}
+//     for each prompt of System, and an array of the definitions in Tools in their saved form.
+//   - For each message it becomes the SHA-256 of the digest so far, the role, NUL, and the SHA-256 of the saved form of
+//     the message's blocks without stale thinking.
 //
-// All fields of the blocks count, including a provider's own (content.Extra). The way a request is made from the transcript does not:
-// options, cache markers, changes by executor.Hook.Send.
+// All fields of the blocks count, including a provider's own (content.Extra). The way a request is made from the
+// transcript does not: options, cache markers, changes by executor.Hook.Send.
 func (t Transcript) Seen() node.Digest {
 	seen := t.front()
 	for _, m := range t.Messages {
@@ -108,7 +110,8 @@ func thinks(blocks content.Blocks) bool {
 	return false
 }
 
-// stale returns the blocks with their thinking marked as stale. It returns the same value each time, to keep what is remembered with it.
+// stale returns the blocks with their thinking marked as stale. It returns the same value each time, to keep what is
+// remembered with it.
 func stale(blocks content.Blocks) content.Blocks {
 	if marked, ok := blocks.Recall(staleKey{}).(content.Blocks); ok {
 		return marked

@@ -17,8 +17,8 @@ import (
 // field is a part of a node's content in readable form: its name and its text. Neither is cleaned.
 type field struct{ name, text string }
 
-// key identifies the content of a node without its ancestors. It is two hashes with random seeds, so that no content can be made to
-// collide.
+// key identifies the content of a node without its ancestors. It is two hashes with random seeds, so that no content
+// can be made to collide.
 type key [2]uint64
 
 var keySeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -153,8 +153,8 @@ func (s *speller) result(name string, blocks content.Blocks, failed bool) {
 	s.blocks(name+": ", blocks)
 }
 
-// answered returns the name of the call that a result with this call ID answers. The name has the call's index: a digest covers the index
-// and not the ID.
+// answered returns the name of the call that a result with this call ID answers. The name has the call's index: a
+// digest covers the index and not the ID.
 func (s *speller) answered(id string) string {
 	names := s.callers[id]
 	if len(names) == 0 {

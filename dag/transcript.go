@@ -7,33 +7,37 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Transcript is the part of a conversation that a model is sent, in order. Its content is that of the nodes: package api repairs it for a
-// provider when it is sent.
+// Transcript is the part of a conversation that a model is sent, in order. Its content is that of the nodes: package
+// api repairs it for a provider when it is sent.
 type Transcript struct {
 	// System holds the system prompts, in order, without those that were replaced (see node.System).
 	System []string
-	// Tools holds the tools that are declared and not withdrawn. Each name occurs once, with its last definition, in the order in which
-	// names were first declared. A tool that was withdrawn and declared again comes last.
+	// Tools holds the tools that are declared and not withdrawn. Each name occurs once, with its last definition, in
+	// the order in which names were first declared. A tool that was withdrawn and declared again comes last.
 	Tools []content.Tool
 	// Messages holds the messages, in order.
 	Messages []content.Message
-	// Nodes holds the node of each message. For the summary of a compaction, it is the first node that the compaction replaces. Nodes is
-	// nil in a transcript that was made by hand.
+	// Nodes holds the node of each message. For the summary of a compaction, it is the first node that the compaction
+	// replaces. Nodes is nil in a transcript that was made by hand.
 	Nodes []*node.Node
 }
 
 // Transcript returns the conversation in order, as it is sent to a model.
 //
-//   - The summary of a compaction is a message with role user, in place of the first message that the compaction replaces. The other
-//     replaced messages are left out. System prompts and declared tools stay.
-//   - If several compactions replace the same message, the last one counts. A compaction that replaces nothing in the conversation has its
-//     summary in its own position.
-//   - An execution whose result is in no message (a tool phase that was cut in half) becomes a message with that result.
-//   - Thinking is marked as stale if the transcript before it differs from the one it was produced from: see [Transcript.Seen].
+//   - The summary of a compaction is a message with role user, in place of the first message that the compaction
+//     replaces. The other replaced messages are left out. System prompts and declared tools stay.
+//   - If several compactions replace the same message, the last one counts. A compaction that replaces nothing in the
+//     conversation has its summary in its own position.
+//   - An execution whose result is in no message (a tool phase that was cut in half) becomes a message with that
+//     result.
+//   - Thinking is marked as stale if the transcript before it differs from the one it was produced from: see
+//     [Transcript.Seen].
 func (d DAG) Transcript() Transcript {
 	p, m := d.lineage()
 	t := p.at(m)
-	return Transcript{System: copied(t.System), Tools: copied(t.Tools), Messages: copied(t.Messages), Nodes: copied(t.Nodes)}
+	return Transcript{
+		System: copied(t.System), Tools: copied(t.Tools), Messages: copied(t.Messages), Nodes: copied(t.Nodes),
+	}
 }
 
 // copied returns a copy of list, nil for an empty one.
@@ -67,7 +71,8 @@ func (d DAG) build(w without) *lineage {
 		case node.Tools:
 			setup.declare(payload)
 		case node.Message:
-			p.t.Messages, p.t.Nodes = append(p.t.Messages, content.Message{Role: payload.Role, Blocks: payload.Blocks}), append(p.t.Nodes, n)
+			p.t.Messages = append(p.t.Messages, content.Message{Role: payload.Role, Blocks: payload.Blocks})
+			p.t.Nodes = append(p.t.Nodes, n)
 		case node.ToolExecution:
 			if view.open(n) {
 				result, _ := content.Of(resultOf(n)) // no error: checked when the node was made
@@ -154,12 +159,12 @@ func (t *Transcript) add(n *node.Node, role content.Role, blocks content.Blocks)
 	}
 }
 
-// view holds facts about all nodes of a conversation that are needed before its first message can be written: later nodes replace and
-// close earlier ones.
+// view holds facts about all nodes of a conversation that are needed before its first message can be written: later
+// nodes replace and close earlier ones.
 type view struct {
-	replaced map[node.ID]content.Blocks // the blocks in place of each replaced node: a summary for the first one, none for the others
+	replaced map[node.ID]content.Blocks // the blocks in place of each replaced node: the summary, or none
 	by       map[node.ID]node.ID        // the compaction whose summary is in place of a node
-	placed   map[node.ID]bool           // compactions that replace something, so that they have no message in their own position
+	placed   map[node.ID]bool           // compactions that replace something: they have no message of their own
 	closed   map[node.ID]bool           // executions, and nodes with calls, whose results a message holds
 	rigid    bool                       // a compaction names a node that is not there, or that comes after it
 	messages int                        // number of nodes with messages
@@ -187,7 +192,8 @@ func viewOf(nodes []*node.Node) view {
 	return v
 }
 
-// open reports whether the execution n has its result in no message: neither in a child of n, nor in a child of the calling node.
+// open reports whether the execution n has its result in no message: neither in a child of n, nor in a child of the
+// calling node.
 func (v view) open(n *node.Node) bool {
 	return !v.closed[n.ID()] && (n.NumParents() == 0 || !v.closed[n.Parent(0).ID()])
 }
@@ -202,8 +208,8 @@ func holdsResult(blocks content.Blocks) bool {
 	return false
 }
 
-// compact finds the nodes that the compactions, given in order, replace. If two replace the same node, the later one counts. An earlier
-// compaction has no message if it is replaced itself, or if later ones replace all of its nodes.
+// compact finds the nodes that the compactions, given in order, replace. If two replace the same node, the later one
+// counts. An earlier compaction has no message if it is replaced itself, or if later ones replace all of its nodes.
 func (v *view) compact(nodes, compactions []*node.Node) {
 	index := make(map[node.ID]int, len(nodes))
 	for i, n := range nodes {
@@ -236,7 +242,8 @@ func (v *view) compact(nodes, compactions []*node.Node) {
 	}
 }
 
-// hasMessage reports whether n is of a kind that can have a message in the transcript. Only these kinds can be replaced.
+// hasMessage reports whether n is of a kind that can have a message in the transcript. Only these kinds can be
+// replaced.
 func hasMessage(n *node.Node) bool {
 	switch n.Payload().(type) {
 	case node.Message, node.ToolExecution, node.Compaction:
@@ -257,7 +264,8 @@ func (d DAG) ToolDefs() []content.Tool {
 	return copied(p.at(m).Tools)
 }
 
-// Messages returns the messages, in order, for reading: no thinking is marked as stale. A model is sent those of [DAG.Transcript].
+// Messages returns the messages, in order, for reading: no thinking is marked as stale. A model is sent those of
+// [DAG.Transcript].
 func (d DAG) Messages() []content.Message {
 	p, m := d.lineage()
 	t := p.at(m)

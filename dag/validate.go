@@ -62,17 +62,17 @@ func (f Finding) String() string {
 	return text
 }
 
-// Validate returns everything that is wrong with the conversation: in the order of [DAG.WithChildren], and within a node in the order of
-// its content. It returns nil if nothing is wrong.
+// Validate returns everything that is wrong with the conversation: in the order of [DAG.WithChildren], and within a
+// node in the order of its content. It returns nil if nothing is wrong.
 //
-// A conversation with findings can be saved, and it can be sent: sending repairs whatever a model would reject. The conversation of a
-// sub-agent or a sub-graph is validated too, on its own. Validate changes nothing. It takes time in proportion to the nodes and their
-// content.
+// A conversation with findings can be saved, and it can be sent: sending repairs whatever a model would reject. The
+// conversation of a sub-agent or a sub-graph is validated too, on its own. Validate changes nothing. It takes time in
+// proportion to the nodes and their content.
 //
 // Not findings, because every conversation may be in these states:
 //
-//   - tool calls without a result at a head, executed in part or not at all. [DAG.Verify] lists them. They are findings as soon as another
-//     node follows.
+//   - tool calls without a result at a head, executed in part or not at all. [DAG.Verify] lists them. They are findings
+//     as soon as another node follows.
 //   - a last message of the assistant;
 //   - a first message that is not the user's;
 //   - two messages in a row with the same role. They are sent as one.
@@ -251,7 +251,8 @@ func (v *validator) source(n *node.Node, where string, s content.Source, image b
 		return
 	}
 	if image && !slices.Contains(imageTypes, s.MediaType) {
-		v.report(n, BadImageType, "%s has type %q, and not one of %s", where, s.MediaType, strings.Join(imageTypes, ", "))
+		all := strings.Join(imageTypes, ", ")
+		v.report(n, BadImageType, "%s has type %q, and not one of %s", where, s.MediaType, all)
 	}
 	if _, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding, strings.NewReader(s.Data))); err != nil {
 		v.report(n, BadData, "%s: %v", where, err)
@@ -278,8 +279,8 @@ func (v *validator) execution(n *node.Node, e node.ToolExecution) {
 	}
 }
 
-// phases checks the conversation as it is sent to a model: that the tools it calls are declared, and that the calls of the assistant
-// have their results in what the user's side sends next.
+// phases checks the conversation as it is sent to a model: that the tools it calls are declared, and that the calls of
+// the assistant have their results in what the user's side sends next.
 func (v *validator) phases(d DAG) {
 	nodes := d.Nodes()
 	view := viewOf(nodes)
@@ -321,7 +322,8 @@ func (v *validator) phases(d DAG) {
 	p.end(false)
 }
 
-// declaredAnywhere returns the names of all tools that a node declares. A tool that was withdrawn may have been called before.
+// declaredAnywhere returns the names of all tools that a node declares. A tool that was withdrawn may have been called
+// before.
 func declaredAnywhere(nodes []*node.Node) map[string]bool {
 	declared := map[string]bool{}
 	for _, n := range nodes {
@@ -334,7 +336,8 @@ func declaredAnywhere(nodes []*node.Node) map[string]bool {
 	return declared
 }
 
-// phaseCheck matches the calls of one tool phase with their results: those in the messages, or in the executions, that follow.
+// phaseCheck matches the calls of one tool phase with their results: those in the messages, or in the executions, that
+// follow.
 type phaseCheck struct {
 	*validator
 	calls    []matchedCall
@@ -405,7 +408,8 @@ func (p *phaseCheck) result(n *node.Node, r content.ToolResult) bool {
 	return true
 }
 
-// end reports the calls without a result and prepares p for the next phase. followed is set if a message of the assistant follows.
+// end reports the calls without a result and prepares p for the next phase. followed is set if a message of the
+// assistant follows.
 func (p *phaseCheck) end(followed bool) {
 	results := 0
 	for _, c := range p.calls {
@@ -417,7 +421,8 @@ func (p *phaseCheck) end(followed bool) {
 	// A phase at the head is not cut: its other calls may still be executed, and sending closes it.
 	over := func(c matchedCall) bool { return followed || p.other || c.n.ID() != p.pending }
 	if p.unclosed && len(p.calls) > 0 && over(p.calls[0]) {
-		p.report(p.calls[0].n, PhaseCutInHalf, "%d of %s answered, and no message holds all results", results, count(len(p.calls), "call"))
+		all := count(len(p.calls), "call")
+		p.report(p.calls[0].n, PhaseCutInHalf, "%d of %s answered, and no message holds all results", results, all)
 	}
 	for i, c := range p.calls {
 		if !c.hasResult && (over(c) || p.replied && !p.unclosed) {

@@ -25,27 +25,28 @@ const (
 type Verification struct {
 	// Nodes is the number of nodes.
 	Nodes int
-	// Findings lists the faults, in the order in which the nodes are saved. A WrongDigest gives the digest of the content and the digest
-	// that the node claims.
+	// Findings lists the faults, in the order in which the nodes are saved. A WrongDigest gives the digest of the
+	// content and the digest that the node claims.
 	Findings []Finding
 	// Waiting lists the calls without a result, at all heads. They are not a fault: a paused conversation has some.
 	Waiting []Finding
-	// Redacted lists the nodes whose content was erased. The rest of their content cannot be checked. Their digests and positions can: the
-	// digests of the nodes after them depend on both.
+	// Redacted lists the nodes whose content was erased. The rest of their content cannot be checked. Their digests and
+	// positions can: the digests of the nodes after them depend on both.
 	Redacted []*node.Node
 	// Unknown lists the nodes of kinds that this version does not know. Only a newer version can check their content.
 	Unknown []*node.Node
 }
 
-// Verify recomputes the digest of every node that is saved with the conversation, each once: nodes that the heads and the refs reach, nodes
-// of child conversations, and unreachable nodes of the file. It takes time in proportion to the content, without recursion.
+// Verify recomputes the digest of every node that is saved with the conversation, each once: nodes that the heads and
+// the refs reach, nodes of child conversations, and unreachable nodes of the file. It takes time in proportion to the
+// content, without recursion.
 //
-// A digest covers the node's own content and the digests that its parents claim. A changed node is therefore reported itself. If its digest
-// was changed along with it, the nodes after it are reported.
+// A digest covers the node's own content and the digests that its parents claim. A changed node is therefore reported
+// itself. If its digest was changed along with it, the nodes after it are reported.
 //
-// If there are no findings and no redacted or unknown nodes, the digests of the heads cover the whole conversation: compare them with head
-// digests that you recorded before, to know that nothing was changed. Without recorded digests, a conversation that was rebuilt as a whole
-// cannot be detected.
+// If there are no findings and no redacted or unknown nodes, the digests of the heads cover the whole conversation:
+// compare them with head digests that you recorded before, to know that nothing was changed. Without recorded digests,
+// a conversation that was rebuilt as a whole cannot be detected.
 func (d DAG) Verify() Verification {
 	nodes := d.saved()
 	v := verifier{Verification: Verification{Nodes: len(nodes)}, byID: make(map[node.ID]*node.Node, len(nodes))}
@@ -69,7 +70,8 @@ func (d DAG) waiting() []Finding {
 	return findings
 }
 
-// digestDetail returns the text of a digest error of n without the parts that a Finding has itself: the node and the kind.
+// digestDetail returns the text of a digest error of n without the parts that a Finding has itself: the node and the
+// kind.
 func digestDetail(n *node.Node, err error) string {
 	text := strings.TrimPrefix(err.Error(), node.ErrDigest.Error()+": ")
 	return strings.TrimPrefix(text, n.String()+" ")
@@ -78,7 +80,8 @@ func digestDetail(n *node.Node, err error) string {
 // OK reports whether there are no findings. Waiting calls, redacted nodes and unknown nodes do not count.
 func (v Verification) OK() bool { return len(v.Findings) == 0 }
 
-// String returns a line with the counts, and a line for each finding, each waiting call and each node that cannot be checked.
+// String returns a line with the counts, and a line for each finding, each waiting call and each node that cannot be
+// checked.
 func (v Verification) String() string {
 	var out strings.Builder
 	out.WriteString(count(v.Nodes, "node") + ": ")
@@ -100,7 +103,8 @@ func (v Verification) String() string {
 	return out.String()
 }
 
-// MarshalJSON returns an object with the members ok, nodes, findings, waiting, redacted and unknown. The last two hold node IDs.
+// MarshalJSON returns an object with the members ok, nodes, findings, waiting, redacted and unknown. The last two hold
+// node IDs.
 func (v Verification) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		OK       bool      `json:"ok"`
@@ -109,7 +113,10 @@ func (v Verification) MarshalJSON() ([]byte, error) {
 		Waiting  []Finding `json:"waiting"`
 		Redacted []node.ID `json:"redacted"`
 		Unknown  []node.ID `json:"unknown"`
-	}{v.OK(), v.Nodes, slices.Concat([]Finding{}, v.Findings), slices.Concat([]Finding{}, v.Waiting), idsOf(v.Redacted), idsOf(v.Unknown)})
+	}{
+		v.OK(), v.Nodes, slices.Concat([]Finding{}, v.Findings), slices.Concat([]Finding{}, v.Waiting),
+		idsOf(v.Redacted), idsOf(v.Unknown),
+	})
 }
 
 // MarshalJSON returns an object with the members node (its ID), kind and detail.
