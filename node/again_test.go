@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestANodeIsSaidAgainAfterOthers(t *testing.T) {
+func TestAgainCopiesANodeToOtherParents(t *testing.T) {
 	src := node.Counting(time.Unix(1, 0))
 	made := func(p node.Payload, parents ...*node.Node) *node.Node {
 		meta, err := node.Meta{}.With("k", "v")

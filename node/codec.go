@@ -15,32 +15,32 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// ErrParse is in the chain of every error about a saved node that cannot be read.
+// ErrParse marks a saved node that cannot be read.
 var ErrParse = errors.New("cannot read node")
 
-// ErrParent is in the chain of an error about a parent, or a head of a child conversation, that was not read before.
+// ErrParent marks a parent, or a head of a child conversation, that was not read before its node.
 var ErrParent = errors.New("no such node before it")
 
-// errMissing is the reason where a field that every node has is not there.
+// errMissing is the reason for a missing field that every node has.
 var errMissing = errors.New("it is missing")
 
-// maxDepth is how deep a saved node may nest. What nests deeper inside a block is saved as a string, so that no node
-// that Plait wrote comes near it.
+// maxDepth is the maximum nesting of a saved node. A deeper value inside a block is saved as a string, so that no node
+// that Plait writes reaches the limit.
 const maxDepth = 512
 
-// FieldError says in which field of a node something is wrong.
+// FieldError is an error in a field of a node.
 type FieldError struct {
-	// ID is the node's id as it was written; empty where it could not be read.
+	// ID is the node's ID as it was written; empty if it could not be read.
 	ID string
 	// Field is the path of the field, such as "body/role".
 	Field string
 	Err   error
 }
 
-// mostError is how many bytes of an error text are shown.
+// mostError is the maximum size of an error text, in bytes.
 const mostError = 2000
 
-// Error names the node and the field. It is safe to print, whatever the file holds.
+// Error returns the node, the field and the reason. It is safe to print.
 func (e *FieldError) Error() string {
 	text := e.Field + ": " + e.Err.Error()
 	if e.ID != "" {
@@ -52,7 +52,7 @@ func (e *FieldError) Error() string {
 // Unwrap returns the reason.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// form says how a body is written: to be saved, or (canonical) to be digested.
+// form is the form of a body: saved, or canonical for the digest.
 type form struct {
 	canonical bool
 	ref       func(result bool, id string, earlier int) string
@@ -105,8 +105,8 @@ func appendIDs(dst []byte, ids []ID) []byte {
 	return append(dst, ']')
 }
 
-// Append appends the node's saved form to dst: one JSON object on one line, without the line's end. The envelope (id,
-// parents, kind) comes first. A node that was read is written byte for byte as it was read.
+// Append appends the node's saved form to dst: one JSON object on one line, without a line break. The envelope (id,
+// parents, kind) comes first. A node that was read is written back byte for byte.
 func (n *Node) Append(dst []byte) []byte {
 	if n.saved != "" {
 		return append(dst, n.saved...)
@@ -207,7 +207,7 @@ func appendNames(dst []byte, member string, names List[string]) []byte {
 }
 
 // appendShared appends the blocks of a message. A result that the message shares with one of its parents, a
-// ToolExecution, is saved there once and named here by the parent's place.
+// ToolExecution, is saved only there; the message refers to it by the index of the parent.
 func (n *Node) appendShared(dst []byte, blocks content.Blocks) []byte {
 	dst = append(dst, '[')
 	results := 0
@@ -229,13 +229,13 @@ func (n *Node) appendShared(dst []byte, blocks content.Blocks) []byte {
 	return append(dst, ']')
 }
 
-// answers reports whether n is the execution that r gives the result of.
+// answers reports whether r is the result of the execution n.
 func (n *Node) answers(r content.ToolResult) bool {
 	e, ok := n.payload.(ToolExecution)
 	return ok && e.Answer() == r
 }
 
-// Answer returns the block that gives the model the execution's result.
+// Answer returns the tool result of the execution.
 func (e ToolExecution) Answer() content.ToolResult {
 	return content.ToolResult{CallID: e.CallID, Content: e.Result, IsError: e.IsError}
 }
@@ -299,7 +299,7 @@ func appendUsage(dst []byte, name string, u content.Usage) []byte {
 	return append(content.AppendRaw(dst, name), b...)
 }
 
-// appendCost appends what a run cost: nothing where nothing is known of it, and a cost of 0 where that is known.
+// appendCost appends the cost of a run. It appends nothing for an unknown cost, and 0 for a known cost of 0.
 func appendCost(dst []byte, p StopReason) []byte {
 	if p.Cost == 0 && !p.CostKnown {
 		return dst
@@ -332,8 +332,8 @@ type envelope struct {
 	unknown jsontext.Value // the body of a kind that is not known
 }
 
-// decode reads a line in one pass. Only where that fails, or the kind turns out not to be known, it is read anew as
-// what a newer version may have written: with a body and an info of any shape.
+// decode reads a line in one pass. If that fails, or if the kind is unknown, it reads the line again as one of a newer
+// version: with a body and an info of any shape.
 func decode(line []byte) (envelope, error) {
 	var e envelope
 	err := json.Unmarshal(line, &e)
@@ -429,10 +429,12 @@ func either(raw jsontext.Value, text string) content.JSON {
 	return content.JSON(text)
 }
 
-// Parse reads what [Node.Append] writes. resolve returns the node with an id that was read before, or nil. The node
-// keeps line's bytes, a copy of them, so that it is written as it was read. Every error has ErrParse in its chain and
-// is a *FieldError where a field is to blame; an unresolved parent has ErrParent in its chain too. Parse takes memory
-// in proportion to line.
+// Parse reads the saved form that [Node.Append] writes. resolve returns the node with an ID, or nil if no such node was
+// read before. The node keeps a copy of line, so that it is written back unchanged. Parse takes memory in proportion to
+// line.
+//
+// Every error has ErrParse in its chain. An error in a field is a *FieldError. A missing parent has ErrParent in its
+// chain too.
 func Parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 	n, err := parse(line, resolve)
 	if err != nil {
@@ -450,10 +452,12 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 	if bytes.IndexByte(line, '\n') >= 0 || bytes.IndexByte(line, '\r') >= 0 {
 		return nil, errors.New("it spans several lines")
 	}
+
 	e, err := decode(line)
 	if err != nil {
 		return nil, fieldError(e.ID, "", err)
 	}
+
 	n.time = e.Time.UTC()
 	if n.id, err = parseID(e.ID); err != nil {
 		return nil, fieldError(e.ID, "id", err)
@@ -464,6 +468,7 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 	if e.Kind == "" {
 		return nil, fieldError(e.ID, "kind", errMissing)
 	}
+
 	parents, err := lookup(e.Parents, resolve)
 	if err != nil {
 		return nil, fieldError(e.ID, "parents", err)
@@ -471,6 +476,7 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 	if err := n.adopt(parents); err != nil {
 		return nil, fieldError(e.ID, "parents", err)
 	}
+
 	if n.payload, err = e.payload(n, resolve); err != nil {
 		return nil, fieldError(e.ID, "body", err)
 	}
@@ -480,6 +486,7 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 	if n.payload, err = e.informed(n); err != nil {
 		return nil, fieldError(e.ID, "info", err)
 	}
+
 	n.meta, n.claimed = e.Meta, e.Redacted
 	if e.Digest == "" {
 		return n, nil
@@ -493,7 +500,7 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 	return n, nil
 }
 
-// restored checks a payload that was read. An unknown one has nothing to check.
+// restored checks a payload that was read. An unknown payload is not checked.
 func restored(p Payload) (Payload, error) {
 	if _, unknown := p.(Unknown); unknown {
 		return p, nil
@@ -501,7 +508,7 @@ func restored(p Payload) (Payload, error) {
 	return checked(p)
 }
 
-// informed returns n's payload with what the info says of it.
+// informed returns n's payload with the fields that are saved in the info.
 func (e envelope) informed(n *Node) (Payload, error) {
 	i, read := e.Info, n.payload
 	switch p := n.payload.(type) {
@@ -516,6 +523,7 @@ func (e envelope) informed(n *Node) (Payload, error) {
 			p.Answer.Seen = seen
 		}
 		read = p
+
 	case ToolExecution:
 		full, err := n.parts("full", i.Full)
 		if err != nil {
@@ -525,6 +533,7 @@ func (e envelope) informed(n *Node) (Payload, error) {
 		p.Ran = Ran{Tool: i.Ran.Tool, Input: either(i.Ran.Input, i.Ran.InputText)}
 		p.Details = either(i.Details, i.DetailsText)
 		read = p
+
 	case StopReason:
 		p.Turns, p.ToolCalls, p.Usage, p.Elapsed = i.Turns, i.ToolCalls, i.Usage, time.Duration(i.ElapsedNS)
 		p.ToolUsage = i.ToolUsage
@@ -536,7 +545,7 @@ func (e envelope) informed(n *Node) (Payload, error) {
 	return read, checkInfo(read)
 }
 
-// fieldError names the field. What comes from the file is cut where it is too long for a message.
+// fieldError returns err as an error in a field of the node. Text from the file is cut if it is too long.
 func fieldError(id, field string, err error) error {
 	id = safetext.Cut(id, 80)
 	var inner *FieldError
@@ -557,7 +566,7 @@ func fieldError(id, field string, err error) error {
 	return &FieldError{ID: id, Field: safetext.Cut(field, 200), Err: err}
 }
 
-// parseID reads an id in the one form in which ids are written.
+// parseID parses an ID. It accepts only the form in which IDs are written.
 func parseID(text string) (ID, error) {
 	id, err := uuid.Parse(text)
 	if err != nil || id.String() != text {
@@ -566,6 +575,7 @@ func parseID(text string) (ID, error) {
 	return id, nil
 }
 
+// lookup returns the nodes with these IDs.
 func lookup(ids []string, resolve func(ID) *Node) ([]*Node, error) {
 	nodes := make([]*Node, len(ids))
 	for i, text := range ids {
@@ -580,7 +590,7 @@ func lookup(ids []string, resolve func(ID) *Node) ([]*Node, error) {
 	return nodes, nil
 }
 
-// payload reads the body of a node whose parents are known.
+// payload returns the payload from the body. The parents of n must be set.
 func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 	if !known(e.Kind) {
 		return Unknown{kind: e.Kind, body: content.JSON(e.unknown)}, nil
@@ -588,6 +598,7 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 	if e.Body == nil {
 		return nil, errMissing
 	}
+
 	b := e.Body
 	switch e.Kind {
 	case "system":
@@ -597,6 +608,7 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 	case "message":
 		blocks, err := n.parts("blocks", b.Blocks)
 		return Message{Role: content.Role(b.Role), Blocks: blocks}, err
+
 	case "tool_execution":
 		child, err := lookup(b.Child, resolve)
 		if err != nil {
@@ -605,6 +617,7 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 		result, err := n.parts("result", b.Result)
 		return ToolExecution{CallID: b.CallID, Index: b.Index, Tool: b.Tool, Input: either(b.Input, b.InputText),
 			Result: result, IsError: b.IsError, Child: ListOf(child...)}, err
+
 	case "sub_graph":
 		heads, err := lookup(b.Heads, resolve)
 		if err != nil {
@@ -615,6 +628,7 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 			err = json.Unmarshal(b.Summary, &summary)
 		}
 		return SubGraph{Title: b.Title, CallID: b.CallID, Heads: ListOf(heads...), Summary: summary}, err
+
 	case "compaction":
 		return b.compaction()
 	case "stop_reason":
@@ -661,14 +675,14 @@ func (b body) compaction() (Payload, error) {
 	return c, nil
 }
 
-// part is a block of a message as it was read: a block, or a reference to the result of a parent.
+// part is an element of a saved list of blocks: a block, or a reference to the result of a parent.
 type part struct {
 	block    content.Block
 	resultOf *int
 	err      error
 }
 
-// UnmarshalJSON keeps an error in the part, so that it is reported with its place.
+// UnmarshalJSON keeps an error in the part, so that it is reported with its position.
 func (p *part) UnmarshalJSON(saved []byte) error {
 	var ref struct {
 		Type     string `json:"type"`
@@ -688,7 +702,7 @@ func (p *part) UnmarshalJSON(saved []byte) error {
 	return nil
 }
 
-// parts returns the list that a field of the body holds. It reads what appendShared writes.
+// parts returns the blocks in a field of the body. It reads the form that appendShared writes.
 func (n *Node) parts(field string, parts []part) (content.Blocks, error) {
 	list := make([]content.Block, len(parts))
 	for i, p := range parts {

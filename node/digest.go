@@ -13,23 +13,22 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// Digest names what a node says, together with everything before it.
+// Digest identifies the content of a node together with everything before it.
 type Digest [sha256.Size]byte
 
 // digestPrefix names the algorithm in a digest's text.
 const digestPrefix = "sha256:"
 
-// digestTag begins everything that is hashed. It changes when the rule at Node.Digest does.
+// digestTag is the first part of the hashed data. It changes when the rule at Node.Digest changes.
 const digestTag = "plait.node.v1"
 
-// ErrDigest is in the chain of every error about a digest: text that is none, or a node that does not have the one it
-// claims.
+// ErrDigest marks text that is not a digest, and a node whose content does not have the digest that it claims.
 var ErrDigest = errors.New("digest mismatch")
 
 // String returns "sha256:" and 64 hexadecimal digits.
 func (d Digest) String() string { return digestPrefix + hex.EncodeToString(d[:]) }
 
-// ParseDigest reads what String writes.
+// ParseDigest parses the form that String returns.
 func ParseDigest(text string) (Digest, error) {
 	var d Digest
 	digits, ok := strings.CutPrefix(text, digestPrefix)
@@ -40,27 +39,32 @@ func ParseDigest(text string) (Digest, error) {
 	return Digest(b), nil
 }
 
-// Digest returns the name of what the node says. It is the SHA-256 of
+// Digest returns the digest of the node's content. It is the SHA-256 of
 //
 //	"plait.node.v1" NUL kind NUL
 //	the number of parents, 4 bytes, most significant first, and each parent's digest, 32 bytes, in order
 //	the content in canonical form
 //
-// The content is what the body of the saved form holds, as JSON without spaces, its members in the order in which they
-// are saved, with these differences: JSON values inside it (arguments, schemas, a provider's own fields) are as
-// content.AppendCanonicalJSON writes them; the ids of a provider's calls are left out of an assistant's message, and a
-// result has in its place "#" and the place of the call it answers among the calls of the message before it, or "=" and
-// its id where it answers none; a child conversation is the list of its heads' digests. Replaced nodes of a compaction
-// are not a part of it, because ids say nothing. A member that the saved form leaves out is left out here too: the name
-// of a system prompt without one, the withdrawn tools of a node that withdraws none.
+// The content is the body of the saved form, as JSON without spaces, with the members in the order in which they are
+// saved, and with these differences:
 //
-// Time, metadata, usage, model, latency, a run's totals, and what a tool execution keeps beside the call and its result
-// (what ran in fact, the program's details, the whole output) are outside. Two runs that said the same thing have the
-// same digests whatever their ids. Fields that a newer version wrote into a body are kept, but are not covered.
+//   - JSON values inside it (arguments, schemas, a provider's own fields) have the form of content.AppendCanonicalJSON.
+//   - A message of the assistant has no call IDs.
+//   - A result has "#" and the index of the call it answers, among the calls of the message before it, in place of its
+//     call ID; or "=" and the call ID if it answers none.
+//   - A child conversation is the list of the digests of its heads.
+//   - A compaction does not have the replaced nodes, because IDs are not content.
+//   - A member that the saved form leaves out is left out here too: the name of a system prompt without one, the
+//     withdrawn tools of a node that withdraws none.
+//
+// The digest does not cover time, metadata, usage, model, latency, the totals of a run, and the fields of a tool
+// execution beside the call and its result (the executed call, the program's details, the full output). Two runs with
+// the same content have the same digests, whatever their IDs. Fields that a newer version wrote into a body are kept,
+// but not covered.
 //
 // A node that was read from a file has the digest that the file claims; [Node.Verify] recomputes it. A node whose
-// content was erased by [Redact] keeps the one it had. Computing is done once, without recursion, for all ancestors
-// that need it.
+// content was erased by [Redact] keeps its digest. A digest is computed once, without recursion, together with those of
+// the ancestors that it depends on.
 func (n *Node) Digest() Digest {
 	if d := n.digest.Load(); d != nil {
 		return *d
@@ -84,10 +88,10 @@ func (n *Node) Digest() Digest {
 	return *n.digest.Load()
 }
 
-// Verify recomputes the node's digest from its content and its parents' digests, and returns an error with ErrDigest in
-// its chain when it is not the one the node has. A node that was read and says falsely that it is redacted is an error
-// with ErrRedaction in its chain; it is verified all the same. What cannot be checked passes: a node that is redacted,
-// and one of a kind this version does not know.
+// Verify recomputes the node's digest from its content and its parents' digests. It returns an error with ErrDigest in
+// its chain if the node has another digest, and an error with ErrRedaction in its chain if the node is marked as
+// redacted and is not; such a node's digest is verified too. Verify returns nil for a node that it cannot check: one
+// that is redacted, or of an unknown kind.
 func (n *Node) Verify() error {
 	if _, unknown := n.payload.(Unknown); unknown || n.erased {
 		return nil
@@ -105,7 +109,7 @@ func (n *Node) Verify() error {
 func (n *Node) verify() error {
 	held := n.digest.Load()
 	if held == nil {
-		n.Digest() // computed now, so that it is right
+		n.Digest() // a digest that is computed now is correct
 		return nil
 	}
 	for dep := range n.dependencies {
@@ -117,7 +121,7 @@ func (n *Node) verify() error {
 	return nil
 }
 
-// dependencies yields the nodes whose digests the node's digest is made of.
+// dependencies yields the nodes whose digests are part of the node's digest.
 func (n *Node) dependencies(yield func(*Node) bool) {
 	for _, p := range n.parents {
 		if !yield(p) {
@@ -131,8 +135,8 @@ func (n *Node) dependencies(yield func(*Node) bool) {
 	}
 }
 
-// Children returns the heads of the conversation that hangs on the node: a sub-agent's, or a sub-graph's. It is empty
-// for most nodes.
+// Children returns the heads of the node's child conversation: that of a sub-agent, or of a sub-graph. It is empty for
+// most nodes.
 func (n *Node) Children() List[*Node] {
 	switch p := n.payload.(type) {
 	case ToolExecution:
@@ -143,7 +147,7 @@ func (n *Node) Children() List[*Node] {
 	return List[*Node]{}
 }
 
-// compute applies the rule at Digest. The digests it is made of are known.
+// compute computes the digest by the rule at Digest. The digests it depends on must be known.
 func (n *Node) compute() Digest {
 	scratch := scratches.Get().(*[]byte)
 	buf := append(append((*scratch)[:0], digestTag...), 0)
@@ -162,12 +166,12 @@ func (n *Node) compute() Digest {
 	return d
 }
 
-// scratches is buffers for what is hashed. One that a large node needed is not kept.
+// scratches holds buffers for the hashed data. A buffer that a large node needed is not kept.
 var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxScratch = 1 << 20
 
-// callRef returns the rule by which ids of calls and results are written into the canonical form.
+// callRef returns the function that writes the IDs of calls and results in the canonical form.
 func (n *Node) callRef() func(result bool, id string, earlier int) string {
 	var places map[string][]int
 	for i, call := range n.answered() {
@@ -187,8 +191,8 @@ func (n *Node) callRef() func(result bool, id string, earlier int) string {
 	}
 }
 
-// answered returns the calls that results in the node answer: those of the nearest assistant's messages, with or
-// without the executions in between.
+// answered returns the calls that the results in the node answer: those of the nearest messages of the assistant, with
+// or without executions in between.
 func (n *Node) answered() []content.ToolUse {
 	m, ok := n.payload.(Message)
 	if !ok || m.Role != content.User || len(m.Blocks.ToolResults()) == 0 {

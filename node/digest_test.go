@@ -37,8 +37,8 @@ func TestDigestsStayTheSame(t *testing.T) {
 	require.Equal(t, golden["tools declared"], m.node(node.Tools{Defs: def}, parent).Digest().String())
 }
 
-// TestTheDigestRuleIsAsItIsWritten follows the words at Node.Digest, without the code.
-func TestTheDigestRuleIsAsItIsWritten(t *testing.T) {
+// TestDigestFollowsTheDocumentedRule follows the words at Node.Digest, without the code.
+func TestDigestFollowsTheDocumentedRule(t *testing.T) {
 	m := newMaker(t)
 	root := m.node(node.System{})
 	want := sha256.Sum256([]byte("plait.node.v1\x00system\x00\x00\x00\x00\x00{}"))
@@ -53,7 +53,7 @@ func TestTheDigestRuleIsAsItIsWritten(t *testing.T) {
 	require.Equal(t, node.Digest(want), tell.Digest())
 }
 
-func TestDigestsSayWhatWasSaidAndNothingElse(t *testing.T) {
+func TestDigestCoversContentOnly(t *testing.T) {
 	a, b := newMaker(t), maker{t, node.Counting(start.Add(time.Hour))}
 	b.node(user("so that the ids differ"))
 	call := func(id string, input content.JSON) node.Message {
@@ -123,8 +123,8 @@ func said(t testing.TB, bs ...content.Block) node.Message {
 	return node.Message{Role: content.Assistant, Blocks: blocks(t, bs...)}
 }
 
-// TestAnswersAreTiedToTheirCalls: which call a result answers is a part of what was said, though the ids are not.
-func TestAnswersAreTiedToTheirCalls(t *testing.T) {
+// TestDigestCoversTheCallOfAResult: which call a result answers is a part of what was said, though the ids are not.
+func TestDigestCoversTheCallOfAResult(t *testing.T) {
 	m := newMaker(t)
 	digest := func(callA, callB, resultA, resultB string, viaExecutions bool) node.Digest {
 		use := m.node(said(t, content.ToolUse{ID: callA, Name: "f", Input: "1"}, content.ToolUse{ID: callB, Name: "f", Input: "2"}))

@@ -111,8 +111,8 @@ func TestEveryPayloadIsSavedAndReadBack(t *testing.T) {
 	}
 }
 
-// TestAnExecutionKeepsWhatWasDoneBesideIt: what the info of an execution holds comes back as it was, whatever it is.
-func TestAnExecutionKeepsWhatWasDoneBesideIt(t *testing.T) {
+// TestExecutionKeepsItsInfo: what the info of an execution holds comes back as it was, whatever it is.
+func TestExecutionKeepsItsInfo(t *testing.T) {
 	deep := content.JSON(strings.Repeat("[", 400) + strings.Repeat("]", 400))
 	full := blocks(t, content.Text{Text: "all of it"}, content.Image{Source: content.Source{MediaType: "image/png", Data: "AAAA"}},
 		content.Unknown{JSON: `{"type":"hologram"}`})
@@ -151,7 +151,7 @@ func TestAnExecutionKeepsWhatWasDoneBesideIt(t *testing.T) {
 	}
 }
 
-func TestARunKeepsWhatItTook(t *testing.T) {
+func TestStopReasonKeepsTotals(t *testing.T) {
 	m := newMaker(t)
 	plain := m.node(node.StopReason{Reason: "r"})
 	require.NotContains(t, string(plain.Append(nil)), "info")
@@ -221,7 +221,7 @@ func TestAPointerToAPayloadIsReplacedByItsValue(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewErrors(t *testing.T) {
 	m := newMaker(t)
 	object := content.JSON(`{"type":"object"}`)
 	far := time.Date(12_000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -284,7 +284,7 @@ func TestNewRefuses(t *testing.T) {
 	require.ErrorIs(t, err, content.ErrBlock)
 }
 
-func TestTextIsKeptAsAFileWouldHoldIt(t *testing.T) {
+func TestTextIsCleaned(t *testing.T) {
 	const bad, good = "a\xff", "a\uFFFD"
 	m := newMaker(t)
 	object := content.JSON(`{"type":"object"}`)
@@ -306,7 +306,7 @@ func TestTextIsKeptAsAFileWouldHoldIt(t *testing.T) {
 	require.Equal(t, content.Tool{Name: "f", Description: good, Schema: object, Extra: content.Extra{API: good, JSON: "{}"}}, got)
 }
 
-func TestNothingPassedInOrHandedOutChangesANode(t *testing.T) {
+func TestNodeIsImmutable(t *testing.T) {
 	m := newMaker(t)
 	a, b, other := m.node(user("a")), m.node(user("b")), m.node(user("other"))
 	defs := []content.Tool{{Name: "f", Schema: `{"type":"object"}`}}
@@ -505,7 +505,7 @@ func TestSmallThings(t *testing.T) {
 	require.Zero(t, n.Depth())
 }
 
-func TestANodeFailedWhereAPersonShouldLook(t *testing.T) {
+func TestFailed(t *testing.T) {
 	stops := map[content.Stop]bool{"": false, content.StopEndTurn: false, content.StopToolUse: false, content.StopHook: false, content.StopUnknown: false,
 		content.StopMaxTokens: true, content.StopRefusal: true, content.StopCancelled: true, content.StopApproval: true, "a provider's own": true}
 	for stop, failed := range stops {

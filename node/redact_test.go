@@ -46,7 +46,7 @@ func bodyOf(n *node.Node) string {
 	return line
 }
 
-func TestWhatIsLeftOfANode(t *testing.T) {
+func TestRedactKeepsLabels(t *testing.T) {
 	everything := node.Message{Role: content.Assistant, Blocks: blocks(t,
 		content.Thinking{Text: "SECRET", Signature: "SECRET"},
 		content.Text{Text: "SECRET", Extra: content.Extra{API: "a", JSON: `{"b":"SECRET"}`}},
@@ -169,7 +169,7 @@ func redactedOf(t testing.TB, all []*node.Node) string {
 	return out
 }
 
-func TestAResultGoesFromBothPlaces(t *testing.T) {
+func TestRedactErasesAResultFromBothNodes(t *testing.T) {
 	_, all := tied(t)
 	for _, all := range [][]*node.Node{all, reread(t, all)} {
 		done := redact(t, all, all[1])
@@ -194,7 +194,7 @@ func TestAResultGoesFromBothPlaces(t *testing.T) {
 	}
 }
 
-func TestArgumentsGoFromTheExecutionsToo(t *testing.T) {
+func TestRedactErasesArgumentsFromExecutions(t *testing.T) {
 	_, all := tied(t)
 	for _, all := range [][]*node.Node{all, reread(t, all)} {
 		done := redact(t, all, all[0])
@@ -210,7 +210,7 @@ func TestArgumentsGoFromTheExecutionsToo(t *testing.T) {
 	}
 }
 
-func TestWhatComesAfterARedactionIsNotTakenForRedacted(t *testing.T) {
+func TestNodesAfterARedactionAreNotRedacted(t *testing.T) {
 	m := newMaker(t)
 	use := m.node(said(t, content.ToolUse{ID: "a", Name: "f", Input: `"SECRET"`}))
 	done := redact(t, []*node.Node{use}, use)
@@ -221,16 +221,16 @@ func TestWhatComesAfterARedactionIsNotTakenForRedacted(t *testing.T) {
 	require.Equal(t, "x.x", redactedOf(t, redact(t, done, tells)))
 }
 
-func TestWhatHasNothingToLoseIsNotTakenForRedacted(t *testing.T) {
+func TestNodeWithoutContentIsNotRedacted(t *testing.T) {
 	m := newMaker(t)
 	use := m.node(said(t, content.Text{Text: "SECRET"}, content.ToolUse{ID: "a", Name: "f", Input: "{}"}))
 	e := m.node(node.ToolExecution{CallID: "a", Input: "{}", Result: content.Words("x")}, use)
 	require.Equal(t, "x.", redactedOf(t, redact(t, []*node.Node{use, e}, use)), "its arguments were none")
 }
 
-// TestWhatIsNewAfterARedactionIsItsOwn: an execution that was carried out later with other arguments keeps them, and one beside a
+// TestNodesAddedAfterARedactionHaveTheirOwnDigests: an execution that was carried out later with other arguments keeps them, and one beside a
 // child that said nothing loses nothing.
-func TestWhatIsNewAfterARedactionIsItsOwn(t *testing.T) {
+func TestNodesAddedAfterARedactionHaveTheirOwnDigests(t *testing.T) {
 	m := newMaker(t)
 	ask := m.node(user("SECRET"))
 	all := redact(t, []*node.Node{ask, m.node(said(t, content.ToolUse{ID: "a", Name: "f", Input: `"SECRET"`}), ask)}, m.node(user("x")))
@@ -247,8 +247,8 @@ func TestWhatIsNewAfterARedactionIsItsOwn(t *testing.T) {
 	require.Equal(t, "xxx...", redactedOf(t, redact(t, all, silent, other, before)))
 }
 
-// TestARedactedNodeStaysSoWhenMoreIsRedacted, in whatever order, and keeps what a newer version wrote beside it.
-func TestARedactedNodeStaysSoWhenMoreIsRedacted(t *testing.T) {
+// TestRedactedNodeStaysRedacted, in whatever order, and keeps what a newer version wrote beside it.
+func TestRedactedNodeStaysRedacted(t *testing.T) {
 	m := newMaker(t)
 	first := m.node(user("SECRET"))
 	second := m.node(user("SECRET"), first)
@@ -264,8 +264,8 @@ func TestARedactedNodeStaysSoWhenMoreIsRedacted(t *testing.T) {
 	}
 }
 
-// TestMetadataGoesWhereTheNodeItselfIsNamed, and stays where it only lost what it repeats.
-func TestMetadataGoesWhereTheNodeItselfIsNamed(t *testing.T) {
+// TestRedactErasesMetadataOfNamedNodesOnly, and stays where it only lost what it repeats.
+func TestRedactErasesMetadataOfNamedNodesOnly(t *testing.T) {
 	m, all := tied(t)
 	meta, err := node.Meta{}.With("k", "SECRET note")
 	require.NoError(t, err)
@@ -279,8 +279,8 @@ func TestMetadataGoesWhereTheNodeItselfIsNamed(t *testing.T) {
 	require.NotContains(t, texts(done), "SECRET note")
 }
 
-// TestResultsThatAreNotSharedAreFound: who builds by hand may hold a result twice.
-func TestResultsThatAreNotSharedAreFound(t *testing.T) {
+// TestRedactFindsResultsThatAreNotShared: who builds by hand may hold a result twice.
+func TestRedactFindsResultsThatAreNotShared(t *testing.T) {
 	for name, c := range map[string]struct {
 		e    node.ToolExecution
 		r    content.ToolResult
@@ -308,8 +308,8 @@ func TestResultsThatAreNotSharedAreFound(t *testing.T) {
 	}
 }
 
-// TestIDsThatAreUsedTwiceTakeNoOthersResult: where results are shared, the place decides and not the id.
-func TestIDsThatAreUsedTwiceTakeNoOthersResult(t *testing.T) {
+// TestRedactKeepsResultsOfRepeatedCallIDs: where results are shared, the place decides and not the id.
+func TestRedactKeepsResultsOfRepeatedCallIDs(t *testing.T) {
 	m := newMaker(t)
 	use, executions, closing := phase(t, m)
 	all := append([]*node.Node{use}, append(executions, closing)...)
@@ -343,7 +343,7 @@ func TestAResultIsNotTakenForAnothers(t *testing.T) {
 	}
 }
 
-func TestTheAnswerOfAChildGoesWithIt(t *testing.T) {
+func TestRedactErasesTheAnswerOfAChild(t *testing.T) {
 	m := newMaker(t)
 	asked := m.node(user("prompt"))
 	answer := m.node(said(t, content.Text{Text: "SECRET"}), asked)
@@ -366,7 +366,7 @@ func TestTheAnswerOfAChildGoesWithIt(t *testing.T) {
 	require.Equal(t, done, redact(t, done, done[1]))
 }
 
-func TestANodeOfANewerVersionIsNotRedacted(t *testing.T) {
+func TestRedactRefusesUnknownKinds(t *testing.T) {
 	moon, err := node.Parse([]byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"moon","body":{"a":1}}`), reader())
 	require.NoError(t, err)
 	_, err = node.Redact([]*node.Node{moon}, func(*node.Node) bool { return true })
@@ -383,8 +383,8 @@ func TestANodeOfANewerVersionIsNotRedacted(t *testing.T) {
 	require.Same(t, done[0], done[1].Parent(0))
 }
 
-// TestAForgedRedactionDoesNotCount: a line that says it is redacted and says more is verified as any other, and reported.
-func TestAForgedRedactionDoesNotCount(t *testing.T) {
+// TestForgedRedactionIsRejected: a line that says it is redacted and says more is verified as any other, and reported.
+func TestForgedRedactionIsRejected(t *testing.T) {
 	m, all := tied(t)
 	all = append(all, m.node(node.SubGraph{Title: "t", Summary: "s"}), m.node(node.System{Text: "x"}), m.node(node.Custom{Name: "n", JSON: "1"}),
 		m.node(user("x")), m.node(node.StopReason{Reason: "x", Detail: "d"}), m.node(node.Tools{Defs: node.ListOf(content.Tool{Name: "f", Schema: `{"type":"object","x":1}`})}),
@@ -429,7 +429,7 @@ func TestAForgedRedactionDoesNotCount(t *testing.T) {
 	require.Equal(t, "redacted", field.Field)
 }
 
-func TestRedactionIsLinearAndNeedsNoRecursion(t *testing.T) {
+func TestRedactIsLinearWithoutRecursion(t *testing.T) {
 	m := newMaker(t)
 	all := []*node.Node{m.node(user("x"))}
 	for i := range 50_000 {
