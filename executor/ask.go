@@ -82,8 +82,7 @@ func (r *run) receive(req api.Request) (api.Response, error) {
 	})
 }
 
-// take makes the answer a part of the conversation, and returns its node. An answer that says nothing leaves only its
-// usage behind.
+// take appends the answer to the conversation and returns its node. Of an empty answer only the usage counts.
 func (r *run) take(answer api.Response) (*node.Node, error) {
 	r.spend(answer.Model, answer.Usage)
 	if silent(answer) {
@@ -106,7 +105,7 @@ func (r *run) spend(model string, u content.Usage) {
 	r.countAround(u)
 }
 
-// seen returns what the model had seen when it thought so; zero where it did not think.
+// seen returns the digest of what the model had seen, or zero if the answer has no thinking.
 func (r *run) seen(answer api.Response) node.Digest {
 	if !slices.ContainsFunc(answer.Blocks.Slice(), func(b content.Block) bool { _, thinks := b.(content.Thinking); return thinks }) {
 		return node.Digest{}
@@ -117,7 +116,7 @@ func (r *run) seen(answer api.Response) node.Digest {
 	return r.transcript().Seen()
 }
 
-// ownTurn reports whether the model has the last word already, and was not paused there.
+// ownTurn reports whether the conversation ends with a message of the model that was not paused.
 func (r *run) ownTurn(messages []content.Message) bool {
 	last := len(messages) - 1
 	for last >= 0 && neverSent(messages[last].Blocks) {

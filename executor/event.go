@@ -23,14 +23,14 @@ import (
 //     between its start and its end, never later. Then comes the message with the results, as MessageStart and
 //     MessageEnd.
 //   - Then one TurnEnd, with the conversation so far: every call in it is answered.
-//   - What is left open by an earlier run is executed first, as turn 0, with its tool events, its message and its
+//   - Calls that an earlier run left open are executed first, as turn 0, with its tool events, its message and its
 //     TurnEnd.
 //   - A Rejected comes between turns: after the RunStart or a TurnEnd.
 //   - Every MessageStart has a MessageEnd, and every TurnStart a TurnEnd, also where the model failed or the run was
-//     cancelled. Only a pause ends a run inside a turn: a Paused, and the End. The calls that wait have no ToolStart
-//     until the run is resumed, and the TurnEnd comes from the run that resumes it.
+//     cancelled. Only a pause ends a run inside a turn: a Paused, and the End. Pending calls have no ToolStart until
+//     the run is resumed, and the TurnEnd comes from the run that resumes it.
 //   - An answer that broke off is a message like others, with what arrived of it: its MessageEnd and the TurnEnd hold
-//     its node. Whoever leaves the stream gets no conversation, and no part of an answer.
+//     its node. A consumer that breaks off gets no conversation and no part of a response.
 //
 // Less formally: there is one timeline, on the goroutine that ranges over the events. The loop's body may add to the
 // queues and cancel the run's context.

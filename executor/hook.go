@@ -13,8 +13,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Hook changes what a run does. Each function may be nil. Where an [Agent] has several hooks, each of their functions
-// gets what the one before it returned.
+// Hook changes what a run does. Each function may be nil. If an [Agent] has several hooks, each function gets what the
+// one before it returned.
 //
 // To observe a run without changing it, range over its events.
 //
@@ -41,10 +41,9 @@ type Hook struct {
 	// It does not get what was never executed, or was given up. It is called concurrently, within the time of the call.
 	// An error becomes the result.
 	After func(ctx context.Context, call Call, result Result) (Result, error)
-	// TooLong gets the conversation where the provider refuses a request as too long (api.ErrContextTooLong), and
-	// returns a shorter one. Then the model is asked once more, in the same turn. Where no hook changes the
-	// conversation, and where the request is refused again, the run ends with the provider's error; an error of the
-	// hook is added to it.
+	// TooLong gets the conversation when the provider refuses a request as too long (api.ErrContextTooLong), and
+	// returns a shorter one, which is sent once in the same turn. If no hook changes the conversation, or the request
+	// is refused again, the run ends with the provider's error; an error of the hook is added to it.
 	TooLong func(ctx context.Context, d dag.DAG) (dag.DAG, error)
 	// Next gets each turn that is over, and returns what the run continues with. An error ends the run.
 	Next func(ctx context.Context, turn Turn) (Turn, error)
@@ -67,9 +66,9 @@ type Turn struct {
 	// Provider and Options are those of the next request.
 	Provider api.Provider
 	Options  api.Options
-	// Stop is why the run is about to end: the model's reason where it called nothing, content.StopTerminated where
-	// every result asked for it, "" where the run goes on. A hook that sets it where it is "", or sets another, ends
-	// the run at once, without asking the queues; one that clears it lets the run go on.
+	// Stop is why the run is about to end: the model's reason if it called nothing, content.StopTerminated if every
+	// result set Terminate, or "" if the run continues. A hook that sets another reason ends the run at once, whatever
+	// is in the queues. A hook that clears it continues the run.
 	Stop content.Stop
 }
 
@@ -186,8 +185,8 @@ func RequireApproval(names ...string) Hook {
 	}}
 }
 
-// Underscores calls foo_bar where a model calls foo.bar: names of tools cannot have a dot, and models use one all the
-// same.
+// Underscores replaces dots by underscores in the names of calls: models write foo.bar although the name of a tool has
+// no dot.
 func Underscores() Hook {
 	return Hook{Prepare: func(_ context.Context, call Call) (Call, error) {
 		call.Name = strings.ReplaceAll(call.Name, ".", "_")
@@ -196,8 +195,8 @@ func Underscores() Hook {
 }
 
 // AskAgain asks a model that called tools and then ended with nothing said for its answer: once, with its tools
-// switched off. If the run goes on after that, it is without a choice of tools (api.Options.ToolChoice) of the agent's
-// own.
+// switched off. If the run continues after that, the agent's own choice of tools (api.Options.ToolChoice) is no longer
+// set.
 func AskAgain() Hook {
 	const words = "Please provide your final answer."
 	return Hook{Next: func(_ context.Context, turn Turn) (Turn, error) {

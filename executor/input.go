@@ -9,8 +9,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// answered reports whether the conversation ends with words of the model, and whether they are a whole answer of a run:
-// others may be the beginning of one, for the model to go on with.
+// answered reports whether the conversation ends with a message of the model, and whether it is a whole response.
+// Another one may be the beginning of a response, for the model to continue.
 func (r *run) answered() (words, whole bool) {
 	n := lastSaid(r.d)
 	if n == nil {
@@ -35,7 +35,7 @@ func lastSaid(d dag.DAG) *node.Node {
 	return nil
 }
 
-// checkInput shows the message that the conversation ends in to the hooks, also where something is declared after it.
+// checkInput passes the last message of the conversation through the Input hooks, also if declarations follow it.
 func (r *run) checkInput() error {
 	// Prompts, tools and records may follow the message.
 	last := r.d.Head()
@@ -73,7 +73,7 @@ func (r *run) checkInput() error {
 	return d.Err()
 }
 
-// sayNothing reports whether a node may stand behind the last message without anything being said there.
+// sayNothing reports whether a node may follow the last message without being one.
 func sayNothing(p node.Payload) bool {
 	switch p.(type) {
 	case node.System, node.Tools, node.Custom:
@@ -82,7 +82,7 @@ func sayNothing(p node.Payload) bool {
 	return false
 }
 
-// filter shows a message of the user to the hooks.
+// filter passes a message of the user through the Input hooks.
 func (r *run) filter(m content.Message) (content.Message, error) {
 	for _, h := range r.agent.Hooks {
 		if h.Input == nil {
@@ -102,7 +102,7 @@ func (r *run) filter(m content.Message) (content.Message, error) {
 	return m, nil
 }
 
-// poll takes what waits in the queues: FollowUps are asked where the run would end.
+// poll takes messages from the queues. FollowUps count only if the run would end.
 func (r *run) poll(final bool) ([]content.Message, error) {
 	input := r.nudge
 	r.nudge = nil
@@ -142,7 +142,7 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 	}
 }
 
-// say makes the input a part of the conversation.
+// say appends the input to the conversation.
 func (r *run) say(input []content.Message) error {
 	for i, m := range input {
 		if !r.emit(MessageStart{Turn: r.turn, Role: content.User}) {

@@ -14,30 +14,30 @@ import (
 // Limits end a run. Each has a stop reason of its own, and every call has its result when a run stops. Sub-agents and
 // other runs inside tools count too, except in Turns and the limits on calls.
 type Limits struct {
-	// Turns is how often the model is asked. The tools that the last answer calls are run; then the run stops with
+	// Turns is the number of requests. The calls of the last response are executed, and then the run stops with
 	// content.StopMaxTurns. Negative is no limit. Defaults to 50.
 	Turns int
-	// Calls is how many tool calls the run answers; those that fail, are denied or do not exist count too. Those beyond
-	// are not carried out, and the run stops with content.StopCallLimit. Defaults to no limit.
+	// Calls is the number of tool calls, failed, denied and unknown ones included. Calls beyond it are not executed,
+	// and the run stops with content.StopCallLimit. Defaults to no limit.
 	Calls int
-	// CallsPerTurn is how many tool calls of one answer are executed. Those beyond are answered without, and the run
-	// continues. Defaults to no limit.
+	// CallsPerTurn is the number of tool calls of one message that are executed. Calls beyond it get an error result,
+	// and the run continues. Defaults to no limit.
 	CallsPerTurn int
-	// Tokens is how many tokens, by Usage.Total, the run may take. Once they are reached nothing more is asked or
-	// called, and the run stops with content.StopTokenLimit. Defaults to no limit.
+	// Tokens is the number of tokens, by Usage.Total. Once it is reached, no request is sent and no call is executed,
+	// and the run stops with content.StopTokenLimit. Defaults to no limit.
 	Tokens int64
-	// Cost is how much the run may cost by [Agent.Prices], which it needs. Once it is reached nothing more is asked or
-	// called, and the run stops with content.StopCostLimit; so does one whose model has no price, because its cost is
-	// not known. Tokens that a tool reports itself (Result.Usage) name no model, and are not part of it. A Cost that is
-	// negative or not finite refuses the run with a [LimitError]. Defaults to no limit.
+	// Cost is how much the run may cost by [Agent.Prices], which it needs. Once it is reached, no request is sent and
+	// no call is executed, and the run stops with content.StopCostLimit. So does a run whose model has no price,
+	// because its cost is unknown. Tokens that a tool reports itself (Result.Usage) name no model, and are not part of
+	// it. A Cost that is negative or not finite refuses the run with a [LimitError]. Defaults to no limit.
 	Cost float64
-	// Time is how long the run may take, without its pauses. Then what is under way is cancelled, and the run stops
-	// with content.StopTimeLimit. Defaults to no limit.
+	// Time is how long the run may take, without its pauses. Then the request and the tools are cancelled, and the run
+	// stops with content.StopTimeLimit. Defaults to no limit.
 	Time time.Duration
 	// Repeats is how often in a row a model may make the same call with the same arguments, in one answer or in
 	// several; the order of members in the arguments does not count. Then the model is warned after the results. At
-	// twice as many nothing is executed any more, and the run stops with content.StopLoop. A message from a queue
-	// begins the count anew. Defaults to no limit.
+	// twice the count, calls are refused and the run stops with content.StopLoop. A message from a queue resets the
+	// count. Defaults to no limit.
 	Repeats int
 	// Depth is how deep runs inside tools may nest below this one: 1 is a sub-agent without sub-agents of its own.
 	// Negative is none at all. A run that would nest deeper is refused. Defaults to 8.
@@ -69,8 +69,8 @@ func (a Agent) checkMoney() error {
 // isAmount reports whether f is finite and not negative.
 func isAmount(f float64) bool { return f >= 0 && !math.IsInf(f, 1) }
 
-// ledger is what a run has taken, with everything that runs inside its tools. It counts in the ledgers of the runs
-// around it as well.
+// ledger counts the tokens and the cost of a run and of the runs inside its tools. They count in the ledgers of the
+// runs around it as well.
 type ledger struct {
 	limits Limits
 	prices api.Prices
@@ -86,7 +86,7 @@ type ledger struct {
 	partial bool
 }
 
-// spend notes what a model call took.
+// spend counts the tokens of a request.
 func (l *ledger) spend(model string, u content.Usage) {
 	l.note(model, u, false)
 	for out := l.around; out != nil; out = out.around {
@@ -119,7 +119,7 @@ func (l *ledger) note(model string, u content.Usage, inTool bool) {
 	l.cost = min(max(l.cost+cost, 0), math.MaxFloat64) // a server that miscounts reports negative tokens
 }
 
-// toolUsage is what was taken inside tools until now.
+// toolUsage returns the tokens used inside tools until now.
 func (l *ledger) toolUsage() content.Usage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,8 +162,7 @@ type repeats struct {
 	told        bool // of this call
 }
 
-// add counts the calls of an answer. It returns what the model is to be told, if anything, and whether the run is to
-// stop.
+// add counts the calls of a message. It returns a warning for the model, or "", and whether the run has to stop.
 func (p *repeats) add(calls []content.ToolUse, limit int) (words string, stop bool) {
 	telling := false
 	for _, c := range calls {
@@ -183,11 +182,11 @@ func (p *repeats) add(calls []content.ToolUse, limit int) (words string, stop bo
 	return words, stop
 }
 
-// canonical is arguments in a form that does not depend on the order of members or on space. No digit of a number is
-// lost: two long ids are two.
+// canonical returns arguments in a form that does not depend on the order of members or on space. It keeps every digit
+// of a number, so that two long IDs stay different.
 func canonical(input content.JSON) string { return string(orEmpty(input).Canonical()) }
 
-// take notes what tools say they took.
+// take counts the tokens that tools report.
 func (l *ledger) take(u content.Usage) {
 	if u == (content.Usage{}) {
 		return
@@ -200,7 +199,7 @@ func (l *ledger) take(u content.Usage) {
 	}
 }
 
-// begin puts what was taken before a pause in the ledger.
+// begin sets the ledger to the totals before a pause.
 func (l *ledger) begin(totals node.StopReason) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

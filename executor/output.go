@@ -11,8 +11,8 @@ import (
 	"github.com/plait-dev/plait/internal/shared"
 )
 
-// WithOutput returns the agent with answers in the form of T: it asks for it by api.Output[T]. A model whose answer
-// does not fit is told what is wrong with it, and asked again, up to two times. [FinalOutput] reads the answer from the
+// WithOutput returns the agent with answers in the form of T: it asks for it by api.Output[T]. If a response does not
+// fit, the model gets the problems and answers again, up to two times. [FinalOutput] reads the answer from the
 // conversation. Use it with [Agent.Stream] and [Agent.ResumeStream]; beside [Agent.Run] and [Agent.Resume] there are
 // [RunFor] and [ResumeFor].
 func WithOutput[T any](a Agent) Agent {
@@ -50,8 +50,8 @@ func finalOutput[T any](d dag.DAG, err error) (T, dag.DAG, error) {
 	return value, d, err
 }
 
-// lastAnswer is what the model said last; "" where the conversation does not end in an answer, and one from before the
-// run does not count.
+// lastAnswer returns the text of the model's last message; "" if the conversation does not end in one. A message from
+// before the run does not count.
 func lastAnswer(d dag.DAG) string {
 	n := lastSaid(d)
 	if n == nil {
@@ -64,7 +64,7 @@ func lastAnswer(d dag.DAG) string {
 	return m.Blocks.Text()
 }
 
-// fitting asks again for an answer that is no T.
+// fitting returns a hook that asks again for a response that is no T, up to a number of times.
 func fitting[T any](times int) Hook {
 	return Hook{Next: func(_ context.Context, turn Turn) (Turn, error) {
 		if turn.Stop != content.StopEndTurn && turn.Stop != content.StopSequence || asked(turn.DAG) >= times {

@@ -41,7 +41,7 @@ func (r Replayed) String() string {
 
 // ReplayTools executes the tool calls of a recorded conversation again, with today's tools and the recorded answers of
 // the model: what has changed in the results? The tools are the agent's, and those that travel with d; its hooks
-// decide, its limits hold for each phase. Nothing is asked of a model, but by sub-agents.
+// decide, its limits hold for each phase. No request is sent, except by sub-agents.
 //
 // Same says whether a result counts as the same; nil takes those that say the same and failed alike. The calls come in
 // the order of d, and those that had no result are left out. With first, it stops at the first that is not the same.
