@@ -75,10 +75,9 @@ func (p *toolPhase) open() []*toolCall {
 
 // execute executes the open calls that are not deferred, batch by batch. It returns false if the consumer left.
 func (p *toolPhase) execute() bool {
-	var calls []*toolCall
-	var ready []Ready
-	for _, c := range p.open() {
-		if !c.deferred {
+	calls, ready := make([]*toolCall, 0, len(p.calls)), make([]Ready, 0, len(p.calls))
+	for i := range p.calls {
+		if c := &p.calls[i]; c.state == waiting && !c.deferred {
 			calls, ready = append(calls, c), append(ready, Ready{c.ran, c.mode})
 		}
 	}
