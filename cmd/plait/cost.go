@@ -250,7 +250,7 @@ func everyNode(d dag.DAG) dag.DAG {
 	for _, r := range d.Refs() {
 		heads = append(heads, r.Heads...)
 	}
-	return d.WithHeads(ends(heads)...)
+	return d.WithHeads(leaves(heads)...)
 }
 
 // readOnce refuses a list of files that names standard input twice.

@@ -35,7 +35,7 @@ With --all it prints the nodes that any ref reaches as well, and then the refs;
 
 With --json it prints a list with an object for each node.
 
-On a terminal the log has colours, unless NO_COLOR is set, and the width of the
+On a terminal the log has colors, unless NO_COLOR is set, and the width of the
 terminal.`,
 		Example: `  plait log talk.json
   plait log talk.json -n 20 --fold --color=always | less -R
@@ -47,14 +47,16 @@ terminal.`,
 			if err != nil {
 				return err
 			}
+
 			refs := d.Refs()
 			if all && at == "" {
 				heads := d.Heads()
 				for _, r := range refs {
 					heads = append(heads, r.Heads...)
 				}
-				d = d.WithHeads(ends(heads)...)
+				d = d.WithHeads(leaves(heads)...)
 			}
+
 			o, err := draw.options(s.out)
 			if err != nil {
 				return err
@@ -68,11 +70,11 @@ terminal.`,
 			if err := d.WriteLog(s.out, o); err != nil || !all {
 				return err
 			}
-			return s.names(refs)
+			return s.printRefs(refs)
 		},
 	}
-	cmd.Flags().BoolVar(&oneline, "oneline", false, "a line for each node: its digest, its kind, what it says")
-	cmd.Flags().BoolVar(&all, "all", false, "also what only refs reach, and the refs")
+	cmd.Flags().BoolVar(&oneline, "oneline", false, "a line for each node: its digest, kind and content")
+	cmd.Flags().BoolVar(&all, "all", false, "also the nodes that only refs reach, and the refs")
 	cmd.Flags().StringVar(&at, "node", "", "only `NODE` and the nodes before it")
 	draw.register(cmd)
 	completeNode(s, cmd, "node")
@@ -80,7 +82,7 @@ terminal.`,
 	return cmd
 }
 
-// last is the last n rows, or all for 0.
+// last returns the last n rows, or all if n is 0.
 func last(list []row, n int) []row {
 	if n == 0 {
 		return list
@@ -88,19 +90,20 @@ func last(list []row, n int) []row {
 	return list[max(len(list)-n, 0):]
 }
 
-// ends is the nodes without those that others go on from.
-func ends(heads []*node.Node) []*node.Node {
-	before := map[*node.Node]bool{}
+// leaves returns the heads without those that are ancestors of others.
+func leaves(heads []*node.Node) []*node.Node {
+	ancestors := map[*node.Node]bool{}
 	for _, n := range dag.New().WithHeads(heads...).Nodes() {
 		for _, p := range n.Parents() {
-			before[p] = true
+			ancestors[p] = true
 		}
 	}
-	return slices.DeleteFunc(heads, func(n *node.Node) bool { return before[n] })
+
+	return slices.DeleteFunc(heads, func(n *node.Node) bool { return ancestors[n] })
 }
 
-// names prints the names in a file, and where each stands.
-func (s *streams) names(refs []dag.Ref) error {
+// printRefs prints the refs of a file with their heads.
+func (s *streams) printRefs(refs []dag.Ref) error {
 	for i, r := range refs {
 		if i == 0 {
 			fmt.Fprintln(s.out)
@@ -116,7 +119,7 @@ func (s *streams) names(refs []dag.Ref) error {
 	return nil
 }
 
-// loadAt loads a file, and goes back to a node where one is named.
+// loadAt loads a file. If a node is named, the conversation is the one whose head it is.
 func (s *streams) loadAt(name, at string) (dag.DAG, error) {
 	d, err := s.load(name)
 	if err != nil || at == "" {
@@ -125,7 +128,7 @@ func (s *streams) loadAt(name, at string) (dag.DAG, error) {
 	return find(d, at)
 }
 
-// find returns the conversation that ends where it is named: at a ref, or in a node.
+// find returns the conversation whose heads are those of a ref, or the node with an ID or digest.
 func find(d dag.DAG, name string) (dag.DAG, error) {
 	at := d.AtName(name)
 	if err := at.Err(); err != nil {
@@ -138,7 +141,7 @@ func find(d dag.DAG, name string) (dag.DAG, error) {
 	return at, nil
 }
 
-// row is a node in a list.
+// row is a node in the output of log --json, fork --json and merge --json.
 type row struct {
 	ID      string   `json:"id"`
 	Digest  string   `json:"digest"`
@@ -147,7 +150,7 @@ type row struct {
 	Parents []string `json:"parents,omitempty"`
 	Time    string   `json:"time,omitempty"`
 
-	// Failed, Model, Stop and Usage are those of the node itself: of an answer, a tool call, or a whole run at its stop.
+	// Failed, Model, Stop and Usage are those of the node itself: of a response, an execution, or the whole run for its stop reason.
 	Failed bool          `json:"failed,omitempty"`
 	Model  string        `json:"model,omitempty"`
 	Stop   string        `json:"stop,omitempty"`
@@ -158,11 +161,13 @@ type row struct {
 	described describe.Node
 }
 
+// rows returns a row for each node. With all, it includes the nodes of sub-agents.
 func rows(d dag.DAG, all bool) []row {
 	nodes := d.Nodes()
 	if all {
 		nodes = d.WithChildren()
 	}
+
 	list := make([]row, len(nodes))
 	for i, n := range nodes {
 		d := describe.Of(n)
@@ -176,15 +181,15 @@ func rows(d dag.DAG, all bool) []row {
 	return list
 }
 
-// says is what a node says, in words.
+// says returns the content of a node as text.
 func says(d describe.Node) string {
 	text := d.Text
 	if d.Blocks.Len() > 0 {
-		text = words(d.Blocks)
+		text = blocksText(d.Blocks)
 	}
 
 	switch d.Sort {
-	case describe.System: // without its name, which is no part of the prompt
+	case describe.System: // without the title: its name is not part of the prompt
 		return text
 	case describe.Call:
 		sign := " → "
@@ -196,8 +201,8 @@ func says(d describe.Node) string {
 	return strings.TrimSpace(d.Title + " " + text)
 }
 
-// words is what blocks say.
-func words(blocks content.Blocks) string {
+// blocksText returns the content of blocks as text.
+func blocksText(blocks content.Blocks) string {
 	var list []string
 	for p := range describe.Parts(blocks) {
 		switch p.Form {
@@ -208,7 +213,7 @@ func words(blocks content.Blocks) string {
 		case describe.Asked:
 			list = append(list, "→ "+p.Name+string(p.JSON))
 		case describe.Returned:
-			list = append(list, "← "+words(p.Content))
+			list = append(list, "← "+blocksText(p.Content))
 		case describe.Shown:
 			list = append(list, p.Word())
 		}
@@ -216,7 +221,7 @@ func words(blocks content.Blocks) string {
 	return strings.Join(list, " ")
 }
 
-// oneline prints a row for each node. Ids are cut to what tells them apart.
+// oneline prints a line for each node. Digests are cut to the shortest length at which they differ.
 func (s *streams) oneline(list []row) error {
 	width := distinct(list)
 	out := bufio.NewWriter(s.out)
@@ -226,7 +231,7 @@ func (s *streams) oneline(list []row) error {
 	return out.Flush()
 }
 
-// lead is what the log writes before what a node says, unless that begins with it.
+// lead returns the text that the log writes before the content of a node, unless the content begins with it.
 func lead(d describe.Node) string {
 	switch d.Sort {
 	case describe.System, describe.Assistant, describe.Compaction:
@@ -272,9 +277,9 @@ func showCommand(s *streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show FILE [NODE]",
-		Short: "Print the content of a node, or the last answer",
+		Short: "Print the content of a node, or the last response",
 		Long: `Prints the content of NODE: text, tool calls with their arguments, tool results.
-NODE defaults to the last answer. With --json it prints the node as it is saved.`,
+NODE defaults to the last response. With --json it prints the node as it is saved.`,
 		Args: cobra.RangeArgs(1, 2),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -287,6 +292,7 @@ NODE defaults to the last answer. With --json it prints the node as it is saved.
 			if err != nil {
 				return err
 			}
+
 			n, err := shown(d, args[1:])
 			if err != nil {
 				return err
@@ -298,11 +304,12 @@ NODE defaults to the last answer. With --json it prints the node as it is saved.
 			return err
 		},
 	}
+
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-// shown is the node that is named, else the last answer.
+// shown returns the named node, or the last response if none is named.
 func shown(d dag.DAG, name []string) (*node.Node, error) {
 	if len(name) == 1 {
 		return nodeOf(d, name[0])
@@ -312,22 +319,22 @@ func shown(d dag.DAG, name []string) (*node.Node, error) {
 			return n, nil
 		}
 	}
-	return nil, errors.New("the conversation has no answer: name a node")
+	return nil, errors.New("the conversation has no response: name a node")
 }
 
-// nodeOf is the one node of that name.
+// nodeOf returns the only node with that name.
 func nodeOf(d dag.DAG, name string) (*node.Node, error) {
 	at, err := find(d, name)
 	if err != nil {
 		return nil, err
 	}
 	if at.Head() == nil {
-		return nil, fmt.Errorf("%q names %d ends, not one node", name, len(at.Heads()))
+		return nil, fmt.Errorf("%q names %d heads, not one node", name, len(at.Heads()))
 	}
 	return at.Head(), nil
 }
 
-// printNode prints a node as it is saved.
+// printNode prints a node in its saved form.
 func (s *streams) printNode(n *node.Node) error {
 	line := n.Append(nil)
 	var out bytes.Buffer
@@ -349,12 +356,12 @@ func renderCommand(s *streams) *cobra.Command {
 around in (html), as a picture (svg, png), for Graphviz (dot), or as the log
 that "plait log" prints (text).
 
-A Mermaid diagram of more than 100 boxes is folded: what failed stays, and boxes
-count the rest. With --parts it is a Markdown document of several diagrams that
-hold every node.
+A Mermaid diagram of more than 100 boxes is folded: failures are kept, and boxes
+count the rest. With --parts it is a Markdown document of several diagrams with
+every node.
 
-The page is one file that needs no network. It holds all that FILE holds, and
-the requests that the answers were given to.`,
+The page is one file that needs no network. It contains everything in FILE, and
+the request of each response.`,
 		Example: `  plait render --as mermaid talk.json > talk.mmd
   plait render --as mermaid talk.json --around 3f2a --steps 5 > near.mmd
   plait render --as mermaid talk.json --parts > talk.md
@@ -370,12 +377,13 @@ the requests that the answers were given to.`,
 			if as != "mermaid" && diagram != (diagramFlags{}) {
 				return errors.New("--around, --steps, --depth and --parts are for --as mermaid")
 			}
+
 			switch as {
 			case "mermaid":
 				return s.mermaid(d, diagram)
 			case "html":
 				if at != "" {
-					d = withoutOthers(d)
+					d = withoutOtherRefs(d)
 				}
 				return page.Write(s.out, d, &page.Options{Title: title(args[0]), Request: exactRequest})
 			case "svg":
@@ -387,9 +395,10 @@ the requests that the answers were given to.`,
 			case "text":
 				return d.WriteLog(s.out, nil)
 			}
-			return fmt.Errorf("--as %q is none of %s", as, strings.Join(kinds, ", "))
+			return fmt.Errorf("--as %q is not one of %s", as, strings.Join(kinds, ", "))
 		},
 	}
+
 	cmd.Flags().StringVar(&as, "as", "", "the `FORM`: "+strings.Join(kinds, ", "))
 	cmd.Flags().StringVar(&at, "node", "", "only `NODE` and the nodes before it")
 	diagram.register(cmd)
@@ -400,8 +409,8 @@ the requests that the answers were given to.`,
 	return cmd
 }
 
-// withoutOthers is the conversation without the names that lie elsewhere.
-func withoutOthers(d dag.DAG) dag.DAG {
+// withoutOtherRefs removes the refs to nodes that the conversation does not reach.
+func withoutOtherRefs(d dag.DAG) dag.DAG {
 	for _, r := range d.Refs() {
 		if slices.ContainsFunc(r.Heads, func(h *node.Node) bool { return !d.Contains(h) }) {
 			d = d.WithoutRef(r.Name)
@@ -410,7 +419,7 @@ func withoutOthers(d dag.DAG) dag.DAG {
 	return d
 }
 
-// title is what a page is called that shows a file.
+// title returns the title of the page for a file.
 func title(name string) string {
 	if name == std {
 		return ""
@@ -418,7 +427,7 @@ func title(name string) string {
 	return filepath.Base(name)
 }
 
-// completeNode completes a flag that names a node of the first FILE.
+// completeNode registers the completion of a flag for a node of the first FILE.
 func completeNode(s *streams, cmd *cobra.Command, flag string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
@@ -428,7 +437,7 @@ func completeNode(s *streams, cmd *cobra.Command, flag string) {
 	})
 }
 
-// nodeNames is the names in a file, and the beginnings of the digests of its last nodes, with what they say.
+// nodeNames returns the completions for a node: the refs of a file, and the abbreviated digests of its last nodes with their content.
 func (s *streams) nodeNames(file string) []string {
 	if file == std {
 		return nil
@@ -437,6 +446,7 @@ func (s *streams) nodeNames(file string) []string {
 	if err != nil {
 		return nil
 	}
+
 	var list []string
 	for _, r := range d.Refs() {
 		list = append(list, printable(r.Name))

@@ -12,7 +12,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// whole is all that a node says, laid out for people. What is no text of the command's own is made harmless where it is printed.
+// whole returns the whole content of a node as text. The caller must make it safe to print.
 func whole(n *node.Node) string {
 	d := describe.Of(n)
 	switch d.Sort {
@@ -25,43 +25,51 @@ func whole(n *node.Node) string {
 	case describe.Record:
 		return entry(d.Title, indentedJSON(content.JSON(d.Text)))
 	}
+
 	if d.Blocks.Len() > 0 {
-		return laidOut(d.Blocks)
+		return layOutBlocks(d.Blocks)
 	}
+
 	if d.Title == "" {
 		return d.Text
 	}
 	return entry(d.Title, indented(d.Text))
 }
 
-// entry is a head and what belongs to it, which is indented.
+// entry returns a heading with its body below it.
 func entry(head, body string) string {
 	return strings.TrimRight(strings.TrimLeft(head+"\n"+body, "\n"), "\n")
 }
 
+// declared returns the definitions of tools as text.
 func declared(p node.Tools) string {
 	var parts []string
 	for _, def := range p.Defs.Slice() {
 		parts = append(parts, entry(def.Name, indented(def.Description)+indentedJSON(def.Schema)+indentedJSON(def.Extra.JSON)))
 	}
+
 	if p.Withdrawn.Len() > 0 {
 		parts = append(parts, "withdrawn: "+strings.Join(p.Withdrawn.Slice(), ", "))
 	}
+
 	return strings.Join(parts, "\n\n")
 }
 
+// execution returns a tool call and its result as text.
 func execution(d describe.Node) string {
 	c := d.Called
 	parts := []string{part(describe.Part{Form: describe.Asked, Name: c.Tool, ID: c.ID, JSON: c.Input})}
+
 	if c.Changed {
 		parts = append(parts, entry("executed: "+c.RanTool, indentedJSON(c.RanInput)))
 	}
+
 	parts = append(parts, part(describe.Part{Form: describe.Returned, ID: c.ID, Content: d.Blocks, Failed: d.Failed}))
 	return strings.Join(parts, "\n\n")
 }
 
-// laidOut is blocks, with an empty line between them.
-func laidOut(blocks content.Blocks) string {
+// layOutBlocks returns the blocks as text, with an empty line between them.
+func layOutBlocks(blocks content.Blocks) string {
 	var list []string
 	for p := range describe.Parts(blocks) {
 		list = append(list, part(p))
@@ -69,6 +77,7 @@ func laidOut(blocks content.Blocks) string {
 	return strings.Join(list, "\n\n")
 }
 
+// part returns a part of a node as text.
 func part(p describe.Part) string {
 	switch p.Form {
 	case describe.Said:
@@ -80,12 +89,12 @@ func part(p describe.Part) string {
 		if p.Failed {
 			head += "  failed"
 		}
-		return entry(head, indented(laidOut(p.Content)))
+		return entry(head, indented(layOutBlocks(p.Content)))
 	}
 	return entry(p.WordWith(size(p.Source)), indented(p.Text)+indentedJSON(p.JSON))
 }
 
-// size is how many bytes an image or a document has, where they are here.
+// size returns the size of an image or a document, or "" if the conversation has only its address.
 func size(s content.Source) string {
 	if s.Data == "" {
 		return ""
@@ -94,7 +103,7 @@ func size(s content.Source) string {
 	return fmt.Sprintf(", %d bytes", base64.StdEncoding.DecodedLen(len(s.Data))-padding)
 }
 
-// indented is text two columns to the right, with a line break at its end; "" for none.
+// indented indents every line by two spaces and ends the text with a line break. It returns "" for "".
 func indented(text string) string {
 	if text == "" {
 		return ""
@@ -109,7 +118,7 @@ func indented(text string) string {
 	return out.String()
 }
 
-// indentedJSON is the same of JSON, with its members on lines of their own. What is no JSON stays as it is.
+// indentedJSON formats JSON with a line for each member, and indents it. Invalid JSON is only indented.
 func indentedJSON(j content.JSON) string {
 	var out bytes.Buffer
 	if json.Indent(&out, []byte(j), "", "  ") != nil {
