@@ -279,7 +279,8 @@ func showCommand(s *streams) *cobra.Command {
 		Use:   "show FILE [NODE]",
 		Short: "Print the content of a node, or the last response",
 		Long: `Prints the content of NODE: text, tool calls with their arguments, tool results.
-NODE defaults to the last response. With --json it prints the node as it is saved.`,
+NODE defaults to the last response. With --json it prints the node as it is
+saved.`,
 		Args: cobra.RangeArgs(1, 2),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
