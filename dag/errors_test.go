@@ -172,8 +172,9 @@ func errorsOfBuilding() []attempt {
 		{"SetSystem after an error", dag.ErrEmpty, d.User("").SetSystem("a", "b").Err()},
 		{"FromTranscript with an empty message", dag.ErrEmpty, dag.FromTranscript(dag.Transcript{Messages: []content.Message{
 			{Role: content.User, Blocks: content.Words("x")}, {Role: content.User}}}).Err()},
-		{"FromTranscript with an unknown role", node.ErrPayload, dag.FromTranscript(dag.Transcript{Messages: []content.Message{
-			{Role: "judge", Blocks: content.Words("x")}}}).Err()},
+		{"FromTranscript with an unknown role", node.ErrPayload,
+			dag.FromTranscript(dag.Transcript{Messages: []content.Message{
+				{Role: "judge", Blocks: content.Words("x")}}}).Err()},
 		{"Save without a path", pathless, pathless}, // no sentinel
 		{"Append to no journal", fs.ErrClosed, journaled(d)},
 		{"Append of a failed conversation to a journal", dag.ErrEmpty, journaled(d.User(""))},
@@ -252,6 +253,8 @@ func errorsOfMerging(t *testing.T) []attempt {
 		return dag.Merge(how, list...).Err()
 	}
 
+	hm := fresh().WithSource(later(2)).User("hm")
+
 	return []attempt{
 		{"no branches", nil, merge(dag.MergeJoin)},
 		{"two branches", nil, merge(dag.MergeJoin, left, right)},
@@ -262,8 +265,8 @@ func errorsOfMerging(t *testing.T) []attempt {
 		{"calls answered 3 times", dag.ErrMerge, merge(dag.MergeJoin, closed(1), closed(2), closed(3))},
 		{"call executed twice", dag.ErrMerge, merge(dag.MergeJoin, twice)},
 		{"call executed twice in the first branch", dag.ErrMerge, merge(dag.MergePick, twice, left)},
-		{"branch without an answer", dag.ErrEmpty, merge(dag.MergeAnswer, left, fresh().WithSource(later(2)).User("hm"))},
-		{"branch without an answer, picked", nil, merge(dag.MergePick, left, fresh().WithSource(later(2)).User("hm"))},
+		{"branch without an answer", dag.ErrEmpty, merge(dag.MergeAnswer, left, hm)},
+		{"branch without an answer, picked", nil, merge(dag.MergePick, left, hm)},
 		{"named branch with a blank summary", dag.ErrEmpty,
 			dag.Merge(dag.MergeAnswer, dag.Branch{DAG: left}, dag.Branch{Name: "n\n", Summary: " \n", DAG: right}).Err()},
 		{"another node with that id", dag.ErrDuplicateID, merge(dag.MergeJoin, fresh().User("a"), fresh().User("b"))},
@@ -345,7 +348,8 @@ func errorsOfDocuments(t *testing.T) []attempt {
 		{"id twice", dag.ErrDuplicateID, parsed(document("", good, good))},
 		{"unknown parent", node.ErrParent, parsed(document("", good, line(2, `"parents":[`+ref(3)+`],`+said)))},
 		{"unknown head", dag.ErrHeads, parsed(document(`,"heads":[`+ref(1)+`,`+ref(5)+`]`, good))},
-		{"head in upper case", dag.ErrHeads, parsed(document(`,"heads":["00000000-0000-7000-8000-00000000000A"]`, line(10, said)))},
+		{"head in upper case", dag.ErrHeads,
+			parsed(document(`,"heads":["00000000-0000-7000-8000-00000000000A"]`, line(10, said)))},
 		{"head that is no id", dag.ErrHeads, parsed(document(`,"heads":["first"]`, good))},
 		{"unknown head of a ref", dag.ErrHeads, parsed(document(`,"refs":{"main":[`+ref(5)+`]}`, good))},
 		{"name of a ref", dag.ErrRefName, parsed(document(`,"refs":{"a\nb":[]}`, good))},
@@ -376,7 +380,8 @@ func errorsOfLimits() []attempt {
 	}
 }
 
-// grown returns a journal with one more append: the nodes, and the line with the heads. AT in the line is the offset of the append.
+// grown returns a journal with one more append: the nodes, and the line with the heads.
+// AT in that line is the offset of the append.
 func grown(journal, last string, nodes ...string) string {
 	at := len(journal)
 	for _, n := range nodes {
@@ -392,6 +397,7 @@ func TestEveryDamageOfAJournalHasItsText(t *testing.T) {
 	good := grown(header, `{"heads":[`+ref(1)+`],"at":AT}`, one)
 	second := func(last string) string { return grown(good, last, two) }
 	complete := second(`{"heads":[` + ref(2) + `],"at":AT}`)
+	zeros := strings.Repeat("\x00", 20) + "\n"
 	ended := grown("", `{"heads":[`+ref(1)+`],"at":39}`)
 
 	var all strings.Builder
@@ -444,9 +450,9 @@ func TestEveryDamageOfAJournalHasItsText(t *testing.T) {
 		{"node without heads", nil, good + two + "\n", 0},
 		{"torn heads", nil, complete[:len(complete)-10], 0},
 		{"heads without a line break", nil, complete[:len(complete)-1], 0},
-		{"zeros at the end", nil, good + two + "\n" + strings.Repeat("\x00", 20) + "\n", 0},
-		{"zeros before the heads of the same append", nil, second(strings.Repeat("\x00", 20) + "\n" + `{"heads":[` + ref(1) + `],"at":` + fmt.Sprint(len(good)) + `}`), 0},
-		{"zeros before a complete append", dag.ErrDamaged, good + strings.Repeat("\x00", 20) + "\n" + ended + two + "\n", 0},
+		{"zeros at the end", nil, good + two + "\n" + zeros, 0},
+		{"zeros before the heads of the same append", nil, second(zeros + `{"heads":[` + ref(1) + `],"at":AT}`), 0},
+		{"zeros before a complete append", dag.ErrDamaged, good + zeros + ended + two + "\n", 0},
 		{"line beyond the limit", dag.ErrLimit, good, len(ended)},
 		{"torn line of the limit and a byte", dag.ErrLimit, good + strings.Repeat("x", 200), 199},
 	} {

@@ -1,0 +1,78 @@
+package dag_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/stretchr/testify/require"
+)
+
+// TestLogsAtTheirLimits holds whole logs at the limits of LogOptions, and one beyond.
+func TestLogsAtTheirLimits(t *testing.T) {
+	chain := func(n int) dag.DAG {
+		d := fresh()
+		for i := range n {
+			d = d.User(fmt.Sprint("message ", i))
+		}
+		return d
+	}
+	fan := func(n int) dag.DAG {
+		var calls []content.Block
+		var runs []node.ToolExecution
+		for i := range n {
+			calls, runs = append(calls, use(fmt.Sprint(i), "f", "{}")), append(runs, execution(i, fmt.Sprint(i)))
+		}
+		return fresh().User("q").Assistant("", calls...).CloseTools(runs...).Assistant("a")
+	}
+	broken := execution(0, "no station")
+	broken.IsError = true
+	colored := fresh().System("s").Tools(declared("f", "")).User("q").WithRef("here").
+		Assistant("", use("a", "f", "{}"), use("b", "f", "{}")).CloseTools(broken, execution(1, "x")).Assistant("a").
+		Append(node.Compaction{Summary: content.Words("sum")}).SubGraph("child", fresh().WithSource(later(1)).User("in")).
+		Custom("acme.note", 1).Stop(content.StopError)
+	long := fresh().User(strings.Repeat("x", 200))
+	var all strings.Builder
+	for _, c := range []struct {
+		name string
+		d    dag.DAG
+		o    dag.LogOptions
+	}{
+		{"nothing", fresh(), dag.LogOptions{}},
+		{"width 0", long, dag.LogOptions{}},
+		{"width -1", long, dag.LogOptions{Width: -1}},
+		{"width 1", long, dag.LogOptions{Width: 1}},
+		{"width 39", long, dag.LogOptions{Width: 39}},
+		{"width 40", long, dag.LogOptions{Width: 40}},
+		{"width 41", long, dag.LogOptions{Width: 41}},
+		{"width 40 in ASCII", long, dag.LogOptions{Width: 40, ASCII: true}},
+		{"chain of 15, folded", chain(15), dag.LogOptions{Fold: true}},
+		{"chain of 16, folded", chain(16), dag.LogOptions{Fold: true}},
+		{"chain of 17, folded in ASCII", chain(17), dag.LogOptions{Fold: true, ASCII: true}},
+		{"ref in a chain of 17, folded", chain(8).WithRef("here").WithHeads(chain(17).Head()), dag.LogOptions{Fold: true}},
+		{"fan of 8, folded", fan(8), dag.LogOptions{Fold: true}},
+		{"fan of 9, folded", fan(9), dag.LogOptions{Fold: true}},
+		{"fan of 9 in ASCII", fan(9), dag.LogOptions{ASCII: true}},
+		{"last 2 of 3", chain(3), dag.LogOptions{Last: 2}},
+		{"last 3 of 3", chain(3), dag.LogOptions{Last: 3}},
+		{"last 4 of 3", chain(3), dag.LogOptions{Last: 4}},
+		{"every kind", colored, dag.LogOptions{}},
+		{"every kind in ASCII", colored, dag.LogOptions{ASCII: true}},
+		{"every kind in color", colored, dag.LogOptions{Color: true}},
+	} {
+		require.NoError(t, c.d.Err(), c.name)
+		all.WriteString("# " + c.name + "\n" + strings.ReplaceAll(logOf(t, c.d, &c.o), "\x1b", "ESC") + "\n")
+	}
+	requireGolden(t, "loglimits.golden", all.String())
+}
+
+func TestUnreachedNodesAreListedWithTheirSize(t *testing.T) {
+	kept, dropped := line(1, `"kind":"system","body":{"text":"a"}`), line(2, `"kind":"system","body":{"text":"b"}`)
+	d := read(t, document(`,"heads":[`+ref(1)+`]`, kept, dropped))
+	size := len(written(t, d)) - len(written(t, d.Prune()))
+	require.Equal(t, fmt.Sprintf("1 node out of reach, %d bytes\nsystem 00000002", size), d.Unreachable().String())
+	require.Equal(t, "0 nodes out of reach, 0 bytes", d.Prune().Unreachable().String())
+}
