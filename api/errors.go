@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // The kinds of errors, for errors.Is.
@@ -66,7 +66,7 @@ type Error struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.API != "" {
-		b.WriteString(wire.OneLine(e.API) + ": ")
+		b.WriteString(safetext.Line(e.API, mostShown) + ": ")
 	}
 	if e.Kind == nil {
 		b.WriteString("failed")
@@ -75,18 +75,21 @@ func (e *Error) Error() string {
 	}
 
 	if e.Status != 0 {
-		b.WriteString(" (" + strings.TrimSpace(strconv.Itoa(e.Status)+" "+wire.OneLine(e.Type)) + ")")
+		b.WriteString(" (" + strings.TrimSpace(strconv.Itoa(e.Status)+" "+safetext.Line(e.Type, mostShown)) + ")")
 	}
 	if e.Message != "" {
-		b.WriteString(": " + wire.OneLine(e.Message))
+		b.WriteString(": " + safetext.Line(e.Message, mostShown))
 	} else if e.Err != nil {
-		b.WriteString(": " + wire.OneLine(e.Err.Error()))
+		b.WriteString(": " + safetext.Line(e.Err.Error(), mostShown))
 	}
 	if e.RequestID != "" {
-		b.WriteString(" [request " + wire.OneLine(e.RequestID) + "]")
+		b.WriteString(" [request " + safetext.Line(e.RequestID, mostShown) + "]")
 	}
 	return b.String()
 }
+
+// mostShown is how much of a text from outside an error shows.
+const mostShown = 1000
 
 // Unwrap returns the kind and the underlying error, apart from those that are nil.
 func (e *Error) Unwrap() []error {

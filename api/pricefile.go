@@ -11,7 +11,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // PriceList is a file of prices. Its form is a JSON object; prices are for a million tokens:
@@ -66,9 +66,9 @@ func ReadPrices(r io.Reader) (PriceList, error) {
 		return PriceList{}, priceFile(err)
 	}
 
-	list := PriceList{Currency: wire.OneLine(file.Currency), Prices: Prices{}}
+	list := PriceList{Currency: safetext.Escape(file.Currency, mostShown), Prices: Prices{}}
 	if list.Date, err = time.Parse(time.DateOnly, file.Date); err != nil {
-		return PriceList{}, priceFile(fmt.Errorf(`"date" is %q, not a date such as 2026-11-01`, wire.OneLine(file.Date)))
+		return PriceList{}, priceFile(fmt.Errorf(`"date" is %s, not a date such as 2026-11-01`, safetext.Quote(file.Date, 100)))
 	}
 	if list.Currency == "" {
 		return PriceList{}, priceFile(errors.New(`"currency" is missing`))

@@ -2,11 +2,14 @@ package dialect
 
 import (
 	"strings"
-	"unicode"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/wire"
 )
+
+// maxLabel is how much of a name or a title a label or a note shows.
+const maxLabel = 100
 
 // maxNeutral is the maximum number of bytes of another provider's block that are sent as text.
 const maxNeutral = 4000
@@ -39,37 +42,13 @@ func neutral(b content.Opaque) string {
 	}
 
 	text := strings.Join(n.parts, "\n")
-	if len(text) > maxNeutral {
-		text = strings.ToValidUTF8(text[:maxNeutral], "") + "…"
+	if head := safetext.Head(text, maxNeutral); len(head) < len(text) {
+		text = head + "…"
 	}
 	if kind == "" {
 		kind = b.API
 	}
-	return "[" + short(kind) + ": " + text + "]"
-}
-
-// tame returns another model's text without invisible characters: control characters, and those that reorder or hide
-// other text. It keeps line breaks, tabs, and the joiners of letters and emoji.
-func tame(text string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case c == '\n' || c == '\t' || c == '\u200c' || c == '\u200d':
-			return c
-		case unicode.IsControl(c) || unicode.Is(unicode.Cf, c):
-			return -1
-		}
-		return c
-	}, text)
-}
-
-// short returns a name from outside for a label or a note: tamed, on one line, at most 100 bytes and a mark where it
-// was cut.
-func short(word string) string {
-	const limit = 100
-	if len(word) > limit {
-		word = strings.ToValidUTF8(word[:limit], "") + "…"
-	}
-	return strings.Join(strings.Fields(tame(word)), " ")
+	return "[" + safetext.Line(kind, maxLabel) + ": " + text + "]"
 }
 
 // neutralText collects the readable text of a block.
@@ -127,12 +106,10 @@ func (n *neutralText) value(name string, j content.JSON, depth int) {
 
 // add adds a text, after the name of its member unless that is generic.
 func (n *neutralText) add(name, text string) {
-	if len(text) > maxNeutral {
-		text = strings.ToValidUTF8(text[:maxNeutral], "") + "…"
-	}
+	// A little more than is sent, so that the cut of the whole shows.
+	text = strings.TrimSpace(safetext.Block(safetext.Head(text, maxNeutral+100)))
 
 	// A long text without a space is data.
-	text = strings.TrimSpace(tame(text))
 	if text == "" || len(text) > 512 && !strings.ContainsAny(text, " \n") {
 		return
 	}

@@ -62,12 +62,12 @@ func TestBlocksOfOthersAreCutAtALimit(t *testing.T) {
 
 func TestBlocksOfOthersCannotHideAnything(t *testing.T) {
 	for j, want := range map[content.JSON]string{
-		`{"type":"x","text":"a\u001b[2Jb\u0000c\u202ed\u2066e\u00adf\r\ng\ud83d\ude00"}`: "[x: a[2Jbcdef\ng😀]",
-		`{"type":"a\nb\u001b","text":"c"}`:                                               "[a b: c]",
-		`{"\u001bcode":{"text":"c"}}`:                                                    "[code: c]",
-		`{"type":"x","text":"\udb40\udc41\udb40\udc42hi"}`:                               "[x: hi]",
-		`{"type":"x","text":"\u0000\u0001"}`:                                             "",
-		`{"type":"x","input":{"a":"\u001b"},"text":"\u200b"}`:                            `[x: input: {"a":"\u001b"}]`,
+		`{"type":"x","text":"a\u001b[2Jb\u0000c\u202ed\u2066e\u00adf\r\ng\ud83d\ude00"}`: "[x: a␛[2Jb␀c\ufffdd\ufffde\ufffdf\ng😀]",
+		`{"type":"a\nb\u001b","text":"c"}`:                                               "[a b␛: c]",
+		`{"\u001bcode":{"text":"c"}}`:                                                    "[␛code: c]",
+		`{"type":"x","text":"\udb40\udc41\udb40\udc42hi"}`:                               "[x: \ufffd\ufffdhi]",
+		`{"type":"x","text":"\u0000\u0001"}`:                                             "[x: ␀␁]",
+		`{"type":"x","input":{"a":"\u001b"},"text":"\u200b"}`:                            `[x: input: {"a":"\u001b"}` + "\n\ufffd]",
 		`{"type":"x","text":"👩\u200d💻"}`:                                                 "[x: 👩\u200d💻]",
 	} {
 		require.Equal(t, want, told(t, j), j)

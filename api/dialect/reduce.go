@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -76,7 +77,7 @@ type reducer struct {
 // setMalformed records that a keyword has an invalid value. The first such keyword counts.
 func (r *reducer) setMalformed(keyword, is string) {
 	if r.malformed == "" {
-		r.malformed = short(keyword) + " is " + is
+		r.malformed = safetext.Line(keyword, maxLabel) + " is " + is
 	}
 }
 
@@ -164,7 +165,7 @@ func (r *reducer) accepts(keyword string, depth int) bool {
 // drop records a removed keyword. There is a limit because a schema may hold any number of unknown members.
 func (r *reducer) drop(keyword string) {
 	const limit = 20
-	if keyword = short(keyword); len(r.dropped) == limit {
+	if keyword = safetext.Line(keyword, maxLabel); len(r.dropped) == limit {
 		keyword = "and others"
 	}
 	if len(r.dropped) <= limit && !slices.Contains(r.dropped, keyword) {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -202,9 +203,9 @@ func (t Target) Accept(role content.Role, block content.Block, nested bool) (con
 		// Another provider's block: what a model can read of it becomes text.
 		text := neutral(b)
 		if text == "" {
-			return nil, "a block that only " + short(b.API) + " can read"
+			return nil, "a block that only " + safetext.Line(b.API, maxLabel) + " can read"
 		}
-		return content.Text{Text: text}, "a block that only " + short(b.API) + " can read became text"
+		return content.Text{Text: text}, "a block that only " + safetext.Line(b.API, maxLabel) + " can read became text"
 	}
 
 	return nil, "a block that the API has no form for"
@@ -214,7 +215,7 @@ func (t Target) Accept(role content.Role, block content.Block, nested bool) (con
 func (t Target) foreign(b content.Thinking) string {
 	switch {
 	case b.Extra.API != "" && b.Extra.API != t.API:
-		return "thinking that only " + short(b.Extra.API) + " can read"
+		return "thinking that only " + safetext.Line(b.Extra.API, maxLabel) + " can read"
 	case b.Signature == "" && b.Redacted == "" && (!t.UnsignedThinking || b.Extra.API == ""):
 		return "thinking without a signature"
 	}
@@ -225,7 +226,7 @@ func (t Target) foreign(b content.Thinking) string {
 func (t Target) call(b content.ToolUse) (content.ToolUse, string) {
 	var why []string
 	if name := t.Name(b.Name); name != b.Name {
-		why = append(why, fmt.Sprintf("the tool's name %q became %q", short(b.Name), name))
+		why = append(why, fmt.Sprintf("the tool's name %s became %q", safetext.Quote(b.Name, maxLabel), name))
 		b.Name = name
 	}
 	if !b.Input.IsObject() {
@@ -324,11 +325,11 @@ func (t Target) textDocument(role content.Role, b content.Document, text string)
 	case accepted && b.Source.Text != "":
 		return b, ""
 	case accepted:
-		why := "a document of type " + short(b.Source.MediaType) + " is sent as plain text"
+		why := "a document of type " + safetext.Line(b.Source.MediaType, maxLabel) + " is sent as plain text"
 		b.Source = content.Source{MediaType: "text/plain", Text: text}
 		return b, why
 	case b.Title != "":
-		text = "[Document " + quoted(b.Title) + ":]\n" + text
+		text = "[Document " + safetext.Quote(b.Title, maxLabel) + ":]\n" + text
 	}
 
 	return content.Text{Text: text}, "a document became text"
@@ -376,7 +377,7 @@ func (t Target) media(what string, m Media, role content.Role, s content.Source,
 		return none, "its type is none of " + strings.Join(m.Types, ", ")
 	}
 	if kind != s.MediaType {
-		why := fmt.Sprintf("a %s of type %q is sent as %s, which it is", what, short(s.MediaType), kind)
+		why := fmt.Sprintf("a %s of type %s is sent as %s, which it is", what, safetext.Quote(s.MediaType, maxLabel), kind)
 		s.MediaType = kind
 		return s, why
 	}
@@ -482,17 +483,15 @@ func badBase64(s string) string {
 func placeholder(what string, s content.Source, title, why string) (content.Block, string) {
 	label := what
 	if title != "" {
-		label += " " + quoted(title)
+		label += " " + safetext.Quote(title, maxLabel)
 	}
 	if s.MediaType != "" {
-		label += " (" + short(s.MediaType) + ")"
+		label += " (" + safetext.Line(s.MediaType, maxLabel) + ")"
 	}
 	// A long URL, or one with the data in it, would only cost tokens.
 	if s.URL != "" && len(s.URL) <= 2048 && !strings.HasPrefix(s.URL, "data:") {
-		label += " " + wire.OneLine(tame(s.URL))
+		label += " " + safetext.Escape(s.URL, 1000)
 	}
 
 	return content.Text{Text: "[" + label + " left out: " + why + "]"}, what + " left out: " + why
 }
-
-func quoted(s string) string { return `"` + short(s) + `"` }

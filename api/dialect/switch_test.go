@@ -81,7 +81,7 @@ func TestMediaAreSentReplacedOrLeftOut(t *testing.T) {
 		"a text":                       {content.User, content.Document{Source: content.Source{Text: "words"}}, map[string]string{c: "words", r: "words", g: "words"}},
 		"a text of the assistant":      {content.Assistant, content.Document{Source: content.Source{Text: "words"}}, all("words")},
 		"a text of space":              {content.User, content.Document{Source: content.Source{Text: " \n"}}, all("nothing but space")},
-		"a Word file":                  {content.User, content.Document{Title: "a\x1b\"b", Source: source("application/msword", junk)}, all("[document \"a\"b\" (application/msword) left out")},
+		"a Word file":                  {content.User, content.Document{Title: "a\x1b\"b", Source: source("application/msword", junk)}, all("[document \"a\\x1b\\\"b\" (application/msword) left out")},
 		"audio":                        {content.User, content.Document{Source: source("audio/wav", wav)}, map[string]string{a: "[audio (audio/wav) left out: the model cannot be shown any audio]", r: "any audio"}},
 		"audio, oddly named":           {content.User, content.Document{Source: source("Audio/X-Wav; codecs=1", wav)}, map[string]string{a: "left out", c: "MediaType:audio/wav ", r: "left out", g: "MediaType:audio/wav "}},
 		"audio, unnamed":               {content.User, content.Document{Source: source("", wav)}, map[string]string{a: "left out", c: "MediaType:audio/wav ", r: "left out", g: "MediaType:audio/wav "}},

@@ -8,6 +8,8 @@ import (
 
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
+
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // openAISchema checks a JSON schema as OpenAI's APIs do.
@@ -174,8 +176,5 @@ func isType(v jsontext.Value, kind string) bool {
 
 // shortly is a value as a message shows it.
 func shortly(v jsontext.Value) string {
-	if len(v) > 100 {
-		return string([]rune(string(v[:100]))) + "…"
-	}
-	return string(v)
+	return safetext.Cut(string(v), 100)
 }
