@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 func TestEscapeWritesEverythingThatMermaidWouldObey(t *testing.T) {
@@ -39,81 +41,11 @@ func TestEscapeWritesEverythingThatMermaidWouldObey(t *testing.T) {
 		{"redirection", "re#100;irection"},
 		{" a  b ", "#160;a#160;#160;b#160;"},
 		{"bad \xff utf8", "bad \uFFFD utf8"},
+		{"ﬂ°lt¶ß", "fl°lt¶\u200bß"},
+		{"aﬂ_b", "afl_b"},
 	} {
 		require.Equal(t, c.want, escape(c.text), "%q", c.text)
 	}
-}
-
-func TestPlainLeavesWhatCanBeShown(t *testing.T) {
-	for _, c := range []struct{ text, want string }{
-		{"a\r\nb\rc\vd\fe\u0085f\u2028g\u2029h", "a\nb\nc\nd\ne\nf\ng\nh"},
-		{"a\tb", "a  b"},
-		{"a\x00b\x07c\x7fd\u009be", "abcde"},
-		{"\x1b[31mred", "␛[31mred"},
-		{"\ufeffa\u200eb\u200fc\u202ed\u2066e\u2069f\u061cg", "abcdefg"},
-		{"a\ufffeb\U0001ffffc\ufdd0d\ufdefe", "a\ufffdb\ufffdc\ufffdd\ufffde"},
-		{"a\xffb", "a\ufffdb"},
-		{"ﬂ°lt¶ß", "fl°lt¶\u200bß"},
-		{"¶\x01ß", "¶\u200bß"},
-		{"\n\n a \n\n", " a "},
-	} {
-		got, more := plain(c.text, 1000)
-		require.Equal(t, c.want, got, "%q", c.text)
-		require.False(t, more)
-	}
-	got, more := plain("abcdef", 3)
-	require.Equal(t, "abc", got)
-	require.True(t, more)
-}
-
-func TestClipCutsBetweenCharactersOnly(t *testing.T) {
-	for name, c := range map[string]struct {
-		text         string
-		lines, chars int
-		want         string
-	}{
-		"fits":             {"abc", 3, 3, "abc"},
-		"too long":         {"abcd", 3, 3, "abc…"},
-		"too many lines":   {"a\nb\nc\nd", 3, 120, "a\nb\nc…"},
-		"exactly the rows": {"a\nb\nc\n\n", 3, 120, "a\nb\nc"},
-		"blank lines":      {"a\n \n\nb", 3, 120, "a\nb"},
-		"no dangling gap":  {"ab cd", 3, 3, "ab…"},
-		"multi-byte":       {"日本語", 3, 2, "日本…"},
-		"accents":          {"e\u0301e\u0301e\u0301", 3, 2, "e\u0301e\u0301…"},
-		"family":           {"👩‍👩‍👧‍👦x", 3, 1, "👩‍👩‍👧‍👦…"},
-		"skin tone":        {"👍🏽x", 3, 1, "👍🏽…"},
-		"flags":            {"🇯🇵🇫🇷", 3, 1, "🇯🇵…"},
-		"flag of Scotland": {"🏴󠁧󠁢󠁳󠁣󠁴󠁿x", 3, 1, "🏴󠁧󠁢󠁳󠁣󠁴󠁿…"},
-		"variation":        {"❤️x", 3, 1, "❤️…"},
-		"Hangul":           {"\u1112\u1161\u11abx", 3, 1, "\u1112\u1161\u11ab…"},
-		"Devanagari":       {"किx", 3, 1, "कि…"},
-		"line at limit":    {"abc\nd", 3, 3, "abc…"},
-		"nothing":          {"", 3, 3, ""},
-	} {
-		require.Equal(t, c.want, clip(c.text, c.lines, c.chars), name)
-	}
-}
-
-func TestClipTakesAnyLimits(t *testing.T) {
-	for _, limit := range []int{11, 1 << 30, math.MaxInt/maxCluster + 1, math.MaxInt} {
-		require.Equal(t, "  a tab\nand", clip("\ta tab\nand", limit, limit))
-		require.Equal(t, "x", clip("x", 1, limit))
-		require.Equal(t, "x", clip("x", limit, 1))
-		require.Equal(t, "", clip("", limit, limit))
-	}
-}
-
-func TestClipReadsNoMoreThanItShows(t *testing.T) {
-	heap := "e" + strings.Repeat("\u0301", 1<<20)
-	require.Less(t, len(clip(heap, 3, 120)), 10_000, "a heap of marks is no character")
-
-	long := strings.Repeat("word ", 1<<20)
-	allocated := testing.Benchmark(func(b *testing.B) {
-		for b.Loop() {
-			clip(long, 3, 120)
-		}
-	}).AllocedBytesPerOp()
-	require.Less(t, allocated, int64(100_000))
 }
 
 // inert matches a label that only shows text: what is active stands in escapes, and nothing else looks like one.
@@ -127,9 +59,9 @@ func TestEscapeAndClipAreLinear(t *testing.T) {
 		var escaped, clipped [2]uint64
 		for i, n := range []int{short, long} {
 			text := strings.Repeat(s, n)
-			plain, _ := plain(text, 1<<30)
-			escaped[i] = allocated(func() { escape(plain) })
-			clipped[i] = allocated(func() { clip(text, 1<<30, len(text)/8) })
+			shown := safetext.Clip(text, 1<<30, 1<<30)
+			escaped[i] = allocated(func() { escape(shown) })
+			clipped[i] = allocated(func() { safetext.Clip(text, 1<<30, len(text)/8) })
 		}
 		const slack = 64 << 10 // for what others allocate meanwhile
 		require.LessOrEqual(t, escaped[1], 16*escaped[0]+slack, "escape %q", s)
@@ -151,17 +83,17 @@ func FuzzLabel(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		full, _ := plain(s, len(s)*2+1)
-		for _, text := range []string{full, clip(s, 3, 120), s} {
+		full := safetext.Clip(s, math.MaxInt, math.MaxInt)
+		for _, text := range []string{full, safetext.Clip(s, 3, 120), s} {
 			label := escape(text)
 			if !utf8.ValidString(label) || !inert.MatchString(label) || strings.Contains(label, "direction") {
 				t.Fatalf("escape(%q) = %q", text, label)
 			}
 		}
 		require.True(t, utf8.ValidString(full))
-		short := clip(s, 3, 120)
+		short := safetext.Clip(s, 3, 120)
 		require.LessOrEqual(t, strings.Count(short, "\n"), 2)
 		require.True(t, utf8.ValidString(short))
-		require.Equal(t, short, clip(short, 3, 121), "what was cut once is not cut again")
+		require.Equal(t, short, safetext.Clip(short, 3, 121), "what was cut once is not cut again")
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-json/jsontext"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -99,7 +100,7 @@ func (l labeller) face(i int) face {
 	return f
 }
 
-func (l labeller) body(text string) string { return clip(text, l.lines, l.chars) }
+func (l labeller) body(text string) string { return safetext.Clip(text, l.lines, l.chars) }
 
 // results returns the text of a message with tool results. The results are included unless the calls above it show
 // them.
@@ -190,20 +191,20 @@ func arguments(input string) string {
 	dec := jsontext.NewDecoder(bytes.NewBufferString(input),
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
-		return clip(input, 1, argsChars)
+		return safetext.Clip(input, 1, argsChars)
 	}
 
 	var b strings.Builder
 	for dec.PeekKind() != '}' && b.Len() <= argsChars {
 		key, err := dec.ReadToken()
 		if err != nil {
-			return clip(input, 1, argsChars)
+			return safetext.Clip(input, 1, argsChars)
 		}
-		member := clip(key.String(), 1, nameChars)
+		member := safetext.Clip(key.String(), 1, nameChars)
 
 		value, err := dec.ReadValue()
 		if err != nil {
-			return clip(input, 1, argsChars)
+			return safetext.Clip(input, 1, argsChars)
 		}
 		if value.Kind() == '"' {
 			value, _ = jsontext.AppendUnquote(nil, value) // the error reports invalid UTF-8, which becomes U+FFFD
@@ -212,16 +213,16 @@ func arguments(input string) string {
 		if b.Len() > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(member + ": " + clip(string(value), 1, argsChars))
+		b.WriteString(member + ": " + safetext.Clip(string(value), 1, argsChars))
 	}
 
 	if dec.PeekKind() != '}' {
 		b.WriteString(", …")
 	}
-	return clip(b.String(), 1, argsChars)
+	return safetext.Clip(b.String(), 1, argsChars)
 }
 
-func name(s string) string { return clip(s, 1, nameChars) }
+func name(s string) string { return safetext.Clip(s, 1, nameChars) }
 
 // lines joins the parts that are not empty with newlines.
 func lines(parts ...string) string {

@@ -6,8 +6,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/viz/internal/ink"
@@ -40,7 +40,7 @@ func SVG(w io.Writer, d dag.DAG, o *SVGOptions) error {
 		return err
 	}
 	s := svgWriter{Writer: bufio.NewWriterSize(w, 1<<16), Picture: p}
-	s.picture(cmp.Or(strings.TrimSpace(clip(o.Title, 1, nameChars)), "Conversation"))
+	s.picture(cmp.Or(strings.TrimSpace(safetext.Clip(o.Title, 1, nameChars)), "Conversation"))
 	return s.Flush()
 }
 
@@ -70,10 +70,7 @@ var xmlText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "
 
 // text writes plain text, escaped.
 func (s *svgWriter) text(text string) {
-	if !utf8.ValidString(text) {
-		text = strings.ToValidUTF8(text, string(utf8.RuneError))
-	}
-	xmlText.WriteString(s, text)
+	xmlText.WriteString(s, content.Clean(text))
 }
 
 func (s *svgWriter) picture(title string) {

@@ -16,6 +16,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/fixture"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -132,7 +133,7 @@ func TestSVGShowsHostileTexts(t *testing.T) {
 		o := LayoutOptions{LabelLines: 1000, LabelChars: 10_000}
 		s := readSVG(t, svg(t, d, &SVGOptions{Layout: o, Title: text}))
 		requireSeen(t, layout(t, d, &o), s)
-		want := strings.Join(strings.Fields(clip(strings.ToValidUTF8(text, "\ufffd"), 1, 10_000)), "")
+		want := strings.Join(strings.Fields(safetext.Clip(strings.ToValidUTF8(text, "\ufffd"), 1, 10_000)), "")
 		said := strings.Join(strings.Fields(strings.Join(s.boxes["n0"][1:], "")), "")
 		require.True(t, strings.HasPrefix(said, strings.TrimSuffix(want, "…")), "%q is shown as %q", text, said)
 	}
@@ -168,8 +169,8 @@ func TestSVGTitle(t *testing.T) {
 
 func TestSVGTitleIsHarmless(t *testing.T) {
 	title := readSVG(t, svg(t, sampleSingle(), &SVGOptions{Title: "\x00\x1b[31m\u202ea\nb</title>\ufffe" + strings.Repeat("x", 100)})).title
-	require.Equal(t, "␛[31ma…", title)
-	require.Equal(t, "Conversation", readSVG(t, svg(t, sampleSingle(), &SVGOptions{Title: "\x00 \n"})).title)
+	require.Equal(t, "␀␛[31m\ufffda…", title)
+	require.Equal(t, "Conversation", readSVG(t, svg(t, sampleSingle(), &SVGOptions{Title: "\t \n"})).title)
 }
 
 func TestSVGSaysHowMuchThereIs(t *testing.T) {

@@ -2,6 +2,7 @@ package safetext_test
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -114,6 +115,56 @@ func TestClipCutsLinesAndClusters(t *testing.T) {
 	} {
 		require.Equal(t, c.want, safetext.Clip(c.text, c.lines, c.clusters), name)
 	}
+}
+
+func TestClipCutsBetweenCharactersOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		text         string
+		lines, chars int
+		want         string
+	}{
+		"fits":             {"abc", 3, 3, "abc"},
+		"too long":         {"abcd", 3, 3, "abc…"},
+		"too many lines":   {"a\nb\nc\nd", 3, 120, "a\nb\nc…"},
+		"exactly the rows": {"a\nb\nc\n\n", 3, 120, "a\nb\nc"},
+		"blank lines":      {"a\n \n\nb", 3, 120, "a\nb"},
+		"no dangling gap":  {"ab cd", 3, 3, "ab…"},
+		"multi-byte":       {"日本語", 3, 2, "日本…"},
+		"accents":          {"e\u0301e\u0301e\u0301", 3, 2, "e\u0301e\u0301…"},
+		"family":           {"👩‍👩‍👧‍👦x", 3, 1, "👩‍👩‍👧‍👦…"},
+		"skin tone":        {"👍🏽x", 3, 1, "👍🏽…"},
+		"flags":            {"🇯🇵🇫🇷", 3, 1, "🇯🇵…"},
+		"flag of Scotland": {"🏴󠁧󠁢󠁳󠁣󠁴󠁿x", 3, 1, "🏴󠁧󠁢󠁳󠁣󠁴󠁿…"},
+		"variation":        {"❤️x", 3, 1, "❤️…"},
+		"Hangul":           {"\u1112\u1161\u11abx", 3, 1, "\u1112\u1161\u11ab…"},
+		"Devanagari":       {"किx", 3, 1, "कि…"},
+		"line at limit":    {"abc\nd", 3, 3, "abc…"},
+		"nothing":          {"", 3, 3, ""},
+	} {
+		require.Equal(t, c.want, safetext.Clip(c.text, c.lines, c.chars), name)
+	}
+}
+
+func TestClipTakesAnyLimits(t *testing.T) {
+	for _, limit := range []int{11, 1 << 30, math.MaxInt/32 + 1, math.MaxInt} {
+		require.Equal(t, "  a tab\nand", safetext.Clip("\ta tab\nand", limit, limit))
+		require.Equal(t, "x", safetext.Clip("x", 1, limit))
+		require.Equal(t, "x", safetext.Clip("x", limit, 1))
+		require.Equal(t, "", safetext.Clip("", limit, limit))
+	}
+}
+
+func TestClipReadsNoMoreThanItShows(t *testing.T) {
+	heap := "e" + strings.Repeat("\u0301", 1<<20)
+	require.Less(t, len(safetext.Clip(heap, 3, 120)), 10_000, "a heap of marks is no character")
+
+	long := strings.Repeat("word ", 1<<20)
+	allocated := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			safetext.Clip(long, 3, 120)
+		}
+	}).AllocedBytesPerOp()
+	require.Less(t, allocated, int64(100_000))
 }
 
 func TestCutKeepsClustersWhole(t *testing.T) {
