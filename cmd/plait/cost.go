@@ -17,6 +17,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 func costCommand(s *streams) *cobra.Command {
@@ -302,7 +303,7 @@ func (s spending) row(w io.Writer, name, currency string) {
 	if currency != "" {
 		cells = append(cells, s.money())
 	}
-	fmt.Fprintf(w, "%s\t  %s\n", strings.Join(cells, "\t"), strings.ReplaceAll(printable(name), "\t", " "))
+	fmt.Fprintf(w, "%s\t  %s\n", strings.Join(cells, "\t"), safetext.Line(name, math.MaxInt))
 }
 
 // money returns the cost as text: exact, estimated, at least the known part, or unknown.

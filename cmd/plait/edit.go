@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -303,6 +304,6 @@ func (s *streams) report(to io.Writer, what fmt.Stringer, asJSON bool) error {
 	if asJSON {
 		return (&streams{out: to}).printJSON(what)
 	}
-	_, err := fmt.Fprintln(to, printable(what.String()))
+	_, err := fmt.Fprintln(to, safetext.Block(what.String()))
 	return err
 }

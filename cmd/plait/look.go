@@ -15,6 +15,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
 	"github.com/plait-dev/plait/viz/page"
@@ -112,7 +113,7 @@ func (s *streams) printRefs(refs []dag.Ref) error {
 		for _, n := range r.Heads {
 			at = append(at, n.String())
 		}
-		if _, err := fmt.Fprintln(s.out, printable(r.Name+": "+strings.Join(at, ", "))); err != nil {
+		if _, err := fmt.Fprintln(s.out, safetext.Row(r.Name+": "+strings.Join(at, ", "))); err != nil {
 			return err
 		}
 	}
@@ -226,7 +227,7 @@ func (s *streams) oneline(list []row) error {
 	width := distinct(list)
 	out := bufio.NewWriter(s.out)
 	for _, r := range list {
-		fmt.Fprintf(out, "%s %-14s %s\n", r.Digest[:width], printable(r.described.Word), beginning(lead(r.described)+r.Says, 100))
+		fmt.Fprintf(out, "%s %-14s %s\n", r.Digest[:width], safetext.Row(r.described.Word), safetext.Line(lead(r.described)+r.Says, 100))
 	}
 	return out.Flush()
 }
@@ -240,20 +241,6 @@ func lead(d describe.Node) string {
 		}
 	}
 	return ""
-}
-
-// beginning is the first characters of a text, on one line.
-func beginning(text string, chars int) string {
-	const enough = 1 << 10 // bytes, of which the rest of a long text is not looked at
-	cut := len(text) > enough
-	if cut {
-		text = strings.ToValidUTF8(text[:enough], "")
-	}
-	said := []rune(strings.Join(strings.Fields(printable(text)), " "))
-	if len(said) > chars || cut {
-		said = append(said[:min(len(said), chars-1)], '…')
-	}
-	return string(said)
 }
 
 // distinct is how many digits of the digests tell them apart; eight at least.
@@ -301,7 +288,7 @@ saved.`,
 			if asJSON {
 				return s.printNode(n)
 			}
-			_, err = fmt.Fprintln(s.out, printable(whole(n)))
+			_, err = fmt.Fprintln(s.out, safetext.Block(whole(n)))
 			return err
 		},
 	}
@@ -450,13 +437,13 @@ func (s *streams) nodeNames(file string) []string {
 
 	var list []string
 	for _, r := range d.Refs() {
-		list = append(list, printable(r.Name))
+		list = append(list, safetext.Row(r.Name))
 	}
 	const most = 30
 	all := rows(d, false)
 	width := distinct(all)
 	for i := len(all) - 1; i >= max(len(all)-most, 0); i-- {
-		list = append(list, all[i].Digest[:width]+"\t"+beginning(all[i].Says, 50))
+		list = append(list, all[i].Digest[:width]+"\t"+safetext.Line(all[i].Says, 50))
 	}
 	return list
 }

@@ -18,9 +18,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
-	"unicode"
+
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 func main() {
@@ -66,7 +66,7 @@ func plait(ctx context.Context, args []string, in io.Reader, out, errs io.Writer
 		code = end.code
 	}
 
-	if text := printable(plain(err)); text != "" {
+	if text := safetext.Block(plain(err)); text != "" {
 		fmt.Fprintln(errs, "plait: "+text)
 	}
 	return code
@@ -76,22 +76,4 @@ func plait(ctx context.Context, args []string, in io.Reader, out, errs io.Writer
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
-}
-
-// printable is text that cannot drive a terminal: control characters have the signs that stand for them. Line breaks stay.
-func printable(text string) string {
-	return strings.Map(func(c rune) rune {
-		const joiner = '\u200d' // of emoji
-		switch {
-		case c == '\n' || c == '\t' || c == joiner || unicode.IsPrint(c):
-			return c
-		case c < 0x20:
-			return '\u2400' + c
-		case c == 0x7f:
-			return '\u2421'
-		case unicode.Is(unicode.Zs, c):
-			return ' '
-		}
-		return unicode.ReplacementChar
-	}, text)
 }

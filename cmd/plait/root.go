@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // newRoot returns the whole command.
@@ -64,5 +66,5 @@ func (s *streams) printJSON(v any) error {
 
 // say writes a line to standard error.
 func (s *streams) say(format string, args ...any) {
-	fmt.Fprintln(s.err, printable(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(s.err, safetext.Block(fmt.Sprintf(format, args...)))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/progress"
 )
@@ -280,7 +281,7 @@ func (r *runner) showRepair(text string) {
 	if terminal, _ := terminalOf(r.err); terminal && !r.quiet {
 		clear = "\r\x1b[K"
 	}
-	fmt.Fprintln(r.err, clear+printable("repaired: "+text))
+	fmt.Fprintln(r.err, clear+safetext.Block("repaired: "+text))
 }
 
 // showArguments prints which pending calls have repaired arguments, because the model did not write a JSON object.
@@ -534,7 +535,7 @@ func (r *runner) finish(name string, d dag.DAG, failure error) error {
 		return out.printJSON(endingOf(d, r.repairs.all()))
 	}
 
-	_, err := fmt.Fprintln(target, printable(d.Text()))
+	_, err := fmt.Fprintln(target, safetext.Block(d.Text()))
 	return err
 }
 

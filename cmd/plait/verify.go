@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -102,7 +103,7 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 		if len(files) > 1 {
 			line = name + ": " + line
 		}
-		if _, err := fmt.Fprintln(s.out, printable(strings.TrimRight(line, "\n"))); err != nil {
+		if _, err := fmt.Fprintln(s.out, safetext.Block(strings.TrimRight(line, "\n"))); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/viz/live"
 )
 
@@ -127,7 +128,7 @@ func (w *watched) setProblem(problem string) {
 	}
 
 	w.say("%s", problem)
-	w.page.Report(errors.New(printable(problem)))
+	w.page.Report(errors.New(safetext.Block(problem)))
 }
 
 // setMetadata sets metadata for the next save.

@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -238,11 +239,11 @@ func (w *watch) update(event executor.Event, err error) {
 		}
 	case executor.ToolStart:
 		w.tool(tool{
-			ID: callID(e.Turn, e.Ran.Index), Tool: e.Ran.Name, Input: short(string(e.Ran.Input)),
+			ID: callID(e.Turn, e.Ran.Index), Tool: e.Ran.Name, Input: safetext.Cut(string(e.Ran.Input), maxNote),
 			Started: time.Now().UTC().Format(time.RFC3339Nano),
 		})
 	case executor.ToolUpdate:
-		w.note(callID(e.Turn, e.Call.Index), func(t *tool) { t.Note = short(e.Content.Text()) })
+		w.note(callID(e.Turn, e.Call.Index), func(t *tool) { t.Note = safetext.Cut(e.Content.Text(), maxNote) })
 	case executor.Child:
 		if said := inside(e); said != "" {
 			w.note(callID(e.Turn, e.Path[0].Index), func(t *tool) { t.Note = said })
@@ -327,13 +328,5 @@ func inside(e executor.Child) string {
 	default:
 		return ""
 	}
-	return short(strings.Join(path, " › "))
-}
-
-// short cuts s to maxNote bytes.
-func short(s string) string {
-	if len(s) <= maxNote {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxNote], "") + "…"
+	return safetext.Cut(strings.Join(path, " › "), maxNote)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // run is the state of a run, built from its events.
@@ -187,16 +188,8 @@ func (r *run) money() []string {
 	return []string{fmt.Sprintf("cost %.4f", r.cost)}
 }
 
-// excerpt returns the beginning of the first line of s that is not blank. The caller makes it safe for a terminal.
-func excerpt(s string) string {
-	const limit = 40
-	s = strings.TrimSpace(s[:min(len(s), 4*limit)])
-	s, _, _ = strings.Cut(s, "\n")
-	if runes := []rune(s); len(runes) > limit {
-		return string(runes[:limit-1]) + "…"
-	}
-	return s
-}
+// excerpt returns the beginning of the first line of s that is not blank.
+func excerpt(s string) string { return safetext.Clip(strings.TrimSpace(s), 1, 40) }
 
 // short formats a duration in whole seconds: "0s", "4s", "1m12s".
 func short(d time.Duration) string { return d.Truncate(time.Second).String() }
