@@ -16,13 +16,13 @@ func TestErrorTells(t *testing.T) {
 	for want, err := range map[string]*api.Error{
 		"anthropic: overloaded (529 overloaded_error): Overloaded [request req_1]": {Kind: api.ErrOverloaded, API: "anthropic", Status: 529,
 			Type: "overloaded_error", Message: "Overloaded", RequestID: "req_1"},
-		"transport failed: unexpected EOF":               {Kind: api.ErrTransport, Err: io.ErrUnexpectedEOF},
-		"x: server error (500)":                          {Kind: api.ErrServer, API: "x", Status: 500},
-		"x: server error (500): the words":               {Kind: api.ErrServer, API: "x", Status: 500, Message: "the words", Err: io.EOF},
-		"failed":                                         {},
-		"invalid request (400 a b): line 1 line 2":      {Kind: api.ErrInvalidRequest, Status: 400, Type: "a\nb", Message: "line 1\r\nline 2"},
+		"transport failed: unexpected EOF":          {Kind: api.ErrTransport, Err: io.ErrUnexpectedEOF},
+		"x: server error (500)":                     {Kind: api.ErrServer, API: "x", Status: 500},
+		"x: server error (500): the words":          {Kind: api.ErrServer, API: "x", Status: 500, Message: "the words", Err: io.EOF},
+		"failed":                                    {},
+		"invalid request (400 a b): line 1 line 2":  {Kind: api.ErrInvalidRequest, Status: 400, Type: "a\nb", Message: "line 1\r\nline 2"},
 		"content filtered: ␛[31mred [request r␀ x]": {Kind: api.ErrFiltered, Message: "\x1b[31mred", RequestID: "r\x00\u2028x"},
-		"server error: bad \uFFFD bytes":                 {Kind: api.ErrServer, Message: "bad \xff bytes"},
+		"server error: bad \uFFFD bytes":            {Kind: api.ErrServer, Message: "bad \xff bytes"},
 	} {
 		require.Equal(t, want, err.Error())
 	}
