@@ -59,10 +59,10 @@ func TestEveryEventChangesTheLine(t *testing.T) {
 		see(executor.ToolStart{Turn: 1, Call: call(0, "asked"), Ran: call(0, "first")}, nil, "turn 1 · 22s · first 0s · 2,000,000 tokens · cost 3.0000", "")
 		time.Sleep(63 * time.Second)
 		see(executor.ToolStart{Turn: 1, Call: call(1, "asked"), Ran: call(1, "second")}, nil, "turn 1 · 1m25s · first 1m3s, second 0s · 2,000,000 tokens · cost 3.0000", "")
-		see(executor.ToolUpdate{Turn: 1, Call: call(1, ""), Content: content.Words("\n half\nway")}, nil, "turn 1 · 1m25s · first 1m3s, second 0s (half) · 2,000,000 tokens · cost 3.0000", "")
-		see(executor.Child{}, nil, "turn 1 · 1m25s · first 1m3s, second 0s (half) · 2,000,000 tokens · cost 3.0000", "")
-		see(executor.Child{Path: []executor.Call{call(0, "")}, Event: executor.TurnStart{Turn: 3}}, nil, "turn 1 · 1m25s · first 1m3s (turn 3), second 0s (half) · 2,000,000 tokens · cost 3.0000", "")
-		see(executor.Child{Path: []executor.Call{call(0, ""), call(1, "")}, Event: executor.ToolStart{Ran: call(7, "inner")}}, nil, "turn 1 · 1m25s · first 1m3s (inner), second 0s (half) · 2,000,000 tokens · cost 3.0000", "")
+		see(executor.ToolUpdate{Turn: 1, Call: call(1, ""), Content: content.Words("\n half\nway")}, nil, "turn 1 · 1m25s · first 1m3s, second 0s (half…) · 2,000,000 tokens · cost 3.0000", "")
+		see(executor.Child{}, nil, "turn 1 · 1m25s · first 1m3s, second 0s (half…) · 2,000,000 tokens · cost 3.0000", "")
+		see(executor.Child{Path: []executor.Call{call(0, "")}, Event: executor.TurnStart{Turn: 3}}, nil, "turn 1 · 1m25s · first 1m3s (turn 3), second 0s (half…) · 2,000,000 tokens · cost 3.0000", "")
+		see(executor.Child{Path: []executor.Call{call(0, ""), call(1, "")}, Event: executor.ToolStart{Ran: call(7, "inner")}}, nil, "turn 1 · 1m25s · first 1m3s (inner), second 0s (half…) · 2,000,000 tokens · cost 3.0000", "")
 		see(executor.ToolEnd{Turn: 1, Execution: node.ToolExecution{Index: 1, Tool: "second"}}, nil, "turn 1 · 1m25s · first 1m3s (inner) · 2,000,000 tokens · cost 3.0000", "turn 1: second 0s")
 		failed := node.ToolExecution{Index: 0, Tool: "first", IsError: true, Result: content.Words("no luck\nat all")}
 		see(executor.ToolEnd{Turn: 1, Execution: failed}, nil, "turn 1 · 1m25s · 2,000,000 tokens · cost 3.0000", "turn 1: first 1m3s failed: no luck")
@@ -99,9 +99,9 @@ func TestLinesAreDrawnAgainOnDevicesOfCharacters(t *testing.T) {
 
 func TestTextsOfOthersAreCut(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "  a  ": "a", "\n\nfirst\nsecond": "first",
-		strings.Repeat("x", 40): strings.Repeat("x", 40), strings.Repeat("x", 41): strings.Repeat("x", 39) + "…",
-		strings.Repeat("é", 41): strings.Repeat("é", 39) + "…", strings.Repeat(" ", 160) + "late": "",
+		"": "", "  a  ": "a", "\n\nfirst\nsecond": "first…",
+		strings.Repeat("x", 40): strings.Repeat("x", 40), strings.Repeat("x", 41): strings.Repeat("x", 40) + "…",
+		strings.Repeat("é", 41): strings.Repeat("é", 40) + "…", strings.Repeat(" ", 160) + "late": "late",
 	} {
 		require.Equal(t, want, excerpt(text))
 	}
