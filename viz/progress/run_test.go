@@ -65,7 +65,7 @@ func TestEveryEventChangesTheLine(t *testing.T) {
 		see(executor.Child{Path: []executor.Call{call(0, ""), call(1, "")}, Event: executor.ToolStart{Ran: call(7, "inner")}}, nil, "turn 1 · 1m25s · first 1m3s (inner), second 0s (half…) · 2,000,000 tokens · cost 3.0000", "")
 		see(executor.ToolEnd{Turn: 1, Execution: node.ToolExecution{Index: 1, Tool: "second"}}, nil, "turn 1 · 1m25s · first 1m3s (inner) · 2,000,000 tokens · cost 3.0000", "turn 1: second 0s")
 		failed := node.ToolExecution{Index: 0, Tool: "first", IsError: true, Result: content.Words("no luck\nat all")}
-		see(executor.ToolEnd{Turn: 1, Execution: failed}, nil, "turn 1 · 1m25s · 2,000,000 tokens · cost 3.0000", "turn 1: first 1m3s failed: no luck")
+		see(executor.ToolEnd{Turn: 1, Execution: failed}, nil, "turn 1 · 1m25s · 2,000,000 tokens · cost 3.0000", "turn 1: first 1m3s failed: no luck…")
 		see(executor.ToolEnd{Turn: 1, Execution: node.ToolExecution{Index: 9, Tool: "refused"}}, nil, "turn 1 · 1m25s · 2,000,000 tokens · cost 3.0000", "turn 1: refused")
 
 		see(executor.TurnEnd{Usage: content.Usage{Input: 7}, ToolUsage: content.Usage{Output: 3}}, nil, "turn 1 · 1m25s · 10 tokens · cost 3.0000", "")
