@@ -336,3 +336,36 @@ func TestDocumentsLinksLeadSomewhere(t *testing.T) {
 		}
 	}
 }
+
+// cleaners are the files outside internal/safetext that may ask which characters are printable, and why.
+var cleaners = map[string]string{
+	"content/json.go":                "Clean is the form in which text is stored",
+	"dag/ref.go":                     "refuses names of refs, and cleans nothing",
+	"examples/approval/main.go":      "an example is copied whole; its JSON stays the same JSON",
+	"examples/terminal/main.go":      "an example is copied whole",
+	"viz/internal/gocode/literal.go": "chooses between two forms of a Go literal",
+}
+
+var cleaning = regexp.MustCompile(`\bunicode\.Is(Print|Control|Graphic)\b|\bstrconv\.Is(Print|Graphic)\b|\.ToValidUTF8\(`)
+
+func TestHostileTextIsCleanedInOnePlace(t *testing.T) {
+	used := map[string]bool{}
+	for _, dir := range goFolders(t) {
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		require.NoError(t, err)
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			name = filepath.ToSlash(name)
+			if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/safetext/") || !cleaning.Match(text) {
+				continue
+			}
+			used[name] = true
+			require.Contains(t, cleaners, name, "%s cleans text: use internal/safetext, or list the file with the reason", name)
+		}
+	}
+
+	for name := range cleaners {
+		require.True(t, used[name], "%s is listed, and cleans nothing", name)
+	}
+}
