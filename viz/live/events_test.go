@@ -61,7 +61,7 @@ func TestEveryEventIsSentInWhole(t *testing.T) {
 	see(executor.ToolStart{Turn: 1, Call: call(0, "asked", ""), Ran: call(0, "look", `{"at":1}`)}, nil,
 		line(`{"tools":[{"id":"1.0","tool":"look","input":"{\"at\":1}","started":"(now)"}]}`))
 	see(executor.ToolStart{Turn: 1, Ran: call(1, "long", content.JSON(strings.Repeat("x", maxNote+1)))}, nil,
-		line(`{"tools":[{"id":"1.1","tool":"long","input":"`+strings.Repeat("x", maxNote)+`…","started":"(now)"}]}`))
+		line(`{"tools":[{"id":"1.1","tool":"long","input":"`+strings.Repeat("x", maxNote)+`… (4097 bytes)","started":"(now)"}]}`))
 	look := func(more string) string {
 		return line(`{"tools":[{"id":"1.0","tool":"look","input":"{\"at\":1}","started":"(now)"` + more + `}]}`)
 	}
@@ -73,7 +73,7 @@ func TestEveryEventIsSentInWhole(t *testing.T) {
 	see(executor.Child{Turn: 1, Path: path, Event: executor.MessageStart{}}, nil, "")
 	see(executor.ToolEnd{Turn: 1, Execution: node.ToolExecution{Index: 0}}, nil, look(`,"note":"calls search","ended":true`))
 	see(executor.ToolEnd{Turn: 1, Execution: node.ToolExecution{Index: 1, IsError: true}}, nil,
-		line(`{"tools":[{"id":"1.1","tool":"long","input":"`+strings.Repeat("x", maxNote)+`…","started":"(now)","ended":true,"failed":true}]}`))
+		line(`{"tools":[{"id":"1.1","tool":"long","input":"`+strings.Repeat("x", maxNote)+`… (4097 bytes)","started":"(now)","ended":true,"failed":true}]}`))
 
 	see(executor.TurnEnd{Usage: content.Usage{Input: 1, Output: 20, CacheRead: 3, CacheWrite: 4}, ToolUsage: content.Usage{Input: 100, Output: 1}}, nil, line(`{"tokens":{"input":108,"output":21}}`))
 	see(executor.TurnEnd{Usage: content.Usage{Input: 1}}, nil, line(`{"tokens":{"input":109,"output":21}}`))
