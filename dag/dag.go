@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/node"
@@ -30,7 +31,17 @@ type BuildError struct {
 }
 
 // Error returns the step and the reason.
-func (e *BuildError) Error() string { return "dag: " + e.Step + ": " + e.Err.Error() }
+func (e *BuildError) Error() string {
+	// A step may be made of others, whose errors name themselves.
+	inner, nested := e.Err.(*BuildError)
+	switch {
+	case !nested:
+		return "dag: " + e.Step + ": " + e.Err.Error()
+	case inner.Step == e.Step:
+		return inner.Error()
+	}
+	return "dag: " + e.Step + ": " + strings.TrimPrefix(inner.Error(), "dag: ")
+}
 
 // Unwrap returns the reason.
 func (e *BuildError) Unwrap() error { return e.Err }

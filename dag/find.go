@@ -45,7 +45,7 @@ func (e *FindError) Error() string {
 		text += sign + safetext.Line(n.Kind(), 40) + " " + n.ID().String() + " (" + n.Digest().String()[:19] + ")"
 	}
 	if e.More > 0 {
-		text += fmt.Sprintf(" or one of %d more", e.More)
+		text += fmt.Sprintf(" or %d more", e.More)
 	}
 	return text
 }

@@ -641,7 +641,7 @@ func (r *reader) endAppend(s *journalState, entry headsLine, size int) error {
 func (s *journalState) checkKeep(keep []int) error {
 	old := len(s.dag.heads)
 	if len(keep) != 2 || keep[0] < 0 || keep[1] < 0 || keep[0] > old || keep[1] > old-keep[0] {
-		err := fmt.Errorf("%w: it is %v, and there are %d heads", ErrHeads, keep, old)
+		err := fmt.Errorf("%w: %v of the %d before", ErrHeads, keep, old)
 		return &node.FieldError{Field: "keep", Err: err}
 	}
 	return nil
