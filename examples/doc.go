@@ -1,7 +1,7 @@
 // Package examples holds one runnable program in each folder. All of them run offline, on a scripted model, except live:
 //
 //   - weather: three tool calls at the same time; the conversation is saved, drawn, and continued at the next start.
-//   - live: the same program on a real model.
+//   - live: the same question to a real model.
 //   - terminal: an agent in a terminal, with streaming, approval, Ctrl-C and a session on disk.
 //   - service: a chat service over HTTP, with a journal for each session.
 //   - approval: a tool that runs only if a person allows it, with its arguments or with others.

@@ -17,7 +17,6 @@ import (
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/examples/internal/weather"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/viz/live"
 )
@@ -41,7 +40,7 @@ type program struct {
 func (p program) run(ctx context.Context) error {
 	tool := executor.Func("get_weather", "Current weather for ONE city. Call it once for each city.", p.lookup)
 	agent := executor.Agent{Provider: slow{model(), p.word}, Tools: []dag.Tool{tool}}
-	d := dag.New().System("You help with weather. Call tools in parallel when possible.").Tools(tool).User(weather.First)
+	d := dag.New().System("You help with weather. Call tools in parallel when possible.").Tools(tool).User("What's the weather in Tokyo, Paris and New York?")
 
 	s := live.New(d, &live.Options{Title: "The weather", Run: agent.Stream})
 	defer s.Close()
@@ -66,15 +65,27 @@ func (p program) run(ctx context.Context) error {
 	}
 }
 
-// lookup is the tool. It takes its time, and says how far it is.
-func (p program) lookup(ctx context.Context, in weather.Forecast) (string, error) {
+// Forecast is the input of the tool.
+type Forecast struct {
+	City string `json:"city" jsonschema:"the city's name"`
+}
+
+var celsius = map[string]int{"Tokyo": 22, "Paris": 18, "New York": 25}
+
+// lookup is the tool. It takes its time, and reports its progress.
+func (p program) lookup(ctx context.Context, in Forecast) (string, error) {
 	for _, step := range []string{"finding the station", "calling it", "reading the thermometer"} {
 		err := executor.Progress(ctx, step+" in "+in.City)
 		if err := errors.Join(err, pause(ctx, time.Duration(len(in.City))*p.word)); err != nil {
 			return "", err
 		}
 	}
-	return weather.Lookup(ctx, in)
+
+	degrees, known := celsius[in.City]
+	if !known {
+		return "", fmt.Errorf("there is no station in %s", in.City)
+	}
+	return fmt.Sprintf("%d°C", degrees), nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -93,7 +104,7 @@ func model() api.Provider {
 		if len(found) == 0 {
 			var calls []content.ToolUse
 			for _, city := range []string{"Tokyo", "Paris", "New York"} {
-				calls = append(calls, apitest.Use("get_weather", weather.Forecast{City: city}))
+				calls = append(calls, apitest.Use("get_weather", Forecast{City: city}))
 			}
 			return apitest.Say("I look up all three at once, and tell you as soon as I know.").Call(calls...)
 		}

@@ -1,11 +1,13 @@
-// Command live is examples/weather on a real model: Claude, GPT or Gemini. It takes the model's name, and needs the key of its
-// provider in ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY. The conversation is saved as live.json and drawn as live.mmd;
-// when the program is started again it goes on where it stopped, with the same model or with another one.
+// Command live asks a real model, Claude, GPT or Gemini, for the weather in three cities. It takes the model's name, and needs the key of
+// its provider in ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY. The conversation is saved as live.json; the next start continues it,
+// with the same model or with another one.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -14,7 +16,8 @@ import (
 	"github.com/plait-dev/plait/api/anthropic"
 	"github.com/plait-dev/plait/api/gemini"
 	"github.com/plait-dev/plait/api/openai"
-	"github.com/plait-dev/plait/examples/internal/weather"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
 )
 
 const usage = `This program talks to a real model. Give it the model's name, and the key of its provider:
@@ -23,7 +26,7 @@ const usage = `This program talks to a real model. Give it the model's name, and
 	OPENAI_API_KEY=...    go run ./examples/live gpt-5
 	GEMINI_API_KEY=...    go run ./examples/live gemini-2.5-flash
 
-Started again, also with another model, it goes on with the same conversation. With OPENAI_BASE_URL set it talks to a server that
+Started again, also with another model, it continues the same conversation. With OPENAI_BASE_URL set it talks to a server that
 is compatible with OpenAI's Chat Completions.
 
 Without a key, go run ./examples/weather does the same on a scripted model.`
@@ -36,16 +39,16 @@ func main() {
 	if os.Getenv(key) == "" {
 		fail(key + " is not set.\n\n" + usage)
 	}
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	p := weather.Program{Model: model, Out: os.Stdout, File: "live.json", Drawing: "live.mmd"}
-	if err := p.Run(ctx); err != nil {
-		stop()
+	err := run(ctx, model, "live.json")
+	stop()
+	if err != nil {
 		fail(err)
 	}
 }
 
-// named returns the model of that name, and which environment variable holds the key.
+// named returns the model of that name, and which environment variable holds its key.
 func named(model string) (api.Provider, string) {
 	switch {
 	case strings.HasPrefix(model, "claude"):
@@ -61,4 +64,38 @@ func named(model string) (api.Provider, string) {
 func fail(why any) {
 	fmt.Fprintln(os.Stderr, why)
 	os.Exit(1)
+}
+
+// Forecast is the input of the tool.
+type Forecast struct {
+	City string `json:"city" jsonschema:"the city's name"`
+	Unit string `json:"unit,omitempty" enum:"celsius,fahrenheit" jsonschema:"defaults to celsius"`
+}
+
+// lookup is the tool. Its weather is made up.
+func lookup(_ context.Context, in Forecast) (string, error) {
+	if in.Unit == "fahrenheit" {
+		return "72°F in " + in.City, nil
+	}
+	return "22°C in " + in.City, nil
+}
+
+// run starts the conversation in the file, or continues it. What was said is saved whatever the error is.
+func run(ctx context.Context, model api.Provider, file string) error {
+	tool := executor.Func("get_weather", "Current weather for ONE city. Call it once for each city.", lookup)
+
+	d, err := dag.Load(file)
+	switch {
+	case err == nil:
+		d = d.Tools(tool).User("And in Fahrenheit? Which one is the warmest?")
+	case errors.Is(err, fs.ErrNotExist):
+		d = dag.New().System("You help with weather. Call tools in parallel when possible.").Tools(tool).
+			User("What's the weather in Tokyo, Paris and New York?")
+	default:
+		return err
+	}
+
+	d, err = executor.Run(ctx, model, d)
+	fmt.Println(d)
+	return errors.Join(err, d.Save(file))
 }

@@ -10,16 +10,15 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/examples/internal/weather"
 	"github.com/plait-dev/plait/node"
 )
 
 // inFolder makes the program for files in a folder of their own, at a time that stands still.
-func inFolder(dir string) weather.Program {
+func inFolder(dir string) program {
 	still := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	return weather.Program{
-		Model: model(), Out: os.Stdout, File: filepath.Join(dir, "weather.json"), Drawing: filepath.Join(dir, "weather.mmd"),
-		Source: node.Source{Now: func() time.Time { return still }},
+	return program{
+		model: model(), out: os.Stdout, file: filepath.Join(dir, "weather.json"), drawing: filepath.Join(dir, "weather.mmd"),
+		source: node.Source{Now: func() time.Time { return still }},
 	}
 }
 
@@ -38,7 +37,7 @@ func Example() {
 	}
 	defer os.Chdir(back)
 	for range 2 { // the second run goes on where the first one stopped
-		if err := inFolder("").Run(context.Background()); err != nil {
+		if err := inFolder("").run(context.Background()); err != nil {
 			panic(err)
 		}
 		fmt.Println("----")
@@ -59,9 +58,9 @@ func Example() {
 	//
 	// Answer: It is 22°C in Tokyo, 18°C in Paris and 25°C in New York.
 	//
-	// Saved as weather.json and drawn as weather.mmd. Run it again to go on.
+	// Saved as weather.json and drawn as weather.mmd. Run it again to continue.
 	// ----
-	// weather.json holds a conversation of 10 nodes. Going on with it.
+	// Continuing the conversation of 10 nodes in weather.json.
 	//
 	// ◆ system    You help with weather. Call tools in parallel when possible.
 	// ◆ tools     get_weather
@@ -88,30 +87,30 @@ func Example() {
 	//
 	// Answer: Tokyo has 72°F, Paris 64°F and New York 77°F: New York is the warmest.
 	//
-	// Saved as weather.json and drawn as weather.mmd. Run it again to go on.
+	// Saved as weather.json and drawn as weather.mmd. Run it again to continue.
 	// ----
 }
 
 func TestSecondRunContinuesTheSavedConversation(t *testing.T) {
 	p := inFolder(t.TempDir())
 	var printed strings.Builder
-	p.Out = &printed
+	p.out = &printed
 	var before dag.DAG
 	for run := 1; run <= 3; run++ {
-		if err := p.Run(t.Context()); err != nil {
+		if err := p.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		d, err := dag.Load(p.File)
+		d, err := dag.Load(p.file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if run > 1 && (!strings.Contains(printed.String(), "Going on with it.") || !d.Contains(d.Node(before.Head().ID()))) {
+		if run > 1 && (!strings.Contains(printed.String(), "Continuing the conversation") || !d.Contains(d.Node(before.Head().ID()))) {
 			t.Errorf("run %d does not go on with the last one", run)
 		}
 		if n := d.Len(); n != 2+run*8 {
 			t.Errorf("run %d: the conversation has %d nodes", run, n)
 		}
-		drawing, err := os.ReadFile(p.Drawing)
+		drawing, err := os.ReadFile(p.drawing)
 		if err != nil || !strings.HasPrefix(string(drawing), "flowchart") {
 			t.Errorf("run %d drew %.20q, %v", run, drawing, err)
 		}
@@ -122,13 +121,13 @@ func TestSecondRunContinuesTheSavedConversation(t *testing.T) {
 
 func TestBrokenFileIsAnErrorAndIsKept(t *testing.T) {
 	p := inFolder(t.TempDir())
-	if err := os.WriteFile(p.File, []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(p.file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Run(t.Context()); err == nil {
+	if err := p.run(t.Context()); err == nil {
 		t.Error("a broken file is no error")
 	}
-	if kept, _ := os.ReadFile(p.File); string(kept) != "{" {
+	if kept, _ := os.ReadFile(p.file); string(kept) != "{" {
 		t.Errorf("the file holds %q", kept)
 	}
 }
