@@ -40,6 +40,8 @@ var (
 	ErrRegistered = errors.New("tool already registered")
 	// ErrNotRegistered: no tool of that name is registered. The text of an error about it begins with these words, a
 	// colon and the name.
+	//
+	//lint:ignore ST1005 programs that match this text have it with a capital letter
 	ErrNotRegistered = errors.New("Tool not registered")
 )
 
