@@ -14,8 +14,9 @@ import (
 // output turns some of our escapes back into syntax.
 
 // escape writes plain text as the inside of a quoted Mermaid label. Mermaid 10.9 to 12.3 shows exactly that text, at
-// any security level: nothing in it can end the label, run, fetch, link, format or draw. The result holds no "<",
-// "&", "`" or `"`, so it is also harmless in a Markdown fence and inside <pre>.
+// any security level: nothing in it can end the label, run, fetch, link, format or draw. Two signs that Mermaid uses for
+// its own escapes cannot be shown: "ﬂ" becomes "fl", and a zero width space goes between "¶" and "ß". The result holds
+// no "<", "&", "`" or `"`, so it is also harmless in a Markdown fence and inside <pre>.
 func escape(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return " " // Mermaid refuses an empty label

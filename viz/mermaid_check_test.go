@@ -72,16 +72,16 @@ func meant(s *sketch, name string, sh sheet) job {
 		outside = s.groups[sh.within].outer
 	}
 	for _, i := range sh.boxes {
-		e.Nodes[fmt.Sprintf("n%d", i)] = s.box(i, sh.members[i]).label
+		e.Nodes[fmt.Sprintf("n%d", i)] = shownByMermaid(s.box(i, sh.members[i]).label)
 		for _, g := range s.path(outside, s.vertices[i].group) {
-			e.Subgraphs[fmt.Sprintf("s%d", g)] = s.groupTitle(g, sh)
+			e.Subgraphs[fmt.Sprintf("s%d", g)] = shownByMermaid(s.groupTitle(g, sh))
 		}
 	}
 	for _, edge := range sh.edges {
 		e.Edges = append(e.Edges, [2]string{fmt.Sprintf("n%d", edge.from), fmt.Sprintf("n%d", edge.to)})
 	}
 	for _, st := range sh.stubs {
-		e.Nodes[st.id] = st.label
+		e.Nodes[st.id] = shownByMermaid(st.label)
 		for _, i := range st.boxes {
 			ends := [2]string{st.id, fmt.Sprintf("n%d", i)}
 			if st.tie == followed || st.tie == holds {
@@ -91,6 +91,11 @@ func meant(s *sketch, name string, sh sheet) job {
 		}
 	}
 	return job{name, s.write(sh), e}
+}
+
+// shownByMermaid replaces the two signs that Mermaid uses for its own escapes, as escape does: they cannot be shown.
+func shownByMermaid(label string) string {
+	return strings.NewReplacer("ﬂ", "fl", "¶ß", "¶\u200bß").Replace(label)
 }
 
 // check draws the jobs with each version and requires that all of them are read back as they were meant, and did nothing.
