@@ -15,13 +15,14 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Body returns the body of the request that asks model for req, and how req was changed so that the API takes it. It is a pure
-// function: the same arguments give the same bytes, and two conversations with a common beginning give messages with a common
-// beginning, but for the cache_control markers (see [Options]). The messages stand last, so that a conversation that grows keeps
-// the front of its body.
+// Body returns the body of the request that sends req to model, and the changes made to req so that the API accepts it.
+// It is a pure function: the same arguments give the same bytes.
 //
-// The options of req go before those in o. Errors are *api.Error: api.ErrNothing when there is no message to send, and those of
-// api.Options.Check.
+// The messages come last in the body. Two conversations with a common prefix give messages with a common prefix, except
+// for the cache_control markers (see [Options]). So the body of a conversation that grows keeps its beginning.
+//
+// The options of req take precedence over those in o. Errors are *api.Error: api.ErrNothing if there is no message to
+// send, and those of api.Options.Check.
 func Body(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
 	b := builder{options: o.over(req.Options), model: model}
 	parts, err := b.body(req)
@@ -33,23 +34,29 @@ func Body(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, 
 
 // builder is one request under construction.
 type builder struct {
-	options  Options
-	model    string
-	further  []wire.Member // of Options.Body
+	options Options
+	model   string
+	// The members of Options.Body, without those that were taken out.
+	further []wire.Member
+	// The value of "thinking"; "" for none.
 	thinking content.JSON
 	tools    []content.Tool
 	system   []string
-	beside   []content.JSON // the object with the marker of each system prompt, "" where Options.Body has none
-	said     dialect.Encoded
-	notes    []api.RepairNote
-	marks    marks // of tools and system prompts
+	// For each system prompt of system, the object that may hold its marker; "" if Options.Body has none.
+	beside []content.JSON
+	// The messages after repair.
+	said  dialect.Encoded
+	notes []api.RepairNote
+	// The markers of tools and system prompts. With CacheOwn, also those of messages.
+	marks marks
 }
 
+// note records a change that concerns no single message.
 func (b *builder) note(kind api.RepairKind, format string, args ...any) {
 	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
 }
 
-// body makes the body.
+// body returns the body, and sets b.notes.
 func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	if _, err := roundtrip.Checked(API, b.options.Options); err != nil {
 		return nil, err
@@ -57,32 +64,40 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	if b.options.Body != "" {
 		b.further, _ = wire.Members(b.options.Body) // it was checked
 	}
+
 	cache := b.cache()
 	b.said = encodings[variant{b.options.Prefill, b.drops() != "", markOf(cache)}].Encode(req.Messages)
 	if b.said.Len() == 0 {
 		return nil, &api.Error{Kind: api.ErrNothing, API: API}
 	}
+
+	// Notes about messages come before those about tools, system prompts and options.
 	b.notes = b.said.Notes
 	b.keepTools(req.Tools)
 	b.keepSystem(req.System)
 	b.settle()
+
 	if !slices.Contains(policies, b.options.Cache) {
 		b.note(api.RepairOption, "Cache %q is left out: the API has no such policy", string(b.options.Cache))
 	}
+
+	// The encoding sets the markers of a policy. The conversation's own depend on all of its messages.
 	items := b.said.Items()
 	if cache == CacheOwn {
 		items = b.ownItems()
 	} else {
 		b.marks = frontMarks(markOf(cache), b.tools, b.system)
 	}
+
 	pieces := append([][]byte{b.front()}, items...)
 	return wire.NewParts(append(pieces, []byte("]}"))...), nil
 }
 
-// policies is those that place markers, or leave them.
+// policies are the policies that this API has.
 var policies = []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff, CacheOwn}
 
-// cache is the policy of the options, as far as it is known and the API does not place the markers itself.
+// cache returns the policy to apply. It is CacheOff for an unknown policy, and if Options.Body lets the API set the
+// markers.
 func (b *builder) cache() api.Cache {
 	cache := b.options.Cache
 	whole, _ := wire.Take(b.further, cacheControl)
@@ -92,14 +107,16 @@ func (b *builder) cache() api.Cache {
 	return cache
 }
 
-// variant is what the bytes of messages depend on beside the messages.
+// variant is everything that the bytes of a message depend on, besides the messages.
 type variant struct {
 	prefill bool
 	drops   bool // the API drops stale thinking itself
-	mark    content.JSON
+	// The marker of the cache policy; "" for none.
+	mark content.JSON
 }
 
-// encodings is how the API wants conversations.
+// encodings holds the encoding of each variant. It does not change after init: an encoding is identified by its
+// address.
 var encodings = map[variant]*dialect.Encoding{}
 
 func init() {
@@ -118,18 +135,21 @@ func init() {
 	}
 }
 
-// ownItems writes the messages with the markers that they hold themselves.
+// ownItems returns the messages with their own markers, and sets b.marks.
 func (b *builder) ownItems() [][]byte {
+	// A cache_control of the whole request counts as one of the markers.
 	room := maxMarks
 	if whole, _ := wire.Take(b.further, cacheControl); whole != "" {
 		room--
 	}
+
 	messages := b.said.Messages()
 	own, left := ownMarks(b.tools, b.beside, messages, room)
 	for _, why := range left {
 		b.note(api.RepairOption, "%s", why)
 	}
 	b.marks = own
+
 	var dst []byte
 	for i, m := range messages {
 		dst = appendMessage(wire.Separate(dst), m, own.of(i))
@@ -137,12 +157,14 @@ func (b *builder) ownItems() [][]byte {
 	return [][]byte{dst}
 }
 
-// keepSystem keeps the system prompts that the API takes, each with what Options.Body has for it.
+// keepSystem keeps the system prompts that the API accepts, each with its object in Options.Body.
 func (b *builder) keepSystem(system []string) {
+	// The markers of system prompts are in Options.Body, because prompts have no Extra.
 	var beside []wire.Raw
 	if given, rest := wire.Take(b.further, "system"); b.options.Cache == CacheOwn && given.Decode(&beside) == nil {
 		b.further = rest
 	}
+
 	for i, s := range system {
 		if !blank(s) {
 			b.system = append(b.system, s)
@@ -156,15 +178,17 @@ func (b *builder) keepSystem(system []string) {
 	}
 }
 
-// keepTools keeps the definitions that the API takes.
+// keepTools keeps the definitions that the API accepts.
 func (b *builder) keepTools(tools []content.Tool) {
 	seen := map[string]bool{}
 	for _, def := range tools {
 		f := fits.Get(def, fit)
 		t, why, ok := f.tool, f.why, f.ok
+		// A server tool's own name may be that of another tool.
 		if ok && seen[sentName(t)] {
 			ok, why = false, "it is declared twice"
 		}
+
 		switch {
 		case !ok:
 			b.note(api.RepairTool, "the tool %q is left out: %s", t.Name, why)
@@ -172,12 +196,13 @@ func (b *builder) keepTools(tools []content.Tool) {
 		case why != "":
 			b.note(api.RepairTool, "the tool %q: %s", t.Name, why)
 		}
+
 		seen[sentName(t)] = true
 		b.tools = append(b.tools, t)
 	}
 }
 
-// sentName is the name that the API sees: a server tool may have its own.
+// sentName returns the name of a tool in the request. A server tool may have its own.
 func sentName(t content.Tool) string {
 	if !t.Server() {
 		return t.Name
@@ -190,21 +215,24 @@ func sentName(t content.Tool) string {
 	return t.Name
 }
 
-// fitted is a definition as the API takes it, and what was changed, or why it is not ok.
+// fitted is a definition in the form the API accepts. If it is ok, why is the change made, or ""; otherwise why is the
+// reason to leave the tool out.
 type fitted struct {
 	tool content.Tool
 	why  string
 	ok   bool
 }
 
-// fits remembers what fit says: the same tools are declared in every request.
+// fits caches the results of fit: a conversation declares the same tools in every request.
 var fits wire.Cache[content.Tool, fitted]
 
+// fit converts a definition.
 func fit(def content.Tool) fitted {
 	t, why, ok := target.Tool(def)
 	if !ok {
 		return fitted{t, why, false}
 	}
+
 	if t.Server() {
 		further, _ := wire.Members(t.Extra.For(API))
 		kind, _, _ := wire.TakeText(further, "type")
@@ -213,9 +241,10 @@ func fit(def content.Tool) fitted {
 		}
 		return fitted{t, why, true}
 	}
+
 	schema, _ := wire.Members(t.Schema)
 	properties, _ := wire.Take(schema, "properties")
-	list, _ := wire.Members(properties) // what is no object has none
+	list, _ := wire.Members(properties) // without members if it is not an object
 	for _, p := range list {
 		if !propertyName.MatchString(p.Name) {
 			return fitted{t, fmt.Sprintf("the name of its argument %q does not match %s", p.Name, propertyName), false}
@@ -224,26 +253,29 @@ func fit(def content.Tool) fitted {
 	return fitted{t, why, true}
 }
 
+// propertyName matches the argument names that the API accepts.
 var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
-// settle decides on the options that depend on the conversation or on each other.
+// settle computes the options that depend on the conversation or on each other.
 func (b *builder) settle() {
 	for _, own := range []string{"model", "system", "tools", "messages", "stream"} {
 		if b.takeFurther(own) != "" {
 			b.note(api.RepairOption, "%q in Options.Body is left out", own)
 		}
 	}
+
+	// The order matters: binding is read from "thinking", which settleTokens removes from Options.Body.
 	forced := b.settleToolChoice()
 	binding := b.drops()
 	b.settleTokens()
 	b.settleThinking(forced, binding)
 }
 
-// drops returns the "block_binding" of thinking in Options.Body, where it asks the API to drop thinking that does not hold where it
-// stands; "" where it does not.
+// drops returns the "block_binding" of thinking in Options.Body if it asks the API to drop stale thinking, and ""
+// otherwise.
 func (b *builder) drops() content.JSON {
 	thinking, _ := wire.Take(b.further, "thinking")
-	list, _ := wire.Members(thinking) // what is no object asks for nothing
+	list, _ := wire.Members(thinking) // without members if it is not an object
 	binding, _ := wire.Take(list, blockBinding)
 	list, _ = wire.Members(binding)
 	if behavior, _, _ := wire.TakeText(list, "prefix_mismatch_behavior"); behavior != "drop_block" {
@@ -254,21 +286,22 @@ func (b *builder) drops() content.JSON {
 
 const blockBinding = "block_binding"
 
-// takeFurther removes a member of Options.Body and returns it.
+// takeFurther removes a member from Options.Body and returns it.
 func (b *builder) takeFurther(name string) content.JSON {
 	value, rest := wire.Take(b.further, name)
 	b.further = rest
 	return value
 }
 
-// settleToolChoice makes the tool_choice of the options, or sees to it that the one in Options.Body fits the tools, and reports
-// whether it forces a call.
+// settleToolChoice sets tool_choice from the options, unless Options.Body has one, and removes it if its tool is not
+// declared. It reports whether the model is forced to call a tool.
 func (b *builder) settleToolChoice() bool {
 	value, _ := wire.Take(b.further, "tool_choice")
 	if value == "" {
 		value = b.toolChoice()
 		b.further = append(b.further, member("tool_choice", value)...)
 	}
+
 	var choice struct {
 		Type string `json:"type"`
 		Name string `json:"name"`
@@ -276,17 +309,21 @@ func (b *builder) settleToolChoice() bool {
 	if value == "" || value.Decode(&choice) != nil {
 		return false
 	}
-	named := choice.Type != "tool" || slices.ContainsFunc(b.tools, func(t content.Tool) bool { return sentName(t) == choice.Name })
+
+	named := choice.Type != "tool" ||
+		slices.ContainsFunc(b.tools, func(t content.Tool) bool { return sentName(t) == choice.Name })
 	if len(b.tools) == 0 || !named {
 		b.takeFurther("tool_choice")
 		b.note(api.RepairOption, noChoice)
 		return false
 	}
+
 	return choice.Type == "any" || choice.Type == "tool"
 }
 
 const noChoice = "tool_choice is left out: the tool is not there"
 
+// member returns a list of one member, or of none if the value is empty.
 func member(name string, value content.JSON) []wire.Member {
 	if value == "" {
 		return nil
@@ -294,7 +331,7 @@ func member(name string, value content.JSON) []wire.Member {
 	return []wire.Member{{Name: name, Value: value}}
 }
 
-// toolChoice is the choice of the options. A tool is chosen by the name under which it was declared.
+// toolChoice returns the tool_choice of the options. The options name a tool as it was declared, not by its sentName.
 func (b *builder) toolChoice() content.JSON {
 	o := b.options
 	dst := []byte{'{'}
@@ -315,35 +352,44 @@ func (b *builder) toolChoice() content.JSON {
 	default:
 		dst = append(dst, `"type":"auto"`...)
 	}
+
 	if o.OneCall {
 		dst = append(dst, `,"disable_parallel_tool_use":true`...)
 	}
 	return content.JSON(append(dst, '}'))
 }
 
-// settleTokens decides on the limits on what is written and thought.
+// settleTokens sets MaxTokens and b.thinking.
 func (b *builder) settleTokens() {
 	o := &b.options
+
+	// A "thinking" with a type in Options.Body replaces that of the options. One without is merged into it below.
 	given := b.takeFurther("thinking")
 	further, err := wire.Members(given)
 	if kind, _, _ := wire.TakeText(further, "type"); kind != "" || given != "" && err != nil {
 		b.thinking = given
 	}
+
 	budget := o.Thinking.Tokens()
 	if budget > 0 && budget < leastThinking {
 		b.note(api.RepairOption, "a thinking budget of %d is sent as %d, the least there is", budget, leastThinking)
 		budget = leastThinking
 	}
+
+	// The API counts thinking as part of max_tokens, so the budget must be smaller.
 	switch {
 	case o.MaxTokens == 0:
 		o.MaxTokens = defaultMaxTokens + budget
 	case budget >= o.MaxTokens && b.thinking == "":
-		b.note(api.RepairOption, "MaxTokens of %d leaves no room for thinking of %d tokens: it is sent as %d", o.MaxTokens, budget, budget+o.MaxTokens)
+		b.note(api.RepairOption, "MaxTokens of %d leaves no room for thinking of %d tokens: it is sent as %d",
+			o.MaxTokens, budget, budget+o.MaxTokens)
 		o.MaxTokens += budget
 	}
+
 	if b.thinking != "" {
 		return
 	}
+
 	switch {
 	case budget > 0:
 		b.thinking = content.JSON(`{"type":"enabled","budget_tokens":` + strconv.Itoa(budget) + `}`)
@@ -352,24 +398,28 @@ func (b *builder) settleTokens() {
 	case o.Thinking != "":
 		b.thinking = `{"type":"adaptive"}`
 	}
+
 	if len(further) > 0 {
 		made, _ := wire.Members(b.thinking)
 		b.thinking = wire.Object(wire.With(made, further))
 	}
 }
 
-// settleThinking leaves thinking out of a request in which the API would refuse it, and out of one with thinking what does not
-// go with it.
+// settleThinking disables thinking if the API would refuse it in this request. Otherwise it removes the options that do
+// not go with thinking.
 func (b *builder) settleThinking(forced bool, binding content.JSON) {
 	var mode struct {
 		Type string `json:"type"`
 	}
-	_ = b.thinking.Decode(&mode) // what is not understood here is the API's to refuse
+	_ = b.thinking.Decode(&mode) // the API refuses what cannot be decoded
 	enabled := mode.Type == "enabled"
-	var still content.JSON // what is said of thinking where the model does not think
+
+	// The API needs the binding even if the model does not think.
+	var still content.JSON
 	if binding != "" {
 		still = wire.Object([]wire.Member{{Name: blockBinding, Value: binding}})
 	}
+
 	switch {
 	case !enabled && mode.Type != "adaptive":
 		return
@@ -382,17 +432,22 @@ func (b *builder) settleThinking(forced bool, binding content.JSON) {
 		b.note(api.RepairOption, "the model does not think: it is in a turn that began without thinking")
 		return
 	}
+
 	if further := b.takeFurther("temperature"); further != "" || b.options.Temperature != nil {
 		b.options.Temperature = nil
 		b.note(api.RepairOption, "temperature is left out while the model thinks")
 	}
 }
 
-// thinkingFits reports whether a thinking model can go on with the conversation, which comes from its end: where the assistant has
-// the floor already, in a tool loop or in a message to go on with, it must have begun with thinking, and again wherever it was
-// told more than results.
+// thinkingFits reports whether the API accepts the conversation with thinking enabled. The messages come in reverse
+// order, last first.
+//
+// The API looks at the assistant's unfinished turn: a tool loop, or a last message to be continued. The turn must have
+// begun with thinking. So must every message in it that follows a user message with more than tool results.
 func thinkingFits(backward iter.Seq2[int, content.Message]) bool {
-	begins, last := true, true // whether what the assistant said after the message begins with thinking
+	// Begins reports whether the message after m begins with thinking that is not stale, if it is the assistant's. Last
+	// is set for the last message.
+	begins, last := true, true
 	for _, m := range backward {
 		switch {
 		case m.Role == content.Assistant:
@@ -409,22 +464,24 @@ func thinkingFits(backward iter.Seq2[int, content.Message]) bool {
 	return begins
 }
 
-// answersCalls reports whether m answers tool calls, whatever else it says, and onlyResults whether it does nothing else.
+// answersCalls reports whether m has tool results. onlyResults reports whether it has nothing else.
 func answersCalls(m content.Message) bool { return len(m.Blocks.ToolResults()) > 0 }
 func onlyResults(m content.Message) bool  { return len(m.Blocks.ToolResults()) == m.Blocks.Len() }
 
-// front is the body up to the messages.
+// front returns the body up to the messages.
 func (b *builder) front() []byte {
 	dst := wire.AppendString([]byte{'{'}, "model", b.model)
 	for _, m := range b.header() {
 		dst = append(content.AppendRaw(dst, m.Name), m.Value...)
 	}
+
 	dst = b.appendTools(dst)
 	dst = b.appendSystem(dst)
 	return append(content.AppendRaw(dst, "messages"), '[')
 }
 
-// header is the members that say how to answer, those of Options.Body last.
+// header returns the members that configure the response. Those of Options.Body come last, and replace
+// the others.
 func (b *builder) header() []wire.Member {
 	o := b.options
 	list := member("max_tokens", content.JSON(strconv.Itoa(o.MaxTokens)))
@@ -435,16 +492,20 @@ func (b *builder) header() []wire.Member {
 	list = append(list, member("thinking", b.thinking)...)
 	list = append(list, member("output_config", b.outputConfig())...)
 	list = append(list, member("metadata", b.metadata())...)
+
+	// No member may appear twice: those of Options.Body replace those of the options.
 	for _, m := range b.further {
 		_, list = wire.Take(list, m.Name)
 	}
 	list = append(list, b.further...)
+
 	if !o.NoStream {
 		list = append(list, wire.Member{Name: "stream", Value: "true"})
 	}
 	return list
 }
 
+// temperature returns the temperature, limited to what the API accepts.
 func (b *builder) temperature(t float64) content.JSON {
 	if t > 1 {
 		b.note(api.RepairOption, "a temperature of %v is sent as 1, the highest there is", t)
@@ -453,23 +514,26 @@ func (b *builder) temperature(t float64) content.JSON {
 	return content.JSON(strconv.FormatFloat(t, 'g', -1, 64))
 }
 
-// outputConfig says how hard the model thinks, and in which form it answers.
+// outputConfig returns the effort of thinking and the format of the response; "" for neither.
 func (b *builder) outputConfig() content.JSON {
 	var list []wire.Member
 	if level := b.options.Thinking.Level(); level != "" {
 		list = member("effort", wire.Quote(level))
 	}
+
 	if form := b.options.Output.JSON; form != "" {
 		list = append(list, member("format", wire.Object([]wire.Member{
 			{Name: "type", Value: `"json_schema"`}, {Name: "schema", Value: form},
 		}))...)
 	}
+
 	if len(list) == 0 {
 		return ""
 	}
 	return wire.Object(list)
 }
 
+// metadata returns the metadata that the API accepts; "" for none.
 func (b *builder) metadata() content.JSON {
 	var list []wire.Member
 	for _, key := range slices.Sorted(maps.Keys(b.options.Metadata)) {
@@ -479,12 +543,14 @@ func (b *builder) metadata() content.JSON {
 			b.note(api.RepairOption, "%q in Metadata is left out: the API takes user_id alone", key)
 		}
 	}
+
 	if len(list) == 0 {
 		return ""
 	}
 	return wire.Object(list)
 }
 
+// stopSequences returns the list of stop sequences that the API accepts; "" for none.
 func (b *builder) stopSequences() content.JSON {
 	dst := []byte{'['}
 	for _, s := range b.options.StopSequences {
@@ -494,6 +560,7 @@ func (b *builder) stopSequences() content.JSON {
 		}
 		dst = append(wire.Separate(dst), wire.Quote(s)...)
 	}
+
 	if len(dst) == 1 {
 		return ""
 	}
@@ -511,12 +578,15 @@ func (b *builder) appendTools(dst []byte) []byte {
 	return append(dst, ']')
 }
 
+// appendTool appends the definition of tool i, with its marker.
 func (b *builder) appendTool(dst []byte, i int, t content.Tool) []byte {
 	dst = append(dst, '{')
 	var further []wire.Member
 	if extra := t.Extra.For(API); extra != "" {
 		further, _ = wire.Members(extra) // it was checked with the tool
 	}
+
+	// A function is sent as its fields. A server tool is sent as its Extra, and its name is added if it is needed.
 	var own []string
 	if kind, _, _ := wire.TakeText(further, "type"); !t.Server() {
 		dst = content.AppendString(dst, "name", t.Name)
@@ -526,6 +596,7 @@ func (b *builder) appendTool(dst []byte, i int, t content.Tool) []byte {
 	} else if name, _ := wire.Take(further, "name"); name == "" && kind != "mcp_toolset" {
 		dst = content.AppendString(dst, "name", t.Name)
 	}
+
 	dst = appendFurther(dst, further, own...)
 	return append(b.marks.append(dst, spot{tool: i + 1}), '}')
 }
@@ -542,7 +613,7 @@ func (b *builder) appendSystem(dst []byte) []byte {
 	return append(dst, ']')
 }
 
-// appendMessage writes a message that keeps the rules, with markers at places in it.
+// appendMessage appends a repaired message, with the markers at.
 func appendMessage(dst []byte, m content.Message, at marks) []byte {
 	dst = wire.AppendString(append(dst, '{'), "role", string(m.Role))
 	dst = append(content.AppendRaw(dst, "content"), '[')
@@ -552,7 +623,7 @@ func appendMessage(dst []byte, m content.Message, at marks) []byte {
 	return append(dst, "]}"...)
 }
 
-// appendBlock writes a block that accept let pass.
+// appendBlock appends a block that accept returned.
 func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
 	var extra content.Extra
 	switch block := block.(type) {
@@ -574,6 +645,7 @@ func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
 	case content.Opaque:
 		return m.appendOpaque(dst, block, at)
 	}
+
 	if further := extra.For(API); further != "" && further != "{}" {
 		list, _ := wire.Members(further) // it was checked when the block was made
 		dst = appendFurther(dst, list, written...)
@@ -581,8 +653,9 @@ func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
 	return append(m.append(dst, at), '}')
 }
 
-// written is the members of blocks that Plait models: an Extra cannot say them a second time.
-var written = []string{"type", "text", "source", "title", "thinking", "signature", "data", "id", "name", "input", "tool_use_id", "content", "is_error"}
+// written are the members that appendBlock writes, for blocks of any type. An Extra cannot add them again.
+var written = []string{"type", "text", "source", "title", "thinking", "signature", "data", "id", "name",
+	"input", "tool_use_id", "content", "is_error"}
 
 func appendThinking(dst []byte, t content.Thinking) []byte {
 	if t.Redacted != "" {
@@ -602,6 +675,7 @@ func (m marks) appendToolResult(dst []byte, r content.ToolResult, at spot) []byt
 		}
 		dst = append(dst, ']')
 	}
+
 	if r.IsError {
 		dst = append(content.AppendRaw(dst, "is_error"), "true"...)
 	}
@@ -624,7 +698,7 @@ func appendSource(dst []byte, s content.Source) []byte {
 	return append(dst, '}')
 }
 
-// appendOpaque writes a block as it came, but for a cache_control that is not to be there.
+// appendOpaque appends a block unchanged, but without a cache_control that is not in m.
 func (m marks) appendOpaque(dst []byte, o content.Opaque, at spot) []byte {
 	list, _ := wire.Members(o.JSON) // it was checked when the block was made
 	if mark, rest := wire.Take(list, cacheControl); mark != "" && m[at] != mark {
@@ -633,7 +707,7 @@ func (m marks) appendOpaque(dst []byte, o content.Opaque, at spot) []byte {
 	return append(dst, o.JSON...)
 }
 
-// appendFurther writes members but those named, and cache_control, which appendMark writes.
+// appendFurther appends members, except those named but and cache_control. marks.append writes that one.
 func appendFurther(dst []byte, list []wire.Member, but ...string) []byte {
 	for _, m := range list {
 		if m.Name != cacheControl && !slices.Contains(but, m.Name) {

@@ -17,7 +17,7 @@ const (
 	longTTL  = "1h"
 )
 
-// markOf is the marker of a policy.
+// markOf returns the marker of a policy; "" for none.
 func markOf(policy api.Cache) content.JSON {
 	switch policy {
 	case api.CacheShort:
@@ -28,13 +28,13 @@ func markOf(policy api.Cache) content.JSON {
 	return ""
 }
 
-// spot is where a cache_control marker can stand; its numbers begin at 1, and 0 is none.
+// spot is a position that can hold a cache_control marker. Its numbers begin at 1; 0 is none.
 type spot struct{ tool, system, message, block, inner int }
 
-// marks says where markers stand.
+// marks maps positions to their markers.
 type marks map[spot]content.JSON
 
-// append writes the marker of a spot, if it has one.
+// append appends the marker of a position, if it has one.
 func (m marks) append(dst []byte, at spot) []byte {
 	if mark, ok := m[at]; ok {
 		return append(content.AppendRaw(dst, cacheControl), mark...)
@@ -42,7 +42,8 @@ func (m marks) append(dst []byte, at spot) []byte {
 	return dst
 }
 
-// frontMarks sets the marker of a policy at the end of what never changes. The markers on messages are those of lastMarks.
+// frontMarks sets the marker of a policy at the end of the tools and system prompts, which do not change during a
+// conversation. lastMarks sets the markers on messages.
 func frontMarks(mark content.JSON, tools []content.Tool, system []string) marks {
 	if mark == "" {
 		return nil
@@ -50,15 +51,18 @@ func frontMarks(mark content.JSON, tools []content.Tool, system []string) marks 
 	if n := len(system); n > 0 {
 		return marks{{system: n}: mark}
 	}
+
 	if n := len(tools); n > 0 && tools[n-1].Extra.For(API) == "" {
 		return marks{{tool: n}: mark}
 	}
 	return nil
 }
 
-// lastMarks sets the marker of a policy on each of the last two messages of the user's side, the one that end others follow among
-// them. The earlier of the two stands where the request before this one had its last, so that what that one wrote is found,
-// however many blocks came since.
+// lastMarks returns the marker of a policy for m, which is followed by end more messages. The last two user messages
+// get one.
+//
+// The earlier of the two is where the previous request had its last marker. So the API finds the cache entry of that
+// request, however many blocks were added since.
 func lastMarks(mark content.JSON, m content.Message, end int) marks {
 	if mark == "" || m.Role != content.User || end >= dialect.Far {
 		return nil
@@ -69,7 +73,7 @@ func lastMarks(mark content.JSON, m content.Message, end int) marks {
 	return nil
 }
 
-// lastMarkable returns the number, from 1, of the last block of m that can have a marker; 0 when none can.
+// lastMarkable returns the number, from 1, of the last block of m that can have a marker; 0 if there is none.
 func lastMarkable(m content.Message) int {
 	for j := m.Blocks.Len(); j > 0; j-- {
 		switch block := m.Blocks.At(j - 1).(type) {
@@ -84,15 +88,17 @@ func lastMarkable(m content.Message) int {
 	return 0
 }
 
-// marked is a marker that the conversation brought with it.
+// marked is a marker of the conversation itself.
 type marked struct {
 	at   spot
 	mark content.JSON
 }
 
-// ownMarks returns the markers of tools, system prompts and messages that the API takes, of at most room, and says which it does not.
+// ownMarks returns the markers of tools, system prompts and messages that the API accepts, at most room, and a note for
+// each of the others.
 func ownMarks(tools []content.Tool, system []content.JSON, messages []content.Message, room int) (marks, []string) {
 	own, kept := foundMarks(tools, system, messages), marks{}
+
 	var left []string
 	own = slices.DeleteFunc(own, func(m marked) bool {
 		_, ok := ttlOf(m.mark)
@@ -101,14 +107,19 @@ func ownMarks(tools []content.Tool, system []content.JSON, messages []content.Me
 		}
 		return !ok
 	})
-	for len(own) > room { // the oldest message's is the one that caches least
+
+	// Markers of messages go first, the oldest before the others: it caches the least.
+	for len(own) > room {
 		oldest := 0
 		for oldest < len(own)-1 && own[oldest].at.message == 0 {
 			oldest++
 		}
+
 		own = append(own[:oldest:oldest], own[oldest+1:]...)
 		left = append(left, "one cache_control too many is left out")
 	}
+
+	// The API refuses a marker of an hour after one of 5 minutes.
 	short := false
 	for _, m := range own {
 		ttl, _ := ttlOf(m.mark)
@@ -122,7 +133,7 @@ func ownMarks(tools []content.Tool, system []content.JSON, messages []content.Me
 	return kept, left
 }
 
-// ttlOf is how long a marker keeps what stands before it. It is not ok where the API would not take it as a marker.
+// ttlOf returns how long the API caches up to a marker. It is not ok if the API would refuse the marker.
 func ttlOf(mark content.JSON) (ttl string, ok bool) {
 	list, err := wire.Members(mark)
 	if err != nil {
@@ -133,15 +144,16 @@ func ttlOf(mark content.JSON) (ttl string, ok bool) {
 	if !given {
 		ttl = shortTTL
 	}
+
 	return ttl, kind == "ephemeral" && (ttl == shortTTL || ttl == longTTL) && len(list) == 0
 }
 
-// markIn returns the marker that a block's further members hold; "" where there is none.
+// markIn returns the marker in a block's further members; "" for none.
 func markIn(further content.JSON) content.JSON {
 	if further == "" || further == "{}" {
 		return ""
 	}
-	list, _ := wire.Members(further) // what is no object holds none
+	list, _ := wire.Members(further) // without members if it is not an object
 	mark, _ := wire.Take(list, cacheControl)
 	if mark == "null" {
 		return ""
@@ -149,7 +161,7 @@ func markIn(further content.JSON) content.JSON {
 	return mark
 }
 
-// foundMarks returns the markers of tools, system prompts and messages, in order, where they may stand.
+// foundMarks returns the markers of tools, system prompts and messages, in order, as far as they may have one.
 func foundMarks(tools []content.Tool, system []content.JSON, messages []content.Message) []marked {
 	var found []marked
 	add := func(at spot, further content.JSON) {
@@ -157,15 +169,19 @@ func foundMarks(tools []content.Tool, system []content.JSON, messages []content.
 			found = append(found, marked{at, mark})
 		}
 	}
+
 	for i, t := range tools {
 		add(spot{tool: i + 1}, t.Extra.For(API))
 	}
 	for i, further := range system {
 		add(spot{system: i + 1}, further)
 	}
+
 	for i, m := range messages {
 		for j, block := range m.Blocks.All() {
 			at := spot{message: i + 1, block: j + 1}
+
+			// The markers inside a result come before its own.
 			if r, ok := block.(content.ToolResult); ok {
 				for k, inner := range r.Content.All() {
 					at.inner = k + 1
@@ -198,7 +214,7 @@ func extraOf(b content.Block) content.JSON {
 	return "" // thinking cannot be marked
 }
 
-// of returns the markers of message i, as they are counted in it.
+// of returns the markers of message i, with positions relative to it.
 func (m marks) of(i int) marks {
 	var own marks
 	for at, mark := range m {

@@ -14,8 +14,8 @@ var (
 	serverIDPattern = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
 )
 
-// rules is what the API accepts of a conversation that may end with the assistant (prefill), and whose stale thinking it drops itself
-// (drops).
+// rules returns what the API accepts of a conversation. Prefill allows it to end with the assistant. With drops set,
+// the API drops stale thinking itself.
 func rules(prefill, drops bool) dialect.Rules {
 	return dialect.Rules{
 		Accept:    accepter{dropsStale: drops}.accept,
@@ -37,18 +37,19 @@ func rules(prefill, drops bool) dialect.Rules {
 	}
 }
 
-// resumable reports whether an answer that ends in b was paused there and can be gone on with.
+// resumable reports whether a response that ends with b was paused there and can be continued.
 func resumable(b content.Opaque) bool {
 	call, ok := serverCallOf(b)
 	return ok && call.whole
 }
 
-// accepter has dialect.Rules.Accept of this API.
+// accepter implements dialect.Rules.Accept for this API.
 type accepter struct {
 	dropsStale bool // the API drops stale thinking itself, and would refuse it otherwise
 }
 
-// accept is the table of what the API does with each kind of block. Where a row returns nothing, the rules for switching decide.
+// accept is the table of what the API does with each kind of block. If a row does not return, the rules for switching
+// providers decide.
 func (a accepter) accept(role content.Role, block content.Block, nested bool) (content.Block, string) {
 	switch b := block.(type) {
 	case content.Text, content.Image, content.Document, content.ToolUse:
@@ -71,14 +72,16 @@ func (a accepter) accept(role content.Role, block content.Block, nested bool) (c
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// acceptToolResult sees to it that a failed call's result is text, and that a result does not hold space alone.
+// acceptToolResult changes results that the API would refuse: those of nothing but space, and error results that are
+// not only text. The latter lose the error mark and begin with a text that reports the failure.
 func acceptToolResult(b content.ToolResult) (content.ToolResult, string) {
 	silent, mixed := true, false
 	for _, inner := range b.Content.All() {
-		said, isText := inner.(content.Text)
-		silent = silent && isText && blank(said.Text)
+		text, isText := inner.(content.Text)
+		silent = silent && isText && blank(text.Text)
 		mixed = mixed || !isText
 	}
+
 	switch {
 	case silent && b.IsError:
 		b.Content = content.Words("The tool failed.")
@@ -87,7 +90,8 @@ func acceptToolResult(b content.ToolResult) (content.ToolResult, string) {
 		b.Content = content.Blocks{}
 		return b, "a result of nothing but space"
 	case mixed && b.IsError:
-		b.Content, _ = content.Of(append([]content.Block{content.Text{Text: "The tool failed:"}}, b.Content.Slice()...)...)
+		b.Content, _ = content.Of(append([]content.Block{content.Text{Text: "The tool failed:"}},
+			b.Content.Slice()...)...)
 		b.IsError = false
 		return b, "an error result that is more than text is not marked as an error"
 	}
@@ -96,16 +100,17 @@ func acceptToolResult(b content.ToolResult) (content.ToolResult, string) {
 
 func quoted(s string) string { return `"` + s + `"` }
 
-// opaqueKind is the type of a block that is only carried.
+// opaqueKind returns the type of an opaque block.
 func opaqueKind(b content.Opaque) string {
 	var tag struct {
 		Type string `json:"type"`
 	}
-	_ = b.JSON.Decode(&tag) // a type that is no string is none
+	_ = b.JSON.Decode(&tag) // a type that is not a string is ""
 	return tag.Type
 }
 
-// opaque accepts the API's own blocks where they may stand. One of a type that Plait models is accepted as if it were written as such.
+// opaque accepts the API's own blocks in the positions where the API allows them. A block that Plait models is decoded,
+// and treated as such.
 func (a accepter) opaque(role content.Role, b content.Opaque, nested bool) (content.Block, string) {
 	kind := opaqueKind(b)
 	switch decoded, err := decodeBlock(b.JSON); decoded.(type) {
@@ -128,13 +133,15 @@ func (a accepter) opaque(role content.Role, b content.Opaque, nested bool) (cont
 		}
 		return nil, "an opaque " + kind
 	}
+
 	if !mayStand(kind, role, nested) || kind == "document" && !inline(b) {
 		return nil, "a block of type " + quoted(kind) + " cannot stand here"
 	}
 	return b, ""
 }
 
-// mayStand reports whether a block of that type, which Plait only carries, may stand on that side or inside a tool result.
+// mayStand reports whether the API allows a block of that type, which Plait does not model, for that role or inside a
+// tool result.
 func mayStand(kind string, role content.Role, nested bool) bool {
 	switch kind {
 	case "", "text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image":
@@ -149,7 +156,7 @@ func mayStand(kind string, role content.Role, nested bool) bool {
 	return role == content.Assistant && !nested
 }
 
-// inline reports whether a document is one of the kind that holds blocks, the only one that Plait does not read.
+// inline reports whether a document has a source of blocks. Plait models all other sources.
 func inline(b content.Opaque) bool {
 	var document struct {
 		Source struct {

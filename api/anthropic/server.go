@@ -11,16 +11,16 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// place is where a block stands among the messages.
+// place is the position of a block among the messages.
 type place struct{ message, block int }
 
-// prune is dialect.Rules.Prune. It finds
+// prune implements dialect.Rules.Prune. It finds
 //
-//   - calls of server tools without a result, and results without their call, which the API refuses. A call may wait for its
-//     result while the tool calls that it makes itself are answered, and at the end of the conversation;
+//   - calls of server tools without a result, and results without their call, which the API refuses. A call may still
+//     be open at the end of the conversation, and while the tool calls that it makes itself are answered;
 //   - thinking at the end of an assistant's message;
-//   - texts of nothing but space in an assistant's message, and space at the end of a last one. Beside thinking such a text stays:
-//     the model wrote it between signed blocks, which must not change.
+//   - texts of nothing but space in an assistant's message, and space at the end of a last one. Next to thinking, such
+//     a text is kept: the model wrote it between signed blocks, which must not change.
 func prune(messages []content.Message) []dialect.Pruned {
 	drop := map[place]string{}
 	unpaired(messages, drop)
@@ -29,18 +29,22 @@ func prune(messages []content.Message) []dialect.Pruned {
 			silent(i, m, drop)
 		}
 	}
+
 	var found []dialect.Pruned
 	for at, why := range drop {
 		found = append(found, dialect.Pruned{Message: at.message, Block: at.block, Why: why})
 	}
+
+	// The end is trimmed only if nothing is dropped: Prune is called again with the result.
 	if len(found) == 0 {
 		return trimEnd(messages)
 	}
+
 	slices.SortFunc(found, func(a, b dialect.Pruned) int { return cmp.Or(a.Message-b.Message, a.Block-b.Block) })
 	return found
 }
 
-// waits is dialect.Rules.Waits: a server tool's call may be answered after the calls that it makes itself.
+// waits implements dialect.Rules.Waits: a server tool's call may be answered after the calls that it makes itself.
 func waits(m content.Message) bool {
 	for _, b := range m.Blocks.All() {
 		if itemID(b) != "" {
@@ -50,7 +54,7 @@ func waits(m content.Message) bool {
 	return false
 }
 
-// itemID is dialect.Rules.ItemID: the id of a server tool's call.
+// itemID implements dialect.Rules.ItemID: the ID of a server tool's call.
 func itemID(b content.Block) string {
 	o, ok := b.(content.Opaque)
 	if !ok || o.API != API {
@@ -64,10 +68,13 @@ func itemID(b content.Block) string {
 
 // pairing finds the calls and results of server tools that do not belong together.
 type pairing struct {
+	// The blocks to drop, with the reason.
 	drop map[place]string
-	open map[string]place // calls that wait, by id
+	// The calls without a result so far, by ID.
+	open map[string]place
 }
 
+// unpaired adds to drop the calls of server tools without a result and the results without a call.
 func unpaired(messages []content.Message, drop map[place]string) {
 	p := pairing{drop, map[string]place{}}
 	for i, m := range messages {
@@ -84,6 +91,7 @@ func unpaired(messages []content.Message, drop map[place]string) {
 	}
 }
 
+// look reads the block at a position.
 func (p *pairing) look(at place, b content.Opaque) {
 	if call, ok := serverCallOf(b); ok {
 		if call.whole {
@@ -93,6 +101,7 @@ func (p *pairing) look(at place, b content.Opaque) {
 		}
 		return
 	}
+
 	if id, ok := serverResultOf(b); ok {
 		if _, waits := p.open[id]; !waits {
 			p.drop[at] = "a server tool's result without its call"
@@ -101,12 +110,13 @@ func (p *pairing) look(at place, b content.Opaque) {
 	}
 }
 
-// close drops the calls that wait at the end of m for anything but the calls that they make themselves.
+// close drops the calls that are open at the end of m, except those that wait for the calls they make themselves.
 func (p *pairing) close(m content.Message) {
 	waits := map[string]bool{}
 	for _, call := range m.Blocks.ToolUses() {
 		waits[callerOf(call)] = true
 	}
+
 	for id, at := range p.open {
 		if !waits[id] {
 			p.drop[at] = "a server tool's call without a result"
@@ -115,27 +125,30 @@ func (p *pairing) close(m content.Message) {
 	}
 }
 
-// callerOf is the id of the server tool's call that makes the call; "" where the model itself does.
+// callerOf returns the ID of the server tool's call that makes the call; "" if the model itself makes it.
 func callerOf(call content.ToolUse) string {
 	further := call.Extra.For(API)
 	if further == "" {
 		return ""
 	}
+
 	var extra struct {
 		Caller struct {
 			ToolID string `json:"tool_id"`
 		} `json:"caller"`
 	}
-	_ = further.Decode(&extra) // what is no caller is none
+	_ = further.Decode(&extra) // anything else is not a caller
 	return extra.Caller.ToolID
 }
 
 // serverCall is a call of a server tool.
 type serverCall struct {
-	id    string
-	whole bool // it has all that the API wants of one
+	id string
+	// The call has an ID, a name and arguments of the form that the API requires.
+	whole bool
 }
 
+// serverCallOf decodes a call of a server tool, and reports whether b is one.
 func serverCallOf(b content.Opaque) (serverCall, bool) {
 	var call struct {
 		Type  string   `json:"type"`
@@ -146,16 +159,18 @@ func serverCallOf(b content.Opaque) (serverCall, bool) {
 	if b.JSON.Decode(&call) != nil || !isServerCall(call.Type) {
 		return serverCall{}, false
 	}
+
 	id, _ := wire.Text(content.JSON(call.ID))
 	pattern := target.CallID
 	if call.Type == "server_tool_use" {
 		pattern = serverIDPattern
 	}
+
 	whole := pattern.MatchString(id) && call.Name.Kind() == '"' && call.Input.Kind() == '{'
 	return serverCall{id, whole}, true
 }
 
-// serverResultOf returns the id that a server tool's result answers, and whether b is one.
+// serverResultOf returns the ID of the call that a server tool's result belongs to, and reports whether b is one.
 func serverResultOf(b content.Opaque) (string, bool) {
 	var result struct {
 		Type      string   `json:"type"`
@@ -164,26 +179,28 @@ func serverResultOf(b content.Opaque) (string, bool) {
 	if b.JSON.Decode(&result) != nil || !isServerResult(result.Type) {
 		return "", false
 	}
+
 	id, _ := wire.Text(content.JSON(result.ToolUseID))
 	return id, true
 }
 
-// silent finds texts of nothing but space, and thinking that ends a message.
+// silent finds texts of nothing but space, and thinking at the end of a message.
 func silent(i int, m content.Message, drop map[place]string) {
-	says, thinks := false, false
+	spoken, thinks := false, false
 	for _, b := range m.Blocks.All() {
 		t, isText := b.(content.Text)
 		_, call := b.(content.ToolUse)
 		_, thinking := b.(content.Thinking)
-		says = says || call || isText && !blank(t.Text)
+		spoken = spoken || call || isText && !blank(t.Text)
 		thinks = thinks || thinking
 	}
 
 	for j, b := range m.Blocks.All() {
-		if t, ok := b.(content.Text); ok && !(says && thinks) && blank(t.Text) {
+		if t, ok := b.(content.Text); ok && !(spoken && thinks) && blank(t.Text) {
 			drop[place{i, j}] = "a text of nothing but space"
 		}
 	}
+
 	for last := m.Blocks.Len() - 1; last >= 0; last-- {
 		if drop[place{i, last}] != "" {
 			continue
@@ -195,18 +212,21 @@ func silent(i int, m content.Message, drop map[place]string) {
 	}
 }
 
-// trimEnd takes the space from the end of a conversation that ends with the assistant's words, where the API does not want any.
+// trimEnd removes the space at the end of a conversation whose last block is a text of the assistant. The API refuses
+// such space.
 func trimEnd(messages []content.Message) []dialect.Pruned {
 	n := len(messages) - 1
 	if n < 0 || messages[n].Role == content.User {
 		return nil
 	}
+
 	at := messages[n].Blocks.Len() - 1
 	last, ok := messages[n].Blocks.At(at).(content.Text)
 	trimmed := strings.TrimRightFunc(last.Text, unicode.IsSpace)
 	if !ok || trimmed == last.Text {
 		return nil
 	}
+
 	found := dialect.Pruned{Message: n, Block: at, Why: "space at the end of the last message"}
 	if last.Text = trimmed; trimmed != "" {
 		found.With = last
