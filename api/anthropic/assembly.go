@@ -8,38 +8,48 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// assembly is a block of a stream on its way to the form it has in an answer that comes whole. It knows three ways in which
-// deltas build a member, and so needs not know the types of blocks: text is appended to the member of the same name,
-// partial_json is the text of "input", and each "citation" is one more of "citations". Any other value replaces the member.
+// assembly builds one block of a stream, in the form it has in a response that is not streamed. It does not depend on
+// the type of the block. A delta changes a member in one of these ways:
+//
+//   - A text is appended to the member of the same name.
+//   - partial_json is appended to the text of "input".
+//   - A "citation" is appended to the list "citations".
+//   - Any other value replaces the member.
 type assembly struct {
 	kind, tool string
 	members    []wire.Member
-	texts      map[string]*strings.Builder // of members that grow
-	input      strings.Builder
-	citations  []string
-	done       bool
+	// Members that grow, by name. Their values in members are placeholders until block.
+	texts map[string]*strings.Builder
+	input strings.Builder
+	// Citations from deltas; members holds those of the start.
+	citations []string
+	// Set by content_block_stop.
+	done bool
 }
 
-// assemble begins with the block as content_block_start has it.
+// assemble returns the assembly that begins with the block of content_block_start.
 func assemble(start content.JSON) (*assembly, error) {
 	list, err := wire.Members(start)
 	if err != nil {
 		return nil, err
 	}
+
 	a := &assembly{members: list, texts: map[string]*strings.Builder{}}
 	a.kind, _, _ = wire.TakeText(list, "type")
 	if a.kind == "tool_use" || isServerCall(a.kind) {
 		a.tool, _, _ = wire.TakeText(list, "name")
 	}
+
 	return a, nil
 }
 
-// add takes a delta, and returns the piece to show, if it has any.
+// add applies a delta. It returns the text to emit, or an empty kind if there is none.
 func (a *assembly) add(delta content.JSON) (api.DeltaKind, string, error) {
 	list, err := wire.Members(delta)
 	if err != nil {
 		return "", "", err
 	}
+
 	var kind api.DeltaKind
 	var shown string
 	for _, m := range list {
@@ -63,21 +73,25 @@ func (a *assembly) add(delta content.JSON) (api.DeltaKind, string, error) {
 			a.set(m.Name, m.Value)
 		}
 	}
+
 	return kind, shown, nil
 }
 
-func (a *assembly) grow(name, said string) {
+// grow appends text to a member.
+func (a *assembly) grow(name, text string) {
 	b := a.texts[name]
 	if b == nil {
 		b = &strings.Builder{}
 		a.texts[name] = b
 		start, _, _ := wire.TakeText(a.members, name)
 		b.WriteString(start)
-		a.set(name, `""`) // keeps its place
+		a.set(name, `""`) // reserves its position among the members
 	}
-	b.WriteString(said)
+
+	b.WriteString(text)
 }
 
+// set replaces a member, or appends it.
 func (a *assembly) set(name string, value content.JSON) {
 	for i := range a.members {
 		if a.members[i].Name == name {
@@ -88,17 +102,19 @@ func (a *assembly) set(name string, value content.JSON) {
 	a.members = append(a.members, wire.Member{Name: name, Value: value})
 }
 
-// emptyCall reports whether the block is a tool call that no arguments were written of.
+// emptyCall reports whether the block is a tool call without any arguments so far.
 func (a *assembly) emptyCall() bool { return a.kind == "tool_use" && blank(a.input.String()) }
 
 // block returns the finished block.
 func (a *assembly) block() (content.Block, error) {
-	for name, said := range a.texts {
-		a.set(name, wire.Quote(said.String()))
+	for name, text := range a.texts {
+		a.set(name, wire.Quote(text.String()))
 	}
 	if len(a.citations) > 0 {
 		a.set("citations", a.allCitations())
 	}
+
+	// Arguments that were cut off are not valid JSON. They are passed on as a string.
 	input := content.JSON(a.input.String())
 	switch {
 	case blank(string(input)):
@@ -107,19 +123,23 @@ func (a *assembly) block() (content.Block, error) {
 	default:
 		a.set("input", wire.Quote(string(input)))
 	}
+
 	b, err := decodeBlock(wire.Object(a.members))
 	if call, ok := b.(content.ToolUse); ok && !blank(string(input)) {
-		call.Input = input // as the model wrote it, also where it broke off
+		call.Input = input // as the model wrote it, even if it is cut off
 		b = call
 	}
 	return b, err
 }
 
-// allCitations is those that the block began with and those that came.
+// allCitations returns the list of the citations of the block's start and of its deltas.
 func (a *assembly) allCitations() content.JSON {
 	all := strings.Join(a.citations, ",")
+
+	// The start has a list, which may be empty, or null.
 	start, _ := wire.Take(a.members, "citations")
-	if held := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(string(start), "["), "]")); held != "" && held != "null" {
+	if held := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(string(start), "["), "]")); held != "" &&
+		held != "null" {
 		all = held + "," + all
 	}
 	return content.JSON("[" + all + "]")

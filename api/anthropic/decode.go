@@ -8,8 +8,8 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// decodeBlock returns the block that the API means by raw. What Plait models is a Text, a Thinking and so on, and every member
-// beyond those it models goes into Extra; anything else is an Opaque, byte for byte.
+// decodeBlock decodes a block. A block that Plait models becomes a Text, a Thinking and so on, with its other members
+// in Extra. Any other block becomes an Opaque, byte for byte.
 func decodeBlock(raw content.JSON) (content.Block, error) {
 	list, err := wire.Members(raw)
 	if err != nil {
@@ -21,13 +21,14 @@ func decodeBlock(raw content.JSON) (content.Block, error) {
 	return content.Opaque{API: API, JSON: raw}, nil
 }
 
-// known returns the block that list describes, or nil where a block of ours could not hold all of it.
+// known returns the block that list describes, or nil if no block of Plait can hold all of it.
 func known(list []wire.Member) content.Block {
 	kind, rest, _ := wire.TakeText(list, "type")
+
 	switch kind {
 	case "text":
-		if said, rest, ok := wire.TakeText(rest, "text"); ok {
-			return content.Text{Text: said, Extra: extra(rest)}
+		if text, rest, ok := wire.TakeText(rest, "text"); ok {
+			return content.Text{Text: text, Extra: extra(rest)}
 		}
 	case "thinking":
 		return knownThinking(rest)
@@ -85,27 +86,31 @@ func knownToolResult(rest []wire.Member) content.Block {
 	if !ok {
 		return nil
 	}
+
 	failed, rest := wire.Take(rest, "is_error")
-	said, rest := wire.Take(rest, "content")
-	blocks, err := importContent(said)
+	inner, rest := wire.Take(rest, "content")
+	blocks, err := importContent(inner)
 	if err != nil {
 		return nil
 	}
+
 	return content.ToolResult{CallID: id, Content: blocks, IsError: failed == "true", Extra: extra(rest)}
 }
 
-// importContent reads content that is absent, a string, or an array of blocks.
+// importContent reads content that is missing, a string, or an array of blocks.
 func importContent(j content.JSON) (content.Blocks, error) {
 	if j == "" || j == "null" {
 		return content.Blocks{}, nil
 	}
-	if said, ok := wire.Text(j); ok {
-		return content.Words(said), nil
+	if text, ok := wire.Text(j); ok {
+		return content.Words(text), nil
 	}
+
 	var raw []wire.Raw
 	if err := j.Decode(&raw); err != nil {
 		return content.Blocks{}, err
 	}
+
 	list := make([]content.Block, len(raw))
 	for i, r := range raw {
 		b, err := decodeBlock(content.JSON(r))
@@ -117,12 +122,13 @@ func importContent(j content.JSON) (content.Blocks, error) {
 	return content.Of(list...)
 }
 
-// knownSource reads a source that holds nothing but what content.Source does.
+// knownSource reads a source. It is not ok if the source has more than a content.Source can hold.
 func knownSource(j content.JSON) (content.Source, bool) {
 	list, err := wire.Members(j)
 	if err != nil {
 		return content.Source{}, false
 	}
+
 	kind, list, _ := wire.TakeText(list, "type")
 	var s content.Source
 	var ok bool
@@ -142,10 +148,11 @@ func knownSource(j content.JSON) (content.Source, bool) {
 		s.FileID, list, ok = wire.TakeText(list, "file_id")
 		ok = ok && s.FileID != ""
 	}
+
 	return s, ok && len(list) == 0
 }
 
-// extra keeps the members that no field holds.
+// extra returns an Extra with the members that no field holds.
 func extra(rest []wire.Member) content.Extra {
 	if len(rest) == 0 {
 		return content.Extra{}
@@ -153,13 +160,13 @@ func extra(rest []wire.Member) content.Extra {
 	return content.Extra{API: API, JSON: wire.Object(rest)}
 }
 
-// ours is extra for thinking, which always says which API can read its signature.
+// ours returns the Extra of thinking. Its API is always set, because only that API can read the signature.
 func ours(rest []wire.Member) content.Extra {
 	return content.Extra{API: API, JSON: wire.Object(rest)}
 }
 
-// stopOf maps the API's stop reason. Compatible servers say "end_turn" also where the model wrote a stop sequence, and name that
-// sequence beside it.
+// stopOf maps the API's stop reason. Some compatible servers report "end_turn" even if the model wrote a stop sequence,
+// and name the sequence in another member.
 func stopOf(reason string, sequence wire.Raw) content.Stop {
 	switch reason {
 	case "":
@@ -171,10 +178,10 @@ func stopOf(reason string, sequence wire.Raw) content.Stop {
 	case "model_context_window_exceeded":
 		return content.StopContext
 	}
-	return content.Stop(reason) // the other words are the same, and new ones are kept
+	return content.Stop(reason) // the other reasons have the same names; new ones are kept
 }
 
-// isServerCall reports whether a block of that type is a call that the provider itself carries out, and isServerResult whether it
-// is the result of one.
+// isServerCall reports whether a block of that type is a call that the provider itself executes. isServerResult reports
+// whether it is the result of one.
 func isServerCall(kind string) bool   { return strings.HasSuffix(kind, "_tool_use") }
 func isServerResult(kind string) bool { return strings.HasSuffix(kind, "_tool_result") }

@@ -13,7 +13,7 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// explain returns the error that an error of the SDK is; nil where the connection failed.
+// explain converts an error of the SDK. It returns nil if the connection failed.
 func explain(err error) *api.Error {
 	var theirs *sdk.Error
 	if errors.As(err, &theirs) {
@@ -23,13 +23,14 @@ func explain(err error) *api.Error {
 		}
 		return newError(theirs.StatusCode, header, []byte(theirs.RawJSON()))
 	}
+
 	if errors.Is(err, errNoKey) || strings.Contains(strings.ToLower(err.Error()), "credentials") {
-		return &api.Error{Kind: api.ErrAuth, API: API, Err: err} // nobody was asked
+		return &api.Error{Kind: api.ErrAuth, API: API, Err: err} // no request was sent
 	}
 	return nil
 }
 
-// newError is the API's error in body. Status is 200 for one that came inside a stream.
+// newError decodes the API's error in body. Status is 200 for an error inside a stream.
 func newError(status int, header http.Header, body []byte) *api.Error {
 	var envelope struct {
 		Error struct {
@@ -39,47 +40,57 @@ func newError(status int, header http.Header, body []byte) *api.Error {
 		Message   string `json:"message"` // of a gateway, or of Bedrock
 		RequestID string `json:"request_id"`
 	}
-	_ = json.Unmarshal(body, &envelope, wire.Lenient) // a body that is no JSON is kept as it is
+	_ = json.Unmarshal(body, &envelope, wire.Lenient) // a body that is not JSON is kept in Body
+
 	e := &api.Error{
 		API: API, Status: status, Type: envelope.Error.Type, Message: envelope.Error.Message,
 		RequestID: header.Get("Request-Id"), RetryAfter: wire.RetryAfter(header, time.Now()),
 		Body: string(body[:min(len(body), wire.MaxError)]),
 	}
+
 	if e.Message == "" {
 		e.Message = envelope.Message
 	}
+
+	// Gateways and Bedrock report the ID of a request in other places.
 	for _, id := range []string{envelope.RequestID, header.Get("X-Request-Id"), header.Get("X-Amzn-Requestid")} {
 		if e.RequestID == "" {
 			e.RequestID = id
 		}
 	}
+
 	e.Kind = kindOf(e)
 	return e
 }
 
-// kindOf tells the kind of an error by its status and, where that does not tell, by its type and words.
+// kindOf returns the kind of an error. Some types and messages are more precise than the status; otherwise the status
+// decides, and the type if there is no kind for it.
 func kindOf(e *api.Error) error {
-	said := strings.ToLower(e.Message)
+	message := strings.ToLower(e.Message)
 	switch {
 	case e.Type == "overloaded_error", e.Status == 529:
 		return api.ErrOverloaded
-	case e.Status == http.StatusRequestEntityTooLarge, e.Type == "request_too_large", e.Type == "exceed_context_size_error", tooLong(said):
+	case e.Status == http.StatusRequestEntityTooLarge, e.Type == "request_too_large",
+		e.Type == "exceed_context_size_error", tooLong(message):
 		return api.ErrContextTooLong
-	case strings.Contains(said, "content filter"):
+	case strings.Contains(message, "content filter"):
 		return api.ErrFiltered
 	}
+
 	if kind := roundtrip.KindOf(e.Status); kind != nil {
 		return kind
 	}
 	return kindOfType(e.Type)
 }
 
-func tooLong(said string) bool {
-	return strings.Contains(said, "prompt is too long") || strings.Contains(said, "exceed context limit") ||
-		strings.Contains(said, "input is too long") || strings.Contains(said, "exceeds the available context size")
+// tooLong reports whether an error message, in lower case, is about a prompt that is too long.
+func tooLong(message string) bool {
+	return strings.Contains(message, "prompt is too long") || strings.Contains(message, "exceed context limit") ||
+		strings.Contains(message, "input is too long") ||
+		strings.Contains(message, "exceeds the available context size")
 }
 
-// kindOfType tells the kind of an error inside a stream; those of Bedrock end in "Exception".
+// kindOfType returns the kind of an error inside a stream, by its type. The types of Bedrock end in "Exception".
 func kindOfType(kind string) error {
 	switch kind {
 	case "authentication_error", "permission_error", "billing_error":

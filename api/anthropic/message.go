@@ -10,7 +10,7 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// message is an answer as the API writes it. In a stream its beginning stands in message_start.
+// message is a response. In a stream, message_start holds the beginning of one.
 type message struct {
 	Type       string     `json:"type"`
 	ID         string     `json:"id"`
@@ -21,7 +21,7 @@ type message struct {
 	Usage      usage      `json:"usage"`
 }
 
-// usage is what the API counts. A stream says it several times over, each time in full for the members it holds.
+// usage is the API's token counts. A stream reports them several times. Each report is complete for the members it has.
 type usage struct {
 	Input      *int64 `json:"input_tokens"`
 	Output     *int64 `json:"output_tokens"`
@@ -32,7 +32,7 @@ type usage struct {
 	} `json:"output_tokens_details"`
 }
 
-// update sets in total what u says.
+// update sets in total the counts that u has.
 func (u usage) update(total *content.Usage) {
 	for _, count := range []struct {
 		to   *int64
@@ -50,12 +50,13 @@ func (u usage) update(total *content.Usage) {
 	}
 }
 
-// decodeMessage reads an answer that came whole.
+// decodeMessage reads a response that is not streamed.
 func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish, error) {
 	var m message
 	if err := json.Unmarshal(data, &m, wire.Lenient); err != nil {
 		return nil, api.Finish{}, protocol("the answer is not a message: %w", err)
 	}
+
 	switch m.Type {
 	case "message":
 	case "error":
@@ -63,6 +64,7 @@ func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish
 	default:
 		return nil, api.Finish{}, protocol("the answer is of type %q, not a message", m.Type)
 	}
+
 	blocks := make([]content.Block, len(m.Content))
 	for i, raw := range m.Content {
 		b, err := decodeBlock(content.JSON(raw))
@@ -71,6 +73,7 @@ func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish
 		}
 		blocks[i] = b
 	}
+
 	finish := api.Finish{API: API, Model: m.Model, ResponseID: m.ID, Stop: stopOf(m.StopReason, m.StopWord)}
 	m.Usage.update(&finish.Usage)
 	if n := len(blocks); n > 0 {
@@ -79,14 +82,16 @@ func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish
 	return blocks, finish, nil
 }
 
-// cutCall returns the last block of an answer. Where the answer was cut off at a tool call before any of its arguments was
-// written, the call has no arguments, rather than an empty object that looks as if the model had meant it.
+// cutCall returns the last block of a response. If the response was cut off at a tool call, before any of its arguments
+// was written, the call has no arguments. An empty object would look as if the model had meant it.
 func cutCall(last content.Block, stop content.Stop) content.Block {
-	if call, ok := last.(content.ToolUse); ok && call.Input == "{}" && (stop == content.StopMaxTokens || stop == content.StopContext) {
+	if call, ok := last.(content.ToolUse); ok && call.Input == "{}" &&
+		(stop == content.StopMaxTokens || stop == content.StopContext) {
 		call.Input = ""
 		return call
 	}
 	return last
 }
 
+// protocol returns an error about a response that is not what the API documents.
 func protocol(format string, args ...any) error { return roundtrip.Protocol(API, format, args...) }

@@ -24,21 +24,23 @@ type Provider struct {
 
 var _ api.Provider = (*Provider)(nil)
 
-// New returns the model of that name, such as "claude-sonnet-4-5". A nil o is all defaults. Nothing is asked of the API yet: a
-// missing key is an error of the first request, api.ErrAuth.
+// New returns a Provider for the named model, such as "claude-sonnet-4-5". A nil o means all defaults. New sends
+// nothing to the API: a missing key is an error of the first request, api.ErrAuth.
 func New(model string, o *Options) *Provider {
 	p := &Provider{model: model, options: o.over(api.Options{})}
 	p.client = sdk.NewClient(p.options.SDK...)
 	return p
 }
 
-// Stream sends the request and yields what comes back, by the rules of api.Provider.
+// Stream sends the request and yields the events of its response, by the rules of api.Provider.
 func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
 	b := builder{options: p.options.over(req.Options), model: p.model}
 	return roundtrip.Trip{
 		Prepare: func() (roundtrip.Call, error) {
 			body, err := b.body(req)
-			return roundtrip.Call{API: API, Options: b.options.Options, Whole: b.options.NoStream, Body: body, Notes: b.notes}, err
+			return roundtrip.Call{
+				API: API, Options: b.options.Options, Whole: b.options.NoStream, Body: body, Notes: b.notes,
+			}, err
 		},
 		Ask: func(watch *wire.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
 			return p.ask(watch, c.Body, b.options)
@@ -47,7 +49,7 @@ func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Ev
 	}.Stream(ctx)
 }
 
-// ask sends the body and yields the events of the answer.
+// ask sends the body and yields the events of the response.
 func (p *Provider) ask(watch *wire.Watch, body *wire.Parts, o Options) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		res, err := p.send(watch.Context, body, o)
@@ -55,13 +57,14 @@ func (p *Provider) ask(watch *wire.Watch, body *wire.Parts, o Options) iter.Seq2
 			yield(nil, err)
 			return
 		}
+
 		res.Body = wire.Bounded(watch.Body(res.Body))
 		defer res.Body.Close()
 		answer(res, o.NoStream)(yield)
 	}
 }
 
-// send posts the bytes as they are. The caller closes the response.
+// send posts body unchanged. The caller closes the response.
 func (p *Provider) send(ctx context.Context, body *wire.Parts, o Options) (*http.Response, error) {
 	options := []option.RequestOption{
 		option.WithMaxRetries(0), // api.Client retries
@@ -71,12 +74,15 @@ func (p *Provider) send(ctx context.Context, body *wire.Parts, o Options) (*http
 	if !o.NoStream {
 		options = append(options, option.WithHeader("Accept", "text/event-stream"))
 	}
+
+	// Headers of the options replace those of the SDK.
 	for name, values := range o.Header {
 		options = append(options, option.WithHeaderDel(name))
 		for _, value := range values {
 			options = append(options, option.WithHeaderAdd(name, value))
 		}
 	}
+
 	var res *http.Response
 	if err := p.client.Post(ctx, "v1/messages", nil, &res, options...); err != nil {
 		if res != nil {
@@ -87,19 +93,22 @@ func (p *Provider) send(ctx context.Context, body *wire.Parts, o Options) (*http
 	return res, nil
 }
 
-// errNoKey says that nobody would be asked with success.
+// errNoKey is the error of a request that could not succeed, because there is no key.
 var errNoKey = errors.New("no API key: set ANTHROPIC_API_KEY, or give one in Options.SDK")
 
-// carry is the last to see a request. The SDK itself does not miss a key where there is any middleware.
+// carry is the last middleware before the request is sent. It checks the key: the SDK does not do so if there is any
+// middleware.
 func carry(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	if req.URL.Host == "api.anthropic.com" && req.Header.Get("X-Api-Key") == "" && req.Header.Get("Authorization") == "" {
+	if req.URL.Host == "api.anthropic.com" && req.Header.Get("X-Api-Key") == "" &&
+		req.Header.Get("Authorization") == "" {
 		return nil, errNoKey
 	}
 	wire.Sized(req)
 	return next(req)
 }
 
-// answer yields the events of a response, streamed or whole, whatever was asked for.
+// answer yields the events of a response. Its content type decides whether it is read as a stream, because a server may
+// not respect the request. For other content types, whole decides.
 func answer(res *http.Response, whole bool) iter.Seq2[api.Event, error] {
 	kind := res.Header.Get("Content-Type")
 	switch {
@@ -111,7 +120,7 @@ func answer(res *http.Response, whole bool) iter.Seq2[api.Event, error] {
 	return streamed(res)
 }
 
-// atOnce yields the events of an answer that comes at once.
+// atOnce yields the events of a response that is not streamed.
 func atOnce(body io.Reader, header http.Header) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		data, err := io.ReadAll(body)
@@ -119,11 +128,13 @@ func atOnce(body io.Reader, header http.Header) iter.Seq2[api.Event, error] {
 			yield(nil, cut(err))
 			return
 		}
+
 		blocks, finish, err := decodeMessage(data, header)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
+
 		for i, b := range blocks {
 			if !yield(api.BlockEnd{Index: i, Block: b}, nil) {
 				return

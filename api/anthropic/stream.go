@@ -14,17 +14,18 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// streamed yields the events of an answer that comes as server-sent events. It ends after the answer's end, whatever the server
-// sends then.
+// streamed yields the events of a response of server-sent events. It stops at the end of the response, whatever the
+// server sends afterward.
 func streamed(res *http.Response) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		res.Body = wire.WithEnd(res.Body)
 		events := ssestream.NewDecoder(res)
 		d := decoder{header: res.Header}
+
 		for events.Next() {
 			out, err := d.take(events.Event().Data)
 			if errors.Is(err, errNotJSON) && !events.Next() {
-				err = cut(err) // the rest of the event is what is missing
+				err = cut(err) // the stream ends in the middle of an event
 			}
 			for _, e := range out {
 				if !yield(e, nil) {
@@ -35,6 +36,7 @@ func streamed(res *http.Response) iter.Seq2[api.Event, error] {
 				yield(nil, err)
 				return
 			}
+
 			if d.ended {
 				return
 			}
@@ -43,6 +45,7 @@ func streamed(res *http.Response) iter.Seq2[api.Event, error] {
 	}
 }
 
+// cut returns the error of a response that ends early.
 func cut(err error) error { return roundtrip.Cut(API, err) }
 
 var errNotJSON = errors.New("an event of the stream is not JSON")
@@ -57,20 +60,23 @@ type event struct {
 	Usage   usage    `json:"usage"`
 }
 
-// decoder puts a streamed answer together. The zero value is ready to use.
+// decoder assembles a streamed response. The zero value is ready to use.
 type decoder struct {
 	header http.Header
 	finish api.Finish
 	blocks []*assembly
-	given  int // how many blocks were yielded
-	ended  bool
+	// The number of blocks yielded. They are yielded in order.
+	given int
+	// Set by message_stop.
+	ended bool
 }
 
-// take returns what the next event of the stream means.
+// take decodes the next event of the stream, and returns the events to emit.
 func (d *decoder) take(data []byte) ([]api.Event, error) {
 	if len(strings.TrimSpace(string(data))) == 0 {
 		return nil, nil
 	}
+
 	var e event
 	if err := json.Unmarshal(data, &e, wire.Lenient); err != nil {
 		if !content.JSON(data).Valid() {
@@ -78,10 +84,15 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 		}
 		return nil, protocol("an event of the stream: %w", err)
 	}
+
 	switch e.Type {
 	case "message_start":
-		d.finish = api.Finish{API: API, Model: e.Message.Model, ResponseID: e.Message.ID, Stop: stopOf(e.Message.StopReason, e.Message.StopWord)}
+		d.finish = api.Finish{
+			API: API, Model: e.Message.Model, ResponseID: e.Message.ID,
+			Stop: stopOf(e.Message.StopReason, e.Message.StopWord),
+		}
 		e.Message.Usage.update(&d.finish.Usage)
+		// The finish so far, in case the response breaks off.
 		return []api.Event{api.Cut{Finish: d.finish}}, nil
 	case "content_block_start":
 		return d.start(e)
@@ -97,13 +108,15 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 	case "error":
 		return nil, newError(http.StatusOK, d.header, data)
 	}
-	return nil, nil // a ping, or what a newer API says beside the answer
+	return nil, nil // a ping, or an event of a newer API
 }
 
+// start begins a block.
 func (d *decoder) start(e event) ([]api.Event, error) {
 	if e.Index != len(d.blocks) {
 		return nil, protocol("block %d begins after %d blocks", e.Index, len(d.blocks))
 	}
+
 	a, err := assemble(content.JSON(e.Block))
 	if err != nil {
 		return nil, protocol("block %d: %w", e.Index, err)
@@ -112,21 +125,25 @@ func (d *decoder) start(e event) ([]api.Event, error) {
 	return d.ready(false)
 }
 
+// delta adds to a block.
 func (d *decoder) delta(e event) ([]api.Event, error) {
 	a, err := d.open(e.Index)
 	if err != nil {
 		return nil, err
 	}
+
 	kind, piece, err := a.add(content.JSON(e.Delta))
 	if err != nil {
 		return nil, protocol("block %d: %w", e.Index, err)
 	}
+
 	if kind == "" || piece == "" {
 		return nil, nil
 	}
 	return []api.Event{api.Delta{Index: e.Index, Kind: kind, Tool: a.tool, Text: piece}}, nil
 }
 
+// stop marks a block as complete.
 func (d *decoder) stop(e event) ([]api.Event, error) {
 	a, err := d.open(e.Index)
 	if err != nil {
@@ -136,6 +153,7 @@ func (d *decoder) stop(e event) ([]api.Event, error) {
 	return d.ready(false)
 }
 
+// open returns block i, which must be open.
 func (d *decoder) open(i int) (*assembly, error) {
 	if i < 0 || i >= len(d.blocks) || d.blocks[i].done {
 		return nil, protocol("block %d is not open", i)
@@ -143,8 +161,10 @@ func (d *decoder) open(i int) (*assembly, error) {
 	return d.blocks[i], nil
 }
 
+// messageDelta updates the usage and the stop reason.
 func (d *decoder) messageDelta(e event) error {
 	e.Usage.update(&d.finish.Usage)
+
 	var delta struct {
 		StopReason string   `json:"stop_reason"`
 		StopWord   wire.Raw `json:"stop_sequence"`
@@ -154,14 +174,15 @@ func (d *decoder) messageDelta(e event) error {
 			return protocol("the end of the stream: %w", err)
 		}
 	}
+
 	if delta.StopReason != "" {
 		d.finish.Stop = stopOf(delta.StopReason, delta.StopWord)
 	}
 	return nil
 }
 
-// ready yields the blocks that are whole, in order. A last call without arguments waits for the answer's end, which tells
-// whether it was cut off.
+// ready returns the blocks that are complete, in order. A last call without arguments is kept until the end of the
+// response. Only then is it known whether it was cut off.
 func (d *decoder) ready(end bool) ([]api.Event, error) {
 	var out []api.Event
 	for ; d.given < len(d.blocks); d.given++ {
@@ -169,6 +190,7 @@ func (d *decoder) ready(end bool) ([]api.Event, error) {
 		if !end && (!a.done || last && a.emptyCall()) {
 			break
 		}
+
 		b, err := a.block()
 		if err != nil {
 			return out, protocol("block %d: %w", d.given, err)
@@ -181,19 +203,21 @@ func (d *decoder) ready(end bool) ([]api.Event, error) {
 	return out, nil
 }
 
+// end returns the last events of the response.
 func (d *decoder) end() ([]api.Event, error) {
 	out, err := d.ready(true)
 	if err != nil {
 		return out, err
 	}
 
-	// A compatible server leaves out message_start where the answer ends before it says anything. It still says why.
+	// A compatible server leaves out message_start if the response ends without content. Its stop reason is still sent.
 	if d.finish == (api.Finish{}) && len(d.blocks) == 0 {
 		return out, protocol("the stream ends without a beginning")
 	}
 	if d.finish.API == "" {
 		d.finish.API, d.finish.Usage.Incomplete = API, true // the beginning has the tokens of the request
 	}
+
 	d.ended = true
 	return append(out, d.finish), nil
 }
