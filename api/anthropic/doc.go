@@ -1,4 +1,5 @@
-// Package anthropic speaks to Anthropic's Messages API through the official SDK, also on Bedrock and Vertex.
+// Package anthropic is a client for Anthropic's Messages API. It uses the official SDK, and also works on Bedrock and
+// Vertex.
 //
 // The smallest whole program:
 //
@@ -13,24 +14,33 @@
 //
 // # What is sent
 //
-// [Body] makes the request's body, and is a pure function. It first makes a conversation of any shape one that the API accepts
-// (see dialect.Repair), and reports what it changed. The SDK carries these bytes unchanged.
+// [Body] builds the request body. It is a pure function. It first repairs the conversation, whatever its shape, so that
+// the API accepts it (see dialect.Repair), and reports what it changed. The SDK sends these bytes unchanged.
 //
 // # What comes back
 //
-// A streamed answer and a whole one give the same blocks. What Plait models is a content.Text, a content.ToolUse and so on;
-// further members of such a block (citations, a caller) are kept in its Extra, and blocks of other types (the calls and results
-// of server tools, say) as content.Opaque, byte for byte. Both go back to this API as they came, and to no other.
+// A streamed response and a whole one give the same blocks:
 //
-// A tool's arguments stay as the model wrote them. Where the answer was cut off, they are the fragment that came.
+//   - A block that Plait models is a content.Text, a content.ToolUse and so on. Other members of such a block
+//     (citations, a caller) are kept in its Extra.
+//   - A block of another type, such as a server tool's call or result, is a content.Opaque, byte for byte.
+//   - Both go back to this API unchanged, and to no other.
+//
+// A tool call's arguments stay as the model wrote them. If the response was cut off, they are the fragment received.
 //
 // # Concurrency
 //
-// A [Provider] is safe for concurrent use. Its sequence of events is for one goroutine. Leaving it early closes the response.
+// A [Provider] is safe for concurrent use. Its sequence of events is for one goroutine. Leaving it early closes the
+// response.
 //
 // # Errors
 //
-// Errors are *api.Error; errors.Is tells their kind, and Status, Type, Message, RequestID, RetryAfter and Body are the API's own.
-// An error inside a stream has Status 200. A stream that ends before the answer does is api.ErrCut. When the context ends the
-// request, the error has the context's error and its cause in its chain. The SDK's retries are off: api.Client retries.
+// Errors are *api.Error. errors.Is reports their kind. Status, Type, Message, RequestID, RetryAfter and Body come from
+// the API.
+//
+//   - An error inside a stream has Status 200.
+//   - A stream that ends before the response is complete is api.ErrCut.
+//   - If the context ends the request, the error wraps the context's error and its cause.
+//
+// The SDK's retries are off: api.Client retries.
 package anthropic

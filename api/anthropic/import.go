@@ -9,22 +9,24 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Import reads the body of a request as the API has it, and returns the request and the model that it asks: the reverse of [Body].
+// Import reads the body of a request, and returns the request and its model. It is the reverse of [Body].
 // dag.FromTranscript makes a conversation of the request's System, Tools and Messages.
-// Members that are neither system prompts, tools nor messages are in the request's Options.Body, but for "stream"; blocks that
-// Plait does not model are content.Opaque.
 //
-// The request asks for the caching that the body asks for: its Options.Cache is [CacheOwn] where a tool, a system prompt or a message
-// holds a cache_control marker, which stays where it is, and api.CacheOff otherwise. The markers of system prompts are kept in
-// Options.Body (see [CacheOwn]). For the caching of Plait, set another policy.
+//   - Other members than system prompts, tools and messages are in the request's Options.Body, except "stream".
+//   - Blocks that Plait does not model are content.Opaque.
+//   - Options.Cache is [CacheOwn] if a tool, a system prompt or a message has a cache_control marker, which is kept,
+//     and api.CacheOff otherwise. So the request has the same caching as the body. For the caching of Plait, set
+//     another policy.
+//   - The markers of system prompts are kept in Options.Body (see [CacheOwn]).
 //
-// Errors are api.ErrInvalidRequest and say where in the body something cannot be read. What can be read but is not what the API
-// accepts is for Body to repair.
+// Errors are api.ErrInvalidRequest and name the position in the body that cannot be read. Import accepts what it can
+// read, even if the API does not: Body repairs it.
 func Import(body []byte) (req api.Request, model string, err error) {
 	list, err := wire.Members(content.JSON(body))
 	if err != nil {
 		return req, "", roundtrip.ImportError(API, roundtrip.NotRead("body", err))
 	}
+
 	var rest []wire.Member
 	var marks content.JSON // of the system prompts
 	for _, m := range list {
@@ -45,10 +47,13 @@ func Import(body []byte) (req api.Request, model string, err error) {
 			return api.Request{}, "", roundtrip.ImportError(API, err)
 		}
 	}
+
+	// System prompts have no Extra, so their markers go into Options.Body.
 	rest = append(rest, member("system", marks)...)
 	if len(rest) > 0 {
 		req.Options.Body = wire.Object(rest)
 	}
+
 	req.Options.Cache = api.CacheOff
 	if marks != "" || len(foundMarks(req.Tools, nil, req.Messages)) > 0 {
 		req.Options.Cache = CacheOwn
@@ -56,7 +61,7 @@ func Import(body []byte) (req api.Request, model string, err error) {
 	return req, model, nil
 }
 
-// importSystem reads system prompts, and their markers as [CacheOwn] has them in Options.Body; "" where there are none.
+// importSystem reads system prompts, and their markers in the form [CacheOwn] has for Options.Body; "" for none.
 func importSystem(j content.JSON) (system []string, marks content.JSON, err error) {
 	blocks, err := importContent(j)
 	if err != nil {
@@ -65,13 +70,13 @@ func importSystem(j content.JSON) (system []string, marks content.JSON, err erro
 
 	dst, marked := []byte{'['}, false
 	for i, b := range blocks.All() {
-		said, ok := b.(content.Text)
+		text, ok := b.(content.Text)
 		if !ok {
 			return nil, "", roundtrip.NotRead(fmt.Sprintf("system[%d]", i), fmt.Errorf("it is no text"))
 		}
-		system = append(system, said.Text)
+		system = append(system, text.Text)
 
-		mark := markIn(said.Extra.For(API))
+		mark := markIn(text.Extra.For(API))
 		marked = marked || mark != ""
 		dst = wire.AppendObject(wire.Separate(dst), member(cacheControl, mark))
 	}
@@ -81,11 +86,13 @@ func importSystem(j content.JSON) (system []string, marks content.JSON, err erro
 	return system, marks, nil
 }
 
+// importTools reads definitions. A tool without input_schema is a server tool, and keeps all of its members in Extra.
 func importTools(j content.JSON) ([]content.Tool, error) {
 	objects, err := roundtrip.ImportObjects("tools", j)
 	if err != nil {
 		return nil, err
 	}
+
 	var tools []content.Tool
 	for _, object := range objects {
 		var def content.Tool
@@ -96,6 +103,7 @@ func importTools(j content.JSON) ([]content.Tool, error) {
 			def.Description, rest, _ = wire.TakeText(rest, "description")
 			def.Schema = schema
 		}
+
 		def.Extra = extra(rest)
 		tools = append(tools, def)
 	}
@@ -110,6 +118,7 @@ func importMessages(j content.JSON) ([]content.Message, error) {
 	if err := j.Decode(&raw); err != nil {
 		return nil, roundtrip.NotRead("messages", err)
 	}
+
 	var messages []content.Message
 	for i, m := range raw {
 		blocks, err := importContent(content.JSON(m.Content))
