@@ -9,35 +9,35 @@ import (
 	"google.golang.org/genai"
 )
 
-// API is the name of the Gemini API, also on Vertex AI, in blocks, definitions, answers and errors.
+// API is the name of the Gemini API, also on Vertex AI, in blocks, definitions, responses and errors.
 const API = "gemini"
 
 // Options are the options of a [Provider]. Nil is the same as the zero value. Of those in api.Options,
 //
-//   - Thinking is a thinkingConfig: ThinkOff a budget of 0, ThinkAuto one of -1, and a word a thinkingLevel; for models before
-//     Gemini 3, which know no levels, it is a budget. What the model thinks is shown, but for ThinkOff. Some models cannot do
-//     without thinking, and refuse ThinkOff.
+//   - Thinking is a thinkingConfig: ThinkOff is a budget of 0, ThinkAuto a budget of -1, and a level a thinkingLevel.
+//     Models before Gemini 3 have no levels: a level is sent to them as a budget. Thinking is shown, except with
+//     ThinkOff. Some models cannot work without thinking, and refuse ThinkOff.
 //   - Of StopSequences, the first five are sent.
-//   - Output is a responseJsonSchema, reduced to what the API takes. Models before Gemini 3 take none
-//     beside tools: it is left out then, and noted.
-//   - Metadata is the labels of a request on Vertex AI, where SDK.Backend says so. The Gemini API has none.
-//   - OneCall cannot be asked for.
-//   - Cache: the API caches by itself; CacheLong, CacheOff and other policies cannot be asked for, and are noted.
-//   - Body is merged into the request member by member, and so are its "generationConfig" and "toolConfig"; "contents",
-//     "systemInstruction" and "tools" are left out of it. With "cachedContent" the API takes neither system prompts nor tools,
-//     because the cached content holds them: they are left out, and noted.
+//   - Output is a responseJsonSchema, reduced to what the API accepts. Models before Gemini 3 accept none next to
+//     tools: it is left out then, and noted.
+//   - Metadata is the labels of a request on Vertex AI, if SDK.Backend selects it. The Gemini API has none.
+//   - OneCall is not supported.
+//   - Cache: the API caches by itself. CacheLong, CacheOff and other policies are not supported, and noted.
+//   - Body is merged into the request member by member, and so are its "generationConfig" and "toolConfig". Its
+//     "contents", "systemInstruction" and "tools" are left out. With "cachedContent" the API accepts neither system
+//     prompts nor tools, because the cached content holds them: they are left out, and noted.
 type Options struct {
 	api.Options
-	// NoStream asks for the whole answer at once. Defaults to false.
+	// NoStream requests the whole response at once. Defaults to false.
 	NoStream bool
-	// SDK is the configuration of the official SDK's client: a key or credentials, the backend, a project and location, an HTTP
-	// client, and in HTTPOptions a base URL and headers. It is completed by what the environment says (GEMINI_API_KEY,
-	// GOOGLE_GENAI_USE_VERTEXAI and others). Its RetryOptions, ExtraBody and ExtrasRequestProvider have no effect. Defaults to
-	// nil: the environment alone.
+	// SDK is the configuration of the official SDK's client: a key or credentials, the backend, a project and location,
+	// an HTTP client, and in HTTPOptions a base URL and headers. The environment completes it (GEMINI_API_KEY,
+	// GOOGLE_GENAI_USE_VERTEXAI and others). Its RetryOptions, ExtraBody and ExtrasRequestProvider have no effect.
+	// Defaults to nil: the environment alone.
 	SDK *genai.ClientConfig
 }
 
-// over returns the options for one request.
+// over returns the options for one request. Those of the request take precedence.
 func (o *Options) over(request api.Options) Options {
 	var c Options
 	if o != nil {
@@ -47,18 +47,18 @@ func (o *Options) over(request api.Options) Options {
 	return c
 }
 
-// vertex reports whether the options themselves say that requests go to Vertex AI.
+// vertex reports whether the options select Vertex AI. The environment may do so too, but Body must not depend on it.
 func (o *Options) vertex() bool {
 	return o.SDK != nil && (o.SDK.Backend == genai.BackendVertexAI || o.SDK.Backend == genai.BackendEnterprise)
 }
 
 var generationInName = regexp.MustCompile(`gemini-(\d{1,3})\b`)
 
-// firstSigned is the first generation of models that want a signature on calls, and that know levels of thinking.
+// firstSigned is the first generation of models that requires a signature on calls, and that has levels of thinking.
 const firstSigned = 3
 
-// generationOf is the generation of a model by its name; 0 when the name does not say. A name such as "gemini-flash-latest" stands
-// for a model of the present.
+// generationOf returns the generation of a model by its name; 0 if the name has none. A name such as
+// "gemini-flash-latest" counts as a current model.
 func generationOf(model string) int {
 	if m := generationInName.FindStringSubmatch(model); m != nil {
 		n, _ := strconv.Atoi(m[1])

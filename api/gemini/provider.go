@@ -21,14 +21,15 @@ type Provider struct {
 	model   string
 	options Options
 
-	mu     sync.Mutex
-	client *genai.Client // made with the first request
+	mu sync.Mutex
+	// Made by the first request. Guarded by mu.
+	client *genai.Client
 }
 
 var _ api.Provider = (*Provider)(nil)
 
-// New returns the model of that name, such as "gemini-2.5-flash". A nil o is all defaults. Nothing is asked of anybody yet: a
-// missing key is an error of the first request, api.ErrAuth.
+// New returns a Provider for the named model, such as "gemini-2.5-flash". A nil o means all defaults. New sends
+// nothing: a missing key is an error of the first request, api.ErrAuth.
 func New(model string, o *Options) *Provider {
 	p := &Provider{model: model}
 	if o != nil {
@@ -37,13 +38,15 @@ func New(model string, o *Options) *Provider {
 	return p
 }
 
-// Stream sends the request and yields what comes back, by the rules of api.Provider.
+// Stream sends the request and yields the events of its response, by the rules of api.Provider.
 func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
 	b := builder{options: p.options.over(req.Options), model: p.model}
 	return roundtrip.Trip{
 		Prepare: func() (roundtrip.Call, error) {
 			body, err := b.body(req)
-			return roundtrip.Call{API: API, Options: b.options.Options, Whole: b.options.NoStream, Body: body, Notes: b.notes}, err
+			return roundtrip.Call{
+				API: API, Options: b.options.Options, Whole: b.options.NoStream, Body: body, Notes: b.notes,
+			}, err
 		},
 		Ask: func(watch *wire.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
 			return p.ask(watch, &b.options, c.Body)
@@ -52,7 +55,7 @@ func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Ev
 	}.Stream(ctx)
 }
 
-// ask sends a body and yields the events of the answer.
+// ask sends a body and yields the events of the response.
 func (p *Provider) ask(watch *wire.Watch, o *Options, body *wire.Parts) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		client, err := p.connected(watch.Context)
@@ -60,24 +63,28 @@ func (p *Provider) ask(watch *wire.Watch, o *Options, body *wire.Parts) iter.Seq
 			yield(nil, err)
 			return
 		}
+
 		ctx, cancel := limited(watch.Context, client.ClientConfig().HTTPOptions.Timeout)
 		defer cancel()
+
 		s := &sent{ctx: ctx, body: body, header: o.Header, streams: !o.NoStream}
 		res, err := s.post(client, p.model)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
+
 		defer res.Body.Close()
 		res.Body = wire.Bounded(watch.Body(res.Body))
 		answer(res)(yield)
 	}
 }
 
-// connected returns the SDK's client. One that could not be made is tried again with the next request.
+// connected returns the SDK's client. If it cannot be made, the next request tries again.
 func (p *Provider) connected(ctx context.Context) (*genai.Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if p.client == nil {
 		client, err := connect(ctx, p.options.SDK)
 		if err != nil {
@@ -88,8 +95,8 @@ func (p *Provider) connected(ctx context.Context) (*genai.Client, error) {
 	return p.client, nil
 }
 
-// limited returns a context that ends after the timeout, if there is one. The SDK would end its own with the response that it
-// sees, which is not the real one.
+// limited returns a context that ends after the timeout, if there is one. The SDK's own timeout has no effect: it ends
+// with the empty response of the carrier.
 func limited(ctx context.Context, timeout *time.Duration) (context.Context, context.CancelFunc) {
 	if timeout == nil || *timeout <= 0 {
 		return ctx, func() {}
@@ -97,7 +104,8 @@ func limited(ctx context.Context, timeout *time.Duration) (context.Context, cont
 	return context.WithTimeout(ctx, *timeout)
 }
 
-// answer yields the events of a response, streamed or whole, whatever was asked for.
+// answer yields the events of a response. Its content type decides whether it is read as a stream, because a server may
+// not respect the request.
 func answer(res *http.Response) iter.Seq2[api.Event, error] {
 	switch {
 	case res.StatusCode < 200 || res.StatusCode > 299:
@@ -108,7 +116,7 @@ func answer(res *http.Response) iter.Seq2[api.Event, error] {
 	return whole(res)
 }
 
-// failed yields the error that a response is.
+// failed yields the error of a response whose status is not a success.
 func failed(res *http.Response) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		body, err := io.ReadAll(io.LimitReader(res.Body, wire.MaxError))
