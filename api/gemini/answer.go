@@ -8,7 +8,7 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// chunk is a piece of an answer; an answer that comes whole is one of them.
+// chunk is a piece of a streamed response. A whole response is one chunk.
 type chunk struct {
 	Candidates []candidate `json:"candidates"`
 	Prompt     struct {
@@ -32,7 +32,7 @@ type candidate struct {
 	URLContext    wire.Raw `json:"urlContextMetadata"`
 }
 
-// first returns the candidate that is read, if the chunk has something of it.
+// first returns the first candidate, the only one that is read. It is not ok if the chunk has no piece of it.
 func (c chunk) first() (candidate, bool) {
 	for _, one := range c.Candidates {
 		if one.Index == 0 {
@@ -45,7 +45,7 @@ func (c chunk) first() (candidate, bool) {
 // isError reports whether the chunk is an error.
 func (c chunk) isError() bool { return len(c.Error) > 0 && c.Error.Kind() != 'n' }
 
-// usage is what the API counts. A stream says it with every chunk, each time for all that came until then.
+// usage is the API's token counts. Each chunk of a stream reports the total so far.
 type usage struct {
 	Prompt     *int64 `json:"promptTokenCount"`
 	Cached     *int64 `json:"cachedContentTokenCount"`
@@ -54,11 +54,11 @@ type usage struct {
 	ToolUse    *int64 `json:"toolUsePromptTokenCount"`
 }
 
-// update sets in u what later says.
+// update sets in u the counts that later has.
 func (u *usage) update(later usage) {
 	for _, count := range []struct{ to, from **int64 }{
-		{&u.Prompt, &later.Prompt}, {&u.Cached, &later.Cached}, {&u.Candidates, &later.Candidates}, {&u.Thoughts, &later.Thoughts},
-		{&u.ToolUse, &later.ToolUse},
+		{&u.Prompt, &later.Prompt}, {&u.Cached, &later.Cached}, {&u.Candidates, &later.Candidates},
+		{&u.Thoughts, &later.Thoughts}, {&u.ToolUse, &later.ToolUse},
 	} {
 		if *count.from != nil {
 			*count.to = *count.from
@@ -66,7 +66,8 @@ func (u *usage) update(later usage) {
 	}
 }
 
-// total is the usage in our shape: the prompt holds what was read from the cache, and the answer does not hold the thoughts.
+// total converts the counts. In the API's, the prompt includes the tokens read from the cache, and the candidates do
+// not include the thoughts.
 func (u usage) total() content.Usage {
 	n := func(p *int64) int64 {
 		const most = 1 << 50 // keeps sums in range
@@ -75,13 +76,14 @@ func (u usage) total() content.Usage {
 		}
 		return min(max(*p, 0), most)
 	}
+
 	return content.Usage{
 		Input: max(n(u.Prompt)-n(u.Cached), 0) + n(u.ToolUse), CacheRead: n(u.Cached),
 		Output: n(u.Candidates) + n(u.Thoughts), Reasoning: n(u.Thoughts),
 	}
 }
 
-// stopOf maps the API's finish reason.
+// stopOf maps the API's finish reason. The API has none of its own for tool calls.
 func stopOf(reason string, calls bool) content.Stop {
 	switch reason {
 	case "", "FINISH_REASON_UNSPECIFIED":
@@ -100,14 +102,14 @@ func stopOf(reason string, calls bool) content.Stop {
 	return content.Stop(reason) // OTHER and the like, and new ones
 }
 
-// failedReason returns the error of an answer that holds nothing to go on with; nil where the reason is none of those.
+// failedReason returns the error of a response that has nothing to continue from, or nil for any other finish reason.
 func failedReason(reason, message string) error {
 	e := &api.Error{Kind: api.ErrServer, API: API, Status: 200, Type: reason, Message: message}
 	switch {
 	case strings.HasPrefix(reason, "MALFORMED_"), reason == "UNEXPECTED_TOOL_CALL":
 		return e
 	case reason == "MISSING_THOUGHT_SIGNATURE":
-		e.Kind = api.ErrInvalidRequest // asking again would bring the same
+		e.Kind = api.ErrInvalidRequest // a retry would fail the same way
 		return e
 	}
 	return nil

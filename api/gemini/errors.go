@@ -16,18 +16,19 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// explain returns the error that an error of the SDK is; nil where the connection failed.
+// explain converts an error of the SDK. It returns nil if the connection failed.
 func explain(err error) *api.Error {
 	var refused *auth.Error
 	if errors.As(err, &refused) && !refused.Temporary() {
-		return &api.Error{Kind: api.ErrAuth, API: API, Err: err} // no token was given
+		return &api.Error{Kind: api.ErrAuth, API: API, Err: err} // the server refused to give a token
 	}
 	return nil
 }
 
+// protocol returns an error about a response that is not what the API documents.
 func protocol(format string, args ...any) error { return roundtrip.Protocol(API, format, args...) }
 
-// status is an error as the API writes it: google.rpc.Status in an "error".
+// status is an error in the API's form: a google.rpc.Status in an "error".
 type status struct {
 	Error struct {
 		Status  string     `json:"status"`
@@ -36,45 +37,52 @@ type status struct {
 	} `json:"error"`
 }
 
-// detail is what is read of the details of an error, whatever its type.
+// detail has the members that are read from the details of an error, of any type.
 type detail struct {
 	Reason     string `json:"reason"`     // of an ErrorInfo
 	RetryDelay string `json:"retryDelay"` // of a RetryInfo
 	RequestID  string `json:"requestId"`  // of a RequestInfo
 }
 
-// newError is the API's error in body, which may be a list with one error in it. HTTP is 200 for one that came inside a stream.
+// newError decodes the API's error in body, which may be a list with one error. Parameter http is the status; 200 for
+// an error inside a stream.
 func newError(http int, header http.Header, body []byte) *api.Error {
 	e := &api.Error{
-		API: API, Status: http, RetryAfter: wire.RetryAfter(header, time.Now()), Body: string(body[:min(len(body), wire.MaxError)]),
+		API: API, Status: http, RetryAfter: wire.RetryAfter(header, time.Now()),
+		Body: string(body[:min(len(body), wire.MaxError)]),
 	}
+
 	var s status
-	_ = json.Unmarshal(chunksOf(body)[0], &s, wire.Lenient) // a body that is no JSON is kept as it is
+	_ = json.Unmarshal(chunksOf(body)[0], &s, wire.Lenient) // a body that is not JSON is kept in Body
 	e.Type, e.Message = s.Error.Status, s.Error.Message
+
 	reason := ""
 	for _, raw := range s.Error.Details {
 		var d detail
 		if json.Unmarshal(raw, &d, wire.Lenient) != nil {
 			continue // a detail of another form
 		}
+
 		if delay, err := time.ParseDuration(d.RetryDelay); err == nil && delay > e.RetryAfter {
 			e.RetryAfter = delay
 		}
 		reason = cmp.Or(reason, d.Reason)
 		e.RequestID = cmp.Or(e.RequestID, d.RequestID)
 	}
+
 	e.RequestID = cmp.Or(e.RequestID, header.Get("X-Request-Id"))
 	e.Kind = kindOf(e, reason)
 	return e
 }
 
-// kindOf tells the kind of an error by its words where they say more than its status, then by the API's word for it, then by the
-// HTTP status.
+// kindOf returns the kind of an error. Some messages and reasons are more precise than the API's type, which is more
+// precise than the HTTP status.
 func kindOf(e *api.Error, reason string) error {
-	said := strings.ToLower(e.Message)
+	message := strings.ToLower(e.Message)
 	has := func(parts ...string) bool {
-		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(said, part) })
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(message, part) })
 	}
+
 	if e.Type == "" || e.Type == "INVALID_ARGUMENT" || e.Type == "FAILED_PRECONDITION" {
 		switch {
 		case strings.HasPrefix(reason, "API_KEY_"), has("api key not valid", "api key expired", "api key not found"):
@@ -85,6 +93,7 @@ func kindOf(e *api.Error, reason string) error {
 			return api.ErrFiltered
 		}
 	}
+
 	if kind := kinds[e.Type]; kind != nil {
 		return kind
 	}
@@ -94,9 +103,10 @@ func kindOf(e *api.Error, reason string) error {
 	return api.ErrServer
 }
 
-// kinds is the API's words for its errors.
+// kinds maps the API's types of errors to kinds.
 var kinds = map[string]error{
-	"INVALID_ARGUMENT": api.ErrInvalidRequest, "FAILED_PRECONDITION": api.ErrInvalidRequest, "OUT_OF_RANGE": api.ErrInvalidRequest,
+	"INVALID_ARGUMENT": api.ErrInvalidRequest, "FAILED_PRECONDITION": api.ErrInvalidRequest,
+	"OUT_OF_RANGE":  api.ErrInvalidRequest,
 	"UNIMPLEMENTED": api.ErrInvalidRequest, "ALREADY_EXISTS": api.ErrInvalidRequest,
 	"UNAUTHENTICATED": api.ErrAuth, "PERMISSION_DENIED": api.ErrAuth, "NOT_FOUND": api.ErrNotFound,
 	"RESOURCE_EXHAUSTED": api.ErrRateLimited, "UNAVAILABLE": api.ErrOverloaded,

@@ -13,19 +13,20 @@ import (
 
 const thoughtSignature = "thoughtSignature"
 
-// data is the members that say what a part is: each part has one of them.
+// data are the members with the content of a part. Each part has one of them.
 var data = []string{
-	"text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult", "toolCall", "toolResponse",
+	"text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode",
+	"codeExecutionResult", "toolCall", "toolResponse",
 }
 
-// beside is members of a part that only describe it.
+// beside are the members that only describe a part.
 var beside = []string{"thought", thoughtSignature, "videoMetadata", "mediaResolution", "partMetadata"}
 
-// about is the members of a candidate that are kept in the Extra of its last block, and never sent.
+// about are the members of a candidate that are kept in the Extra of its last block, and never sent.
 var about = []string{"groundingMetadata", "citationMetadata", "urlContextMetadata"}
 
-// decodePart returns the block that the API means by a part; nil for a text that says nothing. What Plait models is a Text, a
-// Thinking and so on, and every member beyond those it models goes into Extra; anything else is an Opaque, byte for byte.
+// decodePart decodes a part. A part that Plait models becomes a Text, a Thinking and so on, with its other members in
+// Extra. Any other part becomes an Opaque, byte for byte. An empty text is nil.
 func decodePart(raw content.JSON) (content.Block, error) {
 	list, err := wire.Members(raw)
 	if err != nil {
@@ -34,6 +35,7 @@ func decodePart(raw content.JSON) (content.Block, error) {
 		}
 		list, _ = wire.Members(raw)
 	}
+
 	b, ok := known(list)
 	if !ok {
 		return content.Opaque{API: API, JSON: raw}, nil
@@ -41,7 +43,7 @@ func decodePart(raw content.JSON) (content.Block, error) {
 	return b, nil
 }
 
-// mended is an object with a lone surrogate or a repeated name in it, written anew without.
+// mended rewrites an object without its lone surrogates and repeated names. It returns why if it is not an object.
 func mended(raw content.JSON, why error) (content.JSON, error) {
 	var v map[string]any
 	if json.Unmarshal([]byte(raw), &v, wire.Lenient) != nil || v == nil {
@@ -54,11 +56,12 @@ func mended(raw content.JSON, why error) (content.JSON, error) {
 	return content.JSON(b), nil
 }
 
-// known returns the block that list describes; it is not ok where a block of ours could not hold all of it.
+// known returns the block that list describes. It is not ok if no block of Plait can hold all of it.
 func known(list []wire.Member) (content.Block, bool) {
 	if thought, rest := wire.Take(list, "thought"); thought == "false" {
 		list = rest
 	}
+
 	kinds := 0
 	for _, m := range list {
 		if slices.Contains(data, m.Name) {
@@ -68,8 +71,9 @@ func known(list []wire.Member) (content.Block, bool) {
 	if kinds != 1 {
 		return nil, false
 	}
-	if said, rest, ok := wire.TakeText(list, "text"); ok {
-		return knownText(said, rest)
+
+	if text, rest, ok := wire.TakeText(list, "text"); ok {
+		return knownText(text, rest)
 	}
 	if call, rest := wire.Take(list, "functionCall"); call != "" {
 		return knownCall(call, rest)
@@ -77,45 +81,52 @@ func known(list []wire.Member) (content.Block, bool) {
 	return knownMedia(list)
 }
 
-func knownText(said string, rest []wire.Member) (content.Block, bool) {
+// knownText returns a Text or a Thinking; nil for an empty one.
+func knownText(text string, rest []wire.Member) (content.Block, bool) {
 	thought, further := wire.Take(rest, "thought")
 	switch {
 	case thought == "true":
 		signature, further, _ := wire.TakeText(further, thoughtSignature)
-		if said == "" && signature == "" && len(further) == 0 {
+		if text == "" && signature == "" && len(further) == 0 {
 			return nil, true
 		}
-		return content.Thinking{Text: said, Signature: signature, Extra: content.Extra{API: API, JSON: wire.Object(further)}}, true
+		return content.Thinking{
+			Text: text, Signature: signature, Extra: content.Extra{API: API, JSON: wire.Object(further)},
+		}, true
 	case thought != "":
 		return nil, false
-	case said == "":
+	case text == "":
 		return nil, len(rest) == 0
 	}
-	return content.Text{Text: said, Extra: extra(rest)}, true
+	return content.Text{Text: text, Extra: extra(rest)}, true
 }
 
-// knownCall reads a call. What the call holds that Plait does not model is kept in the Extra as well, as a functionCall without the
-// rest.
+// knownCall reads a call. Members of the call that Plait does not model are kept in the Extra too, as a functionCall
+// without the others.
 func knownCall(call content.JSON, rest []wire.Member) (content.Block, bool) {
 	list, err := wire.Members(call)
 	if err != nil {
 		return nil, false
 	}
+
 	name, list, ok := wire.TakeText(list, "name")
 	if !ok {
 		return nil, false
 	}
 	id, list, _ := wire.TakeText(list, "id")
+
 	args, list := wire.Take(list, "args")
 	if args == "" || args == "null" {
 		args = "{}"
 	}
+
 	if len(list) > 0 {
 		rest = append(rest[:len(rest):len(rest)], wire.Member{Name: "functionCall", Value: wire.Object(list)})
 	}
 	return content.ToolUse{ID: id, Name: name, Input: args, Extra: extra(rest)}, true
 }
 
+// knownMedia reads a part with a file.
 func knownMedia(list []wire.Member) (content.Block, bool) {
 	inline, rest := wire.Take(list, "inlineData")
 	s, ok := knownSource(inline, "data")
@@ -123,6 +134,7 @@ func knownMedia(list []wire.Member) (content.Block, bool) {
 		inline, rest = wire.Take(list, "fileData")
 		s, ok = knownSource(inline, "fileUri")
 	}
+
 	switch {
 	case !ok:
 		return nil, false
@@ -132,24 +144,27 @@ func knownMedia(list []wire.Member) (content.Block, bool) {
 	return content.Document{Source: s, Extra: extra(rest)}, true
 }
 
-// knownSource reads inlineData or fileData that holds nothing but what content.Source does.
-func knownSource(j content.JSON, place string) (content.Source, bool) {
+// knownSource reads inlineData or fileData, with the content in the member named member. It is not ok if it has more
+// than a content.Source can hold.
+func knownSource(j content.JSON, member string) (content.Source, bool) {
 	list, err := wire.Members(j)
 	if err != nil {
 		return content.Source{}, false
 	}
+
 	var s content.Source
 	s.MediaType, list, _ = wire.TakeText(list, "mimeType")
-	where, list, ok := wire.TakeText(list, place)
-	if place == "data" {
-		s.Data = standard(where)
+	value, list, ok := wire.TakeText(list, member)
+	if member == "data" {
+		s.Data = standard(value)
 	} else {
-		s.URL = where
+		s.URL = value
 	}
-	return s, ok && where != "" && len(list) == 0
+
+	return s, ok && value != "" && len(list) == 0
 }
 
-// standard is base64 of either alphabet in the standard one.
+// standard converts base64 of the URL alphabet to the standard alphabet.
 func standard(data string) string {
 	if !strings.ContainsAny(data, "-_") || !isBase64(data) {
 		return data
@@ -158,7 +173,7 @@ func standard(data string) string {
 	return data + strings.Repeat("=", (4-len(data)%4)%4)
 }
 
-// extra keeps the members that no field holds.
+// extra returns an Extra with the members that no field holds.
 func extra(rest []wire.Member) content.Extra {
 	if len(rest) == 0 {
 		return content.Extra{}
@@ -166,17 +181,20 @@ func extra(rest []wire.Member) content.Extra {
 	return content.Extra{API: API, JSON: wire.Object(rest)}
 }
 
-// furtherOf is the members that an Extra adds to a part: not those that say what the part is, and not those about an answer.
+// furtherOf returns the members that an Extra adds to a part: neither the part's content nor information about a
+// response.
 func furtherOf(e content.Extra) []wire.Member {
 	further := e.For(API)
 	if further == "" || further == "{}" {
 		return nil
 	}
 	list, _ := wire.Members(further) // it was checked when the block was made
-	return slices.DeleteFunc(list, func(m wire.Member) bool { return slices.Contains(data, m.Name) || slices.Contains(about, m.Name) })
+	return slices.DeleteFunc(list, func(m wire.Member) bool {
+		return slices.Contains(data, m.Name) || slices.Contains(about, m.Name)
+	})
 }
 
-// signatureOf is the signature in an Extra, as it came; "" where there is none.
+// signatureOf returns the signature in an Extra, as JSON; "" for none.
 func signatureOf(e content.Extra) content.JSON {
 	list, _ := wire.Members(e.For(API)) // none where there is no Extra
 	signature, _ := wire.Take(list, thoughtSignature)

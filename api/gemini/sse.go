@@ -9,12 +9,15 @@ import (
 
 // sse is one server-sent event.
 type sse struct {
+	// The lines of data, joined by line breaks.
 	data []byte
-	last bool // the stream ends with it, without the blank line that should end it
+	// The stream ends with this event, without the blank line that should follow.
+	last bool
 }
 
-// sseOf yields the events of a stream that have data, as the standard has them: comments and other fields are passed over. A line
-// that begins a JSON value where a field should be begins a bare error, which goes on to the end.
+// sseOf yields the server-sent events of a stream that have data. As in the standard, comments and other fields are
+// ignored. Unlike there, a line that begins a JSON value is the start of an error without "data:", up to the end of the
+// stream.
 func sseOf(body io.Reader) iter.Seq2[sse, error] {
 	return func(yield func(sse, error) bool) {
 		lines := bufio.NewReaderSize(body, 16<<10)
@@ -25,8 +28,10 @@ func sseOf(body io.Reader) iter.Seq2[sse, error] {
 				yield(sse{}, err)
 				return
 			}
+
 			end := err == io.EOF
 			line = bytes.TrimRight(line, "\r\n")
+
 			switch value, ok := bytes.CutPrefix(line, []byte("data:")); {
 			case ok:
 				if data != nil {
@@ -42,12 +47,14 @@ func sseOf(body io.Reader) iter.Seq2[sse, error] {
 				yield(sse{data: append(append(line, '\n'), rest...), last: true}, nil)
 				return
 			}
+
 			if (len(line) == 0 || end) && len(data) > 0 {
 				if !yield(sse{data, end}, nil) {
 					return
 				}
 				data = nil
 			}
+
 			if end {
 				return
 			}

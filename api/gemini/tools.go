@@ -9,7 +9,7 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// keepTools keeps the definitions that the API takes, as it takes them.
+// keepTools keeps the definitions that the API accepts, in the form it accepts.
 func (b *builder) keepTools(tools []content.Tool) {
 	for _, def := range tools {
 		t, why, ok := target.Tool(def)
@@ -18,6 +18,7 @@ func (b *builder) keepTools(tools []content.Tool) {
 		} else if ok && b.declared(t.Name) {
 			ok, why = false, "it is declared twice"
 		}
+
 		switch {
 		case !ok:
 			b.note(api.RepairTool, "the tool %q is left out: %s", def.Name, why)
@@ -25,17 +26,19 @@ func (b *builder) keepTools(tools []content.Tool) {
 		case why != "":
 			b.note(api.RepairTool, "the tool %q: %s", def.Name, why)
 		}
+
 		if !t.Server() {
 			b.functions = append(b.functions, t)
 		}
 	}
 }
 
-// keepServer keeps a tool that the API itself runs: its Extra is an entry of "tools".
+// keepServer keeps a tool that the API itself runs. Its Extra is an entry of "tools".
 func (b *builder) keepServer(t content.Tool) (ok bool, why string) {
 	list, _ := wire.Members(t.Extra.For(API)) // it was checked
 	_, list = wire.Take(list, "type")
 	entry := wire.Object(list)
+
 	switch {
 	case len(list) == 0, slices.ContainsFunc(list, notOurs):
 		return false, "it is no entry of the API's tools"
@@ -46,12 +49,13 @@ func (b *builder) keepServer(t content.Tool) (ok bool, why string) {
 	return true, ""
 }
 
-// notOurs reports whether a member can be none of an entry for a tool that the API runs: the tool's own configuration.
+// notOurs reports whether a member cannot belong to a server tool's entry, which holds the tool's own configuration.
 func notOurs(m wire.Member) bool {
-	return m.Name == "functionDeclarations" || !strings.HasPrefix(string(m.Value), "{") && !strings.HasPrefix(string(m.Value), "[")
+	return m.Name == "functionDeclarations" ||
+		!strings.HasPrefix(string(m.Value), "{") && !strings.HasPrefix(string(m.Value), "[")
 }
 
-// keepApart leaves out the tools that the API runs where the model does not take them beside functions.
+// keepApart drops the tools that the API runs if the model does not accept them next to functions.
 func (b *builder) keepApart() {
 	if b.older() && len(b.functions) > 0 && len(b.servers) > 0 {
 		b.servers = nil
@@ -59,11 +63,12 @@ func (b *builder) keepApart() {
 	}
 }
 
-// appendTools writes the functions in one entry, and each tool that the API runs in another one.
+// appendTools appends all functions as one entry, and each tool that the API runs as another.
 func (b *builder) appendTools(dst []byte) []byte {
 	if len(b.functions)+len(b.servers) == 0 {
 		return dst
 	}
+
 	dst = append(content.AppendRaw(dst, "tools"), '[')
 	if len(b.functions) > 0 {
 		dst = append(dst, `{"functionDeclarations":[`...)
@@ -72,12 +77,14 @@ func (b *builder) appendTools(dst []byte) []byte {
 		}
 		dst = append(dst, "]}"...)
 	}
+
 	for _, entry := range b.servers {
 		dst = append(wire.Separate(dst), entry...)
 	}
 	return append(dst, ']')
 }
 
+// appendFunction appends the declaration of a function.
 func appendFunction(dst []byte, t content.Tool) []byte {
 	dst = content.AppendString(append(dst, '{'), "name", t.Name)
 	dst = content.AppendString(dst, "description", t.Description)
