@@ -14,13 +14,15 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Body returns the body of the request that asks model for req, and how req was changed so that the API takes it. It is a pure
-// function: the same arguments give the same bytes, and two conversations with a common beginning give contents with a common
-// beginning. The contents stand last, so that a conversation that grows keeps the front of its body. The model itself, and whether
-// the answer streams, stand in the address of a request, not in its body.
+// Body returns the body of the request that sends req to model, and the changes made to req so that the API accepts it.
+// It is a pure function: the same arguments give the same bytes.
 //
-// The options of req go before those in o. Errors are *api.Error: api.ErrNothing when there is no message to send, and those of
-// api.Options.Check.
+// The contents come last in the body. Two conversations with a common prefix give contents with a common prefix. So the
+// body of a conversation that grows keeps its beginning. The model, and whether the response is streamed, are in the
+// address of a request, not in its body.
+//
+// The options of req take precedence over those in o. Errors are *api.Error: api.ErrNothing if there is no message to
+// send, and those of api.Options.Check.
 func Body(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
 	b := builder{options: o.over(req.Options), model: model}
 	parts, err := b.body(req)
@@ -32,77 +34,92 @@ func Body(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, 
 
 // builder is one request under construction.
 type builder struct {
-	options   Options
-	model     string
-	further   []wire.Member // of Options.Body, without those that are merged
+	options Options
+	model   string
+	// The members of Options.Body, without those that were taken out.
+	further   []wire.Member
 	functions []content.Tool
-	servers   []content.JSON // entries of "tools" beside the functions
-	system    []string
-	notes     []api.RepairNote
+	// The entries of "tools" for the tools that the API runs.
+	servers []content.JSON
+	system  []string
+	notes   []api.RepairNote
 }
 
+// note records a change that concerns no single message.
 func (b *builder) note(kind api.RepairKind, format string, args ...any) {
 	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
 }
 
-// body makes the body.
+// body returns the body, and sets b.notes.
 func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	if _, err := roundtrip.Checked(API, b.options.Options); err != nil {
 		return nil, err
 	}
 	if b.options.Body != "" {
-		b.further, _ = wire.Members(b.options.Body) // it was checked
+		b.further, _ = wire.Members(b.options.Body) // Checked has read it
 	}
+
 	said := encodingOf(b.model).Encode(req.Messages)
 	if said.Len() == 0 || len(req.System) == 0 && saysNothing(said) {
 		return nil, &api.Error{Kind: api.ErrNothing, API: API}
 	}
+
+	// Notes about messages come before those about tools, system prompts and options.
 	b.notes = said.Notes
 	b.keepTools(req.Tools)
 	b.keepApart()
 	b.keepSystem(req.System)
+
 	pieces := append([][]byte{b.front()}, said.Items()...)
 	return wire.NewParts(append(pieces, []byte("]}"))...), nil
 }
 
-// front writes everything before the contents.
+// front returns the body up to the contents.
 func (b *builder) front() []byte {
 	b.leaveOut()
+
 	choice := merged(b.toolConfig(), b.ownToolConfig())
 	generation := merged(b.generationConfig(), b.take("generationConfig"))
 	labels := b.labels()
+
 	dst := b.appendTools(b.appendSystem([]byte{'{'}))
 	for _, m := range []wire.Member{{Name: "toolConfig", Value: choice}, {Name: "labels", Value: labels}} {
 		if m.Value != "" {
 			dst = append(content.AppendRaw(dst, m.Name), m.Value...)
 		}
 	}
+
 	for _, m := range b.further {
 		dst = append(content.AppendRaw(dst, m.Name), m.Value...)
 	}
+
 	if generation != "" {
 		dst = append(content.AppendRaw(dst, "generationConfig"), generation...)
 	}
+
 	return append(content.AppendRaw(dst, "contents"), '[')
 }
 
-// leaveOut leaves out what cannot be sent of Options.Body, and beside what is in it.
+// leaveOut removes the members of Options.Body that cannot be sent, and everything that cannot be sent next to
+// cachedContent.
 func (b *builder) leaveOut() {
 	for _, own := range []string{"contents", "systemInstruction", "tools", "model"} {
 		if b.take(own) != "" {
 			b.note(api.RepairOption, "%q in Options.Body is left out", own)
 		}
 	}
+
 	if !b.holds("cachedContent") {
 		return
 	}
+
 	if choice := b.take("toolConfig"); choice != "" || len(b.system)+len(b.functions)+len(b.servers) > 0 {
 		b.note(api.RepairOption, "system prompts and tools are left out: the cached content holds them")
 	}
 	b.system, b.functions, b.servers = nil, nil, nil
 }
 
-// take removes a member of Options.Body and returns it. The API knows each by two names; both are taken.
+// take removes a member from Options.Body and returns it. The API has two names for each member; both are removed.
 func (b *builder) take(name string) content.JSON {
 	value, rest := wire.Take(b.further, name)
 	other, rest := wire.Take(rest, snake(name))
@@ -113,7 +130,7 @@ func (b *builder) take(name string) content.JSON {
 	return value
 }
 
-// snake is the other name of a member: "tool_config" for "toolConfig".
+// snake returns the other name of a member: "tool_config" for "toolConfig".
 func snake(name string) string {
 	var other strings.Builder
 	for _, c := range name {
@@ -126,13 +143,13 @@ func snake(name string) string {
 	return other.String()
 }
 
-// merged is the object with the members of own, and those of further in their place where they have the same name; "" for an empty
-// one. Further that is no object takes the place of the whole.
+// merged returns an object of the members of own and further; "" if there are none. Members of further replace those of
+// own with the same name. If further is not an object, it replaces all of own.
 func merged(own []wire.Member, further content.JSON) content.JSON {
 	if further != "" && further != "null" {
 		list, err := wire.Members(further)
 		if err != nil {
-			return further // the API's to refuse
+			return further // the API refuses it
 		}
 		for _, m := range list {
 			_, own = wire.Take(own, m.Name)
@@ -145,25 +162,28 @@ func merged(own []wire.Member, further content.JSON) content.JSON {
 	return wire.Object(own)
 }
 
-// toolConfig is how to use the tools.
+// toolConfig returns the configuration of the tools from the options.
 func (b *builder) toolConfig() []wire.Member {
 	if b.options.OneCall {
 		b.note(api.RepairOption, "the API cannot be asked for one call at most")
 	}
+
 	list := b.toolChoice()
 	if len(b.functions) > 0 && len(b.servers) > 0 && !b.options.vertex() {
-		list = append(list, wire.Member{Name: "includeServerSideToolInvocations", Value: "true"}) // the API asks for it
+		list = append(list, wire.Member{Name: "includeServerSideToolInvocations", Value: "true"}) // the API requires it
 	}
 	return list
 }
 
-// ownToolConfig is the one of Options.Body, without a choice where there is nothing to choose from.
+// ownToolConfig returns the one of Options.Body, without a tool choice if there are no functions.
 func (b *builder) ownToolConfig() content.JSON {
 	config := b.take("toolConfig")
 	list, err := wire.Members(config)
 	if err != nil || len(b.functions) > 0 {
 		return config
 	}
+
+	// Without functions, there is nothing to choose from.
 	for _, name := range []string{"functionCallingConfig", "function_calling_config"} {
 		var left content.JSON
 		if left, list = wire.Take(list, name); left != "" {
@@ -173,7 +193,8 @@ func (b *builder) ownToolConfig() content.JSON {
 	return wire.Object(list)
 }
 
-// toolChoice is the choice of the options. A tool is chosen by the name under which it was declared, which all APIs take.
+// toolChoice returns the choice of the options. It has the name under which a tool was declared, because every API
+// accepts that name.
 func (b *builder) toolChoice() []wire.Member {
 	choice := b.options.ToolChoice
 	name := choice.Tool()
@@ -186,6 +207,7 @@ func (b *builder) toolChoice() []wire.Member {
 		}
 		return nil
 	}
+
 	config := []byte(`{"mode":"ANY"`)
 	switch {
 	case choice == api.ToolsNone:
@@ -196,6 +218,7 @@ func (b *builder) toolChoice() []wire.Member {
 	return []wire.Member{{Name: "functionCallingConfig", Value: content.JSON(append(config, '}'))}}
 }
 
+// declared reports whether there is a function of that name.
 func (b *builder) declared(name string) bool {
 	for _, t := range b.functions {
 		if t.Name == name {
@@ -205,11 +228,12 @@ func (b *builder) declared(name string) bool {
 	return false
 }
 
-// generationConfig is how to answer.
+// generationConfig returns the configuration of the response from the options.
 func (b *builder) generationConfig() []wire.Member {
 	o := b.options
 	var list []wire.Member
 	set := func(name string, value content.JSON) { list = append(list, wire.Member{Name: name, Value: value}) }
+
 	if o.MaxTokens > 0 {
 		set("maxOutputTokens", content.JSON(strconv.Itoa(min(o.MaxTokens, math.MaxInt32))))
 	}
@@ -222,19 +246,22 @@ func (b *builder) generationConfig() []wire.Member {
 	if thinking := b.thinkingConfig(); thinking != "" {
 		set("thinkingConfig", thinking)
 	}
+
 	if form := b.form(); form != "" {
 		set("responseMimeType", `"application/json"`)
 		set("responseJsonSchema", form)
 	}
+
 	if o.Cache != api.CacheShort {
 		b.note(api.RepairOption, "Cache %q is left out: the API caches by itself", string(o.Cache))
 	}
 	return list
 }
 
-// mostStops is how many stop sequences the API takes.
+// mostStops is the maximum number of stop sequences.
 const mostStops = 5
 
+// stopSequences returns the list of stop sequences that the API accepts; "" for none.
 func (b *builder) stopSequences() content.JSON {
 	stops := b.options.StopSequences
 	if len(stops) == 0 {
@@ -244,6 +271,7 @@ func (b *builder) stopSequences() content.JSON {
 		b.note(api.RepairOption, "%d of %d stop sequences are left out", len(stops)-mostStops, len(stops))
 		stops = stops[:mostStops]
 	}
+
 	dst := []byte{'['}
 	for _, s := range stops {
 		dst = append(wire.Separate(dst), wire.Quote(s)...)
@@ -251,7 +279,7 @@ func (b *builder) stopSequences() content.JSON {
 	return content.JSON(append(dst, ']'))
 }
 
-// form is the schema of the answer.
+// form returns the schema of the response; "" for none.
 func (b *builder) form() content.JSON {
 	switch {
 	case b.options.Output.JSON == "":
@@ -260,6 +288,7 @@ func (b *builder) form() content.JSON {
 		b.note(api.RepairOption, "Output is left out: the model takes no form beside tools")
 		return ""
 	}
+
 	form, dropped := target.Form(b.options.Output.JSON)
 	if len(dropped) > 0 {
 		b.note(api.RepairOption, "the schema of Output is sent without %s", strings.Join(dropped, ", "))
@@ -267,18 +296,19 @@ func (b *builder) form() content.JSON {
 	return form
 }
 
-// older reports whether the model is of one of the first generations.
+// older reports whether the model is known to be older than firstSigned.
 func (b *builder) older() bool {
 	generation := generationOf(b.model)
 	return generation > 0 && generation < firstSigned
 }
 
-// nearest is levels of thinking that other APIs have.
+// nearest maps the levels of thinking of other APIs to those of this one.
 var nearest = map[string]string{"none": "minimal", "xhigh": "high", "max": "high"}
 
-// budgets is the levels of thinking as tokens, for models that know no levels.
+// budgets maps the levels of thinking to tokens, for models without levels.
 var budgets = map[string]int{"minimal": 512, "low": 1024, "medium": 8192, "high": 24576}
 
+// thinkingConfig returns the configuration of thinking; "" for the model's default.
 func (b *builder) thinkingConfig() content.JSON {
 	thinking := b.options.Thinking
 	level, budget := thinking.Level(), thinking.Tokens()
@@ -286,20 +316,22 @@ func (b *builder) thinkingConfig() content.JSON {
 	if n := budgets[level]; n > 0 && b.older() {
 		level, budget = "", n
 	}
+
 	switch {
 	case thinking == "":
 		return ""
 	case thinking == api.ThinkOff:
 		return `{"thinkingBudget":0}`
 	case level != "":
-		return content.JSON(`{"includeThoughts":true,"thinkingLevel":` + string(wire.Quote(strings.ToUpper(level))) + `}`)
+		return content.JSON(`{"includeThoughts":true,"thinkingLevel":` +
+			string(wire.Quote(strings.ToUpper(level))) + `}`)
 	case thinking == api.ThinkAuto:
 		budget = -1
 	}
 	return content.JSON(`{"includeThoughts":true,"thinkingBudget":` + strconv.Itoa(budget) + `}`)
 }
 
-// labels is the metadata of a request, where the API has labels.
+// labels returns the metadata of a request if the API has labels; "" otherwise. Those of Options.Body replace them.
 func (b *builder) labels() content.JSON {
 	labels, err := content.ToJSON(b.options.Metadata)
 	switch {
@@ -314,7 +346,7 @@ func (b *builder) labels() content.JSON {
 	return labels
 }
 
-// holds reports whether Options.Body says something under that name, or the other one of the member.
+// holds reports whether Options.Body has a member, under either of its names.
 func (b *builder) holds(name string) bool {
 	for _, n := range []string{name, snake(name)} {
 		if value, _ := wire.Take(b.further, n); value != "" && value != "null" {
@@ -324,6 +356,7 @@ func (b *builder) holds(name string) bool {
 	return false
 }
 
+// keepSystem keeps the system prompts that the API accepts.
 func (b *builder) keepSystem(system []string) {
 	for _, s := range system {
 		if strings.TrimSpace(s) != "" {
@@ -345,13 +378,15 @@ func (b *builder) appendSystem(dst []byte) []byte {
 	return append(dst, "]}"...)
 }
 
-// saysNothing reports whether a conversation is one message of nothing but space. The API takes it beside a system instruction.
+// saysNothing reports whether a conversation is one message of nothing but space. The API accepts one only with a
+// system instruction.
 func saysNothing(e dialect.Encoded) bool {
 	if e.Len() != 1 {
 		return false
 	}
 	for _, b := range e.Messages()[0].Blocks.All() {
-		if t, ok := b.(content.Text); (!ok || strings.TrimSpace(t.Text) != "") && b != (content.Opaque{API: API, JSON: emptyText}) {
+		if t, ok := b.(content.Text); (!ok || strings.TrimSpace(t.Text) != "") &&
+			b != (content.Opaque{API: API, JSON: emptyText}) {
 			return false
 		}
 	}

@@ -10,12 +10,14 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// noSignature is what Google has for calls that have no thoughtSignature: "skip_thought_signature_validator", in base64.
+// noSignature is the signature that Google provides for calls without a thoughtSignature:
+// "skip_thought_signature_validator", in base64.
 const noSignature = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
-// The encodings differ in whether the first call of a step must be signed.
+// signed adds a signature to the first call of a step if it has none. unsigned does not.
 var unsigned, signed = encoding(false), encoding(true)
 
+// encoding returns the encoding of conversations. With sign, the first call of a step gets a signature.
 func encoding(sign bool) *dialect.Encoding {
 	return &dialect.Encoding{
 		Rules: rules(),
@@ -31,6 +33,7 @@ func encoding(sign bool) *dialect.Encoding {
 	}
 }
 
+// encodingOf returns the encoding for a model.
 func encodingOf(model string) *dialect.Encoding {
 	if generationOf(model) >= firstSigned {
 		return signed
@@ -38,6 +41,7 @@ func encodingOf(model string) *dialect.Encoding {
 	return unsigned
 }
 
+// appendUser appends a content of the user.
 func appendUser(dst []byte, blocks []content.Block) []byte {
 	dst = append(dst, `{"role":"user","parts":[`...)
 	for _, b := range blocks {
@@ -46,11 +50,13 @@ func appendUser(dst []byte, blocks []content.Block) []byte {
 	return append(dst, "]}"...)
 }
 
+// appendModel appends a content of the model. With sign, its first call gets noSignature if it has no signature.
 func appendModel(dst []byte, m content.Message, sign bool) []byte {
 	dst = append(dst, `{"role":"model","parts":[`...)
 	for _, b := range m.Blocks.All() {
 		call, isCall := b.(content.ToolUse)
 		if isCall && sign {
+			// Only the first call of a step must be signed.
 			if sign = false; signatureOf(call.Extra) == "" {
 				dst = appendCall(wire.Separate(dst), call, noSignature)
 				continue
@@ -61,8 +67,8 @@ func appendModel(dst []byte, m content.Message, sign bool) []byte {
 	return append(dst, "]}"...)
 }
 
-// appendAnswer writes the results of calls in one content, and all else that the message says in another one: what the user says,
-// and the media in results, since a functionResponse holds none.
+// appendAnswer appends the results of calls as one content. The rest of the message follows as another one: the user's
+// own blocks, and the media in results, because a functionResponse cannot hold any.
 func appendAnswer(dst []byte, calls []content.ToolUse, m content.Message) []byte {
 	var rest []content.Block
 	dst = append(dst, `{"role":"user","parts":[`...)
@@ -72,12 +78,15 @@ func appendAnswer(dst []byte, calls []content.ToolUse, m content.Message) []byte
 			rest = append(rest, b)
 			continue
 		}
+
 		media := mediaOf(r)
 		dst = appendResult(wire.Separate(dst), calls[i].Name, r, len(media) > 0) // results come first, in call order
 		if len(media) > 0 {
+			// A text names the tool, because the media are no longer inside its result.
 			rest = append(append(rest, content.Text{Text: "[Returned by " + calls[i].Name + ":]"}), media...)
 		}
 	}
+
 	dst = append(dst, "]}"...)
 	if len(rest) == 0 {
 		return dst
@@ -85,6 +94,7 @@ func appendAnswer(dst []byte, calls []content.ToolUse, m content.Message) []byte
 	return appendUser(append(dst, ','), rest)
 }
 
+// mediaOf returns the blocks of a result that are not text.
 func mediaOf(r content.ToolResult) []content.Block {
 	var media []content.Block
 	for _, b := range r.Content.All() {
@@ -95,7 +105,7 @@ func mediaOf(r content.ToolResult) []content.Block {
 	return media
 }
 
-// appendResult writes a result; what its Extra holds stands beside the response.
+// appendResult appends a result. Members of its Extra are added to the functionResponse.
 func appendResult(dst []byte, name string, r content.ToolResult, media bool) []byte {
 	dst = append(dst, `{"functionResponse":{`...)
 	dst = content.AppendString(content.AppendString(dst, "id", r.CallID), "name", name)
@@ -103,30 +113,31 @@ func appendResult(dst []byte, name string, r content.ToolResult, media bool) []b
 	return append(appendFurther(dst, furtherOf(r.Extra), inResponse...), "}}"...)
 }
 
-// inResponse is the members that the Extra of a result cannot add to it.
+// inResponse are the members that a result's Extra cannot add.
 var inResponse = append([]string{"id", "name", "response"}, beside...)
 
-// responseOf is what the tool returned as the object that the API wants.
+// responseOf returns what the tool returned, as the object that the API requires.
 func responseOf(r content.ToolResult, media bool) content.JSON {
-	said := r.Content.Text()
-	object := content.JSON(said)
+	text := r.Content.Text()
+	object := content.JSON(text)
 	switch {
-	case r.IsError && said == "":
-		said = "The tool failed."
+	case r.IsError && text == "":
+		text = "The tool failed."
 	case r.IsError:
 	case object.IsObject():
 		return object
-	case said == "" && media:
-		said = "It is shown below."
+	case text == "" && media:
+		text = "It is shown below."
 	}
+
 	name := "output"
 	if r.IsError {
 		name = "error"
 	}
-	return wire.Object([]wire.Member{{Name: name, Value: wire.Quote(said)}})
+	return wire.Object([]wire.Member{{Name: name, Value: wire.Quote(text)}})
 }
 
-// appendPart writes a block that accept let pass.
+// appendPart appends a block that accept returned.
 func appendPart(dst []byte, block content.Block) []byte {
 	var e content.Extra
 	switch b := block.(type) {
@@ -144,18 +155,21 @@ func appendPart(dst []byte, block content.Block) []byte {
 	case content.Opaque:
 		return append(dst, b.JSON...)
 	}
+
 	return append(appendFurther(dst, furtherOf(e)), '}')
 }
 
-// appendCall writes a call, with that signature if there is one.
+// appendCall appends a call. A signature that is not "" replaces the one of its Extra.
 func appendCall(dst []byte, call content.ToolUse, signature string) []byte {
 	dst = append(dst, `{"functionCall":{`...)
 	dst = content.AppendString(content.AppendString(dst, "id", call.ID), "name", call.Name)
 	dst = append(content.AppendRaw(dst, "args"), call.Input...)
+
 	further, _ := wire.Members(call.Extra.For(API)) // none where there is no Extra
 	inside, _ := wire.Take(further, "functionCall")
 	list, _ := wire.Members(inside)
 	dst = append(appendFurther(dst, list, "id", "name", "args"), '}')
+
 	if signature != "" {
 		dst = content.AppendString(dst, thoughtSignature, signature)
 		return append(appendFurther(dst, furtherOf(call.Extra), thoughtSignature), '}')
@@ -163,12 +177,13 @@ func appendCall(dst []byte, call content.ToolUse, signature string) []byte {
 	return append(appendFurther(dst, furtherOf(call.Extra)), '}')
 }
 
-// appendSource writes where the bytes are.
+// appendSource appends inlineData or fileData.
 func appendSource(dst []byte, s content.Source) []byte {
 	if s.URL == "" {
 		dst = wire.AppendString(append(content.AppendRaw(dst, "inlineData"), '{'), "mimeType", s.MediaType)
 		return append(wire.AppendString(dst, "data", s.Data), '}')
 	}
+
 	if s.MediaType == "" {
 		s.MediaType = typeByName[strings.ToLower(path.Ext(s.URL))]
 	}
@@ -176,13 +191,16 @@ func appendSource(dst []byte, s content.Source) []byte {
 	return append(wire.AppendString(dst, "fileUri", s.URL), '}')
 }
 
-// typeByName is the media type of a file by its name, where nobody says it: the API wants to know it of what it did not store itself.
+// typeByName maps the extension of a file's name to its media type, for sources without one. The API requires the type
+// of files that it does not store itself.
 var typeByName = map[string]string{
-	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp", ".heic": "image/heic", ".heif": "image/heif",
-	".pdf": "application/pdf", ".mp4": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime", ".mp3": "audio/mpeg", ".wav": "audio/wav",
+	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp",
+	".heic": "image/heic", ".heif": "image/heif",
+	".pdf": "application/pdf", ".mp4": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime",
+	".mp3": "audio/mpeg", ".wav": "audio/wav",
 }
 
-// appendFurther writes members but those named.
+// appendFurther appends members, except those named but.
 func appendFurther(dst []byte, list []wire.Member, but ...string) []byte {
 	for _, m := range list {
 		if !slices.Contains(but, m.Name) {

@@ -15,16 +15,18 @@ import (
 
 var target, _ = dialect.TargetOf(API)
 
+// rules returns what the API accepts of a conversation.
 func rules() dialect.Rules {
 	return dialect.Rules{Accept: accept, ID: target.FitsID, NoID: true, UserFirst: true}
 }
 
-// accept is the table of what the API does with each kind of block. Where a row returns nothing, the rules for switching decide.
+// accept is the table of what the API does with each kind of block. If a row does not return, the rules for switching
+// providers decide.
 func accept(role content.Role, block content.Block, nested bool) (content.Block, string) {
 	switch b := block.(type) {
 	case content.Text:
 		if role == content.User && !nested && b.Text != "" {
-			return b, "" // also of nothing but space, which this API alone takes
+			return b, "" // even of nothing but space: only this API accepts that
 		}
 	case content.Document:
 		if role == content.User && !nested && isText(b) {
@@ -44,9 +46,11 @@ func accept(role content.Role, block content.Block, nested bool) (content.Block,
 		}
 	case content.CutToolUse, content.Unknown: // never sent
 	}
+
 	return target.Accept(role, block, nested)
 }
 
+// acceptThinking accepts thinking of this API, unless it is empty or its signature is malformed.
 func acceptThinking(b content.Thinking) (content.Block, string) {
 	switch {
 	case !isBase64(b.Signature):
@@ -57,7 +61,7 @@ func acceptThinking(b content.Thinking) (content.Block, string) {
 	return b, ""
 }
 
-// isBase64 reports whether s is base64 by either alphabet, as the API takes it.
+// isBase64 reports whether s is base64 of either alphabet, as the API accepts it.
 func isBase64(s string) bool {
 	s = strings.TrimRight(s, "=")
 	bad := strings.IndexFunc(s, func(c rune) bool {
@@ -66,34 +70,41 @@ func isBase64(s string) bool {
 	return bad < 0 && len(s)%4 != 1
 }
 
-// textFiles is the types of texts that the API takes as files, by what Google says of it (ai.google.dev, "Document understanding";
-// cloud.google.com, "Document understanding", supported MIME types). Texts of other types are sent as text.
+// textFiles are the types of text that the API accepts as files, according to Google (ai.google.dev, "Document
+// understanding"; cloud.google.com, "Document understanding", supported MIME types). Text of other types is sent as
+// text.
 var textFiles = []string{
-	"text/plain", "text/html", "text/css", "text/csv", "text/xml", "text/rtf", "text/markdown", "text/md", "text/javascript", "text/x-python",
+	"text/plain", "text/html", "text/css", "text/csv", "text/xml", "text/rtf",
+	"text/markdown", "text/md", "text/javascript", "text/x-python",
 }
 
-// isText reports whether a document is a text in a file of its own, which the API takes as such. One with a title is said as a text,
-// which can hold the title.
+// isText reports whether a document is a text that the API accepts as a file. A document with a title is not: it is
+// sent as text, which can hold the title.
 func isText(b content.Document) bool {
 	if b.Source.Data == "" || b.Title != "" || !slices.Contains(textFiles, b.Source.MediaType) {
 		return false
 	}
+
 	data, err := base64.StdEncoding.Strict().DecodeString(b.Source.Data)
-	return err == nil && utf8.Valid(data) && strings.TrimSpace(string(data)) != "" && !strings.ContainsAny(b.Source.Data, "\r\n") &&
+	return err == nil && utf8.Valid(data) && strings.TrimSpace(string(data)) != "" &&
+		!strings.ContainsAny(b.Source.Data, "\r\n") &&
 		strings.HasPrefix(http.DetectContentType(data), "text/")
 }
 
-// emptyText is the part of a user who says nothing, where the system instruction says it all. Import keeps it, because the API wants
-// a content.
+// emptyText is the part of an empty user message, in a request where the system instruction is everything. Import keeps
+// it, because the API requires a content.
 const emptyText content.JSON = `{"text":""}`
 
-// acceptOwn takes the API's own parts where they may stand. One that Plait models is taken as if it were written as such.
+// acceptOwn accepts the API's own parts in the positions where the API allows them. A part that Plait models is
+// decoded, and treated as such.
 func acceptOwn(role content.Role, o content.Opaque, nested bool) (content.Block, string) {
 	const instead = "an opaque part is sent as one that Plait reads"
+
 	b, err := decodePart(o.JSON)
 	if err != nil {
 		return nil, "a part that is no part"
 	}
+
 	switch b := b.(type) {
 	case nil:
 		if role == content.User && !nested && o.JSON == emptyText {
@@ -112,11 +123,13 @@ func acceptOwn(role content.Role, o content.Opaque, nested bool) (content.Block,
 		}
 		return acceptFile(role, o)
 	}
+
 	taken, why := accept(role, b, nested)
 	return taken, cmp.Or(why, instead)
 }
 
-// acceptFile takes an opaque part: one that is a file with more beside it than Plait models must be a file that the API takes.
+// acceptFile accepts an opaque part. If it is a file with more members than Plait models, the file must be one that the
+// API accepts.
 func acceptFile(role content.Role, o content.Opaque) (content.Block, string) {
 	list, _ := wire.Members(o.JSON) // it was checked when the block was made
 	for _, kind := range []string{"inlineData", "fileData"} {
@@ -124,12 +137,14 @@ func acceptFile(role content.Role, o content.Opaque) (content.Block, string) {
 		if file == "" {
 			continue
 		}
+
 		inside, _ := wire.Members(file)
 		inside = slices.DeleteFunc(inside, func(m wire.Member) bool { return !slices.Contains(fileMembers, m.Name) })
 		b, ok := knownMedia([]wire.Member{{Name: kind, Value: wire.Object(inside)}})
 		if !ok {
 			return nil, "a file that is not there"
 		}
+
 		if taken, why := accept(role, b, false); why != "" {
 			return taken, why
 		}
@@ -139,9 +154,11 @@ func acceptFile(role content.Role, o content.Opaque) (content.Block, string) {
 
 var fileMembers = []string{"mimeType", "data", "fileUri"}
 
-// misplaced says why a part that Plait only carries cannot stand there; "" when it can. A part must hold one kind of data.
+// misplaced returns the reason why a part that Plait does not model cannot be sent; "" if it can. A part must have one
+// kind of data.
 func misplaced(role content.Role, o content.Opaque, nested bool) string {
 	list, _ := wire.Members(o.JSON) // it was checked when the block was made
+
 	kind, value := "", content.JSON("")
 	for _, m := range list {
 		switch {
@@ -154,10 +171,12 @@ func misplaced(role content.Role, o content.Opaque, nested bool) string {
 			kind, value = m.Name, m.Value
 		}
 	}
+
 	signature, _ := wire.Take(list, thoughtSignature)
-	words, isString := wire.Text(signature)
+	text, isString := wire.Text(signature)
+
 	switch {
-	case signature != "" && (!isString || !isBase64(words)):
+	case signature != "" && (!isString || !isBase64(text)):
 		return "a part whose signature is not base64"
 	case kind == "text" && signature == "":
 		return "a part of an empty text"
