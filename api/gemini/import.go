@@ -12,22 +12,26 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Import reads the body of a request as the API has it, and returns the request: the reverse of [Body]. dag.FromTranscript makes a
-// conversation of its System, Tools and Messages. The model that it asks
-// stands in the address. Members that are neither system prompts, tools nor contents are in the request's Options.Body, but for
-// "model" and those that are null; parts that Plait does not model are content.Opaque.
+// Import reads the body of a request, and returns the request. It is the reverse of [Body]. dag.FromTranscript makes a
+// conversation of the request's System, Tools and Messages. The model is not in the body, but in the address.
 //
-// The API knows each member by two names, such as "inlineData" and "inline_data", and takes an object for a list of one; so does
-// Import. Contents of one side in a row are one message. A content of a role that is not the API's keeps its role; one that says
-// nothing is left out. Schemas in the words of OpenAPI become JSON Schema.
+//   - Other members than system prompts, tools and contents are in the request's Options.Body, except "model" and those
+//     that are null.
+//   - Parts that Plait does not model are content.Opaque.
+//   - The API has two names for each member, such as "inlineData" and "inline_data", and accepts an object for a list
+//     of one. So does Import.
+//   - Consecutive contents of the same role are one message. A role that the API does not have is kept. An empty
+//     content is left out.
+//   - OpenAPI schemas become JSON Schema.
 //
-// Errors are api.ErrInvalidRequest and say where in the body something cannot be read. What can be read but is not what the API
-// accepts is for Body to repair.
+// Errors are api.ErrInvalidRequest and name the position in the body that cannot be read. Import accepts what it can
+// read, even if the API does not: Body repairs it.
 func Import(body []byte) (req api.Request, err error) {
 	list, err := wire.Members(content.JSON(body))
 	if err != nil {
 		return req, roundtrip.ImportError(API, roundtrip.NotRead("body", err))
 	}
+
 	var rest []wire.Member
 	for _, m := range list {
 		switch {
@@ -45,16 +49,17 @@ func Import(body []byte) (req api.Request, err error) {
 			return api.Request{}, roundtrip.ImportError(API, err)
 		}
 	}
+
 	if len(rest) > 0 {
 		req.Options.Body = wire.Object(rest)
 	}
 	return req, nil
 }
 
-// isNamed reports whether name is one of the two names of a member.
+// isNamed reports whether m is the member called name, under either of its names.
 func isNamed(m wire.Member, name string) bool { return m.Name == name || m.Name == snake(name) }
 
-// fromSnake is the first names of members, by the other ones.
+// fromSnake maps the second names of members to the first.
 var fromSnake = func() map[string]string {
 	names := map[string]string{}
 	for _, name := range slices.Concat(data, beside, fileMembers, []string{"parametersJsonSchema"}) {
@@ -63,7 +68,8 @@ var fromSnake = func() map[string]string {
 	return names
 }()
 
-// renamed is a list whose members have the first of their names, and whether one had the other. One that has both keeps them.
+// renamed returns list with the second names of members replaced by the first, and reports whether there were any. If
+// list has both names of a member, they are kept.
 func renamed(list []wire.Member) (all []wire.Member, changed bool) {
 	all = slices.Clone(list)
 	for i, m := range all {
@@ -71,6 +77,7 @@ func renamed(list []wire.Member) (all []wire.Member, changed bool) {
 		if name == "" || name == m.Name {
 			continue
 		}
+
 		if named, _ := wire.Take(list, name); named == "" {
 			all[i].Name, changed = name, true
 		}
@@ -78,7 +85,7 @@ func renamed(list []wire.Member) (all []wire.Member, changed bool) {
 	return all, changed
 }
 
-// importObjects reads a list of objects, or one object. Where is its place in the body.
+// importObjects reads a list of objects, or one object. Where is its position in the body.
 func importObjects(where string, j content.JSON) ([]roundtrip.Imported, error) {
 	if j.IsObject() {
 		j = "[" + j + "]"
@@ -86,7 +93,7 @@ func importObjects(where string, j content.JSON) ([]roundtrip.Imported, error) {
 	return roundtrip.ImportObjects(where, j)
 }
 
-// importParts reads the parts of an object, which may have none.
+// importParts reads the parts of an object, which may be missing.
 func importParts(where string, list []wire.Member) ([]roundtrip.Imported, error) {
 	parts, _ := wire.Take(list, "parts")
 	if parts == "" {
@@ -95,32 +102,37 @@ func importParts(where string, list []wire.Member) ([]roundtrip.Imported, error)
 	return importObjects(where+".parts", parts)
 }
 
+// importSystem reads the system prompts, one from each part.
 func importSystem(m wire.Member) ([]string, error) {
 	list, err := wire.Members(m.Value)
 	if err != nil {
 		return nil, roundtrip.NotRead(m.Name, err)
 	}
+
 	parts, err := importParts(m.Name, list)
 	if err != nil {
 		return nil, err
 	}
+
 	var system []string
 	for i, part := range parts {
-		said, _, ok := wire.TakeText(part.List, "text")
+		text, _, ok := wire.TakeText(part.List, "text")
 		if !ok {
 			return nil, roundtrip.NotRead(fmt.Sprintf("%s.parts[%d]", m.Name, i), errors.New("it is no text"))
 		}
-		system = append(system, said)
+		system = append(system, text)
 	}
 	return system, nil
 }
 
-// importTools reads the entries of "tools": functions, and the tools that the API runs, each of which goes by its name there.
+// importTools reads the entries of "tools": functions, and the tools that the API runs. The name of such a tool is its
+// key in the entry.
 func importTools(j content.JSON) ([]content.Tool, error) {
 	entries, err := importObjects("tools", j)
 	if err != nil {
 		return nil, err
 	}
+
 	var tools []content.Tool
 	for i, entry := range entries {
 		for _, m := range entry.List {
@@ -128,6 +140,7 @@ func importTools(j content.JSON) ([]content.Tool, error) {
 				tools = append(tools, content.Tool{Name: snake(m.Name), Extra: extra([]wire.Member{m})})
 				continue
 			}
+
 			functions, err := importObjects(fmt.Sprintf("tools[%d].%s", i, m.Name), m.Value)
 			if err != nil {
 				return nil, err
@@ -140,6 +153,7 @@ func importTools(j content.JSON) ([]content.Tool, error) {
 	return tools, nil
 }
 
+// importFunction reads the declaration of a function.
 func importFunction(list []wire.Member) content.Tool {
 	list, _ = renamed(list)
 	var def content.Tool
@@ -147,6 +161,8 @@ func importFunction(list []wire.Member) content.Tool {
 	def.Description, list, _ = wire.TakeText(list, "description")
 	schema, list := wire.Take(list, "parametersJsonSchema")
 	older, list := wire.Take(list, "parameters")
+
+	// The older member, parameters, is an OpenAPI schema.
 	switch {
 	case schema != "" && schema != "null":
 		def.Schema = schema
@@ -155,19 +171,21 @@ func importFunction(list []wire.Member) content.Tool {
 	default:
 		def.Schema = `{"type":"object","properties":{}}`
 	}
+
 	def.Extra = extra(list)
 	return def
 }
 
-// deepestSchema is how deep schemas are read.
+// deepestSchema is the depth to which schemas are converted.
 const deepestSchema = 64
 
-// fromOpenAPI is a schema of the older kind as JSON Schema: its types are in small letters.
+// fromOpenAPI converts an OpenAPI schema to JSON Schema, whose types are in lower case.
 func fromOpenAPI(j content.JSON, depth int) content.JSON {
 	list, err := wire.Members(j)
 	if err != nil || depth > deepestSchema {
 		return j
 	}
+
 	for i, m := range list {
 		switch m.Name {
 		case "type":
@@ -189,14 +207,17 @@ func fromOpenAPI(j content.JSON, depth int) content.JSON {
 			list[i].Value = fromOpenAPIs(m.Value, depth+1)
 		}
 	}
+
 	return wire.Object(list)
 }
 
+// fromOpenAPIs converts a list of schemas.
 func fromOpenAPIs(j content.JSON, depth int) content.JSON {
 	var schemas []wire.Raw
 	if j.Decode(&schemas) != nil {
 		return j
 	}
+
 	dst := []byte{'['}
 	for _, schema := range schemas {
 		dst = append(wire.Separate(dst), fromOpenAPI(content.JSON(schema), depth)...)
@@ -204,47 +225,56 @@ func fromOpenAPIs(j content.JSON, depth int) content.JSON {
 	return content.JSON(append(dst, ']'))
 }
 
-// contentImport collects what each side says.
+// contentImport collects contents into messages.
 type contentImport struct {
-	silent   bool // the side that speaks has a text that is empty
+	// The current message has an empty text.
+	silent   bool
 	messages []content.Message
-	role     content.Role
-	blocks   []content.Block
-	names    []string        // what each result of blocks says that its tool is called
-	known    map[string]bool // the names of all calls
+	// The message that is being read.
+	role   content.Role
+	blocks []content.Block
+	// For each result in blocks, the name of its tool.
+	names []string
+	// The names of all calls so far.
+	known map[string]bool
 }
 
+// importContents reads the contents.
 func importContents(j content.JSON) ([]content.Message, error) {
 	contents, err := importObjects("contents", j)
 	if err != nil {
 		return nil, err
 	}
+
 	c := contentImport{known: map[string]bool{}}
 	for i, one := range contents {
 		if err := c.content(fmt.Sprintf("contents[%d]", i), one.List); err != nil {
 			return nil, err
 		}
 	}
+
 	err = c.end()
 	return c.messages, err
 }
 
 // content reads one content.
 func (c *contentImport) content(where string, list []wire.Member) error {
-	said, _, _ := wire.TakeText(list, "role")
-	role := content.Role(said)
-	switch said {
+	name, _, _ := wire.TakeText(list, "role")
+	role := content.Role(name)
+	switch name {
 	case "model":
 		role = content.Assistant
 	case "user", "function", "":
 		role = content.User
 	}
+
 	if role != c.role {
 		if err := c.end(); err != nil {
 			return err
 		}
 		c.role = role
 	}
+
 	parts, err := importParts(where, list)
 	if err != nil {
 		return err
@@ -257,27 +287,32 @@ func (c *contentImport) content(where string, list []wire.Member) error {
 	return nil
 }
 
-// part reads a part of the content of one side.
+// part reads a part of the current message.
 func (c *contentImport) part(part roundtrip.Imported) error {
 	if list, changed := namedPart(part.List); changed {
 		part = roundtrip.Imported{Raw: wire.Object(list), List: list}
 	}
+
 	if r, name, ok := knownResult(part.List); ok {
+		// A result gets its name from its call, and needs its own only if no call has it.
 		if !c.known[name] && name != "" {
 			r.Extra = extra(wire.With([]wire.Member{{Name: "name", Value: wire.Quote(name)}}, membersOf(r.Extra)))
 		}
 		c.blocks, c.names = append(c.blocks, r), append(c.names, name)
 		return nil
 	}
+
 	b, err := decodePart(part.Raw)
 	if err != nil {
 		return err
 	}
+
 	if b == nil {
-		said, _ := wire.Take(part.List, "text")
-		c.silent = c.silent || said == `""`
+		text, _ := wire.Take(part.List, "text")
+		c.silent = c.silent || text == `""`
 		return nil
 	}
+
 	if call, ok := b.(content.ToolUse); ok {
 		c.known[call.Name] = true
 	}
@@ -285,13 +320,14 @@ func (c *contentImport) part(part roundtrip.Imported) error {
 	return nil
 }
 
-// namedPart is a part whose members, and those of the file in it, have the first of their names.
+// namedPart is renamed for a part and the file in it.
 func namedPart(list []wire.Member) (all []wire.Member, changed bool) {
 	all, changed = renamed(list)
 	for i, m := range all {
 		if m.Name != "inlineData" && m.Name != "fileData" {
 			continue
 		}
+
 		if file, err := wire.Members(m.Value); err == nil {
 			if file, other := renamed(file); other {
 				all[i].Value, changed = wire.Object(file), true
@@ -301,78 +337,92 @@ func namedPart(list []wire.Member) (all []wire.Member, changed bool) {
 	return all, changed
 }
 
+// membersOf returns the members of an Extra.
 func membersOf(e content.Extra) []wire.Member {
 	list, _ := wire.Members(e.For(API)) // none where there is no Extra
 	return list
 }
 
-// knownResult reads a part that is the result of a call: its words, where they are all of it, or the object that the tool returned.
-// The name of the tool stands in the call; so it is not kept where there is one.
+// knownResult reads a part that is the result of a call. Its content is the text, if the response has nothing else, or
+// the object that the tool returned. The name is that of the tool. It is not kept in the result, because the call has
+// it.
 func knownResult(part []wire.Member) (r content.ToolResult, name string, ok bool) {
 	result, outer := wire.Take(part, "functionResponse")
 	list, err := wire.Members(result)
 	if err != nil || slices.ContainsFunc(outer, func(m wire.Member) bool { return slices.Contains(data, m.Name) }) {
 		return r, "", false
 	}
+
 	r.CallID, list, _ = wire.TakeText(list, "id")
 	name, list, _ = wire.TakeText(list, "name")
 	response, list := wire.Take(list, "response")
 	r.Extra = extra(wire.With(list, outer))
+
 	if response == "null" {
 		return r, name, true
 	}
+
 	r.Content = content.Words(string(response))
 	if members, err := wire.Members(response); err == nil && len(members) == 1 {
-		if said, isText := wire.Text(members[0].Value); isText && (members[0].Name == "output" || members[0].Name == "error") {
-			r.Content, r.IsError = content.Words(said), members[0].Name == "error"
+		if text, isText := wire.Text(members[0].Value); isText &&
+			(members[0].Name == "output" || members[0].Name == "error") {
+			r.Content, r.IsError = content.Words(text), members[0].Name == "error"
 		}
 	}
 	return r, name, true
 }
 
-// end ends the message of the side that spoke last. One that says nothing is none, unless it is the user's and holds an empty text.
+// end ends the current message. An empty one is dropped, unless it is the user's and has an empty text.
 func (c *contentImport) end() error {
 	c.inCallOrder()
 	if len(c.blocks) == 0 && c.silent && c.role == content.User {
 		c.blocks = []content.Block{content.Opaque{API: API, JSON: emptyText}}
 	}
-	said, err := content.Of(c.blocks...)
+
+	blocks, err := content.Of(c.blocks...)
 	if err != nil {
 		return roundtrip.NotRead("what the "+string(c.role)+" says", err)
 	}
-	if said.Len() > 0 {
-		c.messages = append(c.messages, content.Message{Role: c.role, Blocks: said})
+	if blocks.Len() > 0 {
+		c.messages = append(c.messages, content.Message{Role: c.role, Blocks: blocks})
 	}
+
 	c.blocks, c.names, c.silent = nil, nil, false
 	return nil
 }
 
-// inCallOrder puts results without an id in the order of their calls. The API finds them by their names; Plait by their places.
+// inCallOrder puts results without an ID in the order of their calls. The API matches them by name, Plait by order.
 func (c *contentImport) inCallOrder() {
 	if len(c.names) < 2 || len(c.messages) == 0 {
 		return
 	}
-	var places []int // of the results in blocks
+
+	var indexes []int // of the results in blocks
 	byName := map[string][]content.Block{}
 	for i, b := range c.blocks {
 		if r, ok := b.(content.ToolResult); ok {
+			// Results with an ID are matched by it, in any order.
 			if r.CallID != "" {
 				return
 			}
-			name := c.names[len(places)]
-			places, byName[name] = append(places, i), append(byName[name], b)
+			name := c.names[len(indexes)]
+			indexes, byName[name] = append(indexes, i), append(byName[name], b)
 		}
 	}
+
+	// If several calls have the same name, they get the results of that name in order.
 	var ordered []content.Block
 	for _, call := range c.messages[len(c.messages)-1].Blocks.ToolUses() {
 		if results := byName[call.Name]; len(results) > 0 {
 			ordered, byName[call.Name] = append(ordered, results[0]), results[1:]
 		}
 	}
-	if len(ordered) != len(places) {
-		return // some have other names than the calls
+
+	if len(ordered) != len(indexes) {
+		return // some results have no call of their name
 	}
-	for i, place := range places {
-		c.blocks[place] = ordered[i]
+
+	for i, index := range indexes {
+		c.blocks[index] = ordered[i]
 	}
 }
