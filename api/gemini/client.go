@@ -49,7 +49,8 @@ func refusedConfig(err error) error {
 		e.Err = errors.New(message)
 	}
 
-	for _, sign := range []string{"api key is required", "project/location or API key", "credentials: ", "quota project"} {
+	for _, sign := range []string{"api key is required", "project/location or API key", "credentials: ",
+		"quota project"} {
 		if strings.Contains(message, sign) {
 			e.Kind = api.ErrAuth
 		}

@@ -56,6 +56,7 @@ func newError(http int, header http.Header, body []byte) *api.Error {
 	_ = json.Unmarshal(chunksOf(body)[0], &s, wire.Lenient) // a body that is not JSON is kept in Body
 	e.Type, e.Message = s.Error.Status, s.Error.Message
 
+	// The details may have a reason, a longer delay and the ID of the request.
 	reason := ""
 	for _, raw := range s.Error.Details {
 		var d detail
@@ -83,6 +84,7 @@ func kindOf(e *api.Error, reason string) error {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(message, part) })
 	}
 
+	// The API uses these types for many errors. Only the message and the reason distinguish them.
 	if e.Type == "" || e.Type == "INVALID_ARGUMENT" || e.Type == "FAILED_PRECONDITION" {
 		switch {
 		case strings.HasPrefix(reason, "API_KEY_"), has("api key not valid", "api key expired", "api key not found"):

@@ -30,6 +30,7 @@ var about = []string{"groundingMetadata", "citationMetadata", "urlContextMetadat
 func decodePart(raw content.JSON) (content.Block, error) {
 	list, err := wire.Members(raw)
 	if err != nil {
+		// Lone surrogates and repeated names are no reason to fail the whole response.
 		if raw, err = mended(raw, err); err != nil {
 			return nil, err
 		}
@@ -116,6 +117,7 @@ func knownCall(call content.JSON, rest []wire.Member) (content.Block, bool) {
 	id, list, _ := wire.TakeText(list, "id")
 
 	args, list := wire.Take(list, "args")
+	// The API leaves out the arguments of a call without any.
 	if args == "" || args == "null" {
 		args = "{}"
 	}

@@ -39,6 +39,7 @@ func sseOf(body io.Reader) iter.Seq2[sse, error] {
 				}
 				data = append(data, bytes.TrimPrefix(value, []byte(" "))...)
 			case len(data) == 0 && len(line) > 0 && (line[0] == '{' || line[0] == '['):
+				// A bare error has no blank line that ends it.
 				rest, err := io.ReadAll(lines)
 				if err != nil {
 					yield(sse{}, err)

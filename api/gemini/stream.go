@@ -16,8 +16,8 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// streamed yields the events of an answer that comes as server-sent events. When the answer has ended, it does not matter how the
-// stream does.
+// streamed yields the events of a response of server-sent events. After the finish reason, an early end of the stream
+// does not matter.
 func streamed(res *http.Response) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		d := decoder{header: res.Header}
@@ -25,15 +25,17 @@ func streamed(res *http.Response) iter.Seq2[api.Event, error] {
 			if err == nil && strings.TrimSpace(string(event.data)) == "[DONE]" {
 				break
 			}
+
 			var out []api.Event
 			if err == nil {
 				out, err = d.take(event.data)
 				if event.last && errors.Is(err, errNotJSON) {
-					err = cut(err) // the rest of the event is what is missing
+					err = cut(err) // the stream ends in the middle of an event
 				}
 			} else {
 				err = cut(err)
 			}
+
 			if errors.Is(err, api.ErrCut) && d.reason != "" {
 				break
 			}
@@ -41,12 +43,13 @@ func streamed(res *http.Response) iter.Seq2[api.Event, error] {
 				return
 			}
 		}
+
 		out, err := d.end()
 		give(yield, out, err)
 	}
 }
 
-// give yields events and then the error, if there is one, and reports whether to go on.
+// give yields events and then the error, if there is one, and reports whether to continue.
 func give(yield func(api.Event, error) bool, events []api.Event, err error) bool {
 	for _, e := range events {
 		if !yield(e, nil) {
@@ -59,8 +62,8 @@ func give(yield func(api.Event, error) bool, events []api.Event, err error) bool
 	return err == nil
 }
 
-// whole yields the events of an answer that comes at once: one chunk, or a list of them. One that is a stream by all but its
-// content type is read as such.
+// whole yields the events of a response that is not streamed: one chunk, or a list of chunks. A response with another
+// content type that looks like server-sent events is read as such.
 func whole(res *http.Response) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		body, err := io.ReadAll(res.Body)
@@ -68,11 +71,14 @@ func whole(res *http.Response) iter.Seq2[api.Event, error] {
 			yield(nil, cut(err))
 			return
 		}
-		if first := bytes.TrimSpace(body); len(first) > 0 && first[0] != '{' && first[0] != '[' && bytes.Contains(body, []byte("data:")) {
+
+		if first := bytes.TrimSpace(body); len(first) > 0 && first[0] != '{' && first[0] != '[' &&
+			bytes.Contains(body, []byte("data:")) {
 			res.Body = io.NopCloser(bytes.NewReader(body))
 			streamed(res)(yield)
 			return
 		}
+
 		chunks := chunksOf(body)
 		d := decoder{header: res.Header, whole: true, apart: len(chunks) == 1}
 		for _, one := range chunks {
@@ -81,6 +87,7 @@ func whole(res *http.Response) iter.Seq2[api.Event, error] {
 				return
 			}
 		}
+
 		out, err := d.end()
 		give(yield, out, err)
 	}
@@ -92,6 +99,7 @@ func chunksOf(body []byte) [][]byte {
 	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) || json.Unmarshal(body, &list, wire.Lenient) != nil {
 		return [][]byte{body}
 	}
+
 	chunks := make([][]byte, len(list))
 	for i, one := range list {
 		chunks[i] = one
@@ -99,31 +107,34 @@ func chunksOf(body []byte) [][]byte {
 	return chunks
 }
 
+// cut returns the error of a response that ends early.
 func cut(err error) error { return roundtrip.Cut(API, err) }
 
 var errNotJSON = errors.New("a piece of the answer is not JSON")
 
-// decoder puts an answer together from its chunks.
+// decoder assembles a response from its chunks.
 type decoder struct {
 	header http.Header
-	whole  bool // the answer came at once, so that nothing of it can be missing
-	apart  bool // its parts are as the model made them: none is a piece of the one before
+	// The response came at once, so nothing of it can be missing.
+	whole bool
+	// Each part is complete, as the model made it: none continues the one before.
+	apart bool
 
 	finish  api.Finish
 	usage   usage
-	reason  string // why the answer ended
-	message string // and more about that
+	reason  string // the finish reason
+	message string // the explanation of reason
 	blocked string // why the request was refused
 	said    bool   // there was a candidate
-	calls   bool   // with a tool call
+	calls   bool   // there was a tool call
 	about   []wire.Member
 
-	open  content.Block // the last block, which may go on; nil at the beginning
+	open  content.Block // the last block, which may grow; nil at the beginning
 	text  strings.Builder
 	index int // of the open block
 }
 
-// take returns what the next chunk means.
+// take decodes the next chunk, and returns the events to emit.
 func (d *decoder) take(data []byte) ([]api.Event, error) {
 	var c chunk
 	if err := json.Unmarshal(data, &c, wire.Lenient); err != nil {
@@ -135,15 +146,20 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 		}
 		return nil, protocol("%w: %w", errNotJSON, err)
 	}
+
 	if c.isError() {
 		return nil, newError(http.StatusOK, d.header, data)
 	}
+
 	d.note(c)
+	// The finish so far, in case the response breaks off.
 	out := []api.Event{d.cut()}
+
 	one, ok := c.first()
 	if !ok {
 		return out, nil
 	}
+
 	d.said = true
 	d.noteCandidate(one)
 	for _, raw := range one.Content.Parts {
@@ -155,58 +171,64 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 	return out, nil
 }
 
-// cut returns what is known of the answer until now.
+// cut returns what is known of the response so far.
 func (d *decoder) cut() api.Cut {
 	known := d.finish
 	known.API, known.Usage = API, d.usage.total()
 	return api.Cut{Finish: known}
 }
 
-// isErrorList reports whether data is a list that holds an error, as some answers of the API are.
+// isErrorList reports whether data is a list that begins with an error. Some errors of the API have this form.
 func isErrorList(data []byte) bool {
 	var list []chunk
 	return json.Unmarshal(data, &list, wire.Lenient) == nil && len(list) > 0 && list[0].isError()
 }
 
-// note keeps what a chunk says beside its parts.
+// note keeps everything in a chunk except its candidates.
 func (d *decoder) note(c chunk) {
 	d.usage.update(c.Usage)
-	for _, word := range []struct {
+	for _, field := range []struct {
 		to   *string
 		from string
 	}{{&d.finish.Model, c.Model}, {&d.finish.ResponseID, c.ID}, {&d.blocked, c.Prompt.BlockReason}} {
-		if word.from != "" {
-			*word.to = word.from
+		if field.from != "" {
+			*field.to = field.from
 		}
 	}
 }
 
+// noteCandidate keeps everything in a candidate except its parts.
 func (d *decoder) noteCandidate(c candidate) {
 	if c.FinishReason != "" {
 		d.reason, d.message = c.FinishReason, c.FinishMessage
 	}
+
 	for i, value := range []wire.Raw{c.Grounding, c.Citations, c.URLContext} {
 		j := content.JSON(value)
 		if list, err := wire.Members(j); err != nil || len(list) == 0 {
-			continue // an empty one does not replace what was said before
+			continue // an empty one does not replace an earlier one
 		}
+
 		_, d.about = wire.Take(d.about, about[i])
 		d.about = append(d.about, wire.Member{Name: about[i], Value: j})
 	}
 }
 
-// part adds a part to the answer.
+// part adds a part to the response.
 func (d *decoder) part(raw content.JSON) ([]api.Event, error) {
 	b, err := decodePart(raw)
 	if err != nil || b == nil {
 		return nil, err
 	}
+
 	if d.grow(b) {
 		return d.show(b), nil
 	}
+
 	out := d.close()
 	d.open = b
 	d.text.Reset()
+
 	switch b := b.(type) {
 	case content.Text:
 		d.text.WriteString(b.Text)
@@ -215,27 +237,31 @@ func (d *decoder) part(raw content.JSON) ([]api.Event, error) {
 	case content.ToolUse:
 		d.calls = true
 	}
+
 	return append(out, d.show(b)...), nil
 }
 
-// grow adds b to the open block where both are text, or thought, with nothing beside it but a signature of b, and reports whether
-// they are.
+// grow adds b to the open block, and reports whether it could. Both must be text, or both thinking, without other
+// members than a signature of b.
 func (d *decoder) grow(b content.Block) bool {
 	switch open := d.open.(type) {
 	case content.Text:
-		said, signature, ok := plain(b)
-		if !ok || open.Extra != (content.Extra{}) || d.apart && said != "" {
+		text, signature, ok := plain(b)
+		if !ok || open.Extra != (content.Extra{}) || d.apart && text != "" {
 			return false
 		}
-		d.text.WriteString(said)
+
+		d.text.WriteString(text)
 		open.Extra = signature
 		d.open = open
 		return true
 	case content.Thinking:
 		more, ok := b.(content.Thinking)
-		if !ok || open.Signature != "" || open.Extra.JSON != "{}" || more.Extra.JSON != "{}" || d.apart && more.Text != "" {
+		if !ok || open.Signature != "" || open.Extra.JSON != "{}" || more.Extra.JSON != "{}" ||
+			d.apart && more.Text != "" {
 			return false
 		}
+
 		d.text.WriteString(more.Text)
 		open.Signature = more.Signature
 		d.open = open
@@ -244,7 +270,7 @@ func (d *decoder) grow(b content.Block) bool {
 	return false
 }
 
-// plain returns the text that b says, and an Extra that holds its signature, if it has one; it is not ok where there is more.
+// plain returns the text of b, and an Extra with its signature, if it has one. It is not ok if b has anything else.
 func plain(b content.Block) (said string, signature content.Extra, ok bool) {
 	var list []wire.Member
 	switch b := b.(type) {
@@ -263,7 +289,7 @@ func plain(b content.Block) (said string, signature content.Extra, ok bool) {
 	return said, signature, len(list) == 0 || len(list) == 1 && list[0].Name == thoughtSignature
 }
 
-// show returns what there is to see of a block, or of a piece of one.
+// show returns the delta for a block or a piece of one; none if it has no text.
 func (d *decoder) show(b content.Block) []api.Event {
 	delta := api.Delta{Index: d.index}
 	switch b := b.(type) {
@@ -274,6 +300,7 @@ func (d *decoder) show(b content.Block) []api.Event {
 	case content.ToolUse:
 		delta.Kind, delta.Tool, delta.Text = api.DeltaInput, b.Name, string(b.Input)
 	}
+
 	if delta.Text == "" {
 		return nil
 	}
@@ -285,6 +312,7 @@ func (d *decoder) close() []api.Event {
 	if d.open == nil {
 		return nil
 	}
+
 	switch b := d.open.(type) {
 	case content.Text:
 		b.Text = d.text.String()
@@ -293,30 +321,35 @@ func (d *decoder) close() []api.Event {
 		b.Text = d.text.String()
 		d.open = b
 	}
+
 	end := api.BlockEnd{Index: d.index, Block: d.open}
 	d.index++
 	d.open = nil
 	return []api.Event{end}
 }
 
-// end ends the answer.
+// end returns the last events of the response.
 func (d *decoder) end() ([]api.Event, error) {
 	if err := d.ended(); err != nil {
 		return nil, err
 	}
+
 	if d.open != nil && len(d.about) > 0 {
 		d.open = withAbout(d.open, d.about)
 	}
 	out := d.close()
+
 	d.finish.API = API
 	d.finish.Usage = d.usage.total()
+	// A refused request has no candidate, and so no finish reason.
 	if d.finish.Stop = stopOf(d.reason, d.calls); d.reason == "" && d.blocked != "" {
 		d.finish.Stop = content.StopRefusal
 	}
+
 	return append(out, d.finish), nil
 }
 
-// ended returns why the answer is none; nil when it is one.
+// ended returns the error of a response that did not end properly, or nil.
 func (d *decoder) ended() error {
 	switch {
 	case d.reason != "":
@@ -329,12 +362,13 @@ func (d *decoder) ended() error {
 	return cut(nil)
 }
 
-// withAbout adds what the API says about its answer to the Extra of its last block.
+// withAbout adds the API's information about a response to the Extra of its last block.
 func withAbout(b content.Block, list []wire.Member) content.Block {
 	add := func(e content.Extra) content.Extra {
 		further, _ := wire.Members(e.JSON) // none where there is no Extra
 		return content.Extra{API: API, JSON: wire.Object(append(further, list...))}
 	}
+
 	switch b := b.(type) {
 	case content.Text:
 		b.Extra = add(b.Extra)
