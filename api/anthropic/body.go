@@ -258,6 +258,7 @@ var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // settle computes the options that depend on the conversation or on each other.
 func (b *builder) settle() {
+	// These members are made from the request.
 	for _, own := range []string{"model", "system", "tools", "messages", "stream"} {
 		if b.takeFurther(own) != "" {
 			b.note(api.RepairOption, "%q in Options.Body is left out", own)
@@ -347,6 +348,7 @@ func (b *builder) toolChoice() content.JSON {
 		dst = append(dst, `"type":"any"`...)
 	case o.ToolChoice == api.ToolsNone:
 		return `{"type":"none"}`
+	// ToolsAuto is the API's default. It is sent only to carry disable_parallel_tool_use.
 	case !o.OneCall || len(b.tools) == 0:
 		return ""
 	default:

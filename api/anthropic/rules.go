@@ -113,6 +113,7 @@ func opaqueKind(b content.Opaque) string {
 // and treated as such.
 func (a accepter) opaque(role content.Role, b content.Opaque, nested bool) (content.Block, string) {
 	kind := opaqueKind(b)
+	// A block of a type that Plait models must keep the rules for that type.
 	switch decoded, err := decodeBlock(b.JSON); decoded.(type) {
 	case content.Opaque:
 	case content.Text, content.Image, content.Document, content.Thinking:

@@ -103,6 +103,7 @@ func (b *builder) front() []byte {
 // leaveOut removes the members of Options.Body that cannot be sent, and everything that cannot be sent next to
 // cachedContent.
 func (b *builder) leaveOut() {
+	// These members are made from the request, or are in its address.
 	for _, own := range []string{"contents", "systemInstruction", "tools", "model"} {
 		if b.take(own) != "" {
 			b.note(api.RepairOption, "%q in Options.Body is left out", own)

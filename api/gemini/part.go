@@ -59,6 +59,7 @@ func mended(raw content.JSON, why error) (content.JSON, error) {
 
 // known returns the block that list describes. It is not ok if no block of Plait can hold all of it.
 func known(list []wire.Member) (content.Block, bool) {
+	// False is the default, and carries no information.
 	if thought, rest := wire.Take(list, "thought"); thought == "false" {
 		list = rest
 	}
@@ -69,6 +70,7 @@ func known(list []wire.Member) (content.Block, bool) {
 			kinds++
 		}
 	}
+	// A part without data, or with two kinds of it, fits no block.
 	if kinds != 1 {
 		return nil, false
 	}

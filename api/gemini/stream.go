@@ -36,6 +36,7 @@ func streamed(res *http.Response) iter.Seq2[api.Event, error] {
 				err = cut(err)
 			}
 
+			// The response is complete. Only the end of the stream is missing.
 			if errors.Is(err, api.ErrCut) && d.reason != "" {
 				break
 			}

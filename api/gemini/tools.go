@@ -36,6 +36,7 @@ func (b *builder) keepTools(tools []content.Tool) {
 // keepServer keeps a tool that the API itself runs. Its Extra is an entry of "tools".
 func (b *builder) keepServer(t content.Tool) (ok bool, why string) {
 	list, _ := wire.Members(t.Extra.For(API)) // it was checked
+	// Type is for other readers of the Extra. The API does not have it.
 	_, list = wire.Take(list, "type")
 	entry := wire.Object(list)
 
