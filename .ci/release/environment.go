@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// environment is where go commands run: as on a machine that has Go, and no module yet.
+// environment is the environment for go commands: that of a machine with Go installed and an empty module cache.
 type environment struct {
-	temp  string   // holds the module cache, and everything else that is written
+	temp  string   // the folder of the module cache and of all other output
 	proxy string   // the folder of our modules
 	extra []string // further variables
 }
@@ -20,7 +20,7 @@ func (e environment) with(variable string) environment {
 	return e
 }
 
-// run runs a command and returns what it printed to standard output.
+// run runs a command and returns its standard output.
 func (e environment) run(dir, name string, args ...string) (string, error) {
 	var errs strings.Builder
 	cmd := exec.Command(name, args...)
@@ -40,14 +40,14 @@ func (e environment) variables() []string {
 		"GOMODCACHE=" + filepath.Join(e.temp, "modules"),
 		"GOPROXY=" + e.proxies(),
 		"GONOSUMDB=" + root + "," + root + "/*",
-		// Sums of our own modules are added as they are met. With -trimpath, packages that were built before need not be built again
-		// because the module cache is elsewhere.
+		// Sums of our own modules are added when they are first seen. With -trimpath, packages from the build
+		// cache can be used although the module cache is elsewhere.
 		"GOFLAGS=-mod=mod -modcacherw -trimpath -buildvcs=false",
 	}, e.extra...)
 }
 
-// proxies lists where modules come from: ours from the tree; the others from what this machine downloaded before, and else from where
-// it usually gets them.
+// proxies lists the sources of modules: ours from the tree; others from this machine's downloads, or else from its
+// usual proxy.
 func (e environment) proxies() string {
 	downloads := filepath.Join(goEnv("GOMODCACHE"), "cache", "download")
 	return "file://" + e.proxy + ",file://" + downloads + "," + goEnv("GOPROXY")
@@ -61,5 +61,5 @@ func goEnv(name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// remove removes everything that was written.
+// remove removes all output.
 func (e environment) remove() error { return os.RemoveAll(e.temp) }

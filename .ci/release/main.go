@@ -1,14 +1,15 @@
-// Command release checks that what the tree holds can be released, and does with it what users do.
+// Command release checks that the tree can be released, by doing with it what users do.
 //
-// It makes a module proxy of the last commit and of what is changed beside it, and then, with an empty module cache:
+// It makes a module proxy from the last commit and the uncommitted changes. Then, with an empty module cache, it
 //
 //   - tidies and builds every module by itself, without the workspace;
-//   - installs the command with "go install …@version" and asks it for its version;
-//   - makes a new module for the core, for each provider and for viz/png, gets that module, and compiles and runs the README's
-//     quick start in it.
+//   - installs the command with "go install …@version" and checks the version that it prints;
+//   - makes a new module for the core, for each provider and for viz/png, gets that module, and compiles and runs the
+//     README's quick start in it.
 //
-// With -version it only writes a new version into every go.mod and go.work. With -tidy it only writes what "go mod tidy" makes of each module back to the tree. "go mod tidy" alone cannot do that before a
-// version is published, because it does not read go.work.
+// With -version it only writes a new version into every go.mod and into go.work. With -tidy it only tidies each module
+// and writes the result back to the tree. "go mod tidy" alone cannot do that before a version is published, because it
+// does not read go.work.
 package main
 
 import (
@@ -51,7 +52,9 @@ func run(tidy, keep bool, version string) (err error) {
 	} else {
 		defer func() { err = errors.Join(err, env.remove()) }()
 	}
+
 	fmt.Printf("proxy of %d modules at %s\n", len(tree.modules), tree.version)
+
 	alone, err := tree.checkout(filepath.Join(temp, "tree"))
 	if err != nil {
 		return err
@@ -59,6 +62,7 @@ func run(tidy, keep bool, version string) (err error) {
 	if env.proxy, err = tree.writeProxy(filepath.Join(temp, "proxy"), alone); err != nil {
 		return err
 	}
+
 	for _, m := range tree.modules {
 		fmt.Println("module", m.path)
 		if tidy {
@@ -87,17 +91,19 @@ func run(tidy, keep bool, version string) (err error) {
 	return nil
 }
 
-// installCommand installs the command as a user does, and checks that it knows its version.
+// installCommand installs the command as a user does, and checks that it prints its version.
 func installCommand(env environment, version string) error {
 	bin := filepath.Join(env.temp, "bin")
 	if _, err := env.with("GOBIN="+bin).run(env.temp, "go", "install", root+"/cmd/plait@"+version); err != nil {
 		return err
 	}
+
 	out, err := env.run(env.temp, filepath.Join(bin, "plait"), "--version")
 	if err != nil {
 		return err
 	}
 	fmt.Print("  ", out)
+
 	if !strings.Contains(out, version) {
 		return fmt.Errorf("plait --version prints %q, without %s", out, version)
 	}

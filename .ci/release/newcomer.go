@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// newcomer is a program in a new module that gets one of ours.
+// newcomer is a user's program in a new module that requires one of our modules.
 type newcomer struct {
 	module string
-	model  string // source of the function that makes the model, with its imports
-	prints string // what the program prints, among other things
+	model  string // the source of the function that makes the model, with its imports
+	prints string // a part of the program's output
 }
 
 //go:embed newcomer/core.go.txt
@@ -49,6 +49,7 @@ func (n newcomer) try(env environment, t tree) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+
 	main, err := quickStart(t)
 	if err != nil {
 		return err
@@ -70,6 +71,7 @@ func (n newcomer) try(env environment, t tree) error {
 			return err
 		}
 	}
+
 	out, err := env.run(dir, "go", "run", ".")
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ func (n newcomer) try(env environment, t tree) error {
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// quickStart is the program around the Go code of the README.
+// quickStart returns a program with the Go code of the README in it.
 func quickStart(t tree) (string, error) {
 	readme, err := os.ReadFile(filepath.Join(t.root, "README.md"))
 	if err != nil {

@@ -19,22 +19,22 @@ import (
 // root is the path of the root module. The nested modules are below it.
 const root = "github.com/plait-dev/plait"
 
-// tree is the checkout that is to be released.
+// tree is the checkout to release.
 type tree struct {
 	root     string // the folder
-	revision string // a commit of what is in it, changes included
-	version  string // at which the modules require each other
+	revision string // a commit of its content, including uncommitted changes
+	version  string // the version at which the modules require each other
 	modules  []nested
 }
 
 // nested is a module of the tree.
 type nested struct {
-	path string // as in its go.mod
+	path string // the module path, as in its go.mod
 	dir  string // below the root, with slashes; "" for the root module
 }
 
-// readTree finds the modules of the checkout around the working directory. Their go.mod files must agree on one version of each
-// other, and must not replace anything: "go install" refuses a module that does.
+// readTree finds the modules of the checkout around the working directory. Their go.mod files must require each other
+// at one version, and must not have a replace line: "go install" refuses a module with one.
 func readTree() (tree, error) {
 	top, err := git("", "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -42,7 +42,7 @@ func readTree() (tree, error) {
 	}
 	t := tree{root: top}
 
-	// Without changes "stash create" prints nothing, and the last commit is what the tree holds.
+	// Without changes "stash create" prints nothing, and the last commit is the content of the tree.
 	if t.revision, err = git(t.root, "stash", "create"); err != nil {
 		return tree{}, err
 	}
@@ -54,10 +54,11 @@ func readTree() (tree, error) {
 	if err != nil {
 		return tree{}, err
 	}
+
 	var problems []error
 	for _, name := range strings.Fields(files) {
 		if strings.HasPrefix(name, ".") {
-			continue // tools of CI
+			continue // a tool of CI
 		}
 		problems = append(problems, t.add(name))
 	}
@@ -88,6 +89,7 @@ func (t *tree) add(name string) error {
 			return fmt.Errorf("%s requires %s, where other modules require %s", name, r.Mod, t.version)
 		}
 	}
+
 	dir, _ := strings.CutSuffix(name, "go.mod")
 	t.modules = append(t.modules, nested{path: mod.Module.Mod.Path, dir: strings.TrimSuffix(dir, "/")})
 	return nil
@@ -95,17 +97,19 @@ func (t *tree) add(name string) error {
 
 func ours(path string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
-// writeProxy writes the modules of a checkout as a module proxy serves them, and returns the folder.
+// writeProxy writes the modules of a checkout in the layout of a module proxy, and returns the folder.
 func (t tree) writeProxy(folder, checkout string) (string, error) {
 	for _, m := range t.modules {
 		escaped, err := module.EscapePath(m.path)
 		if err != nil {
 			return "", err
 		}
+
 		versions := filepath.Join(folder, escaped, "@v")
 		if err := os.MkdirAll(versions, 0o755); err != nil {
 			return "", err
 		}
+
 		if err := t.writeModule(m, filepath.Join(checkout, m.dir), filepath.Join(versions, t.version)); err != nil {
 			return "", fmt.Errorf("%s: %w", m.path, err)
 		}
@@ -116,7 +120,7 @@ func (t tree) writeProxy(folder, checkout string) (string, error) {
 	return folder, nil
 }
 
-// writeModule writes the three files of one version: base is their name without its ending, and dir holds the module.
+// writeModule writes the three files of one version. Base is their path without the extension; dir contains the module.
 func (t tree) writeModule(m nested, dir, base string) error {
 	info, err := json.Marshal(map[string]string{"Version": t.version, "Time": "2026-01-01T00:00:00Z"})
 	if err != nil {
@@ -126,11 +130,13 @@ func (t tree) writeModule(m nested, dir, base string) error {
 	if err != nil {
 		return err
 	}
+
 	archive, err := os.Create(base + ".zip")
 	if err != nil {
 		return err
 	}
 	defer archive.Close()
+
 	return errors.Join(
 		os.WriteFile(base+".info", info, 0o644),
 		os.WriteFile(base+".mod", mod, 0o644),
@@ -139,12 +145,13 @@ func (t tree) writeModule(m nested, dir, base string) error {
 	)
 }
 
-// checkout writes the files that git knows to a folder of their own, without go.work: no check writes into the tree, and nothing that
-// lies about in it is released.
+// checkout writes the files in git to a separate folder, without go.work. So no check writes into the tree, and files
+// outside git are not released.
 func (t tree) checkout(folder string) (string, error) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return "", err
 	}
+
 	archive := exec.Command("git", "-C", t.root, "archive", t.revision)
 	unpack := exec.Command("tar", "-x", "-C", folder)
 	pipe, err := archive.StdoutPipe()
@@ -152,23 +159,26 @@ func (t tree) checkout(folder string) (string, error) {
 		return "", err
 	}
 	unpack.Stdin = pipe
+
 	if err := archive.Start(); err != nil {
 		return "", err
 	}
 	return folder, errors.Join(unpack.Run(), archive.Wait(), os.Remove(filepath.Join(folder, "go.work")))
 }
 
-// check tidies and builds the module by itself. What is tidied may differ only in the sums of our own modules, which nobody
-// knows before they are published.
+// check tidies and builds the module by itself. The tidied files may differ only in the sums of our own modules, which
+// are unknown before they are published.
 func (m nested) check(env environment, alone string) error {
 	dir := filepath.Join(alone, m.dir)
 	before, err := readModFiles(dir)
 	if err != nil {
 		return err
 	}
+
 	if _, err := env.run(dir, "go", "mod", "tidy"); err != nil {
 		return err
 	}
+
 	after, err := readModFiles(dir)
 	if err != nil {
 		return err
@@ -176,6 +186,7 @@ func (m nested) check(env environment, alone string) error {
 	if before != after.withoutOurs() {
 		return errors.New("go.mod or go.sum is not tidy: run .ci/release-check -tidy")
 	}
+
 	_, err = env.run(dir, "go", "build", "./...")
 	return err
 }
@@ -186,6 +197,7 @@ func (m nested) writeTidied(env environment, alone, to string) error {
 	if _, err := env.run(dir, "go", "mod", "tidy"); err != nil {
 		return err
 	}
+
 	files, err := readModFiles(dir)
 	if err != nil {
 		return err

@@ -11,11 +11,12 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// writeVersion makes the modules of the tree require each other at version, and go.work say where that is.
+// writeVersion changes the modules of the tree to require each other at version, and go.work to replace that version.
 func (t tree) writeVersion(version string) error {
 	if !semver.IsValid(version) || module.CheckPathMajor(version, "") != nil {
 		return errors.New(version + " is no version of a module below v2, such as v0.2.0")
 	}
+
 	var errs []error
 	for _, m := range t.modules {
 		errs = append(errs, m.require(t.root, version))
@@ -33,6 +34,7 @@ func (m nested) require(top, version string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, r := range mod.Require {
 		if ours(r.Mod.Path) {
 			err = errors.Join(err, mod.AddRequire(r.Mod.Path, version))

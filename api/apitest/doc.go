@@ -1,4 +1,5 @@
-// Package apitest helps to test what talks to models: a scripted model that needs no network, and the suite that every provider passes.
+// Package apitest helps to test programs that call models: a scripted model that needs no network, and the suite that
+// every provider passes.
 //
 // The smallest whole program:
 //
@@ -9,11 +10,11 @@
 //	d, err := executor.Run(ctx, model, d)
 //	fmt.Println(len(model.Requests()), d.Text())
 //
-// [Script] is a model for tests of an agent. [Run] checks that a provider keeps the rules of api.Provider; with a [Recorder] it also looks
-// at what the provider sends.
+// [Script] is a model for tests of an agent. [Run] checks that a provider keeps the rules of api.Provider. With a
+// [Recorder] it also checks the requests that the provider sends.
 //
-// Two packages beside this one stand in for a real API: apitest/fake has servers that refuse what the API refuses, and apitest/tape
-// records real traffic and plays it back.
+// Two packages beside this one stand in for a real API: apitest/fake has servers that refuse what the API refuses, and
+// apitest/tape records real traffic and plays it back.
 //
 // # Concurrency
 //

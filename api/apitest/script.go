@@ -20,8 +20,8 @@ import (
 // ErrScriptOver is in the chain of the error that a [Script] returns when it has no turn left.
 var ErrScriptOver = errors.New("the script has no answer left")
 
-// Script is an offline model: an [api.Provider] that responds to each request with the next of its prepared turns, and records the
-// requests. It keeps all rules of api.Provider, and is safe for concurrent use.
+// Script is an offline model: an [api.Provider] that responds to each request with the next of its prepared turns, and
+// records the requests. It keeps all rules of api.Provider, and is safe for concurrent use.
 //
 // A Script refuses what a model's API would refuse, with api.ErrInvalidRequest and without using a turn:
 //
@@ -37,11 +37,12 @@ type Script struct {
 	requests []api.Request
 }
 
-// NewScript returns a model that responds with turns, in order. A request after the last one fails with ErrScriptOver, which is
-// not retried.
+// NewScript returns a model that responds with turns, in order. A request after the last one fails with ErrScriptOver,
+// which is not retried.
 func NewScript(turns ...Turn) *Script { return &Script{turns: slices.Clone(turns)} }
 
-// Requests returns the requests received up to now, in order. They are copies: later changes by the caller do not affect them.
+// Requests returns the requests received up to now, in order. They are copies: later changes by the caller do not
+// affect them.
 func (s *Script) Requests() []api.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +64,8 @@ func (s *Script) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Even
 		first := false
 		once.Do(func() { first = true })
 		if !first {
-			yield(nil, &api.Error{Kind: api.ErrProtocol, API: scriptAPI, Message: "the events of one request were ranged over twice"})
+			yield(nil, &api.Error{Kind: api.ErrProtocol, API: scriptAPI,
+				Message: "the events of one request were ranged over twice"})
 			return
 		}
 		if err := ctx.Err(); err != nil {
@@ -118,8 +120,8 @@ func cloneOptions(o api.Options) api.Options {
 	return o
 }
 
-// Turn is a prepared response of a [Script]. It is made by [Say], [Call], [Answer], [Fail], [Hang] or [Func]; its methods return a
-// changed copy. The zero value is a response without content.
+// Turn is a prepared response of a [Script]. It is made by [Say], [Call], [Answer], [Fail], [Hang] or [Func]; its
+// methods return a changed copy. The zero value is a response without content.
 type Turn struct {
 	blocks  []content.Block
 	finish  api.Finish             // see finished for the defaults
@@ -134,12 +136,12 @@ type Turn struct {
 // Say returns a turn with a text.
 func Say(text string) Turn { return Answer(content.Text{Text: text}) }
 
-// Call returns a turn with tool calls. A call without an ID gets one that no other call of the script has: "call_2_1" is the first
-// call in the response to the script's second request.
+// Call returns a turn with tool calls. A call without an ID gets one that no other call of the script has: "call_2_1"
+// is the first call in the response to the script's second request.
 func Call(calls ...content.ToolUse) Turn { return Turn{}.Call(calls...) }
 
-// Use returns a tool call for [Call]. Input is encoded as JSON; nil is {}, no arguments. A content.JSON is used unchanged, even if it
-// is not valid JSON. Use panics if input cannot be encoded: that is a mistake in a test.
+// Use returns a tool call for [Call]. Input is encoded as JSON; nil is {}, no arguments. A content.JSON is used
+// unchanged, even if it is not valid JSON. Use panics if input cannot be encoded: that is a mistake in a test.
 func Use(tool string, input any) content.ToolUse {
 	if input == nil {
 		return content.ToolUse{Name: tool, Input: "{}"}
@@ -184,11 +186,13 @@ const autoID = "\x00auto"
 
 // Think inserts thinking before everything else in the response.
 func (t Turn) Think(text, signature string) Turn {
-	t.blocks = slices.Insert(slices.Clone(t.blocks), 0, content.Block(content.Thinking{Text: text, Signature: signature}))
+	t.blocks = slices.Insert(slices.Clone(t.blocks), 0,
+		content.Block(content.Thinking{Text: text, Signature: signature}))
 	return t
 }
 
-// Stop sets the stop reason. Defaults to content.StopToolUse for a response with a call, otherwise to content.StopEndTurn.
+// Stop sets the stop reason. Defaults to content.StopToolUse for a response with a call, otherwise to
+// content.StopEndTurn.
 func (t Turn) Stop(reason content.Stop) Turn {
 	t.finish.Stop = reason
 	return t

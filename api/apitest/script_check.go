@@ -7,7 +7,8 @@ import (
 	"github.com/plait-dev/plait/api"
 )
 
-// refuse returns why no model could be asked with req, as an *api.Error, or nil. Messages are not looked at: providers repair them.
+// refuse returns an *api.Error if no model would accept req, or nil. It does not check the messages, because providers
+// repair them.
 func refuse(req api.Request) error {
 	var e *api.Error
 	if err := req.Options.Check(); errors.As(err, &e) {

@@ -25,10 +25,11 @@ type Scenario string
 const (
 	// Answers: the model responds to every request with the text "Hello there.", and ends its turn.
 	Answers Scenario = "answers"
-	// Calls: the model responds to every request with the text "Let me see." and then a call of the tool "get_weather" with the
-	// arguments {"city":"Tokyo"}.
+	// Calls: the model responds to every request with the text "Let me see." and then a call of the tool "get_weather"
+	// with the arguments {"city":"Tokyo"}.
 	Calls Scenario = "calls"
-	// FailsOnce: the model's API refuses the first request because it is overloaded, and accepts the next ones as in Answers.
+	// FailsOnce: the model's API refuses the first request because it is overloaded, and accepts the next ones as in
+	// Answers.
 	FailsOnce Scenario = "fails once"
 	// Breaks: the response to every request breaks off after a part of the text "Hello there.", without an end.
 	Breaks Scenario = "breaks"
@@ -36,16 +37,16 @@ const (
 	Hangs Scenario = "hangs"
 )
 
-// Run checks that a provider keeps the rules of [api.Provider], with one subtest for each rule. NewProvider returns a provider for
-// the scenario:
+// Run checks that a provider keeps the rules of [api.Provider], with one subtest for each rule. NewProvider returns a
+// provider for the scenario:
 //
 //   - It may return nil if the provider cannot be put into the scenario. The subtest is then skipped.
-//   - It receives the subtest's t, and may skip by its name what does not apply to a provider. For example, a provider without
-//     Options has no Options.Idle.
-//   - It returns Recorder.Of(provider) to enable the subtests about what is sent, which read the requests from a [Recorder].
+//   - It receives the subtest's t, and may skip rules by name that do not apply to the provider. For example, a
+//     provider without Options has no Options.Idle.
+//   - It returns Recorder.Of(provider) to enable the subtests about the requests, which are read from a [Recorder].
 //     Without one they are skipped, with a message.
 //
-// Use goleak in TestMain to check that nothing runs on after a stream was left.
+// Use goleak in TestMain to check that no goroutine outlives a stream.
 func Run(t *testing.T, newProvider func(t *testing.T, s Scenario) api.Provider) {
 	for _, r := range rules {
 		t.Run(r.sentence, func(t *testing.T) {
@@ -103,23 +104,26 @@ func init() {
 
 func greeting() api.Request {
 	return api.Request{
-		System:   []string{"Answer briefly."},
-		Tools:    []content.Tool{{Name: "get_weather", Description: "The weather.", Schema: `{"type":"object","properties":{"city":{"type":"string"}}}`}},
+		System: []string{"Answer briefly."},
+		Tools: []content.Tool{{Name: "get_weather", Description: "The weather.",
+			Schema: `{"type":"object","properties":{"city":{"type":"string"}}}`}},
 		Messages: []content.Message{{Role: content.User, Blocks: content.Words("Hello")}},
 	}
 }
 
-// broken returns a request that no API accepts unrepaired: it has a call without a result, and a result without a call.
+// broken returns a request that no API accepts without repair: it has a call without a result, and a result without a
+// call.
 func broken() api.Request {
 	req := greeting()
 	call, _ := content.Of(content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":`})
 	stray, _ := content.Of(content.ToolResult{CallID: "b", Content: content.Words("22°C")}, content.Text{Text: "Well?"})
-	req.Messages = append(req.Messages, content.Message{Role: content.Assistant, Blocks: call}, content.Message{Role: content.User, Blocks: stray})
+	req.Messages = append(req.Messages, content.Message{Role: content.Assistant, Blocks: call},
+		content.Message{Role: content.User, Blocks: stray})
 	return req
 }
 
-// take ranges over a stream and checks what holds for every stream. It returns the events, the error of the stream, and an error
-// about the first broken rule.
+// take ranges over a stream and checks the rules that hold for every stream. It returns the events, the error of the
+// stream, and an error for the first broken rule.
 func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wrong error) {
 	blocks, end, cut := 0, false, false
 	shown := map[int]string{} // the deltas of each text block, joined
@@ -152,12 +156,13 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 			if e.Index != blocks {
 				return events, failure, fmt.Errorf("block %d came after %d blocks", e.Index, blocks)
 			}
+			// A text need not have deltas. If it has, they must add up to it.
 			if t, ok := e.Block.(content.Text); ok && shown[blocks] != "" && shown[blocks] != t.Text {
 				return events, failure, fmt.Errorf("block %d was shown as %q, and is %q", blocks, shown[blocks], t.Text)
 			}
 			blocks++
 		case api.Retry:
-			// From a provider made of others: all events before it are void.
+			// A provider that combines others may retry: all earlier events are void.
 			blocks, shown = 0, map[int]string{}
 			clear(events)
 			events = events[:0]
@@ -180,13 +185,13 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 	return events, failure, wrong
 }
 
-// answered is take for a request that must succeed.
+// answered is like take for a request that must succeed.
 func answered(ctx context.Context, p api.Provider, req api.Request) ([]api.Event, error) {
 	events, failure, wrong := take(p.Stream(ctx, req))
 	return events, errors.Join(wrong, failure)
 }
 
-// refused is take for a request that must fail. Failure is the error of the stream.
+// refused is like take for a request that must fail. Failure is the error of the stream.
 func refused(stream iter.Seq2[api.Event, error]) (failure, wrong error) {
 	_, failure, wrong = take(stream)
 	if failure == nil && wrong == nil {
@@ -250,7 +255,8 @@ func comesWhole(ctx context.Context, p api.Provider) error {
 	}
 
 	calls := answer.Blocks.ToolUses()
-	if len(calls) != 1 || calls[0].Name != "get_weather" || calls[0].Input.Canonical() != `{"city":"Tokyo"}` || answer.Blocks.Text() != "Let me see." {
+	if len(calls) != 1 || calls[0].Name != "get_weather" || calls[0].Input.Canonical() != `{"city":"Tokyo"}` ||
+		answer.Blocks.Text() != "Let me see." {
 		return fmt.Errorf("the answer is %s", answer.Blocks.Append(nil))
 	}
 	return nil
@@ -300,7 +306,7 @@ func isCut(ctx context.Context, p api.Provider) error {
 	return wrong
 }
 
-// isPart checks what a program keeps of a response that breaks off.
+// isPart checks the part that a program keeps of a response that breaks off.
 func isPart(ctx context.Context, p api.Provider) error {
 	events, failure, wrong := take(p.Stream(ctx, greeting()))
 	if wrong != nil || failure == nil {
@@ -323,7 +329,7 @@ func isPart(ctx context.Context, p api.Provider) error {
 	return nil
 }
 
-// isStalled sets a short Options.Idle, and a deadline that is much longer but before the end of the test.
+// isStalled sets a short Options.Idle, and a much longer deadline that still ends before the test does.
 func isStalled(ctx context.Context, p api.Provider) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -340,7 +346,7 @@ var errStop = errors.New("the test had enough")
 
 func cancelled(ctx context.Context, p api.Provider) error {
 	for i, asked := range []api.Provider{p, api.NewClient(p, nil)} {
-		ofClient := i == 1 // not asked != p: a provider may be a value that cannot be compared
+		ofClient := i == 1 // not asked != p: a provider may not be comparable
 		ctx, cancel := context.WithCancelCause(ctx)
 		stop := time.AfterFunc(20*time.Millisecond, func() { cancel(errStop) })
 		failure, wrong := refused(asked.Stream(ctx, greeting()))
@@ -426,7 +432,8 @@ func unchanged(ctx context.Context, p api.Provider) error {
 	same := slices.Equal(req.Options.StopSequences, before.Options.StopSequences) &&
 		maps.EqualFunc(req.Options.Header, before.Options.Header, slices.Equal[[]string]) &&
 		slices.Equal(req.System, before.System) && slices.Equal(req.Tools, before.Tools) &&
-		slices.EqualFunc(req.Messages, before.Messages, func(a, b content.Message) bool { return a.Role == b.Role && a.Blocks.Equal(b.Blocks) })
+		slices.EqualFunc(req.Messages, before.Messages,
+			func(a, b content.Message) bool { return a.Role == b.Role && a.Blocks.Equal(b.Blocks) })
 	if !same {
 		return errors.New("the request was changed")
 	}

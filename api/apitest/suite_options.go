@@ -15,46 +15,48 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// Recorder records the requests that a provider under test sends, so that [Run] can look at them. It is the http.Handler of the
-// test's server:
+// Recorder records the requests that a provider under test sends, so that [Run] can check them. It is the http.Handler
+// of the test's server:
 //
 //	sent := &apitest.Recorder{Next: fake.Anthropic(…)} // or any other handler
 //	server := httptest.NewServer(sent)
 //	return sent.Of(anthropic.New("claude-test", …))
 //
-// A provider that sends no HTTP calls Record itself, in its test. A Recorder is safe for concurrent use.
+// A provider that does not use HTTP calls Record itself, in its test. A Recorder is safe for concurrent use.
 type Recorder struct {
-	// Next answers the requests. Defaults to none: then every request is answered with status 404.
+	// Next handles the requests. Defaults to a handler that responds with status 404.
 	Next http.Handler
 
-	mu     sync.Mutex
-	body   []byte // of the last request
-	header http.Header
+	mu     sync.Mutex  // guards the fields below
+	body   []byte      // of the last request
+	header http.Header // of the last request
 }
 
-// Record records a request by its body, which is JSON, and its header.
+// Record records a request: its body, which is JSON, and its header.
 func (r *Recorder) Record(body []byte, header http.Header) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.body, r.header = slices.Clone(body), header.Clone()
 }
 
-// ServeHTTP records the request and hands it on to Next.
+// ServeHTTP records the request and passes it to Next.
 func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return // the client is gone
 	}
 	r.Record(body, req.Header)
+
 	if r.Next == nil {
 		http.NotFound(w, req)
 		return
 	}
+
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	r.Next.ServeHTTP(w, req)
 }
 
-// Of returns p for [Run], which then looks at the requests of p in r.
+// Of returns p for [Run], which then checks the requests of p in r.
 func (r *Recorder) Of(p api.Provider) api.Provider { return recorded{p, r} }
 
 type recorded struct {
@@ -65,19 +67,20 @@ type recorded struct {
 // errNotRecorded skips a rule that needs a Recorder.
 var errNotRecorded = errors.New("the provider has no Recorder to see what it sends")
 
-// sent is one request as it was sent.
+// sent is a request as the provider sent it, with the events of the response.
 type sent struct {
 	body   content.JSON
 	header http.Header
 	events []api.Event
 }
 
-// send makes the request and returns what was sent. A refusal is an error if the model has to take the request.
+// send makes the request and returns what the provider sent. If mustTake is set, a failed stream is an error.
 func send(ctx context.Context, p api.Provider, req api.Request, mustTake bool) (sent, error) {
 	r, ok := p.(recorded)
 	if !ok {
 		return sent{}, errNotRecorded
 	}
+
 	r.recorder.Record(nil, nil)
 	events, failure, wrong := take(r.Stream(ctx, req))
 	if wrong != nil || mustTake && failure != nil {
@@ -92,7 +95,7 @@ func send(ctx context.Context, p api.Provider, req api.Request, mustTake bool) (
 	return sent{body: content.JSON(r.recorder.body), header: r.recorder.header, events: events}, nil
 }
 
-// noted reports whether a note says that an option was changed or left out.
+// noted reports whether a note reports that an option was changed or left out.
 func (s sent) noted() bool {
 	if len(s.events) == 0 {
 		return false
@@ -101,7 +104,7 @@ func (s sent) noted() bool {
 	return slices.ContainsFunc(r.Repairs, func(n api.RepairNote) bool { return n.Kind == api.RepairOption })
 }
 
-// holds reports whether the body holds the value: a number; or a text, as a string or the name of a member, or in one.
+// holds reports whether the body contains the value: a number, or a text in a string or in a member name.
 func (s sent) holds(value any) bool {
 	var body any
 	if s.body.Decode(&body) != nil {
@@ -129,17 +132,17 @@ func holds(in, value any) bool {
 	return false
 }
 
-// optionRule is how an option shows in a request. Without a value and a header, the body must differ from that of a request without
-// the option: each API has its own words for it.
+// optionRule describes how an option shows in a request. Without a value and a header, the body must only differ from
+// that of a request without the option, because each API has its own form.
 type optionRule struct {
 	name   string
 	set    func(*api.Options)
 	value  any    // a string or a float64 that no other part of the request holds
 	header string // a header that has the value
-	extra  bool   // the model's API may refuse the request
+	extra  bool   // the API may refuse the request
 }
 
-// report is the form of an answer that is asked for.
+// report is the structured output for the Output rule.
 type report struct {
 	Celsius int `json:"celsius_q7"`
 }
@@ -147,7 +150,8 @@ type report struct {
 var optionRules = []optionRule{
 	{name: "MaxTokens", set: func(o *api.Options) { o.MaxTokens = 3917 }, value: 3917.0},
 	{name: "Temperature", set: func(o *api.Options) { t := 0.375; o.Temperature = &t }, value: 0.375},
-	{name: "StopSequences", set: func(o *api.Options) { o.StopSequences = []string{"<<stop-q7>>"} }, value: "<<stop-q7>>"},
+	{name: "StopSequences", set: func(o *api.Options) { o.StopSequences = []string{"<<stop-q7>>"} },
+		value: "<<stop-q7>>"},
 	{name: "ToolChoice any", set: func(o *api.Options) { o.ToolChoice = api.ToolsAny }},
 	{name: "ToolChoice none", set: func(o *api.Options) { o.ToolChoice = api.ToolsNone }},
 	{name: "ToolChoice one tool", set: func(o *api.Options) { o.ToolChoice = api.OneTool("get_weather") }},
@@ -155,18 +159,21 @@ var optionRules = []optionRule{
 	{name: "Thinking", set: func(o *api.Options) { o.Thinking = api.ThinkHigh }},
 	{name: "Thinking tokens", set: func(o *api.Options) { o.Thinking = api.ThinkTokens(2917) }, value: 2917.0},
 	{name: "Output", set: func(o *api.Options) { o.Output = api.Output[report]() }, value: "celsius_q7"},
-	{name: "Metadata", set: func(o *api.Options) { o.Metadata = map[string]string{"user_id": "user-q7"} }, value: "user-q7"},
+	{name: "Metadata", set: func(o *api.Options) { o.Metadata = map[string]string{"user_id": "user-q7"} },
+		value: "user-q7"},
 	{name: "Cache", set: func(o *api.Options) { o.Cache = api.CacheLong }},
-	{name: "Header", set: func(o *api.Options) { o.Header = http.Header{"X-Plait-Test": {"q7"}} }, value: "q7", header: "X-Plait-Test"},
+	{name: "Header", set: func(o *api.Options) { o.Header = http.Header{"X-Plait-Test": {"q7"}} }, value: "q7",
+		header: "X-Plait-Test"},
 	{name: "Body", set: func(o *api.Options) { o.Body = `{"plait_test":"body-q7"}` }, value: "body-q7", extra: true},
 }
 
-// arrives checks that the option is in what the provider sends, or noted.
+// arrives checks that the provider sends the option, or notes that it does not.
 func (o optionRule) arrives(ctx context.Context, p api.Provider) error {
 	without, err := send(ctx, p, greeting(), true)
 	if err != nil {
 		return err
 	}
+
 	req := greeting()
 	o.set(&req.Options)
 	with, err := send(ctx, p, req, !o.extra)
@@ -183,20 +190,23 @@ func (o optionRule) arrives(ctx context.Context, p api.Provider) error {
 		}
 	case o.value != nil:
 		if !with.holds(o.value) {
-			return fmt.Errorf("neither is %v in what was sent, nor is there a note of api.RepairOption: %s", o.value, with.body)
+			return fmt.Errorf("neither is %v in what was sent, nor is there a note of api.RepairOption: %s", o.value,
+				with.body)
 		}
 	case with.body.Canonical() == without.body.Canonical():
-		return fmt.Errorf("the same was sent without the option, and there is no note of api.RepairOption: %s", with.body)
+		return fmt.Errorf("the same was sent without the option, and there is no note of api.RepairOption: %s",
+			with.body)
 	}
 	return nil
 }
 
-// conversationArrives checks that what the model has to know is in what the provider sends.
+// conversationArrives checks that the provider sends the system prompt, the message and the tool.
 func conversationArrives(ctx context.Context, p api.Provider) error {
 	with, err := send(ctx, p, greeting(), true)
 	if err != nil {
 		return err
 	}
+
 	for _, said := range []string{"Answer briefly.", "Hello", "get_weather", "The weather.", "city"} {
 		if !with.holds(said) {
 			return fmt.Errorf("%q is not in what was sent: %s", said, with.body)

@@ -1,6 +1,6 @@
-// Command approval lets an agent clean up a folder, and asks before anything is deleted: the run pauses, the terminal shows what is
-// about to run with which arguments, and whoever sits there allows it, denies it with a reason, or edits the arguments. The model and
-// the folder are made up, so nothing is deleted but names in a map.
+// Command approval lets an agent clean up a folder, and asks for approval before a file is deleted: the run pauses, the
+// terminal shows the call with its arguments, and the user allows it, denies it with a reason, or edits the arguments.
+// The model and the folder are simulated; only names in a map are deleted.
 //
 //	go run ./examples/approval
 package main
@@ -36,7 +36,7 @@ type Path struct {
 	Path string `json:"path" jsonschema:"the file's name"`
 }
 
-// run is the program: in is who is asked, and out is the terminal.
+// run is the program. It reads the user's decisions from in and prints to out.
 func run(ctx context.Context, in io.Reader, out io.Writer) error {
 	files := folder{"film.mkv": true, "film-copy.mkv": true, "thesis.odt": true, "old.log": true}
 	agent := executor.Agent{
@@ -57,18 +57,19 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 	for errors.As(err, &paused) {
 		replies := map[string]executor.Reply{}
 		for _, p := range paused.Continuation.Pending {
-			if p.Approval { // the others wait too, and need no reply
+			if p.Approval { // the other pending calls need no reply
 				replies[p.ID] = ask(answers, out, p)
 			}
 		}
 		d, err = agent.Resume(ctx, d, paused.Continuation, replies)
 	}
+
 	left, _ := files.list(ctx, struct{}{})
 	fmt.Fprintf(out, "\n%v\n\nLeft in the folder: %s\n", d, strings.Join(left, ", "))
 	return err
 }
 
-// ask shows a call and returns what the person decides. Where nobody answers any more, nothing is deleted.
+// ask shows a call and returns the user's decision. At the end of the input it denies the call.
 func ask(answers *bufio.Scanner, out io.Writer, p executor.Pending) executor.Reply {
 	fmt.Fprintf(out, "\nThe agent wants to run\n\n    %s %s\n\n", visible(p.Call.Name), visible(string(p.Call.Input)))
 	for {
@@ -77,6 +78,7 @@ func ask(answers *bufio.Scanner, out io.Writer, p executor.Pending) executor.Rep
 			fmt.Fprintln(out, "\nNo answer: denied.")
 			return executor.Declined("nobody was there to approve it")
 		}
+
 		word, rest, _ := strings.Cut(strings.TrimSpace(answers.Text()), " ")
 		input := content.JSON(strings.TrimSpace(rest))
 		switch {
@@ -91,7 +93,8 @@ func ask(answers *bufio.Scanner, out io.Writer, p executor.Pending) executor.Rep
 	}
 }
 
-// visible is what a model wrote, with everything written out that a terminal would obey or not show. JSON stays the same JSON.
+// visible returns a model's text with every character escaped that a terminal would obey or not show. JSON stays the
+// same JSON.
 func visible(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -106,7 +109,8 @@ func visible(text string) string {
 	return b.String()
 }
 
-// model is what the model says. One of the names is a trick: on a terminal that obeys it, it reads as old.log.
+// model holds the responses of the scripted model. One file name is a trick: on a terminal that obeys it, it reads as
+// old.log.
 var model = []apitest.Turn{
 	apitest.Call(apitest.Use("list_files", nil)),
 	apitest.Say("These four can go.").Call(
@@ -118,7 +122,7 @@ var model = []apitest.Turn{
 	apitest.Say("I made what room I was allowed to."),
 }
 
-// folder is the names of the files in it.
+// folder is the set of file names in it.
 type folder map[string]bool
 
 func (f folder) list(context.Context, struct{}) ([]string, error) {

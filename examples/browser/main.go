@@ -1,6 +1,6 @@
-// Command browser shows a run in a browser while it goes on: words as they come, three tools with their progress, the nodes as they land.
-// Whoever looks can say something else at any node, and run that beside the first. It needs no network and no key, because the model is a
-// scripted one, which takes its time like a real one. Ctrl-C ends it.
+// Command browser shows a run in a browser while it happens: text as it arrives, three tools with their progress, each
+// node when it is complete. A viewer can type another message at any node, and run that beside the first. The program
+// needs no network and no key, because the model is scripted, with the delays of a real one. Ctrl-C ends it.
 package main
 
 import (
@@ -31,16 +31,19 @@ func main() {
 	}
 }
 
-// program shows a run, and then waits until its context ends.
+// program shows a run and then waits until its context ends.
 type program struct {
 	out  io.Writer
-	word time.Duration // how long the model takes for a word
+	word time.Duration // the model's delay for each word
 }
 
 func (p program) run(ctx context.Context) error {
 	tool := executor.Func("get_weather", "Current weather for ONE city. Call it once for each city.", p.lookup)
 	agent := executor.Agent{Provider: slow{model(), p.word}, Tools: []dag.Tool{tool}}
-	d := dag.New().System("You help with weather. Call tools in parallel when possible.").Tools(tool).User("What's the weather in Tokyo, Paris and New York?")
+	d := dag.New().
+		System("You help with weather. Call tools in parallel when possible.").
+		Tools(tool).
+		User("What's the weather in Tokyo, Paris and New York?")
 
 	s := live.New(d, &live.Options{Title: "The weather", Run: agent.Stream})
 	defer s.Close()
@@ -57,6 +60,8 @@ func (p program) run(ctx context.Context) error {
 			fmt.Fprintln(p.out, end.DAG.Text())
 		}
 	}
+
+	// The page stays open after the run, until Ctrl-C.
 	select {
 	case <-ctx.Done():
 		return nil
@@ -72,7 +77,7 @@ type Forecast struct {
 
 var celsius = map[string]int{"Tokyo": 22, "Paris": 18, "New York": 25}
 
-// lookup is the tool. It takes its time, and reports its progress.
+// lookup is the tool. It is slow and reports its progress.
 func (p program) lookup(ctx context.Context, in Forecast) (string, error) {
 	for _, step := range []string{"finding the station", "calling it", "reading the thermometer"} {
 		err := executor.Progress(ctx, step+" in "+in.City)
@@ -97,7 +102,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// model looks up three cities for a question, and sums up what it found.
+// model returns a model that looks up three cities for a question and sums up the results.
 func model() api.Provider {
 	return apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
 		found := req.Messages[len(req.Messages)-1].Blocks.ToolResults()
@@ -108,6 +113,7 @@ func model() api.Provider {
 			}
 			return apitest.Say("I look up all three at once, and tell you as soon as I know.").Call(calls...)
 		}
+
 		answer := "I found: "
 		for i, result := range found {
 			if i > 0 {
@@ -119,7 +125,7 @@ func model() api.Provider {
 	}).Always())
 }
 
-// slow is a model that takes its time for each word.
+// slow delays each word of a model.
 type slow struct {
 	api.Provider
 	word time.Duration

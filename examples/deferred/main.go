@@ -1,11 +1,11 @@
-// Command deferred lets tools be carried out by another process, any time later. The two share nothing but JSON files in the folder
-// handover: the agent leaves a task for each call and ends; a worker, which knows nothing of the conversation, turns tasks into
-// results; and the agent goes on with the results there are, all of them or some. Every step can be run again, also after it was
-// killed halfway: nothing is lost or said twice.
+// Command deferred lets another process execute the tools at any later time. The two processes share only JSON files in
+// the folder handover. The agent writes a task for each call and ends. A worker, which does not know the conversation,
+// turns tasks into results. The agent then resumes with all or some of the results. Every step can be repeated, even
+// after it was killed halfway: nothing is lost or said twice.
 //
-//	go run ./examples/deferred ask      # asks the model, which calls three tools, and leaves the calls as tasks
-//	go run ./examples/deferred work 2   # carries out two tasks; without a number all of them
-//	go run ./examples/deferred resume   # goes on with the results that came, until the model has answered
+//	go run ./examples/deferred ask      # sends the request; the model calls three tools; writes the calls as tasks
+//	go run ./examples/deferred work 2   # executes two tasks; without a number, all of them
+//	go run ./examples/deferred resume   # resumes with the available results, until the model has answered
 package main
 
 import (
@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.New("usage: deferred ask | work [number] | resume")
 }
 
-// stock is the tool, as far as the agent knows it.
+// stock declares the tool for the agent, without its implementation.
 var stock = executor.DeferredTool(content.Tool{
 	Name: "count_stock", Description: "Somebody in the warehouse counts the bolts.",
 	Schema: `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`,
@@ -55,7 +55,7 @@ var stock = executor.DeferredTool(content.Tool{
 
 var agent = executor.Agent{Provider: apitest.NewScript(apitest.Func(answer).Always()), Tools: []dag.Tool{stock}}
 
-// ask begins the conversation. Where there is one, it is resumed.
+// ask begins the conversation. If there is one already, ask resumes it.
 func ask(ctx context.Context, out io.Writer) error {
 	if _, err := os.Stat(conversation); err == nil {
 		return resume(ctx, out)
@@ -64,12 +64,13 @@ func ask(ctx context.Context, out io.Writer) error {
 	return store(out, d, err)
 }
 
-// resume goes on with the conversation, as far as it can.
+// resume continues the conversation with the available results.
 func resume(ctx context.Context, out io.Writer) error {
 	d, err := dag.Load(conversation)
 	if err != nil {
 		return err
 	}
+
 	var c executor.Continuation
 	saved, err := os.ReadFile(continuation)
 	if err == nil {
@@ -78,12 +79,14 @@ func resume(ctx context.Context, out io.Writer) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	replies, err := collect(c)
 	if err != nil {
 		return err
 	}
+
 	if d, err = agent.Resume(ctx, d, c, replies); errors.Is(err, executor.ErrStale) {
-		d, err = agent.Run(ctx, d) // killed after the conversation was saved, and before the continuation was
+		d, err = agent.Run(ctx, d) // a crash left a continuation older than the conversation
 	}
 	if errors.Is(err, executor.ErrAnswered) {
 		err = nil
@@ -91,7 +94,7 @@ func resume(ctx context.Context, out io.Writer) error {
 	return store(out, d, err)
 }
 
-// collect returns the results that came.
+// collect reads the available results.
 func collect(c executor.Continuation) (map[string]executor.Reply, error) {
 	replies := map[string]executor.Reply{}
 	for _, p := range c.Pending {
@@ -111,7 +114,7 @@ func collect(c executor.Continuation) (map[string]executor.Reply, error) {
 	return replies, nil
 }
 
-// store saves the conversation first: what lies beside it can be made anew from it. Then it shows it.
+// store saves the conversation first, because the other files can be made from it again. Then it prints it.
 func store(out io.Writer, d dag.DAG, failure error) error {
 	if err := errors.Join(os.MkdirAll(tasks, 0o777), os.MkdirAll(results, 0o777), d.Save(conversation)); err != nil {
 		return errors.Join(failure, err)
@@ -120,15 +123,18 @@ func store(out io.Writer, d dag.DAG, failure error) error {
 	if failure == nil {
 		fmt.Fprintf(out, "Answer: %s\n", d.Text())
 	}
+
 	var paused *executor.PausedError
 	if !errors.As(failure, &paused) {
 		return failure
 	}
+
 	c := paused.Continuation
 	saved, err := executor.ContinuationCodec{}.Encode(c)
 	if err == nil {
 		err = write(continuation, saved)
 	}
+
 	made, refused := executor.ToolTaskCodec{}.Encode(c)
 	err = errors.Join(err, refused)
 	for i, task := range made {
@@ -139,19 +145,21 @@ func store(out io.Writer, d dag.DAG, failure error) error {
 	return err
 }
 
-// answer is the model. It runs in another process each time, and knows what it is sent.
+// answer is the model. It runs in a new process each time and knows only the request.
 func answer(req api.Request) apitest.Turn {
 	counted := req.Messages[len(req.Messages)-1].Blocks.ToolResults()
 	if len(counted) == 0 {
 		return apitest.Say("I let somebody count.").Call(
-			apitest.Use("count_stock", Place{"Lima"}), apitest.Use("count_stock", Place{"Oslo"}), apitest.Use("count_stock", Place{"Rome"}))
+			apitest.Use("count_stock", Place{"Lima"}), apitest.Use("count_stock", Place{"Oslo"}),
+			apitest.Use("count_stock", Place{"Rome"}))
 	}
 	return apitest.Say(fmt.Sprintf("Lima has %s, Oslo %s; in Rome %s.",
 		counted[0].Content.Text(), counted[1].Content.Text(), counted[2].Content.Text()))
 }
 
-// work is the other program. It carries out the tasks that have no result yet, so many of them or all. One that is killed between the
-// work and its result does the work again when it is started anew: only the tool can know better.
+// work is the other program. It executes the tasks without a result, all or up to a number of them. If it is killed
+// after a task was executed and before the result is written, the next run executes the task again: only the tool can
+// prevent that.
 func work(args []string, out io.Writer) error {
 	most := -1 // no limit
 	if len(args) > 0 {
@@ -160,6 +168,7 @@ func work(args []string, out io.Writer) error {
 			return err
 		}
 	}
+
 	files, err := filepath.Glob(filepath.Join(tasks, "*.json"))
 	done := 0
 	for _, task := range files {
@@ -168,17 +177,18 @@ func work(args []string, out io.Writer) error {
 			continue
 		}
 		if failure := carryOut(task, result); failure != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", task, failure)) // the others are done all the same
+			err = errors.Join(err, fmt.Errorf("%s: %w", task, failure)) // continue with the other tasks
 			continue
 		}
 		fmt.Fprintf(out, "%s → %s\n", task, result)
 		done++
 	}
+
 	fmt.Fprintf(out, "%d done\n", done)
 	return err
 }
 
-// carryOut turns the file of a task into that of its result.
+// carryOut executes the task in a file and writes the result file.
 func carryOut(file, result string) error {
 	saved, err := os.ReadFile(file)
 	if err != nil {
@@ -202,7 +212,7 @@ type Place struct {
 
 var shelves = map[string]string{"Lima": "1,200 bolts", "Oslo": "4,700 bolts"}
 
-// count is the tool's work.
+// count is the tool's implementation.
 func count(call executor.Call) executor.Reply {
 	var in Place
 	if err := call.Input.Decode(&in); err != nil {
@@ -214,7 +224,8 @@ func count(call executor.Call) executor.Reply {
 	return executor.Failed("there is no warehouse in " + in.City)
 }
 
-// The files. The conversation is the state; beside it stand what the run waits for, and the tasks and results by the calls' ids.
+// The files. The conversation is the state. Beside it are the continuation of the paused run, and a task and a result
+// for each call.
 var (
 	conversation = filepath.Join("handover", "conversation.json")
 	continuation = filepath.Join("handover", "continuation.json")
@@ -222,19 +233,19 @@ var (
 	results      = filepath.Join("handover", "results")
 )
 
-// at is where something about a pending call lies. Ids are a provider's words, not to be trusted with a path, and may come again in
-// another message: that of the pause tells them apart.
+// at returns the file for a pending call. Call IDs come from a provider: they must be escaped in a path, and may be
+// used again in another message. The ID of the message with the calls keeps the names unique.
 func at(folder string, c executor.Continuation, id string) string {
 	return filepath.Join(folder, c.Message.String()+"-"+url.QueryEscape(id)+".json")
 }
 
-// write writes a file as a whole: whoever reads it meets all of it or nothing.
+// write replaces a file atomically: a reader sees the whole file or none.
 func write(file string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(file), "*.tmp")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp.Name()) // where it is still there
+	defer os.Remove(temp.Name()) // fails harmlessly after the rename
 	_, err = temp.Write(data)
 	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return err

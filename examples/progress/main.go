@@ -1,6 +1,6 @@
-// Command progress shows how far tools are while they run: three downloads at the same time, each with a bar. A tool says how far it is
-// with executor.Progress, and whoever ranges over the run draws it: on a terminal one line for each tool, which is drawn over and over,
-// and elsewhere one line for each report. Model and downloads are made up.
+// Command progress shows the progress of tools while they run: three downloads at the same time, each with a bar. A
+// tool reports its progress with executor.Progress, and the loop over the run draws it: on a terminal one line for each
+// tool, redrawn at each report; elsewhere one line for each report. The model and the downloads are simulated.
 //
 //	go run ./examples/progress
 //	go run ./examples/progress | cat
@@ -36,7 +36,9 @@ func run(ctx context.Context, b *board) error {
 		apitest.Say("I fetch all three.").Call(fetch("maps.zip"), fetch("photos.zip"), fetch("songs.zip")),
 		apitest.Say("Maps and photos are here. The songs broke off halfway; shall I try again?"),
 	)
-	d := dag.New().Tools(executor.Func("download", "Downloads a file.", download)).User("Get me the maps, the photos and the songs.")
+	d := dag.New().
+		Tools(executor.Func("download", "Downloads a file.", download)).
+		User("Get me the maps, the photos and the songs.")
 
 	for event, err := range executor.Stream(ctx, model, d) {
 		switch e := event.(type) {
@@ -68,20 +70,20 @@ type File struct {
 	Name string `json:"name"`
 }
 
-// Progress is what the tool reports. It travels as JSON.
+// Progress is the tool's report. It is sent as JSON.
 type Progress struct {
 	Done  int `json:"done"`
 	Total int `json:"total"`
 }
 
-// String is the progress as a bar.
+// String returns the progress as a bar.
 func (p Progress) String() string {
 	const width = 24
 	full := width * p.Done / max(p.Total, 1)
 	return fmt.Sprintf("%s%s %d of %d MB", strings.Repeat("█", full), strings.Repeat("░", width-full), p.Done, p.Total)
 }
 
-// remote is what can be downloaded: how large it is, how long a megabyte takes, and how many of them come.
+// remote describes the simulated downloads: the size in megabytes, how many of them arrive, and the time for each.
 var remote = map[string]struct {
 	size, comes int
 	pace        time.Duration
@@ -103,28 +105,32 @@ func download(ctx context.Context, in File) (string, error) {
 			return "", err
 		}
 	}
+
 	if file.comes < file.size {
 		return "", errors.New("the connection was lost")
 	}
 	return fmt.Sprintf("%d MB saved", file.size), nil
 }
 
-// board draws a line for each call of an answer.
+// board draws a line for each tool call of a response.
 type board struct {
 	out      io.Writer
 	terminal bool
-	lines    int // of this answer
+	lines    int // lines drawn for this response
 }
 
 func (b *board) draw(call executor.Call, state string) {
 	var file File
 	_ = call.Input.Decode(&file)
-	line := fmt.Sprintf("%-14q %s", file.Name, state) // quoted: a model's words could drive a terminal
+	line := fmt.Sprintf("%-14q %s", file.Name, state) // quoted: a model's text could contain escape sequences
+
 	up := b.lines - call.Index
 	if !b.terminal || up <= 0 {
 		fmt.Fprintln(b.out, line)
 		b.lines++
 		return
 	}
+
+	// Move up to the line of the call, replace it, and move back down.
 	fmt.Fprintf(b.out, "\x1b[%dA\r\x1b[K%s\x1b[%dB\r", up, line, up)
 }

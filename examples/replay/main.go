@@ -1,6 +1,7 @@
-// Command replay asks of a recorded run: is it still true? First with the recorded answers of the model and today's tools, one of which
-// somebody has changed: where do the two runs part? Then the other way round, with the recorded results and another model: what does it
-// answer, and which of its calls were never recorded? Nothing is asked of a real model or tool. The models are scripted ones.
+// Command replay checks a recorded run against a changed program. First it replays the recorded responses of the model
+// with today's tools, one of which has changed, and shows the first call whose result differs. Then it replays the
+// recorded results with another model, and shows its answer and the calls that were never recorded. No real model or
+// tool is called. The models are scripted.
 //
 //	go run ./examples/replay
 package main
@@ -30,7 +31,7 @@ type Item struct {
 	Item string `json:"item"`
 }
 
-// stock is how many there are of an item, by the given table.
+// stock returns a tool that looks up the number of an item in the given table.
 func stock(table map[string]int) executor.Tool {
 	return executor.Func("stock", "How many there are of an item.", func(_ context.Context, in Item) (string, error) {
 		n, ok := table[in.Item]
@@ -48,24 +49,26 @@ func run(ctx context.Context, out io.Writer) error {
 		apitest.Call(apitest.Use("stock", Item{"washers"})),
 		apitest.Say("Order nuts and washers."),
 	)
-	ids := node.Counting(time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)) // so that it prints the same each time
+	ids := node.Counting(time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)) // fixed IDs and times: the same output each time
 	recorded, err := executor.Run(ctx, clerk, dag.New().WithSource(ids).Tools(monday).User("What do we have to order?"))
 	if err != nil {
 		return err
 	}
+
 	if err := withOtherTools(ctx, out, recorded); err != nil {
 		return err
 	}
 	return withAnotherModel(ctx, out, recorded)
 }
 
-// withOtherTools carries out the recorded calls with today's tools, up to the first that says something else.
+// withOtherTools executes the recorded calls with today's tools, up to the first call with a different result.
 func withOtherTools(ctx context.Context, out io.Writer, recorded dag.DAG) error {
 	today := stock(map[string]int{"bolts": 40, "nut": 38, "washers": 7}) // somebody renamed an item
 	calls, err := executor.ReplayTools(ctx, executor.Agent{}, recorded.Tools(today), true, nil)
 	if err != nil {
 		return err
 	}
+
 	fmt.Fprintln(out, "The recorded answers, with today's tools:")
 	for _, c := range calls {
 		sign := "  same  "
@@ -74,12 +77,13 @@ func withOtherTools(ctx context.Context, out io.Writer, recorded dag.DAG) error 
 		}
 		fmt.Fprintln(out, sign, c)
 	}
+
 	parted := calls[len(calls)-1]
 	fmt.Fprintf(out, "They part here:\n%v\n", recorded.At(parted.Message.ID()))
 	return nil
 }
 
-// withAnotherModel asks another model the same, and gives it the recorded results.
+// withAnotherModel sends the same request to another model, and answers its calls with the recorded results.
 func withAnotherModel(ctx context.Context, out io.Writer, recorded dag.DAG) error {
 	trainee := apitest.NewScript(
 		apitest.Call(apitest.Use("stock", Item{"bolts"}), apitest.Use("stock", Item{"washer"})),
@@ -91,6 +95,7 @@ func withAnotherModel(ctx context.Context, out io.Writer, recorded dag.DAG) erro
 	if err != nil {
 		return err
 	}
+
 	fmt.Fprintln(out, "\nThe recorded results, with another model:")
 	for _, miss := range tape.Missed() {
 		fmt.Fprintln(out, " ", miss)

@@ -1,7 +1,7 @@
-// Command steering talks to an agent while it works. The agent translates a book, one slow chapter after the other; in the middle of
-// the second one the user changes their mind (steering), and a further question has been waiting for the end since the beginning
-// (a follow-up). The calls that had not begun are skipped, each is answered all the same, and both messages are said exactly once,
-// where a model can read them. The model is a scripted one.
+// Command steering changes the task of an agent while it works. The agent translates a book, one slow chapter after
+// another. In the middle of the second chapter the user changes their mind (steering). A further question was queued at
+// the start for the end of the run (a follow-up). Calls that have not begun are skipped; each still gets a result. Both
+// messages are sent exactly once. The model is scripted.
 //
 //	go run ./examples/steering
 package main
@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// What the user says: at the beginning, in the middle, and when everything is done.
+// The user's messages: at the beginning, during the run, and at the end.
 const (
 	task     = "Translate all five chapters."
 	change   = "Stop after this one, I rewrote the others."
@@ -38,7 +38,7 @@ type Chapter struct {
 	Chapter int `json:"chapter"`
 }
 
-// translate is slow.
+// translate takes half a second per chapter.
 func translate(ctx context.Context, in Chapter) (string, error) {
 	select {
 	case <-time.After(500 * time.Millisecond):
@@ -57,17 +57,19 @@ func run(ctx context.Context, out io.Writer) error {
 		FollowUps:      &followUps,
 		SkipOnSteering: true,
 	}
+
 	d := dag.New().Tools(executor.Func("translate", "Translates a chapter into French.", translate)).User(task)
 	if err := followUps.Add(followUp); err != nil {
 		return err
 	}
+
 	fmt.Fprintf(out, "user       %s\n           (and has this ready for the end: %s)\n", task, followUp)
 
 	for event, err := range agent.Stream(ctx, d) {
 		switch e := event.(type) {
 		case executor.ToolStart:
 			fmt.Fprintf(out, "  begin    %s %s\n", e.Call.Name, e.Call.Input)
-			if e.Call.Index == 1 { // in a program with a user: on any goroutine, at any time
+			if e.Call.Index == 1 { // a real program may call Add on any goroutine, at any time
 				fmt.Fprintf(out, "           (the user, meanwhile: %s)\n", change)
 				if err := steering.Add(change); err != nil {
 					return err
@@ -77,7 +79,7 @@ func run(ctx context.Context, out io.Writer) error {
 			fmt.Fprintf(out, "  end      %s\n", e.Execution.Result.Text())
 		case executor.MessageEnd:
 			if e.Node == nil {
-				continue // the model failed; the End says why
+				continue // the model failed; the error of End has the reason
 			}
 			if said, _ := e.Node.Message(); said.Blocks.Text() != "" {
 				fmt.Fprintf(out, "%-10s %s\n", said.Role, said.Blocks.Text())
@@ -90,7 +92,7 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// model is what the model says.
+// model holds the responses of the scripted model.
 var model = []apitest.Turn{
 	apitest.Say("I begin with the first.").Call(chapters(5)...),
 	apitest.Say("Two chapters are translated. I leave the other three alone."),

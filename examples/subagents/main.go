@@ -1,6 +1,7 @@
-// Command subagents lets one agent ask others: a reviewer asks three specialists at the same time, and one of these asks a specialist
-// of its own. What they all do comes out of one stream, each event with the path of calls that leads to it. In the end the
-// conversations hang in the reviewer's as a tree, and so do their tokens. The tree is drawn as subagents.mmd. The models are scripted.
+// Command subagents lets one agent call others: a reviewer calls three specialists at the same time, and one of these
+// calls a specialist of its own. One stream yields all their events, each with the path of calls that leads to it. At
+// the end the conversations form a tree under the reviewer's, and their tokens are added up. The tree is drawn as
+// subagents.mmd. The models are scripted.
 //
 //	go run ./examples/subagents
 package main
@@ -30,7 +31,8 @@ func main() {
 
 func run(ctx context.Context, out io.Writer, drawing string) error {
 	reader := executor.Func("read_file", "Reads a source file.", read)
-	security := agent(securitySays, executor.SubAgent("advisories", "Knows every security advisory.", agent(advisoriesSay)))
+	security := agent(securitySays,
+		executor.SubAgent("advisories", "Knows every security advisory.", agent(advisoriesSay)))
 	reviewer := agent(reviewerSays,
 		executor.SubAgent("security", "Finds holes.", security),
 		executor.SubAgent("speed", "Finds what is slow.", agent(speedSays, reader)),
@@ -39,13 +41,14 @@ func run(ctx context.Context, out io.Writer, drawing string) error {
 
 	for event, err := range reviewer.Stream(ctx, dag.New().User("Review login.go.")) {
 		var path []executor.Call
-		if child, ok := event.(executor.Child); ok { // it happened in a sub-agent, however deep
+		if child, ok := event.(executor.Child); ok { // an event of a sub-agent, at any depth
 			path, event = child.Path, child.Event
 		}
+
 		switch e := event.(type) {
 		case executor.MessageEnd:
 			if e.Node == nil {
-				continue // the model failed; the End says why
+				continue // the model failed; the error of End has the reason
 			}
 			if said, _ := e.Node.Message(); said.Role == content.Assistant {
 				fmt.Fprintf(out, "%-34s %s\n", who(path), words(said.Blocks))
@@ -65,12 +68,12 @@ func run(ctx context.Context, out io.Writer, drawing string) error {
 	return nil
 }
 
-// agent is an agent with a scripted model.
+// agent returns an agent with a scripted model.
 func agent(says []apitest.Turn, tools ...dag.Tool) executor.Agent {
 	return executor.Agent{Provider: apitest.NewScript(says...), Tools: tools}
 }
 
-// who is the agent at the end of a path of calls.
+// who returns the name of the agent at the end of a path of calls.
 func who(path []executor.Call) string {
 	name := "reviewer"
 	for _, call := range path {
@@ -79,7 +82,7 @@ func who(path []executor.Call) string {
 	return name
 }
 
-// words is a message on one line: its text, and the names of the tools that it calls.
+// words returns a message on one line: its text, and the names of the tools that it calls.
 func words(said content.Blocks) string {
 	text := said.Text()
 	for _, call := range said.ToolUses() {
@@ -105,15 +108,17 @@ func read(context.Context, File) (string, error) {
 	return "if user.Password == password { return grant(user) }", nil
 }
 
-// What the models say. Each takes its time, and its tokens.
+// The responses of the models, each with a delay and its tokens.
 var (
 	reviewerSays = []apitest.Turn{
 		after(0, 300, 60, apitest.Say("Three pairs of eyes.").Call(ask("security"), ask("speed"), ask("style"))),
-		after(0, 700, 90, apitest.Say("Compare the password in constant time, and hash it first. Nothing else stands out.")),
+		after(0, 700, 90,
+			apitest.Say("Compare the password in constant time, and hash it first. Nothing else stands out.")),
 	}
 	securitySays = []apitest.Turn{
 		after(100, 200, 20, apitest.Call(ask("advisories"))),
-		after(100, 260, 30, apitest.Say("The comparison leaks time (CWE-208), and the password is stored in plain text.")),
+		after(100, 260, 30,
+			apitest.Say("The comparison leaks time (CWE-208), and the password is stored in plain text.")),
 	}
 	advisoriesSay = []apitest.Turn{
 		after(200, 900, 40, apitest.Say("CWE-208: a comparison that stops early tells how much of it was right.")),

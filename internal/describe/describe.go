@@ -1,6 +1,6 @@
-// Package describe answers what a node is in words, so that the log, the drawings, the page, the difference and the command agree. [Of]
-// describes a node, and [Parts] the blocks in it. Renderers lay the answer out and switch over neither kinds of nodes nor kinds of blocks. The
-// words of others in an answer, such as names of tools, are neither cut nor made harmless.
+// Package describe describes nodes in words, so that the log, the drawings, the page, the difference and the command
+// agree. [Of] describes a node, and [Parts] the blocks in it. Renderers lay out the description and need no switch over
+// kinds of nodes or blocks. Text from outside, such as the name of a tool, is neither cut nor escaped here.
 package describe
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// answerNotes returns what there is to note about how a response came about: the model, where withModel, and why it stopped, unless that is
+// answerNotes returns the notes about a response: the model, if withModel is set, and the stop reason, unless it is
 // normal.
 func answerNotes(a node.Answer, withModel bool) []string {
 	var notes []string
@@ -27,7 +27,8 @@ func answerNotes(a node.Answer, withModel bool) []string {
 	return notes
 }
 
-// replaced returns how many nodes a compaction replaces: "of 3 nodes", or "" where it names none, as one that a model made itself.
+// replaced returns the number of nodes that a compaction replaces, such as "of 3 nodes". It returns "" if the
+// compaction lists none, as one made by a model itself.
 func replaced(p node.Compaction) string {
 	if p.Replaced.Len() == 0 {
 		return ""
@@ -35,7 +36,7 @@ func replaced(p node.Compaction) string {
 	return "of " + Count(p.Replaced.Len(), "node")
 }
 
-// totals returns what a run took: "2 turns", "3 tool calls", "400 tokens", "1.5s". What is zero is left out.
+// totals returns the totals of a run: "2 turns", "3 tool calls", "400 tokens", "1.5s". Zero totals are left out.
 func totals(p node.StopReason) []string {
 	var list []string
 	add := func(n int64, thing, where string) {
@@ -60,7 +61,7 @@ func totals(p node.StopReason) []string {
 	return list
 }
 
-// tokens returns how many tokens were used, and that it is not all of them where the usage is incomplete.
+// tokens returns the number of tokens used, marked as a lower bound if the usage is incomplete.
 func tokens(u content.Usage, where string) []string {
 	switch n := u.Total(); {
 	case n > 0 && u.Incomplete:
@@ -88,7 +89,7 @@ func toolNames(p node.Tools) string {
 	return strings.Join(names, ", ")
 }
 
-// Duration returns d as a person says it, with two or three digits: "820ms", "1.5s", "2m5s".
+// Duration returns d in a readable form with two or three digits: "820ms", "1.5s", "2m5s".
 func Duration(d time.Duration) string {
 	switch {
 	case d >= time.Minute:

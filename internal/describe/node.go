@@ -9,7 +9,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Sort is what a node is to a reader. It tells apart the messages that are one kind in a saved file.
+// Sort is the kind of a node as a reader sees it. Unlike the kind in a saved file, it distinguishes the sorts of
+// messages.
 type Sort string
 
 // The sorts of nodes. Each is also the word for it.
@@ -32,42 +33,44 @@ func Sorts() []Sort {
 	return []Sort{System, Tools, User, Assistant, Results, Call, SubGraph, Compaction, Stop, Record, Unknown}
 }
 
-// Node is what there is to say about a node. Text and Blocks are not both set.
+// Node describes a node. Text and Blocks are not both set.
 type Node struct {
 	Sort Sort
-	// Word is the word for what the node is: its sort, or the saved kind of one that this version does not know.
+	// Word names the sort, or the saved kind if this version does not know it.
 	Word string
 	// Role is the role of a message; empty for other nodes.
 	Role content.Role
-	// Title names the node: the name of a prompt or a record, the tool that was called, the title of a sub-graph, why a run stopped.
+	// Title names the node: the name of a prompt or a record, the called tool, the title of a sub-graph, the stop
+	// reason of a run.
 	Title string
-	// Text is what the node says, where that is one text: a prompt, names of tools, the summary of a sub-graph, the detail of a stop, the JSON of
-	// a record.
+	// Text is the content of a node that holds one text: a prompt, the names of tools, the summary of a sub-graph, the
+	// detail of a stop, the JSON of a record.
 	Text string
-	// Blocks is what the node says, where that is blocks: those of a message, a tool's result, a compaction's summary.
+	// Blocks is the content of a node that holds blocks: a message, the result of a tool, the summary of a compaction.
 	Blocks content.Blocks
 	// Called is the tool call of an execution.
 	Called Execution
 	// Failed reports whether something went wrong, as [node.Node.Failed] does.
 	Failed bool
-	// Stop is why a response or a run stopped; empty for other nodes.
+	// Stop is the stop reason of a response or a run; empty for other nodes.
 	Stop content.Stop
-	// Model is the model that an assistant's message came from.
+	// Model is the model that wrote an assistant's message.
 	Model string
-	// Usage counts the tokens of a response, an execution or a run, and Took is how long it took.
+	// Usage counts the tokens of a response, an execution or a run. Took is its duration.
 	Usage content.Usage
 	Took  time.Duration
 
 	payload node.Payload
 }
 
-// Execution is a tool call and what was executed.
+// Execution is a tool call and the call that was executed for it.
 type Execution struct {
-	// Tool and Input are the call's, ID the provider's id of it.
+	// Tool and Input are those of the call. ID is the provider's ID of the call.
 	Tool  string
 	Input content.JSON
 	ID    string
-	// Changed reports that a hook changed the call. RanTool and RanInput are what was executed, which else are the call's.
+	// Changed reports whether a hook changed the call. RanTool and RanInput are the executed call; without a change
+	// they equal Tool and Input.
 	Changed  bool
 	RanTool  string
 	RanInput content.JSON
@@ -103,10 +106,11 @@ func Of(n *node.Node) Node {
 	case node.Unknown:
 		d.Sort, d.Text = Unknown, "a kind that this version does not know"
 		return d
-	default: // the zero Node, or a kind that was added and is not described yet
+	default: // the zero Node, or a new kind without a description
 		d.Sort = Unknown
 		return d
 	}
+
 	d.Word = string(d.Sort)
 	return d
 }
@@ -121,8 +125,8 @@ func messageSort(m node.Message) Sort {
 	return User
 }
 
-// Notes returns what there is to note beside what d says: the model of a response, where withModel, and why it stopped, unless that is
-// normal; how many nodes a compaction replaces; the totals of a run.
+// Notes returns the notes about d: the model of a response, if withModel is set, and its stop reason, unless that is
+// normal; the number of nodes that a compaction replaces; the totals of a run.
 func (d Node) Notes(withModel bool) []string {
 	switch d.Sort {
 	case Assistant:
@@ -137,8 +141,13 @@ func (d Node) Notes(withModel bool) []string {
 	return nil
 }
 
-// Lead returns what stands before what d says on one line, behind the word for it: "(name)" of a prompt, "[cut off]" of a response, "of 3
-// nodes:" of a compaction, the reason and the totals of a stop with dot between them, and the title of others.
+// Lead returns the text that comes before the content of d on one line, after its word:
+//
+//   - "(name)" for a prompt
+//   - "[cut off]" for a response
+//   - "of 3 nodes:" for a compaction
+//   - the reason and the totals of a stop, separated by dot
+//   - the title of any other node
 func (d Node) Lead(withModel bool, dot string) string {
 	notes := d.Notes(withModel)
 	switch {
@@ -156,18 +165,22 @@ func (d Node) Lead(withModel bool, dot string) string {
 	return d.Title
 }
 
-// Head returns the first line of a box for d: "system, greeting removed", "assistant, cut off", "2 results, 1 failed", "sub-graph: title",
-// "compaction of 3 nodes", "record name", "stop: end". Each name in it goes through clean, which cuts it and makes it harmless.
+// Head returns the first line of a box for d: "system, greeting removed", "assistant, cut off", "2 results, 1 failed",
+// "sub-graph: title", "compaction of 3 nodes", "record name", "stop: end". It calls clean for each name, to cut and
+// escape it.
 func (d Node) Head(withModel bool, clean func(string) string) string {
 	title := clean(d.Title)
 	switch d.Sort {
 	case System:
+
 		if title == "" {
 			return d.Word
 		}
+
 		if d.removed() {
 			title += " removed"
 		}
+
 		return d.Word + ", " + title
 	case Assistant:
 		head := d.Word
@@ -190,7 +203,8 @@ func (d Node) Head(withModel bool, clean func(string) string) string {
 	return strings.TrimRight(clean(d.Word)+" "+title, " ")
 }
 
-// Label returns a short name for d in a list: the tool of a call, "record name" of a record, and the word for other nodes.
+// Label returns a short name for d in a list: the tool of a call, "record name" of a record, and the word for other
+// nodes.
 func (d Node) Label() string {
 	switch d.Sort {
 	case Call:
@@ -201,7 +215,8 @@ func (d Node) Label() string {
 	return d.Word
 }
 
-// Inside names the conversation that hangs on d: "sub-agent: research" or "sub-graph: title"; "" where none can.
+// Inside names the conversation inside d: "sub-agent: research" or "sub-graph: title". It returns "" if d cannot have
+// one.
 func (d Node) Inside(clean func(string) string) string {
 	switch d.Sort {
 	case Call:
@@ -212,7 +227,7 @@ func (d Node) Inside(clean func(string) string) string {
 	return ""
 }
 
-// CountResults returns how many tool results d holds, and how many of them failed.
+// CountResults returns the number of tool results in d and how many of them failed.
 func (d Node) CountResults() (all, failed int) {
 	for _, r := range d.Blocks.ToolResults() {
 		all++
@@ -223,7 +238,8 @@ func (d Node) CountResults() (all, failed int) {
 	return all, failed
 }
 
-// Failure returns why d failed; "" where it did not. It is grave unless the run merely waits for a person or was cancelled.
+// Failure returns why d failed, or "" if it did not. It is grave unless the run merely waits for a person or was
+// cancelled.
 func (d Node) Failure() (why string, grave bool) {
 	if !d.Failed {
 		return "", false
@@ -241,10 +257,10 @@ func (d Node) Failure() (why string, grave bool) {
 	return "the answer ended: " + string(d.Stop), grave
 }
 
-// removed reports whether d is a prompt that removes the one of its name.
+// removed reports whether d removes the prompt with its name.
 func (d Node) removed() bool { return d.Sort == System && d.Title != "" && d.Text == "" }
 
-// Elapsed returns how long d took as a person says it; "" for less than a millisecond.
+// Elapsed returns the duration of d in a readable form; "" for less than a millisecond.
 func (d Node) Elapsed() string {
 	if d.Took < time.Millisecond {
 		return ""

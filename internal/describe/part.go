@@ -8,40 +8,40 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// Form is how a part of what a node says is laid out.
+// Form is the layout of a part.
 type Form string
 
 // The forms. Each kind of block has one of them.
 const (
-	Said     Form = "said"     // words: Text is shown as it is
+	Said     Form = "said"     // text: Text is shown unchanged
 	Thought  Form = "thought"  // thinking: Text is shown as thinking, or not at all
 	Asked    Form = "asked"    // a tool call: Name is the tool, JSON the arguments
-	Returned Form = "returned" // a tool result: Content is what it holds
-	Shown    Form = "shown"    // everything else: Word stands for it, Text or JSON is what it holds
+	Returned Form = "returned" // a tool result: Content is its content
+	Shown    Form = "shown"    // everything else: shown by its Word; Text or JSON is the content
 )
 
-// Part is one part of what a node says.
+// Part describes one block of a node.
 type Part struct {
 	Form Form
 	// Name is the tool of a call.
 	Name string
-	// ID is the provider's id of a call, or of the call that a result answers.
+	// ID is the provider's ID of a call, or of the call that a result belongs to.
 	ID string
-	// Text is what is said or thought, or the text of a document.
+	// Text is a text, thinking, or the text of a document.
 	Text string
 	// JSON is the arguments of a call, or a block that Plait does not interpret.
 	JSON content.JSON
-	// Source is where the bytes of an image or a document are.
+	// Source locates the bytes of an image or a document.
 	Source content.Source
-	// Content is what a result holds, and Failed whether its call failed.
+	// Content is the content of a result. Failed reports whether its call failed.
 	Content content.Blocks
 	Failed  bool
-	// Extra is what the block holds for one API beyond the fields above.
+	// Extra holds the fields of the block that are specific to one API.
 	Extra content.Extra
-	// Signature and Hidden are those of thinking; they say nothing to a person.
+	// Signature and Hidden belong to thinking. They are not readable.
 	Signature, Hidden string
 
-	label [2]string // joined by Label, so that who asks for no label pays for none
+	label [2]string // joined by Label only, which saves a string for every part without a label
 }
 
 // Parts yields a part for each of the blocks, in order.
@@ -60,17 +60,21 @@ func part(b content.Block) Part {
 	case content.Text:
 		return Part{Form: Said, label: [2]string{"text"}, Text: b.Text, Extra: b.Extra}
 	case content.Thinking:
-		return Part{Form: Thought, label: [2]string{"thinking"}, Text: b.Text, Signature: b.Signature, Hidden: b.Redacted, Extra: b.Extra}
+		return Part{Form: Thought, label: [2]string{"thinking"}, Text: b.Text, Signature: b.Signature,
+			Hidden: b.Redacted, Extra: b.Extra}
 	case content.ToolUse:
-		return Part{Form: Asked, label: [2]string{"call of ", b.Name}, Name: b.Name, ID: b.ID, JSON: b.Input, Extra: b.Extra}
+		return Part{Form: Asked, label: [2]string{"call of ", b.Name}, Name: b.Name, ID: b.ID, JSON: b.Input,
+			Extra: b.Extra}
 	case content.CutToolUse:
 		return Part{Form: Shown, label: [2]string{"cut-off call of ", b.Name}, JSON: b.Input}
 	case content.ToolResult:
-		return Part{Form: Returned, label: [2]string{"result"}, ID: b.CallID, Content: b.Content, Failed: b.IsError, Extra: b.Extra}
+		return Part{Form: Returned, label: [2]string{"result"}, ID: b.CallID, Content: b.Content, Failed: b.IsError,
+			Extra: b.Extra}
 	case content.Image:
 		return Part{Form: Shown, label: [2]string{"image"}, Source: b.Source, Extra: b.Extra}
 	case content.Document:
-		return Part{Form: Shown, label: [2]string{"document ", b.Title}, Text: b.Source.Text, Source: b.Source, Extra: b.Extra}
+		return Part{Form: Shown, label: [2]string{"document ", b.Title}, Text: b.Source.Text, Source: b.Source,
+			Extra: b.Extra}
 	case content.Opaque:
 		return Part{Form: Shown, label: [2]string{b.API, " block"}, JSON: b.JSON}
 	case content.Unknown:
@@ -79,20 +83,21 @@ func part(b content.Block) Part {
 	panic("describe: a variant of content.Block that part does not know")
 }
 
-// Label names the part: "text", "image", "document Report", "call of get_weather", "anthropic block".
+// Label returns the name of the part: "text", "image", "document Report", "call of get_weather", "anthropic block".
 func (p Part) Label() string { return strings.TrimSpace(p.label[0] + p.label[1]) }
 
-// Word returns a word in brackets for p: "[image image/png]", "[document Report application/pdf]", "[anthropic block]", "[thinking]".
+// Word returns the name of p in brackets: "[image image/png]", "[document Report application/pdf]", "[anthropic
+// block]", "[thinking]".
 func (p Part) Word() string { return p.WordWith("") }
 
-// WordWith returns the word with a detail at its end: "[image image/png, 68 bytes]".
+// WordWith is like Word, with a detail at the end: "[image image/png, 68 bytes]".
 func (p Part) WordWith(detail string) string {
 	s := p.Source
 	word := strings.Join(strings.Fields(p.Label()+" "+s.MediaType+" "+s.URL+" "+s.FileID), " ")
 	return "[" + word + detail + "]"
 }
 
-// Text returns blocks as text, one below the other: a text as it is, and a word in brackets for a block that has none.
+// Text returns blocks as text, joined by line breaks: a text unchanged, and the Word of a block that has none.
 func Text(blocks content.Blocks) string {
 	var list []string
 	for p := range Parts(blocks) {

@@ -10,14 +10,14 @@ type counterBlob struct {
 	Len      uint64
 }
 
-// counterList returns the counters of all instrumented packages. Package runtime/coverage does not give them to a test.
+// counterList returns the counters of all instrumented packages. Package runtime/coverage does not export them.
 //
 //go:linkname counterList internal/coverage/cfile.getCovCounterList
 func counterList() []counterBlob
 
 func init() {
 	snapshot = func() (counters []uint32) {
-		// A copy, because this package is instrumented too: a loop over the counters would count itself, and hide what is measured.
+		// Copy with append: this package is instrumented too, and a loop over the counters would count itself.
 		for _, blob := range counterList() {
 			counters = append(counters, unsafe.Slice(blob.Counters, blob.Len)...)
 		}

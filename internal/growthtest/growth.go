@@ -1,13 +1,13 @@
-// Package growthtest checks how the work of an operation grows with the size of what it works on. Work is counted, not timed: the
-// allocations, the bytes that they take, and, in a test binary that is built for it, the executed statements.
+// Package growthtest checks how the work of an operation grows with the size of its input. Work is counted, not timed:
+// allocations, their bytes, and executed statements.
 //
-// Statements are counted by the coverage counters of the runtime, where the test is built with them:
+// Statements are counted by the coverage counters of the runtime, if the test binary is built with them:
 //
 //	go test -run Growth -tags countstatements -ldflags=-checklinkname=0 \
 //		-covermode=atomic -coverpkg=github.com/plait-dev/plait/... ./dag
 //
-// Loops inside the standard library and other modules execute no statement of ours: shapes in which they would be long are chosen so
-// that their allocations, or the statements of the functions that they call, show it.
+// Loops in the standard library and in other modules execute no counted statements. Choose shapes for which such a loop
+// shows in the allocations, or in the statements of the functions that it calls.
 package growthtest
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// snapshot returns a copy of the coverage counters; nil where statements are not counted.
+// snapshot returns a copy of the coverage counters, or nil if statements are not counted.
 var snapshot = func() []uint32 { return nil }
 
-// statements returns how many basic blocks were entered until the snapshot.
+// statements returns how many basic blocks had been entered at the time of the snapshot.
 func statements(counters []uint32) (total uint64) {
 	for i := 0; i < len(counters); i++ {
 		n := int(counters[i])
@@ -31,7 +31,7 @@ func statements(counters []uint32) (total uint64) {
 			continue
 		}
 
-		// A function that was entered has three numbers in front: how many counters it has, its package, its index.
+		// An entered function starts with three numbers: its number of counters, its package, its index.
 		for _, entered := range counters[min(i+3, len(counters)):min(i+3+n, len(counters))] {
 			total += uint64(entered)
 		}
@@ -40,10 +40,10 @@ func statements(counters []uint32) (total uint64) {
 	return total
 }
 
-// Work is what an operation took.
+// Work is the work that an operation did.
 type Work struct {
 	Allocations, Bytes uint64
-	// Statements is how often a basic block of the code was entered; 0 where they are not counted.
+	// Statements is how many times a basic block was entered; 0 if statements are not counted.
 	Statements uint64
 }
 
@@ -51,36 +51,37 @@ type Work struct {
 type Growth int
 
 const (
-	// Flat is an operation whose work does not depend on the size.
+	// Flat allows work that does not depend on the size.
 	Flat Growth = iota
-	// Linear is an operation whose work for each element does not depend on the size.
+	// Linear allows work proportional to the number of elements.
 	Linear
-	// LogLinear is a linear operation that finds or places each element in a tree.
+	// LogLinear allows linear work times the logarithm of the size, as for a search in a tree for each element.
 	LogLinear
-	// FlatButCopies is an operation that is flat, but for the copy of one list of references as long as the size: so many elements, of
-	// 64 bytes and 4 statements at most.
+	// FlatButCopies allows flat work plus one copy of a list of references as long as the size: at most 64 bytes and 4
+	// statements for each element.
 	FlatButCopies
 )
 
 // Case is one operation on one shape.
 type Case struct {
-	// Name says the operation, and the shape where there are several.
+	// Name names the operation, and the shape if there are several.
 	Name string
 	// Growth is how its work may grow. Defaults to Flat.
 	Growth Growth
-	// Setup returns the operation on a shape of size n. The operation is measured once. Nothing is collected between Setup and the end
-	// of the operation, so what the code remembers weakly of the shape is there.
+	// Setup returns the operation on a shape of size n. The operation is measured once. The garbage collector does not
+	// run between Setup and the end of the operation, so weak references to the shape stay valid.
 	Setup func(t testing.TB, n int) func()
-	// Small and Large are the sizes. They default to 100 and 1,000, and to 1,000 and 10,000 with PLAIT_LONG=1.
+	// Small and Large are the sizes. Default to 100 and 1,000, and to 1,000 and 10,000 with PLAIT_LONG=1.
 	Small, Large int
-	// Fixed keeps Small and Large with PLAIT_LONG=1, for operations that refuse more.
+	// Fixed keeps Small and Large with PLAIT_LONG=1, for operations that refuse larger sizes.
 	Fixed bool
 }
 
-// slack is how much more the large size may take than what is expected: maps and slices grow in steps, by a factor of 2 at most.
+// slack is the factor by which the work on the large size may exceed the expected work: maps and slices grow in steps,
+// by a factor of 2 at most.
 const slack = 2
 
-// Run checks each case in a subtest. It does not run in parallel, because the counters are the process's.
+// Run checks each case in a subtest. The subtests do not run in parallel, because the counters belong to the process.
 func Run(t *testing.T, cases []Case) {
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
@@ -90,7 +91,8 @@ func Run(t *testing.T, cases []Case) {
 			if os.Getenv("PLAIT_LONG") != "" && !c.Fixed {
 				c.Small, c.Large = max(c.Small, 1000), max(c.Large, 10_000)
 			}
-			Measure(c.Setup(t, 10)) // what is made once in a program is there
+
+			Measure(c.Setup(t, 10)) // warm up: initializes what a program makes only once
 			small, large := c.measure(t, c.Small), c.measure(t, c.Large)
 			t.Logf("n = %d: %+v; n = %d: %+v", c.Small, small, c.Large, large)
 			c.Check(t, small, large)
@@ -104,7 +106,7 @@ func (c Case) measure(t testing.TB, n int) Work {
 	return Measure(c.Setup(t, n))
 }
 
-// Check fails the test where the work grows more than it may.
+// Check fails the test if the work grows more than c.Growth allows.
 func (c Case) Check(t testing.TB, small, large Work) {
 	t.Helper()
 	c.check(t, "allocations", small.Allocations, large.Allocations, 0, 50)
@@ -112,7 +114,8 @@ func (c Case) Check(t testing.TB, small, large Work) {
 	c.check(t, "statements", small.Statements, large.Statements, 4, 500)
 }
 
-// check compares one kind of work. Element is what one element of a copied list takes, noise what a flat operation may differ by.
+// check compares one kind of work. Element is the work for one element of a copied list; noise is the tolerance for a
+// flat operation.
 func (c Case) check(t testing.TB, what string, small, large uint64, element, noise int) {
 	t.Helper()
 	expected := float64(small)
@@ -124,14 +127,16 @@ func (c Case) check(t testing.TB, what string, small, large uint64, element, noi
 	case FlatButCopies:
 		expected += float64(element * (c.Large - c.Small))
 	}
+
 	require.LessOrEqual(t, float64(large), expected*slack+float64(noise),
 		"%s: %d at n = %d and %d at n = %d", what, small, c.Small, large, c.Large)
 }
 
-// Measure returns the work of do. No other goroutine may work meanwhile but those that do starts.
+// Measure returns the work of do. No goroutines may work meanwhile except those that do starts.
 func Measure(do func()) Work {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var before, after runtime.MemStats
+
 	entered := snapshot()
 	runtime.ReadMemStats(&before)
 	do()

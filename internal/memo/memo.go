@@ -1,4 +1,4 @@
-// Package memo keeps what was computed from an immutable value beside that value.
+// Package memo caches results computed from an immutable value beside that value.
 package memo
 
 import "sync/atomic"
@@ -6,7 +6,7 @@ import "sync/atomic"
 // most is the number of keys that a Memo keeps.
 const most = 8
 
-// Memo holds a few values by key, the latest ones. The zero value is empty. It is safe for concurrent use.
+// Memo holds a few values by key: those set last. The zero value is empty. It is safe for concurrent use.
 type Memo struct{ entries atomic.Pointer[[]entry] }
 
 type entry struct{ key, value any }
@@ -23,17 +23,20 @@ func (m *Memo) Get(key any) any {
 	return nil
 }
 
-// Put sets the value of the key; nil removes it. The oldest entry is dropped where there are too many.
+// Put sets the value of the key; nil removes it. If there are too many entries, Put drops the oldest.
 func (m *Memo) Put(key, value any) {
+	// The entries are never changed in place: build a new list and retry if another goroutine was faster.
 	for {
 		held := m.entries.Load()
 		if held == nil && value == nil {
 			return
 		}
+
 		entries := make([]entry, 0, 1)
 		if value != nil {
 			entries = append(entries, entry{key, value})
 		}
+
 		if held != nil {
 			for _, e := range *held {
 				if e.key != key && len(entries) < most {
@@ -41,10 +44,12 @@ func (m *Memo) Put(key, value any) {
 				}
 			}
 		}
+
 		next := &entries
 		if len(entries) == 0 {
 			next = nil
 		}
+
 		if m.entries.CompareAndSwap(held, next) {
 			return
 		}

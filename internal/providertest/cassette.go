@@ -23,7 +23,7 @@ type Cassette struct {
 	Exchanges    []Exchange `json:"exchanges"`
 }
 
-// Exchange is a request and its answer, and what the recordings say of that.
+// Exchange is a request and its response, with the facts that the recorder derived from them.
 type Exchange struct {
 	API     string `json:"api"`
 	Request *struct {
@@ -44,14 +44,14 @@ type Exchange struct {
 	} `json:"derived"`
 }
 
-// Answered is an exchange with a good answer.
+// Answered returns an exchange with a successful response.
 func Answered(body string) Exchange {
 	var e Exchange
 	e.Response.Status, e.Response.Body = http.StatusOK, body
 	return e
 }
 
-// Body is the recorded bytes of the response.
+// Body returns the recorded bytes of the response.
 func (e Exchange) Body(t testing.TB) []byte {
 	t.Helper()
 	if coded, ok := strings.CutPrefix(e.Response.Body, "base64:"); ok {
@@ -62,13 +62,13 @@ func (e Exchange) Body(t testing.TB) []byte {
 	return []byte(e.Response.Body)
 }
 
-// Streamed reports whether the answer came as events.
+// Streamed reports whether the response is a stream of events.
 func (e Exchange) Streamed() bool {
 	return strings.HasPrefix(e.Response.Body, "event:") || strings.HasPrefix(e.Response.Body, "data:") ||
 		strings.Contains(e.Response.Headers["content-type"], "event-stream")
 }
 
-// Header is the recorded header, but for what was about the recorded connection.
+// Header returns the recorded header, without the headers about the recorded connection.
 func (e Exchange) Header() http.Header {
 	h := http.Header{}
 	for name, value := range e.Response.Headers {
@@ -86,8 +86,8 @@ func (e Exchange) Header() http.Header {
 	return h
 }
 
-// Cassettes reads every recorded file in the folder, and those exchanges of the cross-provider files that are with the API of that
-// name there ("messages", "chat", "responses", "generateContent").
+// Cassettes reads every recorded file in the folder. It also reads the exchanges with one API from the cross-provider
+// files; name is the API's name there ("messages", "chat", "responses", "generateContent").
 func Cassettes(t testing.TB, folder, name string) []Cassette {
 	t.Helper()
 	all := AllCassettes(t, folder)
@@ -116,7 +116,7 @@ func AllCassettes(t testing.TB, folders string) []Cassette {
 	return all
 }
 
-// only keeps the exchanges with one API of a file with several.
+// only returns the exchanges with one API from a file with several.
 func (c Cassette) only(name string) Cassette {
 	kept := Cassette{Name: crossProvider + "/" + c.Name}
 	for _, e := range c.Exchanges {

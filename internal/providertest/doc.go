@@ -1,4 +1,4 @@
-// Package providertest holds what the tests of all providers do alike: conversations made at random, of which each has to be fit to be
-// sent, and recorded traffic, which a local server plays. It is a package beside fixture because it needs graphs, whose own tests
-// need fixture.
+// Package providertest holds what the tests of all providers share: random conversations, each of which must become a
+// valid request, and recorded traffic, played back by a local server. It is separate from fixture because it imports
+// dag, whose tests import fixture.
 package providertest

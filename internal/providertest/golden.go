@@ -16,13 +16,13 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// Update is the flag -update of a test: golden files are written rather than compared.
+// Update is the flag -update: the tests write golden files instead of comparing them.
 var Update = flag.Bool("update", false, "rewrite the golden files")
 
-// requireWritten requires that text is what a golden file holds. Look at the difference before -update.
+// requireWritten requires that text equals the golden file. Look at the difference before using -update.
 func requireWritten(t *testing.T, file, text string) {
 	t.Helper()
-	// The decoder of JSON picks one of the two at random, so that nobody relies on its words.
+	// The JSON decoder picks one of two phrases at random, to keep programs from depending on its texts.
 	text = strings.ReplaceAll(text, "unable to", "cannot")
 
 	golden := filepath.Join("testdata", file)
@@ -35,7 +35,7 @@ func requireWritten(t *testing.T, file, text string) {
 	requireLines(t, file, strings.Split(string(want), "\n"), strings.Split(text, "\n"))
 }
 
-// requireLines fails at the first line that differs. A difference of the whole would be too long to read.
+// requireLines fails at the first line that differs. A diff of the whole files would be too long to read.
 func requireLines(t *testing.T, file string, want, got []string) {
 	t.Helper()
 	name := ""
@@ -49,18 +49,19 @@ func requireLines(t *testing.T, file string, want, got []string) {
 		if strings.HasPrefix(line(want), "-- ") {
 			name = line(want)
 		}
-		require.Equal(t, line(want), line(got), "testdata/%s:%d, in %q: run with -update if the change is meant", file, i+1, name)
+		require.Equal(t, line(want), line(got), "testdata/%s:%d, in %q: run with -update if the change is meant", file,
+			i+1, name)
 	}
 }
 
-// Case is a request whose body a golden file holds.
+// Case is a request whose body is in a golden file.
 type Case struct {
 	Name    string
-	Model   string // "" for the one that the test has
+	Model   string // "" for the test's own model
 	Request api.Request
 }
 
-// RequireBodies requires that a golden file holds the body of each case, and the notes on it, or the error.
+// RequireBodies requires that a golden file contains the body of each case and the notes on it, or the error.
 func RequireBodies(t *testing.T, file string, cases []Case, body func(c Case) ([]byte, []api.RepairNote, error)) {
 	t.Helper()
 	var b strings.Builder
@@ -80,15 +81,16 @@ func RequireBodies(t *testing.T, file string, cases []Case, body func(c Case) ([
 	requireWritten(t, file, b.String())
 }
 
-// Reply is a response that a golden file holds the events of.
+// Reply is a response whose events are in a golden file.
 type Reply struct {
 	Name   string
-	Status int // 200 where it is 0
+	Status int // defaults to 200
 	Header map[string]string
 	Body   string
 }
 
-// RequireEvents requires that a golden file holds the head of a request and what a provider yields for each reply. Connect returns the provider at an address.
+// RequireEvents requires that a golden file contains the head of a request and the events of a provider for each reply.
+// Connect returns the provider for a URL.
 func RequireEvents(t *testing.T, file string, replies []Reply, connect func(url string) api.Provider) {
 	t.Helper()
 	tape := make([]Exchange, len(replies))
@@ -113,13 +115,14 @@ func RequireEvents(t *testing.T, file string, replies []Reply, connect func(url 
 			}
 		}
 	}
+
 	for _, head := range player.heads[1:] {
 		require.Equal(t, player.heads[0], head, "all requests but for their bodies are alike")
 	}
 	requireWritten(t, file, player.heads[0]+b.String())
 }
 
-// shown is an event on one line.
+// shown returns an event on one line.
 func shown(event api.Event) string {
 	finish := func(word string, f api.Finish) string {
 		f.Latency = 0
@@ -142,7 +145,7 @@ func shown(event api.Event) string {
 	return fmt.Sprintf("%T %+v\n", event, event)
 }
 
-// failure is an error with all that it holds.
+// failure returns an error with all its fields.
 func failure(err error) string {
 	var e *api.Error
 	if !errors.As(err, &e) {

@@ -13,18 +13,18 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Player is a local server that answers with recorded responses, in order, and keeps the requests.
+// Player is a local server that answers with recorded responses, in order, and records the requests.
 type Player struct {
 	*httptest.Server
 	mu     sync.Mutex
 	bodies []string
-	heads  []string // the line and the headers of each request
+	heads  []string // the request line and the headers of each request
 }
 
-// theTapeIsOver is an error in the words of all APIs.
+// theTapeIsOver is an error body that every API's client can read.
 const theTapeIsOver = `{"type":"error","error":{"type":"invalid_request_error","code":400,"status":"INVALID_ARGUMENT","message":"the tape is over"}}`
 
-// Play begins to play. The server ends with the test.
+// Play starts a server that plays the tape. The server is closed at the end of the test.
 func Play(t testing.TB, tape ...Exchange) *Player {
 	p := &Player{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,6 +35,7 @@ func Play(t testing.TB, tape ...Exchange) *Player {
 			http.Error(w, theTapeIsOver, http.StatusBadRequest)
 			return
 		}
+
 		for name, values := range tape[n].Header() {
 			w.Header()[name] = values
 		}
@@ -45,7 +46,7 @@ func Play(t testing.TB, tape ...Exchange) *Player {
 	return p
 }
 
-// keep keeps a request and returns how many came before it.
+// keep records a request and returns the number of requests before it.
 func (p *Player) keep(r *http.Request, body string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,12 +54,13 @@ func (p *Player) keep(r *http.Request, body string) int {
 	return len(p.bodies) - 1
 }
 
-// head is the line of a request and its headers, without those that depend on the machine or the SDK's version.
+// head returns the request line and the headers, without those that depend on the machine or the SDK's version.
 func head(r *http.Request) string {
 	lines := []string{r.Method + " " + r.URL.RequestURI()}
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
 		switch {
-		case strings.HasPrefix(name, "X-Stainless-"), name == "User-Agent", name == "X-Goog-Api-Client", name == "Accept-Encoding", name == "Content-Length":
+		case strings.HasPrefix(name, "X-Stainless-"), name == "User-Agent", name == "X-Goog-Api-Client",
+			name == "Accept-Encoding", name == "Content-Length":
 		default:
 			lines = append(lines, name+": "+strings.Join(r.Header[name], ", "))
 		}
@@ -66,7 +68,7 @@ func head(r *http.Request) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// Requests returns the bodies that came until now.
+// Requests returns the bodies received so far.
 func (p *Player) Requests() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// NeverInvalid builds, forks, cuts, joins and loads conversations at random, and asks of each that the strict fake of the API takes
-// what would be sent. It makes as many as sequences says, or 25,000 with PLAIT_LONG=1. PLAIT_SEED=n begins with another seed than 1; a
-// failure prints the shortest list of steps found that still fails.
+// NeverInvalid builds, forks, cuts, joins and loads random conversations, and checks that the strict fake of the API
+// accepts the request for each. It makes the given number of sequences, or 25,000 with PLAIT_LONG=1. PLAIT_SEED=n
+// starts with seed n instead of 1. A failure prints the shortest list of steps found that still fails.
 func NeverInvalid(t *testing.T, sequences int, d *Dialect) {
 	first := 1
 	if os.Getenv("PLAIT_LONG") != "" {
@@ -28,7 +28,9 @@ func NeverInvalid(t *testing.T, sequences int, d *Dialect) {
 	if s, err := strconv.Atoi(os.Getenv("PLAIT_SEED")); err == nil {
 		first = s
 	}
+
 	workers := runtime.GOMAXPROCS(0)
+	// The workers share the seeds: worker n tries each one with the same remainder.
 	for n := range workers {
 		t.Run(fmt.Sprintf("worker %d", n), func(t *testing.T) {
 			t.Parallel()
@@ -42,20 +44,21 @@ func NeverInvalid(t *testing.T, sequences int, d *Dialect) {
 	t.Logf("%d sequences from seed %d", sequences, first)
 }
 
-// try plays the steps of a seed. Its error ends with the steps that are left of them.
+// try plays the steps of a seed. On failure it shrinks the steps and appends them to the error.
 func (d *Dialect) try(seed uint64) error {
 	steps := randomSteps(seed)
 	err := d.play(steps, nil)
 	if err == nil {
 		return nil
 	}
+
 	steps, err = d.shrink(steps, err)
 	var told strings.Builder
 	_ = d.play(steps, &told)
 	return fmt.Errorf("%w\n%s", err, told.String())
 }
 
-// step is one operation. Its seed decides on everything about it, so that it does the same when other steps are left out.
+// step is one operation. It depends on its seed alone, so that it does the same if other steps are left out.
 type step struct {
 	op   int
 	seed uint64
@@ -70,7 +73,7 @@ func randomSteps(seed uint64) []step {
 	return steps
 }
 
-// shrink leaves out steps as long as what is left still fails.
+// shrink removes steps as long as the rest still fails.
 func (d *Dialect) shrink(steps []step, failure error) ([]step, error) {
 	for again := true; again; {
 		again = false
@@ -85,25 +88,27 @@ func (d *Dialect) shrink(steps []step, failure error) ([]step, error) {
 	return steps, failure
 }
 
-// play does the steps and returns an error when a conversation on the way cannot be sent.
+// play does the steps. It returns an error if a conversation on the way has no valid request.
 func (d *Dialect) play(steps []step, told *strings.Builder) (failure error) {
 	defer func() {
 		if p := recover(); p != nil {
 			failure = fmt.Errorf("panic: %v", p)
 		}
 	}()
+
 	w := &World{dialect: d, d: dag.New().WithSource(node.Counting(time.Unix(1_800_000_000, 0))), told: told}
 	for i, s := range steps {
 		w.Rand = rand.New(rand.NewPCG(s.seed, 1))
 		op := operations[s.op]
 		w.tell("%d. %s", i+1, op.name)
 		if next := op.do(w); next.Err() == nil {
-			w.d = next // a step that was refused changes nothing
+			w.d = next // a refused step changes nothing
 		} else {
 			w.tell("   refused: %v", next.Err())
 		}
+
 		if i < len(steps)-1 && !w.One(4) {
-			continue // most of what is on the way is the end of a shorter sequence
+			continue // check one in four; most are the end of a shorter sequence anyway
 		}
 		if err := w.sendable(); err != nil {
 			return fmt.Errorf("after step %d: %w", i+1, err)

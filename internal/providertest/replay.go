@@ -14,20 +14,20 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// Switching makes its first request of the first provider, its second of the second, and so on: programs change options from
-// request to request.
+// Switching sends its first request to the first provider, its second to the second, and so on, as a program that
+// changes options between requests.
 type Switching struct {
 	Requests []api.Provider
 	Made     int
 }
 
-// Stream makes the next request.
+// Stream sends the next request.
 func (s *Switching) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
 	s.Made++
 	return s.Requests[s.Made-1].Stream(ctx, req)
 }
 
-// RequireSaved saves a conversation and loads it again, without loss.
+// RequireSaved saves a conversation, loads it again, and requires that nothing changed.
 func RequireSaved(t testing.TB, d dag.DAG) {
 	t.Helper()
 	var first, second bytes.Buffer
@@ -42,10 +42,10 @@ func RequireSaved(t testing.TB, d dag.DAG) {
 	require.Equal(t, first.String(), second.String())
 }
 
-// SameMessages reports whether two conversations say the same.
+// SameMessages reports whether two conversations have equal messages.
 func SameMessages(a, b []content.Message) bool { return slices.EqualFunc(a, b, same) }
 
-// Added is what the user's side says in messages beyond results, which a run gives.
+// Added returns the blocks of the user's messages except tool results, which a run adds itself.
 func Added(messages []content.Message) []content.Block {
 	var blocks []content.Block
 	for _, m := range messages {

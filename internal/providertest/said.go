@@ -7,19 +7,22 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// OnePNG is a picture of one pixel.
+// OnePNG is an image of one pixel.
 const OnePNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 func (w *World) text() string {
-	return Pick(w, "Hello.", "Was wäre, wenn …?", "", " ", "\n\t", "\u00a0", "\u200b", "a\x00b", "\xff\xfe", "{\"x\":1}", "  x  ", "x\n")
+	return Pick(w, "Hello.", "Was wäre, wenn …?", "", " ", "\n\t", "\u00a0", "\u200b", "a\x00b", "\xff\xfe",
+		"{\"x\":1}", "  x  ", "x\n")
 }
 
 func (w *World) id() string {
-	return Pick(w, "a", "a", "b", "c", "", "toolu_01", "call_1", "call_2", "call_3", "id with space", "ü", strings.Repeat("x", 80), "srvtoolu_1")
+	return Pick(w, "a", "a", "b", "c", "", "toolu_01", "call_1", "call_2", "call_3", "id with space", "ü",
+		strings.Repeat("x", 80), "srvtoolu_1")
 }
 
 func (w *World) name() string {
-	return Pick(w, "f", "g", "get_weather", "", "a b", "ünï", "mcp.server/tool", strings.Repeat("n", 70), strings.Repeat("n", 200), "<script>")
+	return Pick(w, "f", "g", "get_weather", "", "a b", "ünï", "mcp.server/tool", strings.Repeat("n", 70),
+		strings.Repeat("n", 200), "<script>")
 }
 
 func (w *World) input() content.JSON {
@@ -27,7 +30,7 @@ func (w *World) input() content.JSON {
 		content.JSON(strings.Repeat(`{"a":`, 300)+"1"+strings.Repeat("}", 300)))
 }
 
-// Schema is one of a tool or an answer. Few are odd.
+// Schema returns the schema of a tool or an output. One in four is odd.
 func (w *World) Schema() content.JSON {
 	if !w.One(4) {
 		return `{"type":"object","properties":{"city":{"type":"string"}}}`
@@ -37,7 +40,8 @@ func (w *World) Schema() content.JSON {
 }
 
 func (w *World) tool() content.Tool {
-	t := content.Tool{Name: Pick(w, "f", "g", "get_weather", "h1", strings.Repeat("n", 64), "bad name"), Description: w.text(), Schema: w.Schema()}
+	t := content.Tool{Name: Pick(w, "f", "g", "get_weather", "h1", strings.Repeat("n", 64), "bad name"),
+		Description: w.text(), Schema: w.Schema()}
 	switch d := w.dialect; w.IntN(8) {
 	case 0:
 		t.Extra = w.own(d.ToolExtras)
@@ -82,11 +86,13 @@ func (w *World) resultBlocks() []content.Block {
 	return blocks
 }
 
-// inner is what a tool can return.
+// inner returns blocks for a tool result.
 func (w *World) inner() []content.Block {
 	var blocks []content.Block
 	for range w.IntN(3) {
-		blocks = append(blocks, Pick[content.Block](w, content.Text{Text: w.text()}, w.image(), w.document(), w.opaque(), content.Text{Text: "22°C"}))
+		blocks = append(blocks,
+			Pick[content.Block](w, content.Text{Text: w.text()}, w.image(), w.document(), w.opaque(),
+				content.Text{Text: "22°C"}))
 	}
 	return blocks
 }
@@ -106,13 +112,18 @@ func (w *World) blocks(role content.Role) []content.Block {
 		case 6:
 			blocks = append(blocks, w.opaque())
 		case 7:
-			blocks = append(blocks, Pick[content.Block](w, content.Unknown{JSON: `{"type":"hologram"}`}, content.CutToolUse{Name: w.name(), Input: w.input()}))
+			blocks = append(blocks,
+				Pick[content.Block](w, content.Unknown{JSON: `{"type":"hologram"}`},
+					content.CutToolUse{Name: w.name(), Input: w.input()}))
 		case 8:
 			blocks = append(blocks, content.ToolUse{ID: w.id(), Name: w.name(), Input: w.input(), Extra: w.extra()})
 		case 9:
-			blocks = append(blocks, content.ToolResult{CallID: w.id(), Content: content.Words(w.text()), IsError: w.One(2), Extra: w.extra()})
+			blocks = append(blocks,
+				content.ToolResult{CallID: w.id(), Content: content.Words(w.text()), IsError: w.One(2),
+					Extra: w.extra()})
 		}
 	}
+
 	if role == content.Assistant && w.One(2) {
 		blocks = append(blocks, w.calls()...)
 	}
@@ -156,13 +167,13 @@ func (w *World) opaque() content.Block {
 	return content.Opaque{API: Pick(w, own, own, own, w.foreign()), JSON: Pick(w, w.dialect.Opaque...)}
 }
 
-// foreign is the name of another API.
+// foreign returns the name of another API.
 func (w *World) foreign() string {
 	names := []string{"anthropic", "gemini", "openai-chat", "openai-responses"}
 	return Pick(w, slices.DeleteFunc(names, func(name string) bool { return name == w.dialect.API })...)
 }
 
-// own is one of the API's further members, where it has any.
+// own returns one of the API's further members, or none if it has none.
 func (w *World) own(from []content.JSON) content.Extra {
 	if len(from) == 0 {
 		return content.Extra{}

@@ -10,7 +10,7 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// RequireSame shows the difference only where there is one, because to show it takes long.
+// RequireSame is a faster require.Equal: it computes a diff only if the values differ.
 func RequireSame(t testing.TB, want, got any) {
 	t.Helper()
 	if !reflect.DeepEqual(want, got) {

@@ -5,24 +5,25 @@ import (
 	"testing"
 )
 
-// The differences between a request to Anthropic that was recorded and the one that Plait makes of the same conversation that do not count,
-// because the model sees the same:
+// A recorded request to Anthropic and the one that Plait makes of the same conversation may differ in these points. The
+// model sees the same:
 //
-//   - the order of members, and space between them;
-//   - content and system that is a string, which is one text block;
-//   - cache_control on blocks and tools: it says what is cached, not what is read, and Plait places its own;
-//   - is_error false, which is its absence; and content of a tool result that is empty, the same;
-//   - citations null, which is their absence; and a caller of type "direct", which every call has that a model makes itself;
-//   - "stream", which says how the answer comes;
-//   - empty lists of tools and system prompts, which are their absence.
+//   - the order of members, and white space between them;
+//   - content and system: a string equals one text block;
+//   - cache_control on blocks and tools: it controls caching only, and Plait places its own;
+//   - is_error false, or an empty content of a tool result, equals an absent one;
+//   - citations null equals none; a caller of type "direct" equals none, because every call of the model itself has it;
+//   - "stream", which selects the form of the response;
+//   - empty lists of tools and system prompts equal absent ones.
 //
-// What stands inside tool inputs, schemas and other opaque blocks must be equal as it is.
+// Tool inputs, schemas and other opaque blocks must be equal without these rules.
 
-// NormalAnthropic is a request to Anthropic without them.
+// NormalAnthropic returns a request to Anthropic without these differences.
 func NormalAnthropic(t testing.TB, body string) map[string]any {
 	t.Helper()
 	r := decodedBody(t, body)
 	delete(r, "stream")
+
 	if tools, ok := r["tools"].([]any); ok {
 		for _, tool := range tools {
 			delete(tool.(map[string]any), "cache_control")
@@ -31,11 +32,13 @@ func NormalAnthropic(t testing.TB, body string) map[string]any {
 			delete(r, "tools")
 		}
 	}
+
 	if system := NormalAnthropicContent(r["system"]); len(system) > 0 {
 		r["system"] = system
 	} else {
 		delete(r, "system")
 	}
+
 	for _, m := range r["messages"].([]any) {
 		message := m.(map[string]any)
 		message["content"] = NormalAnthropicContent(message["content"])
@@ -43,7 +46,7 @@ func NormalAnthropic(t testing.TB, body string) map[string]any {
 	return r
 }
 
-// NormalAnthropicContent is the content of a message without them.
+// NormalAnthropicContent returns the content of a message without these differences.
 func NormalAnthropicContent(v any) []any {
 	if s, ok := v.(string); ok {
 		return []any{map[string]any{"type": "text", "text": s}}
@@ -52,15 +55,18 @@ func NormalAnthropicContent(v any) []any {
 	for _, b := range list {
 		block := b.(map[string]any)
 		delete(block, "cache_control")
+
 		if block["citations"] == nil {
 			delete(block, "citations")
 		}
 		if reflect.DeepEqual(block["caller"], map[string]any{"type": "direct"}) {
 			delete(block, "caller")
 		}
+
 		if inner, ok := block["content"].([]any); ok && block["type"] == "mcp_tool_result" {
 			NormalAnthropicContent(inner)
 		}
+
 		if block["type"] == "tool_result" {
 			if block["is_error"] == false {
 				delete(block, "is_error")

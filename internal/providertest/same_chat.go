@@ -4,25 +4,26 @@ import (
 	"testing"
 )
 
-// The differences between a request of Chat Completions that was recorded and the one that Plait makes of the same conversation that do not count,
-// because the model sees the same:
+// A recorded request of Chat Completions and the one that Plait makes of the same conversation may differ in these
+// points. The model sees the same:
 //
-//   - the order of members, and space between them;
-//   - content that is a string, which is one text part; content of an assistant that is null or empty, which is its absence;
-//   - refusal null and annotations that are empty, which are their absence;
-//   - where system prompts stand among the messages: a conversation of Plait has them apart, and they are sent in front;
+//   - the order of members, and white space between them;
+//   - content: a string equals one text part; an assistant's content that is null or empty equals an absent one;
+//   - refusal null and empty annotations equal absent ones;
+//   - the position of system prompts: Plait keeps them apart from the messages and sends them first;
 //   - the name in a tool's message, which the API does not know;
-//   - "stream", which says how the answer comes, and that a stream is to tell the usage;
-//   - a tool's strict false and empty description, which are their absence.
+//   - "stream", which selects the form of the response, and the option to report usage in a stream;
+//   - a tool's strict false and empty description equal absent ones.
 //
-// What stands inside arguments and schemas must be equal as it is; arguments are compared byte for byte.
+// Arguments and schemas must be equal without these rules; arguments are compared byte for byte.
 
-// NormalChat is a request of Chat Completions without them.
+// NormalChat returns a request of Chat Completions without these differences.
 func NormalChat(t testing.TB, body string) map[string]any {
 	t.Helper()
 	r := decodedBody(t, body)
 	delete(r, "stream")
 	delete(r, "stream_options")
+
 	var messages, system []any
 	for _, m := range r["messages"].([]any) {
 		message := NormalChatMessage(m.(map[string]any))
@@ -33,6 +34,7 @@ func NormalChat(t testing.TB, body string) map[string]any {
 		}
 	}
 	r["messages"], r["system"] = messages, system
+
 	for _, tool := range listOf(r["tools"]) {
 		function := tool.(map[string]any)["function"].(map[string]any)
 		if function["strict"] == false {
@@ -50,7 +52,7 @@ func listOf(v any) []any {
 	return all
 }
 
-// NormalChatMessage is a message without them.
+// NormalChatMessage returns a message without these differences.
 func NormalChatMessage(m map[string]any) map[string]any {
 	delete(m, "name")
 	if m["refusal"] == nil {
@@ -62,7 +64,8 @@ func NormalChatMessage(m map[string]any) map[string]any {
 	if s, ok := m["content"].(string); ok {
 		m["content"] = []any{map[string]any{"type": "text", "text": s}}
 	}
-	if said := listOf(m["content"]); len(said) == 0 || m["role"] == "assistant" && said[0].(map[string]any)["text"] == "" {
+	if said := listOf(m["content"]); len(said) == 0 ||
+		m["role"] == "assistant" && said[0].(map[string]any)["text"] == "" {
 		delete(m, "content")
 	}
 	return m

@@ -5,32 +5,35 @@ import (
 	"testing"
 )
 
-// The differences between a request to Gemini that was recorded and the one that Plait makes of the same conversation that do not count,
-// because the model sees the same:
+// A recorded request to Gemini and the one that Plait makes of the same conversation may differ in these points. The
+// model sees the same:
 //
-//   - the order of members, and space between them; members that are null, which are not there;
-//   - the two names that the API has for each of its members: "file_data" and "fileData";
-//   - contents of the same role in a row, which are one with all their parts; a content without a role, which is the user's;
-//   - the role of the system instruction; "model", which the address says; and objects and lists of options that are empty;
-//   - parts of a text that is empty, with nothing beside it; "thought" that is false; "args" that are not there, which are empty;
-//   - the alphabet in which signatures and data are written: base64 or base64url, with "=" at its end or without;
-//   - functions in several entries of "tools", and the order of the others, which are a list of what there is;
-//   - a function's schema in "parameters", in the words of OpenAPI (types in capitals), or in "parametersJsonSchema"; descriptions
-//     that are empty.
+//   - the order of members, and white space between them; members that are null equal absent ones;
+//   - the two names of each member: "file_data" and "fileData";
+//   - contents of the same role in a row equal one with all their parts; a content without a role is the user's;
+//   - the role of the system instruction; "model", which is in the URL; empty objects and lists of options;
+//   - parts with nothing but an empty text; "thought" false equals none; absent "args" equal empty ones;
+//   - the alphabet of signatures and data: base64 or base64url, padded or not;
+//   - the number of entries of "tools" over which functions are spread, and the order of the other tools;
+//   - a function's schema in "parameters", as in OpenAPI (types in capitals), or in "parametersJsonSchema"; empty
+//     descriptions.
 //
-// What stands inside arguments, responses and schemas must be equal as it is.
+// Arguments, responses and schemas must be equal without these rules.
 
-// NormalGemini is a request to Gemini without them.
+// NormalGemini returns a request to Gemini without these differences.
 func NormalGemini(t testing.TB, body string) map[string]any {
 	t.Helper()
 	r := decodedBody(t, body)
 	r = camel(r)
 	delete(r, "model")
+
 	if system, ok := r["systemInstruction"].(map[string]any); ok {
 		delete(system, "role")
 	}
+
 	normalGeminiTools(r)
 	r["contents"] = normalContents(r["contents"].([]any))
+
 	for name, v := range r {
 		if m, ok := v.(map[string]any); ok && len(m) == 0 {
 			delete(r, name)
@@ -39,9 +42,10 @@ func NormalGemini(t testing.TB, body string) map[string]any {
 	return r
 }
 
-// camel is an object with names such as "fileData" for its members, and without those that are null.
+// camel returns the object with member names such as "fileData", and without null members.
 func camel(m map[string]any) map[string]any {
 	named := map[string]any{}
+
 	for name, v := range m {
 		words := strings.Split(name, "_")
 		for i := 1; i < len(words); i++ {
@@ -58,6 +62,7 @@ func normalGeminiTools(r map[string]any) {
 	entries, _ := r["tools"].([]any)
 	delete(r, "tools")
 	tools := map[string]any{}
+
 	for _, entry := range entries {
 		for name, v := range camel(entry.(map[string]any)) {
 			if name != "functionDeclarations" {
@@ -78,12 +83,13 @@ func normalGeminiTools(r map[string]any) {
 			}
 		}
 	}
+
 	if len(tools) > 0 {
 		r["tools"] = tools
 	}
 }
 
-// lowerTypes is a schema with its types in small letters.
+// lowerTypes returns a schema with its types in lower case.
 func lowerTypes(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -110,6 +116,7 @@ func normalContents(list []any) []any {
 		if role == "" {
 			role = "user"
 		}
+
 		parts := NormalGeminiParts(c["parts"])
 		if role == last {
 			one := merged[len(merged)-1].(map[string]any)
@@ -121,15 +128,17 @@ func normalContents(list []any) []any {
 	return merged
 }
 
-// NormalGeminiParts is parts of a content without them.
+// NormalGeminiParts returns the parts of a content without these differences.
 func NormalGeminiParts(v any) []any {
 	list, _ := v.([]any)
 	parts := []any{}
 	for _, p := range list {
 		part := camel(p.(map[string]any))
+
 		if part["thought"] == false {
 			delete(part, "thought")
 		}
+
 		if signature, ok := part["thoughtSignature"].(string); ok {
 			part["thoughtSignature"] = normalBase64(signature)
 		}
@@ -145,9 +154,11 @@ func NormalGeminiParts(v any) []any {
 		if file, ok := part["fileData"].(map[string]any); ok {
 			part["fileData"] = camel(file)
 		}
+
 		if part["text"] == "" && len(part) == 1 {
 			continue
 		}
+
 		parts = append(parts, part)
 	}
 	return parts

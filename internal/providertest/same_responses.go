@@ -8,25 +8,26 @@ import (
 	json "github.com/goccy/go-json/v2"
 )
 
-// The differences between a request of Responses that was recorded and the one that Plait makes of the same conversation that do not count,
-// because the model sees the same:
+// A recorded request of Responses and the one that Plait makes of the same conversation may differ in these points. The
+// model sees the same:
 //
-//   - the order of members, and space between them; "stream", which says how the answer comes;
-//   - "store" true and no "include", which are their absence, and members that are null;
-//   - "input" that is a string, which is one message of the user; content that is a string, which is one part; "type" of a message;
-//     several messages of the user in a row, which are one; an output of one text, which is a string;
-//   - system prompts in messages of the role system or developer at the front, which are "instructions"; several are joined;
-//   - "strict" true of a function, which is its absence; "detail" auto of a picture, the same; empty lists of tools;
-//   - empty annotations, logprobs and content of reasoning, and a caller of type "direct", which are their absence.
+//   - the order of members, and white space between them; "stream", which selects the form of the response;
+//   - "store" true and an empty "include" equal absent ones, and so do members that are null;
+//   - "input": a string equals one message of the user; content: a string equals one part; "type" of a message; several
+//     messages of the user in a row equal one; an output of one text equals a string;
+//   - system prompts in messages of the role system or developer at the front equal "instructions"; several are joined;
+//   - "strict" true of a function, and "detail" auto of an image, equal absent ones; empty lists of tools;
+//   - empty annotations, logprobs and content of reasoning, and a caller of type "direct", equal absent ones.
 //
-// What stands inside arguments, schemas and opaque items must be equal as it is.
+// Arguments, schemas and opaque items must be equal without these rules.
 
-// NormalResponses is a request of Responses without those differences.
+// NormalResponses returns a request of Responses without these differences.
 func NormalResponses(t testing.TB, body string) map[string]any {
 	t.Helper()
 	r := decodedBody(t, body)
 	delete(r, "stream")
 	withoutNull(r)
+
 	if r["store"] == true {
 		delete(r, "store")
 	}
@@ -35,10 +36,12 @@ func NormalResponses(t testing.TB, body string) map[string]any {
 			delete(r, name)
 		}
 	}
+
 	tools, _ := r["tools"].([]any)
 	for _, tool := range tools {
 		normalResponsesTool(tool.(map[string]any))
 	}
+
 	system, items := normalResponsesItems(r["input"])
 	if said, ok := r["instructions"].(string); ok {
 		system = append([]string{said}, system...)
@@ -46,6 +49,7 @@ func NormalResponses(t testing.TB, body string) map[string]any {
 	if delete(r, "instructions"); len(system) > 0 {
 		r["instructions"] = strings.Join(system, "\n\n")
 	}
+
 	r["input"] = items
 	return r
 }
@@ -76,17 +80,20 @@ func withoutNull(v any) {
 	}
 }
 
-// normalResponsesItems returns the system prompts at the front, and the other items.
+// normalResponsesItems returns the system prompts at the front of the input, and the other items.
 func normalResponsesItems(input any) (system []string, items []any) {
 	list, ok := input.([]any)
 	if !ok {
 		list = []any{map[string]any{"role": "user", "content": input}}
 	}
+
 	for _, one := range list {
 		item := one.(map[string]any)
 		NormalResponsesItem(item)
+
 		role, _ := item["role"].(string)
 		before, _ := last(items).(map[string]any)
+
 		switch {
 		case len(items) == 0 && (role == "system" || role == "developer"):
 			for _, part := range item["content"].([]any) {
@@ -108,12 +115,13 @@ func last(items []any) any {
 	return items[len(items)-1]
 }
 
-// NormalResponsesItem takes them out of an item.
+// NormalResponsesItem removes these differences from an item.
 func NormalResponsesItem(item map[string]any) {
 	withoutNull(item)
 	if item["type"] == "message" {
 		delete(item, "type")
 	}
+
 	switch item["type"] {
 	case nil:
 		kind := "input_text"
@@ -142,11 +150,13 @@ func normalResponsesParts(v any, kind string) []any {
 	for _, one := range list {
 		part := one.(map[string]any)
 		withoutNull(part)
+
 		for _, name := range []string{"annotations", "logprobs"} {
 			if empty, ok := part[name].([]any); ok && len(empty) == 0 {
 				delete(part, name)
 			}
 		}
+
 		if part["type"] == "input_image" && part["detail"] == "auto" {
 			delete(part, "detail")
 		}
@@ -154,19 +164,22 @@ func normalResponsesParts(v any, kind string) []any {
 	return list
 }
 
-// Beyond the differences that NormalResponses takes away, a program may send an answer back without what the API does not need:
+// A program may send a response back without the parts that the API does not need. ResponsesSentBack ignores these,
+// beyond the differences of NormalResponses:
 //
 //   - the "id" and "status" of items;
-//   - annotations and logprobs of texts, and what "include" asks for beside an item: the sources of a search, the outputs of code;
-//   - the bytes of arguments, when they are the same JSON.
+//   - annotations and logprobs of texts, and what "include" adds to an item: the sources of a search, the outputs of
+//     code;
+//   - the bytes of arguments, if they are the same JSON.
 
-// ResponsesSentBack is a request in normal form without what the API does not need of its answers.
+// ResponsesSentBack returns a normal request without the parts of responses that the API does not need.
 func ResponsesSentBack(request map[string]any) map[string]any {
 	var items []any
 	for _, one := range request["input"].([]any) {
 		item := maps.Clone(one.(map[string]any))
 		delete(item, "id")
 		delete(item, "status")
+
 		switch item["type"] {
 		case "function_call":
 			var arguments any
@@ -182,11 +195,14 @@ func ResponsesSentBack(request map[string]any) map[string]any {
 				item["action"] = action
 			}
 		}
+
 		if parts, ok := item["content"].([]any); ok && item["role"] == "assistant" {
 			item["content"] = withoutRemarks(parts)
 		}
+
 		items = append(items, item)
 	}
+
 	request = maps.Clone(request)
 	request["input"] = items
 	return request

@@ -11,7 +11,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// World is what the steps work on: the conversation at hand, and others that were forked from it.
+// World is the state of the steps: the current conversation, and others that were forked from it.
 type World struct {
 	*rand.Rand
 	dialect *Dialect
@@ -26,13 +26,13 @@ func (w *World) tell(format string, args ...any) {
 	}
 }
 
-// One is true once in n times.
+// One returns true once in n times.
 func (w *World) One(n int) bool { return w.IntN(n) == 0 }
 
-// Pick chooses.
+// Pick returns one of the values at random.
 func Pick[T any](w *World, from ...T) T { return from[w.IntN(len(from))] }
 
-// operations are what a program, or a crash, can do to a conversation.
+// operations are the changes that a program, or a crash, can make to a conversation.
 var operations = []struct {
 	name string
 	do   func(w *World) dag.DAG
@@ -76,11 +76,11 @@ var operations = []struct {
 	{"sub-graph", func(w *World) dag.DAG { return w.d.SubGraph("sub", dag.New().User("x").Assistant("y")) }},
 }
 
-// goodTurn is a turn as a model has it, so that the other steps have something to spoil.
+// goodTurn appends a turn as a model makes it, for the other steps to damage.
 func goodTurn(w *World) dag.DAG {
 	d := w.d.User("What is the weather?")
 	for range 1 + w.IntN(2) {
-		n := d.Len() // makes ids that are not used before
+		n := d.Len() // for call IDs that are not used yet
 		said := []content.Block{
 			content.ToolUse{ID: fmt.Sprintf("call%d_1", n), Name: "get_weather", Input: `{"city":"Tokyo"}`},
 			content.ToolUse{ID: fmt.Sprintf("call%d_2", n), Name: "get_weather", Input: `{"city":"Paris"}`},
@@ -88,15 +88,17 @@ func goodTurn(w *World) dag.DAG {
 		if w.One(2) {
 			said = append([]content.Block{w.dialect.Thought}, said...)
 		}
-		d = d.Assistant("", said...).CloseTools(node.ToolExecution{Index: 0, Result: content.Words("22°C")}, node.ToolExecution{Index: 1, Result: content.Words("18°C")})
+		d = d.Assistant("", said...).CloseTools(node.ToolExecution{Index: 0, Result: content.Words("22°C")},
+			node.ToolExecution{Index: 1, Result: content.Words("18°C")})
 	}
+
 	if w.One(2) {
 		d = d.Assistant("It is warm.")
 	}
 	return d
 }
 
-// serverTurn is a turn in which a tool of the API's own ran, perhaps one that was paused or cut off.
+// serverTurn appends a turn in which the API ran a tool of its own. The turn may be paused or cut off.
 func serverTurn(w *World) dag.DAG {
 	said := w.dialect.Served(w)
 	said = said[:1+w.IntN(len(said))]
@@ -126,7 +128,8 @@ func executeHalf(w *World) dag.DAG {
 			continue
 		}
 		result, _ := content.Of(w.inner()...)
-		d, _, _ = d.AppendTo([]*node.Node{said}, node.ToolExecution{CallID: call.ID, Index: call.Index, Tool: call.Name, Result: result})
+		d, _, _ = d.AppendTo([]*node.Node{said},
+			node.ToolExecution{CallID: call.ID, Index: call.Index, Tool: call.Name, Result: result})
 	}
 	return d
 }
@@ -136,7 +139,8 @@ func executeAnywhere(w *World) dag.DAG {
 	if len(nodes) == 0 {
 		return w.d
 	}
-	d, _, _ := w.d.AppendTo([]*node.Node{Pick(w, nodes...)}, node.ToolExecution{CallID: w.id(), Index: w.IntN(3), Tool: w.name()})
+	d, _, _ := w.d.AppendTo([]*node.Node{Pick(w, nodes...)},
+		node.ToolExecution{CallID: w.id(), Index: w.IntN(3), Tool: w.name()})
 	return d
 }
 
@@ -192,6 +196,7 @@ func compactAnything(w *World) dag.DAG {
 			ids = append(ids, n.ID())
 		}
 	}
+
 	summary := content.Words(w.text())
 	d := w.d
 	if w.One(2) {
@@ -200,7 +205,8 @@ func compactAnything(w *World) dag.DAG {
 	return d.Append(node.Compaction{Summary: summary, Replaced: node.ListOf(ids...)})
 }
 
-// saveAndLoad goes through a file's bytes. The source of ids is kept, so that steps go on as they did.
+// saveAndLoad writes the conversation and reads it again. It keeps the source of IDs, so that later steps do the same
+// as without it.
 func saveAndLoad(w *World) dag.DAG {
 	var file bytes.Buffer
 	if err := w.d.Write(&file); err != nil {

@@ -8,26 +8,28 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// NotRead says where in a body that is imported something cannot be read. The outermost caller gives it its kind: see ImportError.
+// NotRead returns an error for a part of an imported body that cannot be read. Where locates the part. The outermost
+// caller sets the error's kind with ImportError.
 func NotRead(where string, err error) error { return fmt.Errorf("%s cannot be read: %w", where, err) }
 
-// ImportError is the error of a body that cannot be imported.
+// ImportError returns the error for a body that cannot be imported.
 func ImportError(name string, err error) error {
 	return &api.Error{Kind: api.ErrInvalidRequest, API: name, Err: err}
 }
 
-// Imported is an object of a list in a body that is imported: as it stands there, and its members.
+// Imported is an object in a list of an imported body: its bytes and its members.
 type Imported struct {
 	Raw  content.JSON
 	List []wire.Member
 }
 
-// ImportObjects reads a list of objects. Where is its place in the body.
+// ImportObjects reads a list of objects. Where is its position in the body.
 func ImportObjects(where string, j content.JSON) ([]Imported, error) {
 	var raw []wire.Raw
 	if err := j.Decode(&raw); err != nil {
 		return nil, NotRead(where, err)
 	}
+
 	objects := make([]Imported, len(raw))
 	for i, one := range raw {
 		list, err := wire.Members(content.JSON(one))

@@ -1,5 +1,5 @@
-// Package roundtrip is what the providers do alike when they ask an API: in which order things happen, and which error it is when
-// they go wrong.
+// Package roundtrip implements the part of a request that is the same for all providers: the order of the steps, and
+// the errors for the steps that fail.
 package roundtrip
 
 import (
@@ -18,27 +18,29 @@ import (
 
 // Call is one request, ready to be sent.
 type Call struct {
-	// API names the API, and Options are those of the request before those of the provider.
+	// API names the API. Options are the options of the request, with the provider's own as defaults.
 	API     string
 	Options api.Options
-	// Whole says that the answer comes at once, so that nothing is received while the model writes it.
+	// Whole reports whether the response comes in one piece, so that nothing is received while the model writes it.
 	Whole bool
 	Body  *wire.Parts
 	Notes []api.RepairNote
 }
 
-// Trip is a request and what comes back.
+// Trip is one request to an API and its response.
 type Trip struct {
 	// Prepare makes the request.
 	Prepare func() (Call, error)
-	// Ask sends it, with the context of the watch, and yields the events of the answer. It may yield an api.Cut whenever it learns more of
-	// the answer as a whole: Stream keeps the last one for an answer that breaks off.
+	// Ask sends the request with the context of the watch, and yields the events of the response. It may yield an
+	// api.Cut whenever more is known about the response as a whole. Stream yields the last one if the response breaks
+	// off.
 	Ask func(watch *wire.Watch, c Call) iter.Seq2[api.Event, error]
-	// Explain returns the *api.Error that an error of the SDK is; nil where it is none, and the connection failed.
+	// Explain returns the *api.Error for an error of the SDK. It returns nil if the API sent no error, because the
+	// connection failed.
 	Explain func(err error) *api.Error
 }
 
-// Stream yields what comes back, by the rules of api.Provider.
+// Stream sends the request and yields the events of the response, by the rules of api.Provider.
 func (t Trip) Stream(ctx context.Context) iter.Seq2[api.Event, error] {
 	return api.Once(func(yield func(api.Event, error) bool) {
 		c, err := t.Prepare()
@@ -49,13 +51,16 @@ func (t Trip) Stream(ctx context.Context) iter.Seq2[api.Event, error] {
 		if len(c.Notes) > 0 && !yield(api.Repaired{Repairs: c.Notes}, nil) {
 			return
 		}
+
 		idle := c.Options.Idle
+		// Nothing arrives while the model writes a whole response, so it gets more time.
 		if idle == 0 && c.Whole {
 			idle = wire.IdleWhole
 		}
 		watch := wire.NewWatch(ctx, idle, api.ErrStalled)
 		defer watch.Stop()
-		var known *api.Cut // nil until a part of the answer arrived
+
+		var known *api.Cut // nil until a part of the response has arrived
 		for event, err := range t.Ask(watch, c) {
 			if err != nil {
 				if known == nil || yield(*known, nil) {
@@ -69,10 +74,11 @@ func (t Trip) Stream(ctx context.Context) iter.Seq2[api.Event, error] {
 				known = &e
 				continue
 			case api.Finish:
-				// Every request takes tokens: where none were reported, how many is not known.
+				// Every request takes tokens. If none were reported, the number is unknown.
 				e.Usage.Incomplete = e.Usage.Incomplete || e.Usage == content.Usage{}
 				event = e
 			}
+
 			if !yield(event, nil) {
 				return
 			}
@@ -80,7 +86,7 @@ func (t Trip) Stream(ctx context.Context) iter.Seq2[api.Event, error] {
 	})
 }
 
-// failure returns the error that a consumer of the stream gets for err.
+// failure returns the error that the stream yields for err.
 func (t Trip) failure(ctx context.Context, watch *wire.Watch, name string, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		if cause := context.Cause(ctx); cause != ended {
@@ -88,21 +94,24 @@ func (t Trip) failure(ctx context.Context, watch *wire.Watch, name string, err e
 		}
 		return fmt.Errorf("%s: %w", name, ended)
 	}
+
 	if watch.Stalled() {
-		// Not err: it is the cancellation of the watch's own context, which would look like one of the caller's.
+		// Do not use err: it is the cancellation of the watch's own context and would look like the caller's.
 		return &api.Error{Kind: api.ErrStalled, API: name, Err: errors.New(watch.Silence())}
 	}
+
 	var ours *api.Error
 	if errors.As(err, &ours) {
 		return err
 	}
+
 	if theirs := t.Explain(err); theirs != nil {
 		return theirs
 	}
 	return &api.Error{Kind: api.ErrTransport, API: name, Err: err}
 }
 
-// Checked returns the options, or why no request can be made with them.
+// Checked returns the options, or an error if no request can be made with them.
 func Checked(name string, o api.Options) (api.Options, error) {
 	err := o.Check()
 	var e *api.Error
@@ -112,15 +121,15 @@ func Checked(name string, o api.Options) (api.Options, error) {
 	return o, err
 }
 
-// Protocol is the error of an API that does not keep to its own rules.
+// Protocol returns an error for an API that breaks its own rules.
 func Protocol(name, format string, args ...any) error {
 	return &api.Error{Kind: api.ErrProtocol, API: name, Err: fmt.Errorf(format, args...)}
 }
 
-// Cut is the error of an answer that broke off, because of err or without one.
+// Cut returns the error for a response that broke off, because of err or, if err is nil, without one.
 func Cut(name string, err error) error {
 	if errors.Is(err, wire.ErrTooLong) || errors.Is(err, bufio.ErrTooLong) {
-		return Protocol(name, "%w", err) // asking again would bring as much
+		return Protocol(name, "%w", err) // not ErrCut: a retry would receive as much again
 	}
 	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.Join(errors.New("the connection ended before the answer did"), err)
@@ -128,7 +137,7 @@ func Cut(name string, err error) error {
 	return &api.Error{Kind: api.ErrCut, API: name, Status: http.StatusOK, Err: err}
 }
 
-// KindOf tells the kind of an error by its HTTP status alone; nil where the status is none of an error.
+// KindOf returns the kind of an error from its HTTP status alone, or nil if the status is not an error.
 func KindOf(status int) error {
 	switch {
 	case status < 400:

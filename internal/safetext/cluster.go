@@ -8,19 +8,20 @@ import (
 
 // Signs that hold a cluster together.
 const (
-	joiner    = '\u200d' // between emoji
+	joiner    = '\u200d' // joins two emoji
 	nonJoiner = '\u200c'
-	emojiSign = '\ufe0f' // what stands before it is drawn as an emoji
+	emojiSign = '\ufe0f' // shows the character before it as an emoji
 )
 
-// maxMarks is how many marks of one cluster are kept. No script needs more; of marks that pile up, the rest is dropped.
+// maxMarks is the number of marks that are kept in one cluster. No script needs more. The rest of a pile of marks is
+// dropped.
 const maxMarks = 8
 
-// loneMark is what a mark without a character is shown on.
+// loneMark is the base on which a mark without a character is shown.
 const loneMark = "\u25cc"
 
-// Cluster returns the first cluster of s as it is shown, its width in cells, and its size in s. The text is s[:size] where
-// nothing has to change. It never holds a line break or a tab: these too are shown by their pictures.
+// Cluster returns the first cluster of s as it is shown, its width in cells, and its size in s. The text is s[:size] if
+// nothing has to change. It never contains a line break or a tab: these too are shown by their pictures.
 func Cluster(s string) (text string, width, size int) {
 	r, size := utf8.DecodeRuneInString(s)
 	if r >= ' ' && r < 0x7f && (size == len(s) || s[size] < utf8.RuneSelf) {
@@ -33,7 +34,7 @@ func Cluster(s string) (text string, width, size int) {
 		return s[:n], 2, n
 	}
 
-	// The text is the base, then s from the end of the base to keep: what is dropped is always the end of a cluster.
+	// The text is the base, then s from the end of the base to keep: only the end of a cluster is ever dropped.
 	base, from, keep := "", 0, size
 	if shown := visible(r); isMark(r) {
 		base, width, keep, size = loneMark, 1, 0, 0
@@ -55,7 +56,7 @@ func Cluster(s string) (text string, width, size int) {
 		case next == joiner && marks < maxMarks:
 			joined, m := utf8.DecodeRuneInString(s[size+n:])
 			if !unicode.IsPrint(joined) || joined == ' ' || joined == utf8.RuneError {
-				return base + s[from:keep], width, size + n // it joins nothing, and is dropped
+				return base + s[from:keep], width, size + n // the joiner joins nothing and is dropped
 			}
 			n, width = n+m, width+runeCells(joined)
 		case next == emojiSign:
@@ -78,7 +79,7 @@ func Cluster(s string) (text string, width, size int) {
 	return base + s[from:keep], width, size
 }
 
-// Width returns how many cells a line takes.
+// Width returns the number of terminal cells that a line takes.
 func Width(line string) int {
 	used := 0
 	for line != "" {
@@ -88,7 +89,7 @@ func Width(line string) int {
 	return used
 }
 
-// visible returns what is shown for r.
+// visible returns the character to show for r.
 func visible(r rune) rune {
 	switch {
 	case r < ' ':
@@ -103,7 +104,7 @@ func visible(r rune) rune {
 
 func isMark(r rune) bool { return r >= 0x300 && unicode.Is(unicode.M, r) }
 
-// standsAlone reports whether r is of a common range whose characters begin a cluster, so that the tables need not be asked.
+// standsAlone reports whether r is in a common range whose characters begin a cluster. It saves a search of the tables.
 func standsAlone(r rune) bool {
 	return r < 0x300 || r >= 0x3400 && r <= 0xA48F || r >= 0xAC00 && r <= 0xD7A3
 }
@@ -139,8 +140,8 @@ func runeCells(r rune) int {
 	return 1
 }
 
-// wide is what takes two cells: the characters whose East Asian Width is W or F. Blocks that are wide but for a few characters
-// are listed whole, so that a row may come out shorter than it could be and never longer.
+// wide holds the characters that take two cells: those whose East Asian Width is W or F. Blocks with few narrow
+// characters are listed whole, so that a row may come out shorter than it could be, but never longer.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x1100, 0x115F, 1}, {0x231A, 0x231B, 1}, {0x2329, 0x232A, 1}, {0x23E9, 0x23EC, 1}, {0x23F0, 0x23F3, 3},

@@ -1,30 +1,35 @@
-// Package safetext makes the text of models, tools and files harmless to show, and cuts it. All of Plait uses it, so that the
-// same text looks the same in the log, in a drawing and in an error.
+// Package safetext makes the text of models, tools and files harmless to show, and cuts it. All of Plait uses it, so
+// that the same text looks the same in the log, in a drawing and in an error.
 //
-// Such text is hostile until then: an escape sequence drives a terminal, an override of the writing direction makes a row read
-// as something else, a line break forges a row.
+// Such text is hostile: an escape sequence controls a terminal, an override of the writing direction changes how a row
+// reads, a line break forges a row.
 //
 // # What is shown
 //
-// A cluster is what a reader takes for one character: a character with its marks, modifiers and joined emoji, a flag, a Hangul
-// syllable. These rules hold for [Line], [Row], [Block] and [Clip]:
+// A cluster is what a reader sees as one character: a character with its marks, modifiers and joined emoji, a flag, a
+// Hangul syllable. These rules hold for [Line], [Row], [Block] and [Clip]:
 //
-//   - A printable character stays (unicode.IsPrint).
+//   - A printable character is kept (unicode.IsPrint).
 //   - A control character below U+0020, and U+007F, becomes its picture, such as ␛.
 //   - Every other space becomes a plain space.
-//   - Everything else becomes U+FFFD: other control characters, writing directions, invisible and private characters, tags,
-//     unassigned code points, each byte that is not UTF-8.
-//   - At most eight marks of a cluster are kept. A mark without a character stands on ◌.
-//   - A joiner stays inside a cluster and is dropped at its end. The tags of the flags of England, Scotland and Wales stay.
+//   - Everything else becomes U+FFFD: other control characters, writing directions, invisible and private characters,
+//     tags, unassigned code points, each byte that is not UTF-8.
+//   - At most eight marks of a cluster are kept. A mark without a character is shown on ◌.
+//   - A joiner is kept inside a cluster and dropped at its end. The tags of the flags of England, Scotland and Wales
+//     are kept.
 //
-// Error texts and notes must be exact. There [Escape] and [Quote] write what the rules would change as in a Go string, and
-// nothing is dropped or replaced.
+// Error texts and notes must be exact. [Escape] and [Quote] write everything that the rules would change as in a Go
+// string. They drop and replace nothing.
 //
 // # Where text is cut
 //
-// Between two clusters. [Line] and [Clip], which have the size of a row or a box as their limit, end in "…" then. [Escape], [Quote] and [Cut],
-// which have a limit of bytes, end in "… (N bytes)", N being the size of the whole. Every function takes time linear in what it reads, and those with
-// a limit read little more than they return.
+// Text is cut between two clusters:
+//
+//   - [Line] and [Clip] are limited to the size of a row or a box. They mark a cut with "…".
+//   - [Escape], [Quote] and [Cut] are limited to a number of bytes. They mark a cut with "… (N bytes)", N being the
+//     size of the whole.
+//
+// Every function takes time linear in what it reads. Those with a limit read little more than they return.
 package safetext
 
 import (
@@ -36,8 +41,8 @@ import (
 
 const ellipsis = "…"
 
-// Line returns s on one line of at most width cells of a terminal, the "…" of a cut included. A run of white space and line breaks
-// becomes one space, and is left out at both ends.
+// Line returns s on one line of at most width terminal cells, including the "…" of a cut. A run of white space and line
+// breaks becomes one space, and is left out at both ends.
 func Line(s string, width int) string {
 	if len(s) <= width && isTidy(s) {
 		return s
@@ -71,7 +76,8 @@ func Line(s string, width int) string {
 	return out.String()
 }
 
-// Row returns s on one line with every character in its place: spaces are kept, and line breaks and tabs become pictures.
+// Row returns s on one line with every character at its position: spaces are kept, and line breaks and tabs become
+// pictures.
 func Row(s string) string {
 	if isPlain(s) {
 		return s
@@ -90,7 +96,7 @@ func Row(s string) string {
 func Block(s string) string {
 	var out strings.Builder
 	for s != "" {
-		// Most text is plain: take it a run at a time.
+		// Most text is plain: write it a run at a time.
 		if n := plainSize(s); n > 0 {
 			out.WriteString(s[:n])
 			s = s[n:]
@@ -115,8 +121,8 @@ func Block(s string) string {
 	return out.String()
 }
 
-// Clip returns the beginning of s: at most that many lines, with at most that many clusters in all. Blank lines and spaces at the
-// ends of lines are left out, and a tab is two spaces.
+// Clip returns the beginning of s: at most so many lines, with at most so many clusters in total. Blank lines and
+// spaces at the ends of lines are left out, and a tab becomes two spaces.
 func Clip(s string, lines, clusters int) string {
 	if len(s) <= clusters && lines > 0 && isPlain(s) {
 		return strings.TrimRight(s, " ")
@@ -147,10 +153,12 @@ func Clip(s string, lines, clusters int) string {
 			}
 			lines--
 		}
+
 		for ; gap > 0; gap-- {
 			out.WriteByte(' ')
 			clusters--
 		}
+
 		text, _, size := Cluster(s)
 		out.WriteString(text)
 		clusters, s = clusters-1, s[size:]
@@ -158,26 +166,28 @@ func Clip(s string, lines, clusters int) string {
 	return out.String()
 }
 
-// Escape returns the first limit bytes of s on one line, for an error text: what cannot be shown as it is becomes an escape of a
-// Go string, such as \n, \u202e or \xff. Spaces, quotes and backslashes stay, so that text which was escaped stays as it is.
+// Escape returns the first limit bytes of s on one line, for an error text. A character that cannot be shown unchanged
+// becomes an escape of a Go string, such as \n, \u202e or \xff. Spaces, quotes and backslashes are kept, so that
+// escaping twice changes nothing more.
 func Escape(s string, limit int) string {
 	head := Head(s, limit)
 	return escape(head, false) + rest(head, s)
 }
 
-// Quote returns the first limit bytes of s as a Go string in double quotes. The mark of a cut stands behind the quotes.
+// Quote returns the first limit bytes of s as a Go string in double quotes. The mark of a cut follows the closing
+// quote.
 func Quote(s string, limit int) string {
 	head := Head(s, limit)
 	return `"` + escape(head, true) + `"` + rest(head, s)
 }
 
-// Cut returns s, or its first limit bytes and the mark of a cut. It cleans nothing.
+// Cut returns s, or its first limit bytes and the mark of a cut. It escapes nothing.
 func Cut(s string, limit int) string {
 	head := Head(s, limit)
 	return head + rest(head, s)
 }
 
-// rest returns what stands behind the head of s.
+// rest returns the mark of a cut after the head of s, or "" if head is all of s.
 func rest(head, s string) string {
 	if len(head) == len(s) {
 		return ""
@@ -185,15 +195,16 @@ func rest(head, s string) string {
 	return ellipsis + " (" + strconv.Itoa(len(s)) + " bytes)"
 }
 
-// Head returns the whole clusters in the first limit bytes of s, without a mark. A first cluster that is longer is cut between two runes.
-// It cleans nothing.
+// Head returns the whole clusters in the first limit bytes of s, without a mark. A first cluster longer than limit is
+// cut between two runes. Head escapes nothing.
 func Head(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
 	limit = max(limit, 0)
 
-	// Enough beyond the limit to tell a cluster that ends there from one that goes on. The longest that is looked at whole is a flag.
+	// Look far enough beyond the limit to see whether the last cluster ends there. The longest sequence that must be
+	// seen whole is a flag.
 	window := s[:min(len(s), limit+len(flags[0]))]
 	end := 0
 	for {
@@ -204,6 +215,7 @@ func Head(s string, limit int) string {
 		end += size
 	}
 
+	// The first cluster alone is too long: cut it between two runes.
 	if end == 0 {
 		for end = limit; end > 0 && !utf8.RuneStart(s[end]); {
 			end--
@@ -226,7 +238,7 @@ func escape(s string, quotes bool) string {
 			continue
 		}
 
-		// Of a cluster that is not shown as it is, only the character that it begins with stays.
+		// If a cluster has to change, only its first character is kept; the others are escaped.
 		for i := 0; i < size; {
 			r, n := utf8.DecodeRuneInString(s[i:])
 			switch {
@@ -247,7 +259,7 @@ func escape(s string, quotes bool) string {
 	return out.String()
 }
 
-// isPlain reports whether s is printable ASCII, which every rule leaves as it is.
+// isPlain reports whether s is printable ASCII. No rule changes that.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -262,7 +274,8 @@ func isTidy(s string) bool {
 	return isPlain(s) && !strings.Contains(s, "  ") && !strings.HasPrefix(s, " ") && !strings.HasSuffix(s, " ")
 }
 
-// plainSize returns the size of the plain beginning of s. A character before one that is not plain may have marks, and is left out.
+// plainSize returns the size of the plain beginning of s. It excludes a character before one that is not plain, which
+// may be its mark.
 func plainSize(s string) int {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {

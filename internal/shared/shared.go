@@ -1,5 +1,6 @@
-// Package shared gives package executor the transcripts of package dag without a copy. The public dag.DAG.Transcript copies, so that a
-// program may change what it gets; a run reads the transcript at each turn, and a copy at each turn would be quadratic.
+// Package shared gives package executor the transcripts of package dag without a copy. The public dag.DAG.Transcript
+// copies, so that a program may change the returned slices. A run reads the transcript at each turn, and a copy at each
+// turn would be quadratic.
 package shared
 
 import (
@@ -7,23 +8,25 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Transcript is a transcript, as dag.Transcript describes it. Its slices are shared and must not be changed; appending to one copies it.
+// Transcript is a transcript as dag.Transcript describes it. Its slices are shared and must not be changed; appending
+// to one copies it.
 type Transcript struct {
 	System   []string
 	Tools    []content.Tool
 	Messages []content.Message
 	Nodes    []*node.Node
 
-	// Summary returns the compaction whose summary message i is; false where the message is Nodes[i]'s own.
+	// Summary returns the compaction whose summary is message i, or false if the message comes from Nodes[i] itself.
 	Summary func(i int) (node.ID, bool)
 	// Seen returns dag.Transcript.Seen with the messages appended.
 	Seen func(after ...content.Message) node.Digest
-	// Sum returns the sum of count over the messages, asked about those that are new since the last Sum for the key. Count must be
-	// additive, and always the same for a key. A nil key remembers nothing.
+	// Sum returns the sum of count over the messages. It calls count only for messages that are new since the last Sum
+	// with the key. Count must be additive, and always the same for a key. With a nil key nothing is remembered.
 	Sum func(key any, count func([]content.Message) int) int
 }
 
-// Of returns the transcript of the conversation that ends in the heads, without the tools with these names: what a model sees that is sent
-// none of them. Thinking is held against that. It costs no more than the nodes that are new since it was last asked
-// about one of their ancestors, as long as that Transcript, or one that goes on from it, is kept. Package dag sets it.
+// Of returns the transcript of the conversation that ends in the heads, without the named tools: the transcript for a
+// model that gets none of these tools. Thinking is checked against that transcript. The cost is proportional to the
+// number of nodes that are new since the last call for one of their ancestors, as long as that Transcript, or a later
+// one, is kept. Package dag sets Of.
 var Of func(heads []*node.Node, without ...string) Transcript

@@ -11,18 +11,24 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// Anthropic returns a strict fake of Anthropic's Messages API, which checks requests with [CheckAnthropic]. It answers with
-// replies, in order. A request beyond the last one is refused.
+// Anthropic returns a strict fake of Anthropic's Messages API. It checks requests with [CheckAnthropic] and answers
+// with replies, in order. A request after the last reply is refused.
 //
-// What the newest models bind thinking to is checked always, whatever the model is called: thinking that the fake answered with comes
-// back as it was, after the same system prompts, tools and messages (markers for the cache aside), and after the same thinking, or after
-// none; otherwise the request is refused, unless "thinking" in it has "block_binding":{"prefix_mismatch_behavior":"drop_block"}. Thinking
-// that the fake does not know, and that of replies prepared as a stream, is not checked; see [API.Gave].
+// The newest models bind thinking to the conversation before it. The fake always checks that binding, for any model
+// name. Thinking from its own responses must come back
+//
+//   - unchanged,
+//   - after the same system prompts, tools and messages, except for cache markers,
+//   - and after the same thinking, or after none.
+//
+// Otherwise the request is refused, unless "thinking" in it has
+// "block_binding":{"prefix_mismatch_behavior":"drop_block"}. Thinking that the fake does not know, and thinking in
+// replies prepared as a stream, is not checked; see [API.Gave].
 func Anthropic(replies ...Reply) *API { return newFake(&anthropic{bindings: bindings{}}, replies) }
 
-// AnthropicMessage answers with blocks: texts, thinking, tool calls, and content.Opaque for every other block of the API. The
-// stop reason is "tool_use" when there is a tool call and "end_turn" otherwise. Another kind of block is a mistake in a test and
-// panics.
+// AnthropicMessage returns a reply with the blocks: texts, thinking, tool calls, and content.Opaque for every other
+// block of the API. The stop reason is "tool_use" if there is a tool call, otherwise "end_turn". Any other kind of
+// block is a mistake in a test and panics.
 func AnthropicMessage(blocks ...content.Block) Reply {
 	stop := content.StopEndTurn
 	var parts []string
@@ -37,7 +43,8 @@ func AnthropicMessage(blocks ...content.Block) Reply {
 
 func anthropicMessage(blocks []string, stop content.Stop) string {
 	return fmt.Sprintf(`{"id":"msg_fake","type":"message","role":"assistant","model":"claude-fake","content":[%s],`+
-		`"stop_reason":%q,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5}}`, strings.Join(blocks, ","), stop)
+		`"stop_reason":%q,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5}}`,
+		strings.Join(blocks, ","), stop)
 }
 
 func anthropicBlock(b content.Block) string {
@@ -60,13 +67,14 @@ func anthropicBlock(b content.Block) string {
 	panic(fmt.Sprintf("fake: an assistant of this API says no %T", b))
 }
 
-// AnthropicFailure answers with an error of the API, such as 529, "overloaded_error", "Overloaded".
+// AnthropicFailure returns a reply with an error of the API, such as 529, "overloaded_error", "Overloaded".
 func AnthropicFailure(status int, kind, message string) Reply {
 	return Reply{Status: status, Body: anthropicError(kind, message)}
 }
 
 func anthropicError(kind, message string) string {
-	return fmt.Sprintf(`{"type":"error","error":{"type":%s,"message":%s},"request_id":"req_fake"}`, quoted(kind), quoted(message))
+	return fmt.Sprintf(`{"type":"error","error":{"type":%s,"message":%s},"request_id":"req_fake"}`, quoted(kind),
+		quoted(message))
 }
 
 // anthropic is the dialect of the Messages API.
@@ -117,12 +125,16 @@ func (*anthropic) stream(_ []byte, answer string, cut bool) string {
 	var blocks []map[string]jsontext.Value
 	parsed([]byte(answer), &m)
 	parsed(m["content"], &blocks)
+
 	var s anthropicStream
 	end := map[string]any{"stop_reason": m["stop_reason"], "stop_sequence": m["stop_sequence"]}
 	usage := m["usage"]
-	m["content"], m["stop_reason"], m["stop_sequence"] = jsontext.Value("[]"), jsontext.Value("null"), jsontext.Value("null")
+	m["content"], m["stop_reason"], m["stop_sequence"] = jsontext.Value("[]"), jsontext.Value("null"),
+		jsontext.Value("null")
+
 	s.event("message_start", map[string]any{"message": m})
 	s.event("ping", map[string]any{})
+
 	for i, block := range blocks {
 		s.block(i, block)
 		if cut && i == len(blocks)-1 {
@@ -130,15 +142,17 @@ func (*anthropic) stream(_ []byte, answer string, cut bool) string {
 		}
 		s.event("content_block_stop", map[string]any{"index": i})
 	}
+
 	if cut {
 		return s.String()
 	}
+
 	s.event("message_delta", map[string]any{"delta": end, "usage": usage})
 	s.event("message_stop", map[string]any{})
 	return s.String()
 }
 
-// anthropicStream is a stream of the API's events under construction.
+// anthropicStream builds a stream of the API's events.
 type anthropicStream struct{ sse }
 
 func (s *anthropicStream) event(name string, members map[string]any) {
@@ -146,15 +160,18 @@ func (s *anthropicStream) event(name string, members map[string]any) {
 	s.sse.event(name, members)
 }
 
-// block begins a block and gives its contents in small pieces, as the API does.
+// block starts a block and sends its content in small pieces, as the API does.
 func (s *anthropicStream) block(i int, block map[string]jsontext.Value) {
 	pieces := func(member, delta, field string, whole string) {
 		for _, piece := range split(whole) {
-			s.event("content_block_delta", map[string]any{"index": i, "delta": map[string]string{"type": delta, field: piece}})
+			s.event("content_block_delta",
+				map[string]any{"index": i, "delta": map[string]string{"type": delta, field: piece}})
 		}
 		block[member] = jsontext.Value(`""`)
 	}
+
 	start := func() { s.event("content_block_start", map[string]any{"index": i, "content_block": block}) }
+
 	switch text(block["type"]) {
 	case "text":
 		whole := text(block["text"])
@@ -166,7 +183,8 @@ func (s *anthropicStream) block(i int, block map[string]jsontext.Value) {
 		block["thinking"], block["signature"] = jsontext.Value(`""`), jsontext.Value(`""`)
 		start()
 		pieces("thinking", "thinking_delta", "thinking", whole)
-		s.event("content_block_delta", map[string]any{"index": i, "delta": map[string]string{"type": "signature_delta", "signature": signature}})
+		s.event("content_block_delta",
+			map[string]any{"index": i, "delta": map[string]string{"type": "signature_delta", "signature": signature}})
 	case "tool_use", "server_tool_use", "mcp_tool_use":
 		whole := string(block["input"])
 		block["input"] = jsontext.Value(`{}`)

@@ -11,37 +11,37 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// bindings is what the thinking in answers is bound to, by its signature or its data.
+// bindings holds the bindings of the thinking in responses, by its signature or data.
 type bindings map[string][]binding
 
-// binding is what one block of thinking is bound to: that it comes back as it was, and after what.
+// binding is what one block of thinking is bound to: its own content, and everything before it.
 type binding struct {
 	block  string
 	system string
 	tools  string
-	said   int    // how many blocks other than thinking stood before its answer
-	digest string // and the digest of them
-	before string // the thinking before it; "" is none
+	said   int    // number of blocks other than thinking before its response
+	digest string // the digest of these blocks
+	before string // the thinking before it; "" for none
 }
 
-// anthropicPrefix is a request as far as thinking is bound to it, without markers for the cache.
+// anthropicPrefix is the part of a request to which thinking can be bound, without cache markers.
 type anthropicPrefix struct {
 	system, tools string
 	blocks        []anthropicBound
-	digests       []string // of the blocks other than thinking: of the first n of them at n
-	drops         bool     // thinking that does not fit is to be dropped
+	digests       []string // digests[n] is the digest of the first n blocks other than thinking
+	drops         bool     // drop thinking that does not fit, instead of refusing the request
 }
 
 // anthropicBound is one block of a message.
 type anthropicBound struct {
-	message, block int // its place
+	message, block int // its position
 	user           bool
-	said           int    // how many blocks other than thinking stand before it
-	thinking       string // its signature or data, where it is thinking
+	said           int    // number of blocks other than thinking before it
+	thinking       string // the signature or data of thinking; "" for another block
 	whole          string
 }
 
-// anthropicPrefixOf reads a request that was checked.
+// anthropicPrefixOf reads a request that has passed CheckAnthropic.
 func anthropicPrefixOf(body []byte) anthropicPrefix {
 	var r struct {
 		System   jsontext.Value   `json:"system"`
@@ -56,16 +56,21 @@ func anthropicPrefixOf(body []byte) anthropicPrefix {
 			} `json:"block_binding"`
 		} `json:"thinking"`
 	}
+
 	_ = json.Unmarshal(body, &r) // a request of another shape was refused
 	p := anthropicPrefix{
 		system: strings.Join(unmarkedBlocks(r.System), ","), digests: []string{""}, drops: r.Thinking.Binding.Mismatch == "drop_block",
 	}
+
 	for _, tool := range r.Tools {
 		p.tools += unmarked(tool) + ","
 	}
+
 	for i, m := range r.Messages {
 		for j, block := range unmarkedBlocks(m.Content) {
-			b := anthropicBound{message: i, block: j, user: m.Role == "user", said: len(p.digests) - 1, thinking: thoughtIn(block), whole: block}
+			b := anthropicBound{message: i, block: j, user: m.Role == "user", said: len(p.digests) - 1,
+				thinking: thoughtIn(block), whole: block}
+
 			p.blocks = append(p.blocks, b)
 			if b.thinking == "" {
 				sum := sha256.Sum256([]byte(p.digests[b.said] + m.Role + block))
@@ -76,13 +81,14 @@ func anthropicPrefixOf(body []byte) anthropicPrefix {
 	return p
 }
 
-// unmarkedBlocks returns each block without markers for the cache, in a form in which equal ones are equal. What is a string is a text.
+// unmarkedBlocks returns each block in canonical form without cache markers. A string counts as a text block.
 func unmarkedBlocks(v jsontext.Value) []string {
 	if v.Kind() == '"' {
 		v = jsontext.Value(`[{"type":"text","text":` + string(v) + `}]`)
 	}
 	var list []jsontext.Value
-	_ = json.Unmarshal(v, &list) // there may be none
+	_ = json.Unmarshal(v, &list) // empty if there are none
+
 	var blocks []string
 	for _, b := range list {
 		blocks = append(blocks, unmarked(b))
@@ -102,14 +108,15 @@ func unmarked(v jsontext.Value) string {
 	return string(content.JSON(v).Canonical())
 }
 
-// thoughtIn is what a block of thinking is known by; "" for another block.
+// thoughtIn returns the signature or data of a block of thinking, or "" for another block.
 func thoughtIn(block string) string {
 	var b struct {
 		Type      string `json:"type"`
 		Signature string `json:"signature"`
 		Data      string `json:"data"`
 	}
-	_ = json.Unmarshal([]byte(block), &b) // a block of another shape is none
+	_ = json.Unmarshal([]byte(block), &b) // a block of another shape is not thinking
+
 	switch b.Type {
 	case "thinking":
 		return b.Signature
@@ -119,7 +126,7 @@ func thoughtIn(block string) string {
 	return ""
 }
 
-// add binds the thinking in an answer to the request.
+// add binds the thinking in a response to the request.
 func (known bindings) add(request []byte, answer string) {
 	var a struct {
 		Content jsontext.Value `json:"content"`
@@ -127,6 +134,7 @@ func (known bindings) add(request []byte, answer string) {
 	if json.Unmarshal([]byte(answer), &a) != nil {
 		return // a stream
 	}
+
 	p := anthropicPrefixOf(request)
 	before, _ := known.check(p)
 	said := len(p.digests) - 1
@@ -138,9 +146,9 @@ func (known bindings) add(request []byte, answer string) {
 	}
 }
 
-// check returns the last thinking in the request that is not dropped, and why the request is refused; "" where it is not.
+// check returns the last thinking in the request that is not dropped, and the error message if the request is refused.
 func (known bindings) check(p anthropicPrefix) (last, message string) {
-	turn := 0 // where the turn of the assistant begins, counted as said is
+	turn := 0 // the number of blocks other than thinking before the assistant's current turn
 	for _, b := range p.blocks {
 		if b.user {
 			turn = b.said + 1
@@ -148,12 +156,15 @@ func (known bindings) check(p anthropicPrefix) (last, message string) {
 		if b.thinking == "" {
 			continue
 		}
+
 		why := ""
+		// The same thinking may have come more than once: one binding that fits is enough.
 		for _, bound := range known[b.thinking] {
 			if why = bound.differs(p, b, turn, last); why == "" {
 				break
 			}
 		}
+
 		switch {
 		case why == "":
 			last = b.thinking
@@ -170,7 +181,8 @@ const (
 		"`thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\"."
 )
 
-// differs says why b, in a turn of the assistant that begins at turn and after the thinking last, is not where it was; "" where it is.
+// differs returns the error message if b is not where this binding allows it, or "". Turn is where the assistant's turn
+// begins, and last is the thinking before b.
 func (want binding) differs(p anthropicPrefix, b anthropicBound, turn int, last string) string {
 	what := ""
 	switch {

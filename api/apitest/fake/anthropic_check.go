@@ -14,22 +14,24 @@ import (
 	json "github.com/goccy/go-json/v2"
 )
 
-// CheckAnthropic returns nil for the body of a request that Anthropic's Messages API accepts, and otherwise an *[api.Error] with
-// status 400 and the API's own words, message and block counted as it counts them. It knows the rules that were observed:
+// CheckAnthropic returns nil for the body of a request that Anthropic's Messages API accepts. Otherwise it returns an
+// *[api.Error] with status 400 and the API's own error text, with the API's numbers for messages and blocks. It checks
+// the rules that were observed:
 //
-//   - every tool call is answered by its own single result, first in the next message of the user; every result answers a call of
-//     the message before it; call ids are unique and well formed; calls come last in their message
-//   - every message says something, text is not empty or blank, only its own side says a block, the last message is the user's
-//     (or an assistant's that waits for a server tool), thinking is not the end of a message
-//   - the temperature is from 0 to 1
-//   - thinking is signed; while it is enabled, an open tool loop begins with it, and budget, temperature and tool_choice fit
-//   - tool names are well formed and unique, schemas are objects that the API takes, at most 20 tools are strict
-//   - images and documents are of a type that is taken, are what they say they are, and are not too large
-//   - at most 4 blocks have cache_control, none of an hour after one of five minutes
-//   - nothing is there that the API does not know
+//   - Every tool call has its own single result, first in the next message of the user. Every result belongs to a call
+//     of the message before it. Call IDs are unique and well formed. Calls come last in their message.
+//   - Every message has content. Text is not empty or blank. A block is in a message of the right role. The last
+//     message is the user's, or an assistant's that waits for a server tool. A message does not end with thinking.
+//   - The temperature is from 0 to 1.
+//   - Thinking is signed. While it is enabled, an open tool loop begins with it, and budget, temperature and
+//     tool_choice fit.
+//   - Tool names are well formed and unique. Schemas are objects that the API accepts. At most 20 tools are strict.
+//   - Images and documents have an accepted type, contain data of that type, and are not too large.
+//   - At most 4 blocks have cache_control. None of one hour comes after one of five minutes.
+//   - There are no members that the API does not know.
 //
-// Where it is not known what the API does, and where its models differ, the strictest of what was seen holds. The limits of an
-// account, and signatures, cannot be checked.
+// If the behavior of the API is unknown, or differs between models, the strictest behavior observed counts. The limits
+// of an account, and signatures, cannot be checked.
 func CheckAnthropic(body []byte) error {
 	var c anthropicCheck
 	c.request(body)
@@ -39,23 +41,23 @@ func CheckAnthropic(body []byte) error {
 	return refuseAnthropic(http.StatusBadRequest, "invalid_request_error", c.message)
 }
 
-// anthropicCheck holds what is known of a request while it is checked. The first failure counts.
+// anthropicCheck is the state of a check. Only the first failure counts.
 type anthropicCheck struct {
 	message   string
 	maxTokens int
 	thinking  string // "enabled", "adaptive" or "disabled"
 	tools     []string
 	cached    int  // blocks with cache_control
-	short     bool // one of them was of five minutes
+	short     bool // one of them has a TTL of five minutes
 	blocks    []anthropicSaid
 }
 
 // anthropicSaid is one block of a message.
 type anthropicSaid struct {
-	message, block int // its place
+	message, block int // its position
 	role, kind     string
-	id             string // of a call, or of the call that is answered
-	caller         string // the server tool's call on whose behalf a call is made
+	id             string // of a call, or of the call that a result belongs to
+	caller         string // the call of a server tool that made this call
 	name           string
 }
 
@@ -107,7 +109,7 @@ func members(names string) map[string]bool {
 
 type object map[string]jsontext.Value
 
-// object reads an object with no members but the allowed ones; nil allows all.
+// object decodes an object with only the allowed members; nil allows all.
 func (c *anthropicCheck) object(path string, v jsontext.Value, allowed map[string]bool) object {
 	var o object
 	if v.Kind() != '{' || json.Unmarshal(v, &o) != nil {
@@ -118,14 +120,14 @@ func (c *anthropicCheck) object(path string, v jsontext.Value, allowed map[strin
 	return o
 }
 
-// only checks that an object has no members but the allowed ones; nil allows all.
+// only checks that an object has only the allowed members; nil allows all.
 func (c *anthropicCheck) only(path string, o object, allowed map[string]bool) {
 	if allowed == nil {
 		return
 	}
 	for name := range o {
 		if !allowed[name] {
-			names := slices.Sorted(maps.Keys(o)) // so that the same body fails the same way
+			names := slices.Sorted(maps.Keys(o)) // the same body must fail the same way each time
 			name = names[slices.IndexFunc(names, func(n string) bool { return !allowed[n] })]
 			c.fail("%s: Extra inputs are not permitted", strings.TrimPrefix(path+"."+name, "."))
 			return
@@ -141,7 +143,7 @@ func (c *anthropicCheck) list(path string, v jsontext.Value) []jsontext.Value {
 	return list
 }
 
-// text reads a member that must be there and be a string.
+// text returns a member that must be present and a string.
 func (c *anthropicCheck) text(path string, o object, name string) string {
 	v, ok := o[name]
 	if !ok {
@@ -152,7 +154,7 @@ func (c *anthropicCheck) text(path string, o object, name string) string {
 	return text(v)
 }
 
-// integer reads a member that must be there and be a whole number.
+// integer returns a member that must be present and a whole number.
 func (c *anthropicCheck) integer(path string, o object, name string) int {
 	v, ok := o[name]
 	if !ok {
@@ -171,23 +173,27 @@ func (c *anthropicCheck) request(body []byte) {
 		c.fail("The request body is not valid JSON")
 		return
 	}
+
 	o := c.object("", jsontext.Value(body), anthropicRequest)
 	if model, ok := o["model"]; !ok {
 		c.fail("model: Field required")
 	} else if text(model) == "" {
 		c.fail("model: String should have at least 1 character")
 	}
+
 	if c.maxTokens = c.integer("max_tokens", o, "max_tokens"); c.maxTokens < 1 {
 		c.fail("max_tokens: must be greater than or equal to 1")
 	}
 	if v, ok := o["stream"]; ok && v.Kind() != 't' && v.Kind() != 'f' {
 		c.fail("stream: Input should be a valid boolean")
 	}
+
 	c.checkTools(o)
 	c.checkSystem(o)
 	c.checkTemperature(o)
 	c.checkThinking(o)
 	c.checkToolChoice(o)
+
 	if v, ok := o["cache_control"]; ok {
 		c.cacheControl("cache_control", object{"cache_control": v})
 	}
@@ -196,9 +202,12 @@ func (c *anthropicCheck) request(body []byte) {
 	} else {
 		c.fail("messages: Field required")
 	}
+
 	if c.cached > 4 {
 		c.fail("A maximum of 4 blocks with cache_control may be provided. Found %d.", c.cached)
 	}
+
+	// The relations between blocks are checked only if each block is valid by itself.
 	if c.message == "" {
 		c.conversation()
 	}
@@ -219,6 +228,7 @@ func (c *anthropicCheck) checkSystem(o object) {
 		if kind := c.text(path, block, "type"); kind != "text" {
 			c.fail("%s.type: Input should be 'text'", path)
 		}
+
 		said := c.text(path, block, "text")
 		if _, marked := block["cache_control"]; marked && said == "" {
 			c.fail("%s: cache_control cannot be set for empty text blocks", path)
@@ -237,21 +247,24 @@ func (c *anthropicCheck) systemText(said string) {
 	}
 }
 
-// cacheControl checks and counts the mark on a block. It must be called in the order tools, system, messages.
+// cacheControl checks and counts the cache marker of a block. It must be called in the order tools, system, messages.
 func (c *anthropicCheck) cacheControl(path string, block object) {
 	v, ok := block["cache_control"]
 	if !ok || string(v) == "null" {
 		return
 	}
+
 	mark := c.object(path+".cache_control", v, members("type ttl"))
 	if text(mark["type"]) != "ephemeral" {
 		c.fail("%s.cache_control.type: Input should be 'ephemeral'", path)
 	}
+
 	c.cached++
 	ttl := "5m"
 	if v, ok := mark["ttl"]; ok {
 		ttl = text(v)
 	}
+
 	switch ttl {
 	case "5m":
 		c.short = true
@@ -282,8 +295,10 @@ func (c *anthropicCheck) checkThinking(o object) {
 	if !ok {
 		return
 	}
+
 	t := c.object("thinking", v, members("type budget_tokens display block_binding"))
 	c.thinking = text(t["type"])
+
 	switch c.thinking {
 	case "enabled":
 		budget := c.integer("thinking.enabled.budget_tokens", t, "budget_tokens")
@@ -320,10 +335,12 @@ func (c *anthropicCheck) checkToolChoice(o object) {
 	if !ok {
 		return
 	}
+
 	choice := c.object("tool_choice", v, members("type name disable_parallel_tool_use"))
 	if len(c.tools) == 0 {
 		c.fail("tool_choice: tool_choice may only be specified while providing tools.")
 	}
+
 	kind := text(choice["type"])
 	switch kind {
 	case "auto", "none":
@@ -336,6 +353,7 @@ func (c *anthropicCheck) checkToolChoice(o object) {
 	default:
 		c.fail("tool_choice: Input tag '%s' found using 'type' does not match any of the expected tags: 'any', 'auto', 'none', 'tool'", kind)
 	}
+
 	if c.thinking == "enabled" || c.thinking == "adaptive" {
 		c.fail("Thinking may not be enabled when tool_choice forces tool use.")
 	}
@@ -349,6 +367,7 @@ func (c *anthropicCheck) checkMessages(v jsontext.Value) {
 	if len(messages) > 100_000 {
 		c.fail("messages: List should have at most 100000 items after validation, not %d", len(messages))
 	}
+
 	for i, v := range messages {
 		path := fmt.Sprintf("messages.%d", i)
 		m := c.object(path, v, members("role content"))
@@ -356,6 +375,7 @@ func (c *anthropicCheck) checkMessages(v jsontext.Value) {
 		if role != "user" && role != "assistant" {
 			c.fail("%s.role: Input should be 'user' or 'assistant'", path)
 		}
+
 		said, ok := m["content"]
 		switch {
 		case !ok:
@@ -402,10 +422,11 @@ func (c *anthropicCheck) content(i int, role string, v jsontext.Value) {
 		}
 		solid = solid || said.kind == "text" && !isBlank(said.name) || said.kind == "tool_use"
 	}
+
 	c.blank(!blank || solid)
 }
 
-// side checks that role can say a block of the kind.
+// side checks that a message of the role may contain a block of the kind.
 func (c *anthropicCheck) side(path, role, kind string) {
 	switch {
 	case role == "user" && !anthropicUserSays[kind]:
@@ -420,7 +441,7 @@ func isServerResult(kind string) bool {
 	return strings.HasSuffix(kind, "_tool_result")
 }
 
-// block checks one block by itself. The name of a text is the text.
+// block checks one block by itself. For a text, the name of the result is the text.
 func (c *anthropicCheck) block(path string, v jsontext.Value) anthropicSaid {
 	o := c.object(path, v, nil)
 	said := anthropicSaid{kind: c.text(path, o, "type")}
@@ -433,9 +454,11 @@ func (c *anthropicCheck) block(path string, v jsontext.Value) anthropicSaid {
 			"'tool_use', 'tool_result', 'thinking', 'redacted_thinking' and those of server tools", path, said.kind)
 		return said
 	}
+
 	path += "." + said.kind
 	c.only(path, o, allowed)
 	c.marked(path, said.kind, o)
+
 	switch said.kind {
 	case "text":
 		said.name = c.text(path, o, "text")
@@ -473,7 +496,7 @@ func (c *anthropicCheck) optional(path string, o object, name string) object {
 	return c.object(path, v, nil)
 }
 
-// marked checks the block's cache_control.
+// marked checks the cache marker of a block.
 func (c *anthropicCheck) marked(path, kind string, o object) {
 	if v, ok := o["cache_control"]; ok && kind == "text" && text(o["text"]) == "" && string(v) != "null" {
 		c.fail("%s: cache_control cannot be set for empty text blocks", path)
@@ -492,6 +515,7 @@ func (c *anthropicCheck) textBlock(path string, o object) {
 
 func (c *anthropicCheck) call(path, kind string, o object) (id, name string) {
 	id, name = c.text(path, o, "id"), c.text(path, o, "name")
+
 	pattern := anthropicID
 	if kind == "server_tool_use" {
 		pattern = anthropicServerID
@@ -502,6 +526,7 @@ func (c *anthropicCheck) call(path, kind string, o object) (id, name string) {
 	if kind == "tool_use" && !anthropicName.MatchString(name) {
 		c.fail("%s.name: String should match pattern '%s'", path, anthropicName)
 	}
+
 	if input, ok := o["input"]; !ok {
 		c.fail("%s.input: Field required", path)
 	} else if input.Kind() != '{' {
@@ -516,6 +541,7 @@ func (c *anthropicCheck) result(path string, o object) {
 	if v, ok := o["is_error"]; ok && v.Kind() != 't' && v.Kind() != 'f' {
 		c.fail("%s.is_error: Input should be a valid boolean", path)
 	}
+
 	v, ok := o["content"]
 	empty := !ok
 	switch {
@@ -528,6 +554,7 @@ func (c *anthropicCheck) result(path string, o object) {
 		empty = len(list) == 0
 		c.resultBlocks(path, list, failed)
 	}
+
 	if failed && empty {
 		c.fail("%s: content cannot be empty if `is_error` is true", path)
 	}
@@ -544,12 +571,15 @@ func (c *anthropicCheck) resultBlocks(path string, list []jsontext.Value, failed
 				"'search_result', 'text', 'tool_reference'", at, kind)
 			return
 		}
+
 		if failed && kind != "text" {
 			c.fail("%s: all content must be type `text` if `is_error` is true", path)
 		}
+
 		at += "." + kind
 		c.only(at, o, anthropicBlocks[kind])
 		c.marked(at, kind, o)
+
 		switch kind {
 		case "text":
 			c.text(at, o, "text")
@@ -565,19 +595,21 @@ func (c *anthropicCheck) resultBlocks(path string, list []jsontext.Value, failed
 	c.blank(solid)
 }
 
-const anthropicImageMax = 5 << 20 // of the base64 text
+const anthropicImageMax = 5 << 20 // bytes of base64 text
 
-// source checks where the bytes of an image or a document are.
+// source checks the source of an image or a document.
 func (c *anthropicCheck) source(path, kind string, o object) {
 	v, ok := o["source"]
 	if !ok {
 		c.fail("%s.source: Field required", path)
 		return
 	}
+
 	path += ".source"
 	s := c.object(path, v, nil)
 	place := c.text(path, s, "type")
 	at := path + "." + place
+
 	switch place {
 	case "base64":
 		c.only(at, s, members("type media_type data"))
@@ -602,7 +634,8 @@ func (c *anthropicCheck) source(path, kind string, o object) {
 		}
 		c.inlineDocument(at, place, s)
 	default:
-		c.fail("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'base64', 'file', 'url'", path, place)
+		c.fail("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'base64', 'file', 'url'",
+			path, place)
 	}
 }
 
@@ -633,7 +666,8 @@ func (c *anthropicCheck) image(at, mediaType, data string) {
 	if !strings.HasPrefix(found, "image/") {
 		c.fail("%s.data: Could not process image", at)
 	} else if found != mediaType {
-		c.fail("%s: The image was specified using the %s media type, but the image appears to be a %s image", at, mediaType, found)
+		c.fail("%s: The image was specified using the %s media type, but the image appears to be a %s image", at,
+			mediaType, found)
 	}
 }
 

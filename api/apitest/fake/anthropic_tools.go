@@ -8,24 +8,28 @@ import (
 	json "github.com/goccy/go-json/v2"
 )
 
-// checkTools checks the tools that a request declares.
+// checkTools checks the tools of a request.
 func (c *anthropicCheck) checkTools(o object) {
 	v, ok := o["tools"]
 	if !ok {
 		return
 	}
+
 	var strict strictSchemas
 	for i, v := range c.list("tools", v) {
 		path := fmt.Sprintf("tools.%d", i)
 		tool := c.object(path, v, nil)
+
+		// The members of a server tool depend on the tool.
 		custom := true
 		if kind, ok := tool["type"]; ok && string(kind) != "null" && text(kind) != "custom" {
-			custom = false // a server tool: its members are its own
+			custom = false
 		}
 		if custom {
 			path += ".custom"
 			c.only(path, tool, anthropicCustom)
 		}
+
 		name := c.text(path, tool, "name")
 		if !anthropicName.MatchString(name) {
 			c.fail("%s.name: String should match pattern '%s'", path, anthropicName)
@@ -33,7 +37,9 @@ func (c *anthropicCheck) checkTools(o object) {
 		if slices.Contains(c.tools, name) {
 			c.fail("tools: Tool names must be unique.")
 		}
+
 		c.tools = append(c.tools, name)
+
 		if custom {
 			c.schema(path, tool)
 			if string(tool["strict"]) == "true" {
@@ -56,17 +62,20 @@ func (c *anthropicCheck) schema(path string, tool object) {
 		c.fail("%s: Input does not match the expected shape.", path)
 		return
 	}
+
 	schema := c.object(path, v, nil)
 	if kind, ok := schema["type"]; !ok {
 		c.fail("%s.type: Field required", path)
 	} else if text(kind) != "object" {
 		c.fail("%s.type: Input should be 'object'", path)
 	}
+
 	for _, union := range []string{"oneOf", "allOf", "anyOf"} {
 		if _, ok := schema[union]; ok {
 			c.fail("%s: input_schema does not support oneOf, allOf, or anyOf at the top level", path)
 		}
 	}
+
 	for name := range c.optional(path+".properties", schema, "properties") {
 		if !anthropicProperty.MatchString(name) {
 			c.fail("%s.properties: Property keys should match pattern '%s'", path, anthropicProperty)
@@ -89,7 +98,7 @@ func (c *anthropicCheck) strict(s strictSchemas) {
 	}
 }
 
-// strictSchemas counts what the API limits over all strict tools.
+// strictSchemas counts the parts of all strict tools that the API limits.
 type strictSchemas struct{ tools, optional, unions int }
 
 func (s *strictSchemas) add(schema jsontext.Value) {
@@ -108,15 +117,18 @@ func (s *strictSchemas) count(v jsontext.Value, depth int) {
 	if depth > 100 || v.Kind() != '{' || json.Unmarshal(v, &schema) != nil {
 		return
 	}
+
 	if schema.Type.Kind() == '[' || schema.AnyOf != nil {
 		s.unions++
 	}
+
 	for name, property := range schema.Properties {
 		if !slices.Contains(schema.Required, name) {
 			s.optional++
 		}
 		s.count(property, depth+1)
 	}
+
 	s.count(schema.Items, depth+1)
 	for _, one := range schema.AnyOf {
 		s.count(one, depth+1)

@@ -7,7 +7,8 @@ import (
 
 const anthropicPrefill = "This model does not support assistant message prefill. The conversation must end with a user message."
 
-// anthropicTurn is what one side says until the other speaks: the API joins messages of one side in a row.
+// anthropicTurn holds the blocks of one role up to the next message of the other: the API joins messages of one role in
+// a row.
 type anthropicTurn struct {
 	role   string
 	blocks []anthropicSaid
@@ -23,7 +24,7 @@ func (t anthropicTurn) of(kind string) []anthropicSaid {
 	return found
 }
 
-// conversation checks what blocks have to do with one another. Every block is fine by itself.
+// conversation checks the relations between blocks. Each block is valid by itself.
 func (c *anthropicCheck) conversation() {
 	var turns []anthropicTurn
 	for _, b := range c.blocks {
@@ -33,7 +34,9 @@ func (c *anthropicCheck) conversation() {
 		t := &turns[len(turns)-1]
 		t.blocks = append(t.blocks, b)
 	}
+
 	c.uniqueIDs()
+
 	open := map[string]bool{}
 	for i, t := range turns {
 		last := i == len(turns)-1
@@ -45,12 +48,14 @@ func (c *anthropicCheck) conversation() {
 			}
 			continue
 		}
+
 		var before anthropicTurn
 		if i > 0 {
 			before = turns[i-1]
 		}
 		c.expected(before, t)
 	}
+
 	c.end(turns[len(turns)-1], open)
 	if c.thinking == "enabled" {
 		c.toolLoop(turns)
@@ -70,12 +75,12 @@ func (c *anthropicCheck) uniqueIDs() {
 	}
 }
 
-// order checks that calls come last, and that no message ends in thinking.
+// order checks that calls come last, and that no message ends with thinking.
 func (c *anthropicCheck) order(t anthropicTurn) {
 	called := false
 	for i, b := range t.blocks {
 		if called && b.kind != "tool_use" {
-			c.fail(anthropicPrefill) // so the API says
+			c.fail(anthropicPrefill) // the API's own message for this case
 		}
 		called = called || b.kind == "tool_use"
 		ends := i == len(t.blocks)-1 || t.blocks[i+1].message != b.message
@@ -85,7 +90,7 @@ func (c *anthropicCheck) order(t anthropicTurn) {
 	}
 }
 
-// answered checks that the results of t's calls are the first that next says.
+// answered checks that next begins with the results of t's calls.
 func (c *anthropicCheck) answered(t, next anthropicTurn) {
 	given := map[string]bool{}
 	for _, b := range next.blocks {
@@ -94,6 +99,7 @@ func (c *anthropicCheck) answered(t, next anthropicTurn) {
 		}
 		given[b.id] = true
 	}
+
 	var missing []string
 	at := 0
 	for _, call := range t.of("tool_use") {
@@ -104,24 +110,27 @@ func (c *anthropicCheck) answered(t, next anthropicTurn) {
 			missing = append(missing, call.id)
 		}
 	}
+
 	if len(missing) > 0 {
 		c.fail("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after: %s. Each `tool_use` block "+
 			"must have a corresponding `tool_result` block in the next message.", at, strings.Join(missing, ", "))
 	}
 }
 
-// expected checks that every result of t answers a call of the turn before, and none twice.
+// expected checks that every result of t belongs to a call of the turn before, and that no call has two.
 func (c *anthropicCheck) expected(before, t anthropicTurn) {
 	calls := map[string]bool{}
 	for _, call := range before.of("tool_use") {
 		calls[call.id] = true
 	}
+
 	given := map[string]bool{}
 	for _, b := range t.of("tool_result") {
 		if !calls[b.id] {
 			c.fail("messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` block must "+
 				"have a corresponding `tool_use` block in the previous message.", b.message, b.block, b.id)
 		}
+
 		if given[b.id] {
 			c.fail("messages.%d.content.%d: each tool_use must have a single result. Found multiple `tool_result` blocks with id: %s",
 				b.message, b.block, b.id)
@@ -130,8 +139,8 @@ func (c *anthropicCheck) expected(before, t anthropicTurn) {
 	}
 }
 
-// serverTools checks that the calls of server tools have their results in the same turn. A call stays open when the turn ends
-// in calls that it makes itself, and at the end of the conversation.
+// serverTools checks that the calls of server tools have their results in the same turn. A call may stay open if the
+// turn ends in tool calls that it makes itself, and at the end of the conversation.
 func (c *anthropicCheck) serverTools(t anthropicTurn, open map[string]bool, last bool) {
 	var callers []string
 	for _, b := range t.blocks {
@@ -148,10 +157,13 @@ func (c *anthropicCheck) serverTools(t anthropicTurn, open map[string]bool, last
 			callers = append(callers, b.caller)
 		}
 	}
+
 	if last {
 		return
 	}
+
 	for _, b := range t.blocks {
+		// A server tool that made a call of this turn may still wait for its result.
 		if open[b.id] && !slices.Contains(callers, b.id) {
 			c.fail("messages.%d: `%s` tool use with id `%s` was found without a corresponding `%s_tool_result` block",
 				b.message, b.name, b.id, b.name)
@@ -159,7 +171,7 @@ func (c *anthropicCheck) serverTools(t anthropicTurn, open map[string]bool, last
 	}
 }
 
-// end checks the last turn: the user's, or one of the assistant that waits for a server tool and goes on.
+// end checks that the last turn is the user's, or an assistant's that waits for a server tool.
 func (c *anthropicCheck) end(t anthropicTurn, open map[string]bool) {
 	if t.role == "user" {
 		return
@@ -170,14 +182,17 @@ func (c *anthropicCheck) end(t anthropicTurn, open map[string]bool) {
 	}
 }
 
-// toolLoop checks that an open tool loop begins with thinking. A loop begins after the user's last message without results; an
-// assistant that answers text beside results begins anew too.
+// toolLoop checks that an open tool loop begins with thinking. A loop begins after the user's last message without
+// results. An assistant's turn after text beside results begins anew too.
 func (c *anthropicCheck) toolLoop(turns []anthropicTurn) {
 	last := len(turns) - 1
 	if last < 1 || turns[last].role != "user" || len(turns[last].of("tool_result")) == 0 {
 		return
 	}
-	begun := false // whether an assistant's turn was found that begins after text beside results
+
+	begun := false // an assistant's turn after text beside results was found
+
+	// Walk back over the assistant's turns of the open loop.
 	for i := last - 1; i >= 0; i -= 2 {
 		first := i == 0 || len(turns[i-1].of("tool_result")) == 0
 		beside := i > 0 && len(turns[i-1].of("tool_result")) < len(turns[i-1].blocks)

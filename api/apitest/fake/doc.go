@@ -1,4 +1,5 @@
-// Package fake has strict fakes of the APIs of Anthropic, OpenAI and Google. They refuse what the real API refuses, in the API's own words.
+// Package fake has strict fakes of the APIs of Anthropic, OpenAI and Google. They refuse what the real API refuses,
+// with the API's own error texts.
 //
 // The smallest whole program:
 //
@@ -7,8 +8,8 @@
 //	// … run a program that sends its requests to server.URL …
 //	fmt.Println(len(model.Bodies()), model.Refused())
 //
-// [Anthropic], [OpenAIChat], [OpenAIResponses] and [Gemini] return a fake with prepared replies. [CheckAnthropic], [CheckOpenAIChat],
-// [CheckOpenAIResponses] and [CheckGemini] check one request without a server.
+// [Anthropic], [OpenAIChat], [OpenAIResponses] and [Gemini] return a fake with prepared replies. [CheckAnthropic],
+// [CheckOpenAIChat], [CheckOpenAIResponses] and [CheckGemini] check one request without a server.
 //
 // # Concurrency
 //

@@ -11,13 +11,13 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// Gemini returns a strict fake of the Gemini API, which checks requests with [CheckGemini], at the addresses of Google AI and of
-// Vertex AI. It answers with replies, in order. A request beyond the last one is refused.
+// Gemini returns a strict fake of the Gemini API, at the paths of Google AI and of Vertex AI. It checks requests with
+// [CheckGemini] and answers with replies, in order. A request after the last reply is refused.
 func Gemini(replies ...Reply) *API { return newFake(gemini{}, replies) }
 
-// GeminiContent answers with one content: a part for each text, thought and tool call, and content.Opaque for every other part of
-// the API. The Extra of a block goes beside what the part holds: {"thoughtSignature":"…"}. The finish reason is STOP. Another kind
-// of block is a mistake in a test and panics.
+// GeminiContent returns a reply with one content: a part for each text, thought and tool call, and content.Opaque for
+// every other part of the API. The Extra of a block is merged into its part: {"thoughtSignature":"…"}. The finish
+// reason is STOP. Any other kind of block is a mistake in a test and panics.
 func GeminiContent(blocks ...content.Block) Reply {
 	parts := []any{}
 	for _, b := range blocks {
@@ -52,7 +52,7 @@ func geminiPart(b content.Block) any {
 	panic(fmt.Sprintf("fake: a model of this API says no %T", b))
 }
 
-// GeminiFailure answers with an error of the API, such as 503, "UNAVAILABLE", "The model is overloaded."
+// GeminiFailure returns a reply with an error of the API, such as 503, "UNAVAILABLE", "The model is overloaded."
 func GeminiFailure(status int, kind, message string) Reply {
 	return Reply{Status: status, Body: geminiError(status, kind, message)}
 }
@@ -68,7 +68,7 @@ func refuseGemini(status int, kind, message string) *api.Error {
 // gemini is the dialect of the Gemini API.
 type gemini struct{}
 
-// geminiTarget is the model and the method that a path ends in: …/models/MODEL:METHOD.
+// geminiTarget returns the model and the method at the end of a path: …/models/MODEL:METHOD.
 func geminiTarget(path string) (model, method string, ok bool) {
 	_, model, ok = strings.Cut(path, "/models/")
 	if !ok {
@@ -82,14 +82,18 @@ func (gemini) address(r *http.Request) error {
 	_, method, ok := geminiTarget(r.URL.Path)
 	switch {
 	case !ok, method != "generateContent" && method != "streamGenerateContent":
-		return refuseGemini(http.StatusNotFound, "NOT_FOUND", "The requested URL "+r.URL.Path+" was not found on this server.")
+		return refuseGemini(http.StatusNotFound, "NOT_FOUND",
+			"The requested URL "+r.URL.Path+" was not found on this server.")
 	case r.Method != http.MethodPost:
-		return refuseGemini(http.StatusNotFound, "NOT_FOUND", "The requested URL "+r.URL.Path+" was not found on this server.")
+		return refuseGemini(http.StatusNotFound, "NOT_FOUND",
+			"The requested URL "+r.URL.Path+" was not found on this server.")
 	case method == "streamGenerateContent" && r.URL.Query().Get("alt") != "sse":
-		return refuseGemini(http.StatusBadRequest, "INVALID_ARGUMENT", "This fake streams server-sent events only: ask for them with alt=sse.")
+		return refuseGemini(http.StatusBadRequest, "INVALID_ARGUMENT",
+			"This fake streams server-sent events only: ask for them with alt=sse.")
 	case r.Header.Get("x-goog-api-key") == "" && r.Header.Get("Authorization") == "" && r.URL.Query().Get("key") == "":
-		return refuseGemini(http.StatusForbidden, "PERMISSION_DENIED", "Method doesn't allow unregistered callers (callers without "+
-			"established identity). Please use API Key or other form of API consumer identity to call this API.")
+		return refuseGemini(http.StatusForbidden, "PERMISSION_DENIED",
+			"Method doesn't allow unregistered callers (callers without "+
+				"established identity). Please use API Key or other form of API consumer identity to call this API.")
 	}
 	return nil
 }
@@ -114,8 +118,8 @@ func (gemini) silence() string { return GeminiContent().Body }
 
 func (gemini) header(http.Header) {}
 
-// stream gives each part in a chunk of its own, and texts in several; the last chunk has the finish reason and the other members of
-// the candidate.
+// stream sends each part in a chunk of its own, and a text in several. The last chunk has the finish reason and the
+// other members of the candidate.
 func (gemini) stream(_ []byte, answer string, cut bool) string {
 	var response map[string]any
 	var said struct {
@@ -123,16 +127,19 @@ func (gemini) stream(_ []byte, answer string, cut bool) string {
 	}
 	parsed([]byte(answer), &response)
 	parsed([]byte(answer), &said)
+
 	var s sse
 	if len(said.Candidates) == 0 {
 		s.data(response)
 		return s.String()
 	}
+
 	candidate := said.Candidates[0]
-	if candidate["content"] == nil { // it says only why there is none
+	if candidate["content"] == nil { // only a finish reason
 		s.data(response)
 		return s.String()
 	}
+
 	chunks := geminiChunks(candidate["content"])
 	for i, content := range chunks {
 		one := map[string]any{"index": 0, "content": content}
@@ -148,31 +155,34 @@ func (gemini) stream(_ []byte, answer string, cut bool) string {
 	return s.String()
 }
 
-// geminiChunks is a content as several.
+// geminiChunks splits a content into several.
 func geminiChunks(v jsontext.Value) []any {
 	var content struct {
 		Parts []map[string]jsontext.Value `json:"parts"`
 		Role  string                      `json:"role"`
 	}
 	parsed(v, &content)
+
 	chunks := []any{}
 	for _, part := range content.Parts {
 		for _, piece := range geminiPieces(part) {
 			chunks = append(chunks, map[string]any{"parts": []any{piece}, "role": content.Role})
 		}
 	}
+
 	if len(chunks) == 0 {
 		chunks = append(chunks, map[string]any{"role": content.Role})
 	}
 	return chunks
 }
 
-// geminiPieces is a part as several: a text in pieces, its signature beside the last one.
+// geminiPieces splits a part into several: a text in pieces, with its signature in the last one.
 func geminiPieces(part map[string]jsontext.Value) []any {
 	whole, ok := part["text"]
 	if !ok {
 		return []any{part}
 	}
+
 	var pieces []any
 	for _, piece := range split(text(whole)) {
 		one := map[string]any{"text": piece}
@@ -181,6 +191,7 @@ func geminiPieces(part map[string]jsontext.Value) []any {
 		}
 		pieces = append(pieces, one)
 	}
+
 	if len(pieces) == 0 {
 		return []any{part}
 	}

@@ -16,20 +16,22 @@ import (
 	"github.com/plait-dev/plait/api"
 )
 
-// CheckGemini returns nil for the body of a request that the Gemini API accepts for a model, such as "gemini-3-pro", and otherwise
-// an *[api.Error] with status 400 and the API's own words, where they are known. It knows the rules that were observed:
+// CheckGemini returns nil for the body of a request that the Gemini API accepts for a model, such as "gemini-3-pro".
+// Otherwise it returns an *[api.Error] with status 400 and the API's own error text, if that is known. It checks the
+// rules that were observed:
 //
-//   - function calls are said by the model, after a user's content; the next content has one response for each, by id or else by
-//     name, and no other content has responses
-//   - models from Gemini 3 on: the first function call of each step of the current turn has a thought signature
-//   - every content has parts, every part says one thing, the first and the last content are the user's
-//   - bytes are base64, of a type that is taken, and pictures are pictures
-//   - function names are well formed and unique, schemas are made of the known words, a function config comes with functions
-//   - numbers are in their ranges; a thinking budget and a thinking level exclude each other, as do a cached content and the
-//     tools and the system instruction
-//   - nothing is there that the API does not know
+//   - Function calls are in a content of the model, after a user's content. The next content has one response for each,
+//     matched by ID or else by name. No other content has responses.
+//   - Models from Gemini 3 on: the first function call of each step of the current turn has a thought signature.
+//   - Every content has parts, and every part has one kind of data. The first and the last content are the user's.
+//   - Bytes are base64, of an accepted type, and images are images.
+//   - Function names are well formed and unique. Schemas use only known keywords. A function config comes with
+//     functions.
+//   - Numbers are in their ranges. A thinking budget and a thinking level exclude each other. So do a cached content
+//     and tools or a system instruction.
+//   - There are no members that the API does not know.
 //
-// Where its models differ, the strictest of what was seen holds for those that are not named above.
+// If models not named above differ, the strictest behavior observed counts.
 func CheckGemini(model string, body []byte) error {
 	c := geminiCheck{model: strings.TrimPrefix(model, "models/"), functions: map[string]bool{}}
 	c.request(body)
@@ -39,18 +41,18 @@ func CheckGemini(model string, body []byte) error {
 	return c.err
 }
 
-// geminiCheck holds what is known of a request while it is checked. The first failure counts.
+// geminiCheck is the state of a check. Only the first failure counts.
 type geminiCheck struct {
 	model     string
 	err       *api.Error
-	functions map[string]bool
-	served    bool // a tool that the API itself runs is there
+	functions map[string]bool // the names of the declared functions
+	served    bool            // the tools include one that the API itself runs
 }
 
-// geminiRule checks one value, which is not null.
+// geminiRule checks one value. It is never null.
 type geminiRule func(c *geminiCheck, path string, v jsontext.Value)
 
-// geminiMembers is the members that a message can have, as its protocol buffer names them.
+// geminiMembers holds the members of a message, by their names in the protocol buffer.
 type geminiMembers map[string]geminiRule
 
 var (
@@ -64,37 +66,41 @@ func (c *geminiCheck) fail(format string, args ...any) {
 	}
 }
 
-// field says what is wrong with a field whose value was read.
+// field fails the check for a field with an invalid value.
 func (c *geminiCheck) field(path, format string, args ...any) {
 	c.fail("* GenerateContentRequest.%s: %s\n", path, fmt.Sprintf(format, args...))
 }
 
-// value says that a value is not of the type of its field.
+// value fails the check for a value of the wrong type.
 func (c *geminiCheck) value(path, kind string, v jsontext.Value) {
 	parent, name := path, path
 	if i := strings.LastIndexByte(path, '.'); i >= 0 {
 		parent, name = path[:i], path[i+1:]
 	}
+
 	if v.Kind() == '[' {
 		at := ""
 		if parent != path {
 			at = fmt.Sprintf(" at '%s'", parent)
 		}
-		c.fail(`Invalid JSON payload received. Unknown name "%s"%s: Proto field is not repeating, cannot start list.`, name, at)
+		c.fail(`Invalid JSON payload received. Unknown name "%s"%s: Proto field is not repeating, cannot start list.`,
+			name, at)
 		return
 	}
 	c.fail("Invalid value at '%s' (%s), %s", path, kind, shortly(v))
 }
 
-// message reads an object, its members named as the protocol buffer names them, without those that are null. Each must be known,
-// and as its rule wants it.
+// message reads an object and returns its members by their names in the protocol buffer, without null members. Each
+// member must be known and pass its rule.
 func (c *geminiCheck) message(path, kind string, v jsontext.Value, known geminiMembers) object {
 	if v.Kind() != '{' {
 		c.value(path, "type.googleapis.com/google.ai.generativelanguage.v1beta."+kind, v)
 		return object{}
 	}
+
 	named := withoutNulls(v)
 	o := object{}
+
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		field := snake(name)
 		rule, ok := known[field]
@@ -106,6 +112,7 @@ func (c *geminiCheck) message(path, kind string, v jsontext.Value, known geminiM
 			c.fail(`Invalid JSON payload received. Unknown name "%s"%s: Cannot find field.`, name, at)
 			continue
 		}
+
 		o[field] = named[name]
 		if rule != nil {
 			rule(c, within(path, field), named[name])
@@ -114,7 +121,7 @@ func (c *geminiCheck) message(path, kind string, v jsontext.Value, known geminiM
 	return o
 }
 
-// snake is a member's name in lower case with underscores: the API takes both forms of a name.
+// snake returns a member's name in lower case with underscores. The API accepts both forms.
 func snake(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -127,7 +134,7 @@ func snake(name string) string {
 	return b.String()
 }
 
-// repeated reads a list; what is no list is a list of one.
+// repeated reads a list. Any other value counts as a list with one item.
 func repeated(v jsontext.Value) []jsontext.Value {
 	switch v.Kind() {
 	case jsontext.KindInvalid, 'n':
@@ -154,7 +161,7 @@ func gBool(c *geminiCheck, path string, v jsontext.Value) {
 	}
 }
 
-// gBytes is base64 in either alphabet.
+// gBytes accepts base64 in either alphabet.
 func gBytes(c *geminiCheck, path string, v jsontext.Value) {
 	gString(c, path, v)
 	if _, err := geminiBytes(text(v)); err != nil {
@@ -167,14 +174,14 @@ func geminiBytes(data string) ([]byte, error) {
 	return base64.RawStdEncoding.DecodeString(data)
 }
 
-// gStruct is any object.
+// gStruct accepts any object.
 func gStruct(c *geminiCheck, path string, v jsontext.Value) {
 	if v.Kind() != '{' {
 		c.value(path, "type.googleapis.com/google.protobuf.Struct", v)
 	}
 }
 
-// gNumber is a number that is well from least to most.
+// gNumber accepts a number from least to most. Says is the format of the error text.
 func gNumber(kind string, least, most float64, says string) geminiRule {
 	return func(c *geminiCheck, path string, v jsontext.Value) {
 		digits := strings.Trim(string(v), `"`) // a number may be written as a string
@@ -189,7 +196,7 @@ func gNumber(kind string, least, most float64, says string) geminiRule {
 	}
 }
 
-// gEnum is one of the words of an enumeration.
+// gEnum accepts a value of an enumeration.
 func gEnum(kind string, known ...string) geminiRule {
 	return func(c *geminiCheck, path string, v jsontext.Value) {
 		if v.Kind() != '"' || !slices.Contains(known, strings.ToUpper(text(v))) {
@@ -198,7 +205,7 @@ func gEnum(kind string, known ...string) geminiRule {
 	}
 }
 
-// gList is a list of values, each as the rule wants it.
+// gList accepts a list of values that pass the rule.
 func gList(rule geminiRule) geminiRule {
 	return func(c *geminiCheck, path string, v jsontext.Value) {
 		for i, item := range repeated(v) {
@@ -207,7 +214,7 @@ func gList(rule geminiRule) geminiRule {
 	}
 }
 
-// gMessage is an object with the known members.
+// gMessage accepts an object with the known members.
 func gMessage(kind string, known geminiMembers) geminiRule {
 	return func(c *geminiCheck, path string, v jsontext.Value) { c.message(path, kind, v, known) }
 }
@@ -234,6 +241,7 @@ func (c *geminiCheck) request(body []byte) {
 		c.fail("Invalid JSON payload received. Root element must be a message.")
 		return
 	}
+
 	o := c.message("", "GenerateContentRequest", v, geminiRequest)
 	c.system(o["system_instruction"])
 	c.declared(o["tools"])
@@ -242,6 +250,7 @@ func (c *geminiCheck) request(body []byte) {
 	if o["cached_content"] != nil && (o["system_instruction"] != nil || o["tools"] != nil || o["tool_config"] != nil) {
 		c.fail("CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config.")
 	}
+
 	contents := c.contents(o["contents"])
 	c.turns(contents)
 	if fromGemini3.MatchString(c.model) {
@@ -251,10 +260,12 @@ func (c *geminiCheck) request(body []byte) {
 
 func (c *geminiCheck) system(v jsontext.Value) {
 	if v == nil {
+
 		return
 	}
 	const path = "system_instruction"
 	o := c.message(path, "Content", v, geminiMembers{"role": gString, "parts": nil})
+
 	parts := repeated(o["parts"])
 	if len(parts) == 0 {
 		c.field(path+".parts", "contents.parts must not be empty.")
@@ -277,33 +288,45 @@ var geminiGeneration = geminiMembers{
 	"presence_penalty":  gNumber("TYPE_FLOAT", -2, 2, "%s must be in the range [-2.0, 2.0]."),
 	"frequency_penalty": gNumber("TYPE_FLOAT", -2, 2, "%s must be in the range [-2.0, 2.0]."),
 	"response_logprobs": gBool, "enable_affective_dialog": gBool, "audio_timestamp": gBool, "enable_enhanced_civic_answers": gBool,
-	"response_mime_type":  gString,
-	"stop_sequences":      gList(gString),
-	"media_resolution":    gString,
-	"response_modalities": gList(gEnum("GenerationConfig.Modality", "MODALITY_UNSPECIFIED", "TEXT", "IMAGE", "AUDIO", "VIDEO")),
+	"response_mime_type": gString,
+	"stop_sequences":     gList(gString),
+	"media_resolution":   gString,
+	"response_modalities": gList(gEnum("GenerationConfig.Modality", "MODALITY_UNSPECIFIED", "TEXT", "IMAGE", "AUDIO",
+		"VIDEO")),
 }
 
-// generation checks the generation config, and what it has to do with the tools.
+// generation checks the generation config, and its relation to the tools.
 func (c *geminiCheck) generation(request object) {
 	if request["generation_config"] == nil {
 		return
 	}
+
 	const path = "generation_config"
 	o := c.message(path, "GenerationConfig", request["generation_config"], geminiGeneration)
+
 	if n := len(repeated(o["stop_sequences"])); n > 5 {
 		c.field(path+".stop_sequences", "the number of stop_sequences must not exceed 5.")
 	}
+
 	c.thinking(o["thinking_config"])
+
 	mime := text(o["response_mime_type"])
-	if o["response_mime_type"] != nil && !slices.Contains([]string{"text/plain", "application/json", "application/xml", "application/yaml", "text/x.enum"}, mime) {
-		c.field(path+".response_mime_type", "allowed mimetypes are `text/plain`, `application/json`, `application/xml`, `application/yaml` and `text/x.enum`.")
+	if o["response_mime_type"] != nil &&
+		!slices.Contains([]string{"text/plain", "application/json", "application/xml", "application/yaml",
+			"text/x.enum"}, mime) {
+		c.field(path+".response_mime_type",
+			"allowed mimetypes are `text/plain`, `application/json`, `application/xml`, `application/yaml` and `text/x.enum`.")
 	}
+
 	if o["response_schema"] != nil && o["response_json_schema"] != nil {
 		c.field(path, "response_schema and response_json_schema cannot be set together.")
 	}
-	if (o["response_schema"] != nil || o["response_json_schema"] != nil) && mime != "application/json" && mime != "text/x.enum" {
-		c.field(path+".response_mime_type", "response_mime_type must be `application/json` or `text/x.enum` when a response schema is set.")
+	if (o["response_schema"] != nil || o["response_json_schema"] != nil) && mime != "application/json" &&
+		mime != "text/x.enum" {
+		c.field(path+".response_mime_type",
+			"response_mime_type must be `application/json` or `text/x.enum` when a response schema is set.")
 	}
+
 	if o["response_schema"] != nil {
 		c.schema(path+".response_schema", o["response_schema"], 0)
 	}
@@ -318,7 +341,9 @@ func (c *geminiCheck) thinking(v jsontext.Value) {
 	}
 	o := c.message("generation_config.thinking_config", "ThinkingConfig", v, geminiMembers{"include_thoughts": gBool,
 		"thinking_budget": gNumber("TYPE_INT32", -1, 1<<31-1, "%s must not be negative."),
-		"thinking_level":  gEnum("ThinkingConfig.ThinkingLevel", "THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH")})
+		"thinking_level": gEnum("ThinkingConfig.ThinkingLevel", "THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW",
+			"MEDIUM", "HIGH")})
+
 	switch {
 	case o["thinking_budget"] != nil && o["thinking_level"] != nil:
 		c.fail("You can only set only one of thinking budget and thinking level.")

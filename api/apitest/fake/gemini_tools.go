@@ -36,15 +36,18 @@ func (c *geminiCheck) declared(v jsontext.Value) {
 
 func (c *geminiCheck) function(path string, v jsontext.Value) {
 	o := c.message(path, "FunctionDeclaration", v, geminiFunction)
+
 	name := text(o["name"])
 	if !geminiName.MatchString(name) {
-		c.field(path+".name", "Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), underscores (_), "+
-			"dots (.), colons (:), or dashes (-), with a maximum length of 64.")
+		c.field(path+".name",
+			"Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), underscores (_), "+
+				"dots (.), colons (:), or dashes (-), with a maximum length of 64.")
 	}
 	if c.functions[name] {
 		c.fail("Duplicate function declaration found: %s", name)
 	}
 	c.functions[name] = true
+
 	if o["parameters"] != nil && o["parameters_json_schema"] != nil {
 		c.field(path, "parameters and parameters_json_schema cannot be set together.")
 	}
@@ -56,13 +59,15 @@ func (c *geminiCheck) function(path string, v jsontext.Value) {
 	}
 }
 
-// toolConfig checks how functions may be called, and whether they may be called beside the API's own tools.
+// toolConfig checks how functions may be called, and whether they may be combined with the API's own tools.
 func (c *geminiCheck) toolConfig(v jsontext.Value) {
 	config := object{}
 	if v != nil {
-		config = c.message("tool_config", "ToolConfig", v, geminiMembers{"function_calling_config": nil, "retrieval_config": nil,
-			"include_server_side_tool_invocations": gBool})
+		config = c.message("tool_config", "ToolConfig", v,
+			geminiMembers{"function_calling_config": nil, "retrieval_config": nil,
+				"include_server_side_tool_invocations": gBool})
 	}
+
 	c.callingConfig(config["function_calling_config"])
 	if c.served && len(c.functions) > 0 && string(config["include_server_side_tool_invocations"]) != "true" {
 		if beforeGemini3.MatchString(c.model) {
@@ -77,15 +82,19 @@ func (c *geminiCheck) callingConfig(v jsontext.Value) {
 		return
 	}
 	const path = "tool_config.function_calling_config"
-	o := c.message(path, "FunctionCallingConfig", v, geminiMembers{"allowed_function_names": gList(gString), "stream_function_call_arguments": gBool,
-		"mode": gEnum("FunctionCallingConfig.Mode", "MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")})
+	o := c.message(path, "FunctionCallingConfig", v,
+		geminiMembers{"allowed_function_names": gList(gString), "stream_function_call_arguments": gBool,
+			"mode": gEnum("FunctionCallingConfig.Mode", "MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")})
+
 	if len(c.functions) == 0 {
 		c.fail("Function calling config is set without function_declarations.")
 	}
+
 	names := repeated(o["allowed_function_names"])
 	if mode := strings.ToUpper(text(o["mode"])); len(names) > 0 && mode != "ANY" && mode != "VALIDATED" {
 		c.fail("Allowed function names should be set only when function calling mode is ANY.")
 	}
+
 	for i, name := range names {
 		if !c.functions[text(name)] {
 			c.field(fmt.Sprintf("%s.allowed_function_names[%d]", path, i), "function '%s' is not declared.", text(name))
@@ -101,19 +110,22 @@ var geminiSchema = geminiMembers{
 	"required": gList(gString), "title": gString,
 }
 
-// schema checks a schema of the API's own form, which has fewer words than a JSON schema.
+// schema checks a schema in the API's own form, which has fewer keywords than JSON schema.
 func (c *geminiCheck) schema(path string, v jsontext.Value, depth int) {
 	if depth > maxSchemaDepth {
 		c.field(path, "the schema nests too deeply.")
 		return
 	}
 	o := c.message(path, "Schema", v, geminiSchema)
+
 	kind := strings.ToUpper(text(o["type"]))
 	var properties object
 	if v := o["properties"]; v != nil && json.Unmarshal(v, &properties) != nil {
 		c.value(path+".properties", "type.googleapis.com/google.ai.generativelanguage.v1beta.Schema.PropertiesEntry", v)
 	}
+
 	c.schemaWords(path, kind, o, properties)
+
 	for i, name := range slices.Sorted(maps.Keys(properties)) {
 		c.schema(fmt.Sprintf("%s.properties[%d].value", path, i), properties[name], depth+1)
 	}
@@ -125,7 +137,7 @@ func (c *geminiCheck) schema(path string, v jsontext.Value, depth int) {
 	}
 }
 
-// schemaWords checks that the words of a schema fit its type.
+// schemaWords checks that the keywords of a schema fit its type.
 func (c *geminiCheck) schemaWords(path, kind string, o, properties object) {
 	switch {
 	case kind == "ARRAY" && o["items"] == nil:
@@ -135,6 +147,7 @@ func (c *geminiCheck) schemaWords(path, kind string, o, properties object) {
 	case o["enum"] != nil && kind != "STRING" && kind != "":
 		c.field(path+".enum", "only allowed for STRING type")
 	}
+
 	for i, v := range repeated(o["enum"]) {
 		if text(v) == "" {
 			c.field(fmt.Sprintf("%s.enum[%d]", path, i), "cannot be empty")

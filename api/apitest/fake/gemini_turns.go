@@ -9,12 +9,12 @@ import (
 	"github.com/goccy/go-json/jsontext"
 )
 
-// geminiSaid is what one side says at once: a content, or several in a row.
+// geminiSaid is the content of one role: one content, or several in a row.
 type geminiSaid struct {
 	role             string
 	calls, responses []geminiCall
-	words            bool // whether it says anything but calls and responses
-	late             bool // whether a response comes after words
+	words            bool // it has parts other than calls and responses
+	late             bool // a response comes after such a part
 }
 
 // geminiCall is a function call, or the response to one.
@@ -23,7 +23,7 @@ type geminiCall struct {
 	signed   bool
 }
 
-// geminiData is the members of a part of which it has one.
+// geminiData lists the members of a part that hold its data. A part has exactly one of them.
 var geminiData = []string{"text", "inline_data", "file_data", "function_call", "function_response", "executable_code",
 	"code_execution_result", "tool_call", "tool_response"}
 
@@ -31,24 +31,30 @@ var (
 	geminiPartMembers = geminiMembers{"text": gString, "inline_data": geminiBlob, "file_data": geminiFile, "function_call": nil,
 		"function_response": nil, "thought": gBool, "thought_signature": gBytes, "video_metadata": nil, "part_metadata": gStruct,
 		"media_resolution": nil, "media_processing": nil,
-		"executable_code":       gMessage("ExecutableCode", geminiMembers{"id": gString, "language": gString, "code": gString}),
-		"code_execution_result": gMessage("CodeExecutionResult", geminiMembers{"id": gString, "outcome": gString, "output": gString}),
-		"tool_call":             gMessage("ToolCall", geminiMembers{"id": gString, "tool_type": gString, "args": gStruct}),
-		"tool_response":         gMessage("ToolResponse", geminiMembers{"id": gString, "tool_type": gString, "response": gStruct}),
+		"executable_code": gMessage("ExecutableCode",
+			geminiMembers{"id": gString, "language": gString, "code": gString}),
+		"code_execution_result": gMessage("CodeExecutionResult",
+			geminiMembers{"id": gString, "outcome": gString, "output": gString}),
+		"tool_call": gMessage("ToolCall",
+			geminiMembers{"id": gString, "tool_type": gString, "args": gStruct}),
+		"tool_response": gMessage("ToolResponse",
+			geminiMembers{"id": gString, "tool_type": gString, "response": gStruct}),
 	}
 	geminiFile = gMessage("FileData", geminiMembers{"file_uri": gString, "mime_type": gString, "display_name": gString})
 )
 
-// contents checks each content by itself.
+// contents checks each content by itself and returns what the relations between contents depend on.
 func (c *geminiCheck) contents(v jsontext.Value) []geminiSaid {
 	list := repeated(v)
 	if len(list) == 0 {
 		c.field("contents", "contents is not specified")
 	}
+
 	var contents []geminiSaid
 	for i, v := range list {
 		path := fmt.Sprintf("contents[%d]", i)
 		o := c.message(path, "Content", v, geminiMembers{"role": gString, "parts": nil})
+
 		said := geminiSaid{role: text(o["role"])}
 		switch said.role {
 		case "user", "model":
@@ -57,10 +63,12 @@ func (c *geminiCheck) contents(v jsontext.Value) []geminiSaid {
 		default:
 			c.fail("Please use a valid role: user, model.")
 		}
+
 		parts := repeated(o["parts"])
 		if len(parts) == 0 {
 			c.field(path+".parts", "contents.parts must not be empty.")
 		}
+
 		for j, v := range parts {
 			said.add(c.part(fmt.Sprintf("%s.parts[%d]", path, j), v))
 		}
@@ -81,7 +89,7 @@ func (s *geminiSaid) add(kind string, call geminiCall) {
 	}
 }
 
-// part checks one part, and returns what it is.
+// part checks one part. It returns the kind of its data, and the call if it is a call or a response.
 func (c *geminiCheck) part(path string, v jsontext.Value) (kind string, call geminiCall) {
 	o := c.message(path, "Part", v, geminiPartMembers)
 	for _, name := range geminiData {
@@ -93,16 +101,21 @@ func (c *geminiCheck) part(path string, v jsontext.Value) (kind string, call gem
 		}
 		kind = name
 	}
+
 	switch kind {
 	case "":
 		c.field(path+".data", "required oneof field 'data' must have one initialized field")
 	case "function_call":
-		call = c.call(path+"."+kind, "FunctionCall", o[kind], geminiMembers{"id": gString, "name": gString, "args": gStruct})
+		call = c.call(path+"."+kind, "FunctionCall", o[kind],
+			geminiMembers{"id": gString, "name": gString, "args": gStruct})
 	case "function_response":
-		call = c.call(path+"."+kind, "FunctionResponse", o[kind], geminiMembers{"id": gString, "name": gString, "response": gStruct,
-			"parts":         gList(gMessage("FunctionResponsePart", geminiMembers{"inline_data": geminiBlob, "file_data": geminiFile})),
-			"will_continue": gBool, "scheduling": gString})
+		call = c.call(path+"."+kind, "FunctionResponse", o[kind],
+			geminiMembers{"id": gString, "name": gString, "response": gStruct,
+				"parts": gList(gMessage("FunctionResponsePart",
+					geminiMembers{"inline_data": geminiBlob, "file_data": geminiFile})),
+				"will_continue": gBool, "scheduling": gString})
 	}
+
 	call.signed = text(o["thought_signature"]) != ""
 	return kind, call
 }
@@ -113,8 +126,9 @@ func (c *geminiCheck) call(path, kind string, v jsontext.Value, known geminiMemb
 	if name == "" {
 		c.field(path+".name", "Name cannot be empty.")
 	} else if !geminiName.MatchString(name) {
-		c.field(path+".name", "Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), underscores (_), "+
-			"dots (.), colons (:), or dashes (-), with a maximum length of 64.")
+		c.field(path+".name",
+			"Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), underscores (_), "+
+				"dots (.), colons (:), or dashes (-), with a maximum length of 64.")
 	}
 	return geminiCall{id: text(o["id"]), name: name}
 }
@@ -122,7 +136,7 @@ func (c *geminiCheck) call(path, kind string, v jsontext.Value, known geminiMemb
 var geminiTypes = []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf", "application/x-javascript",
 	"application/x-python"}
 
-// geminiBlob checks bytes: that they are there, and of a type that the API takes.
+// geminiBlob checks bytes: they are not empty and of an accepted type.
 func geminiBlob(c *geminiCheck, path string, v jsontext.Value) {
 	o := c.message(path, "Blob", v, geminiMembers{"data": gBytes, "mime_type": gString, "display_name": gString})
 	mediaType := text(o["mime_type"])
@@ -130,6 +144,7 @@ func geminiBlob(c *geminiCheck, path string, v jsontext.Value) {
 	if !slices.Contains(geminiTypes, mediaType) && !slices.Contains([]string{"audio", "video", "text"}, family) {
 		c.fail("Unsupported MIME type: %s", mediaType)
 	}
+
 	data, _ := geminiBytes(text(o["data"]))
 	found := http.DetectContentType(data)
 	switch {
@@ -148,7 +163,7 @@ const (
 	geminiEqual        = "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn."
 )
 
-// turns checks what contents have to do with one another. The API joins contents of one side in a row.
+// turns checks the relations between contents. The API joins contents of one role in a row.
 func (c *geminiCheck) turns(contents []geminiSaid) {
 	if len(contents) == 0 {
 		return
@@ -156,6 +171,7 @@ func (c *geminiCheck) turns(contents []geminiSaid) {
 	if contents[len(contents)-1].role == "model" {
 		c.fail("Please ensure that multiturn requests end with a user role or a function response.")
 	}
+
 	var before geminiSaid
 	for i, turn := range joined(contents) {
 		switch {
@@ -171,7 +187,7 @@ func (c *geminiCheck) turns(contents []geminiSaid) {
 	}
 }
 
-// joined is the contents with those of one side in a row as one.
+// joined returns the contents, with those of one role in a row merged.
 func joined(contents []geminiSaid) []geminiSaid {
 	var turns []geminiSaid
 	for _, said := range contents {
@@ -186,12 +202,13 @@ func joined(contents []geminiSaid) []geminiSaid {
 	return turns
 }
 
-// matched checks that each response answers a call: the one of its id, or else the next of its name.
+// matched checks that each response belongs to a call: the one with its ID, or else the next one with its name.
 func (c *geminiCheck) matched(calls, responses []geminiCall) {
 	open := map[string][]geminiCall{}
 	for _, call := range calls {
 		open[call.name] = append(open[call.name], call)
 	}
+
 	for _, response := range responses {
 		list := open[response.name]
 		i := slices.IndexFunc(list, func(call geminiCall) bool {
@@ -202,12 +219,12 @@ func (c *geminiCheck) matched(calls, responses []geminiCall) {
 				response.name)
 			return
 		}
-		list[i] = list[0] // a call that was passed over stays open
+		list[i] = list[0] // keep a skipped call open
 		open[response.name] = list[1:]
 	}
 }
 
-// signed checks that the first call of each step has a thought signature, from the user's last words on.
+// signed checks that the first call of each step after the user's last text has a thought signature.
 func (c *geminiCheck) signed(contents []geminiSaid) {
 	from := 0
 	for i, said := range contents {
@@ -219,7 +236,8 @@ func (c *geminiCheck) signed(contents []geminiSaid) {
 		if calls := contents[i].calls; len(calls) > 0 && !calls[0].signed {
 			c.fail("Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing "+
 				"thought_signature may lead to degraded model performance. Additional data, function call `default_api:%s` , position %d. Please "+
-				"refer to https://ai.google.dev/gemini-api/docs/thought-signatures for more details.", calls[0].name, i+1)
+				"refer to https://ai.google.dev/gemini-api/docs/thought-signatures for more details.",
+				calls[0].name, i+1)
 		}
 	}
 }

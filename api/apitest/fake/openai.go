@@ -9,8 +9,8 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// OpenAIFailure answers with an error of OpenAI's APIs, such as 429, "tokens", "rate_limit_exceeded", "Rate limit reached". The
-// code may be empty.
+// OpenAIFailure returns a reply with an error of OpenAI's APIs, such as 429, "tokens", "rate_limit_exceeded", "Rate
+// limit reached". The code may be empty.
 func OpenAIFailure(status int, kind, code, message string) Reply {
 	return Reply{Status: status, Body: openAIError(kind, "", code, message)}
 }
@@ -22,14 +22,17 @@ func openAIError(kind, param, code, message string) string {
 		}
 		return quoted(s)
 	}
-	return fmt.Sprintf(`{"error":{"message":%s,"type":%s,"param":%s,"code":%s}}`, quoted(message), quoted(kind), orNull(param), orNull(code))
+	return fmt.Sprintf(`{"error":{"message":%s,"type":%s,"param":%s,"code":%s}}`, quoted(message), quoted(kind),
+		orNull(param), orNull(code))
 }
 
 func refuseOpenAI(name string, status int, param, code, message string) *api.Error {
-	return refusal(name, status, "invalid_request_error", message, openAIError("invalid_request_error", param, code, message))
+	return refusal(name, status, "invalid_request_error", message,
+		openAIError("invalid_request_error", param, code, message))
 }
 
-// openAIAddress refuses a request that is not a POST to the end of a path, with a key. Azure's header counts as one.
+// openAIAddress refuses a request that is not a POST to a URL with the path at its end, with a key. Azure's key header
+// is accepted.
 func openAIAddress(name, path string, r *http.Request) error {
 	switch {
 	case !strings.HasSuffix(r.URL.Path, path):
@@ -38,13 +41,14 @@ func openAIAddress(name, path string, r *http.Request) error {
 		return refuseOpenAI(name, http.StatusMethodNotAllowed, "", "method_not_supported",
 			fmt.Sprintf("Not allowed to %s on %s.", r.Method, r.URL.Path))
 	case r.Header.Get("Authorization") == "" && r.Header.Get("Api-Key") == "":
-		return refuseOpenAI(name, http.StatusUnauthorized, "", "", "You didn't provide an API key. You need to provide your API key in an "+
-			"Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).")
+		return refuseOpenAI(name, http.StatusUnauthorized, "", "",
+			"You didn't provide an API key. You need to provide your API key in an "+
+				"Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).")
 	}
 	return nil
 }
 
-// extended is an object with a block's further members for an API in it.
+// extended adds a block's further members for an API to an object.
 func extended(members map[string]any, extra content.Extra, name string) map[string]any {
 	if further := extra.For(name); further != "" {
 		var more map[string]any

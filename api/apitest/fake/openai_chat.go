@@ -12,27 +12,31 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// OpenAIChat returns a strict fake of OpenAI's Chat Completions API, which checks requests with [CheckOpenAIChat]. It answers
-// with replies, in order. A request beyond the last one is refused.
+// OpenAIChat returns a strict fake of OpenAI's Chat Completions API. It checks requests with [CheckOpenAIChat] and
+// answers with replies, in order. A request after the last reply is refused.
 func OpenAIChat(replies ...Reply) *API { return newFake(openAIChat{CheckOpenAIChat}, replies) }
 
-// OpenAICompatible is [OpenAIChat] for another server that speaks the API, such as DeepSeek's, vLLM or llama.cpp: it checks
-// requests with [CheckOpenAICompatible].
+// OpenAICompatible is like [OpenAIChat] for another server with the same API, such as DeepSeek's, vLLM or llama.cpp. It
+// checks requests with [CheckOpenAICompatible].
 func OpenAICompatible(replies ...Reply) *API {
 	return newFake(openAIChat{CheckOpenAICompatible}, replies)
 }
 
-// OpenAIChatMessage answers with one message: texts, tool calls, thinking as the "reasoning_content" of compatible servers, and
-// content.Opaque for further members of the message, such as {"refusal":"No."}. The finish reason is "tool_calls" when there is a
-// tool call and "stop" otherwise. Another kind of block is a mistake in a test and panics.
+// OpenAIChatMessage returns a reply with one message: texts, tool calls, thinking as the "reasoning_content" of
+// compatible servers, and content.Opaque for further members of the message, such as {"refusal":"No."}. The finish
+// reason is "tool_calls" if there is a tool call, otherwise "stop". Any other kind of block is a mistake in a test and
+// panics.
 func OpenAIChatMessage(blocks ...content.Block) Reply {
 	message := map[string]any{"role": "assistant", "content": nil, "refusal": nil}
+
 	add := func(member, more string) {
 		before, _ := message[member].(string)
 		message[member] = before + more
 	}
+
 	var calls []any
 	finish := "stop"
+
 	for _, b := range blocks {
 		switch b := b.(type) {
 		case content.Text:
@@ -41,7 +45,8 @@ func OpenAIChatMessage(blocks ...content.Block) Reply {
 			add("reasoning_content", b.Text)
 		case content.ToolUse:
 			function := map[string]any{"name": b.Name, "arguments": string(b.Input)}
-			calls = append(calls, extended(map[string]any{"id": b.ID, "type": "function", "function": function}, b.Extra, chatAPI))
+			calls = append(calls,
+				extended(map[string]any{"id": b.ID, "type": "function", "function": function}, b.Extra, chatAPI))
 			message["tool_calls"], finish = calls, "tool_calls"
 		case content.Opaque:
 			parsed([]byte(b.JSON), &message)
@@ -85,11 +90,11 @@ func (openAIChat) silence() string { return OpenAIChatMessage().Body }
 
 func (openAIChat) header(h http.Header) { h.Set("x-request-id", "req_fake") }
 
-// chatStream is a stream of chunks under construction.
+// chatStream builds a stream of chunks.
 type chatStream struct {
 	sse
-	head  map[string]any // what every chunk has
-	usage bool           // whether the request asks for it
+	head  map[string]any // the members of every chunk
+	usage bool           // whether the request asks for usage
 }
 
 func (openAIChat) stream(request []byte, answer string, cut bool) string {
@@ -98,9 +103,11 @@ func (openAIChat) stream(request []byte, answer string, cut bool) string {
 			IncludeUsage bool `json:"include_usage"`
 		} `json:"stream_options"`
 	}
-	_ = json.Unmarshal(request, &asked) // it was checked
+	_ = json.Unmarshal(request, &asked) // check has accepted the request
+
 	var completion map[string]any
 	parsed([]byte(answer), &completion)
+
 	var said struct {
 		Choices []struct {
 			Message map[string]jsontext.Value `json:"message"`
@@ -109,19 +116,24 @@ func (openAIChat) stream(request []byte, answer string, cut bool) string {
 		Usage jsontext.Value `json:"usage"`
 	}
 	parsed([]byte(answer), &said)
+
+	// Every chunk has the members of the completion except choices and usage.
 	s := chatStream{head: completion, usage: asked.StreamOptions.IncludeUsage}
 	s.head["object"] = "chat.completion.chunk"
 	delete(s.head, "choices")
 	delete(s.head, "usage")
+
 	for i, choice := range said.Choices {
 		s.message(i, choice.Message)
 		if !cut {
 			s.delta(i, map[string]any{}, choice.Finish)
 		}
 	}
+
 	if cut {
 		return s.String()
 	}
+
 	if s.usage {
 		s.chunk([]any{}, said.Usage)
 	}
@@ -129,47 +141,54 @@ func (openAIChat) stream(request []byte, answer string, cut bool) string {
 	return s.String()
 }
 
-// message gives a message in small pieces, as the API does.
+// message sends a message in small pieces, as the API does.
 func (s *chatStream) message(choice int, message map[string]jsontext.Value) {
 	var calls []map[string]jsontext.Value
 	if list, ok := message["tool_calls"]; ok {
 		parsed(list, &calls)
 	}
+
 	silent := chatSilent(message)
+
 	first := map[string]any{"role": "assistant", "content": nil, "refusal": nil}
 	early := ""
 	switch {
 	case !silent || len(calls) == 0 && text(message["refusal"]) == "":
 		first["content"] = ""
-	case len(calls) == 1: // the head of a single call comes with the first chunk
+	case len(calls) == 1: // the API sends the head of a single call in the first chunk
 		first["tool_calls"], early = chatCallHead(0, calls[0])
 	case len(calls) > 1:
 		delete(first, "refusal")
 	}
+
 	s.delta(choice, first, nil)
 	s.arguments(choice, 0, early)
+
 	for _, member := range chatWords {
 		for _, piece := range split(text(message[member])) {
 			s.delta(choice, map[string]any{member: piece}, nil)
 		}
 	}
+
 	for i, call := range calls {
 		if first["tool_calls"] == nil {
 			s.call(choice, i, call)
 		}
 	}
+
 	s.others(choice, message)
 }
 
-// chatWords is the members of a message that come in pieces.
+// chatWords lists the members of a message that are sent in pieces.
 var chatWords = []string{"reasoning_content", "reasoning", "content", "refusal"}
 
-// chatSilent reports whether a message says nothing but calls and refusals.
+// chatSilent reports whether a message has neither text nor reasoning.
 func chatSilent(message map[string]jsontext.Value) bool {
-	return text(message["content"]) == "" && text(message["reasoning_content"]) == "" && text(message["reasoning"]) == ""
+	return text(message["content"]) == "" && text(message["reasoning_content"]) == "" &&
+		text(message["reasoning"]) == ""
 }
 
-// others gives the members of a message that the API itself does not have, at once.
+// others sends the members that only other servers have, in one piece.
 func (s *chatStream) others(choice int, message map[string]jsontext.Value) {
 	rest := maps.Clone(message)
 	for _, member := range append([]string{"role", "tool_calls"}, chatWords...) {
@@ -180,19 +199,20 @@ func (s *chatStream) others(choice int, message map[string]jsontext.Value) {
 	}
 }
 
-// call gives a tool call: its head at once, its arguments in pieces.
+// call sends a tool call: its head in one piece, its arguments in several.
 func (s *chatStream) call(choice, index int, call map[string]jsontext.Value) {
 	head, arguments := chatCallHead(index, call)
 	s.delta(choice, map[string]any{"tool_calls": head}, nil)
 	s.arguments(choice, index, arguments)
 }
 
-// chatCallHead is a tool call without its arguments, as a list of one, and these.
+// chatCallHead returns a tool call without its arguments, as a list with one item, and the arguments.
 func chatCallHead(index int, call map[string]jsontext.Value) (list []any, arguments string) {
 	head := map[string]any{"index": index}
 	for name, v := range call {
 		head[name] = v
 	}
+
 	var function map[string]jsontext.Value
 	parsed(call["function"], &function)
 	arguments = text(function["arguments"])
@@ -203,7 +223,9 @@ func chatCallHead(index int, call map[string]jsontext.Value) (list []any, argume
 
 func (s *chatStream) arguments(choice, index int, arguments string) {
 	for _, piece := range split(arguments) {
-		s.delta(choice, map[string]any{"tool_calls": []any{map[string]any{"index": index, "function": map[string]any{"arguments": piece}}}}, nil)
+		s.delta(choice,
+			map[string]any{"tool_calls": []any{map[string]any{"index": index,
+				"function": map[string]any{"arguments": piece}}}}, nil)
 	}
 }
 
@@ -211,7 +233,8 @@ func (s *chatStream) delta(choice int, delta any, finish jsontext.Value) {
 	if finish == nil {
 		finish = jsontext.Value("null")
 	}
-	s.chunk([]any{map[string]any{"index": choice, "delta": delta, "logprobs": nil, "finish_reason": finish}}, jsontext.Value("null"))
+	s.chunk([]any{map[string]any{"index": choice, "delta": delta, "logprobs": nil, "finish_reason": finish}},
+		jsontext.Value("null"))
 }
 
 func (s *chatStream) chunk(choices []any, usage jsontext.Value) {

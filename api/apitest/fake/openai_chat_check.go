@@ -9,23 +9,25 @@ import (
 	"github.com/goccy/go-json/jsontext"
 )
 
-// CheckOpenAIChat returns nil for the body of a request that OpenAI's Chat Completions API accepts, and otherwise an *[api.Error]
-// with status 400 and the API's own words. It knows the rules that were observed:
+// CheckOpenAIChat returns nil for the body of a request that OpenAI's Chat Completions API accepts. Otherwise it
+// returns an *[api.Error] with status 400 and the API's own error text. It checks the rules that were observed:
 //
-//   - the tool calls of an assistant are answered by tool messages directly after it, one for each id; every tool message answers
-//     one; ids are unique in their message and at most 40 characters
-//   - a message has content, but for an assistant's with tool calls or a refusal; pictures, sound and files are the user's alone
-//   - tool names are well formed, at most 128 tools are declared, schemas are objects that the API takes, strict ones by the rules
-//     of strict schemas; tool_choice and parallel_tool_calls come with tools only
-//   - numbers are in their ranges, at most 4 stop sequences and 16 pairs of metadata are there, and metadata comes with store
-//   - pictures are of a type that is taken, and are pictures
-//   - nothing is there that the API does not know
+//   - Tool messages follow directly after an assistant's tool calls, one for each call ID, and nowhere else. IDs are
+//     unique in their message and have at most 40 characters.
+//   - A message has content, except an assistant's with tool calls or a refusal. Only a user's message has images,
+//     audio and files.
+//   - Tool names are well formed. There are at most 128 tools. Schemas are objects that the API accepts; strict ones
+//     follow the rules of strict schemas. tool_choice and parallel_tool_calls come only with tools.
+//   - Numbers are in their ranges. There are at most 4 stop sequences and 16 pairs of metadata. Metadata comes with
+//     store.
+//   - Images have an accepted type and are images.
+//   - There are no members that the API does not know.
 //
-// Where it is not known what the API does, and where its models differ, the strictest of what was seen holds.
+// If the behavior of the API is unknown, or differs between models, the strictest behavior observed counts.
 func CheckOpenAIChat(body []byte) error { return checkChat(body, false) }
 
-// CheckOpenAICompatible is [CheckOpenAIChat] for the servers that speak OpenAI's API and have members of their own in it, such as the
-// "reasoning_content" of an assistant's message: members that OpenAI does not know are accepted.
+// CheckOpenAICompatible is like [CheckOpenAIChat] for other servers with OpenAI's API. It accepts members that OpenAI
+// does not know, such as the "reasoning_content" of an assistant's message.
 func CheckOpenAICompatible(body []byte) error { return checkChat(body, true) }
 
 func checkChat(body []byte, compatible bool) error {
@@ -36,19 +38,19 @@ func checkChat(body []byte, compatible bool) error {
 	return c.result()
 }
 
-// chatCheck is the check of a request to Chat Completions.
+// chatCheck is the state of a check of a request to Chat Completions.
 type chatCheck struct {
 	openAICheck
 	model string
 	tools []string
-	said  strings.Builder // all words, for the rule about the word "json"
+	said  strings.Builder // all text, for the rule about the word "json"
 }
 
-// chatMessage is what the rules about several messages need of one.
+// chatMessage is a message's part in the rules about several messages.
 type chatMessage struct {
 	role   string
-	calls  []string // ids
-	answer string   // the id that a tool message answers
+	calls  []string // call IDs
+	answer string   // the call ID of a tool message
 }
 
 var chatRequest = openAIMembers{
@@ -88,6 +90,7 @@ func chatStop(c *openAICheck, path string, v jsontext.Value) {
 		c.wrong(path, "one of a string or array of strings", v)
 		return
 	}
+
 	list := c.list(path, "strings", v)
 	c.atMost(path, len(list), 4)
 	listOf("strings", aString)(c, path, v)
@@ -97,13 +100,16 @@ func (c *chatCheck) request(o object, body []byte) {
 	if o["model"] == nil {
 		c.fail("", "", "you must provide a model parameter")
 	}
+
 	c.object("", jsontext.Value(body), chatRequest, "messages")
 	c.model = text(o["model"])
 	c.declared(o["tools"])
 	c.choose(o["tool_choice"])
+
 	if _, ok := o["parallel_tool_calls"]; ok && o["tools"] == nil {
 		c.onlyWithTools("parallel_tool_calls")
 	}
+
 	c.options(o)
 	messages := c.messages(o["messages"])
 	c.format(o["response_format"])
@@ -115,10 +121,10 @@ func (c *chatCheck) onlyWithTools(name string) {
 	c.fail(name, "", "Invalid value for '%s': '%s' is only allowed when 'tools' are specified.", name, name)
 }
 
-// reasoners is the models that have no max_tokens.
+// reasoners matches the models without max_tokens.
 var reasoners = regexp.MustCompile(`^(o[1-9]|gpt-5)`)
 
-// options checks the members that depend on others.
+// options checks the members with conditions on other members.
 func (c *chatCheck) options(o object) {
 	if o["stream_options"] != nil && string(o["stream"]) != "true" {
 		c.fail("stream_options", "", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
@@ -129,15 +135,18 @@ func (c *chatCheck) options(o object) {
 	if o["metadata"] != nil && string(o["store"]) != "true" && !c.compatible {
 		c.fail("metadata", "", "The 'metadata' parameter is only allowed when 'store' is enabled.")
 	}
+
 	if o["max_tokens"] == nil {
 		return
 	}
 	if o["max_completion_tokens"] != nil {
-		c.fail("max_tokens", "invalid_parameter_combination", "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
+		c.fail("max_tokens", "invalid_parameter_combination",
+			"Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
 	}
 	if reasoners.MatchString(c.model) {
-		c.fail("max_tokens", "unsupported_parameter", "Unsupported parameter: 'max_tokens' is not supported with this model. Use "+
-			"'max_completion_tokens' instead.")
+		c.fail("max_tokens", "unsupported_parameter",
+			"Unsupported parameter: 'max_tokens' is not supported with this model. Use "+
+				"'max_completion_tokens' instead.")
 	}
 }
 
@@ -149,14 +158,17 @@ func (c *chatCheck) declared(v jsontext.Value) {
 	list := c.list("tools", "objects", v)
 	c.notEmpty("tools", len(list))
 	c.atMost("tools", len(list), 128)
+
 	for i, v := range list {
 		path := fmt.Sprintf("tools[%d]", i)
-		o := c.object(path, v, openAIMembers{"type": oneOf("function", "custom"), "function": nil, "custom": nil, "name": aString}, "type")
+		o := c.object(path, v,
+			openAIMembers{"type": oneOf("function", "custom"), "function": nil, "custom": nil, "name": aString}, "type")
 		if text(o["type"]) == "custom" {
 			c.required(path, v, o, "custom")
 			c.custom(path, o["custom"])
 			continue
 		}
+
 		c.required(path, v, o, "function")
 		c.function(within(path, "function"), o["function"])
 	}
@@ -166,7 +178,8 @@ func (c *chatCheck) custom(path string, v jsontext.Value) {
 	if v == nil {
 		return
 	}
-	o := c.object(within(path, "custom"), v, openAIMembers{"name": openAIToolName, "description": aString, "format": nil}, "name")
+	o := c.object(within(path, "custom"), v,
+		openAIMembers{"name": openAIToolName, "description": aString, "format": nil}, "name")
 	c.tools = append(c.tools, text(o["name"]))
 }
 
@@ -174,7 +187,8 @@ func (c *chatCheck) function(path string, v jsontext.Value) {
 	if v == nil {
 		return
 	}
-	o := c.object(path, v, openAIMembers{"name": openAIToolName, "description": aString, "parameters": nil, "strict": aBool}, "name")
+	o := c.object(path, v,
+		openAIMembers{"name": openAIToolName, "description": aString, "parameters": nil, "strict": aBool}, "name")
 	c.tools = append(c.tools, text(o["name"]))
 	if o["parameters"] != nil {
 		s := openAISchema{&c.openAICheck, "function '" + text(o["name"]) + "'", path + ".parameters", "invalid_function_parameters",
@@ -196,13 +210,15 @@ func (c *chatCheck) choose(v jsontext.Value) {
 	default:
 		c.wrong("tool_choice", "one of one of 'none', 'auto', or 'required' or object", v)
 	}
+
 	if len(c.tools) == 0 {
 		c.onlyWithTools("tool_choice")
 	}
 }
 
 func (c *chatCheck) chooseOne(v jsontext.Value) {
-	o := c.object("tool_choice", v, openAIMembers{"type": aString, "function": nil, "custom": nil, "allowed_tools": nil}, "type")
+	o := c.object("tool_choice", v,
+		openAIMembers{"type": aString, "function": nil, "custom": nil, "allowed_tools": nil}, "type")
 	kind := text(o["type"])
 	if kind == "allowed_tools" {
 		return
@@ -210,13 +226,15 @@ func (c *chatCheck) chooseOne(v jsontext.Value) {
 	if kind != "custom" {
 		kind = "function"
 	}
+
 	c.required("tool_choice", v, o, kind)
 	if o[kind] == nil {
 		return
 	}
 	named := c.object("tool_choice."+kind, o[kind], openAIMembers{"name": aString}, "name")
 	if name := text(named["name"]); !slices.Contains(c.tools, name) {
-		c.fail("function_call", "", "Invalid value for 'function_call': no function named '%s' was specified in the 'functions' parameter.", name)
+		c.fail("function_call", "",
+			"Invalid value for 'function_call': no function named '%s' was specified in the 'functions' parameter.", name)
 	}
 }
 
@@ -225,11 +243,13 @@ func (c *chatCheck) format(v jsontext.Value) {
 	if v == nil {
 		return
 	}
-	o := c.object("response_format", v, openAIMembers{"type": oneOf("json_object", "json_schema", "text"), "json_schema": nil}, "type")
+	o := c.object("response_format", v,
+		openAIMembers{"type": oneOf("json_object", "json_schema", "text"), "json_schema": nil}, "type")
 	switch text(o["type"]) {
 	case "json_object":
 		if !strings.Contains(strings.ToLower(c.said.String()), "json") {
-			c.fail("messages", "", "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
+			c.fail("messages", "",
+				"'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
 		}
 	case "json_schema":
 		c.required("response_format", v, o, "json_schema")
@@ -237,7 +257,7 @@ func (c *chatCheck) format(v jsontext.Value) {
 	}
 }
 
-// outputSchema checks the schema of an answer, and the members beside it.
+// outputSchema checks the schema of an output, and the members beside it.
 func (c *openAICheck) outputSchema(path, param, code string, v jsontext.Value, more ...string) {
 	if v == nil {
 		return
@@ -246,9 +266,11 @@ func (c *openAICheck) outputSchema(path, param, code string, v jsontext.Value, m
 	for _, name := range more {
 		known[name] = nil
 	}
+
 	o := c.object(path, v, known, "name", "schema")
 	if o["schema"] != nil {
-		s := openAISchema{c, "response_format '" + text(o["name"]) + "'", param, code, string(o["strict"]) == "true", o["schema"]}
+		s := openAISchema{c, "response_format '" + text(o["name"]) + "'", param, code, string(o["strict"]) == "true",
+			o["schema"]}
 		s.check()
 	}
 }
@@ -260,16 +282,18 @@ var (
 		"system":    {"role": nil, "content": nil, "name": chatName},
 		"developer": {"role": nil, "content": nil, "name": chatName},
 		"user":      {"role": nil, "content": nil, "name": chatName},
-		"assistant": {"role": nil, "content": nil, "name": chatName, "refusal": aString, "audio": nil, "annotations": nil, "function_call": nil, "tool_calls": nil},
-		"tool":      {"role": nil, "content": nil, "name": chatName, "tool_call_id": nil},
-		"function":  {"role": nil, "content": nil, "name": chatName},
+		"assistant": {"role": nil, "content": nil, "name": chatName, "refusal": aString, "audio": nil,
+			"annotations": nil, "function_call": nil, "tool_calls": nil},
+		"tool":     {"role": nil, "content": nil, "name": chatName, "tool_call_id": nil},
+		"function": {"role": nil, "content": nil, "name": chatName},
 	}
 )
 
-// messages checks each message by itself, and returns them for the rules about several.
+// messages checks each message by itself, and returns them for the rules about several messages.
 func (c *chatCheck) messages(v jsontext.Value) []chatMessage {
 	list := c.list("messages", "objects", v)
 	c.notEmpty("messages", len(list))
+
 	var messages []chatMessage
 	for i, v := range list {
 		path := fmt.Sprintf("messages[%d]", i)
@@ -278,12 +302,16 @@ func (c *chatCheck) messages(v jsontext.Value) []chatMessage {
 		if !c.choice(path+".role", role, "system", "assistant", "user", "function", "tool", "developer") {
 			continue
 		}
+
 		o := c.object(path, v, chatMembers[role])
 		m := chatMessage{role: role, answer: text(o["tool_call_id"])}
 		c.parts(i, role, o["content"])
+
 		if role == "tool" && o["tool_call_id"] == nil {
-			c.fail(fmt.Sprintf("messages.[%d].tool_call_id", i), "", "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'.")
+			c.fail(fmt.Sprintf("messages.[%d].tool_call_id", i), "",
+				"Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'.")
 		}
+
 		if role == "assistant" {
 			m.calls = c.calls(path+".tool_calls", o["tool_calls"])
 		}
@@ -292,7 +320,7 @@ func (c *chatCheck) messages(v jsontext.Value) []chatMessage {
 	return messages
 }
 
-// objectOf reads an object of any members, which must have the required ones.
+// objectOf reads an object with any members. The required ones must be present.
 func (c *openAICheck) objectOf(path string, v jsontext.Value, required ...string) object {
 	if v.Kind() != '{' {
 		c.wrong(path, "an object", v)
@@ -303,13 +331,15 @@ func (c *openAICheck) objectOf(path string, v jsontext.Value, required ...string
 	return o
 }
 
-// contents checks that every message has content, which the API does last.
+// contents checks that every message has content. The API makes this check last.
 func (c *chatCheck) contents(v jsontext.Value) {
 	for i, v := range c.list("messages", "objects", v) {
 		o := withoutNulls(v)
-		instead := text(o["role"]) == "assistant" && (o["tool_calls"] != nil || o["function_call"] != nil || o["refusal"] != nil || o["audio"] != nil)
+		instead := text(o["role"]) == "assistant" &&
+			(o["tool_calls"] != nil || o["function_call"] != nil || o["refusal"] != nil || o["audio"] != nil)
 		if o["content"] == nil && !instead {
-			c.fail(fmt.Sprintf("messages.[%d].content", i), "", "Invalid value for 'content': expected a string, got null.")
+			c.fail(fmt.Sprintf("messages.[%d].content", i), "",
+				"Invalid value for 'content': expected a string, got null.")
 		}
 	}
 }
@@ -320,30 +350,35 @@ func (c *chatCheck) calls(path string, v jsontext.Value) []string {
 	}
 	list := c.list(path, "objects", v)
 	c.notEmpty(path, len(list))
+
 	var ids []string
 	for i, v := range list {
 		path := fmt.Sprintf("%s[%d]", path, i)
-		o := c.object(path, v, openAIMembers{"id": chatCallID, "type": oneOf("function", "custom"), "function": nil, "custom": nil}, "id", "type")
+		o := c.object(path, v,
+			openAIMembers{"id": chatCallID, "type": oneOf("function", "custom"), "function": nil, "custom": nil},
+			"id", "type")
 		ids = append(ids, text(o["id"]))
 		if text(o["type"]) == "custom" {
 			c.required(path, v, o, "custom")
-			shapedIf(&c.openAICheck, path+".custom", o["custom"], openAIMembers{"name": openAIToolName, "input": aString}, "name", "input")
+			shapedIf(&c.openAICheck, path+".custom", o["custom"],
+				openAIMembers{"name": openAIToolName, "input": aString}, "name", "input")
 			continue
 		}
 		c.required(path, v, o, "function")
-		shapedIf(&c.openAICheck, path+".function", o["function"], openAIMembers{"name": openAIToolName, "arguments": aString}, "name", "arguments")
+		shapedIf(&c.openAICheck, path+".function", o["function"],
+			openAIMembers{"name": openAIToolName, "arguments": aString}, "name", "arguments")
 	}
 	return ids
 }
 
-// shapedIf checks an object that may be missing.
+// shapedIf checks an object that may be absent.
 func shapedIf(c *openAICheck, path string, v jsontext.Value, known openAIMembers, required ...string) {
 	if v != nil {
 		c.object(path, v, known, required...)
 	}
 }
 
-// chatParts is the members of each kind of content.
+// chatParts holds the members of each kind of content.
 var chatParts = map[string]openAIMembers{
 	"text":        {"type": nil, "text": aString, "prompt_cache_breakpoint": openAIPoint},
 	"image_url":   {"type": nil, "image_url": chatImage, "prompt_cache_breakpoint": openAIPoint},
@@ -357,7 +392,7 @@ func (c *chatCheck) parts(i int, role string, v jsontext.Value) {
 	path := fmt.Sprintf("messages[%d]", i)
 	switch v.Kind() {
 	case jsontext.KindInvalid:
-		return // there is none
+		return // absent
 	case '"':
 		c.said.WriteString(text(v) + "\n")
 		return
@@ -365,28 +400,33 @@ func (c *chatCheck) parts(i int, role string, v jsontext.Value) {
 	default:
 		c.wrong(path+".content", "one of a string or array of objects", v)
 	}
+
 	for j, v := range c.list(path+".content", "objects", v) {
 		at := fmt.Sprintf("%s.content[%d]", path, j)
 		kind := text(c.objectOf(at, v, "type")["type"])
 		if !c.choice(at+".type", kind, "text", "image_url", "input_audio", "refusal", "audio", "file") {
 			return
 		}
+
 		c.side(path, role, kind)
 		o := c.object(at, v, chatParts[kind], kind)
 		c.said.WriteString(text(o["text"]) + "\n")
 	}
 }
 
-// side checks that a role can say content of the kind.
+// side checks that a message of the role may have content of the kind.
 func (c *chatCheck) side(path, role, kind string) {
 	switch {
-	case kind == "text", role == "assistant" && kind == "refusal", role == "user" && (kind == "image_url" || kind == "file"):
-	case role == "user" && kind == "input_audio" && strings.Contains(c.model, "audio"): // no other model hears
+	case kind == "text", role == "assistant" && kind == "refusal",
+		role == "user" && (kind == "image_url" || kind == "file"):
+	case role == "user" && kind == "input_audio" && strings.Contains(c.model, "audio"): // other models refuse audio
 	case kind == "image_url":
-		c.fail(path, "invalid_value", "Invalid '%s'. Image URLs are only allowed for messages with role 'user', but this message with role '%s' "+
-			"contains an image URL.", path, role)
+		c.fail(path, "invalid_value",
+			"Invalid '%s'. Image URLs are only allowed for messages with role 'user', but this message with role '%s' "+
+				"contains an image URL.", path, role)
 	default:
-		c.fail(path, "invalid_value", "Invalid '%s'. Content blocks are expected to be either text or image_url type.", path)
+		c.fail(path, "invalid_value",
+			"Invalid '%s'. Content blocks are expected to be either text or image_url type.", path)
 	}
 }
 
@@ -411,17 +451,20 @@ func chatFile(c *openAICheck, path string, v jsontext.Value) {
 	}
 }
 
-// answered checks that tool calls and tool messages belong to each other.
+// answered checks that every tool call has its tool message and every tool message its call.
 func (c *chatCheck) answered(messages []chatMessage) {
 	for i := 0; i < len(messages); i++ {
 		m := messages[i]
 		if m.role == "tool" {
-			c.fail(fmt.Sprintf("messages.[%d].role", i), "", "Invalid parameter: messages with role 'tool' must be a response to a preceeding "+
-				"message with 'tool_calls'.")
+			c.fail(fmt.Sprintf("messages.[%d].role", i), "",
+				"Invalid parameter: messages with role 'tool' must be a response to a preceeding "+
+					"message with 'tool_calls'.")
 		}
+
 		if len(m.calls) == 0 {
 			continue
 		}
+
 		c.uniqueCalls(i, m.calls)
 		from := i + 1
 		for i+1 < len(messages) && messages[i+1].role == "tool" {
@@ -435,29 +478,37 @@ func (c *chatCheck) uniqueCalls(i int, ids []string) {
 	seen := map[string]bool{}
 	for _, id := range ids {
 		if seen[id] {
-			c.fail(fmt.Sprintf("messages.[%d].tool_calls", i), "", "Invalid parameter: Duplicate value for 'tool_call_id' of '%s' in message[%d].", id, i)
+			c.fail(fmt.Sprintf("messages.[%d].tool_calls", i), "",
+				"Invalid parameter: Duplicate value for 'tool_call_id' of '%s' in message[%d].", id, i)
 		}
 		seen[id] = true
 	}
 }
 
-// answers checks the tool messages after a message with calls; the first of them is message from.
+// answers checks the tool messages after a message with calls. From is the index of the first of them.
 func (c *chatCheck) answers(calls []string, answers []chatMessage, from int) {
 	called, given := map[string]bool{}, map[string]int{}
 	for _, id := range calls {
 		called[id] = true
 	}
+
 	for n, answer := range answers {
 		at := from + n
 		param := fmt.Sprintf("messages.[%d].tool_call_id", at)
+
 		if !called[answer.answer] {
-			c.fail(param, "", "Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", answer.answer)
+			c.fail(param, "",
+				"Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.",
+				answer.answer)
 		}
 		if before, ok := given[answer.answer]; ok {
-			c.fail(param, "", "Invalid parameter: Duplicate value for 'tool_call_id' of '%s', in messages[%d] and messages[%d].", answer.answer, before, at)
+			c.fail(param, "",
+				"Invalid parameter: Duplicate value for 'tool_call_id' of '%s', in messages[%d] and messages[%d].",
+				answer.answer, before, at)
 		}
 		given[answer.answer] = at
 	}
+
 	var missing []string
 	for _, id := range calls {
 		if _, ok := given[id]; !ok {
@@ -465,7 +516,9 @@ func (c *chatCheck) answers(calls []string, answers []chatMessage, from int) {
 		}
 	}
 	if len(missing) > 0 {
-		c.fail(fmt.Sprintf("messages.[%d].role", from+len(answers)), "", "An assistant message with 'tool_calls' must be followed by tool messages "+
-			"responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: %s", strings.Join(missing, ", "))
+		c.fail(fmt.Sprintf("messages.[%d].role", from+len(answers)), "",
+			"An assistant message with 'tool_calls' must be followed by tool messages "+
+				"responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: %s",
+			strings.Join(missing, ", "))
 	}
 }

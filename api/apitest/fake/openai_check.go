@@ -16,17 +16,17 @@ import (
 	"github.com/plait-dev/plait/api"
 )
 
-// openAICheck holds what is known of a request to one of OpenAI's APIs while it is checked. The first failure counts.
+// openAICheck is the state of a check of a request to one of OpenAI's APIs. Only the first failure counts.
 type openAICheck struct {
 	api        string
-	compatible bool // whether it is another server's: members that OpenAI does not know are that server's own
+	compatible bool // the server is not OpenAI's, and may have members that OpenAI does not know
 	err        *api.Error
 }
 
-// openAIRule checks one value. A rule is not asked about a null where the API takes a null for nothing.
+// openAIRule checks one value. It is not called for a null that the API accepts as absent.
 type openAIRule func(c *openAICheck, path string, v jsontext.Value)
 
-// openAIMembers is the members that an object can have.
+// openAIMembers holds the members of an object.
 type openAIMembers map[string]openAIRule
 
 func (c *openAICheck) fail(param, code, format string, args ...any) {
@@ -46,7 +46,7 @@ func (c *openAICheck) result() error {
 	return c.err
 }
 
-// body reads the request itself.
+// body returns the members of the request.
 func (c *openAICheck) body(body []byte) object {
 	v := jsontext.Value(body)
 	if !v.IsValid() || v.Kind() != '{' {
@@ -58,7 +58,7 @@ func (c *openAICheck) body(body []byte) object {
 	return withoutNulls(v)
 }
 
-// withoutNulls is the members of a value that is an object, but for those that are null.
+// withoutNulls returns the members of an object, except null ones.
 func withoutNulls(v jsontext.Value) object {
 	var o object
 	_ = json.Unmarshal(v, &o) // the body was valid
@@ -66,7 +66,7 @@ func withoutNulls(v jsontext.Value) object {
 	return o
 }
 
-// object checks that v is an object with no members but the known ones, all the required ones, and each as its rule wants it.
+// object checks that v is an object with only known members and all required ones, and that each passes its rule.
 func (c *openAICheck) object(path string, v jsontext.Value, known openAIMembers, required ...string) object {
 	if v.Kind() != '{' {
 		c.wrong(path, "an object", v)
@@ -103,6 +103,7 @@ func (c *openAICheck) required(path string, v jsontext.Value, o object, names ..
 		if all == nil {
 			_ = json.Unmarshal(v, &all)
 		}
+
 		at := within(path, name)
 		if null, ok := all[name]; ok {
 			c.wrong(at, "a string", null)
@@ -119,9 +120,10 @@ func within(path, name string) string {
 	return path + "." + name
 }
 
-// wrong says that v is not of the type that is wanted.
+// wrong fails the check for a value of the wrong type.
 func (c *openAICheck) wrong(path, want string, v jsontext.Value) {
-	got := map[jsontext.Kind]string{'"': "a string", '{': "an object", '[': "an array", 't': "a boolean", 'f': "a boolean", 'n': "null"}[v.Kind()]
+	got := map[jsontext.Kind]string{'"': "a string", '{': "an object", '[': "an array", 't': "a boolean",
+		'f': "a boolean", 'n': "null"}[v.Kind()]
 	if v.Kind() == '0' {
 		got = "an integer"
 		if strings.ContainsAny(string(v), ".eE") {
@@ -131,7 +133,7 @@ func (c *openAICheck) wrong(path, want string, v jsontext.Value) {
 	c.fail(path, "invalid_type", "Invalid type for '%s': expected %s, but got %s instead.", path, want, got)
 }
 
-// list reads the items of an array of what.
+// list returns the items of an array. What names them in the error text.
 func (c *openAICheck) list(path, what string, v jsontext.Value) []jsontext.Value {
 	if v.Kind() != '[' {
 		c.wrong(path, "an array of "+what, v)
@@ -145,18 +147,20 @@ func (c *openAICheck) list(path, what string, v jsontext.Value) []jsontext.Value
 // atMost checks the length of a list.
 func (c *openAICheck) atMost(path string, n, most int) {
 	if n > most {
-		c.fail(path, "array_above_max_length", "Invalid '%s': array too long. Expected an array with maximum length %d, but got an array "+
-			"with length %d instead.", path, most, n)
+		c.fail(path, "array_above_max_length",
+			"Invalid '%s': array too long. Expected an array with maximum length %d, but got an array "+
+				"with length %d instead.", path, most, n)
 	}
 }
 
 func (c *openAICheck) notEmpty(path string, n int) {
 	if n == 0 {
-		c.fail(path, "empty_array", "Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", path)
+		c.fail(path, "empty_array",
+			"Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", path)
 	}
 }
 
-// choice checks that a word is one of the known ones.
+// choice checks that a word is a known one.
 func (c *openAICheck) choice(path, word string, known ...string) bool {
 	if slices.Contains(known, word) {
 		return true
@@ -165,7 +169,7 @@ func (c *openAICheck) choice(path, word string, known ...string) bool {
 	return false
 }
 
-// enumerated is words as a sentence lists them: 'a', 'b', and 'c'.
+// enumerated lists words as in a sentence: 'a', 'b', and 'c'.
 func enumerated(words []string, conjunction string) string {
 	var b strings.Builder
 	for i, word := range words {
@@ -196,34 +200,38 @@ func aBool(c *openAICheck, path string, v jsontext.Value) {
 	}
 }
 
-// ofLength is a string of least to most characters.
+// ofLength accepts a string of least to most characters.
 func ofLength(least, most int) openAIRule {
 	return func(c *openAICheck, path string, v jsontext.Value) {
 		aString(c, path, v)
 		s := text(v)
 		switch n := len([]rune(s)); {
 		case n == 0 && least > 0:
-			c.fail(path, "empty_string", "Invalid '%s': empty string. Expected a string with minimum length %d, but got an empty string "+
-				"instead.", path, least)
+			c.fail(path, "empty_string",
+				"Invalid '%s': empty string. Expected a string with minimum length %d, but got an empty string "+
+					"instead.", path, least)
 		case n > most:
-			c.fail(path, "string_above_max_length", "Invalid '%s': string too long. Expected a string with maximum length %d, but got a "+
-				"string with length %d instead.", path, most, n)
+			c.fail(path, "string_above_max_length",
+				"Invalid '%s': string too long. Expected a string with maximum length %d, but got a "+
+					"string with length %d instead.", path, most, n)
 		}
 	}
 }
 
-// matching is a string of 1 to most characters that match a pattern.
+// matching accepts a string of 1 to most characters that matches a pattern.
 func matching(pattern string, most int) openAIRule {
 	re, length := regexp.MustCompile(pattern), ofLength(1, most)
 	return func(c *openAICheck, path string, v jsontext.Value) {
 		length(c, path, v)
 		if !re.MatchString(text(v)) {
-			c.fail(path, "invalid_value", "Invalid '%s': string does not match pattern. Expected a string that matches the pattern '%s'.", path, pattern)
+			c.fail(path, "invalid_value",
+				"Invalid '%s': string does not match pattern. Expected a string that matches the pattern '%s'.", path,
+				pattern)
 		}
 	}
 }
 
-// aDecimal is a number from least to most.
+// aDecimal accepts a number from least to most.
 func aDecimal(least, most float64) openAIRule {
 	return func(c *openAICheck, path string, v jsontext.Value) {
 		if v.Kind() != '0' {
@@ -234,7 +242,7 @@ func aDecimal(least, most float64) openAIRule {
 	}
 }
 
-// anInteger is a whole number from least to most.
+// anInteger accepts a whole number from least to most.
 func anInteger(least, most float64) openAIRule {
 	return func(c *openAICheck, path string, v jsontext.Value) {
 		if v.Kind() != '0' || strings.ContainsAny(string(v), ".eE") {
@@ -246,16 +254,18 @@ func anInteger(least, most float64) openAIRule {
 }
 
 func (c *openAICheck) between(path, kind string, v jsontext.Value, least, most float64) {
-	n, _ := strconv.ParseFloat(string(v), 64) // beyond what a float64 holds it is infinite
+	n, _ := strconv.ParseFloat(string(v), 64) // infinite if it is out of range
 	if n < least {
-		c.fail(path, kind+"_below_min_value", "Invalid '%s': %s below minimum value. Expected a value >= %v, but got %s instead.", path, kind, least, v)
+		c.fail(path, kind+"_below_min_value",
+			"Invalid '%s': %s below minimum value. Expected a value >= %v, but got %s instead.", path, kind, least, v)
 	}
 	if n > most {
-		c.fail(path, kind+"_above_max_value", "Invalid '%s': %s above maximum value. Expected a value <= %v, but got %s instead.", path, kind, most, v)
+		c.fail(path, kind+"_above_max_value",
+			"Invalid '%s': %s above maximum value. Expected a value <= %v, but got %s instead.", path, kind, most, v)
 	}
 }
 
-// oneOf is one of the known words.
+// oneOf accepts one of the known words.
 func oneOf(known ...string) openAIRule {
 	return func(c *openAICheck, path string, v jsontext.Value) {
 		if v.Kind() != '"' {
@@ -266,12 +276,12 @@ func oneOf(known ...string) openAIRule {
 	}
 }
 
-// shaped is an object with the known members.
+// shaped accepts an object with the known members.
 func shaped(known openAIMembers, required ...string) openAIRule {
 	return func(c *openAICheck, path string, v jsontext.Value) { c.object(path, v, known, required...) }
 }
 
-// listOf is a list of what, each as the rule wants it.
+// listOf accepts a list of items that pass the rule. What names them in error texts.
 func listOf(what string, rule openAIRule) openAIRule {
 	return func(c *openAICheck, path string, v jsontext.Value) {
 		for i, item := range c.list(path, what, v) {
@@ -280,22 +290,28 @@ func listOf(what string, rule openAIRule) openAIRule {
 	}
 }
 
-// openAIMetadata is at most 16 short strings.
+// openAIMetadata accepts at most 16 short strings.
 func openAIMetadata(c *openAICheck, path string, v jsontext.Value) {
 	if v.Kind() != '{' {
 		c.wrong(path, "a metadata object", v)
 		return
 	}
+
 	var o object
 	_ = json.Unmarshal(v, &o) // the body was valid
+
 	if len(o) > 16 {
-		c.fail(path, "object_above_max_properties", "Invalid '%s': too many properties. Expected an object with at most 16 properties, but "+
-			"got an object with %d properties instead.", path, len(o))
+		c.fail(path, "object_above_max_properties",
+			"Invalid '%s': too many properties. Expected an object with at most 16 properties, but "+
+				"got an object with %d properties instead.", path, len(o))
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if n := len([]rune(name)); n > 64 {
-			c.fail(within(path, name), "property_name_above_max_length", "Invalid property name in '%s': '%s...%s' is too long. Expected a "+
-				"string with maximum length 64, but got a string with length %d instead.", path, name[:3], name[len(name)-3:], n)
+			c.fail(within(path, name), "property_name_above_max_length",
+				"Invalid property name in '%s': '%s...%s' is too long. Expected a "+
+					"string with maximum length 64, but got a string with length %d instead.", path, name[:3],
+				name[len(name)-3:], n)
 		}
 		ofLength(0, 512)(c, within(path, name), o[name])
 	}
@@ -312,7 +328,7 @@ var (
 
 const openAIDataURL = "Expected a base64-encoded data URL with a%s MIME type (e.g. '%s'), but got %s."
 
-// dataURL takes a data URL apart. A mistake is said in the words of the API, for what is wanted: an image or a file.
+// dataURL decodes a data URL. The error texts are the API's, for the expected content: an image or a file.
 func (c *openAICheck) dataURL(path, at, article, example, url string) (mediaType string, data []byte) {
 	rest, ok := strings.CutPrefix(url, "data:")
 	bad := func(got string) { c.fail(path, "invalid_value", at+" "+openAIDataURL, article, example, got) }
@@ -320,11 +336,13 @@ func (c *openAICheck) dataURL(path, at, article, example, url string) (mediaType
 		bad("a value without the 'data:' prefix")
 		return "", nil
 	}
+
 	mediaType, encoded, ok := strings.Cut(rest, ";base64,")
 	if !ok {
 		bad("a value without the ';base64,' separator")
 		return "", nil
 	}
+
 	data, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	switch {
 	case err != nil || strings.ContainsAny(encoded, "\r\n"):
@@ -337,23 +355,28 @@ func (c *openAICheck) dataURL(path, at, article, example, url string) (mediaType
 
 var openAIImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// image checks where a picture is: at an address, or in a data URL.
+// image checks the source of an image: a URL or a data URL.
 func (c *openAICheck) image(path, url string) {
 	if strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://") {
 		return
 	}
 	if !strings.HasPrefix(url, "data:") {
-		c.fail(path, "invalid_value", "Invalid '%s'. Expected a valid URL, but got a value with an invalid format.", path)
+		c.fail(path, "invalid_value",
+			"Invalid '%s'. Expected a valid URL, but got a value with an invalid format.", path)
 		return
 	}
-	mediaType, data := c.dataURL(path, "Invalid '"+path+"'.", "n image", "data:image/png;base64,aW1nIGJ5dGVzIGhlcmU=", url)
+
+	mediaType, data := c.dataURL(path, "Invalid '"+path+"'.", "n image",
+		"data:image/png;base64,aW1nIGJ5dGVzIGhlcmU=", url)
 	if !strings.HasPrefix(mediaType, "image/") {
 		c.fail(path, "invalid_value", "Invalid '%s'. "+openAIDataURL, path, "n image", "data:image/png;base64,aW1nIGJ5dGVzIGhlcmU=",
 			"unsupported MIME type '"+mediaType+"'")
 	}
+
 	if !slices.Contains(openAIImages, http.DetectContentType(data)) {
-		c.fail("", "invalid_image_format", "You uploaded an unsupported image. Please make sure your image has of one the following formats: "+
-			"['png', 'jpeg', 'gif', 'webp'].")
+		c.fail("", "invalid_image_format",
+			"You uploaded an unsupported image. Please make sure your image has of one the following formats: "+
+				"['png', 'jpeg', 'gif', 'webp'].")
 	}
 }
 
@@ -364,12 +387,13 @@ func (c *openAICheck) file(path, url string) {
 	mediaType, _ := c.dataURL(path, at, " valid file", example, url)
 	family, _, _ := strings.Cut(mediaType, "/")
 	if slices.Contains([]string{"audio", "video", "image"}, family) {
-		c.fail(path, "invalid_value", at+" "+openAIDataURL+" Please see https://platform.openai.com/docs/assistants/tools/file-search#supported-files "+
-			"for supported file types.", " valid file", example, "unsupported MIME type '"+mediaType+"'")
+		c.fail(path, "invalid_value",
+			at+" "+openAIDataURL+" Please see https://platform.openai.com/docs/assistants/tools/file-search#supported-files "+
+				"for supported file types.", " valid file", example, "unsupported MIME type '"+mediaType+"'")
 	}
 }
 
-// base64 checks bytes that are written as text.
+// base64 checks bytes in base64.
 func (c *openAICheck) base64(path, data string) {
 	b, err := base64.StdEncoding.Strict().DecodeString(data)
 	if err != nil || len(b) == 0 || strings.ContainsAny(data, "\r\n") {

@@ -12,17 +12,24 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// OpenAIResponses returns a strict fake of OpenAI's Responses API, which checks requests with [CheckOpenAIResponses]. It
-// answers with replies, in order. A request beyond the last one is refused.
+// OpenAIResponses returns a strict fake of OpenAI's Responses API. It checks requests with [CheckOpenAIResponses] and
+// answers with replies, in order. A request after the last reply is refused.
 //
-// It remembers its answers: a call that came with reasoning must not come back, under its id, without it.
+// It remembers its responses: an item that came after reasoning must not be sent back, under its ID, without that
+// reasoning.
 func OpenAIResponses(replies ...Reply) *API {
 	return newFake(openAIResponses{led: map[string]string{}}, replies)
 }
 
-// OpenAIResponse answers with output items: a message for each text, a function call for each tool call, a reasoning item for
-// thinking (its text the summary, its signature or what is redacted the encrypted content), and content.Opaque for every other
-// item of the API. Another kind of block is a mistake in a test and panics.
+// OpenAIResponse returns a reply with output items:
+//
+//   - a message for each text
+//   - a function call for each tool call
+//   - a reasoning item for thinking, with its text as the summary, and its signature or redacted data as the encrypted
+//     content
+//   - content.Opaque for every other item of the API
+//
+// Any other kind of block is a mistake in a test and panics.
 func OpenAIResponse(blocks ...content.Block) Reply {
 	items := []any{}
 	for i, b := range blocks {
@@ -36,7 +43,7 @@ func OpenAIResponse(blocks ...content.Block) Reply {
 
 const responsesAPI = "openai-responses"
 
-// responsesItem is block i as an output item.
+// responsesItem returns block i as an output item.
 func responsesItem(i int, b content.Block) any {
 	switch b := b.(type) {
 	case content.Text:
@@ -44,6 +51,7 @@ func responsesItem(i int, b content.Block) any {
 		return extended(map[string]any{
 			"id": fmt.Sprintf("msg_fake%d", i), "type": "message", "role": "assistant", "status": "completed", "content": []any{part},
 		}, b.Extra, responsesAPI)
+
 	case content.Thinking:
 		item := map[string]any{"id": fmt.Sprintf("rs_fake%d", i), "type": "reasoning", "summary": []any{}}
 		if b.Text != "" {
@@ -53,6 +61,7 @@ func responsesItem(i int, b content.Block) any {
 			item["encrypted_content"] = sealed
 		}
 		return extended(item, b.Extra, responsesAPI)
+
 	case content.ToolUse:
 		return extended(map[string]any{
 			"id": fmt.Sprintf("fc_fake%d", i), "type": "function_call", "status": "completed", "call_id": b.ID, "name": b.Name,
@@ -66,7 +75,7 @@ func responsesItem(i int, b content.Block) any {
 
 // openAIResponses is the dialect of the Responses API.
 type openAIResponses struct {
-	led map[string]string // the id of an item that was answered with, and of the reasoning right before it
+	led map[string]string // by the ID of an item: the ID of the reasoning right before it
 }
 
 func (openAIResponses) address(r *http.Request) error {
@@ -80,13 +89,13 @@ func (d openAIResponses) check(_ *http.Request, body []byte) error {
 	return d.accompanied(body)
 }
 
-// responsesHead is what an item is.
+// responsesHead is the ID and the type of an item.
 type responsesHead struct {
 	ID   string `json:"id"`
 	Type string `json:"type"`
 }
 
-// remember keeps which items of an answer came with reasoning.
+// remember records which items of a response came after reasoning.
 func (d openAIResponses) remember(_ []byte, answer string) {
 	var response struct {
 		Output []responsesHead `json:"output"`
@@ -94,6 +103,7 @@ func (d openAIResponses) remember(_ []byte, answer string) {
 	if json.Unmarshal([]byte(answer), &response) != nil {
 		return // a stream, or an error
 	}
+
 	for i, item := range response.Output {
 		if i > 0 && response.Output[i-1].Type == "reasoning" {
 			d.led[item.ID] = response.Output[i-1].ID
@@ -101,22 +111,25 @@ func (d openAIResponses) remember(_ []byte, answer string) {
 	}
 }
 
-// accompanied checks that the items that came with reasoning come back with it.
+// accompanied checks that items that came after reasoning are sent back with it.
 func (d openAIResponses) accompanied(body []byte) error {
 	var request struct {
 		Stored jsontext.Value `json:"previous_response_id"`
 		Input  jsontext.Value `json:"input"`
 	}
 	var items []responsesHead
-	_ = json.Unmarshal(body, &request) // it was checked
+	_ = json.Unmarshal(body, &request) // check has accepted the request
+	// With a stored conversation the reasoning may be in that.
 	if request.Input.Kind() != '[' || request.Stored != nil || json.Unmarshal(request.Input, &items) != nil {
 		return nil
 	}
+
 	there := map[string]bool{}
 	for _, item := range items {
 		if reasoning := d.led[item.ID]; reasoning != "" && !there[reasoning] {
-			return refuseOpenAI(responsesAPI, http.StatusBadRequest, "input", "", fmt.Sprintf("Item '%s' of type '%s' was provided without its "+
-				"required 'reasoning' item: '%s'.", item.ID, item.Type, reasoning))
+			return refuseOpenAI(responsesAPI, http.StatusBadRequest, "input", "",
+				fmt.Sprintf("Item '%s' of type '%s' was provided without its "+
+					"required 'reasoning' item: '%s'.", item.ID, item.Type, reasoning))
 		}
 		there[item.ID] = true
 	}
@@ -133,12 +146,12 @@ func (openAIResponses) silence() string { return OpenAIResponse().Body }
 
 func (openAIResponses) header(h http.Header) { h.Set("x-request-id", "req_fake") }
 
-// responsesStream is a stream of the API's events under construction.
+// responsesStream builds a stream of the API's events.
 type responsesStream struct {
 	sse
 	sequence int
 	item     map[string]any // members of every event about the current item
-	cut      bool           // the current item does not end
+	cut      bool           // leave the current item unfinished
 }
 
 func (openAIResponses) stream(_ []byte, answer string, cut bool) string {
@@ -146,20 +159,23 @@ func (openAIResponses) stream(_ []byte, answer string, cut bool) string {
 	parsed([]byte(answer), &response)
 	var items []jsontext.Value
 	parsed(response["output"], &items)
+
 	var s responsesStream
 	s.event("response.created", map[string]any{"response": begun(response)})
 	s.event("response.in_progress", map[string]any{"response": begun(response)})
+
 	for i, item := range items {
 		s.cut = cut && i == len(items)-1
 		s.output(i, item)
 	}
+
 	if !cut {
 		s.event("response."+text(response["status"]), map[string]any{"response": response})
 	}
 	return s.String()
 }
 
-// begun is a response as it is shown when it begins.
+// begun returns the response in the form of its first events.
 func begun(response map[string]jsontext.Value) map[string]any {
 	head := map[string]any{}
 	for name, v := range response {
@@ -175,7 +191,7 @@ func (s *responsesStream) event(name string, members map[string]any) {
 	s.sse.event(name, members)
 }
 
-// about adds an event about the current item.
+// about appends an event about the current item.
 func (s *responsesStream) about(name string, members map[string]any) {
 	for k, v := range s.item {
 		members[k] = v
@@ -183,11 +199,12 @@ func (s *responsesStream) about(name string, members map[string]any) {
 	s.event(name, members)
 }
 
-// output gives one output item in small pieces, as the API does.
+// output sends one output item in small pieces, as the API does.
 func (s *responsesStream) output(i int, v jsontext.Value) {
 	var item map[string]jsontext.Value
 	parsed(v, &item)
 	s.item = map[string]any{"output_index": i, "item_id": text(item["id"])}
+
 	switch text(item["type"]) {
 	case "message":
 		s.began(i, item, "content")
@@ -212,12 +229,13 @@ func (s *responsesStream) output(i int, v jsontext.Value) {
 	default:
 		s.began(i, item, "")
 	}
+
 	if !s.cut {
 		s.event("response.output_item.done", map[string]any{"output_index": i, "item": v})
 	}
 }
 
-// began shows an item without one member, which comes in pieces.
+// began sends an item without the member that is sent in pieces.
 func (s *responsesStream) began(i int, item map[string]jsontext.Value, later string) {
 	head := map[string]any{}
 	for name, v := range item {
@@ -226,6 +244,7 @@ func (s *responsesStream) began(i int, item map[string]jsontext.Value, later str
 	if _, ok := head["status"]; ok {
 		head["status"] = "in_progress"
 	}
+
 	switch later {
 	case "":
 	case "arguments", "input", "code":
@@ -236,7 +255,7 @@ func (s *responsesStream) began(i int, item map[string]jsontext.Value, later str
 	s.event("response.output_item.added", map[string]any{"output_index": i, "item": head})
 }
 
-// progress says how far a tool of the API is. A stream that is cut does not get to the last step.
+// progress sends the progress of a tool of the API. If the stream is cut, the last step is left out.
 func (s *responsesStream) progress(kind string, steps ...string) {
 	if s.cut {
 		steps = steps[:len(steps)-1]
@@ -246,22 +265,24 @@ func (s *responsesStream) progress(kind string, steps ...string) {
 	}
 }
 
-// pieces gives a text, what is annotated in it, and then the whole of it.
+// pieces sends a text in pieces, then its annotations, then the whole text.
 func (s *responsesStream) pieces(event, member, whole string, annotations ...jsontext.Value) {
 	for _, piece := range split(whole) {
 		s.about(event+".delta", map[string]any{"delta": piece})
 	}
+
 	for _, list := range annotations {
 		for i, annotation := range repeated(list) {
 			s.about(event+".annotation.added", map[string]any{"annotation": annotation, "annotation_index": i})
 		}
 	}
+
 	if !s.cut {
 		s.about(event+".done", map[string]any{member: whole})
 	}
 }
 
-// parts gives the parts of a message or of a summary.
+// parts sends the parts of a message or of a summary.
 func (s *responsesStream) parts(member string, list jsontext.Value) {
 	var parts []map[string]jsontext.Value
 	parsed(list, &parts)
@@ -285,6 +306,7 @@ func (s *responsesStream) part(member string, i int, part map[string]jsontext.Va
 	case kind == "refusal":
 		said = "refusal"
 	}
+
 	s.about(place+".added", map[string]any{"part": emptied(part, said)})
 	s.pieces(event, said, text(part[said]), part["annotations"])
 	if !s.cut {
@@ -292,7 +314,7 @@ func (s *responsesStream) part(member string, i int, part map[string]jsontext.Va
 	}
 }
 
-// emptied is a part as it is shown when it begins.
+// emptied returns a part in the form of its first event.
 func emptied(part map[string]jsontext.Value, said string) map[string]jsontext.Value {
 	empty := maps.Clone(part)
 	empty[said] = jsontext.Value(`""`)

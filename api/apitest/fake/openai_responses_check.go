@@ -8,20 +8,23 @@ import (
 	"github.com/goccy/go-json/jsontext"
 )
 
-// CheckOpenAIResponses returns nil for the body of a request that OpenAI's Responses API accepts, and otherwise an *[api.Error] with
-// the API's own words and status 400, or 404 for an item that is referred to and not there. It knows the rules that were observed:
+// CheckOpenAIResponses returns nil for the body of a request that OpenAI's Responses API accepts. Otherwise it returns
+// an *[api.Error] with the API's own error text and status 400, or 404 for a reference to an item that does not exist.
+// It checks the rules that were observed:
 //
-//   - every call of a function, of a custom tool or of the computer has one output, after it, and every output its call; call ids
-//     are unique and at most 64 characters
-//   - a reasoning item is followed by what it led to, holds no content, and has its encrypted content where nothing is stored
-//   - an item's id begins as its type wants it, and no id is there twice
-//   - a user says input_text, input_image and input_file, an assistant output_text and refusal
-//   - tool names are well formed, schemas are objects that the API takes, strict ones by the rules of strict schemas
-//   - numbers are in their ranges, what is included and how the text is formatted is known
-//   - nothing is there that the API does not know
+//   - Every call of a function, of a custom tool or of the computer has one output after it, and every output has its
+//     call. Call IDs are unique and have at most 64 characters.
+//   - A reasoning item is followed by the item it led to. It has no content, and has its encrypted content if nothing
+//     is stored.
+//   - An item's ID has the prefix of its type. IDs are unique.
+//   - A user's parts are input_text, input_image and input_file; an assistant's are output_text and refusal.
+//   - Tool names are well formed. Schemas are objects that the API accepts. Strict ones follow the rules of strict
+//     schemas.
+//   - Numbers are in their ranges. The values of include and the text format are known.
+//   - There are no members that the API does not know.
 //
-// What was stored under a previous_response_id, a conversation or an item_reference is not known here: a request that has one may
-// answer calls that are not in it.
+// The content of a previous_response_id, a conversation or an item_reference is not known here. A request with one may
+// have outputs for calls that are not in it.
 func CheckOpenAIResponses(body []byte) error {
 	c := responsesCheck{openAICheck: openAICheck{api: responsesAPI}}
 	if o := c.body(body); o != nil {
@@ -30,13 +33,13 @@ func CheckOpenAIResponses(body []byte) error {
 	return c.result()
 }
 
-// responsesCheck is the check of a request to the Responses API.
+// responsesCheck is the state of a check of a request to the Responses API.
 type responsesCheck struct {
 	openAICheck
-	tools  []string // names of functions and custom tools, and the types of others
-	unseen bool     // a part of the conversation is stored by the API
-	stored bool     // the API stores this turn, and so may have stored others
-	said   strings.Builder
+	tools  []string        // the names of functions and custom tools, and the types of others
+	unseen bool            // a part of the conversation is stored by the API
+	stored bool            // the API stores this turn, and so may have stored others
+	said   strings.Builder // the text of the input
 }
 
 var responsesIncludes = oneOf("file_search_call.results", "web_search_call.results", "web_search_call.action.sources",
@@ -45,8 +48,9 @@ var responsesIncludes = oneOf("file_search_call.results", "web_search_call.resul
 
 var responsesRequest = openAIMembers{
 	"input": nil, "tools": nil, "tool_choice": nil, "access_programs": nil,
-	"background":             aBool,
-	"context_management":     listOf("objects", shaped(openAIMembers{"type": aString, "compact_threshold": anInteger(1, 1<<31)}, "type")),
+	"background": aBool,
+	"context_management": listOf("objects",
+		shaped(openAIMembers{"type": aString, "compact_threshold": anInteger(1, 1<<31)}, "type")),
 	"conversation":           nil,
 	"include":                listOf("strings", responsesIncludes),
 	"instructions":           aString,
@@ -81,48 +85,59 @@ func (c *responsesCheck) request(o object, body []byte) {
 		c.required("", jsontext.Value(body), o, "model")
 	}
 	if o["messages"] != nil {
-		c.fail("", "unsupported_parameter", "Unsupported parameter: 'messages'. In the Responses API, this parameter has moved to 'input'. Try "+
-			"again with the new parameter. See the API documentation for more information: "+
-			"https://platform.openai.com/docs/api-reference/responses/create.")
+		c.fail("", "unsupported_parameter",
+			"Unsupported parameter: 'messages'. In the Responses API, this parameter has moved to 'input'. Try "+
+				"again with the new parameter. See the API documentation for more information: "+
+				"https://platform.openai.com/docs/api-reference/responses/create.")
 	}
+
 	c.object("", jsontext.Value(body), responsesRequest)
+
 	if o["conversation"] != nil && o["previous_response_id"] != nil {
-		c.fail("", "mutually_exclusive_parameters", "Mutually exclusive parameters: ''. Ensure you are only providing one of: 'pre..._id' or "+
-			"'conversation'.")
+		c.fail("", "mutually_exclusive_parameters",
+			"Mutually exclusive parameters: ''. Ensure you are only providing one of: 'pre..._id' or "+
+				"'conversation'.")
 	}
+
 	c.stored = string(o["store"]) != "false"
 	c.unseen = o["conversation"] != nil || o["previous_response_id"] != nil || o["prompt"] != nil
 	if o["input"] == nil && !c.unseen {
-		c.fail("", "missing_required_parameter", `One of "input" or "previous_response_id" or 'prompt' or 'conversation_id' must be provided.`)
+		c.fail("", "missing_required_parameter",
+			`One of "input" or "previous_response_id" or 'prompt' or 'conversation_id' must be provided.`)
 	}
+
 	c.declared("tools", o["tools"])
 	c.choose(o["tool_choice"])
+
 	if v := o["input"]; v.Kind() == '"' {
 		c.said.WriteString(text(v))
 	} else if v != nil {
 		c.input(v)
 	}
+
 	if o["text"] != nil {
 		c.format(withoutNulls(o["text"])["format"])
 	}
 }
 
-// responsesFunction is the members of a function that is declared.
+// responsesFunction holds the members of a function's declaration.
 var responsesFunction = openAIMembers{"type": nil, "name": openAIToolName, "description": aString, "parameters": nil, "strict": aBool,
 	"async": aBool, "defer_loading": aBool, "allowed_callers": nil, "output_schema": nil}
 
-// responsesTools is the types of tools that the API itself runs, or that it names.
+// responsesTools lists the types of tools.
 var responsesTools = []string{"function", "custom", "web_search", "web_search_2025_08_26", "web_search_preview",
 	"web_search_preview_2025_03_11", "file_search", "computer", "computer_use_preview", "code_interpreter", "image_generation", "mcp",
 	"local_shell", "shell", "apply_patch", "namespace", "tool_search"}
 
-// declared checks the tools at a path.
+// declared checks the list of tools at a path.
 func (c *responsesCheck) declared(path string, v jsontext.Value) {
 	if v == nil {
 		return
 	}
+
 	list := c.list(path, "tools", v)
 	c.atMost(path, len(list), 128)
+
 	for i, v := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		o := c.objectOf(at, v, "type")
@@ -130,12 +145,13 @@ func (c *responsesCheck) declared(path string, v jsontext.Value) {
 		if !c.choice(at+".type", kind, responsesTools...) {
 			return
 		}
+
 		switch kind {
 		case "function":
 			c.function(at, v)
 		case "custom":
-			o := c.object(at, v, openAIMembers{"type": nil, "name": openAIToolName, "description": aString, "format": nil, "async": aBool,
-				"defer_loading": aBool, "allowed_callers": nil}, "name")
+			o := c.object(at, v, openAIMembers{"type": nil, "name": openAIToolName, "description": aString,
+				"format": nil, "async": aBool, "defer_loading": aBool, "allowed_callers": nil}, "name")
 			c.tools = append(c.tools, text(o["name"]))
 		case "namespace":
 			c.declared(at+".tools", o["tools"])
@@ -159,7 +175,7 @@ func (c *responsesCheck) function(path string, v jsontext.Value) {
 func (c *responsesCheck) choose(v jsontext.Value) {
 	switch v.Kind() {
 	case jsontext.KindInvalid:
-		return // there is none
+		return // absent
 	case '"':
 		word := text(v)
 		if c.choice("tool_choice", word, "none", "auto", "required"); word == "required" && len(c.tools) == 0 {
@@ -171,7 +187,9 @@ func (c *responsesCheck) choose(v jsontext.Value) {
 		c.wrong("tool_choice", "one of an object or 'none', 'auto', or 'required'", v)
 		return
 	}
+
 	o := c.objectOf("tool_choice", v, "type")
+
 	switch kind := text(o["type"]); kind {
 	case "allowed_tools", "mcp":
 	case "function", "custom":
@@ -195,14 +213,17 @@ func (c *responsesCheck) format(v jsontext.Value) {
 	if v == nil {
 		return
 	}
+
 	const path = "text.format"
 	o := c.objectOf(path, v, "type")
 	kind := text(o["type"])
 	c.choice(path+".type", kind, "json_object", "json_schema", "text")
+
 	switch kind {
 	case "json_object":
 		if !strings.Contains(strings.ToLower(c.said.String()), "json") {
-			c.fail(path, "", "Response input messages must contain the word 'json' in some form to use 'text.format' of type 'json_object'.")
+			c.fail(path, "",
+				"Response input messages must contain the word 'json' in some form to use 'text.format' of type 'json_object'.")
 		}
 	case "json_schema":
 		c.outputSchema(path, path+".schema", "invalid_json_schema", v, "type")

@@ -9,9 +9,9 @@ import (
 	"github.com/goccy/go-json/jsontext"
 )
 
-// responsesItemKind is what is known of one type of item.
+// responsesItemKind describes one type of item.
 type responsesItemKind struct {
-	prefix   string // what its ids begin with; "" where that is not known
+	prefix   string // of its IDs; "" if it is unknown
 	known    openAIMembers
 	required string
 }
@@ -19,24 +19,34 @@ type responsesItemKind struct {
 var (
 	responsesCallID = ofLength(1, 64)
 	responsesID     = ofLength(1, 64)
-	responsesStatus = oneOf("in_progress", "completed", "incomplete", "searching", "generating", "interpreting", "calling", "failed")
+	responsesStatus = oneOf("in_progress", "completed", "incomplete", "searching", "generating", "interpreting",
+		"calling", "failed")
 )
 
-// responsesItems is every type of item that can be sent. What a server tool did is the API's own affair: its members are not looked
-// at.
+// responsesItems describes every type of item that can be sent. The members of server tools' items are not checked:
+// they are the API's own.
 var responsesItems = map[string]responsesItemKind{
-	"message": {"msg", openAIMembers{"type": nil, "id": responsesID, "role": nil, "content": nil, "status": responsesStatus,
-		"phase": oneOf("commentary", "final_answer")}, "role content"},
-	"reasoning": {"rs", openAIMembers{"type": nil, "id": responsesID, "summary": nil, "content": nil, "encrypted_content": ofLength(1, 1<<30),
-		"status": responsesStatus}, "summary"},
-	"function_call": {"fc", openAIMembers{"type": nil, "id": responsesID, "call_id": responsesCallID, "name": openAIToolName,
-		"arguments": aString, "status": responsesStatus, "namespace": aString, "async": aBool, "caller": nil}, "call_id name arguments"},
-	"function_call_output": {"", openAIMembers{"type": nil, "id": responsesID, "call_id": responsesCallID, "output": nil,
-		"status": responsesStatus, "name": aString, "namespace": aString, "caller": nil}, "call_id output"},
-	"custom_tool_call": {"ctc", openAIMembers{"type": nil, "id": responsesID, "call_id": responsesCallID, "name": openAIToolName,
-		"input": aString, "status": responsesStatus, "namespace": aString, "async": aBool, "caller": nil}, "call_id name input"},
-	"custom_tool_call_output": {"", openAIMembers{"type": nil, "id": responsesID, "call_id": responsesCallID, "output": nil,
-		"status": responsesStatus, "caller": nil}, "call_id output"},
+	"message": {"msg",
+		openAIMembers{"type": nil, "id": responsesID, "role": nil, "content": nil, "status": responsesStatus,
+			"phase": oneOf("commentary", "final_answer")}, "role content"},
+	"reasoning": {"rs",
+		openAIMembers{"type": nil, "id": responsesID, "summary": nil, "content": nil,
+			"encrypted_content": ofLength(1, 1<<30),
+			"status":            responsesStatus}, "summary"},
+	"function_call": {"fc",
+		openAIMembers{"type": nil, "id": responsesID, "call_id": responsesCallID, "name": openAIToolName,
+			"arguments": aString, "status": responsesStatus, "namespace": aString, "async": aBool, "caller": nil},
+		"call_id name arguments"},
+	"function_call_output": {"",
+		openAIMembers{"type": nil, "id": responsesID, "call_id": responsesCallID, "output": nil,
+			"status": responsesStatus, "name": aString, "namespace": aString, "caller": nil}, "call_id output"},
+	"custom_tool_call": {"ctc",
+		openAIMembers{"type": nil, "id": responsesID, "call_id": responsesCallID, "name": openAIToolName,
+			"input": aString, "status": responsesStatus, "namespace": aString, "async": aBool, "caller": nil},
+		"call_id name input"},
+	"custom_tool_call_output": {"",
+		openAIMembers{"type": nil, "id": responsesID, "call_id": responsesCallID, "output": nil,
+			"status": responsesStatus, "caller": nil}, "call_id output"},
 	"computer_call":           {"cu", nil, "id call_id"},
 	"computer_call_output":    {"", nil, "call_id output"},
 	"local_shell_call":        {"lsh", nil, "id call_id action"},
@@ -69,7 +79,7 @@ type responsesSaid struct {
 	kind, role, id, call string
 }
 
-// input checks the items of a conversation, and then what they have to do with one another.
+// input checks the items of a conversation, and then the relations between them.
 func (c *responsesCheck) input(v jsontext.Value) {
 	if v.Kind() != '[' {
 		c.wrong("input", "one of a string or array of input items", v)
@@ -79,6 +89,7 @@ func (c *responsesCheck) input(v jsontext.Value) {
 	for i, v := range c.list("input", "input items", v) {
 		items = append(items, c.item(fmt.Sprintf("input[%d]", i), v))
 	}
+
 	c.uniqueItems(items)
 	c.led(items)
 	c.answered(items)
@@ -91,6 +102,7 @@ func (c *responsesCheck) item(path string, v jsontext.Value) responsesSaid {
 	if o["type"] != nil {
 		kind = text(o["type"])
 	}
+
 	about, ok := responsesItems[kind]
 	if !ok {
 		c.choice(path, kind, responsesKinds()...)
@@ -99,11 +111,14 @@ func (c *responsesCheck) item(path string, v jsontext.Value) responsesSaid {
 	if about.known != nil {
 		c.object(path, v, about.known)
 	}
+
 	c.required(path, v, o, strings.Fields(about.required)...)
 	said := responsesSaid{kind: kind, role: text(o["role"]), id: text(o["id"]), call: text(o["call_id"])}
 	if said.id != "" && about.prefix != "" && !strings.HasPrefix(said.id, about.prefix) {
-		c.fail(path+".id", "invalid_value", "Invalid '%s.id': '%s'. Expected an ID that begins with '%s'.", path, said.id, about.prefix)
+		c.fail(path+".id", "invalid_value", "Invalid '%s.id': '%s'. Expected an ID that begins with '%s'.", path,
+			said.id, about.prefix)
 	}
+
 	c.within(path, said, o)
 	return said
 }
@@ -117,7 +132,7 @@ func responsesKinds() []string {
 	return kinds
 }
 
-// within checks what an item of one type holds.
+// within checks the content of an item.
 func (c *responsesCheck) within(path string, said responsesSaid, o object) {
 	switch said.kind {
 	case "message":
@@ -139,15 +154,19 @@ func (c *responsesCheck) within(path string, said responsesSaid, o object) {
 }
 
 func (c *responsesCheck) notPersisted(id string) {
-	c.failAs(http.StatusNotFound, "input", "", "Item with id '%s' not found. Items are not persisted when `store` is set to false. Try again "+
-		"with `store` set to true, or remove this item from your input.", id)
+	c.failAs(http.StatusNotFound, "input", "",
+		"Item with id '%s' not found. Items are not persisted when `store` is set to false. Try again "+
+			"with `store` set to true, or remove this item from your input.", id)
 }
 
 func (c *responsesCheck) reasoning(path, id string, o object) {
 	if o["content"] != nil {
 		c.atMost(path+".content", len(c.list(path+".content", "objects", o["content"])), 0)
 	}
-	listOf("objects", shaped(openAIMembers{"type": oneOf("summary_text"), "text": aString}, "type", "text"))(&c.openAICheck, path+".summary", o["summary"])
+	listOf("objects",
+		shaped(openAIMembers{"type": oneOf("summary_text"), "text": aString}, "type", "text"))(&c.openAICheck,
+		path+".summary", o["summary"])
+
 	switch {
 	case o["encrypted_content"] != nil:
 	case id == "":
@@ -159,8 +178,9 @@ func (c *responsesCheck) reasoning(path, id string, o object) {
 
 var (
 	responsesInput = map[string]openAIMembers{
-		"input_text":  {"type": nil, "text": aString, "prompt_cache_breakpoint": openAIPoint},
-		"input_image": {"type": nil, "image_url": aString, "file_id": aString, "detail": oneOf("low", "high", "auto", "original"), "prompt_cache_breakpoint": openAIPoint},
+		"input_text": {"type": nil, "text": aString, "prompt_cache_breakpoint": openAIPoint},
+		"input_image": {"type": nil, "image_url": aString, "file_id": aString,
+			"detail": oneOf("low", "high", "auto", "original"), "prompt_cache_breakpoint": openAIPoint},
 		"input_file": {"type": nil, "file_id": aString, "file_data": aString, "file_url": aString, "filename": aString, "detail": oneOf("low", "high", "auto"),
 			"prompt_cache_breakpoint": openAIPoint},
 	}
@@ -176,7 +196,7 @@ func anyValue(*openAICheck, string, jsontext.Value) {}
 func (c *responsesCheck) parts(path, role string, v jsontext.Value) {
 	switch v.Kind() {
 	case jsontext.KindInvalid:
-		return // there is none
+		return // absent
 	case '"':
 		c.said.WriteString(text(v) + "\n")
 		return
@@ -185,16 +205,19 @@ func (c *responsesCheck) parts(path, role string, v jsontext.Value) {
 		c.wrong(path, "one of a string or array of objects", v)
 		return
 	}
+
 	known, names := responsesInput, []string{"input_text", "input_image", "input_file"}
 	if role == "assistant" {
 		known, names = responsesOutput, []string{"output_text", "refusal"}
 	}
+
 	for i, v := range c.list(path, "objects", v) {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		kind := text(c.objectOf(at, v, "type")["type"])
 		if !c.choice(at, kind, names...) {
 			return
 		}
+
 		o := c.object(at, v, known[kind])
 		c.said.WriteString(text(o["text"]) + "\n")
 		c.part(at, kind, v, o)
@@ -224,23 +247,26 @@ func (c *responsesCheck) uniqueItems(items []responsesSaid) {
 	seen := map[string]bool{}
 	for _, item := range items {
 		if item.id != "" && seen[item.id] {
-			c.fail("input", "", "Duplicate item found with id %s. Remove duplicate items from your input and try again.", item.id)
+			c.fail("input", "",
+				"Duplicate item found with id %s. Remove duplicate items from your input and try again.", item.id)
 		}
 		seen[item.id] = true
 	}
 }
 
-// led checks that each reasoning item is followed by what it led to: more reasoning, a call, or what the assistant says.
+// led checks that each reasoning item is followed by the item it led to: more reasoning, a call, or an assistant's
+// message.
 func (c *responsesCheck) led(items []responsesSaid) {
 	for i, item := range items {
 		if item.kind == "reasoning" && (i+1 == len(items) || !leads(item, items[i+1])) {
-			c.fail("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.", item.id)
+			c.fail("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.",
+				item.id)
 		}
 	}
 }
 
-// leads reports whether next can be what a reasoning item led to. Where the reasoning is known by its id, a message is so too: one
-// without its id was said by somebody else. A call is known by its call id.
+// leads reports whether next can be the item that a reasoning item led to. If the reasoning has an ID, a message must
+// have one too: a message without one has another origin. A call has its call ID.
 func leads(reasoning, next responsesSaid) bool {
 	switch next.kind {
 	case "message":
@@ -251,7 +277,7 @@ func leads(reasoning, next responsesSaid) bool {
 	return strings.HasSuffix(next.kind, "_call")
 }
 
-// responsesPairs is the calls that need an output, and what the API names them in its errors.
+// responsesPairs lists the calls that need an output, with their names in the API's errors.
 var responsesPairs = []struct{ call, output, named string }{
 	{"function_call", "function_call_output", "function call"},
 	{"custom_tool_call", "custom_tool_call_output", "custom tool call"},
@@ -261,7 +287,7 @@ var responsesPairs = []struct{ call, output, named string }{
 	{"apply_patch_call", "apply_patch_call_output", "apply patch call"},
 }
 
-// answered checks that calls and their outputs belong to each other.
+// answered checks that every call has its output and every output its call.
 func (c *responsesCheck) answered(items []responsesSaid) {
 	for _, pair := range responsesPairs {
 		open, called := map[string]bool{}, map[string]bool{}
@@ -279,6 +305,7 @@ func (c *responsesCheck) answered(items []responsesSaid) {
 				delete(open, item.call)
 			}
 		}
+
 		for _, item := range items {
 			if item.kind == pair.call && open[item.call] {
 				c.fail("input", "", "No tool output found for %s %s.", pair.named, item.call)

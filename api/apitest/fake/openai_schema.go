@@ -25,7 +25,7 @@ func (s *openAISchema) fail(format string, args ...any) {
 	s.c.fail(s.param, s.code, "Invalid schema for %s: %s", s.owner, fmt.Sprintf(format, args...))
 }
 
-// in says where in the schema something is wrong.
+// in fails the check for a part of the schema. Context is its position.
 func (s *openAISchema) in(context []string, format string, args ...any) {
 	var quoted []string
 	for _, step := range context {
@@ -38,7 +38,7 @@ func (s *openAISchema) in(context []string, format string, args ...any) {
 	s.fail("In context=(%s), %s", tuple, fmt.Sprintf(format, args...))
 }
 
-// openAISubschema is the parts of a schema that the rules are about.
+// openAISubschema is a schema's keywords that the rules depend on.
 type openAISubschema struct {
 	Type                 jsontext.Value            `json:"type"`
 	Ref                  string                    `json:"$ref"`
@@ -59,33 +59,39 @@ func (s *openAISchema) check() {
 		s.fail("%s is not of type 'object', 'boolean'.", s.root)
 		return
 	}
+
 	kind := "None"
 	if v, ok := top["type"]; ok {
 		kind = strings.Trim(string(v), `"`)
 	}
+
 	if kind != "object" {
 		s.fail(`schema must be a JSON Schema of 'type: "object"', got 'type: "%s"'.`, kind)
 	}
+
 	for _, union := range []string{"oneOf", "anyOf", "allOf", "enum", "not"} {
 		if _, ok := top[union]; ok {
 			s.fail("schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level.")
 		}
 	}
+
 	if _, ok := top["properties"]; !ok {
 		s.in(nil, "object schema missing properties.")
 	}
 	s.sub(nil, s.root)
 }
 
-// maxSchemaDepth is deeper than any schema that the API takes.
+// maxSchemaDepth is more than the depth of any schema that the API accepts.
 const maxSchemaDepth = 100
 
-// sub checks a part of the schema and what it holds.
+// sub checks a part of the schema and, recursively, its own parts.
 func (s *openAISchema) sub(context []string, v jsontext.Value) {
 	var sub openAISubschema
+	// A schema of true or false has no parts.
 	if v.Kind() == 't' || v.Kind() == 'f' {
 		return
 	}
+
 	if len(context) > maxSchemaDepth {
 		s.fail("Expected at most 10 levels of nesting.")
 		return
@@ -94,12 +100,14 @@ func (s *openAISchema) sub(context []string, v jsontext.Value) {
 		s.in(context, "%s is not of type 'object', 'boolean'.", shortly(v))
 		return
 	}
+
 	if isType(sub.Type, "array") && sub.Items == nil {
 		s.in(context, "array schema missing items.")
 	}
 	if s.strict {
 		s.strictly(context, v, sub)
 	}
+
 	down := func(v jsontext.Value, steps ...string) { s.sub(slices.Concat(context, steps), v) }
 	for _, name := range slices.Sorted(maps.Keys(sub.Properties)) {
 		down(sub.Properties[name], "properties", name)
@@ -115,19 +123,22 @@ func (s *openAISchema) sub(context []string, v jsontext.Value) {
 	}
 }
 
-// notStrict is the keywords that strict schemas cannot have.
+// notStrict lists the keywords that strict schemas may not use.
 var notStrict = []string{"allOf", "oneOf", "not", "dependentRequired", "dependentSchemas", "if", "then", "else", "patternProperties",
-	"propertyNames", "uniqueItems", "contains", "minContains", "maxContains", "unevaluatedProperties", "unevaluatedItems"}
+	"propertyNames", "uniqueItems", "contains", "minContains", "maxContains", "unevaluatedProperties",
+	"unevaluatedItems"}
 
-// strictly checks what holds for each part of a strict schema.
+// strictly checks the rules for each part of a strict schema.
 func (s *openAISchema) strictly(context []string, v jsontext.Value, sub openAISubschema) {
 	var all object
 	_ = json.Unmarshal(v, &all) // it is an object
+
 	for _, keyword := range notStrict {
 		if _, ok := all[keyword]; ok {
 			s.in(context, "'%s' is not permitted.", keyword)
 		}
 	}
+
 	if sub.Ref != "" && !s.resolves(sub.Ref) {
 		s.in(context, "reference can only point to definitions defined at the top level of the schema.")
 	}
@@ -137,15 +148,18 @@ func (s *openAISchema) strictly(context []string, v jsontext.Value, sub openAISu
 	if !isType(sub.Type, "object") {
 		return
 	}
+
 	if string(sub.AdditionalProperties) != "false" {
 		s.in(context, "'additionalProperties' is required to be supplied and to be false.")
 	}
+
 	const every = "'required' is required to be supplied and to be an array including every key in properties. "
 	for _, name := range slices.Sorted(maps.Keys(sub.Properties)) {
 		if !slices.Contains(sub.Required, name) {
 			s.in(context, every+"Missing '%s'.", name)
 		}
 	}
+
 	for _, name := range sub.Required {
 		if _, ok := sub.Properties[name]; !ok {
 			s.in(context, every+"Extra required key '%s' supplied.", name)
@@ -153,7 +167,7 @@ func (s *openAISchema) strictly(context []string, v jsontext.Value, sub openAISu
 	}
 }
 
-// resolves reports whether a reference is to the schema itself or to one of its definitions.
+// resolves reports whether a reference points to the schema itself or to one of its definitions.
 func (s *openAISchema) resolves(ref string) bool {
 	if ref == "#" {
 		return true
@@ -165,7 +179,7 @@ func (s *openAISchema) resolves(ref string) bool {
 	return (kind == "$defs" || kind == "definitions") && json.Unmarshal(top[kind], &defs) == nil && defs[name] != nil
 }
 
-// isType reports whether a schema's type is kind, or can be.
+// isType reports whether a schema's type is kind, or includes it.
 func isType(v jsontext.Value, kind string) bool {
 	if v.Kind() == '[' {
 		var kinds []string
@@ -174,7 +188,7 @@ func isType(v jsontext.Value, kind string) bool {
 	return text(v) == kind
 }
 
-// shortly is a value as a message shows it.
+// shortly returns the beginning of a value, for an error text.
 func shortly(v jsontext.Value) string {
 	return safetext.Cut(string(v), 100)
 }

@@ -1,4 +1,5 @@
-// Package tape records the HTTP traffic of a test with a real API, without its secrets, and plays it back without the network.
+// Package tape records the HTTP traffic between a test and a real API, without its secrets, and plays it back without
+// the network.
 //
 // The smallest whole program:
 //
@@ -7,7 +8,7 @@
 //		// … run a provider with recording.Client() …
 //	}
 //
-// PLAIT_RECORD=1 go test records the tape; without it the tape is played.
+// "PLAIT_RECORD=1 go test" records the tape. Without the variable the tape is played.
 //
 // # Concurrency
 //
@@ -15,6 +16,6 @@
 //
 // # Errors
 //
-// A request that is not on the tape fails with [ErrMissing]. [Tape.Close] returns it again, and reports recordings that were not
-// requested with [ErrUnused]. A tape that cannot be read, written or recorded is [ErrUnusable].
+// A request that is not on the tape fails with [ErrMissing]. [Tape.Close] returns it again, and reports recordings that
+// were not requested with [ErrUnused]. A tape that cannot be read, written or recorded is [ErrUnusable].
 package tape

@@ -18,10 +18,10 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// tapeVersion is the version of the form in which tapes are written.
+// tapeVersion is the version of the file format.
 const tapeVersion = 1
 
-// tapeFile is a tape as it is written.
+// tapeFile is the content of a tape's file.
 type tapeFile struct {
 	Version    int         `json:"plait_tape"`
 	Recordings []recording `json:"recordings"`
@@ -43,35 +43,39 @@ type tapedResponse struct {
 	Status int         `json:"status"`
 	Header http.Header `json:"header,omitempty"`
 	Body   tapedBody   `json:"body,omitzero"`
-	// Cut says that the body breaks off here.
+	// Cut reports that the body breaks off here.
 	Cut bool `json:"cut,omitzero"`
 }
 
-// tapedBody is a body in the form that reads best. At most one member is set.
+// tapedBody is a body in its most readable form. At most one member is set.
 type tapedBody struct {
-	// JSON is a body that is this value without any space.
+	// JSON is set if the body is exactly this value without white space.
 	JSON jsontext.Value `json:"json,omitzero"`
-	// Lines is a body of text, each line with its end.
+	// Lines is a body of text, each line with its line end.
 	Lines []string `json:"lines,omitempty"`
 	// Base64 is any other body.
 	Base64 string `json:"base64,omitzero"`
 }
 
-// bodyForm finds the form for a body. That of a request is compared as JSON only, and need not be kept to the byte.
+// bodyForm returns the form for a body. A request's body is compared as JSON and need not be kept byte for byte.
 func bodyForm(body []byte, exact bool) tapedBody {
 	value := jsontext.Value(bytes.Clone(body))
 	switch {
 	case len(body) == 0:
 		return tapedBody{}
-	case content.JSON(body).Depth() < 1000 && value.IsValid() && value.Compact(asWritten...) == nil && (!exact || bytes.Equal(value, body)):
+	case content.JSON(body).Depth() < 1000 && value.IsValid() && value.Compact(asWritten...) == nil &&
+		(!exact || bytes.Equal(value, body)):
 		return tapedBody{JSON: value}
 	case utf8.Valid(body):
-		return tapedBody{Lines: slices.Collect(strings.SplitAfterSeq(strings.TrimSuffix(string(body), "\n"), "\n"))}.ended(body)
+		return tapedBody{
+			Lines: slices.Collect(strings.SplitAfterSeq(strings.TrimSuffix(string(body), "\n"), "\n")),
+		}.ended(body)
 	}
 	return tapedBody{Base64: base64.StdEncoding.EncodeToString(body)}
 }
 
-// ended gives the last line its end, if it has one, so that no empty line follows it.
+// ended adds the line end to the last line if the body has one there. Splitting at every line end would add an empty
+// line.
 func (b tapedBody) ended(body []byte) tapedBody {
 	if body[len(body)-1] == '\n' {
 		b.Lines[len(b.Lines)-1] += "\n"
@@ -92,9 +96,10 @@ func (b tapedBody) bytes() ([]byte, error) {
 }
 
 // asWritten keeps strings and numbers byte for byte.
-var asWritten = []jsontext.Options{jsontext.PreserveRawStrings(true), jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)}
+var asWritten = []jsontext.Options{jsontext.PreserveRawStrings(true), jsontext.CanonicalizeRawInts(false),
+	jsontext.CanonicalizeRawFloats(false)}
 
-// writeTape writes the file in one go. A secret that is left is an error, and then nothing is written.
+// writeTape writes the whole file. If a secret is left in it, writeTape returns an error and writes nothing.
 func writeTape(path string, tracks []*track, s *scrubber) error {
 	file := tapeFile{Version: tapeVersion, Recordings: []recording{}}
 	for _, t := range tracks {
@@ -103,28 +108,34 @@ func writeTape(path string, tracks []*track, s *scrubber) error {
 			tapedResponse{t.response.status, t.response.header, bodyForm(t.response.body, true), t.response.cut},
 		})
 	}
-	text, err := json.Marshal(file, json.Deterministic(true), jsontext.WithIndent("  "), jsontext.PreserveRawStrings(true))
+
+	text, err := json.Marshal(file, json.Deterministic(true), jsontext.WithIndent("  "),
+		jsontext.PreserveRawStrings(true))
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrUnusable, path, err)
 	}
+
 	if s.holds(string(text)) {
 		return fmt.Errorf("%w: %s: a secret would be left in it, so it is not written", ErrUnusable, path)
 	}
+
 	if err := replaceFile(path, append(text, '\n')); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnusable, err)
 	}
 	return nil
 }
 
-// replaceFile puts a whole file in the place of the one at path.
+// replaceFile replaces the file at path atomically.
 func replaceFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
+
 	f, err := os.CreateTemp(filepath.Dir(path), ".tape-*")
 	if err != nil {
 		return err
 	}
+
 	_, err = f.Write(text)
 	err = cmp.Or(err, f.Chmod(0o644), f.Close())
 	if err == nil {
@@ -136,7 +147,7 @@ func replaceFile(path string, text []byte) error {
 	return err
 }
 
-// readTape reads a tape to be played.
+// readTape reads a tape for playing.
 func readTape(path string) ([]*track, error) {
 	text, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
@@ -144,6 +155,7 @@ func readTape(path string) ([]*track, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnusable, err)
 	}
+
 	var file tapeFile
 	if err := json.Unmarshal(text, &file, json.RejectUnknownMembers(true)); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrUnusable, path, err)
@@ -151,6 +163,7 @@ func readTape(path string) ([]*track, error) {
 	if file.Version != tapeVersion {
 		return nil, fmt.Errorf("%w: %s: its version is %d, not %d", ErrUnusable, path, file.Version, tapeVersion)
 	}
+
 	var tracks []*track
 	for i, r := range file.Recordings {
 		asked, err := r.Request.Body.bytes()
@@ -158,6 +171,7 @@ func readTape(path string) ([]*track, error) {
 		if err = cmp.Or(err, also); err != nil {
 			return nil, fmt.Errorf("%w: %s: recording %d: %w", ErrUnusable, path, i+1, err)
 		}
+
 		if s := r.Response.Status; s < 100 || s > 999 {
 			return nil, fmt.Errorf("%w: %s: recording %d: its status is %d", ErrUnusable, path, i+1, s)
 		}
@@ -169,7 +183,7 @@ func readTape(path string) ([]*track, error) {
 	return tracks, nil
 }
 
-// sortTracks puts recordings that came in any order into one that does not change.
+// sortTracks sorts recordings that were made in any order, so that the file does not depend on it.
 func sortTracks(tracks []*track) {
 	slices.SortStableFunc(tracks, func(a, b *track) int {
 		return cmp.Or(

@@ -14,34 +14,39 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// same reports whether a request is the one that was recorded.
+// same reports whether a request equals a recorded one.
 func same(recorded, asked taped) bool {
 	place, _ := differ(recorded, asked)
 	return place == ""
 }
 
-// differ says where a request is another one than was recorded, and how much is the same up to there.
+// differ returns the first difference between a request and a recorded one, or "", and a measure of how much before it
+// is equal.
 func differ(recorded, asked taped) (place string, alike int) {
 	if recorded.method != asked.method {
 		return changed("method", recorded.method, asked.method), 0
 	}
+
 	was, is := resource(recorded.url), resource(asked.url)
 	if was != is {
 		return changed("URL", was, is), 1
 	}
+
 	if bytes.Equal(recorded.body, asked.body) {
 		return "", 2
 	}
+
 	a, b := content.JSON(recorded.body), content.JSON(asked.body)
 	if !isJSON(a) || !isJSON(b) {
 		return changed("body", string(a), string(b)), 2 + prefix(recorded.body, asked.body)
 	}
+
 	d := difference{}
 	d.find("body", value(a), value(b))
 	return d.place, 2 + d.alike
 }
 
-// resource is the path and the query of a URL.
+// resource returns the path and the query of a URL.
 func resource(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -52,11 +57,11 @@ func resource(address string) string {
 
 func isJSON(j content.JSON) bool { return j.Depth() < 1000 && j.Valid() }
 
-// value decodes j with its numbers as they are written.
+// value decodes j. Numbers keep their written form.
 func value(j content.JSON) (v any) {
 	dec := json.NewDecoder(strings.NewReader(string(j)))
 	dec.UseNumber()
-	_ = dec.Decode(&v) // it was found to be valid
+	_ = dec.Decode(&v) // checked by isJSON
 	return v
 }
 
@@ -74,13 +79,14 @@ func changed(place, was, is string) string {
 
 func shown(s string) string { return safetext.Cut(s, 200) }
 
-// difference is the first place where two values differ. Alike counts the words and numbers before.
+// difference is the first difference between two values. Alike counts the equal strings, numbers and other scalars
+// before it.
 type difference struct {
 	place string
 	alike int
 }
 
-// find looks for the first difference, and reports whether there is one.
+// find sets d to the first difference, and reports whether there is one.
 func (d *difference) find(place string, was, is any) bool {
 	switch was := was.(type) {
 	case map[string]any:
@@ -107,6 +113,7 @@ func (d *difference) members(place string, was, is map[string]any) bool {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		a, before := was[name]
 		b, now := is[name]
+
 		switch at := place + "." + name; {
 		case !now:
 			d.place = shown(at) + ": it was " + shown(jsonText(a)) + ", and is not there any more"
@@ -126,6 +133,7 @@ func (d *difference) elements(place string, was, is []any) bool {
 			return true
 		}
 	}
+
 	if len(was) != len(is) {
 		d.place = fmt.Sprintf("%s: it had %d items, and has %d", shown(place), len(was), len(is))
 		return true
@@ -138,11 +146,12 @@ func jsonText(v any) string {
 	return string(b)
 }
 
-// nearest says which recording is most like the request, and where they differ.
+// nearest describes the recording most like the request, and the first difference to it.
 func (t *Tape) nearest(asked taped) string {
 	what := asked.method + " " + shown(resource(asked.url))
 	best, next, why := -1, -1, ""
 	most := -1
+
 	for i, made := range t.tracks {
 		if made.played {
 			continue
@@ -150,14 +159,18 @@ func (t *Tape) nearest(asked taped) string {
 		if next < 0 {
 			next = i
 		}
+
 		place, alike := differ(made.request, asked)
 		if place == "" {
-			return fmt.Sprintf("%s: it is recording %d of %d, and recording %d comes next", what, i+1, len(t.tracks), next+1)
+			return fmt.Sprintf("%s: it is recording %d of %d, and recording %d comes next", what, i+1,
+				len(t.tracks), next+1)
 		}
+
 		if alike > most {
 			best, most, why = i, alike, place
 		}
 	}
+
 	if best < 0 {
 		return fmt.Sprintf("%s: all %d recordings were asked for", what, len(t.tracks))
 	}

@@ -13,19 +13,19 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// redacted stands on a tape where a secret was.
+// redacted replaces a secret on a tape.
 const redacted = "REDACTED"
 
-// secretName matches the names of headers and parameters whose values are secrets, or say whose account it is.
+// secretName matches the names of headers and parameters with secret values, or with values that identify the account.
 var secretName = regexp.MustCompile(`(?i)key|token($|[^s])|secret|auth|cookie|session|organi[sz]ation|project|credential|signature|password|^sig$`)
 
-// accountName matches the names of headers of responses that say whose account it is.
+// accountName matches the names of response headers that identify the account.
 var accountName = regexp.MustCompile(`(?i)cookie|organi[sz]ation(-id)?$|project(-id)?$`)
 
-// headers is the names of the headers that are recorded.
+// headers lists the names of the headers that are recorded.
 type headers []string
 
-// keptHeaders adds names to the headers that mean something to a provider or to a test.
+// keptHeaders returns the headers that have a meaning for a provider or a test, and the given ones.
 func keptHeaders(names []string) (headers, error) {
 	kept := headers{
 		"Accept", "Anthropic-Beta", "Anthropic-Version", "Content-Type", "Openai-Beta", "Request-Id", "Retry-After", "Retry-After-Ms",
@@ -50,16 +50,16 @@ func (h headers) of(all http.Header) http.Header {
 	return kept
 }
 
-// scrubber knows the secrets of a tape.
+// scrubber removes the secrets of a tape.
 type scrubber struct {
 	secrets  []string
-	replacer *strings.Replacer
+	replacer *strings.Replacer // nil after secrets has changed
 }
 
-// shortest is how long a secret must be that was found: a shorter one is a word that may stand anywhere.
+// shortest is the minimum length of a secret that request or header finds. A shorter text could be an ordinary word.
 const shortest = 8
 
-// request finds the secrets in a request.
+// request collects the secrets in a request.
 func (s *scrubber) request(req *http.Request) {
 	s.header(req.Header, secretName)
 	for name, values := range req.URL.Query() {
@@ -72,8 +72,8 @@ func (s *scrubber) request(req *http.Request) {
 	}
 }
 
-// header finds the secrets in headers of such names. A value of several words ("Bearer …") is one, and so are those of its words
-// that no person would write.
+// header collects the secrets in the headers whose names match. A whole value ("Bearer …") is a secret. So is each of
+// its words with a digit: no ordinary word has one.
 func (s *scrubber) header(h http.Header, named *regexp.Regexp) {
 	for name, values := range h {
 		if !named.MatchString(name) {
@@ -81,7 +81,8 @@ func (s *scrubber) header(h http.Header, named *regexp.Regexp) {
 		}
 		for _, value := range values {
 			s.found(value)
-			for _, word := range strings.FieldsFunc(value, func(c rune) bool { return strings.ContainsRune(" ;,=", c) }) {
+			for _, word := range strings.FieldsFunc(value,
+				func(c rune) bool { return strings.ContainsRune(" ;,=", c) }) {
 				if strings.ContainsAny(word, "0123456789") {
 					s.found(word)
 				}
@@ -107,7 +108,7 @@ func (s *scrubber) add(secrets ...string) {
 	}
 }
 
-// text is without the secrets, in whichever way they are escaped.
+// text returns the text without the secrets, in any of the ways in which they may be escaped.
 func (s *scrubber) text(text string) string {
 	if s.replacer == nil {
 		s.replacer = s.replaces()
@@ -115,17 +116,22 @@ func (s *scrubber) text(text string) string {
 	return s.replacer.Replace(text)
 }
 
-// replaces replaces the longest secrets first, so that one that is a part of another leaves nothing of that.
+// replaces returns a replacer for all secrets. It replaces the longest first: if one secret is part of another, nothing
+// of the longer one is left.
 func (s *scrubber) replaces() *strings.Replacer {
 	var all []string
 	for _, secret := range s.secrets {
+		// A secret may be escaped as JSON, as JSON within JSON, or in a URL.
 		escaped, _ := json.Marshal(secret)
 		quoted := strings.Trim(string(wire.Quote(secret)), `"`)
 		twice := strings.Trim(string(wire.Quote(quoted)), `"`)
 		html := strings.Trim(string(escaped), `"`)
-		all = append(all, secret, quoted, twice, html, strings.ReplaceAll(secret, "/", `\/`), url.QueryEscape(secret), url.PathEscape(secret))
+		all = append(all, secret, quoted, twice, html, strings.ReplaceAll(secret, "/", `\/`), url.QueryEscape(secret),
+			url.PathEscape(secret))
 	}
+
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+
 	var pairs []string
 	for _, secret := range slices.Compact(all) {
 		pairs = append(pairs, secret, redacted)
@@ -133,12 +139,12 @@ func (s *scrubber) replaces() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// holds reports whether a secret is left in text.
+// holds reports whether text still contains a secret.
 func (s *scrubber) holds(text string) bool {
 	return slices.ContainsFunc(s.secrets, func(secret string) bool { return strings.Contains(text, secret) })
 }
 
-// taped is a request or a response without the secrets.
+// taped returns a request or a response without the secrets.
 func (s *scrubber) taped(r taped) taped {
 	r.url = s.text(s.url(r.url))
 	for name, values := range r.header {
@@ -150,7 +156,8 @@ func (s *scrubber) taped(r taped) taped {
 	return r
 }
 
-// body is without the secrets that are escaped in another way than text knows: in JSON, and in the JSON of server-sent events.
+// body returns the body without the secrets that are escaped in a way that text does not handle: in JSON, and in the
+// JSON of server-sent events.
 func (s *scrubber) body(body string) string {
 	if len(s.secrets) == 0 || !strings.Contains(body, `\u`) {
 		return body
@@ -158,6 +165,7 @@ func (s *scrubber) body(body string) string {
 	if j := content.JSON(strings.TrimSpace(body)); readable(j) {
 		return string(s.json(j))
 	}
+
 	var clean strings.Builder
 	for line := range strings.Lines(body) {
 		data, event := strings.CutPrefix(line, "data:")
@@ -173,24 +181,27 @@ func readable(j content.JSON) bool { return j != "" && j.Depth() < 100 && j.Vali
 
 var inProject = regexp.MustCompile(`(/projects/)[^/?]+`)
 
-// url is without what only the account has, its parameters in order.
+// url returns the address without the values that identify the account, with its parameters in order.
 func (s *scrubber) url(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || address == "" {
 		return address
 	}
+
 	u.User, u.Fragment = nil, ""
+
 	query := u.Query()
 	for name := range query {
 		if secretName.MatchString(name) {
 			query[name] = []string{redacted}
 		}
 	}
+
 	u.RawQuery = query.Encode()
 	return inProject.ReplaceAllString(u.String(), "${1}"+redacted)
 }
 
-// json is j with every string decoded and looked at, and j itself where no secret is in it.
+// json returns j without the secrets in its decoded strings. It returns j itself if there are none.
 func (s *scrubber) json(j content.JSON) content.JSON {
 	j = content.JSON(strings.TrimSpace(string(j)))
 	if text, ok := wire.Text(j); ok {
@@ -211,10 +222,12 @@ func (s *scrubber) json(j content.JSON) content.JSON {
 func (s *scrubber) members(j content.JSON) content.JSON {
 	list, _ := wire.Members(j) // it is valid
 	found := false
+
 	for i, m := range list {
 		list[i] = wire.Member{Name: s.text(m.Name), Value: s.json(m.Value)}
 		found = found || list[i] != m
 	}
+
 	if !found {
 		return j
 	}
@@ -226,11 +239,13 @@ func (s *scrubber) items(j content.JSON) content.JSON {
 	_ = j.Decode(&items) // it is valid
 	found := false
 	dst := []byte{'['}
+
 	for _, item := range items {
 		clean := s.json(content.JSON(item))
 		found = found || clean != content.JSON(item)
 		dst = append(wire.Separate(dst), clean...)
 	}
+
 	if !found {
 		return j
 	}

@@ -27,75 +27,88 @@ var (
 	ErrUnusable = errors.New("unusable tape")
 )
 
-// Mode is whether a [Tape] is recorded or played.
+// Mode selects whether a [Tape] is recorded or played.
 type Mode string
 
 // The modes.
 const (
-	// Auto plays the tape, and records it where the environment variable PLAIT_RECORD is 1:
+	// Auto plays the tape. If the environment variable PLAIT_RECORD is 1, it records the tape:
 	//
 	//	PLAIT_RECORD=1 go test -run TestWeather ./weather
 	//
-	// Where the variable CI is set as well, opening the tape is an error, so that nothing is ever recorded there by accident.
+	// If the variable CI is set as well, opening the tape is an error, so that no tape is recorded by accident in CI.
 	Auto Mode = ""
-	// Play and Record do what they say, whatever the environment says.
+	// Play and Record do not depend on the environment.
 	Play   Mode = "play"
 	Record Mode = "record"
 )
 
 // Options are the options of a [Tape].
 type Options struct {
-	// Mode says whether the tape is recorded or played. Defaults to Auto.
+	// Mode selects whether the tape is recorded or played. Defaults to Auto.
 	Mode Mode
-	// Next answers requests while the tape is recorded. Defaults to http.DefaultTransport.
+	// Next sends the requests while the tape is recorded. Defaults to http.DefaultTransport.
 	Next http.RoundTripper
-	// Secrets is further texts that must not be on the tape, wherever they stand. Empty ones are none. Defaults to none.
+	// Secrets lists further texts that must not be on the tape, in any position. Empty ones are ignored. Defaults to
+	// none.
 	Secrets []string
-	// Header names further headers that are recorded, of requests and responses. One whose name tells of a secret is refused.
-	// Defaults to none.
+	// Header lists further headers of requests and responses to record. Opening the tape fails if a name suggests a
+	// secret. Defaults to none.
 	Header []string
-	// AnyOrder lets requests come in another order than they were recorded, as those do that are made at the same time. Each
+	// AnyOrder accepts requests in another order than they were recorded in, for requests made at the same time. Each
 	// recording still answers one request. Defaults to false.
 	AnyOrder bool
 }
 
-// Tape records what an HTTP client asks and is answered, and plays it back, so that a test of a real provider runs without the
-// network, the same way each time. It is an http.RoundTripper: every SDK takes it in an http.Client.
+// Tape records the requests of an HTTP client and their responses, and plays them back, so that a test of a real
+// provider runs without the network, the same way each time. It is an http.RoundTripper: every SDK accepts it in an
+// http.Client.
 //
-// While it plays, each request is answered by the next recording, to which it must be equal: in its method, in the path and the
-// query of its URL, and in its body, where that is JSON as JSON. Another request is an error with ErrMissing in its chain, which
-// names the recording that is nearest, and the first difference. It is an *[api.Error] too, which no [api.Client] retries.
+// While a tape plays, each request must equal the next recording:
 //
-// What is recorded is put into one JSON file, to be read and to be kept beside the test. Its bytes depend on nothing but what was
-// said. Of the headers it holds the few that mean something; a response that the consumer left before its end is kept as far as it
-// was read, and breaks off there when it is played. A request that got no response is not recorded.
+//   - The method, and the path and the query of the URL, must be the same.
+//   - The body must be the same. JSON is compared as JSON.
 //
-// Secrets are replaced by REDACTED: what headers hold whose names tell of keys, tokens, cookies, organizations, projects and the
-// like, what such parameters of URLs hold, the project in a path, and the further Secrets of the options. They are looked for in
-// the URLs, the headers and the bodies of all recordings. A secret that a model repeats comes piece by piece in a streamed answer,
-// and is not found there.
+// Any other request fails with ErrMissing. The error names the nearest recording and the first difference. It is also
+// an *[api.Error] that no [api.Client] retries.
 //
-// A Tape is safe for concurrent use. See Options.AnyOrder for requests that are made at the same time.
+// A tape is one JSON file, made to be read and to be kept beside the test. Its bytes depend only on the recorded
+// traffic:
+//
+//   - Only a few headers are recorded: those with a meaning for a provider or a test, and Options.Header.
+//   - A response that was not read to its end is recorded as far as it was read. When played, it breaks off there.
+//   - A request that got no response is not recorded.
+//
+// Secrets are replaced by REDACTED. These are secrets:
+//
+//   - headers and URL parameters with names that suggest keys, tokens, cookies, organizations, projects and the like
+//   - the project in a path
+//   - Options.Secrets
+//
+// They are removed from the URLs, the headers and the bodies of all recordings. A secret that a model repeats in a
+// streamed response arrives in pieces and is not found there.
+//
+// A Tape is safe for concurrent use. For requests at the same time, see Options.AnyOrder.
 type Tape struct {
 	path string
 	o    Options
 	head headers
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below
 	closed  bool
 	scrub   scrubber
-	tracks  []*track
-	missing []error
+	tracks  []*track // in the order of their requests
+	missing []error  // of the requests that were not on the tape
 }
 
-// track is one request with its response.
+// track is one request with its response. The mutex of its tape guards it.
 type track struct {
 	request  taped
 	response taped
 
-	played bool // while playing
-	whole  bool // while recording: the response was read to its end
-	length int64
+	played bool  // while playing: the track was used
+	whole  bool  // while recording: the response was read to its end
+	length int64 // while recording: the content length of the response
 }
 
 // taped is a request or a response.
@@ -104,13 +117,13 @@ type taped struct {
 	status      int
 	header      http.Header
 	body        []byte
-	cut         bool
+	cut         bool // the response breaks off after body
 }
 
-// most is how many bytes a body may have.
+// mostTaped is the maximum size of a body in bytes.
 const mostTaped = 32 << 20
 
-// Open opens the tape in the file at path. It must be closed.
+// Open opens the tape in the file at path. The caller must close it.
 func Open(path string, o *Options) (*Tape, error) {
 	t := &Tape{path: path}
 	if o != nil {
@@ -119,6 +132,7 @@ func Open(path string, o *Options) (*Tape, error) {
 	if t.o.Next == nil {
 		t.o.Next = http.DefaultTransport
 	}
+
 	var err error
 	if t.head, err = keptHeaders(t.o.Header); err != nil {
 		return nil, err
@@ -126,7 +140,9 @@ func Open(path string, o *Options) (*Tape, error) {
 	if t.o.Mode, err = t.o.Mode.settled(); err != nil {
 		return nil, err
 	}
+
 	t.scrub.add(t.o.Secrets...)
+
 	if t.Recording() {
 		return t, nil
 	}
@@ -134,7 +150,8 @@ func Open(path string, o *Options) (*Tape, error) {
 	return t, err
 }
 
-// New is [Open] for a test: it fails the test where the tape cannot be opened, and closes the tape at the test's end.
+// New is like [Open] for a test: it fails the test if the tape cannot be opened, and closes the tape at the end of the
+// test.
 func New(t testing.TB, path string, o *Options) *Tape {
 	t.Helper()
 	tape, err := Open(path, o)
@@ -149,7 +166,7 @@ func New(t testing.TB, path string, o *Options) *Tape {
 	return tape
 }
 
-// settled is the mode with the environment asked.
+// settled returns Play or Record. For Auto it reads the environment.
 func (m Mode) settled() (Mode, error) {
 	switch m {
 	case Auto:
@@ -158,6 +175,7 @@ func (m Mode) settled() (Mode, error) {
 	default:
 		return "", fmt.Errorf("%w: %q is no mode", ErrUnusable, string(m))
 	}
+
 	asked := os.Getenv("PLAIT_RECORD")
 	if asked == "" {
 		return Play, nil
@@ -174,13 +192,13 @@ func (m Mode) settled() (Mode, error) {
 	return Record, nil
 }
 
-// Recording reports whether the tape is recorded: then a test needs a real key.
+// Recording reports whether the tape is recorded. Recording needs a real API key.
 func (t *Tape) Recording() bool { return t.o.Mode == Record }
 
 // Client returns an HTTP client that uses the tape.
 func (t *Tape) Client() *http.Client { return &http.Client{Transport: t} }
 
-// RoundTrip answers the request: from the tape, or while recording, as Next does.
+// RoundTrip returns the response from the tape or, while recording, from Next.
 func (t *Tape) RoundTrip(req *http.Request) (*http.Response, error) {
 	body, err := bodyOf(req)
 	if err != nil {
@@ -195,12 +213,13 @@ func (t *Tape) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.play(req, body)
 }
 
-// bodyOf reads the body of a request, and closes it.
+// bodyOf reads and closes the body of a request.
 func bodyOf(req *http.Request) ([]byte, error) {
 	if req.Body == nil {
 		return nil, nil
 	}
 	defer req.Body.Close()
+
 	body, err := io.ReadAll(io.LimitReader(req.Body, mostTaped+1))
 	if err == nil && len(body) > mostTaped {
 		err = fmt.Errorf("%w: a request of more than %d bytes", ErrUnusable, mostTaped)
@@ -208,24 +227,28 @@ func bodyOf(req *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// record passes the request on and keeps it with its response.
+// record sends the request with Next and records it with its response.
 func (t *Tape) record(req *http.Request, body []byte) (*http.Response, error) {
 	made, err := t.begin(req, body)
 	if err != nil {
 		return nil, err
 	}
+
 	res, err := t.o.Next.RoundTrip(passedOn(req, body))
 	if err == nil {
 		if err = unencoded("response", res.Header); err != nil {
 			res.Body.Close()
 		}
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// A request without a response is not recorded.
 	if err != nil {
 		t.drop(made)
 		return nil, err
 	}
+
 	t.scrub.header(res.Header, accountName)
 	made.response = taped{status: res.StatusCode, header: t.head.of(res.Header)}
 	made.length = res.ContentLength
@@ -233,18 +256,21 @@ func (t *Tape) record(req *http.Request, body []byte) (*http.Response, error) {
 	return res, nil
 }
 
-// begin gives the request its place on the tape.
+// begin appends a track for the request to the tape.
 func (t *Tape) begin(req *http.Request, body []byte) (*track, error) {
 	if err := unencoded("request", req.Header); err != nil {
 		return nil, err
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return nil, fmt.Errorf("%w: it was closed", ErrUnusable)
 	}
 	t.scrub.request(req)
-	made := &track{request: taped{method: methodOf(req), url: req.URL.String(), header: t.head.of(req.Header), body: body}}
+
+	made := &track{request: taped{method: methodOf(req), url: req.URL.String(), header: t.head.of(req.Header),
+		body: body}}
 	t.tracks = append(t.tracks, made)
 	return made, nil
 }
@@ -258,14 +284,15 @@ func (t *Tape) drop(gone *track) {
 	}
 }
 
-// passedOn is the request as it is sent: with its body anew, and without a wish for compression, which the transport then sees to
-// itself, so that the tape gets what it can look for secrets in.
+// passedOn returns the request to send. Its body can be read again, and it does not ask for compression. The transport
+// may still compress, but decodes the response itself, so that secrets can be found in it.
 func passedOn(req *http.Request, body []byte) *http.Request {
 	out := req.Clone(req.Context())
 	out.Header.Del("Accept-Encoding")
 	if req.Body == nil {
 		return out
 	}
+
 	out.ContentLength, out.TransferEncoding = int64(len(body)), nil
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	out.Body, _ = out.GetBody()
@@ -274,7 +301,8 @@ func passedOn(req *http.Request, body []byte) *http.Request {
 
 func unencoded(what string, h http.Header) error {
 	if encoding := h.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return fmt.Errorf("%w: the %s is encoded as %q, so that no secret can be found in it", ErrUnusable, what, encoding)
+		return fmt.Errorf("%w: the %s is encoded as %q, so that no secret can be found in it", ErrUnusable, what,
+			encoding)
 	}
 	return nil
 }
@@ -286,7 +314,7 @@ func methodOf(req *http.Request) string {
 	return req.Method
 }
 
-// recorder keeps what is read of a response.
+// recorder records a response body while the consumer reads it.
 type recorder struct {
 	io.ReadCloser
 	tape  *Tape
@@ -297,23 +325,26 @@ func (r *recorder) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	r.tape.mu.Lock()
 	defer r.tape.mu.Unlock()
+
 	if r.tape.closed {
 		return n, err
 	}
 	if len(r.track.response.body)+n > mostTaped {
 		return 0, fmt.Errorf("%w: a response of more than %d bytes", ErrUnusable, mostTaped)
 	}
+
 	r.track.response.body = append(r.track.response.body, p[:n]...)
 	r.track.whole = r.track.whole || err == io.EOF
 	return n, err
 }
 
-// play answers from the tape.
+// play returns the response from the tape.
 func (t *Tape) play(req *http.Request, body []byte) (*http.Response, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.scrub.request(req)
 	asked := t.scrub.taped(taped{method: methodOf(req), url: req.URL.String(), body: body})
+
 	for _, made := range t.tracks {
 		if made.played {
 			continue
@@ -322,16 +353,19 @@ func (t *Tape) play(req *http.Request, body []byte) (*http.Response, error) {
 			made.played = true
 			return made.response.answer(req), nil
 		}
+		// Only the next recording may match.
 		if !t.o.AnyOrder {
 			break
 		}
 	}
-	err := &api.Error{Kind: api.ErrProtocol, API: "tape", Err: fmt.Errorf("%s: %w: %s", t.path, ErrMissing, t.nearest(asked))}
+
+	err := &api.Error{Kind: api.ErrProtocol, API: "tape",
+		Err: fmt.Errorf("%s: %w: %s", t.path, ErrMissing, t.nearest(asked))}
 	t.missing = append(t.missing, err.Err)
 	return nil, err
 }
 
-// answer is the response that was recorded.
+// answer returns the recorded response.
 func (r taped) answer(req *http.Request) *http.Response {
 	res := &http.Response{
 		Status: strings.TrimSpace(strconv.Itoa(r.status) + " " + http.StatusText(r.status)), StatusCode: r.status,
@@ -348,12 +382,12 @@ func (r taped) answer(req *http.Request) *http.Response {
 	return res
 }
 
-// player is a body that was recorded.
+// player is the body of a recorded response.
 type player struct {
 	ctx  context.Context
 	mu   sync.Mutex
-	rest []byte
-	end  error
+	rest []byte // not yet read
+	end  error  // after rest
 }
 
 func (p *player) Read(b []byte) (int, error) {
@@ -377,9 +411,11 @@ func (p *player) Close() error {
 	return nil
 }
 
-// Close ends the tape. One that was recorded is written, in one go: a file that was there before is kept until the new one is
-// whole. Of one that was played the recordings are reported that nobody asked for, with ErrUnused in the chain, and once more
-// the requests that were not on it. A second Close does nothing.
+// Close closes the tape.
+//
+// While recording, it writes the file as a whole: an existing file is kept until the new one is complete. While
+// playing, it reports unused recordings with ErrUnused, and again the requests that were not on the tape. A second
+// Close does nothing.
 func (t *Tape) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -393,7 +429,7 @@ func (t *Tape) Close() error {
 	return errors.Join(append(t.missing, t.left())...)
 }
 
-// left is an error that says what was not played; nil when all was.
+// left returns an error about the recordings that were not played, or nil.
 func (t *Tape) left() error {
 	var first *track
 	left := 0
@@ -412,16 +448,19 @@ func (t *Tape) left() error {
 		t.path, ErrUnused, left, len(t.tracks), first.request.method, shown(resource(first.request.url)))
 }
 
-// write puts the recordings into the file.
+// write writes the recordings to the file.
 func (t *Tape) write() error {
-	t.tracks = slices.DeleteFunc(t.tracks, func(made *track) bool { return made.response.status == 0 }) // still asking
+	// A request may still be without a response.
+	t.tracks = slices.DeleteFunc(t.tracks, func(made *track) bool { return made.response.status == 0 })
 	if len(t.tracks) == 0 {
 		return fmt.Errorf("%w: %s: nothing was recorded", ErrUnusable, t.path)
 	}
+
 	for _, made := range t.tracks {
 		made.response.cut = !made.whole && int64(len(made.response.body)) != made.length
 		made.request, made.response = t.scrub.taped(made.request), t.scrub.taped(made.response)
 	}
+
 	if t.o.AnyOrder {
 		sortTracks(t.tracks)
 	}
