@@ -7,7 +7,7 @@ import (
 	"github.com/plait-dev/plait/api"
 )
 
-// Chat is a model behind the Chat Completions API. It is safe for concurrent use. Make it with [NewChat].
+// Chat is a model behind the Chat Completions API. It is safe for concurrent use. Create one with [NewChat].
 type Chat struct {
 	model     string
 	options   Options
@@ -16,13 +16,17 @@ type Chat struct {
 
 var _ api.Provider = (*Chat)(nil)
 
-// NewChat returns the model of that name, such as "gpt-4.1". A nil o is all defaults. Nothing is asked of the API yet: a missing
-// key is an error of the first request, api.ErrAuth.
+// NewChat returns the model with that name, such as "gpt-4.1". A nil o means all defaults. NewChat sends no request: a
+// missing key is reported by the first request, as api.ErrAuth.
 func NewChat(model string, o *Options) *Chat {
 	return &Chat{model: model, options: o.orNone(), transport: newTransport(ChatAPI, "chat/completions", o)}
 }
 
-// Stream sends the request and yields what comes back, by the rules of api.Provider.
+// Stream sends the request and yields the events of its response, under the contract of api.Provider.
 func (c *Chat) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
-	return c.transport.stream(ctx, func() (call, error) { return chatCall(req, c.model, &c.options) }, answered{streamedChat, wholeChat})
+	return c.transport.stream(
+		ctx,
+		func() (call, error) { return chatCall(req, c.model, &c.options) },
+		answered{streamedChat, wholeChat},
+	)
 }

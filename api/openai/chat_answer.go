@@ -10,59 +10,62 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// chatAnswer puts a message of the assistant together: from the deltas of a stream, or from a whole message, which is one delta.
-// So both say the same. Its blocks come in the order thinking, words, refusal, what the API has beyond that, and calls.
+// chatAnswer builds the blocks of an assistant message, from the deltas of a stream or from a whole message, which is
+// handled as one delta. Both forms of a response therefore give the same blocks, in this order: thinking, text, audio,
+// refusal, content parts of other types, further members, tool calls.
 //
-// Members that Plait does not model are kept: those of thinking in its Extra, annotations in that of the text, others as a
-// content.Opaque.
+// Members without a field in Plait are kept: those about thinking in the Extra of the Thinking, annotations in the
+// Extra of the Text, all others as a content.Opaque.
 type chatAnswer struct {
-	thought  tree // the text that is thinking, and
-	field    string
-	said     tree
-	refusal  tree
-	parts    []content.Block // parts of the content of other types
-	further  members
-	thinking members
-	calls    []*chatCallParts
-	byIndex  map[content.JSON]*chatCallParts
+	thought  tree                            // the text of the thinking
+	field    string                          // the member it came in, "content" for a content part; "" at first
+	said     tree                            // the text of the message
+	refusal  tree                            // the text of a refusal
+	parts    []content.Block                 // content parts of other types
+	further  members                         // members without a field in Plait
+	thinking members                         // members with thinking in other forms than a text
+	calls    []*chatCallParts                // in the order of their first pieces
+	byIndex  map[content.JSON]*chatCallParts // the calls that have an index
 }
 
 func newChatAnswer() *chatAnswer {
 	return &chatAnswer{
-		further: members{by: map[string]*tree{}}, thinking: members{by: map[string]*tree{}}, byIndex: map[content.JSON]*chatCallParts{},
+		further:  members{by: map[string]*tree{}},
+		thinking: members{by: map[string]*tree{}},
+		byIndex:  map[content.JSON]*chatCallParts{},
 	}
 }
 
 // chatCallParts is a tool call under construction.
 type chatCallParts struct {
 	id, name  string
-	kind      string // "function", "custom"
+	kind      string // "function", "custom"; "" before it is known
 	arguments strings.Builder
-	further   members // of the call
-	inner     members // of its function
+	further   members // further members of the call
+	inner     members // further members of its function
 }
 
-// thoughtFields is the members of compatible servers that hold the model's thinking as a text, and thoughtMembers those that hold
-// it in another form.
+// Compatible servers send the model's thinking as a text in one of thoughtFields, or in another form in thoughtMembers.
 var (
 	thoughtFields  = []string{"reasoning_content", "reasoning"}
 	thoughtMembers = []string{"reasoning_details", "reasoning_signature", "thinking_blocks", "reasoning_opaque"}
 )
 
-// piece is what a delta shows: a part of a text, or of a call's arguments.
+// piece is a displayable part of a delta: a fragment of a text, or of the arguments of a call.
 type piece struct {
 	kind api.DeltaKind
 	text string
-	of   *tree
-	call *chatCallParts
+	of   *tree          // the text it extends; nil for a call
+	call *chatCallParts // the call it extends; nil for a text
 }
 
-// add goes on with the next delta, and returns what it shows. Whole says that it is a whole message.
+// add merges the next delta and returns the pieces to show. If whole is set, the delta is a complete message.
 func (a *chatAnswer) add(delta content.JSON, whole bool) ([]piece, error) {
 	list, err := wire.Members(delta)
 	if err != nil {
 		return nil, err
 	}
+
 	var shown []piece
 	for _, m := range list {
 		switch {
@@ -73,6 +76,8 @@ func (a *chatAnswer) add(delta content.JSON, whole bool) ([]piece, error) {
 			shown = append(shown, grow(api.DeltaText, &a.refusal, m.Value)...)
 		case slices.Contains(thoughtFields, m.Name) && a.isField(m):
 			shown = append(shown, grow(api.DeltaThinking, &a.thought, m.Value)...)
+
+		// A second copy of the thinking, or thinking in a form that is not a text.
 		case slices.Contains(thoughtFields, m.Name), slices.Contains(thoughtMembers, m.Name):
 			a.thinking.at(m.Name).add(m.Name, m.Value, 0)
 		case m.Name == "tool_calls":
@@ -83,10 +88,11 @@ func (a *chatAnswer) add(delta content.JSON, whole bool) ([]piece, error) {
 			a.further.at(m.Name).add(m.Name, m.Value, 0)
 		}
 	}
+
 	return shown, nil
 }
 
-// grow adds a text to t and shows it.
+// grow appends the text in value to t and returns it as a piece. Anything but a non-empty text is ignored.
 func grow(kind api.DeltaKind, t *tree, value content.JSON) []piece {
 	said, _ := wire.Text(value)
 	if said == "" {
@@ -96,8 +102,8 @@ func grow(kind api.DeltaKind, t *tree, value content.JSON) []piece {
 	return []piece{{kind: kind, text: said, of: t}}
 }
 
-// isField reports whether m is the text of the thinking: the first member that says something decides, so that a server that says
-// it twice, under two names, is shown once.
+// isField reports whether m holds the text of the thinking. The first member with a text decides: a server that sends
+// the same thinking under two names is shown once.
 func (a *chatAnswer) isField(m wire.Member) bool {
 	if said, ok := wire.Text(m.Value); !ok || said == "" {
 		return false
@@ -108,15 +114,17 @@ func (a *chatAnswer) isField(m wire.Member) bool {
 	return a.field == m.Name
 }
 
-// content takes the words: a text, or a list of parts, in which some servers hold their thinking as well.
+// content merges the content of a message: a text or a list of parts. Some servers put thinking into that list.
 func (a *chatAnswer) content(value content.JSON) []piece {
 	if shown := grow(api.DeltaText, &a.said, value); shown != nil {
 		return shown
 	}
+
 	var list []wire.Raw
 	if value.Decode(&list) != nil {
 		return nil
 	}
+
 	var shown []piece
 	for _, item := range list {
 		shown = append(shown, a.part(content.JSON(item))...)
@@ -124,11 +132,13 @@ func (a *chatAnswer) content(value content.JSON) []piece {
 	return shown
 }
 
+// part merges a content part. A part of an unknown type becomes an Opaque; one without a type is dropped.
 func (a *chatAnswer) part(part content.JSON) []piece {
 	list, err := wire.Members(part)
 	if err != nil {
 		return nil
 	}
+
 	kind, _ := partType(list)
 	switch text, thinking := value(list, "text"), value(list, "thinking"); kind {
 	case "text":
@@ -139,10 +149,12 @@ func (a *chatAnswer) part(part content.JSON) []piece {
 		if a.field == "" {
 			a.field = "content"
 		}
+
 		var inner []wire.Raw
 		if thinking.Decode(&inner) != nil {
 			return grow(api.DeltaThinking, &a.thought, thinking)
 		}
+
 		var shown []piece
 		for _, one := range inner {
 			if words, err := wire.Members(content.JSON(one)); err == nil {
@@ -151,18 +163,20 @@ func (a *chatAnswer) part(part content.JSON) []piece {
 		}
 		return shown
 	}
+
 	if kind != "" {
 		a.parts = append(a.parts, content.Opaque{API: ChatAPI, JSON: part})
 	}
 	return nil
 }
 
-// addCalls takes pieces of tool calls.
+// addCalls merges pieces of tool calls. If whole is set, each piece is a call of its own.
 func (a *chatAnswer) addCalls(value content.JSON, whole bool) []piece {
 	var list []wire.Raw
 	if value.Decode(&list) != nil {
 		return nil
 	}
+
 	var shown []piece
 	for _, item := range list {
 		parts, err := wire.Members(content.JSON(item))
@@ -177,8 +191,8 @@ func (a *chatAnswer) addCalls(value content.JSON, whole bool) []piece {
 	return shown
 }
 
-// callOf returns the call that a piece belongs to: by its index, and where a server gives none, or always the same, by its id and
-// name, which begin a call.
+// callOf returns the call that a piece belongs to, creating it if needed. The index identifies a call. For a server
+// that sends no index, or the same one for all calls, an ID and a name begin a new call.
 func (a *chatAnswer) callOf(item content.JSON, parts []wire.Member, whole bool) *chatCallParts {
 	id, name := firstText(parts, "id"), ""
 	for _, kind := range []string{"function", "custom"} {
@@ -186,6 +200,7 @@ func (a *chatAnswer) callOf(item content.JSON, parts []wire.Member, whole bool) 
 			name += firstText(inner, "name")
 		}
 	}
+
 	index := indexOf(item)
 	at := a.byIndex[index]
 	if index == "" && len(a.calls) > 0 {
@@ -194,6 +209,7 @@ func (a *chatAnswer) callOf(item content.JSON, parts []wire.Member, whole bool) 
 	if at != nil && !whole && !at.isOver(id, name, index) {
 		return at
 	}
+
 	at = &chatCallParts{further: members{by: map[string]*tree{}}, inner: members{by: map[string]*tree{}}}
 	a.calls = append(a.calls, at)
 	if index != "" {
@@ -202,7 +218,7 @@ func (a *chatAnswer) callOf(item content.JSON, parts []wire.Member, whole bool) 
 	return at
 }
 
-// isOver reports whether a piece with this id and name begins another call.
+// isOver reports whether a piece with this ID, name and index begins another call.
 func (c *chatCallParts) isOver(id, name string, index content.JSON) bool {
 	switch {
 	case name == "":
@@ -213,7 +229,7 @@ func (c *chatCallParts) isOver(id, name string, index content.JSON) bool {
 	return index == "" && c.name != "" && c.arguments.Len() > 0
 }
 
-// add takes a piece of the call, and returns what it adds to the arguments.
+// add merges a piece of the call and returns the text it appends to the arguments.
 func (c *chatCallParts) add(parts []wire.Member) string {
 	shown := ""
 	for _, m := range parts {
@@ -232,14 +248,18 @@ func (c *chatCallParts) add(parts []wire.Member) string {
 	return shown
 }
 
+// addInner merges a piece of the call's function, and returns the text it appends to the arguments.
 func (c *chatCallParts) addInner(function content.JSON) string {
 	list, err := wire.Members(function)
 	if err != nil {
 		return ""
 	}
+
+	// Some servers repeat the name in each piece: only a different one continues it, and only before the arguments.
 	if name := textOf(value(list, "name")); name != c.name && c.arguments.Len() == 0 {
 		c.name += name
 	}
+
 	shown := ""
 	for _, m := range list {
 		switch m.Name {
@@ -247,7 +267,7 @@ func (c *chatCallParts) addInner(function content.JSON) string {
 		case "arguments", "input":
 			said, ok := wire.Text(m.Value)
 			if !ok && m.Value != "null" {
-				said = string(m.Value) // an object, where the API has its text
+				said = string(m.Value) // an object instead of its text, from some servers
 			}
 			c.arguments.WriteString(said)
 			shown += said
@@ -255,14 +275,18 @@ func (c *chatCallParts) addInner(function content.JSON) string {
 			c.inner.at(m.Name).add(m.Name, m.Value, 0)
 		}
 	}
+
 	return shown
 }
 
-// legacy takes the one call of the API's first form, which has no id.
+// legacy merges the only call of "function_call", the oldest form of the API. It has no ID.
 func (a *chatAnswer) legacy(function content.JSON) []piece {
 	if len(a.calls) == 0 {
-		a.calls = append(a.calls, &chatCallParts{further: members{by: map[string]*tree{}}, inner: members{by: map[string]*tree{}}})
+		a.calls = append(a.calls, &chatCallParts{
+			further: members{by: map[string]*tree{}}, inner: members{by: map[string]*tree{}},
+		})
 	}
+
 	call := a.calls[len(a.calls)-1]
 	if said := call.addInner(function); said != "" {
 		return []piece{{kind: api.DeltaInput, text: said, call: call}}
@@ -275,20 +299,25 @@ func textOf(j content.JSON) string {
 	return said
 }
 
-// place is the index that the block of a piece has, as far as can be told before the end.
+// place returns the index of the block that p belongs to, as far as it is known before the end of the response. The
+// order is that of blocks.
 func (a *chatAnswer) place(p piece) int {
 	at := 0
 	for _, stands := range []struct {
 		of    *tree
 		count int
 	}{
-		{&a.thought, count(a.thinks())}, {&a.said, count(a.said.says())}, {nil, count(a.speaks())}, {&a.refusal, count(a.refusal.says())},
+		{&a.thought, count(a.thinks())},
+		{&a.said, count(a.said.says())},
+		{nil, count(a.speaks())},
+		{&a.refusal, count(a.refusal.says())},
 	} {
 		if p.of != nil && p.of == stands.of {
 			return at
 		}
 		at += stands.count
 	}
+
 	return at + len(a.parts) + count(a.hasMore()) + slices.Index(a.calls, p.call)
 }
 
@@ -299,19 +328,22 @@ func count(there bool) int {
 	return 0
 }
 
-// speaks reports whether the answer is said aloud, too, and hasMore whether anything else will be an Opaque.
+// speaks reports whether the message has audio.
 func (a *chatAnswer) speaks() bool {
 	audio := a.further.by["audio"]
 	return audio != nil && audio.object != nil && audio.object.by["id"].words() != ""
 }
 
+// hasMore reports whether any further member becomes part of an Opaque. Annotations of a text and audio do not.
 func (a *chatAnswer) hasMore() bool {
 	return slices.ContainsFunc(a.further.names, func(name string) bool {
-		return a.further.by[name].says() && (name != "annotations" || !a.said.says()) && (name != "audio" || !a.speaks())
+		return a.further.by[name].says() &&
+			(name != "annotations" || !a.said.says()) &&
+			(name != "audio" || !a.speaks())
 	})
 }
 
-// own is the members that Plait does not model, and the annotations apart where there is a text that they are about.
+// own returns the further members. If there is a text, its annotations are returned apart.
 func (a *chatAnswer) own() (list []wire.Member, annotations content.JSON) {
 	list = a.further.list()
 	if a.said.says() {
@@ -331,7 +363,7 @@ func (m *members) says() bool {
 	return false
 }
 
-// list is the members that say something, in the order they came.
+// list returns the members that are not empty, in the order they came.
 func (m *members) list() []wire.Member {
 	var list []wire.Member
 	for _, name := range m.names {
@@ -342,12 +374,14 @@ func (m *members) list() []wire.Member {
 	return list
 }
 
-// blocks is what was said. Whole says that the answer was not cut off.
+// blocks returns the content of the message. If whole is not set, the response was cut off.
 func (a *chatAnswer) blocks(whole bool) []content.Block {
 	var blocks []content.Block
+
 	if a.thinks() {
 		blocks = append(blocks, a.thinkingBlock())
 	}
+
 	further, annotations := a.own()
 	if a.said.says() {
 		t := content.Text{Text: a.said.words()}
@@ -356,16 +390,22 @@ func (a *chatAnswer) blocks(whole bool) []content.Block {
 		}
 		blocks = append(blocks, t)
 	}
+
 	if audio, rest := wire.Take(further, "audio"); a.speaks() {
 		blocks, further = append(blocks, spoken(audio)), rest
 	}
+
 	if a.refusal.says() {
-		blocks = append(blocks, content.Text{Text: a.refusal.words(), Extra: content.Extra{API: ChatAPI, JSON: `{"type":"refusal"}`}})
+		blocks = append(blocks, content.Text{
+			Text: a.refusal.words(), Extra: content.Extra{API: ChatAPI, JSON: `{"type":"refusal"}`},
+		})
 	}
+
 	blocks = append(blocks, a.parts...)
 	if len(further) > 0 {
 		blocks = append(blocks, content.Opaque{API: ChatAPI, JSON: wire.Object(further)})
 	}
+
 	for _, call := range a.calls {
 		blocks = append(blocks, call.block(whole))
 	}
@@ -377,19 +417,22 @@ func (a *chatAnswer) thinkingBlock() content.Block {
 	if a.field != "" {
 		list = append(list, wire.Member{Name: fieldMember, Value: wire.Quote(a.field)})
 	}
+
 	words := a.thought.words()
 	if words == "" {
 		words = detailsText(a.thinking.by["reasoning_details"])
 	}
+
 	list = append(list, a.thinking.list()...)
 	return content.Thinking{Text: words, Extra: content.Extra{API: ChatAPI, JSON: wire.Object(list)}}
 }
 
-// detailsText is the words in OpenRouter's reasoning_details.
+// detailsText returns the text in OpenRouter's reasoning_details, one line for each item that has some.
 func detailsText(details *tree) string {
 	if details == nil || details.list == nil {
 		return ""
 	}
+
 	var words []string
 	for _, item := range details.list.all {
 		if item.object == nil {
@@ -404,18 +447,19 @@ func detailsText(details *tree) string {
 	return strings.Join(words, "\n")
 }
 
-// spoken is what the model said aloud, as text: it goes back by its id.
+// spoken returns audio as a Text with its transcript. A later request refers to the audio by its ID.
 func spoken(audio content.JSON) content.Block {
-	list, _ := wire.Members(audio) // it has an id
+	list, _ := wire.Members(audio) // valid: speaks found an ID in it
 	words, _, _ := wire.TakeText(list, "transcript")
 	return content.Text{Text: cmp.Or(words, "[audio]"), Extra: extra([]wire.Member{{Name: "audio", Value: audio}})}
 }
 
-// block is the finished call. Its arguments are as the model wrote them. Where it wrote none, they are an empty object, but not
-// where the answer was cut off.
+// block returns the finished call, with the arguments as the model wrote them. Missing arguments become an empty
+// object, unless the response was cut off.
 func (c *chatCallParts) block(whole bool) content.Block {
 	call := content.ToolUse{ID: c.id, Name: c.name, Input: content.JSON(c.arguments.String())}
 	further := c.further.list()
+
 	kind := "function"
 	if c.kind == "custom" {
 		kind, call.Input = "custom", wire.Quote(c.arguments.String())
@@ -423,9 +467,11 @@ func (c *chatCallParts) block(whole bool) content.Block {
 	} else if call.Input == "" && whole {
 		call.Input = "{}"
 	}
+
 	if inner := c.inner.list(); len(inner) > 0 {
 		further = append(further, wire.Member{Name: kind, Value: wire.Object(inner)})
 	}
+
 	call.Extra = extra(further)
 	return call
 }

@@ -7,21 +7,25 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// messageOwn is the members of an assistant's message that no Extra and no Opaque can say.
+// messageOwn lists the members of an assistant message that neither an Extra nor an Opaque may set.
 var messageOwn = []string{"role", "content", "tool_calls", "function_call", "tool_call_id"}
 
-// appendAssistant writes a message of the assistant: its words, what else belongs to the message as a whole, its calls.
+// appendAssistant writes an assistant message: its content, its further members, its calls.
 func appendAssistant(dst []byte, m content.Message) []byte {
 	var said assistant
 	for _, b := range m.Blocks.All() {
 		said.take(b)
 	}
+
 	dst = append(dst, `{"role":"assistant"`...)
+
+	// A message without content has null only beside something else; otherwise its content is an empty text.
 	if len(said.parts) == 0 && (len(said.calls) > 0 || said.has("refusal") || said.has("audio")) {
 		dst = append(dst, `,"content":null`...)
 	} else {
 		dst = appendParts(dst, said.parts)
 	}
+
 	dst = appendMembers(dst, said.further)
 	if len(said.calls) > 0 {
 		dst = append(content.AppendRaw(dst, "tool_calls"), '[')
@@ -31,16 +35,18 @@ func appendAssistant(dst []byte, m content.Message) []byte {
 		}
 		dst = append(dst, ']')
 	}
+
 	return append(dst, '}')
 }
 
-// assistant is a message of the assistant under construction.
+// assistant is an assistant message under construction.
 type assistant struct {
-	parts   []content.Block
-	further []wire.Member
+	parts   []content.Block // of the content
+	further []wire.Member   // all members but role, content and calls
 	calls   []content.ToolUse
 }
 
+// take adds a block to the message.
 func (a *assistant) take(b content.Block) {
 	switch b := b.(type) {
 	case content.Text:
@@ -54,11 +60,12 @@ func (a *assistant) take(b content.Block) {
 			}
 		}
 	case content.Opaque:
-		list, _ := wire.Members(b.JSON) // it was checked when the block was made
+		list, _ := wire.Members(b.JSON) // checked when the block was made
 		if _, isPart := partType(list); isPart {
 			a.parts = append(a.parts, b)
 			return
 		}
+
 		for _, m := range ownMembers(list) {
 			a.add(m)
 		}
@@ -67,13 +74,15 @@ func (a *assistant) take(b content.Block) {
 	}
 }
 
-// text takes a text: a part of the content, or what its Extra says it is. Annotations are the message's.
+// text adds a text: as a refusal or as audio if its Extra marks it as such, otherwise as a content part. Annotations
+// become a member of the message.
 func (a *assistant) text(t content.Text) {
-	list, _ := wire.Members(t.Extra.For(ChatAPI)) // it was checked when the block was made
+	list, _ := wire.Members(t.Extra.For(ChatAPI)) // checked when the block was made
 	notes, list := wire.Take(list, "annotations")
 	if notes != "" {
 		a.add(wire.Member{Name: "annotations", Value: notes})
 	}
+
 	audio, list := wire.Take(list, "audio")
 	switch id := audioID(audio); {
 	case isChatRefusal(t):
@@ -86,7 +95,7 @@ func (a *assistant) text(t content.Text) {
 	}
 }
 
-// audioID is the id by which the API knows what it said aloud.
+// audioID returns the ID under which the API stored audio of the model, or "".
 func audioID(audio content.JSON) string {
 	list, err := wire.Members(audio)
 	if err != nil {
@@ -100,7 +109,8 @@ func (a *assistant) has(name string) bool {
 	return slices.ContainsFunc(a.further, func(m wire.Member) bool { return m.Name == name })
 }
 
-// add adds a member. One that is there already goes on with it: messages in a row were made one.
+// add sets a further member. If it is already there, the values are merged: the message may be several in a row, made
+// one.
 func (a *assistant) add(m wire.Member) {
 	for i, old := range a.further {
 		if old.Name == m.Name {
@@ -111,17 +121,20 @@ func (a *assistant) add(m wire.Member) {
 	a.further = append(a.further, m)
 }
 
-// goOn is two texts one under the other, two lists in one; otherwise the first value.
+// goOn merges two values: two texts are joined by a newline, two lists are concatenated. In all other cases the first
+// value stays.
 func goOn(a, b content.JSON) content.JSON {
 	first, ok := wire.Text(a)
 	second, too := wire.Text(b)
 	if ok && too {
 		return wire.Quote(first + "\n" + second)
 	}
+
 	var list, more []wire.Raw
 	if a.Decode(&list) != nil || b.Decode(&more) != nil || len(list) == 0 && len(more) == 0 {
 		return a
 	}
+
 	dst := []byte{'['}
 	for _, item := range append(list, more...) {
 		dst = append(wire.Separate(dst), item...)
@@ -129,7 +142,7 @@ func goOn(a, b content.JSON) content.JSON {
 	return content.JSON(append(dst, ']'))
 }
 
-// ownMembers is what an Opaque may add to a message.
+// ownMembers returns the members that an Opaque may add to a message.
 func ownMembers(list []wire.Member) []wire.Member {
 	var own []wire.Member
 	for _, m := range list {
@@ -140,50 +153,57 @@ func ownMembers(list []wire.Member) []wire.Member {
 	return own
 }
 
-// fieldMember is the member of a Thinking's Extra that says under which member of the message its text stands: "reasoning_content",
-// "reasoning", or "content" for a part of the content. All other members of that Extra are members of the message.
+// fieldMember is the member of a Thinking's Extra that names the message member with its text: "reasoning_content",
+// "reasoning", or "content" for a content part. All other members of that Extra are members of the message.
 const fieldMember = "field"
 
-// thinkingMembers is thinking as the members of the message that it came in.
+// thinkingMembers converts thinking back to the members of the message that it came in.
 func thinkingMembers(t content.Thinking) []wire.Member {
 	list, err := wire.Members(t.Extra.For(ChatAPI))
 	if err != nil {
 		return nil
 	}
 	field, list, _ := wire.TakeText(list, fieldMember)
+
 	own := ownMembers(list)
 	switch {
 	case field == "" || t.Text == "":
 		return own
 	case field == "content":
 		part := append(wire.AppendString([]byte(`[{"type":"text"`), "text", t.Text), "}]"...)
-		thought := wire.Object([]wire.Member{{Name: "type", Value: `"thinking"`}, {Name: "thinking", Value: content.JSON(part)}})
+		thought := wire.Object([]wire.Member{
+			{Name: "type", Value: `"thinking"`}, {Name: "thinking", Value: content.JSON(part)},
+		})
 		return append([]wire.Member{{Name: "content", Value: thought}}, own...)
 	case slices.Contains(messageOwn, field):
 		return own
 	}
+
+	// The text replaces a member of the same name.
 	_, own = wire.Take(own, field)
 	return append([]wire.Member{{Name: field, Value: wire.Quote(t.Text)}}, own...)
 }
 
-// appendCall writes a tool call. Arguments are text in this API, and stay as the model wrote them.
+// appendCall writes a tool call. Its arguments are a text in this API, and stay as the model wrote them.
 func appendCall(dst []byte, call content.ToolUse) []byte {
-	further, _ := wire.Members(call.Extra.For(ChatAPI)) // it was checked when the block was made
+	further, _ := wire.Members(call.Extra.For(ChatAPI)) // checked when the block was made
 	kind, inner, input := "function", "arguments", string(call.Input)
 	if isCustom(call.Extra) {
 		kind, inner = "custom", "input"
-		input, _ = wire.Text(call.Input) // it was accepted
+		input, _ = wire.Text(call.Input) // a text: acceptCustom made sure
 	}
+
 	dst = wire.AppendString(append(dst, '{'), "id", call.ID)
 	dst = wire.AppendString(dst, "type", kind)
 	dst = wire.AppendString(append(content.AppendRaw(dst, kind), '{'), "name", call.Name)
 	dst = wire.AppendString(dst, inner, input)
+
 	nested, further := wire.Take(further, kind)
 	dst = append(appendFurther(dst, nested, "name", inner), '}')
 	return append(appendMembers(dst, further, "id", "type", "index"), '}')
 }
 
-// extra keeps the members that no field holds.
+// extra keeps members that have no field in the block.
 func extra(rest []wire.Member) content.Extra {
 	if len(rest) == 0 {
 		return content.Extra{}

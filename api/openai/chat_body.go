@@ -18,13 +18,15 @@ const (
 	mostStops     = 4
 )
 
-// ChatBody returns the body of the request that asks model for req through the Chat Completions API, and how req was changed so
-// that the API takes it. It is a pure function: the same arguments give the same bytes, and two conversations with a common
-// beginning give messages with a common beginning. The messages stand last, so that a conversation that grows keeps the front of
-// its body.
+// ChatBody returns the body of the Chat Completions request that sends req to model, and the changes to req that made
+// it acceptable to the API. It is a pure function: the same arguments give the same bytes, and two conversations with a
+// common beginning give messages with a common beginning. The messages are the last member, so that a conversation that
+// grows keeps the beginning of its body.
 //
-// Errors are *api.Error: api.ErrNothing when there is no message to send, api.ErrInvalidRequest, which names the option, when an
-// option is none that any request could be made with.
+// Errors are *api.Error:
+//
+//   - api.ErrNothing if there is no message to send.
+//   - api.ErrInvalidRequest, which names the option, if an option is invalid in any request.
 func ChatBody(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
 	c, err := chatCall(req, model, o)
 	if err != nil {
@@ -33,26 +35,33 @@ func ChatBody(req api.Request, model string, o *Options) ([]byte, []api.RepairNo
 	return c.body.Bytes(), c.notes, nil
 }
 
-// chatCall makes the request.
+// chatCall builds the request.
 func chatCall(req api.Request, model string, o *Options) (call, error) {
 	options, err := o.resolve(req, ChatAPI)
 	if err != nil {
 		return call{}, err
 	}
+
 	said := chatEncodings[options.taking(model)].Encode(req.Messages)
 	if said.Len() == 0 {
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ChatAPI}
 	}
+
 	b := chatBuilder{options: options, model: model, notes: said.Notes}
 	parts := append([][]byte{b.front(req)}, said.Items()...)
-	return call{options: options, body: wire.NewParts(append(parts, []byte("]}"))...), notes: b.notes, streams: !options.NoStream}, nil
+	return call{
+		options: options,
+		body:    wire.NewParts(append(parts, []byte("]}"))...),
+		notes:   b.notes,
+		streams: !options.NoStream,
+	}, nil
 }
 
-// ownModels is the names of OpenAI's own models, also where they were trained further. In Chat Completions they do not tell what they
-// think, and refuse to be told what others did. The open gpt-oss is not among them.
+// ownModels matches the names of OpenAI's own models and of fine-tuned ones. In Chat Completions these models do not
+// return their thinking, and refuse the thinking of others. The open-weight gpt-oss models do not match.
 var ownModels = regexp.MustCompile(`^(ft:)?(gpt-\d|chatgpt-|o\d)`)
 
-// taking is what the model is sent. Those of OpenAI that hear say so in their names.
+// taking returns what the model accepts. OpenAI's models that accept audio have it in their names.
 func (o *Options) taking(model string) chatTaking {
 	return chatTaking{
 		thinking: !o.OmitThinking && !ownModels.MatchString(model),
@@ -60,12 +69,12 @@ func (o *Options) taking(model string) chatTaking {
 	}
 }
 
-// chatBuilder is what stands before the messages of a request, under construction.
+// chatBuilder builds the part of a request body in front of the messages.
 type chatBuilder struct {
 	options Options
 	model   string
 	tools   []content.Tool
-	list    []wire.Member
+	list    []wire.Member // the members so far, without tools
 	notes   []api.RepairNote
 }
 
@@ -73,27 +82,28 @@ func (b *chatBuilder) note(kind api.RepairKind, format string, args ...any) {
 	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
 }
 
-// set adds a member; no value adds none.
+// set adds a member. An empty value adds nothing.
 func (b *chatBuilder) set(name string, value content.JSON) {
 	if value != "" {
 		b.list = append(b.list, wire.Member{Name: name, Value: value})
 	}
 }
 
-// front is the body up to the first message that is no system prompt.
+// front returns the body up to the first message that is not a system prompt.
 func (b *chatBuilder) front(req api.Request) []byte {
 	b.keepTools(req.Tools)
 	b.set("model", wire.Quote(b.model))
 	b.answering()
 	b.calling()
 	b.further()
+
 	dst := appendMembers([]byte{'{'}, b.list)
 	dst = b.appendTools(dst)
 	dst = append(content.AppendRaw(dst, "messages"), '[')
 	return b.appendSystem(dst, req.System)
 }
 
-// answering sets the members that say how to answer.
+// answering sets the members that control the response.
 func (b *chatBuilder) answering() {
 	o := b.options
 	if o.MaxTokens > 0 {
@@ -102,10 +112,12 @@ func (b *chatBuilder) answering() {
 	if o.Temperature != nil {
 		b.set("temperature", content.JSON(strconv.FormatFloat(*o.Temperature, 'g', -1, 64)))
 	}
+
 	b.set("stop", b.stops())
 	b.set("reasoning_effort", b.effort())
 	b.set("response_format", b.format())
 	b.set("metadata", b.metadata())
+
 	switch o.Cache {
 	case api.CacheShort, api.CacheOff: // the API caches by itself
 	case api.CacheLong:
@@ -113,6 +125,7 @@ func (b *chatBuilder) answering() {
 	default:
 		b.note(api.RepairOption, noPolicy, string(o.Cache))
 	}
+
 	if !o.NoStream {
 		b.set("stream", "true")
 		b.set("stream_options", `{"include_usage":true}`)
@@ -133,6 +146,7 @@ func (b *chatBuilder) stops() content.JSON {
 	if len(stops) == 0 {
 		return ""
 	}
+
 	dst := []byte{'['}
 	for _, s := range stops {
 		dst = append(wire.Separate(dst), wire.Quote(s)...)
@@ -140,7 +154,7 @@ func (b *chatBuilder) stops() content.JSON {
 	return content.JSON(append(dst, ']'))
 }
 
-// effort is how much the model thinks. OpenAI's models that do not reason refuse the member.
+// effort returns how much the model thinks. OpenAI's models that do not reason refuse the member.
 func (b *chatBuilder) effort() content.JSON {
 	switch t := b.options.Thinking; {
 	case t == "", t == api.ThinkAuto:
@@ -158,30 +172,36 @@ func (b *chatBuilder) effort() content.JSON {
 	return ""
 }
 
-// format is the form of the answer.
+// format returns the format of the response.
 func (b *chatBuilder) format() content.JSON {
 	form := b.options.Output
 	if form.JSON == "" {
 		return ""
 	}
+
 	schema, dropped := chatTarget.Form(form.JSON)
 	if len(dropped) > 0 {
 		b.note(api.RepairOption, "the form of the answer is sent without %s", strings.Join(dropped, ", "))
 	}
+
 	schema, _ = withProperties(schema)
 	inner := []wire.Member{{Name: "name", Value: wire.Quote(form.Name)}, {Name: "schema", Value: schema}}
 	if strictSchema(schema) {
 		inner = append(inner, wire.Member{Name: "strict", Value: "true"})
 	}
-	return wire.Object([]wire.Member{{Name: "type", Value: `"json_schema"`}, {Name: "json_schema", Value: wire.Object(inner)}})
+
+	return wire.Object([]wire.Member{
+		{Name: "type", Value: `"json_schema"`},
+		{Name: "json_schema", Value: wire.Object(inner)},
+	})
 }
 
-// metadata goes with requests that OpenAI keeps, and with no others.
+// metadata returns the metadata of a request that OpenAI stores, and "" for any other: the API refuses it there.
 func (b *chatBuilder) metadata() content.JSON {
 	if len(b.options.Metadata) == 0 {
 		return ""
 	}
-	body, _ := wire.Members(b.options.Body) // it was checked
+	body, _ := wire.Members(b.options.Body) // checked by resolve
 	if kept, _ := wire.Take(body, "store"); kept != "true" {
 		b.note(api.RepairOption, `metadata is left out: the API takes it only with "store": true in Options.Body`)
 		return ""
@@ -189,7 +209,7 @@ func (b *chatBuilder) metadata() content.JSON {
 	return metadata(b.options.Metadata, b.note)
 }
 
-// calling sets the members that say how tools are called.
+// calling sets the members that control tool calls.
 func (b *chatBuilder) calling() {
 	choice := b.options.ToolChoice
 	switch name := choice.Tool(); {
@@ -205,40 +225,46 @@ func (b *chatBuilder) calling() {
 	default:
 		b.set("tool_choice", b.chosen(name))
 	}
+
 	if b.options.OneCall && len(b.tools) > 0 {
 		b.set("parallel_tool_calls", "false")
 	}
 }
 
+// has reports whether a tool with this name is sent.
 func (b *chatBuilder) has(name string) bool {
 	return slices.ContainsFunc(b.tools, func(t content.Tool) bool { return sentName(t) == name })
 }
 
-// chosen is the choice of one tool.
+// chosen returns the tool choice for one tool.
 func (b *chatBuilder) chosen(name string) content.JSON {
 	kind := "function"
 	if slices.ContainsFunc(b.tools, func(t content.Tool) bool { return sentName(t) == name && isCustom(t.Extra) }) {
 		kind = "custom"
 	}
+
 	inner := wire.Object([]wire.Member{{Name: "name", Value: wire.Quote(name)}})
 	return wire.Object([]wire.Member{{Name: "type", Value: wire.Quote(kind)}, {Name: kind, Value: inner}})
 }
 
-// further puts the members of Options.Body in the place of those of the same name.
+// further adds the members of Options.Body. They replace members of the same name.
 func (b *chatBuilder) further() {
 	if b.options.Body == "" {
 		return
 	}
-	body, _ := wire.Members(b.options.Body) // it was checked
+	body, _ := wire.Members(b.options.Body) // checked by resolve
 	for _, m := range body {
 		if why := b.unfit(m); why != "" {
 			b.note(api.RepairOption, "%q in Options.Body is left out: %s", m.Name, why)
 			continue
 		}
+
+		// The limit of tokens has several names: a request must carry one of them only.
 		names := []string{m.Name}
 		if m.Name == "max_tokens" || m.Name == maxTokens {
 			names = []string{"max_tokens", maxTokens, b.options.MaxTokensName}
 		}
+
 		for _, name := range names {
 			_, b.list = wire.Take(b.list, name)
 		}
@@ -246,7 +272,7 @@ func (b *chatBuilder) further() {
 	}
 }
 
-// unfit says why a member of Options.Body cannot be sent; "" when it can.
+// unfit returns the reason why a member of Options.Body cannot be sent, or "".
 func (b *chatBuilder) unfit(m wire.Member) string {
 	switch m.Name {
 	case "model", "messages", "tools", "stream":
@@ -266,13 +292,14 @@ func (b *chatBuilder) unfit(m wire.Member) string {
 			}
 		}
 	}
+
 	if (m.Name == "tool_choice" || m.Name == "parallel_tool_calls") && len(b.tools) == 0 {
 		return "there are no tools"
 	}
 	return ""
 }
 
-// appendSystem writes the system prompts, each a message, and a comma behind them.
+// appendSystem writes each system prompt as a message with a comma after it.
 func (b *chatBuilder) appendSystem(dst []byte, system []string) []byte {
 	for _, s := range system {
 		switch {

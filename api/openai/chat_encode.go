@@ -10,10 +10,10 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// chatTaking is what a model takes of a conversation beyond what all models of the API take.
+// chatTaking lists what a model accepts beyond what every model behind the API does.
 type chatTaking struct{ thinking, audio bool }
 
-// chatEncodings is how the API wants conversations, by what the model takes.
+// chatEncodings holds the encodings of conversations, by what the model accepts.
 var chatEncodings = func() map[chatTaking]*dialect.Encoding {
 	all := map[chatTaking]*dialect.Encoding{}
 	for _, takes := range []chatTaking{{}, {thinking: true}, {audio: true}, {thinking: true, audio: true}} {
@@ -22,31 +22,36 @@ var chatEncodings = func() map[chatTaking]*dialect.Encoding {
 	return all
 }()
 
-// appendChat writes a message of ours as the API has it. What the user's side says becomes a message of role "tool" for each
+// appendChat writes a message in the form of the API. A user message becomes one message of role "tool" for each tool
 // result, and one of role "user" with everything else.
 func appendChat(dst []byte, m content.Message, _ int) []byte {
 	if m.Role == content.Assistant {
 		return appendAssistant(dst, m)
 	}
+
 	var u userParts
 	begin := len(dst)
+
+	// Results come first: the API wants them right after the calls.
 	for _, b := range m.Blocks.All() {
 		if r, ok := b.(content.ToolResult); ok {
 			dst = u.appendResult(another(dst, begin), r)
 		}
 	}
+
 	for _, b := range m.Blocks.All() {
 		if _, ok := b.(content.ToolResult); !ok {
 			u.blocks = append(u.blocks, b)
 		}
 	}
+
 	if len(u.blocks) == 0 {
 		return dst
 	}
 	return append(appendParts(append(another(dst, begin), `{"role":"user"`...), u.blocks), '}')
 }
 
-// another appends a comma where something was written since begin.
+// another appends a comma if anything was written since begin.
 func another(dst []byte, begin int) []byte {
 	if len(dst) > begin {
 		dst = append(dst, ',')
@@ -54,30 +59,35 @@ func another(dst []byte, begin int) []byte {
 	return dst
 }
 
-// userParts is what a message of the user's side says beyond texts of tool results.
+// userParts collects the content of a user message: all of it but the texts of tool results.
 type userParts struct {
 	blocks []content.Block
-	shown  int // how many attachments of tool results are in it
+	shown  int // the number of attachments of tool results so far
 }
 
-// appendResult writes a tool's result. A tool message holds text only: pictures and documents go into the user's message that
-// follows, and a text in their place says so. That a call failed is said in words, too.
+// appendResult writes a tool result. A tool message can only hold text: images and documents move to the user message
+// that follows, and a text in the result refers to them. A failed call is marked by a text, too.
 func (u *userParts) appendResult(dst []byte, r content.ToolResult) []byte {
 	dst = wire.AppendString(append(dst, `{"role":"tool"`...), "tool_call_id", r.CallID)
+
 	var texts []content.Block
 	for _, b := range r.Content.All() {
 		if t, ok := b.(content.Text); ok {
 			texts = append(texts, t)
 			continue
 		}
+
+		// The same label stands in the result and before the attachment, so that the model can match them.
 		u.shown++
 		name := "attachment " + strconv.Itoa(u.shown)
 		texts = append(texts, content.Text{Text: "[" + name + ": see the user's message after the results]"})
 		u.blocks = append(u.blocks, content.Text{Text: "[" + name + ", of the result of " + r.CallID + ":]"}, b)
 	}
+
 	if r.IsError {
 		texts = failed(texts)
 	}
+
 	dst = appendParts(dst, texts)
 	if further := r.Extra.For(ChatAPI); further != "" {
 		dst = appendFurther(dst, further, "role", "tool_call_id", "content")
@@ -85,11 +95,13 @@ func (u *userParts) appendResult(dst []byte, r content.ToolResult) []byte {
 	return append(dst, '}')
 }
 
-// failed puts before the texts of a result that the call failed, unless they say so.
+// failed returns the texts of a failed call's result. The first begins with "Error", in upper or lower case; if it does
+// not, "Error: " is prepended.
 func failed(texts []content.Block) []content.Block {
 	if len(texts) == 0 {
 		return []content.Block{content.Text{Text: "Error"}}
 	}
+
 	first := texts[0].(content.Text)
 	if !strings.HasPrefix(strings.ToLower(first.Text), "error") {
 		first.Text = "Error: " + first.Text
@@ -97,7 +109,7 @@ func failed(texts []content.Block) []content.Block {
 	return append([]content.Block{first}, texts[1:]...)
 }
 
-// appendParts writes the content of a message: a string where it is one plain text or nothing, a list of parts otherwise.
+// appendParts writes the content of a message: a string for one plain text or none, otherwise a list of parts.
 func appendParts(dst []byte, blocks []content.Block) []byte {
 	if len(blocks) == 0 {
 		return wire.AppendString(dst, "content", "")
@@ -105,6 +117,7 @@ func appendParts(dst []byte, blocks []content.Block) []byte {
 	if t, ok := blocks[0].(content.Text); ok && len(blocks) == 1 && t.Extra.For(ChatAPI) == "" {
 		return wire.AppendString(dst, "content", t.Text)
 	}
+
 	dst = append(content.AppendRaw(dst, "content"), '[')
 	begin := len(dst)
 	for _, b := range blocks {
@@ -113,7 +126,7 @@ func appendParts(dst []byte, blocks []content.Block) []byte {
 	return append(dst, ']')
 }
 
-// appendPart writes a part of a message's content.
+// appendPart writes a content part.
 func appendPart(dst []byte, b content.Block) []byte {
 	switch b := b.(type) {
 	case content.Text:
@@ -130,35 +143,43 @@ func appendPart(dst []byte, b content.Block) []byte {
 }
 
 func appendImage(dst []byte, b content.Image) []byte {
-	further, _ := wire.Members(b.Extra.For(ChatAPI)) // it was checked when the block was made
+	further, _ := wire.Members(b.Extra.For(ChatAPI)) // checked when the block was made
 	detail, further := wire.Take(further, "detail")
+
 	dst = append(content.AppendRaw(append(dst, `{"type":"image_url"`...), "image_url"), '{')
 	if b.Source.URL != "" {
 		dst = wire.AppendString(dst, "url", b.Source.URL)
 	} else {
 		dst = wire.AppendString(dst, "url", dataURL(b.Source))
 	}
+
 	if detail != "" {
 		dst = append(content.AppendRaw(dst, "detail"), detail...)
 	}
+
 	return appendMembers(append(dst, '}'), further, "type", "image_url")
 }
 
 func appendDocument(dst []byte, b content.Document) []byte {
 	further := b.Extra.For(ChatAPI)
+
 	if strings.HasPrefix(b.Source.MediaType, "audio/") {
 		dst = append(content.AppendRaw(append(dst, `{"type":"input_audio"`...), "input_audio"), '{')
-		dst = wire.AppendString(wire.AppendString(dst, "data", b.Source.Data), "format", audioFormat(b.Source.MediaType))
+		dst = wire.AppendString(
+			wire.AppendString(dst, "data", b.Source.Data), "format", audioFormat(b.Source.MediaType),
+		)
 		return appendFurther(append(dst, '}'), further, "type", "input_audio")
 	}
+
 	dst = append(content.AppendRaw(append(dst, `{"type":"file"`...), "file"), '{')
 	if b.Source.FileID != "" {
 		dst = content.AppendString(wire.AppendString(dst, "file_id", b.Source.FileID), "filename", b.Title)
 		return appendFurther(append(dst, '}'), further, "type", "file")
 	}
+
 	name := b.Title
 	if name == "" {
-		name = "document.pdf" // the API wants a name
+		name = "document.pdf" // the API requires a name
 	}
 	dst = wire.AppendString(wire.AppendString(dst, "filename", name), "file_data", dataURL(b.Source))
 	return appendFurther(append(dst, '}'), further, "type", "file")
@@ -166,7 +187,7 @@ func appendDocument(dst []byte, b content.Document) []byte {
 
 func dataURL(s content.Source) string { return "data:" + s.MediaType + ";base64," + s.Data }
 
-// audioFormat is the API's name of a media type.
+// audioFormat returns the API's name for an audio media type.
 func audioFormat(mediaType string) string {
 	if mediaType == "audio/mpeg" {
 		return "mp3"
@@ -174,15 +195,16 @@ func audioFormat(mediaType string) string {
 	return strings.TrimPrefix(mediaType, "audio/")
 }
 
-// appendFurther writes the members of an Extra but those named.
+// appendFurther writes the members of an Extra except those named in but.
 func appendFurther(dst []byte, further content.JSON, but ...string) []byte {
 	if further == "" || further == "{}" {
 		return dst
 	}
-	list, _ := wire.Members(further) // it was checked when the block was made
+	list, _ := wire.Members(further) // checked when the block was made
 	return appendMembers(dst, list, but...)
 }
 
+// appendMembers writes the members in list except those named in but.
 func appendMembers(dst []byte, list []wire.Member, but ...string) []byte {
 	for _, m := range list {
 		if !slices.Contains(but, m.Name) {

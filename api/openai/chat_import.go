@@ -10,16 +10,19 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// ImportChat reads the body of a request to the Chat Completions API, and returns the request and the model that it asks: the reverse
-// of [ChatBody]. Members that are neither tools nor messages are in the request's Options.Body, but for "stream" and
-// "stream_options"; parts that Plait does not model are content.Opaque.
+// ImportChat reads the body of a Chat Completions request and returns the request and the name of its model. It is the
+// reverse of [ChatBody].
 //
-// Messages of the role "system" and "developer" are the request's system prompts, wherever they stand. Those of tools and those of
-// the user in a row are one message. What a message of the user has beside its content, such as a name, is a content.Opaque before
-// it. A message of any other role keeps its role; a message that says nothing is left out.
+//   - Members other than tools and messages go to the request's Options.Body, except "stream" and "stream_options",
+//     which are dropped.
+//   - Messages of the roles "system" and "developer" become the request's system prompts, wherever they are.
+//   - Consecutive messages of the roles "tool" and "user" become one message.
+//   - Further members of a user message, such as a name, become a content.Opaque before its content.
+//   - A message of any other role keeps its role. An empty message is dropped.
+//   - Parts without a block type in Plait become a content.Opaque.
 //
-// Errors are api.ErrInvalidRequest and say where in the body something cannot be read. What can be read but is not what the API
-// accepts is for ChatBody to repair.
+// Errors are api.ErrInvalidRequest and give the position of what cannot be read. A body that can be read, but breaks
+// the rules of the API, is not an error: ChatBody repairs it.
 //
 // dag.FromTranscript makes a conversation of the request's System, Tools and Messages.
 func ImportChat(body []byte) (req api.Request, model string, err error) {
@@ -27,6 +30,7 @@ func ImportChat(body []byte) (req api.Request, model string, err error) {
 	if err != nil {
 		return req, "", roundtrip.ImportError(ChatAPI, roundtrip.NotRead("body", err))
 	}
+
 	var rest []wire.Member
 	for _, m := range list {
 		switch m.Name {
@@ -44,6 +48,7 @@ func ImportChat(body []byte) (req api.Request, model string, err error) {
 			return api.Request{}, "", roundtrip.ImportError(ChatAPI, err)
 		}
 	}
+
 	if len(rest) > 0 {
 		req.Options.Body = wire.Object(rest)
 	}
@@ -55,6 +60,7 @@ func importChatTools(j content.JSON) ([]content.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var tools []content.Tool
 	names := toolNames{}
 	for _, one := range list {
@@ -63,19 +69,20 @@ func importChatTools(j content.JSON) ([]content.Tool, error) {
 	return tools, nil
 }
 
-// importChatTool reads a definition. What is no function is known to the API alone.
+// importChatTool reads a tool definition. Anything but a function is a server tool, kept in its Extra.
 func importChatTool(tool roundtrip.Imported, names toolNames) content.Tool {
 	kind, outer, _ := wire.TakeText(tool.List, "type")
 	function, outer := wire.Take(outer, "function")
 	inner, err := wire.Members(function)
 	if err != nil {
-		custom, _ := wire.Members(value(tool.List, "custom")) // which may be missing
+		custom, _ := wire.Members(value(tool.List, "custom")) // nil for other types
 		name, _, named := wire.TakeText(custom, "name")
 		if !named {
 			name = names.name(kind)
 		}
 		return content.Tool{Name: name, Extra: content.Extra{API: ChatAPI, JSON: tool.Raw}}
 	}
+
 	var def content.Tool
 	def.Name, inner, _ = wire.TakeText(inner, "name")
 	def.Description, inner, _ = wire.TakeText(inner, "description")
@@ -83,11 +90,12 @@ func importChatTool(tool roundtrip.Imported, names toolNames) content.Tool {
 	if def.Schema == "" || def.Schema == "null" {
 		def.Schema = noArguments
 	}
-	def.Extra = extra(wire.With(inner, outer)) // it has but one place for both
+
+	def.Extra = extra(wire.With(inner, outer)) // an Extra cannot tell the two objects apart
 	return def
 }
 
-// chatImport collects the messages of a request.
+// chatImport collects the system prompts and messages of a request.
 type chatImport struct {
 	sides
 	system []string
@@ -98,6 +106,7 @@ func importChatMessages(j content.JSON) (system []string, messages []content.Mes
 	if err != nil {
 		return nil, nil, err
 	}
+
 	var c chatImport
 	for i, m := range list {
 		if err := c.message(fmt.Sprintf("messages[%d]", i), m.List); err != nil {
@@ -118,13 +127,16 @@ func (c *chatImport) message(where string, list []wire.Member) error {
 		return err
 	case "assistant":
 		return c.assistant(where, list)
-	case "tool", "function": // in the API's first form a result names no call
+	case "tool", "function": // in the oldest form of the API a result names no call
 		return c.result(where, list)
 	}
+
+	// Any other role is the user's, or one that Plait does not know.
 	said, rest, err := importChatWords(where, list, decodePart)
 	if err != nil {
 		return err
 	}
+
 	rest = slices.DeleteFunc(rest, func(m wire.Member) bool { return m.Value == "null" })
 	if len(rest) > 0 {
 		said = append([]content.Block{content.Opaque{API: ChatAPI, JSON: wire.Object(rest)}}, said...)
@@ -132,11 +144,13 @@ func (c *chatImport) message(where string, list []wire.Member) error {
 	return c.say(content.Role(role), said...)
 }
 
+// result reads a tool result.
 func (c *chatImport) result(where string, list []wire.Member) error {
 	said, list, err := importChatWords(where, list, decodePart)
 	if err != nil {
 		return err
 	}
+
 	var r content.ToolResult
 	r.CallID, list, _ = wire.TakeText(list, "tool_call_id")
 	r.Extra = extra(list)
@@ -146,13 +160,14 @@ func (c *chatImport) result(where string, list []wire.Member) error {
 	return c.say(content.User, r)
 }
 
-// assistant reads what the assistant says as an answer would say it, but for content that is a list: its parts stay apart.
+// assistant reads an assistant message like a response, except that the parts of a content list stay separate blocks.
 func (c *chatImport) assistant(where string, list []wire.Member) error {
 	if calls := value(list, "tool_calls"); calls != "" && calls != "null" {
 		if _, err := roundtrip.ImportObjects(where+".tool_calls", calls); err != nil {
 			return err
 		}
 	}
+
 	var parts []content.Block
 	if _, whole := wire.Text(value(list, "content")); !whole {
 		var err error
@@ -160,19 +175,25 @@ func (c *chatImport) assistant(where string, list []wire.Member) error {
 			return err
 		}
 	}
+
 	a := newChatAnswer()
 	if _, err := a.add(wire.Object(list), true); err != nil {
 		return roundtrip.NotRead(where, err)
 	}
-	at := count(a.thinks()) // the parts come after it
+
+	// The content comes right after the thinking, as in a response.
+	at := count(a.thinks())
 	if err := c.end(); err != nil {
 		return err
 	}
 	return c.say(content.Assistant, slices.Insert(a.blocks(true), at, parts...)...)
 }
 
-// importChatWords takes the content out of a message: absent, a string, or a list of parts.
-func importChatWords(where string, list []wire.Member, decode func(content.JSON) content.Block) ([]content.Block, []wire.Member, error) {
+// importChatWords reads the content of a message, which is absent, a string or a list of parts, and returns its blocks
+// and the other members.
+func importChatWords(
+	where string, list []wire.Member, decode func(content.JSON) content.Block,
+) ([]content.Block, []wire.Member, error) {
 	words, rest := wire.Take(list, "content")
 	if said, ok := wire.Text(words); ok {
 		return content.Words(said).Slice(), rest, nil
@@ -180,10 +201,12 @@ func importChatWords(where string, list []wire.Member, decode func(content.JSON)
 	if words == "" || words == "null" {
 		return nil, rest, nil
 	}
+
 	parts, err := roundtrip.ImportObjects(where+".content", words)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	var blocks []content.Block
 	for _, part := range parts {
 		blocks = append(blocks, decode(part.Raw))
@@ -191,7 +214,7 @@ func importChatWords(where string, list []wire.Member, decode func(content.JSON)
 	return blocks, rest, nil
 }
 
-// decodeAssistantPart reads a part of the assistant's. Thinking and refusals are read as in an answer.
+// decodeAssistantPart reads a content part of an assistant message. Thinking and refusals are read as in a response.
 func decodeAssistantPart(part content.JSON) content.Block {
 	switch typeOf(part) {
 	case "thinking", "refusal":

@@ -7,8 +7,8 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// decodePart returns the block that the API means by a part of a user's content; an Opaque, byte for byte, where no block of ours
-// could hold all of it.
+// decodePart returns the block for a content part of the user. A part that no block can hold completely is returned as
+// an Opaque, byte for byte.
 func decodePart(raw content.JSON) content.Block {
 	list, err := wire.Members(raw)
 	if err == nil {
@@ -19,9 +19,11 @@ func decodePart(raw content.JSON) content.Block {
 	return content.Opaque{API: ChatAPI, JSON: raw}
 }
 
+// knownPart returns the block for a content part, or nil if no block can hold all of it.
 func knownPart(list []wire.Member) content.Block {
 	kind, list, _ := wire.TakeText(list, "type")
 	inner, rest := wire.Take(list, kind)
+
 	switch kind {
 	case "text":
 		if said, rest, ok := wire.TakeText(list, "text"); ok && said != "" {
@@ -42,11 +44,13 @@ func knownImage(image content.JSON, rest []wire.Member) content.Block {
 	if err != nil {
 		return nil
 	}
+
 	url, list, _ := wire.TakeText(list, "url")
 	detail, list := wire.Take(list, "detail")
 	if detail != "" {
 		rest = append([]wire.Member{{Name: "detail", Value: detail}}, rest...)
 	}
+
 	if s, ok := dataSource(url); ok && len(list) == 0 {
 		return content.Image{Source: s, Extra: extra(rest)}
 	}
@@ -61,11 +65,13 @@ func knownAudio(audio content.JSON, rest []wire.Member) content.Block {
 	if err != nil {
 		return nil
 	}
+
 	data, list, _ := wire.TakeText(list, "data")
 	format, list, _ := wire.TakeText(list, "format")
 	if data == "" || format == "" || len(list) > 0 {
 		return nil
 	}
+
 	if format == "mp3" {
 		format = "mpeg"
 	}
@@ -77,9 +83,11 @@ func knownFile(file content.JSON, rest []wire.Member) content.Block {
 	if err != nil {
 		return nil
 	}
+
 	name, list, _ := wire.TakeText(list, "filename")
 	data, list, _ := wire.TakeText(list, "file_data")
 	id, list, _ := wire.TakeText(list, "file_id")
+
 	source, ok := dataSource(data)
 	if data == "" && id != "" {
 		source, ok = content.Source{FileID: id}, true
@@ -87,10 +95,11 @@ func knownFile(file content.JSON, rest []wire.Member) content.Block {
 	if !ok || len(list) > 0 || data != "" && id != "" {
 		return nil
 	}
+
 	return content.Document{Source: source, Title: name, Extra: extra(rest)}
 }
 
-// dataSource reads a data: URL of base64.
+// dataSource parses a base64 data: URL.
 func dataSource(url string) (content.Source, bool) {
 	head, data, ok := strings.Cut(url, ",")
 	kind, base64 := strings.CutSuffix(head, ";base64")

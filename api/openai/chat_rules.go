@@ -11,12 +11,13 @@ import (
 
 var chatTarget, _ = dialect.TargetOf(ChatAPI)
 
-// chatRules is what the API accepts for a model that takes this.
+// chatRules returns the rules of the API for a model that accepts takes.
 func chatRules(takes chatTaking) dialect.Rules {
 	accepter := chatAccepter{target: chatTarget, thinking: takes.thinking}
 	if !takes.audio {
 		accepter.target.Audio = dialect.Media{}
 	}
+
 	return dialect.Rules{
 		Accept:    accepter.accept,
 		ID:        chatTarget.FitsID,
@@ -26,13 +27,13 @@ func chatRules(takes chatTaking) dialect.Rules {
 	}
 }
 
-// endsInWords reports whether m ends with what the assistant says in words, which the API lets stand last.
+// endsInWords reports whether m ends with text of the assistant. The API accepts such a message as the last one.
 func endsInWords(m content.Message) bool {
 	said, ok := m.Blocks.At(m.Blocks.Len() - 1).(content.Text)
 	return ok && !isChatRefusal(said)
 }
 
-// mute finds the assistant's messages that hold nothing but thinking.
+// mute finds the blocks of assistant messages that contain nothing but thinking.
 func mute(messages []content.Message) []dialect.Pruned {
 	var found []dialect.Pruned
 	for i, m := range messages {
@@ -40,30 +41,35 @@ func mute(messages []content.Message) []dialect.Pruned {
 			continue
 		}
 		for j := range m.Blocks.Len() {
-			found = append(found, dialect.Pruned{Message: i, Block: j, Why: "thinking in a message that says nothing else"})
+			found = append(found, dialect.Pruned{
+				Message: i, Block: j, Why: "thinking in a message that says nothing else",
+			})
 		}
 	}
 	return found
 }
 
+// speaks reports whether b is anything but thinking.
 func speaks(b content.Block) bool {
 	_, thinks := b.(content.Thinking)
 	return !thinks
 }
 
-// chatAccepter is the rules for switching, and what this API takes of its own blocks.
+// chatAccepter decides which blocks the API accepts: the rules for switching, plus the rules for blocks of this API.
 type chatAccepter struct {
 	target   dialect.Target
 	thinking bool
 }
 
-// accept is the table of what the API does with each kind of block. Where a row returns nothing, the rules for switching decide.
+// accept converts a block to one that the API accepts. It has a case for each kind of block. A case that does not
+// return leaves the decision to the rules for switching.
 func (a *chatAccepter) accept(role content.Role, block content.Block, nested bool) (content.Block, string) {
 	switch b := block.(type) {
 	case content.Text, content.Document, content.ToolResult:
 	case content.Image:
 		if b.Source.FileID != "" {
-			return content.Text{Text: "[image left out: it is a file, and the API shows no files]"}, "image left out: it is a file"
+			return content.Text{Text: "[image left out: it is a file, and the API shows no files]"},
+				"image left out: it is a file"
 		}
 	case content.Thinking:
 		if !a.thinking {
@@ -85,8 +91,8 @@ func (a *chatAccepter) accept(role content.Role, block content.Block, nested boo
 	return a.target.Accept(role, block, nested)
 }
 
-// own takes blocks of the API that Plait does not model: a part of a message's content, told by its "type", and, on the
-// assistant's side, further members of a message.
+// own accepts blocks of this API that Plait does not model. A block with a "type" is a content part; on the assistant's
+// side, one without a type holds further members of the message.
 func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (content.Block, string) {
 	list, err := wire.Members(b.JSON)
 	if err != nil {
@@ -100,10 +106,13 @@ func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (co
 	case !slices.Contains(modelled, kind):
 		return b, ""
 	}
+
+	// A part of a type that Plait does model: only the converted block can be judged.
 	part := decodePart(content.JSON(b.JSON))
 	if _, still := part.(content.Opaque); still || role == content.Assistant {
 		return nil, "a part of type " + string(wire.Quote(typeOf(b.JSON))) + " that the API would refuse"
 	}
+
 	taken, why := a.target.Accept(role, part, nested)
 	if why == "" {
 		why = "a part of the API's own is sent as the block that it is"
@@ -111,22 +120,24 @@ func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (co
 	return taken, why
 }
 
+// partType returns the member "type"; ok reports whether there is one.
 func partType(list []wire.Member) (kind string, ok bool) {
 	j, _ := wire.Take(list, "type")
 	kind, _ = wire.Text(j)
 	return kind, j != ""
 }
 
+// typeOf returns the "type" of an object, or "".
 func typeOf(j content.JSON) string {
-	list, _ := wire.Members(j) // it was checked
+	list, _ := wire.Members(j) // checked when the block was made
 	kind, _ := partType(list)
 	return kind
 }
 
-// modelled is the types of parts that Plait has blocks for.
+// modelled lists the types of parts that Plait has blocks for.
 var modelled = []string{"text", "refusal", "image_url", "input_audio", "file", "thinking"}
 
-// acceptCustom takes a call of a custom tool, whose input is any text: a JSON string in ours.
+// acceptCustom converts a call of a custom tool. Its input is any text, which Plait holds as a JSON string.
 func acceptCustom(b content.ToolUse) (content.Block, string) {
 	why := ""
 	if name := chatTarget.Name(b.Name); name != b.Name {
@@ -138,12 +149,13 @@ func acceptCustom(b content.ToolUse) (content.Block, string) {
 	return b, why
 }
 
+// isCustom reports whether an Extra belongs to a custom tool or to a call of one.
 func isCustom(e content.Extra) bool {
 	further := e.For(ChatAPI)
 	return further != "" && typeOf(further) == "custom"
 }
 
-// isChatRefusal reports whether a text of the assistant is what it says in the place of an answer, which the API has a member for.
+// isChatRefusal reports whether a text is a refusal, which has a message member of its own.
 func isChatRefusal(t content.Text) bool {
 	further := t.Extra.For(ChatAPI)
 	return further != "" && typeOf(further) == "refusal"

@@ -14,8 +14,8 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// completion is an answer as the API writes it, or a chunk of one. What Plait only passes on is read as it is: a server that
-// writes it in another form must not cost an answer.
+// completion is a whole response or a chunk of a stream, in the form of the API. Members that Plait only passes on stay
+// raw: an unexpected form of one must not fail the whole response.
 type completion struct {
 	ID      wire.Raw `json:"id"`
 	Model   wire.Raw `json:"model"`
@@ -23,6 +23,7 @@ type completion struct {
 	Usage   wire.Raw `json:"usage"`
 }
 
+// choice is one of the alternative responses of a completion.
 type choice struct {
 	Index   wire.Raw `json:"index"`
 	Delta   wire.Raw `json:"delta"`
@@ -31,29 +32,32 @@ type choice struct {
 	Usage   wire.Raw `json:"usage"`
 }
 
-// chatDecoder puts an answer together, streamed or whole.
+// chatDecoder decodes a response, streamed or whole.
 type chatDecoder struct {
 	header http.Header
 	finish api.Finish
 	answer *chatAnswer
-	ended  bool // the model came to an end
+	ended  bool // a finish_reason was received: the response is complete
 }
 
 func newChatDecoder(header http.Header) *chatDecoder {
 	return &chatDecoder{header: header, finish: api.Finish{API: ChatAPI}, answer: newChatAnswer()}
 }
 
-// streamedChat yields the events of an answer that comes as server-sent events. The model's end is the answer's, whether or not
-// "[DONE]" follows; what comes between, the usage, is still read.
+// streamedChat yields the events of a response sent as server-sent events. The response is complete once the model's
+// finish_reason was received, whether or not "[DONE]" follows. Chunks after it, such as the usage, are still read.
 func streamedChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		d := newChatDecoder(res.Header)
+
+		// The error of the connection, or of an event that is not JSON. It means a cut unless another event follows.
 		var broken error
 		for data, err := range sse(res) {
 			if err == nil && broken != nil {
-				yield(nil, broken) // another event followed, so that it was not cut off
+				yield(nil, broken) // another event follows, so that the stream was not cut off
 				return
 			}
+
 			var shown []api.Event
 			if err == nil {
 				before := d.finish
@@ -61,17 +65,21 @@ func streamedChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
 					shown = append(shown, api.Cut{Finish: d.finish})
 				}
 			}
+
+			// Such an error is not reported yet: it is ignored if the model has ended. Any other one ends the stream.
 			var failure *api.Error
 			if broken = err; errors.As(err, &failure) && !errors.Is(err, errNoEvent) {
 				yield(nil, err)
 				return
 			}
+
 			for _, e := range shown {
 				if !yield(e, nil) {
 					return
 				}
 			}
 		}
+
 		if !d.ended {
 			yield(nil, roundtrip.Cut(ChatAPI, broken))
 			return
@@ -80,7 +88,7 @@ func streamedChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
 	}
 }
 
-// wholeChat yields the events of an answer that comes at once.
+// wholeChat yields the events of a response sent as one JSON document.
 func wholeChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		data, err := io.ReadAll(res.Body)
@@ -88,6 +96,7 @@ func wholeChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
 			yield(nil, roundtrip.Cut(ChatAPI, err))
 			return
 		}
+
 		d := newChatDecoder(res.Header)
 		if err := d.takeWhole(data); err != nil {
 			yield(nil, err)
@@ -97,46 +106,53 @@ func wholeChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
 	}
 }
 
-// take goes on with the next chunk, and returns what it shows.
+// take decodes the next chunk and returns the events to show.
 func (d *chatDecoder) take(data []byte) ([]api.Event, error) {
 	c, err := d.read(data)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, choice := range c.Choices {
 		if !choice.first() {
 			continue
 		}
+
+		// A missing delta is fine, as is null: the last chunks of some servers have none.
 		shown, err := d.answer.add(mended(content.JSON(choice.Delta)), false)
 		if err != nil && len(choice.Delta) > 0 && choice.Delta.Kind() != 'n' {
 			return nil, roundtrip.Protocol(ChatAPI, "a chunk of the stream: %w", err)
 		}
+
 		d.close(choice)
 		return d.deltas(shown), nil
 	}
 	return nil, nil
 }
 
-// takeWhole reads a whole answer.
+// takeWhole decodes a whole response.
 func (d *chatDecoder) takeWhole(data []byte) error {
 	c, err := d.read(data)
 	if err != nil {
 		return err
 	}
+
 	for _, choice := range c.Choices {
 		if !choice.first() {
 			continue
 		}
+
 		if _, err := d.answer.add(mended(content.JSON(choice.Message)), true); err != nil {
 			return roundtrip.Protocol(ChatAPI, "the answer's message: %w", err)
 		}
 		d.close(choice)
 		return nil
 	}
+
 	return roundtrip.Protocol(ChatAPI, "the answer has no message")
 }
 
-// read reads what chunks and whole answers have in common.
+// read decodes what chunks and whole responses have in common.
 func (d *chatDecoder) read(data []byte) (completion, error) {
 	var c completion
 	if err := json.Unmarshal(data, &c, wire.Lenient); err != nil {
@@ -148,18 +164,19 @@ func (d *chatDecoder) read(data []byte) (completion, error) {
 	if isError(data) {
 		return c, newError(ChatAPI, http.StatusOK, d.header, data)
 	}
+
 	d.finish.ResponseID = cmp.Or(d.finish.ResponseID, textOf(content.JSON(c.ID)))
 	d.finish.Model = cmp.Or(d.finish.Model, textOf(content.JSON(c.Model)))
 	d.finish.Usage = usageOf(d.finish.Usage, c.Usage)
 	return c, nil
 }
 
-// first reports whether c is the first of the answers that were asked for, the only one that is read.
+// first reports whether c is the first of several choices. The others are ignored.
 func (c choice) first() bool {
 	return len(c.Index) == 0 || c.Index.Kind() == 'n' || string(c.Index) == "0"
 }
 
-// close takes what a choice says of the end.
+// close reads the usage and the finish_reason of a choice.
 func (d *chatDecoder) close(c choice) {
 	d.finish.Usage = usageOf(d.finish.Usage, c.Usage)
 	if reason := textOf(content.JSON(c.Reason)); reason != "" {
@@ -167,6 +184,7 @@ func (d *chatDecoder) close(c choice) {
 	}
 }
 
+// deltas returns the events for pieces.
 func (d *chatDecoder) deltas(shown []piece) []api.Event {
 	var out []api.Event
 	for _, p := range shown {
@@ -179,15 +197,18 @@ func (d *chatDecoder) deltas(shown []piece) []api.Event {
 	return out
 }
 
-// end yields the blocks and the end of the answer.
+// end yields the blocks and the end of the response.
 func (d *chatDecoder) end(yield func(api.Event, error) bool) {
 	stop := d.finish.Stop
+
 	for i, b := range d.answer.blocks(stop != content.StopMaxTokens && stop != content.StopRefusal) {
 		if !yield(api.BlockEnd{Index: i, Block: b}, nil) {
 			return
 		}
 	}
-	if stop == content.StopEndTurn { // also said where a call was forced, or in the place of an answer
+
+	// The API reports "stop" also after a forced call and after a refusal.
+	if stop == content.StopEndTurn {
 		switch {
 		case len(d.answer.calls) > 0:
 			d.finish.Stop = content.StopToolUse
@@ -195,10 +216,11 @@ func (d *chatDecoder) end(yield func(api.Event, error) bool) {
 			d.finish.Stop = content.StopRefusal
 		}
 	}
+
 	yield(d.finish, nil)
 }
 
-// stopOf maps the API's finish_reason. New words are kept.
+// stopOf converts the API's finish_reason to a stop reason. An unknown one is kept as it is.
 func stopOf(reason string) content.Stop {
 	switch reason {
 	case "stop":
@@ -213,13 +235,13 @@ func stopOf(reason string) content.Stop {
 	return content.Stop(reason)
 }
 
-// usageOf is what the API counts: the tokens of the request include those that a cache had or was given, and those of the answer
-// include thinking. A usage that cannot be read, or none, leaves what was counted before.
+// usageOf converts the API's usage. The API counts cached tokens, read and written, as part of the prompt, and thinking
+// as part of the completion. If raw is absent or cannot be decoded, usageOf returns before.
 func usageOf(before content.Usage, raw wire.Raw) content.Usage {
 	var u struct {
 		Prompt     int64 `json:"prompt_tokens"`
 		Completion int64 `json:"completion_tokens"`
-		Hit        int64 `json:"prompt_cache_hit_tokens"` // DeepSeek's
+		Hit        int64 `json:"prompt_cache_hit_tokens"` // from DeepSeek
 		Details    struct {
 			Cached  int64 `json:"cached_tokens"`
 			Written int64 `json:"cache_write_tokens"`
@@ -231,6 +253,7 @@ func usageOf(before content.Usage, raw wire.Raw) content.Usage {
 	if len(raw) == 0 || raw.Kind() != '{' || json.Unmarshal(raw, &u, wire.Lenient) != nil {
 		return before
 	}
+
 	read, written := max(u.Details.Cached, u.Hit, 0), max(u.Details.Written, 0)
 	return content.Usage{
 		Input: max(u.Prompt-read-written, 0), Output: max(u.Completion, 0),

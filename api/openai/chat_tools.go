@@ -8,7 +8,7 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// keepTools keeps the definitions that the API takes.
+// keepTools keeps the tool definitions that the API accepts.
 func (b *chatBuilder) keepTools(tools []content.Tool) {
 	for _, t := range tools {
 		fit, why, ok := chatTarget.Tool(t)
@@ -19,10 +19,12 @@ func (b *chatBuilder) keepTools(tools []content.Tool) {
 		case len(b.tools) == mostChatTools:
 			ok, why = false, "there are more than the API takes"
 		}
+
 		if !ok {
 			b.note(api.RepairTool, "the tool %q is left out: %s", t.Name, why)
 			continue
 		}
+
 		if why != "" {
 			b.note(api.RepairTool, "the tool %q: %s", t.Name, why)
 		}
@@ -30,12 +32,13 @@ func (b *chatBuilder) keepTools(tools []content.Tool) {
 	}
 }
 
-// sentName is the name that the API sees: a custom tool has its own.
+// sentName returns the tool name that the API sees: the definition of a custom tool has a name of its own.
 func sentName(t content.Tool) string {
 	if !t.Server() {
 		return t.Name
 	}
-	list, _ := wire.Members(t.Extra.For(ChatAPI)) // it was checked
+
+	list, _ := wire.Members(t.Extra.For(ChatAPI)) // checked when the tool was accepted
 	inner, err := wire.Members(value(list, "custom"))
 	if err != nil {
 		return t.Name
@@ -47,6 +50,7 @@ func (b *chatBuilder) appendTools(dst []byte) []byte {
 	if len(b.tools) == 0 {
 		return dst
 	}
+
 	dst = append(content.AppendRaw(dst, "tools"), '[')
 	for _, t := range b.tools {
 		dst = appendTool(wire.Separate(dst), t)
@@ -59,6 +63,7 @@ func appendTool(dst []byte, t content.Tool) []byte {
 	if t.Server() {
 		return append(dst, further...)
 	}
+
 	dst = append(append(dst, `{"type":"function","function":{`...), content.AppendString(nil, "name", t.Name)...)
 	dst = content.AppendString(dst, "description", t.Description)
 	dst = append(content.AppendRaw(dst, "parameters"), t.Schema...)

@@ -8,8 +8,13 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// tree is a JSON value that comes in pieces: texts are put one after the other, objects member by member, and lists item by item;
-// an item with an "index" goes on with the item of that index. Any other value replaces the one before, and null changes nothing.
+// tree is a JSON value that arrives in pieces. At most one of its fields is set. A piece is merged by its kind:
+//
+//   - A text is appended to the text so far.
+//   - An object is merged member by member.
+//   - A list is appended item by item. An item with an "index" is merged into the item with the same index.
+//   - null changes nothing.
+//   - Any other value replaces the one so far.
 type tree struct {
 	text   *strings.Builder
 	object *members
@@ -17,23 +22,25 @@ type tree struct {
 	value  content.JSON
 }
 
+// members holds the members of an object that arrives in pieces.
 type members struct {
-	names []string
+	names []string // in the order they came
 	by    map[string]*tree
 }
 
+// items holds the items of a list that arrives in pieces.
 type items struct {
 	all []*tree
-	by  map[content.JSON]*tree // those with an index
+	by  map[content.JSON]*tree // the items with an index, by it
 }
 
-// deepestPiece is how deep pieces are put together; below that they replace what was there.
+// deepestPiece is the depth down to which pieces are merged. Deeper values are replaced.
 const deepestPiece = 8
 
-// whole is the members whose text is not continued: it comes whole, again and again with some servers.
+// whole lists the members whose texts are not appended: they always arrive complete, and with some servers repeatedly.
 var whole = map[string]bool{"id": true, "index": true, "type": true, "role": true, "name": true, "format": true, "object": true}
 
-// add goes on with the next piece of the member of that name.
+// add merges the next piece of the member with that name.
 func (t *tree) add(name string, piece content.JSON, depth int) {
 	switch kind := jsontext.Value(piece).Kind(); {
 	case kind == 'n' || kind == 0:
@@ -47,7 +54,7 @@ func (t *tree) add(name string, piece content.JSON, depth int) {
 		t.addObject(piece, depth)
 	case kind == '[' && depth < deepestPiece:
 		t.addList(piece, depth)
-	case piece == `""` && t.value != "":
+	case piece == `""` && t.value != "": // an empty repetition of a member in whole
 	default:
 		*t = tree{value: piece}
 	}
@@ -58,6 +65,7 @@ func (t *tree) addObject(piece content.JSON, depth int) {
 	if err != nil {
 		return
 	}
+
 	if t.object == nil {
 		*t = tree{object: &members{by: map[string]*tree{}}}
 	}
@@ -66,6 +74,7 @@ func (t *tree) addObject(piece content.JSON, depth int) {
 	}
 }
 
+// at returns the member with that name, creating it if needed.
 func (m *members) at(name string) *tree {
 	child := m.by[name]
 	if child == nil {
@@ -81,6 +90,7 @@ func (t *tree) addList(piece content.JSON, depth int) {
 		*t = tree{value: piece}
 		return
 	}
+
 	if t.list == nil {
 		*t = tree{list: &items{by: map[content.JSON]*tree{}}}
 	}
@@ -89,12 +99,13 @@ func (t *tree) addList(piece content.JSON, depth int) {
 	}
 }
 
-// next returns where an item goes.
+// next returns the tree to merge item into.
 func (l *items) next(item content.JSON) *tree {
 	index := indexOf(item)
 	if at := l.by[index]; at != nil && index != "" {
 		return at
 	}
+
 	at := &tree{}
 	l.all = append(l.all, at)
 	if index != "" {
@@ -103,7 +114,7 @@ func (l *items) next(item content.JSON) *tree {
 	return at
 }
 
-// indexOf is the "index" of an item, a number; "" when it has none.
+// indexOf returns the number in the member "index" of item, or "".
 func indexOf(item content.JSON) content.JSON {
 	list, err := wire.Members(item)
 	if err != nil {
@@ -116,7 +127,7 @@ func indexOf(item content.JSON) content.JSON {
 	return index
 }
 
-// words is the text of t, where it is one.
+// words returns t if it is a text, and "" otherwise.
 func (t *tree) words() string {
 	if t == nil {
 		return ""
@@ -128,7 +139,8 @@ func (t *tree) words() string {
 	return said
 }
 
-// says reports whether there is anything in t but nothing: no text, no member, no item.
+// says reports whether t is not empty: a text with letters, an object with members, a list with items, or any other
+// value.
 func (t *tree) says() bool {
 	switch {
 	case t.text != nil:
@@ -141,7 +153,7 @@ func (t *tree) says() bool {
 	return t.value != ""
 }
 
-// json is the value that came.
+// json returns the merged value.
 func (t *tree) json() content.JSON { return content.JSON(t.append(nil)) }
 
 func (t *tree) append(dst []byte) []byte {

@@ -1,5 +1,5 @@
-// Package openai speaks to OpenAI's models through the official SDK: by the Responses API and by Chat Completions, which many other
-// servers understand as well.
+// Package openai is a client for OpenAI's models, through the official SDK. It supports the Responses API and Chat
+// Completions, which many other servers implement as well.
 //
 // The smallest whole program:
 //
@@ -12,49 +12,58 @@
 //	}
 //	fmt.Println(answer.Blocks.Text())
 //
-// [NewChat] is for Chat Completions. With the SDK's option.WithBaseURL it speaks to a compatible server (DeepSeek, vLLM, llama.cpp,
-// OpenRouter, Gemini), with azure.WithEndpoint to Azure.
+// [NewChat] is for Chat Completions. With the SDK's option.WithBaseURL it connects to a compatible server (DeepSeek,
+// vLLM, llama.cpp, OpenRouter, Gemini), with azure.WithEndpoint to Azure.
 //
 // # Compatible servers
 //
-// A provider takes its server for a compatible one when its base URL leads neither to OpenAI nor to Azure. In Responses,
+// A provider treats its server as a compatible one if its base URL is neither OpenAI's nor Azure's. In Responses,
 //
 //   - a small MaxTokens is sent as it is,
-//   - an answer of MaxTokens tokens or more counts as cut off, because some servers report every answer as completed,
-//   - items of a stream without output_index go by their ids.
+//   - a response of MaxTokens tokens or more counts as cut off, because some servers report every response as
+//     completed,
+//   - items of a stream without output_index are identified by their IDs.
 //
-// # What is sent
+// # Requests
 //
-// [ResponsesBody] and [ChatBody] make the request's body, and are pure functions. They first make a conversation of any shape one
-// that the API accepts (see dialect.Repair and dialect.Target), and report what they changed. The SDK carries these bytes unchanged.
+// [ResponsesBody] and [ChatBody] return the request's body, and are pure functions. They first repair a conversation of
+// any shape so that the API accepts it (see dialect.Repair and dialect.Target), and report the changes. The SDK sends
+// these bytes unchanged.
 //
-// A conversation by Chat Completions has its system prompts in front, in the role that [Options] say. A tool's message holds text
-// only there: the pictures and documents of a result go into the user's message that follows, and a text in their place says so;
-// a result that is an error begins with "Error".
+// In Chat Completions, system prompts are the first messages, with the role in [Options]. A tool message can only hold
+// text: images and documents of a tool result go to the user message that follows, and a text in their place refers to
+// them. An error result begins with "Error".
 //
-// # What comes back
+// # Responses
 //
-// A streamed answer and a whole one give the same blocks. What Plait models is a content.Text, a content.ToolUse and so on; further
-// members are kept in the block's Extra or as content.Opaque. Both go back to this API as they came, and to no other.
+// A streamed response and a whole one give the same blocks. What Plait models becomes a content.Text, a content.ToolUse
+// and so on. Further members are kept in the block's Extra or as a content.Opaque. Both are sent back to this API
+// unchanged, and to no other.
 //
-// The fields in which compatible servers have the model's thinking ("reasoning_content", "reasoning", "reasoning_details") become a
-// content.Thinking, and go back under the very name they came under, unless [Options].OmitThinking says otherwise. A refusal is a
-// content.Text, which goes back as a refusal, and the answer's Stop is then content.StopRefusal. An answer that was said aloud is
-// the text of it, and goes back by its id.
-//
-// A tool's arguments stay as the model wrote them. Where it wrote none they are an empty object; where the answer was cut off, they
-// are the fragment that came. An answer by Chat Completions is whole once the model's finish_reason is there: compatible servers
-// send neither usage nor "[DONE]" reliably.
+//   - Compatible servers send the model's thinking in "reasoning_content", "reasoning" or "reasoning_details". It
+//     becomes a content.Thinking and is sent back under the same name, unless [Options].OmitThinking is set.
+//   - A refusal becomes a content.Text, which is sent back as a refusal. The response's Stop is content.StopRefusal.
+//   - Audio becomes a content.Text with its transcript, and is sent back by its ID.
+//   - A tool's arguments stay as the model wrote them. Missing arguments become an empty object. If the response was
+//     cut off, the arguments are the fragment that was received.
+//   - A Chat Completions response is complete once the model's finish_reason was received: compatible servers send
+//     neither usage nor "[DONE]" reliably.
 //
 // # Concurrency
 //
-// A [Chat] and a [Responses] are safe for concurrent use. A sequence of events is for one goroutine. Leaving it early closes the
-// response.
+// A [Chat] and a [Responses] are safe for concurrent use. A sequence of events is for one goroutine. Leaving it early
+// closes the response.
 //
 // # Errors
 //
-// Errors are *api.Error; errors.Is tells their kind. Type is the API's code or, where there is none, its type; Status, Message,
-// RequestID, RetryAfter and Body are the API's own. An error inside a stream has Status 200. A stream that ends before the answer
-// does is api.ErrCut. An account without credit is api.ErrAuth, which is not retried. When the context ends the request, the error
-// has the context's error and its cause in its chain. The SDK's retries are off: api.Client retries.
+// Errors are *api.Error. Use errors.Is to find their kind.
+//
+//   - Type is the API's error code or, if there is none, its error type. Status, Message, RequestID, RetryAfter and
+//     Body are the API's own.
+//   - An error inside a stream has Status 200.
+//   - A stream that ends before the response is complete gives api.ErrCut.
+//   - An account without credit gives api.ErrAuth, which is not retried.
+//   - When the context ends the request, the error wraps the context's error and its cause.
+//
+// The SDK's retries are off: api.Client retries.
 package openai

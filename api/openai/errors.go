@@ -15,25 +15,27 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// said is an error in the provider's words, whatever its shape.
+// said is an error as the provider describes it, independent of its JSON form.
 type said struct{ kind, code, message string }
 
-// readError finds the provider's words in an error's body or in an event of a stream. OpenAI's own shapes are
+// readError finds the description of an error in a response body or in an event of a stream. OpenAI's own forms are
 //
 //	{"error":{"message":…,"type":…,"param":…,"code":…}}
 //	{"type":"error","code":…,"message":…,"param":…}
 //
-// and compatible servers have others: "error" that is a string; no "error" around the members; a "detail" or a "status" in their
-// place; a list around it all.
+// Compatible servers have others: a string as "error"; no "error" around the members; "detail" or "status" as member
+// names; a list around everything.
 func readError(body []byte) said {
 	var list []wire.Raw
 	if content.JSON(body).Decode(&list) == nil && len(list) > 0 {
 		body = list[0]
 	}
+
 	outer, err := wire.Members(content.JSON(body))
 	if err != nil {
 		return said{}
 	}
+
 	value, _ := wire.Take(outer, "error")
 	if words, ok := wire.Text(value); ok {
 		s := membersOf(outer)
@@ -43,6 +45,7 @@ func readError(body []byte) said {
 	if inner, err := wire.Members(value); err == nil {
 		return membersOf(inner)
 	}
+
 	s := membersOf(outer)
 	if s.kind == "error" { // the type of the event, not of the error
 		s.kind = ""
@@ -50,19 +53,21 @@ func readError(body []byte) said {
 	return s
 }
 
+// membersOf returns the description in the members of an error.
 func membersOf(list []wire.Member) said {
 	s := said{
 		kind:    firstText(list, "type", "status"),
 		code:    firstText(list, "code", "statusCode"),
 		message: firstText(list, "message", "detail", "error_description"),
 	}
+
 	if inner, err := wire.Members(value(list, "innererror")); err == nil && s.code == "" {
 		s.code = firstText(inner, "code")
 	}
 	return s
 }
 
-// firstText is the first member of those names that says something: a string, or a number as it was written.
+// firstText returns the first non-empty member with one of the names: a string, or a number as it was written.
 func firstText(list []wire.Member, names ...string) string {
 	for _, name := range names {
 		j := value(list, name)
@@ -76,12 +81,13 @@ func firstText(list []wire.Member, names ...string) string {
 	return ""
 }
 
+// value returns the member with that name, or "".
 func value(list []wire.Member, name string) content.JSON {
 	j, _ := wire.Take(list, name)
 	return j
 }
 
-// newError is the provider's error in body. Status is 200 for one that came inside a stream.
+// newError returns the provider's error in body. Status is 200 for an error inside a stream.
 func newError(name string, status int, header http.Header, body []byte) *api.Error {
 	words := readError(body)
 	e := &api.Error{
@@ -89,10 +95,12 @@ func newError(name string, status int, header http.Header, body []byte) *api.Err
 		RequestID: requestID(header), RetryAfter: retryAfter(header, time.Now()),
 		Body: string(body[:min(len(body), wire.MaxError)]),
 	}
-	// A code tells more than the type, but for one that is the HTTP status once more, as compatible servers have it.
+
+	// A code is more specific than a type, except where compatible servers repeat the HTTP status as the code.
 	if _, err := strconv.Atoi(words.code); words.code != "" && (err != nil || words.kind == "") {
 		e.Type = words.code
 	}
+
 	e.Kind = kindOf(status, words)
 	return e
 }
@@ -106,19 +114,22 @@ func requestID(header http.Header) string {
 	return ""
 }
 
-// kindOf tells the kind of an error by its code and type, then by its status, and where both say little, by its words.
+// kindOf returns the kind of an error. The code and the type decide first, then the message, then the status.
 func kindOf(status int, s said) error {
 	if n, err := strconv.Atoi(s.code); err == nil && status == http.StatusOK && n >= 400 && n < 600 {
-		status = n // compatible servers put the status inside a stream's error
+		status = n // compatible servers put the status into the error of a stream
 	}
+
 	for _, word := range []string{s.code, s.kind} {
 		if kind := kinds[strings.ToLower(word)]; kind != nil && !vague(word, status) {
 			return kind
 		}
 	}
+
 	words := strings.ToLower(s.message)
 	switch {
-	case status < 500 && hasAny(words, "maximum context length", "context window", "context length", "context size", "prompt is too long"):
+	case status < 500 && hasAny(words,
+		"maximum context length", "context window", "context length", "context size", "prompt is too long"):
 		return api.ErrContextTooLong
 	case status < 500 && hasAny(words, "content management policy", "content filter", "safety system"):
 		return api.ErrFiltered
@@ -126,22 +137,25 @@ func kindOf(status int, s said) error {
 	return kindOfStatus(status, s)
 }
 
-// vague reports whether a word says less than the status, or the message, does.
+// vague reports whether a code or type is less specific than the status or the message.
 func vague(word string, status int) bool {
 	switch strings.ToLower(word) {
-	case "invalid_request_error", "invalid_argument", "badrequesterror", "server_error", "api_error", "internal_error", "internal_server_error":
+	case "invalid_request_error", "invalid_argument", "badrequesterror",
+		"server_error", "api_error", "internal_error", "internal_server_error":
 		return status != http.StatusOK
 	}
 	return false
 }
 
-// kinds is the codes and types of errors, in lower case.
+// kinds maps codes and types of errors, in lower case.
 var kinds = map[string]error{
-	"context_length_exceeded": api.ErrContextTooLong, "exceed_context_size_error": api.ErrContextTooLong, "request_too_large": api.ErrContextTooLong,
+	"context_length_exceeded": api.ErrContextTooLong, "exceed_context_size_error": api.ErrContextTooLong,
+	"request_too_large": api.ErrContextTooLong,
 
 	"insufficient_quota": api.ErrAuth, "billing_hard_limit_reached": api.ErrAuth, "billing_not_active": api.ErrAuth,
-	"access_terminated": api.ErrAuth, "account_deactivated": api.ErrAuth, "invalid_api_key": api.ErrAuth, "authentication_error": api.ErrAuth,
-	"invalid_authentication": api.ErrAuth, "permission_denied": api.ErrAuth, "unauthenticated": api.ErrAuth, "permission_error": api.ErrAuth,
+	"access_terminated": api.ErrAuth, "account_deactivated": api.ErrAuth, "invalid_api_key": api.ErrAuth,
+	"authentication_error": api.ErrAuth, "invalid_authentication": api.ErrAuth, "permission_denied": api.ErrAuth,
+	"unauthenticated": api.ErrAuth, "permission_error": api.ErrAuth,
 
 	"rate_limit_exceeded": api.ErrRateLimited, "rate_limit_error": api.ErrRateLimited, "too_many_requests": api.ErrRateLimited,
 	"resource_exhausted": api.ErrRateLimited, "rate_limit": api.ErrRateLimited,
@@ -156,18 +170,20 @@ var kinds = map[string]error{
 	"server_is_overloaded": api.ErrOverloaded, "slow_down": api.ErrOverloaded, "service_unavailable": api.ErrOverloaded,
 	"unavailable": api.ErrOverloaded, "capacity_exceeded": api.ErrOverloaded, "unavailable_error": api.ErrOverloaded,
 
-	"server_error": api.ErrServer, "internal_error": api.ErrServer, "internal_server_error": api.ErrServer, "api_error": api.ErrServer,
-	"internal": api.ErrServer, "vector_store_timeout": api.ErrServer,
+	"server_error": api.ErrServer, "internal_error": api.ErrServer, "internal_server_error": api.ErrServer,
+	"api_error": api.ErrServer, "internal": api.ErrServer, "vector_store_timeout": api.ErrServer,
 
 	"invalid_request_error": api.ErrInvalidRequest, "invalid_prompt": api.ErrInvalidRequest, "invalid_argument": api.ErrInvalidRequest,
 	"invalid_encrypted_content": api.ErrInvalidRequest, "badrequesterror": api.ErrInvalidRequest,
 }
 
+// kindOfStatus returns the kind for a status or, inside a stream, for the prefix of the code or type.
 func kindOfStatus(status int, s said) error {
 	if kind := roundtrip.KindOf(status); kind != nil {
 		return kind
 	}
-	if strings.HasPrefix(s.code, "invalid_") || strings.HasPrefix(s.code, "unsupported_") || strings.HasPrefix(s.kind, "invalid_") {
+	if strings.HasPrefix(s.code, "invalid_") || strings.HasPrefix(s.code, "unsupported_") ||
+		strings.HasPrefix(s.kind, "invalid_") {
 		return api.ErrInvalidRequest // inside a stream
 	}
 	return api.ErrServer
@@ -177,11 +193,13 @@ func hasAny(words string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(words, part) })
 }
 
-// retryAfter is how long the headers ask to wait. Where they do not ask, a limit that has nothing left says when it has again.
+// retryAfter returns how long to wait before a retry, as the headers request it. Without such a request it is the time
+// until an exhausted rate limit resets.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	if wait := wire.RetryAfter(header, now); wait > 0 {
 		return wait
 	}
+
 	var longest time.Duration
 	for _, limit := range []string{"Requests", "Tokens"} {
 		if header.Get("X-Ratelimit-Remaining-"+limit) == "0" {
@@ -191,7 +209,7 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return longest
 }
 
-// reset reads a time such as "6m0s", "20ms" or "1d2h", or a number of seconds; 0 for anything else.
+// reset parses a duration such as "6m0s", "20ms" or "1d2h", or a number of seconds. It returns 0 for anything else.
 func reset(s string) time.Duration {
 	var days time.Duration
 	if n, rest, ok := strings.Cut(s, "d"); ok {
@@ -199,6 +217,7 @@ func reset(s string) time.Duration {
 			days, s = time.Duration(whole)*24*time.Hour, rest
 		}
 	}
+
 	if d, err := time.ParseDuration(s); err == nil {
 		return max(0, days+d)
 	}
@@ -208,8 +227,8 @@ func reset(s string) time.Duration {
 	return days
 }
 
-// isError reports whether an event of a stream, or a whole answer, is an error rather than an answer: it has an "error" that says
-// something. Compatible servers send "error":null beside an answer.
+// isError reports whether an event of a stream, or a whole response, is an error: it has a non-empty "error", or its
+// type or object is "error". Compatible servers send "error":null in normal responses.
 func isError(data []byte) bool {
 	var e struct {
 		Type   wire.Raw `json:"type"`
@@ -219,6 +238,7 @@ func isError(data []byte) bool {
 	if json.Unmarshal(data, &e, wire.Lenient) != nil {
 		return false
 	}
+
 	switch string(e.Error) {
 	case "", "null", "{}", `""`, "false":
 		return string(e.Type) == `"error"` || string(e.Object) == `"error"`

@@ -10,10 +10,11 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// errNoText is a part of a system prompt that is something else.
+// errNoText is the error for a part of a system prompt that is not text.
 var errNoText = errors.New("it is no text")
 
-// importTexts reads the texts of content that is absent, a string, or a list of parts; what they have beside their text is left out.
+// importTexts reads the texts of content that is absent, a string, or a list of parts. Further members of the parts are
+// dropped.
 func importTexts(where string, j content.JSON) ([]string, error) {
 	if said, ok := wire.Text(j); ok {
 		return []string{said}, nil
@@ -21,10 +22,12 @@ func importTexts(where string, j content.JSON) ([]string, error) {
 	if j == "" || j == "null" {
 		return nil, nil
 	}
+
 	parts, err := roundtrip.ImportObjects(where, j)
 	if err != nil {
 		return nil, err
 	}
+
 	var texts []string
 	for i, part := range parts {
 		said, ok := wire.Text(value(part.List, "text"))
@@ -39,7 +42,7 @@ func importTexts(where string, j content.JSON) ([]string, error) {
 // noArguments is the schema of a function that declares none.
 const noArguments content.JSON = `{"type":"object","properties":{}}`
 
-// toolNames gives a tool of the API's own the name of its type: the second one of a type is named "type_2", and so on.
+// toolNames names server tools after their type. The second tool of a type is named "type_2", and so on.
 type toolNames map[string]int
 
 func (n toolNames) name(kind string) string {
@@ -50,15 +53,15 @@ func (n toolNames) name(kind string) string {
 	return kind + "_" + strconv.Itoa(n[kind])
 }
 
-// sides collects what each side says. What the user's side says in a row is one message: the results of a tool phase, and the words
-// after them.
+// sides joins consecutive blocks of one role to a message. The results of a tool phase and the user's text after them
+// are therefore one message.
 type sides struct {
-	messages []content.Message
-	role     content.Role
-	blocks   []content.Block
+	messages []content.Message // the finished messages
+	role     content.Role      // the role and
+	blocks   []content.Block   // the blocks of the message under construction
 }
 
-// say adds blocks that that side says.
+// say adds blocks of a role.
 func (s *sides) say(role content.Role, blocks ...content.Block) error {
 	if role != s.role {
 		if err := s.end(); err != nil {
@@ -70,7 +73,7 @@ func (s *sides) say(role content.Role, blocks ...content.Block) error {
 	return nil
 }
 
-// end ends the message of the side that spoke last. One that says nothing is none.
+// end finishes the message under construction. An empty message is dropped.
 func (s *sides) end() error {
 	said, err := content.Of(s.blocks...)
 	if err != nil {
@@ -79,6 +82,7 @@ func (s *sides) end() error {
 	if said.Len() > 0 {
 		s.messages = append(s.messages, content.Message{Role: s.role, Blocks: said})
 	}
+
 	s.role, s.blocks = "", nil
 	return nil
 }

@@ -11,30 +11,35 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// What OpenAI's APIs take of metadata: how many pairs, and how many letters of their keys and values.
+// The limits of OpenAI's APIs for metadata: the number of pairs, and the letters in a key and in a value.
 const (
 	mostMetadata   = 16
 	longestKey     = 64
 	longestOfValue = 512
 )
 
-// metadata is the object of the pairs that the APIs take, the first by their keys; "" where there is none.
+// metadata returns the pairs within the API's limits as an object, or "" if there are none. If there are too many
+// pairs, the first ones in the order of their keys are kept. Dropped pairs are noted.
 func metadata(pairs map[string]string, note func(kind api.RepairKind, format string, args ...any)) content.JSON {
 	dst := []byte{'{'}
 	kept, left := 0, []string(nil)
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
 		value := pairs[key]
-		if kept == mostMetadata || utf8.RuneCountInString(key) > longestKey || utf8.RuneCountInString(value) > longestOfValue {
+		if kept == mostMetadata ||
+			utf8.RuneCountInString(key) > longestKey || utf8.RuneCountInString(value) > longestOfValue {
 			left = append(left, key)
 			continue
 		}
 		kept++
 		dst = wire.AppendString(dst, key, value)
 	}
+
 	if len(left) > 0 {
-		note(api.RepairOption, "%d pairs of Metadata are left out, the first with the key %s: the API takes %d, with keys of %d and values of %d letters",
+		note(api.RepairOption,
+			"%d pairs of Metadata are left out, the first with the key %s: the API takes %d, with keys of %d and values of %d letters",
 			len(left), safetext.Quote(left[0], longestKey), mostMetadata, longestKey, longestOfValue)
 	}
+
 	if kept == 0 {
 		return ""
 	}
