@@ -38,7 +38,9 @@ type items struct {
 const deepestPiece = 8
 
 // whole lists the members whose texts are not appended: they always arrive complete, and with some servers repeatedly.
-var whole = map[string]bool{"id": true, "index": true, "type": true, "role": true, "name": true, "format": true, "object": true}
+var whole = map[string]bool{
+	"id": true, "index": true, "type": true, "role": true, "name": true, "format": true, "object": true,
+}
 
 // add merges the next piece of the member with that name.
 func (t *tree) add(name string, piece content.JSON, depth int) {

@@ -157,11 +157,12 @@ var kinds = map[string]error{
 	"authentication_error": api.ErrAuth, "invalid_authentication": api.ErrAuth, "permission_denied": api.ErrAuth,
 	"unauthenticated": api.ErrAuth, "permission_error": api.ErrAuth,
 
-	"rate_limit_exceeded": api.ErrRateLimited, "rate_limit_error": api.ErrRateLimited, "too_many_requests": api.ErrRateLimited,
-	"resource_exhausted": api.ErrRateLimited, "rate_limit": api.ErrRateLimited,
+	"rate_limit_exceeded": api.ErrRateLimited, "rate_limit_error": api.ErrRateLimited,
+	"too_many_requests": api.ErrRateLimited, "resource_exhausted": api.ErrRateLimited, "rate_limit": api.ErrRateLimited,
 
-	"content_filter": api.ErrFiltered, "content_policy_violation": api.ErrFiltered, "responsibleaipolicyviolation": api.ErrFiltered,
-	"image_content_policy_violation": api.ErrFiltered, "moderation_blocked": api.ErrFiltered,
+	"content_filter": api.ErrFiltered, "content_policy_violation": api.ErrFiltered,
+	"responsibleaipolicyviolation": api.ErrFiltered, "image_content_policy_violation": api.ErrFiltered,
+	"moderation_blocked": api.ErrFiltered,
 
 	"model_not_found": api.ErrNotFound, "deploymentnotfound": api.ErrNotFound, "not_found_error": api.ErrNotFound,
 	"previous_response_not_found": api.ErrNotFound, "not_found": api.ErrNotFound,
@@ -173,8 +174,9 @@ var kinds = map[string]error{
 	"server_error": api.ErrServer, "internal_error": api.ErrServer, "internal_server_error": api.ErrServer,
 	"api_error": api.ErrServer, "internal": api.ErrServer, "vector_store_timeout": api.ErrServer,
 
-	"invalid_request_error": api.ErrInvalidRequest, "invalid_prompt": api.ErrInvalidRequest, "invalid_argument": api.ErrInvalidRequest,
-	"invalid_encrypted_content": api.ErrInvalidRequest, "badrequesterror": api.ErrInvalidRequest,
+	"invalid_request_error": api.ErrInvalidRequest, "invalid_prompt": api.ErrInvalidRequest,
+	"invalid_argument": api.ErrInvalidRequest, "invalid_encrypted_content": api.ErrInvalidRequest,
+	"badrequesterror": api.ErrInvalidRequest,
 }
 
 // kindOfStatus returns the kind for a status or, inside a stream, for the prefix of the code or type.

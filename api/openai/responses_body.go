@@ -11,26 +11,31 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// ResponsesBody returns the body of the request that asks model for req, and how req was changed so that the API takes it. It is a
-// pure function: the same arguments give the same bytes, and two conversations with a common beginning give items with a common
-// beginning. The items stand last, so that a conversation that grows keeps the front of its body.
+// ResponsesBody returns the body of the request that sends req to model, and the changes to req that made it acceptable
+// to the API. It is a pure function: the same arguments give the same bytes, and two conversations with a common
+// beginning give items with a common beginning. The items are the last member, so that a conversation that grows keeps
+// the beginning of its body.
 //
-//   - System prompts are the "instructions", with an empty line between two of them.
-//   - "store" is false, and "include" asks for "reasoning.encrypted_content", which brings the model's reasoning back to it; not for
-//     models that do not reason and refuse it (gpt-3, gpt-4, gpt-5-chat). Options.Body can say otherwise. With "store" true,
-//     reasoning without encrypted content is sent back, too.
-//   - Reasoning goes back only beside the item that the model wrote after it, and the ids of items only beside the reasoning that
-//     came before them, because the API refuses one without the other.
-//   - A custom tool, which takes any text, is declared by an Extra of the type "custom". The Input of its calls is a JSON string.
-//   - Calls of the API's own tools that a program answers (a computer, a shell, an approval) are content.Opaque, and so is the answer,
-//     which the user's side says.
-//   - "strict" of a tool is false, where its Extra does not say otherwise.
+//   - System prompts are the "instructions", joined by an empty line.
+//   - "store" is false, and "include" requests "reasoning.encrypted_content", which lets later requests carry the
+//     model's reasoning. Models that do not reason refuse it and get no "include" (gpt-3, gpt-4, gpt-5-chat).
+//     Options.Body overrides both. With "store" true, reasoning without encrypted content is sent back, too.
+//   - Reasoning is sent back only with the item that the model wrote after it, and the ID of an item only with the
+//     reasoning before it: the API refuses one without the other.
+//   - A custom tool, which accepts any text, is declared by an Extra of the type "custom". The Input of its calls is a
+//     JSON string.
+//   - Calls of the API's own tools that a program executes (a computer, a shell, an approval) are content.Opaque, and
+//     so are their results, which are part of a user message.
+//   - "strict" of a tool is false, unless its Extra sets it.
 //
-// "model", "instructions", "input", "tools" and "stream" in Options.Body are left out and noted, and so are "previous_response_id",
-// "conversation" and "background": the whole conversation is in each request, and its answer is waited for.
+// "model", "instructions", "input", "tools" and "stream" in Options.Body are left out and noted. So are
+// "previous_response_id", "conversation" and "background": each request carries the whole conversation, and waits for
+// the response.
 //
-// Errors are *api.Error: api.ErrNothing when there is nothing to send, api.ErrInvalidRequest for options that no request can be made
-// with (see api.Options.Check).
+// Errors are *api.Error:
+//
+//   - api.ErrNothing if there is nothing to send.
+//   - api.ErrInvalidRequest for options that no request can be made with (see api.Options.Check).
 func ResponsesBody(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
 	c, err := responsesCall(req, model, o, serverIn(o))
 	if err != nil {
@@ -39,22 +44,26 @@ func ResponsesBody(req api.Request, model string, o *Options) ([]byte, []api.Rep
 	return c.body.Bytes(), c.notes, nil
 }
 
-// responsesCall makes the request ready to be sent.
+// responsesCall builds the request.
 func responsesCall(req api.Request, model string, o *Options, asked server) (call, error) {
 	options, err := o.resolve(req, ResponsesAPI)
 	if err != nil {
 		return call{}, err
 	}
+
 	b := responsesBuilder{options: options, model: model, server: asked, reasons: reasons(model)}
 	b.takeBody()
+
 	encodings := &responsesEncodings
 	if asked.compatible {
 		encodings = &compatibleEncodings
 	}
+
 	encoded := encodings[b.keeping()].Encode(req.Messages)
 	if encoded.Len() == 0 {
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ResponsesAPI}
 	}
+
 	front := b.front(req)
 	parts := append([][]byte{front}, encoded.Items()...)
 	body := wire.NewParts(append(parts, []byte("]}"))...)
@@ -62,23 +71,26 @@ func responsesCall(req api.Request, model string, o *Options, asked server) (cal
 	return call{options: options, body: body, notes: notes, streams: !options.NoStream, limit: b.limit()}, nil
 }
 
-// limit is call.limit: the max_output_tokens of a request to a compatible server, of which some report every answer as completed.
+// limit returns call.limit: max_output_tokens for a compatible server, some of which report every response as
+// completed, and 0 for OpenAI.
 func (b *responsesBuilder) limit() int {
 	if !b.server.compatible {
 		return 0
 	}
+
 	n := b.options.MaxTokens
 	if given, _ := wire.Take(b.further, "max_output_tokens"); given != "" {
-		n, _ = strconv.Atoi(string(given)) // what is no number is no limit
+		n, _ = strconv.Atoi(string(given)) // anything but a number is no limit
 	}
 	return n
 }
 
-// reasons reports whether a model reasons. A model that is not known is taken for one that does: all new ones do, and servers that
-// know nothing of reasoning know nothing of what asks for it either.
+// reasons reports whether a model reasons. An unknown model counts as one that does: all new models do, and servers
+// that do not support reasoning ignore the members that request it.
 func reasons(model string) bool {
-	model = model[strings.LastIndex(model, "/")+1:] // as gateways name them
+	model = model[strings.LastIndex(model, "/")+1:] // gateways prepend the vendor
 	model = strings.TrimPrefix(model, "ft:")
+
 	for _, old := range []string{"gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"} {
 		if strings.HasPrefix(model, old) {
 			return false
@@ -87,7 +99,7 @@ func reasons(model string) bool {
 	return true
 }
 
-// responsesBuilder is the front of a request under construction: all but the conversation.
+// responsesBuilder builds the part of a request body in front of the items.
 type responsesBuilder struct {
 	options Options
 	model   string
@@ -102,12 +114,13 @@ func (b *responsesBuilder) note(kind api.RepairKind, format string, args ...any)
 	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
 }
 
-// takeBody takes Options.Body without what is not its to say.
+// takeBody keeps the members of Options.Body that it may set.
 func (b *responsesBuilder) takeBody() {
 	if b.options.Body == "" {
 		return
 	}
-	list, _ := wire.Members(b.options.Body) // it was checked
+
+	list, _ := wire.Members(b.options.Body) // checked by resolve
 	for _, m := range list {
 		switch m.Name {
 		case "model", "instructions", "input", "tools", "stream", "previous_response_id", "conversation", "background":
@@ -125,7 +138,7 @@ func (b *responsesBuilder) takeFurther(name string) content.JSON {
 	return value
 }
 
-// keeping is which reasoning is sent back.
+// keeping returns which reasoning the request carries.
 func (b *responsesBuilder) keeping() keeping {
 	stored, _ := wire.Take(b.further, "store")
 	switch {
@@ -137,19 +150,21 @@ func (b *responsesBuilder) keeping() keeping {
 	return keepSealed
 }
 
-// front writes the body up to its items.
+// front returns the body up to its items.
 func (b *responsesBuilder) front(req api.Request) []byte {
 	b.keepTools(req.Tools)
+
 	dst := wire.AppendString([]byte{'{'}, "model", b.model)
 	dst = content.AppendString(dst, "instructions", b.instructions(req.System))
 	for _, m := range b.header() {
 		dst = append(content.AppendRaw(dst, m.Name), m.Value...)
 	}
+
 	dst = b.appendTools(dst)
 	return append(content.AppendRaw(dst, "input"), '[')
 }
 
-// instructions is all system prompts that say something.
+// instructions joins the system prompts that are not blank.
 func (b *responsesBuilder) instructions(system []string) string {
 	var said []string
 	for _, s := range system {
@@ -162,32 +177,38 @@ func (b *responsesBuilder) instructions(system []string) string {
 	return strings.Join(said, "\n\n")
 }
 
-// header is the members that say how to answer, those of Options.Body last.
+// header returns the members that control the response, those of Options.Body last.
 func (b *responsesBuilder) header() []wire.Member {
 	o := b.options
 	list := []wire.Member{{Name: "store", Value: "false"}}
 	if b.reasons {
 		list = append(list, wire.Member{Name: "include", Value: `["reasoning.encrypted_content"]`})
 	}
+
 	add := func(name string, value content.JSON) {
 		if value != "" {
 			list = append(list, wire.Member{Name: name, Value: value})
 		}
 	}
+
 	add("max_output_tokens", b.maxTokens())
 	if o.Temperature != nil {
 		add("temperature", content.JSON(strconv.FormatFloat(*o.Temperature, 'g', -1, 64)))
 	}
+
 	if len(o.StopSequences) > 0 {
 		b.note(api.RepairOption, "stop sequences are left out: the API has none")
 	}
+
 	add("tool_choice", b.toolChoice())
 	if o.OneCall && len(b.tools) > 0 {
 		add("parallel_tool_calls", "false")
 	}
+
 	add("reasoning", over(b.reasoning(), b.takeFurther("reasoning")))
 	add("text", over(b.format(), b.takeFurther("text")))
 	add("metadata", metadata(o.Metadata, b.note))
+
 	switch o.Cache {
 	case api.CacheShort, api.CacheOff: // the API caches by itself
 	case api.CacheLong:
@@ -195,33 +216,38 @@ func (b *responsesBuilder) header() []wire.Member {
 	default:
 		b.note(api.RepairOption, noPolicy, string(o.Cache))
 	}
+
+	// Members of Options.Body replace those of the same name.
 	for _, m := range b.further {
 		_, list = wire.Take(list, m.Name)
 	}
 	list = append(list, b.further...)
+
 	if !o.NoStream {
 		list = append(list, wire.Member{Name: "stream", Value: "true"})
 	}
 	return list
 }
 
-// over is the object ours with the members of theirs over its own; what is no object replaces it.
+// over returns the object ours with the members of theirs over its own. If theirs is not an object, it replaces ours.
 func over(ours, theirs content.JSON) content.JSON {
 	if ours == "" || theirs == "" {
 		return ours + theirs
 	}
+
 	list, _ := wire.Members(ours)
 	further, err := wire.Members(theirs)
 	if err != nil {
 		return theirs
 	}
+
 	for _, m := range further {
 		_, list = wire.Take(list, m.Name)
 	}
 	return wire.Object(append(list, further...))
 }
 
-// leastTokens is the least max_output_tokens that OpenAI takes. Compatible servers take any.
+// leastTokens is the smallest max_output_tokens that OpenAI accepts. Compatible servers accept any.
 const leastTokens = 16
 
 func (b *responsesBuilder) maxTokens() content.JSON {
@@ -236,7 +262,7 @@ func (b *responsesBuilder) maxTokens() content.JSON {
 	return content.JSON(strconv.Itoa(n))
 }
 
-// reasoning is how much the model thinks, and that it shows a summary.
+// reasoning returns how much the model thinks, and requests a summary of it.
 func (b *responsesBuilder) reasoning() content.JSON {
 	t := b.options.Thinking
 	switch {
@@ -257,28 +283,32 @@ func (b *responsesBuilder) reasoning() content.JSON {
 	return `{"summary":"auto"}`
 }
 
-// format is the form of the answer.
+// format returns the format of the response.
 func (b *responsesBuilder) format() content.JSON {
 	out := b.options.Output
 	if out.JSON == "" {
 		return ""
 	}
+
 	schema, dropped := responsesTarget.Form(out.JSON)
 	if len(dropped) > 0 {
 		b.note(api.RepairOption, "the schema of the answer is sent without %s", strings.Join(dropped, ", "))
 	}
+
 	schema, _ = withProperties(schema)
+
 	dst := content.AppendString([]byte(`{"format":{"type":"json_schema"`), "name", out.Name)
 	dst = append(content.AppendRaw(dst, "schema"), schema...)
 	dst = strconv.AppendBool(content.AppendRaw(dst, "strict"), strictSchema(schema))
 	return content.JSON(append(dst, "}}"...))
 }
 
-// toolChoice says which tool has to be called, where there are any.
+// toolChoice returns the tool choice, or "" if the model decides or the choice cannot be sent.
 func (b *responsesBuilder) toolChoice() content.JSON {
 	choice := b.options.ToolChoice
 	name := choice.Tool()
 	at := slices.IndexFunc(b.tools, func(t content.Tool) bool { return t.Name == name })
+
 	switch {
 	case choice == api.ToolsAuto:
 		return ""
@@ -293,7 +323,7 @@ func (b *responsesBuilder) toolChoice() content.JSON {
 	return `"required"`
 }
 
-// chosen is the choice of one tool: by its name where a program runs it, and by its type where the API does.
+// chosen returns the tool choice for one tool: by its name if a program executes it, by its type if the API does.
 func chosen(t content.Tool) content.JSON {
 	list, _ := extraOf(t.Extra)
 	switch kind := memberType(list); {
@@ -312,10 +342,10 @@ func chosen(t content.Tool) content.JSON {
 // customTool is the type of a tool that takes any text.
 const customTool = "custom"
 
-// mostTools is the most tools that the API takes.
+// mostTools is the largest number of tools that the API accepts.
 const mostTools = 128
 
-// keepTools keeps the definitions that the API takes, in the form that it takes.
+// keepTools keeps the tool definitions that the API accepts, in the form that it accepts.
 func (b *responsesBuilder) keepTools(tools []content.Tool) {
 	seen := map[string]bool{}
 	for _, t := range tools {
@@ -328,13 +358,16 @@ func (b *responsesBuilder) keepTools(tools []content.Tool) {
 		case ok && t.Server() && !hasType(t):
 			ok, why = false, "it has no schema, and is no server tool of this API"
 		}
+
 		if !ok {
 			b.note(api.RepairTool, "the tool %q is left out: %s", t.Name, why)
 			continue
 		}
+
 		if why != "" {
 			b.note(api.RepairTool, "the tool %q: %s", t.Name, why)
 		}
+
 		seen[t.Name] = true
 		b.tools = append(b.tools, completed(fit, b.note))
 	}
@@ -349,6 +382,7 @@ func (b *responsesBuilder) appendTools(dst []byte) []byte {
 	if len(b.tools) == 0 {
 		return dst
 	}
+
 	dst = append(content.AppendRaw(dst, "tools"), '[')
 	for _, t := range b.tools {
 		dst = appendResponsesTool(wire.Separate(dst), t)
@@ -356,9 +390,11 @@ func (b *responsesBuilder) appendTools(dst []byte) []byte {
 	return append(dst, ']')
 }
 
-// appendResponsesTool writes a definition: a function, a custom tool, or one of the API's own, as its Extra has it.
+// appendResponsesTool writes a tool definition: a function, a custom tool, or a tool of the API with the members of its
+// Extra.
 func appendResponsesTool(dst []byte, t content.Tool) []byte {
 	list, _ := extraOf(t.Extra)
+
 	dst = append(dst, '{')
 	switch kind := memberType(list); {
 	case kind == customTool:
@@ -379,5 +415,6 @@ func appendResponsesTool(dst []byte, t content.Tool) []byte {
 		}
 		dst = appendMembers(dst, list, "type", "name", "description", "parameters")
 	}
+
 	return append(dst, '}')
 }

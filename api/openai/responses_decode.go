@@ -15,21 +15,23 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// own is the member of an Extra in which Plait notes what the members of an item cannot say, an ownNote. It is never sent.
+// own is the member of an Extra that holds an ownNote. It is never sent.
 const own = "plait"
 
-// ownNote is what stands beside a block that is an item, or a part of one.
+// ownNote is what Plait records about a block that is an item, or a part of one, where the item's members have no place
+// for it.
 type ownNote struct {
-	// Item is the further members of the message that a text is a part of. Texts of one message hold the same.
+	// Item holds the further members of the message that a text is a part of. It is the same for all texts of a
+	// message.
 	Item wire.Raw `json:"item"`
-	// Part is the text's place in it.
+	// Part is the index of the text in the message.
 	Part int `json:"part"`
-	// After is the id of the reasoning that the model wrote the item after; nil where it did not reason, and for reasoning that
-	// other items stand before. The API takes the item's id only together with that reasoning.
+	// After is the ID of the reasoning that directly led to the item. It is nil if the model did not reason, and for
+	// reasoning that follows another item. The API accepts the item's ID only together with that reasoning.
 	After *string `json:"after"`
 }
 
-// json is n as it is kept; "" where it says nothing.
+// json returns n in the form it is stored in, or "" if n is empty.
 func (n ownNote) json() content.JSON {
 	var list []wire.Member
 	if n.Item != nil {
@@ -47,28 +49,32 @@ func (n ownNote) json() content.JSON {
 	return wire.Object(list)
 }
 
-// customCall is the type of a call of a custom tool, whose input is any text. It is kept in the call's Extra.
+// customCall is the type of a call of a custom tool, whose input is any text. It is stored in the call's Extra.
 const customCall = "custom_tool_call"
 
-// itemDecoder makes blocks of the items of an answer, in order. The zero value is ready to use.
+// itemDecoder converts the items of a response to blocks. The items must be passed in order. The zero value is ready to
+// use.
 type itemDecoder struct {
-	after *string // the id of the last reasoning
-	run   bool    // it was the last item
+	after *string // the ID of the last reasoning; nil before the first
+	run   bool    // the last item was reasoning
 }
 
-// blocks returns what an item says: several blocks where it is a message of several parts. What Plait models is a Text, a
-// Thinking or a ToolUse, and every member beyond those it models goes into Extra; anything else is an Opaque, byte for byte.
+// blocks returns the blocks of an item: one for each part of a message, otherwise one. What Plait models becomes a
+// Text, a Thinking or a ToolUse with all further members in its Extra. Any other item becomes an Opaque, byte for byte.
 func (d *itemDecoder) blocks(raw content.JSON) ([]content.Block, error) {
 	raw = mended(raw)
 	list, err := wire.Members(raw)
 	if err != nil {
 		return nil, err
 	}
+
 	kind, rest, _ := wire.TakeText(list, "type")
 	_, rest = wire.Take(rest, own)
+
 	var said []content.Block
 	run := d.run
 	d.run = kind == "reasoning"
+
 	switch kind {
 	case "message":
 		said = d.message(rest)
@@ -79,13 +85,14 @@ func (d *itemDecoder) blocks(raw content.JSON) ([]content.Block, error) {
 	case customCall:
 		said = d.customCall(rest)
 	}
+
 	if said == nil {
 		said = []content.Block{content.Opaque{API: ResponsesAPI, JSON: raw}}
 	}
 	return said, nil
 }
 
-// mended is raw without lone surrogates, which a model that was cut off in the middle of a letter leaves behind.
+// mended returns raw without lone surrogates, which remain when a model is cut off inside a character.
 func mended(raw content.JSON) content.JSON {
 	if raw.Valid() {
 		return raw
@@ -97,7 +104,7 @@ func mended(raw content.JSON) content.JSON {
 	return content.JSON(v)
 }
 
-// message returns a text for each part; nil where texts could not hold all of the message.
+// message returns a text for each part, or nil if texts cannot hold the whole message.
 func (d *itemDecoder) message(list []wire.Member) []content.Block {
 	role, list, _ := wire.TakeText(list, "role")
 	j, list := wire.Take(list, "content")
@@ -105,6 +112,7 @@ func (d *itemDecoder) message(list []wire.Member) []content.Block {
 	if role != "assistant" && role != "" || !strings.HasPrefix(string(j), "[") || j.Decode(&parts) != nil {
 		return nil
 	}
+
 	note := ownNote{Item: wire.Raw(wire.Object(list)), After: d.after}
 	var said []content.Block
 	words := ""
@@ -117,18 +125,20 @@ func (d *itemDecoder) message(list []wire.Member) []content.Block {
 		words += text.Text
 		said = append(said, text)
 	}
+
 	if words == "" {
-		return nil // empty texts are not sent, but this message can be
+		return nil // kept as an Opaque: empty texts are not sent, but this message can be
 	}
 	return said
 }
 
-// textPart is a part of a message: what the model says, or why it does not say more.
+// textPart converts a message part: text of the model, or a refusal.
 func textPart(part content.JSON, note ownNote) (content.Text, bool) {
 	list, err := wire.Members(part)
 	if err != nil {
 		return content.Text{}, false
 	}
+
 	kind, rest, _ := wire.TakeText(list, "type")
 	var words string
 	ok := false
@@ -139,11 +149,12 @@ func textPart(part content.JSON, note ownNote) (content.Text, bool) {
 		words, rest, ok = wire.TakeText(rest, "refusal")
 		rest = append([]wire.Member{{Name: "type", Value: `"refusal"`}}, rest...)
 	}
+
 	_, rest = wire.Take(rest, own)
 	return content.Text{Text: words, Extra: itemExtra(rest, note)}, ok
 }
 
-// itemExtra keeps the members that no field holds, and the note.
+// itemExtra keeps members that have no field in the block, and the note.
 func itemExtra(rest []wire.Member, note ownNote) content.Extra {
 	if noted := note.json(); noted != "" {
 		rest = append(rest[:len(rest):len(rest)], wire.Member{Name: own, Value: noted})
@@ -154,33 +165,38 @@ func itemExtra(rest []wire.Member, note ownNote) content.Extra {
 	return content.Extra{API: ResponsesAPI, JSON: wire.Object(rest)}
 }
 
-// reasoning returns thinking whose signature is the encrypted content. Its text is the summary or, where there is none, the
-// reasoning itself, which models with open weights show.
+// reasoning returns a Thinking whose Signature is the encrypted content. Its Text is the summary or, without one, the
+// reasoning itself, which open-weight models return.
 func (d *itemDecoder) reasoning(list []wire.Member, run bool) []content.Block {
 	t, note := content.Thinking{}, ownNote{}
 	if run {
 		note.After = d.after
 	}
+
 	id, _, _ := wire.TakeText(list, "id")
 	d.after = &id
+
 	if sealed, rest, ok := wire.TakeText(list, "encrypted_content"); ok && sealed != "" {
 		t.Signature, list = sealed, rest
 	}
+
 	summary, rest := wire.Take(list, "summary")
 	shown, _ := wire.Take(list, "content")
 	if t.Text = summaryWords(summary); t.Text == "" {
 		t.Text = summaryWords(shown)
 	}
+
+	// A summary that can be derived from the text is not stored twice.
 	if sameJSON(summary, summaryOf(t.Text)) {
 		list = rest
 	}
 	if t.Extra = itemExtra(list, note); t.Extra.API == "" {
-		t.Extra = content.Extra{API: ResponsesAPI, JSON: "{}"} // which says who can read it
+		t.Extra = content.Extra{API: ResponsesAPI, JSON: "{}"} // records the only API that can read it
 	}
 	return []content.Block{t}
 }
 
-// summaryOf is the summary of one part that says text.
+// summaryOf returns a summary of one part with text, or without parts if text is empty.
 func summaryOf(text string) content.JSON {
 	if text == "" {
 		return "[]"
@@ -191,7 +207,7 @@ func summaryOf(text string) content.JSON {
 // paragraph separates the parts of a summary.
 const paragraph = "\n\n"
 
-// summaryWords is the texts in a list of parts.
+// summaryWords returns the texts of the parts, joined by paragraph.
 func summaryWords(parts content.JSON) string {
 	var list []struct {
 		Text string `json:"text"`
@@ -199,6 +215,7 @@ func summaryWords(parts content.JSON) string {
 	if json.Unmarshal([]byte(parts), &list, wire.Lenient) != nil {
 		return ""
 	}
+
 	var texts []string
 	for _, part := range list {
 		texts = append(texts, part.Text)
@@ -208,20 +225,21 @@ func summaryWords(parts content.JSON) string {
 
 func sameJSON(a, b content.JSON) bool { return a == b || a != "" && a.Canonical() == b.Canonical() }
 
-// call returns a tool call; nil where something is missing.
+// call returns a tool call, or nil if its ID or name is missing.
 func (d *itemDecoder) call(list []wire.Member) []content.Block {
 	id, name, list := callNames(list)
 	if id == "" || name == "" {
 		return nil
 	}
+
 	arguments, list, _ := wire.TakeText(list, "arguments")
 	return []content.Block{content.ToolUse{
 		ID: id, Name: name, Input: content.JSON(arguments), Extra: itemExtra(list, ownNote{After: d.after}),
 	}}
 }
 
-// callNames takes the id and the name of a call out of its members. A call without a call_id, as some servers write it, goes by the
-// id of its item.
+// callNames takes the ID and the name of a call out of its members. If a server sends no call_id, the ID of the item is
+// used.
 func callNames(list []wire.Member) (id, name string, rest []wire.Member) {
 	id, rest, _ = wire.TakeText(list, "call_id")
 	if id == "" {
@@ -231,18 +249,22 @@ func callNames(list []wire.Member) (id, name string, rest []wire.Member) {
 	return id, name, rest
 }
 
-// customCall returns a call of a custom tool, its input a JSON string; nil where something is missing.
+// customCall returns a call of a custom tool with its input as a JSON string, or nil if a member is missing.
 func (d *itemDecoder) customCall(list []wire.Member) []content.Block {
 	id, name, list := callNames(list)
 	input, list := wire.Take(list, "input")
 	if id == "" || name == "" || !strings.HasPrefix(string(input), `"`) {
 		return nil
 	}
+
 	list = append([]wire.Member{{Name: "type", Value: wire.Quote(customCall)}}, list...)
-	return []content.Block{content.ToolUse{ID: id, Name: name, Input: input, Extra: itemExtra(list, ownNote{After: d.after})}}
+	return []content.Block{content.ToolUse{
+		ID: id, Name: name, Input: input, Extra: itemExtra(list, ownNote{After: d.after}),
+	}}
 }
 
-// response is an answer as the API writes it. In a stream its beginning stands in response.created, and the whole in the last event.
+// response is a response in the form of the API. In a stream, response.created holds the beginning of it, and the last
+// event holds all of it.
 type response struct {
 	Object     string        `json:"object"`
 	ID         string        `json:"id"`
@@ -256,7 +278,7 @@ type response struct {
 	} `json:"incomplete_details"`
 }
 
-// responseUsage is what the API counts. Input includes what a cache had or was given.
+// responseUsage is the API's usage. Input includes the cached tokens, read and written.
 type responseUsage struct {
 	Input        int64 `json:"input_tokens"`
 	Output       int64 `json:"output_tokens"`
@@ -277,12 +299,13 @@ func (u responseUsage) usage() content.Usage {
 	}
 }
 
-// cut returns what the response reports of itself before its end.
+// cut returns what the API reports about the response before its end.
 func (r response) cut() api.Cut {
 	return api.Cut{Finish: api.Finish{API: ResponsesAPI, Model: r.Model, ResponseID: r.ID, Usage: r.Usage.usage()}}
 }
 
-// finish is the end of the answer that says blocks. An answer of limit tokens was cut off, whatever its status; limit 0 is none.
+// finish returns the end of a response with these blocks. A response of limit tokens or more was cut off, whatever its
+// status. A limit of 0 is none.
 func (r response) finish(blocks []content.Block, limit int) (api.Finish, error) {
 	f := api.Finish{API: ResponsesAPI, Model: r.Model, ResponseID: r.ID, Usage: r.Usage.usage()}
 	switch r.Status {
@@ -299,7 +322,7 @@ func (r response) finish(blocks []content.Block, limit int) (api.Finish, error) 
 	return f, nil
 }
 
-// responseStop is why a model stopped that came to its end by itself.
+// responseStop returns the stop reason of a completed response with these blocks.
 func responseStop(blocks []content.Block) content.Stop {
 	stop := content.StopEndTurn
 	for _, b := range blocks {
@@ -315,6 +338,7 @@ func responseStop(blocks []content.Block) content.Stop {
 	return stop
 }
 
+// incompleteStop converts the API's reason for an incomplete response. An unknown one is kept as it is.
 func incompleteStop(reason string) content.Stop {
 	switch reason {
 	case "max_output_tokens", "max_tokens":
@@ -327,7 +351,8 @@ func incompleteStop(reason string) content.Stop {
 	return content.Stop(reason)
 }
 
-// failed is the error of an answer that says it failed, or was cancelled; nil for any other. Data is the response.
+// failed returns the error of a failed or cancelled response, and nil for any other. The argument data holds the
+// response.
 func (r response) failed(header http.Header, data []byte) error {
 	switch r.Status {
 	case "failed", "cancelled":
@@ -340,7 +365,7 @@ func (r response) failed(header http.Header, data []byte) error {
 	return nil
 }
 
-// wholeResponse yields the events of an answer that comes at once.
+// wholeResponse yields the events of a response sent as one JSON document.
 func wholeResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		data, err := io.ReadAll(res.Body)
@@ -348,21 +373,24 @@ func wholeResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
 			yield(nil, roundtrip.Cut(ResponsesAPI, err))
 			return
 		}
+
 		blocks, finish, err := decodeResponse(data, res.Header, c.limit)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
+
 		for i, b := range blocks {
 			if !yield(api.BlockEnd{Index: i, Block: b}, nil) {
 				return
 			}
 		}
+
 		yield(finish, nil)
 	}
 }
 
-// decodeResponse reads an answer that came whole.
+// decodeResponse decodes a whole response.
 func decodeResponse(data []byte, header http.Header, limit int) ([]content.Block, api.Finish, error) {
 	if isError(data) {
 		var r response
@@ -370,6 +398,7 @@ func decodeResponse(data []byte, header http.Header, limit int) ([]content.Block
 			return nil, api.Finish{}, newError(ResponsesAPI, http.StatusOK, header, data)
 		}
 	}
+
 	var r response
 	if err := json.Unmarshal(data, &r, wire.Lenient); err != nil {
 		return nil, api.Finish{}, roundtrip.Protocol(ResponsesAPI, "the answer is not a response: %w", err)
@@ -377,6 +406,7 @@ func decodeResponse(data []byte, header http.Header, limit int) ([]content.Block
 	if err := r.failed(header, data); err != nil {
 		return nil, api.Finish{}, err
 	}
+
 	var items itemDecoder
 	var blocks []content.Block
 	for i, raw := range r.Output {
@@ -386,6 +416,7 @@ func decodeResponse(data []byte, header http.Header, limit int) ([]content.Block
 		}
 		blocks = append(blocks, said...)
 	}
+
 	finish, err := r.finish(blocks, limit)
 	return blocks, finish, err
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// What the ids of items begin with. The API refuses others, which compatible servers and edited conversations have.
+// The prefixes of item IDs. The API refuses other IDs, which compatible servers and edited conversations may have.
 const (
 	messageIDs   = "msg"
 	reasoningIDs = "rs"
@@ -15,7 +15,7 @@ const (
 	customIDs    = "ctc"
 )
 
-// withFitIDs is a block as if it had never had an id of an item that the API refuses, and why it is another one; "" where it is b.
+// withFitIDs returns b without item IDs that the API refuses, and the reason for the change, or "" if b is unchanged.
 func withFitIDs(b content.Block) (content.Block, string) {
 	var fit content.Block
 	changed := false
@@ -34,41 +34,46 @@ func withFitIDs(b content.Block) (content.Block, string) {
 		said.Extra.JSON, changed = fitIDs(said.Extra, prefix)
 		fit = said
 	}
+
 	if !changed {
 		return b, ""
 	}
 	return fit, "the id of an item that is not formed as the API's are"
 }
 
-// fitIDs is what an Extra holds without ids that do not fit: its own, unless prefix is "", that of the message it is a part of, and
-// that of the reasoning it came after.
+// fitIDs returns the content of an Extra without IDs that do not fit, and reports whether it changed. The IDs are the
+// item's own (unless prefix is ""), that of the message it is a part of, and that of the reasoning before it.
 func fitIDs(e content.Extra, prefix string) (content.JSON, bool) {
 	list, err := wire.Members(e.For(ResponsesAPI))
 	if err != nil {
-		return e.JSON, false // it has none
+		return e.JSON, false // an Extra without members has no IDs
 	}
+
 	changed := false
 	if id, rest := wire.Take(list, "id"); prefix != "" && misfits(id, prefix) {
 		list, changed = rest, true
 	}
+
 	for i, m := range list {
 		if m.Name == own {
 			list[i].Value = fitNote(m.Value)
 			changed = changed || list[i].Value != m.Value
 		}
 	}
+
 	if !changed {
 		return e.JSON, false
 	}
 	return wire.Object(list), true
 }
 
-// fitNote is fitIDs for what Plait noted of the item.
+// fitNote is fitIDs for an ownNote.
 func fitNote(note content.JSON) content.JSON {
 	list, err := wire.Members(note)
 	if err != nil {
 		return note
 	}
+
 	changed := false
 	for i, m := range list {
 		switch m.Name {
@@ -83,13 +88,14 @@ func fitNote(note content.JSON) content.JSON {
 			}
 		}
 	}
+
 	if !changed {
 		return note
 	}
 	return wire.Object(list)
 }
 
-// misfits reports whether an id is one that the API refuses.
+// misfits reports whether the API refuses id where IDs begin with prefix.
 func misfits(id content.JSON, prefix string) bool {
 	said, ok := wire.Text(id)
 	return ok && said != "" && !strings.HasPrefix(said, prefix)

@@ -11,17 +11,21 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// ImportResponses reads the body of a request to the Responses API, and returns the request and the model that it asks: the reverse
-// of [ResponsesBody]. Members that are neither system prompts, tools nor items are in the request's Options.Body, but for "stream",
-// "stream_options" and those that are null; items and parts that Plait does not model are content.Opaque. What the API does where a
-// body says nothing of it, and ResponsesBody does not, is in Options.Body as well: "store" is true and "include" is empty.
+// ImportResponses reads the body of a Responses request and returns the request and the name of its model. It is the
+// reverse of [ResponsesBody].
 //
-// The "instructions", and messages of the role "system" and "developer" in front, are the request's system prompts. Such a message
-// further on is a content.Opaque of the user's side. Items of one side in a row are one message. The "id" and "status" of a user's
-// message are left out. A message of any other role keeps its role; a message that says nothing is left out.
+//   - Members other than system prompts, tools and items go to the request's Options.Body, except "stream",
+//     "stream_options" and those that are null, which are dropped.
+//   - Options.Body also gets the API's defaults where they differ from those of ResponsesBody: "store" is true and
+//     "include" is empty, unless the body sets them.
+//   - The "instructions", and messages of the roles "system" and "developer" at the beginning, become the request's
+//     system prompts. A later message of these roles becomes a content.Opaque of the user's side.
+//   - Consecutive items of one side become one message. The "id" and "status" of a user message are dropped.
+//   - A message of any other role keeps its role. An empty message is dropped.
+//   - Items and parts without a block type in Plait become a content.Opaque.
 //
-// Errors are api.ErrInvalidRequest and say where in the body something cannot be read. What can be read but is not what the API
-// accepts is for ResponsesBody to repair.
+// Errors are api.ErrInvalidRequest and give the position of what cannot be read. A body that can be read, but breaks
+// the rules of the API, is not an error: ResponsesBody repairs it.
 //
 // dag.FromTranscript makes a conversation of the request's System, Tools and Messages.
 func ImportResponses(body []byte) (req api.Request, model string, err error) {
@@ -29,6 +33,7 @@ func ImportResponses(body []byte) (req api.Request, model string, err error) {
 	if err != nil {
 		return req, "", roundtrip.ImportError(ResponsesAPI, roundtrip.NotRead("body", err))
 	}
+
 	var rest []wire.Member
 	var front []string
 	for _, m := range list {
@@ -49,12 +54,13 @@ func ImportResponses(body []byte) (req api.Request, model string, err error) {
 			return api.Request{}, "", roundtrip.ImportError(ResponsesAPI, err)
 		}
 	}
+
 	req.System = append(req.System, front...)
 	req.Options.Body = wire.Object(withDefaults(rest))
 	return req, model, nil
 }
 
-// withDefaults is the members that say something, and what the API does where they do not.
+// withDefaults returns the members that are not null, plus the API's defaults that differ from those of ResponsesBody.
 func withDefaults(list []wire.Member) []wire.Member {
 	var all []wire.Member
 	for _, m := range list {
@@ -62,6 +68,7 @@ func withDefaults(list []wire.Member) []wire.Member {
 			all = append(all, m)
 		}
 	}
+
 	for _, m := range []wire.Member{{Name: "store", Value: "true"}, {Name: "include", Value: "[]"}} {
 		if value(all, m.Name) == "" {
 			all = append(all, m)
@@ -75,6 +82,7 @@ func importResponsesTools(j content.JSON) ([]content.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var tools []content.Tool
 	names := toolNames{}
 	for _, one := range list {
@@ -83,35 +91,38 @@ func importResponsesTools(j content.JSON) ([]content.Tool, error) {
 	return tools, nil
 }
 
-// importResponsesTool reads a definition. What is no function is known to the API alone.
+// importResponsesTool reads a tool definition. Anything but a function is a server tool, kept in its Extra.
 func importResponsesTool(tool roundtrip.Imported, names toolNames) content.Tool {
 	kind, list, _ := wire.TakeText(tool.List, "type")
 	name, list, named := wire.TakeText(list, "name")
 	if !named {
 		name = names.name(kind)
 	}
-	if kind != "function" || value(list, "function") != "" { // which is that of another API
+	// A member "function" marks a definition for Chat Completions.
+	if kind != "function" || value(list, "function") != "" {
 		return content.Tool{Name: name, Extra: content.Extra{API: ResponsesAPI, JSON: tool.Raw}}
 	}
+
 	def := content.Tool{Name: name}
 	def.Description, list, _ = wire.TakeText(list, "description")
 	def.Schema, list = wire.Take(list, "parameters")
 	if def.Schema == "" || def.Schema == "null" {
 		def.Schema = noArguments
 	}
+
 	if value(list, "strict") == "" {
-		list = append(list, wire.Member{Name: "strict", Value: "null"}) // which is strict as far as the schema can be
+		list = append(list, wire.Member{Name: "strict", Value: "null"}) // the default: strict if the schema can be
 	}
 	def.Extra = content.Extra{API: ResponsesAPI, JSON: wire.Object(list)}
 	return def
 }
 
-// itemImport collects what the items of a request say.
+// itemImport collects the system prompts and messages of a request.
 type itemImport struct {
 	sides
 	system []string
-	items  itemDecoder // of the assistant's message
-	begun  bool        // there was an item that is no system prompt
+	items  itemDecoder // for the items of the current assistant message
+	begun  bool        // an item that is not a system prompt was read
 }
 
 func importInput(j content.JSON) (system []string, messages []content.Message, err error) {
@@ -129,21 +140,25 @@ func importInput(j content.JSON) (system []string, messages []content.Message, e
 			}
 		}
 	}
+
 	err = c.end()
 	return c.system, c.messages, err
 }
 
-// item reads an item. Messages may leave out that they are.
+// item reads an item. A message may omit its type.
 func (c *itemImport) item(where string, item roundtrip.Imported) error {
 	kind := memberType(item.List)
 	if kind == "" && value(item.List, "role") != "" {
 		list := append([]wire.Member{{Name: "type", Value: `"message"`}}, item.List...)
 		kind, item = "message", roundtrip.Imported{Raw: wire.Object(list), List: list}
 	}
+
 	if kind == "message" {
 		return c.message(where, item)
 	}
+
 	c.begun = true
+
 	switch kind {
 	case "function_call_output", "custom_tool_call_output":
 		result, err := importOutput(where, item.List)
@@ -154,6 +169,8 @@ func (c *itemImport) item(where string, item roundtrip.Imported) error {
 	case "additional_tools":
 		return c.own(item)
 	}
+
+	// The result of a tool call that the program executed is on the user's side, all other items are the assistant's.
 	if execution, _ := wire.Text(value(item.List, "execution")); execution != "server" {
 		if _, ok := keyOfAnswer(content.Opaque{API: ResponsesAPI, JSON: item.Raw}); ok {
 			return c.own(item)
@@ -162,15 +179,15 @@ func (c *itemImport) item(where string, item roundtrip.Imported) error {
 	return c.answer(where, item)
 }
 
-// own adds an item that the user's side says and only the API knows.
+// own adds an item as an Opaque of the user's side.
 func (c *itemImport) own(item roundtrip.Imported) error {
 	return c.say(content.User, content.Opaque{API: ResponsesAPI, JSON: item.Raw})
 }
 
-// answer reads an item as one of an answer.
+// answer reads an item as an item of a response.
 func (c *itemImport) answer(where string, item roundtrip.Imported) error {
 	if c.role != content.Assistant {
-		c.items = itemDecoder{}
+		c.items = itemDecoder{} // reasoning of an earlier message does not count
 	}
 	said, err := c.items.blocks(item.Raw)
 	if err != nil {
@@ -179,11 +196,12 @@ func (c *itemImport) answer(where string, item roundtrip.Imported) error {
 	return c.say(content.Assistant, said...)
 }
 
-// message reads an item that is a message.
+// message reads a message item.
 func (c *itemImport) message(where string, item roundtrip.Imported) error {
 	role, list, _ := wire.TakeText(item.List, "role")
 	words, list := wire.Take(list, "content")
 	_, list = wire.Take(list, "type")
+
 	switch role {
 	case "system", "developer":
 		texts, err := importTexts(where+".content", words)
@@ -200,35 +218,44 @@ func (c *itemImport) message(where string, item roundtrip.Imported) error {
 		}
 		return c.answer(where, item)
 	}
+
+	// Any other role is the user's, or one that Plait does not know.
 	c.begun = true
 	said, err := importParts(where+".content", words)
 	if err != nil {
 		return err
 	}
+
 	for _, m := range list {
 		if m.Name != "id" && m.Name != "status" && m.Value != "null" {
 			return c.own(item)
 		}
 	}
+
 	return c.say(content.Role(role), said...)
 }
 
-// words reads a message of the assistant whose content is a string. One that has further members is read as if it had a part.
+// words reads an assistant message whose content is a string. With further members it is read as if it had one part.
 func (c *itemImport) words(where, said string, further []wire.Member) error {
 	if len(further) == 0 {
 		return c.say(content.Assistant, content.Words(said).Slice()...)
 	}
+
 	part := wire.Object([]wire.Member{{Name: "type", Value: `"output_text"`}, {Name: "text", Value: wire.Quote(said)}})
 	list := append([]wire.Member{
-		{Name: "type", Value: `"message"`}, {Name: "role", Value: `"assistant"`}, {Name: "content", Value: "[" + part + "]"},
+		{Name: "type", Value: `"message"`},
+		{Name: "role", Value: `"assistant"`},
+		{Name: "content", Value: "[" + part + "]"},
 	}, further...)
 	return c.answer(where, roundtrip.Imported{Raw: wire.Object(list), List: list})
 }
 
+// importOutput reads the result of a tool call.
 func importOutput(where string, list []wire.Member) (content.Block, error) {
 	var r content.ToolResult
 	_, list = wire.Take(list, "type")
 	r.CallID, list, _ = wire.TakeText(list, "call_id")
+
 	output, list := wire.Take(list, "output")
 	said, err := importParts(where+".output", output)
 	if err != nil {
@@ -237,6 +264,7 @@ func importOutput(where string, list []wire.Member) (content.Block, error) {
 	if r.Content, err = content.Of(said...); err != nil {
 		return nil, roundtrip.NotRead(where+".output", err)
 	}
+
 	r.Extra = importExtra(list)
 	return r, nil
 }
@@ -249,10 +277,12 @@ func importParts(where string, j content.JSON) ([]content.Block, error) {
 	if j == "" || j == "null" {
 		return nil, nil
 	}
+
 	parts, err := roundtrip.ImportObjects(where, j)
 	if err != nil {
 		return nil, err
 	}
+
 	var blocks []content.Block
 	for _, part := range parts {
 		b := importPart(part.List)
@@ -264,8 +294,8 @@ func importParts(where string, j content.JSON) ([]content.Block, error) {
 	return blocks, nil
 }
 
-// importPart returns the block that the API means by a part of a message or of an output; nil where none of ours could hold all of
-// it. A text is one under any name, such as that of the assistant's.
+// importPart returns the block for a part of a message or of a tool result, or nil if no block can hold all of it. A
+// text may have any of the API's type names for text, such as the one for the assistant's.
 func importPart(list []wire.Member) content.Block {
 	kind, list, _ := wire.TakeText(list, "type")
 	switch kind {
@@ -286,18 +316,21 @@ func importPart(list []wire.Member) content.Block {
 	return nil
 }
 
-// importExtra keeps the members that no field holds, but for what only Plait can have noted.
+// importExtra keeps members that have no field in the block. It drops an ownNote, which only Plait itself may set.
 func importExtra(rest []wire.Member) content.Extra {
 	_, rest = wire.Take(rest, own)
 	return itemExtra(rest, ownNote{})
 }
 
-// takeSource takes the one place where the bytes are: in the member data, at a URL, or in a file.
+// takeSource takes the source of an image or a document out of its members: the member data with the bytes, the member
+// url, or "file_id". ok reports whether there is exactly one.
 func takeSource(list []wire.Member, data, url string) (s content.Source, rest []wire.Member, ok bool) {
 	for _, m := range list {
 		said, _ := wire.Text(m.Value)
 		bytes, inline := dataSource(said)
+
 		var found content.Source
+
 		switch {
 		case m.Value == "null":
 			continue
@@ -308,14 +341,16 @@ func takeSource(list []wire.Member, data, url string) (s content.Source, rest []
 		case m.Name == "file_id":
 			found.FileID = said
 		}
+
 		if found == (content.Source{}) {
 			rest = append(rest, m)
 			continue
 		}
 		if s != (content.Source{}) {
-			return s, nil, false // several
+			return s, nil, false // more than one source
 		}
 		s = found
 	}
+
 	return s, rest, s != content.Source{} && value(rest, data) == "" && value(rest, url) == ""
 }

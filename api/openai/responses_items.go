@@ -5,12 +5,12 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// appendItems appends the items of a message that keeps the rules. It is an dialect.Encoding's Append.
+// appendItems appends the items of a repaired message. It implements dialect.Encoding.Append.
 func appendItems(dst []byte, m content.Message, end int) []byte {
 	return appendAnswers(dst, nil, m, end)
 }
 
-// appendAnswers is appendItems for a message that answers calls.
+// appendAnswers is appendItems for a message with the results of calls. It implements dialect.Encoding.AppendAnswer.
 func appendAnswers(dst []byte, calls []content.ToolUse, m content.Message, _ int) []byte {
 	w := itemWriter{dst: dst, calls: calls}
 	for _, b := range m.Blocks.All() {
@@ -24,18 +24,19 @@ func appendAnswers(dst []byte, calls []content.ToolUse, m content.Message, _ int
 	return w.dst
 }
 
-// itemWriter writes the items of one message. A message item stays open while its parts follow one another.
+// itemWriter writes the items of one message. A message item stays open until a block comes that is not one of its
+// parts.
 type itemWriter struct {
 	dst      []byte
-	begun    bool              // there is an item already
-	open     string            // how the message item ends that is open
-	note     ownNote           // of its last part, where it is the assistant's
-	thought  map[string]bool   // the ids of the reasoning that is sent
-	calls    []content.ToolUse // that are not answered yet
+	begun    bool              // an item was written
+	open     string            // closes the open message item; "" if none is open
+	note     ownNote           // of the last part of an open assistant message
+	thought  map[string]bool   // the IDs of the reasoning written so far
+	calls    []content.ToolUse // the calls that have no result yet
 	messages map[string]bool   // the further members of the message items so far
 }
 
-// item begins a new item, whatever was open.
+// item begins a new item and closes an open message item.
 func (w *itemWriter) item() {
 	w.close()
 	if w.begun {
@@ -48,7 +49,7 @@ func (w *itemWriter) close() {
 	w.dst, w.open = append(w.dst, w.open...), ""
 }
 
-// assistant writes a block of the assistant's side.
+// assistant writes a block of an assistant message.
 func (w *itemWriter) assistant(b content.Block) {
 	switch b := b.(type) {
 	case content.Text:
@@ -65,21 +66,24 @@ func (w *itemWriter) assistant(b content.Block) {
 	}
 }
 
-// said writes a text of the assistant. One that was a part of a message becomes that again, beside the parts before it.
+// said writes a text of the assistant. A text that was a part of a message joins the parts before it, if they are of
+// the same message.
 func (w *itemWriter) said(t content.Text) {
 	list, note := extraOf(t.Extra)
 	switch {
-	case t.Extra.For(ResponsesAPI) == "":
+	case t.Extra.For(ResponsesAPI) == "": // a text of Plait or of another API
 		w.item()
 		w.dst = wire.AppendString(append(w.dst, `{"type":"message","role":"assistant"`...), "content", t.Text)
 		w.dst = append(w.dst, '}')
 		return
+
+	// The next part of the open message.
 	case w.open != "" && note.Item != nil && string(note.Item) == string(w.note.Item) && note.Part > w.note.Part:
 		w.dst = append(w.dst, ',')
 	default:
 		w.item()
 		w.dst = append(w.dst, `{"type":"message","role":"assistant"`...)
-		item, _ := wire.Members(content.JSON(note.Item)) // none where it is no part of a message
+		item, _ := wire.Members(content.JSON(note.Item)) // nil if the text was not a part of a message
 		lost := w.loses(note)
 		w.dst = appendMembers(w.dst, item, "type", "role", "content", lost)
 		if lost == "" {
@@ -89,17 +93,19 @@ func (w *itemWriter) said(t content.Text) {
 		w.open = "]}"
 	}
 	w.note = note
+
 	kind, said := "output_text", "text"
 	if memberType(list) == "refusal" {
 		kind, said = "refusal", "refusal"
 	}
+
 	w.dst = content.AppendString(append(w.dst, '{'), "type", kind)
 	w.dst = wire.AppendString(w.dst, said, t.Text)
 	w.dst = appendMembers(w.dst, list, "type", said)
 	w.dst = append(w.dst, '}')
 }
 
-// see remembers the message item that begins, with its id.
+// see records a message item that was written with its ID.
 func (w *itemWriter) see(n ownNote) {
 	if n.Item == nil {
 		return
@@ -110,8 +116,8 @@ func (w *itemWriter) see(n ownNote) {
 	w.messages[string(n.Item)] = true
 }
 
-// loses is the member that an item must not have: its id, where the reasoning that came before it is not sent, or where parts of
-// the same message stood before it already.
+// loses returns "id" if the item must be written without its ID, and "" otherwise. The API refuses the ID if the
+// reasoning before the item is not sent, or if earlier parts of the message were written as an item of their own.
 func (w *itemWriter) loses(n ownNote) string {
 	if w.messages[string(n.Item)] || n.After != nil && !w.thought[*n.After] {
 		return "id"
@@ -119,7 +125,7 @@ func (w *itemWriter) loses(n ownNote) string {
 	return ""
 }
 
-// extra writes the further members of a block but some.
+// extra writes the further members of a block except those named in but.
 func (w *itemWriter) extra(e content.Extra, but ...string) {
 	list, _ := extraOf(e)
 	w.dst = appendMembers(w.dst, list, but...)
@@ -130,15 +136,18 @@ func (w *itemWriter) reasoning(t content.Thinking) {
 		w.thought = map[string]bool{}
 	}
 	w.thought[thoughtID(t)] = true
+
 	list, _ := extraOf(t.Extra)
 	w.dst = append(w.dst, `{"type":"reasoning"`...)
 	if summary, _ := wire.Take(list, "summary"); summary == "" {
 		w.dst = append(content.AppendRaw(w.dst, "summary"), summaryOf(t.Text)...)
 	}
+
 	if t.Signature != "" {
 		w.dst = content.AppendString(w.dst, "encrypted_content", t.Signature)
 		_, list = wire.Take(list, "encrypted_content")
 	}
+
 	w.dst = appendMembers(w.dst, list, "type")
 	w.dst = append(w.dst, '}')
 }
@@ -149,6 +158,7 @@ func (w *itemWriter) call(c content.ToolUse) {
 	if memberType(list) == customCall {
 		kind, input, written = customCall, "input", c.Input
 	}
+
 	w.dst = content.AppendString(append(w.dst, '{'), "type", kind)
 	w.dst = wire.AppendString(w.dst, "call_id", c.ID)
 	w.dst = wire.AppendString(w.dst, "name", c.Name)
@@ -157,18 +167,20 @@ func (w *itemWriter) call(c content.ToolUse) {
 	w.dst = append(w.dst, '}')
 }
 
-// user writes a block of the user's side.
+// user writes a block of a user message.
 func (w *itemWriter) user(b content.Block) {
 	if o, ok := b.(content.Opaque); ok && !isPart(itemType(o)) {
 		w.item()
 		w.dst = append(w.dst, o.JSON...)
 		return
 	}
+
 	if r, ok := b.(content.ToolResult); ok {
 		w.item()
 		w.result(r)
 		return
 	}
+
 	if w.open != "" {
 		w.dst = append(w.dst, ',')
 	} else {
@@ -176,15 +188,16 @@ func (w *itemWriter) user(b content.Block) {
 		w.dst = append(w.dst, `{"type":"message","role":"user","content":[`...)
 		w.open = "]}"
 	}
+
 	w.inputPart(b)
 }
 
-// inputPart writes a part of a user's message, or of a result.
+// inputPart writes a part of a user message or of a tool result.
 func (w *itemWriter) inputPart(b content.Block) {
 	switch b := b.(type) {
 	case content.Text:
 		w.dst = wire.AppendString(append(w.dst, `{"type":"input_text"`...), "text", b.Text)
-		if noteOf(b.Extra).Item == nil { // otherwise it is what the assistant said once
+		if noteOf(b.Extra).Item == nil { // not a text of the assistant, whose members do not fit here
 			w.extra(b.Extra, "type", "text")
 		}
 	case content.Image:
@@ -204,6 +217,7 @@ func (w *itemWriter) image(b content.Image) {
 	if detail, _ := wire.Take(list, "detail"); detail == "" {
 		w.dst = content.AppendString(w.dst, "detail", "auto")
 	}
+
 	w.source(b.Source, "image_url", "image_url")
 	w.dst = appendMembers(w.dst, list, "type", "image_url", "file_id")
 }
@@ -217,20 +231,23 @@ func (w *itemWriter) document(b content.Document) {
 		}
 		w.dst = content.AppendString(w.dst, "filename", name)
 	}
+
 	w.source(b.Source, "file_data", "file_url")
 	w.extra(b.Extra, "type", "filename", "file_data", "file_url", "file_id")
 }
 
-// extensions is the ends of files' names by their types. The API wants a name for bytes.
+// extensions maps media types to file name extensions. The API requires a file name for inline data.
 var extensions = map[string]string{
 	"application/pdf": ".pdf", "text/plain": ".txt", "text/markdown": ".md", "text/html": ".html", "text/csv": ".csv",
 	"application/json": ".json", "application/rtf": ".rtf", "application/vnd.oasis.opendocument.text": ".odt",
 	"application/msword": ".doc", "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
-	"application/vnd.ms-powerpoint": ".ppt", "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
-	"application/vnd.ms-excel": ".xls", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
+	"application/vnd.ms-powerpoint":                                             ".ppt",
+	"application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
+	"application/vnd.ms-excel":                                                  ".xls",
+	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         ".xlsx",
 }
 
-// source writes where the bytes are: the bytes themselves in a data URL, a URL, or the id of a file.
+// source writes a source: a data URL with the bytes, a URL, or the ID of a file.
 func (w *itemWriter) source(s content.Source, data, url string) {
 	switch {
 	case s.FileID != "":
@@ -242,7 +259,7 @@ func (w *itemWriter) source(s content.Source, data, url string) {
 	}
 }
 
-// result writes the answer to the next call, in the form that the call has.
+// result writes the result of the next call, in the form that fits the call.
 func (w *itemWriter) result(r content.ToolResult) {
 	kind := "function_call_output"
 	if len(w.calls) > 0 {
@@ -251,6 +268,7 @@ func (w *itemWriter) result(r content.ToolResult) {
 		}
 		w.calls = w.calls[1:]
 	}
+
 	w.dst = content.AppendString(append(w.dst, '{'), "type", kind)
 	w.dst = wire.AppendString(w.dst, "call_id", r.CallID)
 	w.output(r)
@@ -258,8 +276,8 @@ func (w *itemWriter) result(r content.ToolResult) {
 	w.dst = append(w.dst, '}')
 }
 
-// output writes what a tool returned: a string where it is one plain text or nothing, a list of parts otherwise. That a call failed
-// is said in words.
+// output writes what a tool returned: a string for one plain text or nothing, otherwise a list of parts. A failed call
+// is marked by a text.
 func (w *itemWriter) output(r content.ToolResult) {
 	said := r.Content.Slice()
 	if r.IsError {
@@ -268,11 +286,13 @@ func (w *itemWriter) output(r content.ToolResult) {
 	if len(said) == 0 {
 		said = []content.Block{content.Text{}}
 	}
+
 	w.dst = content.AppendRaw(w.dst, "output")
 	if t, ok := said[0].(content.Text); ok && len(said) == 1 && t.Extra.For(ResponsesAPI) == "" {
 		w.dst = append(w.dst, wire.Quote(t.Text)...)
 		return
 	}
+
 	w.dst = append(w.dst, '[')
 	for i, b := range said {
 		if i > 0 {
@@ -283,7 +303,7 @@ func (w *itemWriter) output(r content.ToolResult) {
 	w.dst = append(w.dst, ']')
 }
 
-// toldFailed puts before what a tool returned that the call failed, unless it says so.
+// toldFailed returns the blocks of a failed call's result, with a text at the beginning that begins with "Error".
 func toldFailed(said []content.Block) []content.Block {
 	if len(said) > 0 {
 		if _, ok := said[0].(content.Text); ok {

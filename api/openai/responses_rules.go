@@ -11,25 +11,26 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// keeping is which of the API's own reasoning a request carries.
+// keeping selects the reasoning of this API that a request carries.
 type keeping int
 
 const (
-	keepSealed keeping = iota // that with encrypted content
-	keepAll                   // all, where the API stores answers and finds the rest by its id
+	keepSealed keeping = iota // reasoning with encrypted content
+	keepAll                   // all: the API stores responses and finds their reasoning by its ID
 	keepNone                  // none: the model does not reason, and refuses it
 )
 
-// responsesTarget is what the API accepts.
+// responsesTarget describes what the API accepts.
 var responsesTarget, _ = dialect.TargetOf(ResponsesAPI)
 
-// responsesEncodings is how the API wants conversations, by what is kept; compatibleEncodings is how compatible servers do.
+// The encodings of conversations, for OpenAI and for compatible servers, by the reasoning they keep.
 var (
 	responsesEncodings  = responsesEncodingsFor(responsesTarget)
 	compatibleEncodings = responsesEncodingsFor(compatibleTarget())
 )
 
-// compatibleTarget is the rules of the API for a compatible server. Such servers read PDF at most, and all of them read text.
+// compatibleTarget returns the rules for a compatible server. All of them accept text; of other documents, they accept
+// PDF at most.
 func compatibleTarget() dialect.Target {
 	target := responsesTarget
 	target.Documents.Types = []string{"application/pdf"}
@@ -49,18 +50,19 @@ func responsesEncodingsFor(target dialect.Target) (all [3]*dialect.Encoding) {
 	return all
 }
 
-// responsesAccepter is the rules for switching, and what this API takes of its own blocks.
+// responsesAccepter decides which blocks the API accepts: the rules for switching, plus the rules for blocks of this
+// API.
 type responsesAccepter struct{ target dialect.Target }
 
-// accept takes a block, without ids that the API would refuse.
+// accept converts a block to one that the API accepts, without IDs that the API refuses.
 func (a responsesAccepter) accept(role content.Role, b content.Block, nested bool) (content.Block, string) {
 	b, lost := withFitIDs(b)
 	taken, why := a.acceptFit(role, b, nested)
 	return taken, cmp.Or(why, lost)
 }
 
-// acceptFit is the table of what the API does with each kind of block, for one whose ids fit. Where a row returns nothing, the rules for
-// switching decide.
+// acceptFit is accept for a block whose IDs fit. It has a case for each kind of block. A case that does not return
+// leaves the decision to the rules for switching.
 func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nested bool) (content.Block, string) {
 	switch b := block.(type) {
 	case content.Text, content.Image, content.Document, content.ToolResult:
@@ -84,7 +86,7 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 	return a.target.Accept(role, block, nested)
 }
 
-// acceptCustomCall takes a call of a custom tool, whose input is a JSON string.
+// acceptCustomCall converts a call of a custom tool. Its input is any text, which Plait holds as a JSON string.
 func acceptCustomCall(b content.ToolUse) (content.Block, string) {
 	why := ""
 	if name := responsesTarget.Name(b.Name); name != b.Name {
@@ -96,26 +98,27 @@ func acceptCustomCall(b content.ToolUse) (content.Block, string) {
 	return b, why
 }
 
-// memberType is the member "type"; "" where there is none.
+// memberType returns the member "type", or "".
 func memberType(list []wire.Member) string {
 	kind, _, _ := wire.TakeText(list, "type")
 	return kind
 }
 
-// itemType is the "type" of an opaque block; "" where it has none.
+// itemType returns the "type" of an opaque block, or "".
 func itemType(b content.Opaque) string { return opaqueText(b, "type") }
 
-// opaqueText is a member of an opaque block that is a string.
+// opaqueText returns a string member of an opaque block, or "".
 func opaqueText(b content.Opaque, name string) string {
-	list, _ := wire.Members(b.JSON) // it was checked when the block was made
+	list, _ := wire.Members(b.JSON) // checked when the block was made
 	said, _, _ := wire.TakeText(list, name)
 	return said
 }
 
-// isPart reports whether an item of that type is a part of a user's message rather than an item.
+// isPart reports whether an item type is that of a part of a user message.
 func isPart(kind string) bool { return strings.HasPrefix(kind, "input_") }
 
-// misplaced says why an item of the API's own cannot stand on that side, or inside a result; "" where it can.
+// misplaced returns the reason why an item of this API cannot be in a message of that role, or inside a tool result, or
+// "".
 func misplaced(role content.Role, o content.Opaque, nested bool) string {
 	kind := itemType(o)
 	switch kind {
@@ -124,32 +127,41 @@ func misplaced(role content.Role, o content.Opaque, nested bool) string {
 	case "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning":
 		return "an item of type " + kind + " that is not whole"
 	}
+
 	switch {
-	case nested && !isPart(kind), role == content.User && ofAssistant(kind, o), role == content.Assistant && ofUser(kind, o):
+	case nested && !isPart(kind),
+		role == content.User && ofAssistant(kind, o),
+		role == content.Assistant && ofUser(kind, o):
 		return "an item of type " + kind + " in a place where none can stand"
 	}
 	return ""
 }
 
-// ofAssistant reports whether only the assistant's side can show an item, and ofUser whether only the user's can.
+// ofAssistant reports whether an item can only be in an assistant message.
 func ofAssistant(kind string, o content.Opaque) bool {
-	return kind == "message" && opaqueText(o, "role") == string(content.Assistant) || strings.HasSuffix(kind, "_call") ||
+	return kind == "message" && opaqueText(o, "role") == string(content.Assistant) ||
+		strings.HasSuffix(kind, "_call") ||
 		kind == "mcp_list_tools" || kind == "mcp_approval_request"
 }
 
+// ofUser reports whether an item can only be in a user message.
 func ofUser(kind string, o content.Opaque) bool {
 	return isPart(kind) || kind == "message" && opaqueText(o, "role") != string(content.Assistant)
 }
 
-// answers is the types of calls that the API's own tools make and a program answers, each with the type of the answer. The API
-// refuses a call without its answer, and an answer without its call.
+// answers maps the calls of the API's own tools that a program executes to the types of their results. The API refuses
+// a call without its result, and a result without its call.
 var answers = map[string]string{
-	"computer_call": "computer_call_output", "local_shell_call": "local_shell_call_output", "shell_call": "shell_call_output",
-	"apply_patch_call": "apply_patch_call_output", "tool_search_call": "tool_search_output", "mcp_approval_request": "mcp_approval_response",
+	"computer_call":        "computer_call_output",
+	"local_shell_call":     "local_shell_call_output",
+	"shell_call":           "shell_call_output",
+	"apply_patch_call":     "apply_patch_call_output",
+	"tool_search_call":     "tool_search_output",
+	"mcp_approval_request": "mcp_approval_response",
 }
 
-// callKey is what a call of the API's own has in common with its answer: the answer's type and the call's id. It is no key where
-// the block is no such call, or one that the API itself answers.
+// callKey returns the key that a call of one of the API's own tools shares with its result: the type of the result and
+// the ID of the call. It reports false if the block is not such a call, or if the API itself executes it.
 func callKey(b content.Opaque) (answerKey, bool) {
 	kind := itemType(b)
 	answer, ok := answers[kind]
@@ -166,10 +178,11 @@ func callKey(b content.Opaque) (answerKey, bool) {
 
 type answerKey struct{ kind, id string }
 
-// ranByServer reports whether an item of a tool search belongs to one that the API ran itself. It stands with or without the other.
+// ranByServer reports whether an item belongs to a tool search that the API itself executed. Such a call and its result
+// are independent of each other.
 func ranByServer(b content.Opaque) bool { return opaqueText(b, "execution") == "server" }
 
-// keyOfAnswer is the key of the call that b answers.
+// keyOfAnswer returns the key of the call whose result b is.
 func keyOfAnswer(b content.Opaque) (answerKey, bool) {
 	key := answerKey{kind: itemType(b)}
 	if ranByServer(b) {
@@ -189,13 +202,13 @@ func keyOfAnswer(b content.Opaque) (answerKey, bool) {
 	return key, key.id != ""
 }
 
-// itemID is dialect.Rules.ItemID: the id of an item, which must be the only one with it. Those of items that Plait models are kept apart
-// from the ids of calls.
+// itemID implements dialect.Rules.ItemID. It returns the ID of an item, which must be unique in the request, or "". The
+// prefix "item " separates the IDs of items that Plait models from those of calls.
 func itemID(b content.Block) string {
 	id := ""
 	switch b := b.(type) {
 	case content.Opaque:
-		if b.API != ResponsesAPI || itemType(b) == "local_shell_call_output" { // which has its call's
+		if b.API != ResponsesAPI || itemType(b) == "local_shell_call_output" { // its ID is that of the call
 			return ""
 		}
 		if key, ok := callKey(b); ok {
@@ -208,20 +221,22 @@ func itemID(b content.Block) string {
 		list, _ := extraOf(b.Extra)
 		id, _, _ = wire.TakeText(list, "id")
 	case content.Text:
-		item, _ := wire.Members(content.JSON(noteOf(b.Extra).Item)) // none where it is no part of a message
+		item, _ := wire.Members(content.JSON(noteOf(b.Extra).Item)) // nil if the text was not a part of a message
 		id, _, _ = wire.TakeText(item, "id")
 	}
+
 	if id != "" {
 		id = "item " + id
 	}
 	return id
 }
 
-// nameless is dialect.Rules.Nameless. Reasoning and opaque items are left out, and what came after the reasoning loses its id with it.
+// nameless implements dialect.Rules.Nameless. It returns b without its item ID, or nil for reasoning and opaque items,
+// which cannot be sent without one. Items after dropped reasoning lose their IDs as well.
 func nameless(b content.Block) content.Block {
 	switch b := b.(type) {
 	case content.ToolUse:
-		list, _ := wire.Members(b.Extra.For(ResponsesAPI)) // it was checked when the block was made
+		list, _ := wire.Members(b.Extra.For(ResponsesAPI)) // checked when the block was made
 		_, list = wire.Take(list, "id")
 		b.Extra = content.Extra{API: ResponsesAPI, JSON: wire.Object(list)}
 		return b
@@ -232,13 +247,14 @@ func nameless(b content.Block) content.Block {
 	return nil
 }
 
-// withoutItemID takes the id out of what Plait noted of the item that a text is a part of.
+// withoutItemID removes the ID of the message that a text is a part of from the text's ownNote.
 func withoutItemID(extra content.JSON) content.JSON {
-	list, _ := wire.Members(extra) // it was checked when the block was made
+	list, _ := wire.Members(extra) // checked when the block was made
 	for i, m := range list {
 		if m.Name != own {
 			continue
 		}
+
 		noted, _ := wire.Members(m.Value)
 		for j, n := range noted {
 			if n.Name == "item" {
@@ -252,20 +268,22 @@ func withoutItemID(extra content.JSON) content.JSON {
 	return wire.Object(list)
 }
 
-// prune leaves out what the API takes only beside something else: reasoning without the item that it led to, and calls and answers
-// of the API's own tools one without the other.
+// prune finds the blocks that the API accepts only together with others that are missing: reasoning without the item
+// after it, and calls and results of the API's own tools without each other.
 func (k keeping) prune(messages []content.Message) []dialect.Pruned {
 	var found []dialect.Pruned
-	open := map[answerKey]bool{} // by the calls of the message before
+	open := map[answerKey]bool{} // calls of the last assistant message without a result so far
 	for i, m := range messages {
 		if m.Role == content.Assistant {
 			found = append(found, k.unsaid(i, m)...)
 			open = map[answerKey]bool{}
 		}
+
 		var next content.Message
 		if m.Role == content.Assistant && i+1 < len(messages) {
 			next = messages[i+1]
 		}
+
 		found = append(found, unanswered(i, m, next, open)...)
 		if k != keepAll {
 			found = append(found, referred(i, m)...)
@@ -274,25 +292,30 @@ func (k keeping) prune(messages []content.Message) []dialect.Pruned {
 	return onceEach(found)
 }
 
-// referred finds the items that name another one in the place of saying it: only an API that stored that one knows it.
+// referred finds items that refer to another item by its ID. Only an API that stored that item can resolve them.
 func referred(i int, m content.Message) []dialect.Pruned {
 	var found []dialect.Pruned
 	for j, b := range m.Blocks.All() {
 		if o, ok := b.(content.Opaque); ok && itemType(o) == "item_reference" {
-			found = append(found, dialect.Pruned{Message: i, Block: j, Why: "a reference to an item that was not stored"})
+			found = append(found, dialect.Pruned{
+				Message: i, Block: j, Why: "a reference to an item that was not stored",
+			})
 		}
 	}
 	return found
 }
 
-// onceEach keeps one of those that are about the same block: one that leaves it out, where there is such.
+// onceEach keeps one entry for each block. An entry that drops the block has precedence over one that replaces it.
 func onceEach(found []dialect.Pruned) []dialect.Pruned {
 	slices.SortStableFunc(found, func(a, b dialect.Pruned) int {
 		return cmp.Or(a.Message-b.Message, a.Block-b.Block, cmp.Compare(bit(a.With != nil), bit(b.With != nil)))
 	})
-	return slices.CompactFunc(found, func(a, b dialect.Pruned) bool { return a.Message == b.Message && a.Block == b.Block })
+	return slices.CompactFunc(found, func(a, b dialect.Pruned) bool {
+		return a.Message == b.Message && a.Block == b.Block
+	})
 }
 
+// bit returns 1 for true and 0 for false.
 func bit(b bool) int {
 	if b {
 		return 1
@@ -300,7 +323,8 @@ func bit(b bool) int {
 	return 0
 }
 
-// unanswered finds the calls of the API's own in m that neither m nor next answers, and the answers in m to no open call.
+// unanswered finds the calls of the API's own tools in m that have no result in m or next, and the results in m without
+// an open call. It updates open.
 func unanswered(i int, m, next content.Message, open map[answerKey]bool) []dialect.Pruned {
 	var found []dialect.Pruned
 	var later map[answerKey]int
@@ -309,16 +333,21 @@ func unanswered(i int, m, next content.Message, open map[answerKey]bool) []diale
 		if !ok {
 			continue
 		}
+
 		if key, ok := callKey(o); ok {
 			if later == nil {
 				later = lastAnswers(m.Blocks, next.Blocks)
 			}
 			if open[key] = later[key] > j; !open[key] {
-				found = append(found, dialect.Pruned{Message: i, Block: j, Why: "a call that was not answered (" + itemType(o) + ")"})
+				found = append(found, dialect.Pruned{
+					Message: i, Block: j, Why: "a call that was not answered (" + itemType(o) + ")",
+				})
 			}
 		} else if key, ok := keyOfAnswer(o); ok {
 			if !open[key] {
-				found = append(found, dialect.Pruned{Message: i, Block: j, Why: "an answer to no open call (" + key.kind + ")"})
+				found = append(found, dialect.Pruned{
+					Message: i, Block: j, Why: "an answer to no open call (" + key.kind + ")",
+				})
 			}
 			delete(open, key)
 		}
@@ -326,7 +355,7 @@ func unanswered(i int, m, next content.Message, open map[answerKey]bool) []diale
 	return found
 }
 
-// lastAnswers is the place of the last answer to each call, counted through both lists.
+// lastAnswers returns the index of the last result for each call. Indexes continue from blocks to next.
 func lastAnswers(blocks, next content.Blocks) map[answerKey]int {
 	last := map[answerKey]int{}
 	for n, list := range []content.Blocks{blocks, next} {
@@ -341,20 +370,24 @@ func lastAnswers(blocks, next content.Blocks) map[answerKey]int {
 	return last
 }
 
-// unsaid finds the reasoning in m that cannot be sent: what is not to be kept, and what has lost the item that came after it. The API
-// refuses opaque items right after it, too: they become text. Of the others, appendItems leaves out the ids.
+// unsaid finds the reasoning in m that cannot be sent: reasoning that is not kept, and reasoning without the item after
+// it. The API also refuses opaque items right after it, which become text. The IDs of other items after it are left out
+// by appendItems.
 func (k keeping) unsaid(i int, m content.Message) []dialect.Pruned {
 	var found []dialect.Pruned
-	led := false // whether what the model wrote after the reasoning at j stands there
+	led := false // the item that the reasoning at j led to is present
 	for j := m.Blocks.Len() - 1; j >= 0; j-- {
 		t, ok := m.Blocks.At(j).(content.Thinking)
 		if !ok {
 			continue
 		}
+
+		// In a row of reasoning items, all depend on the item after the last one.
 		if j+1 < m.Blocks.Len() {
 			_, thinks := m.Blocks.At(j + 1).(content.Thinking)
 			led = (led || !thinks) && follows(m.Blocks.At(j+1), thoughtID(t))
 		}
+
 		if why := k.leaves(t, led); why != "" {
 			found = append(found, dialect.Pruned{Message: i, Block: j, Why: why})
 			found = append(found, inWords(i, m.Blocks, j+1)...)
@@ -363,7 +396,7 @@ func (k keeping) unsaid(i int, m content.Message) []dialect.Pruned {
 	return found
 }
 
-// leaves says why reasoning is left out; "" when it is kept.
+// leaves returns the reason why reasoning is left out, or "" if it is kept.
 func (k keeping) leaves(t content.Thinking, led bool) string {
 	switch {
 	case k == keepNone:
@@ -376,7 +409,7 @@ func (k keeping) leaves(t content.Thinking, led bool) string {
 	return ""
 }
 
-// follows reports whether b is an item that the model wrote after the reasoning with that id.
+// follows reports whether b is an item that the model wrote right after the reasoning with that ID.
 func follows(b content.Block, id string) bool {
 	var n ownNote
 	switch b := b.(type) {
@@ -406,7 +439,7 @@ func itemFollows(o content.Opaque) bool {
 	return !answer
 }
 
-// inWords makes texts of the opaque items that stand from j on in a row, as for another provider.
+// inWords converts the consecutive opaque items from index j on to texts, as for another provider.
 func inWords(i int, blocks content.Blocks, j int) []dialect.Pruned {
 	var found []dialect.Pruned
 	for ; j < blocks.Len(); j++ {
@@ -414,27 +447,31 @@ func inWords(i int, blocks content.Blocks, j int) []dialect.Pruned {
 		if !ok {
 			break
 		}
+
 		said, _ := responsesTarget.Accept(content.Assistant, content.Opaque{API: "none", JSON: o.JSON}, false)
-		found = append(found, dialect.Pruned{Message: i, Block: j, With: said, Why: "an item whose reasoning is left out (" + itemType(o) + ")"})
+		found = append(found, dialect.Pruned{
+			Message: i, Block: j, With: said, Why: "an item whose reasoning is left out (" + itemType(o) + ")",
+		})
 	}
 	return found
 }
 
 func thoughtID(t content.Thinking) string {
-	list, _ := wire.Members(t.Extra.For(ResponsesAPI)) // it was checked when the block was made
+	list, _ := wire.Members(t.Extra.For(ResponsesAPI)) // checked when the block was made
 	id, _, _ := wire.TakeText(list, "id")
 	return id
 }
 
-// extraOf returns the further members of a block that are the API's, and what Plait noted beside them.
+// extraOf returns the further members of a block, and the ownNote among them.
 func extraOf(e content.Extra) ([]wire.Member, ownNote) {
 	var n ownNote
 	if j := e.For(ResponsesAPI); j == "" || j == "{}" {
 		return nil, n
 	}
-	list, _ := wire.Members(e.JSON) // it was checked when the block was made
+
+	list, _ := wire.Members(e.JSON) // checked when the block was made
 	noted, list := wire.Take(list, own)
-	_ = json.Unmarshal([]byte(noted), &n) // what is no note is none
+	_ = json.Unmarshal([]byte(noted), &n) // an invalid note counts as none
 	return list, n
 }
 

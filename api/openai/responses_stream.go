@@ -14,30 +14,35 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// streamedResponse yields the events of an answer that comes as server-sent events. It ends after the answer's end, whatever the
-// server sends then.
+// streamedResponse yields the events of a response sent as server-sent events. It stops after the end of the response,
+// whatever the server sends then.
 func streamedResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		d := responseDecoder{header: res.Header, limit: c.limit}
+
+		// The error of an event that is not JSON. It means a cut unless another event follows.
 		var broken error
 		for data, err := range sse(res) {
 			if err != nil {
 				yield(nil, roundtrip.Cut(ResponsesAPI, err))
 				return
 			}
+
 			if broken != nil {
 				yield(nil, broken)
 				return
 			}
+
 			out, err := d.take(data)
 			for _, e := range out {
 				if !yield(e, nil) {
 					return
 				}
 			}
+
 			switch {
 			case errors.Is(err, errNoEvent):
-				broken = err // the rest of it may be what is missing
+				broken = err // the stream may have been cut off inside the event
 			case err != nil:
 				yield(nil, err)
 				return
@@ -45,13 +50,14 @@ func streamedResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
 				return
 			}
 		}
+
 		yield(nil, roundtrip.Cut(ResponsesAPI, broken))
 	}
 }
 
 var errNoEvent = errors.New("an event of the stream is not JSON")
 
-// responseEvent is any event of the stream.
+// responseEvent holds the members of all events of the stream that Plait reads.
 type responseEvent struct {
 	Type     string   `json:"type"`
 	Output   *int     `json:"output_index"` // some compatible servers send none
@@ -63,23 +69,23 @@ type responseEvent struct {
 	Response wire.Raw `json:"response"`
 }
 
-// responseDecoder puts a streamed answer together. The zero value is ready to use.
+// responseDecoder decodes a streamed response. The zero value is ready to use.
 type responseDecoder struct {
 	header  http.Header
 	limit   int // see call
 	items   itemDecoder
-	indexes map[string]int       // of items, by their ids
+	indexes map[string]int       // the indexes of items by their IDs, for servers without output_index
 	count   int                  // the number of items that have an index
-	names   map[int]string       // of tools, by the index of the call
-	waiting map[int]content.JSON // items that ended before those in front of them
+	names   map[int]string       // the tool names of calls, by the index of the call
+	waiting map[int]content.JSON // items that ended before an item in front of them
 	open    map[int]bool         // items that began and did not end
-	next    int                  // the index of the first item that did not end
-	said    []content.Block      // by the items before it
-	thought [2]int               // the item, and its part, that thinking was shown of
-	ended   bool
+	next    int                  // the index of the first item whose blocks were not yielded
+	said    []content.Block      // the blocks of the items before it
+	thought [2]int               // the item and the part of the last thinking delta
+	ended   bool                 // the last event was decoded
 }
 
-// take returns what the next event of the stream means.
+// take decodes the next event of the stream and returns the events to yield.
 func (d *responseDecoder) take(data []byte) ([]api.Event, error) {
 	var e responseEvent
 	if err := json.Unmarshal(data, &e, wire.Lenient); err != nil {
@@ -91,11 +97,12 @@ func (d *responseDecoder) take(data []byte) ([]api.Event, error) {
 		}
 		return nil, roundtrip.Protocol(ResponsesAPI, "an event of the stream: %w", err)
 	}
+
 	switch e.Type {
 	case "response.created", "response.in_progress":
 		var r response
 		if json.Unmarshal(e.Response, &r, wire.Lenient) != nil {
-			return nil, nil // the last event tells it again
+			return nil, nil // the last event repeats it
 		}
 		return []api.Event{r.cut()}, nil
 	case itemAdded:
@@ -111,14 +118,15 @@ func (d *responseDecoder) take(data []byte) ([]api.Event, error) {
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
 		return d.finish(e)
 	}
+
 	if isError(data) {
 		return nil, newError(ResponsesAPI, http.StatusOK, d.header, data)
 	}
-	return nil, nil // progress, or what a newer API says beside the answer
+	return nil, nil // progress, or an event of a newer API
 }
 
-// index returns the index of the item that an event is about: the event's output_index or, where a server sends none, that of the
-// item with the same id. An item whose id is new gets the next index.
+// index returns the index of the item that an event is about: the event's output_index or, if the server sends none,
+// that of the item with the same ID. An item with a new ID gets the next index.
 func (d *responseDecoder) index(e responseEvent) int {
 	if e.Output != nil {
 		d.count = max(d.count, *e.Output+1)
@@ -133,7 +141,8 @@ func (d *responseDecoder) index(e responseEvent) int {
 		return i
 	}
 
-	// An event that continues an item, under an id that did not begin one, is about the only item that can be meant.
+	// An event with an unknown ID that does not begin an item is about an open one: the first one if it ends an item,
+	// otherwise the last one.
 	if open := slices.Sorted(maps.Keys(d.open)); len(open) > 0 && e.Type != itemAdded {
 		if e.Type == itemDone {
 			return open[0]
@@ -152,13 +161,13 @@ func (d *responseDecoder) index(e responseEvent) int {
 	return i
 }
 
-// The events at the beginning and at the end of an item.
+// The types of the events that begin and end an item.
 const (
 	itemAdded = "response.output_item.added"
 	itemDone  = "response.output_item.done"
 )
 
-// begin takes the beginning of an item.
+// begin records the beginning of an item.
 func (d *responseDecoder) begin(e responseEvent) error {
 	at := d.index(e)
 	_, waits := d.waiting[at]
@@ -174,12 +183,13 @@ func (d *responseDecoder) begin(e responseEvent) error {
 	var call struct {
 		Name string `json:"name"`
 	}
-	_ = json.Unmarshal(e.Item, &call, wire.Lenient) // an item without a name has none
+	_ = json.Unmarshal(e.Item, &call, wire.Lenient) // only calls have a name
 	d.names[at] = call.Name
 	return nil
 }
 
-// end takes a whole item, and yields its blocks once those in front of it have ended.
+// end records a complete item, and returns the blocks of all items that are complete and have no incomplete item in
+// front.
 func (d *responseDecoder) end(e responseEvent) ([]api.Event, error) {
 	at := d.index(e)
 	if _, twice := d.waiting[at]; twice || at < d.next {
@@ -206,13 +216,15 @@ func (d *responseDecoder) end(e responseEvent) ([]api.Event, error) {
 	}
 }
 
-// give yields the blocks of the next item.
+// give returns the blocks of the next item.
 func (d *responseDecoder) give(item content.JSON) ([]api.Event, error) {
 	blocks, err := d.items.blocks(item)
 	if err != nil {
 		return nil, roundtrip.Protocol(ResponsesAPI, "item %d: %w", d.next, err)
 	}
+
 	d.next++
+
 	var out []api.Event
 	for _, b := range blocks {
 		out = append(out, api.BlockEnd{Index: len(d.said), Block: b})
@@ -221,12 +233,14 @@ func (d *responseDecoder) give(item content.JSON) ([]api.Event, error) {
 	return out, nil
 }
 
-// delta shows a piece of an item that is open. The parts of a message are blocks of their own, those of a summary are not.
+// delta returns the delta for a fragment of an open item. Each part of a message is a block of its own; the parts of a
+// summary are one block, separated by paragraph.
 func (d *responseDecoder) delta(kind api.DeltaKind, e responseEvent) []api.Event {
 	piece, _ := wire.Text(content.JSON(e.Delta))
 	if piece == "" || len(d.open) == 0 || e.Content < 0 {
 		return nil
 	}
+
 	at := d.index(e)
 	if !d.open[at] {
 		return nil
@@ -248,22 +262,27 @@ func (d *responseDecoder) delta(kind api.DeltaKind, e responseEvent) []api.Event
 	return []api.Event{shown}
 }
 
-// finish takes the last event, which holds the whole answer. Its items are the truth for all that were not given yet.
+// finish decodes the last event, which holds the whole response. Its items replace those whose blocks were not yielded
+// yet.
 func (d *responseDecoder) finish(e responseEvent) ([]api.Event, error) {
 	var r response
 	if err := json.Unmarshal(e.Response, &r, wire.Lenient); err != nil {
 		return nil, roundtrip.Protocol(ResponsesAPI, "the end of the stream: %w", err)
 	}
+
 	if r.Status == "" {
 		r.Status = e.Type[len("response."):]
 	}
+
 	if err := r.failed(d.header, e.Response); err != nil {
 		return []api.Event{r.cut()}, err
 	}
+
 	rest, err := d.rest(r.Output)
 	if err != nil {
 		return nil, err
 	}
+
 	var out []api.Event
 	for _, item := range rest {
 		events, err := d.give(item)
@@ -271,15 +290,18 @@ func (d *responseDecoder) finish(e responseEvent) ([]api.Event, error) {
 			return out, err
 		}
 	}
+
 	finish, err := r.finish(d.said, d.limit)
 	if err != nil {
 		return out, err
 	}
+
 	d.ended = true
 	return append(out, finish), nil
 }
 
-// rest is the items that were not given yet: those of the whole answer, or, where a server leaves them out there, those that waited.
+// rest returns the items whose blocks were not yielded yet: those in output or, if a server sends none there, the
+// waiting ones.
 func (d *responseDecoder) rest(output []wire.Raw) ([]content.JSON, error) {
 	var rest []content.JSON
 	if len(output) > 0 {
@@ -288,9 +310,11 @@ func (d *responseDecoder) rest(output []wire.Raw) ([]content.JSON, error) {
 		}
 		return rest, nil
 	}
+
 	if len(d.open) > 0 {
 		return nil, roundtrip.Protocol(ResponsesAPI, "the stream ends with %d items that did not end", len(d.open))
 	}
+
 	for _, i := range slices.Sorted(maps.Keys(d.waiting)) {
 		rest = append(rest, d.waiting[i])
 	}

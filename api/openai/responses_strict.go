@@ -7,9 +7,14 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// strictSchema reports whether OpenAI's APIs take the schema as a strict one, which the model's words are then bound to: an object,
-// in which every object has all its properties required and no others, without keywords that the APIs do not know there. Whatever
-// is in doubt is not strict.
+// strictSchema reports whether OpenAI's APIs accept the schema as a strict one, which constrains the model's output. A
+// strict schema
+//
+//   - is an object,
+//   - requires all properties of every object and allows no others,
+//   - has only keywords that the APIs support there.
+//
+// In case of doubt strictSchema returns false.
 func strictSchema(schema content.JSON) bool {
 	list, err := wire.Members(schema)
 	if err != nil {
@@ -19,20 +24,23 @@ func strictSchema(schema content.JSON) bool {
 	return kind == "object" && strictAt(schema, 0)
 }
 
-// strictDepth is how deep a strict schema nests at most.
+// strictDepth is the largest nesting depth of a strict schema.
 const strictDepth = 5
 
-// strictKeywords is what a strict schema may hold.
+// strictKeywords lists the keywords that a strict schema may contain.
 var strictKeywords = []string{
-	"type", "title", "description", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$defs", "definitions",
-	"$ref", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems",
+	"type", "title", "description", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf",
+	"$defs", "definitions", "$ref", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+	"multipleOf", "minItems", "maxItems",
 }
 
+// strictAt reports whether a schema at that depth is strict. The root has depth 0.
 func strictAt(schema content.JSON, depth int) bool {
 	list, err := wire.Members(schema)
 	if err != nil || depth > strictDepth {
 		return false
 	}
+
 	object := false
 	for _, m := range list {
 		if !slices.Contains(strictKeywords, m.Name) || !strictBelow(m, depth) {
@@ -40,50 +48,56 @@ func strictAt(schema content.JSON, depth int) bool {
 		}
 		object = object || m.Name == "properties" || m.Name == "type" && isObjectType(m.Value)
 	}
+
 	return (depth == 0 || saysWhat(list)) && (!object || strictObject(list))
 }
 
-// saysWhat reports whether a part of a schema says what may stand there, as each part of a strict one has to.
+// saysWhat reports whether a schema restricts its values. Every schema below the root of a strict one must.
 func saysWhat(list []wire.Member) bool {
 	return slices.ContainsFunc(list, func(m wire.Member) bool {
 		return slices.Contains([]string{"type", "$ref", "anyOf", "enum", "const"}, m.Name)
 	})
 }
 
-// strictBelow reports whether the schemas that a keyword holds are strict.
+// strictBelow reports whether the schemas inside a keyword are strict.
 func strictBelow(m wire.Member, depth int) bool {
 	switch m.Name {
 	case "items":
 		return strictAt(m.Value, depth+1)
 	case "properties", "$defs", "definitions":
 		named, err := wire.Members(m.Value)
-		return err == nil && !slices.ContainsFunc(named, func(n wire.Member) bool { return !strictAt(n.Value, depth+1) })
+		return err == nil &&
+			!slices.ContainsFunc(named, func(n wire.Member) bool { return !strictAt(n.Value, depth+1) })
 	case "anyOf":
 		var all []wire.Raw
-		return depth > 0 && m.Value.Decode(&all) == nil && !slices.ContainsFunc(all, func(one wire.Raw) bool { return !strictAt(content.JSON(one), depth+1) })
+		return depth > 0 && m.Value.Decode(&all) == nil &&
+			!slices.ContainsFunc(all, func(one wire.Raw) bool { return !strictAt(content.JSON(one), depth+1) })
 	}
 	return true
 }
 
+// isObjectType reports whether the value of "type" is "object" or a list with it.
 func isObjectType(j content.JSON) bool {
 	var several []string
 	if kind, ok := wire.Text(j); ok {
 		several = []string{kind}
 	} else if j.Decode(&several) != nil {
-		return true // whatever it is, it is not strict
+		return true // an invalid type: strictObject decides, as for an object
 	}
 	return slices.Contains(several, "object")
 }
 
-// strictObject reports whether an object's properties are all required, and no others allowed.
+// strictObject reports whether all properties of an object are required and no others are allowed.
 func strictObject(list []wire.Member) bool {
 	further, _ := wire.Take(list, "additionalProperties")
 	j, _ := wire.Take(list, "properties")
 	properties, err := wire.Members(j)
+
 	var required []string
 	if listed, _ := wire.Take(list, "required"); listed != "" && listed.Decode(&required) != nil {
 		return false
 	}
+
 	missing := func(p wire.Member) bool { return !slices.Contains(required, p.Name) }
 	return further == "false" && (err == nil || j == "") && !slices.ContainsFunc(properties, missing)
 }

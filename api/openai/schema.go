@@ -9,25 +9,29 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// completed is a tool with a schema that OpenAI's APIs take.
+// completed returns the tool with a schema that OpenAI's APIs accept.
 func completed(t content.Tool, note func(kind api.RepairKind, format string, args ...any)) content.Tool {
 	if t.Server() {
 		return t
 	}
+
 	full, listed := withProperties(t.Schema)
 	if listed {
-		note(api.RepairTool, `the tool %q: the lists in its schema that do not say what they hold are sent with "items" that may be anything`, t.Name)
+		note(api.RepairTool,
+			`the tool %q: the lists in its schema that do not say what they hold are sent with "items" that may be anything`,
+			t.Name)
 	}
 	t.Schema = full
 	return t
 }
 
-// withProperties is a schema with what OpenAI's APIs want to be said also where it says nothing: the "properties" of the whole, and
-// the "items" of every list in it. It allows what it allowed. Listed reports whether "items" were added.
+// withProperties adds what OpenAI's APIs require to a schema: "properties" of the root, and "items" of every list. The
+// schema still allows the same values. The result listed reports whether "items" were added.
 func withProperties(schema content.JSON) (full content.JSON, listed bool) {
 	f := fulls.Get(schema, func(content.JSON) fullSchema {
 		full := withItems(schema, 0)
 		listed := full != schema
+
 		if list, err := wire.Members(full); err == nil && value(list, "properties") == "" {
 			full = wire.Object(append(list, wire.Member{Name: "properties", Value: "{}"}))
 		}
@@ -41,33 +45,36 @@ type fullSchema struct {
 	listed bool
 }
 
-// fulls remembers them: the same tools are declared in every request.
+// fulls caches the results of withProperties: the same tools are declared in every request.
 var fulls wire.Cache[content.JSON, fullSchema]
 
-// deepestItems is how deep lists are looked for; dialect.Target lets no schema nest deeper.
+// deepestItems is the depth down to which lists are searched. dialect.Target rejects schemas that nest deeper.
 const deepestItems = 100
 
-// withItems adds "items" that may be anything to the lists in a schema that do not say what they hold.
+// withItems adds "items" that allow anything to the lists in a schema that have none.
 func withItems(schema content.JSON, depth int) content.JSON {
 	list, err := wire.Members(schema)
 	if err != nil || depth > deepestItems {
 		return schema
 	}
+
 	changed := false
 	for i, m := range list {
 		list[i].Value = itemsBelow(m, depth+1)
 		changed = changed || list[i].Value != m.Value
 	}
+
 	if kind := value(list, "type"); kind != "" && isOfType(kind, "array") && value(list, "items") == "" {
 		list, changed = append(list, wire.Member{Name: "items", Value: "{}"}), true
 	}
+
 	if !changed {
 		return schema
 	}
 	return wire.Object(list)
 }
 
-// itemsBelow is the value of a keyword, with items in the schemas that it holds.
+// itemsBelow returns the value of a keyword, with items added to the schemas inside it.
 func itemsBelow(m wire.Member, depth int) content.JSON {
 	switch m.Name {
 	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
@@ -77,34 +84,39 @@ func itemsBelow(m wire.Member, depth int) content.JSON {
 			return itemsOfEach(m.Value, depth)
 		}
 		return withItems(m.Value, depth)
-	case "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties",
-		"additionalItems", "contentSchema":
+	case "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames",
+		"unevaluatedItems", "unevaluatedProperties", "additionalItems", "contentSchema":
 		return withItems(m.Value, depth)
 	}
 	return m.Value
 }
 
+// itemsOfNamed adds items to the schemas in the members of an object.
 func itemsOfNamed(schemas content.JSON, depth int) content.JSON {
 	named, err := wire.Members(schemas)
 	if err != nil {
 		return schemas
 	}
+
 	changed := false
 	for i, m := range named {
 		named[i].Value = withItems(m.Value, depth)
 		changed = changed || named[i].Value != m.Value
 	}
+
 	if !changed {
 		return schemas
 	}
 	return wire.Object(named)
 }
 
+// itemsOfEach adds items to the schemas in a list.
 func itemsOfEach(schemas content.JSON, depth int) content.JSON {
 	var all []wire.Raw
 	if schemas.Decode(&all) != nil {
 		return schemas
 	}
+
 	changed := false
 	dst := []byte{'['}
 	for _, one := range all {
@@ -112,13 +124,14 @@ func itemsOfEach(schemas content.JSON, depth int) content.JSON {
 		changed = changed || full != content.JSON(one)
 		dst = append(wire.Separate(dst), full...)
 	}
+
 	if !changed {
 		return schemas
 	}
 	return content.JSON(append(dst, ']'))
 }
 
-// isOfType reports whether a schema's "type" is kind, or one of several that are.
+// isOfType reports whether the value of "type" is kind or a list with it.
 func isOfType(j content.JSON, kind string) bool {
 	if one, ok := wire.Text(j); ok {
 		return one == kind

@@ -17,8 +17,8 @@ import (
 
 // transport sends requests to one of the APIs, through the SDK.
 type transport struct {
-	api    string // its name
-	path   string
+	api    string // the name of the API
+	path   string // relative to the base URL
 	client sdk.Client
 	server server
 }
@@ -31,32 +31,36 @@ func newTransport(name, path string, o *Options) *transport {
 
 // call is one request, ready to be sent.
 type call struct {
-	options Options // those of the request before the provider's
+	options Options // those of the request over those of the provider
 	body    *wire.Parts
 	notes   []api.RepairNote
 	streams bool
-	limit   int // an answer of so many tokens was cut off, also where the server says otherwise; 0 is no limit
+	limit   int // a response with this many tokens was cut off, whatever the server reports; 0 is no limit
 }
 
-// answered is how an API's answer is read: as events, or whole.
+// answered holds an API's functions that read a response: streamed as events, or whole.
 type answered struct {
 	streamed, whole func(res *http.Response, c call) iter.Seq2[api.Event, error]
 }
 
-// stream sends a call and yields what comes back, by the rules of api.Provider.
+// stream sends a request and yields the events of its response, under the contract of api.Provider.
 func (t *transport) stream(ctx context.Context, make func() (call, error), read answered) iter.Seq2[api.Event, error] {
 	var c call
 	return roundtrip.Trip{
 		Prepare: func() (out roundtrip.Call, err error) {
 			c, err = make()
-			return roundtrip.Call{API: t.api, Options: c.options.Options, Whole: !c.streams, Body: c.body, Notes: c.notes}, err
+			return roundtrip.Call{
+				API: t.api, Options: c.options.Options, Whole: !c.streams, Body: c.body, Notes: c.notes,
+			}, err
 		},
-		Ask:     func(watch *wire.Watch, _ roundtrip.Call) iter.Seq2[api.Event, error] { return t.events(watch, c, read) },
-		Explain: func(error) *api.Error { return nil }, // outermost makes an error of what the API says
+		Ask: func(watch *wire.Watch, _ roundtrip.Call) iter.Seq2[api.Event, error] {
+			return t.events(watch, c, read)
+		},
+		Explain: func(error) *api.Error { return nil }, // outermost returns an error response as an *api.Error
 	}.Stream(ctx)
 }
 
-// events sends a call and yields the events of its answer.
+// events sends a call and yields the events of its response.
 func (t *transport) events(watch *wire.Watch, c call, read answered) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		res, err := t.send(watch, c)
@@ -65,15 +69,19 @@ func (t *transport) events(watch *wire.Watch, c call, read answered) iter.Seq2[a
 			return
 		}
 		defer res.Body.Close()
+
+		// Some servers ignore "stream", or stream without being asked to: the content type decides.
 		how := read.streamed
-		if kind := res.Header.Get("Content-Type"); !strings.Contains(kind, "event-stream") && (strings.Contains(kind, "json") || !c.streams) {
+		if kind := res.Header.Get("Content-Type"); !strings.Contains(kind, "event-stream") &&
+			(strings.Contains(kind, "json") || !c.streams) {
 			how = read.whole
 		}
+
 		how(res, c)(yield)
 	}
 }
 
-// send posts the bytes as they are. The caller closes the response.
+// send posts the body unchanged. The caller closes the response.
 func (t *transport) send(watch *wire.Watch, c call) (*http.Response, error) {
 	options := []option.RequestOption{
 		option.WithMaxRetries(0), // api.Client retries
@@ -82,12 +90,14 @@ func (t *transport) send(watch *wire.Watch, c call) (*http.Response, error) {
 	if c.streams {
 		options = append(options, option.WithHeader("Accept", "text/event-stream"))
 	}
+
 	for name, values := range c.options.Header {
 		options = append(options, option.WithHeaderDel(name))
 		for _, value := range values {
 			options = append(options, option.WithHeaderAdd(name, value))
 		}
 	}
+
 	var res *http.Response
 	ctx := context.WithValue(watch.Context, sending{}, &sent{t.api, c.body, watch})
 	if err := t.client.Post(ctx, t.path, nil, &res, options...); err != nil {
@@ -99,7 +109,7 @@ func (t *transport) send(watch *wire.Watch, c call) (*http.Response, error) {
 	return res, nil
 }
 
-// sending is the key of what a request's context says of it, a *sent.
+// sending is the context key of a *sent, which describes the request to outermost.
 type sending struct{}
 
 type sent struct {
@@ -108,13 +118,17 @@ type sent struct {
 	watch *wire.Watch
 }
 
-// outermost is the middleware around all others. It gives the request the length of its body, which the SDK knows for a body that
-// is one slice only; watches and bounds the answer; and makes an answer that is an error an error.
+// outermost is the middleware around all others. It
+//
+//   - sets the length of the request's body, which the SDK only does for a body in one slice,
+//   - watches the response for stalls and bounds its length,
+//   - returns an error response as an error.
 func outermost(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	if s, ok := req.Context().Value(looking{}).(*server); ok {
 		s.look(req)
 		return nil, errLooked
 	}
+
 	s, ok := req.Context().Value(sending{}).(*sent)
 	if !ok {
 		return next(req)
@@ -125,10 +139,13 @@ func outermost(req *http.Request, next option.MiddlewareNext) (*http.Response, e
 	if err != nil || res == nil || res.Body == nil {
 		return res, err
 	}
+
 	res.Body = wire.Bounded(s.watch.Body(res.Body))
 	if res.StatusCode < 400 {
 		return res, nil
 	}
+
+	// Only the beginning of an error's body is kept.
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, wire.MaxError))
 	if err != nil && len(body) == 0 {
@@ -137,7 +154,8 @@ func outermost(req *http.Request, next option.MiddlewareNext) (*http.Response, e
 	return nil, newError(s.api, res.StatusCode, res.Header, body)
 }
 
-// sse yields the data of each server-sent event, until the body ends or "[DONE]" comes. An error is why the body could not be read.
+// sse yields the data of each server-sent event, until the body ends or "[DONE]" comes. It yields an error if the body
+// cannot be read.
 func sse(res *http.Response) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		events := ssestream.NewDecoder(&http.Response{Header: http.Header{}, Body: wire.WithEnd(res.Body)})
@@ -148,10 +166,12 @@ func sse(res *http.Response) iter.Seq2[[]byte, error] {
 			} else if words == "[DONE]" {
 				return
 			}
+
 			if !yield(data, nil) {
 				return
 			}
 		}
+
 		if err := events.Err(); err != nil {
 			yield(nil, err)
 		}

@@ -9,67 +9,74 @@ import (
 	"time"
 )
 
-// MaxError is how many bytes of an error's body are kept.
+// MaxError is the number of bytes of an error response's body that are kept.
 const MaxError = 64 << 10
 
-// maxAnswer is the most bytes that an answer may have: far more than a model writes, far less than fills a machine.
+// maxAnswer is the largest response in bytes: far more than a model writes, but little enough for the memory of a
+// machine.
 const maxAnswer = 256 << 20
 
-// ErrTooLong marks an answer of more bytes than any model writes.
+// ErrTooLong is the error for a response with more bytes than any model writes.
 var ErrTooLong = errors.New("the answer is too long")
 
-// Bounded returns a body that ends with ErrTooLong where it goes on for too long.
+// Bounded returns a body whose Read returns ErrTooLong after maxAnswer bytes.
 func Bounded(body io.ReadCloser) io.ReadCloser { return BoundedTo(body, maxAnswer) }
 
-// BoundedTo returns a body that ends with ErrTooLong after that many bytes.
+// BoundedTo returns a body whose Read returns ErrTooLong after most bytes.
 func BoundedTo(body io.ReadCloser, most int64) io.ReadCloser {
 	return &bounded{ReadCloser: body, left: most}
 }
 
 type bounded struct {
 	io.ReadCloser
-	left int64
+	left int64 // bytes that may still be read
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, ErrTooLong
 	}
+
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
 	return n, err
 }
 
-// WithEnd returns a body of server-sent events whose last event counts also without the blank line that should end it.
+// WithEnd returns a body of server-sent events with an empty line appended, so that the last event counts even if the
+// server did not end it.
 func WithEnd(body io.ReadCloser) io.ReadCloser { return &lastLine{ReadCloser: body, rest: "\n\n"} }
 
-// lastLine ends a body with rest.
+// lastLine appends rest to a body.
 type lastLine struct {
 	io.ReadCloser
-	rest string
+	rest string // what was not read yet
 }
 
 func (l *lastLine) Read(p []byte) (int, error) {
 	n, err := l.ReadCloser.Read(p)
 	if err != io.EOF || n > 0 {
 		if err == io.EOF {
-			err = nil // it comes again
+			err = nil // the next Read returns it again
 		}
 		return n, err
 	}
+
 	if l.rest == "" {
 		return 0, io.EOF
 	}
+
 	n = copy(p, l.rest)
 	l.rest = l.rest[n:]
 	return n, nil
 }
 
-// RetryAfter is how long the headers ask to wait: in milliseconds, in seconds, or until a time; 0 when they do not say.
+// RetryAfter returns how long to wait before a retry, as the headers request it: in milliseconds, in seconds, or until
+// a time. It returns 0 if they contain no such request.
 func RetryAfter(header http.Header, now time.Time) time.Duration {
 	if wait := wait(header.Get("Retry-After-Ms"), time.Millisecond); wait > 0 {
 		return wait
 	}
+
 	after := header.Get("Retry-After")
 	if at, err := http.ParseTime(after); err == nil {
 		return max(0, at.Sub(now))
@@ -77,7 +84,7 @@ func RetryAfter(header http.Header, now time.Time) time.Duration {
 	return wait(after, time.Second)
 }
 
-// wait reads a number of units; 0 for anything else.
+// wait parses s as a number of units. It returns 0 for anything else.
 func wait(s string, unit time.Duration) time.Duration {
 	n, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(n > 0) {

@@ -2,16 +2,18 @@ package wire
 
 import "sync"
 
-// Cache remembers what was made of a few hundred keys. The zero value is empty. It is safe for concurrent use.
+// Cache caches the values made from a few hundred keys. The zero value is empty. It is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	mu   sync.RWMutex
-	made map[K]V
+	made map[K]V // guarded by mu
 }
 
-// mostCached is how many keys are remembered; then all are forgotten, which is as good as the oldest where that never happens.
+// mostCached is the largest number of keys. At the limit all entries are dropped: programs rarely reach it, so that a
+// better order of eviction is not worth its cost.
 const mostCached = 512
 
-// Get returns what make made of the key.
+// Get returns the value for the key, calling make if it is not cached. Concurrent calls may make the value of one key
+// several times.
 func (c *Cache[K, V]) Get(key K, make func(K) V) V {
 	c.mu.RLock()
 	value, ok := c.made[key]
@@ -19,7 +21,9 @@ func (c *Cache[K, V]) Get(key K, make func(K) V) V {
 	if ok {
 		return value
 	}
+
 	value = make(key)
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.made == nil || len(c.made) >= mostCached {

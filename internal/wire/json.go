@@ -1,5 +1,5 @@
-// Package wire is what the providers share to write requests and read answers: JSON objects member by member and byte for byte,
-// bodies that end where they should, and what headers ask for.
+// Package wire is what the providers share to write requests and read responses: JSON objects member by member and byte
+// for byte, bodies with limits and timeouts, and the headers of retries.
 package wire
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// Raw is a value that is left as it is while what surrounds it is decoded.
+// Raw is a JSON value that stays undecoded while the values around it are decoded.
 type Raw = jsontext.Value
 
-// Member is one member of a JSON object, its value byte for byte.
+// Member is one member of a JSON object, with its value byte for byte.
 type Member struct {
 	Name  string
 	Value content.JSON
@@ -31,7 +31,7 @@ func Members(j content.JSON) ([]Member, error) {
 	return readMembers(j)
 }
 
-// readMembers is Members for what may be no object, or be followed by something else.
+// readMembers is Members for input that may be something else than one valid object.
 func readMembers(j content.JSON) ([]Member, error) {
 	dec := jsontext.NewDecoder(bytes.NewBufferString(string(j)))
 	if open, err := dec.ReadToken(); err != nil {
@@ -39,12 +39,14 @@ func readMembers(j content.JSON) ([]Member, error) {
 	} else if open.Kind() != '{' {
 		return nil, fmt.Errorf("%w: not an object", content.ErrJSON)
 	}
+
 	var list []Member
 	for dec.PeekKind() != '}' {
 		name, err := dec.ReadToken()
 		if err != nil {
 			return nil, err
 		}
+
 		m := Member{Name: name.String()}
 		value, err := dec.ReadValue()
 		if err != nil {
@@ -53,14 +55,15 @@ func readMembers(j content.JSON) ([]Member, error) {
 		m.Value = content.JSON(value)
 		list = append(list, m)
 	}
+
 	_, err := dec.ReadToken()
 	return list, err
 }
 
-// Object is the object with these members, without space between them.
+// Object returns the object with these members, without spaces between them.
 func Object(list []Member) content.JSON { return content.JSON(AppendObject(nil, list)) }
 
-// AppendObject appends the object with these members, without space between them.
+// AppendObject appends the object with these members, without spaces between them.
 func AppendObject(dst []byte, list []Member) []byte {
 	dst = append(dst, '{')
 	for _, m := range list {
@@ -69,7 +72,8 @@ func AppendObject(dst []byte, list []Member) []byte {
 	return append(dst, '}')
 }
 
-// Take removes the member of that name from list and returns its value; "" when there is none.
+// Take returns the value of the member with that name, and list without it. If there is none, it returns "" and list.
+// It does not change list.
 func Take(list []Member, name string) (content.JSON, []Member) {
 	for i, m := range list {
 		if m.Name == name {
@@ -80,15 +84,17 @@ func Take(list []Member, name string) (content.JSON, []Member) {
 	return "", list
 }
 
-// With is list and those members of more whose names it does not have.
+// With returns list with the members of more whose names list does not contain.
 func With(list, more []Member) []Member {
 	if len(more) == 0 {
 		return list
 	}
+
 	has := make(map[string]bool, len(list))
 	for _, m := range list {
 		has[m.Name] = true
 	}
+
 	all := append([]Member(nil), list...)
 	for _, m := range more {
 		if !has[m.Name] {
@@ -98,7 +104,7 @@ func With(list, more []Member) []Member {
 	return all
 }
 
-// Text decodes a JSON string.
+// Text decodes a JSON string, and reports whether j is one. Invalid UTF-8 and lone surrogates are replaced.
 func Text(j content.JSON) (string, bool) {
 	if !strings.HasPrefix(string(j), `"`) {
 		return "", false
@@ -111,7 +117,7 @@ func Text(j content.JSON) (string, bool) {
 	return s, err == nil
 }
 
-// plain reports whether s stands in a JSON string as it is.
+// plain reports whether the JSON string of s is s between quotes.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
@@ -121,7 +127,8 @@ func plain(s string) bool {
 	return utf8.ValidString(s)
 }
 
-// TakeText is Take for a member that is a string.
+// TakeText is Take for a string member. It reports false, and leaves list as it is, if the member is missing or not a
+// string.
 func TakeText(list []Member, name string) (string, []Member, bool) {
 	j, rest := Take(list, name)
 	s, ok := Text(j)
@@ -131,10 +138,11 @@ func TakeText(list []Member, name string) (string, []Member, bool) {
 	return s, rest, true
 }
 
-// Lenient reads what a server sent: a lone surrogate or a repeated name must not cost a whole answer.
+// Lenient holds the options for decoding what a server sent: a lone surrogate or a repeated name must not fail a whole
+// response.
 var Lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 
-// AppendString appends a member that is a string, also when it is empty.
+// AppendString appends a string member, even if the value is empty.
 func AppendString(dst []byte, name, value string) []byte {
 	if value == "" {
 		return append(content.AppendRaw(dst, name), '"', '"')
@@ -142,13 +150,13 @@ func AppendString(dst []byte, name, value string) []byte {
 	return content.AppendString(dst, name, value)
 }
 
-// Quote is s as a JSON string.
+// Quote returns s as a JSON string.
 func Quote(s string) content.JSON {
-	b, _ := jsontext.AppendQuote(nil, s) // the error only tells of bytes that it replaced by U+FFFD
+	b, _ := jsontext.AppendQuote(nil, s) // the only error is invalid UTF-8, replaced by U+FFFD
 	return content.JSON(b)
 }
 
-// Separate appends a comma where one is needed before the next item of a list.
+// Separate appends a comma if dst needs one before the next item of a list.
 func Separate(dst []byte) []byte {
 	if n := len(dst); n > 0 && dst[n-1] != '[' {
 		dst = append(dst, ',')

@@ -6,21 +6,23 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// scanMembers returns the members of a valid object. It looks only for where they end.
+// scanMembers returns the members of s, which must be a valid object. It only looks for the ends of names and values.
 func scanMembers(s string) []Member {
 	var list []Member
-	i := afterSpace(s, 0) + 1 // behind the bracket
+	i := afterSpace(s, 0) + 1 // after the brace
 	for i = afterSpace(s, i); s[i] != '}'; i = afterSpace(s, i) {
 		if s[i] == ',' {
 			i++
 			continue
 		}
+
 		end := afterString(s, i)
 		m := Member{Name: s[i+1 : end-1]}
 		if strings.IndexByte(m.Name, '\\') >= 0 {
-			m.Name, _ = Text(content.JSON(s[i:end])) // it is valid
+			m.Name, _ = Text(content.JSON(s[i:end])) // a valid string
 		}
-		begin := afterSpace(s, afterSpace(s, end)+1) // behind the colon
+
+		begin := afterSpace(s, afterSpace(s, end)+1) // after the colon
 		i = afterValue(s, begin)
 		m.Value = content.JSON(s[begin:i])
 		list = append(list, m)
@@ -28,6 +30,7 @@ func scanMembers(s string) []Member {
 	return list
 }
 
+// afterSpace returns the index of the first byte from i on that is not white space.
 func afterSpace(s string, i int) int {
 	for s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r' {
 		i++
@@ -35,18 +38,18 @@ func afterSpace(s string, i int) int {
 	return i
 }
 
-// afterString is where the string that begins at i ends.
+// afterString returns the index after the string that begins at i.
 func afterString(s string, i int) int {
 	for i++; ; i++ {
 		i += strings.IndexAny(s[i:], `"\`)
 		if s[i] == '"' {
 			return i + 1
 		}
-		i++ // what is escaped
+		i++ // the escaped byte
 	}
 }
 
-// afterValue is where the value that begins at i ends.
+// afterValue returns the index after the value that begins at i.
 func afterValue(s string, i int) int {
 	for depth := 0; ; {
 		switch s[i] {
@@ -64,6 +67,7 @@ func afterValue(s string, i int) int {
 		default:
 			i += strings.IndexAny(s[i:], " \t\n\r,}]")
 		}
+
 		if depth == 0 {
 			return i
 		}

@@ -13,15 +13,15 @@ import (
 
 // The defaults of api.Options.Idle.
 const (
-	// Idle is the default while an answer is streamed. Coding agents that stream from these APIs use 5 minutes, and so do Node's
-	// fetch and Envoy; models that think have been silent for minutes.
+	// Idle is the default while a response is streamed. Models that think have been silent for minutes. Coding agents
+	// that use these APIs wait 5 minutes, and so do Node's fetch and Envoy.
 	Idle = 5 * time.Minute
-	// IdleWhole is the default until an answer begins that comes at once: nothing is sent while the model writes it. It is the
-	// timeout of the official SDKs.
+	// IdleWhole is the default until a response that is not streamed begins: the server sends nothing while the model
+	// writes it. It is the timeout of the official SDKs.
 	IdleWhole = 10 * time.Minute
 )
 
-// Seconds returns a duration as a person reads it in an error: "300 s", "2.5 s".
+// Seconds formats a duration for an error message: "300 s", "2.5 s".
 func Seconds(d time.Duration) string {
 	if d < 10*time.Second {
 		return strconv.FormatFloat(d.Seconds(), 'g', 2, 64) + " s"
@@ -29,25 +29,26 @@ func Seconds(d time.Duration) string {
 	return strconv.FormatInt(int64(d.Round(time.Second)/time.Second), 10) + " s"
 }
 
-// Watch ends a request when the provider sends nothing for too long. Its Context is for the request; Stop must be called at the
-// request's end.
+// Watch ends a request if the provider sends nothing for too long. Its Context is for the request. Stop must be called
+// at the end of the request.
 type Watch struct {
 	Context context.Context
 	cancel  context.CancelCauseFunc
 	idle    time.Duration
-	timer   *time.Timer
-	err     error
-	begun   atomic.Bool // a byte of the answer was received
+	timer   *time.Timer // nil if there is no limit
+	err     error       // the cause if the watch ends the request
+	begun   atomic.Bool // a byte of the response was received
 }
 
-// NewWatch begins to watch. After idle without a sign of life the context ends with err as its cause. Idle 0 is the default, and a
-// negative one no limit.
+// NewWatch starts a watch. If nothing is received for the duration idle, the context ends with err as its cause. An
+// idle of 0 means the default, a negative one no limit.
 func NewWatch(ctx context.Context, idle time.Duration, err error) *Watch {
 	w := &Watch{idle: idle, err: err}
 	w.Context, w.cancel = context.WithCancelCause(ctx)
 	if idle == 0 {
 		w.idle = Idle
 	}
+
 	if w.idle > 0 {
 		w.timer = time.AfterFunc(w.idle, func() { w.cancel(err) })
 	}
@@ -65,10 +66,10 @@ func (w *Watch) Stop() {
 // Stalled reports whether the watch ended the request.
 func (w *Watch) Stalled() bool { return errors.Is(context.Cause(w.Context), w.err) }
 
-// Body returns a body whose every byte is a sign of life.
+// Body returns a body whose reads restart the timer.
 func (w *Watch) Body(body io.ReadCloser) io.ReadCloser { return &watched{body, w} }
 
-// Silence describes a stall: how long nothing was received, and where in the answer.
+// Silence describes a stall: how long nothing was received, and whether the response had begun.
 func (w *Watch) Silence() string {
 	if w.begun.Load() {
 		return "nothing received for " + Seconds(w.idle) + " in the middle of the answer"
@@ -86,25 +87,27 @@ func (b *watched) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.watch.begun.Store(true)
 	}
+
 	if n > 0 && b.watch.timer != nil && b.watch.Context.Err() == nil {
 		b.watch.timer.Reset(b.watch.idle)
 	}
 	return n, err
 }
 
-// Parts is a request's body in parts, so that what many requests share is not copied for each. It is an io.ReadCloser; [Parts.Sized]
-// lets a request know its length.
+// Parts is a request body in several parts, so that requests can share parts without copying them. It is an
+// io.ReadCloser. [Parts.Send] tells a request its length.
 type Parts struct {
 	parts [][]byte
-	mu    sync.Mutex
-	rest  [][]byte // what was not read yet, but for the first at bytes
-	at    int
+
+	mu   sync.Mutex // guards rest and at
+	rest [][]byte   // the parts that were not read completely
+	at   int        // the number of bytes of rest[0] that were read
 }
 
-// NewParts returns the body made of parts, which must not be changed any more.
+// NewParts returns the body made of parts. The caller must not change them afterwards.
 func NewParts(parts ...[]byte) *Parts { return &Parts{parts: parts, rest: parts} }
 
-// Len is how many bytes the body has in all.
+// Len returns the length of the body in bytes.
 func (p *Parts) Len() int {
 	n := 0
 	for _, part := range p.parts {
@@ -113,7 +116,7 @@ func (p *Parts) Len() int {
 	return n
 }
 
-// Bytes is the whole body in one piece.
+// Bytes returns a copy of the whole body in one slice.
 func (p *Parts) Bytes() []byte {
 	dst := make([]byte, 0, p.Len())
 	for _, part := range p.parts {
@@ -122,10 +125,11 @@ func (p *Parts) Bytes() []byte {
 	return dst
 }
 
-// Read reads what is left of the body.
+// Read implements io.Reader. It continues after the last byte read.
 func (p *Parts) Read(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for len(p.rest) > 0 {
 		if left := p.rest[0][p.at:]; len(left) > 0 {
 			n := copy(b, left)
@@ -156,7 +160,7 @@ func (p *Parts) Send(req *http.Request) {
 	req.GetBody = func() (io.ReadCloser, error) { return NewParts(p.parts...), nil }
 }
 
-// Sized gives req a length where its body is still a *Parts, and leaves it alone where something else made another body of it.
+// Sized calls Send if the body of req is still a *Parts. If something else replaced the body, Sized does nothing.
 func Sized(req *http.Request) {
 	if p, ok := req.Body.(*Parts); ok {
 		p.Send(req)
