@@ -48,7 +48,7 @@ type fullSchema struct {
 // fulls caches the results of withProperties: the same tools are declared in every request.
 var fulls wire.Cache[content.JSON, fullSchema]
 
-// deepestItems is the depth down to which lists are searched. dialect.Target rejects schemas that nest deeper.
+// deepestItems is the depth down to which lists are searched. dialect.Target replaces schemas that nest deeper.
 const deepestItems = 100
 
 // withItems adds "items" that allow anything to the lists in a schema that have none.

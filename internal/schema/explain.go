@@ -13,6 +13,8 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
+// dropNulls removes members that are null and not required from value, in place. A property whose schema has no type
+// keeps its null.
 func dropNulls(s *jsonschema.Schema, value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -37,15 +39,17 @@ func dropNulls(s *jsonschema.Schema, value any) {
 	}
 }
 
-// explain lists what is wrong with value, path by path, in an order that does not change. It knows the keywords that inferred
-// schemas use; what it does not find, the library's own error tells.
+// explain returns the problems of value, path by path in a stable order. It knows the keywords of inferred schemas. For
+// other keywords Problems uses the error of the JSON Schema library.
 func (c Check) explain(s *jsonschema.Schema, path string, value any) []string {
 	if s.Type != "" && !fits(s.Type, value) {
 		return problem(path, "must be %s, is %s", s.Type, TypeOf(value))
 	}
+
 	if s.Enum != nil && !slices.ContainsFunc(s.Enum, func(e any) bool { return jsonschema.Equal(e, value) }) {
 		return problem(path, "must be one of %s", words(s.Enum))
 	}
+
 	switch value := value.(type) {
 	case map[string]any:
 		return c.explainObject(s, path, value)
@@ -68,6 +72,7 @@ func (c Check) explainObject(s *jsonschema.Schema, path string, value map[string
 			problems = append(problems, problem(join(path, name), "is required")...)
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(value)) {
 		switch below := s.Properties[name]; {
 		case below != nil:
@@ -91,12 +96,14 @@ func (c Check) explainArray(s *jsonschema.Schema, path string, value []any) (pro
 	case s.Items == nil:
 		return nil
 	}
+
 	for i, element := range value {
 		problems = append(problems, c.explain(s.Items, fmt.Sprintf("%s[%d]", path, i), element)...)
 	}
 	return problems
 }
 
+// problem returns the only problem of a value: the path, cut if it is long, and the text.
 func problem(path, format string, args ...any) []string {
 	if path == "" {
 		path = "root"
@@ -112,11 +119,11 @@ func join(path, name string) string {
 }
 
 func words(values []any) string {
-	j, _ := content.ToJSON(values) // they were decoded from JSON, or are strings
+	j, _ := content.ToJSON(values) // never fails: the values were decoded from JSON, or are strings
 	return strings.Trim(strings.ReplaceAll(string(j), ",", ", "), "[]")
 }
 
-// TypeOf is the JSON Schema type of a decoded value.
+// TypeOf returns the JSON Schema type of a decoded value. It is "integer" for a whole number.
 func TypeOf(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -136,6 +143,7 @@ func TypeOf(value any) string {
 	return "object"
 }
 
+// fits reports whether value is of the type kind. An integer is a number, too.
 func fits(kind string, value any) bool {
 	is := TypeOf(value)
 	return is == kind || kind == "number" && is == "integer"

@@ -15,32 +15,40 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// infer makes the schema of a type, which need not be an object.
+// infer returns the schema of a type, which need not be an object.
 func infer(t reflect.Type) (*jsonschema.Schema, error) {
+	// The library derives a schema from the kind of a type. Types for which that is wrong get one from here.
 	own := map[reflect.Type]*jsonschema.Schema{}
 	special(t, own, map[reflect.Type]bool{})
+
 	tree, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: own})
 	if err != nil {
 		return nil, err
 	}
+
 	if err := decodable(t, map[reflect.Type]bool{}); err != nil {
 		return nil, err
 	}
+
 	return tree, refine(t, tree)
 }
 
-// OwnForm reports whether a type has a method that says what its JSON is, so that its fields do not.
+// OwnForm reports whether the JSON of a type is not derived from its fields, because the type has a method for it or,
+// like time.Time, a known JSON form.
 func OwnForm(t reflect.Type) bool { return specialSchema(t) != nil }
 
-// decodable refuses what no arguments can ever be decoded into.
+// decodable returns an error for a type that no JSON can be decoded into. The map seen ends the recursion of recursive
+// types.
 func decodable(t reflect.Type, seen map[reflect.Type]bool) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+
 	if seen[t] || specialSchema(t) != nil {
 		return nil
 	}
 	seen[t] = true
+
 	switch t.Kind() {
 	case reflect.Interface:
 		if t.NumMethod() > 0 {
@@ -54,8 +62,9 @@ func decodable(t reflect.Type, seen map[reflect.Type]bool) error {
 	return nil
 }
 
+// decodableFields is decodable for the fields of a struct. It also rejects tags and names that are not supported.
 func decodableFields(t reflect.Type, seen map[reflect.Type]bool) error {
-	names := map[string]string{}
+	names := map[string]string{} // the names of fields by their names in JSON
 	for i := range t.NumField() {
 		field := t.Field(i)
 		tag := field.Tag.Get("json")
@@ -63,9 +72,11 @@ func decodableFields(t reflect.Type, seen map[reflect.Type]bool) error {
 		if tag == "-" || !field.IsExported() && !field.Anonymous {
 			continue
 		}
+
 		if name == "" && !field.Anonymous {
 			name = field.Name
 		}
+
 		err := decodable(field.Type, seen)
 		switch {
 		case err != nil:
@@ -78,6 +89,7 @@ func decodableFields(t reflect.Type, seen map[reflect.Type]bool) error {
 		case name != "" && names[name] != "":
 			err = fmt.Errorf("field %s has the JSON name %q as well", names[name], name)
 		}
+
 		if err != nil {
 			return fmt.Errorf("field %s of %s: %w", field.Name, t, err)
 		}
@@ -91,9 +103,10 @@ var (
 	durationType = reflect.TypeFor[time.Duration]()
 )
 
+// enumerated is a type that lists its values.
 type enumerated interface{ Enum() []any }
 
-// special collects the types below t whose JSON does not follow from their kind.
+// special adds to own the schemas of t and of types inside t whose JSON does not follow from their kind.
 func special(t reflect.Type, own map[reflect.Type]*jsonschema.Schema, seen map[reflect.Type]bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -102,10 +115,12 @@ func special(t reflect.Type, own map[reflect.Type]*jsonschema.Schema, seen map[r
 		return
 	}
 	seen[t] = true
+
 	if s := specialSchema(t); s != nil {
 		own[t] = s
 		return
 	}
+
 	switch t.Kind() {
 	case reflect.Struct:
 		for i := range t.NumField() {
@@ -116,6 +131,7 @@ func special(t reflect.Type, own map[reflect.Type]*jsonschema.Schema, seen map[r
 	}
 }
 
+// specialSchema returns the schema of a type whose JSON does not follow from its kind, and nil for any other type.
 func specialSchema(t reflect.Type) *jsonschema.Schema {
 	switch {
 	case t == timeType:
@@ -137,30 +153,33 @@ func specialSchema(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
+// decodes reports whether t or *t implements T.
 func decodes[T any](t reflect.Type) bool {
 	return t.Implements(reflect.TypeFor[T]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[T]())
 }
 
-// plain turns enum values into what they are once decoded from JSON, and says their common type.
+// plain returns enum values as they are when decoded from JSON, and the JSON type of the last one.
 func plain(values []any) ([]any, string) {
 	list, kind := make([]any, len(values)), ""
 	for i, v := range values {
-		j, _ := content.ToJSON(v) // what has no JSON is null, which no argument equals
+		j, _ := content.ToJSON(v) // a value without JSON becomes null, which equals no argument
 		_ = j.Decode(&list[i])
 		kind = TypeOf(list[i])
 	}
 	return list, kind
 }
 
-// refine adds to an inferred schema what the library does not: pointers that are optional, enum tags, and no null where an
-// absent member says the same.
+// refine completes an inferred schema: fields that are pointers are optional, enum tags limit their values, and null is
+// not allowed where an absent member means the same.
 func refine(t reflect.Type, s *jsonschema.Schema) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+
 	if len(s.Types) == 2 && s.Types[0] == "null" {
 		s.Type, s.Types = s.Types[1], nil
 	}
+
 	switch {
 	case t.Kind() == reflect.Struct && s.Type == "object":
 		return refineFields(t, s)
@@ -172,27 +191,33 @@ func refine(t reflect.Type, s *jsonschema.Schema) error {
 	return nil
 }
 
+// refineFields is refine for the properties of a struct.
 func refineFields(t reflect.Type, s *jsonschema.Schema) error {
 	for _, field := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case field.Anonymous && name != "":
-			return fmt.Errorf("the embedded field %s has the JSON name %q: give it a field name as well", field.Name, name)
+			return fmt.Errorf(
+				"the embedded field %s has the JSON name %q: give it a field name as well", field.Name, name)
 		case field.Anonymous || !field.IsExported() || name == "-":
 			continue
 		case name == "":
 			name = field.Name
 		}
+
 		property := s.Properties[name]
 		if property == nil {
 			continue
 		}
+
 		if field.Type.Kind() == reflect.Pointer {
 			s.Required = slices.DeleteFunc(s.Required, func(r string) bool { return r == name })
 		}
+
 		if err := refine(field.Type, property); err != nil {
 			return err
 		}
+
 		if tag := field.Tag.Get("enum"); tag != "" {
 			if err := limitTo(property, strings.Split(tag, ",")); err != nil {
 				return fmt.Errorf("the enum of field %s: %w", field.Name, err)
@@ -202,7 +227,7 @@ func refineFields(t reflect.Type, s *jsonschema.Schema) error {
 	return nil
 }
 
-// limitTo lets s, or its elements, be one of the words only.
+// limitTo allows s, or its elements if s is a list or a map, only the given words.
 func limitTo(s *jsonschema.Schema, words []string) error {
 	switch {
 	case s.Items != nil:
@@ -210,15 +235,19 @@ func limitTo(s *jsonschema.Schema, words []string) error {
 	case s.Type == "object" && s.AdditionalProperties != nil:
 		return limitTo(s.AdditionalProperties, words)
 	}
+
 	for _, word := range words {
 		word = strings.TrimSpace(word)
 		var value any = word
+
+		// The words are JSON, unless they are strings.
 		if s.Type != "string" {
 			value = nil
 			if err := content.JSON(word).Decode(&value); err != nil || !fits(s.Type, value) {
 				return fmt.Errorf("%q is no %s", word, s.Type)
 			}
 		}
+
 		s.Enum = append(s.Enum, value)
 	}
 	return nil

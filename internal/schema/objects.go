@@ -8,11 +8,11 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// deepestObjects is how deep Objects looks; dialect.Target lets no schema nest deeper.
+// deepestObjects is the depth down to which Objects looks. dialect.Target replaces schemas that nest deeper.
 const deepestObjects = 100
 
-// Objects returns a schema in which {} stands for each schema below it that is true. Both allow anything, but some servers take
-// objects alone. Where true is usual ("additionalProperties" and its like), it stays.
+// Objects returns schema with each subschema true replaced by {}. Both allow any value, but some servers accept only
+// objects. In "additionalProperties" and similar keywords, where true is common, it stays.
 func Objects(schema content.JSON) content.JSON {
 	if !strings.Contains(string(schema), "true") {
 		return schema
@@ -20,6 +20,7 @@ func Objects(schema content.JSON) content.JSON {
 	return objects(schema, 0)
 }
 
+// objects is Objects for a subschema at that depth.
 func objects(schema content.JSON, depth int) content.JSON {
 	if schema == "true" && depth > 0 {
 		return "{}"
@@ -54,7 +55,8 @@ func objects(schema content.JSON, depth int) content.JSON {
 	})
 }
 
-// replaced is the object with the members of list, each with the value that by gives it; the object itself where that changes nothing.
+// replaced returns the object with the members of list, each with the value that by returns for it. If no value
+// changes, it returns object unchanged.
 func replaced(object content.JSON, list []wire.Member, by func(wire.Member) content.JSON) content.JSON {
 	changed := false
 	list = slices.Clone(list)
@@ -62,6 +64,7 @@ func replaced(object content.JSON, list []wire.Member, by func(wire.Member) cont
 		list[i].Value = by(m)
 		changed = changed || list[i].Value != m.Value
 	}
+
 	if !changed {
 		return object
 	}
@@ -74,6 +77,7 @@ func eachReplaced(j content.JSON, by func(content.JSON) content.JSON) content.JS
 	if j.Decode(&items) != nil {
 		return j
 	}
+
 	changed := false
 	dst := []byte{'['}
 	for _, item := range items {
@@ -82,6 +86,7 @@ func eachReplaced(j content.JSON, by func(content.JSON) content.JSON) content.JS
 		changed = changed || now != is
 		dst = append(wire.Separate(dst), now...)
 	}
+
 	if !changed {
 		return j
 	}

@@ -11,18 +11,19 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// mostExpanded is how many schemas a schema may apply to one and the same value.
+// mostExpanded is the largest number of schemas that a schema may apply to one value.
 const mostExpanded = 10_000
 
-// places knows the schemas that a schema is made of, and which of them apply to the same value.
+// places indexes a schema and its subschemas, to find those that apply to the same value.
 type places struct {
-	base  map[*jsonschema.Schema]*jsonschema.Schema // the nearest schema around it with an $id, else the root
-	at    map[string]*jsonschema.Schema             // by JSON pointer, from the root
+	base  map[*jsonschema.Schema]*jsonschema.Schema // the nearest schema around each with an $id, else the root
+	at    map[string]*jsonschema.Schema             // the schemas by their JSON pointers from the root
 	path  map[*jsonschema.Schema]string             // the reverse of at
-	cost  map[*jsonschema.Schema]int
-	under map[*jsonschema.Schema]bool // being counted
+	cost  map[*jsonschema.Schema]int                // the finished results of count
+	under map[*jsonschema.Schema]bool               // the schemas that count is working on
 }
 
+// newPlaces indexes root and its subschemas.
 func newPlaces(root *jsonschema.Schema) *places {
 	p := &places{
 		map[*jsonschema.Schema]*jsonschema.Schema{}, map[string]*jsonschema.Schema{}, map[*jsonschema.Schema]string{},
@@ -32,11 +33,13 @@ func newPlaces(root *jsonschema.Schema) *places {
 	return p
 }
 
+// collect adds s, which is at path, and its subschemas.
 func (p *places) collect(s, base *jsonschema.Schema, path string) {
 	if s.ID != "" {
 		base = s
 	}
 	p.base[s], p.at[path], p.path[s] = base, s, path
+
 	for name, child := range inPlace(s) {
 		p.collect(child, base, path+name)
 	}
@@ -45,7 +48,7 @@ func (p *places) collect(s, base *jsonschema.Schema, path string) {
 	}
 }
 
-// check refuses a schema that comes back to itself for one and the same value, or applies too many schemas to it.
+// check returns an error if a schema leads back to itself for the same value, or applies too many schemas to it.
 func (p *places) check() error {
 	for _, path := range slices.Sorted(maps.Keys(p.at)) {
 		n, err := p.count(p.at[path])
@@ -59,7 +62,7 @@ func (p *places) check() error {
 	return nil
 }
 
-// count is how many schemas s applies to one value, or a little more than mostExpanded.
+// count returns the number of schemas that s applies to one value, capped at mostExpanded+1.
 func (p *places) count(s *jsonschema.Schema) (int, error) {
 	if n, known := p.cost[s]; known {
 		return n, nil
@@ -67,12 +70,15 @@ func (p *places) count(s *jsonschema.Schema) (int, error) {
 	if p.under[s] {
 		return 0, fmt.Errorf("its schema: #%s refers to itself without a property or an item between", p.path[s])
 	}
+
 	p.under[s] = true
 	defer delete(p.under, s)
+
 	next := append(p.refers(s, s.Ref), p.refers(s, s.DynamicRef)...)
 	for _, child := range inPlace(s) {
 		next = append(next, child)
 	}
+
 	total := 1
 	for _, child := range next {
 		n, err := p.count(child)
@@ -81,11 +87,12 @@ func (p *places) count(s *jsonschema.Schema) (int, error) {
 		}
 		total = min(total+n, mostExpanded+1)
 	}
+
 	p.cost[s] = total
 	return total, nil
 }
 
-// refers returns what the reference in s may mean: where several schemas come into question, all of them.
+// refers returns the schemas that the reference ref in s may refer to: all candidates, if it is ambiguous.
 func (p *places) refers(s *jsonschema.Schema, ref string) (found []*jsonschema.Schema) {
 	if ref == "" {
 		return nil
@@ -94,9 +101,14 @@ func (p *places) refers(s *jsonschema.Schema, ref string) (found []*jsonschema.S
 	if plain, err := url.PathUnescape(fragment); err == nil {
 		fragment = plain
 	}
+
 	for other, base := range p.base {
 		switch {
-		case uri != "" && lastSegment(base.ID) != lastSegment(uri), uri == "" && base != p.base[s] && s.DynamicRef == "":
+		// The reference is into another document than other.
+		case uri != "" && lastSegment(base.ID) != lastSegment(uri),
+			uri == "" && base != p.base[s] && s.DynamicRef == "":
+
+		// The fragment is empty, a JSON pointer or an anchor.
 		case fragment == "" && other == base,
 			strings.HasPrefix(fragment, "/") && p.path[other] == p.path[base]+fragment,
 			fragment != "" && (other.Anchor == fragment || other.DynamicAnchor == fragment):
@@ -106,32 +118,39 @@ func (p *places) refers(s *jsonschema.Schema, ref string) (found []*jsonschema.S
 	return found
 }
 
+// lastSegment returns the last path segment of a URI, without its fragment.
 func lastSegment(uri string) string {
 	uri, _, _ = strings.Cut(uri, "#")
 	return uri[strings.LastIndexAny(uri, "/:")+1:]
 }
 
+// namedSchemas is a sequence of subschemas with their JSON pointers.
 type namedSchemas = iter.Seq2[string, *jsonschema.Schema]
 
-// inPlace yields the parts of s that apply to the value that s applies to, each with its JSON pointer from s.
+// inPlace yields the subschemas of s that apply to the same value as s, each with its JSON pointer from s.
 func inPlace(s *jsonschema.Schema) namedSchemas {
 	return func(yield func(string, *jsonschema.Schema) bool) {
-		_ = one("/not", s.Not, yield) && one("/if", s.If, yield) && one("/then", s.Then, yield) && one("/else", s.Else, yield) &&
+		_ = one("/not", s.Not, yield) && one("/if", s.If, yield) &&
+			one("/then", s.Then, yield) && one("/else", s.Else, yield) &&
 			list("/allOf", s.AllOf, yield) && list("/anyOf", s.AnyOf, yield) && list("/oneOf", s.OneOf, yield) &&
-			members("/dependentSchemas", s.DependentSchemas, yield) && members("/dependencies", s.DependencySchemas, yield)
+			members("/dependentSchemas", s.DependentSchemas, yield) &&
+			members("/dependencies", s.DependencySchemas, yield)
 	}
 }
 
-// below yields the parts of s that apply to members or elements, or only where they are referred to.
+// below yields the subschemas of s that apply to members or elements of the value, or only where a reference leads to
+// them.
 func below(s *jsonschema.Schema) namedSchemas {
 	return func(yield func(string, *jsonschema.Schema) bool) {
 		_ = members("/$defs", s.Defs, yield) && members("/definitions", s.Definitions, yield) &&
 			members("/properties", s.Properties, yield) && members("/patternProperties", s.PatternProperties, yield) &&
-			list("/prefixItems", s.PrefixItems, yield) && list("/items", s.ItemsArray, yield) && one("/items", s.Items, yield) &&
+			list("/prefixItems", s.PrefixItems, yield) && list("/items", s.ItemsArray, yield) &&
+			one("/items", s.Items, yield) &&
 			one("/additionalItems", s.AdditionalItems, yield) && one("/contains", s.Contains, yield) &&
 			one("/unevaluatedItems", s.UnevaluatedItems, yield) && one("/propertyNames", s.PropertyNames, yield) &&
 			one("/additionalProperties", s.AdditionalProperties, yield) &&
-			one("/unevaluatedProperties", s.UnevaluatedProperties, yield) && one("/contentSchema", s.ContentSchema, yield)
+			one("/unevaluatedProperties", s.UnevaluatedProperties, yield) &&
+			one("/contentSchema", s.ContentSchema, yield)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package schema makes JSON Schemas of Go types and checks what a model wrote against them, in words that the model can act on.
-// The arguments of tools and the form of answers are both its.
+// Package schema infers JSON Schemas from Go types and checks what a model wrote against them. The problems it reports
+// are worded for the model. It is used for the arguments of tools and for the format of responses.
 package schema
 
 import (
@@ -30,8 +30,8 @@ func resolve(tree *jsonschema.Schema) (*Schema, error) {
 	return &Schema{tree, resolved}, nil
 }
 
-// Parse reads a schema. One that comes back to itself for one and the same value, or that applies too many schemas to one value,
-// is refused: checking against it would never end.
+// Parse reads a schema. It rejects a schema that leads back to itself for the same value, or that applies too many
+// schemas to one value: checking a value against it would not end.
 func Parse(text content.JSON) (*Schema, error) {
 	if !text.IsObject() {
 		return nil, errors.New("its schema is not a JSON object")
@@ -40,6 +40,7 @@ func Parse(text content.JSON) (*Schema, error) {
 	if err := stdjson.Unmarshal([]byte(text), &tree); err != nil {
 		return nil, fmt.Errorf("its schema: %w", err)
 	}
+
 	made, err := resolve(&tree)
 	if err != nil {
 		return nil, err
@@ -47,14 +48,15 @@ func Parse(text content.JSON) (*Schema, error) {
 	return made, newPlaces(&tree).check()
 }
 
-// Infer makes the schema of a type. What it refuses is a recursive type, a type that has no JSON, and one that no JSON can be
-// decoded into; it does not panic, whatever the methods of the type do.
+// Infer returns the schema of a type. It rejects a recursive type, a type without JSON, and one that no JSON can be
+// decoded into. It does not panic, even if a method of the type does.
 func Infer(t reflect.Type) (made *Schema, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("the schema of %s: panic: %v", t, v)
 		}
 	}()
+
 	tree, err := infer(t)
 	if err != nil {
 		return nil, err
@@ -62,47 +64,52 @@ func Infer(t reflect.Type) (made *Schema, err error) {
 	return resolve(tree)
 }
 
-// Member returns the schema of an object that has one member, which s describes.
+// Member returns the schema of an object with one required member, whose schema is s.
 func (s *Schema) Member(name string) (*Schema, error) {
 	return resolve(&jsonschema.Schema{
-		Type: "object", Properties: map[string]*jsonschema.Schema{name: s.tree.CloneSchemas()}, Required: []string{name},
+		Type:                 "object",
+		Properties:           map[string]*jsonschema.Schema{name: s.tree.CloneSchemas()},
+		Required:             []string{name},
 		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
 	})
 }
 
-// Type is the JSON type of all values that fit: "object", "string" …; "" where they are of several.
+// Type returns the JSON type of all valid values: "object", "string" …; "" if there are several.
 func (s *Schema) Type() string { return s.tree.Type }
 
 // JSON returns the schema as it is declared.
 func (s *Schema) JSON() (content.JSON, error) {
 	text, err := s.tree.MarshalJSON()
 	if len(s.tree.Properties) == 0 && s.tree.AdditionalProperties != nil && s.tree.AdditionalProperties.Not != nil {
-		return `{"type":"object","properties":{},"additionalProperties":false}`, err // some APIs want to see properties
+		return `{"type":"object","properties":{},"additionalProperties":false}`, err // some APIs require properties
 	}
 	return Objects(content.JSON(text)), err
 }
 
-// Check says how values are checked.
+// Check holds the options of Problems.
 type Check struct {
-	// Nulls lets null stand for a member that is not required.
+	// Nulls accepts null for a member that is not required.
 	Nulls bool
-	// Unknown is what is said of a member that the schema does not know, such as "is not an argument of this tool".
+	// Unknown is the text of the problem for an unknown member, such as "is not an argument of this tool".
 	Unknown string
 }
 
-// Problems lists what is wrong with a value, each with its place; nothing when it fits.
+// Problems returns what is wrong with a value, each problem with its path. It returns nothing if the value is valid.
 func (s *Schema) Problems(j content.JSON, c Check) []string {
 	var value any
 	if err := j.Decode(&value); err != nil {
 		return []string{"root: " + err.Error()}
 	}
+
 	if c.Nulls {
 		dropNulls(s.tree, value)
 	}
+
 	err := s.resolved.Validate(value)
 	if err == nil {
 		return nil
 	}
+
 	problems := c.explain(s.tree, "", value)
 	if len(problems) == 0 {
 		problems = []string{"root: " + strings.TrimPrefix(err.Error(), "validating root: ")}
@@ -110,12 +117,13 @@ func (s *Schema) Problems(j content.JSON, c Check) []string {
 	return problems
 }
 
-// Decode stores j in *v by the rules that an inferred schema tells of: names match case by case, a name that is not known or
-// given twice is an error, and a time.Duration is a string such as "90s".
+// Decode stores j in *v under the rules of an inferred schema: names are case-sensitive, an unknown or repeated name is
+// an error, and a time.Duration is a string such as "90s".
 func Decode(j content.JSON, v any) error {
 	return json.Unmarshal([]byte(j), v, json.RejectUnknownMembers(true), durations)
 }
 
+// durations decodes a time.Duration from a string. null leaves it unchanged.
 var durations = json.WithUnmarshalers(json.UnmarshalFunc(func(text []byte, d *time.Duration) error {
 	var s *string
 	if err := json.Unmarshal(text, &s); err != nil || s == nil {

@@ -109,9 +109,12 @@ func Text(j content.JSON) (string, bool) {
 	if !strings.HasPrefix(string(j), `"`) {
 		return "", false
 	}
+
+	// Most strings need no decoding.
 	if inner := string(j[1:max(1, len(j)-1)]); strings.HasSuffix(string(j[1:]), `"`) && plain(inner) {
 		return inner, true
 	}
+
 	var s string
 	err := json.Unmarshal([]byte(j), &s, Lenient)
 	return s, err == nil

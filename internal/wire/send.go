@@ -144,8 +144,8 @@ func (p *Parts) Read(b []byte) (int, error) {
 // Close does nothing: the parts are memory.
 func (p *Parts) Close() error { return nil }
 
-// Send sets p as the body of req, its length known, so that it is sent in one go and can be sent again. It also lets an
-// http.Transport send the request once more when a kept-alive connection turns out to be closed and no byte of a response
+// Send sets p as the body of req, with its length, so that it is sent in one piece and can be sent again. It also lets
+// an http.Transport repeat the request if a kept-alive connection turns out to be closed before any byte of a response
 // was received: servers close idle connections at any time.
 func (p *Parts) Send(req *http.Request) {
 	// The transport repeats a POST only if it has this header. An empty list is not sent (see http.Transport).
