@@ -150,6 +150,7 @@ func (a *chatAnswer) part(part content.JSON) []piece {
 			a.field = "content"
 		}
 
+		// The thinking is a text, or a list of text parts.
 		var inner []wire.Raw
 		if thinking.Decode(&inner) != nil {
 			return grow(api.DeltaThinking, &a.thought, thinking)
@@ -201,11 +202,14 @@ func (a *chatAnswer) callOf(item content.JSON, parts []wire.Member, whole bool) 
 		}
 	}
 
+	// Without an index, a piece continues the last call.
 	index := indexOf(item)
 	at := a.byIndex[index]
 	if index == "" && len(a.calls) > 0 {
 		at = a.calls[len(a.calls)-1]
 	}
+
+	// A whole message has one piece for each call.
 	if at != nil && !whole && !at.isOver(id, name, index) {
 		return at
 	}
@@ -226,6 +230,8 @@ func (c *chatCallParts) isOver(id, name string, index content.JSON) bool {
 	case id != "" && c.id != "":
 		return id != c.id
 	}
+
+	// Without IDs to compare, a name after arguments begins another call.
 	return index == "" && c.name != "" && c.arguments.Len() > 0
 }
 

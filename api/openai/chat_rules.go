@@ -88,6 +88,7 @@ func (a *chatAccepter) accept(role content.Role, block content.Block, nested boo
 		}
 	case content.CutToolUse, content.Unknown: // never sent
 	}
+
 	return a.target.Accept(role, block, nested)
 }
 

@@ -24,7 +24,7 @@
 //     completed,
 //   - items of a stream without output_index are identified by their IDs.
 //
-// # Requests
+// # What is sent
 //
 // [ResponsesBody] and [ChatBody] return the request's body, and are pure functions. They first repair a conversation of
 // any shape so that the API accepts it (see dialect.Repair and dialect.Target), and report the changes. The SDK sends
@@ -34,7 +34,7 @@
 // text: images and documents of a tool result go to the user message that follows, and a text in their place refers to
 // them. An error result begins with "Error".
 //
-// # Responses
+// # What comes back
 //
 // A streamed response and a whole one give the same blocks. What Plait models becomes a content.Text, a content.ToolUse
 // and so on. Further members are kept in the block's Extra or as a content.Opaque. Both are sent back to this API

@@ -169,6 +169,8 @@ func itemExtra(rest []wire.Member, note ownNote) content.Extra {
 // reasoning itself, which open-weight models return.
 func (d *itemDecoder) reasoning(list []wire.Member, run bool) []content.Block {
 	t, note := content.Thinking{}, ownNote{}
+
+	// Reasoning right after other reasoning depends on it, like any other item.
 	if run {
 		note.After = d.after
 	}
@@ -392,6 +394,8 @@ func wholeResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
 
 // decodeResponse decodes a whole response.
 func decodeResponse(data []byte, header http.Header, limit int) ([]content.Block, api.Finish, error) {
+
+	// A response with an error in it is not an error document: failed reads it below.
 	if isError(data) {
 		var r response
 		if json.Unmarshal(data, &r, wire.Lenient) != nil || r.Object != "response" {

@@ -78,6 +78,7 @@ func fitNote(note content.JSON) content.JSON {
 	for i, m := range list {
 		switch m.Name {
 		case "after":
+			// The reasoning loses its ID as well: "" still refers to it.
 			if misfits(m.Value, reasoningIDs) {
 				list[i].Value, changed = `""`, true
 			}

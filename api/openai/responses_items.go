@@ -262,6 +262,7 @@ func (w *itemWriter) source(s content.Source, data, url string) {
 // result writes the result of the next call, in the form that fits the call.
 func (w *itemWriter) result(r content.ToolResult) {
 	kind := "function_call_output"
+	// Results are in the order of the calls.
 	if len(w.calls) > 0 {
 		if list, _ := extraOf(w.calls[0].Extra); memberType(list) == customCall {
 			kind = "custom_tool_call_output"

@@ -202,6 +202,7 @@ func (d *responseDecoder) end(e responseEvent) ([]api.Event, error) {
 	delete(d.open, at)
 	d.waiting[at] = content.JSON(e.Item)
 
+	// An item waits until all items in front of it are complete.
 	var out []api.Event
 	for {
 		item, ok := d.waiting[d.next]

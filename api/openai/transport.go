@@ -24,6 +24,7 @@ type transport struct {
 }
 
 func newTransport(name, path string, o *Options) *transport {
+	// The first middleware is the outermost one, around those of the caller.
 	first := []option.RequestOption{option.WithMiddleware(outermost)}
 	client := sdk.NewClient(append(first, o.orNone().SDK...)...)
 	return &transport{api: name, path: path, client: client, server: serverOf(client)}

@@ -111,6 +111,8 @@ func (s *Schema) Problems(j content.JSON, c Check) []string {
 	}
 
 	problems := c.explain(s.tree, "", value)
+
+	// A keyword that explain does not know: the library's own error names it.
 	if len(problems) == 0 {
 		problems = []string{"root: " + strings.TrimPrefix(err.Error(), "validating root: ")}
 	}

@@ -95,7 +95,7 @@ func (b *watched) Read(p []byte) (int, error) {
 }
 
 // Parts is a request body in several parts, so that requests can share parts without copying them. It is an
-// io.ReadCloser. [Parts.Send] tells a request its length.
+// io.ReadCloser. [Parts.Send] sets the length of the request.
 type Parts struct {
 	parts [][]byte
 
