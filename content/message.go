@@ -2,10 +2,10 @@ package content
 
 import "math"
 
-// Role is who speaks in a [Message].
+// Role is the author of a [Message].
 type Role string
 
-// The roles. System prompts are not messages; tool results are said by the user's side.
+// The roles. System prompts are not messages. Tool results are in messages of the user.
 const (
 	User      Role = "user"
 	Assistant Role = "assistant"
@@ -14,32 +14,33 @@ const (
 // Valid reports whether r is one of the roles.
 func (r Role) Valid() bool { return r == User || r == Assistant }
 
-// Message is one turn of one side.
+// Message is a message of the user or the assistant.
 type Message struct {
 	Role   Role
 	Blocks Blocks
 }
 
-// NoResult is what a model is told of a tool call that got no result.
+// NoResult is the text sent to a model for a tool call without a result.
 const NoResult = "No result: the tool call was not completed."
 
-// Stop is why a model, or a run, stopped. Beside the constants, a provider's own word that none of them fits is kept as it is.
+// Stop is a stop reason: why a response or a run ended. It is one of the constants below, or a provider's own value
+// that matches none of them, unchanged.
 type Stop string
 
-// Reasons that a model gives.
+// Stop reasons of a response.
 const (
-	StopEndTurn   Stop = "end_turn"      // the model said all it wanted to say
+	StopEndTurn   Stop = "end_turn"      // the model finished its response
 	StopToolUse   Stop = "tool_use"      // the model waits for tool results
-	StopMaxTokens Stop = "max_tokens"    // the answer was cut off by the limit on output tokens
+	StopMaxTokens Stop = "max_tokens"    // the response reached the limit on output tokens
 	StopSequence  Stop = "stop_sequence" // the model wrote one of the request's stop sequences
-	StopPause     Stop = "pause_turn"    // a provider's server tools need another request to go on
+	StopPause     Stop = "pause_turn"    // a provider's server tools need another request to continue
 	StopRefusal   Stop = "refusal"       // the model or a filter declined
 	StopContext   Stop = "context_limit" // the context window is full
-	StopUnknown   Stop = "unknown"       // the provider gave none
-	StopCut       Stop = "cut_off"       // none: the answer broke off before its end, and this is what arrived of it
+	StopUnknown   Stop = "unknown"       // the provider gave no reason
+	StopCut       Stop = "cut_off"       // there is none: the response broke off, and only a part of it arrived
 )
 
-// Reasons of a run's own.
+// Stop reasons of a run.
 const (
 	StopCancelled  Stop = "cancelled"             // the context was cancelled
 	StopDeadline   Stop = "deadline"              // the context's deadline passed
@@ -51,13 +52,14 @@ const (
 	StopCallLimit  Stop = "tool_call_limit"       // the limit on tool calls was reached
 	StopLoop       Stop = "loop"                  // the model repeated a call
 	StopHook       Stop = "stopped"               // a hook ended the run
-	StopTerminated Stop = "terminated"            // every tool result asked to end the run
-	StopApproval   Stop = "awaiting_approval"     // calls wait for somebody's approval
-	StopResults    Stop = "awaiting_tool_results" // calls wait for results from outside
+	StopTerminated Stop = "terminated"            // every tool result requested the end of the run
+	StopApproval   Stop = "awaiting_approval"     // calls wait for approval
+	StopResults    Stop = "awaiting_tool_results" // deferred calls wait for their results
 )
 
-// Normal reports whether a model or a run stopped in the course of things: it said all it wanted, waits for tools, was ended by a hook or by
-// the tools. After any other reason, one that only a provider knows among them, a person should look. "" is normal: nothing stopped yet.
+// Normal reports whether s is a regular reason to stop: the model finished or waits for tools, or a hook or the tools
+// ended the run. Any other reason, including a provider's own, deserves a person's attention. "" is normal: nothing
+// stopped yet.
 func (s Stop) Normal() bool {
 	switch s {
 	case "", StopEndTurn, StopToolUse, StopSequence, StopPause, StopUnknown, StopHook, StopTerminated:
@@ -66,39 +68,41 @@ func (s Stop) Normal() bool {
 	return false
 }
 
-// Usage counts tokens in one shape for all providers. The zero value is no usage. Sums and differences stay within an int64: one that
-// would be larger or smaller is the largest or smallest number instead.
+// Usage counts tokens, in the same form for all providers. The zero value is no usage. Sums and differences saturate at
+// the bounds of int64.
 type Usage struct {
-	// Input is the tokens of the request that were neither read from nor written to a cache.
+	// Input is the number of request tokens neither read from nor written to a cache.
 	Input int64 `json:"input,omitzero"`
-	// Output is all tokens the model wrote, thinking included.
+	// Output is the number of tokens written by the model, including thinking.
 	Output int64 `json:"output,omitzero"`
-	// CacheRead and CacheWrite are the tokens of the request that a prompt cache had, and that it was given.
+	// CacheRead and CacheWrite are the numbers of request tokens read from and written to a prompt cache.
 	CacheRead  int64 `json:"cache_read,omitzero"`
 	CacheWrite int64 `json:"cache_write,omitzero"`
-	// Reasoning is how many of the Output tokens were thinking, where the provider says so.
+	// Reasoning is the number of Output tokens spent on thinking, if the provider reports it.
 	Reasoning int64 `json:"reasoning,omitzero"`
-	// Incomplete reports that more tokens were used than are counted here: an answer was cut off, or its provider did not report them.
+	// Incomplete reports that more tokens were used than are counted here: a response was cut off, or its provider did
+	// not report them.
 	Incomplete bool `json:"incomplete,omitzero"`
 }
 
-// Total is every token of the request and the answer.
+// Total returns the number of all tokens of the request and the response.
 func (u Usage) Total() int64 { return plus(plus(u.Input, u.Output), plus(u.CacheRead, u.CacheWrite)) }
 
-// Plus returns the sum of both. It is incomplete where one of them is.
+// Plus returns the sum of u and v. It is incomplete if either of them is.
 func (u Usage) Plus(v Usage) Usage {
 	sum := u.each(v, plus)
 	sum.Incomplete = u.Incomplete || v.Incomplete
 	return sum
 }
 
-// Minus returns what u has more than v. It is incomplete where only u is.
+// Minus returns the difference u - v. It is incomplete if only u is.
 func (u Usage) Minus(v Usage) Usage {
 	more := u.each(v, minus)
 	more.Incomplete = u.Incomplete && !v.Incomplete
 	return more
 }
 
+// each applies of to each pair of counts.
 func (u Usage) each(v Usage, of func(a, b int64) int64) Usage {
 	return Usage{
 		Input: of(u.Input, v.Input), Output: of(u.Output, v.Output),
@@ -107,6 +111,7 @@ func (u Usage) each(v Usage, of func(a, b int64) int64) Usage {
 	}
 }
 
+// plus returns a + b, saturated at the bounds of int64.
 func plus(a, b int64) int64 {
 	switch {
 	case b > 0 && a > math.MaxInt64-b:
@@ -117,6 +122,7 @@ func plus(a, b int64) int64 {
 	return a + b
 }
 
+// minus returns a - b, saturated at the bounds of int64.
 func minus(a, b int64) int64 {
 	switch {
 	case b < 0 && a > math.MaxInt64+b:

@@ -9,26 +9,28 @@ import (
 // ErrTool is in the chain of every error about a tool definition that cannot be declared.
 var ErrTool = errors.New("invalid tool definition")
 
-// toolName is what all supported APIs accept as a name.
+// toolName matches the names accepted by all supported APIs.
 var toolName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
 
 // Tool declares a tool to a model.
 type Tool struct {
-	// Name is what the model calls it by: a letter or underscore, then letters, digits, "_" and "-", 64 in all.
+	// Name identifies the tool in calls: a letter or underscore, then letters, digits, "_" and "-", at most 64
+	// characters in all.
 	Name string
-	// Description tells the model what it does and when to use it.
+	// Description explains to the model how and when to use the tool.
 	Description string
-	// Schema is the JSON Schema of the arguments: an object whose "type" is "object".
+	// Schema is the JSON Schema of the arguments: an object with the "type" "object".
 	Schema JSON
-	// Extra holds a provider's further members of the definition. A tool that the provider itself runs (a server tool) is
+	// Extra holds a provider's further members of the definition. A server tool, executed by the provider itself, is
 	// declared by Extra alone: it has a "type" member there, and no Schema.
 	Extra Extra
 }
 
-// Server reports whether the provider itself runs the tool, so that no program needs to.
+// Server reports whether the provider itself executes the tool.
 func (t Tool) Server() bool { return t.Schema == "" && t.Extra != (Extra{}) }
 
-// Check returns an error in whose chain ErrTool stands when t cannot be declared: a name or a schema that an API refuses.
+// Check returns an error if an API would refuse the definition: its name or its schema. The error's chain holds
+// ErrTool.
 func (t Tool) Check() error {
 	if !toolName.MatchString(t.Name) {
 		return fmt.Errorf("%w: the name %q does not match %s", ErrTool, t.Name, toolName)
@@ -39,6 +41,7 @@ func (t Tool) Check() error {
 	if t.Server() {
 		return nil
 	}
+
 	var schema struct {
 		Type string `json:"type"`
 	}
@@ -51,5 +54,5 @@ func (t Tool) Check() error {
 	return nil
 }
 
-// Definition returns t itself, so that a definition can be declared as a tool that no program runs.
+// Definition returns t itself, so that a definition can be declared as a tool without a function.
 func (t Tool) Definition() Tool { return t }
