@@ -13,17 +13,17 @@ import (
 // ErrBlock is in the chain of every error about a block that cannot be part of a conversation.
 var ErrBlock = errors.New("invalid block")
 
-// BlockError says which block of a list was refused, and why. Its chain holds ErrBlock.
+// BlockError reports an invalid block of a list. Its chain holds ErrBlock.
 type BlockError struct {
-	// Index is the block's place in the list it was given in.
+	// Index is the block's index in the list.
 	Index int
 	// Type is the block's type, such as "tool_use"; empty for a nil block.
 	Type string
-	// Reason says what is wrong.
+	// Reason describes the problem.
 	Reason string
 }
 
-// Error says which block it is and what is wrong with it.
+// Error returns the block's index, its type and the reason.
 func (e *BlockError) Error() string {
 	if e.Type == "" {
 		return fmt.Sprintf("block %d: %s", e.Index, e.Reason)
@@ -34,8 +34,8 @@ func (e *BlockError) Error() string {
 // Unwrap returns ErrBlock.
 func (e *BlockError) Unwrap() error { return ErrBlock }
 
-// Blocks is an unchangeable list of blocks. The zero value is the empty list. Two Blocks are compared with [Blocks.Equal]; ==
-// compares identity and never panics.
+// Blocks is an unchangeable list of blocks. The zero value is the empty list. Two Blocks are compared with
+// [Blocks.Equal]; == compares identity and never panics.
 type Blocks struct {
 	list *list
 }
@@ -45,13 +45,19 @@ type list struct {
 	memo   memo.Memo
 }
 
-// Of returns the list of bs. What it refuses, with a *BlockError: a nil block or pointer, a source with none or several of its
-// places set, an Extra, Opaque or Unknown without a JSON object, an Unknown of a type that is known, and a tool call, tool
-// result or thinking inside a tool result. Bytes that are not UTF-8 are replaced by U+FFFD.
+// Of returns a list of the given blocks. Bytes that are not UTF-8 are replaced by U+FFFD. Of returns a *BlockError for
+//
+//   - a nil block or nil pointer,
+//   - a source with none or several of Data, Text, URL and FileID set,
+//   - an Extra, Opaque or Unknown without a JSON object,
+//   - an Extra or Opaque without an API,
+//   - an Unknown of a known type,
+//   - a tool call, tool result or thinking inside a tool result.
 func Of(bs ...Block) (Blocks, error) {
 	if len(bs) == 0 {
 		return Blocks{}, nil
 	}
+
 	made := make([]Block, len(bs))
 	for i, b := range bs {
 		clean, reason := check(b)
@@ -63,7 +69,7 @@ func Of(bs ...Block) (Blocks, error) {
 	return Blocks{&list{blocks: made}}, nil
 }
 
-// Words returns the list of one text; the empty list when text is empty.
+// Words returns a list of one text block, or the empty list if text is empty.
 func Words(text string) Blocks {
 	if text == "" {
 		return Blocks{}
@@ -71,7 +77,7 @@ func Words(text string) Blocks {
 	return Blocks{&list{blocks: []Block{Text{Text: Clean(text)}}}}
 }
 
-// Len is the number of blocks.
+// Len returns the number of blocks.
 func (b Blocks) Len() int {
 	if b.list == nil {
 		return 0
@@ -79,10 +85,10 @@ func (b Blocks) Len() int {
 	return len(b.list.blocks)
 }
 
-// At returns block i. It panics when i is out of range, as indexing does.
+// At returns block i. It panics if i is out of range.
 func (b Blocks) At(i int) Block { return b.list.blocks[i] }
 
-// All yields each block with its place.
+// All yields each block with its index.
 func (b Blocks) All() iter.Seq2[int, Block] {
 	return func(yield func(int, Block) bool) {
 		for i := range b.Len() {
@@ -101,7 +107,7 @@ func (b Blocks) Slice() []Block {
 	return append([]Block(nil), b.list.blocks...)
 }
 
-// Text is all texts, joined by line breaks.
+// Text returns all texts that are not empty, joined by line breaks.
 func (b Blocks) Text() string {
 	var texts []string
 	for _, block := range b.All() {
@@ -112,8 +118,8 @@ func (b Blocks) Text() string {
 	return strings.Join(texts, "\n")
 }
 
-// String returns the blocks as JSON, in the form in which they are saved, for logs and for messages of tests. [Blocks.Text] returns the
-// texts alone.
+// String returns the blocks as JSON, in their saved form, for logs and test messages. [Blocks.Text] returns only the
+// texts.
 func (b Blocks) String() string { return string(b.Append(nil)) }
 
 // ToolUses returns the tool calls, in order.
@@ -122,6 +128,7 @@ func (b Blocks) ToolUses() []ToolUse { return only[ToolUse](b) }
 // ToolResults returns the tool results, in order.
 func (b Blocks) ToolResults() []ToolResult { return only[ToolResult](b) }
 
+// only returns the blocks of one variant. It counts them first, so that it allocates the result once, or not at all.
 func only[T Block](b Blocks) []T {
 	n := 0
 	for _, block := range b.All() {
@@ -132,6 +139,7 @@ func only[T Block](b Blocks) []T {
 	if n == 0 {
 		return nil
 	}
+
 	found := make([]T, 0, n)
 	for _, block := range b.All() {
 		if t, ok := block.(T); ok {
@@ -141,7 +149,7 @@ func only[T Block](b Blocks) []T {
 	return found
 }
 
-// Equal reports whether both lists say the same: equal blocks in the same order. JSON is compared byte for byte.
+// Equal reports whether both lists hold equal blocks in the same order. JSON is compared byte for byte.
 func (b Blocks) Equal(other Blocks) bool {
 	if b.list == other.list {
 		return true
@@ -163,6 +171,8 @@ func equal(a, b Block) bool {
 	if !ok || !too {
 		return a == b
 	}
+
+	// Lists compare by identity with ==: compare them by content, and the rest without them.
 	if !x.Content.Equal(y.Content) {
 		return false
 	}
@@ -170,12 +180,14 @@ func equal(a, b Block) bool {
 	return x == y
 }
 
-// check returns the block as it is kept, or the reason why it cannot be.
+// check returns the block in the form it is stored in, with valid UTF-8 and as a value. For an invalid block it returns
+// the reason.
 func check(b Block) (Block, string) {
 	b = value(b)
 	switch b := b.(type) {
 	case nil:
 		return nil, "is nil"
+
 	case Text:
 		b.Text, b.Extra = Clean(b.Text), b.Extra.clean()
 		return b, b.Extra.check()
@@ -188,12 +200,15 @@ func check(b Block) (Block, string) {
 	case Thinking:
 		b.Text, b.Signature, b.Redacted, b.Extra = Clean(b.Text), Clean(b.Signature), Clean(b.Redacted), b.Extra.clean()
 		return b, b.Extra.check()
+
+	// The input may be any text: a model can write arguments that are not JSON.
 	case ToolUse:
 		b.ID, b.Name, b.Input, b.Extra = Clean(b.ID), Clean(b.Name), JSON(Clean(string(b.Input))), b.Extra.clean()
 		return b, b.Extra.check()
 	case CutToolUse:
 		b.Name, b.Input = Clean(b.Name), JSON(Clean(string(b.Input)))
 		return b, ""
+
 	case ToolResult:
 		b.CallID, b.Extra = Clean(b.CallID), b.Extra.clean()
 		for _, inner := range b.Content.All() {
@@ -203,6 +218,7 @@ func check(b Block) (Block, string) {
 			}
 		}
 		return b, b.Extra.check()
+
 	case Opaque:
 		if b.API = Clean(b.API); b.API == "" {
 			return nil, "names no API"
@@ -214,7 +230,7 @@ func check(b Block) (Block, string) {
 	panic("content: a variant of Block that check does not know")
 }
 
-// value turns a pointer to a variant, which satisfies Block as well, into a copy of the variant; nil pointers into nil.
+// value replaces a pointer to a variant by a copy of the variant, and a nil pointer by nil. Pointers satisfy Block too.
 func value(b Block) Block {
 	switch p := b.(type) {
 	case *Text:
@@ -246,6 +262,7 @@ func deref[T Block](p *T) Block {
 	return *p
 }
 
+// kindOf returns the block's type, or "" for a nil block or pointer.
 func kindOf(b Block) string {
 	if b = value(b); b == nil {
 		return ""
@@ -257,6 +274,7 @@ func (s Source) clean() Source {
 	return Source{Clean(s.MediaType), Clean(s.Data), Clean(s.Text), Clean(s.URL), Clean(s.FileID)}
 }
 
+// check returns the reason why s is not valid, or "".
 func (s Source) check() string {
 	set := 0
 	for _, place := range []string{s.Data, s.Text, s.URL, s.FileID} {
@@ -275,6 +293,7 @@ func (e Extra) clean() Extra {
 	return e
 }
 
+// check returns the reason why e is not valid, or "".
 func (e Extra) check() string {
 	switch {
 	case e == Extra{}:
@@ -285,7 +304,7 @@ func (e Extra) check() string {
 	return object(e.JSON)
 }
 
-// foreign says why u would not be an Unknown when it is read again; "" where it would be.
+// foreign returns the reason why u would not become an Unknown when it is read again, or "".
 func (u Unknown) foreign() string {
 	switch kind, err := typeOf([]byte(u.JSON)); {
 	case err != nil:
@@ -296,6 +315,7 @@ func (u Unknown) foreign() string {
 	return ""
 }
 
+// object returns the reason why j is not accepted as a JSON object, or "".
 func object(j JSON) string {
 	if !j.IsObject() {
 		return "needs a JSON object, has " + safetext.Quote(string(j), mostQuoted)
@@ -303,6 +323,7 @@ func object(j JSON) string {
 	return ""
 }
 
+// first returns the first reason that is not empty, or "".
 func first(reasons ...string) string {
 	for _, r := range reasons {
 		if r != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// wire is the saved form of every variant, told apart by Type.
+// wire is the saved form of all variants, distinguished by Type.
 type wire struct {
 	Type      string `json:"type"`
 	Text      string `json:"text"`
@@ -47,7 +47,7 @@ type wireExtra struct {
 	JSONText string         `json:"json_text"`
 }
 
-// either joins the two ways in which AppendJSON writes a value.
+// either returns a value written by AppendJSON in one of its two forms: as JSON, or as a string.
 func either(raw jsontext.Value, text string) JSON {
 	if raw != nil {
 		return JSON(raw)
@@ -55,7 +55,7 @@ func either(raw jsontext.Value, text string) JSON {
 	return JSON(text)
 }
 
-// MarshalJSON returns the saved form: an array with one object a block, its "type" first.
+// MarshalJSON returns the saved form: an array with one object per block, its "type" first.
 func (b Blocks) MarshalJSON() ([]byte, error) { return b.Append(nil), nil }
 
 // Append appends the saved form to dst.
@@ -63,17 +63,22 @@ func (b Blocks) Append(dst []byte) []byte {
 	return b.append(dst, form{})
 }
 
-// AppendCanonical appends the form that digests are taken of: the saved form with JSON in canonical form and, in place of each
-// tool call's and tool result's id, what ref returns for it, because a provider's ids are not a part of what was said. ref is
-// given whether the id is a result's, the id, and how often that id stood in earlier blocks of the same kind.
+// AppendCanonical appends the form used to compute digests. It differs from the saved form in two ways:
+//
+//   - JSON is in canonical form.
+//   - The ID of each tool call and tool result is replaced by the return value of ref, because a provider's IDs are not
+//     part of the content.
+//
+// The arguments of ref are whether the ID belongs to a result, the ID, and how many earlier blocks of the same kind
+// have it.
 func (b Blocks) AppendCanonical(dst []byte, ref func(result bool, id string, earlier int) string) []byte {
 	return b.append(dst, form{ref: ref, uses: map[string]int{}, results: map[string]int{}})
 }
 
-// form says how a list is written: to be saved (the zero value), or to be digested.
+// form selects the form of a list: the saved form (the zero value), or the form for digests.
 type form struct {
-	ref           func(result bool, id string, earlier int) string
-	uses, results map[string]int // how often an id stood
+	ref           func(result bool, id string, earlier int) string // nil for the saved form
+	uses, results map[string]int                                   // how many calls and results have had an ID so far
 }
 
 func (f form) json(dst []byte, name string, j JSON) []byte {
@@ -83,10 +88,12 @@ func (f form) json(dst []byte, name string, j JSON) []byte {
 	return AppendCanonicalJSON(dst, name, j)
 }
 
+// id returns the ID to write for a call or a result.
 func (f form) id(result bool, id string) string {
 	if f.ref == nil {
 		return id
 	}
+
 	seen := f.uses
 	if result {
 		seen = f.results
@@ -118,6 +125,7 @@ func (f form) block(dst []byte, b Block) []byte {
 			return append(dst, u.JSON...)
 		}
 	}
+
 	dst = AppendString(append(dst, '{'), "type", b.kind())
 	var extra Extra
 	switch b := b.(type) {
@@ -144,8 +152,9 @@ func (f form) block(dst []byte, b Block) []byte {
 	case Opaque:
 		dst = f.json(AppendString(dst, "api", b.API), "json", b.JSON)
 	case Unknown:
-		dst = f.json(dst, "json", b.JSON)
+		dst = f.json(dst, "json", b.JSON) // a block that does not fit on one line
 	}
+
 	return append(appendExtra(dst, extra, f), '}')
 }
 
@@ -164,8 +173,8 @@ func appendExtra(dst []byte, e Extra, f form) []byte {
 	return append(f.json(dst, "json", e.JSON), '}')
 }
 
-// UnmarshalJSON reads the saved form. A block whose type it does not know becomes an [Unknown]. A block that is known but
-// broken is a *BlockError. After an error b is as it was before.
+// UnmarshalJSON reads the saved form. A block of an unknown type becomes an [Unknown]. An invalid block of a known type
+// is a *BlockError. After an error b is unchanged.
 func (b *Blocks) UnmarshalJSON(data []byte) error {
 	var items []item
 	if err := json.Unmarshal(data, &items); err != nil {
@@ -179,7 +188,7 @@ func (b *Blocks) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// item is a block as it was read. It keeps its error, so that it is reported with its place.
+// item is a block after reading. It keeps its error, so that listOf can report the error with the block's index.
 type item struct {
 	block Block
 	err   error
@@ -198,6 +207,7 @@ func (i *innerItem) UnmarshalJSON(saved []byte) error {
 	return nil
 }
 
+// listOf returns the list of items, or the error of the first invalid one.
 func listOf[I item | innerItem](items []I) (Blocks, error) {
 	list := make([]Block, len(items))
 	for i, each := range items {
@@ -210,11 +220,12 @@ func listOf[I item | innerItem](items []I) (Blocks, error) {
 	return Of(list...)
 }
 
-// ParseBlock reads the saved form of one block. A block whose type it does not know is an [Unknown]. The block is not yet
-// checked: [Of] does that. It keeps nothing of saved.
+// ParseBlock reads the saved form of one block. A block of an unknown type becomes an [Unknown]. ParseBlock does not
+// check the block's fields, as [Of] does, and does not retain saved.
 func ParseBlock(saved []byte) (Block, error) { return parseBlock(saved, false) }
 
-// parseBlock refuses a tool result inside a tool result before it reads it, so that nesting costs nothing.
+// parseBlock reads the saved form of one block. It refuses a tool result inside a tool result before reading it, so
+// that deep nesting costs nothing.
 func parseBlock(v []byte, inner bool) (Block, error) {
 	kind, err := typeOf(v)
 	if err != nil {
@@ -229,21 +240,24 @@ func parseBlock(v []byte, inner bool) (Block, error) {
 	case inner && kind == (ToolResult{}).kind():
 		return block, errors.New("is inside another tool result")
 	}
+
 	var w wire
 	if err := json.Unmarshal(v, &w); err != nil {
 		return block, err
 	}
-	w.Type = kind // as it was found known
+	w.Type = kind // the type checked above
 	return w.block()
 }
 
-// typeOf returns the type of a saved block. Where it stands first, as Plait writes it, the rest is not looked at.
+// typeOf returns the type of a saved block. If the type is the first member, as Plait writes it, the rest is not
+// parsed.
 func typeOf(v []byte) (string, error) {
 	if rest, ok := bytes.CutPrefix(v, []byte(`{"type":"`)); ok {
 		if i := bytes.IndexAny(rest, `"\`); i > 0 && rest[i] == '"' {
 			return string(rest[:i]), nil
 		}
 	}
+
 	var tag struct {
 		Type string `json:"type"`
 	}
@@ -256,7 +270,7 @@ func typeOf(v []byte) (string, error) {
 	return tag.Type, nil
 }
 
-// empty is the variant that is saved under a type; nil for a type that is not known.
+// empty returns the zero value of the variant saved under a type, or nil for an unknown type.
 func empty(kind string) Block {
 	switch kind {
 	case "text":
@@ -281,7 +295,7 @@ func empty(kind string) Block {
 	return nil
 }
 
-// block is the variant that w describes.
+// block returns w as a variant.
 func (w wire) block() (Block, error) {
 	var extra Extra
 	if w.Extra != nil {
@@ -291,6 +305,7 @@ func (w wire) block() (Block, error) {
 	if w.Source != nil {
 		source = Source(*w.Source)
 	}
+
 	switch w.Type {
 	case "text":
 		return Text{Text: w.Text, Extra: extra}, nil

@@ -12,31 +12,36 @@ import (
 	"unicode/utf8"
 )
 
-// Errors of [ImageFile] and [DocumentFile], beside those of opening and reading a file.
+// Errors of [ImageFile] and [DocumentFile], in addition to those of opening and reading a file.
 var (
-	// ErrMediaType: nothing says what a file holds, or it is no file of the kind that was asked for.
+	// ErrMediaType is in the chain of the error for a file of an unknown or wrong type, or one that is not a regular
+	// file.
 	ErrMediaType = errors.New("unknown media type")
-	// ErrFileSize: a file is empty, or larger than 100 MiB, which no API takes.
+	// ErrFileSize is in the chain of the error for a file that is empty, or larger than 100 MiB. No API accepts a
+	// larger one.
 	ErrFileSize = errors.New("file is empty or too large")
 )
 
+// maxFile is the limit on the size of a file, in bytes.
 const maxFile = 100 << 20
 
-// ImageOf returns the image with these bytes. The media type is a MIME type such as "image/png". The bytes are not checked, but
-// [Of] refuses an image without any.
+// ImageOf returns an image with the given bytes. The media type is a MIME type such as "image/png". The bytes are not
+// checked, but [Of] refuses an image without any.
 func ImageOf(mediaType string, data []byte) Image {
 	return Image{Source: Source{MediaType: mediaType, Data: base64.StdEncoding.EncodeToString(data)}}
 }
 
-// DocumentOf returns the document with these bytes. The media type is a MIME type such as "application/pdf". The bytes are not
-// checked, but [Of] refuses a document without any.
+// DocumentOf returns a document with the given bytes. The media type is a MIME type such as "application/pdf". The
+// bytes are not checked, but [Of] refuses a document without any.
 func DocumentOf(mediaType string, data []byte) Document {
 	return Document{Source: Source{MediaType: mediaType, Data: base64.StdEncoding.EncodeToString(data)}}
 }
 
-// ImageFile reads an image from a file. Its media type is that of its first bytes: PNG, JPEG, GIF, WebP, HEIC, HEIF or AVIF. Which
-// of them an API takes is the API's affair. Errors: those of opening and reading the file, ErrFileSize, and ErrMediaType for
-// anything else than an image of these kinds; [ImageOf] is for other kinds.
+// ImageFile reads an image from a file. It detects the media type from the first bytes: PNG, JPEG, GIF, WebP, HEIC,
+// HEIF or AVIF. An API may accept only some of them. Use [ImageOf] for other types.
+//
+// Errors: those of opening and reading the file, ErrFileSize, and ErrMediaType for anything but an image of these
+// types.
 func ImageFile(path string) (Image, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -44,14 +49,17 @@ func ImageFile(path string) (Image, error) {
 	}
 	mediaType := imageType(data)
 	if mediaType == "" {
-		return Image{}, fmt.Errorf("content: %s: %w: not a PNG, JPEG, GIF, WebP, HEIC, HEIF or AVIF image", path, ErrMediaType)
+		return Image{}, fmt.Errorf("content: %s: %w: not a PNG, JPEG, GIF, WebP, HEIC, HEIF or AVIF image",
+			path, ErrMediaType)
 	}
 	return ImageOf(mediaType, data), nil
 }
 
-// DocumentFile reads a document from a file. Its title is the file's name, and its media type follows from the extension of that
-// name. Text is kept as text, also where the extension is not known. Errors: those of opening and reading the file, ErrFileSize, and
-// ErrMediaType for a file with an unknown extension that is not UTF-8 text; [DocumentOf] is for these.
+// DocumentFile reads a document from a file. The title is the file's name, and the media type follows from the name's
+// extension. Text is kept as text, even if the extension is unknown. Use [DocumentOf] for other types.
+//
+// Errors: those of opening and reading the file, ErrFileSize, and ErrMediaType for a file with an unknown extension
+// that is not UTF-8 text.
 func DocumentFile(path string) (Document, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -61,21 +69,24 @@ func DocumentFile(path string) (Document, error) {
 	mediaType := documentTypes[strings.ToLower(filepath.Ext(path))]
 	readable := utf8.Valid(data) && !bytes.ContainsRune(data, 0)
 	if mediaType == "" && !readable {
-		return Document{}, fmt.Errorf("content: %s: %w: the extension is not known, and it is not text", path, ErrMediaType)
+		return Document{}, fmt.Errorf("content: %s: %w: the extension is not known, and it is not text",
+			path, ErrMediaType)
 	}
 
 	d := DocumentOf(mediaType, data)
 	if mediaType == "" {
 		d.Source.MediaType = "text/plain"
 	}
-	if isText := mediaType == "" || strings.HasPrefix(mediaType, "text/") || textTypes[mediaType]; isText && readable {
+
+	if isText := mediaType == "" || strings.HasPrefix(mediaType, "text/") ||
+		textTypes[mediaType]; isText && readable {
 		d.Source.Data, d.Source.Text = "", string(data)
 	}
 	d.Title = Clean(filepath.Base(path))
 	return d, nil
 }
 
-// readFile reads a regular file of a size that can be sent.
+// readFile reads a regular file of at most maxFile bytes that is not empty.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -83,7 +94,7 @@ func readFile(path string) ([]byte, error) {
 	}
 	defer f.Close()
 
-	// A pipe or a device could be without end, or never begin.
+	// Reading a pipe or a device could block, or never end.
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("content: %w", err)
@@ -104,7 +115,12 @@ func readFile(path string) ([]byte, error) {
 
 // imageType returns the media type of an image by its first bytes, or "".
 func imageType(data []byte) string {
-	for magic, mediaType := range map[string]string{"\x89PNG\r\n\x1a\n": "image/png", "\xff\xd8\xff": "image/jpeg", "GIF87a": "image/gif", "GIF89a": "image/gif"} {
+	for magic, mediaType := range map[string]string{
+		"\x89PNG\r\n\x1a\n": "image/png",
+		"\xff\xd8\xff":      "image/jpeg",
+		"GIF87a":            "image/gif",
+		"GIF89a":            "image/gif",
+	} {
 		if bytes.HasPrefix(data, []byte(magic)) {
 			return mediaType
 		}
@@ -113,7 +129,7 @@ func imageType(data []byte) string {
 		return ""
 	}
 
-	// Containers name what they hold behind a length.
+	// A container's type comes after a length field: at byte 8 in RIFF and in ISO base media files.
 	switch kind := string(data[8:12]); {
 	case string(data[:4]) == "RIFF" && kind == "WEBP":
 		return "image/webp"
@@ -129,12 +145,13 @@ func imageType(data []byte) string {
 	return ""
 }
 
-// documentTypes is media types by the extensions of files, as IANA has them.
+// documentTypes maps the extensions of files to media types registered with IANA.
 var documentTypes = map[string]string{
 	".pdf": "application/pdf",
-	".txt": "text/plain", ".log": "text/plain", ".md": "text/markdown", ".csv": "text/csv", ".tsv": "text/tab-separated-values",
-	".html": "text/html", ".htm": "text/html", ".xml": "application/xml", ".json": "application/json", ".yaml": "application/yaml",
-	".yml": "application/yaml", ".rtf": "application/rtf",
+	".txt": "text/plain", ".log": "text/plain", ".md": "text/markdown",
+	".csv": "text/csv", ".tsv": "text/tab-separated-values",
+	".html": "text/html", ".htm": "text/html", ".xml": "application/xml", ".json": "application/json",
+	".yaml": "application/yaml", ".yml": "application/yaml", ".rtf": "application/rtf",
 	".doc": "application/msword", ".xls": "application/vnd.ms-excel", ".ppt": "application/vnd.ms-powerpoint",
 	".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
 	".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
@@ -144,5 +161,5 @@ var documentTypes = map[string]string{
 	".mp4": "video/mp4", ".mov": "video/quicktime", ".webm": "video/webm", ".mpeg": "video/mpeg",
 }
 
-// textTypes is media types of text that do not begin with "text/".
+// textTypes holds the media types of text that do not begin with "text/".
 var textTypes = map[string]bool{"application/json": true, "application/xml": true, "application/yaml": true}
