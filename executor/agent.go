@@ -61,8 +61,8 @@ type Agent struct {
 	//
 	//	agent.Save = func(_ context.Context, d dag.DAG) error { return journal.Append(d) }
 	//
-	// A conversation that was saved in the middle of a tool phase has the results so far, and [Agent.Run] goes on with
-	// the calls that are still open. An error ends the run: what is under way is cancelled, the error is in the chain
+	// A conversation that was saved in the middle of a tool phase has the results so far, and [Agent.Run] executes the
+	// calls that are still open. An error ends the run: what is under way is cancelled, the error is in the chain
 	// of the run's, and Save is not called again. The conversations of sub-agents come with the result of their call; a
 	// sub-agent's own Save gets them step by step. Its context is not cancelled with the run. Defaults to saving
 	// nothing.

@@ -149,7 +149,7 @@ func neverSent(blocks content.Blocks) bool {
 	return true
 }
 
-// asksToGoOn reports whether a repair put words of the user at the end of a request.
+// asksToGoOn reports whether a repair appended a message of the user to a request.
 func asksToGoOn(note api.RepairNote) bool { return note.Kind == api.RepairEnd && note.Message > 0 }
 
 // countAround counts what this run took with the calls that it is inside of.

@@ -23,33 +23,32 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// savedVersion is the version of what this package writes, and the only one that it reads.
+// savedVersion is the version of the formats written by this package, and the only one it reads.
 const savedVersion = 1
 
 const (
 	mostSaved     = 64 << 20 // bytes of a continuation or a task
-	mostNested    = 512      // how deep one may nest; arguments that nest deeper than 256 are written as a string
+	mostNested    = 512      // nesting of one; arguments nested deeper than 256 are written as a string
 	mostAttribute = 200      // bytes of an attribute
 )
 
 var (
-	// ErrCodec is in the chain of every error about a [Continuation], a [ToolTask] or a [Reply] that cannot be written
-	// or read.
+	// ErrCodec is in the chain of every error about writing or reading a [Continuation], a [ToolTask] or a [Reply].
 	ErrCodec = errors.New("cannot be written or read")
-	// ErrVersion marks data that another version of Plait wrote; a [VersionError] names the version. It is
+	// ErrVersion marks data written by another version of Plait; a [VersionError] gives the version. It is
 	// dag.ErrVersion.
 	ErrVersion = dag.ErrVersion
 )
 
-// CodecError names the member of a saved continuation, task or reply that is wrong. A Continuation that is not valid
-// has the same errors before it is written as after it was read.
+// CodecError reports an invalid member of a saved continuation, task or reply. An invalid Continuation causes the same
+// errors when it is written as when it is read.
 type CodecError struct {
-	// Field is the path of the member, such as "pending/0/index"; "" where it is the whole.
+	// Field is the path of the member, such as "pending/0/index"; "" for the whole.
 	Field string
 	Err   error
 }
 
-// Error names the member. It is safe to print, whatever was read.
+// Error returns the member and the reason. The text is safe to print, whatever data was read.
 func (e *CodecError) Error() string {
 	text := "executor: saved: "
 	if e.Field != "" {
@@ -64,7 +63,7 @@ func (e *CodecError) Unwrap() []error { return []error{ErrCodec, e.Err} }
 // VersionError names the version of the data and the version that this program reads. It is a [dag.VersionError].
 type VersionError = dag.VersionError
 
-// Reasons why a member is refused.
+// Reasons for refusing a member.
 var (
 	errMissing   = errors.New("it is missing")
 	errNoText    = errors.New("it is no string")
@@ -77,31 +76,33 @@ var (
 	errApproval  = errors.New("the run waits for approval: no result can be brought yet")
 )
 
-// ContinuationCodec writes a [Continuation] as JSON, and reads it. The conversation is saved beside it, by dag.DAG.Save
-// say. The zero value writes no attribute.
+// ContinuationCodec writes a [Continuation] as JSON, and reads it. The conversation is saved separately, for example by
+// dag.DAG.Save. The zero value writes no attribute.
 //
-// What is written is no secret of the program's, but the calls' arguments are what they are: keep it as safe as the
-// conversation. And whoever can change it decides what is executed: let it come back from a store of your own, not from
-// a browser.
+// The output holds none of the program's secrets, but it holds the calls' arguments: protect it like the conversation.
+// Anybody able to change it decides which calls are executed: read it from a store of your own, not from a browser.
 type ContinuationCodec struct {
-	// Keys names the attributes that are written. Each is turned into a string, and cut to 200 bytes. Nothing else of
-	// the attributes is ever written: name ids, not secrets. Defaults to none.
+	// Keys names the attributes to write. Each is converted to a string, and cut to 200 bytes. No other attribute is
+	// ever written: name IDs, not secrets. Defaults to none.
 	Keys []string
 }
 
 // Encode returns c as one JSON object on one line, the same bytes for the same c. Of the totals, Reason is that of the
 // pause, and Detail is not written.
 //
-// A c that Decode would refuse is not written: the error is the same *[CodecError]. A run's own continuations are
-// valid, except those with a name or an id that is not UTF-8, which a hook can make.
+// If Decode would refuse c, Encode returns the same *[CodecError]. The continuations of a run are valid unless a hook
+// gave a call a name or an ID that is not UTF-8.
 func (k ContinuationCodec) Encode(c Continuation) ([]byte, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+
 	dst := appendInt([]byte{'{'}, "schema_version", savedVersion)
 	dst = content.AppendString(content.AppendString(dst, "run_id", c.Run), "continuation_id", c.ID)
-	dst = content.AppendString(content.AppendString(dst, "parent_continuation_id", c.Parent), "pause_reason", string(c.Reason))
+	dst = content.AppendString(content.AppendString(dst, "parent_continuation_id", c.Parent),
+		"pause_reason", string(c.Reason))
 	dst = content.AppendRaw(content.AppendString(dst, "message_id", c.Message.String()), "pending")
+
 	dst = append(dst, '[')
 	for i, p := range c.Pending {
 		if i > 0 {
@@ -109,18 +110,23 @@ func (k ContinuationCodec) Encode(c Continuation) ([]byte, error) {
 		}
 		dst = p.append(dst)
 	}
+
 	dst = appendTotals(append(dst, ']'), c.Totals)
 	return sized(append(appendAttributes(dst, c.Attributes, k.Keys), '}'))
 }
 
-// Decode reads what Encode wrote. It keeps nothing of data, and takes memory in proportion to it. All attributes that
-// stand there are read, whatever Keys says; they are strings.
+// Decode reads the output of Encode. It does not retain data, and its use of memory is proportional to data. All
+// attributes in data are read, regardless of Keys, as strings. Unknown members are ignored, as in a saved node. The
+// order of members and the space between them do not matter.
 //
-// Members that it does not know are left out, as they are in a saved node; their order and the space between them do
-// not count. Every error is a *[CodecError], and a version that is not 1 a *[VersionError] in its chain. Refused are:
-// more than 64 MiB, a required member that is missing, a value of another type, a name twice in an object, a
-// pause_reason that is none, a message_id that is no node's, ids that are empty, and in pending an id twice, indexes
-// that do not ascend, arguments that are no JSON object, and calls that do not wait for what pause_reason says.
+// Every error is a *[CodecError]. If the version is not 1, its chain holds a *[VersionError]. Decode refuses
+//
+//   - more than 64 MiB,
+//   - a missing required member, and a value of the wrong type,
+//   - the same name twice in an object,
+//   - an unknown pause_reason, a message_id that is no node ID, and an empty ID,
+//   - in pending: the same ID twice, and indexes that are not in ascending order,
+//   - in pending: arguments that are no JSON object, and a call that does not wait for what pause_reason states.
 func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 	var c Continuation
 	in := &reading{}
@@ -132,7 +138,7 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 	for i, each := range o.list("pending") {
 		c.Pending = append(c.Pending, in.object("pending/"+strconv.Itoa(i), each).pending())
 		if in.err != nil {
-			break // a long list must not take memory for what is refused anyway
+			break // a long list must not use memory for data that is refused anyway
 		}
 	}
 
@@ -153,35 +159,35 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 	return c, nil
 }
 
-// ToolTask is one call that waits for a result from outside, as a worker gets it.
+// ToolTask is a deferred call in the form sent to a worker.
 type ToolTask struct {
-	// Run and Continuation say where the result goes: a [Reply] in [Agent.Resume].
+	// Run and Continuation identify the pause to resume with the result, a [Reply] in [Agent.Resume].
 	Run, Continuation string
-	// Turn is how often the run has asked the model until now.
+	// Turn is the number of requests the run has sent so far.
 	Turn int
-	// ID names the call in replies.
+	// ID identifies the call in replies.
 	ID string
-	// Call is the call as it is to be executed.
+	// Call is the call to execute.
 	Call Call
 	// Tool is the tool's name as the model wrote it.
 	Tool string
-	// Attributes is the attributes of the run that Keys of the codec named.
+	// Attributes holds the attributes of the run named by the codec's Keys.
 	Attributes map[string]string
 }
 
 // ToolTaskCodec writes the calls of a [Continuation] that waits for results as tasks for workers: JSON, one object for
 // each call. The zero value writes no attribute.
 //
-// A task holds the call's arguments as they are, which may be anything that was said in the conversation: tasks are as
-// sensitive as that, and do not belong in a log.
+// A task holds the call's arguments unchanged. They may contain anything from the conversation: tasks are as sensitive
+// as the conversation, and do not belong in a log.
 type ToolTaskCodec struct {
-	// Keys names the attributes that are written, as in [ContinuationCodec]. Defaults to none.
+	// Keys names the attributes to write, as in [ContinuationCodec]. Defaults to none.
 	Keys []string
 }
 
-// Encode returns one task for each pending call, in call order: each one JSON object on one line, the same bytes for
-// the same c. Its errors are those of ContinuationCodec.Encode; so is that of a c that waits for approval, because
-// nobody is to execute its calls yet.
+// Encode returns one task for each pending call, in call order. Each is one JSON object on one line, the same bytes for
+// the same c. Its errors are those of ContinuationCodec.Encode. A c that waits for approval is a *[CodecError] too,
+// because its calls must not be executed yet.
 func (k ToolTaskCodec) Encode(c Continuation) ([][]byte, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -189,12 +195,14 @@ func (k ToolTaskCodec) Encode(c Continuation) ([][]byte, error) {
 	if c.Reason != content.StopResults {
 		return nil, &CodecError{Field: "pause_reason", Err: errApproval}
 	}
+
 	tasks := make([][]byte, len(c.Pending))
 	for i, p := range c.Pending {
 		dst := appendInt([]byte{'{'}, "schema_version", savedVersion)
 		dst = content.AppendString(content.AppendString(dst, "run_id", c.Run), "continuation_id", c.ID)
 		dst = p.appendNames(appendInt(dst, "turn", int64(c.Totals.Turns)))
 		dst = content.AppendJSON(wire.AppendString(dst, "executed_name", p.Call.Name), "arguments", p.Call.Input)
+
 		task, err := sized(append(appendAttributes(dst, c.Attributes, k.Keys), '}'))
 		if err != nil {
 			return nil, err
@@ -204,15 +212,17 @@ func (k ToolTaskCodec) Encode(c Continuation) ([][]byte, error) {
 	return tasks, nil
 }
 
-// Decode reads one task that Encode wrote, under the rules of ContinuationCodec.Decode.
+// Decode reads one task written by Encode, under the rules of ContinuationCodec.Decode.
 func (k ToolTaskCodec) Decode(data []byte) (ToolTask, error) {
 	in := &reading{}
 	o := in.whole(data)
 	o.version()
+
 	t := ToolTask{Run: o.text("run_id"), Continuation: o.text("continuation_id"), Turn: o.integer("turn")}
-	o.text("executed_name")
+	o.text("executed_name") // required in a task, but not in a continuation
 	p := o.pending()
 	t.ID, t.Call, t.Tool, t.Attributes = p.ID, p.Call, p.Tool, o.attributes()
+
 	if in.err == nil {
 		in.err = first(checkID("run_id", t.Run), checkID("continuation_id", t.Continuation), checkCount("turn", t.Turn),
 			p.check(""))
@@ -227,18 +237,19 @@ func (k ToolTaskCodec) Decode(data []byte) (ToolTask, error) {
 //
 //   - {"approve":true} and {"approve":true,"arguments":{…}},
 //   - {"approve":false} and {"approve":false,"reason":"…"},
-//   - {"result":[blocks…]}, with "is_error", "terminate", "details", "usage" and "full" where the result has them.
+//   - {"result":[blocks…]}, with "is_error", "terminate", "details", "usage" and "full" if the result has them.
 //
-// A *[CodecError] is what is no reply: the zero Reply, arguments that are no JSON object, a result that a run would not
-// take, and one with a Child, because a conversation cannot be sent: tell of its outcome in Details.
+// It returns a *[CodecError] for the zero Reply, arguments that are no JSON object, a result that a run would not
+// accept, and a result with a Child: a conversation cannot be sent, so describe its outcome in Details.
 //
-// Package encoding/json prints anew what MarshalJSON returns: JSON in arguments, details and the extras of blocks keeps
+// Package encoding/json reformats the output of MarshalJSON: JSON in arguments, details and the extras of blocks keeps
 // its value, but not its bytes.
 func (r Reply) MarshalJSON() ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
 	dst := []byte{'{'}
+
 	if r.kind == returned {
 		return append(r.result.append(dst), '}'), nil
 	}
@@ -246,12 +257,13 @@ func (r Reply) MarshalJSON() ([]byte, error) {
 	return append(content.AppendString(content.AppendJSON(dst, "arguments", r.input), "reason", r.reason), '}'), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON returns, and {"result":"text"} as well. It is strict, because a reply can be
-// written by hand and a slip in it lets a call be executed: a member that is unknown, or does not fit the others, is a
-// *[CodecError], and r is then as it was before. So is null.
+// UnmarshalJSON reads the output of MarshalJSON, and also {"result":"text"}. It is strict, because a reply can be
+// written by hand, and a mistake in it could let a call be executed: an unknown member, one that does not fit the
+// others, and null are a *[CodecError]. After an error r is unchanged.
 func (r *Reply) UnmarshalJSON(data []byte) error {
 	in := &reading{}
 	o := in.object("", content.JSON(data))
+
 	var read Reply
 	switch {
 	case o.has("approve") && o.flag("approve"):
@@ -263,6 +275,7 @@ func (r *Reply) UnmarshalJSON(data []byte) error {
 	default:
 		read = Returned(o.result())
 	}
+
 	if in.err == nil {
 		in.err = read.check()
 	}
@@ -273,12 +286,14 @@ func (r *Reply) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// check returns what is wrong with c.
+// check returns an error if c is not valid.
 func (c Continuation) check() error {
-	err := first(checkID("run_id", c.Run), checkID("continuation_id", c.ID), checkUTF8("parent_continuation_id", c.Parent))
+	err := first(checkID("run_id", c.Run), checkID("continuation_id", c.ID),
+		checkUTF8("parent_continuation_id", c.Parent))
 	if err != nil {
 		return err
 	}
+
 	switch {
 	case c.Reason != content.StopApproval && c.Reason != content.StopResults:
 		return wrong("pause_reason", "it is neither %s nor %s", content.StopApproval, content.StopResults)
@@ -290,12 +305,14 @@ func (c Continuation) check() error {
 	if err := c.checkPending(); err != nil {
 		return err
 	}
+
 	if cost := c.Totals.Cost; cost < 0 || math.IsNaN(cost) || math.IsInf(cost, 0) {
 		return wrong("totals/cost", "%v is no cost: it is negative or not finite", cost)
 	}
 	return first(checkCount("totals/turns", c.Totals.Turns), checkCount("totals/tool_calls", c.Totals.ToolCalls))
 }
 
+// checkPending checks each call by itself, their order, and that they wait for what c.Reason states.
 func (c Continuation) checkPending() error {
 	asks, seen, last := false, make(map[string]bool, len(c.Pending)), -1
 	for i, p := range c.Pending {
@@ -313,23 +330,25 @@ func (c Continuation) checkPending() error {
 		}
 		asks, last, seen[p.ID] = asks || p.Approval, p.Call.Index, true
 	}
+
 	if c.Reason == content.StopApproval && !asks {
 		return wrong("pending", "the run waits for approval, and no call asks for it")
 	}
 	return nil
 }
 
-// check returns what is wrong with one call. Its names may be empty: a model can write that, and an Agent's Handler
-// carry it out.
+// check returns an error if the call is not valid. Its names may be empty: a model can write an empty name, and an
+// Agent's Handler can execute such a call.
 func (p Pending) check(path string) error {
-	err := first(checkID(path+"tool_call_id", p.ID), checkCount(path+"index", p.Call.Index), checkUTF8(path+"call_id", p.Call.ID),
-		checkUTF8(path+"name", p.Tool), checkUTF8(path+"executed_name", p.Call.Name))
+	err := first(checkID(path+"tool_call_id", p.ID), checkCount(path+"index", p.Call.Index),
+		checkUTF8(path+"call_id", p.Call.ID), checkUTF8(path+"name", p.Tool), checkUTF8(path+"executed_name", p.Call.Name))
 	if err == nil && !p.Call.Input.IsObject() {
 		err = &CodecError{Field: path + "arguments", Err: errNoObject}
 	}
 	return err
 }
 
+// check returns an error if r is not valid, or cannot be written.
 func (r Reply) check() error {
 	switch {
 	case r.kind == noReply:
@@ -339,6 +358,7 @@ func (r Reply) check() error {
 	case r.result.Child.Len() > 0:
 		return wrong("result", "a conversation, its Child, cannot be sent")
 	}
+
 	if err := holdable(r.result.Full); err != nil {
 		return &CodecError{Field: "full", Err: err}
 	}
@@ -348,11 +368,12 @@ func (r Reply) check() error {
 	return nil
 }
 
+// wrong returns a *CodecError about a member.
 func wrong(field, format string, args ...any) error {
 	return &CodecError{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
-// first returns the first error there is.
+// first returns the first error that is not nil.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -369,7 +390,7 @@ func checkID(field, id string) error {
 	return checkUTF8(field, id)
 }
 
-// checkUTF8 refuses what would be another name when it is read again.
+// checkUTF8 refuses text that would be different after it was written and read.
 func checkUTF8(field, text string) error {
 	if !utf8.ValidString(text) {
 		return &CodecError{Field: field, Err: errUTF8}
@@ -389,11 +410,12 @@ func (p Pending) append(dst []byte) []byte {
 	if p.Call.Name != p.Tool {
 		dst = wire.AppendString(dst, "executed_name", p.Call.Name)
 	}
-	dst = appendTrue(appendTrue(content.AppendJSON(dst, "arguments", p.Call.Input), "approval", p.Approval), "deferred", p.Deferred)
+	dst = appendTrue(appendTrue(content.AppendJSON(dst, "arguments", p.Call.Input), "approval", p.Approval),
+		"deferred", p.Deferred)
 	return append(content.AppendString(dst, "reason", p.Reason), '}')
 }
 
-// appendNames appends the identity of the call.
+// appendNames appends the members that identify the call.
 func (p Pending) appendNames(dst []byte) []byte {
 	dst = appendInt(content.AppendString(dst, "tool_call_id", p.ID), "index", int64(p.Call.Index))
 	if p.Call.ID != p.ID {
@@ -416,7 +438,7 @@ func appendTotals(dst []byte, t node.StopReason) []byte {
 	return append(dst, '}')
 }
 
-// appendAttributes appends those attributes that keys names, sorted by name.
+// appendAttributes appends the attributes named by keys, sorted by name.
 func appendAttributes(dst []byte, attributes map[string]any, keys []string) []byte {
 	texts := map[string]string{}
 	for _, key := range slices.Sorted(slices.Values(keys)) {
@@ -427,6 +449,7 @@ func appendAttributes(dst []byte, attributes map[string]any, keys []string) []by
 	if len(texts) == 0 {
 		return dst
 	}
+
 	dst = append(content.AppendRaw(dst, "attributes"), '{')
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
 		dst = wire.AppendString(dst, key, texts[key])
@@ -434,7 +457,7 @@ func appendAttributes(dst []byte, attributes map[string]any, keys []string) []by
 	return append(dst, '}')
 }
 
-// attributeText is an attribute as a string, cut at a character's boundary.
+// attributeText returns an attribute as a string, cut at the boundary of a character.
 func attributeText(value any) string {
 	return safetext.Head(content.Clean(fmt.Sprint(value)), mostAttribute)
 }
@@ -464,11 +487,11 @@ func appendUsage(dst []byte, name string, u content.Usage) []byte {
 	if u == (content.Usage{}) {
 		return dst
 	}
-	text, _ := content.ToJSON(u) // integers and a flag cannot fail
+	text, _ := content.ToJSON(u) // encoding integers and a flag cannot fail
 	return append(content.AppendRaw(dst, name), text...)
 }
 
-// sized refuses what Decode would not read again.
+// sized returns data, or an error if Decode would refuse its size.
 func sized(data []byte) ([]byte, error) {
 	if len(data) > mostSaved {
 		return nil, &CodecError{Err: errTooLarge}
@@ -476,14 +499,14 @@ func sized(data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// reading is one reading of JSON. It keeps the first error; what is read after it means nothing.
+// reading is the state of reading one JSON text. It keeps the first error. Values read after an error are meaningless.
 type reading struct{ err error }
 
-// savedObject is the members of an object that is read.
+// savedObject is a JSON object being read.
 type savedObject struct {
 	in      *reading
-	path    string // goes before a member's name
-	members map[string]content.JSON
+	path    string                  // of the object, with a final "/"; "" for the root
+	members map[string]content.JSON // by name
 }
 
 func (in *reading) fail(field string, err error) {
@@ -492,7 +515,7 @@ func (in *reading) fail(field string, err error) {
 	}
 }
 
-// whole reads the object that is all of data.
+// whole reads data as one object.
 func (in *reading) whole(data []byte) savedObject {
 	if len(data) > mostSaved {
 		in.fail("", errTooLarge)
@@ -501,17 +524,18 @@ func (in *reading) whole(data []byte) savedObject {
 	return in.object("", content.JSON(data))
 }
 
-// object reads the object that stands at a path. What nests too deep is refused before anything else looks at it.
+// object reads the object j at a path. It refuses an object that nests too deep before parsing it.
 func (in *reading) object(path string, j content.JSON) savedObject {
 	o := savedObject{in: in, path: path, members: map[string]content.JSON{}}
 	if path != "" {
 		o.path += "/"
 	}
 
-	// Depth comes first, so that nothing else looks at what nests too deep.
 	if in.err != nil {
 		return o
 	}
+
+	// Depth comes first: it does not recurse, as a parser may.
 	if deep := j.Depth(); deep > mostNested {
 		in.fail(path, fmt.Errorf("it nests %d deep; the limit is %d", deep, mostNested))
 		return o
@@ -538,7 +562,7 @@ func (o savedObject) has(name string) bool {
 	return ok
 }
 
-// take returns a member that is required.
+// take returns a required member.
 func (o savedObject) take(name string) content.JSON {
 	if !o.has(name) {
 		o.fail(name, errMissing)
@@ -546,7 +570,7 @@ func (o savedObject) take(name string) content.JSON {
 	return o.members[name]
 }
 
-// only refuses all members but those.
+// only refuses members with other names.
 func (o savedObject) only(names ...string) {
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {
 		if !slices.Contains(names, name) {
@@ -569,7 +593,7 @@ func (o savedObject) text(name string) string {
 	return text
 }
 
-// textOr is text for a member that may be absent.
+// textOr is text for an optional member.
 func (o savedObject) textOr(name, absent string) string {
 	if !o.has(name) {
 		return absent
@@ -594,7 +618,7 @@ func (o savedObject) integerOr0(name string) int64 {
 	return o.integer64(name, 64)
 }
 
-// flag is false where it is absent.
+// flag returns an optional boolean; false if it is absent.
 func (o savedObject) flag(name string) bool {
 	switch o.members[name] {
 	case "true":
@@ -619,7 +643,7 @@ func (o savedObject) object(name string) savedObject {
 	return o.in.object(o.path+name, o.take(name))
 }
 
-// list yields the items of a list, as long as nothing is wrong.
+// list yields the items of a list. It ends early at an item that is not valid.
 func (o savedObject) list(name string) iter.Seq2[int, content.JSON] {
 	return func(yield func(int, content.JSON) bool) {
 		dec := jsontext.NewDecoder(bytes.NewBufferString(string(o.take(name))))
@@ -636,7 +660,7 @@ func (o savedObject) list(name string) iter.Seq2[int, content.JSON] {
 	}
 }
 
-// json is a value that AppendJSON wrote: as it is, or in a string; "" where it is absent.
+// json returns a value written by AppendJSON, as JSON or in a string; "" if it is absent.
 func (o savedObject) json(name string) content.JSON {
 	if !o.has(name + "_text") {
 		return o.members[name]
@@ -647,7 +671,7 @@ func (o savedObject) json(name string) content.JSON {
 	return content.JSON(o.text(name + "_text"))
 }
 
-// arguments are seen to be an object by check, which asks that of what is written as well.
+// arguments returns the arguments of a call. It does not check for an object: check does, when writing too.
 func (o savedObject) arguments(name string, required bool) content.JSON {
 	j := o.json(name)
 	switch {
@@ -671,6 +695,7 @@ func (o savedObject) usage(name string) (u content.Usage) {
 }
 
 // totals reads the totals of a run. Tokens and time may be negative: servers miscount, and clocks are set back.
+// The member "cost" is absent if the cost is 0 and not known.
 func (o savedObject) totals(reason content.Stop) node.StopReason {
 	t := node.StopReason{
 		Reason: reason, Turns: o.integer("turns"), ToolCalls: o.integer("tool_calls"), Usage: o.usage("usage"),
@@ -699,7 +724,7 @@ func (o savedObject) pending() Pending {
 	return p
 }
 
-// attributes reads the context; nil where there is none.
+// attributes reads the attributes of a run; nil if there are none.
 func (o savedObject) attributes() map[string]string {
 	if !o.has("attributes") {
 		return nil
@@ -708,6 +733,7 @@ func (o savedObject) attributes() map[string]string {
 	if len(from.members) == 0 {
 		return nil
 	}
+
 	texts := make(map[string]string, len(from.members))
 	for _, name := range slices.Sorted(maps.Keys(from.members)) {
 		texts[name] = from.text(name)
@@ -718,13 +744,14 @@ func (o savedObject) attributes() map[string]string {
 	return texts
 }
 
-// result reads a result. A list is blocks, and a string is a text.
+// result reads a result. Its content is a list of blocks, or a string for one text.
 func (o savedObject) result() Result {
 	o.only("result", "is_error", "terminate", "details", "details_text", "usage", "full")
 	if !o.has("result") {
 		o.fail("", errors.New("it has neither approve nor result"))
 		return Result{}
 	}
+
 	r := Result{
 		IsError: o.flag("is_error"), Terminate: o.flag("terminate"), Details: o.json("details"), Usage: o.usage("usage"),
 	}

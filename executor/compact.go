@@ -170,8 +170,7 @@ func (c Compaction) middle(t shared.Transcript) (first, end int) {
 }
 
 // replaced returns the nodes of the messages from first to the one before end, with the executions whose results they
-// hold. What an earlier compaction stands for is not named again: it is replaced by the compaction, and that by this
-// one.
+// hold. Nodes replaced by an earlier compaction are not listed again: this compaction replaces the earlier one.
 func replaced(t shared.Transcript, first, end int) []node.ID {
 	var ids []node.ID
 	for i := first; i < end; i++ {

@@ -1,5 +1,5 @@
-// Package executor runs conversations: it sends requests to a model and executes the calls of its responses until there
-// are none.
+// Package executor runs conversations. It sends requests to a model and executes the tool calls of its responses, until
+// a response has none.
 //
 // The smallest whole program:
 //
@@ -14,55 +14,60 @@
 //	d, err := executor.Run(ctx, model, d) // d is valid even when err is not nil
 //	fmt.Println(d.Text())
 //
-// A Go function becomes a tool by [Func]: its schema is inferred, and its arguments are checked before it sees them.
-// There are three ways to execute what a model calls:
+// [Func] turns a Go function into a tool: it infers the schema, and checks arguments before each call. There are three
+// ways to execute tool calls:
 //
-//   - By hand: [dag.DAG.OpenCalls] returns the calls, [dag.DAG.CloseTools] takes the results.
-//   - One tool phase: [ExecuteTools] with the tools that travel with the conversation, [ExecuteToolsFunc] with one
-//     function for all of them.
-//   - The whole loop: [Run], and [Stream] for those who want to watch.
+//   - By hand: [dag.DAG.OpenCalls] returns the calls, and [dag.DAG.CloseTools] appends the results.
+//   - One tool phase: [ExecuteTools] uses the tools declared in the conversation, [ExecuteToolsFunc] one function for
+//     all of them.
+//   - The whole loop: [Run] runs to the end, [Stream] also yields events.
 //
-// An [Agent] bundles a provider with tools, options and rules, for many runs.
+// An [Agent] combines a provider with tools, options and rules, for many runs.
 //
-// # A turn, from top to bottom
+// # A turn, step by step
 //
-//   - Messages in [Agent.Steering] are appended; after a response without calls, those in [Agent.FollowUps].
-//   - The request is made of the conversation, shown to each Hook.Send, and the model is asked.
-//   - What becomes of each call is decided, in call order, before the first one runs: may it run at all ([Limits]);
-//     Hook.Prepare; is there such a tool; do the arguments fit; Hook.Before, which allows, denies, changes, answers,
-//     asks for approval, or defers.
+//   - The messages in [Agent.Steering] are appended; after a response without calls, those in [Agent.FollowUps].
+//   - The request is built from the conversation, passed to each Hook.Send, and sent to the model.
+//   - Each call is decided, in call order, before the first one is executed. The checks are: [Limits]; Hook.Prepare; is
+//     the tool known; are the arguments valid; Hook.Before, which allows, denies or changes the call, supplies its
+//     result, requires approval, or defers it.
 //   - If a call needs approval, the run pauses before any call is executed.
-//   - The [Strategy] decides which calls run at the same time. Each has its timeout, and its result goes through
+//   - The [Strategy] selects the calls that run at the same time. Each has its timeout, and its result passes through
 //     Hook.After.
 //   - If calls are deferred, the run pauses for their results. [Agent.Resume] continues it, in this process
 //     or another.
-//   - The results become one message, in call order. Each Hook.Next sees the turn, and may change what comes next, or
+//   - The results become one message, in call order. Each Hook.Next receives the turn, and may change the next one, or
 //     end the run.
 //
-// One mechanism each: who watches ranges over the events; who decides is a [Hook]; who waits is a [Continuation]; a
-// conversation inside a call is a [SubAgent]. [Only], [RequireApproval], [OutputLimit], [Underscores], [AskAgain],
-// [ClaimOnce] and [RunFor] are made of these from outside, and so is a program's own.
+// There is one mechanism for each purpose: events to observe, a [Hook] to decide, a [Continuation] to wait, and a
+// [SubAgent] for a conversation inside a call. [Only], [RequireApproval], [OutputLimit], [Underscores], [AskAgain],
+// [ClaimOnce] and [RunFor] use only these exported mechanisms. A program can add its own in the same way.
 //
-// # What always holds
+// # Guarantees
 //
-//   - Every call of an answer gets exactly one result, in call order, before anything else is said: also when its tool
-//     fails, panics, never comes back or does not exist, and when the run is cancelled in between.
-//   - A call whose outcome nobody waits for is answered too. Only a paused run has open calls.
-//   - One tool's failure never touches another's result. The model reads the error of a tool; it is no Go error.
-//   - The conversation that comes back is valid beside any error, and a later run continues it.
+//   - Every call of a response gets exactly one result, in call order, before any other message. This holds even if its
+//     tool fails, panics, never returns or does not exist, and if the run is cancelled in between.
+//   - A call gets a result even if nobody waits for it. Only a paused run has open calls.
+//   - A failed tool never affects another tool's result. Its error is sent to the model; it is not a Go error.
+//   - The returned conversation is valid beside any error, and a later run continues it.
 //
 // # Concurrency
 //
-// Everything here is safe for concurrent use, an Agent's runs included. The tools called in one answer run at the same
-// time, so that a tool must be safe for concurrent use as well; [Agent.Strategy] and [WithMode] limit that.
+// Everything in this package is safe for concurrent use, including the runs of an Agent. The tools called in one
+// response run at the same time: a tool must be safe for concurrent use too. [Agent.Strategy] and [WithMode] limit
+// that.
 //
-// A tool should return soon after its context ends. One that does not is answered on time all the same: its late result
-// is dropped, but its goroutine lives until it returns, because Go has no way to end it. The same holds for hooks.
+// A tool should return soon after its context ends. If it does not, its call gets an error result on time, and the late
+// result is dropped. Its goroutine lives until the tool returns, because Go has no way to end it. The same holds for
+// hooks.
 //
 // # Errors
 //
-// [ErrUnbound] marks a tool that the program declares without a function, and [ErrNoProvider] an Agent without a
-// provider; both come before anything is done. A model's failure is an *api.Error, after all retries. The end of the
-// context is its error and its cause. The conversation's own error (dag.DAG.Err) is returned at once. A run that pauses
-// returns a *[PausedError], which is no failure, and one that cannot be resumed a *[ResumeError].
+//   - [ErrUnbound]: the program declares a tool without a function. [ErrNoProvider]: the Agent has no provider. Both
+//     are returned before the run begins.
+//   - An *api.Error: the model failed, after all retries.
+//   - The error of the context and its cause: the context ended.
+//   - The conversation's own error (dag.DAG.Err): it is returned at once.
+//   - A *[PausedError]: the run paused. This is not a failure.
+//   - A *[ResumeError]: the run cannot be resumed.
 package executor

@@ -16,8 +16,8 @@ var (
 	// [Agent.Tools], where [DeferredTool], [NewTool] or [Agent.Handler] is meant. A tool that a loaded conversation
 	// declares and the program does not have is no error: see [Agent.Tools]. An [UnboundError] names it.
 	ErrUnbound = errors.New("declared tools cannot be run")
-	// ErrAnswered: the conversation ends with a whole answer of a model (content.StopEndTurn), and no queue has
-	// anything to say. Other words of the assistant, written by hand or cut off, are for the model to go on with.
+	// ErrAnswered: the conversation ends with a whole answer of a model (content.StopEndTurn), and no queue holds
+	// a message. Any other text of the assistant, written by hand or cut off, is for the model to continue.
 	ErrAnswered = errors.New("executor: the conversation ends with the model's answer: say something first")
 	// ErrInvalidLimit: a limit is negative or not finite. A [LimitError] names it.
 	ErrInvalidLimit = errors.New("is negative or not finite")

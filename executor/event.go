@@ -19,7 +19,7 @@ import (
 //     come before.
 //   - Where the answer calls tools: a ToolStart for each call and exactly one ToolEnd for each, after its ToolStart.
 //     Calls that run together start in call order, before any of them runs, and end in the order in which they are
-//     over. A call that is not carried out ends before the next one starts. ToolUpdate and Child events of a call come
+//     over. A call that is not executed ends before the next one starts. ToolUpdate and Child events of a call come
 //     between its start and its end, never later. Then comes the message with the results, as MessageStart and
 //     MessageEnd.
 //   - Then one TurnEnd, with the conversation so far: every call in it is answered.

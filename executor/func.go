@@ -10,25 +10,25 @@ import (
 	"github.com/plait-dev/plait/internal/schema"
 )
 
-// Func makes a tool of a function. The schema of its arguments is inferred from In, a struct (struct{} for a tool
-// without arguments) or a map with string keys. Arguments are decoded strictly, by the rules of encoding/json/v2: names
-// match case by case, and neither an unknown name nor one given twice is taken:
+// Func returns a tool that calls a function. It infers the schema of the arguments from In: a struct (struct{} for a
+// tool without arguments) or a map with string keys. Arguments are decoded strictly, by the rules of encoding/json/v2:
+// names are case-sensitive, and an unknown name or a duplicate one is refused.
 //
-//   - A field is required unless its tag says omitempty or omitzero, or it is a pointer. Where a model gives null for a
-//     field that is not required, the field is left alone.
+//   - A field is required unless it is a pointer, or its tag has the option omitempty or omitzero. If a model sends
+//     null for a field that is not required, the field is not set.
 //   - The tag `jsonschema:"…"` describes the field to the model.
-//   - The tag `enum:"a,b,c"` lists what a field may be; on a slice or map, what its elements may be. A type lists the
-//     values of all its fields by a method Enum() []any.
-//   - Structs, slices, arrays, maps and embedded structs nest. Members that the schema does not know are refused.
+//   - The tag `enum:"a,b,c"` lists the values of a field, or of the elements of a slice or map. A type lists the values
+//     of all its fields by a method Enum() []any.
+//   - Structs, slices, arrays, maps and embedded structs nest. Members unknown to the schema are refused.
 //   - time.Time is an RFC 3339 string, time.Duration a string such as "90s", []byte a base64 string, and a type with an
-//     UnmarshalText method a string. A type with an UnmarshalJSON method, or any, takes what comes.
+//     UnmarshalText method a string. A type with an UnmarshalJSON method, or any, accepts any value.
 //
-// Arguments are checked against the schema before fn is called; the model is told of every problem at once. What fn
-// returns is turned into a result by [ResultOf], and an error into an error result.
+// Arguments are checked against the schema before fn is called; the model receives all problems at once. [ResultOf]
+// converts the return value of fn to a result. An error becomes an error result.
 //
-// A type of which no schema can be made (a recursive one, a channel), or that can never be decoded (a field that is an
-// interface with methods, two fields with one JSON name, the tag option string) is the tool's Err: dag.DAG.Tools
-// returns it, with content.ErrTool in its chain.
+// An In without a schema (a recursive type, a channel), or one that can never be decoded (a field that is an interface
+// with methods, two fields with one JSON name, the tag option string), is the tool's Err: dag.DAG.Tools returns it,
+// with content.ErrTool in its chain.
 func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error)) Tool {
 	f := &function[In, Out]{def: content.Tool{Name: name, Description: content.Clean(description)}, fn: fn}
 	f.check, f.err = inferSchema(reflect.TypeFor[In]())
@@ -38,18 +38,19 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 	case f.err == nil:
 		f.def.Schema, f.err = f.check.JSON()
 	}
+
 	if f.err == nil {
 		f.err = usable(reflect.TypeFor[Out]())
 	}
 	return f
 }
 
-// function is the tool that Func makes.
+// function is the tool returned by Func.
 type function[In, Out any] struct {
 	def   content.Tool
 	fn    func(context.Context, In) (Out, error)
-	check *schema.Schema
-	err   error
+	check *schema.Schema // of In
+	err   error          // why the tool cannot be declared; nil for a valid one
 }
 
 func (f *function[In, Out]) Definition() content.Tool { return f.def }
@@ -79,7 +80,7 @@ func (f *function[In, Out]) run(ctx context.Context, call Call) (Result, error) 
 	return ResultOf(out)
 }
 
-// usable refuses what cannot become a result, so that it is found when the tool is declared.
+// usable refuses a type that cannot become a result, so that the error is found when the tool is declared.
 func usable(out reflect.Type) error {
 	switch {
 	case out == reflect.TypeFor[[]byte]():
@@ -90,6 +91,7 @@ func usable(out reflect.Type) error {
 	return nil
 }
 
+// isNil reports whether v is nil, or holds a nil pointer, map or slice.
 func isNil(v any) bool {
 	switch r := reflect.ValueOf(v); r.Kind() {
 	case reflect.Invalid:

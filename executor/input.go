@@ -9,8 +9,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// answered reports whether the conversation ends with a message of the model, and whether it is a whole response.
-// Another one may be the beginning of a response, for the model to continue.
+// answered reports whether the conversation ends with a message of the model without calls, and whether it is a whole
+// response. If it is not, it may be the beginning of a response, for the model to continue.
 func (r *run) answered() (words, whole bool) {
 	n := lastSaid(r.d)
 	if n == nil {
@@ -21,8 +21,8 @@ func (r *run) answered() (words, whole bool) {
 	return words, words && m.Answer.Stop == content.StopEndTurn
 }
 
-// lastSaid is the last message on the way back from the single head; nil where there is none, or the way parts before
-// it.
+// lastSaid returns the last message of the conversation, searching back from the single head. It returns nil if there
+// is none, or if a node after it has several parents.
 func lastSaid(d dag.DAG) *node.Node {
 	for n := d.Head(); n != nil; n = n.Parent(0) {
 		if _, ok := n.Message(); ok {
@@ -54,7 +54,7 @@ func (r *run) checkInput() error {
 
 	m, err := r.filter(content.Message{Role: said.Role, Blocks: said.Blocks})
 	if r.ctx.Err() != nil && err != nil {
-		return errorOf(r.ctx) // no hook rejected it, and none took it
+		return errorOf(r.ctx) // the end of the context is no decision of a hook
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRejected, err)
@@ -73,7 +73,7 @@ func (r *run) checkInput() error {
 	return d.Err()
 }
 
-// sayNothing reports whether a node may follow the last message without being one.
+// sayNothing reports whether p is no message: a node of this kind may follow the last message.
 func sayNothing(p node.Payload) bool {
 	switch p.(type) {
 	case node.System, node.Tools, node.Custom:
@@ -92,6 +92,8 @@ func (r *run) filter(m content.Message) (content.Message, error) {
 		if err != nil {
 			return m, err
 		}
+
+		// Only the blocks of the hook's message count: the role stays.
 		if m.Blocks = changed.Blocks; m.Blocks.Len() == 0 {
 			return m, dag.ErrEmpty
 		}
@@ -102,25 +104,31 @@ func (r *run) filter(m content.Message) (content.Message, error) {
 	return m, nil
 }
 
-// poll takes messages from the queues. FollowUps count only if the run would end.
+// poll returns the messages for the next request: the run's own, then those of the queues. It reads FollowUps only if
+// the run would end otherwise.
 func (r *run) poll(final bool) ([]content.Message, error) {
 	input := r.nudge
 	r.nudge = nil
+
 	fresh, err := r.accepted(r.agent.Steering)
 	if err == nil && final && len(fresh) == 0 {
 		fresh, err = r.accepted(r.agent.FollowUps)
 	}
+
+	// After new input, a repeated call may be intended.
 	if len(fresh) > 0 {
 		r.same = repeats{}
 	}
 	return append(input, fresh...), err
 }
 
-// accepted takes messages from a queue until one was accepted by the hooks, or none is left.
+// accepted takes messages from a queue until the hooks accept one, or none is left. Each message taken is in r.unsaid
+// until it is appended or rejected, so that an early end of the run puts it back in the queue.
 func (r *run) accepted(q *Queue) ([]content.Message, error) {
 	for {
 		taken := q.take()
 		r.from, r.unsaid = q, slices.Clone(taken)
+
 		var input []content.Message
 		for _, m := range taken {
 			changed, err := r.filter(m)
@@ -129,13 +137,15 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 				continue
 			}
 			if r.ctx.Err() != nil {
-				return nil, err // no hook rejected it: it goes back
+				return nil, err // the context ended, no hook rejected it: it goes back to the queue
 			}
+
 			r.unsaid = slices.Delete(r.unsaid, len(input), len(input)+1)
 			if !r.emit(Rejected{Message: m, Err: err}) {
 				return nil, errLeft
 			}
 		}
+
 		if len(taken) == 0 || len(input) > 0 {
 			return input, nil
 		}
@@ -148,8 +158,10 @@ func (r *run) say(input []content.Message) error {
 		if !r.emit(MessageStart{Turn: r.turn, Role: content.User}) {
 			return errLeft
 		}
+
+		// The run's own message comes first. It is from no queue, and so not in unsaid.
 		said := r.d.Append(node.Message{Role: content.User, Blocks: m.Blocks})
-		if said.Err() == nil && len(input)-i <= len(r.unsaid) { // the run's own words come first
+		if said.Err() == nil && len(input)-i <= len(r.unsaid) {
 			r.unsaid = r.unsaid[1:]
 		}
 		if err := r.append(said); err != nil {
@@ -159,7 +171,7 @@ func (r *run) say(input []content.Message) error {
 	return nil
 }
 
-// append continues with d, whose head is a new message, and emits its end.
+// append continues the run with d, whose head is a new message, and emits its MessageEnd.
 func (r *run) append(d dag.DAG) error {
 	if err := d.Err(); err != nil {
 		return err

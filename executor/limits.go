@@ -112,7 +112,7 @@ func (l *ledger) note(model string, u content.Usage, inTool bool) {
 		return
 	}
 	if price != (api.Price{}) && (u.Input > 0 && price.Input == 0 || u.Output > 0 && price.Output == 0) {
-		l.unpriced = model // a part of its price is missing, and nothing stands for it
+		l.unpriced = model // a part of its price is missing
 	}
 	cost, whole := price.Cost(u)
 	l.partial = l.partial || !whole

@@ -11,10 +11,12 @@ import (
 	"github.com/plait-dev/plait/internal/shared"
 )
 
-// WithOutput returns the agent with answers in the form of T: it asks for it by api.Output[T]. If a response does not
-// fit, the model gets the problems and answers again, up to two times. [FinalOutput] reads the answer from the
-// conversation. Use it with [Agent.Stream] and [Agent.ResumeStream]; beside [Agent.Run] and [Agent.Resume] there are
-// [RunFor] and [ResumeFor].
+// WithOutput returns a copy of the agent with structured output: its requests ask for a T by api.Output[T]. If a
+// response is no valid T, the model receives the problems and responds again, up to two times. [FinalOutput] reads the
+// T from the conversation.
+//
+// Use it with [Agent.Stream] and [Agent.ResumeStream]. For [Agent.Run] and [Agent.Resume], [RunFor] and [ResumeFor] are
+// shorter.
 func WithOutput[T any](a Agent) Agent {
 	const again = 2
 	a.Options.Output = api.Output[T]()
@@ -22,18 +24,18 @@ func WithOutput[T any](a Agent) Agent {
 	return a
 }
 
-// FinalOutput returns the last answer of a run as a T, by api.Decode[T]. The error is api.ErrOutput if the answer does
-// not fit; so is that of a conversation which does not end in an answer, because a limit ended the run say.
+// FinalOutput decodes the last response of a run to a T, by api.Decode[T]. The error is api.ErrOutput if the response
+// is no valid T, or if the conversation does not end in a response, for example because a limit ended the run.
 func FinalOutput[T any](d dag.DAG) (T, error) { return api.Decode[T](lastAnswer(d)) }
 
-// RunFor is [Agent.Run] for an answer in the form of T, as [WithOutput] asks for it. Errors beside those of Run: that
-// of [FinalOutput]. A run that pauses is resumed by [ResumeFor].
+// RunFor is [Agent.Run] with structured output, as configured by [WithOutput]. Its errors are those of Run and
+// [FinalOutput]. To resume a run that pauses, use [ResumeFor].
 func RunFor[T any](ctx context.Context, a Agent, d dag.DAG) (T, dag.DAG, error) {
 	d, err := WithOutput[T](a).Run(ctx, d)
 	return finalOutput[T](d, err)
 }
 
-// ResumeFor is [Agent.Resume] for an answer in the form of T, as [RunFor] is Run.
+// ResumeFor is [Agent.Resume] with structured output, as [RunFor] is [Agent.Run].
 func ResumeFor[T any](
 	ctx context.Context, a Agent, d dag.DAG, c Continuation, replies map[string]Reply,
 ) (T, dag.DAG, error) {
@@ -50,8 +52,8 @@ func finalOutput[T any](d dag.DAG, err error) (T, dag.DAG, error) {
 	return value, d, err
 }
 
-// lastAnswer returns the text of the model's last message; "" if the conversation does not end in one. A message from
-// before the run does not count.
+// lastAnswer returns the text of the model's response at the end of the conversation. It returns "" if the last message
+// is not the model's, has calls, or was cut off.
 func lastAnswer(d dag.DAG) string {
 	n := lastSaid(d)
 	if n == nil {
@@ -64,17 +66,20 @@ func lastAnswer(d dag.DAG) string {
 	return m.Blocks.Text()
 }
 
-// fitting returns a hook that asks again for a response that is no T, up to a number of times.
+// fitting returns a hook that requests a new response if one is no T, up to a number of times.
 func fitting[T any](times int) Hook {
 	return Hook{Next: func(_ context.Context, turn Turn) (Turn, error) {
 		if turn.Stop != content.StopEndTurn && turn.Stop != content.StopSequence || asked(turn.DAG) >= times {
 			return turn, nil
 		}
+
 		text := ""
 		if turn.Message != nil {
 			said, _ := turn.Message.Message()
 			text = said.Blocks.Text()
 		}
+
+		// The empty stop reason lets the run continue, with the problems as the next message.
 		_, err := api.Decode[T](text)
 		var misfit *api.OutputError
 		if errors.As(err, &misfit) {
@@ -84,9 +89,10 @@ func fitting[T any](times int) Hook {
 	}}
 }
 
+// misfitWords begins the message that requests a new response. asked counts messages by it.
 const misfitWords = "Your answer is not in the form that was asked for. Answer again, with the JSON alone:"
 
-// asked returns how often in a row the model was asked again because its answer does not fit.
+// asked returns how many of the last messages of the user, without a break, requested a new response.
 func asked(d dag.DAG) (times int) {
 	messages := shared.Of(d.Heads()).Messages
 	for i := len(messages) - 1; i >= 0; i-- {

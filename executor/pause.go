@@ -20,11 +20,11 @@ import (
 // declarations. It has the identity of the run (Run, ID, Parent), what it waits for (Reason, Message, Pending), its
 // totals and its attributes. Provider, options and keys are those of the agent that resumes it.
 //
-// Whoever can change a continuation decides what is executed: the calls in it, and that they were approved, are
-// believed. Let it come back from a store of the program's own, not from a browser.
+// The calls in a continuation, and their approvals, are trusted: anybody able to change it decides which calls are
+// executed. Read it from a store of your own, not from a browser.
 //
-// It is an answer to one pause, and meant to be resumed once: [ClaimOnce] sees to it in one process, and a program with
-// several compares and sets (Run, ID) in its database in a Hook.Resume.
+// A continuation belongs to one pause, and is meant to be resumed once. [ClaimOnce] ensures this in one process. A
+// program with several processes compares and sets (Run, ID) in its database, in a Hook.Resume.
 type Continuation struct {
 	// Run is the id of the run, the same at each of its pauses.
 	Run string

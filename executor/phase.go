@@ -448,7 +448,7 @@ func (r *run) recount() {
 		return
 	}
 
-	// A message that may be a warning of the run does not end the search. The second loop tells the two apart.
+	// A message that may be a warning of the run does not end the search. The second loop distinguishes the two.
 	messages := r.transcript().Messages
 	from := len(messages) - 1
 	for ; from > 0; from-- {

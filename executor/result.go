@@ -236,7 +236,7 @@ func (b *budget) fitsBefore(mark, text string) bool {
 	return with.fits(text) && (b.bytes < 0 || with.bytes >= len(mark)) && (b.lines < 0 || with.lines >= 1) && b.fits(text)
 }
 
-// mark is the marker as it stands behind a text.
+// mark returns the marker in the form appended to a text.
 func (b *budget) mark() string {
 	if b.lines >= 0 {
 		return marker[1:] // on a line of its own
