@@ -74,8 +74,8 @@ type Agent struct {
 	// FollowUps holds messages of the user for the end of a run. When the run would end with the model's response and
 	// Steering is empty, they are appended and the run continues. Defaults to none.
 	FollowUps *Queue
-	// SkipOnSteering answers the calls that have not begun, when a batch of calls is over and Steering has a message,
-	// with an error that says so. Defaults to executing them.
+	// SkipOnSteering skips the remaining calls of a response if Steering has a message when a batch of calls ends. Each
+	// skipped call gets an error result with the reason. Defaults to executing them.
 	SkipOnSteering bool
 
 	// ToolTimeout is how long a tool call may take; [WithTimeout] sets it for one tool. Negative is no limit. Defaults
@@ -158,8 +158,8 @@ func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 // [ClaimOnce]. After a crash in the middle of a resumed run, where some calls have their results and the next
 // continuation is lost, [Agent.Run] executes the calls that are still open.
 //
-// Errors: before anything is done a *[ResumeError] that says what is wrong with c or with which reply, and those of
-// Run; then those of Run. A run whose context ends while hooks look at c or at a result is refused, so that no result
+// Errors: before anything is executed, a *[ResumeError] about c or one of the replies, and those of Run; then those of
+// Run. A run whose context ends while hooks look at c or at a result is refused, so that no result
 // is lost.
 func (a Agent) Resume(ctx context.Context, d dag.DAG, c Continuation, replies map[string]Reply) (dag.DAG, error) {
 	return fold(a.ResumeStream(ctx, d, c, replies))

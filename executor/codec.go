@@ -322,7 +322,8 @@ func (c Continuation) checkPending() error {
 		}
 		switch {
 		case p.Call.Index <= last:
-			return wrong(path+"index", "%d does not come after %d: calls stand in their order, each once", p.Call.Index, last)
+			return wrong(path+"index", "%d does not come after %d: calls stand in their order, each once",
+				p.Call.Index, last)
 		case seen[p.ID]:
 			return wrong(path+"tool_call_id", "another call has it")
 		case c.Reason == content.StopResults && (p.Approval || !p.Deferred):
@@ -341,7 +342,8 @@ func (c Continuation) checkPending() error {
 // Agent's Handler can execute such a call.
 func (p Pending) check(path string) error {
 	err := first(checkID(path+"tool_call_id", p.ID), checkCount(path+"index", p.Call.Index),
-		checkUTF8(path+"call_id", p.Call.ID), checkUTF8(path+"name", p.Tool), checkUTF8(path+"executed_name", p.Call.Name))
+		checkUTF8(path+"call_id", p.Call.ID), checkUTF8(path+"name", p.Tool),
+		checkUTF8(path+"executed_name", p.Call.Name))
 	if err == nil && !p.Call.Input.IsObject() {
 		err = &CodecError{Field: path + "arguments", Err: errNoObject}
 	}
@@ -753,7 +755,8 @@ func (o savedObject) result() Result {
 	}
 
 	r := Result{
-		IsError: o.flag("is_error"), Terminate: o.flag("terminate"), Details: o.json("details"), Usage: o.usage("usage"),
+		IsError: o.flag("is_error"), Terminate: o.flag("terminate"), Details: o.json("details"),
+		Usage: o.usage("usage"),
 	}
 	if text, ok := wire.Text(o.members["result"]); ok {
 		r.Content = content.Words(text)

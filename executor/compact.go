@@ -106,7 +106,7 @@ func (c Compaction) Compact(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 	return c.compact(ctx, d, false)
 }
 
-// compact is Compact. With refused, the conversation does not fit, whatever Count says.
+// compact is Compact. If refused is set, the conversation does not fit, regardless of Count.
 func (c Compaction) compact(ctx context.Context, d dag.DAG, refused bool) (dag.DAG, error) {
 	if d.Err() != nil || len(d.OpenCalls()) > 0 {
 		return d, d.Err()

@@ -43,8 +43,8 @@ func (r Replayed) String() string {
 // the model: what has changed in the results? The tools are the agent's, and those that travel with d; its hooks
 // decide, its limits hold for each phase. No request is sent, except by sub-agents.
 //
-// Same says whether a result counts as the same; nil takes those that say the same and failed alike. The calls come in
-// the order of d, and those that had no result are left out. With first, it stops at the first that is not the same.
+// Same reports whether a result counts as the same; nil compares the content and whether the call failed. The calls come
+// in the order of d, without those that had no result. With first, Replay stops at the first result that differs.
 //
 // The error is that of [Agent.ExecuteTools], and that of [ErrUnbound] for every declared tool that nothing can run;
 // what was replayed until then is beside it.
@@ -90,10 +90,10 @@ func sameResult(was, is node.ToolExecution) bool {
 	return was.IsError == is.IsError && was.Result.Equal(is.Result)
 }
 
-// ErrNotRecorded: a call is made that the recording has no result of. A [NotRecordedError] says which.
+// ErrNotRecorded: the recording has no result for a call. A [NotRecordedError] identifies the call.
 var ErrNotRecorded = errors.New("the call was not recorded")
 
-// NotRecordedError names a call that the recording has no result of, and the one that comes nearest.
+// NotRecordedError reports a call without a result in the recording, and the most similar recorded call.
 type NotRecordedError struct {
 	Call Call
 	// Nearest is the recorded call of the same tool whose arguments have most in common; nil where there is none.

@@ -24,8 +24,8 @@ type Task struct {
 //   - What it takes counts in the limits of the run that called it, and in its totals as ToolUsage.
 //   - Its events come out of that run as [Child] events.
 //   - When the call is cancelled, so is the sub-agent, with all that it called.
-//   - A sub-agent that reaches a limit gives what it said until then, with a note that says so. One that fails, is
-//     stopped for a loop, or pauses is an error.
+//   - If a sub-agent reaches a limit, its result is its text so far, with a note about the limit. If it fails, is
+//     stopped for a loop, or pauses, the result is an error.
 //   - Runs inside tools nest no deeper than Limits.Depth of each run around them allows.
 //
 // The call has no timeout of its own, because agents take long: Limits.Time of the agent limits it, and [WithTimeout]
