@@ -43,8 +43,9 @@ func (r Replayed) String() string {
 // the model: what has changed in the results? The tools are the agent's, and those that travel with d; its hooks
 // decide, its limits hold for each phase. No request is sent, except by sub-agents.
 //
-// Same reports whether a result counts as the same; nil compares the content and whether the call failed. The calls come
-// in the order of d, without those that had no result. With first, Replay stops at the first result that differs.
+// The function same reports whether a result counts as unchanged; nil compares the content and whether the call failed.
+// The calls come in the order of d, without those that had no result. With first, ReplayTools stops at the first result
+// that differs.
 //
 // The error is that of [Agent.ExecuteTools], and that of [ErrUnbound] for every declared tool that nothing can run;
 // what was replayed until then is beside it.

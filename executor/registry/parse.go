@@ -19,57 +19,65 @@ import (
 // ErrCall is in the chain of every error of [ParseCall].
 var ErrCall = errors.New("not a tool call that can be carried out")
 
-// CallError says what is wrong with a tool call, and where. Its chain holds [ErrCall].
+// CallError reports an invalid member of a tool call. Its chain holds [ErrCall].
 type CallError struct {
-	// Tool is the name of the tool that is called, where it could be read for certain.
+	// Tool is the name of the called tool, if it could be read reliably.
 	Tool string
-	// Path is the member that is wrong, such as "function.arguments"; "root" for the call as a whole.
+	// Path is the invalid member, such as "function.arguments"; "root" for the call as a whole.
 	Path string
-	// Reason says what is wrong with it. It can be shown as it is.
+	// Reason describes the problem. It is safe to print.
 	Reason string
 }
 
-// Error says what is wrong, and where.
+// Error returns the path and the reason.
 func (e *CallError) Error() string { return ErrCall.Error() + ": " + e.Path + ": " + e.Reason }
 
 // Unwrap returns ErrCall.
 func (e *CallError) Unwrap() error { return ErrCall }
 
-// ParseCall reads a tool call in any of the shapes in which providers and their libraries write one:
+// ParseCall reads a tool call in any of the formats used by providers and their libraries:
 //
-//	{"id":…,"type":"function","function":{"name":…,"arguments":…}}      OpenAI Chat Completions, and most that imitate it
+//	{"id":…,"type":"function","function":{"name":…,"arguments":…}}      OpenAI Chat Completions, and imitations
 //	{"type":"function_call","call_id":…,"name":…,"arguments":…}         OpenAI Responses
 //	{"type":"tool_use","id":…,"name":…,"input":{…}}                     Anthropic
 //	{"functionCall":{"id":…,"name":…,"args":{…}}}                       Gemini
 //	{"name":…,"arguments":…}                                            MCP
 //	{"name":…,"args":{…}}, with the type "tool_call" or without         LangChain
 //
-// Only the name is needed. Arguments are an object; where the member is called "arguments" also a string that holds
-// one. None, an empty string and null are {}. Members that are null count as absent, and further members are passed
-// over; but where a call has no arguments it may have none, because the arguments could be in there.
+// The rules are:
 //
-// The call must be valid by content.JSON.Valid: a name that stands twice in an object is refused, at any depth, in the
-// arguments too. An object that can be read as two different calls is refused, and so is a type that is none of these.
-// The error is a *CallError.
+//   - Only the name is required.
+//   - Arguments are an object. A member with the name "arguments" may also be a string that holds an object. Missing
+//     arguments, an empty string and null become {}.
+//   - A member with the value null counts as absent. Further members are ignored, but a call without arguments must not
+//     have any: they could hold the arguments.
+//   - The call must be valid according to content.JSON.Valid: a duplicate name in an object is refused at any depth,
+//     including the arguments.
+//   - An object that can be read as two different calls is refused, and so is any other type.
 //
-// The Call's Input is the arguments byte for byte, and its Index is 0.
+// The Call's Input is the arguments byte for byte, and its Index is 0. Every error is a *CallError.
 func ParseCall(data []byte) (executor.Call, error) {
 	root := content.JSON(data)
 	if reason := notAnObject(root); reason != "" {
 		return executor.Call{}, &CallError{Path: "root", Reason: reason}
 	}
+
 	outer := presentMembers(root)
 	kind, err := textMember(outer, "", "type")
 	if err != nil {
 		return executor.Call{}, err
 	}
 	if _, known := argsOfType[kind]; !known {
-		return executor.Call{}, wrongMember("", "type", "\"%s\" is none of function, function_call, tool_call and tool_use", safetext.Escape(kind, mostName))
+		return executor.Call{}, wrongMember("", "type",
+			"\"%s\" is none of function, function_call, tool_call and tool_use", safetext.Escape(kind, mostName))
 	}
+
 	readings, err := readCall(outer, kind)
 	if err != nil {
 		return executor.Call{}, err
 	}
+
+	// An object in several formats is accepted if all of them give the same call.
 	for _, other := range readings[1:] {
 		if !sameCall(readings[0], other) {
 			return executor.Call{}, &CallError{Path: "root", Reason: "it can be read as two calls that differ"}
@@ -78,16 +86,16 @@ func ParseCall(data []byte) (executor.Call, error) {
 	return readings[0], nil
 }
 
-// argsOfType is which member holds the arguments of a call whose name stands beside its type. Without a type it is any
-// of them.
+// argsOfType maps the type of a flat call, with its name beside the type, to the member for the arguments. Without a
+// type it may be any of argsMembers.
 var argsOfType = map[string]string{
 	"": "", "function": "arguments", "function_call": "arguments", "tool_use": "input", "tool_call": "args",
 }
 
-// argsMembers are all members that hold arguments.
+// argsMembers lists all members for arguments.
 var argsMembers = []string{"arguments", "input", "args"}
 
-// readCall reads the call in every way in which it can be read. There is one at least.
+// readCall reads the call in every possible format. Without an error there is at least one reading.
 func readCall(outer []wire.Member, kind string) (readings []executor.Call, err error) {
 	read := func(some []executor.Call, e error) {
 		readings = append(readings, some...)
@@ -95,27 +103,33 @@ func readCall(outer []wire.Member, kind string) (readings []executor.Call, err e
 			err = e
 		}
 	}
+
 	if inner, _ := wire.Take(outer, "function"); inner != "" {
 		read(readInner(outer, inner, kind, "function"))
 	}
 	if inner, _ := wire.Take(outer, "functionCall"); inner != "" {
 		read(readInner(outer, inner, kind, "functionCall"))
 	}
-	if slices.ContainsFunc(outer, func(m wire.Member) bool { return m.Name == "name" || slices.Contains(argsMembers, m.Name) }) {
+	if slices.ContainsFunc(outer, func(m wire.Member) bool {
+		return m.Name == "name" || slices.Contains(argsMembers, m.Name)
+	}) {
 		read(readFlat(outer, kind))
 	}
+
 	if err == nil && len(readings) == 0 {
 		err = &CallError{Path: "root", Reason: "it has none of the members function, functionCall and name"}
 	}
 	return readings, err
 }
 
-// readInner reads a call that is the value of a member.
+// readInner reads a call in the value of a member: "function" or "functionCall".
 func readInner(outer []wire.Member, inner content.JSON, kind, member string) ([]executor.Call, error) {
 	args, ids := "arguments", outer
 	if !inner.IsObject() {
 		return nil, wrongMember("", member, "%s", notAnObject(inner))
 	}
+
+	// Gemini has the ID inside, OpenAI outside.
 	list := presentMembers(inner)
 	if member == "functionCall" {
 		args, ids = "args", list
@@ -126,7 +140,7 @@ func readInner(outer []wire.Member, inner content.JSON, kind, member string) ([]
 	return readMembers(list, ids, member+".", []string{args})
 }
 
-// readFlat reads a call whose name is a member of the object itself.
+// readFlat reads a call with its name in the object itself.
 func readFlat(outer []wire.Member, kind string) ([]executor.Call, error) {
 	if kind == "" {
 		return readMembers(outer, outer, "", argsMembers)
@@ -139,7 +153,8 @@ func readFlat(outer []wire.Member, kind string) ([]executor.Call, error) {
 	return readMembers(outer, outer, "", []string{argsOfType[kind]})
 }
 
-// readMembers reads a call whose name is in list and whose id is in ids: once for each of the members args that it has.
+// readMembers reads a call with its name in list and its ID in ids. It returns one reading for each member of args, and
+// one for a call without arguments.
 func readMembers(list, ids []wire.Member, path string, args []string) (readings []executor.Call, err error) {
 	call := executor.Call{Input: "{}"}
 	if call.Name, err = textMember(list, path, "name"); err != nil {
@@ -162,13 +177,14 @@ func readMembers(list, ids []wire.Member, path string, args []string) (readings 
 		}
 		readings = append(readings, call)
 	}
+
 	if len(readings) > 0 {
 		return readings, nil
 	}
 	return []executor.Call{call}, withTool(nothingElse(list, path), call.Name)
 }
 
-// nothingElse refuses a call without arguments that has members of which nobody knows whether they are arguments.
+// nothingElse refuses a call without arguments if it has unknown members: they could hold the arguments.
 func nothingElse(list []wire.Member, path string) error {
 	for _, m := range list {
 		if !slices.Contains([]string{"name", "id", "call_id", "type", "function", "functionCall"}, m.Name) {
@@ -179,7 +195,7 @@ func nothingElse(list []wire.Member, path string) error {
 	return nil
 }
 
-// argumentsOf is the arguments in a member's value.
+// argumentsOf returns the arguments in a member's value. If quoted is set, the value may be a string with the JSON.
 func argumentsOf(value content.JSON, path string, quoted bool) (content.JSON, error) {
 	if text, isText := wire.Text(value); isText && quoted {
 		if value = content.JSON(text); strings.TrimSpace(text) == "" || strings.TrimSpace(text) == "null" {
@@ -192,7 +208,7 @@ func argumentsOf(value content.JSON, path string, quoted bool) (content.JSON, er
 	return value, nil
 }
 
-// idOf is the id that a result has to name.
+// idOf returns the ID for the tool result.
 func idOf(list []wire.Member) (string, error) {
 	for _, member := range []string{"call_id", "id"} {
 		if id, err := textMember(list, "", member); id != "" || err != nil {
@@ -202,13 +218,13 @@ func idOf(list []wire.Member) (string, error) {
 	return "", nil
 }
 
-// presentMembers is the members of a valid object that are not null.
+// presentMembers returns the members of a valid object without those that are null.
 func presentMembers(object content.JSON) []wire.Member {
-	list, _ := wire.Members(object) // it is valid
+	list, _ := wire.Members(object) // no error: the object is valid
 	return slices.DeleteFunc(list, func(m wire.Member) bool { return m.Value == "null" })
 }
 
-// textMember is the string in a member; "" where there is none.
+// textMember returns the string in a member, or "" if there is none.
 func textMember(list []wire.Member, path, name string) (string, error) {
 	value, _ := wire.Take(list, name)
 	text, isText := wire.Text(value)
@@ -218,17 +234,17 @@ func textMember(list []wire.Member, path, name string) (string, error) {
 	return text, nil
 }
 
-// sameCall reports whether both say the same, however the arguments are written.
+// sameCall reports whether a and b are the same call. Arguments are compared in canonical form.
 func sameCall(a, b executor.Call) bool {
 	return a.Name == b.Name && a.ID == b.ID && a.Input.Canonical() == b.Input.Canonical()
 }
 
-// wrongMember is an error about one member.
+// wrongMember returns a *CallError about one member.
 func wrongMember(tool, path, format string, args ...any) error {
 	return &CallError{Tool: tool, Path: path, Reason: fmt.Sprintf(format, args...)}
 }
 
-// withTool is err with the tool's name.
+// withTool sets the tool's name in err.
 func withTool(err error, tool string) error {
 	var refused *CallError
 	if errors.As(err, &refused) {
@@ -237,11 +253,12 @@ func withTool(err error, tool string) error {
 	return err
 }
 
-// notAnObject says why j is no valid JSON object; "" where it is one.
+// notAnObject returns the reason why j is no valid JSON object, or "".
 func notAnObject(j content.JSON) string {
 	if j.IsObject() {
 		return ""
 	}
+
 	dec := jsontext.NewDecoder(strings.NewReader(string(j)))
 	if err := dec.SkipValue(); err != nil {
 		return "it is not valid JSON: " + syntax(err)
@@ -252,6 +269,7 @@ func notAnObject(j content.JSON) string {
 	return "it must be an object, is " + jsonType(j)
 }
 
+// syntax returns the text of a decoder's error, safe to print.
 func syntax(err error) string {
 	if errors.Is(err, io.EOF) {
 		return "it is empty"
@@ -259,7 +277,7 @@ func syntax(err error) string {
 	return safetext.Escape(strings.TrimPrefix(err.Error(), "jsontext: "), 200)
 }
 
-// jsonType is the type of a valid value.
+// jsonType returns the type of a valid value, with its article.
 func jsonType(j content.JSON) string {
 	switch jsontext.Value(j).Kind() {
 	case '{':

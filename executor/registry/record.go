@@ -12,27 +12,27 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Record is what one call of a [Registry] came to.
+// Record is the outcome of one call of a [Registry].
 type Record struct {
-	// Tool is the tool's name as it was called; empty where the call named none.
+	// Tool is the tool's name in the call; empty if the call has none.
 	Tool string
 	// Success reports whether the tool was called and did not fail.
 	Success bool
-	// Output is the tool's result as text, however long it is; empty on failure. Blocks stand one below the other: a
-	// text, or a document that is plain text, as it is, any other block as what it is: "[image image/png]", "[document
-	// application/pdf]".
+	// Output is the tool's result as text, of any length; empty on failure. Each block begins on a line of its own. A
+	// text and a plain-text document are included unchanged. Any other block is shown as its type: "[image image/png]",
+	// "[document application/pdf]".
 	Output string
-	// Error says why the call failed, for a model to read; empty on success and never else.
+	// Error is the reason for a failure, in a form suitable for a model. Empty on success, and never otherwise.
 	Error string
-	// Latency is how long the tool ran, until its result or its timeout; 0 where it was not called.
+	// Latency is the time the tool ran, until its result or its timeout; 0 if it was not called.
 	Latency time.Duration
 }
 
-// maxLogged is how many characters of a text the JSON of a Record holds.
+// maxLogged is the limit on the characters of each text in the JSON of a Record.
 const maxLogged = 2000
 
 // MarshalJSON returns the record for logs: an object with tool_name, success, output, latency_ms and, on failure,
-// error. Each text is cut after 2000 characters, so it cannot be read back into the same Record.
+// error. Each text is cut after 2,000 characters, so the JSON cannot be converted back to the same Record.
 func (r Record) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Tool    string  `json:"tool_name"`
@@ -46,7 +46,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	}, jsontext.AllowInvalidUTF8(true))
 }
 
-// firstRunes is the first n characters of text.
+// firstRunes returns the first n characters of text.
 func firstRunes(text string, n int) string {
 	for i := range text {
 		if n == 0 {
@@ -57,17 +57,19 @@ func firstRunes(text string, n int) string {
 	return text
 }
 
-// recordOf is the record of a call that was executed, or refused on the way.
+// recordOf returns the record of a call that was executed, or refused by the executor.
 func recordOf(tool string, done node.ToolExecution) Record {
 	text, took := describe.Text(done.Result), done.Ended.Sub(done.Started)
 	if !done.IsError {
 		return Record{Tool: tool, Success: true, Output: text, Latency: took}
 	}
+
+	// Error must not be empty on failure.
 	if text == "" {
 		text = fmt.Sprintf("Tool %s failed without saying why.", safetext.Quote(tool, mostName))
 	}
 	return Record{Tool: tool, Error: text, Latency: took}
 }
 
-// failedRecord is the record of a call that came to nothing.
+// failedRecord returns the record of a call that was not executed.
 func failedRecord(tool, reason string) Record { return Record{Tool: tool, Error: reason} }

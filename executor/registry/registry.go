@@ -1,5 +1,5 @@
-// Package registry executes tool calls one at a time, for programs that have a loop of their own. [ParseCall] reads a
-// call in any of the shapes in which providers write one.
+// Package registry executes tool calls one at a time, for programs with a loop of their own. [ParseCall] reads a call
+// in the format of any provider.
 //
 //	var tools registry.Registry
 //	err := tools.Register(weather)
@@ -8,12 +8,13 @@
 //
 // # Concurrency
 //
-// A [Registry] is safe for concurrent use, and so must be its tools.
+// A [Registry] is safe for concurrent use. Its tools must be safe for concurrent use too.
 //
 // # Errors
 //
-// A call that fails is a [Record] with Success false, never a Go error. Errors of Register and Lookup hold
-// [ErrRegistered], [ErrNotRegistered] or content.ErrTool; those of ParseCall are a *[CallError].
+// A failed call is a [Record] with Success false, never a Go error. The chain of an error of Register or Lookup holds
+// [ErrRegistered], [ErrNotRegistered], content.ErrTool, or the error of a tool's own Err method. An error of ParseCall
+// is a *[CallError].
 package registry
 
 import (
@@ -38,30 +39,30 @@ import (
 var (
 	// ErrRegistered: a tool of that name is registered already.
 	ErrRegistered = errors.New("tool already registered")
-	// ErrNotRegistered: no tool of that name is registered. The text of an error about it begins with these words, a
-	// colon and the name.
+	// ErrNotRegistered: no tool of that name is registered. The text of such an error begins with the text of
+	// ErrNotRegistered, a colon and the name.
 	//
 	//lint:ignore ST1005 programs that match this text have it with a capital letter
 	ErrNotRegistered = errors.New("Tool not registered")
 )
 
-// Registry runs tools one call at a time, for programs that have a loop of their own. Only what was registered can be
-// called. A call is executed as [executor.Agent.ExecuteTools] executes it: with its arguments checked, a timeout, and
-// panics caught.
+// Registry executes tool calls one at a time, for programs with a loop of their own. Only registered tools can be
+// called. A call is executed as by [executor.Agent.ExecuteTools]: its arguments are checked, it has a timeout, and
+// panics are caught.
 //
-// The zero value is ready to use, and safe for concurrent use. It must not be copied. The fields are set before its
-// first use.
+// The zero value is ready to use. A Registry is safe for concurrent use, and must not be copied. Set the fields before
+// the first use.
 type Registry struct {
-	// Timeout is how long a call may take; [executor.WithTimeout] sets it for one tool. Negative is no limit. Defaults
-	// to 30 seconds.
+	// Timeout is the time limit of a call; [executor.WithTimeout] sets it for one tool. A negative value means no
+	// limit. Defaults to 30 seconds.
 	Timeout time.Duration
-	// Log is told of each call of a tool that is not registered: a warning with the name, and without the arguments,
-	// which may hold secrets. Defaults to slog.Default().
+	// Log receives a warning for each call of a tool that is not registered. The warning has the tool's name, but not
+	// the arguments, because they may hold secrets. Defaults to slog.Default().
 	Log *slog.Logger
 
-	mu     sync.RWMutex
-	list   []registered
-	byName map[string]int // places in list
+	mu     sync.RWMutex   // guards list and byName
+	list   []registered   // in the order of registration
+	byName map[string]int // indexes in list
 }
 
 type registered struct {
@@ -69,9 +70,11 @@ type registered struct {
 	def  content.Tool
 }
 
-// Register adds tools: all of them, or none where one is refused. Errors: content.ErrTool for a nil tool and for a
-// definition that no API takes or that a provider runs itself, what a tool's own Err returns, and [ErrRegistered] with
-// the name of a tool that is there already or twice among tools.
+// Register adds tools: all of them, or none if one is refused. Errors:
+//
+//   - content.ErrTool: a tool is nil, its definition is not valid, or its provider runs it itself.
+//   - The error of a tool's own Err method.
+//   - [ErrRegistered], with the name: a tool is registered already, or is twice among tools.
 func (r *Registry) Register(tools ...executor.Tool) error {
 	fresh := make([]registered, len(tools))
 	for i, t := range tools {
@@ -81,11 +84,13 @@ func (r *Registry) Register(tools ...executor.Tool) error {
 		}
 		fresh[i] = made
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.add(fresh)
 }
 
+// add appends all of fresh, or nothing if a name is not unique. r.mu must be held.
 func (r *Registry) add(fresh []registered) error {
 	seen := make(map[string]bool, len(fresh))
 	for _, f := range fresh {
@@ -94,6 +99,7 @@ func (r *Registry) add(fresh []registered) error {
 		}
 		seen[f.def.Name] = true
 	}
+
 	if r.byName == nil {
 		r.byName = map[string]int{}
 	}
@@ -104,7 +110,7 @@ func (r *Registry) add(fresh []registered) error {
 	return nil
 }
 
-// registration asks tool i for its definition, and whether it can be called at all.
+// registration checks tool i, and returns it with its definition.
 func registration(i int, t executor.Tool) (made registered, err error) {
 	if t == nil {
 		return made, fmt.Errorf("%w: tool %d is nil", content.ErrTool, i)
@@ -114,6 +120,7 @@ func registration(i int, t executor.Tool) (made registered, err error) {
 			err = fmt.Errorf("%w: tool %d panicked when it was asked for its definition: %v", content.ErrTool, i, v)
 		}
 	}()
+
 	if err := toolErr(t); err != nil {
 		return made, err
 	}
@@ -124,7 +131,7 @@ func registration(i int, t executor.Tool) (made registered, err error) {
 	return made, made.def.Check()
 }
 
-// toolErr returns the error of the tool's own Err method, or of the one that it wraps.
+// toolErr returns the error of the tool's own Err method, or of that of the tool it wraps.
 func toolErr(t executor.Tool) error {
 	for t != nil {
 		if broken, ok := t.(interface{ Err() error }); ok {
@@ -139,10 +146,11 @@ func toolErr(t executor.Tool) error {
 	return nil
 }
 
-// Tools returns the tools in the order of their registration, for [executor.Agent].Tools and dag.DAG.Tools.
+// Tools returns the tools in the order of registration, for [executor.Agent].Tools and dag.DAG.Tools.
 func (r *Registry) Tools() []dag.Tool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+
 	tools := make([]dag.Tool, len(r.list))
 	for i, f := range r.list {
 		tools[i] = f.tool
@@ -150,10 +158,11 @@ func (r *Registry) Tools() []dag.Tool {
 	return tools
 }
 
-// Definitions returns what models are told of the tools, in the order of their registration.
+// Definitions returns the definitions sent to models, in the order of registration.
 func (r *Registry) Definitions() []content.Tool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+
 	defs := make([]content.Tool, len(r.list))
 	for i, f := range r.list {
 		defs[i] = f.def
@@ -161,39 +170,43 @@ func (r *Registry) Definitions() []content.Tool {
 	return defs
 }
 
-// Lookup returns the tool of exactly that name: case counts, and nothing is trimmed. Where there is none, the error's
-// chain holds [ErrNotRegistered], and its text begins "Tool not registered: " and the name. In there the name is cut
-// after 100 bytes, and what cannot be printed is escaped.
+// Lookup returns the tool of exactly that name: case matters, and space is not trimmed. If there is none, the error's
+// chain holds [ErrNotRegistered], and its text begins with "Tool not registered: " and the name. The name in the text
+// is cut after 100 bytes, and characters that are not printable are escaped.
 func (r *Registry) Lookup(name string) (executor.Tool, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+
 	i, has := r.byName[name]
 	if !has {
-		return nil, fmt.Errorf("%w: %s (only registered tools can be called)", ErrNotRegistered, safetext.Escape(name, mostName))
+		return nil, fmt.Errorf("%w: %s (only registered tools can be called)",
+			ErrNotRegistered, safetext.Escape(name, mostName))
 	}
 	return r.list[i].tool, nil
 }
 
-// Execute executes one call. Whatever goes wrong is a failed [Record]; it never panics. A tool that is not registered
-// is not looked for anywhere else: the call is blocked and logged.
+// Execute executes one call. Every failure is a failed [Record]; Execute never panics. A call of a tool that is not
+// registered is blocked and logged.
 //
-// args is the arguments: nil for none, JSON as a content.JSON, json.RawMessage, []byte or string, or a value that is
-// encoded by content.ToJSON. They must come to a JSON object, by the rules of content.JSON.Valid; without one the tool
-// is not called.
+// args holds the arguments: nil for none, JSON as a content.JSON, json.RawMessage, []byte or string, or any other
+// value, encoded by content.ToJSON. The result must be a JSON object, valid according to content.JSON.Valid. Otherwise
+// the tool is not called.
 //
-// It returns when the tool does. A tool that ignores the end of its context is waited for as [executor.Agent].Grace
-// says and then left behind; the Record's Latency is without that.
+// Execute returns when the tool does. It waits for a tool that ignores the end of its context as long as
+// [executor.Agent].Grace defines, and then abandons it. The Record's Latency does not include this wait.
 func (r *Registry) Execute(ctx context.Context, name string, args any) Record {
 	return r.execute(ctx, executor.Call{Name: name}, func() (content.JSON, string) { return arguments(args) })
 }
 
-// ExecuteCall is Execute for a call as a provider wrote it: see [ParseCall]. What ParseCall refuses is a failed
-// [Record], and no tool is called.
+// ExecuteCall is Execute for a call in the format of a provider: see [ParseCall]. A call refused by ParseCall is a
+// failed [Record], and no tool is called.
 func (r *Registry) ExecuteCall(ctx context.Context, call []byte) Record {
 	parsed, err := ParseCall(call)
 	if err == nil {
 		return r.execute(ctx, parsed, func() (content.JSON, string) { return parsed.Input, "" })
 	}
+
+	// If the tool's name is known, it is looked up first: a tool that is not registered is logged.
 	var refused *CallError
 	if !errors.As(err, &refused) || refused.Tool == "" {
 		return failedRecord("", err.Error())
@@ -201,21 +214,24 @@ func (r *Registry) ExecuteCall(ctx context.Context, call []byte) Record {
 	return r.execute(ctx, executor.Call{Name: refused.Tool}, func() (content.JSON, string) { return "", err.Error() })
 }
 
-// execute executes the call with the input that comes, or says why none comes. It is asked for only where there is a
-// tool.
+// execute executes the call with the input returned by the function, which also returns the reason if there is no
+// input. The function is called only for a registered tool.
 func (r *Registry) execute(ctx context.Context, call executor.Call, input func() (content.JSON, string)) (rec Record) {
 	defer func() {
-		if v := recover(); v != nil { // in what is no part of a call: encoding the arguments, a definition, the logger
-			rec = failedRecord(call.Name, fmt.Sprintf("The call of tool %s panicked: %v", safetext.Quote(call.Name, mostName), v))
+		if v := recover(); v != nil { // outside the tool: encoding the arguments, a definition, the logger
+			rec = failedRecord(call.Name,
+				fmt.Sprintf("The call of tool %s panicked: %v", safetext.Quote(call.Name, mostName), v))
 		}
 	}()
 	if ctx == nil {
 		ctx = context.Background()
 	}
+
 	tool, err := r.Lookup(call.Name)
 	if err != nil {
 		return r.block(ctx, call.Name, err)
 	}
+
 	var reason string
 	if call.Input, reason = input(); reason != "" {
 		return failedRecord(call.Name, reason)
@@ -223,21 +239,23 @@ func (r *Registry) execute(ctx context.Context, call executor.Call, input func()
 	return r.run(ctx, tool, call)
 }
 
-// block answers a call of a tool that is not registered.
+// block logs a call of a tool that is not registered, and returns its record.
 func (r *Registry) block(ctx context.Context, name string, err error) Record {
 	log := r.Log
 	if log == nil {
 		log = slog.Default()
 	}
-	log.WarnContext(ctx, "blocked a call of a tool that is not registered", slog.String("tool", safetext.Escape(name, mostName)))
+	log.WarnContext(ctx, "blocked a call of a tool that is not registered",
+		slog.String("tool", safetext.Escape(name, mostName)))
 	return failedRecord(name, err.Error())
 }
 
-// run executes the call in a conversation that holds nothing else.
+// run executes the call in a conversation with no other content.
 func (r *Registry) run(ctx context.Context, tool executor.Tool, call executor.Call) Record {
 	d := dag.New().WithSource(node.Source{Now: steady()}).Tools(tool).
 		Assistant("", content.ToolUse{ID: call.ID, Name: call.Name, Input: call.Input})
 	d, err := executor.Agent{ToolTimeout: r.Timeout, Log: r.Log}.ExecuteTools(ctx, d)
+
 	for _, n := range slices.Backward(d.Nodes()) {
 		if done, ok := n.Payload().(node.ToolExecution); ok {
 			return recordOf(call.Name, done)
@@ -246,18 +264,19 @@ func (r *Registry) run(ctx context.Context, tool executor.Tool, call executor.Ca
 	return failedRecord(call.Name, fmt.Sprint("The call came to no result: ", err))
 }
 
-// steady is a clock that does not jump when the system's clock is set: a call must not take less than no time.
+// steady returns a clock that does not jump when the system's clock is set, so that no latency is negative.
 func steady() func() time.Time {
 	began := time.Now()
 	return func() time.Time { return began.Add(time.Since(began)) }
 }
 
-// arguments turns what Execute was given into a JSON object, or says why there is none.
+// arguments converts the arguments given to Execute to a JSON object, or returns the reason why they are none.
 func arguments(args any) (input content.JSON, reason string) {
 	input, err := argumentsJSON(args)
 	if err != nil {
 		return "", "The arguments cannot be encoded: " + err.Error()
 	}
+
 	if text := strings.TrimSpace(string(input)); text == "" || text == "null" {
 		return "{}", ""
 	}
@@ -267,6 +286,7 @@ func arguments(args any) (input content.JSON, reason string) {
 	return input, ""
 }
 
+// argumentsJSON returns args as JSON text, which may not be valid.
 func argumentsJSON(args any) (content.JSON, error) {
 	switch a := args.(type) {
 	case nil:
@@ -283,5 +303,5 @@ func argumentsJSON(args any) (content.JSON, error) {
 	return content.ToJSON(args)
 }
 
-// mostName is how many bytes of a tool's name are shown in logs and errors.
+// mostName is the limit on the bytes of a tool's name in logs and errors.
 const mostName = 100
