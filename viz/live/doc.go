@@ -1,5 +1,5 @@
-// Package live shows a conversation in a browser while it goes on: nodes as they land, the text that a model is writing, the tools that
-// run, and the tokens that all of it takes.
+// Package live shows a conversation in a browser during its runs: nodes as they are added, the text that a model is
+// writing, the tools being executed, and the tokens used.
 //
 // The smallest whole program:
 //
@@ -10,57 +10,60 @@
 //	go s.Serve(l)
 //	for event, err := range s.Watch(agent.Stream(ctx, d)) { … }
 //
-// A [Server] is an http.Handler, so that a program can serve it in its own way. It shows one conversation: that of [New] or [Server.Set],
-// and what the runs that go through [Server.Watch] make of it. With [Options.Run], whoever sees the page can go on from any node: the
-// conversation gets a new head, and what was said stays.
+// A [Server] is an http.Handler: a program may serve it in its own way. It shows one conversation, set by [New] or
+// [Server.Set] and continued by the runs passed through [Server.Watch]. With [Options.Run], a user of the page can
+// continue from any node: the conversation gets a new head, and all existing nodes stay.
 //
-// # Who may look
+// # Security
 //
-// A conversation holds what people said and what tools found, and a page that runs a model spends money. Therefore:
+// A conversation may hold confidential text and tool results, and running a model costs money. Therefore:
 //
-//   - Only this machine may ask, unless [Options.Remote] says otherwise: other peers are refused, and so is listening for them.
-//   - Only for this server: a Host header that names another one is refused, so that no page of the internet can reach it by having its
-//     name resolve to 127.0.0.1.
-//   - Only with the token, which is in the address that [Server.URL] returns, after the "#", and so in no log and no Referer header. The
-//     empty page itself holds nothing and comes without it.
-//   - Pages of other sites are refused what is not GET, and GET changes nothing.
-//   - What was said is data to the page, never markup: it has no other script than its own, loads nothing from anywhere, and cannot be
-//     put into a frame.
+//   - Only clients on this machine are accepted, unless [Options.Remote] is set. Other peers are refused, and so is
+//     listening for them.
+//   - A request with the Host header of another server is refused, so that no web page can reach the server by
+//     resolving its own name to 127.0.0.1.
+//   - Requests need a token. It is after the "#" of the address returned by [Server.URL], and therefore in no log and
+//     no Referer header. Only the empty page, without any content, is served without it.
+//   - Requests of other sites are refused unless they are GET, and GET changes nothing.
+//   - Text of the conversation is data to the page, never markup. The page runs no script but its own, loads nothing
+//     from other servers, and cannot be put into a frame.
 //   - Running and forking are off unless [Options.Run] is set.
 //
-// # Who cannot disturb
+// # Slow browsers
 //
-// A run waits for nobody who looks. A browser that reads slowly, or not at all, misses what it has no room for and is told the whole
-// again when it reads on; one that takes nothing for 10 seconds is let go. 100 may listen at once ([Options.Listeners]); further ones
-// are refused.
+// A run never waits for a browser. If a browser reads too slowly, or not at all, it misses updates; when it reads
+// again, it receives the whole state. A browser that reads nothing for 10 seconds is disconnected. At most 100 browsers
+// may be connected at once ([Options.Listeners]); further ones are refused.
 //
-// # The protocol
+// # Protocol
 //
-// All paths are beside the page's own. Everything but the page wants the header "Authorization: Bearer TOKEN".
+// All paths are relative to that of the page. Everything but the page needs the header "Authorization: Bearer TOKEN".
 //
 //	GET  (the page)
-//	GET  events                            server-sent events: "patch", the drawing; "activity", what is going on
-//	POST fork   {"at": ID, "text": TEXT}   says TEXT after the node and runs it: 202; 409 while a run goes on
-//	POST stop   {}                         ends the run that fork began: 202
-//	GET  request?node=ID                   the exact request that the node answered, where it is known
+//	GET  events                            server-sent events: "patch", the drawing; "activity", the state of the run
+//	POST fork   {"at": ID, "text": TEXT}   appends TEXT to the node and runs it: 202; 409 during another run
+//	POST stop   {}                         ends the run started by fork: 202
+//	GET  request?node=ID                   the exact request answered by the node, if it is known
 //	GET  copy?as=FORM&node=ID              the conversation up to the node, or all of it, as "mermaid", "json" or "go"
 //
-// An activity is a JSON object; each member may be absent, which means that nothing is new there:
+// An activity is a JSON object. Each member may be absent if its value is unchanged:
 //
 //	state      "idle" or "running"
 //	turn       the model call, from 1
-//	begin      true: what was streamed of a message is over, or void
+//	begin      true: the message streamed so far is complete, or void
 //	text       a further piece of the message's text, or
 //	thinking   of its thinking
-//	tools      calls, each whole: id (of the call, in this run), tool, input, started (a time), note (what it said of its progress, or
-//	           what a sub-agent does), ended, failed
+//	tools      calls, each whole: id (of the call, in this run), tool, input, started (a time),
+//	           note (its reported progress, or the activity of a sub-agent), ended, failed
 //	tokens     input and output, of the run so far
-//	stop       why the run ended
-//	error      what is wrong, for people; "" where nothing is any more
+//	stop       the stop reason of the run
+//	error      a problem, as text for people; "" once it is solved
 //
-// An error is a JSON object with a word for programs and a sentence for people: {"error": "unknown_node", "message": "…"}.
+// An error is a JSON object with a code for programs and a sentence for people:
+// {"error": "unknown_node", "message": "…"}.
 //
 // # Concurrency
 //
-// A Server is safe for concurrent use. It has no goroutine while nobody looks and nothing runs, and none after [Server.Close].
+// A Server is safe for concurrent use. It has no goroutine while no browser is connected and nothing runs, and none
+// after [Server.Close].
 package live

@@ -13,27 +13,27 @@ import (
 	"golang.org/x/image/vector"
 )
 
-// canvas is an image that is being drawn. Points are in units of the layout.
+// canvas is an image under construction. Paths are in units of the layout, points in pixels.
 type canvas struct {
 	img         *image.RGBA
-	scale       float32
+	scale       float32 // pixels per unit of the layout
 	palette     *ink.Palette
 	pen         vector.Rasterizer
 	plain, bold *typeface
-	path, inner ink.Path
-	line        []point // flattened, in pixels
+	path, inner ink.Path // buffers for the current shape, reused
+	line        []point  // buffer of flatten, reused
 }
 
 type point struct{ x, y float32 }
 
-// Widths of lines.
+// Widths of lines, in units of the layout.
 const (
 	thin  = 1.25
 	edge  = 1.5
 	thick = 3 // around heads
 )
 
-// dash is how long the pieces of dashed lines are, and the gaps between them.
+// dash and gap are the lengths of the pieces of dashed lines and of the gaps, in units of the layout.
 const dash, gap = 5, 4
 
 func newCanvas(p *viz.Picture, scale int, palette *ink.Palette) (*canvas, error) {
@@ -42,18 +42,22 @@ func newCanvas(p *viz.Picture, scale int, palette *ink.Palette) (*canvas, error)
 		return nil, err
 	}
 	return &canvas{
-		img: image.NewRGBA(image.Rect(0, 0, p.Width*scale, p.Height*scale)), scale: float32(scale), palette: palette, plain: plain, bold: bold,
+		img:     image.NewRGBA(image.Rect(0, 0, p.Width*scale, p.Height*scale)),
+		scale:   float32(scale),
+		palette: palette, plain: plain, bold: bold,
 	}, nil
 }
 
 // picture draws all of p: frames below edges, edges below boxes.
 func (c *canvas) picture(p *viz.Picture) {
 	draw.Draw(c.img, c.img.Rect, image.NewUniform(rgb(c.palette.Page)), image.Point{}, draw.Src)
+
 	for _, f := range p.Frames {
 		c.path, _ = ink.Box(c.path[:0], nil, string(viz.ShapeTurn), f.X, f.Y, f.W, f.H)
 		c.fill(c.path, c.palette.Frame.Fill)
 		c.stroke(c.path, c.palette.Frame.Stroke, thin, false)
 	}
+
 	for _, e := range p.Edges {
 		c.path = ink.Line(c.path[:0], len(e.Points), func(i int) (x, y int) { return e.Points[i].X, e.Points[i].Y })
 		c.stroke(c.path, c.palette.Line, edge, e.Dashed)
@@ -61,6 +65,8 @@ func (c *canvas) picture(p *viz.Picture) {
 	for _, f := range p.Frames {
 		c.title(f)
 	}
+
+	// One arrowhead per box is enough: all edges to a box end at the same point.
 	done := make([]bool, len(p.Boxes))
 	for _, e := range p.Edges {
 		if end := e.Points[len(e.Points)-1]; !done[e.To] {
@@ -69,6 +75,7 @@ func (c *canvas) picture(p *viz.Picture) {
 			c.fill(c.path, c.palette.Line)
 		}
 	}
+
 	for i := range p.Boxes {
 		c.box(&p.Boxes[i])
 	}
@@ -77,25 +84,29 @@ func (c *canvas) picture(p *viz.Picture) {
 	}
 }
 
-// title writes the title of a frame, above the edges that lead into it.
+// title draws the title of a frame, with a ground that covers the edges into the frame.
 func (c *canvas) title(f viz.Frame) {
 	x, y, w, h := ink.TitleGround(f.X, f.Y, int(cellWidth*float32(safetext.Width(f.Title))))
 	c.path, _ = ink.Box(c.path[:0], nil, string(viz.ShapeSetup), x, y, w, h)
 	c.fill(c.path, c.palette.Frame.Fill)
+
 	x, y = ink.TitleAt(f.X, f.Y)
 	c.text(c.plain, f.Title, x, y, rgb(c.palette.Frame.Text))
 }
 
+// box draws a box and its text. The box of a head has a thick outline.
 func (c *canvas) box(b *viz.Box) {
 	look := c.palette.Boxes[string(b.Style)]
 	c.path, c.inner = ink.Box(c.path[:0], c.inner[:0], string(b.Shape), b.X, b.Y, b.W, b.H)
 	c.fill(c.path, look.Fill)
+
 	width := float32(thin)
 	if b.Head > 0 {
 		width = thick
 	}
 	c.stroke(c.path, look.Stroke, width, b.Style == viz.StyleFolded)
 	c.stroke(c.inner, look.Stroke, thin, false)
+
 	x, y := ink.TextAt(string(b.Shape), b.X, b.Y)
 	for i, line := range b.Lines {
 		face := c.plain
@@ -107,20 +118,23 @@ func (c *canvas) box(b *viz.Box) {
 	}
 }
 
-// fill fills a path of one piece.
+// fill fills each piece of a path.
 func (c *canvas) fill(p ink.Path, colour string) {
 	for _, line := range c.flatten(p) {
 		c.polygon(line, rgb(colour))
 	}
 }
 
-// stroke draws along a path. Each piece of it is drawn for itself, so that a long line takes no more memory than a short one.
+// stroke draws along a path. It draws each straight piece separately, so that a long line needs no more memory than a
+// short one.
 func (c *canvas) stroke(p ink.Path, colour string, width float32, dashed bool) {
 	shade, half := rgb(colour), width*c.scale/2
 	for _, line := range c.flatten(p) {
-		left, drawing := float32(dash)*c.scale, true
+		left, drawing := float32(dash)*c.scale, true // what is left of the current dash or gap
 		for i := 1; i < len(line); i++ {
 			from, to := line[i-1], line[i]
+
+			// Consume whole dashes and gaps. The rest of the piece is drawn below.
 			for dashed {
 				d := length(from, to)
 				if d <= left {
@@ -134,6 +148,7 @@ func (c *canvas) stroke(p ink.Path, colour string, width float32, dashed bool) {
 				from, drawing = mid, !drawing
 				left = float32(map[bool]int{true: dash, false: gap}[drawing]) * c.scale
 			}
+
 			if drawing {
 				c.piece(from, to, half, shade)
 			}
@@ -141,27 +156,35 @@ func (c *canvas) stroke(p ink.Path, colour string, width float32, dashed bool) {
 	}
 }
 
-// piece draws a straight line, with ends that fill the corners between two pieces.
+// piece draws a straight line as a rectangle.
 func (c *canvas) piece(from, to point, half float32, shade color.RGBA) {
 	d := length(from, to)
 	if d == 0 {
 		return
 	}
+
+	// Extend both ends a little, to fill the corners between two pieces.
 	x, y := (to.x-from.x)/d*half, (to.y-from.y)/d*half
 	const more = 0.4 // of half the width
 	from, to = point{from.x - x*more, from.y - y*more}, point{to.x + x*more, to.y + y*more}
-	c.polygon([]point{{from.x - y, from.y + x}, {from.x + y, from.y - x}, {to.x + y, to.y - x}, {to.x - y, to.y + x}}, shade)
+
+	c.polygon([]point{
+		{from.x - y, from.y + x}, {from.x + y, from.y - x}, {to.x + y, to.y - x}, {to.x - y, to.y + x},
+	}, shade)
 }
 
-// polygon fills what lies inside a line that comes back to its start.
+// polygon fills the inside of a closed line.
 func (c *canvas) polygon(line []point, shade color.RGBA) {
 	minX, minY, maxX, maxY := line[0].x, line[0].y, line[0].x, line[0].y
 	for _, p := range line {
 		minX, minY, maxX, maxY = min(minX, p.x), min(minY, p.y), max(maxX, p.x), max(maxY, p.y)
 	}
+
+	// The pen covers only the bounding box, so that its buffer stays small.
 	x, y := int(math.Floor(float64(minX))), int(math.Floor(float64(minY)))
 	r := image.Rect(x, y, int(maxX)+1, int(maxY)+1)
 	c.pen.Reset(r.Dx(), r.Dy())
+
 	for i, p := range line {
 		if i == 0 {
 			c.pen.MoveTo(p.x-float32(x), p.y-float32(y))
@@ -173,7 +196,7 @@ func (c *canvas) polygon(line []point, shade color.RGBA) {
 	c.pen.Draw(c.img, r, image.NewUniform(shade), image.Point{})
 }
 
-// flatten returns a path as lines of straight pieces, in pixels, which are good until the next call.
+// flatten returns a path as lines of straight pieces, in pixels. The lines are valid until the next call.
 func (c *canvas) flatten(p ink.Path) [][]point {
 	c.line = c.line[:0]
 	var lines [][]point
@@ -184,6 +207,7 @@ func (c *canvas) flatten(p ink.Path) [][]point {
 		}
 		start = len(c.line)
 	}
+
 	for _, s := range p {
 		to := point{float32(s.X) * c.scale, float32(s.Y) * c.scale}
 		switch s.Op {
@@ -204,13 +228,14 @@ func (c *canvas) flatten(p ink.Path) [][]point {
 			c.line = append(c.line, c.line[start])
 		}
 	}
+
 	end()
 	return lines
 }
 
 func length(a, b point) float32 { return float32(math.Hypot(float64(b.x-a.x), float64(b.y-a.y))) }
 
-// rgb reads a colour, #rrggbb.
+// rgb parses a color of the form #rrggbb.
 func rgb(hex string) color.RGBA {
 	v, _ := strconv.ParseUint(hex[1:], 16, 32)
 	return color.RGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 255}

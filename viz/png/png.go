@@ -1,4 +1,5 @@
-// Package png draws conversations as PNG images: [Write] draws what viz.SVG draws, for places that show no SVG.
+// Package png draws conversations as PNG images. [Write] draws the same picture as viz.SVG, for programs that cannot
+// show SVG.
 //
 // The smallest whole program:
 //
@@ -13,8 +14,8 @@
 //
 // # Errors
 //
-// Drawing returns the error of the chain that built the conversation (dag.DAG.Err), and the error of the writer, as they are.
-// [ErrTooManyPixels] marks a picture of more pixels than are allowed; [SizeError] says how many.
+// Drawing returns the error of the chain that built the conversation (dag.DAG.Err) and the error of the writer
+// unchanged. [ErrTooManyPixels] marks a picture of more pixels than allowed; [SizeError] gives the numbers.
 package png
 
 import (
@@ -30,18 +31,18 @@ import (
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
-// ErrTooManyPixels is in the chain of the error of a picture that is larger than MaxPixels.
+// ErrTooManyPixels is in the chain of the error for a picture with more than MaxPixels pixels.
 var ErrTooManyPixels = errors.New("too large for an image")
 
-// SizeError says how large a picture would be. Its chain holds ErrTooManyPixels.
+// SizeError reports a picture that is too large. Its chain holds ErrTooManyPixels.
 type SizeError struct {
-	// Width and Height are the size of the image, in pixels; of more than an int can hold, about as much as it can.
+	// Width and Height are the size of the image, in pixels. A size too large for an int is close to the largest int.
 	Width, Height int
-	// Max is how many pixels it may have.
+	// Max is the limit on the number of pixels.
 	Max int
 }
 
-// Error says how large the picture would be.
+// Error returns the size and the limit.
 func (e *SizeError) Error() string {
 	return fmt.Sprintf("%v: %d by %d pixels, where at most %d are drawn", ErrTooManyPixels, e.Width, e.Height, e.Max)
 }
@@ -49,29 +50,30 @@ func (e *SizeError) Error() string {
 // Unwrap returns ErrTooManyPixels.
 func (e *SizeError) Unwrap() error { return ErrTooManyPixels }
 
-// maxPixels is the default of Options.MaxPixels: 40 million take 160 MB of memory.
+// maxPixels is the default of Options.MaxPixels: 40 million pixels need 160 MB of memory.
 const maxPixels = 40_000_000
 
-// Options changes how [Write] draws. The zero value and nil are the defaults.
+// Options configures [Write]. The zero value and nil select the defaults.
 type Options struct {
-	// Layout is what the boxes show. Defaults to the defaults of viz.LayoutOptions.
+	// Layout configures the boxes and their text. Defaults to the defaults of viz.LayoutOptions.
 	Layout viz.LayoutOptions
-	// Scale is how many pixels of the image a unit of the layout has. Defaults to 2, or to 1 where the image would be too large
-	// with 2; also when negative.
+	// Scale is the number of pixels per unit of the layout. If it is zero or negative, it defaults to 2, or to 1 if the
+	// image would be too large with 2.
 	Scale int
-	// MaxPixels is how many pixels the image may have. Drawing takes four bytes of memory for each. Defaults to 40,000,000, also
-	// when negative.
+	// MaxPixels is the limit on the number of pixels of the image. Drawing needs four bytes of memory for each. If it
+	// is zero or negative, it defaults to 40,000,000.
 	MaxPixels int
 	// Dark draws on a dark page. Defaults to false.
 	Dark bool
 }
 
-// Write writes d to w as a PNG image, drawn as viz.SVG draws it. The same graph gives the same bytes.
+// Write writes d to w as a PNG image, the same picture as that of viz.SVG. The same graph gives the same bytes.
 //
-// Text is drawn in Go Mono, which has the letters of Latin, Greek and Cyrillic. Any other character is shown as an empty frame of its
-// width; marks on letters that the font has no letter for are left out.
+// Text is drawn in Go Mono, with the letters of Latin, Greek and Cyrillic. Any other character is shown as an empty
+// frame of its width. A mark on a letter is left out if the font does not have it.
 //
-// Errors: d's own; a *SizeError, before memory is taken for the image; and that of w. Nothing is written before the drawing is whole.
+// Errors: the conversation's own; a *SizeError, before memory is allocated for the image; and that of w. Nothing is
+// written before the drawing is complete.
 func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if o == nil {
 		o = &Options{}
@@ -80,6 +82,8 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if err != nil {
 		return err
 	}
+
+	// Check the size before the image is allocated.
 	most := cmp.Or(max(o.MaxPixels, 0), maxPixels)
 	scale := cmp.Or(max(o.Scale, 0), 2)
 	if o.Scale <= 0 && !fits(p, scale, most) {
@@ -88,6 +92,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if !fits(p, scale, most) {
 		return &SizeError{scaled(p.Width, scale), scaled(p.Height, scale), most}
 	}
+
 	palette := &ink.Light
 	if o.Dark {
 		palette = &ink.Dark
@@ -97,15 +102,16 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 		return err
 	}
 	c.picture(p)
+
 	enc := png.Encoder{CompressionLevel: png.BestSpeed}
 	return enc.Encode(w, c.img)
 }
 
-// scaled is a length in pixels, by the largest scale up to that one at which it is an int.
+// scaled returns a length in pixels. If length*scale overflows an int, it uses the largest scale that does not.
 func scaled(length, scale int) int { return length * min(scale, math.MaxInt/length) }
 
-// fits reports whether a picture has at most that many pixels, without computing a number that could be too large for an int.
+// fits reports whether a picture has at most the given number of pixels. It only divides, so that nothing overflows.
 func fits(p *viz.Picture, scale, most int) bool {
-	width := most / scale / p.Width // how many times as wide it could be
+	width := most / scale / p.Width // the limit on the height in pixels
 	return width > 0 && p.Height <= width/scale
 }

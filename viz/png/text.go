@@ -16,15 +16,15 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// typeface draws letters of one size. It keeps those that it has drawn.
+// typeface draws letters of one size. It caches the letters drawn.
 type typeface struct {
 	font   *sfnt.Font
 	face   font.Face
 	buf    sfnt.Buffer
-	glyphs map[rune]*glyph
+	glyphs map[rune]*glyph // at most maxGlyphs; nil for a letter missing in the font
 }
 
-// glyph is a letter as it is laid over the image; mask is nil for a space, and the whole nil where the font has no such letter.
+// glyph is the image of a letter. The mask is nil for a space.
 type glyph struct {
 	mask *image.Alpha
 	at   image.Point // from the left end of its baseline
@@ -44,20 +44,22 @@ func newTypeface(ttf []byte, scale int) (*typeface, error) {
 	if err != nil {
 		return nil, err
 	}
-	face, err := opentype.NewFace(parsed, &opentype.FaceOptions{Size: float64(ink.FontSize * scale), DPI: 72, Hinting: font.HintingFull})
+	face, err := opentype.NewFace(parsed, &opentype.FaceOptions{
+		Size: float64(ink.FontSize * scale), DPI: 72, Hinting: font.HintingFull,
+	})
 	if err != nil {
 		return nil, err
 	}
 	return &typeface{font: parsed, face: face, glyphs: map[rune]*glyph{}}, nil
 }
 
-// alike are letters that stand for some that the font does not have.
+// alike maps letters missing in the font to similar ones.
 var alike = map[rune]rune{'◀': '◄', '▶': '►', '\u00a0': ' ', '\u2011': '-', '′': '\'', '″': '"'}
 
-// maxGlyphs is how many letters a typeface keeps: more than it has.
+// maxGlyphs is the limit on cached letters. It exceeds the number of letters in the font, but missing ones count too.
 const maxGlyphs = 2000
 
-// glyph returns the letter for r, or nil.
+// glyph returns the letter for r, or nil if the font does not have it.
 func (t *typeface) glyph(r rune) *glyph {
 	if g, ok := t.glyphs[r]; ok {
 		return g
@@ -70,6 +72,7 @@ func (t *typeface) glyph(r rune) *glyph {
 	return g
 }
 
+// draw draws the letter for r, without the cache.
 func (t *typeface) draw(r rune) *glyph {
 	if other, ok := alike[r]; ok {
 		r = other
@@ -77,16 +80,19 @@ func (t *typeface) draw(r rune) *glyph {
 	if index, err := t.font.GlyphIndex(&t.buf, r); err != nil || index == 0 {
 		return nil
 	}
+
 	rect, mask, from, _, ok := t.face.Glyph(fixed.Point26_6{}, r)
 	if !ok || rect.Empty() {
 		return &glyph{}
 	}
+
+	// The face reuses its mask for the next letter: copy it.
 	g := &glyph{mask: image.NewAlpha(image.Rect(0, 0, rect.Dx(), rect.Dy())), at: rect.Min}
 	draw.Draw(g.mask, g.mask.Rect, mask, from, draw.Src)
 	return g
 }
 
-// text writes a line whose baseline begins at x, y, each character in its cells.
+// text draws a line of text. Its baseline begins at x, y, and each character takes its one or two cells.
 func (c *canvas) text(t *typeface, line string, x, y int, shade color.RGBA) {
 	source := image.NewUniform(shade)
 	used := 0
@@ -94,6 +100,8 @@ func (c *canvas) text(t *typeface, line string, x, y int, shade color.RGBA) {
 		text, width, size := safetext.Cluster(line)
 		line = line[size:]
 		at := image.Pt(int(c.scale*(float32(x)+cellWidth*float32(used))+0.5), y*int(c.scale))
+
+		// Draw the base letter (i is 0) and its marks. Other runes of the cluster, such as joiners, are left out.
 		for i, r := range text {
 			g := t.glyph(r)
 			switch {
@@ -108,10 +116,10 @@ func (c *canvas) text(t *typeface, line string, x, y int, shade color.RGBA) {
 	}
 }
 
-// cellWidth is how wide a cell is, in units of the layout.
+// cellWidth is the width of a cell, in units of the layout.
 const cellWidth = 7.25
 
-// missing draws the frame of a character that the font does not have.
+// missing draws a frame in place of a character missing in the font.
 func (c *canvas) missing(at image.Point, width int, shade color.RGBA) {
 	x, y, s := float32(at.X), float32(at.Y), c.scale
 	w := (cellWidth*float32(width) - 1.5) * s

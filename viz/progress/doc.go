@@ -1,18 +1,20 @@
-// Package progress shows how far a run is while it goes on: one line on a terminal that is drawn again in place.
+// Package progress shows the progress of a run: one line on a terminal, redrawn in place.
 //
 //	turn 3 · 12s · get_weather 4s, research 11s (search) · 1,240 tokens
 //
-// [Watch] stands between a run's events and whoever ranges over them:
+// [Watch] wraps the events of a run:
 //
 //	for event, err := range progress.Watch(os.Stderr, agent.Stream(ctx, d), nil) { … }
 //
-// Names of tools and what they report are untrusted text: they are made harmless and cut, and cannot drive the terminal.
+// Names of tools and the progress they report are untrusted text: they are cleaned and cut, and cannot control the
+// terminal.
 //
 // # Concurrency
 //
-// While the events are ranged over, a goroutine draws the time once a second. It has ended when the range has, however that ends.
+// During the range over the events, a goroutine redraws the time once a second. It has ended when the range has, for
+// whatever reason the range ends.
 //
 // # Errors
 //
-// What goes wrong with the output is not told: a run does not fail because nobody sees it.
+// Errors of the output are ignored: a run does not fail because its progress cannot be shown.
 package progress
