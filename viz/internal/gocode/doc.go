@@ -1,4 +1,5 @@
-// Package gocode writes a conversation as Go code: a file with one function that builds it again, for a test to begin with.
+// Package gocode writes a conversation as Go code: a file with one function that builds the conversation, as the start
+// of a test.
 //
 //	err := gocode.Write(os.Stdout, d)
 package gocode

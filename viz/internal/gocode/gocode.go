@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	// maxNodes is how many nodes are written as a chain of the builder's steps. Compilers take their time for longer functions, and
-	// nobody reads them.
+	// maxNodes is the limit on nodes written as builder steps. A longer function compiles slowly and is not readable.
 	maxNodes = 1000
-	// maxChain is how many steps stand in one statement.
+	// maxChain is the limit on steps in one statement.
 	maxChain = 40
 )
 
-// Write writes a Go file of package fixture whose function Conversation returns a conversation that [dag.Equal] finds equal to d: the
-// same nodes with the same words in the same places. What does not count there (ids, times, metadata, what providers reported) and refs
-// are not written.
+// Write writes a Go file of package fixture. Its function Conversation returns a conversation equal to d according to
+// [dag.Equal]: the same nodes with the same content in the same positions. IDs, times, metadata, data reported by
+// providers, and refs are not written.
 //
-//   - Each node is a step of the builder: User, Assistant, CloseTools and so on, Append where none of these makes that node.
-//   - What the builder cannot make (nodes that were redacted, kinds that a newer version wrote), and a conversation of more than
-//     1,000 nodes, is written in its saved form, which the function reads.
-//   - The file is as gofmt would have it. What was said stands in string literals that hold nothing but printable characters.
-//   - The same graph gives the same bytes, but for the saved form, which has the ids.
+//   - Each node is a step of the builder: User, Assistant, CloseTools and so on, or Append if none of these makes it.
+//   - A conversation the builder cannot make (with redacted nodes, or kinds of a newer version), and one of more than
+//     1,000 nodes, is written in its saved form, and the function reads it.
+//   - The file is formatted as by gofmt. Its string literals hold only printable characters.
+//   - The same graph gives the same bytes, except in the saved form, because of the IDs.
 //
-// Errors: d's own; those of saving it; and that of w. Nothing is written before the file is whole.
+// Errors: d's own; those of saving it; and that of w. Nothing is written before the file is complete.
 func Write(w io.Writer, d dag.DAG) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
+
 	text, ok := built(d)
 	if !ok {
 		var err error
@@ -45,12 +45,13 @@ func Write(w io.Writer, d dag.DAG) error {
 	return err
 }
 
-// read is the file that reads the conversation from its saved form.
+// read returns a file that reads the conversation from its saved form.
 func read(d dag.DAG) (string, error) {
 	var saved bytes.Buffer
 	if err := dag.New().WithHeads(d.Heads()...).Write(&saved); err != nil {
 		return "", err
 	}
+
 	var b strings.Builder
 	b.WriteString(head("strings", "dag"))
 	b.WriteString("// Conversation returns " + count(d.Len()) + ", read from the saved form.\n")
@@ -62,7 +63,7 @@ func read(d dag.DAG) (string, error) {
 	return b.String(), nil
 }
 
-// head is the beginning of the file, with its imports: of the standard library, and packages of Plait.
+// head returns the beginning of the file, with imports of the given packages: "strings", or packages of Plait.
 func head(packages ...string) string {
 	var b strings.Builder
 	b.WriteString("package fixture\n\nimport (\n")
@@ -77,12 +78,13 @@ func head(packages ...string) string {
 	return b.String()
 }
 
-// built is the file that builds the conversation step by step, and whether there is one.
+// built returns a file that builds the conversation step by step, and whether this is possible.
 func built(d dag.DAG) (string, bool) {
 	nodes := d.WithChildren()
 	if len(nodes) > maxNodes {
 		return "", false
 	}
+
 	g := newGenerator(d, nodes)
 	for _, n := range nodes {
 		if !g.write(n) {
@@ -91,10 +93,13 @@ func built(d dag.DAG) (string, bool) {
 	}
 	result := g.join(d.Heads())
 	g.flush()
+
+	// A single statement needs no variable.
 	body := g.out.String() + "\treturn " + result + "\n"
 	if only, ok := strings.CutPrefix(g.out.String(), "\td0 := "); ok && len(g.names) == 1 && result == "d0" {
 		body = "\treturn " + only
 	}
+
 	var b strings.Builder
 	b.WriteString(head(g.packages()...))
 	b.WriteString("// Conversation returns " + count(d.Len()) + ".\nfunc Conversation() dag.DAG {\n" + body + "}\n")
@@ -137,20 +142,20 @@ func count(n int) string {
 	return fmt.Sprintf("a conversation of %d nodes", n)
 }
 
-// generator writes nodes in order, each after those that it names.
+// generator writes nodes in order, each after the nodes it refers to.
 type generator struct {
 	out   strings.Builder
-	names map[*node.Node]string // of the variables that hold the conversation up to a node
-	last  *node.Node            // the node that the open statement ends in; nil where none is open
+	names map[*node.Node]string // the variable for the conversation up to a node
+	last  *node.Node            // the last node of the open statement; nil if none is open
 	steps int                   // in the open statement
 
-	uses   map[node.ID]int           // how many nodes and lists of heads name a node
-	byID   map[node.ID]*node.Node    // the nodes, so that one that was loaded twice has one name
-	phases map[*node.Node]*node.Node // the messages that CloseTools makes, and the calls before each
-	inside map[*node.Node]bool       // the executions that CloseTools makes
+	uses   map[node.ID]int           // how many nodes and lists of heads refer to a node
+	byID   map[node.ID]*node.Node    // the nodes, so that a node loaded twice has one name
+	phases map[*node.Node]*node.Node // the results messages made by CloseTools; each with the message of its calls
+	inside map[*node.Node]bool       // the executions made by CloseTools
 
-	content, node bool // whether the packages of these names are needed
-	blocks, ids   bool // whether the functions of these names are called
+	content, node bool // the file needs the package of this name
+	blocks, ids   bool // the file calls the function of this name
 }
 
 func (g *generator) packages() []string {
@@ -170,6 +175,7 @@ func newGenerator(d dag.DAG, nodes []*node.Node) *generator {
 		names: map[*node.Node]string{}, uses: map[node.ID]int{}, byID: map[node.ID]*node.Node{},
 		phases: map[*node.Node]*node.Node{}, inside: map[*node.Node]bool{},
 	}
+
 	name := func(heads []*node.Node) {
 		for _, h := range heads {
 			g.uses[h.ID()]++
@@ -181,17 +187,20 @@ func newGenerator(d dag.DAG, nodes []*node.Node) *generator {
 		name(n.Parents())
 		name(n.Children().Slice())
 	}
+
 	for _, n := range nodes {
 		g.phase(n)
 	}
 	return g
 }
 
-// phase finds out whether n and the executions before it are what CloseTools makes.
+// phase records n and the executions before it if CloseTools makes exactly these nodes.
 func (g *generator) phase(n *node.Node) {
 	if n.NumParents() == 0 || n.Parent(0).NumParents() != 1 {
 		return
 	}
+
+	// All parents are executions with the same parent, and nothing else refers to them.
 	said := n.Parent(0).Parent(0)
 	var executions []node.ToolExecution
 	for _, p := range n.Parents() {
@@ -201,10 +210,13 @@ func (g *generator) phase(n *node.Node) {
 		}
 		executions = append(executions, e)
 	}
+
 	made := dag.New().WithHeads(said).CloseTools(executions...).Head()
 	if made == nil || made.Digest() != n.Digest() {
 		return
 	}
+
+	// One step refers to said, instead of one for each execution.
 	g.phases[n] = said
 	for _, p := range n.Parents() {
 		g.inside[g.byID[p.ID()]] = true
@@ -218,6 +230,7 @@ func (g *generator) write(n *node.Node) bool {
 	if g.inside[n] {
 		return true
 	}
+
 	before := n.Parents()
 	if said := g.phases[n]; said != nil {
 		before = []*node.Node{said}
@@ -226,11 +239,15 @@ func (g *generator) write(n *node.Node) bool {
 	if !ok {
 		return false
 	}
-	if len(before) == 1 && g.last != nil && g.last.ID() == before[0].ID() && g.uses[g.last.ID()] == 1 && g.steps < maxChain {
+
+	// Continue the open statement if n is the only use of its last node.
+	if len(before) == 1 && g.last != nil && g.last.ID() == before[0].ID() && g.uses[g.last.ID()] == 1 &&
+		g.steps < maxChain {
 		g.out.WriteString(".\n\t\t" + step)
 		g.last, g.steps = n, g.steps+1
 		return true
 	}
+
 	from := g.join(before)
 	g.flush()
 	g.last, g.steps = n, 1
@@ -238,7 +255,7 @@ func (g *generator) write(n *node.Node) bool {
 	return true
 }
 
-// flush ends the open statement, and gives its variable to the node that it ends in.
+// flush ends the open statement, and records its variable as the name of its last node.
 func (g *generator) flush() {
 	if g.last == nil {
 		return
@@ -248,12 +265,13 @@ func (g *generator) flush() {
 	g.last = nil
 }
 
-// join is the conversation that ends in heads.
+// join returns an expression for the conversation with the given heads.
 func (g *generator) join(heads []*node.Node) string {
 	g.flush()
 	if len(heads) == 0 {
 		return "dag.New()"
 	}
+
 	var names []string
 	for _, h := range heads {
 		names = append(names, g.names[g.byID[h.ID()]])
@@ -264,7 +282,8 @@ func (g *generator) join(heads []*node.Node) string {
 	return names[0] + ".Join(" + strings.Join(names[1:], ", ") + ")"
 }
 
-// step is what adds n to the conversation before it: the first of the ways to say it that makes just that node.
+// step returns the step that adds n to the conversation before it. It tries the readable forms first, and returns the
+// first one that makes exactly this node.
 func (g *generator) step(n *node.Node, before dag.DAG) (string, bool) {
 	if executions := g.executions(n); executions != "" {
 		return executions, true
@@ -277,7 +296,7 @@ func (g *generator) step(n *node.Node, before dag.DAG) (string, bool) {
 	return "", false
 }
 
-// executions is the call of CloseTools that makes n; "" where it is another step that does.
+// executions returns the call of CloseTools that makes n, or "" if another step makes it.
 func (g *generator) executions(n *node.Node) string {
 	if g.phases[n] == nil {
 		return ""
@@ -291,7 +310,7 @@ func (g *generator) executions(n *node.Node) string {
 	return "CloseTools(" + strings.Join(list, "") + "\n\t\t)"
 }
 
-// fluent is the step that a person would write, and what it makes; "" where there is no such step.
+// fluent returns the step a person would write, and the conversation it makes. The step is "" if there is none.
 func (g *generator) fluent(n *node.Node, before dag.DAG) (string, dag.DAG) {
 	switch p := n.Payload().(type) {
 	case node.System:
@@ -299,6 +318,7 @@ func (g *generator) fluent(n *node.Node, before dag.DAG) (string, dag.DAG) {
 			return call("SetSystem", quote(p.Name), quote(p.Text)), before.SetSystem(p.Name, p.Text)
 		}
 		return call("System", quote(p.Text)), before.System(p.Text)
+
 	case node.Tools:
 		if before.Err() != nil {
 			return "", before
@@ -314,6 +334,7 @@ func (g *generator) fluent(n *node.Node, before dag.DAG) (string, dag.DAG) {
 			args = append(args, "\n\t\t\t"+g.definition(def)+",")
 		}
 		return "Tools(" + strings.Join(args, "") + "\n\t\t)", before.Tools(tools...)
+
 	case node.Message:
 		return g.message(p, before)
 	case node.SubGraph:
@@ -325,7 +346,7 @@ func (g *generator) fluent(n *node.Node, before dag.DAG) (string, dag.DAG) {
 	return "", before
 }
 
-// message is the step for a message: its first text is the step's, and the other blocks follow.
+// message returns the step for a message. Its first argument is the first text, followed by the other blocks.
 func (g *generator) message(m node.Message, before dag.DAG) (string, dag.DAG) {
 	list := m.Blocks.Slice()
 	if len(list) == 0 {
@@ -334,10 +355,12 @@ func (g *generator) message(m node.Message, before dag.DAG) (string, dag.DAG) {
 	if results := m.Blocks.ToolResults(); len(results) == len(list) && m.Role == content.User {
 		return call("ToolResults", g.all(list)...), before.ToolResults(results...)
 	}
+
 	text := ""
 	if first, ok := m.Blocks.At(0).(content.Text); ok && first.Text != "" && first.Extra == (content.Extra{}) {
 		text, list = first.Text, list[1:]
 	}
+
 	args := append([]string{quote(text)}, g.all(list)...)
 	if m.Role == content.User {
 		return call("User", args...), before.User(text, list...)
@@ -345,7 +368,7 @@ func (g *generator) message(m node.Message, before dag.DAG) (string, dag.DAG) {
 	return call("Assistant", args...), before.Assistant(text, list...)
 }
 
-// plain is the step that makes any node that a program can make.
+// plain returns the Append step for n, and the conversation it makes. The step is "" if a program cannot make n.
 func (g *generator) plain(n *node.Node, before dag.DAG) (string, dag.DAG) {
 	payload := g.payload(n.Payload(), before)
 	if payload == "" {
@@ -354,7 +377,7 @@ func (g *generator) plain(n *node.Node, before dag.DAG) (string, dag.DAG) {
 	return call("Append", payload), before.Append(n.Payload())
 }
 
-// call is a step with its arguments: on one line where there is one, else each on its own.
+// call returns a step with its arguments: a single one on the same line, several on a line each.
 func call(name string, args ...string) string {
 	if len(args) < 2 {
 		return name + "(" + strings.Join(args, "") + ")"

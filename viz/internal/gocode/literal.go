@@ -9,23 +9,24 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// quote is a string literal that holds nothing but printable characters: raw where that is shorter, as for JSON.
+// quote returns a string literal with only printable characters. It is a raw literal if that avoids escapes, as for
+// JSON.
 func quote(s string) string {
 	if !strings.ContainsAny(s, `"\`) || !strconv.CanBackquote(s) {
 		return strconv.Quote(s)
 	}
 	for _, r := range s {
-		if !strconv.IsPrint(r) { // writing directions, say, which would turn the code around
+		if !strconv.IsPrint(r) { // such as a change of the writing direction, which would reorder the code on screen
 			return strconv.Quote(s)
 		}
 	}
 	return "`" + s + "`"
 }
 
-// fields is the literal of a struct, without those fields that are zero.
+// fields is the literal of a struct, without fields that are zero.
 type fields struct {
 	name string
-	set  []string
+	set  []string // "Name: value"
 }
 
 func (f *fields) add(name, literal string, zero bool) {
@@ -38,7 +39,7 @@ func (f *fields) text(name, value string) { f.add(name, quote(value), value == "
 
 func (f *fields) String() string { return f.name + "{" + strings.Join(f.set, ", ") + "}" }
 
-// payload is the literal of any payload; "" for one that a program cannot make.
+// payload returns the literal of a payload, or "" for one that a program cannot make.
 func (g *generator) payload(p node.Payload, before dag.DAG) string {
 	g.node = true
 	switch p := p.(type) {
@@ -47,15 +48,18 @@ func (g *generator) payload(p node.Payload, before dag.DAG) string {
 		f.text("Name", p.Name)
 		f.text("Text", p.Text)
 		return f.String()
+
 	case node.Tools:
 		var defs []string
 		for _, def := range p.Defs.Slice() {
 			defs = append(defs, g.definition(def))
 		}
+
 		f := fields{name: "node.Tools"}
 		f.add("Defs", "node.ListOf("+strings.Join(defs, ", ")+")", len(defs) == 0)
 		f.add("Withdrawn", "node.ListOf("+strings.Join(quoted(p.Withdrawn.Slice()), ", ")+")", p.Withdrawn.Len() == 0)
 		return f.String()
+
 	case node.Message:
 		f := fields{name: "node.Message"}
 		f.text("Role", string(p.Role))
@@ -63,6 +67,7 @@ func (g *generator) payload(p node.Payload, before dag.DAG) string {
 		return f.String()
 	case node.ToolExecution:
 		return g.execution(p)
+
 	case node.SubGraph:
 		f := fields{name: "node.SubGraph"}
 		f.text("Title", p.Title)
@@ -70,17 +75,20 @@ func (g *generator) payload(p node.Payload, before dag.DAG) string {
 		f.add("Heads", g.heads(p.Heads), p.Heads.Len() == 0)
 		f.text("Summary", p.Summary)
 		return f.String()
+
 	case node.Compaction:
 		f := fields{name: "node.Compaction"}
 		g.blocksOf(&f, "Summary", p.Summary)
 		places := g.places(p.Replaced, before)
 		f.add("Replaced", places, places == "")
 		return f.String()
+
 	case node.StopReason:
 		f := fields{name: "node.StopReason"}
 		f.text("Reason", string(p.Reason))
 		f.text("Detail", p.Detail)
 		return f.String()
+
 	case node.Custom:
 		f := fields{name: "node.Custom"}
 		f.text("Name", p.Name)
@@ -90,6 +98,7 @@ func (g *generator) payload(p node.Payload, before dag.DAG) string {
 	return ""
 }
 
+// execution returns the literal of a tool execution.
 func (g *generator) execution(e node.ToolExecution) string {
 	g.node = true
 	f := fields{name: "node.ToolExecution"}
@@ -103,7 +112,7 @@ func (g *generator) execution(e node.ToolExecution) string {
 	return f.String()
 }
 
-// heads is the list of the heads of a child conversation, whose nodes are written already.
+// heads returns the list of the heads of a child conversation. Its nodes must have been written.
 func (g *generator) heads(list node.List[*node.Node]) string {
 	if list.Len() == 0 {
 		return ""
@@ -111,7 +120,8 @@ func (g *generator) heads(list node.List[*node.Node]) string {
 	return "node.ListOf(" + g.join(list.Slice()) + ".Heads()...)"
 }
 
-// places is the list of the ids that a compaction replaces, by the places of their nodes in the conversation before it; "" for none.
+// places returns the list of the IDs replaced by a compaction, as indexes of nodes in the conversation before it. It
+// returns "" if there are none.
 func (g *generator) places(replaced node.List[node.ID], before dag.DAG) string {
 	if replaced.Len() == 0 {
 		return ""
@@ -120,6 +130,7 @@ func (g *generator) places(replaced node.List[node.ID], before dag.DAG) string {
 	for i, n := range before.Nodes() {
 		at[n.ID()] = i
 	}
+
 	args := []string{g.join(before.Heads())}
 	for _, id := range replaced.Slice() {
 		if i, ok := at[id]; ok {
@@ -129,18 +140,19 @@ func (g *generator) places(replaced node.List[node.ID], before dag.DAG) string {
 	if len(args) == 1 {
 		return ""
 	}
+
 	g.ids = true
 	return "ids(" + strings.Join(args, ", ") + ")"
 }
 
-// blocksOf adds a field that holds a list of blocks.
+// blocksOf adds a field with a list of blocks.
 func (g *generator) blocksOf(f *fields, name string, b content.Blocks) {
 	if b.Len() > 0 {
 		f.add(name, g.list(b), false)
 	}
 }
 
-// list is the literal of a list of blocks that is not empty.
+// list returns the literal of a list of blocks. The list must not be empty.
 func (g *generator) list(b content.Blocks) string {
 	g.content = true
 	if t, ok := b.At(0).(content.Text); ok && b.Len() == 1 && t.Text != "" && t.Extra == (content.Extra{}) {
@@ -158,6 +170,7 @@ func (g *generator) all(list []content.Block) []string {
 	return literals
 }
 
+// block returns the literal of a block.
 func (g *generator) block(b content.Block) string {
 	g.content = true
 	switch b := b.(type) {
@@ -165,6 +178,7 @@ func (g *generator) block(b content.Block) string {
 		f := fields{name: "content.Text"}
 		f.text("Text", b.Text)
 		return f.extra(b.Extra)
+
 	case content.Image:
 		f := fields{name: "content.Image"}
 		f.add("Source", source(b.Source), false)
@@ -174,12 +188,14 @@ func (g *generator) block(b content.Block) string {
 		f.add("Source", source(b.Source), false)
 		f.text("Title", b.Title)
 		return f.extra(b.Extra)
+
 	case content.Thinking:
 		f := fields{name: "content.Thinking"}
 		f.text("Text", b.Text)
 		f.text("Signature", b.Signature)
 		f.text("Redacted", b.Redacted)
 		return f.extra(b.Extra)
+
 	case content.ToolUse:
 		f := fields{name: "content.ToolUse"}
 		f.text("ID", b.ID)
@@ -197,6 +213,7 @@ func (g *generator) block(b content.Block) string {
 		g.blocksOf(&f, "Content", b.Content)
 		f.add("IsError", "true", !b.IsError)
 		return f.extra(b.Extra)
+
 	case content.Opaque:
 		f := fields{name: "content.Opaque"}
 		f.text("API", b.API)
@@ -227,7 +244,7 @@ func (g *generator) definition(t content.Tool) string {
 	return f.extra(t.Extra)
 }
 
-// extra is the whole literal, with the members of one provider at its end.
+// extra returns the literal, with the members of one provider as its last field.
 func (f *fields) extra(e content.Extra) string {
 	if e != (content.Extra{}) {
 		x := fields{name: "content.Extra"}

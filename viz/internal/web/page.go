@@ -12,41 +12,45 @@ import (
 	"sync"
 )
 
-// Config says what a page is, beside what it shows.
+// Config configures a page.
 type Config struct {
-	// Title stands above the conversation and in the browser's tab. Defaults to "Conversation".
+	// Title is the heading of the page and of the browser's tab. Defaults to "Conversation".
 	Title string `json:"title"`
-	// Live says that a server sends what happens: the page connects to "events", beside where it was loaded from.
+	// Live makes the page receive events from a server. It connects to "events", relative to its own address.
 	Live bool `json:"live,omitempty"`
-	// CanRun shows what begins and stops runs.
+	// CanRun shows the controls to start and stop runs.
 	CanRun bool `json:"canRun,omitempty"`
-	// Plain is the conversation as text, for browsers without JavaScript. Defaults to a sentence that says what is missing.
+	// Plain is the conversation as text, for browsers without JavaScript. It follows a sentence about the missing
+	// JavaScript. Defaults to that sentence alone.
 	Plain string `json:"-"`
-	// Static is what a page without a server has to bring along.
+	// Static holds the data of a page without a server.
 	Static *Static `json:"static,omitempty"`
 }
 
-// Static is what a page cannot ask a server for.
+// Static holds data that a live page requests from its server.
 type Static struct {
-	// Requests are the exact requests that answers were given to, in reading order; NoRequests says why some are missing.
+	// Requests holds the exact requests of responses, in reading order. NoRequests is the reason why some are missing.
 	Requests   []Request `json:"requests,omitempty"`
 	NoRequests string    `json:"noRequests,omitempty"`
-	// Copies are the conversation in other forms, by name ("mermaid", "go"); NoCopies says of a name why it is missing.
+	// Copies holds the conversation in other formats, by name ("mermaid", "go"). NoCopies maps the name of a missing
+	// format to the reason.
 	Copies   map[string]string `json:"copies,omitempty"`
 	NoCopies map[string]string `json:"noCopies,omitempty"`
-	// File is the saved conversation, as strings and, for the saved form of a node, its key. Between two keys belongs ",\n".
+	// File is the saved conversation, as strings and keys. A key is replaced by the saved form of its node. Between two
+	// keys, ",\n" is inserted.
 	File []any `json:"file,omitempty"`
 }
 
-// Request is the request that the node Key answers, as what is different from the request that Base answers: its first Prefix and its
-// last Suffix characters, counted in UTF-16 as JavaScript does, with Middle in between.
+// Request is the request answered by the node Key, as a difference from the request answered by the node Base. It
+// consists of the first Prefix characters of that request, Middle, and its last Suffix characters. Characters are
+// counted in UTF-16, as in JavaScript.
 type Request struct {
 	Key    int    `json:"key"`
 	Base   int    `json:"base"` // -1 for none
 	Prefix int    `json:"prefix,omitempty"`
 	Suffix int    `json:"suffix,omitempty"`
 	Middle string `json:"middle"`
-	// Missing says why the request is not known; the fields above but Key mean nothing then.
+	// Missing is the reason why the request is not known. If it is set, only Key and Missing are meaningful.
 	Missing string `json:"missing,omitempty"`
 }
 
@@ -55,9 +59,11 @@ const withoutScript = "This page draws the conversation with JavaScript, which i
 //go:embed assets
 var assets embed.FS
 
-// parts are the assets as they stand in a page.
+// parts returns the assets in the form included in a page.
 var parts = sync.OnceValue(func() (p struct{ page, style, script string }) {
 	p.page, p.style, p.script = asset("page.html"), asset("page.css"), ""
+
+	// All scripts share one function scope, in the order of their names.
 	names, _ := fs.Glob(assets, "assets/*.js") // sorted
 	var script strings.Builder
 	script.WriteString("(() => {\n'use strict';\n")
@@ -77,8 +83,8 @@ func asset(name string) string {
 	return string(data)
 }
 
-// Policy is the Content-Security-Policy of a page: its own script and style and nothing else, and no way to make a script of a string.
-// A live page may ask its server. A server sends it as a header too.
+// Policy returns the Content-Security-Policy of a page. It allows only the page's own script and style, and no
+// conversion of a string to a script. A live page may connect to its server. A server sends the policy as a header too.
 func Policy(live bool) string {
 	p := parts()
 	policy := "default-src 'none'; script-src 'sha256-" + hash(p.script) + "'; style-src 'sha256-" + hash(p.style) + "'; " +
@@ -94,11 +100,12 @@ func hash(s string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// WritePage writes the page that shows p: one HTML file that needs nothing else. A live page may begin with an empty patch.
+// WritePage writes a page that shows p: one self-contained HTML file. A live page may begin with an empty patch.
 func WritePage(w io.Writer, c Config, p Patch) error {
 	if c.Title == "" {
 		c.Title = "Conversation"
 	}
+
 	a := parts()
 	out := template{w: w}
 	out.write(a.page, map[string]func(){
@@ -118,13 +125,13 @@ func WritePage(w io.Writer, c Config, p Patch) error {
 	return out.err
 }
 
-// template writes the page's HTML with what belongs into its places.
+// template writes the page's HTML and the values of its placeholders.
 type template struct {
 	w   io.Writer
-	err error // the first
+	err error // the first error of w or of encoding; nothing is written after it
 }
 
-// write writes text, and for each {{name}} in it what fill has for the name.
+// write writes text. In place of each {{name}} it calls the function of that name in fill.
 func (t *template) write(text string, fill map[string]func()) {
 	for {
 		before, rest, ok := strings.Cut(text, "{{")
@@ -144,7 +151,7 @@ func (t *template) text(s string) {
 	}
 }
 
-// json writes v so that it can stand in a script element: encoding/json writes <, > and & as escapes.
+// json writes v as JSON that is safe inside a script element: encoding/json escapes <, > and &.
 func (t *template) json(v any) {
 	if t.err != nil {
 		return

@@ -9,9 +9,9 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// problems returns all that is wrong with the conversation, in reading order: what failed, what the rules of a conversation forbid
-// ([dag.DAG.Validate]), and calls that nobody has answered. Calls of tools that were never declared are one problem, at the first of
-// them: in an imported session every call may be one, and they would bury what failed.
+// problems returns the problems of the conversation, in reading order: failures, violations of the rules of a
+// conversation ([dag.DAG.Validate]), and open calls. All calls of undeclared tools are one problem, at the first of
+// them: in an imported session every call may be one, and they would hide the failures.
 func problems(d dag.DAG, pic placed) []Problem {
 	found := map[int][]Problem{}
 	add := func(n *node.Node, what string, waits bool) {
@@ -19,13 +19,16 @@ func problems(d dag.DAG, pic placed) []Problem {
 			found[k] = append(found[k], Problem{Key: k, What: what, Waits: waits})
 		}
 	}
-	waits := map[node.ID]bool{} // a call at one of several ends waits as one at the only end does
+
+	// A call that is open at any head is pending, however many heads there are.
+	waits := map[node.ID]bool{}
 	for _, h := range d.Heads() {
 		for _, c := range d.WithHeads(h).OpenCalls() {
 			add(h, fmt.Sprintf("call %d, of %s, waits for its result", c.Index+1, c.Name), true)
 			waits[h.ID()] = true
 		}
 	}
+
 	var undeclared []dag.Finding
 	for _, f := range d.Validate() {
 		if f.Kind == dag.CallWithoutResult && waits[f.Node.ID()] {
@@ -35,6 +38,7 @@ func problems(d dag.DAG, pic placed) []Problem {
 			undeclared = append(undeclared, f)
 			continue
 		}
+
 		what := string(f.Kind)
 		if f.Detail != "" {
 			what += ": " + f.Detail
@@ -56,7 +60,7 @@ func problems(d dag.DAG, pic placed) []Problem {
 	return list
 }
 
-// undeclaredText counts the calls of tools that are not declared, and names the first few tools.
+// undeclaredText returns the number of calls of undeclared tools, and the names of the first few tools.
 func undeclaredText(findings []dag.Finding) string {
 	const most = 5
 	var names []string
