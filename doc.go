@@ -15,7 +15,7 @@
 //
 // # Packages
 //
-// Imports point down this list only; a test keeps it so.
+// A package imports only packages above it in this list; a test checks that.
 //
 //	content    what is said: blocks of text, images, thinking, tool calls, tool results
 //	node       one immutable vertex: payload, parents, id, digest

@@ -78,7 +78,7 @@ func TestImportsPointDownTheLayers(t *testing.T) {
 			if !ours || strings.HasPrefix(inside, "internal/") {
 				continue
 			}
-			require.Less(t, slices.Index(layers, inside), at, "%s imports %s, which does not stand below it", name, inside)
+			require.Less(t, slices.Index(layers, inside), at, "%s imports %s, which is not a layer below it", name, inside)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func (a Agent) withDefaults() Agent {
 //     *[PausedError] with the [Continuation] for [Agent.Resume], and the calls are open in the conversation.
 //
 // The conversation is valid beside any error, and a later Run continues it. If a step of the chain failed
-// (dag.DAG.Err), it is the one before that step. Errors before anything is done: [ErrNoProvider], [ErrNoContext],
+// (dag.DAG.Err), it is the one before that step. Errors: [ErrNoProvider], [ErrNoContext],
 // [ErrUnbound], [ErrInvalidLimit], [ErrAnswered], [ErrRejected], of Instructions and dag.DAG.Err before anything is
 // done; [ErrPaused]; the provider's, after all retries; a hook's; where the context ended, its error and its cause. A
 // limit is a stop reason, not an error.

@@ -29,7 +29,7 @@ func requireWritten(t *testing.T, file, got string) {
 		require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
+	require.NoError(t, err, "run with -update to write it")
 	require.Equal(t, string(want), got, "run with -update if the change is meant")
 }
 

@@ -1,5 +1,5 @@
-// Package ink is how the parts of a picture look: the outlines of boxes, the course of lines, and colours. What draws pictures
-// shares it, so that all drawings of a conversation look the same.
+// Package ink defines how pictures look: the outlines of boxes, the course of lines, and colors. SVG, PNG and pages share
+// it. Mermaid has colors of its own, in viz/mermaid.go.
 package ink
 
 // The measures of a picture, in pixels.
