@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -212,7 +213,9 @@ func serving(t *testing.T, args ...string) *visit {
 }
 
 func (v *visit) ask(method, path, body string) *http.Response {
-	req, err := http.NewRequestWithContext(v.t.Context(), method, v.url+path, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(v.t.Context(), 2*time.Minute) // a failure fails rather than hangs
+	v.t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, method, v.url+path, strings.NewReader(body))
 	require.NoError(v.t, err)
 	req.Header.Set("Authorization", "Bearer "+v.token)
 	res, err := http.DefaultClient.Do(req)
@@ -221,18 +224,22 @@ func (v *visit) ask(method, path, body string) *http.Response {
 	return res
 }
 
-// until reads events until a line holds the words.
-func (v *visit) until(words string) {
+// until reads events until the words were seen in order, each in the line of the one before it or in a later one.
+func (v *visit) until(words ...string) {
 	v.t.Helper()
 	if v.lines == nil {
 		v.lines = bufio.NewReader(v.ask("GET", "/events", "").Body)
 	}
-	for {
-		line, err := v.lines.ReadString('\n')
-		require.NoError(v.t, err, "before %q", words)
-		if strings.Contains(line, words) {
-			return
+
+	// Events may be sent together in one line, so that the next word can be in the line that held the last one.
+	for line := ""; len(words) > 0; {
+		if strings.Contains(line, words[0]) {
+			words = words[1:]
+			continue
 		}
+		var err error
+		line, err = v.lines.ReadString('\n')
+		require.NoError(v.t, err, "before %q", words)
 	}
 }
 
@@ -259,8 +266,7 @@ func TestServeRunsAndSaves(t *testing.T) {
 	v.until(`"state":"idle"`)
 	res := v.ask("POST", "/fork", fmt.Sprintf(`{"at":%q,"text":"Another one."}`, d.Nodes()[0].ID()))
 	require.Equal(t, http.StatusAccepted, res.StatusCode)
-	v.until("A pine, then.")
-	v.until(`"state":"idle"`)
+	v.until("A pine, then.", `"state":"idle"`)
 	back, err := dag.Load(path)
 	require.NoError(t, err)
 	require.Len(t, back.Heads(), 2)
