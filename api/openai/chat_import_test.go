@@ -8,8 +8,9 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/internal/providertest"
 )
 
 func TestImportChatSaysWhereABodyCannotBeRead(t *testing.T) {
@@ -142,67 +143,6 @@ func TestImportChatOfALongBodyTakesLittle(t *testing.T) {
 	require.ErrorIs(t, err, api.ErrInvalidRequest)
 }
 
-// withoutOwn is the request without the API's own words and the program's schemas, which are sent as they came.
-func withoutOwn(req api.Request) api.Request {
-	messages, tools := req.Messages, req.Tools
-	req.Messages, req.Tools = nil, nil
-	for _, def := range tools {
-		req.Tools = append(req.Tools, content.Tool{Name: def.Name, Description: def.Description, Schema: noArguments})
-	}
-	for _, m := range messages {
-		var blocks []content.Block
-		for _, b := range m.Blocks.All() {
-			if b := plain(b); b != nil {
-				blocks = append(blocks, b)
-			}
-		}
-		req.Messages = append(req.Messages, content.Message{Role: m.Role, Blocks: must(blocks...)})
-	}
-	return req
-}
-
-func plain(b content.Block) content.Block {
-	switch b := b.(type) {
-	case content.Text:
-		return content.Text{Text: b.Text}
-	case content.Image:
-		return content.Image{Source: b.Source}
-	case content.Document:
-		return content.Document{Source: b.Source, Title: b.Title}
-	case content.ToolUse:
-		return content.ToolUse{ID: b.ID, Name: b.Name, Input: b.Input}
-	case content.ToolResult:
-		var inner []content.Block
-		for _, b := range b.Content.All() {
-			if b := plain(b); b != nil {
-				inner = append(inner, b)
-			}
-		}
-		return content.ToolResult{CallID: b.CallID, Content: must(inner...), IsError: b.IsError}
-	}
-	return nil
-}
-
-// requireSendable makes bodies of what was imported. The strict fake must take one without members of which only the API knows what
-// they mean; those go back as they came.
-func requireSendable(t *testing.T, req api.Request, make func(api.Request) ([]byte, error), check func([]byte) error) {
-	req.Options.Body = ""
-	for _, checks := range []func([]byte) error{isObject, check} {
-		made, err := make(req)
-		if err != nil {
-			require.ErrorIs(t, err, api.ErrNothing)
-		} else {
-			require.NoError(t, checks(made), string(made))
-		}
-		req = withoutOwn(req)
-	}
-}
-
-func isObject(body []byte) error {
-	_, err := wire.Members(content.JSON(body))
-	return err
-}
-
 // FuzzImportChat makes bodies of whatever can be imported.
 func FuzzImportChat(f *testing.F) {
 	f.Add([]byte(`{"model":"m","seed":1,"messages":[{"role":"system","content":"s"},{"role":"user","name":"n","content":"x"}],"tools":[{"type":"function","function":{"name":"f"}}]}`))
@@ -216,7 +156,7 @@ func FuzzImportChat(f *testing.F) {
 			require.ErrorIs(t, err, api.ErrInvalidRequest)
 			return
 		}
-		requireSendable(t, req, func(r api.Request) ([]byte, error) {
+		providertest.RequireSendable(t, req, func(r api.Request) ([]byte, error) {
 			made, _, err := ChatBody(r, "gpt-audio-test", nil)
 			return made, err
 		}, fake.CheckOpenAIChat)

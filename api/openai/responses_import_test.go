@@ -177,7 +177,7 @@ func FuzzImportResponses(f *testing.F) {
 			require.ErrorIs(t, err, api.ErrInvalidRequest)
 			return
 		}
-		requireSendable(t, req, func(r api.Request) ([]byte, error) {
+		providertest.RequireSendable(t, req, func(r api.Request) ([]byte, error) {
 			made, _, err := ResponsesBody(r, "gpt-test", nil)
 			return made, err
 		}, fake.CheckOpenAIResponses)
