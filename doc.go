@@ -17,7 +17,7 @@
 //
 // A package imports only packages above it in this list; a test checks that.
 //
-//	content    what is said: blocks of text, images, thinking, tool calls, tool results
+//	content    messages: blocks of text, images, thinking, tool calls, tool results
 //	node       one immutable vertex: payload, parents, id, digest
 //	api        the boundary to models: Provider, Client, typed errors, prices
 //	  dialect    what an API accepts: Repair, and the rules for switching the provider
@@ -27,7 +27,7 @@
 //	  registry   one tool call at a time, in the shape of any provider, for other loops
 //	viz        drawings: Mermaid, DOT, SVG, and the layout they stand on
 //	  page       a conversation as one HTML file, to look around in
-//	  live       the same page while a run goes on
+//	  live       the same page during a run
 //	  progress   a line on a terminal that says how far a run is
 //
 // Beside api stands api/apitest: a scripted model, and the suite that a provider of your own can run. api/apitest/fake has strict fakes

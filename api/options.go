@@ -108,6 +108,7 @@ func overMap[M ~map[string]V, V any](values, defaults M) M {
 // Check returns an error that names the first invalid field of o, with ErrInvalidRequest in its chain.
 func (o Options) Check() error {
 	why := ""
+
 	switch t, output := o.Temperature, o.Output.problem(); {
 	case o.MaxTokens < 0:
 		why = fmt.Sprintf("MaxTokens is %d", o.MaxTokens)
@@ -130,6 +131,7 @@ func (o Options) Check() error {
 	default:
 		return nil
 	}
+
 	return &Error{Kind: ErrInvalidRequest, Err: errors.New("Options." + why)}
 }
 

@@ -133,7 +133,7 @@ type Call struct {
 	Input content.JSON
 	// Index is the index of the call among the calls of its message.
 	Index int
-	// ID is the ID that the provider gave the call. It may be empty or used twice: Index tells calls apart.
+	// ID is the ID that the provider gave the call. It may be empty or used twice; Index is unique.
 	ID string
 }
 

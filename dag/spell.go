@@ -47,6 +47,7 @@ func keyOf(n *node.Node) key {
 // spelled returns all content of a node that its digest covers. Data that people cannot read is represented by a hash.
 func spelled(n *node.Node) []field {
 	var s speller
+
 	switch p := n.Payload().(type) {
 	case node.System:
 		s.add("name", p.Name)
@@ -85,6 +86,7 @@ func spelled(n *node.Node) []field {
 		_ = json.Unmarshal(n.Append(nil), &saved) // no error: Append writes valid JSON
 		s.add(n.Kind(), lined(content.JSON(saved.Body)))
 	}
+
 	return s.fields
 }
 

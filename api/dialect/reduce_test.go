@@ -131,7 +131,7 @@ func FuzzForm(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, value string) {
 		j := content.JSON(text)
 		if !j.IsObject() || j.Depth() > 90 {
-			t.Skip("not a schema that a tool can have")
+			return // content.Tool refuses the schema
 		}
 		whole, err := schema.Parse(j)
 		for name, target := range allTargets() {

@@ -77,7 +77,7 @@ func (u *userParts) appendResult(dst []byte, r content.ToolResult) []byte {
 			continue
 		}
 
-		// The same label stands in the result and before the attachment, so that the model can match them.
+		// The result and the text before the attachment have the same label, so that the model can match them.
 		u.shown++
 		name := "attachment " + strconv.Itoa(u.shown)
 		texts = append(texts, content.Text{Text: "[" + name + ": see the user's message after the results]"})

@@ -591,7 +591,7 @@ func FuzzTape(f *testing.F) {
 	f.Add("", "", "/%2F?a=b&a=%20c#d")
 	f.Fuzz(func(t *testing.T, asked, said, url string) {
 		if !tapeable(url) {
-			t.Skip("not an address that can be recorded")
+			return // an address that cannot be recorded
 		}
 		req, err := http.NewRequest("POST", "http://a.example"+url, strings.NewReader(asked))
 		require.NoError(t, err)
