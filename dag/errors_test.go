@@ -12,6 +12,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -55,7 +56,7 @@ func TestEveryErrorHasItsText(t *testing.T) {
 			all.WriteString(row.name + ": " + errorText(row.err) + "\n")
 		}
 	}
-	requireGolden(t, "errors.golden", all.String())
+	goldentest.Require(t, "errors.golden", all.String())
 }
 
 // errorText returns the text of err, with one wording for what the JSON package words in one of two ways.
@@ -464,7 +465,7 @@ func TestEveryDamageOfAJournalHasItsText(t *testing.T) {
 		}
 		all.WriteString(c.name + ": " + errorText(err) + "\n\topened: " + openedText(t, c.text, c.max) + "\n")
 	}
-	requireGolden(t, "damage.golden", all.String())
+	goldentest.Require(t, "damage.golden", all.String())
 }
 
 // openedText returns the error of OpenJournal for a file with that text, without its path, or what was recovered.

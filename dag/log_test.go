@@ -1,11 +1,8 @@
 package dag_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,11 +12,10 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // hostile is text that drives a terminal, turns the writing direction round, or breaks rows and columns.
 const hostile = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \u202eesrever\u202c \u2066isolate\u2069 a\r\nb\tc\vd\x00e\x7ff\u009b31m \xff\xfe " +
@@ -86,7 +82,6 @@ func logs(t *testing.T) map[string]dag.DAG {
 }
 
 func TestLog(t *testing.T) {
-	const path = "testdata/log.golden"
 	all := logs(t)
 	var got strings.Builder
 	for _, name := range slices.Sorted(func(yield func(string) bool) {
@@ -99,13 +94,7 @@ func TestLog(t *testing.T) {
 		fmt.Fprintf(&got, "-- %s --\n%s\n", name, all[name])
 		require.Equal(t, all[name].String(), all[name].String(), "it draws the same every time")
 	}
-	if *update {
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
-		require.NoError(t, os.WriteFile(path, []byte(got.String()), 0o666))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got.String())
+	goldentest.Require(t, "log.golden", got.String())
 	requireHarmless(t, got.String())
 }
 

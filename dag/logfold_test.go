@@ -7,6 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -66,7 +67,7 @@ func TestLogsAtTheirLimits(t *testing.T) {
 		require.NoError(t, c.d.Err(), c.name)
 		all.WriteString("# " + c.name + "\n" + strings.ReplaceAll(logOf(t, c.d, &c.o), "\x1b", "ESC") + "\n")
 	}
-	requireGolden(t, "loglimits.golden", all.String())
+	goldentest.Require(t, "loglimits.golden", all.String())
 }
 
 func TestUnreachedNodesAreListedWithTheirSize(t *testing.T) {

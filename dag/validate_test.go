@@ -1,14 +1,13 @@
 package dag_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -115,19 +114,7 @@ func TestEveryKindOfFinding(t *testing.T) {
 			all.WriteString(c.name + ": " + f.String() + "\n")
 		}
 	}
-	requireGolden(t, "findings.golden", all.String())
-}
-
-// requireGolden compares text with a golden file.
-func requireGolden(t *testing.T, name, text string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o666))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), text)
+	goldentest.Require(t, "findings.golden", all.String())
 }
 
 func TestEveryFindingIsReportedAtOnceInOrder(t *testing.T) {

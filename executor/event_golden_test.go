@@ -3,10 +3,7 @@ package executor_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -14,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
@@ -23,8 +21,6 @@ import (
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
@@ -99,15 +95,7 @@ func withoutIDs(lines []string) []string {
 // requireGolden compares lines with a golden file.
 func requireGolden(t *testing.T, name string, lines []string) {
 	t.Helper()
-	file := filepath.Join("testdata", name)
-	got := strings.Join(lines, "\n") + "\n"
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o777))
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o666))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
+	goldentest.Require(t, name, strings.Join(lines, "\n")+"\n")
 }
 
 // TestEventsSayEverything holds every field of the events of a run and of its resumption.

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/stretchr/testify/require"
 	gonum "gonum.org/v1/gonum/graph"
 )
@@ -27,7 +28,7 @@ func dotOf(t testing.TB, d dag.DAG, o *DOTOptions) string {
 
 func TestDOTSamplesAreAsWrittenDown(t *testing.T) {
 	got := dotOf(t, sampleSubAgents(), nil)
-	requireWritten(t, "sub_agents.dot", got)
+	goldentest.Require(t, "sub_agents.dot", got)
 }
 
 func TestDOTErrors(t *testing.T) {

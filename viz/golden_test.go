@@ -10,6 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -77,10 +78,10 @@ func sampleEveryKind() dag.DAG {
 
 func TestDrawingsOfEveryKindAreAsWrittenDown(t *testing.T) {
 	d := sampleEveryKind()
-	requireWritten(t, "every_kind.mmd", draw(t, d, nil))
-	requireWritten(t, "every_kind.dot", dotOf(t, d, nil))
-	requireWritten(t, "every_kind.svg", svg(t, d, &SVGOptions{Title: "Every kind"}))
-	requireWritten(t, "every_kind_short.mmd", draw(t, d, &MermaidOptions{LabelLines: 1, LabelChars: 8, Depth: 1}))
+	goldentest.Require(t, "every_kind.mmd", draw(t, d, nil))
+	goldentest.Require(t, "every_kind.dot", dotOf(t, d, nil))
+	goldentest.Require(t, "every_kind.svg", svg(t, d, &SVGOptions{Title: "Every kind"}))
+	goldentest.Require(t, "every_kind_short.mmd", draw(t, d, &MermaidOptions{LabelLines: 1, LabelChars: 8, Depth: 1}))
 }
 
 // sampleWide is what folding has to do with: wide fans with failures and sub-agents, long runs with a head inside, and branches.
@@ -107,9 +108,9 @@ func TestFoldedDrawingsAreAsWrittenDown(t *testing.T) {
 	for _, i := range []int{6, len(plans) - 1} {
 		_, text, err := s.draw(plans[i], budgetEdges, budgetText)
 		require.NoError(t, err)
-		requireWritten(t, fmt.Sprintf("folded_%d.mmd", i), text)
+		goldentest.Require(t, fmt.Sprintf("folded_%d.mmd", i), text)
 	}
-	requireWritten(t, "folded.svg", svg(t, sampleWide(), &SVGOptions{Layout: LayoutOptions{Fold: true}}))
+	goldentest.Require(t, "folded.svg", svg(t, sampleWide(), &SVGOptions{Layout: LayoutOptions{Fold: true}}))
 }
 
 func TestDrawingsAroundANodeAndInPartsAreAsWrittenDown(t *testing.T) {
@@ -119,7 +120,7 @@ func TestDrawingsAroundANodeAndInPartsAreAsWrittenDown(t *testing.T) {
 	for _, steps := range []int{0, 1} {
 		b.WriteString(draw(t, d, &MermaidOptions{Around: around.ID(), Steps: steps}))
 	}
-	requireWritten(t, "around.mmd", b.String())
+	goldentest.Require(t, "around.mmd", b.String())
 
 	b.Reset()
 	s := newSketch(d, &MermaidOptions{})
@@ -127,7 +128,7 @@ func TestDrawingsAroundANodeAndInPartsAreAsWrittenDown(t *testing.T) {
 	for i, sh := range sheets {
 		fmt.Fprintf(&b, "%%%% %s\n%s", partTitle(i, len(sheets), sh.boxes), s.write(sh))
 	}
-	requireWritten(t, "parts.mmd", b.String())
+	goldentest.Require(t, "parts.mmd", b.String())
 }
 
 // TestRandomGraphsAreFoldedAndLaidOutAsWrittenDown writes down which nodes each plan puts into one box, and where a picture has its boxes.
@@ -163,6 +164,6 @@ func TestRandomGraphsAreFoldedAndLaidOutAsWrittenDown(t *testing.T) {
 			fmt.Fprintf(&places, "  f%d of %d in %d at %d,%d %dx%d\n", i, f.Owner, f.Outer, f.X, f.Y, f.W, f.H)
 		}
 	}
-	requireWritten(t, "folds.txt", folds.String())
-	requireWritten(t, "layouts.txt", places.String())
+	goldentest.Require(t, "folds.txt", folds.String())
+	goldentest.Require(t, "layouts.txt", places.String())
 }

@@ -2,11 +2,8 @@ package viz
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,23 +12,10 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// requireWritten requires that a drawing is the one that is written down.
-func requireWritten(t *testing.T, file, got string) {
-	t.Helper()
-	golden := filepath.Join("testdata", file)
-	if *update {
-		require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err, "run with -update to write it")
-	require.Equal(t, string(want), got, "run with -update if the change is meant")
-}
 
 func TestMermaidDrawsTheSamplesAsBefore(t *testing.T) {
 	for name, d := range map[string]dag.DAG{
@@ -40,7 +24,7 @@ func TestMermaidDrawsTheSamplesAsBefore(t *testing.T) {
 		"sub_agents": sampleSubAgents(),
 	} {
 		got := draw(t, d, nil)
-		requireWritten(t, name+".mmd", got)
+		goldentest.Require(t, name+".mmd", got)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/fixture"
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
@@ -145,7 +146,7 @@ func TestSVGShowsRandomGraphs(t *testing.T) {
 
 func TestSVGSamplesAreAsWrittenDown(t *testing.T) {
 	got := svg(t, sampleSingle(), nil)
-	requireWritten(t, "single.svg", got)
+	goldentest.Require(t, "single.svg", got)
 }
 
 func TestSVGOfAnEmptyConversation(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/goldentest"
 )
 
 // TestHelp holds what "plait -h" prints.
@@ -17,7 +17,7 @@ func TestHelp(t *testing.T) {
 	out, errs, code := command("", "-h")
 	require.Equal(t, exitDone, code, errs)
 	const golden = "testdata/help.golden"
-	if *providertest.Update {
+	if *goldentest.Update {
 		require.NoError(t, os.WriteFile(golden, []byte(out), 0o600))
 	}
 	want, err := os.ReadFile(golden)

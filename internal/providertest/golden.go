@@ -2,7 +2,6 @@ package providertest
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -10,14 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 )
-
-// Update is the flag -update: the tests write golden files instead of comparing them.
-var Update = flag.Bool("update", false, "rewrite the golden files")
 
 // requireWritten requires that text equals the golden file. Look at the difference before using -update.
 func requireWritten(t *testing.T, file, text string) {
@@ -26,7 +23,7 @@ func requireWritten(t *testing.T, file, text string) {
 	text = strings.ReplaceAll(text, "unable to", "cannot")
 
 	golden := filepath.Join("testdata", file)
-	if *Update {
+	if *goldentest.Update {
 		require.NoError(t, os.MkdirAll("testdata", 0o755))
 		require.NoError(t, os.WriteFile(golden, []byte(text), 0o644))
 	}

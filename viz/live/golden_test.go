@@ -2,25 +2,21 @@ package live
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestResponsesAreAsWrittenDown holds the status, the headers and the body of every kind of response. Look at the difference before
 // -update.
@@ -99,12 +95,5 @@ func TestResponsesAreAsWrittenDown(t *testing.T) {
 		require.NoError(t, s.Close())
 	}
 
-	golden := filepath.Join("testdata", "responses.txt")
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(golden, []byte(b.String()), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	require.Equal(t, string(want), b.String(), "run with -update if the change is meant")
+	goldentest.Require(t, "responses.txt", b.String())
 }

@@ -3,21 +3,17 @@ package page
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestWhatAPageHoldsIsAsWrittenDown holds the requests, the copies, the saved file and the plain text of a page that has one of
 // everything. The nodes themselves stand in the file by their keys. Look at the difference before -update.
@@ -44,19 +40,7 @@ func TestWhatAPageHoldsIsAsWrittenDown(t *testing.T) {
 	_, plain, _ := strings.Cut(text, "<noscript>")
 	plain, _, _ = strings.Cut(plain, "</noscript>")
 	b.WriteString(plain)
-	requireWritten(t, "release.txt", b.String())
-}
-
-func requireWritten(t *testing.T, file, text string) {
-	t.Helper()
-	golden := filepath.Join("testdata", file)
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(golden, []byte(text), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	require.Equal(t, string(want), text, "run with -update if the change is meant")
+	goldentest.Require(t, "release.txt", b.String())
 }
 
 func TestPlainTextHasEveryKindOfNode(t *testing.T) {
@@ -75,7 +59,7 @@ func TestPlainTextHasEveryKindOfNode(t *testing.T) {
 	for i, n := range nodes {
 		numbers[n.ID()] = i
 	}
-	requireWritten(t, "plain.txt", plain(nodes, numbers))
+	goldentest.Require(t, "plain.txt", plain(nodes, numbers))
 
 	just := start().User(strings.Repeat("x", mostPlain))
 	require.NotContains(t, plain(just.Nodes(), numbers), "the rest", "a text of just the limit")

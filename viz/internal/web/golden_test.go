@@ -3,15 +3,13 @@ package web
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"math"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
@@ -19,20 +17,6 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 )
-
-var rewrite = flag.Bool("update", false, "rewrite the golden files")
-
-// requireWritten requires that text is what a golden file holds. Look at the difference before -update.
-func requireWritten(t *testing.T, file, text string) {
-	t.Helper()
-	golden := filepath.Join("testdata", file)
-	if *rewrite {
-		require.NoError(t, os.WriteFile(golden, []byte(text), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	require.Equal(t, string(want), text, "run with -update if the change is meant")
-}
 
 // shown returns patches as indented JSON. The saved form of a node is left out: other tests hold that. Costs are rounded: their last
 // digits depend on the processor.
@@ -94,7 +78,7 @@ func TestPatchesAreAsWrittenDown(t *testing.T) {
 	first := update(t, m, d.WithHeads(d.Nodes()[2]))
 	all := update(t, m, d)
 	less := update(t, m, d.WithHeads(d.Heads()[1:]...).WithoutRef("done"))
-	requireWritten(t, "patches.json", shown(t, first, all, less))
+	goldentest.Require(t, "patches.json", shown(t, first, all, less))
 }
 
 func TestAPageIsAsWrittenDown(t *testing.T) {
@@ -116,5 +100,5 @@ func TestAPageIsAsWrittenDown(t *testing.T) {
 		text = strings.ReplaceAll(text, asset, "(the "+name+")")
 		text = strings.ReplaceAll(text, hash(asset), "(the hash of the "+name+")")
 	}
-	requireWritten(t, "pages.html", text)
+	goldentest.Require(t, "pages.html", text)
 }

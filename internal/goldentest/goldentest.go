@@ -1,0 +1,29 @@
+// Package goldentest compares what tests make with files that hold it.
+package goldentest
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Update is the flag -update of a test: golden files are written rather than compared.
+var Update = flag.Bool("update", false, "write the golden files anew")
+
+// Require requires that the file of that name in testdata holds the text. With [Update] it writes the file first: look at the
+// difference before you commit it.
+func Require(t testing.TB, name, text string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *Update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+
+	want, err := os.ReadFile(file)
+	require.NoError(t, err, "run with -update to write it")
+	require.Equal(t, string(want), text, "run with -update if the change is meant")
+}
