@@ -183,7 +183,7 @@ func (c *Client) events(ctx context.Context, req Request) iter.Seq2[Event, error
 	}
 
 	return func(yield func(Event, error) bool) {
-		yield(nil, protocol("there is no provider, or it gave no sequence"))
+		yield(nil, protocol("the provider is nil, or returned a nil sequence"))
 	}
 }
 
@@ -230,7 +230,7 @@ func (a *attempt) finish() error {
 	case a.err != nil:
 		return a.err
 	case !a.fold.finished:
-		return &Error{Kind: ErrCut, Err: errors.New("the provider ended without an end of the answer")}
+		return &Error{Kind: ErrCut, Err: errors.New("the stream ended without a Finish")}
 	}
 
 	if a.fold.response.Latency == 0 {
@@ -278,7 +278,7 @@ func (c *Client) wait(ctx context.Context, attempt int, err error) (time.Duratio
 	}
 
 	if limit := c.options.MaxRetryAfter; requested && limit > 0 && wait > limit {
-		return 0, fmt.Errorf("%w; not retried: the provider asks to wait %s, and the longest wait is %s",
+		return 0, fmt.Errorf("%w; not retried: the provider asks to wait %s, and the maximum is %s",
 			err, wire.Seconds(wait), wire.Seconds(limit))
 	}
 
@@ -338,7 +338,7 @@ type piece struct {
 // chain, and changes nothing. A [Retry] resets the Fold.
 func (f *Fold) Add(event Event) error {
 	if f.finished {
-		return protocol("%T after the end of the answer", event)
+		return protocol("%T after the end of the response", event)
 	}
 
 	switch e := event.(type) {
@@ -379,7 +379,7 @@ func (f *Fold) add(e BlockEnd) error {
 		return protocol("block %d: %w", e.Index, err)
 	}
 	if _, result := block.At(0).(content.ToolResult); result {
-		return protocol("block %d is a tool result, which an assistant cannot give", e.Index)
+		return protocol("block %d is a tool result, which a response cannot contain", e.Index)
 	}
 
 	f.blocks = append(f.blocks, block.At(0))
@@ -473,7 +473,7 @@ func (f *Fold) finish(e Finish) error {
 // Response returns the whole response. It returns an error with ErrCut in its chain if there was no Finish.
 func (f *Fold) Response() (Response, error) {
 	if !f.finished {
-		return Response{}, &Error{Kind: ErrCut, Err: errors.New("the answer has no end")}
+		return Response{}, &Error{Kind: ErrCut, Err: errors.New("the response has no Finish")}
 	}
 	return f.response, nil
 }

@@ -188,9 +188,9 @@ func TestClientGivesUpAtOnceWhereTheWaitDoesNotFit(t *testing.T) {
 		"its own wait": {
 			left: 100 * time.Millisecond, play: overload, options: &api.ClientOptions{MinWait: 20 * time.Second}, says: "and the context ends in 0.1 s",
 		},
-		"too long for a default": {play: limited(61 * time.Minute), says: "the provider asks to wait 3660 s, and the longest wait is 3600 s"},
+		"too long for a default": {play: limited(61 * time.Minute), says: "the provider asks to wait 3660 s, and the maximum is 3600 s"},
 		"too long for a limit": {
-			play: limited(3 * time.Second), options: &api.ClientOptions{MaxRetryAfter: 2 * time.Second}, says: "the provider asks to wait 3 s, and the longest wait is 2 s",
+			play: limited(3 * time.Second), options: &api.ClientOptions{MaxRetryAfter: 2 * time.Second}, says: "the provider asks to wait 3 s, and the maximum is 2 s",
 		},
 		"without a limit": {play: limited(100 * time.Hour), options: &api.ClientOptions{MaxRetryAfter: -1}},
 	} {
@@ -328,7 +328,7 @@ func TestClientDoesNotRetryWhenTheContextEnded(t *testing.T) {
 		"its cause":           {errEnough, "context canceled: the user had enough"},
 		"both":                {errors.Join(errEnough, context.Canceled), "the user had enough\ncontext canceled"},
 		"a transport error":   {&api.Error{Kind: api.ErrTransport}, "the user had enough: context canceled: transport failed"},
-		"nothing at all":      {func() {}, "the user had enough: context canceled: answer cut off: the provider ended without an end of the answer"},
+		"nothing at all":      {func() {}, "the user had enough: context canceled: response cut off: the stream ended without a Finish"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -400,10 +400,10 @@ func TestClientSeesThatTheProviderKeepsTheRules(t *testing.T) {
 		says  string
 		shown []string // what arrived before
 	}{
-		{name: "no end", play: []any{says(0, "x")}, kind: api.ErrCut, says: "answer cut off: the provider ended without an end of the answer", shown: []string{"BlockEnd", "Cut"}},
-		{name: "nothing", play: []any{}, kind: api.ErrCut, says: "answer cut off"},
-		{name: "two ends", play: []any{done, done}, kind: api.ErrProtocol, says: "api.Finish after the end of the answer", shown: []string{"Cut"}},
-		{name: "more after the end", play: []any{done, says(0, "x")}, kind: api.ErrProtocol, says: "api.BlockEnd after the end of the answer", shown: []string{"Cut"}},
+		{name: "no end", play: []any{says(0, "x")}, kind: api.ErrCut, says: "response cut off: the stream ended without a Finish", shown: []string{"BlockEnd", "Cut"}},
+		{name: "nothing", play: []any{}, kind: api.ErrCut, says: "response cut off"},
+		{name: "two ends", play: []any{done, done}, kind: api.ErrProtocol, says: "api.Finish after the end of the response", shown: []string{"Cut"}},
+		{name: "more after the end", play: []any{done, says(0, "x")}, kind: api.ErrProtocol, says: "api.BlockEnd after the end of the response", shown: []string{"Cut"}},
 		{name: "an error after the end", play: []any{done, &api.Error{Kind: api.ErrFiltered}}, kind: api.ErrFiltered, says: "content filtered", shown: []string{"Cut"}},
 		{name: "a retry after the end", play: []any{done, api.Retry{}, done}, kind: api.ErrProtocol, says: "api.Retry after the end", shown: []string{"Cut"}},
 		{name: "a block too far", play: []any{says(1, "x"), done}, kind: api.ErrProtocol, says: "block 1 after 0 blocks"},

@@ -20,7 +20,7 @@ var (
 	// ErrTransport: the connection failed. Retried.
 	ErrTransport = errors.New("transport failed")
 	// ErrCut: the response broke off before its end. Retried.
-	ErrCut = errors.New("answer cut off")
+	ErrCut = errors.New("response cut off")
 	// ErrStalled: the provider sent nothing for longer than Options.Idle. The error text has the time in seconds.
 	// Retried.
 	ErrStalled = errors.New("provider stalled")

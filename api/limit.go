@@ -65,7 +65,7 @@ func (p *pace) waitInterval(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && wait > time.Until(deadline) {
 		reservation.Cancel()
 		return &Error{Kind: ErrRateLimited, RetryAfter: wait, Err: fmt.Errorf(
-			"the client's own limit of %d requests a minute: the next may be made in %s, and the context ends in %s",
+			"the client's own limit of %d requests a minute: the next one is allowed in %s, and the context ends in %s",
 			p.perMinute, wire.Seconds(wait), wire.Seconds(time.Until(deadline)))}
 	}
 	if wait > 0 && !sleep(ctx, wait) {

@@ -102,7 +102,7 @@ func TestARequestThatItsLimitLeavesNoTimeForFailsAtOnce(t *testing.T) {
 		start := time.Now()
 		_, err = client.Send(ctx, request)
 		require.ErrorIs(t, err, api.ErrRateLimited)
-		require.ErrorContains(t, err, "the client's own limit of 2 requests a minute: the next may be made in 30 s, and the context ends in 12 s")
+		require.ErrorContains(t, err, "the client's own limit of 2 requests a minute: the next one is allowed in 30 s, and the context ends in 12 s")
 		require.Zero(t, time.Since(start))
 
 		time.Sleep(20 * time.Second)

@@ -115,15 +115,15 @@ func (o Options) Check() error {
 	case t != nil && !(*t >= 0 && *t <= 2): // true for NaN, too
 		why = fmt.Sprintf("Temperature is %v, not 0 to 2", *t)
 	case slices.Contains(o.StopSequences, ""):
-		why = "StopSequences holds an empty one"
+		why = "StopSequences contains an empty string"
 	case !o.ToolChoice.valid():
-		why = fmt.Sprintf("ToolChoice is %q, which is no choice", string(o.ToolChoice))
+		why = fmt.Sprintf("ToolChoice is %q, which is not a tool choice", string(o.ToolChoice))
 	case !o.Thinking.valid():
 		why = fmt.Sprintf("Thinking is %q: neither a level nor a number of tokens", string(o.Thinking))
 	case output != "":
 		why = "Output: " + output
 	case !isWord(string(o.Cache)):
-		why = fmt.Sprintf("Cache is %q, which is no policy", string(o.Cache))
+		why = fmt.Sprintf("Cache is %q, which is not a policy", string(o.Cache))
 	case o.Body != "" && !o.Body.IsObject():
 		why = "Body is not a JSON object" + reason(o.Body)
 	case unsendable(o.Header) != "":

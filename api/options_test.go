@@ -27,7 +27,7 @@ func ExampleOptions() {
 	fmt.Println(o.Check())
 	// Output:
 	// 100 0 off {"seed":7,"user":"u1"} <nil>
-	// invalid request: Options.ToolChoice is "some", which is no choice
+	// invalid request: Options.ToolChoice is "some", which is not a tool choice
 }
 
 // The model thinks little, wherever it is asked through this provider, unless a request says otherwise.
@@ -96,7 +96,7 @@ func TestCheckNamesTheField(t *testing.T) {
 		"Temperature is 2.1":                    {Temperature: ptr(2.1)},
 		"Temperature is NaN":                    {Temperature: ptr(math.NaN())},
 		"Temperature is +Inf":                   {Temperature: ptr(math.Inf(1))},
-		"StopSequences holds":                   {StopSequences: []string{"a", ""}},
+		"StopSequences contains":                {StopSequences: []string{"a", ""}},
 		"ToolChoice is \"always\"":              {ToolChoice: "always"},
 		"ToolChoice is \"tool:\"":               {ToolChoice: api.OneTool("")},
 		"Thinking is \"-5\"":                    {Thinking: api.ThinkTokens(-5)},

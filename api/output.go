@@ -76,7 +76,7 @@ var formNamed = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 func Output[T any]() Schema { return formOf(reflect.TypeFor[T]()).Schema }
 
 // ErrOutput is in the chain of every error about a response that is not in the requested form.
-var ErrOutput = errors.New("the answer is not in the form that was asked for")
+var ErrOutput = errors.New("the response does not have the requested form")
 
 // OutputError reports a response that is not in the requested form. Its chain has ErrOutput, and io.ErrUnexpectedEOF if
 // the response breaks off, which is mostly due to a limit of tokens.
@@ -155,7 +155,7 @@ func newForm(t reflect.Type) *form {
 	f := &form{Schema: Schema{Name: formName(t)}}
 	f.check, f.err = schema.Infer(t)
 	if f.err == nil && f.check.Type() == "" {
-		f.err = fmt.Errorf("nothing says what the JSON of %s is", t)
+		f.err = fmt.Errorf("the JSON type of %s is not known", t)
 	}
 
 	if f.err == nil && f.check.Type() != "object" {
@@ -231,7 +231,7 @@ func (f *form) fault(answer string, err error, problems ...string) error {
 func jsonIn(answer string) (content.JSON, string) {
 	text := strings.TrimSpace(answer)
 	if text == "" {
-		return "", "root: the answer holds no text"
+		return "", "root: the response has no text"
 	}
 	if strings.HasPrefix(text, "{") {
 		return content.JSON(text), ""
@@ -243,7 +243,7 @@ func jsonIn(answer string) (content.JSON, string) {
 	case 1:
 		return content.JSON(blocks[0]), ""
 	default:
-		return "", fmt.Sprintf("root: the answer holds %d blocks between backquotes, and none says that it is the one", len(blocks))
+		return "", fmt.Sprintf("root: the response has %d fenced blocks, and must have one", len(blocks))
 	}
 }
 
@@ -278,7 +278,7 @@ func syntaxError(j content.JSON) error {
 // syntaxProblem returns a decoder's error as a problem for OutputError.
 func syntaxProblem(j content.JSON, err error) string {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Sprintf("%s: the answer breaks off here, after %d bytes of JSON", pathOf(err), len(j))
+		return fmt.Sprintf("%s: the response is cut off here, after %d bytes of JSON", pathOf(err), len(j))
 	}
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {

@@ -71,7 +71,7 @@ func ExampleDecode() {
 	fmt.Println(errors.Is(err, io.ErrUnexpectedEOF), err)
 	// Output:
 	// Answer again. answer[0].minutes: must be integer, is string, answer[1].title: is required
-	// true the answer is not in the form that was asked for: answer: answer[0].title: the answer breaks off here, after 28 bytes of JSON
+	// true the response does not have the requested form: answer: answer[0].title: the response is cut off here, after 28 bytes of JSON
 }
 
 func TestOutputNamesTheForm(t *testing.T) {
@@ -120,10 +120,10 @@ type method interface{ M() }
 func TestATypeWithoutAFormIsRefusedByCheck(t *testing.T) {
 	for says, form := range map[string]api.Schema{
 		"cycle":                 api.Output[chain](),
-		"nothing says what":     api.Output[any](),
+		"the JSON type of":      api.Output[any](),
 		"nothing can be":        api.Output[struct{ M method }](),
 		"unsupported":           api.Output[struct{ C chan int }](),
-		"nothing says what ":    api.Output[json.RawMessage](),
+		"the JSON type of ":     api.Output[json.RawMessage](),
 		"is not \"object\"":     {Name: "x", JSON: `{"type":"array"}`},
 		"its schema: not valid": {Name: "x", JSON: `{"type":"object"`},
 		"its name \"\"":         {JSON: `{"type":"object"}`},
@@ -170,14 +170,14 @@ func TestDecodeTakesWhatFits(t *testing.T) {
 
 func TestDecodeSaysWhatIsWrongAndWhere(t *testing.T) {
 	for text, says := range map[string]string{
-		"":                                     "root: the answer holds no text",
-		" \n":                                  "root: the answer holds no text",
+		"":                                     "root: the response has no text",
+		" \n":                                  "root: the response has no text",
 		"I would rather not.":                  "root: not JSON: invalid character 'I'",
-		"```json\n```":                         "root: the answer breaks off here, after 0 bytes",
-		"```\n{}\n```\n```\n{}\n```":           "root: the answer holds 2 blocks",
-		`{"goal":"tea"`:                        "root: the answer breaks off here, after 13 bytes",
-		`{"goal":"tea","steps":[{"title":"bo`:  "steps[0].title: the answer breaks off here",
-		"```json\n{\"goal\":\"te":              "goal: the answer breaks off here",
+		"```json\n```":                         "root: the response is cut off here, after 0 bytes",
+		"```\n{}\n```\n```\n{}\n```":           "root: the response has 2 fenced blocks",
+		`{"goal":"tea"`:                        "root: the response is cut off here, after 13 bytes",
+		`{"goal":"tea","steps":[{"title":"bo`:  "steps[0].title: the response is cut off here",
+		"```json\n{\"goal\":\"te":              "goal: the response is cut off here",
 		`{"goal":"tea"} and more`:              "root: not JSON: invalid character 'a' after top-level value",
 		`{"goal":"tea","goal":"x","steps":[]}`: `goal: not JSON: duplicate object member name`,
 		"{\"goal\":\"tea\"}\n```json\n{\"goal\":\"tea\",\"steps\":[]}\n```": "root: not JSON: invalid character '`' after top-level value",
@@ -201,7 +201,7 @@ func TestDecodeSaysWhatIsWrongAndWhere(t *testing.T) {
 		require.ErrorAs(t, err, &wrong)
 		require.Equal(t, "plan", wrong.Form)
 		require.Equal(t, text, wrong.Answer)
-		require.Equal(t, strings.Contains(says, "breaks off"), errors.Is(err, io.ErrUnexpectedEOF), "%q", text)
+		require.Equal(t, strings.Contains(says, "is cut off here"), errors.Is(err, io.ErrUnexpectedEOF), "%q", text)
 		require.False(t, api.Retryable(err))
 	}
 	_, err := api.Decode[string](`"words"`)

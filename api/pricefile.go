@@ -54,7 +54,7 @@ func ReadPrices(r io.Reader) (PriceList, error) {
 		return PriceList{}, priceFile(fmt.Errorf("it is larger than %d MiB", maxPriceFile>>20))
 	}
 	if depth := content.JSON(data).Depth(); depth > 3 {
-		return PriceList{}, priceFile(errors.New("it is no price file: it nests too deep"))
+		return PriceList{}, priceFile(errors.New("it is not a price file: it nests too deep"))
 	}
 
 	var file struct {

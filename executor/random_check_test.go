@@ -82,7 +82,7 @@ func expected(note api.RepairNote) bool {
 	case api.RepairID, api.RepairMerged:
 		return true
 	}
-	return note.Kind == api.RepairDropped && note.Detail == "a tool call of an answer that was cut off"
+	return note.Kind == api.RepairDropped && note.Detail == "a tool call of a response that was cut off"
 }
 
 // replaced reports whether a hook replaced something of the conversation.

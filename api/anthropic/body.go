@@ -173,7 +173,7 @@ func (b *builder) keepSystem(system []string) {
 				b.beside[len(b.beside)-1] = content.JSON(beside[i])
 			}
 		} else if s != "" {
-			b.note(api.RepairDropped, "a system prompt of nothing but space")
+			b.note(api.RepairDropped, "a system prompt of white space")
 		}
 	}
 }
@@ -237,7 +237,7 @@ func fit(def content.Tool) fitted {
 		further, _ := wire.Members(t.Extra.For(API))
 		kind, _, _ := wire.TakeText(further, "type")
 		if kind == "" || kind == "custom" {
-			return fitted{t, "it has no schema, and is no server tool of this API", false}
+			return fitted{t, "it has no schema and is not a server tool of this API", false}
 		}
 		return fitted{t, why, true}
 	}
@@ -322,7 +322,7 @@ func (b *builder) settleToolChoice() bool {
 	return choice.Type == "any" || choice.Type == "tool"
 }
 
-const noChoice = "tool_choice is left out: the tool is not there"
+const noChoice = "tool_choice is left out: there is no such tool"
 
 // member returns a list of one member, or of none if the value is empty.
 func member(name string, value content.JSON) []wire.Member {
@@ -374,7 +374,7 @@ func (b *builder) settleTokens() {
 
 	budget := o.Thinking.Tokens()
 	if budget > 0 && budget < leastThinking {
-		b.note(api.RepairOption, "a thinking budget of %d is sent as %d, the least there is", budget, leastThinking)
+		b.note(api.RepairOption, "a thinking budget of %d is sent as %d, the minimum", budget, leastThinking)
 		budget = leastThinking
 	}
 
@@ -383,7 +383,7 @@ func (b *builder) settleTokens() {
 	case o.MaxTokens == 0:
 		o.MaxTokens = defaultMaxTokens + budget
 	case budget >= o.MaxTokens && b.thinking == "":
-		b.note(api.RepairOption, "MaxTokens of %d leaves no room for thinking of %d tokens: it is sent as %d",
+		b.note(api.RepairOption, "MaxTokens of %d leaves no room for %d tokens of thinking: it is sent as %d",
 			o.MaxTokens, budget, budget+o.MaxTokens)
 		o.MaxTokens += budget
 	}
@@ -427,11 +427,11 @@ func (b *builder) settleThinking(forced bool, binding content.JSON) {
 		return
 	case forced:
 		b.thinking = still
-		b.note(api.RepairOption, "the model does not think: tool_choice forces a call")
+		b.note(api.RepairOption, "thinking is off: tool_choice forces a call")
 		return
 	case enabled && !thinkingFits(b.said.Backward()):
 		b.thinking = still
-		b.note(api.RepairOption, "the model does not think: it is in a turn that began without thinking")
+		b.note(api.RepairOption, "thinking is off: the turn began without thinking")
 		return
 	}
 
@@ -510,7 +510,7 @@ func (b *builder) header() []wire.Member {
 // temperature returns the temperature, limited to what the API accepts.
 func (b *builder) temperature(t float64) content.JSON {
 	if t > 1 {
-		b.note(api.RepairOption, "a temperature of %v is sent as 1, the highest there is", t)
+		b.note(api.RepairOption, "a temperature of %v is sent as 1, the maximum", t)
 		t = 1
 	}
 	return content.JSON(strconv.FormatFloat(t, 'g', -1, 64))
@@ -542,7 +542,7 @@ func (b *builder) metadata() content.JSON {
 		if key == "user_id" {
 			list = member(key, wire.Quote(b.options.Metadata[key]))
 		} else {
-			b.note(api.RepairOption, "%q in Metadata is left out: the API takes user_id alone", key)
+			b.note(api.RepairOption, "%q in Metadata is left out: the API accepts only user_id", key)
 		}
 	}
 
@@ -557,7 +557,7 @@ func (b *builder) stopSequences() content.JSON {
 	dst := []byte{'['}
 	for _, s := range b.options.StopSequences {
 		if blank(s) {
-			b.note(api.RepairOption, "a stop sequence of nothing but space is left out")
+			b.note(api.RepairOption, "a stop sequence of white space is left out")
 			continue
 		}
 		dst = append(wire.Separate(dst), wire.Quote(s)...)

@@ -288,9 +288,9 @@ func TestBlocksAreSentAsTheAPITakesThem(t *testing.T) {
 		{"base64 with loose bits", image(content.Source{MediaType: "image/png", Data: "AAAAAB=="}), `{"type":"text","text":"[image (image/png) left out: its data is not base64]"}`, true},
 		{"an image too large", image(content.Source{MediaType: "image/png", Data: png[:60] + strings.Repeat("AAAA", (5<<20)/4)}), `{"type":"text","text":"[image (image/png) left out: it has 5242940 bytes of base64, more than 5242880]"}`, true},
 		{"an image by URL", image(content.Source{URL: "https://example.com/a.png"}), `{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}`, false},
-		{"an image by a plain URL", image(content.Source{URL: "http://example.com/a.png"}), `{"type":"text","text":"[image http://example.com/a.png left out: its URL cannot be fetched]"}`, true},
+		{"an image by a plain URL", image(content.Source{URL: "http://example.com/a.png"}), `{"type":"text","text":"[image http://example.com/a.png left out: the API does not fetch its URL]"}`, true},
 		{"an image by file", image(content.Source{FileID: "file_1"}), `{"type":"image","source":{"type":"file","file_id":"file_1"}}`, false},
-		{"an image of text", image(content.Source{Text: "x"}), `{"type":"text","text":"[image left out: it cannot be text]"}`, true},
+		{"an image of text", image(content.Source{Text: "x"}), `{"type":"text","text":"[image left out: it cannot be sent as text]"}`, true},
 		{"a PDF", document(content.Source{MediaType: "application/pdf", Data: file}), `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"` + file + `"},"title":"T"}`, false},
 		{"plain text", document(content.Source{Text: "words"}), `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"words"},"title":"T"}`, false},
 		{"a CSV", document(content.Source{MediaType: "text/csv", Data: "YSxi"}), `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"a,b"},"title":"T"}`, true},
@@ -339,7 +339,7 @@ func TestAnAssistantsBlocksAreSentAsTheAPITakesThem(t *testing.T) {
 		{"a server tool twice", []content.Block{search, found, search, found, said("x")}, pair + `,{"type":"text","text":"x"}`, true},
 		{"space beside a server tool", []content.Block{search, found, said(" ")}, pair, true},
 		{"a block that is new", []content.Block{said("x"), content.Text{Text: "y"}}, `{"type":"text","text":"x"},{"type":"text","text":"y"}`, false},
-		{"an image", []content.Block{content.Image{Source: content.Source{FileID: "f"}}}, `{"type":"text","text":"[image left out: the assistant's side cannot show it]"}`, true},
+		{"an image", []content.Block{content.Image{Source: content.Source{FileID: "f"}}}, `{"type":"text","text":"[image left out: an assistant message cannot contain it]"}`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			req := api.Request{Messages: []content.Message{user(said("?")), assistant(c.blocks...), user(said("!"))}}

@@ -103,7 +103,7 @@ func ownMarks(tools []content.Tool, system []content.JSON, messages []content.Me
 	own = slices.DeleteFunc(own, func(m marked) bool {
 		_, ok := ttlOf(m.mark)
 		if !ok {
-			left = append(left, "a cache_control that is none is left out")
+			left = append(left, "an invalid cache_control is left out")
 		}
 		return !ok
 	})
@@ -116,7 +116,7 @@ func ownMarks(tools []content.Tool, system []content.JSON, messages []content.Me
 		}
 
 		own = append(own[:oldest:oldest], own[oldest+1:]...)
-		left = append(left, "one cache_control too many is left out")
+		left = append(left, "a cache_control beyond the limit of the API is left out")
 	}
 
 	// The API refuses a marker of an hour after one of 5 minutes.
@@ -124,7 +124,7 @@ func ownMarks(tools []content.Tool, system []content.JSON, messages []content.Me
 	for _, m := range own {
 		ttl, _ := ttlOf(m.mark)
 		if short && ttl == longTTL {
-			left = append(left, "a cache_control of an hour after one of 5 minutes is left out")
+			left = append(left, "a cache_control of 1 hour after one of 5 minutes is left out")
 			continue
 		}
 		short = short || ttl != longTTL

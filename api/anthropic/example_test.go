@@ -65,7 +65,7 @@ func ExampleBody() {
 	// Output:
 	// {"model":"claude-sonnet-4-5","max_tokens":100,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"Weather in Oslo?"}]},{"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"get_weather","input":{"city":"Oslo"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"No result: the tool call was not completed."}],"is_error":true}]}]}
 	// message 1: block: the tool's name "get weather" became "get_weather"
-	// message 1: id: the call id "" became "call_1"
+	// message 1: id: the call ID "" became "call_1"
 	// message 2: answered: call 0 (get_weather) had no result
 	// <nil>
 }

@@ -72,7 +72,7 @@ func TestAMarkerThatIsNoneIsLeftOut(t *testing.T) {
 		require.NoError(t, err)
 		body, notes := requireBody(t, req, nil)
 		require.NotContains(t, body, cacheControl)
-		require.Equal(t, []api.RepairNote{{Kind: api.RepairOption, Message: -1, Detail: "a cache_control that is none is left out"}}, notes)
+		require.Equal(t, []api.RepairNote{{Kind: api.RepairOption, Message: -1, Detail: "an invalid cache_control is left out"}}, notes)
 	}
 }
 

@@ -38,10 +38,10 @@ func TestBodiesAreAsWrittenDown(t *testing.T) {
 
 	const search, found = `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`, `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`
 	add("a server tool", api.Options{}, hi, assistant(opaque(search), opaque(found), said("Well.")), user(said("On.")))
-	add("a server tool's call without a result", api.Options{}, hi, assistant(opaque(search), said("Well.")), user(said("On.")))
+	add("a call of a server tool without its result", api.Options{}, hi, assistant(opaque(search), said("Well.")), user(said("On.")))
 	add("a server tool's result without a call", api.Options{}, hi, assistant(opaque(found), said("Well.")), user(said("On.")))
 	add("a server tool's call at the end", api.Options{}, hi, assistant(said("Well."), opaque(search)))
-	add("a server tool's call that is not whole", api.Options{}, hi, assistant(opaque(`{"type":"server_tool_use","id":"x","name":"web_search","input":{}}`), said("Well.")), user(said("On.")))
+	add("an incomplete call of a server tool", api.Options{}, hi, assistant(opaque(`{"type":"server_tool_use","id":"x","name":"web_search","input":{}}`), said("Well.")), user(said("On.")))
 	called := content.ToolUse{ID: "toolu_1", Name: "get_weather", Input: `{}`, Extra: own(`{"caller":{"type":"code_execution","tool_id":"srvtoolu_1"}}`)}
 	add("a server tool that calls a tool", api.Options{}, hi, assistant(opaque(search), called), user(result("toolu_1")), assistant(opaque(found), said("Well.")), user(said("On.")))
 	for _, kind := range []content.JSON{

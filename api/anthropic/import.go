@@ -72,7 +72,7 @@ func importSystem(j content.JSON) (system []string, marks content.JSON, err erro
 	for i, b := range blocks.All() {
 		text, ok := b.(content.Text)
 		if !ok {
-			return nil, "", roundtrip.NotRead(fmt.Sprintf("system[%d]", i), fmt.Errorf("it is no text"))
+			return nil, "", roundtrip.NotRead(fmt.Sprintf("system[%d]", i), fmt.Errorf("it is not text"))
 		}
 		system = append(system, text.Text)
 

@@ -54,7 +54,7 @@ func (u usage) update(total *content.Usage) {
 func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish, error) {
 	var m message
 	if err := json.Unmarshal(data, &m, wire.Lenient); err != nil {
-		return nil, api.Finish{}, protocol("the answer is not a message: %w", err)
+		return nil, api.Finish{}, protocol("the response is not a message: %w", err)
 	}
 
 	switch m.Type {
@@ -62,14 +62,14 @@ func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish
 	case "error":
 		return nil, api.Finish{}, newError(http.StatusOK, header, data)
 	default:
-		return nil, api.Finish{}, protocol("the answer is of type %q, not a message", m.Type)
+		return nil, api.Finish{}, protocol("the response has type %q and is not a message", m.Type)
 	}
 
 	blocks := make([]content.Block, len(m.Content))
 	for i, raw := range m.Content {
 		b, err := decodeBlock(content.JSON(raw))
 		if err != nil {
-			return nil, api.Finish{}, protocol("block %d of the answer: %w", i, err)
+			return nil, api.Finish{}, protocol("block %d of the response: %w", i, err)
 		}
 		blocks[i] = b
 	}

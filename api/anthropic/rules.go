@@ -55,7 +55,7 @@ func (a accepter) accept(role content.Role, block content.Block, nested bool) (c
 	case content.Text, content.Image, content.Document, content.ToolUse:
 	case content.Thinking:
 		if b.Stale && !a.dropsStale {
-			return nil, "thinking that is bound to what stood before it, which has changed"
+			return nil, "thinking that belongs to an earlier transcript, which has changed"
 		}
 	case content.ToolResult:
 		if fit, why := acceptToolResult(b); why != "" {
@@ -85,15 +85,15 @@ func acceptToolResult(b content.ToolResult) (content.ToolResult, string) {
 	switch {
 	case silent && b.IsError:
 		b.Content = content.Words("The tool failed.")
-		return b, "an error result that says nothing"
+		return b, "an error result without text"
 	case silent && b.Content.Len() > 0:
 		b.Content = content.Blocks{}
-		return b, "a result of nothing but space"
+		return b, "a result of white space"
 	case mixed && b.IsError:
 		b.Content, _ = content.Of(append([]content.Block{content.Text{Text: "The tool failed:"}},
 			b.Content.Slice()...)...)
 		b.IsError = false
-		return b, "an error result that is more than text is not marked as an error"
+		return b, "an error result with more than text is not marked as an error"
 	}
 	return b, ""
 }
@@ -118,14 +118,14 @@ func (a accepter) opaque(role content.Role, b content.Opaque, nested bool) (cont
 	case content.Opaque:
 	case content.Text, content.Image, content.Document, content.Thinking:
 		if t, ok := decoded.(content.Text); ok && t.Text == "" {
-			return nil, "an empty text"
+			return nil, "an empty text block"
 		}
 		if _, ok := decoded.(content.Thinking); ok && (nested || role == content.User) {
-			return nil, "thinking of the user's side"
+			return nil, "thinking in a user message"
 		}
 		taken, why := a.accept(role, decoded, nested)
 		if why == "" {
-			why = "an opaque " + kind + " is sent as one that Plait reads"
+			why = "an opaque " + kind + " is sent as a block that Plait knows"
 		}
 		return taken, why
 	default:
@@ -136,7 +136,7 @@ func (a accepter) opaque(role content.Role, b content.Opaque, nested bool) (cont
 	}
 
 	if !mayStand(kind, role, nested) || kind == "document" && !inline(b) {
-		return nil, "a block of type " + quoted(kind) + " cannot stand here"
+		return nil, "a block of type " + quoted(kind) + " is not allowed here"
 	}
 	return b, ""
 }

@@ -98,14 +98,14 @@ func (p *pairing) look(at place, b content.Opaque) {
 		if call.whole {
 			p.open[call.id] = at
 		} else {
-			p.drop[at] = "a server tool's call that is not whole"
+			p.drop[at] = "an incomplete call of a server tool"
 		}
 		return
 	}
 
 	if id, ok := serverResultOf(b); ok {
 		if _, waits := p.open[id]; !waits {
-			p.drop[at] = "a server tool's result without its call"
+			p.drop[at] = "a result of a server tool without its call"
 		}
 		delete(p.open, id)
 	}
@@ -120,7 +120,7 @@ func (p *pairing) close(m content.Message) {
 
 	for id, at := range p.open {
 		if !waits[id] {
-			p.drop[at] = "a server tool's call without a result"
+			p.drop[at] = "a call of a server tool without its result"
 			delete(p.open, id)
 		}
 	}
@@ -198,7 +198,7 @@ func silent(i int, m content.Message, drop map[place]string) {
 
 	for j, b := range m.Blocks.All() {
 		if t, ok := b.(content.Text); ok && !(spoken && thinks) && blank(t.Text) {
-			drop[place{i, j}] = "a text of nothing but space"
+			drop[place{i, j}] = "a text block of white space"
 		}
 	}
 
@@ -229,7 +229,7 @@ func trimEnd(messages []content.Message) []dialect.Pruned {
 		return nil
 	}
 
-	found := dialect.Pruned{Message: n, Block: at, Why: "space at the end of the last message"}
+	found := dialect.Pruned{Message: n, Block: at, Why: "white space at the end of the last message"}
 	if last.Text = trimmed; trimmed != "" {
 		found.With = last
 	}

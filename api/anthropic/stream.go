@@ -212,7 +212,7 @@ func (d *decoder) end() ([]api.Event, error) {
 
 	// A compatible server leaves out message_start if the response ends without content. Its stop reason is still sent.
 	if d.finish == (api.Finish{}) && len(d.blocks) == 0 {
-		return out, protocol("the stream ends without a beginning")
+		return out, protocol("the stream ends before message_start")
 	}
 	if d.finish.API == "" {
 		d.finish.API, d.finish.Usage.Incomplete = API, true // the beginning has the tokens of the request

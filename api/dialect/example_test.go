@@ -32,7 +32,7 @@ func ExampleRepair() {
 	// user [{"type":"text","text":"Weather in Tokyo and Paris?"}]
 	// assistant [{"type":"tool_use","id":"call","name":"get_weather","input":{"city":"Tokyo"}},{"type":"tool_use","id":"call_2","name":"get_weather","input":{"city":"Paris"}}]
 	// user [{"type":"tool_result","call_id":"call","content":[{"type":"text","text":"No result: the tool call was not completed."}],"is_error":true},{"type":"tool_result","call_id":"call_2","content":[{"type":"text","text":"No result: the tool call was not completed."}],"is_error":true},{"type":"text","text":"Never mind."}]
-	// message 1: id: the call id "call" became "call_2"
+	// message 1: id: the call ID "call" became "call_2"
 	// message 2: answered: call 0 (get_weather) had no result
 	// message 2: answered: call 1 (get_weather) had no result
 }

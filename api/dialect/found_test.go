@@ -14,7 +14,7 @@ func TestAFilmIsNoImage(t *testing.T) {
 	film := content.Image{Source: content.Source{URL: "gs://b/o.mp4", MediaType: "video/mp4"}}
 	taken, why := targetOf("gemini").Accept(content.User, film, false)
 	require.IsType(t, content.Text{}, taken)
-	require.Contains(t, why, "no image")
+	require.Contains(t, why, "not that of an image")
 }
 
 // TestAShortConversationDoesNotKeepTheLongOne lets a conversation go on for a hundred megabytes, drops what came, and keeps the

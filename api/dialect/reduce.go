@@ -41,7 +41,7 @@ func (t Target) fit(def content.Tool) fitted {
 	}
 	if def.Server() {
 		if def.Extra.For(t.API) == "" {
-			return fitted{def, "it has no schema, and is no server tool of this API", false}
+			return fitted{def, "it has no schema and is not a server tool of this API", false}
 		}
 		return fitted{def, "", true}
 	}
@@ -94,7 +94,7 @@ func (r *reducer) schema(j content.JSON, depth int) content.JSON {
 		return j
 	}
 	if depth > maxSchemaDepth {
-		r.drop("what nests too deep")
+		r.drop("schemas that nest too deep")
 		return "{}"
 	}
 	if depth == 0 {

@@ -302,12 +302,12 @@ func (r *repairer) uniqueItems(d *draft) {
 func (r *repairer) appendNameless(dst []content.Block, b content.Block, source int) []content.Block {
 	if r.rules.Nameless != nil {
 		if nameless, _ := checked(r.rules.Nameless(b), ""); nameless != nil {
-			r.note(api.RepairID, source, "an item whose id was used before is sent without")
+			r.note(api.RepairID, source, "an item whose ID was used before is sent without its ID")
 			return append(dst, nameless)
 		}
 	}
 
-	r.note(api.RepairDropped, source, "an item whose id was used before")
+	r.note(api.RepairDropped, source, "an item whose ID was used before")
 	return dst
 }
 
@@ -392,7 +392,7 @@ func (r *repairer) join(messages []input) []draft {
 	for _, m := range messages {
 		firstNote, n := len(r.notes), len(drafts)
 		if !m.Role.Valid() {
-			r.note(api.RepairRole, m.first, "a message of the role %q became the user's", m.Role)
+			r.note(api.RepairRole, m.first, "a message with the role %q became a user message", m.Role)
 			m.Role = content.User
 		}
 
@@ -404,7 +404,7 @@ func (r *repairer) join(messages []input) []draft {
 			}
 		case n > 0 && drafts[n-1].role == m.Role:
 			if m.first >= 0 {
-				r.note(api.RepairMerged, m.first, "two messages of the %s in a row", m.Role)
+				r.note(api.RepairMerged, m.first, "two %s messages in a row", m.Role)
 			}
 			drafts[n-1].join(m, part.blocks)
 		default:
@@ -456,7 +456,7 @@ func (r *repairer) accepted(m input) acceptedPart {
 		part.blocks = r.accept(part.blocks, m.Role, b, m.first)
 	}
 	if m.Blocks.Len() == 0 && !m.rebuilt {
-		r.note(api.RepairDropped, m.first, "an empty message of the %s", m.Role)
+		r.note(api.RepairDropped, m.first, "an empty %s message", m.Role)
 	}
 	part.intact, part.notes = same(part.blocks, m.Blocks), slices.Clone(r.notes[firstNote:])
 
@@ -472,19 +472,19 @@ func (r *repairer) accept(dst []content.Block, role content.Role, block content.
 	switch b := block.(type) {
 	case content.ToolUse:
 		if role == content.User {
-			r.note(api.RepairBlock, source, "a tool call of the user's side became text")
+			r.note(api.RepairBlock, source, "a tool call in a user message became text")
 			text := content.Text{Text: "[Tool call " + b.Name + ": " + string(b.Input) + "]"}
 			return r.appendConverted(dst, role, text, source)
 		}
 	case content.ToolResult:
 		if role == content.Assistant {
-			r.note(api.RepairOrphan, source, "a tool result of the assistant's side became text")
+			r.note(api.RepairOrphan, source, "a tool result in an assistant message became text")
 			return r.appendOrphan(dst, b, role, source)
 		}
 		return append(dst, r.result(b, source))
 	case content.Thinking:
 		if role == content.User {
-			r.note(api.RepairDropped, source, "thinking of the user's side")
+			r.note(api.RepairDropped, source, "thinking in a user message")
 			return dst
 		}
 	}
@@ -503,11 +503,11 @@ func (r *repairer) appendConverted(dst []content.Block, role content.Role, b con
 // rest.
 func (r *repairer) convert(role content.Role, b content.Block, source int, nested bool) content.Block {
 	if t, ok := b.(content.Text); ok && t.Text == "" {
-		r.note(api.RepairDropped, source, "an empty text")
+		r.note(api.RepairDropped, source, "an empty text block")
 		return nil
 	}
 	if _, ok := b.(content.CutToolUse); ok {
-		r.note(api.RepairDropped, source, "a tool call of an answer that was cut off")
+		r.note(api.RepairDropped, source, "a tool call of a response that was cut off")
 		return nil
 	}
 	if _, ok := b.(content.Unknown); ok {
@@ -634,7 +634,7 @@ func (r *repairer) pair(assistant, answer *draft) {
 		assistant.blocks[index] = call
 	}
 	if !found.inOrder {
-		r.noteDraft(api.RepairMoved, answer, assistant, "results come first and in call order")
+		r.noteDraft(api.RepairMoved, answer, assistant, "results must be first and in call order")
 	}
 
 	answer.blocks = answer.blocks[:0:0]
@@ -696,7 +696,7 @@ func (r *repairer) callsLast(assistant *draft) bool {
 	}
 
 	assistant.blocks, assistant.intact = append(rest, calls...), false
-	r.note(api.RepairMoved, assistant.first, "the provider wants calls last")
+	r.note(api.RepairMoved, assistant.first, "tool calls must be last")
 	return true
 }
 
@@ -752,7 +752,7 @@ func (r *repairer) match(assistant *draft, calls []int, answer *draft) matched {
 			continue
 		}
 		if result, ok := b.(content.ToolResult); ok {
-			r.note(api.RepairOrphan, answer.first, "a result for the id %q answers no open call", result.CallID)
+			r.note(api.RepairOrphan, answer.first, "no open call has the ID %q of a result", result.CallID)
 			found.rest = r.appendOrphan(found.rest, result, content.User, answer.first)
 		} else {
 			found.rest = append(found.rest, b)
@@ -770,7 +770,7 @@ func (r *repairer) orphans(d *draft) {
 	var kept []content.Block
 	for _, b := range d.blocks {
 		if result, ok := b.(content.ToolResult); ok {
-			r.note(api.RepairOrphan, d.first, "a result for the id %q answers no open call", result.CallID)
+			r.note(api.RepairOrphan, d.first, "no open call has the ID %q of a result", result.CallID)
 			kept = r.appendOrphan(kept, result, content.User, d.first)
 		} else {
 			kept = append(kept, b)
@@ -795,7 +795,7 @@ func (r *repairer) unique(id string, source int) string {
 	for n := 2; r.isUsed(fresh); n++ {
 		fresh = "call_" + strconv.Itoa(r.calls) + "_" + strconv.Itoa(n)
 	}
-	r.note(api.RepairID, source, "the call id %q became %q", id, fresh)
+	r.note(api.RepairID, source, "the call ID %q became %q", id, fresh)
 	r.taken[fresh] = true
 	return fresh
 }
@@ -810,7 +810,7 @@ func (r *repairer) fixEnds(drafts []draft) []draft {
 
 	goOn := draft{role: content.User, blocks: []content.Block{content.Text{Text: GoOn}}, goOn: true, first: -1, last: -1}
 	if r.rules.UserFirst && !r.settled && drafts[0].role == content.Assistant {
-		r.note(api.RepairEnd, -1, "the provider wants the user to speak first")
+		r.note(api.RepairEnd, -1, "the first message must be a user message")
 		drafts = append([]draft{goOn}, drafts...)
 	}
 
@@ -820,7 +820,7 @@ func (r *repairer) fixEnds(drafts []draft) []draft {
 		return drafts
 	}
 	if r.rules.EndsOpen == nil || !r.rules.EndsOpen(last.message()) {
-		r.note(api.RepairEnd, last.last, "the provider wants the user to speak last")
+		r.note(api.RepairEnd, last.last, "the last message must be a user message")
 		r.notes[len(r.notes)-1].after = true
 		drafts = append(drafts, goOn)
 	}

@@ -176,7 +176,7 @@ func (t Target) Accept(role content.Role, block content.Block, nested bool) (con
 	switch b := block.(type) {
 	case content.Text:
 		if role == content.User && !nested && strings.TrimSpace(b.Text) == "" {
-			return nil, "a text of nothing but space"
+			return nil, "a text block of white space"
 		}
 		return block, ""
 	case content.Image:
@@ -208,7 +208,7 @@ func (t Target) Accept(role content.Role, block content.Block, nested bool) (con
 		return content.Text{Text: text}, "a block that only " + safetext.Line(b.API, maxLabel) + " can read became text"
 	}
 
-	return nil, "a block that the API has no form for"
+	return nil, "a block of a kind that the API does not have"
 }
 
 // foreign returns why thinking cannot be sent, or "".
@@ -231,7 +231,7 @@ func (t Target) call(b content.ToolUse) (content.ToolUse, string) {
 	}
 	if !b.Input.IsObject() {
 		b.Input = wrapped(b.Input)
-		why = append(why, "the arguments of "+b.Name+" were no object")
+		why = append(why, "the arguments of "+b.Name+" were not an object")
 	}
 	return b, strings.Join(why, "; ")
 }
@@ -321,7 +321,7 @@ func (t Target) textDocument(role content.Role, b content.Document, text string)
 	accepted := t.Documents.Text && (role == content.User || t.Documents.Assistant)
 	switch {
 	case strings.TrimSpace(text) == "":
-		return placeholder("document", b.Source, b.Title, "it holds nothing but space")
+		return placeholder("document", b.Source, b.Title, "it contains only white space")
 	case accepted && b.Source.Text != "":
 		return b, ""
 	case accepted:
@@ -341,20 +341,20 @@ func (t Target) media(what string, m Media, role content.Role, s content.Source,
 	var none content.Source
 	switch {
 	case len(m.Types) == 0:
-		return none, "the model cannot be shown any " + what
+		return none, "the model does not accept " + what
 	case role == content.Assistant && !m.Assistant:
-		return none, "the assistant's side cannot show it"
+		return none, "an assistant message cannot contain it"
 	case s.Text != "":
-		return none, "it cannot be text"
+		return none, "it cannot be sent as text"
 	case s.URL != "":
 		if strings.HasPrefix(s.URL, geminiFiles) && t.API != "gemini" {
 			return none, "it is a file of another provider"
 		}
 		if !hasAnyPrefix(s.URL, m.URL) {
-			return none, "its URL cannot be fetched"
+			return none, "the API does not fetch its URL"
 		}
 		if what == "image" && s.MediaType != "" && !strings.HasPrefix(strings.ToLower(s.MediaType), "image/") {
-			return none, "it is no image, by its type"
+			return none, "its type is not that of an image"
 		}
 		return s, ""
 	case s.FileID != "":
@@ -377,7 +377,7 @@ func (t Target) media(what string, m Media, role content.Role, s content.Source,
 		return none, "its type is none of " + strings.Join(m.Types, ", ")
 	}
 	if kind != s.MediaType {
-		why := fmt.Sprintf("a %s of type %s is sent as %s, which it is", what, safetext.Quote(s.MediaType, maxLabel), kind)
+		why := fmt.Sprintf("a %s declared as %s is sent as %s, its actual type", what, safetext.Quote(s.MediaType, maxLabel), kind)
 		s.MediaType = kind
 		return s, why
 	}

@@ -28,7 +28,7 @@ func ExampleTarget_Accept() {
 	// Output:
 	// {[web_search_call: query: weather in Oslo] { }} (a block that only openai-responses can read became text)
 	// <nil> (thinking that only anthropic can read)
-	// {a get_weather {"input":"Oslo"} { }} (the tool's name "get weather" became "get_weather"; the arguments of get_weather were no object)
+	// {a get_weather {"input":"Oslo"} { }} (the tool's name "get weather" became "get_weather"; the arguments of get_weather were not an object)
 }
 
 var (
@@ -54,12 +54,12 @@ func TestMediaAreSentReplacedOrLeftOut(t *testing.T) {
 		"a picture, unnamed":    {content.User, content.Image{Source: source("", png)}, all("MediaType:image/png ")},
 		"a picture that is not": {content.User, content.Image{Source: source("image/png", junk)}, all("[image (image/png) left out: its type is none of")},
 		"a picture of HEIC":     {content.User, content.Image{Source: source("IMAGE/HEIC; a=b", junk)}, map[string]string{a: "left out", c: "left out", r: "left out", g: "MediaType:image/heic "}},
-		"a picture by http":     {content.User, content.Image{Source: content.Source{URL: "http://a.example/x.png"}}, map[string]string{a: "http://a.example/x.png left out: its URL cannot", g: "left out"}},
+		"a picture by http":     {content.User, content.Image{Source: content.Source{URL: "http://a.example/x.png"}}, map[string]string{a: "http://a.example/x.png left out: the API does not fetch", g: "left out"}},
 		"a picture by gs":       {content.User, content.Image{Source: content.Source{URL: "gs://a/x.png"}}, map[string]string{a: "left out", c: "left out", r: "left out"}},
 		"a picture by file:":    {content.User, content.Image{Source: content.Source{URL: "file:///etc/passwd"}}, all("left out")},
 		"a picture shown by the assistant": {content.Assistant, content.Image{Source: source("image/png", png)},
-			map[string]string{a: "the assistant's side", c: "the assistant's side", r: "the assistant's side"}},
-		"a picture that is words":      {content.User, content.Image{Source: content.Source{Text: "words"}}, all("it cannot be text")},
+			map[string]string{a: "an assistant message", c: "an assistant message", r: "an assistant message"}},
+		"a picture that is words":      {content.User, content.Image{Source: content.Source{Text: "words"}}, all("it cannot be sent as text")},
 		"broken base64":                {content.User, content.Image{Source: source("image/png", png[:len(png)-1])}, all("not base64")},
 		"base64 with line breaks":      {content.User, content.Image{Source: source("image/png", png[:4]+"\r\n\r\n"+png[4:])}, all("not base64")},
 		"base64 of another alphabet":   {content.User, content.Image{Source: source("image/png", "-_-_")}, all("not base64")},
@@ -80,9 +80,9 @@ func TestMediaAreSentReplacedOrLeftOut(t *testing.T) {
 		"an archive":                   {content.User, content.Document{Source: source("application/zip", "UEsDBBQABgAI")}, all("left out")},
 		"a text":                       {content.User, content.Document{Source: content.Source{Text: "words"}}, map[string]string{c: "words", r: "words", g: "words"}},
 		"a text of the assistant":      {content.Assistant, content.Document{Source: content.Source{Text: "words"}}, all("words")},
-		"a text of space":              {content.User, content.Document{Source: content.Source{Text: " \n"}}, all("nothing but space")},
+		"a text of space":              {content.User, content.Document{Source: content.Source{Text: " \n"}}, all("only white space")},
 		"a Word file":                  {content.User, content.Document{Title: "a\x1b\"b", Source: source("application/msword", junk)}, all("[document \"a\\x1b\\\"b\" (application/msword) left out")},
-		"audio":                        {content.User, content.Document{Source: source("audio/wav", wav)}, map[string]string{a: "[audio (audio/wav) left out: the model cannot be shown any audio]", r: "any audio"}},
+		"audio":                        {content.User, content.Document{Source: source("audio/wav", wav)}, map[string]string{a: "[audio (audio/wav) left out: the model does not accept audio]", r: "not accept audio"}},
 		"audio, oddly named":           {content.User, content.Document{Source: source("Audio/X-Wav; codecs=1", wav)}, map[string]string{a: "left out", c: "MediaType:audio/wav ", r: "left out", g: "MediaType:audio/wav "}},
 		"audio, unnamed":               {content.User, content.Document{Source: source("", wav)}, map[string]string{a: "left out", c: "MediaType:audio/wav ", r: "left out", g: "MediaType:audio/wav "}},
 		"a file of nobody":             {content.User, content.Document{Source: content.Source{FileID: "f"}}, map[string]string{g: "a file of another provider"}},
@@ -333,7 +333,7 @@ func TestWhatIsInToolResultsIsTaken(t *testing.T) {
 	out, notes := dialect.Repair(messages, dialect.Rules{Accept: targetOf("openai-responses").Accept})
 	got := out[2].Blocks.ToolResults()[0].Content
 	require.Equal(t, 2, got.Len())
-	require.Equal(t, "[tool_reference: name: x\nfound it]\n[audio (audio/wav) left out: the model cannot be shown any audio]", got.Text())
+	require.Equal(t, "[tool_reference: name: x\nfound it]\n[audio (audio/wav) left out: the model does not accept audio]", got.Text())
 	require.Len(t, notes, 3)
 }
 

@@ -166,7 +166,7 @@ func merged(own []wire.Member, further content.JSON) content.JSON {
 // toolConfig returns the configuration of the tools from the options.
 func (b *builder) toolConfig() []wire.Member {
 	if b.options.OneCall {
-		b.note(api.RepairOption, "the API cannot be asked for one call at most")
+		b.note(api.RepairOption, "OneCall is left out: the API does not have it")
 	}
 
 	list := b.toolChoice()
@@ -204,7 +204,7 @@ func (b *builder) toolChoice() []wire.Member {
 		return nil
 	case len(b.functions) == 0, name != "" && !b.declared(name):
 		if choice.Forced() {
-			b.note(api.RepairOption, "ToolChoice is left out: the tool is not there")
+			b.note(api.RepairOption, "ToolChoice is left out: there is no such tool")
 		}
 		return nil
 	}
@@ -286,7 +286,7 @@ func (b *builder) form() content.JSON {
 	case b.options.Output.JSON == "":
 		return ""
 	case b.older() && len(b.functions) > 0:
-		b.note(api.RepairOption, "Output is left out: the model takes no form beside tools")
+		b.note(api.RepairOption, "Output is left out: the model accepts no schema together with tools")
 		return ""
 	}
 
@@ -363,7 +363,7 @@ func (b *builder) keepSystem(system []string) {
 		if strings.TrimSpace(s) != "" {
 			b.system = append(b.system, s)
 		} else if s != "" {
-			b.note(api.RepairDropped, "a system prompt of nothing but space")
+			b.note(api.RepairDropped, "a system prompt of white space")
 		}
 	}
 }

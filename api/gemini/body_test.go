@@ -108,9 +108,9 @@ func TestEveryOptionIsInTheBody(t *testing.T) {
 		told = append(told, n.String())
 	}
 	require.Equal(t, []string{
-		"dropped: a system prompt of nothing but space",
+		"dropped: a system prompt of white space",
 		`option: "contents" in Options.Body is left out`,
-		"option: the API cannot be asked for one call at most",
+		"option: OneCall is left out: the API does not have it",
 		"option: the schema of Output is sent without not",
 		`option: Cache "long" is left out: the API caches by itself`,
 	}, told)
@@ -338,7 +338,7 @@ func TestNeverInvalidAgain(t *testing.T) {
 		"an answer at the end":   {[]content.Message{user(said("Hi")), assistant(said("Hello"))}, `{"text":"Hello"}]},{"role":"user","parts":[{"text":"Continue."}]}`, ""},
 		"thinking whose signature is none": {
 			[]content.Message{user(said("Hi")), assistant(content.Thinking{Text: "x", Signature: "!", Extra: own("{}")}, said("y")), user(said("z"))}, `[{"text":"y"}]`, "thought"},
-		"thinking that says nothing": {
+		"empty thinking": {
 			[]content.Message{user(said("Hi")), assistant(content.Thinking{Extra: own("{}")}, said("y")), user(said("z"))}, `[{"text":"y"}]`, "thought"},
 		"a file without bytes": {
 			[]content.Message{user(said("Hi"), content.Opaque{API: API, JSON: `{"inlineData":{"mimeType":"audio/wav"}}`})}, `[{"text":"Hi"}]`, "inlineData"},

@@ -85,7 +85,7 @@ type sent struct {
 // sending is the key of a sent in a context.
 type sending struct{}
 
-var errNotOurs = errors.New("a request that was not asked for")
+var errNotOurs = errors.New("a request that the provider did not make")
 
 // RoundTrip sends the body of a sent, once.
 func (c carrier) RoundTrip(req *http.Request) (*http.Response, error) {

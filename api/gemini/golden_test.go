@@ -150,7 +150,7 @@ func TestEventsAreAsWrittenDown(t *testing.T) {
 	}
 	whole("not JSON", `{"candidates`)
 	whole("a piece that is none", `7`)
-	whole("a part that is none", chunk(`[7]`, stop))
+	whole("an invalid part", chunk(`[7]`, stop))
 	whole("an error", `{"error":{"code":503,"status":"UNAVAILABLE","message":"busy"}}`)
 	whole("a list of an error", `[{"error":{"code":503,"status":"UNAVAILABLE","message":"busy"}}]`)
 	whole("no error", `{"error":null,"candidates":[{"content":{"parts":[{"text":"Hi."}]},"finishReason":"STOP"}]}`)
@@ -166,7 +166,7 @@ func TestEventsAreAsWrittenDown(t *testing.T) {
 	stream("an event that breaks off after the end", chunk(`[{"text":"Hi"}]`, stop), `{"cand`)
 	stream("an event that breaks off, and another", `{"cand`, chunk(`[{"text":"Hi"}]`, stop))
 	stream("an event that is none", `7`)
-	stream("a part that is none in a stream", chunk(`[{"text":"Hi"},7]`, ""))
+	stream("an invalid part in a stream", chunk(`[{"text":"Hi"},7]`, ""))
 	stream("an error in a stream", chunk(`[{"text":"Hi"}]`, ""), `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"slow","details":[{"@type":"RetryInfo","retryDelay":"3.5s"},7,{"reason":"R"},{"requestId":"req_2"}]}}`)
 
 	for _, word := range slices.Sorted(maps.Keys(kinds)) {

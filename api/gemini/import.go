@@ -118,7 +118,7 @@ func importSystem(m wire.Member) ([]string, error) {
 	for i, part := range parts {
 		text, _, ok := wire.TakeText(part.List, "text")
 		if !ok {
-			return nil, roundtrip.NotRead(fmt.Sprintf("%s.parts[%d]", m.Name, i), errors.New("it is no text"))
+			return nil, roundtrip.NotRead(fmt.Sprintf("%s.parts[%d]", m.Name, i), errors.New("it is not text"))
 		}
 		system = append(system, text)
 	}

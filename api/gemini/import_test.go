@@ -27,7 +27,7 @@ func TestImportSaysWhereABodyCannotBeRead(t *testing.T) {
 		`{"tools":[{"functionDeclarations":true}]}`:         "tools[0].functionDeclarations cannot be read",
 		`{"systemInstruction":"x"}`:                         "systemInstruction cannot be read",
 		`{"system_instruction":{"parts":[7]}}`:              "system_instruction.parts[0] cannot be read",
-		`{"systemInstruction":{"parts":[{"text":"x"},{}]}}`: "systemInstruction.parts[1] cannot be read: it is no text",
+		`{"systemInstruction":{"parts":[{"text":"x"},{}]}}`: "systemInstruction.parts[1] cannot be read: it is not text",
 		`{"contents":[{"parts":"x"}]}`:                      "contents[0].parts cannot be read",
 		`{"contents":[{"parts":[{"text":"x"},"y"]}]}`:       "contents[0].parts[1] cannot be read",
 		`{"contents":[{"role":"user","role":"x"}]}`:         "body cannot be read",

@@ -54,9 +54,9 @@ func accept(role content.Role, block content.Block, nested bool) (content.Block,
 func acceptThinking(b content.Thinking) (content.Block, string) {
 	switch {
 	case !isBase64(b.Signature):
-		return nil, "thinking whose signature is not base64"
+		return nil, "a thinking block whose signature is not base64"
 	case b.Text == "" && b.Signature == "" && len(furtherOf(b.Extra)) == 0:
-		return nil, "thinking that says nothing"
+		return nil, "empty thinking"
 	}
 	return b, ""
 }
@@ -98,11 +98,11 @@ const emptyText content.JSON = `{"text":""}`
 // acceptOwn accepts the API's own parts in the positions where the API allows them. A part that Plait models is
 // decoded, and treated as such.
 func acceptOwn(role content.Role, o content.Opaque, nested bool) (content.Block, string) {
-	const instead = "an opaque part is sent as one that Plait reads"
+	const instead = "an opaque part is sent as a block that Plait knows"
 
 	b, err := decodePart(o.JSON)
 	if err != nil {
-		return nil, "a part that is no part"
+		return nil, "an invalid part"
 	}
 
 	switch b := b.(type) {
@@ -115,7 +115,7 @@ func acceptOwn(role content.Role, o content.Opaque, nested bool) (content.Block,
 		return nil, "an opaque functionCall"
 	case content.Thinking:
 		if role == content.User || nested {
-			return nil, "thinking of the user's side"
+			return nil, "thinking in a user message"
 		}
 	case content.Opaque:
 		if why := misplaced(role, b, nested); why != "" {
@@ -142,7 +142,7 @@ func acceptFile(role content.Role, o content.Opaque) (content.Block, string) {
 		inside = slices.DeleteFunc(inside, func(m wire.Member) bool { return !slices.Contains(fileMembers, m.Name) })
 		b, ok := knownMedia([]wire.Member{{Name: kind, Value: wire.Object(inside)}})
 		if !ok {
-			return nil, "a file that is not there"
+			return nil, "a file part without a file"
 		}
 
 		if taken, why := accept(role, b, false); why != "" {
@@ -163,10 +163,10 @@ func misplaced(role content.Role, o content.Opaque, nested bool) string {
 	for _, m := range list {
 		switch {
 		case m.Name == "text" && m.Value != `""`, slices.Contains(about, m.Name):
-			return "a part that is none"
+			return "an invalid part"
 		case slices.Contains(beside, m.Name):
 		case kind != "":
-			return "a part of two kinds"
+			return "a part with two kinds of data"
 		default:
 			kind, value = m.Name, m.Value
 		}
@@ -179,13 +179,13 @@ func misplaced(role content.Role, o content.Opaque, nested bool) string {
 	case signature != "" && (!isString || !isBase64(text)):
 		return "a part whose signature is not base64"
 	case kind == "text" && signature == "":
-		return "a part of an empty text"
+		return "a part with an empty text"
 	case kind != "text" && !value.IsObject():
-		return "a part that is none"
+		return "an invalid part"
 	case kind == "functionCall" || kind == "functionResponse":
 		return "an opaque " + kind
 	case nested, role == content.User && kind != "inlineData" && kind != "fileData":
-		return "a part of the kind " + kind + " cannot stand here"
+		return "a part of kind " + kind + " is not allowed here"
 	}
 	return ""
 }

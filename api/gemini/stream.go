@@ -111,7 +111,7 @@ func chunksOf(body []byte) [][]byte {
 // cut returns the error of a response that ends early.
 func cut(err error) error { return roundtrip.Cut(API, err) }
 
-var errNotJSON = errors.New("a piece of the answer is not JSON")
+var errNotJSON = errors.New("a chunk of the stream is not JSON")
 
 // decoder assembles a response from its chunks.
 type decoder struct {
@@ -143,7 +143,7 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 			if isErrorList(data) {
 				return nil, newError(http.StatusOK, d.header, data)
 			}
-			return nil, protocol("a piece of the answer: %w", err)
+			return nil, protocol("a chunk of the stream: %w", err)
 		}
 		return nil, protocol("%w: %w", errNotJSON, err)
 	}
@@ -166,7 +166,7 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 	for _, raw := range one.Content.Parts {
 		events, err := d.part(content.JSON(raw))
 		if out = append(out, events...); err != nil {
-			return out, protocol("a part of the answer: %w", err)
+			return out, protocol("a part of the response: %w", err)
 		}
 	}
 	return out, nil
@@ -358,7 +358,7 @@ func (d *decoder) ended() error {
 	case d.blocked != "", d.whole && d.said:
 		return nil
 	case d.whole:
-		return protocol("the answer has no candidate")
+		return protocol("the response has no candidate")
 	}
 	return cut(nil)
 }

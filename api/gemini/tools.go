@@ -42,7 +42,7 @@ func (b *builder) keepServer(t content.Tool) (ok bool, why string) {
 
 	switch {
 	case len(list) == 0, slices.ContainsFunc(list, notOurs):
-		return false, "it is no entry of the API's tools"
+		return false, "it is not an entry for the API's tools"
 	case slices.Contains(b.servers, entry):
 		return false, "it is declared twice"
 	}
@@ -60,7 +60,7 @@ func notOurs(m wire.Member) bool {
 func (b *builder) keepApart() {
 	if b.older() && len(b.functions) > 0 && len(b.servers) > 0 {
 		b.servers = nil
-		b.note(api.RepairTool, "the API's own tools are left out: the model takes none beside functions")
+		b.note(api.RepairTool, "the API's own tools are left out: the model does not accept them together with functions")
 	}
 }
 

@@ -165,7 +165,7 @@ func (b *chatBuilder) effort() content.JSON {
 	case t == api.ThinkOff:
 		return `"none"`
 	case t.Tokens() > 0:
-		b.note(api.RepairOption, "a budget of %d tokens to think is left out: the API knows levels only", t.Tokens())
+		b.note(api.RepairOption, "a thinking budget of %d tokens is left out: the API has only levels", t.Tokens())
 	case t.Level() != "":
 		return wire.Quote(t.Level())
 	}
@@ -181,7 +181,7 @@ func (b *chatBuilder) format() content.JSON {
 
 	schema, dropped := chatTarget.Form(form.JSON)
 	if len(dropped) > 0 {
-		b.note(api.RepairOption, "the form of the answer is sent without %s", strings.Join(dropped, ", "))
+		b.note(api.RepairOption, "the schema of Output is sent without %s", strings.Join(dropped, ", "))
 	}
 
 	schema, _ = withProperties(schema)
@@ -203,7 +203,7 @@ func (b *chatBuilder) metadata() content.JSON {
 	}
 	body, _ := wire.Members(b.options.Body) // checked by resolve
 	if kept, _ := wire.Take(body, "store"); kept != "true" {
-		b.note(api.RepairOption, `metadata is left out: the API takes it only with "store": true in Options.Body`)
+		b.note(api.RepairOption, `metadata is left out: the API accepts it only with "store": true in Options.Body`)
 		return ""
 	}
 	return metadata(b.options.Metadata, b.note)
@@ -215,13 +215,13 @@ func (b *chatBuilder) calling() {
 	switch name := choice.Tool(); {
 	case choice == api.ToolsAuto:
 	case len(b.tools) == 0:
-		b.note(api.RepairOption, "the tool choice is left out: there are no tools")
+		b.note(api.RepairOption, "ToolChoice is left out: there are no tools")
 	case choice == api.ToolsAny:
 		b.set("tool_choice", `"required"`)
 	case choice == api.ToolsNone:
 		b.set("tool_choice", `"none"`)
 	case !b.has(name):
-		b.note(api.RepairOption, "the tool choice is left out: there is no tool %q", name)
+		b.note(api.RepairOption, "ToolChoice is left out: there is no tool %q", name)
 	default:
 		b.set("tool_choice", b.chosen(name))
 	}
@@ -276,10 +276,10 @@ func (b *chatBuilder) further() {
 func (b *chatBuilder) unfit(m wire.Member) string {
 	switch m.Name {
 	case "model", "messages", "tools", "stream":
-		return "it is the request's own"
+		return "Plait sets it"
 	case "stream_options":
 		if b.options.NoStream {
-			return "the answer does not stream"
+			return "the response is not streamed"
 		}
 	case "tool_choice":
 		list, err := wire.Members(m.Value)
@@ -307,7 +307,7 @@ func (b *chatBuilder) appendSystem(dst []byte, system []string) []byte {
 			dst = wire.AppendString(append(dst, '{'), "role", cmp.Or(b.options.SystemRole, "system"))
 			dst = append(wire.AppendString(dst, "content", s), "},"...)
 		case s != "":
-			b.note(api.RepairDropped, "a system prompt of nothing but space")
+			b.note(api.RepairDropped, "a system prompt of white space")
 		}
 	}
 	return dst

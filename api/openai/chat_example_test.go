@@ -86,7 +86,7 @@ func ExampleChatBody() {
 	// Output:
 	// {"model":"gpt-4.1","messages":[{"role":"user","content":"Weather in Oslo?"},{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"get_weather","arguments":"{\"city\":\"Oslo\"}"}}]},{"role":"tool","tool_call_id":"call_1","content":"Error: No result: the tool call was not completed."}]}
 	// message 1: block: the tool's name "get weather" became "get_weather"
-	// message 1: id: the call id "" became "call_1"
+	// message 1: id: the call ID "" became "call_1"
 	// message 2: answered: call 0 (get_weather) had no result
 	// <nil>
 }

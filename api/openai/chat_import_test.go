@@ -27,7 +27,7 @@ func TestImportChatSaysWhereABodyCannotBeRead(t *testing.T) {
 		`{"messages":[{"role":"user","content":[{"type":"text","text":"x"},7]}]}`:                         "messages[0].content[1] cannot be read",
 		`{"messages":[{"role":"tool","tool_call_id":"a","content":{}}]}`:                                  "messages[0].content cannot be read",
 		`{"messages":[{"role":"system","content":"s"},{"role":"system","content":7}]}`:                    "messages[1].content cannot be read",
-		`{"messages":[{"role":"developer","content":[{"type":"text","text":"x"},{"type":"image_url"}]}]}`: "messages[0].content[1] cannot be read: it is no text",
+		`{"messages":[{"role":"developer","content":[{"type":"text","text":"x"},{"type":"image_url"}]}]}`: "messages[0].content[1] cannot be read: it is not text",
 		`{"messages":[{"role":"assistant","content":[["x"]]}]}`:                                           "messages[0].content[0] cannot be read",
 		`{"messages":[{"role":"assistant","tool_calls":{}}]}`:                                             "messages[0].tool_calls cannot be read",
 		`{"messages":[{"role":"assistant","tool_calls":[{"id":"a"},"b"]}]}`:                               "messages[0].tool_calls[1] cannot be read",

@@ -42,7 +42,7 @@ func mute(messages []content.Message) []dialect.Pruned {
 		}
 		for j := range m.Blocks.Len() {
 			found = append(found, dialect.Pruned{
-				Message: i, Block: j, Why: "thinking in a message that says nothing else",
+				Message: i, Block: j, Why: "thinking in a message without other content",
 			})
 		}
 	}
@@ -68,15 +68,15 @@ func (a *chatAccepter) accept(role content.Role, block content.Block, nested boo
 	case content.Text, content.Document, content.ToolResult:
 	case content.Image:
 		if b.Source.FileID != "" {
-			return content.Text{Text: "[image left out: it is a file, and the API shows no files]"},
-				"image left out: it is a file"
+			return content.Text{Text: "[image left out: it is an uploaded file, which the API does not accept]"},
+				"image left out: it is an uploaded file"
 		}
 	case content.Thinking:
 		if !a.thinking {
-			return nil, "thinking, which this model is not sent"
+			return nil, "thinking, which the model does not accept"
 		}
 		if b.Extra.API == ChatAPI && b.Text == "" && len(thinkingMembers(b)) == 0 {
-			return nil, "thinking that says nothing"
+			return nil, "empty thinking"
 		}
 	case content.ToolUse:
 		if isCustom(b.Extra) {
@@ -97,13 +97,13 @@ func (a *chatAccepter) accept(role content.Role, block content.Block, nested boo
 func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (content.Block, string) {
 	list, err := wire.Members(b.JSON)
 	if err != nil {
-		return nil, "a block of the API's own that is no object"
+		return nil, "a block of this API that is not an object"
 	}
 	switch kind, isPart := partType(list); {
 	case !isPart && role == content.Assistant && !nested && len(ownMembers(list)) > 0:
 		return b, ""
 	case !isPart || kind == "":
-		return nil, "a block of the API's own that cannot stand there"
+		return nil, "a block of this API that is not allowed here"
 	case !slices.Contains(modelled, kind):
 		return b, ""
 	}
@@ -111,12 +111,12 @@ func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (co
 	// A part of a type that Plait does model: only the converted block can be judged.
 	part := decodePart(content.JSON(b.JSON))
 	if _, still := part.(content.Opaque); still || role == content.Assistant {
-		return nil, "a part of type " + string(wire.Quote(typeOf(b.JSON))) + " that the API would refuse"
+		return nil, "a part of type " + string(wire.Quote(typeOf(b.JSON))) + " that the API does not accept"
 	}
 
 	taken, why := a.target.Accept(role, part, nested)
 	if why == "" {
-		why = "a part of the API's own is sent as the block that it is"
+		why = "a part of this API is sent as a block that Plait knows"
 	}
 	return taken, why
 }
@@ -142,7 +142,7 @@ var modelled = []string{"text", "refusal", "image_url", "input_audio", "file", "
 func acceptCustom(b content.ToolUse) (content.Block, string) {
 	why := ""
 	if name := chatTarget.Name(b.Name); name != b.Name {
-		b.Name, why = name, "the tool's name does not fit"
+		b.Name, why = name, "the tool's name is not one that the API accepts"
 	}
 	if _, ok := wire.Text(b.Input); !ok || !b.Input.Valid() {
 		b.Input, why = wire.Quote(string(b.Input)), strings.TrimPrefix(why+"; the input of a custom tool is text", "; ")

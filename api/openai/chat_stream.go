@@ -143,13 +143,13 @@ func (d *chatDecoder) takeWhole(data []byte) error {
 		}
 
 		if _, err := d.answer.add(mended(content.JSON(choice.Message)), true); err != nil {
-			return roundtrip.Protocol(ChatAPI, "the answer's message: %w", err)
+			return roundtrip.Protocol(ChatAPI, "the message of the response: %w", err)
 		}
 		d.close(choice)
 		return nil
 	}
 
-	return roundtrip.Protocol(ChatAPI, "the answer has no message")
+	return roundtrip.Protocol(ChatAPI, "the response has no message")
 }
 
 // read decodes what chunks and whole responses have in common.
@@ -159,7 +159,7 @@ func (d *chatDecoder) read(data []byte) (completion, error) {
 		if !content.JSON(data).Valid() {
 			return c, roundtrip.Protocol(ChatAPI, "%w: %w", errNoEvent, err)
 		}
-		return c, roundtrip.Protocol(ChatAPI, "the answer is no completion: %w", err)
+		return c, roundtrip.Protocol(ChatAPI, "the response is not a completion: %w", err)
 	}
 	if isError(data) {
 		return c, newError(ChatAPI, http.StatusOK, d.header, data)

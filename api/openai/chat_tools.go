@@ -17,7 +17,7 @@ func (b *chatBuilder) keepTools(tools []content.Tool) {
 		case b.has(sentName(fit)):
 			ok, why = false, "it is declared twice"
 		case len(b.tools) == mostChatTools:
-			ok, why = false, "there are more than the API takes"
+			ok, why = false, "there are more than the API accepts"
 		}
 
 		if !ok {

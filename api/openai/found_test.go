@@ -196,7 +196,7 @@ func TestAnItemWithOneIDIsSentOnceFromEitherSide(t *testing.T) {
 		require.NoError(t, fake.CheckOpenAIResponses(body), name)
 		require.Equal(t, 1, strings.Count(string(body), `"cmp_1"`), name)
 		require.True(t, slices.ContainsFunc(notes, func(n api.RepairNote) bool {
-			return n.Kind == api.RepairDropped && n.Detail == "an item whose id was used before"
+			return n.Kind == api.RepairDropped && n.Detail == "an item whose ID was used before"
 		}), "%s: %v", name, notes)
 	}
 }

@@ -64,7 +64,7 @@ func TestChatBodiesAreAsWrittenDown(t *testing.T) {
 	cases.add("thinking as a part", api.Options{}, hi, says(assistant, thought("a", `{"field":"content","x":1}`), text("Well.")), says(user, text("On.")))
 	cases.add("thinking under a member of the message", api.Options{}, hi, says(assistant, thought("a", `{"field":"tool_calls","role":"x","y":1}`), text("Well.")), says(user, text("On.")))
 	cases.add("thinking without a member", api.Options{}, hi, says(assistant, thought("a", `{"reasoning_opaque":"x"}`), text("Well.")), says(user, text("On.")))
-	cases.add("thinking that says nothing", api.Options{}, hi, says(assistant, thought("", `{"field":"reasoning"}`), text("Well.")), says(user, text("On.")))
+	cases.add("empty thinking", api.Options{}, hi, says(assistant, thought("", `{"field":"reasoning"}`), text("Well.")), says(user, text("On.")))
 	cases.add("two messages in one", api.Options{}, hi, says(assistant, thought("a", `{"field":"reasoning"}`), text("1")), says(assistant, thought("b", `{"field":"reasoning","z":[1]}`), text("2"), opaque(`{"z":[2],"y":3}`), opaque(`{"z":[4],"y":5}`)), says(user, text("On.")))
 	cases.add("a refusal", api.Options{}, hi, says(assistant, content.Text{Text: "No.", Extra: own(`{"type":"refusal"}`)}), says(user, text("On.")))
 	cases.add("a refusal at the end", api.Options{}, hi, says(assistant, content.Text{Text: "No.", Extra: own(`{"type":"refusal"}`)}))

@@ -11,7 +11,7 @@ import (
 )
 
 // errNoText is the error for a part of a system prompt that is not text.
-var errNoText = errors.New("it is no text")
+var errNoText = errors.New("it is not text")
 
 // importTexts reads the texts of content that is absent, a string, or a list of parts. Further members of the parts are
 // dropped.

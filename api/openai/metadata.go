@@ -36,7 +36,7 @@ func metadata(pairs map[string]string, note func(kind api.RepairKind, format str
 
 	if len(left) > 0 {
 		note(api.RepairOption,
-			"%d pairs of Metadata are left out, the first with the key %s: the API takes %d, with keys of %d and values of %d letters",
+			"%d pairs of Metadata are left out, the first with the key %s: the API accepts %d, with keys of %d and values of %d characters",
 			len(left), safetext.Quote(left[0], longestKey), mostMetadata, longestKey, longestOfValue)
 	}
 

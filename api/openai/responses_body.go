@@ -171,7 +171,7 @@ func (b *responsesBuilder) instructions(system []string) string {
 		if strings.TrimSpace(s) != "" {
 			said = append(said, s)
 		} else if s != "" {
-			b.note(api.RepairDropped, "a system prompt of nothing but space")
+			b.note(api.RepairDropped, "a system prompt of white space")
 		}
 	}
 	return strings.Join(said, "\n\n")
@@ -197,7 +197,7 @@ func (b *responsesBuilder) header() []wire.Member {
 	}
 
 	if len(o.StopSequences) > 0 {
-		b.note(api.RepairOption, "stop sequences are left out: the API has none")
+		b.note(api.RepairOption, "stop sequences are left out: the API does not have them")
 	}
 
 	add("tool_choice", b.toolChoice())
@@ -256,7 +256,7 @@ func (b *responsesBuilder) maxTokens() content.JSON {
 		return ""
 	}
 	if n < leastTokens && !b.server.compatible {
-		b.note(api.RepairOption, "MaxTokens %d became %d, the least that the API takes", n, leastTokens)
+		b.note(api.RepairOption, "MaxTokens %d became %d, the minimum of the API", n, leastTokens)
 		n = leastTokens
 	}
 	return content.JSON(strconv.Itoa(n))
@@ -276,7 +276,7 @@ func (b *responsesBuilder) reasoning() content.JSON {
 	case t == api.ThinkOff:
 		return `{"effort":"none"}`
 	case t.Tokens() > 0:
-		b.note(api.RepairOption, "the thinking budget is left out: the API has none")
+		b.note(api.RepairOption, "the thinking budget is left out: the API has only levels")
 	case t.Level() != "":
 		return `{"effort":` + wire.Quote(t.Level()) + `,"summary":"auto"}`
 	}
@@ -292,7 +292,7 @@ func (b *responsesBuilder) format() content.JSON {
 
 	schema, dropped := responsesTarget.Form(out.JSON)
 	if len(dropped) > 0 {
-		b.note(api.RepairOption, "the schema of the answer is sent without %s", strings.Join(dropped, ", "))
+		b.note(api.RepairOption, "the schema of Output is sent without %s", strings.Join(dropped, ", "))
 	}
 
 	schema, _ = withProperties(schema)
@@ -313,7 +313,7 @@ func (b *responsesBuilder) toolChoice() content.JSON {
 	case choice == api.ToolsAuto:
 		return ""
 	case len(b.tools) == 0, name != "" && at < 0:
-		b.note(api.RepairOption, "ToolChoice is left out: the tool is not there")
+		b.note(api.RepairOption, "ToolChoice is left out: there is no such tool")
 		return ""
 	case name != "":
 		return chosen(b.tools[at])
@@ -354,9 +354,9 @@ func (b *responsesBuilder) keepTools(tools []content.Tool) {
 		case ok && seen[t.Name]:
 			ok, why = false, "it is declared twice"
 		case ok && len(b.tools) == mostTools:
-			ok, why = false, fmt.Sprintf("there are %d before it", mostTools)
+			ok, why = false, fmt.Sprintf("the API accepts %d tools", mostTools)
 		case ok && t.Server() && !hasType(t):
-			ok, why = false, "it has no schema, and is no server tool of this API"
+			ok, why = false, "it has no schema and is not a server tool of this API"
 		}
 
 		if !ok {

@@ -21,7 +21,7 @@ func responsesCassettes(t testing.TB) []providertest.Cassette {
 // otherwise lists the accepted requests that Plait sends in another form, each with what it says of that.
 var otherwise = map[string]struct{ reason, note string }{
 	"braintrust-sdk-javascript--cloudflare-ai-chat-instrumentation-cassettes-cloudflare-ai-chat-v0-latest-cassette/1": {
-		"the call is a reference to an item that the API stores: the conversation does not hold it", "answers no open call"},
+		"the call is a reference to an item that the API stores: the conversation does not hold it", "no open call has the ID"},
 	"openinference--openinference-instrumentation-agent-framework-test-processor-test-agent-with-tool-calls/1": {
 		"the history is at the API; see TestRunRepeatsRecordedResponses, where it is sent", "previous_response_id"},
 	"openinference--openinference-instrumentation-agent-framework-test-processor-test-multiple-tools/1": {

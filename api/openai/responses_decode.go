@@ -319,7 +319,7 @@ func (r response) finish(blocks []content.Block, limit int) (api.Finish, error) 
 	case "incomplete":
 		f.Stop = incompleteStop(r.Incomplete.Reason)
 	default:
-		return f, roundtrip.Protocol(ResponsesAPI, "the answer has the status %q", r.Status)
+		return f, roundtrip.Protocol(ResponsesAPI, "the response has the status %q", r.Status)
 	}
 	return f, nil
 }
@@ -405,7 +405,7 @@ func decodeResponse(data []byte, header http.Header, limit int) ([]content.Block
 
 	var r response
 	if err := json.Unmarshal(data, &r, wire.Lenient); err != nil {
-		return nil, api.Finish{}, roundtrip.Protocol(ResponsesAPI, "the answer is not a response: %w", err)
+		return nil, api.Finish{}, roundtrip.Protocol(ResponsesAPI, "the body is not a response: %w", err)
 	}
 	if err := r.failed(header, data); err != nil {
 		return nil, api.Finish{}, err
@@ -416,7 +416,7 @@ func decodeResponse(data []byte, header http.Header, limit int) ([]content.Block
 	for i, raw := range r.Output {
 		said, err := items.blocks(content.JSON(raw))
 		if err != nil {
-			return nil, api.Finish{}, roundtrip.Protocol(ResponsesAPI, "item %d of the answer: %w", i, err)
+			return nil, api.Finish{}, roundtrip.Protocol(ResponsesAPI, "item %d of the response: %w", i, err)
 		}
 		blocks = append(blocks, said...)
 	}

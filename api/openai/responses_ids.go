@@ -38,7 +38,7 @@ func withFitIDs(b content.Block) (content.Block, string) {
 	if !changed {
 		return b, ""
 	}
-	return fit, "the id of an item that is not formed as the API's are"
+	return fit, "an item's ID does not have the format of the API"
 }
 
 // fitIDs returns the content of an Extra without IDs that do not fit, and reports whether it changed. The IDs are the

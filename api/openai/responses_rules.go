@@ -90,7 +90,7 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 func acceptCustomCall(b content.ToolUse) (content.Block, string) {
 	why := ""
 	if name := responsesTarget.Name(b.Name); name != b.Name {
-		b.Name, why = name, "the tool's name does not fit"
+		b.Name, why = name, "the tool's name is not one that the API accepts"
 	}
 	if _, ok := wire.Text(b.Input); !ok || !b.Input.Valid() {
 		b.Input, why = wire.Quote(string(b.Input)), "the input of a custom tool is text"
@@ -125,14 +125,14 @@ func misplaced(role content.Role, o content.Opaque, nested bool) string {
 	case "":
 		return "an item without a type"
 	case "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning":
-		return "an item of type " + kind + " that is not whole"
+		return "an item of type " + kind + " that is incomplete"
 	}
 
 	switch {
 	case nested && !isPart(kind),
 		role == content.User && ofAssistant(kind, o),
 		role == content.Assistant && ofUser(kind, o):
-		return "an item of type " + kind + " in a place where none can stand"
+		return "an item of type " + kind + " where the API does not allow it"
 	}
 	return ""
 }
@@ -298,7 +298,7 @@ func referred(i int, m content.Message) []dialect.Pruned {
 	for j, b := range m.Blocks.All() {
 		if o, ok := b.(content.Opaque); ok && itemType(o) == "item_reference" {
 			found = append(found, dialect.Pruned{
-				Message: i, Block: j, Why: "a reference to an item that was not stored",
+				Message: i, Block: j, Why: "a reference to an item that the API did not store",
 			})
 		}
 	}
@@ -340,13 +340,13 @@ func unanswered(i int, m, next content.Message, open map[answerKey]bool) []diale
 			}
 			if open[key] = later[key] > j; !open[key] {
 				found = append(found, dialect.Pruned{
-					Message: i, Block: j, Why: "a call that was not answered (" + itemType(o) + ")",
+					Message: i, Block: j, Why: "a call without a result (" + itemType(o) + ")",
 				})
 			}
 		} else if key, ok := keyOfAnswer(o); ok {
 			if !open[key] {
 				found = append(found, dialect.Pruned{
-					Message: i, Block: j, Why: "an answer to no open call (" + key.kind + ")",
+					Message: i, Block: j, Why: "a result without an open call (" + key.kind + ")",
 				})
 			}
 			delete(open, key)
@@ -400,11 +400,11 @@ func (k keeping) unsaid(i int, m content.Message) []dialect.Pruned {
 func (k keeping) leaves(t content.Thinking, led bool) string {
 	switch {
 	case k == keepNone:
-		return "reasoning, which the model does not take"
+		return "reasoning, which the model does not accept"
 	case t.Signature == "" && (k == keepSealed || thoughtID(t) == ""):
 		return "reasoning without its encrypted content"
 	case !led:
-		return "reasoning without the item that came after it"
+		return "reasoning without the item after it"
 	}
 	return ""
 }

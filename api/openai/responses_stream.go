@@ -172,7 +172,7 @@ func (d *responseDecoder) begin(e responseEvent) error {
 	at := d.index(e)
 	_, waits := d.waiting[at]
 	if at < d.next || d.open[at] || waits {
-		return roundtrip.Protocol(ResponsesAPI, "item %d begins a second time", at)
+		return roundtrip.Protocol(ResponsesAPI, "item %d begins twice", at)
 	}
 
 	if d.open == nil {
@@ -193,7 +193,7 @@ func (d *responseDecoder) begin(e responseEvent) error {
 func (d *responseDecoder) end(e responseEvent) ([]api.Event, error) {
 	at := d.index(e)
 	if _, twice := d.waiting[at]; twice || at < d.next {
-		return nil, roundtrip.Protocol(ResponsesAPI, "item %d ends a second time", at)
+		return nil, roundtrip.Protocol(ResponsesAPI, "item %d ends twice", at)
 	}
 
 	if d.waiting == nil {
@@ -313,7 +313,7 @@ func (d *responseDecoder) rest(output []wire.Raw) ([]content.JSON, error) {
 	}
 
 	if len(d.open) > 0 {
-		return nil, roundtrip.Protocol(ResponsesAPI, "the stream ends with %d items that did not end", len(d.open))
+		return nil, roundtrip.Protocol(ResponsesAPI, "the stream ends with %d incomplete items", len(d.open))
 	}
 
 	for _, i := range slices.Sorted(maps.Keys(d.waiting)) {

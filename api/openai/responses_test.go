@@ -240,8 +240,8 @@ func TestResponsesOptionsAreSent(t *testing.T) {
 		details = append(details, n.Detail)
 	}
 	require.Equal(t, []string{
-		`"previous_response_id" in Options.Body is left out`, `the tool "f" is left out: it is declared twice`, "a system prompt of nothing but space",
-		"MaxTokens 5 became 16, the least that the API takes", "stop sequences are left out: the API has none",
+		`"previous_response_id" in Options.Body is left out`, `the tool "f" is left out: it is declared twice`, "a system prompt of white space",
+		"MaxTokens 5 became 16, the minimum of the API", "stop sequences are left out: the API does not have them",
 	}, details)
 }
 

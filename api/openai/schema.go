@@ -18,7 +18,7 @@ func completed(t content.Tool, note func(kind api.RepairKind, format string, arg
 	full, listed := withProperties(t.Schema)
 	if listed {
 		note(api.RepairTool,
-			`the tool %q: the lists in its schema that do not say what they hold are sent with "items" that may be anything`,
+			`the tool %q: arrays without "items" in its schema are sent with "items" of any type`,
 			t.Name)
 	}
 	t.Schema = full

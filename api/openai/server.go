@@ -41,7 +41,7 @@ func serverIn(o *Options) server {
 // looking is the context key of a *server. For a request with it, outermost sets the *server and sends nothing.
 type looking struct{}
 
-var errLooked = errors.New("nothing was sent: only the address was asked for")
+var errLooked = errors.New("nothing was sent: the address is known")
 
 // look sets s from the address of a request. Azure is recognized by its hosts and, behind a gateway, by the query that
 // azure.WithEndpoint adds.

@@ -90,7 +90,7 @@ func TestInterruptedRun(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := plait(ctx, []string{"run", file, "--provider", "anthropic", "--base-url", url, "--user", "And Lyon?", "--defer-tools", "-q"}, strings.NewReader(""), &out, &errs)
 	require.Equal(t, exitBad, code)
-	require.Equal(t, "repaired: message 0: merged: two messages of the user in a row\nplait: interrupted; the conversation so far is saved\n", errs.String())
+	require.Equal(t, "repaired: message 0: merged: two user messages in a row\nplait: interrupted; the conversation so far is saved\n", errs.String())
 	log, told, code := command("", "log", file)
 	require.Equal(t, exitDone, code, told)
 	require.Contains(t, log, "And Lyon?")

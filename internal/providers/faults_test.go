@@ -193,7 +193,7 @@ func TestNoRetryComesBeforeRetryAfter(t *testing.T) {
 		var failure *api.Error
 		require.ErrorAs(t, last, &failure)
 		require.Equal(t, time.Hour, failure.RetryAfter)
-		require.ErrorContains(t, last, "the provider asks to wait 3600 s, and the longest wait is 60 s")
+		require.ErrorContains(t, last, "the provider asks to wait 3600 s, and the maximum is 60 s")
 		require.Empty(t, waits)
 		require.EqualValues(t, 1, asked.Load(), "nothing asks again before the time that the provider gave")
 	})

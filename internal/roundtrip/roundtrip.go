@@ -132,7 +132,7 @@ func Cut(name string, err error) error {
 		return Protocol(name, "%w", err) // not ErrCut: a retry would receive as much again
 	}
 	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errors.Join(errors.New("the connection ended before the answer did"), err)
+		err = errors.Join(errors.New("the connection ended before the response"), err)
 	}
 	return &api.Error{Kind: api.ErrCut, API: name, Status: http.StatusOK, Err: err}
 }

@@ -143,7 +143,7 @@ var refusals = []struct{ rule, body, says string }{
 		"messages.1.content.0.tool_use.input: Input should be a valid dictionary"},
 	{"no input", request(hi + "," + strings.Replace(use, `,"input":{}`, ``, 1) + "," + result), "messages.1.content.0.tool_use.input: Field required"},
 	// Server tools.
-	{"a server tool's result without its call", request(hi + "," + assistant(found("srvtoolu_1"), say("x")) + "," + hi),
+	{"a result of a server tool without its call", request(hi + "," + assistant(found("srvtoolu_1"), say("x")) + "," + hi),
 		"messages.1.content.0: unexpected `tool_use_id` found in `web_search_tool_result` blocks: srvtoolu_1. Each `web_search_tool_result` " +
 			"block must have a corresponding `server_tool_use` block before it."},
 	{"a server tool's call without its result", request(hi + "," + assistant(server("srvtoolu_1"), say("x")) + "," + hi),
