@@ -1,0 +1,5 @@
+// Package store keeps conversations where several programs share them: in memory, or in a database.
+//
+// A [Driver] is what a database implements. It stores nodes as records, and moves named heads by compare-and-set: of
+// two writers on one head one wins, and the other gets a [ConflictError]. [Memory] is the driver in memory.
+package store

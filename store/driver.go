@@ -1,0 +1,217 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"iter"
+
+	"github.com/plait-dev/plait/node"
+)
+
+// Driver stores conversations for a [Store]: in memory, in a database. It knows records and heads, and nothing of what
+// they mean. Package storetest tests a driver, with a case for each rule below.
+//
+// # Model
+//
+// A conversation has a key. It holds records, blobs and named heads:
+//
+//   - A record is a node in its saved form. It is never changed, except by [Append.Replace]. It is linked to the
+//     records that it refers to, which are always stored too.
+//   - A blob is a large part of a record's line. It is stored once for each sum.
+//   - A head has a name, a version, the records it points to, and a header that the driver does not read.
+//
+// Conversations share nothing: a driver may keep each in another place. A conversation exists as long as it has a head.
+//
+// # Rules for all methods
+//
+//   - A driver is safe for concurrent use, also by several programs if its database is.
+//   - Keys of conversations and names of heads are compared and sorted byte by byte: "a", "A" and "a " are three. A key
+//     or name that [CheckName] rejects gets its error, and so does a page that [Page.Check] rejects.
+//   - If the context is done before a method has an effect, the method returns an error that holds the context's error.
+//   - A driver keeps no slice that it was given, and the caller may change every slice that it gets.
+//   - A method that changes something is atomic: other callers, and a program that starts after a crash, see all of
+//     its effect or nothing. When it returns nil, the effect is durable as far as the driver promises.
+//   - After an error that is not one of this package's, the effect of a change is unknown: the reply may be lost, and
+//     the change done. Repeating an Append is safe. It then returns a *ConflictError whose Current is the head that the
+//     Append asked for.
+type Driver interface {
+	// Append stores records and blobs and moves one head. It returns the head as it is now.
+	//
+	//   - It compares the version of the head with Expect. If they differ, the error is a *ConflictError with the head
+	//     as it is. Expect 0 means that there must be no such head. Of several writers with the same Expect one wins.
+	//   - The new version is Expect+1.
+	//   - A record that is stored already, with the same sum and links, is accepted and not stored again. For another sum
+	//     or other links the error is a *RecordError with dag.ErrDuplicateID, unless Replace is set.
+	//   - Each link of a record must be a stored record, or one before it in Records. If it is not, the error is a
+	//     *RecordError with node.ErrParent for the record that has the link.
+	//   - Each ID in To must be a stored record or one in Records, and each blob of a cut a stored blob or one in Blobs.
+	//     If it is not, the error is a *RecordError with ErrNotFound: for that ID, or for the record with the cut.
+	//   - An Append that [Append.Check] rejects gets its error.
+	//   - After any of these errors nothing is stored.
+	//   - Its cost does not grow with the conversation.
+	Append(ctx context.Context, a Append) (Head, error)
+
+	// Head returns a head. The error holds ErrNotFound if there is no such head.
+	Head(ctx context.Context, conversation, name string) (Head, error)
+
+	// Heads returns the heads of a conversation, sorted by name, as the page selects them. A conversation that does not
+	// exist has none.
+	Heads(ctx context.Context, conversation string, page Page) ([]Head, error)
+
+	// Read yields the records that those in from reach through links, themselves included.
+	//
+	//   - Each record comes once, and after all records that it is linked to.
+	//   - Records in have are left out, and those that only they reach. Records that have reaches on other ways may be
+	//     left out or not. IDs in have that are not stored are ignored.
+	//   - A record in from or have counts once if it is there twice. A record in both is left out.
+	//   - If a record in from is not stored, the error is a *RecordError with ErrNotFound.
+	//   - An error ends the sequence. It comes with a zero Record.
+	//   - The sequence can be ranged over once. While it is, the caller calls no other method of the driver on that
+	//     goroutine: the sequence may hold the only connection.
+	Read(ctx context.Context, conversation string, from, have []node.ID) iter.Seq2[Record, error]
+
+	// Blobs yields the blobs with these sums, each once, in any order. If one is not stored, the error holds
+	// ErrNotFound. It is otherwise like Read.
+	Blobs(ctx context.Context, conversation string, sums []Sum) iter.Seq2[Blob, error]
+
+	// Conversations returns the keys of the conversations, sorted, as the page selects them.
+	Conversations(ctx context.Context, page Page) ([]string, error)
+
+	// RemoveHead removes a head if it has this version, and otherwise returns a *ConflictError. It removes no records,
+	// but the last head is removed with the conversation. A head that is made again has version 1.
+	RemoveHead(ctx context.Context, conversation, name string, version uint64) error
+
+	// Delete removes a conversation with all it holds. It does nothing if there is none.
+	Delete(ctx context.Context, conversation string) error
+
+	// Prune removes the records that no head reaches through links, and the blobs that no record needs any more. It
+	// returns what it has removed. With dryRun it removes nothing, and returns what it would remove. A head that moves
+	// at the same time keeps all that it reaches.
+	Prune(ctx context.Context, conversation string, dryRun bool) (Pruned, error)
+
+	// Watch yields the heads of a conversation: first all that are there, sorted by name, and then each head that has
+	// moved since it was yielded.
+	//
+	//   - The versions of one head rise. Versions may be skipped, but never the last one.
+	//   - A head that was removed is yielded with its name and version 0, unless it has been made again by then.
+	//   - The conversation may be made or deleted while it is watched.
+	//   - Watch goes on until the caller breaks off or the context is done. The context's error comes last.
+	Watch(ctx context.Context, conversation string) iter.Seq2[Head, error]
+}
+
+// Append is one step of [Driver.Append].
+type Append struct {
+	// Conversation is the key of the conversation, which is made if it does not exist.
+	Conversation string
+	// Head is the name of the head to move or make.
+	Head string
+	// Expect is the version that the head must have; 0 if it must not exist.
+	Expect uint64
+	// Records are stored, in an order in which each record comes after those that it is linked to.
+	Records []Record
+	// Blobs are the blobs of the records' cuts. Those that are stored already may be left out.
+	Blobs []Blob
+	// To are the records that the head then points to. It replaces the list of before, and may be empty.
+	To []node.ID
+	// Header is the head's new header. Nil keeps the header of before; a new head then has an empty one.
+	Header []byte
+	// Replace replaces a stored record that has the same links and another sum, instead of refusing it. It is for
+	// content that was redacted. Blobs that only the old record needs stay until [Driver.Prune].
+	Replace bool
+}
+
+// Head is a named position in a conversation.
+type Head struct {
+	// Name identifies the head in its conversation.
+	Name string
+	// Version counts the appends to the head, from 1. It is 0 for a head that does not exist.
+	Version uint64
+	// To are the records that the head points to, in the order of the last append.
+	To []node.ID
+	// Header is the header of the last append that had one.
+	Header []byte
+}
+
+// Record is a node in its saved form.
+type Record struct {
+	// ID is the node's ID.
+	ID node.ID
+	// Links are the nodes that the node refers to: its parents, in order, then the heads of its child conversation, and
+	// others that it needs. Each ID comes once.
+	Links []node.ID
+	// Line is what node.Node.Append writes, without the cuts.
+	Line []byte
+	// Cuts are the parts that were cut out of the line, in order.
+	Cuts []Cut
+	// Sum is the sum of the whole line, with the cuts.
+	Sum Sum
+}
+
+// Cut is a part of a line that is stored as a blob.
+type Cut struct {
+	// Offset is the index in Record.Line before which the blob belongs.
+	Offset int
+	// Sum names the blob.
+	Sum Sum
+}
+
+// Blob is a large part of one line, or of several.
+type Blob struct {
+	// Sum is the sum of Data.
+	Sum Sum
+	// Data is not empty.
+	Data []byte
+}
+
+// Sum is a SHA-256.
+type Sum [sha256.Size]byte
+
+// SumOf returns the SHA-256 of data.
+func SumOf(data []byte) Sum { return sha256.Sum256(data) }
+
+// String returns the sum in hexadecimal.
+func (s Sum) String() string { return hex.EncodeToString(s[:]) }
+
+// Page selects a part of a sorted list.
+type Page struct {
+	// Prefix selects the names that begin with it. It is compared byte by byte. Defaults to all.
+	Prefix string
+	// After selects the names after it, in the order of bytes. Give the last name of a page to get the next page.
+	// Defaults to the beginning of the list.
+	After string
+	// Limit is the maximum number of names. A page with fewer is the last one. Defaults to 1000.
+	Limit int
+}
+
+// defaultLimit is the default of Page.Limit.
+const defaultLimit = 1000
+
+// Check returns an error with ErrName if Prefix or After is neither empty nor allowed by [CheckName].
+func (p Page) Check() error {
+	for _, text := range []string{p.Prefix, p.After} {
+		if text == "" {
+			continue
+		}
+		if err := CheckName(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Max returns Limit or its default.
+func (p Page) Max() int {
+	if p.Limit <= 0 {
+		return defaultLimit
+	}
+	return p.Limit
+}
+
+// Pruned counts what [Driver.Prune] removes.
+type Pruned struct {
+	// Records and Blobs are the numbers of both.
+	Records, Blobs int
+	// Bytes is the size of the records' lines and of the blobs.
+	Bytes int64
+}

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/node"
+)
+
+// Errors of a [Driver] and a [Store].
+var (
+	// ErrConflict marks a head that has another version than expected; a *ConflictError has the head.
+	ErrConflict = errors.New("the head was moved by another writer")
+	// ErrNotFound marks a head, a record or a blob that is not stored.
+	ErrNotFound = errors.New("it is not in the store")
+	// ErrRecord marks a record that cannot be stored or read; a *RecordError names it.
+	ErrRecord = errors.New("invalid record")
+	// ErrName marks a key of a conversation or a name of a head that is not allowed.
+	ErrName = errors.New("not a name in a store")
+)
+
+// ConflictError reports that a head was moved, made or removed by another writer. Its chain holds ErrConflict.
+type ConflictError struct {
+	// Conversation and Head name the head.
+	Conversation, Head string
+	// Expect is the version that the writer expected.
+	Expect uint64
+	// Current is the head as it is. Its version is 0 if there is no such head.
+	Current Head
+	// Kept is the name of the head that [Conversation.Append] keeps the refused nodes under. A [Driver] leaves it empty.
+	Kept string
+}
+
+// Error returns the head, both versions, and where the refused nodes are.
+func (e *ConflictError) Error() string {
+	text := fmt.Sprintf("store: %s: head %s has version %d instead of %d: %v",
+		quoted(e.Conversation), quoted(e.Head), e.Current.Version, e.Expect, ErrConflict)
+	if e.Kept != "" {
+		text += "; the new nodes are kept under head " + quoted(e.Kept)
+	}
+	return text
+}
+
+// Unwrap returns ErrConflict.
+func (e *ConflictError) Unwrap() error { return ErrConflict }
+
+// RecordError is an error about one record. Its chain holds ErrRecord and the reason.
+type RecordError struct {
+	// Conversation is the key of the conversation.
+	Conversation string
+	// ID is the ID of the record.
+	ID node.ID
+	// Err is the reason.
+	Err error
+}
+
+// Error returns the conversation, the record and the reason.
+func (e *RecordError) Error() string {
+	reason := safetext.Escape(e.Err.Error(), 1000)
+	return fmt.Sprintf("store: %s: node %s: %v: %s", quoted(e.Conversation), e.ID, ErrRecord, reason)
+}
+
+// Unwrap returns ErrRecord and the reason.
+func (e *RecordError) Unwrap() []error { return []error{ErrRecord, e.Err} }
+
+// maxName is the maximum size of a name, in bytes.
+const maxName = 200
+
+// CheckName returns an error with ErrName for a text that is no key of a conversation and no name of a head. Both are 1
+// to 200 bytes of UTF-8 without control characters and line breaks.
+func CheckName(name string) error {
+	reason := ""
+	switch {
+	case name == "":
+		reason = "it is empty"
+	case len(name) > maxName:
+		reason = fmt.Sprintf("it has %d bytes, and the maximum is %d", len(name), maxName)
+	case !utf8.ValidString(name):
+		reason = "it is not UTF-8"
+	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }):
+		reason = "it holds a control character or a line break"
+	default:
+		return nil
+	}
+	return fmt.Errorf("store: %w: %s: %s", ErrName, quoted(name), reason)
+}
+
+// quoted returns the beginning of text for an error text.
+func quoted(text string) string { return safetext.Quote(text, 80) }
+
+// Check returns an error for an append that no driver stores, whatever it holds. Every driver calls it first.
+//
+//   - The key and the name must pass [CheckName].
+//   - No record has the zero ID, and none comes twice: a *RecordError, with dag.ErrDuplicateID for the second.
+//   - No record is linked to itself, to the zero ID, to a record after it, or twice to one record: a *RecordError with
+//     node.ErrParent.
+//   - No ID comes twice in To: a *RecordError with dag.ErrDuplicateID.
+//   - The offsets of a record's cuts rise, and lie within its line: a *RecordError.
+//   - A blob has data, and its sum is that of the data: ErrRecord.
+func (a Append) Check() error {
+	for _, name := range []string{a.Conversation, a.Head} {
+		if err := CheckName(name); err != nil {
+			return err
+		}
+	}
+
+	position := make(map[node.ID]int, len(a.Records))
+	for i, r := range a.Records {
+		if _, twice := position[r.ID]; twice {
+			return &RecordError{a.Conversation, r.ID, dag.ErrDuplicateID}
+		}
+		position[r.ID] = i
+	}
+	for i, r := range a.Records {
+		if err := r.check(i, position); err != nil {
+			return &RecordError{a.Conversation, r.ID, err}
+		}
+	}
+
+	for _, b := range a.Blobs {
+		if len(b.Data) == 0 || SumOf(b.Data) != b.Sum {
+			return fmt.Errorf("store: %s: %w: a blob has not the sum %s", quoted(a.Conversation), ErrRecord, b.Sum)
+		}
+	}
+	if id, twice := repeated(a.To); twice {
+		return &RecordError{a.Conversation, id, dag.ErrDuplicateID}
+	}
+	return nil
+}
+
+// check checks the record at an index of the batch.
+func (r Record) check(index int, position map[node.ID]int) error {
+	if r.ID == (node.ID{}) {
+		return errors.New("it has no ID")
+	}
+	for _, id := range r.Links {
+		if at, inside := position[id]; id == (node.ID{}) || inside && at >= index {
+			return fmt.Errorf("%w: %s", node.ErrParent, id)
+		}
+	}
+	if id, twice := repeated(r.Links); twice {
+		return fmt.Errorf("%w: %s is linked twice", node.ErrParent, id)
+	}
+
+	last := -1
+	for _, c := range r.Cuts {
+		if c.Offset <= last || c.Offset > len(r.Line) {
+			return fmt.Errorf("a cut at %d of %d bytes, after one at %d", c.Offset, len(r.Line), last)
+		}
+		last = c.Offset
+	}
+	return nil
+}
+
+// repeated returns an ID that occurs twice, and whether there is one.
+func repeated(ids []node.ID) (node.ID, bool) {
+	const few = 16 // below that, comparing costs less than a map
+	if len(ids) <= few {
+		for i, id := range ids {
+			if slices.Contains(ids[:i], id) {
+				return id, true
+			}
+		}
+		return node.ID{}, false
+	}
+
+	seen := make(map[node.ID]bool, len(ids))
+	for _, id := range ids {
+		if seen[id] {
+			return id, true
+		}
+		seen[id] = true
+	}
+	return node.ID{}, false
+}

@@ -1,0 +1,479 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+// Memory returns a driver that keeps conversations in memory. They are lost with the program.
+func Memory() Driver {
+	return &memory{conversations: map[string]*shelf{}, watchers: map[string]map[chan struct{}]bool{}}
+}
+
+// memory is the driver in memory.
+type memory struct {
+	mu            sync.RWMutex                      // guards the fields below and everything in the shelves
+	conversations map[string]*shelf                 // by key; each has a head
+	watchers      map[string]map[chan struct{}]bool // by key; a channel is full when a head has moved
+}
+
+// shelf is one conversation. The slices in it are never changed, and are copied before they leave the driver.
+type shelf struct {
+	heads   map[string]Head
+	records map[node.ID]stored
+	blobs   map[Sum][]byte
+	next    int // the index of the next record
+}
+
+// stored is a record and its index in the order of storing. A record comes after all records that it is linked to.
+type stored struct {
+	Record
+	index int
+}
+
+func (m *memory) Append(ctx context.Context, a Append) (Head, error) {
+	if err := a.Check(); err != nil {
+		return Head{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Head{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	s := m.conversations[a.Conversation]
+	if s == nil {
+		s = &shelf{heads: map[string]Head{}, records: map[node.ID]stored{}, blobs: map[Sum][]byte{}}
+	}
+	old := s.heads[a.Head]
+	if old.Version != a.Expect {
+		current := old.clone()
+		current.Name = a.Head
+		return Head{}, &ConflictError{Conversation: a.Conversation, Head: a.Head, Expect: a.Expect, Current: current}
+	}
+	fresh, err := s.check(a)
+	if err != nil {
+		return Head{}, err
+	}
+
+	s.add(fresh, a.Blobs)
+	h := Head{Name: a.Head, Version: a.Expect + 1, To: slices.Clone(a.To), Header: old.Header}
+	if a.Header != nil {
+		h.Header = bytes.Clone(a.Header)
+	}
+	s.heads[a.Head] = h
+	m.conversations[a.Conversation] = s
+	m.notify(a.Conversation)
+	return h.clone(), nil
+}
+
+// notify wakes those who watch the conversation. m.mu must be held.
+func (m *memory) notify(conversation string) {
+	for w := range m.watchers[conversation] {
+		select {
+		case w <- struct{}{}:
+		default: // it has not yet looked since the last time
+		}
+	}
+}
+
+// check returns the records of a that have to be stored, or an error if a cannot be stored here.
+func (s *shelf) check(a Append) ([]Record, error) {
+	blobs, batch := map[Sum]bool{}, map[node.ID]bool{}
+	for _, b := range a.Blobs {
+		blobs[b.Sum] = true
+	}
+
+	var fresh []Record
+	for _, r := range a.Records {
+		refuse := func(err error) ([]Record, error) { return nil, &RecordError{a.Conversation, r.ID, err} }
+		if old, have := s.records[r.ID]; have {
+			switch {
+			case !slices.Equal(old.Links, r.Links), old.Sum != r.Sum && !a.Replace:
+				return refuse(dag.ErrDuplicateID)
+			case old.Sum == r.Sum:
+				continue
+			}
+		}
+
+		for _, id := range r.Links {
+			if _, have := s.records[id]; !have && !batch[id] {
+				return refuse(fmt.Errorf("%w: %s", node.ErrParent, id))
+			}
+		}
+		for _, c := range r.Cuts {
+			if s.blobs[c.Sum] == nil && !blobs[c.Sum] {
+				return refuse(fmt.Errorf("%w: blob %s", ErrNotFound, c.Sum))
+			}
+		}
+		batch[r.ID] = true
+		fresh = append(fresh, r)
+	}
+
+	for _, id := range a.To {
+		if _, have := s.records[id]; !have && !batch[id] {
+			return nil, &RecordError{a.Conversation, id, ErrNotFound}
+		}
+	}
+	return fresh, nil
+}
+
+// add stores records and blobs that were checked.
+func (s *shelf) add(records []Record, blobs []Blob) {
+	for _, r := range records {
+		index := s.next
+		if old, have := s.records[r.ID]; have {
+			index = old.index // replaced: records that are linked to it stay behind it
+		} else {
+			s.next++
+		}
+		s.records[r.ID] = stored{r.clone(), index}
+	}
+	for _, b := range blobs {
+		if s.blobs[b.Sum] == nil {
+			s.blobs[b.Sum] = bytes.Clone(b.Data)
+		}
+	}
+}
+
+func (m *memory) Head(ctx context.Context, conversation, name string) (Head, error) {
+	if err := check(ctx, conversation, name); err != nil {
+		return Head{}, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+
+	if s := m.conversations[conversation]; s != nil && s.heads[name].Version > 0 {
+		return s.heads[name].clone(), nil
+	}
+	return Head{}, fmt.Errorf("store: %s: head %s: %w", quoted(conversation), quoted(name), ErrNotFound)
+}
+
+func (m *memory) Heads(ctx context.Context, conversation string, page Page) ([]Head, error) {
+	if err := page.Check(); err != nil {
+		return nil, err
+	}
+	if err := check(ctx, conversation); err != nil {
+		return nil, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+
+	s := m.conversations[conversation]
+	if s == nil {
+		return nil, nil
+	}
+	var heads []Head
+	for _, name := range page.of(maps.Keys(s.heads)) {
+		heads = append(heads, s.heads[name].clone())
+	}
+	return heads, nil
+}
+
+func (m *memory) Conversations(ctx context.Context, page Page) ([]string, error) {
+	if err := page.Check(); err != nil {
+		return nil, err
+	}
+	if err := check(ctx); err != nil {
+		return nil, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return page.of(maps.Keys(m.conversations)), nil
+}
+
+// of returns the names that the page selects, sorted.
+func (p Page) of(names iter.Seq[string]) []string {
+	var list []string
+	for name := range names {
+		if strings.HasPrefix(name, p.Prefix) && name > p.After {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list[:min(len(list), p.Max())]
+}
+
+func (m *memory) Read(ctx context.Context, conversation string, from, have []node.ID) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		records, err := m.reached(ctx, conversation, from, have)
+		for _, r := range records {
+			if err = ctx.Err(); err != nil {
+				break
+			}
+			if !yield(r.clone(), nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(Record{}, err)
+		}
+	}
+}
+
+// reached returns the records that Read yields.
+func (m *memory) reached(ctx context.Context, conversation string, from, have []node.ID) ([]stored, error) {
+	if err := check(ctx, conversation); err != nil {
+		return nil, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+
+	s := m.conversations[conversation]
+	if s == nil {
+		s = &shelf{}
+	}
+	left := map[node.ID]bool{}
+	for _, id := range have {
+		left[id] = true
+	}
+
+	records, missing := s.reach(from, left)
+	if missing != (node.ID{}) {
+		return nil, &RecordError{conversation, missing, ErrNotFound}
+	}
+	return records, nil
+}
+
+// reach returns the records that from reaches, in the order of storing, without those in seen and those that only they
+// reach. It adds the IDs of the records to seen. It returns the ID of a record that is not stored, if there is one.
+func (s *shelf) reach(from []node.ID, seen map[node.ID]bool) (records []stored, missing node.ID) {
+	stack := slices.Clone(from)
+	for len(stack) > 0 {
+		id := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		r, have := s.records[id]
+		if !have {
+			return nil, id
+		}
+
+		if !seen[id] {
+			seen[id] = true
+			records = append(records, r)
+			stack = append(stack, r.Links...)
+		}
+	}
+	slices.SortFunc(records, func(a, b stored) int { return a.index - b.index })
+	return records, node.ID{}
+}
+
+func (m *memory) Blobs(ctx context.Context, conversation string, sums []Sum) iter.Seq2[Blob, error] {
+	return func(yield func(Blob, error) bool) {
+		done := map[Sum]bool{}
+		for _, sum := range sums {
+			if done[sum] {
+				continue
+			}
+			done[sum] = true
+
+			data, err := m.blob(ctx, conversation, sum)
+			if err != nil {
+				yield(Blob{}, err)
+				return
+			}
+			if !yield(Blob{sum, data}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (m *memory) blob(ctx context.Context, conversation string, sum Sum) ([]byte, error) {
+	if err := check(ctx, conversation); err != nil {
+		return nil, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+
+	if s := m.conversations[conversation]; s != nil && s.blobs[sum] != nil {
+		return bytes.Clone(s.blobs[sum]), nil
+	}
+	return nil, fmt.Errorf("store: %s: blob %s: %w", quoted(conversation), sum, ErrNotFound)
+}
+
+func (m *memory) RemoveHead(ctx context.Context, conversation, name string, version uint64) error {
+	if err := check(ctx, conversation, name); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	var current Head
+	s := m.conversations[conversation]
+	if s != nil {
+		current = s.heads[name].clone()
+	}
+	if current.Version == 0 || current.Version != version {
+		current.Name = name
+		return &ConflictError{Conversation: conversation, Head: name, Expect: version, Current: current}
+	}
+
+	delete(s.heads, name)
+	if len(s.heads) == 0 {
+		delete(m.conversations, conversation)
+	}
+	m.notify(conversation)
+	return nil
+}
+
+func (m *memory) Delete(ctx context.Context, conversation string) error {
+	if err := check(ctx, conversation); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	delete(m.conversations, conversation)
+	m.notify(conversation)
+	return nil
+}
+
+func (m *memory) Prune(ctx context.Context, conversation string, dryRun bool) (Pruned, error) {
+	if err := check(ctx, conversation); err != nil {
+		return Pruned{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.conversations[conversation]
+	if s == nil {
+		return Pruned{}, nil
+	}
+
+	reached, needed := map[node.ID]bool{}, map[Sum]bool{}
+	for _, h := range s.heads {
+		records, _ := s.reach(h.To, reached)
+		for _, r := range records {
+			for _, c := range r.Cuts {
+				needed[c.Sum] = true
+			}
+		}
+	}
+
+	var p Pruned
+	for id, r := range s.records {
+		if !reached[id] {
+			p.Records, p.Bytes = p.Records+1, p.Bytes+int64(len(r.Line))
+			if !dryRun {
+				delete(s.records, id)
+			}
+		}
+	}
+	for sum, data := range s.blobs {
+		if !needed[sum] {
+			p.Blobs, p.Bytes = p.Blobs+1, p.Bytes+int64(len(data))
+			if !dryRun {
+				delete(s.blobs, sum)
+			}
+		}
+	}
+	return p, nil
+}
+
+func (m *memory) Watch(ctx context.Context, conversation string) iter.Seq2[Head, error] {
+	return func(yield func(Head, error) bool) {
+		if err := check(ctx, conversation); err != nil {
+			yield(Head{}, err)
+			return
+		}
+
+		wake, stop := m.watcher(conversation)
+		defer stop()
+
+		seen := map[string]Head{} // each head as it was yielded last
+		for {
+			for _, h := range m.movedSince(conversation, seen) {
+				if !yield(h, nil) {
+					return
+				}
+			}
+
+			select {
+			case <-wake:
+			case <-ctx.Done():
+				yield(Head{}, ctx.Err())
+				return
+			}
+		}
+	}
+}
+
+// watcher returns a channel that is filled when a head of the conversation moves, until stop is called.
+func (m *memory) watcher(conversation string) (wake <-chan struct{}, stop func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	w := make(chan struct{}, 1)
+	if m.watchers[conversation] == nil {
+		m.watchers[conversation] = map[chan struct{}]bool{}
+	}
+	m.watchers[conversation][w] = true
+
+	return w, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.watchers[conversation], w)
+		if len(m.watchers[conversation]) == 0 {
+			delete(m.watchers, conversation)
+		}
+	}
+}
+
+// movedSince returns the heads that differ from seen, and updates seen.
+func (m *memory) movedSince(conversation string, seen map[string]Head) []Head {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+
+	s := m.conversations[conversation]
+	if s == nil {
+		s = &shelf{}
+	}
+	var heads []Head
+	for name := range seen {
+		if s.heads[name].Version == 0 {
+			heads = append(heads, Head{Name: name})
+			delete(seen, name)
+		}
+	}
+	for name, h := range s.heads {
+		if !h.equal(seen[name]) {
+			heads = append(heads, h.clone())
+			seen[name] = h
+		}
+	}
+	slices.SortFunc(heads, func(a, b Head) int { return strings.Compare(a.Name, b.Name) })
+	return heads
+}
+
+// check returns the context's error, or that of the first name that is not allowed.
+func check(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		if err := CheckName(name); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// equal compares all fields: a head that was removed and made again may have the version of before.
+func (h Head) equal(o Head) bool {
+	return h.Name == o.Name && h.Version == o.Version && slices.Equal(h.To, o.To) && bytes.Equal(h.Header, o.Header)
+}
+
+func (h Head) clone() Head {
+	h.To, h.Header = slices.Clone(h.To), bytes.Clone(h.Header)
+	return h
+}
+
+func (r Record) clone() Record {
+	r.Links, r.Line, r.Cuts = slices.Clone(r.Links), bytes.Clone(r.Line), slices.Clone(r.Cuts)
+	return r
+}
