@@ -342,6 +342,7 @@ func TestDocumentsLinksLeadSomewhere(t *testing.T) {
 var cleaners = map[string]string{
 	"content/json.go":                "Clean is the form in which text is stored",
 	"dag/ref.go":                     "refuses names of refs, and cleans nothing",
+	"store/errors.go":                "refuses names of heads, and cleans nothing",
 	"examples/approval/main.go":      "an example is copied whole; its JSON stays the same JSON",
 	"examples/terminal/main.go":      "an example is copied whole",
 	"viz/internal/gocode/literal.go": "chooses between two forms of a Go literal",

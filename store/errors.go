@@ -15,17 +15,17 @@ import (
 
 // Errors of a [Driver] and a [Store].
 var (
-	// ErrConflict marks a head that has another version than expected; a *ConflictError has the head.
-	ErrConflict = errors.New("the head was moved by another writer")
-	// ErrNotFound marks a head, a record or a blob that is not stored.
-	ErrNotFound = errors.New("it is not in the store")
+	// ErrMoved marks a head that has another version than expected; a *ConflictError has the head.
+	ErrMoved = errors.New("the head was moved by another writer")
+	// ErrMissing marks a head, a record or a blob that is not stored.
+	ErrMissing = errors.New("it is not in the store")
 	// ErrRecord marks a record that cannot be stored or read; a *RecordError names it.
 	ErrRecord = errors.New("invalid record")
 	// ErrName marks a key of a conversation or a name of a head that is not allowed.
 	ErrName = errors.New("not a name in a store")
 )
 
-// ConflictError reports that a head was moved, made or removed by another writer. Its chain holds ErrConflict.
+// ConflictError reports that a head was moved, made or removed by another writer. Its chain holds ErrMoved.
 type ConflictError struct {
 	// Conversation and Head name the head.
 	Conversation, Head string
@@ -40,15 +40,15 @@ type ConflictError struct {
 // Error returns the head, both versions, and where the refused nodes are.
 func (e *ConflictError) Error() string {
 	text := fmt.Sprintf("store: %s: head %s has version %d instead of %d: %v",
-		quoted(e.Conversation), quoted(e.Head), e.Current.Version, e.Expect, ErrConflict)
+		quoted(e.Conversation), quoted(e.Head), e.Current.Version, e.Expect, ErrMoved)
 	if e.Kept != "" {
 		text += "; the new nodes are kept under head " + quoted(e.Kept)
 	}
 	return text
 }
 
-// Unwrap returns ErrConflict.
-func (e *ConflictError) Unwrap() error { return ErrConflict }
+// Unwrap returns ErrMoved.
+func (e *ConflictError) Unwrap() error { return ErrMoved }
 
 // RecordError is an error about one record. Its chain holds ErrRecord and the reason.
 type RecordError struct {

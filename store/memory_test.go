@@ -22,7 +22,7 @@ func TestMemoryRefusesAnAppendToAMovedHead(t *testing.T) {
 	require.EqualValues(t, 1, head.Version)
 
 	_, err = d.Append(ctx, step)
-	require.ErrorIs(t, err, store.ErrConflict)
+	require.ErrorIs(t, err, store.ErrMoved)
 	var conflict *store.ConflictError
 	require.True(t, errors.As(err, &conflict))
 	require.Equal(t, head, conflict.Current)
