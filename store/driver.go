@@ -46,13 +46,13 @@ type Driver interface {
 	//   - Each link of a record must be a stored record, or one before it in Records. If it is not, the error is a
 	//     *RecordError with node.ErrParent for the record that has the link.
 	//   - Each ID in To must be a stored record or one in Records, and each blob of a cut a stored blob or one in Blobs.
-	//     If it is not, the error is a *RecordError with ErrMissing: for that ID, or for the record with the cut.
+	//     If it is not, the error is a *RecordError with ErrNotStored: for that ID, or for the record with the cut.
 	//   - An Append that [Append.Check] rejects gets its error.
 	//   - After any of these errors nothing is stored.
 	//   - Its cost does not grow with the conversation.
 	Append(ctx context.Context, a Append) (Head, error)
 
-	// Head returns a head. The error holds ErrMissing if there is no such head.
+	// Head returns a head. The error holds ErrNotStored if there is no such head.
 	Head(ctx context.Context, conversation, name string) (Head, error)
 
 	// Heads returns the heads of a conversation, sorted by name, as the page selects them. A conversation that does not
@@ -65,14 +65,14 @@ type Driver interface {
 	//   - Records in have are left out, and those that only they reach. Records that have reaches on other ways may be
 	//     left out or not. IDs in have that are not stored are ignored.
 	//   - A record in from or have counts once if it is there twice. A record in both is left out.
-	//   - If a record in from is not stored, the error is a *RecordError with ErrMissing.
+	//   - If a record in from is not stored, the error is a *RecordError with ErrNotStored.
 	//   - An error ends the sequence. It comes with a zero Record.
 	//   - The sequence can be ranged over once. While it is, the caller calls no other method of the driver on that
 	//     goroutine: the sequence may hold the only connection.
 	Read(ctx context.Context, conversation string, from, have []node.ID) iter.Seq2[Record, error]
 
 	// Blobs yields the blobs with these sums, each once, in any order. If one is not stored, the error holds
-	// ErrMissing. It is otherwise like Read.
+	// ErrNotStored. It is otherwise like Read.
 	Blobs(ctx context.Context, conversation string, sums []Sum) iter.Seq2[Blob, error]
 
 	// Conversations returns the keys of the conversations, sorted, as the page selects them.

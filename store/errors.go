@@ -17,8 +17,8 @@ import (
 var (
 	// ErrMoved marks a head that has another version than expected; a *ConflictError has the head.
 	ErrMoved = errors.New("the head was moved by another writer")
-	// ErrMissing marks a head, a record or a blob that is not stored.
-	ErrMissing = errors.New("it is not in the store")
+	// ErrNotStored marks a head, a record or a blob that is not stored.
+	ErrNotStored = errors.New("it is not in the store")
 	// ErrRecord marks a record that cannot be stored or read; a *RecordError names it.
 	ErrRecord = errors.New("invalid record")
 	// ErrName marks a key of a conversation or a name of a head that is not allowed.

@@ -112,7 +112,7 @@ func (s *shelf) check(a Append) ([]Record, error) {
 		}
 		for _, c := range r.Cuts {
 			if s.blobs[c.Sum] == nil && !blobs[c.Sum] {
-				return refuse(fmt.Errorf("%w: blob %s", ErrMissing, c.Sum))
+				return refuse(fmt.Errorf("%w: blob %s", ErrNotStored, c.Sum))
 			}
 		}
 		batch[r.ID] = true
@@ -121,7 +121,7 @@ func (s *shelf) check(a Append) ([]Record, error) {
 
 	for _, id := range a.To {
 		if _, have := s.records[id]; !have && !batch[id] {
-			return nil, &RecordError{a.Conversation, id, ErrMissing}
+			return nil, &RecordError{a.Conversation, id, ErrNotStored}
 		}
 	}
 	return fresh, nil
@@ -155,7 +155,7 @@ func (m *memory) Head(ctx context.Context, conversation, name string) (Head, err
 	if s := m.conversations[conversation]; s != nil && s.heads[name].Version > 0 {
 		return s.heads[name].clone(), nil
 	}
-	return Head{}, fmt.Errorf("store: %s: head %s: %w", quoted(conversation), quoted(name), ErrMissing)
+	return Head{}, fmt.Errorf("store: %s: head %s: %w", quoted(conversation), quoted(name), ErrNotStored)
 }
 
 func (m *memory) Heads(ctx context.Context, conversation string, page Page) ([]Head, error) {
@@ -239,7 +239,7 @@ func (m *memory) reached(ctx context.Context, conversation string, from, have []
 
 	records, missing := s.reach(from, left)
 	if missing != (node.ID{}) {
-		return nil, &RecordError{conversation, missing, ErrMissing}
+		return nil, &RecordError{conversation, missing, ErrNotStored}
 	}
 	return records, nil
 }
@@ -297,7 +297,7 @@ func (m *memory) blob(ctx context.Context, conversation string, sum Sum) ([]byte
 	if s := m.conversations[conversation]; s != nil && s.blobs[sum] != nil {
 		return bytes.Clone(s.blobs[sum]), nil
 	}
-	return nil, fmt.Errorf("store: %s: blob %s: %w", quoted(conversation), sum, ErrMissing)
+	return nil, fmt.Errorf("store: %s: blob %s: %w", quoted(conversation), sum, ErrNotStored)
 }
 
 func (m *memory) RemoveHead(ctx context.Context, conversation, name string, version uint64) error {
