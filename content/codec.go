@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
 
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
@@ -47,14 +48,6 @@ type wireExtra struct {
 	JSONText string         `json:"json_text"`
 }
 
-// either returns a value written by AppendJSON in one of its two forms: as JSON, or as a string.
-func either(raw jsontext.Value, text string) JSON {
-	if raw != nil {
-		return JSON(raw)
-	}
-	return JSON(text)
-}
-
 // MarshalJSON returns the saved form: an array with one object per block, its "type" first.
 func (b Blocks) MarshalJSON() ([]byte, error) { return b.Append(nil), nil }
 
@@ -72,25 +65,19 @@ func (b Blocks) Append(dst []byte) []byte {
 // The arguments of ref are whether the ID belongs to a result, the ID, and how many earlier blocks of the same kind
 // have it.
 func (b Blocks) AppendCanonical(dst []byte, ref func(result bool, id string, earlier int) string) []byte {
-	return b.append(dst, form{ref: ref, uses: map[string]int{}, results: map[string]int{}})
+	return b.append(dst, form{write.Form{Canonical: true}, ref, map[string]int{}, map[string]int{}})
 }
 
 // form selects the form of a list: the saved form (the zero value), or the form for digests.
 type form struct {
-	ref           func(result bool, id string, earlier int) string // nil for the saved form
+	write.Form
+	ref           func(result bool, id string, earlier int) string // set in the form for digests
 	uses, results map[string]int                                   // how many calls and results have had an ID so far
-}
-
-func (f form) json(dst []byte, name string, j JSON) []byte {
-	if f.ref == nil {
-		return AppendJSON(dst, name, j)
-	}
-	return AppendCanonicalJSON(dst, name, j)
 }
 
 // id returns the ID to write for a call or a result.
 func (f form) id(result bool, id string) string {
-	if f.ref == nil {
+	if !f.Canonical {
 		return id
 	}
 
@@ -104,11 +91,8 @@ func (f form) id(result bool, id string) string {
 
 func (b Blocks) append(dst []byte, f form) []byte {
 	dst = append(dst, '[')
-	for i, block := range b.All() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = f.block(dst, block)
+	for _, block := range b.All() {
+		dst = f.block(write.Comma(dst), block)
 	}
 	return append(dst, ']')
 }
@@ -118,59 +102,57 @@ func AppendBlock(dst []byte, b Block) []byte { return form{}.block(dst, b) }
 
 func (f form) block(dst []byte, b Block) []byte {
 	if u, ok := b.(Unknown); ok {
-		if f.ref != nil {
+		if f.Canonical {
 			return append(dst, u.JSON.Canonical()...)
 		}
-		if u.JSON.inline() {
+		if write.Inline(string(u.JSON)) {
 			return append(dst, u.JSON...)
 		}
 	}
 
-	dst = AppendString(append(dst, '{'), "type", b.kind())
+	dst = write.OptString(append(dst, '{'), "type", b.kind())
 	var extra Extra
 	switch b := b.(type) {
 	case Text:
-		dst, extra = appendString(AppendRaw(dst, "text"), b.Text), b.Extra
+		dst, extra = write.String(dst, "text", b.Text), b.Extra
 	case Image:
 		dst, extra = appendSource(dst, b.Source), b.Extra
 	case Document:
-		dst, extra = AppendString(appendSource(dst, b.Source), "title", b.Title), b.Extra
+		dst, extra = write.OptString(appendSource(dst, b.Source), "title", b.Title), b.Extra
 	case Thinking:
-		dst, extra = AppendString(dst, "text", b.Text), b.Extra
-		dst = AppendString(AppendString(dst, "signature", b.Signature), "redacted", b.Redacted)
+		dst, extra = write.OptString(dst, "text", b.Text), b.Extra
+		dst = write.OptString(write.OptString(dst, "signature", b.Signature), "redacted", b.Redacted)
 	case ToolUse:
-		dst, extra = AppendString(AppendString(dst, "id", f.id(false, b.ID)), "name", b.Name), b.Extra
-		dst = f.json(dst, "input", b.Input)
+		dst, extra = write.OptString(write.OptString(dst, "id", f.id(false, b.ID)), "name", b.Name), b.Extra
+		dst = f.JSON(dst, "input", string(b.Input))
 	case CutToolUse:
-		dst = f.json(AppendString(dst, "name", b.Name), "input", b.Input)
+		dst = f.JSON(write.OptString(dst, "name", b.Name), "input", string(b.Input))
 	case ToolResult:
-		dst, extra = AppendString(dst, "call_id", f.id(true, b.CallID)), b.Extra
-		dst = b.Content.append(AppendRaw(dst, "content"), f)
-		if b.IsError {
-			dst = append(AppendRaw(dst, "is_error"), "true"...)
-		}
+		dst, extra = write.OptString(dst, "call_id", f.id(true, b.CallID)), b.Extra
+		dst = b.Content.append(write.Name(dst, "content"), f)
+		dst = write.OptTrue(dst, "is_error", b.IsError)
 	case Opaque:
-		dst = f.json(AppendString(dst, "api", b.API), "json", b.JSON)
+		dst = f.JSON(write.OptString(dst, "api", b.API), "json", string(b.JSON))
 	case Unknown:
-		dst = f.json(dst, "json", b.JSON) // a block that does not fit on one line
+		dst = f.JSON(dst, "json", string(b.JSON)) // a block that does not fit on one line
 	}
 
 	return append(appendExtra(dst, extra, f), '}')
 }
 
 func appendSource(dst []byte, s Source) []byte {
-	dst = append(AppendRaw(dst, "source"), '{')
-	dst = AppendString(AppendString(dst, "media_type", s.MediaType), "data", s.Data)
-	dst = AppendString(AppendString(dst, "text", s.Text), "url", s.URL)
-	return append(AppendString(dst, "file_id", s.FileID), '}')
+	dst = append(write.Name(dst, "source"), '{')
+	dst = write.OptString(write.OptString(dst, "media_type", s.MediaType), "data", s.Data)
+	dst = write.OptString(write.OptString(dst, "text", s.Text), "url", s.URL)
+	return append(write.OptString(dst, "file_id", s.FileID), '}')
 }
 
 func appendExtra(dst []byte, e Extra, f form) []byte {
 	if e == (Extra{}) {
 		return dst
 	}
-	dst = AppendString(append(AppendRaw(dst, "extra"), '{'), "api", e.API)
-	return append(f.json(dst, "json", e.JSON), '}')
+	dst = write.OptString(append(write.Name(dst, "extra"), '{'), "api", e.API)
+	return append(f.JSON(dst, "json", string(e.JSON)), '}')
 }
 
 // UnmarshalJSON reads the saved form. A block of an unknown type becomes an [Unknown]. An invalid block of a known type
@@ -299,7 +281,7 @@ func empty(kind string) Block {
 func (w wire) block() (Block, error) {
 	var extra Extra
 	if w.Extra != nil {
-		extra = Extra{API: w.Extra.API, JSON: either(w.Extra.JSON, w.Extra.JSONText)}
+		extra = Extra{API: w.Extra.API, JSON: write.Either[JSON](w.Extra.JSON, w.Extra.JSONText)}
 	}
 	var source Source
 	if w.Source != nil {
@@ -316,15 +298,15 @@ func (w wire) block() (Block, error) {
 	case "thinking":
 		return Thinking{Text: w.Text, Signature: w.Signature, Redacted: w.Redacted, Extra: extra}, nil
 	case "tool_use":
-		return ToolUse{ID: w.ID, Name: w.Name, Input: either(w.Input, w.InputText), Extra: extra}, nil
+		return ToolUse{ID: w.ID, Name: w.Name, Input: write.Either[JSON](w.Input, w.InputText), Extra: extra}, nil
 	case "cut_tool_use":
-		return CutToolUse{Name: w.Name, Input: either(w.Input, w.InputText)}, nil
+		return CutToolUse{Name: w.Name, Input: write.Either[JSON](w.Input, w.InputText)}, nil
 	case "tool_result":
 		return w.result(extra)
 	case "opaque":
-		return Opaque{API: w.API, JSON: either(w.JSON, w.JSONText)}, nil
+		return Opaque{API: w.API, JSON: write.Either[JSON](w.JSON, w.JSONText)}, nil
 	case "unknown":
-		return Unknown{JSON: either(w.JSON, w.JSONText)}, nil
+		return Unknown{JSON: write.Either[JSON](w.JSON, w.JSONText)}, nil
 	}
 	panic("content: a type that is known and that block does not read")
 }

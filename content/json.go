@@ -9,15 +9,12 @@ import (
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
 
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // ErrJSON is in the chain of every error about text that is not JSON.
 var ErrJSON = errors.New("not valid JSON")
-
-// maxInlineDepth is the nesting limit of a value written as JSON inside a saved node. A deeper value is written as a
-// string, so that no accepted value can make a whole node exceed a decoder's own limit.
-const maxInlineDepth = 256
 
 // JSON is one JSON value as text, byte for byte as it was written. The zero value means no value. A JSON may also hold
 // text that is not JSON, such as the arguments of a tool call cut off by a token limit. [JSON.Valid] reports whether it
@@ -74,122 +71,15 @@ func (j JSON) MarshalJSON() ([]byte, error) {
 // this is the form of RFC 8785. Text that is not valid JSON, or nests deeper than 256, becomes a JSON string; the zero
 // value becomes null.
 func (j JSON) Canonical() JSON {
-	if c, ok := j.canonical(); ok {
-		return c
+	if c, ok := write.Canonical(string(j)); ok {
+		return JSON(c)
 	}
-	return JSON(appendString(nil, string(j)))
-}
-
-// canonical returns the canonical form, and whether j has one.
-func (j JSON) canonical() (JSON, bool) {
-	if j == "" {
-		return "null", true
-	}
-	if j.Depth() > maxInlineDepth {
-		return "", false
-	}
-
-	v := jsontext.Value(j)
-	err := v.Format(
-		jsontext.ReorderRawObjects(true), jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
-	return JSON(v), err == nil
-}
-
-// inline reports whether j can be written unquoted on a line of a saved file and read back byte for byte. Space around
-// it would be lost.
-func (j JSON) inline() bool {
-	return !strings.ContainsAny(string(j), "\n\r") && strings.Trim(string(j), " \t") == string(j) &&
-		j.Depth() <= maxInlineDepth && j.Valid()
+	return JSON(write.Quote(nil, string(j)))
 }
 
 // Depth returns how deep brackets nest in the text. It uses one pass without recursion, and accepts text that is not
 // JSON. Call it before a decoder that recurses.
-func (j JSON) Depth() int {
-	deepest, now := 0, 0
-	for i := 0; i < len(j); i++ {
-		switch j[i] {
-		case '"':
-			i = endOfString(string(j), i+1)
-		case '{', '[':
-			now++
-			deepest = max(deepest, now)
-		case '}', ']':
-			now--
-		}
-	}
-	return deepest
-}
-
-// endOfString returns the index of the quote that ends the string starting at i, after its opening quote. It returns
-// len(j) if there is none. Most of a conversation is long strings, so it skips from quote to quote.
-func endOfString(j string, i int) int {
-	for {
-		quote := strings.IndexByte(j[i:], '"')
-		if quote < 0 {
-			return len(j)
-		}
-
-		// An even number of backslashes before the quote escape each other, not the quote.
-		backslashes := 0
-		for backslashes < quote && j[i+quote-1-backslashes] == '\\' {
-			backslashes++
-		}
-		i += quote
-		if backslashes%2 == 0 {
-			return i
-		}
-		i++
-	}
-}
-
-// AppendJSON appends `"name":value` to an object under construction, after a comma if one is needed. A value that
-// cannot be written unchanged (it is not JSON, has line breaks or surrounding space, or nests too deep) becomes
-// `"name_text":"…"`, a string that keeps its bytes. The zero value appends nothing.
-func AppendJSON(dst []byte, name string, j JSON) []byte {
-	switch {
-	case j == "":
-		return dst
-	case j.inline():
-		return append(appendName(dst, name), j...)
-	default:
-		return appendString(appendName(dst, name+"_text"), string(j))
-	}
-}
-
-// AppendCanonicalJSON is like AppendJSON, but for the form used to compute digests: the value is in canonical form. A
-// value without one becomes `"name_text":"…"`.
-func AppendCanonicalJSON(dst []byte, name string, j JSON) []byte {
-	if j == "" {
-		return dst
-	}
-	if c, ok := j.canonical(); ok {
-		return append(appendName(dst, name), c...)
-	}
-	return appendString(appendName(dst, name+"_text"), string(j))
-}
-
-// AppendString appends `"name":"value"` to an object under construction, and nothing for the empty string.
-func AppendString(dst []byte, name, value string) []byte {
-	if value == "" {
-		return dst
-	}
-	return appendString(appendName(dst, name), value)
-}
-
-// AppendRaw appends `"name":` and leaves the value to the caller.
-func AppendRaw(dst []byte, name string) []byte { return appendName(dst, name) }
-
-func appendName(dst []byte, name string) []byte {
-	if n := len(dst); n > 0 && dst[n-1] != '{' {
-		dst = append(dst, ',')
-	}
-	return append(appendString(dst, name), ':')
-}
-
-func appendString(dst []byte, s string) []byte {
-	dst, _ = jsontext.AppendQuote(dst, s) // an error only reports bytes replaced by U+FFFD
-	return dst
-}
+func (j JSON) Depth() int { return write.Depth(string(j)) }
 
 // Clean returns s in the form text is stored in: bytes that are not UTF-8 are replaced by U+FFFD.
 func Clean(s string) string {

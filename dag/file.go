@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -176,17 +177,17 @@ func (h header) member(m member, d DAG, nodes []*node.Node) []byte {
 		return []byte(`"version":1`)
 	case "created":
 		if h.created == "" && len(nodes) > 0 {
-			return content.AppendString(nil, "created", nodes[0].Time().Format(time.RFC3339Nano))
+			return write.OptString(nil, "created", nodes[0].Time().Format(time.RFC3339Nano))
 		}
 		return h.own(nil, m)
 	case "heads":
-		return appendHeads(content.AppendRaw(nil, "heads"), d.heads)
+		return appendHeads(write.Name(nil, "heads"), d.heads)
 	case "refs":
 		if refs := d.environment().refs; refs != nil {
-			return appendRefs(content.AppendRaw(nil, "refs"), refs)
+			return appendRefs(write.Name(nil, "refs"), refs)
 		}
 	case "nodes":
-		return content.AppendRaw(nil, "nodes")
+		return write.Name(nil, "nodes")
 	}
 	return h.own(nil, m)
 }
@@ -195,27 +196,21 @@ func (h header) member(m member, d DAG, nodes []*node.Node) []byte {
 func (h header) own(dst []byte, m member) []byte {
 	switch {
 	case m.name == "created" && h.created != "":
-		return append(content.AppendRaw(dst, "created"), h.created...)
+		return append(write.Name(dst, "created"), h.created...)
 	case m.name == "metadata" && h.metadata.Len() > 0:
-		return h.metadata.Append(content.AppendRaw(dst, "metadata"))
+		return h.metadata.Append(write.Name(dst, "metadata"))
 	case slices.Contains(known, m.name):
 		return dst
 	}
 
 	// A member that this version does not know.
-	if n := len(dst); n > 0 && dst[n-1] != '{' {
-		dst = append(dst, ',')
-	}
-	return append(append(append(dst, m.key...), ':'), m.value...)
+	return append(append(append(write.Comma(dst), m.key...), ':'), m.value...)
 }
 
 func appendHeads(dst []byte, heads []*node.Node) []byte {
 	dst = append(dst, '[')
-	for i, h := range heads {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(append(append(dst, '"'), h.ID().String()...), '"')
+	for _, h := range heads {
+		dst = append(append(append(write.Comma(dst), '"'), h.ID().String()...), '"')
 	}
 	return append(dst, ']')
 }

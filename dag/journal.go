@@ -15,7 +15,7 @@ import (
 
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
-	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -435,7 +435,7 @@ func (s journalState) changedRefs(d DAG) []byte {
 	var members []byte
 	changedRefs(d.environment().refs, s.dag.environment().refs, func(r Ref, gone bool) {
 		if gone {
-			members = append(content.AppendRaw(members, r.Name), "null"...)
+			members = append(write.Name(members, r.Name), "null"...)
 		} else {
 			members = r.append(members)
 		}

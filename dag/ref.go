@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -154,4 +154,4 @@ func appendRefs(dst []byte, t *refs) []byte {
 	return append(dst, '}')
 }
 
-func (r Ref) append(dst []byte) []byte { return appendHeads(content.AppendRaw(dst, r.Name), r.Heads) }
+func (r Ref) append(dst []byte) []byte { return appendHeads(write.Name(dst, r.Name), r.Heads) }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -43,27 +44,20 @@ func (t Transcript) Seen() node.Digest {
 // front returns the digest before the first message.
 func (t Transcript) front() node.Digest {
 	dst := append([]byte(seenTag+"\x00{"), `"system":[`...)
-	for i, text := range t.System {
-		dst = append(content.AppendString(append(comma(dst, i), '{'), "text", text), '}')
+	for _, text := range t.System {
+		dst = append(write.OptString(append(write.Comma(dst), '{'), "text", text), '}')
 	}
 	dst = append(dst, `],"tools":[`...)
-	for i, def := range t.Tools {
-		dst = content.AppendString(append(comma(dst, i), '{'), "name", def.Name)
-		dst = content.AppendJSON(content.AppendString(dst, "description", def.Description), "schema", def.Schema)
+	for _, def := range t.Tools {
+		dst = write.OptString(append(write.Comma(dst), '{'), "name", def.Name)
+		dst = write.JSON(write.OptString(dst, "description", def.Description), "schema", def.Schema)
 		if def.Extra != (content.Extra{}) {
-			dst = content.AppendString(append(content.AppendRaw(dst, "extra"), '{'), "api", def.Extra.API)
-			dst = append(content.AppendJSON(dst, "json", def.Extra.JSON), '}')
+			dst = write.OptString(append(write.Name(dst, "extra"), '{'), "api", def.Extra.API)
+			dst = append(write.JSON(dst, "json", def.Extra.JSON), '}')
 		}
 		dst = append(dst, '}')
 	}
 	return sha256.Sum256(append(dst, "]}"...))
-}
-
-func comma(dst []byte, i int) []byte {
-	if i > 0 {
-		dst = append(dst, ',')
-	}
-	return dst
 }
 
 // seenAfter returns the digest after m. seen is the digest before it.
@@ -89,7 +83,7 @@ func sumOf(blocks content.Blocks) node.Digest {
 	dst := []byte{'['}
 	for _, b := range blocks.All() {
 		if t, ok := b.(content.Thinking); !ok || !t.Stale {
-			dst = content.AppendBlock(comma(dst, len(dst)-1), b)
+			dst = content.AppendBlock(write.Comma(dst), b)
 		}
 	}
 	sum := node.Digest(sha256.Sum256(append(dst, ']')))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
@@ -97,18 +98,15 @@ func (k ContinuationCodec) Encode(c Continuation) ([]byte, error) {
 		return nil, err
 	}
 
-	dst := appendInt([]byte{'{'}, "schema_version", savedVersion)
-	dst = content.AppendString(content.AppendString(dst, "run_id", c.Run), "continuation_id", c.ID)
-	dst = content.AppendString(content.AppendString(dst, "parent_continuation_id", c.Parent),
+	dst := write.Int([]byte{'{'}, "schema_version", savedVersion)
+	dst = write.OptString(write.OptString(dst, "run_id", c.Run), "continuation_id", c.ID)
+	dst = write.OptString(write.OptString(dst, "parent_continuation_id", c.Parent),
 		"pause_reason", string(c.Reason))
-	dst = content.AppendRaw(content.AppendString(dst, "message_id", c.Message.String()), "pending")
+	dst = write.Name(write.OptString(dst, "message_id", c.Message.String()), "pending")
 
 	dst = append(dst, '[')
-	for i, p := range c.Pending {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = p.append(dst)
+	for _, p := range c.Pending {
+		dst = p.append(write.Comma(dst))
 	}
 
 	dst = appendTotals(append(dst, ']'), c.Totals)
@@ -198,10 +196,10 @@ func (k ToolTaskCodec) Encode(c Continuation) ([][]byte, error) {
 
 	tasks := make([][]byte, len(c.Pending))
 	for i, p := range c.Pending {
-		dst := appendInt([]byte{'{'}, "schema_version", savedVersion)
-		dst = content.AppendString(content.AppendString(dst, "run_id", c.Run), "continuation_id", c.ID)
-		dst = p.appendNames(appendInt(dst, "turn", int64(c.Totals.Turns)))
-		dst = content.AppendJSON(wire.AppendString(dst, "executed_name", p.Call.Name), "arguments", p.Call.Input)
+		dst := write.Int([]byte{'{'}, "schema_version", savedVersion)
+		dst = write.OptString(write.OptString(dst, "run_id", c.Run), "continuation_id", c.ID)
+		dst = p.appendNames(write.Int(dst, "turn", c.Totals.Turns))
+		dst = write.JSON(write.String(dst, "executed_name", p.Call.Name), "arguments", p.Call.Input)
 
 		task, err := sized(append(appendAttributes(dst, c.Attributes, k.Keys), '}'))
 		if err != nil {
@@ -253,8 +251,8 @@ func (r Reply) MarshalJSON() ([]byte, error) {
 	if r.kind == returned {
 		return append(r.result.append(dst), '}'), nil
 	}
-	dst = strconv.AppendBool(content.AppendRaw(dst, "approve"), r.kind == approved)
-	return append(content.AppendString(content.AppendJSON(dst, "arguments", r.input), "reason", r.reason), '}'), nil
+	dst = strconv.AppendBool(write.Name(dst, "approve"), r.kind == approved)
+	return append(write.OptString(write.JSON(dst, "arguments", r.input), "reason", r.reason), '}'), nil
 }
 
 // UnmarshalJSON reads the output of MarshalJSON, and also {"result":"text"}. It is strict, because a reply can be
@@ -410,34 +408,31 @@ func checkCount(field string, n int) error {
 func (p Pending) append(dst []byte) []byte {
 	dst = p.appendNames(append(dst, '{'))
 	if p.Call.Name != p.Tool {
-		dst = wire.AppendString(dst, "executed_name", p.Call.Name)
+		dst = write.String(dst, "executed_name", p.Call.Name)
 	}
-	dst = appendTrue(appendTrue(content.AppendJSON(dst, "arguments", p.Call.Input), "approval", p.Approval),
+	dst = write.OptTrue(write.OptTrue(write.JSON(dst, "arguments", p.Call.Input), "approval", p.Approval),
 		"deferred", p.Deferred)
-	return append(content.AppendString(dst, "reason", p.Reason), '}')
+	return append(write.OptString(dst, "reason", p.Reason), '}')
 }
 
 // appendNames appends the members that identify the call.
 func (p Pending) appendNames(dst []byte) []byte {
-	dst = appendInt(content.AppendString(dst, "tool_call_id", p.ID), "index", int64(p.Call.Index))
+	dst = write.Int(write.OptString(dst, "tool_call_id", p.ID), "index", p.Call.Index)
 	if p.Call.ID != p.ID {
-		dst = wire.AppendString(dst, "call_id", p.Call.ID)
+		dst = write.String(dst, "call_id", p.Call.ID)
 	}
-	return wire.AppendString(dst, "name", p.Tool)
+	return write.String(dst, "name", p.Tool)
 }
 
 func appendTotals(dst []byte, t node.StopReason) []byte {
-	dst = append(content.AppendRaw(dst, "totals"), '{')
-	dst = appendInt(appendInt(dst, "turns", int64(t.Turns)), "tool_calls", int64(t.ToolCalls))
-	dst = appendUsage(appendUsage(dst, "usage", t.Usage), "tool_usage", t.ToolUsage)
+	dst = append(write.Name(dst, "totals"), '{')
+	dst = write.Int(write.Int(dst, "turns", t.Turns), "tool_calls", t.ToolCalls)
+	dst = write.OptValue(write.OptValue(dst, "usage", t.Usage), "tool_usage", t.ToolUsage)
 	if t.Cost != 0 || t.CostKnown {
-		dst = strconv.AppendFloat(content.AppendRaw(dst, "cost"), t.Cost, 'g', -1, 64)
-		dst = appendTrue(dst, "cost_partial", !t.CostKnown)
+		dst = strconv.AppendFloat(write.Name(dst, "cost"), t.Cost, 'g', -1, 64)
+		dst = write.OptTrue(dst, "cost_partial", !t.CostKnown)
 	}
-	if t.Elapsed != 0 {
-		dst = appendInt(dst, "elapsed_ns", int64(t.Elapsed))
-	}
-	return append(dst, '}')
+	return append(write.OptInt(dst, "elapsed_ns", t.Elapsed), '}')
 }
 
 // appendAttributes appends the attributes named by keys, sorted by name.
@@ -452,9 +447,9 @@ func appendAttributes(dst []byte, attributes map[string]any, keys []string) []by
 		return dst
 	}
 
-	dst = append(content.AppendRaw(dst, "attributes"), '{')
+	dst = append(write.Name(dst, "attributes"), '{')
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
-		dst = wire.AppendString(dst, key, texts[key])
+		dst = write.String(dst, key, texts[key])
 	}
 	return append(dst, '}')
 }
@@ -465,32 +460,13 @@ func attributeText(value any) string {
 }
 
 func (r Result) append(dst []byte) []byte {
-	dst = r.Content.Append(content.AppendRaw(dst, "result"))
-	dst = appendTrue(appendTrue(dst, "is_error", r.IsError), "terminate", r.Terminate)
-	dst = appendUsage(content.AppendJSON(dst, "details", r.Details), "usage", r.Usage)
+	dst = r.Content.Append(write.Name(dst, "result"))
+	dst = write.OptTrue(write.OptTrue(dst, "is_error", r.IsError), "terminate", r.Terminate)
+	dst = write.OptValue(write.JSON(dst, "details", r.Details), "usage", r.Usage)
 	if r.Full.Len() > 0 {
-		dst = r.Full.Append(content.AppendRaw(dst, "full"))
+		dst = r.Full.Append(write.Name(dst, "full"))
 	}
 	return dst
-}
-
-func appendInt(dst []byte, name string, v int64) []byte {
-	return strconv.AppendInt(content.AppendRaw(dst, name), v, 10)
-}
-
-func appendTrue(dst []byte, name string, v bool) []byte {
-	if !v {
-		return dst
-	}
-	return append(content.AppendRaw(dst, name), "true"...)
-}
-
-func appendUsage(dst []byte, name string, u content.Usage) []byte {
-	if u == (content.Usage{}) {
-		return dst
-	}
-	text, _ := content.ToJSON(u) // encoding integers and a flag cannot fail
-	return append(content.AppendRaw(dst, name), text...)
 }
 
 // sized returns data, or an error if Decode would refuse its size.

@@ -12,6 +12,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/google/uuid"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
@@ -54,34 +55,24 @@ func (e *FieldError) Unwrap() error { return e.Err }
 
 // form is the form of a body: saved, or canonical for the digest.
 type form struct {
-	canonical bool
-	ref       func(result bool, id string, earlier int) string
+	write.Form
+	ref func(result bool, id string, earlier int) string // set in the canonical form
 }
 
 func (f form) blocks(dst []byte, b content.Blocks) []byte {
-	if f.canonical {
+	if f.Canonical {
 		return b.AppendCanonical(dst, f.ref)
 	}
 	return b.Append(dst)
-}
-
-func (f form) json(dst []byte, name string, j content.JSON) []byte {
-	if f.canonical {
-		return content.AppendCanonicalJSON(dst, name, j)
-	}
-	return content.AppendJSON(dst, name, j)
 }
 
 func (f form) heads(dst []byte, name string, heads List[*Node]) []byte {
 	if heads.Len() == 0 {
 		return dst
 	}
-	dst = append(content.AppendRaw(dst, name), '[')
-	for i, h := range heads.Slice() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if f.canonical {
+	dst = append(write.Name(dst, name), '[')
+	for _, h := range heads.Slice() {
+		if dst = write.Comma(dst); f.Canonical {
 			dst = strconv.AppendQuote(dst, h.Digest().String())
 		} else {
 			dst = appendID(dst, h.id)
@@ -96,11 +87,8 @@ func appendID(dst []byte, id ID) []byte {
 
 func appendIDs(dst []byte, ids []ID) []byte {
 	dst = append(dst, '[')
-	for i, id := range ids {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendID(dst, id)
+	for _, id := range ids {
+		dst = appendID(write.Comma(dst), id)
 	}
 	return append(dst, ']')
 }
@@ -111,23 +99,20 @@ func (n *Node) Append(dst []byte) []byte {
 	if n.saved != "" {
 		return append(dst, n.saved...)
 	}
-	dst = appendID(content.AppendRaw(append(dst, '{'), "id"), n.id)
-	dst = append(content.AppendRaw(dst, "parents"), '[')
-	for i, p := range n.parents {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendID(dst, p.id)
+	dst = appendID(write.Name(append(dst, '{'), "id"), n.id)
+	dst = append(write.Name(dst, "parents"), '[')
+	for _, p := range n.parents {
+		dst = appendID(write.Comma(dst), p.id)
 	}
-	dst = content.AppendString(append(dst, ']'), "kind", n.Kind())
+	dst = write.OptString(append(dst, ']'), "kind", n.Kind())
 	dst = appendTime(dst, "time", n.time)
-	dst = n.appendBody(content.AppendRaw(dst, "body"), form{})
+	dst = n.appendBody(write.Name(dst, "body"), form{})
 	dst = n.appendInfo(dst)
 	if n.meta.Len() > 0 {
-		dst = n.meta.Append(content.AppendRaw(dst, "meta"))
+		dst = n.meta.Append(write.Name(dst, "meta"))
 	}
-	dst = appendTrue(dst, "redacted", n.erased)
-	return append(content.AppendString(dst, "digest", n.Digest().String()), '}')
+	dst = write.OptTrue(dst, "redacted", n.erased)
+	return append(write.OptString(dst, "digest", n.Digest().String()), '}')
 }
 
 func (n *Node) appendBody(dst []byte, f form) []byte {
@@ -137,54 +122,51 @@ func (n *Node) appendBody(dst []byte, f form) []byte {
 	dst = append(dst, '{')
 	switch p := n.payload.(type) {
 	case System:
-		dst = content.AppendString(content.AppendString(dst, "name", p.Name), "text", p.Text)
+		dst = write.OptString(write.OptString(dst, "name", p.Name), "text", p.Text)
 	case Tools:
 		dst = appendNames(appendDefs(dst, p.Defs, f), "withdrawn", p.Withdrawn)
 	case Message:
-		dst = content.AppendRaw(content.AppendString(dst, "role", string(p.Role)), "blocks")
-		if f.canonical {
+		dst = write.Name(write.OptString(dst, "role", string(p.Role)), "blocks")
+		if f.Canonical {
 			dst = f.blocks(dst, p.Blocks)
 		} else {
 			dst = n.appendShared(dst, p.Blocks)
 		}
 	case ToolExecution:
-		if !f.canonical {
-			dst = content.AppendString(dst, "call_id", p.CallID)
+		if !f.Canonical {
+			dst = write.OptString(dst, "call_id", p.CallID)
 		}
-		dst = strconv.AppendInt(content.AppendRaw(dst, "index"), int64(p.Index), 10)
-		dst = f.json(content.AppendString(dst, "tool", p.Tool), "input", p.Input)
-		dst = appendTrue(f.blocks(content.AppendRaw(dst, "result"), p.Result), "is_error", p.IsError)
+		dst = write.Int(dst, "index", p.Index)
+		dst = f.JSON(write.OptString(dst, "tool", p.Tool), "input", string(p.Input))
+		dst = write.OptTrue(f.blocks(write.Name(dst, "result"), p.Result), "is_error", p.IsError)
 		dst = f.heads(dst, "child", p.Child)
 	case SubGraph:
-		dst = content.AppendString(dst, "title", p.Title)
-		if !f.canonical {
-			dst = content.AppendString(dst, "call_id", p.CallID)
+		dst = write.OptString(dst, "title", p.Title)
+		if !f.Canonical {
+			dst = write.OptString(dst, "call_id", p.CallID)
 		}
-		dst = content.AppendString(f.heads(dst, "heads", p.Heads), "summary", p.Summary)
+		dst = write.OptString(f.heads(dst, "heads", p.Heads), "summary", p.Summary)
 	case Compaction:
-		dst = f.blocks(content.AppendRaw(dst, "summary"), p.Summary)
-		if !f.canonical && p.Replaced.Len() > 0 {
-			dst = appendIDs(content.AppendRaw(dst, "replaced"), p.Replaced.Slice())
+		dst = f.blocks(write.Name(dst, "summary"), p.Summary)
+		if !f.Canonical && p.Replaced.Len() > 0 {
+			dst = appendIDs(write.Name(dst, "replaced"), p.Replaced.Slice())
 		}
 	case StopReason:
-		dst = content.AppendString(content.AppendString(dst, "reason", string(p.Reason)), "detail", p.Detail)
+		dst = write.OptString(write.OptString(dst, "reason", string(p.Reason)), "detail", p.Detail)
 	case Custom:
-		dst = f.json(content.AppendString(dst, "name", p.Name), "json", p.JSON)
+		dst = f.JSON(write.OptString(dst, "name", p.Name), "json", string(p.JSON))
 	}
 	return append(dst, '}')
 }
 
 func appendDefs(dst []byte, defs List[content.Tool], f form) []byte {
-	dst = append(content.AppendRaw(dst, "tools"), '[')
-	for i, def := range defs.Slice() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = content.AppendString(append(dst, '{'), "name", def.Name)
-		dst = f.json(content.AppendString(dst, "description", def.Description), "schema", def.Schema)
+	dst = append(write.Name(dst, "tools"), '[')
+	for _, def := range defs.Slice() {
+		dst = write.OptString(append(write.Comma(dst), '{'), "name", def.Name)
+		dst = f.JSON(write.OptString(dst, "description", def.Description), "schema", string(def.Schema))
 		if def.Extra != (content.Extra{}) {
-			dst = content.AppendString(append(content.AppendRaw(dst, "extra"), '{'), "api", def.Extra.API)
-			dst = append(f.json(dst, "json", def.Extra.JSON), '}')
+			dst = write.OptString(append(write.Name(dst, "extra"), '{'), "api", def.Extra.API)
+			dst = append(f.JSON(dst, "json", string(def.Extra.JSON)), '}')
 		}
 		dst = append(dst, '}')
 	}
@@ -196,12 +178,9 @@ func appendNames(dst []byte, member string, names List[string]) []byte {
 	if names.Len() == 0 {
 		return dst
 	}
-	dst = append(content.AppendRaw(dst, member), '[')
-	for i, name := range names.Slice() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendQuote(dst, name) // a tool's name has no character that JSON escapes
+	dst = append(write.Name(dst, member), '[')
+	for _, name := range names.Slice() {
+		dst = write.Quote(write.Comma(dst), name)
 	}
 	return append(dst, ']')
 }
@@ -211,10 +190,8 @@ func appendNames(dst []byte, member string, names List[string]) []byte {
 func (n *Node) appendShared(dst []byte, blocks content.Blocks) []byte {
 	dst = append(dst, '[')
 	results := 0
-	for i, b := range blocks.All() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+	for _, b := range blocks.All() {
+		dst = write.Comma(dst)
 		r, ok := b.(content.ToolResult)
 		if ok && results < len(n.parents) && n.parents[results].answers(r) {
 			dst = append(dst, `{"type":"tool_result","result_of":`...)
@@ -242,27 +219,27 @@ func (e ToolExecution) Answer() content.ToolResult {
 
 func (n *Node) appendInfo(dst []byte) []byte {
 	mark := len(dst)
-	dst = append(content.AppendRaw(dst, "info"), '{')
+	dst = append(write.Name(dst, "info"), '{')
 	empty := len(dst)
 	switch p := n.payload.(type) {
 	case Message:
 		a := p.Answer
-		dst = content.AppendString(content.AppendString(dst, "api", a.API), "model", a.Model)
-		dst = content.AppendString(content.AppendString(dst, "response_id", a.ResponseID), "stop", string(a.Stop))
-		dst = appendInt(appendUsage(dst, "usage", a.Usage), "latency_ns", int64(a.Latency))
+		dst = write.OptString(write.OptString(dst, "api", a.API), "model", a.Model)
+		dst = write.OptString(write.OptString(dst, "response_id", a.ResponseID), "stop", string(a.Stop))
+		dst = write.OptInt(write.OptValue(dst, "usage", a.Usage), "latency_ns", a.Latency)
 		if a.Seen != (Digest{}) {
-			dst = content.AppendString(dst, "seen", a.Seen.String())
+			dst = write.OptString(dst, "seen", a.Seen.String())
 		}
 	case ToolExecution:
 		dst = appendRan(appendTime(appendTime(dst, "started", p.Started), "ended", p.Ended), p.Ran)
-		dst = content.AppendJSON(appendUsage(dst, "usage", p.Usage), "details", p.Details)
+		dst = write.JSON(write.OptValue(dst, "usage", p.Usage), "details", p.Details)
 		if p.Full.Len() > 0 {
-			dst = p.Full.Append(content.AppendRaw(dst, "full"))
+			dst = p.Full.Append(write.Name(dst, "full"))
 		}
 	case StopReason:
-		dst = appendInt(appendInt(dst, "turns", int64(p.Turns)), "tool_calls", int64(p.ToolCalls))
-		dst = appendInt(appendUsage(dst, "usage", p.Usage), "elapsed_ns", int64(p.Elapsed))
-		dst = appendCost(appendUsage(dst, "tool_usage", p.ToolUsage), p)
+		dst = write.OptInt(write.OptInt(dst, "turns", p.Turns), "tool_calls", p.ToolCalls)
+		dst = write.OptInt(write.OptValue(dst, "usage", p.Usage), "elapsed_ns", p.Elapsed)
+		dst = appendCost(write.OptValue(dst, "tool_usage", p.ToolUsage), p)
 	}
 	if len(dst) == empty {
 		return dst[:mark]
@@ -270,33 +247,11 @@ func (n *Node) appendInfo(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-func appendTrue(dst []byte, name string, v bool) []byte {
-	if !v {
-		return dst
-	}
-	return append(content.AppendRaw(dst, name), "true"...)
-}
-
-func appendInt(dst []byte, name string, v int64) []byte {
-	if v == 0 {
-		return dst
-	}
-	return strconv.AppendInt(content.AppendRaw(dst, name), v, 10)
-}
-
 func appendTime(dst []byte, name string, t time.Time) []byte {
 	if t.IsZero() {
 		return dst
 	}
-	return content.AppendString(dst, name, t.Format(time.RFC3339Nano))
-}
-
-func appendUsage(dst []byte, name string, u content.Usage) []byte {
-	if u == (content.Usage{}) {
-		return dst
-	}
-	b, _ := json.Marshal(u) // integers and a flag cannot fail
-	return append(content.AppendRaw(dst, name), b...)
+	return write.OptString(dst, name, t.Format(time.RFC3339Nano))
 }
 
 // appendCost appends the cost of a run. It appends nothing for an unknown cost, and 0 for a known cost of 0.
@@ -305,16 +260,16 @@ func appendCost(dst []byte, p StopReason) []byte {
 		return dst
 	}
 	b, _ := json.Marshal(p.Cost) // checkInfo let it in, so it is finite
-	dst = append(content.AppendRaw(dst, "cost"), b...)
-	return appendTrue(dst, "cost_partial", !p.CostKnown)
+	dst = append(write.Name(dst, "cost"), b...)
+	return write.OptTrue(dst, "cost_partial", !p.CostKnown)
 }
 
 func appendRan(dst []byte, r Ran) []byte {
 	if r == (Ran{}) {
 		return dst
 	}
-	dst = content.AppendString(append(content.AppendRaw(dst, "ran"), '{'), "tool", r.Tool)
-	return append(content.AppendJSON(dst, "input", r.Input), '}')
+	dst = write.OptString(append(write.Name(dst, "ran"), '{'), "tool", r.Tool)
+	return append(write.JSON(dst, "input", r.Input), '}')
 }
 
 // envelope is a saved node of a kind that is known.
@@ -422,13 +377,6 @@ type tool struct {
 	} `json:"extra"`
 }
 
-func either(raw jsontext.Value, text string) content.JSON {
-	if raw != nil {
-		return content.JSON(raw)
-	}
-	return content.JSON(text)
-}
-
 // Parse reads the saved form that [Node.Append] writes. resolve returns the node with an ID, or nil if no such node was
 // read before. The node keeps a copy of line, so that it is written back unchanged. Parse takes memory in proportion to
 // line.
@@ -530,8 +478,8 @@ func (e envelope) informed(n *Node) (Payload, error) {
 			return nil, err
 		}
 		p.Started, p.Ended, p.Usage, p.Full = i.Started.UTC(), i.Ended.UTC(), i.Usage, full
-		p.Ran = Ran{Tool: i.Ran.Tool, Input: either(i.Ran.Input, i.Ran.InputText)}
-		p.Details = either(i.Details, i.DetailsText)
+		p.Ran = Ran{Tool: i.Ran.Tool, Input: write.Either[content.JSON](i.Ran.Input, i.Ran.InputText)}
+		p.Details = write.Either[content.JSON](i.Details, i.DetailsText)
 		read = p
 
 	case StopReason:
@@ -615,7 +563,7 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 			return nil, &FieldError{Field: "child", Err: err}
 		}
 		result, err := n.parts("result", b.Result)
-		return ToolExecution{CallID: b.CallID, Index: b.Index, Tool: b.Tool, Input: either(b.Input, b.InputText),
+		return ToolExecution{CallID: b.CallID, Index: b.Index, Tool: b.Tool, Input: write.Either[content.JSON](b.Input, b.InputText),
 			Result: result, IsError: b.IsError, Child: ListOf(child...)}, err
 
 	case "sub_graph":
@@ -634,7 +582,7 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 	case "stop_reason":
 		return StopReason{Reason: content.Stop(b.Reason), Detail: b.Detail}, nil
 	case "custom":
-		return Custom{Name: b.Name, JSON: either(b.JSON, b.JSONText)}, nil
+		return Custom{Name: b.Name, JSON: write.Either[content.JSON](b.JSON, b.JSONText)}, nil
 	}
 	panic("node: a kind that is known and that payload does not read")
 }
@@ -650,8 +598,8 @@ func known(kind string) bool {
 func (b body) defs() Tools {
 	defs := make([]content.Tool, len(b.Tools))
 	for i, t := range b.Tools {
-		defs[i] = content.Tool{Name: t.Name, Description: t.Description, Schema: either(t.Schema, t.SchemaText),
-			Extra: content.Extra{API: t.Extra.API, JSON: either(t.Extra.JSON, t.Extra.JSONText)}}
+		defs[i] = content.Tool{Name: t.Name, Description: t.Description, Schema: write.Either[content.JSON](t.Schema, t.SchemaText),
+			Extra: content.Extra{API: t.Extra.API, JSON: write.Either[content.JSON](t.Extra.JSON, t.Extra.JSONText)}}
 	}
 	return Tools{Defs: ListOf(defs...), Withdrawn: ListOf(b.Withdrawn...)}
 }

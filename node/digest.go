@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
 // Digest identifies the content of a node together with everything before it.
@@ -48,7 +49,8 @@ func ParseDigest(text string) (Digest, error) {
 // The content is the body of the saved form, as JSON without spaces, with the members in the order in which they are
 // saved, and with these differences:
 //
-//   - JSON values inside it (arguments, schemas, a provider's own fields) have the form of content.AppendCanonicalJSON.
+//   - JSON values inside it (arguments, schemas, a provider's own fields) have the form of content.JSON.Canonical. One
+//     without that form is a string, under its name with "_text".
 //   - A message of the assistant has no call IDs.
 //   - A result has "#" and the index of the call it answers, among the calls of the message before it, in place of its
 //     call ID; or "=" and the call ID if it answers none.
@@ -157,7 +159,7 @@ func (n *Node) compute() Digest {
 		d := p.digest.Load()
 		buf = append(buf, d[:]...)
 	}
-	buf = n.appendBody(buf, form{canonical: true, ref: n.callRef()})
+	buf = n.appendBody(buf, form{write.Form{Canonical: true}, n.callRef()})
 	d := sha256.Sum256(buf)
 	if cap(buf) <= maxScratch {
 		*scratch = buf

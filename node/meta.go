@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
 // maxMetaDepth is the maximum nesting of a value. A node with a deeper value could not be read again.
@@ -91,7 +92,7 @@ func (m Meta) All() func(yield func(string, content.JSON) bool) {
 func (m Meta) Append(dst []byte) []byte {
 	dst = append(dst, '{')
 	for key, value := range m.All() {
-		dst = append(content.AppendRaw(dst, key), value...)
+		dst = append(write.Name(dst, key), value...)
 	}
 	return append(dst, '}')
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -152,7 +153,7 @@ func (b *builder) ownItems() [][]byte {
 
 	var dst []byte
 	for i, m := range messages {
-		dst = appendMessage(wire.Separate(dst), m, own.of(i))
+		dst = appendMessage(write.Comma(dst), m, own.of(i))
 	}
 	return [][]byte{dst}
 }
@@ -343,7 +344,7 @@ func (b *builder) toolChoice() content.JSON {
 			b.note(api.RepairOption, noChoice)
 			return ""
 		}
-		dst = wire.AppendString(append(dst, `"type":"tool"`...), "name", sentName(b.tools[at]))
+		dst = write.String(append(dst, `"type":"tool"`...), "name", sentName(b.tools[at]))
 	case o.ToolChoice == api.ToolsAny:
 		dst = append(dst, `"type":"any"`...)
 	case o.ToolChoice == api.ToolsNone:
@@ -472,14 +473,14 @@ func onlyResults(m content.Message) bool  { return len(m.Blocks.ToolResults()) =
 
 // front returns the body up to the messages.
 func (b *builder) front() []byte {
-	dst := wire.AppendString([]byte{'{'}, "model", b.model)
+	dst := write.String([]byte{'{'}, "model", b.model)
 	for _, m := range b.header() {
-		dst = append(content.AppendRaw(dst, m.Name), m.Value...)
+		dst = append(write.Name(dst, m.Name), m.Value...)
 	}
 
 	dst = b.appendTools(dst)
 	dst = b.appendSystem(dst)
-	return append(content.AppendRaw(dst, "messages"), '[')
+	return append(write.Name(dst, "messages"), '[')
 }
 
 // header returns the members that configure the response. Those of Options.Body come last, and replace
@@ -560,7 +561,7 @@ func (b *builder) stopSequences() content.JSON {
 			b.note(api.RepairOption, "a stop sequence of white space is left out")
 			continue
 		}
-		dst = append(wire.Separate(dst), wire.Quote(s)...)
+		dst = append(write.Comma(dst), wire.Quote(s)...)
 	}
 
 	if len(dst) == 1 {
@@ -573,9 +574,9 @@ func (b *builder) appendTools(dst []byte) []byte {
 	if len(b.tools) == 0 {
 		return dst
 	}
-	dst = append(content.AppendRaw(dst, "tools"), '[')
+	dst = append(write.Name(dst, "tools"), '[')
 	for i, t := range b.tools {
-		dst = b.appendTool(wire.Separate(dst), i, t)
+		dst = b.appendTool(write.Comma(dst), i, t)
 	}
 	return append(dst, ']')
 }
@@ -591,12 +592,12 @@ func (b *builder) appendTool(dst []byte, i int, t content.Tool) []byte {
 	// A function is sent as its fields. A server tool is sent as its Extra, and its name is added if it is needed.
 	var own []string
 	if kind, _, _ := wire.TakeText(further, "type"); !t.Server() {
-		dst = content.AppendString(dst, "name", t.Name)
-		dst = content.AppendString(dst, "description", t.Description)
-		dst = append(content.AppendRaw(dst, "input_schema"), t.Schema...)
+		dst = write.OptString(dst, "name", t.Name)
+		dst = write.OptString(dst, "description", t.Description)
+		dst = append(write.Name(dst, "input_schema"), t.Schema...)
 		own = []string{"name", "description", "input_schema"}
 	} else if name, _ := wire.Take(further, "name"); name == "" && kind != "mcp_toolset" {
-		dst = content.AppendString(dst, "name", t.Name)
+		dst = write.OptString(dst, "name", t.Name)
 	}
 
 	dst = appendFurther(dst, further, own...)
@@ -607,9 +608,9 @@ func (b *builder) appendSystem(dst []byte) []byte {
 	if len(b.system) == 0 {
 		return dst
 	}
-	dst = append(content.AppendRaw(dst, "system"), '[')
+	dst = append(write.Name(dst, "system"), '[')
 	for i, s := range b.system {
-		dst = wire.AppendString(append(wire.Separate(dst), `{"type":"text"`...), "text", s)
+		dst = write.String(append(write.Comma(dst), `{"type":"text"`...), "text", s)
 		dst = append(b.marks.append(dst, spot{system: i + 1}), '}')
 	}
 	return append(dst, ']')
@@ -617,10 +618,10 @@ func (b *builder) appendSystem(dst []byte) []byte {
 
 // appendMessage appends a repaired message, with the markers at.
 func appendMessage(dst []byte, m content.Message, at marks) []byte {
-	dst = wire.AppendString(append(dst, '{'), "role", string(m.Role))
-	dst = append(content.AppendRaw(dst, "content"), '[')
+	dst = write.String(append(dst, '{'), "role", string(m.Role))
+	dst = append(write.Name(dst, "content"), '[')
 	for j, block := range m.Blocks.All() {
-		dst = at.appendBlock(wire.Separate(dst), block, spot{block: j + 1})
+		dst = at.appendBlock(write.Comma(dst), block, spot{block: j + 1})
 	}
 	return append(dst, "]}"...)
 }
@@ -630,17 +631,17 @@ func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
 	var extra content.Extra
 	switch block := block.(type) {
 	case content.Text:
-		dst, extra = wire.AppendString(append(dst, `{"type":"text"`...), "text", block.Text), block.Extra
+		dst, extra = write.String(append(dst, `{"type":"text"`...), "text", block.Text), block.Extra
 	case content.Image:
 		dst, extra = appendSource(append(dst, `{"type":"image"`...), block.Source), block.Extra
 	case content.Document:
 		dst, extra = appendSource(append(dst, `{"type":"document"`...), block.Source), block.Extra
-		dst = content.AppendString(dst, "title", block.Title)
+		dst = write.OptString(dst, "title", block.Title)
 	case content.Thinking:
 		dst, extra = appendThinking(dst, block), block.Extra
 	case content.ToolUse:
-		dst = wire.AppendString(append(dst, `{"type":"tool_use"`...), "id", block.ID)
-		dst = append(content.AppendRaw(content.AppendString(dst, "name", block.Name), "input"), block.Input...)
+		dst = write.String(append(dst, `{"type":"tool_use"`...), "id", block.ID)
+		dst = append(write.Name(write.OptString(dst, "name", block.Name), "input"), block.Input...)
 		extra = block.Extra
 	case content.ToolResult:
 		dst, extra = m.appendToolResult(dst, block, at), block.Extra
@@ -661,41 +662,41 @@ var written = []string{"type", "text", "source", "title", "thinking", "signature
 
 func appendThinking(dst []byte, t content.Thinking) []byte {
 	if t.Redacted != "" {
-		return wire.AppendString(append(dst, `{"type":"redacted_thinking"`...), "data", t.Redacted)
+		return write.String(append(dst, `{"type":"redacted_thinking"`...), "data", t.Redacted)
 	}
-	dst = wire.AppendString(append(dst, `{"type":"thinking"`...), "thinking", t.Text)
-	return wire.AppendString(dst, "signature", t.Signature)
+	dst = write.String(append(dst, `{"type":"thinking"`...), "thinking", t.Text)
+	return write.String(dst, "signature", t.Signature)
 }
 
 func (m marks) appendToolResult(dst []byte, r content.ToolResult, at spot) []byte {
-	dst = wire.AppendString(append(dst, `{"type":"tool_result"`...), "tool_use_id", r.CallID)
+	dst = write.String(append(dst, `{"type":"tool_result"`...), "tool_use_id", r.CallID)
 	if r.Content.Len() > 0 {
-		dst = append(content.AppendRaw(dst, "content"), '[')
+		dst = append(write.Name(dst, "content"), '[')
 		for i, inner := range r.Content.All() {
 			at.inner = i + 1
-			dst = m.appendBlock(wire.Separate(dst), inner, at)
+			dst = m.appendBlock(write.Comma(dst), inner, at)
 		}
 		dst = append(dst, ']')
 	}
 
 	if r.IsError {
-		dst = append(content.AppendRaw(dst, "is_error"), "true"...)
+		dst = append(write.Name(dst, "is_error"), "true"...)
 	}
 	return dst
 }
 
 func appendSource(dst []byte, s content.Source) []byte {
-	dst = append(content.AppendRaw(dst, "source"), '{')
+	dst = append(write.Name(dst, "source"), '{')
 	switch {
 	case s.URL != "":
-		dst = wire.AppendString(append(dst, `"type":"url"`...), "url", s.URL)
+		dst = write.String(append(dst, `"type":"url"`...), "url", s.URL)
 	case s.FileID != "":
-		dst = wire.AppendString(append(dst, `"type":"file"`...), "file_id", s.FileID)
+		dst = write.String(append(dst, `"type":"file"`...), "file_id", s.FileID)
 	case s.Text != "":
-		dst = wire.AppendString(append(dst, `"type":"text","media_type":"text/plain"`...), "data", s.Text)
+		dst = write.String(append(dst, `"type":"text","media_type":"text/plain"`...), "data", s.Text)
 	default:
-		dst = wire.AppendString(append(dst, `"type":"base64"`...), "media_type", s.MediaType)
-		dst = wire.AppendString(dst, "data", s.Data)
+		dst = write.String(append(dst, `"type":"base64"`...), "media_type", s.MediaType)
+		dst = write.String(dst, "data", s.Data)
 	}
 	return append(dst, '}')
 }
@@ -713,7 +714,7 @@ func (m marks) appendOpaque(dst []byte, o content.Opaque, at spot) []byte {
 func appendFurther(dst []byte, list []wire.Member, but ...string) []byte {
 	for _, m := range list {
 		if m.Name != cacheControl && !slices.Contains(but, m.Name) {
-			dst = append(content.AppendRaw(dst, m.Name), m.Value...)
+			dst = append(write.Name(dst, m.Name), m.Value...)
 		}
 	}
 	return dst

@@ -6,6 +6,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -37,7 +38,7 @@ type marks map[spot]content.JSON
 // append appends the marker of a position, if it has one.
 func (m marks) append(dst []byte, at spot) []byte {
 	if mark, ok := m[at]; ok {
-		return append(content.AppendRaw(dst, cacheControl), mark...)
+		return append(write.Name(dst, cacheControl), mark...)
 	}
 	return dst
 }

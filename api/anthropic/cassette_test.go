@@ -13,6 +13,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/providertest"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
@@ -355,7 +356,7 @@ func requireSameBlocks(t *testing.T, e providertest.Exchange, blocks content.Blo
 	raw, _ := wire.Take(list, "content")
 	made := []byte{'['}
 	for _, block := range blocks.All() {
-		made = marks(nil).appendBlock(wire.Separate(made), block, spot{})
+		made = marks(nil).appendBlock(write.Comma(made), block, spot{})
 	}
 	made = append(made, ']')
 	require.JSONEq(t, string(raw), string(made))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -78,7 +79,7 @@ func importSystem(j content.JSON) (system []string, marks content.JSON, err erro
 
 		mark := markIn(text.Extra.For(API))
 		marked = marked || mark != ""
-		dst = wire.AppendObject(wire.Separate(dst), member(cacheControl, mark))
+		dst = wire.AppendObject(write.Comma(dst), member(cacheControl, mark))
 	}
 	if marked {
 		marks = content.JSON(append(dst, ']'))

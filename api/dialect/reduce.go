@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
 	"github.com/plait-dev/plait/internal/wire"
@@ -226,7 +227,7 @@ func (r *reducer) schemaList(j content.JSON, depth int) content.JSON {
 	for _, item := range items {
 		reduced := r.schema(content.JSON(item), depth)
 		changed = changed || reduced != content.JSON(item)
-		dst = append(wire.Separate(dst), reduced...)
+		dst = append(write.Comma(dst), reduced...)
 	}
 	if !changed {
 		return j

@@ -10,6 +10,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -85,19 +86,19 @@ func (b *builder) front() []byte {
 	dst := b.appendTools(b.appendSystem([]byte{'{'}))
 	for _, m := range []wire.Member{{Name: "toolConfig", Value: choice}, {Name: "labels", Value: labels}} {
 		if m.Value != "" {
-			dst = append(content.AppendRaw(dst, m.Name), m.Value...)
+			dst = append(write.Name(dst, m.Name), m.Value...)
 		}
 	}
 
 	for _, m := range b.further {
-		dst = append(content.AppendRaw(dst, m.Name), m.Value...)
+		dst = append(write.Name(dst, m.Name), m.Value...)
 	}
 
 	if generation != "" {
-		dst = append(content.AppendRaw(dst, "generationConfig"), generation...)
+		dst = append(write.Name(dst, "generationConfig"), generation...)
 	}
 
-	return append(content.AppendRaw(dst, "contents"), '[')
+	return append(write.Name(dst, "contents"), '[')
 }
 
 // leaveOut removes the members of Options.Body that cannot be sent, and everything that cannot be sent next to
@@ -275,7 +276,7 @@ func (b *builder) stopSequences() content.JSON {
 
 	dst := []byte{'['}
 	for _, s := range stops {
-		dst = append(wire.Separate(dst), wire.Quote(s)...)
+		dst = append(write.Comma(dst), wire.Quote(s)...)
 	}
 	return content.JSON(append(dst, ']'))
 }
@@ -372,9 +373,9 @@ func (b *builder) appendSystem(dst []byte) []byte {
 	if len(b.system) == 0 {
 		return dst
 	}
-	dst = append(content.AppendRaw(dst, "systemInstruction"), `{"parts":[`...)
+	dst = append(write.Name(dst, "systemInstruction"), `{"parts":[`...)
 	for _, s := range b.system {
-		dst = append(wire.AppendString(append(wire.Separate(dst), '{'), "text", s), '}')
+		dst = append(write.String(append(write.Comma(dst), '{'), "text", s), '}')
 	}
 	return append(dst, "]}"...)
 }

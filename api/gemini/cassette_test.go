@@ -18,6 +18,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/providertest"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
@@ -385,7 +386,7 @@ func textOf(b content.Blocks) string {
 func requireSameParts(t *testing.T, e providertest.Exchange, blocks content.Blocks) {
 	made := []byte{'['}
 	for _, block := range blocks.All() {
-		made = appendPart(wire.Separate(made), block)
+		made = appendPart(write.Comma(made), block)
 	}
 	var parts []any
 	require.NoError(t, json.Unmarshal(append(made, ']'), &parts))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -45,7 +46,7 @@ func encodingOf(model string) *dialect.Encoding {
 func appendUser(dst []byte, blocks []content.Block) []byte {
 	dst = append(dst, `{"role":"user","parts":[`...)
 	for _, b := range blocks {
-		dst = appendPart(wire.Separate(dst), b)
+		dst = appendPart(write.Comma(dst), b)
 	}
 	return append(dst, "]}"...)
 }
@@ -58,11 +59,11 @@ func appendModel(dst []byte, m content.Message, sign bool) []byte {
 		if isCall && sign {
 			// Only the first call of a step must be signed.
 			if sign = false; signatureOf(call.Extra) == "" {
-				dst = appendCall(wire.Separate(dst), call, noSignature)
+				dst = appendCall(write.Comma(dst), call, noSignature)
 				continue
 			}
 		}
-		dst = appendPart(wire.Separate(dst), b)
+		dst = appendPart(write.Comma(dst), b)
 	}
 	return append(dst, "]}"...)
 }
@@ -80,7 +81,7 @@ func appendAnswer(dst []byte, calls []content.ToolUse, m content.Message) []byte
 		}
 
 		media := mediaOf(r)
-		dst = appendResult(wire.Separate(dst), calls[i].Name, r, len(media) > 0) // results come first, in call order
+		dst = appendResult(write.Comma(dst), calls[i].Name, r, len(media) > 0) // results come first, in call order
 		if len(media) > 0 {
 			// A text names the tool, because the media are no longer inside its result.
 			rest = append(append(rest, content.Text{Text: "[Returned by " + calls[i].Name + ":]"}), media...)
@@ -108,8 +109,8 @@ func mediaOf(r content.ToolResult) []content.Block {
 // appendResult appends a result. Members of its Extra are added to the functionResponse.
 func appendResult(dst []byte, name string, r content.ToolResult, media bool) []byte {
 	dst = append(dst, `{"functionResponse":{`...)
-	dst = content.AppendString(content.AppendString(dst, "id", r.CallID), "name", name)
-	dst = append(content.AppendRaw(dst, "response"), responseOf(r, media)...)
+	dst = write.OptString(write.OptString(dst, "id", r.CallID), "name", name)
+	dst = append(write.Name(dst, "response"), responseOf(r, media)...)
 	return append(appendFurther(dst, furtherOf(r.Extra), inResponse...), "}}"...)
 }
 
@@ -142,10 +143,10 @@ func appendPart(dst []byte, block content.Block) []byte {
 	var e content.Extra
 	switch b := block.(type) {
 	case content.Text:
-		dst, e = wire.AppendString(append(dst, '{'), "text", b.Text), b.Extra
+		dst, e = write.String(append(dst, '{'), "text", b.Text), b.Extra
 	case content.Thinking:
-		dst, e = wire.AppendString(append(dst, '{'), "text", b.Text), b.Extra
-		dst = content.AppendString(append(dst, `,"thought":true`...), thoughtSignature, b.Signature)
+		dst, e = write.String(append(dst, '{'), "text", b.Text), b.Extra
+		dst = write.OptString(append(dst, `,"thought":true`...), thoughtSignature, b.Signature)
 	case content.Image:
 		dst, e = appendSource(append(dst, '{'), b.Source), b.Extra
 	case content.Document:
@@ -162,8 +163,8 @@ func appendPart(dst []byte, block content.Block) []byte {
 // appendCall appends a call. A signature that is not "" replaces the one of its Extra.
 func appendCall(dst []byte, call content.ToolUse, signature string) []byte {
 	dst = append(dst, `{"functionCall":{`...)
-	dst = content.AppendString(content.AppendString(dst, "id", call.ID), "name", call.Name)
-	dst = append(content.AppendRaw(dst, "args"), call.Input...)
+	dst = write.OptString(write.OptString(dst, "id", call.ID), "name", call.Name)
+	dst = append(write.Name(dst, "args"), call.Input...)
 
 	further, _ := wire.Members(call.Extra.For(API)) // none where there is no Extra
 	inside, _ := wire.Take(further, "functionCall")
@@ -171,7 +172,7 @@ func appendCall(dst []byte, call content.ToolUse, signature string) []byte {
 	dst = append(appendFurther(dst, list, "id", "name", "args"), '}')
 
 	if signature != "" {
-		dst = content.AppendString(dst, thoughtSignature, signature)
+		dst = write.OptString(dst, thoughtSignature, signature)
 		return append(appendFurther(dst, furtherOf(call.Extra), thoughtSignature), '}')
 	}
 	return append(appendFurther(dst, furtherOf(call.Extra)), '}')
@@ -180,15 +181,15 @@ func appendCall(dst []byte, call content.ToolUse, signature string) []byte {
 // appendSource appends inlineData or fileData.
 func appendSource(dst []byte, s content.Source) []byte {
 	if s.URL == "" {
-		dst = wire.AppendString(append(content.AppendRaw(dst, "inlineData"), '{'), "mimeType", s.MediaType)
-		return append(wire.AppendString(dst, "data", s.Data), '}')
+		dst = write.String(append(write.Name(dst, "inlineData"), '{'), "mimeType", s.MediaType)
+		return append(write.String(dst, "data", s.Data), '}')
 	}
 
 	if s.MediaType == "" {
 		s.MediaType = typeByName[strings.ToLower(path.Ext(s.URL))]
 	}
-	dst = content.AppendString(append(content.AppendRaw(dst, "fileData"), '{'), "mimeType", s.MediaType)
-	return append(wire.AppendString(dst, "fileUri", s.URL), '}')
+	dst = write.OptString(append(write.Name(dst, "fileData"), '{'), "mimeType", s.MediaType)
+	return append(write.String(dst, "fileUri", s.URL), '}')
 }
 
 // typeByName maps the extension of a file's name to its media type, for sources without one. The API requires the type
@@ -204,7 +205,7 @@ var typeByName = map[string]string{
 func appendFurther(dst []byte, list []wire.Member, but ...string) []byte {
 	for _, m := range list {
 		if !slices.Contains(but, m.Name) {
-			dst = append(content.AppendRaw(dst, m.Name), m.Value...)
+			dst = append(write.Name(dst, m.Name), m.Value...)
 		}
 	}
 	return dst

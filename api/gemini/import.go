@@ -8,6 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -220,7 +221,7 @@ func fromOpenAPIs(j content.JSON, depth int) content.JSON {
 
 	dst := []byte{'['}
 	for _, schema := range schemas {
-		dst = append(wire.Separate(dst), fromOpenAPI(content.JSON(schema), depth)...)
+		dst = append(write.Comma(dst), fromOpenAPI(content.JSON(schema), depth)...)
 	}
 	return content.JSON(append(dst, ']'))
 }

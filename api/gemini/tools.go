@@ -6,6 +6,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -70,26 +71,26 @@ func (b *builder) appendTools(dst []byte) []byte {
 		return dst
 	}
 
-	dst = append(content.AppendRaw(dst, "tools"), '[')
+	dst = append(write.Name(dst, "tools"), '[')
 	if len(b.functions) > 0 {
 		dst = append(dst, `{"functionDeclarations":[`...)
 		for _, t := range b.functions {
-			dst = appendFunction(wire.Separate(dst), t)
+			dst = appendFunction(write.Comma(dst), t)
 		}
 		dst = append(dst, "]}"...)
 	}
 
 	for _, entry := range b.servers {
-		dst = append(wire.Separate(dst), entry...)
+		dst = append(write.Comma(dst), entry...)
 	}
 	return append(dst, ']')
 }
 
 // appendFunction appends the declaration of a function.
 func appendFunction(dst []byte, t content.Tool) []byte {
-	dst = content.AppendString(append(dst, '{'), "name", t.Name)
-	dst = content.AppendString(dst, "description", t.Description)
-	dst = append(content.AppendRaw(dst, "parametersJsonSchema"), t.Schema...)
+	dst = write.OptString(append(dst, '{'), "name", t.Name)
+	dst = write.OptString(dst, "description", t.Description)
+	dst = append(write.Name(dst, "parametersJsonSchema"), t.Schema...)
 	further, _ := wire.Members(t.Extra.For(API)) // none where there is no Extra
 	return append(appendFurther(dst, further, "name", "description", "parameters", "parametersJsonSchema"), '}')
 }

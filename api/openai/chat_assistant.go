@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -28,7 +29,7 @@ func appendAssistant(dst []byte, m content.Message) []byte {
 
 	dst = appendMembers(dst, said.further)
 	if len(said.calls) > 0 {
-		dst = append(content.AppendRaw(dst, "tool_calls"), '[')
+		dst = append(write.Name(dst, "tool_calls"), '[')
 		begin := len(dst)
 		for _, call := range said.calls {
 			dst = appendCall(another(dst, begin), call)
@@ -137,7 +138,7 @@ func goOn(a, b content.JSON) content.JSON {
 
 	dst := []byte{'['}
 	for _, item := range append(list, more...) {
-		dst = append(wire.Separate(dst), item...)
+		dst = append(write.Comma(dst), item...)
 	}
 	return content.JSON(append(dst, ']'))
 }
@@ -170,7 +171,7 @@ func thinkingMembers(t content.Thinking) []wire.Member {
 	case field == "" || t.Text == "":
 		return own
 	case field == "content":
-		part := append(wire.AppendString([]byte(`[{"type":"text"`), "text", t.Text), "}]"...)
+		part := append(write.String([]byte(`[{"type":"text"`), "text", t.Text), "}]"...)
 		thought := wire.Object([]wire.Member{
 			{Name: "type", Value: `"thinking"`}, {Name: "thinking", Value: content.JSON(part)},
 		})
@@ -193,10 +194,10 @@ func appendCall(dst []byte, call content.ToolUse) []byte {
 		input, _ = wire.Text(call.Input) // a text: acceptCustom made sure
 	}
 
-	dst = wire.AppendString(append(dst, '{'), "id", call.ID)
-	dst = wire.AppendString(dst, "type", kind)
-	dst = wire.AppendString(append(content.AppendRaw(dst, kind), '{'), "name", call.Name)
-	dst = wire.AppendString(dst, inner, input)
+	dst = write.String(append(dst, '{'), "id", call.ID)
+	dst = write.String(dst, "type", kind)
+	dst = write.String(append(write.Name(dst, kind), '{'), "name", call.Name)
+	dst = write.String(dst, inner, input)
 
 	nested, further := wire.Take(further, kind)
 	dst = append(appendFurther(dst, nested, "name", inner), '}')

@@ -10,6 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -99,7 +100,7 @@ func (b *chatBuilder) front(req api.Request) []byte {
 
 	dst := appendMembers([]byte{'{'}, b.list)
 	dst = b.appendTools(dst)
-	dst = append(content.AppendRaw(dst, "messages"), '[')
+	dst = append(write.Name(dst, "messages"), '[')
 	return b.appendSystem(dst, req.System)
 }
 
@@ -149,7 +150,7 @@ func (b *chatBuilder) stops() content.JSON {
 
 	dst := []byte{'['}
 	for _, s := range stops {
-		dst = append(wire.Separate(dst), wire.Quote(s)...)
+		dst = append(write.Comma(dst), wire.Quote(s)...)
 	}
 	return content.JSON(append(dst, ']'))
 }
@@ -304,8 +305,8 @@ func (b *chatBuilder) appendSystem(dst []byte, system []string) []byte {
 	for _, s := range system {
 		switch {
 		case strings.TrimSpace(s) != "":
-			dst = wire.AppendString(append(dst, '{'), "role", cmp.Or(b.options.SystemRole, "system"))
-			dst = append(wire.AppendString(dst, "content", s), "},"...)
+			dst = write.String(append(dst, '{'), "role", cmp.Or(b.options.SystemRole, "system"))
+			dst = append(write.String(dst, "content", s), "},"...)
 		case s != "":
 			b.note(api.RepairDropped, "a system prompt of white space")
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -68,7 +69,7 @@ type userParts struct {
 // appendResult writes a tool result. A tool message can only hold text: images and documents move to the user message
 // that follows, and a text in the result refers to them. A failed call is marked by a text, too.
 func (u *userParts) appendResult(dst []byte, r content.ToolResult) []byte {
-	dst = wire.AppendString(append(dst, `{"role":"tool"`...), "tool_call_id", r.CallID)
+	dst = write.String(append(dst, `{"role":"tool"`...), "tool_call_id", r.CallID)
 
 	var texts []content.Block
 	for _, b := range r.Content.All() {
@@ -112,13 +113,13 @@ func failed(texts []content.Block) []content.Block {
 // appendParts writes the content of a message: a string for one plain text or none, otherwise a list of parts.
 func appendParts(dst []byte, blocks []content.Block) []byte {
 	if len(blocks) == 0 {
-		return wire.AppendString(dst, "content", "")
+		return write.String(dst, "content", "")
 	}
 	if t, ok := blocks[0].(content.Text); ok && len(blocks) == 1 && t.Extra.For(ChatAPI) == "" {
-		return wire.AppendString(dst, "content", t.Text)
+		return write.String(dst, "content", t.Text)
 	}
 
-	dst = append(content.AppendRaw(dst, "content"), '[')
+	dst = append(write.Name(dst, "content"), '[')
 	begin := len(dst)
 	for _, b := range blocks {
 		dst = appendPart(another(dst, begin), b)
@@ -130,7 +131,7 @@ func appendParts(dst []byte, blocks []content.Block) []byte {
 func appendPart(dst []byte, b content.Block) []byte {
 	switch b := b.(type) {
 	case content.Text:
-		dst = wire.AppendString(append(dst, `{"type":"text"`...), "text", b.Text)
+		dst = write.String(append(dst, `{"type":"text"`...), "text", b.Text)
 		dst = appendFurther(dst, b.Extra.For(ChatAPI), "type", "text", "audio", "annotations", "refusal")
 	case content.Image:
 		dst = appendImage(dst, b)
@@ -146,15 +147,15 @@ func appendImage(dst []byte, b content.Image) []byte {
 	further, _ := wire.Members(b.Extra.For(ChatAPI)) // checked when the block was made
 	detail, further := wire.Take(further, "detail")
 
-	dst = append(content.AppendRaw(append(dst, `{"type":"image_url"`...), "image_url"), '{')
+	dst = append(write.Name(append(dst, `{"type":"image_url"`...), "image_url"), '{')
 	if b.Source.URL != "" {
-		dst = wire.AppendString(dst, "url", b.Source.URL)
+		dst = write.String(dst, "url", b.Source.URL)
 	} else {
-		dst = wire.AppendString(dst, "url", dataURL(b.Source))
+		dst = write.String(dst, "url", dataURL(b.Source))
 	}
 
 	if detail != "" {
-		dst = append(content.AppendRaw(dst, "detail"), detail...)
+		dst = append(write.Name(dst, "detail"), detail...)
 	}
 
 	return appendMembers(append(dst, '}'), further, "type", "image_url")
@@ -164,16 +165,16 @@ func appendDocument(dst []byte, b content.Document) []byte {
 	further := b.Extra.For(ChatAPI)
 
 	if strings.HasPrefix(b.Source.MediaType, "audio/") {
-		dst = append(content.AppendRaw(append(dst, `{"type":"input_audio"`...), "input_audio"), '{')
-		dst = wire.AppendString(
-			wire.AppendString(dst, "data", b.Source.Data), "format", audioFormat(b.Source.MediaType),
+		dst = append(write.Name(append(dst, `{"type":"input_audio"`...), "input_audio"), '{')
+		dst = write.String(
+			write.String(dst, "data", b.Source.Data), "format", audioFormat(b.Source.MediaType),
 		)
 		return appendFurther(append(dst, '}'), further, "type", "input_audio")
 	}
 
-	dst = append(content.AppendRaw(append(dst, `{"type":"file"`...), "file"), '{')
+	dst = append(write.Name(append(dst, `{"type":"file"`...), "file"), '{')
 	if b.Source.FileID != "" {
-		dst = content.AppendString(wire.AppendString(dst, "file_id", b.Source.FileID), "filename", b.Title)
+		dst = write.OptString(write.String(dst, "file_id", b.Source.FileID), "filename", b.Title)
 		return appendFurther(append(dst, '}'), further, "type", "file")
 	}
 
@@ -181,7 +182,7 @@ func appendDocument(dst []byte, b content.Document) []byte {
 	if name == "" {
 		name = "document.pdf" // the API requires a name
 	}
-	dst = wire.AppendString(wire.AppendString(dst, "filename", name), "file_data", dataURL(b.Source))
+	dst = write.String(write.String(dst, "filename", name), "file_data", dataURL(b.Source))
 	return appendFurther(append(dst, '}'), further, "type", "file")
 }
 
@@ -208,7 +209,7 @@ func appendFurther(dst []byte, further content.JSON, but ...string) []byte {
 func appendMembers(dst []byte, list []wire.Member, but ...string) []byte {
 	for _, m := range list {
 		if !slices.Contains(but, m.Name) {
-			dst = append(content.AppendRaw(dst, m.Name), m.Value...)
+			dst = append(write.Name(dst, m.Name), m.Value...)
 		}
 	}
 	return dst

@@ -5,6 +5,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -51,9 +52,9 @@ func (b *chatBuilder) appendTools(dst []byte) []byte {
 		return dst
 	}
 
-	dst = append(content.AppendRaw(dst, "tools"), '[')
+	dst = append(write.Name(dst, "tools"), '[')
 	for _, t := range b.tools {
-		dst = appendTool(wire.Separate(dst), t)
+		dst = appendTool(write.Comma(dst), t)
 	}
 	return append(dst, ']')
 }
@@ -64,8 +65,8 @@ func appendTool(dst []byte, t content.Tool) []byte {
 		return append(dst, further...)
 	}
 
-	dst = append(append(dst, `{"type":"function","function":{`...), content.AppendString(nil, "name", t.Name)...)
-	dst = content.AppendString(dst, "description", t.Description)
-	dst = append(content.AppendRaw(dst, "parameters"), t.Schema...)
+	dst = append(append(dst, `{"type":"function","function":{`...), write.OptString(nil, "name", t.Name)...)
+	dst = write.OptString(dst, "description", t.Description)
+	dst = append(write.Name(dst, "parameters"), t.Schema...)
 	return append(appendFurther(dst, further, "type", "name", "description", "parameters"), "}}"...)
 }

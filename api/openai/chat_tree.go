@@ -5,6 +5,7 @@ import (
 
 	"github.com/goccy/go-json/jsontext"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -165,7 +166,7 @@ func (t *tree) append(dst []byte) []byte {
 	case t.object != nil:
 		dst = append(dst, '{')
 		for _, name := range t.object.names {
-			dst = t.object.by[name].append(content.AppendRaw(dst, name))
+			dst = t.object.by[name].append(write.Name(dst, name))
 		}
 		return append(dst, '}')
 	case t.list != nil:

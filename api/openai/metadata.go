@@ -7,8 +7,8 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/safetext"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // The limits of OpenAI's APIs for metadata: the number of pairs, and the letters in a key and in a value.
@@ -31,7 +31,7 @@ func metadata(pairs map[string]string, note func(kind api.RepairKind, format str
 			continue
 		}
 		kept++
-		dst = wire.AppendString(dst, key, value)
+		dst = write.String(dst, key, value)
 	}
 
 	if len(left) > 0 {

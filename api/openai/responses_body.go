@@ -8,6 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -154,14 +155,14 @@ func (b *responsesBuilder) keeping() keeping {
 func (b *responsesBuilder) front(req api.Request) []byte {
 	b.keepTools(req.Tools)
 
-	dst := wire.AppendString([]byte{'{'}, "model", b.model)
-	dst = content.AppendString(dst, "instructions", b.instructions(req.System))
+	dst := write.String([]byte{'{'}, "model", b.model)
+	dst = write.OptString(dst, "instructions", b.instructions(req.System))
 	for _, m := range b.header() {
-		dst = append(content.AppendRaw(dst, m.Name), m.Value...)
+		dst = append(write.Name(dst, m.Name), m.Value...)
 	}
 
 	dst = b.appendTools(dst)
-	return append(content.AppendRaw(dst, "input"), '[')
+	return append(write.Name(dst, "input"), '[')
 }
 
 // instructions joins the system prompts that are not blank.
@@ -297,9 +298,9 @@ func (b *responsesBuilder) format() content.JSON {
 
 	schema, _ = withProperties(schema)
 
-	dst := content.AppendString([]byte(`{"format":{"type":"json_schema"`), "name", out.Name)
-	dst = append(content.AppendRaw(dst, "schema"), schema...)
-	dst = strconv.AppendBool(content.AppendRaw(dst, "strict"), strictSchema(schema))
+	dst := write.OptString([]byte(`{"format":{"type":"json_schema"`), "name", out.Name)
+	dst = append(write.Name(dst, "schema"), schema...)
+	dst = strconv.AppendBool(write.Name(dst, "strict"), strictSchema(schema))
 	return content.JSON(append(dst, "}}"...))
 }
 
@@ -383,9 +384,9 @@ func (b *responsesBuilder) appendTools(dst []byte) []byte {
 		return dst
 	}
 
-	dst = append(content.AppendRaw(dst, "tools"), '[')
+	dst = append(write.Name(dst, "tools"), '[')
 	for _, t := range b.tools {
-		dst = appendResponsesTool(wire.Separate(dst), t)
+		dst = appendResponsesTool(write.Comma(dst), t)
 	}
 	return append(dst, ']')
 }
@@ -398,20 +399,20 @@ func appendResponsesTool(dst []byte, t content.Tool) []byte {
 	dst = append(dst, '{')
 	switch kind := memberType(list); {
 	case kind == customTool:
-		dst = wire.AppendString(append(dst, `"type":"custom"`...), "name", t.Name)
+		dst = write.String(append(dst, `"type":"custom"`...), "name", t.Name)
 		if t.Description != "" {
-			dst = content.AppendString(dst, "description", t.Description)
+			dst = write.OptString(dst, "description", t.Description)
 			_, list = wire.Take(list, "description")
 		}
 		dst = appendMembers(dst, list, "type", "name", "parameters")
 	case t.Server():
 		dst = appendMembers(dst, list)
 	default:
-		dst = wire.AppendString(append(dst, `"type":"function"`...), "name", t.Name)
-		dst = content.AppendString(dst, "description", t.Description)
-		dst = append(content.AppendRaw(dst, "parameters"), t.Schema...)
+		dst = write.String(append(dst, `"type":"function"`...), "name", t.Name)
+		dst = write.OptString(dst, "description", t.Description)
+		dst = append(write.Name(dst, "parameters"), t.Schema...)
 		if strict, _ := wire.Take(list, "strict"); strict == "" {
-			dst = append(content.AppendRaw(dst, "strict"), "false"...)
+			dst = append(write.Name(dst, "strict"), "false"...)
 		}
 		dst = appendMembers(dst, list, "type", "name", "description", "parameters")
 	}

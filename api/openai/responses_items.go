@@ -2,6 +2,7 @@ package openai
 
 import (
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -73,7 +74,7 @@ func (w *itemWriter) said(t content.Text) {
 	switch {
 	case t.Extra.For(ResponsesAPI) == "": // a text of Plait or of another API
 		w.item()
-		w.dst = wire.AppendString(append(w.dst, `{"type":"message","role":"assistant"`...), "content", t.Text)
+		w.dst = write.String(append(w.dst, `{"type":"message","role":"assistant"`...), "content", t.Text)
 		w.dst = append(w.dst, '}')
 		return
 
@@ -89,7 +90,7 @@ func (w *itemWriter) said(t content.Text) {
 		if lost == "" {
 			w.see(note)
 		}
-		w.dst = append(content.AppendRaw(w.dst, "content"), '[')
+		w.dst = append(write.Name(w.dst, "content"), '[')
 		w.open = "]}"
 	}
 	w.note = note
@@ -99,8 +100,8 @@ func (w *itemWriter) said(t content.Text) {
 		kind, said = "refusal", "refusal"
 	}
 
-	w.dst = content.AppendString(append(w.dst, '{'), "type", kind)
-	w.dst = wire.AppendString(w.dst, said, t.Text)
+	w.dst = write.OptString(append(w.dst, '{'), "type", kind)
+	w.dst = write.String(w.dst, said, t.Text)
 	w.dst = appendMembers(w.dst, list, "type", said)
 	w.dst = append(w.dst, '}')
 }
@@ -140,11 +141,11 @@ func (w *itemWriter) reasoning(t content.Thinking) {
 	list, _ := extraOf(t.Extra)
 	w.dst = append(w.dst, `{"type":"reasoning"`...)
 	if summary, _ := wire.Take(list, "summary"); summary == "" {
-		w.dst = append(content.AppendRaw(w.dst, "summary"), summaryOf(t.Text)...)
+		w.dst = append(write.Name(w.dst, "summary"), summaryOf(t.Text)...)
 	}
 
 	if t.Signature != "" {
-		w.dst = content.AppendString(w.dst, "encrypted_content", t.Signature)
+		w.dst = write.OptString(w.dst, "encrypted_content", t.Signature)
 		_, list = wire.Take(list, "encrypted_content")
 	}
 
@@ -159,10 +160,10 @@ func (w *itemWriter) call(c content.ToolUse) {
 		kind, input, written = customCall, "input", c.Input
 	}
 
-	w.dst = content.AppendString(append(w.dst, '{'), "type", kind)
-	w.dst = wire.AppendString(w.dst, "call_id", c.ID)
-	w.dst = wire.AppendString(w.dst, "name", c.Name)
-	w.dst = append(content.AppendRaw(w.dst, input), written...)
+	w.dst = write.OptString(append(w.dst, '{'), "type", kind)
+	w.dst = write.String(w.dst, "call_id", c.ID)
+	w.dst = write.String(w.dst, "name", c.Name)
+	w.dst = append(write.Name(w.dst, input), written...)
 	w.dst = appendMembers(w.dst, list, "type", "call_id", "name", input, w.loses(note))
 	w.dst = append(w.dst, '}')
 }
@@ -196,7 +197,7 @@ func (w *itemWriter) user(b content.Block) {
 func (w *itemWriter) inputPart(b content.Block) {
 	switch b := b.(type) {
 	case content.Text:
-		w.dst = wire.AppendString(append(w.dst, `{"type":"input_text"`...), "text", b.Text)
+		w.dst = write.String(append(w.dst, `{"type":"input_text"`...), "text", b.Text)
 		if noteOf(b.Extra).Item == nil { // not a text of the assistant, whose members do not fit here
 			w.extra(b.Extra, "type", "text")
 		}
@@ -215,7 +216,7 @@ func (w *itemWriter) image(b content.Image) {
 	w.dst = append(w.dst, `{"type":"input_image"`...)
 	list, _ := extraOf(b.Extra)
 	if detail, _ := wire.Take(list, "detail"); detail == "" {
-		w.dst = content.AppendString(w.dst, "detail", "auto")
+		w.dst = write.OptString(w.dst, "detail", "auto")
 	}
 
 	w.source(b.Source, "image_url", "image_url")
@@ -229,7 +230,7 @@ func (w *itemWriter) document(b content.Document) {
 		if name == "" {
 			name = "document" + extensions[b.Source.MediaType]
 		}
-		w.dst = content.AppendString(w.dst, "filename", name)
+		w.dst = write.OptString(w.dst, "filename", name)
 	}
 
 	w.source(b.Source, "file_data", "file_url")
@@ -251,11 +252,11 @@ var extensions = map[string]string{
 func (w *itemWriter) source(s content.Source, data, url string) {
 	switch {
 	case s.FileID != "":
-		w.dst = content.AppendString(w.dst, "file_id", s.FileID)
+		w.dst = write.OptString(w.dst, "file_id", s.FileID)
 	case s.URL != "":
-		w.dst = content.AppendString(w.dst, url, s.URL)
+		w.dst = write.OptString(w.dst, url, s.URL)
 	default:
-		w.dst = content.AppendString(w.dst, data, dataURL(s))
+		w.dst = write.OptString(w.dst, data, dataURL(s))
 	}
 }
 
@@ -270,8 +271,8 @@ func (w *itemWriter) result(r content.ToolResult) {
 		w.calls = w.calls[1:]
 	}
 
-	w.dst = content.AppendString(append(w.dst, '{'), "type", kind)
-	w.dst = wire.AppendString(w.dst, "call_id", r.CallID)
+	w.dst = write.OptString(append(w.dst, '{'), "type", kind)
+	w.dst = write.String(w.dst, "call_id", r.CallID)
 	w.output(r)
 	w.extra(r.Extra, "type", "call_id", "output")
 	w.dst = append(w.dst, '}')
@@ -288,7 +289,7 @@ func (w *itemWriter) output(r content.ToolResult) {
 		said = []content.Block{content.Text{}}
 	}
 
-	w.dst = content.AppendRaw(w.dst, "output")
+	w.dst = write.Name(w.dst, "output")
 	if t, ok := said[0].(content.Text); ok && len(said) == 1 && t.Extra.For(ResponsesAPI) == "" {
 		w.dst = append(w.dst, wire.Quote(t.Text)...)
 		return

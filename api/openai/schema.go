@@ -6,6 +6,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -122,7 +123,7 @@ func itemsOfEach(schemas content.JSON, depth int) content.JSON {
 	for _, one := range all {
 		full := withItems(content.JSON(one), depth)
 		changed = changed || full != content.JSON(one)
-		dst = append(wire.Separate(dst), full...)
+		dst = append(write.Comma(dst), full...)
 	}
 
 	if !changed {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -84,7 +85,7 @@ func eachReplaced(j content.JSON, by func(content.JSON) content.JSON) content.JS
 		is := content.JSON(item)
 		now := by(is)
 		changed = changed || now != is
-		dst = append(wire.Separate(dst), now...)
+		dst = append(write.Comma(dst), now...)
 	}
 
 	if !changed {

@@ -12,6 +12,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
 // Raw is a JSON value that stays undecoded while the values around it are decoded.
@@ -67,7 +68,7 @@ func Object(list []Member) content.JSON { return content.JSON(AppendObject(nil, 
 func AppendObject(dst []byte, list []Member) []byte {
 	dst = append(dst, '{')
 	for _, m := range list {
-		dst = append(content.AppendRaw(dst, m.Name), m.Value...)
+		dst = append(write.Name(dst, m.Name), m.Value...)
 	}
 	return append(dst, '}')
 }
@@ -145,24 +146,5 @@ func TakeText(list []Member, name string) (string, []Member, bool) {
 // response.
 var Lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 
-// AppendString appends a string member, even if the value is empty.
-func AppendString(dst []byte, name, value string) []byte {
-	if value == "" {
-		return append(content.AppendRaw(dst, name), '"', '"')
-	}
-	return content.AppendString(dst, name, value)
-}
-
 // Quote returns s as a JSON string.
-func Quote(s string) content.JSON {
-	b, _ := jsontext.AppendQuote(nil, s) // the only error is invalid UTF-8, replaced by U+FFFD
-	return content.JSON(b)
-}
-
-// Separate appends a comma if dst needs one before the next item of a list.
-func Separate(dst []byte) []byte {
-	if n := len(dst); n > 0 && dst[n-1] != '[' {
-		dst = append(dst, ',')
-	}
-	return dst
-}
+func Quote(s string) content.JSON { return content.JSON(write.Quote(nil, s)) }

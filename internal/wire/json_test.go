@@ -69,11 +69,3 @@ func TestTextIsAStringAsItWasMeant(t *testing.T) {
 		require.False(t, ok, bad)
 	}
 }
-
-func TestPiecesOfObjectsAreWritten(t *testing.T) {
-	require.Equal(t, `{"a":"","b":"\"\n"`, string(AppendString(AppendString([]byte("{"), "a", ""), "b", "\"\n")))
-	require.Equal(t, content.JSON(`"a\"`+"\ufffd"+`"`), Quote("a\"\xff"))
-	for before, want := range map[string]string{"": "", "[": "[", "[1": "[1,", "{}": "{},"} {
-		require.Equal(t, want, string(Separate([]byte(before))))
-	}
-}

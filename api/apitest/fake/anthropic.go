@@ -9,6 +9,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
 // Anthropic returns a strict fake of Anthropic's Messages API. It checks requests with [CheckAnthropic] and answers
@@ -58,8 +59,8 @@ func anthropicBlock(b content.Block) string {
 		}
 		return fmt.Sprintf(`{"type":"thinking","thinking":%s,"signature":%s}`, quoted(b.Text), quoted(b.Signature))
 	case content.ToolUse:
-		dst = content.AppendString(content.AppendString(dst, "type", "tool_use"), "id", b.ID)
-		dst = content.AppendRaw(content.AppendString(dst, "name", b.Name), "input")
+		dst = write.OptString(write.OptString(dst, "type", "tool_use"), "id", b.ID)
+		dst = write.Name(write.OptString(dst, "name", b.Name), "input")
 		return string(append(append(dst, b.Input...), '}'))
 	case content.Opaque:
 		return string(b.JSON)

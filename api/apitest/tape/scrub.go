@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -243,7 +244,7 @@ func (s *scrubber) items(j content.JSON) content.JSON {
 	for _, item := range items {
 		clean := s.json(content.JSON(item))
 		found = found || clean != content.JSON(item)
-		dst = append(wire.Separate(dst), clean...)
+		dst = append(write.Comma(dst), clean...)
 	}
 
 	if !found {
