@@ -27,7 +27,7 @@ var layers = []string{
 	"node",
 	"api", "api/dialect", "api/apitest", "api/apitest/fake", "api/apitest/tape",
 	"dag",
-	"store",
+	"store", "store/storetest",
 	"transcript",
 	"executor", "executor/registry",
 	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/internal/gocode", "viz/internal/web", "viz/page", "viz/live",

@@ -14,8 +14,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Memory returns a driver that keeps conversations in memory. They are lost with the program.
-func Memory() Driver {
+// Memory returns a driver that keeps conversations and durable runs in memory. They are lost with the program.
+func Memory() Runs {
 	return &memory{conversations: map[string]*shelf{}, watchers: map[string]map[chan struct{}]bool{}}
 }
 
@@ -24,6 +24,9 @@ type memory struct {
 	mu            sync.RWMutex                      // guards the fields below and everything in the shelves
 	conversations map[string]*shelf                 // by key; each has a head
 	watchers      map[string]map[chan struct{}]bool // by key; a channel is full when a head has moved
+	runs          runTable
+	listeners     map[int]func(Wake) // by the number of their Listen
+	listened      int                // how often Listen was called
 }
 
 // shelf is one conversation. The slices in it are never changed, and are copied before they leave the driver.
@@ -49,7 +52,11 @@ func (m *memory) Append(ctx context.Context, a Append) (Head, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.append(a)
+}
 
+// append is Append for a step that was checked. m.mu must be held.
+func (m *memory) append(a Append) (Head, error) {
 	s := m.conversations[a.Conversation]
 	if s == nil {
 		s = &shelf{heads: map[string]Head{}, records: map[node.ID]stored{}, blobs: map[Sum][]byte{}}

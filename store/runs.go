@@ -1,0 +1,413 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Runs is a [Driver] that also keeps durable runs: which runs there are, what a paused run waits for, and who works on
+// what. A database implements it. Its tables are the truth. Wake-ups only say where to look, so a lost, doubled or late
+// one does no harm.
+//
+// # Keys
+//
+// A run is named by its ID, a pause by (run, continuation), and a call by (run, continuation, call). See [Key].
+//
+// # Transactions
+//
+// Each method is one transaction: all of it is durable when the method returns nil, and nothing has changed when it
+// returns one of the errors below. Any other error leaves open whether it was committed; repeat the call or read.
+//
+//   - Begin stores a new run, and the nodes that it begins with, in the state [RunReady].
+//   - ClaimRuns and ClaimTasks give work to a worker for the time of a lease.
+//   - Renew and Release prolong a lease and give it up.
+//   - Commit is a step of a claimed run: it appends nodes, consumes a continuation, pauses the run or ends it.
+//   - Accept stores the result of a call. The last result of a pause makes its run ready.
+//   - Cancel ends a run from anywhere. Requeue makes a parked run ready.
+//   - Sweep wakes again for work that nobody took, and lists the calls that nobody can execute any more.
+//
+// # Rules
+//
+// Claims:
+//
+//   - A lease is counted in the store's clock. The clock of a worker never matters.
+//   - While a lease holds, nobody else gets the same run or call. A lease of zero or less ends at once.
+//   - Each claim of a key has a number, from 1. Only the latest claim is a lease: Renew, Release and Commit of an older
+//     one are refused with [ErrLeaseLost]. A lease that has ended and that nobody claimed since can be renewed.
+//   - A call is given out at most Task.Attempts times, never after its deadline or its result, and only while its run
+//     waits. A call with Task.Outside is never given out.
+//   - A run is given out only to a worker that has its agent and reads the format of its continuation.
+//   - The oldest work is given out first.
+//
+// Steps:
+//
+//   - Commit checks the lease, the continuation and the head together, and then changes all of them or nothing.
+//   - A continuation is consumed once, and only when all of its results are in. A second time is [ErrContinuationUsed].
+//   - A run that ended or was cancelled takes no further step: [ErrRunOver].
+//   - At most one run that is not over stands on a head of a conversation: Begin of another one is [ErrBusy]. A head
+//     that moved otherwise is a *[ConflictError].
+//   - Begin with the ID of a run that exists is [ErrRunExists].
+//
+// Results:
+//
+//   - The first accepted result of a call holds, whichever claim it came from, also one whose lease was lost.
+//   - An equal second result is no error and changes nothing. A different one is [ErrResultConflict].
+//   - Results that arrive one by one are kept. The run becomes ready with the last one, in the same transaction.
+//   - After Cancel no result is accepted: [ErrRunOver].
+//
+// A key that does not exist is [ErrNoRun]. Runs is safe for concurrent use, by any number of processes.
+type Runs interface {
+	Driver
+
+	// Begin stores a new run.
+	Begin(ctx context.Context, b Begin) (Run, error)
+	// ClaimRuns claims runs that are ready, or whose worker has lost its lease.
+	ClaimRuns(ctx context.Context, c ClaimRuns) ([]ClaimedRun, error)
+	// ClaimTasks claims calls of paused runs.
+	ClaimTasks(ctx context.Context, c ClaimTasks) ([]ClaimedTask, error)
+	// Renew lets the lease end after d from now. A run that was cancelled, and a call that has its result, have lost
+	// their lease.
+	Renew(ctx context.Context, l Lease, d time.Duration) error
+	// Release gives the lease up. The work can be claimed again after d. With unused, the claim is not counted as an
+	// attempt: the worker has not begun.
+	Release(ctx context.Context, l Lease, d time.Duration, unused bool) error
+	// Commit is a step of a claimed run. It returns the head as it is afterwards; zero if nothing was appended.
+	Commit(ctx context.Context, s Step) (Head, error)
+	// Accept stores the result of a call. It reports whether this was the last result that the run waited for.
+	Accept(ctx context.Context, r Result) (ready bool, err error)
+	// Cancel ends a run that is not over. Its open calls are closed with [OutcomeCancelled]. A run that was cancelled
+	// before is no error; one that ended otherwise is [ErrRunOver].
+	Cancel(ctx context.Context, run, reason string) error
+	// Requeue makes a parked run ready, and forgets its claims. Any other run is [ErrRunOver] or [ErrBusy].
+	Requeue(ctx context.Context, run string) error
+	// Sweep wakes for work that can be claimed and was not for s.Grace; then for twice as long, and so on. It returns
+	// the calls without a result that nobody can claim any more, because their attempts are used up or their deadline
+	// has passed. It leaves these as they are: accept a result for each.
+	Sweep(ctx context.Context, s Sweep) (Swept, error)
+
+	// Run returns a run.
+	Run(ctx context.Context, run string) (Run, error)
+	// ListRuns returns runs in the order of their IDs.
+	ListRuns(ctx context.Context, q ListRuns) ([]Run, error)
+	// Tasks returns the calls of the run's latest pause in their order, with their results.
+	Tasks(ctx context.Context, run string) ([]TaskState, error)
+	// Listen calls fn after a commit that made work available or ended a run, until stop is called. It is a doorbell:
+	// wake-ups may be lost, doubled or out of order, and those of other processes need not come at all. fn must return
+	// quickly and must not call the store.
+	Listen(fn func(Wake)) (stop func())
+}
+
+// Key names a run, a pause of it, or a call of that pause. For a run only Run is set.
+type Key struct {
+	Run          string
+	Continuation string
+	Call         string
+}
+
+// String returns the parts that are set, separated by slashes. Use it as the idempotency key of a call.
+func (k Key) String() string {
+	text := k.Run
+	if k.Continuation != "" {
+		text += "/" + k.Continuation
+	}
+	if k.Call != "" {
+		text += "/" + k.Call
+	}
+	return text
+}
+
+// RunState is the state of a run.
+type RunState string
+
+// The states of a run.
+const (
+	// RunReady: it can be claimed. It is new, or its results are in, or its worker gave it back.
+	RunReady RunState = "ready"
+	// RunRunning: a worker has claimed it. When the lease ends, it can be claimed as well.
+	RunRunning RunState = "running"
+	// RunWaiting: it is paused, and waits for results.
+	RunWaiting RunState = "waiting"
+	// RunParked: it was set aside, because no worker could go on with it. Requeue makes it ready.
+	RunParked RunState = "parked"
+	// RunDone: it has ended.
+	RunDone RunState = "done"
+	// RunFailed: it has ended with an error.
+	RunFailed RunState = "failed"
+	// RunCancelled: Cancel has ended it.
+	RunCancelled RunState = "cancelled"
+)
+
+// Over reports whether a run in this state has ended.
+func (s RunState) Over() bool { return s == RunDone || s == RunFailed || s == RunCancelled }
+
+// Run is a durable run as the store has it. All times are those of the store's clock.
+type Run struct {
+	ID string
+	// Conversation and Head are what it continues.
+	Conversation, Head string
+	// Agent names who executes it.
+	Agent string
+	State RunState
+	// Reason is why it ended or was parked.
+	Reason string
+	// Continuation is the ID of the pause that it waits for or is ready to resume; "" if there is none.
+	Continuation string
+	// Format is the format of that continuation.
+	Format int
+	// Pending is how many results that pause lacks.
+	Pending int
+	// Claims counts the claims of the run since it began, paused or was requeued.
+	Claims int
+	// Worker has claimed it last, until LeaseUntil.
+	Worker     string
+	LeaseUntil time.Time
+	// Began is when it was stored, Changed when its state changed last.
+	Began, Changed time.Time
+}
+
+// Begin is a new run.
+type Begin struct {
+	Run, Agent string
+	// Append holds the nodes that it begins with, and names the conversation and the head. It may hold no node.
+	Append Append
+}
+
+// ClaimRuns says which runs a worker takes.
+type ClaimRuns struct {
+	// Worker names who claims. It is shown and never compared.
+	Worker string
+	// Agents are the agents that the worker has, Formats the formats of continuations that it reads.
+	Agents  []string
+	Formats []int
+	// Run, if it is set, is the only run that is claimed: that of a wake-up.
+	Run   string
+	Lease time.Duration
+	// Limit is how many are claimed at most. Defaults to 1.
+	Limit int
+}
+
+// ClaimTasks says which calls a worker takes.
+type ClaimTasks struct {
+	// Worker names who claims. It is shown and never compared.
+	Worker string
+	// Tools are the tools that the worker has.
+	Tools []string
+	// Key, if it is set, is the only call that is claimed: that of a wake-up.
+	Key   Key
+	Lease time.Duration
+	// Limit is how many are claimed at most. Defaults to 1.
+	Limit int
+}
+
+// Lease is a claim.
+type Lease struct {
+	Key    Key
+	Worker string
+	// Claim is its number among the claims of the key, from 1.
+	Claim int
+}
+
+// ClaimedRun is a run that was claimed.
+type ClaimedRun struct {
+	Lease Lease
+	Run   Run
+	// Continuation is what to resume. It is nil if the run has no continuation that was not consumed: it is new, or its
+	// last worker was lost after it began.
+	Continuation *Continuation
+}
+
+// Continuation is a pause whose results are in.
+type Continuation struct {
+	ID      string
+	Format  int
+	Payload []byte
+	// Results are those of all of its calls, in the order of the tasks.
+	Results []Result
+}
+
+// ClaimedTask is a call that was claimed.
+type ClaimedTask struct {
+	Lease Lease
+	Task  Task
+	// Deadline is when no result but a timeout is of use; zero if there is none. It is in the store's clock: use Left.
+	Deadline time.Time
+	// Left is how long that is from the claim; zero if there is no deadline.
+	Left time.Duration
+}
+
+// Task is a call that a paused run waits for.
+type Task struct {
+	Key  Key
+	Tool string
+	// Payload is what a worker needs to execute the call.
+	Payload []byte
+	// Attempts is how many claims the call may have. 0 is no limit.
+	Attempts int
+	// Within is how long after the pause the call must have its result. 0 is no limit.
+	Within time.Duration
+	// Outside marks a call that no worker executes: its result is brought by Accept alone, as an approval is.
+	Outside bool
+}
+
+// TaskState is a call, how far it is, and its result.
+type TaskState struct {
+	Task Task
+	// Claims counts its claims. Worker has claimed it last, until LeaseUntil.
+	Claims     int
+	Worker     string
+	LeaseUntil time.Time
+	// Deadline is zero if there is none.
+	Deadline time.Time
+	// Done reports that the call has its result, or that its run was cancelled.
+	Done   bool
+	Result Result
+}
+
+// Step is what the worker of a run does in one transaction. The parts take place in the order of the fields.
+type Step struct {
+	// Lease is that of the run.
+	Lease Lease
+	// Append holds nodes for the run's conversation and head. Nil appends nothing.
+	Append *Append
+	// Consume is the continuation that is used up by this step; "" is none.
+	Consume string
+	// Pause, if it is not nil, lets the run wait. The lease ends.
+	Pause *Pause
+	// End, if it is not empty, is RunDone, RunFailed or RunParked. The lease ends. A parked run keeps its continuation.
+	End RunState
+	// Reason is kept with End.
+	Reason string
+}
+
+// Pause is a continuation with its calls.
+type Pause struct {
+	Continuation string
+	Format       int
+	Payload      []byte
+	// Tasks are the calls; there is at least one. The Run and Continuation of their keys are set by Commit.
+	Tasks []Task
+}
+
+// Outcome is how a call came to its result.
+type Outcome string
+
+// The outcomes.
+const (
+	// OutcomeOK: the call was executed.
+	OutcomeOK Outcome = "ok"
+	// OutcomeError: the call failed.
+	OutcomeError Outcome = "error"
+	// OutcomeTimeout: its deadline has passed.
+	OutcomeTimeout Outcome = "timeout"
+	// OutcomeInDoubt: it may have been executed or not.
+	OutcomeInDoubt Outcome = "in doubt"
+	// OutcomeCancelled: its run was cancelled. There is no result.
+	OutcomeCancelled Outcome = "cancelled"
+)
+
+// Result is the result of a call.
+type Result struct {
+	Key Key
+	// Claim is the claim that the result comes from; 0 if it was brought from outside.
+	Claim   int
+	Worker  string
+	Outcome Outcome
+	// Payload is the result itself. Two results are equal if their outcomes and payloads are.
+	Payload []byte
+	// Accepted is when the store took it.
+	Accepted time.Time
+}
+
+// Sweep are the settings of a sweep.
+type Sweep struct {
+	// Grace is how long work may wait before it is rung for again.
+	Grace time.Duration
+	// Limit is how much work is looked at in one sweep. Defaults to 1,000.
+	Limit int
+}
+
+// Swept is what a sweep found.
+type Swept struct {
+	// Woken is how many wake-ups were made.
+	Woken int
+	// Expired are the calls without a result that nobody can claim any more.
+	Expired []TaskState
+}
+
+// ListRuns selects runs.
+type ListRuns struct {
+	// States are the states to list. Defaults to all.
+	States []RunState
+	// Conversation and Agent, if set, list only the runs of these.
+	Conversation, Agent string
+	// After is the ID after which to continue; "" begins at the first.
+	After string
+	// Limit is how many to return at most. Defaults to 100.
+	Limit int
+}
+
+// WakeKind is what a wake-up is about.
+type WakeKind string
+
+// The kinds of wake-ups.
+const (
+	// WakeRun: a run can be claimed.
+	WakeRun WakeKind = "run"
+	// WakeTask: a call can be claimed.
+	WakeTask WakeKind = "task"
+	// WakeOver: a run is over, parked or waiting.
+	WakeOver WakeKind = "over"
+)
+
+// Wake is a doorbell: it says where to look.
+type Wake struct {
+	Kind WakeKind
+	Key  Key
+	// Agent is that of the run, Tool that of the call.
+	Agent, Tool string
+	// Generation counts the wake-ups for the same work, so that a queue that drops doubles keeps each.
+	Generation int
+}
+
+// Errors of [Runs], for errors.Is; a [RunError] names the key.
+var (
+	// ErrNoRun: there is no such run, continuation or call.
+	ErrNoRun = errors.New("there is no such run")
+	// ErrRunExists: a run has this ID already.
+	ErrRunExists = errors.New("the run exists already")
+	// ErrBusy: a run that is not over stands on the head.
+	ErrBusy = errors.New("the head has a run that is not over")
+	// ErrRunOver: the run has ended, or does not wait any more.
+	ErrRunOver = errors.New("the run is over")
+	// ErrLeaseLost: the lease has passed to somebody else, or its work is done.
+	ErrLeaseLost = errors.New("the lease is lost")
+	// ErrContinuationUsed: the continuation was consumed before.
+	ErrContinuationUsed = errors.New("the continuation was used before")
+	// ErrResultConflict: the call has another result already.
+	ErrResultConflict = errors.New("another result was accepted before")
+	// ErrStep: the step is none that a run can take. Its program is wrong.
+	ErrStep = errors.New("the step is not valid")
+)
+
+// RunError reports why a transaction of [Runs] was refused. Nothing was changed.
+type RunError struct {
+	// Kind is one of the errors above; errors.Is finds it.
+	Kind error
+	Key  Key
+	// Detail has the reason; it may be empty.
+	Detail string
+}
+
+// Error names what is wrong, and the key.
+func (e *RunError) Error() string {
+	text := fmt.Sprintf("store: %v: %q", e.Kind, e.Key.String())
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
+}
+
+// Unwrap returns Kind.
+func (e *RunError) Unwrap() error { return e.Kind }

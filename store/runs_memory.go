@@ -1,0 +1,626 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"container/list"
+	"context"
+	"slices"
+	"time"
+)
+
+func (m *memory) Begin(ctx context.Context, b Begin) (Run, error) {
+	if err := b.Append.Check(); err != nil {
+		return Run{}, err
+	}
+	return transact(ctx, m, func(now time.Time) (Run, error) { return m.runs.begin(now, b, m.append) })
+}
+
+func (m *memory) ClaimRuns(ctx context.Context, c ClaimRuns) ([]ClaimedRun, error) {
+	return transact(ctx, m, func(now time.Time) ([]ClaimedRun, error) { return m.runs.claimRuns(now, c), nil })
+}
+
+func (m *memory) ClaimTasks(ctx context.Context, c ClaimTasks) ([]ClaimedTask, error) {
+	return transact(ctx, m, func(now time.Time) ([]ClaimedTask, error) { return m.runs.claimTasks(now, c), nil })
+}
+
+func (m *memory) Renew(ctx context.Context, l Lease, d time.Duration) error {
+	return transactErr(ctx, m, func(now time.Time) error { return m.runs.renew(now, l, d) })
+}
+
+func (m *memory) Release(ctx context.Context, l Lease, d time.Duration, unused bool) error {
+	return transactErr(ctx, m, func(now time.Time) error { return m.runs.release(now, l, d, unused) })
+}
+
+func (m *memory) Commit(ctx context.Context, s Step) (Head, error) {
+	if s.Append != nil {
+		if err := s.Append.Check(); err != nil {
+			return Head{}, err
+		}
+	}
+	return transact(ctx, m, func(now time.Time) (Head, error) { return m.runs.commit(now, s, m.append) })
+}
+
+func (m *memory) Accept(ctx context.Context, r Result) (ready bool, err error) {
+	return transact(ctx, m, func(now time.Time) (bool, error) { return m.runs.accept(now, r) })
+}
+
+func (m *memory) Cancel(ctx context.Context, run, reason string) error {
+	return transactErr(ctx, m, func(now time.Time) error { return m.runs.cancel(now, run, reason) })
+}
+
+func (m *memory) Requeue(ctx context.Context, run string) error {
+	return transactErr(ctx, m, func(now time.Time) error { return m.runs.requeue(now, run) })
+}
+
+func (m *memory) Sweep(ctx context.Context, s Sweep) (Swept, error) {
+	return transact(ctx, m, func(now time.Time) (Swept, error) { return m.runs.sweep(now, s), nil })
+}
+
+func (m *memory) Run(ctx context.Context, run string) (Run, error) {
+	return transact(ctx, m, func(time.Time) (Run, error) {
+		r, err := m.runs.find(Key{Run: run})
+		if err != nil {
+			return Run{}, err
+		}
+		return r.Run, nil
+	})
+}
+
+func (m *memory) ListRuns(ctx context.Context, q ListRuns) ([]Run, error) {
+	return transact(ctx, m, func(time.Time) ([]Run, error) { return m.runs.list(q), nil })
+}
+
+func (m *memory) Tasks(ctx context.Context, run string) ([]TaskState, error) {
+	return transact(ctx, m, func(time.Time) ([]TaskState, error) { return m.runs.taskStates(run) })
+}
+
+func (m *memory) Listen(fn func(Wake)) (stop func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	m.listened++
+	number := m.listened
+	if m.listeners == nil {
+		m.listeners = map[int]func(Wake){}
+	}
+	m.listeners[number] = fn
+
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.listeners, number)
+	}
+}
+
+// transact calls fn under the lock, and then rings for the work that it made available.
+func transact[T any](ctx context.Context, m *memory, fn func(now time.Time) (T, error)) (result T, err error) {
+	if err := ctx.Err(); err != nil {
+		return result, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	result, err = fn(time.Now())
+	wakes := m.runs.wakes
+	m.runs.wakes = nil
+	for _, wake := range wakes {
+		for _, listener := range m.listeners {
+			listener(wake)
+		}
+	}
+	return result, err
+}
+
+func transactErr(ctx context.Context, m *memory, fn func(now time.Time) error) error {
+	_, err := transact(ctx, m, func(now time.Time) (struct{}, error) { return struct{}{}, fn(now) })
+	return err
+}
+
+// runTable holds the runs of a memory store. The mutex of the store guards it. Each method checks everything before it
+// changes anything, so that a refused transaction leaves no trace.
+type runTable struct {
+	runs  map[string]*runRow
+	busy  map[headKey]*runRow // the run that is not over, by its head
+	open  list.List           // of *runRow: those that are ready or running, oldest first
+	tasks list.List           // of *taskRow: those that a worker may execute, oldest first
+
+	wakes []Wake // of the transaction under way
+}
+
+type headKey struct{ conversation, head string }
+
+type runRow struct {
+	Run
+	claim  int // number of the latest claim
+	rings  rings
+	at     *list.Element // in runTable.open; nil if it is not there
+	pauses map[string]*pauseRow
+	latest *pauseRow // nil before the first pause
+}
+
+type pauseRow struct {
+	Pause
+	tasks []*taskRow
+	byID  map[string]*taskRow
+	used  bool
+}
+
+type taskRow struct {
+	TaskState
+	run   *runRow
+	claim int
+	rings rings
+	at    *list.Element // in runTable.tasks; nil if it is not there
+}
+
+// rings counts the wake-ups for one piece of work.
+type rings struct {
+	since time.Time // since when the work waits for the next wake-up
+	total int
+	again int // without a claim, after the first
+}
+
+// due reports whether the work, free since the end of its lease, is to be rung for again.
+func (r rings) due(now, leaseUntil time.Time, grace time.Duration) bool {
+	const most = 10 // doublings
+	since := r.since
+	if leaseUntil.After(since) {
+		since = leaseUntil
+	}
+	return now.Sub(since) >= grace<<min(r.again, most)
+}
+
+func (r *rings) ring(now time.Time) int {
+	r.since, r.total, r.again = now, r.total+1, r.again+1
+	return r.total
+}
+
+func (t *runTable) find(key Key) (*runRow, error) {
+	if r := t.runs[key.Run]; r != nil {
+		return r, nil
+	}
+	return nil, &RunError{Kind: ErrNoRun, Key: key}
+}
+
+func (t *runTable) findTask(key Key) (*taskRow, error) {
+	if r := t.runs[key.Run]; r != nil {
+		if p := r.pauses[key.Continuation]; p != nil && p.byID[key.Call] != nil {
+			return p.byID[key.Call], nil
+		}
+	}
+	return nil, &RunError{Kind: ErrNoRun, Key: key}
+}
+
+func (t *runTable) begin(now time.Time, b Begin, appendNodes func(Append) (Head, error)) (Run, error) {
+	key, on := Key{Run: b.Run}, headKey{b.Append.Conversation, b.Append.Head}
+	if b.Run == "" {
+		return Run{}, &RunError{Kind: ErrStep, Key: key, Detail: "it has no ID"}
+	}
+	if t.runs[b.Run] != nil {
+		return Run{}, &RunError{Kind: ErrRunExists, Key: key}
+	}
+	if other := t.busy[on]; other != nil {
+		return Run{}, &RunError{Kind: ErrBusy, Key: Key{Run: other.ID}}
+	}
+	if _, err := appendNodes(b.Append); err != nil {
+		return Run{}, err
+	}
+
+	r := &runRow{pauses: map[string]*pauseRow{}, Run: Run{
+		ID: b.Run, Conversation: on.conversation, Head: on.head, Agent: b.Agent, Began: now, Changed: now,
+	}}
+	if t.runs == nil {
+		t.runs, t.busy = map[string]*runRow{}, map[headKey]*runRow{}
+	}
+	t.runs[b.Run], t.busy[on] = r, r
+	t.makeReady(now, r)
+	return r.Run, nil
+}
+
+// makeReady lets the run be claimed.
+func (t *runTable) makeReady(now time.Time, r *runRow) {
+	r.State, r.Changed, r.LeaseUntil = RunReady, now, time.Time{}
+	if r.at == nil {
+		r.at = t.open.PushBack(r)
+	}
+	t.wakeRun(now, r)
+	r.rings.again = 0
+}
+
+func (t *runTable) wakeRun(now time.Time, r *runRow) {
+	t.wakes = append(t.wakes, Wake{Kind: WakeRun, Key: Key{Run: r.ID}, Agent: r.Agent, Generation: r.rings.ring(now)})
+}
+
+func (t *runTable) wakeTask(now time.Time, task *taskRow) {
+	t.wakes = append(t.wakes, Wake{
+		Kind: WakeTask, Key: task.Task.Key, Agent: task.run.Agent, Tool: task.Task.Tool, Generation: task.rings.ring(now),
+	})
+}
+
+// rest takes the run out of the list of runs that can be claimed.
+func (t *runTable) rest(now time.Time, r *runRow, state RunState, reason string) {
+	r.State, r.Reason, r.Changed, r.LeaseUntil = state, reason, now, time.Time{}
+	if r.at != nil {
+		t.open.Remove(r.at)
+		r.at = nil
+	}
+	if state.Over() {
+		delete(t.busy, headKey{r.Conversation, r.Head})
+	}
+	t.wakes = append(t.wakes, Wake{Kind: WakeOver, Key: Key{Run: r.ID}, Agent: r.Agent, Generation: r.rings.ring(now)})
+}
+
+func (t *runTable) claimRuns(now time.Time, c ClaimRuns) []ClaimedRun {
+	var claimed []ClaimedRun
+	for at := t.open.Front(); at != nil && len(claimed) < max(c.Limit, 1); at = at.Next() {
+		r := at.Value.(*runRow)
+		switch {
+		case r.LeaseUntil.After(now), c.Run != "" && r.ID != c.Run, !slices.Contains(c.Agents, r.Agent),
+			r.Continuation != "" && !slices.Contains(c.Formats, r.Format):
+			continue
+		}
+
+		r.claim++
+		r.State, r.Changed, r.Worker, r.LeaseUntil = RunRunning, now, c.Worker, now.Add(c.Lease)
+		r.Claims++
+		r.rings.again = 0
+		one := ClaimedRun{Lease: Lease{Key: Key{Run: r.ID}, Worker: c.Worker, Claim: r.claim}, Run: r.Run}
+		if r.Continuation != "" {
+			one.Continuation = r.latest.continuation()
+		}
+		claimed = append(claimed, one)
+	}
+	return claimed
+}
+
+func (p *pauseRow) continuation() *Continuation {
+	c := &Continuation{ID: p.Continuation, Format: p.Format, Payload: bytes.Clone(p.Payload)}
+	for _, task := range p.tasks {
+		c.Results = append(c.Results, task.Result.clone())
+	}
+	return c
+}
+
+func (r Result) clone() Result {
+	r.Payload = bytes.Clone(r.Payload)
+	return r
+}
+
+func (t *runTable) claimTasks(now time.Time, c ClaimTasks) []ClaimedTask {
+	var claimed []ClaimedTask
+	for at := t.tasks.Front(); at != nil && len(claimed) < max(c.Limit, 1); at = at.Next() {
+		task := at.Value.(*taskRow)
+		if task.LeaseUntil.After(now) || task.exhausted(now) || !slices.Contains(c.Tools, task.Task.Tool) ||
+			c.Key != (Key{}) && c.Key != task.Task.Key {
+			continue
+		}
+
+		task.claim++
+		task.Worker, task.LeaseUntil = c.Worker, now.Add(c.Lease)
+		task.Claims++
+		task.rings.again = 0
+		one := ClaimedTask{
+			Lease: Lease{Key: task.Task.Key, Worker: c.Worker, Claim: task.claim},
+			Task:  task.Task.clone(), Deadline: task.Deadline,
+		}
+		if !task.Deadline.IsZero() {
+			one.Left = task.Deadline.Sub(now)
+		}
+		claimed = append(claimed, one)
+	}
+	return claimed
+}
+
+func (t Task) clone() Task {
+	t.Payload = bytes.Clone(t.Payload)
+	return t
+}
+
+// exhausted reports whether no further claim of the call is possible.
+func (t *taskRow) exhausted(now time.Time) bool {
+	late := !t.Deadline.IsZero() && !t.Deadline.After(now)
+	return late || t.Task.Attempts > 0 && t.Claims >= t.Task.Attempts
+}
+
+// lease returns where the end of the lease is kept, or an error if l is not the latest claim.
+func (t *runTable) lease(l Lease) (until *time.Time, err error) {
+	lost := &RunError{Kind: ErrLeaseLost, Key: l.Key}
+	if l.Key.Call == "" {
+		r, err := t.find(l.Key)
+		switch {
+		case err != nil:
+			return nil, err
+		case r.State != RunRunning || r.claim != l.Claim:
+			return nil, lost
+		}
+		return &r.LeaseUntil, nil
+	}
+
+	task, err := t.findTask(l.Key)
+	switch {
+	case err != nil:
+		return nil, err
+	case task.Done || task.claim != l.Claim:
+		return nil, lost
+	}
+	return &task.LeaseUntil, nil
+}
+
+func (t *runTable) renew(now time.Time, l Lease, d time.Duration) error {
+	until, err := t.lease(l)
+	if err == nil {
+		*until = now.Add(d)
+	}
+	return err
+}
+
+func (t *runTable) release(now time.Time, l Lease, d time.Duration, unused bool) error {
+	until, err := t.lease(l)
+	if err != nil {
+		return err
+	}
+
+	// The next number makes this lease an old one.
+	attempts := &t.runs[l.Key.Run].Claims
+	if l.Key.Call == "" {
+		r := t.runs[l.Key.Run]
+		r.claim++
+		t.makeReady(now, r)
+	} else {
+		task, _ := t.findTask(l.Key)
+		task.claim++
+		attempts = &task.Claims
+		t.wakeTask(now, task)
+		task.rings.again = 0
+	}
+	if unused {
+		*attempts--
+	}
+	*until = now.Add(d)
+	return nil
+}
+
+func (t *runTable) commit(now time.Time, s Step, appendNodes func(Append) (Head, error)) (head Head, err error) {
+	r, err := t.find(s.Lease.Key)
+	if err != nil {
+		return head, err
+	}
+	if err := r.checkStep(s); err != nil {
+		return head, err
+	}
+	if s.Append != nil {
+		if head, err = appendNodes(*s.Append); err != nil {
+			return Head{}, err
+		}
+	}
+
+	if s.Consume != "" {
+		r.latest.used, r.Continuation, r.Format = true, "", 0
+	}
+	switch {
+	case s.Pause != nil:
+		t.pause(now, r, *s.Pause)
+	case s.End != "":
+		t.rest(now, r, s.End, s.Reason)
+	}
+	return head, nil
+}
+
+// checkStep returns why the run cannot take the step.
+func (r *runRow) checkStep(s Step) error {
+	key := Key{Run: r.ID}
+	refused := func(kind error, detail string) error { return &RunError{Kind: kind, Key: key, Detail: detail} }
+	switch {
+	case r.State.Over():
+		return refused(ErrRunOver, string(r.State))
+	case r.State != RunRunning || r.claim != s.Lease.Claim:
+		return refused(ErrLeaseLost, "")
+	case s.Append != nil && (s.Append.Conversation != r.Conversation || s.Append.Head != r.Head):
+		return refused(ErrStep, "it appends to another head")
+	}
+
+	if s.Consume != "" {
+		key.Continuation = s.Consume
+		switch p := r.pauses[s.Consume]; {
+		case p == nil:
+			return refused(ErrNoRun, "")
+		case p.used:
+			return refused(ErrContinuationUsed, "")
+		}
+	}
+
+	key.Continuation = ""
+	return s.check(r.Continuation != "" && s.Consume == "", func(id string) bool { return r.pauses[id] != nil }, refused)
+}
+
+// check returns why a step is not valid for a run, whose continuation stays open or not after it. Known reports whether
+// the run has had a continuation.
+func (s Step) check(open bool, known func(string) bool, refused func(error, string) error) error {
+	switch {
+	case s.Pause != nil && s.End != "":
+		return refused(ErrStep, "it pauses and ends")
+	case s.End != "" && s.End != RunDone && s.End != RunFailed && s.End != RunParked:
+		return refused(ErrStep, "it ends as "+string(s.End))
+	case s.Pause == nil:
+		return nil
+	case open:
+		return refused(ErrStep, "it pauses, and the pause before is not consumed")
+	case s.Pause.Continuation == "" || known(s.Pause.Continuation):
+		return refused(ErrStep, "the continuation has no ID of its own")
+	case len(s.Pause.Tasks) == 0:
+		return refused(ErrStep, "it waits for no call")
+	}
+
+	seen := map[string]bool{}
+	for _, task := range s.Pause.Tasks {
+		if task.Key.Call == "" || seen[task.Key.Call] {
+			return refused(ErrStep, "a call has no ID of its own")
+		}
+		seen[task.Key.Call] = true
+	}
+	return nil
+}
+
+func (t *runTable) pause(now time.Time, r *runRow, p Pause) {
+	row := &pauseRow{Pause: p, byID: map[string]*taskRow{}}
+	row.Payload, row.Tasks = bytes.Clone(p.Payload), nil
+	r.pauses[p.Continuation], r.latest = row, row
+	r.Continuation, r.Format, r.Pending, r.Claims = p.Continuation, p.Format, len(p.Tasks), 0
+	t.rest(now, r, RunWaiting, "")
+
+	for _, task := range p.Tasks {
+		task = task.clone()
+		task.Key.Run, task.Key.Continuation = r.ID, p.Continuation
+		added := &taskRow{run: r, TaskState: TaskState{Task: task}}
+		if task.Within != 0 {
+			added.Deadline = now.Add(task.Within)
+		}
+		row.tasks = append(row.tasks, added)
+		row.byID[task.Key.Call] = added
+		if !task.Outside {
+			added.at = t.tasks.PushBack(added)
+			t.wakeTask(now, added)
+			added.rings.again = 0
+		}
+	}
+}
+
+func (t *runTable) accept(now time.Time, result Result) (ready bool, err error) {
+	task, err := t.findTask(result.Key)
+	if err != nil {
+		return false, err
+	}
+	if task.Done {
+		return false, task.Result.again(result)
+	}
+
+	result = result.clone()
+	result.Accepted = now
+	t.close(task, result)
+	r := task.run
+	if r.Pending--; r.Pending > 0 {
+		return false, nil
+	}
+	t.makeReady(now, r)
+	return true, nil
+}
+
+// again returns why a second result of a call is refused; nil if it is equal.
+func (r Result) again(second Result) error {
+	switch {
+	case r.Outcome == OutcomeCancelled:
+		return &RunError{Kind: ErrRunOver, Key: second.Key, Detail: string(RunCancelled)}
+	case r.Outcome != second.Outcome || !bytes.Equal(r.Payload, second.Payload):
+		return &RunError{Kind: ErrResultConflict, Key: second.Key}
+	}
+	return nil
+}
+
+// close gives the call its result.
+func (t *runTable) close(task *taskRow, result Result) {
+	task.Done, task.Result, task.LeaseUntil = true, result, time.Time{}
+	if task.at != nil {
+		t.tasks.Remove(task.at)
+		task.at = nil
+	}
+}
+
+func (t *runTable) cancel(now time.Time, run, reason string) error {
+	key := Key{Run: run}
+	r, err := t.find(key)
+	switch {
+	case err != nil:
+		return err
+	case r.State == RunCancelled:
+		return nil
+	case r.State.Over():
+		return &RunError{Kind: ErrRunOver, Key: key, Detail: string(r.State)}
+	}
+
+	if r.latest != nil {
+		for _, task := range r.latest.tasks {
+			if !task.Done {
+				t.close(task, Result{Key: task.Task.Key, Outcome: OutcomeCancelled, Accepted: now})
+			}
+		}
+	}
+	r.Continuation, r.Format, r.Pending = "", 0, 0
+	t.rest(now, r, RunCancelled, reason)
+	return nil
+}
+
+func (t *runTable) requeue(now time.Time, run string) error {
+	key := Key{Run: run}
+	r, err := t.find(key)
+	switch {
+	case err != nil:
+		return err
+	case r.State.Over():
+		return &RunError{Kind: ErrRunOver, Key: key, Detail: string(r.State)}
+	case r.State != RunParked:
+		return &RunError{Kind: ErrBusy, Key: key, Detail: string(r.State)}
+	}
+	r.Reason, r.Claims = "", 0
+	t.makeReady(now, r)
+	return nil
+}
+
+func (t *runTable) sweep(now time.Time, s Sweep) (swept Swept) {
+	limit, looked := cmp.Or(max(s.Limit, 0), 1000), 0
+	for at := t.open.Front(); at != nil && looked < limit; at = at.Next() {
+		r := at.Value.(*runRow)
+		if r.LeaseUntil.After(now) || !r.rings.due(now, r.LeaseUntil, s.Grace) {
+			continue
+		}
+		t.wakeRun(now, r)
+		looked++
+	}
+
+	for at := t.tasks.Front(); at != nil && looked < limit; at = at.Next() {
+		task := at.Value.(*taskRow)
+		late := !task.Deadline.IsZero() && !task.Deadline.After(now)
+		switch {
+		case late, task.exhausted(now) && !task.LeaseUntil.After(now):
+			swept.Expired = append(swept.Expired, task.state())
+		case !task.LeaseUntil.After(now) && task.rings.due(now, task.LeaseUntil, s.Grace):
+			t.wakeTask(now, task)
+		default:
+			continue
+		}
+		looked++
+	}
+	swept.Woken = len(t.wakes)
+	return swept
+}
+
+// state returns a copy that shares no memory.
+func (t *taskRow) state() TaskState {
+	s := t.TaskState
+	s.Task, s.Result = s.Task.clone(), s.Result.clone()
+	return s
+}
+
+func (t *runTable) list(q ListRuns) []Run {
+	var list []Run
+	for id, r := range t.runs {
+		if id > q.After && (len(q.States) == 0 || slices.Contains(q.States, r.State)) &&
+			(q.Conversation == "" || q.Conversation == r.Conversation) && (q.Agent == "" || q.Agent == r.Agent) {
+			list = append(list, r.Run)
+		}
+	}
+	slices.SortFunc(list, func(a, b Run) int { return cmp.Compare(a.ID, b.ID) })
+	return list[:min(len(list), cmp.Or(max(q.Limit, 0), 100))]
+}
+
+func (t *runTable) taskStates(run string) ([]TaskState, error) {
+	r, err := t.find(Key{Run: run})
+	if err != nil || r.latest == nil {
+		return nil, err
+	}
+	states := make([]TaskState, len(r.latest.tasks))
+	for i, task := range r.latest.tasks {
+		states[i] = task.state()
+	}
+	return states, nil
+}
