@@ -1,0 +1,6 @@
+// Package storetest has the suites that a driver of package store passes, with a case for each rule of the interfaces.
+//
+//	func TestRuns(t *testing.T) {
+//		storetest.RunRuns(t, func(t *testing.T) store.Runs { return open(t) })
+//	}
+package storetest
