@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // Options control a model's response, in one form for all providers. The zero value leaves everything to the provider's
@@ -137,7 +137,7 @@ func (o Options) Check() error {
 
 // reason returns the decoder's error about j, after a colon, or "".
 func reason(j content.JSON) string {
-	if _, err := wire.Members(j); err != nil {
+	if _, err := jsonx.Members(j); err != nil {
 		return ": " + err.Error()
 	}
 	return ""
@@ -265,12 +265,12 @@ func overBody(body, defaults content.JSON) content.JSON {
 		return cmp.Or(body, defaults)
 	}
 
-	list, _ := wire.Members(defaults)
-	own, _ := wire.Members(body)
+	list, _ := jsonx.Members(defaults)
+	own, _ := jsonx.Members(body)
 	for _, m := range own {
-		_, list = wire.Take(list, m.Name)
+		_, list = jsonx.Take(list, m.Name)
 	}
-	return wire.Object(append(list, own...))
+	return jsonx.Object(append(list, own...))
 }
 
 // With returns a provider that sends requests to p with the options o. The Options of a request take precedence over o,

@@ -14,9 +14,9 @@ import (
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // Schema is the form of a response in JSON. The zero value is none. It is made by [Output], or by hand from a JSON
@@ -210,8 +210,8 @@ func (f *form) decode(answer string, value any) error {
 	}
 
 	if f.wrapped {
-		list, _ := wire.Members(text) // the error is nil: text fits the schema, so it is an object
-		text, _ = wire.Take(list, wrap)
+		list, _ := jsonx.Members(text) // the error is nil: text fits the schema, so it is an object
+		text, _ = jsonx.Take(list, wrap)
 	}
 	if err := schema.Decode(text, value); err != nil {
 		return f.fault(answer, err, "root: "+err.Error())

@@ -18,9 +18,9 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/safetext"
-	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -523,7 +523,7 @@ func (in *reading) object(path string, j content.JSON) savedObject {
 		return o
 	}
 
-	list, err := wire.Members(j)
+	list, err := jsonx.Members(j)
 	if err != nil {
 		in.fail(path, err)
 	}
@@ -564,7 +564,7 @@ func (o savedObject) version() {
 }
 
 func (o savedObject) text(name string) string {
-	text, ok := wire.Text(o.take(name))
+	text, ok := jsonx.Text(o.take(name))
 	if !ok {
 		o.fail(name, errNoText)
 	}
@@ -734,7 +734,7 @@ func (o savedObject) result() Result {
 		IsError: o.flag("is_error"), Terminate: o.flag("terminate"), Details: o.json("details"),
 		Usage: o.usage("usage"),
 	}
-	if text, ok := wire.Text(o.members["result"]); ok {
+	if text, ok := jsonx.Text(o.members["result"]); ok {
 		r.Content = content.Words(text)
 	} else if !strings.HasPrefix(string(o.members["result"]), "[") {
 		o.fail("result", errors.New("it is neither a string nor a list of blocks"))

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // The names of the APIs whose blocks the formats hold, as in node.Answer.API.
@@ -37,7 +37,7 @@ func (p place) opaque(raw content.JSON, api, why string) content.Block {
 
 	if !raw.IsObject() {
 		api = string(p.im.format)
-		raw = wire.Object([]wire.Member{{Name: "value", Value: raw}})
+		raw = jsonx.Object([]jsonx.Member{{Name: "value", Value: raw}})
 	}
 	return content.Opaque{API: api, JSON: raw}
 }
@@ -47,7 +47,7 @@ func (p place) list(j content.JSON, decode func(place, content.JSON) content.Blo
 	if j == "" || j == "null" {
 		return content.Blocks{}, nil
 	}
-	if s, ok := wire.Text(j); ok {
+	if s, ok := jsonx.Text(j); ok {
 		return content.Words(s), nil
 	}
 
@@ -89,11 +89,11 @@ func (p place) fit(raw content.JSON, b content.Block) content.Block {
 }
 
 // extra returns the Extra with the members that no field holds.
-func extra(api string, rest []wire.Member) content.Extra {
+func extra(api string, rest []jsonx.Member) content.Extra {
 	if len(rest) == 0 {
 		return content.Extra{}
 	}
-	return content.Extra{API: api, JSON: wire.Object(rest)}
+	return content.Extra{API: api, JSON: jsonx.Object(rest)}
 }
 
 // anthropicBlock reads a block of Anthropic's API. The result is equal to that of package anthropic, so that the block is sent back byte
@@ -104,7 +104,7 @@ func anthropicBlock(p place, raw content.JSON) content.Block {
 		return p.opaque(raw, p.foreign, "it is not an object")
 	}
 
-	kind, rest, _ := wire.TakeText(list, "type")
+	kind, rest, _ := jsonx.TakeText(list, "type")
 	if b := knownAnthropic(p, kind, rest); b != nil {
 		return b
 	}
@@ -117,10 +117,10 @@ func anthropicBlock(p place, raw content.JSON) content.Block {
 }
 
 // knownAnthropic returns the block of that type with those members, or nil if no block of package content holds all of it.
-func knownAnthropic(p place, kind string, list []wire.Member) content.Block {
+func knownAnthropic(p place, kind string, list []jsonx.Member) content.Block {
 	switch kind {
 	case "text":
-		if s, rest, ok := wire.TakeText(list, "text"); ok {
+		if s, rest, ok := jsonx.TakeText(list, "text"); ok {
 			return content.Text{Text: s, Extra: extra(anthropicAPI, rest)}
 		}
 
@@ -128,21 +128,21 @@ func knownAnthropic(p place, kind string, list []wire.Member) content.Block {
 		return anthropicThinking(list)
 
 	case "redacted_thinking":
-		if data, rest, ok := wire.TakeText(list, "data"); ok && data != "" {
-			return content.Thinking{Redacted: data, Extra: content.Extra{API: anthropicAPI, JSON: wire.Object(rest)}}
+		if data, rest, ok := jsonx.TakeText(list, "data"); ok && data != "" {
+			return content.Thinking{Redacted: data, Extra: content.Extra{API: anthropicAPI, JSON: jsonx.Object(rest)}}
 		}
 
 	case "image":
-		if source, rest := wire.Take(list, "source"); source != "" {
+		if source, rest := jsonx.Take(list, "source"); source != "" {
 			if src, ok := anthropicSource(source); ok {
 				return content.Image{Source: src, Extra: extra(anthropicAPI, rest)}
 			}
 		}
 
 	case "document":
-		source, rest := wire.Take(list, "source")
+		source, rest := jsonx.Take(list, "source")
 		if src, ok := anthropicSource(source); ok {
-			title, rest, _ := wire.TakeText(rest, "title")
+			title, rest, _ := jsonx.TakeText(rest, "title")
 			return content.Document{Source: src, Title: title, Extra: extra(anthropicAPI, rest)}
 		}
 
@@ -155,28 +155,28 @@ func knownAnthropic(p place, kind string, list []wire.Member) content.Block {
 }
 
 // anthropicThinking reads thinking. Only thinking with a signature is marked as Anthropic's: no other API can read the signature.
-func anthropicThinking(list []wire.Member) content.Block {
-	s, rest, ok := wire.TakeText(list, "thinking")
+func anthropicThinking(list []jsonx.Member) content.Block {
+	s, rest, ok := jsonx.TakeText(list, "thinking")
 	if !ok {
 		return nil
 	}
 
-	signature, rest, _ := wire.TakeText(rest, "signature")
+	signature, rest, _ := jsonx.TakeText(rest, "signature")
 	if signature == "" {
 		return content.Thinking{Text: s, Extra: extra(anthropicAPI, rest)}
 	}
-	return content.Thinking{Text: s, Signature: signature, Extra: content.Extra{API: anthropicAPI, JSON: wire.Object(rest)}}
+	return content.Thinking{Text: s, Signature: signature, Extra: content.Extra{API: anthropicAPI, JSON: jsonx.Object(rest)}}
 }
 
 // anthropicCall reads a tool call, or returns nil if it has no ID or no name.
-func anthropicCall(p place, list []wire.Member) content.Block {
-	id, rest, ok := wire.TakeText(list, "id")
-	name, rest, named := wire.TakeText(rest, "name")
+func anthropicCall(p place, list []jsonx.Member) content.Block {
+	id, rest, ok := jsonx.TakeText(list, "id")
+	name, rest, named := jsonx.TakeText(rest, "name")
 	if !ok || !named {
 		return nil
 	}
 
-	input, rest := wire.Take(rest, "input")
+	input, rest := jsonx.Take(rest, "input")
 	if input == "null" {
 		p.note(NoteChanged, "the call's input was null; it has no arguments now")
 		input = ""
@@ -185,14 +185,14 @@ func anthropicCall(p place, list []wire.Member) content.Block {
 }
 
 // anthropicResult reads a tool result, or returns nil if it is invalid or inside another one.
-func anthropicResult(p place, list []wire.Member) content.Block {
-	id, rest, ok := wire.TakeText(list, "tool_use_id")
+func anthropicResult(p place, list []jsonx.Member) content.Block {
+	id, rest, ok := jsonx.TakeText(list, "tool_use_id")
 	if !ok || p.inner {
 		return nil
 	}
 
-	failed, rest := wire.Take(rest, "is_error")
-	body, rest := wire.Take(rest, "content")
+	failed, rest := jsonx.Take(rest, "is_error")
+	body, rest := jsonx.Take(rest, "content")
 
 	p.inner = true
 	blocks, err := p.list(body, anthropicBlock)
@@ -209,22 +209,22 @@ func anthropicSource(j content.JSON) (content.Source, bool) {
 		return content.Source{}, false
 	}
 
-	kind, list, _ := wire.TakeText(list, "type")
+	kind, list, _ := jsonx.TakeText(list, "type")
 	var s content.Source
 	switch kind {
 	case "base64":
-		s.MediaType, list, _ = wire.TakeText(list, "media_type")
-		s.Data, list, _ = wire.TakeText(list, "data")
+		s.MediaType, list, _ = jsonx.TakeText(list, "media_type")
+		s.Data, list, _ = jsonx.TakeText(list, "data")
 	case "text":
-		s.MediaType, list, _ = wire.TakeText(list, "media_type")
-		s.Text, list, _ = wire.TakeText(list, "data")
+		s.MediaType, list, _ = jsonx.TakeText(list, "media_type")
+		s.Text, list, _ = jsonx.TakeText(list, "data")
 		if s.MediaType != "text/plain" {
 			return s, false
 		}
 	case "url":
-		s.URL, list, _ = wire.TakeText(list, "url")
+		s.URL, list, _ = jsonx.TakeText(list, "url")
 	case "file":
-		s.FileID, list, _ = wire.TakeText(list, "file_id")
+		s.FileID, list, _ = jsonx.TakeText(list, "file_id")
 	}
 
 	return s, len(list) == 0 && s.Data+s.Text+s.URL+s.FileID != ""
@@ -232,31 +232,31 @@ func anthropicSource(j content.JSON) (content.Source, bool) {
 
 // reasoningItem reads a reasoning item of OpenAI's Responses API, or returns nil if it is none. The result is equal to that of package
 // openai.
-func reasoningItem(list []wire.Member) content.Block {
-	kind, list, _ := wire.TakeText(list, "type")
+func reasoningItem(list []jsonx.Member) content.Block {
+	kind, list, _ := jsonx.TakeText(list, "type")
 	if kind != "reasoning" {
 		return nil
 	}
 
 	var t content.Thinking
-	t.Signature, list, _ = wire.TakeText(list, "encrypted_content")
-	summary, rest := wire.Take(list, "summary")
+	t.Signature, list, _ = jsonx.TakeText(list, "encrypted_content")
+	summary, rest := jsonx.Take(list, "summary")
 	t.Text = partsText(summary)
 	if t.Text == "" {
-		shown, _ := wire.Take(list, "content")
+		shown, _ := jsonx.Take(list, "content")
 		t.Text = partsText(shown)
 	}
 
 	// A summary that the text determines is not kept a second time.
 	plain := content.JSON("[]")
 	if t.Text != "" {
-		plain = `[{"type":"summary_text","text":` + wire.Quote(t.Text) + `}]`
+		plain = `[{"type":"summary_text","text":` + jsonx.Quote(t.Text) + `}]`
 	}
 	if summary == "" || summary.Canonical() == plain.Canonical() {
 		list = rest
 	}
 
-	t.Extra = content.Extra{API: responsesAPI, JSON: wire.Object(list)}
+	t.Extra = content.Extra{API: responsesAPI, JSON: jsonx.Object(list)}
 	return t
 }
 

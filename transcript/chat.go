@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -107,7 +107,7 @@ func (c *chatFile) value(l line) error {
 }
 
 // whole imports a conversation. List holds the members of the object around the messages.
-func (c *chatFile) whole(at int, list []wire.Member, messages []content.JSON) error {
+func (c *chatFile) whole(at int, list []jsonx.Member, messages []content.JSON) error {
 	if err := c.end(); err != nil {
 		return err
 	}
@@ -157,9 +157,9 @@ func (c *chatConversation) add(at int, e *entry) error {
 const noArguments = `{"type":"object","properties":{}}`
 
 // declare imports the members of a conversation other than the messages: the tool definitions, and everything else as a record.
-func (c *chatConversation) declare(at int, list []wire.Member) error {
+func (c *chatConversation) declare(at int, list []jsonx.Member) error {
 	d := declarations{place: place{im: c.importer, line: at}}
-	definitions := func(name string, list []wire.Member) []content.JSON {
+	definitions := func(name string, list []jsonx.Member) []content.JSON {
 		defs, ok := items(get(list, name))
 		if get(list, name) != "" && !ok {
 			d.note(NoteLeftOut, "%s is not a list", name)
@@ -169,7 +169,7 @@ func (c *chatConversation) declare(at int, list []wire.Member) error {
 
 	for _, one := range definitions("tools", list) {
 		outer, err := object(one)
-		function, outer := wire.Take(outer, "function")
+		function, outer := jsonx.Take(outer, "function")
 		inner, wrong := object(function)
 		switch {
 		case err != nil:
@@ -197,7 +197,7 @@ func (c *chatConversation) declare(at int, list []wire.Member) error {
 
 	if len(kept) > 0 {
 		c.note(at, "", NoteRecord, "the members beside the messages: %s", names(kept))
-		if err := c.add(at, &entry{payload: node.Custom{Name: "chat", JSON: wire.Object(kept)}}); err != nil {
+		if err := c.add(at, &entry{payload: node.Custom{Name: "chat", JSON: jsonx.Object(kept)}}); err != nil {
 			return err
 		}
 	}
@@ -209,7 +209,7 @@ func (c *chatConversation) declare(at int, list []wire.Member) error {
 }
 
 // names returns the names of the members, for a note.
-func names(list []wire.Member) string {
+func names(list []jsonx.Member) string {
 	var all []string
 	for _, m := range list {
 		all = append(all, m.Name)
@@ -218,11 +218,11 @@ func names(list []wire.Member) string {
 }
 
 // chatFunction reads the definition of a function. Outer holds the members beside it.
-func chatFunction(inner, outer []wire.Member) content.Tool {
+func chatFunction(inner, outer []jsonx.Member) content.Tool {
 	var def content.Tool
-	def.Name, inner, _ = wire.TakeText(inner, "name")
-	def.Description, inner, _ = wire.TakeText(inner, "description")
-	def.Schema, inner = wire.Take(inner, "parameters")
+	def.Name, inner, _ = jsonx.TakeText(inner, "name")
+	def.Description, inner, _ = jsonx.TakeText(inner, "description")
+	def.Schema, inner = jsonx.Take(inner, "parameters")
 
 	if def.Schema == "" || def.Schema == "null" {
 		def.Schema = noArguments
@@ -310,7 +310,7 @@ func onlyText(blocks content.Blocks) bool {
 var thoughts = []string{"reasoning_content", "reasoning", "thinking"}
 
 // chatTaken returns the names of the members of an assistant's message that chatResponse reads.
-func chatTaken(list []wire.Member) []string {
+func chatTaken(list []jsonx.Member) []string {
 	taken := []string{"tool_calls"}
 	for _, name := range append([]string{"refusal"}, thoughts...) {
 		if text(list, name) != "" {
@@ -324,11 +324,11 @@ func chatTaken(list []wire.Member) []string {
 }
 
 // chatResponse returns the blocks of an assistant's message: thinking, content, a refusal and calls. This is the order of package openai.
-func (p place) chatResponse(list []wire.Member, body content.Blocks) ([]content.Block, error) {
+func (p place) chatResponse(list []jsonx.Member, body content.Blocks) ([]content.Block, error) {
 	blocks := []content.Block{}
 	for _, field := range thoughts {
 		if thought := text(list, field); thought != "" {
-			mark := content.Extra{API: chatAPI, JSON: wire.Object([]wire.Member{{Name: "field", Value: wire.Quote(field)}})}
+			mark := content.Extra{API: chatAPI, JSON: jsonx.Object([]jsonx.Member{{Name: "field", Value: jsonx.Quote(field)}})}
 			blocks = append(blocks, content.Thinking{Text: thought, Extra: mark})
 		}
 	}
@@ -363,17 +363,17 @@ func (p place) chatCall(raw content.JSON) content.Block {
 	}
 
 	var call content.ToolUse
-	call.ID, list, _ = wire.TakeText(list, "id")
-	kind, rest, _ := wire.TakeText(list, "type")
+	call.ID, list, _ = jsonx.TakeText(list, "id")
+	kind, rest, _ := jsonx.TakeText(list, "type")
 
 	if custom, err := object(get(rest, "custom")); err == nil {
 		call.Name = text(custom, "name")
-		call.Input = wire.Quote(text(custom, "input"))
+		call.Input = jsonx.Quote(text(custom, "input"))
 		call.Extra = content.Extra{API: chatAPI, JSON: `{"type":"custom"}`}
 		return call
 	}
 
-	function, rest := wire.Take(rest, "function")
+	function, rest := jsonx.Take(rest, "function")
 	inner, err := object(function)
 	if err != nil {
 		return p.opaque(raw, chatAPI, fmt.Sprintf("a call of type %q", kind))
@@ -382,11 +382,11 @@ func (p place) chatCall(raw content.JSON) content.Block {
 }
 
 // chatArguments sets the name and the arguments of a call. In some files the arguments are JSON itself, not a text that holds JSON.
-func chatArguments(call content.ToolUse, function, rest []wire.Member) content.ToolUse {
+func chatArguments(call content.ToolUse, function, rest []jsonx.Member) content.ToolUse {
 	call.Name = text(function, "name")
 
 	arguments := get(function, "arguments")
-	if s, ok := wire.Text(arguments); ok {
+	if s, ok := jsonx.Text(arguments); ok {
 		arguments = content.JSON(s)
 	}
 
@@ -399,30 +399,30 @@ func chatArguments(call content.ToolUse, function, rest []wire.Member) content.T
 func chatPart(p place, raw content.JSON) content.Block {
 	list, err := object(raw)
 	if err != nil {
-		if s, ok := wire.Text(raw); ok {
+		if s, ok := jsonx.Text(raw); ok {
 			return content.Text{Text: s}
 		}
 		return p.opaque(raw, chatAPI, "it is not an object")
 	}
 
-	kind, list, _ := wire.TakeText(list, "type")
-	inner, rest := wire.Take(list, kind)
+	kind, list, _ := jsonx.TakeText(list, "type")
+	inner, rest := jsonx.Take(list, kind)
 	of, _ := object(inner)
 
 	switch kind {
 	case "text", "input_text", "output_text":
-		if s, rest, ok := wire.TakeText(list, "text"); ok {
+		if s, rest, ok := jsonx.TakeText(list, "text"); ok {
 			return content.Text{Text: s, Extra: extra(chatAPI, rest)}
 		}
 
 	case "refusal":
-		if s, ok := wire.Text(inner); ok {
+		if s, ok := jsonx.Text(inner); ok {
 			return content.Text{Text: s, Extra: content.Extra{API: chatAPI, JSON: `{"type":"refusal"}`}}
 		}
 
 	case "image_url":
-		url, further, ok := wire.TakeText(of, "url")
-		if s, plain := wire.Text(inner); plain {
+		url, further, ok := jsonx.TakeText(of, "url")
+		if s, plain := jsonx.Text(inner); plain {
 			url, ok = s, true
 		}
 		if s, isURL := urlSource(url); ok && isURL {
@@ -430,8 +430,8 @@ func chatPart(p place, raw content.JSON) content.Block {
 		}
 
 	case "input_audio":
-		data, further, ok := wire.TakeText(of, "data")
-		format, further, named := wire.TakeText(further, "format")
+		data, further, ok := jsonx.TakeText(of, "data")
+		format, further, named := jsonx.TakeText(further, "format")
 		if ok && named && data != "" && len(further) == 0 {
 			s := content.Source{MediaType: "audio/" + strings.Replace(format, "mp3", "mpeg", 1), Data: data}
 			return content.Document{Source: s, Extra: extra(chatAPI, rest)}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -130,7 +130,7 @@ func (s *claudeSession) line(l line) error {
 }
 
 // share records the first value of each of commonMembers.
-func (s *claudeSession) share(list []wire.Member) {
+func (s *claudeSession) share(list []jsonx.Member) {
 	if s.common == nil {
 		s.common = map[string]content.JSON{}
 	}
@@ -139,7 +139,7 @@ func (s *claudeSession) share(list []wire.Member) {
 			s.common[name] = value
 			s.about = append(s.about, about{"claude-code." + name, value})
 			if name == "sessionId" {
-				s.session, _ = wire.Text(value)
+				s.session, _ = jsonx.Text(value)
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func (s *claudeSession) share(list []wire.Member) {
 
 // logical sets the parent of a line after a compaction. Claude Code writes it as a root, whose logical parent is the line before the
 // compaction.
-func (s *claudeSession) logical(a *agent, e *entry, list []wire.Member) {
+func (s *claudeSession) logical(a *agent, e *entry, list []jsonx.Member) {
 	above := text(list, "logicalParentUuid")
 	switch {
 	case e.parentName != "" || above == "":
@@ -159,7 +159,7 @@ func (s *claudeSession) logical(a *agent, e *entry, list []wire.Member) {
 }
 
 // agentOf returns the conversation of a line.
-func (s *claudeSession) agentOf(e *entry, list []wire.Member) *agent {
+func (s *claudeSession) agentOf(e *entry, list []jsonx.Member) *agent {
 	if !isTrue(list, "isSidechain") {
 		return s.main
 	}
@@ -193,7 +193,7 @@ func (s *claudeSession) unnamedAgent(e *entry) string {
 }
 
 // record keeps a line that is not sent to a model. It may name the call that a sub-agent ran for, or the messages that a compaction keeps.
-func (s *claudeSession) record(a *agent, e *entry, kind string, list []wire.Member, j content.JSON) error {
+func (s *claudeSession) record(a *agent, e *entry, kind string, list []jsonx.Member, j content.JSON) error {
 	name := "claude-code." + kind
 	if sub := text(list, "subtype"); sub != "" {
 		name += "." + sub
@@ -220,9 +220,9 @@ func (s *claudeSession) ran(agent, call string) {
 }
 
 // metaOf returns the members of a line and its message that the payload does not hold. Further is added to those of the message.
-func (s *claudeSession) metaOf(list, message, further []wire.Member) node.Meta {
+func (s *claudeSession) metaOf(list, message, further []jsonx.Member) node.Meta {
 	rest := without(list, "type", "uuid", "parentUuid", "timestamp", "message", "toolUseResult", "isSidechain")
-	kept := make([]wire.Member, 0, len(rest)+1)
+	kept := make([]jsonx.Member, 0, len(rest)+1)
 	for _, m := range rest {
 		if m.Value != s.common[m.Name] {
 			kept = append(kept, m)
@@ -230,7 +230,7 @@ func (s *claudeSession) metaOf(list, message, further []wire.Member) node.Meta {
 	}
 
 	if of := append(without(message, "type", "role", "content", "id", "model", "stop_reason", "usage"), further...); len(of) > 0 {
-		kept = append(kept, wire.Member{Name: "message", Value: wire.Object(of)})
+		kept = append(kept, jsonx.Member{Name: "message", Value: jsonx.Object(of)})
 	}
 
 	return metaOf(node.Meta{}, "claude-code", kept)
@@ -241,7 +241,7 @@ func (s *claudeSession) place(e *entry) place {
 }
 
 // assistant imports a line of the assistant. Claude Code writes each block of a response as a line of its own. They become one message.
-func (s *claudeSession) assistant(a *agent, e *entry, list, message []wire.Member) error {
+func (s *claudeSession) assistant(a *agent, e *entry, list, message []jsonx.Member) error {
 	blocks, err := s.place(e).list(get(message, "content"), anthropicBlock)
 	if err != nil {
 		return err
@@ -255,9 +255,9 @@ func (s *claudeSession) assistant(a *agent, e *entry, list, message []wire.Membe
 		Seen: seenElsewhere,
 	}
 
-	var further []wire.Member
+	var further []jsonx.Member
 	if rest := without(usage, "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"); len(rest) > 0 {
-		further = []wire.Member{{Name: "usage", Value: wire.Object(rest)}}
+		further = []jsonx.Member{{Name: "usage", Value: jsonx.Object(rest)}}
 	}
 
 	target := e
@@ -322,7 +322,7 @@ func (s *claudeSession) called(a *agent, call content.ToolUse) {
 }
 
 // user imports a line with the role user: a message, tool results, or the summary of a compaction.
-func (s *claudeSession) user(a *agent, e *entry, list, message []wire.Member) error {
+func (s *claudeSession) user(a *agent, e *entry, list, message []jsonx.Member) error {
 	blocks, err := s.place(e).list(get(message, "content"), anthropicBlock)
 	if err != nil {
 		return err
@@ -487,7 +487,7 @@ func claudeStop(reason string) content.Stop {
 	return content.Stop(reason) // the others have the same names here; unknown ones are kept
 }
 
-func claudeUsage(list []wire.Member) content.Usage {
+func claudeUsage(list []jsonx.Member) content.Usage {
 	return content.Usage{
 		Input: count(list, "input_tokens"), Output: count(list, "output_tokens"),
 		CacheRead: count(list, "cache_read_input_tokens"), CacheWrite: count(list, "cache_creation_input_tokens"),

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -83,7 +83,7 @@ func (c *langChainFile) value(at int, where string, j content.JSON) error {
 			continue
 		}
 		if rest := without(list, wrapper.member); len(rest) > 0 {
-			c.about = append(c.about, about{"langchain." + wrapper.key, wire.Object(rest)})
+			c.about = append(c.about, about{"langchain." + wrapper.key, jsonx.Object(rest)})
 		}
 		return c.value(at, join(where, wrapper.member), inner)
 	}
@@ -103,7 +103,7 @@ const maxWrappers = 1
 func join(where, name string) string { return strings.TrimPrefix(where+"."+name, ".") }
 
 // list imports the messages of a conversation, or the conversations of a batch. Rest holds the other members of a state.
-func (c *langChainFile) list(at int, where string, rest []wire.Member, messages []content.JSON) error {
+func (c *langChainFile) list(at int, where string, rest []jsonx.Member, messages []content.JSON) error {
 	if len(messages) > 0 {
 		if _, nested := items(messages[0]); nested {
 			return c.batch(at, where, messages)
@@ -116,7 +116,7 @@ func (c *langChainFile) list(at int, where string, rest []wire.Member, messages 
 	conv := c.chatConversation()
 	if len(rest) > 0 {
 		c.note(at, "", NoteRecord, "the members beside the messages: %s", names(rest))
-		if err := conv.add(at, &entry{payload: node.Custom{Name: "langchain", JSON: wire.Object(rest)}}); err != nil {
+		if err := conv.add(at, &entry{payload: node.Custom{Name: "langchain", JSON: jsonx.Object(rest)}}); err != nil {
 			return err
 		}
 	}
@@ -164,13 +164,13 @@ var langChainTypes = map[string]string{
 //	{"lc": 1, "type": "constructor", "id": […, "AIMessage"], "kwargs": {…}}   dumpd, and toJSON of LangChain.js
 //	{"type": "ai", "data": {…}}                                              messages_to_dict
 //	{"type": "ai", "content": …, …}                                          model_dump, and the API of LangGraph
-func langChainFields(list []wire.Member) (kind string, fields []wire.Member, ok bool) {
+func langChainFields(list []jsonx.Member) (kind string, fields []jsonx.Member, ok bool) {
 	name := text(list, "type")
 	switch {
 	case get(list, "lc") != "" && name == "constructor":
 		path, _ := items(get(list, "id"))
 		if len(path) > 0 {
-			name, _ = wire.Text(path[len(path)-1])
+			name, _ = jsonx.Text(path[len(path)-1])
 		}
 		fields, _ = object(get(list, "kwargs"))
 	case get(list, "data") != "":
@@ -234,7 +234,7 @@ func (c *langChainFile) message(conv *chatConversation, at int, where string, j 
 		e.meta = metaOf(e.meta, "langchain", langChainRest(fields, taken))
 	}
 	if id := text(fields, "id"); id != "" {
-		e.meta = metaWith(e.meta, "langchain.id", wire.Quote(id))
+		e.meta = metaWith(e.meta, "langchain.id", jsonx.Quote(id))
 		e.name = id
 	}
 	return conv.add(at, e)
@@ -247,12 +247,12 @@ var chatRoles = map[string]string{
 }
 
 // langChainRest returns the fields of a message that its payload does not hold. Empty objects and lists are dropped.
-func langChainRest(fields []wire.Member, taken []string) []wire.Member {
-	var rest []wire.Member
+func langChainRest(fields []jsonx.Member, taken []string) []jsonx.Member {
+	var rest []jsonx.Member
 	for _, m := range without(fields, taken...) {
 		if m.Name == "additional_kwargs" {
 			if kwargs, err := object(m.Value); err == nil {
-				m.Value = wire.Object(without(kwargs, "tool_calls", "function_call", "reasoning_content", "refusal"))
+				m.Value = jsonx.Object(without(kwargs, "tool_calls", "function_call", "reasoning_content", "refusal"))
 			}
 		}
 		if m.Value != "{}" && m.Value != "[]" {
@@ -263,7 +263,7 @@ func langChainRest(fields []wire.Member, taken []string) []wire.Member {
 }
 
 // langChainSystem imports a system prompt into e.
-func (p place) langChainSystem(e *entry, fields []wire.Member) error {
+func (p place) langChainSystem(e *entry, fields []jsonx.Member) error {
 	blocks, err := p.list(get(fields, "content"), langChainBlock)
 	if err != nil {
 		return err
@@ -278,7 +278,7 @@ func (p place) langChainSystem(e *entry, fields []wire.Member) error {
 }
 
 // langChainResult imports a tool result into e.
-func (p place) langChainResult(e *entry, fields []wire.Member, j content.JSON) error {
+func (p place) langChainResult(e *entry, fields []jsonx.Member, j content.JSON) error {
 	inner := p
 	inner.inner = true
 	blocks, err := inner.list(get(fields, "content"), langChainBlock)
@@ -293,7 +293,7 @@ func (p place) langChainResult(e *entry, fields []wire.Member, j content.JSON) e
 }
 
 // langChainResponse imports an assistant's message into e.
-func (p place) langChainResponse(e *entry, fields []wire.Member) error {
+func (p place) langChainResponse(e *entry, fields []jsonx.Member) error {
 	about, _ := object(get(fields, "response_metadata"))
 	answer := node.Answer{
 		API:        langChainAPI(about, text(fields, "id")),
@@ -358,7 +358,7 @@ func (p place) langChainResponse(e *entry, fields []wire.Member) error {
 
 // langChainCalls returns the calls outside the content: those that LangChain could parse, and then those that it could not. If there are
 // none, it returns the calls in the provider's own form.
-func (p place) langChainCalls(fields, kwargs []wire.Member) []content.Block {
+func (p place) langChainCalls(fields, kwargs []jsonx.Member) []content.Block {
 	var calls []content.Block
 	good, _ := items(get(fields, "tool_calls"))
 	for _, raw := range good {
@@ -391,14 +391,14 @@ func langChainCall(p place, raw content.JSON) content.Block {
 		return p.opaque(raw, p.foreign, "it is not an object")
 	}
 
-	id, list, _ := wire.TakeText(list, "id")
-	name, list, named := wire.TakeText(list, "name")
+	id, list, _ := jsonx.TakeText(list, "id")
+	name, list, named := jsonx.TakeText(list, "name")
 	if !named {
 		return p.opaque(raw, p.foreign, "a call without a name")
 	}
 
-	args, list := wire.Take(list, "args")
-	if s, ok := wire.Text(args); ok {
+	args, list := jsonx.Take(list, "args")
+	if s, ok := jsonx.Text(args); ok {
 		args = content.JSON(s)
 	}
 
@@ -407,7 +407,7 @@ func langChainCall(p place, raw content.JSON) content.Block {
 
 // langChainBlock reads a block of content: LangChain's own, of version 0 or 1, or a provider's.
 func langChainBlock(p place, raw content.JSON) content.Block {
-	if s, ok := wire.Text(raw); ok {
+	if s, ok := jsonx.Text(raw); ok {
 		return content.Text{Text: s}
 	}
 
@@ -416,12 +416,12 @@ func langChainBlock(p place, raw content.JSON) content.Block {
 		return p.opaque(raw, p.foreign, "it is not an object")
 	}
 
-	kind, rest, _ := wire.TakeText(list, "type")
+	kind, rest, _ := jsonx.TakeText(list, "type")
 	rest = without(rest, "index")
 
 	switch kind {
 	case "text":
-		if s, rest, ok := wire.TakeText(rest, "text"); ok {
+		if s, rest, ok := jsonx.TakeText(rest, "text"); ok {
 			return content.Text{Text: s, Extra: extra(p.foreign, rest)}
 		}
 
@@ -456,12 +456,12 @@ func langChainBlock(p place, raw content.JSON) content.Block {
 }
 
 // langChainThinking reads a reasoning item of OpenAI's Responses API, or thinking in LangChain's own form. It returns nil for neither.
-func (p place) langChainThinking(list, rest []wire.Member) content.Block {
+func (p place) langChainThinking(list, rest []jsonx.Member) content.Block {
 	if get(list, "summary") != "" || get(list, "encrypted_content") != "" {
 		return reasoningItem(without(list, "index"))
 	}
 
-	thought, rest, ok := wire.TakeText(rest, "reasoning")
+	thought, rest, ok := jsonx.TakeText(rest, "reasoning")
 	if !ok {
 		return nil
 	}
@@ -469,7 +469,7 @@ func (p place) langChainThinking(list, rest []wire.Member) content.Block {
 	extras, err := object(get(rest, "extras"))
 	signature := text(extras, "signature")
 	if err == nil && signature != "" && (p.foreign == anthropicAPI || p.foreign == geminiAPI) {
-		mark := content.Extra{API: p.foreign, JSON: wire.Object(without(extras, "signature"))}
+		mark := content.Extra{API: p.foreign, JSON: jsonx.Object(without(extras, "signature"))}
 		return content.Thinking{Text: thought, Signature: signature, Extra: mark}
 	}
 	return content.Thinking{Text: thought, Extra: extra("langchain", rest)}
@@ -477,23 +477,23 @@ func (p place) langChainThinking(list, rest []wire.Member) content.Block {
 
 // langChainMedia reads an image or a file with the member names of version 1, of version 0 ("source_type") or of Anthropic ("source"). It
 // returns nil for anything else.
-func langChainMedia(p place, kind string, list []wire.Member) content.Block {
+func langChainMedia(p place, kind string, list []jsonx.Member) content.Block {
 	if get(list, "source") != "" {
 		return knownAnthropic(p, kind, list)
 	}
 
 	var s content.Source
-	s.MediaType, list, _ = wire.TakeText(list, "mime_type")
-	from, list, _ := wire.TakeText(list, "source_type")
+	s.MediaType, list, _ = jsonx.TakeText(list, "mime_type")
+	from, list, _ := jsonx.TakeText(list, "source_type")
 
 	switch {
 	case text(list, "base64") != "":
-		s.Data, list, _ = wire.TakeText(list, "base64")
+		s.Data, list, _ = jsonx.TakeText(list, "base64")
 	case from == "base64":
-		s.Data, list, _ = wire.TakeText(list, "data")
+		s.Data, list, _ = jsonx.TakeText(list, "data")
 	case text(list, "url") != "":
 		var url string
-		url, list, _ = wire.TakeText(list, "url")
+		url, list, _ = jsonx.TakeText(list, "url")
 		found, ok := urlSource(url)
 		if !ok {
 			return nil
@@ -503,11 +503,11 @@ func langChainMedia(p place, kind string, list []wire.Member) content.Block {
 		}
 		s = found
 	case text(list, "file_id") != "":
-		s.FileID, list, _ = wire.TakeText(list, "file_id")
+		s.FileID, list, _ = jsonx.TakeText(list, "file_id")
 	case from == "id":
-		s.FileID, list, _ = wire.TakeText(list, "id")
+		s.FileID, list, _ = jsonx.TakeText(list, "id")
 	case text(list, "text") != "":
-		s.Text, list, _ = wire.TakeText(list, "text")
+		s.Text, list, _ = jsonx.TakeText(list, "text")
 		s.MediaType = "text/plain"
 	default:
 		return nil
@@ -516,12 +516,12 @@ func langChainMedia(p place, kind string, list []wire.Member) content.Block {
 	if kind == "image" {
 		return content.Image{Source: s, Extra: extra("langchain", list)}
 	}
-	title, list, _ := wire.TakeText(list, "title")
+	title, list, _ := jsonx.TakeText(list, "title")
 	return content.Document{Source: s, Title: title, Extra: extra("langchain", list)}
 }
 
 // langChainAPI returns Plait's name for the API that the message came from, or "" if it is not known.
-func langChainAPI(about []wire.Member, id string) string {
+func langChainAPI(about []jsonx.Member, id string) string {
 	response := firstText(about, "id")
 	if response == "" {
 		response = id
@@ -555,7 +555,7 @@ func langChainStop(reason string) content.Stop {
 }
 
 // langChainUsage returns the token counts of a message. LangChain's input_tokens include tokens read from and written to a cache.
-func langChainUsage(fields []wire.Member) content.Usage {
+func langChainUsage(fields []jsonx.Member) content.Usage {
 	usage, _ := object(get(fields, "usage_metadata"))
 	in, _ := object(get(usage, "input_token_details"))
 	out, _ := object(get(usage, "output_token_details"))
@@ -569,7 +569,7 @@ func langChainUsage(fields []wire.Member) content.Usage {
 }
 
 // firstText returns the first of these members that is a non-empty string, or "".
-func firstText(list []wire.Member, names ...string) string {
+func firstText(list []jsonx.Member, names ...string) string {
 	for _, name := range names {
 		if s := text(list, name); s != "" {
 			return s

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -79,8 +79,8 @@ type nanoGraph struct {
 type nanoNode struct {
 	id       string
 	line     int
-	list     []wire.Member
-	data     []wire.Member
+	list     []jsonx.Member
+	data     []jsonx.Member
 	kind     string
 	parents  []*nanoNode
 	children []*nanoNode
@@ -93,7 +93,7 @@ type nanoNode struct {
 func (n *nanoNode) where() string { return "node " + n.id }
 
 // read reads the nodes of a graph, and makes a node of Plait for each.
-func (g *nanoGraph) read(graph []wire.Member) error {
+func (g *nanoGraph) read(graph []jsonx.Member) error {
 	nodes, err := g.members(g.lineOf(""), "nodes", get(graph, "nodes"))
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (g *nanoGraph) lineOf(value content.JSON) int {
 }
 
 // add appends a node of the file.
-func (g *nanoGraph) add(m wire.Member) error {
+func (g *nanoGraph) add(m jsonx.Member) error {
 	n := &nanoNode{id: m.Name, line: g.lineOf(m.Value)}
 
 	var err error
@@ -175,7 +175,7 @@ func (g *nanoGraph) link() error {
 		}
 
 		for _, j := range ids {
-			id, _ := wire.Text(j)
+			id, _ := jsonx.Text(j)
 			parent := g.byID[id]
 			if parent == nil {
 				if !g.opts.Lenient {
@@ -383,9 +383,9 @@ func nanoBlock(p place, raw content.JSON) content.Block {
 		return content.Opaque{API: responsesAPI, JSON: raw}
 	case "compaction_summary":
 		p.note(NoteChanged, `"compaction_summary" became "compaction", its newer name`)
-		_, rest := wire.Take(list, "type")
-		rest = append([]wire.Member{{Name: "type", Value: `"compaction"`}}, rest...)
-		return content.Opaque{API: responsesAPI, JSON: wire.Object(rest)}
+		_, rest := jsonx.Take(list, "type")
+		rest = append([]jsonx.Member{{Name: "type", Value: `"compaction"`}}, rest...)
+		return content.Opaque{API: responsesAPI, JSON: jsonx.Object(rest)}
 	case "tool_use":
 		return nanoCall(p, raw, list)
 	}
@@ -393,26 +393,26 @@ func nanoBlock(p place, raw content.JSON) content.Block {
 }
 
 // nanoCall reads a call, with the members that other APIs need.
-func nanoCall(p place, raw content.JSON, list []wire.Member) content.Block {
-	item, list := wire.Take(list, "item_id")
-	signature, list := wire.Take(list, "thought_signature")
+func nanoCall(p place, raw content.JSON, list []jsonx.Member) content.Block {
+	item, list := jsonx.Take(list, "item_id")
+	signature, list := jsonx.Take(list, "thought_signature")
 
-	b := anthropicBlock(p, wire.Object(list))
+	b := anthropicBlock(p, jsonx.Object(list))
 	call, ok := b.(content.ToolUse)
 
 	switch {
 	case !ok:
 		return p.opaque(raw, p.foreign, "a call without id or name")
 	case call.Extra == content.Extra{} && signature != "" && signature != "null":
-		call.Extra = content.Extra{API: geminiAPI, JSON: wire.Object([]wire.Member{{Name: "thoughtSignature", Value: signature}})}
+		call.Extra = content.Extra{API: geminiAPI, JSON: jsonx.Object([]jsonx.Member{{Name: "thoughtSignature", Value: signature}})}
 		signature = ""
 	case call.Extra == content.Extra{} && item != "" && item != "null":
-		call.Extra = content.Extra{API: responsesAPI, JSON: wire.Object([]wire.Member{{Name: "id", Value: item}})}
+		call.Extra = content.Extra{API: responsesAPI, JSON: jsonx.Object([]jsonx.Member{{Name: "id", Value: item}})}
 		item = ""
 	}
 
 	// A call holds the members of one API. The rest is left out.
-	for _, left := range []wire.Member{{Name: "item_id", Value: item}, {Name: "thought_signature", Value: signature}} {
+	for _, left := range []jsonx.Member{{Name: "item_id", Value: item}, {Name: "thought_signature", Value: signature}} {
 		if left.Value != "" && left.Value != "null" {
 			p.note(NoteLeftOut, "the call's %s %s: a call keeps the members of one API only", left.Name, excerpt(left.Value))
 		}
@@ -436,9 +436,9 @@ func (g *nanoGraph) tools(n *nanoNode) (node.Payload, bool, error) {
 		}
 
 		var def content.Tool
-		def.Name, list, _ = wire.TakeText(list, "name")
-		def.Description, list, _ = wire.TakeText(list, "description")
-		def.Schema, list = wire.Take(list, "input_schema")
+		def.Name, list, _ = jsonx.TakeText(list, "name")
+		def.Description, list, _ = jsonx.TakeText(list, "description")
+		def.Schema, list = jsonx.Take(list, "input_schema")
 		def.Extra = extra(anthropicAPI, list)
 		d.add(def, one)
 	}
@@ -472,7 +472,7 @@ func (g *nanoGraph) execution(n *nanoNode) (node.Payload, error) {
 
 	e.Child = heads
 	about = append(about, without(n.sub.data, "type", "nodes", "head_ids", "system_prompt", "depth")...)
-	e.Details = wire.Object([]wire.Member{{Name: "sub_graph", Value: wire.Object(about)}})
+	e.Details = jsonx.Object([]jsonx.Member{{Name: "sub_graph", Value: jsonx.Object(about)}})
 	return e, nil
 }
 
@@ -500,7 +500,7 @@ func claim(n *nanoNode, e *node.ToolExecution) bool {
 }
 
 // child imports the conversation of a sub-graph. It returns the heads, and the members of the sub-graph that the nodes do not hold.
-func (g *nanoGraph) child(n *nanoNode) (node.List[*node.Node], []wire.Member, error) {
+func (g *nanoGraph) child(n *nanoNode) (node.List[*node.Node], []jsonx.Member, error) {
 	var none node.List[*node.Node]
 	if g.depth >= maxSubGraphs {
 		return none, nil, g.errorf(n.line, n.where(), ErrLimit, "sub-graphs nest more than %d deep", maxSubGraphs)
@@ -524,7 +524,7 @@ func (g *nanoGraph) child(n *nanoNode) (node.List[*node.Node], []wire.Member, er
 		inNodes = inNodes || one.kind == "system_prompt" && text(one.data, "content") == prompt
 	}
 	if prompt != "" && !inNodes {
-		about = append(about, wire.Member{Name: "system_prompt", Value: wire.Quote(prompt)})
+		about = append(about, jsonx.Member{Name: "system_prompt", Value: jsonx.Quote(prompt)})
 	}
 	return node.ListOf(heads...), about, nil
 }
@@ -538,7 +538,7 @@ func (g *nanoGraph) heads(ids content.JSON) ([]*node.Node, error) {
 
 	var heads []*nanoNode
 	for _, j := range named {
-		id, _ := wire.Text(j)
+		id, _ := jsonx.Text(j)
 		if n := g.byID[id]; n != nil {
 			heads = append(heads, n)
 		} else {
@@ -583,7 +583,7 @@ func (g *nanoGraph) heads(ids content.JSON) ([]*node.Node, error) {
 
 // nanoUsage returns the token counts of a run. Anthropic's input_tokens exclude cached tokens. OpenAI's include them, and only OpenAI's
 // API reports cached_tokens.
-func nanoUsage(list []wire.Member) content.Usage {
+func nanoUsage(list []jsonx.Member) content.Usage {
 	cached := count(list, "cached_tokens")
 	return content.Usage{
 		Input:      max(0, count(list, "input_tokens")-cached),

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -97,7 +97,7 @@ func (s *piSession) line(l line) error {
 }
 
 // header imports the first line of a file.
-func (s *piSession) header(list []wire.Member) {
+func (s *piSession) header(list []jsonx.Member) {
 	s.index = append(s.index, "")
 
 	if s.session == "" {
@@ -109,12 +109,12 @@ func (s *piSession) header(list []wire.Member) {
 }
 
 // rest adds the members of a line to the metadata, except for the named ones and those of every line.
-func (s *piSession) rest(e *entry, list []wire.Member, names ...string) {
+func (s *piSession) rest(e *entry, list []jsonx.Member, names ...string) {
 	e.meta = metaOf(e.meta, "pi", without(list, append(names, "type", "id", "parentId", "timestamp", "message")...))
 }
 
 // entry imports a line of that type.
-func (s *piSession) entry(e *entry, kind string, list []wire.Member, j content.JSON) error {
+func (s *piSession) entry(e *entry, kind string, list []jsonx.Member, j content.JSON) error {
 	p := place{im: s.importer, line: e.line, foreign: "pi"}
 
 	switch kind {
@@ -145,7 +145,7 @@ func (s *piSession) entry(e *entry, kind string, list []wire.Member, j content.J
 }
 
 // message imports a message.
-func (s *piSession) message(p place, e *entry, list []wire.Member, j content.JSON) error {
+func (s *piSession) message(p place, e *entry, list []jsonx.Member, j content.JSON) error {
 	if t := stamp(get(list, "timestamp")); e.time.IsZero() {
 		e.time = t
 	}
@@ -182,13 +182,13 @@ func (s *piSession) message(p place, e *entry, list []wire.Member, j content.JSO
 	}
 
 	if rest := without(list, taken...); len(rest) > 0 {
-		e.meta = metaWith(e.meta, "pi.message", wire.Object(rest))
+		e.meta = metaWith(e.meta, "pi.message", jsonx.Object(rest))
 	}
 	return err
 }
 
 // bashText returns the text for the model about a command that the user ran.
-func bashText(list []wire.Member) string {
+func bashText(list []jsonx.Member) string {
 	s := "I ran this command: " + text(list, "command") + "\n\n" + text(list, "output")
 	if code := get(list, "exitCode"); code != "" && code != "0" {
 		s += "\n\nIt ended with exit code " + string(code) + "."
@@ -210,7 +210,7 @@ func (s *piSession) userMessage(p place, e *entry, j content.JSON) error {
 }
 
 // result appends a message with one tool result.
-func (s *piSession) result(p place, e *entry, list []wire.Member) error {
+func (s *piSession) result(p place, e *entry, list []jsonx.Member) error {
 	p.inner = true
 	blocks, err := p.list(get(list, "content"), piBlock)
 	if err != nil {
@@ -239,7 +239,7 @@ func piAPI(api string) string {
 	return api
 }
 
-func (s *piSession) assistant(p place, e *entry, list []wire.Member) error {
+func (s *piSession) assistant(p place, e *entry, list []jsonx.Member) error {
 	api := piAPI(text(list, "api"))
 	blocks, err := p.list(get(list, "content"), func(p place, raw content.JSON) content.Block { return piAssistantBlock(p, raw, api) })
 	if err != nil {
@@ -283,15 +283,15 @@ func piBlock(p place, raw content.JSON) content.Block {
 		return p.opaque(raw, "pi", "it is no object")
 	}
 
-	kind, list, _ := wire.TakeText(list, "type")
+	kind, list, _ := jsonx.TakeText(list, "type")
 	switch kind {
 	case "text":
-		if s, rest, ok := wire.TakeText(list, "text"); ok {
+		if s, rest, ok := jsonx.TakeText(list, "text"); ok {
 			return content.Text{Text: s, Extra: extra("pi", rest)}
 		}
 	case "image":
-		data, rest, ok := wire.TakeText(list, "data")
-		media, rest, _ := wire.TakeText(rest, "mimeType")
+		data, rest, ok := jsonx.TakeText(list, "data")
+		media, rest, _ := jsonx.TakeText(rest, "mimeType")
 		if ok && data != "" {
 			return content.Image{Source: content.Source{MediaType: media, Data: data}, Extra: extra("pi", rest)}
 		}
@@ -306,14 +306,14 @@ func piAssistantBlock(p place, raw content.JSON, api string) content.Block {
 		return piBlock(p, raw)
 	}
 
-	switch kind, list, _ := wire.TakeText(list, "type"); kind {
+	switch kind, list, _ := jsonx.TakeText(list, "type"); kind {
 	case "text":
-		s, rest, ok := wire.TakeText(list, "text")
-		if signature, _, _ := wire.TakeText(rest, "textSignature"); ok && api == geminiAPI && signature != "" {
+		s, rest, ok := jsonx.TakeText(list, "text")
+		if signature, _, _ := jsonx.TakeText(rest, "textSignature"); ok && api == geminiAPI && signature != "" {
 			return content.Text{Text: s, Extra: signed(signature)}
 		}
 	case "thinking":
-		if thought, rest, ok := wire.TakeText(list, "thinking"); ok {
+		if thought, rest, ok := jsonx.TakeText(list, "thinking"); ok {
 			return piThinking(thought, rest, api)
 		}
 	case "toolCall":
@@ -324,13 +324,13 @@ func piAssistantBlock(p place, raw content.JSON, api string) content.Block {
 
 // signed returns the Extra of a block with a signature of Gemini.
 func signed(signature string) content.Extra {
-	return content.Extra{API: geminiAPI, JSON: wire.Object([]wire.Member{{Name: "thoughtSignature", Value: wire.Quote(signature)}})}
+	return content.Extra{API: geminiAPI, JSON: jsonx.Object([]jsonx.Member{{Name: "thoughtSignature", Value: jsonx.Quote(signature)}})}
 }
 
 // piThinking reads thinking. What its signature contains depends on the API.
-func piThinking(thought string, rest []wire.Member, api string) content.Block {
-	signature, rest, _ := wire.TakeText(rest, "thinkingSignature")
-	redacted, rest := wire.Take(rest, "redacted")
+func piThinking(thought string, rest []jsonx.Member, api string) content.Block {
+	signature, rest, _ := jsonx.TakeText(rest, "thinkingSignature")
+	redacted, rest := jsonx.Take(rest, "redacted")
 	t := content.Thinking{Text: thought, Signature: signature, Extra: content.Extra{API: api, JSON: "{}"}}
 
 	switch api {
@@ -343,13 +343,13 @@ func piThinking(thought string, rest []wire.Member, api string) content.Block {
 		}
 	case responsesAPI:
 		if item, err := object(content.JSON(signature)); err == nil {
-			item = append([]wire.Member{{Name: "type", Value: `"reasoning"`}}, without(item, "type")...)
+			item = append([]jsonx.Member{{Name: "type", Value: `"reasoning"`}}, without(item, "type")...)
 			return reasoningItem(item)
 		}
 	case chatAPI:
 		t.Signature = ""
 		if signature != "" {
-			t.Extra.JSON = wire.Object([]wire.Member{{Name: "field", Value: wire.Quote(signature)}})
+			t.Extra.JSON = jsonx.Object([]jsonx.Member{{Name: "field", Value: jsonx.Quote(signature)}})
 		}
 		return t
 	case geminiAPI:
@@ -358,24 +358,24 @@ func piThinking(thought string, rest []wire.Member, api string) content.Block {
 
 	// A signature of an unknown API is kept, but not as one.
 	if signature != "" {
-		rest = append(rest, wire.Member{Name: "thinkingSignature", Value: wire.Quote(signature)})
+		rest = append(rest, jsonx.Member{Name: "thinkingSignature", Value: jsonx.Quote(signature)})
 	}
 	return content.Thinking{Text: thought, Extra: extra("pi", rest)}
 }
 
 // piCall reads a tool call.
-func piCall(p place, raw content.JSON, list []wire.Member, api string) content.Block {
-	id, rest, _ := wire.TakeText(list, "id")
-	name, rest, named := wire.TakeText(rest, "name")
-	input, rest := wire.Take(rest, "arguments")
-	signature, rest, _ := wire.TakeText(rest, "thoughtSignature")
+func piCall(p place, raw content.JSON, list []jsonx.Member, api string) content.Block {
+	id, rest, _ := jsonx.TakeText(list, "id")
+	name, rest, named := jsonx.TakeText(rest, "name")
+	input, rest := jsonx.Take(rest, "arguments")
+	signature, rest, _ := jsonx.TakeText(rest, "thoughtSignature")
 	if !named {
 		return p.opaque(raw, "pi", "a call without a name")
 	}
 
 	call := content.ToolUse{ID: piCallID(id), Name: name, Input: input}
 	if call.ID != id {
-		rest = append([]wire.Member{{Name: "id", Value: wire.Quote(id)}}, rest...)
+		rest = append([]jsonx.Member{{Name: "id", Value: jsonx.Quote(id)}}, rest...)
 	}
 
 	call.Extra = extra("pi", rest)

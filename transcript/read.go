@@ -14,8 +14,8 @@ import (
 	"github.com/goccy/go-json/jsontext"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/safetext"
-	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -141,12 +141,12 @@ func (im *importer) valid(at int, text string) (content.JSON, error) {
 }
 
 // members returns the members of an object. Errors name the line and the position.
-func (im *importer) members(at int, where string, j content.JSON) ([]wire.Member, error) {
+func (im *importer) members(at int, where string, j content.JSON) ([]jsonx.Member, error) {
 	if !strings.HasPrefix(strings.TrimLeft(string(j), " \t\r\n"), "{") {
 		return nil, im.errorf(at, where, ErrShape, "expected an object, got %s", excerpt(j))
 	}
 
-	list, err := wire.Members(j)
+	list, err := jsonx.Members(j)
 	if err != nil {
 		return nil, im.errorf(at, where, ErrSyntax, "%v", err)
 	}
@@ -154,11 +154,11 @@ func (im *importer) members(at int, where string, j content.JSON) ([]wire.Member
 }
 
 // object returns the members of an object, for a caller that handles everything else.
-func object(j content.JSON) ([]wire.Member, error) {
+func object(j content.JSON) ([]jsonx.Member, error) {
 	if !strings.HasPrefix(strings.TrimLeft(string(j), " \t\r\n"), "{") {
 		return nil, content.ErrJSON
 	}
-	return wire.Members(j)
+	return jsonx.Members(j)
 }
 
 // items returns the elements of a list, and false if j is not a list.
@@ -167,7 +167,7 @@ func items(j content.JSON) ([]content.JSON, bool) {
 		return nil, false
 	}
 
-	var raw []wire.Raw
+	var raw []jsonx.Raw
 	if j.Decode(&raw) != nil {
 		return nil, false
 	}
@@ -188,7 +188,7 @@ func excerpt(j content.JSON) string {
 }
 
 // get returns the value of a member, or "" if it is absent or null.
-func get(list []wire.Member, name string) content.JSON {
+func get(list []jsonx.Member, name string) content.JSON {
 	for _, m := range list {
 		if m.Name == name {
 			if m.Value == "null" {
@@ -201,20 +201,20 @@ func get(list []wire.Member, name string) content.JSON {
 }
 
 // text returns the value of a string member, or "" if it is not a string.
-func text(list []wire.Member, name string) string {
-	s, _ := wire.Text(get(list, name))
+func text(list []jsonx.Member, name string) string {
+	s, _ := jsonx.Text(get(list, name))
 	return s
 }
 
 // has reports whether at least one of the members is present.
-func has(list []wire.Member, names ...string) bool {
+func has(list []jsonx.Member, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return get(list, name) != "" })
 }
 
-func isTrue(list []wire.Member, name string) bool { return get(list, name) == "true" }
+func isTrue(list []jsonx.Member, name string) bool { return get(list, name) == "true" }
 
 // number returns the value of a number member, or 0 if it is not a number.
-func number(list []wire.Member, name string) float64 {
+func number(list []jsonx.Member, name string) float64 {
 	var f float64
 	if j := get(list, name); j == "" || j.Decode(&f) != nil {
 		return 0
@@ -223,7 +223,7 @@ func number(list []wire.Member, name string) float64 {
 }
 
 // count returns the value of a counter, or 0 if it is negative or absurdly large.
-func count(list []wire.Member, name string) int64 {
+func count(list []jsonx.Member, name string) int64 {
 	f := number(list, name)
 	if !(f > 0) || f > math.MaxInt32*1024 {
 		return 0
@@ -232,8 +232,8 @@ func count(list []wire.Member, name string) int64 {
 }
 
 // without returns the members that are neither null nor have one of these names.
-func without(list []wire.Member, names ...string) []wire.Member {
-	var rest []wire.Member
+func without(list []jsonx.Member, names ...string) []jsonx.Member {
+	var rest []jsonx.Member
 next:
 	for _, m := range list {
 		for _, name := range names {
@@ -265,7 +265,7 @@ func seconds(s float64) time.Time {
 
 // stamp converts a text in RFC 3339 form, or milliseconds since 1970, to a time. It returns the zero time if j is neither.
 func stamp(j content.JSON) time.Time {
-	if s, ok := wire.Text(j); ok {
+	if s, ok := jsonx.Text(j); ok {
 		t, err := time.Parse(time.RFC3339Nano, s)
 		if err != nil || t.Unix() > maxTime || t.Unix() < minTime {
 			return time.Time{}
@@ -284,17 +284,17 @@ func stamp(j content.JSON) time.Time {
 const maxMetaDepth = 256
 
 // metaOf returns meta with the members as an object under key. Without members, it returns meta.
-func metaOf(meta node.Meta, key string, list []wire.Member) node.Meta {
+func metaOf(meta node.Meta, key string, list []jsonx.Member) node.Meta {
 	if len(list) == 0 {
 		return meta
 	}
-	return metaWith(meta, key, wire.Object(list))
+	return metaWith(meta, key, jsonx.Object(list))
 }
 
 // metaWith returns meta with a value under key. A value that nests too deeply is stored as text.
 func metaWith(meta node.Meta, key string, j content.JSON) node.Meta {
 	if j.Depth() > maxMetaDepth {
-		j = wire.Quote(string(j))
+		j = jsonx.Quote(string(j))
 	}
 	if with, err := meta.With(key, j); err == nil {
 		return with

@@ -5,7 +5,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // assembly builds one block of a stream, in the form it has in a response that is not streamed. It does not depend on
@@ -17,7 +17,7 @@ import (
 //   - Any other value replaces the member.
 type assembly struct {
 	kind, tool string
-	members    []wire.Member
+	members    []jsonx.Member
 	// Members that grow, by name. Their values in members are placeholders until block.
 	texts map[string]*strings.Builder
 	input strings.Builder
@@ -29,15 +29,15 @@ type assembly struct {
 
 // assemble returns the assembly that begins with the block of content_block_start.
 func assemble(start content.JSON) (*assembly, error) {
-	list, err := wire.Members(start)
+	list, err := jsonx.Members(start)
 	if err != nil {
 		return nil, err
 	}
 
 	a := &assembly{members: list, texts: map[string]*strings.Builder{}}
-	a.kind, _, _ = wire.TakeText(list, "type")
+	a.kind, _, _ = jsonx.TakeText(list, "type")
 	if a.kind == "tool_use" || isServerCall(a.kind) {
-		a.tool, _, _ = wire.TakeText(list, "name")
+		a.tool, _, _ = jsonx.TakeText(list, "name")
 	}
 
 	return a, nil
@@ -45,7 +45,7 @@ func assemble(start content.JSON) (*assembly, error) {
 
 // add applies a delta. It returns the text to emit, or an empty kind if there is none.
 func (a *assembly) add(delta content.JSON) (api.DeltaKind, string, error) {
-	list, err := wire.Members(delta)
+	list, err := jsonx.Members(delta)
 	if err != nil {
 		return "", "", err
 	}
@@ -53,7 +53,7 @@ func (a *assembly) add(delta content.JSON) (api.DeltaKind, string, error) {
 	var kind api.DeltaKind
 	var shown string
 	for _, m := range list {
-		said, isText := wire.Text(m.Value)
+		said, isText := jsonx.Text(m.Value)
 		switch {
 		case m.Name == "type":
 		case m.Name == "partial_json" && isText:
@@ -83,7 +83,7 @@ func (a *assembly) grow(name, text string) {
 	if b == nil {
 		b = &strings.Builder{}
 		a.texts[name] = b
-		start, _, _ := wire.TakeText(a.members, name)
+		start, _, _ := jsonx.TakeText(a.members, name)
 		b.WriteString(start)
 		a.set(name, `""`) // reserves its position among the members
 	}
@@ -99,7 +99,7 @@ func (a *assembly) set(name string, value content.JSON) {
 			return
 		}
 	}
-	a.members = append(a.members, wire.Member{Name: name, Value: value})
+	a.members = append(a.members, jsonx.Member{Name: name, Value: value})
 }
 
 // emptyCall reports whether the block is a tool call without any arguments so far.
@@ -108,7 +108,7 @@ func (a *assembly) emptyCall() bool { return a.kind == "tool_use" && blank(a.inp
 // block returns the finished block.
 func (a *assembly) block() (content.Block, error) {
 	for name, text := range a.texts {
-		a.set(name, wire.Quote(text.String()))
+		a.set(name, jsonx.Quote(text.String()))
 	}
 	if len(a.citations) > 0 {
 		a.set("citations", a.allCitations())
@@ -121,10 +121,10 @@ func (a *assembly) block() (content.Block, error) {
 	case input.Valid():
 		a.set("input", input)
 	default:
-		a.set("input", wire.Quote(string(input)))
+		a.set("input", jsonx.Quote(string(input)))
 	}
 
-	b, err := decodeBlock(wire.Object(a.members))
+	b, err := decodeBlock(jsonx.Object(a.members))
 	if call, ok := b.(content.ToolUse); ok && !blank(string(input)) {
 		call.Input = input // as the model wrote it, even if it is cut off
 		b = call
@@ -137,7 +137,7 @@ func (a *assembly) allCitations() content.JSON {
 	all := strings.Join(a.citations, ",")
 
 	// The start has a list, which may be empty, or null.
-	start, _ := wire.Take(a.members, "citations")
+	start, _ := jsonx.Take(a.members, "citations")
 	if held := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(string(start), "["), "]")); held != "" &&
 		held != "null" {
 		all = held + "," + all

@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
@@ -38,7 +39,7 @@ type builder struct {
 	options Options
 	model   string
 	// The members of Options.Body, without those that were taken out.
-	further []wire.Member
+	further []jsonx.Member
 	// The value of "thinking"; "" for none.
 	thinking content.JSON
 	tools    []content.Tool
@@ -63,7 +64,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 		return nil, err
 	}
 	if b.options.Body != "" {
-		b.further, _ = wire.Members(b.options.Body) // it was checked
+		b.further, _ = jsonx.Members(b.options.Body) // it was checked
 	}
 
 	cache := b.cache()
@@ -101,7 +102,7 @@ var policies = []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff, CacheOwn
 // markers.
 func (b *builder) cache() api.Cache {
 	cache := b.options.Cache
-	whole, _ := wire.Take(b.further, cacheControl)
+	whole, _ := jsonx.Take(b.further, cacheControl)
 	if whole != "" && cache != CacheOwn || !slices.Contains(policies, cache) {
 		return api.CacheOff
 	}
@@ -140,7 +141,7 @@ func init() {
 func (b *builder) ownItems() [][]byte {
 	// A cache_control of the whole request counts as one of the markers.
 	room := maxMarks
-	if whole, _ := wire.Take(b.further, cacheControl); whole != "" {
+	if whole, _ := jsonx.Take(b.further, cacheControl); whole != "" {
 		room--
 	}
 
@@ -161,8 +162,8 @@ func (b *builder) ownItems() [][]byte {
 // keepSystem keeps the system prompts that the API accepts, each with its object in Options.Body.
 func (b *builder) keepSystem(system []string) {
 	// The markers of system prompts are in Options.Body, because prompts have no Extra.
-	var beside []wire.Raw
-	if given, rest := wire.Take(b.further, "system"); b.options.Cache == CacheOwn && given.Decode(&beside) == nil {
+	var beside []jsonx.Raw
+	if given, rest := jsonx.Take(b.further, "system"); b.options.Cache == CacheOwn && given.Decode(&beside) == nil {
 		b.further = rest
 	}
 
@@ -208,8 +209,8 @@ func sentName(t content.Tool) string {
 	if !t.Server() {
 		return t.Name
 	}
-	if list, err := wire.Members(t.Extra.For(API)); err == nil {
-		if name, _, ok := wire.TakeText(list, "name"); ok {
+	if list, err := jsonx.Members(t.Extra.For(API)); err == nil {
+		if name, _, ok := jsonx.TakeText(list, "name"); ok {
 			return name
 		}
 	}
@@ -235,17 +236,17 @@ func fit(def content.Tool) fitted {
 	}
 
 	if t.Server() {
-		further, _ := wire.Members(t.Extra.For(API))
-		kind, _, _ := wire.TakeText(further, "type")
+		further, _ := jsonx.Members(t.Extra.For(API))
+		kind, _, _ := jsonx.TakeText(further, "type")
 		if kind == "" || kind == "custom" {
 			return fitted{t, "it has no schema and is not a server tool of this API", false}
 		}
 		return fitted{t, why, true}
 	}
 
-	schema, _ := wire.Members(t.Schema)
-	properties, _ := wire.Take(schema, "properties")
-	list, _ := wire.Members(properties) // without members if it is not an object
+	schema, _ := jsonx.Members(t.Schema)
+	properties, _ := jsonx.Take(schema, "properties")
+	list, _ := jsonx.Members(properties) // without members if it is not an object
 	for _, p := range list {
 		if !propertyName.MatchString(p.Name) {
 			return fitted{t, fmt.Sprintf("the name of its argument %q does not match %s", p.Name, propertyName), false}
@@ -276,11 +277,11 @@ func (b *builder) settle() {
 // drops returns the "block_binding" of thinking in Options.Body if it asks the API to drop stale thinking, and ""
 // otherwise.
 func (b *builder) drops() content.JSON {
-	thinking, _ := wire.Take(b.further, "thinking")
-	list, _ := wire.Members(thinking) // without members if it is not an object
-	binding, _ := wire.Take(list, blockBinding)
-	list, _ = wire.Members(binding)
-	if behavior, _, _ := wire.TakeText(list, "prefix_mismatch_behavior"); behavior != "drop_block" {
+	thinking, _ := jsonx.Take(b.further, "thinking")
+	list, _ := jsonx.Members(thinking) // without members if it is not an object
+	binding, _ := jsonx.Take(list, blockBinding)
+	list, _ = jsonx.Members(binding)
+	if behavior, _, _ := jsonx.TakeText(list, "prefix_mismatch_behavior"); behavior != "drop_block" {
 		return ""
 	}
 	return binding
@@ -290,7 +291,7 @@ const blockBinding = "block_binding"
 
 // takeFurther removes a member from Options.Body and returns it.
 func (b *builder) takeFurther(name string) content.JSON {
-	value, rest := wire.Take(b.further, name)
+	value, rest := jsonx.Take(b.further, name)
 	b.further = rest
 	return value
 }
@@ -298,7 +299,7 @@ func (b *builder) takeFurther(name string) content.JSON {
 // settleToolChoice sets tool_choice from the options, unless Options.Body has one, and removes it if its tool is not
 // declared. It reports whether the model is forced to call a tool.
 func (b *builder) settleToolChoice() bool {
-	value, _ := wire.Take(b.further, "tool_choice")
+	value, _ := jsonx.Take(b.further, "tool_choice")
 	if value == "" {
 		value = b.toolChoice()
 		b.further = append(b.further, member("tool_choice", value)...)
@@ -326,11 +327,11 @@ func (b *builder) settleToolChoice() bool {
 const noChoice = "tool_choice is left out: there is no such tool"
 
 // member returns a list of one member, or of none if the value is empty.
-func member(name string, value content.JSON) []wire.Member {
+func member(name string, value content.JSON) []jsonx.Member {
 	if value == "" {
 		return nil
 	}
-	return []wire.Member{{Name: name, Value: value}}
+	return []jsonx.Member{{Name: name, Value: value}}
 }
 
 // toolChoice returns the tool_choice of the options. The options name a tool as it was declared, not by its sentName.
@@ -368,8 +369,8 @@ func (b *builder) settleTokens() {
 
 	// A "thinking" with a type in Options.Body replaces that of the options. One without is merged into it below.
 	given := b.takeFurther("thinking")
-	further, err := wire.Members(given)
-	if kind, _, _ := wire.TakeText(further, "type"); kind != "" || given != "" && err != nil {
+	further, err := jsonx.Members(given)
+	if kind, _, _ := jsonx.TakeText(further, "type"); kind != "" || given != "" && err != nil {
 		b.thinking = given
 	}
 
@@ -403,8 +404,8 @@ func (b *builder) settleTokens() {
 	}
 
 	if len(further) > 0 {
-		made, _ := wire.Members(b.thinking)
-		b.thinking = wire.Object(wire.With(made, further))
+		made, _ := jsonx.Members(b.thinking)
+		b.thinking = jsonx.Object(jsonx.With(made, further))
 	}
 }
 
@@ -420,7 +421,7 @@ func (b *builder) settleThinking(forced bool, binding content.JSON) {
 	// The API needs the binding even if the model does not think.
 	var still content.JSON
 	if binding != "" {
-		still = wire.Object([]wire.Member{{Name: blockBinding, Value: binding}})
+		still = jsonx.Object([]jsonx.Member{{Name: blockBinding, Value: binding}})
 	}
 
 	switch {
@@ -485,7 +486,7 @@ func (b *builder) front() []byte {
 
 // header returns the members that configure the response. Those of Options.Body come last, and replace
 // the others.
-func (b *builder) header() []wire.Member {
+func (b *builder) header() []jsonx.Member {
 	o := b.options
 	list := member("max_tokens", content.JSON(strconv.Itoa(o.MaxTokens)))
 	if o.Temperature != nil {
@@ -498,12 +499,12 @@ func (b *builder) header() []wire.Member {
 
 	// No member may appear twice: those of Options.Body replace those of the options.
 	for _, m := range b.further {
-		_, list = wire.Take(list, m.Name)
+		_, list = jsonx.Take(list, m.Name)
 	}
 	list = append(list, b.further...)
 
 	if !o.NoStream {
-		list = append(list, wire.Member{Name: "stream", Value: "true"})
+		list = append(list, jsonx.Member{Name: "stream", Value: "true"})
 	}
 	return list
 }
@@ -519,13 +520,13 @@ func (b *builder) temperature(t float64) content.JSON {
 
 // outputConfig returns the effort of thinking and the format of the response; "" for neither.
 func (b *builder) outputConfig() content.JSON {
-	var list []wire.Member
+	var list []jsonx.Member
 	if level := b.options.Thinking.Level(); level != "" {
-		list = member("effort", wire.Quote(level))
+		list = member("effort", jsonx.Quote(level))
 	}
 
 	if form := b.options.Output.JSON; form != "" {
-		list = append(list, member("format", wire.Object([]wire.Member{
+		list = append(list, member("format", jsonx.Object([]jsonx.Member{
 			{Name: "type", Value: `"json_schema"`}, {Name: "schema", Value: form},
 		}))...)
 	}
@@ -533,15 +534,15 @@ func (b *builder) outputConfig() content.JSON {
 	if len(list) == 0 {
 		return ""
 	}
-	return wire.Object(list)
+	return jsonx.Object(list)
 }
 
 // metadata returns the metadata that the API accepts; "" for none.
 func (b *builder) metadata() content.JSON {
-	var list []wire.Member
+	var list []jsonx.Member
 	for _, key := range slices.Sorted(maps.Keys(b.options.Metadata)) {
 		if key == "user_id" {
-			list = member(key, wire.Quote(b.options.Metadata[key]))
+			list = member(key, jsonx.Quote(b.options.Metadata[key]))
 		} else {
 			b.note(api.RepairOption, "%q in Metadata is left out: the API accepts only user_id", key)
 		}
@@ -550,7 +551,7 @@ func (b *builder) metadata() content.JSON {
 	if len(list) == 0 {
 		return ""
 	}
-	return wire.Object(list)
+	return jsonx.Object(list)
 }
 
 // stopSequences returns the list of stop sequences that the API accepts; "" for none.
@@ -561,7 +562,7 @@ func (b *builder) stopSequences() content.JSON {
 			b.note(api.RepairOption, "a stop sequence of white space is left out")
 			continue
 		}
-		dst = append(write.Comma(dst), wire.Quote(s)...)
+		dst = append(write.Comma(dst), jsonx.Quote(s)...)
 	}
 
 	if len(dst) == 1 {
@@ -584,19 +585,19 @@ func (b *builder) appendTools(dst []byte) []byte {
 // appendTool appends the definition of tool i, with its marker.
 func (b *builder) appendTool(dst []byte, i int, t content.Tool) []byte {
 	dst = append(dst, '{')
-	var further []wire.Member
+	var further []jsonx.Member
 	if extra := t.Extra.For(API); extra != "" {
-		further, _ = wire.Members(extra) // it was checked with the tool
+		further, _ = jsonx.Members(extra) // it was checked with the tool
 	}
 
 	// A function is sent as its fields. A server tool is sent as its Extra, and its name is added if it is needed.
 	var own []string
-	if kind, _, _ := wire.TakeText(further, "type"); !t.Server() {
+	if kind, _, _ := jsonx.TakeText(further, "type"); !t.Server() {
 		dst = write.OptString(dst, "name", t.Name)
 		dst = write.OptString(dst, "description", t.Description)
 		dst = append(write.Name(dst, "input_schema"), t.Schema...)
 		own = []string{"name", "description", "input_schema"}
-	} else if name, _ := wire.Take(further, "name"); name == "" && kind != "mcp_toolset" {
+	} else if name, _ := jsonx.Take(further, "name"); name == "" && kind != "mcp_toolset" {
 		dst = write.OptString(dst, "name", t.Name)
 	}
 
@@ -650,7 +651,7 @@ func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
 	}
 
 	if further := extra.For(API); further != "" && further != "{}" {
-		list, _ := wire.Members(further) // it was checked when the block was made
+		list, _ := jsonx.Members(further) // it was checked when the block was made
 		dst = appendFurther(dst, list, written...)
 	}
 	return append(m.append(dst, at), '}')
@@ -703,15 +704,15 @@ func appendSource(dst []byte, s content.Source) []byte {
 
 // appendOpaque appends a block unchanged, but without a cache_control that is not in m.
 func (m marks) appendOpaque(dst []byte, o content.Opaque, at spot) []byte {
-	list, _ := wire.Members(o.JSON) // it was checked when the block was made
-	if mark, rest := wire.Take(list, cacheControl); mark != "" && m[at] != mark {
-		return append(dst, wire.Object(rest)...)
+	list, _ := jsonx.Members(o.JSON) // it was checked when the block was made
+	if mark, rest := jsonx.Take(list, cacheControl); mark != "" && m[at] != mark {
+		return append(dst, jsonx.Object(rest)...)
 	}
 	return append(dst, o.JSON...)
 }
 
 // appendFurther appends members, except those named but and cache_control. marks.append writes that one.
-func appendFurther(dst []byte, list []wire.Member, but ...string) []byte {
+func appendFurther(dst []byte, list []jsonx.Member, but ...string) []byte {
 	for _, m := range list {
 		if m.Name != cacheControl && !slices.Contains(but, m.Name) {
 			dst = append(write.Name(dst, m.Name), m.Value...)

@@ -12,7 +12,7 @@ import (
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/stretchr/testify/require"
 )
 
@@ -175,16 +175,16 @@ func TestCacheMarkersStandWhereTheNextRequestFindsThem(t *testing.T) {
 // marksIn lists the parts of a request that hold a marker.
 func marksIn(t *testing.T, body string) []string {
 	var r struct {
-		Tools    []wire.Raw `json:"tools"`
-		System   []wire.Raw `json:"system"`
-		Messages []wire.Raw `json:"messages"`
+		Tools    []jsonx.Raw `json:"tools"`
+		System   []jsonx.Raw `json:"system"`
+		Messages []jsonx.Raw `json:"messages"`
 	}
 	require.NoError(t, content.JSON(body).Decode(&r))
 	found := append(markedIn("tools", r.Tools), markedIn("system", r.System)...)
 	return append(found, markedIn("messages", r.Messages)...)
 }
 
-func markedIn(name string, list []wire.Raw) []string {
+func markedIn(name string, list []jsonx.Raw) []string {
 	var found []string
 	for i, v := range list {
 		for range strings.Count(string(v), cacheControl) {

@@ -6,8 +6,8 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 const (
@@ -136,12 +136,12 @@ func ownMarks(tools []content.Tool, system []content.JSON, messages []content.Me
 
 // ttlOf returns how long the API caches up to a marker. It is not ok if the API would refuse the marker.
 func ttlOf(mark content.JSON) (ttl string, ok bool) {
-	list, err := wire.Members(mark)
+	list, err := jsonx.Members(mark)
 	if err != nil {
 		return "", false
 	}
-	kind, list, _ := wire.TakeText(list, "type")
-	ttl, list, given := wire.TakeText(list, "ttl")
+	kind, list, _ := jsonx.TakeText(list, "type")
+	ttl, list, given := jsonx.TakeText(list, "ttl")
 	if !given {
 		ttl = shortTTL
 	}
@@ -154,8 +154,8 @@ func markIn(further content.JSON) content.JSON {
 	if further == "" || further == "{}" {
 		return ""
 	}
-	list, _ := wire.Members(further) // without members if it is not an object
-	mark, _ := wire.Take(list, cacheControl)
+	list, _ := jsonx.Members(further) // without members if it is not an object
+	mark, _ := jsonx.Take(list, cacheControl)
 	if mark == "null" {
 		return ""
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/providertest"
-	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -187,7 +187,7 @@ func requireAnswer(t *testing.T, e providertest.Exchange, blocks []any) {
 	var answer struct {
 		Content []any `json:"content"`
 	}
-	require.NoError(t, json.Unmarshal(e.Body(t), &answer, wire.Lenient))
+	require.NoError(t, json.Unmarshal(e.Body(t), &answer, jsonx.Lenient))
 	providertest.RequireSame(t, map[string]any{"content": providertest.NormalAnthropicContent(answer.Content)}, map[string]any{"content": blocks})
 }
 
@@ -351,9 +351,9 @@ func requireSameBlocks(t *testing.T, e providertest.Exchange, blocks content.Blo
 	if e.Streamed() {
 		return
 	}
-	list, err := wire.Members(content.JSON(e.Response.Body))
+	list, err := jsonx.Members(content.JSON(e.Response.Body))
 	require.NoError(t, err)
-	raw, _ := wire.Take(list, "content")
+	raw, _ := jsonx.Take(list, "content")
 	made := []byte{'['}
 	for _, block := range blocks.All() {
 		made = marks(nil).appendBlock(write.Comma(made), block, spot{})

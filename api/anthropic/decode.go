@@ -5,13 +5,13 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // decodeBlock decodes a block. A block that Plait models becomes a Text, a Thinking and so on, with its other members
 // in Extra. Any other block becomes an Opaque, byte for byte.
 func decodeBlock(raw content.JSON) (content.Block, error) {
-	list, err := wire.Members(raw)
+	list, err := jsonx.Members(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -22,22 +22,22 @@ func decodeBlock(raw content.JSON) (content.Block, error) {
 }
 
 // known returns the block that list describes, or nil if no block of Plait can hold all of it.
-func known(list []wire.Member) content.Block {
-	kind, rest, _ := wire.TakeText(list, "type")
+func known(list []jsonx.Member) content.Block {
+	kind, rest, _ := jsonx.TakeText(list, "type")
 
 	switch kind {
 	case "text":
-		if text, rest, ok := wire.TakeText(rest, "text"); ok {
+		if text, rest, ok := jsonx.TakeText(rest, "text"); ok {
 			return content.Text{Text: text, Extra: extra(rest)}
 		}
 	case "thinking":
 		return knownThinking(rest)
 	case "redacted_thinking":
-		if data, rest, ok := wire.TakeText(rest, "data"); ok && data != "" {
+		if data, rest, ok := jsonx.TakeText(rest, "data"); ok && data != "" {
 			return content.Thinking{Redacted: data, Extra: ours(rest)}
 		}
 	case "image":
-		if source, rest := wire.Take(rest, "source"); source != "" {
+		if source, rest := jsonx.Take(rest, "source"); source != "" {
 			if s, ok := knownSource(source); ok {
 				return content.Image{Source: s, Extra: extra(rest)}
 			}
@@ -52,43 +52,43 @@ func known(list []wire.Member) content.Block {
 	return nil
 }
 
-func knownThinking(rest []wire.Member) content.Block {
-	thought, rest, ok := wire.TakeText(rest, "thinking")
+func knownThinking(rest []jsonx.Member) content.Block {
+	thought, rest, ok := jsonx.TakeText(rest, "thinking")
 	if !ok {
 		return nil
 	}
-	signature, rest, _ := wire.TakeText(rest, "signature")
+	signature, rest, _ := jsonx.TakeText(rest, "signature")
 	return content.Thinking{Text: thought, Signature: signature, Extra: ours(rest)}
 }
 
-func knownDocument(rest []wire.Member) content.Block {
-	source, rest := wire.Take(rest, "source")
+func knownDocument(rest []jsonx.Member) content.Block {
+	source, rest := jsonx.Take(rest, "source")
 	s, ok := knownSource(source)
 	if !ok {
 		return nil
 	}
-	title, rest, _ := wire.TakeText(rest, "title")
+	title, rest, _ := jsonx.TakeText(rest, "title")
 	return content.Document{Source: s, Title: title, Extra: extra(rest)}
 }
 
-func knownToolUse(rest []wire.Member) content.Block {
-	id, rest, ok := wire.TakeText(rest, "id")
-	name, rest, named := wire.TakeText(rest, "name")
+func knownToolUse(rest []jsonx.Member) content.Block {
+	id, rest, ok := jsonx.TakeText(rest, "id")
+	name, rest, named := jsonx.TakeText(rest, "name")
 	if !ok || !named {
 		return nil
 	}
-	input, rest := wire.Take(rest, "input")
+	input, rest := jsonx.Take(rest, "input")
 	return content.ToolUse{ID: id, Name: name, Input: input, Extra: extra(rest)}
 }
 
-func knownToolResult(rest []wire.Member) content.Block {
-	id, rest, ok := wire.TakeText(rest, "tool_use_id")
+func knownToolResult(rest []jsonx.Member) content.Block {
+	id, rest, ok := jsonx.TakeText(rest, "tool_use_id")
 	if !ok {
 		return nil
 	}
 
-	failed, rest := wire.Take(rest, "is_error")
-	inner, rest := wire.Take(rest, "content")
+	failed, rest := jsonx.Take(rest, "is_error")
+	inner, rest := jsonx.Take(rest, "content")
 	blocks, err := importContent(inner)
 	if err != nil {
 		return nil
@@ -102,11 +102,11 @@ func importContent(j content.JSON) (content.Blocks, error) {
 	if j == "" || j == "null" {
 		return content.Blocks{}, nil
 	}
-	if text, ok := wire.Text(j); ok {
+	if text, ok := jsonx.Text(j); ok {
 		return content.Words(text), nil
 	}
 
-	var raw []wire.Raw
+	var raw []jsonx.Raw
 	if err := j.Decode(&raw); err != nil {
 		return content.Blocks{}, err
 	}
@@ -124,28 +124,28 @@ func importContent(j content.JSON) (content.Blocks, error) {
 
 // knownSource reads a source. It is not ok if the source has more than a content.Source can hold.
 func knownSource(j content.JSON) (content.Source, bool) {
-	list, err := wire.Members(j)
+	list, err := jsonx.Members(j)
 	if err != nil {
 		return content.Source{}, false
 	}
 
-	kind, list, _ := wire.TakeText(list, "type")
+	kind, list, _ := jsonx.TakeText(list, "type")
 	var s content.Source
 	var ok bool
 	switch kind {
 	case "base64":
-		s.MediaType, list, _ = wire.TakeText(list, "media_type")
-		s.Data, list, ok = wire.TakeText(list, "data")
+		s.MediaType, list, _ = jsonx.TakeText(list, "media_type")
+		s.Data, list, ok = jsonx.TakeText(list, "data")
 		ok = ok && s.Data != ""
 	case "text":
-		s.MediaType, list, _ = wire.TakeText(list, "media_type")
-		s.Text, list, ok = wire.TakeText(list, "data")
+		s.MediaType, list, _ = jsonx.TakeText(list, "media_type")
+		s.Text, list, ok = jsonx.TakeText(list, "data")
 		ok = ok && s.Text != "" && s.MediaType == "text/plain"
 	case "url":
-		s.URL, list, ok = wire.TakeText(list, "url")
+		s.URL, list, ok = jsonx.TakeText(list, "url")
 		ok = ok && s.URL != ""
 	case "file":
-		s.FileID, list, ok = wire.TakeText(list, "file_id")
+		s.FileID, list, ok = jsonx.TakeText(list, "file_id")
 		ok = ok && s.FileID != ""
 	}
 
@@ -153,21 +153,21 @@ func knownSource(j content.JSON) (content.Source, bool) {
 }
 
 // extra returns an Extra with the members that no field holds.
-func extra(rest []wire.Member) content.Extra {
+func extra(rest []jsonx.Member) content.Extra {
 	if len(rest) == 0 {
 		return content.Extra{}
 	}
-	return content.Extra{API: API, JSON: wire.Object(rest)}
+	return content.Extra{API: API, JSON: jsonx.Object(rest)}
 }
 
 // ours returns the Extra of thinking. Its API is always set, because only that API can read the signature.
-func ours(rest []wire.Member) content.Extra {
-	return content.Extra{API: API, JSON: wire.Object(rest)}
+func ours(rest []jsonx.Member) content.Extra {
+	return content.Extra{API: API, JSON: jsonx.Object(rest)}
 }
 
 // stopOf maps the API's stop reason. Some compatible servers report "end_turn" even if the model wrote a stop sequence,
 // and name the sequence in another member.
-func stopOf(reason string, sequence wire.Raw) content.Stop {
+func stopOf(reason string, sequence jsonx.Raw) content.Stop {
 	switch reason {
 	case "":
 		return content.StopUnknown

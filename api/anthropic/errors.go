@@ -9,6 +9,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -40,7 +41,7 @@ func newError(status int, header http.Header, body []byte) *api.Error {
 		Message   string `json:"message"` // of a gateway, or of Bedrock
 		RequestID string `json:"request_id"`
 	}
-	_ = json.Unmarshal(body, &envelope, wire.Lenient) // a body that is not JSON is kept in Body
+	_ = json.Unmarshal(body, &envelope, jsonx.Lenient) // a body that is not JSON is kept in Body
 
 	e := &api.Error{
 		API: API, Status: status, Type: envelope.Error.Type, Message: envelope.Error.Message,

@@ -5,9 +5,9 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/roundtrip"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // Import reads the body of a request, and returns the request and its model. It is the reverse of [Body].
@@ -23,17 +23,17 @@ import (
 // Errors are api.ErrInvalidRequest and name the position in the body that cannot be read. Import accepts what it can
 // read, even if the API does not: Body repairs it.
 func Import(body []byte) (req api.Request, model string, err error) {
-	list, err := wire.Members(content.JSON(body))
+	list, err := jsonx.Members(content.JSON(body))
 	if err != nil {
 		return req, "", roundtrip.ImportError(API, roundtrip.NotRead("body", err))
 	}
 
-	var rest []wire.Member
+	var rest []jsonx.Member
 	var marks content.JSON // of the system prompts
 	for _, m := range list {
 		switch m.Name {
 		case "model":
-			model, _ = wire.Text(m.Value)
+			model, _ = jsonx.Text(m.Value)
 		case "stream":
 		case "system":
 			req.System, marks, err = importSystem(m.Value)
@@ -52,7 +52,7 @@ func Import(body []byte) (req api.Request, model string, err error) {
 	// System prompts have no Extra, so their markers go into Options.Body.
 	rest = append(rest, member("system", marks)...)
 	if len(rest) > 0 {
-		req.Options.Body = wire.Object(rest)
+		req.Options.Body = jsonx.Object(rest)
 	}
 
 	req.Options.Cache = api.CacheOff
@@ -79,7 +79,7 @@ func importSystem(j content.JSON) (system []string, marks content.JSON, err erro
 
 		mark := markIn(text.Extra.For(API))
 		marked = marked || mark != ""
-		dst = wire.AppendObject(write.Comma(dst), member(cacheControl, mark))
+		dst = jsonx.AppendObject(write.Comma(dst), member(cacheControl, mark))
 	}
 	if marked {
 		marks = content.JSON(append(dst, ']'))
@@ -97,11 +97,11 @@ func importTools(j content.JSON) ([]content.Tool, error) {
 	var tools []content.Tool
 	for _, object := range objects {
 		var def content.Tool
-		schema, rest := wire.Take(object.List, "input_schema")
-		def.Name, _, _ = wire.TakeText(rest, "name")
+		schema, rest := jsonx.Take(object.List, "input_schema")
+		def.Name, _, _ = jsonx.TakeText(rest, "name")
 		if schema != "" {
-			_, rest, _ = wire.TakeText(rest, "name")
-			def.Description, rest, _ = wire.TakeText(rest, "description")
+			_, rest, _ = jsonx.TakeText(rest, "name")
+			def.Description, rest, _ = jsonx.TakeText(rest, "description")
 			def.Schema = schema
 		}
 
@@ -113,8 +113,8 @@ func importTools(j content.JSON) ([]content.Tool, error) {
 
 func importMessages(j content.JSON) ([]content.Message, error) {
 	var raw []struct {
-		Role    string   `json:"role"`
-		Content wire.Raw `json:"content"`
+		Role    string    `json:"role"`
+		Content jsonx.Raw `json:"content"`
 	}
 	if err := j.Decode(&raw); err != nil {
 		return nil, roundtrip.NotRead("messages", err)

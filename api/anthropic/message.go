@@ -6,19 +6,19 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/roundtrip"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // message is a response. In a stream, message_start holds the beginning of one.
 type message struct {
-	Type       string     `json:"type"`
-	ID         string     `json:"id"`
-	Model      string     `json:"model"`
-	Content    []wire.Raw `json:"content"`
-	StopReason string     `json:"stop_reason"`
-	StopWord   wire.Raw   `json:"stop_sequence"`
-	Usage      usage      `json:"usage"`
+	Type       string      `json:"type"`
+	ID         string      `json:"id"`
+	Model      string      `json:"model"`
+	Content    []jsonx.Raw `json:"content"`
+	StopReason string      `json:"stop_reason"`
+	StopWord   jsonx.Raw   `json:"stop_sequence"`
+	Usage      usage       `json:"usage"`
 }
 
 // usage is the API's token counts. A stream reports them several times. Each report is complete for the members it has.
@@ -53,7 +53,7 @@ func (u usage) update(total *content.Usage) {
 // decodeMessage reads a response that is not streamed.
 func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish, error) {
 	var m message
-	if err := json.Unmarshal(data, &m, wire.Lenient); err != nil {
+	if err := json.Unmarshal(data, &m, jsonx.Lenient); err != nil {
 		return nil, api.Finish{}, protocol("the response is not a message: %w", err)
 	}
 

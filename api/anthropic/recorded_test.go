@@ -7,8 +7,8 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/providertest"
-	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
 )
 
@@ -65,9 +65,9 @@ func asTools(defs []content.Tool) []dag.Tool {
 }
 
 func asksForStream(t testing.TB, body string) bool {
-	list, err := wire.Members(content.JSON(body))
+	list, err := jsonx.Members(content.JSON(body))
 	require.NoError(t, err)
-	stream, _ := wire.Take(list, "stream")
+	stream, _ := jsonx.Take(list, "stream")
 	return stream == "true"
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 var (
@@ -161,8 +161,8 @@ func mayStand(kind string, role content.Role, nested bool) bool {
 func inline(b content.Opaque) bool {
 	var document struct {
 		Source struct {
-			Type    string   `json:"type"`
-			Content wire.Raw `json:"content"`
+			Type    string    `json:"type"`
+			Content jsonx.Raw `json:"content"`
 		} `json:"source"`
 	}
 	return b.JSON.Decode(&document) == nil && document.Source.Type == "content" && document.Source.Content != nil

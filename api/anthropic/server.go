@@ -8,7 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // place is the position of a block among the messages.
@@ -152,16 +152,16 @@ type serverCall struct {
 // serverCallOf decodes a call of a server tool, and reports whether b is one.
 func serverCallOf(b content.Opaque) (serverCall, bool) {
 	var call struct {
-		Type  string   `json:"type"`
-		ID    wire.Raw `json:"id"`
-		Name  wire.Raw `json:"name"`
-		Input wire.Raw `json:"input"`
+		Type  string    `json:"type"`
+		ID    jsonx.Raw `json:"id"`
+		Name  jsonx.Raw `json:"name"`
+		Input jsonx.Raw `json:"input"`
 	}
 	if b.JSON.Decode(&call) != nil || !isServerCall(call.Type) {
 		return serverCall{}, false
 	}
 
-	id, _ := wire.Text(content.JSON(call.ID))
+	id, _ := jsonx.Text(content.JSON(call.ID))
 	pattern := target.CallID
 	if call.Type == "server_tool_use" {
 		pattern = serverIDPattern
@@ -174,14 +174,14 @@ func serverCallOf(b content.Opaque) (serverCall, bool) {
 // serverResultOf returns the ID of the call that a server tool's result belongs to, and reports whether b is one.
 func serverResultOf(b content.Opaque) (string, bool) {
 	var result struct {
-		Type      string   `json:"type"`
-		ToolUseID wire.Raw `json:"tool_use_id"`
+		Type      string    `json:"type"`
+		ToolUseID jsonx.Raw `json:"tool_use_id"`
 	}
 	if b.JSON.Decode(&result) != nil || !isServerResult(result.Type) {
 		return "", false
 	}
 
-	id, _ := wire.Text(content.JSON(result.ToolUseID))
+	id, _ := jsonx.Text(content.JSON(result.ToolUseID))
 	return id, true
 }
 

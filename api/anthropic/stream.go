@@ -10,6 +10,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -52,12 +53,12 @@ var errNotJSON = errors.New("an event of the stream is not JSON")
 
 // event is any event of the stream.
 type event struct {
-	Type    string   `json:"type"`
-	Index   int      `json:"index"`
-	Message message  `json:"message"`
-	Block   wire.Raw `json:"content_block"`
-	Delta   wire.Raw `json:"delta"`
-	Usage   usage    `json:"usage"`
+	Type    string    `json:"type"`
+	Index   int       `json:"index"`
+	Message message   `json:"message"`
+	Block   jsonx.Raw `json:"content_block"`
+	Delta   jsonx.Raw `json:"delta"`
+	Usage   usage     `json:"usage"`
 }
 
 // decoder assembles a streamed response. The zero value is ready to use.
@@ -78,7 +79,7 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 	}
 
 	var e event
-	if err := json.Unmarshal(data, &e, wire.Lenient); err != nil {
+	if err := json.Unmarshal(data, &e, jsonx.Lenient); err != nil {
 		if !content.JSON(data).Valid() {
 			return nil, protocol("%w: %w", errNotJSON, err)
 		}
@@ -166,11 +167,11 @@ func (d *decoder) messageDelta(e event) error {
 	e.Usage.update(&d.finish.Usage)
 
 	var delta struct {
-		StopReason string   `json:"stop_reason"`
-		StopWord   wire.Raw `json:"stop_sequence"`
+		StopReason string    `json:"stop_reason"`
+		StopWord   jsonx.Raw `json:"stop_sequence"`
 	}
 	if len(e.Delta) > 0 {
-		if err := json.Unmarshal(e.Delta, &delta, wire.Lenient); err != nil {
+		if err := json.Unmarshal(e.Delta, &delta, jsonx.Lenient); err != nil {
 			return protocol("the end of the stream: %w", err)
 		}
 	}

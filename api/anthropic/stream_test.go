@@ -14,6 +14,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/providertest"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
@@ -49,7 +50,7 @@ func requireSameAnswer(t *testing.T, want, got api.Response) {
 }
 
 func compact(t testing.TB, body string) string {
-	v := wire.Raw(body)
+	v := jsonx.Raw(body)
 	require.NoError(t, v.Compact())
 	return string(v)
 }
@@ -60,24 +61,24 @@ func asStream(t testing.TB, body string) string {
 	event := func(name, format string, args ...any) {
 		fmt.Fprintf(&out, "event: %s\ndata: {\"type\":%q,%s}\n\n", name, name, fmt.Sprintf(format, args...))
 	}
-	message, err := wire.Members(content.JSON(body))
+	message, err := jsonx.Members(content.JSON(body))
 	require.NoError(t, err)
-	blocks, message := wire.Take(message, "content")
-	usage, _ := wire.Take(message, "usage")
-	reason, _ := wire.Take(message, "stop_reason")
-	var raw []wire.Raw
+	blocks, message := jsonx.Take(message, "content")
+	usage, _ := jsonx.Take(message, "usage")
+	reason, _ := jsonx.Take(message, "stop_reason")
+	var raw []jsonx.Raw
 	require.NoError(t, blocks.Decode(&raw))
-	event("message_start", `"message":%s`, wire.Object(append(message, wire.Member{Name: "content", Value: "[]"})))
+	event("message_start", `"message":%s`, jsonx.Object(append(message, jsonx.Member{Name: "content", Value: "[]"})))
 	out.WriteString("event: ping\ndata: {\"type\": \"ping\"}\n\n")
 	for i, r := range raw {
-		list, err := wire.Members(content.JSON(r))
+		list, err := jsonx.Members(content.JSON(r))
 		require.NoError(t, err)
 		deltas := func(kind, name string, pieces ...string) {
 			for _, p := range pieces {
 				event("content_block_delta", `"index":%d,"delta":{"type":%q,%q:%s}`, i, kind, name, p)
 			}
 		}
-		start := append([]wire.Member(nil), list...)
+		start := append([]jsonx.Member(nil), list...)
 		for j, m := range start {
 			switch m.Name {
 			case "text", "thinking", "signature":
@@ -88,16 +89,16 @@ func asStream(t testing.TB, body string) string {
 				start[j].Value = "[]"
 			}
 		}
-		event("content_block_start", `"index":%d,"content_block":%s`, i, wire.Object(start))
+		event("content_block_start", `"index":%d,"content_block":%s`, i, jsonx.Object(start))
 		for _, m := range list {
-			said, _ := wire.Text(m.Value)
+			said, _ := jsonx.Text(m.Value)
 			switch m.Name {
 			case "text", "thinking", "signature":
 				deltas(m.Name+"_delta", m.Name, inPieces(said)...)
 			case "input":
 				deltas("input_json_delta", "partial_json", append([]string{`""`}, inPieces(string(m.Value))...)...)
 			case "citations":
-				var all []wire.Raw
+				var all []jsonx.Raw
 				require.NoError(t, m.Value.Decode(&all))
 				for _, one := range all {
 					deltas("citations_delta", "citation", string(one))
@@ -116,7 +117,7 @@ func inPieces(s string) []string {
 	var pieces []string
 	for r := []rune(s); len(r) > 0; {
 		n := min(len(r), 5)
-		pieces, r = append(pieces, string(wire.Quote(string(r[:n])))), r[n:]
+		pieces, r = append(pieces, string(jsonx.Quote(string(r[:n])))), r[n:]
 	}
 	return pieces
 }
@@ -460,7 +461,7 @@ func requireResendable(t *testing.T, blocks content.Blocks) {
 	body, _, err := Body(api.Request{Messages: []content.Message{{Role: content.User, Blocks: content.Words("?")}, {Role: content.Assistant, Blocks: blocks}}}, "m", nil)
 	require.NoError(t, err)
 	var v any
-	require.NoError(t, json.Unmarshal(body, &v, wire.Lenient), string(body))
+	require.NoError(t, json.Unmarshal(body, &v, jsonx.Lenient), string(body))
 }
 
 func TestAnAnswerWithoutEndIsRefusedAndNotAskedForAgain(t *testing.T) {

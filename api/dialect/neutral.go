@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/safetext"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // maxLabel is how much of a name or a title a label or a note shows.
@@ -21,16 +21,16 @@ const maxNeutral = 4000
 //
 // It returns "" if the block has no text that another model could read.
 func neutral(b content.Opaque) string {
-	list, err := wire.Members(b.JSON)
+	list, err := jsonx.Members(b.JSON)
 	if err != nil {
 		return ""
 	}
 
-	kind, list, _ := wire.TakeText(list, "type")
+	kind, list, _ := jsonx.TakeText(list, "type")
 	if kind == "" && len(list) == 1 {
 		// The one member of a Gemini part is its type.
 		kind = list[0].Name
-		if inner, err := wire.Members(list[0].Value); err == nil {
+		if inner, err := jsonx.Members(list[0].Value); err == nil {
 			list = inner
 		}
 	}
@@ -66,7 +66,7 @@ var readableMembers = map[string]bool{
 }
 
 // members adds the readable members of list.
-func (n *neutralText) members(list []wire.Member, depth int) {
+func (n *neutralText) members(list []jsonx.Member, depth int) {
 	for _, m := range list {
 		if readableMembers[m.Name] {
 			n.value(m.Name, m.Value, depth)
@@ -82,7 +82,7 @@ func (n *neutralText) value(name string, j content.JSON, depth int) {
 
 	switch j[0] {
 	case '"':
-		if text, ok := wire.Text(j); ok {
+		if text, ok := jsonx.Text(j); ok {
 			n.add(name, text)
 		}
 	case '{':
@@ -90,11 +90,11 @@ func (n *neutralText) value(name string, j content.JSON, depth int) {
 			n.add(name, string(j))
 			return
 		}
-		if list, err := wire.Members(j); err == nil {
+		if list, err := jsonx.Members(j); err == nil {
 			n.members(list, depth+1)
 		}
 	case '[':
-		var items []wire.Raw
+		var items []jsonx.Raw
 		if j.Decode(&items) != nil {
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
@@ -87,7 +88,7 @@ const maxSchemaDepth = 100
 
 // schema returns the schema j without the keywords that the target does not accept; j itself if nothing changes.
 func (r *reducer) schema(j content.JSON, depth int) content.JSON {
-	list, err := wire.Members(j)
+	list, err := jsonx.Members(j)
 	if err != nil {
 		if j != "true" && j != "false" {
 			r.setMalformed("a schema", "neither an object nor a boolean")
@@ -116,40 +117,40 @@ func (r *reducer) schema(j content.JSON, depth int) content.JSON {
 
 		value := r.keywordValue(m, depth+1)
 		changed = changed || value != m.Value
-		kept = append(kept, wire.Member{Name: m.Name, Value: value})
+		kept = append(kept, jsonx.Member{Name: m.Name, Value: value})
 	}
 
 	if !changed {
 		return j
 	}
-	return wire.Object(kept)
+	return jsonx.Object(kept)
 }
 
 // widens reports whether additionalProperties would apply to more properties than before: also to those of
 // patternProperties, which is removed.
-func (r *reducer) widens(list []wire.Member, depth int) bool {
+func (r *reducer) widens(list []jsonx.Member, depth int) bool {
 	return !r.accepts("patternProperties", depth) &&
-		slices.ContainsFunc(list, func(m wire.Member) bool { return m.Name == "patternProperties" })
+		slices.ContainsFunc(list, func(m jsonx.Member) bool { return m.Name == "patternProperties" })
 }
 
 // movesDefinitions reports whether the schema has its definitions in "definitions", as in older versions of JSON
 // Schema, and the target accepts only "$defs".
-func (r *reducer) movesDefinitions(top []wire.Member) bool {
-	_, rest := wire.Take(top, "$defs")
-	_, without := wire.Take(top, "definitions")
+func (r *reducer) movesDefinitions(top []jsonx.Member) bool {
+	_, rest := jsonx.Take(top, "$defs")
+	_, without := jsonx.Take(top, "definitions")
 	return len(rest) == len(top) && len(without) < len(top) && r.accepts("$defs", 0) && !r.accepts("definitions", 0)
 }
 
 // moveDefinitions renames "definitions" at the top to "$defs", and changes references to match. It reports whether m
 // changed.
-func (r *reducer) moveDefinitions(m *wire.Member, depth int) bool {
+func (r *reducer) moveDefinitions(m *jsonx.Member, depth int) bool {
 	const before = "#/definitions/"
-	switch ref, ok := wire.Text(m.Value); {
+	switch ref, ok := jsonx.Text(m.Value); {
 	case m.Name == "definitions" && depth == 0:
 		m.Name = "$defs"
 		return true
 	case m.Name == "$ref" && ok && strings.HasPrefix(ref, before):
-		m.Value = wire.Quote("#/$defs/" + ref[len(before):])
+		m.Value = jsonx.Quote("#/$defs/" + ref[len(before):])
 		return true
 	}
 	return false
@@ -175,7 +176,7 @@ func (r *reducer) drop(keyword string) {
 }
 
 // keywordValue returns the value of a keyword, with the schemas in it reduced.
-func (r *reducer) keywordValue(m wire.Member, depth int) content.JSON {
+func (r *reducer) keywordValue(m jsonx.Member, depth int) content.JSON {
 	switch m.Name {
 	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
 		if !strings.HasPrefix(string(m.Value), "{") {
@@ -199,7 +200,7 @@ func (r *reducer) keywordValue(m wire.Member, depth int) content.JSON {
 
 // schemaMap reduces each schema in an object of schemas.
 func (r *reducer) schemaMap(j content.JSON, depth int) content.JSON {
-	list, err := wire.Members(j)
+	list, err := jsonx.Members(j)
 	if err != nil {
 		return j
 	}
@@ -212,12 +213,12 @@ func (r *reducer) schemaMap(j content.JSON, depth int) content.JSON {
 	if !changed {
 		return j
 	}
-	return wire.Object(list)
+	return jsonx.Object(list)
 }
 
 // schemaList reduces each schema in a list of schemas.
 func (r *reducer) schemaList(j content.JSON, depth int) content.JSON {
-	var items []wire.Raw
+	var items []jsonx.Raw
 	if j.Decode(&items) != nil {
 		return j
 	}

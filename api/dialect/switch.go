@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/safetext"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // Target describes what an API accepts of a conversation with other providers: the rules for switching the provider.
@@ -269,12 +269,12 @@ func wrapped(input content.JSON) content.JSON {
 		return "{}"
 	case input.Valid():
 		// The object is invalid if it nests too deep.
-		if object := wire.Object([]wire.Member{{Name: "input", Value: input}}); object.Valid() {
+		if object := jsonx.Object([]jsonx.Member{{Name: "input", Value: input}}); object.Valid() {
 			return object
 		}
 	}
 
-	return wire.Object([]wire.Member{{Name: "input", Value: wire.Quote(string(input))}})
+	return jsonx.Object([]jsonx.Member{{Name: "input", Value: jsonx.Quote(string(input))}})
 }
 
 func (t Target) image(role content.Role, b content.Image) (content.Block, string) {

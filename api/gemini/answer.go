@@ -5,7 +5,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // chunk is a piece of a streamed response. A whole response is one chunk.
@@ -14,22 +14,22 @@ type chunk struct {
 	Prompt     struct {
 		BlockReason string `json:"blockReason"`
 	} `json:"promptFeedback"`
-	Usage usage    `json:"usageMetadata"`
-	Model string   `json:"modelVersion"`
-	ID    string   `json:"responseId"`
-	Error wire.Raw `json:"error"`
+	Usage usage     `json:"usageMetadata"`
+	Model string    `json:"modelVersion"`
+	ID    string    `json:"responseId"`
+	Error jsonx.Raw `json:"error"`
 }
 
 type candidate struct {
 	Index   int `json:"index"`
 	Content struct {
-		Parts []wire.Raw `json:"parts"`
+		Parts []jsonx.Raw `json:"parts"`
 	} `json:"content"`
-	FinishReason  string   `json:"finishReason"`
-	FinishMessage string   `json:"finishMessage"`
-	Grounding     wire.Raw `json:"groundingMetadata"`
-	Citations     wire.Raw `json:"citationMetadata"`
-	URLContext    wire.Raw `json:"urlContextMetadata"`
+	FinishReason  string    `json:"finishReason"`
+	FinishMessage string    `json:"finishMessage"`
+	Grounding     jsonx.Raw `json:"groundingMetadata"`
+	Citations     jsonx.Raw `json:"citationMetadata"`
+	URLContext    jsonx.Raw `json:"urlContextMetadata"`
 }
 
 // first returns the first candidate, the only one that is read. It is not ok if the chunk has no piece of it.

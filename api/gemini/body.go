@@ -10,6 +10,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
@@ -38,7 +39,7 @@ type builder struct {
 	options Options
 	model   string
 	// The members of Options.Body, without those that were taken out.
-	further   []wire.Member
+	further   []jsonx.Member
 	functions []content.Tool
 	// The entries of "tools" for the tools that the API runs.
 	servers []content.JSON
@@ -57,7 +58,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 		return nil, err
 	}
 	if b.options.Body != "" {
-		b.further, _ = wire.Members(b.options.Body) // Checked has read it
+		b.further, _ = jsonx.Members(b.options.Body) // Checked has read it
 	}
 
 	said := encodingOf(b.model).Encode(req.Messages)
@@ -84,7 +85,7 @@ func (b *builder) front() []byte {
 	labels := b.labels()
 
 	dst := b.appendTools(b.appendSystem([]byte{'{'}))
-	for _, m := range []wire.Member{{Name: "toolConfig", Value: choice}, {Name: "labels", Value: labels}} {
+	for _, m := range []jsonx.Member{{Name: "toolConfig", Value: choice}, {Name: "labels", Value: labels}} {
 		if m.Value != "" {
 			dst = append(write.Name(dst, m.Name), m.Value...)
 		}
@@ -123,8 +124,8 @@ func (b *builder) leaveOut() {
 
 // take removes a member from Options.Body and returns it. The API has two names for each member; both are removed.
 func (b *builder) take(name string) content.JSON {
-	value, rest := wire.Take(b.further, name)
-	other, rest := wire.Take(rest, snake(name))
+	value, rest := jsonx.Take(b.further, name)
+	other, rest := jsonx.Take(rest, snake(name))
 	b.further = rest
 	if value == "" {
 		return other
@@ -147,32 +148,32 @@ func snake(name string) string {
 
 // merged returns an object of the members of own and further; "" if there are none. Members of further replace those of
 // own with the same name. If further is not an object, it replaces all of own.
-func merged(own []wire.Member, further content.JSON) content.JSON {
+func merged(own []jsonx.Member, further content.JSON) content.JSON {
 	if further != "" && further != "null" {
-		list, err := wire.Members(further)
+		list, err := jsonx.Members(further)
 		if err != nil {
 			return further // the API refuses it
 		}
 		for _, m := range list {
-			_, own = wire.Take(own, m.Name)
+			_, own = jsonx.Take(own, m.Name)
 		}
 		own = append(own, list...)
 	}
 	if len(own) == 0 {
 		return ""
 	}
-	return wire.Object(own)
+	return jsonx.Object(own)
 }
 
 // toolConfig returns the configuration of the tools from the options.
-func (b *builder) toolConfig() []wire.Member {
+func (b *builder) toolConfig() []jsonx.Member {
 	if b.options.OneCall {
 		b.note(api.RepairOption, "OneCall is left out: the API does not have it")
 	}
 
 	list := b.toolChoice()
 	if len(b.functions) > 0 && len(b.servers) > 0 && !b.options.vertex() {
-		list = append(list, wire.Member{Name: "includeServerSideToolInvocations", Value: "true"}) // the API requires it
+		list = append(list, jsonx.Member{Name: "includeServerSideToolInvocations", Value: "true"}) // the API requires it
 	}
 	return list
 }
@@ -180,7 +181,7 @@ func (b *builder) toolConfig() []wire.Member {
 // ownToolConfig returns the one of Options.Body, without a tool choice if there are no functions.
 func (b *builder) ownToolConfig() content.JSON {
 	config := b.take("toolConfig")
-	list, err := wire.Members(config)
+	list, err := jsonx.Members(config)
 	if err != nil || len(b.functions) > 0 {
 		return config
 	}
@@ -188,16 +189,16 @@ func (b *builder) ownToolConfig() content.JSON {
 	// Without functions, there is nothing to choose from.
 	for _, name := range []string{"functionCallingConfig", "function_calling_config"} {
 		var left content.JSON
-		if left, list = wire.Take(list, name); left != "" {
+		if left, list = jsonx.Take(list, name); left != "" {
 			b.note(api.RepairOption, "%q in Options.Body is left out: there are no functions", name)
 		}
 	}
-	return wire.Object(list)
+	return jsonx.Object(list)
 }
 
 // toolChoice returns the choice of the options. It has the name under which a tool was declared, because every API
 // accepts that name.
-func (b *builder) toolChoice() []wire.Member {
+func (b *builder) toolChoice() []jsonx.Member {
 	choice := b.options.ToolChoice
 	name := choice.Tool()
 	switch {
@@ -215,9 +216,9 @@ func (b *builder) toolChoice() []wire.Member {
 	case choice == api.ToolsNone:
 		config = []byte(`{"mode":"NONE"`)
 	case name != "":
-		config = append(append(append(config, `,"allowedFunctionNames":[`...), wire.Quote(name)...), ']')
+		config = append(append(append(config, `,"allowedFunctionNames":[`...), jsonx.Quote(name)...), ']')
 	}
-	return []wire.Member{{Name: "functionCallingConfig", Value: content.JSON(append(config, '}'))}}
+	return []jsonx.Member{{Name: "functionCallingConfig", Value: content.JSON(append(config, '}'))}}
 }
 
 // declared reports whether there is a function of that name.
@@ -231,10 +232,10 @@ func (b *builder) declared(name string) bool {
 }
 
 // generationConfig returns the configuration of the response from the options.
-func (b *builder) generationConfig() []wire.Member {
+func (b *builder) generationConfig() []jsonx.Member {
 	o := b.options
-	var list []wire.Member
-	set := func(name string, value content.JSON) { list = append(list, wire.Member{Name: name, Value: value}) }
+	var list []jsonx.Member
+	set := func(name string, value content.JSON) { list = append(list, jsonx.Member{Name: name, Value: value}) }
 
 	if o.MaxTokens > 0 {
 		set("maxOutputTokens", content.JSON(strconv.Itoa(min(o.MaxTokens, math.MaxInt32))))
@@ -276,7 +277,7 @@ func (b *builder) stopSequences() content.JSON {
 
 	dst := []byte{'['}
 	for _, s := range stops {
-		dst = append(write.Comma(dst), wire.Quote(s)...)
+		dst = append(write.Comma(dst), jsonx.Quote(s)...)
 	}
 	return content.JSON(append(dst, ']'))
 }
@@ -326,7 +327,7 @@ func (b *builder) thinkingConfig() content.JSON {
 		return `{"thinkingBudget":0}`
 	case level != "":
 		return content.JSON(`{"includeThoughts":true,"thinkingLevel":` +
-			string(wire.Quote(strings.ToUpper(level))) + `}`)
+			string(jsonx.Quote(strings.ToUpper(level))) + `}`)
 	case thinking == api.ThinkAuto:
 		budget = -1
 	}
@@ -351,7 +352,7 @@ func (b *builder) labels() content.JSON {
 // holds reports whether Options.Body has a member, under either of its names.
 func (b *builder) holds(name string) bool {
 	for _, n := range []string{name, snake(name)} {
-		if value, _ := wire.Take(b.further, n); value != "" && value != "null" {
+		if value, _ := jsonx.Take(b.further, n); value != "" && value != "null" {
 			return true
 		}
 	}

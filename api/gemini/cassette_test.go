@@ -18,9 +18,9 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/providertest"
-	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -218,7 +218,7 @@ func saidParts(t *testing.T, e providertest.Exchange) []any {
 				} `json:"content"`
 			} `json:"candidates"`
 		}
-		require.NoError(t, json.Unmarshal(raw, &one, wire.Lenient))
+		require.NoError(t, json.Unmarshal(raw, &one, jsonx.Lenient))
 		for _, c := range one.Candidates {
 			all = append(all, providertest.NormalGeminiParts(any(c.Content.Parts))...)
 		}

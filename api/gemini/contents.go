@@ -7,8 +7,8 @@ import (
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // noSignature is the signature that Google provides for calls without a thoughtSignature:
@@ -135,7 +135,7 @@ func responseOf(r content.ToolResult, media bool) content.JSON {
 	if r.IsError {
 		name = "error"
 	}
-	return wire.Object([]wire.Member{{Name: name, Value: wire.Quote(text)}})
+	return jsonx.Object([]jsonx.Member{{Name: name, Value: jsonx.Quote(text)}})
 }
 
 // appendPart appends a block that accept returned.
@@ -166,9 +166,9 @@ func appendCall(dst []byte, call content.ToolUse, signature string) []byte {
 	dst = write.OptString(write.OptString(dst, "id", call.ID), "name", call.Name)
 	dst = append(write.Name(dst, "args"), call.Input...)
 
-	further, _ := wire.Members(call.Extra.For(API)) // none where there is no Extra
-	inside, _ := wire.Take(further, "functionCall")
-	list, _ := wire.Members(inside)
+	further, _ := jsonx.Members(call.Extra.For(API)) // none where there is no Extra
+	inside, _ := jsonx.Take(further, "functionCall")
+	list, _ := jsonx.Members(inside)
 	dst = append(appendFurther(dst, list, "id", "name", "args"), '}')
 
 	if signature != "" {
@@ -202,7 +202,7 @@ var typeByName = map[string]string{
 }
 
 // appendFurther appends members, except those named but.
-func appendFurther(dst []byte, list []wire.Member, but ...string) []byte {
+func appendFurther(dst []byte, list []jsonx.Member, but ...string) []byte {
 	for _, m := range list {
 		if !slices.Contains(but, m.Name) {
 			dst = append(write.Name(dst, m.Name), m.Value...)

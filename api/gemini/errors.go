@@ -12,6 +12,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -31,9 +32,9 @@ func protocol(format string, args ...any) error { return roundtrip.Protocol(API,
 // status is an error in the API's form: a google.rpc.Status in an "error".
 type status struct {
 	Error struct {
-		Status  string     `json:"status"`
-		Message string     `json:"message"`
-		Details []wire.Raw `json:"details"`
+		Status  string      `json:"status"`
+		Message string      `json:"message"`
+		Details []jsonx.Raw `json:"details"`
 	} `json:"error"`
 }
 
@@ -53,14 +54,14 @@ func newError(http int, header http.Header, body []byte) *api.Error {
 	}
 
 	var s status
-	_ = json.Unmarshal(chunksOf(body)[0], &s, wire.Lenient) // a body that is not JSON is kept in Body
+	_ = json.Unmarshal(chunksOf(body)[0], &s, jsonx.Lenient) // a body that is not JSON is kept in Body
 	e.Type, e.Message = s.Error.Status, s.Error.Message
 
 	// The details may have a reason, a longer delay and the ID of the request.
 	reason := ""
 	for _, raw := range s.Error.Details {
 		var d detail
-		if json.Unmarshal(raw, &d, wire.Lenient) != nil {
+		if json.Unmarshal(raw, &d, jsonx.Lenient) != nil {
 			continue // a detail of another form
 		}
 

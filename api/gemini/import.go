@@ -8,9 +8,9 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/roundtrip"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // Import reads the body of a request, and returns the request. It is the reverse of [Body]. dag.FromTranscript makes a
@@ -28,12 +28,12 @@ import (
 // Errors are api.ErrInvalidRequest and name the position in the body that cannot be read. Import accepts what it can
 // read, even if the API does not: Body repairs it.
 func Import(body []byte) (req api.Request, err error) {
-	list, err := wire.Members(content.JSON(body))
+	list, err := jsonx.Members(content.JSON(body))
 	if err != nil {
 		return req, roundtrip.ImportError(API, roundtrip.NotRead("body", err))
 	}
 
-	var rest []wire.Member
+	var rest []jsonx.Member
 	for _, m := range list {
 		switch {
 		case m.Value == "null", m.Name == "model":
@@ -52,13 +52,13 @@ func Import(body []byte) (req api.Request, err error) {
 	}
 
 	if len(rest) > 0 {
-		req.Options.Body = wire.Object(rest)
+		req.Options.Body = jsonx.Object(rest)
 	}
 	return req, nil
 }
 
 // isNamed reports whether m is the member called name, under either of its names.
-func isNamed(m wire.Member, name string) bool { return m.Name == name || m.Name == snake(name) }
+func isNamed(m jsonx.Member, name string) bool { return m.Name == name || m.Name == snake(name) }
 
 // fromSnake maps the second names of members to the first.
 var fromSnake = func() map[string]string {
@@ -71,7 +71,7 @@ var fromSnake = func() map[string]string {
 
 // renamed returns list with the second names of members replaced by the first, and reports whether there were any. If
 // list has both names of a member, they are kept.
-func renamed(list []wire.Member) (all []wire.Member, changed bool) {
+func renamed(list []jsonx.Member) (all []jsonx.Member, changed bool) {
 	all = slices.Clone(list)
 	for i, m := range all {
 		name := fromSnake[m.Name]
@@ -79,7 +79,7 @@ func renamed(list []wire.Member) (all []wire.Member, changed bool) {
 			continue
 		}
 
-		if named, _ := wire.Take(list, name); named == "" {
+		if named, _ := jsonx.Take(list, name); named == "" {
 			all[i].Name, changed = name, true
 		}
 	}
@@ -95,8 +95,8 @@ func importObjects(where string, j content.JSON) ([]roundtrip.Imported, error) {
 }
 
 // importParts reads the parts of an object, which may be missing.
-func importParts(where string, list []wire.Member) ([]roundtrip.Imported, error) {
-	parts, _ := wire.Take(list, "parts")
+func importParts(where string, list []jsonx.Member) ([]roundtrip.Imported, error) {
+	parts, _ := jsonx.Take(list, "parts")
 	if parts == "" {
 		return nil, nil
 	}
@@ -104,8 +104,8 @@ func importParts(where string, list []wire.Member) ([]roundtrip.Imported, error)
 }
 
 // importSystem reads the system prompts, one from each part.
-func importSystem(m wire.Member) ([]string, error) {
-	list, err := wire.Members(m.Value)
+func importSystem(m jsonx.Member) ([]string, error) {
+	list, err := jsonx.Members(m.Value)
 	if err != nil {
 		return nil, roundtrip.NotRead(m.Name, err)
 	}
@@ -117,7 +117,7 @@ func importSystem(m wire.Member) ([]string, error) {
 
 	var system []string
 	for i, part := range parts {
-		text, _, ok := wire.TakeText(part.List, "text")
+		text, _, ok := jsonx.TakeText(part.List, "text")
 		if !ok {
 			return nil, roundtrip.NotRead(fmt.Sprintf("%s.parts[%d]", m.Name, i), errors.New("it is not text"))
 		}
@@ -138,7 +138,7 @@ func importTools(j content.JSON) ([]content.Tool, error) {
 	for i, entry := range entries {
 		for _, m := range entry.List {
 			if !isNamed(m, "functionDeclarations") {
-				tools = append(tools, content.Tool{Name: snake(m.Name), Extra: extra([]wire.Member{m})})
+				tools = append(tools, content.Tool{Name: snake(m.Name), Extra: extra([]jsonx.Member{m})})
 				continue
 			}
 
@@ -155,13 +155,13 @@ func importTools(j content.JSON) ([]content.Tool, error) {
 }
 
 // importFunction reads the declaration of a function.
-func importFunction(list []wire.Member) content.Tool {
+func importFunction(list []jsonx.Member) content.Tool {
 	list, _ = renamed(list)
 	var def content.Tool
-	def.Name, list, _ = wire.TakeText(list, "name")
-	def.Description, list, _ = wire.TakeText(list, "description")
-	schema, list := wire.Take(list, "parametersJsonSchema")
-	older, list := wire.Take(list, "parameters")
+	def.Name, list, _ = jsonx.TakeText(list, "name")
+	def.Description, list, _ = jsonx.TakeText(list, "description")
+	schema, list := jsonx.Take(list, "parametersJsonSchema")
+	older, list := jsonx.Take(list, "parameters")
 
 	// The older member, parameters, is an OpenAPI schema.
 	switch {
@@ -182,7 +182,7 @@ const deepestSchema = 64
 
 // fromOpenAPI converts an OpenAPI schema to JSON Schema, whose types are in lower case.
 func fromOpenAPI(j content.JSON, depth int) content.JSON {
-	list, err := wire.Members(j)
+	list, err := jsonx.Members(j)
 	if err != nil || depth > deepestSchema {
 		return j
 	}
@@ -190,31 +190,31 @@ func fromOpenAPI(j content.JSON, depth int) content.JSON {
 	for i, m := range list {
 		switch m.Name {
 		case "type":
-			if kind, ok := wire.Text(m.Value); ok {
-				list[i].Value = wire.Quote(strings.ToLower(kind))
+			if kind, ok := jsonx.Text(m.Value); ok {
+				list[i].Value = jsonx.Quote(strings.ToLower(kind))
 			}
 		case "items", "additionalProperties":
 			list[i].Value = fromOpenAPI(m.Value, depth+1)
 		case "properties":
-			properties, err := wire.Members(m.Value)
+			properties, err := jsonx.Members(m.Value)
 			if err != nil {
 				continue
 			}
 			for k, p := range properties {
 				properties[k].Value = fromOpenAPI(p.Value, depth+1)
 			}
-			list[i].Value = wire.Object(properties)
+			list[i].Value = jsonx.Object(properties)
 		case "anyOf":
 			list[i].Value = fromOpenAPIs(m.Value, depth+1)
 		}
 	}
 
-	return wire.Object(list)
+	return jsonx.Object(list)
 }
 
 // fromOpenAPIs converts a list of schemas.
 func fromOpenAPIs(j content.JSON, depth int) content.JSON {
-	var schemas []wire.Raw
+	var schemas []jsonx.Raw
 	if j.Decode(&schemas) != nil {
 		return j
 	}
@@ -259,8 +259,8 @@ func importContents(j content.JSON) ([]content.Message, error) {
 }
 
 // content reads one content.
-func (c *contentImport) content(where string, list []wire.Member) error {
-	name, _, _ := wire.TakeText(list, "role")
+func (c *contentImport) content(where string, list []jsonx.Member) error {
+	name, _, _ := jsonx.TakeText(list, "role")
 	role := content.Role(name)
 	switch name {
 	case "model":
@@ -291,13 +291,13 @@ func (c *contentImport) content(where string, list []wire.Member) error {
 // part reads a part of the current message.
 func (c *contentImport) part(part roundtrip.Imported) error {
 	if list, changed := namedPart(part.List); changed {
-		part = roundtrip.Imported{Raw: wire.Object(list), List: list}
+		part = roundtrip.Imported{Raw: jsonx.Object(list), List: list}
 	}
 
 	if r, name, ok := knownResult(part.List); ok {
 		// A result gets its name from its call, and needs its own only if no call has it.
 		if !c.known[name] && name != "" {
-			r.Extra = extra(wire.With([]wire.Member{{Name: "name", Value: wire.Quote(name)}}, membersOf(r.Extra)))
+			r.Extra = extra(jsonx.With([]jsonx.Member{{Name: "name", Value: jsonx.Quote(name)}}, membersOf(r.Extra)))
 		}
 		c.blocks, c.names = append(c.blocks, r), append(c.names, name)
 		return nil
@@ -309,7 +309,7 @@ func (c *contentImport) part(part roundtrip.Imported) error {
 	}
 
 	if b == nil {
-		text, _ := wire.Take(part.List, "text")
+		text, _ := jsonx.Take(part.List, "text")
 		c.silent = c.silent || text == `""`
 		return nil
 	}
@@ -322,16 +322,16 @@ func (c *contentImport) part(part roundtrip.Imported) error {
 }
 
 // namedPart is renamed for a part and the file in it.
-func namedPart(list []wire.Member) (all []wire.Member, changed bool) {
+func namedPart(list []jsonx.Member) (all []jsonx.Member, changed bool) {
 	all, changed = renamed(list)
 	for i, m := range all {
 		if m.Name != "inlineData" && m.Name != "fileData" {
 			continue
 		}
 
-		if file, err := wire.Members(m.Value); err == nil {
+		if file, err := jsonx.Members(m.Value); err == nil {
 			if file, other := renamed(file); other {
-				all[i].Value, changed = wire.Object(file), true
+				all[i].Value, changed = jsonx.Object(file), true
 			}
 		}
 	}
@@ -339,33 +339,33 @@ func namedPart(list []wire.Member) (all []wire.Member, changed bool) {
 }
 
 // membersOf returns the members of an Extra.
-func membersOf(e content.Extra) []wire.Member {
-	list, _ := wire.Members(e.For(API)) // none where there is no Extra
+func membersOf(e content.Extra) []jsonx.Member {
+	list, _ := jsonx.Members(e.For(API)) // none where there is no Extra
 	return list
 }
 
 // knownResult reads a part that is the result of a call. Its content is the text, if the response has nothing else, or
 // the object that the tool returned. The name is that of the tool. It is not kept in the result, because the call has
 // it.
-func knownResult(part []wire.Member) (r content.ToolResult, name string, ok bool) {
-	result, outer := wire.Take(part, "functionResponse")
-	list, err := wire.Members(result)
-	if err != nil || slices.ContainsFunc(outer, func(m wire.Member) bool { return slices.Contains(data, m.Name) }) {
+func knownResult(part []jsonx.Member) (r content.ToolResult, name string, ok bool) {
+	result, outer := jsonx.Take(part, "functionResponse")
+	list, err := jsonx.Members(result)
+	if err != nil || slices.ContainsFunc(outer, func(m jsonx.Member) bool { return slices.Contains(data, m.Name) }) {
 		return r, "", false
 	}
 
-	r.CallID, list, _ = wire.TakeText(list, "id")
-	name, list, _ = wire.TakeText(list, "name")
-	response, list := wire.Take(list, "response")
-	r.Extra = extra(wire.With(list, outer))
+	r.CallID, list, _ = jsonx.TakeText(list, "id")
+	name, list, _ = jsonx.TakeText(list, "name")
+	response, list := jsonx.Take(list, "response")
+	r.Extra = extra(jsonx.With(list, outer))
 
 	if response == "null" {
 		return r, name, true
 	}
 
 	r.Content = content.Words(string(response))
-	if members, err := wire.Members(response); err == nil && len(members) == 1 {
-		if text, isText := wire.Text(members[0].Value); isText &&
+	if members, err := jsonx.Members(response); err == nil && len(members) == 1 {
+		if text, isText := jsonx.Text(members[0].Value); isText &&
 			(members[0].Name == "output" || members[0].Name == "error") {
 			r.Content, r.IsError = content.Words(text), members[0].Name == "error"
 		}

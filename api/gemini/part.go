@@ -8,7 +8,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 const thoughtSignature = "thoughtSignature"
@@ -28,13 +28,13 @@ var about = []string{"groundingMetadata", "citationMetadata", "urlContextMetadat
 // decodePart decodes a part. A part that Plait models becomes a Text, a Thinking and so on, with its other members in
 // Extra. Any other part becomes an Opaque, byte for byte. An empty text is nil.
 func decodePart(raw content.JSON) (content.Block, error) {
-	list, err := wire.Members(raw)
+	list, err := jsonx.Members(raw)
 	if err != nil {
 		// Lone surrogates and repeated names are no reason to fail the whole response.
 		if raw, err = mended(raw, err); err != nil {
 			return nil, err
 		}
-		list, _ = wire.Members(raw)
+		list, _ = jsonx.Members(raw)
 	}
 
 	b, ok := known(list)
@@ -47,7 +47,7 @@ func decodePart(raw content.JSON) (content.Block, error) {
 // mended rewrites an object without its lone surrogates and repeated names. It returns why if it is not an object.
 func mended(raw content.JSON, why error) (content.JSON, error) {
 	var v map[string]any
-	if json.Unmarshal([]byte(raw), &v, wire.Lenient) != nil || v == nil {
+	if json.Unmarshal([]byte(raw), &v, jsonx.Lenient) != nil || v == nil {
 		return "", why
 	}
 	b, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
@@ -58,9 +58,9 @@ func mended(raw content.JSON, why error) (content.JSON, error) {
 }
 
 // known returns the block that list describes. It is not ok if no block of Plait can hold all of it.
-func known(list []wire.Member) (content.Block, bool) {
+func known(list []jsonx.Member) (content.Block, bool) {
 	// False is the default, and carries no information.
-	if thought, rest := wire.Take(list, "thought"); thought == "false" {
+	if thought, rest := jsonx.Take(list, "thought"); thought == "false" {
 		list = rest
 	}
 
@@ -75,26 +75,26 @@ func known(list []wire.Member) (content.Block, bool) {
 		return nil, false
 	}
 
-	if text, rest, ok := wire.TakeText(list, "text"); ok {
+	if text, rest, ok := jsonx.TakeText(list, "text"); ok {
 		return knownText(text, rest)
 	}
-	if call, rest := wire.Take(list, "functionCall"); call != "" {
+	if call, rest := jsonx.Take(list, "functionCall"); call != "" {
 		return knownCall(call, rest)
 	}
 	return knownMedia(list)
 }
 
 // knownText returns a Text or a Thinking; nil for an empty one.
-func knownText(text string, rest []wire.Member) (content.Block, bool) {
-	thought, further := wire.Take(rest, "thought")
+func knownText(text string, rest []jsonx.Member) (content.Block, bool) {
+	thought, further := jsonx.Take(rest, "thought")
 	switch {
 	case thought == "true":
-		signature, further, _ := wire.TakeText(further, thoughtSignature)
+		signature, further, _ := jsonx.TakeText(further, thoughtSignature)
 		if text == "" && signature == "" && len(further) == 0 {
 			return nil, true
 		}
 		return content.Thinking{
-			Text: text, Signature: signature, Extra: content.Extra{API: API, JSON: wire.Object(further)},
+			Text: text, Signature: signature, Extra: content.Extra{API: API, JSON: jsonx.Object(further)},
 		}, true
 	case thought != "":
 		return nil, false
@@ -106,36 +106,36 @@ func knownText(text string, rest []wire.Member) (content.Block, bool) {
 
 // knownCall reads a call. Members of the call that Plait does not model are kept in the Extra too, as a functionCall
 // without the others.
-func knownCall(call content.JSON, rest []wire.Member) (content.Block, bool) {
-	list, err := wire.Members(call)
+func knownCall(call content.JSON, rest []jsonx.Member) (content.Block, bool) {
+	list, err := jsonx.Members(call)
 	if err != nil {
 		return nil, false
 	}
 
-	name, list, ok := wire.TakeText(list, "name")
+	name, list, ok := jsonx.TakeText(list, "name")
 	if !ok {
 		return nil, false
 	}
-	id, list, _ := wire.TakeText(list, "id")
+	id, list, _ := jsonx.TakeText(list, "id")
 
-	args, list := wire.Take(list, "args")
+	args, list := jsonx.Take(list, "args")
 	// The API leaves out the arguments of a call without any.
 	if args == "" || args == "null" {
 		args = "{}"
 	}
 
 	if len(list) > 0 {
-		rest = append(rest[:len(rest):len(rest)], wire.Member{Name: "functionCall", Value: wire.Object(list)})
+		rest = append(rest[:len(rest):len(rest)], jsonx.Member{Name: "functionCall", Value: jsonx.Object(list)})
 	}
 	return content.ToolUse{ID: id, Name: name, Input: args, Extra: extra(rest)}, true
 }
 
 // knownMedia reads a part with a file.
-func knownMedia(list []wire.Member) (content.Block, bool) {
-	inline, rest := wire.Take(list, "inlineData")
+func knownMedia(list []jsonx.Member) (content.Block, bool) {
+	inline, rest := jsonx.Take(list, "inlineData")
 	s, ok := knownSource(inline, "data")
 	if inline == "" {
-		inline, rest = wire.Take(list, "fileData")
+		inline, rest = jsonx.Take(list, "fileData")
 		s, ok = knownSource(inline, "fileUri")
 	}
 
@@ -151,14 +151,14 @@ func knownMedia(list []wire.Member) (content.Block, bool) {
 // knownSource reads inlineData or fileData, with the content in the member named member. It is not ok if it has more
 // than a content.Source can hold.
 func knownSource(j content.JSON, member string) (content.Source, bool) {
-	list, err := wire.Members(j)
+	list, err := jsonx.Members(j)
 	if err != nil {
 		return content.Source{}, false
 	}
 
 	var s content.Source
-	s.MediaType, list, _ = wire.TakeText(list, "mimeType")
-	value, list, ok := wire.TakeText(list, member)
+	s.MediaType, list, _ = jsonx.TakeText(list, "mimeType")
+	value, list, ok := jsonx.TakeText(list, member)
 	if member == "data" {
 		s.Data = standard(value)
 	} else {
@@ -178,30 +178,30 @@ func standard(data string) string {
 }
 
 // extra returns an Extra with the members that no field holds.
-func extra(rest []wire.Member) content.Extra {
+func extra(rest []jsonx.Member) content.Extra {
 	if len(rest) == 0 {
 		return content.Extra{}
 	}
-	return content.Extra{API: API, JSON: wire.Object(rest)}
+	return content.Extra{API: API, JSON: jsonx.Object(rest)}
 }
 
 // furtherOf returns the members that an Extra adds to a part: neither the part's content nor information about a
 // response.
-func furtherOf(e content.Extra) []wire.Member {
+func furtherOf(e content.Extra) []jsonx.Member {
 	further := e.For(API)
 	if further == "" || further == "{}" {
 		return nil
 	}
-	list, _ := wire.Members(further) // it was checked when the block was made
-	return slices.DeleteFunc(list, func(m wire.Member) bool {
+	list, _ := jsonx.Members(further) // it was checked when the block was made
+	return slices.DeleteFunc(list, func(m jsonx.Member) bool {
 		return slices.Contains(data, m.Name) || slices.Contains(about, m.Name)
 	})
 }
 
 // signatureOf returns the signature in an Extra, as JSON; "" for none.
 func signatureOf(e content.Extra) content.JSON {
-	list, _ := wire.Members(e.For(API)) // none where there is no Extra
-	signature, _ := wire.Take(list, thoughtSignature)
+	list, _ := jsonx.Members(e.For(API)) // none where there is no Extra
+	signature, _ := jsonx.Take(list, thoughtSignature)
 	if signature == `""` || signature == "null" {
 		return ""
 	}

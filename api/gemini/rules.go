@@ -10,7 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 var target, _ = dialect.TargetOf(API)
@@ -131,16 +131,16 @@ func acceptOwn(role content.Role, o content.Opaque, nested bool) (content.Block,
 // acceptFile accepts an opaque part. If it is a file with more members than Plait models, the file must be one that the
 // API accepts.
 func acceptFile(role content.Role, o content.Opaque) (content.Block, string) {
-	list, _ := wire.Members(o.JSON) // it was checked when the block was made
+	list, _ := jsonx.Members(o.JSON) // it was checked when the block was made
 	for _, kind := range []string{"inlineData", "fileData"} {
-		file, _ := wire.Take(list, kind)
+		file, _ := jsonx.Take(list, kind)
 		if file == "" {
 			continue
 		}
 
-		inside, _ := wire.Members(file)
-		inside = slices.DeleteFunc(inside, func(m wire.Member) bool { return !slices.Contains(fileMembers, m.Name) })
-		b, ok := knownMedia([]wire.Member{{Name: kind, Value: wire.Object(inside)}})
+		inside, _ := jsonx.Members(file)
+		inside = slices.DeleteFunc(inside, func(m jsonx.Member) bool { return !slices.Contains(fileMembers, m.Name) })
+		b, ok := knownMedia([]jsonx.Member{{Name: kind, Value: jsonx.Object(inside)}})
 		if !ok {
 			return nil, "a file part without a file"
 		}
@@ -157,7 +157,7 @@ var fileMembers = []string{"mimeType", "data", "fileUri"}
 // misplaced returns the reason why a part that Plait does not model cannot be sent; "" if it can. A part must have one
 // kind of data.
 func misplaced(role content.Role, o content.Opaque, nested bool) string {
-	list, _ := wire.Members(o.JSON) // it was checked when the block was made
+	list, _ := jsonx.Members(o.JSON) // it was checked when the block was made
 
 	kind, value := "", content.JSON("")
 	for _, m := range list {
@@ -172,8 +172,8 @@ func misplaced(role content.Role, o content.Opaque, nested bool) string {
 		}
 	}
 
-	signature, _ := wire.Take(list, thoughtSignature)
-	text, isString := wire.Text(signature)
+	signature, _ := jsonx.Take(list, thoughtSignature)
+	text, isString := jsonx.Text(signature)
 
 	switch {
 	case signature != "" && (!isString || !isBase64(text)):

@@ -12,8 +12,8 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/roundtrip"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // streamed yields the events of a response of server-sent events. After the finish reason, an early end of the stream
@@ -96,8 +96,8 @@ func whole(res *http.Response) iter.Seq2[api.Event, error] {
 
 // chunksOf returns the items of a list, or the body itself.
 func chunksOf(body []byte) [][]byte {
-	var list []wire.Raw
-	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) || json.Unmarshal(body, &list, wire.Lenient) != nil {
+	var list []jsonx.Raw
+	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) || json.Unmarshal(body, &list, jsonx.Lenient) != nil {
 		return [][]byte{body}
 	}
 
@@ -128,7 +128,7 @@ type decoder struct {
 	blocked string // why the request was refused
 	said    bool   // there was a candidate
 	calls   bool   // there was a tool call
-	about   []wire.Member
+	about   []jsonx.Member
 
 	open  content.Block // the last block, which may grow; nil at the beginning
 	text  strings.Builder
@@ -138,8 +138,8 @@ type decoder struct {
 // take decodes the next chunk, and returns the events to emit.
 func (d *decoder) take(data []byte) ([]api.Event, error) {
 	var c chunk
-	if err := json.Unmarshal(data, &c, wire.Lenient); err != nil {
-		if wire.Raw(data).IsValid(wire.Lenient) {
+	if err := json.Unmarshal(data, &c, jsonx.Lenient); err != nil {
+		if jsonx.Raw(data).IsValid(jsonx.Lenient) {
 			if isErrorList(data) {
 				return nil, newError(http.StatusOK, d.header, data)
 			}
@@ -182,7 +182,7 @@ func (d *decoder) cut() api.Cut {
 // isErrorList reports whether data is a list that begins with an error. Some errors of the API have this form.
 func isErrorList(data []byte) bool {
 	var list []chunk
-	return json.Unmarshal(data, &list, wire.Lenient) == nil && len(list) > 0 && list[0].isError()
+	return json.Unmarshal(data, &list, jsonx.Lenient) == nil && len(list) > 0 && list[0].isError()
 }
 
 // note keeps everything in a chunk except its candidates.
@@ -204,14 +204,14 @@ func (d *decoder) noteCandidate(c candidate) {
 		d.reason, d.message = c.FinishReason, c.FinishMessage
 	}
 
-	for i, value := range []wire.Raw{c.Grounding, c.Citations, c.URLContext} {
+	for i, value := range []jsonx.Raw{c.Grounding, c.Citations, c.URLContext} {
 		j := content.JSON(value)
-		if list, err := wire.Members(j); err != nil || len(list) == 0 {
+		if list, err := jsonx.Members(j); err != nil || len(list) == 0 {
 			continue // an empty one does not replace an earlier one
 		}
 
-		_, d.about = wire.Take(d.about, about[i])
-		d.about = append(d.about, wire.Member{Name: about[i], Value: j})
+		_, d.about = jsonx.Take(d.about, about[i])
+		d.about = append(d.about, jsonx.Member{Name: about[i], Value: j})
 	}
 }
 
@@ -273,14 +273,14 @@ func (d *decoder) grow(b content.Block) bool {
 
 // plain returns the text of b, and an Extra with its signature, if it has one. It is not ok if b has anything else.
 func plain(b content.Block) (said string, signature content.Extra, ok bool) {
-	var list []wire.Member
+	var list []jsonx.Member
 	switch b := b.(type) {
 	case content.Text:
 		said, signature = b.Text, b.Extra
-		list, _ = wire.Members(b.Extra.JSON) // none where there is no Extra
+		list, _ = jsonx.Members(b.Extra.JSON) // none where there is no Extra
 	case content.Opaque: // a text that is empty
-		list, _ = wire.Members(b.JSON)
-		if _, list, ok = wire.TakeText(list, "text"); !ok {
+		list, _ = jsonx.Members(b.JSON)
+		if _, list, ok = jsonx.TakeText(list, "text"); !ok {
 			return "", signature, false
 		}
 		signature = extra(list)
@@ -364,10 +364,10 @@ func (d *decoder) ended() error {
 }
 
 // withAbout adds the API's information about a response to the Extra of its last block.
-func withAbout(b content.Block, list []wire.Member) content.Block {
+func withAbout(b content.Block, list []jsonx.Member) content.Block {
 	add := func(e content.Extra) content.Extra {
-		further, _ := wire.Members(e.JSON) // none where there is no Extra
-		return content.Extra{API: API, JSON: wire.Object(append(further, list...))}
+		further, _ := jsonx.Members(e.JSON) // none where there is no Extra
+		return content.Extra{API: API, JSON: jsonx.Object(append(further, list...))}
 	}
 
 	switch b := b.(type) {

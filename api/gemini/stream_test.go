@@ -17,6 +17,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/providertest"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -62,7 +63,7 @@ func requireSameAnswer(t *testing.T, want, got api.Response) {
 }
 
 func compact(t testing.TB, body string) string {
-	v := wire.Raw(body)
+	v := jsonx.Raw(body)
 	require.NoError(t, v.Compact())
 	return string(v)
 }
@@ -70,17 +71,17 @@ func compact(t testing.TB, body string) string {
 // asStream is a whole answer as the API streams it: text in pieces, everything else in one, and what is said about the answer with
 // the last. A signature of a text comes with its last piece, or apart, on a part whose text is empty.
 func asStream(t testing.TB, body string, apart bool) string {
-	answer, err := wire.Members(content.JSON(body))
+	answer, err := jsonx.Members(content.JSON(body))
 	require.NoError(t, err)
-	candidates, answer := wire.Take(answer, "candidates")
-	var list []wire.Raw
+	candidates, answer := jsonx.Take(answer, "candidates")
+	var list []jsonx.Raw
 	require.NoError(t, candidates.Decode(&list))
-	candidate, err := wire.Members(content.JSON(list[0]))
+	candidate, err := jsonx.Members(content.JSON(list[0]))
 	require.NoError(t, err)
-	said, candidate := wire.Take(candidate, "content")
-	var parts []wire.Raw
-	if members, err := wire.Members(said); err == nil {
-		if value, _ := wire.Take(members, "parts"); value != "" {
+	said, candidate := jsonx.Take(candidate, "content")
+	var parts []jsonx.Raw
+	if members, err := jsonx.Members(said); err == nil {
+		if value, _ := jsonx.Take(members, "parts"); value != "" {
 			require.NoError(t, value.Decode(&parts))
 		}
 	}
@@ -93,12 +94,12 @@ func asStream(t testing.TB, body string, apart bool) string {
 	}
 	var out strings.Builder
 	for i, piece := range pieces {
-		now := []wire.Member{{Name: "content", Value: content.JSON(`{"parts":[` + piece + `],"role":"model"}`)}}
+		now := []jsonx.Member{{Name: "content", Value: content.JSON(`{"parts":[` + piece + `],"role":"model"}`)}}
 		if i == len(pieces)-1 {
 			now = append(now, candidate...)
 		}
-		chunk := append([]wire.Member{{Name: "candidates", Value: "[" + wire.Object(now) + "]"}}, answer...)
-		fmt.Fprintf(&out, "data: %s\r\n\r\n", wire.Object(chunk))
+		chunk := append([]jsonx.Member{{Name: "candidates", Value: "[" + jsonx.Object(now) + "]"}}, answer...)
+		fmt.Fprintf(&out, "data: %s\r\n\r\n", jsonx.Object(chunk))
 	}
 	return out.String()
 }
@@ -114,19 +115,19 @@ func asList(t testing.TB, stream string) string {
 }
 
 func inPieces(t testing.TB, part content.JSON, apart bool) []string {
-	list, err := wire.Members(part)
+	list, err := jsonx.Members(part)
 	require.NoError(t, err)
-	said, rest, ok := wire.TakeText(list, "text")
+	said, rest, ok := jsonx.TakeText(list, "text")
 	if !ok || said == "" {
 		return []string{string(part)}
 	}
-	signature, rest := wire.Take(rest, thoughtSignature)
+	signature, rest := jsonx.Take(rest, thoughtSignature)
 	var pieces []string
-	piece := func(words string, more ...wire.Member) {
-		members := append([]wire.Member{{Name: "text", Value: wire.Quote(words)}}, rest...)
-		pieces = append(pieces, string(wire.Object(append(members, more...))))
+	piece := func(words string, more ...jsonx.Member) {
+		members := append([]jsonx.Member{{Name: "text", Value: jsonx.Quote(words)}}, rest...)
+		pieces = append(pieces, string(jsonx.Object(append(members, more...))))
 	}
-	sign := wire.Member{Name: thoughtSignature, Value: signature}
+	sign := jsonx.Member{Name: thoughtSignature, Value: signature}
 	for r := []rune(said); len(r) > 0; {
 		n := min(len(r), 1+len(said)/5)
 		if n == len(r) && signature != "" && !apart {
@@ -464,7 +465,7 @@ func requireResendable(t *testing.T, blocks content.Blocks) {
 	body, _, err := Body(api.Request{Messages: []content.Message{{Role: content.User, Blocks: content.Words("?")}, {Role: content.Assistant, Blocks: blocks}}}, "gemini-3", nil)
 	require.NoError(t, err)
 	var v any
-	require.NoError(t, json.Unmarshal(body, &v, wire.Lenient), string(body))
+	require.NoError(t, json.Unmarshal(body, &v, jsonx.Lenient), string(body))
 }
 
 func TestAnAnswerWithoutEndIsRefusedAndNotAskedForAgain(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // keepTools keeps the definitions that the API accepts, in the form it accepts.
@@ -36,10 +36,10 @@ func (b *builder) keepTools(tools []content.Tool) {
 
 // keepServer keeps a tool that the API itself runs. Its Extra is an entry of "tools".
 func (b *builder) keepServer(t content.Tool) (ok bool, why string) {
-	list, _ := wire.Members(t.Extra.For(API)) // it was checked
+	list, _ := jsonx.Members(t.Extra.For(API)) // it was checked
 	// Type is for other readers of the Extra. The API does not have it.
-	_, list = wire.Take(list, "type")
-	entry := wire.Object(list)
+	_, list = jsonx.Take(list, "type")
+	entry := jsonx.Object(list)
 
 	switch {
 	case len(list) == 0, slices.ContainsFunc(list, notOurs):
@@ -52,7 +52,7 @@ func (b *builder) keepServer(t content.Tool) (ok bool, why string) {
 }
 
 // notOurs reports whether a member cannot belong to a server tool's entry, which holds the tool's own configuration.
-func notOurs(m wire.Member) bool {
+func notOurs(m jsonx.Member) bool {
 	return m.Name == "functionDeclarations" ||
 		!strings.HasPrefix(string(m.Value), "{") && !strings.HasPrefix(string(m.Value), "[")
 }
@@ -91,6 +91,6 @@ func appendFunction(dst []byte, t content.Tool) []byte {
 	dst = write.OptString(append(dst, '{'), "name", t.Name)
 	dst = write.OptString(dst, "description", t.Description)
 	dst = append(write.Name(dst, "parametersJsonSchema"), t.Schema...)
-	further, _ := wire.Members(t.Extra.For(API)) // none where there is no Extra
+	further, _ := jsonx.Members(t.Extra.For(API)) // none where there is no Extra
 	return append(appendFurther(dst, further, "name", "description", "parameters", "parametersJsonSchema"), '}')
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // chatAnswer builds the blocks of an assistant message, from the deltas of a stream or from a whole message, which is
@@ -61,7 +61,7 @@ type piece struct {
 
 // add merges the next delta and returns the pieces to show. If whole is set, the delta is a complete message.
 func (a *chatAnswer) add(delta content.JSON, whole bool) ([]piece, error) {
-	list, err := wire.Members(delta)
+	list, err := jsonx.Members(delta)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (a *chatAnswer) add(delta content.JSON, whole bool) ([]piece, error) {
 
 // grow appends the text in value to t and returns it as a piece. Anything but a non-empty text is ignored.
 func grow(kind api.DeltaKind, t *tree, value content.JSON) []piece {
-	said, _ := wire.Text(value)
+	said, _ := jsonx.Text(value)
 	if said == "" {
 		return nil
 	}
@@ -104,8 +104,8 @@ func grow(kind api.DeltaKind, t *tree, value content.JSON) []piece {
 
 // isField reports whether m holds the text of the thinking. The first member with a text decides: a server that sends
 // the same thinking under two names is shown once.
-func (a *chatAnswer) isField(m wire.Member) bool {
-	if said, ok := wire.Text(m.Value); !ok || said == "" {
+func (a *chatAnswer) isField(m jsonx.Member) bool {
+	if said, ok := jsonx.Text(m.Value); !ok || said == "" {
 		return false
 	}
 	if a.field == "" {
@@ -120,7 +120,7 @@ func (a *chatAnswer) content(value content.JSON) []piece {
 		return shown
 	}
 
-	var list []wire.Raw
+	var list []jsonx.Raw
 	if value.Decode(&list) != nil {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (a *chatAnswer) content(value content.JSON) []piece {
 
 // part merges a content part. A part of an unknown type becomes an Opaque; one without a type is dropped.
 func (a *chatAnswer) part(part content.JSON) []piece {
-	list, err := wire.Members(part)
+	list, err := jsonx.Members(part)
 	if err != nil {
 		return nil
 	}
@@ -151,14 +151,14 @@ func (a *chatAnswer) part(part content.JSON) []piece {
 		}
 
 		// The thinking is a text, or a list of text parts.
-		var inner []wire.Raw
+		var inner []jsonx.Raw
 		if thinking.Decode(&inner) != nil {
 			return grow(api.DeltaThinking, &a.thought, thinking)
 		}
 
 		var shown []piece
 		for _, one := range inner {
-			if words, err := wire.Members(content.JSON(one)); err == nil {
+			if words, err := jsonx.Members(content.JSON(one)); err == nil {
 				shown = append(shown, grow(api.DeltaThinking, &a.thought, value(words, "text"))...)
 			}
 		}
@@ -173,14 +173,14 @@ func (a *chatAnswer) part(part content.JSON) []piece {
 
 // addCalls merges pieces of tool calls. If whole is set, each piece is a call of its own.
 func (a *chatAnswer) addCalls(value content.JSON, whole bool) []piece {
-	var list []wire.Raw
+	var list []jsonx.Raw
 	if value.Decode(&list) != nil {
 		return nil
 	}
 
 	var shown []piece
 	for _, item := range list {
-		parts, err := wire.Members(content.JSON(item))
+		parts, err := jsonx.Members(content.JSON(item))
 		if err != nil {
 			continue
 		}
@@ -194,10 +194,10 @@ func (a *chatAnswer) addCalls(value content.JSON, whole bool) []piece {
 
 // callOf returns the call that a piece belongs to, creating it if needed. The index identifies a call. For a server
 // that sends no index, or the same one for all calls, an ID and a name begin a new call.
-func (a *chatAnswer) callOf(item content.JSON, parts []wire.Member, whole bool) *chatCallParts {
+func (a *chatAnswer) callOf(item content.JSON, parts []jsonx.Member, whole bool) *chatCallParts {
 	id, name := firstText(parts, "id"), ""
 	for _, kind := range []string{"function", "custom"} {
-		if inner, err := wire.Members(value(parts, kind)); err == nil {
+		if inner, err := jsonx.Members(value(parts, kind)); err == nil {
 			name += firstText(inner, "name")
 		}
 	}
@@ -236,7 +236,7 @@ func (c *chatCallParts) isOver(id, name string, index content.JSON) bool {
 }
 
 // add merges a piece of the call and returns the text it appends to the arguments.
-func (c *chatCallParts) add(parts []wire.Member) string {
+func (c *chatCallParts) add(parts []jsonx.Member) string {
 	shown := ""
 	for _, m := range parts {
 		switch m.Name {
@@ -256,7 +256,7 @@ func (c *chatCallParts) add(parts []wire.Member) string {
 
 // addInner merges a piece of the call's function, and returns the text it appends to the arguments.
 func (c *chatCallParts) addInner(function content.JSON) string {
-	list, err := wire.Members(function)
+	list, err := jsonx.Members(function)
 	if err != nil {
 		return ""
 	}
@@ -271,7 +271,7 @@ func (c *chatCallParts) addInner(function content.JSON) string {
 		switch m.Name {
 		case "name":
 		case "arguments", "input":
-			said, ok := wire.Text(m.Value)
+			said, ok := jsonx.Text(m.Value)
 			if !ok && m.Value != "null" {
 				said = string(m.Value) // an object instead of its text, from some servers
 			}
@@ -301,7 +301,7 @@ func (a *chatAnswer) legacy(function content.JSON) []piece {
 }
 
 func textOf(j content.JSON) string {
-	said, _ := wire.Text(j)
+	said, _ := jsonx.Text(j)
 	return said
 }
 
@@ -350,10 +350,10 @@ func (a *chatAnswer) hasMore() bool {
 }
 
 // own returns the further members. If there is a text, its annotations are returned apart.
-func (a *chatAnswer) own() (list []wire.Member, annotations content.JSON) {
+func (a *chatAnswer) own() (list []jsonx.Member, annotations content.JSON) {
 	list = a.further.list()
 	if a.said.says() {
-		annotations, list = wire.Take(list, "annotations")
+		annotations, list = jsonx.Take(list, "annotations")
 	}
 	return list, annotations
 }
@@ -370,11 +370,11 @@ func (m *members) says() bool {
 }
 
 // list returns the members that are not empty, in the order they came.
-func (m *members) list() []wire.Member {
-	var list []wire.Member
+func (m *members) list() []jsonx.Member {
+	var list []jsonx.Member
 	for _, name := range m.names {
 		if t := m.by[name]; t.says() {
-			list = append(list, wire.Member{Name: name, Value: t.json()})
+			list = append(list, jsonx.Member{Name: name, Value: t.json()})
 		}
 	}
 	return list
@@ -392,12 +392,12 @@ func (a *chatAnswer) blocks(whole bool) []content.Block {
 	if a.said.says() {
 		t := content.Text{Text: a.said.words()}
 		if annotations != "" {
-			t.Extra = extra([]wire.Member{{Name: "annotations", Value: annotations}})
+			t.Extra = extra([]jsonx.Member{{Name: "annotations", Value: annotations}})
 		}
 		blocks = append(blocks, t)
 	}
 
-	if audio, rest := wire.Take(further, "audio"); a.speaks() {
+	if audio, rest := jsonx.Take(further, "audio"); a.speaks() {
 		blocks, further = append(blocks, spoken(audio)), rest
 	}
 
@@ -409,7 +409,7 @@ func (a *chatAnswer) blocks(whole bool) []content.Block {
 
 	blocks = append(blocks, a.parts...)
 	if len(further) > 0 {
-		blocks = append(blocks, content.Opaque{API: ChatAPI, JSON: wire.Object(further)})
+		blocks = append(blocks, content.Opaque{API: ChatAPI, JSON: jsonx.Object(further)})
 	}
 
 	for _, call := range a.calls {
@@ -419,9 +419,9 @@ func (a *chatAnswer) blocks(whole bool) []content.Block {
 }
 
 func (a *chatAnswer) thinkingBlock() content.Block {
-	var list []wire.Member
+	var list []jsonx.Member
 	if a.field != "" {
-		list = append(list, wire.Member{Name: fieldMember, Value: wire.Quote(a.field)})
+		list = append(list, jsonx.Member{Name: fieldMember, Value: jsonx.Quote(a.field)})
 	}
 
 	words := a.thought.words()
@@ -430,7 +430,7 @@ func (a *chatAnswer) thinkingBlock() content.Block {
 	}
 
 	list = append(list, a.thinking.list()...)
-	return content.Thinking{Text: words, Extra: content.Extra{API: ChatAPI, JSON: wire.Object(list)}}
+	return content.Thinking{Text: words, Extra: content.Extra{API: ChatAPI, JSON: jsonx.Object(list)}}
 }
 
 // detailsText returns the text in OpenRouter's reasoning_details, one line for each item that has some.
@@ -455,9 +455,9 @@ func detailsText(details *tree) string {
 
 // spoken returns audio as a Text with its transcript. A later request refers to the audio by its ID.
 func spoken(audio content.JSON) content.Block {
-	list, _ := wire.Members(audio) // valid: speaks found an ID in it
-	words, _, _ := wire.TakeText(list, "transcript")
-	return content.Text{Text: cmp.Or(words, "[audio]"), Extra: extra([]wire.Member{{Name: "audio", Value: audio}})}
+	list, _ := jsonx.Members(audio) // valid: speaks found an ID in it
+	words, _, _ := jsonx.TakeText(list, "transcript")
+	return content.Text{Text: cmp.Or(words, "[audio]"), Extra: extra([]jsonx.Member{{Name: "audio", Value: audio}})}
 }
 
 // block returns the finished call, with the arguments as the model wrote them. Missing arguments become an empty
@@ -468,14 +468,14 @@ func (c *chatCallParts) block(whole bool) content.Block {
 
 	kind := "function"
 	if c.kind == "custom" {
-		kind, call.Input = "custom", wire.Quote(c.arguments.String())
-		further = append(further, wire.Member{Name: "type", Value: `"custom"`})
+		kind, call.Input = "custom", jsonx.Quote(c.arguments.String())
+		further = append(further, jsonx.Member{Name: "type", Value: `"custom"`})
 	} else if call.Input == "" && whole {
 		call.Input = "{}"
 	}
 
 	if inner := c.inner.list(); len(inner) > 0 {
-		further = append(further, wire.Member{Name: kind, Value: wire.Object(inner)})
+		further = append(further, jsonx.Member{Name: kind, Value: jsonx.Object(inner)})
 	}
 
 	call.Extra = extra(further)

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // messageOwn lists the members of an assistant message that neither an Extra nor an Opaque may set.
@@ -43,7 +43,7 @@ func appendAssistant(dst []byte, m content.Message) []byte {
 // assistant is an assistant message under construction.
 type assistant struct {
 	parts   []content.Block // of the content
-	further []wire.Member   // all members but role, content and calls
+	further []jsonx.Member  // all members but role, content and calls
 	calls   []content.ToolUse
 }
 
@@ -61,7 +61,7 @@ func (a *assistant) take(b content.Block) {
 			}
 		}
 	case content.Opaque:
-		list, _ := wire.Members(b.JSON) // checked when the block was made
+		list, _ := jsonx.Members(b.JSON) // checked when the block was made
 		if _, isPart := partType(list); isPart {
 			a.parts = append(a.parts, b)
 			return
@@ -78,18 +78,18 @@ func (a *assistant) take(b content.Block) {
 // text adds a text: as a refusal or as audio if its Extra marks it as such, otherwise as a content part. Annotations
 // become a member of the message.
 func (a *assistant) text(t content.Text) {
-	list, _ := wire.Members(t.Extra.For(ChatAPI)) // checked when the block was made
-	notes, list := wire.Take(list, "annotations")
+	list, _ := jsonx.Members(t.Extra.For(ChatAPI)) // checked when the block was made
+	notes, list := jsonx.Take(list, "annotations")
 	if notes != "" {
-		a.add(wire.Member{Name: "annotations", Value: notes})
+		a.add(jsonx.Member{Name: "annotations", Value: notes})
 	}
 
-	audio, list := wire.Take(list, "audio")
+	audio, list := jsonx.Take(list, "audio")
 	switch id := audioID(audio); {
 	case isChatRefusal(t):
-		a.add(wire.Member{Name: "refusal", Value: wire.Quote(t.Text)})
+		a.add(jsonx.Member{Name: "refusal", Value: jsonx.Quote(t.Text)})
 	case id != "" && !a.has("audio"):
-		a.add(wire.Member{Name: "audio", Value: wire.Object([]wire.Member{{Name: "id", Value: wire.Quote(id)}})})
+		a.add(jsonx.Member{Name: "audio", Value: jsonx.Object([]jsonx.Member{{Name: "id", Value: jsonx.Quote(id)}})})
 	default:
 		t.Extra = extra(list)
 		a.parts = append(a.parts, t)
@@ -98,21 +98,21 @@ func (a *assistant) text(t content.Text) {
 
 // audioID returns the ID under which the API stored audio of the model, or "".
 func audioID(audio content.JSON) string {
-	list, err := wire.Members(audio)
+	list, err := jsonx.Members(audio)
 	if err != nil {
 		return ""
 	}
-	id, _, _ := wire.TakeText(list, "id")
+	id, _, _ := jsonx.TakeText(list, "id")
 	return id
 }
 
 func (a *assistant) has(name string) bool {
-	return slices.ContainsFunc(a.further, func(m wire.Member) bool { return m.Name == name })
+	return slices.ContainsFunc(a.further, func(m jsonx.Member) bool { return m.Name == name })
 }
 
 // add sets a further member. If it is already there, the values are merged: the message may be several in a row, made
 // one.
-func (a *assistant) add(m wire.Member) {
+func (a *assistant) add(m jsonx.Member) {
 	for i, old := range a.further {
 		if old.Name == m.Name {
 			a.further[i].Value = goOn(old.Value, m.Value)
@@ -125,13 +125,13 @@ func (a *assistant) add(m wire.Member) {
 // goOn merges two values: two texts are joined by a newline, two lists are concatenated. In all other cases the first
 // value stays.
 func goOn(a, b content.JSON) content.JSON {
-	first, ok := wire.Text(a)
-	second, too := wire.Text(b)
+	first, ok := jsonx.Text(a)
+	second, too := jsonx.Text(b)
 	if ok && too {
-		return wire.Quote(first + "\n" + second)
+		return jsonx.Quote(first + "\n" + second)
 	}
 
-	var list, more []wire.Raw
+	var list, more []jsonx.Raw
 	if a.Decode(&list) != nil || b.Decode(&more) != nil || len(list) == 0 && len(more) == 0 {
 		return a
 	}
@@ -144,8 +144,8 @@ func goOn(a, b content.JSON) content.JSON {
 }
 
 // ownMembers returns the members that an Opaque may add to a message.
-func ownMembers(list []wire.Member) []wire.Member {
-	var own []wire.Member
+func ownMembers(list []jsonx.Member) []jsonx.Member {
+	var own []jsonx.Member
 	for _, m := range list {
 		if !slices.Contains(messageOwn, m.Name) {
 			own = append(own, m)
@@ -159,12 +159,12 @@ func ownMembers(list []wire.Member) []wire.Member {
 const fieldMember = "field"
 
 // thinkingMembers converts thinking back to the members of the message that it came in.
-func thinkingMembers(t content.Thinking) []wire.Member {
-	list, err := wire.Members(t.Extra.For(ChatAPI))
+func thinkingMembers(t content.Thinking) []jsonx.Member {
+	list, err := jsonx.Members(t.Extra.For(ChatAPI))
 	if err != nil {
 		return nil
 	}
-	field, list, _ := wire.TakeText(list, fieldMember)
+	field, list, _ := jsonx.TakeText(list, fieldMember)
 
 	own := ownMembers(list)
 	switch {
@@ -172,26 +172,26 @@ func thinkingMembers(t content.Thinking) []wire.Member {
 		return own
 	case field == "content":
 		part := append(write.String([]byte(`[{"type":"text"`), "text", t.Text), "}]"...)
-		thought := wire.Object([]wire.Member{
+		thought := jsonx.Object([]jsonx.Member{
 			{Name: "type", Value: `"thinking"`}, {Name: "thinking", Value: content.JSON(part)},
 		})
-		return append([]wire.Member{{Name: "content", Value: thought}}, own...)
+		return append([]jsonx.Member{{Name: "content", Value: thought}}, own...)
 	case slices.Contains(messageOwn, field):
 		return own
 	}
 
 	// The text replaces a member of the same name.
-	_, own = wire.Take(own, field)
-	return append([]wire.Member{{Name: field, Value: wire.Quote(t.Text)}}, own...)
+	_, own = jsonx.Take(own, field)
+	return append([]jsonx.Member{{Name: field, Value: jsonx.Quote(t.Text)}}, own...)
 }
 
 // appendCall writes a tool call. Its arguments are a text in this API, and stay as the model wrote them.
 func appendCall(dst []byte, call content.ToolUse) []byte {
-	further, _ := wire.Members(call.Extra.For(ChatAPI)) // checked when the block was made
+	further, _ := jsonx.Members(call.Extra.For(ChatAPI)) // checked when the block was made
 	kind, inner, input := "function", "arguments", string(call.Input)
 	if isCustom(call.Extra) {
 		kind, inner = "custom", "input"
-		input, _ = wire.Text(call.Input) // a text: acceptCustom made sure
+		input, _ = jsonx.Text(call.Input) // a text: acceptCustom made sure
 	}
 
 	dst = write.String(append(dst, '{'), "id", call.ID)
@@ -199,15 +199,15 @@ func appendCall(dst []byte, call content.ToolUse) []byte {
 	dst = write.String(append(write.Name(dst, kind), '{'), "name", call.Name)
 	dst = write.String(dst, inner, input)
 
-	nested, further := wire.Take(further, kind)
+	nested, further := jsonx.Take(further, kind)
 	dst = append(appendFurther(dst, nested, "name", inner), '}')
 	return append(appendMembers(dst, further, "id", "type", "index"), '}')
 }
 
 // extra keeps members that have no field in the block.
-func extra(rest []wire.Member) content.Extra {
+func extra(rest []jsonx.Member) content.Extra {
 	if len(rest) == 0 {
 		return content.Extra{}
 	}
-	return content.Extra{API: ChatAPI, JSON: wire.Object(rest)}
+	return content.Extra{API: ChatAPI, JSON: jsonx.Object(rest)}
 }

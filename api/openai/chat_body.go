@@ -10,6 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -75,7 +76,7 @@ type chatBuilder struct {
 	options Options
 	model   string
 	tools   []content.Tool
-	list    []wire.Member // the members so far, without tools
+	list    []jsonx.Member // the members so far, without tools
 	notes   []api.RepairNote
 }
 
@@ -86,14 +87,14 @@ func (b *chatBuilder) note(kind api.RepairKind, format string, args ...any) {
 // set adds a member. An empty value adds nothing.
 func (b *chatBuilder) set(name string, value content.JSON) {
 	if value != "" {
-		b.list = append(b.list, wire.Member{Name: name, Value: value})
+		b.list = append(b.list, jsonx.Member{Name: name, Value: value})
 	}
 }
 
 // front returns the body up to the first message that is not a system prompt.
 func (b *chatBuilder) front(req api.Request) []byte {
 	b.keepTools(req.Tools)
-	b.set("model", wire.Quote(b.model))
+	b.set("model", jsonx.Quote(b.model))
 	b.answering()
 	b.calling()
 	b.further()
@@ -150,7 +151,7 @@ func (b *chatBuilder) stops() content.JSON {
 
 	dst := []byte{'['}
 	for _, s := range stops {
-		dst = append(write.Comma(dst), wire.Quote(s)...)
+		dst = append(write.Comma(dst), jsonx.Quote(s)...)
 	}
 	return content.JSON(append(dst, ']'))
 }
@@ -168,7 +169,7 @@ func (b *chatBuilder) effort() content.JSON {
 	case t.Tokens() > 0:
 		b.note(api.RepairOption, "a thinking budget of %d tokens is left out: the API has only levels", t.Tokens())
 	case t.Level() != "":
-		return wire.Quote(t.Level())
+		return jsonx.Quote(t.Level())
 	}
 	return ""
 }
@@ -186,14 +187,14 @@ func (b *chatBuilder) format() content.JSON {
 	}
 
 	schema, _ = withProperties(schema)
-	inner := []wire.Member{{Name: "name", Value: wire.Quote(form.Name)}, {Name: "schema", Value: schema}}
+	inner := []jsonx.Member{{Name: "name", Value: jsonx.Quote(form.Name)}, {Name: "schema", Value: schema}}
 	if strictSchema(schema) {
-		inner = append(inner, wire.Member{Name: "strict", Value: "true"})
+		inner = append(inner, jsonx.Member{Name: "strict", Value: "true"})
 	}
 
-	return wire.Object([]wire.Member{
+	return jsonx.Object([]jsonx.Member{
 		{Name: "type", Value: `"json_schema"`},
-		{Name: "json_schema", Value: wire.Object(inner)},
+		{Name: "json_schema", Value: jsonx.Object(inner)},
 	})
 }
 
@@ -202,8 +203,8 @@ func (b *chatBuilder) metadata() content.JSON {
 	if len(b.options.Metadata) == 0 {
 		return ""
 	}
-	body, _ := wire.Members(b.options.Body) // checked by resolve
-	if kept, _ := wire.Take(body, "store"); kept != "true" {
+	body, _ := jsonx.Members(b.options.Body) // checked by resolve
+	if kept, _ := jsonx.Take(body, "store"); kept != "true" {
 		b.note(api.RepairOption, `metadata is left out: the API accepts it only with "store": true in Options.Body`)
 		return ""
 	}
@@ -244,8 +245,8 @@ func (b *chatBuilder) chosen(name string) content.JSON {
 		kind = "custom"
 	}
 
-	inner := wire.Object([]wire.Member{{Name: "name", Value: wire.Quote(name)}})
-	return wire.Object([]wire.Member{{Name: "type", Value: wire.Quote(kind)}, {Name: kind, Value: inner}})
+	inner := jsonx.Object([]jsonx.Member{{Name: "name", Value: jsonx.Quote(name)}})
+	return jsonx.Object([]jsonx.Member{{Name: "type", Value: jsonx.Quote(kind)}, {Name: kind, Value: inner}})
 }
 
 // further adds the members of Options.Body. They replace members of the same name.
@@ -253,7 +254,7 @@ func (b *chatBuilder) further() {
 	if b.options.Body == "" {
 		return
 	}
-	body, _ := wire.Members(b.options.Body) // checked by resolve
+	body, _ := jsonx.Members(b.options.Body) // checked by resolve
 	for _, m := range body {
 		if why := b.unfit(m); why != "" {
 			b.note(api.RepairOption, "%q in Options.Body is left out: %s", m.Name, why)
@@ -267,14 +268,14 @@ func (b *chatBuilder) further() {
 		}
 
 		for _, name := range names {
-			_, b.list = wire.Take(b.list, name)
+			_, b.list = jsonx.Take(b.list, name)
 		}
 		b.list = append(b.list, m)
 	}
 }
 
 // unfit returns the reason why a member of Options.Body cannot be sent, or "".
-func (b *chatBuilder) unfit(m wire.Member) string {
+func (b *chatBuilder) unfit(m jsonx.Member) string {
 	switch m.Name {
 	case "model", "messages", "tools", "stream":
 		return "Plait sets it"
@@ -283,12 +284,12 @@ func (b *chatBuilder) unfit(m wire.Member) string {
 			return "the response is not streamed"
 		}
 	case "tool_choice":
-		list, err := wire.Members(m.Value)
+		list, err := jsonx.Members(m.Value)
 		if err != nil {
 			break
 		}
 		for _, kind := range []string{"function", "custom"} {
-			if inner, err := wire.Members(value(list, kind)); err == nil && !b.has(firstText(inner, "name")) {
+			if inner, err := jsonx.Members(value(list, kind)); err == nil && !b.has(firstText(inner, "name")) {
 				return "there is no such tool"
 			}
 		}

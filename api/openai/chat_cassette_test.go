@@ -12,8 +12,8 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/providertest"
-	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -291,7 +291,7 @@ func requireSameMessage(t *testing.T, e providertest.Exchange, blocks content.Bl
 			Message map[string]any `json:"message"`
 		} `json:"choices"`
 	}
-	require.NoError(t, json.Unmarshal(e.Body(t), &answer, wire.Lenient))
+	require.NoError(t, json.Unmarshal(e.Body(t), &answer, jsonx.Lenient))
 	var made map[string]any
 	require.NoError(t, json.Unmarshal(appendChat(nil, content.Message{Role: content.Assistant, Blocks: blocks}, 0), &made))
 	providertest.RequireSame(t, providertest.NormalChatMessage(answer.Choices[0].Message), providertest.NormalChatMessage(made))

@@ -7,8 +7,8 @@ import (
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // chatTaking lists what a model accepts beyond what every model behind the API does.
@@ -144,8 +144,8 @@ func appendPart(dst []byte, b content.Block) []byte {
 }
 
 func appendImage(dst []byte, b content.Image) []byte {
-	further, _ := wire.Members(b.Extra.For(ChatAPI)) // checked when the block was made
-	detail, further := wire.Take(further, "detail")
+	further, _ := jsonx.Members(b.Extra.For(ChatAPI)) // checked when the block was made
+	detail, further := jsonx.Take(further, "detail")
 
 	dst = append(write.Name(append(dst, `{"type":"image_url"`...), "image_url"), '{')
 	if b.Source.URL != "" {
@@ -201,12 +201,12 @@ func appendFurther(dst []byte, further content.JSON, but ...string) []byte {
 	if further == "" || further == "{}" {
 		return dst
 	}
-	list, _ := wire.Members(further) // checked when the block was made
+	list, _ := jsonx.Members(further) // checked when the block was made
 	return appendMembers(dst, list, but...)
 }
 
 // appendMembers writes the members in list except those named in but.
-func appendMembers(dst []byte, list []wire.Member, but ...string) []byte {
+func appendMembers(dst []byte, list []jsonx.Member, but ...string) []byte {
 	for _, m := range list {
 		if !slices.Contains(but, m.Name) {
 			dst = append(write.Name(dst, m.Name), m.Value...)

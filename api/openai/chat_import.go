@@ -6,8 +6,8 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/roundtrip"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // ImportChat reads the body of a Chat Completions request and returns the request and the name of its model. It is the
@@ -26,16 +26,16 @@ import (
 //
 // dag.FromTranscript makes a conversation of the request's System, Tools and Messages.
 func ImportChat(body []byte) (req api.Request, model string, err error) {
-	list, err := wire.Members(content.JSON(body))
+	list, err := jsonx.Members(content.JSON(body))
 	if err != nil {
 		return req, "", roundtrip.ImportError(ChatAPI, roundtrip.NotRead("body", err))
 	}
 
-	var rest []wire.Member
+	var rest []jsonx.Member
 	for _, m := range list {
 		switch m.Name {
 		case "model":
-			model, _ = wire.Text(m.Value)
+			model, _ = jsonx.Text(m.Value)
 		case "stream", "stream_options":
 		case "tools":
 			req.Tools, err = importChatTools(m.Value)
@@ -50,7 +50,7 @@ func ImportChat(body []byte) (req api.Request, model string, err error) {
 	}
 
 	if len(rest) > 0 {
-		req.Options.Body = wire.Object(rest)
+		req.Options.Body = jsonx.Object(rest)
 	}
 	return req, model, nil
 }
@@ -71,12 +71,12 @@ func importChatTools(j content.JSON) ([]content.Tool, error) {
 
 // importChatTool reads a tool definition. Anything but a function is a server tool, kept in its Extra.
 func importChatTool(tool roundtrip.Imported, names toolNames) content.Tool {
-	kind, outer, _ := wire.TakeText(tool.List, "type")
-	function, outer := wire.Take(outer, "function")
-	inner, err := wire.Members(function)
+	kind, outer, _ := jsonx.TakeText(tool.List, "type")
+	function, outer := jsonx.Take(outer, "function")
+	inner, err := jsonx.Members(function)
 	if err != nil {
-		custom, _ := wire.Members(value(tool.List, "custom")) // nil for other types
-		name, _, named := wire.TakeText(custom, "name")
+		custom, _ := jsonx.Members(value(tool.List, "custom")) // nil for other types
+		name, _, named := jsonx.TakeText(custom, "name")
 		if !named {
 			name = names.name(kind)
 		}
@@ -84,14 +84,14 @@ func importChatTool(tool roundtrip.Imported, names toolNames) content.Tool {
 	}
 
 	var def content.Tool
-	def.Name, inner, _ = wire.TakeText(inner, "name")
-	def.Description, inner, _ = wire.TakeText(inner, "description")
-	def.Schema, inner = wire.Take(inner, "parameters")
+	def.Name, inner, _ = jsonx.TakeText(inner, "name")
+	def.Description, inner, _ = jsonx.TakeText(inner, "description")
+	def.Schema, inner = jsonx.Take(inner, "parameters")
 	if def.Schema == "" || def.Schema == "null" {
 		def.Schema = noArguments
 	}
 
-	def.Extra = extra(wire.With(inner, outer)) // an Extra cannot tell the two objects apart
+	def.Extra = extra(jsonx.With(inner, outer)) // an Extra cannot tell the two objects apart
 	return def
 }
 
@@ -118,8 +118,8 @@ func importChatMessages(j content.JSON) (system []string, messages []content.Mes
 }
 
 // message reads one message.
-func (c *chatImport) message(where string, list []wire.Member) error {
-	role, list, _ := wire.TakeText(list, "role")
+func (c *chatImport) message(where string, list []jsonx.Member) error {
+	role, list, _ := jsonx.TakeText(list, "role")
 	switch role {
 	case "system", "developer":
 		prompts, err := importTexts(where+".content", value(list, "content"))
@@ -137,22 +137,22 @@ func (c *chatImport) message(where string, list []wire.Member) error {
 		return err
 	}
 
-	rest = slices.DeleteFunc(rest, func(m wire.Member) bool { return m.Value == "null" })
+	rest = slices.DeleteFunc(rest, func(m jsonx.Member) bool { return m.Value == "null" })
 	if len(rest) > 0 {
-		said = append([]content.Block{content.Opaque{API: ChatAPI, JSON: wire.Object(rest)}}, said...)
+		said = append([]content.Block{content.Opaque{API: ChatAPI, JSON: jsonx.Object(rest)}}, said...)
 	}
 	return c.say(content.Role(role), said...)
 }
 
 // result reads a tool result.
-func (c *chatImport) result(where string, list []wire.Member) error {
+func (c *chatImport) result(where string, list []jsonx.Member) error {
 	said, list, err := importChatWords(where, list, decodePart)
 	if err != nil {
 		return err
 	}
 
 	var r content.ToolResult
-	r.CallID, list, _ = wire.TakeText(list, "tool_call_id")
+	r.CallID, list, _ = jsonx.TakeText(list, "tool_call_id")
 	r.Extra = extra(list)
 	if r.Content, err = content.Of(said...); err != nil {
 		return roundtrip.NotRead(where+".content", err)
@@ -161,7 +161,7 @@ func (c *chatImport) result(where string, list []wire.Member) error {
 }
 
 // assistant reads an assistant message like a response, except that the parts of a content list stay separate blocks.
-func (c *chatImport) assistant(where string, list []wire.Member) error {
+func (c *chatImport) assistant(where string, list []jsonx.Member) error {
 	if calls := value(list, "tool_calls"); calls != "" && calls != "null" {
 		if _, err := roundtrip.ImportObjects(where+".tool_calls", calls); err != nil {
 			return err
@@ -169,7 +169,7 @@ func (c *chatImport) assistant(where string, list []wire.Member) error {
 	}
 
 	var parts []content.Block
-	if _, whole := wire.Text(value(list, "content")); !whole {
+	if _, whole := jsonx.Text(value(list, "content")); !whole {
 		var err error
 		if parts, list, err = importChatWords(where, list, decodeAssistantPart); err != nil {
 			return err
@@ -177,7 +177,7 @@ func (c *chatImport) assistant(where string, list []wire.Member) error {
 	}
 
 	a := newChatAnswer()
-	if _, err := a.add(wire.Object(list), true); err != nil {
+	if _, err := a.add(jsonx.Object(list), true); err != nil {
 		return roundtrip.NotRead(where, err)
 	}
 
@@ -192,10 +192,10 @@ func (c *chatImport) assistant(where string, list []wire.Member) error {
 // importChatWords reads the content of a message, which is absent, a string or a list of parts, and returns its blocks
 // and the other members.
 func importChatWords(
-	where string, list []wire.Member, decode func(content.JSON) content.Block,
-) ([]content.Block, []wire.Member, error) {
-	words, rest := wire.Take(list, "content")
-	if said, ok := wire.Text(words); ok {
+	where string, list []jsonx.Member, decode func(content.JSON) content.Block,
+) ([]content.Block, []jsonx.Member, error) {
+	words, rest := jsonx.Take(list, "content")
+	if said, ok := jsonx.Text(words); ok {
 		return content.Words(said).Slice(), rest, nil
 	}
 	if words == "" || words == "null" {

@@ -4,13 +4,13 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // decodePart returns the block for a content part of the user. A part that no block can hold completely is returned as
 // an Opaque, byte for byte.
 func decodePart(raw content.JSON) content.Block {
-	list, err := wire.Members(raw)
+	list, err := jsonx.Members(raw)
 	if err == nil {
 		if b := knownPart(list); b != nil {
 			return b
@@ -20,13 +20,13 @@ func decodePart(raw content.JSON) content.Block {
 }
 
 // knownPart returns the block for a content part, or nil if no block can hold all of it.
-func knownPart(list []wire.Member) content.Block {
-	kind, list, _ := wire.TakeText(list, "type")
-	inner, rest := wire.Take(list, kind)
+func knownPart(list []jsonx.Member) content.Block {
+	kind, list, _ := jsonx.TakeText(list, "type")
+	inner, rest := jsonx.Take(list, kind)
 
 	switch kind {
 	case "text":
-		if said, rest, ok := wire.TakeText(list, "text"); ok && said != "" {
+		if said, rest, ok := jsonx.TakeText(list, "text"); ok && said != "" {
 			return content.Text{Text: said, Extra: extra(rest)}
 		}
 	case "image_url":
@@ -39,16 +39,16 @@ func knownPart(list []wire.Member) content.Block {
 	return nil
 }
 
-func knownImage(image content.JSON, rest []wire.Member) content.Block {
-	list, err := wire.Members(image)
+func knownImage(image content.JSON, rest []jsonx.Member) content.Block {
+	list, err := jsonx.Members(image)
 	if err != nil {
 		return nil
 	}
 
-	url, list, _ := wire.TakeText(list, "url")
-	detail, list := wire.Take(list, "detail")
+	url, list, _ := jsonx.TakeText(list, "url")
+	detail, list := jsonx.Take(list, "detail")
 	if detail != "" {
-		rest = append([]wire.Member{{Name: "detail", Value: detail}}, rest...)
+		rest = append([]jsonx.Member{{Name: "detail", Value: detail}}, rest...)
 	}
 
 	if s, ok := dataSource(url); ok && len(list) == 0 {
@@ -60,14 +60,14 @@ func knownImage(image content.JSON, rest []wire.Member) content.Block {
 	return content.Image{Source: content.Source{URL: url}, Extra: extra(rest)}
 }
 
-func knownAudio(audio content.JSON, rest []wire.Member) content.Block {
-	list, err := wire.Members(audio)
+func knownAudio(audio content.JSON, rest []jsonx.Member) content.Block {
+	list, err := jsonx.Members(audio)
 	if err != nil {
 		return nil
 	}
 
-	data, list, _ := wire.TakeText(list, "data")
-	format, list, _ := wire.TakeText(list, "format")
+	data, list, _ := jsonx.TakeText(list, "data")
+	format, list, _ := jsonx.TakeText(list, "format")
 	if data == "" || format == "" || len(list) > 0 {
 		return nil
 	}
@@ -78,15 +78,15 @@ func knownAudio(audio content.JSON, rest []wire.Member) content.Block {
 	return content.Document{Source: content.Source{MediaType: "audio/" + format, Data: data}, Extra: extra(rest)}
 }
 
-func knownFile(file content.JSON, rest []wire.Member) content.Block {
-	list, err := wire.Members(file)
+func knownFile(file content.JSON, rest []jsonx.Member) content.Block {
+	list, err := jsonx.Members(file)
 	if err != nil {
 		return nil
 	}
 
-	name, list, _ := wire.TakeText(list, "filename")
-	data, list, _ := wire.TakeText(list, "file_data")
-	id, list, _ := wire.TakeText(list, "file_id")
+	name, list, _ := jsonx.TakeText(list, "filename")
+	data, list, _ := jsonx.TakeText(list, "file_data")
+	id, list, _ := jsonx.TakeText(list, "file_id")
 
 	source, ok := dataSource(data)
 	if data == "" && id != "" {

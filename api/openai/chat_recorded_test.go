@@ -5,8 +5,8 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/providertest"
-	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
 )
 
@@ -40,7 +40,7 @@ func importChat(t testing.TB, body string) recording {
 }
 
 func asksForStream(t testing.TB, body string) bool {
-	list, err := wire.Members(content.JSON(body))
+	list, err := jsonx.Members(content.JSON(body))
 	require.NoError(t, err)
 	return value(list, "stream") == "true"
 }

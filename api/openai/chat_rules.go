@@ -6,7 +6,7 @@ import (
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 var chatTarget, _ = dialect.TargetOf(ChatAPI)
@@ -95,7 +95,7 @@ func (a *chatAccepter) accept(role content.Role, block content.Block, nested boo
 // own accepts blocks of this API that Plait does not model. A block with a "type" is a content part; on the assistant's
 // side, one without a type holds further members of the message.
 func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (content.Block, string) {
-	list, err := wire.Members(b.JSON)
+	list, err := jsonx.Members(b.JSON)
 	if err != nil {
 		return nil, "a block of this API that is not an object"
 	}
@@ -111,7 +111,7 @@ func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (co
 	// A part of a type that Plait does model: only the converted block can be judged.
 	part := decodePart(content.JSON(b.JSON))
 	if _, still := part.(content.Opaque); still || role == content.Assistant {
-		return nil, "a part of type " + string(wire.Quote(typeOf(b.JSON))) + " that the API does not accept"
+		return nil, "a part of type " + string(jsonx.Quote(typeOf(b.JSON))) + " that the API does not accept"
 	}
 
 	taken, why := a.target.Accept(role, part, nested)
@@ -122,15 +122,15 @@ func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (co
 }
 
 // partType returns the member "type"; ok reports whether there is one.
-func partType(list []wire.Member) (kind string, ok bool) {
-	j, _ := wire.Take(list, "type")
-	kind, _ = wire.Text(j)
+func partType(list []jsonx.Member) (kind string, ok bool) {
+	j, _ := jsonx.Take(list, "type")
+	kind, _ = jsonx.Text(j)
 	return kind, j != ""
 }
 
 // typeOf returns the "type" of an object, or "".
 func typeOf(j content.JSON) string {
-	list, _ := wire.Members(j) // checked when the block was made
+	list, _ := jsonx.Members(j) // checked when the block was made
 	kind, _ := partType(list)
 	return kind
 }
@@ -144,8 +144,8 @@ func acceptCustom(b content.ToolUse) (content.Block, string) {
 	if name := chatTarget.Name(b.Name); name != b.Name {
 		b.Name, why = name, "the tool's name is not one that the API accepts"
 	}
-	if _, ok := wire.Text(b.Input); !ok || !b.Input.Valid() {
-		b.Input, why = wire.Quote(string(b.Input)), strings.TrimPrefix(why+"; the input of a custom tool is text", "; ")
+	if _, ok := jsonx.Text(b.Input); !ok || !b.Input.Valid() {
+		b.Input, why = jsonx.Quote(string(b.Input)), strings.TrimPrefix(why+"; the input of a custom tool is text", "; ")
 	}
 	return b, why
 }

@@ -10,26 +10,26 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/roundtrip"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // completion is a whole response or a chunk of a stream, in the form of the API. Members that Plait only passes on stay
 // raw: an unexpected form of one must not fail the whole response.
 type completion struct {
-	ID      wire.Raw `json:"id"`
-	Model   wire.Raw `json:"model"`
-	Choices []choice `json:"choices"`
-	Usage   wire.Raw `json:"usage"`
+	ID      jsonx.Raw `json:"id"`
+	Model   jsonx.Raw `json:"model"`
+	Choices []choice  `json:"choices"`
+	Usage   jsonx.Raw `json:"usage"`
 }
 
 // choice is one of the alternative responses of a completion.
 type choice struct {
-	Index   wire.Raw `json:"index"`
-	Delta   wire.Raw `json:"delta"`
-	Message wire.Raw `json:"message"`
-	Reason  wire.Raw `json:"finish_reason"`
-	Usage   wire.Raw `json:"usage"`
+	Index   jsonx.Raw `json:"index"`
+	Delta   jsonx.Raw `json:"delta"`
+	Message jsonx.Raw `json:"message"`
+	Reason  jsonx.Raw `json:"finish_reason"`
+	Usage   jsonx.Raw `json:"usage"`
 }
 
 // chatDecoder decodes a response, streamed or whole.
@@ -155,7 +155,7 @@ func (d *chatDecoder) takeWhole(data []byte) error {
 // read decodes what chunks and whole responses have in common.
 func (d *chatDecoder) read(data []byte) (completion, error) {
 	var c completion
-	if err := json.Unmarshal(data, &c, wire.Lenient); err != nil {
+	if err := json.Unmarshal(data, &c, jsonx.Lenient); err != nil {
 		if !content.JSON(data).Valid() {
 			return c, roundtrip.Protocol(ChatAPI, "%w: %w", errNoEvent, err)
 		}
@@ -237,7 +237,7 @@ func stopOf(reason string) content.Stop {
 
 // usageOf converts the API's usage. The API counts cached tokens, read and written, as part of the prompt, and thinking
 // as part of the completion. If raw is absent or cannot be decoded, usageOf returns before.
-func usageOf(before content.Usage, raw wire.Raw) content.Usage {
+func usageOf(before content.Usage, raw jsonx.Raw) content.Usage {
 	var u struct {
 		Prompt     int64 `json:"prompt_tokens"`
 		Completion int64 `json:"completion_tokens"`
@@ -250,7 +250,7 @@ func usageOf(before content.Usage, raw wire.Raw) content.Usage {
 			Reasoning int64 `json:"reasoning_tokens"`
 		} `json:"completion_tokens_details"`
 	}
-	if len(raw) == 0 || raw.Kind() != '{' || json.Unmarshal(raw, &u, wire.Lenient) != nil {
+	if len(raw) == 0 || raw.Kind() != '{' || json.Unmarshal(raw, &u, jsonx.Lenient) != nil {
 		return before
 	}
 

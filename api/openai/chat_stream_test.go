@@ -11,8 +11,8 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/providertest"
-	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
 )
 
@@ -46,36 +46,36 @@ func requireSameAnswer(t testing.TB, want, got api.Response) {
 }
 
 func compact(t testing.TB, body string) string {
-	v := wire.Raw(body)
+	v := jsonx.Raw(body)
 	require.NoError(t, v.Compact())
 	return string(v)
 }
 
 // asChatStream is a whole answer as the API streams it: texts and arguments in pieces, everything else at once.
 func asChatStream(t testing.TB, body string) string {
-	top, err := wire.Members(content.JSON(body))
+	top, err := jsonx.Members(content.JSON(body))
 	require.NoError(t, err)
-	choices, top := wire.Take(top, "choices")
-	usage, top := wire.Take(top, "usage")
-	var all []wire.Raw
+	choices, top := jsonx.Take(top, "choices")
+	usage, top := jsonx.Take(top, "usage")
+	var all []jsonx.Raw
 	require.NoError(t, choices.Decode(&all))
-	one, err := wire.Members(content.JSON(all[0]))
+	one, err := jsonx.Members(content.JSON(all[0]))
 	require.NoError(t, err)
-	message, err := wire.Members(value(one, "message"))
+	message, err := jsonx.Members(value(one, "message"))
 	require.NoError(t, err)
 	var out strings.Builder
 	chunk := func(choices, usage string) {
-		more := []wire.Member{{Name: "choices", Value: content.JSON(choices)}, {Name: "usage", Value: content.JSON(usage)}}
-		fmt.Fprintf(&out, "data: %s\n\n", wire.Object(append(top, more...)))
+		more := []jsonx.Member{{Name: "choices", Value: content.JSON(choices)}, {Name: "usage", Value: content.JSON(usage)}}
+		fmt.Fprintf(&out, "data: %s\n\n", jsonx.Object(append(top, more...)))
 	}
-	delta := func(members ...wire.Member) {
-		chunk(fmt.Sprintf(`[{"index":0,"delta":%s,"finish_reason":null}]`, wire.Object(members)), "null")
+	delta := func(members ...jsonx.Member) {
+		chunk(fmt.Sprintf(`[{"index":0,"delta":%s,"finish_reason":null}]`, jsonx.Object(members)), "null")
 	}
-	delta(wire.Member{Name: "role", Value: `"assistant"`}, wire.Member{Name: "content", Value: `""`})
+	delta(jsonx.Member{Name: "role", Value: `"assistant"`}, jsonx.Member{Name: "content", Value: `""`})
 	for _, m := range message {
-		if said, ok := wire.Text(m.Value); ok && m.Name != "role" {
+		if said, ok := jsonx.Text(m.Value); ok && m.Name != "role" {
 			for _, piece := range inPieces(said) {
-				delta(wire.Member{Name: m.Name, Value: piece})
+				delta(jsonx.Member{Name: m.Name, Value: piece})
 			}
 		} else if m.Name == "tool_calls" {
 			streamCalls(t, m.Value, delta)
@@ -88,26 +88,26 @@ func asChatStream(t testing.TB, body string) string {
 	return out.String() + "data: [DONE]\n\n"
 }
 
-func streamCalls(t testing.TB, calls content.JSON, delta func(...wire.Member)) {
-	var all []wire.Raw
+func streamCalls(t testing.TB, calls content.JSON, delta func(...jsonx.Member)) {
+	var all []jsonx.Raw
 	require.NoError(t, calls.Decode(&all))
 	for i, one := range all {
-		call, err := wire.Members(content.JSON(one))
+		call, err := jsonx.Members(content.JSON(one))
 		require.NoError(t, err)
-		function, call := wire.Take(call, "function")
-		inner, err := wire.Members(function)
+		function, call := jsonx.Take(call, "function")
+		inner, err := jsonx.Members(function)
 		require.NoError(t, err)
-		arguments, inner := wire.Take(inner, "arguments")
-		said, _ := wire.Text(arguments)
-		give := func(members ...wire.Member) {
-			index := wire.Member{Name: "index", Value: content.JSON(fmt.Sprint(i))}
-			item := wire.Object(append([]wire.Member{index}, members...))
-			delta(wire.Member{Name: "tool_calls", Value: "[" + item + "]"})
+		arguments, inner := jsonx.Take(inner, "arguments")
+		said, _ := jsonx.Text(arguments)
+		give := func(members ...jsonx.Member) {
+			index := jsonx.Member{Name: "index", Value: content.JSON(fmt.Sprint(i))}
+			item := jsonx.Object(append([]jsonx.Member{index}, members...))
+			delta(jsonx.Member{Name: "tool_calls", Value: "[" + item + "]"})
 		}
-		begin := append(inner, wire.Member{Name: "arguments", Value: `""`})
-		give(append(call, wire.Member{Name: "function", Value: wire.Object(begin)})...)
+		begin := append(inner, jsonx.Member{Name: "arguments", Value: `""`})
+		give(append(call, jsonx.Member{Name: "function", Value: jsonx.Object(begin)})...)
 		for _, piece := range inPieces(said) {
-			give(wire.Member{Name: "function", Value: wire.Object([]wire.Member{{Name: "arguments", Value: piece}})})
+			give(jsonx.Member{Name: "function", Value: jsonx.Object([]jsonx.Member{{Name: "arguments", Value: piece}})})
 		}
 	}
 }
@@ -117,7 +117,7 @@ func inPieces(s string) []content.JSON {
 	var pieces []content.JSON
 	for r := []rune(s); len(r) > 0; {
 		n := min(len(r), 5)
-		pieces, r = append(pieces, wire.Quote(string(r[:n]))), r[n:]
+		pieces, r = append(pieces, jsonx.Quote(string(r[:n]))), r[n:]
 	}
 	return pieces
 }

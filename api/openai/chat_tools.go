@@ -5,8 +5,8 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // keepTools keeps the tool definitions that the API accepts.
@@ -39,8 +39,8 @@ func sentName(t content.Tool) string {
 		return t.Name
 	}
 
-	list, _ := wire.Members(t.Extra.For(ChatAPI)) // checked when the tool was accepted
-	inner, err := wire.Members(value(list, "custom"))
+	list, _ := jsonx.Members(t.Extra.For(ChatAPI)) // checked when the tool was accepted
+	inner, err := jsonx.Members(value(list, "custom"))
 	if err != nil {
 		return t.Name
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/goccy/go-json/jsontext"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // tree is a JSON value that arrives in pieces. At most one of its fields is set. A piece is merged by its kind:
@@ -48,7 +48,7 @@ func (t *tree) add(name string, piece content.JSON, depth int) {
 	switch kind := jsontext.Value(piece).Kind(); {
 	case kind == 'n' || kind == 0:
 	case kind == '"' && !whole[name]:
-		said, _ := wire.Text(piece)
+		said, _ := jsonx.Text(piece)
 		if t.text == nil {
 			*t = tree{text: &strings.Builder{}}
 		}
@@ -64,7 +64,7 @@ func (t *tree) add(name string, piece content.JSON, depth int) {
 }
 
 func (t *tree) addObject(piece content.JSON, depth int) {
-	list, err := wire.Members(piece)
+	list, err := jsonx.Members(piece)
 	if err != nil {
 		return
 	}
@@ -88,7 +88,7 @@ func (m *members) at(name string) *tree {
 }
 
 func (t *tree) addList(piece content.JSON, depth int) {
-	var list []wire.Raw
+	var list []jsonx.Raw
 	if piece.Decode(&list) != nil {
 		*t = tree{value: piece}
 		return
@@ -119,11 +119,11 @@ func (l *items) next(item content.JSON) *tree {
 
 // indexOf returns the number in the member "index" of item, or "".
 func indexOf(item content.JSON) content.JSON {
-	list, err := wire.Members(item)
+	list, err := jsonx.Members(item)
 	if err != nil {
 		return ""
 	}
-	index, _ := wire.Take(list, "index")
+	index, _ := jsonx.Take(list, "index")
 	if jsontext.Value(index).Kind() != '0' {
 		return ""
 	}
@@ -138,7 +138,7 @@ func (t *tree) words() string {
 	if t.text != nil {
 		return t.text.String()
 	}
-	said, _ := wire.Text(t.value)
+	said, _ := jsonx.Text(t.value)
 	return said
 }
 
@@ -162,7 +162,7 @@ func (t *tree) json() content.JSON { return content.JSON(t.append(nil)) }
 func (t *tree) append(dst []byte) []byte {
 	switch {
 	case t.text != nil:
-		return append(dst, wire.Quote(t.text.String())...)
+		return append(dst, jsonx.Quote(t.text.String())...)
 	case t.object != nil:
 		dst = append(dst, '{')
 		for _, name := range t.object.names {

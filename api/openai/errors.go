@@ -11,6 +11,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -26,23 +27,23 @@ type said struct{ kind, code, message string }
 // Compatible servers have others: a string as "error"; no "error" around the members; "detail" or "status" as member
 // names; a list around everything.
 func readError(body []byte) said {
-	var list []wire.Raw
+	var list []jsonx.Raw
 	if content.JSON(body).Decode(&list) == nil && len(list) > 0 {
 		body = list[0]
 	}
 
-	outer, err := wire.Members(content.JSON(body))
+	outer, err := jsonx.Members(content.JSON(body))
 	if err != nil {
 		return said{}
 	}
 
-	value, _ := wire.Take(outer, "error")
-	if words, ok := wire.Text(value); ok {
+	value, _ := jsonx.Take(outer, "error")
+	if words, ok := jsonx.Text(value); ok {
 		s := membersOf(outer)
 		s.message = words
 		return s
 	}
-	if inner, err := wire.Members(value); err == nil {
+	if inner, err := jsonx.Members(value); err == nil {
 		return membersOf(inner)
 	}
 
@@ -54,24 +55,24 @@ func readError(body []byte) said {
 }
 
 // membersOf returns the description in the members of an error.
-func membersOf(list []wire.Member) said {
+func membersOf(list []jsonx.Member) said {
 	s := said{
 		kind:    firstText(list, "type", "status"),
 		code:    firstText(list, "code", "statusCode"),
 		message: firstText(list, "message", "detail", "error_description"),
 	}
 
-	if inner, err := wire.Members(value(list, "innererror")); err == nil && s.code == "" {
+	if inner, err := jsonx.Members(value(list, "innererror")); err == nil && s.code == "" {
 		s.code = firstText(inner, "code")
 	}
 	return s
 }
 
 // firstText returns the first non-empty member with one of the names: a string, or a number as it was written.
-func firstText(list []wire.Member, names ...string) string {
+func firstText(list []jsonx.Member, names ...string) string {
 	for _, name := range names {
 		j := value(list, name)
-		if words, ok := wire.Text(j); ok && words != "" {
+		if words, ok := jsonx.Text(j); ok && words != "" {
 			return words
 		}
 		if _, err := strconv.ParseInt(string(j), 10, 32); err == nil {
@@ -82,8 +83,8 @@ func firstText(list []wire.Member, names ...string) string {
 }
 
 // value returns the member with that name, or "".
-func value(list []wire.Member, name string) content.JSON {
-	j, _ := wire.Take(list, name)
+func value(list []jsonx.Member, name string) content.JSON {
+	j, _ := jsonx.Take(list, name)
 	return j
 }
 
@@ -233,11 +234,11 @@ func reset(s string) time.Duration {
 // type or object is "error". Compatible servers send "error":null in normal responses.
 func isError(data []byte) bool {
 	var e struct {
-		Type   wire.Raw `json:"type"`
-		Object wire.Raw `json:"object"`
-		Error  wire.Raw `json:"error"`
+		Type   jsonx.Raw `json:"type"`
+		Object jsonx.Raw `json:"object"`
+		Error  jsonx.Raw `json:"error"`
 	}
-	if json.Unmarshal(data, &e, wire.Lenient) != nil {
+	if json.Unmarshal(data, &e, jsonx.Lenient) != nil {
 		return false
 	}
 

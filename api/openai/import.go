@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/roundtrip"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // errNoText is the error for a part of a system prompt that is not text.
@@ -16,7 +16,7 @@ var errNoText = errors.New("it is not text")
 // importTexts reads the texts of content that is absent, a string, or a list of parts. Further members of the parts are
 // dropped.
 func importTexts(where string, j content.JSON) ([]string, error) {
-	if said, ok := wire.Text(j); ok {
+	if said, ok := jsonx.Text(j); ok {
 		return []string{said}, nil
 	}
 	if j == "" || j == "null" {
@@ -30,7 +30,7 @@ func importTexts(where string, j content.JSON) ([]string, error) {
 
 	var texts []string
 	for i, part := range parts {
-		said, ok := wire.Text(value(part.List, "text"))
+		said, ok := jsonx.Text(value(part.List, "text"))
 		if !ok {
 			return nil, roundtrip.NotRead(fmt.Sprintf("%s[%d]", where, i), errNoText)
 		}

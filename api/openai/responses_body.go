@@ -8,6 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -80,7 +81,7 @@ func (b *responsesBuilder) limit() int {
 	}
 
 	n := b.options.MaxTokens
-	if given, _ := wire.Take(b.further, "max_output_tokens"); given != "" {
+	if given, _ := jsonx.Take(b.further, "max_output_tokens"); given != "" {
 		n, _ = strconv.Atoi(string(given)) // anything but a number is no limit
 	}
 	return n
@@ -106,7 +107,7 @@ type responsesBuilder struct {
 	model   string
 	server  server
 	reasons bool
-	further []wire.Member // of Options.Body
+	further []jsonx.Member // of Options.Body
 	tools   []content.Tool
 	notes   []api.RepairNote
 }
@@ -121,7 +122,7 @@ func (b *responsesBuilder) takeBody() {
 		return
 	}
 
-	list, _ := wire.Members(b.options.Body) // checked by resolve
+	list, _ := jsonx.Members(b.options.Body) // checked by resolve
 	for _, m := range list {
 		switch m.Name {
 		case "model", "instructions", "input", "tools", "stream", "previous_response_id", "conversation", "background":
@@ -135,13 +136,13 @@ func (b *responsesBuilder) takeBody() {
 // takeFurther removes a member of Options.Body and returns it.
 func (b *responsesBuilder) takeFurther(name string) content.JSON {
 	var value content.JSON
-	value, b.further = wire.Take(b.further, name)
+	value, b.further = jsonx.Take(b.further, name)
 	return value
 }
 
 // keeping returns which reasoning the request carries.
 func (b *responsesBuilder) keeping() keeping {
-	stored, _ := wire.Take(b.further, "store")
+	stored, _ := jsonx.Take(b.further, "store")
 	switch {
 	case !b.reasons:
 		return keepNone
@@ -179,16 +180,16 @@ func (b *responsesBuilder) instructions(system []string) string {
 }
 
 // header returns the members that control the response, those of Options.Body last.
-func (b *responsesBuilder) header() []wire.Member {
+func (b *responsesBuilder) header() []jsonx.Member {
 	o := b.options
-	list := []wire.Member{{Name: "store", Value: "false"}}
+	list := []jsonx.Member{{Name: "store", Value: "false"}}
 	if b.reasons {
-		list = append(list, wire.Member{Name: "include", Value: `["reasoning.encrypted_content"]`})
+		list = append(list, jsonx.Member{Name: "include", Value: `["reasoning.encrypted_content"]`})
 	}
 
 	add := func(name string, value content.JSON) {
 		if value != "" {
-			list = append(list, wire.Member{Name: name, Value: value})
+			list = append(list, jsonx.Member{Name: name, Value: value})
 		}
 	}
 
@@ -220,12 +221,12 @@ func (b *responsesBuilder) header() []wire.Member {
 
 	// Members of Options.Body replace those of the same name.
 	for _, m := range b.further {
-		_, list = wire.Take(list, m.Name)
+		_, list = jsonx.Take(list, m.Name)
 	}
 	list = append(list, b.further...)
 
 	if !o.NoStream {
-		list = append(list, wire.Member{Name: "stream", Value: "true"})
+		list = append(list, jsonx.Member{Name: "stream", Value: "true"})
 	}
 	return list
 }
@@ -236,16 +237,16 @@ func over(ours, theirs content.JSON) content.JSON {
 		return ours + theirs
 	}
 
-	list, _ := wire.Members(ours)
-	further, err := wire.Members(theirs)
+	list, _ := jsonx.Members(ours)
+	further, err := jsonx.Members(theirs)
 	if err != nil {
 		return theirs
 	}
 
 	for _, m := range further {
-		_, list = wire.Take(list, m.Name)
+		_, list = jsonx.Take(list, m.Name)
 	}
-	return wire.Object(append(list, further...))
+	return jsonx.Object(append(list, further...))
 }
 
 // leastTokens is the smallest max_output_tokens that OpenAI accepts. Compatible servers accept any.
@@ -279,7 +280,7 @@ func (b *responsesBuilder) reasoning() content.JSON {
 	case t.Tokens() > 0:
 		b.note(api.RepairOption, "the thinking budget is left out: the API has only levels")
 	case t.Level() != "":
-		return `{"effort":` + wire.Quote(t.Level()) + `,"summary":"auto"}`
+		return `{"effort":` + jsonx.Quote(t.Level()) + `,"summary":"auto"}`
 	}
 	return `{"summary":"auto"}`
 }
@@ -329,15 +330,15 @@ func chosen(t content.Tool) content.JSON {
 	list, _ := extraOf(t.Extra)
 	switch kind := memberType(list); {
 	case kind == customTool: // declared with or without a schema
-		return `{"type":"custom","name":` + wire.Quote(t.Name) + `}`
+		return `{"type":"custom","name":` + jsonx.Quote(t.Name) + `}`
 	case kind != "" && t.Server():
-		choice := []wire.Member{{Name: "type", Value: wire.Quote(kind)}}
-		if label, _ := wire.Take(list, "server_label"); label != "" {
-			choice = append(choice, wire.Member{Name: "server_label", Value: label})
+		choice := []jsonx.Member{{Name: "type", Value: jsonx.Quote(kind)}}
+		if label, _ := jsonx.Take(list, "server_label"); label != "" {
+			choice = append(choice, jsonx.Member{Name: "server_label", Value: label})
 		}
-		return wire.Object(choice)
+		return jsonx.Object(choice)
 	}
-	return `{"type":"function","name":` + wire.Quote(t.Name) + `}`
+	return `{"type":"function","name":` + jsonx.Quote(t.Name) + `}`
 }
 
 // customTool is the type of a tool that takes any text.
@@ -402,7 +403,7 @@ func appendResponsesTool(dst []byte, t content.Tool) []byte {
 		dst = write.String(append(dst, `"type":"custom"`...), "name", t.Name)
 		if t.Description != "" {
 			dst = write.OptString(dst, "description", t.Description)
-			_, list = wire.Take(list, "description")
+			_, list = jsonx.Take(list, "description")
 		}
 		dst = appendMembers(dst, list, "type", "name", "parameters")
 	case t.Server():
@@ -411,7 +412,7 @@ func appendResponsesTool(dst []byte, t content.Tool) []byte {
 		dst = write.String(append(dst, `"type":"function"`...), "name", t.Name)
 		dst = write.OptString(dst, "description", t.Description)
 		dst = append(write.Name(dst, "parameters"), t.Schema...)
-		if strict, _ := wire.Take(list, "strict"); strict == "" {
+		if strict, _ := jsonx.Take(list, "strict"); strict == "" {
 			dst = append(write.Name(dst, "strict"), "false"...)
 		}
 		dst = appendMembers(dst, list, "type", "name", "description", "parameters")

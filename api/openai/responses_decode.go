@@ -11,8 +11,8 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/roundtrip"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // own is the member of an Extra that holds an ownNote. It is never sent.
@@ -23,7 +23,7 @@ const own = "plait"
 type ownNote struct {
 	// Item holds the further members of the message that a text is a part of. It is the same for all texts of a
 	// message.
-	Item wire.Raw `json:"item"`
+	Item jsonx.Raw `json:"item"`
 	// Part is the index of the text in the message.
 	Part int `json:"part"`
 	// After is the ID of the reasoning that directly led to the item. It is nil if the model did not reason, and for
@@ -33,20 +33,20 @@ type ownNote struct {
 
 // json returns n in the form it is stored in, or "" if n is empty.
 func (n ownNote) json() content.JSON {
-	var list []wire.Member
+	var list []jsonx.Member
 	if n.Item != nil {
-		list = append(list, wire.Member{Name: "item", Value: content.JSON(n.Item)})
+		list = append(list, jsonx.Member{Name: "item", Value: content.JSON(n.Item)})
 	}
 	if n.Part > 0 {
-		list = append(list, wire.Member{Name: "part", Value: content.JSON(strconv.Itoa(n.Part))})
+		list = append(list, jsonx.Member{Name: "part", Value: content.JSON(strconv.Itoa(n.Part))})
 	}
 	if n.After != nil {
-		list = append(list, wire.Member{Name: "after", Value: wire.Quote(*n.After)})
+		list = append(list, jsonx.Member{Name: "after", Value: jsonx.Quote(*n.After)})
 	}
 	if len(list) == 0 {
 		return ""
 	}
-	return wire.Object(list)
+	return jsonx.Object(list)
 }
 
 // customCall is the type of a call of a custom tool, whose input is any text. It is stored in the call's Extra.
@@ -63,13 +63,13 @@ type itemDecoder struct {
 // Text, a Thinking or a ToolUse with all further members in its Extra. Any other item becomes an Opaque, byte for byte.
 func (d *itemDecoder) blocks(raw content.JSON) ([]content.Block, error) {
 	raw = mended(raw)
-	list, err := wire.Members(raw)
+	list, err := jsonx.Members(raw)
 	if err != nil {
 		return nil, err
 	}
 
-	kind, rest, _ := wire.TakeText(list, "type")
-	_, rest = wire.Take(rest, own)
+	kind, rest, _ := jsonx.TakeText(list, "type")
+	_, rest = jsonx.Take(rest, own)
 
 	var said []content.Block
 	run := d.run
@@ -105,15 +105,15 @@ func mended(raw content.JSON) content.JSON {
 }
 
 // message returns a text for each part, or nil if texts cannot hold the whole message.
-func (d *itemDecoder) message(list []wire.Member) []content.Block {
-	role, list, _ := wire.TakeText(list, "role")
-	j, list := wire.Take(list, "content")
-	var parts []wire.Raw
+func (d *itemDecoder) message(list []jsonx.Member) []content.Block {
+	role, list, _ := jsonx.TakeText(list, "role")
+	j, list := jsonx.Take(list, "content")
+	var parts []jsonx.Raw
 	if role != "assistant" && role != "" || !strings.HasPrefix(string(j), "[") || j.Decode(&parts) != nil {
 		return nil
 	}
 
-	note := ownNote{Item: wire.Raw(wire.Object(list)), After: d.after}
+	note := ownNote{Item: jsonx.Raw(jsonx.Object(list)), After: d.after}
 	var said []content.Block
 	words := ""
 	for i, part := range parts {
@@ -134,40 +134,40 @@ func (d *itemDecoder) message(list []wire.Member) []content.Block {
 
 // textPart converts a message part: text of the model, or a refusal.
 func textPart(part content.JSON, note ownNote) (content.Text, bool) {
-	list, err := wire.Members(part)
+	list, err := jsonx.Members(part)
 	if err != nil {
 		return content.Text{}, false
 	}
 
-	kind, rest, _ := wire.TakeText(list, "type")
+	kind, rest, _ := jsonx.TakeText(list, "type")
 	var words string
 	ok := false
 	switch kind {
 	case "output_text":
-		words, rest, ok = wire.TakeText(rest, "text")
+		words, rest, ok = jsonx.TakeText(rest, "text")
 	case "refusal":
-		words, rest, ok = wire.TakeText(rest, "refusal")
-		rest = append([]wire.Member{{Name: "type", Value: `"refusal"`}}, rest...)
+		words, rest, ok = jsonx.TakeText(rest, "refusal")
+		rest = append([]jsonx.Member{{Name: "type", Value: `"refusal"`}}, rest...)
 	}
 
-	_, rest = wire.Take(rest, own)
+	_, rest = jsonx.Take(rest, own)
 	return content.Text{Text: words, Extra: itemExtra(rest, note)}, ok
 }
 
 // itemExtra keeps members that have no field in the block, and the note.
-func itemExtra(rest []wire.Member, note ownNote) content.Extra {
+func itemExtra(rest []jsonx.Member, note ownNote) content.Extra {
 	if noted := note.json(); noted != "" {
-		rest = append(rest[:len(rest):len(rest)], wire.Member{Name: own, Value: noted})
+		rest = append(rest[:len(rest):len(rest)], jsonx.Member{Name: own, Value: noted})
 	}
 	if len(rest) == 0 {
 		return content.Extra{}
 	}
-	return content.Extra{API: ResponsesAPI, JSON: wire.Object(rest)}
+	return content.Extra{API: ResponsesAPI, JSON: jsonx.Object(rest)}
 }
 
 // reasoning returns a Thinking whose Signature is the encrypted content. Its Text is the summary or, without one, the
 // reasoning itself, which open-weight models return.
-func (d *itemDecoder) reasoning(list []wire.Member, run bool) []content.Block {
+func (d *itemDecoder) reasoning(list []jsonx.Member, run bool) []content.Block {
 	t, note := content.Thinking{}, ownNote{}
 
 	// Reasoning right after other reasoning depends on it, like any other item.
@@ -175,15 +175,15 @@ func (d *itemDecoder) reasoning(list []wire.Member, run bool) []content.Block {
 		note.After = d.after
 	}
 
-	id, _, _ := wire.TakeText(list, "id")
+	id, _, _ := jsonx.TakeText(list, "id")
 	d.after = &id
 
-	if sealed, rest, ok := wire.TakeText(list, "encrypted_content"); ok && sealed != "" {
+	if sealed, rest, ok := jsonx.TakeText(list, "encrypted_content"); ok && sealed != "" {
 		t.Signature, list = sealed, rest
 	}
 
-	summary, rest := wire.Take(list, "summary")
-	shown, _ := wire.Take(list, "content")
+	summary, rest := jsonx.Take(list, "summary")
+	shown, _ := jsonx.Take(list, "content")
 	if t.Text = summaryWords(summary); t.Text == "" {
 		t.Text = summaryWords(shown)
 	}
@@ -203,7 +203,7 @@ func summaryOf(text string) content.JSON {
 	if text == "" {
 		return "[]"
 	}
-	return `[{"type":"summary_text","text":` + wire.Quote(text) + `}]`
+	return `[{"type":"summary_text","text":` + jsonx.Quote(text) + `}]`
 }
 
 // paragraph separates the parts of a summary.
@@ -214,7 +214,7 @@ func summaryWords(parts content.JSON) string {
 	var list []struct {
 		Text string `json:"text"`
 	}
-	if json.Unmarshal([]byte(parts), &list, wire.Lenient) != nil {
+	if json.Unmarshal([]byte(parts), &list, jsonx.Lenient) != nil {
 		return ""
 	}
 
@@ -228,13 +228,13 @@ func summaryWords(parts content.JSON) string {
 func sameJSON(a, b content.JSON) bool { return a == b || a != "" && a.Canonical() == b.Canonical() }
 
 // call returns a tool call, or nil if its ID or name is missing.
-func (d *itemDecoder) call(list []wire.Member) []content.Block {
+func (d *itemDecoder) call(list []jsonx.Member) []content.Block {
 	id, name, list := callNames(list)
 	if id == "" || name == "" {
 		return nil
 	}
 
-	arguments, list, _ := wire.TakeText(list, "arguments")
+	arguments, list, _ := jsonx.TakeText(list, "arguments")
 	return []content.Block{content.ToolUse{
 		ID: id, Name: name, Input: content.JSON(arguments), Extra: itemExtra(list, ownNote{After: d.after}),
 	}}
@@ -242,24 +242,24 @@ func (d *itemDecoder) call(list []wire.Member) []content.Block {
 
 // callNames takes the ID and the name of a call out of its members. If a server sends no call_id, the ID of the item is
 // used.
-func callNames(list []wire.Member) (id, name string, rest []wire.Member) {
-	id, rest, _ = wire.TakeText(list, "call_id")
+func callNames(list []jsonx.Member) (id, name string, rest []jsonx.Member) {
+	id, rest, _ = jsonx.TakeText(list, "call_id")
 	if id == "" {
-		id, _, _ = wire.TakeText(rest, "id")
+		id, _, _ = jsonx.TakeText(rest, "id")
 	}
-	name, rest, _ = wire.TakeText(rest, "name")
+	name, rest, _ = jsonx.TakeText(rest, "name")
 	return id, name, rest
 }
 
 // customCall returns a call of a custom tool with its input as a JSON string, or nil if a member is missing.
-func (d *itemDecoder) customCall(list []wire.Member) []content.Block {
+func (d *itemDecoder) customCall(list []jsonx.Member) []content.Block {
 	id, name, list := callNames(list)
-	input, list := wire.Take(list, "input")
+	input, list := jsonx.Take(list, "input")
 	if id == "" || name == "" || !strings.HasPrefix(string(input), `"`) {
 		return nil
 	}
 
-	list = append([]wire.Member{{Name: "type", Value: wire.Quote(customCall)}}, list...)
+	list = append([]jsonx.Member{{Name: "type", Value: jsonx.Quote(customCall)}}, list...)
 	return []content.Block{content.ToolUse{
 		ID: id, Name: name, Input: input, Extra: itemExtra(list, ownNote{After: d.after}),
 	}}
@@ -272,8 +272,8 @@ type response struct {
 	ID         string        `json:"id"`
 	Model      string        `json:"model"`
 	Status     string        `json:"status"`
-	Error      wire.Raw      `json:"error"`
-	Output     []wire.Raw    `json:"output"`
+	Error      jsonx.Raw     `json:"error"`
+	Output     []jsonx.Raw   `json:"output"`
 	Usage      responseUsage `json:"usage"`
 	Incomplete struct {
 		Reason string `json:"reason"`
@@ -398,13 +398,13 @@ func decodeResponse(data []byte, header http.Header, limit int) ([]content.Block
 	// A response with an error in it is not an error document: failed reads it below.
 	if isError(data) {
 		var r response
-		if json.Unmarshal(data, &r, wire.Lenient) != nil || r.Object != "response" {
+		if json.Unmarshal(data, &r, jsonx.Lenient) != nil || r.Object != "response" {
 			return nil, api.Finish{}, newError(ResponsesAPI, http.StatusOK, header, data)
 		}
 	}
 
 	var r response
-	if err := json.Unmarshal(data, &r, wire.Lenient); err != nil {
+	if err := json.Unmarshal(data, &r, jsonx.Lenient); err != nil {
 		return nil, api.Finish{}, roundtrip.Protocol(ResponsesAPI, "the body is not a response: %w", err)
 	}
 	if err := r.failed(header, data); err != nil {

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // The prefixes of item IDs. The API refuses other IDs, which compatible servers and edited conversations may have.
@@ -44,13 +44,13 @@ func withFitIDs(b content.Block) (content.Block, string) {
 // fitIDs returns the content of an Extra without IDs that do not fit, and reports whether it changed. The IDs are the
 // item's own (unless prefix is ""), that of the message it is a part of, and that of the reasoning before it.
 func fitIDs(e content.Extra, prefix string) (content.JSON, bool) {
-	list, err := wire.Members(e.For(ResponsesAPI))
+	list, err := jsonx.Members(e.For(ResponsesAPI))
 	if err != nil {
 		return e.JSON, false // an Extra without members has no IDs
 	}
 
 	changed := false
-	if id, rest := wire.Take(list, "id"); prefix != "" && misfits(id, prefix) {
+	if id, rest := jsonx.Take(list, "id"); prefix != "" && misfits(id, prefix) {
 		list, changed = rest, true
 	}
 
@@ -64,12 +64,12 @@ func fitIDs(e content.Extra, prefix string) (content.JSON, bool) {
 	if !changed {
 		return e.JSON, false
 	}
-	return wire.Object(list), true
+	return jsonx.Object(list), true
 }
 
 // fitNote is fitIDs for an ownNote.
 func fitNote(note content.JSON) content.JSON {
-	list, err := wire.Members(note)
+	list, err := jsonx.Members(note)
 	if err != nil {
 		return note
 	}
@@ -83,9 +83,9 @@ func fitNote(note content.JSON) content.JSON {
 				list[i].Value, changed = `""`, true
 			}
 		case "item":
-			item, _ := wire.Members(m.Value)
-			if id, rest := wire.Take(item, "id"); misfits(id, messageIDs) {
-				list[i].Value, changed = wire.Object(rest), true
+			item, _ := jsonx.Members(m.Value)
+			if id, rest := jsonx.Take(item, "id"); misfits(id, messageIDs) {
+				list[i].Value, changed = jsonx.Object(rest), true
 			}
 		}
 	}
@@ -93,11 +93,11 @@ func fitNote(note content.JSON) content.JSON {
 	if !changed {
 		return note
 	}
-	return wire.Object(list)
+	return jsonx.Object(list)
 }
 
 // misfits reports whether the API refuses id where IDs begin with prefix.
 func misfits(id content.JSON, prefix string) bool {
-	said, ok := wire.Text(id)
+	said, ok := jsonx.Text(id)
 	return ok && said != "" && !strings.HasPrefix(said, prefix)
 }

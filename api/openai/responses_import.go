@@ -7,8 +7,8 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/roundtrip"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // ImportResponses reads the body of a Responses request and returns the request and the name of its model. It is the
@@ -29,17 +29,17 @@ import (
 //
 // dag.FromTranscript makes a conversation of the request's System, Tools and Messages.
 func ImportResponses(body []byte) (req api.Request, model string, err error) {
-	list, err := wire.Members(content.JSON(body))
+	list, err := jsonx.Members(content.JSON(body))
 	if err != nil {
 		return req, "", roundtrip.ImportError(ResponsesAPI, roundtrip.NotRead("body", err))
 	}
 
-	var rest []wire.Member
+	var rest []jsonx.Member
 	var front []string
 	for _, m := range list {
 		switch m.Name {
 		case "model":
-			model, _ = wire.Text(m.Value)
+			model, _ = jsonx.Text(m.Value)
 		case "stream", "stream_options":
 		case "instructions":
 			req.System, err = importTexts("instructions", m.Value)
@@ -56,20 +56,20 @@ func ImportResponses(body []byte) (req api.Request, model string, err error) {
 	}
 
 	req.System = append(req.System, front...)
-	req.Options.Body = wire.Object(withDefaults(rest))
+	req.Options.Body = jsonx.Object(withDefaults(rest))
 	return req, model, nil
 }
 
 // withDefaults returns the members that are not null, plus the API's defaults that differ from those of ResponsesBody.
-func withDefaults(list []wire.Member) []wire.Member {
-	var all []wire.Member
+func withDefaults(list []jsonx.Member) []jsonx.Member {
+	var all []jsonx.Member
 	for _, m := range list {
 		if m.Value != "null" {
 			all = append(all, m)
 		}
 	}
 
-	for _, m := range []wire.Member{{Name: "store", Value: "true"}, {Name: "include", Value: "[]"}} {
+	for _, m := range []jsonx.Member{{Name: "store", Value: "true"}, {Name: "include", Value: "[]"}} {
 		if value(all, m.Name) == "" {
 			all = append(all, m)
 		}
@@ -93,8 +93,8 @@ func importResponsesTools(j content.JSON) ([]content.Tool, error) {
 
 // importResponsesTool reads a tool definition. Anything but a function is a server tool, kept in its Extra.
 func importResponsesTool(tool roundtrip.Imported, names toolNames) content.Tool {
-	kind, list, _ := wire.TakeText(tool.List, "type")
-	name, list, named := wire.TakeText(list, "name")
+	kind, list, _ := jsonx.TakeText(tool.List, "type")
+	name, list, named := jsonx.TakeText(list, "name")
 	if !named {
 		name = names.name(kind)
 	}
@@ -104,16 +104,16 @@ func importResponsesTool(tool roundtrip.Imported, names toolNames) content.Tool 
 	}
 
 	def := content.Tool{Name: name}
-	def.Description, list, _ = wire.TakeText(list, "description")
-	def.Schema, list = wire.Take(list, "parameters")
+	def.Description, list, _ = jsonx.TakeText(list, "description")
+	def.Schema, list = jsonx.Take(list, "parameters")
 	if def.Schema == "" || def.Schema == "null" {
 		def.Schema = noArguments
 	}
 
 	if value(list, "strict") == "" {
-		list = append(list, wire.Member{Name: "strict", Value: "null"}) // the default: strict if the schema can be
+		list = append(list, jsonx.Member{Name: "strict", Value: "null"}) // the default: strict if the schema can be
 	}
-	def.Extra = content.Extra{API: ResponsesAPI, JSON: wire.Object(list)}
+	def.Extra = content.Extra{API: ResponsesAPI, JSON: jsonx.Object(list)}
 	return def
 }
 
@@ -127,7 +127,7 @@ type itemImport struct {
 
 func importInput(j content.JSON) (system []string, messages []content.Message, err error) {
 	var c itemImport
-	if said, ok := wire.Text(j); ok {
+	if said, ok := jsonx.Text(j); ok {
 		c.role, c.blocks = content.User, content.Words(said).Slice()
 	} else if j != "null" {
 		list, err := roundtrip.ImportObjects("input", j)
@@ -149,8 +149,8 @@ func importInput(j content.JSON) (system []string, messages []content.Message, e
 func (c *itemImport) item(where string, item roundtrip.Imported) error {
 	kind := memberType(item.List)
 	if kind == "" && value(item.List, "role") != "" {
-		list := append([]wire.Member{{Name: "type", Value: `"message"`}}, item.List...)
-		kind, item = "message", roundtrip.Imported{Raw: wire.Object(list), List: list}
+		list := append([]jsonx.Member{{Name: "type", Value: `"message"`}}, item.List...)
+		kind, item = "message", roundtrip.Imported{Raw: jsonx.Object(list), List: list}
 	}
 
 	if kind == "message" {
@@ -171,7 +171,7 @@ func (c *itemImport) item(where string, item roundtrip.Imported) error {
 	}
 
 	// The result of a tool call that the program executed is on the user's side, all other items are the assistant's.
-	if execution, _ := wire.Text(value(item.List, "execution")); execution != "server" {
+	if execution, _ := jsonx.Text(value(item.List, "execution")); execution != "server" {
 		if _, ok := keyOfAnswer(content.Opaque{API: ResponsesAPI, JSON: item.Raw}); ok {
 			return c.own(item)
 		}
@@ -198,9 +198,9 @@ func (c *itemImport) answer(where string, item roundtrip.Imported) error {
 
 // message reads a message item.
 func (c *itemImport) message(where string, item roundtrip.Imported) error {
-	role, list, _ := wire.TakeText(item.List, "role")
-	words, list := wire.Take(list, "content")
-	_, list = wire.Take(list, "type")
+	role, list, _ := jsonx.TakeText(item.List, "role")
+	words, list := jsonx.Take(list, "content")
+	_, list = jsonx.Take(list, "type")
 
 	switch role {
 	case "system", "developer":
@@ -213,7 +213,7 @@ func (c *itemImport) message(where string, item roundtrip.Imported) error {
 		return err
 	case "assistant":
 		c.begun = true
-		if said, ok := wire.Text(words); ok {
+		if said, ok := jsonx.Text(words); ok {
 			return c.words(where, said, list)
 		}
 		return c.answer(where, item)
@@ -236,27 +236,27 @@ func (c *itemImport) message(where string, item roundtrip.Imported) error {
 }
 
 // words reads an assistant message whose content is a string. With further members it is read as if it had one part.
-func (c *itemImport) words(where, said string, further []wire.Member) error {
+func (c *itemImport) words(where, said string, further []jsonx.Member) error {
 	if len(further) == 0 {
 		return c.say(content.Assistant, content.Words(said).Slice()...)
 	}
 
-	part := wire.Object([]wire.Member{{Name: "type", Value: `"output_text"`}, {Name: "text", Value: wire.Quote(said)}})
-	list := append([]wire.Member{
+	part := jsonx.Object([]jsonx.Member{{Name: "type", Value: `"output_text"`}, {Name: "text", Value: jsonx.Quote(said)}})
+	list := append([]jsonx.Member{
 		{Name: "type", Value: `"message"`},
 		{Name: "role", Value: `"assistant"`},
 		{Name: "content", Value: "[" + part + "]"},
 	}, further...)
-	return c.answer(where, roundtrip.Imported{Raw: wire.Object(list), List: list})
+	return c.answer(where, roundtrip.Imported{Raw: jsonx.Object(list), List: list})
 }
 
 // importOutput reads the result of a tool call.
-func importOutput(where string, list []wire.Member) (content.Block, error) {
+func importOutput(where string, list []jsonx.Member) (content.Block, error) {
 	var r content.ToolResult
-	_, list = wire.Take(list, "type")
-	r.CallID, list, _ = wire.TakeText(list, "call_id")
+	_, list = jsonx.Take(list, "type")
+	r.CallID, list, _ = jsonx.TakeText(list, "call_id")
 
-	output, list := wire.Take(list, "output")
+	output, list := jsonx.Take(list, "output")
 	said, err := importParts(where+".output", output)
 	if err != nil {
 		return nil, err
@@ -271,7 +271,7 @@ func importOutput(where string, list []wire.Member) (content.Block, error) {
 
 // importParts reads content that is absent, a string, or a list of parts.
 func importParts(where string, j content.JSON) ([]content.Block, error) {
-	if said, ok := wire.Text(j); ok {
+	if said, ok := jsonx.Text(j); ok {
 		return content.Words(said).Slice(), nil
 	}
 	if j == "" || j == "null" {
@@ -296,20 +296,20 @@ func importParts(where string, j content.JSON) ([]content.Block, error) {
 
 // importPart returns the block for a part of a message or of a tool result, or nil if no block can hold all of it. A
 // text may have any of the API's type names for text, such as the one for the assistant's.
-func importPart(list []wire.Member) content.Block {
-	kind, list, _ := wire.TakeText(list, "type")
+func importPart(list []jsonx.Member) content.Block {
+	kind, list, _ := jsonx.TakeText(list, "type")
 	switch kind {
 	case "input_image":
 		if s, rest, ok := takeSource(list, "image_url", "image_url"); ok {
 			return content.Image{Source: s, Extra: importExtra(rest)}
 		}
 	case "input_file":
-		name, list, _ := wire.TakeText(list, "filename")
+		name, list, _ := jsonx.TakeText(list, "filename")
 		if s, rest, ok := takeSource(list, "file_data", "file_url"); ok {
 			return content.Document{Source: s, Title: name, Extra: importExtra(rest)}
 		}
 	case "input_text", "output_text", "text":
-		if said, rest, ok := wire.TakeText(list, "text"); ok {
+		if said, rest, ok := jsonx.TakeText(list, "text"); ok {
 			return content.Text{Text: said, Extra: importExtra(rest)}
 		}
 	}
@@ -317,16 +317,16 @@ func importPart(list []wire.Member) content.Block {
 }
 
 // importExtra keeps members that have no field in the block. It drops an ownNote, which only Plait itself may set.
-func importExtra(rest []wire.Member) content.Extra {
-	_, rest = wire.Take(rest, own)
+func importExtra(rest []jsonx.Member) content.Extra {
+	_, rest = jsonx.Take(rest, own)
 	return itemExtra(rest, ownNote{})
 }
 
 // takeSource takes the source of an image or a document out of its members: the member data with the bytes, the member
 // url, or "file_id". ok reports whether there is exactly one.
-func takeSource(list []wire.Member, data, url string) (s content.Source, rest []wire.Member, ok bool) {
+func takeSource(list []jsonx.Member, data, url string) (s content.Source, rest []jsonx.Member, ok bool) {
 	for _, m := range list {
-		said, _ := wire.Text(m.Value)
+		said, _ := jsonx.Text(m.Value)
 		bytes, inline := dataSource(said)
 
 		var found content.Source

@@ -2,8 +2,8 @@ package openai
 
 import (
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // appendItems appends the items of a repaired message. It implements dialect.Encoding.Append.
@@ -84,7 +84,7 @@ func (w *itemWriter) said(t content.Text) {
 	default:
 		w.item()
 		w.dst = append(w.dst, `{"type":"message","role":"assistant"`...)
-		item, _ := wire.Members(content.JSON(note.Item)) // nil if the text was not a part of a message
+		item, _ := jsonx.Members(content.JSON(note.Item)) // nil if the text was not a part of a message
 		lost := w.loses(note)
 		w.dst = appendMembers(w.dst, item, "type", "role", "content", lost)
 		if lost == "" {
@@ -140,13 +140,13 @@ func (w *itemWriter) reasoning(t content.Thinking) {
 
 	list, _ := extraOf(t.Extra)
 	w.dst = append(w.dst, `{"type":"reasoning"`...)
-	if summary, _ := wire.Take(list, "summary"); summary == "" {
+	if summary, _ := jsonx.Take(list, "summary"); summary == "" {
 		w.dst = append(write.Name(w.dst, "summary"), summaryOf(t.Text)...)
 	}
 
 	if t.Signature != "" {
 		w.dst = write.OptString(w.dst, "encrypted_content", t.Signature)
-		_, list = wire.Take(list, "encrypted_content")
+		_, list = jsonx.Take(list, "encrypted_content")
 	}
 
 	w.dst = appendMembers(w.dst, list, "type")
@@ -155,7 +155,7 @@ func (w *itemWriter) reasoning(t content.Thinking) {
 
 func (w *itemWriter) call(c content.ToolUse) {
 	list, note := extraOf(c.Extra)
-	kind, input, written := "function_call", "arguments", wire.Quote(string(c.Input))
+	kind, input, written := "function_call", "arguments", jsonx.Quote(string(c.Input))
 	if memberType(list) == customCall {
 		kind, input, written = customCall, "input", c.Input
 	}
@@ -215,7 +215,7 @@ func (w *itemWriter) inputPart(b content.Block) {
 func (w *itemWriter) image(b content.Image) {
 	w.dst = append(w.dst, `{"type":"input_image"`...)
 	list, _ := extraOf(b.Extra)
-	if detail, _ := wire.Take(list, "detail"); detail == "" {
+	if detail, _ := jsonx.Take(list, "detail"); detail == "" {
 		w.dst = write.OptString(w.dst, "detail", "auto")
 	}
 
@@ -291,7 +291,7 @@ func (w *itemWriter) output(r content.ToolResult) {
 
 	w.dst = write.Name(w.dst, "output")
 	if t, ok := said[0].(content.Text); ok && len(said) == 1 && t.Extra.For(ResponsesAPI) == "" {
-		w.dst = append(w.dst, wire.Quote(t.Text)...)
+		w.dst = append(w.dst, jsonx.Quote(t.Text)...)
 		return
 	}
 

@@ -7,7 +7,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/stretchr/testify/require"
 )
 
@@ -48,7 +48,7 @@ func importResponses(t testing.TB, body string) responsesRecording {
 func decoded(t testing.TB, body string) map[string]any {
 	t.Helper()
 	var r map[string]any
-	require.NoError(t, json.Unmarshal([]byte(body), &r, wire.Lenient), body)
+	require.NoError(t, json.Unmarshal([]byte(body), &r, jsonx.Lenient), body)
 	return r
 }
 

@@ -8,7 +8,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // keeping selects the reasoning of this API that a request carries.
@@ -92,15 +92,15 @@ func acceptCustomCall(b content.ToolUse) (content.Block, string) {
 	if name := responsesTarget.Name(b.Name); name != b.Name {
 		b.Name, why = name, "the tool's name is not one that the API accepts"
 	}
-	if _, ok := wire.Text(b.Input); !ok || !b.Input.Valid() {
-		b.Input, why = wire.Quote(string(b.Input)), "the input of a custom tool is text"
+	if _, ok := jsonx.Text(b.Input); !ok || !b.Input.Valid() {
+		b.Input, why = jsonx.Quote(string(b.Input)), "the input of a custom tool is text"
 	}
 	return b, why
 }
 
 // memberType returns the member "type", or "".
-func memberType(list []wire.Member) string {
-	kind, _, _ := wire.TakeText(list, "type")
+func memberType(list []jsonx.Member) string {
+	kind, _, _ := jsonx.TakeText(list, "type")
 	return kind
 }
 
@@ -109,8 +109,8 @@ func itemType(b content.Opaque) string { return opaqueText(b, "type") }
 
 // opaqueText returns a string member of an opaque block, or "".
 func opaqueText(b content.Opaque, name string) string {
-	list, _ := wire.Members(b.JSON) // checked when the block was made
-	said, _, _ := wire.TakeText(list, name)
+	list, _ := jsonx.Members(b.JSON) // checked when the block was made
+	said, _, _ := jsonx.TakeText(list, name)
 	return said
 }
 
@@ -219,10 +219,10 @@ func itemID(b content.Block) string {
 		id = thoughtID(b)
 	case content.ToolUse:
 		list, _ := extraOf(b.Extra)
-		id, _, _ = wire.TakeText(list, "id")
+		id, _, _ = jsonx.TakeText(list, "id")
 	case content.Text:
-		item, _ := wire.Members(content.JSON(noteOf(b.Extra).Item)) // nil if the text was not a part of a message
-		id, _, _ = wire.TakeText(item, "id")
+		item, _ := jsonx.Members(content.JSON(noteOf(b.Extra).Item)) // nil if the text was not a part of a message
+		id, _, _ = jsonx.TakeText(item, "id")
 	}
 
 	if id != "" {
@@ -236,9 +236,9 @@ func itemID(b content.Block) string {
 func nameless(b content.Block) content.Block {
 	switch b := b.(type) {
 	case content.ToolUse:
-		list, _ := wire.Members(b.Extra.For(ResponsesAPI)) // checked when the block was made
-		_, list = wire.Take(list, "id")
-		b.Extra = content.Extra{API: ResponsesAPI, JSON: wire.Object(list)}
+		list, _ := jsonx.Members(b.Extra.For(ResponsesAPI)) // checked when the block was made
+		_, list = jsonx.Take(list, "id")
+		b.Extra = content.Extra{API: ResponsesAPI, JSON: jsonx.Object(list)}
 		return b
 	case content.Text:
 		b.Extra.JSON = withoutItemID(b.Extra.JSON)
@@ -249,23 +249,23 @@ func nameless(b content.Block) content.Block {
 
 // withoutItemID removes the ID of the message that a text is a part of from the text's ownNote.
 func withoutItemID(extra content.JSON) content.JSON {
-	list, _ := wire.Members(extra) // checked when the block was made
+	list, _ := jsonx.Members(extra) // checked when the block was made
 	for i, m := range list {
 		if m.Name != own {
 			continue
 		}
 
-		noted, _ := wire.Members(m.Value)
+		noted, _ := jsonx.Members(m.Value)
 		for j, n := range noted {
 			if n.Name == "item" {
-				item, _ := wire.Members(n.Value)
-				_, item = wire.Take(item, "id")
-				noted[j].Value = wire.Object(item)
+				item, _ := jsonx.Members(n.Value)
+				_, item = jsonx.Take(item, "id")
+				noted[j].Value = jsonx.Object(item)
 			}
 		}
-		list[i].Value = wire.Object(noted)
+		list[i].Value = jsonx.Object(noted)
 	}
-	return wire.Object(list)
+	return jsonx.Object(list)
 }
 
 // prune finds the blocks that the API accepts only together with others that are missing: reasoning without the item
@@ -457,20 +457,20 @@ func inWords(i int, blocks content.Blocks, j int) []dialect.Pruned {
 }
 
 func thoughtID(t content.Thinking) string {
-	list, _ := wire.Members(t.Extra.For(ResponsesAPI)) // checked when the block was made
-	id, _, _ := wire.TakeText(list, "id")
+	list, _ := jsonx.Members(t.Extra.For(ResponsesAPI)) // checked when the block was made
+	id, _, _ := jsonx.TakeText(list, "id")
 	return id
 }
 
 // extraOf returns the further members of a block, and the ownNote among them.
-func extraOf(e content.Extra) ([]wire.Member, ownNote) {
+func extraOf(e content.Extra) ([]jsonx.Member, ownNote) {
 	var n ownNote
 	if j := e.For(ResponsesAPI); j == "" || j == "{}" {
 		return nil, n
 	}
 
-	list, _ := wire.Members(e.JSON) // checked when the block was made
-	noted, list := wire.Take(list, own)
+	list, _ := jsonx.Members(e.JSON) // checked when the block was made
+	noted, list := jsonx.Take(list, own)
 	_ = json.Unmarshal([]byte(noted), &n) // an invalid note counts as none
 	return list, n
 }

@@ -10,8 +10,8 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/roundtrip"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // streamedResponse yields the events of a response sent as server-sent events. It stops after the end of the response,
@@ -59,14 +59,14 @@ var errNoEvent = errors.New("an event of the stream is not JSON")
 
 // responseEvent holds the members of all events of the stream that Plait reads.
 type responseEvent struct {
-	Type     string   `json:"type"`
-	Output   *int     `json:"output_index"` // some compatible servers send none
-	ItemID   wire.Raw `json:"item_id"`
-	Content  int      `json:"content_index"`
-	Summary  int      `json:"summary_index"`
-	Item     wire.Raw `json:"item"`
-	Delta    wire.Raw `json:"delta"`
-	Response wire.Raw `json:"response"`
+	Type     string    `json:"type"`
+	Output   *int      `json:"output_index"` // some compatible servers send none
+	ItemID   jsonx.Raw `json:"item_id"`
+	Content  int       `json:"content_index"`
+	Summary  int       `json:"summary_index"`
+	Item     jsonx.Raw `json:"item"`
+	Delta    jsonx.Raw `json:"delta"`
+	Response jsonx.Raw `json:"response"`
 }
 
 // responseDecoder decodes a streamed response. The zero value is ready to use.
@@ -88,7 +88,7 @@ type responseDecoder struct {
 // take decodes the next event of the stream and returns the events to yield.
 func (d *responseDecoder) take(data []byte) ([]api.Event, error) {
 	var e responseEvent
-	if err := json.Unmarshal(data, &e, wire.Lenient); err != nil {
+	if err := json.Unmarshal(data, &e, jsonx.Lenient); err != nil {
 		if !content.JSON(data).Valid() {
 			return nil, roundtrip.Protocol(ResponsesAPI, "%w: %w", errNoEvent, err)
 		}
@@ -101,7 +101,7 @@ func (d *responseDecoder) take(data []byte) ([]api.Event, error) {
 	switch e.Type {
 	case "response.created", "response.in_progress":
 		var r response
-		if json.Unmarshal(e.Response, &r, wire.Lenient) != nil {
+		if json.Unmarshal(e.Response, &r, jsonx.Lenient) != nil {
 			return nil, nil // the last event repeats it
 		}
 		return []api.Event{r.cut()}, nil
@@ -134,7 +134,7 @@ func (d *responseDecoder) index(e responseEvent) int {
 	}
 
 	id := textOf(content.JSON(e.ItemID))
-	if item, err := wire.Members(content.JSON(e.Item)); err == nil && id == "" {
+	if item, err := jsonx.Members(content.JSON(e.Item)); err == nil && id == "" {
 		id = firstText(item, "id")
 	}
 	if i, known := d.indexes[id]; known {
@@ -183,7 +183,7 @@ func (d *responseDecoder) begin(e responseEvent) error {
 	var call struct {
 		Name string `json:"name"`
 	}
-	_ = json.Unmarshal(e.Item, &call, wire.Lenient) // only calls have a name
+	_ = json.Unmarshal(e.Item, &call, jsonx.Lenient) // only calls have a name
 	d.names[at] = call.Name
 	return nil
 }
@@ -237,7 +237,7 @@ func (d *responseDecoder) give(item content.JSON) ([]api.Event, error) {
 // delta returns the delta for a fragment of an open item. Each part of a message is a block of its own; the parts of a
 // summary are one block, separated by paragraph.
 func (d *responseDecoder) delta(kind api.DeltaKind, e responseEvent) []api.Event {
-	piece, _ := wire.Text(content.JSON(e.Delta))
+	piece, _ := jsonx.Text(content.JSON(e.Delta))
 	if piece == "" || len(d.open) == 0 || e.Content < 0 {
 		return nil
 	}
@@ -267,7 +267,7 @@ func (d *responseDecoder) delta(kind api.DeltaKind, e responseEvent) []api.Event
 // yet.
 func (d *responseDecoder) finish(e responseEvent) ([]api.Event, error) {
 	var r response
-	if err := json.Unmarshal(e.Response, &r, wire.Lenient); err != nil {
+	if err := json.Unmarshal(e.Response, &r, jsonx.Lenient); err != nil {
 		return nil, roundtrip.Protocol(ResponsesAPI, "the end of the stream: %w", err)
 	}
 
@@ -303,7 +303,7 @@ func (d *responseDecoder) finish(e responseEvent) ([]api.Event, error) {
 
 // rest returns the items whose blocks were not yielded yet: those in output or, if a server sends none there, the
 // waiting ones.
-func (d *responseDecoder) rest(output []wire.Raw) ([]content.JSON, error) {
+func (d *responseDecoder) rest(output []jsonx.Raw) ([]content.JSON, error) {
 	var rest []content.JSON
 	if len(output) > 0 {
 		for _, item := range output[min(d.next, len(output)):] {

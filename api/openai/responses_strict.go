@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // strictSchema reports whether OpenAI's APIs accept the schema as a strict one, which constrains the model's output. A
@@ -16,11 +16,11 @@ import (
 //
 // In case of doubt strictSchema returns false.
 func strictSchema(schema content.JSON) bool {
-	list, err := wire.Members(schema)
+	list, err := jsonx.Members(schema)
 	if err != nil {
 		return false
 	}
-	kind, _, _ := wire.TakeText(list, "type")
+	kind, _, _ := jsonx.TakeText(list, "type")
 	return kind == "object" && strictAt(schema, 0)
 }
 
@@ -36,7 +36,7 @@ var strictKeywords = []string{
 
 // strictAt reports whether a schema at that depth is strict. The root has depth 0.
 func strictAt(schema content.JSON, depth int) bool {
-	list, err := wire.Members(schema)
+	list, err := jsonx.Members(schema)
 	if err != nil || depth > strictDepth {
 		return false
 	}
@@ -53,25 +53,25 @@ func strictAt(schema content.JSON, depth int) bool {
 }
 
 // saysWhat reports whether a schema restricts its values. Every schema below the root of a strict one must.
-func saysWhat(list []wire.Member) bool {
-	return slices.ContainsFunc(list, func(m wire.Member) bool {
+func saysWhat(list []jsonx.Member) bool {
+	return slices.ContainsFunc(list, func(m jsonx.Member) bool {
 		return slices.Contains([]string{"type", "$ref", "anyOf", "enum", "const"}, m.Name)
 	})
 }
 
 // strictBelow reports whether the schemas inside a keyword are strict.
-func strictBelow(m wire.Member, depth int) bool {
+func strictBelow(m jsonx.Member, depth int) bool {
 	switch m.Name {
 	case "items":
 		return strictAt(m.Value, depth+1)
 	case "properties", "$defs", "definitions":
-		named, err := wire.Members(m.Value)
+		named, err := jsonx.Members(m.Value)
 		return err == nil &&
-			!slices.ContainsFunc(named, func(n wire.Member) bool { return !strictAt(n.Value, depth+1) })
+			!slices.ContainsFunc(named, func(n jsonx.Member) bool { return !strictAt(n.Value, depth+1) })
 	case "anyOf":
-		var all []wire.Raw
+		var all []jsonx.Raw
 		return depth > 0 && m.Value.Decode(&all) == nil &&
-			!slices.ContainsFunc(all, func(one wire.Raw) bool { return !strictAt(content.JSON(one), depth+1) })
+			!slices.ContainsFunc(all, func(one jsonx.Raw) bool { return !strictAt(content.JSON(one), depth+1) })
 	}
 	return true
 }
@@ -79,7 +79,7 @@ func strictBelow(m wire.Member, depth int) bool {
 // isObjectType reports whether the value of "type" is "object" or a list with it.
 func isObjectType(j content.JSON) bool {
 	var several []string
-	if kind, ok := wire.Text(j); ok {
+	if kind, ok := jsonx.Text(j); ok {
 		several = []string{kind}
 	} else if j.Decode(&several) != nil {
 		return true // an invalid type: strictObject decides, as for an object
@@ -88,16 +88,16 @@ func isObjectType(j content.JSON) bool {
 }
 
 // strictObject reports whether all properties of an object are required and no others are allowed.
-func strictObject(list []wire.Member) bool {
-	further, _ := wire.Take(list, "additionalProperties")
-	j, _ := wire.Take(list, "properties")
-	properties, err := wire.Members(j)
+func strictObject(list []jsonx.Member) bool {
+	further, _ := jsonx.Take(list, "additionalProperties")
+	j, _ := jsonx.Take(list, "properties")
+	properties, err := jsonx.Members(j)
 
 	var required []string
-	if listed, _ := wire.Take(list, "required"); listed != "" && listed.Decode(&required) != nil {
+	if listed, _ := jsonx.Take(list, "required"); listed != "" && listed.Decode(&required) != nil {
 		return false
 	}
 
-	missing := func(p wire.Member) bool { return !slices.Contains(required, p.Name) }
+	missing := func(p jsonx.Member) bool { return !slices.Contains(required, p.Name) }
 	return further == "false" && (err == nil || j == "") && !slices.ContainsFunc(properties, missing)
 }

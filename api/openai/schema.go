@@ -6,6 +6,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -33,8 +34,8 @@ func withProperties(schema content.JSON) (full content.JSON, listed bool) {
 		full := withItems(schema, 0)
 		listed := full != schema
 
-		if list, err := wire.Members(full); err == nil && value(list, "properties") == "" {
-			full = wire.Object(append(list, wire.Member{Name: "properties", Value: "{}"}))
+		if list, err := jsonx.Members(full); err == nil && value(list, "properties") == "" {
+			full = jsonx.Object(append(list, jsonx.Member{Name: "properties", Value: "{}"}))
 		}
 		return fullSchema{full, listed}
 	})
@@ -54,7 +55,7 @@ const deepestItems = 100
 
 // withItems adds "items" that allow anything to the lists in a schema that have none.
 func withItems(schema content.JSON, depth int) content.JSON {
-	list, err := wire.Members(schema)
+	list, err := jsonx.Members(schema)
 	if err != nil || depth > deepestItems {
 		return schema
 	}
@@ -66,17 +67,17 @@ func withItems(schema content.JSON, depth int) content.JSON {
 	}
 
 	if kind := value(list, "type"); kind != "" && isOfType(kind, "array") && value(list, "items") == "" {
-		list, changed = append(list, wire.Member{Name: "items", Value: "{}"}), true
+		list, changed = append(list, jsonx.Member{Name: "items", Value: "{}"}), true
 	}
 
 	if !changed {
 		return schema
 	}
-	return wire.Object(list)
+	return jsonx.Object(list)
 }
 
 // itemsBelow returns the value of a keyword, with items added to the schemas inside it.
-func itemsBelow(m wire.Member, depth int) content.JSON {
+func itemsBelow(m jsonx.Member, depth int) content.JSON {
 	switch m.Name {
 	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
 		return itemsOfNamed(m.Value, depth)
@@ -94,7 +95,7 @@ func itemsBelow(m wire.Member, depth int) content.JSON {
 
 // itemsOfNamed adds items to the schemas in the members of an object.
 func itemsOfNamed(schemas content.JSON, depth int) content.JSON {
-	named, err := wire.Members(schemas)
+	named, err := jsonx.Members(schemas)
 	if err != nil {
 		return schemas
 	}
@@ -108,12 +109,12 @@ func itemsOfNamed(schemas content.JSON, depth int) content.JSON {
 	if !changed {
 		return schemas
 	}
-	return wire.Object(named)
+	return jsonx.Object(named)
 }
 
 // itemsOfEach adds items to the schemas in a list.
 func itemsOfEach(schemas content.JSON, depth int) content.JSON {
-	var all []wire.Raw
+	var all []jsonx.Raw
 	if schemas.Decode(&all) != nil {
 		return schemas
 	}
@@ -134,7 +135,7 @@ func itemsOfEach(schemas content.JSON, depth int) content.JSON {
 
 // isOfType reports whether the value of "type" is kind or a list with it.
 func isOfType(j content.JSON, kind string) bool {
-	if one, ok := wire.Text(j); ok {
+	if one, ok := jsonx.Text(j); ok {
 		return one == kind
 	}
 	var several []string

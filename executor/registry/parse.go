@@ -12,8 +12,8 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/safetext"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // ErrCall is in the chain of every error of [ParseCall].
@@ -96,7 +96,7 @@ var argsOfType = map[string]string{
 var argsMembers = []string{"arguments", "input", "args"}
 
 // readCall reads the call in every possible format. Without an error there is at least one reading.
-func readCall(outer []wire.Member, kind string) (readings []executor.Call, err error) {
+func readCall(outer []jsonx.Member, kind string) (readings []executor.Call, err error) {
 	read := func(some []executor.Call, e error) {
 		readings = append(readings, some...)
 		if err == nil {
@@ -104,13 +104,13 @@ func readCall(outer []wire.Member, kind string) (readings []executor.Call, err e
 		}
 	}
 
-	if inner, _ := wire.Take(outer, "function"); inner != "" {
+	if inner, _ := jsonx.Take(outer, "function"); inner != "" {
 		read(readInner(outer, inner, kind, "function"))
 	}
-	if inner, _ := wire.Take(outer, "functionCall"); inner != "" {
+	if inner, _ := jsonx.Take(outer, "functionCall"); inner != "" {
 		read(readInner(outer, inner, kind, "functionCall"))
 	}
-	if slices.ContainsFunc(outer, func(m wire.Member) bool {
+	if slices.ContainsFunc(outer, func(m jsonx.Member) bool {
 		return m.Name == "name" || slices.Contains(argsMembers, m.Name)
 	}) {
 		read(readFlat(outer, kind))
@@ -123,7 +123,7 @@ func readCall(outer []wire.Member, kind string) (readings []executor.Call, err e
 }
 
 // readInner reads a call in the value of a member: "function" or "functionCall".
-func readInner(outer []wire.Member, inner content.JSON, kind, member string) ([]executor.Call, error) {
+func readInner(outer []jsonx.Member, inner content.JSON, kind, member string) ([]executor.Call, error) {
 	args, ids := "arguments", outer
 	if !inner.IsObject() {
 		return nil, wrongMember("", member, "%s", notAnObject(inner))
@@ -141,7 +141,7 @@ func readInner(outer []wire.Member, inner content.JSON, kind, member string) ([]
 }
 
 // readFlat reads a call with its name in the object itself.
-func readFlat(outer []wire.Member, kind string) ([]executor.Call, error) {
+func readFlat(outer []jsonx.Member, kind string) ([]executor.Call, error) {
 	if kind == "" {
 		return readMembers(outer, outer, "", argsMembers)
 	}
@@ -155,7 +155,7 @@ func readFlat(outer []wire.Member, kind string) ([]executor.Call, error) {
 
 // readMembers reads a call with its name in list and its ID in ids. It returns one reading for each member of args, and
 // one for a call without arguments.
-func readMembers(list, ids []wire.Member, path string, args []string) (readings []executor.Call, err error) {
+func readMembers(list, ids []jsonx.Member, path string, args []string) (readings []executor.Call, err error) {
 	call := executor.Call{Input: "{}"}
 	if call.Name, err = textMember(list, path, "name"); err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func readMembers(list, ids []wire.Member, path string, args []string) (readings 
 	}
 
 	for _, member := range args {
-		value, _ := wire.Take(list, member)
+		value, _ := jsonx.Take(list, member)
 		if value == "" {
 			continue
 		}
@@ -185,7 +185,7 @@ func readMembers(list, ids []wire.Member, path string, args []string) (readings 
 }
 
 // nothingElse refuses a call without arguments if it has unknown members: they could hold the arguments.
-func nothingElse(list []wire.Member, path string) error {
+func nothingElse(list []jsonx.Member, path string) error {
 	for _, m := range list {
 		if !slices.Contains([]string{"name", "id", "call_id", "type", "function", "functionCall"}, m.Name) {
 			where := path + cmp.Or(safetext.Escape(m.Name, mostName), `""`)
@@ -197,7 +197,7 @@ func nothingElse(list []wire.Member, path string) error {
 
 // argumentsOf returns the arguments in a member's value. If quoted is set, the value may be a string with the JSON.
 func argumentsOf(value content.JSON, path string, quoted bool) (content.JSON, error) {
-	if text, isText := wire.Text(value); isText && quoted {
+	if text, isText := jsonx.Text(value); isText && quoted {
 		if value = content.JSON(text); strings.TrimSpace(text) == "" || strings.TrimSpace(text) == "null" {
 			return "{}", nil
 		}
@@ -209,7 +209,7 @@ func argumentsOf(value content.JSON, path string, quoted bool) (content.JSON, er
 }
 
 // idOf returns the ID for the tool result.
-func idOf(list []wire.Member) (string, error) {
+func idOf(list []jsonx.Member) (string, error) {
 	for _, member := range []string{"call_id", "id"} {
 		if id, err := textMember(list, "", member); id != "" || err != nil {
 			return id, err
@@ -219,15 +219,15 @@ func idOf(list []wire.Member) (string, error) {
 }
 
 // presentMembers returns the members of a valid object without those that are null.
-func presentMembers(object content.JSON) []wire.Member {
-	list, _ := wire.Members(object) // no error: the object is valid
-	return slices.DeleteFunc(list, func(m wire.Member) bool { return m.Value == "null" })
+func presentMembers(object content.JSON) []jsonx.Member {
+	list, _ := jsonx.Members(object) // no error: the object is valid
+	return slices.DeleteFunc(list, func(m jsonx.Member) bool { return m.Value == "null" })
 }
 
 // textMember returns the string in a member, or "" if there is none.
-func textMember(list []wire.Member, path, name string) (string, error) {
-	value, _ := wire.Take(list, name)
-	text, isText := wire.Text(value)
+func textMember(list []jsonx.Member, path, name string) (string, error) {
+	value, _ := jsonx.Take(list, name)
+	text, isText := jsonx.Text(value)
 	if value != "" && !isText {
 		return "", wrongMember("", path+name, "it must be a string, is %s", jsonType(value))
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -73,8 +73,8 @@ func (b *binder) run(d dag.DAG) dag.DAG {
 
 // asking is a request.
 type asking struct {
-	System   wire.Raw  `json:"system"`
-	Tools    wire.Raw  `json:"tools"`
+	System   jsonx.Raw `json:"system"`
+	Tools    jsonx.Raw `json:"tools"`
 	Messages []message `json:"messages"`
 }
 
@@ -89,13 +89,13 @@ type block struct {
 	Signature string `json:"signature"`
 	Data      string `json:"data"`
 
-	raw wire.Raw
+	raw jsonx.Raw
 }
 
 func (b *block) UnmarshalJSON(data []byte) error {
 	type plain block
-	b.raw = wire.Raw(bytes.Clone(data))
-	return json.Unmarshal(data, (*plain)(b), wire.Lenient)
+	b.raw = jsonx.Raw(bytes.Clone(data))
+	return json.Unmarshal(data, (*plain)(b), jsonx.Lenient)
 }
 
 func (b block) thinks() string { return b.Signature + b.Data }
@@ -104,7 +104,7 @@ func (b *binder) sent() []asking {
 	var all []asking
 	for _, body := range b.fake.Bodies() {
 		var s asking
-		require.NoError(b.t, json.Unmarshal(body, &s, wire.Lenient))
+		require.NoError(b.t, json.Unmarshal(body, &s, jsonx.Lenient))
 		all = append(all, s)
 	}
 	return all

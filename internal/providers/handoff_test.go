@@ -19,7 +19,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/fixture"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // cassette is a file of recorded traffic.
@@ -69,7 +69,7 @@ func conversations(t *testing.T) []conversation {
 		data, err := os.ReadFile(name)
 		require.NoError(t, err)
 		var c cassette
-		require.NoError(t, json.Unmarshal(data, &c, wire.Lenient), name)
+		require.NoError(t, json.Unmarshal(data, &c, jsonx.Lenient), name)
 		for i, e := range c.Exchanges {
 			if e.Request == nil || e.Response.Status != 200 {
 				continue
@@ -137,8 +137,8 @@ func newWorld(t *testing.T, turns int, tool string) world {
 }
 
 // asked is what an API was sent until now, message by message.
-func (w world) asked(t *testing.T, p provider) [][]wire.Raw {
-	var all [][]wire.Raw
+func (w world) asked(t *testing.T, p provider) [][]jsonx.Raw {
+	var all [][]jsonx.Raw
 	for _, body := range w.fakes[p.name].Bodies() {
 		all = append(all, p.messages(t, body))
 	}
@@ -146,11 +146,11 @@ func (w world) asked(t *testing.T, p provider) [][]wire.Raw {
 }
 
 // messages is the items of a body that are its messages.
-func (p provider) messages(t *testing.T, body []byte) []wire.Raw {
-	list, err := wire.Members(content.JSON(body))
+func (p provider) messages(t *testing.T, body []byte) []jsonx.Raw {
+	list, err := jsonx.Members(content.JSON(body))
 	require.NoError(t, err)
-	value, _ := wire.Take(list, p.items)
-	var items []wire.Raw
+	value, _ := jsonx.Take(list, p.items)
+	var items []jsonx.Raw
 	require.NoError(t, value.Decode(&items))
 	return items
 }
@@ -232,7 +232,7 @@ func handOff(t *testing.T, c conversation) {
 	for _, p := range providers {
 		asked := w.asked(t, p)
 		if p.name == c.origin.name {
-			asked = append([][]wire.Raw{c.origin.messages(t, before)}, asked...)
+			asked = append([][]jsonx.Raw{c.origin.messages(t, before)}, asked...)
 		}
 		for i := 1; i < len(asked); i++ {
 			requireGrows(t, p, asked[i-1], asked[i])
@@ -251,7 +251,7 @@ func turnOrder(origin provider) []provider {
 }
 
 // requireGrows makes sure that a request begins with all that the one before it said.
-func requireGrows(t *testing.T, p provider, before, after []wire.Raw) {
+func requireGrows(t *testing.T, p provider, before, after []jsonx.Raw) {
 	require.GreaterOrEqual(t, len(after), len(before), "%s", p.name)
 	for i := range before {
 		if !bytes.Equal(before[i], after[i]) {

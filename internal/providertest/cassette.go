@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/internal/fixture"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // Cassette is a file of recorded traffic.
@@ -110,7 +110,7 @@ func AllCassettes(t testing.TB, folders string) []Cassette {
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
 		c := Cassette{Name: strings.TrimSuffix(filepath.Base(path), ".json")}
-		require.NoError(t, json.Unmarshal(data, &c, wire.Lenient), path)
+		require.NoError(t, json.Unmarshal(data, &c, jsonx.Lenient), path)
 		all = append(all, c)
 	}
 	return all

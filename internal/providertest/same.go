@@ -7,7 +7,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // RequireSame is a faster require.Equal: it computes a diff only if the values differ.
@@ -21,6 +21,6 @@ func RequireSame(t testing.TB, want, got any) {
 func decodedBody(t testing.TB, body string) map[string]any {
 	t.Helper()
 	var r map[string]any
-	require.NoError(t, json.Unmarshal([]byte(body), &r, wire.Lenient), body)
+	require.NoError(t, json.Unmarshal([]byte(body), &r, jsonx.Lenient), body)
 	return r
 }

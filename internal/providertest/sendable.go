@@ -7,7 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // RequireSendable makes bodies of a request that was imported. Members that only the API understands are sent as they came, so the
@@ -27,7 +27,7 @@ func RequireSendable(t *testing.T, req api.Request, body func(api.Request) ([]by
 }
 
 func isObject(body []byte) error {
-	_, err := wire.Members(content.JSON(body))
+	_, err := jsonx.Members(content.JSON(body))
 	return err
 }
 

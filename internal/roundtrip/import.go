@@ -5,7 +5,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // NotRead returns an error for a part of an imported body that cannot be read. Where locates the part. The outermost
@@ -20,19 +20,19 @@ func ImportError(name string, err error) error {
 // Imported is an object in a list of an imported body: its bytes and its members.
 type Imported struct {
 	Raw  content.JSON
-	List []wire.Member
+	List []jsonx.Member
 }
 
 // ImportObjects reads a list of objects. Where is its position in the body.
 func ImportObjects(where string, j content.JSON) ([]Imported, error) {
-	var raw []wire.Raw
+	var raw []jsonx.Raw
 	if err := j.Decode(&raw); err != nil {
 		return nil, NotRead(where, err)
 	}
 
 	objects := make([]Imported, len(raw))
 	for i, one := range raw {
-		list, err := wire.Members(content.JSON(one))
+		list, err := jsonx.Members(content.JSON(one))
 		if err != nil {
 			return nil, NotRead(fmt.Sprintf("%s[%d]", where, i), err)
 		}

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // deepestObjects is the depth down to which Objects looks. dialect.Target replaces schemas that nest deeper.
@@ -26,20 +26,20 @@ func objects(schema content.JSON, depth int) content.JSON {
 	if schema == "true" && depth > 0 {
 		return "{}"
 	}
-	list, err := wire.Members(schema)
+	list, err := jsonx.Members(schema)
 	if err != nil || depth > deepestObjects {
 		return schema
 	}
 
 	below := func(j content.JSON) content.JSON { return objects(j, depth+1) }
-	return replaced(schema, list, func(m wire.Member) content.JSON {
+	return replaced(schema, list, func(m jsonx.Member) content.JSON {
 		switch m.Name {
 		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-			named, err := wire.Members(m.Value)
+			named, err := jsonx.Members(m.Value)
 			if err != nil {
 				return m.Value
 			}
-			return replaced(m.Value, named, func(n wire.Member) content.JSON { return below(n.Value) })
+			return replaced(m.Value, named, func(n jsonx.Member) content.JSON { return below(n.Value) })
 		case "items", "prefixItems", "allOf", "anyOf", "oneOf":
 			if strings.HasPrefix(string(m.Value), "[") {
 				return eachReplaced(m.Value, below)
@@ -58,7 +58,7 @@ func objects(schema content.JSON, depth int) content.JSON {
 
 // replaced returns the object with the members of list, each with the value that by returns for it. If no value
 // changes, it returns object unchanged.
-func replaced(object content.JSON, list []wire.Member, by func(wire.Member) content.JSON) content.JSON {
+func replaced(object content.JSON, list []jsonx.Member, by func(jsonx.Member) content.JSON) content.JSON {
 	changed := false
 	list = slices.Clone(list)
 	for i, m := range list {
@@ -69,12 +69,12 @@ func replaced(object content.JSON, list []wire.Member, by func(wire.Member) cont
 	if !changed {
 		return object
 	}
-	return wire.Object(list)
+	return jsonx.Object(list)
 }
 
 // eachReplaced is replaced for the items of a list.
 func eachReplaced(j content.JSON, by func(content.JSON) content.JSON) content.JSON {
-	var items []wire.Raw
+	var items []jsonx.Raw
 	if j.Decode(&items) != nil {
 		return j
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 // redacted replaces a secret on a tape.
@@ -124,8 +124,8 @@ func (s *scrubber) replaces() *strings.Replacer {
 	for _, secret := range s.secrets {
 		// A secret may be escaped as JSON, as JSON within JSON, or in a URL.
 		escaped, _ := json.Marshal(secret)
-		quoted := strings.Trim(string(wire.Quote(secret)), `"`)
-		twice := strings.Trim(string(wire.Quote(quoted)), `"`)
+		quoted := strings.Trim(string(jsonx.Quote(secret)), `"`)
+		twice := strings.Trim(string(jsonx.Quote(quoted)), `"`)
 		html := strings.Trim(string(escaped), `"`)
 		all = append(all, secret, quoted, twice, html, strings.ReplaceAll(secret, "/", `\/`), url.QueryEscape(secret),
 			url.PathEscape(secret))
@@ -205,9 +205,9 @@ func (s *scrubber) url(address string) string {
 // json returns j without the secrets in its decoded strings. It returns j itself if there are none.
 func (s *scrubber) json(j content.JSON) content.JSON {
 	j = content.JSON(strings.TrimSpace(string(j)))
-	if text, ok := wire.Text(j); ok {
+	if text, ok := jsonx.Text(j); ok {
 		if clean := s.text(text); clean != text {
-			return wire.Quote(clean)
+			return jsonx.Quote(clean)
 		}
 		return j
 	}
@@ -221,22 +221,22 @@ func (s *scrubber) json(j content.JSON) content.JSON {
 }
 
 func (s *scrubber) members(j content.JSON) content.JSON {
-	list, _ := wire.Members(j) // it is valid
+	list, _ := jsonx.Members(j) // it is valid
 	found := false
 
 	for i, m := range list {
-		list[i] = wire.Member{Name: s.text(m.Name), Value: s.json(m.Value)}
+		list[i] = jsonx.Member{Name: s.text(m.Name), Value: s.json(m.Value)}
 		found = found || list[i] != m
 	}
 
 	if !found {
 		return j
 	}
-	return wire.Object(list)
+	return jsonx.Object(list)
 }
 
 func (s *scrubber) items(j content.JSON) content.JSON {
-	var items []wire.Raw
+	var items []jsonx.Raw
 	_ = j.Decode(&items) // it is valid
 	found := false
 	dst := []byte{'['}

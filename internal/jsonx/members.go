@@ -1,6 +1,4 @@
-// Package wire is what the providers share to write requests and read responses: JSON objects member by member and byte
-// for byte, bodies with limits and timeouts, and the headers of retries.
-package wire
+package jsonx
 
 import (
 	"bytes"
