@@ -23,6 +23,11 @@ type Message struct {
 // NoResult is the text sent to a model for a tool call without a result.
 const NoResult = "No result: the tool call was not completed."
 
+// OutcomeUnknown is the text sent to a model for a tool call that was started and whose result was lost, in a crash for
+// example.
+const OutcomeUnknown = "The outcome of this tool call is unknown: it was started, and the program stopped before it had the " +
+	"result. It may have had its effects, or some of them. Find out before you call it again."
+
 // Stop is a stop reason: why a response or a run ended. It is one of the constants below, or a provider's own value
 // that matches none of them, unchanged.
 type Stop string

@@ -75,7 +75,12 @@ func frozen(t *testing.T) dag.DAG {
 	})
 	other := d.User("A secret.")
 	other = other.Redact(other.Head().ID())
-	all := stopped.Join(other)
+
+	// A tool phase after a crash: of two calls, one is in doubt, and the other was started again.
+	again := d.Assistant("", use("call_4", "look", "{}"), use("call_5", "look", "{}")).AppendExecutions(
+		node.ToolExecution{Index: 0, State: node.ExecutionInDoubt, Result: content.Words(content.OutcomeUnknown), IsError: true},
+		node.ToolExecution{Index: 1, State: node.ExecutionStarted, Started: start})
+	all := stopped.Join(other, again)
 	require.NoError(t, all.Err())
 	return all
 }

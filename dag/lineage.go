@@ -167,7 +167,7 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 			p.t.Messages = append(p.t.Messages, content.Message{Role: payload.Role, Blocks: payload.Blocks})
 			p.t.Nodes = append(p.t.Nodes, n)
 		case node.ToolExecution:
-			if !closed[n.ID()] && (n.NumParents() == 0 || !closed[n.Parent(0).ID()]) {
+			if sends(n, closed) {
 				result, _ := content.Of(resultOf(n)) // no error: checked when the node was made
 				p.t.add(n, content.User, result)
 			}

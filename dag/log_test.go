@@ -78,6 +78,8 @@ func logs(t *testing.T) map[string]dag.DAG {
 			CloseTools(execution(0, hostile)).Custom(hostile, hostile),
 		"14 wide and combined": fresh().User(strings.Repeat("漢字かな", 20)).Assistant("e" + strings.Repeat("\u0301", 40) + " ok").
 			User(strings.Repeat("👨‍👩‍👧‍👦 ", 30)).Assistant("🇯🇵🇫🇷 ❤️ 👍🏽 각 न्धा").User("\u0301lone mark \u200d joiner"),
+		"15 started calls":  askWeather().AppendExecutions(execution(0, "22 °C"), started(1), started(2)),
+		"16 calls in doubt": askWeather().AppendExecutions(started(1), started(2)).CloseTools(execution(0, "22 °C")),
 	}
 }
 

@@ -64,7 +64,7 @@ func (l *logger) faceOf(n *node.Node, executed bool) face {
 	case describe.Call:
 		f.word = "" // the text shows that it is a call
 		d.Called.Tool, d.Called.Input = calledBy(n, d.Called)
-		f.text, f.outcome = join(l.executionText(d.Called), d.Elapsed()), l.mark(d.Failed)+l.blocksText(d.Blocks)
+		f.text, f.outcome = join(l.executionText(d.Called), d.Elapsed()), l.outcomeText(d)
 	case describe.SubGraph:
 		f.text, f.outcome = lead, l.to(excerpt(d.Text))
 	case describe.Assistant:
@@ -193,6 +193,11 @@ func (s signs) executionText(e describe.Execution) string {
 	}
 	executed := s.callText(cmp.Or(e.RanTool, e.Tool), cmp.Or(e.RanInput, e.Input))
 	return executed + " in place of " + s.callText(e.Tool, e.Input)
+}
+
+// outcomeText returns the sign and the result of an execution. Its state, if it has one, comes before the result.
+func (s signs) outcomeText(d describe.Node) string {
+	return s.mark(d.Failed) + describe.WithOutcome(excerpt(d.State), s.blocksText(d.Blocks))
 }
 
 // calledBy returns the tool and the arguments of the execution n. An execution that was appended by hand may not have

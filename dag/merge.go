@@ -168,19 +168,63 @@ func nestBranches(how MergeStrategy, branches []Branch) DAG {
 	return d
 }
 
-// outerHeads returns the conversation without the heads that are ancestors of another head.
+// outerHeads returns the conversation without the heads that are ancestors of another head, and without the started
+// executions that another head has left behind.
 func (d DAG) outerHeads() DAG {
 	if len(d.heads) < 2 {
 		return d
 	}
 
 	inner := map[node.ID]bool{}
-	for _, n := range postOrder(d.heads) {
+	nodes := postOrder(d.heads)
+	for _, n := range nodes {
 		for i := range n.NumParents() {
 			inner[n.Parent(i).ID()] = true
 		}
 	}
-	return d.WithHeads(slices.DeleteFunc(d.Heads(), func(n *node.Node) bool { return inner[n.ID()] })...)
+	behind := leftBehind(nodes)
+	return d.WithHeads(slices.DeleteFunc(d.Heads(), func(n *node.Node) bool { return inner[n.ID()] || behind[n.ID()] })...)
+}
+
+// leftBehind returns the started executions among nodes whose tool phase goes on without them: their call has an
+// execution with a result, or another node follows the calls.
+func leftBehind(nodes []*node.Node) map[node.ID]bool {
+	if !slices.ContainsFunc(nodes, isStarted) {
+		return nil
+	}
+
+	type call struct {
+		caller node.ID
+		index  int
+	}
+	callOf := func(n *node.Node) (call, bool) {
+		m, _ := callerOf(n).Message()
+		return call{callerOf(n).ID(), callsOf(m.Blocks).of(n.Payload().(node.ToolExecution))}, callerOf(n) != n
+	}
+
+	finished, followed := map[call]bool{}, map[node.ID]bool{}
+	for _, n := range nodes {
+		switch {
+		case isStarted(n):
+		case isExecution(n):
+			if c, ok := callOf(n); ok {
+				finished[c] = true
+			}
+		default:
+			for i := range n.NumParents() {
+				followed[n.Parent(i).ID()] = true
+			}
+		}
+	}
+
+	behind := map[node.ID]bool{}
+	for _, n := range nodes {
+		if isStarted(n) {
+			c, ok := callOf(n)
+			behind[n.ID()] = ok && (finished[c] || followed[c.caller])
+		}
+	}
+	return behind
 }
 
 // closePhases returns the conversation with every tool phase closed that is open at its heads. Each results message is

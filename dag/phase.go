@@ -1,6 +1,7 @@
 package dag
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,8 +14,12 @@ import (
 type phase struct {
 	caller *node.Node // the message of the assistant
 	calls  []content.ToolUse
-	done   []*node.Node // the execution of each call; nil for a call without one
-	spare  []*node.Node // executions of no call, or of a call in done
+
+	// By call; nil for a call without one. A call in done is not in started.
+	done    []*node.Node // executions with a result
+	started []*node.Node // executions that were started and have no result
+
+	spare []*node.Node // executions of no call, or further ones of a call in done
 }
 
 // openPhase returns the open tool phase at the heads: the only head is a message of the assistant with calls, or all
@@ -34,7 +39,7 @@ func (d DAG) openPhase() (phase, bool) {
 
 	if m, ok := p.caller.Message(); ok && m.Role == content.Assistant {
 		p.calls = m.Blocks.ToolUses()
-		p.done = make([]*node.Node, len(p.calls))
+		p.done, p.started = make([]*node.Node, len(p.calls)), make([]*node.Node, len(p.calls))
 	}
 	calls := callsByID{calls: p.calls}
 	for _, h := range d.heads {
@@ -42,10 +47,18 @@ func (d DAG) openPhase() (phase, bool) {
 		if !ok {
 			continue
 		}
-		if i := calls.of(e); i >= 0 && p.done[i] == nil {
+		switch i := calls.of(e); {
+		case i >= 0 && isStarted(h):
+			p.started[i] = h // two starts of a call are no more than one
+		case i >= 0 && p.done[i] == nil:
 			p.done[i] = h
-		} else {
+		default:
 			p.spare = append(p.spare, h)
+		}
+	}
+	for i := range p.calls {
+		if p.done[i] != nil {
+			p.started[i] = nil
 		}
 	}
 	return p, len(p.calls) > 0
@@ -77,6 +90,12 @@ func byCaller(heads []*node.Node) (callers []*node.Node, phases map[node.ID][]*n
 func isExecution(n *node.Node) bool {
 	_, ok := n.Payload().(node.ToolExecution)
 	return ok
+}
+
+// isStarted reports whether n is an execution that was started and has no result.
+func isStarted(n *node.Node) bool {
+	e, ok := n.Payload().(node.ToolExecution)
+	return ok && e.State == node.ExecutionStarted
 }
 
 // callsByID is the calls of a message, with an index by call ID.
@@ -138,8 +157,8 @@ type Call struct {
 }
 
 // OpenCalls returns the tool calls at the head that have no result, in call order. In a tool phase that was cut in half
-// these are the calls without an execution. A call is open only until another node follows; [DAG.Validate] reports it
-// then.
+// these are the calls without an execution, or with one that was started and has no result (node.ExecutionStarted). A
+// call is open only until another node follows; [DAG.Validate] reports it then.
 func (d DAG) OpenCalls() []Call {
 	p, ok := d.openPhase()
 	if !ok {
@@ -159,7 +178,8 @@ func (d DAG) OpenCalls() []Call {
 // after all of them one message with every result in call order.
 //
 // Index selects the call of an execution; its CallID, Tool and Input are taken from the call. A call without an
-// execution gets an error result with the text content.NoResult, so that no call stays open.
+// execution gets an error result with the text content.NoResult, so that no call stays open. A call that was started
+// (node.ExecutionStarted) gets one with the text content.OutcomeUnknown in place of it, which is marked as in doubt.
 //
 // Errors of the chain: ErrNoCalls if no call is open, and for an execution whose Index is out of range or used twice.
 func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
@@ -174,8 +194,7 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 	results := make([]content.Block, len(p.calls))
 	for i := range p.calls {
 		if p.done[i] == nil {
-			missing := node.ToolExecution{Index: i, Result: content.Words(content.NoResult), IsError: true}
-			if err := p.execute(d.Source(), missing); err != nil {
+			if err := p.execute(d.Source(), p.missing(i)); err != nil {
 				return d.fail("CloseTools", err)
 			}
 		}
@@ -192,6 +211,9 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 // The heads are then the executions so far, in call order. Once every call has an execution, CloseTools without
 // arguments appends the results message. Without executions, AppendExecutions returns d. The errors are those of
 // CloseTools.
+//
+// An execution with the state node.ExecutionStarted records that the call is about to be executed. The call stays open,
+// and its next execution becomes the head in place of this one.
 func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 	if d.err != nil || len(executions) == 0 {
 		return d
@@ -222,12 +244,24 @@ func (d DAG) executed(executions []node.ToolExecution) (phase, error) {
 	return p, nil
 }
 
+// missing returns the execution of a call that gets no other one.
+func (p phase) missing(i int) node.ToolExecution {
+	if p.started[i] == nil {
+		return node.ToolExecution{Index: i, Result: content.Words(content.NoResult), IsError: true}
+	}
+	e := p.started[i].Payload().(node.ToolExecution)
+	return node.ToolExecution{
+		Index: i, State: node.ExecutionInDoubt, Result: content.Words(content.OutcomeUnknown), IsError: true,
+		Started: e.Started, Ran: e.Ran,
+	}
+}
+
 // heads returns the executions so far: those of the calls in call order, then the spare ones.
 func (p phase) heads() []*node.Node {
 	heads := make([]*node.Node, 0, len(p.calls)+len(p.spare))
 	for i := range p.calls {
-		if p.done[i] != nil {
-			heads = append(heads, p.done[i])
+		if n := cmp.Or(p.done[i], p.started[i]); n != nil {
+			heads = append(heads, n)
 		}
 	}
 	return append(heads, p.spare...)
@@ -238,7 +272,11 @@ func (p phase) execute(src node.Source, e node.ToolExecution) error {
 	call := p.calls[e.Index]
 	e.CallID, e.Tool, e.Input = call.ID, call.Name, call.Input
 	n, err := node.New(src, e, node.Meta{}, p.caller)
-	p.done[e.Index] = n
+	if err == nil && isStarted(n) {
+		p.started[e.Index] = n
+		return nil
+	}
+	p.done[e.Index], p.started[e.Index] = n, nil
 	return err
 }
 

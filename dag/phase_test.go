@@ -118,3 +118,97 @@ func TestOpenPhaseOfOneCall(t *testing.T) {
 	require.Equal(t, "a", m.Blocks.ToolResults()[0].CallID)
 	require.Equal(t, "r", m.Blocks.ToolResults()[0].Content.Text())
 }
+
+func started(index int) node.ToolExecution {
+	return node.ToolExecution{Index: index, State: node.ExecutionStarted, Started: start}
+}
+
+// states returns the state of each execution that is a head, by the index of its call.
+func states(d dag.DAG) map[int]node.ExecutionState {
+	all := map[int]node.ExecutionState{}
+	for _, h := range d.Heads() {
+		if e, ok := h.Payload().(node.ToolExecution); ok {
+			all[e.Index] = e.State
+		}
+	}
+	return all
+}
+
+func TestStartedExecutionIsAHeadUntilItsResult(t *testing.T) {
+	asked := askWeather()
+	begun := asked.AppendExecutions(started(0), started(2))
+	require.NoError(t, begun.Err())
+	require.Equal(t, []string{"t1", "t2", "t3"}, open(begun), "a call that was started is open")
+	require.Equal(t, asked.Messages(), begun.Messages(), "nothing of it is sent")
+	require.Equal(t, asked.Messages(), asked.AppendExecutions(started(1)).Messages(), "nor of a single one")
+	require.Empty(t, begun.Validate())
+
+	one := begun.AppendExecutions(execution(2, "c"))
+	require.Equal(t, map[int]node.ExecutionState{0: node.ExecutionStarted, 2: node.ExecutionFinished}, states(one))
+	require.Equal(t, []string{"t1", "t2"}, open(one))
+	require.Equal(t, one.Heads(), one.Join(begun).AppendExecutions(execution(0, "a")).WithHeads(one.Heads()...).Heads())
+	require.Equal(t, map[int]node.ExecutionState{0: "", 2: ""}, states(one.Join(begun).AppendExecutions(execution(0, "a"))),
+		"the start of a call with a result is dropped, wherever it comes from")
+
+	again := begun.AppendExecutions(started(0))
+	require.Len(t, again.Heads(), 2, "a call that is started again has one start")
+	require.NotSame(t, begun.Heads()[0], again.Heads()[0])
+
+	closed := one.AppendExecutions(execution(0, "a"), execution(1, "b")).CloseTools()
+	require.NoError(t, closed.Err())
+	require.True(t, dag.Equal(asked.CloseTools(execution(0, "a"), execution(1, "b"), execution(2, "c")), closed),
+		"no trace of a start is in the conversation")
+}
+
+func TestCloseToolsLeavesAStartedCallInDoubt(t *testing.T) {
+	begun := askWeather().AppendExecutions(node.ToolExecution{Index: 1, State: node.ExecutionStarted, Started: start, Ran: node.Ran{Tool: "look"}})
+	closed := begun.CloseTools(execution(0, "a"))
+	require.NoError(t, closed.Err())
+	m, _ := closed.Head().Message()
+	var texts []string
+	for _, r := range m.Blocks.ToolResults() {
+		texts = append(texts, r.Content.Text())
+	}
+	require.Equal(t, []string{"a", content.OutcomeUnknown, content.NoResult}, texts)
+
+	doubt := closed.Head().Parent(1).Payload().(node.ToolExecution)
+	require.Equal(t, node.ExecutionInDoubt, doubt.State)
+	require.True(t, doubt.IsError)
+	require.Equal(t, start, doubt.Started)
+	require.Equal(t, "look", doubt.Ran.Tool)
+	require.True(t, doubt.Ended.IsZero(), "nobody knows when it ended")
+	require.False(t, closed.Contains(begun.Head()))
+	require.Empty(t, closed.Validate())
+}
+
+func TestStartedCallIsAFindingOnceTheConversationGoesOn(t *testing.T) {
+	begun := askWeather().AppendExecutions(execution(0, "a"), execution(1, "b"), started(2))
+	require.Empty(t, begun.Validate())
+	waiting := begun.Verify().Waiting
+	require.Len(t, waiting, 1)
+	require.Equal(t, `call 2, "t3" of "get_weather", started`, waiting[0].Detail)
+
+	var kinds []dag.FindingKind
+	for _, f := range begun.User("Never mind.").Validate() {
+		kinds = append(kinds, f.Kind)
+	}
+	require.Equal(t, []dag.FindingKind{dag.PhaseCutInHalf, dag.CallWithoutResult}, kinds)
+}
+
+// TestMergeDropsAStartThatAnotherBranchHasLeftBehind merges a conversation that was saved in the middle of a tool phase with the
+// same conversation at its end.
+func TestMergeDropsAStartThatAnotherBranchHasLeftBehind(t *testing.T) {
+	asked := askWeather()
+	begun := asked.AppendExecutions(started(0), started(1), started(2))
+	half := begun.AppendExecutions(execution(0, "a"))
+	whole := half.AppendExecutions(execution(1, "b"), execution(2, "c")).CloseTools()
+	for _, c := range []struct{ early, late dag.DAG }{
+		{begun, half}, {begun, whole}, {half, whole}, {half, whole.Assistant("Fine.")}, {begun, asked.CloseTools()},
+		{begun, asked.User("Never mind.")},
+	} {
+		merged := dag.Merge(dag.MergeJoin, dag.Branch{DAG: c.early}, dag.Branch{DAG: c.late})
+		require.NoError(t, merged.Err())
+		want := dag.Merge(dag.MergeJoin, dag.Branch{DAG: c.late})
+		require.Equal(t, want.Messages(), merged.Messages())
+	}
+}

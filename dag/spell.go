@@ -66,6 +66,7 @@ func spelled(n *node.Node) []field {
 		s.blocks("", p.Blocks)
 	case node.ToolExecution:
 		s.say("call "+strconv.Itoa(p.Index)+" of "+p.Tool, lined(p.Input))
+		s.add("state", describe.State(p.State))
 		s.result("result", p.Result, p.IsError)
 		s.heads("sub-agent", p.Child)
 	case node.SubGraph:

@@ -29,7 +29,7 @@ type Transcript struct {
 //   - If several compactions replace the same message, the last one counts. A compaction that replaces nothing in the
 //     conversation has its summary in its own position.
 //   - An execution whose result is in no message (a tool phase that was cut in half) becomes a message with that
-//     result.
+//     result. An execution that was started and has no result is left out.
 //   - Thinking is marked as stale if the transcript before it differs from the one it was produced from: see
 //     [Transcript.Seen].
 func (d DAG) Transcript() Transcript {
@@ -74,7 +74,7 @@ func (d DAG) build(w without) *lineage {
 			p.t.Messages = append(p.t.Messages, content.Message{Role: payload.Role, Blocks: payload.Blocks})
 			p.t.Nodes = append(p.t.Nodes, n)
 		case node.ToolExecution:
-			if view.open(n) {
+			if view.sends(n) {
 				result, _ := content.Of(resultOf(n)) // no error: checked when the node was made
 				p.t.add(n, content.User, result)
 			}
@@ -192,10 +192,13 @@ func viewOf(nodes []*node.Node) view {
 	return v
 }
 
-// open reports whether the execution n has its result in no message: neither in a child of n, nor in a child of the
-// calling node.
-func (v view) open(n *node.Node) bool {
-	return !v.closed[n.ID()] && (n.NumParents() == 0 || !v.closed[n.Parent(0).ID()])
+// sends reports whether the execution n becomes a message: it has a result, and no message holds it.
+func (v view) sends(n *node.Node) bool { return sends(n, v.closed) }
+
+// sends reports whether the execution n has a result that no message holds: neither a child of n, nor a child of the
+// calling node. closed lists the nodes whose results a message holds.
+func sends(n *node.Node, closed map[node.ID]bool) bool {
+	return !isStarted(n) && !closed[n.ID()] && (n.NumParents() == 0 || !closed[n.Parent(0).ID()])
 }
 
 // holdsResult reports whether blocks hold a tool result.

@@ -301,7 +301,7 @@ func (v *validator) phases(d DAG) {
 				p.assistant(n, payload.Blocks, declared)
 			}
 		case node.ToolExecution:
-			if view.open(n) {
+			if view.sends(n) {
 				p.replied = true
 				p.unclosed = p.result(n, resultOf(n)) || p.unclosed
 			}

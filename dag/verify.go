@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	json "github.com/goccy/go-json/v2"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -62,8 +63,16 @@ func (d DAG) waiting() []Finding {
 	var findings []Finding
 	callers, phases := byCaller(d.heads)
 	for _, caller := range callers {
-		for _, c := range New().WithHeads(phases[caller.ID()]...).OpenCalls() {
-			detail := safetext.Line(fmt.Sprintf("call %d, %q of %q", c.Index, c.ID, c.Name), 200)
+		p, _ := New().WithHeads(phases[caller.ID()]...).openPhase()
+		for i, c := range p.calls {
+			if p.done[i] != nil {
+				continue
+			}
+			text := fmt.Sprintf("call %d, %q of %q", i, c.ID, c.Name)
+			if p.started[i] != nil {
+				text += ", " + describe.Started
+			}
+			detail := safetext.Line(text, 200)
 			findings = append(findings, Finding{Node: caller, Kind: CallWaits, Detail: detail})
 		}
 	}

@@ -138,6 +138,7 @@ func (n *Node) appendBody(dst []byte, f form) []byte {
 		}
 		dst = write.Int(dst, "index", p.Index)
 		dst = f.JSON(write.OptString(dst, "tool", p.Tool), "input", string(p.Input))
+		dst = write.OptString(dst, "state", string(p.State))
 		dst = write.OptTrue(f.blocks(write.Name(dst, "result"), p.Result), "is_error", p.IsError)
 		dst = f.heads(dst, "child", p.Child)
 	case SubGraph:
@@ -351,6 +352,7 @@ type body struct {
 	Tool      string         `json:"tool"`
 	Input     jsontext.Value `json:"input"`
 	InputText string         `json:"input_text"`
+	State     string         `json:"state"`
 	Result    []part         `json:"result"`
 	IsError   bool           `json:"is_error"`
 	Child     []string       `json:"child"`
@@ -564,7 +566,7 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 		}
 		result, err := n.parts("result", b.Result)
 		return ToolExecution{CallID: b.CallID, Index: b.Index, Tool: b.Tool, Input: write.Either[content.JSON](b.Input, b.InputText),
-			Result: result, IsError: b.IsError, Child: ListOf(child...)}, err
+			State: ExecutionState(b.State), Result: result, IsError: b.IsError, Child: ListOf(child...)}, err
 
 	case "sub_graph":
 		heads, err := lookup(b.Heads, resolve)

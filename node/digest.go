@@ -57,7 +57,7 @@ func ParseDigest(text string) (Digest, error) {
 //   - A child conversation is the list of the digests of its heads.
 //   - A compaction does not have the replaced nodes, because IDs are not content.
 //   - A member that the saved form leaves out is left out here too: the name of a system prompt without one, the
-//     withdrawn tools of a node that withdraws none.
+//     withdrawn tools of a node that withdraws none, the state of a finished execution.
 //
 // The digest does not cover time, metadata, usage, model, latency, the totals of a run, and the fields of a tool
 // execution beside the call and its result (the executed call, the program's details, the full output). Two runs with

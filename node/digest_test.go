@@ -34,6 +34,9 @@ func TestDigestsStayTheSame(t *testing.T) {
 	// What a newer version added to a payload leaves the digests of those without it as they were.
 	def := payloads(t)[1].(node.Tools).Defs
 	require.Equal(t, golden["unnamed system"], m.node(node.System{Text: "Be brief."}, parent).Digest().String())
+	finished := payloads(t)[3].(node.ToolExecution)
+	finished.State = node.ExecutionFinished
+	require.Equal(t, golden["finished execution"], m.node(finished, parent).Digest().String())
 	require.Equal(t, golden["tools declared"], m.node(node.Tools{Defs: def}, parent).Digest().String())
 }
 
@@ -108,6 +111,7 @@ func TestDigestCoversContentOnly(t *testing.T) {
 		"child":               {node.SubGraph{Heads: node.ListOf(x)}, node.SubGraph{Heads: node.ListOf(y)}},
 		"result":              {node.ToolExecution{Result: content.Words("x")}, node.ToolExecution{Result: content.Words("y")}},
 		"failure":             {node.ToolExecution{}, node.ToolExecution{IsError: true}},
+		"state":               {node.ToolExecution{}, node.ToolExecution{State: node.ExecutionStarted}},
 		"index":               {node.ToolExecution{}, node.ToolExecution{Index: 1}},
 		"reason":              {node.StopReason{Reason: "a"}, node.StopReason{Reason: "b"}},
 		"summary":             {node.Compaction{Summary: content.Words("x")}, node.Compaction{Summary: content.Words("y")}},
@@ -193,16 +197,17 @@ func TestParseDigest(t *testing.T) {
 }
 
 var golden = map[string]string{
-	"unnamed system": "sha256:a95b74e3b812c130a787e108c910a940a3a5ef57ba7932eee83def0545ab2ff9",
-	"tools declared": "sha256:cb243f013141e675d107c7141fac8dd7471c849ea33b7bd99635ad48d315be7a",
-	"system":         "sha256:df0f76f80ae072dab98b97f29f4f3659f1d6af4887a7fae982ba59ab1597e324",
-	"tools":          "sha256:188c58cfba9d566eeda017601975a0a9bfe1fcd905bd4673711169a54b99da3c",
-	"message":        "sha256:0fbf26bafdf9cea82eafa1080b12590a69e8ba1ef1d9fd14759a68730e7d255b",
-	"tool_execution": "sha256:12ba5fa70a46823e19de433318264f9723e7ee9f7be5afc25247eee1a510e60b",
-	"sub_graph":      "sha256:06ba6e72633daccfb12ff873be1f70e5f5ed1cce6b096825afedab9dddddc0d2",
-	"compaction":     "sha256:2d8a5740f4c8745a7de0ca5292e5808e2d68e768984c97c5a72c14b77e9d2375",
-	"stop_reason":    "sha256:8ba62f81bf8502970e2b68587553fc184aa9e6e6e02762f6d9df60b4ae03669a",
-	"custom":         "sha256:8a0305c0d232eae916d628a48584569f57bc4d023e56dfbd86c290816461cec4",
-	"every block":    "sha256:e4fbffd6c6509631a804ac3dd58b3bf3b17ccb2d8768fa78a8779cbe0dff194e",
-	"empty":          "sha256:778b65cf9c29289cbfde702056e08fff772ed2081fafbbcacf39b57dc29c270c",
+	"unnamed system":     "sha256:a95b74e3b812c130a787e108c910a940a3a5ef57ba7932eee83def0545ab2ff9",
+	"tools declared":     "sha256:cb243f013141e675d107c7141fac8dd7471c849ea33b7bd99635ad48d315be7a",
+	"system":             "sha256:df0f76f80ae072dab98b97f29f4f3659f1d6af4887a7fae982ba59ab1597e324",
+	"tools":              "sha256:188c58cfba9d566eeda017601975a0a9bfe1fcd905bd4673711169a54b99da3c",
+	"message":            "sha256:0fbf26bafdf9cea82eafa1080b12590a69e8ba1ef1d9fd14759a68730e7d255b",
+	"tool_execution":     "sha256:171d64c94cd3f82209ff9ee60cfa380dd6ce889b193ba49eb4510d3e185c2c45",
+	"finished execution": "sha256:12ba5fa70a46823e19de433318264f9723e7ee9f7be5afc25247eee1a510e60b",
+	"sub_graph":          "sha256:06ba6e72633daccfb12ff873be1f70e5f5ed1cce6b096825afedab9dddddc0d2",
+	"compaction":         "sha256:2d8a5740f4c8745a7de0ca5292e5808e2d68e768984c97c5a72c14b77e9d2375",
+	"stop_reason":        "sha256:8ba62f81bf8502970e2b68587553fc184aa9e6e6e02762f6d9df60b4ae03669a",
+	"custom":             "sha256:8a0305c0d232eae916d628a48584569f57bc4d023e56dfbd86c290816461cec4",
+	"every block":        "sha256:e4fbffd6c6509631a804ac3dd58b3bf3b17ccb2d8768fa78a8779cbe0dff194e",
+	"empty":              "sha256:778b65cf9c29289cbfde702056e08fff772ed2081fafbbcacf39b57dc29c270c",
 }

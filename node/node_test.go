@@ -56,7 +56,7 @@ func payloads(t testing.TB) []node.Payload {
 		node.Message{Role: content.Assistant, Blocks: content.Words("Hi."), Answer: node.Answer{API: "anthropic", Model: "m",
 			ResponseID: "r", Stop: content.StopEndTurn, Usage: usage, Latency: time.Second, Seen: node.Digest{1, 2, 3}}},
 		node.ToolExecution{CallID: "c", Index: 1, Tool: "f", Input: `{"a" : 1.0}`, Result: content.Words("ok"), IsError: true,
-			Started: start, Ended: start.Add(time.Millisecond), Child: node.ListOf(child), Usage: usage,
+			State: node.ExecutionInDoubt, Started: start, Ended: start.Add(time.Millisecond), Child: node.ListOf(child), Usage: usage,
 			Ran: node.Ran{Tool: "g", Input: `{"b" : 2.0}`}, Details: `[1.0 , null]`, Full: content.Words("ok, and so on")},
 		node.SubGraph{Title: "t", CallID: "c", Heads: node.ListOf(child), Summary: "s"},
 		node.Compaction{Summary: content.Words("so far"), Replaced: node.ListOf(child.ID())},

@@ -118,6 +118,9 @@ type ToolExecution struct {
 	// Tool is the name of the tool, and Input the arguments of the call.
 	Tool  string
 	Input content.JSON
+	// State reports whether the execution has a result, and whether its outcome is known. Defaults to
+	// ExecutionFinished.
+	State ExecutionState
 	// Result is the content of the tool result. IsError reports whether the execution failed.
 	Result  content.Blocks
 	IsError bool
@@ -134,6 +137,21 @@ type ToolExecution struct {
 	// Full is the full output if Result is a cut form of it, and otherwise empty. It is outside the digest.
 	Full content.Blocks
 }
+
+// ExecutionState is the state of a [ToolExecution].
+type ExecutionState string
+
+const (
+	// ExecutionFinished is the state of an execution with a result.
+	ExecutionFinished ExecutionState = ""
+	// ExecutionStarted is the state of a call whose tool is about to be called. It has no result and is never sent. It
+	// is a head until the execution with the result takes its place. If the program ends before that, nobody knows
+	// whether the tool has done its work: the call is in doubt.
+	ExecutionStarted ExecutionState = "started"
+	// ExecutionInDoubt is the state of an execution that was started and whose outcome is unknown. Its result, an
+	// error, tells the model so.
+	ExecutionInDoubt ExecutionState = "in_doubt"
+)
 
 // Ran is the call that was executed in place of the model's. A field is empty if it is the same as in the model's call.
 type Ran struct {
@@ -256,6 +274,7 @@ func checkedBody(p Payload) (Payload, error) {
 		return p.checked()
 	case ToolExecution:
 		p.CallID, p.Tool, p.Input = content.Clean(p.CallID), content.Clean(p.Tool), cleanJSON(p.Input)
+		p.State = ExecutionState(content.Clean(string(p.State)))
 		p.Ran = Ran{Tool: content.Clean(p.Ran.Tool), Input: cleanJSON(p.Ran.Input)}
 		p.Started, p.Ended = p.Started.UTC().Round(0), p.Ended.UTC().Round(0)
 		return p, errors.Join(checkResult(p.Result), checkHeads(p.Child))

@@ -41,7 +41,7 @@ func (n *Node) Redacted() bool { return n.erased }
 //
 //   - message: the role; the order, IDs and names of its calls; the order, call IDs and error flags of its results; its
 //     Answer except ResponseID and Seen;
-//   - execution: the ID, index and tool of its call, its times and its usage;
+//   - execution: the ID, index and tool of its call, its state, its times and its usage;
 //   - tools: the names of declared tools (without a provider's own tools, which are removed) and of withdrawn tools;
 //   - system prompt and custom record: the name;
 //   - compaction: the IDs of the replaced nodes;

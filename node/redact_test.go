@@ -81,6 +81,7 @@ func TestRedactKeepsLabels(t *testing.T) {
 			`{"call_id":"c","index":1,"tool":"f","input":{},"result":[{"type":"text","text":"[redacted]"}],"is_error":true,"child":["` + id +
 				`"]},"info":{"started":"2026-01-02T03:04:05Z","ended":"2026-01-02T03:04:05Z","usage":{"input":1}}`},
 		{node.ToolExecution{Full: secret}, `{"index":0,"input":{},"result":[]}`},
+		{node.ToolExecution{State: node.ExecutionStarted, Ran: node.Ran{Tool: "SECRET"}}, `{"index":0,"input":{},"state":"started","result":[]}`},
 		{node.SubGraph{Title: "SECRET", CallID: "c", Heads: node.ListOf(child), Summary: "SECRET"},
 			`{"title":"[redacted]","call_id":"c","heads":["` + id + `"],"summary":"[redacted]"}`},
 		{node.Compaction{Summary: secret, Replaced: node.ListOf(child.ID())},

@@ -158,8 +158,8 @@ func executed(e describe.Execution) string {
 func outcome(d describe.Node) string {
 	text := said(d.Blocks)
 	switch {
-	case d.Failed:
-		return "failed: " + text
+	case d.Outcome() != "":
+		return describe.WithOutcome(d.Outcome(), text)
 	case text == "":
 		return "(no output)"
 	}

@@ -34,6 +34,9 @@ func TestLogAndDrawingsUseTheSameWords(t *testing.T) {
 		{node.System{Name: "memory", Text: "Mia likes tea."}, []string{"system", "memory", "Mia likes tea."}, []string{"removed"}},
 		{node.System{Name: "memory"}, []string{"system", "memory", "removed"}, nil},
 		{node.SubGraph{Title: "review", Summary: "fine"}, []string{"sub-graph", "review", "fine"}, nil},
+		{node.ToolExecution{Tool: "pay", State: node.ExecutionStarted}, []string{"pay", "started"}, []string{"failed", "no output"}},
+		{node.ToolExecution{Tool: "pay", State: node.ExecutionInDoubt, Result: content.Words("Unknown."), IsError: true},
+			[]string{"pay", "in doubt: Unknown."}, []string{"failed"}},
 		{node.StopReason{Reason: content.StopMaxTurns, Turns: 8, ToolCalls: 1, ToolUsage: content.Usage{Output: 5}, Elapsed: 1500 * time.Millisecond},
 			[]string{"stop", "max_turns", "8 turns", "1 tool call", "5 tokens in tools", "1.5s"}, nil},
 	} {

@@ -195,9 +195,9 @@ func says(d describe.Node) string {
 	case describe.Call:
 		sign := " → "
 		if d.Failed {
-			sign = " ✗ failed: "
+			sign = " ✗ "
 		}
-		return d.Called.Tool + string(d.Called.Input) + sign + text
+		return d.Called.Tool + string(d.Called.Input) + sign + describe.WithOutcome(d.Outcome(), text)
 	}
 	return strings.TrimSpace(d.Title + " " + text)
 }

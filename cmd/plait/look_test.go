@@ -52,6 +52,22 @@ func TestLogRowsTellWhatFailed(t *testing.T) {
 	require.NotContains(t, string(data), `"usage":{}`, "what is not known is left out")
 }
 
+func TestLogAndShowNameCallsInDoubt(t *testing.T) {
+	asked := dag.New().User("Weather?").Append(node.Message{Role: content.Assistant, Blocks: toolUse(t)})
+	begun := asked.AppendExecutions(node.ToolExecution{State: node.ExecutionStarted})
+	doubt := begun.CloseTools()
+	require.NoError(t, doubt.Err())
+
+	var out bytes.Buffer
+	s := &streams{out: &out}
+	require.NoError(t, s.oneline(rows(begun, false)))
+	require.NoError(t, s.oneline(rows(doubt, false)))
+	require.Contains(t, out.String(), "get_weather{\"city\":\"Paris\"} → started\n")
+	require.Contains(t, out.String(), "get_weather{\"city\":\"Paris\"} ✗ in doubt: The outcome")
+	require.Contains(t, whole(begun.Head()), "← 1  started")
+	require.Contains(t, whole(doubt.Head().Parent(0)), "← 1  in doubt\n  The outcome")
+}
+
 func toolUse(t *testing.T) content.Blocks {
 	t.Helper()
 	list, err := content.Of(content.ToolUse{ID: "1", Name: "get_weather", Input: `{"city":"Paris"}`})

@@ -64,7 +64,7 @@ func execution(d describe.Node) string {
 		parts = append(parts, entry("executed: "+c.RanTool, indentedJSON(c.RanInput)))
 	}
 
-	parts = append(parts, part(describe.Part{Form: describe.Returned, ID: c.ID, Content: d.Blocks, Failed: d.Failed}))
+	parts = append(parts, returned(c.ID, d.Outcome(), d.Blocks))
 	return strings.Join(parts, "\n\n")
 }
 
@@ -85,13 +85,18 @@ func part(p describe.Part) string {
 	case describe.Asked:
 		return entry(strings.TrimRight("→ "+p.Name+"  "+p.ID, " "), indentedJSON(p.JSON))
 	case describe.Returned:
-		head := "← " + p.ID
+		outcome := ""
 		if p.Failed {
-			head += "  failed"
+			outcome = "failed"
 		}
-		return entry(head, indented(layOutBlocks(p.Content)))
+		return returned(p.ID, outcome, p.Content)
 	}
 	return entry(p.WordWith(size(p.Source)), indented(p.Text)+indentedJSON(p.JSON))
+}
+
+// returned returns a tool result as text, with a word for its outcome.
+func returned(id, outcome string, result content.Blocks) string {
+	return entry(strings.TrimRight("← "+id+"  "+outcome, " "), indented(layOutBlocks(result)))
 }
 
 // size returns the size of an image or a document, or "" if the conversation has only its address.

@@ -48,6 +48,8 @@ func TestEachSortOfNodeHasItsHeadAndLead(t *testing.T) {
 		{answer(content.StopCut), describe.Assistant, "assistant, m, cut off", "[m, cut off]"},
 		{answer(content.StopMaxTokens), describe.Assistant, "assistant, m, stopped: max_tokens", "[m, stopped: max_tokens]"},
 		{node.ToolExecution{Tool: "find"}, describe.Call, "tool call find", "find"},
+		{node.ToolExecution{Tool: "find", State: node.ExecutionStarted}, describe.Call, "tool call find, started", "find"},
+		{node.ToolExecution{Tool: "find", State: node.ExecutionInDoubt}, describe.Call, "tool call find, in doubt", "find"},
 		{node.SubGraph{Title: "help"}, describe.SubGraph, "sub-graph: help", "help"},
 		{node.Compaction{Summary: content.Words("It rained.")}, describe.Compaction, "compaction", ""},
 		{node.Compaction{Replaced: node.ListOf(id)}, describe.Compaction, "compaction of 1 node", "of 1 node:"},
@@ -69,6 +71,8 @@ func TestFailureNamesWhatFailed(t *testing.T) {
 	}{
 		{node.ToolExecution{IsError: true}, "tool failed", true},
 		{node.ToolExecution{}, "", false},
+		{node.ToolExecution{IsError: true, State: node.ExecutionInDoubt}, "in doubt", true},
+		{node.ToolExecution{State: node.ExecutionStarted}, "", false},
 		{node.StopReason{Reason: content.StopError}, "the run ended: error", true},
 		{node.StopReason{Reason: content.StopCancelled}, "the run ended: cancelled", false},
 		{node.StopReason{Reason: content.StopEndTurn}, "", false},

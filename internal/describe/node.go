@@ -50,6 +50,8 @@ type Node struct {
 	Blocks content.Blocks
 	// Called is the tool call of an execution.
 	Called Execution
+	// State is the state of an execution: "", Started or InDoubt.
+	State string
 	// Failed reports whether something went wrong, as [node.Node.Failed] does.
 	Failed bool
 	// Stop is the stop reason of a response or a run; empty for other nodes.
@@ -76,6 +78,23 @@ type Execution struct {
 	RanInput content.JSON
 }
 
+// The states of an execution that has no result, or an unknown outcome.
+const (
+	Started = "started"
+	InDoubt = "in doubt"
+)
+
+// State returns the words for the state of an execution; "" for a finished one.
+func State(s node.ExecutionState) string {
+	switch s {
+	case node.ExecutionStarted:
+		return Started
+	case node.ExecutionInDoubt:
+		return InDoubt
+	}
+	return string(s)
+}
+
 // Of describes n.
 func Of(n *node.Node) Node {
 	d := Node{Word: n.Kind(), Failed: n.Failed(), payload: n.Payload()}
@@ -88,7 +107,7 @@ func Of(n *node.Node) Node {
 		d.Sort, d.Role, d.Blocks = messageSort(p), p.Role, p.Blocks
 		d.Stop, d.Model, d.Usage, d.Took = p.Answer.Stop, p.Answer.Model, p.Answer.Usage, p.Answer.Latency
 	case node.ToolExecution:
-		d.Sort, d.Title, d.Blocks, d.Usage = Call, p.Tool, p.Result, p.Usage
+		d.Sort, d.Title, d.Blocks, d.Usage, d.State = Call, p.Tool, p.Result, p.Usage, State(p.State)
 		d.Called = Execution{Tool: p.Tool, Input: p.Input, ID: p.CallID, Changed: p.Ran != node.Ran{},
 			RanTool: cmp.Or(p.Ran.Tool, p.Tool), RanInput: cmp.Or(p.Ran.Input, p.Input)}
 		if !p.Started.IsZero() && p.Ended.After(p.Started) {
@@ -126,11 +145,15 @@ func messageSort(m node.Message) Sort {
 }
 
 // Notes returns the notes about d: the model of a response, if withModel is set, and its stop reason, unless that is
-// normal; the number of nodes that a compaction replaces; the totals of a run.
+// normal; the state of an execution; the number of nodes that a compaction replaces; the totals of a run.
 func (d Node) Notes(withModel bool) []string {
 	switch d.Sort {
 	case Assistant:
 		return answerNotes(d.payload.(node.Message).Answer, withModel)
+	case Call:
+		if d.State != "" {
+			return []string{d.State}
+		}
 	case Compaction:
 		if of := replaced(d.payload.(node.Compaction)); of != "" {
 			return []string{of}
@@ -166,8 +189,8 @@ func (d Node) Lead(withModel bool, dot string) string {
 }
 
 // Head returns the first line of a box for d: "system, greeting removed", "assistant, cut off", "2 results, 1 failed",
-// "sub-graph: title", "compaction of 3 nodes", "record name", "stop: end". It calls clean for each name, to cut and
-// escape it.
+// "tool call find, in doubt", "sub-graph: title", "compaction of 3 nodes", "record name", "stop: end". It calls clean for
+// each name, to cut and escape it.
 func (d Node) Head(withModel bool, clean func(string) string) string {
 	title := clean(d.Title)
 	switch d.Sort {
@@ -197,6 +220,12 @@ func (d Node) Head(withModel bool, clean func(string) string) string {
 		return head
 	case Compaction:
 		return strings.Join(append([]string{d.Word}, d.Notes(false)...), " ")
+	case Call:
+		head := strings.TrimRight(d.Word+" "+title, " ")
+		for _, note := range d.Notes(false) {
+			head += ", " + clean(note)
+		}
+		return head
 	case SubGraph, Stop:
 		return d.Word + ": " + title
 	}
@@ -246,7 +275,7 @@ func (d Node) Failure() (why string, grave bool) {
 	}
 	switch d.Stop {
 	case "":
-		return "tool failed", true
+		return cmp.Or(d.State, "tool failed"), true
 	case content.StopApproval, content.StopResults, content.StopCancelled:
 	default:
 		grave = true
@@ -255,6 +284,23 @@ func (d Node) Failure() (why string, grave bool) {
 		return "the run ended: " + string(d.Stop), grave
 	}
 	return "the answer ended: " + string(d.Stop), grave
+}
+
+// Outcome returns the word for the outcome of an execution: "started", "in doubt" or "failed". It returns "" if the
+// execution has a result and did not fail.
+func (d Node) Outcome() string {
+	if d.State == "" && d.Failed {
+		return "failed"
+	}
+	return d.State
+}
+
+// WithOutcome returns the text of a result behind the word for its outcome: "failed: it rained", "started".
+func WithOutcome(outcome, text string) string {
+	if outcome == "" || text == "" {
+		return outcome + text
+	}
+	return outcome + ": " + text
 }
 
 // removed reports whether d removes the prompt with its name.

@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -38,6 +39,7 @@ type tool struct {
 	Note    string `json:"note,omitempty"`
 	Ended   bool   `json:"ended,omitempty"`
 	Failed  bool   `json:"failed,omitempty"`
+	State   string `json:"state,omitempty"` // of an execution whose outcome is unknown
 }
 
 type tokens struct {
@@ -249,7 +251,9 @@ func (w *watch) update(event executor.Event, err error) {
 			w.note(callID(e.Turn, e.Path[0].Index), func(t *tool) { t.Note = said })
 		}
 	case executor.ToolEnd:
-		w.note(callID(e.Turn, e.Execution.Index), func(t *tool) { t.Ended, t.Failed = true, e.Execution.IsError })
+		w.note(callID(e.Turn, e.Execution.Index), func(t *tool) {
+			t.Ended, t.Failed, t.State = true, e.Execution.IsError, describe.State(e.Execution.State)
+		})
 	case executor.TurnEnd:
 		now.used = now.used.Plus(e.Usage).Plus(e.ToolUsage)
 		w.publish("activity", activity{Tokens: now.tokens()})

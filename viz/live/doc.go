@@ -54,7 +54,8 @@
 //	text       a further piece of the message's text, or
 //	thinking   of its thinking
 //	tools      calls, each whole: id (of the call, in this run), tool, input, started (a time),
-//	           note (its reported progress, or the activity of a sub-agent), ended, failed
+//	           note (its reported progress, or the activity of a sub-agent), ended, failed,
+//	           state ("in doubt" if nobody knows whether it was executed)
 //	tokens     input and output, of the run so far
 //	stop       the stop reason of the run
 //	error      a problem, as text for people; "" once it is solved

@@ -10,6 +10,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
@@ -122,7 +123,8 @@ func (r *run) ended(e executor.ToolEnd) string {
 	}
 
 	if e.Execution.IsError {
-		return line + " failed: " + excerpt(e.Execution.Result.Text())
+		outcome := cmp.Or(describe.State(e.Execution.State), "failed")
+		return line + " " + outcome + ": " + excerpt(e.Execution.Result.Text())
 	}
 	return line
 }

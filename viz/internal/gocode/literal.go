@@ -106,6 +106,7 @@ func (g *generator) execution(e node.ToolExecution) string {
 	f.add("Index", strconv.Itoa(e.Index), false)
 	f.text("Tool", e.Tool)
 	f.text("Input", string(e.Input))
+	f.text("State", string(e.State))
 	g.blocksOf(&f, "Result", e.Result)
 	f.add("IsError", "true", !e.IsError)
 	f.add("Child", g.heads(e.Child), e.Child.Len() == 0)

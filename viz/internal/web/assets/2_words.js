@@ -18,6 +18,9 @@ const isResults = key => nodeOf(key).sort === 'results';
 // label is a short name for a node, as the program writes it.
 const label = key => nodeOf(key).label;
 
+// stateOf is the word for the state of an execution, as the program writes it; '' for a finished one.
+const stateOf = body => (body.state || '').replaceAll('_', ' ');
+
 // words is all that a node says: what search looks through and comparison compares.
 function words(key, read = saved) {
   const {kind, body, info} = read(nodeOf(key));
@@ -25,7 +28,7 @@ function words(key, read = saved) {
     case 'system': return body.text || '';
     case 'tools': return (body.tools || []).map(tool => tool.name + ': ' + (tool.description || '')).join('\n');
     case 'message': return blockWords(body.blocks);
-    case 'tool_execution': return call(body.tool, input(body)) + '\n' + blockWords(body.result);
+    case 'tool_execution': return [call(body.tool, input(body)), stateOf(body), blockWords(body.result)].filter(Boolean).join('\n');
     case 'sub_graph': return [body.title, body.summary].filter(Boolean).join('\n');
     case 'compaction': return blockWords(body.summary);
     case 'stop_reason': return [body.reason, body.detail].filter(Boolean).join('\n');
@@ -153,7 +156,7 @@ function summary(key) {
   const {kind, body} = saved(nodeOf(key));
   switch (kind) {
     case 'tools': return (body.tools || []).map(tool => tool.name).join(', ');
-    case 'tool_execution': return '(' + line(args(input(body)), 80) + ')  → ' + (line(blockWords(body.result)) || 'no output');
+    case 'tool_execution': return '(' + line(args(input(body)), 80) + ')  → ' + ([stateOf(body), line(blockWords(body.result))].filter(Boolean).join(': ') || 'no output');
     case 'message': {
       if (isResults(key)) return count(nodeOf(key).parents?.length ?? 0, 'result') + ' ' + line(blockWords(body.blocks.filter(b => b.type !== 'tool_result')));
       const calls = (body.blocks || []).filter(block => block.type === 'tool_use');

@@ -153,7 +153,7 @@ function execution(body, info) {
   return [
     part(ran ? 'arguments, as the model wrote them' : 'arguments'), block('pre', pretty(input(body)) ?? '', 'code'),
     ran && [part('what ran instead' + (ran.tool ? ': ' + ran.tool : '')), input(ran) !== undefined && diffed(pretty(input(body)), pretty(input(ran)))],
-    part(body.is_error ? 'failed with' : 'result'), (body.result || []).length ? el('div', {class: body.is_error ? 'outcome bad' : 'outcome'}, body.result.map(b => blockOf(b))) : el('p', {class: 'quiet'}, 'no output'),
+    part(stateOf(body) || (body.is_error ? 'failed with' : 'result')), (body.result || []).length ? el('div', {class: body.is_error ? 'outcome bad' : 'outcome'}, body.result.map(b => blockOf(b))) : el('p', {class: 'quiet'}, body.state === 'started' ? 'no result yet' : 'no output'),
     info.full && el('details', {class: 'card'}, el('summary', {}, 'whole output'), info.full.map(b => blockOf(b))),
     info.details !== undefined && [part('details'), block('pre', pretty(info.details), 'code')],
     info.started && el('p', {class: 'quiet'}, 'started ' + info.started + (info.ended ? ', ended ' + info.ended : ', end unknown')),

@@ -170,7 +170,7 @@ function drawLive() {
   show($('now'), live.error && el('div', {class: 'error', role: 'alert'}, live.error), said && el('div', {class: live.text ? 'said' : 'said quiet'}, said.slice(-4000)),
     tools.map(tool => el('div', {class: tool.failed ? 'tool bad' : 'tool'}, el('b', {}, line(tool.tool || '', 60)), ' ',
       el('span', {}, line(tool.input || '', 120)), ' ', el('span', {class: 'quiet'}, line(tool.note || '', 120)),
-      el('span', {class: 'elapsed'}, tool.failed ? 'failed' : tool.started ? duration(Math.max(0, Date.now() - Date.parse(tool.started))) : ''))));
+      el('span', {class: 'elapsed'}, tool.failed ? tool.state || 'failed' : tool.started ? duration(Math.max(0, Date.now() - Date.parse(tool.started))) : ''))));
   if (running) $('now').scrollTop = $('now').scrollHeight;
   canRunNow();
   const tick = running && tools.some(tool => tool.started && !tool.ended);
