@@ -84,9 +84,9 @@ type Journal struct {
 // journalState is the content of a journal's complete appends.
 type journalState struct {
 	dag     DAG
-	written map[node.ID]*node.Node // all nodes in the file
-	header  string                 // the latest header in the file
-	size    int64                  // the offset of the next append
+	written Archive // all nodes in the file
+	header  string  // the latest header in the file
+	size    int64   // the offset of the next append
 }
 
 // JournalOptions are options of [OpenJournal]. Nil is the same as the zero value.
@@ -241,7 +241,7 @@ func (j *Journal) create(torn int) error {
 		return err
 	}
 
-	j.state.size, j.state.written = int64(len(journalHeader)), map[node.ID]*node.Node{}
+	j.state.size = int64(len(journalHeader))
 	j.state.setHeader(header{})
 	return j.syncAll()
 }
@@ -308,7 +308,7 @@ func (j *Journal) Append(d DAG) error {
 		return j.err
 	}
 
-	if err := j.state.checkErased(d); err != nil {
+	if err := j.state.written.checkErased(d); err != nil {
 		return err
 	}
 	fresh, err := j.state.missing(d)
@@ -327,9 +327,7 @@ func (j *Journal) Append(d DAG) error {
 		}
 	}
 
-	for _, n := range fresh {
-		j.state.written[n.ID()] = n
-	}
+	j.state.written.Add(fresh...)
 	j.state.dag, j.state.header = d, header
 	j.state.size += int64(len(lines))
 	return nil
@@ -362,15 +360,6 @@ func (j *Journal) unchanged() error {
 
 // missing returns the nodes of d that are not in the file, in the order in which they are written.
 func (s journalState) missing(d DAG) ([]*node.Node, error) {
-	var w walk
-	w.known = func(n *node.Node) bool {
-		old := s.written[n.ID()]
-		if old != nil {
-			w.compare(old, n)
-		}
-		return old != nil
-	}
-
 	// Heads and refs of the last append are in the file, with all that they reach.
 	first, last := s.kept(d.heads)
 	roots := slices.Clone(d.heads[first : len(d.heads)-last])
@@ -379,8 +368,7 @@ func (s journalState) missing(d DAG) ([]*node.Node, error) {
 			roots = append(roots, r.Heads...)
 		}
 	})
-	nodes := w.from(roots)
-	return nodes, w.clash
+	return s.written.missing(roots, nil)
 }
 
 // lines returns the lines of an append of d, nil if nothing is new, and d's header. fresh are the nodes that are not in
@@ -514,7 +502,7 @@ func (r *reader) journal() (journalState, *Recovery, error) {
 		return journalState{}, nil, err
 	}
 
-	state := journalState{written: map[node.ID]*node.Node{}, size: r.offset}
+	state := journalState{size: r.offset}
 	state.setHeader(r.head.header)
 	recovered, err := r.entries(&state)
 	if err != nil {
@@ -627,9 +615,7 @@ func (r *reader) endAppend(s *journalState, entry headsLine, size int) error {
 		return err
 	}
 
-	for _, n := range r.order[len(s.written):] {
-		s.written[n.ID()] = n
-	}
+	s.written.Add(r.order[len(s.written.nodes):]...)
 
 	// Heads may be many: replace them in place. The slice is not shared while the file is read.
 	s.dag.heads = slices.Replace(s.dag.heads, keep[0], len(s.dag.heads)-keep[1], heads...)

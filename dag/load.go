@@ -441,26 +441,44 @@ func (g *graph) leaves() []*node.Node {
 
 // named returns the nodes with the IDs in a field of the file.
 func (g *graph) named(field string, ids []string) ([]*node.Node, error) {
-	var nodes []*node.Node
-	for i, text := range ids {
-		id, err := uuid.Parse(text)
-		at, ok := g.index[id]
-		if err != nil || !ok || id.String() != text {
-			err := fmt.Errorf("%w: %.100q", ErrHeads, text)
-			return nil, &node.FieldError{Field: field + "/" + strconv.Itoa(i), Err: err}
-		}
-		nodes = append(nodes, g.order[at])
-	}
-	return node.Distinct(nodes), nil
+	return namedNodes(field, ids, g.find)
 }
 
 // refs returns old with the refs of a file: the IDs of their heads by name.
 func (g *graph) refs(old *refs, named map[string][]string) (*refs, error) {
+	return namedRefs(old, named, g.find)
+}
+
+// find returns the node with that ID, or nil.
+func (g *graph) find(id node.ID) *node.Node {
+	if i, ok := g.index[id]; ok {
+		return g.order[i]
+	}
+	return nil
+}
+
+// namedNodes returns the nodes with the IDs in a field.
+func namedNodes(field string, ids []string, find func(node.ID) *node.Node) ([]*node.Node, error) {
+	var nodes []*node.Node
+	for i, text := range ids {
+		id, err := uuid.Parse(text)
+		n := find(id)
+		if err != nil || n == nil || id.String() != text {
+			err := fmt.Errorf("%w: %.100q", ErrHeads, text)
+			return nil, &node.FieldError{Field: field + "/" + strconv.Itoa(i), Err: err}
+		}
+		nodes = append(nodes, n)
+	}
+	return node.Distinct(nodes), nil
+}
+
+// namedRefs returns old with refs: the IDs of their heads by name.
+func namedRefs(old *refs, named map[string][]string, find func(node.ID) *node.Node) (*refs, error) {
 	for name, ids := range named {
 		if err := checkRefName(name); err != nil {
 			return nil, &node.FieldError{Field: "refs", Err: err}
 		}
-		heads, err := g.named("refs/"+name, ids)
+		heads, err := namedNodes("refs/"+name, ids, find)
 		if err != nil {
 			return nil, err
 		}

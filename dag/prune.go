@@ -15,8 +15,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// ErrNotErased marks a conversation with redacted nodes whose content a journal still holds.
-var ErrNotErased = errors.New("the journal holds what was redacted, and has to be written anew")
+// ErrNotErased marks a conversation with redacted nodes whose content a journal or a store still holds.
+var ErrNotErased = errors.New("what was redacted is still stored, and has to be rewritten")
 
 // Unreached lists the nodes of a file that nothing reaches.
 type Unreached struct {
@@ -142,7 +142,7 @@ func rewriteJournal(on disk, path string, d DAG) error {
 		return d.err
 	}
 
-	state := journalState{written: map[node.ID]*node.Node{}, size: int64(len(journalHeader))}
+	state := journalState{size: int64(len(journalHeader))}
 	state.setHeader(header{})
 	fresh, err := state.missing(d)
 	if err != nil {
@@ -188,14 +188,4 @@ func lockForRewrite(on disk, path string) (unlock func() error, err error) {
 		return none, unlock() // Windows cannot replace an open file
 	}
 	return unlock, nil
-}
-
-// checkErased returns ErrNotErased if the journal holds the content of a node that is redacted in d.
-func (s journalState) checkErased(d DAG) error {
-	for id, erased := range d.environment().erased {
-		if n := s.written[id]; n != nil && n != erased && string(n.Append(nil)) != string(erased.Append(nil)) {
-			return &node.FieldError{ID: id.String(), Field: "redacted", Err: ErrNotErased}
-		}
-	}
-	return nil
 }

@@ -1,0 +1,213 @@
+package dag
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/plait-dev/plait/internal/jsonx/write"
+	"github.com/plait-dev/plait/node"
+)
+
+// Archive is the set of nodes of a conversation that are stored in another place than one file, such as a database. It
+// finds the nodes that an append has to store, and builds a conversation from stored nodes. Package store is made of
+// it; other programs need it only to write a store of their own.
+//
+// To store a conversation, store what [Archive.Missing] returns, then [DAG.Header] and the IDs of the heads, and call
+// [Archive.Add]. To load one, call [Archive.Parse] for each stored node, and [Archive.DAG].
+//
+// The zero value is empty. An Archive is not safe for concurrent use.
+type Archive struct {
+	nodes   map[node.ID]*node.Node
+	unknown []*node.Node // those of kinds that this version does not know
+}
+
+// Node returns the node with that ID, or nil.
+func (a *Archive) Node(id node.ID) *node.Node { return a.nodes[id] }
+
+// Add adds nodes that are stored. A node whose ID is there replaces the one of before.
+func (a *Archive) Add(nodes ...*node.Node) {
+	if a.nodes == nil {
+		a.nodes = make(map[node.ID]*node.Node, len(nodes))
+	}
+	for _, n := range nodes {
+		a.nodes[n.ID()] = n
+		if _, unknown := n.Payload().(node.Unknown); unknown {
+			a.unknown = append(a.unknown, n)
+		}
+	}
+}
+
+// Parse reads the saved form of a node, as node.Parse does, and adds the node. The nodes that it refers to must have
+// been added before. If its ID is there already, the error is ErrDuplicateID.
+func (a *Archive) Parse(line []byte) (*node.Node, error) {
+	n, err := node.Parse(line, a.Node)
+	if err != nil {
+		return nil, err
+	}
+	if a.nodes[n.ID()] != nil {
+		return nil, &node.FieldError{ID: n.ID().String(), Field: "id", Err: ErrDuplicateID}
+	}
+	a.Add(n)
+	return n, nil
+}
+
+// Missing returns the nodes of d that are not in the archive: nodes that the heads and the refs reach, and of child
+// conversations. Every node comes after all nodes that it refers to. The cost does not grow with the number of nodes
+// that are in the archive. Errors:
+//
+//   - the chain's own;
+//   - ErrDuplicateID for a node with the ID of another node in the archive;
+//   - ErrNotErased for a redacted node whose content is in the archive.
+func (a *Archive) Missing(d DAG) ([]*node.Node, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	if err := a.checkErased(d); err != nil {
+		return nil, err
+	}
+
+	loose := d.header().loose
+	roots := d.roots()
+	if len(loose[nil]) > 0 {
+		roots = append(roots[:len(roots):len(roots)], loose[nil]...)
+	}
+	return a.missing(roots, loose)
+}
+
+// missing returns the nodes that are not in the archive and that the roots reach, also through extra nodes (see walk).
+func (a *Archive) missing(roots []*node.Node, extra map[*node.Node][]*node.Node) ([]*node.Node, error) {
+	w := walk{extra: extra}
+	w.known = func(n *node.Node) bool {
+		old := a.nodes[n.ID()]
+		if old != nil {
+			w.compare(old, n)
+		}
+		return old != nil
+	}
+	nodes := w.from(roots)
+	return nodes, w.clash
+}
+
+// checkErased returns ErrNotErased if the archive holds the content of a node that is redacted in d.
+func (a *Archive) checkErased(d DAG) error {
+	for id, erased := range d.environment().erased {
+		if n := a.nodes[id]; n != nil && n != erased && string(n.Append(nil)) != string(erased.Append(nil)) {
+			return &node.FieldError{ID: id.String(), Field: "redacted", Err: ErrNotErased}
+		}
+	}
+	return nil
+}
+
+// Header returns the conversation in its saved form without the nodes: the members that [DAG.Write] writes beside them.
+// The IDs of the heads are left out unless there are refs. Then they are there, to tell the heads of the conversation
+// from those of refs.
+func (d DAG) Header() []byte {
+	h, refs := d.header(), d.environment().refs
+	dst := []byte{'{'}
+	for _, m := range h.layout() {
+		if m.name == "nodes" || m.name == "heads" && refs == nil {
+			continue
+		}
+		if text := h.member(m, d, nil); len(text) > 0 {
+			dst = append(write.Comma(dst), text...)
+		}
+	}
+	return append(dst, '}')
+}
+
+// DAG returns the conversation with a header that [DAG.Header] returned, and with the given heads unless the header has
+// some. An empty header is that of an empty conversation. Nodes of the archive that the conversation does not reach do
+// not belong to it.
+//
+// Errors are those of [Load] about a header, and ErrHeads for a head that is not in the archive.
+func (a *Archive) DAG(header []byte, heads []node.ID) (DAG, error) {
+	h, err := readHeader(header)
+	if err != nil {
+		return DAG{}, err
+	}
+	named := h.heads
+	if named == nil {
+		for _, id := range heads {
+			named = append(named, id.String())
+		}
+	}
+
+	d := DAG{env: &env{}}
+	if d.heads, err = namedNodes("heads", named, a.Node); err != nil {
+		return DAG{}, err
+	}
+	if d.env.refs, err = namedRefs(nil, h.refs, a.Node); err != nil {
+		return DAG{}, err
+	}
+	h.header.loose = a.loose()
+	d.env.file = &h.header
+	return d, nil
+}
+
+// readHeader reads what DAG.Header returned.
+func readHeader(text []byte) (headReader, error) {
+	var h headReader
+	if len(text) == 0 {
+		return h, nil
+	}
+
+	in := newScanner(bytes.NewReader(text), len(text))
+	noNodes := func() error { return fmt.Errorf("%w: nodes in a header", ErrFormat) }
+	if err := in.members(&h, noNodes); err != nil {
+		return h, err
+	}
+	if _, err := in.peek(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		return h, fmt.Errorf("%w: more after the header", ErrFormat)
+	}
+	if h.format != documentFormat || h.version == 0 {
+		return h, fmt.Errorf("%w: a header without a format", ErrFormat)
+	}
+	return h, nil
+}
+
+// loose returns the nodes of the archive whose IDs occur in nodes of unknown kinds, by the node that names them: a
+// newer version may need them.
+func (a *Archive) loose() map[*node.Node][]*node.Node {
+	if len(a.unknown) == 0 {
+		return nil
+	}
+
+	loose := map[*node.Node][]*node.Node{}
+	for _, n := range a.unknown {
+		for _, id := range Links(n, func(id node.ID) bool { return a.nodes[id] != nil })[n.NumParents():] {
+			loose[n] = append(loose[n], a.nodes[id])
+		}
+	}
+	return loose
+}
+
+// Links returns the IDs of the nodes that n refers to, each once: its parents, in order, and the heads of its child
+// conversation. A node of a kind that this version does not know may refer to any node whose ID occurs in its saved
+// form: of these, Links returns those that stored reports.
+func Links(n *node.Node, stored func(node.ID) bool) []node.ID {
+	var links []node.ID
+	add := func(id node.ID) {
+		if !slices.Contains(links, id) {
+			links = append(links, id)
+		}
+	}
+	for i := range n.NumParents() {
+		links = append(links, n.Parent(i).ID())
+	}
+	for _, head := range n.Children().Slice() {
+		add(head.ID())
+	}
+
+	if _, unknown := n.Payload().(node.Unknown); unknown {
+		for _, text := range idText.FindAll(n.Append(nil), -1) {
+			if id := uuid.MustParse(string(text)); id != n.ID() && stored(id) {
+				add(id)
+			}
+		}
+	}
+	return links
+}
