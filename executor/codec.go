@@ -1,10 +1,8 @@
 package executor
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -13,7 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/goccy/go-json/jsontext"
 	"github.com/google/uuid"
 
 	"github.com/plait-dev/plait/content"
@@ -44,7 +41,8 @@ var (
 // CodecError reports an invalid member of a saved continuation, task or reply. An invalid Continuation causes the same
 // errors when it is written as when it is read.
 type CodecError struct {
-	// Field is the path of the member, such as "pending/0/index"; "" for the whole.
+	// Field is the path of the member, such as "pending/0/index"; "" for the whole. It is a JSON Pointer (RFC 6901)
+	// without its first slash.
 	Field string
 	Err   error
 }
@@ -66,15 +64,10 @@ type VersionError = dag.VersionError
 
 // Reasons for refusing a member.
 var (
-	errMissing   = errors.New("it is missing")
-	errNoText    = errors.New("it is no string")
-	errNoInteger = errors.New("it is no integer that fits")
-	errNoFlag    = errors.New("it is neither true nor false")
-	errNoObject  = errors.New("it is no JSON object")
-	errNegative  = errors.New("it is negative")
-	errUTF8      = errors.New("it is not UTF-8")
-	errTooLarge  = fmt.Errorf("it is larger than %d bytes", mostSaved)
-	errApproval  = errors.New("the run waits for approval: no result can be brought yet")
+	errNegative = errors.New("it is negative")
+	errUTF8     = errors.New("it is not UTF-8")
+	errTooLarge = fmt.Errorf("it is larger than %d bytes", mostSaved)
+	errApproval = errors.New("the run waits for approval: no result can be brought yet")
 )
 
 // ContinuationCodec writes a [Continuation] as JSON, and reads it. The conversation is saved separately, for example by
@@ -126,21 +119,20 @@ func (k ContinuationCodec) Encode(c Continuation) ([]byte, error) {
 //   - in pending: the same ID twice, and indexes that are not in ascending order,
 //   - in pending: arguments that are no JSON object, and a call that does not wait for what pause_reason states.
 func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
-	var c Continuation
-	in := &reading{}
-	o := in.whole(data)
+	o, err := readSaved(data)
+	if err != nil {
+		return Continuation{}, err
+	}
 	o.version()
 
-	c.Run, c.ID, c.Parent = o.text("run_id"), o.text("continuation_id"), o.textOr("parent_continuation_id", "")
-	c.Reason, c.Message = content.Stop(o.text("pause_reason")), o.node("message_id")
-	for i, each := range o.list("pending") {
-		c.Pending = append(c.Pending, in.object("pending/"+strconv.Itoa(i), each).pending())
-		if in.err != nil {
-			break // a long list must not use memory for data that is refused anyway
-		}
+	var c Continuation
+	c.Run, c.ID, c.Parent = o.Text("run_id"), o.Text("continuation_id"), o.OptText("parent_continuation_id", "")
+	c.Reason, c.Message = content.Stop(o.Text("pause_reason")), o.node("message_id")
+	for call := range o.Objects("pending") {
+		c.Pending = append(c.Pending, savedObject{call}.pending())
 	}
 
-	c.Totals = o.object("totals").totals(c.Reason)
+	c.Totals = savedObject{o.Object("totals")}.totals(c.Reason)
 	for name, value := range o.attributes() {
 		if c.Attributes == nil {
 			c.Attributes = map[string]any{}
@@ -148,11 +140,11 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 		c.Attributes[name] = value
 	}
 
-	if in.err == nil {
-		in.err = c.check()
+	if err := o.err(); err != nil {
+		return Continuation{}, err
 	}
-	if in.err != nil {
-		return Continuation{}, in.err
+	if err := c.check(); err != nil {
+		return Continuation{}, err
 	}
 	return c, nil
 }
@@ -212,21 +204,24 @@ func (k ToolTaskCodec) Encode(c Continuation) ([][]byte, error) {
 
 // Decode reads one task written by Encode, under the rules of ContinuationCodec.Decode.
 func (k ToolTaskCodec) Decode(data []byte) (ToolTask, error) {
-	in := &reading{}
-	o := in.whole(data)
+	o, err := readSaved(data)
+	if err != nil {
+		return ToolTask{}, err
+	}
 	o.version()
 
-	t := ToolTask{Run: o.text("run_id"), Continuation: o.text("continuation_id"), Turn: o.integer("turn")}
-	o.text("executed_name") // required in a task, but not in a continuation
+	t := ToolTask{Run: o.Text("run_id"), Continuation: o.Text("continuation_id"), Turn: o.Int("turn")}
+	o.Text("executed_name") // required in a task, but not in a continuation
 	p := o.pending()
 	t.ID, t.Call, t.Tool, t.Attributes = p.ID, p.Call, p.Tool, o.attributes()
 
-	if in.err == nil {
-		in.err = first(checkID("run_id", t.Run), checkID("continuation_id", t.Continuation), checkCount("turn", t.Turn),
-			p.check(""))
+	if err := o.err(); err != nil {
+		return ToolTask{}, err
 	}
-	if in.err != nil {
-		return ToolTask{}, in.err
+	err = first(checkID("run_id", t.Run), checkID("continuation_id", t.Continuation), checkCount("turn", t.Turn),
+		p.check(""))
+	if err != nil {
+		return ToolTask{}, err
 	}
 	return t, nil
 }
@@ -259,26 +254,25 @@ func (r Reply) MarshalJSON() ([]byte, error) {
 // written by hand, and a mistake in it could let a call be executed: an unknown member, one that does not fit the
 // others, and null are a *[CodecError]. After an error r is unchanged.
 func (r *Reply) UnmarshalJSON(data []byte) error {
-	in := &reading{}
-	o := in.object("", content.JSON(data))
+	o := savedObject{jsonx.Read(content.JSON(data), mostNested)}
 
 	var read Reply
 	switch {
-	case o.has("approve") && o.flag("approve"):
-		o.only("approve", "arguments", "arguments_text")
+	case o.Has("approve") && o.Flag("approve"):
+		o.Only("approve", "arguments", "arguments_text")
 		read = ApprovedWith(o.arguments("arguments", false))
-	case o.has("approve"):
-		o.only("approve", "reason")
-		read = Declined(o.textOr("reason", ""))
+	case o.Has("approve"):
+		o.Only("approve", "reason")
+		read = Declined(o.OptText("reason", ""))
 	default:
 		read = Returned(o.result())
 	}
 
-	if in.err == nil {
-		in.err = read.check()
+	if err := o.err(); err != nil {
+		return err
 	}
-	if in.err != nil {
-		return in.err
+	if err := read.check(); err != nil {
+		return err
 	}
 	*r = read
 	return nil
@@ -296,7 +290,7 @@ func (c Continuation) check() error {
 	case c.Reason != content.StopApproval && c.Reason != content.StopResults:
 		return wrong("pause_reason", "it is neither %s nor %s", content.StopApproval, content.StopResults)
 	case c.Message == node.ID{}:
-		return &CodecError{Field: "message_id", Err: errMissing}
+		return &CodecError{Field: "message_id", Err: jsonx.ErrMissing}
 	case len(c.Pending) == 0:
 		return wrong("pending", "no call waits")
 	}
@@ -343,7 +337,7 @@ func (p Pending) check(path string) error {
 		checkUTF8(path+"call_id", p.Call.ID), checkUTF8(path+"name", p.Tool),
 		checkUTF8(path+"executed_name", p.Call.Name))
 	if err == nil && !p.Call.Input.IsObject() {
-		err = &CodecError{Field: path + "arguments", Err: errNoObject}
+		err = &CodecError{Field: path + "arguments", Err: jsonx.ErrNotObject}
 	}
 	return err
 }
@@ -354,7 +348,7 @@ func (r Reply) check() error {
 	case r.kind == noReply:
 		return wrong("", "it is no reply")
 	case r.input != "" && !r.input.IsObject():
-		return &CodecError{Field: "arguments", Err: errNoObject}
+		return &CodecError{Field: "arguments", Err: jsonx.ErrNotObject}
 	case r.result.Child.Len() > 0:
 		return wrong("result", "a conversation, its Child, cannot be sent")
 	}
@@ -385,7 +379,7 @@ func first(errs ...error) error {
 
 func checkID(field, id string) error {
 	if id == "" {
-		return &CodecError{Field: field, Err: errMissing}
+		return &CodecError{Field: field, Err: jsonx.ErrMissing}
 	}
 	return checkUTF8(field, id)
 }
@@ -477,198 +471,60 @@ func sized(data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// reading is the state of reading one JSON text. It keeps the first error. Values read after an error are meaningless.
-type reading struct{ err error }
+// savedObject is an object being read: a jsonx.Reader that knows the values of this package.
+type savedObject struct{ jsonx.Reader }
 
-// savedObject is a JSON object being read.
-type savedObject struct {
-	in      *reading
-	path    string                  // of the object, with a final "/"; "" for the root
-	members map[string]content.JSON // by name
-}
-
-func (in *reading) fail(field string, err error) {
-	if in.err == nil {
-		in.err = &CodecError{Field: field, Err: err}
-	}
-}
-
-// whole reads data as one object.
-func (in *reading) whole(data []byte) savedObject {
+// readSaved reads data as one object.
+func readSaved(data []byte) (savedObject, error) {
 	if len(data) > mostSaved {
-		in.fail("", errTooLarge)
-		return savedObject{in: in}
+		return savedObject{}, &CodecError{Err: errTooLarge}
 	}
-	return in.object("", content.JSON(data))
+	return savedObject{jsonx.Read(content.JSON(data), mostNested)}, nil
 }
 
-// object reads the object j at a path. It refuses an object that nests too deep before parsing it.
-func (in *reading) object(path string, j content.JSON) savedObject {
-	o := savedObject{in: in, path: path, members: map[string]content.JSON{}}
-	if path != "" {
-		o.path += "/"
+// err returns the first error of reading as a *CodecError, or nil.
+func (o savedObject) err() error {
+	if err := o.Err(); err != nil {
+		return &CodecError{Field: err.Path, Err: err.Err}
 	}
-
-	if in.err != nil {
-		return o
-	}
-
-	// Depth comes first: it does not recurse, as a parser may.
-	if deep := j.Depth(); deep > mostNested {
-		in.fail(path, fmt.Errorf("it nests %d deep; the limit is %d", deep, mostNested))
-		return o
-	}
-	if !j.IsObject() {
-		in.fail(path, errNoObject)
-		return o
-	}
-
-	list, err := jsonx.Members(j)
-	if err != nil {
-		in.fail(path, err)
-	}
-	for _, m := range list {
-		o.members[m.Name] = m.Value
-	}
-	return o
-}
-
-func (o savedObject) fail(name string, err error) { o.in.fail(o.path+name, err) }
-
-func (o savedObject) has(name string) bool {
-	_, ok := o.members[name]
-	return ok
-}
-
-// take returns a required member.
-func (o savedObject) take(name string) content.JSON {
-	if !o.has(name) {
-		o.fail(name, errMissing)
-	}
-	return o.members[name]
-}
-
-// only refuses members with other names.
-func (o savedObject) only(names ...string) {
-	for _, name := range slices.Sorted(maps.Keys(o.members)) {
-		if !slices.Contains(names, name) {
-			o.fail(name, errors.New("it does not belong there"))
-		}
-	}
+	return nil
 }
 
 func (o savedObject) version() {
-	if v := o.integer("schema_version"); v != savedVersion {
-		o.fail("schema_version", &VersionError{Version: v, Supported: savedVersion})
+	if v := o.Int("schema_version"); v != savedVersion {
+		o.Fail("schema_version", &VersionError{Version: v, Supported: savedVersion})
 	}
-}
-
-func (o savedObject) text(name string) string {
-	text, ok := jsonx.Text(o.take(name))
-	if !ok {
-		o.fail(name, errNoText)
-	}
-	return text
-}
-
-// textOr is text for an optional member.
-func (o savedObject) textOr(name, absent string) string {
-	if !o.has(name) {
-		return absent
-	}
-	return o.text(name)
-}
-
-func (o savedObject) integer64(name string, bits int) int64 {
-	n, err := strconv.ParseInt(string(o.take(name)), 10, bits)
-	if err != nil {
-		o.fail(name, errNoInteger)
-	}
-	return n
-}
-
-func (o savedObject) integer(name string) int { return int(o.integer64(name, strconv.IntSize)) }
-
-func (o savedObject) integerOr0(name string) int64 {
-	if !o.has(name) {
-		return 0
-	}
-	return o.integer64(name, 64)
-}
-
-// flag returns an optional boolean; false if it is absent.
-func (o savedObject) flag(name string) bool {
-	switch o.members[name] {
-	case "true":
-		return true
-	case "false", "":
-	default:
-		o.fail(name, errNoFlag)
-	}
-	return false
 }
 
 func (o savedObject) node(name string) node.ID {
-	text := o.text(name)
+	text := o.Text(name)
 	id, err := uuid.Parse(text)
 	if err != nil || id.String() != text {
-		o.fail(name, errors.New("it is no node's id: a UUID in lower-case hexadecimal with hyphens"))
+		o.Fail(name, errors.New("it is no node's id: a UUID in lower-case hexadecimal with hyphens"))
 	}
 	return id
 }
 
-func (o savedObject) object(name string) savedObject {
-	return o.in.object(o.path+name, o.take(name))
-}
-
-// list yields the items of a list. It ends early at an item that is not valid.
-func (o savedObject) list(name string) iter.Seq2[int, content.JSON] {
-	return func(yield func(int, content.JSON) bool) {
-		dec := jsontext.NewDecoder(bytes.NewBufferString(string(o.take(name))))
-		if open, err := dec.ReadToken(); err != nil || open.Kind() != '[' {
-			o.fail(name, errors.New("it is no list"))
-			return
-		}
-		for i := 0; dec.PeekKind() != ']'; i++ {
-			value, err := dec.ReadValue()
-			if err != nil || !yield(i, content.JSON(value)) {
-				return
-			}
-		}
-	}
-}
-
-// json returns a value written by AppendJSON, as JSON or in a string; "" if it is absent.
-func (o savedObject) json(name string) content.JSON {
-	if !o.has(name + "_text") {
-		return o.members[name]
-	}
-	if o.has(name) {
-		o.fail(name, errors.New("it is there twice, also as a string"))
-	}
-	return content.JSON(o.text(name + "_text"))
-}
-
 // arguments returns the arguments of a call. It does not check for an object: check does, when writing too.
 func (o savedObject) arguments(name string, required bool) content.JSON {
-	j := o.json(name)
+	j := o.JSON(name)
 	switch {
 	case j == "" && required:
-		o.fail(name, errMissing)
-	case j == "" && o.has(name+"_text"):
-		o.fail(name, errNoObject)
+		o.Fail(name, jsonx.ErrMissing)
+	case j == "" && o.Has(name+"_text"):
+		o.Fail(name, jsonx.ErrNotObject)
 	}
 	return j
 }
 
 func (o savedObject) usage(name string) (u content.Usage) {
-	if !o.has(name) {
+	if !o.Has(name) {
 		return u
 	}
-	in := o.object(name)
-	u.Input, u.Output, u.Reasoning = in.integerOr0("input"), in.integerOr0("output"), in.integerOr0("reasoning")
-	u.CacheRead, u.CacheWrite = in.integerOr0("cache_read"), in.integerOr0("cache_write")
-	u.Incomplete = in.flag("incomplete")
+	in := o.Object(name)
+	u.Input, u.Output, u.Reasoning = in.OptInt64("input"), in.OptInt64("output"), in.OptInt64("reasoning")
+	u.CacheRead, u.CacheWrite = in.OptInt64("cache_read"), in.OptInt64("cache_write")
+	u.Incomplete = in.Flag("incomplete")
 	return u
 }
 
@@ -676,15 +532,11 @@ func (o savedObject) usage(name string) (u content.Usage) {
 // The member "cost" is absent if the cost is 0 and not known.
 func (o savedObject) totals(reason content.Stop) node.StopReason {
 	t := node.StopReason{
-		Reason: reason, Turns: o.integer("turns"), ToolCalls: o.integer("tool_calls"), Usage: o.usage("usage"),
-		ToolUsage: o.usage("tool_usage"), Elapsed: time.Duration(o.integerOr0("elapsed_ns")),
+		Reason: reason, Turns: o.Int("turns"), ToolCalls: o.Int("tool_calls"), Usage: o.usage("usage"),
+		ToolUsage: o.usage("tool_usage"), Elapsed: time.Duration(o.OptInt64("elapsed_ns")),
 	}
-	if o.has("cost") {
-		var err error
-		if t.Cost, err = strconv.ParseFloat(string(o.members["cost"]), 64); err != nil {
-			o.fail("cost", errors.New("it is no number that fits"))
-		}
-		t.CostKnown = !o.flag("cost_partial")
+	if o.Has("cost") {
+		t.Cost, t.CostKnown = o.Number("cost"), !o.Flag("cost_partial")
 	}
 	return t
 }
@@ -692,66 +544,70 @@ func (o savedObject) totals(reason content.Stop) node.StopReason {
 // pending reads a call.
 func (o savedObject) pending() Pending {
 	p := Pending{
-		ID: o.text("tool_call_id"), Tool: o.text("name"), Approval: o.flag("approval"), Deferred: o.flag("deferred"),
-		Reason: o.textOr("reason", ""),
+		ID: o.Text("tool_call_id"), Tool: o.Text("name"), Approval: o.Flag("approval"), Deferred: o.Flag("deferred"),
+		Reason: o.OptText("reason", ""),
 	}
 	p.Call = Call{
-		Name: o.textOr("executed_name", p.Tool), Input: o.arguments("arguments", true), Index: o.integer("index"),
-		ID: o.textOr("call_id", p.ID),
+		Name: o.OptText("executed_name", p.Tool), Input: o.arguments("arguments", true), Index: o.Int("index"),
+		ID: o.OptText("call_id", p.ID),
 	}
 	return p
 }
 
 // attributes reads the attributes of a run; nil if there are none.
 func (o savedObject) attributes() map[string]string {
-	if !o.has("attributes") {
+	if !o.Has("attributes") {
 		return nil
 	}
-	from := o.object("attributes")
-	if len(from.members) == 0 {
+	from := o.Object("attributes")
+	if len(from.Members()) == 0 {
 		return nil
 	}
 
-	texts := make(map[string]string, len(from.members))
-	for _, name := range slices.Sorted(maps.Keys(from.members)) {
-		texts[name] = from.text(name)
-		if len(texts[name]) > mostAttribute {
-			from.fail(name, fmt.Errorf("it is longer than %d bytes", mostAttribute))
+	texts := make(map[string]string, len(from.Members()))
+	for _, m := range from.Members() {
+		text, ok := jsonx.Text(m.Value)
+		switch {
+		case !ok:
+			from.Fail(m.Name, jsonx.ErrNotText)
+		case len(text) > mostAttribute:
+			from.Fail(m.Name, fmt.Errorf("it is longer than %d bytes", mostAttribute))
 		}
+		texts[m.Name] = text
 	}
 	return texts
 }
 
 // result reads a result. Its content is a list of blocks, or a string for one text.
 func (o savedObject) result() Result {
-	o.only("result", "is_error", "terminate", "details", "details_text", "usage", "full")
-	if !o.has("result") {
-		o.fail("", errors.New("it has neither approve nor result"))
+	o.Only("result", "is_error", "terminate", "details", "details_text", "usage", "full")
+	if !o.Has("result") {
+		o.Refuse(errors.New("it has neither approve nor result"))
 		return Result{}
 	}
 
 	r := Result{
-		IsError: o.flag("is_error"), Terminate: o.flag("terminate"), Details: o.json("details"),
+		IsError: o.Flag("is_error"), Terminate: o.Flag("terminate"), Details: o.JSON("details"),
 		Usage: o.usage("usage"),
 	}
-	if text, ok := jsonx.Text(o.members["result"]); ok {
+	if text, ok := jsonx.Text(o.Value("result")); ok {
 		r.Content = content.Words(text)
-	} else if !strings.HasPrefix(string(o.members["result"]), "[") {
-		o.fail("result", errors.New("it is neither a string nor a list of blocks"))
+	} else if !strings.HasPrefix(string(o.Value("result")), "[") {
+		o.Fail("result", errors.New("it is neither a string nor a list of blocks"))
 	} else {
 		r.Content = o.blocks("result")
 	}
-	if o.has("full") {
+	if o.Has("full") {
 		r.Full = o.blocks("full")
 	}
 	return r
 }
 
 func (o savedObject) blocks(name string) (b content.Blocks) {
-	if !strings.HasPrefix(string(o.members[name]), "[") {
-		o.fail(name, errors.New("it is no list of blocks"))
-	} else if err := b.UnmarshalJSON([]byte(o.members[name])); err != nil {
-		o.fail(name, err)
+	if !strings.HasPrefix(string(o.Value(name)), "[") {
+		o.Fail(name, errors.New("it is no list of blocks"))
+	} else if err := b.UnmarshalJSON([]byte(o.Value(name))); err != nil {
+		o.Fail(name, err)
 	}
 	return b
 }

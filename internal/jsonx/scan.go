@@ -1,6 +1,7 @@
 package jsonx
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/plait-dev/plait/content"
@@ -28,6 +29,25 @@ func scanMembers(s string) []Member {
 		list = append(list, m)
 	}
 	return list
+}
+
+// scanItems yields the items of s, which must be a valid array.
+func scanItems(s string) iter.Seq[content.JSON] {
+	return func(yield func(content.JSON) bool) {
+		i := afterSpace(s, 0) + 1 // after the bracket
+		for i = afterSpace(s, i); s[i] != ']'; i = afterSpace(s, i) {
+			if s[i] == ',' {
+				i++
+				continue
+			}
+
+			begin := i
+			i = afterValue(s, begin)
+			if !yield(content.JSON(s[begin:i])) {
+				return
+			}
+		}
+	}
 }
 
 // afterSpace returns the index of the first byte from i on that is not white space.
