@@ -35,6 +35,13 @@ func TestLogsAtTheirLimits(t *testing.T) {
 		Assistant("", use("a", "f", "{}"), use("b", "f", "{}")).CloseTools(broken, execution(1, "x")).Assistant("a").
 		Append(node.Compaction{Summary: content.Words("sum")}).SubGraph("child", fresh().WithSource(later(1)).User("in")).
 		Custom("acme.note", 1).Stop(content.StopError)
+	records, agents := fresh(), fresh()
+	for i := range 17 {
+		records = records.Custom("acme.note", i)
+		agents = agents.SubGraph("child", fresh().WithSource(later(i+1)).User("in"))
+	}
+	forked := chain(16)
+	forked = forked.User("left").Join(forked.User("right")).User("1").User("2").User("3").User("4").User("end")
 	long := fresh().User(strings.Repeat("x", 200))
 	var all strings.Builder
 	for _, c := range []struct {
@@ -54,6 +61,10 @@ func TestLogsAtTheirLimits(t *testing.T) {
 		{"chain of 16, folded", chain(16), dag.LogOptions{Fold: true}},
 		{"chain of 17, folded in ASCII", chain(17), dag.LogOptions{Fold: true, ASCII: true}},
 		{"ref in a chain of 17, folded", chain(8).WithRef("here").WithHeads(chain(17).Head()), dag.LogOptions{Fold: true}},
+		{"sub-agent with a chain of 17, folded", fresh().WithSource(later(1)).User("q").SubGraph("child", chain(17)), dag.LogOptions{Fold: true}},
+		{"chain of 17 records, folded", records, dag.LogOptions{Fold: true}},
+		{"chain of 17 sub-agents, folded", agents, dag.LogOptions{Fold: true}},
+		{"fork after a folded run", forked, dag.LogOptions{Fold: true}},
 		{"fan of 8, folded", fan(8), dag.LogOptions{Fold: true}},
 		{"fan of 9, folded", fan(9), dag.LogOptions{Fold: true}},
 		{"fan of 9 in ASCII", fan(9), dag.LogOptions{ASCII: true}},

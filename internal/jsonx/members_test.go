@@ -54,6 +54,14 @@ func TestMembersAreTakenAndMerged(t *testing.T) {
 
 	require.Equal(t, content.JSON(`{"a":1,"b":"x","c":[],"d":2}`), Object(With(list, []Member{{"a", "9"}, {"d", "2"}})))
 	require.Equal(t, list, With(list, nil))
+
+	// Room behind the list belongs to its owner.
+	roomy := append(make([]Member, 0, 8), list...)
+	require.Len(t, With(roomy, []Member{{"d", "2"}}), 4)
+	require.Equal(t, Member{}, roomy[:4][3])
+	_, rest = Take(roomy, "a")
+	require.Equal(t, content.JSON(`{"b":"x","c":[]}`), Object(rest))
+	require.Equal(t, list, roomy, "what it was taken from is as it was")
 }
 
 func TestTextIsAStringAsItWasMeant(t *testing.T) {

@@ -132,6 +132,23 @@ func TestALongConversationHasTheRequestsOfItsLastAnswers(t *testing.T) {
 	require.Contains(t, c.Static.NoRequests, "last answers")
 }
 
+// The request of a response is made from everything before it, so a failed one costs as much as one that is shown.
+func TestRequestsThatFailCountAgainstTheLimit(t *testing.T) {
+	d := start()
+	for range 1600 {
+		d = d.User("More.").Assistant("There.")
+	}
+	_, c, _ := written(t, d, &Options{Request: func(dag.DAG, *node.Node) ([]byte, error) { return nil, errors.New("nobody asked") }})
+
+	tried, cost := 0, 0
+	for depth := d.Head().Depth(); depth > 0 && cost < maxRequests; depth -= 2 {
+		tried, cost = tried+1, cost+16*depth
+	}
+	require.Less(t, tried, 1600)
+	require.Len(t, c.Static.Requests, tried)
+	require.Contains(t, c.Static.NoRequests, "last answers")
+}
+
 func TestARequestThatIsNotKnownSaysWhy(t *testing.T) {
 	d := start().User("Hi.").Assistant("Hello.").User("Bye.").Assistant("So long.")
 	_, c, _ := written(t, d, &Options{Request: func(d dag.DAG, _ *node.Node) ([]byte, error) {
