@@ -222,6 +222,8 @@ func TestWhateverAToolReturnsIsAResult(t *testing.T) {
 		"no blocks":              {content.Blocks{}, nil, ""},
 		"invalid UTF-8":          {"caf\xe9", nil, "caf\uFFFD"},
 		"a struct":               {Forecast{City: "Köln <3"}, nil, `{"city":"Köln <3"}`},
+		"a broken text in one":   {Forecast{City: "caf\xe9"}, nil, `{"city":"caf` + "\uFFFD" + `"}`},
+		"a map":                  {map[string]int{"h": 8, "c": 3, "a": 1, "g": 7, "b": 2, "e": 5, "d": 4, "f": 6}, nil, `{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8}`},
 		"a duration":             {map[string]time.Duration{"in": 90 * time.Second}, nil, `{"in":"1m30s"}`},
 		"a number":               {42, nil, "42"},
 		"JSON":                   {content.JSON("[1, 2]"), nil, "[1, 2]"},

@@ -486,3 +486,21 @@ func TestWhatWasRepairedIsTold(t *testing.T) {
 	require.Len(t, answer.Repairs, 1)
 	require.Equal(t, api.RepairEnd, answer.Repairs[0].Kind)
 }
+
+// TestARequestOfTheSDKIsSentOnce keeps a retry of the SDK from sending, and paying for, a request twice.
+func TestARequestOfTheSDKIsSentOnce(t *testing.T) {
+	server, asked := failing(t, 500, nil, "{}")
+	s := &sent{ctx: t.Context(), body: new(wire.Parts)}
+	req, err := http.NewRequestWithContext(context.WithValue(t.Context(), sending{}, s), http.MethodPost, server.URL, nil)
+	require.NoError(t, err)
+
+	transport := carrier{client: server.Client()}
+	res, err := transport.RoundTrip(req)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, res.StatusCode, "the SDK gets an empty success")
+	require.NoError(t, s.res.Body.Close())
+
+	_, err = transport.RoundTrip(req)
+	require.ErrorIs(t, err, errNotOurs)
+	require.Equal(t, 1, *asked)
+}

@@ -369,6 +369,36 @@ data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}
 	require.Equal(t, called, shown)
 }
 
+// TestDeltasHaveTheIndexOfTheirBlock streams a response with a block of every kind.
+func TestDeltasHaveTheIndexOfTheirBlock(t *testing.T) {
+	var stream strings.Builder
+	for _, delta := range []string{
+		`"reasoning":"Let me see."`, `"content":"Snow"`, `"content":"."`, `"audio":{"id":"audio_1","transcript":"Snow."}`,
+		`"refusal":"No more."`, `"content":[{"type":"picture","of":"snow"}]`, `"mood":"good"`,
+		`"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]`,
+		`"tool_calls":[{"index":1,"id":"b","function":{"name":"g","arguments":"[]"}}]`,
+	} {
+		fmt.Fprintf(&stream, "data: {\"choices\":[{\"delta\":{%s}}]}\n\n", delta)
+	}
+	stream.WriteString("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n")
+
+	shown, blocks := map[int]string{}, []string{}
+	for event, err := range decodeChat(stream.String()) {
+		require.NoError(t, err)
+		switch e := event.(type) {
+		case api.Delta:
+			shown[e.Index] += e.Text
+		case api.BlockEnd:
+			blocks = append(blocks, fmt.Sprintf("%d %T", e.Index, e.Block))
+		}
+	}
+	require.Equal(t, []string{
+		"0 content.Thinking", "1 content.Text", "2 content.Text", "3 content.Text", "4 content.Opaque", "5 content.Opaque",
+		"6 content.ToolUse", "7 content.ToolUse",
+	}, blocks)
+	require.Equal(t, map[int]string{0: "Let me see.", 1: "Snow.", 3: "No more.", 6: "{}", 7: "[]"}, shown)
+}
+
 // TestAnswersInARowAreOneMessage joins what two answers have under the same member.
 func TestAnswersInARowAreOneMessage(t *testing.T) {
 	answer := func(thought, refusal, cited string) content.Message {

@@ -9,11 +9,14 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
 	"github.com/plait-dev/plait/viz/internal/ink"
@@ -179,6 +182,54 @@ func TestFoldedBoxesHaveDashedOutlines(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, folded)
+}
+
+// TestPicturesStayAsTheyAre compares whole pictures with those in testdata. Processors round differently, so a color may differ a little.
+func TestPicturesStayAsTheyAre(t *testing.T) {
+	chain := dag.New()
+	for range 30 {
+		chain = chain.User("Go on.")
+	}
+	for name, draw := range map[string]struct {
+		d dag.DAG
+		o Options
+	}{
+		"sample.png": {sample(), Options{Scale: 1}},
+		"folded.png": {chain, Options{Scale: 2, Dark: true, Layout: viz.LayoutOptions{Fold: true}}},
+	} {
+		file := filepath.Join("testdata", name)
+		if *goldentest.Update {
+			var b bytes.Buffer
+			require.NoError(t, Write(&b, draw.d, &draw.o))
+			require.NoError(t, os.MkdirAll("testdata", 0o755))
+			require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
+		}
+
+		b, err := os.ReadFile(file)
+		require.NoError(t, err, "run with -update to write it")
+		want, err := png.Decode(bytes.NewReader(b))
+		require.NoError(t, err)
+		got := draw1(t, draw.d, &draw.o)
+		require.Equal(t, want.Bounds(), got.Bounds(), name)
+		for y := range want.Bounds().Dy() {
+			for x := range want.Bounds().Dx() {
+				if !near(want.At(x, y), got.At(x, y)) {
+					require.Failf(t, "another color", "%s: %d, %d is %s, not %s", name, x, y, at(got, x, y), at(want, x, y))
+				}
+			}
+		}
+	}
+}
+
+// near reports whether no channel of two colors differs by more than 2 of 255.
+func near(a, b color.Color) bool {
+	c, d := color.RGBAModel.Convert(a).(color.RGBA), color.RGBAModel.Convert(b).(color.RGBA)
+	for _, channel := range [][2]uint8{{c.R, d.R}, {c.G, d.G}, {c.B, d.B}} {
+		if max(channel[0], channel[1])-min(channel[0], channel[1]) > 2 {
+			return false
+		}
+	}
+	return true
 }
 
 func TestLettersAreDrawnAsTheyAreMeant(t *testing.T) {
