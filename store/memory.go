@@ -275,6 +275,10 @@ func (s *shelf) reach(from []node.ID, seen map[node.ID]bool) (records []stored, 
 
 func (m *memory) Blobs(ctx context.Context, conversation string, sums []Sum) iter.Seq2[Blob, error] {
 	return func(yield func(Blob, error) bool) {
+		if err := check(ctx, conversation); err != nil {
+			yield(Blob{}, err)
+			return
+		}
 		done := map[Sum]bool{}
 		for _, sum := range sums {
 			if done[sum] {

@@ -1,0 +1,1299 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
+)
+
+// Run checks that a driver keeps the rules of [store.Driver], with one subtest for each. NewDriver returns an empty
+// store, and closes it with t.Cleanup.
+//
+// Use goleak in TestMain to check that no goroutine outlives a sequence.
+func Run(t *testing.T, newDriver func(t *testing.T) store.Driver) {
+	for _, c := range driverCases {
+		t.Run(c.name, func(t *testing.T) {
+			// A driver that never wakes a watcher fails here, and does not hang.
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			c.check(&driverTest{T: t, Driver: newDriver(t), ctx: ctx})
+		})
+	}
+}
+
+// driverCases has a case for each rule of the interface comment, in its order.
+var driverCases = []struct {
+	name  string
+	check func(t *driverTest)
+}{
+	{"names are compared byte by byte", (*driverTest).hostileNames},
+	{"names that are not allowed are refused", (*driverTest).badNames},
+	{"a context that is done has no effect", (*driverTest).doneContext},
+	{"slices belong to the caller", (*driverTest).ownSlices},
+	{"conversations share nothing", (*driverTest).separate},
+	{"a conversation exists as long as it has a head", (*driverTest).exists},
+
+	{"an append stores records and moves a head", (*driverTest).appendStores},
+	{"an append to another version is refused", (*driverTest).conflict},
+	{"of many writers one wins", (*driverTest).race},
+	{"an append with an unknown outcome can be repeated", (*driverTest).repeated},
+	{"a stored record is accepted again", (*driverTest).acceptedAgain},
+	{"a stored record is not changed", (*driverTest).unchanged},
+	{"a stored record is replaced on request", (*driverTest).replaced},
+	{"a link to nothing is refused", (*driverTest).missingLink},
+	{"a head to nothing is refused", (*driverTest).missingTo},
+	{"a cut without its blob is refused", (*driverTest).missingBlob},
+	{"an append that makes no sense is refused", (*driverTest).senseless},
+	{"a head keeps its header", (*driverTest).header},
+	{"a head moves without records", (*driverTest).movesAlone},
+	{"a fork is a further head", (*driverTest).fork},
+	{"an append may be large", (*driverTest).large},
+
+	{"a head that is not there", (*driverTest).noHead},
+	{"heads are listed in pages", (*driverTest).heads},
+	{"conversations are listed in pages", (*driverTest).conversations},
+
+	{"a record comes once, after its links", (*driverTest).readOrder},
+	{"a read leaves out what the caller has", (*driverTest).readHave},
+	{"a read of nothing fails", (*driverTest).readMissing},
+	{"a read can be left", (*driverTest).readLeft},
+	{"readers see whole appends", (*driverTest).readPrefix},
+	{"a blob is stored once", (*driverTest).blobs},
+
+	{"a head is removed at its version", (*driverTest).removeHead},
+	{"a deleted conversation is gone", (*driverTest).delete},
+	{"prune removes what no head reaches", (*driverTest).prune},
+	{"a dry run removes nothing", (*driverTest).pruneDry},
+	{"prune keeps what a moving head reaches", (*driverTest).pruneRace},
+
+	{"watch yields the heads and then each move", (*driverTest).watch},
+	{"watch never misses the last version", (*driverTest).watchLast},
+	{"watch reports removed heads", (*driverTest).watchRemoved},
+	{"watch waits for a conversation", (*driverTest).watchEarly},
+	{"watch ends with its context", (*driverTest).watchEnds},
+}
+
+// driverTest is one case.
+type driverTest struct {
+	*testing.T
+	store.Driver
+	ctx context.Context
+}
+
+// linked returns a new record with these links.
+func linked(links ...node.ID) store.Record {
+	r := record()
+	r.Links = links
+	return r
+}
+
+// cut returns a new record with a blob at each offset of its line, and the blobs.
+func cut(offsets []int, texts ...string) (store.Record, []store.Blob) {
+	r := record()
+	r.Line = []byte(`{"a":"","b":""}`)
+	var blobs []store.Blob
+	for i, text := range texts {
+		b := store.Blob{Sum: store.SumOf([]byte(text)), Data: []byte(text)}
+		r.Cuts = append(r.Cuts, store.Cut{Offset: offsets[i], Sum: b.Sum})
+		blobs = append(blobs, b)
+	}
+	return r, blobs
+}
+
+// step returns an append to head "main" of conversation "c", which then points to the last record.
+func step(expect uint64, records ...store.Record) store.Append {
+	a := store.Append{Conversation: "c", Head: "main", Expect: expect, Records: records}
+	if len(records) > 0 {
+		a.To = []node.ID{records[len(records)-1].ID}
+	}
+	return a
+}
+
+func (t *driverTest) append(a store.Append) store.Head {
+	t.Helper()
+	h, err := t.Append(t.ctx, a)
+	require.NoError(t, err)
+	return h
+}
+
+// refuse checks that an append is refused with an error about the record, and that nothing is stored.
+func (t *driverTest) refuse(a store.Append, id node.ID, want error) {
+	t.Helper()
+	before := t.all()
+	_, err := t.Append(t.ctx, a)
+	require.ErrorIs(t, err, want)
+	require.ErrorIs(t, err, store.ErrRecord)
+	var about *store.RecordError
+	require.ErrorAs(t, err, &about)
+	require.Equal(t, a.Conversation, about.Conversation)
+	require.Equal(t, id, about.ID)
+	require.Equal(t, before, t.all())
+	for _, r := range a.Records {
+		if r.ID != id {
+			t.notStored(a.Conversation, r)
+		}
+	}
+}
+
+// notStored checks that a record is not stored, unless it was stored before the case began to look.
+func (t *driverTest) notStored(conversation string, r store.Record) {
+	t.Helper()
+	_, err := collect(t.Read(t.ctx, conversation, []node.ID{r.ID}, nil))
+	require.ErrorIs(t, err, store.ErrNotStored)
+}
+
+// all returns everything that can be read of the heads of all conversations.
+func (t *driverTest) all() map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	keys, err := t.Conversations(t.ctx, store.Page{})
+	require.NoError(t, err)
+	for _, key := range keys {
+		heads, err := t.Heads(t.ctx, key, store.Page{})
+		require.NoError(t, err)
+		for _, h := range heads {
+			all[key+"\n"+h.Name] = h
+			all[key+"\n"+h.Name+"\nrecords"] = t.read(key, h.To...)
+		}
+	}
+	return all
+}
+
+// read returns what Read yields for some records, and checks the order.
+func (t *driverTest) read(conversation string, from ...node.ID) []store.Record {
+	t.Helper()
+	records, err := collect(t.Read(t.ctx, conversation, from, nil))
+	require.NoError(t, err)
+	t.ordered(records, nil)
+	return records
+}
+
+// ordered checks that each record comes once and after its links.
+func (t *driverTest) ordered(records []store.Record, have []node.ID) {
+	t.Helper()
+	seen := map[node.ID]bool{}
+	for _, id := range have {
+		seen[id] = true
+	}
+	for _, r := range records {
+		require.False(t, seen[r.ID], "a record comes twice")
+		for _, id := range r.Links {
+			require.True(t, seen[id], "a record comes before one that it is linked to")
+		}
+		seen[r.ID] = true
+	}
+}
+
+// collect returns what a sequence yields, and its error. It checks that the error comes last and alone.
+func collect[T any](seq iter.Seq2[T, error]) (list []T, err error) {
+	for v, e := range seq {
+		if err != nil {
+			return list, errors.New("more came after the error")
+		}
+		if err = e; err == nil {
+			list = append(list, v)
+		}
+	}
+	return list, err
+}
+
+// normal returns a record whose empty slices are nil, to compare it.
+func normal(r store.Record) store.Record {
+	r.Links = append([]node.ID(nil), r.Links...)
+	r.Line = append([]byte(nil), r.Line...)
+	r.Cuts = append([]store.Cut(nil), r.Cuts...)
+	return r
+}
+
+// same checks that two lists hold the same records in any order.
+func (t *driverTest) same(want, got []store.Record) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	byID := map[node.ID]store.Record{}
+	for _, r := range got {
+		byID[r.ID] = normal(r)
+	}
+	for _, r := range want {
+		require.Equal(t, normal(r), byID[r.ID])
+	}
+}
+
+func idsOf(records ...store.Record) (ids []node.ID) {
+	for _, r := range records {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// conflictOf checks that an error is a conflict, and returns it.
+func (t *driverTest) conflictOf(err error) *store.ConflictError {
+	t.Helper()
+	require.ErrorIs(t, err, store.ErrMoved)
+	var c *store.ConflictError
+	require.ErrorAs(t, err, &c)
+	require.Empty(t, c.Kept)
+	return c
+}
+
+func (t *driverTest) head(conversation, name string) store.Head {
+	t.Helper()
+	h, err := t.Head(t.ctx, conversation, name)
+	require.NoError(t, err)
+	return h
+}
+
+// hostile are names that a database may confuse, trim, fold, or take for something else. They are sorted.
+var hostile = func() []string {
+	names := []string{
+		" ", "  ", "a", "A", "a ", " a", "á", "a\u0301", "ß", "ss", "ı", "i", "I", "İ", "%", "_", "a%", "a_", "ab", "a*",
+		"*", "?", "[a-z]", "'", "''", `"`, "`", `\`, `\\`, "';--", "'; DROP TABLE nodes; --", "$1", "?1", ":a", "@a", "{}",
+		"null", "NULL", "0", "00", "1e3", "true", "..", ".", "/", "a/b", "a\\b", "\u00a0", "\u200b", "\u202e", "\ufeff", "\ufffd", "😀", "é", strings.Repeat("n", 200),
+		strings.Repeat("é", 100), "main", "Main", "main~", "main\u00ad",
+	}
+	slices.Sort(names)
+	return names
+}()
+
+func (t *driverTest) hostileNames() {
+	for i, name := range hostile {
+		r := record()
+		a := store.Append{Conversation: name, Head: name, Records: []store.Record{r}, To: idsOf(r)}
+		a.Header = []byte{byte(i)}
+		t.append(a)
+		a.Conversation = "c"
+		t.append(a)
+	}
+
+	keys, err := t.Conversations(t.ctx, store.Page{})
+	require.NoError(t, err)
+	want := append(slices.Clone(hostile), "c")
+	slices.Sort(want)
+	require.Equal(t, want, keys)
+
+	heads, err := t.Heads(t.ctx, "c", store.Page{})
+	require.NoError(t, err)
+	for i, name := range hostile {
+		require.Equal(t, name, heads[i].Name)
+		require.Equal(t, []byte{byte(i)}, heads[i].Header)
+		require.Equal(t, heads[i], t.head("c", name))
+		require.Equal(t, heads[i].To, t.head(name, name).To)
+
+		after, err := t.Heads(t.ctx, "c", store.Page{After: name, Limit: 1})
+		require.NoError(t, err)
+		if i+1 < len(hostile) {
+			require.Equal(t, heads[i+1:i+2], after)
+		} else {
+			require.Empty(t, after)
+		}
+
+		prefixed, err := t.Conversations(t.ctx, store.Page{Prefix: name})
+		require.NoError(t, err)
+		others := func(s string) bool { return !strings.HasPrefix(s, name) }
+		require.Equal(t, slices.DeleteFunc(slices.Clone(want), others), prefixed)
+	}
+
+	require.NoError(t, t.Delete(t.ctx, "%"))
+	require.NoError(t, t.RemoveHead(t.ctx, "c", "_", 1))
+	keys, err = t.Conversations(t.ctx, store.Page{})
+	require.NoError(t, err)
+	require.Len(t, keys, len(want)-1)
+	heads, err = t.Heads(t.ctx, "c", store.Page{})
+	require.NoError(t, err)
+	require.Len(t, heads, len(hostile)-1)
+}
+
+func (t *driverTest) badNames() {
+	long := strings.Repeat("n", 201)
+	for _, bad := range []string{"", "\x00", "a\x00b", "a\nb", "\t", "\x7f", "\u0085", "\u2028", "\xff", "a\xc3", long} {
+		refused := func(err error) {
+			t.Helper()
+			require.ErrorIs(t, err, store.ErrName, "%q", bad)
+		}
+		r := record()
+		_, err := t.Append(t.ctx, store.Append{Conversation: bad, Head: "main", Records: []store.Record{r}, To: idsOf(r)})
+		refused(err)
+		_, err = t.Append(t.ctx, store.Append{Conversation: "c", Head: bad, Records: []store.Record{r}, To: idsOf(r)})
+		refused(err)
+		_, err = t.Head(t.ctx, bad, "main")
+		refused(err)
+		_, err = t.Head(t.ctx, "c", bad)
+		refused(err)
+		_, err = t.Heads(t.ctx, bad, store.Page{})
+		refused(err)
+		_, err = collect(t.Read(t.ctx, bad, nil, nil))
+		refused(err)
+		_, err = collect(t.Blobs(t.ctx, bad, nil))
+		refused(err)
+		refused(t.RemoveHead(t.ctx, bad, "main", 1))
+		refused(t.RemoveHead(t.ctx, "c", bad, 1))
+		refused(t.Delete(t.ctx, bad))
+		_, err = t.Prune(t.ctx, bad, false)
+		refused(err)
+		_, err = collect(t.Watch(t.ctx, bad))
+		refused(err)
+
+		if bad == "" {
+			continue
+		}
+		for _, page := range []store.Page{{Prefix: bad}, {After: bad}} {
+			_, err = t.Conversations(t.ctx, page)
+			refused(err)
+			_, err = t.Heads(t.ctx, "c", page)
+			refused(err)
+		}
+	}
+	require.Empty(t, t.all())
+}
+
+func (t *driverTest) doneContext() {
+	r, blobs := cut([]int{6}, "blob")
+	a := step(0, r)
+	a.Blobs = blobs
+	t.append(a)
+	lost := record()
+	t.append(store.Append{Conversation: "c", Head: "lost", Records: []store.Record{lost}, To: idsOf(lost)})
+	t.append(store.Append{Conversation: "c", Head: "lost", Expect: 1})
+	before := t.all()
+
+	ctx, cancel := context.WithCancel(t.ctx)
+	cancel()
+	refused := func(err error) {
+		t.Helper()
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	_, err := t.Append(ctx, step(1, linked(r.ID)))
+	refused(err)
+	_, err = t.Head(ctx, "c", "main")
+	refused(err)
+	_, err = t.Heads(ctx, "c", store.Page{})
+	refused(err)
+	_, err = collect(t.Read(ctx, "c", idsOf(r), nil))
+	refused(err)
+	_, err = collect(t.Blobs(ctx, "c", []store.Sum{blobs[0].Sum}))
+	refused(err)
+	_, err = t.Conversations(ctx, store.Page{})
+	refused(err)
+	refused(t.RemoveHead(ctx, "c", "main", 1))
+	refused(t.Delete(ctx, "c"))
+	_, err = t.Prune(ctx, "c", false)
+	refused(err)
+
+	require.Equal(t, before, t.all())
+	pruned, err := t.Prune(t.ctx, "c", true)
+	require.NoError(t, err)
+	require.Equal(t, 1, pruned.Records)
+}
+
+func (t *driverTest) ownSlices() {
+	given := func() (store.Append, store.Record) {
+		first := store.Record{ID: node.ID{1}, Line: []byte("{}"), Sum: store.SumOf([]byte("{}"))}
+		r, blobs := cut([]int{6}, "blob")
+		r.ID, r.Links, r.Sum = node.ID{2}, []node.ID{first.ID}, store.SumOf([]byte("line"))
+		a := step(0, first, r)
+		a.Blobs, a.Header = blobs, []byte("header")
+		return a, r
+	}
+	a, _ := given()
+	_, want := given()
+	got := t.append(a)
+
+	// Change everything that the driver was given.
+	a.Records[1].Line[0], a.Records[1].Links[0], a.Records[1].Cuts[0].Offset = 'x', node.ID{9}, 0
+	a.Blobs[0].Data[0], a.Header[0], a.To[0] = 'x', 'x', node.ID{9}
+	check := func() {
+		t.Helper()
+		h := t.head("c", "main")
+		require.Equal(t, []node.ID{{2}}, h.To)
+		require.Equal(t, "header", string(h.Header))
+		require.Equal(t, normal(want), normal(t.read("c", node.ID{2})[1]))
+		blobs, err := collect(t.Blobs(t.ctx, "c", []store.Sum{want.Cuts[0].Sum}))
+		require.NoError(t, err)
+		require.Equal(t, "blob", string(blobs[0].Data))
+	}
+	check()
+
+	// Change everything that the driver returned.
+	for _, h := range []store.Head{got, t.head("c", "main")} {
+		h.To[0], h.Header[0] = node.ID{9}, 'y'
+	}
+	heads, err := t.Heads(t.ctx, "c", store.Page{})
+	require.NoError(t, err)
+	heads[0].To[0], heads[0].Header[0] = node.ID{9}, 'y'
+	r := t.read("c", node.ID{2})[1]
+	r.Line[0], r.Links[0], r.Cuts[0].Offset = 'y', node.ID{9}, 0
+	blobs, err := collect(t.Blobs(t.ctx, "c", []store.Sum{want.Cuts[0].Sum}))
+	require.NoError(t, err)
+	blobs[0].Data[0] = 'y'
+	check()
+}
+
+func (t *driverTest) separate() {
+	r, blobs := cut([]int{6}, "blob")
+	a := step(0, r)
+	a.Blobs = blobs
+	t.append(a)
+
+	// The same ID with another content, in another conversation.
+	other := r
+	other.Line, other.Cuts, other.Sum = []byte(`{"other":1}`), nil, store.SumOf([]byte(`{"other":1}`))
+	b := step(0, other)
+	b.Conversation = "d"
+	t.append(b)
+	t.same([]store.Record{r}, t.read("c", r.ID))
+	t.same([]store.Record{other}, t.read("d", r.ID))
+
+	// Neither records nor blobs of one serve another.
+	b.Conversation, b.Records = "e", []store.Record{linked(r.ID)}
+	b.To = idsOf(b.Records...)
+	t.refuse(b, b.Records[0].ID, node.ErrParent)
+	uses := record()
+	uses.Cuts = []store.Cut{{Offset: 0, Sum: blobs[0].Sum}}
+	b.Conversation, b.Expect, b.Records, b.To = "d", 1, []store.Record{uses}, idsOf(uses)
+	t.refuse(b, uses.ID, store.ErrNotStored)
+
+	require.NoError(t, t.Delete(t.ctx, "d"))
+	t.same([]store.Record{r}, t.read("c", r.ID))
+}
+
+func (t *driverTest) exists() {
+	keys := func() []string {
+		t.Helper()
+		keys, err := t.Conversations(t.ctx, store.Page{})
+		require.NoError(t, err)
+		return keys
+	}
+	require.Empty(t, keys())
+	heads, err := t.Heads(t.ctx, "c", store.Page{})
+	require.NoError(t, err)
+	require.Empty(t, heads)
+	require.Empty(t, t.read("c"))
+	pruned, err := t.Prune(t.ctx, "c", false)
+	require.NoError(t, err)
+	require.Zero(t, pruned)
+	require.Empty(t, keys(), "looking makes no conversation")
+
+	t.append(step(0))
+	require.Equal(t, []string{"c"}, keys())
+	require.NoError(t, t.RemoveHead(t.ctx, "c", "main", 1))
+	require.Empty(t, keys())
+}
+
+func (t *driverTest) appendStores() {
+	root := record()
+	left, blobs := cut([]int{6, 12}, "first blob", "second blob")
+	left.Links = idsOf(root)
+	right := linked(root.ID)
+	a := step(0, root, left, right)
+	a.Blobs, a.To, a.Header = blobs, idsOf(right, left), []byte("\x00header\xff")
+
+	got := t.append(a)
+	require.Equal(t, store.Head{Name: "main", Version: 1, To: a.To, Header: a.Header}, got)
+	require.Equal(t, got, t.head("c", "main"))
+	t.same(a.Records, t.read("c", got.To...))
+
+	merge := linked(right.ID, left.ID)
+	got = t.append(step(1, merge))
+	require.Equal(t, store.Head{Name: "main", Version: 2, To: idsOf(merge), Header: a.Header}, got)
+	records := t.read("c", merge.ID)
+	t.same([]store.Record{root, left, right, merge}, records)
+}
+
+func (t *driverTest) conflict() {
+	conflict := func(a store.Append, current store.Head) {
+		t.Helper()
+		before := t.all()
+		_, err := t.Append(t.ctx, a)
+		c := t.conflictOf(err)
+		require.Equal(t, []string{a.Conversation, a.Head}, []string{c.Conversation, c.Head})
+		require.Equal(t, a.Expect, c.Expect)
+		require.Equal(t, current, c.Current)
+		require.Equal(t, before, t.all())
+		t.notStored(a.Conversation, a.Records[0])
+	}
+	conflict(step(1, record()), store.Head{Name: "main"})
+
+	a := step(0, record())
+	a.Header = []byte("h")
+	first := t.append(a)
+	conflict(step(0, record()), first)
+	conflict(step(2, record()), first)
+	second := t.append(step(1, record()))
+	conflict(step(0, record()), second)
+	conflict(step(1, record()), second)
+	conflict(step(3, record()), second)
+	conflict(step(1<<62, record()), second)
+}
+
+func (t *driverTest) race() {
+	const writers, each = 16, 4
+	root := record()
+	t.append(step(0, root))
+
+	var wait sync.WaitGroup
+	failures := make([]error, writers)
+	for i := range writers {
+		wait.Go(func() {
+			for wins := 0; wins < each && failures[i] == nil; {
+				h, err := t.Head(t.ctx, "c", "main")
+				if err == nil {
+					_, err = t.Append(t.ctx, step(h.Version, linked(h.To...)))
+				}
+				switch {
+				case err == nil:
+					wins++
+				case !errors.Is(err, store.ErrMoved):
+					failures[i] = err
+				}
+			}
+		})
+	}
+	wait.Wait()
+	require.NoError(t, errors.Join(failures...))
+
+	// Every append that was accepted is one version and one record of the chain.
+	h := t.head("c", "main")
+	require.EqualValues(t, 1+writers*each, h.Version)
+	require.Len(t, t.read("c", h.To...), 1+writers*each)
+}
+
+func (t *driverTest) repeated() {
+	r, blobs := cut([]int{6}, "blob")
+	a := step(0, r)
+	a.Blobs, a.Header = blobs, []byte("h")
+	h := t.append(a)
+	_, err := t.Append(t.ctx, a)
+	require.Equal(t, h, t.conflictOf(err).Current)
+	require.Equal(t, a.To, h.To)
+	t.same([]store.Record{r}, t.read("c", r.ID))
+}
+
+func (t *driverTest) acceptedAgain() {
+	r, blobs := cut([]int{6}, "blob")
+	next := linked(r.ID)
+	a := step(0, r, next)
+	a.Blobs = blobs
+	t.append(a)
+
+	// Without the blobs, in a batch with new records that are linked to it, and under another head.
+	last := linked(next.ID, r.ID)
+	b := step(0, next, r, last)
+	b.Records = []store.Record{r, next, last}
+	b.Head = "fork"
+	t.append(b)
+	t.same([]store.Record{r, next, last}, t.read("c", last.ID))
+	t.same([]store.Record{r, next}, t.read("c", t.head("c", "main").To...))
+}
+
+func (t *driverTest) unchanged() {
+	root, other := record(), record()
+	r := linked(root.ID)
+	t.append(step(0, root, other, r))
+
+	content, links, fewer := r, r, r
+	content.Line, content.Sum = []byte("{}"), store.SumOf([]byte("{}"))
+	links.Links = idsOf(other)
+	fewer.Links = nil
+	for _, changed := range []store.Record{content, links, fewer} {
+		t.refuse(step(1, record(), changed), r.ID, dag.ErrDuplicateID)
+	}
+	for _, changed := range []store.Record{links, fewer} {
+		a := step(1, record(), changed)
+		a.Replace = true
+		t.refuse(a, r.ID, dag.ErrDuplicateID)
+	}
+}
+
+func (t *driverTest) replaced() {
+	r, blobs := cut([]int{6}, "secret")
+	next := linked(r.ID)
+	a := step(0, r, next)
+	a.Blobs = blobs
+	t.append(a)
+
+	redacted := r
+	redacted.Line, redacted.Cuts = []byte(`{"redacted":true}`), nil
+	redacted.Sum = store.SumOf(redacted.Line)
+	b := step(1, redacted)
+	b.To, b.Replace = idsOf(next), true
+	t.append(b)
+	t.same([]store.Record{redacted, next}, t.read("c", next.ID))
+
+	// The blob stays until the next prune.
+	pruned, err := t.Prune(t.ctx, "c", false)
+	require.NoError(t, err)
+	require.Equal(t, store.Pruned{Blobs: 1, Bytes: int64(len("secret"))}, pruned)
+	_, err = collect(t.Blobs(t.ctx, "c", []store.Sum{blobs[0].Sum}))
+	require.ErrorIs(t, err, store.ErrNotStored)
+
+	// A refused append replaces nothing.
+	again := redacted
+	again.Line, again.Sum = []byte("{}"), store.SumOf([]byte("{}"))
+	c := step(2, again, linked(record().ID))
+	c.Replace = true
+	_, err = t.Append(t.ctx, c)
+	require.ErrorIs(t, err, node.ErrParent)
+	t.same([]store.Record{redacted, next}, t.read("c", next.ID))
+}
+
+func (t *driverTest) missingLink() {
+	root := record()
+	t.append(step(0, root))
+	missing := record()
+	bad := linked(root.ID, missing.ID)
+	t.refuse(step(1, record(), bad), bad.ID, node.ErrParent)
+	t.refuse(step(1, record(), bad, missing), bad.ID, node.ErrParent)
+	a := step(0, linked(missing.ID))
+	a.Conversation = "new"
+	t.refuse(a, a.Records[0].ID, node.ErrParent)
+}
+
+func (t *driverTest) missingTo() {
+	root, missing := record(), record()
+	t.append(step(0, root))
+	a := step(1, record())
+	a.To = append(a.To, root.ID, missing.ID)
+	t.refuse(a, missing.ID, store.ErrNotStored)
+	a.Conversation, a.Expect, a.To = "new", 0, idsOf(root)
+	t.refuse(a, root.ID, store.ErrNotStored)
+}
+
+func (t *driverTest) missingBlob() {
+	r, blobs := cut([]int{6, 12}, "one", "two")
+	a := step(0, record(), r)
+	a.Blobs = blobs[:1]
+	t.refuse(a, r.ID, store.ErrNotStored)
+	_, err := collect(t.Blobs(t.ctx, "c", []store.Sum{blobs[0].Sum}))
+	require.ErrorIs(t, err, store.ErrNotStored)
+
+	a.Blobs = blobs
+	t.append(a)
+	again, _ := cut([]int{6}, "two")
+	t.append(step(1, again))
+	t.same([]store.Record{again}, t.read("c", again.ID))
+}
+
+func (t *driverTest) senseless() {
+	root, a, b := record(), record(), record()
+	t.append(step(0, root))
+	self := linked(a.ID)
+	self.ID = a.ID
+	zero := record()
+	zero.ID = node.ID{}
+	falling, blobs := cut([]int{6, 6}, "one", "two")
+	outside, _ := cut([]int{16}, "one")
+	negative, _ := cut([]int{-1}, "one")
+	forged := store.Blob{Sum: store.SumOf([]byte("a")), Data: []byte("b")}
+
+	for name, records := range map[string][]store.Record{
+		"a zero ID": {zero}, "an ID twice": {a, a}, "a link to itself": {self}, "a link to a later one": {linked(b.ID), b},
+		"a link twice": {linked(root.ID, root.ID)}, "a zero link": {linked(node.ID{})}, "cuts that do not rise": {falling},
+		"a cut outside": {outside}, "a negative cut": {negative},
+	} {
+		bad := step(1, records...)
+		bad.Blobs = blobs
+		_, err := t.Append(t.ctx, bad)
+		require.ErrorIs(t, err, store.ErrRecord, name)
+		require.Equal(t, bad.Check(), err, name)
+	}
+	for name, change := range map[string]func(*store.Append){
+		"a forged blob": func(a *store.Append) { a.Blobs = []store.Blob{forged} },
+		"an empty blob": func(a *store.Append) { a.Blobs = []store.Blob{{Sum: store.SumOf(nil)}} },
+		"a head twice":  func(a *store.Append) { a.To = append(a.To, a.To...) },
+	} {
+		bad := step(1, record())
+		change(&bad)
+		_, err := t.Append(t.ctx, bad)
+		require.ErrorIs(t, err, store.ErrRecord, name)
+	}
+	require.EqualValues(t, 1, t.head("c", "main").Version)
+}
+
+func (t *driverTest) header() {
+	a := step(0, record())
+	require.Empty(t, t.append(a).Header)
+	a.Expect, a.Header = 1, []byte{0, 255, '\'', '\n'}
+	require.Equal(t, a.Header, t.append(a).Header)
+	b := step(2)
+	b.To = a.To
+	require.Equal(t, a.Header, t.append(b).Header)
+	require.Equal(t, a.Header, t.head("c", "main").Header)
+	b.Expect, b.Header = 3, []byte{}
+	require.Empty(t, t.append(b).Header)
+	require.Empty(t, t.head("c", "main").Header)
+}
+
+func (t *driverTest) movesAlone() {
+	first, second := record(), record()
+	second.Links = idsOf(first)
+	t.append(step(0, first, second))
+
+	a := step(1)
+	a.To = idsOf(first)
+	require.Equal(t, store.Head{Name: "main", Version: 2, To: idsOf(first)}, t.append(a))
+	h := t.append(step(2))
+	require.EqualValues(t, 3, h.Version)
+	require.Empty(t, h.To)
+	require.Empty(t, t.head("c", "main").To)
+	a.Expect, a.To = 3, idsOf(second, first)
+	require.Equal(t, idsOf(second, first), t.append(a).To)
+	t.same([]store.Record{first, second}, t.read("c", a.To...))
+}
+
+func (t *driverTest) fork() {
+	root := record()
+	h := t.append(step(0, root))
+	f := store.Append{Conversation: "c", Head: "fork", To: h.To}
+	require.EqualValues(t, 1, t.append(f).Version)
+	_, err := t.Append(t.ctx, f)
+	t.conflictOf(err)
+
+	left, right := linked(root.ID), linked(root.ID)
+	t.append(step(1, left))
+	f.Expect, f.Records, f.To = 1, []store.Record{right}, idsOf(right)
+	t.append(f)
+	require.Equal(t, idsOf(left), t.head("c", "main").To)
+	require.Equal(t, idsOf(right), t.head("c", "fork").To)
+	t.same([]store.Record{root, right}, t.read("c", right.ID))
+}
+
+func (t *driverTest) large() {
+	const many = 3000
+	root, blobs := cut([]int{6}, strings.Repeat("x", 1<<20))
+	root.Line = append(root.Line, strings.Repeat(" ", 1<<20)...)
+	records := []store.Record{root}
+	for range many {
+		records = append(records, linked(root.ID))
+	}
+	merge := linked(idsOf(records...)...)
+	a := step(0, append(records, merge)...)
+	a.Blobs, a.To = blobs, idsOf(a.Records...)
+	a.Header = []byte(strings.Repeat("h", 1<<20))
+	h := t.append(a)
+	require.Equal(t, a.To, h.To)
+	require.Equal(t, h, t.head("c", "main"))
+	t.same(a.Records, t.read("c", merge.ID))
+
+	have := idsOf(records...)
+	got, err := collect(t.Read(t.ctx, "c", idsOf(a.Records...), have))
+	require.NoError(t, err)
+	require.Equal(t, idsOf(merge), idsOf(got...))
+
+	// A chain as long, which a database must not follow by recursion of its own without a limit.
+	links := idsOf(merge)
+	b := store.Append{Conversation: "c", Head: "chain"}
+	for range many {
+		r := linked(links...)
+		b.Records, links = append(b.Records, r), idsOf(r)
+	}
+	b.To = links
+	t.append(b)
+	require.Len(t, t.read("c", links...), 2*many+2)
+}
+
+func (t *driverTest) noHead() {
+	_, err := t.Head(t.ctx, "c", "main")
+	require.ErrorIs(t, err, store.ErrNotStored)
+	t.append(step(0, record()))
+	for _, name := range []string{"Main", "main ", "mai", "mainn"} {
+		_, err = t.Head(t.ctx, "c", name)
+		require.ErrorIs(t, err, store.ErrNotStored)
+	}
+	_, err = t.Head(t.ctx, "d", "main")
+	require.ErrorIs(t, err, store.ErrNotStored)
+}
+
+// pages checks each way to page through a sorted list of names.
+func pages(t *driverTest, names []string, list func(store.Page) []string) {
+	t.Helper()
+	for limit := 1; limit <= len(names)+1; limit++ {
+		var got []string
+		for page := (store.Page{Limit: limit}); ; page.After = got[len(got)-1] {
+			part := list(page)
+			require.LessOrEqual(t, len(part), limit)
+			got = append(got, part...)
+			if len(part) < limit {
+				break
+			}
+		}
+		require.Equal(t, names, got)
+	}
+	require.Equal(t, names, list(store.Page{}))
+	require.Equal(t, names, list(store.Page{Limit: -1}))
+	require.Equal(t, []string{"b/1", "b/2"}, list(store.Page{Prefix: "b/"}))
+	require.Equal(t, []string{"b/2"}, list(store.Page{Prefix: "b/", After: "b/1"}))
+	require.Equal(t, []string{"b/1"}, list(store.Page{Prefix: "b/", After: "a", Limit: 1}))
+	require.Equal(t, []string{"c"}, list(store.Page{After: "b/3"}))
+	require.Empty(t, list(store.Page{After: "c"}))
+	require.Empty(t, list(store.Page{Prefix: "b/", After: "c"}))
+	require.Empty(t, list(store.Page{Prefix: "d"}))
+}
+
+func (t *driverTest) heads() {
+	names := []string{"a", "b/1", "b/2", "c"}
+	for i, name := range []string{"c", "b/1", "a", "b/2"} {
+		a := step(0, record())
+		a.Head, a.Header = name, []byte{byte(i)}
+		t.append(a)
+	}
+	pages(t, names, func(p store.Page) (list []string) {
+		heads, err := t.Heads(t.ctx, "c", p)
+		require.NoError(t, err)
+		for _, h := range heads {
+			require.Equal(t, t.head("c", h.Name), h)
+			list = append(list, h.Name)
+		}
+		return list
+	})
+}
+
+func (t *driverTest) conversations() {
+	names := []string{"a", "b/1", "b/2", "c"}
+	for _, key := range []string{"c", "b/1", "a", "b/2"} {
+		a := step(0, record())
+		a.Conversation = key
+		t.append(a)
+		a.Head = "second" // a conversation with two heads is listed once
+		t.append(a)
+	}
+	pages(t, names, func(p store.Page) []string {
+		keys, err := t.Conversations(t.ctx, p)
+		require.NoError(t, err)
+		return keys
+	})
+}
+
+// diamond stores root, left and right after it, and a merge of both.
+func (t *driverTest) diamond() (root, left, right, merge store.Record) {
+	root = record()
+	left, right = linked(root.ID), linked(root.ID)
+	merge = linked(right.ID, left.ID)
+	t.append(step(0, root, left, right, merge))
+	return root, left, right, merge
+}
+
+func (t *driverTest) readOrder() {
+	root, left, right, merge := t.diamond()
+	t.same([]store.Record{root, left, right, merge}, t.read("c", merge.ID))
+	t.same([]store.Record{root, left}, t.read("c", left.ID))
+	t.same([]store.Record{root, left, right}, t.read("c", left.ID, right.ID))
+	t.same([]store.Record{root, left, right, merge}, t.read("c", merge.ID, root.ID, left.ID, merge.ID))
+	require.Empty(t, t.read("c"))
+
+	// The order of links is kept, whatever the order of storing.
+	require.Equal(t, idsOf(right, left), t.read("c", merge.ID)[3].Links)
+}
+
+func (t *driverTest) readHave() {
+	root, left, right, merge := t.diamond()
+	read := func(from, have []node.ID) []node.ID {
+		t.Helper()
+		records, err := collect(t.Read(t.ctx, "c", from, have))
+		require.NoError(t, err)
+		reached := append(slices.Clone(have), idsOf(t.read("c", have...)...)...)
+		records = slices.DeleteFunc(records, func(r store.Record) bool {
+			return slices.Contains(reached, r.ID) && !slices.Contains(have, r.ID) // these may come
+		})
+		t.ordered(records, reached)
+		return idsOf(records...)
+	}
+	require.Empty(t, read(idsOf(merge), idsOf(merge)))
+	require.Equal(t, idsOf(merge), read(idsOf(merge), idsOf(left, right)))
+	require.Equal(t, idsOf(right, merge), read(idsOf(merge), idsOf(left)))
+	require.ElementsMatch(t, idsOf(left, right, merge), read(idsOf(merge), idsOf(root, root)))
+	require.Empty(t, read(idsOf(root), idsOf(root, left)))
+
+	records, err := collect(t.Read(t.ctx, "c", idsOf(merge), idsOf(record(), left, right)))
+	require.NoError(t, err, "what the caller has need not be stored")
+	require.Equal(t, idsOf(merge), idsOf(records...))
+}
+
+func (t *driverTest) readMissing() {
+	root, missing := record(), record()
+	t.append(step(0, root))
+	for _, conversation := range []string{"c", "d"} {
+		var last store.Record
+		var err error
+		for last, err = range t.Read(t.ctx, conversation, idsOf(missing), nil) {
+		}
+		require.ErrorIs(t, err, store.ErrNotStored)
+		var about *store.RecordError
+		require.ErrorAs(t, err, &about)
+		require.Equal(t, missing.ID, about.ID)
+		require.Equal(t, conversation, about.Conversation)
+		require.Zero(t, last)
+	}
+	_, err := collect(t.Read(t.ctx, "c", idsOf(root, missing), nil))
+	require.ErrorIs(t, err, store.ErrNotStored)
+}
+
+func (t *driverTest) readLeft() {
+	root, _, _, merge := t.diamond()
+	for range 50 { // more often than a driver has connections
+		for r, err := range t.Read(t.ctx, "c", idsOf(merge), nil) {
+			require.NoError(t, err)
+			require.Equal(t, root.ID, r.ID)
+			break
+		}
+	}
+	t.append(step(1, linked(merge.ID)))
+}
+
+func (t *driverTest) readPrefix() {
+	const versions, readers = 100, 4
+	t.append(step(0, record()))
+	done := make(chan struct{})
+	failures := make([]error, readers)
+	var wait sync.WaitGroup
+	for i := range readers {
+		wait.Go(func() {
+			for over := false; !over && failures[i] == nil; {
+				select {
+				case <-done:
+					over = true // one last look
+				default:
+				}
+				failures[i] = t.wholeChain()
+			}
+		})
+	}
+
+	for v := uint64(1); v < versions; v++ {
+		h := t.head("c", "main")
+		t.append(step(v, linked(h.To...)))
+	}
+	close(done)
+	wait.Wait()
+	require.NoError(t, errors.Join(failures...))
+}
+
+// wholeChain returns an error unless a reader sees a chain with as many records as the head has versions.
+func (t *driverTest) wholeChain() error {
+	h, err := t.Head(t.ctx, "c", "main")
+	if err != nil {
+		return err
+	}
+	records, err := collect(t.Read(t.ctx, "c", h.To, nil))
+	if err != nil {
+		return err
+	}
+	if len(records) != int(h.Version) || records[len(records)-1].ID != h.To[0] {
+		return fmt.Errorf("version %d has %d records", h.Version, len(records))
+	}
+	for i, r := range records[1:] {
+		if !slices.Equal(r.Links, idsOf(records[i])) {
+			return fmt.Errorf("record %d of version %d is not linked to the one before", i+1, h.Version)
+		}
+	}
+	return nil
+}
+
+func (t *driverTest) blobs() {
+	first, blobs := cut([]int{6, 12}, "one", "\x00two\xff")
+	again, _ := cut([]int{6, 12}, "\x00two\xff", "one")
+	a := step(0, first, again)
+	a.Blobs = append(blobs, blobs...)
+	t.append(a)
+
+	sums := []store.Sum{blobs[1].Sum, blobs[0].Sum, blobs[1].Sum}
+	got, err := collect(t.Blobs(t.ctx, "c", sums))
+	require.NoError(t, err)
+	require.ElementsMatch(t, blobs, got)
+	got, err = collect(t.Blobs(t.ctx, "c", nil))
+	require.NoError(t, err)
+	require.Empty(t, got)
+
+	for range 50 {
+		for _, err := range t.Blobs(t.ctx, "c", sums) {
+			require.NoError(t, err)
+			break
+		}
+	}
+	for _, conversation := range []string{"c", "d"} {
+		_, err = collect(t.Blobs(t.ctx, conversation, []store.Sum{store.SumOf([]byte("three"))}))
+		require.ErrorIs(t, err, store.ErrNotStored)
+	}
+
+	// Both records need them: one alone keeps both.
+	b := step(1)
+	b.To = idsOf(again)
+	t.append(b)
+	pruned, err := t.Prune(t.ctx, "c", true)
+	require.NoError(t, err)
+	require.Equal(t, store.Pruned{Records: 1, Bytes: int64(len(first.Line))}, pruned)
+	b.Expect, b.To = 2, nil
+	t.append(b)
+	pruned, err = t.Prune(t.ctx, "c", true)
+	require.NoError(t, err)
+	require.Equal(t, 2, pruned.Blobs)
+}
+
+func (t *driverTest) removeHead() {
+	refused := func(name string, version uint64, current store.Head) {
+		t.Helper()
+		c := t.conflictOf(t.RemoveHead(t.ctx, "c", name, version))
+		require.Equal(t, current, c.Current)
+		require.Equal(t, []string{"c", name}, []string{c.Conversation, c.Head})
+		require.Equal(t, version, c.Expect)
+	}
+	refused("main", 0, store.Head{Name: "main"})
+	refused("main", 1, store.Head{Name: "main"})
+
+	root, next := record(), record()
+	next.Links = idsOf(root)
+	t.append(step(0, root))
+	h := t.append(step(1, next))
+	refused("main", 0, h)
+	refused("main", 1, h)
+	refused("main", 3, h)
+
+	t.append(store.Append{Conversation: "c", Head: "fork", To: idsOf(root)})
+	require.NoError(t, t.RemoveHead(t.ctx, "c", "main", 2))
+	_, err := t.Head(t.ctx, "c", "main")
+	require.ErrorIs(t, err, store.ErrNotStored)
+	refused("main", 2, store.Head{Name: "main"})
+	t.same([]store.Record{root, next}, t.read("c", next.ID))
+
+	a := step(0)
+	a.To = idsOf(next)
+	require.EqualValues(t, 1, t.append(a).Version, "a head that is made again")
+
+	require.NoError(t, t.RemoveHead(t.ctx, "c", "main", 1))
+	require.NoError(t, t.RemoveHead(t.ctx, "c", "fork", 1))
+	t.notStored("c", root)
+}
+
+func (t *driverTest) delete() {
+	require.NoError(t, t.Delete(t.ctx, "c"))
+	r, blobs := cut([]int{6}, "blob")
+	a := step(0, r)
+	a.Blobs = blobs
+	t.append(a)
+	a.Head = "fork"
+	t.append(a)
+	a.Conversation = "d"
+	t.append(a)
+
+	require.NoError(t, t.Delete(t.ctx, "c"))
+	keys, err := t.Conversations(t.ctx, store.Page{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"d"}, keys)
+	heads, err := t.Heads(t.ctx, "c", store.Page{})
+	require.NoError(t, err)
+	require.Empty(t, heads)
+	t.notStored("c", r)
+	_, err = collect(t.Blobs(t.ctx, "c", []store.Sum{blobs[0].Sum}))
+	require.ErrorIs(t, err, store.ErrNotStored)
+	t.same([]store.Record{r}, t.read("d", r.ID))
+	require.NoError(t, t.Delete(t.ctx, "c"))
+
+	// A new conversation with the key is another one.
+	_, err = t.Append(t.ctx, step(1, record()))
+	t.conflictOf(err)
+	fresh := r
+	fresh.Line, fresh.Cuts, fresh.Sum = []byte("{}"), nil, store.SumOf([]byte("{}"))
+	require.EqualValues(t, 1, t.append(step(0, fresh)).Version)
+}
+
+// rewound stores a chain of three with a blob each, and rewinds to the first. A fork keeps the second.
+func (t *driverTest) rewound() (records []store.Record, lost int64) {
+	var blobs []store.Blob
+	var links []node.ID
+	for _, text := range []string{"first", "second", "third"} {
+		r, b := cut([]int{6, 12}, text, "all")
+		r.Links, links = links, idsOf(r)
+		records, blobs = append(records, r), append(blobs, b...)
+	}
+	a := step(0, records...)
+	a.Blobs = blobs
+	t.append(a)
+	a = step(1)
+	a.To = idsOf(records[0])
+	t.append(a)
+	t.append(store.Append{Conversation: "c", Head: "fork", To: idsOf(records[1])})
+	return records, int64(len(records[2].Line) + len("third"))
+}
+
+func (t *driverTest) prune() {
+	records, lost := t.rewound()
+	want := store.Pruned{Records: 1, Blobs: 1, Bytes: lost}
+	pruned, err := t.Prune(t.ctx, "c", false)
+	require.NoError(t, err)
+	require.Equal(t, want, pruned)
+	t.notStored("c", records[2])
+	t.same(records[:2], t.read("c", records[1].ID))
+	kept := []store.Sum{records[0].Cuts[0].Sum, records[1].Cuts[0].Sum, records[0].Cuts[1].Sum}
+	_, err = collect(t.Blobs(t.ctx, "c", kept))
+	require.NoError(t, err)
+	_, err = collect(t.Blobs(t.ctx, "c", []store.Sum{records[2].Cuts[0].Sum}))
+	require.ErrorIs(t, err, store.ErrNotStored)
+
+	pruned, err = t.Prune(t.ctx, "c", false)
+	require.NoError(t, err)
+	require.Zero(t, pruned)
+	require.Equal(t, []uint64{2, 1}, []uint64{t.head("c", "main").Version, t.head("c", "fork").Version})
+	late := linked(records[2].ID)
+	t.refuse(step(2, late), late.ID, node.ErrParent)
+}
+
+func (t *driverTest) pruneDry() {
+	records, lost := t.rewound()
+	for range 2 {
+		pruned, err := t.Prune(t.ctx, "c", true)
+		require.NoError(t, err)
+		require.Equal(t, store.Pruned{Records: 1, Blobs: 1, Bytes: lost}, pruned)
+	}
+	t.same(records, t.read("c", records[2].ID))
+}
+
+func (t *driverTest) pruneRace() {
+	const versions = 60
+	root := record()
+	t.append(step(0, root))
+	done := make(chan struct{})
+	var failure error
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for over := false; !over && failure == nil; {
+			select {
+			case <-done:
+				over = true
+			default:
+			}
+			_, failure = t.Prune(t.ctx, "c", false)
+		}
+	})
+
+	// Every other version rewinds, and so leaves a record behind. Records that a head reaches are never removed.
+	for v := uint64(1); v < versions; v += 2 {
+		r := linked(root.ID)
+		t.append(step(v, r, linked(r.ID)))
+		require.Len(t, t.read("c", t.head("c", "main").To...), 3)
+		a := step(v + 1)
+		a.To = idsOf(root)
+		t.append(a)
+	}
+	close(done)
+	wait.Wait()
+	require.NoError(t, failure)
+	t.same([]store.Record{root}, t.read("c", root.ID))
+}
+
+// watcher returns a function that returns the next head that Watch yields.
+func (t *driverTest) watcher(conversation string) (next func() store.Head) {
+	pull, stop := iter.Pull2(t.Watch(t.ctx, conversation))
+	t.Cleanup(stop)
+	return func() store.Head {
+		t.Helper()
+		h, err, ok := pull()
+		require.True(t, ok)
+		require.NoError(t, err)
+		return h
+	}
+}
+
+func (t *driverTest) watch() {
+	a := step(0, record())
+	a.Header = []byte("h")
+	main := t.append(a)
+	a.Head = "fork"
+	fork := t.append(a)
+	next := t.watcher("c")
+	require.Equal(t, fork, next())
+	require.Equal(t, main, next())
+
+	main = t.append(step(1, record()))
+	require.Equal(t, main, next())
+	other := step(0, record())
+	other.Conversation = "d" // another conversation
+	t.append(other)
+	a.Expect = 1
+	fork = t.append(a)
+	require.Equal(t, fork, next())
+
+	again := t.watcher("c") // a second one, of its own
+	require.Equal(t, fork, again())
+	require.Equal(t, main, again())
+}
+
+func (t *driverTest) watchLast() {
+	t.append(step(0))
+	next := t.watcher("c")
+	require.EqualValues(t, 1, next().Version)
+	const versions = 20
+	for v := uint64(1); v < versions; v++ {
+		t.append(step(v))
+	}
+	for last := uint64(1); last < versions; {
+		h := next()
+		require.Greater(t, h.Version, last)
+		last = h.Version
+	}
+}
+
+func (t *driverTest) watchRemoved() {
+	t.append(step(0))
+	fork := store.Append{Conversation: "c", Head: "fork"}
+	t.append(fork)
+	next := t.watcher("c")
+	require.Equal(t, "fork", next().Name)
+	require.Equal(t, "main", next().Name)
+
+	require.NoError(t, t.RemoveHead(t.ctx, "c", "fork", 1))
+	require.Equal(t, store.Head{Name: "fork"}, next())
+	fork.Header = []byte("again")
+	remade := t.append(fork)
+	require.Equal(t, remade, next())
+
+	require.NoError(t, t.Delete(t.ctx, "c"))
+	require.ElementsMatch(t, []store.Head{{Name: "fork"}, {Name: "main"}}, []store.Head{next(), next()})
+	main := t.append(step(0))
+	require.Equal(t, main, next())
+}
+
+func (t *driverTest) watchEarly() {
+	// The watcher begins in a goroutine, so that it waits or not when the conversation is made.
+	heads := make(chan store.Head, 1)
+	ctx, cancel := context.WithCancel(t.ctx)
+	defer cancel()
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for h, err := range t.Watch(ctx, "c") {
+			if err == nil {
+				heads <- h
+			}
+			break
+		}
+	})
+	want := t.append(step(0, record()))
+	wait.Wait()
+	require.Equal(t, want, <-heads)
+}
+
+func (t *driverTest) watchEnds() {
+	t.append(step(0))
+	ctx, cancel := context.WithCancel(t.ctx)
+	pull, stop := iter.Pull2(t.Watch(ctx, "c"))
+	defer stop()
+	_, err, ok := pull()
+	require.True(t, ok)
+	require.NoError(t, err)
+	cancel()
+	h, err, ok := pull()
+	require.True(t, ok)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, h)
+	_, _, ok = pull()
+	require.False(t, ok)
+}
