@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
 
+	"github.com/plait-dev/plait/internal/blockcodec"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/safetext"
 )
@@ -56,15 +57,14 @@ func (b Blocks) Append(dst []byte) []byte {
 	return b.append(dst, form{})
 }
 
-// AppendCanonical appends the form used to compute digests. It differs from the saved form in two ways:
-//
-//   - JSON is in canonical form.
-//   - The ID of each tool call and tool result is replaced by the return value of ref, because a provider's IDs are not
-//     part of the content.
-//
-// The arguments of ref are whether the ID belongs to a result, the ID, and how many earlier blocks of the same kind
-// have it.
-func (b Blocks) AppendCanonical(dst []byte, ref func(result bool, id string, earlier int) string) []byte {
+// Package node needs more of the codec than users do.
+func init() {
+	blockcodec.Append = func(dst []byte, b Block) []byte { return form{}.block(dst, b) }
+	blockcodec.Parse = func(saved []byte) (Block, error) { return parseBlock(saved, false) }
+	blockcodec.AppendCanonical = Blocks.appendCanonical
+}
+
+func (b Blocks) appendCanonical(dst []byte, ref func(result bool, id string, earlier int) string) []byte {
 	return b.append(dst, form{write.Form{Canonical: true}, ref, map[string]int{}, map[string]int{}})
 }
 
@@ -96,9 +96,6 @@ func (b Blocks) append(dst []byte, f form) []byte {
 	}
 	return append(dst, ']')
 }
-
-// AppendBlock appends the saved form of one block to dst.
-func AppendBlock(dst []byte, b Block) []byte { return form{}.block(dst, b) }
 
 func (f form) block(dst []byte, b Block) []byte {
 	if u, ok := b.(Unknown); ok {
@@ -202,11 +199,7 @@ func listOf[I item | innerItem](items []I) (Blocks, error) {
 	return Of(list...)
 }
 
-// ParseBlock reads the saved form of one block. A block of an unknown type becomes an [Unknown]. ParseBlock does not
-// check the block's fields, as [Of] does, and does not retain saved.
-func ParseBlock(saved []byte) (Block, error) { return parseBlock(saved, false) }
-
-// parseBlock reads the saved form of one block. It refuses a tool result inside a tool result before reading it, so
+// parseBlock reads the saved form of one block, without checking its fields. It refuses a tool result inside a tool result before reading it, so
 // that deep nesting costs nothing.
 func parseBlock(v []byte, inner bool) (Block, error) {
 	kind, err := typeOf(v)

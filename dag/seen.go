@@ -2,6 +2,7 @@ package dag
 
 import (
 	"crypto/sha256"
+	"slices"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx/write"
@@ -80,13 +81,16 @@ func sumOf(blocks content.Blocks) node.Digest {
 		return sum
 	}
 
-	dst := []byte{'['}
-	for _, b := range blocks.All() {
-		if t, ok := b.(content.Thinking); !ok || !t.Stale {
-			dst = content.AppendBlock(write.Comma(dst), b)
-		}
+	kept := blocks
+	if thinks(blocks) {
+		fresh := slices.DeleteFunc(blocks.Slice(), func(b content.Block) bool {
+			t, ok := b.(content.Thinking)
+			return ok && t.Stale
+		})
+		kept, _ = content.Of(fresh...) // no error: these blocks come from a list
 	}
-	sum := node.Digest(sha256.Sum256(append(dst, ']')))
+
+	sum := node.Digest(sha256.Sum256(kept.Append(nil)))
 	blocks.Remember(sumKey{}, sum)
 	return sum
 }

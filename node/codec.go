@@ -12,6 +12,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/google/uuid"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/blockcodec"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/safetext"
 )
@@ -53,6 +54,13 @@ func (e *FieldError) Error() string {
 // Unwrap returns the reason.
 func (e *FieldError) Unwrap() error { return e.Err }
 
+// The codec of single blocks, which package content does not export.
+var (
+	appendBlock     = blockcodec.Append.(func([]byte, content.Block) []byte)
+	parseBlock      = blockcodec.Parse.(func([]byte) (content.Block, error))
+	appendCanonical = blockcodec.AppendCanonical.(func(content.Blocks, []byte, func(bool, string, int) string) []byte)
+)
+
 // form is the form of a body: saved, or canonical for the digest.
 type form struct {
 	write.Form
@@ -61,7 +69,7 @@ type form struct {
 
 func (f form) blocks(dst []byte, b content.Blocks) []byte {
 	if f.Canonical {
-		return b.AppendCanonical(dst, f.ref)
+		return appendCanonical(b, dst, f.ref)
 	}
 	return b.Append(dst)
 }
@@ -198,7 +206,7 @@ func (n *Node) appendShared(dst []byte, blocks content.Blocks) []byte {
 			dst = append(dst, `{"type":"tool_result","result_of":`...)
 			dst = append(strconv.AppendInt(dst, int64(results), 10), '}')
 		} else {
-			dst = content.AppendBlock(dst, b)
+			dst = appendBlock(dst, b)
 		}
 		if ok {
 			results++
@@ -647,7 +655,7 @@ func (p *part) UnmarshalJSON(saved []byte) error {
 		return nil
 	}
 	if p.err == nil {
-		p.block, p.err = content.ParseBlock(saved)
+		p.block, p.err = parseBlock(saved)
 	}
 	return nil
 }

@@ -1,0 +1,28 @@
+// Package blockcodec hands the codec of single blocks from package content to package node. A node refers to results
+// that other nodes hold, and needs the blocks of a list one by one; users save lists, and content exports nothing else.
+//
+// The types are those of content, which imports this package. So each variable is an any, set before any package that
+// imports content is initialized, and its importer asserts the type once:
+//
+//	var appendBlock = blockcodec.Append.(func(dst []byte, b content.Block) []byte)
+package blockcodec
+
+var (
+	// Append appends the saved form of one block to dst. It is a func(dst []byte, b content.Block) []byte.
+	Append any
+
+	// Parse reads the saved form of one block. A block of an unknown type becomes a content.Unknown. Parse does not
+	// check the block's fields, as content.Of does, and does not retain saved. It is a
+	// func(saved []byte) (content.Block, error).
+	Parse any
+
+	// AppendCanonical appends the form of a list used to compute digests. It differs from the saved form in two ways:
+	//
+	//   - JSON is in canonical form.
+	//   - The ID of each tool call and tool result is replaced by the return value of ref, because a provider's IDs are
+	//     not part of the content.
+	//
+	// The arguments of ref are whether the ID belongs to a result, the ID, and how many earlier blocks of the same kind
+	// have it. It is a func(b content.Blocks, dst []byte, ref func(result bool, id string, earlier int) string) []byte.
+	AppendCanonical any
+)
