@@ -283,7 +283,7 @@ func (s Source) check() string {
 		}
 	}
 	if set != 1 {
-		return fmt.Sprintf("its source needs exactly one of data, text, URL and file id; it has %d", set)
+		return fmt.Sprintf("its source needs exactly one of data, text, URL and file ID; it has %d", set)
 	}
 	return ""
 }
@@ -310,7 +310,7 @@ func (u Unknown) foreign() string {
 	case err != nil:
 		return err.Error()
 	case empty(kind) != nil:
-		return "has the type " + kind + ", which is known"
+		return "has the type " + kind + ", which is a known type"
 	}
 	return ""
 }

@@ -136,7 +136,7 @@ func TestNothingPassedInOrHandedOutChangesAList(t *testing.T) {
 func TestOfRefusesWithPlaceAndReason(t *testing.T) {
 	source := content.Source{Data: "AAAA"}
 	two := content.Source{Data: "AAAA", URL: "u"}
-	places := "its source needs exactly one of data, text, URL and file id; it has "
+	places := "its source needs exactly one of data, text, URL and file ID; it has "
 	for name, c := range map[string]struct {
 		block  content.Block
 		kind   string
@@ -155,7 +155,7 @@ func TestOfRefusesWithPlaceAndReason(t *testing.T) {
 		"opaque without JSON":    {content.Opaque{API: "a"}, "opaque", `needs a JSON object, has ""`},
 		"unknown without JSON":   {content.Unknown{}, "unknown", `needs a JSON object, has ""`},
 		"unknown without type":   {content.Unknown{JSON: "{}"}, "unknown", `it has no type: "{}"`},
-		"unknown that is known":  {content.Unknown{JSON: `{"type":"text"}`}, "unknown", "has the type text, which is known"},
+		"unknown that is known":  {content.Unknown{JSON: `{"type":"text"}`}, "unknown", "has the type text, which is a known type"},
 		"result in a result":     {content.ToolResult{Content: of(t, content.ToolResult{})}, "tool_result", "holds a tool_result, which only a message can"},
 		"call in a result":       {content.ToolResult{Content: of(t, content.ToolUse{})}, "tool_result", "holds a tool_use, which only a message can"},
 		"thinking in a result":   {content.ToolResult{Content: of(t, content.Thinking{})}, "tool_result", "holds a thinking, which only a message can"},
@@ -257,7 +257,7 @@ func TestABrokenBlockIsRefusedAndTheListKept(t *testing.T) {
 		`[{"type":"tool_result","content":[{"type":"tool_result","content":[{"type":"?"}]}]}]`: "block 0 (tool_result): content: block 0 (tool_result): is inside another tool result",
 		`[{"type":"tool_result","content":[{"type":"tool_use"}]}]`:                             "which only a message can",
 		`[{"type":"tool_result","content":{}}]`:                                                "within \"/content\"",
-		`[{"type":"unknown","json":{"type":"text"}}]`:                                          "which is known",
+		`[{"type":"unknown","json":{"type":"text"}}]`:                                          "which is a known type",
 		`[{"type":"hologram","a":1,"a":2}]`:                                                    "duplicate",
 		`[1]`:                                                                                  "block 0",
 		`[null]`:                                                                               "block 0: it has no type",

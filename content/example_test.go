@@ -19,7 +19,7 @@ func ExampleOf() {
 	fmt.Println(errors.As(err, &refused), refused.Index, err)
 	// Output:
 	// 2 What is in this picture? <nil>
-	// true 1 block 1 (image): its source needs exactly one of data, text, URL and file id; it has 0
+	// true 1 block 1 (image): its source needs exactly one of data, text, URL and file ID; it has 0
 }
 
 func ExampleBlocks() {

@@ -460,7 +460,7 @@ func (d DAG) Back(n int) DAG {
 			}
 		}
 	}
-	return d.fail("Back", fmt.Errorf("%w: %d back, and the conversation has %d", ErrNoExchange, n, n-left))
+	return d.fail("Back", fmt.Errorf("%w: %d back, but the conversation has %d", ErrNoExchange, n, n-left))
 }
 
 // without returns the conversation without its last nodes, given from the last to the first in the order of Nodes.

@@ -207,7 +207,7 @@ func TestDiffReportsEverythingThatADigestCovers(t *testing.T) {
 			require.Equal(t, "changed", words[0])
 			for _, c := range dag.Diff(a, b).Changes {
 				for _, part := range c.Parts() {
-					require.NotEqual(t, "what no text shows", part.Name, "%#v %#v", p, q)
+					require.NotEqual(t, "content without a text form", part.Name, "%#v %#v", p, q)
 				}
 			}
 		}
@@ -220,7 +220,7 @@ func TestDiffReportsAFalseDigest(t *testing.T) {
 	text := strings.Replace(written(t, d), digest, strings.Replace(digest, digest[7:11], "beef", 1), 1)
 	diff := dag.Diff(d, read(t, text))
 	require.Len(t, diff.Changes, 1)
-	require.Equal(t, "what no text shows", diff.Changes[0].Parts()[0].Name)
+	require.Equal(t, "content without a text form", diff.Changes[0].Parts()[0].Name)
 }
 
 func TestRandomConversationsAreComparedCompletely(t *testing.T) {

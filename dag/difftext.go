@@ -74,7 +74,7 @@ func (c Change) Parts() []Part {
 		}
 	}
 	if len(parts) == 0 && c.Op == Changed {
-		parts = []Part{{Op: Changed, Name: "what no text shows"}}
+		parts = []Part{{Op: Changed, Name: "content without a text form"}}
 	}
 	return parts
 }
@@ -263,7 +263,7 @@ func (d Difference) Write(w io.Writer, opts *DiffOptions) error {
 func alike(nodes int, which string) string {
 	switch nodes {
 	case 0:
-		return "nothing is the same at the beginning"
+		return "no node is the same"
 	case 1:
 		return which + "1 node is the same"
 	}

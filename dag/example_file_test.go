@@ -90,6 +90,6 @@ func ExampleJournal() {
 	fmt.Println(j.Recovered())
 	fmt.Println(j.DAG().Text())
 	// Output:
-	// 13 bytes were cut from line 6 on: unexpected EOF
+	// 13 bytes were cut, from line 6 on: unexpected EOF
 	// A graph without cycles.
 }

@@ -30,7 +30,7 @@ func ExampleDAG_Verify() {
 		fmt.Println(v.OK(), f.Node, f.Kind)
 	}
 	// Output:
-	// 2 nodes: every digest holds
+	// 2 nodes: every digest is correct
 	// false message 00000001 digest mismatch
 }
 
@@ -53,7 +53,7 @@ func ExampleDAG_Redact() {
 	// ▪ find_customer() → customer 17
 	// ◇ results   1
 	// ● assistant Welcome.
-	// 5 nodes: every digest holds
+	// 5 nodes: every digest is correct
 	// message 00000001: redacted
 	// message 00000002: redacted
 	// tool_execution 00000003: redacted

@@ -14,9 +14,9 @@ import (
 // Errors of finding a node by name, beside ErrForeign for a node that is not there.
 var (
 	// ErrAmbiguous marks a name that several nodes have.
-	ErrAmbiguous = errors.New("several nodes have that name")
+	ErrAmbiguous = errors.New("several nodes match")
 	// ErrPrefix marks text that cannot be the name of a node.
-	ErrPrefix = errors.New("not the beginning of an id or a digest, which is 4 hexadecimal digits or more")
+	ErrPrefix = errors.New("not an abbreviated ID or digest: 4 hexadecimal digits or more")
 )
 
 // FindError is the error of [DAG.Find]. Its chain holds ErrForeign, ErrAmbiguous or ErrPrefix.

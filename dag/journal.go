@@ -26,7 +26,7 @@ var (
 	// ErrLocked marks a journal that is already open for writing, in this program or in another.
 	ErrLocked = errors.New("the journal is open for writing elsewhere")
 	// ErrChanged marks a journal whose file was changed, replaced or removed while it was open for writing.
-	ErrChanged = errors.New("the journal was changed by somebody else")
+	ErrChanged = errors.New("the journal was changed by another program")
 )
 
 const journalFormat = "plait-journal"
@@ -111,7 +111,7 @@ type Recovery struct {
 
 // String returns one line with the size, the position and the reason.
 func (r *Recovery) String() string {
-	return fmt.Sprintf("%d bytes were cut from line %d on: %v", r.Bytes, r.Line, r.Reason)
+	return fmt.Sprintf("%d bytes were cut, from line %d on: %v", r.Bytes, r.Line, r.Reason)
 }
 
 // OpenJournal opens the journal at path for writing. It creates an empty one if there is no file.
@@ -350,7 +350,7 @@ func (j *Journal) unchanged() error {
 	case !os.SameFile(opened, found):
 		reason = "another file has replaced it"
 	case opened.Size() != j.state.size:
-		reason = fmt.Sprintf("it has %d bytes, and had %d after the last append", opened.Size(), j.state.size)
+		reason = fmt.Sprintf("it has %d bytes, but had %d after the last append", opened.Size(), j.state.size)
 	default:
 		return nil
 	}
@@ -584,7 +584,7 @@ func (r *reader) entry(s *journalState, line []byte) error {
 		return err
 	}
 	if entry.At != s.size {
-		return fmt.Errorf("the append has \"at\":%d, and begins at byte %d", entry.At, s.size)
+		return fmt.Errorf("the append has \"at\":%d but begins at byte %d", entry.At, s.size)
 	}
 	return r.endAppend(s, entry, len(line))
 }

@@ -84,7 +84,7 @@ func TestAppendRefusesAChangedJournal(t *testing.T) {
 	one := counting().User("one")
 	const removed, replaced = "it was removed", "another file has replaced it"
 	reasons := map[string]string{
-		"truncated": "it has 60 bytes, and had ", "emptied": "it has 0 bytes, and had ",
+		"truncated": "it has 60 bytes, but had ", "emptied": "it has 0 bytes, but had ",
 		"extended": " after the last append", "removed": removed, "moved": removed,
 		"replaced by a copy": replaced, "written anew": replaced, "replaced by a document": replaced,
 	}
@@ -124,7 +124,7 @@ func TestAppendRefusesAChangedJournal(t *testing.T) {
 				var at *fs.PathError
 				require.ErrorAs(t, err, &at)
 				require.Equal(t, path, at.Path)
-				require.ErrorContains(t, err, "append "+path+": the journal was changed by somebody else: ")
+				require.ErrorContains(t, err, "append "+path+": the journal was changed by another program: ")
 				require.ErrorContains(t, err, reasons[name])
 			}
 			now, err := os.ReadFile(path)

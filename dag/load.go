@@ -25,9 +25,9 @@ var (
 	// ErrVersion marks a file that another version of Plait wrote; a *VersionError names the version.
 	ErrVersion = errors.New("written by another version of Plait")
 	// ErrDuplicateID marks an ID that two nodes have.
-	ErrDuplicateID = errors.New("the id is used twice")
+	ErrDuplicateID = errors.New("duplicate ID")
 	// ErrHeads marks a head, or a head of a ref, that is not among the nodes.
-	ErrHeads = errors.New("no such node for a head")
+	ErrHeads = errors.New("a head is not a node of the conversation")
 )
 
 // LoadError is an error at a position in a file. For an error in a field of a node, its chain holds a *node.FieldError.
@@ -69,7 +69,7 @@ type VersionError struct {
 
 // Error names both versions.
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("%v: it has version %d, and this program reads version %d", ErrVersion, e.Version, e.Supported)
+	return fmt.Sprintf("%v: it has version %d, this program reads version %d", ErrVersion, e.Version, e.Supported)
 }
 
 // Unwrap returns ErrVersion.
@@ -158,7 +158,7 @@ func (r *reader) conversation() (DAG, error) {
 		return DAG{}, err
 	}
 	if c, err := r.peek(); err == nil {
-		return DAG{}, fmt.Errorf("%w: %q after its end", ErrFormat, c)
+		return DAG{}, fmt.Errorf("%w: %q after the end", ErrFormat, c)
 	} else if !errors.Is(err, io.ErrUnexpectedEOF) {
 		return DAG{}, err
 	}
@@ -231,9 +231,9 @@ func (s *scanner) member(h *headReader, nodes func() error) error {
 	}
 	m := member{key: string(key)}
 	if err := json.Unmarshal(key, &m.name); err != nil {
-		return fmt.Errorf("%w: the name of a member of the header: %w", ErrFormat, err)
+		return fmt.Errorf("%w: a member name in the header: %w", ErrFormat, err)
 	} else if key[0] != '"' {
-		return fmt.Errorf("%w: a member of the header has no name", ErrFormat)
+		return fmt.Errorf("%w: a member name in the header is not a string", ErrFormat)
 	}
 	if _, err := s.expect(":"); err != nil {
 		return err
@@ -272,7 +272,7 @@ func (h *headReader) add(m member, limit int) error {
 		return fmt.Errorf("%w: a header of more than %d bytes", ErrLimit, limit)
 	}
 	if h.seen[m.name] {
-		return h.bad(m.name, errors.New("it is there twice"))
+		return h.bad(m.name, errors.New("duplicate member"))
 	}
 	if h.seen == nil {
 		h.seen = map[string]bool{}

@@ -102,7 +102,7 @@ func Merge(how MergeStrategy, branches ...Branch) DAG {
 	var merged DAG
 	switch {
 	case how != MergeJoin && how != MergeAnswer && how != MergePick:
-		return New().fail("Merge", fmt.Errorf("%w: %s is no strategy", ErrMerge, quoted(string(how))))
+		return New().fail("Merge", fmt.Errorf("%w: %s is not a strategy", ErrMerge, quoted(string(how))))
 	case len(branches) == 0:
 		return New()
 	case how == MergeJoin:
@@ -241,7 +241,7 @@ func (d DAG) closePhases() DAG {
 		}
 
 		if len(p.spare) > 0 {
-			err := fmt.Errorf("%w: %s is no execution of a call, or the second of one", ErrMerge, p.spare[0])
+			err := fmt.Errorf("%w: %s is not the first execution of a call", ErrMerge, p.spare[0])
 			return d.fail("Merge", err)
 		}
 		closed := one.CloseTools()

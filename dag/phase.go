@@ -234,7 +234,7 @@ func (d DAG) executed(executions []node.ToolExecution) (phase, error) {
 
 	for _, e := range executions {
 		if e.Index < 0 || e.Index >= len(p.calls) || p.done[e.Index] != nil {
-			return phase{}, fmt.Errorf("%w: execution of call %d, and the message has %d calls (each once)",
+			return phase{}, fmt.Errorf("%w: execution of call %d: the message has %d calls, each with one execution",
 				ErrNoCalls, e.Index, len(p.calls))
 		}
 		if err := p.execute(d.Source(), e); err != nil {

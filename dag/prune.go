@@ -16,7 +16,7 @@ import (
 )
 
 // ErrNotErased marks a conversation with redacted nodes whose content a journal or a store still holds.
-var ErrNotErased = errors.New("what was redacted is still stored, and has to be rewritten")
+var ErrNotErased = errors.New("redacted content is still stored: rewrite it")
 
 // Unreached lists the nodes of a file that nothing reaches.
 type Unreached struct {

@@ -106,11 +106,11 @@ func checkRefName(name string) error {
 	case name == "":
 		reason = "it is empty"
 	case len(name) > maxRefName:
-		reason = fmt.Sprintf("it has %d bytes, and the maximum is %d", len(name), maxRefName)
+		reason = fmt.Sprintf("it has %d bytes, the maximum is %d", len(name), maxRefName)
 	case !utf8.ValidString(name):
 		reason = "it is not UTF-8"
 	case strings.ContainsFunc(name, breaks):
-		reason = "it holds a control character or a line break"
+		reason = "it contains a control character or a line break"
 	default:
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 
 // ErrLimit marks a file that would take more memory to read than the limit allows, or that is nested deeper than
 // anything Plait writes.
-var ErrLimit = errors.New("beyond a limit of what is read")
+var ErrLimit = errors.New("over a size limit")
 
 // maxNesting is the maximum nesting of a value in a file. Plait writes a value that is nested deeper as a string.
 const maxNesting = 512

@@ -21,9 +21,9 @@ type FindingKind string
 const (
 	CallWithoutResult FindingKind = "call without result"
 	ResultWithoutCall FindingKind = "result without call"
-	ResultTwice       FindingKind = "call answered twice"
+	ResultTwice       FindingKind = "call has two results"
 	ResultLate        FindingKind = "result comes late" // there is other content between the call and its result
-	PhaseCutInHalf    FindingKind = "tool phase cut in half"
+	PhaseCutInHalf    FindingKind = "incomplete tool phase"
 	StrayExecution    FindingKind = "execution without call"
 	DuplicateCallID   FindingKind = "duplicate call id"
 	EmptyCallID       FindingKind = "empty call id"
@@ -35,7 +35,7 @@ const (
 const (
 	EmptyMessage    FindingKind = "empty message"
 	EmptyText       FindingKind = "empty text"
-	WrongSide       FindingKind = "block of the other side"
+	WrongSide       FindingKind = "block of the other role"
 	BadData         FindingKind = "data is not base64"
 	BadImageType    FindingKind = "image type is not supported"
 	UnknownBlock    FindingKind = "unknown block"
@@ -239,7 +239,7 @@ func (v *validator) block(n *node.Node, role content.Role, where string, b conte
 // side checks that a block of one side's is in a message of that side.
 func (v *validator) side(n *node.Node, where string, role, want content.Role, what string) {
 	if role != want {
-		v.report(n, WrongSide, "%s: %s in a message of the %s", where, what, role)
+		v.report(n, WrongSide, "%s: %s in a message with role %s", where, what, role)
 	}
 }
 
@@ -252,7 +252,7 @@ func (v *validator) source(n *node.Node, where string, s content.Source, image b
 	}
 	if image && !slices.Contains(imageTypes, s.MediaType) {
 		all := strings.Join(imageTypes, ", ")
-		v.report(n, BadImageType, "%s has type %q, and not one of %s", where, s.MediaType, all)
+		v.report(n, BadImageType, "%s has type %q, not one of %s", where, s.MediaType, all)
 	}
 	if _, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding, strings.NewReader(s.Data))); err != nil {
 		v.report(n, BadData, "%s: %v", where, err)
@@ -311,7 +311,7 @@ func (v *validator) phases(d DAG) {
 			}
 			p.user(n, payload.Summary)
 			if payload.Replaced.Len() > 0 {
-				v.report(n, NothingReplaced, "the nodes it replaces are not here, or are no messages")
+				v.report(n, NothingReplaced, "the nodes it replaces are not in the conversation, or are not messages")
 			}
 		}
 	}
@@ -422,7 +422,7 @@ func (p *phaseCheck) end(followed bool) {
 	over := func(c matchedCall) bool { return followed || p.other || c.n.ID() != p.pending }
 	if p.unclosed && len(p.calls) > 0 && over(p.calls[0]) {
 		all := count(len(p.calls), "call")
-		p.report(p.calls[0].n, PhaseCutInHalf, "%d of %s answered, and no message holds all results", results, all)
+		p.report(p.calls[0].n, PhaseCutInHalf, "%d of %s have results, and no message contains all results", results, all)
 	}
 	for i, c := range p.calls {
 		if !c.hasResult && (over(c) || p.replied && !p.unclosed) {

@@ -15,11 +15,11 @@ import (
 // Findings of Verify, beside WrongDigest and DuplicateID.
 const (
 	// SharedResult: a results message repeats the result of an execution whose digest is wrong.
-	SharedResult FindingKind = "shared result does not hold"
+	SharedResult FindingKind = "wrong shared result"
 	// FalseRedaction: a node is marked as redacted but still has content.
-	FalseRedaction FindingKind = "not redacted as it says"
+	FalseRedaction FindingKind = "marked as redacted but has content"
 	// CallWaits: a call at a head has no result yet. If it is sent as it is, it gets an error result.
-	CallWaits FindingKind = "call waits for its result"
+	CallWaits FindingKind = "call has no result yet"
 )
 
 // Verification is the result of [DAG.Verify].
@@ -95,7 +95,7 @@ func (v Verification) String() string {
 	var out strings.Builder
 	out.WriteString(count(v.Nodes, "node") + ": ")
 	if v.OK() {
-		out.WriteString("every digest holds")
+		out.WriteString("every digest is correct")
 	} else {
 		out.WriteString(count(len(v.Findings), "finding"))
 	}

@@ -37,7 +37,7 @@ func TestVerifyOfAnUnchangedConversation(t *testing.T) {
 		require.Empty(t, v.Redacted)
 		require.Empty(t, v.Unknown)
 	}
-	require.Equal(t, "0 nodes: every digest holds", dag.New().Verify().String())
+	require.Equal(t, "0 nodes: every digest is correct", dag.New().Verify().String())
 }
 
 // TestVerifyReportsEachChangedNode changes each node of a file in turn, those of children, of refs and out of reach
@@ -79,7 +79,7 @@ func TestVerifyReportsChangedResultsAndTheirCopies(t *testing.T) {
 		CloseTools(node.ToolExecution{Index: 0, Result: content.Words("ten")}, node.ToolExecution{Index: 1, Result: content.Words("eleven")}).User("Go on.")
 	text := written(t, d)
 	v := read(t, strings.Replace(text, `"ten"`, `"one"`, 1)).Verify()
-	require.Equal(t, []string{"tool_execution: digest mismatch", "message: digest mismatch", "message: shared result does not hold"}, found(v))
+	require.Equal(t, []string{"tool_execution: digest mismatch", "message: digest mismatch", "message: wrong shared result"}, found(v))
 	require.Equal(t, "result 0 is that of "+v.Findings[0].Node.String(), v.Findings[2].Detail)
 	require.Equal(t, d.Nodes()[3].ID(), v.Findings[1].Node.ID())
 
@@ -119,11 +119,11 @@ func TestVerifyListsNodesItCannotCheck(t *testing.T) {
 	forged := strings.Replace(written(t, counting().User("SECRET")), `,"digest"`, `,"redacted":true,"digest"`, 1)
 	d = read(t, forged)
 	v = d.Verify()
-	require.Equal(t, []string{"message: not redacted as it says"}, found(v))
+	require.Equal(t, []string{"message: marked as redacted but has content"}, found(v))
 	require.Empty(t, v.Redacted)
 	require.Equal(t, v.Findings, d.Validate())
 	v = read(t, strings.Replace(forged, "SECRET", "other", 1)).Verify()
-	require.Equal(t, []string{"message: not redacted as it says", "message: digest mismatch"}, found(v))
+	require.Equal(t, []string{"message: marked as redacted but has content", "message: digest mismatch"}, found(v))
 }
 
 func TestVerificationAsTextAndAsJSON(t *testing.T) {
@@ -149,7 +149,7 @@ func TestFindingNamesNodeAndKindOnce(t *testing.T) {
 		require.Equal(t, dag.WrongDigest, f.Kind)
 		require.Equal(t, 1, strings.Count(f.String(), "digest mismatch"), f.String())
 		require.Equal(t, 1, strings.Count(f.String(), f.Node.String()), f.String())
-		require.Regexp(t, `: digest mismatch: has sha256:[0-9a-f]{64} and claims sha256:[0-9a-f]{64}$`, f.String())
+		require.Regexp(t, `: digest mismatch: has sha256:[0-9a-f]{64}, recorded is sha256:[0-9a-f]{64}$`, f.String())
 	}
 }
 

@@ -55,7 +55,7 @@ func ExampleContinuationCodec() {
 	// Output:
 	// {"schema_version":1,"run_id":"019b76da-a800-7000-8000-000000000002","continuation_id":"019b76da-a800-7000-8000-000000000005","pause_reason":"awaiting_tool_results","message_id":"019b76da-a800-7000-8000-000000000004","pending":[{"tool_call_id":"call_1_1","index":0,"name":"get_weather","arguments":{"city":"Tokyo"},"deferred":true},{"tool_call_id":"call_1_2","index":1,"name":"get_weather","arguments":{"city":"Paris"},"deferred":true}],"totals":{"turns":1,"tool_calls":0},"attributes":{"tenant":"acme"}} <nil>
 	// Tokyo is warmer. <nil>
-	// true executor: saved: schema_version: written by another version of Plait: it has version 2, and this program reads version 1
+	// true executor: saved: schema_version: written by another version of Plait: it has version 2, this program reads version 1
 }
 
 // Each call that waits becomes a task for a worker. What the worker returns is a reply.

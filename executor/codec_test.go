@@ -195,7 +195,7 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 			err := decode(fmt.Appendf(nil, `{"run_id":7,"schema_version":%d}`, version))
 			require.ErrorIs(t, err, executor.ErrVersion)
 			require.ErrorIs(t, err, dag.ErrVersion, "one error for every saved form")
-			requireCodec(t, err, "schema_version", fmt.Sprintf("version %d, and this program reads version 1", version))
+			requireCodec(t, err, "schema_version", fmt.Sprintf("version %d, this program reads version 1", version))
 			var which *executor.VersionError
 			require.ErrorAs(t, err, &which)
 			require.Equal(t, executor.VersionError{Version: version, Supported: 1}, *which)
@@ -574,7 +574,7 @@ func TestWhatIsNoReplyIsRefused(t *testing.T) {
 		{`{"result":{"type":"text","text":"x"}}`, "result", "neither a string nor a list of blocks"},
 		{`{"result":["x"]}`, "result", "block 0"},
 		{`{"result":[{"type":"image","source":{}}]}`, "result", "source needs exactly one"},
-		{`{"result":` + call + `}`, "result", "only a message can hold"},
+		{`{"result":` + call + `}`, "result", "only a message can contain"},
 		{`{"result":[],"is_error":"yes"}`, "is_error", "neither true nor false"},
 		{`{"result":[],"terminate":1}`, "terminate", "neither true nor false"},
 		{`{"result":[],"details":1,"details_text":"1"}`, "details", "twice"},
@@ -582,7 +582,7 @@ func TestWhatIsNoReplyIsRefused(t *testing.T) {
 		{`{"result":[],"usage":7}`, "usage", "no JSON object"},
 		{`{"result":[],"usage":{"input":1.5}}`, "usage/input", "no integer"},
 		{`{"result":[],"full":"x"}`, "full", "no list of blocks"},
-		{`{"result":[],"full":` + call + `}`, "full", "only a message can hold"},
+		{`{"result":[],"full":` + call + `}`, "full", "only a message can contain"},
 		{strings.Repeat(`{"result":`, 513) + "1" + strings.Repeat("}", 513), "", "nests 513 deep"},
 	} {
 		reply := executor.Failed("as before")
@@ -598,9 +598,9 @@ func TestWhatIsNoReplyIsRefused(t *testing.T) {
 		{executor.Reply{}, "", "no reply"},
 		{executor.ApprovedWith("[]"), "arguments", "no JSON object"},
 		{executor.ApprovedWith("{"), "arguments", "no JSON object"},
-		{executor.Returned(executor.Result{Content: uses}), "result", "only a message can hold"},
+		{executor.Returned(executor.Result{Content: uses}), "result", "only a message can contain"},
 		{executor.Returned(executor.Result{Content: words, Details: "{"}), "result", "details"},
-		{executor.Returned(executor.Result{Full: uses}), "full", "only a message can hold"},
+		{executor.Returned(executor.Result{Full: uses}), "full", "only a message can contain"},
 		{executor.Returned(executor.Result{Child: dag.New().User("x")}), "result", "cannot be sent"},
 		{executor.Returned(executor.Result{Child: dag.New().User("")}), "result", "its conversation"},
 	} {

@@ -69,13 +69,13 @@ func Summarise(p api.Provider, instructions string) Policy {
 		}
 		text := strings.TrimSpace(answer.Blocks.Text())
 		if text == "" || answer.Stop == content.StopMaxTokens {
-			return content.Blocks{}, fmt.Errorf("executor: the summary of earlier messages ended with %s: %w", answer.Stop, errNoSummary)
+			return content.Blocks{}, fmt.Errorf("executor: the summary of earlier messages stopped with %s: %w", answer.Stop, errNoSummary)
 		}
 		return content.Words("[Summary of earlier messages:]\n" + text), nil
 	}
 }
 
-var errNoSummary = errors.New("there is none")
+var errNoSummary = errors.New("there is no summary")
 
 // Hook compacts a run's conversation in two cases:
 //

@@ -150,9 +150,9 @@ func TestPoliciesTellMessagesAsWords(t *testing.T) {
 		"found out, names and numbers as they are, what is still open. Write nothing else."}, model.Requests()[1].System)
 
 	for want, turn := range map[string]apitest.Turn{
-		"executor: the summary of earlier messages: not authorized":                      apitest.Fail(&api.Error{Kind: api.ErrAuth}),
-		"executor: the summary of earlier messages ended with end_turn: there is none":   apitest.Say(" "),
-		"executor: the summary of earlier messages ended with max_tokens: there is none": apitest.Say("Half of").Stop(content.StopMaxTokens),
+		"executor: the summary of earlier messages: not authorized":                              apitest.Fail(&api.Error{Kind: api.ErrAuth}),
+		"executor: the summary of earlier messages stopped with end_turn: there is no summary":   apitest.Say(" "),
+		"executor: the summary of earlier messages stopped with max_tokens: there is no summary": apitest.Say("Half of").Stop(content.StopMaxTokens),
 	} {
 		_, err := executor.Summarise(apitest.NewScript(turn), "")(t.Context(), messages)
 		require.EqualError(t, err, want)

@@ -1242,7 +1242,7 @@ var agentCore = []conform{
 				require.NoError(t, err)
 				return results(t, d)[0]
 			}
-			require.Equal(t, "error: block 0 (image): its source needs exactly one of data, text, URL and file id; it has 0", outcome(draw(content.Image{})))
+			require.Equal(t, "error: block 0 (image): its source needs exactly one of data, text, URL and file ID; it has 0", outcome(draw(content.Image{})))
 			for data, want := range map[string]bool{"R0lGODlhAQABAAAAACw=": true, "AAAA": false} {
 				kept := draw(content.Image{Source: content.Source{Data: data}})
 				require.False(t, kept.IsError)

@@ -208,7 +208,7 @@ func (r *run) authorize(c *toolCall) {
 func (d Decision) check() error {
 	switch {
 	case d.action == modify && !d.input.IsObject():
-		return fmt.Errorf("a hook's arguments are no JSON object: %s", notObject(d.input))
+		return fmt.Errorf("a hook's arguments are not a JSON object: %s", notObject(d.input))
 	case d.action == useResult:
 		return d.result.valid()
 	}

@@ -15,10 +15,10 @@ var (
 	// ErrUnbound: the program declares a tool that has no function: a content.Tool given to dag.DAG.Tools or
 	// [Agent.Tools], where [DeferredTool], [NewTool] or [Agent.Handler] is meant. A tool that a loaded conversation
 	// declares and the program does not have is no error: see [Agent.Tools]. An [UnboundError] names it.
-	ErrUnbound = errors.New("declared tools cannot be run")
+	ErrUnbound = errors.New("declared tools have no implementation")
 	// ErrAnswered: the conversation ends with a whole answer of a model (content.StopEndTurn), and no queue holds
 	// a message. Any other text of the assistant, written by hand or cut off, is for the model to continue.
-	ErrAnswered = errors.New("executor: the conversation ends with the model's answer: say something first")
+	ErrAnswered = errors.New("executor: the conversation ends with the model's response: append a user message first")
 	// ErrInvalidLimit: a limit is negative or not finite. A [LimitError] names it.
 	ErrInvalidLimit = errors.New("is negative or not finite")
 	// ErrRejected: a hook rejected the message that the conversation ends in. The hook's error is in the chain too.

@@ -86,7 +86,7 @@ func usable(out reflect.Type) error {
 	case out == reflect.TypeFor[[]byte]():
 		return errBytes
 	case out.Kind() == reflect.Func || out.Kind() == reflect.Chan:
-		return fmt.Errorf("it returns %s, which is no JSON value", out)
+		return fmt.Errorf("it returns %s, which is not a JSON value", out)
 	}
 	return nil
 }

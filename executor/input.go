@@ -98,7 +98,7 @@ func (r *run) filter(m content.Message) (content.Message, error) {
 			return m, dag.ErrEmpty
 		}
 		if err := holdable(m.Blocks); err != nil {
-			return m, fmt.Errorf("a hook's message is none of a user: %w", err)
+			return m, fmt.Errorf("a hook's message is not a user message: %w", err)
 		}
 	}
 	return m, nil

@@ -36,7 +36,7 @@ func (r Replayed) String() string {
 	if r.Same {
 		return call + " → " + said(r.Is)
 	}
-	return call + " → " + said(r.Is) + ", and was → " + said(r.Was)
+	return call + " → " + said(r.Is) + ", recorded → " + said(r.Was)
 }
 
 // ReplayTools executes the tool calls of a recorded conversation again, with today's tools and the recorded answers of

@@ -53,7 +53,7 @@ func TestReplayToolsFindsWhatChanged(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all, 3)
 	require.Equal(t, []bool{true, false, true}, []bool{all[0].Same, all[1].Same, all[2].Same})
-	require.Equal(t, `get_weather{"city":"Tokyo"} → ✗ no station, and was → 22 °C`, all[1].String())
+	require.Equal(t, `get_weather{"city":"Tokyo"} → ✗ no station, recorded → 22 °C`, all[1].String())
 	require.Equal(t, `get_weather{"city":"Paris"} → 18 °C`, all[2].String())
 	require.Equal(t, 3, ran)
 
@@ -157,7 +157,7 @@ func ExampleReplayTools() {
 	fmt.Println(err)
 	// Output:
 	// get_weather{"city":"Paris"} → 18 °C
-	// get_weather{"city":"Tokyo"} → 71 °F, and was → 22 °C
+	// get_weather{"city":"Tokyo"} → 71 °F, recorded → 22 °C
 	// <nil>
 }
 

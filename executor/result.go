@@ -121,7 +121,7 @@ func holdable(blocks content.Blocks) error {
 	for i, b := range blocks.All() {
 		switch b.(type) {
 		case content.ToolUse, content.CutToolUse, content.ToolResult, content.Thinking:
-			return fmt.Errorf("block %d is a %T, which only a message can hold", i, b)
+			return fmt.Errorf("block %d is a %T, which only a message can contain", i, b)
 		}
 	}
 	return nil

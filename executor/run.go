@@ -144,7 +144,7 @@ func (r *run) bind() error {
 		return err
 	}
 	if len(r.unbound) > 0 {
-		r.agent.Log.WarnContext(r.ctx, "plait: declared tools cannot be run, and are left out of the requests", "tools", r.unbound, "run", r.id)
+		r.agent.Log.WarnContext(r.ctx, "plait: declared tools have no implementation, and are left out of the requests", "tools", r.unbound, "run", r.id)
 	}
 
 	r.began = r.d.Source().Time()

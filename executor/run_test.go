@@ -231,7 +231,7 @@ func TestWhateverAToolReturnsIsAResult(t *testing.T) {
 		"a block":                {content.Text{Text: "said"}, nil, "said"},
 		"a pointer to one":       {&content.Text{Text: "said"}, nil, "said"},
 		"a channel":              {make(chan int), nil, "error: the tool's result cannot be encoded"},
-		"a call":                 {content.ToolUse{Name: "x"}, nil, "error: the tool's result: block 0 is a content.ToolUse, which only a message can hold"},
+		"a call":                 {content.ToolUse{Name: "x"}, nil, "error: the tool's result: block 0 is a content.ToolUse, which only a message can contain"},
 		"a broken block":         {content.Image{}, nil, "error: block 0 (image): its source needs exactly one of"},
 		"an error that's nil":    {nil, (*nasty)(nil), "error: <nil>"},
 		"an error that panics":   {nil, &nasty{}, "error: %!v(PANIC=Error method: even the error panics)"},
@@ -365,7 +365,7 @@ func TestRunIsRefusedBeforeItBegins(t *testing.T) {
 		var unbound *executor.UnboundError
 		require.ErrorAs(t, err, &unbound)
 		require.Equal(t, []string{"ghost"}, unbound.Names)
-		require.EqualError(t, err, "executor: declared tools cannot be run: ghost (give them to the conversation with Tools)")
+		require.EqualError(t, err, "executor: declared tools have no implementation: ghost (give them to the conversation with Tools)")
 		require.True(t, dag.Equal(before, d))
 		require.Empty(t, model.Requests())
 		_, err = executor.ExecuteTools(t.Context(), before.Assistant("", call("ghost")))
@@ -581,5 +581,5 @@ func TestAFullOutputThatOnlyAMessageCanHoldIsAnErrorOfItsCall(t *testing.T) {
 	bad := tool("bad", func(context.Context) (any, error) { return executor.Result{Full: full}, nil })
 	d, err := executor.Run(t.Context(), once(call("bad"), call("fast")), ask(bad, fast))
 	require.NoError(t, err)
-	require.Equal(t, []string{"error: the tool's result: its full output: block 0 is a content.ToolUse, which only a message can hold", "fast"}, outcomes(t, d))
+	require.Equal(t, []string{"error: the tool's result: its full output: block 0 is a content.ToolUse, which only a message can contain", "fast"}, outcomes(t, d))
 }

@@ -118,7 +118,7 @@ func (n *Node) verify() error {
 		dep.Digest()
 	}
 	if now := n.compute(); now != *held {
-		return fmt.Errorf("%w: %s has %s and claims %s", ErrDigest, n, now, *held)
+		return fmt.Errorf("%w: %s has %s, recorded is %s", ErrDigest, n, now, *held)
 	}
 	return nil
 }

@@ -299,7 +299,7 @@ func checkedBody(p Payload) (Payload, error) {
 		}
 		return p, nil
 	case Unknown:
-		return nil, errors.New("an unknown payload is only read from files")
+		return nil, errors.New("an unknown payload can only come from a file")
 	}
 	panic("node: a variant of Payload that checked does not know")
 }
@@ -312,7 +312,7 @@ func checkInfo(p Payload) error {
 			inField("details", checkDetails(p.Details)), inField("full", checkResult(p.Full)))
 	case StopReason:
 		if p.Cost < 0 || math.IsNaN(p.Cost) || math.IsInf(p.Cost, 0) {
-			return inField("cost", fmt.Errorf("%v is no cost: it is negative or not finite", p.Cost))
+			return inField("cost", fmt.Errorf("%v is not a cost: it is negative or not finite", p.Cost))
 		}
 	}
 	return nil

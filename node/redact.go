@@ -21,7 +21,7 @@ const (
 
 var (
 	// ErrRedaction marks a node that is marked as redacted but has more content than a redacted node can have.
-	ErrRedaction = errors.New("it says that it is redacted, and is not")
+	ErrRedaction = errors.New("it is marked as redacted but has content")
 	// ErrUnknownKind marks a node that cannot be redacted because its kind is unknown: only the newer version of Plait
 	// that made it knows which content must stay.
 	ErrUnknownKind = errors.New("a kind that this version does not know")

@@ -53,7 +53,7 @@ func (p place) list(j content.JSON, decode func(place, content.JSON) content.Blo
 
 	raw, ok := items(j)
 	if !ok {
-		return content.Blocks{}, p.im.errorf(p.line, p.where, ErrShape, "content is neither a text nor a list: %s", excerpt(j))
+		return content.Blocks{}, p.im.errorf(p.line, p.where, ErrShape, "content is neither a string nor a list: %s", excerpt(j))
 	}
 	return p.blocks(raw, decode)
 }
@@ -178,7 +178,7 @@ func anthropicCall(p place, list []jsonx.Member) content.Block {
 
 	input, rest := jsonx.Take(rest, "input")
 	if input == "null" {
-		p.note(NoteChanged, "the call's input was null; it has no arguments now")
+		p.note(NoteChanged, "the call's input is null; it became no arguments")
 		input = ""
 	}
 	return content.ToolUse{ID: id, Name: name, Input: input, Extra: extra(anthropicAPI, rest)}

@@ -97,7 +97,7 @@ func (c *chatFile) value(l line) error {
 	case ok:
 		return c.whole(l.at, list, messages)
 	case text(list, "role") == "":
-		return c.errorf(l.at, "", ErrShape, `an object has neither "messages" nor a "role": %s`, excerpt(j))
+		return c.errorf(l.at, "", ErrShape, `an object has neither "messages" nor "role": %s`, excerpt(j))
 	}
 
 	if c.open == nil {
@@ -259,7 +259,7 @@ func (c *chatConversation) message(at int, where string, j content.JSON) error {
 		e.payload = node.System{Text: blocks.Text()}
 		if !onlyText(blocks) {
 			e.meta = metaWith(e.meta, "chat.content", get(list, "content"))
-			p.note(NoteChanged, "only the text of a system prompt is sent")
+			p.note(NoteChanged, "only the text of the system prompt is sent")
 		}
 
 	case "user":

@@ -154,7 +154,7 @@ func (s *claudeSession) logical(a *agent, e *entry, list []jsonx.Member) {
 	case a.tree.byName[above] != nil:
 		e.parentName = above
 	default:
-		s.note(e.line, "", NoteAssumed, "no line of the file has the id %q of its logical parent; it starts a conversation", above)
+		s.note(e.line, "", NoteAssumed, "its logical parent %q is not in the file; it starts a conversation", above)
 	}
 }
 
@@ -368,7 +368,7 @@ func summaryOf(p place, blocks content.Blocks) (content.Blocks, error) {
 	for _, b := range blocks.All() {
 		switch b.(type) {
 		case content.ToolUse, content.CutToolUse, content.ToolResult, content.Thinking:
-			p.note(NoteLeftOut, "a summary cannot hold calls, results or thinking")
+			p.note(NoteLeftOut, "a summary cannot contain calls, results or thinking")
 			continue
 		}
 		list = append(list, b)
@@ -467,7 +467,7 @@ func (s *claudeSession) keepAsSubGraph(a *agent, heads []*node.Node, branches []
 	if a.owner != nil && a.call != nil {
 		in, sub.Title, sub.CallID = a.owner, a.call.tool, a.call.id
 	} else {
-		s.note(a.line, "", NoteAssumed, "the call of this sub-agent is not known; it is a sub-graph at the position of its first line")
+		s.note(a.line, "", NoteAssumed, "the call of this sub-agent is unknown; it became a sub-graph at the position of its first line")
 	}
 
 	if len(branches) > 0 {

@@ -203,7 +203,7 @@ func TestLimits(t *testing.T) {
 
 	_, err = transcript.Import("gopher", strings.NewReader(""), nil)
 	require.ErrorIs(t, err, transcript.ErrUnknownFormat)
-	require.EqualError(t, err, "import gopher: no such format: there are chat, claude-code, langchain, nano-agent, pi")
+	require.EqualError(t, err, "import gopher: unknown format: the formats are chat, claude-code, langchain, nano-agent, pi")
 
 	failing := errors.New("the disk is gone")
 	for _, format := range transcript.Formats() {

@@ -272,7 +272,7 @@ func (p place) langChainSystem(e *entry, fields []jsonx.Member) error {
 	e.payload = node.System{Text: blocks.Text()}
 	if !onlyText(blocks) {
 		e.meta = metaWith(e.meta, "langchain.content", get(fields, "content"))
-		p.note(NoteChanged, "only the text of a system prompt is sent")
+		p.note(NoteChanged, "only the text of the system prompt is sent")
 	}
 	return nil
 }

@@ -459,7 +459,7 @@ func (g *nanoGraph) execution(n *nanoNode) (node.Payload, error) {
 	}
 
 	if !claim(n, &e) {
-		g.note(n.line, n.where(), NoteChanged, "no message with the call %q is its parent", e.CallID)
+		g.note(n.line, n.where(), NoteChanged, "its parents have no call with the ID %q", e.CallID)
 	}
 
 	if n.sub == nil {

@@ -78,7 +78,7 @@ func (s *piSession) line(l line) error {
 		return nil
 	case "leaf":
 		s.tree.current = s.tree.byName[text(list, "targetId")]
-		s.note(l.at, "", NoteLeftOut, "it marks the current entry, as the heads do")
+		s.note(l.at, "", NoteLeftOut, "it marks the current entry; the heads replace it")
 		s.index = append(s.index, "")
 		return nil
 	}
@@ -280,7 +280,7 @@ func piCallID(id string) string {
 func piBlock(p place, raw content.JSON) content.Block {
 	list, err := object(raw)
 	if err != nil {
-		return p.opaque(raw, "pi", "it is no object")
+		return p.opaque(raw, "pi", "it is not an object")
 	}
 
 	kind, list, _ := jsonx.TakeText(list, "type")

@@ -229,7 +229,7 @@ func TestSessionsOfAnotherProgramAreRefused(t *testing.T) {
 			require.ErrorAs(t, err, &e, "%s as %s", c.file, c.format)
 			require.ErrorIs(t, err, transcript.ErrShape)
 			require.Equal(t, 1, e.Line)
-			require.ErrorContains(t, err, "no line of it is one that "+string(c.format)+" writes")
+			require.ErrorContains(t, err, "no line is in the format "+string(c.format))
 		}
 	}
 

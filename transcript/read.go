@@ -101,7 +101,7 @@ func (im *importer) lines(r io.Reader, each func(line) error) error {
 }
 
 // errTorn marks text that ends in the middle of its JSON.
-var errTorn = fmt.Errorf("%w: it ends in the middle", ErrSyntax)
+var errTorn = fmt.Errorf("%w: it is cut off", ErrSyntax)
 
 // noteTorn notes that a torn last line is left out. A nil error is ignored.
 func (im *importer) noteTorn(err error) {
@@ -316,5 +316,5 @@ func (im *importer) unrecognized() error {
 	if im.own || im.foreign == 0 {
 		return nil
 	}
-	return im.errorf(im.foreign, "", ErrShape, "the file has another format: no line of it is one that %s writes", im.format)
+	return im.errorf(im.foreign, "", ErrShape, "the file has another format: no line is in the format %s", im.format)
 }

@@ -20,7 +20,7 @@ import (
 // Errors that Import returns, inside an *Error. Errors of the reader and of package node are returned in the same way.
 var (
 	// ErrUnknownFormat marks a format that Import does not know.
-	ErrUnknownFormat = errors.New("no such format")
+	ErrUnknownFormat = errors.New("unknown format")
 	// ErrSyntax marks text that is not JSON.
 	ErrSyntax = errors.New("not JSON")
 	// ErrShape marks JSON that does not have the shape that the format requires at this position.
@@ -178,7 +178,7 @@ func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 
 	read, ok := importers[format]
 	if !ok {
-		return Imported{}, &Error{Format: format, Err: fmt.Errorf("%w: there are %s", ErrUnknownFormat, joinNames(Formats()))}
+		return Imported{}, &Error{Format: format, Err: fmt.Errorf("%w: the formats are %s", ErrUnknownFormat, joinNames(Formats()))}
 	}
 
 	if err := read(im, io.TeeReader(r, im.sum)); err != nil {

@@ -108,10 +108,10 @@ func (t *tree) add(e *entry) error {
 		}
 
 		if !t.im.opts.Lenient {
-			return t.im.errorf(e.line, "", ErrDuplicateID, "%q is the id of line %d", e.name, old.line)
+			return t.im.errorf(e.line, "", ErrDuplicateID, "line %[2]d has the same ID, %[1]q", e.name, old.line)
 		}
 
-		t.im.note(e.line, "", NoteChanged, "its id %q is also the id of line %d; it starts a conversation", e.name, old.line)
+		t.im.note(e.line, "", NoteChanged, "line %[2]d has the same ID, %[1]q; it starts a conversation", e.name, old.line)
 		e.name += "#" + strconv.Itoa(e.line)
 	}
 
@@ -207,9 +207,9 @@ func (t *tree) order() ([]*entry, error) {
 		}
 		if e.parent = t.byName[e.parentName]; e.parent == nil {
 			if !t.im.opts.Lenient {
-				return nil, t.im.errorf(e.line, "", ErrParent, "no line of the file has the id %q", e.parentName)
+				return nil, t.im.errorf(e.line, "", ErrParent, "its parent %q is not in the file", e.parentName)
 			}
-			t.im.note(e.line, "", NoteChanged, "no line of the file has the id %q of its parent; it starts a conversation", e.parentName)
+			t.im.note(e.line, "", NoteChanged, "its parent %q is not in the file; it starts a conversation", e.parentName)
 		}
 	}
 
@@ -579,7 +579,7 @@ func (t *tree) makePhase(s *slot, after []*node.Node) error {
 		case !closed:
 			continue
 		default:
-			t.im.note(calling.entry.line, "", NoteAssumed, "the call %q of %s has no result, but the conversation continues", call.ID, call.Name)
+			t.im.note(calling.entry.line, "", NoteAssumed, "call %q of %s has no result, but the conversation continues", call.ID, call.Name)
 			run.Result, run.IsError = content.Words(content.NoResult), true
 			a = &phaseResult{result: run.Answer(), entry: calling.entry}
 		}

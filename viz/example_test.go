@@ -96,7 +96,7 @@ func ExampleMermaidOptions() {
 	// Output:
 	// <nil>
 	// true
-	// too large for a Mermaid diagram: 1199 edges, where at most 500 are drawn
+	// too large for a Mermaid diagram: 1199 edges, the maximum is 500
 }
 
 // A SizeError says what there is too much of.

@@ -38,7 +38,7 @@ type SizeError struct {
 
 // Error returns the size, its unit and the limit.
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("%v: %d %s, where at most %d are drawn", ErrTooLarge, e.Size, e.Limit, e.Max)
+	return fmt.Sprintf("%v: %d %s, the maximum is %d", ErrTooLarge, e.Size, e.Limit, e.Max)
 }
 
 // Unwrap returns ErrTooLarge.

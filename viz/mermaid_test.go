@@ -246,7 +246,7 @@ func TestMermaidsOwnLimitsAreKeptExactly(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooLarge)
 	require.ErrorAs(t, err, &size)
 	require.Equal(t, SizeError{"edges", 501, 500}, *size)
-	require.EqualError(t, err, "too large for a Mermaid diagram: 501 edges, where at most 500 are drawn")
+	require.EqualError(t, err, "too large for a Mermaid diagram: 501 edges, the maximum is 500")
 
 	wide := &MermaidOptions{Full: true, LabelChars: 100_000}
 	room := 50_000 - utf16Len(draw(t, sampleStart().User("a"), wide)) + 1

@@ -18,7 +18,7 @@ import (
 )
 
 // ErrScriptOver is in the chain of the error that a [Script] returns when it has no turn left.
-var ErrScriptOver = errors.New("the script has no answer left")
+var ErrScriptOver = errors.New("the script has no response left")
 
 // Script is an offline model: an [api.Provider] that responds to each request with the next of its prepared turns, and
 // records the requests. It keeps all rules of api.Provider, and is safe for concurrent use.

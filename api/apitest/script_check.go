@@ -32,7 +32,7 @@ func refuse(req api.Request) error {
 		return badRequest(fmt.Errorf("Options.ToolChoice names the tool %q, which is not declared", name))
 	}
 	if choice == api.ToolsAny && len(declared) == 0 {
-		return badRequest(errors.New("Options.ToolChoice wants a tool to be called, and none is declared"))
+		return badRequest(errors.New("Options.ToolChoice requires a call, and no tool is declared"))
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func ExampleNewScript() {
 	// Output:
 	// tool_use Let me look. [{call_1_1 get_weather {"city":"Tokyo"} { }}] 0 <nil>
 	// end_turn It is 22°C. [] 27 <nil>
-	// script: the script has no answer left: this is request 3 3
+	// script: the script has no response left: this is request 3 3
 }
 
 func TestScriptThatIsOverIsNotRetried(t *testing.T) {
@@ -195,7 +195,7 @@ func TestScriptRefusesWhatAnAPIWouldRefuse(t *testing.T) {
 		`its schema's type is "array", not "object"`:   func(r *api.Request) { r.Tools[0].Schema = `{"type":"array"}` },
 		`two tools have the name "get_weather"`:        func(r *api.Request) { r.Tools = append(r.Tools, weather) },
 		`names the tool "get_time", which is not decl`: func(r *api.Request) { r.Options.ToolChoice = api.OneTool("get_time") },
-		"wants a tool to be called, and none is":       func(r *api.Request) { r.Tools, r.Options.ToolChoice = nil, api.ToolsAny },
+		"requires a call, and no tool is":              func(r *api.Request) { r.Tools, r.Options.ToolChoice = nil, api.ToolsAny },
 	} {
 		model := apitest.NewScript(apitest.Say("Hi."))
 		req := api.Request{Messages: hello.Messages, Tools: []content.Tool{weather}}

@@ -130,11 +130,11 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 	for e, err := range stream {
 		switch {
 		case cut && err == nil:
-			return events, failure, fmt.Errorf("%T came after a Cut, which only an error follows", e)
+			return events, failure, fmt.Errorf("%T came after a Cut; only an error may follow", e)
 		case failure != nil || end:
 			return events, failure, fmt.Errorf("%T and %v came after the end", e, err)
 		case err != nil && e != nil:
-			return events, err, fmt.Errorf("a %T came beside the error %w", e, err)
+			return events, err, fmt.Errorf("a %T came with the error %w", e, err)
 		case err != nil:
 			failure = err
 			continue
@@ -174,7 +174,7 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 				return events, failure, errors.New("a Cut names no API")
 			}
 		default:
-			return events, failure, fmt.Errorf("a %T is no event of a provider", e)
+			return events, failure, fmt.Errorf("a %T is not an event of a provider", e)
 		}
 		events = append(events, e)
 	}
@@ -227,7 +227,7 @@ func repairedFirst(ctx context.Context, p api.Provider) error {
 		return fmt.Errorf("a request with an open call and a result of no call failed; dialect.Repair makes it valid: %w", err)
 	}
 	if r, ok := events[0].(api.Repaired); ok && len(r.Repairs) == 0 {
-		return errors.New("a Repaired says of no repair")
+		return errors.New("a Repaired has no repairs")
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ func saysHello(ctx context.Context, p api.Provider) error {
 	}
 	answer, err := folded(events)
 	if err == nil && answer.Blocks.Text() != "Hello there." {
-		err = fmt.Errorf("the model said %q, not \"Hello there.\"", answer.Blocks.Text())
+		err = fmt.Errorf("the text is %q, not \"Hello there.\"", answer.Blocks.Text())
 	}
 	return err
 }
@@ -257,7 +257,7 @@ func comesWhole(ctx context.Context, p api.Provider) error {
 	calls := answer.Blocks.ToolUses()
 	if len(calls) != 1 || calls[0].Name != "get_weather" || calls[0].Input.Canonical() != `{"city":"Tokyo"}` ||
 		answer.Blocks.Text() != "Let me see." {
-		return fmt.Errorf("the answer is %s", answer.Blocks.Append(nil))
+		return fmt.Errorf("the response is %s", answer.Blocks.Append(nil))
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ func finishLast(ctx context.Context, p api.Provider) error {
 		return err
 	}
 	if end := events[len(events)-1].(api.Finish); end.API == "" || end.Stop != content.StopToolUse {
-		return fmt.Errorf("the end is %+v", end)
+		return fmt.Errorf("the Finish is %+v", end)
 	}
 	return nil
 }
@@ -281,11 +281,11 @@ func errorLast(ctx context.Context, p api.Provider) error {
 	var e *api.Error
 	switch {
 	case !errors.As(failure, &e):
-		return fmt.Errorf("no *api.Error: %w", failure)
+		return fmt.Errorf("not an *api.Error: %w", failure)
 	case !api.Retryable(failure):
 		return fmt.Errorf("an overload is not retryable: %w", failure)
 	case strings.TrimSpace(e.API) == "":
-		return fmt.Errorf("it names no API: %w", failure)
+		return fmt.Errorf("it has no API: %w", failure)
 	}
 	return nil
 }
@@ -322,9 +322,9 @@ func isPart(ctx context.Context, p api.Provider) error {
 	part := fold.Partial()
 	switch {
 	case !strings.HasPrefix("Hello there.", part.Blocks.Text()):
-		return fmt.Errorf("%q is no part of the answer", part.Blocks.Text())
+		return fmt.Errorf("%q is not a part of the response", part.Blocks.Text())
 	case part.Blocks.Len() > 0 && part.Stop != content.StopCut:
-		return fmt.Errorf("the part says that it stopped for %q", part.Stop)
+		return fmt.Errorf("the part has the stop reason %q", part.Stop)
 	}
 	return nil
 }
@@ -342,7 +342,7 @@ func isStalled(ctx context.Context, p api.Provider) error {
 	return wrong
 }
 
-var errStop = errors.New("the test had enough")
+var errStop = errors.New("stopped by the test")
 
 func cancelled(ctx context.Context, p api.Provider) error {
 	for i, asked := range []api.Provider{p, api.NewClient(p, nil)} {

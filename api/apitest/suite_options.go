@@ -190,11 +190,11 @@ func (o optionRule) arrives(ctx context.Context, p api.Provider) error {
 		}
 	case o.value != nil:
 		if !with.holds(o.value) {
-			return fmt.Errorf("neither is %v in what was sent, nor is there a note of api.RepairOption: %s", o.value,
+			return fmt.Errorf("%v was not sent, and there is no note of api.RepairOption: %s", o.value,
 				with.body)
 		}
 	case with.body.Canonical() == without.body.Canonical():
-		return fmt.Errorf("the same was sent without the option, and there is no note of api.RepairOption: %s",
+		return fmt.Errorf("the option changes nothing, and there is no note of api.RepairOption: %s",
 			with.body)
 	}
 	return nil
@@ -209,7 +209,7 @@ func conversationArrives(ctx context.Context, p api.Provider) error {
 
 	for _, said := range []string{"Answer briefly.", "Hello", "get_weather", "The weather.", "city"} {
 		if !with.holds(said) {
-			return fmt.Errorf("%q is not in what was sent: %s", said, with.body)
+			return fmt.Errorf("%q was not sent: %s", said, with.body)
 		}
 	}
 	return nil

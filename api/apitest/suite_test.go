@@ -86,7 +86,7 @@ func TestTheSuiteFindsAConversationThatDoesNotArrive(t *testing.T) {
 			in(yield)
 		}
 	}})
-	require.ErrorContains(t, conversationArrives(t.Context(), deaf), `"Hello" is not in what was sent`)
+	require.ErrorContains(t, conversationArrives(t.Context(), deaf), `"Hello" was not sent`)
 	silent := r.Of(NewScript(scenes(Answers)...))
 	require.ErrorContains(t, conversationArrives(t.Context(), silent), "nothing was sent")
 	require.ErrorIs(t, conversationArrives(t.Context(), NewScript(scenes(Answers)...)), errNotRecorded)

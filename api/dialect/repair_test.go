@@ -197,7 +197,7 @@ func TestRepair(t *testing.T) {
 				return b, ""
 			}},
 			out:   list{hi, assistant(text("x")), user(text("y"))},
-			notes: []string{"message 2: dropped: block 0 (image): its source needs exactly one of data, text, URL and file id; it has 0"}},
+			notes: []string{"message 2: dropped: block 0 (image): its source needs exactly one of data, text, URL and file ID; it has 0"}},
 
 		{name: "a result that is refused is sent without content", rules: dialect.Rules{Accept: noResults},
 			in: list{hi, assistant(call("a"), call("b")), user(failed("b", "2"), result("a", "1"))},

@@ -188,7 +188,7 @@ func (s *streams) cost(files []string, pricesFile string) (costReport, error) {
 	var prices api.Prices
 	if pricesFile != "" {
 		if pricesFile == std && slices.Contains(files, std) {
-			return report, errors.New("standard input can be read once: FILE and --prices cannot both be -")
+			return report, errors.New("only one input can be standard input: FILE and --prices cannot both be -")
 		}
 		list, err := s.prices(pricesFile)
 		if err != nil {
@@ -257,7 +257,7 @@ func everyNode(d dag.DAG) dag.DAG {
 // readOnce refuses a list of files that names standard input twice.
 func readOnce(files []string) error {
 	if at := slices.Index(files, std); at >= 0 && slices.Contains(files[at+1:], std) {
-		return errors.New("standard input can be read once")
+		return errors.New("only one input can be standard input")
 	}
 	return nil
 }

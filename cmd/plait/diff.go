@@ -29,7 +29,7 @@ do not count. The exit code is 1 if there are differences.`,
 				return fmt.Errorf("--color %q is not one of %s", color, strings.Join(when, ", "))
 			}
 			if args[0] == std && args[1] == std {
-				return fmt.Errorf("standard input can be read once: A and B cannot both be -")
+				return fmt.Errorf("only one input can be standard input: A and B cannot both be -")
 			}
 
 			a, err := s.loadAt(args[0], before)

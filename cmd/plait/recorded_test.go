@@ -35,7 +35,7 @@ var recordedAPIs = []recordedAPI{
 // the command says of it.
 var exportedOtherwise = map[string]struct{ reason, told string }{
 	"braintrust-sdk-javascript--cloudflare-ai-chat-instrumentation-cassettes-cloudflare-ai-chat-v0-latest-cassette/1": {
-		"the call is a reference to an item that the API stores: the conversation does not hold it", "answers no open call"},
+		"the call is a reference to an item that the API stores: the conversation does not hold it", "no open call has the ID"},
 	"openinference--openinference-instrumentation-agent-framework-test-processor-test-agent-with-tool-calls/1": {
 		"the history is at the API; it is sent where the conversation was run", "previous_response_id"},
 	"openinference--openinference-instrumentation-agent-framework-test-processor-test-multiple-tools/1": {
@@ -74,7 +74,7 @@ func TestEveryRecordedRequestIsExportedAsItWasImported(t *testing.T) {
 							return
 						}
 						want, got := a.normal(t, e.Request.Body), a.normal(t, body)
-						if strings.Contains(told, ": id: the call id") {
+						if strings.Contains(told, ": id: the call ID") {
 							requireRepeatedID(t, c.Name)
 							numberIDs(want)
 							numberIDs(got)

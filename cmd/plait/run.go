@@ -315,7 +315,7 @@ func (r *runner) userBlocks(name string) ([]content.Block, error) {
 		return list, nil
 	}
 	if r.userJSON == std && (name == std || r.results == std) {
-		return nil, errors.New("standard input can be read once: FILE, --results and --user-json cannot share it")
+		return nil, errors.New("only one input can be standard input: FILE, --results and --user-json cannot share it")
 	}
 	data, err := r.read(r.userJSON)
 	if err != nil {

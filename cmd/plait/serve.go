@@ -84,7 +84,7 @@ func (v *served) serve(ctx context.Context, name string) error {
 
 	l, err := v.page.Listen(cmp.Or(v.addr, "127.0.0.1:0"))
 	if errors.Is(err, live.ErrRemote) {
-		return fmt.Errorf("--addr %s: other machines could reach it; --allow-remote lets them", v.addr)
+		return fmt.Errorf("--addr %s: other machines can reach this address; --allow-remote allows that", v.addr)
 	}
 	if err != nil {
 		return err

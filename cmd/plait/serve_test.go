@@ -285,12 +285,12 @@ func TestServeRunsAndSaves(t *testing.T) {
 
 func TestServeIsRefused(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--addr 0.0.0.0:0: other machines could reach it; --allow-remote lets them": {"x.json", "--addr", "0.0.0.0:0"},
-		"--addr :0: other machines could reach it":                                  {"x.json", "--addr", ":0"},
-		"serve needs a file, not standard input":                                    {"-"},
-		`--provider "nobody" is not one of`:                                         {"x.json", "--provider", "nobody"},
-		"serve takes one FILE":                                                      {},
-		"missing port":                                                              {"x.json", "--addr", "localhost"},
+		"--addr 0.0.0.0:0: other machines can reach this address; --allow-remote allows that": {"x.json", "--addr", "0.0.0.0:0"},
+		"--addr :0: other machines can reach this address":                                    {"x.json", "--addr", ":0"},
+		"serve needs a file, not standard input":                                              {"-"},
+		`--provider "nobody" is not one of`:                                                   {"x.json", "--provider", "nobody"},
+		"serve takes one FILE":                                                                {},
+		"missing port":                                                                        {"x.json", "--addr", "localhost"},
 	} {
 		_, errs, code := command("", append([]string{"serve"}, args...)...)
 		require.Equal(t, exitBad, code)

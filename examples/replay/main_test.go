@@ -8,7 +8,7 @@ import (
 
 const whole = `The recorded answers, with today's tools:
   same   stock{"item":"bolts"} → 40
-  PARTED stock{"item":"nuts"} → ✗ nothing is called "nuts", and was → 38
+  PARTED stock{"item":"nuts"} → ✗ nothing is called "nuts", recorded → 38
 They part here:
 ◆ tools     stock
 ○ user      What do we have to order?

@@ -70,7 +70,7 @@ func ExampleRegistry_ExecuteCall() {
 	// get_weather true Tokyo: 22°C
 	// get_weather true Paris: 18°C
 	// get_weather true New York: 25°C
-	// get_weather false not a tool call that can be carried out: arguments: it must be an object, is an array
+	// get_weather false not a tool call that can be executed: arguments: it must be an object, is an array
 }
 
 func ExampleParseCall() {

@@ -17,7 +17,7 @@ import (
 )
 
 // ErrCall is in the chain of every error of [ParseCall].
-var ErrCall = errors.New("not a tool call that can be carried out")
+var ErrCall = errors.New("not a tool call that can be executed")
 
 // CallError reports an invalid member of a tool call. Its chain holds [ErrCall].
 type CallError struct {
@@ -80,7 +80,7 @@ func ParseCall(data []byte) (executor.Call, error) {
 	// An object in several formats is accepted if all of them give the same call.
 	for _, other := range readings[1:] {
 		if !sameCall(readings[0], other) {
-			return executor.Call{}, &CallError{Path: "root", Reason: "it can be read as two calls that differ"}
+			return executor.Call{}, &CallError{Path: "root", Reason: "it can be read as two different calls"}
 		}
 	}
 	return readings[0], nil
@@ -135,7 +135,7 @@ func readInner(outer []jsonx.Member, inner content.JSON, kind, member string) ([
 		args, ids = "args", list
 	}
 	if kind != "" && (kind != "function" || member != "function") {
-		return nil, wrongMember("", member, "it is no member of a %s", kind)
+		return nil, wrongMember("", member, "a %s has no such member", kind)
 	}
 	return readMembers(list, ids, member+".", []string{args})
 }
@@ -147,7 +147,7 @@ func readFlat(outer []jsonx.Member, kind string) ([]executor.Call, error) {
 	}
 	for _, m := range outer {
 		if slices.Contains(argsMembers, m.Name) && m.Name != argsOfType[kind] {
-			return nil, wrongMember("", m.Name, "it is no member of a %s", kind)
+			return nil, wrongMember("", m.Name, "a %s has no such member", kind)
 		}
 	}
 	return readMembers(outer, outer, "", []string{argsOfType[kind]})
@@ -189,7 +189,7 @@ func nothingElse(list []jsonx.Member, path string) error {
 	for _, m := range list {
 		if !slices.Contains([]string{"name", "id", "call_id", "type", "function", "functionCall"}, m.Name) {
 			where := path + cmp.Or(safetext.Escape(m.Name, mostName), `""`)
-			return wrongMember("", where, "the call has no arguments but this member, which is none that holds them")
+			return wrongMember("", where, "a call without arguments cannot have this member")
 		}
 	}
 	return nil
@@ -264,7 +264,7 @@ func notAnObject(j content.JSON) string {
 		return "it is not valid JSON: " + syntax(err)
 	}
 	if _, err := dec.ReadToken(); err != io.EOF {
-		return "it is not valid JSON: there is more behind its end"
+		return "it is not valid JSON: more data after the value"
 	}
 	return "it must be an object, is " + jsonType(j)
 }

@@ -73,7 +73,7 @@ var badCalls = []struct{ name, call, tool, path, reason string }{
 	{"space", " \n", "", "root", "it is not valid JSON: it is empty"},
 	{"no JSON", "f(1)", "", "root", "it is not valid JSON: invalid character '('"},
 	{"cut off", `{"name":"f"`, "", "root", "it is not valid JSON: unexpected EOF"},
-	{"two values", `{"name":"f"}{"name":"g"}`, "", "root", "it is not valid JSON: there is more behind its end"},
+	{"two values", `{"name":"f"}{"name":"g"}`, "", "root", "it is not valid JSON: more data after the value"},
 	{"no UTF-8", "{\"name\":\"\xff\"}", "", "root", "it is not valid JSON: invalid UTF-8"},
 	{"a lone surrogate", `{"name":"\ud800"}`, "", "root", "it is not valid JSON: invalid surrogate pair"},
 	{"a list", `[{"name":"f"}]`, "", "root", "it must be an object, is an array"},
@@ -111,31 +111,31 @@ var badCalls = []struct{ name, call, tool, path, reason string }{
 	{"arguments that are cut off", `{"function":{"name":"f","arguments":"{\"a\":"}}`,
 		"f", "function.arguments", "it is not valid JSON"},
 	{"arguments quoted twice", `{"name":"f","arguments":"\"{}\""}`, "f", "arguments", "it must be an object, is a string"},
-	{"arguments and more", `{"name":"f","arguments":"{} {}"}`, "f", "arguments", "there is more behind its end"},
+	{"arguments and more", `{"name":"f","arguments":"{} {}"}`, "f", "arguments", "more data after the value"},
 	{"an input in a string", `{"type":"tool_use","name":"f","input":"{}"}`, "f", "input", "it must be an object, is a string"},
 	{"args in a string", `{"functionCall":{"name":"f","args":"{}"}}`, "f", "functionCall.args", "it must be an object, is a string"},
 	{"another shape's arguments", `{"type":"tool_use","name":"f","arguments":"{}"}`,
-		"", "arguments", "it is no member of a tool_use"},
-	{"another shape's function", `{"type":"tool_use","function":{"name":"f"}}`, "", "function", "it is no member of a tool_use"},
+		"", "arguments", "a tool_use has no such member"},
+	{"another shape's function", `{"type":"tool_use","function":{"name":"f"}}`, "", "function", "a tool_use has no such member"},
 	{"another shape's functionCall", `{"type":"function","functionCall":{"name":"f"}}`,
-		"", "functionCall", "it is no member of a function"},
+		"", "functionCall", "a function has no such member"},
 	{"arguments of a name nobody knows", `{"name":"f","parameters":{"a":1}}`,
-		"f", "parameters", "the call has no arguments but this member"},
+		"f", "parameters", "a call without arguments cannot have this member"},
 	{"a definition", `{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}`,
-		"f", "function.parameters", "the call has no"},
+		"f", "function.parameters", "a call without arguments"},
 	{"arguments still to come", `{"functionCall":{"name":"f","willContinue":true}}`,
-		"f", "functionCall.willContinue", "the call has no"},
-	{"a hostile member", `{"name":"f","\u001b\n\u202e":1}`, "f", `\x1b\n\u202e`, "the call has no"},
-	{"a member without a name", `{"name":"f","":1}`, "f", `""`, "the call has no"},
+		"f", "functionCall.willContinue", "a call without arguments"},
+	{"a hostile member", `{"name":"f","\u001b\n\u202e":1}`, "f", `\x1b\n\u202e`, "a call without arguments"},
+	{"a member without a name", `{"name":"f","":1}`, "f", `""`, "a call without arguments"},
 	{"two names", `{"name":"f","args":{},"function":{"name":"g","arguments":"{}"}}`,
-		"", "root", "it can be read as two calls that differ"},
-	{"two arguments", `{"name":"f","args":{"a":1},"arguments":{"a":2}}`, "", "root", "it can be read as two calls that differ"},
-	{"two ids", `{"id":"x","function":{"name":"f"},"functionCall":{"name":"f","id":"y"}}`, "", "root", "two calls that differ"},
+		"", "root", "it can be read as two different calls"},
+	{"two arguments", `{"name":"f","args":{"a":1},"arguments":{"a":2}}`, "", "root", "it can be read as two different calls"},
+	{"two ids", `{"id":"x","function":{"name":"f"},"functionCall":{"name":"f","id":"y"}}`, "", "root", "two different calls"},
 	{"one call with arguments, one without", `{"name":"f","function":{"name":"f","arguments":"{\"a\":1}"}}`,
-		"", "root", "two calls that differ"},
+		"", "root", "two different calls"},
 	{"arguments beside a function", `{"function":{"name":"f","arguments":"{}"},"arguments":"{}"}`,
 		"", "name", "it is missing or empty"},
-	{"a number with another text", `{"name":"f","args":{"a":1},"input":{"a":1.0}}`, "", "root", "two calls that differ"},
+	{"a number with another text", `{"name":"f","args":{"a":1},"input":{"a":1.0}}`, "", "root", "two different calls"},
 }
 
 func TestParseCallRefusesWhatIsNoCallOrTwo(t *testing.T) {
@@ -149,7 +149,7 @@ func TestParseCallRefusesWhatIsNoCallOrTwo(t *testing.T) {
 			require.Equal(t, c.tool, refused.Tool)
 			require.Equal(t, c.path, refused.Path)
 			require.Contains(t, refused.Reason, c.reason)
-			require.Equal(t, "not a tool call that can be carried out: "+refused.Path+": "+refused.Reason, err.Error())
+			require.Equal(t, "not a tool call that can be executed: "+refused.Path+": "+refused.Reason, err.Error())
 		})
 	}
 }

@@ -117,7 +117,7 @@ func registration(i int, t executor.Tool) (made registered, err error) {
 	}
 	defer func() {
 		if v := recover(); v != nil { // a nil pointer in an interface, most likely
-			err = fmt.Errorf("%w: tool %d panicked when it was asked for its definition: %v", content.ErrTool, i, v)
+			err = fmt.Errorf("%w: tool %d panicked in its Definition method: %v", content.ErrTool, i, v)
 		}
 	}()
 
@@ -245,7 +245,7 @@ func (r *Registry) block(ctx context.Context, name string, err error) Record {
 	if log == nil {
 		log = slog.Default()
 	}
-	log.WarnContext(ctx, "blocked a call of a tool that is not registered",
+	log.WarnContext(ctx, "blocked a call of an unregistered tool",
 		slog.String("tool", safetext.Escape(name, mostName)))
 	return failedRecord(name, err.Error())
 }
@@ -261,7 +261,7 @@ func (r *Registry) run(ctx context.Context, tool executor.Tool, call executor.Ca
 			return recordOf(call.Name, done)
 		}
 	}
-	return failedRecord(call.Name, fmt.Sprint("The call came to no result: ", err))
+	return failedRecord(call.Name, fmt.Sprint("The call has no result: ", err))
 }
 
 // steady returns a clock that does not jump when the system's clock is set, so that no latency is negative.

@@ -106,7 +106,7 @@ func TestRegistryRefusesToolsThatCannotBeCalled(t *testing.T) {
 		says string
 	}{
 		"nil":               {nil, "tool 1 is nil"},
-		"a nil pointer":     {(*odd)(nil), "tool 1 panicked when it was asked for its definition"},
+		"a nil pointer":     {(*odd)(nil), "tool 1 panicked in its Definition method"},
 		"one that panics":   {panicking, "no definition"},
 		"no schema":         {recursive, "loop"},
 		"broken and hidden": {hidden, "loop"},
@@ -177,7 +177,7 @@ func TestRegistryLogsToTheDefaultLogger(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&lines, nil)))
 	var r registry.Registry
 	r.Execute(t.Context(), "rm_rf", nil)
-	require.Contains(t, lines.String(), `level=WARN msg="blocked a call of a tool that is not registered" tool=rm_rf`)
+	require.Contains(t, lines.String(), `level=WARN msg="blocked a call of an unregistered tool" tool=rm_rf`)
 }
 
 // plainHandler writes a record's words as they are, as simple handlers do.
@@ -212,7 +212,7 @@ func TestHostileNamesAreShownOnOneLine(t *testing.T) {
 		rec := r.Execute(t.Context(), name, nil)
 		require.Equal(t, name, rec.Tool)
 		require.Equal(t, "Tool not registered: "+want+" (only registered tools can be called)", rec.Error)
-		require.Equal(t, "blocked a call of a tool that is not registered "+want, said.String())
+		require.Equal(t, "blocked a call of an unregistered tool "+want, said.String())
 	}
 }
 
@@ -334,7 +334,7 @@ func TestArgumentsThatAreNoObjectAreAFailure(t *testing.T) { // C5
 	}{
 		{`{"a":1`, "The arguments are not a JSON object: it is not valid JSON"},
 		{"not JSON", "not valid JSON"},
-		{[]byte("{}{}"), "there is more behind its end"},
+		{[]byte("{}{}"), "more data after the value"},
 		{content.JSON(`{"a":1,"a":2}`), "duplicate"},
 		{content.JSON("\x00\x1b"), `not valid JSON: invalid character`},
 		{json.RawMessage("[1]"), "is an array"},
@@ -469,12 +469,12 @@ func TestToolThatBreaksLaterIsAFailure(t *testing.T) {
 	r := filled(t, f)
 	require.True(t, r.Execute(t.Context(), "a", nil).Success)
 	f.err = errors.New("it is gone")
-	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "The call came to no result: dag: Tools: it is gone")
+	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "The call has no result: dag: Tools: it is gone")
 }
 
 func TestToolThatIsCarriedOutElsewhereIsAFailure(t *testing.T) {
 	r := filled(t, executor.DeferredTool(saying("a", "").Definition()))
-	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "The call came to no result: ")
+	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "The call has no result: ")
 }
 
 type panickingHandler struct{ slog.Handler }

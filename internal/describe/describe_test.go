@@ -76,7 +76,7 @@ func TestFailureNamesWhatFailed(t *testing.T) {
 		{node.StopReason{Reason: content.StopError}, "the run ended: error", true},
 		{node.StopReason{Reason: content.StopCancelled}, "the run ended: cancelled", false},
 		{node.StopReason{Reason: content.StopEndTurn}, "", false},
-		{node.Message{Role: content.Assistant, Answer: node.Answer{Stop: content.StopCut}}, "the answer ended: cut_off", true},
+		{node.Message{Role: content.Assistant, Answer: node.Answer{Stop: content.StopCut}}, "the response ended: cut_off", true},
 	} {
 		why, grave := describe.Of(made(t, c.payload)).Failure()
 		require.Equal(t, c.why, why)

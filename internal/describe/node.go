@@ -283,7 +283,7 @@ func (d Node) Failure() (why string, grave bool) {
 	if d.Sort == Stop {
 		return "the run ended: " + string(d.Stop), grave
 	}
-	return "the answer ended: " + string(d.Stop), grave
+	return "the response ended: " + string(d.Stop), grave
 }
 
 // Outcome returns the word for the outcome of an execution: "started", "in doubt" or "failed". It returns "" if the

@@ -232,7 +232,7 @@ func TestUnknownPathsAreNotFound(t *testing.T) {
 	for _, path := range []string{"x", "/", "events/", "fork/x", "..%2fevents", "index.html", "page.js", "%00", ".git/config", "debug/pprof"} {
 		status, text := s.ask(t, http.MethodGet, path, "")
 		require.Equal(t, http.StatusNotFound, status, path)
-		require.JSONEq(t, `{"error":"no_such_path","message":"there is nothing here"}`, text)
+		require.JSONEq(t, `{"error":"no_such_path","message":"no such path"}`, text)
 	}
 }
 

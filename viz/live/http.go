@@ -97,7 +97,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) *refusal {
 
 	e, ok := endpoints[strings.TrimPrefix(r.URL.Path, "/")]
 	if !ok {
-		return refuse(http.StatusNotFound, "no_such_path", "there is nothing here")
+		return refuse(http.StatusNotFound, "no_such_path", "no such path")
 	}
 
 	if r.Method != e.method && (r.Method != http.MethodHead || e.method != http.MethodGet) {
@@ -121,7 +121,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) *refusal {
 // stranger rejects requests from other machines, for other hosts, and from pages of other sites, whatever their path.
 func (s *Server) stranger(r *http.Request) *refusal {
 	if !s.options.Remote && !loopback(r.RemoteAddr) {
-		return refuse(http.StatusForbidden, "remote_peer", "only this machine is answered")
+		return refuse(http.StatusForbidden, "remote_peer", "only requests from this machine are allowed")
 	}
 
 	if !s.named(r.Host) {
@@ -130,11 +130,11 @@ func (s *Server) stranger(r *http.Request) *refusal {
 
 	if origin := r.Header.Get("Origin"); origin != "" {
 		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
-			return refuse(http.StatusForbidden, "cross_origin", "a page of another site asks")
+			return refuse(http.StatusForbidden, "cross_origin", "the request comes from a page of another site")
 		}
 	}
 	if http.NewCrossOriginProtection().Check(r) != nil {
-		return refuse(http.StatusForbidden, "cross_origin", "a page of another site asks")
+		return refuse(http.StatusForbidden, "cross_origin", "the request comes from a page of another site")
 	}
 
 	return nil
@@ -242,9 +242,9 @@ func (s *Server) request(w http.ResponseWriter, r *http.Request) *refusal {
 	m, ok := n.Message()
 	switch {
 	case !ok || m.Role != content.Assistant:
-		return refuse(http.StatusNotFound, unknown, "the node is no answer of a model")
+		return refuse(http.StatusNotFound, unknown, "the node is not a response of a model")
 	case s.options.Request == nil:
-		return refuse(http.StatusNotFound, unknown, "the program that serves this page does not know requests")
+		return refuse(http.StatusNotFound, unknown, "the program that serves this page does not show requests")
 	}
 
 	body, err := s.options.Request(s.DAG().WithHeads(n.Parents()...), n)
@@ -278,7 +278,7 @@ func (s *Server) copy(w http.ResponseWriter, r *http.Request) *refusal {
 	case "go":
 		err = gocode.Write(&b, d)
 	default:
-		return refuse(http.StatusBadRequest, "unknown_form", fmt.Sprintf("%.80q is none of mermaid, json, go", form))
+		return refuse(http.StatusBadRequest, "unknown_form", fmt.Sprintf("%.80q is not one of mermaid, json, go", form))
 	}
 
 	if err != nil {
@@ -316,7 +316,7 @@ func (s *Server) postFork(w http.ResponseWriter, r *http.Request) *refusal {
 	case err != nil:
 		return unknownNode(asked.At)
 	case strings.TrimSpace(asked.Text) == "":
-		return refuse(http.StatusBadRequest, "no_text", "nothing is said: \"text\" is empty")
+		return refuse(http.StatusBadRequest, "no_text", "\"text\" is empty")
 	}
 
 	if no := s.fork(at, asked.Text); no != nil {
@@ -355,7 +355,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) *refusal {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 
 	if err := json.Unmarshal(body, into); err != nil {
-		return refuse(http.StatusBadRequest, "bad_body", "the body is no such JSON object: "+err.Error())
+		return refuse(http.StatusBadRequest, "bad_body", "the body is not the expected JSON object: "+err.Error())
 	}
 	return nil
 }

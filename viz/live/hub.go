@@ -76,7 +76,7 @@ func (s *Server) add(l *listener) *refusal {
 		return refuse(http.StatusServiceUnavailable, "closed", "the server is closed")
 	case len(s.listeners) >= s.options.Listeners:
 		return refuse(http.StatusServiceUnavailable, "too_many_listeners",
-			fmt.Sprintf("%d pages are open already, which is as many as are told; close one", len(s.listeners)))
+			fmt.Sprintf("%d pages are open, the maximum; close one", len(s.listeners)))
 	}
 
 	s.listeners[l] = true

@@ -23,7 +23,7 @@ import (
 )
 
 // ErrRemote marks an address that other machines could reach, where Options.Remote does not allow it.
-var ErrRemote = errors.New("other machines could reach it")
+var ErrRemote = errors.New("other machines can reach this address")
 
 // Options change what a [Server] shows and allows. Nil is the same as the zero value.
 type Options struct {

@@ -24,7 +24,7 @@ func (s *Server) fork(at node.ID, text string) *refusal {
 	case s.closed:
 		return refuse(http.StatusServiceUnavailable, "closed", "the server is closed")
 	case s.active():
-		return refuse(http.StatusConflict, "running", "a run goes on; one at a time")
+		return refuse(http.StatusConflict, "running", "another run is in progress")
 	}
 
 	n := s.d.Node(at)
@@ -85,7 +85,7 @@ func (s *Server) halt() *refusal {
 	case s.stop != nil:
 		s.stop()
 	case len(s.watches) > 0:
-		return refuse(http.StatusConflict, "not_ours", "the run was not begun on the page, and cannot be stopped there")
+		return refuse(http.StatusConflict, "not_ours", "the run was not started on this page and cannot be stopped here")
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func TestCopiesAreLeftOutBeyondTheirLimits(t *testing.T) {
 	_, c, _ = written(t, start().User(strings.Repeat("x", maxCopy-code+1)), nil)
 	require.Len(t, c.Static.Copies["go"], maxCopy)
 	_, c, _ = written(t, start().User(strings.Repeat("x", maxCopy-code+2)), nil)
-	require.Equal(t, map[string]string{"go": `it is longer than 64 KiB; the command "plait" writes it`}, c.Static.NoCopies)
+	require.Equal(t, map[string]string{"go": `it is longer than 64 KiB; use the command "plait"`}, c.Static.NoCopies)
 }
 
 // copyOf is the Go code of a conversation with one text.

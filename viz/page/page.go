@@ -133,7 +133,7 @@ func copies(s *web.Static, d dag.DAG) {
 		case err != nil:
 			s.NoCopies[name] = err.Error()
 		case text.Len() > maxCopy:
-			s.NoCopies[name] = "it is longer than 64 KiB; the command \"plait\" writes it"
+			s.NoCopies[name] = "it is longer than 64 KiB; use the command \"plait\""
 		default:
 			s.Copies[name] = text.String()
 		}

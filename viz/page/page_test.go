@@ -129,7 +129,7 @@ func TestALongConversationHasTheRequestsOfItsLastAnswers(t *testing.T) {
 	require.Len(t, c.Static.Requests[0].Middle, maxRequests/4)
 	require.Equal(t, 19, c.Static.Requests[3].Key)
 	require.Empty(t, c.Static.Requests[3].Middle)
-	require.Contains(t, c.Static.NoRequests, "last answers")
+	require.Contains(t, c.Static.NoRequests, "last responses")
 }
 
 // The request of a response is made from everything before it, so a failed one costs as much as one that is shown.
@@ -146,7 +146,7 @@ func TestRequestsThatFailCountAgainstTheLimit(t *testing.T) {
 	}
 	require.Less(t, tried, 1600)
 	require.Len(t, c.Static.Requests, tried)
-	require.Contains(t, c.Static.NoRequests, "last answers")
+	require.Contains(t, c.Static.NoRequests, "last responses")
 }
 
 func TestARequestThatIsNotKnownSaysWhy(t *testing.T) {
@@ -159,7 +159,7 @@ func TestARequestThatIsNotKnownSaysWhy(t *testing.T) {
 	}})
 	require.Equal(t, []web.Request{
 		{Key: 1, Base: -1, Missing: "The request is not known: nobody asked"},
-		{Key: 3, Base: -1, Missing: "The request is not UTF-8, and cannot be shown byte for byte."},
+		{Key: 3, Base: -1, Missing: "The request is not UTF-8 and cannot be shown byte for byte."},
 	}, c.Static.Requests)
 }
 

@@ -36,8 +36,8 @@ func requests(
 		}
 
 		if size >= maxRequests {
-			missing = "The requests of a long conversation are many times as long as it is: " +
-				"this page has those of the last answers, 32 MiB of them."
+			missing = "The requests of a long conversation are many times its size: " +
+				"this page has those of the last responses, up to 32 MiB."
 			break
 		}
 
@@ -47,7 +47,7 @@ func requests(
 			why[n.ID()] = "The request is not known: " + err.Error()
 			size += 16 * n.Depth() // what it took to find that out
 		case !utf8.Valid(body):
-			why[n.ID()] = "The request is not UTF-8, and cannot be shown byte for byte."
+			why[n.ID()] = "The request is not UTF-8 and cannot be shown byte for byte."
 		default:
 			bodies[n.ID()] = string(body)
 			size += len(body)

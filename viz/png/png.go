@@ -44,7 +44,7 @@ type SizeError struct {
 
 // Error returns the size and the limit.
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("%v: %d by %d pixels, where at most %d are drawn", ErrTooManyPixels, e.Width, e.Height, e.Max)
+	return fmt.Sprintf("%v: %d by %d pixels, the maximum is %d", ErrTooManyPixels, e.Width, e.Height, e.Max)
 }
 
 // Unwrap returns ErrTooManyPixels.

@@ -279,7 +279,7 @@ func TestTooLarge(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooManyPixels)
 	require.ErrorAs(t, err, &tooLarge)
 	require.Equal(t, SizeError{Width: p.Width, Height: p.Height, Max: one - 1}, *tooLarge)
-	require.EqualError(t, err, fmt.Sprintf("too large for an image: %d by %d pixels, where at most %d are drawn", p.Width, p.Height, one-1))
+	require.EqualError(t, err, fmt.Sprintf("too large for an image: %d by %d pixels, the maximum is %d", p.Width, p.Height, one-1))
 
 	require.Equal(t, p.Width, draw1(t, d, &Options{MaxPixels: one}).Bounds().Dx(), "drawn smaller, since nothing was asked for")
 	require.Equal(t, 2*p.Width, draw1(t, d, &Options{MaxPixels: 4 * one}).Bounds().Dx())

@@ -142,11 +142,11 @@ func TestASilentModelIsShownWithItsTime(t *testing.T) {
 	)
 	shown := frames(play(t, &progress.Options{Mode: progress.Redrawn}, model, conversation(slow("first"))))
 	require.Contains(t, shown, "turn 1 · 9s · waiting for the model")
-	require.Contains(t, shown, "turn 1 · 10s · no answer for 10s")
-	require.Contains(t, shown, "turn 1 · 12s · no answer for 12s")
-	require.Contains(t, shown, "turn 2 · 32s · trying again in 20s", "the wait between attempts is announced")
-	require.Contains(t, shown, "turn 2 · 43s · no answer for 10s", "counted from the next attempt")
-	require.NotContains(t, strings.Join(shown, "\n"), "no answer for 13s")
+	require.Contains(t, shown, "turn 1 · 10s · no response for 10s")
+	require.Contains(t, shown, "turn 1 · 12s · no response for 12s")
+	require.Contains(t, shown, "turn 2 · 32s · retrying in 20s", "the wait between attempts is announced")
+	require.Contains(t, shown, "turn 2 · 43s · no response for 10s", "counted from the next attempt")
+	require.NotContains(t, strings.Join(shown, "\n"), "no response for 13s")
 }
 
 func TestWhoeverBreaksOutLeavesNothingBehind(t *testing.T) {

@@ -50,7 +50,7 @@ func (r *run) see(event executor.Event, err error) string {
 		}
 	case executor.Retry:
 		r.heard = time.Now().Add(e.Wait)
-		r.doing = "trying again in " + e.Wait.Round(100*time.Millisecond).String()
+		r.doing = "retrying in " + e.Wait.Round(100*time.Millisecond).String()
 		return fmt.Sprintf("turn %d: attempt %d failed, %s", e.Turn, e.Attempt, r.doing)
 	case executor.MessageEnd:
 		r.answered(e)
@@ -173,7 +173,7 @@ func (r *run) line(now time.Time) string {
 	case r.doing != "":
 		parts = append(parts, r.doing)
 		if silent := now.Sub(r.heard); silent >= worthSaying {
-			parts[len(parts)-1] = "no answer for " + short(silent)
+			parts[len(parts)-1] = "no response for " + short(silent)
 		}
 	}
 

@@ -65,7 +65,7 @@ func anthropicBlock(b content.Block) string {
 	case content.Opaque:
 		return string(b.JSON)
 	}
-	panic(fmt.Sprintf("fake: an assistant of this API says no %T", b))
+	panic(fmt.Sprintf("fake: an assistant message of this API cannot contain a %T", b))
 }
 
 // AnthropicFailure returns a reply with an error of the API, such as 529, "overloaded_error", "Overloaded".

@@ -49,7 +49,7 @@ func geminiPart(b content.Block) any {
 	case content.Opaque:
 		return jsontext.Value(b.JSON)
 	}
-	panic(fmt.Sprintf("fake: a model of this API says no %T", b))
+	panic(fmt.Sprintf("fake: a model message of this API cannot contain a %T", b))
 }
 
 // GeminiFailure returns a reply with an error of the API, such as 503, "UNAVAILABLE", "The model is overloaded."

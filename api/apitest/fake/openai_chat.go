@@ -51,7 +51,7 @@ func OpenAIChatMessage(blocks ...content.Block) Reply {
 		case content.Opaque:
 			parsed([]byte(b.JSON), &message)
 		default:
-			panic(fmt.Sprintf("fake: an assistant of this API says no %T", b))
+			panic(fmt.Sprintf("fake: an assistant message of this API cannot contain a %T", b))
 		}
 	}
 	return Reply{Body: chatCompletion(message, finish)}

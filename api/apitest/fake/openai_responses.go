@@ -70,7 +70,7 @@ func responsesItem(i int, b content.Block) any {
 	case content.Opaque:
 		return jsontext.Value(b.JSON)
 	}
-	panic(fmt.Sprintf("fake: an assistant of this API says no %T", b))
+	panic(fmt.Sprintf("fake: an assistant message of this API cannot contain a %T", b))
 }
 
 // openAIResponses is the dialect of the Responses API.

@@ -116,7 +116,7 @@ func writeTape(path string, tracks []*track, s *scrubber) error {
 	}
 
 	if s.holds(string(text)) {
-		return fmt.Errorf("%w: %s: a secret would be left in it, so it is not written", ErrUnusable, path)
+		return fmt.Errorf("%w: %s: a secret would remain in it, so it is not written", ErrUnusable, path)
 	}
 
 	if err := replaceFile(path, append(text, '\n')); err != nil {

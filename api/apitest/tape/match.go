@@ -172,7 +172,7 @@ func (t *Tape) nearest(asked taped) string {
 	}
 
 	if best < 0 {
-		return fmt.Sprintf("%s: all %d recordings were asked for", what, len(t.tracks))
+		return fmt.Sprintf("%s: all %d recordings were played", what, len(t.tracks))
 	}
 	return fmt.Sprintf("%s: the nearest is recording %d of %d: %s", what, best+1, len(t.tracks), why)
 }

@@ -173,7 +173,7 @@ func (m Mode) settled() (Mode, error) {
 	case Play, Record:
 		return m, nil
 	default:
-		return "", fmt.Errorf("%w: %q is no mode", ErrUnusable, string(m))
+		return "", fmt.Errorf("%w: %q is not a mode", ErrUnusable, string(m))
 	}
 
 	asked := os.Getenv("PLAIT_RECORD")
@@ -183,7 +183,7 @@ func (m Mode) settled() (Mode, error) {
 	record, err := strconv.ParseBool(asked)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("%w: PLAIT_RECORD is %q: say 1 to record, 0 to play", ErrUnusable, asked)
+		return "", fmt.Errorf("%w: PLAIT_RECORD is %q, not 1 to record or 0 to play", ErrUnusable, asked)
 	case !record:
 		return Play, nil
 	case os.Getenv("CI") != "":
@@ -301,7 +301,7 @@ func passedOn(req *http.Request, body []byte) *http.Request {
 
 func unencoded(what string, h http.Header) error {
 	if encoding := h.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return fmt.Errorf("%w: the %s is encoded as %q, so that no secret can be found in it", ErrUnusable, what,
+		return fmt.Errorf("%w: the %s is encoded as %q: secrets in it cannot be found", ErrUnusable, what,
 			encoding)
 	}
 	return nil
