@@ -104,11 +104,18 @@ func cut(offsets []int, texts ...string) (store.Record, []store.Blob) {
 	r := record()
 	r.Line = []byte(`{"a":"","b":""}`)
 	var blobs []store.Blob
+	var whole []byte
+	at := 0
 	for i, text := range texts {
 		b := store.Blob{Sum: store.SumOf([]byte(text)), Data: []byte(text)}
 		r.Cuts = append(r.Cuts, store.Cut{Offset: offsets[i], Sum: b.Sum})
 		blobs = append(blobs, b)
+
+		end := min(max(at, offsets[i]), len(r.Line)) // an offset may be senseless
+		whole = append(append(whole, r.Line[at:end]...), text...)
+		at = end
 	}
+	r.Sum = store.SumOf(append(whole, r.Line[at:]...))
 	return r, blobs
 }
 
@@ -400,7 +407,7 @@ func (t *driverTest) ownSlices() {
 	given := func() (store.Append, store.Record) {
 		first := store.Record{ID: node.ID{1}, Line: []byte("{}"), Sum: store.SumOf([]byte("{}"))}
 		r, blobs := cut([]int{6}, "blob")
-		r.ID, r.Links, r.Sum = node.ID{2}, []node.ID{first.ID}, store.SumOf([]byte("line"))
+		r.ID, r.Links = node.ID{2}, []node.ID{first.ID}
 		a := step(0, first, r)
 		a.Blobs, a.Header = blobs, []byte("header")
 		return a, r
@@ -772,6 +779,7 @@ func (t *driverTest) large() {
 	const many = 3000
 	root, blobs := cut([]int{6}, strings.Repeat("x", 1<<20))
 	root.Line = append(root.Line, strings.Repeat(" ", 1<<20)...)
+	root.Sum = store.SumOf(slices.Concat(root.Line[:6], blobs[0].Data, root.Line[6:]))
 	records := []store.Record{root}
 	for range many {
 		records = append(records, linked(root.ID))

@@ -1,0 +1,444 @@
+package sqlstore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
+)
+
+// Append implements store.Driver.
+func (d *Driver) Append(ctx context.Context, a store.Append) (store.Head, error) {
+	if err := a.Check(); err != nil {
+		return store.Head{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return store.Head{}, err
+	}
+
+	var head store.Head
+	err := d.db.Write(ctx, func(tx Tx) (err error) {
+		head, err = d.append(ctx, tx, a)
+		return err
+	})
+	if err != nil {
+		return store.Head{}, err
+	}
+	d.news.notify(a.Conversation)
+	return head, nil
+}
+
+// append is Append in a transaction. a was checked.
+func (d *Driver) append(ctx context.Context, tx Tx, a store.Append) (store.Head, error) {
+	s := step{Append: a, tx: tx, ctx: ctx, dialect: d.dialect}
+	if err := s.open(); err != nil {
+		return store.Head{}, err
+	}
+	if s.old.Version != a.Expect {
+		return store.Head{}, s.conflict()
+	}
+	if err := s.makeConversation(); err != nil {
+		return store.Head{}, err
+	}
+
+	if err := s.checkLinks(); err != nil {
+		return store.Head{}, err
+	}
+	if err := s.storeBlobs(); err != nil {
+		return store.Head{}, err
+	}
+	if err := s.storeRecords(); err != nil {
+		return store.Head{}, err
+	}
+	return s.moveHead()
+}
+
+// step is one append in its transaction.
+type step struct {
+	store.Append
+	ctx     context.Context
+	tx      Tx
+	dialect Dialect
+
+	conv int64      // the conversation's number; 0 until there is one
+	num  int64      // the head's number; 0 for a new head
+	old  store.Head // the head as it was
+}
+
+func (s *step) exec(query string, args ...any) (int64, error) {
+	return s.tx.Exec(s.ctx, query, args...)
+}
+
+// refuse returns an error about one record.
+func (s *step) refuse(id node.ID, err error) error {
+	return &store.RecordError{Conversation: s.Conversation, ID: id, Err: err}
+}
+
+func (s *step) conflict() error {
+	current := s.old
+	current.Name = s.Head
+	return &store.ConflictError{Conversation: s.Conversation, Head: s.Head, Expect: s.Expect, Current: current}
+}
+
+// open reads the head, and locks the conversation against removal of anything in it.
+func (s *step) open() error {
+	conv, num, old, err := openHead(s.ctx, s.tx, s.Conversation, s.Head, s.dialect.Share)
+	s.conv, s.num, s.old = conv, num, old
+	return err
+}
+
+// openHead returns the number of a conversation, or 0, and the number and state of its head, or 0 and a zero Head. It
+// locks the conversation.
+func openHead(ctx context.Context, tx Tx, conversation, name, lock string) (conv, num int64, h store.Head, err error) {
+	query := `SELECT c.num, COALESCE(h.num, 0), COALESCE(h.version, 0), h.nodes, h.header
+		FROM plait_conversations c LEFT JOIN plait_heads h ON h.conv = c.num AND h.name = $1 WHERE c.name = $2`
+	if lock != "" {
+		query += lock + ` OF c`
+	}
+
+	var version int64
+	var nodes, header []byte
+	_, err = first(ctx, tx, query, []any{name, conversation}, &conv, &num, &version, &nodes, &header)
+	if err != nil || num == 0 {
+		return conv, 0, store.Head{}, err
+	}
+	h = store.Head{Name: name, Version: uint64(version), Header: header}
+	h.To, err = unpackIDs(nodes)
+	return conv, num, h, err
+}
+
+// makeConversation makes the conversation if there is none.
+func (s *step) makeConversation() error {
+	if s.conv != 0 {
+		return nil
+	}
+	made, err := s.exec(`INSERT INTO plait_conversations (name) VALUES ($1) ON CONFLICT (name) DO NOTHING`, s.Conversation)
+	if err != nil {
+		return err
+	}
+
+	// Another writer may have made it since, with or without the head.
+	if err := s.open(); err != nil {
+		return err
+	}
+	if s.old.Version != s.Expect {
+		return s.conflict()
+	}
+	if s.conv == 0 {
+		return fmt.Errorf("store: the conversation was deleted while it was made (%d rows)", made)
+	}
+	return nil
+}
+
+// checkLinks returns an error for a link, a head or a blob that is not stored.
+func (s *step) checkLinks() error {
+	known := make(map[node.ID]bool, len(s.old.To)+len(s.Records))
+	for _, id := range s.old.To {
+		known[id] = true
+	}
+
+	// Only what is not known yet is looked up: in a long conversation, nothing.
+	var unknown []node.ID
+	ask := func(id node.ID) {
+		if _, asked := known[id]; !asked {
+			known[id] = false
+			unknown = append(unknown, id)
+		}
+	}
+	for _, r := range s.Records {
+		for _, id := range r.Links {
+			ask(id)
+		}
+		if _, asked := known[r.ID]; !asked {
+			known[r.ID] = true
+		}
+	}
+	for _, id := range s.To {
+		ask(id)
+	}
+	err := s.rows(`SELECT id FROM plait_nodes WHERE conv = $1 AND id IN (…)`, idArgs(unknown),
+		func(scan func(...any) error) error {
+			var packed []byte
+			if err := scan(&packed); err != nil {
+				return err
+			}
+			id, err := unpackID(packed)
+			known[id] = true
+			return err
+		})
+	if err != nil {
+		return err
+	}
+
+	for _, r := range s.Records {
+		for _, id := range r.Links {
+			if !known[id] {
+				return s.refuse(r.ID, fmt.Errorf("%w: %s", node.ErrParent, id))
+			}
+		}
+	}
+	for _, id := range s.To {
+		if !known[id] {
+			return s.refuse(id, store.ErrNotStored)
+		}
+	}
+	return nil
+}
+
+// storeBlobs inserts the blobs, and returns an error for a cut without one.
+func (s *step) storeBlobs() error {
+	known := map[store.Sum]bool{}
+	for _, b := range s.Blobs {
+		known[b.Sum] = true
+		_, err := s.exec(`INSERT INTO plait_blobs (conv, sum, data) VALUES ($1, $2, $3) ON CONFLICT (conv, sum) DO NOTHING`,
+			s.conv, b.Sum[:], b.Data)
+		if err != nil {
+			return err
+		}
+	}
+
+	var unknown []any
+	for _, r := range s.Records {
+		for _, c := range r.Cuts {
+			if _, asked := known[c.Sum]; !asked {
+				known[c.Sum] = false
+				unknown = append(unknown, c.Sum[:])
+			}
+		}
+	}
+	err := s.rows(`SELECT sum FROM plait_blobs WHERE conv = $1 AND sum IN (…)`, unknown,
+		func(scan func(...any) error) error {
+			var packed []byte
+			if err := scan(&packed); err != nil {
+				return err
+			}
+			sum, err := unpackSum(packed)
+			known[sum] = true
+			return err
+		})
+	if err != nil {
+		return err
+	}
+
+	for _, r := range s.Records {
+		for _, c := range r.Cuts {
+			if !known[c.Sum] {
+				return s.refuse(r.ID, fmt.Errorf("%w: blob %s", store.ErrNotStored, c.Sum))
+			}
+		}
+	}
+	return nil
+}
+
+// storeRecords inserts the records that are not stored, and compares the others.
+func (s *step) storeRecords() error {
+	for rest := s.Records; len(rest) > 0; {
+		batch := rest[:rowsOf(len(rest))]
+		rest = rest[len(batch):]
+
+		args := []any{s.conv}
+		for _, r := range batch {
+			args = append(args, r.ID[:], packIDs(r.Links), r.Sum[:], packCuts(r.Cuts), r.Line)
+		}
+		inserted, err := s.exec(insertNodes(len(batch)), args...)
+		if err != nil {
+			return err
+		}
+		if inserted < int64(len(batch)) {
+			if err := s.compare(batch); err != nil {
+				return err
+			}
+		}
+
+		for _, r := range batch {
+			if err := s.storeUses(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// storeUses notes which blobs the record needs.
+func (s *step) storeUses(r store.Record) error {
+	for _, c := range r.Cuts {
+		_, err := s.exec(`INSERT INTO plait_uses (conv, sum, id) VALUES ($1, $2, $3) ON CONFLICT (conv, sum, id) DO NOTHING`,
+			s.conv, c.Sum[:], r.ID[:])
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare compares records with those that are stored, and replaces them if that is allowed.
+func (s *step) compare(batch []store.Record) error {
+	type row struct{ links, sum []byte }
+	stored := make(map[node.ID]row, len(batch))
+	ids := make([]node.ID, len(batch))
+	for i, r := range batch {
+		ids[i] = r.ID
+	}
+	err := s.rows(`SELECT id, links, sum FROM plait_nodes WHERE conv = $1 AND id IN (…)`, idArgs(ids),
+		func(scan func(...any) error) error {
+			var packed []byte
+			var r row
+			if err := scan(&packed, &r.links, &r.sum); err != nil {
+				return err
+			}
+			id, err := unpackID(packed)
+			stored[id] = r
+			return err
+		})
+	if err != nil {
+		return err
+	}
+
+	for _, r := range batch {
+		old := stored[r.ID]
+		same := bytes.Equal(old.sum, r.Sum[:])
+		if !bytes.Equal(old.links, packIDs(r.Links)) || !same && !s.Replace {
+			return s.refuse(r.ID, dag.ErrDuplicateID)
+		}
+		if !same {
+			if err := s.replace(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// replace replaces a stored record. The caller notes which blobs it needs now.
+func (s *step) replace(r store.Record) error {
+	_, err := s.exec(`UPDATE plait_nodes SET sum = $1, cuts = $2, line = $3 WHERE conv = $4 AND id = $5`,
+		r.Sum[:], packCuts(r.Cuts), r.Line, s.conv, r.ID[:])
+	if err != nil {
+		return err
+	}
+	_, err = s.exec(`DELETE FROM plait_uses WHERE conv = $1 AND id = $2`, s.conv, r.ID[:])
+	return err
+}
+
+// moveHead moves or makes the head, if it still has the version that was read.
+func (s *step) moveHead() (store.Head, error) {
+	h := store.Head{Name: s.Head, Version: s.Expect + 1, To: append([]node.ID{}, s.To...), Header: s.old.Header}
+	if s.Header != nil {
+		h.Header = bytes.Clone(s.Header)
+	}
+
+	var moved int64
+	var err error
+	switch {
+	case s.num == 0:
+		moved, err = s.exec(`INSERT INTO plait_heads (conv, name, version, nodes, header) VALUES ($1, $2, 1, $3, $4)
+			ON CONFLICT (conv, name) DO NOTHING`, s.conv, s.Head, packIDs(h.To), notNull(h.Header))
+	case s.Header == nil:
+		moved, err = s.exec(`UPDATE plait_heads SET version = version + 1, nodes = $1 WHERE num = $2 AND version = $3`,
+			packIDs(h.To), s.num, int64(s.Expect))
+	default:
+		moved, err = s.exec(`UPDATE plait_heads SET version = version + 1, nodes = $1, header = $2
+			WHERE num = $3 AND version = $4`, packIDs(h.To), notNull(h.Header), s.num, int64(s.Expect))
+	}
+	if err != nil {
+		return store.Head{}, err
+	}
+	if moved == 1 {
+		return h, nil
+	}
+
+	// Another writer has moved, made or removed it since it was read.
+	if err := s.open(); err != nil {
+		return store.Head{}, err
+	}
+	return store.Head{}, s.conflict()
+}
+
+// notNull returns data for a column that cannot be null.
+func notNull(data []byte) []byte {
+	if data == nil {
+		return []byte{}
+	}
+	return data
+}
+
+// maxRows is the maximum number of rows in one statement.
+const maxRows = 64
+
+// rowsOf returns how many of n rows the next statement inserts. There are few different numbers, because each is a
+// statement of its own that is prepared once.
+func rowsOf(n int) int {
+	switch {
+	case n >= maxRows:
+		return maxRows
+	case n > 8:
+		return 8
+	default:
+		return n
+	}
+}
+
+// inserts holds the statement for each number of rows.
+var inserts = func() (list [maxRows + 1]string) {
+	for rows := 1; rows <= maxRows; rows++ {
+		var b strings.Builder
+		b.WriteString(`INSERT INTO plait_nodes (conv, id, links, sum, cuts, line) VALUES `)
+		for i := range rows {
+			if i > 0 {
+				b.WriteString(`, `)
+			}
+			b.WriteString(`($1`)
+			for k := range 5 {
+				b.WriteString(`, $` + strconv.Itoa(2+5*i+k))
+			}
+			b.WriteString(`)`)
+		}
+		b.WriteString(` ON CONFLICT (conv, id) DO NOTHING`)
+		list[rows] = b.String()
+	}
+	return list
+}()
+
+func insertNodes(rows int) string { return inserts[rows] }
+
+// rows runs a query with … in it once for each maxRows values of args, and calls f for every row. The query has the
+// conversation as $1.
+func (s *step) rows(query string, args []any, f func(scan func(...any) error) error) error {
+	return in(s.ctx, s.tx, query, s.conv, args, f)
+}
+
+// in is step.rows for any transaction.
+func in(ctx context.Context, tx Tx, query string, conv int64, args []any, f func(scan func(...any) error) error) error {
+	for len(args) > 0 {
+		n := rowsOf(len(args))
+		if err := each(ctx, tx, inQuery(query, n), append([]any{conv}, args[:n]...), f); err != nil {
+			return err
+		}
+		args = args[n:]
+	}
+	return nil
+}
+
+// inQuery replaces … by the parameters $2 to $n+1.
+func inQuery(query string, n int) string { return strings.Replace(query, "…", parameters[n], 1) }
+
+// parameters holds "$2, $3, …" for each number of them.
+var parameters = func() (list [maxRows + 1]string) {
+	for n := 1; n <= maxRows; n++ {
+		list[n] = strings.TrimPrefix(list[n-1]+", $"+strconv.Itoa(n+1), ", ")
+	}
+	return list
+}()
+
+func idArgs(ids []node.ID) []any {
+	args := make([]any, len(ids))
+	for i, id := range ids {
+		args[i] = id[:]
+	}
+	return args
+}

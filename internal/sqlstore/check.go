@@ -1,0 +1,223 @@
+package sqlstore
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
+)
+
+// DamageError lists what is wrong in a database.
+type DamageError struct {
+	// Problems are the first problems that were found, at most 100.
+	Problems []string
+}
+
+// Error returns the number of problems and the first one.
+func (e *DamageError) Error() string {
+	text := fmt.Sprintf("the database is damaged: %d problems", len(e.Problems))
+	if len(e.Problems) > 0 {
+		text += ", the first: " + e.Problems[0]
+	}
+	return text
+}
+
+// maxProblems is the maximum length of DamageError.Problems.
+const maxProblems = 100
+
+// Check reads all records, blobs and heads. It compares every sum, and looks for what records and heads point to. The
+// error is a *DamageError, or one of reading.
+func (d *Driver) Check(ctx context.Context) error {
+	var c checker
+	err := d.db.Snapshot(ctx, func(tx Tx) error {
+		c = checker{ctx: ctx, tx: tx}
+		return c.conversations()
+	})
+	if err == nil && c.problems != nil {
+		err = &DamageError{c.problems}
+	}
+	return err
+}
+
+// checker is one run of Check.
+type checker struct {
+	ctx      context.Context
+	tx       Tx
+	problems []string
+
+	// Of the current conversation:
+	conv  int64
+	name  string
+	nodes map[node.ID]bool
+}
+
+func (c *checker) report(format string, args ...any) {
+	if len(c.problems) < maxProblems {
+		c.problems = append(c.problems, fmt.Sprintf("%q: ", c.name)+fmt.Sprintf(format, args...))
+	}
+}
+
+func (c *checker) conversations() error {
+	type conversation struct {
+		num  int64
+		name string
+	}
+	var list []conversation
+	err := each(c.ctx, c.tx, `SELECT num, name FROM plait_conversations ORDER BY num`, nil, func(scan func(...any) error) error {
+		var conv conversation
+		err := scan(&conv.num, &conv.name)
+		list = append(list, conv)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+
+	for _, conv := range list {
+		c.conv, c.name = conv.num, conv.name
+		c.nodes = map[node.ID]bool{}
+		for _, check := range []func() error{c.records, c.blobs, c.uses, c.heads} {
+			if err := check(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// records checks sums and links. A record comes after all that it is linked to.
+func (c *checker) records() error {
+	for after, more := int64(0), true; more; {
+		var cut []store.Record // their blobs are read after this query
+		rows := 0
+		err := each(c.ctx, c.tx, `SELECT seq, `+columns+` FROM plait_nodes WHERE conv = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
+			[]any{c.conv, after, int64(maxLines)}, func(scan func(...any) error) error {
+				rows++
+				r, err := scanRecord(func(dest ...any) error { return scan(append([]any{&after}, dest...)...) })
+				if err != nil {
+					return err
+				}
+
+				for _, id := range r.Links {
+					if !c.nodes[id] {
+						c.report("record %s: its link %s is not stored before it", r.ID, id)
+					}
+				}
+				c.nodes[r.ID] = true
+				if r.Cuts != nil {
+					cut = append(cut, r)
+				} else if store.SumOf(r.Line) != r.Sum {
+					c.report("record %s: its sum is not that of its line", r.ID)
+				}
+				return nil
+			})
+		if err != nil {
+			return err
+		}
+
+		for _, r := range cut {
+			if err := c.cutRecord(r); err != nil {
+				return err
+			}
+		}
+		more = rows == maxLines
+	}
+	return nil
+}
+
+// cutRecord checks the sum of a line whose parts are in blobs.
+func (c *checker) cutRecord(r store.Record) error {
+	sum, at := sha256.New(), 0
+	for _, cut := range r.Cuts {
+		var data []byte
+		found, err := first(c.ctx, c.tx, `SELECT data FROM plait_blobs WHERE conv = $1 AND sum = $2`,
+			[]any{c.conv, cut.Sum[:]}, &data)
+		if err != nil {
+			return err
+		}
+		if !found || cut.Offset < at || cut.Offset > len(r.Line) {
+			c.report("record %s: its cut at %d has no blob", r.ID, cut.Offset)
+			return nil
+		}
+
+		sum.Write(r.Line[at:cut.Offset])
+		sum.Write(data)
+		at = cut.Offset
+
+		used, err := first(c.ctx, c.tx, `SELECT conv FROM plait_uses WHERE conv = $1 AND sum = $2 AND id = $3`,
+			[]any{c.conv, cut.Sum[:], r.ID[:]}, new(int64))
+		if err != nil {
+			return err
+		}
+		if !used {
+			c.report("record %s: its use of blob %s is not noted", r.ID, cut.Sum)
+		}
+	}
+	sum.Write(r.Line[at:])
+	if !bytes.Equal(sum.Sum(nil), r.Sum[:]) {
+		c.report("record %s: its sum is not that of its line", r.ID)
+	}
+	return nil
+}
+
+// blobs checks the sum of each blob.
+func (c *checker) blobs() error {
+	return each(c.ctx, c.tx, `SELECT sum, data FROM plait_blobs WHERE conv = $1`, []any{c.conv},
+		func(scan func(...any) error) error {
+			var packed, data []byte
+			if err := scan(&packed, &data); err != nil {
+				return err
+			}
+			if sum := store.SumOf(data); !bytes.Equal(packed, sum[:]) {
+				c.report("blob %x: its sum is not that of its data", packed)
+			}
+			return nil
+		})
+}
+
+// uses checks that only records that are stored use blobs.
+func (c *checker) uses() error {
+	return each(c.ctx, c.tx, `SELECT id FROM plait_uses WHERE conv = $1`, []any{c.conv}, func(scan func(...any) error) error {
+		var packed []byte
+		if err := scan(&packed); err != nil {
+			return err
+		}
+		if id, err := unpackID(packed); err != nil || !c.nodes[id] {
+			c.report("record %x uses a blob and is not stored", packed)
+		}
+		return nil
+	})
+}
+
+// heads checks that there is a head, and that each points to stored records.
+func (c *checker) heads() error {
+	heads := 0
+	err := each(c.ctx, c.tx, `SELECT name, version, nodes FROM plait_heads WHERE conv = $1`, []any{c.conv},
+		func(scan func(...any) error) error {
+			var name string
+			var version int64
+			var nodes []byte
+			if err := scan(&name, &version, &nodes); err != nil {
+				return err
+			}
+			heads++
+
+			ids, err := unpackIDs(nodes)
+			if err != nil || version < 1 {
+				c.report("head %q: version %d, %d bytes of IDs", name, version, len(nodes))
+			}
+			for _, id := range ids {
+				if !c.nodes[id] {
+					c.report("head %q: record %s is not stored", name, id)
+				}
+			}
+			return nil
+		})
+	if err == nil && heads == 0 {
+		c.report("it has no head")
+	}
+	return err
+}

@@ -1,0 +1,157 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/plait-dev/plait/store"
+)
+
+// Head implements store.Driver.
+func (d *Driver) Head(ctx context.Context, conversation, name string) (store.Head, error) {
+	if err := check(ctx, conversation, name); err != nil {
+		return store.Head{}, err
+	}
+
+	var h store.Head
+	err := d.db.Read(ctx, func(tx Tx) (err error) {
+		_, _, h, err = openHead(ctx, tx, conversation, name, "")
+		return err
+	})
+	if err == nil && h.Version == 0 {
+		err = fmt.Errorf("store: %q: head %q: %w", conversation, name, store.ErrNotStored)
+	}
+	return h, err
+}
+
+// Heads implements store.Driver.
+func (d *Driver) Heads(ctx context.Context, conversation string, page store.Page) ([]store.Head, error) {
+	if err := page.Check(); err != nil {
+		return nil, err
+	}
+	if err := check(ctx, conversation); err != nil {
+		return nil, err
+	}
+
+	return names(ctx, d.db, page, `SELECT h.name, h.version, h.nodes, h.header FROM plait_heads h
+		JOIN plait_conversations c ON c.num = h.conv WHERE c.name = $1 AND h.name >= $2 ORDER BY h.name LIMIT $3`,
+		[]any{conversation}, func(scan func(...any) error) (string, store.Head, error) {
+			var h store.Head
+			var version int64
+			var nodes []byte
+			if err := scan(&h.Name, &version, &nodes, &h.Header); err != nil {
+				return "", h, err
+			}
+			var err error
+			h.Version = uint64(version)
+			h.To, err = unpackIDs(nodes)
+			return h.Name, h, err
+		})
+}
+
+// Conversations implements store.Driver.
+func (d *Driver) Conversations(ctx context.Context, page store.Page) ([]string, error) {
+	if err := page.Check(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+
+	return names(ctx, d.db, page, `SELECT name FROM plait_conversations WHERE name >= $1 ORDER BY name LIMIT $2`, nil,
+		func(scan func(...any) error) (name string, again string, err error) {
+			err = scan(&name)
+			return name, name, err
+		})
+}
+
+// names returns what the page selects of a query, whose last two parameters are the first name and the limit.
+func names[T any](ctx context.Context, db DB, page store.Page, query string, args []any,
+	scanned func(scan func(...any) error) (string, T, error)) ([]T, error) {
+	// One row more than the limit, because the first may be After itself.
+	limit := page.Max()
+	args = append(args, max(page.Prefix, page.After), int64(limit)+1)
+
+	var list []T
+	err := db.Read(ctx, func(tx Tx) error {
+		list = nil
+		return each(ctx, tx, query, args, func(scan func(...any) error) error {
+			name, value, err := scanned(scan)
+			if err == nil && name > page.After && strings.HasPrefix(name, page.Prefix) && len(list) < limit {
+				list = append(list, value)
+			}
+			return err
+		})
+	})
+	return list, err
+}
+
+// RemoveHead implements store.Driver.
+func (d *Driver) RemoveHead(ctx context.Context, conversation, name string, version uint64) error {
+	if err := check(ctx, conversation, name); err != nil {
+		return err
+	}
+
+	err := d.db.Write(ctx, func(tx Tx) error {
+		conv, num, current, err := openHead(ctx, tx, conversation, name, d.dialect.Lock)
+		if err != nil {
+			return err
+		}
+		if current.Version == 0 || current.Version != version {
+			current.Name = name
+			return &store.ConflictError{Conversation: conversation, Head: name, Expect: version, Current: current}
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM plait_heads WHERE num = $1`, num); err != nil {
+			return err
+		}
+
+		// A conversation without a head does not exist.
+		more, err := first(ctx, tx, `SELECT num FROM plait_heads WHERE conv = $1 LIMIT 1`, []any{conv}, &num)
+		if err != nil || more {
+			return err
+		}
+		return remove(ctx, tx, conv)
+	})
+	if err == nil {
+		d.news.notify(conversation)
+	}
+	return err
+}
+
+// Delete implements store.Driver.
+func (d *Driver) Delete(ctx context.Context, conversation string) error {
+	if err := check(ctx, conversation); err != nil {
+		return err
+	}
+
+	err := d.db.Write(ctx, func(tx Tx) error {
+		var conv int64
+		found, err := first(ctx, tx, `SELECT num FROM plait_conversations WHERE name = $1`+d.dialect.Lock,
+			[]any{conversation}, &conv)
+		if err != nil || !found {
+			return err
+		}
+		return remove(ctx, tx, conv)
+	})
+	if err == nil {
+		d.news.notify(conversation)
+	}
+	return err
+}
+
+// remove removes a conversation, which is locked.
+func remove(ctx context.Context, tx Tx, conv int64) error {
+	for _, statement := range []string{
+		`DELETE FROM plait_heads WHERE conv = $1`,
+		`DELETE FROM plait_uses WHERE conv = $1`,
+		`DELETE FROM plait_blobs WHERE conv = $1`,
+		`DELETE FROM plait_nodes WHERE conv = $1`,
+		`DELETE FROM plait_conversations WHERE num = $1`,
+	} {
+		if _, err := tx.Exec(ctx, statement, conv); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,363 @@
+package sqlstore
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
+)
+
+// Read implements store.Driver. It walks from the newest record to the oldest without reading lines, and then reads the
+// lines from the oldest to the newest. The program runs between queries, not within one, and may use the driver.
+func (d *Driver) Read(ctx context.Context, conversation string, from, have []node.ID) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		if err := d.read(ctx, conversation, from, have, func(r store.Record) bool { return yield(r, nil) }); err != nil {
+			yield(store.Record{}, err)
+		}
+	}
+}
+
+func (d *Driver) read(ctx context.Context, conversation string, from, have []node.ID,
+	yield func(store.Record) bool) error {
+	if err := check(ctx, conversation); err != nil {
+		return err
+	}
+	if len(from) == 0 {
+		return nil
+	}
+
+	w := newWalk(conversation, have)
+	for _, id := range from {
+		w.want(id)
+	}
+	err := d.db.Read(ctx, func(tx Tx) (err error) {
+		w.conv, err = number(ctx, tx, conversation)
+		if err != nil {
+			return err
+		}
+		if err := w.check(ctx, tx, from); err != nil {
+			return err
+		}
+		return w.run(ctx, tx)
+	})
+	if err != nil {
+		return err
+	}
+
+	slices.Reverse(w.found)
+	for rest := w.found; len(rest) > 0; {
+		query, args, n := w.next(rest)
+		batch := make([]store.Record, 0, n)
+		err := d.db.Read(ctx, func(tx Tx) error {
+			return each(ctx, tx, query, args, func(scan func(...any) error) error {
+				r, err := scanRecord(scan)
+				batch = append(batch, r)
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+
+		for _, r := range batch {
+			if n == 0 || r.ID != rest[0].id {
+				continue // stored since, by an append that had begun before
+			}
+			rest, n = rest[1:], n-1
+			if !yield(r) {
+				return nil
+			}
+		}
+		if n > 0 {
+			return w.missing(rest[0].id) // removed since
+		}
+	}
+	return nil
+}
+
+// number returns the number of a conversation, or 0.
+func number(ctx context.Context, tx Tx, conversation string) (conv int64, err error) {
+	_, err = first(ctx, tx, `SELECT num FROM plait_conversations WHERE name = $1`, []any{conversation}, &conv)
+	return conv, err
+}
+
+func scanRecord(scan func(...any) error) (store.Record, error) {
+	var id, links, sum, cuts, line []byte
+	if err := scan(&id, &links, &sum, &cuts, &line); err != nil {
+		return store.Record{}, err
+	}
+
+	r := store.Record{Line: line}
+	var err error
+	if r.ID, err = unpackID(id); err != nil {
+		return r, err
+	}
+	if r.Links, err = unpackIDs(links); err != nil {
+		return r, err
+	}
+	if r.Sum, err = unpackSum(sum); err != nil {
+		return r, err
+	}
+	r.Cuts, err = unpackCuts(cuts)
+	return r, err
+}
+
+// walk finds the records that are reached through links, from the newest to the oldest. A record is read after all that
+// link to it, so it is wanted and found once.
+type walk struct {
+	conversation string
+	conv         int64
+	left         map[node.ID]bool // never wanted
+	wanted       map[node.ID]bool // to be found
+	unplaced     []node.ID        // of those, the ones that are not in placed; some may be found by now
+	placed       placeHeap        // wanted records whose seq was looked up; some may be found by now
+	lone         bool             // the next row that is found is lone
+	found        []place          // by falling seq
+}
+
+// place is where a record stands in the table.
+type place struct {
+	seq  int64
+	id   node.ID
+	lone bool // other records may stand between it and the one found before it, which has a larger seq
+}
+
+// newWalk returns a walk that leaves out the records in have.
+func newWalk(conversation string, have []node.ID) *walk {
+	w := &walk{conversation: conversation, left: map[node.ID]bool{}, wanted: map[node.ID]bool{}}
+	for _, id := range have {
+		w.left[id] = true
+	}
+	return w
+}
+
+func (w *walk) want(id node.ID) {
+	if !w.wanted[id] && !w.left[id] {
+		w.wanted[id] = true
+		w.unplaced = append(w.unplaced, id)
+	}
+}
+
+func (w *walk) missing(id node.ID) error {
+	return &store.RecordError{Conversation: w.conversation, ID: id, Err: store.ErrNotStored}
+}
+
+// check returns an error for one of ids that is left out and not stored. The others are checked when they are found.
+func (w *walk) check(ctx context.Context, tx Tx, ids []node.ID) error {
+	var asked []node.ID
+	for _, id := range ids {
+		if w.left[id] {
+			asked = append(asked, id)
+		}
+	}
+	_, err := w.lookUp(ctx, tx, asked)
+	return err
+}
+
+// Limits of one query of a walk.
+const (
+	minWalk = 16
+	maxWalk = 4096
+)
+
+// run finds all wanted records. It reads downwards, at first few rows. As long as many of the rows are wanted, it reads
+// more at once. Where most belong to other branches, it skips to the newest that is wanted. So it reads at most minWalk
+// rows for each record that it finds, however many branches there are.
+func (w *walk) run(ctx context.Context, tx Tx) error {
+	if len(w.wanted) == 0 {
+		return nil
+	}
+	below, err := w.newest(ctx, tx)
+	if err != nil {
+		return err
+	}
+
+	limit := minWalk
+	for {
+		rows, found, lowest, err := w.scan(ctx, tx, below, limit)
+		if err != nil || len(w.wanted) == 0 {
+			return err
+		}
+
+		if rows == limit && found*minWalk >= rows {
+			below, limit = lowest-1, min(4*limit, maxWalk)
+			continue
+		}
+		limit = max(limit/4, minWalk)
+		if below, err = w.newest(ctx, tx); err != nil {
+			return err
+		}
+	}
+}
+
+// newest returns the largest seq of the wanted records. It looks each of them up once.
+func (w *walk) newest(ctx context.Context, tx Tx) (seq int64, err error) {
+	w.lone = true
+	unplaced := slices.DeleteFunc(w.unplaced, func(id node.ID) bool { return !w.wanted[id] })
+	w.unplaced = nil
+	places, err := w.lookUp(ctx, tx, unplaced)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range places {
+		heap.Push(&w.placed, p)
+	}
+
+	for !w.wanted[w.placed[0].id] {
+		heap.Pop(&w.placed)
+	}
+	return w.placed[0].seq, nil
+}
+
+// lookUp returns the places of records, and an error if one is not stored.
+func (w *walk) lookUp(ctx context.Context, tx Tx, ids []node.ID) ([]place, error) {
+	stored := make(map[node.ID]bool, len(ids))
+	var places []place
+	err := in(ctx, tx, `SELECT seq, id FROM plait_nodes WHERE conv = $1 AND id IN (…)`, w.conv, idArgs(ids),
+		func(scan func(...any) error) error {
+			var p place
+			var packed []byte
+			if err := scan(&p.seq, &packed); err != nil {
+				return err
+			}
+			id, err := unpackID(packed)
+			p.id, stored[id] = id, true
+			places = append(places, p)
+			return err
+		})
+	if err != nil {
+		return nil, err
+	}
+
+	for _, id := range ids {
+		if !stored[id] {
+			return nil, w.missing(id)
+		}
+	}
+	return places, nil
+}
+
+// scan reads rows downwards from a seq, and returns how many it has read, how many of them were wanted, and the lowest
+// seq.
+func (w *walk) scan(ctx context.Context, tx Tx, below int64, limit int) (rows, found int, lowest int64, err error) {
+	err = each(ctx, tx, `SELECT seq, id, links FROM plait_nodes WHERE conv = $1 AND seq <= $2 ORDER BY seq DESC LIMIT $3`,
+		[]any{w.conv, below, int64(limit)}, func(scan func(...any) error) error {
+			var packed, links []byte
+			if err := scan(&lowest, &packed, &links); err != nil {
+				return err
+			}
+			rows++
+			id, err := unpackID(packed)
+			if err != nil {
+				return err
+			}
+			if !w.wanted[id] {
+				w.lone = true
+				return nil
+			}
+
+			delete(w.wanted, id)
+			w.found = append(w.found, place{lowest, id, w.lone})
+			w.lone = false
+			found++
+			ids, err := unpackIDs(links)
+			for _, id := range ids {
+				w.want(id)
+			}
+			return err
+		})
+	return rows, found, lowest, err
+}
+
+// placeHeap is a heap with the largest seq first.
+type placeHeap []place
+
+func (h placeHeap) Len() int           { return len(h) }
+func (h placeHeap) Less(i, j int) bool { return h[i].seq > h[j].seq }
+func (h placeHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *placeHeap) Push(x any)        { *h = append(*h, x.(place)) }
+func (h *placeHeap) Pop() any {
+	last := len(*h) - 1
+	p := (*h)[last]
+	*h = (*h)[:last]
+	return p
+}
+
+// columns are those that scanRecord reads.
+const columns = `id, links, sum, cuts, line`
+
+// maxLines is the maximum number of records that are read at once.
+const maxLines = 256
+
+// next returns the query for the next records of rest, which is sorted by seq, and their number. A run of records that
+// stand side by side is read as a range. Others are looked up one by one.
+func (w *walk) next(rest []place) (query string, args []any, n int) {
+	for n = 1; n < min(len(rest), maxLines) && !rest[n-1].lone; n++ {
+	}
+	if n >= minWalk || n == len(rest) {
+		query := `SELECT ` + columns + ` FROM plait_nodes WHERE conv = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq`
+		return query, []any{w.conv, rest[0].seq, rest[n-1].seq}, n
+	}
+
+	n = rowsOf(len(rest))
+	args = []any{w.conv}
+	for _, p := range rest[:n] {
+		args = append(args, p.seq)
+	}
+	return inQuery(`SELECT `+columns+` FROM plait_nodes WHERE conv = $1 AND seq IN (…) ORDER BY seq`, n), args, n
+}
+
+// Blobs implements store.Driver.
+func (d *Driver) Blobs(ctx context.Context, conversation string, sums []store.Sum) iter.Seq2[store.Blob, error] {
+	return func(yield func(store.Blob, error) bool) {
+		if err := check(ctx, conversation); err != nil {
+			yield(store.Blob{}, err)
+			return
+		}
+
+		done := map[store.Sum]bool{}
+		for _, sum := range sums {
+			if done[sum] {
+				continue
+			}
+			done[sum] = true
+
+			// Blobs are large: one at a time.
+			data, err := d.blob(ctx, conversation, sum)
+			if err != nil {
+				yield(store.Blob{}, err)
+				return
+			}
+			if !yield(store.Blob{Sum: sum, Data: data}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (d *Driver) blob(ctx context.Context, conversation string, sum store.Sum) (data []byte, err error) {
+	found := false
+	err = d.db.Read(ctx, func(tx Tx) (err error) {
+		found, err = first(ctx, tx, `SELECT data FROM plait_blobs
+			WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) AND sum = $2`, []any{conversation, sum[:]}, &data)
+		return err
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("store: %q: blob %s: %w", conversation, sum, store.ErrNotStored)
+	}
+	return data, err
+}
+
+// check returns the context's error, or that of the first name that is not allowed.
+func check(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		if err := store.CheckName(name); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}

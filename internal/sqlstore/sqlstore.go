@@ -1,0 +1,121 @@
+// Package sqlstore implements store.Driver on a database with SQL. It is one implementation for all databases: a
+// package such as store/sqlite gives it transactions ([DB]) and what differs in the language ([Dialect]).
+//
+// # Tables
+//
+//   - plait_conversations gives each conversation a number, which is never used again. All other tables hold that
+//     number, so that they can be partitioned by it.
+//   - plait_nodes has one row for each record. A row is only inserted and deleted, except for redaction
+//     (store.Append.Replace). Its seq rises: a record comes after all that it is linked to.
+//   - plait_heads has one row for each head, with the IDs that it points to. A head that is made again is another row.
+//   - plait_blobs holds the blobs, and plait_uses which record needs which blob.
+//   - plait_schema has one row, with the version of these tables.
+//
+// IDs are 16 bytes, sums 32. A list of IDs is one value, the IDs one after the other. Cuts are described at packCuts.
+package sqlstore
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/plait-dev/plait/store"
+)
+
+// DB runs transactions.
+type DB interface {
+	// Write runs f in a transaction that may write, and commits it if f returns nil. It returns f's error as it is. Several
+	// calls may share one commit; what the f of one call wrote is then undone alone. After a fault f may be run again.
+	Write(ctx context.Context, f func(tx Tx) error) error
+	// Read runs f with a connection that cannot write. Each query sees what is committed when it begins.
+	Read(ctx context.Context, f func(tx Tx) error) error
+	// Snapshot is Read with all queries seeing the same state.
+	Snapshot(ctx context.Context, f func(tx Tx) error) error
+	// Done is closed when the database is closed.
+	Done() <-chan struct{}
+}
+
+// Tx runs statements. Parameters are $1, $2 and so on, in the order in which they first occur. An argument is an int64, a
+// string, a []byte, or nil. A Tx is used by one goroutine, and reads each Rows to its end, or closes it, before the next
+// statement.
+type Tx interface {
+	// Exec runs a statement and returns the number of rows that it changed.
+	Exec(ctx context.Context, query string, args ...any) (int64, error)
+	// Query runs a query.
+	Query(ctx context.Context, query string, args ...any) (Rows, error)
+}
+
+// Rows are the rows of a query, as those of database/sql.
+type Rows interface {
+	Next() bool
+	Scan(dest ...any) error
+	Err() error
+	Close() error
+}
+
+// Dialect is what differs between databases.
+type Dialect struct {
+	// Share locks the rows of a query against removal, until the transaction ends. Empty if a transaction that writes
+	// is alone anyway.
+	Share string
+	// Lock locks the rows of a query against Share and Lock of others.
+	Lock string
+	// Schema replaces words in the statements that make tables: BYTES, NUMBER, SERIAL (a primary key that rises and is
+	// never used again), NAME (text that is compared byte by byte), TABLE_END and COVER.
+	Schema *strings.Replacer
+}
+
+// Options are options of [New].
+type Options struct {
+	// Poll is how often Watch looks for heads that other programs have moved.
+	Poll time.Duration
+}
+
+// Driver is a store.Driver on a DB.
+type Driver struct {
+	db      DB
+	dialect Dialect
+	poll    time.Duration
+	news    news
+}
+
+var _ store.Driver = (*Driver)(nil)
+
+// New returns a driver on db, whose tables it makes or brings to the current version. The error is a *SchemaError if a
+// newer version of Plait made them.
+func New(ctx context.Context, db DB, dialect Dialect, opts Options) (*Driver, error) {
+	d := &Driver{db: db, dialect: dialect, poll: opts.Poll}
+	if err := db.Write(ctx, func(tx Tx) error { return migrate(ctx, tx, dialect) }); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// each runs a query and calls f for every row.
+func each(ctx context.Context, tx Tx, query string, args []any, f func(scan func(dest ...any) error) error) (err error) {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := rows.Close(); err == nil {
+			err = closed
+		}
+	}()
+
+	for rows.Next() {
+		if err := f(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// first scans the first row of a query, and reports whether there is one.
+func first(ctx context.Context, tx Tx, query string, args []any, dest ...any) (found bool, err error) {
+	err = each(ctx, tx, query, args, func(scan func(dest ...any) error) error {
+		found = true
+		return scan(dest...)
+	})
+	return found, err
+}

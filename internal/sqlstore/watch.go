@@ -1,0 +1,157 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"io/fs"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/plait-dev/plait/store"
+)
+
+// Watch implements store.Driver. What this program changes is seen at once, and what others change when the database is
+// polled.
+func (d *Driver) Watch(ctx context.Context, conversation string) iter.Seq2[store.Head, error] {
+	return func(yield func(store.Head, error) bool) {
+		more := true
+		err := d.watch(ctx, conversation, func(h store.Head) bool {
+			more = yield(h, nil)
+			return more
+		})
+		if more {
+			yield(store.Head{}, err)
+		}
+	}
+}
+
+func (d *Driver) watch(ctx context.Context, conversation string, yield func(store.Head) bool) error {
+	if err := check(ctx, conversation); err != nil {
+		return err
+	}
+	wake, stop := d.news.listen(conversation)
+	defer stop()
+	poll := time.NewTicker(d.poll)
+	defer poll.Stop()
+
+	seen := map[string]sight{}
+	for {
+		moved, err := d.movedSince(ctx, conversation, seen)
+		if err != nil {
+			return err
+		}
+		for _, h := range moved {
+			if !yield(h) {
+				return nil
+			}
+		}
+
+		select {
+		case <-wake:
+		case <-poll.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.db.Done():
+			return fs.ErrClosed
+		}
+	}
+}
+
+// sight is a head as it was yielded last.
+type sight struct{ num, version int64 }
+
+// movedSince returns the heads that differ from seen, sorted by name, and updates seen. A head that was removed and made
+// again comes twice.
+func (d *Driver) movedSince(ctx context.Context, conversation string, seen map[string]sight) ([]store.Head, error) {
+	var moved []store.Head
+	now := map[string]sight{}
+	err := d.db.Snapshot(ctx, func(tx Tx) error {
+		moved = nil
+		clear(now)
+		err := each(ctx, tx, `SELECT h.name, h.num, h.version FROM plait_heads h
+			JOIN plait_conversations c ON c.num = h.conv WHERE c.name = $1`, []any{conversation},
+			func(scan func(...any) error) error {
+				var name string
+				var s sight
+				err := scan(&name, &s.num, &s.version)
+				now[name] = s
+				return err
+			})
+		if err != nil {
+			return err
+		}
+
+		for name, s := range seen {
+			if now[name].num != s.num {
+				moved = append(moved, store.Head{Name: name})
+			}
+		}
+		for name, s := range now {
+			if s == seen[name] {
+				continue
+			}
+			_, _, h, err := openHead(ctx, tx, conversation, name, "")
+			if err != nil {
+				return err
+			}
+			moved = append(moved, h)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	clear(seen)
+	for name, s := range now {
+		seen[name] = s
+	}
+	slices.SortFunc(moved, func(a, b store.Head) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+	})
+	return moved, nil
+}
+
+// news wakes those who watch a conversation that this program has changed.
+type news struct {
+	mu       sync.Mutex                        // guards watchers
+	watchers map[string]map[chan struct{}]bool // by conversation; a channel is full when a head has moved
+}
+
+// listen returns a channel that is filled when a head of the conversation moves, until stop is called.
+func (n *news) listen(conversation string) (wake <-chan struct{}, stop func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	w := make(chan struct{}, 1)
+	if n.watchers == nil {
+		n.watchers = map[string]map[chan struct{}]bool{}
+	}
+	if n.watchers[conversation] == nil {
+		n.watchers[conversation] = map[chan struct{}]bool{}
+	}
+	n.watchers[conversation][w] = true
+
+	return w, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.watchers[conversation], w)
+		if len(n.watchers[conversation]) == 0 {
+			delete(n.watchers, conversation)
+		}
+	}
+}
+
+// notify wakes the watchers of a conversation.
+func (n *news) notify(conversation string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for w := range n.watchers[conversation] {
+		select {
+		case w <- struct{}{}:
+		default: // it has not yet looked since the last time
+		}
+	}
+}

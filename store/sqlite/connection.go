@@ -1,0 +1,134 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/plait-dev/plait/internal/sqlstore"
+)
+
+// connection is a connection that this package keeps for itself, with its settings and prepared statements. It is used by
+// one goroutine at a time.
+type connection struct {
+	conn       *sql.Conn
+	statements map[string]*sql.Stmt
+	broken     bool // it must not be used again
+}
+
+// settings are those of every connection.
+func settings(busy time.Duration) []string {
+	return []string{
+		fmt.Sprintf(`PRAGMA busy_timeout = %d`, max(1, busy.Milliseconds())),
+		`PRAGMA synchronous = FULL`,
+		`PRAGMA fullfsync = ON`, // macOS: without it, a sync does not reach the disk
+		`PRAGMA checkpoint_fullfsync = ON`,
+		`PRAGMA foreign_keys = ON`,
+		`PRAGMA secure_delete = ON`, // what was redacted or deleted is overwritten
+		`PRAGMA mmap_size = 0`,      // an I/O error on mapped memory would end the program
+	}
+}
+
+// connect opens a connection.
+func connect(ctx context.Context, pool *sql.DB, settings ...string) (*connection, error) {
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	c := &connection{conn: conn, statements: map[string]*sql.Stmt{}}
+	for _, s := range settings {
+		if _, err := conn.ExecContext(ctx, s); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
+	return c, nil
+}
+
+// close closes the connection. It is not given back to the pool, because of its settings.
+func (c *connection) close() error {
+	var errs []error
+	for _, s := range c.statements {
+		errs = append(errs, s.Close())
+	}
+	c.statements = nil
+
+	err := c.conn.Raw(func(any) error { return driver.ErrBadConn })
+	if err != nil && !errors.Is(err, driver.ErrBadConn) && !errors.Is(err, sql.ErrConnDone) {
+		errs = append(errs, err)
+	}
+	if err := c.conn.Close(); err != nil && !errors.Is(err, sql.ErrConnDone) {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// prepare returns the statement of a query. The number of different queries is small.
+func (c *connection) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if s := c.statements[query]; s != nil {
+		return s, nil
+	}
+	s, err := c.conn.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, c.noted(err)
+	}
+	c.statements[query] = s
+	return s, nil
+}
+
+// noted notes whether an error means that the connection is lost.
+func (c *connection) noted(err error) error {
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+		c.broken = true
+	}
+	return err
+}
+
+// Exec implements sqlstore.Tx.
+func (c *connection) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	s, err := c.prepare(ctx, query)
+	if err != nil {
+		return 0, err
+	}
+	result, err := s.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, c.noted(err)
+	}
+	return result.RowsAffected()
+}
+
+// Query implements sqlstore.Tx.
+func (c *connection) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {
+	s, err := c.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		return nil, c.noted(err)
+	}
+	return rows, nil
+}
+
+// run executes a statement without parameters, such as BEGIN.
+func (c *connection) run(statement string) error {
+	_, err := c.Exec(context.Background(), statement)
+	return err
+}
+
+// steady is a Tx of a connection whose statements are not interrupted: SQLite would undo the whole transaction, with what
+// others wrote in it.
+type steady struct{ *connection }
+
+// Exec implements sqlstore.Tx.
+func (s steady) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	return s.connection.Exec(context.WithoutCancel(ctx), query, args...)
+}
+
+// Query implements sqlstore.Tx.
+func (s steady) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {
+	return s.connection.Query(context.WithoutCancel(ctx), query, args...)
+}

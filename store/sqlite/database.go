@@ -1,0 +1,190 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"github.com/plait-dev/plait/internal/sqlstore"
+)
+
+// database runs transactions: one goroutine writes, and a few connections read.
+type database struct {
+	pool  *sql.DB
+	owned bool // Close closes the pool
+	opts  Options
+
+	jobs    chan *job        // to the writer; not buffered, so that none is left behind
+	readers chan *connection // one element for each connection that may be used; nil is one that is not open yet
+
+	closing chan struct{} // closed by Close
+	once    sync.Once     // of Close
+	running sync.WaitGroup
+	closed  error // set when running is done
+
+	commits func(jobs int) // for tests: called after each commit, with the number of jobs in it
+}
+
+func newDatabase(ctx context.Context, pool *sql.DB, opts Options, owned bool) (*database, error) {
+	db := &database{pool: pool, owned: owned, opts: opts, jobs: make(chan *job), closing: make(chan struct{}),
+		commits: func(int) {}}
+	writer, memory, err := db.connectWriter(ctx)
+	if err != nil {
+		if owned {
+			err = errors.Join(err, pool.Close())
+		}
+		return nil, err
+	}
+
+	readers := opts.Readers
+	if limit := pool.Stats().MaxOpenConnections; limit > 0 {
+		readers = min(readers, limit-1)
+	}
+	if memory { // another connection would have a database of its own
+		readers = 0
+	}
+	db.readers = make(chan *connection, readers)
+	for range readers {
+		db.readers <- nil
+	}
+
+	db.running.Go(func() { db.write(writer) })
+	return db, nil
+}
+
+// connectWriter opens the connection that writes, and reports whether the database is in memory.
+func (db *database) connectWriter(ctx context.Context) (c *connection, memory bool, err error) {
+	c, err = connect(ctx, db.pool, settings(db.opts.BusyTimeout)...)
+	if err != nil {
+		return nil, false, err
+	}
+
+	memory, err = c.examine(ctx)
+	if err != nil {
+		return nil, false, errors.Join(err, c.close())
+	}
+	return c, memory, nil
+}
+
+// examine checks the version of SQLite, and switches the database to WAL.
+func (c *connection) examine(ctx context.Context) (memory bool, err error) {
+	var version, file, mode string
+	if err := c.conn.QueryRowContext(ctx, `SELECT sqlite_version()`).Scan(&version); err != nil {
+		return false, err
+	}
+	if err := checkVersion(version); err != nil {
+		return false, err
+	}
+
+	err = c.conn.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&file)
+	if err != nil {
+		return false, err
+	}
+	if err := c.conn.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode); err != nil {
+		return false, err
+	}
+	if memory = mode == "memory" && file == ""; mode != "wal" && !memory {
+		return false, fmt.Errorf("the journal mode stays %q instead of WAL", mode)
+	}
+	return memory, nil
+}
+
+// Done implements sqlstore.DB.
+func (db *database) Done() <-chan struct{} { return db.closing }
+
+// Read implements sqlstore.DB.
+func (db *database) Read(ctx context.Context, f func(sqlstore.Tx) error) error {
+	return db.read(ctx, func(c *connection) error { return f(c) })
+}
+
+// Snapshot implements sqlstore.DB.
+func (db *database) Snapshot(ctx context.Context, f func(sqlstore.Tx) error) error {
+	return db.read(ctx, func(c *connection) error {
+		if err := c.run(`BEGIN`); err != nil {
+			return err
+		}
+		err := f(c)
+		if undo := c.run(`ROLLBACK`); undo != nil {
+			c.broken = true
+			err = errors.Join(err, undo)
+		}
+		return err
+	})
+}
+
+// read runs f with a connection for reading.
+func (db *database) read(ctx context.Context, f func(*connection) error) error {
+	if cap(db.readers) == 0 {
+		return db.do(&job{ctx: ctx, read: f})
+	}
+	select {
+	case <-db.closing:
+		return fs.ErrClosed
+	default:
+	}
+
+	select {
+	case c := <-db.readers:
+		defer func() { db.readers <- c }()
+		return db.readOn(ctx, &c, f)
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-db.closing:
+		return fs.ErrClosed
+	}
+}
+
+// readOn runs f with *c, which it opens first if it is nil, and sets to nil if it is broken.
+func (db *database) readOn(ctx context.Context, c **connection, f func(*connection) error) (err error) {
+	if *c == nil {
+		*c, err = connect(ctx, db.pool, append(settings(db.opts.BusyTimeout), `PRAGMA query_only = ON`)...)
+		if err != nil {
+			*c = nil
+			return err
+		}
+	}
+
+	err = f(*c)
+	if (*c).broken {
+		err = errors.Join(err, (*c).close())
+		*c = nil
+	}
+	return err
+}
+
+// alone runs f with a connection that is opened for it.
+func (db *database) alone(ctx context.Context, f func(*connection) error) error {
+	if cap(db.readers) == 0 {
+		return db.do(&job{ctx: ctx, read: f})
+	}
+	return db.read(ctx, func(*connection) error { // takes a place, so that Close waits
+		c, err := connect(ctx, db.pool, settings(db.opts.BusyTimeout)...)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f(c), c.close())
+	})
+}
+
+// Close stops the writer and closes the connections. It waits for what is running.
+func (db *database) Close() error {
+	db.once.Do(func() {
+		close(db.closing)
+		db.running.Wait()
+
+		errs := []error{db.closed}
+		for range cap(db.readers) {
+			if c := <-db.readers; c != nil {
+				errs = append(errs, c.close())
+			}
+		}
+		if db.owned {
+			errs = append(errs, db.pool.Close())
+		}
+		db.closed = errors.Join(errs...)
+	})
+	return db.closed
+}

@@ -1,0 +1,324 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/internal/sqlstore"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
+)
+
+// concurrently runs f(0) to f(n-1) at once, and waits for all.
+func concurrently(n int, f func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
+}
+
+// together gives the writer jobs that wait at the same time. It returns their errors, and the number of jobs in each
+// commit.
+func together(t *testing.T, db *DB, jobs ...func(tx sqlstore.Tx) error) (errs []error, commits []int) {
+	t.Helper()
+	waiting := make([]*job, len(jobs))
+	for i, f := range jobs {
+		waiting[i] = &job{ctx: t.Context(), done: make(chan struct{}), write: f}
+	}
+
+	// A job that reads runs on the goroutine of the writer, between two transactions.
+	err := db.database.do(&job{ctx: t.Context(), read: func(c *connection) error {
+		db.database.commits = func(jobs int) { commits = append(commits, jobs) }
+		w := writer{db: db.database, conn: c}
+		w.run(waiting)
+		db.database.commits = func(int) {}
+		return nil
+	}})
+	require.NoError(t, err)
+	for _, j := range waiting {
+		<-j.done
+		errs = append(errs, j.err)
+	}
+	return errs, commits
+}
+
+func insert(value int) func(tx sqlstore.Tx) error {
+	return func(tx sqlstore.Tx) error {
+		_, err := tx.Exec(context.Background(), `INSERT INTO probe (value) VALUES ($1)`, int64(value))
+		return err
+	}
+}
+
+// probe makes a table for tests, and returns a function that reads it.
+func probe(t *testing.T, db *DB) func() (values []int64) {
+	t.Helper()
+	require.NoError(t, db.database.Write(t.Context(), func(tx sqlstore.Tx) error {
+		_, err := tx.Exec(t.Context(), `CREATE TABLE probe (value INTEGER UNIQUE)`)
+		return err
+	}))
+	return func() (values []int64) {
+		require.NoError(t, db.database.Read(t.Context(), func(tx sqlstore.Tx) error {
+			rows, err := tx.Query(t.Context(), `SELECT value FROM probe ORDER BY value`)
+			require.NoError(t, err)
+			defer rows.Close()
+			for rows.Next() {
+				var v int64
+				require.NoError(t, rows.Scan(&v))
+				values = append(values, v)
+			}
+			return rows.Err()
+		}))
+		return values
+	}
+}
+
+func TestWaitingJobsShareOneCommit(t *testing.T) {
+	db, _ := openNew(t, nil)
+	values := probe(t, db)
+	var jobs []func(tx sqlstore.Tx) error
+	var want []int64
+	for i := range 64 {
+		jobs = append(jobs, insert(i))
+		want = append(want, int64(i))
+	}
+
+	errs, commits := together(t, db, jobs...)
+	require.NoError(t, errors.Join(errs...))
+	require.Equal(t, []int{64}, commits)
+	require.Equal(t, want, values())
+}
+
+func TestFailedJobDoesNotFailTheOthers(t *testing.T) {
+	db, _ := openNew(t, nil)
+	values := probe(t, db)
+	own := errors.New("its own")
+	errs, commits := together(t, db, insert(1), insert(1), insert(2),
+		func(tx sqlstore.Tx) error { return errors.Join(insert(3)(tx), own) }, insert(4))
+	require.NoError(t, errs[0])
+	require.ErrorContains(t, errs[1], "UNIQUE")
+	require.NoError(t, errs[2])
+	require.ErrorIs(t, errs[3], own)
+	require.NoError(t, errs[4])
+	require.Equal(t, []int{5}, commits)
+	require.Equal(t, []int64{1, 2, 4}, values())
+}
+
+func TestJobsRunAloneAfterTheirTransactionHasFailed(t *testing.T) {
+	db, _ := openNew(t, nil)
+	values := probe(t, db)
+
+	// What SQLite does when the disk is full.
+	undone := func(tx sqlstore.Tx) error {
+		_, err := tx.Exec(t.Context(), `ROLLBACK`)
+		return errors.Join(err, errors.New("no space"))
+	}
+	errs, commits := together(t, db, insert(1), undone, insert(2))
+	require.NoError(t, errs[0])
+	require.ErrorContains(t, errs[1], "no space")
+	require.NoError(t, errs[2])
+	require.Equal(t, []int{1, 1}, commits)
+	require.Equal(t, []int64{1, 2}, values())
+}
+
+func TestPanicOfAJobComesOutOfItsCall(t *testing.T) {
+	db, _ := openNew(t, nil)
+	values := probe(t, db)
+	require.PanicsWithValue(t, "oh", func() {
+		_ = db.database.Write(t.Context(), func(tx sqlstore.Tx) error {
+			_ = insert(1)(tx)
+			panic("oh")
+		})
+	})
+	require.NoError(t, db.database.Write(t.Context(), insert(2)))
+	require.Equal(t, []int64{2}, values())
+}
+
+func TestJobThatWasGivenUpIsNotRun(t *testing.T) {
+	db, _ := openNew(t, nil)
+	values := probe(t, db)
+	ctx, cancel := context.WithCancel(t.Context())
+
+	// The first job gives up the second one, which waits behind it in the same batch.
+	given := &job{ctx: ctx, done: make(chan struct{}), write: insert(2)}
+	first := &job{ctx: t.Context(), done: make(chan struct{}), read: func(*connection) error {
+		cancel()
+		require.True(t, given.taken.CompareAndSwap(false, true))
+		return nil
+	}}
+	require.NoError(t, db.database.do(&job{ctx: t.Context(), read: func(c *connection) error {
+		w := writer{db: db.database, conn: c}
+		w.run([]*job{first, given})
+		return nil
+	}}))
+	require.Empty(t, values())
+
+	require.ErrorIs(t, db.database.Write(ctx, insert(3)), context.Canceled)
+	require.Empty(t, values())
+}
+
+func TestLostConnectionsAreReplaced(t *testing.T) {
+	db, _ := openNew(t, nil)
+	chain(t, db, "talk", "main", 1, 3)
+	lose := func(c *connection) error {
+		c.broken = true
+		return nil
+	}
+	require.NoError(t, db.database.do(&job{ctx: t.Context(), read: lose}))
+	for range cap(db.database.readers) {
+		require.NoError(t, db.database.read(t.Context(), lose))
+	}
+	chain(t, db, "talk", "main", 3, 5)
+	require.Equal(t, 4, read(t, db, "talk", 4))
+}
+
+func TestConcurrentAppendsAreAllStored(t *testing.T) {
+	db, _ := openNew(t, nil)
+	commits, jobs := 0, 0
+	require.NoError(t, db.database.do(&job{ctx: t.Context(), read: func(*connection) error {
+		db.database.commits = func(n int) { commits, jobs = commits+1, jobs+n }
+		return nil
+	}}))
+
+	const writers, appends = 64, 10
+	concurrently(writers, func(i int) {
+		for n := range uint64(appends) {
+			chain(t, db, fmt.Sprint("talk", i), "main", n+1, n+2)
+		}
+	})
+	require.NoError(t, db.database.do(&job{ctx: t.Context(), read: func(*connection) error {
+		require.Equal(t, writers*appends, jobs)
+		require.Less(t, commits, jobs/2)
+		return nil
+	}}))
+	for i := range writers {
+		h, err := db.Head(t.Context(), fmt.Sprint("talk", i), "main")
+		require.NoError(t, err)
+		require.EqualValues(t, appends, h.Version)
+	}
+}
+
+// counted counts the statements of a Tx.
+type counted struct {
+	*database
+	statements, rows *int
+}
+
+func (c counted) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
+	return c.database.Write(ctx, func(tx sqlstore.Tx) error { return f(countedTx{tx, c}) })
+}
+
+func (c counted) Read(ctx context.Context, f func(sqlstore.Tx) error) error {
+	return c.database.Read(ctx, func(tx sqlstore.Tx) error { return f(countedTx{tx, c}) })
+}
+
+type countedTx struct {
+	sqlstore.Tx
+	counted counted
+}
+
+func (c countedTx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	*c.counted.statements++
+	return c.Tx.Exec(ctx, query, args...)
+}
+
+func (c countedTx) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {
+	*c.counted.statements++
+	rows, err := c.Tx.Query(ctx, query, args...)
+	return countedRows{rows, c.counted}, err
+}
+
+type countedRows struct {
+	sqlstore.Rows
+	counted counted
+}
+
+func (r countedRows) Next() bool {
+	*r.counted.rows++
+	return r.Rows.Next()
+}
+
+// newCounted returns a driver and the numbers of statements and rows since the last call.
+func newCounted(t *testing.T) (*sqlstore.Driver, func() (statements, rows int)) {
+	t.Helper()
+	db, _ := openNew(t, nil)
+	c := counted{db.database, new(int), new(int)}
+	driver, err := sqlstore.New(t.Context(), c, dialect, sqlstore.Options{Poll: 1})
+	require.NoError(t, err)
+	return driver, func() (statements, rows int) {
+		statements, rows = *c.statements, *c.rows
+		*c.statements, *c.rows = 0, 0
+		return statements, rows
+	}
+}
+
+func TestAppendRunsThreeStatementsAfterAnyNumberOfNodes(t *testing.T) {
+	driver, count := newCounted(t)
+	next := uint64(1)
+	for _, nodes := range []uint64{10, 1000, 5000} {
+		chain(t, driver, "talk", "main", next, nodes)
+		next = nodes + 1
+		h, err := driver.Head(t.Context(), "talk", "main")
+		require.NoError(t, err)
+
+		count()
+		_, err = driver.Append(t.Context(), store.Append{Conversation: "talk", Head: "main", Expect: h.Version,
+			Records: []store.Record{record(nodes, 1000, nodes-1)}, To: []node.ID{id(nodes)}})
+		require.NoError(t, err)
+		statements, rows := count()
+		require.Equal(t, 3, statements, "the head is read, the record is inserted, the head is moved")
+		require.LessOrEqual(t, rows, 2)
+	}
+}
+
+func TestForksCopyNoRecords(t *testing.T) {
+	driver, count := newCounted(t)
+	chain(t, driver, "talk", "main", 1, 101)
+	count()
+	for i := range 1000 {
+		_, err := driver.Append(t.Context(), store.Append{Conversation: "talk", Head: fmt.Sprint("fork", i), To: []node.ID{id(50)}})
+		require.NoError(t, err)
+	}
+	statements, _ := count()
+	require.Equal(t, 3000, statements, "the head is read, the record is looked up, the head is inserted")
+
+	pruned, err := driver.Prune(t.Context(), "talk", true)
+	require.NoError(t, err)
+	require.Zero(t, pruned)
+	require.Equal(t, 100, read(t, driver, "talk", 100))
+}
+
+func TestReadSkipsOtherBranches(t *testing.T) {
+	driver, count := newCounted(t)
+
+	// A common beginning of 100 records, and 200 branches of 20 records that grow at the same time.
+	const common, branches, length = 100, 200, 20
+	chain(t, driver, "talk", "main", 1, common+1)
+	name := func(branch int, n uint64) uint64 { return 1000*uint64(branch+1) + n }
+	a := store.Append{Conversation: "talk", Head: "branches"}
+	for n := range uint64(length) {
+		for b := range branches {
+			parent := uint64(common)
+			if n > 0 {
+				parent = name(b, n-1)
+			}
+			a.Records = append(a.Records, record(name(b, n), 100, parent))
+		}
+	}
+	for b := range branches {
+		a.To = append(a.To, id(name(b, length-1)))
+	}
+	_, err := driver.Append(t.Context(), a)
+	require.NoError(t, err)
+
+	count()
+	require.Equal(t, common+length, read(t, driver, "talk", name(0, length-1)))
+	statements, rows := count()
+	require.Less(t, rows, 24*(common+length), "of %d records", common+branches*length)
+	require.Less(t, statements, 4*(common+length))
+}

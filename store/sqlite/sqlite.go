@@ -1,0 +1,242 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	_ "modernc.org/libc" // modernc.org/sqlite works only with the version of libc that it requires
+	_ "modernc.org/sqlite"
+
+	"github.com/plait-dev/plait/internal/sqlstore"
+	"github.com/plait-dev/plait/store"
+)
+
+// minVersion is the oldest SQLite that is used. Older ones may damage a database in WAL mode if two connections write
+// and checkpoint at the same time.
+const minVersion = "3.51.3"
+
+// Options are options of [Open] and [New]. Nil is the same as the zero value.
+type Options struct {
+	// BusyTimeout is how long a change waits for another program that writes. Defaults to 10 seconds.
+	BusyTimeout time.Duration
+	// Readers is the maximum number of connections for reading. Defaults to 4. A *sql.DB that is limited to one
+	// connection, and a database in memory, are read on the connection that writes.
+	Readers int
+	// Poll is how often Watch looks for heads that other programs have moved. Defaults to 500 milliseconds.
+	Poll time.Duration
+}
+
+// withDefaults returns the options with each default in place.
+func (o *Options) withDefaults() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	if opts.BusyTimeout <= 0 {
+		opts.BusyTimeout = 10 * time.Second
+	}
+	if opts.Readers <= 0 {
+		opts.Readers = 4
+	}
+	if opts.Poll <= 0 {
+		opts.Poll = 500 * time.Millisecond
+	}
+	return opts
+}
+
+// VersionError reports an SQLite that is too old.
+type VersionError struct {
+	// Version is the version of SQLite, and Minimum the oldest one that is used.
+	Version, Minimum string
+}
+
+// Error returns both versions.
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("SQLite %q is too old: versions before %s may damage a database in WAL mode", e.Version, e.Minimum)
+}
+
+// SchemaError reports a database that was written by a newer version of Plait.
+type SchemaError = sqlstore.SchemaError
+
+// DamageError lists what [DB.Check] has found.
+type DamageError = sqlstore.DamageError
+
+// DB is a store in an SQLite database. It implements store.Driver. Make one with [Open] or [New].
+type DB struct {
+	store.Driver
+
+	sqlstore *sqlstore.Driver
+	database *database
+}
+
+// Open opens the database in the file at path, and makes it if there is none. ":memory:" is a database in memory.
+func Open(ctx context.Context, path string, opts *Options) (*DB, error) {
+	name, err := dataSource(path)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := sql.Open("sqlite", name)
+	if err != nil {
+		return nil, err
+	}
+
+	db, err := open(ctx, pool, opts, true)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return db, nil
+}
+
+// dataSource returns the name of a file as the driver expects it.
+func dataSource(path string) (string, error) {
+	if path == ":memory:" {
+		return path, nil
+	}
+	absolute, err := filepath.Abs(path) // the program may change its working directory
+	if err != nil {
+		return "", err
+	}
+	absolute = filepath.ToSlash(absolute)
+	if !strings.HasPrefix(absolute, "/") { // a drive of Windows
+		absolute = "/" + absolute
+	}
+	return (&url.URL{Scheme: "file", Path: absolute}).String(), nil
+}
+
+// New uses a database that the program has opened with a driver for SQLite. The tables of Plait begin with plait_; others
+// are left alone. New sets the journal mode of the database to WAL. Close does not close pool.
+func New(ctx context.Context, pool *sql.DB, opts *Options) (*DB, error) {
+	return open(ctx, pool, opts, false)
+}
+
+func open(ctx context.Context, pool *sql.DB, opts *Options, owned bool) (*DB, error) {
+	o := opts.withDefaults()
+	database, err := newDatabase(ctx, pool, o, owned)
+	if err != nil {
+		return nil, err
+	}
+
+	driver, err := sqlstore.New(ctx, database, dialect, sqlstore.Options{Poll: o.Poll})
+	if err != nil {
+		return nil, errors.Join(err, database.Close())
+	}
+	return &DB{Driver: driver, sqlstore: driver, database: database}, nil
+}
+
+// dialect is what differs between SQLite and other databases. A transaction that writes is alone, so nothing is locked.
+var dialect = sqlstore.Dialect{
+	Schema: strings.NewReplacer(
+		"BYTES", "BLOB",
+		"NUMBER", "INTEGER",
+		"SERIAL", "INTEGER PRIMARY KEY AUTOINCREMENT",
+		"NAME", "TEXT",
+		"TABLE_END", " STRICT",
+		"COVER", ", id, links", // the walk does not touch the table
+	),
+}
+
+// Close waits for calls that are running, and closes the connections. Later calls return fs.ErrClosed. A second Close
+// does nothing.
+func (db *DB) Close() error { return db.database.Close() }
+
+// Check reads the whole database and compares: SQLite's own integrity check; the sum of every record and blob; whether
+// all that a record or a head points to is there. The error is a *DamageError, or one of reading.
+func (db *DB) Check(ctx context.Context) error {
+	var problems []string
+	err := db.database.Read(ctx, func(tx sqlstore.Tx) error {
+		problems = nil
+		rows, err := tx.Query(ctx, `PRAGMA integrity_check`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+
+		for rows.Next() {
+			var problem string
+			if err := rows.Scan(&problem); err != nil {
+				return err
+			}
+			if problem != "ok" {
+				problems = append(problems, problem)
+			}
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return err
+	}
+	if problems != nil {
+		return &DamageError{Problems: problems}
+	}
+	return db.sqlstore.Check(ctx)
+}
+
+// Backup writes a copy of the database to a new file at path. Others may read and write meanwhile: the copy has what was
+// committed when Backup began. It is on disk when Backup returns nil. After an error there is no file. The error holds
+// fs.ErrExist if there is a file already.
+func (db *DB) Backup(ctx context.Context, path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return &fs.PathError{Op: "backup", Path: path, Err: fs.ErrExist}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+
+	err := db.database.alone(ctx, func(c *connection) error {
+		_, err := c.Exec(ctx, `VACUUM INTO $1`, path)
+		return err
+	})
+	if err == nil {
+		err = syncFile(path)
+	}
+	if err != nil {
+		if gone := os.Remove(path); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+		return &fs.PathError{Op: "backup", Path: path, Err: err}
+	}
+	return nil
+}
+
+// syncFile makes a file durable.
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// checkVersion returns an error for a version that is too old.
+func checkVersion(version string) error {
+	have, want := numbers(version), numbers(minVersion)
+	for i, n := range want {
+		switch {
+		case i >= len(have) || have[i] < n:
+			return &VersionError{version, minVersion}
+		case have[i] > n:
+			return nil
+		}
+	}
+	return nil
+}
+
+// numbers returns the parts of a version, up to the first that is no number.
+func numbers(version string) (list []int) {
+	for part := range strings.SplitSeq(version, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			break
+		}
+		list = append(list, n)
+	}
+	return list
+}

@@ -1,0 +1,34 @@
+package sqlite_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/store/sqlite"
+	"github.com/plait-dev/plait/store/storetest"
+)
+
+func TestDriver(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Driver {
+		db, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "sessions.db"), nil)
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			require.NoError(t, db.Check(context.Background()))
+			require.NoError(t, db.Close())
+		})
+		return db
+	})
+}
+
+func TestDriverInMemory(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Driver {
+		db, err := sqlite.Open(context.Background(), ":memory:", nil)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		return db
+	})
+}

@@ -1,0 +1,222 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync/atomic"
+
+	"github.com/plait-dev/plait/internal/sqlstore"
+)
+
+// maxJobs is the maximum number of jobs in one transaction.
+const maxJobs = 256
+
+// job is a function that runs on the connection that writes.
+type job struct {
+	ctx   context.Context
+	write func(sqlstore.Tx) error // nil for a job that reads
+	read  func(*connection) error // nil for a job that writes
+	taken atomic.Bool             // it runs, or its caller has given up
+	done  chan struct{}           // closed when it has run
+	err   error                   // set when done is closed
+	fault any                     // what it panicked with
+}
+
+// Write implements sqlstore.DB. Jobs that wait at the same time share one transaction.
+func (db *database) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
+	return db.do(&job{ctx: ctx, write: f})
+}
+
+// do gives a job to the writer and waits for it. A job that has begun is waited for, whatever the context says: its
+// effect would be unknown.
+func (db *database) do(j *job) error {
+	j.done = make(chan struct{})
+	if err := j.ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case db.jobs <- j:
+	case <-j.ctx.Done():
+		return j.ctx.Err()
+	case <-db.closing:
+		return fs.ErrClosed
+	}
+
+	select {
+	case <-j.done:
+	case <-j.ctx.Done():
+		if j.taken.CompareAndSwap(false, true) {
+			return j.ctx.Err()
+		}
+		<-j.done
+	}
+	if j.fault != nil {
+		panic(j.fault)
+	}
+	return j.err
+}
+
+// write runs jobs until the database is closed.
+func (db *database) write(c *connection) {
+	w := writer{db: db, conn: c}
+	for {
+		select {
+		case j := <-db.jobs:
+			w.run(db.waiting(j))
+		case <-db.closing:
+			if w.conn != nil {
+				db.closed = w.conn.close()
+			}
+			return
+		}
+	}
+}
+
+// waiting returns j and the jobs that wait now.
+func (db *database) waiting(j *job) []*job {
+	jobs := []*job{j}
+	for len(jobs) < maxJobs {
+		select {
+		case j := <-db.jobs:
+			jobs = append(jobs, j)
+		default:
+			return jobs
+		}
+	}
+	return jobs
+}
+
+// writer is the state of the goroutine that writes.
+type writer struct {
+	db   *database
+	conn *connection // nil after it was lost
+}
+
+// run runs the jobs that have not been given up: those that read one by one, and those that write in one transaction.
+func (w *writer) run(jobs []*job) {
+	if err := w.reconnect(); err != nil {
+		for _, j := range jobs {
+			j.end(err)
+		}
+		return
+	}
+
+	var writes []*job
+	for _, j := range jobs {
+		switch {
+		case !j.taken.CompareAndSwap(false, true): // given up
+		case j.read != nil:
+			j.end(j.call(func() error { return j.read(w.conn) }))
+		default:
+			writes = append(writes, j)
+		}
+	}
+	if len(writes) > 0 && !w.together(writes) {
+		for _, j := range writes {
+			j.end(w.single(j))
+		}
+	}
+
+	if w.conn.broken {
+		_ = w.conn.close() // it is lost anyway
+		w.conn = nil
+	}
+}
+
+// reconnect opens the connection again if it was lost.
+func (w *writer) reconnect() (err error) {
+	if w.conn == nil {
+		w.conn, _, err = w.db.connectWriter(context.Background())
+	}
+	return err
+}
+
+// together runs jobs in one transaction, each in a savepoint, and ends them. It reports false if the transaction failed:
+// nothing is changed, and no job has ended.
+func (w *writer) together(jobs []*job) bool {
+	if len(jobs) == 1 || w.begin() != nil {
+		return false
+	}
+
+	errs := make([]error, len(jobs))
+	for i, j := range jobs {
+		ok := false
+		if ok, errs[i] = w.inSavepoint(j); !ok {
+			w.rollback()
+			return false
+		}
+	}
+	if w.conn.run(`COMMIT`) != nil {
+		w.rollback()
+		return false
+	}
+
+	w.db.commits(len(jobs))
+	for i, j := range jobs {
+		j.end(errs[i])
+	}
+	return true
+}
+
+// inSavepoint runs a job in a savepoint and returns its error. It reports false if the transaction around it has failed.
+func (w *writer) inSavepoint(j *job) (ok bool, err error) {
+	if w.conn.run(`SAVEPOINT job`) != nil {
+		return false, nil
+	}
+	err = j.call(func() error { return j.write(steady{w.conn}) })
+
+	// Some errors, such as a full disk, undo the whole transaction. Then there is no savepoint any more.
+	if err != nil && w.conn.run(`ROLLBACK TO job`) != nil {
+		return false, nil
+	}
+	return w.conn.run(`RELEASE job`) == nil, err
+}
+
+// single runs a job in a transaction of its own, and returns its error.
+func (w *writer) single(j *job) error {
+	j.fault = nil // it may have run before, in a transaction that failed
+	if err := w.begin(); err != nil {
+		return err
+	}
+
+	err := j.call(func() error { return j.write(steady{w.conn}) })
+	if err == nil {
+		err = w.conn.run(`COMMIT`)
+	}
+	if err != nil {
+		w.rollback()
+		return err
+	}
+	w.db.commits(1)
+	return nil
+}
+
+// begin begins a transaction. Nothing can come between its reads and its writes.
+func (w *writer) begin() error { return w.conn.run(`BEGIN IMMEDIATE`) }
+
+// rollback ends a transaction that has failed. SQLite may have ended it already: then ROLLBACK is an error, and the next
+// transaction begins without one.
+func (w *writer) rollback() {
+	if w.conn.run(`ROLLBACK`) == nil {
+		return
+	}
+	if w.begin() == nil {
+		_ = w.conn.run(`ROLLBACK`)
+	}
+}
+
+// call calls f. A panic is kept for the goroutine that waits for the job.
+func (j *job) call(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			j.fault, err = r, errors.New("the job has panicked")
+		}
+	}()
+	return f()
+}
+
+func (j *job) end(err error) {
+	j.err = err
+	close(j.done)
+}
