@@ -168,7 +168,7 @@ func nestBranches(how MergeStrategy, branches []Branch) DAG {
 	return d
 }
 
-// outerHeads returns the conversation without the heads that are ancestors of another head, and without the started
+// outerHeads returns the conversation without the heads that are ancestors of another head, and without the unfinished
 // executions that another head has left behind.
 func (d DAG) outerHeads() DAG {
 	if len(d.heads) < 2 {
@@ -186,10 +186,10 @@ func (d DAG) outerHeads() DAG {
 	return d.WithHeads(slices.DeleteFunc(d.Heads(), func(n *node.Node) bool { return inner[n.ID()] || behind[n.ID()] })...)
 }
 
-// leftBehind returns the started executions among nodes whose tool phase goes on without them: their call has an
+// leftBehind returns the unfinished executions among nodes whose tool phase goes on without them: their call has an
 // execution with a result, or another node follows the calls.
 func leftBehind(nodes []*node.Node) map[node.ID]bool {
-	if !slices.ContainsFunc(nodes, isStarted) {
+	if !slices.ContainsFunc(nodes, isUnfinished) {
 		return nil
 	}
 
@@ -205,7 +205,7 @@ func leftBehind(nodes []*node.Node) map[node.ID]bool {
 	finished, followed := map[call]bool{}, map[node.ID]bool{}
 	for _, n := range nodes {
 		switch {
-		case isStarted(n):
+		case isUnfinished(n):
 		case isExecution(n):
 			if c, ok := callOf(n); ok {
 				finished[c] = true
@@ -219,7 +219,7 @@ func leftBehind(nodes []*node.Node) map[node.ID]bool {
 
 	behind := map[node.ID]bool{}
 	for _, n := range nodes {
-		if isStarted(n) {
+		if isUnfinished(n) {
 			c, ok := callOf(n)
 			behind[n.ID()] = ok && (finished[c] || followed[c.caller])
 		}

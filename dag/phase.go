@@ -17,7 +17,7 @@ type phase struct {
 
 	// By call; nil for a call without one. A call in done is not in started.
 	done    []*node.Node // executions with a result
-	started []*node.Node // executions that were started and have no result
+	started []*node.Node // executions without a result
 
 	spare []*node.Node // executions of no call, or further ones of a call in done
 }
@@ -48,7 +48,7 @@ func (d DAG) openPhase() (phase, bool) {
 			continue
 		}
 		switch i := calls.of(e); {
-		case i >= 0 && isStarted(h):
+		case i >= 0 && isUnfinished(h):
 			p.started[i] = h // two starts of a call are no more than one
 		case i >= 0 && p.done[i] == nil:
 			p.done[i] = h
@@ -92,10 +92,10 @@ func isExecution(n *node.Node) bool {
 	return ok
 }
 
-// isStarted reports whether n is an execution that was started and has no result.
-func isStarted(n *node.Node) bool {
+// isUnfinished reports whether n is an execution without a result: its call was started, or its sub-agent is paused.
+func isUnfinished(n *node.Node) bool {
 	e, ok := n.Payload().(node.ToolExecution)
-	return ok && e.State == node.ExecutionStarted
+	return ok && e.State.Unfinished()
 }
 
 // callsByID is the calls of a message, with an index by call ID.
@@ -157,8 +157,8 @@ type Call struct {
 }
 
 // OpenCalls returns the tool calls at the head that have no result, in call order. In a tool phase that was cut in half
-// these are the calls without an execution, or with one that was started and has no result (node.ExecutionStarted). A
-// call is open only until another node follows; [DAG.Validate] reports it then.
+// these are the calls without an execution, or with one that has no result (node.ExecutionState.Unfinished). A call is
+// open only until another node follows; [DAG.Validate] reports it then.
 func (d DAG) OpenCalls() []Call {
 	p, ok := d.openPhase()
 	if !ok {
@@ -212,8 +212,9 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 // arguments appends the results message. Without executions, AppendExecutions returns d. The errors are those of
 // CloseTools.
 //
-// An execution with the state node.ExecutionStarted records that the call is about to be executed. The call stays open,
-// and its next execution becomes the head in place of this one.
+// An execution with the state node.ExecutionStarted records that the call is about to be executed, and one with the state
+// node.ExecutionAwaitingApproval or node.ExecutionAwaitingResults that its sub-agent is paused. The call stays open, and
+// its next execution becomes the head in place of this one. The next one takes over the Child unless it has its own.
 func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 	if d.err != nil || len(executions) == 0 {
 		return d
@@ -246,10 +247,13 @@ func (d DAG) executed(executions []node.ToolExecution) (phase, error) {
 
 // missing returns the execution of a call that gets no other one.
 func (p phase) missing(i int) node.ToolExecution {
-	if p.started[i] == nil {
-		return node.ToolExecution{Index: i, Result: content.Words(content.NoResult), IsError: true}
+	var e node.ToolExecution
+	if p.started[i] != nil {
+		e = p.started[i].Payload().(node.ToolExecution)
 	}
-	e := p.started[i].Payload().(node.ToolExecution)
+	if e.State != node.ExecutionStarted {
+		return node.ToolExecution{Index: i, Result: content.Words(content.NoResult), IsError: true, Ran: e.Ran, Usage: e.Usage}
+	}
 	return node.ToolExecution{
 		Index: i, State: node.ExecutionInDoubt, Result: content.Words(content.OutcomeUnknown), IsError: true,
 		Started: e.Started, Ran: e.Ran,
@@ -271,8 +275,11 @@ func (p phase) heads() []*node.Node {
 func (p phase) execute(src node.Source, e node.ToolExecution) error {
 	call := p.calls[e.Index]
 	e.CallID, e.Tool, e.Input = call.ID, call.Name, call.Input
+	if before := p.started[e.Index]; before != nil && e.Child.Len() == 0 {
+		e.Child = before.Children() // the conversation of a paused sub-agent must not be lost
+	}
 	n, err := node.New(src, e, node.Meta{}, p.caller)
-	if err == nil && isStarted(n) {
+	if err == nil && isUnfinished(n) {
 		p.started[e.Index] = n
 		return nil
 	}

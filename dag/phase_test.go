@@ -212,3 +212,56 @@ func TestMergeDropsAStartThatAnotherBranchHasLeftBehind(t *testing.T) {
 		require.Equal(t, want.Messages(), merged.Messages())
 	}
 }
+
+// pausedIn is a call whose sub-agent is paused, with the calls of its conversation that wait.
+func pausedIn(index int, child dag.DAG) node.ToolExecution {
+	return node.ToolExecution{Index: index, State: node.ExecutionAwaitingApproval, Child: node.ListOf(child.Heads()...)}
+}
+
+func TestPausedSubAgentLeavesItsCallOpenAndIsNeverSent(t *testing.T) {
+	erase := content.Tool{Name: "erase", Schema: `{"type":"object"}`}
+	child := dag.New().Tools(erase).User("Look.").Assistant("", content.ToolUse{ID: "c1", Name: "erase", Input: "{}"})
+	d := askWeather().AppendExecutions(execution(0, "a"), execution(2, "c"), pausedIn(1, child))
+	require.NoError(t, d.Err())
+	require.Len(t, d.OpenCalls(), 1)
+	require.Equal(t, 1, d.OpenCalls()[0].Index)
+	require.Equal(t, askWeather().AppendExecutions(execution(0, "a"), execution(2, "c")).Messages(), d.Messages())
+	require.Empty(t, d.Validate())
+
+	var waiting []string
+	for _, f := range d.Verify().Waiting {
+		waiting = append(waiting, f.Detail)
+	}
+	require.Equal(t, []string{
+		`call 1, "t2" of "get_weather", awaiting_approval`, `call 0, "c1" of "erase"`,
+	}, waiting, "the calls that a person has to decide about are listed too")
+}
+
+func TestConversationOfAPausedSubAgentIsKept(t *testing.T) {
+	child := dag.New().User("Look.").Assistant("", content.ToolUse{ID: "c1", Name: "erase", Input: "{}"})
+	paused := askWeather().AppendExecutions(pausedIn(1, child))
+	further := child.CloseTools(node.ToolExecution{Result: content.Words("erased")})
+	for name, c := range map[string]struct {
+		d    dag.DAG
+		want dag.DAG
+	}{
+		"given up":         {paused.CloseTools(), child},
+		"started again":    {paused.AppendExecutions(started(1)), child},
+		"answered":         {paused.AppendExecutions(execution(1, "b")).CloseTools(), child},
+		"went on":          {paused.AppendExecutions(node.ToolExecution{Index: 1, Child: node.ListOf(further.Heads()...)}).CloseTools(), further},
+		"paused once more": {paused.AppendExecutions(pausedIn(1, further)), further},
+	} {
+		require.NoError(t, c.d.Err(), name)
+		children := 0
+		for _, n := range c.d.Nodes() {
+			if n.Children().Len() > 0 {
+				children++
+				require.True(t, dag.Equal(c.want, dag.FromNode(n)), name)
+			}
+		}
+		require.Equal(t, 1, children, name)
+	}
+
+	m, _ := paused.CloseTools().Head().Message()
+	require.Equal(t, content.NoResult, m.Blocks.ToolResults()[1].Content.Text(), "it is known what has happened: it is not in doubt")
+}

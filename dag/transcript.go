@@ -29,7 +29,7 @@ type Transcript struct {
 //   - If several compactions replace the same message, the last one counts. A compaction that replaces nothing in the
 //     conversation has its summary in its own position.
 //   - An execution whose result is in no message (a tool phase that was cut in half) becomes a message with that
-//     result. An execution that was started and has no result is left out.
+//     result. An execution without a result is left out.
 //   - Thinking is marked as stale if the transcript before it differs from the one it was produced from: see
 //     [Transcript.Seen].
 func (d DAG) Transcript() Transcript {
@@ -198,7 +198,7 @@ func (v view) sends(n *node.Node) bool { return sends(n, v.closed) }
 // sends reports whether the execution n has a result that no message holds: neither a child of n, nor a child of the
 // calling node. closed lists the nodes whose results a message holds.
 func sends(n *node.Node, closed map[node.ID]bool) bool {
-	return !isStarted(n) && !closed[n.ID()] && (n.NumParents() == 0 || !closed[n.Parent(0).ID()])
+	return !isUnfinished(n) && !closed[n.ID()] && (n.NumParents() == 0 || !closed[n.Parent(0).ID()])
 }
 
 // holdsResult reports whether blocks hold a tool result.

@@ -58,11 +58,26 @@ func (d DAG) Verify() Verification {
 	return v.Verification
 }
 
-// waiting returns a finding for each call that is open at a head.
+// waiting returns a finding for each call that is open at a head of d, or of a paused sub-agent's conversation.
 func (d DAG) waiting() []Finding {
 	var findings []Finding
+	seen := map[node.ID]bool{} // of the calls' messages: a damaged file may hold a conversation several times
+	conversations := []DAG{d}
+	for i := 0; i < len(conversations); i++ {
+		own, paused := conversations[i].ownWaiting(seen)
+		findings, conversations = append(findings, own...), append(conversations, paused...)
+	}
+	return findings
+}
+
+// ownWaiting returns a finding for each call that is open at a head, and the conversations of paused sub-agents in them.
+func (d DAG) ownWaiting(seen map[node.ID]bool) (findings []Finding, paused []DAG) {
 	callers, phases := byCaller(d.heads)
 	for _, caller := range callers {
+		if seen[caller.ID()] {
+			continue
+		}
+		seen[caller.ID()] = true
 		p, _ := New().WithHeads(phases[caller.ID()]...).openPhase()
 		for i, c := range p.calls {
 			if p.done[i] != nil {
@@ -70,13 +85,14 @@ func (d DAG) waiting() []Finding {
 			}
 			text := fmt.Sprintf("call %d, %q of %q", i, c.ID, c.Name)
 			if p.started[i] != nil {
-				text += ", " + describe.Started
+				text += ", " + describe.State(p.started[i].Payload().(node.ToolExecution).State)
+				paused = append(paused, FromNode(p.started[i]))
 			}
 			detail := safetext.Line(text, 200)
 			findings = append(findings, Finding{Node: caller, Kind: CallWaits, Detail: detail})
 		}
 	}
-	return findings
+	return findings, paused
 }
 
 // digestDetail returns the text of a digest error of n without the parts that a Finding has itself: the node and the

@@ -111,7 +111,7 @@ func (a Agent) withDefaults() Agent {
 // none. It returns the conversation with every message, and a StopReason node with the run's totals at its end.
 //
 //   - Calls that are open when the run begins, after a crash for example, are executed first. Executions from before
-//     are kept.
+//     are kept, and paused sub-agents continue in their conversations.
 //   - A call that is open at any head is executed, however many heads there are. The other heads stay as they are. If
 //     such a call is pending, [Agent.Resume] takes the conversation without the other heads.
 //   - Calls continue the run, whatever the model's stop reason. The calls of a response that reached its limit of
@@ -153,6 +153,11 @@ func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 // conversation has already may come again. Terminate of a result counts only if all results come at
 // once, because it is not saved.
 //
+// The calls of a sub-agent (Pending.Path) have replies of the same kinds, by what the sub-agent itself waits for. Of
+// several sub-agents, each may have its replies or none: one without replies stays where it is, and the run pauses again
+// for it. The agent needs a [SubAgent] with the name of the call, as before the pause, and so on down the path; where it
+// has none, nothing is done, and the error is ErrNoAgent.
+//
 // A continuation is resumed once. One that was resumed before is a *[ResumeError] with [ErrStale], whatever the replies
 // and whatever became of the run since, as far as the conversation shows it: give Resume the latest one, or use
 // [ClaimOnce]. After a crash in the middle of a resumed run, where some calls have their results and the next
@@ -169,14 +174,20 @@ func (a Agent) Resume(ctx context.Context, d dag.DAG, c Continuation, replies ma
 func (a Agent) ResumeStream(
 	ctx context.Context, d dag.DAG, c Continuation, replies map[string]Reply,
 ) iter.Seq2[Event, error] {
-	if a.Limits.Time > 0 {
-		a.Limits.Time = max(a.Limits.Time-c.Totals.Elapsed, 1) // 0 would be no limit
-	}
+	a = a.after(c)
 	if ctx != nil {
 		ctx = c.attach(ctx)
 	}
 	return stream(func(yield func(Event, error) bool) *run { return newRun(ctx, a, d, yield) },
-		func(r *run) error { return r.resume(c, replies) })
+		func(r *run) error { return r.resume(c, replies, false) })
+}
+
+// after returns the agent with the time that is left for a run that paused.
+func (a Agent) after(c Continuation) Agent {
+	if a.Limits.Time > 0 {
+		a.Limits.Time = max(a.Limits.Time-c.Totals.Elapsed, 1) // 0 would be no limit
+	}
+	return a
 }
 
 // stream returns the sequence of a run's events, for a single use.

@@ -42,7 +42,7 @@ func (b *batch) execute(limit int) bool {
 	b.phase.mu.Lock()
 	b.open = len(b.calls)
 	for i, c := range b.calls {
-		c.batch, c.ownTimeout = b, i >= workers || c.timeout != r.agent.ToolTimeout
+		c.batch, c.ownTimeout = b, i >= workers || c.timeout != r.agent.ToolTimeout || c.spent > 0
 	}
 	b.phase.mu.Unlock()
 	defer context.AfterFunc(b.ctx, b.expire)()
@@ -119,7 +119,7 @@ func (b *batch) setContext(c *toolCall) {
 
 	// Also if the batch's timeout was over before the call began: expire has passed it by.
 	case c.timeout > 0:
-		ctx, cancel := context.WithTimeout(b.phase.r.ctx, c.timeout)
+		ctx, cancel := context.WithTimeout(b.phase.r.ctx, max(c.timeout-c.spent, 1))
 		stop := context.AfterFunc(ctx, func() { b.giveUp(c) })
 		c.ctx.Context, c.cancel = ctx, func() { stop(); cancel() }
 
@@ -149,6 +149,9 @@ func (b *batch) giveUp(c *toolCall) {
 
 // giveUpLocked settles a call without its tool. A new worker replaces the one that still waits for the tool.
 func (b *batch) giveUpLocked(c *toolCall) {
+	if c.state == agentPaused {
+		return // it is not running, and the phase decides about it
+	}
 	started := c.state != waiting
 	if c.settleLocked(c.unfinished(started)) && started && b.next < len(b.calls) {
 		b.work(1)

@@ -29,6 +29,11 @@ type toolCall struct {
 	outside  *Result // of a deferred call that is resumed, until the After hooks have seen it
 	early    bool    // it has its result without being executed here
 
+	// Of a call whose sub-agent was paused before.
+	kept   *node.Node    // has the conversation of the sub-agent; nil if none was paused
+	resume *agentResume  // what the sub-agent continues with; nil if the run is not resumed
+	spent  time.Duration // the part of timeout that the sub-agent used before
+
 	// The run's goroutine writes these while it executes the calls.
 	batch      *batch // nil until the call is part of one
 	ownTimeout bool   // its context is its own, not that of the batch
@@ -42,6 +47,8 @@ type toolCall struct {
 	muted          bool   // one of its events was dropped, so that later ones are dropped too
 	started, ended time.Time
 	result         Result
+	pause          agentPause    // of the sub-agent, if the state is agentPaused
+	keptTaken      bool          // the paused sub-agent continues
 	child          dag.DAG       // the conversation of a run inside the call, as far as it got
 	usage          content.Usage // of runs inside the call
 }
@@ -51,6 +58,7 @@ type task struct {
 	fn      func(context.Context, Call) (Result, error)
 	timeout time.Duration // 0 or less is no limit
 	mode    Mode
+	agent   *subAgent // the sub-agent that fn runs, or nil
 }
 
 // state is the state of a call.
@@ -59,7 +67,8 @@ type state int
 const (
 	waiting state = iota
 	running
-	done // it has its result
+	agentPaused // it was running, and its sub-agent has paused
+	done        // it has its result
 )
 
 // callContext is the context of one call. It leads to the call.
@@ -99,7 +108,7 @@ func (c *toolCall) deny(reason string) {
 	c.answer(failure(textDenied, reason))
 }
 
-// execute runs the call and settles it. It reports whether the call was still without a result.
+// execute runs the call and settles it, or pauses it with its sub-agent. It reports whether the call was still running.
 func (c *toolCall) execute() (settled bool) {
 	returned := false
 	defer func() {
@@ -115,14 +124,21 @@ func (c *toolCall) execute() (settled bool) {
 		}
 	}()
 
-	result := c.run()
+	result, err := c.fn(&c.ctx, c.ran)
+	var pause *pausedError
+	if errors.As(err, &pause) && pause.call == c && c.ctx.Err() == nil {
+		returned = true
+		return c.pauseAgent(pause.agentPause)
+	}
+
+	result = c.resultOf(result, err)
 	returned = true
 	return c.settle(result)
 }
 
-// run calls the tool and returns its result. An error becomes an error result, so that the model sees it.
-func (c *toolCall) run() Result {
-	result, err := c.fn(&c.ctx, c.ran)
+// resultOf returns the result of the call for what the tool returned. An error becomes an error result, so that the
+// model sees it.
+func (c *toolCall) resultOf(result Result, err error) Result {
 	if err == nil {
 		err = result.valid()
 	}
@@ -209,16 +225,47 @@ func (c *toolCall) settleLocked(result Result) bool {
 	if c.state == waiting {
 		c.started = c.ended
 	}
+	if c.state != agentPaused {
+		c.leaveBatch()
+	}
 	c.state = done
+	c.phase.notify(news{call: c})
+	return true
+}
+
+// leaveBatch ends the call's part in its batch. phase.mu must be held.
+func (c *toolCall) leaveBatch() {
 	if c.cancel != nil {
 		c.cancel()
 	}
-
 	if c.batch != nil {
 		c.batch.open--
 	}
-	c.phase.notify(news{call: c})
+}
+
+// pauseAgent leaves the call without a result, because its sub-agent has paused. It reports whether the call was still
+// running.
+func (c *toolCall) pauseAgent(pause agentPause) bool {
+	c.phase.mu.Lock()
+	defer c.phase.mu.Unlock()
+	if c.state != running {
+		return false
+	}
+	c.leaveBatch()
+	c.state, c.pause, c.child = agentPaused, pause, pause.dag
+	c.phase.wakeUp()
 	return true
+}
+
+// waitingAgent returns the pause of the call's sub-agent, or nil if the call waits for something else.
+func (c *toolCall) waitingAgent() *agentPause {
+	switch {
+	case c.state == agentPaused:
+		return &c.pause
+	case c.resume != nil:
+		return &c.resume.agentPause
+	}
+	return nil
 }
 
 // execution returns the call with its result as the conversation keeps it.
@@ -261,6 +308,15 @@ func (c *toolCall) keepChild(d dag.DAG) {
 	if c.state == running {
 		c.child = d
 	}
+}
+
+// takeKept reports whether the paused sub-agent of the call has not been continued yet: it continues once.
+func (c *toolCall) takeKept() bool {
+	c.phase.mu.Lock()
+	defer c.phase.mu.Unlock()
+	first := !c.keptTaken
+	c.keptTaken = true
+	return first
 }
 
 // addUsage counts what a run inside the call used.

@@ -102,7 +102,8 @@ func (k ContinuationCodec) Encode(c Continuation) ([]byte, error) {
 		dst = p.append(write.Comma(dst))
 	}
 
-	dst = appendTotals(append(dst, ']'), c.Totals)
+	dst = appendAgents(append(dst, ']'), c.Agents)
+	dst = appendTotals(dst, c.Totals)
 	return sized(append(appendAttributes(dst, c.Attributes, k.Keys), '}'))
 }
 
@@ -117,7 +118,8 @@ func (k ContinuationCodec) Encode(c Continuation) ([]byte, error) {
 //   - the same name twice in an object,
 //   - an unknown pause_reason, a message_id that is no node ID, and an empty ID,
 //   - in pending: the same ID twice, and indexes that are not in ascending order,
-//   - in pending: arguments that are no JSON object, and a call that does not wait for what pause_reason states.
+//   - in pending: arguments that are no JSON object, and a call that does not wait for what pause_reason states,
+//   - in agents: a path without the sub-agent that it leads through, and a sub-agent without a pending call.
 func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 	o, err := readSaved(data)
 	if err != nil {
@@ -128,10 +130,18 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 	var c Continuation
 	c.Run, c.ID, c.Parent = o.Text("run_id"), o.Text("continuation_id"), o.OptText("parent_continuation_id", "")
 	c.Reason, c.Message = content.Stop(o.Text("pause_reason")), o.node("message_id")
+	c.Agents = o.agents()
+	paths := pathsOf(c.Agents)
 	for call := range o.Objects("pending") {
-		c.Pending = append(c.Pending, savedObject{call}.pending())
+		p := savedObject{call}.pending()
+		p.Path = savedObject{call}.pathOf(paths)
+		c.Pending = append(c.Pending, p)
 	}
 
+	asking := c.above(asksApproval)
+	for i, a := range c.Agents {
+		c.Agents[i].Totals.Reason = stopReason(asking[pathKey(a.Path)])
+	}
 	c.Totals = savedObject{o.Object("totals")}.totals(c.Reason)
 	for name, value := range o.attributes() {
 		if c.Attributes == nil {
@@ -175,19 +185,24 @@ type ToolTaskCodec struct {
 	Keys []string
 }
 
-// Encode returns one task for each pending call, in call order. Each is one JSON object on one line, the same bytes for
-// the same c. Its errors are those of ContinuationCodec.Encode. A c that waits for approval is a *[CodecError] too,
-// because its calls must not be executed yet.
+// Encode returns one task for each pending call that waits for its result, in call order. Each is one JSON object on one
+// line, the same bytes for the same c. Calls of a message of which a call waits for approval have no tasks, because they
+// must not be executed yet. Its errors are those of ContinuationCodec.Encode. A c without a task is a *[CodecError] too.
 func (k ToolTaskCodec) Encode(c Continuation) ([][]byte, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if c.Reason != content.StopResults {
-		return nil, &CodecError{Field: "pause_reason", Err: errApproval}
+
+	asks := map[string]bool{}
+	for _, p := range c.Pending {
+		asks[pathKey(p.Path)] = asks[pathKey(p.Path)] || p.Approval
 	}
 
-	tasks := make([][]byte, len(c.Pending))
-	for i, p := range c.Pending {
+	var tasks [][]byte
+	for _, p := range c.Pending {
+		if asks[pathKey(p.Path)] {
+			continue
+		}
 		dst := write.Int([]byte{'{'}, "schema_version", savedVersion)
 		dst = write.OptString(write.OptString(dst, "run_id", c.Run), "continuation_id", c.ID)
 		dst = p.appendNames(write.Int(dst, "turn", c.Totals.Turns))
@@ -197,7 +212,10 @@ func (k ToolTaskCodec) Encode(c Continuation) ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		tasks[i] = task
+		tasks = append(tasks, task)
+	}
+	if len(tasks) == 0 {
+		return nil, &CodecError{Field: "pause_reason", Err: errApproval}
 	}
 	return tasks, nil
 }
@@ -294,40 +312,14 @@ func (c Continuation) check() error {
 	case len(c.Pending) == 0:
 		return wrong("pending", "no call waits")
 	}
-	if err := c.checkPending(); err != nil {
-		return err
-	}
-
-	if cost := c.Totals.Cost; cost < 0 || math.IsNaN(cost) || math.IsInf(cost, 0) {
-		return wrong("totals/cost", "%v is no cost: it is negative or not finite", cost)
-	}
-	return first(checkCount("totals/turns", c.Totals.Turns), checkCount("totals/tool_calls", c.Totals.ToolCalls))
+	return first(c.checkAgents(), c.checkPending(), checkTotals("totals", c.Totals))
 }
 
-// checkPending checks each call by itself, their order, and that they wait for what c.Reason states.
-func (c Continuation) checkPending() error {
-	asks, seen, last := false, make(map[string]bool, len(c.Pending)), -1
-	for i, p := range c.Pending {
-		path := "pending/" + strconv.Itoa(i) + "/"
-		if err := p.check(path); err != nil {
-			return err
-		}
-		switch {
-		case p.Call.Index <= last:
-			return wrong(path+"index", "%d does not come after %d: calls stand in their order, each once",
-				p.Call.Index, last)
-		case seen[p.ID]:
-			return wrong(path+"tool_call_id", "another call has it")
-		case c.Reason == content.StopResults && (p.Approval || !p.Deferred):
-			return wrong(path+"deferred", "the run waits for results, and not for that of this call")
-		}
-		asks, last, seen[p.ID] = asks || p.Approval, p.Call.Index, true
+func checkTotals(path string, t node.StopReason) error {
+	if cost := t.Cost; cost < 0 || math.IsNaN(cost) || math.IsInf(cost, 0) {
+		return wrong(path+"/cost", "%v is no cost: it is negative or not finite", cost)
 	}
-
-	if c.Reason == content.StopApproval && !asks {
-		return wrong("pending", "the run waits for approval, and no call asks for it")
-	}
-	return nil
+	return first(checkCount(path+"/turns", t.Turns), checkCount(path+"/tool_calls", t.ToolCalls))
 }
 
 // check returns an error if the call is not valid. Its names may be empty: a model can write an empty name, and an
@@ -406,7 +398,19 @@ func (p Pending) append(dst []byte) []byte {
 	}
 	dst = write.OptTrue(write.OptTrue(write.JSON(dst, "arguments", p.Call.Input), "approval", p.Approval),
 		"deferred", p.Deferred)
-	return append(write.OptString(dst, "reason", p.Reason), '}')
+	return append(write.OptString(appendPath(dst, p.Path), "reason", p.Reason), '}')
+}
+
+// appendPath appends the indexes of the calls in a path. The calls themselves are those of the agents.
+func appendPath(dst []byte, path []Call) []byte {
+	if len(path) == 0 {
+		return dst
+	}
+	dst = append(write.Name(dst, "path"), '[')
+	for _, call := range path {
+		dst = strconv.AppendInt(write.Comma(dst), int64(call.Index), 10)
+	}
+	return append(dst, ']')
 }
 
 // appendNames appends the members that identify the call.

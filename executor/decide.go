@@ -47,9 +47,10 @@ const maxArguments = 10 << 20
 // decide decides about each open call, before any of them is executed.
 func (r *run) decide(open []Call) *toolPhase {
 	p := newPhase(r, len(open))
+	kept := keptAgents(r.d)
 	for i, call := range open {
 		c := &p.calls[i]
-		c.call = normalized(call)
+		c.call, c.kept = normalized(call), kept[call.Index]
 		c.ran = c.call
 
 		if refusal := r.refusal(i, c.call); refusal != "" {
@@ -132,7 +133,7 @@ func (r *run) find(c *toolCall) (err error) {
 	if !c.ran.Input.IsObject() {
 		return &argumentError{c.ran.Name, []string{"root: " + notObject(c.ran.Input)}, c.ran.Input}
 	}
-	c.timeout = r.agent.ToolTimeout
+	c.task = task{timeout: r.agent.ToolTimeout}
 	if handle := r.agent.Handler; handle != nil {
 		c.fn = handle.call
 		return nil
@@ -153,6 +154,8 @@ func (r *run) find(c *toolCall) (err error) {
 	if own, ok := as[interface{ Deferred() bool }](tool); ok {
 		c.deferred = own.Deferred()
 	}
+
+	c.agent, _ = as[*subAgent](tool)
 
 	// Arguments of a tool of this package are checked before the Before hooks see them. Another tool checks them in
 	// Call.

@@ -35,7 +35,8 @@
 //   - The [Strategy] selects the calls that run at the same time. Each has its timeout, and its result passes through
 //     Hook.After.
 //   - If calls are deferred, the run pauses for their results. [Agent.Resume] continues it, in this process
-//     or another.
+//     or another. If a sub-agent pauses, at any depth, the run pauses too, with the calls of all of them in one
+//     [Continuation]; each sub-agent continues where it was.
 //   - The results become one message, in call order. Each Hook.Next receives the turn, and may change the next one, or
 //     end the run.
 //

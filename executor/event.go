@@ -17,7 +17,8 @@ import (
 //     [Queue], then MessageStart and MessageEnd of the answer with its MessageDelta, Repaired and Retry events between
 //     them. Where a Hook.TooLong shortened the conversation, a MessageStart and a MessageEnd of the refused request
 //     come before.
-//   - Where the answer calls tools: a ToolStart for each call and exactly one ToolEnd for each, after its ToolStart.
+//   - Where the answer calls tools: a ToolStart for each call and exactly one ToolEnd for each, after its ToolStart, if
+//     the run does not pause in between.
 //     Calls that run together start in call order, before any of them runs, and end in the order in which they are
 //     over. A call that is not executed ends before the next one starts. ToolUpdate and Child events of a call come
 //     between its start and its end, never later. Then comes the message with the results, as MessageStart and
@@ -29,6 +30,9 @@ import (
 //   - Every MessageStart has a MessageEnd, and every TurnStart a TurnEnd, also where the model failed or the run was
 //     cancelled. Only a pause ends a run inside a turn: a Paused, and the End. Pending calls have no ToolStart until
 //     the run is resumed, and the TurnEnd comes from the run that resumes it.
+//   - A call whose sub-agent pauses has a ToolStart and no ToolEnd before the Paused; the last of its Child events are
+//     the sub-agent's own Paused and End. When the sub-agent continues, the call has another ToolStart, further Child
+//     events, beginning with a RunStart of the same run, and in the end its one ToolEnd.
 //   - An answer that broke off is a message like others, with what arrived of it: its MessageEnd and the TurnEnd hold
 //     its node. A consumer that breaks off gets no conversation and no part of a response.
 //

@@ -29,6 +29,9 @@ func frozenPauses() map[string]executor.Continuation {
 	}
 	partly := totals
 	partly.Reason, partly.CostKnown = content.StopApproval, false
+	research := executor.Call{Name: "research", Input: `{"task":"find it"}`, ID: "call_1"}
+	write := executor.Call{Name: "write", Input: `{"task":"write it"}`, ID: "call_2/", Index: 2}
+	check := executor.Call{Name: "check", Input: `{"task":"check it"}`, ID: "call_7", Index: 1}
 
 	return map[string]executor.Continuation{
 		"testdata/results.v1.json": {
@@ -44,6 +47,19 @@ func frozenPauses() map[string]executor.Continuation {
 			Pending: []executor.Pending{
 				{ID: "call_1", Tool: "look", Approval: true, Deferred: true, Call: executor.Call{Name: "look", Input: "{}", ID: "call_1"}},
 				{ID: "call_2", Tool: "delete", Approval: true, Reason: "it deletes", Call: executor.Call{Name: "delete", Input: "{}", ID: "call_2", Index: 1}},
+			},
+		},
+		"testdata/agents.v1.json": {
+			Run: "run_1", ID: "pause_2", Parent: "pause_1", Reason: content.StopApproval, Message: message, Totals: partly,
+			Pending: []executor.Pending{
+				{ID: "call_1/call_1", Tool: "delete", Approval: true, Path: []executor.Call{research}, Call: executor.Call{Name: "delete", Input: "{}", ID: "call_1"}},
+				{ID: "call_2", Tool: "look", Deferred: true, Call: executor.Call{Name: "look", Input: `{"at":1}`, ID: "call_2", Index: 1}},
+				{ID: "call_2%2F/call_7/call_0", Tool: "look", Deferred: true, Path: []executor.Call{write, check}, Call: executor.Call{Name: "look", Input: `{"at":2}`}},
+			},
+			Agents: []executor.PausedAgent{
+				{Path: []executor.Call{research}, Run: "run_2", ID: "pause_3", Parent: "pause_0", Message: message, Totals: partly},
+				{Path: []executor.Call{write}, Run: "run_3", ID: "pause_4", Message: message, Totals: totals},
+				{Path: []executor.Call{write, check}, Run: "run_4", ID: "pause_5", Message: message, Totals: totals},
 			},
 		},
 	}
@@ -155,6 +171,9 @@ func TestFrozenPausesHaveEveryField(t *testing.T) {
 		for _, p := range pause.Pending {
 			note(p)
 			note(p.Call)
+		}
+		for _, a := range pause.Agents {
+			note(a)
 		}
 	}
 

@@ -20,6 +20,9 @@ import (
 // declarations. It has the identity of the run (Run, ID, Parent), what it waits for (Reason, Message, Pending), its
 // totals and its attributes. Provider, options and keys are those of the agent that resumes it.
 //
+// A call of a [SubAgent], at any depth, pauses the whole run. Agents is then the sub-agents that wait, and Pending has
+// their calls too, each with its Path.
+//
 // The calls in a continuation, and their approvals, are trusted: anybody able to change it decides which calls are
 // executed. Read it from a store of your own, not from a browser.
 //
@@ -30,12 +33,15 @@ type Continuation struct {
 	Run string
 	// ID is the id of this pause, and Parent that of the one that was resumed before it; "" at the first.
 	ID, Parent string
-	// Reason is what the run waits for: content.StopApproval or content.StopResults.
+	// Reason is what the run waits for: content.StopApproval if any pending call waits for approval, and otherwise
+	// content.StopResults.
 	Reason content.Stop
 	// Message is the assistant's message whose calls are open.
 	Message node.ID
-	// Pending is the calls that are open, in call order.
+	// Pending is the calls that are open, in call order. Those of a sub-agent are in place of its call.
 	Pending []Pending
+	// Agents is the sub-agents that wait, each before those below it; empty if none does.
+	Agents []PausedAgent
 	// Totals is what the run has taken until now, over all pauses; its Reason is that of the pause.
 	Totals node.StopReason
 	// Attributes is those of [WithAttributes].
@@ -45,8 +51,11 @@ type Continuation struct {
 // Pending is a call that waits for approval or for its result.
 type Pending struct {
 	// ID names the call in replies: the id that the provider gave it, or, where that is empty or used twice, one with
-	// its Index.
+	// its Index. The ID of a call of a sub-agent is those of the calls in Path and its own, separated by slashes.
 	ID string
+	// Path is the calls that lead to the run whose call it is, as they are executed: one of this run's, one of its
+	// sub-agent's, and so on. It is empty for a call of this run.
+	Path []Call
 	// Call is the call as it is to be executed, after all hooks.
 	Call Call
 	// Tool is the tool's name as the model wrote it.
@@ -135,6 +144,8 @@ var (
 	ErrConflict = errors.New("the call has another result already")
 	// ErrReply: a reply that is none to what the run waits for.
 	ErrReply = errors.New("the reply does not fit")
+	// ErrNoAgent: the agent has no sub-agent any more to continue a call with that is paused.
+	ErrNoAgent = errors.New("the sub-agent does not exist")
 )
 
 // ResumeError reports why a run cannot be resumed. Nothing was done.
@@ -170,7 +181,9 @@ func (r *run) pause(p *toolPhase, reason content.Stop) error {
 	if !p.emitEarly(len(p.calls)) {
 		return errLeft
 	}
-	d := r.d.AppendExecutions(p.unsaved()...)
+	said := r.said()
+	names := callNames(said)
+	d := r.d.AppendExecutions(slices.Concat(p.unsaved(), p.pausedAgents())...)
 	if err := d.Err(); err != nil {
 		return err
 	}
@@ -180,43 +193,49 @@ func (r *run) pause(p *toolPhase, reason content.Stop) error {
 	r.totals.ToolCalls += n
 	r.toolsTook(usage)
 
-	said := r.said()
 	c := Continuation{
 		Run: r.id, ID: r.d.Source().ID().String(), Parent: r.parent, Reason: reason, Message: said.ID(),
 		Attributes: maps.Clone(Attributes(r.ctx)),
 	}
-	ids := callIDs(said)
 	for _, call := range p.open() {
+		if sub := call.waitingAgent(); sub != nil {
+			c.include(call.ran, names, sub.continuation)
+			continue
+		}
 		c.Pending = append(c.Pending, Pending{
-			ID: ids[call.call.Index], Call: call.ran, Tool: call.call.Name,
+			ID: names[call.call.Index], Call: call.ran, Tool: call.call.Name,
 			Approval: call.approval, Deferred: call.deferred, Reason: call.reason,
 		})
 	}
+	if slices.ContainsFunc(c.Pending, asksApproval) {
+		c.Reason = content.StopApproval
+	}
 
-	r.sum(reason)
+	r.sum(c.Reason)
 	c.Totals = r.totals
 	return &PausedError{c}
 }
 
-// callIDs returns an ID for each call of a message, by index. No two are equal.
-func callIDs(said *node.Node) []string {
+// callNames returns a name for each call of a message, by index: its ID, or one with its index where that is empty or
+// used twice. No two are equal.
+func callNames(said *node.Node) []string {
 	m, _ := said.Message()
 	calls := m.Blocks.ToolUses()
 	times := map[string]int{}
 	for _, c := range calls {
 		times[c.ID]++
 	}
-	ids := make([]string, len(calls))
+	names := make([]string, len(calls))
 	for i, c := range calls {
-		if ids[i] = c.ID; c.ID == "" || times[c.ID] > 1 {
-			ids[i] = "call_" + strconv.Itoa(i)
-			for n := 2; times[ids[i]] > 0; n++ {
-				ids[i] = "call_" + strconv.Itoa(i) + "_" + strconv.Itoa(n)
+		if names[i] = c.ID; c.ID == "" || times[c.ID] > 1 {
+			names[i] = "call_" + strconv.Itoa(i)
+			for n := 2; times[names[i]] > 0; n++ {
+				names[i] = "call_" + strconv.Itoa(i) + "_" + strconv.Itoa(n)
 			}
-			times[ids[i]] = 1
+			times[names[i]] = 1
 		}
 	}
-	return ids
+	return names
 }
 
 // attach returns ctx with the attributes of the run that paused. Those of ctx come first.
@@ -228,8 +247,8 @@ func (c Continuation) attach(ctx context.Context) context.Context {
 	return WithAttributes(WithAttributes(ctx, c.Attributes), given)
 }
 
-// resume prepares a run that continues where c paused.
-func (r *run) resume(c Continuation, replies map[string]Reply) error {
+// resume prepares a run that continues where c paused. The hooks are asked unless they were asked before.
+func (r *run) resume(c Continuation, replies map[string]Reply, asked bool) error {
 	if r.broken != nil {
 		return r.broken
 	}
@@ -244,12 +263,14 @@ func (r *run) resume(c Continuation, replies map[string]Reply) error {
 	}
 
 	r.turn = c.Totals.Turns
-	p, err := r.reply(c, replies)
+	p, err := r.reply(c, replies, false)
 	if err != nil {
 		return err
 	}
-	if err := r.askResumeHooks(c); err != nil {
-		return err
+	if !asked {
+		if err := r.askResumeHooks(c, r.agent.Hooks, c.ID, p.agents()); err != nil {
+			return err
+		}
 	}
 	for i := range p.calls {
 		if call := &p.calls[i]; call.outside != nil {
@@ -276,9 +297,10 @@ func (r *run) resume(c Continuation, replies map[string]Reply) error {
 	return nil
 }
 
-// askResumeHooks returns an error if a Resume hook refuses the continuation.
-func (r *run) askResumeHooks(c Continuation) error {
-	for _, h := range r.agent.Hooks {
+// askResumeHooks returns an error if a Resume hook refuses the continuation: one of the hooks, or one of a paused
+// sub-agent that continues, for its own run. ID is that of the whole run's continuation.
+func (r *run) askResumeHooks(c Continuation, hooks []Hook, id string, agents []*agentResume) error {
+	for _, h := range hooks {
 		if h.Resume == nil {
 			continue
 		}
@@ -287,7 +309,16 @@ func (r *run) askResumeHooks(c Continuation) error {
 			if r.ctx.Err() != nil {
 				return errorOf(r.ctx)
 			}
-			return &ResumeError{Kind: ErrStale, ID: c.ID, Err: err}
+			return &ResumeError{Kind: ErrStale, ID: id, Err: err}
+		}
+	}
+
+	for _, s := range agents {
+		if s.held {
+			continue
+		}
+		if err := r.askResumeHooks(s.continuation, s.hooks, id, s.below); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -312,7 +343,7 @@ func (c Continuation) stale(d dag.DAG) error {
 			inside++
 		case isExecution && h.NumParents() == 1 && h.Parent(0).ID() == c.Message:
 			inside++
-			executed[e.Index] = true
+			executed[e.Index] = executed[e.Index] || !e.State.Unfinished()
 		default:
 			outside++
 		}
@@ -324,17 +355,25 @@ func (c Continuation) stale(d dag.DAG) error {
 		return stale("the conversation has %d other heads beside its calls: resume it without them, and join them afterwards", outside)
 	}
 
-	for _, p := range c.Pending {
+	pending, agents := c.own()
+	for _, p := range pending {
 		if executed[p.Call.Index] {
 			return stale("it was resumed before: call %q has its result", p.ID)
+		}
+	}
+
+	// A sub-agent that went on since is paused at another message of its conversation.
+	for _, a := range agents {
+		if executed[a.Path[0].Index] {
+			return stale("it was resumed before: the sub-agent of call %d has its result", a.Path[0].Index)
 		}
 	}
 	return nil
 }
 
 // reply returns the phase of the pending calls, decided by the replies. It refuses a continuation or replies that do
-// not fit the conversation.
-func (r *run) reply(c Continuation, replies map[string]Reply) (*toolPhase, error) {
+// not fit the conversation. With held, replies may be missing.
+func (r *run) reply(c Continuation, replies map[string]Reply, held bool) (*toolPhase, error) {
 	stale := func(format string, args ...any) error {
 		return &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf(format, args...)}
 	}
@@ -343,33 +382,53 @@ func (r *run) reply(c Continuation, replies map[string]Reply) (*toolPhase, error
 		open[call.Index] = normalized(call)
 	}
 
-	ids := callIDs(r.said())
-	seen := map[string]bool{}
-	p := newPhase(r, len(c.Pending))
-	for i, pending := range c.Pending {
+	names := callNames(r.said())
+	kept := keptAgents(r.d)
+	own, agents := c.own()
+	reason := c.ownReason()
+	p := newPhase(r, len(own)+len(agents))
+	for i := range p.calls {
+		// Both lists are in call order: take the call that comes first.
+		var pending Pending
+		var agent *PausedAgent
+		if len(agents) > 0 && (len(own) == 0 || agents[0].Path[0].Index < own[0].Call.Index) {
+			agent, agents = &agents[0], agents[1:]
+			pending.Call = agent.Path[0]
+		} else {
+			pending, own = own[0], own[1:]
+		}
+
 		index := pending.Call.Index
-		if index < 0 || index >= len(ids) || ids[index] != pending.ID || seen[pending.ID] {
+		if index < 0 || index >= len(names) || agent == nil && names[index] != pending.ID {
 			return nil, stale("no call of the message is %q", pending.ID)
 		}
-		seen[pending.ID] = true
 		call, isOpen := open[index]
 		if !isOpen {
-			return nil, stale("call %q is not open", pending.ID)
+			return nil, stale("call %q is not open", names[index])
 		}
 		delete(open, index)
 
 		to := &p.calls[i]
-		to.call, to.ran = call, pending.Call
+		to.call, to.ran, to.kept = call, pending.Call, kept[index]
 		to.ran.Index, to.ran.ID, to.ran.Input = call.Index, call.ID, orEmpty(pending.Call.Input)
+		if agent != nil {
+			if err := r.replyAgent(to, c, *agent, names, replies); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		to.approval, to.deferred, to.reason = pending.Approval, pending.Deferred, pending.Reason
-		if err := r.replyTo(to, c.Reason, pending.ID, replies[pending.ID]); err != nil {
+		if held {
+			continue
+		}
+		if err := r.replyTo(to, reason, pending.ID, replies[pending.ID]); err != nil {
 			return nil, err
 		}
 	}
 	for _, call := range open {
 		return nil, stale("call %d is open, and does not wait", call.Index)
 	}
-	return p, r.checkReplies(c, replies, ids)
+	return p, r.checkReplies(p, replies, names)
 }
 
 // replyTo applies the reply to one call, whose ID in replies is id, in a pause for reason.
@@ -438,25 +497,34 @@ func (r *run) afterDeferred(call, ran Call, result Result) (Result, error) {
 	return failure("%v", r.hidden(ran.Name, err)), nil
 }
 
-// checkReplies refuses replies to calls that are not pending, except results that the conversation has already.
-func (r *run) checkReplies(c Continuation, replies map[string]Reply, ids []string) error {
+// checkReplies refuses replies to calls that are not pending, except results that the conversation has already. Those to
+// calls of paused sub-agents are checked with the sub-agents.
+func (r *run) checkReplies(p *toolPhase, replies map[string]Reply, names []string) error {
 	executed := map[string]node.ToolExecution{}
 	for _, h := range r.d.Heads() {
-		if e, ok := h.Payload().(node.ToolExecution); ok && e.Index >= 0 && e.Index < len(ids) {
-			executed[ids[e.Index]] = e
+		e, ok := h.Payload().(node.ToolExecution)
+		if ok && e.Index >= 0 && e.Index < len(names) && !e.State.Unfinished() {
+			executed[names[e.Index]] = e
 		}
 	}
-	pending := make(map[string]bool, len(c.Pending))
-	for _, p := range c.Pending {
-		pending[p.ID] = true
+
+	pending, nested := map[string]bool{}, map[string]bool{}
+	for i := range p.calls {
+		c := &p.calls[i]
+		if c.resume == nil {
+			pending[names[c.call.Index]] = true
+			continue
+		}
+		for _, id := range c.resume.ids {
+			nested[id] = true
+		}
 	}
 	for id, reply := range replies {
-		waits := pending[id]
 		had, has := executed[id]
 		switch {
 		case has && reply.kind == returned && !r.hasResult(had, reply.result):
 			return &ResumeError{Kind: ErrConflict, ID: id}
-		case has && reply.kind == returned, waits && !has:
+		case has && reply.kind == returned, pending[id] && !has, nested[id] && !slices.Contains(names, id):
 		default:
 			return &ResumeError{Kind: ErrUnknownCall, ID: id}
 		}

@@ -62,22 +62,34 @@ func (p *toolPhase) needsApproval() bool {
 	return false
 }
 
-// open returns the calls that have no result and are not executed, in call order.
+// agents returns the paused sub-agents of a run that is resumed.
+func (p *toolPhase) agents() []*agentResume {
+	var agents []*agentResume
+	for i := range p.calls {
+		if s := p.calls[i].resume; s != nil {
+			agents = append(agents, s)
+		}
+	}
+	return agents
+}
+
+// open returns the calls that have no result and are not being executed, in call order.
 func (p *toolPhase) open() []*toolCall {
 	var open []*toolCall
 	for i := range p.calls {
-		if c := &p.calls[i]; c.state == waiting {
+		if c := &p.calls[i]; c.state == waiting || c.state == agentPaused {
 			open = append(open, c)
 		}
 	}
 	return open
 }
 
-// execute executes the open calls that are not deferred, batch by batch. It returns false if the consumer left.
+// execute executes the open calls that are not deferred, batch by batch. A call whose sub-agent stays paused is not
+// executed either. It returns false if the consumer left.
 func (p *toolPhase) execute() bool {
 	calls, ready := make([]*toolCall, 0, len(p.calls)), make([]Ready, 0, len(p.calls))
 	for i := range p.calls {
-		if c := &p.calls[i]; c.state == waiting && !c.deferred {
+		if c := &p.calls[i]; c.state == waiting && !c.deferred && (c.resume == nil || !c.resume.held) {
 			calls, ready = append(calls, c), append(ready, Ready{c.ran, c.mode})
 		}
 	}
@@ -104,18 +116,29 @@ func (p *toolPhase) execute() bool {
 			if !p.refuse(refusal, b.calls...) {
 				return false
 			}
-		case made.Defer:
-			for _, c := range b.calls {
-				c.deferred = true
-			}
 		default:
-			executed = true
+			if made.Defer {
+				b.calls = deferCalls(b.calls)
+			}
+			executed = executed || len(b.calls) > 0
 			if !b.execute(made.Limit) {
 				return false
 			}
 		}
 	}
 	return p.emitEarly(len(p.calls))
+}
+
+// deferCalls defers calls, and returns those that have begun already: a paused sub-agent continues where it is.
+func deferCalls(calls []*toolCall) (begun []*toolCall) {
+	for _, c := range calls {
+		if c.resume != nil {
+			begun = append(begun, c)
+			continue
+		}
+		c.deferred = true
+	}
+	return begun
 }
 
 // askStrategy returns the batches of the strategy. A program's own strategy is guarded like a hook: it may panic or
@@ -150,6 +173,28 @@ func (p *toolPhase) refuse(text string, calls ...*toolCall) bool {
 		c.settle(failure("%s", text))
 		if !p.emitNews() {
 			return false
+		}
+	}
+	return true
+}
+
+// giveUp gives an error result to calls that wait when the run has ended. It returns false if the consumer left.
+func (p *toolPhase) giveUp(open []*toolCall) bool {
+	for _, c := range open {
+		switch {
+		case c.state == agentPaused: // its start was emitted
+			c.settle(failure(textCancelled))
+			if !p.emitNews() {
+				return false
+			}
+		case c.resume != nil:
+			if !p.refuse(textCancelled, c) {
+				return false
+			}
+		default:
+			if !p.refuse(textNotStarted, c) {
+				return false
+			}
 		}
 	}
 	return true
@@ -249,6 +294,11 @@ func (p *toolPhase) update(c *toolCall, event Event) {
 // notify queues an event for emitNews. p.mu must be held.
 func (p *toolPhase) notify(n news) {
 	p.news = append(p.news, n)
+	p.wakeUp()
+}
+
+// wakeUp has the run's goroutine look at the calls again.
+func (p *toolPhase) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -312,12 +362,12 @@ func (r *run) tools() (closedPhase, error) {
 		return closedPhase{}, errLeft
 	}
 
-	// What is open now is deferred. A run that has ended does not pause for it.
-	if deferred := p.open(); len(deferred) > 0 {
+	// What is open now is deferred, or waits for a sub-agent. A run that has ended does not pause for it.
+	if open := p.open(); len(open) > 0 {
 		if r.ctx.Err() == nil {
 			return closedPhase{}, r.pause(p, content.StopResults)
 		}
-		if !p.refuse(textNotStarted, deferred...) {
+		if !p.giveUp(open) {
 			return closedPhase{}, errLeft
 		}
 	}

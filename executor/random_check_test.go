@@ -12,6 +12,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
 )
 
 // checkConversation checks I1: every call of an assistant's message has exactly one result, in the message after it, in call order. Where
@@ -68,11 +69,33 @@ func (w *world) checkLeg(l *leg) {
 		w.checkReason(l)
 	}
 	for _, n := range l.before.Heads() {
-		w.check("I1", d.Contains(n) || w.replaced(d), "what was said before is lost")
+		w.check("I1", kept(d, n) || w.replaced(d), "what was said before is lost")
 	}
 	w.checkSpent(l)
 	w.checkHidden(d)
 	w.checkLimits(l)
+}
+
+// kept reports whether d has n or, where a paused sub-agent went on from n, the conversation that n has.
+func kept(d dag.DAG, n *node.Node) bool {
+	e, _ := n.Payload().(node.ToolExecution)
+	if !e.State.Paused() {
+		return d.Contains(n)
+	}
+	for _, other := range d.Nodes() {
+		later, ok := other.Payload().(node.ToolExecution)
+		if !ok || later.Index != e.Index || other.NumParents() != 1 || other.Parent(0).ID() != n.Parent(0).ID() {
+			continue
+		}
+		child := dag.FromNode(other)
+		for _, h := range e.Child.Slice() {
+			if !kept(child, h) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // expected reports whether a conversation that the executor made may need the repair: ids that a model used twice, messages of one side in a
@@ -128,15 +151,27 @@ func (w *world) checkPause(l *leg) {
 	var paused *executor.PausedError
 	w.check("I7", errors.As(l.err, &paused) && paused.Continuation.ID == c.ID, "the error is of another pause: %v", l.err)
 	w.check("I7", l.end.Stop == c.Totals, "the totals of the end are %v, and of the pause %v", l.end.Stop, c.Totals)
-	open := d.OpenCalls()
-	if w.check("I7", len(open) == len(c.Pending), "%d calls are open, and %d pending", len(open), len(c.Pending)) {
-		ids := map[string]bool{}
-		for i, p := range c.Pending {
-			w.check("I7", open[i].Index == p.Call.Index && open[i].Name == p.Tool, "pending %v is open as %v", p, open[i])
-			w.check("I10", p.ID != "" && !ids[p.ID], "the id %q is used twice", p.ID)
-			ids[p.ID] = true
+	open := map[int]executor.Call{}
+	for _, call := range d.OpenCalls() {
+		open[call.Index] = call
+	}
+	ids, waiting := map[string]bool{}, 0
+	for _, p := range c.Pending {
+		w.check("I10", p.ID != "" && !ids[p.ID], "the id %q is used twice", p.ID)
+		ids[p.ID] = true
+		if len(p.Path) == 0 {
+			waiting++
+			w.check("I7", open[p.Call.Index].Name == p.Tool, "pending %v is open as %v", p, open[p.Call.Index])
 		}
 	}
+	for _, a := range c.Agents {
+		if len(a.Path) == 1 {
+			waiting++
+			_, isOpen := open[a.Path[0].Index]
+			w.check("I7", isOpen, "the sub-agent of call %d waits, and the call is not open", a.Path[0].Index)
+		}
+	}
+	w.check("I7", len(open) == waiting, "%d calls are open, and %d wait", len(open), waiting)
 	w.check("I7", c.Attributes["tenant"] == "t1", "the attributes of the run are lost")
 	w.checkConversation("I1", d, true)
 	parent := ""

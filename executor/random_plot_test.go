@@ -47,6 +47,7 @@ type act struct {
 	call           executor.Call
 	started, ended bool
 	child          *plot
+	before         *plot // the child's story before the pause; nil where it was not paused
 	children       int
 	execution      node.ToolExecution
 	lines          []string
@@ -160,8 +161,22 @@ func (p *plot) enterOpenPhase() {
 	p.inTurn, p.asked, p.phase = true, true, map[int]*act{}
 	p.said = saidBefore(heads[0])
 	for _, o := range p.dag.OpenCalls() {
-		p.phase[o.Index] = &act{}
+		p.phase[o.Index] = &act{before: p.resumed.pausedIn(o.Index)}
 	}
+}
+
+// waits reports whether the sub-agent of the call has paused.
+func (a *act) waits() bool { return a.child != nil && a.child.paused && a.child.ended }
+
+// pausedIn is the story of the sub-agent that paused in a call, up to its pause; nil where none did.
+func (p *plot) pausedIn(index int) *plot {
+	switch {
+	case p == nil || p.phase[index] == nil:
+		return nil
+	case p.phase[index].child != nil:
+		return p.phase[index].child
+	}
+	return p.phase[index].before
 }
 
 func isExecution(n *node.Node) bool {
@@ -275,7 +290,7 @@ func (p *plot) toolStart(e executor.ToolStart) {
 		return
 	}
 	for i, other := range p.phase {
-		if !other.started || other.ended || i == e.Call.Index {
+		if !other.started || other.ended || other.waits() || i == e.Call.Index {
 			continue
 		}
 		p.check("I2", i < e.Call.Index, "call %d starts after call %d, which runs beside it", e.Call.Index, i)
@@ -305,7 +320,7 @@ func (p *plot) childEvent(e executor.Child) {
 		return
 	}
 	if a.child == nil {
-		a.child = newPlot(p.w, nil)
+		a.child = newPlot(p.w, a.before)
 		a.child.inside = true
 	}
 	if _, begins := e.Event.(executor.RunStart); begins && len(e.Path) == 1 {
@@ -372,7 +387,7 @@ func (p *plot) checkChild(a *act) {
 		p.w.checkConversation("I1", child, false)
 	}
 	if a.child.ended {
-		p.w.checkConversation("I1", child, a.child.paused)
+		p.w.checkConversation("I1", child, a.child.paused || a.before != nil && !a.child.began())
 	}
 }
 
@@ -415,7 +430,13 @@ func (p *plot) pause(e executor.Paused) {
 	p.check("I7", c.Message == p.said.ID(), "the continuation is of another message")
 	p.check("I7", c.Reason == c.Totals.Reason && (c.Reason == content.StopApproval || c.Reason == content.StopResults), "paused for %q", c.Reason)
 	pending, last := map[int]bool{}, -1
+	asks := false
 	for _, x := range c.Pending {
+		p.tell("pending %s %s %s %v %v %s", x.ID, x.Call.Name, x.Call.Input, x.Approval, x.Deferred, x.Reason)
+		if len(x.Path) > 0 {
+			continue
+		}
+		asks = asks || x.Approval
 		p.check("I3", x.Call.Index > last, "pending calls are not in call order")
 		last = x.Call.Index
 		pending[last] = true
@@ -424,14 +445,35 @@ func (p *plot) pause(e executor.Paused) {
 			n := numberOf(x.Call.ID, x.Call.Input)
 			p.check("I5", p.w.seen(n).ran == 0, "call %d waits, and was carried out", last)
 		}
-		p.tell("pending %d %s %s %v %v %s", last, x.Call.Name, x.Call.Input, x.Approval, x.Deferred, x.Reason)
 	}
+	p.pausedAgents(c, pending)
 	for i, a := range p.phase {
 		p.check("I1", pending[i] != a.ended, "call %d waits: %v, and has ended: %v", i, pending[i], a.ended)
-		if c.Reason == content.StopApproval && a.ended {
+		if asks && a.ended {
 			n := numberOf(a.call.ID, a.call.Input)
 			s := p.w.seen(n)
 			p.check("I5", n == 0 || s.ran == 0 || s.never != "", "call %d was carried out before others were approved", i)
+		}
+	}
+}
+
+// pausedAgents: each sub-agent that waits has told so in this part of the run, or is where it was (I7).
+func (p *plot) pausedAgents(c executor.Continuation, pending map[int]bool) {
+	for _, agent := range c.Agents {
+		if len(agent.Path) > 1 {
+			continue
+		}
+		index := agent.Path[0].Index
+		a := p.phase[index]
+		if !p.check("I2", a != nil && !pending[index], "the sub-agent of call %d waits, and the call is not open, or waits too", index) {
+			continue
+		}
+		pending[index] = true
+		if a.started {
+			p.check("I7", a.waits(), "the sub-agent of call %d waits, and did not tell so", index)
+		}
+		if child := p.pausedIn(index); p.check("I7", child != nil, "the sub-agent of call %d waits, and never began", index) {
+			p.check("I7", child.continuation.ID == agent.ID && child.id == agent.Run, "the sub-agent of call %d waits at another pause than it told", index)
 		}
 	}
 }

@@ -119,16 +119,30 @@ func (w *world) saved(d dag.DAG, c executor.Continuation) (dag.DAG, executor.Con
 // replies answer what waits: all of it where that is wanted, else some.
 func (w *world) replies(c executor.Continuation) map[string]executor.Reply {
 	replies := map[string]executor.Reply{}
+	left := map[string]bool{} // the sub-agents that get no approval
+	for _, a := range c.Agents {
+		left[fmt.Sprint(a.Path)] = w.one(4)
+	}
+	asks := asking(c)
 	for _, p := range c.Pending {
-		switch {
-		case c.Reason == content.StopApproval && !p.Approval:
-		case c.Reason == content.StopApproval:
+		switch path := fmt.Sprint(p.Path); {
+		case left[path], asks[path] && !p.Approval:
+		case p.Approval:
 			replies[p.ID] = w.verdict(p)
 		case w.one(2):
 			replies[p.ID] = w.brought(p)
 		}
 	}
 	return replies
+}
+
+// asking says of which runs, by their paths, calls wait for approval.
+func asking(c executor.Continuation) map[string]bool {
+	asks := map[string]bool{}
+	for _, p := range c.Pending {
+		asks[fmt.Sprint(p.Path)] = asks[fmt.Sprint(p.Path)] || p.Approval
+	}
+	return asks
 }
 
 func (w *world) verdict(p executor.Pending) executor.Reply {
@@ -177,11 +191,12 @@ func (w *world) resumeWrongly(l leg) {
 	}
 	var want error
 	first := c.Pending[w.IntN(len(c.Pending))]
+	asks := asking(c)[fmt.Sprint(first.Path)]
 	switch w.IntN(8) {
 	case 0:
 		bad["nobody"], want = executor.Returned(executor.Result{}), executor.ErrUnknownCall
 	case 1:
-		if c.Reason == content.StopResults {
+		if !asks {
 			bad[first.ID], want = executor.Approved(), executor.ErrReply
 		} else {
 			bad[first.ID], want = executor.Failed(""), executor.ErrReply
@@ -198,8 +213,8 @@ func (w *world) resumeWrongly(l leg) {
 			bad["another"] = executor.Declined("")
 		}
 	case 5:
-		if c.Reason == content.StopApproval {
-			if !first.Approval {
+		if asks {
+			if !first.Approval || len(first.Path) > 0 {
 				return
 			}
 			delete(bad, first.ID)
@@ -234,7 +249,7 @@ func (w *world) executed(d dag.DAG, c executor.Continuation) string {
 	}
 	said, _ := d.Node(c.Message).Message()
 	for i, use := range said.Blocks.ToolUses() {
-		waits := slices.ContainsFunc(c.Pending, func(p executor.Pending) bool { return p.Call.Index == i })
+		waits := slices.ContainsFunc(d.OpenCalls(), func(o executor.Call) bool { return o.Index == i })
 		if !waits && strings.HasPrefix(use.ID, "id-") {
 			return use.ID
 		}
@@ -251,15 +266,25 @@ func (w *witness) ranInAll() (n int) {
 	return n
 }
 
-// runPausedAnew runs the conversation of a pause as if there were none: what is open is decided anew.
-func (w *world) runPausedAnew(l leg) {
-	w.witness = w.witness.fork()
-	w.mu.Lock()
-	for _, o := range l.end.DAG.OpenCalls() {
+// forget forgets what was decided about the calls that are open in d, and in its paused sub-agents. The witness is locked.
+func (w *world) forget(d dag.DAG) {
+	for _, o := range d.OpenCalls() {
 		if s := w.calls[numberOf(o.ID, o.Input)]; s != nil {
 			s.never, s.waits, s.expected, s.brought = "", false, "", false
 		}
 	}
+	for _, h := range d.Heads() {
+		if child := dag.FromNode(h); child.Len() > 0 {
+			w.forget(child)
+		}
+	}
+}
+
+// runPausedAnew runs the conversation of a pause as if there were none: what is open is decided anew.
+func (w *world) runPausedAnew(l leg) {
+	w.witness = w.witness.fork()
+	w.mu.Lock()
+	w.forget(l.end.DAG)
 	w.given = true
 	w.mu.Unlock()
 	w.again++

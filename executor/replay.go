@@ -140,7 +140,7 @@ func NewRecording(d dag.DAG) *Recording {
 		if m, ok := n.Message(); ok && m.Role == content.Assistant && !begun {
 			r.start, begun = d.WithHeads(n.Parents()...), true
 		}
-		if e, ok := n.Payload().(node.ToolExecution); ok {
+		if e, ok := n.Payload().(node.ToolExecution); ok && !e.State.Unfinished() {
 			key := recordedAs(e.Tool, e.Input)
 			r.takes[key] = append(r.takes[key], e)
 			r.calls = append(r.calls, e)

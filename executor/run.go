@@ -287,6 +287,9 @@ func (r *run) end(reason content.Stop, err error) {
 	case errors.Is(err, errLeft):
 		return
 	case errors.As(err, &paused):
+		if r.inside != nil {
+			r.inside.keepChild(r.d)
+		}
 		r.save()
 		if r.yield(Paused{paused.Continuation}, nil) {
 			r.yield(End{DAG: r.d, Stop: r.totals}, r.withSaveError(err))

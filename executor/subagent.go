@@ -1,13 +1,16 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
 )
 
 // Task is the arguments of a [SubAgent].
@@ -24,34 +27,80 @@ type Task struct {
 //   - What it takes counts in the limits of the run that called it, and in its totals as ToolUsage.
 //   - Its events come out of that run as [Child] events.
 //   - When the call is cancelled, so is the sub-agent, with all that it called.
-//   - If a sub-agent reaches a limit, its result is its text so far, with a note about the limit. If it fails, is
-//     stopped for a loop, or pauses, the result is an error.
+//   - If a sub-agent reaches a limit, its result is its text so far, with a note about the limit. If it fails, or is
+//     stopped for a loop, the result is an error.
+//   - If a sub-agent pauses, so does the run around it, as soon as the other calls of the phase have their results. The
+//     [Continuation] has the calls of both; see [PausedAgent]. A [Handler], and a tool of a program's own that calls
+//     the sub-agent's tool and has no Unwrap method, cannot pause: there the result is an error.
 //   - Runs inside tools nest no deeper than Limits.Depth of each run around them allows.
 //
 // The call has no timeout of its own, because agents take long: Limits.Time of the agent limits it, and [WithTimeout]
-// does.
+// does. Pauses do not count.
 func SubAgent(name, description string, agent Agent) Tool {
-	s := subAgent{agent: agent}
-	return WithTimeout(Func(name, description, s.run), 0)
+	s := &subAgent{agent: agent}
+	s.function = Func(name, description, s.work).(*function[Task, Result])
+	return WithTimeout(s, 0)
 }
 
-type subAgent struct{ agent Agent }
+// subAgent is the tool returned by SubAgent.
+type subAgent struct {
+	*function[Task, Result]
+	agent Agent
+}
 
-func (s subAgent) run(ctx context.Context, in Task) (Result, error) {
+// work runs the agent on a task, or continues with the one that was paused in the call.
+func (s *subAgent) work(ctx context.Context, in Task) (Result, error) {
 	if strings.TrimSpace(in.Task) == "" {
 		return Result{}, refused("Missing required 'task' parameter")
 	}
+
+	around := callIn(ctx)
 	var end End
 	var failure error
-	for event, err := range s.agent.Stream(ctx, dag.New().User(in.Task)) {
-		if around := callIn(ctx); around != nil {
+	for event, err := range s.events(ctx, around, in.Task) {
+		if around != nil {
 			around.forward(event)
 		}
 		if e, ok := event.(End); ok {
 			end, failure = e, err
 		}
 	}
+
+	// Only a call that finds this sub-agent by the name of its tool can be resumed.
+	var paused *PausedError
+	if errors.As(failure, &paused) && around != nil && around.agent == s {
+		return Result{}, &pausedError{agentPause{end.DAG, paused.Continuation}, around}
+	}
+
+	// The time may be over before a paused sub-agent continues: it is refused then, and not stopped.
+	if end.Stop == (node.StopReason{}) && errors.Is(failure, errTimeLimit) {
+		end.Stop.Reason, failure = content.StopTimeLimit, nil
+	}
 	return childResult(end, failure)
+}
+
+// events returns the events of the agent's run for a call, which may be nil.
+func (s *subAgent) events(ctx context.Context, call *toolCall, task string) iter.Seq2[Event, error] {
+	fresh := s.agent.Stream(ctx, dag.New().User(task))
+	if call == nil || call.agent != s || call.kept == nil || !call.takeKept() {
+		return fresh
+	}
+
+	if resume := call.resume; resume != nil {
+		a := s.agent.after(resume.continuation)
+		return stream(
+			func(yield func(Event, error) bool) *run { return newRun(ctx, a, resume.dag, yield) },
+			func(r *run) error { return r.resume(resume.continuation, resume.replies, true) },
+		)
+	}
+
+	// Without its continuation, a paused sub-agent continues as any conversation with open calls does, unless its task
+	// was changed since.
+	before := call.kept.Payload().(node.ToolExecution)
+	if cmp.Or(before.Ran.Input, before.Input) != call.ran.Input {
+		return fresh
+	}
+	return s.agent.Stream(ctx, dag.FromNode(call.kept))
 }
 
 // childResult returns the result of a sub-agent whose run ended.
@@ -66,7 +115,7 @@ func childResult(end End, err error) (Result, error) {
 	}
 	var paused *PausedError
 	if errors.As(err, &paused) {
-		err = fmt.Errorf("the sub-agent waits (%s), and cannot be resumed", paused.Continuation.Reason)
+		err = errors.New(cannotResume(paused.Continuation.Reason))
 	}
 	if err != nil {
 		return result, err

@@ -151,7 +151,22 @@ const (
 	// ExecutionInDoubt is the state of an execution that was started and whose outcome is unknown. Its result, an
 	// error, tells the model so.
 	ExecutionInDoubt ExecutionState = "in_doubt"
+	// ExecutionAwaitingApproval is the state of a call whose sub-agent is paused until calls are approved. Child is the
+	// conversation of the sub-agent, as far as it got. The execution has no result, is never sent, and is a head until
+	// the sub-agent continues.
+	ExecutionAwaitingApproval = ExecutionState(content.StopApproval)
+	// ExecutionAwaitingResults is the state of a call whose sub-agent is paused until deferred calls have their results.
+	// It is otherwise like ExecutionAwaitingApproval.
+	ExecutionAwaitingResults = ExecutionState(content.StopResults)
 )
+
+// Unfinished reports whether an execution in this state has no result yet. Its call is open.
+func (s ExecutionState) Unfinished() bool { return s == ExecutionStarted || s.Paused() }
+
+// Paused reports whether the call's sub-agent is paused.
+func (s ExecutionState) Paused() bool {
+	return s == ExecutionAwaitingApproval || s == ExecutionAwaitingResults
+}
 
 // Ran is the call that was executed in place of the model's. A field is empty if it is the same as in the model's call.
 type Ran struct {

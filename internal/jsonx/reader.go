@@ -231,3 +231,23 @@ func (r Reader) Objects(name string) iter.Seq[Reader] {
 		}
 	}
 }
+
+// Ints returns a required list of integers.
+func (r Reader) Ints(name string) []int {
+	list := r.Value(name)
+	if !strings.HasPrefix(string(list), "[") {
+		r.Fail(name, errNotList)
+		return nil
+	}
+
+	var ints []int
+	for item := range scanItems(string(list)) {
+		n, err := strconv.Atoi(string(item))
+		if err != nil {
+			r.Fail(name, errNotInteger)
+			return nil
+		}
+		ints = append(ints, n)
+	}
+	return ints
+}

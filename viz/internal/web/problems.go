@@ -20,13 +20,10 @@ func problems(d dag.DAG, pic placed) []Problem {
 		}
 	}
 
-	// A call that is open at any head is pending, however many heads there are.
 	waits := map[node.ID]bool{}
-	for _, h := range d.Heads() {
-		for _, c := range d.WithHeads(h).OpenCalls() {
-			add(h, fmt.Sprintf("call %d, of %s, waits for its result", c.Index+1, c.Name), true)
-			waits[h.ID()] = true
-		}
+	for _, open := range openCalls(d) {
+		add(open.at, fmt.Sprintf("call %d, of %s, waits for its result", open.call.Index+1, open.call.Name), true)
+		waits[open.at.ID()] = true
 	}
 
 	var undeclared []dag.Finding
@@ -58,6 +55,52 @@ func problems(d dag.DAG, pic placed) []Problem {
 		list = append(list, found[k]...)
 	}
 	return list
+}
+
+// openCall is a call that waits, and the head that it waits at.
+type openCall struct {
+	at   *node.Node
+	call dag.Call
+}
+
+// openCalls returns the calls that wait at a head of d, however many heads there are. In place of a call with a paused
+// sub-agent it returns those that wait in the sub-agent's conversation.
+func openCalls(d dag.DAG) []openCall {
+	type phaseCall struct {
+		message node.ID
+		index   int
+	}
+	var open []openCall
+	listed := map[phaseCall]bool{} // calls that are listed, or have an execution
+	for conversations := []dag.DAG{d}; len(conversations) > 0; {
+		d, conversations = conversations[0], conversations[1:]
+		for _, h := range d.Heads() {
+			e, ok := h.Payload().(node.ToolExecution)
+			if !ok || h.NumParents() != 1 {
+				continue
+			}
+			if key := (phaseCall{h.Parent(0).ID(), e.Index}); !listed[key] && e.State != node.ExecutionStarted {
+				listed[key] = true
+				if e.State.Paused() {
+					conversations = append(conversations, dag.FromNode(h))
+				}
+			}
+		}
+
+		for _, h := range d.Heads() {
+			message := h.ID()
+			if h.NumParents() == 1 && describe.Of(h).Sort == describe.Call {
+				message = h.Parent(0).ID()
+			}
+			for _, c := range d.WithHeads(h).OpenCalls() {
+				if key := (phaseCall{message, c.Index}); !listed[key] {
+					listed[key] = true
+					open = append(open, openCall{h, c})
+				}
+			}
+		}
+	}
+	return open
 }
 
 // undeclaredText returns the number of calls of undeclared tools, and the names of the first few tools.

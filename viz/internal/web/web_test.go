@@ -145,6 +145,23 @@ func TestProblemsAreWhatFailedAndWhatIsForbidden(t *testing.T) {
 	require.Equal(t, waits, update(t, NewModel(), beside).Problems)
 }
 
+func TestCallsOfAPausedSubAgentAreProblems(t *testing.T) {
+	tool := content.Tool{Name: "help", Schema: `{"type":"object"}`}
+	child := dag.New().Tools(tool).User("Help.").Assistant("", content.ToolUse{ID: "1", Name: "help", Input: "{}"})
+	calls := make([]content.Block, 3)
+	for i := range calls {
+		calls[i] = content.ToolUse{ID: fmt.Sprint(i), Name: "help", Input: "{}"}
+	}
+	d := start().Tools(tool).User("Help.").Assistant("", calls...).AppendExecutions(
+		node.ToolExecution{Index: 0},
+		node.ToolExecution{Index: 1, State: node.ExecutionAwaitingApproval, Child: node.ListOf(child.Heads()...)},
+	)
+	waits := func(key, call int) Problem {
+		return Problem{Key: key, What: fmt.Sprintf("call %d, of help, waits for its result", call), Waits: true}
+	}
+	require.ElementsMatch(t, []Problem{waits(3, 3), waits(7, 1)}, update(t, NewModel(), d).Problems)
+}
+
 func TestACancelledRunDidNotFail(t *testing.T) {
 	for _, stop := range []content.Stop{content.StopApproval, content.StopResults, content.StopCancelled} {
 		problems := update(t, NewModel(), start().User("Weather?").Stop(stop)).Problems

@@ -1,0 +1,298 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/node"
+)
+
+// PausedAgent is a sub-agent that waits, in a [Continuation]: for a pending call of its own, or for a sub-agent of its
+// own. Its conversation is kept with that of the run, in a node of its own after the message with the sub-agent's call.
+type PausedAgent struct {
+	// Path is the calls that lead to it, as they are executed: one of the run's, one of its sub-agent's, and so on. The
+	// last is the call that the sub-agent works for.
+	Path []Call
+	// Run, ID, Parent, Message and Totals are those of a Continuation, for the sub-agent's own run.
+	Run, ID, Parent string
+	Message         node.ID
+	Totals          node.StopReason
+}
+
+// own returns the pending calls of the run itself, and the sub-agents that are paused in them.
+func (c Continuation) own() (pending []Pending, agents []PausedAgent) {
+	if len(c.Agents) == 0 {
+		return c.Pending, nil
+	}
+	for _, p := range c.Pending {
+		if len(p.Path) == 0 {
+			pending = append(pending, p)
+		}
+	}
+	for _, a := range c.Agents {
+		if len(a.Path) == 1 {
+			agents = append(agents, a)
+		}
+	}
+	return pending, agents
+}
+
+// ownReason returns what the run's own pending calls wait for. No sub-agent is paused beside a call that waits for
+// approval: no call of that message was executed.
+func (c Continuation) ownReason() content.Stop {
+	own, agents := c.own()
+	if len(agents) == 0 {
+		return c.Reason
+	}
+	return stopReason(slices.ContainsFunc(own, asksApproval))
+}
+
+// above returns the keys of the paths that lead to a pending call with a property.
+func (c Continuation) above(has func(Pending) bool) map[string]bool {
+	keys := map[string]bool{}
+	for _, p := range c.Pending {
+		if has(p) {
+			keys[pathKey(p.Path)] = true
+		}
+	}
+
+	// An agent comes before those below it.
+	for _, a := range slices.Backward(c.Agents) {
+		if keys[pathKey(a.Path)] && len(a.Path) > 0 {
+			keys[pathKey(a.Path[:len(a.Path)-1])] = true
+		}
+	}
+	return keys
+}
+
+// stopReason returns the reason of a pause, by whether a call waits for approval.
+func stopReason(asks bool) content.Stop {
+	if asks {
+		return content.StopApproval
+	}
+	return content.StopResults
+}
+
+func asksApproval(p Pending) bool { return p.Approval }
+
+// agentPause is the pause of a sub-agent's run.
+type agentPause struct {
+	dag          dag.DAG // the sub-agent's conversation
+	continuation Continuation
+}
+
+// pausedError is how a [SubAgent] returns the pause of its run to the call that can be resumed with it.
+type pausedError struct {
+	agentPause
+	call *toolCall
+}
+
+// Error is the result of the call if a program's own tool around the sub-agent keeps it from being resumed.
+func (e *pausedError) Error() string { return cannotResume(e.continuation.Reason) }
+
+func cannotResume(reason content.Stop) string {
+	return fmt.Sprintf("the sub-agent waits (%s), and cannot be resumed", reason)
+}
+
+// agentResume is a paused sub-agent in a run that is resumed.
+type agentResume struct {
+	agentPause
+	replies map[string]Reply
+	held    bool              // there is no reply for it: it stays paused
+	ids     map[string]string // the ID in the run's own continuation and replies, by that in the sub-agent's
+	hooks   []Hook            // of the sub-agent
+	below   []*agentResume    // the sub-agents that are paused in its calls
+}
+
+// newAgentResume returns the sub-agent's part of a continuation and of the replies, as they are for the sub-agent's own
+// run. The IDs there begin with the name of the call that the sub-agent works for; in the part they do not. Names are
+// those of the calls of the run.
+func newAgentResume(c Continuation, agent PausedAgent, names []string, replies map[string]Reply) *agentResume {
+	index := agent.Path[0].Index
+	name := names[index]
+	s := &agentResume{replies: map[string]Reply{}, ids: map[string]string{}}
+	s.continuation = Continuation{
+		Run: agent.Run, ID: agent.ID, Parent: agent.Parent, Message: agent.Message, Reason: agent.Totals.Reason,
+		Totals: agent.Totals, Attributes: c.Attributes,
+	}
+
+	for id, reply := range replies {
+		if own, below := innerID(id, name); below && !slices.Contains(names, id) {
+			s.replies[own], s.ids[own] = reply, id
+		}
+	}
+	s.held = len(s.replies) == 0
+
+	for _, p := range c.Pending {
+		if len(p.Path) == 0 || p.Path[0].Index != index {
+			continue
+		}
+		own, _ := innerID(p.ID, name)
+		s.ids[own] = p.ID
+		p.ID, p.Path = own, p.Path[1:]
+		s.continuation.Pending = append(s.continuation.Pending, p)
+	}
+	for _, a := range c.Agents {
+		if len(a.Path) > 1 && a.Path[0].Index == index {
+			a.Path = a.Path[1:]
+			s.continuation.Agents = append(s.continuation.Agents, a)
+		}
+	}
+	return s
+}
+
+// include adds the continuation of the sub-agent that is paused in a call. Names are those of the run's own calls.
+func (c *Continuation) include(call Call, names []string, sub Continuation) {
+	within := func(path []Call) []Call { return slices.Concat([]Call{call}, path) }
+	c.Agents = append(c.Agents, PausedAgent{
+		Path: within(nil), Run: sub.Run, ID: sub.ID, Parent: sub.Parent, Message: sub.Message, Totals: sub.Totals,
+	})
+	for _, a := range sub.Agents {
+		a.Path = within(a.Path)
+		c.Agents = append(c.Agents, a)
+	}
+
+	for _, p := range sub.Pending {
+		p.ID = outerID(p, names[call.Index])
+		for slices.Contains(names, p.ID) { // by chance, a call of the run's own has the ID
+			p.ID += "/"
+		}
+		p.Path = within(p.Path)
+		c.Pending = append(c.Pending, p)
+	}
+}
+
+// The ID of a call at depth is the names of the calls that lead to it and its own, between slashes. A name may have
+// slashes itself.
+var (
+	slashes   = strings.NewReplacer("%", "%25", "/", "%2F")
+	unslashed = strings.NewReplacer("%25", "%", "%2F", "/")
+)
+
+// outerID returns the ID of a sub-agent's pending call in the run around it. Name is that of the sub-agent's call.
+func outerID(p Pending, name string) string {
+	if len(p.Path) == 0 {
+		p.ID = slashes.Replace(p.ID)
+	}
+	return slashes.Replace(name) + "/" + strings.TrimRight(p.ID, "/")
+}
+
+// innerID returns the ID that outerID was given, or false for an ID that is not below the call with the name.
+func innerID(id, name string) (string, bool) {
+	rest, below := strings.CutPrefix(id, slashes.Replace(name)+"/")
+	rest = strings.TrimRight(rest, "/")
+	if !strings.Contains(rest, "/") {
+		rest = unslashed.Replace(rest)
+	}
+	return rest, below && rest != ""
+}
+
+// keptAgents returns the executions of the calls in the open tool phase of d whose sub-agent is paused, by the index of
+// the call. Each has the conversation of the sub-agent.
+func keptAgents(d dag.DAG) map[int]*node.Node {
+	var kept map[int]*node.Node
+	for _, h := range d.Heads() {
+		if e, ok := h.Payload().(node.ToolExecution); ok && e.State.Unfinished() && e.Child.Len() > 0 {
+			if kept == nil {
+				kept = map[int]*node.Node{}
+			}
+			kept[e.Index] = h
+		}
+	}
+	return kept
+}
+
+// pausedAgents returns an execution for each call whose sub-agent has paused, in call order. It takes the place of the
+// one of an earlier pause.
+func (p *toolPhase) pausedAgents() []node.ToolExecution {
+	var list []node.ToolExecution
+	for i := range p.calls {
+		c := &p.calls[i]
+		if c.state != agentPaused {
+			continue
+		}
+		e := c.execution()
+		e.State, e.Child = node.ExecutionState(c.pause.continuation.Reason), node.ListOf(c.pause.dag.Heads()...)
+		list = append(list, e)
+	}
+	return list
+}
+
+// replyAgent prepares the call of a paused sub-agent. It returns an error, and has executed nothing, if the sub-agent
+// cannot be resumed with the replies.
+func (r *run) replyAgent(
+	to *toolCall, c Continuation, agent PausedAgent, names []string, replies map[string]Reply,
+) error {
+	name := names[to.call.Index]
+	if to.kept == nil {
+		return &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf("call %q has no paused sub-agent", name)}
+	}
+
+	// Arguments that a hook made before the pause are not checked again.
+	var misfit *argumentError
+	err := r.find(to)
+	if errors.As(err, &misfit) {
+		err = nil
+	}
+	if err == nil && to.agent == nil {
+		err = fmt.Errorf("the tool %s is no sub-agent", safetext.Quote(to.ran.Name, mostName))
+	}
+	if err != nil {
+		return &ResumeError{Kind: ErrNoAgent, ID: name, Err: err}
+	}
+
+	to.resume = newAgentResume(c, agent, names, replies)
+	to.resume.dag = dag.FromNode(to.kept)
+	to.spent, to.usage = agent.Totals.Elapsed, agent.Totals.Usage.Plus(agent.Totals.ToolUsage)
+
+	err = r.checkAgent(to.agent.agent, to.resume)
+	var wrong *ResumeError
+	switch {
+	case !errors.As(err, &wrong):
+		return err
+	case wrong.Kind == ErrStale:
+		return &ResumeError{Kind: ErrStale, ID: c.ID, Err: wrong.Err}
+	}
+	id, named := to.resume.ids[wrong.ID]
+	if !named {
+		id = slashes.Replace(name) + "/" + wrong.ID
+	}
+	return &ResumeError{Kind: wrong.Kind, ID: id, Err: wrong.Err}
+}
+
+// checkAgent returns an error if the run of a paused sub-agent cannot be resumed. It executes nothing.
+func (r *run) checkAgent(agent Agent, s *agentResume) error {
+	agent.Log = slog.New(slog.DiscardHandler) // the run itself will write what there is to write
+	child := newRun(r.ctx, agent, s.dag, nil)
+	defer child.close()
+	if err := s.continuation.stale(child.d); err != nil {
+		return err
+	}
+
+	child.prompt = agent.System
+	declared := child.withAgents()
+	if err := declared.Err(); err != nil {
+		return err
+	}
+	if err := child.bindTools(declared); err != nil {
+		return err
+	}
+
+	p, err := child.reply(s.continuation, s.replies, s.held)
+	if err != nil {
+		return err
+	}
+	s.hooks = child.agent.Hooks
+	for i := range p.calls {
+		if below := p.calls[i].resume; below != nil {
+			s.below = append(s.below, below)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,518 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+)
+
+// calling is a model that calls tools first, and says their results once it has them. It keeps no state, so that another process
+// goes on with it.
+func calling(calls ...content.ToolUse) api.Provider {
+	return apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
+		var said []string
+		for _, m := range req.Messages {
+			for _, r := range m.Blocks.ToolResults() {
+				said = append(said, outcome(content.ToolResult{Content: r.Content, IsError: r.IsError}))
+			}
+		}
+		if len(said) == 0 {
+			return apitest.Call(calls...).Usage(content.Usage{Input: 10, Output: 1})
+		}
+		return apitest.Say("<" + strings.Join(said, "; ") + ">").Usage(content.Usage{Input: 20, Output: 2})
+	}).Always())
+}
+
+// toSub is a call of a sub-agent.
+func toSub(name, id string) content.ToolUse {
+	use := apitest.Use(name, executor.Task{Task: "do it"})
+	use.ID = id
+	return use
+}
+
+// plainCall is a call of a tool without arguments, whose ID is its name.
+func plainCall(name string) content.ToolUse {
+	return content.ToolUse{ID: name, Name: name, Input: "{}"}
+}
+
+// tally counts how often tools ran.
+type tally struct {
+	mu   sync.Mutex
+	runs []string
+}
+
+func (t *tally) ran() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(slices.Values(t.runs))
+}
+
+// tool is a tool that returns its name.
+func (t *tally) tool(name string) executor.Tool {
+	return tool(name, func(context.Context) (any, error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.runs = append(t.runs, name)
+		return name, nil
+	})
+}
+
+// risky is a sub-agent that calls tools, of which the named ones need approval.
+func (t *tally) risky(name string, approve []string, calls ...string) executor.Tool {
+	agent := executor.Agent{Hooks: []executor.Hook{executor.RequireApproval(approve...)}}
+	var uses []content.ToolUse
+	for _, c := range calls {
+		agent.Tools, uses = append(agent.Tools, t.tool(c)), append(uses, plainCall(c))
+	}
+	agent.Provider = calling(uses...)
+	return executor.SubAgent(name, "", agent)
+}
+
+// nest is an agent with a sub-agent, in which there is another one, and so on, as many as depth. The innermost one calls "erase",
+// which needs approval. Each calls the tool "look" with a number beside its sub-agent.
+func (t *tally) nest(depth int) executor.Agent {
+	if depth == 0 {
+		return executor.Agent{
+			Provider: calling(plainCall("erase")), Tools: []dag.Tool{t.tool("erase")},
+			Hooks: []executor.Hook{executor.RequireApproval("erase")},
+		}
+	}
+	look := fmt.Sprint("look", depth)
+	return executor.Agent{
+		Provider: calling(plainCall(look), toSub("deeper", "deeper")),
+		Tools:    []dag.Tool{t.tool(look), executor.SubAgent("deeper", "", t.nest(depth-1))},
+	}
+}
+
+// saveAndLoad returns what another process loads of a pause: the conversation without tools, and the continuation.
+func saveAndLoad(t *testing.T, d dag.DAG, err error) (dag.DAG, executor.Continuation) {
+	t.Helper()
+	return asJSON.carry(t, d, pauseOf(t, err))
+}
+
+func idsOf(c executor.Continuation) []string {
+	var ids []string
+	for _, p := range c.Pending {
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
+
+// TestApprovalThreeSubAgentsDeepIsResumedInAnotherProcess runs itself twice: one process pauses, the other one resumes. The tools
+// that ran are lines of a file.
+func TestApprovalThreeSubAgentsDeepIsResumedInAnotherProcess(t *testing.T) {
+	if folder := os.Getenv("PLAIT_TEST_PAUSED"); folder != "" {
+		pauseOrResume(t, folder)
+		return
+	}
+
+	folder := t.TempDir()
+	for range 2 {
+		process := exec.Command(os.Args[0], "-test.run=^TestApprovalThreeSubAgentsDeepIsResumedInAnotherProcess$")
+		process.Env = append(os.Environ(), "PLAIT_TEST_PAUSED="+folder)
+		out, err := process.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+
+	ran, err := os.ReadFile(filepath.Join(folder, "ran"))
+	require.NoError(t, err)
+	require.Equal(t, "look1 look2 look3\nerase\n", string(ran), "the tools of each process")
+	d, err := dag.Load(filepath.Join(folder, "run.json"))
+	require.NoError(t, err)
+	require.Equal(t, "<look3; <look2; <look1; <erase>>>>", d.Text())
+	requireValid(t, d)
+}
+
+// pauseOrResume is one of the two processes: the first finds no continuation in the folder.
+func pauseOrResume(t *testing.T, folder string) {
+	var ran tally
+	agent := ran.nest(3)
+	conversation, pause := filepath.Join(folder, "run.json"), filepath.Join(folder, "pause.json")
+	saved, err := os.ReadFile(pause)
+
+	var d dag.DAG
+	if errors.Is(err, os.ErrNotExist) {
+		d, err = agent.Run(t.Context(), dag.New().User("Go."))
+		data, encodeErr := executor.ContinuationCodec{}.Encode(pauseOf(t, err))
+		require.NoError(t, encodeErr)
+		require.NoError(t, os.WriteFile(pause, data, 0o600))
+	} else {
+		c, decodeErr := executor.ContinuationCodec{}.Decode(saved)
+		require.NoError(t, decodeErr)
+		require.Equal(t, []string{"deeper/deeper/deeper/erase"}, idsOf(c))
+		d, err = dag.Load(conversation)
+		require.NoError(t, err)
+		d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{c.Pending[0].ID: executor.Approved()})
+		require.NoError(t, err)
+	}
+	require.NoError(t, d.Save(conversation))
+
+	file, err := os.OpenFile(filepath.Join(folder, "ran"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	_, err = fmt.Fprintln(file, strings.Join(ran.ran(), " "))
+	require.NoError(t, errors.Join(err, file.Close()))
+}
+
+func TestPauseNamesThePathOfEachCall(t *testing.T) {
+	var ran tally
+	d, err := ran.nest(2).Run(t.Context(), dag.New().User("Go."))
+	c := pauseOf(t, err)
+	require.Equal(t, content.StopApproval, c.Reason)
+	require.Equal(t, []string{"deeper/deeper/erase"}, idsOf(c))
+	require.Equal(t, "erase", c.Pending[0].Call.Name)
+	require.True(t, c.Pending[0].Approval)
+
+	deeper := executor.Call{Name: "deeper", Input: `{"task":"do it"}`, Index: 1, ID: "deeper"}
+	require.Equal(t, []executor.Call{deeper, deeper}, c.Pending[0].Path)
+	require.Len(t, c.Agents, 2)
+	require.Equal(t, []executor.Call{deeper}, c.Agents[0].Path)
+	require.Equal(t, []executor.Call{deeper, deeper}, c.Agents[1].Path)
+	require.NotEqual(t, c.Run, c.Agents[0].Run)
+	require.Empty(t, d.Validate(), "the paused conversation is valid")
+}
+
+func TestTwoSubAgentsThatPauseAreOnePause(t *testing.T) {
+	var ran tally
+	agent := executor.Agent{
+		Provider: calling(toSub("first", "1"), plainCall("look"), toSub("second", "2")),
+		Tools:    []dag.Tool{ran.risky("first", []string{"a"}, "a"), ran.tool("look"), ran.risky("second", []string{"b", "c"}, "b", "c", "d")},
+	}
+	d, err := agent.Run(t.Context(), dag.New().User("Go."))
+	both := pauseOf(t, err)
+	require.Equal(t, []string{"1/a", "2/b", "2/c", "2/d"}, idsOf(both))
+	require.Equal(t, []string{"look"}, ran.ran())
+
+	// A reply to one sub-agent: the run pauses again for the other.
+	d, c := asJSON.carry(t, d, both)
+	d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"1/a": executor.Approved()})
+	rest := pauseOf(t, err)
+	require.Equal(t, []string{"a", "look"}, ran.ran())
+	require.Equal(t, []string{"2/b", "2/c", "2/d"}, idsOf(rest))
+	require.Equal(t, both.ID, rest.Parent)
+	require.Equal(t, both.Agents[1], rest.Agents[0], "the other sub-agent is where it was")
+
+	// The approvals of one message belong together.
+	_, err = agent.Resume(t.Context(), d, rest, map[string]executor.Reply{"2/b": executor.Approved()})
+	var refused *executor.ResumeError
+	require.ErrorAs(t, err, &refused)
+	require.ErrorIs(t, err, executor.ErrMissingReply)
+	require.Equal(t, "2/c", refused.ID)
+
+	d, c = asJSON.carry(t, d, rest)
+	d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"2/b": executor.Approved(), "2/c": executor.Declined("no")})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b", "d", "look"}, ran.ran())
+	require.Equal(t, "<<a>; look; <b; error: Tool call denied: no; d>>", d.Text())
+	requireValid(t, d)
+}
+
+func TestRepliesToOneSubAgentMayBeNone(t *testing.T) {
+	var ran tally
+	agent := ran.nest(1)
+	d, err := agent.Run(t.Context(), dag.New().User("Go."))
+	first := pauseOf(t, err)
+	after, err := agent.Resume(t.Context(), d, first, nil)
+	second := pauseOf(t, err)
+	require.True(t, dag.Equal(d, after), "nothing was done")
+	require.Equal(t, first.Pending, second.Pending)
+
+	_, err = agent.Resume(t.Context(), after, second, map[string]executor.Reply{"deeper/erase": executor.Approved()})
+	require.NoError(t, err)
+	require.Equal(t, []string{"erase", "look1"}, ran.ran())
+}
+
+func TestDeferredCallOfASubAgentPausesTheRun(t *testing.T) {
+	afar := executor.DeferredTool(content.Tool{Name: "afar", Schema: `{"type":"object"}`})
+	sub := executor.SubAgent("sub", "", executor.Agent{Provider: calling(plainCall("afar"), plainCall("fast")), Tools: []dag.Tool{afar, fast}})
+	agent := executor.Agent{Provider: calling(toSub("sub", "s"), plainCall("afar")), Tools: []dag.Tool{sub, afar}}
+	d, err := agent.Run(t.Context(), dag.New().User("Go."))
+	c := pauseOf(t, err)
+	require.Equal(t, content.StopResults, c.Reason)
+	require.Equal(t, []string{"s/afar", "afar"}, idsOf(c))
+
+	tasks, err := executor.ToolTaskCodec{}.Encode(c)
+	require.NoError(t, err)
+	task, err := executor.ToolTaskCodec{}.Decode(tasks[0])
+	require.NoError(t, err)
+	require.Equal(t, "s/afar", task.ID)
+
+	result := func(text string) executor.Reply {
+		return executor.Returned(executor.Result{Content: content.Words(text)})
+	}
+	d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"afar": result("outer")})
+	c = pauseOf(t, err)
+	require.Equal(t, []string{"s/afar"}, idsOf(c))
+
+	_, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"afar": result("other")})
+	require.ErrorIs(t, err, executor.ErrConflict)
+	for id, wrong := range map[string]error{"s/fast": executor.ErrConflict, "s/nobody": executor.ErrUnknownCall, "s": executor.ErrUnknownCall} {
+		_, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{id: result("other")})
+		require.ErrorIs(t, err, wrong, id)
+		var refused *executor.ResumeError
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, id, refused.ID)
+	}
+	_, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"s/afar": executor.Approved()})
+	require.ErrorIs(t, err, executor.ErrReply)
+
+	d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"s/afar": result("inner"), "s/fast": result("fast"), "afar": result("outer")})
+	require.NoError(t, err, "results that the conversation has already may come again")
+	require.Equal(t, "<<inner; fast>; outer>", d.Text())
+}
+
+func TestEditedArgumentsAndDenialsReachTheSubAgent(t *testing.T) {
+	word := content.ToolUse{ID: "e", Name: "echo", Input: `{"text":"before"}`}
+	inner := executor.Agent{Provider: calling(word), Tools: []dag.Tool{echo}, Hooks: []executor.Hook{executor.RequireApproval()}}
+	agent := executor.Agent{Provider: calling(toSub("sub", "s")), Tools: []dag.Tool{executor.SubAgent("sub", "", inner)}}
+	for want, reply := range map[string]executor.Reply{
+		"<<after>>":                       executor.ApprovedWith(`{"text":"after"}`),
+		"<<error: Tool call denied: no>>": executor.Declined("no"),
+	} {
+		d, err := agent.Run(t.Context(), dag.New().User("Go."))
+		d, c := saveAndLoad(t, d, err)
+		d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"s/e": reply})
+		require.NoError(t, err)
+		require.Equal(t, want, d.Text())
+	}
+}
+
+func TestResumeRefusesAUsedContinuationOfASubAgent(t *testing.T) {
+	var ran tally
+	agent := ran.nest(2)
+	d, err := agent.Run(t.Context(), dag.New().User("Go."))
+	c := pauseOf(t, err)
+	replies := map[string]executor.Reply{"deeper/deeper/erase": executor.Approved()}
+	done, err := agent.Resume(t.Context(), d, c, replies)
+	require.NoError(t, err)
+	after, err := agent.Resume(t.Context(), done, c, replies)
+	requireStale(t, done, after, err, c, "after the end")
+
+	// The root's continuation of the first pause beside the conversation of the second one, in the same message.
+	twice := executor.SubAgent("twice", "", executor.Agent{
+		Provider: apitest.NewScript(apitest.Call(plainCall("erase")), apitest.Call(plainCall("erase")), apitest.Say("done")),
+		Tools:    []dag.Tool{ran.tool("erase")}, Hooks: []executor.Hook{executor.RequireApproval()},
+	})
+	agent = executor.Agent{Provider: calling(toSub("twice", "t")), Tools: []dag.Tool{twice}}
+	d, err = agent.Run(t.Context(), dag.New().User("Go."))
+	first := pauseOf(t, err)
+	replies = map[string]executor.Reply{"t/erase": executor.Approved()}
+	d, err = agent.Resume(t.Context(), d, first, replies)
+	second := pauseOf(t, err)
+	after, err = agent.Resume(t.Context(), d, first, replies)
+	requireStale(t, d, after, err, first, "its sub-agent went on")
+	_, err = agent.Resume(t.Context(), d, second, replies)
+	require.NoError(t, err)
+}
+
+func TestClaimOnceOfASubAgentRefusesBeforeAnythingRuns(t *testing.T) {
+	var ran tally
+	inner := ran.nest(0)
+	inner.Hooks = append(inner.Hooks, executor.ClaimOnce())
+	agent := executor.Agent{Provider: calling(toSub("sub", "s")), Tools: []dag.Tool{executor.SubAgent("sub", "", inner)}}
+	d, err := agent.Run(t.Context(), dag.New().User("Go."))
+	c := pauseOf(t, err)
+	replies := map[string]executor.Reply{"s/erase": executor.Approved()}
+	_, err = agent.Resume(t.Context(), d, c, replies)
+	require.NoError(t, err)
+	after, err := agent.Resume(t.Context(), d, c, replies)
+	requireStale(t, d, after, err, c, "claimed")
+	require.Equal(t, []string{"erase"}, ran.ran())
+}
+
+func TestResumeNamesASubAgentThatIsGone(t *testing.T) {
+	var ran tally
+	agent := ran.nest(2)
+	d, err := agent.Run(t.Context(), dag.New().User("Go."))
+	d, c := saveAndLoad(t, d, err)
+	replies := map[string]executor.Reply{"deeper/deeper/erase": executor.Approved()}
+	for id, other := range map[string]executor.Agent{
+		"deeper":        {Provider: agent.Provider, Tools: []dag.Tool{tool("deeper", func(context.Context) (any, error) { return "", nil })}},
+		"deeper/deeper": {Provider: agent.Provider, Tools: []dag.Tool{executor.SubAgent("deeper", "", executor.Agent{Provider: agent.Provider})}},
+	} {
+		after, err := other.Resume(t.Context(), d, c, replies)
+		var refused *executor.ResumeError
+		require.ErrorAs(t, err, &refused, id)
+		require.ErrorIs(t, err, executor.ErrNoAgent)
+		require.Equal(t, id, refused.ID)
+		require.True(t, dag.Equal(d, after), "nothing was done")
+	}
+	_, err = agent.Resume(t.Context(), d, c, replies)
+	require.NoError(t, err)
+}
+
+func TestRunContinuesAPausedSubAgentWithoutItsContinuation(t *testing.T) {
+	var ran tally
+	agent := ran.nest(2)
+	d, err := agent.Run(t.Context(), dag.New().User("Go."))
+	require.ErrorIs(t, err, executor.ErrPaused)
+	d, err = agent.Run(t.Context(), d)
+	c := pauseOf(t, err)
+	require.Equal(t, []string{"look1", "look2"}, ran.ran(), "what had a result is not run again")
+	d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"deeper/deeper/erase": executor.Approved()})
+	require.NoError(t, err)
+	require.Equal(t, "<look2; <look1; <erase>>>", d.Text())
+	require.Equal(t, []string{"erase", "look1", "look2"}, ran.ran())
+}
+
+func TestAGivenUpPauseKeepsTheConversationOfTheSubAgent(t *testing.T) {
+	var ran tally
+	d, err := ran.nest(1).Run(t.Context(), dag.New().User("Go."))
+	require.ErrorIs(t, err, executor.ErrPaused)
+	for name, given := range map[string]dag.DAG{"closed": d.CloseTools(), "asked on": d.User("Never mind.")} {
+		require.NoError(t, given.Err(), name)
+		children := 0
+		for _, n := range given.Nodes() {
+			if child := dag.FromNode(n); child.Len() > 0 {
+				children++
+				require.Len(t, child.OpenCalls(), 1, name)
+			}
+		}
+		require.Equal(t, 1, children, name)
+	}
+}
+
+func TestTotalsOfAPausedSubAgentCountOnce(t *testing.T) {
+	whole := func(agent executor.Agent) (node.StopReason, []content.Usage) {
+		var turns []content.Usage
+		d, err := dag.New().User("Go."), error(nil)
+		events := agent.Stream(t.Context(), d)
+		for range 3 {
+			for event, eventErr := range events {
+				switch e := event.(type) {
+				case executor.TurnEnd:
+					turns = append(turns, e.Usage, e.ToolUsage)
+				case executor.End:
+					d, err = e.DAG, eventErr
+				}
+			}
+			if err == nil {
+				break
+			}
+			loaded, c := saveAndLoad(t, d, err)
+			replies := map[string]executor.Reply{}
+			for _, p := range c.Pending {
+				replies[p.ID] = executor.Approved()
+			}
+			events = agent.ResumeStream(t.Context(), loaded, c, replies)
+		}
+		stop := stopped(t, d)
+		stop.Elapsed = 0
+		for _, n := range d.Nodes() {
+			if e, ok := n.Payload().(node.ToolExecution); ok && e.Tool == "deeper" {
+				turns = append(turns, e.Usage)
+			}
+		}
+		return stop, turns
+	}
+
+	prices := api.Prices{"script": {Input: 1, Output: 2}}
+	build := func(approve bool) executor.Agent {
+		var ran tally
+		inner := executor.Agent{Provider: calling(plainCall("erase")), Tools: []dag.Tool{ran.tool("erase")}, Prices: prices}
+		if approve {
+			inner.Hooks = []executor.Hook{executor.RequireApproval()}
+		}
+		outer := executor.Agent{Provider: calling(toSub("deeper", "d")), Tools: []dag.Tool{executor.SubAgent("deeper", "", inner)}, Prices: prices}
+		return executor.Agent{Provider: calling(toSub("deeper", "d")), Tools: []dag.Tool{executor.SubAgent("deeper", "", outer)}, Prices: prices}
+	}
+	straight, turns := whole(build(false))
+	paused, pausedTurns := whole(build(true))
+	require.NotZero(t, straight.ToolUsage)
+	require.Equal(t, straight, paused)
+	require.Equal(t, turns, pausedTurns)
+}
+
+func TestLimitsHoldOverAPauseOfASubAgent(t *testing.T) {
+	var ran tally
+	inner := executor.Agent{Provider: calling(plainCall("erase")), Tools: []dag.Tool{ran.tool("erase")}, Hooks: []executor.Hook{executor.RequireApproval()}}
+	agent := func(outer, sub executor.Limits) executor.Agent {
+		inner.Limits = sub
+		return executor.Agent{Limits: outer, Provider: calling(toSub("sub", "s")), Tools: []dag.Tool{executor.SubAgent("sub", "", inner)}}
+	}
+	for name, c := range map[string]struct {
+		agent executor.Agent
+		want  content.Stop
+		text  string
+	}{
+		"the parent's tokens":    {agent(executor.Limits{Tokens: 22}, executor.Limits{}), content.StopTokenLimit, "[Agent stopped: token_limit]"},
+		"the sub-agent's tokens": {agent(executor.Limits{}, executor.Limits{Tokens: 11}), content.StopEndTurn, "[Agent stopped: token_limit]"},
+		"the sub-agent's turns":  {agent(executor.Limits{}, executor.Limits{Turns: 1}), content.StopEndTurn, "[Agent stopped: max_turns]"},
+	} {
+		d, err := c.agent.Run(t.Context(), dag.New().User("Go."))
+		if err != nil {
+			loaded, pause := saveAndLoad(t, d, err)
+			d, err = c.agent.Resume(t.Context(), loaded, pause, map[string]executor.Reply{"s/erase": executor.Approved()})
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, stopped(t, d).Reason, name)
+		require.Contains(t, results(t, d)[0].Content.Text(), c.text, name)
+	}
+}
+
+func TestTimeOfASubAgentDoesNotPassInAPause(t *testing.T) {
+	for name, limited := range map[string]func(executor.Tool, executor.Agent) executor.Tool{
+		"by the timeout of the call": func(_ executor.Tool, a executor.Agent) executor.Tool {
+			return executor.WithTimeout(executor.SubAgent("sub", "", a), time.Minute)
+		},
+		"by the sub-agent's limit": func(_ executor.Tool, a executor.Agent) executor.Tool {
+			a.Limits.Time = time.Minute
+			return executor.SubAgent("sub", "", a)
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			// 40 seconds before the pause, and so many after it.
+			for after, want := range map[time.Duration]string{10 * time.Second: "<<before; after>>", 30 * time.Second: ""} {
+				waits := func(name string, d time.Duration) executor.Tool {
+					return executor.WithTimeout(tool(name, func(ctx context.Context) (any, error) { return name, wait(ctx, d) }), 0)
+				}
+				inner := executor.Agent{
+					Provider: calling(plainCall("before"), plainCall("after")), Tools: []dag.Tool{waits("before", 40*time.Second), waits("after", after)},
+				}
+				inner.Hooks = []executor.Hook{{Before: func(_ context.Context, c executor.Call) (executor.Decision, error) {
+					if c.Name == "after" {
+						return executor.Defer(""), nil
+					}
+					return executor.Allow(), nil
+				}}}
+				inner.Provider = calling(plainCall("before"), plainCall("after"))
+				agent := executor.Agent{Provider: calling(toSub("sub", "s")), Tools: []dag.Tool{limited(nil, inner)}, ToolTimeout: -1}
+				d, err := agent.Run(t.Context(), dag.New().User("Go."))
+				c := pauseOf(t, err)
+				time.Sleep(time.Hour)
+
+				slowly := func(ctx context.Context, _ executor.Call, r executor.Result) (executor.Result, error) {
+					return r, wait(ctx, after)
+				}
+				inner.Hooks = []executor.Hook{{After: slowly}}
+				inner.ToolTimeout = -1
+				agent.Tools = []dag.Tool{limited(nil, inner)}
+				d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"s/after": executor.Returned(executor.Result{Content: content.Words("after")})})
+				require.NoError(t, err, name)
+				if want != "" {
+					require.Equal(t, want, d.Text(), name)
+				} else {
+					require.NotContains(t, d.Text(), "<before; after>", name)
+				}
+				require.LessOrEqual(t, stopped(t, d).Elapsed, time.Minute, name)
+			}
+		})
+	}
+}
