@@ -1,8 +1,40 @@
 // Package store keeps conversations where several programs share them: in memory, or in a database.
 //
-// A [Driver] is what a database implements. It stores nodes as records, and moves named heads by compare-and-set: of
-// two writers on one head one wins, and the other gets a [ConflictError]. [Memory] is the driver in memory.
+// The smallest whole program opens a conversation by its key, runs an agent, and saves each step:
+//
+//	s := store.New(store.Memory(), nil)
+//	c, err := s.Conversation(ctx, "user-17")
+//	agent.Save = c.Append
+//	d, err := agent.Run(ctx, c.DAG().User("Hello"))
+//
+// [Memory] keeps conversations in memory. Package store/sqlite, a module of its own, keeps them in a file. A database
+// of your own implements [Driver], and package storetest checks it.
+//
+// # Conversations and heads
+//
+// A conversation has a key and named heads. [Store.Conversation] opens head "main", and [Conversation.Fork] makes
+// another one, which copies nothing. An append stores only the nodes that are new, and moves one head: its cost does not
+// grow with the conversation. Large texts and images are stored once in a conversation.
+//
+// # Two writers
+//
+// A head moves by compare-and-set. If two requests continue the same conversation at once, one wins. The other gets a
+// [ConflictError], and its nodes are kept under a head of their own, which the error names: merge it with dag.Merge,
+// give it a name with [Conversation.Rename], or drop it with [Conversation.Remove].
+//
+// # Runs
 //
 // [Runs] is a Driver that also keeps durable runs: pauses, the calls they wait for, claims and results, each changed in
 // one transaction with the conversation.
+//
+// # Concurrency
+//
+// A [Store], a [Conversation] and a [Driver] are safe for concurrent use. A Conversation has one writer at a time: open
+// one for each request.
+//
+// # Errors
+//
+// [ErrMoved] marks a refused append, [ErrNotStored] what does not exist, [ErrName] a key or name that is not allowed,
+// and [ErrRecord] a record that is damaged or cannot be stored. A [ConflictError] has the head as it is, and a
+// [RecordError] the node. Errors about the conversation itself are those of package dag.
 package store

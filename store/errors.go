@@ -148,6 +148,11 @@ func (r Record) check(index int, position map[node.ID]int) error {
 		return fmt.Errorf("%w: %s is linked twice", node.ErrParent, id)
 	}
 
+	return r.checkCuts()
+}
+
+// checkCuts checks that the cuts lie within the line, one after the other.
+func (r Record) checkCuts() error {
 	last := -1
 	for _, c := range r.Cuts {
 		if c.Offset <= last || c.Offset > len(r.Line) {

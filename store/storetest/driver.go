@@ -266,7 +266,8 @@ var hostile = func() []string {
 	names := []string{
 		" ", "  ", "a", "A", "a ", " a", "á", "a\u0301", "ß", "ss", "ı", "i", "I", "İ", "%", "_", "a%", "a_", "ab", "a*",
 		"*", "?", "[a-z]", "'", "''", `"`, "`", `\`, `\\`, "';--", "'; DROP TABLE nodes; --", "$1", "?1", ":a", "@a", "{}",
-		"null", "NULL", "0", "00", "1e3", "true", "..", ".", "/", "a/b", "a\\b", "\u00a0", "\u200b", "\u202e", "\ufeff", "\ufffd", "😀", "é", strings.Repeat("n", 200),
+		"null", "NULL", "0", "00", "1e3", "true", "..", ".", "/", "a/b", "a\\b", "\u00a0", "\u200b", "\u202e", "\ufeff",
+		"\ufffd", "😀", "é", strings.Repeat("n", 200),
 		strings.Repeat("é", 100), "main", "Main", "main~", "main\u00ad",
 	}
 	slices.Sort(names)

@@ -1,0 +1,356 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+// Conversation is one head of a stored conversation, as it was when it was opened or last appended to.
+//
+// It has one writer at a time: open one for each request or run. What others have appended meanwhile is found by the
+// next append, which is then refused (see [ConflictError]). [Conversation.At] opens the head again.
+//
+// A Conversation is safe for concurrent use.
+type Conversation struct {
+	store     *Store
+	key, name string
+	nodes     *nodes // shared by all that were opened from one another
+
+	mu   sync.Mutex // held during an append; guards the fields below
+	dag  dag.DAG
+	head Head // with the header and To of dag; version 0 if nothing is stored
+	kept Head // the head for refused nodes; version 0 if there is none
+}
+
+// nodes are the nodes of a conversation that are known to be stored. With a node, all nodes that it refers to are there.
+type nodes struct {
+	mu      sync.Mutex // guards archive
+	archive dag.Archive
+}
+
+// Key returns the key of the conversation.
+func (c *Conversation) Key() string { return c.key }
+
+// Name returns the name of the head.
+func (c *Conversation) Name() string { return c.name }
+
+// DAG returns the conversation. It is empty if nothing is stored.
+func (c *Conversation) DAG() dag.DAG {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dag
+}
+
+// Version returns how often the head was appended to; 0 if it is not stored.
+func (c *Conversation) Version() uint64 { return c.current().Version }
+
+// At opens the head of that name in the same conversation, as it is now. It reads only nodes that are not known yet.
+// With c's own name it returns what others have appended. The error holds ErrNotStored if there is no such head.
+func (c *Conversation) At(ctx context.Context, name string) (*Conversation, error) {
+	o := c.store.at(c.key, name, c.nodes)
+	if err := o.open(ctx, c.current().To); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+func (c *Conversation) current() Head {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.head
+}
+
+// Append saves d as the conversation at this head. It stores the nodes that are not stored yet, with those of refs and
+// child conversations, and moves the head, in one step. It has the form of executor.Agent.Save:
+//
+//	agent.Save = c.Append
+//
+// The cost grows with the new nodes, and with the number of heads and refs of d. Nothing is written if nothing is new.
+// d need not continue [Conversation.DAG]: after a rewind, the nodes left behind stay until [Store.Prune].
+//
+// When Append returns nil, d is stored as durably as the driver promises. After an error, DAG is what it was before.
+// Errors:
+//
+//   - *ConflictError if the head was moved since it was opened. The new nodes are then kept under a head of their own,
+//     ConflictError.Kept, which later appends move on. Open it with [Conversation.At] to merge, rename or remove it. If
+//     the head was removed, nothing is kept.
+//   - the chain's own;
+//   - dag.ErrDuplicateID for a node with the ID of another node;
+//   - dag.ErrNotErased for a redacted node whose content is stored: use [Conversation.Rewrite];
+//   - those of the driver. Whether d is stored is then unknown: append it again.
+func (c *Conversation) Append(ctx context.Context, d dag.DAG) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	a, fresh, err := c.step(d)
+	if err != nil {
+		return err
+	}
+	if c.head.Version > 0 && len(fresh) == 0 && a.Header == nil && slices.Equal(a.To, c.head.To) {
+		return nil
+	}
+	return c.write(ctx, d, a, fresh, func(ctx context.Context, a Append) (Head, error) {
+		h, err := c.store.driver.Append(ctx, a)
+
+		// The reply to an earlier try may have been lost: then the head is where this append wants it.
+		var conflict *ConflictError
+		if errors.As(err, &conflict) && c.isAt(conflict.Current, a) {
+			return conflict.Current, nil
+		}
+		return h, err
+	})
+}
+
+// AppendBy is Append with a function in place of [Driver.Append]. Use it if the append is part of a larger transaction,
+// such as those of [Runs]. The function is called even if nothing is new. If nodes were pruned meanwhile, it is called
+// a second time, with more records.
+func (c *Conversation) AppendBy(ctx context.Context, d dag.DAG, write writer) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	a, fresh, err := c.step(d)
+	if err != nil {
+		return err
+	}
+	return c.write(ctx, d, a, fresh, write)
+}
+
+// isAt reports whether a head is where the append would move it.
+func (c *Conversation) isAt(h Head, a Append) bool {
+	header := a.Header
+	if header == nil {
+		header = c.head.Header
+	}
+	return h.Version > 0 && slices.Equal(h.To, a.To) && bytes.Equal(h.Header, header)
+}
+
+// step returns the append that saves d, and its new nodes.
+func (c *Conversation) step(d dag.DAG) (Append, []*node.Node, error) {
+	c.nodes.mu.Lock()
+	defer c.nodes.mu.Unlock()
+
+	a := Append{Conversation: c.key, Head: c.name, Expect: c.head.Version}
+	fresh, err := c.nodes.archive.Missing(d)
+	if err != nil {
+		return a, nil, err
+	}
+
+	batch := make(map[node.ID]bool, len(fresh))
+	stored := func(id node.ID) bool { return batch[id] || c.nodes.archive.Node(id) != nil }
+	for _, n := range fresh {
+		line := n.Append(nil)
+		r := Record{ID: n.ID(), Links: dag.Links(n, stored), Sum: SumOf(line)}
+		var blobs []Blob
+		r.Line, r.Cuts, blobs = cutLine(line, c.store.cut)
+		a.Records, a.Blobs = append(a.Records, r), append(a.Blobs, blobs...)
+		batch[n.ID()] = true
+	}
+
+	a.To = roots(d)
+	if header := d.Header(); c.head.Version == 0 || !bytes.Equal(header, c.head.Header) {
+		a.Header = header
+	}
+	return a, fresh, nil
+}
+
+// roots returns the IDs of the heads of d and of its refs, each once. The heads come first.
+func roots(d dag.DAG) []node.ID {
+	heads := d.Heads()
+	for _, r := range d.Refs() {
+		heads = append(heads, r.Heads...)
+	}
+	var ids []node.ID
+	for _, h := range node.Distinct(heads) {
+		ids = append(ids, h.ID())
+	}
+	return ids
+}
+
+// write writes the append that saves d. c.mu must be held.
+func (c *Conversation) write(ctx context.Context, d dag.DAG, a Append, fresh []*node.Node, write writer) error {
+	h, fresh, err := c.try(ctx, d, a, fresh, write)
+
+	var conflict *ConflictError
+	if errors.As(err, &conflict) {
+		return c.keep(ctx, d, a, fresh, *conflict)
+	}
+	if err != nil {
+		return err
+	}
+	c.dag, c.head = d, h
+	return nil
+}
+
+// writer is Driver.Append, or a transaction that it is a part of.
+type writer = func(context.Context, Append) (Head, error)
+
+// try writes the append. Nodes that were stored when they were read may have been pruned since: then it stores all of d.
+func (c *Conversation) try(
+	ctx context.Context, d dag.DAG, a Append, fresh []*node.Node, write writer,
+) (Head, []*node.Node, error) {
+	h, err := write(ctx, a)
+	if errors.Is(err, ErrRecord) && (errors.Is(err, node.ErrParent) || errors.Is(err, ErrNotStored)) {
+		c.nodes.forget()
+		var all Append
+		if all, fresh, err = c.step(d); err != nil {
+			return h, nil, err
+		}
+		a.Records, a.Blobs = all.Records, all.Blobs
+		h, err = write(ctx, a)
+	}
+	if err == nil {
+		c.nodes.add(fresh)
+	}
+	return h, fresh, err
+}
+
+// keep stores the new nodes of a refused append under a head of their own. It returns the conflict.
+func (c *Conversation) keep(ctx context.Context, d dag.DAG, a Append, fresh []*node.Node, conflict ConflictError) error {
+	if conflict.Current.Version == 0 || len(fresh) == 0 {
+		return &conflict
+	}
+
+	if c.kept.Name == "" {
+		c.kept.Name = keptName(c.name, fresh[len(fresh)-1])
+	}
+	a.Head, a.Expect, a.Header = c.kept.Name, c.kept.Version, d.Header()
+	h, _, err := c.try(ctx, d, a, fresh, c.store.driver.Append)
+
+	// Nobody else makes a head of that name: an earlier try has stored it, and its reply was lost.
+	var own *ConflictError
+	if errors.As(err, &own) {
+		a.Expect = own.Current.Version
+		h, _, err = c.try(ctx, d, a, fresh, c.store.driver.Append)
+	}
+	if err != nil {
+		return errors.Join(&conflict, err)
+	}
+	c.kept, conflict.Kept = h, h.Name
+	return &conflict
+}
+
+// keptName returns the name of a head for refused nodes: the name of the head and the short ID of a node.
+func keptName(head string, n *node.Node) string {
+	suffix := "~" + node.ShortID(n.ID())
+	cut := min(len(head), maxName-len(suffix))
+	for cut < len(head) && !utf8.RuneStart(head[cut]) {
+		cut--
+	}
+	return head[:cut] + suffix
+}
+
+// forget forgets which nodes are stored.
+func (n *nodes) forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.archive = dag.Archive{}
+}
+
+// add remembers that nodes are stored.
+func (n *nodes) add(fresh []*node.Node) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.archive.Add(fresh...)
+}
+
+// Fork makes a head of that name with the conversation as it is in [Conversation.DAG], and opens it. It copies no node.
+// The error is a *ConflictError if there is a head of that name.
+func (c *Conversation) Fork(ctx context.Context, name string) (*Conversation, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	o := c.store.at(c.key, name, c.nodes)
+	a := Append{Conversation: c.key, Head: name, To: c.head.To, Header: c.head.Header}
+	h, _, err := c.try(ctx, c.dag, a, nil, c.store.driver.Append)
+	if err != nil {
+		return nil, err
+	}
+	o.dag, o.head = c.dag, h
+	return o, nil
+}
+
+// Rename gives the head another name, and returns it under that name. It is a [Conversation.Fork] and then a
+// [Conversation.Remove]: a failure between them leaves both heads.
+func (c *Conversation) Rename(ctx context.Context, name string) (*Conversation, error) {
+	o, err := c.Fork(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return o, c.Remove(ctx)
+}
+
+// Remove removes the head. Its nodes stay until [Store.Prune]; with the last head the whole conversation is removed. The
+// error is a *ConflictError if the head was moved since it was opened. Another append makes the head again.
+func (c *Conversation) Remove(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if err := c.store.driver.RemoveHead(ctx, c.key, c.name, c.head.Version); err != nil {
+		return err
+	}
+	c.head = Head{Name: c.name}
+	return nil
+}
+
+// Rewrite saves d as [Conversation.Append] does, and replaces the stored nodes of d whose content was redacted. Then it
+// prunes the conversation, so that nothing holds the content any more. Other heads that reach a node have its redacted
+// form too. Nodes that only they reach are not changed: redact them there.
+//
+// If the head was moved since it was opened, the error is a *ConflictError and nothing is changed. If only pruning
+// fails, the nodes are replaced: call [Store.Prune].
+func (c *Conversation) Rewrite(ctx context.Context, d dag.DAG) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.nodes.forget()
+	a, fresh, err := c.step(d)
+	if err != nil {
+		return err
+	}
+	a.Replace = true
+	h, err := c.store.driver.Append(ctx, a)
+	if err != nil {
+		return err
+	}
+	c.nodes.add(fresh)
+	c.dag, c.head = d, h
+
+	_, err = c.store.driver.Prune(ctx, c.key, false)
+	return err
+}
+
+// Watch yields the conversation at this head: as it is now, and then each time that a writer has moved the head. Moves in
+// quick succession may be yielded as one, but the last one is always yielded. It reads only new nodes, and changes
+// nothing in c.
+//
+// It goes on until the caller breaks off, the context is done, or the head is removed. An error ends it; for a removed
+// head it holds ErrNotStored. If there is no such head yet, Watch waits for it.
+func (c *Conversation) Watch(ctx context.Context) iter.Seq2[dag.DAG, error] {
+	return func(yield func(dag.DAG, error) bool) {
+		last := c
+		for h, err := range c.store.driver.Watch(ctx, c.key) {
+			// The head may have moved again since, so it is opened as it is now.
+			if err == nil && h.Name != c.name {
+				continue
+			}
+			if err == nil {
+				last, err = last.At(ctx, c.name)
+			}
+			if err != nil {
+				yield(dag.DAG{}, err)
+				return
+			}
+			if !yield(last.DAG(), nil) {
+				return
+			}
+		}
+	}
+}

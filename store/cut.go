@@ -1,0 +1,91 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// defaultCut is the default of Options.Cut.
+const defaultCut = 32 << 10
+
+// cutLine returns a line without the contents of its string literals of limit bytes or more, and these contents in
+// order. Contents are cut out as they are written, with their escapes.
+func cutLine(line []byte, limit int) (rest []byte, cuts []Cut, blobs []Blob) {
+	if len(line) < limit {
+		return line, nil, nil
+	}
+
+	kept := 0 // line[:kept] is in rest already
+	for i := 0; i < len(line); i++ {
+		if line[i] != '"' {
+			continue
+		}
+		end := i + 1 + literalEnd(line[i+1:])
+		if content := line[i+1 : end]; len(content) >= limit {
+			rest = append(rest, line[kept:i+1]...)
+			kept = end
+			b := Blob{Sum: SumOf(content), Data: content}
+			cuts, blobs = append(cuts, Cut{Offset: len(rest), Sum: b.Sum}), append(blobs, b)
+		}
+		i = end
+	}
+	if cuts == nil {
+		return line, nil, nil
+	}
+	return append(rest, line[kept:]...), cuts, blobs
+}
+
+// literalEnd returns the index of the quote that ends a string literal, or the length of text that has none.
+func literalEnd(text []byte) int {
+	for end := 0; ; {
+		quote := bytes.IndexByte(text[end:], '"')
+		if quote < 0 {
+			return len(text)
+		}
+		end += quote
+
+		// A quote after an odd number of backslashes is escaped.
+		before := len(text[:end]) - len(bytes.TrimRight(text[:end], `\`))
+		if before%2 == 0 {
+			return end
+		}
+		end++
+	}
+}
+
+// restored returns the whole line of a record, and checks its sum.
+func (r Record) restored(blobs map[Sum][]byte) ([]byte, error) {
+	line := r.Line
+	if len(r.Cuts) > 0 {
+		if err := r.checkCuts(); err != nil {
+			return nil, err
+		}
+		line = nil
+		from := 0
+		for _, c := range r.Cuts {
+			line = append(append(line, r.Line[from:c.Offset]...), blobs[c.Sum]...)
+			from = c.Offset
+		}
+		line = append(line, r.Line[from:]...)
+	}
+
+	if sum := SumOf(line); sum != r.Sum {
+		return nil, fmt.Errorf("its sum is %s instead of %s: it was changed", sum, r.Sum)
+	}
+	return line, nil
+}
+
+// sums returns the sums of the blobs that records need, each once.
+func sums(records []Record) []Sum {
+	var list []Sum
+	seen := map[Sum]bool{}
+	for _, r := range records {
+		for _, c := range r.Cuts {
+			if !seen[c.Sum] {
+				seen[c.Sum] = true
+				list = append(list, c.Sum)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+// errNoHead marks a head that does not exist. It is an ErrNotStored, as a missing record is, which is damage.
+var errNoHead = fmt.Errorf("there is no such head: %w", ErrNotStored)
+
+// open sets the conversation to the head as it is now. The nodes that have reaches need not be read.
+func (c *Conversation) open(ctx context.Context, have []node.ID) error {
+	var failed error // what went wrong with the version before
+	for last := uint64(0); ; {
+		h, err := c.store.driver.Head(ctx, c.key, c.name)
+		switch {
+		case errors.Is(err, ErrNotStored):
+			return fmt.Errorf("store: %s: head %s: %w", quoted(c.key), quoted(c.name), errNoHead)
+		case err != nil:
+			return err
+		case failed != nil && h.Version == last:
+			return failed
+		}
+
+		d, err := c.load(ctx, h, have)
+		if err == nil {
+			c.dag, c.head = d, h
+			return nil
+		}
+
+		// If the head has moved since, its old nodes may have been pruned while they were read.
+		if !errors.Is(err, ErrNotStored) {
+			return err
+		}
+		failed, last = err, h.Version
+	}
+}
+
+// load reads the conversation at a head.
+func (c *Conversation) load(ctx context.Context, h Head, have []node.ID) (dag.DAG, error) {
+	records, err := all(c.store.driver.Read(ctx, c.key, h.To, c.nodes.known(have)))
+	if err != nil {
+		return dag.DAG{}, err
+	}
+	for len(records) > 0 {
+		n := few(records)
+		if err := c.parse(ctx, records[:n]); err != nil {
+			return dag.DAG{}, err
+		}
+		records = records[n:]
+	}
+
+	c.nodes.mu.Lock()
+	defer c.nodes.mu.Unlock()
+	d, err := c.nodes.archive.DAG(h.Header, h.To)
+	if err != nil {
+		return dag.DAG{}, fmt.Errorf("store: %s: head %s: %w", quoted(c.key), quoted(c.name), err)
+	}
+	return d, nil
+}
+
+// all returns what a sequence yields.
+func all[T any](seq iter.Seq2[T, error]) (list []T, err error) {
+	for v, err := range seq {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// few returns how many of the first records to parse at a time, so that not all blobs are in memory twice.
+func few(records []Record) int {
+	const maxCuts = 64
+	cuts := 0
+	for i, r := range records {
+		if cuts += len(r.Cuts); cuts > maxCuts && i > 0 {
+			return i
+		}
+	}
+	return len(records)
+}
+
+// known returns those of the nodes that are known to be stored.
+func (n *nodes) known(ids []node.ID) []node.ID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(ids), func(id node.ID) bool { return n.archive.Node(id) == nil })
+}
+
+// parse reads the blobs of records, and adds the nodes.
+func (c *Conversation) parse(ctx context.Context, records []Record) error {
+	blobs := map[Sum][]byte{}
+	if need := sums(records); len(need) > 0 {
+		for b, err := range c.store.driver.Blobs(ctx, c.key, need) {
+			if err != nil {
+				return err
+			}
+			blobs[b.Sum] = b.Data
+		}
+	}
+
+	c.nodes.mu.Lock()
+	defer c.nodes.mu.Unlock()
+	for _, r := range records {
+		if c.nodes.archive.Node(r.ID) != nil {
+			continue // it was read through another head
+		}
+		n, err := r.node(&c.nodes.archive, blobs)
+		if err != nil {
+			return &RecordError{c.key, r.ID, err}
+		}
+		c.nodes.archive.Add(n)
+	}
+	return nil
+}
+
+// node returns the node of a record. The nodes before it are in the archive.
+func (r Record) node(archive *dag.Archive, blobs map[Sum][]byte) (*node.Node, error) {
+	line, err := r.restored(blobs)
+	if err != nil {
+		return nil, err
+	}
+	n, err := node.Parse(line, archive.Node)
+	if err != nil {
+		return nil, err
+	}
+	if n.ID() != r.ID {
+		return nil, fmt.Errorf("its line is that of node %s", n.ID())
+	}
+
+	// A link that is missing would let a prune remove what the node needs. There may be more of them than this version
+	// knows of.
+	links := dag.Links(n, func(node.ID) bool { return false })
+	if len(links) > len(r.Links) || !slices.Equal(links, r.Links[:len(links)]) {
+		return nil, fmt.Errorf("%w: its links are not those of its line", node.ErrParent)
+	}
+	return n, nil
+}

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"iter"
+)
+
+// Main is the name of the head that [Store.Conversation] opens.
+const Main = "main"
+
+// Options are options of [New]. Nil is the same as the zero value.
+type Options struct {
+	// Cut is the size in bytes from which a text inside a node is stored as a blob of its own: an image, a document, a
+	// long tool result. A conversation stores equal blobs once. Defaults to 32 KiB.
+	Cut int
+}
+
+// Store keeps conversations in a database, or in whatever else its driver stands on. Several programs may use one
+// database. A Store is safe for concurrent use.
+type Store struct {
+	driver Driver
+	cut    int
+}
+
+// New returns a store on a driver. The program closes the driver's database, not the store.
+func New(driver Driver, opts *Options) *Store {
+	s := &Store{driver: driver, cut: defaultCut}
+	if opts != nil && opts.Cut > 0 {
+		s.cut = opts.Cut
+	}
+	return s
+}
+
+// Driver returns the driver of the store.
+func (s *Store) Driver() Driver { return s.driver }
+
+// Conversation opens the conversation with that key at head "main". If it does not exist it is empty, and the first
+// append makes it. Errors:
+//
+//   - ErrName for a key that [CheckName] rejects;
+//   - *RecordError for a record that is damaged;
+//   - those of the driver.
+func (s *Store) Conversation(ctx context.Context, key string) (*Conversation, error) {
+	c, err := s.Head(ctx, key, Main)
+	if errors.Is(err, errNoHead) {
+		return s.at(key, Main, &nodes{}), nil
+	}
+	return c, err
+}
+
+// Head opens a conversation at the head of that name. If there is no such head, the error holds ErrNotStored. The other
+// errors are those of [Store.Conversation].
+func (s *Store) Head(ctx context.Context, key, name string) (*Conversation, error) {
+	c := s.at(key, name, &nodes{})
+	if err := c.open(ctx, nil); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (s *Store) at(key, name string, n *nodes) *Conversation {
+	return &Conversation{store: s, key: key, name: name, nodes: n, head: Head{Name: name}}
+}
+
+// Conversations yields the keys of the conversations that begin with prefix, sorted. They are read in pages, so a
+// conversation that is made or deleted meanwhile may be among them or not. An error ends the sequence.
+func (s *Store) Conversations(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	list := func(p Page) ([]string, error) { return s.driver.Conversations(ctx, p) }
+	return paged(prefix, list, func(key string) string { return key })
+}
+
+// Heads yields the heads of a conversation whose names begin with prefix, sorted by name. It is otherwise like
+// [Store.Conversations].
+func (s *Store) Heads(ctx context.Context, key, prefix string) iter.Seq2[Head, error] {
+	list := func(p Page) ([]Head, error) { return s.driver.Heads(ctx, key, p) }
+	return paged(prefix, list, func(h Head) string { return h.Name })
+}
+
+// paged yields what list returns for one page after the other.
+func paged[T any](prefix string, list func(Page) ([]T, error), name func(T) string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		page := Page{Prefix: prefix}
+		for {
+			part, err := list(page)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, item := range part {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if len(part) < page.Max() {
+				return
+			}
+			page.After = name(part[len(part)-1])
+		}
+	}
+}
+
+// Delete removes a conversation with all its heads. It does nothing if there is none. A run that appends to the
+// conversation gets a *ConflictError, and its new nodes are not kept.
+func (s *Store) Delete(ctx context.Context, key string) error { return s.driver.Delete(ctx, key) }
+
+// Prune removes the nodes of a conversation that no head and no ref reaches: those that a rewind or a removed head left
+// behind. It returns what it has removed. With dryRun it removes nothing, and returns what it would remove.
+func (s *Store) Prune(ctx context.Context, key string, dryRun bool) (Pruned, error) {
+	return s.driver.Prune(ctx, key, dryRun)
+}
