@@ -167,16 +167,8 @@ func items(j content.JSON) ([]content.JSON, bool) {
 		return nil, false
 	}
 
-	var raw []jsonx.Raw
-	if j.Decode(&raw) != nil {
-		return nil, false
-	}
-
-	list := make([]content.JSON, len(raw))
-	for i, r := range raw {
-		list[i] = content.JSON(r)
-	}
-	return list, true
+	list, err := jsonx.Items(j)
+	return list, err == nil
 }
 
 // excerpt returns the beginning of j, for errors and notes.

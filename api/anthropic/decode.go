@@ -106,14 +106,14 @@ func importContent(j content.JSON) (content.Blocks, error) {
 		return content.Words(text), nil
 	}
 
-	var raw []jsonx.Raw
-	if err := j.Decode(&raw); err != nil {
+	raw, err := jsonx.Items(j)
+	if err != nil {
 		return content.Blocks{}, err
 	}
 
 	list := make([]content.Block, len(raw))
 	for i, r := range raw {
-		b, err := decodeBlock(content.JSON(r))
+		b, err := decodeBlock(r)
 		if err != nil {
 			return content.Blocks{}, fmt.Errorf("block %d: %w", i, err)
 		}

@@ -94,12 +94,12 @@ func (n *neutralText) value(name string, j content.JSON, depth int) {
 			n.members(list, depth+1)
 		}
 	case '[':
-		var items []jsonx.Raw
-		if j.Decode(&items) != nil {
+		items, err := jsonx.Items(j)
+		if err != nil {
 			return
 		}
 		for _, item := range items {
-			n.value(name, content.JSON(item), depth+1)
+			n.value(name, item, depth+1)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
 	"github.com/plait-dev/plait/internal/wire"
@@ -200,38 +199,10 @@ func (r *reducer) keywordValue(m jsonx.Member, depth int) content.JSON {
 
 // schemaMap reduces each schema in an object of schemas.
 func (r *reducer) schemaMap(j content.JSON, depth int) content.JSON {
-	list, err := jsonx.Members(j)
-	if err != nil {
-		return j
-	}
-
-	changed := false
-	for i, m := range list {
-		list[i].Value = r.schema(m.Value, depth)
-		changed = changed || list[i].Value != m.Value
-	}
-	if !changed {
-		return j
-	}
-	return jsonx.Object(list)
+	return jsonx.MapMembers(j, func(m jsonx.Member) content.JSON { return r.schema(m.Value, depth) })
 }
 
 // schemaList reduces each schema in a list of schemas.
 func (r *reducer) schemaList(j content.JSON, depth int) content.JSON {
-	var items []jsonx.Raw
-	if j.Decode(&items) != nil {
-		return j
-	}
-
-	changed := false
-	dst := []byte{'['}
-	for _, item := range items {
-		reduced := r.schema(content.JSON(item), depth)
-		changed = changed || reduced != content.JSON(item)
-		dst = append(write.Comma(dst), reduced...)
-	}
-	if !changed {
-		return j
-	}
-	return content.JSON(append(dst, ']'))
+	return jsonx.MapItems(j, func(item content.JSON) content.JSON { return r.schema(item, depth) })
 }

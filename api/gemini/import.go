@@ -9,7 +9,6 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
@@ -205,25 +204,11 @@ func fromOpenAPI(j content.JSON, depth int) content.JSON {
 			}
 			list[i].Value = jsonx.Object(properties)
 		case "anyOf":
-			list[i].Value = fromOpenAPIs(m.Value, depth+1)
+			list[i].Value = jsonx.MapItems(m.Value, func(item content.JSON) content.JSON { return fromOpenAPI(item, depth+1) })
 		}
 	}
 
 	return jsonx.Object(list)
-}
-
-// fromOpenAPIs converts a list of schemas.
-func fromOpenAPIs(j content.JSON, depth int) content.JSON {
-	var schemas []jsonx.Raw
-	if j.Decode(&schemas) != nil {
-		return j
-	}
-
-	dst := []byte{'['}
-	for _, schema := range schemas {
-		dst = append(write.Comma(dst), fromOpenAPI(content.JSON(schema), depth)...)
-	}
-	return content.JSON(append(dst, ']'))
 }
 
 // contentImport collects contents into messages.

@@ -120,14 +120,14 @@ func (a *chatAnswer) content(value content.JSON) []piece {
 		return shown
 	}
 
-	var list []jsonx.Raw
-	if value.Decode(&list) != nil {
+	list, err := jsonx.Items(value)
+	if err != nil {
 		return nil
 	}
 
 	var shown []piece
 	for _, item := range list {
-		shown = append(shown, a.part(content.JSON(item))...)
+		shown = append(shown, a.part(item)...)
 	}
 	return shown
 }
@@ -151,14 +151,14 @@ func (a *chatAnswer) part(part content.JSON) []piece {
 		}
 
 		// The thinking is a text, or a list of text parts.
-		var inner []jsonx.Raw
-		if thinking.Decode(&inner) != nil {
+		inner, err := jsonx.Items(thinking)
+		if err != nil {
 			return grow(api.DeltaThinking, &a.thought, thinking)
 		}
 
 		var shown []piece
 		for _, one := range inner {
-			if words, err := jsonx.Members(content.JSON(one)); err == nil {
+			if words, err := jsonx.Members(one); err == nil {
 				shown = append(shown, grow(api.DeltaThinking, &a.thought, value(words, "text"))...)
 			}
 		}
@@ -173,18 +173,18 @@ func (a *chatAnswer) part(part content.JSON) []piece {
 
 // addCalls merges pieces of tool calls. If whole is set, each piece is a call of its own.
 func (a *chatAnswer) addCalls(value content.JSON, whole bool) []piece {
-	var list []jsonx.Raw
-	if value.Decode(&list) != nil {
+	list, err := jsonx.Items(value)
+	if err != nil {
 		return nil
 	}
 
 	var shown []piece
 	for _, item := range list {
-		parts, err := jsonx.Members(content.JSON(item))
+		parts, err := jsonx.Members(item)
 		if err != nil {
 			continue
 		}
-		call := a.callOf(content.JSON(item), parts, whole)
+		call := a.callOf(item, parts, whole)
 		if said := call.add(parts); said != "" {
 			shown = append(shown, piece{kind: api.DeltaInput, text: said, call: call})
 		}

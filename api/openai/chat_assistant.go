@@ -131,16 +131,12 @@ func goOn(a, b content.JSON) content.JSON {
 		return jsonx.Quote(first + "\n" + second)
 	}
 
-	var list, more []jsonx.Raw
-	if a.Decode(&list) != nil || b.Decode(&more) != nil || len(list) == 0 && len(more) == 0 {
+	list, err := jsonx.Items(a)
+	more, failed := jsonx.Items(b)
+	if err != nil || failed != nil || len(list) == 0 && len(more) == 0 {
 		return a
 	}
-
-	dst := []byte{'['}
-	for _, item := range append(list, more...) {
-		dst = append(write.Comma(dst), item...)
-	}
-	return content.JSON(append(dst, ']'))
+	return jsonx.Array(append(list, more...))
 }
 
 // ownMembers returns the members that an Opaque may add to a message.

@@ -88,8 +88,8 @@ func (m *members) at(name string) *tree {
 }
 
 func (t *tree) addList(piece content.JSON, depth int) {
-	var list []jsonx.Raw
-	if piece.Decode(&list) != nil {
+	list, err := jsonx.Items(piece)
+	if err != nil {
 		*t = tree{value: piece}
 		return
 	}
@@ -98,7 +98,7 @@ func (t *tree) addList(piece content.JSON, depth int) {
 		*t = tree{list: &items{by: map[content.JSON]*tree{}}}
 	}
 	for _, item := range list {
-		t.list.next(content.JSON(item)).add("", content.JSON(item), depth+1)
+		t.list.next(item).add("", item, depth+1)
 	}
 }
 

@@ -108,8 +108,8 @@ func mended(raw content.JSON) content.JSON {
 func (d *itemDecoder) message(list []jsonx.Member) []content.Block {
 	role, list, _ := jsonx.TakeText(list, "role")
 	j, list := jsonx.Take(list, "content")
-	var parts []jsonx.Raw
-	if role != "assistant" && role != "" || !strings.HasPrefix(string(j), "[") || j.Decode(&parts) != nil {
+	parts, err := jsonx.Items(j)
+	if role != "assistant" && role != "" || !strings.HasPrefix(string(j), "[") || err != nil {
 		return nil
 	}
 
@@ -118,7 +118,7 @@ func (d *itemDecoder) message(list []jsonx.Member) []content.Block {
 	words := ""
 	for i, part := range parts {
 		note.Part = i
-		text, ok := textPart(content.JSON(part), note)
+		text, ok := textPart(part, note)
 		if !ok {
 			return nil
 		}

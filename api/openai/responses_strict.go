@@ -69,9 +69,9 @@ func strictBelow(m jsonx.Member, depth int) bool {
 		return err == nil &&
 			!slices.ContainsFunc(named, func(n jsonx.Member) bool { return !strictAt(n.Value, depth+1) })
 	case "anyOf":
-		var all []jsonx.Raw
-		return depth > 0 && m.Value.Decode(&all) == nil &&
-			!slices.ContainsFunc(all, func(one jsonx.Raw) bool { return !strictAt(content.JSON(one), depth+1) })
+		all, err := jsonx.Items(m.Value)
+		return depth > 0 && err == nil &&
+			!slices.ContainsFunc(all, func(one content.JSON) bool { return !strictAt(one, depth+1) })
 	}
 	return true
 }

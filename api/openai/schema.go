@@ -7,7 +7,6 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -80,10 +79,10 @@ func withItems(schema content.JSON, depth int) content.JSON {
 func itemsBelow(m jsonx.Member, depth int) content.JSON {
 	switch m.Name {
 	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-		return itemsOfNamed(m.Value, depth)
+		return jsonx.MapMembers(m.Value, func(n jsonx.Member) content.JSON { return withItems(n.Value, depth) })
 	case "items", "prefixItems", "allOf", "anyOf", "oneOf":
 		if strings.HasPrefix(string(m.Value), "[") {
-			return itemsOfEach(m.Value, depth)
+			return jsonx.MapItems(m.Value, func(item content.JSON) content.JSON { return withItems(item, depth) })
 		}
 		return withItems(m.Value, depth)
 	case "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames",
@@ -91,46 +90,6 @@ func itemsBelow(m jsonx.Member, depth int) content.JSON {
 		return withItems(m.Value, depth)
 	}
 	return m.Value
-}
-
-// itemsOfNamed adds items to the schemas in the members of an object.
-func itemsOfNamed(schemas content.JSON, depth int) content.JSON {
-	named, err := jsonx.Members(schemas)
-	if err != nil {
-		return schemas
-	}
-
-	changed := false
-	for i, m := range named {
-		named[i].Value = withItems(m.Value, depth)
-		changed = changed || named[i].Value != m.Value
-	}
-
-	if !changed {
-		return schemas
-	}
-	return jsonx.Object(named)
-}
-
-// itemsOfEach adds items to the schemas in a list.
-func itemsOfEach(schemas content.JSON, depth int) content.JSON {
-	var all []jsonx.Raw
-	if schemas.Decode(&all) != nil {
-		return schemas
-	}
-
-	changed := false
-	dst := []byte{'['}
-	for _, one := range all {
-		full := withItems(content.JSON(one), depth)
-		changed = changed || full != content.JSON(one)
-		dst = append(write.Comma(dst), full...)
-	}
-
-	if !changed {
-		return schemas
-	}
-	return content.JSON(append(dst, ']'))
 }
 
 // isOfType reports whether the value of "type" is kind or a list with it.

@@ -71,6 +71,69 @@ func AppendObject(dst []byte, list []Member) []byte {
 	return append(dst, '}')
 }
 
+// Items returns the items of a list; none for null.
+func Items(j content.JSON) ([]content.JSON, error) {
+	var raw []Raw
+	if err := j.Decode(&raw); err != nil {
+		return nil, err
+	}
+
+	items := make([]content.JSON, len(raw))
+	for i, item := range raw {
+		items[i] = content.JSON(item)
+	}
+	return items, nil
+}
+
+// Array returns the list with these items, without spaces between them.
+func Array(items []content.JSON) content.JSON {
+	dst := []byte{'['}
+	for _, item := range items {
+		dst = append(write.Comma(dst), item...)
+	}
+	return content.JSON(append(dst, ']'))
+}
+
+// MapMembers returns the object with the value that to returns for each member. It returns j itself if no value changes,
+// or if j is not an object.
+func MapMembers(j content.JSON, to func(Member) content.JSON) content.JSON {
+	list, err := Members(j)
+	if err != nil {
+		return j
+	}
+
+	changed := false
+	for i, m := range list {
+		list[i].Value = to(m)
+		changed = changed || list[i].Value != m.Value
+	}
+
+	if !changed {
+		return j
+	}
+	return Object(list)
+}
+
+// MapItems returns the list with the value that to returns for each item. It returns j itself if no value changes, or if
+// j is not a list.
+func MapItems(j content.JSON, to func(content.JSON) content.JSON) content.JSON {
+	items, err := Items(j)
+	if err != nil {
+		return j
+	}
+
+	changed := false
+	for i, item := range items {
+		items[i] = to(item)
+		changed = changed || items[i] != item
+	}
+
+	if !changed {
+		return j
+	}
+	return Array(items)
+}
+
 // Take returns the value of the member with that name, and list without it. If there is none, it returns "" and list.
 // It does not change list.
 func Take(list []Member, name string) (content.JSON, []Member) {

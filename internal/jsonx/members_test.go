@@ -77,3 +77,34 @@ func TestTextIsAStringAsItWasMeant(t *testing.T) {
 		require.False(t, ok, bad)
 	}
 }
+
+func TestItemsAreThoseOfAList(t *testing.T) {
+	items, err := Items(` [ 1, {"a" : "]"},[] ] `)
+	require.NoError(t, err)
+	require.Equal(t, []content.JSON{"1", `{"a" : "]"}`, "[]"}, items)
+	require.Equal(t, content.JSON(`[1,{"a" : "]"},[]]`), Array(items))
+	require.Equal(t, content.JSON("[]"), Array(nil))
+
+	items, err = Items("null")
+	require.NoError(t, err)
+	require.Empty(t, items)
+	for _, bad := range []content.JSON{"", "{}", "7", "[", "[1,]"} {
+		_, err := Items(bad)
+		require.Error(t, err, bad)
+	}
+}
+
+func TestMapKeepsTheBytesIfNothingChanges(t *testing.T) {
+	same := func(j content.JSON) content.JSON { return j }
+	object := func(to func(content.JSON) content.JSON) func(Member) content.JSON {
+		return func(m Member) content.JSON { return to(m.Value) }
+	}
+	for _, j := range []content.JSON{` {"a" : 1} `, " [ 1 ,2] ", "7", "", "{", "[]", "{}"} {
+		require.Equal(t, j, MapMembers(j, object(same)))
+		require.Equal(t, j, MapItems(j, same))
+	}
+
+	null := func(content.JSON) content.JSON { return "null" }
+	require.Equal(t, content.JSON(`{"a":null,"b":null}`), MapMembers(`{"a" : 1, "b":null}`, object(null)))
+	require.Equal(t, content.JSON(`[null,null]`), MapItems(`[ 1, null ]`, null))
+}

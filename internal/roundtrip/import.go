@@ -25,18 +25,18 @@ type Imported struct {
 
 // ImportObjects reads a list of objects. Where is its position in the body.
 func ImportObjects(where string, j content.JSON) ([]Imported, error) {
-	var raw []jsonx.Raw
-	if err := j.Decode(&raw); err != nil {
+	items, err := jsonx.Items(j)
+	if err != nil {
 		return nil, NotRead(where, err)
 	}
 
-	objects := make([]Imported, len(raw))
-	for i, one := range raw {
-		list, err := jsonx.Members(content.JSON(one))
+	objects := make([]Imported, len(items))
+	for i, one := range items {
+		list, err := jsonx.Members(one)
 		if err != nil {
 			return nil, NotRead(fmt.Sprintf("%s[%d]", where, i), err)
 		}
-		objects[i] = Imported{content.JSON(one), list}
+		objects[i] = Imported{one, list}
 	}
 	return objects, nil
 }

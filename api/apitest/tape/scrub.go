@@ -11,7 +11,6 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
 // redacted replaces a secret on a tape.
@@ -215,7 +214,7 @@ func (s *scrubber) json(j content.JSON) content.JSON {
 	case strings.HasPrefix(string(j), "{"):
 		return s.members(j)
 	case strings.HasPrefix(string(j), "["):
-		return s.items(j)
+		return jsonx.MapItems(j, s.json)
 	}
 	return j
 }
@@ -233,22 +232,4 @@ func (s *scrubber) members(j content.JSON) content.JSON {
 		return j
 	}
 	return jsonx.Object(list)
-}
-
-func (s *scrubber) items(j content.JSON) content.JSON {
-	var items []jsonx.Raw
-	_ = j.Decode(&items) // it is valid
-	found := false
-	dst := []byte{'['}
-
-	for _, item := range items {
-		clean := s.json(content.JSON(item))
-		found = found || clean != content.JSON(item)
-		dst = append(write.Comma(dst), clean...)
-	}
-
-	if !found {
-		return j
-	}
-	return content.JSON(append(dst, ']'))
 }
