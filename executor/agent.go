@@ -55,17 +55,25 @@ type Agent struct {
 	Prices api.Prices
 
 	// Save, if it is set, is called with the conversation after each step that adds to it: when a run begins, after
-	// each message, after each tool call as soon as its result is known, after a turn, at a pause and at the end. It is
-	// called before the event of the step is yielded, on the same goroutine, one call after the other. To lose nothing
-	// that was paid for in a crash, append to a journal:
+	// each message, before tools are called, after each tool call as soon as its result is known, after a turn, at a
+	// pause and at the end. It is called before the step's MessageEnd, ToolEnd or TurnEnd is yielded, on the same
+	// goroutine, one call after the other. To lose nothing that was paid for in a crash, append to a journal:
 	//
 	//	agent.Save = func(_ context.Context, d dag.DAG) error { return journal.Append(d) }
 	//
-	// A conversation that was saved in the middle of a tool phase has the results so far, and [Agent.Run] executes the
-	// calls that are still open. An error ends the run: what is under way is cancelled, the error is in the chain
-	// of the run's, and Save is not called again. The conversations of sub-agents come with the result of their call; a
-	// sub-agent's own Save gets them step by step. Its context is not cancelled with the run. Defaults to saving
-	// nothing.
+	// A conversation that was saved in the middle of a tool phase has the results so far. [Agent.Run] continues it:
+	//
+	//   - A call with a result is not executed again.
+	//   - A call that was not started is executed.
+	//   - A call that was started (node.ExecutionStarted) is executed again if the effect of its tool allows it
+	//     ([WithEffect]). Otherwise it is in doubt: [Hook.InDoubt] decides, and by default the model reads that the
+	//     outcome is unknown. A call counts as started from just before its tool is called.
+	//   - What a model had streamed of a response when the program ended is lost, and requested again. (A run that is
+	//     cancelled or fails keeps it, with content.StopCut.)
+	//
+	// An error of Save ends the run: what is under way is cancelled, the error is in the chain of the run's, and Save is
+	// not called again. The conversations of sub-agents come with the result of their call; a sub-agent's own Save gets
+	// them step by step. Its context is not cancelled with the run. Defaults to saving nothing.
 	Save func(ctx context.Context, d dag.DAG) error
 
 	// Steering holds messages of the user. When a run begins and after each turn, they are appended before the next
@@ -111,7 +119,8 @@ func (a Agent) withDefaults() Agent {
 // none. It returns the conversation with every message, and a StopReason node with the run's totals at its end.
 //
 //   - Calls that are open when the run begins, after a crash for example, are executed first. Executions from before
-//     are kept, and paused sub-agents continue in their conversations.
+//     are kept, and paused sub-agents continue in their conversations. A call that was started and has no result may be
+//     in doubt: see [Agent.Save].
 //   - A call that is open at any head is executed, however many heads there are. The other heads stay as they are. If
 //     such a call is pending, [Agent.Resume] takes the conversation without the other heads.
 //   - Calls continue the run, whatever the model's stop reason. The calls of a response that reached its limit of

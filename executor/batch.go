@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -14,8 +15,9 @@ type batch struct {
 	ctx   context.Context // of every call without a timeout of its own
 
 	// phase.mu guards the fields below.
-	next int // the first of calls that no worker took
-	open int // the number of calls without a result
+	next  int // the first of calls that no worker took
+	ready int // the first of calls that may not begin yet
+	open  int // the number of calls without a result
 }
 
 // execute executes the calls, at most limit at a time, and emits the events of each as they come. 0 or less is no
@@ -41,14 +43,19 @@ func (b *batch) execute(limit int) bool {
 	}
 	b.phase.mu.Lock()
 	b.open = len(b.calls)
+	if r.agent.Save == nil {
+		b.ready = len(b.calls)
+	}
 	for i, c := range b.calls {
 		c.batch, c.ownTimeout = b, i >= workers || c.timeout != r.agent.ToolTimeout || c.spent > 0
 	}
 	b.phase.mu.Unlock()
 	defer context.AfterFunc(b.ctx, b.expire)()
 
-	b.work(workers)
+	b.work(min(workers, b.ready))
+	b.begin(workers)
 	for b.phase.emitNews() {
+		b.begin(workers)
 		if b.over() {
 			return true
 		}
@@ -59,6 +66,30 @@ func (b *batch) execute(limit int) bool {
 		}
 	}
 	return false
+}
+
+// begin saves that further calls are started, and lets them begin, so that limit of them run. Without Agent.Save, no call
+// waits for it.
+func (b *batch) begin(limit int) {
+	r := b.phase.r
+	b.phase.mu.Lock()
+	running := b.ready - (len(b.calls) - b.open)
+	n := min(limit-running, len(b.calls)-b.ready)
+	unsaved := slices.ContainsFunc(b.phase.news, func(n news) bool { return n.update == nil })
+	b.phase.mu.Unlock()
+
+	// The results so far are saved first: a call that is over must not be in doubt because of one that begins.
+	if n <= 0 || unsaved || r.ctx.Err() != nil {
+		return
+	}
+	if !b.phase.saveStarts(b.calls[b.ready : b.ready+n]) {
+		return
+	}
+
+	b.phase.mu.Lock()
+	b.ready += n
+	b.phase.mu.Unlock()
+	b.work(n)
 }
 
 // over reports whether every call has its result and no event is left to emit.
@@ -99,7 +130,7 @@ func (b *batch) worker() {
 func (b *batch) take() *toolCall {
 	b.phase.mu.Lock()
 	defer b.phase.mu.Unlock()
-	for b.next < len(b.calls) && b.phase.r.ctx.Err() == nil {
+	for b.next < b.ready && b.phase.r.ctx.Err() == nil {
 		c := b.calls[b.next]
 		b.next++
 		if c.state == waiting {
@@ -153,7 +184,7 @@ func (b *batch) giveUpLocked(c *toolCall) {
 		return // it is not running, and the phase decides about it
 	}
 	started := c.state != waiting
-	if c.settleLocked(c.unfinished(started)) && started && b.next < len(b.calls) {
+	if c.settleLocked(c.unfinished(started)) && started && b.next < b.ready {
 		b.work(1)
 	}
 }

@@ -34,6 +34,10 @@ type toolCall struct {
 	resume *agentResume  // what the sub-agent continues with; nil if the run is not resumed
 	spent  time.Duration // the part of timeout that the sub-agent used before
 
+	// Of a call that an earlier run started.
+	start   *node.ToolExecution // the start; nil if there is none
+	inDoubt bool                // it is not executed again, and nobody knows its outcome
+
 	// The run's goroutine writes these while it executes the calls.
 	batch      *batch // nil until the call is part of one
 	ownTimeout bool   // its context is its own, not that of the batch
@@ -59,6 +63,7 @@ type task struct {
 	timeout time.Duration // 0 or less is no limit
 	mode    Mode
 	agent   *subAgent // the sub-agent that fn runs, or nil
+	effect  Effect
 }
 
 // state is the state of a call.
@@ -79,10 +84,13 @@ type callContext struct {
 
 type callKey struct{}
 
-// Value returns the call for callKey.
+// Value returns the call for callKey, and its IdempotencyKey.
 func (c *callContext) Value(key any) any {
-	if _, ours := key.(callKey); ours {
+	switch key.(type) {
+	case callKey:
 		return c.call
+	case idempotencyKey:
+		return c.call.key()
 	}
 	return c.Context.Value(key)
 }
@@ -273,13 +281,10 @@ func (c *toolCall) execution() node.ToolExecution {
 	e := node.ToolExecution{
 		CallID: c.call.ID, Index: c.call.Index, Tool: c.call.Name, Input: c.call.Input,
 		Result: c.result.Content, IsError: c.result.IsError, Started: c.started, Ended: c.ended,
-		Usage: c.usage.Plus(c.result.Usage), Details: c.result.Details, Full: c.result.Full,
+		Usage: c.usage.Plus(c.result.Usage), Details: c.result.Details, Full: c.result.Full, Ran: c.changes(),
 	}
-	if c.ran.Name != c.call.Name {
-		e.Ran.Tool = c.ran.Name
-	}
-	if c.ran.Input != c.call.Input {
-		e.Ran.Input = c.ran.Input
+	if c.inDoubt {
+		e.State, e.Started, e.Ended = node.ExecutionInDoubt, c.start.Started, time.Time{}
 	}
 
 	child := c.result.Child
@@ -290,6 +295,18 @@ func (c *toolCall) execution() node.ToolExecution {
 		e.Child = node.ListOf(heads...)
 	}
 	return e
+}
+
+// changes returns how the executed call differs from that of the model.
+func (c *toolCall) changes() node.Ran {
+	var ran node.Ran
+	if c.ran.Name != c.call.Name {
+		ran.Tool = c.ran.Name
+	}
+	if c.ran.Input != c.call.Input {
+		ran.Input = c.ran.Input
+	}
+	return ran
 }
 
 // forward emits an event of a run inside the call.

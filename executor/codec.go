@@ -67,6 +67,7 @@ var (
 	errNegative = errors.New("it is negative")
 	errUTF8     = errors.New("it is not UTF-8")
 	errTooLarge = fmt.Errorf("it is larger than %d bytes", mostSaved)
+	errNoTime   = errors.New("it is not a time in the form of RFC 3339")
 	errApproval = errors.New("the run waits for approval: no result can be brought yet")
 )
 
@@ -331,6 +332,9 @@ func (p Pending) check(path string) error {
 	if err == nil && !p.Call.Input.IsObject() {
 		err = &CodecError{Field: path + "arguments", Err: jsonx.ErrNotObject}
 	}
+	if y := p.Started.UTC().Year(); err == nil && (y < 0 || y > 9999) {
+		err = &CodecError{Field: path + "started", Err: errNoTime}
+	}
 	return err
 }
 
@@ -398,7 +402,11 @@ func (p Pending) append(dst []byte) []byte {
 	}
 	dst = write.OptTrue(write.OptTrue(write.JSON(dst, "arguments", p.Call.Input), "approval", p.Approval),
 		"deferred", p.Deferred)
-	return append(write.OptString(appendPath(dst, p.Path), "reason", p.Reason), '}')
+	dst = write.OptString(appendPath(dst, p.Path), "reason", p.Reason)
+	if !p.Started.IsZero() {
+		dst = write.String(dst, "started", p.Started.UTC().Format(time.RFC3339Nano))
+	}
+	return append(dst, '}')
 }
 
 // appendPath appends the indexes of the calls in a path. The calls themselves are those of the agents.
@@ -509,6 +517,19 @@ func (o savedObject) node(name string) node.ID {
 	return id
 }
 
+// time returns an optional time; zero if it is absent.
+func (o savedObject) time(name string) time.Time {
+	text := o.OptText(name, "")
+	if text == "" {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		o.Fail(name, errNoTime)
+	}
+	return at.UTC()
+}
+
 // arguments returns the arguments of a call. It does not check for an object: check does, when writing too.
 func (o savedObject) arguments(name string, required bool) content.JSON {
 	j := o.JSON(name)
@@ -549,7 +570,7 @@ func (o savedObject) totals(reason content.Stop) node.StopReason {
 func (o savedObject) pending() Pending {
 	p := Pending{
 		ID: o.Text("tool_call_id"), Tool: o.Text("name"), Approval: o.Flag("approval"), Deferred: o.Flag("deferred"),
-		Reason: o.OptText("reason", ""),
+		Reason: o.OptText("reason", ""), Started: o.time("started"),
 	}
 	p.Call = Call{
 		Name: o.OptText("executed_name", p.Tool), Input: o.arguments("arguments", true), Index: o.Int("index"),

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -47,12 +48,17 @@ const maxArguments = 10 << 20
 // decide decides about each open call, before any of them is executed.
 func (r *run) decide(open []Call) *toolPhase {
 	p := newPhase(r, len(open))
-	kept := keptAgents(r.d)
+	kept, starts := keptAgents(r.d), startsOf(r.d)
 	for i, call := range open {
 		c := &p.calls[i]
 		c.call, c.kept = normalized(call), kept[call.Index]
 		c.ran = c.call
 
+		if start, ok := starts[c.call.Index]; ok {
+			c.start = &start
+			r.decideAgain(c, i)
+			continue
+		}
 		if refusal := r.refusal(i, c.call); refusal != "" {
 			c.answer(failure("%s", refusal))
 			continue
@@ -133,13 +139,15 @@ func (r *run) find(c *toolCall) (err error) {
 	if !c.ran.Input.IsObject() {
 		return &argumentError{c.ran.Name, []string{"root: " + notObject(c.ran.Input)}, c.ran.Input}
 	}
+	tool, ok := r.bound[c.ran.Name]
 	c.task = task{timeout: r.agent.ToolTimeout}
+	if ok {
+		c.effect = effectOf(tool)
+	}
 	if handle := r.agent.Handler; handle != nil {
 		c.fn = handle.call
 		return nil
 	}
-
-	tool, ok := r.bound[c.ran.Name]
 	if !ok {
 		r.agent.Log.WarnContext(r.ctx, "plait: a model called a tool that does not exist",
 			"tool", safetext.Escape(c.ran.Name, mostName), "run", r.id)
@@ -214,6 +222,8 @@ func (d Decision) check() error {
 		return fmt.Errorf("a hook's arguments are not a JSON object: %s", notObject(d.input))
 	case d.action == useResult:
 		return d.result.valid()
+	case d.action == runAgain:
+		return errors.New("a hook's decision is for a call in doubt, which this one is not")
 	}
 	return nil
 }
@@ -279,6 +289,8 @@ func steps(t Tool) (stepped, bool) {
 		case timed:
 			t = wrapped.Tool
 		case moded:
+			t = wrapped.Tool
+		case effective:
 			t = wrapped.Tool
 		default:
 			s, ok := t.(stepped)

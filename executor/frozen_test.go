@@ -42,6 +42,13 @@ func frozenPauses() map[string]executor.Continuation {
 			},
 			Attributes: map[string]any{"tenant": "acme"},
 		},
+		"testdata/doubt.v1.json": {
+			Run: "run_1", ID: "pause_3", Reason: content.StopApproval, Message: message, Totals: partly,
+			Pending: []executor.Pending{{
+				ID: "call_1", Tool: "pay", Approval: true, Reason: "in doubt", Started: time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC),
+				Call: executor.Call{Name: "pay", Input: "{}", ID: "call_1"},
+			}},
+		},
 		"testdata/approval.v1.json": {
 			Run: "run_1", ID: "pause_1", Reason: content.StopApproval, Message: message, Totals: partly,
 			Pending: []executor.Pending{

@@ -37,6 +37,18 @@ type Hook struct {
 	// Before decides on each call whose tool is known and whose arguments fit. The decisions on all calls of an answer
 	// are made before the first of them runs. The model reads an error as the result, and the call is not executed.
 	Before func(ctx context.Context, call Call) (Decision, error)
+	// InDoubt decides on each call that was started before and has no result, because the program ended while its tool
+	// ran, unless the effect of the tool allows to execute it again ([WithEffect]). The call is as it was executed.
+	//
+	//   - [RunAgain] executes it again. Hooks do not see it again.
+	//   - [AskApproval] asks a person, with a reason that names the doubt. Approved executes it again.
+	//   - [UseResult] is for a program that has found out what became of it, by its [IdempotencyKey] for example.
+	//   - [Deny] and [Allow] leave it in doubt: the model reads that the outcome is unknown (content.OutcomeUnknown), and
+	//     the reason of a Deny.
+	//
+	// The first decision that is not Allow counts. After an error, and without a hook, the call is left in doubt. It is
+	// never executed a second time unless a hook or a person says so.
+	InDoubt func(ctx context.Context, call Call) (Decision, error)
 	// After gets the result of a tool, failed or not, and returns the result that the model reads.
 	// It does not get what was never executed, or was given up. It is called concurrently, within the time of the call.
 	// An error becomes the result.
@@ -91,6 +103,7 @@ const (
 	useResult
 	askApproval
 	deferred
+	runAgain
 )
 
 // Allow executes the call, unless another hook decides otherwise.
@@ -120,6 +133,10 @@ func AskApproval(reason string) Decision { return Decision{action: askApproval, 
 // Defer leaves the call to be executed outside the run: the run pauses for its result when the other calls of the
 // message have theirs. See [Continuation].
 func Defer(reason string) Decision { return Decision{action: deferred, reason: reason} }
+
+// RunAgain executes a call a second time, although nobody knows whether it was executed before. It is for
+// [Hook.InDoubt] alone.
+func RunAgain() Decision { return Decision{action: runAgain} }
 
 // Warn adds a warning to a message, for Hook.Input.
 func Warn(m content.Message, warning string) (content.Message, error) {

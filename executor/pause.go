@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -67,6 +68,9 @@ type Pending struct {
 	Deferred bool
 	// Reason is the reason that the hook gave; it may be empty.
 	Reason string
+	// Started is when an earlier run started the call and did not get its result: the call is in doubt, unless the
+	// effect of its tool allows to execute it again. It is zero for every other call.
+	Started time.Time
 }
 
 // ErrPaused is in the chain of a [PausedError].
@@ -204,7 +208,7 @@ func (r *run) pause(p *toolPhase, reason content.Stop) error {
 		}
 		c.Pending = append(c.Pending, Pending{
 			ID: names[call.call.Index], Call: call.ran, Tool: call.call.Name,
-			Approval: call.approval, Deferred: call.deferred, Reason: call.reason,
+			Approval: call.approval, Deferred: call.deferred, Reason: call.reason, Started: call.startedBefore(),
 		})
 	}
 	if slices.ContainsFunc(c.Pending, asksApproval) {
@@ -335,7 +339,7 @@ func (c Continuation) stale(d dag.DAG) error {
 
 	// Every head has to belong to the tool phase that paused: the message with the calls, or executions of it.
 	inside, outside := 0, 0
-	executed := map[int]bool{}
+	executed, starts := map[int]bool{}, startsOf(d)
 	for _, h := range d.Heads() {
 		e, isExecution := h.Payload().(node.ToolExecution)
 		switch {
@@ -360,12 +364,18 @@ func (c Continuation) stale(d dag.DAG) error {
 		if executed[p.Call.Index] {
 			return stale("it was resumed before: call %q has its result", p.ID)
 		}
+		if start, ok := starts[p.Call.Index]; ok && !start.Started.Equal(p.Started) {
+			return stale("it was resumed before: call %q was started, and its outcome is unknown", p.ID)
+		}
 	}
 
 	// A sub-agent that went on since is paused at another message of its conversation.
 	for _, a := range agents {
 		if executed[a.Path[0].Index] {
 			return stale("it was resumed before: the sub-agent of call %d has its result", a.Path[0].Index)
+		}
+		if _, ok := starts[a.Path[0].Index]; ok {
+			return stale("it was resumed before: the sub-agent of call %d was started, and its outcome is unknown", a.Path[0].Index)
 		}
 	}
 	return nil
@@ -383,7 +393,7 @@ func (r *run) reply(c Continuation, replies map[string]Reply, held bool) (*toolP
 	}
 
 	names := callNames(r.said())
-	kept := keptAgents(r.d)
+	kept, starts := keptAgents(r.d), startsOf(r.d)
 	own, agents := c.own()
 	reason := c.ownReason()
 	p := newPhase(r, len(own)+len(agents))
@@ -418,6 +428,9 @@ func (r *run) reply(c Continuation, replies map[string]Reply, held bool) (*toolP
 			continue
 		}
 		to.approval, to.deferred, to.reason = pending.Approval, pending.Deferred, pending.Reason
+		if start, ok := starts[index]; ok {
+			to.start = &start
+		}
 		if held {
 			continue
 		}
@@ -441,6 +454,9 @@ func (r *run) replyTo(c *toolCall, reason content.Stop, id string, reply Reply) 
 	case reply.kind == noReply && reason == content.StopApproval && c.approval:
 		return &ResumeError{Kind: ErrMissingReply, ID: id}
 
+	case reply.kind == declined && c.start != nil:
+		c.leaveInDoubt(cmp.Or(reply.reason, "a person decided not to execute it again"))
+		return nil
 	case reply.kind == declined:
 		c.deny(cmp.Or(reply.reason, "denied by user"))
 		return nil
@@ -463,7 +479,7 @@ func (r *run) replyTo(c *toolCall, reason content.Stop, id string, reply Reply) 
 	deferred := c.deferred
 	var misfit *argumentError
 	if err := r.find(c); err != nil && (c.fn == nil || reply.input != "" || !errors.As(err, &misfit)) {
-		c.answer(failure("%v", err))
+		c.fail(err)
 	}
 	c.deferred = c.deferred || deferred
 	return nil

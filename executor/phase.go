@@ -15,10 +15,11 @@ import (
 // toolPhase is the tool calls of one message, from the decisions about them to the message with their results. The
 // run's goroutine decides about the calls, executes them batch by batch, and emits their events.
 type toolPhase struct {
-	r     *run
-	turn  int
-	clock node.Source
-	calls []toolCall // in call order
+	r       *run
+	turn    int
+	clock   node.Source
+	message node.ID    // of the message with the calls
+	calls   []toolCall // in call order
 
 	emitted int           // the calls before this index that had a result early have had their events
 	wake    chan struct{} // receives a token when there is news
@@ -42,6 +43,9 @@ func newPhase(r *run, n int) *toolPhase {
 	p := &toolPhase{
 		r: r, turn: r.turn, clock: r.d.Source(), calls: make([]toolCall, n),
 		wake: make(chan struct{}, 1), room: make(chan struct{}, maxUpdates), news: make([]news, 0, n),
+	}
+	if said := r.said(); said != nil {
+		p.message = said.ID()
 	}
 	for i := range p.calls {
 		c := &p.calls[i]
@@ -206,7 +210,9 @@ func (p *toolPhase) emitStart(c *toolCall) bool {
 }
 
 func (p *toolPhase) emitToolStart(c *toolCall) bool {
-	return p.r.yield == nil || p.r.emit(ToolStart{Turn: p.turn, Call: c.call, Ran: c.ran, Repair: c.repair})
+	return p.r.yield == nil || p.r.emit(ToolStart{
+		Turn: p.turn, Call: c.call, Ran: c.ran, Repair: c.repair, Again: c.start != nil,
+	})
 }
 
 // emitEarly emits the events of the calls before an index that had a result early.

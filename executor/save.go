@@ -20,9 +20,14 @@ func (r *run) save() {
 
 	// The last step of a run that was cancelled is saved as well.
 	if err := r.agent.Save(context.WithoutCancel(r.ctx), r.d); err != nil {
-		r.saveErr = fmt.Errorf("executor: save: %w", err)
-		r.cancel()
+		r.failSave(err)
 	}
+}
+
+// failSave ends the run because a step could not be saved.
+func (r *run) failSave(err error) {
+	r.saveErr = fmt.Errorf("executor: save: %w", err)
+	r.cancel()
 }
 
 // withSaveError returns the error of a run, and the error of Agent.Save if it has failed and err does not hold it.

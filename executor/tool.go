@@ -19,6 +19,7 @@ import (
 //   - Err() error: why it cannot be declared. dag.DAG.Tools returns it.
 //   - Timeout() time.Duration: how long a call may take, as with [WithTimeout].
 //   - Mode() Mode: whether it may run beside others, as with [WithMode].
+//   - Effect() Effect: what a second execution of a call does, as with [WithEffect].
 //   - Deferred() bool: whether its calls are executed outside the run, as with [DeferredTool].
 //   - Unwrap() Tool: the tool that it wraps, whose further methods then count where it has none of its own.
 type Tool interface {
