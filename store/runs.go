@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -231,6 +232,8 @@ type Continuation struct {
 type ClaimedTask struct {
 	Lease Lease
 	Task  Task
+	// Attempt counts the claims that are attempts, from 1 to Task.Attempts.
+	Attempt int
 	// Deadline is when no result but a timeout is of use; zero if there is none. It is in the store's clock: use Left.
 	Deadline time.Time
 	// Left is how long that is from the claim; zero if there is no deadline.
@@ -411,3 +414,98 @@ func (e *RunError) Error() string {
 
 // Unwrap returns Kind.
 func (e *RunError) Unwrap() error { return e.Kind }
+
+// Check returns an error for a run that no store takes. Every store calls it first.
+func (b Begin) Check() error {
+	if b.Run == "" {
+		return &RunError{Kind: ErrStep, Detail: "it has no ID"}
+	}
+	return b.Append.Check()
+}
+
+// Check returns an error for a step that no run takes, whatever its state. Every store calls it first.
+func (s Step) Check() error {
+	refused := func(detail string) error { return &RunError{Kind: ErrStep, Key: s.Lease.Key, Detail: detail} }
+	switch {
+	case s.Pause != nil && s.End != "":
+		return refused("it pauses and ends")
+	case s.End != "" && s.End != RunDone && s.End != RunFailed && s.End != RunParked:
+		return refused("it ends as " + string(s.End))
+	}
+	if s.Append != nil {
+		if err := s.Append.Check(); err != nil {
+			return err
+		}
+	}
+	if s.Pause == nil {
+		return nil
+	}
+
+	if s.Pause.Continuation == "" {
+		return refused("the continuation has no ID")
+	}
+	if len(s.Pause.Tasks) == 0 {
+		return refused("it waits for no call")
+	}
+	seen := map[string]bool{}
+	for _, task := range s.Pause.Tasks {
+		if task.Key.Call == "" || seen[task.Key.Call] {
+			return refused("a call has no ID of its own")
+		}
+		seen[task.Key.Call] = true
+	}
+	return nil
+}
+
+// Fits returns why a claimed run cannot take the step, apart from its lease and its head. Known reports whether the run
+// has had a continuation, and whether that was consumed. Every store calls it.
+func (s Step) Fits(r Run, known func(continuation string) (had, used bool, err error)) error {
+	key := Key{Run: r.ID}
+	refused := func(kind error, detail string) error { return &RunError{Kind: kind, Key: key, Detail: detail} }
+	if s.Append != nil && (s.Append.Conversation != r.Conversation || s.Append.Head != r.Head) {
+		return refused(ErrStep, "it appends to another head")
+	}
+
+	if s.Consume != "" {
+		key.Continuation = s.Consume
+		switch had, used, err := known(s.Consume); {
+		case err != nil:
+			return err
+		case !had:
+			return refused(ErrNoRun, "")
+		case used:
+			return refused(ErrContinuationUsed, "")
+		}
+	}
+
+	if s.Pause != nil {
+		key.Continuation = ""
+		had, _, err := known(s.Pause.Continuation)
+		switch {
+		case err != nil:
+			return err
+		case had:
+			return refused(ErrStep, "the continuation has no ID of its own")
+		case r.Continuation != "" && s.Consume == "":
+			return refused(ErrStep, "it pauses, and the pause before is not consumed")
+		}
+	}
+	return nil
+}
+
+// Again returns why a second result of a call is refused after r was accepted, or nil if it is equal.
+func (r Result) Again(second Result) error {
+	switch {
+	case r.Outcome == OutcomeCancelled:
+		return &RunError{Kind: ErrRunOver, Key: second.Key, Detail: string(RunCancelled)}
+	case r.Outcome != second.Outcome || !bytes.Equal(r.Payload, second.Payload):
+		return &RunError{Kind: ErrResultConflict, Key: second.Key}
+	}
+	return nil
+}
+
+// Exhausted reports whether no further claim of the call is possible at a time, in the store's clock.
+func (t TaskState) Exhausted(now time.Time) bool {
+	late := !t.Deadline.IsZero() && !t.Deadline.After(now)
+	return late || t.Task.Attempts > 0 && t.Claims >= t.Task.Attempts
+}

@@ -10,7 +10,7 @@ import (
 )
 
 func (m *memory) Begin(ctx context.Context, b Begin) (Run, error) {
-	if err := b.Append.Check(); err != nil {
+	if err := b.Check(); err != nil {
 		return Run{}, err
 	}
 	return transact(ctx, m, func(now time.Time) (Run, error) { return m.runs.begin(now, b, m.append) })
@@ -33,10 +33,8 @@ func (m *memory) Release(ctx context.Context, l Lease, d time.Duration, unused b
 }
 
 func (m *memory) Commit(ctx context.Context, s Step) (Head, error) {
-	if s.Append != nil {
-		if err := s.Append.Check(); err != nil {
-			return Head{}, err
-		}
+	if err := s.Check(); err != nil {
+		return Head{}, err
 	}
 	return transact(ctx, m, func(now time.Time) (Head, error) { return m.runs.commit(now, s, m.append) })
 }
@@ -194,9 +192,6 @@ func (t *runTable) findTask(key Key) (*taskRow, error) {
 
 func (t *runTable) begin(now time.Time, b Begin, appendNodes func(Append) (Head, error)) (Run, error) {
 	key, on := Key{Run: b.Run}, headKey{b.Append.Conversation, b.Append.Head}
-	if b.Run == "" {
-		return Run{}, &RunError{Kind: ErrStep, Key: key, Detail: "it has no ID"}
-	}
 	if t.runs[b.Run] != nil {
 		return Run{}, &RunError{Kind: ErrRunExists, Key: key}
 	}
@@ -291,7 +286,7 @@ func (t *runTable) claimTasks(now time.Time, c ClaimTasks) []ClaimedTask {
 	var claimed []ClaimedTask
 	for at := t.tasks.Front(); at != nil && len(claimed) < max(c.Limit, 1); at = at.Next() {
 		task := at.Value.(*taskRow)
-		if task.LeaseUntil.After(now) || task.exhausted(now) || !slices.Contains(c.Tools, task.Task.Tool) ||
+		if task.LeaseUntil.After(now) || task.Exhausted(now) || !slices.Contains(c.Tools, task.Task.Tool) ||
 			c.Key != (Key{}) && c.Key != task.Task.Key {
 			continue
 		}
@@ -302,7 +297,7 @@ func (t *runTable) claimTasks(now time.Time, c ClaimTasks) []ClaimedTask {
 		task.rings.again = 0
 		one := ClaimedTask{
 			Lease: Lease{Key: task.Task.Key, Worker: c.Worker, Claim: task.claim},
-			Task:  task.Task.clone(), Deadline: task.Deadline,
+			Task:  task.Task.clone(), Attempt: task.Claims, Deadline: task.Deadline,
 		}
 		if !task.Deadline.IsZero() {
 			one.Left = task.Deadline.Sub(now)
@@ -315,12 +310,6 @@ func (t *runTable) claimTasks(now time.Time, c ClaimTasks) []ClaimedTask {
 func (t Task) clone() Task {
 	t.Payload = bytes.Clone(t.Payload)
 	return t
-}
-
-// exhausted reports whether no further claim of the call is possible.
-func (t *taskRow) exhausted(now time.Time) bool {
-	late := !t.Deadline.IsZero() && !t.Deadline.After(now)
-	return late || t.Task.Attempts > 0 && t.Claims >= t.Task.Attempts
 }
 
 // lease returns where the end of the lease is kept, or an error if l is not the latest claim.
@@ -409,57 +398,16 @@ func (t *runTable) commit(now time.Time, s Step, appendNodes func(Append) (Head,
 
 // checkStep returns why the run cannot take the step.
 func (r *runRow) checkStep(s Step) error {
-	key := Key{Run: r.ID}
-	refused := func(kind error, detail string) error { return &RunError{Kind: kind, Key: key, Detail: detail} }
-	switch {
+	switch key := (Key{Run: r.ID}); {
 	case r.State.Over():
-		return refused(ErrRunOver, string(r.State))
+		return &RunError{Kind: ErrRunOver, Key: key, Detail: string(r.State)}
 	case r.State != RunRunning || r.claim != s.Lease.Claim:
-		return refused(ErrLeaseLost, "")
-	case s.Append != nil && (s.Append.Conversation != r.Conversation || s.Append.Head != r.Head):
-		return refused(ErrStep, "it appends to another head")
+		return &RunError{Kind: ErrLeaseLost, Key: key}
 	}
-
-	if s.Consume != "" {
-		key.Continuation = s.Consume
-		switch p := r.pauses[s.Consume]; {
-		case p == nil:
-			return refused(ErrNoRun, "")
-		case p.used:
-			return refused(ErrContinuationUsed, "")
-		}
-	}
-
-	key.Continuation = ""
-	return s.check(r.Continuation != "" && s.Consume == "", func(id string) bool { return r.pauses[id] != nil }, refused)
-}
-
-// check returns why a step is not valid for a run, whose continuation stays open or not after it. Known reports whether
-// the run has had a continuation.
-func (s Step) check(open bool, known func(string) bool, refused func(error, string) error) error {
-	switch {
-	case s.Pause != nil && s.End != "":
-		return refused(ErrStep, "it pauses and ends")
-	case s.End != "" && s.End != RunDone && s.End != RunFailed && s.End != RunParked:
-		return refused(ErrStep, "it ends as "+string(s.End))
-	case s.Pause == nil:
-		return nil
-	case open:
-		return refused(ErrStep, "it pauses, and the pause before is not consumed")
-	case s.Pause.Continuation == "" || known(s.Pause.Continuation):
-		return refused(ErrStep, "the continuation has no ID of its own")
-	case len(s.Pause.Tasks) == 0:
-		return refused(ErrStep, "it waits for no call")
-	}
-
-	seen := map[string]bool{}
-	for _, task := range s.Pause.Tasks {
-		if task.Key.Call == "" || seen[task.Key.Call] {
-			return refused(ErrStep, "a call has no ID of its own")
-		}
-		seen[task.Key.Call] = true
-	}
-	return nil
+	return s.Fits(r.Run, func(continuation string) (had, used bool, err error) {
+		p := r.pauses[continuation]
+		return p != nil, p != nil && p.used, nil
+	})
 }
 
 func (t *runTable) pause(now time.Time, r *runRow, p Pause) {
@@ -492,7 +440,7 @@ func (t *runTable) accept(now time.Time, result Result) (ready bool, err error) 
 		return false, err
 	}
 	if task.Done {
-		return false, task.Result.again(result)
+		return false, task.Result.Again(result)
 	}
 
 	result = result.clone()
@@ -504,17 +452,6 @@ func (t *runTable) accept(now time.Time, result Result) (ready bool, err error) 
 	}
 	t.makeReady(now, r)
 	return true, nil
-}
-
-// again returns why a second result of a call is refused; nil if it is equal.
-func (r Result) again(second Result) error {
-	switch {
-	case r.Outcome == OutcomeCancelled:
-		return &RunError{Kind: ErrRunOver, Key: second.Key, Detail: string(RunCancelled)}
-	case r.Outcome != second.Outcome || !bytes.Equal(r.Payload, second.Payload):
-		return &RunError{Kind: ErrResultConflict, Key: second.Key}
-	}
-	return nil
 }
 
 // close gives the call its result.
@@ -581,7 +518,7 @@ func (t *runTable) sweep(now time.Time, s Sweep) (swept Swept) {
 		task := at.Value.(*taskRow)
 		late := !task.Deadline.IsZero() && !task.Deadline.After(now)
 		switch {
-		case late, task.exhausted(now) && !task.LeaseUntil.After(now):
+		case late, task.Exhausted(now) && !task.LeaseUntil.After(now):
 			swept.Expired = append(swept.Expired, task.state())
 		case !task.LeaseUntil.After(now) && task.rings.due(now, task.LeaseUntil, s.Grace):
 			t.wakeTask(now, task)

@@ -68,6 +68,77 @@ var migrations = [][]string{
 		)TABLE_END`,
 		`CREATE INDEX plait_uses_of ON plait_uses (conv, id)`,
 	},
+	{
+		// Times are nanoseconds since 1970, and 0 is none. open is 1 while the run can be claimed, busy while it is not over.
+		// since, total and wait are about wake-ups: see store.Runs.Sweep.
+		`CREATE TABLE plait_runs (
+			num SERIAL,
+			id NAME NOT NULL UNIQUE,
+			conversation NAME NOT NULL,
+			head NAME NOT NULL,
+			agent NAME NOT NULL,
+			state NAME NOT NULL,
+			reason NAME NOT NULL,
+			continuation NAME NOT NULL,
+			format NUMBER NOT NULL,
+			pending NUMBER NOT NULL CHECK (pending >= 0),
+			claim NUMBER NOT NULL,
+			claims NUMBER NOT NULL,
+			worker NAME NOT NULL,
+			lease_until NUMBER NOT NULL,
+			began NUMBER NOT NULL,
+			changed NUMBER NOT NULL,
+			queued NUMBER NOT NULL,
+			since NUMBER NOT NULL,
+			total NUMBER NOT NULL,
+			wait NUMBER NOT NULL,
+			open NUMBER NOT NULL,
+			busy NUMBER NOT NULL
+		)TABLE_END`,
+		`CREATE UNIQUE INDEX plait_runs_busy ON plait_runs (conversation, head) WHERE busy = 1`,
+		`CREATE INDEX plait_runs_open ON plait_runs (queued, num) WHERE open = 1`,
+
+		`CREATE TABLE plait_pauses (
+			num SERIAL,
+			run NUMBER NOT NULL REFERENCES plait_runs (num),
+			id NAME NOT NULL,
+			payload BYTES NOT NULL,
+			used NUMBER NOT NULL,
+			UNIQUE (run, id)
+		)TABLE_END`,
+
+		// A call and its result are one row, so that no call can have two results. open is 1 while it can be claimed.
+		`CREATE TABLE plait_tasks (
+			num SERIAL,
+			run NUMBER NOT NULL,
+			pause NAME NOT NULL,
+			call NAME NOT NULL,
+			tool NAME NOT NULL,
+			agent NAME NOT NULL,
+			payload BYTES NOT NULL,
+			attempts NUMBER NOT NULL,
+			within NUMBER NOT NULL,
+			outside NUMBER NOT NULL,
+			deadline NUMBER NOT NULL,
+			claim NUMBER NOT NULL,
+			claims NUMBER NOT NULL,
+			worker NAME NOT NULL,
+			lease_until NUMBER NOT NULL,
+			since NUMBER NOT NULL,
+			total NUMBER NOT NULL,
+			wait NUMBER NOT NULL,
+			done NUMBER NOT NULL,
+			open NUMBER NOT NULL,
+			outcome NAME NOT NULL,
+			result BYTES,
+			result_claim NUMBER NOT NULL,
+			result_worker NAME NOT NULL,
+			accepted NUMBER NOT NULL,
+			UNIQUE (run, pause, call),
+			FOREIGN KEY (run, pause) REFERENCES plait_pauses (run, id)
+		)TABLE_END`,
+		`CREATE INDEX plait_tasks_open ON plait_tasks (num) WHERE open = 1`,
+	},
 }
 
 // migrate makes the tables, or brings them to the newest version.

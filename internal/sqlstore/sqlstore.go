@@ -9,6 +9,8 @@
 //     (store.Append.Replace). Its seq rises: a record comes after all that it is linked to.
 //   - plait_heads has one row for each head, with the IDs that it points to. A head that is made again is another row.
 //   - plait_blobs holds the blobs, and plait_uses which record needs which blob.
+//   - plait_runs has one row for each durable run, plait_pauses for each of its pauses, and plait_tasks for each call of a
+//     pause, with its claim and its result. Each transaction locks the row of its run first.
 //   - plait_schema has one row, with the version of these tables.
 //
 // IDs are 16 bytes, sums 32. A list of IDs is one value, the IDs one after the other. Cuts are described at packCuts.
@@ -60,6 +62,11 @@ type Dialect struct {
 	Share string
 	// Lock locks the rows of a query against Share and Lock of others.
 	Lock string
+	// Skip is Lock, but leaves out rows that others have locked. SkipTasks is Skip for the rows of table t in a query of
+	// several tables.
+	Skip, SkipTasks string
+	// Clock is a query of the database's clock, in microseconds since 1970. Empty if the database is on this machine.
+	Clock string
 	// Schema replaces words in the statements that make tables: BYTES, NUMBER, SERIAL (a primary key that rises and is
 	// never used again), NAME (text that is compared byte by byte), TABLE_END and COVER.
 	Schema *strings.Replacer
@@ -69,14 +76,18 @@ type Dialect struct {
 type Options struct {
 	// Poll is how often Watch looks for heads that other programs have moved.
 	Poll time.Duration
+	// Ring is called in the transactions of runs that make work available. Nil is none.
+	Ring func(ctx context.Context, tx Tx, wakes []store.Wake) error
 }
 
-// Driver is a store.Driver on a DB.
+// Driver is a store.Driver on a DB, and a store.Runs.
 type Driver struct {
-	db      DB
-	dialect Dialect
-	poll    time.Duration
-	news    news
+	db        DB
+	dialect   Dialect
+	poll      time.Duration
+	news      news
+	ringTx    func(ctx context.Context, tx Tx, wakes []store.Wake) error // nil is none
+	listeners listeners
 }
 
 var _ store.Driver = (*Driver)(nil)
@@ -84,7 +95,7 @@ var _ store.Driver = (*Driver)(nil)
 // New returns a driver on db, whose tables it makes or brings to the current version. The error is a *SchemaError if a
 // newer version of Plait made them.
 func New(ctx context.Context, db DB, dialect Dialect, opts Options) (*Driver, error) {
-	d := &Driver{db: db, dialect: dialect, poll: opts.Poll}
+	d := &Driver{db: db, dialect: dialect, poll: opts.Poll, ringTx: opts.Ring}
 	if err := db.Write(ctx, func(tx Tx) error { return migrate(ctx, tx, dialect) }); err != nil {
 		return nil, err
 	}

@@ -70,9 +70,10 @@ type SchemaError = sqlstore.SchemaError
 // DamageError lists what [DB.Check] has found.
 type DamageError = sqlstore.DamageError
 
-// DB is a store in an SQLite database. It implements store.Driver. Make one with [Open] or [New].
+// DB is a store in an SQLite database. It implements store.Driver, and store.Runs for durable runs. Make one with [Open]
+// or [New].
 type DB struct {
-	store.Driver
+	store.Runs
 
 	sqlstore *sqlstore.Driver
 	database *database
@@ -129,7 +130,7 @@ func open(ctx context.Context, pool *sql.DB, opts *Options, owned bool) (*DB, er
 	if err != nil {
 		return nil, errors.Join(err, database.Close())
 	}
-	return &DB{Driver: driver, sqlstore: driver, database: database}, nil
+	return &DB{Runs: driver, sqlstore: driver, database: database}, nil
 }
 
 // dialect is what differs between SQLite and other databases. A transaction that writes is alone, so nothing is locked.

@@ -322,9 +322,10 @@ func (t *runsTest) unused() {
 	t.pause("r", once)
 	lease := t.claimTask(held).Lease
 	require.NoError(t, t.Release(t.ctx, lease, ended, true))
-	again := t.claimTask(held).Lease
-	require.Greater(t, again.Claim, lease.Claim)
-	require.NoError(t, t.Release(t.ctx, again, ended, false))
+	again := t.claimTask(held)
+	require.Equal(t, 1, again.Attempt)
+	require.Greater(t, again.Lease.Claim, lease.Claim)
+	require.NoError(t, t.Release(t.ctx, again.Lease, ended, false))
 	require.Empty(t, t.tryTask(held), "the attempt is used up")
 }
 
@@ -332,8 +333,8 @@ func (t *runsTest) attempts() {
 	twice := task("a")
 	twice.Attempts = 2
 	t.pause("r", twice)
-	t.claimTask(ended)
-	t.claimTask(ended)
+	require.Equal(t, 1, t.claimTask(ended).Attempt)
+	require.Equal(t, 2, t.claimTask(ended).Attempt)
 	require.Empty(t, t.tryTask(held))
 }
 
