@@ -516,3 +516,222 @@ func TestTimeOfASubAgentDoesNotPassInAPause(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsNoPausedSubAgentIsRefused(t *testing.T) {
+	saved, err := os.ReadFile("testdata/agents.v1.json")
+	require.NoError(t, err)
+	_, list, _ := strings.Cut(string(saved), `"agents":`)
+	list, _, _ = strings.Cut(list, `],"totals"`)
+	first, _, _ := strings.Cut(list, `},{"path":[2],`)
+	for _, c := range []struct{ old, changed, field, reason string }{
+		{`"agents":[`, `"agents":[7,`, "agents/0", "no JSON object"},
+		{`"agents":[`, `"agents":{},"x":[`, "agents", "no list"},
+		{list + "]", "[]", "pending/0/path", "leads to no sub-agent"},
+		{`"agents":`, `"x":`, "pending/0/path", "leads to no sub-agent"},
+		{`{"path":[0],`, `{`, "agents/0/path", "missing"},
+		{`{"path":[0],`, `{"path":[],`, "agents/0/path", "missing"},
+		{`{"path":[0],`, `{"path":0,`, "agents/0/path", "no list"},
+		{`{"path":[0],`, `{"path":["0"],`, "agents/0/path", "no integer"},
+		{`{"path":[0],`, `{"path":[0,1],`, "agents/0/path", "no sub-agent before"},
+		{`{"path":[2,1],`, `{"path":[2],`, "pending/2/path", "leads to no sub-agent"},
+		{`"path":[0]}`, `"path":[-1]}`, "pending/0/path", "leads to no sub-agent"},
+		{`"path":[0]}`, `"path":[2]}`, "agents/0", "no call of the sub-agent waits"},
+		{`"agents":[`, `"agents":[` + first[1:] + "},", "agents/1/path", "another sub-agent has it"},
+		{`"path":[0]}`, `"path":7}`, "pending/0/path", "no list"},
+		{`"index":1,"name":"look"`, `"index":2,"name":"look"`, "pending/1/index", "a sub-agent of call 2 waits"},
+		{`"arguments":{"at":1},"deferred":true`, `"arguments":{"at":1}`, "pending/1/deferred", "waits for results"},
+		{`"arguments":{"at":1},"deferred":true`, `"arguments":{"at":1},"approval":true`, "agents/0", "a call beside it waits for approval"},
+		{`"awaiting_approval"`, `"awaiting_tool_results"`, "pending/0/deferred", "waits for results"},
+		{`"run_id":"run_2"`, `"run_id":""`, "agents/0/run_id", "missing"},
+		{`"continuation_id":"pause_3"`, `"continuation_id":7`, "agents/0/continuation_id", "no string"},
+		{`"arguments":{"task":"check it"}`, `"arguments":[]`, "agents/2/arguments", "no JSON object"},
+		{`"arguments":{"task":"check it"},`, ``, "agents/2/arguments", "missing"},
+		{`"run_id":"run_3","continuation_id":"pause_4","message_id":"01941f29-7c00-7000-8000-000000000001"`, `"run_id":"run_3","continuation_id":"pause_4"`, "agents/1/message_id", "missing"},
+		{`01941f29-7c00-7000-8000-000000000001","totals":{"turns":2,"tool_calls":3,"usage":{"input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5,"incomplete":true},"tool_usage":{"output":7},"cost":0.25,"elapsed`, `01941f29-7c00-7000-8000-000000000001","totals":{"turns":-2,"tool_calls":3,"elapsed`, "agents/1/totals/turns", "negative"},
+	} {
+		text := strings.Replace(string(saved), c.old, c.changed, 1)
+		require.NotEqual(t, string(saved), text, c.old)
+		got, err := executor.ContinuationCodec{}.Decode([]byte(text))
+		requireCodec(t, err, c.field, c.reason)
+		require.Zero(t, got)
+	}
+
+	pause := frozenPauses()["testdata/agents.v1.json"]
+	pause.Pending[0].Path = []executor.Call{{Name: "other", Input: "{}"}}
+	_, err = executor.ContinuationCodec{}.Encode(pause)
+	requireCodec(t, err, "pending/0/path", "leads to no sub-agent")
+	pause.Agents[0].Path = nil
+	_, err = executor.ContinuationCodec{}.Encode(pause)
+	requireCodec(t, err, "agents/0/path", "missing")
+}
+
+func TestTasksOfAMixedPauseAreThoseThatMayRun(t *testing.T) {
+	tasks, err := executor.ToolTaskCodec{}.Encode(frozenPauses()["testdata/agents.v1.json"])
+	require.NoError(t, err)
+	var ids []string
+	for _, data := range tasks {
+		task, err := executor.ToolTaskCodec{}.Decode(data)
+		require.NoError(t, err)
+		ids = append(ids, task.ID)
+	}
+	require.Equal(t, []string{"call_2", "call_2%2F/call_7/call_0"}, ids, "the call that waits for approval has none")
+}
+
+func TestIDsOfPendingCallsAreUnique(t *testing.T) {
+	var ran tally
+	odd := func(id string) content.ToolUse { return content.ToolUse{ID: id, Name: "erase", Input: "{}"} }
+	sub := func(name string) executor.Tool {
+		return executor.SubAgent(name, "", executor.Agent{
+			Provider: calling(odd("b"), odd("b/c"), odd("")), Tools: []dag.Tool{ran.tool("erase")}, Hooks: []executor.Hook{executor.RequireApproval()},
+		})
+	}
+	afar := executor.DeferredTool(content.Tool{Name: "afar", Schema: `{"type":"object"}`})
+	far := func(id string) content.ToolUse { return content.ToolUse{ID: id, Name: "afar", Input: "{}"} }
+	agent := executor.Agent{
+		Provider: calling(toSub("one", "a"), toSub("two", ""), toSub("one", "a/b"), far("a/b/"), far("a/call_2")),
+		Tools:    []dag.Tool{sub("one"), sub("two"), afar},
+	}
+	d, err := agent.Run(t.Context(), dag.New().User("Go."))
+	d, c := saveAndLoad(t, d, err)
+	require.Len(t, c.Pending, 11)
+
+	replies := map[string]executor.Reply{}
+	for _, p := range c.Pending {
+		if p.Approval {
+			replies[p.ID] = executor.Approved()
+		} else {
+			replies[p.ID] = executor.Returned(executor.Result{Content: content.Words(p.ID)})
+		}
+	}
+	require.Len(t, replies, len(c.Pending), "%v", idsOf(c))
+	d, err = agent.Resume(t.Context(), d, c, replies)
+	require.NoError(t, err)
+	require.Equal(t, "<<erase; erase; erase>; <erase; erase; erase>; <erase; erase; erase>; a/b/; a/call_2>", d.Text())
+	require.Len(t, ran.ran(), 9)
+}
+
+func TestEventsOfAPausedSubAgent(t *testing.T) {
+	var ran tally
+	agent := ran.nest(1)
+	story := func(events func(func(executor.Event, error) bool)) (lines []string, end executor.End, err error) {
+		for event, eventErr := range events {
+			depth := ""
+			if child, ok := event.(executor.Child); ok {
+				depth, event = "child ", child.Event
+			}
+			switch e := event.(type) {
+			case executor.RunStart, executor.Paused, executor.TurnEnd:
+				lines = append(lines, depth+fmt.Sprintf("%T", e))
+			case executor.ToolStart:
+				lines = append(lines, depth+"start "+e.Call.Name)
+			case executor.ToolEnd:
+				lines = append(lines, depth+"end "+e.Execution.Tool)
+			case executor.End:
+				lines = append(lines, depth+"End")
+				if depth == "" {
+					end, err = e, eventErr
+				}
+			}
+		}
+		return lines, end, err
+	}
+
+	before, end, err := story(executor.Ordered(agent.Stream(t.Context(), dag.New().User("Go."))))
+	require.Equal(t, []string{
+		"executor.RunStart", "start look1", "start deeper", "child executor.RunStart", "child executor.Paused", "child End", "end look1",
+		"executor.Paused", "End",
+	}, before)
+	replies := map[string]executor.Reply{"deeper/erase": executor.Approved()}
+	after, _, err := story(agent.ResumeStream(t.Context(), end.DAG, pauseOf(t, err), replies))
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"executor.RunStart", "start deeper", "child executor.RunStart", "child start erase", "child end erase", "child executor.TurnEnd",
+		"child executor.TurnEnd", "child End", "end deeper", "executor.TurnEnd", "executor.TurnEnd", "End",
+	}, after)
+}
+
+func TestCancelReachesARunWhoseSubAgentPaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran tally
+		sub := ran.risky("sub", []string{"erase"}, "erase")
+		agent := executor.Agent{Provider: calling(toSub("sub", "s"), plainCall("slow")), Tools: []dag.Tool{sub, executor.WithTimeout(slow, 0)}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // the sub-agent pauses at once, and its sibling takes an hour
+		defer cancel()
+		d, err := agent.Run(ctx, dag.New().User("Go."))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, executor.ErrPaused, "a run that has ended does not pause")
+		require.Equal(t, []string{
+			"error: Operation cancelled while the tool was running; it may have had effects.",
+			"error: Operation cancelled while the tool was running; it may have had effects.",
+		}, outcomes(t, d))
+		requireValid(t, d)
+		for _, n := range d.Nodes() {
+			if e, ok := n.Payload().(node.ToolExecution); ok && e.Tool == "sub" {
+				require.Len(t, dag.FromNode(n).OpenCalls(), 1, "the conversation of the sub-agent is kept")
+			}
+		}
+		require.Empty(t, ran.ran())
+	})
+}
+
+func TestCancelReachesAResumedSubAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := executor.Agent{
+			Provider: calling(plainCall("slow")), Tools: []dag.Tool{executor.WithTimeout(slow, 0)}, Hooks: []executor.Hook{executor.RequireApproval()},
+		}
+		agent := executor.Agent{Provider: calling(toSub("sub", "s")), Tools: []dag.Tool{executor.SubAgent("sub", "", inner)}}
+		d, err := agent.Run(t.Context(), dag.New().User("Go."))
+		c := pauseOf(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		d, err = agent.Resume(ctx, d, c, map[string]executor.Reply{"s/slow": executor.Approved()})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, content.StopDeadline, stopped(t, d).Reason)
+		require.Empty(t, d.OpenCalls())
+		requireValid(t, d)
+	})
+}
+
+func TestAPauseOfASubAgentInAJournalIsResumed(t *testing.T) {
+	var ran tally
+	path := filepath.Join(t.TempDir(), "run.jsonl")
+	journal, err := dag.OpenJournal(path, nil)
+	require.NoError(t, err)
+	agent := ran.nest(2)
+	agent.Save = func(_ context.Context, d dag.DAG) error { return journal.Append(d) }
+	_, err = agent.Run(t.Context(), dag.New().User("Go."))
+	c := pauseOf(t, err)
+	require.NoError(t, journal.Close())
+
+	journal, err = dag.OpenJournal(path, nil)
+	require.NoError(t, err)
+	d, err := agent.Resume(t.Context(), journal.DAG(), c, map[string]executor.Reply{"deeper/deeper/erase": executor.Approved()})
+	require.NoError(t, err)
+	require.NoError(t, journal.Close())
+	loaded, err := dag.Load(path)
+	require.NoError(t, err)
+	require.True(t, dag.Equal(d, loaded))
+	require.Equal(t, []string{"erase", "look1", "look2"}, ran.ran())
+}
+
+// ownWrapper is a program's own tool around another one.
+type ownWrapper struct{ executor.Tool }
+
+type openWrapper struct{ ownWrapper }
+
+func (w openWrapper) Unwrap() executor.Tool { return w.Tool }
+
+func TestSubAgentBehindAProgramsOwnToolPausesOnlyIfItCanBeFound(t *testing.T) {
+	var ran tally
+	sub := ran.risky("sub", []string{"erase"}, "erase")
+	agent := executor.Agent{Provider: calling(toSub("sub", "s")), Tools: []dag.Tool{ownWrapper{sub}}}
+	d, err := agent.Run(t.Context(), dag.New().User("Go."))
+	require.NoError(t, err)
+	require.Equal(t, "<error: the sub-agent waits (awaiting_approval), and cannot be resumed>", d.Text())
+
+	agent.Tools = []dag.Tool{openWrapper{ownWrapper{sub}}}
+	d, err = agent.Run(t.Context(), dag.New().User("Go."))
+	d, err = agent.Resume(t.Context(), d, pauseOf(t, err), map[string]executor.Reply{"s/erase": executor.Approved()})
+	require.NoError(t, err)
+	require.Equal(t, "<<erase>>", d.Text())
+}

@@ -1,0 +1,89 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+)
+
+// A tool three sub-agents deep needs approval. The run pauses as a whole; the answer comes to another process, which makes the
+// agents anew. What was executed before the pause is not executed again.
+func ExampleSubAgent_approval() {
+	type none struct{}
+	say := func(name string) executor.Tool {
+		return executor.Func(name, "", func(context.Context, none) (string, error) {
+			fmt.Println("executed:", name)
+			return name, nil
+		})
+	}
+
+	// Each agent calls its sub-agent, and looks at something beside it.
+	nested := func(name string, turns ...apitest.Turn) func(executor.Tool) executor.Tool {
+		return func(inner executor.Tool) executor.Tool {
+			return executor.SubAgent(name, "", executor.Agent{
+				Provider: apitest.NewScript(turns...), Tools: []dag.Tool{inner, say("look_for_" + name)},
+				Hooks: []executor.Hook{executor.RequireApproval("delete_branch")},
+			})
+		}
+	}
+	calls := func(names ...string) apitest.Turn {
+		var uses []content.ToolUse
+		for _, name := range names {
+			use := content.ToolUse{ID: name, Name: name, Input: "{}"}
+			if name == "review" || name == "cleanup" || name == "git" {
+				use.Input = `{"task":"go on"}`
+			}
+			uses = append(uses, use)
+		}
+		return apitest.Call(uses...)
+	}
+	done := apitest.Say("Done.")
+
+	// In a first process: all models call tools.
+	before := nested("review", calls("cleanup", "look_for_review"))(
+		nested("cleanup", calls("git"))(
+			nested("git", calls("delete_branch"))(say("delete_branch"))))
+	agent := executor.Agent{Provider: apitest.NewScript(calls("review")), Tools: []dag.Tool{before}}
+	d, err := agent.Run(context.Background(), dag.New().User("Tidy up."))
+
+	var paused *executor.PausedError
+	if !errors.As(err, &paused) {
+		panic(err)
+	}
+	for _, p := range paused.Continuation.Pending {
+		fmt.Println("approve?", p.Call.Name, "in:")
+		for _, call := range p.Path {
+			fmt.Println("  sub-agent", call.Name)
+		}
+	}
+	saved, _ := executor.ContinuationCodec{}.Encode(paused.Continuation)
+	folder, _ := os.MkdirTemp("", "")
+	defer func() { _ = os.RemoveAll(folder) }()
+	file := filepath.Join(folder, "run.json")
+	_ = d.Save(file)
+
+	// In a second process: the same agents, whose models have something to say now.
+	after := nested("review", done)(nested("cleanup", done)(nested("git", done)(say("delete_branch"))))
+	agent = executor.Agent{Provider: apitest.NewScript(done), Tools: []dag.Tool{after}}
+	c, _ := executor.ContinuationCodec{}.Decode(saved)
+	d, _ = dag.Load(file)
+	d, err = agent.Resume(context.Background(), d, c, map[string]executor.Reply{c.Pending[0].ID: executor.Approved()})
+	fmt.Println(c.Pending[0].ID)
+	fmt.Println(d.Text(), err)
+	// Output:
+	// executed: look_for_review
+	// approve? delete_branch in:
+	//   sub-agent review
+	//   sub-agent cleanup
+	//   sub-agent git
+	// executed: delete_branch
+	// review/cleanup/git/delete_branch
+	// Done. <nil>
+}
