@@ -23,6 +23,9 @@ type Message struct {
 // NoResult is the text sent to a model for a tool call without a result.
 const NoResult = "No result: the tool call was not completed."
 
+// GoOn is the text of a user message that is sent where an API requires one and the conversation has none.
+const GoOn = "Continue."
+
 // OutcomeUnknown is the text sent to a model for a tool call that was started and whose result was lost, in a crash for
 // example.
 const OutcomeUnknown = "The outcome of this tool call is unknown: it was started, and the program stopped before it had the " +

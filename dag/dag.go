@@ -334,7 +334,7 @@ func FromNode(n *node.Node) DAG {
 	return New().WithHeads(n.Children().Slice()...)
 }
 
-// Custom adds a record of the program. value is encoded as JSON. A record is never sent.
+// Custom adds a record of the program. It needs a name, and value is encoded as JSON. A record is never sent.
 func (d DAG) Custom(name string, value any) DAG {
 	j, err := content.ToJSON(value)
 	if err != nil && d.err == nil {

@@ -158,7 +158,7 @@ func errorsOfBuilding() []attempt {
 		{"Join of another node with that id", dag.ErrDuplicateID, fresh().User("a").Join(fresh().User("b")).Err()},
 		{"Join of the same node", nil, fresh().User("a").Join(fresh().User("a")).Err()},
 		{"SubGraph of a failed conversation", dag.ErrEmpty, d.SubGraph("x", dag.New().User("")).Err()},
-		{"Custom without a name", nil, d.Custom("", 1).Err()},
+		{"Custom without a name", node.ErrPayload, d.Custom("", 1).Err()},
 		{"Custom of a channel", content.ErrJSON, d.Custom("n", make(chan int)).Err()},
 		{"Tools with nil", content.ErrTool, d.Tools(tool, nil).Err()},
 		{"Tools with a nil pointer", content.ErrTool, d.Tools((*content.Tool)(nil)).Err()},
@@ -410,6 +410,7 @@ func TestEveryDamageOfAJournalHasItsText(t *testing.T) {
 	}{
 		{"good", nil, complete, 0},
 		{"line of the limit", nil, good, len(one)},
+		{"line one byte beyond the limit", dag.ErrLimit, good, len(one) - 1},
 		{"no text", dag.ErrFormat, "", 0},
 		{"half a header", dag.ErrFormat, header[:10], 0},
 		{"header without a line break", dag.ErrFormat, header[:len(header)-1], 0},

@@ -551,6 +551,7 @@ var errNoHeads = errors.New("the nodes are not followed by a line with the heads
 
 // headerEnds checks that the line ends after the header.
 func (r *reader) headerEnds() error {
+	r.at = r.line // an error is one of this line, although the next one begins after text
 	rest, complete, err := r.text()
 	seen := r.head.seen
 	switch {

@@ -55,7 +55,7 @@ func (l *logger) faceOf(n *node.Node, executed bool) face {
 	d := describe.Of(n)
 	look := nodeLooks[d.Sort]
 	f := face{glyph: look.glyph, color: look.color, word: l.line(d.Word, 20)}
-	if d.Failed {
+	if d.Grave() {
 		f.color = red
 	}
 

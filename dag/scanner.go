@@ -193,12 +193,19 @@ func (v *valueState) skipString(b []byte) {
 func (s *scanner) text() (line []byte, complete bool, err error) {
 	for at := 0; ; {
 		b := s.buf[s.pos:s.end]
-		if i := bytes.IndexByte(b[at:], '\n'); i >= 0 {
-			return bytes.TrimSuffix(s.take(at+i+1), []byte{'\n'}), true, nil
+		i := bytes.IndexByte(b[at:], '\n')
+		size := len(b) // of the line, as far as it is known
+		if i >= 0 {
+			size = at + i
 		}
-		if at = len(b); at > s.limit {
+		if size > s.limit {
 			return nil, false, fmt.Errorf("%w: a line of more than %d bytes", ErrLimit, s.limit)
 		}
+		if i >= 0 {
+			return bytes.TrimSuffix(s.take(size+1), []byte{'\n'}), true, nil
+		}
+
+		at = size
 		if err := s.fill(); err == io.EOF && at > 0 {
 			return s.take(at), false, nil
 		} else if err != nil {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/node"
 )
@@ -111,7 +110,7 @@ func (r *run) seen(answer api.Response) node.Digest {
 		return node.Digest{}
 	}
 	if r.pushed {
-		return r.transcript().Seen(content.Message{Role: content.User, Blocks: content.Words(dialect.GoOn)})
+		return r.transcript().Seen(content.Message{Role: content.User, Blocks: content.Words(content.GoOn)})
 	}
 	return r.transcript().Seen()
 }

@@ -118,7 +118,7 @@ func TestARunGoesOnFromAnAnswerThatBrokeOff(t *testing.T) {
 	sent, _ := dialect.Repair(broken.Requests()[1].Messages, dialect.Rules{})
 	require.Len(t, sent, 3)
 	require.Equal(t, []content.Block{content.Text{Text: "Half"}}, sent[1].Blocks.Slice())
-	require.Equal(t, dialect.GoOn, sent[2].Blocks.Text())
+	require.Equal(t, content.GoOn, sent[2].Blocks.Text())
 }
 
 // lastAnswerBefore returns the answer before the last one.

@@ -44,7 +44,7 @@ type run struct {
 	unbound  []string          // the declared tools without a function, which requests leave out
 	prompt   string            // the agent's, for this run
 	declared bool              // the agent's tools and prompt are
-	pushed   bool              // the last request ended with a message that is not in the conversation (api.GoOn)
+	pushed   bool              // the last request ended with a message that is not in the conversation (content.GoOn)
 	provider api.Provider      // of the next turn
 	options  api.Options
 

@@ -144,7 +144,7 @@ func TestParseNamesTheField(t *testing.T) {
 		`{` + id + `,"parents":[],"kind":"tool_execution","body":{"child":["` + is + `"]}}`:         {is, "body/child", "no such node before it"},
 		`{` + id + `,"parents":[],"kind":"sub_graph","body":{"summary":1}}`:                         {is, "body", ""},
 		`{` + id + `,"parents":[],"kind":"compaction","body":{"replaced":["x"]}}`:                   {is, "body/replaced", "is not a UUID"},
-		`{` + id + `,"parents":[],"kind":"custom","body":{"json_text":"{"}}`:                        {is, "body", "not valid JSON"},
+		`{` + id + `,"parents":[],"kind":"custom","body":{"name":"a","json_text":"{"}}`:             {is, "body", "not valid JSON"},
 		`{` + id + `,"parents":[],"kind":"stop_reason","body":{"reason":[]}}`:                       {is, "body/reason", ""},
 		`{` + id + `,"parents":[],"kind":"message","body":{"role":"user"},"info":{"seen":1}}`:       {is, "info/seen", ""},
 		`{` + id + `,"parents":[],"kind":"message","body":{"role":"user"},"info":{"seen":"x"}}`:     {is, "info/seen", "digits"},

@@ -99,7 +99,7 @@ func TestDigestCoversContentOnly(t *testing.T) {
 	for name, c := range map[string][2]node.Payload{
 		"text":                {user("x"), user("y")},
 		"role":                {user("x"), node.Message{Role: content.Assistant, Blocks: content.Words("x")}},
-		"kind":                {node.System{}, node.Custom{JSON: "{}"}},
+		"kind":                {node.System{}, node.Custom{Name: "a", JSON: "{}"}},
 		"splitting a text":    {user("xy"), node.Message{Role: content.User, Blocks: blocks(t, content.Text{Text: "x"}, content.Text{Text: "y"})}},
 		"arguments":           {call("1", `{"a":1}`), call("1", `{"a":2}`)},
 		"absent JSON":         {call("1", ""), call("1", "null")},

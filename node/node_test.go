@@ -238,6 +238,7 @@ func TestNewErrors(t *testing.T) {
 		"nil child":               node.ToolExecution{Child: node.ListOf[*node.Node](nil)},
 		"nil head":                node.SubGraph{Heads: node.ListOf(m.node(user("x")), nil)},
 		"custom without JSON":     node.Custom{Name: "a"},
+		"custom without a name":   node.Custom{JSON: "1"},
 		"custom with broken JSON": node.Custom{Name: "a", JSON: "{"},
 		"unknown":                 unknown.Payload(),
 		"far start":               node.ToolExecution{Started: far},

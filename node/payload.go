@@ -221,7 +221,7 @@ type StopReason struct {
 
 // Custom is a record of the program.
 type Custom struct {
-	// Name is the name of the record. Use a prefix, such as "acme.note", to avoid conflicts.
+	// Name is the name of the record. It must not be empty. Use a prefix, such as "acme.note", to avoid conflicts.
 	Name string
 	// JSON is the record: any valid JSON value.
 	JSON content.JSON
@@ -309,6 +309,9 @@ func checkedBody(p Payload) (Payload, error) {
 
 	case Custom:
 		p.Name = content.Clean(p.Name)
+		if p.Name == "" {
+			return nil, &FieldError{Field: "name", Err: errors.New("it is empty")}
+		}
 		if !p.JSON.Valid() {
 			return nil, fmt.Errorf("custom %q: %w", p.Name, content.ErrJSON)
 		}

@@ -495,7 +495,7 @@ func (l labeller) foldedStyle(members []int) Style {
 func (l labeller) failures(members []int) string {
 	bad := 0
 	for _, m := range members {
-		if l.o.vertices[m].node.Failed() {
+		if describe.Of(l.o.vertices[m].node).Grave() {
 			bad++
 		}
 	}

@@ -80,7 +80,7 @@ var faces = map[describe.Sort]struct {
 func (l labeller) face(i int) face {
 	d := describe.Of(l.o.vertices[i].node)
 	f := face{shape: faces[d.Sort].shape, style: faces[d.Sort].style}
-	if d.Failed && d.Sort != describe.Assistant { // a response keeps the colors of its side
+	if d.Grave() && d.Sort != describe.Assistant { // a response keeps the colors of its side
 		f.style = StyleFailed
 	}
 

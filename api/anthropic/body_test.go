@@ -10,7 +10,6 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/fake"
-	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/stretchr/testify/require"
@@ -437,7 +436,7 @@ func TestAPausedTurnEndsTheConversation(t *testing.T) {
 func TestAConversationEndsWithTheUserUnlessItIsAPrefill(t *testing.T) {
 	req := api.Request{Messages: []content.Message{user(said("?")), assistant(said("The answer is \n"))}}
 	body, notes := requireBody(t, req, nil)
-	require.Contains(t, body, dialect.GoOn)
+	require.Contains(t, body, content.GoOn)
 	require.True(t, hasNote(notes, api.RepairEnd))
 	made, notes, err := Body(req, "m", &Options{Prefill: true})
 	require.NoError(t, err)

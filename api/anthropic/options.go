@@ -35,7 +35,7 @@ const CacheOwn api.Cache = "own"
 type Options struct {
 	api.Options
 	// Prefill allows a conversation to end with a message of the assistant, which the model then continues. Newer
-	// models refuse that. Defaults to false: a user message with the text dialect.GoOn is added.
+	// models refuse that. Defaults to false: a user message with the text content.GoOn is added.
 	Prefill bool
 	// NoStream requests the whole response at once. Defaults to false.
 	NoStream bool

@@ -10,9 +10,6 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// GoOn is the text of a user message that Repair inserts where the API requires one.
-const GoOn = "Continue."
-
 // Rules describes what a provider's API accepts, beyond what Repair ensures for every API.
 type Rules struct {
 	// Accept converts a block into one that the API accepts. It returns the block itself if nothing has to change, a
@@ -808,7 +805,7 @@ func (r *repairer) fixEnds(drafts []draft) []draft {
 		return nil
 	}
 
-	goOn := draft{role: content.User, blocks: []content.Block{content.Text{Text: GoOn}}, goOn: true, first: -1, last: -1}
+	goOn := draft{role: content.User, blocks: []content.Block{content.Text{Text: content.GoOn}}, goOn: true, first: -1, last: -1}
 	if r.rules.UserFirst && !r.settled && drafts[0].role == content.Assistant {
 		r.note(api.RepairEnd, -1, "the first message must be a user message")
 		drafts = append([]draft{goOn}, drafts...)

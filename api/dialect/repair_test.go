@@ -258,12 +258,12 @@ func TestRepair(t *testing.T) {
 			notes: []string{`message 0: role: a message with the role "tool" became a user message`,
 				`message 2: role: a message with the role "" became a user message`}},
 
-		{name: "the user speaks last", in: list{hi, assistant(text("x"))}, out: list{hi, assistant(text("x")), user(text(dialect.GoOn))},
+		{name: "the user speaks last", in: list{hi, assistant(text("x"))}, out: list{hi, assistant(text("x")), user(text(content.GoOn))},
 			notes: []string{"message 2: end: the last message must be a user message"}},
 		{name: "the assistant may speak last where it may", rules: dialect.Rules{EndsOpen: func(m content.Message) bool { return m.Blocks.Text() == "x" }},
 			in: list{hi, assistant(text("x"))}, out: list{hi, assistant(text("x"))}},
 		{name: "the user speaks first where it must", rules: dialect.Rules{UserFirst: true}, in: list{assistant(text("x"), text("")), hi},
-			out:   list{user(text(dialect.GoOn)), assistant(text("x")), hi},
+			out:   list{user(text(content.GoOn)), assistant(text("x")), hi},
 			notes: []string{"message 0: end: the first message must be a user message", "message 1: dropped: an empty text block"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

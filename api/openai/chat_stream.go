@@ -68,7 +68,7 @@ func streamedChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
 
 			// Such an error is not reported yet: it is ignored if the model has ended. Any other one ends the stream.
 			var failure *api.Error
-			if broken = err; errors.As(err, &failure) && !errors.Is(err, errNoEvent) {
+			if broken = err; errors.As(err, &failure) && !errors.Is(err, errEventNotJSON) {
 				yield(nil, err)
 				return
 			}
@@ -108,7 +108,7 @@ func wholeChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
 
 // take decodes the next chunk and returns the events to show.
 func (d *chatDecoder) take(data []byte) ([]api.Event, error) {
-	c, err := d.read(data)
+	c, err := d.read(data, errEventNotJSON)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (d *chatDecoder) take(data []byte) ([]api.Event, error) {
 
 // takeWhole decodes a whole response.
 func (d *chatDecoder) takeWhole(data []byte) error {
-	c, err := d.read(data)
+	c, err := d.read(data, errNotJSON)
 	if err != nil {
 		return err
 	}
@@ -152,12 +152,12 @@ func (d *chatDecoder) takeWhole(data []byte) error {
 	return roundtrip.Protocol(ChatAPI, "the response has no message")
 }
 
-// read decodes what chunks and whole responses have in common.
-func (d *chatDecoder) read(data []byte) (completion, error) {
+// read decodes what chunks and whole responses have in common. notJSON is the error for data that is not JSON.
+func (d *chatDecoder) read(data []byte, notJSON error) (completion, error) {
 	var c completion
 	if err := json.Unmarshal(data, &c, jsonx.Lenient); err != nil {
 		if !content.JSON(data).Valid() {
-			return c, roundtrip.Protocol(ChatAPI, "%w: %w", errNoEvent, err)
+			return c, roundtrip.Protocol(ChatAPI, "%w: %w", notJSON, err)
 		}
 		return c, roundtrip.Protocol(ChatAPI, "the response is not a completion: %w", err)
 	}

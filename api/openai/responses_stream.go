@@ -41,7 +41,7 @@ func streamedResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
 			}
 
 			switch {
-			case errors.Is(err, errNoEvent):
+			case errors.Is(err, errEventNotJSON):
 				broken = err // the stream may have been cut off inside the event
 			case err != nil:
 				yield(nil, err)
@@ -55,7 +55,11 @@ func streamedResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
 	}
 }
 
-var errNoEvent = errors.New("an event of the stream is not JSON")
+// The errors of data that is not JSON. The first may mean that the stream was cut off.
+var (
+	errEventNotJSON = errors.New("an event of the stream is not JSON")
+	errNotJSON      = errors.New("the response is not JSON")
+)
 
 // responseEvent holds the members of all events of the stream that Plait reads.
 type responseEvent struct {
@@ -90,7 +94,7 @@ func (d *responseDecoder) take(data []byte) ([]api.Event, error) {
 	var e responseEvent
 	if err := json.Unmarshal(data, &e, jsonx.Lenient); err != nil {
 		if !content.JSON(data).Valid() {
-			return nil, roundtrip.Protocol(ResponsesAPI, "%w: %w", errNoEvent, err)
+			return nil, roundtrip.Protocol(ResponsesAPI, "%w: %w", errEventNotJSON, err)
 		}
 		if isError(data) {
 			return nil, newError(ResponsesAPI, http.StatusOK, d.header, data)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -297,7 +296,7 @@ func (a recordedAPI) handOver(t *testing.T, file string, next taped) {
 func withoutGoOn(t *testing.T, list json.RawMessage) json.RawMessage {
 	var all []json.RawMessage
 	require.NoError(t, json.Unmarshal(list, &all))
-	if strings.Contains(string(all[len(all)-1]), `"`+dialect.GoOn+`"`) {
+	if strings.Contains(string(all[len(all)-1]), `"`+content.GoOn+`"`) {
 		all = all[:len(all)-1]
 	}
 	return json.RawMessage(toJSON(t, all))

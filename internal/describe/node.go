@@ -286,6 +286,12 @@ func (d Node) Failure() (why string, grave bool) {
 	return "the response ended: " + string(d.Stop), grave
 }
 
+// Grave reports whether d failed gravely, see Failure. Drawings, pages and logs mark such nodes.
+func (d Node) Grave() bool {
+	_, grave := d.Failure()
+	return grave
+}
+
 // Outcome returns the word for the outcome of an execution: "started", "in doubt" or "failed". It returns "" if the
 // execution has a result and did not fail.
 func (d Node) Outcome() string {

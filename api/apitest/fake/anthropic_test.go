@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -20,7 +18,6 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/fixture"
 )
 
 var (
@@ -117,7 +114,7 @@ const (
 )
 
 // refusals has, for each rule, a body that breaks only that one, and what the API says.
-var refusals = []struct{ rule, body, says string }{
+var refusals = []refusalCase{
 	// Pairing.
 	{"a call without a result", request(hi + "," + use + "," + hi), "messages.1: " + unanswered + "a" + mustAnswer},
 	{"two calls without results", request(hi + "," + use2 + "," + hi), "messages.1: " + unanswered + "a, b" + mustAnswer},
@@ -402,34 +399,6 @@ func TestAnthropicRefusesRecordedRefusals(t *testing.T) {
 }
 
 var places, named = regexp.MustCompile(`\.\d+`), regexp.MustCompile(`: [\w, ]+\. Each`)
-
-// alike is what is said without the places and ids in it.
-func alike(says string) string {
-	return named.ReplaceAllString(places.ReplaceAllString(says, ".N"), ": ID. Each")
-}
-
-// TestAnthropicSaysWhatTheAPISaid finds each recorded refusal whose request is not known in what the fake says.
-func TestAnthropicSaysWhatTheAPISaid(t *testing.T) {
-	known := map[string]bool{}
-	for _, test := range refusals {
-		known[alike(test.says)] = true
-	}
-	files, err := filepath.Glob(fixture.Path(t, "cassettes", "anthropic") + "/observed--400-*.json")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		if strings.Contains(file, "thinking-modified") {
-			continue // only the API knows what its thinking was
-		}
-		data, err := os.ReadFile(file)
-		require.NoError(t, err)
-		var c cassette
-		require.NoError(t, json.Unmarshal(data, &c))
-		var said struct{ Error struct{ Message string } }
-		require.NoError(t, json.Unmarshal([]byte(c.Exchanges[0].Response.Body), &said))
-		require.True(t, known[alike(said.Error.Message)], said.Error.Message)
-	}
-}
 
 func post(t *testing.T, url, body string) (int, http.Header, string) {
 	t.Helper()
