@@ -4,13 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"time"
 
-	json "github.com/goccy/go-json/v2"
-
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
@@ -53,63 +50,60 @@ func ReadPrices(r io.Reader) (PriceList, error) {
 	if len(data) > maxPriceFile {
 		return PriceList{}, priceFile(fmt.Errorf("it is larger than %d MiB", maxPriceFile>>20))
 	}
-	if depth := content.JSON(data).Depth(); depth > 3 {
-		return PriceList{}, priceFile(errors.New("it is not a price file: it nests too deep"))
-	}
 
-	var file struct {
-		Date     string                `json:"date"`
-		Currency string                `json:"currency"`
-		Models   map[string]savedPrice `json:"models"`
-	}
-	if err := json.Unmarshal(data, &file, json.RejectUnknownMembers(true)); err != nil {
+	file := jsonx.Read(content.JSON(data), 3)
+	file.Only("date", "currency", "models")
+	date, currency, models := file.Text("date"), file.Text("currency"), file.Object("models")
+	if err := file.Err(); err != nil {
 		return PriceList{}, priceFile(err)
 	}
 
-	list := PriceList{Currency: safetext.Escape(file.Currency, mostShown), Prices: Prices{}}
-	if list.Date, err = time.Parse(time.DateOnly, file.Date); err != nil {
-		return PriceList{}, priceFile(fmt.Errorf(`"date" is %s, not a date such as 2026-11-01`, safetext.Quote(file.Date, 100)))
+	list := PriceList{Currency: safetext.Escape(currency, mostShown), Prices: Prices{}}
+	if list.Date, err = time.Parse(time.DateOnly, date); err != nil {
+		return PriceList{}, priceFile(fmt.Errorf(`"date" is %s, not a date such as 2026-11-01`, safetext.Quote(date, 100)))
 	}
 	if list.Currency == "" {
-		return PriceList{}, priceFile(errors.New(`"currency" is missing`))
+		return PriceList{}, priceFile(errors.New(`"currency" is empty`))
 	}
-	if len(file.Models) == 0 {
-		return PriceList{}, priceFile(errors.New(`"models" is missing or empty`))
+	if len(models.Members()) == 0 {
+		return PriceList{}, priceFile(errors.New(`"models" is empty`))
 	}
 
-	for _, model := range slices.Sorted(maps.Keys(file.Models)) {
-		price, err := file.Models[model].price(model)
-		if err != nil {
-			return PriceList{}, fmt.Errorf("api: price file: %w", err)
+	for model, saved := range models.Named() {
+		if list.Prices[model], err = readPrice(model, saved); err != nil {
+			break
 		}
-		list.Prices[model] = price
+	}
+
+	// A price that is no number is an error of the file, and counts as 0 in readPrice.
+	if err := file.Err(); err != nil {
+		return PriceList{}, priceFile(err)
+	}
+	if err != nil {
+		return PriceList{}, fmt.Errorf("api: price file: %w", err)
 	}
 	return list, nil
 }
 
-// savedPrice is a price in a file. A pointer distinguishes a price of 0 from a missing one.
-type savedPrice struct {
-	Input      *float64 `json:"input"`
-	Output     *float64 `json:"output"`
-	CacheRead  *float64 `json:"cache_read"`
-	CacheWrite *float64 `json:"cache_write"`
-}
+// readPrice reads the price of a model, or returns a *PriceError that names the model.
+func readPrice(model string, saved jsonx.Reader) (Price, error) {
+	saved.Only("input", "output", "cache_read", "cache_write")
 
-// price returns the price, or a *PriceError that names the model.
-func (s savedPrice) price(model string) (Price, error) {
 	var p Price
-	for _, f := range []struct {
-		name     string
-		from     *float64
-		to       *float64
-		required bool
+	known := [4]bool{}
+	for i, f := range []struct {
+		name, member string
+		to           *float64
+		required     bool
 	}{
-		{"Input", s.Input, &p.Input, true}, {"Output", s.Output, &p.Output, true},
-		{"CacheRead", s.CacheRead, &p.CacheRead, false}, {"CacheWrite", s.CacheWrite, &p.CacheWrite, false},
+		{"Input", "input", &p.Input, true}, {"Output", "output", &p.Output, true},
+		{"CacheRead", "cache_read", &p.CacheRead, false}, {"CacheWrite", "cache_write", &p.CacheWrite, false},
 	} {
+		value := saved.OptValue(f.member)
+		known[i] = value != "" && value != "null"
 		switch {
-		case f.from != nil:
-			*f.to = *f.from
+		case known[i]:
+			*f.to = saved.Number(f.member)
 		case f.required:
 			return Price{}, &PriceError{Model: model, Field: f.name, Reason: "it is missing"}
 		}
@@ -119,12 +113,13 @@ func (s savedPrice) price(model string) (Price, error) {
 	}
 
 	// In a Price, 0 beside other prices means unknown. So such a 0 in the file is an error.
-	for i, from := range []*float64{s.Input, s.Output, s.CacheRead, s.CacheWrite} {
-		if from != nil && *from == 0 && p != (Price{}) {
-			return Price{}, &PriceError{Model: model, Field: p.fields()[i].name, Reason: "it is 0 beside other prices; leave it out if it is not known"}
+	for i, f := range p.fields() {
+		if known[i] && f.value == 0 && p != (Price{}) {
+			return Price{}, &PriceError{Model: model, Field: f.name, Reason: "it is 0 beside other prices; leave it out if it is not known"}
 		}
 	}
 	return p, nil
 }
 
+// priceFile returns err as an error of the file. It cleans the path of a member, which has names from the file.
 func priceFile(err error) error { return fmt.Errorf("api: price file: %w: %w", ErrPrice, err) }

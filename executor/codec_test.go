@@ -285,13 +285,18 @@ func TestWhatIsNoContinuationIsRefused(t *testing.T) {
 	approval := strings.Replace(fullSaved, "awaiting_tool_results", "awaiting_approval", 1)
 	_, err := executor.ContinuationCodec{}.Decode([]byte(approval))
 	requireCodec(t, err, "pending", "no call asks for it")
-	for data, reason := range map[string]string{
-		"": "no JSON object", "null": "no JSON object", "[]": "no JSON object", fullSaved[:100]: "no JSON object",
-		fullSaved + "{}": "no JSON object", `{"schema_version":1,"schema_version":1}`: "no JSON object", "{\"a\":\"\xff\"}": "no JSON object",
-		strings.Repeat(`{"a":`, 513) + "1" + strings.Repeat("}", 513): "nests 513 deep; the limit is 512",
+	for data, want := range map[string]struct{ field, reason string }{
+		"":               {"", "not valid JSON: EOF"},
+		"null":           {"", "no JSON object"},
+		"[]":             {"", "no JSON object"},
+		fullSaved[:100]:  {"", "not valid JSON: unexpected EOF, after byte 100"},
+		fullSaved + "{}": {"", "not valid JSON: there is more after its end"},
+		`{"schema_version":1,"schema_version":1}`:                     {"schema_version", "duplicate object member name"},
+		"{\"a\":\"\xff\"}":                                            {"a", "invalid UTF-8"},
+		strings.Repeat(`{"a":`, 513) + "1" + strings.Repeat("}", 513): {"", "nests 513 deep; the limit is 512"},
 	} {
 		_, err := executor.ContinuationCodec{}.Decode([]byte(data))
-		requireCodec(t, err, "", reason)
+		requireCodec(t, err, want.field, want.reason)
 	}
 	_, err = executor.ContinuationCodec{}.Decode([]byte(strings.Repeat(`{"a":`, 512) + "1" + strings.Repeat("}", 512)))
 	requireCodec(t, err, "schema_version", "missing")
@@ -354,7 +359,7 @@ func TestWhatIsTooLargeIsNeitherWrittenNorRead(t *testing.T) {
 	fits := make([]byte, most)
 	fits[0] = '"' // so that it is looked at quickly
 	_, err = executor.ContinuationCodec{}.Decode(fits)
-	requireCodec(t, err, "", "no JSON object")
+	requireCodec(t, err, "", "not valid JSON")
 	c := fullContinuation()
 	c.Pending[0].Tool = strings.Repeat("x", most) // cheaper than arguments of that size
 	_, err = executor.ContinuationCodec{}.Encode(c)
@@ -548,9 +553,9 @@ func TestWhatIsNoReplyIsRefused(t *testing.T) {
 	const call = `[{"type":"tool_use","id":"a","name":"b"}]`
 	for _, c := range []struct{ data, field, reason string }{
 		{`null`, "", "no JSON object"},
-		{``, "", "no JSON object"},
+		{``, "", "not valid JSON: EOF"},
 		{`"yes"`, "", "no JSON object"},
-		{`{"approve":true,"approve":false}`, "", "no JSON object"},
+		{`{"approve":true,"approve":false}`, "approve", "duplicate object member name"},
 		{`{}`, "", "neither approve nor result"},
 		{`{"is_error":true}`, "", "neither approve nor result"},
 		{`{"aprove":true}`, "aprove", "does not belong"},

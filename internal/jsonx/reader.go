@@ -3,12 +3,16 @@ package jsonx
 import (
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/goccy/go-json/jsontext"
+
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // Reasons for refusing a member.
@@ -33,12 +37,16 @@ type Error struct {
 	Err  error
 }
 
-// Error returns the path and the reason. Both may hold text of the file.
+// mostError is the limit on the bytes of an error's text.
+const mostError = 1000
+
+// Error returns the path and the reason. It is safe to print, whatever text was read.
 func (e *Error) Error() string {
-	if e.Path == "" {
-		return e.Err.Error()
+	text := e.Err.Error()
+	if e.Path != "" {
+		text = safetext.Cut(e.Path, mostError/2) + ": " + text
 	}
-	return e.Path + ": " + e.Err.Error()
+	return safetext.Escape(text, mostError)
 }
 
 // Unwrap returns the reason.
@@ -68,11 +76,31 @@ func Read(text content.JSON, depth int) Reader {
 		return r
 	}
 	if !text.IsObject() {
-		r.Refuse(ErrNotObject)
+		r.first.err = notObject(text)
 		return r
 	}
 	r.list = scanMembers(string(text))
 	return r
+}
+
+// notObject returns the error for a text that is not one valid object. An error of syntax has the path of a duplicate
+// name, or of the member where it was found.
+func notObject(text content.JSON) *Error {
+	dec := jsontext.NewDecoder(strings.NewReader(string(text)))
+	err := dec.SkipValue()
+	if err == nil {
+		if _, more := dec.ReadToken(); more == io.EOF {
+			return &Error{Err: ErrNotObject}
+		}
+		err = errors.New("there is more after its end")
+	}
+
+	path, syntax := "", (*jsontext.SyntacticError)(nil)
+	if errors.As(err, &syntax) {
+		path = strings.TrimPrefix(string(syntax.JSONPointer), "/")
+		err = fmt.Errorf("%w, after byte %d", syntax.Err, syntax.ByteOffset)
+	}
+	return &Error{path, fmt.Errorf("it is %w: %w", content.ErrJSON, err)}
 }
 
 // Err returns the first error of the text, or nil.
@@ -210,6 +238,18 @@ func (r Reader) inner(path string, j content.JSON) Reader {
 	}
 	in.list = scanMembers(string(j))
 	return in
+}
+
+// Named yields the name and the reader of each member, in order. All of them must be objects. It ends after the first
+// error.
+func (r Reader) Named() iter.Seq2[string, Reader] {
+	return func(yield func(string, Reader) bool) {
+		for _, m := range r.list {
+			if !yield(m.Name, r.inner(r.at(m.Name), m.Value)) || r.first.err != nil {
+				return
+			}
+		}
+	}
 }
 
 // Objects yields the readers of a required list of objects. It ends after the first error, so that a long list takes no
