@@ -32,8 +32,8 @@
 //     the tool known; are the arguments valid; Hook.Before, which allows, denies or changes the call, supplies its
 //     result, requires approval, or defers it.
 //   - If a call needs approval, the run pauses before any call is executed.
-//   - The [Strategy] selects the calls that run at the same time. Each has its timeout, and its result passes through
-//     Hook.After.
+//   - The [Strategy] selects the calls that run at the same time. With [Agent.Save], it is saved that they are started.
+//     Each has its timeout, and its result passes through Hook.After.
 //   - If calls are deferred, the run pauses for their results. [Agent.Resume] continues it, in this process
 //     or another. If a sub-agent pauses, at any depth, the run pauses too, with the calls of all of them in one
 //     [Continuation]; each sub-agent continues where it was.
@@ -49,6 +49,9 @@
 //   - Every call of a response gets exactly one result, in call order, before any other message. This holds even if its
 //     tool fails, panics, never returns or does not exist, and if the run is cancelled in between.
 //   - A call gets a result even if nobody waits for it. Only a paused run has open calls.
+//   - With [Agent.Save], a call with a saved result is never executed again, and a call that was started before the
+//     program ended is never repeated silently: see [WithEffect] and [Hook.InDoubt]. No library can promise that a tool
+//     runs exactly once.
 //   - A failed tool never affects another tool's result. Its error is sent to the model; it is not a Go error.
 //   - The returned conversation is valid beside any error, and a later run continues it.
 //
