@@ -302,6 +302,10 @@ func TestManyHeadsAreCountedBeyondTheFirst(t *testing.T) {
 		require.Contains(t, text, "◀ head 12\"", name)
 		require.NotContains(t, text, "◀ head 13\"", name)
 		require.Len(t, got.heads, 12, name)
+		for _, m := range regexp.MustCompile(`n(\d+)\("… [\d,]+ nodes \(n(\d+) to`).FindAllStringSubmatch(text, -1) {
+			require.Equal(t, m[2], m[1], "%s: a box has the number of its first node", name)
+		}
+
 		counted := 0
 		for _, m := range regexp.MustCompile(`([\d,]+) heads?[",]`).FindAllStringSubmatch(text, -1) {
 			n, err := strconv.Atoi(strings.ReplaceAll(m[1], ",", ""))
