@@ -77,6 +77,12 @@ func TestArchiveReturnsTheConversationThatWasStored(t *testing.T) {
 	}
 }
 
+func TestAHeaderHasTheHeadsOnlyBesideRefs(t *testing.T) {
+	d := counting().User("one").User("two")
+	require.NotContains(t, string(d.Header()), "heads")
+	require.Contains(t, string(d.WithRef("here").Header()), `"heads":["`+d.Head().ID().String()+`"]`)
+}
+
 func TestArchiveKeepsUnknownMembersAndDropsUnreachableNodes(t *testing.T) {
 	var s stored
 	d := read(t, foreign(t))

@@ -962,6 +962,51 @@ func TestRepliesThatDoNotFitAreTheSameErrors(t *testing.T) {
 			require.Equal(t, c.id, refused.ID, name)
 		}
 	}
+
+	// The form on disk cannot have a call twice. A program may make such a continuation.
+	twice := first
+	twice.Pending = []executor.Pending{first.Pending[0], first.Pending[0], first.Pending[1]}
+	_, err = agent.Resume(t.Context(), d, twice, nil)
+	require.ErrorIs(t, err, executor.ErrStale)
+	require.ErrorContains(t, err, `no call of the message is "a"`)
+}
+
+// TestErrorsOfResumeSayWhatDoesNotFit holds the whole texts.
+func TestErrorsOfResumeSayWhatDoesNotFit(t *testing.T) {
+	agent := executor.Agent{Tools: []dag.Tool{far}, Provider: modelOf(withID("a", "far", "1"), withID("b", "far", "2"))()}
+	d, err := agent.Run(t.Context(), ask(far))
+	c := pauseOf(t, err)
+	c.ID = "c1"
+	done, finished := c, c
+	done.Reason = content.StopEndTurn
+	finished.Pending = c.Pending[:1]
+
+	var all []string
+	for _, try := range []struct {
+		d       dag.DAG
+		c       executor.Continuation
+		replies map[string]executor.Reply
+	}{
+		{d, done, nil},
+		{d.Back(1), c, nil},
+		{d.Join(ask(far)), c, nil},
+		{d, finished, nil},
+		{d, c, map[string]executor.Reply{"x": executor.Failed("no")}},
+		{d, c, map[string]executor.Reply{"a": executor.Approved()}},
+	} {
+		_, err := agent.Resume(t.Context(), try.d, try.c, try.replies)
+		require.Error(t, err)
+		all = append(all, strings.TrimPrefix(err.Error(), "executor: resume: "))
+	}
+	const stale = `the continuation is not one of this conversation: "c1": `
+	require.Equal(t, []string{
+		stale + "its reason is end_turn",
+		stale + "its calls are not open at the head of the conversation",
+		stale + "the conversation has 1 other heads beside its calls: resume it without them, and join them afterwards",
+		stale + "call 1 is open, and does not wait",
+		`no such call waits: "x"`,
+		`the reply does not fit: "a": the run waits: awaiting_tool_results`,
+	}, all)
 }
 
 // TestResultsThatAreBroughtAgainGoThroughTheHooks: what a hook makes of a result is no conflict with the result.

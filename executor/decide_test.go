@@ -94,3 +94,17 @@ func TestAResultThatWasCutMayBeBroughtAgainWhole(t *testing.T) {
 		}
 	}
 }
+
+// The model reads the warning once, also if the run goes on with a message of the user.
+func TestAWarningOfRepeatedCallsIsSentOnce(t *testing.T) {
+	var later executor.Queue
+	require.NoError(t, later.Add("And then?"))
+	agent := executor.Agent{
+		Tools: []dag.Tool{fast}, Limits: executor.Limits{Repeats: 3}, FollowUps: &later,
+		Provider: apitest.NewScript(apitest.Call(call("fast"), call("fast"), call("fast")), apitest.Say("I see."), apitest.Say("Done.")),
+	}
+	d, err := agent.Run(t.Context(), ask(fast))
+	require.NoError(t, err)
+	require.Equal(t, "uaruaua", roles(d))
+	require.Equal(t, 1, strings.Count(d.String(), "with identical arguments"))
+}

@@ -237,6 +237,15 @@ func TestTheLimitOnCallsHoldsOverAPause(t *testing.T) {
 	require.Equal(t, content.StopEndTurn, stopped(t, d).Reason, "none was beyond it")
 }
 
+func TestANewlineAtTheEndOfATextIsNoLine(t *testing.T) {
+	hook := executor.OutputLimit{MaxLines: 2}.Hook()
+	for text, want := range map[string]string{"a\nb": "a\nb", "a\nb\n": "a\nb\n", "a\nb\nc": "a\n[truncated]"} {
+		got, err := hook.After(t.Context(), executor.Call{}, executor.Result{Content: content.Words(text)})
+		require.NoError(t, err)
+		require.Equal(t, want, got.Content.Text())
+	}
+}
+
 // Whatever is cut says so, and all of it stays inside the limit, however the texts are divided.
 func TestOutputLimitSaysSoInsideTheLimitForSeveralTexts(t *testing.T) {
 	const marker = "[truncated]"
@@ -379,10 +388,13 @@ func TestWhatASendHookWritesToOneRequestIsNotInTheNext(t *testing.T) {
 // An agent that calls itself by a tool of the program's own, and not by SubAgent, comes to an end as well.
 func TestDepthLimitsEveryRunInsideATool(t *testing.T) {
 	var agent executor.Agent
-	deepest := 0
+	deepest, refused := 0, ""
 	nest := executor.Func("nest", "", func(ctx context.Context, _ none) (string, error) {
 		deepest++
 		d, err := agent.Run(ctx, dag.New().User("Go."))
+		if err != nil {
+			refused = err.Error()
+		}
 		return d.Text(), err
 	})
 	agent.Provider = apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
@@ -395,6 +407,7 @@ func TestDepthLimitsEveryRunInsideATool(t *testing.T) {
 	_, err := agent.Run(t.Context(), dag.New().User("Go."))
 	require.NoError(t, err)
 	require.Equal(t, 4, deepest, "the fourth is refused")
+	require.Equal(t, "sub-agents may nest no deeper than 3", refused)
 }
 
 // A sub-agent that is refused has a conversation too: its task.

@@ -60,7 +60,7 @@ func TestSessionOutlivesToolsOfTheProgram(t *testing.T) {
 	require.Equal(t, []string{`error: Tool "grep" not found. Available tools: fast`, "fast"}, outcomes(t, end.DAG))
 	require.Len(t, end.DAG.ToolDefs(), 3, "the graph keeps what was declared")
 	require.Equal(t, []string{"grep", "web"}, only[executor.RunStart](all)[0].Unbound)
-	require.Contains(t, log.String(), "[grep web]")
+	require.Contains(t, log.String(), `tools="[grep web]" run=`)
 	requireValid(t, end.DAG)
 
 	// The program has the tool again: the model is sent it again.
@@ -323,6 +323,8 @@ func TestEventsNameTheCallAsTheModelMadeIt(t *testing.T) {
 	require.NoError(t, err)
 	start, update := only[executor.ToolStart](all)[0], only[executor.ToolUpdate](all)[0]
 	require.Equal(t, "foo.bar", start.Call.Name)
+	_, inside := executor.CallOf(t.Context())
+	require.False(t, inside, "this is no tool")
 	require.Equal(t, "foo_bar", start.Ran.Name)
 	require.Equal(t, start.Call, update.Call)
 	require.Equal(t, "ran foo_bar", update.Content.Text(), "the tool sees the call as it is carried out")
