@@ -968,7 +968,7 @@ func TestRepliesThatDoNotFitAreTheSameErrors(t *testing.T) {
 	twice.Pending = []executor.Pending{first.Pending[0], first.Pending[0], first.Pending[1]}
 	_, err = agent.Resume(t.Context(), d, twice, nil)
 	require.ErrorIs(t, err, executor.ErrStale)
-	require.ErrorContains(t, err, `no call of the message is "a"`)
+	require.ErrorContains(t, err, `call "a" is not open`)
 }
 
 // TestErrorsOfResumeSayWhatDoesNotFit holds the whole texts.

@@ -187,6 +187,22 @@ func TestRememberingIsNeverSeen(t *testing.T) {
 	}
 }
 
+// TestItemIDsOfSettledMessagesAreRemembered grows a conversation message by message, and then repeats each of its items.
+func TestItemIDsOfSettledMessagesAreRemembered(t *testing.T) {
+	e, item := strange(), func(n int) content.Block { return itemText(fmt.Sprint("item", n), "said") }
+	var messages []content.Message
+	for n := range 60 {
+		messages = append(messages, user(text("Hi")), assistant(item(n)))
+		e.Encode(messages)
+	}
+	for n := range 60 {
+		again := append(messages[:len(messages):len(messages)], user(text("Again")), assistant(item(n)), user(text("Bye")))
+		got := e.Encode(again)
+		require.Equal(t, encodedString(strange().Encode(again)), encodedString(got), "item %d", n)
+		require.Len(t, got.Notes, 1, "item %d", n)
+	}
+}
+
 // TestAnAnswerKnowsTheCallsBeforeIt names the tool beside each result, while the conversation grows.
 func TestAnAnswerKnowsTheCallsBeforeIt(t *testing.T) {
 	e := &dialect.Encoding{
