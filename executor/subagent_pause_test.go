@@ -510,6 +510,7 @@ func TestTimeOfASubAgentDoesNotPassInAPause(t *testing.T) {
 					require.Equal(t, want, d.Text(), name)
 				} else {
 					require.NotContains(t, d.Text(), "<before; after>", name)
+					require.Contains(t, d.Text(), map[bool]string{true: "Tool exceeded timeout of 1m0s.", false: "[Agent stopped: time_limit]"}[strings.Contains(name, "timeout")])
 				}
 				require.LessOrEqual(t, stopped(t, d).Elapsed, time.Minute, name)
 			}
@@ -734,4 +735,80 @@ func TestSubAgentBehindAProgramsOwnToolPausesOnlyIfItCanBeFound(t *testing.T) {
 	d, err = agent.Resume(t.Context(), d, pauseOf(t, err), map[string]executor.Reply{"s/erase": executor.Approved()})
 	require.NoError(t, err)
 	require.Equal(t, "<<erase>>", d.Text())
+}
+
+func TestExecuteToolsPausesForASubAgent(t *testing.T) {
+	var ran tally
+	agent := executor.Agent{Tools: []dag.Tool{ran.risky("sub", []string{"erase"}, "erase")}}
+	d, err := agent.ExecuteTools(t.Context(), dag.New().Tools(agent.Tools...).User("Go.").Assistant("", toSub("sub", "s")))
+	c := pauseOf(t, err)
+	require.Equal(t, []string{"s/erase"}, idsOf(c))
+	agent.Provider = apitest.NewScript(apitest.Say("Done."))
+	d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"s/erase": executor.Approved()})
+	require.NoError(t, err)
+	require.Equal(t, []string{"<erase>"}, outcomes(t, d))
+}
+
+func TestAStrategyCannotDeferAPausedSubAgent(t *testing.T) {
+	var ran tally
+	agent := ran.nest(1)
+	d, err := agent.Run(t.Context(), dag.New().User("Go."))
+	agent.Strategy = executor.DeferAll()
+	d, err = agent.Resume(t.Context(), d, pauseOf(t, err), map[string]executor.Reply{"deeper/erase": executor.Approved()})
+	require.NoError(t, err, "the call has begun: nobody else can execute it")
+	require.Equal(t, "<look1; <erase>>", d.Text())
+}
+
+// twice is a program's own tool that calls a sub-agent twice.
+type twice struct{ openWrapper }
+
+func (w twice) Call(ctx context.Context, call executor.Call) (executor.Result, error) {
+	first, err := w.Tool.Call(ctx, call)
+	if err != nil {
+		return first, err
+	}
+	second, err := w.Tool.Call(ctx, call)
+	second.Content = content.Words(first.Content.Text() + " and " + second.Content.Text())
+	return second, err
+}
+
+func TestAPausedSubAgentContinuesOnceInACall(t *testing.T) {
+	var ran tally
+	tool := twice{openWrapper{ownWrapper{ran.risky("sub", []string{"erase"}, "erase")}}}
+	agent := executor.Agent{Provider: calling(toSub("sub", "s")), Tools: []dag.Tool{tool}}
+	d, err := agent.Run(t.Context(), dag.New().User("Go."))
+	c := pauseOf(t, err)
+	d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"s/erase": executor.Approved()})
+	again := pauseOf(t, err)
+	require.NotEqual(t, c.Agents[0].Run, again.Agents[0].Run, "the second one is a run of its own")
+	require.Equal(t, []string{"erase"}, ran.ran())
+	require.Len(t, d.OpenCalls(), 1)
+}
+
+func TestAChangedTaskBeginsAnew(t *testing.T) {
+	var ran tally
+	agent := ran.nest(2)
+	d, err := agent.Run(t.Context(), dag.New().User("Go."))
+	require.ErrorIs(t, err, executor.ErrPaused)
+	agent.Hooks = []executor.Hook{{Before: func(_ context.Context, c executor.Call) (executor.Decision, error) {
+		if c.Name == "deeper" {
+			return executor.Modify(`{"task":"do something else"}`), nil
+		}
+		return executor.Allow(), nil
+	}}}
+	d, err = agent.Run(t.Context(), d)
+	require.Equal(t, []string{"deeper/deeper/erase"}, idsOf(pauseOf(t, err)))
+	require.Equal(t, []string{"look1", "look1", "look2"}, ran.ran(), "the sub-agent with the other task looks itself")
+	require.Empty(t, d.Validate())
+}
+
+func TestRecordingsLeaveOutPausedCalls(t *testing.T) {
+	var ran tally
+	d, err := ran.nest(1).Run(t.Context(), dag.New().User("Go."))
+	require.ErrorIs(t, err, executor.ErrPaused)
+	tape := executor.NewRecording(d)
+	_, err = tape.Handle(t.Context(), executor.Call{Name: "look1", Input: "{}"})
+	require.NoError(t, err)
+	_, err = tape.Handle(t.Context(), executor.Call{Name: "deeper", Input: `{"task":"do it"}`})
+	require.ErrorIs(t, err, executor.ErrNotRecorded)
 }
