@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,16 +22,83 @@ func (d *Driver) Append(ctx context.Context, a store.Append) (store.Head, error)
 		return store.Head{}, err
 	}
 
-	var head store.Head
-	err := d.db.Write(ctx, func(tx Tx) (err error) {
-		head, err = d.append(ctx, tx, a)
-		return err
-	})
+	head, done, err := d.appendOnce(ctx, a)
+	if err == nil && !done {
+		err = d.write(ctx, func(tx Tx) (err error) {
+			head, err = d.append(ctx, tx, a)
+			return err
+		})
+	}
 	if err != nil {
 		return store.Head{}, err
 	}
 	d.news.notify(a.Conversation)
 	return head, nil
+}
+
+// errAgain ends a transaction that met another one, and that has to look again at what is stored now.
+var errAgain = errors.New("other programs make and remove the conversation all the time")
+
+// maxAgain is how often a transaction is run while others make and remove its conversation or head.
+const maxAgain = 10
+
+// write runs f in a transaction, and again after errAgain.
+func (d *Driver) write(ctx context.Context, f func(tx Tx) error) (err error) {
+	for range maxAgain {
+		if err = d.db.Write(ctx, f); err != errAgain {
+			break
+		}
+	}
+	return err
+}
+
+// OnceAppender is a DB that stores a usual append with one statement.
+type OnceAppender interface {
+	// AppendOnce stores an append to a head that exists, with records that are new and have no cuts. It returns the head's
+	// header. If the head has not the version that is expected, if it points to other records than known, or if a record
+	// is stored already, AppendOnce does nothing and reports false. With an empty known, the head may point to anything.
+	//
+	// Records are the columns id, links, sum and line; to is the new list of IDs.
+	AppendOnce(ctx context.Context, a store.Append, known []byte, records [4][][]byte, to []byte) (
+		header []byte, done bool, err error)
+}
+
+// appendOnce stores an append with one statement if that is possible.
+func (d *Driver) appendOnce(ctx context.Context, a store.Append) (h store.Head, done bool, err error) {
+	once, ok := d.db.(OnceAppender)
+	if !ok || a.Expect == 0 || a.Replace || len(a.Blobs) > 0 {
+		return store.Head{}, false, nil
+	}
+
+	// All that is not in the batch must be what the head points to.
+	seen := map[node.ID]bool{}
+	var known []byte
+	ask := func(ids []node.ID) {
+		for _, id := range ids {
+			if !seen[id] {
+				seen[id] = true
+				known = append(known, id[:]...)
+			}
+		}
+	}
+	var records [4][][]byte
+	for _, r := range a.Records {
+		if len(r.Cuts) > 0 {
+			return store.Head{}, false, nil
+		}
+		ask(r.Links)
+		seen[r.ID] = true
+		for i, value := range [4][]byte{r.ID[:], packIDs(r.Links), r.Sum[:], notNull(r.Line)} {
+			records[i] = append(records[i], value)
+		}
+	}
+	ask(a.To)
+
+	header, done, err := once.AppendOnce(ctx, a, notNull(known), records, packIDs(a.To))
+	if !done || err != nil {
+		return store.Head{}, false, err
+	}
+	return store.Head{Name: a.Head, Version: a.Expect + 1, To: cloneIDs(a.To), Header: orNil(header)}, true, nil
 }
 
 // append is Append in a transaction. a was checked.
@@ -107,7 +175,7 @@ func openHead(ctx context.Context, tx Tx, conversation, name, lock string) (conv
 	if err != nil || num == 0 {
 		return conv, 0, store.Head{}, err
 	}
-	h = store.Head{Name: name, Version: uint64(version), Header: header}
+	h = store.Head{Name: name, Version: uint64(version), Header: orNil(header)}
 	h.To, err = unpackIDs(nodes)
 	return conv, num, h, err
 }
@@ -117,7 +185,7 @@ func (s *step) makeConversation() error {
 	if s.conv != 0 {
 		return nil
 	}
-	made, err := s.exec(`INSERT INTO plait_conversations (name) VALUES ($1) ON CONFLICT (name) DO NOTHING`, s.Conversation)
+	_, err := s.exec(`INSERT INTO plait_conversations (name) VALUES ($1) ON CONFLICT (name) DO NOTHING`, s.Conversation)
 	if err != nil {
 		return err
 	}
@@ -130,7 +198,7 @@ func (s *step) makeConversation() error {
 		return s.conflict()
 	}
 	if s.conv == 0 {
-		return fmt.Errorf("store: the conversation was deleted while it was made (%d rows)", made)
+		return errAgain // it was there, and was removed
 	}
 	return nil
 }
@@ -243,7 +311,7 @@ func (s *step) storeRecords() error {
 
 		args := []any{s.conv}
 		for _, r := range batch {
-			args = append(args, r.ID[:], packIDs(r.Links), r.Sum[:], packCuts(r.Cuts), r.Line)
+			args = append(args, r.ID[:], packIDs(r.Links), r.Sum[:], packCuts(r.Cuts), notNull(r.Line))
 		}
 		inserted, err := s.exec(insertNodes(len(batch)), args...)
 		if err != nil {
@@ -317,7 +385,7 @@ func (s *step) compare(batch []store.Record) error {
 // replace replaces a stored record. The caller notes which blobs it needs now.
 func (s *step) replace(r store.Record) error {
 	_, err := s.exec(`UPDATE plait_nodes SET sum = $1, cuts = $2, line = $3 WHERE conv = $4 AND id = $5`,
-		r.Sum[:], packCuts(r.Cuts), r.Line, s.conv, r.ID[:])
+		r.Sum[:], packCuts(r.Cuts), notNull(r.Line), s.conv, r.ID[:])
 	if err != nil {
 		return err
 	}
@@ -327,9 +395,9 @@ func (s *step) replace(r store.Record) error {
 
 // moveHead moves or makes the head, if it still has the version that was read.
 func (s *step) moveHead() (store.Head, error) {
-	h := store.Head{Name: s.Head, Version: s.Expect + 1, To: append([]node.ID{}, s.To...), Header: s.old.Header}
+	h := store.Head{Name: s.Head, Version: s.Expect + 1, To: cloneIDs(s.To), Header: s.old.Header}
 	if s.Header != nil {
-		h.Header = bytes.Clone(s.Header)
+		h.Header = orNil(bytes.Clone(s.Header))
 	}
 
 	var moved int64
@@ -356,6 +424,9 @@ func (s *step) moveHead() (store.Head, error) {
 	if err := s.open(); err != nil {
 		return store.Head{}, err
 	}
+	if s.old.Version == s.Expect { // it was removed again, or removed and made again
+		return store.Head{}, errAgain
+	}
 	return store.Head{}, s.conflict()
 }
 
@@ -363,6 +434,14 @@ func (s *step) moveHead() (store.Head, error) {
 func notNull(data []byte) []byte {
 	if data == nil {
 		return []byte{}
+	}
+	return data
+}
+
+// orNil returns data, or nil if it is empty. Not every database tells both apart.
+func orNil(data []byte) []byte {
+	if len(data) == 0 {
+		return nil
 	}
 	return data
 }

@@ -44,7 +44,7 @@ func (d *Driver) Heads(ctx context.Context, conversation string, page store.Page
 				return "", h, err
 			}
 			var err error
-			h.Version = uint64(version)
+			h.Version, h.Header = uint64(version), orNil(h.Header)
 			h.To, err = unpackIDs(nodes)
 			return h.Name, h, err
 		})

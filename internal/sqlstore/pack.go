@@ -26,12 +26,18 @@ func unpackIDs(packed []byte) ([]node.ID, error) {
 		return nil, errPacked
 	}
 
+	if len(packed) == 0 {
+		return nil, nil
+	}
 	ids := make([]node.ID, len(packed)/size)
 	for i := range ids {
 		copy(ids[i][:], packed[i*size:])
 	}
 	return ids, nil
 }
+
+// cloneIDs returns a copy; nil for no IDs, as unpackIDs.
+func cloneIDs(ids []node.ID) []node.ID { return append([]node.ID(nil), ids...) }
 
 func unpackID(packed []byte) (id node.ID, err error) {
 	if copy(id[:], packed) != len(packed) || len(packed) != len(id) {

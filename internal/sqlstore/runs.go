@@ -64,7 +64,7 @@ func (d *Driver) transact(ctx context.Context, f func(t *runsTx) error) error {
 		return err
 	}
 	var wakes []store.Wake
-	err := d.db.Write(ctx, func(tx Tx) error {
+	err := d.write(ctx, func(tx Tx) error {
 		t := &runsTx{d: d, ctx: ctx, tx: tx}
 		if err := t.readClock(); err != nil {
 			return err

@@ -152,6 +152,11 @@ func migrateTo(ctx context.Context, tx Tx, dialect Dialect, migrations [][]strin
 		return err
 	}
 
+	if dialect.LockSchema != "" {
+		if err := run(dialect.LockSchema); err != nil {
+			return err
+		}
+	}
 	create := dialect.Schema.Replace(`CREATE TABLE IF NOT EXISTS plait_schema (version NUMBER NOT NULL)TABLE_END`)
 	if err := run(create); err != nil {
 		return err

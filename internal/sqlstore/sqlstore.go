@@ -67,6 +67,8 @@ type Dialect struct {
 	Skip, SkipTasks string
 	// Clock is a query of the database's clock, in microseconds since 1970. Empty if the database is on this machine.
 	Clock string
+	// LockSchema is a statement that keeps others from making the tables at the same time. Empty if none is needed.
+	LockSchema string
 	// Schema replaces words in the statements that make tables: BYTES, NUMBER, SERIAL (a primary key that rises and is
 	// never used again), NAME (text that is compared byte by byte), TABLE_END and COVER.
 	Schema *strings.Replacer

@@ -3,7 +3,9 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,47 +19,50 @@ func BenchmarkAppend(b *testing.B) {
 		if nodes > 10 && testing.Short() {
 			continue
 		}
-		db, _ := openNew(b, nil)
-		chain(b, db, "talk", "main", 1, nodes+1)
-		h, err := db.Head(b.Context(), "talk", "main")
-		require.NoError(b, err)
-		next := nodes + 1
-		b.Run(fmt.Sprintf("append/after=%d", nodes), func(b *testing.B) {
-			for b.Loop() {
-				h, err = db.Append(b.Context(), store.Append{Conversation: "talk", Head: "main", Expect: h.Version,
-					Records: []store.Record{record(next, 1000, next-1)}, To: []node.ID{id(next)}})
+		b.Run(fmt.Sprintf("after=%d", nodes), func(b *testing.B) {
+			db, _ := openNew(b, nil)
+			chain(b, db, "talk", "main", 1, nodes+1)
+			h, err := db.Head(b.Context(), "talk", "main")
+			require.NoError(b, err)
+			require.NoError(b, db.database.alone(b.Context(), func(c *connection) error {
+				_, err := c.Exec(b.Context(), `CREATE TABLE bare (seq INTEGER PRIMARY KEY, conv INTEGER, id BLOB, links BLOB, sum BLOB,
+					line BLOB) STRICT`)
 				require.NoError(b, err)
-				next++
-			}
-		})
-		bare(b, db, func(c *connection) {
-			b.Run(fmt.Sprintf("insert/after=%d", nodes), func(b *testing.B) {
-				row := uint64(0)
-				for b.Loop() {
-					row++
-					r := record(row, 1000, 1)
-					require.NoError(b, c.run(`BEGIN IMMEDIATE`))
-					_, err := c.Exec(b.Context(), `INSERT INTO bare (conv, id, links, sum, line) VALUES ($1, $2, $3, $4, $5)`,
-						int64(1), append([]byte(nil), r.ID[:]...), r.Links[0][:], r.Sum[:], r.Line)
-					require.NoError(b, err)
-					require.NoError(b, c.run(`COMMIT`))
-				}
-			})
+				appendAndInsert(b, db, h.Version, nodes+1, c)
+				return nil
+			}))
 		})
 	}
 }
 
-// bare runs f with a table of its own and the connection that writes.
-func bare(b *testing.B, db *DB, f func(c *connection)) {
+// appendAndInsert runs the appends and the bare inserts in turn, so that both see the same load of the machine. It
+// reports medians.
+func appendAndInsert(b *testing.B, db *DB, version, next uint64, c *connection) {
 	b.Helper()
-	err := db.database.alone(context.Background(), func(c *connection) error {
-		_, err := c.Exec(b.Context(), `CREATE TABLE IF NOT EXISTS bare (seq INTEGER PRIMARY KEY, conv INTEGER, id BLOB, links BLOB,
-			sum BLOB, line BLOB) STRICT`)
+	var appends, inserts []time.Duration
+	for ; b.Loop(); next++ {
+		start := time.Now()
+		h, err := db.Append(b.Context(), store.Append{Conversation: "talk", Head: "main", Expect: version,
+			Records: []store.Record{record(next, 1000, next-1)}, To: []node.ID{id(next)}})
 		require.NoError(b, err)
-		f(c)
-		return nil
-	})
-	require.NoError(b, err)
+		version = h.Version
+		appends = append(appends, time.Since(start))
+
+		r := record(next, 1000, next-1)
+		start = time.Now()
+		require.NoError(b, c.run(`BEGIN IMMEDIATE`))
+		_, err = c.Exec(b.Context(), `INSERT INTO bare (conv, id, links, sum, line) VALUES ($1, $2, $3, $4, $5)`,
+			int64(1), r.ID[:], r.Links[0][:], r.Sum[:], r.Line)
+		require.NoError(b, err)
+		require.NoError(b, c.run(`COMMIT`))
+		inserts = append(inserts, time.Since(start))
+	}
+	slices.Sort(appends)
+	slices.Sort(inserts)
+	median := func(d []time.Duration) float64 { return float64(d[len(d)/2].Nanoseconds()) / 1000 }
+	b.ReportMetric(median(appends), "µs/append")
+	b.ReportMetric(median(inserts), "µs/insert")
+	b.ReportMetric(median(appends)/median(inserts), "ratio")
 }
 
 // BenchmarkRead compares reading a conversation with a bare SELECT of its rows.

@@ -1,0 +1,36 @@
+// Package postgres keeps conversations in a PostgreSQL database, for services that run on more than one machine.
+//
+//	driver, err := postgres.Open(ctx, "postgres://plait@db.example.com/sessions", nil)
+//	if err != nil {
+//		return err
+//	}
+//	defer driver.Close()
+//	s := store.New(driver)
+//
+// [Open] makes a pool of connections; [New] uses a pool that the program has. The tables are those of store/sqlite. They
+// begin with plait_, and stand in the first schema of the search path.
+//
+// # What is durable
+//
+// When a method that changes something returns nil, its effect is as durable as the server makes a commit. Leave its
+// settings fsync and synchronous_commit on.
+//
+// If the connection breaks during a commit, the outcome is unknown, and the error is that of the connection. Repeat the
+// append: if it was stored, the error is a *store.ConflictError whose Current is what it asked for.
+//
+// # Stuck programs
+//
+// A program that is stopped inside a transaction (a paused virtual machine, a debugger) holds locks that others wait for.
+// So the server ends a transaction that is idle for [Options.IdleTimeout], and a statement that waits for a lock longer
+// than [Options.LockTimeout], or runs longer than [Options.StatementTimeout].
+//
+// # Concurrency
+//
+// A [DB] is safe for concurrent use. Each call that runs holds one connection of the pool. An append that continues a head
+// is one statement. Appends to different heads do not wait for each other, also in one conversation.
+//
+// # Errors
+//
+// The errors are those of store.Driver, fs.ErrClosed after [DB.Close], and those of pgx, such as *pgconn.PgError.
+// [SchemaError] and [DamageError] are this package's own.
+package postgres

@@ -1,0 +1,154 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/plait-dev/plait/internal/sqlstore"
+	"github.com/plait-dev/plait/store"
+)
+
+// Options are options of [Open] and [New]. Nil is the same as the zero value.
+type Options struct {
+	// IdleTimeout is how long a transaction may be idle before the server ends it with its connection. Defaults to 5
+	// seconds.
+	IdleTimeout time.Duration
+	// LockTimeout is how long a statement waits for a lock. Defaults to 5 seconds.
+	LockTimeout time.Duration
+	// StatementTimeout is how long one statement may run. Defaults to 30 seconds.
+	StatementTimeout time.Duration
+	// Poll is how often Watch looks for heads that other programs have moved. Defaults to 500 milliseconds.
+	Poll time.Duration
+	// Ring is called in each transaction that makes work of durable runs available, with the work. What it writes with tx is
+	// committed with the work, or not at all: jobs of a queue in the same database, for example. Its error undoes the
+	// transaction. It may be called again for a transaction that is repeated. Defaults to nil: nothing is called.
+	Ring func(ctx context.Context, tx pgx.Tx, wakes []store.Wake) error
+}
+
+// withDefaults returns the options with each default in place.
+func (o *Options) withDefaults() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	for _, d := range []struct {
+		value    *time.Duration
+		standard time.Duration
+	}{
+		{&opts.IdleTimeout, 5 * time.Second},
+		{&opts.LockTimeout, 5 * time.Second},
+		{&opts.StatementTimeout, 30 * time.Second},
+		{&opts.Poll, 500 * time.Millisecond},
+	} {
+		if *d.value <= 0 {
+			*d.value = d.standard
+		}
+	}
+	return opts
+}
+
+// guards returns the settings of the server that end stuck transactions, in milliseconds.
+func (o Options) guards() map[string]string {
+	ms := func(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
+	return map[string]string{
+		"idle_in_transaction_session_timeout": ms(o.IdleTimeout),
+		"lock_timeout":                        ms(o.LockTimeout),
+		"statement_timeout":                   ms(o.StatementTimeout),
+	}
+}
+
+// SchemaError reports a database that was written by a newer version of Plait.
+type SchemaError = sqlstore.SchemaError
+
+// DamageError lists what [DB.Check] has found.
+type DamageError = sqlstore.DamageError
+
+// DB is a store in a PostgreSQL database. It implements store.Driver, and store.Runs for durable runs. Make one with
+// [Open] or [New].
+type DB struct {
+	store.Runs
+
+	sqlstore *sqlstore.Driver
+	database *database
+}
+
+// Open connects to the database with this URL or connection string, as pgxpool.ParseConfig reads it, and makes the
+// tables if they are not there. A guard that the URL sets itself, such as lock_timeout, is kept.
+func Open(ctx context.Context, url string, opts *Options) (*DB, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	o := opts.withDefaults()
+	for name, value := range o.guards() {
+		if _, set := config.ConnConfig.RuntimeParams[name]; !set {
+			config.ConnConfig.RuntimeParams[name] = value
+		}
+	}
+
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, &database{pool: pool, owned: true}, o)
+}
+
+// New uses a pool of the program. The guards of opts hold for the transactions of Plait, and no other setting of a
+// connection is changed. Close does not close the pool.
+func New(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*DB, error) {
+	o := opts.withDefaults()
+	var set strings.Builder
+	for name, value := range o.guards() {
+		fmt.Fprintf(&set, "; set local %s = %s", name, value)
+	}
+	return open(ctx, &database{pool: pool, guards: set.String()}, o)
+}
+
+func open(ctx context.Context, db *database, opts Options) (*DB, error) {
+	db.commitTimeout = opts.StatementTimeout
+	db.closing = make(chan struct{})
+	options := sqlstore.Options{Poll: opts.Poll}
+	if opts.Ring != nil {
+		options.Ring = func(ctx context.Context, tx sqlstore.Tx, wakes []store.Wake) error {
+			return opts.Ring(ctx, tx.(queries).on.(pgx.Tx), wakes)
+		}
+	}
+	driver, err := sqlstore.New(ctx, db, dialect, options)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &DB{Runs: driver, sqlstore: driver, database: db}, nil
+}
+
+// dialect is what differs between PostgreSQL and other databases.
+var dialect = sqlstore.Dialect{
+	Share:      " FOR KEY SHARE",
+	Lock:       " FOR UPDATE",
+	Skip:       " FOR UPDATE SKIP LOCKED",
+	SkipTasks:  " FOR UPDATE OF t SKIP LOCKED",
+	Clock:      `SELECT (EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000000)::BIGINT`,
+	LockSchema: `SELECT pg_advisory_xact_lock(7163373128412)`, // any number that is used for nothing else
+	Schema: strings.NewReplacer(
+		"BYTES", "BYTEA",
+		"NUMBER", "BIGINT",
+		"SERIAL", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+		"NAME", `TEXT COLLATE "C"`,
+		"TABLE_END", "",
+		"COVER", "", // an entry of an index is limited to 2.7 kB, a list of links is not
+	),
+}
+
+// Close waits for calls that are running, and closes the connections. Later calls return fs.ErrClosed. A second Close
+// does nothing.
+func (db *DB) Close() error { return db.database.Close() }
+
+// Check reads all conversations and compares: the sum of every record and blob; whether all that a record or a head
+// points to is there. The error is a *DamageError, or one of reading. It runs in one long transaction that only reads.
+func (db *DB) Check(ctx context.Context) error { return db.sqlstore.Check(ctx) }

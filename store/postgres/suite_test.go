@@ -1,0 +1,55 @@
+package postgres_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/plait-dev/plait/internal/pgtest"
+	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/store/postgres"
+	"github.com/plait-dev/plait/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := pgtest.Stop(); err != nil {
+			println(err.Error())
+			code = 1
+		}
+		os.Exit(code)
+	}))
+}
+
+// openNew opens a new database, and closes it when the test ends.
+func openNew(t testing.TB, opts *postgres.Options) *postgres.DB {
+	t.Helper()
+	return openAt(t, pgtest.Database(t), opts)
+}
+
+func openAt(t testing.TB, url string, opts *postgres.Options) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(context.Background(), url, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+func TestRuns(t *testing.T) {
+	storetest.RunRuns(t, func(t *testing.T) store.Runs {
+		db := openNew(t, nil)
+		t.Cleanup(func() { require.NoError(t, db.Check(context.Background())) })
+		return db
+	})
+}
+
+func TestDriver(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Driver {
+		db := openNew(t, nil)
+		t.Cleanup(func() { require.NoError(t, db.Check(context.Background())) })
+		return db
+	})
+}
