@@ -305,7 +305,7 @@ var others = map[string]map[string]alike{
 			"takes no part in calls and results"},
 		"dag: viewOf": {"System Tools ToolExecution SubGraph StopReason Custom Unknown",
 			"neither a message nor replaces one"},
-		"executor: sayNothing": {"Message ToolExecution SubGraph Compaction StopReason Unknown",
+		"executor: isDeclaration": {"Message ToolExecution SubGraph Compaction StopReason Unknown",
 			"may change what the model is sent next; only a setup or a record may stand behind the last message"},
 		"node: Node.Children": {"System Tools Message Compaction StopReason Custom Unknown",
 			"has no conversation hanging on it"},

@@ -193,3 +193,29 @@ func TestWithOfNoProviderIsAnError(t *testing.T) {
 		require.ErrorIs(t, last, api.ErrProtocol)
 	}
 }
+
+func TestHeaderNamesIgnoreCase(t *testing.T) {
+	provider := api.Options{Header: http.Header{"x-a": {"provider"}, "X-B": {"kept"}}}
+	request := api.Options{Header: http.Header{"X-a": {"request"}}}
+	require.Equal(t, http.Header{"X-A": {"request"}, "X-B": {"kept"}}, request.Over(provider).Header)
+	require.Equal(t, http.Header{"X-A": {"provider"}, "X-B": {"kept"}}, api.Options{}.Over(provider).Header)
+	require.Nil(t, api.Options{}.Over(api.Options{}).Header)
+}
+
+func TestHeaderErrorDoesNotShowTheValue(t *testing.T) {
+	err := api.Options{Header: http.Header{"X-A": {"a\nb"}}}.Check()
+	require.EqualError(t, err, `invalid request: Options.Header: "X-A" cannot be sent`)
+}
+
+func TestCachePolicyOfOneProviderIsAccepted(t *testing.T) {
+	require.NoError(t, api.Options{Cache: "own"}.Check())
+	require.Error(t, api.Options{Cache: "own it"}.Check())
+}
+
+func TestThinkingBudgetHasOneSpelling(t *testing.T) {
+	for _, s := range []api.Thinking{"007", "+5", "-0", "1e3"} {
+		require.Zero(t, s.Tokens(), s)
+		require.ErrorIs(t, api.Options{Thinking: s}.Check(), api.ErrInvalidRequest, s)
+	}
+	require.Equal(t, 7, api.ThinkTokens(7).Tokens())
+}

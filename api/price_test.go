@@ -187,3 +187,10 @@ func TestPriceFilesThatCannotBeRead(t *testing.T) {
 	_, err := api.ReadPrices(iotest.ErrReader(io.ErrUnexpectedEOF))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
+
+func TestEmptyModelNameHasNoPrice(t *testing.T) {
+	for _, model := range []string{"-latest", "models/", "models/-latest", "-20250101"} {
+		_, known := api.Prices{"": {Input: 1, Output: 1}}.Of(model)
+		require.False(t, known, model)
+	}
+}

@@ -124,7 +124,7 @@ func (r *run) ownTurn(messages []content.Message) bool {
 	if last < 0 || messages[last].Role != content.Assistant {
 		return false
 	}
-	said := lastSaid(r.d)
+	said := lastMessage(r.d)
 	if said == nil {
 		return true
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
 )
 
 // story is the events of a run, each in a word or two.
@@ -210,4 +211,41 @@ func TestWhoAddsToARequestDoesNotChangeTheConversation(t *testing.T) {
 	for _, req := range model.Requests() {
 		require.Equal(t, messages[:len(req.Messages)], req.Messages)
 	}
+}
+
+func TestTurnZeroReportsCallsThatHadAllBeenExecuted(t *testing.T) {
+	d := ask(fast).Assistant("", call("fast"))
+	d = d.AppendExecutions(node.ToolExecution{Index: 0, Result: content.Words("before")})
+	for event, err := range executor.Stream(t.Context(), apitest.NewScript(apitest.Say("Done.")), d) {
+		require.NoError(t, err)
+		if e, ok := event.(executor.TurnEnd); ok && e.Turn == 0 {
+			require.Len(t, e.Executions, 1)
+			require.Equal(t, "before", e.Executions[0].Result.Text())
+		}
+	}
+}
+
+func TestPausedTurnReportsItsTotalTime(t *testing.T) {
+	took := executor.NewTool(content.Tool{Name: "took", Schema: `{"type":"object"}`}, func(context.Context, executor.Call) (executor.Result, error) {
+		return executor.Result{Usage: content.Usage{Output: 3}}, nil
+	})
+	away := executor.DeferredTool(content.Tool{Name: "away", Schema: `{"type":"object"}`})
+	model := apitest.NewScript(apitest.Call(call("took"), call("away")).Usage(content.Usage{Output: 5}), apitest.Say("Done."))
+	agent := executor.Agent{Provider: model}
+	d, err := agent.Run(t.Context(), ask(took, away))
+	var paused *executor.PausedError
+	require.ErrorAs(t, err, &paused)
+	c := paused.Continuation
+	var turns []executor.TurnEnd
+	for event := range agent.ResumeStream(t.Context(), d, c, map[string]executor.Reply{c.Pending[0].ID: executor.Returned(executor.Result{Usage: content.Usage{Output: 4}})}) {
+		switch e := event.(type) {
+		case executor.TurnEnd:
+			turns = append(turns, e)
+		case executor.End:
+			require.EqualValues(t, 5, e.Stop.Usage.Output)
+			require.EqualValues(t, 7, e.Stop.ToolUsage.Output)
+		}
+	}
+	require.EqualValues(t, 5, turns[0].Usage.Output)
+	require.EqualValues(t, 7, turns[0].ToolUsage.Output)
 }

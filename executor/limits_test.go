@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strconv"
 	"testing"
 	"time"
 
@@ -166,4 +167,53 @@ func TestTotalsSaturate(t *testing.T) {
 	_, end, err = watch(t, executor.Agent{Provider: model, Limits: executor.Limits{Tokens: math.MaxInt64, Turns: 9}}.Stream(t.Context(), ask(fast)))
 	require.NoError(t, err)
 	require.Equal(t, content.StopTokenLimit, end.Stop.Reason)
+}
+
+// Ids of 64 bits that differ in their last digit are not the same arguments.
+func TestRepeatLimitComparesEveryDigitOfArguments(t *testing.T) {
+	get := executor.Func("get", "", func(_ context.Context, in struct {
+		ID int64 `json:"id"`
+	}) (string, error) {
+		return strconv.FormatInt(in.ID, 10), nil
+	})
+	var turns []apitest.Turn
+	for i := range 6 {
+		turns = append(turns, apitest.Call(apitest.Use("get", map[string]int64{"id": 1234567890123456780 + int64(i)})))
+	}
+	agent := executor.Agent{Provider: apitest.NewScript(append(turns, apitest.Say("Done."))...), Limits: executor.Limits{Repeats: 2}}
+	d, err := agent.Run(t.Context(), ask(get))
+	require.NoError(t, err)
+	require.Equal(t, content.StopEndTurn, stopped(t, d).Reason)
+	require.Equal(t, "uarararararara", roles(d), "and it was told nothing")
+}
+
+// A run that reached its limit on calls and paused in the same turn stops there when it is resumed.
+func TestCallLimitHoldsAcrossAPause(t *testing.T) {
+	for _, strategy := range []executor.Strategy{nil, executor.DeferAll()} {
+		model := once(call("fast"), call("fast"))
+		agent := executor.Agent{Provider: model, Strategy: strategy, Limits: executor.Limits{Calls: 1}}
+		if strategy == nil {
+			agent.Hooks = []executor.Hook{executor.RequireApproval()}
+		}
+		d, err := agent.Run(t.Context(), ask(fast))
+		var paused *executor.PausedError
+		require.ErrorAs(t, err, &paused)
+		require.Len(t, paused.Continuation.Pending, 1)
+		reply := executor.Failed("elsewhere")
+		if strategy == nil {
+			reply = executor.Approved()
+		}
+		d, err = agent.Resume(t.Context(), d, paused.Continuation, map[string]executor.Reply{paused.Continuation.Pending[0].ID: reply})
+		require.NoError(t, err)
+		require.Equal(t, content.StopCallLimit, stopped(t, d).Reason)
+		require.Equal(t, 2, stopped(t, d).ToolCalls)
+		require.Len(t, model.Requests(), 1)
+	}
+	agent := executor.Agent{Provider: once(call("fast")), Hooks: []executor.Hook{executor.RequireApproval()}, Limits: executor.Limits{Calls: 1}}
+	d, err := agent.Run(t.Context(), ask(fast))
+	var paused *executor.PausedError
+	require.ErrorAs(t, err, &paused)
+	d, err = agent.Resume(t.Context(), d, paused.Continuation, map[string]executor.Reply{paused.Continuation.Pending[0].ID: executor.Approved()})
+	require.NoError(t, err)
+	require.Equal(t, content.StopEndTurn, stopped(t, d).Reason, "none was beyond it")
 }

@@ -55,7 +55,7 @@ func finalOutput[T any](d dag.DAG, err error) (T, dag.DAG, error) {
 // lastAnswer returns the text of the model's response at the end of the conversation. It returns "" if the last message
 // is not the model's, has calls, or was cut off.
 func lastAnswer(d dag.DAG) string {
-	n := lastSaid(d)
+	n := lastMessage(d)
 	if n == nil {
 		return ""
 	}

@@ -2,7 +2,10 @@ package executor_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -196,4 +199,93 @@ func TestFinalOutputRefusesAnAnswerThatWasCutOff(t *testing.T) {
 
 	_, err = executor.FinalOutput[count](d)
 	require.ErrorIs(t, err, api.ErrOutput)
+}
+
+// pausedAt runs a conversation whose only call waits for a result from outside.
+func pausedAt(t *testing.T, agent executor.Agent) (dag.DAG, executor.Continuation, map[string]executor.Reply) {
+	t.Helper()
+	agent.Provider, agent.Strategy = once(call("fast")), executor.DeferAll()
+	d, err := agent.Run(t.Context(), ask(fast))
+	var paused *executor.PausedError
+	require.ErrorAs(t, err, &paused)
+	replies := map[string]executor.Reply{paused.Continuation.Pending[0].ID: executor.Returned(executor.Result{Content: content.Words("from afar")})}
+	return d, paused.Continuation, replies
+}
+
+// A resume that is refused has shown the results to nobody.
+func TestRefusedResumeRunsNoAfterHook(t *testing.T) {
+	refuse := true
+	agent := executor.Agent{Provider: apitest.NewScript(apitest.Say("Done."))}
+	seen := 0
+	agent.Hooks = []executor.Hook{
+		{After: func(_ context.Context, _ executor.Call, r executor.Result) (executor.Result, error) {
+			seen++
+			return r, nil
+		}},
+		{Resume: func(context.Context, executor.Continuation) error {
+			if refuse {
+				return errors.New("not now")
+			}
+			return nil
+		}},
+	}
+	d, c, replies := pausedAt(t, agent)
+	_, err := agent.Resume(t.Context(), d, c, replies)
+	require.ErrorIs(t, err, executor.ErrStale)
+	require.Zero(t, seen)
+
+	refuse = false
+	d, err = agent.Resume(t.Context(), d, c, replies)
+	require.NoError(t, err)
+	require.Equal(t, 1, seen)
+	require.Equal(t, []string{"from afar"}, outcomes(t, d))
+}
+
+// A result from outside has been brought, whatever becomes of the context: it is taken, or the run is refused and nothing is done.
+func TestDeferredResultIsKeptWhenTheContextEnds(t *testing.T) {
+	agent := executor.Agent{Provider: apitest.NewScript(apitest.Say("Done."))}
+	d, c, replies := pausedAt(t, agent)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	got, err := agent.Resume(over, d, c, replies)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, []string{"from afar"}, outcomes(t, got))
+
+	agent.Hooks = []executor.Hook{{After: func(ctx context.Context, _ executor.Call, r executor.Result) (executor.Result, error) {
+		return r, nil
+	}}, executor.ClaimOnce()}
+	got, err = agent.Resume(over, d, c, replies)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, executor.ErrStale)
+	require.Len(t, got.OpenCalls(), 1, "nothing was done")
+	got, err = agent.Resume(t.Context(), d, c, replies)
+	require.NoError(t, err)
+	require.Equal(t, []string{"from afar"}, outcomes(t, got))
+}
+
+// An After hook has as long for a result from outside as for any other.
+func TestAfterHookThatHangsOnADeferredResultTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agent := executor.Agent{Provider: apitest.NewScript(apitest.Say("Done."))}
+		agent.Hooks = []executor.Hook{{After: func(ctx context.Context, _ executor.Call, r executor.Result) (executor.Result, error) {
+			<-ctx.Done()
+			return r, nil
+		}}}
+		d, c, replies := pausedAt(t, agent)
+		began := time.Now()
+		d, err := agent.Resume(t.Context(), d, c, replies)
+		require.NoError(t, err)
+		require.Equal(t, 30*time.Second, time.Since(began))
+		require.Equal(t, []string{"error: Tool exceeded timeout of 30s."}, outcomes(t, d))
+	})
+}
+
+// The attributes of a continuation are its own: to change them changes nothing of the run that paused.
+func TestContinuationHasItsOwnAttributes(t *testing.T) {
+	ctx := executor.WithAttributes(t.Context(), map[string]any{"user": "u"})
+	_, err := executor.Agent{Provider: once(call("fast")), Strategy: executor.DeferAll()}.Run(ctx, ask(fast))
+	var paused *executor.PausedError
+	require.ErrorAs(t, err, &paused)
+	paused.Continuation.Attributes["user"] = "v"
+	require.Equal(t, "u", executor.Attributes(ctx)["user"])
 }

@@ -1,12 +1,15 @@
 package executor_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -582,4 +585,210 @@ func TestAFullOutputThatOnlyAMessageCanHoldIsAnErrorOfItsCall(t *testing.T) {
 	d, err := executor.Run(t.Context(), once(call("bad"), call("fast")), ask(bad, fast))
 	require.NoError(t, err)
 	require.Equal(t, []string{"error: the tool's result: its full output: block 0 is a content.ToolUse, which only a message can contain", "fast"}, outcomes(t, d))
+}
+
+// What a tool says is its whole output is checked like the rest: it must not make the phase impossible to close.
+func TestInvalidFullOutputIsAnErrorOfThatCallOnly(t *testing.T) {
+	use, err := content.Of(content.ToolUse{ID: "x", Name: "fast", Input: "{}"})
+	require.NoError(t, err)
+	bad := tool("bad", func(context.Context) (any, error) {
+		return executor.Result{Content: content.Words("x"), Full: use}, nil
+	})
+	d, err := executor.Run(t.Context(), once(call("bad"), call("fast")), ask(fast, bad))
+	require.NoError(t, err)
+	require.Contains(t, outcomes(t, d)[0], "error: the tool's result: its full output")
+	require.Equal(t, "fast", outcomes(t, d)[1])
+	require.Equal(t, "Done.", d.Text())
+}
+
+// A timeout that is over before the call's goroutine gets to run is a timeout like any other.
+func TestToolThatIgnoresItsTimeoutGetsATimeoutResult(t *testing.T) {
+	for range 50 {
+		release := make(chan struct{})
+		stuck := tool("stuck", func(context.Context) (any, error) { <-release; return "late", nil })
+		agent := executor.Agent{ToolTimeout: 1, Grace: -1, Provider: once(call("stuck"), call("stuck"))}
+
+		// A call that is not answered by its timeout is answered as cancelled by this one, so that a failure does not hang.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		d, err := agent.Run(ctx, ask(stuck))
+		cancel()
+		close(release)
+		require.NoError(t, err)
+		require.Equal(t, []string{"error: Tool exceeded timeout of 1ns.", "error: Tool exceeded timeout of 1ns."}, outcomes(t, d))
+	}
+}
+
+// An answer to an earlier question, or words beside a call, are not the answer that RunFor was asked for.
+func TestRunForRefusesAResponseInAnotherForm(t *testing.T) {
+	type answer struct {
+		N int `json:"n"`
+	}
+	for name, turn := range map[string]apitest.Turn{
+		"from before":   apitest.Call(call("fast")),
+		"beside a call": apitest.Answer(content.Text{Text: `{"n":1}`}).Call(call("fast")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			agent := executor.Agent{Provider: apitest.NewScript(turn), Tools: []dag.Tool{fast}, Limits: executor.Limits{Turns: 1}}
+			got, d, err := executor.RunFor[answer](t.Context(), agent, dag.New().User("How many?").Assistant(`{"n":42}`).User("And now?"))
+			require.ErrorIs(t, err, api.ErrOutput)
+			require.Zero(t, got)
+			require.Equal(t, content.StopMaxTurns, stopped(t, d).Reason)
+		})
+	}
+}
+
+// A new release describes its tool in other words, and finds a conversation whose calls were open when the old one crashed.
+func TestOpenCallsAreExecutedBeforeAChangedToolIsDeclared(t *testing.T) {
+	echo := func(context.Context, struct{}) (string, error) { return "done", nil }
+	before := dag.New().Tools(executor.Func("t", "old words", echo)).User("x").Assistant("", content.ToolUse{ID: "a", Name: "t", Input: "{}"})
+	agent := executor.Agent{Tools: []dag.Tool{executor.Func("t", "new words", echo)}}
+
+	d, err := agent.ExecuteTools(t.Context(), before)
+	require.NoError(t, err)
+	require.Equal(t, "done", d.Messages()[2].Blocks.ToolResults()[0].Content.Text())
+	require.Equal(t, "new words", d.ToolDefs()[0].Description)
+	require.Empty(t, d.Validate())
+
+	agent.Provider = apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
+		return apitest.Say(req.Tools[0].Description + ": " + req.Messages[2].Blocks.ToolResults()[0].Content.Text())
+	}))
+	d, err = agent.Run(t.Context(), before)
+	require.NoError(t, err)
+	require.Equal(t, "new words: done", d.Text())
+	require.Empty(t, d.Validate())
+}
+
+func TestStreamRunsOnce(t *testing.T) {
+	model := apitest.NewScript(apitest.Say("a"), apitest.Say("b"))
+	events := executor.Stream(t.Context(), model, dag.New().User("x"))
+	for _, err := range events {
+		require.NoError(t, err)
+	}
+	seen := 0
+	for event, err := range events {
+		seen++
+		require.IsType(t, executor.End{}, event)
+		require.ErrorIs(t, err, api.ErrProtocol)
+	}
+	require.Equal(t, 1, seen)
+	require.Len(t, model.Requests(), 1)
+}
+
+func TestEmptyResponseAddsNoMessage(t *testing.T) {
+	d, err := executor.Run(t.Context(), apitest.NewScript(apitest.Say("")), dag.New().User("x"))
+	require.NoError(t, err)
+	require.Len(t, d.Messages(), 1)
+}
+
+type noSequence struct{}
+
+func (noSequence) Stream(context.Context, api.Request) iter.Seq2[api.Event, error] { return nil }
+
+func TestNilProviderIsAnError(t *testing.T) {
+	for _, p := range []api.Provider{api.NewClient(nil, nil), noSequence{}} {
+		d, err := executor.Run(t.Context(), p, dag.New().User("x"))
+		require.ErrorIs(t, err, api.ErrProtocol)
+		require.Len(t, d.Messages(), 1)
+	}
+	_, err := executor.Run(t.Context(), (*api.Client)(nil), dag.New().User("x"))
+	require.ErrorIs(t, err, executor.ErrNoProvider)
+}
+
+// TestCallsThatTheRequestForbadeAreNotExecuted asks a provider that ignores the choice of tools, as some compatible servers do.
+func TestCallsThatTheRequestForbadeAreNotExecuted(t *testing.T) {
+	for name, test := range map[string]struct {
+		options api.Options
+		refused []string // a part of each call's result; "" is executed
+	}{
+		"no tools":         {api.Options{ToolChoice: api.ToolsNone}, []string{"no tool may be called now", "no tool may be called now"}},
+		"one call":         {api.Options{OneCall: true}, []string{"", "only one tool may be called at a time"}},
+		"one tool":         {api.Options{ToolChoice: api.OneTool("b")}, []string{`only the tool "b" may be called now`, ""}},
+		"as it likes":      {api.Options{}, []string{"", ""}},
+		"any, but at once": {api.Options{ToolChoice: api.ToolsAny}, []string{"", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var executed atomic.Int32
+			tool := func(name string) dag.Tool {
+				return executor.Func(name, "", func(context.Context, struct{}) (string, error) { executed.Add(1); return "done", nil })
+			}
+			model := apitest.NewScript(apitest.Call(apitest.Use("a", map[string]int{}), apitest.Use("b", map[string]int{})), apitest.Say("Done."))
+			d, err := executor.Agent{Provider: model, Options: test.options, Tools: []dag.Tool{tool("a"), tool("b")}}.Run(t.Context(), dag.New().User("Go."))
+			require.NoError(t, err)
+
+			want := 0
+			for i, o := range outcomes(t, d) {
+				if test.refused[i] == "" {
+					want++
+				}
+				require.Contains(t, o, cmp.Or(test.refused[i], "done"))
+			}
+			require.EqualValues(t, want, executed.Load())
+			require.Len(t, outcomes(t, d), 2)
+		})
+	}
+}
+
+// TestCallsOfAnEarlierRunIgnoreTheToolChoiceOfThisRun runs on with a choice that was not made for the calls that are open.
+func TestCallsOfAnEarlierRunIgnoreTheToolChoiceOfThisRun(t *testing.T) {
+	executed := 0
+	tool := executor.Func("a", "", func(context.Context, struct{}) (string, error) { executed++; return "done", nil })
+	d := dag.New().Tools(tool).User("Go.").Assistant("", content.ToolUse{ID: "x", Name: "a", Input: "{}"})
+	_, err := executor.Agent{Provider: apitest.NewScript(apitest.Say("Done.")), Options: api.Options{ToolChoice: api.ToolsNone}, Tools: []dag.Tool{tool}}.Run(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, 1, executed)
+}
+
+func TestFailedToolWithInvalidDetailsIsAnErrorResult(t *testing.T) {
+	for _, r := range []executor.Result{{Details: "{"}, {Child: dag.New().Append(nil)}} {
+		bad := executor.NewTool(content.Tool{Name: "bad", Schema: `{"type":"object"}`}, func(context.Context, executor.Call) (executor.Result, error) {
+			return r, errors.New("failed")
+		})
+		d, err := executor.Run(t.Context(), once(call("bad"), call("fast")), ask(bad, fast))
+		require.NoError(t, err)
+		require.Equal(t, []string{"error: failed", "fast"}, outcomes(t, d))
+	}
+}
+
+func TestRefusedRunReturnsTheConversationUnchanged(t *testing.T) {
+	said := node.Message{Role: content.Assistant, Blocks: content.Words("Yes?"), Answer: node.Answer{Stop: content.StopEndTurn}}
+	d := dag.New().User("Hello?").Append(said)
+	agent := executor.Agent{Provider: apitest.NewScript(), System: "Be brief.", Tools: []dag.Tool{fast}}
+	after, err := agent.Run(t.Context(), d)
+	require.ErrorIs(t, err, executor.ErrAnswered)
+	require.Equal(t, d.Heads(), after.Heads())
+}
+
+func TestCallsOfABatchStartInCallOrder(t *testing.T) {
+	backwards := func(calls []executor.Ready) []executor.Batch {
+		var w executor.Batch
+		for i := range calls {
+			w.Calls = append(w.Calls, len(calls)-1-i)
+		}
+		return []executor.Batch{w}
+	}
+	var starts []int
+	for event := range (executor.Agent{Provider: once(call("fast"), call("fast"), call("fast")), Strategy: backwards}).Stream(t.Context(), ask(fast)) {
+		if e, ok := event.(executor.ToolStart); ok {
+			starts = append(starts, e.Call.Index)
+		}
+	}
+	require.Equal(t, []int{0, 1, 2}, starts)
+}
+
+func TestTimeoutInOneBatchDoesNotEndTheNext(t *testing.T) {
+	var calls []content.ToolUse
+	var want []string
+	for range 20 {
+		calls = append(calls, call("slow"), call("slow"), call("half"), call("half"))
+		want = append(want, "error: Tool exceeded timeout of 1s.", "error: Tool exceeded timeout of 1s.", "half", "half")
+	}
+	half := tool("half", func(ctx context.Context) (any, error) { return "half", wait(ctx, 500*time.Millisecond) })
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			agent := executor.Agent{Provider: once(calls...), Strategy: executor.Batched(2), ToolTimeout: time.Second}
+			d, err := agent.Run(t.Context(), ask(slow, half))
+			require.NoError(t, err)
+			require.Equal(t, want, outcomes(t, d))
+		})
+	}
 }

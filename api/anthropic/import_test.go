@@ -53,3 +53,34 @@ func ExampleImport() {
 	os.Stdout.WriteString(model + ": " + req.System[0] + " " + req.Messages[0].Blocks.Text() + " " + string(req.Options.Body))
 	// Output: claude-sonnet-4-5: Be brief. Hello {"max_tokens":100}
 }
+
+// TestImportKeepsTheCachingOfTheRequest makes bodies of bodies that were imported.
+func TestImportKeepsTheCachingOfTheRequest(t *testing.T) {
+	const marker = `,"cache_control":{"type":"ephemeral","ttl":"1h"}`
+	for name, c := range map[string]struct {
+		top, tool, first, inner, opaque string
+		cache                           api.Cache
+	}{
+		"no marker":           {cache: api.CacheOff},
+		"the API's own":       {top: marker, cache: api.CacheOff},
+		"a tool's":            {tool: marker, cache: CacheOwn},
+		"a text's":            {first: marker, cache: CacheOwn},
+		"one inside a result": {inner: marker, cache: CacheOwn},
+		"an opaque block's":   {opaque: marker, cache: CacheOwn},
+		"all":                 {top: marker, tool: marker, first: marker, inner: marker, cache: CacheOwn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := `{"model":"claude-x","max_tokens":5` + c.top + `,"tools":[{"name":"f","description":"F.","input_schema":{"type":"object"}` + c.tool + `}],` +
+				`"system":[{"type":"text","text":"s"}],"messages":[{"role":"user","content":[{"type":"text","text":"a"` + c.first + `},` +
+				`{"type":"search_result","source":"x","title":"y","content":[{"type":"text","text":"z"}]` + c.opaque + `}]},` +
+				`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},` +
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"1"` + c.inner + `}]}]}]}`
+			req, _, err := Import([]byte(body))
+			require.NoError(t, err)
+			require.Equal(t, c.cache, req.Options.Cache)
+			made, notes := requireBody(t, req, &Options{NoStream: true})
+			require.Empty(t, notes)
+			require.JSONEq(t, body, made)
+		})
+	}
+}

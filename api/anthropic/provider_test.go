@@ -314,3 +314,17 @@ func TestABodyIsSentInOneGo(t *testing.T) {
 	_, err := send(server, nil)
 	require.NoError(t, err)
 }
+
+func TestHeaderReplacesTheOneOfTheSDK(t *testing.T) {
+	var came http.Header
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { came = r.Header }))
+	defer server.Close()
+	o := &Options{Options: api.Options{Header: http.Header{
+		"content-type": {"application/json; charset=utf-8"}, "Accept": {"*/*"}, "Anthropic-Version": {"2026-01-01"}, "X-Api-Key": {"another"},
+	}}}
+	_, err := send(server, o)
+	require.Error(t, err, "it answers nothing")
+	for name, values := range o.Header {
+		require.Equal(t, values, came.Values(name))
+	}
+}

@@ -61,3 +61,32 @@ func TestWhatIsRememberedTakesTheSpaceOfTheRequests(t *testing.T) {
 		})
 	}
 }
+
+// TestShortConversationDoesNotRetainTheLongOne lets a conversation go on for a hundred megabytes, drops what came, and keeps the
+// beginning, which was sent before.
+func TestShortConversationDoesNotRetainTheLongOne(t *testing.T) {
+	e := strange()
+	short := []content.Message{user(text("Hi"))}
+	for range 20 {
+		short = append(short, assistant(text("x")), user(text("y")))
+	}
+	e.Encode(short)
+	before := heap()
+	long := append([]content.Message(nil), short...)
+	for range 100 {
+		long = append(long, assistant(text(strings.Repeat("x", 200_000))), user(text(strings.Repeat("y", 200_000))))
+		e.Encode(long)
+	}
+	require.Greater(t, heap()-before, 60<<20, "it was remembered")
+	runtime.KeepAlive(long)
+	require.Less(t, heap()-before, 10<<20)
+	runtime.KeepAlive(short)
+}
+
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}

@@ -344,3 +344,10 @@ func TestFilesOfGeminiAreSentToGeminiAlone(t *testing.T) {
 		require.Equal(t, name == "gemini", taken == content.Block(file), name)
 	}
 }
+
+func TestVideoIsNotAnImage(t *testing.T) {
+	film := content.Image{Source: content.Source{URL: "gs://b/o.mp4", MediaType: "video/mp4"}}
+	taken, why := targetOf("gemini").Accept(content.User, film, false)
+	require.IsType(t, content.Text{}, taken)
+	require.Contains(t, why, "not that of an image")
+}

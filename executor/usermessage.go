@@ -12,7 +12,7 @@ import (
 // answered reports whether the conversation ends with a message of the model without calls, and whether it is a whole
 // response. If it is not, it may be the beginning of a response, for the model to continue.
 func (r *run) answered() (words, whole bool) {
-	n := lastSaid(r.d)
+	n := lastMessage(r.d)
 	if n == nil {
 		return false, false
 	}
@@ -21,9 +21,9 @@ func (r *run) answered() (words, whole bool) {
 	return words, words && m.Answer.Stop == content.StopEndTurn
 }
 
-// lastSaid returns the last message of the conversation, searching back from the single head. It returns nil if there
+// lastMessage returns the last message of the conversation, searching back from the single head. It returns nil if there
 // is none, or if a node after it has several parents.
-func lastSaid(d dag.DAG) *node.Node {
+func lastMessage(d dag.DAG) *node.Node {
 	for n := d.Head(); n != nil; n = n.Parent(0) {
 		if _, ok := n.Message(); ok {
 			return n
@@ -40,7 +40,7 @@ func (r *run) checkInput() error {
 	// Prompts, tools and records may follow the message.
 	last := r.d.Head()
 	var after []*node.Node
-	for last != nil && last.NumParents() == 1 && sayNothing(last.Payload()) {
+	for last != nil && last.NumParents() == 1 && isDeclaration(last.Payload()) {
 		after, last = append(after, last), last.Parent(0)
 	}
 	if last == nil {
@@ -52,7 +52,7 @@ func (r *run) checkInput() error {
 		return nil
 	}
 
-	m, err := r.filter(content.Message{Role: said.Role, Blocks: said.Blocks})
+	m, err := r.runInputHooks(content.Message{Role: said.Role, Blocks: said.Blocks})
 	if r.ctx.Err() != nil && err != nil {
 		return errorOf(r.ctx) // the end of the context is no decision of a hook
 	}
@@ -73,8 +73,8 @@ func (r *run) checkInput() error {
 	return d.Err()
 }
 
-// sayNothing reports whether p is no message: a node of this kind may follow the last message.
-func sayNothing(p node.Payload) bool {
+// isDeclaration reports whether a node with payload p may follow the last message: a prompt, tools or a record.
+func isDeclaration(p node.Payload) bool {
 	switch p.(type) {
 	case node.System, node.Tools, node.Custom:
 		return true
@@ -82,8 +82,8 @@ func sayNothing(p node.Payload) bool {
 	return false
 }
 
-// filter passes a message of the user through the Input hooks.
-func (r *run) filter(m content.Message) (content.Message, error) {
+// runInputHooks passes a message of the user through the Input hooks.
+func (r *run) runInputHooks(m content.Message) (content.Message, error) {
 	for _, h := range r.agent.Hooks {
 		if h.Input == nil {
 			continue
@@ -131,7 +131,7 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 
 		var input []content.Message
 		for _, m := range taken {
-			changed, err := r.filter(m)
+			changed, err := r.runInputHooks(m)
 			if err == nil {
 				input = append(input, changed)
 				continue

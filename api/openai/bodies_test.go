@@ -21,7 +21,7 @@ func chatBodyOf(t *testing.T, req api.Request, model string, o *Options) (string
 	return string(body), notes
 }
 
-func TestOnlyAModelThatHearsIsSentSound(t *testing.T) {
+func TestAudioIsSentOnlyToModelsThatAcceptIt(t *testing.T) {
 	sound := content.Document{Source: content.Source{MediaType: "audio/wav", Data: "UklGRiQAAABXQVZFZm10IA=="}}
 	own := content.Opaque{API: ChatAPI, JSON: `{"type":"input_audio","input_audio":{"data":"UklGRiQAAABXQVZFZm10IA==","format":"wav"}}`}
 	call := assistantSays(content.ToolUse{ID: "a", Name: "f", Input: `{}`})
@@ -53,7 +53,7 @@ func bothBodies(t *testing.T, req api.Request, model string, o *Options) (bodies
 	return map[string]string{ChatAPI: chat, ResponsesAPI: string(body)}, map[string][]api.RepairNote{ChatAPI: ofChat, ResponsesAPI: ofResponses}
 }
 
-func TestAnyFormOfAnAnswerCanBeAskedFor(t *testing.T) {
+func TestOutputSchemaMayHaveAnyRootType(t *testing.T) {
 	type nested struct {
 		Counts map[string]int `json:"counts"`
 		Lists  [][]string     `json:"lists"`
@@ -76,7 +76,7 @@ func TestAnyFormOfAnAnswerCanBeAskedFor(t *testing.T) {
 	require.False(t, strictSchema(`{"type":"object","properties":{"a":{}},"required":["a"],"additionalProperties":false}`), "a part that may be anything")
 }
 
-func TestAListInAToolsSchemaHoldsSomething(t *testing.T) {
+func TestArraysInToolSchemasGetItems(t *testing.T) {
 	for schema, want := range map[content.JSON]string{
 		`{"type":"object"}`: `{"type":"object","properties":{}}`,
 		`{"type":"object","properties":{"a":{"type":"array"}}}`:                                     `{"type":"object","properties":{"a":{"type":"array","items":{}}}}`,
@@ -98,7 +98,7 @@ func TestAListInAToolsSchemaHoldsSomething(t *testing.T) {
 	}
 }
 
-func TestAModelThatDoesNotReasonIsNotToldHowMuch(t *testing.T) {
+func TestThinkingIsLeftOutForModelsThatDoNotReason(t *testing.T) {
 	for model, reasons := range map[string]bool{
 		"gpt-3.5-turbo": false, "gpt-4.1": false, "ft:gpt-4o:acme": false, "chatgpt-4o-latest": false, "gpt-5-chat-latest": false, "openai/gpt-4o": false,
 		"gpt-5.2": true, "o3": true, "deepseek-reasoner": true, "openai/gpt-oss-120b": true,
@@ -113,7 +113,7 @@ func TestAModelThatDoesNotReasonIsNotToldHowMuch(t *testing.T) {
 	}
 }
 
-func TestMetadataIsAsMuchAsTheAPIsTake(t *testing.T) {
+func TestMetadataIsLimitedToWhatTheAPIsAccept(t *testing.T) {
 	pairs := map[string]string{
 		"a": strings.Repeat("ü", 512), "b": strings.Repeat("x", 513), strings.Repeat("k", 64): "", strings.Repeat("k", 65): "",
 	}
@@ -139,7 +139,7 @@ func TestMetadataIsAsMuchAsTheAPIsTake(t *testing.T) {
 	}
 }
 
-func TestAnItemsIDThatIsNotTheAPIsIsNone(t *testing.T) {
+func TestItemIDsOfAnotherFormatAreLeftOut(t *testing.T) {
 	const thought = `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"c2VhbGVk"}`
 	const call = `{"type":"function_call","id":"fc_1","call_id":"call_1","name":"f","arguments":"{}","status":"completed"}`
 	const custom = `{"type":"custom_tool_call","id":"ctc_1","call_id":"call_1","name":"f","input":"x","status":"completed"}`
@@ -173,7 +173,7 @@ func TestAnItemsIDThatIsNotTheAPIsIsNone(t *testing.T) {
 	}
 }
 
-func TestAPolicyOfAnotherProviderIsLeftOutAndNoted(t *testing.T) {
+func TestCachePolicyOfAnotherProviderIsLeftOutAndNoted(t *testing.T) {
 	req := api.Request{Messages: []content.Message{{Role: content.User, Blocks: content.Words("Hello")}}, Options: api.Options{Cache: "own"}}
 	for name, body := range map[string]func(api.Request, string, *Options) ([]byte, []api.RepairNote, error){ChatAPI: ChatBody, ResponsesAPI: ResponsesBody} {
 		made, notes, err := body(req, "gpt-5", nil)
@@ -184,7 +184,7 @@ func TestAPolicyOfAnotherProviderIsLeftOutAndNoted(t *testing.T) {
 	}
 }
 
-func TestAnItemWithOneIDIsSentOnceFromEitherSide(t *testing.T) {
+func TestItemWithARepeatedIDIsSentOnce(t *testing.T) {
 	kept := content.Opaque{API: ResponsesAPI, JSON: `{"type":"compaction","encrypted_content":"x","id":"cmp_1"}`}
 	for name, messages := range map[string][]content.Message{
 		"of the user":      {userSays(content.Text{Text: "?"}, kept), assistantSays(content.Text{Text: "!"}), userSays(kept)},
