@@ -81,7 +81,7 @@ func (f form) heads(dst []byte, name string, heads List[*Node]) []byte {
 	dst = append(write.Name(dst, name), '[')
 	for _, h := range heads.Slice() {
 		if dst = write.Comma(dst); f.Canonical {
-			dst = strconv.AppendQuote(dst, h.Digest().String())
+			dst = write.Quote(dst, h.Digest().String())
 		} else {
 			dst = appendID(dst, h.id)
 		}

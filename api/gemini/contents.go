@@ -92,7 +92,7 @@ func appendAnswer(dst []byte, calls []content.ToolUse, m content.Message) []byte
 	if len(rest) == 0 {
 		return dst
 	}
-	return appendUser(append(dst, ','), rest)
+	return appendUser(write.Comma(dst), rest)
 }
 
 // mediaOf returns the blocks of a result that are not text.

@@ -171,11 +171,8 @@ func (t *tree) append(dst []byte) []byte {
 		return append(dst, '}')
 	case t.list != nil:
 		dst = append(dst, '[')
-		for i, item := range t.list.all {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = item.append(dst)
+		for _, item := range t.list.all {
+			dst = item.append(write.Comma(dst))
 		}
 		return append(dst, ']')
 	case t.value == "":

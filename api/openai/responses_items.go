@@ -80,7 +80,7 @@ func (w *itemWriter) said(t content.Text) {
 
 	// The next part of the open message.
 	case w.open != "" && note.Item != nil && string(note.Item) == string(w.note.Item) && note.Part > w.note.Part:
-		w.dst = append(w.dst, ',')
+		w.dst = write.Comma(w.dst)
 	default:
 		w.item()
 		w.dst = append(w.dst, `{"type":"message","role":"assistant"`...)
@@ -183,7 +183,7 @@ func (w *itemWriter) user(b content.Block) {
 	}
 
 	if w.open != "" {
-		w.dst = append(w.dst, ',')
+		w.dst = write.Comma(w.dst)
 	} else {
 		w.item()
 		w.dst = append(w.dst, `{"type":"message","role":"user","content":[`...)
@@ -296,10 +296,8 @@ func (w *itemWriter) output(r content.ToolResult) {
 	}
 
 	w.dst = append(w.dst, '[')
-	for i, b := range said {
-		if i > 0 {
-			w.dst = append(w.dst, ',')
-		}
+	for _, b := range said {
+		w.dst = write.Comma(w.dst)
 		w.inputPart(b)
 	}
 	w.dst = append(w.dst, ']')

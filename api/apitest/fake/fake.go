@@ -13,6 +13,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // API is a strict fake of a model's API: an http.Handler, for httptest.NewServer. [Anthropic], [OpenAIChat],
@@ -190,10 +191,7 @@ func asksToStream(body []byte) bool {
 }
 
 // quoted returns s as a JSON string.
-func quoted(s string) string {
-	b, _ := jsontext.AppendQuote(nil, s) // the error only reports bytes replaced by U+FFFD
-	return string(b)
-}
+func quoted(s string) string { return string(jsonx.Quote(s)) }
 
 func text(v jsontext.Value) string {
 	var s string
