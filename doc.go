@@ -26,6 +26,7 @@
 //	transcript what other programs kept: sessions of nano-agent, Claude Code, pi, LangChain, chat messages
 //	executor   tools, one tool phase, the loop, pause and resume, replay, compaction
 //	  registry   one tool call at a time, in the shape of any provider, for other loops
+//	durable    runs that outlive their process: engines and workers on a store
 //	viz        drawings: Mermaid, DOT, SVG, and the layout they stand on
 //	  page       a conversation as one HTML file, to look around in
 //	  live       the same page during a run

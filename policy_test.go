@@ -30,6 +30,7 @@ var layers = []string{
 	"store", "store/storetest",
 	"transcript",
 	"executor", "executor/registry",
+	"durable",
 	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/internal/gocode", "viz/internal/web", "viz/page", "viz/live",
 	"viz/progress",
 }

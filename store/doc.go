@@ -25,7 +25,7 @@
 // # Runs
 //
 // [Runs] is a Driver that also keeps durable runs: pauses, the calls they wait for, claims and results, each changed in
-// one transaction with the conversation.
+// one transaction with the conversation. Package durable is the engine that uses it.
 //
 // # Concurrency
 //

@@ -1,0 +1,41 @@
+// Package durable runs agents whose runs outlive the processes that execute them. A run is stored step by step; when it
+// waits for tool calls or for a person, nothing of it is in memory; and any process with its agent goes on with it.
+//
+//	db := store.Memory() // or a database
+//	engine := &durable.Engine{Store: db, Agents: map[string]executor.Agent{"support": agent}}
+//	worker := &durable.Worker{Store: db, Tools: []executor.Tool{refund}}
+//	go engine.Serve(ctx)
+//	go worker.Serve(ctx)
+//
+//	run, err := engine.Start(ctx, durable.Start{Agent: "support", Conversation: "customer 7", Text: "Refund my order."})
+//	end, err := engine.Wait(ctx, run)
+//
+// # Roles
+//
+//   - An [Engine] starts runs, and executes the runs of the agents that it has: it sends requests to models, and pauses
+//     for calls that are deferred (executor.DeferredTool, executor.DeferAll) or need approval.
+//   - A [Worker] executes the deferred calls of the tools that it has.
+//
+// Any number of both, in any number of processes, share a [store.Runs]. What is in the store is the truth. Wake-ups only
+// shorten the wait: every engine and every worker also looks for work by itself, every Poll.
+//
+// # Promises
+//
+//   - What was stored is not lost. A run that lost its process continues from its last step.
+//   - A call has one accepted result: the first. A continuation is consumed once, together with its results.
+//   - A call whose process was lost is executed again as often as its [Terms] allow. By default that is never: the
+//     model then reads that the outcome is unknown.
+//   - No call begins after its result was accepted or its run was cancelled, except in the moment between the check of
+//     the lease and the call. A tool with an effect outside can be executed twice in that moment, or if a process dies
+//     between the effect and the result: use [Key] as its idempotency key.
+//   - A process that is slow, frozen or cut off does no harm. What it worked on passes on when its lease ends.
+//
+// # Concurrency
+//
+// Engines and workers are safe for concurrent use. Set their fields before the first use, and do not copy them. Serve
+// returns when no goroutine of it is left, as far as tools return within executor.Agent.Grace.
+//
+// # Errors
+//
+// Those of package store. A failure of the store while serving is logged, and tried again.
+package durable

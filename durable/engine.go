@@ -1,0 +1,281 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
+)
+
+// Engine starts durable runs, and executes those of its agents.
+type Engine struct {
+	// Store is where the runs are. It is required.
+	Store store.Runs
+	// Agents are the agents by name. A run is stored with the name, so that every process with an agent of that name
+	// can go on with it. Set executor.DeferAll as the strategy of an agent whose calls are all for workers.
+	Agents map[string]executor.Agent
+	// Terms returns how often and until when a deferred call is tried. Defaults to the zero Terms for every call.
+	Terms func(p executor.Pending) Terms
+	// Attributes names the attributes (executor.WithAttributes) that are stored with a pause and come with its calls.
+	// See executor.ContinuationCodec. Defaults to none.
+	Attributes []string
+	// Attempts is how often a run may lose its process without a pause in between. It is then parked, because it may
+	// be what ends the process. Defaults to 10.
+	Attempts int
+	// Source is where nodes get their IDs and times from. Defaults to that of dag.New.
+	Source node.Source
+	Settings
+}
+
+// Terms is how a deferred call is executed.
+type Terms struct {
+	// Attempts is how many processes may begin the call. With 1 it is never repeated: if its process is lost, the model
+	// reads that the outcome is unknown. Give a tool more that may be repeated, because it only reads, or uses [Key].
+	// Negative is no limit. Defaults to 1.
+	Attempts int
+	// Within is how long after the pause the call must have its result. The model reads of a call without one that it
+	// was given up. Defaults to no limit.
+	Within time.Duration
+}
+
+// Start is a run to be started.
+type Start struct {
+	// Run is its ID. A second Start with the same ID does nothing, so that it can be repeated when the reply was lost.
+	// Defaults to a new ID.
+	Run string
+	// Agent names who executes it, in [Engine.Agents] of some process.
+	Agent string
+	// Conversation is the key of the conversation that it continues, or begins. Head is a head that there is; it defaults
+	// to "main".
+	Conversation, Head string
+	// Text is the message of the user. "" is none.
+	Text string
+	// Add adds what the run begins with in place of Text, or before it. Defaults to nothing.
+	Add func(d dag.DAG) dag.DAG
+}
+
+// Errors of [Engine.Start] and Serve, for errors.Is.
+var (
+	errNoStore = errors.New("durable: it has no Store")
+	errNoAgent = errors.New("durable: a run needs an agent")
+)
+
+// Start stores a run, and returns its ID. It does not wait for it. A head has one run at a time: while that is not over,
+// the error holds store.ErrBusy.
+func (e *Engine) Start(ctx context.Context, s Start) (run string, err error) {
+	switch {
+	case e.Store == nil:
+		return "", errNoStore
+	case s.Agent == "":
+		return "", errNoAgent
+	}
+	if s.Run == "" {
+		s.Run = uuid.Must(uuid.NewV7()).String()
+	}
+	if s.Head == "" {
+		s.Head = store.Main
+	}
+
+	c, err := open(ctx, e.Store, s.Conversation, s.Head)
+	if err != nil {
+		return "", err
+	}
+	d := c.DAG().WithSource(e.Source)
+	if s.Add != nil {
+		d = s.Add(d)
+	}
+	if s.Text != "" {
+		d = d.User(s.Text)
+	}
+
+	// The nodes and the run are stored in one transaction.
+	err = c.AppendBy(ctx, d, func(ctx context.Context, a store.Append) (store.Head, error) {
+		_, err := e.Store.Begin(ctx, store.Begin{Run: s.Run, Agent: s.Agent, Append: a})
+		return store.Head{Name: a.Head, Version: a.Expect + 1, To: a.To, Header: a.Header}, err
+	})
+	if errors.Is(err, store.ErrRunExists) {
+		err = nil
+	}
+	return s.Run, err
+}
+
+// open opens a conversation at a head. A conversation that does not exist yet is begun at "main".
+func open(ctx context.Context, runs store.Runs, conversation, head string) (*store.Conversation, error) {
+	if head == store.Main {
+		return store.New(runs, nil).Conversation(ctx, conversation)
+	}
+	return store.New(runs, nil).Head(ctx, conversation, head)
+}
+
+// Reply answers a call of a paused run: a question for approval (executor.Approved, executor.Declined), or a call that
+// was executed by somebody else than a [Worker] (executor.Returned, executor.Failed). The first reply to a call holds.
+// The same again is no error, a different one is store.ErrResultConflict. [store.Runs].Tasks lists the calls.
+func (e *Engine) Reply(ctx context.Context, key store.Key, reply executor.Reply) error {
+	payload, err := reply.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	_, err = e.Store.Accept(ctx, store.Result{Key: key, Outcome: store.OutcomeOK, Payload: payload})
+	return err
+}
+
+// Cancel ends a run, wherever it is executed. Its calls are cancelled, and results that come later are refused. Nothing
+// is added to its conversation any more.
+func (e *Engine) Cancel(ctx context.Context, run, reason string) error {
+	return e.Store.Cancel(ctx, run, reason)
+}
+
+// Wait waits until the run is over or parked, and returns it.
+func (e *Engine) Wait(ctx context.Context, run string) (store.Run, error) {
+	bell := make(chan struct{}, 1)
+	defer e.Store.Listen(func(w store.Wake) {
+		if w.Kind == store.WakeOver && w.Key.Run == run {
+			ring(bell)
+		}
+	})()
+
+	for poll := e.Settings.withDefaults().Poll; ; {
+		r, err := e.Store.Run(ctx, run)
+		if err != nil || r.State.Over() || r.State == store.RunParked {
+			return r, err
+		}
+		select {
+		case <-ctx.Done():
+			return r, ctx.Err()
+		case <-bell:
+		case <-time.After(jitter(poll)):
+		}
+	}
+}
+
+// Serve executes runs until ctx is done. It then begins no more, waits for those under way, and interrupts them after
+// Settings.Drain. A run that was interrupted continues from its last step, here or elsewhere.
+func (e *Engine) Serve(ctx context.Context) error {
+	p, err := e.pool()
+	if err != nil {
+		return err
+	}
+	p.serve(ctx)
+	return nil
+}
+
+// Handle executes the run of a wake-up, if it is ready. It is for queues: Serve needs no wake-ups.
+func (e *Engine) Handle(ctx context.Context, wake store.Wake) error {
+	p, err := e.pool()
+	if err != nil || wake.Kind != store.WakeRun {
+		return err
+	}
+	work, err := e.claim(ctx, p.Settings, wake.Key.Run, 1)
+	for _, do := range work {
+		do(ctx)
+	}
+	return err
+}
+
+func (e *Engine) pool() (*pool, error) {
+	if e.Store == nil {
+		return nil, errNoStore
+	}
+	s := e.Settings.withDefaults()
+	return &pool{
+		Settings: s, store: e.Store,
+		claim: func(ctx context.Context, limit int) ([]func(context.Context), error) {
+			return e.claim(ctx, s, "", limit)
+		},
+		wanted: func(w store.Wake) bool {
+			_, has := e.Agents[w.Agent]
+			return w.Kind == store.WakeRun && has
+		},
+	}, nil
+}
+
+// formats are the formats of continuations that this version reads. See executor.ContinuationCodec.
+var formats = []int{1}
+
+// claim claims runs: one, or any.
+func (e *Engine) claim(ctx context.Context, s Settings, run string, limit int) ([]func(context.Context), error) {
+	began := time.Now()
+	runs, err := e.Store.ClaimRuns(ctx, store.ClaimRuns{
+		Worker: s.Name, Agents: slices.Sorted(maps.Keys(e.Agents)), Formats: formats, Run: run,
+		Lease: s.Lease, Limit: limit,
+	})
+	var work []func(context.Context)
+	for _, claimed := range runs {
+		work = append(work, func(ctx context.Context) {
+			r := &running{engine: e, Settings: s, ClaimedRun: claimed, began: began}
+			r.do(ctx)
+		})
+	}
+	return work, err
+}
+
+func (e *Engine) attempts() int {
+	if e.Attempts > 0 {
+		return e.Attempts
+	}
+	return 10
+}
+
+// terms returns the terms of a call with their defaults.
+func (e *Engine) terms(p executor.Pending) (terms Terms) {
+	if e.Terms != nil {
+		terms = e.Terms(p)
+	}
+	switch {
+	case terms.Attempts == 0:
+		terms.Attempts = 1
+	case terms.Attempts < 0:
+		terms.Attempts = 0 // no limit, in the store
+	}
+	return terms
+}
+
+// pauseOf returns a continuation as it is stored.
+func (e *Engine) pauseOf(run string, c executor.Continuation) (*store.Pause, error) {
+	c.Run = run
+	payload, err := executor.ContinuationCodec{Keys: e.Attributes}.Encode(c)
+	if err != nil {
+		return nil, err
+	}
+	p := &store.Pause{Continuation: c.ID, Format: formats[len(formats)-1], Payload: payload}
+
+	for _, pending := range c.Pending {
+		if c.Reason == content.StopApproval && !pending.Approval {
+			continue // it waits too, and its result is asked for after the approvals
+		}
+		payload, err := e.taskOf(c, pending)
+		if err != nil {
+			return nil, err
+		}
+		task := store.Task{
+			Key: store.Key{Call: pending.ID}, Tool: pending.Call.Name, Payload: payload, Outside: pending.Approval,
+		}
+		if !pending.Approval {
+			terms := e.terms(pending)
+			task.Attempts, task.Within = terms.Attempts, terms.Within
+		}
+		p.Tasks = append(p.Tasks, task)
+	}
+	return p, nil
+}
+
+// taskOf returns a call as workers read it, and people who approve. Its place among other calls, and in sub-agents, is no
+// part of that.
+func (e *Engine) taskOf(c executor.Continuation, p executor.Pending) ([]byte, error) {
+	p.Path, p.Approval, p.Deferred = nil, false, true
+	c.Reason, c.Pending, c.Agents = content.StopResults, []executor.Pending{p}, nil
+	tasks, err := executor.ToolTaskCodec{Keys: e.Attributes}.Encode(c)
+	if err != nil {
+		return nil, err
+	}
+	return tasks[0], nil
+}

@@ -1,0 +1,143 @@
+package durable_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/durable"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/store"
+)
+
+// Order is the arguments of the tools.
+type Order struct {
+	Number string `json:"number"`
+}
+
+// support is a model that looks an order up and then refunds it.
+func support() api.Provider {
+	return apitest.NewScript(
+		apitest.Call(apitest.Use("find_order", Order{"A-7"})),
+		apitest.Call(apitest.Use("refund", Order{"A-7"})),
+		apitest.Say("Your order A-7 is refunded."),
+	)
+}
+
+// findOrder only reads. refund has an effect outside: the payment service must know the key.
+func findOrder(_ context.Context, in Order) (string, error) { return in.Number + " cost 12 €", nil }
+
+func refund(ctx context.Context, in Order) (string, error) {
+	key, _ := durable.Key(ctx)
+	return fmt.Sprintf("refunded %s, once for %s", in.Number, key.Call), nil
+}
+
+// A run is started, its calls are executed by a worker, and an engine goes on with the results. All three could be in
+// processes of their own.
+func Example() {
+	ctx, cancel := context.WithCancel(context.Background())
+	db := store.Memory() // or a database, to outlive this process
+
+	find := executor.Func("find_order", "Finds an order.", findOrder)
+	pay := executor.Func("refund", "Refunds an order.", refund)
+
+	engine := &durable.Engine{
+		Store: db,
+		Agents: map[string]executor.Agent{"support": {
+			Provider: support(), Tools: []dag.Tool{find, pay}, Strategy: executor.DeferAll(),
+		}},
+		Terms: func(p executor.Pending) durable.Terms {
+			if p.Call.Name == "find_order" {
+				return durable.Terms{Attempts: 5} // reading twice does no harm
+			}
+			return durable.Terms{} // one attempt: never repeated
+		},
+	}
+	worker := &durable.Worker{Store: db, Tools: []executor.Tool{find, pay}}
+
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = engine.Serve(ctx) })
+	serving.Go(func() { _ = worker.Serve(ctx) })
+
+	run, err := engine.Start(ctx, durable.Start{
+		Run: "ticket 31", Agent: "support", Conversation: "customer 7", Text: "Please refund A-7.",
+	})
+	if err != nil {
+		panic(err)
+	}
+	end, err := engine.Wait(ctx, run)
+	fmt.Println(end.State, end.Reason, err)
+
+	cancel()
+	serving.Wait()
+
+	c, err := store.New(db, nil).Conversation(context.Background(), "customer 7")
+	fmt.Println(err)
+	fmt.Println(c.DAG())
+	// Output:
+	// done end_turn <nil>
+	// <nil>
+	// ○ user      Please refund A-7.
+	// ◆ tools     find_order, refund
+	// ● assistant → find_order
+	// ▪ find_order(number: "A-7") → A-7 cost 12 €
+	// ◇ results   1
+	// ● assistant → refund
+	// ▪ refund(number: "A-7") → refunded A-7, once for call_2_1
+	// ◇ results   1
+	// ● assistant Your order A-7 is refunded.
+	// ■ stop      end_turn · 3 turns · 2 tool calls
+}
+
+// A run that needs approval waits in the store for a reply. It may come days later, to another process.
+func ExampleEngine_Reply() {
+	ctx, cancel := context.WithCancel(context.Background())
+	db := store.Memory()
+	pay := executor.Func("refund", "Refunds an order.", refund)
+	engine := &durable.Engine{Store: db, Agents: map[string]executor.Agent{"support": {
+		Provider: apitest.NewScript(
+			apitest.Call(apitest.Use("refund", Order{"A-7"})),
+			apitest.Say("I may not do that."),
+		),
+		Tools: []dag.Tool{pay},
+		Hooks: []executor.Hook{executor.RequireApproval("refund")},
+	}}}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = engine.Serve(ctx) })
+
+	// The calls that wait are in the store. A wake-up says when to look.
+	waits := make(chan struct{}, 100)
+	stop := db.Listen(func(w store.Wake) { waits <- struct{}{} })
+	run, err := engine.Start(ctx, durable.Start{Agent: "support", Conversation: "customer 7", Text: "Please refund A-7."})
+	if err != nil {
+		panic(err)
+	}
+	for r := (store.Run{}); r.State != store.RunWaiting; r, err = db.Run(ctx, run) {
+		<-waits
+	}
+	stop()
+
+	calls, err := db.Tasks(ctx, run)
+	if err != nil {
+		panic(err)
+	}
+	for _, call := range calls {
+		task, err := executor.ToolTaskCodec{}.Decode(call.Task.Payload)
+		fmt.Println("asks for", task.Call.Name, task.Call.Input, err)
+		fmt.Println(engine.Reply(ctx, call.Task.Key, executor.Declined("the order is too old")))
+		fmt.Println(engine.Reply(ctx, call.Task.Key, executor.Approved()) != nil)
+	}
+
+	end, err := engine.Wait(ctx, run)
+	fmt.Println(end.State, err)
+	cancel()
+	serving.Wait()
+	// Output:
+	// asks for refund {"number":"A-7"} <nil>
+	// <nil>
+	// true
+	// done <nil>
+}

@@ -1,0 +1,314 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
+)
+
+// points are the points of all transactions at which a process can die.
+var points = []string{
+	"begin before", "begin after", "claim run before", "claim run after", "append before", "append after",
+	"pause before", "pause after", "claim task before", "claim task after", "renew before", "renew after",
+	"tool before", "tool after", "accept before", "accept after", "consume before", "consume after",
+	"end before", "end after", "sweep before", "sweep after",
+}
+
+func TestEveryCrashPointOfOneProcess(t *testing.T) {
+	for _, point := range points {
+		for _, what := range []fault{kill, lose, freeze} {
+			if what == lose && strings.HasPrefix(point, "tool") {
+				continue // a tool has no reply to lose
+			}
+			t.Run(point+" "+string(what), func(t *testing.T) {
+				require.Empty(t, within(t, func(w *world) {
+					first := w.add(func(p *process) { p.plan = at(point, what, 1) })
+					runs := w.start(first, 3)
+					w.until(point)
+					w.add(nil)
+					w.add(nil)
+					w.finish(runs)
+				}))
+			})
+		}
+	}
+}
+
+func TestEveryCrashPointOfAllProcesses(t *testing.T) {
+	for _, point := range points {
+		t.Run(point, func(t *testing.T) {
+			require.Empty(t, within(t, func(w *world) {
+				first := w.add(func(p *process) { p.plan = at(point, kill, 1) })
+				for range 2 {
+					w.add(func(p *process) { p.plan = at(point, kill, 1) })
+				}
+				runs := w.start(first, 6)
+				w.until(point)
+				time.Sleep(5 * time.Minute)
+				w.add(nil)
+				w.finish(runs)
+			}))
+		})
+	}
+}
+
+func TestCallThatMayNotBeRepeatedIsInDoubt(t *testing.T) {
+	for _, point := range points {
+		for _, what := range []fault{kill, freeze} {
+			t.Run(point+" "+string(what), func(t *testing.T) {
+				require.Empty(t, within(t, func(w *world) {
+					w.terms = Terms{} // one attempt
+					first := w.add(func(p *process) { p.plan = at(point, what, 1) })
+					runs := w.start(first, 3)
+					w.until(point)
+					w.add(nil)
+					w.finish(runs)
+					w.history.once()
+				}))
+			})
+		}
+	}
+}
+
+func TestWakeUpsMayBeLostDoubledAndReversed(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var mu sync.Mutex
+	var kept []func()
+	for name, wakes := range map[string]func(fn func(store.Wake)) func(store.Wake){
+		"30 % lost": func(fn func(store.Wake)) func(store.Wake) {
+			return func(w store.Wake) {
+				mu.Lock()
+				lost := random.IntN(10) < 3
+				mu.Unlock()
+				if !lost {
+					fn(w)
+				}
+			}
+		},
+		"all lost": func(func(store.Wake)) func(store.Wake) { return func(store.Wake) {} },
+		"tripled": func(fn func(store.Wake)) func(store.Wake) {
+			return func(w store.Wake) {
+				fn(w)
+				fn(w)
+				fn(w)
+			}
+		},
+		"reversed": func(fn func(store.Wake)) func(store.Wake) {
+			return func(w store.Wake) {
+				mu.Lock()
+				defer mu.Unlock()
+				if kept = append(kept, func() { fn(w) }); len(kept) == 10 {
+					for len(kept) > 0 {
+						kept[len(kept)-1]()
+						kept = kept[:len(kept)-1]
+					}
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept = nil
+			require.Empty(t, within(t, func(w *world) {
+				var first *process
+				for range 3 {
+					first = w.add(func(p *process) { p.wakes = wakes })
+				}
+				w.finish(w.start(first, 20))
+			}))
+		})
+	}
+}
+
+func TestSixteenWorkers(t *testing.T) {
+	require.Empty(t, within(t, func(w *world) {
+		var first *process
+		for range 16 {
+			first = w.add(nil)
+		}
+		w.finish(w.start(first, 100))
+		w.history.once()
+	}))
+}
+
+// The clock of one process jumps by an hour, forward and back, at each reading.
+func TestClockOfAProcessDoesNotMatter(t *testing.T) {
+	require.Empty(t, within(t, func(w *world) {
+		forward := false
+		first := w.add(func(p *process) {
+			var mu sync.Mutex
+			p.engine.Source = node.Source{Now: func() time.Time {
+				mu.Lock()
+				defer mu.Unlock()
+				if forward = !forward; forward {
+					return time.Now().Add(time.Hour)
+				}
+				return time.Now().Add(-time.Hour)
+			}}
+		})
+		w.add(nil)
+		w.finish(w.start(first, 10))
+		w.history.once()
+	}))
+}
+
+func TestFrozenProcessDoesNotBegin(t *testing.T) {
+	require.Empty(t, within(t, func(w *world) {
+		w.slow = time.Second
+		first := w.add(func(p *process) { p.plan = at("claim task after", freeze, 1) })
+		runs := w.start(first, 3)
+		w.until("claim task after")
+		w.add(nil)
+		w.finish(runs)
+	}))
+}
+
+// TestRandomFaults does random things to random processes. PLAIT_SEED repeats one seed, PLAIT_LONG runs many.
+func TestRandomFaults(t *testing.T) {
+	seeds := 20
+	if testing.Short() {
+		seeds = 4
+	}
+	if os.Getenv("PLAIT_LONG") != "" {
+		seeds = 1000
+	}
+	first := uint64(1)
+	if given := os.Getenv("PLAIT_SEED"); given != "" {
+		n, err := strconv.ParseUint(given, 10, 64)
+		require.NoError(t, err)
+		first, seeds = n, 1
+	}
+	for seed := first; seed < first+uint64(seeds); seed++ {
+		require.Empty(t, randomWorld(t, seed), "PLAIT_SEED=%d", seed)
+	}
+}
+
+func randomWorld(t *testing.T, seed uint64) []string {
+	return within(t, func(w *world) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		var mu sync.Mutex
+		dice := func(n int) int {
+			mu.Lock()
+			defer mu.Unlock()
+			return random.IntN(n)
+		}
+		unlucky := func(p *process) {
+			p.plan = func(point string) fault {
+				switch n := dice(1000); {
+				case n < 4:
+					return kill
+				case n < 8:
+					return freeze
+				case n < 40 && !strings.HasPrefix(point, "tool"):
+					return lose
+				}
+				return ""
+			}
+			p.wakes = func(fn func(store.Wake)) func(store.Wake) {
+				return func(wake store.Wake) {
+					for range dice(3) {
+						fn(wake)
+					}
+				}
+			}
+		}
+
+		first := w.add(unlucky)
+		runs := w.start(first, 10)
+		for range 10 {
+			w.add(unlucky)
+			time.Sleep(time.Duration(dice(60)) * time.Second)
+		}
+		w.add(nil)
+		w.finish(runs)
+	})
+}
+
+// Negative controls: with a rule broken, the history must show it.
+
+func TestHistoryShowsALeaseThatIsNotChecked(t *testing.T) {
+	faults := within(t, func(w *world) {
+		first := w.add(func(p *process) {
+			p.worker.unchecked = true
+			p.plan = at("claim task after", freeze, 1)
+		})
+		runs := w.start(first, 3)
+		w.until("claim task after")
+		w.add(nil)
+		w.finish(runs)
+	})
+	require.NotEmpty(t, faults)
+	require.Contains(t, fmt.Sprint(faults), "started after acceptance")
+}
+
+func TestHistoryShowsAResultThatReplacesAnother(t *testing.T) {
+	faults := within(t, func(w *world) {
+		first := w.add(func(p *process) {
+			p.plan = at("accept before", freeze, 1)
+			p.broken = func(_ string, err error) error {
+				if errors.Is(err, store.ErrResultConflict) {
+					return nil
+				}
+				return err
+			}
+		})
+		runs := w.start(first, 3)
+		w.until("accept before")
+		w.add(nil)
+		w.finish(runs)
+	})
+	require.Contains(t, fmt.Sprint(faults), "accepted twice")
+}
+
+func TestHistoryShowsAContinuationThatIsConsumedTwice(t *testing.T) {
+	faults := within(t, func(w *world) {
+		first := w.add(func(p *process) {
+			p.plan = at("consume before", freeze, 1)
+			p.broken = func(_ string, err error) error {
+				if errors.Is(err, store.ErrLeaseLost) || errors.Is(err, store.ErrRunOver) {
+					return nil
+				}
+				return err
+			}
+		})
+		runs := w.start(first, 3)
+		w.until("consume before")
+		w.add(nil)
+		w.finish(runs)
+	})
+	require.Contains(t, fmt.Sprint(faults), "consumed twice")
+}
+
+func TestHistoryShowsARunThatNobodyLooksFor(t *testing.T) {
+	faults := within(t, func(w *world) {
+		deaf := func(p *process) {
+			p.wakes = func(func(store.Wake)) func(store.Wake) { return func(store.Wake) {} }
+			p.engine.Poll, p.worker.Poll = 10_000*time.Hour, 10_000*time.Hour
+		}
+		first := w.add(deaf)
+		w.finish(w.start(first, 1))
+	})
+	require.Contains(t, fmt.Sprint(faults), "lost")
+}
+
+func TestHistoryShowsACallThatIsRepeated(t *testing.T) {
+	faults := within(t, func(w *world) {
+		first := w.add(func(p *process) { p.plan = at("tool after", kill, 1) })
+		runs := w.start(first, 3)
+		w.until("tool after")
+		w.add(nil)
+		w.finish(runs)
+		w.history.once()
+	})
+	require.Contains(t, fmt.Sprint(faults), "started 2 times")
+}

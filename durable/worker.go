@@ -1,0 +1,295 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
+)
+
+// Worker executes the deferred calls of its tools.
+//
+// A call is executed as executor.Agent.ExecuteTools does: its arguments are checked, it has a timeout, and a panic is
+// an error result. Its context holds the call's [Key] and ends when the lease is lost, when the run is cancelled, and
+// at the call's deadline.
+type Worker struct {
+	// Store is where the runs are. It is required.
+	Store store.Runs
+	// Tools are the tools whose calls are executed, by the names of their definitions.
+	Tools []executor.Tool
+	// Timeout is how long a call may take; executor.WithTimeout sets it for one tool. Negative is no limit. Defaults to
+	// 30 seconds.
+	Timeout time.Duration
+	// MaxResult is how many bytes a result may have in its saved form. The model reads an error in place of a larger
+	// one. Defaults to 8 MiB.
+	MaxResult int
+	Settings
+
+	unchecked bool // a test's own: the lease is not checked before a call
+}
+
+// Serve executes calls until ctx is done. It then claims no more, waits for those under way, and interrupts them after
+// Settings.Drain. A call that was interrupted has no result; it is executed again where its [Terms] allow.
+func (w *Worker) Serve(ctx context.Context) error {
+	p, err := w.pool()
+	if err != nil {
+		return err
+	}
+	p.serve(ctx)
+	return nil
+}
+
+// Handle executes the call of a wake-up, if it is still to be executed. It is for queues: Serve needs no wake-ups.
+func (w *Worker) Handle(ctx context.Context, wake store.Wake) error {
+	p, err := w.pool()
+	if err != nil || wake.Kind != store.WakeTask {
+		return err
+	}
+	work, err := w.claim(ctx, p.Settings, wake.Key, 1)
+	for _, do := range work {
+		do(ctx)
+	}
+	return err
+}
+
+func (w *Worker) pool() (*pool, error) {
+	if w.Store == nil {
+		return nil, errNoStore
+	}
+	for _, t := range w.Tools {
+		if err := t.Definition().Check(); err != nil {
+			return nil, fmt.Errorf("durable: %w", err)
+		}
+	}
+
+	s := w.Settings.withDefaults()
+	return &pool{
+		Settings: s, store: w.Store,
+		claim: func(ctx context.Context, limit int) ([]func(context.Context), error) {
+			return w.claim(ctx, s, store.Key{}, limit)
+		},
+		wanted: func(wake store.Wake) bool { return wake.Kind == store.WakeTask && w.tool(wake.Tool) != nil },
+	}, nil
+}
+
+func (w *Worker) tool(name string) executor.Tool {
+	for _, t := range w.Tools {
+		if t.Definition().Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// claim claims calls: that of key, or any.
+func (w *Worker) claim(ctx context.Context, s Settings, key store.Key, limit int) ([]func(context.Context), error) {
+	var names []string
+	for _, t := range w.Tools {
+		names = append(names, t.Definition().Name)
+	}
+
+	// The lease is counted from before the claim, so that it never lasts longer here than in the store.
+	began := time.Now()
+	tasks, err := w.Store.ClaimTasks(ctx, store.ClaimTasks{
+		Worker: s.Name, Tools: names, Key: key, Lease: s.Lease, Limit: limit,
+	})
+	var work []func(context.Context)
+	for _, task := range tasks {
+		work = append(work, func(ctx context.Context) { w.do(ctx, s, task, began) })
+	}
+	return work, err
+}
+
+// do executes a call that was claimed at began, and brings its result.
+func (w *Worker) do(ctx context.Context, s Settings, task store.ClaimedTask, began time.Time) {
+	key := task.Lease.Key
+	held, stop := s.hold(ctx, w.Store, task.Lease)
+	defer stop()
+	if task.Left > 0 {
+		var cancel func()
+		held, cancel = context.WithTimeoutCause(held, task.Left-time.Since(began), errDeadline)
+		defer cancel()
+	}
+
+	// A process that was frozen since the claim must not begin: somebody else may have finished. time.Since reads the
+	// monotonic clock, so that a clock that was set does not matter.
+	if !w.unchecked && time.Since(began) >= s.Lease {
+		w.release(ctx, s, task, 0, true)
+		return
+	}
+
+	done := w.call(held, task)
+	switch {
+	case held.Err() != nil && done.returned:
+		// The tool has come to its end all the same. If nobody else was first, its work is not lost.
+	case errors.Is(context.Cause(held), errDeadline):
+		done = outcome{kind: store.OutcomeTimeout, reply: executor.Failed(textLate)}
+	case errors.Is(context.Cause(held), errInterrupted):
+		w.release(ctx, s, task, 0, false)
+		return
+	case held.Err() != nil: // the lease is lost, or the run is cancelled
+		s.Log.WarnContext(ctx, "durable: a call was given up", "key", key, "cause", context.Cause(held))
+		return
+	case done.again != nil && (task.Task.Attempts <= 0 || task.Attempt < task.Task.Attempts):
+		w.release(ctx, s, task, done.again.after, false)
+		return
+	}
+
+	result := store.Result{Key: key, Claim: task.Lease.Claim, Worker: s.Name, Outcome: done.kind}
+	payload, err := done.reply.MarshalJSON()
+	if most := w.maxResult(); err == nil && len(payload) > most {
+		err = fmt.Errorf("its result has %d bytes, and the limit is %d", len(payload), most)
+	}
+	if err != nil {
+		result.Outcome = store.OutcomeError
+		payload, _ = executor.Failed("The call failed: " + err.Error()).MarshalJSON() // a text can be encoded
+	}
+	result.Payload = payload
+
+	err = s.retry(ctx, func(ctx context.Context) error {
+		_, err := w.Store.Accept(ctx, result)
+		return err
+	})
+	if err != nil {
+		s.Log.WarnContext(ctx, "durable: a result was not accepted", "key", key, "error", err)
+	}
+}
+
+// errDeadline is the cause of a call's context at the deadline of the call.
+var errDeadline = errors.New("durable: the deadline of the call has passed")
+
+func (w *Worker) maxResult() int {
+	if w.MaxResult > 0 {
+		return w.MaxResult
+	}
+	return 8 << 20
+}
+
+// release gives a call back. An error does not matter: the lease ends by itself.
+func (w *Worker) release(ctx context.Context, s Settings, task store.ClaimedTask, after time.Duration, unused bool) {
+	if err := w.Store.Release(context.WithoutCancel(ctx), task.Lease, after, unused); err != nil && !refused(err) {
+		s.Log.WarnContext(ctx, "durable: cannot give a call back", "key", task.Lease.Key, "error", err)
+	}
+}
+
+// outcome is what a call came to.
+type outcome struct {
+	kind     store.Outcome
+	reply    executor.Reply
+	returned bool        // the tool has returned a result of its own, and no error
+	again    *retryError // the tool asks to be called again; nil if it does not
+}
+
+func failed(format string, args ...any) outcome {
+	return outcome{kind: store.OutcomeError, reply: executor.Failed(fmt.Sprintf(format, args...))}
+}
+
+// call executes a call.
+func (w *Worker) call(ctx context.Context, task store.ClaimedTask) outcome {
+	decoded, err := executor.ToolTaskCodec{}.Decode(task.Task.Payload)
+	if err != nil {
+		return failed("The call cannot be read: %v", err)
+	}
+	if len(decoded.Attributes) > 0 {
+		attributes := map[string]any{}
+		for name, value := range decoded.Attributes {
+			attributes[name] = value
+		}
+		ctx = executor.WithAttributes(ctx, attributes)
+	}
+	ctx = context.WithValue(ctx, keyOfCall{}, task)
+
+	// The executor gives up a tool that ignores its context. A tool that returns later leaves its result here.
+	type returned struct {
+		result executor.Result
+		err    error
+	}
+	late := make(chan returned, 1)
+	tool := w.tool(task.Task.Tool)
+	agent := executor.Agent{ToolTimeout: timeoutOf(tool, w.Timeout), Log: w.Log}
+	agent.Handler = func(ctx context.Context, call executor.Call) (any, error) {
+		result, err := tool.Call(ctx, call)
+		result.Child = dag.DAG{} // a conversation cannot be sent
+		late <- returned{result, err}
+		return result, err
+	}
+	use := content.ToolUse{ID: decoded.Call.ID, Name: decoded.Call.Name, Input: decoded.Call.Input}
+	d, err := agent.ExecuteTools(ctx, dag.New().Assistant("", use))
+
+	done := outcomeOf(d, err)
+	select {
+	case r := <-late:
+		errors.As(r.err, &done.again)
+		if r.err == nil && (ctx.Err() != nil || r.result.Terminate) {
+			done = outcome{kind: store.OutcomeOK, reply: executor.Returned(r.result)}
+		}
+		done.returned = r.err == nil
+	default: // it has panicked, or has not returned
+	}
+	return done
+}
+
+// outcomeOf returns the outcome of a conversation with one call.
+func outcomeOf(d dag.DAG, err error) outcome {
+	for _, n := range slices.Backward(d.Nodes()) {
+		e, ok := n.Payload().(node.ToolExecution)
+		if !ok {
+			continue
+		}
+		done := outcome{kind: store.OutcomeOK, reply: executor.Returned(executor.Result{
+			Content: e.Result, IsError: e.IsError, Details: e.Details, Usage: e.Usage, Full: e.Full,
+		})}
+		if e.IsError {
+			done.kind = store.OutcomeError
+		}
+		return done
+	}
+	return failed("The call came to no result: %v", err)
+}
+
+// timeoutOf returns the timeout of the tool, or of a tool that it wraps, or else d.
+func timeoutOf(t executor.Tool, d time.Duration) time.Duration {
+	for t != nil {
+		if timed, ok := t.(interface{ Timeout() time.Duration }); ok {
+			if own := timed.Timeout(); own > 0 {
+				return own
+			}
+			return -1
+		}
+		wrapper, ok := t.(interface{ Unwrap() executor.Tool })
+		if !ok {
+			break
+		}
+		t = wrapper.Unwrap()
+	}
+	return d
+}
+
+type keyOfCall struct{}
+
+// Key returns the key of the call that a [Worker] executes with ctx, and whether there is one. It is the same at each
+// attempt, and differs from that of every other call: its String is an idempotency key.
+func Key(ctx context.Context) (store.Key, bool) {
+	task, ok := ctx.Value(keyOfCall{}).(store.ClaimedTask)
+	return task.Lease.Key, ok
+}
+
+// Retry returns an error with which a tool asks a [Worker] to be called again, after some time. If the call has no
+// attempt left, the model reads err.
+func Retry(err error, after time.Duration) error { return &retryError{err: err, after: after} }
+
+type retryError struct {
+	err   error
+	after time.Duration
+}
+
+func (e *retryError) Error() string { return e.err.Error() }
+
+func (e *retryError) Unwrap() error { return e.err }
