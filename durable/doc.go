@@ -23,8 +23,8 @@
 //
 //   - What was stored is not lost. A run that lost its process continues from its last step.
 //   - A call has one accepted result: the first. A continuation is consumed once, together with its results.
-//   - A call whose process was lost is executed again as often as its [Terms] allow. By default that is never: the
-//     model then reads that the outcome is unknown.
+//   - A call whose process was lost is executed again as often as its tool's effect (executor.WithEffect) or its [Terms]
+//     allow. By default that is never: the model then reads that the outcome is unknown.
 //   - No call begins after its result was accepted or its run was cancelled, except in the moment between the check of
 //     the lease and the call. A tool with an effect outside can be executed twice in that moment, or if a process dies
 //     between the effect and the result: use [Key] as its idempotency key.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -569,5 +570,39 @@ func TestHeadThatSomebodyElseMovesIsReadAgain(t *testing.T) {
 		messages := c.DAG().Transcript().Messages
 		require.Len(t, messages, 3)
 		require.Equal(t, "One more thing.", messages[1].Blocks.Text())
+	})
+}
+
+func TestEffectOfAToolDecidesHowOftenItsCallsAreBegun(t *testing.T) {
+	tool := counter("count", has)
+	for effect, want := range map[executor.Effect]int{
+		executor.EffectOnce: 1, executor.EffectReadOnly: repeatable, executor.EffectIdempotent: repeatable,
+	} {
+		play(t, executor.WithTimeout(executor.WithEffect(tool, effect), time.Minute), nil, func(s *scene) {
+			run := s.start()
+			s.wait(run)
+			states, err := s.runs.Tasks(s.ctx, run)
+			require.NoError(t, err)
+			require.Equal(t, want, states[0].Task.Attempts)
+		})
+	}
+}
+
+func TestIdempotencyKeyIsTheSameAtEachAttempt(t *testing.T) {
+	var mu sync.Mutex
+	keys := map[string]int{}
+	tool := counter("count", func(ctx context.Context, item string) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		key := executor.IdempotencyKey(ctx)
+		if keys[key]++; keys[key] < 3 {
+			return "", Retry(errors.New("again"), time.Second)
+		}
+		return item, nil
+	})
+	play(t, executor.WithEffect(tool, executor.EffectIdempotent), nil, func(s *scene) {
+		s.wait(s.start())
+		require.Equal(t, "bolts. nuts. ", s.text())
+		require.Len(t, keys, 2)
 	})
 }

@@ -39,8 +39,8 @@ type Engine struct {
 // Terms is how a deferred call is executed.
 type Terms struct {
 	// Attempts is how many processes may begin the call. With 1 it is never repeated: if its process is lost, the model
-	// reads that the outcome is unknown. Give a tool more that may be repeated, because it only reads, or uses [Key].
-	// Negative is no limit. Defaults to 1.
+	// reads that the outcome is unknown. Negative is no limit. Defaults to 5 for tools of the agent that may be repeated
+	// (executor.WithEffect), and to 1 for all others.
 	Attempts int
 	// Within is how long after the pause the call must have its result. The model reads of a call without one that it
 	// was given up. Defaults to no limit.
@@ -225,23 +225,40 @@ func (e *Engine) attempts() int {
 	return 10
 }
 
-// terms returns the terms of a call with their defaults.
-func (e *Engine) terms(p executor.Pending) (terms Terms) {
+// terms returns the terms of a call of an agent, with their defaults.
+func (e *Engine) terms(agent string, p executor.Pending) (terms Terms) {
 	if e.Terms != nil {
 		terms = e.Terms(p)
 	}
 	switch {
-	case terms.Attempts == 0:
-		terms.Attempts = 1
 	case terms.Attempts < 0:
 		terms.Attempts = 0 // no limit, in the store
+	case terms.Attempts == 0:
+		terms.Attempts = attemptsOf(e.Agents[agent].Tools, p.Call.Name)
 	}
 	return terms
 }
 
+// attemptsOf returns how often a call of the tool may be begun, by its effect.
+func attemptsOf(tools []dag.Tool, name string) int {
+	for _, t := range tools {
+		tool, ok := t.(executor.Tool)
+		if !ok || tool.Definition().Name != name {
+			continue
+		}
+		if own, ok := as[interface{ Effect() executor.Effect }](tool); ok && own.Effect() != executor.EffectOnce {
+			return repeatable
+		}
+	}
+	return 1
+}
+
+// repeatable is how often a call is begun whose tool may be called again.
+const repeatable = 5
+
 // pauseOf returns a continuation as it is stored.
-func (e *Engine) pauseOf(run string, c executor.Continuation) (*store.Pause, error) {
-	c.Run = run
+func (e *Engine) pauseOf(run store.Run, c executor.Continuation) (*store.Pause, error) {
+	c.Run = run.ID
 	payload, err := executor.ContinuationCodec{Keys: e.Attributes}.Encode(c)
 	if err != nil {
 		return nil, err
@@ -260,7 +277,7 @@ func (e *Engine) pauseOf(run string, c executor.Continuation) (*store.Pause, err
 			Key: store.Key{Call: pending.ID}, Tool: pending.Call.Name, Payload: payload, Outside: pending.Approval,
 		}
 		if !pending.Approval {
-			terms := e.terms(pending)
+			terms := e.terms(run.Agent, pending)
 			task.Attempts, task.Within = terms.Attempts, terms.Within
 		}
 		p.Tasks = append(p.Tasks, task)

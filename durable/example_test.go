@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/durable"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -41,7 +43,7 @@ func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	db := store.Memory() // or a database, to outlive this process
 
-	find := executor.Func("find_order", "Finds an order.", findOrder)
+	find := executor.WithEffect(executor.Func("find_order", "Finds an order.", findOrder), executor.EffectReadOnly)
 	pay := executor.Func("refund", "Refunds an order.", refund)
 
 	engine := &durable.Engine{
@@ -49,12 +51,7 @@ func Example() {
 		Agents: map[string]executor.Agent{"support": {
 			Provider: support(), Tools: []dag.Tool{find, pay}, Strategy: executor.DeferAll(),
 		}},
-		Terms: func(p executor.Pending) durable.Terms {
-			if p.Call.Name == "find_order" {
-				return durable.Terms{Attempts: 5} // reading twice does no harm
-			}
-			return durable.Terms{} // one attempt: never repeated
-		},
+		Terms: func(p executor.Pending) durable.Terms { return durable.Terms{Within: time.Hour} },
 	}
 	worker := &durable.Worker{Store: db, Tools: []executor.Tool{find, pay}}
 
@@ -75,21 +72,17 @@ func Example() {
 	serving.Wait()
 
 	c, err := store.New(db, nil).Conversation(context.Background(), "customer 7")
-	fmt.Println(err)
-	fmt.Println(c.DAG())
+	fmt.Println(c.DAG().Text(), err)
+	for _, n := range c.DAG().Nodes() {
+		if call, ok := n.Payload().(node.ToolExecution); ok {
+			fmt.Println(call.Tool, "→", call.Result.Text())
+		}
+	}
 	// Output:
 	// done end_turn <nil>
-	// <nil>
-	// ○ user      Please refund A-7.
-	// ◆ tools     find_order, refund
-	// ● assistant → find_order
-	// ▪ find_order(number: "A-7") → A-7 cost 12 €
-	// ◇ results   1
-	// ● assistant → refund
-	// ▪ refund(number: "A-7") → refunded A-7, once for call_2_1
-	// ◇ results   1
-	// ● assistant Your order A-7 is refunded.
-	// ■ stop      end_turn · 3 turns · 2 tool calls
+	// Your order A-7 is refunded. <nil>
+	// find_order → A-7 cost 12 €
+	// refund → refunded A-7, once for call_2_1
 }
 
 // A run that needs approval waits in the store for a reply. It may come days later, to another process.

@@ -173,7 +173,7 @@ func (r *running) failed(ctx context.Context, d dag.DAG, err error) {
 	var stale *executor.ResumeError
 	switch {
 	case errors.As(err, &paused):
-		pause, err := r.engine.pauseOf(r.Run.ID, paused.Continuation)
+		pause, err := r.engine.pauseOf(r.Run, paused.Continuation)
 		if err != nil {
 			r.park(ctx, err.Error())
 			return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/store"
 )
@@ -41,8 +42,7 @@ func (p *pool) sweep(ctx context.Context) error {
 
 // Texts that the model reads as the result of a call that came to none.
 const (
-	textInDoubt = "The outcome of this call is unknown: the process that executed it was lost. " +
-		"It may have taken effect or not. Check before you call it again."
+	textInDoubt   = content.OutcomeUnknown
 	textExhausted = "The call was given up: the process that executed it was lost %d times."
 	textLate      = "The call was given up: it had no result by its deadline."
 )

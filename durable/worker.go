@@ -2,10 +2,13 @@ package durable
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -221,7 +224,8 @@ func (w *Worker) call(ctx context.Context, task store.ClaimedTask) outcome {
 		return result, err
 	}
 	use := content.ToolUse{ID: decoded.Call.ID, Name: decoded.Call.Name, Input: decoded.Call.Input}
-	d, err := agent.ExecuteTools(ctx, dag.New().Assistant("", use))
+	d := dag.New().WithSource(sourceOf(task.Lease.Key)).Assistant("", use)
+	d, err = agent.ExecuteTools(ctx, d)
 
 	done := outcomeOf(d, err)
 	select {
@@ -234,6 +238,19 @@ func (w *Worker) call(ctx context.Context, task store.ClaimedTask) outcome {
 	default: // it has panicked, or has not returned
 	}
 	return done
+}
+
+// sourceOf returns a source of IDs whose first one belongs to the call: executor.IdempotencyKey is then the same at each
+// attempt.
+func sourceOf(key store.Key) node.Source {
+	first := true
+	return node.Source{NewID: func() node.ID {
+		if first {
+			first = false
+			return uuid.NewHash(sha256.New(), uuid.Nil, []byte(key.String()), 8)
+		}
+		return uuid.Must(uuid.NewV7())
+	}}
 }
 
 // outcomeOf returns the outcome of a conversation with one call.
@@ -254,28 +271,37 @@ func outcomeOf(d dag.DAG, err error) outcome {
 	return failed("The call came to no result: %v", err)
 }
 
-// timeoutOf returns the timeout of the tool, or of a tool that it wraps, or else d.
+// timeoutOf returns the timeout of the tool, or else d.
 func timeoutOf(t executor.Tool, d time.Duration) time.Duration {
+	timed, ok := as[interface{ Timeout() time.Duration }](t)
+	switch {
+	case !ok:
+		return d
+	case timed.Timeout() <= 0:
+		return -1 // no limit
+	}
+	return timed.Timeout()
+}
+
+// as returns the further methods T of a tool, or of a tool that it wraps.
+func as[T any](t executor.Tool) (found T, ok bool) {
 	for t != nil {
-		if timed, ok := t.(interface{ Timeout() time.Duration }); ok {
-			if own := timed.Timeout(); own > 0 {
-				return own
-			}
-			return -1
+		if found, ok := t.(T); ok {
+			return found, true
 		}
-		wrapper, ok := t.(interface{ Unwrap() executor.Tool })
-		if !ok {
+		wrapper, wraps := t.(interface{ Unwrap() executor.Tool })
+		if !wraps {
 			break
 		}
 		t = wrapper.Unwrap()
 	}
-	return d
+	return found, false
 }
 
 type keyOfCall struct{}
 
 // Key returns the key of the call that a [Worker] executes with ctx, and whether there is one. It is the same at each
-// attempt, and differs from that of every other call: its String is an idempotency key.
+// attempt, and differs from that of every other call: its String is an idempotency key, as executor.IdempotencyKey is.
 func Key(ctx context.Context) (store.Key, bool) {
 	task, ok := ctx.Value(keyOfCall{}).(store.ClaimedTask)
 	return task.Lease.Key, ok
