@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -161,6 +162,31 @@ func (c *crasher) save(journal *dag.Journal, d dag.DAG) error {
 	return nil
 }
 
+// Stream is the model: it calls three tools, then the last one again, and then answers. There is a point before each event.
+func (c *crasher) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
+	said := 0
+	for _, m := range req.Messages {
+		if m.Role == content.Assistant {
+			said++
+		}
+	}
+	turn := apitest.Say("Done.")
+	switch said {
+	case 0:
+		turn = apitest.Call(call("look"), call("put"), call("pay"))
+	case 1:
+		turn = apitest.Call(call("pay"))
+	}
+	return func(yield func(api.Event, error) bool) {
+		for event, err := range apitest.NewScript(turn).Stream(ctx, req) {
+			c.point()
+			if !yield(event, err) {
+				return
+			}
+		}
+	}
+}
+
 // run starts or continues the run in the journal, as a program does that is started again after a crash.
 func (c *crasher) run(ctx context.Context) error {
 	c.news = make(chan struct{})
@@ -170,23 +196,8 @@ func (c *crasher) run(ctx context.Context) error {
 	}
 	defer journal.Close()
 
-	// The model calls three tools, then the last one again, and then answers.
 	agent := executor.Agent{
-		Provider: apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
-			said := 0
-			for _, m := range req.Messages {
-				if m.Role == content.Assistant {
-					said++
-				}
-			}
-			switch said {
-			case 0:
-				return apitest.Call(call("look"), call("put"), call("pay"))
-			case 1:
-				return apitest.Call(call("pay"))
-			}
-			return apitest.Say("Done.")
-		}).Always()),
+		Provider: c,
 		Tools: []dag.Tool{
 			c.tool("look", executor.EffectReadOnly), c.tool("put", executor.EffectIdempotent), c.tool("pay", executor.EffectOnce),
 		},
@@ -207,8 +218,8 @@ func (c *crasher) run(ctx context.Context) error {
 	return err
 }
 
-// TestKilledRunIsFinishedByTheSecondStart kills a process at every save and at every tool, before and after its effect, and starts
-// the program again.
+// TestKilledRunIsFinishedByTheSecondStart kills a process at every save, at every piece of a response, and at every tool, before and
+// after its effect, and starts the program again.
 func TestKilledRunIsFinishedByTheSecondStart(t *testing.T) {
 	binary, err := os.Executable()
 	require.NoError(t, err)

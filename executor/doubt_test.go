@@ -15,6 +15,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
 )
 
 // quiet is a log for runs with calls in doubt, which are warned about.
@@ -127,6 +128,31 @@ func TestOneSaveHasTheStartsOfAllCallsThatRunTogether(t *testing.T) {
 			}
 			require.Equal(t, c.want, saves)
 		})
+	}
+}
+
+// TestAResultIsSavedBeforeTheNextCallStarts: otherwise a crash leaves a call in doubt that was over.
+func TestAResultIsSavedBeforeTheNextCallStarts(t *testing.T) {
+	seen, settled := make(chan struct{}), make(chan struct{})
+	report := executor.WithTimeout(tool("report", func(ctx context.Context) (any, error) {
+		context.AfterFunc(ctx, func() { close(settled) }) // its own context ends when it has its result
+		err := executor.Progress(ctx, "half")
+		<-seen
+		return "ok", err
+	}), time.Hour)
+	agent := executor.Agent{
+		Provider: once(call("report"), call("fast")), Strategy: executor.Parallel(1), Tools: []dag.Tool{report, fast},
+		Save: func(_ context.Context, d dag.DAG) error {
+			require.Less(t, len(starts(d)), 2)
+			return nil
+		},
+	}
+	for event, err := range agent.Stream(t.Context(), dag.New().User("Go.")) {
+		require.NoError(t, err)
+		if _, ok := event.(executor.ToolUpdate); ok {
+			close(seen)
+			<-settled // the result comes while the run is busy with the update
+		}
 	}
 }
 
@@ -420,4 +446,79 @@ func TestResumeRefusesAContinuationWhoseCallsWereStarted(t *testing.T) {
 			require.Len(t, pauseOf(t, err).Pending, 1, "the person is asked again")
 		})
 	}
+}
+
+// TestACrashAfterASubAgentWasResumed leaves the call of the sub-agent in doubt, with its conversation as it was at the pause.
+func TestACrashAfterASubAgentWasResumed(t *testing.T) {
+	var count tally
+	var saved dag.DAG
+	agent := executor.Agent{
+		Provider: calling(toSub("sub", "s")), Tools: []dag.Tool{count.risky("sub", []string{"pay"}, "pay")}, Log: quiet,
+		Save: func(_ context.Context, d dag.DAG) error {
+			if len(starts(d)) > 0 {
+				saved = d
+			}
+			return nil
+		},
+	}
+	paused, err := agent.Run(t.Context(), dag.New().User("Go."))
+	pause := pauseOf(t, err)
+	require.Empty(t, starts(paused), "nothing is in doubt in a pause")
+	replies := map[string]executor.Reply{pause.Pending[0].ID: executor.Approved()}
+	_, err = agent.Resume(t.Context(), paused, pause, replies)
+	require.NoError(t, err)
+	require.Equal(t, []string{"pay"}, count.ran())
+
+	// The program ended while the sub-agent ran again.
+	require.Len(t, starts(saved), 1)
+	kept := dag.FromNode(paused.Head()).Heads()
+	require.Equal(t, kept, starts(saved)[0].Child.Slice())
+	_, err = agent.Resume(t.Context(), saved, pause, replies)
+	require.ErrorIs(t, err, executor.ErrStale)
+	require.ErrorContains(t, err, "was started, and its outcome is unknown")
+
+	d, err := agent.Run(t.Context(), saved)
+	require.NoError(t, err)
+	require.Equal(t, []string{"error: " + content.OutcomeUnknown}, outcomes(t, d))
+	require.Equal(t, kept, executionOf(t, d, 0).Child.Slice())
+
+	// A sub-agent that may run again goes on in its conversation, and asks again.
+	agent.Tools = []dag.Tool{executor.WithEffect(count.risky("sub", []string{"pay"}, "pay"), executor.EffectIdempotent)}
+	_, err = agent.Run(t.Context(), saved)
+	require.Len(t, pauseOf(t, err).Agents, 1)
+	require.Equal(t, []string{"pay"}, count.ran(), "nothing ran a second time")
+}
+
+// TestAStoreHasTheStartsOfCalls: a store gives the same guarantee as a journal.
+func TestAStoreHasTheStartsOfCalls(t *testing.T) {
+	s := store.New(store.Memory(), nil)
+	c, err := s.Conversation(t.Context(), "talk")
+	require.NoError(t, err)
+	var steps []map[int]node.ExecutionState
+	agent := executor.Agent{
+		Provider: once(callA, callB), Tools: []dag.Tool{toolA, toolB}, Strategy: executor.Sequential(),
+		Save: func(ctx context.Context, d dag.DAG) error {
+			if err := c.Append(ctx, d); err != nil {
+				return err
+			}
+			again, err := s.Conversation(ctx, "talk")
+			if err != nil {
+				return err
+			}
+			states := map[int]node.ExecutionState{}
+			for _, h := range again.DAG().Heads() {
+				if e, ok := h.Payload().(node.ToolExecution); ok {
+					states[e.Index] = e.State
+				}
+			}
+			if len(states) > 0 {
+				steps = append(steps, states)
+			}
+			return nil
+		},
+	}
+	_, err = agent.Run(t.Context(), c.DAG().User("Go."))
+	require.NoError(t, err)
+	started := node.ExecutionStarted
+	require.Equal(t, []map[int]node.ExecutionState{{0: started}, {0: ""}, {0: "", 1: started}, {0: "", 1: ""}}, steps)
 }

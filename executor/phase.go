@@ -386,9 +386,10 @@ func (r *run) closeBranches() (content.Stop, error) {
 	for _, branch := range openBranches(r.d) {
 		heads, tools := r.d.Heads(), r.ledger.toolUsage()
 		r.d = r.d.WithHeads(branch...)
+		r.beside = func(d dag.DAG) dag.DAG { return d.WithHeads(instead(heads, branch, d.Heads())...) }
 		said := r.said()
 		done, err := r.tools()
-		r.d = r.d.WithHeads(instead(heads, branch, r.d.Heads())...)
+		r.d, r.beside = r.beside(r.d), nil
 		if err != nil {
 			return r.badStop(err), err
 		}

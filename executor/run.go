@@ -34,6 +34,10 @@ type run struct {
 	saved   []*node.Node // the heads that Agent.Save was last called with
 	saveErr error        // what it returned; the run ends with it
 
+	// beside returns a conversation with the heads that d lacks while one of several branches is executed; nil at any
+	// other time.
+	beside func(dag.DAG) dag.DAG
+
 	given    dag.DAG // the conversation that the run was called with
 	broken   error   // why the run cannot begin, or nil
 	strict   bool    // a declared tool without a function is an error

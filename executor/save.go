@@ -12,14 +12,18 @@ func (r *run) save() {
 	if r.agent.Save == nil || r.saveErr != nil {
 		return
 	}
-	heads := r.d.Heads()
+	d := r.d
+	if r.beside != nil {
+		d = r.beside(d)
+	}
+	heads := d.Heads()
 	if slices.Equal(heads, r.saved) {
 		return
 	}
 	r.saved = heads
 
 	// The last step of a run that was cancelled is saved as well.
-	if err := r.agent.Save(context.WithoutCancel(r.ctx), r.d); err != nil {
+	if err := r.agent.Save(context.WithoutCancel(r.ctx), d); err != nil {
 		r.failSave(err)
 	}
 }

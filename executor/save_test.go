@@ -241,3 +241,22 @@ func TestCancelledRunIsSavedWithAContextThatIsNotCancelled(t *testing.T) {
 	require.True(t, dag.Equal(end, saved))
 	require.Equal(t, content.StopCancelled, stopped(t, saved).Reason)
 }
+
+// TestSaveKeepsTheOtherHeads runs calls that are open at one of several heads: a crash must not lose the others.
+func TestSaveKeepsTheOtherHeads(t *testing.T) {
+	asked := ask(toolA).Assistant("", callA)
+	d := asked.WithHeads(asked.Nodes()[0]).User("Something else.").Join(asked)
+	other := d.Heads()[0]
+	saves := 0
+	agent := executor.Agent{
+		Provider: apitest.NewScript(apitest.Say("Done.")), Tools: []dag.Tool{toolA},
+		Save: func(_ context.Context, d dag.DAG) error {
+			saves++
+			require.True(t, d.Contains(other))
+			return nil
+		},
+	}
+	_, err := agent.Run(t.Context(), d)
+	require.NoError(t, err)
+	require.Greater(t, saves, 4)
+}
