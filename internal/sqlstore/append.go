@@ -66,13 +66,36 @@ type OnceAppender interface {
 // appendOnce stores an append with one statement if that is possible.
 func (d *Driver) appendOnce(ctx context.Context, a store.Append) (h store.Head, done bool, err error) {
 	once, ok := d.db.(OnceAppender)
-	if !ok || a.Expect == 0 || a.Replace || len(a.Blobs) > 0 {
+	if !ok {
+		return store.Head{}, false, nil
+	}
+	known, usual := continues(a)
+	if !usual {
 		return store.Head{}, false, nil
 	}
 
-	// All that is not in the batch must be what the head points to.
+	var records [4][][]byte
+	for _, r := range a.Records {
+		for i, value := range [4][]byte{r.ID[:], packIDs(r.Links), r.Sum[:], notNull(r.Line)} {
+			records[i] = append(records[i], value)
+		}
+	}
+	header, done, err := once.AppendOnce(ctx, a, known, records, packIDs(a.To))
+	if !done || err != nil {
+		return store.Head{}, false, err
+	}
+	return store.Head{Name: a.Head, Version: a.Expect + 1, To: cloneIDs(a.To), Header: orNil(header)}, true, nil
+}
+
+// continues reports whether an append is a usual one: it continues a head, and its records have no cuts. Known are the
+// IDs that it names and that are not in the batch. If the head points to them they are stored, and stay.
+func continues(a store.Append) (known []byte, usual bool) {
+	if a.Expect == 0 || a.Replace || len(a.Blobs) > 0 {
+		return nil, false
+	}
+
+	known = []byte{}
 	seen := map[node.ID]bool{}
-	var known []byte
 	ask := func(ids []node.ID) {
 		for _, id := range ids {
 			if !seen[id] {
@@ -81,29 +104,23 @@ func (d *Driver) appendOnce(ctx context.Context, a store.Append) (h store.Head, 
 			}
 		}
 	}
-	var records [4][][]byte
 	for _, r := range a.Records {
 		if len(r.Cuts) > 0 {
-			return store.Head{}, false, nil
+			return nil, false
 		}
 		ask(r.Links)
 		seen[r.ID] = true
-		for i, value := range [4][]byte{r.ID[:], packIDs(r.Links), r.Sum[:], notNull(r.Line)} {
-			records[i] = append(records[i], value)
-		}
 	}
 	ask(a.To)
-
-	header, done, err := once.AppendOnce(ctx, a, notNull(known), records, packIDs(a.To))
-	if !done || err != nil {
-		return store.Head{}, false, err
-	}
-	return store.Head{Name: a.Head, Version: a.Expect + 1, To: cloneIDs(a.To), Header: orNil(header)}, true, nil
+	return known, true
 }
 
 // append is Append in a transaction. a was checked.
 func (d *Driver) append(ctx context.Context, tx Tx, a store.Append) (store.Head, error) {
 	s := step{Append: a, tx: tx, ctx: ctx, dialect: d.dialect}
+	if h, done, err := s.moveFirst(); done || err != nil {
+		return h, err
+	}
 	if err := s.open(); err != nil {
 		return store.Head{}, err
 	}
@@ -140,6 +157,34 @@ type step struct {
 
 func (s *step) exec(query string, args ...any) (int64, error) {
 	return s.tx.Exec(s.ctx, query, args...)
+}
+
+// moveFirst stores a usual append: it moves the head and inserts the records, and looks for nothing before. It reports
+// false, and has done nothing, if that is not possible.
+func (s *step) moveFirst() (h store.Head, done bool, err error) {
+	known, usual := continues(s.Append)
+	if !usual {
+		return h, false, nil
+	}
+
+	var header []byte
+	done, err = first(s.ctx, s.tx, `UPDATE plait_heads SET version = version + 1, nodes = $1, header = COALESCE($2, header)
+		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $3) AND name = $4 AND version = $5
+		AND (nodes = $6 OR LENGTH($6) = 0) RETURNING conv, header`,
+		[]any{packIDs(s.To), headerOrNull(s.Header), s.Conversation, s.Head, int64(s.Expect), known}, &s.conv, &header)
+	if !done || err != nil {
+		return h, false, err
+	}
+	h = store.Head{Name: s.Head, Version: s.Expect + 1, To: cloneIDs(s.To), Header: orNil(header)}
+	return h, true, s.storeRecords()
+}
+
+// headerOrNull returns a header as a parameter, null for none. A nil slice is not null for every driver.
+func headerOrNull(header []byte) any {
+	if header == nil {
+		return nil
+	}
+	return header
 }
 
 // refuse returns an error about one record.

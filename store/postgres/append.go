@@ -15,7 +15,7 @@ import (
 const appendOnce = `WITH head AS (
 	UPDATE plait_heads h SET version = version + 1, nodes = $1, header = COALESCE($2, header)
 	FROM plait_conversations c
-	WHERE c.name = $3 AND h.conv = c.num AND h.name = $4 AND h.version = $5 AND (h.nodes = $6 OR $6 = '')
+	WHERE c.name = $3 AND h.conv = c.num AND h.name = $4 AND h.version = $5 AND (h.nodes = $6 OR LENGTH($6) = 0)
 	RETURNING h.conv, h.header
 ), inserted AS (
 	INSERT INTO plait_nodes (conv, id, links, sum, line)
@@ -37,7 +37,7 @@ func (db *database) AppendOnce(ctx context.Context, a store.Append, known []byte
 	switch {
 	case err == nil:
 		return header, true, nil
-	case errors.Is(err, pgx.ErrNoRows), isDuplicate(err):
+	case errors.Is(err, pgx.ErrNoRows), isDuplicate(err), mayRunAgain(err):
 		return nil, false, nil
 	default:
 		return nil, false, err

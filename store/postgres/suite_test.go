@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -38,18 +39,23 @@ func openAt(t testing.TB, url string, opts *postgres.Options) *postgres.DB {
 	return db
 }
 
+// openEmptied opens a database that the cases of a suite share, without what the cases before have stored.
+func openEmptied(t *testing.T, url string) *postgres.DB {
+	t.Helper()
+	db := openAt(t, url, nil)
+	_, err := newPool(t, url, func(*pgxpool.Config) {}).Exec(t.Context(), `TRUNCATE plait_conversations, plait_nodes, plait_heads,
+		plait_blobs, plait_uses, plait_runs, plait_pauses, plait_tasks`)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Check(context.Background())) })
+	return db
+}
+
 func TestRuns(t *testing.T) {
-	storetest.RunRuns(t, func(t *testing.T) store.Runs {
-		db := openNew(t, nil)
-		t.Cleanup(func() { require.NoError(t, db.Check(context.Background())) })
-		return db
-	})
+	url := pgtest.Database(t)
+	storetest.RunRuns(t, func(t *testing.T) store.Runs { return openEmptied(t, url) })
 }
 
 func TestDriver(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Driver {
-		db := openNew(t, nil)
-		t.Cleanup(func() { require.NoError(t, db.Check(context.Background())) })
-		return db
-	})
+	url := pgtest.Database(t)
+	storetest.Run(t, func(t *testing.T) store.Driver { return openEmptied(t, url) })
 }
