@@ -27,7 +27,8 @@ var (
 type BuildError struct {
 	// Step is the method, such as "User".
 	Step string
-	Err  error
+	// Err is the reason, never nil.
+	Err error
 }
 
 // Error returns the step and the reason.

@@ -28,7 +28,8 @@ type FindError struct {
 	Candidates []*node.Node
 	// More is the number of further candidates.
 	More int
-	Err  error
+	// Err is the reason, never nil.
+	Err error
 }
 
 // Error returns the name, and the candidates with their kinds, IDs and digests. It is safe to print.

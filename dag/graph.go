@@ -14,7 +14,7 @@ import (
 //
 // The ID of a vertex is the index of its node in [DAG.Nodes], from 0. IDs are in topological order, and the same in
 // every view of the same conversation. Child conversations are not included; use [FromNode] and Graph for a view of
-// one. A Graph never changes, and is safe for concurrent use.
+// one. A Graph never changes, and is safe for concurrent use. The zero Graph has no vertices.
 type Graph struct {
 	vertices []gonum.Node
 	ids      map[node.ID]int64
@@ -42,7 +42,7 @@ func (d DAG) Graph() *Graph {
 	return g
 }
 
-// Vertex is a node in a [Graph].
+// Vertex is a node in a [Graph]. The zero value is no vertex and has no methods that work.
 type Vertex struct {
 	// Node is the conversation's node.
 	Node *node.Node

@@ -38,7 +38,8 @@ type LoadError struct {
 	Line int
 	// Node is the number of the node in the file, from 1; 0 outside the nodes.
 	Node int
-	Err  error
+	// Err is the reason, never nil.
+	Err error
 }
 
 // Error returns the file, the line, the node and the reason. A long quotation from the file is cut.

@@ -46,7 +46,7 @@ const (
 
 // Finding is one thing that is wrong with a conversation.
 type Finding struct {
-	// Node is the node it was found at.
+	// Node is the node it was found at, never nil.
 	Node *node.Node
 	Kind FindingKind
 	// Detail names the block or the call and gives the reason. It is safe to print.

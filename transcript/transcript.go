@@ -42,7 +42,8 @@ type Error struct {
 	Line int
 	// Where is the position within the line, or the node. It may be empty.
 	Where string
-	Err   error
+	// Err is the reason, never nil.
+	Err error
 }
 
 // maxShown limits the bytes of an error or a note that are shown.

@@ -19,13 +19,6 @@ import (
 	gonum "gonum.org/v1/gonum/graph"
 )
 
-func dotOf(t testing.TB, d dag.DAG, o *DOTOptions) string {
-	t.Helper()
-	var b strings.Builder
-	require.NoError(t, DOT(&b, d, o))
-	return b.String()
-}
-
 func TestDOTSamplesAreAsWrittenDown(t *testing.T) {
 	got := dotOf(t, sampleSubAgents(), nil)
 	goldentest.Require(t, "sub_agents.dot", got)

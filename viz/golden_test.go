@@ -6,75 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/goldentest"
-	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
 
 // The golden files hold whole drawings, so that a change of any word, line or place is seen. Look at the difference before -update.
-
-// sampleEveryKind returns a conversation with every kind of node and of block, each in the forms that drawings tell apart.
-func sampleEveryKind() dag.DAG {
-	source := func(mediaType, url, file string) content.Source {
-		return content.Source{MediaType: mediaType, URL: url, FileID: file}
-	}
-	blocks := func(list ...content.Block) content.Blocks {
-		b, err := content.Of(list...)
-		if err != nil {
-			panic(err)
-		}
-		return b
-	}
-	said := func(model string, stop content.Stop, list ...content.Block) node.Message {
-		return node.Message{Role: content.Assistant, Blocks: blocks(list...), Answer: node.Answer{Model: model, Stop: stop}}
-	}
-
-	d := sampleStart().
-		System("Be brief.").SetSystem("style", "Rhyme.").SetSystem("style", "").
-		Tools(tool("look"), tool("ask")).WithdrawTools("look").Tools(tool("look")).
-		User("Look at these:",
-			content.Image{Source: source("image/png", "https://example.org/a.png", "")},
-			content.Document{Title: "Report", Source: source("application/pdf", "", "file-1")},
-			content.Document{Source: content.Source{MediaType: "text/plain", Text: "A text."}}).
-		Append(said("m-1", content.StopToolUse, content.Thinking{Text: "Let me think."}, content.Text{Text: "I look & ask <both>."},
-			content.Opaque{API: "anthropic", JSON: `{}`},
-			use("1", "look", `{"at":"the sky","deep":true}`), use("2", "look", `{}`), use("3", "ask", `[1]`), use("4", "ask", `{"q":"why?"}`)))
-
-	sub := func(day int) dag.DAG { // with IDs of its own
-		return dag.New().WithSource(node.Counting(time.Date(2026, 2, day, 0, 0, 0, 0, time.UTC)))
-	}
-	child := sub(1).User("Why?").Assistant("Because.").Stop(content.StopEndTurn)
-	two := child.Join(child.Back(1).User("Really?").Assistant("", use("x", "look", `{"at":"it"}`)))
-	changed := node.ToolExecution{Index: 1, Ran: node.Ran{Tool: "peek", Input: `{"days":1}`}}
-	d = d.CloseTools(
-		ran(0, "It is blue.\n\nAnd \"high\"."), changed,
-		node.ToolExecution{Index: 2, Result: content.Words("No."), IsError: true, Child: node.ListOf(child.Heads()...)},
-		node.ToolExecution{Index: 3, Result: content.Words("Two answers."), Child: node.ListOf(two.Heads()...)})
-	d = d.Append(said("m-2", content.StopMaxTokens, content.Text{Text: "One line.\nTwo lines.\nThree lines.\nFour lines."}))
-	fork := d
-
-	d = d.User("By hand.").
-		Append(said("m-2", content.StopCut, use("h", "look", `{"at":"me"}`), content.CutToolUse{Name: "ask", Input: `{"q":`})).
-		ToolResults(content.ToolResult{CallID: "h", Content: content.Words("You."), IsError: true}).
-		SubGraph("review", sub(2).User("Fine?").Assistant("Fine.")).
-		Append(node.SubGraph{Title: "empty"}).
-		Custom("acme.x", map[string]int{"a": 1})
-	d = d.Append(node.Compaction{Summary: content.Words("In short."), Replaced: node.ListOf(d.Nodes()[0].ID())}).
-		Append(node.Compaction{Summary: content.Words("A model's own.")}).
-		Append(node.StopReason{
-			Reason: content.StopMaxTurns, Detail: "at most 2", Turns: 2, ToolCalls: 1, Usage: content.Usage{Input: 1200},
-			ToolUsage: content.Usage{Output: 7}, Elapsed: 1500 * time.Millisecond, Cost: 0.25, CostKnown: true,
-		})
-	d = d.Join(fork.User("Another way.").Assistant("", use("w", "wait", `{"for":"me"}`)), fork.Stop(content.StopApproval))
-	if d.Err() != nil {
-		panic(d.Err())
-	}
-	return d
-}
 
 func TestDrawingsOfEveryKindAreAsWrittenDown(t *testing.T) {
 	d := sampleEveryKind()
@@ -82,25 +19,6 @@ func TestDrawingsOfEveryKindAreAsWrittenDown(t *testing.T) {
 	goldentest.Require(t, "every_kind.dot", dotOf(t, d, nil))
 	goldentest.Require(t, "every_kind.svg", svg(t, d, &SVGOptions{Title: "Every kind"}))
 	goldentest.Require(t, "every_kind_short.mmd", draw(t, d, &MermaidOptions{LabelLines: 1, LabelChars: 8, Depth: 1}))
-}
-
-// sampleWide is what folding has to do with: wide fans with failures and sub-agents, long runs with a head inside, and branches.
-func sampleWide() dag.DAG {
-	var calls []content.Block
-	var runs []node.ToolExecution
-	for i := range 14 {
-		e := ran(i, fmt.Sprint("done ", i))
-		e.IsError = i == 2 || i == 11
-		if i == 6 {
-			inside := dag.New().WithSource(node.Counting(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)))
-			e.Child = node.ListOf(inside.User("inside").Assistant("yes").Heads()...)
-		}
-		calls = append(calls, use(fmt.Sprint(i), []string{"step", "stride"}[i/8], "{}"))
-		runs = append(runs, e)
-	}
-	d := longRun(9, 2).User("fan").Assistant("", calls...).CloseTools(runs...)
-	branch := d.User("Another way?").Assistant("Yes.")
-	return d.User("On.").Assistant("Done.").Stop(content.StopEndTurn).Join(branch, d.Back(2))
 }
 
 func TestFoldedDrawingsAreAsWrittenDown(t *testing.T) {

@@ -12,13 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func layout(t testing.TB, d dag.DAG, o *LayoutOptions) *Picture {
-	t.Helper()
-	p, err := Layout(d, o)
-	require.NoError(t, err)
-	return p
-}
-
 // rect is a box or a frame.
 type rect struct{ x, y, w, h int }
 
@@ -172,23 +165,6 @@ func TestLayoutKeepsPhasesTogether(t *testing.T) {
 	require.Less(t, p.Boxes[4].X+p.Boxes[4].W-p.Boxes[2].X, 400, "nothing stands between the calls")
 }
 
-// grown builds a graph of users' words from "child: parent parent …" lines, in which words name nodes.
-func grown(t *testing.T, lines ...string) (dag.DAG, map[string]*node.Node) {
-	t.Helper()
-	d, made := sampleStart(), map[string]*node.Node{}
-	for _, line := range lines {
-		words := strings.Fields(line)
-		var parents []*node.Node
-		for _, w := range words[1:] {
-			parents = append(parents, made[w])
-		}
-		var err error
-		d, made[words[0]], err = d.AppendTo(parents, node.Message{Role: content.User, Blocks: content.Words(words[0])})
-		require.NoError(t, err)
-	}
-	return d, made
-}
-
 // middles returns the middle of each box of a grown graph, by its word, and the points of each edge.
 func middles(t *testing.T, d dag.DAG) (x map[string]int, edges map[string][]Point) {
 	t.Helper()
@@ -332,31 +308,4 @@ func BenchmarkLayout(b *testing.B) {
 			perNode(b)
 		})
 	}
-}
-
-// longConversation has about n nodes: turns with phases of three calls, a sub-agent in each tenth, a branch from each eighth.
-func longConversation(n int) dag.DAG {
-	d := sampleStart().System("Go on.").Tools(tool("step"))
-	var branches []dag.DAG
-	leaf := func() dag.DAG {
-		return dag.New().System("You are a leaf.").User("deep?").Assistant("Very deep.").Stop(content.StopEndTurn)
-	}
-	made := 2
-	for i := 0; made < n; i++ {
-		runs := []node.ToolExecution{ran(0, "done"), ran(1, "done too, and more was said here than there"), failing(2, "no")}
-		if i%10 == 9 {
-			runs[0].Child = node.ListOf(leaf().Heads()...)
-			made += 4
-		}
-		d = d.User(fmt.Sprint("step ", i)).
-			Assistant("I shall call tools now.", use("1", "step", `{"i":1}`), use("2", "step", `{"i":2}`), use("3", "step", `{"i":3}`)).
-			CloseTools(runs...)
-		if i%8 == 7 {
-			branches = append(branches, d.User("Or else?").Assistant("Nothing else."))
-			made += 2
-		}
-		d = d.Assistant("ok")
-		made += 7
-	}
-	return d.Join(branches...)
 }

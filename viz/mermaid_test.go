@@ -162,22 +162,6 @@ func TestEveryPlanOfFoldingDrawsAWholeDiagram(t *testing.T) {
 	})
 }
 
-func longRun(turns, fan int) dag.DAG {
-	d := sampleStart().System("Go on.").Tools(tool("step"))
-	for i := range turns {
-		var calls []content.Block
-		var runs []node.ToolExecution
-		for j := range fan {
-			calls = append(calls, use(fmt.Sprint(j), "step", fmt.Sprintf(`{"i":%d}`, i)))
-			e := ran(j, fmt.Sprint("done ", i))
-			e.IsError = i == turns/2 && j == 0
-			runs = append(runs, e)
-		}
-		d = d.User(fmt.Sprint("step ", i)).Assistant("", calls...).CloseTools(runs...).Assistant("ok")
-	}
-	return d.Stop(content.StopEndTurn)
-}
-
 func TestLongRunIsFoldedInTheMiddle(t *testing.T) {
 	d := longRun(1000, 2)
 	text := draw(t, d, nil)
@@ -255,15 +239,6 @@ func TestMermaidsOwnLimitsAreKeptExactly(t *testing.T) {
 	require.ErrorAs(t, err, &size)
 	require.Equal(t, SizeError{"UTF-16 code units", 50_001, 50_000}, *size)
 	require.Error(t, Mermaid(io.Discard, sampleStart().User(strings.Repeat("😀", room/2+1)), wide), "an emoji counts twice")
-}
-
-// branches returns n branches of one node after d.
-func branches(d dag.DAG, n int) dag.DAG {
-	all := d.User("a branch")
-	for range n - 1 {
-		all = all.Join(d.User("a branch"))
-	}
-	return all
 }
 
 func TestWhatCannotBeFoldedIsASizeError(t *testing.T) {

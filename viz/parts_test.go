@@ -133,17 +133,6 @@ func TestPartsShowEveryNodeAndEdgeOnce(t *testing.T) {
 	})
 }
 
-func partsOf(t testing.TB, d dag.DAG, o *MermaidOptions) []MermaidPart {
-	t.Helper()
-	parts, err := MermaidParts(d, o)
-	require.NoError(t, err)
-	for _, p := range parts {
-		require.LessOrEqual(t, utf16Len(p.Text), 45_000, p.Title)
-		require.LessOrEqual(t, strings.Count(p.Text, " --> ")+strings.Count(p.Text, " -.-> "), 450, p.Title)
-	}
-	return parts
-}
-
 func TestPartsOfWhatFitsAreOneWholeDiagram(t *testing.T) {
 	for _, d := range []dag.DAG{sampleSingle(), sampleSubAgents()} {
 		parts := partsOf(t, d, nil)

@@ -141,13 +141,6 @@ func randomPayload(r *rand.Rand, d dag.DAG, depth int) node.Payload {
 	return node.Message{Role: content.User, Blocks: words}
 }
 
-func must(d dag.DAG, _ *node.Node, err error) dag.DAG {
-	if err != nil {
-		panic(err)
-	}
-	return d
-}
-
 // seeded runs f on count random graphs, and names the seed of one that fails.
 func seeded(t *testing.T, count, size int, f func(t *testing.T, d dag.DAG)) {
 	t.Helper()

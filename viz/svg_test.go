@@ -22,13 +22,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func svg(t testing.TB, d dag.DAG, o *SVGOptions) string {
-	t.Helper()
-	var b strings.Builder
-	require.NoError(t, SVG(&b, d, o))
-	return b.String()
-}
-
 // seen is what is read back from an SVG.
 type seen struct {
 	boxes  map[string][]string

@@ -1,0 +1,63 @@
+package dag_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/dag"
+)
+
+func TestZeroConversationIsEmptyAndCanBeExtended(t *testing.T) {
+	var d dag.DAG
+	require.Zero(t, d.Len())
+	require.Nil(t, d.Head())
+	require.Empty(t, d.Validate())
+	require.Equal(t, dag.New().Transcript().Seen(), dag.Transcript{}.Seen())
+
+	d = d.User("Hello.")
+	require.NoError(t, d.Err())
+	require.Equal(t, 1, d.Len())
+}
+
+func TestZeroArchiveHoldsNodes(t *testing.T) {
+	var a dag.Archive
+	n := dag.New().User("Hello.").Head()
+	require.Nil(t, a.Node(n.ID()))
+	empty, err := a.DAG(nil, nil)
+	require.NoError(t, err)
+	require.Zero(t, empty.Len())
+
+	a.Add(n)
+	require.Same(t, n, a.Node(n.ID()))
+}
+
+func TestZeroGraphHasNoVertices(t *testing.T) {
+	var g dag.Graph
+	require.Zero(t, g.Nodes().Len())
+	require.Nil(t, g.Node(0))
+	require.Nil(t, g.At(0))
+	require.Nil(t, g.Edge(0, 1))
+	_, found := g.Vertex(dag.New().User("Hello.").Head())
+	require.False(t, found)
+}
+
+func TestZeroReportsAreReadable(t *testing.T) {
+	require.Equal(t, "the branches cannot be merged", new(dag.MergeError).Error())
+	require.Equal(t, "0 nodes out of reach, 0 bytes", dag.Unreached{}.String())
+	require.Equal(t, "0 nodes: every digest is correct", dag.Verification{}.String())
+	require.True(t, dag.Verification{}.OK())
+	require.Empty(t, dag.Change{}.Parts())
+	require.Empty(t, dag.Edited{}.Stale())
+	require.NotEmpty(t, new(dag.Recovery).String())
+	require.NotEmpty(t, new(dag.VersionError).Error())
+}
+
+func TestZeroDifferenceIsNotEqual(t *testing.T) {
+	require.False(t, dag.Difference{}.Equal())
+	require.NotEmpty(t, dag.Difference{}.String())
+}
+
+func TestZeroStrategyOfMergeIsRefused(t *testing.T) {
+	require.ErrorIs(t, dag.Merge("", dag.Branch{}).Err(), dag.ErrMerge)
+}
