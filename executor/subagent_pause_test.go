@@ -209,6 +209,11 @@ func TestTwoSubAgentsThatPauseAreOnePause(t *testing.T) {
 	require.Equal(t, both.ID, rest.Parent)
 	require.Equal(t, both.Agents[1], rest.Agents[0], "the other sub-agent is where it was")
 
+	noModel := agent
+	noModel.Provider = nil // not even this is looked at before
+	after, err := noModel.Resume(t.Context(), d, both, map[string]executor.Reply{"2/b": executor.Approved(), "2/c": executor.Approved()})
+	requireStale(t, d, after, err, both, "a sub-agent has its result since")
+
 	// The approvals of one message belong together.
 	_, err = agent.Resume(t.Context(), d, rest, map[string]executor.Reply{"2/b": executor.Approved()})
 	var refused *executor.ResumeError
