@@ -125,6 +125,21 @@ type recorder struct {
 	appends []store.Append
 	after   func(store.Append) error                // if it is set, an error after an append that was done
 	read    func(store.Record) (store.Record, bool) // if it is set, what is read of a record, and whether it is there
+	before  func() error                            // if it is set, called before each Read
+	watch   []store.Head                            // if it is set, what Watch yields
+}
+
+func (r *recorder) Watch(ctx context.Context, conversation string) iter.Seq2[store.Head, error] {
+	if r.watch == nil {
+		return r.Driver.Watch(ctx, conversation)
+	}
+	return func(yield func(store.Head, error) bool) {
+		for _, h := range r.watch {
+			if !yield(h, nil) {
+				return
+			}
+		}
+	}
 }
 
 func (r *recorder) Append(ctx context.Context, a store.Append) (store.Head, error) {
@@ -250,6 +265,14 @@ func TestWriterThatOnlyRewindsLosesWithoutAHead(t *testing.T) {
 	require.Empty(t, conflictOf(t, b.Append(ctx, b.DAG().Back(1))).Kept)
 }
 
+func TestTwoWritersOfMetadataConflict(t *testing.T) {
+	_, s := recording()
+	saved(t, s, "k", dag.New().User("one"))
+	a, b := open(t, s, "k"), open(t, s, "k")
+	require.NoError(t, a.Append(ctx, a.DAG().WithMetadata("title", "a")))
+	require.ErrorIs(t, b.Append(ctx, b.DAG().WithMetadata("title", "b")), store.ErrMoved)
+}
+
 func TestTwoWritersMakeOneConversation(t *testing.T) {
 	_, s := recording()
 	a, b := open(t, s, "k"), open(t, s, "k")
@@ -373,6 +396,9 @@ func TestForkCopiesNothing(t *testing.T) {
 	require.Empty(t, driver.last().Blobs)
 	require.True(t, dag.Equal(d, fork.DAG()))
 	require.Equal(t, "fork", fork.Name())
+	loaded, err := s.Head(ctx, "k", "fork")
+	require.NoError(t, err)
+	require.Equal(t, written(t, d), written(t, loaded.DAG()))
 	_, err = c.Fork(ctx, "fork")
 	require.ErrorIs(t, err, store.ErrMoved)
 
@@ -434,8 +460,16 @@ func TestAtReadsOnlyWhatIsNew(t *testing.T) {
 	require.NoError(t, now.Append(ctx, now.DAG().User("five")))
 }
 
-func (r *recorder) Read(ctx context.Context, conversation string, from, have []node.ID) iter.Seq2[store.Record, error] {
+func (r *recorder) Read(
+	ctx context.Context, conversation string, from, have []node.ID,
+) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
+		if r.before != nil {
+			if err := r.before(); err != nil {
+				yield(store.Record{}, err)
+				return
+			}
+		}
 		for rec, err := range r.Driver.Read(ctx, conversation, from, have) {
 			if err == nil && r.read != nil {
 				var there bool
@@ -507,6 +541,44 @@ func TestDamagedRecordsAreNamed(t *testing.T) {
 	require.True(t, dag.Equal(d, open(t, s, "k").DAG()))
 }
 
+func TestConversationIsNotEmptyBecauseARecordIsMissing(t *testing.T) {
+	driver, s := recording()
+	saved(t, s, "k", dag.New().User("one"))
+	reads := 0
+	driver.before = func() error {
+		reads++
+		return &store.RecordError{Conversation: "k", Err: store.ErrNotStored}
+	}
+	_, err := s.Conversation(ctx, "k")
+	require.ErrorIs(t, err, store.ErrRecord)
+	require.Equal(t, 1, reads, "the head has not moved: it is not read again")
+}
+
+func TestOpeningReadsAgainIfTheHeadMovedAndWasPruned(t *testing.T) {
+	driver, s := recording()
+	saved(t, s, "k", dag.New().User("one"))
+	moves := 0
+	driver.before = func() error {
+		if moves++; moves > 3 {
+			return nil
+		}
+		h, err := driver.Driver.Head(ctx, "k", "main")
+		require.NoError(t, err)
+		d := dag.New().User(fmt.Sprint("instead ", moves))
+		line := d.Head().Append(nil)
+		r := store.Record{ID: d.Head().ID(), Line: line, Sum: store.SumOf(line)}
+		_, err = driver.Driver.Append(ctx, store.Append{Conversation: "k", Head: "main", Expect: h.Version,
+			Records: []store.Record{r}, To: []node.ID{r.ID}})
+		require.NoError(t, err)
+		_, err = driver.Driver.Prune(ctx, "k", false)
+		require.NoError(t, err)
+		return nil
+	}
+	c := open(t, s, "k")
+	require.EqualValues(t, 4, c.Version())
+	require.Equal(t, "instead 3", c.DAG().Head().Payload().(node.Message).Blocks.Text())
+}
+
 func TestDamagedHeadIsNamed(t *testing.T) {
 	driver, s := recording()
 	d := dag.New().User("one")
@@ -555,6 +627,7 @@ func TestRewriteErasesRedactedContent(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, pruned)
 	require.NoError(t, c.Append(ctx, clean.User("on")))
+	require.Len(t, driver.last().Records, 1)
 	require.NoError(t, fork.Append(ctx, fork.DAG().User("a fork goes on")))
 
 	// A conflict changes nothing.
@@ -564,12 +637,26 @@ func TestRewriteErasesRedactedContent(t *testing.T) {
 	require.Equal(t, written(t, c.DAG()), written(t, open(t, s, "k").DAG()))
 }
 
+func TestAtReadsWhatARewriteHasForgotten(t *testing.T) {
+	_, s := recording()
+	d := dag.New().User("one").User("two")
+	c := saved(t, s, "k", d)
+	_, err := c.Fork(ctx, "fork")
+	require.NoError(t, err)
+	other, err := c.At(ctx, "main")
+	require.NoError(t, err)
+	require.NoError(t, other.Rewrite(ctx, d.Back(1)))
+	fork, err := c.At(ctx, "fork")
+	require.NoError(t, err)
+	require.True(t, dag.Equal(d, fork.DAG()))
+}
+
 func TestAppendReturnsTheErrorOfTheChain(t *testing.T) {
 	_, s := recording()
 	c := saved(t, s, "k", counting().User("one"))
 	require.ErrorIs(t, c.Append(ctx, c.DAG().User("")), dag.ErrEmpty)
 	require.ErrorIs(t, c.Append(ctx, counting().User("another with the ID of the first")), dag.ErrDuplicateID)
-	require.ErrorIs(t, open(t, s, "a\nb?"[:1]).Append(ctx, dag.New().User("")), dag.ErrEmpty)
+	require.ErrorIs(t, open(t, s, "new").Append(ctx, dag.New().User("")), dag.ErrEmpty)
 
 	done, cancel := context.WithCancel(ctx)
 	cancel()
@@ -594,7 +681,8 @@ func TestAppendByIsPartOfATransaction(t *testing.T) {
 
 	failed := errors.New("rolled back")
 	d := c.DAG().User("two")
-	require.ErrorIs(t, c.AppendBy(ctx, d, func(context.Context, store.Append) (store.Head, error) { return store.Head{}, failed }), failed)
+	rolledBack := func(context.Context, store.Append) (store.Head, error) { return store.Head{}, failed }
+	require.ErrorIs(t, c.AppendBy(ctx, d, rolledBack), failed)
 	require.Equal(t, 1, c.DAG().Len())
 
 	other := open(t, s, "k")
@@ -603,8 +691,13 @@ func TestAppendByIsPartOfATransaction(t *testing.T) {
 }
 
 func TestWatchYieldsEachMoveOfItsHead(t *testing.T) {
-	_, s := recording()
+	driver, s := recording()
 	c := open(t, s, "k")
+	var read []node.ID
+	driver.read = func(r store.Record) (store.Record, bool) {
+		read = append(read, r.ID)
+		return r, true
+	}
 	watch, cancel := context.WithCancel(ctx)
 	defer cancel()
 	want := 0
@@ -615,6 +708,7 @@ func TestWatchYieldsEachMoveOfItsHead(t *testing.T) {
 		}
 		want++
 		require.Equal(t, want, d.Len())
+		require.LessOrEqual(t, len(read), 1, "only what is new is read")
 		writer := open(t, s, "k")
 		other := saved(t, s, fmt.Sprint("k", want), dag.New().User("another conversation"))
 		_, err := other.Fork(ctx, "fork")
@@ -627,6 +721,7 @@ func TestWatchYieldsEachMoveOfItsHead(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, writer.Append(ctx, writer.DAG().User("more")))
 		}
+		read = nil
 	}
 	require.Equal(t, 5, want)
 	require.ErrorIs(t, last, store.ErrNotStored)
@@ -635,6 +730,18 @@ func TestWatchYieldsEachMoveOfItsHead(t *testing.T) {
 	for _, err := range c.Watch(watch) {
 		require.ErrorIs(t, err, context.Canceled)
 	}
+}
+
+func TestWatchPassesOverOtherHeads(t *testing.T) {
+	driver, s := recording()
+	c := saved(t, s, "k", dag.New().User("one"))
+	driver.watch = []store.Head{{Name: "fork", Version: 1}, {Name: "main", Version: 1}, {Name: "main~", Version: 2}}
+	yielded := 0
+	for _, err := range c.Watch(ctx) {
+		require.NoError(t, err)
+		yielded++
+	}
+	require.Equal(t, 1, yielded)
 }
 
 // watched is Watch of a conversation whose first version is made while it is watched.
