@@ -5,7 +5,7 @@
 //		return err
 //	}
 //	defer driver.Close()
-//	s := store.New(driver)
+//	s := store.New(driver, nil)
 //
 // [Open] makes a pool of connections; [New] uses a pool that the program has. The tables are those of store/sqlite. They
 // begin with plait_, and stand in the first schema of the search path.
