@@ -18,7 +18,7 @@ func TestCutLinesAreRestored(t *testing.T) {
 		for range r.IntN(12) {
 			text.WriteString(pieces[r.IntN(len(pieces))])
 		}
-		line := dag.New().WithMetadata("x", 1).Custom(text.String(), []string{text.String(), ""}).Head().Append(nil)
+		line := dag.New().WithMetadata("x", 1).Custom("x"+text.String(), []string{text.String(), ""}).Head().Append(nil)
 		for limit := 1; limit < len(line)+2; limit++ {
 			rest, cuts, blobs := cutLine(line, limit)
 			record := Record{Line: rest, Cuts: cuts, Sum: SumOf(line)}
