@@ -179,6 +179,10 @@ func TestCloseToolsLeavesAStartedCallInDoubt(t *testing.T) {
 	require.True(t, doubt.Ended.IsZero(), "nobody knows when it ended")
 	require.False(t, closed.Contains(begun.Head()))
 	require.Empty(t, closed.Validate())
+
+	difference := dag.Diff(begun, closed).String()
+	require.Contains(t, difference, "started")
+	require.Contains(t, difference, "in doubt")
 }
 
 func TestStartedCallIsAFindingOnceTheConversationGoesOn(t *testing.T) {

@@ -74,6 +74,9 @@ func TestEveryEventIsSentInWhole(t *testing.T) {
 	see(executor.ToolEnd{Turn: 1, Execution: node.ToolExecution{Index: 0}}, nil, look(`,"note":"calls search","ended":true`))
 	see(executor.ToolEnd{Turn: 1, Execution: node.ToolExecution{Index: 1, IsError: true}}, nil,
 		line(`{"tools":[{"id":"1.1","tool":"long","input":"`+strings.Repeat("x", maxNote)+`… (4097 bytes)","started":"(now)","ended":true,"failed":true}]}`))
+	see(executor.ToolStart{Turn: 1, Ran: call(2, "pay", "{}")}, nil, line(`{"tools":[{"id":"1.2","tool":"pay","input":"{}","started":"(now)"}]}`))
+	see(executor.ToolEnd{Turn: 1, Execution: node.ToolExecution{Index: 2, IsError: true, State: node.ExecutionInDoubt}}, nil,
+		line(`{"tools":[{"id":"1.2","tool":"pay","input":"{}","started":"(now)","ended":true,"failed":true,"state":"in doubt"}]}`))
 
 	see(executor.TurnEnd{Usage: content.Usage{Input: 1, Output: 20, CacheRead: 3, CacheWrite: 4}, ToolUsage: content.Usage{Input: 100, Output: 1}}, nil, line(`{"tokens":{"input":108,"output":21}}`))
 	see(executor.TurnEnd{Usage: content.Usage{Input: 1}}, nil, line(`{"tokens":{"input":109,"output":21}}`))

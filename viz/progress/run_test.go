@@ -67,6 +67,8 @@ func TestEveryEventChangesTheLine(t *testing.T) {
 		failed := node.ToolExecution{Index: 0, Tool: "first", IsError: true, Result: content.Words("no luck\nat all")}
 		see(executor.ToolEnd{Turn: 1, Execution: failed}, nil, "turn 1 · 1m25s · 2,000,000 tokens · cost 3.0000", "turn 1: first 1m3s failed: no luck…")
 		see(executor.ToolEnd{Turn: 1, Execution: node.ToolExecution{Index: 9, Tool: "refused"}}, nil, "turn 1 · 1m25s · 2,000,000 tokens · cost 3.0000", "turn 1: refused")
+		doubt := node.ToolExecution{Index: 9, Tool: "pay", State: node.ExecutionInDoubt, IsError: true, Result: content.Words("Unknown.")}
+		see(executor.ToolEnd{Turn: 1, Execution: doubt}, nil, "turn 1 · 1m25s · 2,000,000 tokens · cost 3.0000", "turn 1: pay in doubt: Unknown.")
 
 		see(executor.TurnEnd{Usage: content.Usage{Input: 7}, ToolUsage: content.Usage{Output: 3}}, nil, "turn 1 · 1m25s · 10 tokens · cost 3.0000", "")
 		see(executor.TurnStart{Turn: 2}, nil, "turn 2 · 1m25s · waiting for the model · 10 tokens · cost 3.0000", "turn 2")

@@ -209,7 +209,11 @@ func TestGeneratedCodeMakesAnEqualConversation(t *testing.T) {
 	interrupted := start().User("Weather?").Assistant("", use("1", "get_weather", `{}`)).
 		Append(node.ToolExecution{Index: 0, Result: content.Words("22°C")}).User("Never mind.")
 
-	cases := []dag.DAG{dag.New(), weatherTalk(), interrupted, loaded(t), long, long.Back(250), everything("plain")}
+	// A program has ended in the middle of two calls, of which one was started.
+	crashed := start().User("Weather?").Assistant("", use("1", "get_weather", `{}`), use("2", "get_weather", `{}`)).
+		AppendExecutions(node.ToolExecution{Index: 0, State: node.ExecutionStarted})
+
+	cases := []dag.DAG{dag.New(), weatherTalk(), interrupted, crashed, crashed.CloseTools(), loaded(t), long, long.Back(250), everything("plain")}
 	for _, text := range hostile {
 		cases = append(cases, everything(text))
 	}
