@@ -76,6 +76,9 @@ then on. A ref that exists already is moved.`,
 
 // sameFile reports whether two names refer to the same file.
 func sameFile(a, b string) bool {
+	if a == b && stored(a) {
+		return true
+	}
 	x, err := os.Stat(a)
 	if err != nil {
 		return false
@@ -198,6 +201,14 @@ names another; with -, the conversation goes to standard output and the report
 to standard error.`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if stored(args[0]) && output == "" {
+				what, err := s.pruneStored(args[0], dry)
+				if err != nil {
+					return err
+				}
+				return s.report(s.out, what, asJSON)
+			}
+
 			d, err := s.load(args[0])
 			if err != nil {
 				return err

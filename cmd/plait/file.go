@@ -14,10 +14,17 @@ import (
 // std is the name of standard input and output.
 const std = "-"
 
-// load reads the conversation in a file.
+// load reads the conversation in a file or a database.
 func (s *streams) load(name string) (dag.DAG, error) {
 	if name == std {
 		return dag.Read(s.in)
+	}
+	if stored(name) {
+		c, err := s.conversation(name, false)
+		if err != nil {
+			return dag.DAG{}, err
+		}
+		return c.DAG(), nil
 	}
 	return dag.Load(name)
 }
@@ -30,8 +37,11 @@ func (s *streams) read(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// save writes the conversation to a file.
+// save writes the conversation to a file or a database.
 func (s *streams) save(name string, d dag.DAG) error {
+	if stored(name) {
+		return s.append(name, d)
+	}
 	if name != std {
 		return d.Save(name)
 	}

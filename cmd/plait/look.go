@@ -430,7 +430,7 @@ func (s *streams) nodeNames(file string) []string {
 	if file == std {
 		return nil
 	}
-	d, err := dag.Load(file)
+	d, err := s.load(file)
 	if err != nil {
 		return nil
 	}

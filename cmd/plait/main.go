@@ -49,13 +49,17 @@ func (e *exitError) Error() string { return e.text }
 
 // plait runs one command line and returns the exit code.
 func plait(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
-	root := newRoot(&streams{in, out, errs})
+	s := &streams{ctx: context.WithoutCancel(ctx), in: in, out: out, err: errs}
+	root := newRoot(s)
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
 
 	err := root.ExecuteContext(ctx)
+	if closing := s.databases.close(); err == nil {
+		err = closing
+	}
 	if err == nil {
 		return exitDone
 	}
@@ -72,8 +76,10 @@ func plait(ctx context.Context, args []string, in io.Reader, out, errs io.Writer
 	return code
 }
 
-// streams are the standard streams of a command.
+// streams are the standard streams of a command, and the databases that it has opened.
 type streams struct {
-	in       io.Reader
-	out, err io.Writer
+	ctx       context.Context // for databases; Ctrl-C does not end it, so that what was paid for is saved
+	in        io.Reader
+	out, err  io.Writer
+	databases databases
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net/http/httptest"
 	"os"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
 )
 
@@ -70,7 +70,9 @@ func nodeID(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: node NAME FILE WORDS")
 	}
-	d, err := dag.Load(ts.MkAbs(args[1]))
+	from := &streams{ctx: context.Background()}
+	defer from.databases.close()
+	d, err := from.load(ts.MkAbs(args[1]))
 	ts.Check(err)
 	for _, n := range d.Nodes() {
 		if strings.Contains(says(describe.Of(n)), args[2]) {

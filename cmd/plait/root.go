@@ -17,9 +17,10 @@ func newRoot(s *streams) *cobra.Command {
 		Long: `plait works with saved conversations of LLM agents: graphs of the messages of
 the system, the user, the assistant and tools.
 
-A FILE is a conversation that Plait saved; - is standard input or output. NODE
-is a ref (see fork), a node ID or a digest. IDs and digests may be abbreviated
-to 4 digits.
+A FILE is a conversation that Plait saved; - is standard input or output, and
+sessions.db#KEY a conversation in an SQLite database (see list). NODE is a ref
+(see fork), a node ID or a digest. IDs and digests may be abbreviated to 4
+digits.
 
 Results go to standard output; notes, repairs and progress to standard error.
 
@@ -42,7 +43,7 @@ Exit codes:
 		commands []*cobra.Command
 	}{
 		{"Convert:", []*cobra.Command{importCommand(s), exportCommand(s)}},
-		{"Look:", []*cobra.Command{logCommand(s), showCommand(s), renderCommand(s), serveCommand(s), diffCommand(s), verifyCommand(s), costCommand(s)}},
+		{"Look:", []*cobra.Command{listCommand(s), logCommand(s), showCommand(s), renderCommand(s), serveCommand(s), diffCommand(s), verifyCommand(s), costCommand(s)}},
 		{"Change:", []*cobra.Command{forkCommand(s), mergeCommand(s), pruneCommand(s), redactCommand(s)}},
 		{"Run:", []*cobra.Command{runCommand(s), resumeCommand(s)}},
 	} {

@@ -22,6 +22,7 @@ import (
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/viz/progress"
 )
 
@@ -183,6 +184,7 @@ func (r *runner) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	agent.Save = r.saveOf(name)
 
 	after, err := r.watch(agent.Stream(ctx, d))
 	return r.finish(name, after, err)
@@ -223,6 +225,7 @@ func (r *runner) resume(ctx context.Context, name string) error {
 		return err
 	}
 
+	agent.Save = r.saveOf(name)
 	agent.Steering = executor.NewQueue()
 	if len(message) > 0 {
 		if err := agent.Steering.Add("", message...); err != nil {
@@ -453,8 +456,21 @@ func deferAll(a *executor.Agent, defs []content.Tool, unchecked bool) {
 	}
 }
 
+// saveOf returns what a run saves its steps with: each one is in the database before the next begins. A file is written
+// at the end.
+func (r *runner) saveOf(name string) func(context.Context, dag.DAG) error {
+	if !stored(name) {
+		return nil
+	}
+	return func(_ context.Context, d dag.DAG) error { return r.append(name, d) }
+}
+
 // open reads the conversation, and remembers the hash of the file.
 func (r *runner) open(name string) (dag.DAG, error) {
+	if stored(name) {
+		return r.load(name)
+	}
+
 	data, err := r.read(name)
 	if err != nil {
 		return dag.DAG{}, err
@@ -478,7 +494,14 @@ func (r *runner) keep(name string, d dag.DAG) error {
 
 	var reason error
 	beside := filepath.Dir(name)
-	if now, err := os.ReadFile(name); err == nil && sha256.Sum256(now) != r.before {
+	if stored(name) {
+		var moved *store.ConflictError
+		reason = r.save(name, d)
+		if reason == nil || errors.As(reason, &moved) && moved.Kept != "" {
+			return reason
+		}
+		beside = ""
+	} else if now, err := os.ReadFile(name); err == nil && sha256.Sum256(now) != r.before {
 		reason = fmt.Errorf("%s was changed during the run and is not overwritten", name)
 	} else if reason = r.save(name, d); reason == nil {
 		return nil
@@ -486,7 +509,7 @@ func (r *runner) keep(name string, d dag.DAG) error {
 		beside = "" // the directory for temporary files
 	}
 
-	other, err := os.CreateTemp(beside, filepath.Base(name)+".run-*.json")
+	other, err := os.CreateTemp(beside, fileName(name)+".run-*.json")
 	if err != nil {
 		return errors.Join(reason, err)
 	}

@@ -90,7 +90,7 @@ func (v *served) serve(ctx context.Context, name string) error {
 		return err
 	}
 
-	v.file = &watched{path: name, page: v.page, say: v.say}
+	v.file = &watched{path: name, stored: stored(name), page: v.page, say: v.say, streams: v.streams}
 	v.file.refresh()
 	_, _ = fmt.Fprintln(v.out, v.page.URL(l.Addr()))
 	v.say("showing %s until Ctrl-C", name)

@@ -14,14 +14,17 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/viz/live"
 )
 
 // watched is a file that other programs may write, with the page that shows it.
 type watched struct {
-	path string
-	page *live.Server
-	say  func(format string, args ...any)
+	path   string
+	stored bool // the path names a conversation in a database
+	page   *live.Server
+	say    func(format string, args ...any)
+	*streams
 
 	mu       sync.Mutex              // guards the fields below
 	stat     fs.FileInfo             // of the version read last; nil forces the next read
@@ -30,6 +33,7 @@ type watched struct {
 	whole    bool                    // the file was read completely and may be written
 	problem  string                  // the last reported problem; "" for none
 	metadata map[string]content.JSON // set by a run, for the next save; "" removes a key
+	version  uint64                  // of the head on the page, for a database; 0 if there is none
 	other    string                  // the name of the file beside it, once it was written
 }
 
@@ -42,6 +46,11 @@ func (w *watched) refresh() {
 
 // read is refresh with w.mu held. With force it reads the file even if it does not seem to have changed.
 func (w *watched) read(force bool) {
+	if w.stored {
+		w.readStored()
+		return
+	}
+
 	stat, err := os.Stat(w.path)
 	if err == nil && !force && w.unchanged(stat) {
 		return
@@ -71,6 +80,27 @@ func (w *watched) read(force bool) {
 	}
 
 	w.whole = !w.journal || ended(data)
+	w.setProblem("")
+}
+
+// readStored shows the conversation of a database if its head has moved.
+func (w *watched) readStored() {
+	c, err := w.conversation(w.path, false)
+	if err != nil {
+		w.setProblem(err.Error() + w.older(""))
+		return
+	}
+
+	now, err := c.At(w.ctx, c.Name())
+	if err != nil {
+		w.setProblem(err.Error() + w.older(""))
+		return
+	}
+	if w.version != now.Version() {
+		w.version = now.Version()
+		w.page.Set(now.DAG())
+	}
+	w.databases.loaded[w.path] = now
 	w.setProblem("")
 }
 
@@ -108,7 +138,7 @@ func ended(data []byte) bool {
 
 // older returns the end of a problem: that the page shows an older version, or otherwise if it shows nothing.
 func (w *watched) older(otherwise string) string {
-	if w.sum == [sha256.Size]byte{} {
+	if w.sum == [sha256.Size]byte{} && w.version == 0 {
 		return otherwise
 	}
 	return "; the page shows the version before"
@@ -149,6 +179,18 @@ func (w *watched) save(shown func() dag.DAG) error {
 
 	w.read(true)
 	d := w.withMetadata(shown())
+	if w.stored {
+		if err := w.append(w.path, d); err != nil {
+			var moved *store.ConflictError
+			if errors.As(err, &moved) && moved.Kept != "" {
+				return err
+			}
+			return w.saveBeside(d, err)
+		}
+		w.version = w.databases.loaded[w.path].Version()
+		w.page.Set(d)
+		return nil
+	}
 	if !w.whole {
 		return w.saveBeside(d, fmt.Errorf("%s is broken, missing or being written, and is not overwritten", w.path))
 	}
@@ -191,7 +233,7 @@ func (w *watched) withMetadata(d dag.DAG) dag.DAG {
 // saveBeside saves the conversation in another file, because the tokens were paid for. It returns the reason.
 func (w *watched) saveBeside(d dag.DAG, reason error) error {
 	if w.other == "" {
-		f, err := os.CreateTemp(filepath.Dir(w.path), filepath.Base(w.path)+".run-*.json")
+		f, err := os.CreateTemp(filepath.Dir(w.path), fileName(w.path)+".run-*.json")
 		if err != nil {
 			return errors.Join(reason, err)
 		}

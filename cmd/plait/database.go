@@ -1,0 +1,287 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/store/sqlite"
+)
+
+// A FILE may name a conversation in a database: sessions.db#KEY at head main, sessions.db#KEY#HEAD at another head.
+
+// mark separates the file of a database, the key of a conversation and the name of a head.
+const mark = "#"
+
+// databases are the databases and conversations that a command has opened.
+type databases struct {
+	open map[string]*sqlite.DB
+	// loaded are the conversations by the FILE they were read from. An append to one notices what others wrote since.
+	loaded map[string]*store.Conversation
+}
+
+// close closes all databases.
+func (b *databases) close() error {
+	var errs []error
+	for _, db := range b.open {
+		errs = append(errs, db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// splitName splits a FILE that names a conversation in a database. For any other FILE the database is "".
+func splitName(name string) (database, rest string) {
+	if _, err := os.Stat(name); err == nil && !isDatabase(name) {
+		return "", ""
+	}
+	for at := range name {
+		if file := name[:at]; name[at:at+1] == mark && isDatabase(file) {
+			return file, name[at+1:]
+		}
+	}
+
+	// A database that does not exist yet is known by its name.
+	file, rest, found := strings.Cut(name, mark)
+	if _, err := os.Stat(file); found && errors.Is(err, fs.ErrNotExist) && databaseName(file) {
+		return file, rest
+	}
+	if isDatabase(name) || databaseName(name) {
+		return name, ""
+	}
+	return "", ""
+}
+
+// databaseName reports whether a file has a name that databases usually have.
+func databaseName(file string) bool {
+	return slices.Contains([]string{".db", ".sqlite", ".sqlite3"}, strings.ToLower(filepath.Ext(file)))
+}
+
+// fileName returns the base name of a FILE, for a file beside it. A key may hold a slash.
+func fileName(name string) string {
+	if database, _ := splitName(name); database != "" {
+		name = database
+	}
+	return filepath.Base(name)
+}
+
+// isDatabase reports whether a file is an SQLite database.
+func isDatabase(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+
+	const header = "SQLite format 3\x00"
+	begin := make([]byte, len(header))
+	_, err = io.ReadFull(f, begin)
+	return err == nil && bytes.Equal(begin, []byte(header))
+}
+
+// stored reports whether a FILE names a conversation in a database.
+func stored(name string) bool {
+	if name == std {
+		return false
+	}
+	database, _ := splitName(name)
+	return database != ""
+}
+
+// store opens a database. A file that is missing is made only with create, and a database of another program is refused.
+func (s *streams) store(file string, create bool) (*store.Store, error) {
+	absolute, err := filepath.Abs(file)
+	if err != nil {
+		return nil, err
+	}
+	if db := s.databases.open[absolute]; db != nil {
+		return store.New(db, nil), nil
+	}
+
+	if _, err = os.Stat(file); err == nil {
+		err = checkTables(s.ctx, file, absolute)
+	} else if create && errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	db, err := sqlite.Open(s.ctx, file, nil)
+	if err != nil {
+		return nil, err
+	}
+	if s.databases.open == nil {
+		s.databases.open = map[string]*sqlite.DB{}
+	}
+	s.databases.open[absolute] = db
+	return store.New(db, nil), nil
+}
+
+// checkTables returns an error if a file is no database of Plait. It changes nothing.
+func checkTables(ctx context.Context, file, absolute string) error {
+	name := url.URL{Scheme: "file", Path: filepath.ToSlash(absolute), RawQuery: "mode=ro"}
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+
+	var tables int
+	query := `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name LIKE 'plait\_%' ESCAPE '\'`
+	if err := db.QueryRowContext(ctx, query).Scan(&tables); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if tables == 0 {
+		return fmt.Errorf("%s is a database without conversations of Plait", file)
+	}
+	return nil
+}
+
+// conversation opens the conversation that a FILE names. With create it need not exist.
+func (s *streams) conversation(name string, create bool) (*store.Conversation, error) {
+	if c := s.databases.loaded[name]; c != nil {
+		return c, nil
+	}
+
+	file, rest := splitName(name)
+	all, err := s.store(file, create)
+	if err != nil {
+		return nil, err
+	}
+	if rest == "" {
+		return nil, s.needsKey(all, file)
+	}
+
+	c, err := s.headOf(all, rest, create)
+	if errors.Is(err, store.ErrNotStored) && !errors.Is(err, store.ErrRecord) {
+		return nil, fmt.Errorf("%s has no conversation %q (see plait list %[1]s)", file, rest)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if s.databases.loaded == nil {
+		s.databases.loaded = map[string]*store.Conversation{}
+	}
+	s.databases.loaded[name] = c
+	return c, nil
+}
+
+// headOf opens a conversation by KEY or KEY#HEAD. A key may hold the mark too, so the whole text is tried first.
+func (s *streams) headOf(all *store.Store, text string, create bool) (*store.Conversation, error) {
+	c, err := all.Head(s.ctx, text, store.Main)
+	at := strings.LastIndex(text, mark)
+	if !errors.Is(err, store.ErrNotStored) || errors.Is(err, store.ErrRecord) {
+		return c, err
+	}
+	if at > 0 && at < len(text)-1 {
+		key, name := text[:at], text[at+1:]
+		if c, err := all.Head(s.ctx, key, name); err == nil || !errors.Is(err, store.ErrNotStored) {
+			return c, err
+		}
+		if c, err := all.Head(s.ctx, key, store.Main); create && err == nil {
+			return c.Fork(s.ctx, name)
+		}
+	}
+	if create {
+		return all.Conversation(s.ctx, text)
+	}
+	return nil, err
+}
+
+// needsKey returns the error for a database without a key, with the first keys.
+func (s *streams) needsKey(all *store.Store, file string) error {
+	const most = 3
+	var names []string
+	for key, err := range all.Conversations(s.ctx, "") {
+		if err != nil {
+			return err
+		}
+		if len(names) == most {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, file+mark+key)
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("%s is a database without conversations: name one to make as %[1]s%sKEY", file, mark)
+	}
+	return fmt.Errorf("%s is a database: name one of its conversations: %s", file, strings.Join(names, ", "))
+}
+
+// append saves d as a conversation of a database. Content that was redacted is replaced there.
+func (s *streams) append(name string, d dag.DAG) error {
+	if err := d.Err(); err != nil {
+		return err
+	}
+	c, err := s.conversation(name, true)
+	if err != nil {
+		return err
+	}
+
+	err = c.Append(s.ctx, d)
+	if errors.Is(err, dag.ErrNotErased) {
+		err = c.Rewrite(s.ctx, d)
+	}
+	return conflicted(name, err)
+}
+
+// conflicted words the error of an append whose head was moved by another program.
+func conflicted(name string, err error) error {
+	var moved *store.ConflictError
+	if !errors.As(err, &moved) || moved.Kept == "" {
+		return err
+	}
+	file, _ := splitName(name)
+	kept := file + mark + moved.Conversation + mark + moved.Kept
+	return &conflictError{fmt.Sprintf("%s was changed by another program meanwhile; the new nodes are kept as %s", name, kept), err}
+}
+
+// conflictError is a *store.ConflictError in the words of the command.
+type conflictError struct {
+	text string
+	err  error
+}
+
+func (e *conflictError) Error() string { return e.text }
+func (e *conflictError) Unwrap() error { return e.err }
+
+// pruneStored removes what no head of a conversation in a database reaches.
+func (s *streams) pruneStored(name string, dry bool) (fmt.Stringer, error) {
+	c, err := s.conversation(name, false)
+	if err != nil {
+		return nil, err
+	}
+	file, _ := splitName(name)
+	all, err := s.store(file, false)
+	if err != nil {
+		return nil, err
+	}
+
+	pruned, err := all.Prune(s.ctx, c.Key(), dry)
+	return prunedReport{pruned.Records, pruned.Blobs, pruned.Bytes}, err
+}
+
+// prunedReport is the output of prune for a conversation in a database.
+type prunedReport struct {
+	Nodes int   `json:"nodes"`
+	Blobs int   `json:"blobs"`
+	Bytes int64 `json:"bytes"`
+}
+
+func (r prunedReport) String() string {
+	if r.Nodes == 1 {
+		return fmt.Sprintf("1 node out of reach of all heads (%d bytes)", r.Bytes)
+	}
+	return fmt.Sprintf("%d nodes out of reach of all heads (%d bytes)", r.Nodes, r.Bytes)
+}
