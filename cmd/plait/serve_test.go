@@ -28,7 +28,9 @@ func watching(t *testing.T, path string) (*watched, *live.Server, *[]string) {
 	page := live.New(dag.New(), nil)
 	t.Cleanup(func() { require.NoError(t, page.Close()) })
 	var said []string
-	w := &watched{path: path, page: page, say: func(format string, args ...any) {
+	files := &streams{ctx: t.Context()}
+	t.Cleanup(func() { require.NoError(t, files.databases.close()) })
+	w := &watched{path: path, stored: stored(path), streams: files, page: page, say: func(format string, args ...any) {
 		said = append(said, strings.ReplaceAll(fmt.Sprintf(format, args...), path, "FILE"))
 	}}
 	w.refresh()
@@ -125,10 +127,22 @@ func TestAJournalIsShownAsItGrows(t *testing.T) {
 }
 
 func TestWhatIsSaidIsSavedBesideWhatIsNew(t *testing.T) {
-	for _, kind := range []string{"document", "journal"} {
+	for _, kind := range []string{"document", "journal", "database"} {
 		t.Run(kind, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "talk")
-			write := func(d dag.DAG) { saved(t, path, d) }
+			if kind == "database" {
+				path += ".db#alice/42"
+			}
+			read := func() (dag.DAG, error) {
+				other := &streams{ctx: t.Context()}
+				defer other.databases.close()
+				return other.load(path)
+			}
+			write := func(d dag.DAG) {
+				other := &streams{ctx: t.Context()}
+				defer other.databases.close()
+				require.NoError(t, other.save(path, d))
+			}
 			if kind == "journal" {
 				write = func(d dag.DAG) { require.NoError(t, appended(path, d)) }
 			}
@@ -138,7 +152,7 @@ func TestWhatIsSaidIsSavedBesideWhatIsNew(t *testing.T) {
 			fork := d.Back(1).User("Name a bird.")
 			page.Set(d.Join(fork))
 			require.NoError(t, w.save(page.DAG))
-			back, err := dag.Load(path)
+			back, err := read()
 			require.NoError(t, err)
 			require.True(t, dag.Equal(d.Join(fork), back))
 			w.refresh()
@@ -147,7 +161,7 @@ func TestWhatIsSaidIsSavedBesideWhatIsNew(t *testing.T) {
 			more := back.WithHeads(back.Heads()[0]).User("Another program's.")
 			write(more)
 			require.NoError(t, w.save(page.DAG))
-			back, err = dag.Load(path)
+			back, err = read()
 			require.NoError(t, err)
 			require.True(t, dag.Equal(more, back), "what is not being run is the file's own")
 		})
