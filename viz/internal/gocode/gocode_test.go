@@ -110,6 +110,10 @@ func Conversation() dag.DAG {
 func TestWriteKeepsTheNameOfASystemPrompt(t *testing.T) {
 	written := code(t, start().System("Be brief.").SetSystem("style", "Rhyme."))
 	require.Contains(t, written, "\t\tSystem(\"Be brief.\").\n\t\tSetSystem(\"style\",\n\t\t\t\"Rhyme.\",\n\t\t)\n")
+
+	// SetSystem would not add a prompt that is set already.
+	written = code(t, start().SetSystem("style", "Rhyme.").Append(node.System{Name: "style", Text: "Rhyme."}))
+	require.Contains(t, written, `Append(node.System{Name: "style", Text: "Rhyme."})`)
 }
 
 func TestWriteReturnsErrors(t *testing.T) {
