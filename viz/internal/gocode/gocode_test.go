@@ -288,6 +288,31 @@ func TestLiteralsHoldPrintableCharactersOnly(t *testing.T) {
 	}
 }
 
+// TestLiteralsHaveEveryField writes fields that conversations rarely have.
+func TestLiteralsHaveEveryField(t *testing.T) {
+	def := content.Tool{Name: "b", Description: "B.", Schema: `{"type":"object"}`}
+	user := func(b content.Block) node.Message {
+		blocks, err := content.Of(b)
+		require.NoError(t, err)
+		return node.Message{Role: content.User, Blocks: blocks}
+	}
+
+	for literal, payload := range map[string]node.Payload{
+		"node.Tools{Defs: node.ListOf(content.Tool{Name: \"b\", Description: \"B.\", Schema: `{\"type\":\"object\"}`}), Withdrawn: node.ListOf(\"a\")}": node.Tools{
+			Defs: node.ListOf(def), Withdrawn: node.ListOf("a")},
+		`node.ToolExecution{CallID: "1", Index: 2, Tool: "f", Input: "{}", State: "started"}`: node.ToolExecution{
+			CallID: "1", Index: 2, Tool: "f", Input: "{}", State: node.ExecutionStarted},
+		`node.SubGraph{Title: "t", CallID: "1", Summary: "s"}`:                        node.SubGraph{Title: "t", CallID: "1", Summary: "s"},
+		`content.ToolResult{CallID: "1", Content: content.Words("x"), IsError: true}`: user(content.ToolResult{CallID: "1", Content: content.Words("x"), IsError: true}),
+		`content.Source{MediaType: "image/png", FileID: "file-1"}`:                    user(content.Image{Source: content.Source{MediaType: "image/png", FileID: "file-1"}}),
+	} {
+		written := code(t, start().System("Be brief.").Append(payload))
+		require.Contains(t, written, literal)
+		require.Equal(t, strings.Contains(written, "node."), strings.Contains(written, `"github.com/plait-dev/plait/node"`))
+		require.Equal(t, strings.Contains(written, "content."), strings.Contains(written, `"github.com/plait-dev/plait/content"`))
+	}
+}
+
 func TestACompactionNamesTheNodesItReplaces(t *testing.T) {
 	d := start().System("s").User("a").Assistant("b")
 	nodes := d.Nodes()
