@@ -309,7 +309,7 @@ func (c Continuation) check() error {
 	case c.Reason != content.StopApproval && c.Reason != content.StopResults:
 		return wrong("pause_reason", "it is neither %s nor %s", content.StopApproval, content.StopResults)
 	case c.Message == node.ID{}:
-		return &CodecError{Field: "message_id", Err: jsonx.ErrMissing}
+		return &CodecError{Field: "message_id", Err: jsonx.ErrAbsent}
 	case len(c.Pending) == 0:
 		return wrong("pending", "no call waits")
 	}
@@ -375,7 +375,7 @@ func first(errs ...error) error {
 
 func checkID(field, id string) error {
 	if id == "" {
-		return &CodecError{Field: field, Err: jsonx.ErrMissing}
+		return &CodecError{Field: field, Err: jsonx.ErrAbsent}
 	}
 	return checkUTF8(field, id)
 }
@@ -535,7 +535,7 @@ func (o savedObject) arguments(name string, required bool) content.JSON {
 	j := o.JSON(name)
 	switch {
 	case j == "" && required:
-		o.Fail(name, jsonx.ErrMissing)
+		o.Fail(name, jsonx.ErrAbsent)
 	case j == "" && o.Has(name+"_text"):
 		o.Fail(name, jsonx.ErrNotObject)
 	}

@@ -50,7 +50,7 @@ func (c Continuation) checkAgents() error {
 		last := len(a.Path) - 1
 		switch key := pathKey(a.Path); {
 		case last < 0:
-			return &CodecError{Field: path + "/path", Err: jsonx.ErrMissing}
+			return &CodecError{Field: path + "/path", Err: jsonx.ErrAbsent}
 		case a.Path[last].Index < 0:
 			return &CodecError{Field: path + "/path", Err: errNegative}
 		case last > 0 && !slices.Equal(paths[pathKey(a.Path[:last])], a.Path[:last]):
@@ -60,7 +60,7 @@ func (c Continuation) checkAgents() error {
 		case !waits[key]:
 			return wrong(path, "no call of the sub-agent waits")
 		case a.Message == node.ID{}:
-			return &CodecError{Field: path + "/message_id", Err: jsonx.ErrMissing}
+			return &CodecError{Field: path + "/message_id", Err: jsonx.ErrAbsent}
 		case !a.Path[last].Input.IsObject():
 			return &CodecError{Field: path + "/arguments", Err: jsonx.ErrNotObject}
 		default:
@@ -150,7 +150,7 @@ func (o savedObject) agents() []PausedAgent {
 
 		indexes := in.Ints("path")
 		if len(indexes) == 0 {
-			in.Fail("path", jsonx.ErrMissing)
+			in.Fail("path", jsonx.ErrAbsent)
 			break
 		}
 		last := len(indexes) - 1

@@ -17,7 +17,7 @@ import (
 
 // Reasons for refusing a member.
 var (
-	ErrMissing   = errors.New("it is missing")
+	ErrAbsent    = errors.New("it is missing")
 	ErrNotObject = errors.New("it is no JSON object")
 	ErrNotText   = errors.New("it is no string")
 
@@ -143,7 +143,7 @@ func (r Reader) Only(names ...string) {
 func (r Reader) Value(name string) content.JSON {
 	value := r.OptValue(name)
 	if value == "" {
-		r.Fail(name, ErrMissing)
+		r.Fail(name, ErrAbsent)
 	}
 	return value
 }

@@ -72,7 +72,7 @@ func TestReaderReportsTheFirstErrorWithItsPath(t *testing.T) {
 	both := Read(`{"a":1,"a_text":"1"}`, 1)
 	both.JSON("a")
 	require.EqualError(t, both.Err(), "a: it is there twice, also as a string")
-	require.ErrorIs(t, Read(`{}`, 1).missing(), ErrMissing)
+	require.ErrorIs(t, Read(`{}`, 1).missing(), ErrAbsent)
 }
 
 func refuseOdd(item Reader) {
