@@ -28,7 +28,7 @@ var migrations = [][]string{
 
 		// The cost of a large line is paid only where it is read: it is the last column.
 		`CREATE TABLE plait_nodes (
-			seq SERIAL,
+			seq RISING,
 			conv NUMBER NOT NULL REFERENCES plait_conversations (num),
 			id BYTES NOT NULL,
 			links BYTES NOT NULL,

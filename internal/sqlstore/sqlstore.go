@@ -69,8 +69,8 @@ type Dialect struct {
 	Clock string
 	// LockSchema is a statement that keeps others from making the tables at the same time. Empty if none is needed.
 	LockSchema string
-	// Schema replaces words in the statements that make tables: BYTES, NUMBER, SERIAL (a primary key that rises and is
-	// never used again), NAME (text that is compared byte by byte), TABLE_END and COVER.
+	// Schema replaces words in the statements that make tables: BYTES, NUMBER, RISING (a primary key that is larger
+	// than all others), SERIAL (the same, and never used again), NAME (text that is compared byte by byte), TABLE_END and COVER.
 	Schema *strings.Replacer
 }
 

@@ -138,6 +138,7 @@ var dialect = sqlstore.Dialect{
 	Schema: strings.NewReplacer(
 		"BYTES", "BYTEA",
 		"NUMBER", "BIGINT",
+		"RISING", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 		"SERIAL", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 		"NAME", `TEXT COLLATE "C"`,
 		"TABLE_END", "",

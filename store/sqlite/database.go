@@ -11,13 +11,15 @@ import (
 	"github.com/plait-dev/plait/internal/sqlstore"
 )
 
-// database runs transactions: one goroutine writes, and a few connections read.
+// database runs transactions: one at a time that writes, and a few that read.
 type database struct {
 	pool  *sql.DB
 	owned bool // Close closes the pool
 	opts  Options
 
-	jobs    chan *job        // to the writer; not buffered, so that none is left behind
+	turn    chan struct{}    // holds an element while somebody uses writer
+	writer  writer           // used by whoever has put the element into turn
+	jobs    chan *job        // to the goroutine that writes; not buffered, so that none is left behind
 	readers chan *connection // one element for each connection that may be used; nil is one that is not open yet
 
 	closing chan struct{} // closed by Close
@@ -29,9 +31,9 @@ type database struct {
 }
 
 func newDatabase(ctx context.Context, pool *sql.DB, opts Options, owned bool) (*database, error) {
-	db := &database{pool: pool, owned: owned, opts: opts, jobs: make(chan *job), closing: make(chan struct{}),
-		commits: func(int) {}}
-	writer, memory, err := db.connectWriter(ctx)
+	db := &database{pool: pool, owned: owned, opts: opts, turn: make(chan struct{}, 1), jobs: make(chan *job),
+		closing: make(chan struct{}), commits: func(int) {}}
+	conn, memory, err := db.connectWriter(ctx)
 	if err != nil {
 		if owned {
 			err = errors.Join(err, pool.Close())
@@ -51,7 +53,8 @@ func newDatabase(ctx context.Context, pool *sql.DB, opts Options, owned bool) (*
 		db.readers <- nil
 	}
 
-	db.running.Go(func() { db.write(writer) })
+	db.writer = writer{db: db, conn: conn}
+	db.running.Go(db.write)
 	return db, nil
 }
 

@@ -138,6 +138,7 @@ var dialect = sqlstore.Dialect{
 	Schema: strings.NewReplacer(
 		"BYTES", "BLOB",
 		"NUMBER", "INTEGER",
+		"RISING", "INTEGER PRIMARY KEY", // AUTOINCREMENT would write one page more for each append
 		"SERIAL", "INTEGER PRIMARY KEY AUTOINCREMENT",
 		"NAME", "TEXT",
 		"TABLE_END", " STRICT",

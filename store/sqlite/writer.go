@@ -28,13 +28,31 @@ func (db *database) Write(ctx context.Context, f func(sqlstore.Tx) error) error 
 	return db.do(&job{ctx: ctx, write: f})
 }
 
-// do gives a job to the writer and waits for it. A job that has begun is waited for, whatever the context says: its
-// effect would be unknown.
+// do runs a job at once if nobody writes, and otherwise gives it to the goroutine that writes.
 func (db *database) do(j *job) error {
 	j.done = make(chan struct{})
 	if err := j.ctx.Err(); err != nil {
 		return err
 	}
+
+	select {
+	case db.turn <- struct{}{}:
+		db.writer.run(db.waiting(j))
+		<-db.turn
+	default:
+		if err := db.queue(j); err != nil {
+			return err
+		}
+	}
+	if j.fault != nil {
+		panic(j.fault)
+	}
+	return j.err
+}
+
+// queue gives a job to the goroutine that writes and waits for it. A job that has begun is waited for, whatever the
+// context says: its effect would be unknown.
+func (db *database) queue(j *job) error {
 	select {
 	case db.jobs <- j:
 	case <-j.ctx.Done():
@@ -51,22 +69,21 @@ func (db *database) do(j *job) error {
 		}
 		<-j.done
 	}
-	if j.fault != nil {
-		panic(j.fault)
-	}
-	return j.err
+	return nil
 }
 
-// write runs jobs until the database is closed.
-func (db *database) write(c *connection) {
-	w := writer{db: db, conn: c}
+// write runs the jobs that have to wait, until the database is closed. It then keeps the turn for ever.
+func (db *database) write() {
 	for {
 		select {
 		case j := <-db.jobs:
-			w.run(db.waiting(j))
+			db.turn <- struct{}{}
+			db.writer.run(db.waiting(j)) // those that have come while this one waited for its turn
+			<-db.turn
 		case <-db.closing:
-			if w.conn != nil {
-				db.closed = w.conn.close()
+			db.turn <- struct{}{}
+			if db.writer.conn != nil {
+				db.closed = db.writer.conn.close()
 			}
 			return
 		}
@@ -87,7 +104,7 @@ func (db *database) waiting(j *job) []*job {
 	return jobs
 }
 
-// writer is the state of the goroutine that writes.
+// writer runs jobs on the connection that writes.
 type writer struct {
 	db   *database
 	conn *connection // nil after it was lost
