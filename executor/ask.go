@@ -29,11 +29,11 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 	}
 
 	// What arrived before a failure was shown and paid for, so it is kept.
-	said, err := r.take(answer)
+	message, err := r.take(answer)
 	if failure != nil && !errors.Is(err, errLeft) {
 		err = failure
 	}
-	return answer, said, err
+	return answer, message, err
 }
 
 // runSendHooks passes the request through the Send hooks.
@@ -124,11 +124,11 @@ func (r *run) ownTurn(messages []content.Message) bool {
 	if last < 0 || messages[last].Role != content.Assistant {
 		return false
 	}
-	said := lastMessage(r.d)
-	if said == nil {
+	message := lastMessage(r.d)
+	if message == nil {
 		return true
 	}
-	m, _ := said.Message()
+	m, _ := message.Message()
 	return m.Answer.Stop != content.StopPause
 }
 

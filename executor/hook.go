@@ -233,8 +233,8 @@ func saysNothing(n *node.Node) bool {
 	if n == nil {
 		return true
 	}
-	said, _ := n.Message()
-	return strings.TrimSpace(said.Blocks.Text()) == ""
+	message, _ := n.Message()
+	return strings.TrimSpace(message.Blocks.Text()) == ""
 }
 
 // usedTools reports whether the conversation holds the result of a tool.

@@ -159,23 +159,23 @@ func (l *ledger) over() (content.Stop, string) {
 type repeats struct {
 	name, input string
 	times       int
-	told        bool // of this call
+	warned      bool // of this call
 }
 
 // add counts the calls of a message. It returns a warning for the model, or "", and whether the run has to stop.
 func (p *repeats) add(calls []content.ToolUse, limit int) (words string, stop bool) {
-	telling := false
+	warning := false
 	for _, c := range calls {
 		input := canonical(c.Input)
 		if p.times == 0 || p.name != c.Name || p.input != input {
-			*p, telling = repeats{name: c.Name, input: input}, false
+			*p, warning = repeats{name: c.Name, input: input}, false
 		}
 		p.times++
 		stop = stop || p.times >= 2*limit
-		if p.times >= limit && !p.told {
-			p.told, telling = true, true
+		if p.times >= limit && !p.warned {
+			p.warned, warning = true, true
 		}
-		if telling {
+		if warning {
 			words = fmt.Sprintf(textRepeated, p.name, p.times)
 		}
 	}

@@ -42,11 +42,11 @@ func (r *run) executeOpen() step {
 		return end(stop, err)
 	}
 	if r.waits() {
-		said, usage := r.said(), content.Usage{}
+		message, usage := r.said(), content.Usage{}
 		if r.resumed { // the turn that paused ends here
-			usage = answerOf(said).Usage
+			usage = answerOf(message).Usage
 		}
-		return r.closeTurn(said, usage, "")
+		return r.closeTurn(message, usage, "")
 	}
 
 	if stop, err := r.ended(); stop != "" {
@@ -78,13 +78,13 @@ func (r *run) takeTurn(input []content.Message) step {
 	}
 
 	r.voided = content.Usage{}
-	answer, said, err := r.ask()
-	if said == nil && errors.Is(err, api.ErrContextTooLong) {
-		answer, said, err = r.askShorter(err)
+	answer, message, err := r.ask()
+	if message == nil && errors.Is(err, api.ErrContextTooLong) {
+		answer, message, err = r.askShorter(err)
 	}
 	usage := r.voided.Plus(answer.Usage)
 	if err != nil {
-		return r.failTurn(said, usage, err)
+		return r.failTurn(message, usage, err)
 	}
 
 	// Calls continue the run, whatever the model's stop reason. So does a response that waits for the provider's own
@@ -93,7 +93,7 @@ func (r *run) takeTurn(input []content.Message) step {
 	if len(answer.Blocks.ToolUses()) > 0 || stop == content.StopPause {
 		stop = ""
 	}
-	return r.closeTurn(said, usage, stop)
+	return r.closeTurn(message, usage, stop)
 }
 
 // askShorter lets the hooks shorten a conversation that the provider refused as too long, and sends it once more. It
@@ -125,8 +125,8 @@ func (r *run) askShorter(refusal error) (api.Response, *node.Node, error) {
 }
 
 // failTurn ends a turn in which the model failed. Said is what arrived of its response; it may be nil.
-func (r *run) failTurn(said *node.Node, usage content.Usage, err error) step {
-	if errors.Is(err, errLeft) || !r.emit(TurnEnd{Turn: r.turn, Message: said, Usage: usage, DAG: r.d}) {
+func (r *run) failTurn(message *node.Node, usage content.Usage, err error) step {
+	if errors.Is(err, errLeft) || !r.emit(TurnEnd{Turn: r.turn, Message: message, Usage: usage, DAG: r.d}) {
 		return end("", errLeft)
 	}
 	return end(r.failed(err))
@@ -134,10 +134,10 @@ func (r *run) failTurn(said *node.Node, usage content.Usage, err error) step {
 
 // closeTurn executes the open calls, ends the turn, and returns what comes next. Stop is the model's reason to end the
 // run, or "".
-func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop) step {
+func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.Stop) step {
 	tools := r.ledger.toolUsage()
 	if r.resumed && r.turn > 0 { // what was used before the pause belongs to this turn too
-		usage = answerOf(said).Usage
+		usage = answerOf(message).Usage
 		for _, h := range r.d.Heads() {
 			if e, ok := h.Payload().(node.ToolExecution); ok {
 				tools = tools.Minus(e.Usage)
@@ -154,7 +154,7 @@ func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop)
 	}
 
 	ended := TurnEnd{
-		Turn: r.turn, Message: said, Executions: done.executions, Usage: usage,
+		Turn: r.turn, Message: message, Executions: done.executions, Usage: usage,
 		ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
 	}
 	if !r.emit(ended) {
@@ -165,7 +165,7 @@ func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop)
 	}
 
 	turn := Turn{
-		Number: r.turn, Message: said, Executions: done.executions, Results: done.results,
+		Number: r.turn, Message: message, Executions: done.executions, Results: done.results,
 		DAG: r.d, Provider: r.provider, Options: r.options, Stop: stop,
 	}
 	if done.terminates() {
@@ -174,8 +174,8 @@ func (r *run) closeTurn(said *node.Node, usage content.Usage, stop content.Stop)
 	return r.afterTurn(turn)
 }
 
-func answerOf(said *node.Node) node.Answer {
-	m, _ := said.Message()
+func answerOf(message *node.Node) node.Answer {
+	m, _ := message.Message()
 	return m.Answer
 }
 

@@ -75,8 +75,8 @@ func fitting[T any](times int) Hook {
 
 		text := ""
 		if turn.Message != nil {
-			said, _ := turn.Message.Message()
-			text = said.Blocks.Text()
+			message, _ := turn.Message.Message()
+			text = message.Blocks.Text()
 		}
 
 		// The empty stop reason lets the run continue, with the problems as the next message.

@@ -31,19 +31,19 @@ func (q *Queue) Add(text string, blocks ...content.Block) error {
 	if text != "" {
 		blocks = append([]content.Block{content.Text{Text: text}}, blocks...)
 	}
-	said, err := content.Of(blocks...)
-	if err == nil && said.Len() == 0 {
+	list, err := content.Of(blocks...)
+	if err == nil && list.Len() == 0 {
 		err = dag.ErrEmpty
 	}
 	if err == nil {
-		err = holdable(said)
+		err = holdable(list)
 	}
 	if err != nil {
 		return err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = append(q.waiting, content.Message{Role: content.User, Blocks: said})
+	q.waiting = append(q.waiting, content.Message{Role: content.User, Blocks: list})
 	return nil
 }
 

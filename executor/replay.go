@@ -67,8 +67,8 @@ func ReplayTools(
 		}
 
 		// The same calls again, from the message on.
-		said := closing.Parent(0).Parent(0)
-		again, err := a.executeTools(ctx, d.WithHeads(said), true)
+		message := closing.Parent(0).Parent(0)
+		again, err := a.executeTools(ctx, d.WithHeads(message), true)
 		if err != nil {
 			return all, err
 		}
@@ -78,7 +78,7 @@ func ReplayTools(
 			if was.Index < 0 || was.Index >= len(now) {
 				continue
 			}
-			r := Replayed{Message: said, Was: was, Is: now[was.Index], Same: same(was, now[was.Index])}
+			r := Replayed{Message: message, Was: was, Is: now[was.Index], Same: same(was, now[was.Index])}
 			if all = append(all, r); first && !r.Same {
 				return all, nil
 			}

@@ -47,25 +47,25 @@ func (r *run) checkInput() error {
 		return nil
 	}
 
-	said, ok := last.Message()
-	if !ok || said.Role != content.User || len(said.Blocks.ToolResults()) > 0 {
+	message, ok := last.Message()
+	if !ok || message.Role != content.User || len(message.Blocks.ToolResults()) > 0 {
 		return nil
 	}
 
-	m, err := r.runInputHooks(content.Message{Role: said.Role, Blocks: said.Blocks})
+	m, err := r.runInputHooks(content.Message{Role: message.Role, Blocks: message.Blocks})
 	if r.ctx.Err() != nil && err != nil {
 		return errorOf(r.ctx) // the end of the context is no decision of a hook
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRejected, err)
 	}
-	if m.Blocks.Equal(said.Blocks) {
+	if m.Blocks.Equal(message.Blocks) {
 		return nil
 	}
 
 	// Nodes never change: the message and what follows it are appended again.
-	said.Blocks = m.Blocks
-	d := r.d.WithHeads(last.Parents()...).AppendMeta(said, last.Meta())
+	message.Blocks = m.Blocks
+	d := r.d.WithHeads(last.Parents()...).AppendMeta(message, last.Meta())
 	for _, n := range slices.Backward(after) {
 		d = d.AppendMeta(n.Payload(), n.Meta())
 	}

@@ -87,7 +87,7 @@ func (l labeller) face(i int) face {
 	head, text := d.Head(l.models, name), l.body(d.Text)
 	switch d.Sort {
 	case describe.Assistant:
-		f.label = lines(head, l.body(said(d.Blocks)), l.calls(i, d.Blocks.ToolUses()))
+		f.label = lines(head, l.body(blocksText(d.Blocks)), l.calls(i, d.Blocks.ToolUses()))
 	case describe.Results:
 		f.label = lines(head, l.body(l.results(i, d)))
 	case describe.Call:
@@ -95,7 +95,7 @@ func (l labeller) face(i int) face {
 	case describe.Stop:
 		f.label = lines(head, text, strings.Join(d.Notes(false), ", "))
 	default:
-		f.label = lines(head, text, l.body(said(d.Blocks)))
+		f.label = lines(head, text, l.body(blocksText(d.Blocks)))
 	}
 	return f
 }
@@ -108,11 +108,11 @@ func (l labeller) results(i int, d describe.Node) string {
 	var texts []string
 	if !l.o.all(l.o.vertices[i].parents, isCall) {
 		for _, r := range d.Blocks.ToolResults() {
-			texts = append(texts, said(r.Content))
+			texts = append(texts, blocksText(r.Content))
 		}
 	}
 
-	return strings.Join(append(texts, said(d.Blocks)), "\n")
+	return strings.Join(append(texts, blocksText(d.Blocks)), "\n")
 }
 
 // calls lists the tools that an assistant's message calls: the names alone if the calls have boxes of their own, and
@@ -156,7 +156,7 @@ func executed(e describe.Execution) string {
 
 // outcome returns the result of a call, or its error.
 func outcome(d describe.Node) string {
-	text := said(d.Blocks)
+	text := blocksText(d.Blocks)
 	switch {
 	case d.Outcome() != "":
 		return describe.WithOutcome(d.Outcome(), text)
@@ -166,8 +166,8 @@ func outcome(d describe.Node) string {
 	return text
 }
 
-// said returns the text of blocks, without the calls and results among them.
-func said(blocks content.Blocks) string {
+// blocksText returns the text of blocks, without the calls and results among them.
+func blocksText(blocks content.Blocks) string {
 	var parts []string
 	for p := range describe.Parts(blocks) {
 		switch p.Form {

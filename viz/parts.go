@@ -318,20 +318,20 @@ func labelRoom(boxes int) int {
 
 // whereabouts returns the label of a stub: the parts that the boxes at these positions are in.
 func (c *splitter) whereabouts(t tie, places []int) string {
-	var said []string
+	var texts []string
 	for len(places) > 0 {
 		part, n := c.partOf(places[0]), 1
 		for n < len(places) && c.partOf(places[n]) == part {
 			n++
 		}
 
-		if len(said) == stubParts {
-			return lines(strings.Join(said, "\n"), "and "+count(c.partsOf(places), "more part"))
+		if len(texts) == stubParts {
+			return lines(strings.Join(texts, "\n"), "and "+count(c.partsOf(places), "more part"))
 		}
-		said = append(said, fmt.Sprintf(tied[t].words, c.named(places[:n]), part))
+		texts = append(texts, fmt.Sprintf(tied[t].words, c.named(places[:n]), part))
 		places = places[n:]
 	}
-	return strings.Join(said, "\n")
+	return strings.Join(texts, "\n")
 }
 
 // partsOf returns the number of parts that the boxes at these positions are in.

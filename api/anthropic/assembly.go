@@ -53,21 +53,21 @@ func (a *assembly) add(delta content.JSON) (api.DeltaKind, string, error) {
 	var kind api.DeltaKind
 	var shown string
 	for _, m := range list {
-		said, isText := jsonx.Text(m.Value)
+		text, isText := jsonx.Text(m.Value)
 		switch {
 		case m.Name == "type":
 		case m.Name == "partial_json" && isText:
-			a.input.WriteString(said)
-			kind, shown = api.DeltaInput, said
+			a.input.WriteString(text)
+			kind, shown = api.DeltaInput, text
 		case m.Name == "citation":
 			a.citations = append(a.citations, string(m.Value))
 		case isText:
-			a.grow(m.Name, said)
+			a.grow(m.Name, text)
 			switch m.Name {
 			case "text":
-				kind, shown = api.DeltaText, said
+				kind, shown = api.DeltaText, text
 			case "thinking":
-				kind, shown = api.DeltaThinking, said
+				kind, shown = api.DeltaThinking, text
 			}
 		default:
 			a.set(m.Name, m.Value)

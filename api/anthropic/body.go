@@ -47,8 +47,8 @@ type builder struct {
 	// For each system prompt of system, the object that may hold its marker; "" if Options.Body has none.
 	beside []content.JSON
 	// The messages after repair.
-	said  dialect.Encoded
-	notes []api.RepairNote
+	encoded dialect.Encoded
+	notes   []api.RepairNote
 	// The markers of tools and system prompts. With CacheOwn, also those of messages.
 	marks marks
 }
@@ -68,13 +68,13 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	}
 
 	cache := b.cache()
-	b.said = encodings[variant{b.options.Prefill, b.drops() != "", markOf(cache)}].Encode(req.Messages)
-	if b.said.Len() == 0 {
+	b.encoded = encodings[variant{b.options.Prefill, b.drops() != "", markOf(cache)}].Encode(req.Messages)
+	if b.encoded.Len() == 0 {
 		return nil, &api.Error{Kind: api.ErrNothing, API: API}
 	}
 
 	// Notes about messages come before those about tools, system prompts and options.
-	b.notes = b.said.Notes
+	b.notes = b.encoded.Notes
 	b.keepTools(req.Tools)
 	b.keepSystem(req.System)
 	b.settle()
@@ -84,7 +84,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	}
 
 	// The encoding sets the markers of a policy. The conversation's own depend on all of its messages.
-	items := b.said.Items()
+	items := b.encoded.Items()
 	if cache == CacheOwn {
 		items = b.ownItems()
 	} else {
@@ -145,7 +145,7 @@ func (b *builder) ownItems() [][]byte {
 		room--
 	}
 
-	messages := b.said.Messages()
+	messages := b.encoded.Messages()
 	own, left := ownMarks(b.tools, b.beside, messages, room)
 	for _, why := range left {
 		b.note(api.RepairOption, "%s", why)
@@ -431,7 +431,7 @@ func (b *builder) settleThinking(forced bool, binding content.JSON) {
 		b.thinking = still
 		b.note(api.RepairOption, "thinking is off: tool_choice forces a call")
 		return
-	case enabled && !thinkingFits(b.said.Backward()):
+	case enabled && !thinkingFits(b.encoded.Backward()):
 		b.thinking = still
 		b.note(api.RepairOption, "thinking is off: the turn began without thinking")
 		return

@@ -207,9 +207,9 @@ func conversationArrives(ctx context.Context, p api.Provider) error {
 		return err
 	}
 
-	for _, said := range []string{"Answer briefly.", "Hello", "get_weather", "The weather.", "city"} {
-		if !with.holds(said) {
-			return fmt.Errorf("%q was not sent: %s", said, with.body)
+	for _, text := range []string{"Answer briefly.", "Hello", "get_weather", "The weather.", "city"} {
+		if !with.holds(text) {
+			return fmt.Errorf("%q was not sent: %s", text, with.body)
 		}
 	}
 	return nil

@@ -61,18 +61,18 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 		b.further, _ = jsonx.Members(b.options.Body) // Checked has read it
 	}
 
-	said := encodingOf(b.model).Encode(req.Messages)
-	if said.Len() == 0 || len(req.System) == 0 && saysNothing(said) {
+	encoded := encodingOf(b.model).Encode(req.Messages)
+	if encoded.Len() == 0 || len(req.System) == 0 && saysNothing(encoded) {
 		return nil, &api.Error{Kind: api.ErrNothing, API: API}
 	}
 
 	// Notes about messages come before those about tools, system prompts and options.
-	b.notes = said.Notes
+	b.notes = encoded.Notes
 	b.keepTools(req.Tools)
 	b.keepApart()
 	b.keepSystem(req.System)
 
-	pieces := append([][]byte{b.front()}, said.Items()...)
+	pieces := append([][]byte{b.front()}, encoded.Items()...)
 	return wire.NewParts(append(pieces, []byte("]}"))...), nil
 }
 

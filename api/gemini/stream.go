@@ -121,14 +121,14 @@ type decoder struct {
 	// Each part is complete, as the model made it: none continues the one before.
 	apart bool
 
-	finish  api.Finish
-	usage   usage
-	reason  string // the finish reason
-	message string // the explanation of reason
-	blocked string // why the request was refused
-	said    bool   // there was a candidate
-	calls   bool   // there was a tool call
-	about   []jsonx.Member
+	finish       api.Finish
+	usage        usage
+	reason       string // the finish reason
+	message      string // the explanation of reason
+	blocked      string // why the request was refused
+	hasCandidate bool   // there was a candidate
+	calls        bool   // there was a tool call
+	about        []jsonx.Member
 
 	open  content.Block // the last block, which may grow; nil at the beginning
 	text  strings.Builder
@@ -161,7 +161,7 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 		return out, nil
 	}
 
-	d.said = true
+	d.hasCandidate = true
 	d.noteCandidate(one)
 	for _, raw := range one.Content.Parts {
 		events, err := d.part(content.JSON(raw))
@@ -272,11 +272,11 @@ func (d *decoder) grow(b content.Block) bool {
 }
 
 // plain returns the text of b, and an Extra with its signature, if it has one. It is not ok if b has anything else.
-func plain(b content.Block) (said string, signature content.Extra, ok bool) {
+func plain(b content.Block) (text string, signature content.Extra, ok bool) {
 	var list []jsonx.Member
 	switch b := b.(type) {
 	case content.Text:
-		said, signature = b.Text, b.Extra
+		text, signature = b.Text, b.Extra
 		list, _ = jsonx.Members(b.Extra.JSON) // none where there is no Extra
 	case content.Opaque: // a text that is empty
 		list, _ = jsonx.Members(b.JSON)
@@ -287,7 +287,7 @@ func plain(b content.Block) (said string, signature content.Extra, ok bool) {
 	default:
 		return "", signature, false
 	}
-	return said, signature, len(list) == 0 || len(list) == 1 && list[0].Name == thoughtSignature
+	return text, signature, len(list) == 0 || len(list) == 1 && list[0].Name == thoughtSignature
 }
 
 // show returns the delta for a block or a piece of one; none if it has no text.
@@ -355,7 +355,7 @@ func (d *decoder) ended() error {
 	switch {
 	case d.reason != "":
 		return failedReason(d.reason, d.message)
-	case d.blocked != "", d.whole && d.said:
+	case d.blocked != "", d.whole && d.hasCandidate:
 		return nil
 	case d.whole:
 		return protocol("the response has no candidate")

@@ -94,18 +94,18 @@ func (a *chatAnswer) add(delta content.JSON, whole bool) ([]piece, error) {
 
 // grow appends the text in value to t and returns it as a piece. Anything but a non-empty text is ignored.
 func grow(kind api.DeltaKind, t *tree, value content.JSON) []piece {
-	said, _ := jsonx.Text(value)
-	if said == "" {
+	s, _ := jsonx.Text(value)
+	if s == "" {
 		return nil
 	}
 	t.add("", value, 0)
-	return []piece{{kind: kind, text: said, of: t}}
+	return []piece{{kind: kind, text: s, of: t}}
 }
 
 // isField reports whether m holds the text of the thinking. The first member with a text decides: a server that sends
 // the same thinking under two names is shown once.
 func (a *chatAnswer) isField(m jsonx.Member) bool {
-	if said, ok := jsonx.Text(m.Value); !ok || said == "" {
+	if text, ok := jsonx.Text(m.Value); !ok || text == "" {
 		return false
 	}
 	if a.field == "" {
@@ -185,8 +185,8 @@ func (a *chatAnswer) addCalls(value content.JSON, whole bool) []piece {
 			continue
 		}
 		call := a.callOf(item, parts, whole)
-		if said := call.add(parts); said != "" {
-			shown = append(shown, piece{kind: api.DeltaInput, text: said, call: call})
+		if s := call.add(parts); s != "" {
+			shown = append(shown, piece{kind: api.DeltaInput, text: s, call: call})
 		}
 	}
 	return shown
@@ -271,12 +271,12 @@ func (c *chatCallParts) addInner(function content.JSON) string {
 		switch m.Name {
 		case "name":
 		case "arguments", "input":
-			said, ok := jsonx.Text(m.Value)
+			text, ok := jsonx.Text(m.Value)
 			if !ok && m.Value != "null" {
-				said = string(m.Value) // an object instead of its text, from some servers
+				text = string(m.Value) // an object instead of its text, from some servers
 			}
-			c.arguments.WriteString(said)
-			shown += said
+			c.arguments.WriteString(text)
+			shown += text
 		default:
 			c.inner.at(m.Name).add(m.Name, m.Value, 0)
 		}
@@ -294,15 +294,15 @@ func (a *chatAnswer) legacy(function content.JSON) []piece {
 	}
 
 	call := a.calls[len(a.calls)-1]
-	if said := call.addInner(function); said != "" {
-		return []piece{{kind: api.DeltaInput, text: said, call: call}}
+	if s := call.addInner(function); s != "" {
+		return []piece{{kind: api.DeltaInput, text: s, call: call}}
 	}
 	return nil
 }
 
 func textOf(j content.JSON) string {
-	said, _ := jsonx.Text(j)
-	return said
+	text, _ := jsonx.Text(j)
+	return text
 }
 
 // place returns the index of the block that p belongs to, as far as it is known before the end of the response. The
@@ -445,8 +445,8 @@ func detailsText(details *tree) string {
 			continue
 		}
 		for _, name := range []string{"text", "summary"} {
-			if said := item.object.by[name].words(); said != "" {
-				words = append(words, said)
+			if text := item.object.by[name].words(); text != "" {
+				words = append(words, text)
 			}
 		}
 	}

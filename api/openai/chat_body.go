@@ -44,13 +44,13 @@ func chatCall(req api.Request, model string, o *Options) (call, error) {
 		return call{}, err
 	}
 
-	said := chatEncodings[options.taking(model)].Encode(req.Messages)
-	if said.Len() == 0 {
+	encoded := chatEncodings[options.taking(model)].Encode(req.Messages)
+	if encoded.Len() == 0 {
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ChatAPI}
 	}
 
-	b := chatBuilder{options: options, model: model, notes: said.Notes}
-	parts := append([][]byte{b.front(req)}, said.Items()...)
+	b := chatBuilder{options: options, model: model, notes: encoded.Notes}
+	parts := append([][]byte{b.front(req)}, encoded.Items()...)
 	return call{
 		options: options,
 		body:    wire.NewParts(append(parts, []byte("]}"))...),

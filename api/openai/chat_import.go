@@ -132,21 +132,21 @@ func (c *chatImport) message(where string, list []jsonx.Member) error {
 	}
 
 	// Any other role is the user's, or one that Plait does not know.
-	said, rest, err := importChatWords(where, list, decodePart)
+	blocks, rest, err := importChatWords(where, list, decodePart)
 	if err != nil {
 		return err
 	}
 
 	rest = slices.DeleteFunc(rest, func(m jsonx.Member) bool { return m.Value == "null" })
 	if len(rest) > 0 {
-		said = append([]content.Block{content.Opaque{API: ChatAPI, JSON: jsonx.Object(rest)}}, said...)
+		blocks = append([]content.Block{content.Opaque{API: ChatAPI, JSON: jsonx.Object(rest)}}, blocks...)
 	}
-	return c.say(content.Role(role), said...)
+	return c.say(content.Role(role), blocks...)
 }
 
 // result reads a tool result.
 func (c *chatImport) result(where string, list []jsonx.Member) error {
-	said, list, err := importChatWords(where, list, decodePart)
+	blocks, list, err := importChatWords(where, list, decodePart)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (c *chatImport) result(where string, list []jsonx.Member) error {
 	var r content.ToolResult
 	r.CallID, list, _ = jsonx.TakeText(list, "tool_call_id")
 	r.Extra = extra(list)
-	if r.Content, err = content.Of(said...); err != nil {
+	if r.Content, err = content.Of(blocks...); err != nil {
 		return roundtrip.NotRead(where+".content", err)
 	}
 	return c.say(content.User, r)
@@ -195,8 +195,8 @@ func importChatWords(
 	where string, list []jsonx.Member, decode func(content.JSON) content.Block,
 ) ([]content.Block, []jsonx.Member, error) {
 	words, rest := jsonx.Take(list, "content")
-	if said, ok := jsonx.Text(words); ok {
-		return content.Words(said).Slice(), rest, nil
+	if text, ok := jsonx.Text(words); ok {
+		return content.Words(text).Slice(), rest, nil
 	}
 	if words == "" || words == "null" {
 		return nil, rest, nil
@@ -220,8 +220,8 @@ func decodeAssistantPart(part content.JSON) content.Block {
 	case "thinking", "refusal":
 		a := newChatAnswer()
 		a.part(part)
-		if said := a.blocks(true); len(said) > 0 {
-			return said[0]
+		if list := a.blocks(true); len(list) > 0 {
+			return list[0]
 		}
 	}
 	return decodePart(part)

@@ -26,8 +26,8 @@ func knownPart(list []jsonx.Member) content.Block {
 
 	switch kind {
 	case "text":
-		if said, rest, ok := jsonx.TakeText(list, "text"); ok && said != "" {
-			return content.Text{Text: said, Extra: extra(rest)}
+		if text, rest, ok := jsonx.TakeText(list, "text"); ok && text != "" {
+			return content.Text{Text: text, Extra: extra(rest)}
 		}
 	case "image_url":
 		return knownImage(inner, rest)

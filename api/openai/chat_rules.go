@@ -23,21 +23,21 @@ func chatRules(takes chatTaking) dialect.Rules {
 		ID:        chatTarget.FitsID,
 		CallsLast: true,
 		EndsOpen:  endsInWords,
-		Prune:     mute,
+		Prune:     thinkingOnly,
 	}
 }
 
 // endsInWords reports whether m ends with text of the assistant. The API accepts such a message as the last one.
 func endsInWords(m content.Message) bool {
-	said, ok := m.Blocks.At(m.Blocks.Len() - 1).(content.Text)
-	return ok && !isChatRefusal(said)
+	text, ok := m.Blocks.At(m.Blocks.Len() - 1).(content.Text)
+	return ok && !isChatRefusal(text)
 }
 
-// mute finds the blocks of assistant messages that contain nothing but thinking.
-func mute(messages []content.Message) []dialect.Pruned {
+// thinkingOnly finds the blocks of assistant messages that contain nothing but thinking.
+func thinkingOnly(messages []content.Message) []dialect.Pruned {
 	var found []dialect.Pruned
 	for i, m := range messages {
-		if m.Role != content.Assistant || slices.ContainsFunc(m.Blocks.Slice(), speaks) {
+		if m.Role != content.Assistant || slices.ContainsFunc(m.Blocks.Slice(), isNotThinking) {
 			continue
 		}
 		for j := range m.Blocks.Len() {
@@ -49,8 +49,8 @@ func mute(messages []content.Message) []dialect.Pruned {
 	return found
 }
 
-// speaks reports whether b is anything but thinking.
-func speaks(b content.Block) bool {
+// isNotThinking reports whether b is anything but thinking.
+func isNotThinking(b content.Block) bool {
 	_, thinks := b.(content.Thinking)
 	return !thinks
 }

@@ -48,11 +48,11 @@ func (t *tree) add(name string, piece content.JSON, depth int) {
 	switch kind := jsontext.Value(piece).Kind(); {
 	case kind == 'n' || kind == 0:
 	case kind == '"' && !whole[name]:
-		said, _ := jsonx.Text(piece)
+		s, _ := jsonx.Text(piece)
 		if t.text == nil {
 			*t = tree{text: &strings.Builder{}}
 		}
-		t.text.WriteString(said)
+		t.text.WriteString(s)
 	case kind == '{' && depth < deepestPiece:
 		t.addObject(piece, depth)
 	case kind == '[' && depth < deepestPiece:
@@ -63,6 +63,7 @@ func (t *tree) add(name string, piece content.JSON, depth int) {
 	}
 }
 
+// addObject adds the members of piece to those added before. A piece that is not an object is ignored.
 func (t *tree) addObject(piece content.JSON, depth int) {
 	list, err := jsonx.Members(piece)
 	if err != nil {
@@ -138,8 +139,8 @@ func (t *tree) words() string {
 	if t.text != nil {
 		return t.text.String()
 	}
-	said, _ := jsonx.Text(t.value)
-	return said
+	s, _ := jsonx.Text(t.value)
+	return s
 }
 
 // says reports whether t is not empty: a text with letters, an object with members, a list with items, or any other

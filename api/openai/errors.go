@@ -16,8 +16,8 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// said is an error as the provider describes it, independent of its JSON form.
-type said struct{ kind, code, message string }
+// errorInfo is an error as the provider describes it, independent of its JSON form.
+type errorInfo struct{ kind, code, message string }
 
 // readError finds the description of an error in a response body or in an event of a stream. OpenAI's own forms are
 //
@@ -26,7 +26,7 @@ type said struct{ kind, code, message string }
 //
 // Compatible servers have others: a string as "error"; no "error" around the members; "detail" or "status" as member
 // names; a list around everything.
-func readError(body []byte) said {
+func readError(body []byte) errorInfo {
 	var list []jsonx.Raw
 	if content.JSON(body).Decode(&list) == nil && len(list) > 0 {
 		body = list[0]
@@ -34,7 +34,7 @@ func readError(body []byte) said {
 
 	outer, err := jsonx.Members(content.JSON(body))
 	if err != nil {
-		return said{}
+		return errorInfo{}
 	}
 
 	value, _ := jsonx.Take(outer, "error")
@@ -55,8 +55,8 @@ func readError(body []byte) said {
 }
 
 // membersOf returns the description in the members of an error.
-func membersOf(list []jsonx.Member) said {
-	s := said{
+func membersOf(list []jsonx.Member) errorInfo {
+	s := errorInfo{
 		kind:    firstText(list, "type", "status"),
 		code:    firstText(list, "code", "statusCode"),
 		message: firstText(list, "message", "detail", "error_description"),
@@ -116,7 +116,7 @@ func requestID(header http.Header) string {
 }
 
 // kindOf returns the kind of an error. The code and the type decide first, then the message, then the status.
-func kindOf(status int, s said) error {
+func kindOf(status int, s errorInfo) error {
 	if n, err := strconv.Atoi(s.code); err == nil && status == http.StatusOK && n >= 400 && n < 600 {
 		status = n // compatible servers put the status into the error of a stream
 	}
@@ -181,7 +181,7 @@ var kinds = map[string]error{
 }
 
 // kindOfStatus returns the kind for a status or, inside a stream, for the prefix of the code or type.
-func kindOfStatus(status int, s said) error {
+func kindOfStatus(status int, s errorInfo) error {
 	if kind := roundtrip.KindOf(status); kind != nil {
 		return kind
 	}

@@ -16,8 +16,8 @@ var errNoText = errors.New("it is not text")
 // importTexts reads the texts of content that is absent, a string, or a list of parts. Further members of the parts are
 // dropped.
 func importTexts(where string, j content.JSON) ([]string, error) {
-	if said, ok := jsonx.Text(j); ok {
-		return []string{said}, nil
+	if text, ok := jsonx.Text(j); ok {
+		return []string{text}, nil
 	}
 	if j == "" || j == "null" {
 		return nil, nil
@@ -30,11 +30,11 @@ func importTexts(where string, j content.JSON) ([]string, error) {
 
 	var texts []string
 	for i, part := range parts {
-		said, ok := jsonx.Text(value(part.List, "text"))
+		text, ok := jsonx.Text(value(part.List, "text"))
 		if !ok {
 			return nil, roundtrip.NotRead(fmt.Sprintf("%s[%d]", where, i), errNoText)
 		}
-		texts = append(texts, said)
+		texts = append(texts, text)
 	}
 	return texts, nil
 }
@@ -75,12 +75,12 @@ func (s *sides) say(role content.Role, blocks ...content.Block) error {
 
 // end finishes the message under construction. An empty message is dropped.
 func (s *sides) end() error {
-	said, err := content.Of(s.blocks...)
+	list, err := content.Of(s.blocks...)
 	if err != nil {
 		return roundtrip.NotRead("what the "+string(s.role)+" says", err)
 	}
-	if said.Len() > 0 {
-		s.messages = append(s.messages, content.Message{Role: s.role, Blocks: said})
+	if list.Len() > 0 {
+		s.messages = append(s.messages, content.Message{Role: s.role, Blocks: list})
 	}
 
 	s.role, s.blocks = "", nil

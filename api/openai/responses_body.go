@@ -168,15 +168,15 @@ func (b *responsesBuilder) front(req api.Request) []byte {
 
 // instructions joins the system prompts that are not blank.
 func (b *responsesBuilder) instructions(system []string) string {
-	var said []string
+	var texts []string
 	for _, s := range system {
 		if strings.TrimSpace(s) != "" {
-			said = append(said, s)
+			texts = append(texts, s)
 		} else if s != "" {
 			b.note(api.RepairDropped, "a system prompt of white space")
 		}
 	}
-	return strings.Join(said, "\n\n")
+	return strings.Join(texts, "\n\n")
 }
 
 // header returns the members that control the response, those of Options.Body last.

@@ -114,7 +114,7 @@ func (d *itemDecoder) message(list []jsonx.Member) []content.Block {
 	}
 
 	note := ownNote{Item: jsonx.Raw(jsonx.Object(list)), After: d.after}
-	var said []content.Block
+	var blocks []content.Block
 	words := ""
 	for i, part := range parts {
 		note.Part = i
@@ -123,13 +123,13 @@ func (d *itemDecoder) message(list []jsonx.Member) []content.Block {
 			return nil
 		}
 		words += text.Text
-		said = append(said, text)
+		blocks = append(blocks, text)
 	}
 
 	if words == "" {
 		return nil // kept as an Opaque: empty texts are not sent, but this message can be
 	}
-	return said
+	return blocks
 }
 
 // textPart converts a message part: text of the model, or a refusal.
@@ -414,11 +414,11 @@ func decodeResponse(data []byte, header http.Header, limit int) ([]content.Block
 	var items itemDecoder
 	var blocks []content.Block
 	for i, raw := range r.Output {
-		said, err := items.blocks(content.JSON(raw))
+		list, err := items.blocks(content.JSON(raw))
 		if err != nil {
 			return nil, api.Finish{}, roundtrip.Protocol(ResponsesAPI, "item %d of the response: %w", i, err)
 		}
-		blocks = append(blocks, said...)
+		blocks = append(blocks, list...)
 	}
 
 	finish, err := r.finish(blocks, limit)

@@ -98,6 +98,6 @@ func fitNote(note content.JSON) content.JSON {
 
 // misfits reports whether the API refuses id where IDs begin with prefix.
 func misfits(id content.JSON, prefix string) bool {
-	said, ok := jsonx.Text(id)
-	return ok && said != "" && !strings.HasPrefix(said, prefix)
+	text, ok := jsonx.Text(id)
+	return ok && text != "" && !strings.HasPrefix(text, prefix)
 }

@@ -127,8 +127,8 @@ type itemImport struct {
 
 func importInput(j content.JSON) (system []string, messages []content.Message, err error) {
 	var c itemImport
-	if said, ok := jsonx.Text(j); ok {
-		c.role, c.blocks = content.User, content.Words(said).Slice()
+	if text, ok := jsonx.Text(j); ok {
+		c.role, c.blocks = content.User, content.Words(text).Slice()
 	} else if j != "null" {
 		list, err := roundtrip.ImportObjects("input", j)
 		if err != nil {
@@ -189,11 +189,11 @@ func (c *itemImport) answer(where string, item roundtrip.Imported) error {
 	if c.role != content.Assistant {
 		c.items = itemDecoder{} // reasoning of an earlier message does not count
 	}
-	said, err := c.items.blocks(item.Raw)
+	list, err := c.items.blocks(item.Raw)
 	if err != nil {
 		return roundtrip.NotRead(where, err)
 	}
-	return c.say(content.Assistant, said...)
+	return c.say(content.Assistant, list...)
 }
 
 // message reads a message item.
@@ -213,15 +213,15 @@ func (c *itemImport) message(where string, item roundtrip.Imported) error {
 		return err
 	case "assistant":
 		c.begun = true
-		if said, ok := jsonx.Text(words); ok {
-			return c.words(where, said, list)
+		if text, ok := jsonx.Text(words); ok {
+			return c.words(where, text, list)
 		}
 		return c.answer(where, item)
 	}
 
 	// Any other role is the user's, or one that Plait does not know.
 	c.begun = true
-	said, err := importParts(where+".content", words)
+	blocks, err := importParts(where+".content", words)
 	if err != nil {
 		return err
 	}
@@ -232,16 +232,16 @@ func (c *itemImport) message(where string, item roundtrip.Imported) error {
 		}
 	}
 
-	return c.say(content.Role(role), said...)
+	return c.say(content.Role(role), blocks...)
 }
 
 // words reads an assistant message whose content is a string. With further members it is read as if it had one part.
-func (c *itemImport) words(where, said string, further []jsonx.Member) error {
+func (c *itemImport) words(where, text string, further []jsonx.Member) error {
 	if len(further) == 0 {
-		return c.say(content.Assistant, content.Words(said).Slice()...)
+		return c.say(content.Assistant, content.Words(text).Slice()...)
 	}
 
-	part := jsonx.Object([]jsonx.Member{{Name: "type", Value: `"output_text"`}, {Name: "text", Value: jsonx.Quote(said)}})
+	part := jsonx.Object([]jsonx.Member{{Name: "type", Value: `"output_text"`}, {Name: "text", Value: jsonx.Quote(text)}})
 	list := append([]jsonx.Member{
 		{Name: "type", Value: `"message"`},
 		{Name: "role", Value: `"assistant"`},
@@ -257,11 +257,11 @@ func importOutput(where string, list []jsonx.Member) (content.Block, error) {
 	r.CallID, list, _ = jsonx.TakeText(list, "call_id")
 
 	output, list := jsonx.Take(list, "output")
-	said, err := importParts(where+".output", output)
+	blocks, err := importParts(where+".output", output)
 	if err != nil {
 		return nil, err
 	}
-	if r.Content, err = content.Of(said...); err != nil {
+	if r.Content, err = content.Of(blocks...); err != nil {
 		return nil, roundtrip.NotRead(where+".output", err)
 	}
 
@@ -271,8 +271,8 @@ func importOutput(where string, list []jsonx.Member) (content.Block, error) {
 
 // importParts reads content that is absent, a string, or a list of parts.
 func importParts(where string, j content.JSON) ([]content.Block, error) {
-	if said, ok := jsonx.Text(j); ok {
-		return content.Words(said).Slice(), nil
+	if text, ok := jsonx.Text(j); ok {
+		return content.Words(text).Slice(), nil
 	}
 	if j == "" || j == "null" {
 		return nil, nil
@@ -309,8 +309,8 @@ func importPart(list []jsonx.Member) content.Block {
 			return content.Document{Source: s, Title: name, Extra: importExtra(rest)}
 		}
 	case "input_text", "output_text", "text":
-		if said, rest, ok := jsonx.TakeText(list, "text"); ok {
-			return content.Text{Text: said, Extra: importExtra(rest)}
+		if text, rest, ok := jsonx.TakeText(list, "text"); ok {
+			return content.Text{Text: text, Extra: importExtra(rest)}
 		}
 	}
 	return nil
@@ -326,8 +326,8 @@ func importExtra(rest []jsonx.Member) content.Extra {
 // url, or "file_id". ok reports whether there is exactly one.
 func takeSource(list []jsonx.Member, data, url string) (s content.Source, rest []jsonx.Member, ok bool) {
 	for _, m := range list {
-		said, _ := jsonx.Text(m.Value)
-		bytes, inline := dataSource(said)
+		text, _ := jsonx.Text(m.Value)
+		bytes, inline := dataSource(text)
 
 		var found content.Source
 
@@ -336,10 +336,10 @@ func takeSource(list []jsonx.Member, data, url string) (s content.Source, rest [
 			continue
 		case m.Name == data && inline:
 			found = bytes
-		case m.Name == url && said != "" && !strings.HasPrefix(said, "data:"):
-			found.URL = said
+		case m.Name == url && text != "" && !strings.HasPrefix(text, "data:"):
+			found.URL = text
 		case m.Name == "file_id":
-			found.FileID = said
+			found.FileID = text
 		}
 
 		if found == (content.Source{}) {

@@ -54,7 +54,7 @@ func (w *itemWriter) close() {
 func (w *itemWriter) assistant(b content.Block) {
 	switch b := b.(type) {
 	case content.Text:
-		w.said(b)
+		w.assistantText(b)
 	case content.Thinking:
 		w.item()
 		w.reasoning(b)
@@ -67,9 +67,9 @@ func (w *itemWriter) assistant(b content.Block) {
 	}
 }
 
-// said writes a text of the assistant. A text that was a part of a message joins the parts before it, if they are of
+// assistantText writes a text of the assistant. A text that was a part of a message joins the parts before it, if they are of
 // the same message.
-func (w *itemWriter) said(t content.Text) {
+func (w *itemWriter) assistantText(t content.Text) {
 	list, note := extraOf(t.Extra)
 	switch {
 	case t.Extra.For(ResponsesAPI) == "": // a text of Plait or of another API
@@ -95,14 +95,14 @@ func (w *itemWriter) said(t content.Text) {
 	}
 	w.note = note
 
-	kind, said := "output_text", "text"
+	kind, text := "output_text", "text"
 	if memberType(list) == "refusal" {
-		kind, said = "refusal", "refusal"
+		kind, text = "refusal", "refusal"
 	}
 
 	w.dst = write.OptString(append(w.dst, '{'), "type", kind)
-	w.dst = write.String(w.dst, said, t.Text)
-	w.dst = appendMembers(w.dst, list, "type", said)
+	w.dst = write.String(w.dst, text, t.Text)
+	w.dst = appendMembers(w.dst, list, "type", text)
 	w.dst = append(w.dst, '}')
 }
 
@@ -281,34 +281,34 @@ func (w *itemWriter) result(r content.ToolResult) {
 // output writes what a tool returned: a string for one plain text or nothing, otherwise a list of parts. A failed call
 // is marked by a text.
 func (w *itemWriter) output(r content.ToolResult) {
-	said := r.Content.Slice()
+	blocks := r.Content.Slice()
 	if r.IsError {
-		said = toldFailed(said)
+		blocks = markedFailed(blocks)
 	}
-	if len(said) == 0 {
-		said = []content.Block{content.Text{}}
+	if len(blocks) == 0 {
+		blocks = []content.Block{content.Text{}}
 	}
 
 	w.dst = write.Name(w.dst, "output")
-	if t, ok := said[0].(content.Text); ok && len(said) == 1 && t.Extra.For(ResponsesAPI) == "" {
+	if t, ok := blocks[0].(content.Text); ok && len(blocks) == 1 && t.Extra.For(ResponsesAPI) == "" {
 		w.dst = append(w.dst, jsonx.Quote(t.Text)...)
 		return
 	}
 
 	w.dst = append(w.dst, '[')
-	for _, b := range said {
+	for _, b := range blocks {
 		w.dst = write.Comma(w.dst)
 		w.inputPart(b)
 	}
 	w.dst = append(w.dst, ']')
 }
 
-// toldFailed returns the blocks of a failed call's result, with a text at the beginning that begins with "Error".
-func toldFailed(said []content.Block) []content.Block {
-	if len(said) > 0 {
-		if _, ok := said[0].(content.Text); ok {
-			return failed(said)
+// markedFailed returns the blocks of a failed call's result, with a text at the beginning that begins with "Error".
+func markedFailed(blocks []content.Block) []content.Block {
+	if len(blocks) > 0 {
+		if _, ok := blocks[0].(content.Text); ok {
+			return failed(blocks)
 		}
 	}
-	return append([]content.Block{content.Text{Text: "Error"}}, said...)
+	return append([]content.Block{content.Text{Text: "Error"}}, blocks...)
 }

@@ -110,8 +110,8 @@ func itemType(b content.Opaque) string { return opaqueText(b, "type") }
 // opaqueText returns a string member of an opaque block, or "".
 func opaqueText(b content.Opaque, name string) string {
 	list, _ := jsonx.Members(b.JSON) // checked when the block was made
-	said, _, _ := jsonx.TakeText(list, name)
-	return said
+	text, _, _ := jsonx.TakeText(list, name)
+	return text
 }
 
 // isPart reports whether an item type is that of a part of a user message.
@@ -390,7 +390,7 @@ func (k keeping) unsaid(i int, m content.Message) []dialect.Pruned {
 
 		if why := k.leaves(t, led); why != "" {
 			found = append(found, dialect.Pruned{Message: i, Block: j, Why: why})
-			found = append(found, inWords(i, m.Blocks, j+1)...)
+			found = append(found, asText(i, m.Blocks, j+1)...)
 		}
 	}
 	return found
@@ -439,8 +439,8 @@ func itemFollows(o content.Opaque) bool {
 	return !answer
 }
 
-// inWords converts the consecutive opaque items from index j on to texts, as for another provider.
-func inWords(i int, blocks content.Blocks, j int) []dialect.Pruned {
+// asText converts the consecutive opaque items from index j on to texts, as for another provider.
+func asText(i int, blocks content.Blocks, j int) []dialect.Pruned {
 	var found []dialect.Pruned
 	for ; j < blocks.Len(); j++ {
 		o, ok := blocks.At(j).(content.Opaque)
@@ -448,9 +448,9 @@ func inWords(i int, blocks content.Blocks, j int) []dialect.Pruned {
 			break
 		}
 
-		said, _ := responsesTarget.Accept(content.Assistant, content.Opaque{API: "none", JSON: o.JSON}, false)
+		text, _ := responsesTarget.Accept(content.Assistant, content.Opaque{API: "none", JSON: o.JSON}, false)
 		found = append(found, dialect.Pruned{
-			Message: i, Block: j, With: said, Why: "an item whose reasoning is left out (" + itemType(o) + ")",
+			Message: i, Block: j, With: text, Why: "an item whose reasoning is left out (" + itemType(o) + ")",
 		})
 	}
 	return found

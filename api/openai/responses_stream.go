@@ -84,7 +84,7 @@ type responseDecoder struct {
 	waiting map[int]content.JSON // items that ended before an item in front of them
 	open    map[int]bool         // items that began and did not end
 	next    int                  // the index of the first item whose blocks were not yielded
-	said    []content.Block      // the blocks of the items before it
+	blocks  []content.Block      // the blocks of the items before it
 	thought [2]int               // the item and the part of the last thinking delta
 	ended   bool                 // the last event was decoded
 }
@@ -232,8 +232,8 @@ func (d *responseDecoder) give(item content.JSON) ([]api.Event, error) {
 
 	var out []api.Event
 	for _, b := range blocks {
-		out = append(out, api.BlockEnd{Index: len(d.said), Block: b})
-		d.said = append(d.said, b)
+		out = append(out, api.BlockEnd{Index: len(d.blocks), Block: b})
+		d.blocks = append(d.blocks, b)
 	}
 	return out, nil
 }
@@ -251,7 +251,7 @@ func (d *responseDecoder) delta(kind api.DeltaKind, e responseEvent) []api.Event
 		return nil
 	}
 
-	shown := api.Delta{Index: len(d.said) + at - d.next, Kind: kind, Text: piece}
+	shown := api.Delta{Index: len(d.blocks) + at - d.next, Kind: kind, Text: piece}
 	switch kind {
 	case api.DeltaText:
 		shown.Index += e.Content
@@ -296,7 +296,7 @@ func (d *responseDecoder) finish(e responseEvent) ([]api.Event, error) {
 		}
 	}
 
-	finish, err := r.finish(d.said, d.limit)
+	finish, err := r.finish(d.blocks, d.limit)
 	if err != nil {
 		return out, err
 	}

@@ -247,8 +247,8 @@ func (w *watch) update(event executor.Event, err error) {
 	case executor.ToolUpdate:
 		w.note(callID(e.Turn, e.Call.Index), func(t *tool) { t.Note = safetext.Cut(e.Content.Text(), maxNote) })
 	case executor.Child:
-		if said := inside(e); said != "" {
-			w.note(callID(e.Turn, e.Path[0].Index), func(t *tool) { t.Note = said })
+		if text := inside(e); text != "" {
+			w.note(callID(e.Turn, e.Path[0].Index), func(t *tool) { t.Note = text })
 		}
 	case executor.ToolEnd:
 		w.note(callID(e.Turn, e.Execution.Index), func(t *tool) {

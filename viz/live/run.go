@@ -32,7 +32,7 @@ func (s *Server) fork(at node.ID, text string) *refusal {
 		return unknownNode(at.String())
 	}
 
-	whole, said, err := s.d.AppendTo([]*node.Node{n}, node.Message{Role: content.User, Blocks: content.Words(text)})
+	whole, message, err := s.d.AppendTo([]*node.Node{n}, node.Message{Role: content.User, Blocks: content.Words(text)})
 	if err != nil {
 		return refuse(http.StatusUnprocessableEntity, "cannot_fork", err.Error())
 	}
@@ -42,7 +42,7 @@ func (s *Server) fork(at node.ID, text string) *refusal {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.stop = cancel
 	s.joined.Add(1)
-	go s.run(ctx, whole.WithHeads(said))
+	go s.run(ctx, whole.WithHeads(message))
 	return nil
 }
 

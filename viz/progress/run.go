@@ -160,11 +160,11 @@ func (r *run) line(now time.Time) string {
 
 	var tools []string
 	for _, t := range r.tools {
-		said := excerpt(t.name) + " " + short(now.Sub(t.began))
+		text := excerpt(t.name) + " " + short(now.Sub(t.began))
 		if t.note != "" {
-			said += " (" + t.note + ")"
+			text += " (" + t.note + ")"
 		}
-		tools = append(tools, said)
+		tools = append(tools, text)
 	}
 
 	switch {

@@ -139,8 +139,8 @@ func (c *anthropicCheck) expected(before, t anthropicTurn) {
 	}
 }
 
-// serverTools checks that the calls of server tools have their results in the same turn. A call may stay open if the
-// turn ends in tool calls that it makes itself, and at the end of the conversation.
+// serverTools checks that each call of a server tool has its result in the same turn. A call may stay open at the end of
+// the conversation, and in a turn that ends with tool calls made by it.
 func (c *anthropicCheck) serverTools(t anthropicTurn, open map[string]bool, last bool) {
 	var callers []string
 	for _, b := range t.blocks {

@@ -201,28 +201,28 @@ func (g *generator) phase(n *node.Node) {
 	}
 
 	// All parents are executions with the same parent, and nothing else refers to them.
-	said := n.Parent(0).Parent(0)
+	message := n.Parent(0).Parent(0)
 	var executions []node.ToolExecution
 	for _, p := range n.Parents() {
 		e, ok := p.Payload().(node.ToolExecution)
-		if !ok || p.NumParents() != 1 || p.Parent(0).ID() != said.ID() || g.uses[p.ID()] != 1 {
+		if !ok || p.NumParents() != 1 || p.Parent(0).ID() != message.ID() || g.uses[p.ID()] != 1 {
 			return
 		}
 		executions = append(executions, e)
 	}
 
-	made := dag.New().WithHeads(said).CloseTools(executions...).Head()
+	made := dag.New().WithHeads(message).CloseTools(executions...).Head()
 	if made == nil || made.Digest() != n.Digest() {
 		return
 	}
 
 	// One step refers to said, instead of one for each execution.
-	g.phases[n] = said
+	g.phases[n] = message
 	for _, p := range n.Parents() {
 		g.inside[g.byID[p.ID()]] = true
-		g.uses[said.ID()]--
+		g.uses[message.ID()]--
 	}
-	g.uses[said.ID()]++
+	g.uses[message.ID()]++
 }
 
 // write writes the step that adds n, and reports whether there is one.
@@ -232,8 +232,8 @@ func (g *generator) write(n *node.Node) bool {
 	}
 
 	before := n.Parents()
-	if said := g.phases[n]; said != nil {
-		before = []*node.Node{said}
+	if message := g.phases[n]; message != nil {
+		before = []*node.Node{message}
 	}
 	step, ok := g.step(n, dag.New().WithHeads(before...))
 	if !ok {
