@@ -6,7 +6,6 @@ import (
 	"hash/maphash"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/content"
@@ -85,7 +84,7 @@ func lineByLine(op Op, text string) []Line {
 	shown := all[:min(len(all), maxLines)]
 	lines := make([]Line, 0, len(shown)+1)
 	for _, line := range shown {
-		lines = append(lines, Line{Op: op, Text: cutLine(line, 0)})
+		lines = append(lines, Line{Op: op, Text: safetext.Around(line, 0, maxLine)})
 	}
 	return gap(lines, len(all)-len(shown))
 }
@@ -147,7 +146,7 @@ func appendSame(lines []Line, a []string, run []pair, first, last bool) []Line {
 			lines = gap(lines, left)
 		}
 		if i < before || i >= len(run)-after {
-			lines = append(lines, Line{Op: Same, Text: cutLine(a[p.old], 0)})
+			lines = append(lines, Line{Op: Same, Text: safetext.Around(a[p.old], 0, maxLine)})
 		}
 	}
 	return lines
@@ -162,10 +161,10 @@ func appendDifferent(lines []Line, a, b []string, run []pair) []Line {
 			from = differAt(a[p.old], b[p.new])
 		}
 		if p.old >= 0 {
-			removed = append(removed, Line{Op: Removed, Text: cutLine(a[p.old], from)})
+			removed = append(removed, Line{Op: Removed, Text: safetext.Around(a[p.old], from, maxLine)})
 		}
 		if p.new >= 0 {
-			added = append(added, Line{Op: Added, Text: cutLine(b[p.new], from)})
+			added = append(added, Line{Op: Added, Text: safetext.Around(b[p.new], from, maxLine)})
 		}
 	}
 
@@ -183,32 +182,6 @@ func differAt(a, b string) int {
 		i++
 	}
 	return i
-}
-
-// cutLine returns the part of a long line around an offset.
-func cutLine(line string, around int) string {
-	if len(line) <= maxLine {
-		return line
-	}
-
-	// Start a little before the offset, for context.
-	from := max(0, min(around-maxLine/4, len(line)-maxLine))
-	to := from + maxLine
-	for from > 0 && !utf8.RuneStart(line[from]) {
-		from--
-	}
-	for to < len(line) && !utf8.RuneStart(line[to]) {
-		to--
-	}
-
-	text := line[from:to]
-	if from > 0 {
-		text = "…" + text
-	}
-	if to < len(line) {
-		text += "…"
-	}
-	return text
 }
 
 // DiffOptions are options of [Difference.Write]. Nil is the same as the zero value.

@@ -2,7 +2,6 @@ package dag
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,16 +96,7 @@ func (s signs) text(f face, width int) string {
 }
 
 // line returns text on one line, cleaned, in at most width cells.
-func (s signs) line(text string, width int) string {
-	if s.cut == "…" {
-		return safetext.Line(text, width)
-	}
-	whole := safetext.Line(text, math.MaxInt32)
-	if safetext.Width(whole) <= width {
-		return whole
-	}
-	return strings.TrimSuffix(safetext.Line(text, max(width-len(s.cut)+1, 1)), "…") + s.cut
-}
+func (s signs) line(text string, width int) string { return safetext.LineMarked(text, width, s.cut) }
 
 // excerpt returns the beginning of s: more than fits into a row, and little to copy.
 func excerpt(s string) string {

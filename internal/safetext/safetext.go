@@ -33,6 +33,7 @@
 package safetext
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -74,6 +75,20 @@ func Line(s string, width int) string {
 		}
 	}
 	return out.String()
+}
+
+// LineMarked is Line with another mark of a cut, such as "...". Each byte of the mark must take one cell.
+func LineMarked(s string, width int, mark string) string {
+	if mark == ellipsis {
+		return Line(s, width)
+	}
+	whole := Line(s, math.MaxInt32)
+	if Width(whole) <= width {
+		return whole
+	}
+
+	// Line ends in its own mark, which takes one cell.
+	return strings.TrimSuffix(Line(s, max(width-len(mark)+1, 1)), ellipsis) + mark
 }
 
 // Row returns s on one line with every character at its position: spaces are kept, and line breaks and tabs become
@@ -193,6 +208,33 @@ func rest(head, s string) string {
 		return ""
 	}
 	return ellipsis + " (" + strconv.Itoa(len(s)) + " bytes)"
+}
+
+// Around returns about limit bytes of s around a byte offset, with "…" at each end that was cut. It cuts between runes and
+// escapes nothing.
+func Around(s string, offset, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+
+	// Start a little before the offset, for context.
+	from := max(0, min(offset-limit/4, len(s)-limit))
+	to := from + limit
+	for from > 0 && !utf8.RuneStart(s[from]) {
+		from--
+	}
+	for to < len(s) && !utf8.RuneStart(s[to]) {
+		to--
+	}
+
+	part := s[from:to]
+	if from > 0 {
+		part = ellipsis + part
+	}
+	if to < len(s) {
+		part += ellipsis
+	}
+	return part
 }
 
 // Head returns the whole clusters in the first limit bytes of s, without a mark. A first cluster longer than limit is
