@@ -32,6 +32,8 @@ type Task struct {
 //   - If a sub-agent pauses, so does the run around it, as soon as the other calls of the phase have their results. The
 //     [Continuation] has the calls of both; see [PausedAgent]. A [Handler], and a tool of a program's own that calls
 //     the sub-agent's tool and has no Unwrap method, cannot pause: there the result is an error.
+//   - After a crash, its call is in doubt as any other that was started, unless [WithEffect] allows to execute it again. A
+//     tool of the sub-agent has another [IdempotencyKey] then, unless the sub-agent was paused before.
 //   - Runs inside tools nest no deeper than Limits.Depth of each run around them allows.
 //
 // The call has no timeout of its own, because agents take long: Limits.Time of the agent limits it, and [WithTimeout]
