@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -311,4 +315,59 @@ func TestHistoryShowsACallThatIsRepeated(t *testing.T) {
 		w.history.once()
 	})
 	require.Contains(t, fmt.Sprint(faults), "started 2 times")
+}
+
+// An approved call that the engine itself executes is stored as started first, and its approval as used.
+func TestApprovedCallIsNotRepeatedAfterACrash(t *testing.T) {
+	for _, point := range []string{"tool before", "tool after"} {
+		t.Run(point, func(t *testing.T) {
+			began := 0
+			faults := within(t, func(w *world) {
+				approving := func(p *process) {
+					tool := counter("count", func(context.Context, string) (string, error) {
+						w.mu.Lock()
+						began++
+						w.mu.Unlock()
+						err := p.happens("tool before")
+						time.Sleep(time.Second)
+						return "many", errors.Join(err, p.happens("tool after"))
+					})
+					p.engine.Agents["a"] = executor.Agent{
+						Provider: twoCalls("count"), Tools: []dag.Tool{tool},
+						Hooks: []executor.Hook{executor.RequireApproval("count")}, Strategy: executor.Sequential(),
+					}
+				}
+				first := w.add(func(p *process) {
+					approving(p)
+					p.plan = at(point, kill, 1)
+				})
+				runs := w.start(first, 1)
+
+				time.Sleep(time.Minute)
+				approve := func() {
+					states, err := w.runs.Tasks(context.Background(), runs[0])
+					require.NoError(t, err)
+					for _, state := range states {
+						require.NoError(t, (&Engine{Store: w.runs}).Reply(context.Background(), state.Task.Key, executor.Approved()))
+					}
+				}
+				approve()
+				w.until(point)
+				w.add(approving)
+				time.Sleep(10 * time.Minute)
+				approve() // of the call that had not begun
+				r, err := (&Engine{Store: w.runs}).Wait(context.Background(), runs[0])
+				require.NoError(t, err)
+				require.Equal(t, store.RunDone, r.State, r.Reason)
+
+				c, err := open(context.Background(), w.runs, "of "+runs[0], store.Main)
+				require.NoError(t, err)
+				require.Empty(t, c.DAG().Validate())
+				require.Contains(t, c.DAG().Text(), content.OutcomeUnknown)
+				require.Contains(t, c.DAG().Text(), "many")
+			})
+			require.Empty(t, faults)
+			require.Equal(t, 2, began, "each of the two calls once")
+		})
+	}
 }
