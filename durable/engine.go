@@ -63,7 +63,7 @@ type Start struct {
 	Add func(d dag.DAG) dag.DAG
 }
 
-// Errors of [Engine.Start] and Serve, for errors.Is.
+// Mistakes in the setup of an engine or a worker.
 var (
 	errNoStore = errors.New("durable: it has no Store")
 	errNoAgent = errors.New("durable: a run needs an agent")
