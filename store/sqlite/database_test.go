@@ -322,3 +322,27 @@ func TestReadSkipsOtherBranches(t *testing.T) {
 	require.Less(t, rows, 24*(common+length), "of %d records", common+branches*length)
 	require.Less(t, statements, 4*(common+length))
 }
+
+func TestReadReadsNoLinesOfOtherBranches(t *testing.T) {
+	driver, count := newCounted(t)
+	a := store.Append{Conversation: "talk", Head: "both"}
+	const length = 200
+	for n := range uint64(length) {
+		for _, branch := range []uint64{1, 2} {
+			r := record(1000*branch+n, 100)
+			if n > 0 {
+				r.Links = []node.ID{id(1000*branch + n - 1)}
+			}
+			a.Records = append(a.Records, r)
+		}
+	}
+	a.To = []node.ID{id(1000 + length - 1), id(2000 + length - 1)}
+	_, err := driver.Append(t.Context(), a)
+	require.NoError(t, err)
+
+	count()
+	require.Equal(t, length, read(t, driver, "talk", 1000+length-1))
+	statements, rows := count()
+	first, walked, ends := 1, 2*length, statements
+	require.LessOrEqual(t, rows, first+walked+length+ends)
+}
