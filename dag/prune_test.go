@@ -104,6 +104,12 @@ func TestPruneKeepsNodesNamedInUnknownKinds(t *testing.T) {
 
 	lone := read(t, strings.Replace(text, `"heads":[`+ref(5)+`]`, `"heads":[`+ref(6)+`]`, 1))
 	require.Len(t, lone.Unreachable().Nodes, 5, "out of reach itself, it keeps nothing")
+
+	// All nodes before the head are kept, and the one after it is dropped. They come in any order.
+	some := read(t, strings.Replace(text, line(4, `"kind":"system","body":{"text":"dropped, names `+ref(2)[1:37]+`"}`)+",\n", "", 1))
+	for range 32 {
+		require.NotContains(t, written(t, some.Prune()), "dropped")
+	}
 }
 
 func TestPruneIgnoresIDsInText(t *testing.T) {
