@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +28,6 @@ type world struct {
 	mu        sync.Mutex
 	processes []*process
 	happened  map[string]int // the faults that took place, by point
-	random    *rand.Rand
 }
 
 // errDead is what a process that was killed gets from the store.

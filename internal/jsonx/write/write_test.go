@@ -32,7 +32,7 @@ func TestMembersAreWrittenInOrderWithCommas(t *testing.T) {
 	dst = write.OptValue(write.OptValue(dst, "left_out", counts{}), "g", counts{7})
 	dst = append(append(write.Name(dst, "h"), '{'), '}')
 	require.Equal(t, `{"a":"","b":"\"\n`+"\uFFFD"+`","c":0,"d":-1000000000,"e":true,"f":["x","[",""],"g":{"n":7},"h":{}`, string(dst))
-	require.Equal(t, `"a":9223372036854775807`, string(write.Int(nil, "a", math.MaxInt64)), "the beginning of a buffer needs no comma")
+	require.Equal(t, `"a":9223372036854775807`, string(write.Int(nil, "a", int64(math.MaxInt64))), "the beginning of a buffer needs no comma")
 }
 
 func TestJSONKeepsTheBytes(t *testing.T) {
