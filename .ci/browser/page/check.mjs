@@ -198,9 +198,9 @@ const checks = {
       await press(page, key);
       walk.push(await selected(page) + ' ' + await content(page, '.troubles'));
     }
-    equal(walk, ['n4 tool failed', 'n30 the answer ended: max_tokens', 'n31 the run ended: max_turns', 'n4 tool failed', 'n31 the run ended: max_turns',
-      'n30 the answer ended: max_tokens'], 'e and E');
-    equal(await content(page, '#status'), '2 of 3: the answer ended: max_tokens', 'status');
+    equal(walk, ['n4 tool failed', 'n30 the response ended: max_tokens', 'n31 the run ended: max_turns', 'n4 tool failed', 'n31 the run ended: max_turns',
+      'n30 the response ended: max_tokens'], 'e and E');
+    equal(await content(page, '#status'), '2 of 3: the response ended: max_tokens', 'status');
     return page;
   },
 
