@@ -22,6 +22,7 @@ func (d *Driver) Append(ctx context.Context, a store.Append) (store.Head, error)
 		return store.Head{}, err
 	}
 
+	// One statement if possible, otherwise a transaction that first reads what it depends on.
 	head, done, err := d.appendOnce(ctx, a)
 	if err == nil && !done {
 		err = d.write(ctx, func(tx Tx) (err error) {
@@ -32,17 +33,19 @@ func (d *Driver) Append(ctx context.Context, a store.Append) (store.Head, error)
 	if err != nil {
 		return store.Head{}, err
 	}
+
 	d.news.notify(a.Conversation)
 	return head, nil
 }
 
-// errAgain ends a transaction that met another one, and that has to look again at what is stored now.
+// errAgain ends a transaction whose conversation or head was made or removed while it ran. The transaction is run
+// again. The text is for a caller that gets the error after maxAgain attempts.
 var errAgain = errors.New("other programs make and remove the conversation all the time")
 
-// maxAgain is how often a transaction is run while others make and remove its conversation or head.
+// maxAgain is how often a transaction is run, the first time included.
 const maxAgain = 10
 
-// write runs f in a transaction, and again after errAgain.
+// write runs f in a transaction, and runs it again after errAgain.
 func (d *Driver) write(ctx context.Context, f func(tx Tx) error) (err error) {
 	for range maxAgain {
 		if err = d.db.Write(ctx, f); err != errAgain {
@@ -54,9 +57,12 @@ func (d *Driver) write(ctx context.Context, f func(tx Tx) error) (err error) {
 
 // OnceAppender is a DB that stores a usual append with one statement.
 type OnceAppender interface {
-	// AppendOnce stores an append to a head that exists, with records that are new and have no cuts. It returns the head's
-	// header. If the head has not the version that is expected, if it points to other records than known, or if a record
-	// is stored already, AppendOnce does nothing and reports false. With an empty known, the head may point to anything.
+	// AppendOnce appends new records without cuts to an existing head, and returns the head's header. It does nothing
+	// and reports false in these cases:
+	//
+	//   - the head does not have the version a.Expect;
+	//   - the head does not point to the IDs in known, unless known is empty;
+	//   - a record is stored already.
 	//
 	// Records are the columns id, links, sum and line; to is the new list of IDs.
 	AppendOnce(ctx context.Context, a store.Append, known []byte, records [4][][]byte, to []byte) (
@@ -74,12 +80,14 @@ func (d *Driver) appendOnce(ctx context.Context, a store.Append) (h store.Head, 
 		return store.Head{}, false, nil
 	}
 
+	// The statement takes a column, not a row, in each parameter.
 	var records [4][][]byte
 	for _, r := range a.Records {
 		for i, value := range [4][]byte{r.ID[:], packIDs(r.Links), r.Sum[:], notNull(r.Line)} {
 			records[i] = append(records[i], value)
 		}
 	}
+
 	header, done, err := once.AppendOnce(ctx, a, known, records, packIDs(a.To))
 	if !done || err != nil {
 		return store.Head{}, false, err
@@ -87,8 +95,9 @@ func (d *Driver) appendOnce(ctx context.Context, a store.Append) (h store.Head, 
 	return store.Head{Name: a.Head, Version: a.Expect + 1, To: cloneIDs(a.To), Header: orNil(header)}, true, nil
 }
 
-// continues reports whether an append is a usual one: it continues a head, and its records have no cuts. Known are the
-// IDs that it names and that are not in the batch. If the head points to them they are stored, and stay.
+// continues reports whether an append is a usual one: it continues a head, and its records have no cuts. It also
+// returns the IDs outside the batch that the append refers to. If these are what the head points to, no link has to be
+// checked: the records of a head are stored, and nothing removes them.
 func continues(a store.Append) (known []byte, usual bool) {
 	if a.Expect == 0 || a.Replace || len(a.Blobs) > 0 {
 		return nil, false
@@ -96,7 +105,7 @@ func continues(a store.Append) (known []byte, usual bool) {
 
 	known = []byte{}
 	seen := map[node.ID]bool{}
-	ask := func(ids []node.ID) {
+	refer := func(ids []node.ID) {
 		for _, id := range ids {
 			if !seen[id] {
 				seen[id] = true
@@ -104,14 +113,15 @@ func continues(a store.Append) (known []byte, usual bool) {
 			}
 		}
 	}
+
 	for _, r := range a.Records {
 		if len(r.Cuts) > 0 {
 			return nil, false
 		}
-		ask(r.Links)
+		refer(r.Links)
 		seen[r.ID] = true
 	}
-	ask(a.To)
+	refer(a.To)
 	return known, true
 }
 
@@ -121,6 +131,7 @@ func (d *Driver) append(ctx context.Context, tx Tx, a store.Append) (store.Head,
 	if h, done, err := s.moveFirst(); done || err != nil {
 		return h, err
 	}
+
 	if err := s.open(); err != nil {
 		return store.Head{}, err
 	}
@@ -131,6 +142,7 @@ func (d *Driver) append(ctx context.Context, tx Tx, a store.Append) (store.Head,
 		return store.Head{}, err
 	}
 
+	// Blobs before records: what records use is stored with a reference to the blob.
 	if err := s.checkLinks(); err != nil {
 		return store.Head{}, err
 	}
@@ -159,8 +171,8 @@ func (s *step) exec(query string, args ...any) (int64, error) {
 	return s.tx.Exec(s.ctx, query, args...)
 }
 
-// moveFirst stores a usual append: it moves the head and inserts the records, and looks for nothing before. It reports
-// false, and has done nothing, if that is not possible.
+// moveFirst stores a usual append (see continues) without reading first: it moves the head if the head is as expected,
+// and inserts the records. It reports false, and has done nothing, if that is not possible.
 func (s *step) moveFirst() (h store.Head, done bool, err error) {
 	known, usual := continues(s.Append)
 	if !usual {
@@ -175,6 +187,7 @@ func (s *step) moveFirst() (h store.Head, done bool, err error) {
 	if !done || err != nil {
 		return h, false, err
 	}
+
 	h = store.Head{Name: s.Head, Version: s.Expect + 1, To: cloneIDs(s.To), Header: orNil(header)}
 	return h, true, s.storeRecords()
 }
@@ -205,8 +218,8 @@ func (s *step) open() error {
 	return err
 }
 
-// openHead returns the number of a conversation, or 0, and the number and state of its head, or 0 and a zero Head. It
-// locks the conversation.
+// openHead reads a head. It returns the numbers of the conversation and the head; each is 0 if it does not exist, and h
+// is then the zero Head. The lock, a clause of the dialect or "", applies to the conversation.
 func openHead(ctx context.Context, tx Tx, conversation, name, lock string) (conv, num int64, h store.Head, err error) {
 	query := `SELECT c.num, COALESCE(h.num, 0), COALESCE(h.version, 0), h.nodes, h.header
 		FROM plait_conversations c LEFT JOIN plait_heads h ON h.conv = c.num AND h.name = $1 WHERE c.name = $2`
@@ -220,6 +233,7 @@ func openHead(ctx context.Context, tx Tx, conversation, name, lock string) (conv
 	if err != nil || num == 0 {
 		return conv, 0, store.Head{}, err
 	}
+
 	h = store.Head{Name: name, Version: uint64(version), Header: orNil(header)}
 	h.To, err = unpackIDs(nodes)
 	return conv, num, h, err
@@ -230,6 +244,7 @@ func (s *step) makeConversation() error {
 	if s.conv != 0 {
 		return nil
 	}
+
 	_, err := s.exec(`INSERT INTO plait_conversations (name) VALUES ($1) ON CONFLICT (name) DO NOTHING`, s.Conversation)
 	if err != nil {
 		return err
@@ -255,25 +270,27 @@ func (s *step) checkLinks() error {
 		known[id] = true
 	}
 
-	// Only what is not known yet is looked up: in a long conversation, nothing.
+	// Most appends refer only to the head and to the batch itself: then nothing is looked up, however long the
+	// conversation is.
 	var unknown []node.ID
-	ask := func(id node.ID) {
-		if _, asked := known[id]; !asked {
+	lookUp := func(id node.ID) {
+		if _, seen := known[id]; !seen {
 			known[id] = false
 			unknown = append(unknown, id)
 		}
 	}
 	for _, r := range s.Records {
 		for _, id := range r.Links {
-			ask(id)
+			lookUp(id)
 		}
-		if _, asked := known[r.ID]; !asked {
+		if _, seen := known[r.ID]; !seen {
 			known[r.ID] = true
 		}
 	}
 	for _, id := range s.To {
-		ask(id)
+		lookUp(id)
 	}
+
 	err := s.rows(`SELECT id FROM plait_nodes WHERE conv = $1 AND id IN (…)`, idArgs(unknown),
 		func(scan func(...any) error) error {
 			var packed []byte
@@ -318,12 +335,13 @@ func (s *step) storeBlobs() error {
 	var unknown []any
 	for _, r := range s.Records {
 		for _, c := range r.Cuts {
-			if _, asked := known[c.Sum]; !asked {
+			if _, seen := known[c.Sum]; !seen {
 				known[c.Sum] = false
 				unknown = append(unknown, c.Sum[:])
 			}
 		}
 	}
+
 	err := s.rows(`SELECT sum FROM plait_blobs WHERE conv = $1 AND sum IN (…)`, unknown,
 		func(scan func(...any) error) error {
 			var packed []byte
@@ -348,7 +366,7 @@ func (s *step) storeBlobs() error {
 	return nil
 }
 
-// storeRecords inserts the records that are not stored, and compares the others.
+// storeRecords inserts the new records, and compares the others with what is stored.
 func (s *step) storeRecords() error {
 	for rest := s.Records; len(rest) > 0; {
 		batch := rest[:rowsOf(len(rest))]
@@ -362,6 +380,8 @@ func (s *step) storeRecords() error {
 		if err != nil {
 			return err
 		}
+
+		// The insert skips the IDs that are stored already.
 		if inserted < int64(len(batch)) {
 			if err := s.compare(batch); err != nil {
 				return err
@@ -377,7 +397,7 @@ func (s *step) storeRecords() error {
 	return nil
 }
 
-// storeUses notes which blobs the record needs.
+// storeUses stores which blobs the record needs. Prune removes the blobs that no record uses.
 func (s *step) storeUses(r store.Record) error {
 	for _, c := range r.Cuts {
 		_, err := s.exec(`INSERT INTO plait_uses (conv, sum, id) VALUES ($1, $2, $3) ON CONFLICT (conv, sum, id) DO NOTHING`,
@@ -397,6 +417,7 @@ func (s *step) compare(batch []store.Record) error {
 	for i, r := range batch {
 		ids[i] = r.ID
 	}
+
 	err := s.rows(`SELECT id, links, sum FROM plait_nodes WHERE conv = $1 AND id IN (…)`, idArgs(ids),
 		func(scan func(...any) error) error {
 			var packed []byte
@@ -427,7 +448,7 @@ func (s *step) compare(batch []store.Record) error {
 	return nil
 }
 
-// replace replaces a stored record. The caller notes which blobs it needs now.
+// replace replaces a stored record, and forgets which blobs it used. The caller stores those that it uses now.
 func (s *step) replace(r store.Record) error {
 	_, err := s.exec(`UPDATE plait_nodes SET sum = $1, cuts = $2, line = $3 WHERE conv = $4 AND id = $5`,
 		r.Sum[:], packCuts(r.Cuts), notNull(r.Line), s.conv, r.ID[:])
@@ -445,6 +466,7 @@ func (s *step) moveHead() (store.Head, error) {
 		h.Header = orNil(bytes.Clone(s.Header))
 	}
 
+	// Each statement changes one row, or none if the head is not what open has read.
 	var moved int64
 	var err error
 	switch {
@@ -469,7 +491,7 @@ func (s *step) moveHead() (store.Head, error) {
 	if err := s.open(); err != nil {
 		return store.Head{}, err
 	}
-	if s.old.Version == s.Expect { // it was removed again, or removed and made again
+	if s.old.Version == s.Expect { // another writer made and removed it, or removed it and made it again
 		return store.Head{}, errAgain
 	}
 	return store.Head{}, s.conflict()
@@ -494,8 +516,8 @@ func orNil(data []byte) []byte {
 // maxRows is the maximum number of rows in one statement.
 const maxRows = 64
 
-// rowsOf returns how many of n rows the next statement inserts. There are few different numbers, because each is a
-// statement of its own that is prepared once.
+// rowsOf returns how many of n rows go into the next statement. It returns few different numbers, because each needs a
+// statement of its own, which is prepared once and kept.
 func rowsOf(n int) int {
 	switch {
 	case n >= maxRows:
@@ -507,7 +529,7 @@ func rowsOf(n int) int {
 	}
 }
 
-// inserts holds the statement for each number of rows.
+// inserts holds the statement of insertNodes, by the number of rows.
 var inserts = func() (list [maxRows + 1]string) {
 	for rows := 1; rows <= maxRows; rows++ {
 		var b strings.Builder
@@ -530,8 +552,8 @@ var inserts = func() (list [maxRows + 1]string) {
 
 func insertNodes(rows int) string { return inserts[rows] }
 
-// rows runs a query with … in it once for each maxRows values of args, and calls f for every row. The query has the
-// conversation as $1.
+// rows runs a query for all values of args, at most maxRows at a time, and calls f for every row. The query has the
+// conversation as $1, and "…" where the list of values goes.
 func (s *step) rows(query string, args []any, f func(scan func(...any) error) error) error {
 	return in(s.ctx, s.tx, query, s.conv, args, f)
 }

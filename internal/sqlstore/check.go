@@ -48,7 +48,7 @@ type checker struct {
 	tx       Tx
 	problems []string
 
-	// Of the current conversation:
+	// The conversation under check. nodes are the records that were read.
 	conv  int64
 	name  string
 	nodes map[node.ID]bool
@@ -65,6 +65,8 @@ func (c *checker) conversations() error {
 		num  int64
 		name string
 	}
+
+	// The list is read to its end first: a Tx runs one query at a time.
 	var list []conversation
 	err := each(c.ctx, c.tx, `SELECT num, name FROM plait_conversations ORDER BY num`, nil, func(scan func(...any) error) error {
 		var conv conversation
@@ -88,10 +90,10 @@ func (c *checker) conversations() error {
 	return nil
 }
 
-// records checks sums and links. A record comes after all that it is linked to.
+// records checks the sums and links of all records, maxLines at a time. A link must be to a record with a smaller seq.
 func (c *checker) records() error {
 	for after, more := int64(0), true; more; {
-		var cut []store.Record // their blobs are read after this query
+		var withCuts []store.Record // checked after this query, because their blobs need queries of their own
 		rows := 0
 		err := each(c.ctx, c.tx, `SELECT seq, `+columns+` FROM plait_nodes WHERE conv = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
 			[]any{c.conv, after, int64(maxLines)}, func(scan func(...any) error) error {
@@ -107,8 +109,9 @@ func (c *checker) records() error {
 					}
 				}
 				c.nodes[r.ID] = true
+
 				if r.Cuts != nil {
-					cut = append(cut, r)
+					withCuts = append(withCuts, r)
 				} else if store.SumOf(r.Line) != r.Sum {
 					c.report("record %s: its sum is not that of its line", r.ID)
 				}
@@ -118,7 +121,7 @@ func (c *checker) records() error {
 			return err
 		}
 
-		for _, r := range cut {
+		for _, r := range withCuts {
 			if err := c.cutRecord(r); err != nil {
 				return err
 			}
@@ -128,9 +131,10 @@ func (c *checker) records() error {
 	return nil
 }
 
-// cutRecord checks the sum of a line whose parts are in blobs.
+// cutRecord checks the sum of a line with parts in blobs, and that each use of a blob is stored. It reads one blob at a
+// time, because blobs are large.
 func (c *checker) cutRecord(r store.Record) error {
-	sum, at := sha256.New(), 0
+	sum, at := sha256.New(), 0 // of r.Line[:at], with its blobs
 	for _, cut := range r.Cuts {
 		var data []byte
 		found, err := first(c.ctx, c.tx, `SELECT data FROM plait_blobs WHERE conv = $1 AND sum = $2`,
@@ -147,6 +151,7 @@ func (c *checker) cutRecord(r store.Record) error {
 		sum.Write(data)
 		at = cut.Offset
 
+		// Without the row, Prune would remove the blob.
 		used, err := first(c.ctx, c.tx, `SELECT conv FROM plait_uses WHERE conv = $1 AND sum = $2 AND id = $3`,
 			[]any{c.conv, cut.Sum[:], r.ID[:]}, new(int64))
 		if err != nil {
@@ -156,6 +161,7 @@ func (c *checker) cutRecord(r store.Record) error {
 			c.report("record %s: its use of blob %s is not noted", r.ID, cut.Sum)
 		}
 	}
+
 	sum.Write(r.Line[at:])
 	if !bytes.Equal(sum.Sum(nil), r.Sum[:]) {
 		c.report("record %s: its sum is not that of its line", r.ID)
@@ -178,7 +184,7 @@ func (c *checker) blobs() error {
 		})
 }
 
-// uses checks that only records that are stored use blobs.
+// uses checks that every use of a blob belongs to a stored record.
 func (c *checker) uses() error {
 	return each(c.ctx, c.tx, `SELECT id FROM plait_uses WHERE conv = $1`, []any{c.conv}, func(scan func(...any) error) error {
 		var packed []byte

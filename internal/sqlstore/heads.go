@@ -66,7 +66,8 @@ func (d *Driver) Conversations(ctx context.Context, page store.Page) ([]string, 
 		})
 }
 
-// names returns what the page selects of a query, whose last two parameters are the first name and the limit.
+// names returns the values of a query that the page selects. The query has two parameters after args: the name to begin
+// with, and the limit. scanned reads one row and returns its name and its value.
 func names[T any](ctx context.Context, db DB, page store.Page, query string, args []any,
 	scanned func(scan func(...any) error) (string, T, error)) ([]T, error) {
 	// One row more than the limit, because the first may be After itself.
@@ -78,6 +79,8 @@ func names[T any](ctx context.Context, db DB, page store.Page, query string, arg
 		list = nil
 		return each(ctx, tx, query, args, func(scan func(...any) error) error {
 			name, value, err := scanned(scan)
+
+			// Names without the prefix come after those with it, and are dropped here.
 			if err == nil && name > page.After && strings.HasPrefix(name, page.Prefix) && len(list) < limit {
 				list = append(list, value)
 			}
@@ -98,6 +101,8 @@ func (d *Driver) RemoveHead(ctx context.Context, conversation, name string, vers
 		if err != nil {
 			return err
 		}
+
+		// A head that does not exist has version 0. To remove it is a conflict, even with version 0.
 		if current.Version == 0 || current.Version != version {
 			current.Name = name
 			return &store.ConflictError{Conversation: conversation, Head: name, Expect: version, Current: current}
@@ -140,8 +145,9 @@ func (d *Driver) Delete(ctx context.Context, conversation string) error {
 	return err
 }
 
-// remove removes a conversation, which is locked.
+// remove removes a conversation with all rows that refer to it. The conversation must be locked.
 func remove(ctx context.Context, tx Tx, conv int64) error {
+	// In this order, because of the foreign keys.
 	for _, statement := range []string{
 		`DELETE FROM plait_heads WHERE conv = $1`,
 		`DELETE FROM plait_uses WHERE conv = $1`,

@@ -25,10 +25,10 @@ func unpackIDs(packed []byte) ([]node.ID, error) {
 	if len(packed)%size != 0 {
 		return nil, errPacked
 	}
-
 	if len(packed) == 0 {
 		return nil, nil
 	}
+
 	ids := make([]node.ID, len(packed)/size)
 	for i := range ids {
 		copy(ids[i][:], packed[i*size:])

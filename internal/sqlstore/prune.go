@@ -8,7 +8,7 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// errDryRun ends a transaction that shall not have an effect.
+// errDryRun undoes the transaction of a dry run.
 var errDryRun = errors.New("dry run")
 
 // Prune implements store.Driver.
@@ -33,7 +33,7 @@ func (d *Driver) Prune(ctx context.Context, conversation string, dryRun bool) (s
 	return p, nil
 }
 
-// prune is Prune in a transaction. The conversation is locked, so that no head moves meanwhile.
+// prune is Prune in a transaction. It locks the conversation, so that no head moves meanwhile.
 func (d *Driver) prune(ctx context.Context, tx Tx, conversation string) (store.Pruned, error) {
 	var p store.Pruned
 	var conv int64
@@ -47,6 +47,8 @@ func (d *Driver) prune(ctx context.Context, tx Tx, conversation string) (store.P
 	if err != nil {
 		return p, err
 	}
+
+	// First the query that counts, then those that delete.
 	for _, query := range []string{
 		`SELECT COUNT(*), COALESCE(SUM(LENGTH(line)), 0) FROM plait_nodes WHERE conv = $1 AND id IN (…)`,
 		`DELETE FROM plait_uses WHERE conv = $1 AND id IN (…)`,
@@ -57,12 +59,13 @@ func (d *Driver) prune(ctx context.Context, tx Tx, conversation string) (store.P
 			args := append([]any{conv}, rest[:n]...)
 			rest = rest[n:]
 
-			if query[0] != 'S' {
+			if query[0] != 'S' { // not the SELECT
 				if _, err := tx.Exec(ctx, inQuery(query, n), args...); err != nil {
 					return p, err
 				}
 				continue
 			}
+
 			var records, size int64
 			if _, err := first(ctx, tx, inQuery(query, n), args, &records, &size); err != nil {
 				return p, err
@@ -84,12 +87,14 @@ func pruneBlobs(ctx context.Context, tx Tx, conv int64, p *store.Pruned) error {
 		return err
 	}
 	p.Blobs, p.Bytes = p.Blobs+int(blobs), p.Bytes+size
+
 	_, err = tx.Exec(ctx, `DELETE`+unused, conv)
 	return err
 }
 
 // unreached returns the records that no head reaches, the newest first.
 func unreached(ctx context.Context, tx Tx, conversation string, conv int64) ([]node.ID, error) {
+	// The walk is used for its set of wanted records alone.
 	w := newWalk(conversation, nil)
 	err := each(ctx, tx, `SELECT nodes FROM plait_heads WHERE conv = $1`, []any{conv}, func(scan func(...any) error) error {
 		var nodes []byte
@@ -106,7 +111,8 @@ func unreached(ctx context.Context, tx Tx, conversation string, conv int64) ([]n
 		return nil, err
 	}
 
-	// Each record comes after all that link to it, so one pass finds whether anything reaches it.
+	// From the newest to the oldest, all links to a record come before it. So one pass finds whether anything reaches
+	// it.
 	var list []node.ID
 	err = each(ctx, tx, `SELECT id, links FROM plait_nodes WHERE conv = $1 ORDER BY seq DESC`, []any{conv},
 		func(scan func(...any) error) error {
@@ -114,6 +120,7 @@ func unreached(ctx context.Context, tx Tx, conversation string, conv int64) ([]n
 			if err := scan(&packed, &links); err != nil {
 				return err
 			}
+
 			id, err := unpackID(packed)
 			if err != nil {
 				return err

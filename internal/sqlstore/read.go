@@ -11,8 +11,9 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// Read implements store.Driver. It walks from the newest record to the oldest without reading lines, and then reads the
-// lines from the oldest to the newest. The program runs between queries, not within one, and may use the driver.
+// Read implements store.Driver. It first walks from the newest record to the oldest, without their lines, and then
+// reads the lines from the oldest to the newest. No query is open while the caller handles a record, so it may use the
+// driver.
 func (d *Driver) Read(ctx context.Context, conversation string, from, have []node.ID) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := d.read(ctx, conversation, from, have, func(r store.Record) bool { return yield(r, nil) }); err != nil {
@@ -30,6 +31,7 @@ func (d *Driver) read(ctx context.Context, conversation string, from, have []nod
 		return nil
 	}
 
+	// Find the records.
 	w := newWalk(conversation, have)
 	for _, id := range from {
 		w.want(id)
@@ -48,6 +50,7 @@ func (d *Driver) read(ctx context.Context, conversation string, from, have []nod
 		return err
 	}
 
+	// Read their lines. Each query is a transaction of its own, so records may come and go between two of them.
 	slices.Reverse(w.found)
 	for rest := w.found; len(rest) > 0; {
 		query, args, n := w.next(rest)
@@ -65,7 +68,7 @@ func (d *Driver) read(ctx context.Context, conversation string, from, have []nod
 
 		for _, r := range batch {
 			if n == 0 || r.ID != rest[0].id {
-				continue // stored since, by an append that had begun before
+				continue // stored since, by an append that had its seq before
 			}
 			rest, n = rest[1:], n-1
 			if !yield(r) {
@@ -106,24 +109,24 @@ func scanRecord(scan func(...any) error) (store.Record, error) {
 	return r, err
 }
 
-// walk finds the records that are reached through links, from the newest to the oldest. A record is read after all that
-// link to it, so it is wanted and found once.
+// walk finds the records that are reached through links, from the newest to the oldest. All links to a record are in
+// newer records, so by the time the walk reads a row it is known whether the record is wanted.
 type walk struct {
 	conversation string
 	conv         int64
-	left         map[node.ID]bool // never wanted
+	left         map[node.ID]bool // left out: never wanted
 	wanted       map[node.ID]bool // to be found
-	unplaced     []node.ID        // of those, the ones that are not in placed; some may be found by now
-	placed       placeHeap        // wanted records whose seq was looked up; some may be found by now
-	lone         bool             // the next row that is found is lone
+	unplaced     []node.ID        // wanted, and the seq is not known; some may be found by now
+	placed       placeHeap        // wanted, and the seq was looked up; some may be found by now
+	lone         bool             // place.lone of the next record that is found
 	found        []place          // by falling seq
 }
 
-// place is where a record stands in the table.
+// place is the position of a record in the table.
 type place struct {
 	seq  int64
 	id   node.ID
-	lone bool // other records may stand between it and the one found before it, which has a larger seq
+	lone bool // there may be other rows between this record and the one found before it, which has a larger seq
 }
 
 // newWalk returns a walk that leaves out the records in have.
@@ -148,25 +151,28 @@ func (w *walk) missing(id node.ID) error {
 
 // check returns an error for one of ids that is left out and not stored. The others are checked when they are found.
 func (w *walk) check(ctx context.Context, tx Tx, ids []node.ID) error {
-	var asked []node.ID
+	var leftOut []node.ID
 	for _, id := range ids {
 		if w.left[id] {
-			asked = append(asked, id)
+			leftOut = append(leftOut, id)
 		}
 	}
-	_, err := w.lookUp(ctx, tx, asked)
+	_, err := w.lookUp(ctx, tx, leftOut)
 	return err
 }
 
-// Limits of one query of a walk.
+// Limits of one query of a walk, in rows.
 const (
 	minWalk = 16
 	maxWalk = 4096
 )
 
-// run finds all wanted records. It reads downwards, at first few rows. As long as many of the rows are wanted, it reads
-// more at once. Where most belong to other branches, it skips to the newest that is wanted. So it reads at most minWalk
-// rows for each record that it finds, however many branches there are.
+// run finds all wanted records. It reads the table downwards:
+//
+//   - As long as many of the rows are wanted, each query reads more rows than the one before.
+//   - Where most rows belong to other branches, it skips to the newest row that is wanted.
+//
+// So it reads at most minWalk rows for each record that it finds, however many branches there are.
 func (w *walk) run(ctx context.Context, tx Tx) error {
 	if len(w.wanted) == 0 {
 		return nil
@@ -196,7 +202,8 @@ func (w *walk) run(ctx context.Context, tx Tx) error {
 
 // newest returns the largest seq of the wanted records. It looks each of them up once.
 func (w *walk) newest(ctx context.Context, tx Tx) (seq int64, err error) {
-	w.lone = true
+	w.lone = true // the walk skips to that seq
+
 	unplaced := slices.DeleteFunc(w.unplaced, func(id node.ID) bool { return !w.wanted[id] })
 	w.unplaced = nil
 	places, err := w.lookUp(ctx, tx, unplaced)
@@ -207,6 +214,7 @@ func (w *walk) newest(ctx context.Context, tx Tx) (seq int64, err error) {
 		heap.Push(&w.placed, p)
 	}
 
+	// Records that were found meanwhile are still in the heap.
 	for !w.wanted[w.placed[0].id] {
 		heap.Pop(&w.placed)
 	}
@@ -241,7 +249,7 @@ func (w *walk) lookUp(ctx context.Context, tx Tx, ids []node.ID) ([]place, error
 	return places, nil
 }
 
-// scan reads rows downwards from a seq, and returns how many it has read, how many of them were wanted, and the lowest
+// scan reads rows downwards from a seq. It returns how many rows it read, how many of them were wanted, and the lowest
 // seq.
 func (w *walk) scan(ctx context.Context, tx Tx, below int64, limit int) (rows, found int, lowest int64, err error) {
 	err = each(ctx, tx, `SELECT seq, id, links FROM plait_nodes WHERE conv = $1 AND seq <= $2 ORDER BY seq DESC LIMIT $3`,
@@ -251,6 +259,7 @@ func (w *walk) scan(ctx context.Context, tx Tx, below int64, limit int) (rows, f
 				return err
 			}
 			rows++
+
 			id, err := unpackID(packed)
 			if err != nil {
 				return err
@@ -264,6 +273,7 @@ func (w *walk) scan(ctx context.Context, tx Tx, below int64, limit int) (rows, f
 			w.found = append(w.found, place{lowest, id, w.lone})
 			w.lone = false
 			found++
+
 			ids, err := unpackIDs(links)
 			for _, id := range ids {
 				w.want(id)
@@ -293,9 +303,10 @@ const columns = `id, links, sum, cuts, line`
 // maxLines is the maximum number of records that are read at once.
 const maxLines = 256
 
-// next returns the query for the next records of rest, which is sorted by seq, and their number. A run of records that
-// stand side by side is read as a range. Others are looked up one by one.
+// next returns the query for the first n records of rest, which is sorted by seq. A long run of neighbors is read as a
+// range. Other records are looked up by seq.
 func (w *walk) next(rest []place) (query string, args []any, n int) {
+	// A run of neighbors ends with a lone record.
 	for n = 1; n < min(len(rest), maxLines) && !rest[n-1].lone; n++ {
 	}
 	if n >= minWalk || n == len(rest) {

@@ -58,11 +58,13 @@ type runsTx struct {
 	wakes []store.Wake
 }
 
-// transact runs f in a transaction, and rings for the work that it made available: in the transaction, and after it.
+// transact runs f in a transaction. It rings for the work that f made available twice: Options.Ring inside the
+// transaction, and the listeners of this process after the commit.
 func (d *Driver) transact(ctx context.Context, f func(t *runsTx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+
 	var wakes []store.Wake
 	err := d.write(ctx, func(tx Tx) error {
 		t := &runsTx{d: d, ctx: ctx, tx: tx}
@@ -72,6 +74,8 @@ func (d *Driver) transact(ctx context.Context, f func(t *runsTx) error) error {
 		if err := f(t); err != nil {
 			return err
 		}
+
+		// The transaction may be run again: only the wake-ups of its last attempt count.
 		wakes = t.wakes
 		if d.ringTx != nil && len(wakes) > 0 {
 			return d.ringTx(ctx, tx, wakes)
@@ -84,12 +88,13 @@ func (d *Driver) transact(ctx context.Context, f func(t *runsTx) error) error {
 	return err
 }
 
-// readClock sets t.now. A database on another machine has the clock; otherwise this machine has.
+// readClock sets t.now from the database's clock, or from this machine's if the database is on it.
 func (t *runsTx) readClock() error {
 	if t.d.dialect.Clock == "" {
 		t.now = time.Now()
 		return nil
 	}
+
 	var micro int64
 	if _, err := first(t.ctx, t.tx, t.d.dialect.Clock, nil, &micro); err != nil {
 		return err
@@ -117,19 +122,24 @@ func fromNanos(n int64) time.Time {
 	return time.Unix(0, n)
 }
 
-// maxWait is how many times the grace of a sweep work waits for a further wake-up, at most.
+// maxWait limits rings.wait: how many times the grace of a sweep passes between two wake-ups for the same work.
 const maxWait = 1024
 
 // runRow is a row of plait_runs.
 type runRow struct {
 	store.Run
-	num, claim int64
-	queued     int64 // when it was made ready
-	rings      rings
+	num    int64 // the primary key
+	claim  int64 // the number of the latest claim; an update of the row compares it
+	queued int64 // when it was made ready
+	rings  rings
 }
 
 // rings are the columns about wake-ups.
-type rings struct{ since, total, wait int64 }
+type rings struct {
+	since int64 // the time of the latest wake-up
+	total int64 // how many there were, over all
+	wait  int64 // the pause before the next one, in graces; doubled by each sweep
+}
 
 func (r *rings) ring(now time.Time) int {
 	r.since, r.total = now.UnixNano(), r.total+1
@@ -144,6 +154,7 @@ func scanRun(scan func(...any) error) (r runRow, err error) {
 	var format, pending, claims, until, began, changed int64
 	err = scan(&r.num, &r.ID, &r.Conversation, &r.Head, &r.Agent, &state, &r.Reason, &r.Continuation, &format, &pending,
 		&r.claim, &claims, &r.Worker, &until, &began, &changed, &r.queued, &r.rings.since, &r.rings.total, &r.rings.wait)
+
 	r.State, r.Format, r.Pending, r.Claims = store.RunState(state), int(format), int(pending), int(claims)
 	r.LeaseUntil, r.Began, r.Changed = fromNanos(until), fromNanos(began), fromNanos(changed)
 	return r, err
@@ -166,7 +177,8 @@ func (t *runsTx) oneRun(query, id string) (r *runRow, err error) {
 	return r, err
 }
 
-// saveRun writes what can change of a run. It must be locked, or claimed with claim the number before.
+// saveRun writes the columns of a run that can change, if the latest claim in the table is still the given one. It
+// reports false otherwise: the run was claimed or released since it was read.
 func (t *runsTx) saveRun(r *runRow, claim int64) (saved bool, err error) {
 	n, err := t.exec(`UPDATE plait_runs SET state = $1, reason = $2, continuation = $3, format = $4, pending = $5, claim = $6,
 		claims = $7, worker = $8, lease_until = $9, changed = $10, queued = $11, since = $12, total = $13, wait = $14,
@@ -222,13 +234,14 @@ func (d *Driver) Begin(ctx context.Context, b store.Begin) (run store.Run, err e
 }
 
 func (t *runsTx) begin(b store.Begin) (r runRow, err error) {
-	conversation, head := b.Append.Conversation, b.Append.Head
 	if _, err := t.run(b.Run); err == nil {
 		return r, &store.RunError{Kind: store.ErrRunExists, Key: store.Key{Run: b.Run}}
 	} else if !isNoRun(err) {
 		return r, err
 	}
 
+	// Checked before the append, so that a head with a run is ErrBusy and not a conflict.
+	conversation, head := b.Append.Conversation, b.Append.Head
 	busy := func() error {
 		var other string
 		found, err := first(t.ctx, t.tx, `SELECT id FROM plait_runs WHERE conversation = $1 AND head = $2 AND busy = 1`,
@@ -252,7 +265,9 @@ func (t *runsTx) begin(b store.Begin) (r runRow, err error) {
 		VALUES ($1, $2, $3, $4, $5, '', '', 0, 0, 0, 0, '', 0, $6, $7, $8, $9, $10, 1, 1, 1) ON CONFLICT DO NOTHING`,
 		r.ID, conversation, head, r.Agent, string(r.State), nanos(r.Began), nanos(r.Changed), r.queued,
 		r.rings.since, r.rings.total)
-	if err == nil && n == 0 { // somebody else has begun one since
+
+	// Another transaction has inserted a run since: one on the same head, or one with the same ID.
+	if err == nil && n == 0 {
 		if err = busy(); err == nil {
 			err = &store.RunError{Kind: store.ErrRunExists, Key: store.Key{Run: b.Run}}
 		}
@@ -274,6 +289,7 @@ func (d *Driver) ClaimRuns(ctx context.Context, c store.ClaimRuns) (claimed []st
 			if err != nil {
 				break
 			}
+
 			before := r.claim
 			r.claim++
 			r.State, r.Changed, r.Worker, r.LeaseUntil = store.RunRunning, t.now, c.Worker, t.now.Add(c.Lease)
@@ -282,15 +298,16 @@ func (d *Driver) ClaimRuns(ctx context.Context, c store.ClaimRuns) (claimed []st
 
 			var saved bool
 			if saved, err = t.saveRun(&r, before); err != nil || !saved {
-				continue // somebody else was first
+				continue // another worker was first
 			}
-			one := store.ClaimedRun{Run: r.Run, Lease: store.Lease{
+
+			next := store.ClaimedRun{Run: r.Run, Lease: store.Lease{
 				Key: store.Key{Run: r.ID}, Worker: c.Worker, Claim: int(r.claim),
 			}}
 			if r.Continuation != "" {
-				one.Continuation, err = t.continuation(&r)
+				next.Continuation, err = t.continuation(&r)
 			}
-			claimed = append(claimed, one)
+			claimed = append(claimed, next)
 		}
 		return err
 	})
@@ -310,20 +327,24 @@ func (t *runsTx) claimableRuns(c store.ClaimRuns) (rows []runRow, err error) {
 	if c.Run != "" {
 		query, args = query+` AND id = $2`, append(args, c.Run)
 	}
-	var formats, agents []any
-	for _, f := range c.Formats {
-		formats = append(formats, int64(f))
-	}
+
+	var agents, formats []any
 	for _, a := range c.Agents {
 		agents = append(agents, a)
 	}
+	for _, f := range c.Formats {
+		formats = append(formats, int64(f))
+	}
 	query, args = withList(query, args, ` AND agent IN `, agents)
+
+	// A run without a continuation has no format: every worker with the agent can begin it.
 	if len(formats) == 0 {
 		query += ` AND continuation = ''`
 	} else {
 		query, args = withList(query, args, ` AND (continuation = '' OR format IN `, formats)
 		query += `)`
 	}
+
 	args = append(args, int64(max(c.Limit, 1)))
 	query += fmt.Sprintf(` ORDER BY queued, num LIMIT $%d`, len(args)) + t.d.dialect.Skip
 
@@ -335,12 +356,14 @@ func (t *runsTx) claimableRuns(c store.ClaimRuns) (rows []runRow, err error) {
 	return rows, err
 }
 
-// withList appends a list of parameters to a query. Its length is rounded up, so that few different queries come of it.
+// withList appends a list of parameters to a query. The list must not be empty. Its last value is repeated up to a
+// power of two: each query is prepared once and kept, so there should be few different ones.
 func withList(query string, args []any, before string, list []any) (string, []any) {
 	size := 1
 	for size < len(list) {
 		size *= 2
 	}
+
 	query += before + `(`
 	for i := range size {
 		if i > 0 {
@@ -360,6 +383,7 @@ func (t *runsTx) continuation(r *runRow) (*store.Continuation, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	tasks, err := t.tasks(r.num, r.ID, r.Continuation)
 	for _, task := range tasks {
 		c.Results = append(c.Results, task.Result)
@@ -370,16 +394,18 @@ func (t *runsTx) continuation(r *runRow) (*store.Continuation, error) {
 // taskRow is a row of plait_tasks.
 type taskRow struct {
 	store.TaskState
-	num, run, claim int64
-	agent           string
-	rings           rings
+	num   int64 // the primary key
+	run   int64 // plait_runs.num
+	claim int64 // the number of the latest claim; an update of the row compares it
+	agent string
+	rings rings
 }
 
 const taskColumns = `t.num, t.run, t.pause, t.call, t.tool, t.agent, t.payload, t.attempts, t.within, t.outside, t.deadline,
 	t.claim, t.claims, t.worker, t.lease_until, t.since, t.total, t.wait, t.done, t.outcome, t.result, t.result_claim,
 	t.result_worker, t.accepted`
 
-// scanTask reads a row of taskColumns. more are the columns after them.
+// scanTask reads a row of taskColumns. The columns after them are read into more.
 func scanTask(scan func(...any) error, more ...any) (row taskRow, err error) {
 	var attempts, within, outside, deadline, claims, until, done, claim, accepted int64
 	var outcome string
@@ -417,7 +443,7 @@ func (t *runsTx) tasks(num int64, run, pause string) (rows []taskRow, err error)
 	return rows, err
 }
 
-// task reads a call and its run, which it locks.
+// task reads a call and its run. It locks the run, so that the results of one run are stored one after the other.
 func (t *runsTx) task(key store.Key) (*runRow, *taskRow, error) {
 	r, err := t.run(key.Run)
 	if isNoRun(err) {
@@ -441,7 +467,8 @@ func (t *runsTx) task(key store.Key) (*runRow, *taskRow, error) {
 	return r, task, err
 }
 
-// saveClaim writes the claim of a call that has no result yet, whose claim has still the number before.
+// saveClaim writes the claim of a call, if the call has no result yet and its latest claim in the table is still the
+// given one. It reports false otherwise.
 func (t *runsTx) saveClaim(row *taskRow, claim int64) (saved bool, err error) {
 	n, err := t.exec(`UPDATE plait_tasks SET claim = $1, claims = $2, worker = $3, lease_until = $4, since = $5, total = $6,
 		wait = $7 WHERE num = $8 AND claim = $9 AND done = 0`,
@@ -465,6 +492,7 @@ func (d *Driver) ClaimTasks(ctx context.Context, c store.ClaimTasks) (claimed []
 			if err != nil {
 				break
 			}
+
 			before := row.claim
 			row.claim++
 			row.Worker, row.LeaseUntil = c.Worker, t.now.Add(c.Lease)
@@ -473,16 +501,17 @@ func (d *Driver) ClaimTasks(ctx context.Context, c store.ClaimTasks) (claimed []
 
 			var saved bool
 			if saved, err = t.saveClaim(&row, before); err != nil || !saved {
-				continue // somebody else was first, or it has its result
+				continue // another worker was first, or the call has its result
 			}
-			one := store.ClaimedTask{
+
+			next := store.ClaimedTask{
 				Lease: store.Lease{Key: row.Task.Key, Worker: c.Worker, Claim: int(row.claim)},
 				Task:  row.Task, Attempt: row.Claims, Deadline: row.Deadline,
 			}
 			if !row.Deadline.IsZero() {
-				one.Left = row.Deadline.Sub(t.now)
+				next.Left = row.Deadline.Sub(t.now)
 			}
-			claimed = append(claimed, one)
+			claimed = append(claimed, next)
 		}
 		return err
 	})
@@ -506,11 +535,13 @@ func (t *runsTx) claimableTasks(c store.ClaimTasks) (rows []taskRow, err error) 
 		args = append(args, c.Key.Run, c.Key.Continuation, c.Key.Call)
 		query += ` AND r.id = $3 AND t.pause = $4 AND t.call = $5`
 	}
+
 	var tools []any
 	for _, tool := range c.Tools {
 		tools = append(tools, tool)
 	}
 	query, args = withList(query, args, ` AND t.tool IN `, tools)
+
 	args = append(args, int64(max(c.Limit, 1)))
 	query += fmt.Sprintf(` ORDER BY t.num LIMIT $%d`, len(args)) + t.d.dialect.SkipTasks
 
@@ -531,6 +562,7 @@ func (d *Driver) Renew(ctx context.Context, l store.Lease, length time.Duration)
 		if err != nil {
 			return err
 		}
+
 		if task == nil {
 			r.LeaseUntil = t.now.Add(length)
 			return t.mustSave(r, r.claim)
@@ -540,7 +572,8 @@ func (d *Driver) Renew(ctx context.Context, l store.Lease, length time.Duration)
 	})
 }
 
-// leased returns the run and, for the lease of a call, the call. The error says that the lease is lost.
+// leased returns the run of a lease and, if the lease is one of a call, the call. The error is ErrLeaseLost if the
+// lease is not the latest claim any more.
 func (t *runsTx) leased(l store.Lease) (r *runRow, task *taskRow, err error) {
 	lost := &store.RunError{Kind: store.ErrLeaseLost, Key: l.Key}
 	if l.Key.Call == "" {
@@ -550,6 +583,7 @@ func (t *runsTx) leased(l store.Lease) (r *runRow, task *taskRow, err error) {
 		}
 		return r, nil, err
 	}
+
 	r, task, err = t.task(l.Key)
 	if err == nil && (task.Done || int(task.claim) != l.Claim) {
 		err = lost
@@ -557,7 +591,7 @@ func (t *runsTx) leased(l store.Lease) (r *runRow, task *taskRow, err error) {
 	return r, task, err
 }
 
-// mustSave saves a run that is locked, or claimed with this number.
+// mustSave is saveRun with an error in place of false.
 func (t *runsTx) mustSave(r *runRow, claim int64) error {
 	saved, err := t.saveRun(r, claim)
 	if err == nil && !saved {
@@ -566,7 +600,7 @@ func (t *runsTx) mustSave(r *runRow, claim int64) error {
 	return err
 }
 
-// mustClaim saves the claim of a call, which somebody else may have claimed since it was read.
+// mustClaim is saveClaim with an error in place of false.
 func (t *runsTx) mustClaim(task *taskRow, claim int64) error {
 	saved, err := t.saveClaim(task, claim)
 	if err == nil && !saved {
@@ -592,6 +626,7 @@ func (d *Driver) Release(ctx context.Context, l store.Lease, after time.Duration
 			r.LeaseUntil = t.now.Add(after)
 			return t.mustSave(r, before)
 		}
+
 		before := task.claim
 		task.claim++
 		t.wakeTask(task)
@@ -633,14 +668,15 @@ func (t *runsTx) commit(s store.Step) (head store.Head, err error) {
 	}
 
 	err = s.Fits(r.Run, func(continuation string) (had, used bool, err error) {
-		var n int64
+		var usedColumn int64
 		had, err = first(t.ctx, t.tx, `SELECT used FROM plait_pauses WHERE run = $1 AND id = $2`,
-			[]any{r.num, continuation}, &n)
-		return had, n == 1, err
+			[]any{r.num, continuation}, &usedColumn)
+		return had, usedColumn == 1, err
 	})
 	if err != nil {
 		return head, err
 	}
+
 	if s.Append != nil {
 		if head, err = t.d.append(t.ctx, t.tx, *s.Append); err != nil {
 			return head, err
@@ -683,8 +719,9 @@ func (t *runsTx) storePause(r *runRow, p store.Pause) error {
 			row.Deadline = t.now.Add(task.Within)
 		}
 		if !task.Outside {
-			t.wakeTask(&row)
+			t.wakeTask(&row) // before the insert, which stores what it counts
 		}
+
 		_, err := t.exec(`INSERT INTO plait_tasks (run, pause, call, tool, agent, payload, attempts, within, outside, deadline,
 				claim, claims, worker, lease_until, since, total, wait, done, open, outcome, result, result_claim,
 				result_worker, accepted)
@@ -714,9 +751,10 @@ func (d *Driver) Accept(ctx context.Context, result store.Result) (ready bool, e
 		if err != nil {
 			return err
 		}
-		if !closed { // the run is locked: nobody else can
+		if !closed { // impossible while the run is locked
 			return fmt.Errorf("store: the result of %s was accepted meanwhile", result.Key)
 		}
+
 		if r.Pending--; r.Pending == 0 {
 			ready = true
 			t.makeReady(r)
@@ -726,7 +764,7 @@ func (d *Driver) Accept(ctx context.Context, result store.Result) (ready bool, e
 	return ready && err == nil, err
 }
 
-// close gives a call its result, if it has none.
+// close stores the result of a call. It reports false, and stores nothing, if the call has one already.
 func (t *runsTx) close(task *taskRow, result store.Result) (bool, error) {
 	n, err := t.exec(`UPDATE plait_tasks SET done = 1, open = 0, lease_until = 0, outcome = $1, result = $2, result_claim = $3,
 		result_worker = $4, accepted = $5 WHERE num = $6 AND done = 0`,
@@ -747,6 +785,7 @@ func (d *Driver) Cancel(ctx context.Context, run, reason string) error {
 			return &store.RunError{Kind: store.ErrRunOver, Key: store.Key{Run: run}, Detail: string(r.State)}
 		}
 
+		// Close the open calls, so that no worker claims one and no result is accepted.
 		_, err = t.exec(`UPDATE plait_tasks SET done = 1, open = 0, lease_until = 0, outcome = $1, accepted = $2
 			WHERE run = $3 AND done = 0`, string(store.OutcomeCancelled), t.now.UnixNano(), r.num)
 		if err != nil {
@@ -773,13 +812,15 @@ func (d *Driver) Requeue(ctx context.Context, run string) error {
 		case r.State != store.RunParked:
 			return refused(store.ErrBusy)
 		}
+
 		r.Reason, r.Claims = "", 0
 		t.makeReady(r)
 		return t.mustSave(r, r.claim)
 	})
 }
 
-// due selects work that nobody has, and that is to be rung for again: $1 and $2 are the time, $3 the grace.
+// due selects unclaimed work that has waited long enough for another wake-up. $1 and $2 are the time, $3 is the grace.
+// The wait begins with the latest wake-up, or with the end of a lease if that came later.
 const due = `open = 1 AND lease_until <= $1
 	AND $2 - CASE WHEN lease_until > since THEN lease_until ELSE since END >= $3 * wait`
 
@@ -789,6 +830,7 @@ func (d *Driver) Sweep(ctx context.Context, s store.Sweep) (swept store.Swept, e
 	if s.Limit > 0 {
 		limit = int64(s.Limit)
 	}
+
 	err = d.transact(ctx, func(t *runsTx) error {
 		swept = store.Swept{}
 		if err := t.sweepRuns(s, limit); err != nil {
@@ -810,10 +852,13 @@ func (t *runsTx) sweepRuns(s store.Sweep, limit int64) error {
 			rows = append(rows, r)
 			return err
 		})
+
 	for _, r := range rows {
 		if err != nil {
 			break
 		}
+
+		// Each wake-up without a claim doubles the wait, so that work that nobody can do costs less and less.
 		t.wakeRun(&r)
 		r.rings.wait = min(r.rings.wait*2, maxWait)
 		_, err = t.exec(`UPDATE plait_runs SET since = $1, total = $2, wait = $3 WHERE num = $4`,
@@ -824,6 +869,8 @@ func (t *runsTx) sweepRuns(s store.Sweep, limit int64) error {
 
 func (t *runsTx) sweepTasks(s store.Sweep, limit int64, swept *store.Swept) error {
 	now := t.now.UnixNano()
+
+	// A row has the number of its run. names holds the IDs for these numbers; each is looked up once.
 	names := map[int64]string{}
 	read := func(query string, args ...any) (rows []taskRow, err error) {
 		err = each(t.ctx, t.tx, query, args, func(scan func(...any) error) error {
@@ -831,6 +878,7 @@ func (t *runsTx) sweepTasks(s store.Sweep, limit int64, swept *store.Swept) erro
 			rows = append(rows, row)
 			return err
 		})
+
 		for i := range rows {
 			if err != nil {
 				break
@@ -856,10 +904,10 @@ func (t *runsTx) sweepTasks(s store.Sweep, limit int64, swept *store.Swept) erro
 		swept.Expired = append(swept.Expired, row.TaskState)
 	}
 
-	waiting, err := read(`SELECT `+taskColumns+` FROM plait_tasks t WHERE `+due+`
+	unclaimed, err := read(`SELECT `+taskColumns+` FROM plait_tasks t WHERE `+due+`
 		AND (t.deadline = 0 OR t.deadline > $4) AND (t.attempts = 0 OR t.claims < t.attempts)
 		ORDER BY t.num LIMIT $5`+t.d.dialect.Skip, now, now, int64(s.Grace), now, limit)
-	for _, row := range waiting {
+	for _, row := range unclaimed {
 		if err != nil {
 			break
 		}
@@ -908,6 +956,7 @@ func (d *Driver) ListRuns(ctx context.Context, q store.ListRuns) (list []store.R
 		}
 		query, args = withList(query, args, ` AND state IN `, states)
 	}
+
 	limit := 100
 	if q.Limit > 0 {
 		limit = q.Limit
@@ -933,11 +982,14 @@ func (d *Driver) Tasks(ctx context.Context, run string) (states []store.TaskStat
 		if err != nil {
 			return err
 		}
+
+		// A run without a pause has no calls: latest stays empty, and no row has an empty pause.
 		var latest string
 		_, err = first(ctx, t.tx, `SELECT id FROM plait_pauses WHERE run = $1 ORDER BY num DESC LIMIT 1`, []any{r.num}, &latest)
 		if err != nil {
 			return err
 		}
+
 		rows, err := t.tasks(r.num, run, latest)
 		for _, row := range rows {
 			states = append(states, row.TaskState)

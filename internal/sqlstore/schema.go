@@ -157,10 +157,12 @@ func migrateTo(ctx context.Context, tx Tx, dialect Dialect, migrations [][]strin
 			return err
 		}
 	}
+
 	create := dialect.Schema.Replace(`CREATE TABLE IF NOT EXISTS plait_schema (version NUMBER NOT NULL)TABLE_END`)
 	if err := run(create); err != nil {
 		return err
 	}
+
 	var version int64
 	found, err := first(ctx, tx, `SELECT version FROM plait_schema`, nil, &version)
 	if err != nil {
@@ -179,6 +181,7 @@ func migrateTo(ctx context.Context, tx Tx, dialect Dialect, migrations [][]strin
 	if version == newest {
 		return nil
 	}
+
 	for _, statements := range migrations[version:] {
 		for _, s := range statements {
 			if err := run(dialect.Schema.Replace(s)); err != nil {

@@ -26,8 +26,9 @@ import (
 
 // DB runs transactions.
 type DB interface {
-	// Write runs f in a transaction that may write, and commits it if f returns nil. It returns f's error as it is. Several
-	// calls may share one commit; what the f of one call wrote is then undone alone. After a fault f may be run again.
+	// Write runs f in a transaction that may write, and commits it if f returns nil. It returns f's error as it is.
+	// Several calls may share one commit; if the f of one call fails, only its own writes are undone. f may be run more
+	// than once, because the transaction may fail for another reason.
 	Write(ctx context.Context, f func(tx Tx) error) error
 	// Read runs f with a connection that cannot write. Each query sees what is committed when it begins.
 	Read(ctx context.Context, f func(tx Tx) error) error
@@ -55,7 +56,7 @@ type Rows interface {
 	Close() error
 }
 
-// Dialect is what differs between databases.
+// Dialect holds the differences between databases.
 type Dialect struct {
 	// Share locks the rows of a query against removal, until the transaction ends. Empty if a transaction that writes
 	// is alone anyway.
@@ -65,7 +66,7 @@ type Dialect struct {
 	// Skip is Lock, but leaves out rows that others have locked. SkipTasks is Skip for the rows of table t in a query of
 	// several tables.
 	Skip, SkipTasks string
-	// Clock is a query of the database's clock, in microseconds since 1970. Empty if the database is on this machine.
+	// Clock is a query for the database's clock, in microseconds since 1970. Empty if the database is on this machine.
 	Clock string
 	// LockSchema is a statement that keeps others from making the tables at the same time. Empty if none is needed.
 	LockSchema string
@@ -94,8 +95,8 @@ type Driver struct {
 
 var _ store.Driver = (*Driver)(nil)
 
-// New returns a driver on db, whose tables it makes or brings to the current version. The error is a *SchemaError if a
-// newer version of Plait made them.
+// New returns a driver on db. It makes the tables, or brings them to the current version. The error is a *SchemaError
+// if a newer version of Plait made them.
 func New(ctx context.Context, db DB, dialect Dialect, opts Options) (*Driver, error) {
 	d := &Driver{db: db, dialect: dialect, poll: opts.Poll, ringTx: opts.Ring}
 	if err := db.Write(ctx, func(tx Tx) error { return migrate(ctx, tx, dialect) }); err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// Watch implements store.Driver. What this program changes is seen at once, and what others change when the database is
-// polled.
+// Watch implements store.Driver. It yields changes of this program at once, and those of other programs at the next
+// poll.
 func (d *Driver) Watch(ctx context.Context, conversation string) iter.Seq2[store.Head, error] {
 	return func(yield func(store.Head, error) bool) {
-		more := true
+		more := true // false after a break: then yield must not be called again
 		err := d.watch(ctx, conversation, func(h store.Head) bool {
 			more = yield(h, nil)
 			return more
@@ -31,6 +31,8 @@ func (d *Driver) watch(ctx context.Context, conversation string, yield func(stor
 	if err := check(ctx, conversation); err != nil {
 		return err
 	}
+
+	// Listen before the first look, so that no change falls between them.
 	wake, stop := d.news.listen(conversation)
 	defer stop()
 	poll := time.NewTicker(d.poll)
@@ -59,7 +61,7 @@ func (d *Driver) watch(ctx context.Context, conversation string, yield func(stor
 	}
 }
 
-// sight is a head as it was yielded last.
+// sight identifies a head as it was yielded last. num differs if the head was removed and made again.
 type sight struct{ num, version int64 }
 
 // movedSince returns the heads that differ from seen, sorted by name, and updates seen. A head that was removed and made
@@ -68,8 +70,9 @@ func (d *Driver) movedSince(ctx context.Context, conversation string, seen map[s
 	var moved []store.Head
 	now := map[string]sight{}
 	err := d.db.Snapshot(ctx, func(tx Tx) error {
-		moved = nil
+		moved = nil // the transaction may be run again
 		clear(now)
+
 		err := each(ctx, tx, `SELECT h.name, h.num, h.version FROM plait_heads h
 			JOIN plait_conversations c ON c.num = h.conv WHERE c.name = $1`, []any{conversation},
 			func(scan func(...any) error) error {
@@ -83,11 +86,14 @@ func (d *Driver) movedSince(ctx context.Context, conversation string, seen map[s
 			return err
 		}
 
+		// Heads that are gone, or that were made again under their name.
 		for name, s := range seen {
 			if now[name].num != s.num {
 				moved = append(moved, store.Head{Name: name})
 			}
 		}
+
+		// Heads that are new or have moved.
 		for name, s := range now {
 			if s == seen[name] {
 				continue
@@ -114,7 +120,7 @@ func (d *Driver) movedSince(ctx context.Context, conversation string, seen map[s
 	return moved, nil
 }
 
-// news wakes those who watch a conversation that this program has changed.
+// news wakes the watchers of a conversation after a change by this program.
 type news struct {
 	mu       sync.Mutex                        // guards watchers
 	watchers map[string]map[chan struct{}]bool // by conversation; a channel is full when a head has moved
@@ -151,7 +157,7 @@ func (n *news) notify(conversation string) {
 	for w := range n.watchers[conversation] {
 		select {
 		case w <- struct{}{}:
-		default: // it has not yet looked since the last time
+		default: // a wake-up is waiting in the channel already
 		}
 	}
 }
