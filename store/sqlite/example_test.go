@@ -6,14 +6,14 @@ import (
 	"log"
 	"os"
 	"path/filepath"
-	"time"
 
-	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/sqlite"
 )
 
-// A conversation outlives the program that wrote it.
+// A conversation outlives the program that wrote it: each call of chat opens the file anew.
 func ExampleOpen() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "plait-")
@@ -21,47 +21,40 @@ func ExampleOpen() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "sessions.db")
 
-	db, err := sqlite.Open(ctx, path, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	n, err := node.New(node.Counting(time.Unix(0, 0)), node.System{Text: "Be brief."}, node.Meta{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	line := n.Append(nil)
-	record := store.Record{ID: n.ID(), Line: line, Sum: store.SumOf(line)}
-	_, err = db.Append(ctx, store.Append{Conversation: "user 42", Head: "main", Records: []store.Record{record}, To: []node.ID{n.ID()}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		log.Fatal(err)
-	}
-
-	// Another program, later.
-	db, err = sqlite.Open(ctx, path, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer db.Close()
-	head, err := db.Head(ctx, "user 42", "main")
-	if err != nil {
-		log.Fatal(err)
-	}
-	for r, err := range db.Read(ctx, "user 42", head.To, nil) {
+	model := apitest.NewScript(apitest.Say("Red."), apitest.Say("Blue."))
+	chat := func(path, text string) error {
+		db, err := sqlite.Open(ctx, path, nil) // or postgres.Open; store.Memory() in tests
 		if err != nil {
+			return err
+		}
+		defer db.Close()
+		sessions := store.New(db, nil)
+
+		c, err := sessions.Conversation(ctx, "user 42")
+		if err != nil {
+			return err
+		}
+		agent := executor.Agent{Provider: model, Save: c.Append}
+		d, err := agent.Run(ctx, c.DAG().User(text))
+		for _, m := range d.Messages() {
+			fmt.Printf("%s: %s\n", m.Role, m.Blocks.Text())
+		}
+		return err
+	}
+
+	for _, text := range []string{"Name a color.", "Another one."} {
+		if err := chat(filepath.Join(dir, "sessions.db"), text); err != nil {
 			log.Fatal(err)
 		}
-		n, err := node.Parse(r.Line, nil)
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(head.Name, head.Version, n.Payload().(node.System).Text)
+		fmt.Println()
 	}
-
 	// Output:
-	// main 1 Be brief.
+	// user: Name a color.
+	// assistant: Red.
+	//
+	// user: Name a color.
+	// assistant: Red.
+	// user: Another one.
+	// assistant: Blue.
 }
