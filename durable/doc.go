@@ -1,5 +1,5 @@
-// Package durable runs agents whose runs outlive the processes that execute them. A run is stored step by step; when it
-// waits for tool calls or for a person, nothing of it is in memory; and any process with its agent goes on with it.
+// Package durable runs agents whose runs outlive the processes that execute them. Each step of a run is stored. While it
+// waits for tool calls or for a person, nothing of it is in memory. Any process that has its agent can continue it.
 //
 //	db := store.Memory() // or a database
 //	engine := &durable.Engine{Store: db, Agents: map[string]executor.Agent{"support": agent}}
@@ -16,8 +16,8 @@
 //     for calls that are deferred (executor.DeferredTool, executor.DeferAll) or need approval.
 //   - A [Worker] executes the deferred calls of the tools that it has.
 //
-// Any number of both, in any number of processes, share a [store.Runs]. What is in the store is the truth. Wake-ups only
-// shorten the wait: every engine and every worker also looks for work by itself, every Poll.
+// Any number of both, in any number of processes, share a [store.Runs]. The stored state alone decides. Wake-ups
+// only shorten the wait: every engine and every worker also looks for work by itself, every Poll.
 //
 // # Promises
 //
@@ -28,7 +28,7 @@
 //   - No call begins after its result was accepted or its run was cancelled, except in the moment between the check of
 //     the lease and the call. A tool with an effect outside can be executed twice in that moment, or if a process dies
 //     between the effect and the result: use [Key] as its idempotency key.
-//   - A process that is slow, frozen or cut off does no harm. What it worked on passes on when its lease ends.
+//   - A process that is slow, frozen or cut off does no harm. Another one can claim its work when the lease ends.
 //
 // # Concurrency
 //

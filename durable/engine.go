@@ -21,7 +21,7 @@ type Engine struct {
 	// Store is where the runs are. It is required.
 	Store store.Runs
 	// Agents are the agents by name. A run is stored with the name, so that every process with an agent of that name
-	// can go on with it. Set executor.DeferAll as the strategy of an agent whose calls are all for workers.
+	// can continue it. Set executor.DeferAll as the strategy of an agent whose calls are all for workers.
 	Agents map[string]executor.Agent
 	// Terms returns how often and until when a deferred call is tried. Defaults to the zero Terms for every call.
 	Terms func(p executor.Pending) Terms

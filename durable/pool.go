@@ -20,7 +20,7 @@ type Settings struct {
 	// Slots is how much work is done at the same time. Defaults to 16.
 	Slots int
 	// Lease is how long claimed work stays with this process after it was last heard of. It is renewed after a third of
-	// this time. Work of a process that was lost stands still for so long. Defaults to 30 seconds.
+	// this time. Work of a process that was lost waits for so long. Defaults to 30 seconds.
 	Lease time.Duration
 	// Poll is how often to look for work, and for work that was lost, without a wake-up. Defaults to 1 second.
 	Poll time.Duration

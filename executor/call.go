@@ -224,7 +224,9 @@ func (c *toolCall) settle(result Result) bool {
 	return c.settleLocked(result)
 }
 
+// settleLocked is settle with phase.mu held.
 func (c *toolCall) settleLocked(result Result) bool {
+	// A tool may return after its call was given up, by its timeout or the end of the run: its late result is dropped.
 	if c.state == done {
 		return false
 	}

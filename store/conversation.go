@@ -109,10 +109,12 @@ func (c *Conversation) Append(ctx context.Context, d dag.DAG) error {
 	})
 }
 
-// AppendBy is Append with a function in place of [Driver.Append]. Use it if the append is part of a larger transaction,
-// such as those of [Runs]. The function is called even if nothing is new. If nodes were pruned meanwhile, it is called
-// a second time, with more records.
-func (c *Conversation) AppendBy(ctx context.Context, d dag.DAG, write writer) error {
+// AppendBy is Append with write in place of [Driver.Append]. Use it if the append is part of a larger transaction, such
+// as those of [Runs]: write commits that transaction, and returns the head as it is then. It is called even if nothing
+// is new. If nodes were pruned meanwhile, it is called a second time, with more records.
+func (c *Conversation) AppendBy(
+	ctx context.Context, d dag.DAG, write func(context.Context, Append) (Head, error),
+) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -331,7 +333,7 @@ func (c *Conversation) Rewrite(ctx context.Context, d dag.DAG) error {
 // quick succession may be yielded as one, but the last one is always yielded. It reads only new nodes, and changes
 // nothing in c.
 //
-// It goes on until the caller breaks off, the context is done, or the head is removed. An error ends it; for a removed
+// It ends when the caller breaks off, the context is done, or the head is removed. An error ends it; for a removed
 // head it holds ErrNotStored. If there is no such head yet, Watch waits for it.
 func (c *Conversation) Watch(ctx context.Context) iter.Seq2[dag.DAG, error] {
 	return func(yield func(dag.DAG, error) bool) {

@@ -1,4 +1,5 @@
-// Package store keeps conversations where several programs share them: in memory, or in a database.
+// Package store keeps conversations by key, for programs that share them: in a database, or in memory. A conversation
+// has named heads, as a git repository has branches.
 //
 // The smallest whole program opens a conversation by its key, runs an agent, and saves each step:
 //
@@ -22,6 +23,12 @@
 // [ConflictError], and its nodes are kept under a head of their own, which the error names: merge it with dag.Merge,
 // give it a name with [Conversation.Rename], or drop it with [Conversation.Remove].
 //
+// # After a crash
+//
+// A run that a crash cut off in a tool phase leaves open calls ([dag.DAG.OpenCalls]). Run the conversation as it is, and
+// give the next message to executor.Agent.Steering: open calls are decided first. A message that is appended behind them
+// ends their phase, and the model reads that they were not completed, even if a tool had begun.
+//
 // # Runs
 //
 // [Runs] is a Driver that also keeps durable runs: pauses, the calls they wait for, claims and results, each changed in
@@ -34,7 +41,7 @@
 //
 // # Errors
 //
-// [ErrMoved] marks a refused append, [ErrNotStored] what does not exist, [ErrName] a key or name that is not allowed,
-// and [ErrRecord] a record that is damaged or cannot be stored. A [ConflictError] has the head as it is, and a
+// [ErrMoved] marks a refused append, [ErrNotStored] a missing head or record, [ErrName] a key or name that is not
+// allowed, and [ErrRecord] a record that is damaged or cannot be stored. A [ConflictError] has the head as it is, and a
 // [RecordError] the node. Errors about the conversation itself are those of package dag.
 package store

@@ -96,7 +96,7 @@ type Driver interface {
 	//   - The versions of one head rise. Versions may be skipped, but never the last one.
 	//   - A head that was removed is yielded with its name and version 0, unless it has been made again by then.
 	//   - The conversation may be made or deleted while it is watched, and the caller may call other methods.
-	//   - Watch goes on until the caller breaks off or the context is done. The context's error comes last.
+	//   - Watch yields heads until the caller breaks off or the context is done. The context's error comes last.
 	Watch(ctx context.Context, conversation string) iter.Seq2[Head, error]
 }
 

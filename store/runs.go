@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Runs is a [Driver] that also keeps durable runs: which runs there are, what a paused run waits for, and who works on
-// what. A database implements it. Its tables are the truth. Wake-ups only say where to look, so a lost, doubled or late
-// one does no harm.
+// Runs is a [Driver] that also keeps durable runs: their states, the calls that a paused run waits for, and the workers
+// that have claimed them. A database implements it; package durable uses it. The stored state alone decides. A wake-up
+// is only a hint, so a lost, doubled or late one does no harm.
 //
 // # Keys
 //
@@ -47,8 +47,8 @@ import (
 //   - Commit checks the lease, the continuation and the head together, and then changes all of them or nothing.
 //   - A continuation is consumed once, and only when all of its results are in. A second time is [ErrContinuationUsed].
 //   - A run that ended or was cancelled takes no further step: [ErrRunOver].
-//   - At most one run that is not over stands on a head of a conversation: Begin of another one is [ErrBusy]. A head
-//     that moved otherwise is a *[ConflictError].
+//   - A head of a conversation has at most one run that is not over: Begin of another one is [ErrBusy]. A head that
+//     moved otherwise is a *[ConflictError].
 //   - Begin with the ID of a run that exists is [ErrRunExists].
 //
 // Results:
@@ -94,7 +94,7 @@ type Runs interface {
 	ListRuns(ctx context.Context, q ListRuns) ([]Run, error)
 	// Tasks returns the calls of the run's latest pause in their order, with their results.
 	Tasks(ctx context.Context, run string) ([]TaskState, error)
-	// Listen calls fn after a commit that made work available or ended a run, until stop is called. It is a doorbell:
+	// Listen calls fn after a commit that made work available or ended a run, until stop is called. It is a hint:
 	// wake-ups may be lost, doubled or out of order, and those of other processes need not come at all. fn must return
 	// quickly and must not call the store.
 	Listen(fn func(Wake)) (stop func())
@@ -130,7 +130,7 @@ const (
 	RunRunning RunState = "running"
 	// RunWaiting: it is paused, and waits for results.
 	RunWaiting RunState = "waiting"
-	// RunParked: it was set aside, because no worker could go on with it. Requeue makes it ready.
+	// RunParked: it was set aside, because no worker could continue it. Requeue makes it ready.
 	RunParked RunState = "parked"
 	// RunDone: it has ended.
 	RunDone RunState = "done"
@@ -175,7 +175,7 @@ type Begin struct {
 	Append Append
 }
 
-// ClaimRuns says which runs a worker takes.
+// ClaimRuns selects the runs that a worker can execute.
 type ClaimRuns struct {
 	// Worker names who claims. It is shown and never compared.
 	Worker string
@@ -189,7 +189,7 @@ type ClaimRuns struct {
 	Limit int
 }
 
-// ClaimTasks says which calls a worker takes.
+// ClaimTasks selects the calls that a worker can execute.
 type ClaimTasks struct {
 	// Worker names who claims. It is shown and never compared.
 	Worker string
@@ -202,7 +202,7 @@ type ClaimTasks struct {
 	Limit int
 }
 
-// Lease is a claim.
+// Lease is the right of a worker to a run or a call that it has claimed. It ends by itself unless it is renewed.
 type Lease struct {
 	Key    Key
 	Worker string
@@ -325,7 +325,7 @@ type Result struct {
 
 // Sweep are the settings of a sweep.
 type Sweep struct {
-	// Grace is how long work may wait before it is rung for again.
+	// Grace is how long work may wait before there is another wake-up for it.
 	Grace time.Duration
 	// Limit is how much work is looked at in one sweep. Defaults to 1,000.
 	Limit int
@@ -364,7 +364,7 @@ const (
 	WakeOver WakeKind = "over"
 )
 
-// Wake is a doorbell: it says where to look.
+// Wake is a wake-up: a hint that a run or a call can be claimed, or that a run is over.
 type Wake struct {
 	Kind WakeKind
 	Key  Key
@@ -380,7 +380,7 @@ var (
 	ErrNoRun = errors.New("there is no such run")
 	// ErrRunExists: a run has this ID already.
 	ErrRunExists = errors.New("the run exists already")
-	// ErrBusy: a run that is not over stands on the head.
+	// ErrBusy: the head has a run that is not over.
 	ErrBusy = errors.New("the head has a run that is not over")
 	// ErrRunOver: the run has ended, or does not wait any more.
 	ErrRunOver = errors.New("the run is over")
@@ -390,7 +390,7 @@ var (
 	ErrContinuationUsed = errors.New("the continuation was used before")
 	// ErrResultConflict: the call has another result already.
 	ErrResultConflict = errors.New("another result was accepted before")
-	// ErrStep: the step is none that a run can take. Its program is wrong.
+	// ErrStep: the step is not valid in any state of a run, or not in this one. It is a mistake of the program.
 	ErrStep = errors.New("the step is not valid")
 )
 

@@ -16,8 +16,8 @@ type Options struct {
 	Cut int
 }
 
-// Store keeps conversations in a database, or in whatever else its driver stands on. Several programs may use one
-// database. A Store is safe for concurrent use.
+// Store keeps conversations with a driver: in a database, or in memory. Several programs may use one database. A Store
+// is safe for concurrent use.
 type Store struct {
 	driver Driver
 	cut    int
