@@ -20,46 +20,46 @@ import (
 type Engine struct {
 	// Store is where the runs are. It is required.
 	Store store.Runs
-	// Agents are the agents by name. A run is stored with the name, so that every process with an agent of that name
-	// can continue it. Set executor.DeferAll as the strategy of an agent whose calls are all for workers.
+	// Agents are the agents by name. A run is stored with the name, and any process with an agent of that name can
+	// continue it. Set executor.DeferAll as the strategy of an agent if workers execute all of its calls.
 	Agents map[string]executor.Agent
 	// Terms returns how often and until when a deferred call is tried. Defaults to the zero Terms for every call.
 	Terms func(p executor.Pending) Terms
 	// Attributes names the attributes (executor.WithAttributes) that are stored with a pause and come with its calls.
 	// See executor.ContinuationCodec. Defaults to none.
 	Attributes []string
-	// Attempts is how often a run may lose its process without a pause in between. It is then parked, because it may
-	// be what ends the process. Defaults to 10.
+	// Attempts is how often a run may lose its process without a pause in between. It is then parked, because the run
+	// itself may crash the process. Defaults to 10.
 	Attempts int
 	// Source is where nodes get their IDs and times from. Defaults to that of dag.New.
 	Source node.Source
 	Settings
 }
 
-// Terms is how a deferred call is executed.
+// Terms are the limits of a deferred call.
 type Terms struct {
 	// Attempts is how many processes may begin the call. With 1 it is never repeated: if its process is lost, the model
 	// reads that the outcome is unknown. Negative is no limit. Defaults to 5 for tools of the agent that may be repeated
 	// (executor.WithEffect), and to 1 for all others.
 	Attempts int
-	// Within is how long after the pause the call must have its result. The model reads of a call without one that it
-	// was given up. Defaults to no limit.
+	// Within is how long after the pause the call must have its result. After that time the call is given up, and the
+	// model reads so. Defaults to no limit.
 	Within time.Duration
 }
 
 // Start is a run to be started.
 type Start struct {
-	// Run is its ID. A second Start with the same ID does nothing, so that it can be repeated when the reply was lost.
-	// Defaults to a new ID.
+	// Run is the run's ID. A second Start with the same ID does nothing, so a Start can be repeated if the reply was
+	// lost. Defaults to a new ID.
 	Run string
-	// Agent names who executes it, in [Engine.Agents] of some process.
+	// Agent is the name of the agent. It is a key of [Engine.Agents] in some process.
 	Agent string
-	// Conversation is the key of the conversation that it continues, or begins. Head is a head that there is; it defaults
-	// to "main".
+	// Conversation is the key of the conversation to continue. It need not exist at head "main". Head is an existing
+	// head, and defaults to "main".
 	Conversation, Head string
 	// Text is the message of the user. "" is none.
 	Text string
-	// Add adds what the run begins with in place of Text, or before it. Defaults to nothing.
+	// Add appends nodes before the run begins, and before Text if both are set. Defaults to nothing.
 	Add func(d dag.DAG) dag.DAG
 }
 
@@ -78,6 +78,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (run string, err error) {
 	case s.Agent == "":
 		return "", errNoAgent
 	}
+
 	if s.Run == "" {
 		s.Run = uuid.Must(uuid.NewV7()).String()
 	}
@@ -103,7 +104,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (run string, err error) {
 		return store.Head{Name: a.Head, Version: a.Expect + 1, To: a.To, Header: a.Header}, err
 	})
 	if errors.Is(err, store.ErrRunExists) {
-		err = nil
+		err = nil // an earlier Start with this ID was stored
 	}
 	return s.Run, err
 }
@@ -116,9 +117,12 @@ func open(ctx context.Context, runs store.Runs, conversation, head string) (*sto
 	return store.New(runs, nil).Head(ctx, conversation, head)
 }
 
-// Reply answers a call of a paused run: a question for approval (executor.Approved, executor.Declined), or a call that
-// was executed by somebody else than a [Worker] (executor.Returned, executor.Failed). The first reply to a call holds.
-// The same again is no error, a different one is store.ErrResultConflict. [store.Runs].Tasks lists the calls.
+// Reply replies to a call of a paused run. [store.Runs].Tasks lists the calls. A reply is one of these:
+//
+//   - executor.Approved or executor.Declined, for a call that needs approval;
+//   - executor.Returned or executor.Failed, for a call that was executed elsewhere than by a [Worker].
+//
+// The first reply to a call holds. The same reply again is no error, and a different one is store.ErrResultConflict.
 func (e *Engine) Reply(ctx context.Context, key store.Key, reply executor.Reply) error {
 	payload, err := reply.MarshalJSON()
 	if err != nil {
@@ -128,8 +132,8 @@ func (e *Engine) Reply(ctx context.Context, key store.Key, reply executor.Reply)
 	return err
 }
 
-// Cancel ends a run, wherever it is executed. Its calls are cancelled, and results that come later are refused. Nothing
-// is added to its conversation any more.
+// Cancel ends a run, in whatever process it is. Its calls are cancelled, and later results are refused. Nothing more is
+// added to its conversation.
 func (e *Engine) Cancel(ctx context.Context, run, reason string) error {
 	return e.Store.Cancel(ctx, run, reason)
 }
@@ -143,11 +147,13 @@ func (e *Engine) Wait(ctx context.Context, run string) (store.Run, error) {
 		}
 	})()
 
+	// Wake-ups of other processes need not come, so the run is also polled.
 	for poll := e.Settings.withDefaults().Poll; ; {
 		r, err := e.Store.Run(ctx, run)
 		if err != nil || r.State.Over() || r.State == store.RunParked {
 			return r, err
 		}
+
 		select {
 		case <-ctx.Done():
 			return r, ctx.Err()
@@ -174,6 +180,7 @@ func (e *Engine) Handle(ctx context.Context, wake store.Wake) error {
 	if err != nil || wake.Kind != store.WakeRun {
 		return err
 	}
+
 	work, err := e.claim(ctx, p.Settings, wake.Key.Run, 1)
 	for _, do := range work {
 		do(ctx)
@@ -201,13 +208,16 @@ func (e *Engine) pool() (*pool, error) {
 // formats are the formats of continuations that this version reads. See executor.ContinuationCodec.
 var formats = []int{1}
 
-// claim claims runs: one, or any.
+// claim claims up to limit runs, or only the given run if it is not "". It returns a function for each that executes
+// it.
 func (e *Engine) claim(ctx context.Context, s Settings, run string, limit int) ([]func(context.Context), error) {
+	// The lease is counted from before the claim, so that it never lasts longer here than in the store.
 	began := time.Now()
 	runs, err := e.Store.ClaimRuns(ctx, store.ClaimRuns{
 		Worker: s.Name, Agents: slices.Sorted(maps.Keys(e.Agents)), Formats: formats, Run: run,
 		Lease: s.Lease, Limit: limit,
 	})
+
 	var work []func(context.Context)
 	for _, claimed := range runs {
 		work = append(work, func(ctx context.Context) {
@@ -239,7 +249,8 @@ func (e *Engine) terms(agent string, p executor.Pending) (terms Terms) {
 	return terms
 }
 
-// attemptsOf returns how often a call of the tool may be begun, by its effect.
+// attemptsOf returns how often a call of the tool may begin. The tool's effect decides; a tool without one, or one that
+// the agent does not have, is not repeated.
 func attemptsOf(tools []dag.Tool, name string) int {
 	for _, t := range tools {
 		tool, ok := t.(executor.Tool)
@@ -253,10 +264,10 @@ func attemptsOf(tools []dag.Tool, name string) int {
 	return 1
 }
 
-// repeatable is how often a call is begun whose tool may be called again.
+// repeatable is the default of Terms.Attempts for a tool that may be called again.
 const repeatable = 5
 
-// pauseOf returns a continuation as it is stored.
+// pauseOf returns the saved form of a continuation, with a task for each call to wait for.
 func (e *Engine) pauseOf(run store.Run, c executor.Continuation) (*store.Pause, error) {
 	c.Run = run.ID
 	payload, err := executor.ContinuationCodec{Keys: e.Attributes}.Encode(c)
@@ -267,12 +278,14 @@ func (e *Engine) pauseOf(run store.Run, c executor.Continuation) (*store.Pause, 
 
 	for _, pending := range c.Pending {
 		if c.Reason == content.StopApproval && !pending.Approval {
-			continue // it waits too, and its result is asked for after the approvals
+			continue // deferred as well; the run pauses for it again, after the approvals
 		}
+
 		payload, err := e.taskOf(c, pending)
 		if err != nil {
 			return nil, err
 		}
+
 		task := store.Task{
 			Key: store.Key{Call: pending.ID}, Tool: pending.Call.Name, Payload: payload, Outside: pending.Approval,
 		}
@@ -285,8 +298,8 @@ func (e *Engine) pauseOf(run store.Run, c executor.Continuation) (*store.Pause, 
 	return p, nil
 }
 
-// taskOf returns a call as workers read it, and people who approve. Its place among other calls, and in sub-agents, is no
-// part of that.
+// taskOf returns the saved form of a call for a worker, or for the person who approves it. It leaves out the other
+// calls of the pause and the path to a sub-agent.
 func (e *Engine) taskOf(c executor.Continuation, p executor.Pending) ([]byte, error) {
 	p.Path, p.Approval, p.Deferred = nil, false, true
 	c.Reason, c.Pending, c.Agents = content.StopResults, []executor.Pending{p}, nil

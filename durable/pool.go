@@ -17,17 +17,17 @@ import (
 type Settings struct {
 	// Name is shown as the holder of leases. Defaults to the name of the host and the ID of the process.
 	Name string
-	// Slots is how much work is done at the same time. Defaults to 16.
+	// Slots is the maximum number of runs or calls at the same time. Defaults to 16.
 	Slots int
-	// Lease is how long claimed work stays with this process after it was last heard of. It is renewed after a third of
-	// this time. Work of a process that was lost waits for so long. Defaults to 30 seconds.
+	// Lease is how long a claim holds without being renewed. It is renewed after a third of this time. If a process is
+	// lost, its work waits for so long before another process takes it. Defaults to 30 seconds.
 	Lease time.Duration
 	// Poll is how often to look for work, and for work that was lost, without a wake-up. Defaults to 1 second.
 	Poll time.Duration
-	// Drain is how long the end of Serve waits for work to come to its end by itself, before it is interrupted.
-	// Negative is no wait. Defaults to 5 seconds.
+	// Drain is how long Serve, at its end, waits for work under way before it interrupts it. Negative is no wait.
+	// Defaults to 5 seconds.
 	Drain time.Duration
-	// Log gets what goes wrong while serving. Defaults to slog.Default().
+	// Log receives the errors while serving. Defaults to slog.Default().
 	Log *slog.Logger
 }
 
@@ -54,14 +54,14 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// errInterrupted is the cause of work that Serve gave up at its end.
+// errInterrupted is the cause of a context that Serve has cancelled at its end, after Drain.
 var errInterrupted = errors.New("durable: the process ends")
 
-// pool claims work and does it, as far as it has slots.
+// pool claims work and executes it. A piece of work is a run for an engine, and a call for a worker.
 type pool struct {
 	Settings
 	store store.Runs
-	// claim claims up to limit pieces of work, and returns a function for each that does it.
+	// claim claims up to limit pieces of work. It returns a function for each that executes it.
 	claim func(ctx context.Context, limit int) ([]func(context.Context), error)
 	// wanted reports whether a wake-up is for this pool.
 	wanted func(store.Wake) bool
@@ -82,12 +82,13 @@ func (p *pool) serve(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { p.sweepUntilDone(ctx) })
 
-	slots := make(chan struct{}, p.Slots)
+	slots := make(chan struct{}, p.Slots) // one element for each piece of work under way
 	for ctx.Err() == nil {
 		started := p.fill(ctx, working, &all, slots, bell)
 		if started && len(slots) < p.Slots {
 			continue // there may be more
 		}
+
 		select {
 		case <-ctx.Done():
 		case <-bell:
@@ -98,7 +99,8 @@ func (p *pool) serve(ctx context.Context) {
 	p.drain(&all, interrupt)
 }
 
-// fill claims work for the free slots. It reports whether there was any.
+// fill claims work for the free slots and starts it. It reports whether there was any. The end of a piece of work rings
+// the bell, because a slot is free again.
 func (p *pool) fill(
 	ctx, working context.Context, all *sync.WaitGroup, slots chan struct{}, bell chan<- struct{},
 ) bool {
@@ -106,6 +108,7 @@ func (p *pool) fill(
 	if free == 0 {
 		return false
 	}
+
 	work, err := p.claim(ctx, free)
 	if err != nil && ctx.Err() == nil {
 		p.Log.WarnContext(ctx, "durable: cannot claim", "error", err)
@@ -140,7 +143,7 @@ func (p *pool) drain(all *sync.WaitGroup, interrupt context.CancelCauseFunc) {
 	}
 }
 
-// ring leaves one wake-up in the channel.
+// ring puts a wake-up into the channel, which has room for one.
 func ring(bell chan<- struct{}) {
 	select {
 	case bell <- struct{}{}:
@@ -148,12 +151,12 @@ func ring(bell chan<- struct{}) {
 	}
 }
 
-// jitter returns d, up to a quarter more or less, so that processes do not look at the same time.
+// jitter returns d, up to a quarter more or less, so that processes do not poll at the same time.
 func jitter(d time.Duration) time.Duration {
 	return d*3/4 + rand.N(max(d/2, 1))
 }
 
-// hold renews a lease until the returned function is called. When the lease is lost, it ends the context.
+// hold renews a lease until stop is called. The returned context ends when the lease is lost, or with ctx.
 func (s Settings) hold(
 	ctx context.Context, runs store.Runs, lease store.Lease,
 ) (held context.Context, stop func()) {
@@ -162,13 +165,14 @@ func (s Settings) hold(
 	go func() {
 		defer close(joined)
 
-		// A run that was cancelled is noticed at once, in this process.
+		// Without this, a run cancelled by this process would be noticed only at the next renewal.
 		over := make(chan struct{}, 1)
 		defer runs.Listen(func(w store.Wake) {
 			if w.Kind == store.WakeOver && w.Key.Run == lease.Key.Run {
 				ring(over)
 			}
 		})()
+
 		for {
 			select {
 			case <-done:
@@ -182,7 +186,7 @@ func (s Settings) hold(
 			case refused(err):
 				lose(err)
 				return
-			case err != nil: // the store may be back in time
+			case err != nil: // the store may be back before the lease ends
 				s.Log.WarnContext(ctx, "durable: cannot renew a lease", "key", lease.Key, "error", err)
 			}
 		}
@@ -195,20 +199,21 @@ func (s Settings) hold(
 	}
 }
 
-// refused reports whether the store has refused a transaction for good. After any other error it may be repeated.
+// refused reports whether the store has refused a transaction for good. After any other error it can be repeated.
 func refused(err error) bool {
 	var refused *store.RunError
 	return errors.As(err, &refused) || errors.Is(err, store.ErrMoved)
 }
 
-// retry calls fn until the store takes or refuses it, so much time has passed that somebody else may do the work, or
-// ctx is done. It calls fn at least once.
+// retry calls fn until it succeeds or is refused, ctx is done, or so much time has passed that the lease may have
+// ended. It calls fn at least once.
 func (s Settings) retry(ctx context.Context, fn func(context.Context) error) error {
 	for began, wait := time.Now(), s.Poll/10; ; wait *= 2 {
 		err := fn(context.WithoutCancel(ctx))
 		if err == nil || refused(err) || time.Since(began)+wait > s.Lease {
 			return err
 		}
+
 		select {
 		case <-ctx.Done():
 			return err

@@ -23,10 +23,10 @@ type running struct {
 	began time.Time // before the claim
 
 	conversation *store.Conversation
-	stored       []*node.Node    // the heads that were stored last
-	next         store.Step      // what goes with the next commit; Lease and Append are set by it
-	over         bool            // the lease has ended with a step
-	held         context.Context // done when the lease is lost, or Serve gives the run up: the agent stores nothing then
+	stored       []*node.Node    // the heads of the last commit
+	next         store.Step      // what the next commit stores; commit sets Lease and Append
+	over         bool            // a step has ended the lease: the run has paused or ended
+	held         context.Context // done when the lease is lost or Serve interrupts: nothing is stored after that
 }
 
 // do executes the run up to its next pause or its end.
@@ -34,11 +34,12 @@ func (r *running) do(ctx context.Context) {
 	held, stop := r.hold(ctx, r.engine.Store, r.ClaimedRun.Lease)
 	defer stop()
 	r.held = held
+
 	if time.Since(r.began) >= r.Settings.Lease {
-		return // the process was frozen: the run is somebody else's by now
+		return // the process was frozen since the claim, and the lease has ended
 	}
-	if most := r.engine.attempts(); r.Run.Claims > most {
-		r.park(ctx, fmt.Sprintf("it lost its process %d times", most))
+	if limit := r.engine.attempts(); r.Run.Claims > limit {
+		r.park(ctx, fmt.Sprintf("it lost its process %d times", limit))
 		return
 	}
 
@@ -46,7 +47,8 @@ func (r *running) do(ctx context.Context) {
 	switch {
 	case r.over:
 	case held.Err() != nil:
-		// Interrupted, as in a crash: the steps that were stored hold. A lost lease cannot be given back.
+		// Interrupted, as in a crash: another process continues from the last commit. If the lease is lost, Release
+		// fails, and there is nothing to give back.
 		_ = r.engine.Store.Release(context.WithoutCancel(ctx), r.ClaimedRun.Lease, 0, true)
 	case err == nil || errors.Is(err, executor.ErrAnswered):
 		r.finish(ctx, d, store.Step{End: store.RunDone, Reason: string(stopOf(d))})
@@ -62,6 +64,7 @@ func (r *running) execute(ctx context.Context) (dag.DAG, error) {
 		return dag.DAG{}, &storeError{err}
 	}
 	r.conversation, r.stored = c, c.DAG().Heads()
+
 	agent := r.engine.Agents[r.Run.Agent]
 	agent.Save = r.save(agent.Save)
 	d := c.DAG().WithSource(r.engine.Source)
@@ -73,6 +76,7 @@ func (r *running) execute(ctx context.Context) (dag.DAG, error) {
 	if err != nil {
 		return d, &parkError{err}
 	}
+
 	r.next.Consume = r.Continuation.ID
 	if paused.Reason == content.StopApproval {
 		// An approval is used once: consume it before the calls that it lets run.
@@ -89,6 +93,7 @@ func (r *running) replies() (executor.Continuation, map[string]executor.Reply, e
 	if err != nil {
 		return paused, nil, err
 	}
+
 	replies := map[string]executor.Reply{}
 	for _, result := range r.Continuation.Results {
 		var reply executor.Reply
@@ -100,35 +105,40 @@ func (r *running) replies() (executor.Continuation, map[string]executor.Reply, e
 	return paused, replies, nil
 }
 
-// storeError is a failure of the store. Whether the step was stored is unknown: the run goes on from what is there.
+// storeError is a failure of the store. It is unknown whether the step was stored: the run is released, and the next
+// claim continues from what is there.
 type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// parkError is why no process can go on with the run.
+// parkError is an error of a run that no process can continue.
 type parkError struct{ error }
 
 func (e *parkError) Unwrap() error { return e.error }
 
-// save returns the Save of the run's agent. own is that of the program; it may be nil.
+// save returns the Save of the run's agent. It commits each step, and then calls own, the Save of the program, if it is
+// not nil.
 func (r *running) save(own func(context.Context, dag.DAG) error) func(context.Context, dag.DAG) error {
 	return func(ctx context.Context, d dag.DAG) error {
-		if r.held.Err() != nil { // what the agent makes of the interruption is not part of the run
+		// What the agent appends after an interruption is not part of the run: another process continues it.
+		if r.held.Err() != nil {
 			return errInterrupted
 		}
 
-		// Results come with the step that consumes their continuation: all of them in one step, or none.
+		// All results of a continuation are stored in the step that consumes it. Wait for the last one.
 		if r.next.Consume != "" && len(d.OpenCalls()) > 0 {
 			return nil
 		}
 
-		// The end of the run comes with its last step. A failure is looked at first: it may be worth another attempt.
+		// The end of the run is stored with its last step. After a failure, the method failed decides: the run may be
+		// tried again.
 		if head := d.Head(); head != nil && !slices.Contains(r.stored, head) {
 			stop, isEnd := head.Payload().(node.StopReason)
 			if isEnd && stop.Reason != content.StopError {
 				r.next.End, r.next.Reason = store.RunDone, string(stop.Reason)
 			}
 		}
+
 		if err := r.store(ctx, d); err != nil {
 			return &storeError{err}
 		}
@@ -139,12 +149,13 @@ func (r *running) save(own func(context.Context, dag.DAG) error) func(context.Co
 	}
 }
 
-// store commits the next step, with what is new in d.
+// store commits the next step with the new nodes of d. It does nothing if there is nothing to commit.
 func (r *running) store(ctx context.Context, d dag.DAG) error {
 	more := r.next.Consume != "" || r.next.Pause != nil || r.next.End != ""
 	if !more && slices.Equal(d.Heads(), r.stored) {
 		return nil
 	}
+
 	err := r.conversation.AppendBy(ctx, d, func(ctx context.Context, a store.Append) (store.Head, error) {
 		return r.commit(ctx, &a)
 	})
@@ -154,7 +165,7 @@ func (r *running) store(ctx context.Context, d dag.DAG) error {
 	return err
 }
 
-// commit commits the next step, with nodes or without.
+// commit commits the next step. a holds the nodes; nil appends none.
 func (r *running) commit(ctx context.Context, a *store.Append) (store.Head, error) {
 	step := r.next
 	step.Lease, step.Append = r.ClaimedRun.Lease, a
@@ -165,12 +176,14 @@ func (r *running) commit(ctx context.Context, a *store.Append) (store.Head, erro
 	return head, err
 }
 
-// failed decides about a run that came to no end of its own.
+// failed handles the error of a run: it stores a pause, parks the run, releases it to be tried again, or ends it as
+// failed.
 func (r *running) failed(ctx context.Context, d dag.DAG, err error) {
 	var paused *executor.PausedError
 	var unstored *storeError
 	var unreadable *parkError
 	var stale *executor.ResumeError
+
 	switch {
 	case errors.As(err, &paused):
 		pause, err := r.engine.pauseOf(r.Run, paused.Continuation)
@@ -189,7 +202,7 @@ func (r *running) failed(ctx context.Context, d dag.DAG, err error) {
 	}
 }
 
-// later gives the run back, to be claimed again after a while.
+// later releases the run, to be claimed again after a while. The wait doubles with each claim.
 func (r *running) later(ctx context.Context, err error) {
 	r.Log.WarnContext(ctx, "durable: a run is tried again later", "run", r.Run.ID, "error", err)
 	wait := r.Poll << min(r.Run.Claims, 8)
@@ -205,7 +218,7 @@ func (r *running) park(ctx context.Context, reason string) {
 	}))
 }
 
-// finish stores the last step of this process: what is new in d, with a pause or an end.
+// finish stores the last step of this process: the new nodes of d, with a pause or an end.
 func (r *running) finish(ctx context.Context, d dag.DAG, step store.Step) {
 	step.Consume = r.next.Consume
 	r.next = step
@@ -218,7 +231,7 @@ func (r *running) report(ctx context.Context, err error) {
 	}
 }
 
-// stopOf returns the reason for which the conversation's last run has ended.
+// stopOf returns the stop reason of the conversation's last run.
 func stopOf(d dag.DAG) content.Stop {
 	if d.Head() != nil {
 		if stop, ok := d.Head().Payload().(node.StopReason); ok {

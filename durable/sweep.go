@@ -24,7 +24,7 @@ func (p *pool) sweepUntilDone(ctx context.Context) {
 	}
 }
 
-// sweep wakes for work that nobody took, and answers the calls that nobody can execute any more.
+// sweep rings again for work that nobody took, and stores an error result for calls that cannot be executed any more.
 func (p *pool) sweep(ctx context.Context) error {
 	swept, err := p.store.Sweep(ctx, store.Sweep{Grace: 5 * p.Poll})
 	if err != nil {
@@ -32,7 +32,7 @@ func (p *pool) sweep(ctx context.Context) error {
 	}
 
 	for _, task := range swept.Expired {
-		// A result that comes first is as good.
+		// Refused if the call got a result meanwhile: that one holds.
 		if _, err := p.store.Accept(ctx, expired(task)); err != nil && !refused(err) {
 			return err
 		}
@@ -40,17 +40,19 @@ func (p *pool) sweep(ctx context.Context) error {
 	return nil
 }
 
-// Texts that the model reads as the result of a call that came to none.
+// Texts that the model reads in place of a result.
 const (
 	textInDoubt   = content.OutcomeUnknown
 	textExhausted = "The call was given up: the process that executed it was lost %d times."
 	textLate      = "The call was given up: it had no result by its deadline."
 )
 
-// expired returns the result of a call that nobody can execute any more.
+// expired returns the result for a call that cannot be executed any more.
 func expired(task store.TaskState) store.Result {
 	r := store.Result{Key: task.Task.Key}
 	text := textInDoubt
+
+	// With attempts left, it is the deadline that has passed. With one attempt, the call may have been executed.
 	switch {
 	case task.Claims == 0 || task.Task.Attempts == 0 || task.Claims < task.Task.Attempts:
 		r.Outcome, text = store.OutcomeTimeout, textLate
@@ -59,6 +61,7 @@ func expired(task store.TaskState) store.Result {
 	default:
 		r.Outcome, text = store.OutcomeError, fmt.Sprintf(textExhausted, task.Claims)
 	}
+
 	r.Payload, _ = executor.Failed(text).MarshalJSON() // a text can be encoded
 	return r
 }

@@ -19,9 +19,9 @@ import (
 
 // Worker executes the deferred calls of its tools.
 //
-// A call is executed as executor.Agent.ExecuteTools does: its arguments are checked, it has a timeout, and a panic is
-// an error result. Its context holds the call's [Key] and ends when the lease is lost, when the run is cancelled, and
-// at the call's deadline.
+// It executes a call as executor.Agent.ExecuteTools does: the arguments are checked, there is a timeout, and a panic
+// becomes an error result. The context of a call holds its [Key]. The context ends when the lease is lost, when the run
+// is cancelled, and at the call's deadline.
 type Worker struct {
 	// Store is where the runs are. It is required.
 	Store store.Runs
@@ -30,16 +30,16 @@ type Worker struct {
 	// Timeout is how long a call may take; executor.WithTimeout sets it for one tool. Negative is no limit. Defaults to
 	// 30 seconds.
 	Timeout time.Duration
-	// MaxResult is how many bytes a result may have in its saved form. The model reads an error in place of a larger
-	// one. Defaults to 8 MiB.
+	// MaxResult is the maximum size of a result's saved form, in bytes. A larger result is replaced by an error that
+	// the model reads. Defaults to 8 MiB.
 	MaxResult int
 	Settings
 
-	unchecked bool // a test's own: the lease is not checked before a call
+	unchecked bool // for tests: the lease is not checked before a call
 }
 
 // Serve executes calls until ctx is done. It then claims no more, waits for those under way, and interrupts them after
-// Settings.Drain. A call that was interrupted has no result; it is executed again where its [Terms] allow.
+// Settings.Drain. An interrupted call has no result. It is executed again if its [Terms] allow it.
 func (w *Worker) Serve(ctx context.Context) error {
 	p, err := w.pool()
 	if err != nil {
@@ -49,12 +49,13 @@ func (w *Worker) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Handle executes the call of a wake-up, if it is still to be executed. It is for queues: Serve needs no wake-ups.
+// Handle executes the call of a wake-up, if the call is still open. It is for queues: Serve needs no wake-ups.
 func (w *Worker) Handle(ctx context.Context, wake store.Wake) error {
 	p, err := w.pool()
 	if err != nil || wake.Kind != store.WakeTask {
 		return err
 	}
+
 	work, err := w.claim(ctx, p.Settings, wake.Key, 1)
 	for _, do := range work {
 		do(ctx)
@@ -91,7 +92,7 @@ func (w *Worker) tool(name string) executor.Tool {
 	return nil
 }
 
-// claim claims calls: that of key, or any.
+// claim claims up to limit calls, or only that of key if it is set. It returns a function for each that executes it.
 func (w *Worker) claim(ctx context.Context, s Settings, key store.Key, limit int) ([]func(context.Context), error) {
 	var names []string
 	for _, t := range w.Tools {
@@ -103,6 +104,7 @@ func (w *Worker) claim(ctx context.Context, s Settings, key store.Key, limit int
 	tasks, err := w.Store.ClaimTasks(ctx, store.ClaimTasks{
 		Worker: s.Name, Tools: names, Key: key, Lease: s.Lease, Limit: limit,
 	})
+
 	var work []func(context.Context)
 	for _, task := range tasks {
 		work = append(work, func(ctx context.Context) { w.do(ctx, s, task, began) })
@@ -110,19 +112,21 @@ func (w *Worker) claim(ctx context.Context, s Settings, key store.Key, limit int
 	return work, err
 }
 
-// do executes a call that was claimed at began, and brings its result.
+// do executes a call that was claimed at began, and stores its result or gives the call back.
 func (w *Worker) do(ctx context.Context, s Settings, task store.ClaimedTask, began time.Time) {
 	key := task.Lease.Key
 	held, stop := s.hold(ctx, w.Store, task.Lease)
 	defer stop()
+
+	// Left was computed by the store, with its clock. From there on this machine's clock is enough.
 	if task.Left > 0 {
 		var cancel func()
 		held, cancel = context.WithTimeoutCause(held, task.Left-time.Since(began), errDeadline)
 		defer cancel()
 	}
 
-	// A process that was frozen since the claim must not begin: somebody else may have finished. time.Since reads the
-	// monotonic clock, so that a clock that was set does not matter.
+	// A process that was frozen since the claim must not begin the call: another worker may have executed it.
+	// time.Since reads the monotonic clock, so it does not matter if the clock was set.
 	if !w.unchecked && time.Since(began) >= s.Lease {
 		w.release(ctx, s, task, 0, true)
 		return
@@ -131,7 +135,7 @@ func (w *Worker) do(ctx context.Context, s Settings, task store.ClaimedTask, beg
 	done := w.call(held, task)
 	switch {
 	case held.Err() != nil && done.returned:
-		// The tool has come to its end all the same. If nobody else was first, its work is not lost.
+		// The tool has returned all the same. Its result is accepted if it is the first one.
 	case errors.Is(context.Cause(held), errDeadline):
 		done = outcome{kind: store.OutcomeTimeout, reply: executor.Failed(textLate)}
 	case errors.Is(context.Cause(held), errInterrupted):
@@ -145,10 +149,16 @@ func (w *Worker) do(ctx context.Context, s Settings, task store.ClaimedTask, beg
 		return
 	}
 
+	w.accept(ctx, s, task, done)
+}
+
+// accept stores the outcome of a call as its result.
+func (w *Worker) accept(ctx context.Context, s Settings, task store.ClaimedTask, done outcome) {
+	key := task.Lease.Key
 	result := store.Result{Key: key, Claim: task.Lease.Claim, Worker: s.Name, Outcome: done.kind}
 	payload, err := done.reply.MarshalJSON()
-	if most := w.maxResult(); err == nil && len(payload) > most {
-		err = fmt.Errorf("its result has %d bytes, and the limit is %d", len(payload), most)
+	if limit := w.maxResult(); err == nil && len(payload) > limit {
+		err = fmt.Errorf("its result has %d bytes, and the limit is %d", len(payload), limit)
 	}
 	if err != nil {
 		result.Outcome = store.OutcomeError
@@ -175,31 +185,32 @@ func (w *Worker) maxResult() int {
 	return 8 << 20
 }
 
-// release gives a call back. An error does not matter: the lease ends by itself.
+// release gives a call back. An error is only logged, because the lease ends anyway.
 func (w *Worker) release(ctx context.Context, s Settings, task store.ClaimedTask, after time.Duration, unused bool) {
 	if err := w.Store.Release(context.WithoutCancel(ctx), task.Lease, after, unused); err != nil && !refused(err) {
 		s.Log.WarnContext(ctx, "durable: cannot give a call back", "key", task.Lease.Key, "error", err)
 	}
 }
 
-// outcome is what a call came to.
+// outcome is the outcome of a call, with the reply to store.
 type outcome struct {
 	kind     store.Outcome
 	reply    executor.Reply
 	returned bool        // the tool has returned a result of its own, and no error
-	again    *retryError // the tool asks to be called again; nil if it does not
+	again    *retryError // set if the tool has returned Retry
 }
 
 func failed(format string, args ...any) outcome {
 	return outcome{kind: store.OutcomeError, reply: executor.Failed(fmt.Sprintf(format, args...))}
 }
 
-// call executes a call.
+// call executes a call with the tool of its name.
 func (w *Worker) call(ctx context.Context, task store.ClaimedTask) outcome {
 	decoded, err := executor.ToolTaskCodec{}.Decode(task.Task.Payload)
 	if err != nil {
 		return failed("The call cannot be read: %v", err)
 	}
+
 	if len(decoded.Attributes) > 0 {
 		attributes := map[string]any{}
 		for name, value := range decoded.Attributes {
@@ -209,7 +220,7 @@ func (w *Worker) call(ctx context.Context, task store.ClaimedTask) outcome {
 	}
 	ctx = context.WithValue(ctx, keyOfCall{}, task)
 
-	// The executor gives up a tool that ignores its context. A tool that returns later leaves its result here.
+	// The executor does not wait for a tool that ignores its context. late gets what the tool returns, even then.
 	type returned struct {
 		result executor.Result
 		err    error
@@ -223,6 +234,8 @@ func (w *Worker) call(ctx context.Context, task store.ClaimedTask) outcome {
 		late <- returned{result, err}
 		return result, err
 	}
+
+	// A conversation with this one call, as the executor needs one.
 	use := content.ToolUse{ID: decoded.Call.ID, Name: decoded.Call.Name, Input: decoded.Call.Input}
 	d := dag.New().WithSource(sourceOf(task.Lease.Key)).Assistant("", use)
 	d, err = agent.ExecuteTools(ctx, d)
@@ -235,13 +248,13 @@ func (w *Worker) call(ctx context.Context, task store.ClaimedTask) outcome {
 			done = outcome{kind: store.OutcomeOK, reply: executor.Returned(r.result)}
 		}
 		done.returned = r.err == nil
-	default: // it has panicked, or has not returned
+	default: // the tool has panicked, or has not returned, or was not called
 	}
 	return done
 }
 
-// sourceOf returns a source of IDs whose first one belongs to the call: executor.IdempotencyKey is then the same at each
-// attempt.
+// sourceOf returns a source of IDs. The first ID is derived from the key of the call, so that executor.IdempotencyKey
+// is the same at each attempt. The others are random.
 func sourceOf(key store.Key) node.Source {
 	first := true
 	return node.Source{NewID: func() node.ID {
@@ -253,13 +266,14 @@ func sourceOf(key store.Key) node.Source {
 	}}
 }
 
-// outcomeOf returns the outcome of a conversation with one call.
+// outcomeOf returns the outcome of the call in a conversation after ExecuteTools. err is the error of ExecuteTools.
 func outcomeOf(d dag.DAG, err error) outcome {
 	for _, n := range slices.Backward(d.Nodes()) {
 		e, ok := n.Payload().(node.ToolExecution)
 		if !ok {
 			continue
 		}
+
 		done := outcome{kind: store.OutcomeOK, reply: executor.Returned(executor.Result{
 			Content: e.Result, IsError: e.IsError, Details: e.Details, Usage: e.Usage, Full: e.Full,
 		})}
@@ -271,7 +285,7 @@ func outcomeOf(d dag.DAG, err error) outcome {
 	return failed("The call came to no result: %v", err)
 }
 
-// timeoutOf returns the timeout of the tool, or else d.
+// timeoutOf returns the tool's own timeout, or d if it has none.
 func timeoutOf(t executor.Tool, d time.Duration) time.Duration {
 	timed, ok := as[interface{ Timeout() time.Duration }](t)
 	switch {
@@ -283,7 +297,7 @@ func timeoutOf(t executor.Tool, d time.Duration) time.Duration {
 	return timed.Timeout()
 }
 
-// as returns the further methods T of a tool, or of a tool that it wraps.
+// as returns the tool as a T, an interface with further methods. It also looks at the tools that the tool wraps.
 func as[T any](t executor.Tool) (found T, ok bool) {
 	for t != nil {
 		if found, ok := t.(T); ok {
@@ -300,15 +314,15 @@ func as[T any](t executor.Tool) (found T, ok bool) {
 
 type keyOfCall struct{}
 
-// Key returns the key of the call that a [Worker] executes with ctx, and whether there is one. It is the same at each
-// attempt, and differs from that of every other call: its String is an idempotency key, as executor.IdempotencyKey is.
+// Key returns the key of the call that a [Worker] executes with ctx, and whether there is one. The key is the same at
+// each attempt, and no other call has it. So its String is an idempotency key, as executor.IdempotencyKey is.
 func Key(ctx context.Context) (store.Key, bool) {
 	task, ok := ctx.Value(keyOfCall{}).(store.ClaimedTask)
 	return task.Lease.Key, ok
 }
 
-// Retry returns an error with which a tool asks a [Worker] to be called again, after some time. If the call has no
-// attempt left, the model reads err.
+// Retry returns an error for a tool to return if it should be called again after some time. The [Worker] does so as
+// long as the call has attempts left. After the last one the model reads err.
 func Retry(err error, after time.Duration) error { return &retryError{err: err, after: after} }
 
 type retryError struct {

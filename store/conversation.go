@@ -15,14 +15,14 @@ import (
 
 // Conversation is one head of a stored conversation, as it was when it was opened or last appended to.
 //
-// It has one writer at a time: open one for each request or run. What others have appended meanwhile is found by the
-// next append, which is then refused (see [ConflictError]). [Conversation.At] opens the head again.
+// It has one writer at a time: open one for each request or run. If another writer has moved the head, the next append
+// is refused with a [ConflictError]. [Conversation.At] opens the head again.
 //
 // A Conversation is safe for concurrent use.
 type Conversation struct {
 	store     *Store
 	key, name string
-	nodes     *nodes // shared by all that were opened from one another
+	nodes     *nodes // shared by all conversations that At and Fork open
 
 	mu   sync.Mutex // held during an append; guards the fields below
 	dag  dag.DAG
@@ -30,7 +30,7 @@ type Conversation struct {
 	kept Head // the head for refused nodes; version 0 if there is none
 }
 
-// nodes are the nodes of a conversation that are known to be stored. With a node, all nodes that it refers to are there.
+// nodes are the nodes of a conversation that are known to be stored. A node is only added after all that it refers to.
 type nodes struct {
 	mu      sync.Mutex // guards archive
 	archive dag.Archive
@@ -52,8 +52,8 @@ func (c *Conversation) DAG() dag.DAG {
 // Version returns how often the head was appended to; 0 if it is not stored.
 func (c *Conversation) Version() uint64 { return c.current().Version }
 
-// At opens the head of that name in the same conversation, as it is now. It reads only nodes that are not known yet.
-// With c's own name it returns what others have appended. The error holds ErrNotStored if there is no such head.
+// At opens a head of the same conversation, as it is now. It reads only the nodes that no earlier call has read. Use it
+// with c's own name to see what other writers have appended. The error holds ErrNotStored if there is no such head.
 func (c *Conversation) At(ctx context.Context, name string) (*Conversation, error) {
 	o := c.store.at(c.key, name, c.nodes)
 	if err := o.open(ctx, c.current().To); err != nil {
@@ -95,8 +95,9 @@ func (c *Conversation) Append(ctx context.Context, d dag.DAG) error {
 		return err
 	}
 	if c.head.Version > 0 && len(fresh) == 0 && a.Header == nil && slices.Equal(a.To, c.head.To) {
-		return nil
+		return nil // nothing is new
 	}
+
 	return c.write(ctx, d, a, fresh, func(ctx context.Context, a Append) (Head, error) {
 		h, err := c.store.driver.Append(ctx, a)
 
@@ -145,6 +146,7 @@ func (c *Conversation) step(d dag.DAG) (Append, []*node.Node, error) {
 		return a, nil, err
 	}
 
+	// Missing returns each node after those that it refers to, so the links are in the archive or in the batch.
 	batch := make(map[node.ID]bool, len(fresh))
 	stored := func(id node.ID) bool { return batch[id] || c.nodes.archive.Node(id) != nil }
 	for _, n := range fresh {
@@ -156,6 +158,7 @@ func (c *Conversation) step(d dag.DAG) (Append, []*node.Node, error) {
 		batch[n.ID()] = true
 	}
 
+	// A nil header keeps the stored one.
 	a.To = roots(d)
 	if header := d.Header(); c.head.Version == 0 || !bytes.Equal(header, c.head.Header) {
 		a.Header = header
@@ -169,6 +172,7 @@ func roots(d dag.DAG) []node.ID {
 	for _, r := range d.Refs() {
 		heads = append(heads, r.Heads...)
 	}
+
 	var ids []node.ID
 	for _, h := range node.Distinct(heads) {
 		ids = append(ids, h.ID())
@@ -191,10 +195,10 @@ func (c *Conversation) write(ctx context.Context, d dag.DAG, a Append, fresh []*
 	return nil
 }
 
-// writer is Driver.Append, or a transaction that it is a part of.
+// writer is Driver.Append, or a transaction with an append in it.
 type writer = func(context.Context, Append) (Head, error)
 
-// try writes the append. Nodes that were stored when they were read may have been pruned since: then it stores all of d.
+// try writes the append. If nodes of d were pruned since they were read, it writes a second append with all of d.
 func (c *Conversation) try(
 	ctx context.Context, d dag.DAG, a Append, fresh []*node.Node, write writer,
 ) (Head, []*node.Node, error) {
@@ -220,13 +224,14 @@ func (c *Conversation) keep(ctx context.Context, d dag.DAG, a Append, fresh []*n
 		return &conflict
 	}
 
+	// Later conflicts move this same head.
 	if c.kept.Name == "" {
 		c.kept.Name = keptName(c.name, fresh[len(fresh)-1])
 	}
 	a.Head, a.Expect, a.Header = c.kept.Name, c.kept.Version, d.Header()
 	h, _, err := c.try(ctx, d, a, fresh, c.store.driver.Append)
 
-	// Nobody else makes a head of that name: an earlier try has stored it, and its reply was lost.
+	// No other writer makes a head of that name: an earlier call has stored it, and its reply was lost.
 	var own *ConflictError
 	if errors.As(err, &own) {
 		a.Expect = own.Current.Version
@@ -243,6 +248,8 @@ func (c *Conversation) keep(ctx context.Context, d dag.DAG, a Append, fresh []*n
 func keptName(head string, n *node.Node) string {
 	suffix := "~" + node.ShortID(n.ID())
 	cut := min(len(head), maxName-len(suffix))
+
+	// Do not cut a character in two: a name is UTF-8.
 	for cut < len(head) && !utf8.RuneStart(head[cut]) {
 		cut--
 	}
@@ -263,8 +270,8 @@ func (n *nodes) add(fresh []*node.Node) {
 	n.archive.Add(fresh...)
 }
 
-// Fork makes a head of that name with the conversation as it is in [Conversation.DAG], and opens it. It copies no node.
-// The error is a *ConflictError if there is a head of that name.
+// Fork makes a head with the conversation as it is in [Conversation.DAG], and opens it. It copies no node. The error is
+// a *ConflictError if there is a head of that name.
 func (c *Conversation) Fork(ctx context.Context, name string) (*Conversation, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -312,11 +319,13 @@ func (c *Conversation) Rewrite(ctx context.Context, d dag.DAG) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
+	// Without known nodes, the step has a record for every node of d: the driver replaces those that differ.
 	c.nodes.forget()
 	a, fresh, err := c.step(d)
 	if err != nil {
 		return err
 	}
+
 	a.Replace = true
 	h, err := c.store.driver.Append(ctx, a)
 	if err != nil {

@@ -55,7 +55,7 @@ func (m *memory) Append(ctx context.Context, a Append) (Head, error) {
 	return m.append(a)
 }
 
-// append is Append for a step that was checked. m.mu must be held.
+// append is Append after its checks. m.mu must be held.
 func (m *memory) append(a Append) (Head, error) {
 	s := m.conversations[a.Conversation]
 	if s == nil {
@@ -72,6 +72,7 @@ func (m *memory) append(a Append) (Head, error) {
 		return Head{}, err
 	}
 
+	// Nothing is refused from here on.
 	s.add(fresh, a.Blobs)
 	h := Head{Name: a.Head, Version: a.Expect + 1, To: slices.Clone(a.To), Header: old.Header}
 	if a.Header != nil {
@@ -83,17 +84,17 @@ func (m *memory) append(a Append) (Head, error) {
 	return h.clone(), nil
 }
 
-// notify wakes those who watch the conversation. m.mu must be held.
+// notify wakes the watchers of the conversation. m.mu must be held.
 func (m *memory) notify(conversation string) {
 	for w := range m.watchers[conversation] {
 		select {
 		case w <- struct{}{}:
-		default: // it has not yet looked since the last time
+		default: // a wake-up is waiting in the channel already
 		}
 	}
 }
 
-// check returns the records of a that have to be stored, or an error if a cannot be stored here.
+// check returns the records of a that are not stored yet, or an error if the conversation cannot take a.
 func (s *shelf) check(a Append) ([]Record, error) {
 	blobs, batch := map[Sum]bool{}, map[node.ID]bool{}
 	for _, b := range a.Blobs {
@@ -239,20 +240,20 @@ func (m *memory) reached(ctx context.Context, conversation string, from, have []
 	if s == nil {
 		s = &shelf{}
 	}
-	left := map[node.ID]bool{}
+	leftOut := map[node.ID]bool{}
 	for _, id := range have {
-		left[id] = true
+		leftOut[id] = true
 	}
 
-	records, missing := s.reach(from, left)
+	records, missing := s.reach(from, leftOut)
 	if missing != (node.ID{}) {
 		return nil, &RecordError{conversation, missing, ErrNotStored}
 	}
 	return records, nil
 }
 
-// reach returns the records that from reaches, in the order of storing, without those in seen and those that only they
-// reach. It adds the IDs of the records to seen. It returns the ID of a record that is not stored, if there is one.
+// reach returns the records that from reaches, in the order of storing. It leaves out the records in seen and what only
+// those reach, and adds the rest to seen. If a record is not stored, it returns the ID in missing.
 func (s *shelf) reach(from []node.ID, seen map[node.ID]bool) (records []stored, missing node.ID) {
 	stack := slices.Clone(from)
 	for len(stack) > 0 {
@@ -279,6 +280,7 @@ func (m *memory) Blobs(ctx context.Context, conversation string, sums []Sum) ite
 			yield(Blob{}, err)
 			return
 		}
+
 		done := map[Sum]bool{}
 		for _, sum := range sums {
 			if done[sum] {
@@ -359,6 +361,7 @@ func (m *memory) Prune(ctx context.Context, conversation string, dryRun bool) (P
 		return Pruned{}, nil
 	}
 
+	// Mark what the heads reach, and the blobs of these records.
 	reached, needed := map[node.ID]bool{}, map[Sum]bool{}
 	for _, h := range s.heads {
 		records, _ := s.reach(h.To, reached)
@@ -369,6 +372,7 @@ func (m *memory) Prune(ctx context.Context, conversation string, dryRun bool) (P
 		}
 	}
 
+	// Count the rest, and remove it.
 	var p Pruned
 	for id, r := range s.records {
 		if !reached[id] {
@@ -378,6 +382,7 @@ func (m *memory) Prune(ctx context.Context, conversation string, dryRun bool) (P
 			}
 		}
 	}
+
 	for sum, data := range s.blobs {
 		if !needed[sum] {
 			p.Blobs, p.Bytes = p.Blobs+1, p.Bytes+int64(len(data))
@@ -447,6 +452,7 @@ func (m *memory) movedSince(conversation string, seen map[string]Head) []Head {
 	if s == nil {
 		s = &shelf{}
 	}
+
 	var heads []Head
 	for name := range seen {
 		if s.heads[name].Version == 0 {
@@ -454,6 +460,7 @@ func (m *memory) movedSince(conversation string, seen map[string]Head) []Head {
 			delete(seen, name)
 		}
 	}
+
 	for name, h := range s.heads {
 		if !h.equal(seen[name]) {
 			heads = append(heads, h.clone())

@@ -100,6 +100,8 @@ func transact[T any](ctx context.Context, m *memory, fn func(now time.Time) (T, 
 	defer m.mu.Unlock()
 
 	result, err = fn(time.Now())
+
+	// Listeners are called under the lock: they must not call the store (see Runs.Listen).
 	wakes := m.runs.wakes
 	m.runs.wakes = nil
 	for _, wake := range wakes {
@@ -115,8 +117,8 @@ func transactErr(ctx context.Context, m *memory, fn func(now time.Time) error) e
 	return err
 }
 
-// runTable holds the runs of a memory store. The mutex of the store guards it. Each method checks everything before it
-// changes anything, so that a refused transaction leaves no trace.
+// runTable holds the runs of a memory store. The mutex of the store guards it. Each method makes all its checks before
+// its first change, because nothing undoes a change.
 type runTable struct {
 	runs  map[string]*runRow
 	busy  map[headKey]*runRow // the run that is not over, by its head
@@ -154,19 +156,20 @@ type taskRow struct {
 
 // rings counts the wake-ups for one piece of work.
 type rings struct {
-	since time.Time // since when the work waits for the next wake-up
-	total int
-	again int // without a claim, after the first
+	since time.Time // the time of the latest wake-up
+	total int       // how many there were, over all
+	again int       // how many came after the first without a claim between them
 }
 
-// due reports whether the work, free since the end of its lease, is to be rung for again.
+// due reports whether it is time for another wake-up. The wait begins with the latest wake-up or the end of the lease,
+// and doubles with each wake-up that brought no claim.
 func (r rings) due(now, leaseUntil time.Time, grace time.Duration) bool {
-	const most = 10 // doublings
+	const maxDoublings = 10
 	since := r.since
 	if leaseUntil.After(since) {
 		since = leaseUntil
 	}
-	return now.Sub(since) >= grace<<min(r.again, most)
+	return now.Sub(since) >= grace<<min(r.again, maxDoublings)
 }
 
 func (r *rings) ring(now time.Time) int {
@@ -233,7 +236,7 @@ func (t *runTable) wakeTask(now time.Time, task *taskRow) {
 	})
 }
 
-// rest takes the run out of the list of runs that can be claimed.
+// rest sets a state in which the run cannot be claimed.
 func (t *runTable) rest(now time.Time, r *runRow, state RunState, reason string) {
 	r.State, r.Reason, r.Changed, r.LeaseUntil = state, reason, now, time.Time{}
 	if r.at != nil {
@@ -243,6 +246,7 @@ func (t *runTable) rest(now time.Time, r *runRow, state RunState, reason string)
 	if state.Over() {
 		delete(t.busy, headKey{r.Conversation, r.Head})
 	}
+
 	t.wakes = append(t.wakes, Wake{Kind: WakeOver, Key: Key{Run: r.ID}, Agent: r.Agent, Generation: r.rings.ring(now)})
 }
 
@@ -260,11 +264,12 @@ func (t *runTable) claimRuns(now time.Time, c ClaimRuns) []ClaimedRun {
 		r.State, r.Changed, r.Worker, r.LeaseUntil = RunRunning, now, c.Worker, now.Add(c.Lease)
 		r.Claims++
 		r.rings.again = 0
-		one := ClaimedRun{Lease: Lease{Key: Key{Run: r.ID}, Worker: c.Worker, Claim: r.claim}, Run: r.Run}
+
+		next := ClaimedRun{Lease: Lease{Key: Key{Run: r.ID}, Worker: c.Worker, Claim: r.claim}, Run: r.Run}
 		if r.Continuation != "" {
-			one.Continuation = r.latest.continuation()
+			next.Continuation = r.latest.continuation()
 		}
-		claimed = append(claimed, one)
+		claimed = append(claimed, next)
 	}
 	return claimed
 }
@@ -295,14 +300,15 @@ func (t *runTable) claimTasks(now time.Time, c ClaimTasks) []ClaimedTask {
 		task.Worker, task.LeaseUntil = c.Worker, now.Add(c.Lease)
 		task.Claims++
 		task.rings.again = 0
-		one := ClaimedTask{
+
+		next := ClaimedTask{
 			Lease: Lease{Key: task.Task.Key, Worker: c.Worker, Claim: task.claim},
 			Task:  task.Task.clone(), Attempt: task.Claims, Deadline: task.Deadline,
 		}
 		if !task.Deadline.IsZero() {
-			one.Left = task.Deadline.Sub(now)
+			next.Left = task.Deadline.Sub(now)
 		}
-		claimed = append(claimed, one)
+		claimed = append(claimed, next)
 	}
 	return claimed
 }
@@ -312,7 +318,7 @@ func (t Task) clone() Task {
 	return t
 }
 
-// lease returns where the end of the lease is kept, or an error if l is not the latest claim.
+// lease returns a pointer to the end of a lease, or an error if l is not the latest claim.
 func (t *runTable) lease(l Lease) (until *time.Time, err error) {
 	lost := &RunError{Kind: ErrLeaseLost, Key: l.Key}
 	if l.Key.Call == "" {
@@ -350,7 +356,7 @@ func (t *runTable) release(now time.Time, l Lease, d time.Duration, unused bool)
 		return err
 	}
 
-	// The next number makes this lease an old one.
+	// A claim number that nobody holds: Renew and Commit with this lease are refused from now on.
 	attempts := &t.runs[l.Key.Run].Claims
 	if l.Key.Call == "" {
 		r := t.runs[l.Key.Run]
@@ -396,7 +402,7 @@ func (t *runTable) commit(now time.Time, s Step, appendNodes func(Append) (Head,
 	return head, nil
 }
 
-// checkStep returns why the run cannot take the step.
+// checkStep returns an error if the step is not possible for the run in its state, or with the lease of the step.
 func (r *runRow) checkStep(s Step) error {
 	switch key := (Key{Run: r.ID}); {
 	case r.State.Over():
@@ -426,6 +432,8 @@ func (t *runTable) pause(now time.Time, r *runRow, p Pause) {
 		}
 		row.tasks = append(row.tasks, added)
 		row.byID[task.Key.Call] = added
+
+		// The result of an outside call comes through Accept alone: no worker can claim it.
 		if !task.Outside {
 			added.at = t.tasks.PushBack(added)
 			t.wakeTask(now, added)
@@ -446,6 +454,8 @@ func (t *runTable) accept(now time.Time, result Result) (ready bool, err error) 
 	result = result.clone()
 	result.Accepted = now
 	t.close(task, result)
+
+	// The last result makes the run ready, in the same transaction.
 	r := task.run
 	if r.Pending--; r.Pending > 0 {
 		return false, nil
@@ -454,7 +464,7 @@ func (t *runTable) accept(now time.Time, result Result) (ready bool, err error) 
 	return true, nil
 }
 
-// close gives the call its result.
+// close stores the result of a call, and takes the call out of the list of those that can be claimed.
 func (t *runTable) close(task *taskRow, result Result) {
 	task.Done, task.Result, task.LeaseUntil = true, result, time.Time{}
 	if task.at != nil {
@@ -482,6 +492,7 @@ func (t *runTable) cancel(now time.Time, run, reason string) error {
 			}
 		}
 	}
+
 	r.Continuation, r.Format, r.Pending = "", 0, 0
 	t.rest(now, r, RunCancelled, reason)
 	return nil
@@ -498,6 +509,7 @@ func (t *runTable) requeue(now time.Time, run string) error {
 	case r.State != RunParked:
 		return &RunError{Kind: ErrBusy, Key: key, Detail: string(r.State)}
 	}
+
 	r.Reason, r.Claims = "", 0
 	t.makeReady(now, r)
 	return nil
@@ -519,7 +531,7 @@ func (t *runTable) sweep(now time.Time, s Sweep) (swept Swept) {
 		late := !task.Deadline.IsZero() && !task.Deadline.After(now)
 		switch {
 		case late, task.Exhausted(now) && !task.LeaseUntil.After(now):
-			swept.Expired = append(swept.Expired, task.state())
+			swept.Expired = append(swept.Expired, task.state()) // it stays open until a result is accepted
 		case !task.LeaseUntil.After(now) && task.rings.due(now, task.LeaseUntil, s.Grace):
 			t.wakeTask(now, task)
 		default:
@@ -527,6 +539,7 @@ func (t *runTable) sweep(now time.Time, s Sweep) (swept Swept) {
 		}
 		looked++
 	}
+
 	swept.Woken = len(t.wakes)
 	return swept
 }
