@@ -8,14 +8,15 @@ import (
 // defaultCut is the default of Options.Cut.
 const defaultCut = 32 << 10
 
-// cutLine returns a line without the contents of its string literals of limit bytes or more, and these contents in
-// order. Contents are cut out as they are written, with their escapes.
+// cutLine cuts the contents of long string literals, those of limit bytes or more, out of a line. It returns the rest
+// of the line, the cuts, and the contents as blobs. Contents are not unescaped, so that the line can be restored byte
+// by byte.
 func cutLine(line []byte, limit int) (rest []byte, cuts []Cut, blobs []Blob) {
 	if len(line) < limit {
 		return line, nil, nil
 	}
 
-	kept := 0 // line[:kept] is in rest already
+	kept := 0 // line[:kept] is in rest or in a blob
 	for i := 0; i < len(line); i++ {
 		if line[i] != '"' {
 			continue
@@ -29,6 +30,7 @@ func cutLine(line []byte, limit int) (rest []byte, cuts []Cut, blobs []Blob) {
 		}
 		i = end
 	}
+
 	if cuts == nil {
 		return line, nil, nil
 	}
@@ -60,6 +62,7 @@ func (r Record) restored(blobs map[Sum][]byte) ([]byte, error) {
 		if err := r.checkCuts(); err != nil {
 			return nil, err
 		}
+
 		line = nil
 		from := 0
 		for _, c := range r.Cuts {

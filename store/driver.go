@@ -9,15 +9,15 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Driver stores conversations for a [Store]: in memory, in a database. It knows records and heads, and nothing of what
-// they mean. Package storetest tests a driver, with a case for each rule below.
+// Driver stores conversations for a [Store]: in memory or in a database. It stores records and heads without knowing
+// the format of a node. Package storetest tests a driver, with a case for each rule below.
 //
 // # Model
 //
 // A conversation has a key. It holds records, blobs and named heads:
 //
-//   - A record is a node in its saved form. It is never changed, except by [Append.Replace]. It is linked to the
-//     records that it refers to, which are always stored too.
+//   - A record is a node in its saved form. Only [Append.Replace] changes a record. A record has links to the records
+//     that it refers to; these are always stored too.
 //   - A blob is a large part of a record's line. It is stored once for each sum.
 //   - A head has a name, a version, the records it points to, and a header that the driver does not read.
 //
@@ -30,11 +30,11 @@ import (
 //     or name that [CheckName] rejects gets its error, and so does a page that [Page.Check] rejects.
 //   - If the context is done before a method has an effect, the method returns an error that holds the context's error.
 //   - A driver keeps no slice that it was given, and the caller may change every slice that it gets.
-//   - A method that changes something is atomic: other callers, and a program that starts after a crash, see all of
-//     its effect or nothing. When it returns nil, the effect is durable as far as the driver promises.
-//   - After an error that is not one of this package's, the effect of a change is unknown: the reply may be lost, and
-//     the change done. Repeating an Append is safe. It then returns a *ConflictError whose Current is the head that the
-//     Append asked for.
+//   - Each method is atomic: other callers, and a program that starts after a crash, see all of its effect or nothing.
+//     When it returns nil, the effect is as durable as the driver promises.
+//   - After an error that is not one of this package's, the effect of a change is unknown: the change may be made, and
+//     only the reply lost. Repeating an Append is safe. If the first one was stored, the second returns a
+//     *ConflictError, and its Current is the head as the first one moved it.
 type Driver interface {
 	// Append stores records and blobs and moves one head. It returns the head as it is now.
 	//
@@ -62,8 +62,8 @@ type Driver interface {
 	// Read yields the records that those in from reach through links, themselves included.
 	//
 	//   - Each record comes once, and after all records that it is linked to.
-	//   - Records in have are left out, and those that only they reach. Records that have reaches on other ways may be
-	//     left out or not. IDs in have that are not stored are ignored.
+	//   - Records in have are left out, and so are records that only these reach. A record that both have and from reach
+	//     may be left out or not. IDs in have that are not stored are ignored.
 	//   - A record in from or have counts once if it is there twice. A record in both is left out.
 	//   - If a record in from is not stored, the error is a *RecordError with ErrNotStored.
 	//   - An error ends the sequence. It comes with a zero Record.
@@ -108,16 +108,16 @@ type Append struct {
 	Head string
 	// Expect is the version that the head must have; 0 if it must not exist.
 	Expect uint64
-	// Records are stored, in an order in which each record comes after those that it is linked to.
+	// Records are the records to store. Each comes after those that it is linked to.
 	Records []Record
 	// Blobs are the blobs of the records' cuts. Those that are stored already may be left out.
 	Blobs []Blob
-	// To are the records that the head then points to. It replaces the list of before, and may be empty.
+	// To are the records that the head points to after the append. It replaces the old list, and may be empty.
 	To []node.ID
-	// Header is the head's new header. Nil keeps the header of before; a new head then has an empty one.
+	// Header is the head's new header. Nil keeps the old header; for a new head it is an empty one.
 	Header []byte
-	// Replace replaces a stored record that has the same links and another sum, instead of refusing it. It is for
-	// content that was redacted. Blobs that only the old record needs stay until [Driver.Prune].
+	// Replace replaces a stored record that has the same links and another sum. Without Replace such a record is an
+	// error. It is for redaction. Blobs that only the old record needs stay until [Driver.Prune].
 	Replace bool
 }
 

@@ -33,7 +33,8 @@ type ConflictError struct {
 	Expect uint64
 	// Current is the head as it is. Its version is 0 if there is no such head.
 	Current Head
-	// Kept is the name of the head that [Conversation.Append] keeps the refused nodes under. A [Driver] leaves it empty.
+	// Kept is the name of the head where [Conversation.Append] has stored the refused nodes. A [Driver] leaves it
+	// empty.
 	Kept string
 }
 
@@ -72,8 +73,8 @@ func (e *RecordError) Unwrap() []error { return []error{ErrRecord, e.Err} }
 // maxName is the maximum size of a name, in bytes.
 const maxName = 200
 
-// CheckName returns an error with ErrName for a text that is no key of a conversation and no name of a head. Both are 1
-// to 200 bytes of UTF-8 without control characters and line breaks.
+// CheckName returns an error with ErrName if name cannot be the key of a conversation or the name of a head. Both have
+// 1 to 200 bytes of UTF-8, without control characters and line breaks.
 func CheckName(name string) error {
 	reason := ""
 	switch {
@@ -94,7 +95,7 @@ func CheckName(name string) error {
 // quoted returns the beginning of text for an error text.
 func quoted(text string) string { return safetext.Quote(text, 80) }
 
-// Check returns an error for an append that no driver stores, whatever it holds. Every driver calls it first.
+// Check returns an error for an append that is invalid in itself. Every driver calls it first. The rules:
 //
 //   - The key and the name must pass [CheckName].
 //   - No record has the zero ID, and none comes twice: a *RecordError, with dag.ErrDuplicateID for the second.

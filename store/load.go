@@ -11,12 +11,13 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// errNoHead marks a head that does not exist. It is an ErrNotStored, as a missing record is, which is damage.
+// errNoHead marks a head that does not exist. ErrNotStored alone also marks a missing record, which is damage.
 var errNoHead = fmt.Errorf("there is no such head: %w", ErrNotStored)
 
-// open sets the conversation to the head as it is now. The nodes that have reaches need not be read.
+// open sets the conversation to the head as it is now. It need not read the nodes that have reaches. It tries again as
+// long as the head moves while it is read.
 func (c *Conversation) open(ctx context.Context, have []node.ID) error {
-	var failed error // what went wrong with the version before
+	var failed error // of the attempt at version last
 	for last := uint64(0); ; {
 		h, err := c.store.driver.Head(ctx, c.key, c.name)
 		switch {
@@ -48,6 +49,7 @@ func (c *Conversation) load(ctx context.Context, h Head, have []node.ID) (dag.DA
 	if err != nil {
 		return dag.DAG{}, err
 	}
+
 	for len(records) > 0 {
 		n := few(records)
 		if err := c.parse(ctx, records[:n]); err != nil {
@@ -65,7 +67,7 @@ func (c *Conversation) load(ctx context.Context, h Head, have []node.ID) (dag.DA
 	return d, nil
 }
 
-// all returns what a sequence yields.
+// all collects the values of a sequence.
 func all[T any](seq iter.Seq2[T, error]) (list []T, err error) {
 	for v, err := range seq {
 		if err != nil {
@@ -76,7 +78,8 @@ func all[T any](seq iter.Seq2[T, error]) (list []T, err error) {
 	return list, nil
 }
 
-// few returns how many of the first records to parse at a time, so that not all blobs are in memory twice.
+// few returns how many of the records to parse next. Their blobs are in memory twice while they are parsed, so there is
+// a limit to the cuts.
 func few(records []Record) int {
 	const maxCuts = 64
 	cuts := 0
@@ -95,7 +98,7 @@ func (n *nodes) known(ids []node.ID) []node.ID {
 	return slices.DeleteFunc(slices.Clone(ids), func(id node.ID) bool { return n.archive.Node(id) == nil })
 }
 
-// parse reads the blobs of records, and adds the nodes.
+// parse reads the blobs of records, parses the records, and adds the nodes to the archive.
 func (c *Conversation) parse(ctx context.Context, records []Record) error {
 	blobs := map[Sum][]byte{}
 	if need := sums(records); len(need) > 0 {
@@ -109,6 +112,7 @@ func (c *Conversation) parse(ctx context.Context, records []Record) error {
 
 	c.nodes.mu.Lock()
 	defer c.nodes.mu.Unlock()
+
 	for _, r := range records {
 		if c.nodes.archive.Node(r.ID) != nil {
 			continue // it was read through another head
@@ -136,8 +140,8 @@ func (r Record) node(archive *dag.Archive, blobs map[Sum][]byte) (*node.Node, er
 		return nil, fmt.Errorf("its line is that of node %s", n.ID())
 	}
 
-	// A link that is missing would let a prune remove what the node needs. There may be more of them than this version
-	// knows of.
+	// With a link missing, Prune could remove a node that this one needs. More links than expected are fine: a newer
+	// version of Plait may have stored them.
 	links := dag.Links(n, func(node.ID) bool { return false })
 	if len(links) > len(r.Links) || !slices.Equal(links, r.Links[:len(links)]) {
 		return nil, fmt.Errorf("%w: its links are not those of its line", node.ErrParent)

@@ -18,16 +18,17 @@ import (
 //
 // # Transactions
 //
-// Each method is one transaction: all of it is durable when the method returns nil, and nothing has changed when it
-// returns one of the errors below. Any other error leaves open whether it was committed; repeat the call or read.
+// Each method is one transaction. When the method returns nil, all of it is durable. When it returns one of the errors
+// below, nothing has changed. After any other error it is unknown whether the transaction was committed: repeat the
+// call, or read the state.
 //
 //   - Begin stores a new run, and the nodes that it begins with, in the state [RunReady].
-//   - ClaimRuns and ClaimTasks give work to a worker for the time of a lease.
+//   - ClaimRuns and ClaimTasks assign work to a worker for the time of a lease.
 //   - Renew and Release prolong a lease and give it up.
 //   - Commit is a step of a claimed run: it appends nodes, consumes a continuation, pauses the run or ends it.
 //   - Accept stores the result of a call. The last result of a pause makes its run ready.
 //   - Cancel ends a run from anywhere. Requeue makes a parked run ready.
-//   - Sweep wakes again for work that nobody took, and lists the calls that nobody can execute any more.
+//   - Sweep rings again for work that nobody has claimed, and lists the calls that cannot be executed any more.
 //
 // # Rules
 //
@@ -36,24 +37,24 @@ import (
 //   - A lease is counted in the store's clock. The clock of a worker never matters.
 //   - While a lease holds, nobody else gets the same run or call. A lease of zero or less ends at once.
 //   - Each claim of a key has a number, from 1. Only the latest claim is a lease: Renew, Release and Commit of an older
-//     one are refused with [ErrLeaseLost]. A lease that has ended and that nobody claimed since can be renewed.
-//   - A call is given out at most Task.Attempts times, never after its deadline or its result, and only while its run
-//     waits. A call with Task.Outside is never given out.
-//   - A run is given out only to a worker that has its agent and reads the format of its continuation.
-//   - The oldest work is given out first.
+//     one are refused with [ErrLeaseLost]. A lease that has ended can be renewed if nobody has claimed the work since.
+//   - A call can be claimed at most Task.Attempts times, never after its deadline or its result, and only while its run
+//     waits. A call with Task.Outside can never be claimed.
+//   - A run can be claimed only by a worker that has its agent and reads the format of its continuation.
+//   - The oldest work is claimed first.
 //
 // Steps:
 //
 //   - Commit checks the lease, the continuation and the head together, and then changes all of them or nothing.
-//   - A continuation is consumed once, and only when all of its results are in. A second time is [ErrContinuationUsed].
-//   - A run that ended or was cancelled takes no further step: [ErrRunOver].
-//   - A head of a conversation has at most one run that is not over: Begin of another one is [ErrBusy]. A head that
-//     moved otherwise is a *[ConflictError].
+//   - A continuation is consumed once, and only when it has all of its results. A second time is [ErrContinuationUsed].
+//   - A run that ended or was cancelled accepts no further step: [ErrRunOver].
+//   - A head of a conversation has at most one run that is not over: Begin of another one is [ErrBusy]. If the head was
+//     moved otherwise, the error is a *[ConflictError].
 //   - Begin with the ID of a run that exists is [ErrRunExists].
 //
 // Results:
 //
-//   - The first accepted result of a call holds, whichever claim it came from, also one whose lease was lost.
+//   - The first accepted result of a call holds, even if its worker has lost the lease.
 //   - An equal second result is no error and changes nothing. A different one is [ErrResultConflict].
 //   - Results that arrive one by one are kept. The run becomes ready with the last one, in the same transaction.
 //   - After Cancel no result is accepted: [ErrRunOver].
@@ -83,9 +84,9 @@ type Runs interface {
 	Cancel(ctx context.Context, run, reason string) error
 	// Requeue makes a parked run ready, and forgets its claims. Any other run is [ErrRunOver] or [ErrBusy].
 	Requeue(ctx context.Context, run string) error
-	// Sweep wakes for work that can be claimed and was not for s.Grace; then for twice as long, and so on. It returns
-	// the calls without a result that nobody can claim any more, because their attempts are used up or their deadline
-	// has passed. It leaves these as they are: accept a result for each.
+	// Sweep rings for work that has waited for a claim for s.Grace, then for twice as long, and so on. It returns the
+	// calls without a result that cannot be claimed any more, because their attempts are used up or their deadline has
+	// passed. It does not close them: accept a result for each.
 	Sweep(ctx context.Context, s Sweep) (Swept, error)
 
 	// Run returns a run.
@@ -94,9 +95,9 @@ type Runs interface {
 	ListRuns(ctx context.Context, q ListRuns) ([]Run, error)
 	// Tasks returns the calls of the run's latest pause in their order, with their results.
 	Tasks(ctx context.Context, run string) ([]TaskState, error)
-	// Listen calls fn after a commit that made work available or ended a run, until stop is called. It is a hint:
-	// wake-ups may be lost, doubled or out of order, and those of other processes need not come at all. fn must return
-	// quickly and must not call the store.
+	// Listen calls fn after each commit that makes work available or ends a run, until stop is called. Wake-ups may be
+	// lost, doubled or out of order, and those of other processes need not come at all. fn must return quickly and must
+	// not call the store.
 	Listen(fn func(Wake)) (stop func())
 }
 
@@ -124,7 +125,7 @@ type RunState string
 
 // The states of a run.
 const (
-	// RunReady: it can be claimed. It is new, or its results are in, or its worker gave it back.
+	// RunReady: it can be claimed. It is new, or has all of its results, or was released by its worker.
 	RunReady RunState = "ready"
 	// RunRunning: a worker has claimed it. When the lease ends, it can be claimed as well.
 	RunRunning RunState = "running"
@@ -146,59 +147,61 @@ func (s RunState) Over() bool { return s == RunDone || s == RunFailed || s == Ru
 // Run is a durable run as the store has it. All times are those of the store's clock.
 type Run struct {
 	ID string
-	// Conversation and Head are what it continues.
+	// Conversation and Head name the head that the run continues.
 	Conversation, Head string
-	// Agent names who executes it.
+	// Agent is the name of the agent that executes the run.
 	Agent string
 	State RunState
 	// Reason is why it ended or was parked.
 	Reason string
-	// Continuation is the ID of the pause that it waits for or is ready to resume; "" if there is none.
+	// Continuation is the ID of the pause that the run waits for or is ready to resume; "" if there is none.
 	Continuation string
 	// Format is the format of that continuation.
 	Format int
-	// Pending is how many results that pause lacks.
+	// Pending is the number of results that are missing from that pause.
 	Pending int
 	// Claims counts the claims of the run since it began, paused or was requeued.
 	Claims int
-	// Worker has claimed it last, until LeaseUntil.
+	// Worker is the name of the latest worker, LeaseUntil the end of its lease.
 	Worker     string
 	LeaseUntil time.Time
-	// Began is when it was stored, Changed when its state changed last.
+	// Began is when the run was stored, Changed when its state changed last.
 	Began, Changed time.Time
 }
 
 // Begin is a new run.
 type Begin struct {
 	Run, Agent string
-	// Append holds the nodes that it begins with, and names the conversation and the head. It may hold no node.
+	// Append names the conversation and the head, and holds the nodes that the run begins with. It may hold none.
 	Append Append
 }
 
-// ClaimRuns selects the runs that a worker can execute.
+// ClaimRuns selects the runs that a worker claims.
 type ClaimRuns struct {
-	// Worker names who claims. It is shown and never compared.
+	// Worker is the name of the worker. It is only shown, never compared.
 	Worker string
 	// Agents are the agents that the worker has, Formats the formats of continuations that it reads.
 	Agents  []string
 	Formats []int
-	// Run, if it is set, is the only run that is claimed: that of a wake-up.
-	Run   string
+	// Run, if it is set, is the only run to claim: that of a wake-up.
+	Run string
+	// Lease is how long the claim holds without Renew.
 	Lease time.Duration
-	// Limit is how many are claimed at most. Defaults to 1.
+	// Limit is the maximum number of runs to claim. Defaults to 1.
 	Limit int
 }
 
-// ClaimTasks selects the calls that a worker can execute.
+// ClaimTasks selects the calls that a worker claims.
 type ClaimTasks struct {
-	// Worker names who claims. It is shown and never compared.
+	// Worker is the name of the worker. It is only shown, never compared.
 	Worker string
 	// Tools are the tools that the worker has.
 	Tools []string
-	// Key, if it is set, is the only call that is claimed: that of a wake-up.
-	Key   Key
+	// Key, if it is set, is the only call to claim: that of a wake-up.
+	Key Key
+	// Lease is how long the claim holds without Renew.
 	Lease time.Duration
-	// Limit is how many are claimed at most. Defaults to 1.
+	// Limit is the maximum number of calls to claim. Defaults to 1.
 	Limit int
 }
 
@@ -214,12 +217,12 @@ type Lease struct {
 type ClaimedRun struct {
 	Lease Lease
 	Run   Run
-	// Continuation is what to resume. It is nil if the run has no continuation that was not consumed: it is new, or its
-	// last worker was lost after it began.
+	// Continuation is the pause to resume. It is nil if the run is new, or if its last worker consumed the continuation
+	// and was lost after that.
 	Continuation *Continuation
 }
 
-// Continuation is a pause whose results are in.
+// Continuation is a pause with all of its results.
 type Continuation struct {
 	ID      string
 	Format  int
@@ -234,9 +237,10 @@ type ClaimedTask struct {
 	Task  Task
 	// Attempt counts the claims that are attempts, from 1 to Task.Attempts.
 	Attempt int
-	// Deadline is when no result but a timeout is of use; zero if there is none. It is in the store's clock: use Left.
+	// Deadline is the time in the store's clock after which the call is given up; zero if there is none. A worker uses
+	// Left, because its own clock may differ.
 	Deadline time.Time
-	// Left is how long that is from the claim; zero if there is no deadline.
+	// Left is the time from the claim to the deadline; zero if there is no deadline.
 	Left time.Duration
 }
 
@@ -250,14 +254,14 @@ type Task struct {
 	Attempts int
 	// Within is how long after the pause the call must have its result. 0 is no limit.
 	Within time.Duration
-	// Outside marks a call that no worker executes: its result is brought by Accept alone, as an approval is.
+	// Outside marks a call that no worker executes, such as one that waits for approval. Its result comes from outside.
 	Outside bool
 }
 
-// TaskState is a call, how far it is, and its result.
+// TaskState is a call with its claims and its result.
 type TaskState struct {
 	Task Task
-	// Claims counts its claims. Worker has claimed it last, until LeaseUntil.
+	// Claims counts the claims of the call. Worker is the name of the latest worker, LeaseUntil the end of its lease.
 	Claims     int
 	Worker     string
 	LeaseUntil time.Time
@@ -268,19 +272,20 @@ type TaskState struct {
 	Result Result
 }
 
-// Step is what the worker of a run does in one transaction. The parts take place in the order of the fields.
+// Step is one transaction of a run's worker. Its parts are executed in the order of the fields.
 type Step struct {
 	// Lease is that of the run.
 	Lease Lease
 	// Append holds nodes for the run's conversation and head. Nil appends nothing.
 	Append *Append
-	// Consume is the continuation that is used up by this step; "" is none.
+	// Consume is the ID of the continuation that this step consumes; "" is none.
 	Consume string
-	// Pause, if it is not nil, lets the run wait. The lease ends.
+	// Pause, if it is not nil, pauses the run and ends the lease.
 	Pause *Pause
-	// End, if it is not empty, is RunDone, RunFailed or RunParked. The lease ends. A parked run keeps its continuation.
+	// End, if it is not empty, ends the run or parks it, and ends the lease. It is RunDone, RunFailed or RunParked. A
+	// parked run keeps its continuation.
 	End RunState
-	// Reason is kept with End.
+	// Reason is stored with End.
 	Reason string
 }
 
@@ -293,7 +298,7 @@ type Pause struct {
 	Tasks []Task
 }
 
-// Outcome is how a call came to its result.
+// Outcome is the kind of a result.
 type Outcome string
 
 // The outcomes.
@@ -313,29 +318,29 @@ const (
 // Result is the result of a call.
 type Result struct {
 	Key Key
-	// Claim is the claim that the result comes from; 0 if it was brought from outside.
+	// Claim is the number of the claim that the result comes from; 0 for a result from outside.
 	Claim   int
 	Worker  string
 	Outcome Outcome
 	// Payload is the result itself. Two results are equal if their outcomes and payloads are.
 	Payload []byte
-	// Accepted is when the store took it.
+	// Accepted is when the store accepted the result.
 	Accepted time.Time
 }
 
 // Sweep are the settings of a sweep.
 type Sweep struct {
-	// Grace is how long work may wait before there is another wake-up for it.
+	// Grace is how long work waits for a claim before the next wake-up.
 	Grace time.Duration
-	// Limit is how much work is looked at in one sweep. Defaults to 1,000.
+	// Limit is the maximum number of runs and calls in one sweep. Defaults to 1,000.
 	Limit int
 }
 
 // Swept is what a sweep found.
 type Swept struct {
-	// Woken is how many wake-ups were made.
+	// Woken is the number of wake-ups.
 	Woken int
-	// Expired are the calls without a result that nobody can claim any more.
+	// Expired are the calls without a result that cannot be claimed any more.
 	Expired []TaskState
 }
 
@@ -345,13 +350,13 @@ type ListRuns struct {
 	States []RunState
 	// Conversation and Agent, if set, list only the runs of these.
 	Conversation, Agent string
-	// After is the ID after which to continue; "" begins at the first.
+	// After selects the runs with larger IDs. Give the last ID of a list to get the next one. "" begins at the first.
 	After string
-	// Limit is how many to return at most. Defaults to 100.
+	// Limit is the maximum number of runs to return. Defaults to 100.
 	Limit int
 }
 
-// WakeKind is what a wake-up is about.
+// WakeKind is the kind of a wake-up.
 type WakeKind string
 
 // The kinds of wake-ups.
@@ -368,9 +373,9 @@ const (
 type Wake struct {
 	Kind WakeKind
 	Key  Key
-	// Agent is that of the run, Tool that of the call.
+	// Agent is the name of the run's agent, Tool that of the call's tool.
 	Agent, Tool string
-	// Generation counts the wake-ups for the same work, so that a queue that drops doubles keeps each.
+	// Generation counts the wake-ups for the same work. With it no two are equal, for queues that drop duplicates.
 	Generation int
 }
 
@@ -384,7 +389,7 @@ var (
 	ErrBusy = errors.New("the head has a run that is not over")
 	// ErrRunOver: the run has ended, or does not wait any more.
 	ErrRunOver = errors.New("the run is over")
-	// ErrLeaseLost: the lease has passed to somebody else, or its work is done.
+	// ErrLeaseLost: the lease is not the latest claim any more, or the work is done.
 	ErrLeaseLost = errors.New("the lease is lost")
 	// ErrContinuationUsed: the continuation was consumed before.
 	ErrContinuationUsed = errors.New("the continuation was used before")
@@ -415,7 +420,7 @@ func (e *RunError) Error() string {
 // Unwrap returns Kind.
 func (e *RunError) Unwrap() error { return e.Kind }
 
-// Check returns an error for a run that no store takes. Every store calls it first.
+// Check returns an error for a run that is invalid in itself. Every store calls it first.
 func (b Begin) Check() error {
 	if b.Run == "" {
 		return &RunError{Kind: ErrStep, Detail: "it has no ID"}
@@ -423,15 +428,17 @@ func (b Begin) Check() error {
 	return b.Append.Check()
 }
 
-// Check returns an error for a step that no run takes, whatever its state. Every store calls it first.
+// Check returns an error for a step that is invalid in itself. Every store calls it first.
 func (s Step) Check() error {
 	refused := func(detail string) error { return &RunError{Kind: ErrStep, Key: s.Lease.Key, Detail: detail} }
+
 	switch {
 	case s.Pause != nil && s.End != "":
 		return refused("it pauses and ends")
 	case s.End != "" && s.End != RunDone && s.End != RunFailed && s.End != RunParked:
 		return refused("it ends as " + string(s.End))
 	}
+
 	if s.Append != nil {
 		if err := s.Append.Check(); err != nil {
 			return err
@@ -447,6 +454,7 @@ func (s Step) Check() error {
 	if len(s.Pause.Tasks) == 0 {
 		return refused("it waits for no call")
 	}
+
 	seen := map[string]bool{}
 	for _, task := range s.Pause.Tasks {
 		if task.Key.Call == "" || seen[task.Key.Call] {
@@ -457,11 +465,13 @@ func (s Step) Check() error {
 	return nil
 }
 
-// Fits returns why a claimed run cannot take the step, apart from its lease and its head. Known reports whether the run
-// has had a continuation, and whether that was consumed. Every store calls it.
+// Fits returns an error if the step is not possible for a claimed run. It does not check the lease and the version of
+// the head. known reports whether the run has had a continuation, and whether that was consumed. Every store calls
+// Fits.
 func (s Step) Fits(r Run, known func(continuation string) (had, used bool, err error)) error {
 	key := Key{Run: r.ID}
 	refused := func(kind error, detail string) error { return &RunError{Kind: kind, Key: key, Detail: detail} }
+
 	if s.Append != nil && (s.Append.Conversation != r.Conversation || s.Append.Head != r.Head) {
 		return refused(ErrStep, "it appends to another head")
 	}
@@ -493,7 +503,7 @@ func (s Step) Fits(r Run, known func(continuation string) (had, used bool, err e
 	return nil
 }
 
-// Again returns why a second result of a call is refused after r was accepted, or nil if it is equal.
+// Again returns the error for a second result of a call after r was accepted, or nil if both are equal.
 func (r Result) Again(second Result) error {
 	switch {
 	case r.Outcome == OutcomeCancelled:
@@ -504,7 +514,8 @@ func (r Result) Again(second Result) error {
 	return nil
 }
 
-// Exhausted reports whether no further claim of the call is possible at a time, in the store's clock.
+// Exhausted reports whether the call cannot be claimed any more at a time in the store's clock: its deadline has
+// passed, or its attempts are used up.
 func (t TaskState) Exhausted(now time.Time) bool {
 	late := !t.Deadline.IsZero() && !t.Deadline.After(now)
 	return late || t.Task.Attempts > 0 && t.Claims >= t.Task.Attempts

@@ -35,8 +35,8 @@ func New(driver Driver, opts *Options) *Store {
 // Driver returns the driver of the store.
 func (s *Store) Driver() Driver { return s.driver }
 
-// Conversation opens the conversation with that key at head "main". If it does not exist it is empty, and the first
-// append makes it. Errors:
+// Conversation opens the conversation with that key at head "main". A conversation that does not exist is empty, and
+// the first append makes it. Errors:
 //
 //   - ErrName for a key that [CheckName] rejects;
 //   - *RecordError for a record that is damaged;
@@ -63,8 +63,8 @@ func (s *Store) at(key, name string, n *nodes) *Conversation {
 	return &Conversation{store: s, key: key, name: name, nodes: n, head: Head{Name: name}}
 }
 
-// Conversations yields the keys of the conversations that begin with prefix, sorted. They are read in pages, so a
-// conversation that is made or deleted meanwhile may be among them or not. An error ends the sequence.
+// Conversations yields the keys of the conversations that begin with prefix, sorted. It reads them in pages, so a
+// conversation that is made or deleted meanwhile may be missed. An error ends the sequence.
 func (s *Store) Conversations(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	list := func(p Page) ([]string, error) { return s.driver.Conversations(ctx, p) }
 	return paged(prefix, list, func(key string) string { return key })
@@ -77,7 +77,7 @@ func (s *Store) Heads(ctx context.Context, key, prefix string) iter.Seq2[Head, e
 	return paged(prefix, list, func(h Head) string { return h.Name })
 }
 
-// paged yields what list returns for one page after the other.
+// paged yields the items that list returns, page by page. name returns the name of an item.
 func paged[T any](prefix string, list func(Page) ([]T, error), name func(T) string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		page := Page{Prefix: prefix}
@@ -88,25 +88,27 @@ func paged[T any](prefix string, list func(Page) ([]T, error), name func(T) stri
 				yield(none, err)
 				return
 			}
+
 			for _, item := range part {
 				if !yield(item, nil) {
 					return
 				}
 			}
 			if len(part) < page.Max() {
-				return
+				return // the last page
 			}
 			page.After = name(part[len(part)-1])
 		}
 	}
 }
 
-// Delete removes a conversation with all its heads. It does nothing if there is none. A run that appends to the
-// conversation gets a *ConflictError, and its new nodes are not kept.
+// Delete removes a conversation with all its heads. It does nothing if there is none. If a run appends to the
+// conversation afterwards, it gets a *ConflictError, and its new nodes are not kept.
 func (s *Store) Delete(ctx context.Context, key string) error { return s.driver.Delete(ctx, key) }
 
-// Prune removes the nodes of a conversation that no head and no ref reaches: those that a rewind or a removed head left
-// behind. It returns what it has removed. With dryRun it removes nothing, and returns what it would remove.
+// Prune removes the nodes of a conversation that no head and no ref reaches, such as those of a removed head. It
+// returns the numbers of what it removed. With dryRun it removes nothing, and returns the numbers of what it would
+// remove.
 func (s *Store) Prune(ctx context.Context, key string, dryRun bool) (Pruned, error) {
 	return s.driver.Prune(ctx, key, dryRun)
 }

@@ -43,8 +43,10 @@ func (b *databases) close() error {
 // splitName splits a FILE that names a conversation in a database. For any other FILE the database is "".
 func splitName(name string) (database, rest string) {
 	if _, err := os.Stat(name); err == nil && !isDatabase(name) {
-		return "", ""
+		return "", "" // another file, even if its name has a mark
 	}
+
+	// The path of a database may hold the mark too: try the shortest path first.
 	for at := range name {
 		if file := name[:at]; name[at:at+1] == mark && isDatabase(file) {
 			return file, name[at+1:]
@@ -83,10 +85,10 @@ func isDatabase(file string) bool {
 	}
 	defer f.Close()
 
-	const header = "SQLite format 3\x00"
-	begin := make([]byte, len(header))
+	const magic = "SQLite format 3\x00"
+	begin := make([]byte, len(magic))
 	_, err = io.ReadFull(f, begin)
-	return err == nil && bytes.Equal(begin, []byte(header))
+	return err == nil && bytes.Equal(begin, []byte(magic))
 }
 
 // stored reports whether a FILE names a conversation in a database.
@@ -108,6 +110,7 @@ func (s *streams) store(file string, create bool) (*store.Store, error) {
 		return store.New(db, nil), nil
 	}
 
+	// To open a file is to make the tables in it, so a database of another program is refused before.
 	if _, err = os.Stat(file); err == nil {
 		err = checkTables(s.ctx, file, absolute)
 	} else if create && errors.Is(err, fs.ErrNotExist) {
@@ -163,6 +166,7 @@ func (s *streams) conversation(name string, create bool) (*store.Conversation, e
 		return nil, s.needsKey(all, file)
 	}
 
+	// A missing record is ErrNotStored too, but with ErrRecord: the conversation is damaged, not missing.
 	c, err := s.headOf(all, rest, create)
 	if errors.Is(err, store.ErrNotStored) && !errors.Is(err, store.ErrRecord) {
 		return nil, fmt.Errorf("%s has no conversation %q (see plait list %[1]s)", file, rest)
@@ -170,6 +174,7 @@ func (s *streams) conversation(name string, create bool) (*store.Conversation, e
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+
 	if s.databases.loaded == nil {
 		s.databases.loaded = map[string]*store.Conversation{}
 	}
@@ -180,10 +185,11 @@ func (s *streams) conversation(name string, create bool) (*store.Conversation, e
 // headOf opens a conversation by KEY or KEY#HEAD. A key may hold the mark too, so the whole text is tried first.
 func (s *streams) headOf(all *store.Store, text string, create bool) (*store.Conversation, error) {
 	c, err := all.Head(s.ctx, text, store.Main)
-	at := strings.LastIndex(text, mark)
 	if !errors.Is(err, store.ErrNotStored) || errors.Is(err, store.ErrRecord) {
 		return c, err
 	}
+
+	at := strings.LastIndex(text, mark)
 	if at > 0 && at < len(text)-1 {
 		key, name := text[:at], text[at+1:]
 		if c, err := all.Head(s.ctx, key, name); err == nil || !errors.Is(err, store.ErrNotStored) {
@@ -193,6 +199,7 @@ func (s *streams) headOf(all *store.Store, text string, create bool) (*store.Con
 			return c.Fork(s.ctx, name)
 		}
 	}
+
 	if create {
 		return all.Conversation(s.ctx, text)
 	}
@@ -201,25 +208,26 @@ func (s *streams) headOf(all *store.Store, text string, create bool) (*store.Con
 
 // needsKey returns the error for a database without a key, with the first keys.
 func (s *streams) needsKey(all *store.Store, file string) error {
-	const most = 3
+	const maxNames = 3
 	var names []string
 	for key, err := range all.Conversations(s.ctx, "") {
 		if err != nil {
 			return err
 		}
-		if len(names) == most {
+		if len(names) == maxNames {
 			names = append(names, "…")
 			break
 		}
 		names = append(names, file+mark+key)
 	}
+
 	if len(names) == 0 {
 		return fmt.Errorf("%s is a database without conversations: name one to make as %[1]s%sKEY", file, mark)
 	}
 	return fmt.Errorf("%s is a database: name one of its conversations: %s", file, strings.Join(names, ", "))
 }
 
-// append saves d as a conversation of a database. Content that was redacted is replaced there.
+// append saves d as a conversation of a database. If d has redacted content, it replaces the content in the database.
 func (s *streams) append(name string, d dag.DAG) error {
 	if err := d.Err(); err != nil {
 		return err
@@ -236,7 +244,8 @@ func (s *streams) append(name string, d dag.DAG) error {
 	return conflicted(name, err)
 }
 
-// conflicted words the error of an append whose head was moved by another program.
+// conflicted returns the error of an append in the command's words: if another program has moved the head, it names the
+// FILE with the new nodes.
 func conflicted(name string, err error) error {
 	var moved *store.ConflictError
 	if !errors.As(err, &moved) || moved.Kept == "" {

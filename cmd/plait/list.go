@@ -76,6 +76,7 @@ func (s *streams) list(file, prefix string, asJSON bool) error {
 		}
 		found = append(found, c)
 	}
+
 	if asJSON {
 		return s.printJSON(map[string]any{"conversations": found})
 	}
@@ -94,7 +95,8 @@ func (s *streams) list(file, prefix string, asJSON bool) error {
 	return w.Flush()
 }
 
-// lastChange returns the time of the newest node that a head points to. IDs of version 7 hold it.
+// lastChange returns the time of the newest node that a head points to, or nil if no ID has a time. Only IDs of version
+// 7 have one. No node is read.
 func lastChange(h store.Head) *time.Time {
 	var times []time.Time
 	for _, id := range h.To {

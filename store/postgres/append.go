@@ -10,8 +10,8 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// appendOnce moves a head and inserts records, if the head has the version and points to the records that the new ones
-// are linked to. So it needs no look at other records, and no lock: what a head reaches is never removed.
+// appendOnce moves a head and inserts records, if the head has the expected version and points to the records that the
+// new ones are linked to. It reads no other record and needs no lock: nothing removes the records that a head reaches.
 const appendOnce = `WITH head AS (
 	UPDATE plait_heads h SET version = version + 1, nodes = $1, header = COALESCE($2, header)
 	FROM plait_conversations c
@@ -34,6 +34,8 @@ func (db *database) AppendOnce(ctx context.Context, a store.Append, known []byte
 
 	err = db.pool.QueryRow(ctx, appendOnce, to, a.Header, a.Conversation, a.Head, int64(a.Expect), known,
 		records[0], records[1], records[2], records[3]).Scan(&header)
+
+	// In the second case another transaction was first, or the head is not as expected: a full transaction decides.
 	switch {
 	case err == nil:
 		return header, true, nil

@@ -21,9 +21,9 @@ type database struct {
 	guards        string // statements that follow BEGIN
 	commitTimeout time.Duration
 
-	mu      sync.Mutex     // guards closed and additions to running
+	mu      sync.Mutex     // guards closed, and running.Add: no call begins after Close
 	closed  bool           // set by Close
-	running sync.WaitGroup // calls
+	running sync.WaitGroup // the calls under way
 	closing chan struct{}  // closed by Close
 }
 
@@ -31,6 +31,7 @@ type database struct {
 func (db *database) enter() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+
 	if db.closed {
 		return fs.ErrClosed
 	}
@@ -57,10 +58,10 @@ func (db *database) Close() error {
 	return nil
 }
 
-// attempts is how often a transaction is run that the server has ended because of others.
+// attempts is how often a transaction is run, the first time included.
 const attempts = 10
 
-// Write implements sqlstore.DB. It runs f again after a deadlock, or a conflict that the server resolves so.
+// Write implements sqlstore.DB. It runs f again after a deadlock or a serialization failure.
 func (db *database) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
 	if err := db.enter(); err != nil {
 		return err
@@ -77,7 +78,8 @@ func (db *database) Write(ctx context.Context, f func(sqlstore.Tx) error) error 
 	return err
 }
 
-// mayRunAgain reports whether the server has undone a transaction that can succeed when it is run again.
+// mayRunAgain reports whether the server has undone a transaction because of others, so that it can succeed the next
+// time.
 func mayRunAgain(err error) bool {
 	const serializationFailure, deadlockDetected = "40001", "40P01"
 	var server *pgconn.PgError
@@ -100,7 +102,8 @@ func (db *database) transaction(ctx context.Context, begin string, f func(sqlsto
 		return err
 	}
 
-	// The end of a transaction does not stop halfway because the caller has given up.
+	// COMMIT and ROLLBACK do not depend on the caller's context: a commit that is cancelled halfway has an unknown
+	// effect.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), db.commitTimeout)
 	defer cancel()
 	committed := false
@@ -116,7 +119,8 @@ func (db *database) transaction(ctx context.Context, begin string, f func(sqlsto
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	committed = true // or unknown
+
+	committed = true // even if Commit fails: its effect is then unknown, and there is nothing to roll back
 	return tx.Commit(ending)
 }
 

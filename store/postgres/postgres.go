@@ -26,9 +26,9 @@ type Options struct {
 	StatementTimeout time.Duration
 	// Poll is how often Watch looks for heads that other programs have moved. Defaults to 500 milliseconds.
 	Poll time.Duration
-	// Ring is called in each transaction that makes work of durable runs available, with the work. What it writes with tx is
-	// committed with the work, or not at all: jobs of a queue in the same database, for example. Its error undoes the
-	// transaction. It may be called again for a transaction that is repeated. Defaults to nil: nothing is called.
+	// Ring is called in each transaction that makes work of durable runs available. Its writes with tx are committed
+	// with the work, or not at all. Use it to insert jobs for a queue in the same database, for example. Its error
+	// undoes the transaction. It is called again if the transaction is repeated. Defaults to nil: nothing is called.
 	Ring func(ctx context.Context, tx pgx.Tx, wakes []store.Wake) error
 }
 
@@ -100,8 +100,8 @@ func Open(ctx context.Context, url string, opts *Options) (*DB, error) {
 	return open(ctx, &database{pool: pool, owned: true}, o)
 }
 
-// New uses a pool of the program. The guards of opts hold for the transactions of Plait, and no other setting of a
-// connection is changed. Close does not close the pool.
+// New uses a pool of the program. The timeouts of opts apply to the transactions of Plait alone. New changes no setting
+// of a connection. Close does not close the pool.
 func New(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*DB, error) {
 	o := opts.withDefaults()
 	var set strings.Builder
@@ -114,12 +114,14 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*DB, error) {
 func open(ctx context.Context, db *database, opts Options) (*DB, error) {
 	db.commitTimeout = opts.StatementTimeout
 	db.closing = make(chan struct{})
+
 	options := sqlstore.Options{Poll: opts.Poll}
 	if opts.Ring != nil {
 		options.Ring = func(ctx context.Context, tx sqlstore.Tx, wakes []store.Wake) error {
 			return opts.Ring(ctx, tx.(queries).on.(pgx.Tx), wakes)
 		}
 	}
+
 	driver, err := sqlstore.New(ctx, db, dialect, options)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -127,7 +129,7 @@ func open(ctx context.Context, db *database, opts Options) (*DB, error) {
 	return &DB{Runs: driver, sqlstore: driver, database: db}, nil
 }
 
-// dialect is what differs between PostgreSQL and other databases.
+// dialect has the row locks, the clock and the types of PostgreSQL.
 var dialect = sqlstore.Dialect{
 	Share:      " FOR KEY SHARE",
 	Lock:       " FOR UPDATE",
@@ -150,6 +152,7 @@ var dialect = sqlstore.Dialect{
 // does nothing.
 func (db *DB) Close() error { return db.database.Close() }
 
-// Check reads all conversations and compares: the sum of every record and blob; whether all that a record or a head
-// points to is there. The error is a *DamageError, or one of reading. It runs in one long transaction that only reads.
+// Check reads all conversations. It compares the sum of every record and blob, and looks for each record that another
+// record or a head points to. The error is a *DamageError, or an error of reading. It runs in one long read-only
+// transaction.
 func (db *DB) Check(ctx context.Context) error { return db.sqlstore.Check(ctx) }

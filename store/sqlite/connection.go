@@ -11,15 +11,14 @@ import (
 	"github.com/plait-dev/plait/internal/sqlstore"
 )
 
-// connection is a connection that this package keeps for itself, with its settings and prepared statements. It is used by
-// one goroutine at a time.
+// connection is a connection with its own settings and prepared statements. One goroutine uses it at a time.
 type connection struct {
 	conn       *sql.Conn
-	statements map[string]*sql.Stmt
-	broken     bool // it must not be used again
+	statements map[string]*sql.Stmt // by query
+	broken     bool                 // it must not be used again
 }
 
-// settings are those of every connection.
+// settings returns the statements that set up a connection.
 func settings(busy time.Duration) []string {
 	return []string{
 		fmt.Sprintf(`PRAGMA busy_timeout = %d`, max(1, busy.Milliseconds())),
@@ -32,7 +31,7 @@ func settings(busy time.Duration) []string {
 	}
 }
 
-// connect opens a connection.
+// connect takes a connection out of the pool and executes the settings on it.
 func connect(ctx context.Context, pool *sql.DB, settings ...string) (*connection, error) {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
@@ -56,6 +55,7 @@ func (c *connection) close() error {
 	}
 	c.statements = nil
 
+	// A bad connection is closed by the pool, not used again.
 	err := c.conn.Raw(func(any) error { return driver.ErrBadConn })
 	if err != nil && !errors.Is(err, driver.ErrBadConn) && !errors.Is(err, sql.ErrConnDone) {
 		errs = append(errs, err)
@@ -66,11 +66,12 @@ func (c *connection) close() error {
 	return errors.Join(errs...)
 }
 
-// prepare returns the statement of a query. The number of different queries is small.
+// prepare returns the prepared statement of a query. It keeps all statements, because there are few different queries.
 func (c *connection) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	if s := c.statements[query]; s != nil {
 		return s, nil
 	}
+
 	s, err := c.conn.PrepareContext(ctx, query)
 	if err != nil {
 		return nil, c.noted(err)
@@ -79,7 +80,7 @@ func (c *connection) prepare(ctx context.Context, query string) (*sql.Stmt, erro
 	return s, nil
 }
 
-// noted notes whether an error means that the connection is lost.
+// noted returns err. It marks the connection as broken if the error means that it is lost.
 func (c *connection) noted(err error) error {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		c.broken = true
@@ -119,8 +120,8 @@ func (c *connection) run(statement string) error {
 	return err
 }
 
-// steady is a Tx of a connection whose statements are not interrupted: SQLite would undo the whole transaction, with what
-// others wrote in it.
+// steady is a Tx that ignores the end of a context. If a statement were interrupted, SQLite would undo the whole
+// transaction, with the writes of other jobs in it.
 type steady struct{ *connection }
 
 // Exec implements sqlstore.Tx.

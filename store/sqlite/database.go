@@ -11,21 +11,21 @@ import (
 	"github.com/plait-dev/plait/internal/sqlstore"
 )
 
-// database runs transactions: one at a time that writes, and a few that read.
+// database runs transactions: one writer at a time, and several readers.
 type database struct {
 	pool  *sql.DB
 	owned bool // Close closes the pool
 	opts  Options
 
-	turn    chan struct{}    // holds an element while somebody uses writer
-	writer  writer           // used by whoever has put the element into turn
-	jobs    chan *job        // to the goroutine that writes; not buffered, so that none is left behind
-	readers chan *connection // one element for each connection that may be used; nil is one that is not open yet
+	turn    chan struct{}    // a lock for writer: it holds an element while writer is in use
+	writer  writer           // guarded by turn
+	jobs    chan *job        // to the goroutine that writes; not buffered, so that none is left in it at the end
+	readers chan *connection // the free connections for reading; nil is one that is not open yet
 
-	closing chan struct{} // closed by Close
-	once    sync.Once     // of Close
-	running sync.WaitGroup
-	closed  error // set when running is done
+	closing chan struct{}  // closed by Close
+	once    sync.Once      // of Close
+	running sync.WaitGroup // the goroutine that writes
+	closed  error          // what Close returns; written by that goroutine, then by Close
 
 	commits func(jobs int) // for tests: called after each commit, with the number of jobs in it
 }
@@ -41,6 +41,7 @@ func newDatabase(ctx context.Context, pool *sql.DB, opts Options, owned bool) (*
 		return nil, err
 	}
 
+	// The writer keeps one connection of the pool for good.
 	readers := opts.Readers
 	if limit := pool.Stats().MaxOpenConnections; limit > 0 {
 		readers = min(readers, limit-1)
@@ -48,6 +49,8 @@ func newDatabase(ctx context.Context, pool *sql.DB, opts Options, owned bool) (*
 	if memory { // another connection would have a database of its own
 		readers = 0
 	}
+
+	// Each is opened at its first use.
 	db.readers = make(chan *connection, readers)
 	for range readers {
 		db.readers <- nil
@@ -72,7 +75,7 @@ func (db *database) connectWriter(ctx context.Context) (c *connection, memory bo
 	return c, memory, nil
 }
 
-// examine checks the version of SQLite, and switches the database to WAL.
+// examine checks the version of SQLite, and switches the database to WAL. It reports whether the database is in memory.
 func (c *connection) examine(ctx context.Context) (memory bool, err error) {
 	var version, file, mode string
 	if err := c.conn.QueryRowContext(ctx, `SELECT sqlite_version()`).Scan(&version); err != nil {
@@ -89,6 +92,8 @@ func (c *connection) examine(ctx context.Context) (memory bool, err error) {
 	if err := c.conn.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode); err != nil {
 		return false, err
 	}
+
+	// A database in memory has no WAL, and needs none: it has one connection.
 	if memory = mode == "memory" && file == ""; mode != "wal" && !memory {
 		return false, fmt.Errorf("the journal mode stays %q instead of WAL", mode)
 	}
@@ -109,7 +114,10 @@ func (db *database) Snapshot(ctx context.Context, f func(sqlstore.Tx) error) err
 		if err := c.run(`BEGIN`); err != nil {
 			return err
 		}
+
 		err := f(c)
+
+		// A connection whose transaction stays open would read the same state ever after.
 		if undo := c.run(`ROLLBACK`); undo != nil {
 			c.broken = true
 			err = errors.Join(err, undo)
@@ -118,11 +126,13 @@ func (db *database) Snapshot(ctx context.Context, f func(sqlstore.Tx) error) err
 	})
 }
 
-// read runs f with a connection for reading.
+// read runs f with a connection for reading, or as a job of the writer if there is none.
 func (db *database) read(ctx context.Context, f func(*connection) error) error {
 	if cap(db.readers) == 0 {
 		return db.do(&job{ctx: ctx, read: f})
 	}
+
+	// The select below chooses at random if a reader is free and the database is closed.
 	select {
 	case <-db.closing:
 		return fs.ErrClosed
@@ -163,7 +173,9 @@ func (db *database) alone(ctx context.Context, f func(*connection) error) error 
 	if cap(db.readers) == 0 {
 		return db.do(&job{ctx: ctx, read: f})
 	}
-	return db.read(ctx, func(*connection) error { // takes a place, so that Close waits
+
+	// The reader is not used. To hold it lets Close wait for f.
+	return db.read(ctx, func(*connection) error {
 		c, err := connect(ctx, db.pool, settings(db.opts.BusyTimeout)...)
 		if err != nil {
 			return err
@@ -172,12 +184,13 @@ func (db *database) alone(ctx context.Context, f func(*connection) error) error 
 	})
 }
 
-// Close stops the writer and closes the connections. It waits for what is running.
+// Close waits for jobs and readers that are running, and closes the connections.
 func (db *database) Close() error {
 	db.once.Do(func() {
 		close(db.closing)
 		db.running.Wait()
 
+		// Every reader comes back, so this waits for all of them.
 		errs := []error{db.closed}
 		for range cap(db.readers) {
 			if c := <-db.readers; c != nil {

@@ -113,8 +113,8 @@ func dataSource(path string) (string, error) {
 	return (&url.URL{Scheme: "file", Path: absolute}).String(), nil
 }
 
-// New uses a database that the program has opened with a driver for SQLite. The tables of Plait begin with plait_; others
-// are left alone. New sets the journal mode of the database to WAL. Close does not close pool.
+// New uses a database that the program has opened with a driver for SQLite. The names of Plait's tables begin with
+// plait_; it does not touch others. New sets the journal mode of the database to WAL. Close does not close pool.
 func New(ctx context.Context, pool *sql.DB, opts *Options) (*DB, error) {
 	return open(ctx, pool, opts, false)
 }
@@ -133,7 +133,7 @@ func open(ctx context.Context, pool *sql.DB, opts *Options, owned bool) (*DB, er
 	return &DB{Runs: driver, sqlstore: driver, database: database}, nil
 }
 
-// dialect is what differs between SQLite and other databases. A transaction that writes is alone, so nothing is locked.
+// dialect has no locks: SQLite runs one writing transaction at a time.
 var dialect = sqlstore.Dialect{
 	Schema: strings.NewReplacer(
 		"BYTES", "BLOB",
@@ -150,8 +150,8 @@ var dialect = sqlstore.Dialect{
 // does nothing.
 func (db *DB) Close() error { return db.database.Close() }
 
-// Check reads the whole database and compares: SQLite's own integrity check; the sum of every record and blob; whether
-// all that a record or a head points to is there. The error is a *DamageError, or one of reading.
+// Check reads the whole database. It runs SQLite's own integrity check, compares the sum of every record and blob, and
+// looks for each record that another record or a head points to. The error is a *DamageError, or an error of reading.
 func (db *DB) Check(ctx context.Context) error {
 	var problems []string
 	err := db.database.Read(ctx, func(tx sqlstore.Tx) error {
@@ -200,15 +200,15 @@ func (db *DB) Backup(ctx context.Context, path string) error {
 		err = syncFile(path)
 	}
 	if err != nil {
-		if gone := os.Remove(path); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
+		if removal := os.Remove(path); removal != nil && !errors.Is(removal, fs.ErrNotExist) {
+			err = errors.Join(err, removal)
 		}
 		return &fs.PathError{Op: "backup", Path: path, Err: err}
 	}
 	return nil
 }
 
-// syncFile makes a file durable.
+// syncFile syncs a file to the disk.
 func syncFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -17,10 +17,10 @@ type job struct {
 	ctx   context.Context
 	write func(sqlstore.Tx) error // nil for a job that reads
 	read  func(*connection) error // nil for a job that writes
-	taken atomic.Bool             // it runs, or its caller has given up
-	done  chan struct{}           // closed when it has run
-	err   error                   // set when done is closed
-	fault any                     // what it panicked with
+	taken atomic.Bool             // the job has begun, or its caller has given up
+	done  chan struct{}           // closed after the job has run
+	err   error                   // the result; set before done is closed
+	fault any                     // the value of a panic; set before done is closed
 }
 
 // Write implements sqlstore.DB. Jobs that wait at the same time share one transaction.
@@ -28,13 +28,14 @@ func (db *database) Write(ctx context.Context, f func(sqlstore.Tx) error) error 
 	return db.do(&job{ctx: ctx, write: f})
 }
 
-// do runs a job at once if nobody writes, and otherwise gives it to the goroutine that writes.
+// do runs a job and returns its error. A panic of the job becomes one of the caller.
 func (db *database) do(j *job) error {
 	j.done = make(chan struct{})
 	if err := j.ctx.Err(); err != nil {
 		return err
 	}
 
+	// If nobody writes, the job runs on this goroutine: without a switch to another one a commit takes less time.
 	select {
 	case db.turn <- struct{}{}:
 		db.writer.run(db.waiting(j))
@@ -44,14 +45,15 @@ func (db *database) do(j *job) error {
 			return err
 		}
 	}
+
 	if j.fault != nil {
 		panic(j.fault)
 	}
 	return j.err
 }
 
-// queue gives a job to the goroutine that writes and waits for it. A job that has begun is waited for, whatever the
-// context says: its effect would be unknown.
+// queue gives a job to the goroutine that writes and waits for it. Once the job has begun, queue ignores the context:
+// the effect of the job would be unknown.
 func (db *database) queue(j *job) error {
 	select {
 	case db.jobs <- j:
@@ -72,13 +74,13 @@ func (db *database) queue(j *job) error {
 	return nil
 }
 
-// write runs the jobs that have to wait, until the database is closed. It then keeps the turn for ever.
+// write runs the jobs of queue until the database is closed. It then keeps the turn, so that no further job runs.
 func (db *database) write() {
 	for {
 		select {
 		case j := <-db.jobs:
 			db.turn <- struct{}{}
-			db.writer.run(db.waiting(j)) // those that have come while this one waited for its turn
+			db.writer.run(db.waiting(j)) // with the jobs that arrived during the wait for the turn
 			<-db.turn
 		case <-db.closing:
 			db.turn <- struct{}{}
@@ -90,7 +92,7 @@ func (db *database) write() {
 	}
 }
 
-// waiting returns j and the jobs that wait now.
+// waiting returns j and the jobs that are waiting now, at most maxJobs.
 func (db *database) waiting(j *job) []*job {
 	jobs := []*job{j}
 	for len(jobs) < maxJobs {
@@ -110,7 +112,7 @@ type writer struct {
 	conn *connection // nil after it was lost
 }
 
-// run runs the jobs that have not been given up: those that read one by one, and those that write in one transaction.
+// run runs jobs: readers one by one, and writers in one transaction. It skips jobs whose callers have given up.
 func (w *writer) run(jobs []*job) {
 	if err := w.reconnect(); err != nil {
 		for _, j := range jobs {
@@ -129,6 +131,8 @@ func (w *writer) run(jobs []*job) {
 			writes = append(writes, j)
 		}
 	}
+
+	// A transaction may fail because of one job. Alone, the others succeed.
 	if len(writes) > 0 && !w.together(writes) {
 		for _, j := range writes {
 			j.end(w.single(j))
@@ -149,8 +153,8 @@ func (w *writer) reconnect() (err error) {
 	return err
 }
 
-// together runs jobs in one transaction, each in a savepoint, and ends them. It reports false if the transaction failed:
-// nothing is changed, and no job has ended.
+// together runs jobs in one transaction, each in a savepoint, and ends them. It reports false if there is only one job,
+// or if the transaction failed: nothing is changed then, and no job has ended.
 func (w *writer) together(jobs []*job) bool {
 	if len(jobs) == 1 || w.begin() != nil {
 		return false
@@ -169,6 +173,7 @@ func (w *writer) together(jobs []*job) bool {
 		return false
 	}
 
+	// No caller returns before the commit.
 	w.db.commits(len(jobs))
 	for i, j := range jobs {
 		j.end(errs[i])
@@ -176,7 +181,8 @@ func (w *writer) together(jobs []*job) bool {
 	return true
 }
 
-// inSavepoint runs a job in a savepoint and returns its error. It reports false if the transaction around it has failed.
+// inSavepoint runs a job in a savepoint and returns its error. If the job fails, its writes are undone. It reports
+// false if the whole transaction has failed.
 func (w *writer) inSavepoint(j *job) (ok bool, err error) {
 	if w.conn.run(`SAVEPOINT job`) != nil {
 		return false, nil
@@ -209,7 +215,8 @@ func (w *writer) single(j *job) error {
 	return nil
 }
 
-// begin begins a transaction. Nothing can come between its reads and its writes.
+// begin begins a transaction that writes. It locks out other writers at once, not at the first write: none can change
+// what the transaction has read.
 func (w *writer) begin() error { return w.conn.run(`BEGIN IMMEDIATE`) }
 
 // rollback ends a transaction that has failed. SQLite may have ended it already: then ROLLBACK is an error, and the next
@@ -218,12 +225,13 @@ func (w *writer) rollback() {
 	if w.conn.run(`ROLLBACK`) == nil {
 		return
 	}
+
 	if w.begin() == nil {
 		_ = w.conn.run(`ROLLBACK`)
 	}
 }
 
-// call calls f. A panic is kept for the goroutine that waits for the job.
+// call calls f. It recovers a panic, and do panics again on the goroutine of the caller.
 func (j *job) call(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
