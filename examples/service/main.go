@@ -1,26 +1,30 @@
-// Command service is a chat service over HTTP. Each session is a journal in a folder, so that a restart loses nothing.
+// Command service is a chat service over HTTP. Its sessions are in an SQLite database: a crash at any moment loses nothing that was
+// acknowledged, and the next start continues each session.
 //
-//	ANTHROPIC_API_KEY=… go run ./examples/service -addr localhost:8080 -dir sessions
-//	curl -N localhost:8080/sessions/a -d '{"text": "Hello"}'     # server-sent events: text, tool, done, error
+//	ANTHROPIC_API_KEY=… go run ./examples/service -addr localhost:8080 -db sessions.db
+//	curl -N localhost:8080/sessions/a -d '{"text": "Hello"}'     # server-sent events: text, tool, done, conflict, error
 //	curl localhost:8080/sessions/a                               # the conversation as a page
+//
+// If two messages continue one session at once, one of them is refused with 409, and what it added is kept.
 //
 // Without a key, a scripted model answers.
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"log"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"regexp"
-	"sync"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/plait-dev/plait/api"
@@ -28,34 +32,60 @@ import (
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/store/sqlite"
 	"github.com/plait-dev/plait/viz/page"
 )
 
 func main() {
 	addr := flag.String("addr", "localhost:8080", "address to listen on")
-	dir := flag.String("dir", "sessions", "folder of the sessions")
+	file := flag.String("db", "sessions.db", "database of the sessions")
 	flag.Parse()
 
-	if err := serve(*addr, *dir); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
+
+	listener, err := net.Listen("tcp", *addr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("listening on http://%s\n", listener.Addr())
+
+	if err := serve(ctx, listener, *file, model()); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// serve runs the service until an interrupt.
-func serve(addr, dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+// grace is how long runs may take after an interrupt. Then they are canceled, and save what they have.
+const grace = 10 * time.Second
 
-	s := newService(model(), dir)
-	server := &http.Server{Addr: addr, Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { server.Close() }) // ends the requests, and so the runs
-	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+// serve runs the service until ctx ends and the runs under way have ended too.
+func serve(ctx context.Context, listener net.Listener, file string, model api.Provider) (err error) {
+	defer listener.Close()
+	db, err := sqlite.Open(ctx, file, nil)
+	if err != nil {
 		return err
 	}
-	return s.close()
+	defer func() { err = errors.Join(err, db.Close()) }()
+
+	runs, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	server := &http.Server{
+		Handler:           newService(model, db).handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return runs },
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		timer := time.AfterFunc(grace, cancel)
+		defer timer.Stop()
+		return server.Shutdown(context.Background())
+	}
 }
 
 // model returns Claude if there is a key, and a scripted model otherwise. The client limits what all sessions ask at a time.
@@ -69,28 +99,19 @@ func model() api.Provider {
 
 func echo(req api.Request) apitest.Turn {
 	last := req.Messages[len(req.Messages)-1].Blocks
-	if last.ToolResults() == nil && last.Text() == "What time is it?" {
+	if last.ToolResults() == nil && strings.HasSuffix(last.Text(), "What time is it?") {
 		return apitest.Call(apitest.Use("now", struct{}{}))
 	}
 	return apitest.Say(fmt.Sprintf("Message %d: %s", len(req.Messages), last.Text()))
 }
 
-// service holds the sessions that were used since it started.
+// service has no state of its own: any number of processes may serve one database.
 type service struct {
-	agent executor.Agent
-	dir   string
-
-	mu       sync.Mutex
-	sessions map[string]*session // guarded by mu
+	agent    executor.Agent
+	sessions *store.Store
 }
 
-// session is one conversation. One run at a time continues it.
-type session struct {
-	running sync.Mutex
-	journal *dag.Journal
-}
-
-func newService(model api.Provider, dir string) *service {
+func newService(model api.Provider, driver store.Driver) *service {
 	now := func(context.Context, struct{}) (string, error) { return time.Now().UTC().Format(time.RFC3339), nil }
 	return &service{
 		agent: executor.Agent{
@@ -99,8 +120,7 @@ func newService(model api.Provider, dir string) *service {
 			Tools:    []dag.Tool{executor.Func("now", "Returns the time.", now)},
 			Limits:   executor.Limits{Turns: 10},
 		},
-		dir:      dir,
-		sessions: map[string]*session{},
+		sessions: store.New(driver, nil),
 	}
 }
 
@@ -111,32 +131,6 @@ func (s *service) handler() http.Handler {
 	return mux
 }
 
-// sessionID is what an id may look like: it becomes the name of a file.
-var sessionID = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
-
-// session opens the journal of a session. If there is none, it creates one or returns fs.ErrNotExist.
-func (s *service) session(id string, create bool) (*session, error) {
-	if !sessionID.MatchString(id) {
-		return nil, fmt.Errorf("the session's id must match %s", sessionID)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	if open := s.sessions[id]; open != nil {
-		return open, nil
-	}
-	path := filepath.Join(s.dir, id+".jsonl")
-	if _, err := os.Stat(path); err != nil && !create {
-		return nil, err
-	}
-	journal, err := dag.OpenJournal(path, nil)
-	if err != nil {
-		return nil, err
-	}
-	s.sessions[id] = &session{journal: journal}
-	return s.sessions[id], nil
-}
-
 // post adds a user message to a session, runs the agent, and streams what it does.
 func (s *service) post(w http.ResponseWriter, r *http.Request) {
 	var message struct{ Text string }
@@ -144,74 +138,101 @@ func (s *service) post(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `the body must be {"text": "…"}`, http.StatusBadRequest)
 		return
 	}
-	session, err := s.session(r.PathValue("id"), true)
+
+	c, err := s.sessions.Conversation(r.Context(), r.PathValue("id"))
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		refuse(w, err)
 		return
 	}
-
-	// A second message waits for the first one's answer.
-	session.running.Lock()
-	defer session.running.Unlock()
-
 	agent := s.agent
-	agent.Save = func(_ context.Context, d dag.DAG) error { return session.journal.Append(d) }
+	agent.Save = c.Append
+
+	// Tool calls that a crash has cut off get the results that are known. For the others the model reads that there is none.
+	d := c.DAG()
+	if closed := d.CloseTools(); closed.Err() == nil {
+		d = closed
+	}
 
 	// The run ends with the request: a client that hangs up cancels it, and what arrived until then is kept.
-	w.Header().Set("Content-Type", "text/event-stream")
-	for event, err := range agent.Stream(r.Context(), session.journal.DAG().User(message.Text)) {
+	out := &events{w: w, session: r.URL.EscapedPath()}
+	for event, err := range agent.Stream(r.Context(), d.User(message.Text)) {
 		switch e := event.(type) {
 		case executor.MessageDelta:
-			send(w, "text", e.Text())
-		case executor.ToolEnd:
-			send(w, "tool", e.Execution.Tool)
-		case executor.End:
-			if err != nil {
-				send(w, "error", err.Error())
-			} else {
-				send(w, "done", e.DAG.Text())
+			if text := e.Text(); text != "" {
+				out.send("text", text)
 			}
+		case executor.ToolEnd:
+			out.send("tool", e.Execution.Tool)
+		case executor.End:
+			out.end(e.DAG, err)
 		}
 	}
 }
 
-// send writes one server-sent event. The data is JSON, so that it has no line breaks.
-func send(w http.ResponseWriter, event, text string) {
-	if text == "" {
-		return
-	}
-	data, _ := json.Marshal(text) // a string always has a JSON form
-	fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data)
-	_ = http.NewResponseController(w).Flush() // a client that hung up is noticed by the request's context
-}
-
-// get shows a session as a page, also while a run continues it.
+// get shows a session as a page, also while a run continues it. With ?head= it shows what a conflict has kept.
 func (s *service) get(w http.ResponseWriter, r *http.Request) {
-	session, err := s.session(r.PathValue("id"), false)
-	if errors.Is(err, fs.ErrNotExist) {
-		http.NotFound(w, r)
-		return
-	}
+	c, err := s.sessions.Head(r.Context(), r.PathValue("id"), cmp.Or(r.FormValue("head"), store.Main))
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		refuse(w, err)
 		return
 	}
+
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if err := page.Write(w, session.journal.DAG(), nil); err != nil {
+	if err := page.Write(w, c.DAG(), nil); err != nil {
 		log.Println(err)
 	}
 }
 
-// close closes the journals. It waits for runs that are still at it.
-func (s *service) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	var errs []error
-	for _, session := range s.sessions {
-		session.running.Lock()
-		errs = append(errs, session.journal.Close())
-		session.running.Unlock()
+// refuse answers a request whose session cannot be opened.
+func refuse(w http.ResponseWriter, err error) {
+	switch {
+	case errors.Is(err, store.ErrName):
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	case errors.Is(err, store.ErrNotStored):
+		http.Error(w, "there is no such session", http.StatusNotFound)
+	default:
+		log.Println(err)
+		http.Error(w, "the session cannot be read", http.StatusInternalServerError)
 	}
-	return errors.Join(errs...)
+}
+
+// events is the response to a message: server-sent events, or a status with a text if the run fails before the first.
+type events struct {
+	w       http.ResponseWriter
+	session string // the path of the session
+	begun   bool   // the status is sent
+}
+
+// send writes one event. The data is JSON, so that it has no line breaks.
+func (e *events) send(event, text string) {
+	if !e.begun {
+		e.w.Header().Set("Content-Type", "text/event-stream")
+		e.begun = true
+	}
+	data, _ := json.Marshal(text) // a string always has a JSON form
+	fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", event, data)
+	_ = http.NewResponseController(e.w).Flush() // a client that hung up is noticed by the request's context
+}
+
+// end reports how the run ended. Only "done" is the acknowledgment: everything is on disk then.
+func (e *events) end(d dag.DAG, err error) {
+	if err == nil {
+		e.send("done", d.Text())
+		return
+	}
+
+	event, status, text := "error", http.StatusInternalServerError, err.Error()
+	var conflict *store.ConflictError
+	if errors.As(err, &conflict) {
+		event, status = "conflict", http.StatusConflict
+		text = "another message was sent to this session at the same time, and the session continues from that one"
+		if conflict.Kept != "" {
+			text += "; yours is kept: " + e.session + "?head=" + url.QueryEscape(conflict.Kept)
+		}
+	}
+	if e.begun {
+		e.send(event, text)
+	} else {
+		http.Error(e.w, text, status)
+	}
 }
