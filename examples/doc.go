@@ -3,7 +3,7 @@
 //   - weather: three tool calls at the same time; the conversation is saved, drawn, and continued at the next start.
 //   - live: the same question to a real model.
 //   - terminal: an agent in a terminal, with streaming, approval, Ctrl-C and a session on disk.
-//   - service: a chat service over HTTP, with a journal for each session.
+//   - service: a chat service over HTTP, with its sessions in SQLite; it survives being killed.
 //   - approval: a tool that runs only if a person allows it, with its arguments or with others.
 //   - steering: a user message in the middle of a long run, and one that waits for its end.
 //   - subagents: agents that call agents; their events, conversations and tokens as one tree.

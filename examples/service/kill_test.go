@@ -32,8 +32,8 @@ const (
 	clients  = 8
 )
 
-// TestNothingAcknowledgedIsLostWhenTheServiceIsKilled has clients send messages to a few sessions, some of which have two
-// clients, while the service is killed and started again.
+// Clients send messages to a few sessions, some of which have two clients, while the service is killed and started
+// again.
 func TestNothingAcknowledgedIsLostWhenTheServiceIsKilled(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sessions.db")
 	l := newLoad()
@@ -188,7 +188,8 @@ func (l *load) client(session, name string) {
 
 // ask sends one message and notes what became of it. It reports whether the request was cut off.
 func (l *load) ask(url, session, question string) (cut bool) {
-	res, err := http.Post(url+"/sessions/"+session, "application/json", strings.NewReader(fmt.Sprintf(`{"text": %q}`, question)))
+	body := strings.NewReader(fmt.Sprintf(`{"text": %q}`, question))
+	res, err := http.Post(url+"/sessions/"+session, "application/json", body)
 	if err != nil {
 		return l.note(func() { l.cut++ }, true)
 	}
@@ -197,8 +198,8 @@ func (l *load) ask(url, session, question string) (cut bool) {
 	// A refusal is the whole body, and otherwise the last event is.
 	var event, data string
 	if res.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(res.Body)
-		event, data = fmt.Sprint(res.StatusCode), string(body)
+		text, _ := io.ReadAll(res.Body)
+		event, data = fmt.Sprint(res.StatusCode), string(text)
 		l.received()
 	}
 	for scanner := bufio.NewScanner(res.Body); scanner.Scan(); {
@@ -256,7 +257,8 @@ func (l *load) check(t *testing.T, file string) {
 		at := indexOf(messages[a.session], content.User, a.question)
 		require.GreaterOrEqual(t, at, 0, "%s: %q is lost", a.session, a.question)
 		after := messages[a.session][at:]
-		require.GreaterOrEqual(t, indexOf(after, content.Assistant, a.text), 0, "%s: the answer to %q is lost", a.session, a.question)
+		at = indexOf(after, content.Assistant, a.text)
+		require.GreaterOrEqual(t, at, 0, "%s: the answer to %q is lost", a.session, a.question)
 	}
 	for _, c := range l.conflicts {
 		kept := head(c.session, c.head).Messages()

@@ -1,5 +1,5 @@
-// Command service is a chat service over HTTP. Its sessions are in an SQLite database: a crash at any moment loses nothing that was
-// acknowledged, and the next start continues each session.
+// Command service is a chat service over HTTP. Its sessions are in an SQLite database: a crash at any moment loses
+// nothing that was acknowledged, and after the next start each session continues.
 //
 //	ANTHROPIC_API_KEY=… go run ./examples/service -addr localhost:8080 -db sessions.db
 //	curl -N localhost:8080/sessions/a -d '{"text": "Hello"}'     # server-sent events: text, tool, done, conflict, error
@@ -88,7 +88,8 @@ func serve(ctx context.Context, listener net.Listener, file string, model api.Pr
 	}
 }
 
-// model returns Claude if there is a key, and a scripted model otherwise. The client limits what all sessions ask at a time.
+// model returns Claude if there is a key, and a scripted model otherwise. The client limits what all sessions ask at a
+// time.
 func model() api.Provider {
 	var provider api.Provider = apitest.NewScript(apitest.Func(echo).Always())
 	if os.Getenv("ANTHROPIC_API_KEY") != "" {
@@ -147,7 +148,8 @@ func (s *service) post(w http.ResponseWriter, r *http.Request) {
 	agent := s.agent
 	agent.Save = c.Append
 
-	// Tool calls that a crash has cut off get the results that are known. For the others the model reads that there is none.
+	// A crash may have cut off tool calls. The results that are known are kept; of the other calls the model reads that
+	// they have none, or that it is not known what they did.
 	d := c.DAG()
 	if closed := d.CloseTools(); closed.Err() == nil {
 		d = closed

@@ -190,7 +190,8 @@ func TestAMessageDuringAnAnswerLeavesTheAnswerBeside(t *testing.T) {
 	response := make(chan string)
 	go func() { response <- post(url+"/sessions/a", `{"text": "the first message"}`) }()
 	<-asked
-	require.Contains(t, post(url+"/sessions/a", `{"text": "the second message"}`), "event: done\ndata: \"the second answer\"\n")
+	second := post(url+"/sessions/a", `{"text": "the second message"}`)
+	require.Contains(t, second, "event: done\ndata: \"the second answer\"\n")
 	close(release)
 
 	// Its text was sent before it could be saved, so the conflict is an event.
