@@ -61,6 +61,8 @@ type Agent struct {
 	//
 	//	agent.Save = func(_ context.Context, d dag.DAG) error { return journal.Append(d) }
 	//
+	// The method Append of a store.Conversation has this form already.
+	//
 	// A conversation that was saved in the middle of a tool phase has the results so far. [Agent.Run] continues it:
 	//
 	//   - A call with a result is not executed again.

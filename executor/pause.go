@@ -27,8 +27,8 @@ import (
 // The calls in a continuation, and their approvals, are trusted: anybody able to change it decides which calls are
 // executed. Read it from a store of your own, not from a browser.
 //
-// A continuation belongs to one pause, and is meant to be resumed once. [ClaimOnce] ensures this in one process. A
-// program with several processes compares and sets (Run, ID) in its database, in a Hook.Resume.
+// A continuation belongs to one pause, and is meant to be resumed once. [ClaimOnce] ensures this in one process, and
+// package durable in any number. A program with a database of its own compares and sets (Run, ID) in a Hook.Resume.
 type Continuation struct {
 	// Run is the id of the run, the same at each of its pauses.
 	Run string
@@ -54,8 +54,8 @@ type Pending struct {
 	// ID names the call in replies: the id that the provider gave it, or, where that is empty or used twice, one with
 	// its Index. The ID of a call of a sub-agent is those of the calls in Path and its own, separated by slashes.
 	ID string
-	// Path is the calls that lead to the run whose call it is, as they are executed: one of this run's, one of its
-	// sub-agent's, and so on. It is empty for a call of this run.
+	// Path leads from this run to the sub-agent that made the call: the call of each sub-agent on the way, as it is
+	// executed, the outermost first. It is empty for a call of this run itself.
 	Path []Call
 	// Call is the call as it is to be executed, after all hooks.
 	Call Call
@@ -146,9 +146,9 @@ var (
 	ErrMissingReply = errors.New("a reply is missing")
 	// ErrConflict: the call has another result already.
 	ErrConflict = errors.New("the call has another result already")
-	// ErrReply: a reply that is none to what the run waits for.
+	// ErrReply: a reply of another kind than the run waits for, such as a result where approval is asked for.
 	ErrReply = errors.New("the reply does not fit")
-	// ErrNoAgent: the agent has no sub-agent any more to continue a call with that is paused.
+	// ErrNoAgent: a call waits for a sub-agent that the agent no longer has.
 	ErrNoAgent = errors.New("the sub-agent does not exist")
 )
 

@@ -16,8 +16,8 @@ import (
 // PausedAgent is a sub-agent that waits, in a [Continuation]: for a pending call of its own, or for a sub-agent of its
 // own. Its conversation is kept with that of the run, in a node of its own after the message with the sub-agent's call.
 type PausedAgent struct {
-	// Path is the calls that lead to it, as they are executed: one of the run's, one of its sub-agent's, and so on. The
-	// last is the call that the sub-agent works for.
+	// Path leads from the run to the sub-agent: the call of each sub-agent on the way, as it is executed, the outermost
+	// first. The last is the call of this sub-agent.
 	Path []Call
 	// Run, ID, Parent, Message and Totals are those of a Continuation, for the sub-agent's own run.
 	Run, ID, Parent string
