@@ -43,10 +43,13 @@ func (r *run) runSendHooks(req api.Request) (api.Request, error) {
 		if h.Send == nil {
 			continue
 		}
-		if !own { // what the hooks change is no part of the conversation
+
+		// The lists are shared with the conversation, which a hook must not change.
+		if !own {
 			req.System, req.Tools, req.Messages = slices.Clone(req.System), slices.Clone(req.Tools), slices.Clone(req.Messages)
 			own = true
 		}
+
 		changed, err := guard(r.ctx, &r.workers, h.Send, req)
 		if err != nil {
 			return req, err
@@ -56,17 +59,19 @@ func (r *run) runSendHooks(req api.Request) (api.Request, error) {
 	return req, nil
 }
 
-// receive sends the request and emits an event for each piece of the response. Beside an error it returns what arrived.
+// receive sends the request and emits an event for each piece of the response. With an error it returns the part of the
+// response that arrived.
 func (r *run) receive(req api.Request) (api.Response, error) {
 	return api.NewClient(r.provider, nil).SendFunc(r.ctx, req, func(event api.Event) error {
 		var emitted Event
 		switch e := event.(type) {
 		case api.Finish, api.Cut:
-			return nil
+			return nil // MessageEnd follows in their place
 		case api.Repaired:
 			r.pushed = r.pushed || slices.ContainsFunc(e.Repairs, asksToGoOn)
 			emitted = Repaired{Turn: r.turn, Repairs: e.Repairs}
 		case api.Retry:
+			// The provider charges for a response that broke off, although nothing of it is kept.
 			r.voided = r.voided.Plus(e.Cut.Usage)
 			r.spend(e.Cut.Model, e.Cut.Usage)
 			emitted = Retry{Turn: r.turn, Retry: e}
@@ -81,15 +86,17 @@ func (r *run) receive(req api.Request) (api.Response, error) {
 	})
 }
 
-// take appends the answer to the conversation and returns its node. Of an empty answer only the usage counts.
+// take appends the answer to the conversation and returns its node. For an empty answer it only counts the usage.
 func (r *run) take(answer api.Response) (*node.Node, error) {
 	r.spend(answer.Model, answer.Usage)
+
 	if silent(answer) {
 		if !r.emit(MessageEnd{Turn: r.turn}) {
 			return nil, errLeft
 		}
 		return nil, nil
 	}
+
 	err := r.append(r.d.Append(node.Message{Role: content.Assistant, Blocks: answer.Blocks, Answer: node.Answer{
 		API: answer.API, Model: answer.Model, ResponseID: answer.ResponseID,
 		Stop: answer.Stop, Usage: answer.Usage, Latency: answer.Latency, Seen: r.seen(answer),
@@ -117,6 +124,7 @@ func (r *run) seen(answer api.Response) node.Digest {
 
 // ownTurn reports whether the conversation ends with a message of the model that was not paused.
 func (r *run) ownTurn(messages []content.Message) bool {
+	// Messages of which nothing is sent do not count.
 	last := len(messages) - 1
 	for last >= 0 && neverSent(messages[last].Blocks) {
 		last--
@@ -124,6 +132,7 @@ func (r *run) ownTurn(messages []content.Message) bool {
 	if last < 0 || messages[last].Role != content.Assistant {
 		return false
 	}
+
 	message := lastMessage(r.d)
 	if message == nil {
 		return true
@@ -132,7 +141,7 @@ func (r *run) ownTurn(messages []content.Message) bool {
 	return m.Answer.Stop != content.StopPause
 }
 
-// neverSent reports whether no API is sent anything of an answer: it was cut off before it said anything.
+// neverSent reports whether nothing of an answer is ever sent, because it was cut off before its first text or call.
 func neverSent(blocks content.Blocks) bool {
 	for _, b := range blocks.All() {
 		switch b := b.(type) {
@@ -151,14 +160,14 @@ func neverSent(blocks content.Blocks) bool {
 // asksToGoOn reports whether a repair appended a message of the user to a request.
 func asksToGoOn(note api.RepairNote) bool { return note.Kind == api.RepairEnd && note.Message > 0 }
 
-// countAround counts what this run took with the calls that it is inside of.
+// countAround adds usage to the calls that this run is inside of.
 func (r *run) countAround(u content.Usage) {
 	for in := r.inside; in != nil; in = in.phase.r.inside {
 		in.addUsage(u)
 	}
 }
 
-// toolsTook counts what tools say they took.
+// toolsTook counts the usage that tools have reported.
 func (r *run) toolsTook(u content.Usage) {
 	r.ledger.take(u)
 	r.countAround(u)

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// batch is the calls that are executed at the same time. It is over when each of them has its result, whether or not
-// every tool has returned.
+// batch is the calls that are executed at the same time. It is over when each of them has its result. A tool that was
+// given up may still be running then.
 type batch struct {
 	phase *toolPhase
 	calls []*toolCall
 	ctx   context.Context // of every call without a timeout of its own
 
 	// phase.mu guards the fields below.
-	next  int // the first of calls that no worker took
+	next  int // the first of calls that no worker has taken
 	ready int // the first of calls that may not begin yet
 	open  int // the number of calls without a result
 }
@@ -41,10 +41,11 @@ func (b *batch) execute(limit int) bool {
 	if limit > 0 {
 		workers = min(workers, limit)
 	}
+
 	b.phase.mu.Lock()
 	b.open = len(b.calls)
 	if r.agent.Save == nil {
-		b.ready = len(b.calls)
+		b.ready = len(b.calls) // no start has to be saved first
 	}
 	for i, c := range b.calls {
 		c.batch, c.ownTimeout = b, i >= workers || c.timeout != r.agent.ToolTimeout || c.spent > 0
@@ -59,6 +60,7 @@ func (b *batch) execute(limit int) bool {
 		if b.over() {
 			return true
 		}
+
 		select {
 		case <-b.phase.wake:
 		case <-r.ctx.Done():
@@ -68,8 +70,8 @@ func (b *batch) execute(limit int) bool {
 	return false
 }
 
-// begin saves that further calls are started, and lets them begin, so that limit of them run. Without Agent.Save, no call
-// waits for it.
+// begin saves the start of further calls, and lets them begin, until limit calls run. Without Agent.Save all calls may
+// begin anyway.
 func (b *batch) begin(limit int) {
 	r := b.phase.r
 	b.phase.mu.Lock()
@@ -107,8 +109,8 @@ func (b *batch) work(n int) {
 	}
 }
 
-// worker executes calls until none is left. It also ends when a call of its was given up, because another worker was
-// started then.
+// worker executes calls until none is left. It also ends after a call that was given up, because another worker has
+// taken its place.
 func (b *batch) worker() {
 	finished := false
 	defer func() {
@@ -130,6 +132,7 @@ func (b *batch) worker() {
 func (b *batch) take() *toolCall {
 	b.phase.mu.Lock()
 	defer b.phase.mu.Unlock()
+
 	for b.next < b.ready && b.phase.r.ctx.Err() == nil {
 		c := b.calls[b.next]
 		b.next++
@@ -148,7 +151,7 @@ func (b *batch) setContext(c *toolCall) {
 	case !c.ownTimeout && b.ctx.Err() == nil:
 		c.ctx.Context = b.ctx
 
-	// Also if the batch's timeout was over before the call began: expire has passed it by.
+	// Also for a call that begins after the batch's timeout: expire, which gave up the running calls, came before it.
 	case c.timeout > 0:
 		ctx, cancel := context.WithTimeout(b.phase.r.ctx, max(c.timeout-c.spent, 1))
 		stop := context.AfterFunc(ctx, func() { b.giveUp(c) })
@@ -183,6 +186,7 @@ func (b *batch) giveUpLocked(c *toolCall) {
 	if c.state == agentPaused {
 		return // it is not running, and the phase decides about it
 	}
+
 	started := c.state != waiting
 	if c.settleLocked(c.unfinished(started)) && started && b.next < b.ready {
 		b.work(1)

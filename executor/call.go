@@ -180,10 +180,13 @@ func (c *toolCall) runAfterHooks(result Result) Result {
 		if h.After == nil {
 			continue
 		}
+
 		changed, err := safely(func() (Result, error) { return h.After(&c.ctx, c.ran, result) })
 		if err == nil {
 			err = changed.valid()
 		}
+
+		// A hook that fails after the end of the context fails because of it.
 		switch {
 		case err != nil && c.ctx.Err() != nil:
 			return c.unfinished(true)
@@ -258,6 +261,7 @@ func (c *toolCall) leaveBatch() {
 func (c *toolCall) pauseAgent(pause agentPause) bool {
 	c.phase.mu.Lock()
 	defer c.phase.mu.Unlock()
+
 	if c.state != running {
 		return false
 	}
@@ -289,6 +293,7 @@ func (c *toolCall) execution() node.ToolExecution {
 		e.State, e.Started, e.Ended = node.ExecutionInDoubt, c.start.Started, time.Time{}
 	}
 
+	// Without a conversation in the result, keep that of the run inside the call, as far as it got.
 	child := c.result.Child
 	if child.Len() == 0 {
 		child = c.child

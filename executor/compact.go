@@ -67,6 +67,8 @@ func Summarise(p api.Provider, instructions string) Policy {
 		if err != nil {
 			return content.Blocks{}, fmt.Errorf("executor: the summary of earlier messages: %w", err)
 		}
+
+		// A summary that was cut off would lose the end of what it replaces, and nobody would notice.
 		text := strings.TrimSpace(answer.Blocks.Text())
 		if text == "" || answer.Stop == content.StopMaxTokens {
 			return content.Blocks{}, fmt.Errorf("executor: the summary of earlier messages stopped with %s: %w", answer.Stop, errNoSummary)
@@ -130,10 +132,12 @@ func (c Compaction) compact(ctx context.Context, d dag.DAG, refused bool) (dag.D
 		c.Keep = min(c.Keep, size/2)
 	}
 
+	// One message is not worth a summary in its place.
 	first, end := c.middle(t)
 	if end-first < 2 {
 		return d, nil
 	}
+
 	summary, err := c.Policy(ctx, slices.Clone(t.Messages[first:end]))
 	if err != nil {
 		return d, err
@@ -151,11 +155,12 @@ func (c Compaction) middle(t shared.Transcript) (first, end int) {
 	messages := t.Messages
 	for first < len(messages) && messages[first].Role == content.User {
 		if _, is := t.Summary(first); is {
-			break // an earlier compaction's: what replaces it is made of it
+			break // of an earlier compaction: the new summary replaces it, and is made from it
 		}
 		first++
 	}
 
+	// Keep the newest messages, at least one, up to c.Keep tokens.
 	end = len(messages)
 	for kept := 0; end > first; end-- {
 		kept += c.Count(messages[end-1 : end])
@@ -178,6 +183,7 @@ func replaced(t shared.Transcript, first, end int) []node.ID {
 			ids = append(ids, id)
 			continue
 		}
+
 		n := t.Nodes[i]
 		for j := range n.NumParents() {
 			if isExecution(n.Parent(j)) {
@@ -192,7 +198,7 @@ func replaced(t shared.Transcript, first, end int) []node.ID {
 // roughlyKey is the key for roughly.
 type roughlyKey struct{}
 
-// roughly returns about how many tokens messages take.
+// roughly estimates the tokens of messages, at four bytes per token.
 func roughly(messages []content.Message) int {
 	bytes := 0
 	for _, m := range messages {

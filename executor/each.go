@@ -36,10 +36,11 @@ func Each[In, Out any](
 	ctx context.Context, limit int, items iter.Seq[In], run func(context.Context, In) (Out, error),
 ) iter.Seq2[Out, error] {
 	limit = max(limit, 1)
+
 	return func(yield func(Out, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		started := make(chan *job[Out], eachAhead*limit)
-		left := make(chan struct{}) // closed when nobody waits for results any more
+		started := make(chan *job[Out], eachAhead*limit) // its size limits how many results are kept
+		left := make(chan struct{})                      // closed when nobody waits for results any more
 		var workers sync.WaitGroup
 		defer func() {
 			close(left)
@@ -47,7 +48,8 @@ func Each[In, Out any](
 			workers.Wait()
 		}()
 
-		// Start the jobs in the order of the items. The last one is no item: it holds how reading them ended.
+		// Start the jobs in the order of the items. The source is a job too, so that a panic of items is kept for the
+		// range.
 		var source job[Out]
 		workers.Go(func() {
 			defer close(started)
@@ -58,6 +60,7 @@ func Each[In, Out any](
 					case room <- struct{}{}:
 					case <-ctx.Done():
 					}
+
 					j := &job[Out]{done: make(chan struct{})}
 					if ctx.Err() != nil {
 						j.err = errorOf(ctx)
@@ -80,6 +83,7 @@ func Each[In, Out any](
 			})
 		})
 
+		// Yield in the order of the items: wait for each job in turn.
 		for j := range started {
 			<-j.done
 			if j.panicked {
@@ -89,6 +93,7 @@ func Each[In, Out any](
 				return
 			}
 		}
+
 		if source.panicked {
 			panic(source.cause)
 		}
@@ -97,14 +102,14 @@ func Each[In, Out any](
 
 // job is a call of a function on a goroutine of its own.
 type job[Out any] struct {
-	done     chan struct{} // closed when what follows is set
+	done     chan struct{} // closed when the fields below are set
 	value    Out
 	err      error
 	panicked bool
-	cause    any // what the function panicked with
+	cause    any // the value of the panic
 }
 
-// do calls fn and keeps what becomes of it.
+// do calls fn and keeps its results, or its panic.
 func (j *job[Out]) do(fn func() (Out, error)) {
 	returned := false
 	defer func() {

@@ -6,18 +6,20 @@ import (
 	"slices"
 )
 
-// Ordered returns the events with those of tools in call order: every ToolStart comes as it does, and the ToolEnd
-// events of a phase come after the last of them, sorted by call. For displays that want it so.
+// Ordered returns the events with the ToolEnd events of each tool phase at the end of the phase, in call order. Other
+// events keep their places. It is for displays that show results in call order.
 func Ordered(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		var ends []ToolEnd
+		var ends []ToolEnd // of the current tool phase
 		for event, err := range events {
 			switch e := event.(type) {
 			case ToolEnd:
 				ends = append(ends, e)
 				continue
-			case ToolStart, ToolUpdate, Child:
-			default:
+
+			case ToolStart, ToolUpdate, Child: // the phase continues
+
+			default: // any other event comes after the phase
 				slices.SortStableFunc(ends, func(a, b ToolEnd) int { return a.Execution.Index - b.Execution.Index })
 				for _, end := range ends {
 					if !yield(end, nil) {
@@ -26,6 +28,7 @@ func Ordered(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 				}
 				ends = nil
 			}
+
 			if !yield(event, err) {
 				return
 			}
@@ -33,18 +36,21 @@ func Ordered(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	}
 }
 
-// Tee returns the events, shown to each observer in order before they are yielded. An observer that panics is not asked
-// again, and disturbs neither the run nor the others; what it panicked with goes to failed, where that is not nil.
+// Tee returns the events, and calls each observer with an event before it is yielded. An observer that panics is not
+// called again. The panic does not disturb the run or the other observers; Tee passes it to failed, if failed is not
+// nil.
 func Tee(
 	events iter.Seq2[Event, error], failed func(observer int, err error), observers ...func(Event, error),
 ) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		watching := slices.Clone(observers)
+		watching := slices.Clone(observers) // nil after a panic
+
 		for event, err := range events {
 			for i, observe := range watching {
 				if observe == nil {
 					continue
 				}
+
 				if panicked := shown(observe, event, err); panicked != nil {
 					watching[i] = nil
 					if failed != nil {
@@ -52,6 +58,7 @@ func Tee(
 					}
 				}
 			}
+
 			if !yield(event, err) {
 				return
 			}
@@ -59,7 +66,7 @@ func Tee(
 	}
 }
 
-// shown shows the event and returns what the observer panicked with.
+// shown calls an observer, and returns an error if it panics.
 func shown(observe func(Event, error), event Event, err error) (panicked error) {
 	defer func() {
 		if v := recover(); v != nil {

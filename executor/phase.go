@@ -385,6 +385,9 @@ func (r *run) tools() (closedPhase, error) {
 func (r *run) closeBranches() (content.Stop, error) {
 	for _, branch := range openBranches(r.d) {
 		heads, tools := r.d.Heads(), r.ledger.toolUsage()
+
+		// The phase runs on its branch alone. r.beside adds the other heads to each conversation that is saved or
+		// emitted.
 		r.d = r.d.WithHeads(branch...)
 		r.beside = func(d dag.DAG) dag.DAG { return d.WithHeads(instead(heads, branch, d.Heads())...) }
 		said := r.said()
@@ -393,6 +396,7 @@ func (r *run) closeBranches() (content.Stop, error) {
 		if err != nil {
 			return r.badStop(err), err
 		}
+
 		ended := TurnEnd{
 			Turn: r.turn, Message: said, Executions: done.executions,
 			ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,

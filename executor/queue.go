@@ -21,7 +21,7 @@ type Queue struct {
 	waiting []content.Message
 }
 
-// NewQueue returns a queue that gives all of its messages at once.
+// NewQueue returns a queue whose messages are taken all at once.
 func NewQueue() *Queue { return &Queue{all: true} }
 
 // Add adds a message: the text, if it is not empty, and the blocks. An empty message is dag.ErrEmpty. Blocks
@@ -31,6 +31,7 @@ func (q *Queue) Add(text string, blocks ...content.Block) error {
 	if text != "" {
 		blocks = append([]content.Block{content.Text{Text: text}}, blocks...)
 	}
+
 	list, err := content.Of(blocks...)
 	if err == nil && list.Len() == 0 {
 		err = dag.ErrEmpty
@@ -41,13 +42,14 @@ func (q *Queue) Add(text string, blocks ...content.Block) error {
 	if err != nil {
 		return err
 	}
+
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = append(q.waiting, content.Message{Role: content.User, Blocks: list})
 	return nil
 }
 
-// Messages returns what waits, in order.
+// Messages returns the messages that wait, in order.
 func (q *Queue) Messages() []content.Message {
 	if q == nil {
 		return nil
@@ -57,7 +59,7 @@ func (q *Queue) Messages() []content.Message {
 	return slices.Clone(q.waiting)
 }
 
-// Len is how many messages wait.
+// Len returns the number of messages that wait.
 func (q *Queue) Len() int {
 	if q == nil {
 		return 0

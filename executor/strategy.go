@@ -136,6 +136,7 @@ func (s Strategy) batches(calls []Ready) []Batch {
 		s = Parallel(0)
 	}
 
+	// Drop indexes that do not exist or come a second time.
 	seen := make([]bool, len(calls))
 	var batches []Batch
 	for _, b := range s(calls) {
@@ -146,12 +147,14 @@ func (s Strategy) batches(calls []Ready) []Batch {
 				indexes = append(indexes, i)
 			}
 		}
+
 		slices.Sort(indexes)
 		if b.Calls = indexes; len(indexes) > 0 {
 			batches = append(batches, b)
 		}
 	}
 
+	// Calls that the strategy left out form the last batch: every call needs a result.
 	var rest []int
 	for i, has := range seen {
 		if !has {

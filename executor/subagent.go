@@ -115,6 +115,8 @@ func childResult(end End, err error) (Result, error) {
 	case content.StopLoop:
 		err = errors.New("the sub-agent was stopped for repeating a tool call")
 	}
+
+	// A call that could be resumed does not get here. This one cannot, so the pause is an error that the model reads.
 	var paused *PausedError
 	if errors.As(err, &paused) {
 		err = errors.New(cannotResume(paused.Continuation.Reason))
@@ -122,6 +124,7 @@ func childResult(end End, err error) (Result, error) {
 	if err != nil {
 		return result, err
 	}
+
 	if text == "" {
 		text = "(sub-agent produced no text output)"
 	}
