@@ -229,8 +229,8 @@ func (t Thinking) valid() bool {
 	return isWord(string(t))
 }
 
-// isWord reports whether s has only small letters and "_": a level or a policy, perhaps a provider's own. The empty s
-// is a word.
+// isWord reports whether s has only small letters and "_", as the names of levels and policies have. An empty s is a
+// word too.
 func isWord(s string) bool {
 	for _, c := range []byte(s) {
 		if (c < 'a' || c > 'z') && c != '_' {

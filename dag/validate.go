@@ -246,10 +246,12 @@ func (v *validator) side(n *node.Node, where string, role, want content.Role, wh
 // imageTypes lists the media types that models accept for images.
 var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
+// source checks the media type and the base64 data of an image or a document.
 func (v *validator) source(n *node.Node, where string, s content.Source, image bool) {
 	if s.Data == "" {
-		return
+		return // the source is a text, a URL or an uploaded file
 	}
+
 	if image && !slices.Contains(imageTypes, s.MediaType) {
 		all := strings.Join(imageTypes, ", ")
 		v.report(n, BadImageType, "%s has type %q, not one of %s", where, s.MediaType, all)

@@ -152,7 +152,7 @@ var (
 	ErrNoAgent = errors.New("the sub-agent does not exist")
 )
 
-// ResumeError reports why a run cannot be resumed. Nothing was done.
+// ResumeError reports why a run cannot be resumed. No call was executed, and the conversation is unchanged.
 type ResumeError struct {
 	// Kind is one of the errors above; errors.Is finds it.
 	Kind error

@@ -25,8 +25,8 @@ type memory struct {
 	conversations map[string]*shelf                 // by key; each has a head
 	watchers      map[string]map[chan struct{}]bool // by key; a channel is full when a head has moved
 	runs          runTable
-	listeners     map[int]func(Wake) // by the number of their Listen
-	listened      int                // how often Listen was called
+	listeners     map[int]func(Wake) // by ID
+	listened      int                // the ID of the latest listener
 }
 
 // shelf is one conversation. The slices in it are never changed, and are copied before they leave the driver.

@@ -77,17 +77,18 @@ func (m *memory) Listen(fn func(Wake)) (stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
+	// Functions cannot be compared, so each gets an ID, by which stop finds it.
 	m.listened++
-	number := m.listened
+	id := m.listened
 	if m.listeners == nil {
 		m.listeners = map[int]func(Wake){}
 	}
-	m.listeners[number] = fn
+	m.listeners[id] = fn
 
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		delete(m.listeners, number)
+		delete(m.listeners, id)
 	}
 }
 

@@ -404,12 +404,15 @@ func (s *outline) edges(box []int) []edge {
 	return edges
 }
 
-// arrows yields the edges between vertices, ordered by target and then by parent.
+// arrows yields the edges between vertices, ordered by target and then by parent. Edges to parents are solid. The edges
+// from a call to the conversation of its sub-agent are dotted.
 func (o *outline) arrows(yield func(from, to int, arrow string)) {
 	for i, v := range o.vertices {
 		for _, p := range v.parents {
 			yield(p, i, "-->")
 		}
+
+		// A conversation drawn elsewhere is linked at its heads, and one in a group of its own at its first nodes.
 		for _, h := range v.also {
 			yield(i, h, "-.->")
 		}

@@ -198,7 +198,7 @@ func (t Turn) Stop(reason content.Stop) Turn {
 	return t
 }
 
-// Usage sets the usage of the response, also of one that breaks off. Defaults to none.
+// Usage sets the usage of the response. A response that breaks off has it too. Defaults to none.
 func (t Turn) Usage(u content.Usage) Turn {
 	t.finish.Usage = u
 	return t

@@ -312,6 +312,8 @@ func isPart(ctx context.Context, p api.Provider) error {
 	if wrong != nil || failure == nil {
 		return cmp.Or(wrong, errors.New("it did not fail"))
 	}
+
+	// What arrived before the failure must be a beginning of the response, marked as cut off.
 	var fold api.Fold
 	for _, e := range events {
 		if err := fold.Add(e); err != nil {

@@ -37,6 +37,7 @@ func decodePart(raw content.JSON) (content.Block, error) {
 		list, _ = jsonx.Members(raw)
 	}
 
+	// Another part may be new in the API: it is sent back as it came.
 	b, ok := known(list)
 	if !ok {
 		return content.Opaque{API: API, JSON: raw}, nil

@@ -91,9 +91,11 @@ func (b *chatBuilder) set(name string, value content.JSON) {
 	}
 }
 
-// front returns the body up to the first message that is not a system prompt.
+// front returns the body up to the first message that is not a system prompt: the options, the tools and the system
+// prompts.
 func (b *chatBuilder) front(req api.Request) []byte {
 	b.keepTools(req.Tools)
+
 	b.set("model", jsonx.Quote(b.model))
 	b.answering()
 	b.calling()

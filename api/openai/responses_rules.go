@@ -439,7 +439,7 @@ func itemFollows(o content.Opaque) bool {
 	return !answer
 }
 
-// asText converts the consecutive opaque items from index j on to texts, as for another provider.
+// asText replaces the consecutive opaque items from index j on by their texts.
 func asText(i int, blocks content.Blocks, j int) []dialect.Pruned {
 	var found []dialect.Pruned
 	for ; j < blocks.Len(); j++ {
@@ -448,6 +448,7 @@ func asText(i int, blocks content.Blocks, j int) []dialect.Pruned {
 			break
 		}
 
+		// Accept converts an item to a text if it belongs to another API.
 		text, _ := responsesTarget.Accept(content.Assistant, content.Opaque{API: "none", JSON: o.JSON}, false)
 		found = append(found, dialect.Pruned{
 			Message: i, Block: j, With: text, Why: "an item whose reasoning is left out (" + itemType(o) + ")",

@@ -77,6 +77,7 @@ being written, is left out.`,
 			if from != "" && !slices.Contains(names, from) {
 				return fmt.Errorf("--from %q is not one of %s", from, strings.Join(names, ", "))
 			}
+
 			data, err := s.read(args[0])
 			if err != nil {
 				return err
@@ -85,10 +86,12 @@ being written, is left out.`,
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
+
 			f := formats[slices.Index(names, name)]
 			return s.importFile(f, args[0], data, output, lenient, asJSON)
 		},
 	}
+
 	cmd.Flags().StringVar(&from, "from", "", "the `FORMAT` of FILE (default: recognized)")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&lenient, "lenient", false, "continue after a line that cannot be read, in sessions,\nchat and langchain")
@@ -110,6 +113,7 @@ func formatOf(data []byte, from string, names []string) (string, error) {
 		return "", errors.New("it is empty")
 	}
 
+	// A format that was named is checked against what the data looks like, as far as that is clear.
 	g := sniff(data)
 	switch {
 	case g.other != "" && from == "":
@@ -190,6 +194,7 @@ the last response, unless --model names another.`,
 			return s.exportTo(e, d, model, asJSON)
 		},
 	}
+
 	cmd.Flags().StringVar(&to, "to", "", "the `API`")
 	cmd.Flags().StringVar(&model, "model", "", "the `MODEL`")
 	bodyFlag(cmd, &body)

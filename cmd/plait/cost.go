@@ -56,6 +56,7 @@ token count is counted as such.`,
 			return report.write(s.out)
 		},
 	}
+
 	cmd.Flags().StringVar(&pricesFile, "prices", "", "a `FILE` with the prices of models")
 	_ = cmd.MarkFlagFilename("prices", "json")
 	jsonFlag(cmd, &asJSON)
@@ -162,10 +163,11 @@ func (c *costs) list() (models []modelCost, total spending) {
 	if c.prices != nil {
 		total.Cost, total.Known = new(float64), new(float64)
 	}
-	models = []modelCost{}
+	models = []modelCost{} // not nil: in JSON it is a list
 	for _, name := range names {
 		sum := *c.models[name]
 		models = append(models, modelCost{name, sum})
+
 		total.Responses += sum.Responses
 		total.Uncounted += sum.Uncounted
 		total.Usage = total.Usage.Plus(sum.Usage)
@@ -173,6 +175,8 @@ func (c *costs) list() (models []modelCost, total spending) {
 		if sum.Known != nil {
 			plus(total.Known, *sum.Known)
 		}
+
+		// One unknown cost makes the total unknown.
 		if sum.Cost == nil {
 			total.Cost = nil
 			continue
@@ -196,17 +200,19 @@ func (s *streams) cost(files []string, pricesFile string) (costReport, error) {
 		}
 		prices, report.Currency, report.Date = list.Prices, list.Currency, list.Date.Format(time.DateOnly)
 	}
+
 	if err := readOnce(files); err != nil {
 		return report, err
 	}
 
 	all := &costs{prices: prices, models: map[string]*spending{}}
-	counted := map[string]bool{} // the nodes in the total, by digest and id
+	counted := map[string]bool{} // the nodes in all, by ID and digest: files may share nodes
 	for _, name := range files {
 		d, err := s.load(name)
 		if err != nil {
 			return report, err
 		}
+
 		own := &costs{prices: prices, models: map[string]*spending{}}
 		for _, n := range everyNode(d).WithChildren() {
 			m, ok := n.Message()
@@ -219,10 +225,12 @@ func (s *streams) cost(files []string, pricesFile string) (costReport, error) {
 				all.add(m.Answer.Model, m.Answer.Usage)
 			}
 		}
+
 		file := fileCost{File: name}
 		file.Models, file.Total = own.list()
 		report.Files = append(report.Files, file)
 	}
+
 	_, report.Total = all.list()
 	return report, nil
 }
@@ -238,6 +246,7 @@ func (s *streams) prices(name string) (api.PriceList, error) {
 		defer func() { _ = file.Close() }() // it was only read
 		in = file
 	}
+
 	list, err := api.ReadPrices(in)
 	if err != nil {
 		return list, fmt.Errorf("%s: %w", name, err)
@@ -270,6 +279,7 @@ func (r costReport) write(out io.Writer) error {
 		header += r.Currency + "\t"
 	}
 	fmt.Fprintln(w, header)
+
 	for _, file := range r.Files {
 		for _, m := range file.Models {
 			name := m.Model
@@ -278,10 +288,13 @@ func (r costReport) write(out io.Writer) error {
 			}
 			m.row(w, file.File+": "+name, r.Currency)
 		}
+
+		// With one model, its row is the total.
 		if len(file.Models) != 1 {
 			file.Total.row(w, file.File, r.Currency)
 		}
 	}
+
 	if len(r.Files) > 1 {
 		r.Total.row(w, "total", r.Currency)
 	}

@@ -44,6 +44,8 @@ then on. A ref that exists already is moved.`,
 			if name != "" {
 				d = d.WithRef(name)
 			}
+
+			// Nothing else names the old head once the file is replaced.
 			if d.Err() == nil && at != "" && sameFile(args[0], output) {
 				if err := s.checkHeadsKept(args[0], d); err != nil {
 					return err
@@ -66,6 +68,7 @@ then on. A ref that exists already is moved.`,
 			return nil
 		},
 	}
+
 	cmd.Flags().StringVar(&at, "at", "", "the `NODE` to start the branch at")
 	completeNode(s, cmd, "at")
 	cmd.Flags().StringVar(&name, "name", "", "the `NAME` of the head, a ref")
@@ -148,6 +151,7 @@ one FILE, each named with --at. STRATEGY is
 			return nil
 		},
 	}
+
 	cmd.Flags().StringVar(&how, "strategy", string(dag.MergeJoin), "the `STRATEGY`: "+strings.Join(strategies, ", "))
 	cmd.Flags().StringArrayVar(&at, "at", nil, "a `NODE` of the one FILE, the head of a branch;\nmay be given several times")
 	completeNode(s, cmd, "at")
@@ -201,6 +205,7 @@ names another; with -, the conversation goes to standard output and the report
 to standard error.`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// A database is pruned in place: its unreached nodes are not part of the conversation that is loaded.
 			if stored(args[0]) && output == "" {
 				what, err := s.pruneStored(args[0], dry)
 				if err != nil {

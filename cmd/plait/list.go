@@ -30,6 +30,7 @@ as DATABASE#KEY#HEAD.`,
 		Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error { return s.list(args[0], prefix, asJSON) },
 	}
+
 	cmd.Flags().StringVar(&prefix, "prefix", "", "only keys that begin with `TEXT`")
 	jsonFlag(cmd, &asJSON)
 	return cmd

@@ -74,6 +74,7 @@ terminal.`,
 			return s.printRefs(refs)
 		},
 	}
+
 	cmd.Flags().BoolVar(&oneline, "oneline", false, "a line for each node: its digest, kind and content")
 	cmd.Flags().BoolVar(&all, "all", false, "also the nodes that only refs reach, and the refs")
 	cmd.Flags().StringVar(&at, "node", "", "only `NODE` and the nodes before it")

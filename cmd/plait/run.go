@@ -485,16 +485,17 @@ func (r *runner) open(name string) (dag.DAG, error) {
 	return d, err
 }
 
-// keep saves the conversation in place of the one that was read. If the file was changed meanwhile or cannot be written, the conversation
-// is saved in another file, because the tokens were paid for.
+// keep saves the conversation in place of the one that was read. If the file was changed meanwhile or cannot be
+// written, the conversation is saved in another file, because the tokens were paid for.
 func (r *runner) keep(name string, d dag.DAG) error {
 	if name == std {
 		return r.save(name, d)
 	}
 
-	var reason error
-	beside := filepath.Dir(name)
+	var reason error             // why the file was not replaced
+	beside := filepath.Dir(name) // where to save instead; "" is the directory for temporary files
 	if stored(name) {
+		// After a conflict the database keeps the new nodes under another head: no file is needed.
 		var moved *store.ConflictError
 		reason = r.save(name, d)
 		if reason == nil || errors.As(reason, &moved) && moved.Kept != "" {
@@ -506,7 +507,7 @@ func (r *runner) keep(name string, d dag.DAG) error {
 	} else if reason = r.save(name, d); reason == nil {
 		return nil
 	} else {
-		beside = "" // the directory for temporary files
+		beside = ""
 	}
 
 	other, err := os.CreateTemp(beside, fileName(name)+".run-*.json")
@@ -537,6 +538,7 @@ func (r *runner) finish(name string, d dag.DAG, failure error) error {
 		return errors.Join(err, failure)
 	}
 
+	// The conversation is saved first: an output that fails loses nothing.
 	target := r.out
 	if name == std {
 		target = r.err // the conversation itself goes to standard output

@@ -63,6 +63,7 @@ func sniff(data []byte) guess {
 		if !json.Valid(line) {
 			continue
 		}
+
 		g := sniffLine(fieldsOf(line))
 		if g.formats == nil && g.other == "" {
 			g = sniffValue(line)
@@ -109,6 +110,7 @@ func sniffValue(data []byte) guess {
 		return g
 	}
 
+	// The more specific formats come first: several have messages.
 	switch {
 	case f.object("nodes") != nil && f.has("head_ids", "session_id"):
 		return format("nano-agent")
@@ -128,15 +130,16 @@ func sniffValue(data []byte) guess {
 
 // sniffList recognizes a list of messages, or of lists of messages.
 func sniffList(list []json.RawMessage) guess {
-	for _, one := range list {
-		f := fieldsOf(one)
+	for _, item := range list {
+		f := fieldsOf(item)
 		if f == nil {
 			var inner []json.RawMessage
-			if json.Unmarshal(one, &inner) == nil && len(inner) > 0 {
+			if json.Unmarshal(item, &inner) == nil && len(inner) > 0 {
 				return sniffList(inner)
 			}
 			continue
 		}
+
 		switch other := response(f); {
 		case other != "":
 			return guess{other: other}
@@ -162,7 +165,7 @@ func isLangChain(f fields) bool {
 	return false
 }
 
-// response describes the response that f is, or returns "" if it is none.
+// response returns a description of f if it is the response of an API, or "".
 func response(f fields) string {
 	switch {
 	case f.text("object") == "chat.completion", f.text("object") == "chat.completion.chunk", f.list("choices") != nil && !f.has("messages"):
@@ -189,6 +192,7 @@ func sniffMessages(f fields) guess {
 		}
 	}
 
+	// Collect what only one of the two APIs has, in the request, its tools and its messages.
 	ofAnthropic := f.has("system", "stop_sequences", "anthropic_version", "mcp_servers", "context_management")
 	ofOpenAI := f.has("functions", "function_call", "max_completion_tokens", "response_format", "stream_options", "stop", "n",
 		"frequency_penalty", "presence_penalty", "logprobs", "logit_bias", "parallel_tool_calls", "reasoning_effort", "modalities")
@@ -197,11 +201,13 @@ func sniffMessages(f fields) guess {
 		ofAnthropic = ofAnthropic || def.has("input_schema")
 		ofOpenAI = ofOpenAI || def.has("function")
 	}
+
 	for _, m := range messages {
 		a, o := sniffMessage(fieldsOf(m))
 		ofAnthropic, ofOpenAI = ofAnthropic || a, ofOpenAI || o
 	}
 
+	// The first format is the likeliest. The others are accepted if one of them is named.
 	switch {
 	case ofAnthropic && !ofOpenAI:
 		return format("anthropic")
@@ -220,7 +226,9 @@ func sniffMessages(f fields) guess {
 // sniffMessage reports whether a message has a member or block of Anthropic's API only, and one of OpenAI's only.
 func sniffMessage(m fields) (ofAnthropic, ofOpenAI bool) {
 	role := m.text("role")
-	ofOpenAI = role == "system" || role == "developer" || role == "tool" || role == "function" || m.has("tool_calls", "function_call", "refusal", "audio")
+	ofOpenAI = role == "system" || role == "developer" || role == "tool" || role == "function" ||
+		m.has("tool_calls", "function_call", "refusal", "audio")
+
 	for _, block := range m.list("content") {
 		b := fieldsOf(block)
 		switch b.text("type") {

@@ -41,6 +41,7 @@ Exit codes:
 			return s.verify(args, strict, asJSON)
 		},
 	}
+
 	cmd.Flags().BoolVar(&strict, "strict", false, "report what a repair would change, too")
 	jsonFlag(cmd, &asJSON)
 	return cmd
@@ -82,6 +83,7 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 			continue
 		}
 
+		// Strict also reports what sending would repair, and calls that wait for a result.
 		v := d.Verify()
 		if strict {
 			v.Findings = append(v.Findings, unlisted(d.Validate(), v.Findings)...)
@@ -99,6 +101,7 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 		if asJSON {
 			continue
 		}
+
 		line := v.String()
 		if len(files) > 1 {
 			line = name + ": " + line

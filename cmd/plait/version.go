@@ -85,6 +85,7 @@ names it. plait --version prints the same.`,
 			return err
 		},
 	}
+
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }

@@ -171,19 +171,20 @@ func (w *watched) setMetadata(key string, value content.JSON) {
 	w.metadata[key] = value
 }
 
-// save writes the conversation to the file. It reads the file first, so that shown returns the changes of other programs as well. If the
-// file is broken or another program is writing it, the conversation goes to a file beside it.
+// save writes the conversation to the file. It reads the file first, so that shown also returns the changes of other
+// programs. If the file is broken or another program is writing it, the conversation goes to a file beside it.
 func (w *watched) save(shown func() dag.DAG) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	w.read(true)
 	d := w.withMetadata(shown())
+
 	if w.stored {
 		if err := w.append(w.path, d); err != nil {
 			var moved *store.ConflictError
 			if errors.As(err, &moved) && moved.Kept != "" {
-				return err
+				return err // the database keeps the new nodes under another head
 			}
 			return w.saveBeside(d, err)
 		}
@@ -191,6 +192,7 @@ func (w *watched) save(shown func() dag.DAG) error {
 		w.page.Set(d)
 		return nil
 	}
+
 	if !w.whole {
 		return w.saveBeside(d, fmt.Errorf("%s is broken, missing or being written, and is not overwritten", w.path))
 	}
@@ -205,6 +207,7 @@ func (w *watched) save(shown func() dag.DAG) error {
 	}
 	w.page.Set(d) // with the metadata
 
+	// Remember the file as it is now, so that refresh does not take it for a change of another program.
 	data, err := os.ReadFile(w.path)
 	if err != nil {
 		return err

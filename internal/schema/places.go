@@ -71,6 +71,7 @@ func (p *places) count(s *jsonschema.Schema) (int, error) {
 		return 0, fmt.Errorf("its schema: #%s refers to itself without a property or an item between", p.path[s])
 	}
 
+	// A schema that is reached again while it is counted is a cycle.
 	p.under[s] = true
 	defer delete(p.under, s)
 

@@ -15,8 +15,8 @@ var _ store.Runs = (*Driver)(nil)
 // listeners are the functions of Listen.
 type listeners struct {
 	mu   sync.Mutex
-	list map[int]func(store.Wake) // by the number of their Listen
-	next int
+	list map[int]func(store.Wake) // by ID
+	next int                      // the ID of the latest one; guarded by mu, as list is
 }
 
 // Listen implements store.Runs.
@@ -25,17 +25,18 @@ func (d *Driver) Listen(fn func(store.Wake)) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
+	// Functions cannot be compared, so each gets an ID, by which stop finds it.
 	l.next++
-	number := l.next
+	id := l.next
 	if l.list == nil {
 		l.list = map[int]func(store.Wake){}
 	}
-	l.list[number] = fn
+	l.list[id] = fn
 
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		delete(l.list, number)
+		delete(l.list, id)
 	}
 }
 

@@ -762,15 +762,19 @@ func (t *driverTest) movesAlone() {
 func (t *driverTest) fork() {
 	root := record()
 	h := t.append(step(0, root))
+
+	// A second head on the same record, without a record of its own. It can be made once.
 	f := store.Append{Conversation: "c", Head: "fork", To: h.To}
 	require.EqualValues(t, 1, t.append(f).Version)
 	_, err := t.Append(t.ctx, f)
 	t.conflictOf(err)
 
+	// From there on each head moves alone.
 	left, right := linked(root.ID), linked(root.ID)
 	t.append(step(1, left))
 	f.Expect, f.Records, f.To = 1, []store.Record{right}, idsOf(right)
 	t.append(f)
+
 	require.Equal(t, idsOf(left), t.head("c", "main").To)
 	require.Equal(t, idsOf(right), t.head("c", "fork").To)
 	t.same([]store.Record{root, right}, t.read("c", right.ID))

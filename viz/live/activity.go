@@ -145,7 +145,7 @@ func (s *Server) rest() {
 // active reports whether a run is active. s.mu must be held.
 func (s *Server) active() bool { return len(s.watches) > 0 || s.stop != nil }
 
-// observe processes an event of the run.
+// observe updates the page for an event of the run. For an event without a conversation it only updates the activity.
 func (w *watch) observe(event executor.Event, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -82,17 +82,18 @@ func isAnswer(n *node.Node) bool {
 
 // delta returns the request that n responds to as its difference from that of the call before.
 func delta(n *node.Node, body string, bodies map[node.ID]string, keys map[node.ID]int) web.Request {
+	// Without a request to compare with, the whole body is sent.
 	r := web.Request{Key: keys[n.ID()], Base: -1, Middle: body}
 	last := callBefore(n)
 	if last == nil {
 		return r
 	}
-
 	base, ok := bodies[last.ID()]
 	if !ok {
 		return r
 	}
 
+	// The page counts in units of UTF-16, Go in bytes.
 	start, end := sharedEnds(base, body)
 	r.Base, r.Middle = keys[last.ID()], body[start:len(body)-end]
 	r.Prefix, r.Suffix = units(body[:start]), units(body[len(body)-end:])
