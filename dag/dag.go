@@ -280,7 +280,7 @@ func (d DAG) SystemPrompt(name string) string {
 }
 
 // User adds a message of the user: the text, if it is not empty, and the blocks. The chain's error is ErrEmpty if there
-// is neither.
+// is neither. Behind open tool calls, as any message, it ends their phase without executing them: see [DAG.OpenCalls].
 func (d DAG) User(text string, blocks ...content.Block) DAG {
 	return d.say("User", content.User, text, blocks)
 }

@@ -48,8 +48,9 @@
 //
 //   - Every call of a response gets exactly one result, in call order, before any other message. This holds even if its
 //     tool fails, panics, never returns or does not exist, and if the run is cancelled in between.
-//   - A call gets a result even if nobody waits for it. Only a run that has paused, or that a crash cut off, leaves open
-//     calls: run its conversation as it is, with a new message in [Agent.Steering] and not behind the calls.
+//   - A call gets a result even if nobody waits for it. Only a run that has paused, or that a crash cut off, leaves
+//     open calls. After a crash, run the conversation as it is, and give a new message to [Agent.Steering]: a message
+//     that is appended behind open calls ends their phase.
 //   - With [Agent.Save], a call with a saved result is never executed again, and a call that was started before the
 //     program ended is never repeated silently: see [WithEffect] and [Hook.InDoubt]. No library can promise that a tool
 //     runs exactly once.
