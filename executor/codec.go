@@ -104,7 +104,7 @@ func (k ContinuationCodec) Encode(c Continuation) ([]byte, error) {
 	}
 
 	dst = appendAgents(append(dst, ']'), c.Agents)
-	dst = appendTotals(dst, c.Totals)
+	dst = appendInner(appendTotals(dst, c.Totals), c.InnerTurns, c.InnerCalls)
 	return sized(append(appendAttributes(dst, c.Attributes, k.Keys), '}'))
 }
 
@@ -144,6 +144,7 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 		c.Agents[i].Totals.Reason = stopReason(asking[pathKey(a.Path)])
 	}
 	c.Totals = savedObject{o.Object("totals")}.totals(c.Reason)
+	c.InnerTurns, c.InnerCalls = o.inner()
 	for name, value := range o.attributes() {
 		if c.Attributes == nil {
 			c.Attributes = map[string]any{}
@@ -313,7 +314,8 @@ func (c Continuation) check() error {
 	case len(c.Pending) == 0:
 		return wrong("pending", "no call waits")
 	}
-	return first(c.checkAgents(), c.checkPending(), checkTotals("totals", c.Totals))
+	return first(c.checkAgents(), c.checkPending(), checkTotals("totals", c.Totals),
+		checkCount("inner_turns", c.InnerTurns), checkCount("inner_calls", c.InnerCalls))
 }
 
 func checkTotals(path string, t node.StopReason) error {
@@ -441,6 +443,11 @@ func appendTotals(dst []byte, t node.StopReason) []byte {
 	return append(write.OptInt(dst, "elapsed_ns", t.Elapsed), '}')
 }
 
+// appendInner appends the turns and the calls inside tools, if there were any.
+func appendInner(dst []byte, turns, calls int) []byte {
+	return write.OptInt(write.OptInt(dst, "inner_turns", turns), "inner_calls", calls)
+}
+
 // appendAttributes appends the attributes named by keys, sorted by name.
 func appendAttributes(dst []byte, attributes map[string]any, keys []string) []byte {
 	texts := map[string]string{}
@@ -564,6 +571,17 @@ func (o savedObject) totals(reason content.Stop) node.StopReason {
 		t.Cost, t.CostKnown = o.Number("cost"), !o.Flag("cost_partial")
 	}
 	return t
+}
+
+// inner reads the turns and the calls inside tools. A member is absent if it is 0.
+func (o savedObject) inner() (turns, calls int) {
+	if o.Has("inner_turns") {
+		turns = o.Int("inner_turns")
+	}
+	if o.Has("inner_calls") {
+		calls = o.Int("inner_calls")
+	}
+	return turns, calls
 }
 
 // pending reads a call.

@@ -330,6 +330,8 @@ func TestWhatIsNoContinuationIsNotWritten(t *testing.T) {
 		{"pending/0/deferred", "waits for results", func(_ *executor.Continuation, p, _ *executor.Pending) { p.Approval = true }},
 		{"totals/turns", "negative", func(c *executor.Continuation, _, _ *executor.Pending) { c.Totals.Turns = -1 }},
 		{"totals/tool_calls", "negative", func(c *executor.Continuation, _, _ *executor.Pending) { c.Totals.ToolCalls = -1 }},
+		{"inner_turns", "negative", func(c *executor.Continuation, _, _ *executor.Pending) { c.InnerTurns = -1 }},
+		{"inner_calls", "negative", func(c *executor.Continuation, _, _ *executor.Pending) { c.InnerCalls = -1 }},
 		{"totals/cost", "negative", func(c *executor.Continuation, _, _ *executor.Pending) { c.Totals.Cost = -0.5 }},
 		{"totals/cost", "not finite", func(c *executor.Continuation, _, _ *executor.Pending) { c.Totals.Cost = math.NaN() }},
 		{"totals/cost", "not finite", func(c *executor.Continuation, _, _ *executor.Pending) { c.Totals.Cost = math.Inf(1) }},

@@ -42,7 +42,8 @@ func (c Continuation) checkAgents() error {
 	for i, a := range c.Agents {
 		path := "agents/" + strconv.Itoa(i)
 		err := first(checkID(path+"/run_id", a.Run), checkID(path+"/continuation_id", a.ID),
-			checkUTF8(path+"/parent_continuation_id", a.Parent), checkTotals(path+"/totals", a.Totals))
+			checkUTF8(path+"/parent_continuation_id", a.Parent), checkTotals(path+"/totals", a.Totals),
+			checkCount(path+"/inner_turns", a.InnerTurns), checkCount(path+"/inner_calls", a.InnerCalls))
 		if err != nil {
 			return err
 		}
@@ -128,7 +129,8 @@ func appendAgents(dst []byte, agents []PausedAgent) []byte {
 		dst = write.String(write.OptString(dst, "call_id", call.ID), "name", call.Name)
 		dst = write.OptString(write.JSON(dst, "arguments", call.Input), "run_id", a.Run)
 		dst = write.OptString(write.OptString(dst, "continuation_id", a.ID), "parent_continuation_id", a.Parent)
-		dst = append(appendTotals(write.OptString(dst, "message_id", a.Message.String()), a.Totals), '}')
+		dst = appendTotals(write.OptString(dst, "message_id", a.Message.String()), a.Totals)
+		dst = append(appendInner(dst, a.InnerTurns, a.InnerCalls), '}')
 	}
 	return append(dst, ']')
 }
@@ -147,6 +149,8 @@ func (o savedObject) agents() []PausedAgent {
 			Run: in.Text("run_id"), ID: in.Text("continuation_id"), Parent: in.OptText("parent_continuation_id", ""),
 			Message: in.node("message_id"), Totals: savedObject{in.Object("totals")}.totals(content.StopResults),
 		}
+
+		a.InnerTurns, a.InnerCalls = in.inner()
 
 		indexes := in.Ints("path")
 		if len(indexes) == 0 {

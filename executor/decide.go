@@ -53,13 +53,14 @@ func (r *run) decide(open []Call) *toolPhase {
 		c := &p.calls[i]
 		c.call, c.kept = normalized(call), kept[call.Index]
 		c.ran = c.call
+		within := r.ledger.claimCall(false)
 
 		if start, ok := starts[c.call.Index]; ok {
 			c.start = &start
-			r.decideAgain(c, i)
+			r.decideAgain(c, within)
 			continue
 		}
-		if refusal := r.refusal(i, c.call); refusal != "" {
+		if refusal := r.refusal(c.call, within); refusal != "" {
 			c.answer(failure("%s", refusal))
 			continue
 		}
@@ -72,8 +73,9 @@ func (r *run) decide(open []Call) *toolPhase {
 	return p
 }
 
-// refusal returns the error text for a call that may not run, or "". Index is that among the calls that are open.
-func (r *run) refusal(index int, call Call) string {
+// refusal returns the error text for a call that may not run, or "". Within reports that it is within the limits on
+// calls, of this run and of those around it.
+func (r *run) refusal(call Call, within bool) string {
 	limits := &r.agent.Limits
 	switch {
 	case r.ctx.Err() != nil:
@@ -95,7 +97,7 @@ func (r *run) refusal(index int, call Call) string {
 
 	case limits.CallsPerTurn > 0 && call.Index >= limits.CallsPerTurn:
 		return fmt.Sprintf(textPerTurn, call.Name, limits.CallsPerTurn)
-	case limits.Calls > 0 && r.totals.ToolCalls+index >= limits.Calls:
+	case !within:
 		r.stop = content.StopCallLimit
 		return fmt.Sprintf(textSpent, call.Name, "limit on tool calls")
 	}

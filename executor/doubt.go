@@ -102,9 +102,9 @@ func (p *toolPhase) saveStarts(calls []*toolCall) bool {
 	return r.saveErr == nil
 }
 
-// decideAgain decides about a call that an earlier run started, and that has no result.
-func (r *run) decideAgain(c *toolCall, index int) {
-	if r.refusal(index, c.call) != "" {
+// decideAgain decides about a call that an earlier run started, and that has no result. Within is that of refusal.
+func (r *run) decideAgain(c *toolCall, within bool) {
+	if r.refusal(c.call, within) != "" {
 		c.leaveInDoubt("")
 		return
 	}

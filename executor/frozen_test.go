@@ -69,6 +69,15 @@ func frozenPauses() map[string]executor.Continuation {
 				{Path: []executor.Call{write, check}, Run: "run_4", ID: "pause_5", Message: message, Totals: totals},
 			},
 		},
+		"testdata/inner.v1.json": {
+			Run: "run_1", ID: "pause_2", Reason: content.StopResults, Message: message, Totals: totals, InnerTurns: 5, InnerCalls: 6,
+			Pending: []executor.Pending{
+				{ID: "call_1/call_1", Tool: "look", Deferred: true, Path: []executor.Call{research}, Call: executor.Call{Name: "look", Input: "{}", ID: "call_1"}},
+			},
+			Agents: []executor.PausedAgent{
+				{Path: []executor.Call{research}, Run: "run_2", ID: "pause_3", Message: message, Totals: totals, InnerTurns: 1, InnerCalls: 2},
+			},
+		},
 	}
 }
 

@@ -8,17 +8,20 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/node"
 )
 
-// Limits end a run. Each has a stop reason of its own, and every call has its result when a run stops. Sub-agents and
-// other runs inside tools count too, except in Turns and the limits on calls.
+// Limits end a run. Each has a stop reason of its own, and every call has its result when a run stops.
+//
+// Sub-agents and other runs inside tools count too, except in CallsPerTurn and Repeats. A run inside a tool that uses
+// up a limit of a run around it stops with the stop reason of that limit. Its call gets its result, and the run around
+// it stops after the results of the message. Pauses, at any depth, change nothing in this.
 type Limits struct {
 	// Turns is the number of requests. The calls of the last response are executed, and then the run stops with
-	// content.StopMaxTurns. Negative is no limit. Defaults to 50.
+	// content.StopMaxTurns. Negative is no limit. Defaults to 50, in which runs inside tools do not count.
 	Turns int
 	// Calls is the number of tool calls, failed, denied and unknown ones included. Calls beyond it are not executed,
-	// and the run stops with content.StopCallLimit. Defaults to no limit.
+	// and the run stops with content.StopCallLimit. Calls of several runs inside tools that run at the same time count
+	// in the order in which their messages arrive. Defaults to no limit.
 	Calls int
 	// CallsPerTurn is the number of tool calls of one message that are executed. Calls beyond it get an error result,
 	// and the run continues. Defaults to no limit.
@@ -69,10 +72,10 @@ func (a Agent) checkMoney() error {
 // isAmount reports whether f is finite and not negative.
 func isAmount(f float64) bool { return f >= 0 && !math.IsInf(f, 1) }
 
-// ledger counts the tokens and the cost of a run and of the runs inside its tools. They count in the ledgers of the
-// runs around it as well.
+// ledger counts the tokens, the cost, the turns and the calls of a run and of the runs inside its tools. They count in
+// the ledgers of the runs around it as well.
 type ledger struct {
-	limits Limits
+	limits Limits // as the program set them: Turns is 0 without a limit that runs inside tools count in
 	prices api.Prices
 	around *ledger
 
@@ -84,6 +87,10 @@ type ledger struct {
 	// partial reports that cost lacks something else (what tools reported themselves, what was spent before a pause,
 	// usage that is incomplete) or that some of it is an estimate.
 	partial bool
+	// The turns and the calls, and the part of them inside tools. Calls is greater than its limit once a call was
+	// refused for it.
+	turns, innerTurns int
+	calls, innerCalls int
 }
 
 // spend counts the tokens of a request.
@@ -155,6 +162,74 @@ func (l *ledger) over() (content.Stop, string) {
 	return "", ""
 }
 
+// claimTurn counts a turn of this run, or of one inside its tools. It returns false, and counts nothing, if this run or
+// one around it has no turn left. All of them stay locked until that is known: of runs at the same time, one gets the
+// last turn.
+func (l *ledger) claimTurn(inTool bool) bool {
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.limits.Turns > 0 && l.turns >= l.limits.Turns || !l.around.claimTurn(true) {
+		return false
+	}
+
+	l.turns++
+	if inTool {
+		l.innerTurns++
+	}
+	return true
+}
+
+// claimCall is claimTurn for a call. A call that is refused for the limit of this run counts in this run, which has to
+// stop then, also if it pauses before.
+func (l *ledger) claimCall(inTool bool) bool {
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	within := l.limits.Calls <= 0 || l.calls < l.limits.Calls
+	if within && !l.around.claimCall(true) {
+		return false
+	}
+
+	l.calls++
+	if inTool {
+		l.innerCalls++
+	}
+	return within
+}
+
+// used returns the stop reason for a limit on turns or calls that is used up, of this run or one around it, or "". One
+// on calls is used up once a call was refused for it. It comes first, because the run whose call it was stops for it
+// anyway.
+func (l *ledger) used() (stop content.Stop) {
+	for ; l != nil; l = l.around {
+		l.mu.Lock()
+		turns, refused := l.limits.Turns > 0 && l.turns >= l.limits.Turns, l.refused()
+		l.mu.Unlock()
+		switch {
+		case refused:
+			return content.StopCallLimit
+		case turns:
+			stop = content.StopMaxTurns
+		}
+	}
+	return stop
+}
+
+// refused reports whether a call was refused for the limit on calls of this run. l.mu must be held.
+func (l *ledger) refused() bool { return l.limits.Calls > 0 && l.calls > l.limits.Calls }
+
+// inner returns the turns and the calls inside tools.
+func (l *ledger) inner() (turns, calls int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.innerTurns, l.innerCalls
+}
+
 // repeats counts calls that are made again and again.
 type repeats struct {
 	name, input string
@@ -199,11 +274,15 @@ func (l *ledger) take(u content.Usage) {
 	}
 }
 
-// begin sets the ledger to the totals before a pause.
-func (l *ledger) begin(totals node.StopReason) {
+// begin sets the ledger to what it was when the run paused with c, of which open calls are still without a result. It
+// reports whether a call was refused for the limit on calls. The ledgers of the runs around it have all this already.
+func (l *ledger) begin(c Continuation, open int) (refused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tokens = totals.Usage.Plus(totals.ToolUsage)
-	l.tools, l.cost = totals.ToolUsage, totals.Cost
-	l.partial = !totals.CostKnown
+	l.tokens = c.Totals.Usage.Plus(c.Totals.ToolUsage)
+	l.tools, l.cost = c.Totals.ToolUsage, c.Totals.Cost
+	l.partial = !c.Totals.CostKnown
+	l.turns, l.innerTurns = c.Totals.Turns+c.InnerTurns, c.InnerTurns
+	l.calls, l.innerCalls = c.Totals.ToolCalls+open+c.InnerCalls, c.InnerCalls
+	return l.refused()
 }

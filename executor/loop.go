@@ -68,6 +68,11 @@ func (r *run) executeOpen() step {
 
 // takeTurn appends the input, sends a request, and executes the calls of the response.
 func (r *run) takeTurn(input []content.Message) step {
+	// Another run inside the same tools may have taken the last turn since the limits were checked.
+	if !r.ledger.claimTurn(false) {
+		return end(content.StopMaxTurns, nil)
+	}
+
 	r.turn++
 	r.totals.Turns++
 	if !r.emit(TurnStart{Turn: r.turn}) {
@@ -283,8 +288,11 @@ func errorOf(ctx context.Context) error {
 // limit returns the stop reason for a limit that the run has reached, or "".
 func (r *run) limit() content.Stop {
 	stop, detail := r.ledger.reached()
+	if stop == "" {
+		stop = r.ledger.used()
+	}
 	if limits := r.agent.Limits; stop == "" && limits.Turns > 0 && r.totals.Turns >= limits.Turns {
-		stop = content.StopMaxTurns
+		stop = content.StopMaxTurns // the default: a limit of the program's was in the ledger
 	}
 	if stop != "" {
 		r.totals.Detail = detail

@@ -45,6 +45,9 @@ type Continuation struct {
 	Agents []PausedAgent
 	// Totals is what the run has taken until now, over all pauses; its Reason is that of the pause.
 	Totals node.StopReason
+	// InnerTurns and InnerCalls are the turns and the tool calls of runs inside tools until now, which count in
+	// Limits.Turns and Limits.Calls and not in Totals. Those of Agents are part of them.
+	InnerTurns, InnerCalls int
 	// Attributes is those of [WithAttributes].
 	Attributes map[string]any
 }
@@ -217,6 +220,7 @@ func (r *run) pause(p *toolPhase, reason content.Stop) error {
 
 	r.sum(c.Reason)
 	c.Totals = r.totals
+	c.InnerTurns, c.InnerCalls = r.ledger.inner()
 	return &PausedError{c}
 }
 
@@ -293,10 +297,9 @@ func (r *run) resume(c Continuation, replies map[string]Reply, asked bool) error
 	if m, _ := r.said().Message(); m.Answer.Stop == content.StopContext {
 		r.stop = content.StopContext
 	}
-	if limit := r.agent.Limits.Calls; limit > 0 && c.Totals.ToolCalls+len(p.calls) > limit {
-		r.stop = content.StopCallLimit // calls of this message were refused
+	if r.ledger.begin(c, len(p.calls)) {
+		r.stop = content.StopCallLimit
 	}
-	r.ledger.begin(c.Totals)
 	r.recount()
 	return nil
 }

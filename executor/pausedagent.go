@@ -19,10 +19,11 @@ type PausedAgent struct {
 	// Path leads from the run to the sub-agent: the call of each sub-agent on the way, as it is executed, the outermost
 	// first. The last is the call of this sub-agent.
 	Path []Call
-	// Run, ID, Parent, Message and Totals are those of a Continuation, for the sub-agent's own run.
-	Run, ID, Parent string
-	Message         node.ID
-	Totals          node.StopReason
+	// These are as in a Continuation, for the sub-agent's own run.
+	Run, ID, Parent        string
+	Message                node.ID
+	Totals                 node.StopReason
+	InnerTurns, InnerCalls int
 }
 
 // own returns the pending calls of the run itself, and the sub-agents that are paused in them.
@@ -119,7 +120,7 @@ func newAgentResume(c Continuation, agent PausedAgent, names []string, replies m
 	s := &agentResume{replies: map[string]Reply{}, ids: map[string]string{}}
 	s.continuation = Continuation{
 		Run: agent.Run, ID: agent.ID, Parent: agent.Parent, Message: agent.Message, Reason: agent.Totals.Reason,
-		Totals: agent.Totals, Attributes: c.Attributes,
+		Totals: agent.Totals, InnerTurns: agent.InnerTurns, InnerCalls: agent.InnerCalls, Attributes: c.Attributes,
 	}
 
 	for id, reply := range replies {
@@ -152,6 +153,7 @@ func (c *Continuation) include(call Call, names []string, sub Continuation) {
 	within := func(path []Call) []Call { return slices.Concat([]Call{call}, path) }
 	c.Agents = append(c.Agents, PausedAgent{
 		Path: within(nil), Run: sub.Run, ID: sub.ID, Parent: sub.Parent, Message: sub.Message, Totals: sub.Totals,
+		InnerTurns: sub.InnerTurns, InnerCalls: sub.InnerCalls,
 	})
 	for _, a := range sub.Agents {
 		a.Path = within(a.Path)

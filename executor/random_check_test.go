@@ -220,6 +220,7 @@ func (w *world) checkLimits(l *leg) {
 		turns = 50
 	}
 	w.check("I10", turns < 0 || p.turns <= turns, "%d turns, and the limit is %d", p.turns, turns)
+	w.check("I10", limits.Turns <= 0 || p.allTurns <= limits.Turns, "%d turns with those inside, and the limit is %d", p.allTurns, limits.Turns)
 	ran := 0
 	for _, n := range l.end.DAG.Nodes() {
 		m, ok := n.Message()
@@ -235,7 +236,28 @@ func (w *world) checkLimits(l *leg) {
 		w.check("I5", limits.CallsPerTurn <= 0 || here <= limits.CallsPerTurn, "%d calls of a turn, and the limit is %d", here, limits.CallsPerTurn)
 		ran += here
 	}
+	ran += w.ranInside(l.end.DAG)
 	w.check("I5", limits.Calls <= 0 || ran <= limits.Calls, "%d calls, and the limit is %d", ran, limits.Calls)
+}
+
+// ranInside counts the calls of runs inside calls that ran.
+func (w *world) ranInside(d dag.DAG) (ran int) {
+	for _, n := range d.Nodes() {
+		e, ok := n.Payload().(node.ToolExecution)
+		if !ok || e.Child.Len() == 0 {
+			continue
+		}
+		child := dag.New().WithHeads(e.Child.Slice()...)
+		ran += w.ranInside(child)
+		for _, m := range child.Messages() {
+			for _, c := range m.Blocks.ToolUses() {
+				if w.seen(numberOf(c.ID, c.Input)).ran > 0 {
+					ran++
+				}
+			}
+		}
+	}
+	return ran
 }
 
 // checkQueues checks I8: each message that was put into a queue was said once, in order, or told as rejected, or is still there.

@@ -35,6 +35,8 @@ type plot struct {
 	last            executor.Event
 	usage, ofTools  content.Usage // as told by TurnEnd
 	turns, executed int
+	around          *plot         // of the run that it is inside of
+	allTurns        int           // with those of runs inside calls
 	toolUsage       content.Usage // as told by ToolEnd
 	lines           []string      // the story, in a form that does not depend on which of two tools is faster
 	dag             dag.DAG       // as told last
@@ -64,7 +66,7 @@ func newPlot(w *witness, resumed *plot) *plot {
 	p := &plot{w: w, resumed: resumed, nodes: map[node.ID]bool{}}
 	if resumed != nil {
 		p.id, p.turn, p.usage, p.ofTools, p.turns = resumed.id, resumed.turn, resumed.usage, resumed.ofTools, resumed.turns
-		p.pausedAtZero = resumed.pausedAtZero
+		p.pausedAtZero, p.allTurns = resumed.pausedAtZero, resumed.allTurns
 		p.executed, p.toolUsage, p.queues = resumed.executed, resumed.toolUsage, resumed.queues
 	} else {
 		p.queues = newArrivals()
@@ -113,6 +115,9 @@ func (p *plot) middle(event executor.Event) {
 	switch e := event.(type) {
 	case executor.TurnStart:
 		p.turns++
+		for q := p; q != nil; q = q.around {
+			q.allTurns++
+		}
 		p.check("I4", !p.inTurn && e.Turn == p.turn+1, "turn %d begins in turn %d (inside: %v)", e.Turn, p.turn, p.inTurn)
 		p.turn, p.inTurn, p.asked, p.said, p.closed, p.phase = e.Turn, true, false, nil, nil, nil
 		p.tell("turn %d", e.Turn)
@@ -321,7 +326,7 @@ func (p *plot) childEvent(e executor.Child) {
 	}
 	if a.child == nil {
 		a.child = newPlot(p.w, a.before)
-		a.child.inside = true
+		a.child.inside, a.child.around = true, p
 	}
 	if _, begins := e.Event.(executor.RunStart); begins && len(e.Path) == 1 {
 		a.children++

@@ -92,7 +92,7 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 		agent:  a.withDefaults(), given: d, d: d, yield: yield, workers: workers{idle: make(chan struct{}, 1)},
 		provider: a.Provider, options: a.Options, inside: callIn(ctx),
 	}
-	r.ledger.limits, r.ledger.prices = r.agent.Limits, r.agent.Prices
+	r.ledger.limits, r.ledger.prices = a.Limits, a.Prices
 	if r.inside != nil {
 		r.ledger.around = &r.inside.phase.r.ledger
 	}

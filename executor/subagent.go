@@ -24,11 +24,12 @@ type Task struct {
 //
 //   - The conversation hangs on the call's execution, as far as it got: also where the sub-agent failed, was cancelled
 //     or ran out of time.
-//   - What it takes counts in the limits of the run that called it, and in its totals as ToolUsage.
+//   - Its turns, calls, tokens, cost and time count in the limits of the runs around it, as [Limits] states, and its
+//     tokens in their totals as ToolUsage.
 //   - Its events come out of that run as [Child] events.
 //   - When the call is cancelled, so is the sub-agent, with all that it called.
-//   - If a sub-agent reaches a limit, its result is its text so far, with a note about the limit. If it fails, or is
-//     stopped for a loop, the result is an error.
+//   - If a sub-agent reaches a limit, its own or that of a run around it, its result is its text so far, with a note
+//     about the limit. If it fails, or is stopped for a loop, the result is an error.
 //   - If a sub-agent pauses, so does the run around it, as soon as the other calls of the phase have their results. The
 //     [Continuation] has the calls of both; see [PausedAgent]. A [Handler], and a tool of a program's own that calls
 //     the sub-agent's tool and has no Unwrap method, cannot pause: there the result is an error.
