@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/plait-dev/plait/internal/crashtest"
 	"github.com/plait-dev/plait/internal/pgtest"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/postgres"
@@ -16,6 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	crashtest.Main(openStore)
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if err := pgtest.Stop(); err != nil {
 			println(err.Error())
@@ -23,6 +25,11 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(code)
 	}))
+}
+
+// openStore opens a database for tests with processes.
+func openStore(ctx context.Context, url string) (crashtest.Store, error) {
+	return postgres.Open(ctx, url+"&pool_max_conns=20", nil)
 }
 
 // openNew opens a new database, and closes it when the test ends.

@@ -10,12 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/plait-dev/plait/internal/crashtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
 
 func TestMain(m *testing.M) {
+	crashtest.Main(openStore)
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("database/sql.(*DB).connectionOpener"))
+}
+
+// openStore opens a database for tests with processes.
+func openStore(ctx context.Context, path string) (crashtest.Store, error) {
+	return Open(ctx, path, nil)
 }
 
 // openNew opens a database in a new file, and closes it when the test ends.

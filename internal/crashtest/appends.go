@@ -1,0 +1,274 @@
+package crashtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
+)
+
+// writers is how many goroutines of a process append. Two of them share each conversation.
+const writers = 8
+
+// Appends kills a process that appends, at random moments, and compares what it has acknowledged with what is stored.
+type Appends struct {
+	Open Open
+	// Database returns the address of a new, empty database.
+	Database func() string
+	// Kills is how often. PLAIT_KILLS replaces it.
+	Kills int
+	// Server, if it is set, is the server of the databases. It is crashed and started again in place of the process.
+	Server interface {
+		Stop(crash bool) error
+		Restart() error
+	}
+}
+
+// Test fails for an acknowledged append that is lost, and for any damage.
+func (a Appends) Test(t *testing.T) {
+	t.Helper()
+	k := newKiller(t, a)
+	for range number(t, "PLAIT_KILLS", a.Kills) {
+		k.kill("append")
+		require.Empty(t, k.found, "PLAIT_SEED=%d", k.seed)
+	}
+	slices.Sort(k.reopened)
+	t.Logf("%d kills, %d appends acknowledged, 0 lost; opened again in %v, at most in %v",
+		k.kills, k.acknowledged, k.reopened[len(k.reopened)/2], k.reopened[len(k.reopened)-1])
+}
+
+// TestControl fails if a process that acknowledges before it appends is not found out.
+func (a Appends) TestControl(t *testing.T) {
+	t.Helper()
+	k := newKiller(t, a)
+	for range 50 {
+		k.kill("append and promise early")
+		if strings.Contains(fmt.Sprint(k.found), "lost") {
+			return
+		}
+	}
+	t.Error("nothing was lost")
+}
+
+// perDatabase is how many kills a database has to bear. Checking it takes longer with each.
+const perDatabase = 20
+
+// killer kills processes.
+type killer struct {
+	Appends
+	t      *testing.T
+	seed   uint64
+	random *rand.Rand
+
+	address string
+	promise map[string]map[uint64]string // what was acknowledged in this database: IDs by conversation and version
+	found   []string                     // what is wrong
+
+	kills, acknowledged int
+	reopened            []time.Duration
+}
+
+func newKiller(t *testing.T, a Appends) *killer {
+	seed := uint64(number(t, "PLAIT_SEED", 1)) // of the plan: the moments differ each time
+	return &killer{Appends: a, t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0))}
+}
+
+// kill starts a process, kills it and checks the database.
+func (k *killer) kill(role string) {
+	k.t.Helper()
+	if k.kills%perDatabase == 0 {
+		k.address, k.promise = k.Database(), map[string]map[uint64]string{}
+	}
+	k.kills++
+
+	cmd := command(k.t, role, k.address, "")
+	out, err := cmd.StdoutPipe()
+	require.NoError(k.t, err)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	require.NoError(k.t, cmd.Start())
+
+	// Some are killed while they start. The pipe lets a process run ahead of its reader, so that a kill after a line
+	// comes at any moment.
+	after := 1 + k.random.IntN(200)
+	if k.Server == nil && k.random.IntN(8) == 0 {
+		after = 0
+		defer time.AfterFunc(time.Duration(k.random.IntN(80))*time.Millisecond, func() { _ = cmd.Process.Kill() }).Stop()
+	}
+	lines := bufio.NewScanner(out)
+	for n := 1; lines.Scan(); n++ {
+		k.note(lines.Text())
+		if n == after {
+			k.end(cmd)
+		}
+	}
+	require.NoError(k.t, lines.Err())
+	if err := cmd.Wait(); !wasKilled(err) && k.Server == nil {
+		k.fault("the process has ended by itself: %v\n%s", err, stderr.String())
+	}
+	if k.Server != nil {
+		require.NoError(k.t, k.Server.Restart())
+	}
+	k.check()
+}
+
+// end kills the process, or the server under it.
+func (k *killer) end(cmd *exec.Cmd) {
+	k.t.Helper()
+	if k.Server != nil {
+		require.NoError(k.t, k.Server.Stop(true)) // the process ends at the first error
+		return
+	}
+	require.NoError(k.t, cmd.Process.Kill())
+}
+
+// wasKilled reports whether a process has ended by a signal.
+func wasKilled(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && !exit.Exited()
+}
+
+func (k *killer) fault(format string, args ...any) {
+	k.found = append(k.found, fmt.Sprintf(format, args...))
+}
+
+// note notes an append that was acknowledged.
+func (k *killer) note(line string) {
+	var conversation, id string
+	var version uint64
+	if _, err := fmt.Sscan(line, &conversation, &version, &id); err != nil {
+		k.fault("the process has written %q", line)
+		return
+	}
+	k.acknowledged++
+	if k.promise[conversation] == nil {
+		k.promise[conversation] = map[uint64]string{}
+	}
+	if other := k.promise[conversation][version]; other != "" {
+		k.fault("acknowledged twice: %s, version %d: %s and %s", conversation, version, other, id)
+	}
+	k.promise[conversation][version] = id
+}
+
+// check opens the database and compares.
+func (k *killer) check() {
+	k.t.Helper()
+	ctx := context.Background()
+	began := time.Now()
+	db, err := k.Open(ctx, k.address)
+	require.NoError(k.t, err)
+	k.reopened = append(k.reopened, time.Since(began))
+	defer func() { require.NoError(k.t, db.Close()) }()
+
+	if err := db.Check(ctx); err != nil {
+		k.fault("damaged: %v", err)
+	}
+	for conversation, promised := range k.promise {
+		chain := k.chain(ctx, db, conversation)
+		for version, id := range promised {
+			if version > uint64(len(chain)) || chain[version-1] != id {
+				k.fault("lost: %s, version %d: %s", conversation, version, id)
+			}
+		}
+	}
+}
+
+// chain returns the IDs of a conversation, and checks that it is a chain with a record for each version of the head.
+func (k *killer) chain(ctx context.Context, db Store, conversation string) (ids []string) {
+	k.t.Helper()
+	head, err := db.Head(ctx, conversation, store.Main)
+	if errors.Is(err, store.ErrNotStored) {
+		return nil
+	}
+	require.NoError(k.t, err)
+
+	var last []node.ID
+	for r, err := range db.Read(ctx, conversation, head.To, nil) {
+		require.NoError(k.t, err)
+		if !slices.Equal(r.Links, last) {
+			k.fault("no chain: %s, record %s is linked to %v", conversation, r.ID, r.Links)
+		}
+		last = []node.ID{r.ID}
+		ids = append(ids, r.ID.String())
+	}
+	if uint64(len(ids)) != head.Version {
+		k.fault("%s: its head has version %d, and reaches %d records", conversation, head.Version, len(ids))
+	}
+
+	orphans, err := db.Prune(ctx, conversation, true)
+	require.NoError(k.t, err)
+	if orphans.Records+orphans.Blobs > 0 {
+		k.fault("%s: no head reaches %d records and %d blobs", conversation, orphans.Records, orphans.Blobs)
+	}
+	return ids
+}
+
+// appendForever appends until an append fails, and writes which ones are acknowledged.
+func appendForever(ctx context.Context, db Store) error {
+	var out output
+	errs := make(chan error, writers)
+	early := os.Getenv(roleVariable) == "append and promise early"
+	for w := range writers {
+		conversation := w / 2
+		if early {
+			conversation = w // what is lost must be lost to the kill, and not to the other writer
+		}
+		go func() { errs <- appendTo(ctx, db, fmt.Sprint("talk", conversation), early, &out) }()
+	}
+	return <-errs
+}
+
+func appendTo(ctx context.Context, db Store, conversation string, early bool, out *output) error {
+	head, err := db.Head(ctx, conversation, store.Main)
+	if err != nil && !errors.Is(err, store.ErrNotStored) {
+		return err
+	}
+
+	for n := 0; ; n++ {
+		a := next(conversation, head, n)
+		if early {
+			out.print("%s %d %s", conversation, head.Version+1, a.To[0])
+		}
+		moved, err := db.Append(ctx, a)
+		var conflict *store.ConflictError
+		switch {
+		case errors.As(err, &conflict): // the other writer was first
+			head = conflict.Current
+			continue
+		case err != nil:
+			return err
+		}
+		head = moved
+		if !early {
+			out.print("%s %d %s", conversation, head.Version, a.To[0])
+		}
+	}
+}
+
+// next returns an append of one record to a head. Some records have a part in a blob.
+func next(conversation string, head store.Head, n int) store.Append {
+	r := store.Record{ID: uuid.Must(uuid.NewV7()), Links: head.To, Line: fmt.Appendf(nil, "%0*d", 200+n%800, n)}
+	a := store.Append{Conversation: conversation, Head: store.Main, Expect: head.Version, To: []node.ID{r.ID}}
+	r.Sum = store.SumOf(r.Line)
+	if n%4 == 0 {
+		data := fmt.Appendf(nil, "%05000d", n%3)
+		r.Sum = store.SumOf(slices.Concat(r.Line, data))
+		r.Cuts = []store.Cut{{Offset: len(r.Line), Sum: store.SumOf(data)}}
+		a.Blobs = []store.Blob{{Sum: store.SumOf(data), Data: data}}
+	}
+	a.Records = []store.Record{r}
+	return a
+}

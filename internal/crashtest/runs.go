@@ -1,0 +1,329 @@
+package crashtest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/durable"
+	"github.com/plait-dev/plait/store"
+)
+
+// Runs executes durable runs of four calls each in three processes, of which some are killed and one is frozen.
+type Runs struct {
+	Open Open
+	// Database returns the address of a new, empty database.
+	Database func() string
+	// Runs is how many. PLAIT_RUNS replaces it.
+	Runs int
+	// Kills is how many processes are killed and replaced, for each 100 runs or part of them.
+	Kills int
+}
+
+// Test fails if a run does not finish, or if its history shows a fault. With PLAIT_RUNS it also measures how fast the
+// processes are when nobody disturbs them, and how fast one process is, whose wake-ups need no polling.
+func (r Runs) Test(t *testing.T) {
+	t.Helper()
+	r.Runs = number(t, "PLAIT_RUNS", r.Runs)
+	r.Kills *= (r.Runs + 99) / 100
+	r.disturbed(t)
+	if os.Getenv("PLAIT_RUNS") != "" {
+		r.undisturbed(t)
+		r.alone(t)
+	}
+}
+
+// disturbed freezes one process before its first calls, and kills others at random moments.
+func (r Runs) disturbed(t *testing.T) {
+	t.Helper()
+	f := newFleet(t, r)
+	f.start("serve and freeze")
+	f.until(func(e event) bool { return e.kind == frozen })
+	require.NoError(t, freeze(f.processes[0].Process))
+
+	seed := uint64(number(t, "PLAIT_SEED", 1)) // of the plan: the moments differ each time
+	random := rand.New(rand.NewPCG(seed, 0))
+	f.start("serve")
+	f.start("serve")
+	for n, results := 0, 0; n < r.Kills; n++ {
+		// A kill for each part of the results, in its first four fifths.
+		part := max(1, r.Runs*calls/r.Kills)
+		due := n*part + random.IntN(max(1, part*4/5))
+		f.until(func(e event) bool {
+			if e.kind == accepted {
+				results++
+			}
+			return results > due
+		})
+		f.kill(1 + random.IntN(2))
+	}
+	f.finish()
+
+	require.Empty(t, f.faults, "PLAIT_SEED=%d", seed)
+	stalls := f.history.stalls()
+	require.NotEmpty(t, stalls, "nothing was lost with a process")
+	t.Logf("%d runs of %d calls in 3 processes, %d killed and replaced, 1 frozen: %s; %d calls repeated; "+
+		"%d pieces of work stood still, at most for %v with a lease of %v",
+		r.Runs, calls, r.Kills, rate(r.Runs, f.history.took()), f.history.repeated(),
+		len(stalls), stalls[len(stalls)-1].Round(time.Millisecond), lease)
+}
+
+// undisturbed lets three processes do the same.
+func (r Runs) undisturbed(t *testing.T) {
+	t.Helper()
+	f := newFleet(t, r)
+	for range 3 {
+		f.start("serve")
+	}
+	f.finish()
+	require.Empty(t, f.faults)
+	t.Logf("%d runs in 3 processes, undisturbed: %s", r.Runs, rate(r.Runs, f.history.took()))
+}
+
+// alone lets one process do the same with as many slots, in this process.
+func (r Runs) alone(t *testing.T) {
+	t.Helper()
+	f := newFleet(t, r)
+	ctx, cancel := context.WithCancel(context.Background())
+	var mu sync.Mutex
+	p := &process{Store: f.db, name: "alone", write: func(e event) {
+		mu.Lock()
+		defer mu.Unlock()
+		f.history = append(f.history, e)
+	}}
+	served := make(chan error, 1)
+	go func() { served <- p.serve(ctx, 3*slots) }()
+	f.wait()
+	cancel()
+	require.NoError(t, <-served)
+	f.finish()
+
+	require.Empty(t, f.faults)
+	t.Logf("%d runs in 1 process with its wake-ups: %s", r.Runs, rate(r.Runs, f.history.took()))
+}
+
+func rate(runs int, took time.Duration) string {
+	return fmt.Sprintf("%.1f runs/s (%v)", float64(runs)/took.Seconds(), took.Round(10*time.Millisecond))
+}
+
+// fleet is the processes that share a database.
+type fleet struct {
+	Runs
+	t       *testing.T
+	db      Store
+	address string
+	engine  *durable.Engine // it starts runs and waits for them
+
+	read, write *os.File // the pipe into which all processes write
+	lines       chan event
+	history     history
+	faults      []string
+
+	processes []*exec.Cmd // those that live
+	names     []string    // of these
+	started   int
+}
+
+// newFleet makes a database with runs. The processes are not started.
+func newFleet(t *testing.T, r Runs) *fleet {
+	t.Helper()
+	f := &fleet{Runs: r, t: t, address: r.Database(), lines: make(chan event, 1000)}
+	var err error
+	f.db, err = r.Open(context.Background(), f.address)
+	require.NoError(t, err)
+	f.engine = &durable.Engine{Store: f.db, Settings: durable.Settings{Poll: poll}}
+	for i := range r.Runs {
+		_, err := f.engine.Start(context.Background(), durable.Start{
+			Run: name(i), Agent: "a", Conversation: "of-" + name(i), Text: "Work.",
+		})
+		require.NoError(t, err)
+	}
+
+	f.read, f.write, err = os.Pipe()
+	require.NoError(t, err)
+	go f.receive()
+	t.Cleanup(f.clean)
+	return f
+}
+
+// clean ends what a test that has failed has left.
+func (f *fleet) clean() {
+	for _, cmd := range f.processes {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	_, _ = f.write.Close(), f.read.Close()
+	for range f.lines { // receive ends
+		continue
+	}
+	_ = f.db.Close()
+}
+
+func name(run int) string { return fmt.Sprintf("run%05d", run) }
+
+// receive reads what the processes write, until none of them is left.
+func (f *fleet) receive() {
+	defer close(f.lines)
+	lines := bufio.NewScanner(f.read)
+	for lines.Scan() {
+		e, err := parseEvent(lines.Text())
+		if err != nil {
+			e = event{kind: "unreadable: " + lines.Text()}
+		}
+		f.lines <- e
+	}
+}
+
+// start starts a process.
+func (f *fleet) start(role string) {
+	f.t.Helper()
+	name := fmt.Sprint("p", f.started)
+	f.started++
+	cmd := command(f.t, role, f.address, name)
+	cmd.Stdout, cmd.Stderr = f.write, os.Stderr
+	require.NoError(f.t, cmd.Start())
+	f.processes, f.names = append(f.processes, cmd), append(f.names, name)
+}
+
+// until reads events up to the first for which ok returns true.
+func (f *fleet) until(ok func(event) bool) {
+	f.t.Helper()
+	limit := time.After(f.patience())
+	for {
+		select {
+		case e, more := <-f.lines:
+			require.True(f.t, more, "no process is left")
+			f.history = append(f.history, e)
+			if ok(e) {
+				return
+			}
+		case <-limit:
+			require.Fail(f.t, "the processes do not get on")
+		}
+	}
+}
+
+// patience is how long the test waits at most for anything.
+func (f *fleet) patience() time.Duration { return time.Minute + time.Duration(f.Runs.Runs)*time.Second }
+
+// kill kills a process, and starts another one.
+func (f *fleet) kill(index int) {
+	f.t.Helper()
+	cmd := f.processes[index]
+	require.NoError(f.t, cmd.Process.Kill())
+	died := event{at: time.Now(), process: f.names[index], kind: lost}
+	require.True(f.t, wasKilled(cmd.Wait()))
+	f.processes = append(f.processes[:index], f.processes[index+1:]...)
+	f.names = append(f.names[:index], f.names[index+1:]...)
+	f.start("serve")
+
+	// What was written before comes first. Lines that are still in the pipe come later, which changes nothing: nobody claims
+	// the work of the dead before its lease has ended.
+	for len(f.lines) > 0 {
+		f.history = append(f.history, <-f.lines)
+	}
+	f.history = append(f.history, died)
+}
+
+// wait waits for all runs. Events are read meanwhile.
+func (f *fleet) wait() {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), f.patience())
+	defer cancel()
+	for i := range f.Runs.Runs {
+		r, err := f.engine.Wait(ctx, name(i))
+		require.NoError(f.t, err)
+		require.Equal(f.t, store.RunDone, r.State, r.Reason)
+	}
+}
+
+// finish waits for all runs, lets the frozen go on, ends the processes, and checks everything.
+func (f *fleet) finish() {
+	f.t.Helper()
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for e := range f.lines {
+			f.history = append(f.history, e)
+		}
+	})
+	f.wait()
+
+	for _, cmd := range f.processes {
+		require.NoError(f.t, thaw(cmd.Process))
+		require.NoError(f.t, cmd.Process.Signal(syscall.SIGTERM))
+	}
+	for _, cmd := range f.processes {
+		require.NoError(f.t, cmd.Wait())
+	}
+	f.processes = nil
+	require.NoError(f.t, f.write.Close())
+	reading.Wait()
+	f.check()
+}
+
+// check compares the history, the results and the conversations.
+func (f *fleet) check() {
+	f.t.Helper()
+	ctx := context.Background()
+	f.faults = f.history.faults()
+	for _, e := range f.history {
+		if strings.HasPrefix(e.kind, "unreadable") {
+			f.faults = append(f.faults, e.kind)
+		}
+	}
+	if err := f.db.Check(ctx); err != nil {
+		f.faults = append(f.faults, fmt.Sprint("damaged: ", err))
+	}
+
+	sums := f.history.accepted()
+	for i := range f.Runs.Runs {
+		f.checkRun(ctx, name(i), sums)
+	}
+}
+
+// checkRun checks that each call of a run has the result that was accepted, and that the conversation has the same.
+func (f *fleet) checkRun(ctx context.Context, run string, sums map[string]string) {
+	f.t.Helper()
+	fault := func(format string, args ...any) {
+		f.faults = append(f.faults, run+": "+fmt.Sprintf(format, args...))
+	}
+	tasks, err := f.db.Tasks(ctx, run)
+	require.NoError(f.t, err)
+	c, err := store.New(f.db, nil).Conversation(ctx, "of-"+run)
+	require.NoError(f.t, err)
+	if found := c.DAG().Validate(); len(found) > 0 {
+		fault("invalid: %v", found)
+	}
+
+	var roles, texts []string
+	for _, m := range c.DAG().Transcript().Messages {
+		roles = append(roles, string(m.Role))
+		for _, r := range m.Blocks.ToolResults() {
+			texts = append(texts, r.Content.Text())
+		}
+	}
+	if fmt.Sprint(roles) != "[user assistant user assistant]" || len(texts) != calls || len(tasks) != calls {
+		fault("repeated or lost: %v, %d results, %d calls", roles, len(texts), len(tasks))
+		return
+	}
+	for i, task := range tasks {
+		if !task.Done || !strings.Contains(string(task.Result.Payload), texts[i]) {
+			fault("the result of call %d is %s, and the model read %q", i, task.Result.Payload, texts[i])
+		}
+
+		// A process may be killed before it has written that its result was accepted.
+		if sum := sums[task.Task.Key.String()]; sum != "" && sum != sumOf(task.Result) {
+			fault("the accepted result of call %d is not the stored one", i)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/internal/crashtest"
+	"github.com/plait-dev/plait/internal/pgtest"
+)
+
+// newDatabases returns a function that returns the URL of a new database each time.
+func newDatabases(t *testing.T) func() string {
+	return func() string { return pgtest.Database(t) }
+}
+
+// PLAIT_KILLS=1000 kills a thousand times.
+func TestAcknowledgedAppendsSurviveKills(t *testing.T) {
+	crashtest.Appends{Open: openStore, Database: newDatabases(t), Kills: 5}.Test(t)
+}
+
+func TestAcknowledgedAppendsSurviveCrashesOfTheServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a server is started several times")
+	}
+	pgtest.Database(t) // skips where there is no server
+	cluster, err := pgtest.Start()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, cluster.Remove()) }()
+
+	database := func() string {
+		url, err := cluster.Database()
+		require.NoError(t, err)
+		return url
+	}
+	crashtest.Appends{Open: openStore, Database: database, Kills: 3, Server: cluster}.Test(t)
+}
+
+// PLAIT_RUNS=1000 executes a thousand runs, and measures.
+func TestRunsFinishWhileProcessesDieAndFreeze(t *testing.T) {
+	crashtest.Runs{Open: openStore, Database: newDatabases(t), Runs: 30, Kills: 2}.Test(t)
+}
