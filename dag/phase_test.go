@@ -237,7 +237,7 @@ func TestPausedSubAgentLeavesItsCallOpenAndIsNeverSent(t *testing.T) {
 		waiting = append(waiting, f.Detail)
 	}
 	require.Equal(t, []string{
-		`call 1, "t2" of "get_weather", awaiting_approval`, `call 0, "c1" of "erase"`,
+		`call 1, "t2" of "get_weather", awaiting approval`, `call 0, "c1" of "erase"`,
 	}, waiting, "the calls that a person has to decide about are listed too")
 }
 

@@ -1,11 +1,9 @@
 package viz
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
-	"github.com/goccy/go-json/jsontext"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
@@ -186,41 +184,7 @@ func signature(tool string, input content.JSON) string {
 	return name(tool) + "(" + arguments(string(input)) + ")"
 }
 
-// arguments formats a JSON object as "city: Tokyo, days: 3". Other text is returned as it is.
-func arguments(input string) string {
-	dec := jsontext.NewDecoder(bytes.NewBufferString(input),
-		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
-		return safetext.Clip(input, 1, argsChars)
-	}
-
-	var b strings.Builder
-	for dec.PeekKind() != '}' && b.Len() <= argsChars {
-		key, err := dec.ReadToken()
-		if err != nil {
-			return safetext.Clip(input, 1, argsChars)
-		}
-		member := safetext.Clip(key.String(), 1, nameChars)
-
-		value, err := dec.ReadValue()
-		if err != nil {
-			return safetext.Clip(input, 1, argsChars)
-		}
-		if value.Kind() == '"' {
-			value, _ = jsontext.AppendUnquote(nil, value) // the error reports invalid UTF-8, which becomes U+FFFD
-		}
-
-		if b.Len() > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(member + ": " + safetext.Clip(string(value), 1, argsChars))
-	}
-
-	if dec.PeekKind() != '}' {
-		b.WriteString(", …")
-	}
-	return safetext.Clip(b.String(), 1, argsChars)
-}
+func arguments(input string) string { return describe.Arguments(content.JSON(input), argsChars) }
 
 func name(s string) string { return safetext.Clip(s, 1, nameChars) }
 

@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/plait-dev/plait/content"
@@ -99,13 +97,12 @@ func returned(id, outcome string, result content.Blocks) string {
 	return entry(strings.TrimRight("← "+id+"  "+outcome, " "), indented(layOutBlocks(result)))
 }
 
-// size returns the size of an image or a document, or "" if the conversation has only its address.
+// size returns the size of an image or a document after a comma, or "" if the conversation has only its address.
 func size(s content.Source) string {
-	if s.Data == "" {
-		return ""
+	if size := describe.Size(s); size != "" {
+		return ", " + size
 	}
-	padding := strings.Count(s.Data[max(len(s.Data)-2, 0):], "=")
-	return fmt.Sprintf(", %d bytes", base64.StdEncoding.DecodedLen(len(s.Data))-padding)
+	return ""
 }
 
 // indented indents every line by two spaces and ends the text with a line break. It returns "" for "".

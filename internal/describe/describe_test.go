@@ -50,7 +50,7 @@ func TestEachSortOfNodeHasItsHeadAndLead(t *testing.T) {
 		{node.ToolExecution{Tool: "find"}, describe.Call, "tool call find", "find"},
 		{node.ToolExecution{Tool: "find", State: node.ExecutionStarted}, describe.Call, "tool call find, started", "find"},
 		{node.ToolExecution{Tool: "find", State: node.ExecutionInDoubt}, describe.Call, "tool call find, in doubt", "find"},
-		{node.ToolExecution{Tool: "ask", State: node.ExecutionAwaitingApproval}, describe.Call, "tool call ask, awaiting_approval", "ask"},
+		{node.ToolExecution{Tool: "ask", State: node.ExecutionAwaitingApproval}, describe.Call, "tool call ask, awaiting approval", "ask"},
 		{node.SubGraph{Title: "help"}, describe.SubGraph, "sub-graph: help", "help"},
 		{node.Compaction{Summary: content.Words("It rained.")}, describe.Compaction, "compaction", ""},
 		{node.Compaction{Replaced: node.ListOf(id)}, describe.Compaction, "compaction of 1 node", "of 1 node:"},

@@ -50,7 +50,7 @@ type Node struct {
 	Blocks content.Blocks
 	// Called is the tool call of an execution.
 	Called Execution
-	// State is the state of an execution: "", Started or InDoubt.
+	// State is the state of an execution in words, see the function State.
 	State string
 	// Failed reports whether something went wrong, as [node.Node.Failed] does.
 	Failed bool
@@ -84,16 +84,8 @@ const (
 	InDoubt = "in doubt"
 )
 
-// State returns the words for the state of an execution; "" for a finished one.
-func State(s node.ExecutionState) string {
-	switch s {
-	case node.ExecutionStarted:
-		return Started
-	case node.ExecutionInDoubt:
-		return InDoubt
-	}
-	return string(s)
-}
+// State returns the words for the state of an execution, such as "awaiting approval"; "" for a finished one.
+func State(s node.ExecutionState) string { return strings.ReplaceAll(string(s), "_", " ") }
 
 // Of describes n.
 func Of(n *node.Node) Node {

@@ -1,9 +1,12 @@
 package describe
 
 import (
+	"bytes"
+	"encoding/base64"
 	"iter"
 	"strings"
 
+	"github.com/goccy/go-json/jsontext"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/safetext"
 )
@@ -36,6 +39,10 @@ type Part struct {
 	// Content is the content of a result. Failed reports whether its call failed.
 	Content content.Blocks
 	Failed  bool
+	// Member is the member of the block's saved form that holds Text, JSON, Content or Source, such as "source.text".
+	// It is "" if the block itself is the content. JSON that cannot be written unchanged is saved under Member with
+	// "_text".
+	Member string
 	// Extra holds the fields of the block that are specific to one API.
 	Extra content.Extra
 	// Signature and Hidden belong to thinking. They are not readable.
@@ -58,25 +65,25 @@ func Parts(blocks content.Blocks) iter.Seq[Part] {
 func part(b content.Block) Part {
 	switch b := b.(type) {
 	case content.Text:
-		return Part{Form: Said, label: [2]string{"text"}, Text: b.Text, Extra: b.Extra}
+		return Part{Form: Said, label: [2]string{"text"}, Text: b.Text, Member: "text", Extra: b.Extra}
 	case content.Thinking:
-		return Part{Form: Thought, label: [2]string{"thinking"}, Text: b.Text, Signature: b.Signature,
-			Hidden: b.Redacted, Extra: b.Extra}
+		return Part{Form: Thought, label: [2]string{"thinking"}, Text: b.Text, Member: "text",
+			Signature: b.Signature, Hidden: b.Redacted, Extra: b.Extra}
 	case content.ToolUse:
 		return Part{Form: Asked, label: [2]string{"call of ", b.Name}, Name: b.Name, ID: b.ID, JSON: b.Input,
-			Extra: b.Extra}
+			Member: "input", Extra: b.Extra}
 	case content.CutToolUse:
-		return Part{Form: Shown, label: [2]string{"cut-off call of ", b.Name}, JSON: b.Input}
+		return Part{Form: Shown, label: [2]string{"cut-off call of ", b.Name}, JSON: b.Input, Member: "input"}
 	case content.ToolResult:
 		return Part{Form: Returned, label: [2]string{"result"}, ID: b.CallID, Content: b.Content, Failed: b.IsError,
-			Extra: b.Extra}
+			Member: "content", Extra: b.Extra}
 	case content.Image:
-		return Part{Form: Shown, label: [2]string{"image"}, Source: b.Source, Extra: b.Extra}
+		return Part{Form: Shown, label: [2]string{"image"}, Source: b.Source, Member: "source", Extra: b.Extra}
 	case content.Document:
 		return Part{Form: Shown, label: [2]string{"document ", b.Title}, Text: b.Source.Text, Source: b.Source,
-			Extra: b.Extra}
+			Member: "source.text", Extra: b.Extra}
 	case content.Opaque:
-		return Part{Form: Shown, label: [2]string{b.API, " block"}, JSON: b.JSON}
+		return Part{Form: Shown, label: [2]string{b.API, " block"}, JSON: b.JSON, Member: "json"}
 	case content.Unknown:
 		return Part{Form: Shown, label: [2]string{"unknown block"}, JSON: b.JSON}
 	}
@@ -97,6 +104,16 @@ func (p Part) WordWith(detail string) string {
 	return "[" + word + detail + "]"
 }
 
+// Size returns the size of an image or a document, such as "68 bytes". It returns "" if the conversation has only the
+// address.
+func Size(s content.Source) string {
+	if s.Data == "" {
+		return ""
+	}
+	padding := strings.Count(s.Data[max(len(s.Data)-2, 0):], "=")
+	return Count(base64.StdEncoding.DecodedLen(len(s.Data))-padding, "byte")
+}
+
 // Text returns blocks as text, joined by line breaks: a text unchanged, and the Word of a block that has none.
 func Text(blocks content.Blocks) string {
 	var list []string
@@ -110,4 +127,43 @@ func Text(blocks content.Blocks) string {
 		}
 	}
 	return strings.Join(list, "\n")
+}
+
+// Arguments returns the arguments of a tool call on one line of at most limit characters. An object is formatted as
+// "city: Tokyo, days: 3". Other text is returned as it is.
+func Arguments(input content.JSON, limit int) string {
+	const nameChars = 48
+	clip := func(s string, chars int) string { return safetext.Clip(s, 1, chars) }
+	dec := jsontext.NewDecoder(bytes.NewBufferString(string(input)),
+		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
+		return clip(string(input), limit)
+	}
+
+	var b strings.Builder
+	for dec.PeekKind() != '}' && b.Len() <= limit {
+		key, err := dec.ReadToken()
+		if err != nil {
+			return clip(string(input), limit)
+		}
+		member := clip(key.String(), nameChars)
+
+		value, err := dec.ReadValue()
+		if err != nil {
+			return clip(string(input), limit)
+		}
+		if value.Kind() == '"' {
+			value, _ = jsontext.AppendUnquote(nil, value) // the error reports invalid UTF-8, which becomes U+FFFD
+		}
+
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(member + ": " + clip(string(value), limit))
+	}
+
+	if dec.PeekKind() != '}' {
+		b.WriteString(", …")
+	}
+	return clip(b.String(), limit)
 }

@@ -16,6 +16,17 @@
 //	  id        its ID
 //	  sort      its kind, as in package describe: "user", "assistant", "results", "tool call", "system" and so on
 //	  label     a short name for it
+//	  call      the arguments of an execution on one line, already cut: "(city: Tokyo)"
+//	  line      its content on one line, already cut; the result of an execution
+//	  parts     its content, in order; each part has
+//	    form    the layout, see the type Form; absent for text
+//	    label   a heading, a remark or the name of a tool
+//	    at      the path of the content in the saved form, as in "body.blocks.0.text"; JSON that is not there is a
+//	            string under the same name with "_text"
+//	    from    the path of what a change replaces
+//	    bad     true for a failure
+//	    open    true for a fold that is open at first
+//	    parts   the parts inside it
 //	  raw       its saved form, byte for byte, as a string
 //	  parents   the keys of its parents, in order
 //	  opens     the keys of the heads of its sub-agent's conversation

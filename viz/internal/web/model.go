@@ -117,6 +117,8 @@ func (m *Model) nodes(p *Patch, pic *viz.Picture) map[node.ID]int {
 func (m *Model) describe(n *node.Node, keys map[node.ID]int) Node {
 	d := describe.Of(n)
 	t := Node{Key: keys[n.ID()], ID: n.ID().String(), Sort: string(d.Sort), Label: d.Label(), Raw: string(n.Append(nil))}
+	t.Call, t.Line = line(d)
+	t.Parts = nodeParts(n, d)
 	t.Parents = keysOf(n.Parents(), keys)
 	t.Opens = keysOf(dag.FromNode(n).Heads(), keys)
 

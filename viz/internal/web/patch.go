@@ -28,6 +28,9 @@ type Node struct {
 	ID      string   `json:"id"`
 	Sort    string   `json:"sort"`
 	Label   string   `json:"label"`
+	Call    string   `json:"call,omitempty"`
+	Line    string   `json:"line,omitempty"`
+	Parts   []Part   `json:"parts,omitempty"`
 	Raw     string   `json:"raw"`
 	Parents []int    `json:"parents,omitempty"`
 	Opens   []int    `json:"opens,omitempty"`

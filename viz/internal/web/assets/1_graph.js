@@ -155,10 +155,10 @@ function siblings(key) {
 
 // branches are the siblings of a node, where they are alternatives and not calls side by side.
 function branches(key) {
-  if (kindOf(key) === 'tool_execution') return [];
+  if (isCall(key)) return [];
   const node = nodeOf(key);
   if (!node.parents?.length) return [];
-  return siblings(key).filter(other => kindOf(other) !== 'tool_execution');
+  return siblings(key).filter(other => !isCall(other));
 }
 
 // sums adds up what the calls of nodes took. A run's totals are not added: they repeat what its nodes say.
@@ -173,8 +173,8 @@ function sums(keys) {
     if (node.cost !== undefined) {
       total.cost += node.cost;
       total.priced++;
-    } else if (node.usage && kindOf(key) !== 'tool_execution') total.unpriced++;
-    if (kindOf(key) === 'tool_execution') total.calls++;
+    } else if (node.usage && !isCall(key)) total.unpriced++;
+    if (isCall(key)) total.calls++;
     else if (node.ms) {
       total.ms += node.ms;
       total.answers++;

@@ -1,60 +1,52 @@
 // What nodes say, in words. Everything here is text: it reaches the page by textContent alone.
 
-// kindOf is the kind of a node. In what Plait saves it stands right after the parents, where it can be read without parsing the rest.
-function kindOf(key) {
-  const node = nodeOf(key);
-  node.kind ??= /^{"id":"[^"]*","parents":\[[^\]]*\],"kind":"([a-z_]+)"/.exec(node.raw)?.[1] ?? skimmed(node).kind;
-  return node.kind;
-}
-
 // groups has the filter that a sort of node falls under; other sorts are "other".
 const groups = {user: 'user', assistant: 'assistant', results: 'tools', 'tool call': 'tools'};
 
 const group = key => groups[nodeOf(key).sort] || 'other';
 
-// isResults tells the message that closes a tool phase.
+const isCall = key => nodeOf(key).sort === 'tool call';
+const isMessage = key => ['user', 'assistant', 'results'].includes(nodeOf(key).sort);
 const isResults = key => nodeOf(key).sort === 'results';
 
 // label is a short name for a node, as the program writes it.
 const label = key => nodeOf(key).label;
 
-// stateOf is the word for the state of an execution, as the program writes it; '' for a finished one.
-const stateOf = body => (body.state || '').replaceAll('_', ' ');
+// valueAt returns what is at a path of a saved node. JSON that could not be saved as JSON is a string beside it.
+function valueAt(value, path) {
+  const names = path.split('.');
+  const last = names.pop();
+  for (const name of names) value = value?.[name];
+  return value?.[last] === undefined ? value?.[last + '_text'] : value[last];
+}
 
-// words is all that a node says: what search looks through and comparison compares.
+function textAt(value, path) {
+  const found = valueAt(value, path);
+  return found === undefined ? '' : pretty(found);
+}
+
+// words is the text of a node: what search looks through and comparison compares.
 function words(key, read = saved) {
-  const {kind, body, info} = read(nodeOf(key));
-  switch (kind) {
-    case 'system': return body.text || '';
-    case 'tools': return (body.tools || []).map(tool => tool.name + ': ' + (tool.description || '')).join('\n');
-    case 'message': return blockWords(body.blocks);
-    case 'tool_execution': return [call(body.tool, input(body)), stateOf(body), blockWords(body.result)].filter(Boolean).join('\n');
-    case 'sub_graph': return [body.title, body.summary].filter(Boolean).join('\n');
-    case 'compaction': return blockWords(body.summary);
-    case 'stop_reason': return [body.reason, body.detail].filter(Boolean).join('\n');
-    case 'custom': return body.name + ' ' + pretty(body.json);
+  const node = nodeOf(key);
+  return listWords(node.parts, read(node));
+}
+
+const listWords = (parts, from) => (parts || []).map(part => partWords(part, from)).filter(Boolean).join('\n');
+
+// partWords is the text of one part. Headings are not text of a node.
+function partWords(part, from) {
+  switch (part.form || 'text') {
+    case 'text': case 'title': case 'json': return textAt(from, part.at);
+    case 'call': case 'input': return (part.label || '') + '(' + args(valueAt(from, part.at)) + ')';
+    case 'card': return ['[' + part.label + ']', listWords(part.parts, from)].filter(Boolean).join('\n');
+    case 'fold': return [part.label, listWords(part.parts, from)].filter(Boolean).join('\n');
+    case 'image': return '[' + part.label + ']';
+    case 'note': return part.label;
+    case 'result': return listWords(part.parts, from);
+    case 'head': case 'changed': case 'aside': case 'links': case 'calls': return '';
   }
-  return info ? pretty({body, info}) : pretty(body);
+  throw new Error('a part of an unknown form: ' + part.form);
 }
-
-function blockWords(blocks) {
-  return (blocks || []).map(block => {
-    switch (block.type) {
-      case 'text': return block.text;
-      case 'thinking': return block.text || '';
-      case 'tool_use': return call(block.name, input(block));
-      case 'cut_tool_use': return '[cut-off call of ' + (block.name || '') + ']';
-      case 'tool_result': return block.content ? blockWords(block.content) : '';
-      case 'image': return '[image ' + (block.source?.media_type || block.source?.url || '') + ']';
-      case 'document': return '[document ' + [block.title, block.source?.text].filter(Boolean).join('\n') + ']';
-    }
-    return '[' + block.type + ']';
-  }).filter(Boolean).join('\n');
-}
-
-// input is the arguments of a call, also where they are not JSON.
-const input = body => body.input_text ?? body.input;
-const call = (tool, value) => (tool || '') + '(' + args(value) + ')';
 
 // args writes arguments as "city: Tokyo, days: 3".
 function args(value) {
@@ -152,20 +144,7 @@ function indentJSON(text, cuts) {
 const line = (text, most = 240) => text.slice(0, most * 2).replace(/\s+/g, ' ').trim().slice(0, most);
 
 // summary is what a row shows of a node.
-function summary(key) {
-  const {kind, body} = saved(nodeOf(key));
-  switch (kind) {
-    case 'tools': return (body.tools || []).map(tool => tool.name).join(', ');
-    case 'tool_execution': return '(' + line(args(input(body)), 80) + ')  → ' + ([stateOf(body), line(blockWords(body.result))].filter(Boolean).join(': ') || 'no output');
-    case 'message': {
-      if (isResults(key)) return count(nodeOf(key).parents?.length ?? 0, 'result') + ' ' + line(blockWords(body.blocks.filter(b => b.type !== 'tool_result')));
-      const calls = (body.blocks || []).filter(block => block.type === 'tool_use');
-      const said = line(blockWords(body.blocks.filter(block => block.type !== 'tool_use' && block.type !== 'thinking')));
-      return [said, calls.length ? '→ ' + tally(calls.map(c => c.name)) : ''].filter(Boolean).join('  ');
-    }
-  }
-  return line(words(key));
-}
+const summary = key => [nodeOf(key).call, nodeOf(key).line].filter(Boolean).join('  → ');
 
 // tally names things with how often each is there: "get_weather ×3, search".
 function tally(names) {

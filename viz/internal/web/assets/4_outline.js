@@ -52,7 +52,7 @@ function foldedRows() {
       list.push({key, level: 1});
       continue;
     }
-    const calls = members.filter(member => kindOf(member) === 'tool_execution');
+    const calls = members.filter(member => isCall(member));
     const face = calls.length === 1 ? calls[0] : members[members.length - 1];
     const inner = members.filter(member => member !== face);
     for (const member of members) taken.add(member);
@@ -65,10 +65,10 @@ function foldedRows() {
 
 // phase is the executions on the path that stand beside an execution, and the message after them; null for other nodes.
 function phase(key) {
-  if (kindOf(key) !== 'tool_execution') return null;
+  if (!isCall(key)) return null;
   const caller = nodeOf(key).parents?.[0];
   const calls = caller === undefined ? [key]
-    : nodeOf(caller).kids.filter(kid => at.onPath.has(kid) && kindOf(kid) === 'tool_execution');
+    : nodeOf(caller).kids.filter(kid => at.onPath.has(kid) && isCall(kid));
   const end = nodeOf(key).kids.find(kid => at.onPath.has(kid) && isResults(kid));
   if (end === undefined && calls.length === 1) return null;
   return end === undefined ? calls : [...calls, end];
@@ -158,7 +158,7 @@ function drawRow(row, i) {
 
 function rowText(row) {
   const [name, text] = row.calls?.length > 1
-    ? [tally(row.calls.map(key => label(key))), row.calls.map(key => line(blockWords(saved(nodeOf(key)).body.result), 60)).filter(Boolean).join(' · ')]
+    ? [tally(row.calls.map(key => label(key))), row.calls.map(key => line(nodeOf(key).line || '', 60)).filter(Boolean).join(' · ')]
     : [label(row.key), summary(row.key)];
   return el('span', {class: 'text'}, el('b', {}, line(name, 60)), ' ', text);
 }

@@ -59,8 +59,8 @@ function facts(key) {
   if (node.usage) add('tokens', (info.usage?.incomplete ? 'at least ' : '') + usageText(node.usage));
   if (node.cost !== undefined) add('cost', costText(node.cost));
   if (info.elapsed_ns) add('run took', duration(Number(info.elapsed_ns) / 1e6));
-  if (kindOf(key) === 'stop_reason' && info.turns) add('run', [count(info.turns, 'turn'), info.tool_calls && count(info.tool_calls, 'tool call')].filter(Boolean).join(', '));
-  if (info.usage && kindOf(key) === 'stop_reason') add('run’s tokens', (info.usage.incomplete ? 'at least ' : '') + usageText(usageList(info.usage)));
+  if (nodeOf(key).sort === 'stop' && info.turns) add('run', [count(info.turns, 'turn'), info.tool_calls && count(info.tool_calls, 'tool call')].filter(Boolean).join(', '));
+  if (info.usage && nodeOf(key).sort === 'stop') add('run’s tokens', (info.usage.incomplete ? 'at least ' : '') + usageText(usageList(info.usage)));
   if (info.tool_usage) add('in tools', usageText(usageList(info.tool_usage)));
   if (info.cost !== undefined) add('cost', info.cost instanceof Digits ? info.cost.text : String(info.cost));
   if (body.call_id) add('call', line(body.call_id, 80));
@@ -124,90 +124,60 @@ function block(name, text, classes) {
   }}, 'show all ' + count(text.length, 'character')));
 }
 
-// says shows what a node says.
-function says(key) {
-  const node = nodeOf(key), {kind, body, info = {}} = saved(node);
-  switch (kind) {
-    case 'system': return block('div', body.text || '', 'said');
-    case 'tools': return (body.tools || []).map(tool => el('details', {class: 'card'},
-      el('summary', {}, el('b', {}, tool.name || pretty(tool.extra))), block('div', tool.description || '', 'said'), block('pre', pretty(tool.schema_text ?? tool.schema), 'code')));
-    case 'message': return [(body.blocks || []).map((b, i) => blockOf(b, key, i)), isResults(key) && executions(key)];
-    case 'tool_execution': return execution(body, info);
-    case 'sub_graph': return [el('b', {}, body.title), block('div', body.summary || '', 'said')];
-    case 'compaction': return [part('says in their place'), (body.summary || []).map(b => blockOf(b, key)), el('p', {class: 'quiet'}, count((body.replaced || []).length, 'node') + ' replaced: ',
-      (body.replaced || []).slice(0, 50).map(id => {
-        const k = keyOfID(id);
-        return k === null ? '' : [link(k), ' '];
-      }).flat())];
-    case 'stop_reason': return block('div', [body.reason, body.detail].filter(Boolean).join('\n'), 'said');
-    case 'custom': return block('pre', pretty(body.json_text ?? body.json), 'code');
+// says shows the content of a node.
+const says = key => placeAll(key, nodeOf(key).parts);
+
+const placeAll = (key, parts) => (parts || []).map(part => place(key, part));
+
+// place lays out one part of a node.
+function place(key, part) {
+  const from = saved(nodeOf(key));
+  switch (part.form || 'text') {
+    case 'text': return block('div', textAt(from, part.at), 'said');
+    case 'title': return block('b', textAt(from, part.at), 'said title');
+    case 'json': case 'input': return block('pre', textAt(from, part.at), 'code');
+    case 'changed': return diffed(textAt(from, part.from), textAt(from, part.at));
+    case 'call': return el('div', {class: 'card call'}, el('div', {class: 'cardhead'}, '→ ', el('b', {}, part.label), ' ', executedBy(key, part)), block('pre', textAt(from, part.at), 'code'));
+    case 'head': return caption(part.label);
+    case 'note': return el('p', {class: 'quiet'}, part.label);
+    case 'card': return card(part, el('div', {class: 'cardhead'}, part.label), placeAll(key, part.parts));
+    case 'fold': return el('details', {class: 'card', open: part.open},
+      el('summary', {}, part.label), placeAll(key, part.parts));
+    case 'result': return el('div', {class: part.bad ? 'outcome bad' : 'outcome'}, placeAll(key, part.parts));
+    case 'aside': return placeAll(key, part.parts);
+    case 'image': return picturesOf(part, valueAt(from, part.at) || {});
+    case 'links': return linksTo(valueAt(from, part.at) || []);
+    case 'calls': return executions(key);
   }
-  return block('pre', pretty(body), 'code');
+  throw new Error('a part of an unknown form: ' + part.form);
 }
 
-const part = text => el('h3', {}, text);
+const caption = text => el('h3', {}, text);
 const link = key => el('button', {class: 'link', onclick: () => select(key)}, 'n' + numberOf(key));
+const card = (part, ...inside) => el('div', {class: part.bad ? 'card bad' : 'card'}, inside);
 
-function execution(body, info) {
-  const ran = info.ran;
-  return [
-    part(ran ? 'arguments, as the model wrote them' : 'arguments'), block('pre', pretty(input(body)) ?? '', 'code'),
-    ran && [part('what ran instead' + (ran.tool ? ': ' + ran.tool : '')), input(ran) !== undefined && diffed(pretty(input(body)), pretty(input(ran)))],
-    part(stateOf(body) || (body.is_error ? 'failed with' : 'result')), (body.result || []).length ? el('div', {class: body.is_error ? 'outcome bad' : 'outcome'}, body.result.map(b => blockOf(b))) : el('p', {class: 'quiet'}, body.state === 'started' ? 'no result yet' : 'no output'),
-    info.full && el('details', {class: 'card'}, el('summary', {}, 'whole output'), info.full.map(b => blockOf(b))),
-    info.details !== undefined && [part('details'), block('pre', pretty(info.details), 'code')],
-    info.started && el('p', {class: 'quiet'}, 'started ' + info.started + (info.ended ? ', ended ' + info.ended : ', end unknown')),
-  ].flat();
-}
+// linksTo is links to the first nodes of a list of IDs, as far as they are here.
+const linksTo = ids => el('p', {class: 'quiet'}, ids.slice(0, 50).map(keyOfID).filter(key => key !== null).map(key => [link(key), ' ']));
 
 // executions lists the calls whose results a message holds.
 function executions(key) {
-  const calls = (nodeOf(key).parents || []).filter(parent => kindOf(parent) === 'tool_execution');
+  const calls = (nodeOf(key).parents || []).filter(parent => isCall(parent));
   const most = 200; // more are in the outline
   return calls.length > 0 && [el('table', {class: 'calls'}, el('tbody', {}, calls.slice(0, most).map(call => el('tr', {class: nodeOf(call).problems.some(p => p.grave) ? 'bad' : null},
     el('td', {}, link(call)), el('td', {}, el('b', {}, line(label(call), 40)), ' ' + summary(call)), el('td', {class: 'number'}, nodeOf(call).ms ? duration(nodeOf(call).ms) : ''))))), calls.length > most && el('p', {class: 'quiet'}, 'and ' + count(calls.length - most, 'more call'))];
 }
 
-// blockOf shows one block. What a message's block refers to, by its place, is found through the message's key.
-function blockOf(b, key, place) {
-  switch (b.type) {
-    case 'text': return block('div', b.text || '', 'said');
-    case 'thinking': return el('details', {class: 'card thinking', open: (b.text || '').length < 600},
-      el('summary', {}, b.text ? 'thinking' : 'thinking, hidden by the provider'), block('div', b.text || '', 'said'));
-    case 'tool_use': return el('div', {class: 'card call'}, el('div', {class: 'cardhead'}, '→ ', el('b', {}, b.name), ' ', executedBy(key, place)),
-      block('pre', pretty(input(b)) ?? '', 'code'));
-    case 'cut_tool_use': return el('div', {class: 'card'}, el('div', {class: 'cardhead'}, 'cut-off call of ', el('b', {}, b.name)),
-      block('pre', pretty(input(b)) ?? '', 'code'));
-    case 'tool_result': return resultOf(b, key);
-    case 'image': return picturesOf(b.source || {});
-    case 'document': return el('div', {class: 'card'}, el('div', {class: 'cardhead'}, 'document ', el('b', {}, b.title), ' ', sourceText(b.source || {})),
-      b.source?.text !== undefined && block('div', b.source.text, 'said'));
-  }
-  return el('div', {class: 'card'}, el('div', {class: 'cardhead'}, b.type + ' block', b.api && ' of ' + b.api), block('pre', pretty(b.json ?? b), 'code'));
-}
-
-// executedBy links a call to the node that carried it out: the one whose index is the call's place among the calls.
-function executedBy(key, place) {
-  if (key === undefined) return null;
-  const calls = saved(nodeOf(key)).body.blocks.flatMap((b, i) => b.type === 'tool_use' ? [i] : []);
-  const kid = nodeOf(key).kids.find(k => kindOf(k) === 'tool_execution' && saved(nodeOf(k)).body.index === calls.indexOf(place));
+// executedBy links a call to its execution: the one whose index is the call's index among the calls.
+function executedBy(key, part) {
+  const index = nodeOf(key).parts.filter(p => p.form === 'call').indexOf(part);
+  const kid = nodeOf(key).kids.find(k => isCall(k) && saved(nodeOf(k)).body.index === index);
   return kid === undefined ? null : link(kid);
 }
 
-function resultOf(b, key) {
-  if (b.content === undefined && b.call_id === undefined && b.result_of !== undefined) return null; // the table below has it
-  return el('div', {class: b.is_error ? 'card bad' : 'card'}, el('div', {class: 'cardhead'}, '← result ', el('span', {class: 'quiet'}, b.call_id)), (b.content || []).map(inner => blockOf(inner)));
-}
-
-function sourceText(source) {
-  const size = source.data ? ', ' + count(Math.floor(source.data.length * 3 / 4), 'byte') : '';
-  return [source.media_type, source.url, source.file_id && 'file ' + source.file_id].filter(Boolean).join(' ') + size;
-}
-
 // picturesOf shows an image whose bytes are here and are what browsers draw without running or fetching anything. Others are named.
-function picturesOf(source) {
+function picturesOf(part, source) {
   const type = source.data && sniff(source.data);
-  const name = el('div', {class: 'cardhead'}, 'image ', sourceText(source));
+  const name = el('div', {class: 'cardhead'}, part.label);
   if (!type) return el('div', {class: 'card'}, name);
   const bytes = Uint8Array.from(atob(source.data), c => c.charCodeAt(0));
   const url = URL.createObjectURL(new Blob([bytes], {type}));

@@ -65,13 +65,13 @@ function headName(key) {
 
 // lastWords is the last thing that somebody said on the way to a node.
 function lastWords(key) {
-  for (let k = key; k !== undefined; k = nodeOf(k).parents?.[0]) if (kindOf(k) === 'message') return summary(k);
+  for (let k = key; k !== undefined; k = nodeOf(k).parents?.[0]) if (isMessage(k)) return summary(k);
   return label(key);
 }
 
 // pairUp lays what two branches say side by side: the same, or else the same kind of thing.
 function pairUp(a, b) {
-  const sign = key => kindOf(key) + ' ' + label(key);
+  const sign = key => nodeOf(key).sort + ' ' + label(key);
   const pairs = [];
   const start = commonStart(a.map(sign), b.map(sign));
   for (let i = 0; i < start; i++) pairs.push([a[i], b[i]]);

@@ -189,11 +189,10 @@ function canRunNow() {
 
 // forkBox lets a person say something else here, and go on from there. What was said stays.
 function forkBox(key) {
-  if (!config.live || !config.canRun || at.owner !== null || kindOf(key) === 'tool_execution') return null;
-  const {body} = saved(nodeOf(key));
+  if (!config.live || !config.canRun || at.owner !== null || isCall(key)) return null;
   const edits = group(key) === 'user' && (nodeOf(key).parents || []).length > 0;
   const text = el('textarea', {rows: 3, 'aria-label': 'what to say'});
-  text.value = edits ? blockWords(body.blocks) : '';
+  text.value = edits ? words(key) : '';
   const from = edits ? nodeOf(key).parents[0] : key;
   return el('form', {class: 'fork', onsubmit: async event => {
     event.preventDefault();
@@ -205,5 +204,5 @@ function forkBox(key) {
     } catch (err) {
       status('Not run: ' + err.message);
     }
-  }}, part(edits ? 'say something else in its place, and run' : 'say something here, and run'), text, el('div', {class: 'toolbar'}, el('button', {type: 'submit'}, 'Run from here'), el('span', {class: 'why quiet', role: 'status'})));
+  }}, caption(edits ? 'say something else in its place, and run' : 'say something here, and run'), text, el('div', {class: 'toolbar'}, el('button', {type: 'submit'}, 'Run from here'), el('span', {class: 'why quiet', role: 'status'})));
 }
