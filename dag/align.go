@@ -46,6 +46,7 @@ func shortest(a, b []int, equal func(i, j int)) bool {
 	const zero = maxEdits + 1
 	var reach [2*zero + 1]int // the furthest index in a on each diagonal, from -zero to zero
 	var trace [][]int         // reach before edit n, on the diagonals from -n-1 to n+1
+
 	for n := range maxEdits + 1 {
 		trace = append(trace, slices.Clone(reach[zero-n-1:zero+n+2]))
 		for k := -n; k <= n; k += 2 {
@@ -54,10 +55,13 @@ func shortest(a, b []int, equal func(i, j int)) bool {
 			if from < k {
 				i++
 			}
+
+			// Equal elements cost no edit.
 			for i < len(a) && i-k < len(b) && a[i] == b[i-k] {
 				i++
 			}
 			reach[zero+k] = i
+
 			if i >= len(a) && i-k >= len(b) {
 				backtrack(trace, len(a), len(b), equal)
 				return true

@@ -26,8 +26,8 @@ func (w *walk) from(heads []*node.Node) []*node.Node {
 	})
 }
 
-// visit returns what the heads reach, in order, without the nodes that enter rejects and the nodes that only those
-// reach. enter is called for each head and each edge, and must reject a node that it has accepted before.
+// visit returns the nodes in reach of the heads, in order. It leaves out the nodes that enter rejects, and nodes in
+// reach of only those. enter is called for each head and each edge, and must reject a node that it has accepted before.
 func (w *walk) visit(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
 	type frame struct {
 		n    *node.Node

@@ -151,6 +151,7 @@ func (v *valueState) scan(b []byte) (n int, ended bool, err error) {
 			continue
 		}
 
+		// A number or a word ends before the next mark, a list or an object at its last bracket.
 		switch b[v.at] {
 		case '"':
 			v.quoted = true

@@ -281,8 +281,8 @@ func (v *validator) execution(n *node.Node, e node.ToolExecution) {
 	}
 }
 
-// phases checks the conversation as it is sent to a model: that the tools it calls are declared, and that the calls of
-// the assistant have their results in what the user's side sends next.
+// phases checks the conversation as it is sent to a model. Every tool that is called must be declared, and the results
+// of an assistant message's calls must come before the next assistant message.
 func (v *validator) phases(d DAG) {
 	nodes := d.Nodes()
 	view := viewOf(nodes)

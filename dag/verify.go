@@ -78,11 +78,14 @@ func (d DAG) ownWaiting(seen map[node.ID]bool) (findings []Finding, paused []DAG
 			continue
 		}
 		seen[caller.ID()] = true
+
 		p, _ := New().WithHeads(phases[caller.ID()]...).openPhase()
 		for i, c := range p.calls {
 			if p.done[i] != nil {
 				continue
 			}
+
+			// A call that was started may hold a paused sub-agent, with open calls of its own.
 			text := fmt.Sprintf("call %d, %q of %q", i, c.ID, c.Name)
 			if p.started[i] != nil {
 				text += ", " + describe.State(p.started[i].Payload().(node.ToolExecution).State)

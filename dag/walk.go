@@ -104,9 +104,9 @@ func postOrder(heads []*node.Node) []*node.Node {
 	return postOrderOf(heads, entering(func(*node.Node) bool { return true }))
 }
 
-// postOrderOf returns the nodes that the heads reach, in the order of Nodes, without the nodes that enter rejects and
-// those that only they reach. enter is called for each head and each edge, and must reject a node that it has accepted
-// before. (A walk does the same through child conversations.)
+// postOrderOf returns the nodes in reach of the heads, in the order of Nodes. It leaves out the nodes that enter
+// rejects, and nodes in reach of only those. enter is called for each head and each edge, and must reject a node that
+// it has accepted before. (A walk does the same through child conversations.)
 func postOrderOf(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
 	type visit struct {
 		n    *node.Node

@@ -207,6 +207,8 @@ func stream(start func(yield func(Event, error) bool) *run, begin func(*run) err
 	return func(yield func(Event, error) bool) {
 		r := start(yield)
 		defer r.close()
+
+		// Every refusal is an End event, so that a consumer has one way to learn of an error.
 		if used.Swap(true) {
 			r.refuse(errTwice)
 			return
@@ -219,6 +221,7 @@ func stream(start func(yield func(Event, error) bool) *run, begin func(*run) err
 			r.refuse(err)
 			return
 		}
+
 		r.end(r.loop())
 	}
 }
@@ -246,7 +249,7 @@ func (a Agent) ExecuteTools(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 
 // executeTools is ExecuteTools. With strict, a declared tool that nothing can run is an error.
 func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DAG, error) {
-	a.Limits.Time = 0
+	a.Limits.Time = 0 // the limit is one of a run
 	var yield func(Event, error) bool
 	if a.Save != nil {
 		yield = func(Event, error) bool { return true } // saving goes by events
@@ -254,6 +257,7 @@ func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DA
 	r := newRun(ctx, a, d, yield)
 	defer r.close()
 	r.strict = strict
+
 	if err := r.bind(); err != nil {
 		return r.given, err
 	}

@@ -39,9 +39,9 @@ func (r Replayed) String() string {
 	return call + " → " + said(r.Is) + ", recorded → " + said(r.Was)
 }
 
-// ReplayTools executes the tool calls of a recorded conversation again, with today's tools and the recorded answers of
-// the model: what has changed in the results? The tools are the agent's, and those that travel with d; its hooks
-// decide, its limits hold for each phase. No request is sent, except by sub-agents.
+// ReplayTools executes the tool calls of a recorded conversation again, to find what has changed in the results. The
+// calls are those in the recorded answers of the model. The tools are those of the agent and those bound to d. The
+// agent's hooks apply, and its limits apply to each tool phase. No request is sent, except by sub-agents.
 //
 // The function same reports whether a result counts as unchanged; nil compares the content and whether the call failed.
 // The calls come in the order of d, without those that had no result. With first, ReplayTools stops at the first result
@@ -120,9 +120,9 @@ func (e *NotRecordedError) Unwrap() error { return ErrNotRecorded }
 //	again, err := executor.Agent{Provider: other, Handler: tape.Handle}.Run(ctx, tape.Start())
 //	fmt.Println(dag.Diff(d, again), tape.Missed())
 //
-// A call is known by its tool and its arguments, whatever the order of their members; one that was recorded several
-// times gives its results in order, and the last of them again. It is safe for concurrent use. The zero value holds no
-// results.
+// A call is identified by its tool and its arguments; the order of their members does not matter. If a call was
+// recorded several times, each use returns the next result, and in the end the last one again. A Recording is safe for
+// concurrent use. The zero value holds no results.
 type Recording struct {
 	start dag.DAG
 
@@ -154,10 +154,11 @@ func recordedAs(tool string, input content.JSON) string { return tool + "\x00" +
 // Start returns the conversation as it was before the first answer of a model.
 func (r *Recording) Start() dag.DAG { return r.start }
 
-// Handle gives the recorded result of a call; an error with a *[NotRecordedError] where there is none.
+// Handle returns the recorded result of a call. If there is none, the error is a *[NotRecordedError].
 func (r *Recording) Handle(_ context.Context, call Call) (any, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	key := recordedAs(call.Name, call.Input)
 	takes := r.takes[key]
 	if len(takes) == 0 {
@@ -165,6 +166,8 @@ func (r *Recording) Handle(_ context.Context, call Call) (any, error) {
 		r.missed = append(r.missed, miss)
 		return nil, miss
 	}
+
+	// The last result stays, for calls beyond those that were recorded.
 	if len(takes) > 1 {
 		r.takes[key] = takes[1:]
 	}
@@ -178,25 +181,25 @@ func (r *Recording) Missed() []*NotRecordedError {
 	return append([]*NotRecordedError(nil), r.missed...)
 }
 
-// nearest is the recorded call of the same tool whose arguments have the longest beginning and end in common with those
-// of call.
+// nearest returns the recorded call of the same tool with the most similar arguments: those with the longest common
+// beginning and end.
 func (r *Recording) nearest(call Call) *node.ToolExecution {
 	var best *node.ToolExecution
-	most := -1
+	longest := -1
 	input := canonical(call.Input)
 	for i := range r.calls {
 		e := &r.calls[i]
 		if e.Tool != call.Name {
 			continue
 		}
-		if n := inCommon(input, canonical(e.Input)); n > most {
-			best, most = e, n
+		if n := inCommon(input, canonical(e.Input)); n > longest {
+			best, longest = e, n
 		}
 	}
 	return best
 }
 
-// inCommon is how many bytes two texts have in common at their beginning and end.
+// inCommon returns how many bytes two texts have in common at their beginning and end.
 func inCommon(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -95,6 +95,7 @@ func blocksResult(blocks ...content.Block) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+
 	r := Result{Content: made}
 	return r, r.valid()
 }
@@ -142,6 +143,7 @@ func jsonResult(v any) (_ Result, err error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("the tool's result cannot be encoded: %w", err)
 	}
+
 	if bytes.Equal(text, []byte("null")) {
 		return Result{}, nil
 	}
@@ -176,6 +178,7 @@ func cutBlocks(blocks content.Blocks, bytes, lines int) (content.Blocks, bool) {
 		if cut {
 			continue
 		}
+
 		if cut = !left.fitsBefore(left.mark(), t.Text); cut {
 			t.Text = left.cut(t.Text)
 		}
@@ -191,7 +194,7 @@ func cutBlocks(blocks content.Blocks, bytes, lines int) (content.Blocks, bool) {
 	return made, true
 }
 
-// budget is how much text there may be; negative is no limit.
+// budget is the number of bytes and lines that are left. A negative number is no limit.
 type budget struct{ bytes, lines int }
 
 func newBudget(bytes, lines int) *budget {
@@ -205,7 +208,7 @@ func newBudget(bytes, lines int) *budget {
 	return b
 }
 
-// fits takes text from the budget, where it fits.
+// fits takes text from the budget, and reports whether it fits. If it does not, the budget stays as it is.
 func (b *budget) fits(text string) bool {
 	lines := strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1
 	if b.bytes >= 0 && len(text) > b.bytes || b.lines >= 0 && lines > b.lines {
@@ -230,7 +233,7 @@ func (b *budget) fitAll(blocks content.Blocks) bool {
 	return true
 }
 
-// fitsBefore takes text from the budget, where it and the mark, on a line of its own, fit.
+// fitsBefore takes text from the budget if the text and a mark on a line of its own fit. It reports whether they do.
 func (b *budget) fitsBefore(mark, text string) bool {
 	with := *b
 	return with.fits(text) && (b.bytes < 0 || with.bytes >= len(mark)) && (b.lines < 0 || with.lines >= 1) && b.fits(text)

@@ -11,7 +11,7 @@ import (
 	"github.com/plait-dev/plait/internal/schema"
 )
 
-// Tool is a tool that can be run. [Func] and [NewTool] make one of a function; a type of a program's own needs these
+// Tool is a tool that can be executed. [Func] and [NewTool] make one from a function. A program's own type needs these
 // two methods.
 //
 // It may have further methods:

@@ -23,7 +23,7 @@ const digestPrefix = "sha256:"
 // digestTag is the first part of the hashed data. It changes when the rule at Node.Digest changes.
 const digestTag = "plait.node.v1"
 
-// ErrDigest marks text that is not a digest, and a node whose content does not have the digest that it claims.
+// ErrDigest marks a text that is not a digest, and a node with another digest than its content has.
 var ErrDigest = errors.New("digest mismatch")
 
 // String returns "sha256:" and 64 hexadecimal digits.

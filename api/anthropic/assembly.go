@@ -50,6 +50,7 @@ func (a *assembly) add(delta content.JSON) (api.DeltaKind, string, error) {
 		return "", "", err
 	}
 
+	// Every member counts, also one that a newer version of the API has added: texts grow, other values are set.
 	var kind api.DeltaKind
 	var shown string
 	for _, m := range list {

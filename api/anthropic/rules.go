@@ -141,8 +141,8 @@ func (a accepter) opaque(role content.Role, b content.Opaque, nested bool) (cont
 	return b, ""
 }
 
-// mayStand reports whether the API allows a block of that type, which Plait does not model, for that role or inside a
-// tool result.
+// mayStand reports whether the API allows a block of a type without a model in Plait, for a role or inside a tool
+// result.
 func mayStand(kind string, role content.Role, nested bool) bool {
 	switch kind {
 	case "", "text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image":

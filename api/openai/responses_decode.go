@@ -18,8 +18,8 @@ import (
 // own is the member of an Extra that holds an ownNote. It is never sent.
 const own = "plait"
 
-// ownNote is what Plait records about a block that is an item, or a part of one, where the item's members have no place
-// for it.
+// ownNote holds facts about an item that the item's own members cannot hold. It is recorded with the block made of the
+// item, or of a part of it.
 type ownNote struct {
 	// Item holds the further members of the message that a text is a part of. It is the same for all texts of a
 	// message.

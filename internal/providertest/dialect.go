@@ -57,7 +57,7 @@ func (w *World) sendable() error {
 	}
 
 	if err := asked.Check(body); err != nil {
-		w.tell("with %s\nsent %s", asked.With, body)
+		w.logf("with %s\nsent %s", asked.With, body)
 		return err
 	}
 

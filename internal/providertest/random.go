@@ -53,9 +53,9 @@ func (d *Dialect) try(seed uint64) error {
 	}
 
 	steps, err = d.shrink(steps, err)
-	var told strings.Builder
-	_ = d.play(steps, &told)
-	return fmt.Errorf("%w\n%s", err, told.String())
+	var log strings.Builder
+	_ = d.play(steps, &log)
+	return fmt.Errorf("%w\n%s", err, log.String())
 }
 
 // step is one operation. It depends on its seed alone, so that it does the same if other steps are left out.
@@ -89,22 +89,22 @@ func (d *Dialect) shrink(steps []step, failure error) ([]step, error) {
 }
 
 // play does the steps. It returns an error if a conversation on the way has no valid request.
-func (d *Dialect) play(steps []step, told *strings.Builder) (failure error) {
+func (d *Dialect) play(steps []step, log *strings.Builder) (failure error) {
 	defer func() {
 		if p := recover(); p != nil {
 			failure = fmt.Errorf("panic: %v", p)
 		}
 	}()
 
-	w := &World{dialect: d, d: dag.New().WithSource(node.Counting(time.Unix(1_800_000_000, 0))), told: told}
+	w := &World{dialect: d, d: dag.New().WithSource(node.Counting(time.Unix(1_800_000_000, 0))), log: log}
 	for i, s := range steps {
 		w.Rand = rand.New(rand.NewPCG(s.seed, 1))
 		op := operations[s.op]
-		w.tell("%d. %s", i+1, op.name)
+		w.logf("%d. %s", i+1, op.name)
 		if next := op.do(w); next.Err() == nil {
 			w.d = next // a refused step changes nothing
 		} else {
-			w.tell("   refused: %v", next.Err())
+			w.logf("   refused: %v", next.Err())
 		}
 
 		if i < len(steps)-1 && !w.One(4) {

@@ -17,12 +17,13 @@ type World struct {
 	dialect *Dialect
 	d       dag.DAG
 	forks   []dag.DAG
-	told    *strings.Builder
+	log     *strings.Builder
 }
 
-func (w *World) tell(format string, args ...any) {
-	if w.told != nil {
-		fmt.Fprintf(w.told, format+"\n", args...)
+// logf appends a line to the log, if there is one.
+func (w *World) logf(format string, args ...any) {
+	if w.log != nil {
+		fmt.Fprintf(w.log, format+"\n", args...)
 	}
 }
 

@@ -224,10 +224,11 @@ func (w *watch) update(event executor.Event, err error) {
 	case executor.TurnStart:
 		now.turn, now.tools = e.Turn, nil
 		w.publish("activity", activity{Turn: e.Turn})
+
 	case executor.MessageStart:
 		now.begin()
 		w.publish("activity", activity{Begin: true})
-	case executor.Retry:
+	case executor.Retry: // the text so far is not kept: begin again
 		now.begin()
 		w.publish("activity", activity{Begin: true})
 	case executor.MessageDelta:
@@ -235,10 +236,12 @@ func (w *watch) update(event executor.Event, err error) {
 			w.delta(d)
 		}
 	case executor.MessageEnd:
+		// The streamed text stays on the page until the node with it is drawn. Without a drawing to come, it goes now.
 		now.landed = true
 		if e.Node == nil || !w.undrawn || len(w.listeners) == 0 {
 			w.drawn()
 		}
+
 	case executor.ToolStart:
 		w.tool(tool{
 			ID: callID(e.Turn, e.Ran.Index), Tool: e.Ran.Name, Input: safetext.Cut(string(e.Ran.Input), maxNote),
@@ -254,6 +257,7 @@ func (w *watch) update(event executor.Event, err error) {
 		w.note(callID(e.Turn, e.Execution.Index), func(t *tool) {
 			t.Ended, t.Failed, t.State = true, e.Execution.IsError, describe.State(e.Execution.State)
 		})
+
 	case executor.TurnEnd:
 		now.used = now.used.Plus(e.Usage).Plus(e.ToolUsage)
 		w.publish("activity", activity{Tokens: now.tokens()})

@@ -91,7 +91,6 @@ type screen struct {
 // start begins to redraw the line once a second. The function it returns ends that and clears the line.
 func (s *screen) start() (stop func()) {
 	if !s.redrawn {
-
 		return func() {}
 	}
 
@@ -111,6 +110,7 @@ func (s *screen) start() (stop func()) {
 			}
 		}
 	})
+
 	return func() {
 		close(done)
 		ticking.Wait()

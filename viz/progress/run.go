@@ -43,17 +43,19 @@ func (r *run) see(event executor.Event, err error) string {
 	case executor.TurnStart:
 		r.turn, r.doing, r.heard = e.Turn, "waiting for the model", time.Now()
 		return "turn " + strconv.Itoa(e.Turn)
+
 	case executor.MessageDelta:
 		r.doing, r.heard = "answering", time.Now()
 		if d, ok := e.Event.(api.Delta); ok && d.Kind == api.DeltaThinking {
 			r.doing = "thinking"
 		}
 	case executor.Retry:
-		r.heard = time.Now().Add(e.Wait)
+		r.heard = time.Now().Add(e.Wait) // the wait before the next attempt is no silence of the model
 		r.doing = "retrying in " + e.Wait.Round(100*time.Millisecond).String()
 		return fmt.Sprintf("turn %d: attempt %d failed, %s", e.Turn, e.Attempt, r.doing)
 	case executor.MessageEnd:
 		r.answered(e)
+
 	case executor.ToolStart:
 		r.tools = append(r.tools, tool{index: e.Call.Index, name: e.Ran.Name, began: time.Now()})
 	case executor.ToolUpdate:
@@ -62,6 +64,7 @@ func (r *run) see(event executor.Event, err error) string {
 		r.child(e)
 	case executor.ToolEnd:
 		return r.ended(e)
+
 	case executor.TurnEnd:
 		r.used, r.now = r.used+e.Usage.Total()+e.ToolUsage.Total(), 0
 		r.tools, r.doing = nil, ""
