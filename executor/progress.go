@@ -10,8 +10,8 @@ import (
 // made of it. Value becomes content as by [ResultOf].
 //
 // It may be called from any goroutine. While 64 updates of the message's calls wait to be emitted, it waits too. It
-// does nothing outside a tool call, in a run without a consumer of events, and once the call is over, whether the tool has
-// returned or was given up. Errors: those of ResultOf.
+// does nothing outside a tool call, in a run without a consumer of events, and once the call is over, whether the tool
+// has returned or was given up. Errors: those of ResultOf.
 func Progress(ctx context.Context, value any) error {
 	made, err := ResultOf(value)
 	if err != nil {

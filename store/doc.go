@@ -25,9 +25,14 @@
 //
 // # After a crash
 //
-// A run that a crash cut off in a tool phase leaves open calls ([dag.DAG.OpenCalls]). Run the conversation as it is, and
-// give the next message to executor.Agent.Steering: open calls are decided first. A message that is appended behind them
-// ends their phase, and the model reads that they were not completed, even if a tool had begun.
+// A run that a crash cut off in a tool phase leaves open calls ([dag.DAG.OpenCalls]). There are two ways to continue:
+//
+//   - Close the phase with [dag.DAG.CloseTools] before the next message. Nothing is executed. The model reads that the
+//     outcome of a call that was started is unknown, and that the others have no result.
+//   - Run the conversation as it is, with the next message in executor.Agent.Steering. Open calls are decided first.
+//
+// A message that is appended directly behind open calls ends their phase too. The model then reads that they were not
+// completed, even if a tool had begun.
 //
 // # Runs
 //
