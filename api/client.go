@@ -436,7 +436,8 @@ func (f *Fold) Partial() Response {
 
 	// The error is always nil: add checked the whole blocks, and block returns valid ones.
 	part.Blocks, _ = content.Of(blocks...)
-	if part.Blocks.Len() > 0 || f.known {
+	// A delta of nothing shows that the model had begun, too.
+	if part.Blocks.Len() > 0 || f.open != nil || f.known {
 		part.Stop, part.Usage.Incomplete = content.StopCut, true
 	}
 	return part

@@ -35,6 +35,9 @@ func TestFoldReturnsWhatArrived(t *testing.T) {
 
 	require.NoError(t, fold.Add(api.Retry{}))
 	require.Zero(t, fold.Partial())
+	require.NoError(t, fold.Add(api.Delta{Kind: api.DeltaInput}))
+	require.Equal(t, content.StopCut, fold.Partial().Stop)
+	require.True(t, fold.Partial().Usage.Incomplete, "the model had begun")
 	require.NoError(t, fold.Add(api.Finish{Stop: content.StopEndTurn}))
 	require.Equal(t, content.StopEndTurn, fold.Partial().Stop, "it did not break off")
 }

@@ -140,7 +140,14 @@ func (d DAG) Write(w io.Writer) error {
 		return d.err
 	}
 	h := d.header()
-	nodes, err := h.nodes(d.roots())
+	nodes, twins, err := h.nodes(d.roots())
+	if twins && err == nil {
+		if d = d.redactAlike(); d.err != nil {
+			return d.err
+		}
+		h = d.header()
+		nodes, _, err = h.nodes(d.roots())
+	}
 	if err != nil {
 		return err
 	}
@@ -161,11 +168,12 @@ func (d DAG) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// nodes returns all nodes that are saved, or ErrDuplicateID.
-func (h header) nodes(roots []*node.Node) ([]*node.Node, error) {
+// nodes returns all nodes that are saved, or ErrDuplicateID. It reports whether one of them has two values, which may
+// differ in what was redacted.
+func (h header) nodes(roots []*node.Node) (nodes []*node.Node, twins bool, err error) {
 	w := walk{extra: h.loose}
-	nodes := w.from(append(slices.Clone(roots), h.loose[nil]...))
-	return nodes, w.clash
+	nodes = w.from(append(slices.Clone(roots), h.loose[nil]...))
+	return nodes, w.twins, w.clash
 }
 
 // member returns the JSON of one member with its name, and nothing for a member that is left out.

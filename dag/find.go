@@ -68,7 +68,7 @@ func (d DAG) Find(name string) (*node.Node, error) {
 		return nil, &FindError{Name: name, Err: err}
 	}
 
-	nodes, _ := d.header().nodes(d.roots()) // Write and Validate report duplicate IDs
+	nodes, _, _ := d.header().nodes(d.roots()) // Write and Validate report duplicate IDs
 	var found []*node.Node
 	best := minPrefix - 1 // candidates have more digits in common
 	for _, n := range nodes {

@@ -8,6 +8,7 @@ type walk struct {
 	extra map[*node.Node][]*node.Node // further nodes that come before a node
 	seen  map[node.ID]*node.Node      // the nodes that from has visited; one of those with the same ID
 	clash error                       // ErrDuplicateID if from has met two different nodes with one ID
+	twins bool                        // from has met two values of one node: what is before them may differ in redactions
 }
 
 // from returns every node that the heads reach, each ID once. It sets seen and clash.
@@ -57,9 +58,13 @@ func (w *walk) visit(heads []*node.Node, enter func(*node.Node) bool) []*node.No
 	return nodes
 }
 
-// compare sets clash if the two nodes have one ID and different content.
+// compare compares two nodes with one ID, and sets clash and twins.
 func (w *walk) compare(old, n *node.Node) {
-	if w.clash == nil && old != n && old.Digest() != n.Digest() {
+	if old == n {
+		return
+	}
+	w.twins = true
+	if w.clash == nil && old.Digest() != n.Digest() {
 		w.clash = &node.FieldError{ID: n.ID().String(), Field: "id", Err: ErrDuplicateID}
 	}
 }

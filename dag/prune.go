@@ -60,7 +60,7 @@ func (d DAG) Unreachable() Unreached {
 
 	var u Unreached
 	reached := d.reached()
-	nodes, _ := h.nodes(d.roots())
+	nodes, _, _ := h.nodes(d.roots())
 	for _, n := range nodes {
 		if !reached[n.ID()] {
 			u.Nodes = append(u.Nodes, n)

@@ -22,7 +22,8 @@ import (
 // Redact cannot erase:
 //
 //   - Earlier values of the conversation, and forks of them. They hold the content for as long as they are kept. A node
-//     and its redacted form count as the same node, so joining both conversations may bring the content back.
+//     and its redacted form count as the same node, so joining both conversations may bring the content back. Saving
+//     the joined conversation erases it again: a node that is redacted in one of them is redacted in the file.
 //   - Files, and copies of files. A file holds the content until the conversation is saved to it again. A [Journal]
 //     refuses a conversation with redacted nodes whose content it holds: use [RewriteJournal].
 //   - The conversation's own metadata, names of refs, and text that other nodes quote.
@@ -59,6 +60,24 @@ func (d DAG) Redact(ids ...node.ID) DAG {
 	}
 	forget(nodes)
 	return d.replaceNodes(redacted)
+}
+
+// redactAlike redacts each node that is redacted in another part of the conversation: two parts that were joined may
+// hold the same node with its content and without. A file has each node once, and others refer to its content.
+func (d DAG) redactAlike() DAG {
+	var ids []node.ID
+	for _, n := range d.saved() {
+		if !n.Redacted() {
+			continue
+		}
+
+		// A node that lost only what it repeats follows from the node that was redacted, and keeps the rest.
+		more, err := node.Redact([]*node.Node{n}, func(*node.Node) bool { return true })
+		if err == nil && len(more) == 0 {
+			ids = append(ids, n.ID())
+		}
+	}
+	return d.Redact(ids...)
 }
 
 // Forget drops the encoded requests that are kept with the messages of the conversation and of its child conversations:

@@ -1,6 +1,7 @@
 package dag_test
 
 import (
+	"bytes"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -227,4 +228,42 @@ func TestJournalRefusesPartlyRedactedNodes(t *testing.T) {
 	require.NoError(t, j.Append(args), "it is what the journal holds")
 	require.ErrorIs(t, j.Append(args.Redact(idOf(t, d, "resultA"))), dag.ErrNotErased)
 	require.ErrorIs(t, j.Append(j.DAG().Redact(idOf(t, d, "resultA"))), dag.ErrNotErased)
+}
+
+func TestJoinedConversationIsSavedAsRedacted(t *testing.T) {
+	asked := dag.New().User("Where is Ann?").Assistant("", content.ToolUse{ID: "call_1", Name: "find", Input: `{"who":"Ann"}`})
+	ran := asked.AppendExecutions(node.ToolExecution{CallID: "call_1", Tool: "find", Input: `{"who":"Ann"}`, Result: content.Words("In Paris.")})
+	whole := ran.CloseTools().Assistant("She is there.")
+	require.NoError(t, whole.Err())
+
+	for name, erased := range map[string]dag.DAG{
+		"the result":  ran.Redact(ran.Head().ID()),
+		"the call":    ran.Redact(asked.Head().ID()),
+		"the message": whole.Redact(whole.Head().Parent(0).ID()).User("Thanks."),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, joined := range []dag.DAG{erased.Join(whole), whole.Join(erased)} {
+				var file bytes.Buffer
+				require.NoError(t, joined.Write(&file))
+				loaded, err := dag.Read(&file)
+				require.NoError(t, err)
+
+				require.True(t, loaded.Verify().OK(), loaded.Verify())
+				require.ElementsMatch(t, digests(joined), digests(loaded))
+				for _, n := range erased.Nodes() {
+					require.Equal(t, n.Redacted(), loaded.Node(n.ID()).Redacted(), "%v", n)
+				}
+				require.Equal(t, "She is there.", loaded.Node(whole.Head().ID()).Payload().(node.Message).Blocks.Text(), "nothing else is erased")
+			}
+		})
+	}
+}
+
+// digests returns the digests of the heads.
+func digests(d dag.DAG) []node.Digest {
+	var list []node.Digest
+	for _, h := range d.Heads() {
+		list = append(list, h.Digest())
+	}
+	return list
 }
