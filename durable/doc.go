@@ -25,9 +25,10 @@
 //   - A call has one accepted result: the first. A continuation is consumed once, together with its results.
 //   - A call whose process was lost is executed again as often as its tool's effect (executor.WithEffect) or its [Terms]
 //     allow. By default that is never: the model then reads that the outcome is unknown.
-//   - No call begins after its result was accepted or its run was cancelled, except in the moment between the check of
-//     the lease and the call. A tool with an effect outside can be executed twice in that moment, or if a process dies
-//     between the effect and the result: use [Key] as its idempotency key.
+//   - No call is claimed after its result was accepted or its run was cancelled, and none begins after its lease has
+//     ended, except in the moment between the check of the lease and the call. In the moment between the claim and the
+//     call, a result can arrive from a process whose lease had ended. A tool with an effect outside can be executed
+//     twice for such reasons, or if a process dies between the effect and the result: use [Key] as its idempotency key.
 //   - A process that is slow, frozen or cut off does no harm. Another one can claim its work when the lease ends.
 //
 // # Concurrency

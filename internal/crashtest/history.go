@@ -39,31 +39,60 @@ func parseEvent(line string) (e event, err error) {
 	return e, err
 }
 
-// history is what has happened, in order. An event comes after what it tells of, except a start, which comes before: so no
-// order of processes makes a fault of what was none.
+// history is what has happened, in order. An event is written after what it reports; only a start is written before it. So no
+// order in which processes write makes a fault of what was none.
 type history []event
 
 // faults returns what must not have happened.
+//
+// A call may start after its result was accepted if its claim came before that: somebody whose lease had ended has brought
+// the result in the moment between the claim and the start. It is a fault if the claim was no lease any more.
 func (h history) faults() (found []string) {
-	sums, consumptions := map[string]string{}, map[string]int{}
+	sums, consumptions, claims := map[string]string{}, map[string]int{}, map[string]time.Time{}
 	for _, e := range h {
 		switch e.kind {
+		case claimed:
+			claims[e.process+" "+e.key] = e.at
 		case started:
-			if sums[e.key] != "" {
-				found = append(found, fmt.Sprintf("started after acceptance: %s in %s", e.key, e.process))
+			if sums[e.key] != "" && e.at.Sub(claims[e.process+" "+e.key]) >= lease {
+				found = append(found, "started after acceptance:"+h.of(e.key))
 			}
 		case accepted:
 			if sums[e.key] != "" && sums[e.key] != e.detail {
-				found = append(found, fmt.Sprintf("accepted twice: %s in %s", e.key, e.process))
+				found = append(found, "accepted twice:"+h.of(e.key))
 			}
 			sums[e.key] = e.detail
 		case consumed:
 			if consumptions[e.key]++; consumptions[e.key] == 2 {
-				found = append(found, fmt.Sprintf("consumed twice: %s in %s", e.key, e.process))
+				found = append(found, "consumed twice:"+h.of(e.key))
 			}
 		}
 	}
 	return found
+}
+
+// of returns the events of a key, for messages.
+func (h history) of(key string) (text string) {
+	for _, e := range h {
+		if e.key == key {
+			text += "\n\t" + e.String()
+		}
+	}
+	return text
+}
+
+// overtaken returns how many calls started after their result was accepted, for whatever reason.
+func (h history) overtaken() (n int) {
+	sums := map[string]bool{}
+	for _, e := range h {
+		if e.kind == started && sums[e.key] {
+			n++
+		}
+		if e.kind == accepted {
+			sums[e.key] = true
+		}
+	}
+	return n
 }
 
 // accepted returns the sums of the accepted results by call.

@@ -22,10 +22,20 @@ func TestHistoryShowsFaults(t *testing.T) {
 	other := event{process: "p2", kind: accepted, key: "r/c/1", detail: "other"}
 	consume := event{process: "p1", kind: consumed, key: "r/c"}
 
-	require.Empty(t, at(start, start, accept, accept, consume).faults())
-	require.Equal(t, []string{"started after acceptance: r/c/1 in p1"}, at(accept, start).faults())
-	require.Equal(t, []string{"accepted twice: r/c/1 in p2"}, at(accept, other).faults())
-	require.Equal(t, []string{"consumed twice: r/c in p1"}, at(consume, consume).faults())
+	claim := event{process: "p1", kind: claimed, key: "r/c/1"}
+
+	require.Empty(t, at(claim, start, start, accept, accept, consume).faults())
+	overtaken := at(other, claim, start)
+	require.Empty(t, overtaken.faults(), "one second after its claim")
+	require.Equal(t, 1, overtaken.overtaken())
+	for want, h := range map[string]history{
+		"started after acceptance": at(claim, other, event{}, start),
+		"accepted twice":           at(accept, other),
+		"consumed twice":           at(consume, consume),
+	} {
+		require.Len(t, h.faults(), 1, want)
+		require.Contains(t, h.faults()[0], want)
+	}
 }
 
 func TestHistoryMeasuresStalls(t *testing.T) {

@@ -55,16 +55,11 @@ func (r Runs) disturbed(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	f.start("serve")
 	f.start("serve")
-	for n, results := 0, 0; n < r.Kills; n++ {
+	for n := range r.Kills {
 		// A kill for each part of the results, in its first four fifths.
 		part := max(1, r.Runs*calls/r.Kills)
 		due := n*part + random.IntN(max(1, part*4/5))
-		f.until(func(e event) bool {
-			if e.kind == accepted {
-				results++
-			}
-			return results > due
-		})
+		f.until(func(event) bool { return f.results > due })
 		f.kill(1 + random.IntN(2))
 	}
 	f.finish()
@@ -72,9 +67,9 @@ func (r Runs) disturbed(t *testing.T) {
 	require.Empty(t, f.faults, "PLAIT_SEED=%d", seed)
 	stalls := f.history.stalls()
 	require.NotEmpty(t, stalls, "nothing was lost with a process")
-	t.Logf("%d runs of %d calls in 3 processes, %d killed and replaced, 1 frozen: %s; %d calls repeated; "+
+	t.Logf("%d runs of %d calls in 3 processes, %d killed and replaced, 1 frozen: %s; %d calls repeated, %d overtaken by a result; "+
 		"%d pieces of work stood still, at most for %v with a lease of %v",
-		r.Runs, calls, r.Kills, rate(r.Runs, f.history.took()), f.history.repeated(),
+		r.Runs, calls, r.Kills, rate(r.Runs, f.history.took()), f.history.repeated(), f.history.overtaken(),
 		len(stalls), stalls[len(stalls)-1].Round(time.Millisecond), lease)
 }
 
@@ -87,7 +82,8 @@ func (r Runs) undisturbed(t *testing.T) {
 	}
 	f.finish()
 	require.Empty(t, f.faults)
-	t.Logf("%d runs in 3 processes, undisturbed: %s", r.Runs, rate(r.Runs, f.history.took()))
+	t.Logf("%d runs in 3 processes, undisturbed: %s; %d calls repeated, %d overtaken by a result",
+		r.Runs, rate(r.Runs, f.history.took()), f.history.repeated(), f.history.overtaken())
 }
 
 // alone lets one process do the same with as many slots, in this process.
@@ -99,7 +95,7 @@ func (r Runs) alone(t *testing.T) {
 	p := &process{Store: f.db, name: "alone", write: func(e event) {
 		mu.Lock()
 		defer mu.Unlock()
-		f.history = append(f.history, e)
+		f.add(e)
 	}}
 	served := make(chan error, 1)
 	go func() { served <- p.serve(ctx, 3*slots) }()
@@ -127,6 +123,7 @@ type fleet struct {
 	read, write *os.File // the pipe into which all processes write
 	lines       chan event
 	history     history
+	results     int // the events of acceptance in history
 	faults      []string
 
 	processes []*exec.Cmd // those that live
@@ -195,6 +192,14 @@ func (f *fleet) start(role string) {
 	f.processes, f.names = append(f.processes, cmd), append(f.names, name)
 }
 
+// add adds an event to the history.
+func (f *fleet) add(e event) {
+	f.history = append(f.history, e)
+	if e.kind == accepted {
+		f.results++
+	}
+}
+
 // until reads events up to the first for which ok returns true.
 func (f *fleet) until(ok func(event) bool) {
 	f.t.Helper()
@@ -203,7 +208,7 @@ func (f *fleet) until(ok func(event) bool) {
 		select {
 		case e, more := <-f.lines:
 			require.True(f.t, more, "no process is left")
-			f.history = append(f.history, e)
+			f.add(e)
 			if ok(e) {
 				return
 			}
@@ -230,9 +235,9 @@ func (f *fleet) kill(index int) {
 	// What was written before comes first. Lines that are still in the pipe come later, which changes nothing: nobody claims
 	// the work of the dead before its lease has ended.
 	for len(f.lines) > 0 {
-		f.history = append(f.history, <-f.lines)
+		f.add(<-f.lines)
 	}
-	f.history = append(f.history, died)
+	f.add(died)
 }
 
 // wait waits for all runs. Events are read meanwhile.
@@ -253,7 +258,7 @@ func (f *fleet) finish() {
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for e := range f.lines {
-			f.history = append(f.history, e)
+			f.add(e)
 		}
 	})
 	f.wait()
