@@ -97,12 +97,14 @@ func (w write) tear(random *rand.Rand) write {
 	return write{w.at + cut, w.data[cut:]}
 }
 
-// survivors returns the changes that a crash leaves: none, the first ones, or any, in their order or in another one. In one of
+// survivors returns the changes that a crash leaves: none, all, the first ones, or any, in their order or in another one. In one of
 // four crashes one of them is torn.
 func survivors(later []write, random *rand.Rand) []write {
 	var kept []write
-	switch kind := random.IntN(4); kind {
+	switch kind := random.IntN(5); kind {
 	case 0:
+	case 4:
+		kept = slices.Clone(later)
 	case 1:
 		kept = slices.Clone(later[:random.IntN(len(later)+1)])
 	default:
