@@ -158,6 +158,11 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 	closed, compactions := closedBy(fresh), 0
 	first := len(p.t.Messages)
 	for _, n := range fresh {
+		// A node that follows a started call gives it a result, before other messages.
+		if len(startedBefore(n)) > 0 {
+			return nil, mark{}
+		}
+
 		switch payload := n.Payload().(type) {
 		case node.System, node.Tools:
 			if p.thinks || !p.declare(payload) {

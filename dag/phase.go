@@ -292,6 +292,9 @@ func (p phase) execute(src node.Source, e node.ToolExecution) error {
 func resultOf(n *node.Node) content.ToolResult {
 	e := n.Payload().(node.ToolExecution)
 	result := e.Answer()
+	if e.State == node.ExecutionStarted {
+		result.Content, result.IsError = content.Words(content.OutcomeUnknown), true
+	}
 	if e.CallID != "" || n.NumParents() != 1 {
 		return result
 	}

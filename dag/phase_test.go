@@ -199,6 +199,23 @@ func TestStartedCallIsAFindingOnceTheConversationGoesOn(t *testing.T) {
 	require.Equal(t, []dag.FindingKind{dag.PhaseCutInHalf, dag.CallWithoutResult}, kinds)
 }
 
+// TestStartedCallHasAnUnknownOutcomeOnceAMessageFollows appends a message to a conversation that a crash cut off. The model
+// must not read that the call was not completed.
+func TestStartedCallHasAnUnknownOutcomeOnceAMessageFollows(t *testing.T) {
+	begun := askWeather().AppendExecutions(execution(0, "a"), started(1))
+	require.Len(t, begun.Messages(), 3, "nothing of the start is sent while the call is open")
+
+	d := begun.User("And now?")
+	for _, d := range []dag.DAG{d, d.Assistant("Let me look."), dag.New().WithHeads(d.Heads()...)} {
+		messages := d.Messages()
+		results := messages[3].Blocks.ToolResults()
+		require.Len(t, results, 1)
+		require.Equal(t, content.ToolResult{CallID: "t2", Content: content.Words(content.OutcomeUnknown), IsError: true}, results[0])
+		require.Equal(t, "And now?", messages[4].Blocks.Text())
+	}
+	require.Len(t, begun.CloseTools().User("And now?").Messages(), 4, "one message has all results")
+}
+
 // TestMergeDropsAStartThatAnotherBranchHasLeftBehind merges a conversation that was saved in the middle of a tool phase with the
 // same conversation at its end.
 func TestMergeDropsAStartThatAnotherBranchHasLeftBehind(t *testing.T) {

@@ -29,7 +29,8 @@ type Transcript struct {
 //   - If several compactions replace the same message, the last one counts. A compaction that replaces nothing in the
 //     conversation has its summary in its own position.
 //   - An execution whose result is in no message (a tool phase that was cut in half) becomes a message with that
-//     result. An execution without a result is left out.
+//     result. A call that was started and has no result gets the text content.OutcomeUnknown once another node follows.
+//     Any other execution without a result is left out.
 //   - Thinking is marked as stale if the transcript before it differs from the one it was produced from: see
 //     [Transcript.Seen].
 func (d DAG) Transcript() Transcript {
@@ -74,7 +75,7 @@ func (d DAG) build(w without) *lineage {
 			p.t.Messages = append(p.t.Messages, content.Message{Role: payload.Role, Blocks: payload.Blocks})
 			p.t.Nodes = append(p.t.Nodes, n)
 		case node.ToolExecution:
-			if view.sends(n) {
+			if view.sends(n) || view.inDoubt(n) {
 				result, _ := content.Of(resultOf(n)) // no error: checked when the node was made
 				p.t.add(n, content.User, result)
 			}
@@ -166,6 +167,7 @@ type view struct {
 	by       map[node.ID]node.ID        // the compaction whose summary is in place of a node
 	placed   map[node.ID]bool           // compactions that replace something: they have no message of their own
 	closed   map[node.ID]bool           // executions, and nodes with calls, whose results a message holds
+	followed map[node.ID]bool           // executions without a result that another node follows: their calls were started
 	rigid    bool                       // a compaction names a node that is not there, or that comes after it
 	messages int                        // number of nodes with messages
 }
@@ -174,6 +176,12 @@ func viewOf(nodes []*node.Node) view {
 	v := view{closed: map[node.ID]bool{}}
 	var compactions []*node.Node
 	for _, n := range nodes {
+		for _, p := range startedBefore(n) {
+			if v.followed == nil {
+				v.followed = map[node.ID]bool{}
+			}
+			v.followed[p.ID()] = true
+		}
 		switch p := n.Payload().(type) {
 		case node.Compaction:
 			compactions = append(compactions, n)
@@ -194,6 +202,21 @@ func viewOf(nodes []*node.Node) view {
 
 // sends reports whether the execution n becomes a message: it has a result, and no message holds it.
 func (v view) sends(n *node.Node) bool { return sends(n, v.closed) }
+
+// inDoubt reports whether n is an execution whose call was started and never gets a result: another node follows it.
+func (v view) inDoubt(n *node.Node) bool { return v.followed[n.ID()] && !v.closed[n.Parent(0).ID()] }
+
+// startedBefore returns the parents of n that are executions of calls that were started and have no result. A further
+// execution of the call is no child of them.
+func startedBefore(n *node.Node) (started []*node.Node) {
+	for i := range n.NumParents() {
+		p := n.Parent(i)
+		if e, ok := p.Payload().(node.ToolExecution); ok && e.State == node.ExecutionStarted && p.NumParents() == 1 {
+			started = append(started, p)
+		}
+	}
+	return started
+}
 
 // sends reports whether the execution n has a result that no message holds: neither a child of n, nor a child of the
 // calling node. closed lists the nodes whose results a message holds.

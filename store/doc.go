@@ -31,8 +31,7 @@
 //     outcome of a call that was started is unknown, and that the others have no result.
 //   - Run the conversation as it is, with the next message in executor.Agent.Steering. Open calls are decided first.
 //
-// A message that is appended directly behind open calls ends their phase too. The model then reads that they were not
-// completed, even if a tool had begun.
+// A message that is appended directly behind open calls ends their phase too, with the same texts for the model.
 //
 // # Runs
 //
