@@ -576,7 +576,7 @@ func TestHeadThatSomebodyElseMovesIsReadAgain(t *testing.T) {
 func TestEffectOfAToolDecidesHowOftenItsCallsAreBegun(t *testing.T) {
 	tool := counter("count", has)
 	for effect, want := range map[executor.Effect]int{
-		executor.EffectOnce: 1, executor.EffectReadOnly: repeatable, executor.EffectIdempotent: repeatable,
+		executor.EffectUnknown: 1, executor.EffectReadOnly: repeatable, executor.EffectIdempotent: repeatable,
 	} {
 		play(t, executor.WithTimeout(executor.WithEffect(tool, effect), time.Minute), nil, func(s *scene) {
 			run := s.start()

@@ -257,7 +257,7 @@ func attemptsOf(tools []dag.Tool, name string) int {
 		if !ok || tool.Definition().Name != name {
 			continue
 		}
-		if own, ok := as[interface{ Effect() executor.Effect }](tool); ok && own.Effect() != executor.EffectOnce {
+		if own, ok := as[interface{ Effect() executor.Effect }](tool); ok && own.Effect() != executor.EffectUnknown {
 			return repeatable
 		}
 	}

@@ -199,7 +199,7 @@ func (c *crasher) run(ctx context.Context) error {
 	agent := executor.Agent{
 		Provider: c,
 		Tools: []dag.Tool{
-			c.tool("look", executor.EffectReadOnly), c.tool("put", executor.EffectIdempotent), c.tool("pay", executor.EffectOnce),
+			c.tool("look", executor.EffectReadOnly), c.tool("put", executor.EffectIdempotent), c.tool("pay", executor.EffectUnknown),
 		},
 		Save: func(_ context.Context, d dag.DAG) error { return c.save(journal, d) },
 		Log:  quiet,

@@ -20,9 +20,9 @@ type Effect int
 
 // The effects.
 const (
-	// EffectOnce is the effect of a tool of which nothing is known: a second execution may do its work twice. The call
+	// EffectUnknown is the effect of a tool of which nothing is known: a second execution may do its work twice. The call
 	// is in doubt, and [Hook.InDoubt] decides.
-	EffectOnce Effect = iota
+	EffectUnknown Effect = iota
 	// EffectReadOnly is the effect of a tool that only reads. Its call is executed again.
 	EffectReadOnly
 	// EffectIdempotent is the effect of a tool that does the work of a call once, however often the call is executed.
@@ -63,7 +63,7 @@ func effectOf(t Tool) Effect {
 	if own, ok := as[interface{ Effect() Effect }](t); ok {
 		return own.Effect()
 	}
-	return EffectOnce
+	return EffectUnknown
 }
 
 // startsOf returns the executions at the heads of d that were started and have no result, by the index of their call.
@@ -112,7 +112,7 @@ func (r *run) decideAgain(c *toolCall, within bool) {
 	// Prepare and Before hooks do not see it again. It has to be the same call for the service that gets its key.
 	c.ran = c.startedAs()
 	err := r.find(c)
-	if err == nil && c.effect != EffectOnce {
+	if err == nil && c.effect != EffectUnknown {
 		return
 	}
 	r.agent.Log.WarnContext(r.ctx, "plait: a tool call is in doubt: it was started, and has no result",

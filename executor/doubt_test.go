@@ -203,10 +203,10 @@ func TestEffectDecidesAboutACallThatWasStarted(t *testing.T) {
 		want string
 	}{
 		"unknown":    {f, "error: " + content.OutcomeUnknown},
-		"once":       {executor.WithEffect(f, executor.EffectOnce), "error: " + content.OutcomeUnknown},
+		"once":       {executor.WithEffect(f, executor.EffectUnknown), "error: " + content.OutcomeUnknown},
 		"read only":  {executor.WithEffect(f, executor.EffectReadOnly), "done"},
 		"idempotent": {executor.WithTimeout(executor.WithEffect(f, executor.EffectIdempotent), time.Minute), "done"},
-		"two":        {executor.WithEffect(executor.WithEffect(f, executor.EffectOnce), executor.EffectReadOnly), "done"},
+		"two":        {executor.WithEffect(executor.WithEffect(f, executor.EffectUnknown), executor.EffectReadOnly), "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys = nil
@@ -248,7 +248,7 @@ func TestEffectDecidesAboutACallThatWasStarted(t *testing.T) {
 		})
 	}
 	require.Empty(t, executor.IdempotencyKey(t.Context()))
-	require.ErrorIs(t, dag.New().Tools(executor.WithEffect(nil, executor.EffectOnce)).Err(), content.ErrTool)
+	require.ErrorIs(t, dag.New().Tools(executor.WithEffect(nil, executor.EffectUnknown)).Err(), content.ErrTool)
 }
 
 // TestACallIsExecutedAgainAsItWasStarted: a service that gets a key twice must get the same request twice.

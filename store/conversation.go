@@ -80,7 +80,7 @@ func (c *Conversation) current() Head {
 // Errors:
 //
 //   - *ConflictError if the head was moved since it was opened. The new nodes are then kept under a head of their own,
-//     ConflictError.Kept, which later appends move on. Open it with [Conversation.At] to merge, rename or remove it. If
+//     ConflictError.KeptHead, which later appends move on. Open it with [Conversation.At] to merge, rename or remove it. If
 //     the head was removed, nothing is kept.
 //   - the chain's own;
 //   - dag.ErrDuplicateID for a node with the ID of another node;
@@ -240,7 +240,7 @@ func (c *Conversation) keep(ctx context.Context, d dag.DAG, a Append, fresh []*n
 	if err != nil {
 		return errors.Join(&conflict, err)
 	}
-	c.kept, conflict.Kept = h, h.Name
+	c.kept, conflict.KeptHead = h, h.Name
 	return &conflict
 }
 

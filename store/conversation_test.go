@@ -229,17 +229,17 @@ func TestTwoWritersOnOneHead(t *testing.T) {
 	require.Equal(t, "main", conflict.Head)
 	require.EqualValues(t, 1, conflict.Expect)
 	require.EqualValues(t, 2, conflict.Current.Version)
-	require.Equal(t, "main~"+node.ShortID(d.Head().ID()), conflict.Kept)
-	require.Contains(t, conflict.Error(), conflict.Kept)
+	require.Equal(t, "main~"+node.ShortID(d.Head().ID()), conflict.KeptHead)
+	require.Contains(t, conflict.Error(), conflict.KeptHead)
 	require.True(t, dag.Equal(base, loser.DAG()), "after an error the conversation is what it was")
 	require.Len(t, driver.last().Records, 1)
 
 	d = d.Assistant("and more")
 	again := conflictOf(t, loser.Append(ctx, d))
-	require.Equal(t, conflict.Kept, again.Kept)
+	require.Equal(t, conflict.KeptHead, again.KeptHead)
 	require.Len(t, driver.last().Records, 1)
 
-	kept, err := winner.At(ctx, conflict.Kept)
+	kept, err := winner.At(ctx, conflict.KeptHead)
 	require.NoError(t, err)
 	require.True(t, dag.Equal(d, kept.DAG()))
 	require.Equal(t, base.Metadata(), kept.DAG().Metadata())
@@ -262,7 +262,7 @@ func TestWriterThatOnlyRewindsLosesWithoutAHead(t *testing.T) {
 	saved(t, s, "k", dag.New().User("one").User("two"))
 	a, b := open(t, s, "k"), open(t, s, "k")
 	require.NoError(t, a.Append(ctx, a.DAG().User("three")))
-	require.Empty(t, conflictOf(t, b.Append(ctx, b.DAG().Back(1))).Kept)
+	require.Empty(t, conflictOf(t, b.Append(ctx, b.DAG().Back(1))).KeptHead)
 }
 
 func TestTwoWritersOfMetadataConflict(t *testing.T) {
@@ -278,7 +278,7 @@ func TestTwoWritersMakeOneConversation(t *testing.T) {
 	a, b := open(t, s, "k"), open(t, s, "k")
 	require.NoError(t, a.Append(ctx, dag.New().User("first")))
 	conflict := conflictOf(t, b.Append(ctx, dag.New().User("second")))
-	kept, err := s.Head(ctx, "k", conflict.Kept)
+	kept, err := s.Head(ctx, "k", conflict.KeptHead)
 	require.NoError(t, err)
 	require.Equal(t, "second", kept.DAG().Head().Payload().(node.Message).Blocks.Text())
 }
@@ -340,7 +340,7 @@ func TestLostReplyIsNoConflict(t *testing.T) {
 	require.ErrorIs(t, err, lost)
 	require.ErrorIs(t, err, store.ErrMoved)
 	driver.after = nil
-	kept, err := s.Head(ctx, "k", conflictOf(t, loser.Append(ctx, mine.Assistant("on"))).Kept)
+	kept, err := s.Head(ctx, "k", conflictOf(t, loser.Append(ctx, mine.Assistant("on"))).KeptHead)
 	require.NoError(t, err)
 	require.True(t, dag.Equal(mine.Assistant("on"), kept.DAG()))
 }
@@ -349,7 +349,7 @@ func TestDeletedConversationStaysDeleted(t *testing.T) {
 	_, s := recording()
 	c := saved(t, s, "k", dag.New().User("one"))
 	require.NoError(t, s.Delete(ctx, "k"))
-	require.Empty(t, conflictOf(t, c.Append(ctx, c.DAG().User("two"))).Kept)
+	require.Empty(t, conflictOf(t, c.Append(ctx, c.DAG().User("two"))).KeptHead)
 	for key := range s.Conversations(ctx, "") {
 		t.Fatal("the append made it again:", key)
 	}
@@ -371,7 +371,7 @@ func TestPrunedNodesAreStoredAgain(t *testing.T) {
 
 	// b continues what was pruned: its refused nodes are kept with all that they need.
 	want := b.DAG().User("three")
-	kept, err := s.Head(ctx, "k", conflictOf(t, b.Append(ctx, want)).Kept)
+	kept, err := s.Head(ctx, "k", conflictOf(t, b.Append(ctx, want)).KeptHead)
 	require.NoError(t, err)
 	require.Equal(t, written(t, want), written(t, kept.DAG()))
 	require.Len(t, driver.last().Records, 3)
@@ -633,7 +633,7 @@ func TestRewriteErasesRedactedContent(t *testing.T) {
 	// A conflict changes nothing.
 	old := open(t, s, "k")
 	require.NoError(t, c.Append(ctx, c.DAG().User("again")))
-	require.Empty(t, conflictOf(t, old.Rewrite(ctx, old.DAG().Redact(old.DAG().Head().ID()))).Kept)
+	require.Empty(t, conflictOf(t, old.Rewrite(ctx, old.DAG().Redact(old.DAG().Head().ID()))).KeptHead)
 	require.Equal(t, written(t, c.DAG()), written(t, open(t, s, "k").DAG()))
 }
 
@@ -687,7 +687,7 @@ func TestAppendByIsPartOfATransaction(t *testing.T) {
 
 	other := open(t, s, "k")
 	require.NoError(t, other.Append(ctx, other.DAG().User("other")))
-	require.NotEmpty(t, conflictOf(t, c.AppendBy(ctx, d, write)).Kept)
+	require.NotEmpty(t, conflictOf(t, c.AppendBy(ctx, d, write)).KeptHead)
 }
 
 func TestWatchYieldsEachMoveOfItsHead(t *testing.T) {
@@ -797,7 +797,7 @@ func TestKeptHeadHasANameThatIsAllowed(t *testing.T) {
 		b, err := a.At(ctx, name)
 		require.NoError(t, err)
 		require.NoError(t, a.Append(ctx, a.DAG().User("two")))
-		kept := conflictOf(t, b.Append(ctx, b.DAG().User("three"))).Kept
+		kept := conflictOf(t, b.Append(ctx, b.DAG().User("three"))).KeptHead
 		require.NoError(t, store.CheckName(kept))
 		require.Greater(t, len(kept), min(len(name), 195))
 	}

@@ -33,17 +33,17 @@ type ConflictError struct {
 	Expect uint64
 	// Current is the head as it is. Its version is 0 if there is no such head.
 	Current Head
-	// Kept is the name of the head where [Conversation.Append] has stored the refused nodes. A [Driver] leaves it
+	// KeptHead is the name of the head where [Conversation.Append] has stored the refused nodes. A [Driver] leaves it
 	// empty.
-	Kept string
+	KeptHead string
 }
 
 // Error returns the head, both versions, and where the refused nodes are.
 func (e *ConflictError) Error() string {
 	text := fmt.Sprintf("store: %s: head %s has version %d instead of %d: %v",
 		quoted(e.Conversation), quoted(e.Head), e.Current.Version, e.Expect, ErrMoved)
-	if e.Kept != "" {
-		text += "; the new nodes are kept under head " + quoted(e.Kept)
+	if e.KeptHead != "" {
+		text += "; the new nodes are kept under head " + quoted(e.KeptHead)
 	}
 	return text
 }

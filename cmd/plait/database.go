@@ -248,11 +248,11 @@ func (s *streams) append(name string, d dag.DAG) error {
 // FILE with the new nodes.
 func conflicted(name string, err error) error {
 	var moved *store.ConflictError
-	if !errors.As(err, &moved) || moved.Kept == "" {
+	if !errors.As(err, &moved) || moved.KeptHead == "" {
 		return err
 	}
 	file, _ := splitName(name)
-	kept := file + mark + moved.Conversation + mark + moved.Kept
+	kept := file + mark + moved.Conversation + mark + moved.KeptHead
 	return &conflictError{fmt.Sprintf("%s was changed by another program meanwhile; the new nodes are kept as %s", name, kept), err}
 }
 

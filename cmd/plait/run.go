@@ -498,7 +498,7 @@ func (r *runner) keep(name string, d dag.DAG) error {
 		// After a conflict the database keeps the new nodes under another head: no file is needed.
 		var moved *store.ConflictError
 		reason = r.save(name, d)
-		if reason == nil || errors.As(reason, &moved) && moved.Kept != "" {
+		if reason == nil || errors.As(reason, &moved) && moved.KeptHead != "" {
 			return reason
 		}
 		beside = ""

@@ -183,7 +183,7 @@ func (w *watched) save(shown func() dag.DAG) error {
 	if w.stored {
 		if err := w.append(w.path, d); err != nil {
 			var moved *store.ConflictError
-			if errors.As(err, &moved) && moved.Kept != "" {
+			if errors.As(err, &moved) && moved.KeptHead != "" {
 				return err // the database keeps the new nodes under another head
 			}
 			return w.saveBeside(d, err)

@@ -228,8 +228,8 @@ func (e *events) end(d dag.DAG, err error) {
 	if errors.As(err, &conflict) {
 		event, status = "conflict", http.StatusConflict
 		text = "another message was sent to this session at the same time, and the session continues from that one"
-		if conflict.Kept != "" {
-			text += "; yours is kept: " + e.session + "?head=" + url.QueryEscape(conflict.Kept)
+		if conflict.KeptHead != "" {
+			text += "; yours is kept: " + e.session + "?head=" + url.QueryEscape(conflict.KeptHead)
 		}
 	}
 	if e.begun {

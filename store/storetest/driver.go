@@ -250,7 +250,7 @@ func (t *driverTest) conflictOf(err error) *store.ConflictError {
 	require.ErrorIs(t, err, store.ErrMoved)
 	var c *store.ConflictError
 	require.ErrorAs(t, err, &c)
-	require.Empty(t, c.Kept)
+	require.Empty(t, c.KeptHead)
 	return c
 }
 
