@@ -175,6 +175,7 @@ type view struct {
 func viewOf(nodes []*node.Node) view {
 	v := view{closed: map[node.ID]bool{}}
 	var compactions []*node.Node
+
 	for _, n := range nodes {
 		for _, p := range startedBefore(n) {
 			if v.followed == nil {
@@ -182,6 +183,7 @@ func viewOf(nodes []*node.Node) view {
 			}
 			v.followed[p.ID()] = true
 		}
+
 		switch p := n.Payload().(type) {
 		case node.Compaction:
 			compactions = append(compactions, n)
@@ -194,6 +196,7 @@ func viewOf(nodes []*node.Node) view {
 			}
 		}
 	}
+
 	if len(compactions) > 0 {
 		v.compact(nodes, compactions)
 	}

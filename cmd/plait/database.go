@@ -256,7 +256,7 @@ func conflicted(name string, err error) error {
 	return &conflictError{fmt.Sprintf("%s was changed by another program meanwhile; the new nodes are kept as %s", name, kept), err}
 }
 
-// conflictError is a *store.ConflictError in the words of the command.
+// conflictError is a *store.ConflictError with a text for users of the command.
 type conflictError struct {
 	text string
 	err  error

@@ -56,7 +56,7 @@ func Database(t testing.TB) string {
 	shared.Unlock()
 
 	if errors.Is(err, errNoServer) && os.Getenv("PLAIT_POSTGRES") == "" {
-		t.Skip(err)
+		t.Skipf("SKIPPED: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)

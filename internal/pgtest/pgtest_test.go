@@ -11,11 +11,11 @@ import (
 
 func TestClusterSurvivesACrashAndIsRemoved(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a server is started twice")
+		t.Skip("SKIPPED: a server is started twice, in -short")
 	}
 	c, err := Start()
 	if errors.Is(err, errNoServer) && os.Getenv("PLAIT_POSTGRES") == "" {
-		t.Skip(err)
+		t.Skipf("SKIPPED: %v", err)
 	}
 	require.NoError(t, err)
 

@@ -23,7 +23,7 @@ func TestAcknowledgedAppendsSurviveKills(t *testing.T) {
 
 func TestAcknowledgedAppendsSurviveCrashesOfTheServer(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a server is started several times")
+		t.Skip("SKIPPED: a server is started several times, in -short")
 	}
 	pgtest.Database(t) // skips where there is no server
 	cluster, err := pgtest.Start()

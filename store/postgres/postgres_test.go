@@ -314,7 +314,7 @@ func TestCloseRefusesLaterCalls(t *testing.T) {
 
 func TestConversationsSurviveACrashOfTheServer(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a server is started twice")
+		t.Skip("SKIPPED: a server is started twice, in -short")
 	}
 	pgtest.Database(t) // skips where there is no server
 	cluster, err := pgtest.Start()

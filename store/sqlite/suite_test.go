@@ -12,16 +12,23 @@ import (
 	"github.com/plait-dev/plait/store/storetest"
 )
 
-func TestDriver(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Driver {
-		db, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "sessions.db"), nil)
-		require.NoError(t, err)
-		t.Cleanup(func() {
-			require.NoError(t, db.Check(context.Background()))
-			require.NoError(t, db.Close())
-		})
-		return db
+// openChecked opens a new database, which is checked when the test ends.
+func openChecked(t *testing.T) *sqlite.DB {
+	db, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "sessions.db"), nil)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, db.Check(context.Background()))
+		require.NoError(t, db.Close())
 	})
+	return db
+}
+
+func TestDriver(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Driver { return openChecked(t) })
+}
+
+func TestRuns(t *testing.T) {
+	storetest.RunRuns(t, func(t *testing.T) store.Runs { return openChecked(t) })
 }
 
 func TestDriverInMemory(t *testing.T) {
