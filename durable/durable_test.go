@@ -549,6 +549,60 @@ func TestHandleDoesTheWorkOfAWakeUp(t *testing.T) {
 	})
 }
 
+func TestServeAndHandleShareTheSlots(t *testing.T) {
+	running, most := atomic.Int32{}, atomic.Int32{}
+	slow := counter("count", func(ctx context.Context, item string) (string, error) {
+		most.Store(max(most.Load(), running.Add(1)))
+		defer running.Add(-1)
+		time.Sleep(time.Second)
+		return "many " + item, nil
+	})
+	play(t, slow, func(s *scene) { s.worker.Slots = 1 }, func(s *scene) {
+		var handled sync.WaitGroup
+		defer s.runs.Listen(func(w store.Wake) {
+			handled.Go(func() { require.NoError(t, s.worker.Handle(s.ctx, w)) })
+		})()
+		require.Equal(t, store.RunDone, s.wait(s.start()).State)
+		handled.Wait()
+		require.EqualValues(t, 1, most.Load())
+	})
+}
+
+func TestHandleGivesACallBackWhenItIsStopped(t *testing.T) {
+	calls := 0
+	stuck := counter("count", func(ctx context.Context, item string) (string, error) {
+		if calls++; calls == 1 {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		return "many " + item, nil
+	})
+	change := func(s *scene) { s.engine.Terms = func(executor.Pending) Terms { return Terms{Attempts: 2} } }
+	play(t, stuck, change, func(s *scene) {
+		s.stop()
+		var wakes []store.Wake
+		defer s.runs.Listen(func(w store.Wake) { wakes = append(wakes, w) })()
+		run := s.start()
+		require.NoError(t, s.engine.Handle(s.ctx, wakes[0]))
+		task := wakes[len(wakes)-1]
+
+		ctx, cancel := context.WithCancel(s.ctx)
+		time.AfterFunc(time.Second, cancel)
+		began := time.Now()
+		require.NoError(t, s.worker.Handle(ctx, task))
+		require.Equal(t, 6*time.Second, time.Since(began)) // of fake time: Drain after the cancellation
+		require.ErrorIs(t, s.worker.Handle(ctx, task), context.Canceled)
+
+		// The lease has not ended by time.
+		require.NoError(t, s.worker.Handle(s.ctx, task))
+		require.Equal(t, 2, calls)
+		states, err := s.runs.Tasks(s.ctx, run)
+		require.NoError(t, err)
+		require.Equal(t, []bool{false, true}, []bool{states[0].Done, states[1].Done})
+		require.Equal(t, 2, states[1].Claims)
+	})
+}
+
 func TestHeadThatSomebodyElseMovesIsReadAgain(t *testing.T) {
 	play(t, counter("count", has), func(s *scene) {
 		moved := false

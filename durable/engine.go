@@ -34,6 +34,8 @@ type Engine struct {
 	// Source is where nodes get their IDs and times from. Defaults to that of dag.New.
 	Source node.Source
 	Settings
+
+	capacity capacity
 }
 
 // Terms are the limits of a deferred call.
@@ -174,18 +176,19 @@ func (e *Engine) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Handle executes the run of a wake-up, if it is ready. It is for queues: Serve needs no wake-ups.
+// Handle executes the run of a wake-up, if it is ready, up to its next pause or its end. It is for queues: Serve needs
+// no wake-ups. It waits for a free slot, of which Serve uses the same ones. There is nothing to repeat after an error:
+// Serve finds the run.
+//
+// If ctx is done, Handle begins nothing. A run under way is interrupted Settings.Drain after that.
 func (e *Engine) Handle(ctx context.Context, wake store.Wake) error {
 	p, err := e.pool()
 	if err != nil || wake.Kind != store.WakeRun {
 		return err
 	}
-
-	work, err := e.claim(ctx, p.Settings, wake.Key.Run, 1)
-	for _, do := range work {
-		do(ctx)
-	}
-	return err
+	return p.handle(ctx, func(ctx context.Context) ([]func(context.Context), error) {
+		return e.claim(ctx, p.Settings, wake.Key.Run, 1)
+	})
 }
 
 func (e *Engine) pool() (*pool, error) {
@@ -194,7 +197,7 @@ func (e *Engine) pool() (*pool, error) {
 	}
 	s := e.Settings.withDefaults()
 	return &pool{
-		Settings: s, store: e.Store,
+		Settings: s, store: e.Store, capacity: e.capacity.of(s.Slots),
 		claim: func(ctx context.Context, limit int) ([]func(context.Context), error) {
 			return e.claim(ctx, s, "", limit)
 		},

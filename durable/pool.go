@@ -57,9 +57,42 @@ func (s Settings) withDefaults() Settings {
 // errInterrupted is the cause of a context that Serve has cancelled at its end, after Drain.
 var errInterrupted = errors.New("durable: the process ends")
 
+// capacity is common to all calls of Serve and Handle of one engine or worker.
+type capacity struct {
+	once  sync.Once
+	slots chan struct{} // one element for each piece of work under way
+	bell  chan struct{} // has room for one element; rung when there may be work, or a free slot
+}
+
+// of returns c, with so many slots at the first call.
+func (c *capacity) of(slots int) *capacity {
+	c.once.Do(func() { c.slots, c.bell = make(chan struct{}, slots), make(chan struct{}, 1) })
+	return c
+}
+
+// take takes all free slots, and returns how many.
+func (c *capacity) take() (taken int) {
+	for {
+		select {
+		case c.slots <- struct{}{}:
+			taken++
+		default:
+			return taken
+		}
+	}
+}
+
+// free gives slots back.
+func (c *capacity) free(slots int) {
+	for range slots {
+		<-c.slots
+	}
+}
+
 // pool claims work and executes it. A piece of work is a run for an engine, and a call for a worker.
 type pool struct {
 	Settings
+	*capacity
 	store store.Runs
 	// claim claims up to limit pieces of work. It returns a function for each that executes it.
 	claim func(ctx context.Context, limit int) ([]func(context.Context), error)
@@ -69,78 +102,100 @@ type pool struct {
 
 // serve works until ctx is done.
 func (p *pool) serve(ctx context.Context) {
-	bell := make(chan struct{}, 1)
 	defer p.store.Listen(func(w store.Wake) {
 		if p.wanted(w) {
-			ring(bell)
+			ring(p.bell)
 		}
 	})()
 
-	// Work is not interrupted when ctx is done, but after Drain.
-	working, interrupt := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer interrupt(nil)
+	working, release := p.outlive(ctx)
+	defer release()
 	var all sync.WaitGroup
 	all.Go(func() { p.sweepUntilDone(ctx) })
 
-	slots := make(chan struct{}, p.Slots) // one element for each piece of work under way
 	for ctx.Err() == nil {
-		started := p.fill(ctx, working, &all, slots, bell)
-		if started && len(slots) < p.Slots {
-			continue // there may be more
+		if more := p.fill(ctx, working, &all); more {
+			continue
 		}
 
 		select {
 		case <-ctx.Done():
-		case <-bell:
+		case <-p.bell:
 		case <-time.After(jitter(p.Poll)):
 		}
 	}
-
-	p.drain(&all, interrupt)
+	all.Wait()
 }
 
-// fill claims work for the free slots and starts it. It reports whether there was any. The end of a piece of work rings
-// the bell, because a slot is free again.
-func (p *pool) fill(
-	ctx, working context.Context, all *sync.WaitGroup, slots chan struct{}, bell chan<- struct{},
-) bool {
-	free := p.Slots - len(slots)
-	if free == 0 {
+// outlive returns a context for work that goes on when ctx is done: it is interrupted p.Drain later. The caller calls
+// release when no work is left.
+func (p *pool) outlive(ctx context.Context) (working context.Context, release func()) {
+	working, interrupt := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(p.Drain):
+			interrupt(errInterrupted)
+		case <-working.Done(): // released
+		}
+	})
+
+	return working, func() {
+		stop()
+		interrupt(nil)
+	}
+}
+
+// fill claims work for the free slots and starts it. It reports whether there may be more work and free slots.
+func (p *pool) fill(ctx, working context.Context, all *sync.WaitGroup) (more bool) {
+	// The slots are taken before the claim, so that no claimed work waits for one.
+	taken := p.take()
+	if taken == 0 {
 		return false
 	}
 
-	work, err := p.claim(ctx, free)
+	work, err := p.claim(ctx, taken)
 	if err != nil && ctx.Err() == nil {
 		p.Log.WarnContext(ctx, "durable: cannot claim", "error", err)
 	}
+	p.free(taken - len(work))
 
 	for _, do := range work {
-		slots <- struct{}{}
 		all.Go(func() {
-			defer func() {
-				<-slots
-				ring(bell)
-			}()
+			defer p.done()
 			do(working)
 		})
 	}
-	return len(work) > 0
+	return len(work) > 0 && len(work) < taken
 }
 
-// drain waits for the work under way, and interrupts it after p.Drain.
-func (p *pool) drain(all *sync.WaitGroup, interrupt context.CancelCauseFunc) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		all.Wait()
-	}()
+// done gives the slot of a piece of work back. A Serve that waits looks for more work.
+func (p *pool) done() {
+	p.free(1)
+	ring(p.bell)
+}
 
+// handle does the work that claim returns, at most one piece, when a slot is free.
+func (p *pool) handle(ctx context.Context, claim func(context.Context) ([]func(context.Context), error)) error {
 	select {
-	case <-done:
-	case <-time.After(p.Drain):
-		interrupt(errInterrupted)
-		<-done
+	case p.slots <- struct{}{}:
+		defer p.done()
+	case <-ctx.Done():
 	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+
+	work, err := claim(ctx)
+	if err != nil {
+		return err
+	}
+
+	working, release := p.outlive(ctx)
+	defer release()
+	for _, do := range work {
+		do(working)
+	}
+	return nil
 }
 
 // ring puts a wake-up into the channel, which has room for one.

@@ -35,6 +35,7 @@ type Worker struct {
 	MaxResult int
 	Settings
 
+	capacity  capacity
 	unchecked bool // for tests: the lease is not checked before a call
 }
 
@@ -49,18 +50,18 @@ func (w *Worker) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Handle executes the call of a wake-up, if the call is still open. It is for queues: Serve needs no wake-ups.
+// Handle executes the call of a wake-up, if the call is still open. It is for queues: Serve needs no wake-ups. It waits
+// for a free slot, of which Serve uses the same ones. There is nothing to repeat after an error: Serve finds the call.
+//
+// If ctx is done, Handle begins nothing. A call under way is interrupted Settings.Drain after that.
 func (w *Worker) Handle(ctx context.Context, wake store.Wake) error {
 	p, err := w.pool()
 	if err != nil || wake.Kind != store.WakeTask {
 		return err
 	}
-
-	work, err := w.claim(ctx, p.Settings, wake.Key, 1)
-	for _, do := range work {
-		do(ctx)
-	}
-	return err
+	return p.handle(ctx, func(ctx context.Context) ([]func(context.Context), error) {
+		return w.claim(ctx, p.Settings, wake.Key, 1)
+	})
 }
 
 func (w *Worker) pool() (*pool, error) {
@@ -75,7 +76,7 @@ func (w *Worker) pool() (*pool, error) {
 
 	s := w.Settings.withDefaults()
 	return &pool{
-		Settings: s, store: w.Store,
+		Settings: s, store: w.Store, capacity: w.capacity.of(s.Slots),
 		claim: func(ctx context.Context, limit int) ([]func(context.Context), error) {
 			return w.claim(ctx, s, store.Key{}, limit)
 		},
