@@ -103,7 +103,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (run string, err error) {
 	// The nodes and the run are stored in one transaction.
 	err = c.AppendBy(ctx, d, func(ctx context.Context, a store.Append) (store.Head, error) {
 		_, err := e.Store.Begin(ctx, store.Begin{Run: s.Run, Agent: s.Agent, Append: a})
-		return store.Head{Name: a.Head, Version: a.Expect + 1, To: a.To, Header: a.Header}, err
+		return store.Head{Name: a.Head, Version: a.Expect + 1, Nodes: a.Nodes, Header: a.Header}, err
 	})
 	if errors.Is(err, store.ErrRunExists) {
 		err = nil // an earlier Start with this ID was stored

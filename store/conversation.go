@@ -56,7 +56,7 @@ func (c *Conversation) Version() uint64 { return c.current().Version }
 // with c's own name to see what other writers have appended. The error holds ErrNotStored if there is no such head.
 func (c *Conversation) At(ctx context.Context, name string) (*Conversation, error) {
 	o := c.store.at(c.key, name, c.nodes)
-	if err := o.open(ctx, c.current().To); err != nil {
+	if err := o.open(ctx, c.current().Nodes); err != nil {
 		return nil, err
 	}
 	return o, nil
@@ -94,7 +94,7 @@ func (c *Conversation) Append(ctx context.Context, d dag.DAG) error {
 	if err != nil {
 		return err
 	}
-	if c.head.Version > 0 && len(fresh) == 0 && a.Header == nil && slices.Equal(a.To, c.head.To) {
+	if c.head.Version > 0 && len(fresh) == 0 && a.Header == nil && slices.Equal(a.Nodes, c.head.Nodes) {
 		return nil // nothing is new
 	}
 
@@ -132,7 +132,7 @@ func (c *Conversation) isAt(h Head, a Append) bool {
 	if header == nil {
 		header = c.head.Header
 	}
-	return h.Version > 0 && slices.Equal(h.To, a.To) && bytes.Equal(h.Header, header)
+	return h.Version > 0 && slices.Equal(h.Nodes, a.Nodes) && bytes.Equal(h.Header, header)
 }
 
 // step returns the append that saves d, and its new nodes.
@@ -159,7 +159,7 @@ func (c *Conversation) step(d dag.DAG) (Append, []*node.Node, error) {
 	}
 
 	// A nil header keeps the stored one.
-	a.To = roots(d)
+	a.Nodes = roots(d)
 	if header := d.Header(); c.head.Version == 0 || !bytes.Equal(header, c.head.Header) {
 		a.Header = header
 	}
@@ -277,7 +277,7 @@ func (c *Conversation) Fork(ctx context.Context, name string) (*Conversation, er
 	defer c.mu.Unlock()
 
 	o := c.store.at(c.key, name, c.nodes)
-	a := Append{Conversation: c.key, Head: name, To: c.head.To, Header: c.head.Header}
+	a := Append{Conversation: c.key, Head: name, Nodes: c.head.Nodes, Header: c.head.Header}
 	h, _, err := c.try(ctx, c.dag, a, nil, c.store.driver.Append)
 	if err != nil {
 		return nil, err

@@ -568,7 +568,7 @@ func TestOpeningReadsAgainIfTheHeadMovedAndWasPruned(t *testing.T) {
 		line := d.Head().Append(nil)
 		r := store.Record{ID: d.Head().ID(), Line: line, Sum: store.SumOf(line)}
 		_, err = driver.Driver.Append(ctx, store.Append{Conversation: "k", Head: "main", Expect: h.Version,
-			Records: []store.Record{r}, To: []node.ID{r.ID}})
+			Records: []store.Record{r}, Nodes: []node.ID{r.ID}})
 		require.NoError(t, err)
 		_, err = driver.Driver.Prune(ctx, "k", false)
 		require.NoError(t, err)
@@ -617,7 +617,7 @@ func TestRewriteErasesRedactedContent(t *testing.T) {
 
 	for h, err := range s.Heads(ctx, "k", "") {
 		require.NoError(t, err)
-		for r, err := range driver.Driver.Read(ctx, "k", h.To, nil) {
+		for r, err := range driver.Driver.Read(ctx, "k", h.Nodes, nil) {
 			require.NoError(t, err)
 			require.NotContains(t, string(r.Line), "SECRET")
 			require.Empty(t, r.Cuts)

@@ -45,8 +45,9 @@ type Driver interface {
 	//     or other links the error is a *RecordError with dag.ErrDuplicateID, unless Replace is set.
 	//   - Each link of a record must be a stored record, or one before it in Records. If it is not, the error is a
 	//     *RecordError with node.ErrParent for the record that has the link.
-	//   - Each ID in To must be a stored record or one in Records, and each blob of a cut a stored blob or one in Blobs.
-	//     If it is not, the error is a *RecordError with ErrNotStored: for that ID, or for the record with the cut.
+	//   - Each ID in Nodes must be a stored record or one in Records, and each blob of a cut a stored blob or one in
+	//     Blobs. If it is not, the error is a *RecordError with ErrNotStored: for that ID, or for the record with the
+	//     cut.
 	//   - An Append that [Append.Check] rejects gets its error.
 	//   - After any of these errors nothing is stored.
 	//   - Its cost does not grow with the conversation.
@@ -112,8 +113,8 @@ type Append struct {
 	Records []Record
 	// Blobs are the blobs of the records' cuts. Those that are stored already may be left out.
 	Blobs []Blob
-	// To are the records that the head points to after the append. It replaces the old list, and may be empty.
-	To []node.ID
+	// Nodes are the records that the head points to after the append. It replaces the old list, and may be empty.
+	Nodes []node.ID
 	// Header is the head's new header. Nil keeps the old header; for a new head it is an empty one.
 	Header []byte
 	// Replace replaces a stored record that has the same links and another sum. Without Replace such a record is an
@@ -127,8 +128,8 @@ type Head struct {
 	Name string
 	// Version counts the appends to the head, from 1. It is 0 for a head that does not exist.
 	Version uint64
-	// To are the records that the head points to, in the order of the last append.
-	To []node.ID
+	// Nodes are the records that the head points to, in the order of the last append.
+	Nodes []node.ID
 	// Header is the header of the last append that had one.
 	Header []byte
 }

@@ -101,7 +101,7 @@ func quoted(text string) string { return safetext.Quote(text, 80) }
 //   - No record has the zero ID, and none comes twice: a *RecordError, with dag.ErrDuplicateID for the second.
 //   - No record is linked to itself, to the zero ID, to a record after it, or twice to one record: a *RecordError with
 //     node.ErrParent.
-//   - No ID comes twice in To: a *RecordError with dag.ErrDuplicateID.
+//   - No ID comes twice in Nodes: a *RecordError with dag.ErrDuplicateID.
 //   - The offsets of a record's cuts rise, and lie within its line: a *RecordError.
 //   - A blob has data, and its sum is that of the data: ErrRecord.
 func (a Append) Check() error {
@@ -129,7 +129,7 @@ func (a Append) Check() error {
 			return fmt.Errorf("store: %s: %w: a blob has not the sum %s", quoted(a.Conversation), ErrRecord, b.Sum)
 		}
 	}
-	if id, twice := repeated(a.To); twice {
+	if id, twice := repeated(a.Nodes); twice {
 		return &RecordError{a.Conversation, id, dag.ErrDuplicateID}
 	}
 	return nil

@@ -45,7 +45,7 @@ func (c *Conversation) open(ctx context.Context, have []node.ID) error {
 
 // load reads the conversation at a head.
 func (c *Conversation) load(ctx context.Context, h Head, have []node.ID) (dag.DAG, error) {
-	records, err := all(c.store.driver.Read(ctx, c.key, h.To, c.nodes.known(have)))
+	records, err := all(c.store.driver.Read(ctx, c.key, h.Nodes, c.nodes.known(have)))
 	if err != nil {
 		return dag.DAG{}, err
 	}
@@ -60,7 +60,7 @@ func (c *Conversation) load(ctx context.Context, h Head, have []node.ID) (dag.DA
 
 	c.nodes.mu.Lock()
 	defer c.nodes.mu.Unlock()
-	d, err := c.nodes.archive.DAG(h.Header, h.To)
+	d, err := c.nodes.archive.DAG(h.Header, h.Nodes)
 	if err != nil {
 		return dag.DAG{}, fmt.Errorf("store: %s: head %s: %w", quoted(c.key), quoted(c.name), err)
 	}

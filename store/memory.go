@@ -74,7 +74,7 @@ func (m *memory) append(a Append) (Head, error) {
 
 	// Nothing is refused from here on.
 	s.add(fresh, a.Blobs)
-	h := Head{Name: a.Head, Version: a.Expect + 1, To: slices.Clone(a.To), Header: old.Header}
+	h := Head{Name: a.Head, Version: a.Expect + 1, Nodes: slices.Clone(a.Nodes), Header: old.Header}
 	if a.Header != nil {
 		h.Header = bytes.Clone(a.Header)
 	}
@@ -127,7 +127,7 @@ func (s *shelf) check(a Append) ([]Record, error) {
 		fresh = append(fresh, r)
 	}
 
-	for _, id := range a.To {
+	for _, id := range a.Nodes {
 		if _, have := s.records[id]; !have && !batch[id] {
 			return nil, &RecordError{a.Conversation, id, ErrNotStored}
 		}
@@ -364,7 +364,7 @@ func (m *memory) Prune(ctx context.Context, conversation string, dryRun bool) (P
 	// Mark what the heads reach, and the blobs of these records.
 	reached, needed := map[node.ID]bool{}, map[Sum]bool{}
 	for _, h := range s.heads {
-		records, _ := s.reach(h.To, reached)
+		records, _ := s.reach(h.Nodes, reached)
 		for _, r := range records {
 			for _, c := range r.Cuts {
 				needed[c.Sum] = true
@@ -483,11 +483,11 @@ func check(ctx context.Context, names ...string) error {
 
 // equal compares all fields: a head that was removed and made again may have the version of before.
 func (h Head) equal(o Head) bool {
-	return h.Name == o.Name && h.Version == o.Version && slices.Equal(h.To, o.To) && bytes.Equal(h.Header, o.Header)
+	return h.Name == o.Name && h.Version == o.Version && slices.Equal(h.Nodes, o.Nodes) && bytes.Equal(h.Header, o.Header)
 }
 
 func (h Head) clone() Head {
-	h.To, h.Header = slices.Clone(h.To), bytes.Clone(h.Header)
+	h.Nodes, h.Header = slices.Clone(h.Nodes), bytes.Clone(h.Header)
 	return h
 }
 

@@ -100,7 +100,7 @@ func (s *streams) list(file, prefix string, asJSON bool) error {
 // 7 have one. No node is read.
 func lastChange(h store.Head) *time.Time {
 	var times []time.Time
-	for _, id := range h.To {
+	for _, id := range h.Nodes {
 		if id.Version() == 7 {
 			times = append(times, timeOf(id))
 		}

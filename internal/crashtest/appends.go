@@ -196,7 +196,7 @@ func (k *killer) chain(ctx context.Context, db Store, conversation string) (ids 
 	require.NoError(k.t, err)
 
 	var last []node.ID
-	for r, err := range db.Read(ctx, conversation, head.To, nil) {
+	for r, err := range db.Read(ctx, conversation, head.Nodes, nil) {
 		require.NoError(k.t, err)
 		if !slices.Equal(r.Links, last) {
 			k.fault("no chain: %s, record %s is linked to %v", conversation, r.ID, r.Links)
@@ -240,7 +240,7 @@ func appendTo(ctx context.Context, db Store, conversation string, early bool, ou
 	for n := 0; ; n++ {
 		a := next(conversation, head, n)
 		if early {
-			out.print("%s %d %s", conversation, head.Version+1, a.To[0])
+			out.print("%s %d %s", conversation, head.Version+1, a.Nodes[0])
 		}
 		moved, err := db.Append(ctx, a)
 		var conflict *store.ConflictError
@@ -253,15 +253,15 @@ func appendTo(ctx context.Context, db Store, conversation string, early bool, ou
 		}
 		head = moved
 		if !early {
-			out.print("%s %d %s", conversation, head.Version, a.To[0])
+			out.print("%s %d %s", conversation, head.Version, a.Nodes[0])
 		}
 	}
 }
 
 // next returns an append of one record to a head. Some records have a part in a blob.
 func next(conversation string, head store.Head, n int) store.Append {
-	r := store.Record{ID: uuid.Must(uuid.NewV7()), Links: head.To, Line: fmt.Appendf(nil, "%0*d", 200+n%800, n)}
-	a := store.Append{Conversation: conversation, Head: store.Main, Expect: head.Version, To: []node.ID{r.ID}}
+	r := store.Record{ID: uuid.Must(uuid.NewV7()), Links: head.Nodes, Line: fmt.Appendf(nil, "%0*d", 200+n%800, n)}
+	a := store.Append{Conversation: conversation, Head: store.Main, Expect: head.Version, Nodes: []node.ID{r.ID}}
 	r.Sum = store.SumOf(r.Line)
 	if n%4 == 0 {
 		data := fmt.Appendf(nil, "%05000d", n%3)

@@ -88,11 +88,11 @@ func (d *Driver) appendOnce(ctx context.Context, a store.Append) (h store.Head, 
 		}
 	}
 
-	header, done, err := once.AppendOnce(ctx, a, known, records, packIDs(a.To))
+	header, done, err := once.AppendOnce(ctx, a, known, records, packIDs(a.Nodes))
 	if !done || err != nil {
 		return store.Head{}, false, err
 	}
-	return store.Head{Name: a.Head, Version: a.Expect + 1, To: cloneIDs(a.To), Header: orNil(header)}, true, nil
+	return store.Head{Name: a.Head, Version: a.Expect + 1, Nodes: cloneIDs(a.Nodes), Header: orNil(header)}, true, nil
 }
 
 // continues reports whether an append is a usual one: it continues a head, and its records have no cuts. It also
@@ -121,7 +121,7 @@ func continues(a store.Append) (known []byte, usual bool) {
 		refer(r.Links)
 		seen[r.ID] = true
 	}
-	refer(a.To)
+	refer(a.Nodes)
 	return known, true
 }
 
@@ -183,12 +183,12 @@ func (s *step) moveFirst() (h store.Head, done bool, err error) {
 	done, err = first(s.ctx, s.tx, `UPDATE plait_heads SET version = version + 1, nodes = $1, header = COALESCE($2, header)
 		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $3) AND name = $4 AND version = $5
 		AND (nodes = $6 OR LENGTH($6) = 0) RETURNING conv, header`,
-		[]any{packIDs(s.To), headerOrNull(s.Header), s.Conversation, s.Head, int64(s.Expect), known}, &s.conv, &header)
+		[]any{packIDs(s.Nodes), headerOrNull(s.Header), s.Conversation, s.Head, int64(s.Expect), known}, &s.conv, &header)
 	if !done || err != nil {
 		return h, false, err
 	}
 
-	h = store.Head{Name: s.Head, Version: s.Expect + 1, To: cloneIDs(s.To), Header: orNil(header)}
+	h = store.Head{Name: s.Head, Version: s.Expect + 1, Nodes: cloneIDs(s.Nodes), Header: orNil(header)}
 	return h, true, s.storeRecords()
 }
 
@@ -235,7 +235,7 @@ func openHead(ctx context.Context, tx Tx, conversation, name, lock string) (conv
 	}
 
 	h = store.Head{Name: name, Version: uint64(version), Header: orNil(header)}
-	h.To, err = unpackIDs(nodes)
+	h.Nodes, err = unpackIDs(nodes)
 	return conv, num, h, err
 }
 
@@ -265,8 +265,8 @@ func (s *step) makeConversation() error {
 
 // checkLinks returns an error for a link, a head or a blob that is not stored.
 func (s *step) checkLinks() error {
-	known := make(map[node.ID]bool, len(s.old.To)+len(s.Records))
-	for _, id := range s.old.To {
+	known := make(map[node.ID]bool, len(s.old.Nodes)+len(s.Records))
+	for _, id := range s.old.Nodes {
 		known[id] = true
 	}
 
@@ -287,7 +287,7 @@ func (s *step) checkLinks() error {
 			known[r.ID] = true
 		}
 	}
-	for _, id := range s.To {
+	for _, id := range s.Nodes {
 		lookUp(id)
 	}
 
@@ -312,7 +312,7 @@ func (s *step) checkLinks() error {
 			}
 		}
 	}
-	for _, id := range s.To {
+	for _, id := range s.Nodes {
 		if !known[id] {
 			return s.refuse(id, store.ErrNotStored)
 		}
@@ -461,7 +461,7 @@ func (s *step) replace(r store.Record) error {
 
 // moveHead moves or makes the head, if it still has the version that was read.
 func (s *step) moveHead() (store.Head, error) {
-	h := store.Head{Name: s.Head, Version: s.Expect + 1, To: cloneIDs(s.To), Header: s.old.Header}
+	h := store.Head{Name: s.Head, Version: s.Expect + 1, Nodes: cloneIDs(s.Nodes), Header: s.old.Header}
 	if s.Header != nil {
 		h.Header = orNil(bytes.Clone(s.Header))
 	}
@@ -472,13 +472,13 @@ func (s *step) moveHead() (store.Head, error) {
 	switch {
 	case s.num == 0:
 		moved, err = s.exec(`INSERT INTO plait_heads (conv, name, version, nodes, header) VALUES ($1, $2, 1, $3, $4)
-			ON CONFLICT (conv, name) DO NOTHING`, s.conv, s.Head, packIDs(h.To), notNull(h.Header))
+			ON CONFLICT (conv, name) DO NOTHING`, s.conv, s.Head, packIDs(h.Nodes), notNull(h.Header))
 	case s.Header == nil:
 		moved, err = s.exec(`UPDATE plait_heads SET version = version + 1, nodes = $1 WHERE num = $2 AND version = $3`,
-			packIDs(h.To), s.num, int64(s.Expect))
+			packIDs(h.Nodes), s.num, int64(s.Expect))
 	default:
 		moved, err = s.exec(`UPDATE plait_heads SET version = version + 1, nodes = $1, header = $2
-			WHERE num = $3 AND version = $4`, packIDs(h.To), notNull(h.Header), s.num, int64(s.Expect))
+			WHERE num = $3 AND version = $4`, packIDs(h.Nodes), notNull(h.Header), s.num, int64(s.Expect))
 	}
 	if err != nil {
 		return store.Head{}, err

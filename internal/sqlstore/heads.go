@@ -45,7 +45,7 @@ func (d *Driver) Heads(ctx context.Context, conversation string, page store.Page
 			}
 			var err error
 			h.Version, h.Header = uint64(version), orNil(h.Header)
-			h.To, err = unpackIDs(nodes)
+			h.Nodes, err = unpackIDs(nodes)
 			return h.Name, h, err
 		})
 }

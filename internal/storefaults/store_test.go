@@ -69,7 +69,7 @@ type state []store.Head
 func (s state) String() string {
 	var b strings.Builder
 	for _, h := range s {
-		fmt.Fprintf(&b, "%s:%d:%x ", h.Name, h.Version, h.To)
+		fmt.Fprintf(&b, "%s:%d:%x ", h.Name, h.Version, h.Nodes)
 	}
 	return b.String()
 }
@@ -135,22 +135,22 @@ func (w *writer) step(db store.Driver) error {
 	a := store.Append{Conversation: w.conversation, Head: "main"}
 	if len(now) > 0 {
 		from := now[w.random.IntN(len(now))]
-		a.To = from.To
+		a.Nodes = from.Nodes
 		if a.Head, a.Expect = from.Name, from.Version; len(now) < 4 && w.random.IntN(8) == 0 {
 			a.Head, a.Expect = fmt.Sprint("fork", w.random.Uint32()), 0
 		}
 	}
 	for range 1 + w.random.IntN(3) {
-		r, blobs := w.record(a.To)
+		r, blobs := w.record(a.Nodes)
 		a.Records, a.Blobs = append(a.Records, r), append(a.Blobs, blobs...)
-		a.To = []node.ID{r.ID}
+		a.Nodes = []node.ID{r.ID}
 	}
 
 	if w.apart {
 		first := a
-		first.To = nil
+		first.Nodes = nil
 		if i := slices.IndexFunc(now, func(h store.Head) bool { return h.Name == a.Head }); i >= 0 {
-			first.To = now[i].To
+			first.Nodes = now[i].Nodes
 		}
 		if err := w.append(db, first); err != nil {
 			return err
@@ -161,7 +161,7 @@ func (w *writer) step(db store.Driver) error {
 }
 
 func (w *writer) append(db store.Driver, a store.Append) error {
-	next := w.expected.acked.with(store.Head{Name: a.Head, Version: a.Expect + 1, To: a.To})
+	next := w.expected.acked.with(store.Head{Name: a.Head, Version: a.Expect + 1, Nodes: a.Nodes})
 	return w.change(next, func(ctx context.Context) error {
 		_, err := db.Append(ctx, a)
 		return err
@@ -251,7 +251,7 @@ func inspect(db *session, all map[string]*expected) (verdict, error) {
 			return damaged, err
 		}
 		for _, h := range heads {
-			if err := readBack(db, conversation, h.To); err != nil {
+			if err := readBack(db, conversation, h.Nodes); err != nil {
 				return damaged, err
 			}
 		}

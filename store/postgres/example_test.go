@@ -25,7 +25,7 @@ func ExampleOpen() {
 		log.Fatal(err)
 	}
 	_, err = db.Append(ctx, store.Append{
-		Conversation: "user 42", Head: "main", Expect: head.Version, To: []node.ID{head.To[0]},
+		Conversation: "user 42", Head: "main", Expect: head.Version, Nodes: []node.ID{head.Nodes[0]},
 	})
 	var conflict *store.ConflictError
 	if errors.As(err, &conflict) {

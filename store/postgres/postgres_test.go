@@ -42,7 +42,7 @@ func id(n uint64) (id node.ID) {
 
 // next returns the append of record n, linked to the one before, to head "main" of conversation "talk".
 func next(n uint64) store.Append {
-	a := store.Append{Conversation: "talk", Head: "main", Expect: n - 1, To: []node.ID{id(n)}}
+	a := store.Append{Conversation: "talk", Head: "main", Expect: n - 1, Nodes: []node.ID{id(n)}}
 	if n == 1 {
 		a.Records = []store.Record{record(n, 1000)}
 	} else {
@@ -185,10 +185,10 @@ func TestAppendThatContinuesAHeadIsOneStatement(t *testing.T) {
 	// A tool phase: two nodes behind one, then one behind both.
 	s.Store(0)
 	_, err = db.Append(t.Context(), store.Append{Conversation: "talk", Head: "main", Expect: 500,
-		Records: []store.Record{record(501, 10, 500), record(502, 10, 500)}, To: []node.ID{id(501), id(502)}})
+		Records: []store.Record{record(501, 10, 500), record(502, 10, 500)}, Nodes: []node.ID{id(501), id(502)}})
 	require.NoError(t, err)
 	_, err = db.Append(t.Context(), store.Append{Conversation: "talk", Head: "main", Expect: 501,
-		Records: []store.Record{record(503, 10, 501, 502)}, To: []node.ID{id(503)}})
+		Records: []store.Record{record(503, 10, 501, 502)}, Nodes: []node.ID{id(503)}})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, s.Load())
 	require.NoError(t, db.Check(t.Context()))
@@ -199,7 +199,7 @@ func TestForksCopyNoRecords(t *testing.T) {
 	db := openAt(t, url, nil)
 	appendAll(t, db, 1, 101)
 	for i := range 1000 {
-		_, err := db.Append(t.Context(), store.Append{Conversation: "talk", Head: fmt.Sprint("fork", i), To: []node.ID{id(50)}})
+		_, err := db.Append(t.Context(), store.Append{Conversation: "talk", Head: fmt.Sprint("fork", i), Nodes: []node.ID{id(50)}})
 		require.NoError(t, err)
 	}
 
@@ -266,7 +266,7 @@ func TestAppendWhoseReplyIsLostCanBeRepeated(t *testing.T) {
 			_, err = db.Append(t.Context(), next(from))
 			var conflict *store.ConflictError
 			require.ErrorAs(t, err, &conflict)
-			require.Equal(t, store.Head{Name: "main", Version: from, To: []node.ID{id(from)}}, conflict.Current)
+			require.Equal(t, store.Head{Name: "main", Version: from, Nodes: []node.ID{id(from)}}, conflict.Current)
 			appendAll(t, db, from+1, from+2)
 			require.NoError(t, db.Check(t.Context()))
 		})

@@ -44,7 +44,7 @@ func appendAndInsert(b *testing.B, db *DB, version, next uint64) {
 		r := record(next, 1000, next-1)
 		start := time.Now()
 		h, err := db.Append(b.Context(), store.Append{Conversation: "talk", Head: "main", Expect: version,
-			Records: []store.Record{r}, To: []node.ID{r.ID}})
+			Records: []store.Record{r}, Nodes: []node.ID{r.ID}})
 		require.NoError(b, err)
 		version = h.Version
 		appends = append(appends, time.Since(start))
@@ -126,7 +126,7 @@ func BenchmarkConcurrentAppend(b *testing.B) {
 						r = record(n+1, 1000, n)
 					}
 					_, err := db.Append(context.Background(), store.Append{Conversation: name, Head: "main", Expect: n,
-						Records: []store.Record{r}, To: []node.ID{r.ID}})
+						Records: []store.Record{r}, Nodes: []node.ID{r.ID}})
 					if err != nil {
 						panic(err)
 					}

@@ -268,7 +268,7 @@ func TestAppendRunsTwoStatementsAfterAnyNumberOfNodes(t *testing.T) {
 
 		count()
 		_, err = driver.Append(t.Context(), store.Append{Conversation: "talk", Head: "main", Expect: h.Version,
-			Records: []store.Record{record(nodes, 1000, nodes-1)}, To: []node.ID{id(nodes)}})
+			Records: []store.Record{record(nodes, 1000, nodes-1)}, Nodes: []node.ID{id(nodes)}})
 		require.NoError(t, err)
 		statements, rows := count()
 		require.Equal(t, 2, statements, "the head is moved, the record is inserted")
@@ -281,7 +281,7 @@ func TestForksCopyNoRecords(t *testing.T) {
 	chain(t, driver, "talk", "main", 1, 101)
 	count()
 	for i := range 1000 {
-		_, err := driver.Append(t.Context(), store.Append{Conversation: "talk", Head: fmt.Sprint("fork", i), To: []node.ID{id(50)}})
+		_, err := driver.Append(t.Context(), store.Append{Conversation: "talk", Head: fmt.Sprint("fork", i), Nodes: []node.ID{id(50)}})
 		require.NoError(t, err)
 	}
 	statements, _ := count()
@@ -311,7 +311,7 @@ func TestReadSkipsOtherBranches(t *testing.T) {
 		}
 	}
 	for b := range branches {
-		a.To = append(a.To, id(name(b, length-1)))
+		a.Nodes = append(a.Nodes, id(name(b, length-1)))
 	}
 	_, err := driver.Append(t.Context(), a)
 	require.NoError(t, err)
@@ -336,7 +336,7 @@ func TestReadReadsNoLinesOfOtherBranches(t *testing.T) {
 			a.Records = append(a.Records, r)
 		}
 	}
-	a.To = []node.ID{id(1000 + length - 1), id(2000 + length - 1)}
+	a.Nodes = []node.ID{id(1000 + length - 1), id(2000 + length - 1)}
 	_, err := driver.Append(t.Context(), a)
 	require.NoError(t, err)
 

@@ -71,7 +71,7 @@ func chain(t testing.TB, db store.Driver, conversation, head string, from, to ui
 				a.Records = append(a.Records, record(from, 1000, from-1))
 			}
 		}
-		a.To = []node.ID{id(from - 1)}
+		a.Nodes = []node.ID{id(from - 1)}
 		h, err := db.Append(t.Context(), a)
 		require.NoError(t, err)
 		version = h.Version

@@ -25,7 +25,7 @@ func TestConversationsAreThereAfterOpeningAgain(t *testing.T) {
 	again := openAt(t, path, nil)
 	h, err := again.Head(t.Context(), "talk", "main")
 	require.NoError(t, err)
-	require.Equal(t, store.Head{Name: "main", Version: 3, To: []node.ID{id(300)}}, h)
+	require.Equal(t, store.Head{Name: "main", Version: 3, Nodes: []node.ID{id(300)}}, h)
 	require.Equal(t, 300, read(t, again, "talk", 300))
 	require.NoError(t, again.Check(t.Context()))
 }
@@ -195,7 +195,7 @@ func TestCheckFindsDamage(t *testing.T) {
 			cut := record(11, 100, 10)
 			blob := store.Blob{Sum: store.SumOf(cut.Line[50:]), Data: cut.Line[50:]}
 			cut.Line, cut.Cuts = cut.Line[:50], []store.Cut{{Offset: 50, Sum: blob.Sum}}
-			_, err := db.Append(t.Context(), store.Append{Conversation: "talk", Head: "main", Expect: 1, To: []node.ID{cut.ID},
+			_, err := db.Append(t.Context(), store.Append{Conversation: "talk", Head: "main", Expect: 1, Nodes: []node.ID{cut.ID},
 				Records: []store.Record{cut}, Blobs: []store.Blob{blob}})
 			require.NoError(t, err)
 			require.NoError(t, db.Check(t.Context()))

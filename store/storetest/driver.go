@@ -123,7 +123,7 @@ func cut(offsets []int, texts ...string) (store.Record, []store.Blob) {
 func step(expect uint64, records ...store.Record) store.Append {
 	a := store.Append{Conversation: "c", Head: "main", Expect: expect, Records: records}
 	if len(records) > 0 {
-		a.To = []node.ID{records[len(records)-1].ID}
+		a.Nodes = []node.ID{records[len(records)-1].ID}
 	}
 	return a
 }
@@ -172,7 +172,7 @@ func (t *driverTest) all() map[string]any {
 		require.NoError(t, err)
 		for _, h := range heads {
 			all[key+"\n"+h.Name] = h
-			all[key+"\n"+h.Name+"\nrecords"] = t.read(key, h.To...)
+			all[key+"\n"+h.Name+"\nrecords"] = t.read(key, h.Nodes...)
 		}
 	}
 	return all
@@ -277,7 +277,7 @@ var hostile = func() []string {
 func (t *driverTest) hostileNames() {
 	for i, name := range hostile {
 		r := record()
-		a := store.Append{Conversation: name, Head: name, Records: []store.Record{r}, To: idsOf(r)}
+		a := store.Append{Conversation: name, Head: name, Records: []store.Record{r}, Nodes: idsOf(r)}
 		a.Header = []byte{byte(i)}
 		t.append(a)
 		a.Conversation = "c"
@@ -296,7 +296,7 @@ func (t *driverTest) hostileNames() {
 		require.Equal(t, name, heads[i].Name)
 		require.Equal(t, []byte{byte(i)}, heads[i].Header)
 		require.Equal(t, heads[i], t.head("c", name))
-		require.Equal(t, heads[i].To, t.head(name, name).To)
+		require.Equal(t, heads[i].Nodes, t.head(name, name).Nodes)
 
 		after, err := t.Heads(t.ctx, "c", store.Page{After: name, Limit: 1})
 		require.NoError(t, err)
@@ -330,9 +330,9 @@ func (t *driverTest) badNames() {
 			require.ErrorIs(t, err, store.ErrName, "%q", bad)
 		}
 		r := record()
-		_, err := t.Append(t.ctx, store.Append{Conversation: bad, Head: "main", Records: []store.Record{r}, To: idsOf(r)})
+		_, err := t.Append(t.ctx, store.Append{Conversation: bad, Head: "main", Records: []store.Record{r}, Nodes: idsOf(r)})
 		refused(err)
-		_, err = t.Append(t.ctx, store.Append{Conversation: "c", Head: bad, Records: []store.Record{r}, To: idsOf(r)})
+		_, err = t.Append(t.ctx, store.Append{Conversation: "c", Head: bad, Records: []store.Record{r}, Nodes: idsOf(r)})
 		refused(err)
 		_, err = t.Head(t.ctx, bad, "main")
 		refused(err)
@@ -371,7 +371,7 @@ func (t *driverTest) doneContext() {
 	a.Blobs = blobs
 	t.append(a)
 	lost := record()
-	t.append(store.Append{Conversation: "c", Head: "lost", Records: []store.Record{lost}, To: idsOf(lost)})
+	t.append(store.Append{Conversation: "c", Head: "lost", Records: []store.Record{lost}, Nodes: idsOf(lost)})
 	t.append(store.Append{Conversation: "c", Head: "lost", Expect: 1})
 	before := t.all()
 
@@ -419,11 +419,11 @@ func (t *driverTest) ownSlices() {
 
 	// Change everything that the driver was given.
 	a.Records[1].Line[0], a.Records[1].Links[0], a.Records[1].Cuts[0].Offset = 'x', node.ID{9}, 0
-	a.Blobs[0].Data[0], a.Header[0], a.To[0] = 'x', 'x', node.ID{9}
+	a.Blobs[0].Data[0], a.Header[0], a.Nodes[0] = 'x', 'x', node.ID{9}
 	check := func() {
 		t.Helper()
 		h := t.head("c", "main")
-		require.Equal(t, []node.ID{{2}}, h.To)
+		require.Equal(t, []node.ID{{2}}, h.Nodes)
 		require.Equal(t, "header", string(h.Header))
 		require.Equal(t, normal(want), normal(t.read("c", node.ID{2})[1]))
 		blobs, err := collect(t.Blobs(t.ctx, "c", []store.Sum{want.Cuts[0].Sum}))
@@ -434,11 +434,11 @@ func (t *driverTest) ownSlices() {
 
 	// Change everything that the driver returned.
 	for _, h := range []store.Head{got, t.head("c", "main")} {
-		h.To[0], h.Header[0] = node.ID{9}, 'y'
+		h.Nodes[0], h.Header[0] = node.ID{9}, 'y'
 	}
 	heads, err := t.Heads(t.ctx, "c", store.Page{})
 	require.NoError(t, err)
-	heads[0].To[0], heads[0].Header[0] = node.ID{9}, 'y'
+	heads[0].Nodes[0], heads[0].Header[0] = node.ID{9}, 'y'
 	r := t.read("c", node.ID{2})[1]
 	r.Line[0], r.Links[0], r.Cuts[0].Offset = 'y', node.ID{9}, 0
 	blobs, err := collect(t.Blobs(t.ctx, "c", []store.Sum{want.Cuts[0].Sum}))
@@ -464,11 +464,11 @@ func (t *driverTest) separate() {
 
 	// Neither records nor blobs of one serve another.
 	b.Conversation, b.Records = "e", []store.Record{linked(r.ID)}
-	b.To = idsOf(b.Records...)
+	b.Nodes = idsOf(b.Records...)
 	t.refuse(b, b.Records[0].ID, node.ErrParent)
 	uses := record()
 	uses.Cuts = []store.Cut{{Offset: 0, Sum: blobs[0].Sum}}
-	b.Conversation, b.Expect, b.Records, b.To = "d", 1, []store.Record{uses}, idsOf(uses)
+	b.Conversation, b.Expect, b.Records, b.Nodes = "d", 1, []store.Record{uses}, idsOf(uses)
 	t.refuse(b, uses.ID, store.ErrNotStored)
 
 	require.NoError(t, t.Delete(t.ctx, "d"))
@@ -504,16 +504,16 @@ func (t *driverTest) appendStores() {
 	left.Links = idsOf(root)
 	right := linked(root.ID)
 	a := step(0, root, left, right)
-	a.Blobs, a.To, a.Header = blobs, idsOf(right, left), []byte("\x00header\xff")
+	a.Blobs, a.Nodes, a.Header = blobs, idsOf(right, left), []byte("\x00header\xff")
 
 	got := t.append(a)
-	require.Equal(t, store.Head{Name: "main", Version: 1, To: a.To, Header: a.Header}, got)
+	require.Equal(t, store.Head{Name: "main", Version: 1, Nodes: a.Nodes, Header: a.Header}, got)
 	require.Equal(t, got, t.head("c", "main"))
-	t.same(a.Records, t.read("c", got.To...))
+	t.same(a.Records, t.read("c", got.Nodes...))
 
 	merge := linked(right.ID, left.ID)
 	got = t.append(step(1, merge))
-	require.Equal(t, store.Head{Name: "main", Version: 2, To: idsOf(merge), Header: a.Header}, got)
+	require.Equal(t, store.Head{Name: "main", Version: 2, Nodes: idsOf(merge), Header: a.Header}, got)
 	records := t.read("c", merge.ID)
 	t.same([]store.Record{root, left, right, merge}, records)
 }
@@ -556,7 +556,7 @@ func (t *driverTest) race() {
 			for wins := 0; wins < each && failures[i] == nil; {
 				h, err := t.Head(t.ctx, "c", "main")
 				if err == nil {
-					_, err = t.Append(t.ctx, step(h.Version, linked(h.To...)))
+					_, err = t.Append(t.ctx, step(h.Version, linked(h.Nodes...)))
 				}
 				switch {
 				case err == nil:
@@ -573,7 +573,7 @@ func (t *driverTest) race() {
 	// Every append that was accepted is one version and one record of the chain.
 	h := t.head("c", "main")
 	require.EqualValues(t, 1+writers*each, h.Version)
-	require.Len(t, t.read("c", h.To...), 1+writers*each)
+	require.Len(t, t.read("c", h.Nodes...), 1+writers*each)
 }
 
 func (t *driverTest) repeated() {
@@ -583,7 +583,7 @@ func (t *driverTest) repeated() {
 	h := t.append(a)
 	_, err := t.Append(t.ctx, a)
 	require.Equal(t, h, t.conflictOf(err).Current)
-	require.Equal(t, a.To, h.To)
+	require.Equal(t, a.Nodes, h.Nodes)
 	t.same([]store.Record{r}, t.read("c", r.ID))
 }
 
@@ -601,7 +601,7 @@ func (t *driverTest) acceptedAgain() {
 	b.Head = "fork"
 	t.append(b)
 	t.same([]store.Record{r, next, last}, t.read("c", last.ID))
-	t.same([]store.Record{r, next}, t.read("c", t.head("c", "main").To...))
+	t.same([]store.Record{r, next}, t.read("c", t.head("c", "main").Nodes...))
 }
 
 func (t *driverTest) unchanged() {
@@ -634,7 +634,7 @@ func (t *driverTest) replaced() {
 	redacted.Line, redacted.Cuts = []byte(`{"redacted":true}`), nil
 	redacted.Sum = store.SumOf(redacted.Line)
 	b := step(1, redacted)
-	b.To, b.Replace = idsOf(next), true
+	b.Nodes, b.Replace = idsOf(next), true
 	t.append(b)
 	t.same([]store.Record{redacted, next}, t.read("c", next.ID))
 
@@ -671,9 +671,9 @@ func (t *driverTest) missingTo() {
 	root, missing := record(), record()
 	t.append(step(0, root))
 	a := step(1, record())
-	a.To = append(a.To, root.ID, missing.ID)
+	a.Nodes = append(a.Nodes, root.ID, missing.ID)
 	t.refuse(a, missing.ID, store.ErrNotStored)
-	a.Conversation, a.Expect, a.To = "new", 0, idsOf(root)
+	a.Conversation, a.Expect, a.Nodes = "new", 0, idsOf(root)
 	t.refuse(a, root.ID, store.ErrNotStored)
 }
 
@@ -718,7 +718,7 @@ func (t *driverTest) senseless() {
 	for name, change := range map[string]func(*store.Append){
 		"a forged blob": func(a *store.Append) { a.Blobs = []store.Blob{forged} },
 		"an empty blob": func(a *store.Append) { a.Blobs = []store.Blob{{Sum: store.SumOf(nil)}} },
-		"a head twice":  func(a *store.Append) { a.To = append(a.To, a.To...) },
+		"a head twice":  func(a *store.Append) { a.Nodes = append(a.Nodes, a.Nodes...) },
 	} {
 		bad := step(1, record())
 		change(&bad)
@@ -734,7 +734,7 @@ func (t *driverTest) header() {
 	a.Expect, a.Header = 1, []byte{0, 255, '\'', '\n'}
 	require.Equal(t, a.Header, t.append(a).Header)
 	b := step(2)
-	b.To = a.To
+	b.Nodes = a.Nodes
 	require.Equal(t, a.Header, t.append(b).Header)
 	require.Equal(t, a.Header, t.head("c", "main").Header)
 	b.Expect, b.Header = 3, []byte{}
@@ -748,15 +748,15 @@ func (t *driverTest) movesAlone() {
 	t.append(step(0, first, second))
 
 	a := step(1)
-	a.To = idsOf(first)
-	require.Equal(t, store.Head{Name: "main", Version: 2, To: idsOf(first)}, t.append(a))
+	a.Nodes = idsOf(first)
+	require.Equal(t, store.Head{Name: "main", Version: 2, Nodes: idsOf(first)}, t.append(a))
 	h := t.append(step(2))
 	require.EqualValues(t, 3, h.Version)
-	require.Empty(t, h.To)
-	require.Empty(t, t.head("c", "main").To)
-	a.Expect, a.To = 3, idsOf(second, first)
-	require.Equal(t, idsOf(second, first), t.append(a).To)
-	t.same([]store.Record{first, second}, t.read("c", a.To...))
+	require.Empty(t, h.Nodes)
+	require.Empty(t, t.head("c", "main").Nodes)
+	a.Expect, a.Nodes = 3, idsOf(second, first)
+	require.Equal(t, idsOf(second, first), t.append(a).Nodes)
+	t.same([]store.Record{first, second}, t.read("c", a.Nodes...))
 }
 
 func (t *driverTest) fork() {
@@ -764,7 +764,7 @@ func (t *driverTest) fork() {
 	h := t.append(step(0, root))
 
 	// A second head on the same record, without a record of its own. It can be made once.
-	f := store.Append{Conversation: "c", Head: "fork", To: h.To}
+	f := store.Append{Conversation: "c", Head: "fork", Nodes: h.Nodes}
 	require.EqualValues(t, 1, t.append(f).Version)
 	_, err := t.Append(t.ctx, f)
 	t.conflictOf(err)
@@ -772,11 +772,11 @@ func (t *driverTest) fork() {
 	// From there on each head moves alone.
 	left, right := linked(root.ID), linked(root.ID)
 	t.append(step(1, left))
-	f.Expect, f.Records, f.To = 1, []store.Record{right}, idsOf(right)
+	f.Expect, f.Records, f.Nodes = 1, []store.Record{right}, idsOf(right)
 	t.append(f)
 
-	require.Equal(t, idsOf(left), t.head("c", "main").To)
-	require.Equal(t, idsOf(right), t.head("c", "fork").To)
+	require.Equal(t, idsOf(left), t.head("c", "main").Nodes)
+	require.Equal(t, idsOf(right), t.head("c", "fork").Nodes)
 	t.same([]store.Record{root, right}, t.read("c", right.ID))
 }
 
@@ -791,10 +791,10 @@ func (t *driverTest) large() {
 	}
 	merge := linked(idsOf(records...)...)
 	a := step(0, append(records, merge)...)
-	a.Blobs, a.To = blobs, idsOf(a.Records...)
+	a.Blobs, a.Nodes = blobs, idsOf(a.Records...)
 	a.Header = []byte(strings.Repeat("h", 1<<20))
 	h := t.append(a)
-	require.Equal(t, a.To, h.To)
+	require.Equal(t, a.Nodes, h.Nodes)
 	require.Equal(t, h, t.head("c", "main"))
 	t.same(a.Records, t.read("c", merge.ID))
 
@@ -810,7 +810,7 @@ func (t *driverTest) large() {
 		r := linked(links...)
 		b.Records, links = append(b.Records, r), idsOf(r)
 	}
-	b.To = links
+	b.Nodes = links
 	t.append(b)
 	require.Len(t, t.read("c", links...), 2*many+2)
 }
@@ -985,7 +985,7 @@ func (t *driverTest) readPrefix() {
 
 	for v := uint64(1); v < versions; v++ {
 		h := t.head("c", "main")
-		t.append(step(v, linked(h.To...)))
+		t.append(step(v, linked(h.Nodes...)))
 	}
 	close(done)
 	wait.Wait()
@@ -998,11 +998,11 @@ func (t *driverTest) wholeChain() error {
 	if err != nil {
 		return err
 	}
-	records, err := collect(t.Read(t.ctx, "c", h.To, nil))
+	records, err := collect(t.Read(t.ctx, "c", h.Nodes, nil))
 	if err != nil {
 		return err
 	}
-	if len(records) != int(h.Version) || records[len(records)-1].ID != h.To[0] {
+	if len(records) != int(h.Version) || records[len(records)-1].ID != h.Nodes[0] {
 		return fmt.Errorf("version %d has %d records", h.Version, len(records))
 	}
 	for i, r := range records[1:] {
@@ -1041,12 +1041,12 @@ func (t *driverTest) blobs() {
 
 	// Both records need them: one alone keeps both.
 	b := step(1)
-	b.To = idsOf(again)
+	b.Nodes = idsOf(again)
 	t.append(b)
 	pruned, err := t.Prune(t.ctx, "c", true)
 	require.NoError(t, err)
 	require.Equal(t, store.Pruned{Records: 1, Bytes: int64(len(first.Line))}, pruned)
-	b.Expect, b.To = 2, nil
+	b.Expect, b.Nodes = 2, nil
 	t.append(b)
 	pruned, err = t.Prune(t.ctx, "c", true)
 	require.NoError(t, err)
@@ -1072,7 +1072,7 @@ func (t *driverTest) removeHead() {
 	refused("main", 1, h)
 	refused("main", 3, h)
 
-	t.append(store.Append{Conversation: "c", Head: "fork", To: idsOf(root)})
+	t.append(store.Append{Conversation: "c", Head: "fork", Nodes: idsOf(root)})
 	require.NoError(t, t.RemoveHead(t.ctx, "c", "main", 2))
 	_, err := t.Head(t.ctx, "c", "main")
 	require.ErrorIs(t, err, store.ErrNotStored)
@@ -1080,7 +1080,7 @@ func (t *driverTest) removeHead() {
 	t.same([]store.Record{root, next}, t.read("c", next.ID))
 
 	a := step(0)
-	a.To = idsOf(next)
+	a.Nodes = idsOf(next)
 	require.EqualValues(t, 1, t.append(a).Version, "a head that is made again")
 
 	require.NoError(t, t.RemoveHead(t.ctx, "c", "main", 1))
@@ -1133,9 +1133,9 @@ func (t *driverTest) rewound() (records []store.Record, lost int64) {
 	a.Blobs = blobs
 	t.append(a)
 	a = step(1)
-	a.To = idsOf(records[0])
+	a.Nodes = idsOf(records[0])
 	t.append(a)
-	t.append(store.Append{Conversation: "c", Head: "fork", To: idsOf(records[1])})
+	t.append(store.Append{Conversation: "c", Head: "fork", Nodes: idsOf(records[1])})
 	return records, int64(len(records[2].Line) + len("third"))
 }
 
@@ -1193,9 +1193,9 @@ func (t *driverTest) pruneRace() {
 	for v := uint64(1); v < versions; v += 2 {
 		r := linked(root.ID)
 		t.append(step(v, r, linked(r.ID)))
-		require.Len(t, t.read("c", t.head("c", "main").To...), 3)
+		require.Len(t, t.read("c", t.head("c", "main").Nodes...), 3)
 		a := step(v + 1)
-		a.To = idsOf(root)
+		a.Nodes = idsOf(root)
 		t.append(a)
 	}
 	close(done)

@@ -97,7 +97,7 @@ func record() store.Record {
 func nodes(conversation string, expect uint64) store.Append {
 	r := record()
 	return store.Append{
-		Conversation: conversation, Head: "main", Expect: expect, Records: []store.Record{r}, To: []node.ID{r.ID},
+		Conversation: conversation, Head: "main", Expect: expect, Records: []store.Record{r}, Nodes: []node.ID{r.ID},
 	}
 }
 
