@@ -16,7 +16,7 @@ import (
 // Conversation is one head of a stored conversation, as it was when it was opened or last appended to.
 //
 // It has one writer at a time: open one for each request or run. If another writer has moved the head, the next append
-// is refused with a [ConflictError]. [Conversation.At] opens the head again.
+// is refused with a [ConflictError]. [Conversation.Head] opens the head again.
 //
 // A Conversation is safe for concurrent use.
 type Conversation struct {
@@ -52,9 +52,9 @@ func (c *Conversation) DAG() dag.DAG {
 // Version returns how often the head was appended to; 0 if it is not stored.
 func (c *Conversation) Version() uint64 { return c.current().Version }
 
-// At opens a head of the same conversation, as it is now. It reads only the nodes that no earlier call has read. Use it
-// with c's own name to see what other writers have appended. The error holds ErrNotStored if there is no such head.
-func (c *Conversation) At(ctx context.Context, name string) (*Conversation, error) {
+// Head opens a head of the same conversation, as it is now. It reads only the nodes that no earlier call has read. Use
+// it with c's own name to see what other writers have appended. The error holds ErrNotStored if there is no such head.
+func (c *Conversation) Head(ctx context.Context, name string) (*Conversation, error) {
 	o := c.store.at(c.key, name, c.nodes)
 	if err := o.open(ctx, c.current().Nodes); err != nil {
 		return nil, err
@@ -80,8 +80,8 @@ func (c *Conversation) current() Head {
 // Errors:
 //
 //   - *ConflictError if the head was moved since it was opened. The new nodes are then kept under a head of their own,
-//     ConflictError.KeptHead, which later appends move on. Open it with [Conversation.At] to merge, rename or remove it. If
-//     the head was removed, nothing is kept.
+//     ConflictError.KeptHead, which later appends move on. Open it with [Conversation.Head] to merge, rename or remove
+//     it. If the head was removed, nothing is kept.
 //   - the chain's own;
 //   - dag.ErrDuplicateID for a node with the ID of another node;
 //   - dag.ErrNotErased for a redacted node whose content is stored: use [Conversation.Rewrite];
@@ -296,8 +296,8 @@ func (c *Conversation) Rename(ctx context.Context, name string) (*Conversation, 
 	return o, c.Remove(ctx)
 }
 
-// Remove removes the head. Its nodes stay until [Store.Prune]; with the last head the whole conversation is removed. The
-// error is a *ConflictError if the head was moved since it was opened. Another append makes the head again.
+// Remove removes the head. Its nodes stay until [Store.Prune]; with the last head the whole conversation is removed.
+// The error is a *ConflictError if the head was moved since it was opened. Another append makes the head again.
 func (c *Conversation) Remove(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -338,8 +338,8 @@ func (c *Conversation) Rewrite(ctx context.Context, d dag.DAG) error {
 	return err
 }
 
-// Watch yields the conversation at this head: as it is now, and then each time that a writer has moved the head. Moves in
-// quick succession may be yielded as one, but the last one is always yielded. It reads only new nodes, and changes
+// Watch yields the conversation at this head: as it is now, and then each time that a writer has moved the head. Moves
+// in quick succession may be yielded as one, but the last one is always yielded. It reads only new nodes, and changes
 // nothing in c.
 //
 // It ends when the caller breaks off, the context is done, or the head is removed. An error ends it; for a removed
@@ -353,7 +353,7 @@ func (c *Conversation) Watch(ctx context.Context) iter.Seq2[dag.DAG, error] {
 				continue
 			}
 			if err == nil {
-				last, err = last.At(ctx, c.name)
+				last, err = last.Head(ctx, c.name)
 			}
 			if err != nil {
 				yield(dag.DAG{}, err)

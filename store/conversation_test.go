@@ -110,7 +110,7 @@ func TestConversationThatIsNotStoredIsEmpty(t *testing.T) {
 
 	_, err := s.Head(ctx, "k", "main")
 	require.ErrorIs(t, err, store.ErrNotStored)
-	_, err = c.At(ctx, "main")
+	_, err = c.Head(ctx, "main")
 	require.ErrorIs(t, err, store.ErrNotStored)
 	_, err = s.Conversation(ctx, "a\nb")
 	require.ErrorIs(t, err, store.ErrName)
@@ -239,14 +239,14 @@ func TestTwoWritersOnOneHead(t *testing.T) {
 	require.Equal(t, conflict.KeptHead, again.KeptHead)
 	require.Len(t, driver.last().Records, 1)
 
-	kept, err := winner.At(ctx, conflict.KeptHead)
+	kept, err := winner.Head(ctx, conflict.KeptHead)
 	require.NoError(t, err)
 	require.True(t, dag.Equal(d, kept.DAG()))
 	require.Equal(t, base.Metadata(), kept.DAG().Metadata())
 	require.EqualValues(t, 2, kept.Version())
 
 	// Merged: both are in the conversation, and the kept head is removed.
-	current, err := loser.At(ctx, "main")
+	current, err := loser.Head(ctx, "main")
 	require.NoError(t, err)
 	merged := dag.Merge(dag.MergeJoin, dag.Branch{DAG: current.DAG()}, dag.Branch{DAG: kept.DAG()})
 	require.NoError(t, current.Append(ctx, merged))
@@ -451,7 +451,7 @@ func TestAtReadsOnlyWhatIsNew(t *testing.T) {
 		read++
 		return r, true
 	}
-	now, err := c.At(ctx, "main")
+	now, err := c.Head(ctx, "main")
 	require.NoError(t, err)
 	require.Equal(t, 2, read)
 	require.True(t, dag.Equal(other.DAG(), now.DAG()))
@@ -594,7 +594,7 @@ func TestDamagedHeadIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Conversation(ctx, "k")
 	require.ErrorIs(t, err, dag.ErrHeads)
-	_, err = open(t, s, "new").At(ctx, "main")
+	_, err = open(t, s, "new").Head(ctx, "main")
 	require.ErrorIs(t, err, store.ErrNotStored)
 }
 
@@ -643,10 +643,10 @@ func TestAtReadsWhatARewriteHasForgotten(t *testing.T) {
 	c := saved(t, s, "k", d)
 	_, err := c.Fork(ctx, "fork")
 	require.NoError(t, err)
-	other, err := c.At(ctx, "main")
+	other, err := c.Head(ctx, "main")
 	require.NoError(t, err)
 	require.NoError(t, other.Rewrite(ctx, d.Back(1)))
-	fork, err := c.At(ctx, "fork")
+	fork, err := c.Head(ctx, "fork")
 	require.NoError(t, err)
 	require.True(t, dag.Equal(d, fork.DAG()))
 }
@@ -794,7 +794,7 @@ func TestKeptHeadHasANameThatIsAllowed(t *testing.T) {
 		}
 		a, err := s.Head(ctx, "k", name)
 		require.NoError(t, err)
-		b, err := a.At(ctx, name)
+		b, err := a.Head(ctx, name)
 		require.NoError(t, err)
 		require.NoError(t, a.Append(ctx, a.DAG().User("two")))
 		kept := conflictOf(t, b.Append(ctx, b.DAG().User("three"))).KeptHead
@@ -845,7 +845,7 @@ func TestGrowthOfASteps(t *testing.T) {
 			other := open(t, s, "k")
 			require.NoError(t, other.Append(ctx, other.DAG().WithSource(node.Source{}).User("other")))
 			return func() {
-				_, err := c.At(ctx, store.Main)
+				_, err := c.Head(ctx, store.Main)
 				require.NoError(t, err)
 			}
 		}},

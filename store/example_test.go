@@ -77,7 +77,7 @@ func ExampleConversation_Append() {
 	// The nodes of the second are at a head of their own. Here they are merged.
 	main, err := s.Conversation(ctx, "talk")
 	check(err)
-	kept, err := main.At(ctx, conflict.KeptHead)
+	kept, err := main.Head(ctx, conflict.KeptHead)
 	check(err)
 	check(main.Append(ctx, dag.Merge(dag.MergeJoin, dag.Branch{DAG: main.DAG()}, dag.Branch{DAG: kept.DAG()})))
 	check(kept.Remove(ctx))

@@ -91,7 +91,7 @@ func (w *watched) readStored() {
 		return
 	}
 
-	now, err := c.At(w.ctx, c.Name())
+	now, err := c.Head(w.ctx, c.Name())
 	if err != nil {
 		w.setProblem(err.Error() + w.older(""))
 		return

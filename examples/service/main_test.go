@@ -217,7 +217,7 @@ func TestAfterACrashInAToolCallTheSessionContinues(t *testing.T) {
 
 	model := apitest.NewScript(apitest.Say("I do not know."))
 	require.Contains(t, post(startOn(t, driver, model)+"/sessions/a", `{"text": "And now?"}`), "event: done")
-	c, err = c.At(t.Context(), store.Main)
+	c, err = c.Head(t.Context(), store.Main)
 	require.NoError(t, err)
 	require.Empty(t, c.DAG().Validate())
 }
