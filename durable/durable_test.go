@@ -426,7 +426,9 @@ func TestUnreadableContinuationIsParked(t *testing.T) {
 	play(t, counter("count", has), nil, func(s *scene) {
 		s.stop()
 		begin := func(run string, format int) {
-			_, err := s.runs.Begin(s.ctx, store.Begin{Run: run, Agent: "a", Append: store.Append{Conversation: run, Head: "main"}})
+			_, err := s.runs.Begin(s.ctx, store.Begin{
+				Run: run, Agent: "a", Append: store.AppendRequest{Conversation: run, Head: "main"},
+			})
 			require.NoError(t, err)
 			claimed, err := s.runs.ClaimRuns(s.ctx, store.ClaimRuns{Agents: []string{"a"}, Run: run, Lease: time.Hour})
 			require.NoError(t, err)

@@ -71,8 +71,8 @@ var (
 	errNoAgent = errors.New("durable: a run needs an agent")
 )
 
-// Start stores a run, and returns its ID. It does not wait for it. A head has one run at a time: while that is not over,
-// the error holds store.ErrBusy.
+// Start stores a run, and returns its ID. It does not wait for it. A head has one run at a time: while that is not
+// over, the error holds store.ErrBusy.
 func (e *Engine) Start(ctx context.Context, s Start) (run string, err error) {
 	switch {
 	case e.Store == nil:
@@ -101,7 +101,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (run string, err error) {
 	}
 
 	// The nodes and the run are stored in one transaction.
-	err = c.AppendBy(ctx, d, func(ctx context.Context, a store.Append) (store.Head, error) {
+	err = c.AppendBy(ctx, d, func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
 		_, err := e.Store.Begin(ctx, store.Begin{Run: s.Run, Agent: s.Agent, Append: a})
 		return store.Head{Name: a.Head, Version: a.Expect + 1, Nodes: a.Nodes, Header: a.Header}, err
 	})

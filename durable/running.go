@@ -156,7 +156,7 @@ func (r *running) store(ctx context.Context, d dag.DAG) error {
 		return nil
 	}
 
-	err := r.conversation.AppendBy(ctx, d, func(ctx context.Context, a store.Append) (store.Head, error) {
+	err := r.conversation.AppendBy(ctx, d, func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
 		return r.commit(ctx, &a)
 	})
 	if err == nil {
@@ -166,7 +166,7 @@ func (r *running) store(ctx context.Context, d dag.DAG) error {
 }
 
 // commit commits the next step. a holds the nodes; nil appends none.
-func (r *running) commit(ctx context.Context, a *store.Append) (store.Head, error) {
+func (r *running) commit(ctx context.Context, a *store.AppendRequest) (store.Head, error) {
 	step := r.next
 	step.Lease, step.Append = r.ClaimedRun.Lease, a
 	head, err := r.engine.Store.Commit(ctx, step)

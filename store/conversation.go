@@ -98,7 +98,7 @@ func (c *Conversation) Append(ctx context.Context, d dag.DAG) error {
 		return nil // nothing is new
 	}
 
-	return c.write(ctx, d, a, fresh, func(ctx context.Context, a Append) (Head, error) {
+	return c.write(ctx, d, a, fresh, func(ctx context.Context, a AppendRequest) (Head, error) {
 		h, err := c.store.driver.Append(ctx, a)
 
 		// The reply to an earlier try may have been lost: then the head is where this append wants it.
@@ -114,7 +114,7 @@ func (c *Conversation) Append(ctx context.Context, d dag.DAG) error {
 // as those of [Runs]: write commits that transaction, and returns the head as it is then. It is called even if nothing
 // is new. If nodes were pruned meanwhile, it is called a second time, with more records.
 func (c *Conversation) AppendBy(
-	ctx context.Context, d dag.DAG, write func(context.Context, Append) (Head, error),
+	ctx context.Context, d dag.DAG, write func(context.Context, AppendRequest) (Head, error),
 ) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +127,7 @@ func (c *Conversation) AppendBy(
 }
 
 // isAt reports whether a head is where the append would move it.
-func (c *Conversation) isAt(h Head, a Append) bool {
+func (c *Conversation) isAt(h Head, a AppendRequest) bool {
 	header := a.Header
 	if header == nil {
 		header = c.head.Header
@@ -136,11 +136,11 @@ func (c *Conversation) isAt(h Head, a Append) bool {
 }
 
 // step returns the append that saves d, and its new nodes.
-func (c *Conversation) step(d dag.DAG) (Append, []*node.Node, error) {
+func (c *Conversation) step(d dag.DAG) (AppendRequest, []*node.Node, error) {
 	c.nodes.mu.Lock()
 	defer c.nodes.mu.Unlock()
 
-	a := Append{Conversation: c.key, Head: c.name, Expect: c.head.Version}
+	a := AppendRequest{Conversation: c.key, Head: c.name, Expect: c.head.Version}
 	fresh, err := c.nodes.archive.Missing(d)
 	if err != nil {
 		return a, nil, err
@@ -181,7 +181,7 @@ func roots(d dag.DAG) []node.ID {
 }
 
 // write writes the append that saves d. c.mu must be held.
-func (c *Conversation) write(ctx context.Context, d dag.DAG, a Append, fresh []*node.Node, write writer) error {
+func (c *Conversation) write(ctx context.Context, d dag.DAG, a AppendRequest, fresh []*node.Node, write writer) error {
 	h, fresh, err := c.try(ctx, d, a, fresh, write)
 
 	var conflict *ConflictError
@@ -196,16 +196,16 @@ func (c *Conversation) write(ctx context.Context, d dag.DAG, a Append, fresh []*
 }
 
 // writer is Driver.Append, or a transaction with an append in it.
-type writer = func(context.Context, Append) (Head, error)
+type writer = func(context.Context, AppendRequest) (Head, error)
 
 // try writes the append. If nodes of d were pruned since they were read, it writes a second append with all of d.
 func (c *Conversation) try(
-	ctx context.Context, d dag.DAG, a Append, fresh []*node.Node, write writer,
+	ctx context.Context, d dag.DAG, a AppendRequest, fresh []*node.Node, write writer,
 ) (Head, []*node.Node, error) {
 	h, err := write(ctx, a)
 	if errors.Is(err, ErrRecord) && (errors.Is(err, node.ErrParent) || errors.Is(err, ErrNotStored)) {
 		c.nodes.forget()
-		var all Append
+		var all AppendRequest
 		if all, fresh, err = c.step(d); err != nil {
 			return h, nil, err
 		}
@@ -219,7 +219,9 @@ func (c *Conversation) try(
 }
 
 // keep stores the new nodes of a refused append under a head of their own. It returns the conflict.
-func (c *Conversation) keep(ctx context.Context, d dag.DAG, a Append, fresh []*node.Node, conflict ConflictError) error {
+func (c *Conversation) keep(
+	ctx context.Context, d dag.DAG, a AppendRequest, fresh []*node.Node, conflict ConflictError,
+) error {
 	if conflict.Current.Version == 0 || len(fresh) == 0 {
 		return &conflict
 	}
@@ -277,7 +279,7 @@ func (c *Conversation) Fork(ctx context.Context, name string) (*Conversation, er
 	defer c.mu.Unlock()
 
 	o := c.store.at(c.key, name, c.nodes)
-	a := Append{Conversation: c.key, Head: name, Nodes: c.head.Nodes, Header: c.head.Header}
+	a := AppendRequest{Conversation: c.key, Head: name, Nodes: c.head.Nodes, Header: c.head.Header}
 	h, _, err := c.try(ctx, c.dag, a, nil, c.store.driver.Append)
 	if err != nil {
 		return nil, err

@@ -122,8 +122,8 @@ func TestConversationThatIsNotStoredIsEmpty(t *testing.T) {
 type recorder struct {
 	store.Driver
 	mu      sync.Mutex
-	appends []store.Append
-	after   func(store.Append) error                // if it is set, an error after an append that was done
+	appends []store.AppendRequest
+	after   func(store.AppendRequest) error         // if it is set, an error after an append that was done
 	read    func(store.Record) (store.Record, bool) // if it is set, what is read of a record, and whether it is there
 	before  func() error                            // if it is set, called before each Read
 	watch   []store.Head                            // if it is set, what Watch yields
@@ -142,7 +142,7 @@ func (r *recorder) Watch(ctx context.Context, conversation string) iter.Seq2[sto
 	}
 }
 
-func (r *recorder) Append(ctx context.Context, a store.Append) (store.Head, error) {
+func (r *recorder) Append(ctx context.Context, a store.AppendRequest) (store.Head, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h, err := r.Driver.Append(ctx, a)
@@ -156,7 +156,7 @@ func (r *recorder) Append(ctx context.Context, a store.Append) (store.Head, erro
 }
 
 // last returns the last append.
-func (r *recorder) last() store.Append { return r.appends[len(r.appends)-1] }
+func (r *recorder) last() store.AppendRequest { return r.appends[len(r.appends)-1] }
 
 func recording() (*recorder, *store.Store) {
 	r := &recorder{Driver: store.Memory()}
@@ -320,7 +320,7 @@ func TestLostReplyIsNoConflict(t *testing.T) {
 	driver, s := recording()
 	c := saved(t, s, "k", dag.New().User("one"))
 	lost := errors.New("connection reset")
-	driver.after = func(store.Append) error { return lost }
+	driver.after = func(store.AppendRequest) error { return lost }
 	d := c.DAG().User("two").WithMetadata("k", "v")
 	require.ErrorIs(t, c.Append(ctx, d), lost)
 	require.Equal(t, 1, c.DAG().Len())
@@ -334,7 +334,7 @@ func TestLostReplyIsNoConflict(t *testing.T) {
 	// The reply of keeping refused nodes may be lost too.
 	loser := open(t, s, "k")
 	require.NoError(t, c.Append(ctx, c.DAG().User("four")))
-	driver.after = func(a store.Append) error { return lost }
+	driver.after = func(a store.AppendRequest) error { return lost }
 	mine := loser.DAG().User("other")
 	err := loser.Append(ctx, mine)
 	require.ErrorIs(t, err, lost)
@@ -567,7 +567,7 @@ func TestOpeningReadsAgainIfTheHeadMovedAndWasPruned(t *testing.T) {
 		d := dag.New().User(fmt.Sprint("instead ", moves))
 		line := d.Head().Append(nil)
 		r := store.Record{ID: d.Head().ID(), Line: line, Sum: store.SumOf(line)}
-		_, err = driver.Driver.Append(ctx, store.Append{Conversation: "k", Head: "main", Expect: h.Version,
+		_, err = driver.Driver.Append(ctx, store.AppendRequest{Conversation: "k", Head: "main", Expect: h.Version,
 			Records: []store.Record{r}, Nodes: []node.ID{r.ID}})
 		require.NoError(t, err)
 		_, err = driver.Driver.Prune(ctx, "k", false)
@@ -582,7 +582,7 @@ func TestOpeningReadsAgainIfTheHeadMovedAndWasPruned(t *testing.T) {
 func TestDamagedHeadIsNamed(t *testing.T) {
 	driver, s := recording()
 	d := dag.New().User("one")
-	a := store.Append{Conversation: "k", Head: "main", Header: []byte(`{"format":"plait","version":9}`)}
+	a := store.AppendRequest{Conversation: "k", Head: "main", Header: []byte(`{"format":"plait","version":9}`)}
 	_, err := driver.Append(ctx, a)
 	require.NoError(t, err)
 	_, err = s.Conversation(ctx, "k")
@@ -671,7 +671,7 @@ func TestAppendByIsPartOfATransaction(t *testing.T) {
 	_, s := recording()
 	c := saved(t, s, "k", dag.New().User("one"))
 	calls := 0
-	write := func(ctx context.Context, a store.Append) (store.Head, error) {
+	write := func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
 		calls++
 		return s.Driver().Append(ctx, a)
 	}
@@ -681,7 +681,7 @@ func TestAppendByIsPartOfATransaction(t *testing.T) {
 
 	failed := errors.New("rolled back")
 	d := c.DAG().User("two")
-	rolledBack := func(context.Context, store.Append) (store.Head, error) { return store.Head{}, failed }
+	rolledBack := func(context.Context, store.AppendRequest) (store.Head, error) { return store.Head{}, failed }
 	require.ErrorIs(t, c.AppendBy(ctx, d, rolledBack), failed)
 	require.Equal(t, 1, c.DAG().Len())
 
@@ -759,9 +759,9 @@ func TestListsAreReadInPages(t *testing.T) {
 	s := store.New(driver, nil)
 	const many = 2500
 	for i := range many {
-		_, err := driver.Append(ctx, store.Append{Conversation: fmt.Sprintf("user/%04d", i), Head: "main"})
+		_, err := driver.Append(ctx, store.AppendRequest{Conversation: fmt.Sprintf("user/%04d", i), Head: "main"})
 		require.NoError(t, err)
-		_, err = driver.Append(ctx, store.Append{Conversation: "other", Head: fmt.Sprintf("h%04d", i)})
+		_, err = driver.Append(ctx, store.AppendRequest{Conversation: "other", Head: fmt.Sprintf("h%04d", i)})
 		require.NoError(t, err)
 	}
 	count := 0

@@ -16,8 +16,8 @@ import (
 //
 // A conversation has a key. It holds records, blobs and named heads:
 //
-//   - A record is a node in its saved form. Only [Append.Replace] changes a record. A record has links to the records
-//     that it refers to; these are always stored too.
+//   - A record is a node in its saved form. Only [AppendRequest.Replace] changes a record. A record has links to the
+//     records that it refers to; these are always stored too.
 //   - A blob is a large part of a record's line. It is stored once for each sum.
 //   - A head has a name, a version, the records it points to, and a header that the driver does not read.
 //
@@ -48,10 +48,10 @@ type Driver interface {
 	//   - Each ID in Nodes must be a stored record or one in Records, and each blob of a cut a stored blob or one in
 	//     Blobs. If it is not, the error is a *RecordError with ErrNotStored: for that ID, or for the record with the
 	//     cut.
-	//   - An Append that [Append.Check] rejects gets its error.
+	//   - An append that [AppendRequest.Check] rejects gets its error.
 	//   - After any of these errors nothing is stored.
 	//   - Its cost does not grow with the conversation.
-	Append(ctx context.Context, a Append) (Head, error)
+	Append(ctx context.Context, a AppendRequest) (Head, error)
 
 	// Head returns a head. The error holds ErrNotStored if there is no such head.
 	Head(ctx context.Context, conversation, name string) (Head, error)
@@ -101,8 +101,8 @@ type Driver interface {
 	Watch(ctx context.Context, conversation string) iter.Seq2[Head, error]
 }
 
-// Append is one step of [Driver.Append].
-type Append struct {
+// AppendRequest is one step of [Driver.Append].
+type AppendRequest struct {
 	// Conversation is the key of the conversation, which is made if it does not exist.
 	Conversation string
 	// Head is the name of the head to move or make.

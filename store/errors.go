@@ -104,7 +104,7 @@ func quoted(text string) string { return safetext.Quote(text, 80) }
 //   - No ID comes twice in Nodes: a *RecordError with dag.ErrDuplicateID.
 //   - The offsets of a record's cuts rise, and lie within its line: a *RecordError.
 //   - A blob has data, and its sum is that of the data: ErrRecord.
-func (a Append) Check() error {
+func (a AppendRequest) Check() error {
 	for _, name := range []string{a.Conversation, a.Head} {
 		if err := CheckName(name); err != nil {
 			return err

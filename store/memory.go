@@ -43,7 +43,7 @@ type stored struct {
 	index int
 }
 
-func (m *memory) Append(ctx context.Context, a Append) (Head, error) {
+func (m *memory) Append(ctx context.Context, a AppendRequest) (Head, error) {
 	if err := a.Check(); err != nil {
 		return Head{}, err
 	}
@@ -56,7 +56,7 @@ func (m *memory) Append(ctx context.Context, a Append) (Head, error) {
 }
 
 // append is Append after its checks. m.mu must be held.
-func (m *memory) append(a Append) (Head, error) {
+func (m *memory) append(a AppendRequest) (Head, error) {
 	s := m.conversations[a.Conversation]
 	if s == nil {
 		s = &shelf{heads: map[string]Head{}, records: map[node.ID]stored{}, blobs: map[Sum][]byte{}}
@@ -95,7 +95,7 @@ func (m *memory) notify(conversation string) {
 }
 
 // check returns the records of a that are not stored yet, or an error if the conversation cannot take a.
-func (s *shelf) check(a Append) ([]Record, error) {
+func (s *shelf) check(a AppendRequest) ([]Record, error) {
 	blobs, batch := map[Sum]bool{}, map[node.ID]bool{}
 	for _, b := range a.Blobs {
 		blobs[b.Sum] = true

@@ -173,7 +173,7 @@ type Run struct {
 type Begin struct {
 	Run, Agent string
 	// Append names the conversation and the head, and holds the nodes that the run begins with. It may hold none.
-	Append Append
+	Append AppendRequest
 }
 
 // ClaimRuns selects the runs that a worker claims.
@@ -277,7 +277,7 @@ type Step struct {
 	// Lease is that of the run.
 	Lease Lease
 	// Append holds nodes for the run's conversation and head. Nil appends nothing.
-	Append *Append
+	Append *AppendRequest
 	// Consume is the ID of the continuation that this step consumes; "" is none.
 	Consume string
 	// Pause, if it is not nil, pauses the run and ends the lease.

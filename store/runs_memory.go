@@ -194,7 +194,7 @@ func (t *runTable) findTask(key Key) (*taskRow, error) {
 	return nil, &RunError{Kind: ErrNoRun, Key: key}
 }
 
-func (t *runTable) begin(now time.Time, b Begin, appendNodes func(Append) (Head, error)) (Run, error) {
+func (t *runTable) begin(now time.Time, b Begin, appendNodes func(AppendRequest) (Head, error)) (Run, error) {
 	key, on := Key{Run: b.Run}, headKey{b.Append.Conversation, b.Append.Head}
 	if t.runs[b.Run] != nil {
 		return Run{}, &RunError{Kind: ErrRunExists, Key: key}
@@ -377,7 +377,7 @@ func (t *runTable) release(now time.Time, l Lease, d time.Duration, unused bool)
 	return nil
 }
 
-func (t *runTable) commit(now time.Time, s Step, appendNodes func(Append) (Head, error)) (head Head, err error) {
+func (t *runTable) commit(now time.Time, s Step, appendNodes func(AppendRequest) (Head, error)) (head Head, err error) {
 	r, err := t.find(s.Lease.Key)
 	if err != nil {
 		return head, err

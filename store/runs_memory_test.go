@@ -20,7 +20,7 @@ func TestMemoryKeepsTheRulesOfRuns(t *testing.T) {
 func TestSweepWakesLessOftenTheLongerNobodyComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, runs := context.Background(), store.Memory()
-		begin := store.Begin{Run: "r", Agent: "agent", Append: store.Append{Conversation: "c", Head: "main"}}
+		begin := store.Begin{Run: "r", Agent: "agent", Append: store.AppendRequest{Conversation: "c", Head: "main"}}
 		_, err := runs.Begin(ctx, begin)
 		require.NoError(t, err)
 

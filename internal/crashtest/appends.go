@@ -259,9 +259,9 @@ func appendTo(ctx context.Context, db Store, conversation string, early bool, ou
 }
 
 // next returns an append of one record to a head. Some records have a part in a blob.
-func next(conversation string, head store.Head, n int) store.Append {
+func next(conversation string, head store.Head, n int) store.AppendRequest {
 	r := store.Record{ID: uuid.Must(uuid.NewV7()), Links: head.Nodes, Line: fmt.Appendf(nil, "%0*d", 200+n%800, n)}
-	a := store.Append{Conversation: conversation, Head: store.Main, Expect: head.Version, Nodes: []node.ID{r.ID}}
+	a := store.AppendRequest{Conversation: conversation, Head: store.Main, Expect: head.Version, Nodes: []node.ID{r.ID}}
 	r.Sum = store.SumOf(r.Line)
 	if n%4 == 0 {
 		data := fmt.Appendf(nil, "%05000d", n%3)

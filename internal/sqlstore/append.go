@@ -14,7 +14,7 @@ import (
 )
 
 // Append implements store.Driver.
-func (d *Driver) Append(ctx context.Context, a store.Append) (store.Head, error) {
+func (d *Driver) Append(ctx context.Context, a store.AppendRequest) (store.Head, error) {
 	if err := a.Check(); err != nil {
 		return store.Head{}, err
 	}
@@ -65,12 +65,12 @@ type OnceAppender interface {
 	//   - a record is stored already.
 	//
 	// Records are the columns id, links, sum and line; to is the new list of IDs.
-	AppendOnce(ctx context.Context, a store.Append, known []byte, records [4][][]byte, to []byte) (
+	AppendOnce(ctx context.Context, a store.AppendRequest, known []byte, records [4][][]byte, to []byte) (
 		header []byte, done bool, err error)
 }
 
 // appendOnce stores an append with one statement if that is possible.
-func (d *Driver) appendOnce(ctx context.Context, a store.Append) (h store.Head, done bool, err error) {
+func (d *Driver) appendOnce(ctx context.Context, a store.AppendRequest) (h store.Head, done bool, err error) {
 	once, ok := d.db.(OnceAppender)
 	if !ok {
 		return store.Head{}, false, nil
@@ -98,7 +98,7 @@ func (d *Driver) appendOnce(ctx context.Context, a store.Append) (h store.Head, 
 // continues reports whether an append is a usual one: it continues a head, and its records have no cuts. It also
 // returns the IDs outside the batch that the append refers to. If these are what the head points to, no link has to be
 // checked: the records of a head are stored, and nothing removes them.
-func continues(a store.Append) (known []byte, usual bool) {
+func continues(a store.AppendRequest) (known []byte, usual bool) {
 	if a.Expect == 0 || a.Replace || len(a.Blobs) > 0 {
 		return nil, false
 	}
@@ -126,8 +126,8 @@ func continues(a store.Append) (known []byte, usual bool) {
 }
 
 // append is Append in a transaction. a was checked.
-func (d *Driver) append(ctx context.Context, tx Tx, a store.Append) (store.Head, error) {
-	s := step{Append: a, tx: tx, ctx: ctx, dialect: d.dialect}
+func (d *Driver) append(ctx context.Context, tx Tx, a store.AppendRequest) (store.Head, error) {
+	s := step{AppendRequest: a, tx: tx, ctx: ctx, dialect: d.dialect}
 	if h, done, err := s.moveFirst(); done || err != nil {
 		return h, err
 	}
@@ -157,7 +157,7 @@ func (d *Driver) append(ctx context.Context, tx Tx, a store.Append) (store.Head,
 
 // step is one append in its transaction.
 type step struct {
-	store.Append
+	store.AppendRequest
 	ctx     context.Context
 	tx      Tx
 	dialect Dialect
@@ -174,7 +174,7 @@ func (s *step) exec(query string, args ...any) (int64, error) {
 // moveFirst stores a usual append (see continues) without reading first: it moves the head if the head is as expected,
 // and inserts the records. It reports false, and has done nothing, if that is not possible.
 func (s *step) moveFirst() (h store.Head, done bool, err error) {
-	known, usual := continues(s.Append)
+	known, usual := continues(s.AppendRequest)
 	if !usual {
 		return h, false, nil
 	}

@@ -6,7 +6,7 @@
 //   - plait_conversations gives each conversation a number, which is never used again. All other tables hold that
 //     number, so that they can be partitioned by it.
 //   - plait_nodes has one row for each record. A row is only inserted and deleted, except for redaction
-//     (store.Append.Replace). Its seq rises: a record comes after all that it is linked to.
+//     (store.AppendRequest.Replace). Its seq rises: a record comes after all that it is linked to.
 //   - plait_heads has one row for each head, with the IDs that it points to. A head that is made again is another row.
 //   - plait_blobs holds the blobs, and plait_uses which record needs which blob.
 //   - plait_runs has one row for each durable run, plait_pauses for each of its pauses, and plait_tasks for each call of a

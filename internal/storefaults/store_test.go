@@ -132,7 +132,7 @@ func (w *writer) step(db store.Driver) error {
 		return w.change(nil, func(ctx context.Context) error { return db.Delete(ctx, w.conversation) })
 	}
 
-	a := store.Append{Conversation: w.conversation, Head: "main"}
+	a := store.AppendRequest{Conversation: w.conversation, Head: "main"}
 	if len(now) > 0 {
 		from := now[w.random.IntN(len(now))]
 		a.Nodes = from.Nodes
@@ -160,7 +160,7 @@ func (w *writer) step(db store.Driver) error {
 	return w.append(db, a)
 }
 
-func (w *writer) append(db store.Driver, a store.Append) error {
+func (w *writer) append(db store.Driver, a store.AppendRequest) error {
 	next := w.expected.acked.with(store.Head{Name: a.Head, Version: a.Expect + 1, Nodes: a.Nodes})
 	return w.change(next, func(ctx context.Context) error {
 		_, err := db.Append(ctx, a)

@@ -25,8 +25,9 @@ const appendOnce = `WITH head AS (
 ) SELECT header FROM head`
 
 // AppendOnce implements sqlstore.OnceAppender.
-func (db *database) AppendOnce(ctx context.Context, a store.Append, known []byte, records [4][][]byte, to []byte) (
-	header []byte, done bool, err error) {
+func (db *database) AppendOnce(
+	ctx context.Context, a store.AppendRequest, known []byte, records [4][][]byte, to []byte,
+) (header []byte, done bool, err error) {
 	if err := db.enter(); err != nil {
 		return nil, false, err
 	}

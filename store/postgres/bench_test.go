@@ -90,7 +90,7 @@ func BenchmarkRead(b *testing.B) {
 		}
 		url := pgtest.Database(b)
 		db, pool := openAt(b, url, nil), newPool(b, url, func(*pgxpool.Config) {})
-		a := store.Append{Conversation: "talk", Head: "main", Nodes: []node.ID{id(nodes)}}
+		a := store.AppendRequest{Conversation: "talk", Head: "main", Nodes: []node.ID{id(nodes)}}
 		for n := range nodes {
 			a.Records = append(a.Records, next(n + 1).Records[0])
 		}

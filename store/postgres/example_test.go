@@ -24,7 +24,7 @@ func ExampleOpen() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = db.Append(ctx, store.Append{
+	_, err = db.Append(ctx, store.AppendRequest{
 		Conversation: "user 42", Head: "main", Expect: head.Version, Nodes: []node.ID{head.Nodes[0]},
 	})
 	var conflict *store.ConflictError

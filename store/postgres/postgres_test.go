@@ -41,8 +41,8 @@ func id(n uint64) (id node.ID) {
 }
 
 // next returns the append of record n, linked to the one before, to head "main" of conversation "talk".
-func next(n uint64) store.Append {
-	a := store.Append{Conversation: "talk", Head: "main", Expect: n - 1, Nodes: []node.ID{id(n)}}
+func next(n uint64) store.AppendRequest {
+	a := store.AppendRequest{Conversation: "talk", Head: "main", Expect: n - 1, Nodes: []node.ID{id(n)}}
 	if n == 1 {
 		a.Records = []store.Record{record(n, 1000)}
 	} else {
@@ -184,10 +184,10 @@ func TestAppendThatContinuesAHeadIsOneStatement(t *testing.T) {
 
 	// A tool phase: two nodes behind one, then one behind both.
 	s.Store(0)
-	_, err = db.Append(t.Context(), store.Append{Conversation: "talk", Head: "main", Expect: 500,
+	_, err = db.Append(t.Context(), store.AppendRequest{Conversation: "talk", Head: "main", Expect: 500,
 		Records: []store.Record{record(501, 10, 500), record(502, 10, 500)}, Nodes: []node.ID{id(501), id(502)}})
 	require.NoError(t, err)
-	_, err = db.Append(t.Context(), store.Append{Conversation: "talk", Head: "main", Expect: 501,
+	_, err = db.Append(t.Context(), store.AppendRequest{Conversation: "talk", Head: "main", Expect: 501,
 		Records: []store.Record{record(503, 10, 501, 502)}, Nodes: []node.ID{id(503)}})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, s.Load())
@@ -199,7 +199,9 @@ func TestForksCopyNoRecords(t *testing.T) {
 	db := openAt(t, url, nil)
 	appendAll(t, db, 1, 101)
 	for i := range 1000 {
-		_, err := db.Append(t.Context(), store.Append{Conversation: "talk", Head: fmt.Sprint("fork", i), Nodes: []node.ID{id(50)}})
+		_, err := db.Append(t.Context(), store.AppendRequest{
+			Conversation: "talk", Head: fmt.Sprint("fork", i), Nodes: []node.ID{id(50)},
+		})
 		require.NoError(t, err)
 	}
 
@@ -282,7 +284,7 @@ func TestDeadlocksAreResolved(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			for n := range uint64(5) {
-				a := store.Append{Conversation: "talk", Head: fmt.Sprint("head", i), Expect: n}
+				a := store.AppendRequest{Conversation: "talk", Head: fmt.Sprint("head", i), Expect: n}
 				for k := range uint64(300) {
 					if i%2 == 1 {
 						k = 299 - k

@@ -43,7 +43,7 @@ func appendAndInsert(b *testing.B, db *DB, version, next uint64) {
 	for ; b.Loop(); next++ {
 		r := record(next, 1000, next-1)
 		start := time.Now()
-		h, err := db.Append(b.Context(), store.Append{Conversation: "talk", Head: "main", Expect: version,
+		h, err := db.Append(b.Context(), store.AppendRequest{Conversation: "talk", Head: "main", Expect: version,
 			Records: []store.Record{r}, Nodes: []node.ID{r.ID}})
 		require.NoError(b, err)
 		version = h.Version
@@ -125,7 +125,7 @@ func BenchmarkConcurrentAppend(b *testing.B) {
 					if n > 0 {
 						r = record(n+1, 1000, n)
 					}
-					_, err := db.Append(context.Background(), store.Append{Conversation: name, Head: "main", Expect: n,
+					_, err := db.Append(context.Background(), store.AppendRequest{Conversation: name, Head: "main", Expect: n,
 						Records: []store.Record{r}, Nodes: []node.ID{r.ID}})
 					if err != nil {
 						panic(err)

@@ -267,7 +267,7 @@ func TestAppendRunsTwoStatementsAfterAnyNumberOfNodes(t *testing.T) {
 		require.NoError(t, err)
 
 		count()
-		_, err = driver.Append(t.Context(), store.Append{Conversation: "talk", Head: "main", Expect: h.Version,
+		_, err = driver.Append(t.Context(), store.AppendRequest{Conversation: "talk", Head: "main", Expect: h.Version,
 			Records: []store.Record{record(nodes, 1000, nodes-1)}, Nodes: []node.ID{id(nodes)}})
 		require.NoError(t, err)
 		statements, rows := count()
@@ -281,7 +281,9 @@ func TestForksCopyNoRecords(t *testing.T) {
 	chain(t, driver, "talk", "main", 1, 101)
 	count()
 	for i := range 1000 {
-		_, err := driver.Append(t.Context(), store.Append{Conversation: "talk", Head: fmt.Sprint("fork", i), Nodes: []node.ID{id(50)}})
+		_, err := driver.Append(t.Context(), store.AppendRequest{
+			Conversation: "talk", Head: fmt.Sprint("fork", i), Nodes: []node.ID{id(50)},
+		})
 		require.NoError(t, err)
 	}
 	statements, _ := count()
@@ -300,7 +302,7 @@ func TestReadSkipsOtherBranches(t *testing.T) {
 	const common, branches, length = 100, 200, 20
 	chain(t, driver, "talk", "main", 1, common+1)
 	name := func(branch int, n uint64) uint64 { return 1000*uint64(branch+1) + n }
-	a := store.Append{Conversation: "talk", Head: "branches"}
+	a := store.AppendRequest{Conversation: "talk", Head: "branches"}
 	for n := range uint64(length) {
 		for b := range branches {
 			parent := uint64(common)
@@ -325,7 +327,7 @@ func TestReadSkipsOtherBranches(t *testing.T) {
 
 func TestReadReadsNoLinesOfOtherBranches(t *testing.T) {
 	driver, count := newCounted(t)
-	a := store.Append{Conversation: "talk", Head: "both"}
+	a := store.AppendRequest{Conversation: "talk", Head: "both"}
 	const length = 200
 	for n := range uint64(length) {
 		for _, branch := range []uint64{1, 2} {

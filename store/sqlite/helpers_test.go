@@ -63,7 +63,7 @@ func chain(t testing.TB, db store.Driver, conversation, head string, from, to ui
 		version = h.Version
 	}
 	for from < to {
-		a := store.Append{Conversation: conversation, Head: head, Expect: version}
+		a := store.AppendRequest{Conversation: conversation, Head: head, Expect: version}
 		for ; from < to && len(a.Records) < 100; from++ {
 			if from == 1 {
 				a.Records = append(a.Records, record(from, 1000))

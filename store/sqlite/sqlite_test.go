@@ -195,8 +195,10 @@ func TestCheckFindsDamage(t *testing.T) {
 			cut := record(11, 100, 10)
 			blob := store.Blob{Sum: store.SumOf(cut.Line[50:]), Data: cut.Line[50:]}
 			cut.Line, cut.Cuts = cut.Line[:50], []store.Cut{{Offset: 50, Sum: blob.Sum}}
-			_, err := db.Append(t.Context(), store.Append{Conversation: "talk", Head: "main", Expect: 1, Nodes: []node.ID{cut.ID},
-				Records: []store.Record{cut}, Blobs: []store.Blob{blob}})
+			_, err := db.Append(t.Context(), store.AppendRequest{
+				Conversation: "talk", Head: "main", Expect: 1, Nodes: []node.ID{cut.ID},
+				Records: []store.Record{cut}, Blobs: []store.Blob{blob},
+			})
 			require.NoError(t, err)
 			require.NoError(t, db.Check(t.Context()))
 
@@ -246,7 +248,7 @@ func TestCloseWaitsAndRefusesLaterCalls(t *testing.T) {
 
 	_, err := db.Head(t.Context(), "talk", "main")
 	require.ErrorIs(t, err, fs.ErrClosed)
-	_, err = db.Append(t.Context(), store.Append{Conversation: "talk", Head: "new"})
+	_, err = db.Append(t.Context(), store.AppendRequest{Conversation: "talk", Head: "new"})
 	require.ErrorIs(t, err, fs.ErrClosed)
 }
 

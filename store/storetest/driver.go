@@ -120,15 +120,15 @@ func cut(offsets []int, texts ...string) (store.Record, []store.Blob) {
 }
 
 // step returns an append to head "main" of conversation "c", which then points to the last record.
-func step(expect uint64, records ...store.Record) store.Append {
-	a := store.Append{Conversation: "c", Head: "main", Expect: expect, Records: records}
+func step(expect uint64, records ...store.Record) store.AppendRequest {
+	a := store.AppendRequest{Conversation: "c", Head: "main", Expect: expect, Records: records}
 	if len(records) > 0 {
 		a.Nodes = []node.ID{records[len(records)-1].ID}
 	}
 	return a
 }
 
-func (t *driverTest) append(a store.Append) store.Head {
+func (t *driverTest) append(a store.AppendRequest) store.Head {
 	t.Helper()
 	h, err := t.Append(t.ctx, a)
 	require.NoError(t, err)
@@ -136,7 +136,7 @@ func (t *driverTest) append(a store.Append) store.Head {
 }
 
 // refuse checks that an append is refused with an error about the record, and that nothing is stored.
-func (t *driverTest) refuse(a store.Append, id node.ID, want error) {
+func (t *driverTest) refuse(a store.AppendRequest, id node.ID, want error) {
 	t.Helper()
 	before := t.all()
 	_, err := t.Append(t.ctx, a)
@@ -277,7 +277,7 @@ var hostile = func() []string {
 func (t *driverTest) hostileNames() {
 	for i, name := range hostile {
 		r := record()
-		a := store.Append{Conversation: name, Head: name, Records: []store.Record{r}, Nodes: idsOf(r)}
+		a := store.AppendRequest{Conversation: name, Head: name, Records: []store.Record{r}, Nodes: idsOf(r)}
 		a.Header = []byte{byte(i)}
 		t.append(a)
 		a.Conversation = "c"
@@ -330,9 +330,13 @@ func (t *driverTest) badNames() {
 			require.ErrorIs(t, err, store.ErrName, "%q", bad)
 		}
 		r := record()
-		_, err := t.Append(t.ctx, store.Append{Conversation: bad, Head: "main", Records: []store.Record{r}, Nodes: idsOf(r)})
+		_, err := t.Append(t.ctx, store.AppendRequest{
+			Conversation: bad, Head: "main", Records: []store.Record{r}, Nodes: idsOf(r),
+		})
 		refused(err)
-		_, err = t.Append(t.ctx, store.Append{Conversation: "c", Head: bad, Records: []store.Record{r}, Nodes: idsOf(r)})
+		_, err = t.Append(t.ctx, store.AppendRequest{
+			Conversation: "c", Head: bad, Records: []store.Record{r}, Nodes: idsOf(r),
+		})
 		refused(err)
 		_, err = t.Head(t.ctx, bad, "main")
 		refused(err)
@@ -371,8 +375,8 @@ func (t *driverTest) doneContext() {
 	a.Blobs = blobs
 	t.append(a)
 	lost := record()
-	t.append(store.Append{Conversation: "c", Head: "lost", Records: []store.Record{lost}, Nodes: idsOf(lost)})
-	t.append(store.Append{Conversation: "c", Head: "lost", Expect: 1})
+	t.append(store.AppendRequest{Conversation: "c", Head: "lost", Records: []store.Record{lost}, Nodes: idsOf(lost)})
+	t.append(store.AppendRequest{Conversation: "c", Head: "lost", Expect: 1})
 	before := t.all()
 
 	ctx, cancel := context.WithCancel(t.ctx)
@@ -405,7 +409,7 @@ func (t *driverTest) doneContext() {
 }
 
 func (t *driverTest) ownSlices() {
-	given := func() (store.Append, store.Record) {
+	given := func() (store.AppendRequest, store.Record) {
 		first := store.Record{ID: node.ID{1}, Line: []byte("{}"), Sum: store.SumOf([]byte("{}"))}
 		r, blobs := cut([]int{6}, "blob")
 		r.ID, r.Links = node.ID{2}, []node.ID{first.ID}
@@ -519,7 +523,7 @@ func (t *driverTest) appendStores() {
 }
 
 func (t *driverTest) conflict() {
-	conflict := func(a store.Append, current store.Head) {
+	conflict := func(a store.AppendRequest, current store.Head) {
 		t.Helper()
 		before := t.all()
 		_, err := t.Append(t.ctx, a)
@@ -715,10 +719,10 @@ func (t *driverTest) senseless() {
 		require.ErrorIs(t, err, store.ErrRecord, name)
 		require.Equal(t, bad.Check(), err, name)
 	}
-	for name, change := range map[string]func(*store.Append){
-		"a forged blob": func(a *store.Append) { a.Blobs = []store.Blob{forged} },
-		"an empty blob": func(a *store.Append) { a.Blobs = []store.Blob{{Sum: store.SumOf(nil)}} },
-		"a head twice":  func(a *store.Append) { a.Nodes = append(a.Nodes, a.Nodes...) },
+	for name, change := range map[string]func(*store.AppendRequest){
+		"a forged blob": func(a *store.AppendRequest) { a.Blobs = []store.Blob{forged} },
+		"an empty blob": func(a *store.AppendRequest) { a.Blobs = []store.Blob{{Sum: store.SumOf(nil)}} },
+		"a head twice":  func(a *store.AppendRequest) { a.Nodes = append(a.Nodes, a.Nodes...) },
 	} {
 		bad := step(1, record())
 		change(&bad)
@@ -764,7 +768,7 @@ func (t *driverTest) fork() {
 	h := t.append(step(0, root))
 
 	// A second head on the same record, without a record of its own. It can be made once.
-	f := store.Append{Conversation: "c", Head: "fork", Nodes: h.Nodes}
+	f := store.AppendRequest{Conversation: "c", Head: "fork", Nodes: h.Nodes}
 	require.EqualValues(t, 1, t.append(f).Version)
 	_, err := t.Append(t.ctx, f)
 	t.conflictOf(err)
@@ -805,7 +809,7 @@ func (t *driverTest) large() {
 
 	// A chain as long, which a database must not follow by recursion of its own without a limit.
 	links := idsOf(merge)
-	b := store.Append{Conversation: "c", Head: "chain"}
+	b := store.AppendRequest{Conversation: "c", Head: "chain"}
 	for range many {
 		r := linked(links...)
 		b.Records, links = append(b.Records, r), idsOf(r)
@@ -1072,7 +1076,7 @@ func (t *driverTest) removeHead() {
 	refused("main", 1, h)
 	refused("main", 3, h)
 
-	t.append(store.Append{Conversation: "c", Head: "fork", Nodes: idsOf(root)})
+	t.append(store.AppendRequest{Conversation: "c", Head: "fork", Nodes: idsOf(root)})
 	require.NoError(t, t.RemoveHead(t.ctx, "c", "main", 2))
 	_, err := t.Head(t.ctx, "c", "main")
 	require.ErrorIs(t, err, store.ErrNotStored)
@@ -1135,7 +1139,7 @@ func (t *driverTest) rewound() (records []store.Record, lost int64) {
 	a = step(1)
 	a.Nodes = idsOf(records[0])
 	t.append(a)
-	t.append(store.Append{Conversation: "c", Head: "fork", Nodes: idsOf(records[1])})
+	t.append(store.AppendRequest{Conversation: "c", Head: "fork", Nodes: idsOf(records[1])})
 	return records, int64(len(records[2].Line) + len("third"))
 }
 
@@ -1258,7 +1262,7 @@ func (t *driverTest) watchLast() {
 
 func (t *driverTest) watchRemoved() {
 	t.append(step(0))
-	fork := store.Append{Conversation: "c", Head: "fork"}
+	fork := store.AppendRequest{Conversation: "c", Head: "fork"}
 	t.append(fork)
 	next := t.watcher("c")
 	require.Equal(t, "fork", next().Name)

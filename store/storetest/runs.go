@@ -94,9 +94,9 @@ func record() store.Record {
 }
 
 // nodes returns an append of one record to head "main" of a conversation.
-func nodes(conversation string, expect uint64) store.Append {
+func nodes(conversation string, expect uint64) store.AppendRequest {
 	r := record()
-	return store.Append{
+	return store.AppendRequest{
 		Conversation: conversation, Head: "main", Expect: expect, Records: []store.Record{r}, Nodes: []node.ID{r.ID},
 	}
 }
@@ -226,7 +226,7 @@ func (t *runsTest) refusedBegin() {
 
 	_, err = t.Begin(t.ctx, store.Begin{Run: "", Agent: "agent", Append: nodes("c", 0)})
 	t.refused(err, store.ErrStep, "")
-	_, err = t.Begin(t.ctx, store.Begin{Run: "r", Agent: "agent", Append: store.Append{Conversation: "c"}})
+	_, err = t.Begin(t.ctx, store.Begin{Run: "r", Agent: "agent", Append: store.AppendRequest{Conversation: "c"}})
 	require.ErrorIs(t, err, store.ErrName)
 	require.Empty(t, t.tryRun(held))
 }
