@@ -65,15 +65,18 @@ func init() {
 }
 
 func (b Blocks) appendCanonical(dst []byte, ref func(result bool, id string, earlier int) string) []byte {
-	return b.append(dst, form{write.Form{Canonical: true}, ref, map[string]int{}, map[string]int{}})
+	return b.append(dst, form{write.Form{Canonical: true}, ref, &seenIDs{}})
 }
 
 // form selects the form of a list: the saved form (the zero value), or the form for digests.
 type form struct {
 	write.Form
-	ref           func(result bool, id string, earlier int) string // set in the form for digests
-	uses, results map[string]int                                   // how many calls and results have had an ID so far
+	ref  func(result bool, id string, earlier int) string // set in the form for digests
+	seen *seenIDs                                         // set in the form for digests
 }
+
+// seenIDs counts how many calls and results have had an ID so far.
+type seenIDs struct{ uses, results map[string]int }
 
 // id returns the ID to write for a call or a result.
 func (f form) id(result bool, id string) string {
@@ -81,12 +84,15 @@ func (f form) id(result bool, id string) string {
 		return id
 	}
 
-	seen := f.uses
+	seen := &f.seen.uses
 	if result {
-		seen = f.results
+		seen = &f.seen.results
 	}
-	seen[id]++
-	return f.ref(result, id, seen[id]-1)
+	if *seen == nil {
+		*seen = map[string]int{}
+	}
+	(*seen)[id]++
+	return f.ref(result, id, (*seen)[id]-1)
 }
 
 func (b Blocks) append(dst []byte, f form) []byte {

@@ -39,7 +39,7 @@ func ToJSON(v any) (_ JSON, err error) {
 
 // Valid reports whether j is exactly one JSON value as defined by RFC 7493: valid UTF-8, no lone surrogates, and no
 // duplicate member names in an object. Nesting deeper than 10,000 is not valid.
-func (j JSON) Valid() bool { return jsontext.Value(j).IsValid() }
+func (j JSON) Valid() bool { return write.Valid(string(j)) }
 
 // IsObject reports whether j is a valid JSON object.
 func (j JSON) IsObject() bool {

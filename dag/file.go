@@ -218,7 +218,7 @@ func (h header) own(dst []byte, m member) []byte {
 func appendHeads(dst []byte, heads []*node.Node) []byte {
 	dst = append(dst, '[')
 	for _, h := range heads {
-		dst = append(append(append(write.Comma(dst), '"'), h.ID().String()...), '"')
+		dst = write.UUID(write.Comma(dst), h.ID())
 	}
 	return append(dst, ']')
 }

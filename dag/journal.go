@@ -75,17 +75,19 @@ type Journal struct {
 	noSync    bool
 	recovered *Recovery
 
-	mu    sync.Mutex // guards the fields below
-	file  file       // nil in the zero value
-	state journalState
-	err   error // returned by every later Append; nil as long as the file is known to hold state
+	mu     sync.Mutex  // guards the fields below
+	file   file        // nil in the zero value
+	opened fs.FileInfo // identifies file
+	state  journalState
+	lines  []byte // buffer for the lines of an append
+	err    error  // returned by every later Append; nil as long as the file is known to hold state
 }
 
 // journalState is the content of a journal's complete appends.
 type journalState struct {
 	dag     DAG
 	written Archive // all nodes in the file
-	header  string  // the latest header in the file
+	header  string  // the latest header in the file: that of dag
 	size    int64   // the offset of the next append
 }
 
@@ -197,6 +199,12 @@ func isAt(on disk, f file, path string) (bool, error) {
 
 // open reads the file, or writes the first line of an empty one.
 func (j *Journal) open(path string, maxNode int) error {
+	opened, err := j.file.Stat()
+	if err != nil {
+		return err
+	}
+	j.opened = opened
+
 	torn, err := j.tornHeader()
 	if err != nil {
 		return err
@@ -320,8 +328,11 @@ func (j *Journal) Append(d DAG) error {
 	if err := j.unchanged(); err != nil {
 		return err
 	}
-	lines, header := j.state.lines(d, fresh)
-	if lines != nil {
+	lines, header := j.state.lines(j.lines[:0], d, fresh)
+	if cap(lines) <= maxKeptLines {
+		j.lines = lines
+	}
+	if len(lines) > 0 {
 		if err := j.write(lines); err != nil {
 			return err
 		}
@@ -333,12 +344,11 @@ func (j *Journal) Append(d DAG) error {
 	return nil
 }
 
+// maxKeptLines is the maximum size of the buffer that a Journal keeps, in bytes: that of a large append is not kept.
+const maxKeptLines = 64 << 10
+
 // unchanged returns an error with ErrChanged if the file has changed since the last append.
 func (j *Journal) unchanged() error {
-	opened, err := j.file.Stat()
-	if err != nil {
-		return err
-	}
 	found, err := j.disk.Stat(j.path)
 
 	var reason string
@@ -347,10 +357,10 @@ func (j *Journal) unchanged() error {
 		reason = "it was removed"
 	case err != nil:
 		return err
-	case !os.SameFile(opened, found):
+	case !os.SameFile(j.opened, found):
 		reason = "another file has replaced it"
-	case opened.Size() != j.state.size:
-		reason = fmt.Sprintf("it has %d bytes, but had %d after the last append", opened.Size(), j.state.size)
+	case found.Size() != j.state.size:
+		reason = fmt.Sprintf("it has %d bytes, but had %d after the last append", found.Size(), j.state.size)
 	default:
 		return nil
 	}
@@ -371,13 +381,16 @@ func (s journalState) missing(d DAG) ([]*node.Node, error) {
 	return s.written.missing(roots, nil)
 }
 
-// lines returns the lines of an append of d, nil if nothing is new, and d's header. fresh are the nodes that are not in
-// the file.
-func (s journalState) lines(d DAG, fresh []*node.Node) (lines []byte, header string) {
-	header = d.header().journal()
+// lines appends the lines of an append of d to lines, nothing if nothing is new. It also returns d's header. fresh are
+// the nodes that are not in the file.
+func (s journalState) lines(lines []byte, d DAG, fresh []*node.Node) (_ []byte, header string) {
+	header = s.header
+	if d.environment().file != s.dag.environment().file {
+		header = d.header().journal()
+	}
 	refs := s.changedRefs(d)
 	if len(fresh) == 0 && refs == nil && header == s.header && sameNodes(d.heads, s.dag.heads) {
-		return nil, header
+		return lines, header
 	}
 
 	for _, n := range fresh {
@@ -391,7 +404,7 @@ func (s journalState) lines(d DAG, fresh []*node.Node) (lines []byte, header str
 	}
 	lines = appendHeads(append(lines, headsPrefix...), d.heads[first:len(d.heads)-last])
 	if first+last > 0 {
-		lines = fmt.Appendf(lines, `,"keep":[%d,%d]`, first, last)
+		lines = fmt.Appendf(lines, `,"keep":[%d,%d]`, first, last) // only of conversations with many heads
 	}
 	lines = strconv.AppendInt(append(lines, `,"at":`...), s.size, 10)
 

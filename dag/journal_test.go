@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -333,4 +334,36 @@ func FuzzJournal(f *testing.F) {
 		require.True(t, dag.Equal(more, again))
 		require.NoError(t, again.Write(io.Discard))
 	})
+}
+
+// TestJournalAppendAllocatesLittle appends one message at a time. The lines are built in a buffer that is kept: an
+// append allocates the same for a long message as for a short one.
+func TestJournalAppendAllocatesLittle(t *testing.T) {
+	bytesFor := func(text string) float64 {
+		j, err := dag.OpenJournal(filepath.Join(t.TempDir(), "j"), &dag.JournalOptions{NoSync: true})
+		require.NoError(t, err)
+		defer j.Close()
+
+		const appends = 200
+		steps := make([]dag.DAG, appends+1)
+		d := counting()
+		for i := range steps {
+			d = d.User(text)
+			d.Head().Digest()
+			steps[i] = d
+		}
+		require.NoError(t, j.Append(steps[0]))
+
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for _, step := range steps[1:] {
+			require.NoError(t, j.Append(step))
+		}
+		runtime.ReadMemStats(&after)
+		require.LessOrEqual(t, after.Mallocs-before.Mallocs, uint64(20*appends))
+		return float64(after.TotalAlloc-before.TotalAlloc) / appends
+	}
+
+	short, long := bytesFor("x"), bytesFor(strings.Repeat("x", 4000))
+	require.Less(t, long, short+1000)
 }

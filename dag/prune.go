@@ -148,7 +148,7 @@ func rewriteJournal(on disk, path string, d DAG) error {
 	if err != nil {
 		return err
 	}
-	lines, _ := state.lines(d, fresh)
+	lines, _ := state.lines(nil, d, fresh)
 
 	unlock, err := lockForRewrite(on, path)
 	if err != nil {

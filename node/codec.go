@@ -81,22 +81,18 @@ func (f form) heads(dst []byte, name string, heads List[*Node]) []byte {
 	dst = append(write.Name(dst, name), '[')
 	for _, h := range heads.Slice() {
 		if dst = write.Comma(dst); f.Canonical {
-			dst = write.Quote(dst, h.Digest().String())
+			dst = h.Digest().quote(dst)
 		} else {
-			dst = appendID(dst, h.id)
+			dst = write.UUID(dst, h.id)
 		}
 	}
 	return append(dst, ']')
 }
 
-func appendID(dst []byte, id ID) []byte {
-	return append(append(append(dst, '"'), id.String()...), '"')
-}
-
 func appendIDs(dst []byte, ids []ID) []byte {
 	dst = append(dst, '[')
 	for _, id := range ids {
-		dst = appendID(write.Comma(dst), id)
+		dst = write.UUID(write.Comma(dst), id)
 	}
 	return append(dst, ']')
 }
@@ -107,10 +103,10 @@ func (n *Node) Append(dst []byte) []byte {
 	if n.saved != "" {
 		return append(dst, n.saved...)
 	}
-	dst = appendID(write.Name(append(dst, '{'), "id"), n.id)
+	dst = write.UUID(write.Name(append(dst, '{'), "id"), n.id)
 	dst = append(write.Name(dst, "parents"), '[')
 	for _, p := range n.parents {
-		dst = appendID(write.Comma(dst), p.id)
+		dst = write.UUID(write.Comma(dst), p.id)
 	}
 	dst = write.OptString(append(dst, ']'), "kind", n.Kind())
 	dst = appendTime(dst, "time", n.time)
@@ -120,7 +116,7 @@ func (n *Node) Append(dst []byte) []byte {
 		dst = n.meta.Append(write.Name(dst, "meta"))
 	}
 	dst = write.OptTrue(dst, "redacted", n.erased)
-	return append(write.OptString(dst, "digest", n.Digest().String()), '}')
+	return append(n.Digest().quote(write.Name(dst, "digest")), '}')
 }
 
 func (n *Node) appendBody(dst []byte, f form) []byte {
@@ -237,7 +233,7 @@ func (n *Node) appendInfo(dst []byte) []byte {
 		dst = write.OptString(write.OptString(dst, "response_id", a.ResponseID), "stop", string(a.Stop))
 		dst = write.OptInt(write.OptValue(dst, "usage", a.Usage), "latency_ns", a.Latency)
 		if a.Seen != (Digest{}) {
-			dst = write.OptString(dst, "seen", a.Seen.String())
+			dst = a.Seen.quote(write.Name(dst, "seen"))
 		}
 	case ToolExecution:
 		dst = appendRan(appendTime(appendTime(dst, "started", p.Started), "ended", p.Ended), p.Ran)
@@ -260,7 +256,7 @@ func appendTime(dst []byte, name string, t time.Time) []byte {
 	if t.IsZero() {
 		return dst
 	}
-	return write.OptString(dst, name, t.Format(time.RFC3339Nano))
+	return write.Time(write.Name(dst, name), t)
 }
 
 // appendCost appends the cost of a run. It appends nothing for an unknown cost, and 0 for a known cost of 0.

@@ -27,17 +27,27 @@ const digestTag = "plait.node.v1"
 var ErrDigest = errors.New("digest mismatch")
 
 // String returns "sha256:" and 64 hexadecimal digits.
-func (d Digest) String() string { return digestPrefix + hex.EncodeToString(d[:]) }
+func (d Digest) String() string { return string(d.append(make([]byte, 0, len(digestPrefix)+2*len(d)))) }
+
+func (d Digest) append(dst []byte) []byte {
+	return hex.AppendEncode(append(dst, digestPrefix...), d[:])
+}
+
+// quote appends the digest as a JSON string.
+func (d Digest) quote(dst []byte) []byte { return append(d.append(append(dst, '"')), '"') }
 
 // ParseDigest parses the form that String returns.
 func ParseDigest(text string) (Digest, error) {
 	var d Digest
 	digits, ok := strings.CutPrefix(text, digestPrefix)
-	b, err := hex.DecodeString(digits)
-	if !ok || err != nil || len(b) != len(d) || digits != strings.ToLower(digits) {
-		return d, fmt.Errorf("%w: %q is not %s and %d lower-case digits", ErrDigest, content.Clean(text), digestPrefix, 2*len(d))
+	if ok = ok && len(digits) == 2*len(d) && digits == strings.ToLower(digits); ok {
+		_, err := hex.Decode(d[:], []byte(digits))
+		ok = err == nil
 	}
-	return Digest(b), nil
+	if !ok {
+		return Digest{}, fmt.Errorf("%w: %q is not %s and %d lower-case digits", ErrDigest, content.Clean(text), digestPrefix, 2*len(d))
+	}
+	return d, nil
 }
 
 // Digest returns the digest of the node's content. It is the SHA-256 of
@@ -182,6 +192,9 @@ func (n *Node) callRef() func(result bool, id string, earlier int) string {
 		}
 		places[call.ID] = append(places[call.ID], i)
 	}
+	if places == nil {
+		return refToNoCall
+	}
 	return func(result bool, id string, earlier int) string {
 		switch {
 		case !result:
@@ -189,8 +202,16 @@ func (n *Node) callRef() func(result bool, id string, earlier int) string {
 		case earlier < len(places[id]):
 			return "#" + strconv.Itoa(places[id][earlier])
 		}
-		return "=" + id
+		return refToNoCall(result, id, earlier)
 	}
+}
+
+// refToNoCall is the function of callRef for an ID that answers no call.
+func refToNoCall(result bool, id string, _ int) string {
+	if !result {
+		return ""
+	}
+	return "=" + id
 }
 
 // answered returns the calls that the results in the node answer: those of the nearest messages of the assistant, with
