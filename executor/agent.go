@@ -54,14 +54,21 @@ type Agent struct {
 	// Defaults to none: the cost of a run is then unknown (node.StopReason.CostKnown).
 	Prices api.Prices
 
-	// Save, if it is set, is called with the conversation after each step that adds to it: when a run begins, after
-	// each message, before tools are called, after each tool call as soon as its result is known, after a turn, at a
-	// pause and at the end. It is called before the step's MessageEnd, ToolEnd or TurnEnd is yielded, on the same
-	// goroutine, one call after the other. To lose nothing that was paid for in a crash, append to a journal:
+	// Save, if it is set, is called with the conversation after each step that adds to it: when a run begins, with each
+	// response before its tools are called, with each result of a tool call as soon as it is known, before the next
+	// request, at a pause and at the end. It is called before the step's MessageEnd, ToolEnd or TurnEnd is yielded, on
+	// the same goroutine, one call after the other. To lose nothing that was paid for in a crash, append to a journal:
 	//
 	//	agent.Save = func(_ context.Context, d dag.DAG) error { return journal.Append(d) }
 	//
 	// The method Append of a store.Conversation has this form already.
+	//
+	// What is known at the same time is saved together: a response and the start of its calls, a result and the start of
+	// the next call, results that arrive while Save runs, the last result and the message with all results, the last
+	// response and the end of the run. So Save is called at most once for each step, which is a response or a tool call,
+	// and once for the beginning of the run. Hooks that decide about calls (Prepare, Before, InDoubt) get the calls of a
+	// saved response, which is one call of Save more in each turn with calls. With a queue or a Next hook, the last
+	// response is saved before the end. With SkipOnSteering, each batch of calls is saved when it ends.
 	//
 	// A conversation that was saved in the middle of a tool phase has the results so far. [Agent.Run] continues it:
 	//
@@ -69,7 +76,7 @@ type Agent struct {
 	//   - A call that was not started is executed.
 	//   - A call that was started (node.ExecutionStarted) is executed again if the effect of its tool allows it
 	//     ([WithEffect]). Otherwise it is in doubt: [Hook.InDoubt] decides, and by default the model reads that the
-	//     outcome is unknown. A call counts as started from just before its tool is called.
+	//     outcome is unknown. A call counts as started from the save before its ToolStart.
 	//   - What a model had streamed of a response when the program ended is lost, and requested again. (A run that is
 	//     cancelled or fails keeps it, with content.StopCut.)
 	//

@@ -12,6 +12,10 @@ import (
 // ask makes one request, and makes the answer a part of the conversation, also one that broke off. It returns the
 // answer and its node, which is nil if the answer is empty.
 func (r *run) ask() (api.Response, *node.Node, error) {
+	if !r.flush() {
+		return api.Response{}, nil, errLeft
+	}
+
 	t := r.transcript()
 	r.pushed = r.ownTurn(t.Messages)
 	req, err := r.runSendHooks(api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages, Options: r.options})

@@ -54,11 +54,15 @@ func (b *batch) execute(limit int) bool {
 	defer context.AfterFunc(b.ctx, b.expire)()
 
 	b.work(min(workers, b.ready))
-	b.begin(workers)
-	for b.phase.emitNews() {
-		b.begin(workers)
+	if !b.begin(workers) {
+		return false
+	}
+	for b.phase.emitNews() && b.begin(workers) {
 		if b.over() {
 			return true
+		}
+		if !r.flush() {
+			return false
 		}
 
 		select {
@@ -71,8 +75,8 @@ func (b *batch) execute(limit int) bool {
 }
 
 // begin saves the start of further calls, and lets them begin, until limit calls run. Without Agent.Save all calls may
-// begin anyway.
-func (b *batch) begin(limit int) {
+// begin anyway. It returns false if the consumer left.
+func (b *batch) begin(limit int) bool {
 	r := b.phase.r
 	b.phase.mu.Lock()
 	running := b.ready - (len(b.calls) - b.open)
@@ -82,16 +86,20 @@ func (b *batch) begin(limit int) {
 
 	// The results so far are saved first: a call that is over must not be in doubt because of one that begins.
 	if n <= 0 || unsaved || r.ctx.Err() != nil {
-		return
+		return true
 	}
-	if !b.phase.saveStarts(b.calls[b.ready : b.ready+n]) {
-		return
+	switch saved, left := b.phase.saveStarts(b.calls[b.ready : b.ready+n]); {
+	case left:
+		return false
+	case !saved:
+		return true
 	}
 
 	b.phase.mu.Lock()
 	b.ready += n
 	b.phase.mu.Unlock()
 	b.work(n)
+	return true
 }
 
 // over reports whether every call has its result and no event is left to emit.

@@ -131,7 +131,7 @@ func (c *crasher) awaitBefore(ctx context.Context, index int) error {
 	}
 }
 
-// save appends to the journal, and notes what is acknowledged with that: the heads, and each call with a result.
+// save appends to the journal, and notes what is acknowledged with that: the heads, and each call that was started or has a result.
 func (c *crasher) save(journal *dag.Journal, d dag.DAG) error {
 	c.point()
 	if err := journal.Append(d); err != nil {
@@ -141,7 +141,9 @@ func (c *crasher) save(journal *dag.Journal, d dag.DAG) error {
 		if err := c.write("acknowledged", h.ID().String()); err != nil {
 			return err
 		}
-		e, ok := h.Payload().(node.ToolExecution)
+	}
+	for _, n := range d.Nodes() { // a last result is saved with the message after it
+		e, ok := n.Payload().(node.ToolExecution)
 		if !ok {
 			continue
 		}
@@ -149,7 +151,7 @@ func (c *crasher) save(journal *dag.Journal, d dag.DAG) error {
 		if e.State == node.ExecutionStarted {
 			file = "started"
 		}
-		if err := c.write(file, fmt.Sprintf("%s:%s/%d", e.Tool, h.Parent(0).ID(), e.Index)); err != nil {
+		if err := c.write(file, fmt.Sprintf("%s:%s/%d", e.Tool, n.Parent(0).ID(), e.Index)); err != nil {
 			return err
 		}
 	}

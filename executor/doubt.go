@@ -82,8 +82,9 @@ func startsOf(d dag.DAG) map[int]node.ToolExecution {
 	return starts
 }
 
-// saveStarts saves that calls are about to be executed, in one step. It reports whether they may begin.
-func (p *toolPhase) saveStarts(calls []*toolCall) bool {
+// saveStarts saves that calls are about to be executed, together with what is not saved yet: their message, or results
+// before them. It reports whether they may begin, and whether the consumer left.
+func (p *toolPhase) saveStarts(calls []*toolCall) (saved, left bool) {
 	starts := make([]node.ToolExecution, len(calls))
 	for i, c := range calls {
 		starts[i] = node.ToolExecution{
@@ -92,14 +93,22 @@ func (p *toolPhase) saveStarts(calls []*toolCall) bool {
 	}
 
 	r := p.r
-	d := r.d.AppendExecutions(starts...)
+	before := r.d
+	d := before.AppendExecutions(starts...)
 	if err := d.Err(); err != nil {
 		r.failSave(err)
-		return false
+		return false, false
 	}
 	r.d = d
 	r.save()
-	return r.saveErr == nil
+
+	// None of them has begun when the consumer leaves at an event before them: they must not be in doubt.
+	if !r.flush() {
+		r.d = before
+		r.save()
+		return false, true
+	}
+	return r.saveErr == nil, false
 }
 
 // decideAgain decides about a call that an earlier run started, and that has no result. Within is that of refusal.

@@ -63,6 +63,9 @@ type Hook struct {
 	Resume func(ctx context.Context, c Continuation) error
 }
 
+// decides reports whether h decides about calls before they are executed.
+func (h Hook) decides() bool { return h.Prepare != nil || h.Before != nil || h.InDoubt != nil }
+
 // Turn is a turn that is over, and what the run continues with.
 type Turn struct {
 	// Number counts the model calls of the run, from 1.

@@ -131,7 +131,7 @@ func (r *run) askShorter(refusal error) (api.Response, *node.Node, error) {
 
 // failTurn ends a turn in which the model failed. Said is what arrived of its response; it may be nil.
 func (r *run) failTurn(message *node.Node, usage content.Usage, err error) step {
-	if errors.Is(err, errLeft) || !r.emit(TurnEnd{Turn: r.turn, Message: message, Usage: usage, DAG: r.d}) {
+	if errors.Is(err, errLeft) || !r.hold(TurnEnd{Turn: r.turn, Message: message, Usage: usage, DAG: r.d}) {
 		return end("", errLeft)
 	}
 	return end(r.failed(err))
@@ -162,7 +162,16 @@ func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.St
 		Turn: r.turn, Message: message, Executions: done.executions, Usage: usage,
 		ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
 	}
-	if !r.emit(ended) {
+	if done.terminates() {
+		stop = content.StopTerminated
+	}
+
+	// The last step is saved together with the end of the run, unless the consumer can still change what comes next.
+	emit := r.emit
+	if r.stop != "" || stop != "" && r.endsAlone() {
+		emit = r.hold
+	}
+	if !emit(ended) {
 		return end("", errLeft)
 	}
 	if r.stop != "" {
@@ -173,10 +182,14 @@ func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.St
 		Number: r.turn, Message: message, Executions: done.executions, Results: done.results,
 		DAG: r.d, Provider: r.provider, Options: r.options, Stop: stop,
 	}
-	if done.terminates() {
-		turn.Stop = content.StopTerminated
-	}
 	return r.afterTurn(turn)
+}
+
+// endsAlone reports whether nothing of the program can continue a run that ends with the model's response: neither a
+// hook nor a message in a queue.
+func (r *run) endsAlone() bool {
+	hooked := slices.ContainsFunc(r.agent.Hooks, func(h Hook) bool { return h.Next != nil })
+	return !hooked && r.agent.Steering == nil && r.agent.FollowUps == nil
 }
 
 func answerOf(message *node.Node) node.Answer {

@@ -115,7 +115,10 @@ func (p *toolPhase) execute() bool {
 			b.calls[i] = calls[index]
 		}
 
-		switch refusal := p.refusal(executed); {
+		refusal, left := p.refusal(executed)
+		switch {
+		case left:
+			return false
 		case refusal != "":
 			if !p.refuse(refusal, b.calls...) {
 				return false
@@ -157,15 +160,22 @@ func (p *toolPhase) askStrategy(calls []Ready) ([]Batch, error) {
 }
 
 // refusal returns the error text for calls of a batch that may not begin, or "". With executed, it is not the first
-// batch.
-func (p *toolPhase) refusal(executed bool) string {
-	switch agent := &p.r.agent; {
-	case p.r.ctx.Err() != nil:
-		return textNotStarted
-	case executed && agent.SkipOnSteering && agent.Steering.Len() > 0:
-		return textSkipped
+// batch. It also reports whether the consumer left.
+func (p *toolPhase) refusal(executed bool) (text string, left bool) {
+	agent := &p.r.agent
+	skip := executed && agent.SkipOnSteering && agent.Steering != nil
+
+	// The consumer may send a message for a result that it sees.
+	if skip && !p.r.flush() {
+		return "", true
 	}
-	return ""
+	switch {
+	case p.r.ctx.Err() != nil:
+		return textNotStarted, false
+	case skip && agent.Steering.Len() > 0:
+		return textSkipped, false
+	}
+	return "", false
 }
 
 // refuse gives calls an error result in place of executing them. It returns false if the consumer left.
@@ -210,7 +220,7 @@ func (p *toolPhase) emitStart(c *toolCall) bool {
 }
 
 func (p *toolPhase) emitToolStart(c *toolCall) bool {
-	return p.r.yield == nil || p.r.emit(ToolStart{
+	return p.r.yield == nil || p.r.hold(ToolStart{
 		Turn: p.turn, Call: c.call, Ran: c.ran, Repair: c.repair, Again: c.start != nil,
 	})
 }
@@ -222,14 +232,14 @@ func (p *toolPhase) emitEarly(before int) bool {
 		if !c.early {
 			continue
 		}
-		if !p.emitToolStart(c) || p.r.yield != nil && !p.emitEnd(c) {
+		if !p.emitToolStart(c) || p.r.yield != nil && !p.r.hold(p.end(c)) {
 			return false
 		}
 	}
 	return true
 }
 
-// emitNews emits what happened since it was last called.
+// emitNews emits what happened since it was last called. Results may be held.
 func (p *toolPhase) emitNews() bool {
 	p.mu.Lock()
 	all := p.news
@@ -239,11 +249,20 @@ func (p *toolPhase) emitNews() bool {
 		return true
 	}
 
+	// All results that are known are saved together, also if an update comes between them.
+	ends := make([]ToolEnd, 0, len(all))
 	for _, n := range all {
 		if n.update == nil {
-			if !p.emitEnd(n.call) {
+			ends = append(ends, p.end(n.call))
+		}
+	}
+
+	for _, n := range all {
+		if n.update == nil {
+			if !p.r.hold(ends[0]) {
 				return false
 			}
+			ends = ends[1:]
 			continue
 		}
 		<-p.room
@@ -254,16 +273,16 @@ func (p *toolPhase) emitNews() bool {
 	return true
 }
 
-// emitEnd emits the result of a call. With Agent.Save the execution becomes part of the conversation now, and not with
-// all the others.
-func (p *toolPhase) emitEnd(c *toolCall) bool {
+// end returns the event with the result of a call. With Agent.Save the execution becomes part of the conversation now,
+// and not with all the others.
+func (p *toolPhase) end(c *toolCall) ToolEnd {
 	execution := c.execution()
 	if p.r.agent.Save != nil {
 		if d := p.r.d.AppendExecutions(execution); d.Err() == nil {
 			p.r.d, c.saved = d, true
 		}
 	}
-	return p.r.emit(ToolEnd{Turn: p.turn, Execution: execution})
+	return ToolEnd{Turn: p.turn, Execution: execution}
 }
 
 // update queues an event of a running call, and waits while too many are queued. An event of a call that is over is
@@ -359,6 +378,11 @@ func (r *run) tools() (closedPhase, error) {
 	p := r.replied // the replies of a resumed run decided already
 	if r.replied = nil; p == nil {
 		r.inspect(r.said())
+
+		// A hook may take time, as one that asks a person does.
+		if slices.ContainsFunc(r.agent.Hooks, Hook.decides) && !r.flush() {
+			return closedPhase{}, errLeft
+		}
 		p = r.decide(open)
 	}
 	if p.needsApproval() && r.ctx.Err() == nil {
@@ -536,7 +560,7 @@ func (r *run) recount() {
 func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	n, usage := p.results()
 	r.totals.ToolCalls += n
-	if !r.emit(MessageStart{Turn: r.turn, Role: content.User}) {
+	if !r.hold(MessageStart{Turn: r.turn, Role: content.User}) {
 		return closedPhase{}, errLeft
 	}
 

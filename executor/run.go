@@ -33,6 +33,7 @@ type run struct {
 
 	saved   []*node.Node // the heads that Agent.Save was last called with
 	saveErr error        // what it returned; the run ends with it
+	held    []Event      // wait for the next call of it; see hold
 
 	// beside returns a conversation with the heads that d lacks while one of several branches is executed; nil at any
 	// other time.
@@ -253,19 +254,25 @@ func (r *run) declare() error {
 	return nil
 }
 
-// emit yields an event. It returns false if the consumer left.
+// emit emits an event, after those that were held. It returns false if the consumer left.
 func (r *run) emit(event Event) bool {
-	if r.inside != nil {
-		switch event.(type) {
-		case RunStart, TurnEnd:
-			r.inside.keepChild(r.d)
-		}
-	}
+	r.keepWithCall(event)
 	switch event.(type) {
 	case RunStart, MessageEnd, ToolEnd, TurnEnd:
 		r.save()
 	}
-	return r.yield == nil || r.yield(event, nil)
+	return r.flush() && (r.yield == nil || r.yield(event, nil))
+}
+
+// keepWithCall keeps the conversation with the call that the run is inside of, if the event ends a step of it.
+func (r *run) keepWithCall(event Event) {
+	if r.inside == nil {
+		return
+	}
+	switch event.(type) {
+	case RunStart, TurnEnd:
+		r.inside.keepChild(r.d)
+	}
 }
 
 // refuse ends a run before it begins.
@@ -295,7 +302,7 @@ func (r *run) end(reason content.Stop, err error) {
 			r.inside.keepChild(r.d)
 		}
 		r.save()
-		if r.yield(Paused{paused.Continuation}, nil) {
+		if r.flush() && r.yield(Paused{paused.Continuation}, nil) {
 			r.yield(End{DAG: r.d, Stop: r.totals}, r.withSaveError(err))
 		}
 		return
@@ -311,5 +318,7 @@ func (r *run) end(reason content.Stop, err error) {
 		r.inside.keepChild(r.d)
 	}
 	r.save()
-	r.yield(End{DAG: r.d, Stop: r.totals}, r.withSaveError(err))
+	if r.flush() {
+		r.yield(End{DAG: r.d, Stop: r.totals}, r.withSaveError(err))
+	}
 }

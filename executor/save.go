@@ -7,6 +7,35 @@ import (
 	"slices"
 )
 
+// hold emits an event with the next call of flush. With Agent.Save, a step and what follows at once are saved together:
+// the events of both wait for that. Call flush before anything that may take time, or that looks at what the consumer
+// may have done since.
+func (r *run) hold(event Event) bool {
+	if r.agent.Save == nil {
+		return r.emit(event)
+	}
+	r.keepWithCall(event)
+	r.held = append(r.held, event)
+	return true
+}
+
+// flush saves the conversation and emits the events that were held. It returns false if the consumer left.
+func (r *run) flush() bool {
+	if len(r.held) == 0 {
+		return true
+	}
+	r.save()
+
+	held := r.held
+	r.held = nil
+	for _, event := range held {
+		if !r.yield(event, nil) {
+			return false
+		}
+	}
+	return true
+}
+
 // save calls Agent.Save if the conversation has changed since the last call. After an error it cancels the run.
 func (r *run) save() {
 	if r.agent.Save == nil || r.saveErr != nil {

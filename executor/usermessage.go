@@ -155,7 +155,7 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 // say appends the input to the conversation.
 func (r *run) say(input []content.Message) error {
 	for i, m := range input {
-		if !r.emit(MessageStart{Turn: r.turn, Role: content.User}) {
+		if !r.hold(MessageStart{Turn: r.turn, Role: content.User}) {
 			return errLeft
 		}
 
@@ -171,13 +171,13 @@ func (r *run) say(input []content.Message) error {
 	return nil
 }
 
-// append continues the run with d, whose head is a new message, and emits its MessageEnd.
+// append continues the run with d, whose head is a new message, and holds its MessageEnd.
 func (r *run) append(d dag.DAG) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
 	r.d = d
-	if !r.emit(MessageEnd{Turn: r.turn, Node: d.Head()}) {
+	if !r.hold(MessageEnd{Turn: r.turn, Node: d.Head()}) {
 		return errLeft
 	}
 	return nil
