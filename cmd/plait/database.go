@@ -100,14 +100,35 @@ func stored(name string) bool {
 	return database != ""
 }
 
-// store opens a database. A file that is missing is made only with create, and a database of another program is refused.
+// store opens the conversations of a database. See database.
 func (s *streams) store(file string, create bool) (*store.Store, error) {
+	db, err := s.database(file, create)
+	if err != nil {
+		return nil, err
+	}
+	return store.New(db, nil), nil
+}
+
+// existing opens a database that a command names without a key.
+func (s *streams) existing(file string) (*sqlite.DB, error) {
+	if _, err := os.Stat(file); err != nil {
+		return nil, err
+	}
+	if !isDatabase(file) {
+		return nil, fmt.Errorf("%s is not a database", file)
+	}
+	return s.database(file, false)
+}
+
+// database opens a database. A file that is missing is made only with create, and a database of another program is
+// refused.
+func (s *streams) database(file string, create bool) (*sqlite.DB, error) {
 	absolute, err := filepath.Abs(file)
 	if err != nil {
 		return nil, err
 	}
 	if db := s.databases.open[absolute]; db != nil {
-		return store.New(db, nil), nil
+		return db, nil
 	}
 
 	// To open a file is to make the tables in it, so a database of another program is refused before.
@@ -128,7 +149,7 @@ func (s *streams) store(file string, create bool) (*store.Store, error) {
 		s.databases.open = map[string]*sqlite.DB{}
 	}
 	s.databases.open[absolute] = db
-	return store.New(db, nil), nil
+	return db, nil
 }
 
 // checkTables returns an error if a file is no database of Plait. It changes nothing.

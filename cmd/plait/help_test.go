@@ -28,17 +28,24 @@ func TestHelp(t *testing.T) {
 // TestHelpIsWhole looks at the help of each command as a user does, in a window of 80 columns: it says more than its name, names its
 // flags, and has an example where there is something to choose.
 func TestHelpIsWhole(t *testing.T) {
-	for _, cmd := range newRoot(&streams{}).Commands() {
-		if cmd.GroupID == "" {
-			continue // cobra's own
-		}
-		out, errs, code := command("", cmd.Name(), "-h")
+	var check func(path []string, cmd *cobra.Command)
+	check = func(path []string, cmd *cobra.Command) {
+		out, errs, code := command("", append(path, "-h")...)
 		require.Equal(t, exitDone, code, errs)
 		for line := range strings.Lines(out) {
 			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), 80, line)
 		}
-		require.NotEmpty(t, cmd.Long, cmd.Name())
-		require.NotContains(t, out, " string ", "%s has a flag whose value has no name", cmd.Name())
+		require.NotEmpty(t, cmd.Long, path)
+		require.NotContains(t, out, " string ", "%s has a flag whose value has no name", path)
+		for _, sub := range cmd.Commands() {
+			check(append(path[:len(path):len(path)], sub.Name()), sub)
+		}
+	}
+
+	for _, cmd := range newRoot(&streams{}).Commands() {
+		if cmd.GroupID != "" { // not cobra's own
+			check([]string{cmd.Name()}, cmd)
+		}
 	}
 }
 

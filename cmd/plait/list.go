@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -52,16 +51,11 @@ type listedHead struct {
 
 // list prints the conversations of a database.
 func (s *streams) list(file, prefix string, asJSON bool) error {
-	if _, err := os.Stat(file); err != nil {
-		return err
-	}
-	if !isDatabase(file) {
-		return fmt.Errorf("%s is not a database", file)
-	}
-	all, err := s.store(file, false)
+	db, err := s.existing(file)
 	if err != nil {
 		return err
 	}
+	all := store.New(db, nil)
 
 	found := []listedConversation{}
 	for key, err := range all.Conversations(s.ctx, prefix) {

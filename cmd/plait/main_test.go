@@ -21,6 +21,7 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"plait": main
 
 // TestScripts runs what people type. "exits 3 plait …" is exec with the exit code that is to come, and
 // "node X FILE words" puts the id of the node that says the words into $X. "change FILE old new" changes it by hand.
+// "begun DATABASE" makes durable runs in several states.
 // $ANTHROPIC is a strict server that calls
 // two tools and then answers.
 func TestScripts(t *testing.T) {
@@ -30,6 +31,7 @@ func TestScripts(t *testing.T) {
 			"exits":  exits,
 			"node":   nodeID,
 			"change": change,
+			"begun":  begun,
 		},
 		Setup: func(env *testscript.Env) error {
 			server := httptest.NewServer(fake.Anthropic(
@@ -38,6 +40,7 @@ func TestScripts(t *testing.T) {
 			))
 			env.Defer(server.Close)
 			env.Setenv("ANTHROPIC", server.URL)
+			env.Setenv("HOSTILE", hostileRun)
 			return nil
 		},
 	})

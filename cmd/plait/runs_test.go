@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/store/sqlite"
+)
+
+// hostileRun is the ID of a run that tries to control the terminal.
+const hostileRun = "hostile\x1b[2J\nrow"
+
+// begun makes durable runs in a database: one in each state, and one whose texts are hostile.
+func begun(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: begun DATABASE")
+	}
+	ctx := context.Background()
+	db, err := sqlite.Open(ctx, ts.MkAbs(args[0]), nil)
+	ts.Check(err)
+	defer db.Close()
+
+	begin := func(run string) {
+		key, _, _ := strings.Cut("of "+run, "\x1b") // a key holds no control characters
+		_, err := db.Begin(ctx, store.Begin{Run: run, Agent: "support", Append: store.Append{Conversation: key, Head: "main"}})
+		ts.Check(err)
+	}
+	claim := func(run string) store.ClaimedRun {
+		claimed, err := db.ClaimRuns(ctx, store.ClaimRuns{
+			Worker: "engine-1", Agents: []string{"support"}, Formats: []int{1}, Run: run, Lease: time.Hour + time.Minute,
+		})
+		ts.Check(err)
+		return claimed[0]
+	}
+	step := func(run string, s store.Step) {
+		begin(run)
+		s.Lease = claim(run).Lease
+		_, err := db.Commit(ctx, s)
+		ts.Check(err)
+	}
+
+	begin("ready")
+	begin("running")
+	claim("running")
+	step("parked", store.Step{End: store.RunParked, Reason: "it lost its process 10 times"})
+	step("done", store.Step{End: store.RunDone, Reason: "end_turn"})
+	step(hostileRun, store.Step{End: store.RunFailed, Reason: "the model said \x1b]0;owned\a\r\n\u202eme"})
+
+	step("waiting", store.Step{Pause: &store.Pause{Continuation: "first", Format: 1, Tasks: []store.Task{
+		{Key: store.Key{Call: "pay"}, Tool: "refund", Attempts: 1},
+		{Key: store.Key{Call: "find"}, Tool: "find_order", Attempts: 5, Within: 25 * time.Hour},
+		{Key: store.Key{Call: "ask"}, Tool: "approve", Outside: true},
+	}}})
+	_, err = db.Accept(ctx, store.Result{
+		Key: store.Key{Run: "waiting", Continuation: "first", Call: "pay"}, Outcome: store.OutcomeInDoubt,
+	})
+	ts.Check(err)
+	_, err = db.ClaimTasks(ctx, store.ClaimTasks{Worker: "worker-7", Tools: []string{"find_order"}, Lease: 5*time.Minute + 30*time.Second})
+	ts.Check(err)
+}
+
+func TestRunShowsWhoHoldsItsCalls(t *testing.T) {
+	now := time.Now()
+	at := func(d time.Duration) time.Time { return now.Add(d) }
+	leased := func(worker string, left time.Duration) store.TaskState {
+		return store.TaskState{Claims: 1, Worker: worker, LeaseUntil: at(left)}
+	}
+	r := listed(store.Run{ID: "r", State: store.RunWaiting, Began: at(-49 * time.Hour)}, []store.TaskState{
+		leased("w1", 5*time.Second), leased("w2", 10*time.Minute), {Deadline: at(3 * time.Second)}, leased("w3", -time.Second),
+		{Done: true, Deadline: at(-time.Hour)},
+	})
+
+	var out bytes.Buffer
+	require.NoError(t, (&streams{out: &out}).printRuns([]listedRun{r}, now))
+	require.Equal(t, "run  state    age  calls           lease                  next  reason\n"+
+		"r    waiting  2d   4 of 5 waiting  w2 for 10m and 2 more  now   -\n", out.String())
+}
+
+func TestListOfRunsIsReadInPages(t *testing.T) {
+	file := t.TempDir() + "/sessions.db"
+	db, err := sqlite.Open(t.Context(), file, nil)
+	require.NoError(t, err)
+	for _, id := range []string{"a", "b", "c"} {
+		_, err := db.Begin(t.Context(), store.Begin{Run: id, Agent: "x", Append: store.Append{Conversation: id, Head: "main"}})
+		require.NoError(t, err)
+	}
+	require.NoError(t, db.Close())
+
+	out, errs, code := command("", "runs", file, "--limit", "2")
+	require.Equal(t, exitDone, code, errs)
+	require.Contains(t, out, "\nb ")
+	require.NotContains(t, out, "\nc ")
+	require.Equal(t, "there are more: --after \"b\"\n", errs)
+
+	out, errs, code = command("", "runs", file, "--limit", "2", "--after", "b")
+	require.Equal(t, exitDone, code, errs)
+	require.NotContains(t, out, "\nb ")
+	require.Contains(t, out, "\nc ")
+	require.Empty(t, errs)
+
+	out, _, _ = command("", "runs", file, "--limit", "2", "--json")
+	require.Contains(t, out, `"more": "b"`)
+	require.NotContains(t, out, `"id": "c"`)
+}
