@@ -29,7 +29,7 @@ func begun(ts *testscript.TestScript, neg bool, args []string) {
 
 	begin := func(run string) {
 		key, _, _ := strings.Cut("of "+run, "\x1b") // a key holds no control characters
-		_, err := db.Begin(ctx, store.Begin{Run: run, Agent: "support", Append: store.Append{Conversation: key, Head: "main"}})
+		_, err := db.Begin(ctx, store.Begin{Run: run, Agent: "support", Append: store.AppendRequest{Conversation: key, Head: "main"}})
 		ts.Check(err)
 	}
 	claim := func(run string) store.ClaimedRun {
@@ -88,7 +88,7 @@ func TestListOfRunsIsReadInPages(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), file, nil)
 	require.NoError(t, err)
 	for _, id := range []string{"a", "b", "c"} {
-		_, err := db.Begin(t.Context(), store.Begin{Run: id, Agent: "x", Append: store.Append{Conversation: id, Head: "main"}})
+		_, err := db.Begin(t.Context(), store.Begin{Run: id, Agent: "x", Append: store.AppendRequest{Conversation: id, Head: "main"}})
 		require.NoError(t, err)
 	}
 	require.NoError(t, db.Close())
