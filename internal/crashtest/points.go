@@ -1,0 +1,342 @@
+package crashtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/internal/sqlstore"
+)
+
+// Points stops a process at every point of every transaction of its durable runs: after BEGIN, after each statement,
+// and after COMMIT. The points are found by counting the statements, so a new statement is a new point.
+type Points struct {
+	// Open opens the database at an address. Wrap, unless it is nil, goes around its transactions.
+	Open func(ctx context.Context, address string, wrap func(sqlstore.DB) sqlstore.DB) (Store, error)
+	// Database returns the address of a new, empty database.
+	Database func() string
+	// Crash is the death of the process that has opened the database, at this moment. It returns the address at which the
+	// next process finds what is left.
+	Crash func(address string) string
+	// Dump returns all rows of the database.
+	Dump func(address string) string
+}
+
+// A stop is what happens at a point.
+type stop string
+
+const (
+	nothing stop = ""                      // the points are counted
+	killed  stop = "the process is killed" // its connections are closed
+	failing stop = "a statement fails"     // or the reply to COMMIT is lost; the process goes on
+	halfway stop = "half is committed"     // a negative control: with what was written so far; the process is killed
+)
+
+// Test fails if a point leaves anything but all or nothing of its transaction, if an invariant does not hold then, or
+// if the next process does not finish the runs. PLAIT_LONG tests each point, otherwise only some are tested.
+func (p Points) Test(t *testing.T) {
+	t.Helper()
+	transactions := p.play(t, nothing, 0, nil)
+	last := transactions[len(transactions)-1].last
+	require.Greater(t, last, len(transactions))
+	for _, what := range []stop{killed, failing} {
+		t.Run(string(what), func(t *testing.T) {
+			tested := 0
+			for at := 1; at <= last; at += stride() {
+				p.play(t, what, at, transactions)
+				tested++
+			}
+			t.Logf("%d of %d points in %d transactions", tested, last, len(transactions))
+		})
+	}
+}
+
+// stride is the distance of two points. It is no divisor of a usual number of statements.
+func stride() int {
+	switch {
+	case os.Getenv("PLAIT_LONG") != "":
+		return 1
+	case testing.Short():
+		return 41
+	}
+	return 7
+}
+
+// TestControl fails if transactions that are committed halfway are not found, by the rows and by the invariants.
+func (p Points) TestControl(t *testing.T) {
+	t.Helper()
+	transactions := p.play(t, nothing, 0, nil)
+	found := map[string]int{}
+	last := transactions[len(transactions)-1].last
+	for at := 1; at <= last && (found["differs"] == 0 || found["invariant"] == 0); at += 7 {
+		l := p.begin(t, halfway, at, transactions)
+		l.live()
+		l.inspect()
+		for _, fault := range l.faults {
+			found[strings.SplitN(fault, ":", 2)[0]]++
+		}
+		l.close()
+	}
+	t.Log(found)
+	require.NotZero(t, found["differs"])
+	require.NotZero(t, found["invariant"])
+}
+
+// play lets a process live, stops it at a point, and lets another one finish its runs.
+func (p Points) play(t *testing.T, what stop, at int, transactions []span) []span {
+	t.Helper()
+	l := p.begin(t, what, at, transactions)
+	defer l.close()
+	l.live()
+	l.stopper.armed.Store(false)
+	require.True(t, what == nothing || l.stopper.happened, "point %d was not reached", at)
+	l.inspect()
+	if len(l.faults) == 0 {
+		l.finish()
+	}
+	require.Empty(t, l.faults, "%s at point %d, %s", what, at, l.stopper.where)
+	return l.stopper.transactions
+}
+
+// span is the points of a transaction.
+type span struct{ first, last int }
+
+// errStopped is the error of a stopped process, and of a statement that fails.
+var errStopped = errors.New("the connection is lost")
+
+// stopper stops the transactions of a database at a point.
+type stopper struct {
+	sqlstore.DB
+	what stop
+	at   int
+	die  func()        // the process is gone
+	dump func() string // the rows
+
+	armed        atomic.Bool // the store is open
+	mu           sync.Mutex  // guards what follows
+	points       int         // passed so far
+	known        []span      // the transactions, from a life without a stop
+	transactions []span
+	happened     bool
+	where        string // the point that was reached
+	want         string // the rows that must be found after the stop
+}
+
+// Write implements sqlstore.DB.
+func (s *stopper) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
+	if !s.armed.Load() {
+		return s.DB.Write(ctx, f)
+	}
+	if s.gone() {
+		return errStopped
+	}
+	s.begin()
+	half := false
+	err := s.DB.Write(ctx, func(tx sqlstore.Tx) error {
+		err := s.stopped()
+		if !s.reached("after BEGIN") {
+			err = f(&stoppedTx{tx, s})
+		}
+		if errors.Is(err, errHalfway) {
+			half = true
+			return nil // what was written so far is committed
+		}
+		return err
+	})
+
+	switch {
+	case half:
+		s.die()
+		return errStopped
+	case err == nil && s.committed():
+		return errStopped
+	}
+	s.end()
+	return err
+}
+
+// errHalfway ends a transaction that is then committed.
+var errHalfway = fmt.Errorf("%w halfway", errStopped)
+
+// Read implements sqlstore.DB.
+func (s *stopper) Read(ctx context.Context, f func(sqlstore.Tx) error) error {
+	if s.gone() {
+		return errStopped
+	}
+	return s.DB.Read(ctx, f)
+}
+
+// Snapshot implements sqlstore.DB.
+func (s *stopper) Snapshot(ctx context.Context, f func(sqlstore.Tx) error) error {
+	if s.gone() {
+		return errStopped
+	}
+	return s.DB.Snapshot(ctx, f)
+}
+
+// gone reports whether the process is stopped for good.
+func (s *stopper) gone() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.happened && s.what != failing
+}
+
+// begin notes the rows at the beginning of the transaction that will be stopped.
+func (s *stopper) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.transactions = append(s.transactions, span{first: s.points + 1})
+	if n := len(s.transactions) - 1; n < len(s.known) && s.known[n].first <= s.at && s.at <= s.known[n].last {
+		s.want = s.dump()
+	}
+}
+
+// reached counts a point within a transaction. It reports whether the transaction fails there.
+func (s *stopper) reached(where string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.happened {
+		return s.what != failing
+	}
+	if s.points++; s.points != s.at {
+		return false
+	}
+	s.happened, s.where = true, where
+	if s.what == killed {
+		s.die()
+	}
+	return true
+}
+
+// committed counts the point after COMMIT. It reports whether the reply is lost.
+func (s *stopper) committed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.happened {
+		return s.what != failing
+	}
+	if s.points++; s.points != s.at {
+		return false
+	}
+	s.happened, s.where, s.want = true, "after COMMIT", s.dump()
+	if s.what != failing {
+		s.die()
+	}
+	return true
+}
+
+// end notes the last point of a transaction.
+func (s *stopper) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.transactions[len(s.transactions)-1].last = s.points
+}
+
+// stoppedTx is a transaction of a stopper.
+type stoppedTx struct {
+	sqlstore.Tx
+	s *stopper
+}
+
+// Exec implements sqlstore.Tx.
+func (t *stoppedTx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	n, err := t.Tx.Exec(ctx, query, args...)
+	if err == nil && t.s.reached("after "+query) {
+		return 0, t.s.stopped()
+	}
+	return n, err
+}
+
+// Query implements sqlstore.Tx. The rows come before the point: nothing is between them.
+func (t *stoppedTx) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {
+	if t.s.reached("before " + query) {
+		return nil, t.s.stopped()
+	}
+	return t.Tx.Query(ctx, query, args...)
+}
+
+// stopped returns the error of a statement at which the transaction is stopped.
+func (s *stopper) stopped() error {
+	if s.what == halfway {
+		return errHalfway
+	}
+	return errStopped
+}
+
+// life is the processes of one point.
+type life struct {
+	Points
+	t       *testing.T
+	ctx     context.Context
+	cancel  context.CancelFunc // the death of the process
+	address string
+	db      Store // what the process has opened, or the one after it
+	opened  []Store
+	stopper *stopper
+	history history
+	mu      sync.Mutex // guards history and faults
+	faults  []string
+}
+
+// begin opens a database for a process that will be stopped.
+func (p Points) begin(t *testing.T, what stop, at int, transactions []span) *life {
+	t.Helper()
+	l := &life{Points: p, t: t, address: p.Database()}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+
+	db, err := p.Open(context.Background(), l.address, nil) // makes the tables
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	l.open(func(db sqlstore.DB) sqlstore.DB {
+		l.stopper = &stopper{DB: db, what: what, at: at, known: transactions}
+		l.stopper.dump = func() string { return l.Dump(l.address) }
+		l.stopper.die = func() {
+			l.address = l.Crash(l.address)
+			l.cancel()
+		}
+		return l.stopper
+	})
+
+	l.stopper.armed.Store(true)
+	return l
+}
+
+func (l *life) open(wrap func(sqlstore.DB) sqlstore.DB) {
+	l.t.Helper()
+	db, err := l.Open(context.Background(), l.address, wrap)
+	require.NoError(l.t, err)
+	l.db, l.opened = db, append(l.opened, db)
+}
+
+func (l *life) close() {
+	l.cancel()
+	for _, db := range l.opened {
+		_ = db.Close() // the connections of a dead process are gone
+	}
+}
+
+func (l *life) fault(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.faults = append(l.faults, fmt.Sprintf(format, args...))
+}
+
+// inspect looks at what is left after the stop: all of the transaction or nothing, and the invariants.
+func (l *life) inspect() {
+	l.t.Helper()
+	s := l.stopper
+	if s.what != failing && s.happened {
+		if is := l.Dump(l.address); is != s.want {
+			l.fault("differs: the database has\n%s\nand must have\n%s", is, s.want)
+		}
+		l.open(nil)
+	}
+	l.invariants()
+}
