@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"io"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/plait-dev/plait/bench/internal/corpus"
+	"github.com/plait-dev/plait/bench/internal/pair"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+// encodeNode compares the first encoding of nodes with goccy/go-json on plain structs, and a later one with a copy.
+func encodeNode() pair.Case {
+	const nodes = 1000
+	return pair.Case{Name: "encode/node", Per: "node", Units: nodes, Variants: func() ([]pair.Variant, error) {
+		first := corpus.New(1).Conversation(nodes)
+		_, doc := corpus.Saved(first)
+		again := first.Nodes()[:nodes]
+		lines := make([][]byte, nodes)
+		for i, n := range again {
+			lines[i] = n.Append(nil)
+		}
+
+		// fresh runs encode with nodes that were never encoded; digests says whether theirs are known.
+		fresh := func(digests bool, encode func([]*node.Node)) func(*pair.Sample) error {
+			return func(s *pair.Sample) error {
+				for range s.N {
+					s.Pause()
+					list := corpus.New(1).Conversation(nodes).Nodes()[:nodes]
+					if digests {
+						list[nodes-1].Digest()
+					}
+					s.Resume()
+					encode(list)
+				}
+				return nil
+			}
+		}
+		into := func(list []*node.Node) {
+			var buffer []byte
+			for _, n := range list {
+				buffer = n.Append(buffer[:0])
+			}
+		}
+
+		// goccy encodes every node and gives each text to use.
+		goccy := func(use func([]byte)) func(*pair.Sample) error {
+			return func(s *pair.Sample) error {
+				for range s.N {
+					for i := range doc.Nodes[:nodes] {
+						text, err := json.MarshalWithOption(&doc.Nodes[i], json.DisableHTMLEscape())
+						if err != nil {
+							return err
+						}
+						use(text)
+					}
+				}
+				return nil
+			}
+		}
+
+		var buffer []byte
+		return []pair.Variant{
+			{Name: "into a new buffer", Max: 8, Run: fresh(true, func(list []*node.Node) {
+				for _, n := range list {
+					sink = n.Append(nil)
+				}
+			})},
+			{Name: "goccy Marshal", Run: goccy(func(text []byte) { sink = text })},
+			{Name: "into a kept buffer", Max: 8, Run: fresh(true, into)},
+			{Name: "with its digest", Max: 8, Run: fresh(false, into)},
+			{Name: "goccy Marshal and SHA-256", Run: goccy(func(text []byte) { sum = sha256.Sum256(text) })},
+			{Name: "again", Run: func(s *pair.Sample) error {
+				for range s.N {
+					for _, n := range again {
+						buffer = n.Append(buffer[:0])
+					}
+				}
+				return nil
+			}},
+			{Name: "copy of the line", Run: func(s *pair.Sample) error {
+				for range s.N {
+					for _, line := range lines {
+						buffer = append(buffer[:0], line...)
+					}
+				}
+				return nil
+			}},
+		}, nil
+	}, Goals: []pair.Goal{
+		{Number: 1, Name: "first", Kind: pair.AtMost, Limit: 1.15},
+		{Number: 1, Name: "first, kept buffer", Kind: pair.AtMost, Ours: "into a kept buffer", Limit: 1.15},
+		{Number: 1, Name: "first, with digest", Kind: pair.AtMost, Ours: "with its digest", Beside: "goccy Marshal and SHA-256", Limit: 1.15},
+		{Number: 1, Name: "again", Kind: pair.More, Ours: "again", Beside: "copy of the line", Limit: 10},
+		{Number: 1, Name: "again, allocs", Kind: pair.Allocs, Ours: "again"},
+	}}
+}
+
+var (
+	sink []byte
+	sum  [sha256.Size]byte
+)
+
+// snapshot compares writing a whole conversation with goccy's Encoder, which writes a plain struct on each line.
+func snapshot(nodes int, limit float64) pair.Case {
+	return pair.Case{Name: "save/" + short(nodes), Per: "node", Units: nodes, Full: nodes > 10_000, Variants: func() ([]pair.Variant, error) {
+		saved := corpus.New(1).Conversation(nodes)
+		text, doc := corpus.Saved(saved)
+		loaded, err := dag.Read(bytes.NewReader(text))
+		if err != nil {
+			return nil, err
+		}
+
+		write := func(d dag.DAG) func(*pair.Sample) error {
+			return func(s *pair.Sample) error {
+				for range s.N {
+					if err := d.Write(io.Discard); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		}
+		variants := []pair.Variant{
+			{Name: "again", Run: write(saved)},
+			{Name: "goccy Encoder", Run: func(s *pair.Sample) error {
+				for range s.N {
+					out := bufio.NewWriter(io.Discard)
+					e := json.NewEncoder(out)
+					e.SetEscapeHTML(false)
+					for i := range doc.Nodes {
+						if err := e.Encode(&doc.Nodes[i]); err != nil {
+							return err
+						}
+					}
+					if err := out.Flush(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}},
+			{Name: "as loaded", Run: write(loaded)},
+			{Name: "first", Max: 2, Run: func(s *pair.Sample) error {
+				for range s.N {
+					s.Pause()
+					d := corpus.New(1).Conversation(nodes)
+					s.Resume()
+					if err := d.Write(io.Discard); err != nil {
+						return err
+					}
+				}
+				return nil
+			}},
+		}
+		return variants, nil
+	}, Goals: []pair.Goal{
+		{Number: 2, Name: "again", Kind: pair.Faster, Limit: limit},
+		{Number: 2, Name: "as loaded", Kind: pair.Faster, Ours: "as loaded", Limit: limit},
+		{Number: 2, Name: "first", Kind: pair.AtMost, Ours: "first"},
+	}}
+}

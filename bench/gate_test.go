@@ -1,0 +1,57 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/bench/internal/pair"
+)
+
+func TestGateRefusesLessThanThreeQuartersOfWhatWasReached(t *testing.T) {
+	reached := map[string]float64{"slower": 2, "faster": 8, "ns": 100}
+	slower := func(ratio float64) pair.Measure { return pair.Measure{Name: "slower", Ratio: ratio, Comparable: true} }
+	faster := func(ratio float64) pair.Measure {
+		return pair.Measure{Name: "faster", Ratio: ratio, Comparable: true, Higher: true}
+	}
+
+	require.Empty(t, below([]pair.Measure{slower(2.6), faster(6.1)}, reached))
+	require.Len(t, below([]pair.Measure{slower(2.7), faster(5.9)}, reached), 2)
+	require.Empty(t, below([]pair.Measure{{Name: "ns", Ratio: 1000}}, reached), "nanoseconds are those of a machine")
+	require.Empty(t, below([]pair.Measure{{Name: "new", Ratio: 9, Comparable: true}}, reached))
+}
+
+func TestGateMeasuresAgainBeforeItFails(t *testing.T) {
+	defer func(before []byte) { reachedFile = before }(reachedFile)
+	reachedFile = []byte(`{"case": 1}`)
+
+	// A sample is the next of the values; calibration takes one for each variant, and one round another.
+	attempts := func(ratios ...float64) (int, error) {
+		taken := 0
+		c := pair.Case{Name: "case", Unit: "B", Goals: []pair.Goal{{Kind: pair.AtMost}}, Variants: func() ([]pair.Variant, error) {
+			ratio := ratios[taken]
+			taken++
+			set := func(v float64) func(*pair.Sample) error {
+				return func(s *pair.Sample) error { s.Set(pair.Cost{Value: v}); return nil }
+			}
+			return []pair.Variant{{Name: "ours", Run: set(ratio)}, {Name: "theirs", Run: set(1)}}, nil
+		}}
+		r := pair.Runner{Rounds: 1}
+		first, err := r.Run(c)
+		require.NoError(t, err)
+		_, err = again(r, c, first)
+		return taken, err
+	}
+
+	taken, err := attempts(1)
+	require.NoError(t, err)
+	require.Equal(t, 1, taken)
+
+	taken, err = attempts(2, 1)
+	require.NoError(t, err)
+	require.Equal(t, 2, taken)
+
+	taken, err = attempts(2, 2, 2)
+	require.ErrorContains(t, err, "case is 2.00 after 1.00")
+	require.Equal(t, 3, taken)
+}

@@ -1,0 +1,24 @@
+// Package pair measures variants of the same work side by side, on a machine that others use too.
+//
+// A [Case] has variants: ours, and what it is compared with. [Runner.Run] measures them in rounds. In each round every
+// variant is measured once, in random order, and the ratios of the round are taken. A ratio of the case is the median
+// of its rounds. What a busy machine adds to a round, it adds to all variants of the round.
+//
+// The smallest whole program:
+//
+//	sum := pair.Case{Name: "sum", Variants: func() ([]pair.Variant, error) {
+//		return []pair.Variant{{Name: "ours", Run: ours}, {Name: "theirs", Run: theirs}}, nil
+//	}, Goals: []pair.Goal{{Kind: pair.AtMost, Limit: 1.2}}}
+//	measures, err := pair.Runner{Rounds: 15, MinTime: 20 * time.Millisecond}.Run(sum)
+//
+// A sample is the processor time of the process, of all threads and of the garbage collector, divided by how often the
+// work was done. It begins after a garbage collection, so that a variant does not pay for the garbage of another one.
+//
+// # Concurrency
+//
+// A Runner measures one case at a time, and nothing else may run in the process meanwhile.
+//
+// # Errors
+//
+// An error of a variant ends its case. It names the case and the variant.
+package pair

@@ -1,0 +1,183 @@
+// Command bench measures Plait beside what a program would use without it, and beside other libraries.
+//
+//	go run ./bench                 every measure, about half an hour
+//	go run ./bench -quick          the measures that are quick, under a minute
+//	go run ./bench -run tools      the measures whose names match a regular expression
+//	go run ./bench -json           one line of JSON for each measure
+//	go run ./bench -quick -gate    fail where a measure is below 75 % of what was reached before
+//	go run ./bench -write          every measure, written to docs/performance.md
+//
+// All variants of a measure run in turns, in one process, and the ratio is the median of the rounds: see package pair.
+// Figures are processor time. Absolute figures are those of this machine; ratios say about the same on others.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime/pprof"
+	"strings"
+	"time"
+
+	"github.com/plait-dev/plait/bench/internal/pair"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the command line.
+type options struct {
+	quick, json, gate, keep, write, list bool
+	run, profile                         string
+	rounds                               int
+	seed                                 uint64
+}
+
+func run() error {
+	var o options
+	flag.BoolVar(&o.quick, "quick", false, "leave out what takes long, and measure fewer rounds")
+	flag.BoolVar(&o.json, "json", false, "print one line of JSON for each measure")
+	flag.BoolVar(&o.gate, "gate", false, "fail where a measure is below 75 % of what bench/reached.json has")
+	flag.BoolVar(&o.keep, "keep", false, "write bench/reached.json from this run")
+	flag.BoolVar(&o.list, "list", false, "print the names of the cases, and measure nothing")
+	flag.StringVar(&o.run, "run", "", "measure only the cases whose names match this regular `expression`")
+	flag.StringVar(&o.profile, "cpuprofile", "", "write a profile to `file`; its samples have the labels case and variant")
+	flag.IntVar(&o.rounds, "rounds", 0, "`number` of rounds; 0 is 9 with -quick and 21 without")
+	flag.Uint64Var(&o.seed, "seed", 0, "`seed` of the order of the variants; 0 is a new one")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+
+	selected, err := o.selected()
+	if err != nil {
+		return err
+	}
+	if o.list {
+		for _, c := range selected {
+			fmt.Println(c.Name)
+		}
+		return nil
+	}
+
+	if o.profile != "" {
+		file, err := os.Create(o.profile)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	return o.measure(selected)
+}
+
+// selected returns the cases that the command line asks for.
+func (o options) selected() ([]pair.Case, error) {
+	pattern, err := regexp.Compile(o.run)
+	if err != nil {
+		return nil, err
+	}
+	var selected []pair.Case
+	for _, c := range cases() {
+		if pattern.MatchString(c.Name) && !(o.quick && c.Full) {
+			selected = append(selected, c)
+		}
+	}
+	if len(selected) == 0 {
+		return nil, errors.New("no measure has that name; -list prints all names")
+	}
+	return selected, nil
+}
+
+func (o options) runner() pair.Runner {
+	r := pair.Runner{Rounds: 21, MinTime: 50 * time.Millisecond, Seed: o.seed}
+	if o.quick {
+		r.Rounds, r.MinTime = 9, 10*time.Millisecond
+	}
+	if o.rounds > 0 {
+		r.Rounds = o.rounds
+	}
+	if r.Seed == 0 {
+		r.Seed = uint64(time.Now().UnixNano())
+	}
+	return r
+}
+
+func (o options) measure(selected []pair.Case) error {
+	runner := o.runner()
+	began := time.Now()
+	if !o.json {
+		fmt.Printf("%s, %d rounds, seed %d\n%s\n", machine(), runner.Rounds, runner.Seed, header)
+	}
+
+	var all []pair.Measure
+	var failed []error
+	for _, c := range selected {
+		measures, err := runner.Run(c)
+		if err != nil {
+			failed = append(failed, err)
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			continue
+		}
+		if o.gate {
+			if measures, err = again(runner, c, measures); err != nil {
+				failed = append(failed, err)
+			}
+		}
+
+		for _, m := range measures {
+			if err := o.print(m); err != nil {
+				return err
+			}
+		}
+		all = append(all, measures...)
+	}
+
+	if !o.json {
+		fmt.Println(summary(all, time.Since(began)))
+	}
+	if o.keep {
+		failed = append(failed, keep(all))
+	}
+	return errors.Join(failed...)
+}
+
+func (o options) print(m pair.Measure) error {
+	if o.json {
+		return json.NewEncoder(os.Stdout).Encode(m)
+	}
+	fmt.Println(row(m))
+	return nil
+}
+
+// summary counts the goals.
+func summary(all []pair.Measure, took time.Duration) string {
+	goals, met := 0, 0
+	var missed []string
+	for _, m := range all {
+		if m.Goal == "" {
+			continue
+		}
+		goals++
+		if m.Met {
+			met++
+		} else {
+			missed = append(missed, m.Name)
+		}
+	}
+	text := fmt.Sprintf("%d measures in %s; %d of %d goals met", len(all), took.Round(time.Second), met, goals)
+	if len(missed) > 0 {
+		text += "; missed: " + strings.Join(missed, ", ")
+	}
+	return text
+}
