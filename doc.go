@@ -36,8 +36,8 @@
 // of the real APIs, and api/apitest/tape records real traffic and plays it back.
 //
 // What needs more than the core is a module of its own, so that a program downloads only what it uses: the providers api/anthropic,
-// api/openai and api/gemini over the official SDKs, store/sqlite and store/postgres, viz/png, the command cmd/plait,
-// and the examples.
+// api/openai and api/gemini over the official SDKs, store/sqlite and store/postgres, durable/river, viz/png, the command
+// cmd/plait, and the examples.
 //
 // # The shape of a conversation
 //

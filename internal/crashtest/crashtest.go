@@ -25,6 +25,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/durable"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -33,6 +34,11 @@ type Store interface {
 	store.Runs
 	Check(ctx context.Context) error
 	Close() error
+}
+
+// Server is a Store whose processes serve in another way, such as with a queue.
+type Server interface {
+	Serve(ctx context.Context, e *durable.Engine, w *durable.Worker) error
 }
 
 // Open opens the database at an address, such as a path or a URL.

@@ -22,6 +22,8 @@ import (
 // Runs executes durable runs of four calls each in three processes, of which some are killed and one is frozen.
 type Runs struct {
 	Open Open
+	// Alone opens a database for one process, to measure without a queue. Defaults to Open.
+	Alone Open
 	// Database returns the address of a new, empty database.
 	Database func() string
 	// Runs is how many. PLAIT_RUNS replaces it.
@@ -89,6 +91,9 @@ func (r Runs) undisturbed(t *testing.T) {
 // alone lets one process do the same with as many slots, in this process.
 func (r Runs) alone(t *testing.T) {
 	t.Helper()
+	if r.Alone != nil {
+		r.Open = r.Alone
+	}
 	f := newFleet(t, r)
 	ctx, cancel := context.WithCancel(context.Background())
 	var mu sync.Mutex

@@ -83,6 +83,10 @@ func (p *process) serve(ctx context.Context, slots int) error {
 	settings := durable.Settings{
 		Name: p.name, Slots: slots, Lease: lease, Poll: poll, Log: slog.New(slog.DiscardHandler),
 	}
+	server, queued := p.Store.(Server)
+	if queued {
+		settings.Poll = time.Second // wake-ups come from the queue
+	}
 	engine := &durable.Engine{
 		Store: p, Settings: settings, Attempts: 1000,
 		Terms:  func(executor.Pending) durable.Terms { return durable.Terms{Attempts: -1} },
@@ -90,6 +94,9 @@ func (p *process) serve(ctx context.Context, slots int) error {
 	}
 	worker := &durable.Worker{Store: p, Settings: settings, Tools: []executor.Tool{work}}
 
+	if queued {
+		return server.Serve(ctx, engine, worker)
+	}
 	errs := make(chan error, 2)
 	go func() { errs <- engine.Serve(ctx) }()
 	go func() { errs <- worker.Serve(ctx) }()

@@ -1,0 +1,67 @@
+package river_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/plait-dev/plait/durable"
+	"github.com/plait-dev/plait/durable/river"
+	"github.com/plait-dev/plait/internal/crashtest"
+	"github.com/plait-dev/plait/internal/pgtest"
+	"github.com/plait-dev/plait/store/postgres"
+)
+
+func TestMain(m *testing.M) {
+	crashtest.Main(openFleet)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := pgtest.Stop(); err != nil {
+			println(err.Error())
+			code = 1
+		}
+		os.Exit(code)
+	}))
+}
+
+// quiet are settings that log nothing.
+func quiet() durable.Settings {
+	return durable.Settings{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+}
+
+// newDatabase returns the URL of a new database with River's tables.
+func newDatabase(t testing.TB) string {
+	t.Helper()
+	url := pgtest.Database(t)
+	require.NoError(t, river.Migrate(t.Context(), newPool(t, url), nil))
+	return url
+}
+
+// newPool returns a pool that is closed when the test ends.
+func newPool(t testing.TB, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), url+"&pool_max_conns=20")
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// openStore opens a store whose wake-ups are jobs, with listeners of its own: it learns of other stores' commits by River
+// alone.
+func openStore(t testing.TB, pool *pgxpool.Pool, opts *river.Options) *postgres.DB {
+	t.Helper()
+	return openWith(t, pool, &postgres.Options{Ring: river.Ring(opts)})
+}
+
+func openWith(t testing.TB, pool *pgxpool.Pool, opts *postgres.Options) *postgres.DB {
+	t.Helper()
+	db, err := postgres.New(context.Background(), pool, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}

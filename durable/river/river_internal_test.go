@@ -1,0 +1,59 @@
+package river
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/internal/pgtest"
+	"github.com/plait-dev/plait/store"
+)
+
+// other is a job of the program.
+type other struct{}
+
+func (other) Kind() string { return "other" }
+
+func TestOnlyOldJobsOfWakeUpsAreDeleted(t *testing.T) {
+	ctx := t.Context()
+	pool, err := pgxpool.New(ctx, pgtest.Database(t))
+	require.NoError(t, err)
+	defer pool.Close()
+	require.NoError(t, Migrate(ctx, pool, nil))
+	require.NoError(t, Migrate(ctx, pool, nil), "a second time")
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{})
+	require.NoError(t, err)
+
+	states := []string{"completed", "discarded", "cancelled", "completed", "running", "available"}
+	require.NoError(t, pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		var wakes []store.Wake
+		for i := range states {
+			wakes = append(wakes, store.Wake{Kind: store.WakeRun, Generation: i})
+		}
+		if err := Ring(nil)(ctx, tx, append(wakes, store.Wake{Kind: store.WakeOver})); err != nil {
+			return err
+		}
+		_, err := client.InsertTx(ctx, tx, other{}, nil)
+		return err
+	}))
+
+	// The fourth has ended just now; the others and the program's job an hour ago, if they have ended.
+	for i, state := range append(states, "completed") {
+		_, err := pool.Exec(ctx, `UPDATE river_job SET state = $2::text::river_job_state, finalized_at =
+			CASE WHEN $2::text IN ('running', 'available') THEN NULL WHEN $1 = 4 THEN now() ELSE now() - INTERVAL '1 hour' END
+			WHERE id = $1`, i+1, state)
+		require.NoError(t, err)
+	}
+	require.NoError(t, deleteJobs(ctx, client, time.Minute))
+
+	rows, err := pool.Query(ctx, `SELECT id FROM river_job ORDER BY id`)
+	require.NoError(t, err)
+	left, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	require.NoError(t, err)
+	require.Equal(t, []int64{4, 5, 6, 7}, left)
+}
