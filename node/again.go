@@ -11,8 +11,9 @@ import (
 // Unlike [New] it accepts a payload of an unknown kind. Other fields that a newer version wrote are not copied. The
 // copy of a redacted node has the remaining content, and a digest of that. An error has ErrPayload in its chain.
 func (n *Node) Again(src Source, parents ...*Node) (*Node, error) {
-	again := &Node{id: src.ID(), payload: n.payload, time: src.Time(), meta: n.meta}
-	if err := errors.Join(checkTime(again.time), again.adopt(parents)); err != nil {
+	again := &Node{payload: n.payload}
+	again.setMeta(n.Meta())
+	if err := errors.Join(src.stamp(again), again.adopt(parents)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
 	}
 	return again, nil

@@ -79,7 +79,7 @@ func (f form) heads(dst []byte, name string, heads List[*Node]) []byte {
 		return dst
 	}
 	dst = append(write.Name(dst, name), '[')
-	for _, h := range heads.Slice() {
+	for _, h := range heads.shared() {
 		if dst = write.Comma(dst); f.Canonical {
 			dst = h.Digest().quote(dst)
 		} else {
@@ -100,22 +100,30 @@ func appendIDs(dst []byte, ids []ID) []byte {
 // Append appends the node's saved form to dst: one JSON object on one line, without a line break. The envelope (id,
 // parents, kind) comes first. A node that was read is written back byte for byte.
 func (n *Node) Append(dst []byte) []byte {
-	if n.saved != "" {
-		return append(dst, n.saved...)
+	if line := n.line.get(); line != "" {
+		return append(dst, line...)
 	}
+	begin := len(dst)
+	dst = n.encode(dst)
+	n.line.encoded(dst[begin:])
+	return dst
+}
+
+// encode is Append for a node whose saved form is not remembered.
+func (n *Node) encode(dst []byte) []byte {
 	dst = write.UUID(write.Name(append(dst, '{'), "id"), n.id)
 	dst = append(write.Name(dst, "parents"), '[')
-	for _, p := range n.parents {
+	for _, p := range n.parents() {
 		dst = write.UUID(write.Comma(dst), p.id)
 	}
 	dst = write.OptString(append(dst, ']'), "kind", n.Kind())
-	dst = appendTime(dst, "time", n.time)
+	dst = appendTime(dst, "time", n.Time())
 	dst = n.appendBody(write.Name(dst, "body"), form{})
 	dst = n.appendInfo(dst)
-	if n.meta.Len() > 0 {
-		dst = n.meta.Append(write.Name(dst, "meta"))
+	if meta := n.Meta(); meta.Len() > 0 {
+		dst = meta.Append(write.Name(dst, "meta"))
 	}
-	dst = write.OptTrue(dst, "redacted", n.erased)
+	dst = write.OptTrue(dst, "redacted", n.Redacted())
 	return append(n.Digest().quote(write.Name(dst, "digest")), '}')
 }
 
@@ -154,7 +162,7 @@ func (n *Node) appendBody(dst []byte, f form) []byte {
 	case Compaction:
 		dst = f.blocks(write.Name(dst, "summary"), p.Summary)
 		if !f.Canonical && p.Replaced.Len() > 0 {
-			dst = appendIDs(write.Name(dst, "replaced"), p.Replaced.Slice())
+			dst = appendIDs(write.Name(dst, "replaced"), p.Replaced.shared())
 		}
 	case StopReason:
 		dst = write.OptString(write.OptString(dst, "reason", string(p.Reason)), "detail", p.Detail)
@@ -166,7 +174,7 @@ func (n *Node) appendBody(dst []byte, f form) []byte {
 
 func appendDefs(dst []byte, defs List[content.Tool], f form) []byte {
 	dst = append(write.Name(dst, "tools"), '[')
-	for _, def := range defs.Slice() {
+	for _, def := range defs.shared() {
 		dst = write.OptString(append(write.Comma(dst), '{'), "name", def.Name)
 		dst = f.JSON(write.OptString(dst, "description", def.Description), "schema", string(def.Schema))
 		if def.Extra != (content.Extra{}) {
@@ -184,7 +192,7 @@ func appendNames(dst []byte, member string, names List[string]) []byte {
 		return dst
 	}
 	dst = append(write.Name(dst, member), '[')
-	for _, name := range names.Slice() {
+	for _, name := range names.shared() {
 		dst = write.Quote(write.Comma(dst), name)
 	}
 	return append(dst, ']')
@@ -194,11 +202,11 @@ func appendNames(dst []byte, member string, names List[string]) []byte {
 // ToolExecution, is saved only there; the message refers to it by the index of the parent.
 func (n *Node) appendShared(dst []byte, blocks content.Blocks) []byte {
 	dst = append(dst, '[')
-	results := 0
+	parents, results := n.parents(), 0
 	for _, b := range blocks.All() {
 		dst = write.Comma(dst)
 		r, ok := b.(content.ToolResult)
-		if ok && results < len(n.parents) && n.parents[results].answers(r) {
+		if ok && results < len(parents) && parents[results].answers(r) {
 			dst = append(dst, `{"type":"tool_result","result_of":`...)
 			dst = append(strconv.AppendInt(dst, int64(results), 10), '}')
 		} else {
@@ -399,8 +407,8 @@ func Parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 
 func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 	line = bytes.TrimSpace(line)
-	n := &Node{saved: string(line)}
-	if d := content.JSON(n.saved).Depth(); d > maxDepth {
+	saved := string(line)
+	if d := content.JSON(saved).Depth(); d > maxDepth {
 		return nil, fmt.Errorf("%w: it nests %d deep; the limit is %d", content.ErrJSON, d, maxDepth)
 	}
 	if bytes.IndexByte(line, '\n') >= 0 || bytes.IndexByte(line, '\r') >= 0 {
@@ -412,7 +420,9 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 		return nil, fieldError(e.ID, "", err)
 	}
 
-	n.time = e.Time.UTC()
+	n := &Node{}
+	n.line.set(saved)
+	_ = n.setTime(e.Time) // a time that was read can be written
 	if n.id, err = parseID(e.ID); err != nil {
 		return nil, fieldError(e.ID, "id", err)
 	}
@@ -441,7 +451,10 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 		return nil, fieldError(e.ID, "info", err)
 	}
 
-	n.meta, n.claimed = e.Meta, e.Redacted
+	n.setMeta(e.Meta)
+	if e.Redacted {
+		n.add().claimed = true
+	}
 	if e.Digest == "" {
 		return n, nil
 	}
@@ -450,7 +463,9 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 		return nil, fieldError(e.ID, "digest", err)
 	}
 	n.digest.Store(&d)
-	n.erased = n.claimed && n.isBlank()
+	if e.Redacted {
+		n.add().erased = n.isBlank()
+	}
 	return n, nil
 }
 
@@ -672,8 +687,8 @@ func (n *Node) parts(field string, parts []part) (content.Blocks, error) {
 }
 
 func (n *Node) resultOf(i int) (content.Block, error) {
-	if i >= 0 && i < len(n.parents) {
-		if e, ok := n.parents[i].payload.(ToolExecution); ok {
+	if parents := n.parents(); i >= 0 && i < len(parents) {
+		if e, ok := parents[i].payload.(ToolExecution); ok {
 			return e.Answer(), nil
 		}
 	}

@@ -105,12 +105,12 @@ func (n *Node) Digest() Digest {
 // redacted and is not; such a node's digest is verified too. Verify returns nil for a node that it cannot check: one
 // that is redacted, or of an unknown kind.
 func (n *Node) Verify() error {
-	if _, unknown := n.payload.(Unknown); unknown || n.erased {
+	if _, unknown := n.payload.(Unknown); unknown || n.Redacted() {
 		return nil
 	}
 	err := n.verify()
 	switch {
-	case !n.claimed:
+	case !n.seldom().claimed:
 		return err
 	case err == nil:
 		return fmt.Errorf("%w: %s", ErrRedaction, n)
@@ -135,12 +135,12 @@ func (n *Node) verify() error {
 
 // dependencies yields the nodes whose digests are part of the node's digest.
 func (n *Node) dependencies(yield func(*Node) bool) {
-	for _, p := range n.parents {
+	for _, p := range n.parents() {
 		if !yield(p) {
 			return
 		}
 	}
-	for _, head := range n.Children().Slice() {
+	for _, head := range n.Children().shared() {
 		if !yield(head) {
 			return
 		}
@@ -164,8 +164,8 @@ func (n *Node) compute() Digest {
 	scratch := scratches.Get().(*[]byte)
 	buf := append(append((*scratch)[:0], digestTag...), 0)
 	buf = append(append(buf, n.Kind()...), 0)
-	buf = binary.BigEndian.AppendUint32(buf, uint32(len(n.parents)))
-	for _, p := range n.parents {
+	buf = binary.BigEndian.AppendUint32(buf, uint32(n.NumParents()))
+	for _, p := range n.parents() {
 		d := p.digest.Load()
 		buf = append(buf, d[:]...)
 	}
@@ -221,9 +221,9 @@ func (n *Node) answered() []content.ToolUse {
 	if !ok || m.Role != content.User || len(m.Blocks.ToolResults()) == 0 {
 		return nil
 	}
-	for _, p := range n.parents {
-		if _, execution := p.payload.(ToolExecution); execution && len(p.parents) == 1 {
-			p = p.parents[0]
+	for _, p := range n.parents() {
+		if _, execution := p.payload.(ToolExecution); execution && p.NumParents() == 1 {
+			p = p.first[0]
 		}
 		if said, ok := p.payload.(Message); ok && said.Role == content.Assistant {
 			return said.Blocks.ToolUses()

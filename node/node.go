@@ -29,19 +29,32 @@ type Source struct {
 }
 
 // Time returns the current time in UTC, without a monotonic reading.
-func (s Source) Time() time.Time {
-	if s.Now == nil {
-		return time.Now().UTC().Round(0)
-	}
-	return s.Now().UTC().Round(0)
-}
+func (s Source) Time() time.Time { return s.now().UTC().Round(0) }
 
 // ID returns a new ID.
 func (s Source) ID() ID {
 	if s.NewID == nil {
-		return uuid.Must(uuid.NewV7())
+		return newIDs.next(time.Now())
 	}
 	return s.NewID()
+}
+
+func (s Source) now() time.Time {
+	if s.Now == nil {
+		return time.Now()
+	}
+	return s.Now()
+}
+
+// stamp sets the ID and the time of a new node. The zero Source reads the clock once for both.
+func (s Source) stamp(n *Node) error {
+	if s.NewID == nil {
+		now := s.now()
+		n.id = newIDs.next(now)
+		return n.setTime(now)
+	}
+	n.id = s.NewID()
+	return n.setTime(s.now())
 }
 
 // Counting returns a Source for tests and examples whose IDs and times are reproducible. The clock begins at start and
@@ -68,18 +81,54 @@ func Counting(start time.Time) Source {
 
 // Node is one immutable vertex of a conversation. Use it as *Node. [New] and [Parse] make nodes. The zero value is not
 // a valid node: it has no payload and cannot be saved.
+//
+// The fields fit into 96 bytes, one allocation: a conversation has many nodes.
 type Node struct {
 	id      ID
-	parents []*Node // distinct
-	payload Payload // nil only in the zero value
-	time    time.Time
-	meta    Meta
-	depth   int                    // see Depth
-	saved   string                 // the JSON it was read from; "" if it was not read
-	claimed bool                   // the JSON is marked as redacted, which may be false
-	erased  bool                   // the node is marked as redacted, and is
+	payload Payload  // nil only in the zero value
+	seconds int64    // the time, since 1970
+	nanos   int32    // the time within the second
+	depth   int32    // see Depth
+	first   [1]*Node // the first parent, nil for a root
+	rare    *rare    // nil for a node with at most one parent, and none of its other fields
+	line    line
 	digest  atomic.Pointer[Digest] // nil until Digest computes it
 	memo    memo.Memo
+}
+
+// rare holds fields that few nodes have.
+type rare struct {
+	parents []*Node // distinct, if there are several; else nil
+	meta    Meta
+	claimed bool // the JSON is marked as redacted, which may be false
+	erased  bool // the node is marked as redacted, and is
+}
+
+// seldom returns the rare fields for reading.
+func (n *Node) seldom() rare {
+	if n.rare == nil {
+		return rare{}
+	}
+	return *n.rare
+}
+
+// add returns the rare fields of a node that is being made.
+func (n *Node) add() *rare {
+	if n.rare == nil {
+		n.rare = &rare{}
+	}
+	return n.rare
+}
+
+// parents returns the distinct parents, in order. The slice is shared.
+func (n *Node) parents() []*Node {
+	switch {
+	case n.first[0] == nil:
+		return nil
+	case n.rare != nil && n.rare.parents != nil:
+		return n.rare.parents
+	}
+	return n.first[:]
 }
 
 // New returns a node with payload p and the given parents, in order. A repeated parent counts once. An error about p or
@@ -89,11 +138,26 @@ func New(src Source, p Payload, meta Meta, parents ...*Node) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
 	}
-	n := &Node{id: src.ID(), payload: p, time: src.Time(), meta: meta}
-	if err := errors.Join(checkTime(n.time), n.adopt(parents)); err != nil {
+
+	n := &Node{payload: p}
+	n.setMeta(meta)
+	if err := errors.Join(src.stamp(n), n.adopt(parents)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
 	}
 	return n, nil
+}
+
+// setTime sets the time of a new node. It returns an error for a time that cannot be saved.
+func (n *Node) setTime(t time.Time) error {
+	n.seconds, n.nanos = t.Unix(), int32(t.Nanosecond())
+	return checkTime(t)
+}
+
+// setMeta sets the metadata of a new node.
+func (n *Node) setMeta(m Meta) {
+	if m.Len() > 0 {
+		n.add().meta = m
+	}
 }
 
 // adopt sets the parents and the depth of a new node.
@@ -101,11 +165,28 @@ func (n *Node) adopt(parents []*Node) error {
 	if i := slices.Index(parents, nil); i >= 0 {
 		return fmt.Errorf("parent %d is nil", i)
 	}
-	n.parents = Distinct(parents)
-	for _, p := range n.parents {
+
+	// The usual single parent is not passed on as a slice, so that a caller's list of it stays on the stack.
+	if len(parents) == 1 {
+		n.first[0] = parents[0]
+	} else {
+		n.setParents(Distinct(parents))
+	}
+	for _, p := range parents {
 		n.depth = max(n.depth, p.depth+1)
 	}
 	return nil
+}
+
+// setParents sets the parents of a new node. They must be distinct. The slice is not kept for a single parent.
+func (n *Node) setParents(parents []*Node) {
+	switch len(parents) {
+	case 0:
+	case 1:
+		n.first[0] = parents[0]
+	default:
+		n.first[0], n.add().parents = parents[0], parents
+	}
 }
 
 // Distinct returns nodes without nil and repeated nodes, in order, as a new slice. Nodes with the same ID are the same:
@@ -137,13 +218,13 @@ func Distinct(nodes []*Node) []*Node {
 func (n *Node) ID() ID { return n.id }
 
 // Parents returns the parents in their declared order, as a new slice.
-func (n *Node) Parents() []*Node { return slices.Clone(n.parents) }
+func (n *Node) Parents() []*Node { return append([]*Node{}, n.parents()...) }
 
 // NumParents returns the number of parents.
-func (n *Node) NumParents() int { return len(n.parents) }
+func (n *Node) NumParents() int { return len(n.parents()) }
 
 // Parent returns parent i. It panics if i is out of range.
-func (n *Node) Parent(i int) *Node { return n.parents[i] }
+func (n *Node) Parent(i int) *Node { return n.parents()[i] }
 
 // Payload returns the content of the node. Use a type switch over the variants of [Payload].
 func (n *Node) Payload() Payload { return n.payload }
@@ -157,13 +238,13 @@ func (n *Node) Kind() string {
 }
 
 // Time returns the time at which the node was made, in UTC.
-func (n *Node) Time() time.Time { return n.time }
+func (n *Node) Time() time.Time { return time.Unix(n.seconds, int64(n.nanos)).UTC() }
 
 // Meta returns the node's metadata.
-func (n *Node) Meta() Meta { return n.meta }
+func (n *Node) Meta() Meta { return n.seldom().meta }
 
 // Depth returns the number of edges on the longest path from a root: 0 for a node without parents.
-func (n *Node) Depth() int { return n.depth }
+func (n *Node) Depth() int { return int(n.depth) }
 
 // Failed reports whether n is a failed tool execution, or a response or a run with an abnormal stop reason
 // ([content.Stop.Normal]).

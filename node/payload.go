@@ -56,10 +56,15 @@ func (l List[T]) At(i int) T { return (*l.items)[i] }
 
 // Slice returns the items as a new slice.
 func (l List[T]) Slice() []T {
+	return slices.Clone(l.shared())
+}
+
+// shared returns the items. The slice must not be changed.
+func (l List[T]) shared() []T {
 	if l.items == nil {
 		return nil
 	}
-	return slices.Clone(*l.items)
+	return *l.items
 }
 
 // System is a system prompt. A conversation may have several. All of them are sent, in order, except those that a later
@@ -278,34 +283,37 @@ func checked(p Payload) (Payload, error) {
 
 // checkedBody is like checked, but does not check the fields that are saved in the info.
 func checkedBody(p Payload) (Payload, error) {
-	switch p := value(p).(type) {
+	given := value(p)
+	switch p := given.(type) {
 	case nil:
 		return nil, errors.New("the payload is nil")
 	case System:
-		return System{Name: content.Clean(p.Name), Text: content.Clean(p.Text)}, nil
+		return kept(given, System{Name: content.Clean(p.Name), Text: content.Clean(p.Text)}), nil
 	case Tools:
-		return p.checked()
+		clean, err := p.checked()
+		return kept(given, clean), err
 	case Message:
-		return p.checked()
+		clean, err := p.checked()
+		return kept(given, clean), err
 	case ToolExecution:
 		p.CallID, p.Tool, p.Input = content.Clean(p.CallID), content.Clean(p.Tool), cleanJSON(p.Input)
 		p.State = ExecutionState(content.Clean(string(p.State)))
 		p.Ran = Ran{Tool: content.Clean(p.Ran.Tool), Input: cleanJSON(p.Ran.Input)}
 		p.Started, p.Ended = p.Started.UTC().Round(0), p.Ended.UTC().Round(0)
-		return p, errors.Join(checkResult(p.Result), checkHeads(p.Child))
+		return kept(given, p), errors.Join(checkResult(p.Result), checkHeads(p.Child))
 
 	case SubGraph:
 		p.Title, p.CallID, p.Summary = content.Clean(p.Title), content.Clean(p.CallID), content.Clean(p.Summary)
-		return p, checkHeads(p.Heads)
+		return kept(given, p), checkHeads(p.Heads)
 	case Compaction:
-		return p, checkResult(p.Summary)
+		return kept(given, p), checkResult(p.Summary)
 
 	case StopReason:
 		p.Reason, p.Detail = content.Stop(content.Clean(string(p.Reason))), content.Clean(p.Detail)
 		if p.Reason == "" {
 			p.Reason = content.StopUnknown
 		}
-		return p, nil
+		return kept(given, p), nil
 
 	case Custom:
 		p.Name = content.Clean(p.Name)
@@ -315,11 +323,23 @@ func checkedBody(p Payload) (Payload, error) {
 		if !p.JSON.Valid() {
 			return nil, fmt.Errorf("custom %q: %w", p.Name, content.ErrJSON)
 		}
-		return p, nil
+		return kept(given, p), nil
 	case Unknown:
 		return nil, errors.New("an unknown payload can only come from a file")
 	}
 	panic("node: a variant of Payload that checked does not know")
+}
+
+// kept returns the clean form of a payload: the given one if it is equal, which most are. Boxing a struct again would
+// take an allocation of up to 256 bytes.
+func kept[P interface {
+	Payload
+	comparable
+}](given Payload, clean P) Payload {
+	if old, ok := given.(P); ok && old == clean {
+		return given
+	}
+	return clean
 }
 
 // checkInfo returns an error for values that the info of a saved node cannot hold.
@@ -353,9 +373,9 @@ func checkDetails(j content.JSON) error {
 // cleanJSON is content.Clean for arguments from a model, which may not be valid JSON.
 func cleanJSON(j content.JSON) content.JSON { return content.JSON(content.Clean(string(j))) }
 
-func (m Message) checked() (Payload, error) {
+func (m Message) checked() (Message, error) {
 	if !m.Role.Valid() {
-		return nil, &FieldError{Field: "role", Err: fmt.Errorf("%q is neither user nor assistant", m.Role)}
+		return m, &FieldError{Field: "role", Err: fmt.Errorf("%q is neither user nor assistant", m.Role)}
 	}
 	a := &m.Answer
 	a.API, a.Model, a.ResponseID = content.Clean(a.API), content.Clean(a.Model), content.Clean(a.ResponseID)
@@ -383,30 +403,33 @@ func fresh(blocks content.Blocks) content.Blocks {
 	return blocks
 }
 
-func (t Tools) checked() (Payload, error) {
+func (t Tools) checked() (Tools, error) {
 	defs := t.Defs.Slice()
 	seen := make(map[string]bool, len(defs))
 	for i := range defs {
 		def := &defs[i]
 		def.Description, def.Extra.API = content.Clean(def.Description), content.Clean(def.Extra.API)
 		if err := def.Check(); err != nil {
-			return nil, err
+			return t, err
 		}
 		if seen[def.Name] {
-			return nil, fmt.Errorf("%w: %s is declared twice", content.ErrTool, def.Name)
+			return t, fmt.Errorf("%w: %s is declared twice", content.ErrTool, def.Name)
 		}
 		seen[def.Name] = true
 	}
 
-	for _, name := range t.Withdrawn.Slice() {
+	for _, name := range t.Withdrawn.shared() {
 		named := content.Tool{Name: name, Schema: redactedSchema} // Check checks the name
 		if err := named.Check(); err != nil {
-			return nil, err
+			return t, err
 		}
 		if seen[name] {
-			return nil, fmt.Errorf("%w: %s is named twice", content.ErrTool, name)
+			return t, fmt.Errorf("%w: %s is named twice", content.ErrTool, name)
 		}
 		seen[name] = true
+	}
+	if slices.Equal(t.Defs.shared(), defs) {
+		return t, nil
 	}
 	return Tools{Defs: ListOf(defs...), Withdrawn: t.Withdrawn}, nil
 }
@@ -432,7 +455,7 @@ func checkResult(blocks content.Blocks) error {
 }
 
 func checkHeads(heads List[*Node]) error {
-	if slices.Contains(heads.Slice(), nil) {
+	if slices.Contains(heads.shared(), nil) {
 		return errors.New("a head of the child conversation is nil")
 	}
 	return nil

