@@ -19,27 +19,28 @@
 // makes the work available: a pause is committed with the jobs of its calls, and the last result with the job that
 // resumes the run. A job holds the key of the run or call, and nothing else.
 //
-// The process that gets a job claims the work with durable.Engine.Handle or durable.Worker.Handle. If there is nothing to
-// claim, because the run is over, another process has the work, or the job came twice, the job is completed all the same.
-// Lost jobs are found by durable.Engine.Serve and durable.Worker.Serve, which [Serve] runs beside River. Nothing depends
-// on the state of a job.
+// The process that gets a job claims the work with durable.Engine.Handle or durable.Worker.Handle. If there is nothing
+// to claim, because the run is over, another process has the work, or the job came twice, the job is completed all the
+// same. Lost jobs are found by durable.Engine.Serve and durable.Worker.Serve, which [Serve] runs beside River. Nothing
+// depends on the state of a job.
 //
 // # Settings of the jobs
 //
-//   - Runs are in the queue "plait_runs", calls in "plait_calls"; [Options.Job] chooses others, such as one for each tool.
-//     A process works the queues of its own agents and tools. If processes with different tools share a queue, some jobs
-//     come to the wrong one. They are completed there, and the work waits for the next look, at most durable.Settings.Poll.
+//   - Runs are in the queue "plait_runs", calls in "plait_calls". [Options.Job] chooses others, such as one for each
+//     tool. A process works the queues of its own agents and tools. If processes with different tools share a queue,
+//     some jobs come to the wrong one. They are completed there, and the work waits until it is looked for, at most
+//     durable.Settings.Poll.
 //   - A job is tried once. After a failure of the database, the next look finds the work.
 //   - Jobs are not unique. Wake-ups for the same work differ in their generation, and a job of a lost process must not
 //     keep the next one out.
-//   - The timeout is [Timeout], much longer than a call should take, because leases decide. It lets River discard the jobs
-//     of lost processes.
+//   - The timeout is [Timeout], much longer than a call should take, because leases decide. It lets River discard the
+//     jobs of lost processes.
 //   - Jobs that are done are deleted after [Options.Keep].
 //
 // # Connections
 //
-// Each process with [Serve] holds one connection of the pool to listen, and needs one for each slot that stores a step at
-// the moment: durable.Settings.Slots and five more are enough.
+// Each process with [Serve] holds one connection of the pool to listen, and needs one for each slot that stores a step
+// at the moment: durable.Settings.Slots and five more are enough.
 //
 // # Errors
 //

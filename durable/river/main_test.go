@@ -2,6 +2,7 @@ package river_test
 
 import (
 	"context"
+	"flag"
 	"io"
 	"log/slog"
 	"os"
@@ -20,6 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	crashtest.Main(openFleet)
+	skipExamples()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if err := pgtest.Stop(); err != nil {
 			println(err.Error())
@@ -27,6 +29,18 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(code)
 	}))
+}
+
+// skipExamples skips the examples where no server is installed. An example cannot do so itself.
+func skipExamples() {
+	flag.Parse()
+	if !pgtest.Missing() {
+		return
+	}
+	println("SKIPPED: examples, because no PostgreSQL server is installed")
+	if err := flag.Set("test.skip", "^Example"); err != nil {
+		panic(err)
+	}
 }
 
 // quiet are settings that log nothing.
@@ -51,8 +65,8 @@ func newPool(t testing.TB, url string) *pgxpool.Pool {
 	return pool
 }
 
-// openStore opens a store whose wake-ups are jobs, with listeners of its own: it learns of other stores' commits by River
-// alone.
+// openStore opens a store whose wake-ups are jobs, with listeners of its own: it learns of other stores' commits by
+// River alone.
 func openStore(t testing.TB, pool *pgxpool.Pool, opts *river.Options) *postgres.DB {
 	t.Helper()
 	return openWith(t, pool, &postgres.Options{Ring: river.Ring(opts)})

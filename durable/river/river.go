@@ -25,19 +25,19 @@ const (
 // elsewhere. River discards the jobs of lost processes after this time.
 const Timeout = 24 * time.Hour
 
-// Options are options of this package's functions. Nil is the same as the zero value. All processes that share a database
-// should have the same.
+// Options are options of this package's functions. Nil is the same as the zero value. All processes that share a
+// database should have the same.
 type Options struct {
-	// Job changes how the job of a wake-up is inserted: its queue or its priority, for example. The queue may depend only
-	// on w.Agent if w.Kind is store.WakeRun, and on w.Tool if it is store.WakeTask, because these choose the queues that a
-	// process works. Defaults to no change.
+	// Job changes how the job of a wake-up is inserted: its queue or its priority, for example. The queue may depend
+	// only on w.Agent if w.Kind is store.WakeRun, and on w.Tool if it is store.WakeTask, because these choose the
+	// queues that a process works. Defaults to no change.
 	Job func(w store.Wake, job *river.InsertOpts)
 	// Config changes the configuration of the River client that Serve makes. Defaults to no change.
 	Config func(c *river.Config)
 	// Schema is the schema of River's tables. Defaults to the first one of the search path that has them.
 	Schema string
-	// Keep is how long Serve keeps jobs that are done. Negative leaves them to River, which keeps them for a day. Defaults
-	// to 10 minutes.
+	// Keep is how long Serve keeps jobs that are done. Negative leaves them to River, which keeps them for a day.
+	// Defaults to 10 minutes.
 	Keep time.Duration
 }
 
@@ -92,13 +92,13 @@ func argsOf(w store.Wake) wakeUp {
 
 func (a wakeUp) wake() store.Wake {
 	return store.Wake{
-		Kind: a.Wake, Key: store.Key{Run: a.Run, Continuation: a.Continuation, Call: a.Call}, Agent: a.Agent, Tool: a.Tool,
-		Generation: a.Generation,
+		Kind: a.Wake, Key: store.Key{Run: a.Run, Continuation: a.Continuation, Call: a.Call},
+		Agent: a.Agent, Tool: a.Tool, Generation: a.Generation,
 	}
 }
 
-// Ring returns a function for postgres.Options.Ring. It inserts a job for each wake-up of a run or a call. Every process
-// that changes runs needs it, also one that only starts them.
+// Ring returns a function for postgres.Options.Ring. It inserts a job for each wake-up of a run or a call. Every
+// process that changes runs needs it, also one that only starts them.
 func Ring(opts *Options) func(ctx context.Context, tx pgx.Tx, wakes []store.Wake) error {
 	o := opts.withDefaults()
 	client := sync.OnceValues(func() (*river.Client[pgx.Tx], error) {

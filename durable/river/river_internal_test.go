@@ -44,9 +44,11 @@ func TestOnlyOldJobsOfWakeUpsAreDeleted(t *testing.T) {
 
 	// The fourth has ended just now; the others and the program's job an hour ago, if they have ended.
 	for i, state := range append(states, "completed") {
-		_, err := pool.Exec(ctx, `UPDATE river_job SET state = $2::text::river_job_state, finalized_at =
-			CASE WHEN $2::text IN ('running', 'available') THEN NULL WHEN $1 = 4 THEN now() ELSE now() - INTERVAL '1 hour' END
-			WHERE id = $1`, i+1, state)
+		_, err := pool.Exec(ctx, `UPDATE river_job SET state = $2::text::river_job_state, finalized_at = CASE
+				WHEN $2::text IN ('running', 'available') THEN NULL
+				WHEN $1 = 4 THEN now()
+				ELSE now() - INTERVAL '1 hour'
+			END WHERE id = $1`, i+1, state)
 		require.NoError(t, err)
 	}
 	require.NoError(t, deleteJobs(ctx, client, time.Minute))

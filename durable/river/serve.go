@@ -17,11 +17,12 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// Serve executes runs with e and calls with w until ctx is done, as their own Serve does, and is woken by River meanwhile.
-// Each of them may be nil. pool is the pool that their store uses, with River's tables in its database; see [Migrate].
+// Serve executes runs with e and calls with w until ctx is done, as their own Serve does, and is woken by River
+// meanwhile. Each of them may be nil. pool is the pool that their store uses, with River's tables in its database; see
+// [Migrate].
 //
-// When ctx is done, no job is fetched and nothing is claimed any more. Work under way goes on for durable.Settings.Drain,
-// and is then interrupted.
+// When ctx is done, no job is fetched and nothing is claimed any more. Work under way goes on for
+// durable.Settings.Drain, and is then interrupted.
 func Serve(ctx context.Context, pool *pgxpool.Pool, e *durable.Engine, w *durable.Worker, opts *Options) error {
 	o := opts.withDefaults()
 	ctx, cancel := context.WithCancel(ctx)
@@ -39,7 +40,8 @@ func Serve(ctx context.Context, pool *pgxpool.Pool, e *durable.Engine, w *durabl
 		return err
 	}
 
-	// The client outlives ctx: jobs end because the handler sees ctx, and their states are written before the client stops.
+	// The client outlives ctx: jobs end because the handler sees ctx, and their states are written before the client
+	// stops.
 	going := context.WithoutCancel(ctx)
 	if err := client.Start(going); err != nil {
 		return err
@@ -157,8 +159,8 @@ const (
 
 // deleteUntilDone deletes jobs of wake-ups that ended before the time of keep.
 //
-// River deletes old jobs too, but those of all kinds after one time: that of the client that is elected. Programs can share
-// its tables, and this package must not decide for them.
+// River deletes old jobs too, but those of all kinds after one time: that of the client that is elected. Programs can
+// share its tables, and this package must not decide for them.
 func deleteUntilDone(ctx context.Context, client *river.Client[pgx.Tx], keep time.Duration, log *slog.Logger) {
 	for {
 		if err := deleteJobs(ctx, client, keep); err != nil && ctx.Err() == nil {

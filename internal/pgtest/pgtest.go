@@ -44,10 +44,28 @@ var shared struct {
 	err     error
 }
 
+// Missing reports whether no server is installed, so that tests skip. With PLAIT_POSTGRES it is false, so that they fail.
+func Missing() bool {
+	_, err := programs()
+	return err != nil && os.Getenv("PLAIT_POSTGRES") == ""
+}
+
 // Database returns the URL of a new, empty schema in a cluster that all tests of the program share. To be quick, its
 // server does not sync: use [Start] to measure, and to crash it.
 func Database(t testing.TB) string {
 	t.Helper()
+	if Missing() {
+		t.Skipf("SKIPPED: %v", errNoServer)
+	}
+	address, err := URL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+// URL is [Database] for examples.
+func URL() (string, error) {
 	shared.Lock()
 	if shared.cluster == nil && shared.err == nil {
 		shared.cluster, shared.err = start(true)
@@ -55,17 +73,10 @@ func Database(t testing.TB) string {
 	cluster, err := shared.cluster, shared.err
 	shared.Unlock()
 
-	if errors.Is(err, errNoServer) && os.Getenv("PLAIT_POSTGRES") == "" {
-		t.Skipf("SKIPPED: %v", err)
-	}
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	address, err := cluster.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return address
+	return cluster.Database()
 }
 
 // Run runs the tests and stops the shared cluster. It returns the exit code.
