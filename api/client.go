@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/blockcodec"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -215,7 +216,9 @@ func (a *attempt) take(event Event, err error) bool {
 	case Finish, Cut:
 		return true // emitted after the provider has ended, so that nothing follows it
 	case BlockEnd:
-		event = BlockEnd{Index: e.Index, Block: a.fold.blocks[e.Index]}
+		if clean := a.fold.blocks[e.Index]; clean != e.Block {
+			event = BlockEnd{Index: e.Index, Block: clean}
+		}
 	}
 	a.left = !a.emit(event)
 	return !a.left
@@ -317,6 +320,12 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// A block is checked once, when it arrives.
+var (
+	checkBlock = blockcodec.Check.(func(content.Block) (content.Block, error))
+	blockList  = blockcodec.List.(func([]content.Block) content.Blocks)
+)
+
 // Fold combines the events of one response. The zero value is ready to use.
 type Fold struct {
 	blocks   []content.Block
@@ -359,7 +368,7 @@ func (f *Fold) Add(event Event) error {
 			return err
 		}
 	case Finish:
-		return f.finish(e)
+		f.finish(e)
 	default:
 		return protocol("unknown event %T", event)
 	}
@@ -374,15 +383,15 @@ func (f *Fold) add(e BlockEnd) error {
 		return protocol("block %d after %d blocks", e.Index, len(f.blocks))
 	}
 
-	block, err := content.Of(e.Block)
+	block, err := checkBlock(e.Block)
 	if err != nil {
 		return protocol("block %d: %w", e.Index, err)
 	}
-	if _, result := block.At(0).(content.ToolResult); result {
+	if _, result := block.(content.ToolResult); result {
 		return protocol("block %d is a tool result, which a response cannot contain", e.Index)
 	}
 
-	f.blocks = append(f.blocks, block.At(0))
+	f.blocks = append(f.blocks, block)
 	delete(f.open, e.Index)
 	return nil
 }
@@ -458,17 +467,12 @@ func (p *piece) block() content.Block {
 }
 
 // finish adds the end of the response, after which it is whole.
-func (f *Fold) finish(e Finish) error {
-	blocks, err := content.Of(f.blocks...)
-	if err != nil {
-		return protocol("%w", err)
-	}
+func (f *Fold) finish(e Finish) {
 	if e.Stop == "" {
 		e.Stop = content.StopUnknown
 	}
-	f.response.Finish, f.response.Blocks = e, blocks
+	f.response.Finish, f.response.Blocks = e, blockList(f.blocks)
 	f.finished = true
-	return nil
 }
 
 // Response returns the whole response. It returns an error with ErrCut in its chain if there was no Finish.

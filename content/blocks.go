@@ -60,13 +60,30 @@ func Of(bs ...Block) (Blocks, error) {
 
 	made := make([]Block, len(bs))
 	for i, b := range bs {
-		clean, reason := check(b)
-		if reason != "" {
-			return Blocks{}, &BlockError{Index: i, Type: kindOf(b), Reason: reason}
+		clean, err := checkAt(i, b)
+		if err != nil {
+			return Blocks{}, err
 		}
 		made[i] = clean
 	}
-	return Blocks{&list{blocks: made}}, nil
+	return newList(made), nil
+}
+
+// newList returns a list of blocks that check has returned. It keeps the slice.
+func newList(checked []Block) Blocks {
+	if len(checked) == 0 {
+		return Blocks{}
+	}
+	return Blocks{&list{blocks: checked}}
+}
+
+// checkAt is check for the block at an index of a list. The error of an invalid block is a *BlockError.
+func checkAt(index int, b Block) (Block, error) {
+	clean, reason := check(b)
+	if reason != "" {
+		return nil, &BlockError{Index: index, Type: kindOf(b), Reason: reason}
+	}
+	return clean, nil
 }
 
 // Words returns a list of one text block, or the empty list if text is empty.
@@ -182,34 +199,41 @@ func equal(a, b Block) bool {
 
 // check returns the block in the form it is stored in, with valid UTF-8 and as a value. For an invalid block it returns
 // the reason.
-func check(b Block) (Block, string) {
-	b = value(b)
-	switch b := b.(type) {
+func check(given Block) (Block, string) {
+	given = value(given)
+	switch b := given.(type) {
 	case nil:
 		return nil, "is nil"
 
 	case Text:
+		was := b
 		b.Text, b.Extra = Clean(b.Text), b.Extra.clean()
-		return b, b.Extra.check()
+		return unlessEqual(given, was, b), b.Extra.check()
 	case Image:
+		was := b
 		b.Source, b.Extra = b.Source.clean(), b.Extra.clean()
-		return b, first(b.Source.check(), b.Extra.check())
+		return unlessEqual(given, was, b), first(b.Source.check(), b.Extra.check())
 	case Document:
+		was := b
 		b.Title, b.Source, b.Extra = Clean(b.Title), b.Source.clean(), b.Extra.clean()
-		return b, first(b.Source.check(), b.Extra.check())
+		return unlessEqual(given, was, b), first(b.Source.check(), b.Extra.check())
 	case Thinking:
+		was := b
 		b.Text, b.Signature, b.Redacted, b.Extra = Clean(b.Text), Clean(b.Signature), Clean(b.Redacted), b.Extra.clean()
-		return b, b.Extra.check()
+		return unlessEqual(given, was, b), b.Extra.check()
 
 	// The input may be any text: a model can write arguments that are not JSON.
 	case ToolUse:
+		was := b
 		b.ID, b.Name, b.Input, b.Extra = Clean(b.ID), Clean(b.Name), JSON(Clean(string(b.Input))), b.Extra.clean()
-		return b, b.Extra.check()
+		return unlessEqual(given, was, b), b.Extra.check()
 	case CutToolUse:
+		was := b
 		b.Name, b.Input = Clean(b.Name), JSON(Clean(string(b.Input)))
-		return b, ""
+		return unlessEqual(given, was, b), ""
 
 	case ToolResult:
+		was := b
 		b.CallID, b.Extra = Clean(b.CallID), b.Extra.clean()
 		for _, inner := range b.Content.All() {
 			switch inner.(type) {
@@ -217,17 +241,30 @@ func check(b Block) (Block, string) {
 				return nil, "holds a " + inner.kind() + ", which only a message can"
 			}
 		}
-		return b, b.Extra.check()
+		return unlessEqual(given, was, b), b.Extra.check()
 
 	case Opaque:
+		was := b
 		if b.API = Clean(b.API); b.API == "" {
 			return nil, "names no API"
 		}
-		return b, object(b.JSON)
+		return unlessEqual(given, was, b), object(b.JSON)
 	case Unknown:
-		return b, first(object(b.JSON), b.foreign())
+		return given, first(object(b.JSON), b.foreign())
 	}
 	panic("content: a variant of Block that check does not know")
+}
+
+// unlessEqual returns b, or given if b still is what it was: given holds that already, and a second interface value
+// would allocate.
+func unlessEqual[B interface {
+	comparable
+	Block
+}](given Block, was, b B) Block {
+	if b == was {
+		return given
+	}
+	return b
 }
 
 // value replaces a pointer to a variant by a copy of the variant, and a nil pointer by nil. Pointers satisfy Block too.

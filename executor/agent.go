@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"log/slog"
 	"sync/atomic"
@@ -144,7 +145,9 @@ func (a Agent) withDefaults() Agent {
 // [ErrUnbound], [ErrInvalidLimit], [ErrAnswered], [ErrRejected], of Instructions and dag.DAG.Err before anything is
 // done; [ErrPaused]; the provider's, after all retries; a hook's; where the context ended, its error and its cause. A
 // limit is a stop reason, not an error.
-func (a Agent) Run(ctx context.Context, d dag.DAG) (dag.DAG, error) { return fold(a.Stream(ctx, d)) }
+func (a Agent) Run(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+	return unobserved(newRun(ctx, a, d, nil), (*run).begin)
+}
 
 // Stream is Run as a sequence of events; see [Event] for their order. Rules:
 //
@@ -185,19 +188,23 @@ func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 // Run. A run whose context ends while hooks look at c or at a result is refused, so that no result
 // is lost.
 func (a Agent) Resume(ctx context.Context, d dag.DAG, c Continuation, replies map[string]Reply) (dag.DAG, error) {
-	return fold(a.ResumeStream(ctx, d, c, replies))
+	return unobserved(resumed(ctx, a, d, c, nil), func(r *run) error { return r.resume(c, replies, false) })
 }
 
 // ResumeStream is Resume as a sequence of events, as Stream is Run.
 func (a Agent) ResumeStream(
 	ctx context.Context, d dag.DAG, c Continuation, replies map[string]Reply,
 ) iter.Seq2[Event, error] {
-	a = a.after(c)
+	return stream(func(yield func(Event, error) bool) *run { return resumed(ctx, a, d, c, yield) },
+		func(r *run) error { return r.resume(c, replies, false) })
+}
+
+// resumed returns the run that continues where c paused.
+func resumed(ctx context.Context, a Agent, d dag.DAG, c Continuation, yield func(Event, error) bool) *run {
 	if ctx != nil {
 		ctx = c.attach(ctx)
 	}
-	return stream(func(yield func(Event, error) bool) *run { return newRun(ctx, a, d, yield) },
-		func(r *run) error { return r.resume(c, replies, false) })
+	return newRun(ctx, a.after(c), d, yield)
 }
 
 // after returns the agent with the time that is left for a run that paused.
@@ -217,30 +224,20 @@ func stream(start func(yield func(Event, error) bool) *run, begin func(*run) err
 
 		// Every refusal is an End event, so that a consumer has one way to learn of an error.
 		if used.Swap(true) {
-			r.refuse(errTwice)
+			yield(r.refuse(errTwice))
 			return
 		}
-		if r.broken != nil {
-			r.refuse(r.broken)
-			return
+		if end, err := r.conclude(begin); !errors.Is(err, errLeft) {
+			yield(end, err)
 		}
-		if err := begin(r); err != nil {
-			r.refuse(err)
-			return
-		}
-
-		r.end(r.loop())
 	}
 }
 
-// fold returns the conversation and the error of the End.
-func fold(events iter.Seq2[Event, error]) (dag.DAG, error) {
-	for event, err := range events {
-		if end, ok := event.(End); ok {
-			return end.DAG, err
-		}
-	}
-	panic("executor: a stream without an End")
+// unobserved runs r, which has no consumer of events, and returns the conversation and the error of its End.
+func unobserved(r *run, begin func(*run) error) (dag.DAG, error) {
+	defer r.close()
+	end, err := r.conclude(begin)
+	return end.DAG, err
 }
 
 // ExecuteTools executes the open calls at the head of the conversation and closes the tool phase: one ToolExecution
@@ -257,11 +254,7 @@ func (a Agent) ExecuteTools(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 // executeTools is ExecuteTools. With strict, a declared tool that nothing can run is an error.
 func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DAG, error) {
 	a.Limits.Time = 0 // the limit is one of a run
-	var yield func(Event, error) bool
-	if a.Save != nil {
-		yield = func(Event, error) bool { return true } // saving goes by events
-	}
-	r := newRun(ctx, a, d, yield)
+	r := newRun(ctx, a, d, nil)
 	defer r.close()
 	r.strict = strict
 

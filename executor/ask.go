@@ -23,7 +23,7 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 		return api.Response{}, nil, err
 	}
 	r.requested = req.Options
-	if !r.emit(MessageStart{Turn: r.turn, Role: content.Assistant, Request: req}) {
+	if !emit(r, MessageStart{Turn: r.turn, Role: content.Assistant, Request: req}) {
 		return api.Response{}, nil, errLeft
 	}
 
@@ -66,24 +66,26 @@ func (r *run) runSendHooks(req api.Request) (api.Request, error) {
 // receive sends the request and emits an event for each piece of the response. With an error it returns the part of the
 // response that arrived.
 func (r *run) receive(req api.Request) (api.Response, error) {
-	return api.NewClient(r.provider, nil).SendFunc(r.ctx, req, func(event api.Event) error {
-		var emitted Event
+	if r.client == nil {
+		r.client = api.NewClient(r.provider, nil)
+	}
+	return r.client.SendFunc(r.ctx, req, func(event api.Event) error {
+		stays := true
 		switch e := event.(type) {
-		case api.Finish, api.Cut:
-			return nil // MessageEnd follows in their place
+		case api.Finish, api.Cut: // MessageEnd follows in their place
 		case api.Repaired:
 			r.pushed = r.pushed || slices.ContainsFunc(e.Repairs, asksToGoOn)
-			emitted = Repaired{Turn: r.turn, Repairs: e.Repairs}
+			stays = emit(r, Repaired{Turn: r.turn, Repairs: e.Repairs})
 		case api.Retry:
 			// The provider charges for a response that broke off, although nothing of it is kept.
 			r.voided = r.voided.Plus(e.Cut.Usage)
 			r.spend(e.Cut.Model, e.Cut.Usage)
-			emitted = Retry{Turn: r.turn, Retry: e}
+			stays = emit(r, Retry{Turn: r.turn, Retry: e})
 		default:
-			emitted = MessageDelta{Turn: r.turn, Event: e}
+			stays = emit(r, MessageDelta{Turn: r.turn, Event: e})
 		}
 
-		if !r.emit(emitted) {
+		if !stays {
 			return errLeft
 		}
 		return nil
@@ -95,7 +97,7 @@ func (r *run) take(answer api.Response) (*node.Node, error) {
 	r.spend(answer.Model, answer.Usage)
 
 	if silent(answer) {
-		if !r.emit(MessageEnd{Turn: r.turn}) {
+		if !emit(r, MessageEnd{Turn: r.turn}) {
 			return nil, errLeft
 		}
 		return nil, nil
@@ -117,13 +119,23 @@ func (r *run) spend(model string, u content.Usage) {
 
 // seen returns the digest of what the model had seen, or zero if the answer has no thinking.
 func (r *run) seen(answer api.Response) node.Digest {
-	if !slices.ContainsFunc(answer.Blocks.Slice(), func(b content.Block) bool { _, thinks := b.(content.Thinking); return thinks }) {
+	if !has[content.Thinking](answer.Blocks) {
 		return node.Digest{}
 	}
 	if r.pushed {
 		return r.transcript().Seen(content.Message{Role: content.User, Blocks: content.Words(content.GoOn)})
 	}
 	return r.transcript().Seen()
+}
+
+// has reports whether blocks hold a block of type B.
+func has[B content.Block](blocks content.Blocks) bool {
+	for _, b := range blocks.All() {
+		if _, is := b.(B); is {
+			return true
+		}
+	}
+	return false
 }
 
 // ownTurn reports whether the conversation ends with a message of the model that was not paused.

@@ -10,9 +10,11 @@ import (
 // batch is the calls that are executed at the same time. It is over when each of them has its result. A tool that was
 // given up may still be running then.
 type batch struct {
-	phase *toolPhase
-	calls []*toolCall
-	ctx   context.Context // of every call without a timeout of its own
+	phase    *toolPhase
+	calls    []*toolCall
+	limit    int             // how many calls are executed at the same time; 0 or less is no limit
+	deferred bool            // calls that have not begun are executed outside the run
+	ctx      context.Context // of every call without a timeout of its own
 
 	// phase.mu guards the fields below.
 	next  int // the first of calls that no worker has taken
@@ -20,9 +22,9 @@ type batch struct {
 	open  int // the number of calls without a result
 }
 
-// execute executes the calls, at most limit at a time, and emits the events of each as they come. 0 or less is no
-// limit. It returns false if the consumer left.
-func (b *batch) execute(limit int) bool {
+// execute executes the calls, at most limit at a time, and emits the events of each as they come. It returns false if the
+// consumer left.
+func (b *batch) execute() bool {
 	for _, c := range b.calls {
 		if !b.phase.emitStart(c) {
 			return false
@@ -38,8 +40,8 @@ func (b *batch) execute(limit int) bool {
 	defer cancel()
 
 	workers := len(b.calls)
-	if limit > 0 {
-		workers = min(workers, limit)
+	if b.limit > 0 {
+		workers = min(workers, b.limit)
 	}
 
 	b.phase.mu.Lock()

@@ -51,7 +51,7 @@ type toolCall struct {
 	muted          bool   // one of its events was dropped, so that later ones are dropped too
 	started, ended time.Time
 	result         Result
-	pause          agentPause    // of the sub-agent, if the state is agentPaused
+	pause          *agentPause   // of the sub-agent, if the state is agentPaused
 	keptTaken      bool          // the paused sub-agent continues
 	child          dag.DAG       // the conversation of a run inside the call, as far as it got
 	usage          content.Usage // of runs inside the call
@@ -133,15 +133,23 @@ func (c *toolCall) execute() (settled bool) {
 	}()
 
 	result, err := c.fn(&c.ctx, c.ran)
-	var pause *pausedError
-	if errors.As(err, &pause) && pause.call == c && c.ctx.Err() == nil {
+	if pause := c.pausedBy(err); pause != nil {
 		returned = true
-		return c.pauseAgent(pause.agentPause)
+		return c.pauseAgent(pause)
 	}
 
 	result = c.resultOf(result, err)
 	returned = true
 	return c.settle(result)
+}
+
+// pausedBy returns the pause of the call's sub-agent if err is that pause, and nil otherwise.
+func (c *toolCall) pausedBy(err error) *agentPause {
+	var pause *pausedError
+	if err != nil && errors.As(err, &pause) && pause.call == c && c.ctx.Err() == nil {
+		return &pause.agentPause
+	}
+	return nil
 }
 
 // resultOf returns the result of the call for what the tool returned. An error becomes an error result, so that the
@@ -258,7 +266,7 @@ func (c *toolCall) leaveBatch() {
 
 // pauseAgent leaves the call without a result, because its sub-agent has paused. It reports whether the call was still
 // running.
-func (c *toolCall) pauseAgent(pause agentPause) bool {
+func (c *toolCall) pauseAgent(pause *agentPause) bool {
 	c.phase.mu.Lock()
 	defer c.phase.mu.Unlock()
 
@@ -275,7 +283,7 @@ func (c *toolCall) pauseAgent(pause agentPause) bool {
 func (c *toolCall) waitingAgent() *agentPause {
 	switch {
 	case c.state == agentPaused:
-		return &c.pause
+		return c.pause
 	case c.resume != nil:
 		return &c.resume.agentPause
 	}

@@ -56,7 +56,7 @@ func (r *run) decide(open []Call) *toolPhase {
 		within := r.ledger.claimCall(false)
 
 		if start, ok := starts[c.call.Index]; ok {
-			c.start = &start
+			c.start = start
 			r.decideAgain(c, within)
 			continue
 		}

@@ -67,17 +67,18 @@ func effectOf(t Tool) Effect {
 }
 
 // startsOf returns the executions at the heads of d that were started and have no result, by the index of their call.
-func startsOf(d dag.DAG) map[int]node.ToolExecution {
-	var starts map[int]node.ToolExecution
+func startsOf(d dag.DAG) map[int]*node.ToolExecution {
+	var starts map[int]*node.ToolExecution
 	for _, h := range d.Heads() {
 		e, ok := h.Payload().(node.ToolExecution)
 		if !ok || e.State != node.ExecutionStarted {
 			continue
 		}
 		if starts == nil {
-			starts = map[int]node.ToolExecution{}
+			starts = map[int]*node.ToolExecution{}
 		}
-		starts[e.Index] = e
+		start := e // so that only a start is kept on the heap
+		starts[e.Index] = &start
 	}
 	return starts
 }

@@ -24,7 +24,7 @@ func end(stop content.Stop, err error) step { return step{over: true, stop: stop
 // loop is the run: it executes the calls that are open, and then sends requests and executes the calls of the
 // responses, until a response has no calls or the run has to stop.
 func (r *run) loop() (content.Stop, error) {
-	if !r.emit(RunStart{Run: r.id, DAG: r.d, Unbound: r.unbound}) {
+	if !emit(r, RunStart{Run: r.id, DAG: r.d, Unbound: r.unbound}) {
 		return "", errLeft
 	}
 
@@ -75,7 +75,7 @@ func (r *run) takeTurn(input []content.Message) step {
 
 	r.turn++
 	r.totals.Turns++
-	if !r.emit(TurnStart{Turn: r.turn}) {
+	if !emit(r, TurnStart{Turn: r.turn}) {
 		return end("", errLeft)
 	}
 	if err := r.say(input); err != nil {
@@ -95,7 +95,7 @@ func (r *run) takeTurn(input []content.Message) step {
 	// Calls continue the run, whatever the model's stop reason. So does a response that waits for the provider's own
 	// tools.
 	stop := answer.Stop
-	if len(answer.Blocks.ToolUses()) > 0 || stop == content.StopPause {
+	if hasCalls(answer.Blocks) || stop == content.StopPause {
 		stop = ""
 	}
 	return r.closeTurn(message, usage, stop)
@@ -131,7 +131,7 @@ func (r *run) askShorter(refusal error) (api.Response, *node.Node, error) {
 
 // failTurn ends a turn in which the model failed. Said is what arrived of its response; it may be nil.
 func (r *run) failTurn(message *node.Node, usage content.Usage, err error) step {
-	if errors.Is(err, errLeft) || !r.hold(TurnEnd{Turn: r.turn, Message: message, Usage: usage, DAG: r.d}) {
+	if errors.Is(err, errLeft) || !hold(r, TurnEnd{Turn: r.turn, Message: message, Usage: usage, DAG: r.d}) {
 		return end("", errLeft)
 	}
 	return end(r.failed(err))
@@ -162,16 +162,16 @@ func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.St
 		Turn: r.turn, Message: message, Executions: done.executions, Usage: usage,
 		ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
 	}
-	if done.terminates() {
+	if done.terminates {
 		stop = content.StopTerminated
 	}
 
 	// The last step is saved together with the end of the run, unless the consumer can still change what comes next.
-	emit := r.emit
+	emitEnd := emit[TurnEnd]
 	if r.stop != "" || stop != "" && r.endsAlone() {
-		emit = r.hold
+		emitEnd = hold[TurnEnd]
 	}
-	if !emit(ended) {
+	if !emitEnd(r, ended) {
 		return end("", errLeft)
 	}
 	if r.stop != "" {
@@ -264,7 +264,7 @@ func (r *run) next(turn Turn) (Turn, error) {
 	}
 
 	changed := !slices.Equal(turn.DAG.Heads(), r.d.Heads())
-	r.d, r.provider, r.options = turn.DAG, turn.Provider, turn.Options
+	r.d, r.provider, r.client, r.options = turn.DAG, turn.Provider, nil, turn.Options
 	if closed := r.d.CloseTools(); closed.Err() == nil { // a hook left a call without a result
 		r.d, changed = closed, true
 	}

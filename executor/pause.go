@@ -346,7 +346,7 @@ func (c Continuation) stale(d dag.DAG) error {
 	for _, h := range d.Heads() {
 		e, isExecution := h.Payload().(node.ToolExecution)
 		switch {
-		case h.ID() == c.Message && len(callsOf(h)) > 0:
+		case h.ID() == c.Message && callsTools(h):
 			inside++
 		case isExecution && h.NumParents() == 1 && h.Parent(0).ID() == c.Message:
 			inside++
@@ -431,9 +431,7 @@ func (r *run) reply(c Continuation, replies map[string]Reply, held bool) (*toolP
 			continue
 		}
 		to.approval, to.deferred, to.reason = pending.Approval, pending.Deferred, pending.Reason
-		if start, ok := starts[index]; ok {
-			to.start = &start
-		}
+		to.start = starts[index]
 		if held {
 			continue
 		}

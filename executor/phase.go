@@ -91,15 +91,15 @@ func (p *toolPhase) open() []*toolCall {
 // execute executes the open calls that are not deferred, batch by batch. A call whose sub-agent stays paused is not
 // executed either. It returns false if the consumer left.
 func (p *toolPhase) execute() bool {
-	calls, ready := make([]*toolCall, 0, len(p.calls)), make([]Ready, 0, len(p.calls))
+	calls := make([]*toolCall, 0, len(p.calls))
 	for i := range p.calls {
 		if c := &p.calls[i]; c.state == waiting && !c.deferred && (c.resume == nil || !c.resume.held) {
-			calls, ready = append(calls, c), append(ready, Ready{c.ran, c.mode})
+			calls = append(calls, c)
 		}
 	}
 
 	// A strategy that failed executes nothing.
-	batches, err := p.askStrategy(ready)
+	plan, err := p.plan(calls)
 	if err != nil {
 		for _, c := range calls {
 			if !p.refuse(p.r.hidden(c.ran.Name, err).Error(), c) {
@@ -109,12 +109,7 @@ func (p *toolPhase) execute() bool {
 	}
 
 	executed := false
-	for _, made := range batches {
-		b := &batch{phase: p, calls: make([]*toolCall, len(made.Calls))}
-		for i, index := range made.Calls {
-			b.calls[i] = calls[index]
-		}
-
+	for _, b := range plan {
 		refusal, left := p.refusal(executed)
 		switch {
 		case left:
@@ -124,16 +119,43 @@ func (p *toolPhase) execute() bool {
 				return false
 			}
 		default:
-			if made.Defer {
+			if b.deferred {
 				b.calls = deferCalls(b.calls)
 			}
 			executed = executed || len(b.calls) > 0
-			if !b.execute(made.Limit) {
+			if !b.execute() {
 				return false
 			}
 		}
 	}
 	return p.emitEarly(len(p.calls))
+}
+
+// plan returns the batches in which the calls are executed.
+func (p *toolPhase) plan(calls []*toolCall) ([]*batch, error) {
+	if len(calls) == 0 {
+		return nil, nil
+	}
+
+	// The default strategy needs no list of calls.
+	sequential := func(c *toolCall) bool { return c.mode == ModeSequential }
+	if p.r.agent.Strategy == nil && !slices.ContainsFunc(calls, sequential) {
+		return []*batch{{phase: p, calls: calls}}, nil
+	}
+
+	ready := make([]Ready, len(calls))
+	for i, c := range calls {
+		ready[i] = Ready{c.ran, c.mode}
+	}
+	batches, err := p.askStrategy(ready)
+	plan := make([]*batch, len(batches))
+	for i, made := range batches {
+		plan[i] = &batch{phase: p, calls: make([]*toolCall, len(made.Calls)), limit: made.Limit, deferred: made.Defer}
+		for j, index := range made.Calls {
+			plan[i].calls[j] = calls[index]
+		}
+	}
+	return plan, err
 }
 
 // deferCalls defers calls, and returns those that have begun already: a paused sub-agent continues where it is.
@@ -152,7 +174,7 @@ func deferCalls(calls []*toolCall) (begun []*toolCall) {
 // hang.
 func (p *toolPhase) askStrategy(calls []Ready) ([]Batch, error) {
 	strategy := p.r.agent.Strategy
-	if len(calls) == 0 || strategy == nil {
+	if strategy == nil {
 		return strategy.batches(calls), nil
 	}
 	ask := func(_ context.Context, calls []Ready) ([]Batch, error) { return strategy.batches(calls), nil }
@@ -220,7 +242,7 @@ func (p *toolPhase) emitStart(c *toolCall) bool {
 }
 
 func (p *toolPhase) emitToolStart(c *toolCall) bool {
-	return p.r.yield == nil || p.r.hold(ToolStart{
+	return hold(p.r, ToolStart{
 		Turn: p.turn, Call: c.call, Ran: c.ran, Repair: c.repair, Again: c.start != nil,
 	})
 }
@@ -232,7 +254,7 @@ func (p *toolPhase) emitEarly(before int) bool {
 		if !c.early {
 			continue
 		}
-		if !p.emitToolStart(c) || p.r.yield != nil && !p.r.hold(p.end(c)) {
+		if !p.emitToolStart(c) || !p.emitEnd(c) {
 			return false
 		}
 	}
@@ -250,39 +272,41 @@ func (p *toolPhase) emitNews() bool {
 	}
 
 	// All results that are known are saved together, also if an update comes between them.
-	ends := make([]ToolEnd, 0, len(all))
 	for _, n := range all {
 		if n.update == nil {
-			ends = append(ends, p.end(n.call))
+			p.keep(n.call)
 		}
 	}
-
 	for _, n := range all {
 		if n.update == nil {
-			if !p.r.hold(ends[0]) {
+			if !p.emitEnd(n.call) {
 				return false
 			}
-			ends = ends[1:]
 			continue
 		}
 		<-p.room
-		if !p.r.emit(n.update) {
+		if !emit(p.r, n.update) {
 			return false
 		}
 	}
 	return true
 }
 
-// end returns the event with the result of a call. With Agent.Save the execution becomes part of the conversation now,
-// and not with all the others.
-func (p *toolPhase) end(c *toolCall) ToolEnd {
-	execution := c.execution()
-	if p.r.agent.Save != nil {
-		if d := p.r.d.AppendExecutions(execution); d.Err() == nil {
-			p.r.d, c.saved = d, true
-		}
+// emitEnd emits the result of a call, which may be held.
+func (p *toolPhase) emitEnd(c *toolCall) bool {
+	p.keep(c)
+	return hold(p.r, ToolEnd{Turn: p.turn, Execution: c.execution()})
+}
+
+// keep makes the execution of a call part of the conversation, to be saved. Without Agent.Save it becomes part of it
+// when the phase is closed.
+func (p *toolPhase) keep(c *toolCall) {
+	if p.r.agent.Save == nil || c.saved {
+		return
 	}
-	return ToolEnd{Turn: p.turn, Execution: execution}
+	if d := p.r.d.AppendExecutions(c.execution()); d.Err() == nil {
+		p.r.d, c.saved = d, true
+	}
 }
 
 // update queues an event of a running call, and waits while too many are queued. An event of a call that is over is
@@ -351,20 +375,18 @@ func (p *toolPhase) results() (n int, usage content.Usage) {
 	return n, usage
 }
 
-// closedPhase is a tool phase whose results are part of the conversation. It is zero for a run without a consumer.
+// closedPhase is a tool phase whose results are part of the conversation.
 type closedPhase struct {
+	terminates bool // every result ends the run
+
+	// Nil if nobody reads them.
 	executions []node.ToolExecution
 	results    []Result
 }
 
-// terminates reports whether every result ends the run.
-func (p closedPhase) terminates() bool {
-	for _, r := range p.results {
-		if !r.Terminate {
-			return false
-		}
-	}
-	return len(p.results) > 0
+// showsPhases reports whether somebody reads the executions and results of a closed phase.
+func (r *run) showsPhases() bool {
+	return r.yield != nil || slices.ContainsFunc(r.agent.Hooks, func(h Hook) bool { return h.Next != nil })
 }
 
 // tools executes the calls that are open at the head and closes the phase. If calls have to wait for approval or for
@@ -425,7 +447,7 @@ func (r *run) closeBranches() (content.Stop, error) {
 			Turn: r.turn, Message: said, Executions: done.executions,
 			ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
 		}
-		if !r.emit(ended) {
+		if !emit(r, ended) {
 			return "", errLeft
 		}
 		if r.stop != "" {
@@ -468,7 +490,7 @@ func openBranches(d dag.DAG) [][]*node.Node {
 	var open [][]*node.Node
 	for _, id := range order {
 		said := phaseOf(phases[id][0])
-		if m, _ := said.Message(); m.Role == content.Assistant && len(m.Blocks.ToolUses()) > 0 {
+		if m, _ := said.Message(); m.Role == content.Assistant && hasCalls(m.Blocks) {
 			open = append(open, phases[id])
 		}
 	}
@@ -507,20 +529,20 @@ func (r *run) inspect(said *node.Node) {
 	if m.Answer.Stop == content.StopContext {
 		r.stop = content.StopContext // the next request would be longer still
 	}
-	if r.repeats(m.Blocks.ToolUses()) {
+	if r.repeats(m.Blocks) {
 		r.stop, r.nudge = content.StopLoop, nil
 	}
 }
 
 // repeats counts the calls of a message and reports whether the run has to stop for repeating them. A warning that is
 // due is sent before the next request.
-func (r *run) repeats(calls []content.ToolUse) (stop bool) {
+func (r *run) repeats(blocks content.Blocks) (stop bool) {
 	limit := r.agent.Limits.Repeats
 	if limit <= 0 {
 		return false
 	}
 
-	warning, stop := r.same.add(calls, limit)
+	warning, stop := r.same.add(blocks.ToolUses(), limit)
 	if r.nudge = nil; warning != "" {
 		r.nudge = []content.Message{{Role: content.User, Blocks: content.Words(warning)}}
 	}
@@ -544,10 +566,10 @@ func (r *run) recount() {
 	}
 
 	for _, m := range messages[max(from, 0):] {
-		switch calls := m.Blocks.ToolUses(); {
-		case len(calls) > 0:
-			r.repeats(calls)
-		case m.Role != content.User || len(m.Blocks.ToolResults()) > 0:
+		switch {
+		case hasCalls(m.Blocks):
+			r.repeats(m.Blocks)
+		case m.Role != content.User || has[content.ToolResult](m.Blocks):
 		case len(r.nudge) > 0 && m.Blocks.Equal(r.nudge[0].Blocks):
 			r.nudge = nil // the warning was sent
 		default:
@@ -560,7 +582,7 @@ func (r *run) recount() {
 func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	n, usage := p.results()
 	r.totals.ToolCalls += n
-	if !r.hold(MessageStart{Turn: r.turn, Role: content.User}) {
+	if !hold(r, MessageStart{Turn: r.turn, Role: content.User}) {
 		return closedPhase{}, errLeft
 	}
 
@@ -570,15 +592,16 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 		return closedPhase{}, err
 	}
 	r.toolsTook(usage)
-	if r.yield == nil {
-		return closedPhase{}, nil
-	}
 
-	// Terminate is not saved with an execution.
-	closed := phaseClosedBy(r.d.Head())
+	// Terminate is not saved with an execution: a call that was executed before does not end the run.
+	closed := r.phaseClosedBy(r.d.Head())
+	closed.terminates = len(p.calls) == r.d.Head().NumParents()
 	for i := range p.calls {
 		c := &p.calls[i]
-		closed.results[c.call.Index] = c.result
+		closed.terminates = closed.terminates && c.result.Terminate
+		if closed.results != nil {
+			closed.results[c.call.Index] = c.result
+		}
 	}
 	return closed, nil
 }
@@ -594,17 +617,20 @@ func (r *run) closeExecuted() (closedPhase, error) {
 		return closedPhase{}, nil // executions of no call: they stay as they are
 	}
 
-	if !r.emit(MessageStart{Turn: r.turn, Role: content.User}) {
+	if !emit(r, MessageStart{Turn: r.turn, Role: content.User}) {
 		return closedPhase{}, errLeft
 	}
 	if err := r.append(d); err != nil {
 		return closedPhase{}, err
 	}
-	return phaseClosedBy(r.d.Head()), nil
+	return r.phaseClosedBy(r.d.Head()), nil
 }
 
-// phaseClosedBy returns the phase whose results the message n holds.
-func phaseClosedBy(n *node.Node) closedPhase {
+// phaseClosedBy returns the phase whose results the message n holds. Its executions and results are those of the nodes.
+func (r *run) phaseClosedBy(n *node.Node) closedPhase {
+	if !r.showsPhases() {
+		return closedPhase{}
+	}
 	p := closedPhase{executions: executionsBefore(n)}
 	p.results = make([]Result, len(p.executions))
 	for i, e := range p.executions {
@@ -644,7 +670,9 @@ func isMessage(n *node.Node) bool {
 	return ok
 }
 
-func callsOf(n *node.Node) []content.ToolUse {
+func callsTools(n *node.Node) bool {
 	m, _ := n.Message()
-	return m.Blocks.ToolUses()
+	return hasCalls(m.Blocks)
 }
+
+func hasCalls(blocks content.Blocks) bool { return has[content.ToolUse](blocks) }

@@ -26,7 +26,7 @@ type run struct {
 	agent   Agent
 	ctx     context.Context
 	cancel  context.CancelFunc
-	yield   func(Event, error) bool // nil if there is no consumer
+	yield   func(Event, error) bool // nil if there is no consumer and nothing to save
 	workers workers
 	ledger  ledger
 	inside  *toolCall // the call that the run is inside of, or nil
@@ -51,6 +51,7 @@ type run struct {
 	declared bool              // the agent's tools and prompt are
 	pushed   bool              // the last request ended with a message that is not in the conversation (content.GoOn)
 	provider api.Provider      // of the next turn
+	client   *api.Client       // of provider; nil until it is used
 	options  api.Options
 
 	id     string
@@ -86,6 +87,11 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 	// a program that continues it is not refused for ever.
 	if err := d.Err(); err != nil {
 		d, broken = d.WithoutErr(), cmp.Or(broken, err)
+	}
+
+	// Saving goes by events, also if nobody consumes them.
+	if yield == nil && a.Save != nil {
+		yield = func(Event, error) bool { return true }
 	}
 
 	r := &run{
@@ -254,10 +260,11 @@ func (r *run) declare() error {
 	return nil
 }
 
-// emit emits an event, after those that were held. It returns false if the consumer left.
-func (r *run) emit(event Event) bool {
+// emit emits an event, after those that were held. It returns false if the consumer left. It is generic so that an event
+// becomes an interface, which allocates, only if there is a consumer.
+func emit[E Event](r *run, event E) bool {
 	r.keepWithCall(event)
-	switch event.(type) {
+	switch any(event).(type) {
 	case RunStart, MessageEnd, ToolEnd, TurnEnd:
 		r.save()
 	}
@@ -275,12 +282,23 @@ func (r *run) keepWithCall(event Event) {
 	}
 }
 
-// refuse ends a run before it begins.
-func (r *run) refuse(err error) {
+// conclude runs r, which begin prepares, and returns its End with its error. The error is errLeft if the consumer left.
+func (r *run) conclude(begin func(*run) error) (End, error) {
+	if r.broken != nil {
+		return r.refuse(r.broken)
+	}
+	if err := begin(r); err != nil {
+		return r.refuse(err)
+	}
+	return r.end(r.loop())
+}
+
+// refuse returns the End of a run that does not begin.
+func (r *run) refuse(err error) (End, error) {
 	if r.inside != nil {
 		r.inside.keepChild(r.given)
 	}
-	r.yield(End{DAG: r.given}, err)
+	return End{DAG: r.given}, err
 }
 
 // sum completes the totals.
@@ -291,21 +309,21 @@ func (r *run) sum(reason content.Stop) {
 	r.totals.Cost, r.totals.CostKnown = r.ledger.spentCost()
 }
 
-// end appends the StopReason node and emits the End.
-func (r *run) end(reason content.Stop, err error) {
+// end appends the StopReason node and returns the End.
+func (r *run) end(reason content.Stop, err error) (End, error) {
 	var paused *PausedError
 	switch {
 	case errors.Is(err, errLeft):
-		return
+		return End{}, errLeft
 	case errors.As(err, &paused):
 		if r.inside != nil {
 			r.inside.keepChild(r.d)
 		}
 		r.save()
-		if r.flush() && r.yield(Paused{paused.Continuation}, nil) {
-			r.yield(End{DAG: r.d, Stop: r.totals}, r.withSaveError(err))
+		if !emit(r, Paused{paused.Continuation}) {
+			return End{}, errLeft
 		}
-		return
+		return End{DAG: r.d, Stop: r.totals}, r.withSaveError(err)
 	}
 
 	r.sum(reason)
@@ -318,7 +336,8 @@ func (r *run) end(reason content.Stop, err error) {
 		r.inside.keepChild(r.d)
 	}
 	r.save()
-	if r.flush() {
-		r.yield(End{DAG: r.d, Stop: r.totals}, r.withSaveError(err))
+	if !r.flush() {
+		return End{}, errLeft
 	}
+	return End{DAG: r.d, Stop: r.totals}, r.withSaveError(err)
 }

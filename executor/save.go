@@ -10,9 +10,9 @@ import (
 // hold emits an event with the next call of flush. With Agent.Save, a step and what follows at once are saved together:
 // the events of both wait for that. Call flush before anything that may take time, or that looks at what the consumer
 // may have done since.
-func (r *run) hold(event Event) bool {
+func hold[E Event](r *run, event E) bool {
 	if r.agent.Save == nil {
-		return r.emit(event)
+		return emit(r, event)
 	}
 	r.keepWithCall(event)
 	r.held = append(r.held, event)

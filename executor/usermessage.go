@@ -17,7 +17,7 @@ func (r *run) answered() (words, whole bool) {
 		return false, false
 	}
 	m, _ := n.Message()
-	words = m.Role == content.Assistant && len(m.Blocks.ToolUses()) == 0
+	words = m.Role == content.Assistant && !hasCalls(m.Blocks)
 	return words, words && m.Answer.Stop == content.StopEndTurn
 }
 
@@ -48,7 +48,7 @@ func (r *run) checkInput() error {
 	}
 
 	message, ok := last.Message()
-	if !ok || message.Role != content.User || len(message.Blocks.ToolResults()) > 0 {
+	if !ok || message.Role != content.User || has[content.ToolResult](message.Blocks) {
 		return nil
 	}
 
@@ -141,7 +141,7 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 			}
 
 			r.unsaid = slices.Delete(r.unsaid, len(input), len(input)+1)
-			if !r.emit(Rejected{Message: m, Err: err}) {
+			if !emit(r, Rejected{Message: m, Err: err}) {
 				return nil, errLeft
 			}
 		}
@@ -155,7 +155,7 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 // say appends the input to the conversation.
 func (r *run) say(input []content.Message) error {
 	for i, m := range input {
-		if !r.hold(MessageStart{Turn: r.turn, Role: content.User}) {
+		if !hold(r, MessageStart{Turn: r.turn, Role: content.User}) {
 			return errLeft
 		}
 
@@ -177,7 +177,7 @@ func (r *run) append(d dag.DAG) error {
 		return err
 	}
 	r.d = d
-	if !r.hold(MessageEnd{Turn: r.turn, Node: d.Head()}) {
+	if !hold(r, MessageEnd{Turn: r.turn, Node: d.Head()}) {
 		return errLeft
 	}
 	return nil

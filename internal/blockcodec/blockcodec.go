@@ -1,5 +1,6 @@
-// Package blockcodec hands the codec of single blocks from package content to package node. A node refers to results
-// that other nodes hold, and needs the blocks of a list one by one; users save lists, and content exports nothing else.
+// Package blockcodec hands the codec and the check of single blocks from package content to the packages above it. A
+// node refers to results that other nodes hold, and a response arrives block by block; users save and make lists, and
+// content exports nothing else.
 //
 // The types are those of content, which imports this package. So each variable is an any, set before any package that
 // imports content is initialized, and its importer asserts the type once:
@@ -25,4 +26,12 @@ var (
 	// The arguments of ref are whether the ID belongs to a result, the ID, and how many earlier blocks of the same kind
 	// have it. It is a func(b content.Blocks, dst []byte, ref func(result bool, id string, earlier int) string) []byte.
 	AppendCanonical any
+
+	// Check returns a block in the form in which a list holds it, or the error of content.Of for it. It is a
+	// func(b content.Block) (content.Block, error).
+	Check any
+
+	// List returns a list of blocks that Check has returned. It does not check them again, and keeps the slice. It is a
+	// func(checked []content.Block) content.Blocks.
+	List any
 )
