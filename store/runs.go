@@ -29,6 +29,7 @@ import (
 //   - Accept stores the result of a call. The last result of a pause makes its run ready.
 //   - Cancel ends a run from anywhere. Requeue makes a parked run ready.
 //   - Sweep rings again for work that nobody has claimed, and lists the calls that cannot be executed any more.
+//   - PruneRuns removes runs that have been over for long.
 //
 // # Rules
 //
@@ -88,6 +89,14 @@ type Runs interface {
 	// calls without a result that cannot be claimed any more, because their attempts are used up or their deadline has
 	// passed. It does not close them: accept a result for each.
 	Sweep(ctx context.Context, s Sweep) (Swept, error)
+
+	// PruneRuns removes runs that have been over for at least p.OlderThan, with their pauses, calls and results. It
+	// changes no conversation and no other run.
+	//
+	//   - It removes at most p.Limit runs, in the order of their IDs, and returns what it has removed. With p.DryRun it
+	//     removes nothing, and returns what it would remove.
+	//   - A run that was removed does not exist any more: its ID can be used again, and its keys are ErrNoRun.
+	PruneRuns(ctx context.Context, p PruneRunsRequest) (PrunedRuns, error)
 
 	// Run returns a run.
 	Run(ctx context.Context, run string) (Run, error)
@@ -354,6 +363,36 @@ type ListRuns struct {
 	After string
 	// Limit is the maximum number of runs to return. Defaults to 100.
 	Limit int
+}
+
+// PruneRunsRequest selects runs to remove.
+type PruneRunsRequest struct {
+	// OlderThan is how long, in the store's clock, a run must have been over. Zero or less is every run that is over.
+	OlderThan time.Duration
+	// After selects the runs with larger IDs. Give PrunedRuns.Last to remove the next ones. "" begins at the first.
+	After string
+	// Limit is the maximum number of runs to remove. Defaults to 100.
+	Limit int
+	// DryRun removes nothing.
+	DryRun bool
+}
+
+// Max returns Limit or its default.
+func (p PruneRunsRequest) Max() int {
+	if p.Limit <= 0 {
+		return 100
+	}
+	return p.Limit
+}
+
+// PrunedRuns counts what [Runs].PruneRuns removes.
+type PrunedRuns struct {
+	// Runs and Calls are the numbers of both.
+	Runs, Calls int
+	// Bytes is the size of the continuations, the calls and the results.
+	Bytes int64
+	// Last is the ID of the last run; "" if there was no run to remove after PruneRunsRequest.After.
+	Last string
 }
 
 // WakeKind is the kind of a wake-up.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"container/list"
 	"context"
+	"maps"
 	"slices"
 	"time"
 )
@@ -53,6 +54,10 @@ func (m *memory) Requeue(ctx context.Context, run string) error {
 
 func (m *memory) Sweep(ctx context.Context, s Sweep) (Swept, error) {
 	return transact(ctx, m, func(now time.Time) (Swept, error) { return m.runs.sweep(now, s), nil })
+}
+
+func (m *memory) PruneRuns(ctx context.Context, p PruneRunsRequest) (PrunedRuns, error) {
+	return transact(ctx, m, func(now time.Time) (PrunedRuns, error) { return m.runs.prune(now, p), nil })
 }
 
 func (m *memory) Run(ctx context.Context, run string) (Run, error) {
@@ -543,6 +548,32 @@ func (t *runTable) sweep(now time.Time, s Sweep) (swept Swept) {
 
 	swept.Woken = len(t.wakes)
 	return swept
+}
+
+func (t *runTable) prune(now time.Time, p PruneRunsRequest) (pruned PrunedRuns) {
+	for _, id := range slices.Sorted(maps.Keys(t.runs)) {
+		r := t.runs[id]
+		if id <= p.After || !r.State.Over() || now.Sub(r.Changed) < p.OlderThan {
+			continue
+		}
+
+		pruned.Runs, pruned.Last = pruned.Runs+1, id
+		for _, pause := range r.pauses {
+			pruned.Bytes += int64(len(pause.Payload))
+			for _, task := range pause.tasks {
+				pruned.Calls++
+				pruned.Bytes += int64(len(task.Task.Payload) + len(task.Result.Payload))
+			}
+		}
+
+		if !p.DryRun {
+			delete(t.runs, id)
+		}
+		if pruned.Runs == p.Max() {
+			break
+		}
+	}
+	return pruned
 }
 
 // state returns a copy that shares no memory.

@@ -2,94 +2,219 @@ package sqlstore
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
 
-// errDryRun undoes the transaction of a dry run.
-var errDryRun = errors.New("dry run")
+// The sizes of one transaction of Prune, which locks the conversation, or with SQLite the database.
+const (
+	maxPrunedRecords = 1000
+	maxPrunedBlobs   = 100
+)
 
-// Prune implements store.Driver.
+// Prune implements store.Driver. It finds what to remove in a snapshot, without a lock, and removes it in small
+// transactions. Each of these checks first that no head has moved since.
 func (d *Driver) Prune(ctx context.Context, conversation string, dryRun bool) (store.Pruned, error) {
 	if err := check(ctx, conversation); err != nil {
 		return store.Pruned{}, err
 	}
 
-	var p store.Pruned
-	err := d.db.Write(ctx, func(tx Tx) (err error) {
-		if p, err = d.prune(ctx, tx, conversation); err == nil && dryRun {
-			err = errDryRun
+	var plan *pruning
+	var total store.Pruned
+	err := d.db.Snapshot(ctx, func(tx Tx) (err error) {
+		if plan, err = headsForPruning(ctx, tx, conversation, ""); err != nil || plan == nil {
+			return err
+		}
+		if plan.unreached, err = unreached(ctx, tx, conversation, plan.conv); err == nil && dryRun {
+			total, err = plan.count(ctx, tx)
 		}
 		return err
 	})
-	if err == errDryRun {
-		err = nil
+	if err != nil || dryRun || plan == nil {
+		return total, err
 	}
-	if err != nil {
-		return store.Pruned{}, err
+
+	for {
+		// The transaction may be run again, so the plan and the total change only after its commit.
+		var next *pruning
+		var removed store.Pruned
+		err := d.db.Write(ctx, func(tx Tx) (err error) {
+			if next, err = plan.locked(ctx, tx, conversation, d.dialect.Lock); err != nil || next == nil {
+				return err
+			}
+			next, removed, err = next.step(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return store.Pruned{}, err
+		}
+
+		total = store.Pruned{
+			Records: total.Records + removed.Records, Blobs: total.Blobs + removed.Blobs, Bytes: total.Bytes + removed.Bytes,
+		}
+		if next == nil {
+			return total, nil
+		}
+		plan = next
 	}
-	return p, nil
 }
 
-// prune is Prune in a transaction. It locks the conversation, so that no head moves meanwhile.
-func (d *Driver) prune(ctx context.Context, tx Tx, conversation string) (store.Pruned, error) {
-	var p store.Pruned
-	var conv int64
-	found, err := first(ctx, tx, `SELECT num FROM plait_conversations WHERE name = $1`+d.dialect.Lock,
-		[]any{conversation}, &conv)
+// pruning is what to remove from a conversation. It is not changed after it was made.
+type pruning struct {
+	conv int64
+	// heads are the heads and their versions for which the plan was made. Each append moves a head, so the plan is right
+	// as long as these are the same.
+	heads string
+	// unreached are the records that no head reaches, the newest first: no record that stays is linked to the first ones.
+	unreached []node.ID
+}
+
+// headsForPruning returns a plan without records, or nil if there is no such conversation. lock is "" or Dialect.Lock.
+func headsForPruning(ctx context.Context, tx Tx, conversation, lock string) (*pruning, error) {
+	var p pruning
+	found, err := first(ctx, tx, `SELECT num FROM plait_conversations WHERE name = $1`+lock, []any{conversation}, &p.conv)
 	if err != nil || !found {
-		return p, err
+		return nil, err
 	}
 
-	unreached, err := unreached(ctx, tx, conversation, conv)
-	if err != nil {
-		return p, err
+	err = each(ctx, tx, `SELECT num, version FROM plait_heads WHERE conv = $1 ORDER BY num`, []any{p.conv},
+		func(scan func(...any) error) error {
+			var num, version int64
+			err := scan(&num, &version)
+			p.heads += fmt.Sprintf("%d:%d ", num, version)
+			return err
+		})
+	return &p, err
+}
+
+// locked locks the conversation, so that no head moves meanwhile. It returns p, or a new plan if a head has moved, or nil
+// if there is no such conversation any more.
+func (p *pruning) locked(ctx context.Context, tx Tx, conversation, lock string) (*pruning, error) {
+	now, err := headsForPruning(ctx, tx, conversation, lock)
+	if err != nil || now == nil {
+		return nil, err
+	}
+	if now.conv == p.conv && now.heads == p.heads {
+		return p, nil
+	}
+	now.unreached, err = unreached(ctx, tx, conversation, now.conv)
+	return now, err
+}
+
+// step removes the first records of the plan or, if it has none, blobs. It returns what is left to do, nil for nothing.
+func (p *pruning) step(ctx context.Context, tx Tx) (next *pruning, removed store.Pruned, err error) {
+	if len(p.unreached) == 0 {
+		more, err := p.removeBlobs(ctx, tx, &removed)
+		if !more {
+			return nil, removed, err
+		}
+		return p, removed, err
 	}
 
-	// First the query that counts, then those that delete.
+	n := min(len(p.unreached), maxPrunedRecords)
+	if err := p.countRecords(ctx, tx, p.unreached[:n], &removed); err != nil {
+		return nil, removed, err
+	}
 	for _, query := range []string{
-		`SELECT COUNT(*), COALESCE(SUM(LENGTH(line)), 0) FROM plait_nodes WHERE conv = $1 AND id IN (…)`,
 		`DELETE FROM plait_uses WHERE conv = $1 AND id IN (…)`,
 		`DELETE FROM plait_nodes WHERE conv = $1 AND id IN (…)`,
 	} {
-		for rest := idArgs(unreached); len(rest) > 0; {
-			n := rowsOf(len(rest))
-			args := append([]any{conv}, rest[:n]...)
-			rest = rest[n:]
-
-			if query[0] != 'S' { // not the SELECT
-				if _, err := tx.Exec(ctx, inQuery(query, n), args...); err != nil {
-					return p, err
-				}
-				continue
-			}
-
-			var records, size int64
-			if _, err := first(ctx, tx, inQuery(query, n), args, &records, &size); err != nil {
-				return p, err
-			}
-			p.Records, p.Bytes = p.Records+int(records), p.Bytes+size
+		if err := p.inParts(query, idArgs(p.unreached[:n]), execute(ctx, tx)); err != nil {
+			return nil, removed, err
 		}
 	}
-	return p, pruneBlobs(ctx, tx, conv, &p)
+	return &pruning{p.conv, p.heads, p.unreached[n:]}, removed, nil
 }
 
-// pruneBlobs removes the blobs that no record needs, and counts them.
-func pruneBlobs(ctx context.Context, tx Tx, conv int64, p *store.Pruned) error {
-	const unused = ` FROM plait_blobs WHERE conv = $1 AND NOT EXISTS (
-		SELECT 1 FROM plait_uses WHERE plait_uses.conv = plait_blobs.conv AND plait_uses.sum = plait_blobs.sum)`
+// removeBlobs removes blobs that no record needs, and reports whether there may be more.
+func (p *pruning) removeBlobs(ctx context.Context, tx Tx, removed *store.Pruned) (more bool, err error) {
+	var sums []any
+	err = each(ctx, tx, `SELECT sum, LENGTH(data) FROM plait_blobs WHERE conv = $1 AND NOT EXISTS (
+		SELECT 1 FROM plait_uses WHERE plait_uses.conv = plait_blobs.conv AND plait_uses.sum = plait_blobs.sum)
+		LIMIT $2`, []any{p.conv, int64(maxPrunedBlobs)},
+		func(scan func(...any) error) error {
+			var sum []byte
+			var size int64
+			err := scan(&sum, &size)
+			sums = append(sums, sum)
+			removed.Blobs, removed.Bytes = removed.Blobs+1, removed.Bytes+size
+			return err
+		})
+	if err == nil {
+		err = p.inParts(`DELETE FROM plait_blobs WHERE conv = $1 AND sum IN (…)`, sums, execute(ctx, tx))
+	}
+	return len(sums) == maxPrunedBlobs, err
+}
 
-	var blobs, size int64
-	_, err := first(ctx, tx, `SELECT COUNT(*), COALESCE(SUM(LENGTH(data)), 0)`+unused, []any{conv}, &blobs, &size)
+// count returns what the plan removes.
+func (p *pruning) count(ctx context.Context, tx Tx) (found store.Pruned, err error) {
+	if err := p.countRecords(ctx, tx, p.unreached, &found); err != nil {
+		return found, err
+	}
+
+	gone := map[node.ID]bool{}
+	for _, id := range p.unreached {
+		gone[id] = true
+	}
+	needed := map[string]bool{} // sums of blobs
+	err = each(ctx, tx, `SELECT sum, id FROM plait_uses WHERE conv = $1`, []any{p.conv}, func(scan func(...any) error) error {
+		var sum, packed []byte
+		if err := scan(&sum, &packed); err != nil {
+			return err
+		}
+		id, err := unpackID(packed)
+		if !gone[id] {
+			needed[string(sum)] = true
+		}
+		return err
+	})
 	if err != nil {
+		return found, err
+	}
+
+	err = each(ctx, tx, `SELECT sum, LENGTH(data) FROM plait_blobs WHERE conv = $1`, []any{p.conv},
+		func(scan func(...any) error) error {
+			var sum []byte
+			var size int64
+			err := scan(&sum, &size)
+			if !needed[string(sum)] {
+				found.Blobs, found.Bytes = found.Blobs+1, found.Bytes+size
+			}
+			return err
+		})
+	return found, err
+}
+
+// countRecords adds the number and the size of records.
+func (p *pruning) countRecords(ctx context.Context, tx Tx, ids []node.ID, found *store.Pruned) error {
+	return p.inParts(`SELECT COUNT(*), COALESCE(SUM(LENGTH(line)), 0) FROM plait_nodes WHERE conv = $1 AND id IN (…)`,
+		idArgs(ids), func(query string, args []any) error {
+			var records, size int64
+			_, err := first(ctx, tx, query, args, &records, &size)
+			found.Records, found.Bytes = found.Records+int(records), found.Bytes+size
+			return err
+		})
+}
+
+// inParts calls f with a query for some of the values at a time. The … of the query stands for them.
+func (p *pruning) inParts(query string, values []any, f func(query string, args []any) error) error {
+	for len(values) > 0 {
+		n := rowsOf(len(values))
+		if err := f(inQuery(query, n), append([]any{p.conv}, values[:n]...)); err != nil {
+			return err
+		}
+		values = values[n:]
+	}
+	return nil
+}
+
+func execute(ctx context.Context, tx Tx) func(query string, args []any) error {
+	return func(query string, args []any) error {
+		_, err := tx.Exec(ctx, query, args...)
 		return err
 	}
-	p.Blobs, p.Bytes = p.Blobs+int(blobs), p.Bytes+size
-
-	_, err = tx.Exec(ctx, `DELETE`+unused, conv)
-	return err
 }
 
 // unreached returns the records that no head reaches, the newest first.

@@ -76,6 +76,7 @@ var driverCases = []struct {
 	{"a deleted conversation is gone", (*driverTest).delete},
 	{"prune removes what no head reaches", (*driverTest).prune},
 	{"a dry run removes nothing", (*driverTest).pruneDry},
+	{"prune removes much in parts", (*driverTest).pruneMuch},
 	{"prune keeps what a moving head reaches", (*driverTest).pruneRace},
 
 	{"watch yields the heads and then each move", (*driverTest).watch},
@@ -1173,6 +1174,58 @@ func (t *driverTest) pruneDry() {
 		require.Equal(t, store.Pruned{Records: 1, Blobs: 1, Bytes: lost}, pruned)
 	}
 	t.same(records, t.read("c", records[2].ID))
+}
+
+func (t *driverTest) pruneMuch() {
+	root := record()
+	t.append(step(0, root))
+
+	// A chain that the removed head "lost" has left behind. Some of its records have blobs.
+	lose := func() []store.Record {
+		a := store.AppendRequest{Conversation: "c", Head: "lost"}
+		last := root.ID
+		for i := range 1500 {
+			r := linked(last)
+			if i%10 == 0 {
+				var blobs []store.Blob
+				r, blobs = cut([]int{6}, fmt.Sprint("blob ", i))
+				r.Links = []node.ID{last}
+				a.Blobs = append(a.Blobs, blobs...)
+			}
+			a.Records = append(a.Records, r)
+			last = r.ID
+		}
+		a.Nodes = []node.ID{last}
+		t.append(a)
+		require.NoError(t, t.RemoveHead(t.ctx, "c", "lost", 1))
+		return a.Records
+	}
+
+	lost := lose()
+	dry, err := t.Prune(t.ctx, "c", true)
+	require.NoError(t, err)
+	require.Equal(t, []int{1500, 150}, []int{dry.Records, dry.Blobs})
+	pruned, err := t.Prune(t.ctx, "c", false)
+	require.NoError(t, err)
+	require.Equal(t, dry, pruned)
+	t.notStored("c", lost[0])
+	t.same([]store.Record{root}, t.read("c", root.ID))
+
+	// A head that moves to one of them in the middle is refused, or keeps all that it reaches.
+	lost = lose()
+	var wait sync.WaitGroup
+	var failure error
+	wait.Go(func() { _, failure = t.Prune(t.ctx, "c", false) })
+	a := step(1)
+	a.Nodes = idsOf(lost[1000])
+	_, err = t.Append(t.ctx, a)
+	wait.Wait()
+	require.NoError(t, failure)
+	if err != nil {
+		require.ErrorIs(t, err, store.ErrNotStored)
+		return
+	}
+	require.Len(t, t.read("c", lost[1000].ID), 1002)
 }
 
 func (t *driverTest) pruneRace() {

@@ -65,6 +65,10 @@ var runCases = []struct {
 	{"a parked run keeps its continuation", (*runsTest).parked},
 	{"sweep wakes for what nobody took", (*runsTest).sweepWakes},
 	{"sweep lists what nobody can claim", (*runsTest).sweepExpired},
+	{"runs that have been over for long are removed", (*runsTest).pruneRuns},
+	{"runs are removed in parts", (*runsTest).pruneParts},
+	{"a run that is not over is never removed", (*runsTest).pruneOpen},
+	{"retention keeps what runs, heads and forks need", (*runsTest).retention},
 	{"runs are listed in pages", (*runsTest).listed},
 	{"keys that do not exist", (*runsTest).unknown},
 	{"listeners hear of work", (*runsTest).listeners},
@@ -830,6 +834,8 @@ func (t *runsTest) doneContext() {
 	_, err = t.Accept(done, result("r", "a", "x"))
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, t.Cancel(done, "r", ""), context.Canceled)
+	_, err = t.PruneRuns(done, store.PruneRunsRequest{})
+	require.ErrorIs(t, err, context.Canceled)
 	t.state("r", store.RunWaiting)
 	require.Len(t, t.tryTask(held), 1)
 }

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Retention removes what a database does not need any more. The zero value removes all runs that are over, and what no
+// head reaches.
+//
+// It never removes a run that is not over, a head, or a node that a head or a ref reaches. A paused run needs its
+// conversation and its calls, and a fork is a head: both stay whole.
+type Retention struct {
+	// OlderThan is how long a run must have been over, in the store's clock. A run that was removed is unknown: its ID can
+	// be used again, and a late result for it is ErrNoRun in place of ErrRunOver. So choose it longer than any program
+	// repeats a call.
+	OlderThan time.Duration
+	// DryRun removes nothing, and counts what would be removed.
+	DryRun bool
+	// Batch is the maximum number of runs in one transaction. Defaults to 100.
+	Batch int
+}
+
+// Retained counts what [Retention.Apply] has removed, or with DryRun what it would remove.
+type Retained struct {
+	// Runs and Calls are the removed runs with their calls, RunBytes the size of their continuations, calls and results.
+	Runs, Calls int
+	RunBytes    int64
+	// Nodes are the removed nodes, and Blobs the removed large texts and images. NodeBytes is the size of both.
+	Nodes, Blobs int
+	NodeBytes    int64
+}
+
+// Apply removes old runs, and then from each conversation what no head reaches. It works in short transactions, and
+// rests between two as long as the last one took, so that other writers get their turn. It can be stopped at any time,
+// and repeated. After an error the counts may be too low.
+func (r Retention) Apply(ctx context.Context, runs Runs) (done Retained, err error) {
+	request := PruneRunsRequest{OlderThan: r.OlderThan, Limit: r.Batch, DryRun: r.DryRun}
+	for {
+		began := time.Now()
+		pruned, err := runs.PruneRuns(ctx, request)
+		if err != nil {
+			return done, err
+		}
+		if pruned.Last == "" {
+			break
+		}
+
+		done.Runs, done.Calls, done.RunBytes = done.Runs+pruned.Runs, done.Calls+pruned.Calls, done.RunBytes+pruned.Bytes
+		request.After = pruned.Last
+		if err := rest(ctx, time.Since(began)); err != nil {
+			return done, err
+		}
+	}
+
+	s := New(runs, nil)
+	for key, err := range s.Conversations(ctx, "") {
+		if err != nil {
+			return done, err
+		}
+
+		began := time.Now()
+		pruned, err := s.Prune(ctx, key, r.DryRun)
+		if err != nil {
+			return done, err
+		}
+		done.Nodes, done.Blobs, done.NodeBytes = done.Nodes+pruned.Records, done.Blobs+pruned.Blobs, done.NodeBytes+pruned.Bytes
+		if pruned != (Pruned{}) {
+			if err := rest(ctx, time.Since(began)); err != nil {
+				return done, err
+			}
+		}
+	}
+	return done, nil
+}
+
+// rest waits for d, or until the context is done.
+func rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
