@@ -7,7 +7,7 @@ import (
 
 // cases returns every measure, in the order of the goals.
 func cases() []pair.Case {
-	return []pair.Case{
+	list := []pair.Case{
 		encodeNode(),
 		snapshot(1000, 10), snapshot(10_000, 6), snapshot(100_000, 4),
 		journal(10, 60), journal(1000, 1500), journal(10_000, 10_000), journalFlat(), journalSync(),
@@ -24,4 +24,5 @@ func cases() []pair.Case {
 		turn(1), turn(8), turn(64),
 		deltas(),
 	}
+	return append(list, peerCases()...)
 }

@@ -2,9 +2,10 @@
 //
 //	go run ./bench                 every measure, about half an hour
 //	go run ./bench -quick          the measures that are quick, under a minute
-//	go run ./bench -run tools      the measures whose names match a regular expression
+//	go run ./bench -run tools      the cases whose names match a regular expression
 //	go run ./bench -json           one line of JSON for each measure
 //	go run ./bench -quick -gate    fail where a measure is below 75 % of what was reached before
+//	go run ./bench -run peers      beside other libraries, which are downloaded and compiled first
 //	go run ./bench -write          every measure, written to docs/performance.md
 //
 // All variants of a measure run in turns, in one process, and the ratio is the median of the rounds: see package pair.
@@ -40,9 +41,11 @@ type options struct {
 	seed                                 uint64
 }
 
-func run() error {
+func run() (err error) {
+	defer func() { err = errors.Join(err, removeBuilt()) }()
+
 	var o options
-	flag.BoolVar(&o.quick, "quick", false, "leave out what takes long, and measure fewer rounds")
+	flag.BoolVar(&o.quick, "quick", false, "measure fewer and shorter rounds and, without -run, leave out what takes long")
 	flag.BoolVar(&o.json, "json", false, "print one line of JSON for each measure")
 	flag.BoolVar(&o.gate, "gate", false, "fail where a measure is below 75 % of what bench/reached.json has")
 	flag.BoolVar(&o.keep, "keep", false, "write bench/reached.json from this run")
@@ -89,7 +92,7 @@ func (o options) selected() ([]pair.Case, error) {
 	}
 	var selected []pair.Case
 	for _, c := range cases() {
-		if pattern.MatchString(c.Name) && !(o.quick && c.Full) {
+		if pattern.MatchString(c.Name) && (o.run != "" || !o.quick || !c.Full) {
 			selected = append(selected, c)
 		}
 	}

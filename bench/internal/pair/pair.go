@@ -24,6 +24,8 @@ type Case struct {
 	Wall bool
 	// Full leaves the case out of the quick mode.
 	Full bool
+	// Rounds is how many rounds the case has at most. Defaults to those of the Runner.
+	Rounds int
 	// Variants builds what the case needs. Only one case is built at a time.
 	Variants func() ([]Variant, error)
 	// Goals are the comparisons to report. Each makes one [Measure].
@@ -147,7 +149,11 @@ func (r Runner) rounds(c Case, variants []Variant) ([][]Cost, error) {
 	}
 
 	order := rand.New(rand.NewPCG(r.Seed, 0))
-	rounds := make([][]Cost, r.Rounds)
+	count := r.Rounds
+	if c.Rounds > 0 {
+		count = min(count, c.Rounds)
+	}
+	rounds := make([][]Cost, count)
 	for i := range rounds {
 		rounds[i] = make([]Cost, len(variants))
 		for _, which := range order.Perm(len(variants)) {
@@ -209,3 +215,6 @@ func sample(c Case, v Variant, n int) (Cost, error) {
 	units := float64(n * max(c.Units, 1))
 	return Cost{s.spent.Value / units, s.spent.Allocs / units, s.spent.Bytes / units}, nil
 }
+
+// Cost returns what was measured until now, for programs that measure without a [Runner].
+func (s *Sample) Cost() Cost { return s.spent }

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/plait-dev/plait/bench/internal/pair"
+	"github.com/plait-dev/plait/bench/internal/peer"
+)
+
+// library is a program in bench/peers.
+type library struct {
+	name, version string
+	// most is the largest number of calls at which its turns are measured, by the turns before: what would take minutes is left out.
+	most map[int]int
+	// history tells that it keeps a history which can be saved, loaded and forked.
+	history bool
+	// atMost is the goal for our time beside its own, by the number of calls, at turn 10.
+	atMost map[int]float64
+	// faster is the goal for its time beside ours with one call, by the turns before.
+	faster map[int]float64
+}
+
+var everywhere = map[int]int{10: 64, 100: 64, 1000: 64}
+
+var libraries = []library{
+	{name: "eino", version: "v0.9.13", most: everywhere, history: true, atMost: map[int]float64{1: 0.7, 8: 0.85, 64: 1}},
+	{name: "fantasy", version: "v0.41.1", most: everywhere, history: true, atMost: map[int]float64{1: 1, 8: 1, 64: 1}},
+}
+
+// peerCases compares turns, files and forks with other libraries, each in a program of its own.
+func peerCases() []pair.Case {
+	var list []pair.Case
+	for _, l := range libraries {
+		for _, k := range []int{1, 8, 64} {
+			for _, turns := range []int{10, 100, 1000} {
+				if k <= l.most[turns] {
+					list = append(list, l.turns(turns, k))
+				}
+			}
+		}
+		if l.history {
+			list = append(list, l.kept("save"), l.kept("load"), l.kept("fork"), l.forkMemory(), l.size())
+		}
+	}
+	return list
+}
+
+func (l library) turns(turns, k int) pair.Case {
+	window := peer.Window(turns)
+	goal := pair.Goal{Number: 12, Kind: pair.AtMost}
+	if turns == 10 {
+		goal.Limit = l.atMost[k]
+	}
+	if limit := l.faster[turns]; limit > 0 && k == 1 {
+		goal = pair.Goal{Number: 13, Kind: pair.Faster, Limit: limit}
+	}
+	return pair.Case{
+		Name: fmt.Sprintf("peers/%s/turn/%d calls/%s", l.name, k, short(turns)), Per: "turn", Units: window, Full: true, Rounds: 9,
+		Variants: l.variants(max(2, 500/turns), func(s *pair.Sample, p *program) error {
+			reply, err := p.ask(peer.Ask{Measure: "turn", Turns: turns, Tools: k, Times: s.N})
+			if err != nil {
+				return err
+			}
+			n := float64(s.N * window)
+			s.Set(pair.Cost{Value: reply.Cost.Value * n, Allocs: reply.Cost.Allocs * n, Bytes: reply.Cost.Bytes * n})
+			return nil
+		}), Goals: []pair.Goal{goal},
+	}
+}
+
+// kept compares what is done with a history of 1,000 turns of one call.
+func (l library) kept(measure string) pair.Case {
+	return pair.Case{
+		Name: "peers/" + l.name + "/" + measure + "/1k turns", Per: measure, Full: true, Rounds: 9,
+		Variants: l.variants(1000, func(s *pair.Sample, p *program) error {
+			reply, err := p.ask(peer.Ask{Measure: measure, Turns: 1000, Tools: 1, Times: s.N})
+			s.Set(reply.Cost)
+			return err
+		}), Goals: []pair.Goal{{Kind: pair.AtMost}},
+	}
+}
+
+func (l library) forkMemory() pair.Case {
+	return pair.Case{
+		Name: "peers/" + l.name + "/fork memory/1k turns", Unit: "B", Per: "fork", Full: true, Rounds: 3,
+		Variants: l.variants(0, func(s *pair.Sample, p *program) error {
+			const forks = 1000
+			reply, err := p.ask(peer.Ask{Measure: "fork", Turns: 1000, Tools: 1, Times: forks})
+			s.Set(pair.Cost{Value: reply.Cost.Bytes / forks})
+			return err
+		}), Goals: []pair.Goal{{Kind: pair.AtMost}},
+	}
+}
+
+func (l library) size() pair.Case {
+	return pair.Case{
+		Name: "peers/" + l.name + "/file/1k turns", Unit: "B", Per: "file", Full: true, Rounds: 3,
+		Variants: l.variants(0, func(s *pair.Sample, p *program) error {
+			reply, err := p.ask(peer.Ask{Measure: "save", Turns: 1000, Tools: 1, Times: 1})
+			s.Set(pair.Cost{Value: float64(reply.Size)})
+			return err
+		}), Goals: []pair.Goal{{Kind: pair.AtMost}},
+	}
+}
+
+// variants returns ours and the library's, which do the same.
+func (l library) variants(most int, run func(*pair.Sample, *program) error) func() ([]pair.Variant, error) {
+	return func() ([]pair.Variant, error) {
+		ours, err := start("plait")
+		if err != nil {
+			return nil, err
+		}
+		variants := []pair.Variant{{Name: "Plait", Max: most, Close: ours.close, Run: func(s *pair.Sample) error { return run(s, ours) }}}
+		theirs, err := start(l.name)
+		if err != nil {
+			return variants, err
+		}
+		return append(variants, pair.Variant{
+			Name: l.name, Max: most, Close: theirs.close, Run: func(s *pair.Sample) error { return run(s, theirs) },
+		}), nil
+	}
+}
+
+// program is a running peer.
+type program struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+// built is the folder of the programs, once the first one is built.
+var built string
+
+// start builds a peer, if it is not built yet, and starts it. A peer's module is outside the workspace.
+func start(name string) (*program, error) {
+	if built == "" {
+		dir, err := os.MkdirTemp("", "plait-bench-peers-")
+		if err != nil {
+			return nil, err
+		}
+		built = dir
+	}
+
+	path := filepath.Join(built, name)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		source := filepath.Join("bench", "peers", name)
+		build := exec.Command("go", "build", "-o", path, ".")
+		build.Dir = source
+		if _, err := os.Stat(filepath.Join(source, "go.mod")); err == nil {
+			build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+		}
+		if text, err := build.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("building %s, from the project's folder: %w\n%s", source, err, text)
+		}
+	}
+
+	p := &program{cmd: exec.Command(path)}
+	p.cmd.Stderr = os.Stderr
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.in, p.out = in, bufio.NewReader(out)
+	return p, p.cmd.Start()
+}
+
+// ask sends a line and waits for the answer.
+func (p *program) ask(a peer.Ask) (peer.Reply, error) {
+	line, err := json.Marshal(a)
+	if err != nil {
+		return peer.Reply{}, err
+	}
+	if _, err := p.in.Write(append(line, '\n')); err != nil {
+		return peer.Reply{}, err
+	}
+
+	answer, err := p.out.ReadBytes('\n')
+	if err != nil {
+		return peer.Reply{}, err
+	}
+	var reply peer.Reply
+	if err := json.Unmarshal(answer, &reply); err != nil {
+		return peer.Reply{}, err
+	}
+	if reply.Error != "" {
+		return peer.Reply{}, errors.New(reply.Error)
+	}
+	return reply, nil
+}
+
+// close ends the program.
+func (p *program) close() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
+
+// removeBuilt removes the programs.
+func removeBuilt() error {
+	if built == "" {
+		return nil
+	}
+	return os.RemoveAll(built)
+}
