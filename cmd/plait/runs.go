@@ -33,7 +33,7 @@ func runsCommand(s *streams) *cobra.Command {
 	var f runsFlags
 	cmd := &cobra.Command{
 		Use:   "runs DATABASE",
-		Short: "List the durable runs of a database, and cancel them",
+		Short: "List the durable runs of a database; cancel or remove some",
 		Long: `Lists the durable runs in an SQLite database that are not over, sorted by ID:
 
   calls   calls of the latest pause: how many wait for a result, and how many
@@ -44,7 +44,8 @@ func runsCommand(s *streams) *cobra.Command {
 		Example: `  plait runs sessions.db
   plait runs sessions.db --state parked,failed
   plait runs show sessions.db 'ticket 31'
-  plait runs cancel sessions.db 'ticket 31'`,
+  plait runs cancel sessions.db 'ticket 31'
+  plait runs prune sessions.db --older-than 30d --dry-run`,
 		Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error { return s.listRuns(args[0], f) },
 	}
@@ -58,7 +59,7 @@ func runsCommand(s *streams) *cobra.Command {
 	flags.IntVar(&f.limit, "limit", 100, "list at most `N` runs")
 	jsonFlag(cmd, &f.asJSON)
 
-	cmd.AddCommand(showRunCommand(s), cancelRunCommand(s), requeueRunCommand(s))
+	cmd.AddCommand(showRunCommand(s), cancelRunCommand(s), requeueRunCommand(s), pruneRunsCommand(s))
 	return cmd
 }
 
