@@ -1,7 +1,7 @@
 package dag
 
 import (
-	"bufio"
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -152,28 +152,53 @@ func (d DAG) Write(w io.Writer) error {
 		return err
 	}
 
-	out := writer{Writer: bufio.NewWriterSize(w, 64<<10)}
+	out := writer{w: w}
 	before := byte('{')
 	for _, m := range h.layout() {
 		if text := h.member(m, d, nodes); len(text) > 0 {
-			_ = out.WriteByte(before) // Flush returns the first error of a bufio.Writer
-			_, _ = out.Write(text)
+			out.buf = append(append(out.buf, before), text...)
 			before = ','
 		}
 		if m.name == "nodes" {
 			out.nodes(nodes)
 		}
 	}
-	_, _ = out.WriteString("}\n")
-	return out.Flush()
+	out.buf = append(out.buf, "}\n"...)
+	return out.flush()
 }
 
 // nodes returns all nodes that are saved, or ErrDuplicateID. It reports whether one of them has two values, which may
 // differ in what was redacted.
 func (h header) nodes(roots []*node.Node) (nodes []*node.Node, twins bool, err error) {
+	if nodes, ok := ascending(roots); ok && h.loose == nil {
+		return nodes, false, nil
+	}
 	w := walk{extra: h.loose}
 	nodes = w.from(append(slices.Clone(roots), h.loose[nil]...))
 	return nodes, w.twins, w.clash
+}
+
+// ascending returns the nodes that are saved, if the conversation is a trunk without child conversations (see
+// DAG.backward) whose IDs ascend. Most are: an ID is a time. IDs that ascend are distinct, so that nothing has to be
+// looked up: 20 ns a node in place of 150.
+func ascending(roots []*node.Node) (nodes []*node.Node, ok bool) {
+	if len(roots) != 1 {
+		return nil, false
+	}
+
+	nodes = make([]*node.Node, 0, roots[0].Depth()+1)
+	ok = true
+	_, more := backAlongTrunk(roots[0], func(n *node.Node) bool {
+		if len(nodes) > 0 {
+			id, next := n.ID(), nodes[len(nodes)-1].ID()
+			ok = bytes.Compare(id[:], next[:]) < 0
+		}
+		ok = ok && n.Children().Len() == 0
+		nodes = append(nodes, n)
+		return ok
+	})
+	slices.Reverse(nodes)
+	return nodes, ok && !more
 }
 
 // member returns the JSON of one member with its name, and nothing for a member that is left out.
@@ -223,22 +248,42 @@ func appendHeads(dst []byte, heads []*node.Node) []byte {
 	return append(dst, ']')
 }
 
-// writer writes nodes.
+// writer writes to w in large pieces. Nodes are encoded into its buffer, not copied to it.
 type writer struct {
-	*bufio.Writer
-	line []byte // buffer for one line
+	w   io.Writer
+	buf []byte // what is not written yet
+	err error  // the first error of w
 }
 
+// writeSize is the size of the pieces, in bytes.
+const writeSize = 64 << 10
+
 func (w *writer) nodes(nodes []*node.Node) {
-	_, _ = w.WriteString("[\n")
+	w.buf = append(slices.Grow(w.buf, writeSize+writeSize/4), "[\n"...)
 	for i, n := range nodes {
-		w.line = n.Append(w.line[:0])
+		w.buf = n.Append(w.buf)
 		if i < len(nodes)-1 {
-			w.line = append(w.line, ',')
+			w.buf = append(w.buf, ',')
 		}
-		_, _ = w.Write(append(w.line, '\n'))
+		w.buf = append(w.buf, '\n')
+
+		if len(w.buf) >= writeSize && w.flush() != nil {
+			return
+		}
 	}
-	_ = w.WriteByte(']')
+	w.buf = append(w.buf, ']')
+}
+
+// flush writes the buffer, and returns the first error of w.
+func (w *writer) flush() error {
+	if w.err == nil {
+		var n int
+		if n, w.err = w.w.Write(w.buf); w.err == nil && n < len(w.buf) {
+			w.err = io.ErrShortWrite
+		}
+	}
+	w.buf = w.buf[:0]
+	return w.err
 }
 
 // replaceFile replaces the file at path, or leaves it unchanged and returns an error. Errors of the file system name

@@ -103,6 +103,19 @@ func (n *Node) Append(dst []byte) []byte {
 	if line := n.line.get(); line != "" {
 		return append(dst, line...)
 	}
+
+	// Encode into a pooled buffer first if there is none: growing a new one takes three times as long.
+	if cap(dst) == 0 {
+		scratch := scratches.Get().(*[]byte)
+		defer scratches.Put(scratch)
+		line := n.encode((*scratch)[:0])
+		if cap(line) <= maxScratch {
+			*scratch = line
+		}
+		n.line.encoded(line)
+		return append(dst, line...)
+	}
+
 	begin := len(dst)
 	dst = n.encode(dst)
 	n.line.encoded(dst[begin:])
