@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -103,6 +104,22 @@ func (p Points) play(t *testing.T, what stop, at int, transactions []span) []spa
 	}
 	require.Empty(t, l.faults, "%s at point %d, %s", what, at, l.stopper.where)
 	return l.stopper.transactions
+}
+
+// Survive lets a process live on db, whose transactions may fail at any moment, and another one finish its runs. It
+// returns the faults that were found. Repaired is called between the two.
+func (p Points) Survive(t *testing.T, address string, db Store, repaired func()) []string {
+	t.Helper()
+	l := &life{Points: p, t: t, address: address, db: db}
+	l.ctx, l.cancel = context.WithTimeout(context.Background(), time.Minute)
+	defer l.close()
+	l.live()
+	require.NoError(t, l.ctx.Err(), "the process hangs")
+	repaired()
+	l.open(nil)
+	l.invariants()
+	l.finish()
+	return l.faults
 }
 
 // span is the points of a transaction.

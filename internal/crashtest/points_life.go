@@ -171,7 +171,8 @@ func (l *life) live() {
 func (l *life) repeat(transaction func() error) error {
 	for {
 		err := transaction()
-		if err == nil || !errors.Is(err, errStopped) || l.ctx.Err() != nil {
+		var refused *store.RunError
+		if err == nil || errors.As(err, &refused) || l.ctx.Err() != nil {
 			return err
 		}
 	}

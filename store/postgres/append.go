@@ -33,8 +33,15 @@ func (db *database) AppendOnce(
 	}
 	defer db.running.Done()
 
-	err = db.pool.QueryRow(ctx, appendOnce, to, a.Header, a.Conversation, a.Head, int64(a.Expect), known,
-		records[0], records[1], records[2], records[3]).Scan(&header)
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer conn.Release()
+	err = db.await(ctx, func(ctx context.Context) error {
+		return conn.QueryRow(ctx, appendOnce, to, a.Header, a.Conversation, a.Head, int64(a.Expect), known,
+			records[0], records[1], records[2], records[3]).Scan(&header)
+	})
 
 	// In the second case another transaction was first, or the head is not as expected: a full transaction decides.
 	switch {

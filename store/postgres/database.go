@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ type database struct {
 	owned         bool   // Close closes the pool
 	guards        string // statements that follow BEGIN
 	commitTimeout time.Duration
+	replyTimeout  time.Duration // how long the reply to a statement may take; 0 is no limit
 
 	mu      sync.Mutex     // guards closed, and running.Add: no call begins after Close
 	closed  bool           // set by Close
@@ -97,7 +99,17 @@ func (db *database) Snapshot(ctx context.Context, f func(sqlstore.Tx) error) err
 
 // transaction runs f in a transaction.
 func (db *database) transaction(ctx context.Context, begin string, f func(sqlstore.Tx) error) error {
-	tx, err := db.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + db.guards})
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+
+	var tx pgx.Tx
+	err = db.await(ctx, func(ctx context.Context) error {
+		tx, err = conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + db.guards})
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -113,7 +125,7 @@ func (db *database) transaction(ctx context.Context, begin string, f func(sqlsto
 		}
 	}()
 
-	if err := f(queries{tx}); err != nil {
+	if err := f(queries{tx, db}); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -130,37 +142,92 @@ func (db *database) Read(ctx context.Context, f func(sqlstore.Tx) error) error {
 		return err
 	}
 	defer db.running.Done()
-	return f(queries{db.pool})
+
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return f(queries{conn, db})
 }
 
-// queries is a sqlstore.Tx on a transaction or on the pool.
+// limit returns a context for one statement. The server ends a statement after StatementTimeout; if the network is silent,
+// nobody hears of it, and only this limit ends the wait.
+func (db *database) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if db.replyTimeout <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, db.replyTimeout)
+}
+
+// await runs one statement with the limit.
+func (db *database) await(ctx context.Context, statement func(context.Context) error) error {
+	limited, cancel := db.limit(ctx)
+	defer cancel()
+	return db.silent(ctx, limited, statement(limited))
+}
+
+// silent returns err, with its reason if the limit has passed and not the context of the caller.
+func (db *database) silent(ctx, limited context.Context, err error) error {
+	if err != nil && ctx.Err() == nil && limited.Err() == context.DeadlineExceeded {
+		return fmt.Errorf("postgres: the server did not reply within %v: %w", db.replyTimeout, err)
+	}
+	return err
+}
+
+// queries is a sqlstore.Tx on a transaction or on a connection.
 type queries struct {
 	on interface {
 		Exec(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
 		Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
 	}
+	db *database
 }
 
 // Exec implements sqlstore.Tx.
 func (q queries) Exec(ctx context.Context, query string, args ...any) (int64, error) {
-	tag, err := q.on.Exec(ctx, query, args...)
+	var tag pgconn.CommandTag
+	err := q.db.await(ctx, func(ctx context.Context) (err error) {
+		tag, err = q.on.Exec(ctx, query, args...)
+		return err
+	})
 	return tag.RowsAffected(), err
 }
 
-// Query implements sqlstore.Tx.
+// Query implements sqlstore.Tx. The limit ends with the rows.
 func (q queries) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {
-	found, err := q.on.Query(ctx, query, args...)
+	limited, cancel := q.db.limit(ctx)
+	found, err := q.on.Query(limited, query, args...)
 	if err != nil {
-		return nil, err
+		defer cancel()
+		return nil, q.db.silent(ctx, limited, err)
 	}
-	return rows{found}, nil
+	return rows{found, func(err error) error {
+		defer cancel()
+		return q.db.silent(ctx, limited, err)
+	}}, nil
 }
 
 // rows are sqlstore.Rows.
-type rows struct{ pgx.Rows }
+type rows struct {
+	pgx.Rows
+	end func(err error) error // ends the limit, and returns the error with its reason
+}
+
+// Next implements sqlstore.Rows. The last row ends the limit.
+func (r rows) Next() bool {
+	more := r.Rows.Next()
+	if !more {
+		r.Rows.Close()
+	}
+	return more
+}
+
+// Err implements sqlstore.Rows.
+func (r rows) Err() error { return r.end(r.Rows.Err()) }
 
 // Close implements sqlstore.Rows.
 func (r rows) Close() error {
 	r.Rows.Close()
-	return r.Err()
+	return r.end(r.Rows.Err())
 }

@@ -2,19 +2,37 @@ package postgres
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/plait-dev/plait/internal/sqlstore"
 )
 
-// OpenWrapped is Open with a pool that the caller closes, and with something around the transactions.
-func OpenWrapped(ctx context.Context, pool *pgxpool.Pool, wrap func(sqlstore.DB) sqlstore.DB) (*DB, error) {
-	opts := (*Options)(nil).withDefaults()
-	db := &database{pool: pool, commitTimeout: opts.StatementTimeout, closing: make(chan struct{})}
-	driver, err := sqlstore.New(ctx, wrap(db), dialect, sqlstore.Options{Poll: opts.Poll})
+// OpenWrapped is Open with something around the transactions.
+func OpenWrapped(
+	ctx context.Context, url string, opts *Options, wrap func(sqlstore.DB) sqlstore.DB,
+) (*DB, error) {
+	o := opts.withDefaults()
+	db, err := connect(ctx, url, o)
 	if err != nil {
 		return nil, err
+	}
+	return openWrapped(ctx, db, o, wrap)
+}
+
+// NewWrapped is New with something around the transactions.
+func NewWrapped(ctx context.Context, pool *pgxpool.Pool, wrap func(sqlstore.DB) sqlstore.DB) (*DB, error) {
+	o := (*Options)(nil).withDefaults()
+	return openWrapped(ctx, &database{pool: pool}, o, wrap)
+}
+
+func openWrapped(ctx context.Context, db *database, o Options, wrap func(sqlstore.DB) sqlstore.DB) (*DB, error) {
+	db.commitTimeout = o.StatementTimeout
+	db.closing = make(chan struct{})
+	driver, err := sqlstore.New(ctx, wrap(db), dialect, sqlstore.Options{Poll: o.Poll})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
 	return &DB{Runs: driver, sqlstore: driver, database: db}, nil
 }

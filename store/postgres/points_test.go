@@ -62,7 +62,7 @@ func points(t *testing.T) crashtest.Points {
 				return postgres.Open(ctx, url, nil)
 			}
 			pool := newPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.DialFunc = process.dial })
-			return postgres.OpenWrapped(ctx, pool, wrap)
+			return postgres.NewWrapped(ctx, pool, wrap)
 		},
 		Database: func() string {
 			_, err := admin.Exec(context.Background(), `TRUNCATE `+strings.Join(tables, ", "))

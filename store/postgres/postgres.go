@@ -22,7 +22,8 @@ type Options struct {
 	IdleTimeout time.Duration
 	// LockTimeout is how long a statement waits for a lock. Defaults to 5 seconds.
 	LockTimeout time.Duration
-	// StatementTimeout is how long one statement may run. Defaults to 30 seconds.
+	// StatementTimeout is how long one statement may run. If there is no reply after twice this time, the connection is
+	// given up: the network is silent. Defaults to 30 seconds.
 	StatementTimeout time.Duration
 	// Poll is how often Watch looks for heads that other programs have moved. Defaults to 500 milliseconds.
 	Poll time.Duration
@@ -82,23 +83,42 @@ type DB struct {
 // Open connects to the database with this URL or connection string, as pgxpool.ParseConfig reads it, and makes the
 // tables if they are not there. A guard that the URL sets itself, such as lock_timeout, is kept.
 func Open(ctx context.Context, url string, opts *Options) (*DB, error) {
+	o := opts.withDefaults()
+	db, err := connect(ctx, url, o)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, db, o)
+}
+
+// connect returns a database with a pool of its own.
+func connect(ctx context.Context, url string, o Options) (*database, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, err
 	}
-	o := opts.withDefaults()
+	params := config.ConnConfig.RuntimeParams
 	for name, value := range o.guards() {
-		if _, set := config.ConnConfig.RuntimeParams[name]; !set {
-			config.ConnConfig.RuntimeParams[name] = value
+		if _, set := params[name]; !set {
+			params[name] = value
 		}
 	}
+
+	// The URL may set a limit of its own for statements. In another unit, or as 0, it is no limit here.
+	statement, _ := strconv.Atoi(params["statement_timeout"])
+	replies := replyTimeout(time.Duration(statement) * time.Millisecond)
+	config.PingTimeout = replies
 
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, &database{pool: pool, owned: true}, o)
+	return &database{pool: pool, owned: true, replyTimeout: replies}, nil
 }
+
+// replyTimeout returns how long to wait for the reply to a statement that the server ends after a time: so long that its
+// error has come, unless the network is silent.
+func replyTimeout(statement time.Duration) time.Duration { return 2 * statement }
 
 // New uses a pool of the program. The timeouts of opts apply to the transactions of Plait alone. New changes no setting
 // of a connection. Close does not close the pool.
@@ -108,7 +128,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*DB, error) {
 	for name, value := range o.guards() {
 		fmt.Fprintf(&set, "; set local %s = %s", name, value)
 	}
-	return open(ctx, &database{pool: pool, guards: set.String()}, o)
+	return open(ctx, &database{pool: pool, guards: set.String(), replyTimeout: replyTimeout(o.StatementTimeout)}, o)
 }
 
 func open(ctx context.Context, db *database, opts Options) (*DB, error) {
