@@ -518,6 +518,60 @@ func TestCallOfASubAgentIsExecutedByAWorker(t *testing.T) {
 	})
 }
 
+// TestStepsOfAResumedSubAgentAreStored interrupts a sub-agent in its second tool call, after a worker had executed its first one.
+func TestStepsOfAResumedSubAgentAreStored(t *testing.T) {
+	item := count{"bolts"}
+	begun, paid := make(chan struct{}), 0
+	pay := counter("pay", func(ctx context.Context, _ string) (string, error) {
+		paid++
+		close(begun)
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	counts := counter("count", has)
+	play(t, counts, func(s *scene) {
+		inner := executor.Agent{
+			Tools: []dag.Tool{executor.DeferredTool(counts.Definition()), pay}, Log: s.engine.Log,
+			Provider: apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
+				switch results := req.Messages[len(req.Messages)-1].Blocks.ToolResults(); {
+				case len(results) == 0:
+					return apitest.Call(apitest.Use("count", item))
+				case results[0].Content.Text() == "many bolts":
+					return apitest.Call(apitest.Use("pay", item))
+				default:
+					return apitest.Say(results[0].Content.Text())
+				}
+			}).Always()),
+		}
+		s.engine.Agents["a"] = executor.Agent{
+			Tools: []dag.Tool{executor.SubAgent("ask", "Asks another agent.", inner)},
+			Provider: apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
+				if results := req.Messages[len(req.Messages)-1].Blocks.ToolResults(); len(results) > 0 {
+					return apitest.Say("It says: " + results[0].Content.Text())
+				}
+				return apitest.Call(apitest.Use("ask", executor.Task{Task: "Count."}))
+			}).Always()),
+		}
+	}, func(s *scene) {
+		run := s.start()
+		<-begun
+		s.stop()
+
+		ctx, cancel := context.WithCancel(s.ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = (&Engine{Store: s.runs, Settings: quiet(), Agents: s.engine.Agents}).Serve(ctx)
+		}()
+		r := s.wait(run)
+		cancel()
+		<-done
+		require.Equal(t, store.RunDone, r.State, r.Reason)
+		require.Equal(t, "It says: "+content.OutcomeUnknown, s.text())
+		require.Equal(t, 1, paid)
+	})
+}
+
 func TestCallThatNoWorkerHasTakesAReply(t *testing.T) {
 	play(t, counter("count", has), func(s *scene) { s.worker.Tools = nil }, func(s *scene) {
 		run := s.start()

@@ -23,10 +23,11 @@ type running struct {
 	began time.Time // before the claim
 
 	conversation *store.Conversation
-	stored       []*node.Node    // the heads of the last commit
-	next         store.Step      // what the next commit stores; commit sets Lease and Append
-	over         bool            // a step has ended the lease: the run has paused or ended
-	held         context.Context // done when the lease is lost or Serve interrupts: nothing is stored after that
+	stored       []*node.Node       // the heads of the last commit
+	pending      []executor.Pending // the calls of the continuation that is resumed
+	next         store.Step         // what the next commit stores; commit sets Lease and Append
+	over         bool               // a step has ended the lease: the run has paused or ended
+	held         context.Context    // done when the lease is lost or Serve interrupts: nothing is stored after that
 }
 
 // do executes the run up to its next pause or its end.
@@ -77,7 +78,7 @@ func (r *running) execute(ctx context.Context) (dag.DAG, error) {
 		return d, &parkError{err}
 	}
 
-	r.next.Consume = r.Continuation.ID
+	r.next.Consume, r.pending = r.Continuation.ID, paused.Pending
 	if paused.Reason == content.StopApproval {
 		// An approval is used once: consume it before the calls that it lets run.
 		if _, err := r.commit(ctx, nil); err != nil {
@@ -126,7 +127,7 @@ func (r *running) save(own func(context.Context, dag.DAG) error) func(context.Co
 		}
 
 		// All results of a continuation are stored in the step that consumes it. Wait for the last one.
-		if r.next.Consume != "" && len(d.OpenCalls()) > 0 {
+		if r.next.Consume != "" && slices.ContainsFunc(r.pending, func(p executor.Pending) bool { return isOpen(d, p) }) {
 			return nil
 		}
 
@@ -147,6 +148,24 @@ func (r *running) save(own func(context.Context, dag.DAG) error) func(context.Co
 		}
 		return nil
 	}
+}
+
+// isOpen reports whether a pending call has no result in d, the conversation of the run.
+func isOpen(d dag.DAG, p executor.Pending) bool {
+	for _, agent := range p.Path {
+		d = dag.FromNode(unfinished(d, agent.Index))
+	}
+	return slices.ContainsFunc(d.OpenCalls(), func(c executor.Call) bool { return c.Index == p.Call.Index })
+}
+
+// unfinished returns the execution without a result of the call with an index, or nil.
+func unfinished(d dag.DAG, index int) *node.Node {
+	for _, h := range d.Heads() {
+		if e, ok := h.Payload().(node.ToolExecution); ok && e.Index == index && e.State.Unfinished() {
+			return h
+		}
+	}
+	return nil
 }
 
 // store commits the next step with the new nodes of d. It does nothing if there is nothing to commit.

@@ -67,7 +67,7 @@ type Agent struct {
 	// What is known at the same time is saved together: a response and the start of its calls, a result and the start of
 	// the next call, results that arrive while Save runs, the last result and the message with all results, the last
 	// response and the end of the run. So Save is called at most once for each step, which is a response or a tool call,
-	// and once for the beginning of the run. Hooks that decide about calls (Prepare, Before, InDoubt) get the calls of a
+	// and once for the beginning of the run and of each sub-agent. Hooks that decide about calls (Prepare, Before, InDoubt) get the calls of a
 	// saved response, which is one call of Save more in each turn with calls. With a queue or a Next hook, the last
 	// response is saved before the end. With SkipOnSteering, each batch of calls is saved when it ends.
 	//
@@ -82,8 +82,9 @@ type Agent struct {
 	//     cancelled or fails keeps it, with content.StopCut.)
 	//
 	// An error of Save ends the run: what is under way is cancelled, the error is in the chain of the run's, and Save is
-	// not called again. The conversations of sub-agents come with the result of their call; a sub-agent's own Save gets
-	// them step by step. Its context is not cancelled with the run. Defaults to saving nothing.
+	// not called again. The steps of a [SubAgent] are steps of the run: Save gets the conversation of the run, in which
+	// the sub-agent's is the Child of its call. A Save of the sub-agent's own is called before. The context of Save is
+	// not cancelled with the run. Defaults to saving nothing.
 	Save func(ctx context.Context, d dag.DAG) error
 
 	// Steering holds messages of the user. When a run begins and after each turn, they are appended before the next

@@ -63,6 +63,7 @@ type task struct {
 	timeout time.Duration // 0 or less is no limit
 	mode    Mode
 	agent   *subAgent // the sub-agent that fn runs, or nil
+	resumes bool      // fn only runs the agent: after a crash it continues with the steps that were saved
 	effect  Effect
 }
 

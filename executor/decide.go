@@ -171,7 +171,7 @@ func (r *run) find(c *toolCall) (err error) {
 	// Call.
 	c.fn = tool.Call
 	if s, ok := steps(tool); ok {
-		c.fn = s.run
+		c.fn, c.resumes = s.run, c.agent != nil
 		return s.prepare(c.ran.Input)
 	}
 	return nil

@@ -121,8 +121,9 @@ func (r *run) decideAgain(c *toolCall, within bool) {
 
 	// Prepare and Before hooks do not see it again. It has to be the same call for the service that gets its key.
 	c.ran = c.startedAs()
+	// A sub-agent continues with its last saved step. Its own calls may be in doubt.
 	err := r.find(c)
-	if err == nil && c.effect != EffectUnknown {
+	if err == nil && (c.effect != EffectUnknown || c.resumes && c.kept != nil) {
 		return
 	}
 	r.agent.Log.WarnContext(r.ctx, "plait: a tool call is in doubt: it was started, and has no result",

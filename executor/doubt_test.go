@@ -5,6 +5,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -449,45 +453,115 @@ func TestResumeRefusesAContinuationWhoseCallsWereStarted(t *testing.T) {
 	}
 }
 
-// TestACrashAfterASubAgentWasResumed leaves the call of the sub-agent in doubt, with its conversation as it was at the pause.
-func TestACrashAfterASubAgentWasResumed(t *testing.T) {
+// TestSubAgentContinuesAfterACrashInAResumedRun ends the program after each step of a sub-agent that was resumed.
+func TestSubAgentContinuesAfterACrashInAResumedRun(t *testing.T) {
 	var count tally
-	var saved dag.DAG
+	var saved []dag.DAG
 	agent := executor.Agent{
 		Provider: calling(toSub("sub", "s")), Tools: []dag.Tool{count.risky("sub", []string{"pay"}, "pay")}, Log: quiet,
-		Save: func(_ context.Context, d dag.DAG) error {
-			if len(starts(d)) > 0 {
-				saved = d
-			}
-			return nil
-		},
+		Save: func(_ context.Context, d dag.DAG) error { saved = append(saved, d); return nil },
 	}
 	paused, err := agent.Run(t.Context(), dag.New().User("Go."))
 	pause := pauseOf(t, err)
 	require.Empty(t, starts(paused), "nothing is in doubt in a pause")
+	saved = nil
 	replies := map[string]executor.Reply{pause.Pending[0].ID: executor.Approved()}
 	_, err = agent.Resume(t.Context(), paused, pause, replies)
 	require.NoError(t, err)
 	require.Equal(t, []string{"pay"}, count.ran())
 
-	// The program ended while the sub-agent ran again.
-	require.Len(t, starts(saved), 1)
-	kept := dag.FromNode(paused.Head()).Heads()
-	require.Equal(t, kept, starts(saved)[0].Child.Slice())
-	_, err = agent.Resume(t.Context(), saved, pause, replies)
-	require.ErrorIs(t, err, executor.ErrStale)
-	require.ErrorContains(t, err, "was started, and its outcome is unknown")
+	var outcome []string
+	for i, d := range saved {
+		if len(starts(d)) == 0 {
+			continue // before or after the call
+		}
+		_, err = agent.Resume(t.Context(), d, pause, replies)
+		require.ErrorIs(t, err, executor.ErrStale, "step %d", i)
+		require.ErrorContains(t, err, "was started, and its outcome is unknown")
 
-	d, err := agent.Run(t.Context(), saved)
-	require.NoError(t, err)
-	require.Equal(t, []string{"error: " + content.OutcomeUnknown}, outcomes(t, d))
-	require.Equal(t, kept, executionOf(t, d, 0).Child.Slice())
-
-	// A sub-agent that may run again goes on in its conversation, and asks again.
-	agent.Tools = []dag.Tool{executor.WithEffect(count.risky("sub", []string{"pay"}, "pay"), executor.EffectIdempotent)}
-	_, err = agent.Run(t.Context(), saved)
-	require.Len(t, pauseOf(t, err).Agents, 1)
+		d, err = agent.Run(t.Context(), d)
+		var again *executor.PausedError
+		switch {
+		case errors.As(err, &again):
+			require.Len(t, again.Continuation.Agents, 1)
+			outcome = append(outcome, "asked again")
+		default:
+			require.NoError(t, err)
+			outcome = append(outcome, outcomes(t, d)...)
+		}
+	}
+	require.Equal(t, []string{
+		"asked again", // the sub-agent has not continued
+		"asked again", // it has begun its run again
+		"<error: " + content.OutcomeUnknown + ">",
+		"<pay>", // the tool has its result
+		"<pay>", // the sub-agent's run is over
+	}, outcome)
 	require.Equal(t, []string{"pay"}, count.ran(), "nothing ran a second time")
+}
+
+// TestSubAgentContinuesFromEverySavedStep ends a run after each of its steps, as a crash does, two sub-agents deep, and runs what
+// its journal holds.
+func TestSubAgentContinuesFromEverySavedStep(t *testing.T) {
+	var count tally
+	inner := executor.Agent{
+		Provider: calling(plainCall("a"), plainCall("b")), Tools: []dag.Tool{count.tool("a"), count.tool("b")},
+		Strategy: executor.Sequential(), Log: quiet,
+	}
+	middle := executor.Agent{
+		Provider: calling(plainCall("c"), toSub("inner", "i")), Strategy: executor.Sequential(), Log: quiet,
+		Tools: []dag.Tool{count.tool("c"), executor.SubAgent("inner", "", inner)},
+	}
+	var saved []dag.DAG
+	agent := executor.Agent{
+		Provider: calling(toSub("middle", "m"), plainCall("d")), Log: quiet,
+		Tools: []dag.Tool{executor.SubAgent("middle", "", middle), count.tool("d")},
+		Save:  func(_ context.Context, d dag.DAG) error { saved = append(saved, d); return nil },
+	}
+	want, err := agent.Run(t.Context(), dag.New().User("Go."))
+	require.NoError(t, err)
+	require.Equal(t, "<<c; <a; b>>; d>", want.Text())
+	require.Greater(t, len(saved), 12, "the steps of the sub-agents are saved")
+
+	steps := saved
+	for i, d := range steps[:len(steps)-1] {
+		path := filepath.Join(t.TempDir(), "journal")
+		j, err := dag.OpenJournal(path, &dag.JournalOptions{NoSync: true})
+		require.NoError(t, err)
+		require.NoError(t, j.Append(d))
+		require.NoError(t, j.Close())
+		loaded, err := dag.Load(path)
+		require.NoError(t, err)
+
+		begun := map[string]node.ToolExecution{}
+		addExecutions(loaded, begun)
+		inDoubt := slices.ContainsFunc(slices.Collect(maps.Values(begun)), func(e node.ToolExecution) bool {
+			return e.State == node.ExecutionStarted && e.Child.Len() == 0
+		})
+		count = tally{}
+		d, err = agent.Run(t.Context(), loaded)
+		require.NoError(t, err, "step %d", i)
+		require.Equal(t, inDoubt, strings.Contains(d.Text(), content.OutcomeUnknown), "step %d: %s", i, d.Text())
+
+		ran := count.ran()
+		for _, name := range []string{"a", "b", "c", "d"} {
+			if _, before := begun[name]; before {
+				require.NotContains(t, ran, name, "step %d: it is executed a second time", i)
+			} else if !inDoubt {
+				require.Contains(t, ran, name, "step %d", i)
+			}
+		}
+	}
+}
+
+// addExecutions adds the executions of d and of the conversations in it, by the name of the tool.
+func addExecutions(d dag.DAG, to map[string]node.ToolExecution) {
+	for _, n := range d.Nodes() {
+		if e, ok := n.Payload().(node.ToolExecution); ok {
+			to[e.Tool] = e
+			addExecutions(dag.FromNode(n), to)
+		}
+	}
 }
 
 // TestAStoreHasTheStartsOfCalls: a store gives the same guarantee as a journal.

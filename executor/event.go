@@ -32,7 +32,8 @@ import (
 //     the run is resumed, and the TurnEnd comes from the run that resumes it.
 //   - A call whose sub-agent pauses has a ToolStart and no ToolEnd before the Paused; the last of its Child events are
 //     the sub-agent's own Paused and End. When the sub-agent continues, the call has another ToolStart, further Child
-//     events, beginning with a RunStart of the same run, and in the end its one ToolEnd.
+//     events, beginning with a RunStart of the same run, and in the end its one ToolEnd. A sub-agent whose run was over
+//     when the program crashed has only the End.
 //   - An answer that broke off is a message like others, with what arrived of it: its MessageEnd and the TurnEnd hold
 //     its node. A consumer that breaks off gets no conversation and no part of a response.
 //

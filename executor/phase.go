@@ -29,10 +29,11 @@ type toolPhase struct {
 	news []news     // not emitted yet
 }
 
-// news is something to emit about a call: an update or, if that is nil, its result.
+// news is something to emit about a call: an update or, if that is nil, its result. A step is saved, not emitted.
 type news struct {
 	call   *toolCall
 	update Event
+	step   *agentStep
 }
 
 // maxUpdates is how many updates of a phase may wait to be emitted. A tool that makes more of them waits.
@@ -271,13 +272,20 @@ func (p *toolPhase) emitNews() bool {
 		return true
 	}
 
-	// All results that are known are saved together, also if an update comes between them.
+	// All that is known is saved together, also if an update comes in between.
 	for _, n := range all {
-		if n.update == nil {
+		switch {
+		case n.step != nil:
+			p.addAgentStep(n.call, *n.step)
+		case n.update == nil:
 			p.keep(n.call)
 		}
 	}
+
 	for _, n := range all {
+		if n.step != nil {
+			continue
+		}
 		if n.update == nil {
 			if !p.emitEnd(n.call) {
 				return false
@@ -337,7 +345,7 @@ func (p *toolPhase) update(c *toolCall, event Event) {
 		<-p.room
 		return
 	}
-	p.notify(news{c, event})
+	p.notify(news{call: c, update: event})
 }
 
 // notify queues an event for emitNews. p.mu must be held.

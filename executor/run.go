@@ -31,9 +31,10 @@ type run struct {
 	ledger  ledger
 	inside  *toolCall // the call that the run is inside of, or nil
 
-	saved   []*node.Node // the heads that Agent.Save was last called with
-	saveErr error        // what it returned; the run ends with it
-	held    []Event      // wait for the next call of it; see hold
+	saved   []*node.Node   // the heads that Agent.Save was last called with
+	saveErr error          // what it returned; the run ends with it
+	held    []Event        // wait for the next call of it; see hold
+	waiting []chan<- error // of sub-agents' steps that wait for it; each has room for what it returned
 
 	// beside returns a conversation with the heads that d lacks while one of several branches is executed; nil at any
 	// other time.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
 )
 
 // hold emits an event with the next call of flush. With Agent.Save, a step and what follows at once are saved together:
@@ -19,12 +22,18 @@ func hold[E Event](r *run, event E) bool {
 	return true
 }
 
-// flush saves the conversation and emits the events that were held. It returns false if the consumer left.
+// flush saves the conversation, lets the sub-agents continue whose steps are saved with that, and emits the events that
+// were held. It returns false if the consumer left.
 func (r *run) flush() bool {
-	if len(r.held) == 0 {
+	if len(r.held) == 0 && len(r.waiting) == 0 {
 		return true
 	}
 	r.save()
+
+	for _, saved := range r.waiting {
+		saved <- r.saveErr
+	}
+	r.waiting = nil
 
 	held := r.held
 	r.held = nil
@@ -69,4 +78,67 @@ func (r *run) withSaveError(err error) error {
 		return err
 	}
 	return errors.Join(err, r.saveErr)
+}
+
+// agentStep is the conversation of a call's sub-agent after a step, to be saved with that of the run.
+type agentStep struct {
+	dag   dag.DAG
+	saved chan<- error // receives the error of the save; has room for it
+}
+
+// savesAgent reports whether the steps of the call's sub-agent are saved with the run, one by one.
+func (c *toolCall) savesAgent() bool { return c != nil && c.resumes && c.phase.r.agent.Save != nil }
+
+// saveAgent returns the Save of the call's sub-agent. It calls own, which may be nil, and then has the run save the step.
+func (c *toolCall) saveAgent(own func(context.Context, dag.DAG) error) func(context.Context, dag.DAG) error {
+	return func(ctx context.Context, d dag.DAG) error {
+		if own != nil {
+			if err := own(ctx, d); err != nil {
+				return err
+			}
+		}
+
+		saved := make(chan error, 1)
+		if !c.sendStep(agentStep{d, saved}) {
+			return nil // the call was given up, and the conversation that is kept is that of then
+		}
+		select {
+		case err := <-saved:
+			return err
+		case <-c.ctx.Done():
+			return errorOf(&c.ctx)
+		}
+	}
+}
+
+// sendStep sends a step of the call's sub-agent to the run's goroutine, unless the call is over.
+func (c *toolCall) sendStep(step agentStep) bool {
+	c.phase.mu.Lock()
+	defer c.phase.mu.Unlock()
+
+	if c.state != running {
+		return false
+	}
+	c.child = step.dag
+	c.phase.notify(news{call: c, step: &step})
+	return true
+}
+
+// addAgentStep adds a step of a sub-agent to the conversation of the run: the call is started, with the sub-agent's
+// conversation as its Child. The next save has it.
+func (p *toolPhase) addAgentStep(c *toolCall, step agentStep) {
+	p.mu.Lock()
+	e := node.ToolExecution{
+		Index: c.call.Index, State: node.ExecutionStarted, Started: c.started, Ran: c.changes(), Usage: c.usage,
+		Child: node.ListOf(step.dag.Heads()...),
+	}
+	p.mu.Unlock()
+
+	d := p.r.d.AppendExecutions(e)
+	if err := d.Err(); err != nil {
+		step.saved <- err
+		return
+	}
+	p.r.d = d
+	p.r.waiting = append(p.r.waiting, step.saved)
 }

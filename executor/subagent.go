@@ -33,8 +33,10 @@ type Task struct {
 //   - If a sub-agent pauses, so does the run around it, as soon as the other calls of the phase have their results. The
 //     [Continuation] has the calls of both; see [PausedAgent]. A [Handler], and a tool of a program's own that calls
 //     the sub-agent's tool and has no Unwrap method, cannot pause: there the result is an error.
-//   - After a crash, its call is in doubt as any other that was started, unless [WithEffect] allows to execute it again. A
-//     tool of the sub-agent has another [IdempotencyKey] then, unless the sub-agent was paused before.
+//   - With [Agent.Save] of the run around it, its steps are saved one by one, as the Child of the call. After a crash it
+//     continues with the last step: what it has is not repeated, and its own calls may be in doubt. Its limits count
+//     anew. This holds at any depth, but not for a sub-agent inside a program's own tool: its call is in doubt as any
+//     other that was started.
 //   - Runs inside tools nest no deeper than Limits.Depth of each run around them allows.
 //
 // The call has no timeout of its own, because agents take long: Limits.Time of the agent limits it, and [WithTimeout]
@@ -58,9 +60,14 @@ func (s *subAgent) work(ctx context.Context, in Task) (Result, error) {
 	}
 
 	around := callIn(ctx)
+	agent := s.agent
+	if around.savesAgent() && around.agent == s {
+		agent.Save = around.saveAgent(agent.Save)
+	}
+
 	var end End
 	var failure error
-	for event, err := range s.events(ctx, around, in.Task) {
+	for event, err := range s.events(ctx, agent, around, in.Task) {
 		if around != nil {
 			around.forward(event)
 		}
@@ -75,6 +82,11 @@ func (s *subAgent) work(ctx context.Context, in Task) (Result, error) {
 		return Result{}, &pausedError{agentPause{end.DAG, paused.Continuation}, around}
 	}
 
+	// The program ended between the last response of the sub-agent and the end of its run.
+	if errors.Is(failure, ErrAnswered) {
+		failure = nil
+	}
+
 	// The time may be over before a paused sub-agent continues: it is refused then, and not stopped.
 	if end.Stop == (node.StopReason{}) && errors.Is(failure, errTimeLimit) {
 		end.Stop.Reason, failure = content.StopTimeLimit, nil
@@ -82,28 +94,47 @@ func (s *subAgent) work(ctx context.Context, in Task) (Result, error) {
 	return childResult(end, failure)
 }
 
-// events returns the events of the agent's run for a call, which may be nil.
-func (s *subAgent) events(ctx context.Context, call *toolCall, task string) iter.Seq2[Event, error] {
-	fresh := s.agent.Stream(ctx, dag.New().User(task))
+// events returns the events of a run of agent, the sub-agent with its Save, for a call, which may be nil.
+func (s *subAgent) events(ctx context.Context, agent Agent, call *toolCall, task string) iter.Seq2[Event, error] {
+	fresh := agent.Stream(ctx, dag.New().User(task))
 	if call == nil || call.agent != s || call.kept == nil || !call.takeKept() {
 		return fresh
 	}
 
 	if resume := call.resume; resume != nil {
-		a := s.agent.after(resume.continuation)
+		a := agent.after(resume.continuation)
 		return stream(
 			func(yield func(Event, error) bool) *run { return newRun(ctx, a, resume.dag, yield) },
 			func(r *run) error { return r.resume(resume.continuation, resume.replies, true) },
 		)
 	}
 
-	// Without its continuation, a paused sub-agent continues as any conversation with open calls does, unless its task
-	// was changed since.
+	// Without its continuation, a sub-agent continues as any conversation does, unless its task was changed since.
 	before := call.kept.Payload().(node.ToolExecution)
 	if cmp.Or(before.Ran.Input, before.Input) != call.ran.Input {
 		return fresh
 	}
-	return s.agent.Stream(ctx, dag.FromNode(call.kept))
+	call.addUsage(before.Usage)
+
+	// The program may have ended after the sub-agent's run, and before its result was saved.
+	d := dag.FromNode(call.kept)
+	if stop, over := endOf(d); over {
+		return func(yield func(Event, error) bool) { yield(End{DAG: d, Stop: stop}, nil) }
+	}
+	return agent.Stream(ctx, d)
+}
+
+// endOf returns the stop reason of a run that is over, unless it failed or was cancelled.
+func endOf(d dag.DAG) (stop node.StopReason, over bool) {
+	if d.Head() == nil {
+		return stop, false
+	}
+	stop, over = d.Head().Payload().(node.StopReason)
+	switch stop.Reason {
+	case content.StopError, content.StopCancelled, content.StopDeadline:
+		return stop, false
+	}
+	return stop, over
 }
 
 // childResult returns the result of a sub-agent whose run ended.
