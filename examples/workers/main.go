@@ -1,0 +1,308 @@
+// Command workers refunds three orders with a few processes: an engine, which asks the model, and workers, which
+// execute its tool calls. A worker is killed in the middle of a call; another one executes the call again, and the
+// runs finish. The model is simulated.
+//
+//	go run ./examples/workers                                    # a temporary SQLite database, in which processes look for work
+//	go run ./examples/workers postgres://localhost/DATABASE      # PostgreSQL, where jobs of River wake them
+//
+// The program starts itself again for each process, with a role:
+//
+//	workers engine DATABASE
+//	workers worker DATABASE NAME
+//
+// They share nothing but the database. With PostgreSQL they could run on three machines.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/durable"
+	"github.com/plait-dev/plait/durable/river"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/store/postgres"
+	"github.com/plait-dev/plait/store/sqlite"
+)
+
+func main() {
+	if err := start(context.Background(), os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// start does what the arguments say.
+func start(ctx context.Context, args []string, out io.Writer) error {
+	switch {
+	case len(args) == 0:
+		folder, err := os.MkdirTemp("", "plait-workers-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(folder)
+		return refundAll(ctx, filepath.Join(folder, "runs.db"), out)
+
+	case args[0] == "engine" && len(args) == 2:
+		return serve(ctx, args[1], engine(), nil)
+	case args[0] == "worker" && len(args) == 3:
+		return serve(ctx, args[1], nil, worker(args[2], out))
+	case len(args) == 1:
+		return refundAll(ctx, args[0], out)
+	}
+	return errors.New("usage: workers [DATABASE | engine DATABASE | worker DATABASE NAME]")
+}
+
+// settings are for a demonstration: the work of a lost process passes on after two seconds, and not after thirty.
+var settings = durable.Settings{Slots: 1, Lease: 2 * time.Second, Poll: 200 * time.Millisecond}
+
+// engine returns the engine of a process, without its store.
+func engine() *durable.Engine {
+	agent := executor.Agent{
+		Provider: apitest.NewScript(apitest.Func(respond).Always()),
+		Tools:    []dag.Tool{refund("", nil)}, // its definition and its effect; the function is called by workers
+		Strategy: executor.DeferAll(),
+	}
+	return &durable.Engine{Agents: map[string]executor.Agent{"support": agent}, Settings: settings}
+}
+
+// respond is the model: it calls the tool, and then repeats the result.
+func respond(req api.Request) apitest.Turn {
+	last := req.Messages[len(req.Messages)-1].Blocks
+	if results := last.ToolResults(); len(results) > 0 {
+		return apitest.Say(results[0].Content.Text())
+	}
+	_, number, _ := strings.Cut(last.Text(), "refund ")
+	return apitest.Call(apitest.Use("refund", order{number}))
+}
+
+// worker returns the worker of a process, without its store.
+func worker(name string, out io.Writer) *durable.Worker {
+	w := &durable.Worker{Tools: []executor.Tool{refund(name, out)}, Settings: settings}
+	w.Name = name
+	return w
+}
+
+// order is the arguments of the tool.
+type order struct {
+	Number string `json:"number"`
+}
+
+// refund returns the tool for a worker of a name. The payment service knows durable.Key and refunds once for each, so
+// the call may be repeated if its process is lost. Ann has a bad line: the service does not answer her.
+func refund(name string, out io.Writer) executor.Tool {
+	tool := executor.Func("refund", "Refunds an order.", func(ctx context.Context, in order) (string, error) {
+		fmt.Fprintln(out, "refunding", in.Number)
+		if name == "ann" {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		return fmt.Sprintf("Order %s was refunded by %s.", in.Number, name), nil
+	})
+	return executor.WithEffect(tool, executor.EffectIdempotent)
+}
+
+// database is a store, and the way in which processes serve with it. Each of the engine and the worker may be nil.
+type database struct {
+	store.Runs
+	serve func(ctx context.Context, e *durable.Engine, w *durable.Worker) error
+	close func() error
+}
+
+// open opens the database at a path or a URL.
+func open(ctx context.Context, address string) (*database, error) {
+	if !strings.Contains(address, "://") {
+		db, err := sqlite.Open(ctx, address, nil)
+		if err != nil {
+			return nil, err
+		}
+		return &database{db, serveAndLook, db.Close}, nil
+	}
+
+	pool, err := pgxpool.New(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	if err := river.Migrate(ctx, pool, nil); err != nil {
+		return nil, err
+	}
+	db, err := postgres.New(ctx, pool, &postgres.Options{Ring: river.Ring(nil)})
+	if err != nil {
+		return nil, err
+	}
+	serve := func(ctx context.Context, e *durable.Engine, w *durable.Worker) error {
+		return river.Serve(ctx, pool, e, w, nil)
+	}
+	closeBoth := func() error {
+		defer pool.Close()
+		return db.Close()
+	}
+	return &database{db, serve, closeBoth}, nil
+}
+
+// serveAndLook serves without a queue: the processes look for work.
+func serveAndLook(ctx context.Context, e *durable.Engine, w *durable.Worker) error {
+	if e != nil {
+		return e.Serve(ctx)
+	}
+	return w.Serve(ctx)
+}
+
+// serve is a process with a role. It ends when its standard input does: when the first process closes it, or dies.
+func serve(ctx context.Context, address string, e *durable.Engine, w *durable.Worker) error {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+
+	db, err := open(ctx, address)
+	if err != nil {
+		return err
+	}
+	if e != nil {
+		e.Store = db
+	}
+	if w != nil {
+		w.Store = db
+	}
+	return errors.Join(db.serve(ctx, e, w), db.close())
+}
+
+// refundAll is the first process. It starts the others and the runs, and prints how they end.
+func refundAll(ctx context.Context, address string, out io.Writer) (err error) {
+	db, err := open(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+
+	var started processes
+	defer func() { err = errors.Join(err, started.end()) }()
+	if _, err := started.start(ctx, "engine", address); err != nil {
+		return err
+	}
+	ann, err := started.start(ctx, "worker", address, "ann")
+	if err != nil {
+		return err
+	}
+
+	// A front end needs an engine without agents.
+	front := &durable.Engine{Store: db, Settings: settings}
+	var runs []string
+	for _, number := range []string{"A-1", "A-2", "A-3"} {
+		run, err := front.Start(ctx, durable.Start{
+			Agent: "support", Conversation: "customer of " + number, Text: "Please refund " + number,
+		})
+		if err != nil {
+			return err
+		}
+		runs = append(runs, run)
+	}
+
+	// Ann writes a line when she begins a call.
+	if !bufio.NewScanner(ann.out).Scan() {
+		return errors.New("ann has ended")
+	}
+	fmt.Fprintln(out, "ann has begun a call, and is killed")
+	if err := ann.kill(); err != nil {
+		return err
+	}
+	if _, err := started.start(ctx, "worker", address, "bob"); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "bob has started")
+	return report(ctx, front, runs, out)
+}
+
+// report waits for the runs, and prints what their models said.
+func report(ctx context.Context, front *durable.Engine, runs []string, out io.Writer) error {
+	claims := 0
+	for _, id := range runs {
+		run, err := front.Wait(ctx, id)
+		if err != nil {
+			return err
+		}
+		c, err := store.New(front.Store, nil).Conversation(ctx, run.Conversation)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, run.State, "–", c.DAG().Text())
+
+		tasks, err := front.Store.Tasks(ctx, id)
+		if err != nil {
+			return err
+		}
+		for _, task := range tasks {
+			claims += task.Claims
+		}
+	}
+	fmt.Fprintf(out, "%d calls, claimed %d times\n", len(runs), claims)
+	return nil
+}
+
+// process is a process that this program has started.
+type process struct {
+	*exec.Cmd
+	in     io.Closer // the process ends when it is closed
+	out    io.Reader
+	killed bool
+}
+
+// processes are those that were started.
+type processes []*process
+
+// start starts this program with arguments.
+func (p *processes) start(ctx context.Context, args ...string) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Stderr = os.Stderr
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+
+	started := &process{Cmd: cmd, in: in, out: out}
+	*p = append(*p, started)
+	return started, nil
+}
+
+// kill ends the process at once.
+func (p *process) kill() error {
+	p.killed = true
+	return p.Process.Kill()
+}
+
+// end ends the processes, and waits for them.
+func (p processes) end() (err error) {
+	for _, one := range p {
+		err = errors.Join(err, one.in.Close())
+	}
+	for _, one := range p {
+		failed := one.Wait()
+		if !one.killed {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
