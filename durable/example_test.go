@@ -2,6 +2,8 @@ package durable_test
 
 import (
 	"context"
+	"encoding/json"
+	"expvar"
 	"fmt"
 	"sync"
 	"time"
@@ -133,4 +135,43 @@ func ExampleEngine_Reply() {
 	// <nil>
 	// true
 	// done <nil>
+}
+
+// A process publishes what it does, and the state of all runs, at /debug/vars. Any other format of metrics is made of
+// the same two structs.
+func ExampleCounter() {
+	ctx, cancel := context.WithCancel(context.Background())
+	db := &durable.Counter{Runs: store.Memory()}
+	engine := &durable.Engine{Store: db, Agents: map[string]executor.Agent{
+		"support": {Provider: apitest.NewScript(apitest.Say("Hello."))},
+	}}
+
+	expvar.Publish("process", expvar.Func(func() any { return db.Counts() }))
+	expvar.Publish("runs", expvar.Func(func() any {
+		stats, err := db.Stats(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		return stats
+	}))
+
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = engine.Serve(ctx) })
+	run, err := engine.Start(ctx, durable.Start{Agent: "support", Conversation: "customer 7", Text: "Hello"})
+	if err != nil {
+		panic(err)
+	}
+	_, err = engine.Wait(ctx, run)
+	fmt.Println(err)
+
+	var process struct{ Begun, Runs, Steps, Done, LeasesLost int }
+	var runs struct{ Ready, Running, Waiting, Parked int }
+	fmt.Println(json.Unmarshal([]byte(expvar.Get("process").String()), &process), process)
+	fmt.Println(json.Unmarshal([]byte(expvar.Get("runs").String()), &runs), runs)
+	cancel()
+	serving.Wait()
+	// Output:
+	// <nil>
+	// <nil> {1 1 1 1 0}
+	// <nil> {0 0 0 0}
 }

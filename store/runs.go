@@ -104,6 +104,9 @@ type Runs interface {
 	ListRuns(ctx context.Context, q ListRuns) ([]Run, error)
 	// Tasks returns the calls of the run's latest pause in their order, with their results.
 	Tasks(ctx context.Context, run string) ([]TaskState, error)
+	// Stats counts the runs that are not over, and the calls of their latest pauses. Its cost does not grow with the runs
+	// that are over.
+	Stats(ctx context.Context) (RunStats, error)
 	// Listen calls fn after each commit that makes work available or ends a run, until stop is called. Wake-ups may be
 	// lost, doubled or out of order, and those of other processes need not come at all. fn must return quickly and must
 	// not call the store.
@@ -363,6 +366,38 @@ type ListRuns struct {
 	After string
 	// Limit is the maximum number of runs to return. Defaults to 100.
 	Limit int
+}
+
+// RunStats counts the runs that are not over, and the calls of their latest pauses. Ages are in the store's clock.
+type RunStats struct {
+	// Ready, Running, Waiting and Parked are the runs in these states.
+	Ready, Running, Waiting, Parked int
+	// Lost are the running ones whose lease has ended: their worker is gone, and another one claims them.
+	Lost int
+	// OldestReady, OldestWaiting and OldestParked are how long a run has been in this state, at most.
+	OldestReady, OldestWaiting, OldestParked time.Duration
+	// Calls are the calls of waiting runs that have no result.
+	Calls CallStats
+	// InDoubt are the calls of runs that are not over with the result [OutcomeInDoubt].
+	InDoubt int
+}
+
+// CallStats counts calls without a result. Each is in one of Ready, Claimed, Outside and Exhausted.
+type CallStats struct {
+	// Ready can be claimed now. OldestReady is how long one of them has waited since its pause, at most.
+	Ready       int
+	OldestReady time.Duration
+	// Claimed are under a lease, or were given back and wait to be repeated.
+	Claimed int
+	// Outside wait for a result from outside, such as an approval.
+	Outside int
+	// Exhausted cannot be claimed any more, because their deadline has passed or their attempts are used up. The next
+	// sweep gives them a result.
+	Exhausted int
+	// Lost are those in Ready that were claimed before: their worker is gone.
+	Lost int
+	// Repeated are those in Ready and Claimed that were claimed more than once.
+	Repeated int
 }
 
 // PruneRunsRequest selects runs to remove.

@@ -74,6 +74,10 @@ func (m *memory) ListRuns(ctx context.Context, q ListRuns) ([]Run, error) {
 	return transact(ctx, m, func(time.Time) ([]Run, error) { return m.runs.list(q), nil })
 }
 
+func (m *memory) Stats(ctx context.Context) (RunStats, error) {
+	return transact(ctx, m, func(now time.Time) (RunStats, error) { return m.runs.stats(now), nil })
+}
+
 func (m *memory) Tasks(ctx context.Context, run string) ([]TaskState, error) {
 	return transact(ctx, m, func(time.Time) ([]TaskState, error) { return m.runs.taskStates(run) })
 }
@@ -548,6 +552,62 @@ func (t *runTable) sweep(now time.Time, s Sweep) (swept Swept) {
 
 	swept.Woken = len(t.wakes)
 	return swept
+}
+
+func (t *runTable) stats(now time.Time) (s RunStats) {
+	for _, r := range t.busy {
+		age := now.Sub(r.Changed)
+		switch r.State {
+		case RunReady:
+			s.Ready, s.OldestReady = s.Ready+1, max(s.OldestReady, age)
+		case RunRunning:
+			s.Running++
+			if !r.LeaseUntil.After(now) {
+				s.Lost++
+			}
+		case RunWaiting:
+			s.Waiting, s.OldestWaiting = s.Waiting+1, max(s.OldestWaiting, age)
+		case RunParked:
+			s.Parked, s.OldestParked = s.Parked+1, max(s.OldestParked, age)
+		}
+
+		if r.Continuation == "" {
+			continue
+		}
+		for _, task := range r.latest.tasks {
+			if task.Done && task.Result.Outcome == OutcomeInDoubt {
+				s.InDoubt++
+			}
+			if !task.Done {
+				s.Calls.add(task.TaskState, now, age)
+			}
+		}
+	}
+	return s
+}
+
+// add counts a call without a result, whose pause is that old.
+func (s *CallStats) add(t TaskState, now time.Time, age time.Duration) {
+	late := !t.Deadline.IsZero() && !t.Deadline.After(now)
+	claimed := t.LeaseUntil.After(now)
+	switch {
+	case t.Task.Outside:
+		s.Outside++
+		return
+	case late, t.Exhausted(now) && !claimed:
+		s.Exhausted++
+		return
+	case claimed:
+		s.Claimed++
+	default:
+		s.Ready, s.OldestReady = s.Ready+1, max(s.OldestReady, age)
+		if t.Claims > 0 {
+			s.Lost++
+		}
+	}
+	if t.Claims > 1 {
+		s.Repeated++
+	}
 }
 
 func (t *runTable) prune(now time.Time, p PruneRunsRequest) (pruned PrunedRuns) {

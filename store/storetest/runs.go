@@ -69,6 +69,7 @@ var runCases = []struct {
 	{"runs are removed in parts", (*runsTest).pruneParts},
 	{"a run that is not over is never removed", (*runsTest).pruneOpen},
 	{"retention keeps what runs, heads and forks need", (*runsTest).retention},
+	{"stats count what is not over", (*runsTest).stats},
 	{"runs are listed in pages", (*runsTest).listed},
 	{"keys that do not exist", (*runsTest).unknown},
 	{"listeners hear of work", (*runsTest).listeners},
@@ -772,6 +773,61 @@ func (t *runsTest) listed() {
 	require.Len(t, list(store.ListRuns{Agent: "agent"}), 5)
 }
 
+func (t *runsTest) stats() {
+	stats := func() store.RunStats {
+		s, err := t.Stats(t.ctx)
+		require.NoError(t, err)
+		return s
+	}
+	t.cancelled("cancelled")
+	require.Zero(t, stats(), "runs that are over are not counted")
+
+	// Of the calls of one pause nobody took one, one is claimed, one was lost twice, and one is exhausted. The fifth waits
+	// for a reply, and the sixth is in doubt.
+	calls := []store.Task{task("new"), task("claimed"), task("lost"), task("exhausted"), task("ask"), task("doubt")}
+	for i, c := range calls {
+		calls[i].Tool = c.Key.Call
+	}
+	calls[3].Attempts, calls[4].Outside = 1, true
+	t.pause("waiting", calls...)
+	claim := func(tool string, lease time.Duration) {
+		claimed, err := t.ClaimTasks(t.ctx, store.ClaimTasks{Worker: "worker", Tools: []string{tool}, Lease: lease})
+		require.NoError(t, err)
+		require.Len(t, claimed, 1)
+	}
+	claim("claimed", held)
+	claim("lost", ended)
+	claim("lost", ended)
+	claim("exhausted", ended)
+	doubt := result("waiting", "doubt", "")
+	doubt.Outcome = store.OutcomeInDoubt
+	_, err := t.Accept(t.ctx, doubt)
+	require.NoError(t, err)
+
+	// A run in each other state.
+	t.begin("running")
+	t.claimRun(held)
+	t.begin("lost")
+	lost := t.claimRun(held)
+	t.begin("parked")
+	_, err = t.Commit(t.ctx, store.Step{Lease: t.claimRun(held).Lease, End: store.RunParked})
+	require.NoError(t, err)
+	require.NoError(t, t.Renew(t.ctx, lost.Lease, ended))
+	t.begin("ready")
+
+	got := stats()
+	for _, age := range []*time.Duration{&got.OldestReady, &got.OldestWaiting, &got.OldestParked, &got.Calls.OldestReady} {
+		require.Positive(t, *age)
+		require.Less(t, *age, held)
+		*age = 0
+	}
+	want := store.RunStats{
+		Ready: 1, Running: 2, Waiting: 1, Parked: 1, Lost: 1, InDoubt: 1,
+		Calls: store.CallStats{Ready: 2, Claimed: 1, Outside: 1, Exhausted: 1, Lost: 1, Repeated: 1},
+	}
+	require.Equal(t, want, got)
+}
+
 func (t *runsTest) unknown() {
 	_, err := t.Run(t.ctx, "r")
 	t.refused(err, store.ErrNoRun, "r")
@@ -834,6 +890,8 @@ func (t *runsTest) doneContext() {
 	_, err = t.Accept(done, result("r", "a", "x"))
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, t.Cancel(done, "r", ""), context.Canceled)
+	_, err = t.Stats(done)
+	require.ErrorIs(t, err, context.Canceled)
 	_, err = t.PruneRuns(done, store.PruneRunsRequest{})
 	require.ErrorIs(t, err, context.Canceled)
 	t.state("r", store.RunWaiting)

@@ -1,0 +1,189 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/plait-dev/plait/store"
+)
+
+// Counter is a store that counts what the engines and workers on it do. Give one to the engines and workers of a
+// process, and publish its Counts with those of [store.Runs].Stats:
+//
+//	counter := &durable.Counter{Runs: db}
+//	engine := &durable.Engine{Store: counter, …}
+//
+// A Counter is safe for concurrent use. It must not be copied.
+type Counter struct {
+	// Runs is the store.
+	store.Runs
+
+	mu     sync.Mutex
+	counts Counts // guarded by mu
+}
+
+// Counts are the numbers of a [Counter] since it was made. They only rise. Rates and ratios of them show what a process
+// does; the state of all runs is in store.RunStats.
+type Counts struct {
+	// Begun are the runs that were started.
+	Begun int64
+	// Claims are the queries for work, and EmptyClaims those that found none.
+	Claims, EmptyClaims int64
+	// Runs and Calls are those that were claimed. Repeated are those of both that were claimed before: their worker was
+	// lost, or has given them back.
+	Runs, Calls, Repeated int64
+	// Steps are the steps of runs that were stored. Paused, Done, Failed and Parked are those that ended so.
+	Steps, Paused, Done, Failed, Parked int64
+	// Cancelled are the calls of Cancel.
+	Cancelled int64
+	// Results are the results that were accepted. InDoubt and Timeouts are those with these outcomes.
+	Results, InDoubt, Timeouts int64
+	// Renewals are the leases that were prolonged, and LeasesLost the steps and renewals that were refused because the
+	// lease was lost.
+	Renewals, LeasesLost int64
+	// Refused are the transactions that were refused for another reason, such as a second result or a cancelled run.
+	Refused int64
+	// Released are the runs and calls that were given back, to be tried again or because the process ends.
+	Released int64
+	// Sweeps are the sweeps, Woken the wake-ups that they made, and Expired the calls that they found to be exhausted.
+	Sweeps, Woken, Expired int64
+	// Errors are the errors of the store itself, such as a lost connection.
+	Errors int64
+}
+
+// Counts returns the numbers as they are now.
+func (c *Counter) Counts() Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts
+}
+
+// count calls fn with the numbers if a transaction has succeeded, and otherwise counts its error.
+func (c *Counter) count(ctx context.Context, err error, fn func(n *Counts)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	switch {
+	case err == nil:
+		fn(&c.counts)
+	case errors.Is(err, store.ErrLeaseLost):
+		c.counts.LeasesLost++
+	case refused(err):
+		c.counts.Refused++
+	case ctx.Err() == nil: // not an error of the store if the caller has given up
+		c.counts.Errors++
+	}
+}
+
+// Begin implements store.Runs.
+func (c *Counter) Begin(ctx context.Context, b store.Begin) (store.Run, error) {
+	r, err := c.Runs.Begin(ctx, b)
+	c.count(ctx, err, func(n *Counts) { n.Begun++ })
+	return r, err
+}
+
+// ClaimRuns implements store.Runs.
+func (c *Counter) ClaimRuns(ctx context.Context, q store.ClaimRuns) ([]store.ClaimedRun, error) {
+	claimed, err := c.Runs.ClaimRuns(ctx, q)
+	c.count(ctx, err, func(n *Counts) {
+		n.claimed(len(claimed), &n.Runs)
+		for _, r := range claimed {
+			if r.Run.Claims > 1 {
+				n.Repeated++
+			}
+		}
+	})
+	return claimed, err
+}
+
+// ClaimTasks implements store.Runs.
+func (c *Counter) ClaimTasks(ctx context.Context, q store.ClaimTasks) ([]store.ClaimedTask, error) {
+	claimed, err := c.Runs.ClaimTasks(ctx, q)
+	c.count(ctx, err, func(n *Counts) {
+		n.claimed(len(claimed), &n.Calls)
+		for _, t := range claimed {
+			if t.Attempt > 1 {
+				n.Repeated++
+			}
+		}
+	})
+	return claimed, err
+}
+
+// claimed counts a query that has claimed so many pieces of work.
+func (n *Counts) claimed(work int, of *int64) {
+	n.Claims++
+	*of += int64(work)
+	if work == 0 {
+		n.EmptyClaims++
+	}
+}
+
+// Renew implements store.Runs.
+func (c *Counter) Renew(ctx context.Context, l store.Lease, d time.Duration) error {
+	err := c.Runs.Renew(ctx, l, d)
+	c.count(ctx, err, func(n *Counts) { n.Renewals++ })
+	return err
+}
+
+// Release implements store.Runs.
+func (c *Counter) Release(ctx context.Context, l store.Lease, d time.Duration, unused bool) error {
+	err := c.Runs.Release(ctx, l, d, unused)
+	c.count(ctx, err, func(n *Counts) { n.Released++ })
+	return err
+}
+
+// Commit implements store.Runs.
+func (c *Counter) Commit(ctx context.Context, s store.Step) (store.Head, error) {
+	head, err := c.Runs.Commit(ctx, s)
+	c.count(ctx, err, func(n *Counts) {
+		n.Steps++
+		if s.Pause != nil {
+			n.Paused++
+		}
+		switch s.End {
+		case store.RunDone:
+			n.Done++
+		case store.RunFailed:
+			n.Failed++
+		case store.RunParked:
+			n.Parked++
+		}
+	})
+	return head, err
+}
+
+// Accept implements store.Runs.
+func (c *Counter) Accept(ctx context.Context, r store.Result) (ready bool, err error) {
+	ready, err = c.Runs.Accept(ctx, r)
+	c.count(ctx, err, func(n *Counts) {
+		n.Results++
+		switch r.Outcome {
+		case store.OutcomeInDoubt:
+			n.InDoubt++
+		case store.OutcomeTimeout:
+			n.Timeouts++
+		}
+	})
+	return ready, err
+}
+
+// Cancel implements store.Runs.
+func (c *Counter) Cancel(ctx context.Context, run, reason string) error {
+	err := c.Runs.Cancel(ctx, run, reason)
+	c.count(ctx, err, func(n *Counts) { n.Cancelled++ })
+	return err
+}
+
+// Sweep implements store.Runs.
+func (c *Counter) Sweep(ctx context.Context, s store.Sweep) (store.Swept, error) {
+	swept, err := c.Runs.Sweep(ctx, s)
+	c.count(ctx, err, func(n *Counts) {
+		n.Sweeps++
+		n.Woken += int64(swept.Woken)
+		n.Expired += int64(len(swept.Expired))
+	})
+	return swept, err
+}
