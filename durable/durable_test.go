@@ -426,11 +426,11 @@ func TestUnreadableContinuationIsParked(t *testing.T) {
 	play(t, counter("count", has), nil, func(s *scene) {
 		s.stop()
 		begin := func(run string, format int) {
-			_, err := s.runs.Begin(s.ctx, store.Begin{
+			_, err := s.runs.Begin(s.ctx, store.BeginRequest{
 				Run: run, Agent: "a", Append: store.AppendRequest{Conversation: run, Head: "main"},
 			})
 			require.NoError(t, err)
-			claimed, err := s.runs.ClaimRuns(s.ctx, store.ClaimRuns{Agents: []string{"a"}, Run: run, Lease: time.Hour})
+			claimed, err := s.runs.ClaimRuns(s.ctx, store.ClaimRunsRequest{Agents: []string{"a"}, Run: run, Lease: time.Hour})
 			require.NoError(t, err)
 			key := store.Key{Run: run, Continuation: "p", Call: "x"}
 			_, err = s.runs.Commit(s.ctx, store.Step{Lease: claimed[0].Lease, Pause: &store.Pause{
@@ -477,7 +477,7 @@ func TestRunThatKeepsLosingItsProcessIsParked(t *testing.T) {
 		s.stop()
 		run := s.start()
 		for range 3 { // three processes that die
-			claimed, err := s.runs.ClaimRuns(s.ctx, store.ClaimRuns{Agents: []string{"a"}, Lease: -1})
+			claimed, err := s.runs.ClaimRuns(s.ctx, store.ClaimRunsRequest{Agents: []string{"a"}, Lease: -1})
 			require.NoError(t, err)
 			require.Len(t, claimed, 1)
 		}

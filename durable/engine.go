@@ -102,7 +102,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (run string, err error) {
 
 	// The nodes and the run are stored in one transaction.
 	err = c.AppendBy(ctx, d, func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
-		_, err := e.Store.Begin(ctx, store.Begin{Run: s.Run, Agent: s.Agent, Append: a})
+		_, err := e.Store.Begin(ctx, store.BeginRequest{Run: s.Run, Agent: s.Agent, Append: a})
 		return store.Head{Name: a.Head, Version: a.Expect + 1, Nodes: a.Nodes, Header: a.Header}, err
 	})
 	if errors.Is(err, store.ErrRunExists) {
@@ -216,7 +216,7 @@ var formats = []int{1}
 func (e *Engine) claim(ctx context.Context, s Settings, run string, limit int) ([]func(context.Context), error) {
 	// The lease is counted from before the claim, so that it never lasts longer here than in the store.
 	began := time.Now()
-	runs, err := e.Store.ClaimRuns(ctx, store.ClaimRuns{
+	runs, err := e.Store.ClaimRuns(ctx, store.ClaimRunsRequest{
 		Worker: s.Name, Agents: slices.Sorted(maps.Keys(e.Agents)), Formats: formats, Run: run,
 		Lease: s.Lease, Limit: limit,
 	})

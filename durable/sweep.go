@@ -26,7 +26,7 @@ func (p *pool) sweepUntilDone(ctx context.Context) {
 
 // sweep rings again for work that nobody took, and stores an error result for calls that cannot be executed any more.
 func (p *pool) sweep(ctx context.Context) error {
-	swept, err := p.store.Sweep(ctx, store.Sweep{Grace: 5 * p.Poll})
+	swept, err := p.store.Sweep(ctx, store.SweepRequest{Grace: 5 * p.Poll})
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func (w *Worker) claim(ctx context.Context, s Settings, key store.Key, limit int
 
 	// The lease is counted from before the claim, so that it never lasts longer here than in the store.
 	began := time.Now()
-	tasks, err := w.Store.ClaimTasks(ctx, store.ClaimTasks{
+	tasks, err := w.Store.ClaimTasks(ctx, store.ClaimTasksRequest{
 		Worker: s.Name, Tools: names, Key: key, Lease: s.Lease, Limit: limit,
 	})
 

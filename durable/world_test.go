@@ -202,15 +202,15 @@ func transactErr(p *process, name string, call func() error) error {
 	return err
 }
 
-func (p *process) Begin(ctx context.Context, b store.Begin) (store.Run, error) {
+func (p *process) Begin(ctx context.Context, b store.BeginRequest) (store.Run, error) {
 	return transact(p, "begin", func() (store.Run, error) { return p.Runs.Begin(ctx, b) })
 }
 
-func (p *process) ClaimRuns(ctx context.Context, c store.ClaimRuns) ([]store.ClaimedRun, error) {
+func (p *process) ClaimRuns(ctx context.Context, c store.ClaimRunsRequest) ([]store.ClaimedRun, error) {
 	return found(p, "claim run", func() ([]store.ClaimedRun, error) { return p.Runs.ClaimRuns(ctx, c) })
 }
 
-func (p *process) ClaimTasks(ctx context.Context, c store.ClaimTasks) ([]store.ClaimedTask, error) {
+func (p *process) ClaimTasks(ctx context.Context, c store.ClaimTasksRequest) ([]store.ClaimedTask, error) {
 	return found(p, "claim task", func() ([]store.ClaimedTask, error) { return p.Runs.ClaimTasks(ctx, c) })
 }
 
@@ -268,7 +268,7 @@ func (p *process) Accept(ctx context.Context, r store.Result) (bool, error) {
 	})
 }
 
-func (p *process) Sweep(ctx context.Context, s store.Sweep) (store.Swept, error) {
+func (p *process) Sweep(ctx context.Context, s store.SweepRequest) (store.Swept, error) {
 	return transact(p, "sweep", func() (store.Swept, error) { return p.Runs.Sweep(ctx, s) })
 }
 

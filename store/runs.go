@@ -65,11 +65,11 @@ type Runs interface {
 	Driver
 
 	// Begin stores a new run.
-	Begin(ctx context.Context, b Begin) (Run, error)
+	Begin(ctx context.Context, b BeginRequest) (Run, error)
 	// ClaimRuns claims runs that are ready, or whose worker has lost its lease.
-	ClaimRuns(ctx context.Context, c ClaimRuns) ([]ClaimedRun, error)
+	ClaimRuns(ctx context.Context, c ClaimRunsRequest) ([]ClaimedRun, error)
 	// ClaimTasks claims calls of paused runs.
-	ClaimTasks(ctx context.Context, c ClaimTasks) ([]ClaimedTask, error)
+	ClaimTasks(ctx context.Context, c ClaimTasksRequest) ([]ClaimedTask, error)
 	// Renew lets the lease end after d from now. A run that was cancelled, and a call that has its result, have lost
 	// their lease.
 	Renew(ctx context.Context, l Lease, d time.Duration) error
@@ -88,7 +88,7 @@ type Runs interface {
 	// Sweep rings for work that has waited for a claim for s.Grace, then for twice as long, and so on. It returns the
 	// calls without a result that cannot be claimed any more, because their attempts are used up or their deadline has
 	// passed. It does not close them: accept a result for each.
-	Sweep(ctx context.Context, s Sweep) (Swept, error)
+	Sweep(ctx context.Context, s SweepRequest) (Swept, error)
 
 	// PruneRuns removes runs that have been over for at least p.OlderThan, with their pauses, calls and results. It
 	// changes no conversation and no other run.
@@ -101,7 +101,7 @@ type Runs interface {
 	// Run returns a run.
 	Run(ctx context.Context, run string) (Run, error)
 	// ListRuns returns runs in the order of their IDs.
-	ListRuns(ctx context.Context, q ListRuns) ([]Run, error)
+	ListRuns(ctx context.Context, q ListRunsRequest) ([]Run, error)
 	// Tasks returns the calls of the run's latest pause in their order, with their results.
 	Tasks(ctx context.Context, run string) ([]TaskState, error)
 	// Stats counts the runs that are not over, and the calls of their latest pauses. Its cost does not grow with the runs
@@ -181,15 +181,15 @@ type Run struct {
 	Began, Changed time.Time
 }
 
-// Begin is a new run.
-type Begin struct {
+// BeginRequest describes a new run.
+type BeginRequest struct {
 	Run, Agent string
 	// Append names the conversation and the head, and holds the nodes that the run begins with. It may hold none.
 	Append AppendRequest
 }
 
-// ClaimRuns selects the runs that a worker claims.
-type ClaimRuns struct {
+// ClaimRunsRequest selects the runs that a worker claims.
+type ClaimRunsRequest struct {
 	// Worker is the name of the worker. It is only shown, never compared.
 	Worker string
 	// Agents are the agents that the worker has, Formats the formats of continuations that it reads.
@@ -203,8 +203,8 @@ type ClaimRuns struct {
 	Limit int
 }
 
-// ClaimTasks selects the calls that a worker claims.
-type ClaimTasks struct {
+// ClaimTasksRequest selects the calls that a worker claims.
+type ClaimTasksRequest struct {
 	// Worker is the name of the worker. It is only shown, never compared.
 	Worker string
 	// Tools are the tools that the worker has.
@@ -340,8 +340,8 @@ type Result struct {
 	Accepted time.Time
 }
 
-// Sweep are the settings of a sweep.
-type Sweep struct {
+// SweepRequest holds the settings of a sweep.
+type SweepRequest struct {
 	// Grace is how long work waits for a claim before the next wake-up.
 	Grace time.Duration
 	// Limit is the maximum number of runs and calls in one sweep. Defaults to 1,000.
@@ -356,8 +356,8 @@ type Swept struct {
 	Expired []TaskState
 }
 
-// ListRuns selects runs.
-type ListRuns struct {
+// ListRunsRequest selects runs.
+type ListRunsRequest struct {
 	// States are the states to list. Defaults to all.
 	States []RunState
 	// Conversation and Agent, if set, list only the runs of these.
@@ -495,7 +495,7 @@ func (e *RunError) Error() string {
 func (e *RunError) Unwrap() error { return e.Kind }
 
 // Check returns an error for a run that is invalid in itself. Every store calls it first.
-func (b Begin) Check() error {
+func (b BeginRequest) Check() error {
 	if b.Run == "" {
 		return &RunError{Kind: ErrStep, Detail: "it has no ID"}
 	}

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-func (m *memory) Begin(ctx context.Context, b Begin) (Run, error) {
+func (m *memory) Begin(ctx context.Context, b BeginRequest) (Run, error) {
 	if err := b.Check(); err != nil {
 		return Run{}, err
 	}
 	return transact(ctx, m, func(now time.Time) (Run, error) { return m.runs.begin(now, b, m.append) })
 }
 
-func (m *memory) ClaimRuns(ctx context.Context, c ClaimRuns) ([]ClaimedRun, error) {
+func (m *memory) ClaimRuns(ctx context.Context, c ClaimRunsRequest) ([]ClaimedRun, error) {
 	return transact(ctx, m, func(now time.Time) ([]ClaimedRun, error) { return m.runs.claimRuns(now, c), nil })
 }
 
-func (m *memory) ClaimTasks(ctx context.Context, c ClaimTasks) ([]ClaimedTask, error) {
+func (m *memory) ClaimTasks(ctx context.Context, c ClaimTasksRequest) ([]ClaimedTask, error) {
 	return transact(ctx, m, func(now time.Time) ([]ClaimedTask, error) { return m.runs.claimTasks(now, c), nil })
 }
 
@@ -52,7 +52,7 @@ func (m *memory) Requeue(ctx context.Context, run string) error {
 	return transactErr(ctx, m, func(now time.Time) error { return m.runs.requeue(now, run) })
 }
 
-func (m *memory) Sweep(ctx context.Context, s Sweep) (Swept, error) {
+func (m *memory) Sweep(ctx context.Context, s SweepRequest) (Swept, error) {
 	return transact(ctx, m, func(now time.Time) (Swept, error) { return m.runs.sweep(now, s), nil })
 }
 
@@ -70,7 +70,7 @@ func (m *memory) Run(ctx context.Context, run string) (Run, error) {
 	})
 }
 
-func (m *memory) ListRuns(ctx context.Context, q ListRuns) ([]Run, error) {
+func (m *memory) ListRuns(ctx context.Context, q ListRunsRequest) ([]Run, error) {
 	return transact(ctx, m, func(time.Time) ([]Run, error) { return m.runs.list(q), nil })
 }
 
@@ -203,7 +203,7 @@ func (t *runTable) findTask(key Key) (*taskRow, error) {
 	return nil, &RunError{Kind: ErrNoRun, Key: key}
 }
 
-func (t *runTable) begin(now time.Time, b Begin, appendNodes func(AppendRequest) (Head, error)) (Run, error) {
+func (t *runTable) begin(now time.Time, b BeginRequest, appendNodes func(AppendRequest) (Head, error)) (Run, error) {
 	key, on := Key{Run: b.Run}, headKey{b.Append.Conversation, b.Append.Head}
 	if t.runs[b.Run] != nil {
 		return Run{}, &RunError{Kind: ErrRunExists, Key: key}
@@ -260,7 +260,7 @@ func (t *runTable) rest(now time.Time, r *runRow, state RunState, reason string)
 	t.wakes = append(t.wakes, Wake{Kind: WakeOver, Key: Key{Run: r.ID}, Agent: r.Agent, Generation: r.rings.ring(now)})
 }
 
-func (t *runTable) claimRuns(now time.Time, c ClaimRuns) []ClaimedRun {
+func (t *runTable) claimRuns(now time.Time, c ClaimRunsRequest) []ClaimedRun {
 	var claimed []ClaimedRun
 	for at := t.open.Front(); at != nil && len(claimed) < max(c.Limit, 1); at = at.Next() {
 		r := at.Value.(*runRow)
@@ -297,7 +297,7 @@ func (r Result) clone() Result {
 	return r
 }
 
-func (t *runTable) claimTasks(now time.Time, c ClaimTasks) []ClaimedTask {
+func (t *runTable) claimTasks(now time.Time, c ClaimTasksRequest) []ClaimedTask {
 	var claimed []ClaimedTask
 	for at := t.tasks.Front(); at != nil && len(claimed) < max(c.Limit, 1); at = at.Next() {
 		task := at.Value.(*taskRow)
@@ -525,7 +525,7 @@ func (t *runTable) requeue(now time.Time, run string) error {
 	return nil
 }
 
-func (t *runTable) sweep(now time.Time, s Sweep) (swept Swept) {
+func (t *runTable) sweep(now time.Time, s SweepRequest) (swept Swept) {
 	limit, looked := cmp.Or(max(s.Limit, 0), 1000), 0
 	for at := t.open.Front(); at != nil && looked < limit; at = at.Next() {
 		r := at.Value.(*runRow)
@@ -643,7 +643,7 @@ func (t *taskRow) state() TaskState {
 	return s
 }
 
-func (t *runTable) list(q ListRuns) []Run {
+func (t *runTable) list(q ListRunsRequest) []Run {
 	var list []Run
 	for id, r := range t.runs {
 		if id > q.After && (len(q.States) == 0 || slices.Contains(q.States, r.State)) &&

@@ -20,7 +20,7 @@ func TestMemoryKeepsTheRulesOfRuns(t *testing.T) {
 func TestSweepWakesLessOftenTheLongerNobodyComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, runs := context.Background(), store.Memory()
-		begin := store.Begin{Run: "r", Agent: "agent", Append: store.AppendRequest{Conversation: "c", Head: "main"}}
+		begin := store.BeginRequest{Run: "r", Agent: "agent", Append: store.AppendRequest{Conversation: "c", Head: "main"}}
 		_, err := runs.Begin(ctx, begin)
 		require.NoError(t, err)
 
@@ -29,7 +29,7 @@ func TestSweepWakesLessOftenTheLongerNobodyComes(t *testing.T) {
 		sweepFor := func(d time.Duration) {
 			for until := time.Now().Add(d); time.Now().Before(until); {
 				time.Sleep(time.Second)
-				swept, err := runs.Sweep(ctx, store.Sweep{Grace: 10 * time.Second})
+				swept, err := runs.Sweep(ctx, store.SweepRequest{Grace: 10 * time.Second})
 				require.NoError(t, err)
 				if swept.Woken > 0 {
 					woken = append(woken, int(time.Since(began).Seconds()))
@@ -41,7 +41,7 @@ func TestSweepWakesLessOftenTheLongerNobodyComes(t *testing.T) {
 		require.Equal(t, []int{10, 30, 70, 150}, woken)
 
 		// A lease that ends begins anew.
-		claimed, err := runs.ClaimRuns(ctx, store.ClaimRuns{Agents: []string{"agent"}, Lease: time.Minute})
+		claimed, err := runs.ClaimRuns(ctx, store.ClaimRunsRequest{Agents: []string{"agent"}, Lease: time.Minute})
 		require.NoError(t, err)
 		require.Len(t, claimed, 1)
 		woken = nil

@@ -125,7 +125,7 @@ func transact[T any](p *process, call func() (T, error)) (T, error) {
 	return call()
 }
 
-func (p *process) ClaimRuns(ctx context.Context, c store.ClaimRuns) ([]store.ClaimedRun, error) {
+func (p *process) ClaimRuns(ctx context.Context, c store.ClaimRunsRequest) ([]store.ClaimedRun, error) {
 	runs, err := transact(p, func() ([]store.ClaimedRun, error) { return p.Store.ClaimRuns(ctx, c) })
 	for _, r := range runs {
 		p.log(claimed, r.Lease.Key, strconv.Itoa(r.Lease.Claim))
@@ -133,7 +133,7 @@ func (p *process) ClaimRuns(ctx context.Context, c store.ClaimRuns) ([]store.Cla
 	return runs, err
 }
 
-func (p *process) ClaimTasks(ctx context.Context, c store.ClaimTasks) ([]store.ClaimedTask, error) {
+func (p *process) ClaimTasks(ctx context.Context, c store.ClaimTasksRequest) ([]store.ClaimedTask, error) {
 	tasks, err := transact(p, func() ([]store.ClaimedTask, error) { return p.Store.ClaimTasks(ctx, c) })
 	for _, task := range tasks {
 		p.log(claimed, task.Lease.Key, strconv.Itoa(task.Lease.Claim))
@@ -187,7 +187,7 @@ func (p *process) Accept(ctx context.Context, r store.Result) (bool, error) {
 	return ready, err
 }
 
-func (p *process) Sweep(ctx context.Context, s store.Sweep) (store.Swept, error) {
+func (p *process) Sweep(ctx context.Context, s store.SweepRequest) (store.Swept, error) {
 	return transact(p, func() (store.Swept, error) { return p.Store.Sweep(ctx, s) })
 }
 

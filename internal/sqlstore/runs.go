@@ -219,7 +219,7 @@ func (t *runsTx) rest(r *runRow, state store.RunState, reason string) {
 }
 
 // Begin implements store.Runs.
-func (d *Driver) Begin(ctx context.Context, b store.Begin) (run store.Run, err error) {
+func (d *Driver) Begin(ctx context.Context, b store.BeginRequest) (run store.Run, err error) {
 	if err := b.Check(); err != nil {
 		return run, err
 	}
@@ -234,7 +234,7 @@ func (d *Driver) Begin(ctx context.Context, b store.Begin) (run store.Run, err e
 	return run, err
 }
 
-func (t *runsTx) begin(b store.Begin) (r runRow, err error) {
+func (t *runsTx) begin(b store.BeginRequest) (r runRow, err error) {
 	if _, err := t.run(b.Run); err == nil {
 		return r, &store.RunError{Kind: store.ErrRunExists, Key: store.Key{Run: b.Run}}
 	} else if !isNoRun(err) {
@@ -282,7 +282,7 @@ func isNoRun(err error) bool {
 }
 
 // ClaimRuns implements store.Runs.
-func (d *Driver) ClaimRuns(ctx context.Context, c store.ClaimRuns) (claimed []store.ClaimedRun, err error) {
+func (d *Driver) ClaimRuns(ctx context.Context, c store.ClaimRunsRequest) (claimed []store.ClaimedRun, err error) {
 	err = d.transact(ctx, func(t *runsTx) error {
 		claimed = nil
 		rows, err := t.claimableRuns(c)
@@ -319,7 +319,7 @@ func (d *Driver) ClaimRuns(ctx context.Context, c store.ClaimRuns) (claimed []st
 }
 
 // claimableRuns returns the runs that can be claimed, oldest first.
-func (t *runsTx) claimableRuns(c store.ClaimRuns) (rows []runRow, err error) {
+func (t *runsTx) claimableRuns(c store.ClaimRunsRequest) (rows []runRow, err error) {
 	if len(c.Agents) == 0 {
 		return nil, nil
 	}
@@ -485,7 +485,7 @@ func (t *runsTx) wakeTask(row *taskRow) {
 }
 
 // ClaimTasks implements store.Runs.
-func (d *Driver) ClaimTasks(ctx context.Context, c store.ClaimTasks) (claimed []store.ClaimedTask, err error) {
+func (d *Driver) ClaimTasks(ctx context.Context, c store.ClaimTasksRequest) (claimed []store.ClaimedTask, err error) {
 	err = d.transact(ctx, func(t *runsTx) error {
 		claimed = nil
 		rows, err := t.claimableTasks(c)
@@ -523,7 +523,7 @@ func (d *Driver) ClaimTasks(ctx context.Context, c store.ClaimTasks) (claimed []
 }
 
 // claimableTasks returns the calls that can be claimed, oldest first.
-func (t *runsTx) claimableTasks(c store.ClaimTasks) (rows []taskRow, err error) {
+func (t *runsTx) claimableTasks(c store.ClaimTasksRequest) (rows []taskRow, err error) {
 	if len(c.Tools) == 0 {
 		return nil, nil
 	}
@@ -826,7 +826,7 @@ const due = `open = 1 AND lease_until <= $1
 	AND $2 - CASE WHEN lease_until > since THEN lease_until ELSE since END >= $3 * wait`
 
 // Sweep implements store.Runs.
-func (d *Driver) Sweep(ctx context.Context, s store.Sweep) (swept store.Swept, err error) {
+func (d *Driver) Sweep(ctx context.Context, s store.SweepRequest) (swept store.Swept, err error) {
 	limit := int64(1000)
 	if s.Limit > 0 {
 		limit = int64(s.Limit)
@@ -844,7 +844,7 @@ func (d *Driver) Sweep(ctx context.Context, s store.Sweep) (swept store.Swept, e
 	return swept, err
 }
 
-func (t *runsTx) sweepRuns(s store.Sweep, limit int64) error {
+func (t *runsTx) sweepRuns(s store.SweepRequest, limit int64) error {
 	now := t.now.UnixNano()
 	var rows []runRow
 	err := each(t.ctx, t.tx, `SELECT `+runColumns+` FROM plait_runs WHERE `+due+` ORDER BY queued, num LIMIT $4`+t.d.dialect.Skip,
@@ -868,7 +868,7 @@ func (t *runsTx) sweepRuns(s store.Sweep, limit int64) error {
 	return err
 }
 
-func (t *runsTx) sweepTasks(s store.Sweep, limit int64, swept *store.Swept) error {
+func (t *runsTx) sweepTasks(s store.SweepRequest, limit int64, swept *store.Swept) error {
 	now := t.now.UnixNano()
 
 	// A row has the number of its run. names holds the IDs for these numbers; each is looked up once.
@@ -942,7 +942,7 @@ func (d *Driver) readRuns(ctx context.Context, f func(t *runsTx) error) error {
 }
 
 // ListRuns implements store.Runs.
-func (d *Driver) ListRuns(ctx context.Context, q store.ListRuns) (list []store.Run, err error) {
+func (d *Driver) ListRuns(ctx context.Context, q store.ListRunsRequest) (list []store.Run, err error) {
 	query, args := `SELECT `+runColumns+` FROM plait_runs WHERE id > $1`, []any{q.After}
 	for _, filter := range []struct{ column, value string }{{"conversation", q.Conversation}, {"agent", q.Agent}} {
 		if filter.value != "" {

@@ -362,7 +362,7 @@ func TestRingWritesInTheTransactionThatMakesWork(t *testing.T) {
 	begin := func(run, conversation string) error {
 		a := next(1)
 		a.Conversation = conversation
-		_, err := db.Begin(t.Context(), store.Begin{Run: run, Agent: "helper", Append: a})
+		_, err := db.Begin(t.Context(), store.BeginRequest{Run: run, Agent: "helper", Append: a})
 		return err
 	}
 

@@ -109,7 +109,7 @@ func nodes(conversation string, expect uint64) store.AppendRequest {
 // begin stores a run in a conversation of its own.
 func (t *runsTest) begin(run string) store.Run {
 	t.Helper()
-	r, err := t.Begin(t.ctx, store.Begin{Run: run, Agent: "agent", Append: nodes("of "+run, 0)})
+	r, err := t.Begin(t.ctx, store.BeginRequest{Run: run, Agent: "agent", Append: nodes("of "+run, 0)})
 	require.NoError(t, err)
 	return r
 }
@@ -123,7 +123,7 @@ func (t *runsTest) claimRun(lease time.Duration) store.ClaimedRun {
 
 func (t *runsTest) tryRun(lease time.Duration) []store.ClaimedRun {
 	t.Helper()
-	claimed, err := t.ClaimRuns(t.ctx, store.ClaimRuns{
+	claimed, err := t.ClaimRuns(t.ctx, store.ClaimRunsRequest{
 		Worker: "engine", Agents: []string{"agent"}, Formats: []int{1}, Lease: lease,
 	})
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func (t *runsTest) claimTask(lease time.Duration) store.ClaimedTask {
 
 func (t *runsTest) tryTask(lease time.Duration) []store.ClaimedTask {
 	t.Helper()
-	claimed, err := t.ClaimTasks(t.ctx, store.ClaimTasks{Worker: "worker", Tools: []string{"tool"}, Lease: lease})
+	claimed, err := t.ClaimTasks(t.ctx, store.ClaimTasksRequest{Worker: "worker", Tools: []string{"tool"}, Lease: lease})
 	require.NoError(t, err)
 	return claimed
 }
@@ -224,21 +224,21 @@ func (t *runsTest) beginStores() {
 }
 
 func (t *runsTest) refusedBegin() {
-	_, err := t.Begin(t.ctx, store.Begin{Run: "r", Agent: "agent", Append: nodes("c", 7)})
+	_, err := t.Begin(t.ctx, store.BeginRequest{Run: "r", Agent: "agent", Append: nodes("c", 7)})
 	require.ErrorIs(t, err, store.ErrMoved)
 	_, err = t.Run(t.ctx, "r")
 	t.refused(err, store.ErrNoRun, "r")
 
-	_, err = t.Begin(t.ctx, store.Begin{Run: "", Agent: "agent", Append: nodes("c", 0)})
+	_, err = t.Begin(t.ctx, store.BeginRequest{Run: "", Agent: "agent", Append: nodes("c", 0)})
 	t.refused(err, store.ErrStep, "")
-	_, err = t.Begin(t.ctx, store.Begin{Run: "r", Agent: "agent", Append: store.AppendRequest{Conversation: "c"}})
+	_, err = t.Begin(t.ctx, store.BeginRequest{Run: "r", Agent: "agent", Append: store.AppendRequest{Conversation: "c"}})
 	require.ErrorIs(t, err, store.ErrName)
 	require.Empty(t, t.tryRun(held))
 }
 
 func (t *runsTest) existing() {
 	t.begin("r")
-	_, err := t.Begin(t.ctx, store.Begin{Run: "r", Agent: "agent", Append: nodes("other", 0)})
+	_, err := t.Begin(t.ctx, store.BeginRequest{Run: "r", Agent: "agent", Append: nodes("other", 0)})
 	t.refused(err, store.ErrRunExists, "r")
 	_, err = t.Head(t.ctx, "other", "main")
 	require.ErrorIs(t, err, store.ErrNotStored)
@@ -246,12 +246,12 @@ func (t *runsTest) existing() {
 
 func (t *runsTest) busy() {
 	t.begin("r")
-	_, err := t.Begin(t.ctx, store.Begin{Run: "r2", Agent: "agent", Append: nodes("of r", 1)})
+	_, err := t.Begin(t.ctx, store.BeginRequest{Run: "r2", Agent: "agent", Append: nodes("of r", 1)})
 	t.refused(err, store.ErrBusy, "r")
 	require.EqualValues(t, 1, t.version("of r"))
 
 	require.NoError(t, t.Cancel(t.ctx, "r", ""))
-	_, err = t.Begin(t.ctx, store.Begin{Run: "r2", Agent: "agent", Append: nodes("of r", 1)})
+	_, err = t.Begin(t.ctx, store.BeginRequest{Run: "r2", Agent: "agent", Append: nodes("of r", 1)})
 	require.NoError(t, err)
 }
 
@@ -372,7 +372,7 @@ func (t *runsTest) byTool() {
 	t.pause("r", other, task("b"))
 	require.Equal(t, "b", t.claimTask(held).Task.Key.Call)
 	require.Empty(t, t.tryTask(held))
-	claimed, err := t.ClaimTasks(t.ctx, store.ClaimTasks{Tools: []string{"tool", "other"}, Lease: held, Limit: 5})
+	claimed, err := t.ClaimTasks(t.ctx, store.ClaimTasksRequest{Tools: []string{"tool", "other"}, Lease: held, Limit: 5})
 	require.NoError(t, err)
 	require.Len(t, claimed, 1)
 	require.Equal(t, "other", claimed[0].Task.Tool)
@@ -382,7 +382,7 @@ func (t *runsTest) byKey() {
 	t.pause("r", task("a"), task("b"))
 	key := store.Key{Run: "r", Continuation: "p1", Call: "b"}
 	for _, want := range []int{1, 0} {
-		claimed, err := t.ClaimTasks(t.ctx, store.ClaimTasks{Tools: []string{"tool"}, Key: key, Lease: held, Limit: 5})
+		claimed, err := t.ClaimTasks(t.ctx, store.ClaimTasksRequest{Tools: []string{"tool"}, Key: key, Lease: held, Limit: 5})
 		require.NoError(t, err)
 		require.Len(t, claimed, want)
 	}
@@ -390,7 +390,7 @@ func (t *runsTest) byKey() {
 
 	t.begin("r2")
 	t.begin("r3")
-	claimed, err := t.ClaimRuns(t.ctx, store.ClaimRuns{Agents: []string{"agent"}, Run: "r3", Lease: held, Limit: 5})
+	claimed, err := t.ClaimRuns(t.ctx, store.ClaimRunsRequest{Agents: []string{"agent"}, Run: "r3", Lease: held, Limit: 5})
 	require.NoError(t, err)
 	require.Len(t, claimed, 1)
 	require.Equal(t, "r3", claimed[0].Run.ID)
@@ -398,13 +398,13 @@ func (t *runsTest) byKey() {
 
 func (t *runsTest) byAgent() {
 	t.begin("r")
-	claimed, err := t.ClaimRuns(t.ctx, store.ClaimRuns{Agents: []string{"other"}, Formats: []int{1}, Lease: held})
+	claimed, err := t.ClaimRuns(t.ctx, store.ClaimRunsRequest{Agents: []string{"other"}, Formats: []int{1}, Lease: held})
 	require.NoError(t, err)
 	require.Empty(t, claimed)
 
 	t.pauseClaimed(t.claimRun(held).Lease, "p1", task("a"))
 	require.True(t, t.accept("r", "a", "x"))
-	claimed, err = t.ClaimRuns(t.ctx, store.ClaimRuns{Agents: []string{"agent"}, Formats: []int{2}, Lease: held})
+	claimed, err = t.ClaimRuns(t.ctx, store.ClaimRunsRequest{Agents: []string{"agent"}, Formats: []int{2}, Lease: held})
 	require.NoError(t, err)
 	require.Empty(t, claimed, "its continuation has format 1")
 	require.Equal(t, "r", t.claimRun(held).Run.ID)
@@ -692,7 +692,7 @@ func (t *runsTest) parked() {
 	require.NoError(t, err)
 	require.Equal(t, "unreadable", t.run("r").Reason)
 	require.Empty(t, t.tryRun(held))
-	_, err = t.Begin(t.ctx, store.Begin{Run: "r2", Agent: "agent", Append: nodes("of r", 1)})
+	_, err = t.Begin(t.ctx, store.BeginRequest{Run: "r2", Agent: "agent", Append: nodes("of r", 1)})
 	t.refused(err, store.ErrBusy, "r")
 
 	require.NoError(t, t.Requeue(t.ctx, "r"))
@@ -708,7 +708,7 @@ func (t *runsTest) sweepWakes() {
 	t.pause("r", task("a"), task("b"))
 	t.begin("r2")
 	woken := func(grace time.Duration) int {
-		swept, err := t.Sweep(t.ctx, store.Sweep{Grace: grace})
+		swept, err := t.Sweep(t.ctx, store.SweepRequest{Grace: grace})
 		require.NoError(t, err)
 		require.Empty(t, swept.Expired)
 		return swept.Woken
@@ -734,7 +734,7 @@ func (t *runsTest) sweepExpired() {
 	require.Equal(t, "d", t.claimTask(held).Task.Key.Call)
 
 	for range 2 {
-		swept, err := t.Sweep(t.ctx, store.Sweep{Grace: held})
+		swept, err := t.Sweep(t.ctx, store.SweepRequest{Grace: held})
 		require.NoError(t, err)
 		var calls []string
 		for _, state := range swept.Expired {
@@ -745,7 +745,7 @@ func (t *runsTest) sweepExpired() {
 	}
 	t.accept("r", "a", "unknown")
 	t.accept("r", "b", "too late")
-	swept, err := t.Sweep(t.ctx, store.Sweep{Grace: held})
+	swept, err := t.Sweep(t.ctx, store.SweepRequest{Grace: held})
 	require.NoError(t, err)
 	require.Empty(t, swept.Expired)
 }
@@ -755,7 +755,7 @@ func (t *runsTest) listed() {
 		t.begin(fmt.Sprint("r", i))
 	}
 	require.NoError(t, t.Cancel(t.ctx, "r3", ""))
-	list := func(q store.ListRuns) []string {
+	list := func(q store.ListRunsRequest) []string {
 		runs, err := t.ListRuns(t.ctx, q)
 		require.NoError(t, err)
 		var ids []string
@@ -764,13 +764,13 @@ func (t *runsTest) listed() {
 		}
 		return ids
 	}
-	require.Equal(t, []string{"r0", "r1", "r2", "r3", "r4"}, list(store.ListRuns{}))
-	require.Equal(t, []string{"r0", "r1"}, list(store.ListRuns{Limit: 2}))
-	require.Equal(t, []string{"r2", "r3"}, list(store.ListRuns{Limit: 2, After: "r1"}))
-	require.Equal(t, []string{"r3"}, list(store.ListRuns{States: []store.RunState{store.RunCancelled}}))
-	require.Equal(t, []string{"r2"}, list(store.ListRuns{Conversation: "of r2"}))
-	require.Empty(t, list(store.ListRuns{Agent: "other"}))
-	require.Len(t, list(store.ListRuns{Agent: "agent"}), 5)
+	require.Equal(t, []string{"r0", "r1", "r2", "r3", "r4"}, list(store.ListRunsRequest{}))
+	require.Equal(t, []string{"r0", "r1"}, list(store.ListRunsRequest{Limit: 2}))
+	require.Equal(t, []string{"r2", "r3"}, list(store.ListRunsRequest{Limit: 2, After: "r1"}))
+	require.Equal(t, []string{"r3"}, list(store.ListRunsRequest{States: []store.RunState{store.RunCancelled}}))
+	require.Equal(t, []string{"r2"}, list(store.ListRunsRequest{Conversation: "of r2"}))
+	require.Empty(t, list(store.ListRunsRequest{Agent: "other"}))
+	require.Len(t, list(store.ListRunsRequest{Agent: "agent"}), 5)
 }
 
 func (t *runsTest) stats() {
@@ -883,9 +883,9 @@ func (t *runsTest) doneContext() {
 	t.pause("r", task("a"))
 	done, cancel := context.WithCancel(t.ctx)
 	cancel()
-	_, err := t.Begin(done, store.Begin{Run: "r2", Append: nodes("c", 0)})
+	_, err := t.Begin(done, store.BeginRequest{Run: "r2", Append: nodes("c", 0)})
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = t.ClaimTasks(done, store.ClaimTasks{Tools: []string{"tool"}, Lease: held})
+	_, err = t.ClaimTasks(done, store.ClaimTasksRequest{Tools: []string{"tool"}, Lease: held})
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = t.Accept(done, result("r", "a", "x"))
 	require.ErrorIs(t, err, context.Canceled)
@@ -926,7 +926,7 @@ const racers = 16
 func (t *runsTest) claimRace() {
 	t.pause("r", task("a"))
 	require.Equal(t, 1, together(racers, func(int) bool {
-		claimed, err := t.ClaimTasks(t.ctx, store.ClaimTasks{Tools: []string{"tool"}, Lease: held})
+		claimed, err := t.ClaimTasks(t.ctx, store.ClaimTasksRequest{Tools: []string{"tool"}, Lease: held})
 		return err == nil && len(claimed) == 1
 	}))
 }
