@@ -290,11 +290,11 @@ func (e *Engine) pauseOf(run store.Run, c executor.Continuation) (*store.Pause, 
 		}
 
 		task := store.Task{
-			Key: store.Key{Call: pending.ID}, Tool: pending.Call.Name, Payload: payload, Outside: pending.Approval,
+			Key: store.Key{Call: pending.ID}, Tool: pending.Call.Name, Payload: payload, External: pending.Approval,
 		}
 		if !pending.Approval {
 			terms := e.terms(run.Agent, pending)
-			task.Attempts, task.Within = terms.Attempts, terms.Within
+			task.Attempts, task.ResultTimeout = terms.Attempts, terms.Within
 		}
 		p.Tasks = append(p.Tasks, task)
 	}

@@ -40,7 +40,7 @@ import (
 //   - Each claim of a key has a number, from 1. Only the latest claim is a lease: Renew, Release and Commit of an older
 //     one are refused with [ErrLeaseLost]. A lease that has ended can be renewed if nobody has claimed the work since.
 //   - A call can be claimed at most Task.Attempts times, never after its deadline or its result, and only while its run
-//     waits. A call with Task.Outside can never be claimed.
+//     waits. A call with Task.External can never be claimed.
 //   - A run can be claimed only by a worker that has its agent and reads the format of its continuation.
 //   - The oldest work is claimed first.
 //
@@ -264,10 +264,10 @@ type Task struct {
 	Payload []byte
 	// Attempts is how many claims the call may have. 0 is no limit.
 	Attempts int
-	// Within is how long after the pause the call must have its result. 0 is no limit.
-	Within time.Duration
-	// Outside marks a call that no worker executes, such as one that waits for approval. Its result comes from outside.
-	Outside bool
+	// ResultTimeout is how long after the pause the call must have its result. 0 is no limit.
+	ResultTimeout time.Duration
+	// External marks a call that no worker executes, such as one that waits for approval. Its result comes from outside.
+	External bool
 }
 
 // TaskState is a call with its claims and its result.

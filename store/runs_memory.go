@@ -437,14 +437,14 @@ func (t *runTable) pause(now time.Time, r *runRow, p Pause) {
 		task = task.clone()
 		task.Key.Run, task.Key.Continuation = r.ID, p.Continuation
 		added := &taskRow{run: r, TaskState: TaskState{Task: task}}
-		if task.Within != 0 {
-			added.Deadline = now.Add(task.Within)
+		if task.ResultTimeout != 0 {
+			added.Deadline = now.Add(task.ResultTimeout)
 		}
 		row.tasks = append(row.tasks, added)
 		row.byID[task.Key.Call] = added
 
 		// The result of an outside call comes through Accept alone: no worker can claim it.
-		if !task.Outside {
+		if !task.External {
 			added.at = t.tasks.PushBack(added)
 			t.wakeTask(now, added)
 			added.rings.again = 0

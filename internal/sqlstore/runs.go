@@ -402,22 +402,22 @@ type taskRow struct {
 	rings rings
 }
 
-const taskColumns = `t.num, t.run, t.pause, t.call, t.tool, t.agent, t.payload, t.attempts, t.within, t.outside, t.deadline,
-	t.claim, t.claims, t.worker, t.lease_until, t.since, t.total, t.wait, t.done, t.outcome, t.result, t.result_claim,
-	t.result_worker, t.accepted`
+const taskColumns = `t.num, t.run, t.pause, t.call, t.tool, t.agent, t.payload, t.attempts, t.result_timeout,
+	t.external, t.deadline, t.claim, t.claims, t.worker, t.lease_until, t.since, t.total, t.wait, t.done, t.outcome,
+	t.result, t.result_claim, t.result_worker, t.accepted`
 
 // scanTask reads a row of taskColumns. The columns after them are read into more.
 func scanTask(scan func(...any) error, more ...any) (row taskRow, err error) {
-	var attempts, within, outside, deadline, claims, until, done, claim, accepted int64
+	var attempts, timeout, external, deadline, claims, until, done, claim, accepted int64
 	var outcome string
 	key, result := &row.Task.Key, &row.Result
 	err = scan(append([]any{
-		&row.num, &row.run, &key.Continuation, &key.Call, &row.Task.Tool, &row.agent, &row.Task.Payload, &attempts, &within,
-		&outside, &deadline, &row.claim, &claims, &row.Worker, &until, &row.rings.since, &row.rings.total, &row.rings.wait,
+		&row.num, &row.run, &key.Continuation, &key.Call, &row.Task.Tool, &row.agent, &row.Task.Payload, &attempts, &timeout,
+		&external, &deadline, &row.claim, &claims, &row.Worker, &until, &row.rings.since, &row.rings.total, &row.rings.wait,
 		&done, &outcome, &result.Payload, &claim, &result.Worker, &accepted,
 	}, more...)...)
 
-	row.Task.Attempts, row.Task.Within, row.Task.Outside = int(attempts), time.Duration(within), outside == 1
+	row.Task.Attempts, row.Task.ResultTimeout, row.Task.External = int(attempts), time.Duration(timeout), external == 1
 	row.Deadline, row.Claims, row.LeaseUntil = fromNanos(deadline), int(claims), fromNanos(until)
 	row.Done = done == 1
 	result.Claim, result.Outcome, result.Accepted = int(claim), store.Outcome(outcome), fromNanos(accepted)
@@ -716,19 +716,20 @@ func (t *runsTx) storePause(r *runRow, p store.Pause) error {
 	for _, task := range p.Tasks {
 		task.Key.Run, task.Key.Continuation = r.ID, p.Continuation
 		row := taskRow{agent: r.Agent, TaskState: store.TaskState{Task: task}, rings: rings{wait: 1}}
-		if task.Within != 0 {
-			row.Deadline = t.now.Add(task.Within)
+		if task.ResultTimeout != 0 {
+			row.Deadline = t.now.Add(task.ResultTimeout)
 		}
-		if !task.Outside {
+		if !task.External {
 			t.wakeTask(&row) // before the insert, which stores what it counts
 		}
 
-		_, err := t.exec(`INSERT INTO plait_tasks (run, pause, call, tool, agent, payload, attempts, within, outside, deadline,
-				claim, claims, worker, lease_until, since, total, wait, done, open, outcome, result, result_claim,
+		_, err := t.exec(`INSERT INTO plait_tasks (run, pause, call, tool, agent, payload, attempts, result_timeout, external,
+				deadline, claim, claims, worker, lease_until, since, total, wait, done, open, outcome, result, result_claim,
 				result_worker, accepted)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, 0, '', 0, $11, $12, 1, 0, $13, '', NULL, 0, '', 0)`,
 			r.num, p.Continuation, task.Key.Call, task.Tool, r.Agent, notNull(task.Payload), int64(task.Attempts),
-			int64(task.Within), flag(task.Outside), nanos(row.Deadline), row.rings.since, row.rings.total, flag(!task.Outside))
+			int64(task.ResultTimeout), flag(task.External), nanos(row.Deadline), row.rings.since, row.rings.total,
+			flag(!task.External))
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ var runCases = []struct {
 	{"an unused claim is no attempt", (*runsTest).unused},
 	{"attempts are limited", (*runsTest).attempts},
 	{"a deadline ends the claims", (*runsTest).deadline},
-	{"calls from outside are never given out", (*runsTest).outside},
+	{"external calls are never claimed", (*runsTest).external},
 	{"calls are given out by tool", (*runsTest).byTool},
 	{"calls are given out by key", (*runsTest).byKey},
 	{"runs are given out by agent and format", (*runsTest).byAgent},
@@ -345,7 +345,7 @@ func (t *runsTest) attempts() {
 
 func (t *runsTest) deadline() {
 	late, early := task("a"), task("b")
-	late.Within, early.Within = ended, held
+	late.ResultTimeout, early.ResultTimeout = ended, held
 	t.pause("r", late, early)
 	claimed := t.claimTask(held)
 	require.Equal(t, "b", claimed.Task.Key.Call)
@@ -357,9 +357,9 @@ func (t *runsTest) deadline() {
 	require.False(t, t.accept("r", "a", "x"))
 }
 
-func (t *runsTest) outside() {
+func (t *runsTest) external() {
 	approval := task("a")
-	approval.Outside = true
+	approval.External = true
 	t.pause("r", approval)
 	require.Empty(t, t.tryTask(held))
 	require.True(t, t.accept("r", "a", "yes"))
@@ -728,7 +728,7 @@ func (t *runsTest) sweepWakes() {
 
 func (t *runsTest) sweepExpired() {
 	once, late, fine, running := task("a"), task("b"), task("c"), task("d")
-	once.Attempts, running.Attempts, late.Within = 1, 1, ended
+	once.Attempts, running.Attempts, late.ResultTimeout = 1, 1, ended
 	t.pause("r", once, running, late, fine)
 	t.claimTask(ended)
 	require.Equal(t, "d", t.claimTask(held).Task.Key.Call)
