@@ -71,8 +71,8 @@ var (
 	errNoAgent = errors.New("durable: a run needs an agent")
 )
 
-// Start stores a run, and returns its ID. It does not wait for it. A head has one run at a time: while that is not
-// over, the error holds store.ErrBusy.
+// Start stores a run, and returns its ID. It does not wait for it. A head has one run at a time: while that has
+// not ended, the error holds store.ErrBusy.
 func (e *Engine) Start(ctx context.Context, s Start) (run string, err error) {
 	switch {
 	case e.Store == nil:
@@ -101,7 +101,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (run string, err error) {
 	}
 
 	// The nodes and the run are stored in one transaction.
-	err = c.AppendBy(ctx, d, func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
+	err = c.AppendWith(ctx, d, func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
 		_, err := e.Store.Begin(ctx, store.BeginRequest{Run: s.Run, Agent: s.Agent, Append: a})
 		return store.Head{Name: a.Head, Version: a.Expect + 1, Nodes: a.Nodes, Header: a.Header}, err
 	})
@@ -140,11 +140,11 @@ func (e *Engine) Cancel(ctx context.Context, run, reason string) error {
 	return e.Store.Cancel(ctx, run, reason)
 }
 
-// Wait waits until the run is over or parked, and returns it.
+// Wait waits until the run has ended or is parked, and returns it.
 func (e *Engine) Wait(ctx context.Context, run string) (store.Run, error) {
 	bell := make(chan struct{}, 1)
 	defer e.Store.Listen(func(w store.Wake) {
-		if w.Kind == store.WakeOver && w.Key.Run == run {
+		if w.Kind == store.WakeStopped && w.Key.Run == run {
 			ring(bell)
 		}
 	})()
@@ -152,7 +152,7 @@ func (e *Engine) Wait(ctx context.Context, run string) (store.Run, error) {
 	// Wake-ups of other processes need not come, so the run is also polled.
 	for poll := e.Settings.withDefaults().Poll; ; {
 		r, err := e.Store.Run(ctx, run)
-		if err != nil || r.State.Over() || r.State == store.RunParked {
+		if err != nil || r.State.Ended() || r.State == store.RunParked {
 			return r, err
 		}
 

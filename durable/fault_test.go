@@ -279,7 +279,7 @@ func TestHistoryShowsAContinuationThatIsConsumedTwice(t *testing.T) {
 		first := w.add(func(p *process) {
 			p.plan = at("consume before", freeze, 1)
 			p.broken = func(_ string, err error) error {
-				if errors.Is(err, store.ErrLeaseLost) || errors.Is(err, store.ErrRunOver) {
+				if errors.Is(err, store.ErrLeaseLost) || errors.Is(err, store.ErrRunEnded) {
 					return nil
 				}
 				return err

@@ -223,7 +223,7 @@ func (s Settings) hold(
 		// Without this, a run cancelled by this process would be noticed only at the next renewal.
 		over := make(chan struct{}, 1)
 		defer runs.Listen(func(w store.Wake) {
-			if w.Kind == store.WakeOver && w.Key.Run == lease.Key.Run {
+			if w.Kind == store.WakeStopped && w.Key.Run == lease.Key.Run {
 				ring(over)
 			}
 		})()

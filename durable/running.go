@@ -175,7 +175,7 @@ func (r *running) store(ctx context.Context, d dag.DAG) error {
 		return nil
 	}
 
-	err := r.conversation.AppendBy(ctx, d, func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
+	err := r.conversation.AppendWith(ctx, d, func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
 		return r.commit(ctx, &a)
 	})
 	if err == nil {

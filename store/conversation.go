@@ -110,10 +110,10 @@ func (c *Conversation) Append(ctx context.Context, d dag.DAG) error {
 	})
 }
 
-// AppendBy is Append with write in place of [Driver.Append]. Use it if the append is part of a larger transaction, such
-// as those of [Runs]: write commits that transaction, and returns the head as it is then. It is called even if nothing
-// is new. If nodes were pruned meanwhile, it is called a second time, with more records.
-func (c *Conversation) AppendBy(
+// AppendWith is Append with write in place of [Driver.Append]. Use it if the append is part of a larger transaction,
+// such as those of [Runs]: write commits that transaction, and returns the head as it is then. It is called even if
+// nothing is new. If nodes were pruned meanwhile, it is called a second time, with more records.
+func (c *Conversation) AppendWith(
 	ctx context.Context, d dag.DAG, write func(context.Context, AppendRequest) (Head, error),
 ) error {
 	c.mu.Lock()

@@ -675,19 +675,19 @@ func TestAppendByIsPartOfATransaction(t *testing.T) {
 		calls++
 		return s.Driver().Append(ctx, a)
 	}
-	require.NoError(t, c.AppendBy(ctx, c.DAG(), write))
+	require.NoError(t, c.AppendWith(ctx, c.DAG(), write))
 	require.Equal(t, 1, calls, "it is called even if nothing is new")
 	require.EqualValues(t, 2, c.Version())
 
 	failed := errors.New("rolled back")
 	d := c.DAG().User("two")
 	rolledBack := func(context.Context, store.AppendRequest) (store.Head, error) { return store.Head{}, failed }
-	require.ErrorIs(t, c.AppendBy(ctx, d, rolledBack), failed)
+	require.ErrorIs(t, c.AppendWith(ctx, d, rolledBack), failed)
 	require.Equal(t, 1, c.DAG().Len())
 
 	other := open(t, s, "k")
 	require.NoError(t, other.Append(ctx, other.DAG().User("other")))
-	require.NotEmpty(t, conflictOf(t, c.AppendBy(ctx, d, write)).KeptHead)
+	require.NotEmpty(t, conflictOf(t, c.AppendWith(ctx, d, write)).KeptHead)
 }
 
 func TestWatchYieldsEachMoveOfItsHead(t *testing.T) {

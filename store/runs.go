@@ -48,9 +48,9 @@ import (
 //
 //   - Commit checks the lease, the continuation and the head together, and then changes all of them or nothing.
 //   - A continuation is consumed once, and only when it has all of its results. A second time is [ErrContinuationUsed].
-//   - A run that ended or was cancelled accepts no further step: [ErrRunOver].
-//   - A head of a conversation has at most one run that is not over: Begin of another one is [ErrBusy]. If the head was
-//     moved otherwise, the error is a *[ConflictError].
+//   - A run that ended or was cancelled accepts no further step: [ErrRunEnded].
+//   - A head of a conversation has at most one run that has not ended: Begin of another one is [ErrBusy]. If the head
+//     was moved otherwise, the error is a *[ConflictError].
 //   - Begin with the ID of a run that exists is [ErrRunExists].
 //
 // Results:
@@ -58,7 +58,7 @@ import (
 //   - The first accepted result of a call holds, even if its worker has lost the lease.
 //   - An equal second result is no error and changes nothing. A different one is [ErrResultConflict].
 //   - Results that arrive one by one are kept. The run becomes ready with the last one, in the same transaction.
-//   - After Cancel no result is accepted: [ErrRunOver].
+//   - After Cancel no result is accepted: [ErrRunEnded].
 //
 // A key that does not exist is [ErrNoRun]. Runs is safe for concurrent use, by any number of processes.
 type Runs interface {
@@ -80,10 +80,10 @@ type Runs interface {
 	Commit(ctx context.Context, s Step) (Head, error)
 	// Accept stores the result of a call. It reports whether this was the last result that the run waited for.
 	Accept(ctx context.Context, r Result) (ready bool, err error)
-	// Cancel ends a run that is not over. Its open calls are closed with [OutcomeCancelled]. A run that was cancelled
-	// before is no error; one that ended otherwise is [ErrRunOver].
+	// Cancel ends a run that has not ended. Its open calls are closed with [OutcomeCancelled]. A run that was cancelled
+	// before is no error; one that ended otherwise is [ErrRunEnded].
 	Cancel(ctx context.Context, run, reason string) error
-	// Requeue makes a parked run ready, and forgets its claims. Any other run is [ErrRunOver] or [ErrBusy].
+	// Requeue makes a parked run ready, and forgets its claims. Any other run is [ErrRunEnded] or [ErrBusy].
 	Requeue(ctx context.Context, run string) error
 	// Sweep rings for work that has waited for a claim for s.Grace, then for twice as long, and so on. It returns the
 	// calls without a result that cannot be claimed any more, because their attempts are used up or their deadline has
@@ -153,8 +153,8 @@ const (
 	RunCancelled RunState = "cancelled"
 )
 
-// Over reports whether a run in this state has ended.
-func (s RunState) Over() bool { return s == RunDone || s == RunFailed || s == RunCancelled }
+// Ended reports whether the run has ended.
+func (s RunState) Ended() bool { return s == RunDone || s == RunFailed || s == RunCancelled }
 
 // Run is a durable run as the store has it. All times are those of the store's clock.
 type Run struct {
@@ -439,11 +439,11 @@ const (
 	WakeRun WakeKind = "run"
 	// WakeTask: a call can be claimed.
 	WakeTask WakeKind = "task"
-	// WakeOver: a run is over, parked or waiting.
-	WakeOver WakeKind = "over"
+	// WakeStopped: a run has ended, was parked or waits.
+	WakeStopped WakeKind = "stopped"
 )
 
-// Wake is a wake-up: a hint that a run or a call can be claimed, or that a run is over.
+// Wake is a wake-up: a hint that a run or a call can be claimed, or that a run has stopped.
 type Wake struct {
 	Kind WakeKind
 	Key  Key
@@ -459,10 +459,10 @@ var (
 	ErrNoRun = errors.New("there is no such run")
 	// ErrRunExists: a run has this ID already.
 	ErrRunExists = errors.New("the run exists already")
-	// ErrBusy: the head has a run that is not over.
-	ErrBusy = errors.New("the head has a run that is not over")
-	// ErrRunOver: the run has ended, or does not wait any more.
-	ErrRunOver = errors.New("the run is over")
+	// ErrBusy: the head has a run that has not ended.
+	ErrBusy = errors.New("the head has a run that has not ended")
+	// ErrRunEnded: the run has ended, or does not wait any more.
+	ErrRunEnded = errors.New("the run has ended")
 	// ErrLeaseLost: the lease is not the latest claim any more, or the work is done.
 	ErrLeaseLost = errors.New("the lease is lost")
 	// ErrContinuationUsed: the continuation was consumed before.
@@ -577,11 +577,11 @@ func (s Step) Fits(r Run, known func(continuation string) (had, used bool, err e
 	return nil
 }
 
-// Again returns the error for a second result of a call after r was accepted, or nil if both are equal.
-func (r Result) Again(second Result) error {
+// CheckSecond returns the error for a second result of a call after r was accepted, or nil if both are equal.
+func (r Result) CheckSecond(second Result) error {
 	switch {
 	case r.Outcome == OutcomeCancelled:
-		return &RunError{Kind: ErrRunOver, Key: second.Key, Detail: string(RunCancelled)}
+		return &RunError{Kind: ErrRunEnded, Key: second.Key, Detail: string(RunCancelled)}
 	case r.Outcome != second.Outcome || !bytes.Equal(r.Payload, second.Payload):
 		return &RunError{Kind: ErrResultConflict, Key: second.Key}
 	}

@@ -131,7 +131,7 @@ func transactErr(ctx context.Context, m *memory, fn func(now time.Time) error) e
 // its first change, because nothing undoes a change.
 type runTable struct {
 	runs  map[string]*runRow
-	busy  map[headKey]*runRow // the run that is not over, by its head
+	busy  map[headKey]*runRow // the run that has not ended, by its head
 	open  list.List           // of *runRow: those that are ready or running, oldest first
 	tasks list.List           // of *taskRow: those that a worker may execute, oldest first
 
@@ -253,11 +253,11 @@ func (t *runTable) rest(now time.Time, r *runRow, state RunState, reason string)
 		t.open.Remove(r.at)
 		r.at = nil
 	}
-	if state.Over() {
+	if state.Ended() {
 		delete(t.busy, headKey{r.Conversation, r.Head})
 	}
 
-	t.wakes = append(t.wakes, Wake{Kind: WakeOver, Key: Key{Run: r.ID}, Agent: r.Agent, Generation: r.rings.ring(now)})
+	t.wakes = append(t.wakes, Wake{Kind: WakeStopped, Key: Key{Run: r.ID}, Agent: r.Agent, Generation: r.rings.ring(now)})
 }
 
 func (t *runTable) claimRuns(now time.Time, c ClaimRunsRequest) []ClaimedRun {
@@ -415,8 +415,8 @@ func (t *runTable) commit(now time.Time, s Step, appendNodes func(AppendRequest)
 // checkStep returns an error if the step is not possible for the run in its state, or with the lease of the step.
 func (r *runRow) checkStep(s Step) error {
 	switch key := (Key{Run: r.ID}); {
-	case r.State.Over():
-		return &RunError{Kind: ErrRunOver, Key: key, Detail: string(r.State)}
+	case r.State.Ended():
+		return &RunError{Kind: ErrRunEnded, Key: key, Detail: string(r.State)}
 	case r.State != RunRunning || r.claim != s.Lease.Claim:
 		return &RunError{Kind: ErrLeaseLost, Key: key}
 	}
@@ -458,7 +458,7 @@ func (t *runTable) accept(now time.Time, result Result) (ready bool, err error) 
 		return false, err
 	}
 	if task.Done {
-		return false, task.Result.Again(result)
+		return false, task.Result.CheckSecond(result)
 	}
 
 	result = result.clone()
@@ -491,8 +491,8 @@ func (t *runTable) cancel(now time.Time, run, reason string) error {
 		return err
 	case r.State == RunCancelled:
 		return nil
-	case r.State.Over():
-		return &RunError{Kind: ErrRunOver, Key: key, Detail: string(r.State)}
+	case r.State.Ended():
+		return &RunError{Kind: ErrRunEnded, Key: key, Detail: string(r.State)}
 	}
 
 	if r.latest != nil {
@@ -514,8 +514,8 @@ func (t *runTable) requeue(now time.Time, run string) error {
 	switch {
 	case err != nil:
 		return err
-	case r.State.Over():
-		return &RunError{Kind: ErrRunOver, Key: key, Detail: string(r.State)}
+	case r.State.Ended():
+		return &RunError{Kind: ErrRunEnded, Key: key, Detail: string(r.State)}
 	case r.State != RunParked:
 		return &RunError{Kind: ErrBusy, Key: key, Detail: string(r.State)}
 	}

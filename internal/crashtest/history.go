@@ -14,7 +14,7 @@ const (
 	finished = "finish"  // of a call
 	accepted = "accept"  // by the store; the detail is the sum of the result
 	consumed = "consume" // of a continuation
-	rested   = "rest"    // of a run: it waits, or is over
+	rested   = "rest"    // of a run: it waits, or has ended
 	frozen   = "frozen"  // of a process
 	lost     = "lost"    // of a process: it was killed
 )

@@ -186,7 +186,7 @@ func (t *runsTx) saveRun(r *runRow, claim int64) (saved bool, err error) {
 		open = $15, busy = $16 WHERE num = $17 AND claim = $18`,
 		string(r.State), r.Reason, r.Continuation, int64(r.Format), int64(r.Pending), r.claim,
 		int64(r.Claims), r.Worker, nanos(r.LeaseUntil), nanos(r.Changed), r.queued, r.rings.since, r.rings.total, r.rings.wait,
-		flag(r.State == store.RunReady || r.State == store.RunRunning), flag(!r.State.Over()), r.num, claim)
+		flag(r.State == store.RunReady || r.State == store.RunRunning), flag(!r.State.Ended()), r.num, claim)
 	return n == 1, err
 }
 
@@ -214,7 +214,7 @@ func (t *runsTx) wakeRun(r *runRow) {
 func (t *runsTx) rest(r *runRow, state store.RunState, reason string) {
 	r.State, r.Reason, r.Changed, r.LeaseUntil = state, reason, t.now, time.Time{}
 	t.wakes = append(t.wakes, store.Wake{
-		Kind: store.WakeOver, Key: store.Key{Run: r.ID}, Agent: r.Agent, Generation: r.rings.ring(t.now),
+		Kind: store.WakeStopped, Key: store.Key{Run: r.ID}, Agent: r.Agent, Generation: r.rings.ring(t.now),
 	})
 }
 
@@ -662,8 +662,8 @@ func (t *runsTx) commit(s store.Step) (head store.Head, err error) {
 	switch {
 	case err != nil:
 		return head, err
-	case r.State.Over():
-		return head, &store.RunError{Kind: store.ErrRunOver, Key: key, Detail: string(r.State)}
+	case r.State.Ended():
+		return head, &store.RunError{Kind: store.ErrRunEnded, Key: key, Detail: string(r.State)}
 	case r.State != store.RunRunning || int(r.claim) != s.Lease.Claim:
 		return head, &store.RunError{Kind: store.ErrLeaseLost, Key: key}
 	}
@@ -746,7 +746,7 @@ func (d *Driver) Accept(ctx context.Context, result store.Result) (ready bool, e
 			return err
 		}
 		if task.Done {
-			return task.Result.Again(result)
+			return task.Result.CheckSecond(result)
 		}
 
 		closed, err := t.close(task, result)
@@ -783,8 +783,8 @@ func (d *Driver) Cancel(ctx context.Context, run, reason string) error {
 			return err
 		case r.State == store.RunCancelled:
 			return nil
-		case r.State.Over():
-			return &store.RunError{Kind: store.ErrRunOver, Key: store.Key{Run: run}, Detail: string(r.State)}
+		case r.State.Ended():
+			return &store.RunError{Kind: store.ErrRunEnded, Key: store.Key{Run: run}, Detail: string(r.State)}
 		}
 
 		// Close the open calls, so that no worker claims one and no result is accepted.
@@ -809,8 +809,8 @@ func (d *Driver) Requeue(ctx context.Context, run string) error {
 		switch {
 		case err != nil:
 			return err
-		case r.State.Over():
-			return refused(store.ErrRunOver)
+		case r.State.Ended():
+			return refused(store.ErrRunEnded)
 		case r.State != store.RunParked:
 			return refused(store.ErrBusy)
 		}

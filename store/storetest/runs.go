@@ -33,7 +33,7 @@ var runCases = []struct {
 	{"begin stores the run and its nodes", (*runsTest).beginStores},
 	{"a refused begin stores nothing", (*runsTest).refusedBegin},
 	{"an ID is used once", (*runsTest).existing},
-	{"a head has one run that is not over", (*runsTest).busy},
+	{"a head has one run that has not ended", (*runsTest).busy},
 	{"a lease keeps others away", (*runsTest).leaseKeeps},
 	{"a lease that has ended passes on", (*runsTest).leasePasses},
 	{"only the latest claim is a lease", (*runsTest).latestClaim},
@@ -54,14 +54,14 @@ var runCases = []struct {
 	{"a continuation is consumed with its results", (*runsTest).consumedWithResults},
 	{"an unconsumed pause stays", (*runsTest).unconsumed},
 	{"a step that makes no sense is refused", (*runsTest).senseless},
-	{"a run that is over takes no step", (*runsTest).overStep},
+	{"a run that has ended takes no step", (*runsTest).endedStep},
 	{"results one by one are kept", (*runsTest).oneByOne},
 	{"the first result holds", (*runsTest).firstResult},
 	{"an equal result is no error", (*runsTest).equalResult},
 	{"a different result is refused", (*runsTest).differentResult},
 	{"a result after the run went on", (*runsTest).resultAfterwards},
 	{"cancel closes everything", (*runsTest).cancel},
-	{"cancel of a run that is over", (*runsTest).cancelOver},
+	{"cancel of a run that has ended", (*runsTest).cancelEnded},
 	{"a parked run keeps its continuation", (*runsTest).parked},
 	{"sweep wakes for what nobody took", (*runsTest).sweepWakes},
 	{"sweep lists what nobody can claim", (*runsTest).sweepExpired},
@@ -566,13 +566,13 @@ func (t *runsTest) senseless() {
 	require.ErrorIs(t, err, store.ErrNotStored)
 }
 
-func (t *runsTest) overStep() {
+func (t *runsTest) endedStep() {
 	t.begin("r")
 	l := t.claimRun(held).Lease
 	require.NoError(t, t.Cancel(t.ctx, "r", "no longer needed"))
 	step := nodes("of r", 1)
 	_, err := t.Commit(t.ctx, store.Step{Lease: l, Append: &step})
-	t.refused(err, store.ErrRunOver, "r")
+	t.refused(err, store.ErrRunEnded, "r")
 	require.EqualValues(t, 1, t.version("of r"))
 	t.refused(t.Renew(t.ctx, l, held), store.ErrLeaseLost, "r")
 	require.Empty(t, t.tryRun(held))
@@ -662,7 +662,7 @@ func (t *runsTest) cancel() {
 	require.Equal(t, "no longer needed", run.Reason)
 
 	_, err := t.Accept(t.ctx, result("r", "a", "late"))
-	t.refused(err, store.ErrRunOver, "r/p1/a")
+	t.refused(err, store.ErrRunEnded, "r/p1/a")
 	t.refused(t.Renew(t.ctx, l, held), store.ErrLeaseLost, "r/p1/a")
 	require.Empty(t, t.tryTask(held))
 	require.Empty(t, t.tryRun(held))
@@ -673,7 +673,7 @@ func (t *runsTest) cancel() {
 	require.Equal(t, "x", string(states[1].Result.Payload), "a result that was accepted stays")
 }
 
-func (t *runsTest) cancelOver() {
+func (t *runsTest) cancelEnded() {
 	t.begin("r")
 	require.NoError(t, t.Cancel(t.ctx, "r", "first"))
 	require.NoError(t, t.Cancel(t.ctx, "r", "second"))
@@ -682,7 +682,7 @@ func (t *runsTest) cancelOver() {
 	t.begin("r2")
 	_, err := t.Commit(t.ctx, store.Step{Lease: t.claimRun(held).Lease, End: store.RunDone})
 	require.NoError(t, err)
-	t.refused(t.Cancel(t.ctx, "r2", ""), store.ErrRunOver, "r2")
+	t.refused(t.Cancel(t.ctx, "r2", ""), store.ErrRunEnded, "r2")
 	t.state("r2", store.RunDone)
 }
 
@@ -701,7 +701,7 @@ func (t *runsTest) parked() {
 	require.Equal(t, 1, claimed.Run.Claims, "the claims before are forgotten")
 	t.refused(t.Requeue(t.ctx, "r"), store.ErrBusy, "r")
 	require.NoError(t, t.Cancel(t.ctx, "r", ""))
-	t.refused(t.Requeue(t.ctx, "r"), store.ErrRunOver, "r")
+	t.refused(t.Requeue(t.ctx, "r"), store.ErrRunEnded, "r")
 }
 
 func (t *runsTest) sweepWakes() {
