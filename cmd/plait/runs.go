@@ -34,7 +34,7 @@ func runsCommand(s *streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs DATABASE",
 		Short: "List the durable runs of a database; cancel or remove some",
-		Long: `Lists the durable runs in an SQLite database that are not over, sorted by ID:
+		Long: `Lists the durable runs in an SQLite database that have not ended, sorted by ID:
 
   calls   calls of the latest pause: how many wait for a result, and how many
           are in doubt, because a process was lost while it executed them
@@ -51,7 +51,7 @@ func runsCommand(s *streams) *cobra.Command {
 	}
 
 	flags := cmd.Flags()
-	flags.BoolVar(&f.all, "all", false, "also list runs that are over")
+	flags.BoolVar(&f.all, "all", false, "also list runs that have ended")
 	flags.StringSliceVar(&f.states, "state", nil, "only runs in these `STATES`: ready, running, waiting,\nparked, done, failed, cancelled")
 	flags.StringVar(&f.conversation, "conversation", "", "only runs of the conversation `KEY`")
 	flags.StringVar(&f.agent, "agent", "", "only runs of the agent `NAME`")
@@ -138,8 +138,8 @@ func runError(file, run string, err error) error {
 	switch {
 	case errors.Is(err, store.ErrNoRun):
 		return fmt.Errorf("%s has no run %s (see plait runs %[1]s --all)", file, run)
-	case errors.Is(err, store.ErrRunOver):
-		return fmt.Errorf("run %s is over: %s", run, refused.Detail)
+	case errors.Is(err, store.ErrRunEnded):
+		return fmt.Errorf("run %s has ended: %s", run, refused.Detail)
 	case errors.Is(err, store.ErrBusy):
 		return fmt.Errorf("run %s is not parked: it is %s", run, refused.Detail)
 	}
@@ -172,8 +172,8 @@ type listedRun struct {
 type listedCall struct {
 	Call string `json:"call"`
 	Tool string `json:"tool"`
-	// Outside reports that the result comes from outside, such as an approval.
-	Outside    bool          `json:"outside"`
+	// External reports that the result comes from outside, such as an approval.
+	External   bool          `json:"external"`
 	Claims     int           `json:"claims"`
 	Attempts   int           `json:"attempts"`
 	Worker     string        `json:"worker"`
@@ -235,11 +235,11 @@ func (s *streams) listRuns(file string, f runsFlags) error {
 }
 
 // query returns the query that the flags select.
-func (f runsFlags) query() (q store.ListRuns, err error) {
+func (f runsFlags) query() (q store.ListRunsRequest, err error) {
 	if f.limit < 1 {
 		return q, fmt.Errorf("--limit must be 1 or more")
 	}
-	q = store.ListRuns{Conversation: f.conversation, Agent: f.agent, After: f.after, Limit: f.limit}
+	q = store.ListRunsRequest{Conversation: f.conversation, Agent: f.agent, After: f.after, Limit: f.limit}
 
 	for _, name := range f.states {
 		state := store.RunState(strings.TrimSpace(name))
@@ -253,7 +253,7 @@ func (f runsFlags) query() (q store.ListRuns, err error) {
 	}
 
 	for _, state := range runStates {
-		if !state.Over() {
+		if !state.Ended() {
 			q.States = append(q.States, state)
 		}
 	}
@@ -271,7 +271,7 @@ func listed(r store.Run, tasks []store.TaskState) listedRun {
 	ends := []*time.Time{out.LeaseUntil}
 	for _, t := range tasks {
 		call := listedCall{
-			Call: t.Task.Key.Call, Tool: t.Task.Tool, Outside: t.Task.Outside, Claims: t.Claims, Attempts: t.Task.Attempts,
+			Call: t.Task.Key.Call, Tool: t.Task.Tool, External: t.Task.External, Claims: t.Claims, Attempts: t.Task.Attempts,
 			Worker: t.Worker, LeaseUntil: utc(t.LeaseUntil), Deadline: utc(t.Deadline),
 			Done: t.Done, Outcome: t.Result.Outcome, Accepted: utc(t.Result.Accepted),
 		}
@@ -455,7 +455,7 @@ func (s *streams) printRun(file string, r listedRun, now time.Time) error {
 // claimsText returns the number of claims, and how many there may be.
 func (c listedCall) claimsText() string {
 	switch {
-	case c.Outside:
+	case c.External:
 		return "-"
 	case c.Attempts == 0:
 		return fmt.Sprint(c.Claims)
@@ -468,7 +468,7 @@ func (c listedCall) resultText(now time.Time) string {
 	switch {
 	case c.Done:
 		return string(c.Outcome)
-	case c.Outside:
+	case c.External:
 		return "waits for a reply"
 	case c.Claims > 0 && c.LeaseUntil != nil:
 		return "with " + holderText(c.Worker, c.LeaseUntil, now)

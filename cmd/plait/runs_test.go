@@ -29,11 +29,11 @@ func begun(ts *testscript.TestScript, neg bool, args []string) {
 
 	begin := func(run string) {
 		key, _, _ := strings.Cut("of "+run, "\x1b") // a key holds no control characters
-		_, err := db.Begin(ctx, store.Begin{Run: run, Agent: "support", Append: store.AppendRequest{Conversation: key, Head: "main"}})
+		_, err := db.Begin(ctx, store.BeginRequest{Run: run, Agent: "support", Append: store.AppendRequest{Conversation: key, Head: "main"}})
 		ts.Check(err)
 	}
 	claim := func(run string) store.ClaimedRun {
-		claimed, err := db.ClaimRuns(ctx, store.ClaimRuns{
+		claimed, err := db.ClaimRuns(ctx, store.ClaimRunsRequest{
 			Worker: "engine-1", Agents: []string{"support"}, Formats: []int{1}, Run: run, Lease: time.Hour + time.Minute,
 		})
 		ts.Check(err)
@@ -55,14 +55,14 @@ func begun(ts *testscript.TestScript, neg bool, args []string) {
 
 	step("waiting", store.Step{Pause: &store.Pause{Continuation: "first", Format: 1, Tasks: []store.Task{
 		{Key: store.Key{Call: "pay"}, Tool: "refund", Attempts: 1},
-		{Key: store.Key{Call: "find"}, Tool: "find_order", Attempts: 5, Within: 25 * time.Hour},
-		{Key: store.Key{Call: "ask"}, Tool: "approve", Outside: true},
+		{Key: store.Key{Call: "find"}, Tool: "find_order", Attempts: 5, ResultTimeout: 25 * time.Hour},
+		{Key: store.Key{Call: "ask"}, Tool: "approve", External: true},
 	}}})
 	_, err = db.Accept(ctx, store.Result{
 		Key: store.Key{Run: "waiting", Continuation: "first", Call: "pay"}, Outcome: store.OutcomeInDoubt,
 	})
 	ts.Check(err)
-	_, err = db.ClaimTasks(ctx, store.ClaimTasks{Worker: "worker-7", Tools: []string{"find_order"}, Lease: 5*time.Minute + 30*time.Second})
+	_, err = db.ClaimTasks(ctx, store.ClaimTasksRequest{Worker: "worker-7", Tools: []string{"find_order"}, Lease: 5*time.Minute + 30*time.Second})
 	ts.Check(err)
 }
 
@@ -88,7 +88,7 @@ func TestListOfRunsIsReadInPages(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), file, nil)
 	require.NoError(t, err)
 	for _, id := range []string{"a", "b", "c"} {
-		_, err := db.Begin(t.Context(), store.Begin{Run: id, Agent: "x", Append: store.AppendRequest{Conversation: id, Head: "main"}})
+		_, err := db.Begin(t.Context(), store.BeginRequest{Run: id, Agent: "x", Append: store.AppendRequest{Conversation: id, Head: "main"}})
 		require.NoError(t, err)
 	}
 	require.NoError(t, db.Close())
