@@ -32,12 +32,12 @@ var lifeRuns = []string{deferring, asking, dropped, parked}
 // brief is the store of the process that is stopped. Its leases are over at once for others: nobody has to wait.
 type brief struct{ Store }
 
-func (b brief) ClaimRuns(ctx context.Context, c store.ClaimRuns) ([]store.ClaimedRun, error) {
+func (b brief) ClaimRuns(ctx context.Context, c store.ClaimRunsRequest) ([]store.ClaimedRun, error) {
 	c.Lease = 0
 	return b.Store.ClaimRuns(ctx, c)
 }
 
-func (b brief) ClaimTasks(ctx context.Context, c store.ClaimTasks) ([]store.ClaimedTask, error) {
+func (b brief) ClaimTasks(ctx context.Context, c store.ClaimTasksRequest) ([]store.ClaimedTask, error) {
 	c.Lease = 0
 	return b.Store.ClaimTasks(ctx, c)
 }
@@ -129,7 +129,7 @@ func (l *life) live() {
 	var lease store.Lease
 	claim := func() {
 		l.repeat(func() error {
-			runs, err := db.ClaimRuns(l.ctx, store.ClaimRuns{Worker: "first", Agents: []string{parked}, Run: parked})
+			runs, err := db.ClaimRuns(l.ctx, store.ClaimRunsRequest{Worker: "first", Agents: []string{parked}, Run: parked})
 			if len(runs) > 0 {
 				lease = runs[0].Lease
 			}
@@ -138,7 +138,7 @@ func (l *life) live() {
 	}
 	for _, next := range []func(){
 		begin(deferring), execute(deferring),
-		func() { l.repeat(func() error { _, err := db.Sweep(l.ctx, store.Sweep{}); return err }) },
+		func() { l.repeat(func() error { _, err := db.Sweep(l.ctx, store.SweepRequest{}); return err }) },
 		call(0), call(1), call(1), execute(deferring),
 
 		begin(asking), execute(asking),
@@ -203,7 +203,7 @@ func (l *life) invariants() {
 	if err := l.db.Check(ctx); err != nil {
 		l.fault("invariant: damaged: %v", err)
 	}
-	runs, err := l.db.ListRuns(ctx, store.ListRuns{})
+	runs, err := l.db.ListRuns(ctx, store.ListRunsRequest{})
 	require.NoError(l.t, err)
 
 	for _, run := range runs {
@@ -314,7 +314,7 @@ func (l *life) finish() {
 func (l *life) wait(engine *durable.Engine, run string) {
 	rested := make(chan struct{}, 1)
 	defer l.db.Listen(func(w store.Wake) {
-		if w.Kind == store.WakeOver && w.Key.Run == run {
+		if w.Kind == store.WakeStopped && w.Key.Run == run {
 			select {
 			case rested <- struct{}{}:
 			default:
@@ -328,7 +328,7 @@ func (l *life) wait(engine *durable.Engine, run string) {
 		case err != nil:
 			l.fault("lost: %s: %v", run, err)
 			return
-		case r.State.Over() || r.State == store.RunParked:
+		case r.State.Ended() || r.State == store.RunParked:
 			return
 		case r.State == store.RunWaiting && run == asking:
 			l.approve(engine)
