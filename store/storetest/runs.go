@@ -871,7 +871,7 @@ func (t *runsTest) listeners() {
 	t.accept("r", "a", "x")
 	has("run r agent ")
 	require.NoError(t, t.Cancel(t.ctx, "r", ""))
-	has("over r agent ")
+	has("stopped r agent ")
 
 	stop()
 	clear(heard)
