@@ -167,7 +167,9 @@ func ExampleRetention() {
 	ctx := context.Background()
 	db := store.Memory()
 	for _, run := range []string{"ticket 31", "ticket 32"} {
-		_, err := db.Begin(ctx, store.Begin{Run: run, Agent: "support", Append: store.AppendRequest{Conversation: run, Head: store.Main}})
+		_, err := db.Begin(ctx, store.BeginRequest{
+			Run: run, Agent: "support", Append: store.AppendRequest{Conversation: run, Head: store.Main},
+		})
 		check(err)
 	}
 	check(db.Cancel(ctx, "ticket 31", "asked twice"))

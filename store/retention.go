@@ -12,7 +12,7 @@ import (
 // conversation and its calls, and a fork is a head: both stay whole.
 type Retention struct {
 	// OlderThan is how long a run must have been over, in the store's clock. A run that was removed is unknown: its ID can
-	// be used again, and a late result for it is ErrNoRun in place of ErrRunOver. So choose it longer than any program
+	// be used again, and a late result for it is ErrNoRun in place of ErrRunEnded. So choose it longer than any program
 	// repeats a call.
 	OlderThan time.Duration
 	// DryRun removes nothing, and counts what would be removed.

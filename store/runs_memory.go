@@ -613,7 +613,7 @@ func (s *CallStats) add(t TaskState, now time.Time, age time.Duration) {
 func (t *runTable) prune(now time.Time, p PruneRunsRequest) (pruned PrunedRuns) {
 	for _, id := range slices.Sorted(maps.Keys(t.runs)) {
 		r := t.runs[id]
-		if id <= p.After || !r.State.Over() || now.Sub(r.Changed) < p.OlderThan {
+		if id <= p.After || !r.State.Ended() || now.Sub(r.Changed) < p.OlderThan {
 			continue
 		}
 

@@ -35,7 +35,7 @@ func TestOnlyOldJobsOfWakeUpsAreDeleted(t *testing.T) {
 		for i := range states {
 			wakes = append(wakes, store.Wake{Kind: store.WakeRun, Generation: i})
 		}
-		if err := Ring(nil)(ctx, tx, append(wakes, store.Wake{Kind: store.WakeOver})); err != nil {
+		if err := Ring(nil)(ctx, tx, append(wakes, store.Wake{Kind: store.WakeStopped})); err != nil {
 			return err
 		}
 		_, err := client.InsertTx(ctx, tx, other{}, nil)

@@ -227,12 +227,12 @@ func TestJobsAreCommittedWithTheirWork(t *testing.T) {
 	}
 
 	both(func() error {
-		_, err := db.Begin(ctx, store.Begin{
+		_, err := db.Begin(ctx, store.BeginRequest{
 			Run: "run1", Agent: "a", Append: store.AppendRequest{Conversation: "talk", Head: "main"},
 		})
 		return err
 	})
-	claimed, err := db.ClaimRuns(ctx, store.ClaimRuns{Agents: []string{"a"}, Lease: time.Hour})
+	claimed, err := db.ClaimRuns(ctx, store.ClaimRunsRequest{Agents: []string{"a"}, Lease: time.Hour})
 	require.NoError(t, err)
 	require.Len(t, claimed, 1)
 	both(func() error {

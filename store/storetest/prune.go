@@ -44,7 +44,7 @@ func (t *runsTest) pruneRuns() {
 	require.EqualValues(t, 1, t.version("of r"), "the conversation stays")
 
 	// The ID can be used again.
-	_, err = t.Begin(t.ctx, store.Begin{Run: "r", Agent: "agent", Append: nodes("of r", 1)})
+	_, err = t.Begin(t.ctx, store.BeginRequest{Run: "r", Agent: "agent", Append: nodes("of r", 1)})
 	require.NoError(t, err)
 	states, err := t.Tasks(t.ctx, "r")
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func (w *retentionWorld) change() {
 	case 0, 1:
 		w.runN++
 		a := w.append(conversation, head)
-		_, err := w.Begin(w.ctx, store.Begin{Run: fmt.Sprintf("r%03d", w.runN), Agent: "agent", Append: a})
+		_, err := w.Begin(w.ctx, store.BeginRequest{Run: fmt.Sprintf("r%03d", w.runN), Agent: "agent", Append: a})
 		w.allow(err)
 	case 2, 3, 4:
 		w.step()
@@ -226,7 +226,7 @@ func (w *retentionWorld) result() {
 }
 
 func (w *retentionWorld) runs() []store.Run {
-	runs, err := w.ListRuns(w.ctx, store.ListRuns{Limit: 1000})
+	runs, err := w.ListRuns(w.ctx, store.ListRunsRequest{Limit: 1000})
 	require.NoError(w, err)
 	return runs
 }
@@ -234,7 +234,7 @@ func (w *retentionWorld) runs() []store.Run {
 // open returns the runs that are not over.
 func (w *retentionWorld) open() (open []store.Run) {
 	for _, r := range w.runs() {
-		if !r.State.Over() {
+		if !r.State.Ended() {
 			open = append(open, r)
 		}
 	}
