@@ -78,14 +78,14 @@ func (c *Counter) count(ctx context.Context, err error, fn func(n *Counts)) {
 }
 
 // Begin implements store.Runs.
-func (c *Counter) Begin(ctx context.Context, b store.Begin) (store.Run, error) {
+func (c *Counter) Begin(ctx context.Context, b store.BeginRequest) (store.Run, error) {
 	r, err := c.Runs.Begin(ctx, b)
 	c.count(ctx, err, func(n *Counts) { n.Begun++ })
 	return r, err
 }
 
 // ClaimRuns implements store.Runs.
-func (c *Counter) ClaimRuns(ctx context.Context, q store.ClaimRuns) ([]store.ClaimedRun, error) {
+func (c *Counter) ClaimRuns(ctx context.Context, q store.ClaimRunsRequest) ([]store.ClaimedRun, error) {
 	claimed, err := c.Runs.ClaimRuns(ctx, q)
 	c.count(ctx, err, func(n *Counts) {
 		n.claimed(len(claimed), &n.Runs)
@@ -99,7 +99,7 @@ func (c *Counter) ClaimRuns(ctx context.Context, q store.ClaimRuns) ([]store.Cla
 }
 
 // ClaimTasks implements store.Runs.
-func (c *Counter) ClaimTasks(ctx context.Context, q store.ClaimTasks) ([]store.ClaimedTask, error) {
+func (c *Counter) ClaimTasks(ctx context.Context, q store.ClaimTasksRequest) ([]store.ClaimedTask, error) {
 	claimed, err := c.Runs.ClaimTasks(ctx, q)
 	c.count(ctx, err, func(n *Counts) {
 		n.claimed(len(claimed), &n.Calls)
@@ -178,7 +178,7 @@ func (c *Counter) Cancel(ctx context.Context, run, reason string) error {
 }
 
 // Sweep implements store.Runs.
-func (c *Counter) Sweep(ctx context.Context, s store.Sweep) (store.Swept, error) {
+func (c *Counter) Sweep(ctx context.Context, s store.SweepRequest) (store.Swept, error) {
 	swept, err := c.Runs.Sweep(ctx, s)
 	c.count(ctx, err, func(n *Counts) {
 		n.Sweeps++

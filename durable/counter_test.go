@@ -15,11 +15,11 @@ func TestCounterCountsEachTransactionOnce(t *testing.T) {
 	ctx := context.Background()
 	c := &durable.Counter{Runs: store.Memory()}
 	begin := func(run string) {
-		_, err := c.Begin(ctx, store.Begin{Run: run, Agent: "a", Append: store.AppendRequest{Conversation: run, Head: "main"}})
+		_, err := c.Begin(ctx, store.BeginRequest{Run: run, Agent: "a", Append: store.AppendRequest{Conversation: run, Head: "main"}})
 		require.NoError(t, err)
 	}
 	claim := func(lease time.Duration) store.Lease {
-		claimed, err := c.ClaimRuns(ctx, store.ClaimRuns{Agents: []string{"a"}, Formats: []int{1}, Lease: lease})
+		claimed, err := c.ClaimRuns(ctx, store.ClaimRunsRequest{Agents: []string{"a"}, Formats: []int{1}, Lease: lease})
 		require.NoError(t, err)
 		if len(claimed) == 0 {
 			return store.Lease{}
@@ -46,20 +46,20 @@ func TestCounterCountsEachTransactionOnce(t *testing.T) {
 
 	// A call is given back, and ends in doubt.
 	call := func(lease time.Duration) store.ClaimedTask {
-		tasks, err := c.ClaimTasks(ctx, store.ClaimTasks{Tools: []string{"t"}, Lease: lease})
+		tasks, err := c.ClaimTasks(ctx, store.ClaimTasksRequest{Tools: []string{"t"}, Lease: lease})
 		require.NoError(t, err)
 		return tasks[0]
 	}
 	require.NoError(t, c.Release(ctx, call(time.Hour).Lease, 0, true))
 	key := call(-time.Second).Lease.Key
-	swept, err := c.Sweep(ctx, store.Sweep{Grace: time.Hour})
+	swept, err := c.Sweep(ctx, store.SweepRequest{Grace: time.Hour})
 	require.NoError(t, err)
 	require.Len(t, swept.Expired, 1)
 	_, err = c.Accept(ctx, store.Result{Key: key, Outcome: store.OutcomeInDoubt})
 	require.NoError(t, err)
 	require.NoError(t, c.Cancel(ctx, "first", ""))
 	_, err = c.Accept(ctx, store.Result{Key: store.Key{Run: "first", Continuation: "p", Call: "open"}})
-	require.ErrorIs(t, err, store.ErrRunOver)
+	require.ErrorIs(t, err, store.ErrRunEnded)
 
 	// A caller that has given up is no error of the store.
 	gone, cancel := context.WithCancel(ctx)

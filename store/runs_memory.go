@@ -591,7 +591,7 @@ func (s *CallStats) add(t TaskState, now time.Time, age time.Duration) {
 	late := !t.Deadline.IsZero() && !t.Deadline.After(now)
 	claimed := t.LeaseUntil.After(now)
 	switch {
-	case t.Task.Outside:
+	case t.Task.External:
 		s.Outside++
 		return
 	case late, t.Exhausted(now) && !claimed:

@@ -788,10 +788,10 @@ func (t *runsTest) stats() {
 	for i, c := range calls {
 		calls[i].Tool = c.Key.Call
 	}
-	calls[3].Attempts, calls[4].Outside = 1, true
+	calls[3].Attempts, calls[4].External = 1, true
 	t.pause("waiting", calls...)
 	claim := func(tool string, lease time.Duration) {
-		claimed, err := t.ClaimTasks(t.ctx, store.ClaimTasks{Worker: "worker", Tools: []string{tool}, Lease: lease})
+		claimed, err := t.ClaimTasks(t.ctx, store.ClaimTasksRequest{Worker: "worker", Tools: []string{tool}, Lease: lease})
 		require.NoError(t, err)
 		require.Len(t, claimed, 1)
 	}
