@@ -204,6 +204,8 @@ func (r *running) failed(ctx context.Context, d dag.DAG, err error) {
 	var stale *executor.ResumeError
 
 	switch {
+	case errors.Is(err, executor.ErrVersion):
+		r.leave(ctx, err)
 	case errors.As(err, &paused):
 		pause, err := r.engine.pauseOf(r.Run, paused.Continuation)
 		if err != nil {
@@ -226,6 +228,13 @@ func (r *running) later(ctx context.Context, err error) {
 	r.Log.WarnContext(ctx, "durable: a run is tried again later", "run", r.Run.ID, "error", err)
 	wait := r.Poll << min(r.Run.Claims, 8)
 	_ = r.engine.Store.Release(context.WithoutCancel(ctx), r.ClaimedRun.Lease, wait, false) // or the lease ends by itself
+}
+
+// leave gives the run back to a program that can read it: a newer version of Plait has written to it. The claim is not
+// counted, so that the run is not parked meanwhile.
+func (r *running) leave(ctx context.Context, err error) {
+	r.Log.WarnContext(ctx, "durable: a run is left to a newer program", "run", r.Run.ID, "error", err)
+	_ = r.engine.Store.Release(context.WithoutCancel(ctx), r.ClaimedRun.Lease, r.Settings.Lease, true) // or the lease ends by itself
 }
 
 // park sets the run aside. Its continuation is kept.

@@ -133,7 +133,18 @@ func (w *Worker) do(ctx context.Context, s Settings, task store.ClaimedTask, beg
 		return
 	}
 
-	done := w.call(held, task)
+	// A newer version of Plait has paused the run: its workers can read the call.
+	call, err := executor.ToolTaskCodec{}.Decode(task.Task.Payload)
+	if errors.Is(err, executor.ErrVersion) {
+		s.Log.WarnContext(ctx, "durable: a call is left to a newer program", "key", key, "error", err)
+		w.release(ctx, s, task, s.Lease, true)
+		return
+	}
+
+	done := failed("The call cannot be read: %v", err)
+	if err == nil {
+		done = w.call(held, task, call)
+	}
 	switch {
 	case held.Err() != nil && done.returned:
 		// The tool has returned all the same. Its result is accepted if it is the first one.
@@ -206,12 +217,7 @@ func failed(format string, args ...any) outcome {
 }
 
 // call executes a call with the tool of its name.
-func (w *Worker) call(ctx context.Context, task store.ClaimedTask) outcome {
-	decoded, err := executor.ToolTaskCodec{}.Decode(task.Task.Payload)
-	if err != nil {
-		return failed("The call cannot be read: %v", err)
-	}
-
+func (w *Worker) call(ctx context.Context, task store.ClaimedTask, decoded executor.ToolTask) outcome {
 	if len(decoded.Attributes) > 0 {
 		attributes := map[string]any{}
 		for name, value := range decoded.Attributes {
@@ -239,7 +245,7 @@ func (w *Worker) call(ctx context.Context, task store.ClaimedTask) outcome {
 	// A conversation with this one call, as the executor needs one.
 	use := content.ToolUse{ID: decoded.Call.ID, Name: decoded.Call.Name, Input: decoded.Call.Input}
 	d := dag.New().WithSource(sourceOf(task.Lease.Key)).Assistant("", use)
-	d, err = agent.ExecuteTools(ctx, d)
+	d, err := agent.ExecuteTools(ctx, d)
 
 	done := outcomeOf(d, err)
 	select {
