@@ -57,7 +57,7 @@ func (t *runsTx) countCalls(s *store.RunStats) error {
 	query := `SELECT kind, COUNT(*), MIN(changed), SUM(again), SUM(claimed), SUM(doubt) FROM (
 		SELECT CASE
 			WHEN t.done = 1 THEN '-'
-			WHEN t.outside = 1 THEN 'outside'
+			WHEN t.external = 1 THEN 'outside'
 			WHEN t.deadline > 0 AND t.deadline <= $1 THEN 'exhausted'
 			WHEN t.lease_until > $2 THEN 'claimed'
 			WHEN t.attempts > 0 AND t.claims >= t.attempts THEN 'exhausted'
