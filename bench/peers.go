@@ -17,6 +17,8 @@ import (
 // library is a program in bench/peers.
 type library struct {
 	name, version string
+	// http asks for requests of Anthropic's API over a transport without a network, from both.
+	http bool
 	// most is the largest number of calls at which its turns are measured, by the turns before: what would take minutes is left out.
 	most map[int]int
 	// history tells that it keeps a history which can be saved, loaded and forked.
@@ -32,6 +34,12 @@ var everywhere = map[int]int{10: 64, 100: 64, 1000: 64}
 var libraries = []library{
 	{name: "eino", version: "v0.9.13", most: everywhere, history: true, atMost: map[int]float64{1: 0.7, 8: 0.85, 64: 1}},
 	{name: "fantasy", version: "v0.41.1", most: everywhere, history: true, atMost: map[int]float64{1: 1, 8: 1, 64: 1}},
+	{name: "openaiagents", version: "v0.1.0", most: map[int]int{10: 64, 100: 64, 1000: 8}},
+	{name: "langchaingo", version: "v0.1.14", most: map[int]int{10: 64, 100: 64, 1000: 8}},
+	{name: "anthropic", version: "v1.84.0", http: true, most: map[int]int{10: 64, 100: 8, 1000: 1}, faster: map[int]float64{10: 4, 1000: 100}},
+	{name: "adk", version: "v2.2.0", most: map[int]int{10: 64, 100: 8, 1000: 1}, faster: map[int]float64{10: 30, 1000: 1500}},
+	{name: "trpc", version: "v1.10.0", most: map[int]int{10: 64, 100: 8, 1000: 1}},
+	{name: "genkit", version: "v1.12.0", most: map[int]int{10: 64, 100: 8}},
 }
 
 // peerCases compares turns, files and forks with other libraries, each in a program of its own.
@@ -58,13 +66,16 @@ func (l library) turns(turns, k int) pair.Case {
 	if turns == 10 {
 		goal.Limit = l.atMost[k]
 	}
-	if limit := l.faster[turns]; limit > 0 && k == 1 {
-		goal = pair.Goal{Number: 13, Kind: pair.Faster, Limit: limit}
+	if l.atMost == nil {
+		goal = pair.Goal{Number: 13, Kind: pair.Faster, Limit: 1}
+		if limit := l.faster[turns]; limit > 0 && k == 1 {
+			goal.Limit = limit
+		}
 	}
 	return pair.Case{
 		Name: fmt.Sprintf("peers/%s/turn/%d calls/%s", l.name, k, short(turns)), Per: "turn", Units: window, Full: true, Rounds: 9,
-		Variants: l.variants(max(2, 500/turns), func(s *pair.Sample, p *program) error {
-			reply, err := p.ask(peer.Ask{Measure: "turn", Turns: turns, Tools: k, Times: s.N})
+		Variants: l.variants(max(1, 500/turns), func(s *pair.Sample, p *program) error {
+			reply, err := p.ask(peer.Ask{Measure: "turn", Turns: turns, Tools: k, Times: s.N, HTTP: l.http})
 			if err != nil {
 				return err
 			}

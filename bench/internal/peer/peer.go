@@ -39,6 +39,8 @@ type Ask struct {
 	Measure string
 	// Turns is how many turns come before those that are measured, and Tools the calls in each.
 	Turns, Tools int
+	// HTTP asks for real requests; see Loop.
+	HTTP bool
 	// Times is how often to do the work.
 	Times int
 }
@@ -100,6 +102,8 @@ func (m Messages[M]) Fork() any {
 type Loop struct {
 	// Tools is how many calls a response has.
 	Tools int
+	// HTTP asks for requests of Anthropic's API, through the transport [Anthropic], in place of a model in the program.
+	HTTP bool
 	// Total is how many turns there are, for libraries that need a limit.
 	Total int
 
@@ -148,7 +152,7 @@ func Serve(l Library) {
 }
 
 // patience is how long a sample may take before the library is left out of the measure.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func (l Library) answer(ask Ask) (Reply, error) {
 	if ask.Measure == "turn" {
@@ -201,7 +205,7 @@ func (l Library) turns(ask Ask) (Reply, error) {
 	window := Window(ask.Turns)
 	for range ask.Times {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		loop := &Loop{Tools: ask.Tools, Total: ask.Turns + window, from: ask.Turns, sample: s}
+		loop := &Loop{Tools: ask.Tools, Total: ask.Turns + window, HTTP: ask.HTTP, from: ask.Turns, sample: s}
 		err := l.Run(ctx, loop)
 		cancel()
 		if err != nil {

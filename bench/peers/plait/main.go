@@ -6,9 +6,13 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"net/http"
 	"time"
 
+	"github.com/anthropics/anthropic-sdk-go/option"
+
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/anthropic"
 	"github.com/plait-dev/plait/bench/internal/peer"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -61,7 +65,14 @@ func run(ctx context.Context, loop *peer.Loop) error {
 }
 
 func play(ctx context.Context, loop *peer.Loop) (dag.DAG, error) {
-	agent := executor.Agent{Provider: model{loop}, Tools: []dag.Tool{tool{}}, Limits: executor.Limits{Turns: loop.Total + 1}, ToolTimeout: time.Minute}
+	var provider api.Provider = model{loop}
+	if loop.HTTP {
+		provider = anthropic.New("claude-x", &anthropic.Options{NoStream: true, SDK: []option.RequestOption{
+			option.WithoutEnvironmentDefaults(), option.WithAPIKey("none"), option.WithBaseURL("http://localhost"),
+			option.WithHTTPClient(&http.Client{Transport: peer.Anthropic{Loop: loop}}),
+		}})
+	}
+	agent := executor.Agent{Provider: provider, Tools: []dag.Tool{tool{}}, Limits: executor.Limits{Turns: loop.Total + 1}, ToolTimeout: time.Minute}
 	return agent.Run(ctx, dag.New().User("Go."))
 }
 
