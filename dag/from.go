@@ -78,8 +78,9 @@ func (d DAG) fan(blocks content.Blocks) DAG {
 	}
 
 	open := make(map[string][]int, len(p.calls)) // indexes of the calls without an execution, by ID
-	for i, call := range p.calls {
-		open[call.ID] = append(open[call.ID], i)
+	for i := range p.calls {
+		id := p.call(i).ID
+		open[id] = append(open[id], i)
 	}
 
 	var executions []*node.Node
@@ -91,7 +92,7 @@ func (d DAG) fan(blocks content.Blocks) DAG {
 		open[result.CallID] = indexes[1:]
 
 		e := node.ToolExecution{Index: indexes[0], Result: result.Content, IsError: result.IsError}
-		if err := p.execute(d.Source(), e); err != nil {
+		if err := p.execute(d.Source(), e.Index, e); err != nil {
 			return d.fail("FromTranscript", err)
 		}
 		executions = append(executions, p.done[e.Index])

@@ -7,13 +7,15 @@ import (
 	"sync"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/blockcodec"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
 // phase is an open tool phase: the message with the calls, and the executions that are heads.
 type phase struct {
-	caller *node.Node // the message of the assistant
-	calls  []content.ToolUse
+	caller *node.Node      // the message of the assistant
+	calls  []content.Block // each a content.ToolUse
 
 	// By call; nil for a call without one. A call in done is not in started.
 	done    []*node.Node // executions with a result
@@ -37,11 +39,17 @@ func (d DAG) openPhase() (phase, bool) {
 		return phase{}, false
 	}
 
-	if m, ok := p.caller.Message(); ok && m.Role == content.Assistant {
-		p.calls = m.Blocks.ToolUses()
-		p.done, p.started = make([]*node.Node, len(p.calls)), make([]*node.Node, len(p.calls))
+	m, ok := p.caller.Message()
+	if !ok || m.Role != content.Assistant {
+		return p, false
 	}
-	calls := callsByID{calls: p.calls}
+	p.calls = callBlocks(m.Blocks)
+	p.done, p.started = make([]*node.Node, len(p.calls)), make([]*node.Node, len(p.calls))
+	if len(d.heads) == 1 && p.caller == d.heads[0] {
+		return p, len(p.calls) > 0 // no call was executed yet
+	}
+
+	calls := callsByID{calls: m.Blocks.ToolUses()}
 	for _, h := range d.heads {
 		e, ok := h.Payload().(node.ToolExecution)
 		if !ok {
@@ -63,6 +71,21 @@ func (d DAG) openPhase() (phase, bool) {
 	}
 	return p, len(p.calls) > 0
 }
+
+// callBlocks returns the tool calls among blocks. It does not copy them, as content.Blocks.ToolUses does: a phase is
+// looked at several times.
+func callBlocks(blocks content.Blocks) []content.Block {
+	calls := make([]content.Block, 0, blocks.Len())
+	for _, b := range blocks.All() {
+		if _, is := b.(content.ToolUse); is {
+			calls = append(calls, b)
+		}
+	}
+	return calls
+}
+
+// call returns the tool call with an index.
+func (p phase) call(i int) content.ToolUse { return p.calls[i].(content.ToolUse) }
 
 // callerOf returns the message whose tool phase the head h belongs to: the parent of an execution, and h itself for any
 // other node.
@@ -165,11 +188,15 @@ func (d DAG) OpenCalls() []Call {
 		return nil
 	}
 
-	var open []Call
-	for i, call := range p.calls {
+	open := make([]Call, 0, len(p.calls))
+	for i := range p.calls {
 		if p.done[i] == nil {
+			call := p.call(i)
 			open = append(open, Call{Name: call.Name, Input: call.Input, Index: i, ID: call.ID})
 		}
+	}
+	if len(open) == 0 {
+		return nil
 	}
 	return open
 }
@@ -186,24 +213,60 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 	if d.err != nil {
 		return d
 	}
-	p, err := d.executed(executions)
+	n, err := closeTools(d.Source(), d.heads, payloadsOf(executions))
 	if err != nil {
 		return d.fail("CloseTools", err)
+	}
+	d.heads = []*node.Node{n}
+	return d
+}
+
+func init() {
+	shared.CloseTools = func(src node.Source, heads []*node.Node, executions []node.Payload) (*node.Node, error) {
+		n, err := closeTools(src, heads, executions)
+		if err != nil {
+			return nil, &BuildError{Step: "CloseTools", Err: err}
+		}
+		return n, nil
+	}
+}
+
+// payloadsOf returns executions as payloads.
+func payloadsOf(executions []node.ToolExecution) []node.Payload {
+	payloads := make([]node.Payload, len(executions))
+	for i, e := range executions {
+		payloads[i] = e
+	}
+	return payloads
+}
+
+// closeTools executes the open phase at the heads and returns the message with the results. Each of the executions is a
+// node.ToolExecution.
+func closeTools(src node.Source, heads []*node.Node, executions []node.Payload) (*node.Node, error) {
+	p, err := DAG{heads: heads}.executed(src, executions)
+	if err != nil {
+		return nil, err
 	}
 
 	results := make([]content.Block, len(p.calls))
 	for i := range p.calls {
 		if p.done[i] == nil {
-			if err := p.execute(d.Source(), p.missing(i)); err != nil {
-				return d.fail("CloseTools", err)
+			if err := p.execute(src, i, p.missing(i)); err != nil {
+				return nil, err
 			}
 		}
 		result := p.done[i].Payload().(node.ToolExecution).Answer()
-		result.CallID = p.calls[i].ID
+		result.CallID = p.call(i).ID
 		results[i] = result
 	}
-	return d.WithHeads(p.heads()...).say("CloseTools", content.User, "", results)
+
+	// The results are those of nodes and the IDs those of a message, so they are not checked again.
+	message := node.Message{Role: content.User, Blocks: blockList(results)}
+	return node.New(src, message, node.Meta{}, p.heads()...)
 }
+
+// blockList returns a list of blocks that are known to be valid.
+var blockList = blockcodec.List.(func([]content.Block) content.Blocks)
 
 // AppendExecutions appends each execution as a child of the assistant's message at the head, as [DAG.CloseTools] does,
 // and leaves the tool phase open. It is for results that arrive one by one, in several runs or from outside.
@@ -219,7 +282,7 @@ func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 	if d.err != nil || len(executions) == 0 {
 		return d
 	}
-	p, err := d.executed(executions)
+	p, err := d.executed(d.Source(), payloadsOf(executions))
 	if err != nil {
 		return d.fail("AppendExecutions", err)
 	}
@@ -227,18 +290,19 @@ func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 }
 
 // executed returns the open phase with the executions of its calls added.
-func (d DAG) executed(executions []node.ToolExecution) (phase, error) {
+func (d DAG) executed(src node.Source, executions []node.Payload) (phase, error) {
 	p, ok := d.openPhase()
 	if !ok {
 		return phase{}, ErrNoCalls
 	}
 
 	for _, e := range executions {
-		if e.Index < 0 || e.Index >= len(p.calls) || p.done[e.Index] != nil {
+		index := e.(node.ToolExecution).Index
+		if index < 0 || index >= len(p.calls) || p.done[index] != nil {
 			return phase{}, fmt.Errorf("%w: execution of call %d: the message has %d calls, each with one execution",
-				ErrNoCalls, e.Index, len(p.calls))
+				ErrNoCalls, index, len(p.calls))
 		}
-		if err := p.execute(d.Source(), e); err != nil {
+		if err := p.execute(src, index, e); err != nil {
 			return phase{}, err
 		}
 	}
@@ -271,19 +335,24 @@ func (p phase) heads() []*node.Node {
 	return append(heads, p.spare...)
 }
 
-// execute adds a node for e, an execution of the call at e.Index.
-func (p phase) execute(src node.Source, e node.ToolExecution) error {
-	call := p.calls[e.Index]
+// execute adds a node for an execution of the call with that index.
+func (p phase) execute(src node.Source, index int, execution node.Payload) error {
+	call, given := p.call(index), execution.(node.ToolExecution)
+	e := given
 	e.CallID, e.Tool, e.Input = call.ID, call.Name, call.Input
-	if before := p.started[e.Index]; before != nil && e.Child.Len() == 0 {
+	if before := p.started[index]; before != nil && e.Child.Len() == 0 {
 		e.Child = before.Children() // the conversation of a paused sub-agent must not be lost
 	}
-	n, err := node.New(src, e, node.Meta{}, p.caller)
+	if e != given {
+		execution = e
+	}
+
+	n, err := node.New(src, execution, node.Meta{}, p.caller)
 	if err == nil && isUnfinished(n) {
-		p.started[e.Index] = n
+		p.started[index] = n
 		return nil
 	}
-	p.done[e.Index], p.started[e.Index] = n, nil
+	p.done[index], p.started[index] = n, nil
 	return err
 }
 

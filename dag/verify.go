@@ -80,7 +80,8 @@ func (d DAG) ownWaiting(seen map[node.ID]bool) (findings []Finding, paused []DAG
 		seen[caller.ID()] = true
 
 		p, _ := New().WithHeads(phases[caller.ID()]...).openPhase()
-		for i, c := range p.calls {
+		for i := range p.calls {
+			c := p.call(i)
 			if p.done[i] != nil {
 				continue
 			}

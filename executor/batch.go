@@ -114,8 +114,9 @@ func (b *batch) over() bool {
 // work starts n workers.
 func (b *batch) work(n int) {
 	b.phase.r.workers.add(n)
+	worker := b.worker // one function for all of them: each go statement of a method makes one
 	for range n {
-		go b.worker()
+		go worker()
 	}
 }
 

@@ -29,7 +29,7 @@ func TestToolThatReportsItsEndedContextGetsTheReasonsOwnWords(t *testing.T) {
 		defer cancel()
 		c := &newPhase(r, 1).calls[0]
 		c.ctx.Context = ctx
-		c.task = task{timeout: time.Minute, fn: func(ctx context.Context, _ Call) (Result, error) {
+		c.task = &task{timeout: time.Minute, fn: func(ctx context.Context, _ Call) (Result, error) {
 			return Result{}, fmt.Errorf("gave up: %w", ctx.Err())
 		}}
 		got := c.resultOf(c.fn(&c.ctx, c.ran))
@@ -52,7 +52,7 @@ func BenchmarkBatch(b *testing.B) {
 				start := time.Now()
 				p := newPhase(r, k)
 				for i := range p.calls {
-					p.calls[i].task = task{fn: noop, timeout: r.agent.ToolTimeout}
+					p.calls[i].task = &task{fn: noop, timeout: r.agent.ToolTimeout}
 				}
 				p.execute()
 				middle := time.Now()

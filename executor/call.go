@@ -22,7 +22,7 @@ type toolCall struct {
 	call     Call    // as the model wrote it
 	ran      Call    // as it is executed, after repairs, hooks and replies
 	repair   string  // how the arguments were repaired; "" if they were not
-	task             // what executes it
+	*task            // what executes it; noTask until that is found
 	approval bool    // a person has to approve it before any call of the phase is executed
 	deferred bool    // it is executed outside the run; the strategy may set it too
 	reason   string  // of a hook that asked for approval or deferred it
@@ -46,26 +46,38 @@ type toolCall struct {
 	ctx callContext // of the tool and the After hooks; set when the call begins
 
 	// phase.mu guards the fields below.
-	state          state
-	cancel         func() // ends ctx; nil if that is the context of the batch
-	muted          bool   // one of its events was dropped, so that later ones are dropped too
-	started, ended time.Time
-	result         Result
-	pause          *agentPause   // of the sub-agent, if the state is agentPaused
-	keptTaken      bool          // the paused sub-agent continues
-	child          dag.DAG       // the conversation of a run inside the call, as far as it got
-	usage          content.Usage // of runs inside the call
+	state     state
+	cancel    func() // ends ctx; nil if that is the context of the batch
+	muted     bool   // one of its events was dropped, so that later ones are dropped too
+	started   time.Time
+	execution node.Payload  // a node.ToolExecution with the result, made an interface once; nil until it is done
+	result    *Result       // nil until it is done, and if nobody reads it; see run.showsPhases
+	ends      bool          // the result has Terminate
+	pause     *agentPause   // of the sub-agent, if the state is agentPaused
+	keptTaken bool          // the paused sub-agent continues
+	inner     *innerOutcome // nil as long as there is no run inside the call
 }
 
-// task is what executes a call.
-type task struct {
-	fn      func(context.Context, Call) (Result, error)
-	timeout time.Duration // 0 or less is no limit
-	mode    Mode
-	agent   *subAgent // the sub-agent that fn runs, or nil
-	resumes bool      // fn only runs the agent: after a crash it continues with the steps that were saved
-	effect  Effect
+// innerOutcome is what the runs inside a call have done so far.
+type innerOutcome struct {
+	child dag.DAG // the conversation of the last one
+	usage content.Usage
 }
+
+// task is what executes the calls of a tool. A run makes it once for each tool.
+type task struct {
+	fn       func(context.Context, Call) (Result, error)
+	prepare  func(content.JSON) error // checks the arguments; nil if fn does
+	timeout  time.Duration            // 0 or less is no limit
+	mode     Mode
+	deferred bool      // calls are executed outside the run
+	agent    *subAgent // the sub-agent that fn runs, or nil
+	resumes  bool      // fn only runs the agent: after a crash it continues with the steps that were saved
+	effect   Effect
+}
+
+// noTask is the task of a call whose tool is not found.
+var noTask = new(task)
 
 // state is the state of a call.
 type state int
@@ -104,9 +116,8 @@ func callIn(ctx context.Context) *toolCall {
 
 // answer gives the call its result without executing it.
 func (c *toolCall) answer(result Result) {
-	c.early, c.state, c.result = true, done, result
-	c.started = c.phase.now()
-	c.ended = c.started
+	c.early, c.started = true, c.phase.now()
+	c.complete(result, c.started)
 }
 
 // deny answers the call with a denial. An empty reason gets a text of its own.
@@ -146,8 +157,11 @@ func (c *toolCall) execute() (settled bool) {
 
 // pausedBy returns the pause of the call's sub-agent if err is that pause, and nil otherwise.
 func (c *toolCall) pausedBy(err error) *agentPause {
+	if err == nil {
+		return nil
+	}
 	var pause *pausedError
-	if err != nil && errors.As(err, &pause) && pause.call == c && c.ctx.Err() == nil {
+	if errors.As(err, &pause) && pause.call == c && c.ctx.Err() == nil {
 		return &pause.agentPause
 	}
 	return nil
@@ -243,16 +257,26 @@ func (c *toolCall) settleLocked(result Result) bool {
 		return false
 	}
 
-	c.ended, c.result = c.phase.now(), result
+	ended := c.phase.now()
 	if c.state == waiting {
-		c.started = c.ended
+		c.started = ended
 	}
 	if c.state != agentPaused {
 		c.leaveBatch()
 	}
-	c.state = done
+	c.complete(result, ended)
 	c.phase.notify(news{call: c})
 	return true
+}
+
+// complete ends the call with its result. phase.mu must be held if the phase is being executed.
+func (c *toolCall) complete(result Result, ended time.Time) {
+	c.state, c.execution, c.ends = done, c.executionOf(result, ended), result.Terminate
+	c.phase.usage = c.phase.usage.Plus(result.Usage)
+	if c.phase.r.showsPhases {
+		kept := result
+		c.result = &kept
+	}
 }
 
 // leaveBatch ends the call's part in its batch. phase.mu must be held.
@@ -275,7 +299,7 @@ func (c *toolCall) pauseAgent(pause *agentPause) bool {
 		return false
 	}
 	c.leaveBatch()
-	c.state, c.pause, c.child = agentPaused, pause, pause.dag
+	c.state, c.pause, c.innerRun().child = agentPaused, pause, pause.dag
 	c.phase.wakeUp()
 	return true
 }
@@ -291,21 +315,25 @@ func (c *toolCall) waitingAgent() *agentPause {
 	return nil
 }
 
-// execution returns the call with its result as the conversation keeps it.
-func (c *toolCall) execution() node.ToolExecution {
+// executionOf returns the call with a result as the conversation keeps it.
+func (c *toolCall) executionOf(result Result, ended time.Time) node.ToolExecution {
+	var inner innerOutcome
+	if c.inner != nil {
+		inner = *c.inner
+	}
 	e := node.ToolExecution{
 		CallID: c.call.ID, Index: c.call.Index, Tool: c.call.Name, Input: c.call.Input,
-		Result: c.result.Content, IsError: c.result.IsError, Started: c.started, Ended: c.ended,
-		Usage: c.usage.Plus(c.result.Usage), Details: c.result.Details, Full: c.result.Full, Ran: c.changes(),
+		Result: result.Content, IsError: result.IsError, Started: c.started, Ended: ended,
+		Usage: inner.usage.Plus(result.Usage), Details: result.Details, Full: result.Full, Ran: c.changes(),
 	}
 	if c.inDoubt {
 		e.State, e.Started, e.Ended = node.ExecutionInDoubt, c.start.Started, time.Time{}
 	}
 
 	// Without a conversation in the result, keep that of the run inside the call, as far as it got.
-	child := c.result.Child
+	child := result.Child
 	if child.Len() == 0 {
-		child = c.child
+		child = inner.child
 	}
 	if heads := child.Heads(); len(heads) > 0 {
 		e.Child = node.ListOf(heads...)
@@ -339,8 +367,17 @@ func (c *toolCall) keepChild(d dag.DAG) {
 	c.phase.mu.Lock()
 	defer c.phase.mu.Unlock()
 	if c.state == running {
-		c.child = d
+		c.innerRun().child = d
 	}
+}
+
+// innerRun returns what the runs inside the call have done, to be changed. phase.mu must be held if the phase is being
+// executed.
+func (c *toolCall) innerRun() *innerOutcome {
+	if c.inner == nil {
+		c.inner = new(innerOutcome)
+	}
+	return c.inner
 }
 
 // takeKept reports whether the paused sub-agent of the call has not been continued yet: it continues once.
@@ -357,6 +394,7 @@ func (c *toolCall) addUsage(u content.Usage) {
 	c.phase.mu.Lock()
 	defer c.phase.mu.Unlock()
 	if c.state == running {
-		c.usage = c.usage.Plus(u)
+		inner := c.innerRun()
+		inner.usage = inner.usage.Plus(u)
 	}
 }

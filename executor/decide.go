@@ -141,40 +141,64 @@ func (r *run) find(c *toolCall) (err error) {
 	if !c.ran.Input.IsObject() {
 		return &argumentError{c.ran.Name, []string{"root: " + notObject(c.ran.Input)}, c.ran.Input}
 	}
-	tool, ok := r.bound[c.ran.Name]
-	c.task = task{timeout: r.agent.ToolTimeout}
-	if ok {
-		c.effect = effectOf(tool)
-	}
-	if handle := r.agent.Handler; handle != nil {
-		c.fn = handle.call
-		return nil
-	}
-	if !ok {
+	c.task = noTask
+	found := r.taskOf(c.ran.Name)
+	if found == nil {
 		r.agent.Log.WarnContext(r.ctx, "plait: a model called a tool that does not exist",
 			"tool", safetext.Escape(c.ran.Name, mostName), "run", r.id)
 		return r.notFound(c.ran.Name)
 	}
-	if own, ok := as[interface{ Timeout() time.Duration }](tool); ok {
-		c.timeout = own.Timeout()
+	c.task, c.deferred = found, c.deferred || found.deferred
+	if found.prepare != nil {
+		return found.prepare(c.ran.Input)
 	}
-	if own, ok := as[interface{ Mode() Mode }](tool); ok {
-		c.mode = own.Mode()
+	return nil
+}
+
+// taskOf returns what executes the calls of the tool with that name, or nil if there is no such tool.
+func (r *run) taskOf(name string) *task {
+	if made := r.tasks[name]; made != nil {
+		return made
 	}
-	if own, ok := as[interface{ Deferred() bool }](tool); ok {
-		c.deferred = own.Deferred()
+	made := r.newTask(name)
+	if _, known := r.bound[name]; known { // a model may invent any number of names
+		r.tasks[name] = made
+	}
+	return made
+}
+
+func (r *run) newTask(name string) *task {
+	t := &task{timeout: r.agent.ToolTimeout}
+	tool, ok := r.bound[name]
+	if ok {
+		t.effect = effectOf(tool)
+	}
+	if handle := r.agent.Handler; handle != nil {
+		t.fn = handle.call
+		return t
+	}
+	if !ok {
+		return nil
 	}
 
-	c.agent, _ = as[*subAgent](tool)
+	if own, ok := as[interface{ Timeout() time.Duration }](tool); ok {
+		t.timeout = own.Timeout()
+	}
+	if own, ok := as[interface{ Mode() Mode }](tool); ok {
+		t.mode = own.Mode()
+	}
+	if own, ok := as[interface{ Deferred() bool }](tool); ok {
+		t.deferred = own.Deferred()
+	}
+	t.agent, _ = as[*subAgent](tool)
 
 	// Arguments of a tool of this package are checked before the Before hooks see them. Another tool checks them in
 	// Call.
-	c.fn = tool.Call
+	t.fn = tool.Call
 	if s, ok := steps(tool); ok {
-		c.fn, c.resumes = s.run, c.agent != nil
-		return s.prepare(c.ran.Input)
+		t.fn, t.prepare, t.resumes = s.run, s.prepare, t.agent != nil
 	}
-	return nil
+	return t
 }
 
 // authorize runs the Before hooks and executes their decisions.

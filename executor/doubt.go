@@ -69,9 +69,9 @@ func effectOf(t Tool) Effect {
 // startsOf returns the executions at the heads of d that were started and have no result, by the index of their call.
 func startsOf(d dag.DAG) map[int]*node.ToolExecution {
 	var starts map[int]*node.ToolExecution
-	for _, h := range d.Heads() {
-		e, ok := h.Payload().(node.ToolExecution)
-		if !ok || e.State != node.ExecutionStarted {
+	for _, h := range executionHeads(d) {
+		e := h.Payload().(node.ToolExecution)
+		if e.State != node.ExecutionStarted {
 			continue
 		}
 		if starts == nil {

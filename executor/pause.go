@@ -190,7 +190,11 @@ func (r *run) pause(p *toolPhase, reason content.Stop) error {
 	}
 	said := r.said()
 	names := callNames(said)
-	d := r.d.AppendExecutions(slices.Concat(p.unsaved(), p.pausedAgents())...)
+	var executions []node.ToolExecution
+	for _, e := range p.unsaved() {
+		executions = append(executions, e.(node.ToolExecution))
+	}
+	d := r.d.AppendExecutions(append(executions, p.pausedAgents()...)...)
 	if err := d.Err(); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -199,8 +200,8 @@ func innerID(id, name string) (string, bool) {
 // the call. Each has the conversation of the sub-agent.
 func keptAgents(d dag.DAG) map[int]*node.Node {
 	var kept map[int]*node.Node
-	for _, h := range d.Heads() {
-		if e, ok := h.Payload().(node.ToolExecution); ok && e.State.Unfinished() && e.Child.Len() > 0 {
+	for _, h := range executionHeads(d) {
+		if e := h.Payload().(node.ToolExecution); e.State.Unfinished() && e.Child.Len() > 0 {
 			if kept == nil {
 				kept = map[int]*node.Node{}
 			}
@@ -219,7 +220,7 @@ func (p *toolPhase) pausedAgents() []node.ToolExecution {
 		if c.state != agentPaused {
 			continue
 		}
-		e := c.execution()
+		e := c.executionOf(Result{}, time.Time{})
 		e.State, e.Child = node.ExecutionState(c.pause.continuation.Reason), node.ListOf(c.pause.dag.Heads()...)
 		list = append(list, e)
 	}
@@ -251,7 +252,7 @@ func (r *run) replyAgent(
 
 	to.resume = newAgentResume(c, agent, names, replies)
 	to.resume.dag = dag.FromNode(to.kept)
-	to.spent, to.usage = agent.Totals.Elapsed, agent.Totals.Usage.Plus(agent.Totals.ToolUsage)
+	to.spent, to.innerRun().usage = agent.Totals.Elapsed, agent.Totals.Usage.Plus(agent.Totals.ToolUsage)
 
 	err = r.checkAgent(to.agent.agent, to.resume)
 	var wrong *ResumeError

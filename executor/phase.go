@@ -9,6 +9,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -25,8 +26,9 @@ type toolPhase struct {
 	wake    chan struct{} // receives a token when there is news
 	room    chan struct{} // holds a token for each update that is not emitted yet
 
-	mu   sync.Mutex // guards news, and the state of calls and batches
-	news []news     // not emitted yet
+	mu    sync.Mutex    // guards the fields below, and the state of calls and batches
+	news  []news        // not emitted yet
+	usage content.Usage // what the tools have used, by their results
 }
 
 // news is something to emit about a call: an update or, if that is nil, its result. A step is saved, not emitted.
@@ -50,7 +52,7 @@ func newPhase(r *run, n int) *toolPhase {
 	}
 	for i := range p.calls {
 		c := &p.calls[i]
-		c.phase, c.index, c.ctx.call = p, i, c
+		c.phase, c.index, c.ctx.call, c.task = p, i, c, noTask
 	}
 	return p
 }
@@ -303,7 +305,7 @@ func (p *toolPhase) emitNews() bool {
 // emitEnd emits the result of a call, which may be held.
 func (p *toolPhase) emitEnd(c *toolCall) bool {
 	p.keep(c)
-	return hold(p.r, ToolEnd{Turn: p.turn, Execution: c.execution()})
+	return hold(p.r, ToolEnd{Turn: p.turn, Execution: c.execution.(node.ToolExecution)})
 }
 
 // keep makes the execution of a call part of the conversation, to be saved. Without Agent.Save it becomes part of it
@@ -312,7 +314,7 @@ func (p *toolPhase) keep(c *toolCall) {
 	if p.r.agent.Save == nil || c.saved {
 		return
 	}
-	if d := p.r.d.AppendExecutions(c.execution()); d.Err() == nil {
+	if d := p.r.d.AppendExecutions(c.execution.(node.ToolExecution)); d.Err() == nil {
 		p.r.d, c.saved = d, true
 	}
 }
@@ -363,11 +365,11 @@ func (p *toolPhase) wakeUp() {
 }
 
 // unsaved returns the executions that are not part of the conversation yet, in call order.
-func (p *toolPhase) unsaved() []node.ToolExecution {
-	list := make([]node.ToolExecution, 0, len(p.calls))
+func (p *toolPhase) unsaved() []node.Payload {
+	list := make([]node.Payload, 0, len(p.calls))
 	for i := range p.calls {
 		if c := &p.calls[i]; c.state == done && !c.saved {
-			list = append(list, c.execution())
+			list = append(list, c.execution)
 		}
 	}
 	return list
@@ -377,10 +379,10 @@ func (p *toolPhase) unsaved() []node.ToolExecution {
 func (p *toolPhase) results() (n int, usage content.Usage) {
 	for i := range p.calls {
 		if c := &p.calls[i]; c.state == done {
-			n, usage = n+1, usage.Plus(c.result.Usage)
+			n++
 		}
 	}
-	return n, usage
+	return n, p.usage
 }
 
 // closedPhase is a tool phase whose results are part of the conversation.
@@ -390,11 +392,6 @@ type closedPhase struct {
 	// Nil if nobody reads them.
 	executions []node.ToolExecution
 	results    []Result
-}
-
-// showsPhases reports whether somebody reads the executions and results of a closed phase.
-func (r *run) showsPhases() bool {
-	return r.yield != nil || slices.ContainsFunc(r.agent.Hooks, func(h Hook) bool { return h.Next != nil })
 }
 
 // tools executes the calls that are open at the head and closes the phase. If calls have to wait for approval or for
@@ -594,9 +591,12 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 		return closedPhase{}, errLeft
 	}
 
-	d := r.d.CloseTools(p.unsaved()...)
+	closing, err := shared.CloseTools(r.d.Source(), r.d.Heads(), p.unsaved())
+	if err != nil {
+		return closedPhase{}, err
+	}
 	r.resumed = false
-	if err := r.append(d); err != nil {
+	if err := r.append(r.d.WithHeads(closing)); err != nil {
 		return closedPhase{}, err
 	}
 	r.toolsTook(usage)
@@ -606,9 +606,9 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	closed.terminates = len(p.calls) == r.d.Head().NumParents()
 	for i := range p.calls {
 		c := &p.calls[i]
-		closed.terminates = closed.terminates && c.result.Terminate
+		closed.terminates = closed.terminates && c.ends
 		if closed.results != nil {
-			closed.results[c.call.Index] = c.result
+			closed.results[c.call.Index] = *c.result
 		}
 	}
 	return closed, nil
@@ -636,7 +636,7 @@ func (r *run) closeExecuted() (closedPhase, error) {
 
 // phaseClosedBy returns the phase whose results the message n holds. Its executions and results are those of the nodes.
 func (r *run) phaseClosedBy(n *node.Node) closedPhase {
-	if !r.showsPhases() {
+	if !r.showsPhases {
 		return closedPhase{}
 	}
 	p := closedPhase{executions: executionsBefore(n)}
@@ -658,6 +658,14 @@ func executionsBefore(n *node.Node) []node.ToolExecution {
 	return list
 }
 
+// executionHeads returns the heads of d that are executions. It costs nothing for the usual single head, a message.
+func executionHeads(d dag.DAG) []*node.Node {
+	if h := d.Head(); h != nil && !isExecution(h) {
+		return nil
+	}
+	return slices.DeleteFunc(d.Heads(), func(h *node.Node) bool { return !isExecution(h) })
+}
+
 func isExecution(n *node.Node) bool {
 	_, ok := n.Payload().(node.ToolExecution)
 	return ok
@@ -665,6 +673,9 @@ func isExecution(n *node.Node) bool {
 
 // said returns the message whose calls are open, or nil.
 func (r *run) said() *node.Node {
+	if h := r.d.Head(); h != nil && isMessage(h) { // the usual case needs no list of heads
+		return h
+	}
 	for _, h := range r.d.Heads() {
 		if h = phaseOf(h); isMessage(h) {
 			return h

@@ -29,7 +29,10 @@ type run struct {
 	yield   func(Event, error) bool // nil if there is no consumer and nothing to save
 	workers workers
 	ledger  ledger
-	inside  *toolCall // the call that the run is inside of, or nil
+
+	showsPhases bool // somebody reads the executions and results of a closed tool phase
+
+	inside *toolCall // the call that the run is inside of, or nil
 
 	saved   []*node.Node   // the heads that Agent.Save was last called with
 	saveErr error          // what it returned; the run ends with it
@@ -46,6 +49,7 @@ type run struct {
 	d        dag.DAG
 	shared   shared.Transcript // of d, or of an earlier d: held, so that that of the next d costs only what is new
 	bound    map[string]Tool   // the tools that can be called, by name
+	tasks    map[string]*task  // what executes the calls of bound tools, by name, as far as they were called
 	names    []string          // the names of the tools that can be called, in order
 	unbound  []string          // the declared tools without a function, which requests leave out
 	prompt   string            // the agent's, for this run
@@ -101,6 +105,7 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 		provider: a.Provider, options: a.Options, inside: callIn(ctx),
 	}
 	r.ledger.limits, r.ledger.prices = a.Limits, a.Prices
+	r.showsPhases = yield != nil || slices.ContainsFunc(a.Hooks, func(h Hook) bool { return h.Next != nil })
 	if r.inside != nil {
 		r.ledger.around = &r.inside.phase.r.ledger
 	}
@@ -172,7 +177,7 @@ func (r *run) bindTools(d dag.DAG) error {
 	r.shared = shared.Of(d.Heads())
 	var hollow []string // declared by the program itself, without a function
 	before := r.bound   // a hook may return a conversation that its tools do not travel with
-	r.bound, r.names, r.unbound = map[string]Tool{}, nil, nil
+	r.bound, r.tasks, r.names, r.unbound = map[string]Tool{}, map[string]*task{}, nil, nil
 	for _, def := range r.shared.Tools {
 		if def.Server() {
 			continue

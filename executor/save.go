@@ -119,7 +119,7 @@ func (c *toolCall) sendStep(step agentStep) bool {
 	if c.state != running {
 		return false
 	}
-	c.child = step.dag
+	c.innerRun().child = step.dag
 	c.phase.notify(news{call: c, step: &step})
 	return true
 }
@@ -129,7 +129,8 @@ func (c *toolCall) sendStep(step agentStep) bool {
 func (p *toolPhase) addAgentStep(c *toolCall, step agentStep) {
 	p.mu.Lock()
 	e := node.ToolExecution{
-		Index: c.call.Index, State: node.ExecutionStarted, Started: c.started, Ran: c.changes(), Usage: c.usage,
+		Index: c.call.Index, State: node.ExecutionStarted, Started: c.started, Ran: c.changes(),
+		Usage: c.innerRun().usage,
 		Child: node.ListOf(step.dag.Heads()...),
 	}
 	p.mu.Unlock()

@@ -1,6 +1,8 @@
-// Package shared gives package executor the transcripts of package dag without a copy. The public dag.DAG.Transcript
-// copies, so that a program may change the returned slices. A run reads the transcript at each turn, and a copy at each
-// turn would be quadratic.
+// Package shared gives package executor what package dag keeps from a program, because it saves copies.
+//
+// The public dag.DAG.Transcript copies, so that a program may change the returned slices. A run reads the transcript at
+// each turn, and a copy at each turn would be quadratic. The public dag.DAG.CloseTools takes executions as values, of 264
+// bytes each, and a run has made payloads of them already.
 package shared
 
 import (
@@ -30,3 +32,8 @@ type Transcript struct {
 // number of nodes that are new since the last call for one of their ancestors, as long as that Transcript, or a later
 // one, is kept. Package dag sets Of.
 var Of func(heads []*node.Node, without ...string) Transcript
+
+// CloseTools is dag.DAG.CloseTools for the tool phase that is open at the heads. Each of the executions is a
+// node.ToolExecution; its CallID, Tool and Input are taken from the call as the model wrote it. It returns the message
+// with the results. Package dag sets CloseTools.
+var CloseTools func(src node.Source, heads []*node.Node, executions []node.Payload) (*node.Node, error)
