@@ -62,6 +62,8 @@ func init() {
 	blockcodec.Append = func(dst []byte, b Block) []byte { return form{}.block(dst, b) }
 	blockcodec.Parse = func(saved []byte) (Block, error) { return parseBlock(saved, false) }
 	blockcodec.AppendCanonical = Blocks.appendCanonical
+	blockcodec.ReadPlain = readPlain
+	blockcodec.Trusted = trusted
 	blockcodec.Check = func(b Block) (Block, error) { return checkAt(0, b) }
 	blockcodec.List = newList
 }

@@ -405,8 +405,8 @@ type tool struct {
 }
 
 // Parse reads the saved form that [Node.Append] writes. resolve returns the node with an ID, or nil if no such node was
-// read before. The node keeps a copy of line, so that it is written back unchanged. Parse takes memory in proportion to
-// line.
+// read before. The node is written back unchanged, byte for byte. Parse does not retain line, and takes memory in
+// proportion to it.
 //
 // Every error has ErrParse in its chain. An error in a field is a *FieldError. A missing parent has ErrParent in its
 // chain too.
@@ -420,6 +420,14 @@ func Parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 
 func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 	line = bytes.TrimSpace(line)
+	if n := parsePlain(line, resolve); n != nil {
+		return n, nil
+	}
+	return parseAny(line, resolve)
+}
+
+// parseAny reads a line in any form. The node keeps a copy of it.
+func parseAny(line []byte, resolve func(ID) *Node) (*Node, error) {
 	saved := string(line)
 	if d := content.JSON(saved).Depth(); d > maxDepth {
 		return nil, fmt.Errorf("%w: it nests %d deep; the limit is %d", content.ErrJSON, d, maxDepth)

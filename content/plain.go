@@ -1,0 +1,56 @@
+package content
+
+import "github.com/plait-dev/plait/internal/jsonx/plain"
+
+// readPlain reads one block in exactly the form that form.block writes. The reader fails for any other form, and for
+// blocks that are rare in conversations: with an Extra, documents, opaque and unknown ones. Their reader is parseBlock.
+// In a result only the blocks of a tool result are accepted.
+func readPlain(r *plain.Reader, inResult bool) Block {
+	var b Block
+	switch {
+	case r.Has(`{"type":"text","text":`):
+		b = Text{Text: r.String()}
+
+	case r.Has(`{"type":"image","source":{`):
+		s := Source{MediaType: r.OptString("media_type"), Data: r.OptString("data"), Text: r.OptString("text"),
+			URL: r.OptString("url"), FileID: r.OptString("file_id")}
+		r.Expect("}")
+		r.FailIf(s.check() != "")
+		b = Image{Source: s}
+
+	case inResult:
+		r.FailIf(true)
+		return nil
+
+	case r.Has(`{"type":"thinking"`):
+		b = Thinking{Text: r.OptString("text"), Signature: r.OptString("signature"), Redacted: r.OptString("redacted")}
+	case r.Has(`{"type":"tool_use"`):
+		b = ToolUse{ID: r.OptString("id"), Name: r.OptString("name"), Input: JSON(r.OptJSON("input"))}
+
+	case r.Has(`{"type":"tool_result"`):
+		result := ToolResult{CallID: r.OptString("call_id")}
+		r.Expect(`,"content":[`)
+		var inner []Block
+		for r.Item() {
+			inner = append(inner, readPlain(r, true))
+		}
+		result.Content = trusted(inner)
+		result.IsError = r.OptTrue("is_error")
+		b = result
+
+	default:
+		r.FailIf(true)
+		return nil
+	}
+
+	r.Expect("}")
+	return b
+}
+
+// trusted returns a list of blocks that are known to be valid. It keeps the slice.
+func trusted(blocks []Block) Blocks {
+	if len(blocks) == 0 {
+		return Blocks{}
+	}
+	return Blocks{&list{blocks: blocks}}
+}
