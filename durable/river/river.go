@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -84,16 +85,19 @@ const kind = "plait_wake"
 func (wakeUp) Kind() string { return kind }
 
 func argsOf(w store.Wake) wakeUp {
+	// Jobs are kept as JSON in a form that has no NUL, which the IDs that models give to calls may have.
+	safe := safetext.Armor
 	return wakeUp{
-		Wake: w.Kind, Run: w.Key.Run, Continuation: w.Key.Continuation, Call: w.Key.Call, Agent: w.Agent, Tool: w.Tool,
-		Generation: w.Generation,
+		Wake: w.Kind, Run: safe(w.Key.Run), Continuation: safe(w.Key.Continuation), Call: safe(w.Key.Call),
+		Agent: safe(w.Agent), Tool: safe(w.Tool), Generation: w.Generation,
 	}
 }
 
 func (a wakeUp) wake() store.Wake {
+	text := safetext.Unarmor
 	return store.Wake{
-		Kind: a.Wake, Key: store.Key{Run: a.Run, Continuation: a.Continuation, Call: a.Call},
-		Agent: a.Agent, Tool: a.Tool, Generation: a.Generation,
+		Kind: a.Wake, Key: store.Key{Run: text(a.Run), Continuation: text(a.Continuation), Call: text(a.Call)},
+		Agent: text(a.Agent), Tool: text(a.Tool), Generation: a.Generation,
 	}
 }
 

@@ -1,6 +1,7 @@
 package river
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -58,4 +59,18 @@ func TestOnlyOldJobsOfWakeUpsAreDeleted(t *testing.T) {
 	left, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	require.NoError(t, err)
 	require.Equal(t, []int64{4, 5, 6, 7}, left)
+}
+
+// TestJobsKeepTheTextsOfTheirKeys: a job with NUL in it would undo the transaction of the run.
+func TestJobsKeepTheTextsOfTheirKeys(t *testing.T) {
+	odd := "a\x00\xff\x1a"
+	want := store.Wake{
+		Kind: store.WakeTask, Key: store.Key{Run: "r" + odd, Continuation: "p" + odd, Call: odd}, Agent: odd, Tool: odd, Generation: 2,
+	}
+	job, err := json.Marshal(argsOf(want))
+	require.NoError(t, err)
+	require.NotContains(t, string(job), `\u0000`)
+	var args wakeUp
+	require.NoError(t, json.Unmarshal(job, &args))
+	require.Equal(t, want, args.wake())
 }

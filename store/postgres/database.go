@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/sqlstore"
 )
 
@@ -188,7 +190,7 @@ type queries struct {
 func (q queries) Exec(ctx context.Context, query string, args ...any) (int64, error) {
 	var tag pgconn.CommandTag
 	err := q.db.await(ctx, func(ctx context.Context) (err error) {
-		tag, err = q.on.Exec(ctx, query, args...)
+		tag, err = q.on.Exec(ctx, query, armored(args)...)
 		return err
 	})
 	return tag.RowsAffected(), err
@@ -197,7 +199,7 @@ func (q queries) Exec(ctx context.Context, query string, args ...any) (int64, er
 // Query implements sqlstore.Tx. The limit ends with the rows.
 func (q queries) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {
 	limited, cancel := q.db.limit(ctx)
-	found, err := q.on.Query(limited, query, args...)
+	found, err := q.on.Query(limited, query, armored(args)...)
 	if err != nil {
 		defer cancel()
 		return nil, q.db.silent(ctx, limited, err)
@@ -206,6 +208,25 @@ func (q queries) Query(ctx context.Context, query string, args ...any) (sqlstore
 		defer cancel()
 		return q.db.silent(ctx, limited, err)
 	}}, nil
+}
+
+// armored returns arguments in which each text is one that PostgreSQL accepts: it refuses NUL and invalid UTF-8, which
+// the IDs that models give to calls may have. Scan returns the texts as they were.
+func armored(args []any) []any {
+	own := false
+	for i, arg := range args {
+		text, isText := arg.(string)
+		if !isText {
+			continue
+		}
+		if safe := safetext.Armor(text); safe != text {
+			if !own {
+				args, own = slices.Clone(args), true
+			}
+			args[i] = safe
+		}
+	}
+	return args
 }
 
 // rows are sqlstore.Rows.
@@ -221,6 +242,17 @@ func (r rows) Next() bool {
 		r.Rows.Close()
 	}
 	return more
+}
+
+// Scan implements sqlstore.Rows.
+func (r rows) Scan(dest ...any) error {
+	err := r.Rows.Scan(dest...)
+	for _, to := range dest {
+		if text, isText := to.(*string); isText {
+			*text = safetext.Unarmor(*text)
+		}
+	}
+	return err
 }
 
 // Err implements sqlstore.Rows.

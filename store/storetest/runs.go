@@ -72,6 +72,7 @@ var runCases = []struct {
 	{"stats count what is not over", (*runsTest).stats},
 	{"runs are listed in pages", (*runsTest).listed},
 	{"keys that do not exist", (*runsTest).unknown},
+	{"texts are kept byte by byte", (*runsTest).texts},
 	{"listeners hear of work", (*runsTest).listeners},
 	{"a context that is done changes nothing", (*runsTest).doneContext},
 	{"many claim, each gets one", (*runsTest).claimRace},
@@ -847,6 +848,53 @@ func (t *runsTest) unknown() {
 	t.accept("r", "a", "x")
 	_, err = t.Commit(t.ctx, store.Step{Lease: t.claimRun(held).Lease, Consume: "p2"})
 	t.refused(err, store.ErrNoRun, "r/p2")
+}
+
+// texts has what models and tools may write into IDs, names and reasons.
+func (t *runsTest) texts() {
+	odd := []string{
+		"a\x00b", "a", "\x00", "\xff", "\ufffd", "a\xc3", "\x1a", "\x1a00", "\x1a1a00", `\x00`, `\u0000`, "%00", "a/b", "'", "\u202e",
+	}
+	var tasks []store.Task
+	for _, text := range odd {
+		odd := task(text)
+		odd.Tool, odd.Payload = text, []byte(text)
+		tasks = append(tasks, odd)
+	}
+	run := "r\x00\xff\x1a"
+	begun, err := t.Begin(t.ctx, store.Begin{Run: run, Agent: "agent", Append: nodes("talk", 0)})
+	require.NoError(t, err)
+	require.Equal(t, run, begun.ID)
+	t.pauseClaimed(t.claimRun(held).Lease, "p1", tasks...)
+
+	states, err := t.Tasks(t.ctx, run)
+	require.NoError(t, err)
+	require.Len(t, states, len(odd))
+	for i, text := range odd {
+		require.Equal(t, store.Key{Run: run, Continuation: "p1", Call: text}, states[i].Task.Key)
+		got, err := t.ClaimTasks(t.ctx, store.ClaimTasks{Worker: text, Tools: []string{text}, Lease: held, Limit: 99})
+		require.NoError(t, err)
+		require.Len(t, got, 1, "%q is the tool of one call", text)
+		require.Equal(t, states[i].Task.Key, got[0].Task.Key)
+		require.Equal(t, text, got[0].Task.Tool)
+
+		r := result(run, text, text)
+		r.Worker = text
+		last, err := t.Accept(t.ctx, r)
+		require.NoError(t, err)
+		require.Equal(t, i == len(odd)-1, last)
+	}
+
+	results := t.claimRun(held)
+	require.Equal(t, run, results.Run.ID)
+	require.Len(t, results.Continuation.Results, len(odd))
+	for i, text := range odd {
+		require.Equal(t, text, results.Continuation.Results[i].Key.Call)
+		require.Equal(t, text, results.Continuation.Results[i].Worker)
+	}
+	_, err = t.Commit(t.ctx, store.Step{Lease: results.Lease, Consume: "p1", End: store.RunFailed, Reason: odd[0]})
+	require.NoError(t, err)
+	require.Equal(t, odd[0], t.run(run).Reason)
 }
 
 func (t *runsTest) listeners() {
