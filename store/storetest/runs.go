@@ -862,7 +862,7 @@ func (t *runsTest) texts() {
 		tasks = append(tasks, odd)
 	}
 	run := "r\x00\xff\x1a"
-	begun, err := t.Begin(t.ctx, store.Begin{Run: run, Agent: "agent", Append: nodes("talk", 0)})
+	begun, err := t.Begin(t.ctx, store.BeginRequest{Run: run, Agent: "agent", Append: nodes("talk", 0)})
 	require.NoError(t, err)
 	require.Equal(t, run, begun.ID)
 	t.pauseClaimed(t.claimRun(held).Lease, "p1", tasks...)
@@ -872,7 +872,7 @@ func (t *runsTest) texts() {
 	require.Len(t, states, len(odd))
 	for i, text := range odd {
 		require.Equal(t, store.Key{Run: run, Continuation: "p1", Call: text}, states[i].Task.Key)
-		got, err := t.ClaimTasks(t.ctx, store.ClaimTasks{Worker: text, Tools: []string{text}, Lease: held, Limit: 99})
+		got, err := t.ClaimTasks(t.ctx, store.ClaimTasksRequest{Worker: text, Tools: []string{text}, Lease: held, Limit: 99})
 		require.NoError(t, err)
 		require.Len(t, got, 1, "%q is the tool of one call", text)
 		require.Equal(t, states[i].Task.Key, got[0].Task.Key)
