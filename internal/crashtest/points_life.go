@@ -55,8 +55,8 @@ type worked struct {
 	Item string `json:"item"`
 }
 
-// process returns an engine and a worker on a store. With renewing, the tool renews a lease and asks for a second attempt
-// once.
+// process returns an engine and a worker on a store. With renewing, the tool renews a lease, and asks for a second
+// attempt once.
 func (l *life) process(name string, db Store, renewing bool) (*durable.Engine, *durable.Worker) {
 	p := &process{Store: db, name: name, write: func(e event) {
 		l.mu.Lock()
@@ -168,14 +168,15 @@ func (l *life) live() {
 }
 
 // repeat repeats a transaction until it is known what has become of it, as store.Runs asks for.
-func (l *life) repeat(transaction func() error) error {
-	for {
-		err := transaction()
+func (l *life) repeat(transaction func() error) (err error) {
+	for range 100 { // a store that stays broken has to be opened again
+		err = transaction()
 		var refused *store.RunError
 		if err == nil || errors.As(err, &refused) || l.ctx.Err() != nil {
 			return err
 		}
 	}
+	return err
 }
 
 func (l *life) start(engine *durable.Engine, run string) error {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"runtime"
 	"sync"
 
 	"github.com/plait-dev/plait/internal/sqlstore"
@@ -16,6 +18,9 @@ type database struct {
 	pool  *sql.DB
 	owned bool // Close closes the pool
 	opts  Options
+
+	path string      // of the file; "" if there is none, or if it cannot be watched
+	file os.FileInfo // the file at that path when it was opened
 
 	turn    chan struct{}    // a lock for writer: it holds an element while writer is in use
 	writer  writer           // guarded by turn
@@ -35,6 +40,14 @@ func newDatabase(ctx context.Context, pool *sql.DB, opts Options, owned bool) (*
 		closing: make(chan struct{}), commits: func(int) {}}
 	conn, memory, err := db.connectWriter(ctx)
 	if err != nil {
+		if owned {
+			err = errors.Join(err, pool.Close())
+		}
+		return nil, err
+	}
+
+	if err := db.watchFile(ctx, conn); err != nil {
+		err = errors.Join(err, conn.close())
 		if owned {
 			err = errors.Join(err, pool.Close())
 		}
@@ -100,6 +113,36 @@ func (c *connection) examine(ctx context.Context) (memory bool, err error) {
 	return memory, nil
 }
 
+// watchFile notes which file is open. A database in memory, or on a file system that is not the machine's, has none. On
+// Windows a file that is open cannot be deleted.
+func (db *database) watchFile(ctx context.Context, c *connection) error {
+	var path string
+	err := c.conn.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&path)
+	if err != nil || path == "" || runtime.GOOS == "windows" {
+		return err
+	}
+	if file, err := os.Stat(path); err == nil {
+		db.path, db.file = path, file
+	}
+	return nil
+}
+
+// errReplaced reports a file that is not the one that was opened.
+var errReplaced = errors.New("another file has taken its place since it was opened")
+
+// checkFile returns an error if the file was deleted or replaced since it was opened. What is written to it then would be
+// acknowledged, and lost when it is closed; a new connection would open the other file.
+func (db *database) checkFile() error {
+	if db.path == "" {
+		return nil
+	}
+	file, err := os.Stat(db.path)
+	if err == nil && !os.SameFile(file, db.file) {
+		err = &fs.PathError{Op: "write", Path: db.path, Err: errReplaced}
+	}
+	return err
+}
+
 // Done implements sqlstore.DB.
 func (db *database) Done() <-chan struct{} { return db.closing }
 
@@ -153,6 +196,9 @@ func (db *database) read(ctx context.Context, f func(*connection) error) error {
 // readOn runs f with *c, which it opens first if it is nil, and sets to nil if it is broken.
 func (db *database) readOn(ctx context.Context, c **connection, f func(*connection) error) (err error) {
 	if *c == nil {
+		if err := db.checkFile(); err != nil {
+			return err
+		}
 		*c, err = connect(ctx, db.pool, append(settings(db.opts.BusyTimeout), `PRAGMA query_only = ON`)...)
 		if err != nil {
 			*c = nil

@@ -15,6 +15,9 @@
 // not lose it. The database is in WAL mode with synchronous=FULL. Appends that wait at the same time share one commit,
 // and so one write to the disk. A conflict of one does not touch the others.
 //
+// A file that is deleted or replaced while it is open takes no more writes, because they would be lost: the error is a
+// *fs.PathError. Open the database again.
+//
 // The file must be on a local disk. The locks of network file systems are not reliable enough for SQLite.
 //
 // # Several programs

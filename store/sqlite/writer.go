@@ -217,7 +217,12 @@ func (w *writer) single(j *job) error {
 
 // begin begins a transaction that writes. It locks out other writers at once, not at the first write: none can change
 // what the transaction has read.
-func (w *writer) begin() error { return w.conn.run(`BEGIN IMMEDIATE`) }
+func (w *writer) begin() error {
+	if err := w.db.checkFile(); err != nil {
+		return err
+	}
+	return w.conn.run(`BEGIN IMMEDIATE`)
+}
 
 // rollback ends a transaction that has failed. SQLite may have ended it already: then ROLLBACK is an error, and the next
 // transaction begins without one.
