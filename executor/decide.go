@@ -98,7 +98,7 @@ func (r *run) refusal(call Call, within bool) string {
 	case limits.CallsPerTurn > 0 && call.Index >= limits.CallsPerTurn:
 		return fmt.Sprintf(textPerTurn, call.Name, limits.CallsPerTurn)
 	case !within:
-		r.stop = content.StopCallLimit
+		r.stop, r.totals.Detail = content.StopCallLimit, r.ledger.outerCalls()
 		return fmt.Sprintf(textSpent, call.Name, "limit on tool calls")
 	}
 	return ""

@@ -142,8 +142,11 @@ func (l *ledger) spentCost() (cost float64, known bool) {
 
 // reached returns the limit on tokens or cost that is reached, of this run or one around it, and more about it.
 func (l *ledger) reached() (stop content.Stop, detail string) {
-	for ; l != nil && stop == ""; l = l.around {
-		stop, detail = l.over()
+	for at := l; at != nil && stop == ""; at = at.around {
+		stop, detail = at.over()
+		if stop != "" && at != l && detail == "" {
+			detail = textOuterLimit
+		}
 	}
 	return stop, detail
 }
@@ -204,20 +207,43 @@ func (l *ledger) claimCall(inTool bool) bool {
 
 // used returns the stop reason for a limit on turns or calls that is used up, of this run or one around it, or "". One
 // on calls is used up once a call was refused for it. It comes first, because the run whose call it was stops for it
-// anyway.
-func (l *ledger) used() (stop content.Stop) {
-	for ; l != nil; l = l.around {
-		l.mu.Lock()
-		turns, refused := l.limits.Turns > 0 && l.turns >= l.limits.Turns, l.refused()
-		l.mu.Unlock()
+// anyway. Outer reports that the limit is one of a run around this one.
+func (l *ledger) used() (stop content.Stop, outer bool) {
+	for at := l; at != nil; at = at.around {
+		at.mu.Lock()
+		turns, refused := at.limits.Turns > 0 && at.turns >= at.limits.Turns, at.refused()
+		at.mu.Unlock()
 		switch {
 		case refused:
-			return content.StopCallLimit
-		case turns:
-			stop = content.StopMaxTurns
+			return content.StopCallLimit, at != l
+		case turns && stop == "":
+			stop, outer = content.StopMaxTurns, at != l
 		}
 	}
-	return stop
+	return stop, outer
+}
+
+// textOuterLimit is the detail of a run that a limit of a run around it has ended.
+const textOuterLimit = "the limit is that of a run around this one"
+
+// outerTurns is textOuterLimit if the run's own limit on turns is not reached, or "".
+func (l *ledger) outerTurns() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.limits.Turns > 0 && l.turns >= l.limits.Turns {
+		return ""
+	}
+	return textOuterLimit
+}
+
+// outerCalls is textOuterLimit if no call was refused for the run's own limit, or "".
+func (l *ledger) outerCalls() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refused() {
+		return ""
+	}
+	return textOuterLimit
 }
 
 // refused reports whether a call was refused for the limit on calls of this run. l.mu must be held.

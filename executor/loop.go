@@ -70,6 +70,7 @@ func (r *run) executeOpen() step {
 func (r *run) takeTurn(input []content.Message) step {
 	// Another run inside the same tools may have taken the last turn since the limits were checked.
 	if !r.ledger.claimTurn(false) {
+		r.totals.Detail = r.ledger.outerTurns()
 		return end(content.StopMaxTurns, nil)
 	}
 
@@ -282,6 +283,9 @@ func (r *run) ended() (content.Stop, error) {
 	case r.ctx.Err() == nil:
 		return "", nil
 	case errors.Is(context.Cause(r.ctx), errTimeLimit):
+		if r.inside != nil && errors.Is(context.Cause(r.inside.phase.r.ctx), errTimeLimit) {
+			r.totals.Detail = textOuterLimit
+		}
 		return content.StopTimeLimit, nil
 	case errors.Is(r.ctx.Err(), context.DeadlineExceeded):
 		return content.StopDeadline, errorOf(r.ctx)
@@ -302,7 +306,10 @@ func errorOf(ctx context.Context) error {
 func (r *run) limit() content.Stop {
 	stop, detail := r.ledger.reached()
 	if stop == "" {
-		stop = r.ledger.used()
+		var outer bool
+		if stop, outer = r.ledger.used(); outer {
+			detail = textOuterLimit
+		}
 	}
 	if limits := r.agent.Limits; stop == "" && limits.Turns > 0 && r.totals.Turns >= limits.Turns {
 		stop = content.StopMaxTurns // the default: a limit of the program's was in the ledger

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -213,6 +215,57 @@ func TestResultOfASubAgentNamesTheLimitOfTheRunAround(t *testing.T) {
 		d, err := f.delegates(limits, f.works(9, "look")).Run(t.Context(), dag.New().User("Go."))
 		require.NoError(t, err)
 		require.Equal(t, []string{want}, outcomes(t, d))
+	}
+}
+
+func TestStopReasonNamesTheLimitOfTheRunAround(t *testing.T) {
+	const outer = "the limit is that of a run around this one"
+	limits := map[content.Stop]executor.Limits{
+		content.StopMaxTurns:   {Turns: 2},
+		content.StopCallLimit:  {Calls: 1},
+		content.StopTokenLimit: {Tokens: 22},
+		content.StopTimeLimit:  {Time: time.Minute},
+	}
+	for want, limit := range limits {
+		t.Run(string(want), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var count tally
+				inner := executor.Agent{Provider: calling(plainCall("look")), Tools: []dag.Tool{count.tool("look")}}
+				if limit.Time > 0 {
+					inner.Tools = []dag.Tool{tool("look", func(ctx context.Context) (any, error) { <-ctx.Done(); return "", ctx.Err() })}
+					inner.ToolTimeout = -1
+				}
+				var ended dag.DAG
+				nest := executor.WithTimeout(tool("nest", func(ctx context.Context) (any, error) {
+					d, err := inner.Run(ctx, dag.New().User("Go."))
+					ended = d
+					return d.Text(), err
+				}), 0)
+
+				d, err := executor.Agent{Provider: calling(plainCall("nest")), Tools: []dag.Tool{nest}, Limits: limit}.
+					Run(t.Context(), dag.New().User("Go."))
+				require.NoError(t, err)
+				require.Equal(t, want, stopped(t, d).Reason)
+				require.Empty(t, stopped(t, d).Detail)
+				require.Equal(t, want, stopped(t, ended).Reason)
+				require.Equal(t, outer, stopped(t, ended).Detail)
+
+				// The same limit, of the run itself.
+				inner.Limits = limit
+				switch want {
+				case content.StopMaxTurns:
+					inner.Limits.Turns = 1
+				case content.StopCallLimit:
+					inner.Limits.Calls, inner.Provider = 1, calling(plainCall("look"), plainCall("look"))
+				case content.StopTokenLimit:
+					inner.Limits.Tokens = 11
+				}
+				_, err = executor.Agent{Provider: calling(plainCall("nest")), Tools: []dag.Tool{nest}}.Run(t.Context(), dag.New().User("Go."))
+				require.NoError(t, err)
+				require.Equal(t, want, stopped(t, ended).Reason)
+				require.Empty(t, stopped(t, ended).Detail)
+			})
+		})
 	}
 }
 

@@ -205,7 +205,8 @@ type Compaction struct {
 type StopReason struct {
 	// Reason is the stop reason: that of the last response, or one of the run's own.
 	Reason content.Stop
-	// Detail gives details, such as the text of an error. It may be empty.
+	// Detail gives details, such as the text of an error, or that the limit is one of a run around this one. It may be
+	// empty.
 	Detail string
 	// Turns, ToolCalls, Usage and Elapsed are the totals of the run: requests, tool calls, tokens, and wall time. They
 	// are outside the digest. A paused run has no StopReason, and a run that is never resumed gets none: the tokens of
