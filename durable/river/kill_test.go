@@ -50,6 +50,9 @@ func openAlone(ctx context.Context, url string) (crashtest.Store, error) {
 
 // PLAIT_RUNS=1000 executes a thousand runs, and measures.
 func TestRunsFinishWhileProcessesDieAndFreeze(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: real processes, in -short")
+	}
 	database := func() string { return newDatabase(t) }
 	crashtest.Runs{Open: openFleet, Alone: openAlone, Database: database, Runs: 30, Kills: 2}.Test(t)
 }
