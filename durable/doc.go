@@ -7,7 +7,7 @@
 //	go engine.Serve(ctx)
 //	go worker.Serve(ctx)
 //
-//	run, err := engine.Start(ctx, durable.Start{Agent: "support", Conversation: "customer 7", Text: "Refund my order."})
+//	run, err := engine.Start(ctx, durable.StartRequest{Agent: "support", Conversation: "customer 7", Text: "Refund A-7."})
 //	end, err := engine.Wait(ctx, run)
 //
 // # Roles
@@ -23,12 +23,13 @@
 //
 //   - What was stored is not lost. A run that lost its process continues from its last step.
 //   - A call has one accepted result: the first. A continuation is consumed once, together with its results.
-//   - A call whose process was lost is executed again as often as its tool's effect (executor.WithEffect) or its [Terms]
-//     allow. By default that is never: the model then reads that the outcome is unknown.
+//   - A call whose process was lost is executed again as often as its tool's effect (executor.WithEffect) or its
+//     [CallOptions] allow. By default that is never: the model then reads that the outcome is unknown.
 //   - No call is claimed after its result was accepted or its run was cancelled, and none begins after its lease has
 //     ended, except in the moment between the check of the lease and the call. In the moment between the claim and the
 //     call, a result can arrive from a process whose lease had ended. A tool with an effect outside can be executed
-//     twice for such reasons, or if a process dies between the effect and the result: use [Key] as its idempotency key.
+//     twice for such reasons, or if a process dies between the effect and the result: use [CallKey] as its idempotency
+//     key.
 //   - A process that is slow, frozen or cut off does no harm. Another one can claim its work when the lease ends.
 //
 // # Concurrency

@@ -92,7 +92,7 @@ func play(t *testing.T, tool executor.Tool, change func(s *scene), fn func(s *sc
 
 func (s *scene) start() string {
 	s.Helper()
-	run, err := s.engine.Start(s.ctx, Start{Agent: "a", Conversation: "c", Text: "How many?"})
+	run, err := s.engine.Start(s.ctx, StartRequest{Agent: "a", Conversation: "c", Text: "How many?"})
 	require.NoError(s, err)
 	return run
 }
@@ -138,12 +138,12 @@ func TestRunPausesForWorkersAndGoesOn(t *testing.T) {
 func TestStartWithOneIDStartsOnce(t *testing.T) {
 	play(t, counter("count", has), nil, func(s *scene) {
 		for range 2 {
-			run, err := s.engine.Start(s.ctx, Start{Run: "r", Agent: "a", Conversation: "c", Text: "How many?"})
+			run, err := s.engine.Start(s.ctx, StartRequest{Run: "r", Agent: "a", Conversation: "c", Text: "How many?"})
 			require.NoError(t, err)
 			require.Equal(t, "r", run)
 		}
 		s.wait("r")
-		_, err := s.engine.Start(s.ctx, Start{Run: "r", Agent: "a", Conversation: "c", Text: "How many?"})
+		_, err := s.engine.Start(s.ctx, StartRequest{Run: "r", Agent: "a", Conversation: "c", Text: "How many?"})
 		require.NoError(t, err)
 		c, err := open(s.ctx, s.runs, "c", store.Main)
 		require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestStartRefusesAHeadWithARun(t *testing.T) {
 	play(t, executor.WithTimeout(tool, 0), inBubble, func(s *scene) {
 		run := s.start()
 		synctest.Wait()
-		_, err := s.engine.Start(s.ctx, Start{Agent: "a", Conversation: "c", Text: "And now?"})
+		_, err := s.engine.Start(s.ctx, StartRequest{Agent: "a", Conversation: "c", Text: "And now?"})
 		require.ErrorIs(t, err, store.ErrBusy)
 		close(block)
 		s.wait(run)
@@ -172,7 +172,7 @@ func TestStartRefusesAHeadWithARun(t *testing.T) {
 func TestCallsHaveAKeyThatIsTheirOwn(t *testing.T) {
 	keys := make(chan store.Key, 10)
 	tool := counter("count", func(ctx context.Context, item string) (string, error) {
-		key, ok := Key(ctx)
+		key, ok := CallKey(ctx)
 		require.True(t, ok)
 		keys <- key
 		return item, nil
@@ -195,10 +195,12 @@ func TestToolThatAsksForItIsCalledAgain(t *testing.T) {
 		}
 		return item, nil
 	})
-	terms := func(n int) func(*scene) {
-		return func(s *scene) { s.engine.Terms = func(executor.Pending) Terms { return Terms{Attempts: n} } }
+	attempts := func(n int) func(*scene) {
+		return func(s *scene) {
+			s.engine.CallOptions = func(executor.Pending) CallOptions { return CallOptions{Attempts: n} }
+		}
 	}
-	play(t, tool, terms(3), func(s *scene) {
+	play(t, tool, attempts(3), func(s *scene) {
 		began := time.Now()
 		s.wait(s.start())
 		require.Contains(t, s.text(), "attempt 5 failed", "three attempts each: the sixth was one's third")
@@ -207,7 +209,7 @@ func TestToolThatAsksForItIsCalledAgain(t *testing.T) {
 	})
 
 	calls.Store(0)
-	play(t, tool, terms(1), func(s *scene) {
+	play(t, tool, attempts(1), func(s *scene) {
 		s.wait(s.start())
 		require.Contains(t, s.text(), "attempt 1 failed")
 		require.EqualValues(t, 2, calls.Load())
@@ -217,7 +219,7 @@ func TestToolThatAsksForItIsCalledAgain(t *testing.T) {
 func TestCallWithoutAWorkerEndsAtItsDeadline(t *testing.T) {
 	play(t, counter("count", has), func(s *scene) {
 		s.worker.Tools = nil
-		s.engine.Terms = func(executor.Pending) Terms { return Terms{Within: time.Hour} }
+		s.engine.CallOptions = func(executor.Pending) CallOptions { return CallOptions{ResultTimeout: time.Hour} }
 	}, func(s *scene) {
 		began := time.Now()
 		require.Equal(t, store.RunDone, s.wait(s.start()).State)
@@ -232,7 +234,7 @@ func TestDeadlineInterruptsACall(t *testing.T) {
 		return "", ctx.Err()
 	})
 	play(t, executor.WithTimeout(tool, 0), func(s *scene) {
-		s.engine.Terms = func(executor.Pending) Terms { return Terms{Within: time.Hour} }
+		s.engine.CallOptions = func(executor.Pending) CallOptions { return CallOptions{ResultTimeout: time.Hour} }
 	}, func(s *scene) {
 		s.wait(s.start())
 		require.Contains(t, s.text(), "no result by its deadline")
@@ -321,7 +323,7 @@ func TestShutdownGivesWorkBack(t *testing.T) {
 		return "", ctx.Err()
 	})
 	play(t, executor.WithTimeout(tool, 0), func(s *scene) {
-		s.engine.Terms = func(executor.Pending) Terms { return Terms{Attempts: 2} }
+		s.engine.CallOptions = func(executor.Pending) CallOptions { return CallOptions{Attempts: 2} }
 	}, func(s *scene) {
 		run := s.start()
 		synctest.Wait()
@@ -387,7 +389,7 @@ func TestFailingToolsAreResults(t *testing.T) {
 
 func TestRunWithoutAgentWaitsForOne(t *testing.T) {
 	play(t, counter("count", has), nil, func(s *scene) {
-		run, err := s.engine.Start(s.ctx, Start{Agent: "other", Conversation: "c", Text: "How many?"})
+		run, err := s.engine.Start(s.ctx, StartRequest{Agent: "other", Conversation: "c", Text: "How many?"})
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
 		r, err := s.runs.Run(s.ctx, run)
@@ -461,9 +463,9 @@ func TestMisconfiguredEnginesAndWorkersAreRefused(t *testing.T) {
 	ctx := context.Background()
 	require.ErrorIs(t, (&Engine{}).Serve(ctx), errNoStore)
 	require.ErrorIs(t, (&Worker{}).Serve(ctx), errNoStore)
-	_, err := (&Engine{}).Start(ctx, Start{Agent: "a"})
+	_, err := (&Engine{}).Start(ctx, StartRequest{Agent: "a"})
 	require.ErrorIs(t, err, errNoStore)
-	_, err = (&Engine{Store: store.Memory()}).Start(ctx, Start{Conversation: "c"})
+	_, err = (&Engine{Store: store.Memory()}).Start(ctx, StartRequest{Conversation: "c"})
 	require.ErrorIs(t, err, errNoAgent)
 	require.ErrorIs(t, (&Worker{Store: store.Memory(), Tools: []executor.Tool{nameless{}}}).Serve(ctx), content.ErrTool)
 }
@@ -613,7 +615,7 @@ func TestServeAndHandleShareTheSlots(t *testing.T) {
 		time.Sleep(time.Second)
 		return "many " + item, nil
 	})
-	play(t, slow, func(s *scene) { s.worker.Slots = 1 }, func(s *scene) {
+	play(t, slow, func(s *scene) { s.worker.Concurrency = 1 }, func(s *scene) {
 		var handled sync.WaitGroup
 		defer s.runs.Listen(func(w store.Wake) {
 			handled.Go(func() { require.NoError(t, s.worker.Handle(s.ctx, w)) })
@@ -633,7 +635,9 @@ func TestHandleGivesACallBackWhenItIsStopped(t *testing.T) {
 		}
 		return "many " + item, nil
 	})
-	change := func(s *scene) { s.engine.Terms = func(executor.Pending) Terms { return Terms{Attempts: 2} } }
+	change := func(s *scene) {
+		s.engine.CallOptions = func(executor.Pending) CallOptions { return CallOptions{Attempts: 2} }
+	}
 	play(t, stuck, change, func(s *scene) {
 		s.stop()
 		var wakes []store.Wake
@@ -646,7 +650,7 @@ func TestHandleGivesACallBackWhenItIsStopped(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		began := time.Now()
 		require.NoError(t, s.worker.Handle(ctx, task))
-		require.Equal(t, 6*time.Second, time.Since(began)) // of fake time: Drain after the cancellation
+		require.Equal(t, 6*time.Second, time.Since(began)) // of fake time: ShutdownTimeout after the cancellation
 		require.ErrorIs(t, s.worker.Handle(ctx, task), context.Canceled)
 
 		// The lease has not ended by time.

@@ -23,8 +23,9 @@ type Engine struct {
 	// Agents are the agents by name. A run is stored with the name, and any process with an agent of that name can
 	// continue it. Set executor.DeferAll as the strategy of an agent if workers execute all of its calls.
 	Agents map[string]executor.Agent
-	// Terms returns how often and until when a deferred call is tried. Defaults to the zero Terms for every call.
-	Terms func(p executor.Pending) Terms
+	// CallOptions returns how often and until when a deferred call is tried. Defaults to the zero CallOptions for every
+	// call.
+	CallOptions func(p executor.Pending) CallOptions
 	// Attributes names the attributes (executor.WithAttributes) that are stored with a pause and come with its calls.
 	// See executor.ContinuationCodec. Defaults to none.
 	Attributes []string
@@ -38,19 +39,19 @@ type Engine struct {
 	capacity capacity
 }
 
-// Terms are the limits of a deferred call.
-type Terms struct {
+// CallOptions are the limits of a deferred call.
+type CallOptions struct {
 	// Attempts is how many processes may begin the call. With 1 it is never repeated: if its process is lost, the model
 	// reads that the outcome is unknown. Negative is no limit. Defaults to 5 for tools of the agent that may be repeated
 	// (executor.WithEffect), and to 1 for all others.
 	Attempts int
-	// Within is how long after the pause the call must have its result. After that time the call is given up, and the
-	// model reads so. Defaults to no limit.
-	Within time.Duration
+	// ResultTimeout is how long after the pause the call must have its result. After that time the call is given up, and
+	// the model reads so. Defaults to no limit.
+	ResultTimeout time.Duration
 }
 
-// Start is a run to be started.
-type Start struct {
+// StartRequest describes a run to start.
+type StartRequest struct {
 	// Run is the run's ID. A second Start with the same ID does nothing, so a Start can be repeated if the reply was
 	// lost. Defaults to a new ID.
 	Run string
@@ -73,7 +74,7 @@ var (
 
 // Start stores a run, and returns its ID. It does not wait for it. A head has one run at a time: while that has
 // not ended, the error holds store.ErrBusy.
-func (e *Engine) Start(ctx context.Context, s Start) (run string, err error) {
+func (e *Engine) Start(ctx context.Context, s StartRequest) (run string, err error) {
 	switch {
 	case e.Store == nil:
 		return "", errNoStore
@@ -166,7 +167,7 @@ func (e *Engine) Wait(ctx context.Context, run string) (store.Run, error) {
 }
 
 // Serve executes runs until ctx is done. It then begins no more, waits for those under way, and interrupts them after
-// Settings.Drain. A run that was interrupted continues from its last step, here or elsewhere.
+// Settings.ShutdownTimeout. A run that was interrupted continues from its last step, here or elsewhere.
 func (e *Engine) Serve(ctx context.Context) error {
 	p, err := e.pool()
 	if err != nil {
@@ -180,7 +181,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 // no wake-ups. It waits for a free slot, of which Serve uses the same ones. There is nothing to repeat after an error:
 // Serve finds the run.
 //
-// If ctx is done, Handle begins nothing. A run under way is interrupted Settings.Drain after that.
+// If ctx is done, Handle begins nothing. A run under way is interrupted Settings.ShutdownTimeout after that.
 func (e *Engine) Handle(ctx context.Context, wake store.Wake) error {
 	p, err := e.pool()
 	if err != nil || wake.Kind != store.WakeRun {
@@ -197,7 +198,7 @@ func (e *Engine) pool() (*pool, error) {
 	}
 	s := e.Settings.withDefaults()
 	return &pool{
-		Settings: s, store: e.Store, capacity: e.capacity.of(s.Slots),
+		Settings: s, store: e.Store, capacity: e.capacity.of(s.Concurrency),
 		claim: func(ctx context.Context, limit int) ([]func(context.Context), error) {
 			return e.claim(ctx, s, "", limit)
 		},
@@ -238,18 +239,18 @@ func (e *Engine) attempts() int {
 	return 10
 }
 
-// terms returns the terms of a call of an agent, with their defaults.
-func (e *Engine) terms(agent string, p executor.Pending) (terms Terms) {
-	if e.Terms != nil {
-		terms = e.Terms(p)
+// callOptions returns the options of a call of an agent, with their defaults.
+func (e *Engine) callOptions(agent string, p executor.Pending) (opts CallOptions) {
+	if e.CallOptions != nil {
+		opts = e.CallOptions(p)
 	}
 	switch {
-	case terms.Attempts < 0:
-		terms.Attempts = 0 // no limit, in the store
-	case terms.Attempts == 0:
-		terms.Attempts = attemptsOf(e.Agents[agent].Tools, p.Call.Name)
+	case opts.Attempts < 0:
+		opts.Attempts = 0 // no limit, in the store
+	case opts.Attempts == 0:
+		opts.Attempts = attemptsOf(e.Agents[agent].Tools, p.Call.Name)
 	}
-	return terms
+	return opts
 }
 
 // attemptsOf returns how often a call of the tool may begin. The tool's effect decides; a tool without one, or one that
@@ -267,7 +268,7 @@ func attemptsOf(tools []dag.Tool, name string) int {
 	return 1
 }
 
-// repeatable is the default of Terms.Attempts for a tool that may be called again.
+// repeatable is the default of CallOptions.Attempts for a tool that may be called again.
 const repeatable = 5
 
 // pauseOf returns the saved form of a continuation, with a task for each call to wait for.
@@ -293,8 +294,8 @@ func (e *Engine) pauseOf(run store.Run, c executor.Continuation) (*store.Pause, 
 			Key: store.Key{Call: pending.ID}, Tool: pending.Call.Name, Payload: payload, External: pending.Approval,
 		}
 		if !pending.Approval {
-			terms := e.terms(run.Agent, pending)
-			task.Attempts, task.ResultTimeout = terms.Attempts, terms.Within
+			opts := e.callOptions(run.Agent, pending)
+			task.Attempts, task.ResultTimeout = opts.Attempts, opts.ResultTimeout
 		}
 		p.Tasks = append(p.Tasks, task)
 	}

@@ -35,7 +35,7 @@ func support() api.Provider {
 func findOrder(_ context.Context, in Order) (string, error) { return in.Number + " cost 12 €", nil }
 
 func refund(ctx context.Context, in Order) (string, error) {
-	key, _ := durable.Key(ctx)
+	key, _ := durable.CallKey(ctx)
 	return fmt.Sprintf("refunded %s, once for %s", in.Number, key.Call), nil
 }
 
@@ -53,7 +53,7 @@ func Example() {
 		Agents: map[string]executor.Agent{"support": {
 			Provider: support(), Tools: []dag.Tool{find, pay}, Strategy: executor.DeferAll(),
 		}},
-		Terms: func(p executor.Pending) durable.Terms { return durable.Terms{Within: time.Hour} },
+		CallOptions: func(p executor.Pending) durable.CallOptions { return durable.CallOptions{ResultTimeout: time.Hour} },
 	}
 	worker := &durable.Worker{Store: db, Tools: []executor.Tool{find, pay}}
 
@@ -61,7 +61,7 @@ func Example() {
 	serving.Go(func() { _ = engine.Serve(ctx) })
 	serving.Go(func() { _ = worker.Serve(ctx) })
 
-	run, err := engine.Start(ctx, durable.Start{
+	run, err := engine.Start(ctx, durable.StartRequest{
 		Run: "ticket 31", Agent: "support", Conversation: "customer 7", Text: "Please refund A-7.",
 	})
 	if err != nil {
@@ -106,7 +106,9 @@ func ExampleEngine_Reply() {
 	// The calls that wait are in the store. A wake-up says when to look.
 	waits := make(chan struct{}, 100)
 	stop := db.Listen(func(w store.Wake) { waits <- struct{}{} })
-	run, err := engine.Start(ctx, durable.Start{Agent: "support", Conversation: "customer 7", Text: "Please refund A-7."})
+	run, err := engine.Start(ctx, durable.StartRequest{
+		Agent: "support", Conversation: "customer 7", Text: "Please refund A-7.",
+	})
 	if err != nil {
 		panic(err)
 	}
@@ -157,7 +159,7 @@ func ExampleCounter() {
 
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = engine.Serve(ctx) })
-	run, err := engine.Start(ctx, durable.Start{Agent: "support", Conversation: "customer 7", Text: "Hello"})
+	run, err := engine.Start(ctx, durable.StartRequest{Agent: "support", Conversation: "customer 7", Text: "Hello"})
 	if err != nil {
 		panic(err)
 	}

@@ -72,7 +72,7 @@ func TestCallThatMayNotBeRepeatedIsInDoubt(t *testing.T) {
 		for _, what := range []fault{kill, freeze} {
 			t.Run(point+" "+string(what), func(t *testing.T) {
 				require.Empty(t, within(t, func(w *world) {
-					w.terms = Terms{} // one attempt
+					w.options = CallOptions{} // one attempt
 					first := w.add(func(p *process) { p.plan = at(point, what, 1) })
 					runs := w.start(first, 3)
 					w.until(point)

@@ -17,16 +17,16 @@ import (
 type Settings struct {
 	// Name is shown as the holder of leases. Defaults to the name of the host and the ID of the process.
 	Name string
-	// Slots is the maximum number of runs or calls at the same time. Defaults to 16.
-	Slots int
+	// Concurrency is the maximum number of runs or calls at the same time. Defaults to 16.
+	Concurrency int
 	// Lease is how long a claim holds without being renewed. It is renewed after a third of this time. If a process is
 	// lost, its work waits for so long before another process takes it. Defaults to 30 seconds.
 	Lease time.Duration
 	// Poll is how often to look for work, and for work that was lost, without a wake-up. Defaults to 1 second.
 	Poll time.Duration
-	// Drain is how long Serve, at its end, waits for work under way before it interrupts it. Negative is no wait.
-	// Defaults to 5 seconds.
-	Drain time.Duration
+	// ShutdownTimeout is how long Serve, at its end, waits for work under way before it interrupts it. Negative is no
+	// wait. Defaults to 5 seconds.
+	ShutdownTimeout time.Duration
 	// Log receives the errors while serving. Defaults to slog.Default().
 	Log *slog.Logger
 }
@@ -36,8 +36,8 @@ func (s Settings) withDefaults() Settings {
 		host, _ := os.Hostname()
 		s.Name = host + "-" + strconv.Itoa(os.Getpid())
 	}
-	if s.Slots <= 0 {
-		s.Slots = 16
+	if s.Concurrency <= 0 {
+		s.Concurrency = 16
 	}
 	if s.Lease <= 0 {
 		s.Lease = 30 * time.Second
@@ -45,8 +45,8 @@ func (s Settings) withDefaults() Settings {
 	if s.Poll <= 0 {
 		s.Poll = time.Second
 	}
-	if s.Drain == 0 {
-		s.Drain = 5 * time.Second
+	if s.ShutdownTimeout == 0 {
+		s.ShutdownTimeout = 5 * time.Second
 	}
 	if s.Log == nil {
 		s.Log = slog.Default()
@@ -54,7 +54,7 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// errInterrupted is the cause of a context that Serve has cancelled at its end, after Drain.
+// errInterrupted is the cause of a context that Serve has cancelled at its end, after ShutdownTimeout.
 var errInterrupted = errors.New("durable: the process ends")
 
 // capacity is common to all calls of Serve and Handle of one engine or worker.
@@ -127,13 +127,13 @@ func (p *pool) serve(ctx context.Context) {
 	all.Wait()
 }
 
-// outlive returns a context for work that goes on when ctx is done: it is interrupted p.Drain later. The caller calls
-// release when no work is left.
+// outlive returns a context for work that goes on when ctx is done: it is interrupted p.ShutdownTimeout later. The
+// caller calls release when no work is left.
 func (p *pool) outlive(ctx context.Context) (working context.Context, release func()) {
 	working, interrupt := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		select {
-		case <-time.After(p.Drain):
+		case <-time.After(p.ShutdownTimeout):
 			interrupt(errInterrupted)
 		case <-working.Done(): // released
 		}

@@ -20,8 +20,8 @@ import (
 // Worker executes the deferred calls of its tools.
 //
 // It executes a call as executor.Agent.ExecuteTools does: the arguments are checked, there is a timeout, and a panic
-// becomes an error result. The context of a call holds its [Key]. The context ends when the lease is lost, when the run
-// is cancelled, and at the call's deadline.
+// becomes an error result. The context of a call holds its [CallKey]. The context ends when the lease is lost, when the
+// run is cancelled, and at the call's deadline.
 type Worker struct {
 	// Store is where the runs are. It is required.
 	Store store.Runs
@@ -40,7 +40,7 @@ type Worker struct {
 }
 
 // Serve executes calls until ctx is done. It then claims no more, waits for those under way, and interrupts them after
-// Settings.Drain. An interrupted call has no result. It is executed again if its [Terms] allow it.
+// Settings.ShutdownTimeout. An interrupted call has no result. It is executed again if its [CallOptions] allow it.
 func (w *Worker) Serve(ctx context.Context) error {
 	p, err := w.pool()
 	if err != nil {
@@ -53,7 +53,7 @@ func (w *Worker) Serve(ctx context.Context) error {
 // Handle executes the call of a wake-up, if the call is still open. It is for queues: Serve needs no wake-ups. It waits
 // for a free slot, of which Serve uses the same ones. There is nothing to repeat after an error: Serve finds the call.
 //
-// If ctx is done, Handle begins nothing. A call under way is interrupted Settings.Drain after that.
+// If ctx is done, Handle begins nothing. A call under way is interrupted Settings.ShutdownTimeout after that.
 func (w *Worker) Handle(ctx context.Context, wake store.Wake) error {
 	p, err := w.pool()
 	if err != nil || wake.Kind != store.WakeTask {
@@ -76,7 +76,7 @@ func (w *Worker) pool() (*pool, error) {
 
 	s := w.Settings.withDefaults()
 	return &pool{
-		Settings: s, store: w.Store, capacity: w.capacity.of(s.Slots),
+		Settings: s, store: w.Store, capacity: w.capacity.of(s.Concurrency),
 		claim: func(ctx context.Context, limit int) ([]func(context.Context), error) {
 			return w.claim(ctx, s, store.Key{}, limit)
 		},
@@ -321,9 +321,9 @@ func as[T any](t executor.Tool) (found T, ok bool) {
 
 type keyOfCall struct{}
 
-// Key returns the key of the call that a [Worker] executes with ctx, and whether there is one. The key is the same at
-// each attempt, and no other call has it. So its String is an idempotency key, as executor.IdempotencyKey is.
-func Key(ctx context.Context) (store.Key, bool) {
+// CallKey returns the key of the call that a [Worker] executes with ctx, and whether there is one. The key is the same
+// at each attempt, and no other call has it. So its String is an idempotency key, as executor.IdempotencyKey is.
+func CallKey(ctx context.Context) (store.Key, bool) {
 	task, ok := ctx.Value(keyOfCall{}).(store.ClaimedTask)
 	return task.Lease.Key, ok
 }

@@ -22,7 +22,7 @@ type world struct {
 	runs    store.Runs
 	history *history
 	over    chan struct{} // closed at the end: the dead may go
-	terms   Terms
+	options CallOptions
 	slow    time.Duration // how long a tool takes
 
 	mu        sync.Mutex
@@ -73,7 +73,7 @@ func within(t *testing.T, fn func(w *world)) (faults []string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
 			t: t, runs: store.Memory(), history: newHistory(), over: make(chan struct{}), happened: map[string]int{},
-			terms: Terms{Attempts: -1}, slow: 12 * time.Second,
+			options: CallOptions{Attempts: -1}, slow: 12 * time.Second,
 		}
 		defer func() {
 			close(w.over)
@@ -98,7 +98,7 @@ func (w *world) add(change func(p *process)) *process {
 	tool := counter("count", p.count)
 	p.engine = &Engine{
 		Store: p, Settings: settings, Attempts: 1000,
-		Terms: func(executor.Pending) Terms { return w.terms },
+		CallOptions: func(executor.Pending) CallOptions { return w.options },
 		Agents: map[string]executor.Agent{"a": {
 			Provider: twoCalls("count"), Tools: []dag.Tool{tool}, Strategy: executor.DeferAll(),
 		}},
@@ -118,7 +118,7 @@ func (w *world) add(change func(p *process)) *process {
 
 // count is the tool. Each of its executions has another result.
 func (p *process) count(ctx context.Context, item string) (string, error) {
-	key, _ := Key(ctx)
+	key, _ := CallKey(ctx)
 	arrived := time.Now()
 	if err := errors.Join(p.gate(), p.happens("tool before")); err != nil {
 		return "", err
@@ -303,7 +303,9 @@ func (w *world) start(p *process, n int) []string {
 	go func() {
 		for _, run := range runs {
 			for {
-				_, err := p.engine.Start(context.Background(), Start{Run: run, Agent: "a", Conversation: "of " + run, Text: "How many?"})
+				_, err := p.engine.Start(context.Background(), StartRequest{
+					Run: run, Agent: "a", Conversation: "of " + run, Text: "How many?",
+				})
 				if err == nil || errors.Is(err, errDead) {
 					break
 				}
@@ -321,7 +323,7 @@ func (w *world) finish(runs []string) {
 	defer cancel()
 	engine := &Engine{Store: w.runs, Settings: quiet()}
 	for _, run := range runs {
-		_, err := engine.Start(ctx, Start{Run: run, Agent: "a", Conversation: "of " + run, Text: "How many?"})
+		_, err := engine.Start(ctx, StartRequest{Run: run, Agent: "a", Conversation: "of " + run, Text: "How many?"})
 		if err == nil {
 			var r store.Run
 			if r, err = engine.Wait(ctx, run); err == nil && r.State != store.RunDone {

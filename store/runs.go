@@ -389,8 +389,8 @@ type CallStats struct {
 	OldestReady time.Duration
 	// Claimed are under a lease, or were given back and wait to be repeated.
 	Claimed int
-	// Outside wait for a result from outside, such as an approval.
-	Outside int
+	// External wait for a result from outside, such as an approval.
+	External int
 	// Exhausted cannot be claimed any more, because their deadline has passed or their attempts are used up. The next
 	// sweep gives them a result.
 	Exhausted int

@@ -443,7 +443,7 @@ func (t *runTable) pause(now time.Time, r *runRow, p Pause) {
 		row.tasks = append(row.tasks, added)
 		row.byID[task.Key.Call] = added
 
-		// The result of an outside call comes through Accept alone: no worker can claim it.
+		// The result of an external call comes through Accept alone: no worker can claim it.
 		if !task.External {
 			added.at = t.tasks.PushBack(added)
 			t.wakeTask(now, added)
@@ -592,7 +592,7 @@ func (s *CallStats) add(t TaskState, now time.Time, age time.Duration) {
 	claimed := t.LeaseUntil.After(now)
 	switch {
 	case t.Task.External:
-		s.Outside++
+		s.External++
 		return
 	case late, t.Exhausted(now) && !claimed:
 		s.Exhausted++

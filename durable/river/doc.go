@@ -40,7 +40,7 @@
 // # Connections
 //
 // Each process with [Serve] holds one connection of the pool to listen, and needs one for each slot that stores a step
-// at the moment: durable.Settings.Slots and five more are enough.
+// at the moment: durable.Settings.Concurrency and five more are enough.
 //
 // # Errors
 //

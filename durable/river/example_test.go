@@ -80,7 +80,7 @@ func Example() {
 	db, err := postgres.New(ctx, pool, &postgres.Options{Ring: river.Ring(nil)})
 	check(err)
 	front := &durable.Engine{Store: db}
-	run, err := front.Start(ctx, durable.Start{Agent: "support", Conversation: "customer 7", Text: "Refund A-7."})
+	run, err := front.Start(ctx, durable.StartRequest{Agent: "support", Conversation: "customer 7", Text: "Refund A-7."})
 	check(err)
 	end, err := front.Wait(ctx, run)
 	check(err)

@@ -84,7 +84,7 @@ func newSite(t *testing.T, opts *river.Options, change func([]store.Wake) []stor
 	s.front = &durable.Engine{Store: open(), Settings: durable.Settings{Poll: 20 * time.Millisecond}}
 	s.engine = &durable.Engine{
 		Store: open(), Agents: map[string]executor.Agent{"a": agentOf(tools...)}, Settings: quiet(),
-		Terms: func(executor.Pending) durable.Terms { return durable.Terms{Attempts: 2} },
+		CallOptions: func(executor.Pending) durable.CallOptions { return durable.CallOptions{Attempts: 2} },
 	}
 	s.worker = &durable.Worker{Store: open(), Tools: tools, Settings: quiet()}
 	return s
@@ -94,7 +94,7 @@ func newSite(t *testing.T, opts *river.Options, change func([]store.Wake) []stor
 func (s *site) start(runs int) (ids []string) {
 	s.Helper()
 	for i := range runs {
-		id, err := s.front.Start(s.Context(), durable.Start{
+		id, err := s.front.Start(s.Context(), durable.StartRequest{
 			Run: fmt.Sprint("run", i), Agent: "a", Conversation: fmt.Sprint("talk", i), Text: "Count.",
 		})
 		require.NoError(s, err)
@@ -175,7 +175,7 @@ func TestJobsLeadToWork(t *testing.T) {
 				return has(ctx, item)
 			}
 			s := newSite(t, nil, c.change, counter("bolts", count), counter("nuts", count))
-			s.engine.Slots, s.worker.Slots = 2, 2
+			s.engine.Concurrency, s.worker.Concurrency = 2, 2
 			_, err := s.pool.Exec(t.Context(), c.database)
 			require.NoError(t, err)
 			const runs = 5
@@ -293,7 +293,7 @@ func TestProcessThatStopsGivesItsWorkBack(t *testing.T) {
 
 	// Both jobs are fetched, and one of them waits for the only slot.
 	s := newSite(t, nil, nil, counter("bolts", stuck), counter("nuts", stuck))
-	s.worker.Slots, s.worker.Drain = 1, -1
+	s.worker.Concurrency, s.worker.ShutdownTimeout = 1, -1
 	s.serve(s.engine, nil, nil)
 	stop := s.serve(nil, s.worker, &river.Options{Config: func(c *riverqueue.Config) {
 		c.Queues[river.Calls] = riverqueue.QueueConfig{MaxWorkers: 2}

@@ -22,7 +22,7 @@ import (
 // [Migrate].
 //
 // When ctx is done, no job is fetched and nothing is claimed any more. Work under way goes on for
-// durable.Settings.Drain, and is then interrupted.
+// durable.Settings.ShutdownTimeout, and is then interrupted.
 func Serve(ctx context.Context, pool *pgxpool.Pool, e *durable.Engine, w *durable.Worker, opts *Options) error {
 	o := opts.withDefaults()
 	ctx, cancel := context.WithCancel(ctx)
@@ -76,7 +76,7 @@ func Serve(ctx context.Context, pool *pgxpool.Pool, e *durable.Engine, w *durabl
 }
 
 // Configure adds the wake-ups of e and w to the configuration of a program's own River client: a worker, and the queues
-// with durable.Settings.Slots workers each. Each of e and w may be nil.
+// with durable.Settings.Concurrency workers each. Each of e and w may be nil.
 //
 // The program starts the client, and calls Serve of e and w beside it, which finds work whose job was lost. To stop, it
 // ends both. The client decides how long jobs are kept.
@@ -188,8 +188,8 @@ func deleteJobs(ctx context.Context, client *river.Client[pgx.Tx], keep time.Dur
 
 // slotsOf returns the number of slots, with its default.
 func slotsOf(s durable.Settings) int {
-	if s.Slots > 0 {
-		return s.Slots
+	if s.Concurrency > 0 {
+		return s.Concurrency
 	}
 	return 16
 }

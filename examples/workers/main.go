@@ -67,7 +67,7 @@ func start(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // settings are for a demonstration: the work of a lost process passes on after two seconds, and not after thirty.
-var settings = durable.Settings{Slots: 1, Lease: 2 * time.Second, Poll: 200 * time.Millisecond}
+var settings = durable.Settings{Concurrency: 1, Lease: 2 * time.Second, Poll: 200 * time.Millisecond}
 
 // engine returns the engine of a process, without its store.
 func engine() *durable.Engine {
@@ -101,8 +101,8 @@ type order struct {
 	Number string `json:"number"`
 }
 
-// refund returns the tool for a worker of a name. The payment service knows durable.Key and refunds once for each, so
-// the call may be repeated if its process is lost. Ann has a bad line: the service does not answer her.
+// refund returns the tool for a worker of a name. The payment service knows durable.CallKey and refunds once for each,
+// so the call may be repeated if its process is lost. Ann has a bad line: the service does not answer her.
 func refund(name string, out io.Writer) executor.Tool {
 	tool := executor.Func("refund", "Refunds an order.", func(ctx context.Context, in order) (string, error) {
 		fmt.Fprintln(out, "refunding", in.Number)
@@ -204,7 +204,7 @@ func refundAll(ctx context.Context, address string, out io.Writer) (err error) {
 	front := &durable.Engine{Store: db, Settings: settings}
 	var runs []string
 	for _, number := range []string{"A-1", "A-2", "A-3"} {
-		run, err := front.Start(ctx, durable.Start{
+		run, err := front.Start(ctx, durable.StartRequest{
 			Agent: "support", Conversation: "customer of " + number, Text: "Please refund " + number,
 		})
 		if err != nil {

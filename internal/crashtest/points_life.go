@@ -66,7 +66,7 @@ func (l *life) process(name string, db Store, renewing bool) (*durable.Engine, *
 
 	asked := false
 	work := executor.Func("work", "Works.", func(ctx context.Context, in worked) (string, error) {
-		key, deferred := durable.Key(ctx)
+		key, deferred := durable.CallKey(ctx)
 		if !deferred {
 			return "worked", nil
 		}
@@ -92,11 +92,13 @@ func (l *life) process(name string, db Store, renewing bool) (*durable.Engine, *
 		return apitest.Call(apitest.Use("work", worked{"first"}), apitest.Use("work", worked{"second"}))
 	}).Always())
 
-	settings := durable.Settings{Name: name, Poll: 10 * time.Millisecond, Drain: -1, Log: slog.New(slog.DiscardHandler)}
+	settings := durable.Settings{
+		Name: name, Poll: 10 * time.Millisecond, ShutdownTimeout: -1, Log: slog.New(slog.DiscardHandler),
+	}
 	workers := executor.Agent{Provider: model, Tools: []dag.Tool{work}, Strategy: executor.DeferAll()}
 	engine := &durable.Engine{
 		Store: p, Settings: settings,
-		Terms: func(executor.Pending) durable.Terms { return durable.Terms{Attempts: -1} },
+		CallOptions: func(executor.Pending) durable.CallOptions { return durable.CallOptions{Attempts: -1} },
 		Agents: map[string]executor.Agent{
 			deferring: workers, dropped: workers, parked: workers,
 			asking: {
@@ -180,7 +182,7 @@ func (l *life) repeat(transaction func() error) (err error) {
 }
 
 func (l *life) start(engine *durable.Engine, run string) error {
-	_, err := engine.Start(l.ctx, durable.Start{Run: run, Agent: run, Conversation: "of " + run, Text: run})
+	_, err := engine.Start(l.ctx, durable.StartRequest{Run: run, Agent: run, Conversation: "of " + run, Text: run})
 	return err
 }
 

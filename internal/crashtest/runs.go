@@ -145,7 +145,7 @@ func newFleet(t *testing.T, r Runs) *fleet {
 	require.NoError(t, err)
 	f.engine = &durable.Engine{Store: f.db, Settings: durable.Settings{Poll: poll}}
 	for i := range r.Runs {
-		_, err := f.engine.Start(context.Background(), durable.Start{
+		_, err := f.engine.Start(context.Background(), durable.StartRequest{
 			Run: name(i), Agent: "a", Conversation: "of-" + name(i), Text: "Work.",
 		})
 		require.NoError(t, err)

@@ -61,7 +61,7 @@ type item struct {
 // serve executes runs and calls until ctx is done.
 func (p *process) serve(ctx context.Context, slots int) error {
 	work := executor.Func("work", "Works.", func(ctx context.Context, in item) (string, error) {
-		key, _ := durable.Key(ctx)
+		key, _ := durable.CallKey(ctx)
 		p.log(started, key, "")
 		select {
 		case <-ctx.Done():
@@ -81,7 +81,7 @@ func (p *process) serve(ctx context.Context, slots int) error {
 	}).Always())
 
 	settings := durable.Settings{
-		Name: p.name, Slots: slots, Lease: lease, Poll: poll, Log: slog.New(slog.DiscardHandler),
+		Name: p.name, Concurrency: slots, Lease: lease, Poll: poll, Log: slog.New(slog.DiscardHandler),
 	}
 	server, queued := p.Store.(Server)
 	if queued {
@@ -89,8 +89,8 @@ func (p *process) serve(ctx context.Context, slots int) error {
 	}
 	engine := &durable.Engine{
 		Store: p, Settings: settings, Attempts: 1000,
-		Terms:  func(executor.Pending) durable.Terms { return durable.Terms{Attempts: -1} },
-		Agents: map[string]executor.Agent{"a": {Provider: model, Tools: []dag.Tool{work}, Strategy: executor.DeferAll()}},
+		CallOptions: func(executor.Pending) durable.CallOptions { return durable.CallOptions{Attempts: -1} },
+		Agents:      map[string]executor.Agent{"a": {Provider: model, Tools: []dag.Tool{work}, Strategy: executor.DeferAll()}},
 	}
 	worker := &durable.Worker{Store: p, Settings: settings, Tools: []executor.Tool{work}}
 

@@ -26,7 +26,7 @@ type counted struct {
 // serveShared serves with a connection of its own until the context is done.
 func serveShared(ctx context.Context, db store.Runs, calls *sync.Map) (engine *durable.Engine, wait func()) {
 	count := executor.Func("count", "Counts.", func(ctx context.Context, in counted) (string, error) {
-		key, _ := durable.Key(ctx)
+		key, _ := durable.CallKey(ctx)
 		times, _ := calls.LoadOrStore(key, new(atomic.Int32))
 		times.(*atomic.Int32).Add(1)
 		return "many " + in.Name, nil
@@ -66,7 +66,7 @@ func TestShared(t *testing.T, open func() store.Runs) {
 	const runs = 20
 	for i := range runs {
 		name := fmt.Sprint("run ", i)
-		_, err := engine.Start(ctx, durable.Start{Run: name, Agent: "a", Conversation: "of " + name, Text: "Count."})
+		_, err := engine.Start(ctx, durable.StartRequest{Run: name, Agent: "a", Conversation: "of " + name, Text: "Count."})
 		require.NoError(t, err)
 	}
 	for i := range runs {

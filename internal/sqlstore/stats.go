@@ -57,7 +57,7 @@ func (t *runsTx) countCalls(s *store.RunStats) error {
 	query := `SELECT kind, COUNT(*), MIN(changed), SUM(again), SUM(claimed), SUM(doubt) FROM (
 		SELECT CASE
 			WHEN t.done = 1 THEN '-'
-			WHEN t.external = 1 THEN 'outside'
+			WHEN t.external = 1 THEN 'external'
 			WHEN t.deadline > 0 AND t.deadline <= $1 THEN 'exhausted'
 			WHEN t.lease_until > $2 THEN 'claimed'
 			WHEN t.attempts > 0 AND t.claims >= t.attempts THEN 'exhausted'
@@ -79,8 +79,8 @@ func (t *runsTx) countCalls(s *store.RunStats) error {
 		switch kind {
 		case "-":
 			s.InDoubt = int(doubt)
-		case "outside":
-			s.Calls.Outside = int(count)
+		case "external":
+			s.Calls.External = int(count)
 		case "exhausted":
 			s.Calls.Exhausted = int(count)
 		case "claimed":

@@ -824,7 +824,7 @@ func (t *runsTest) stats() {
 	}
 	want := store.RunStats{
 		Ready: 1, Running: 2, Waiting: 1, Parked: 1, Lost: 1, InDoubt: 1,
-		Calls: store.CallStats{Ready: 2, Claimed: 1, Outside: 1, Exhausted: 1, Lost: 1, Repeated: 1},
+		Calls: store.CallStats{Ready: 2, Claimed: 1, External: 1, Exhausted: 1, Lost: 1, Repeated: 1},
 	}
 	require.Equal(t, want, got)
 }
