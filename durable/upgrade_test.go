@@ -72,7 +72,7 @@ func TestOlderProcessLeavesAloneWhatItDoesNotKnow(t *testing.T) {
 			require.Empty(t, within(t, func(w *world) {
 				// The newer process pauses the run, and ends: at once, or after the results, before it resumes.
 				last := map[string]string{"continuation": "claim run after", "call": "pause after"}[what]
-				w.terms = Terms{}
+				w.options = CallOptions{}
 				first := w.add(func(p *process) {
 					p.Runs = newer{p.Runs, what}
 					p.plan = at(last, kill, 1)
@@ -85,7 +85,7 @@ func TestOlderProcessLeavesAloneWhatItDoesNotKnow(t *testing.T) {
 
 				// The older one works for an hour. It finishes what it knows, and harms nothing.
 				older := w.add(nil)
-				_, err := older.engine.Start(context.Background(), Start{
+				_, err := older.engine.Start(context.Background(), StartRequest{
 					Run: "known", Agent: "a", Conversation: "of known", Text: "How many?",
 				})
 				require.NoError(t, err)
