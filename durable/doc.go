@@ -7,8 +7,8 @@
 //	go engine.Serve(ctx)
 //	go worker.Serve(ctx)
 //
-//	run, err := engine.Start(ctx, durable.StartRequest{Agent: "support", Conversation: "customer 7", Text: "Refund A-7."})
-//	end, err := engine.Wait(ctx, run)
+//	id, err := engine.Start(ctx, durable.StartRequest{Agent: "support", Conversation: "customer 7", Text: "Refund A-7."})
+//	end, err := engine.Wait(ctx, id)
 //
 // # Roles
 //

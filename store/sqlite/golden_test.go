@@ -83,7 +83,7 @@ func goldenEngine(db store.Runs, during func()) (*durable.Engine, *durable.Worke
 		Name string `json:"name"`
 	}
 	count := executor.Func("count", "Counts.", func(ctx context.Context, in item) (string, error) {
-		if _, deferred := durable.Key(ctx); !deferred {
+		if _, deferred := durable.CallKey(ctx); !deferred {
 			during()
 		}
 		return "many " + in.Name, nil
@@ -121,7 +121,7 @@ func goldenEngine(db store.Runs, during func()) (*durable.Engine, *durable.Worke
 		}
 	}
 	settings := durable.Settings{
-		Name: "a process", Poll: 10 * time.Millisecond, Drain: -1, Log: slog.New(slog.DiscardHandler),
+		Name: "a process", Poll: 10 * time.Millisecond, ShutdownTimeout: -1, Log: slog.New(slog.DiscardHandler),
 	}
 	return &durable.Engine{Store: db, Agents: agents, Settings: settings},
 		&durable.Worker{Store: db, Tools: []executor.Tool{count}, Settings: settings}
@@ -158,7 +158,7 @@ func writeGolden(t *testing.T) {
 	}
 
 	for _, run := range goldenStates {
-		_, err := engine.Start(ctx, durable.Start{Run: run, Agent: run, Conversation: "of " + run, Text: "How many?"})
+		_, err := engine.Start(ctx, durable.StartRequest{Run: run, Agent: run, Conversation: "of " + run, Text: "How many?"})
 		require.NoError(t, err)
 		if run != stateStarted && run != stateClaimed {
 			execute(run)
