@@ -1,0 +1,248 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/store"
+)
+
+// AgentTool is an agent that [AddAgent] offers as a tool.
+type AgentTool struct {
+	// Name and Description are those of the tool. Required.
+	Name, Description string
+	// Agent executes the calls. Required.
+	Agent executor.Agent
+	// Store keeps the conversations. With it, a call may name a conversation, which is continued, and saved step by
+	// step. Anybody who may call the tool may read and continue any conversation of the store. Defaults to none: each
+	// call is a conversation of its own, which is not kept.
+	Store *store.Store
+}
+
+// Question is the arguments of the tool that [AddAgent] adds.
+type Question struct {
+	Message string `json:"message" jsonschema:"what to tell the agent"`
+	// Conversation is the key of a stored conversation.
+	Conversation string `json:"conversation,omitempty" jsonschema:"the name of the conversation to continue or begin"`
+}
+
+// Answer is the structured result of the tool that [AddAgent] adds.
+type Answer struct {
+	Text string `json:"text" jsonschema:"the agent's answer"`
+	Stop string `json:"stop" jsonschema:"why the agent stopped"`
+	// Conversation is that of the question.
+	Conversation string `json:"conversation,omitempty"`
+}
+
+// AddAgent adds a tool to a server of the SDK that gives a message to an agent, and returns its answer. While the agent
+// works, a client that asked for progress gets a notification for each call of a tool, with the tool's name. When the
+// client cancels the call, the run is cancelled.
+//
+// If calls of the agent need approval, the client's user is asked (elicitation). Calls that the user does not approve,
+// and all of them if the client does not support elicitation, are declined. A run that waits for deferred results is an
+// error. While the user is asked, the run is kept in memory: up to 1,000 runs, and beyond that the oldest is dropped,
+// so that its call fails.
+//
+// AddAgent panics if the name is no tool name, as sdk.AddTool does.
+func AddAgent(server *sdk.Server, tool AgentTool) {
+	s := &agentServer{AgentTool: tool}
+	sdk.AddTool(server, &sdk.Tool{Name: tool.Name, Description: tool.Description}, s.call)
+}
+
+// agentServer executes the calls of an AgentTool.
+type agentServer struct {
+	AgentTool
+
+	mu     sync.Mutex
+	paused map[string]pausedRun // by the state that the client returns with the answers of its user
+	order  []string             // the keys of paused, the oldest first; some may be gone
+}
+
+// pausedRun is a run that waits for approval.
+type pausedRun struct {
+	dag          dag.DAG
+	continuation executor.Continuation
+	conversation *store.Conversation // nil if none is kept
+}
+
+// call executes a call, or the next part of one whose client has asked its user.
+func (s *agentServer) call(
+	ctx context.Context, r *sdk.CallToolRequest, q Question,
+) (*sdk.CallToolResult, Answer, error) {
+	agent := s.Agent
+	var events iter.Seq2[executor.Event, error]
+	var conversation *store.Conversation
+
+	if state := r.Params.RequestState; state != "" {
+		run, found := s.take(state)
+		if !found {
+			return nil, Answer{}, errors.New("the question for approval was answered before, or is too old: call the tool again")
+		}
+		conversation = run.conversation
+		agent = saving(agent, conversation)
+		events = agent.ResumeStream(ctx, run.dag, run.continuation, replies(run.continuation, r.Params.InputResponses))
+	} else {
+		d := dag.New()
+		if q.Conversation != "" {
+			var err error
+			if conversation, err = s.open(ctx, q.Conversation); err != nil {
+				return nil, Answer{}, err
+			}
+			d = conversation.DAG()
+		}
+		agent = saving(agent, conversation)
+		events = agent.Stream(ctx, d.User(q.Message))
+	}
+
+	for {
+		end, err := report(ctx, r, events)
+		var pause *executor.PausedError
+		if !errors.As(err, &pause) {
+			return nil, Answer{Text: end.DAG.Text(), Stop: string(end.Stop.Reason), Conversation: q.Conversation}, err
+		}
+
+		c := pause.Continuation
+		if c.Reason != content.StopApproval {
+			return nil, Answer{}, fmt.Errorf("the agent waits for results that come from elsewhere: %w", err)
+		}
+		questions := questions(c)
+		switch {
+		case r.ClientCapabilities() == nil || r.ClientCapabilities().Elicitation == nil:
+			questions = nil // everything is declined
+		case r.ProtocolVersion() >= roundTrips:
+			state := s.keep(pausedRun{end.DAG, c, conversation})
+			return &sdk.CallToolResult{InputRequests: questions, RequestState: state}, Answer{}, nil
+		}
+
+		answers, err := elicit(ctx, r.Session, questions)
+		if err != nil {
+			return nil, Answer{}, err
+		}
+		events = agent.ResumeStream(ctx, end.DAG, c, replies(c, answers))
+	}
+}
+
+// roundTrips is the first version of the protocol in which a server asks by a result, and not by a request of its own.
+const roundTrips = "2026-07-28"
+
+func (s *agentServer) open(ctx context.Context, key string) (*store.Conversation, error) {
+	if s.Store == nil {
+		return nil, errors.New("conversations are not kept here: leave out the name of the conversation")
+	}
+	return s.Store.Conversation(ctx, key)
+}
+
+// saving returns the agent with Save set, if there is a conversation.
+func saving(agent executor.Agent, c *store.Conversation) executor.Agent {
+	if c != nil {
+		agent.Save = c.Append
+	}
+	return agent
+}
+
+// keep remembers a paused run and returns the state that names it. Nobody can guess it.
+func (s *agentServer) keep(run pausedRun) (state string) {
+	const most = 1000
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.paused == nil {
+		s.paused = map[string]pausedRun{}
+	}
+	if len(s.order) == most {
+		delete(s.paused, s.order[0])
+		s.order = s.order[1:]
+	}
+
+	state = rand.Text()
+	s.paused[state] = run
+	s.order = append(s.order, state)
+	return state
+}
+
+// take returns the paused run of a state, once.
+func (s *agentServer) take(state string) (pausedRun, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	run, found := s.paused[state]
+	delete(s.paused, state)
+	return run, found
+}
+
+// report ranges over the events of a run, and notifies the client of each call of a tool.
+func report(ctx context.Context, r *sdk.CallToolRequest, events iter.Seq2[executor.Event, error]) (executor.End, error) {
+	token := r.Params.GetProgressToken()
+	calls := 0
+	for event, err := range events {
+		switch e := event.(type) {
+		case executor.End:
+			return e, err
+		case executor.ToolStart:
+			calls++
+			if token == nil {
+				continue
+			}
+			// A client that cannot be notified still gets the answer.
+			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+				ProgressToken: token, Progress: float64(calls), Message: e.Call.Name,
+			})
+		}
+	}
+	return executor.End{}, errors.New("the run has no end")
+}
+
+// questions asks for approval of each call that needs it.
+func questions(c executor.Continuation) sdk.InputRequestMap {
+	all := sdk.InputRequestMap{}
+	for _, p := range c.Pending {
+		if !p.Approval {
+			continue
+		}
+		message := fmt.Sprintf("May the agent call %s with these arguments? %s", p.Call.Name, p.Call.Input)
+		if p.Reason != "" {
+			message += "\n" + p.Reason
+		}
+		all[p.ID] = &sdk.ElicitParams{Mode: "form", Message: message, RequestedSchema: map[string]any{
+			"type":       "object",
+			"properties": map[string]any{"approve": map[string]any{"type": "boolean", "title": "Approve"}},
+			"required":   []string{"approve"},
+		}}
+	}
+	return all
+}
+
+// replies are the answers of a user as replies to the calls. A call without an answer is declined.
+func replies(c executor.Continuation, answers sdk.InputResponseMap) map[string]executor.Reply {
+	all := map[string]executor.Reply{}
+	for _, p := range c.Pending {
+		if !p.Approval {
+			continue
+		}
+		all[p.ID] = executor.Declined("")
+		if answer, ok := answers[p.ID].(*sdk.ElicitResult); ok && answer.Action == "accept" && answer.Content["approve"] == true {
+			all[p.ID] = executor.Approved()
+		}
+	}
+	return all
+}
+
+// elicit asks the user of a client whose version of the protocol has requests of the server.
+func elicit(ctx context.Context, session *sdk.ServerSession, questions sdk.InputRequestMap) (sdk.InputResponseMap, error) {
+	answers := sdk.InputResponseMap{}
+	for id, question := range questions {
+		answer, err := session.Elicit(ctx, question.(*sdk.ElicitParams))
+		if err != nil {
+			return nil, fmt.Errorf("asking for approval: %w", err)
+		}
+		answers[id] = answer
+	}
+	return answers, nil
+}

@@ -1,0 +1,90 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+)
+
+// answerError is why a request of the server was not answered.
+type answerError struct{ error }
+
+func (e *answerError) Unwrap() error { return e.error }
+
+// elicit answers a server's question to a person.
+func (s *Server) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	answer, err := s.opts.Elicit(ctx, r.Params)
+	if err != nil {
+		return nil, &answerError{err}
+	}
+	return answer, nil
+}
+
+// sample answers a server's request for a response of a model.
+func (s *Server) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
+	if s.opts.Approve != nil {
+		if err := s.opts.Approve(ctx, r.Params); err != nil {
+			return nil, &answerError{fmt.Errorf("sampling was refused: %w", err)}
+		}
+	}
+
+	request, err := s.sampling(r.Params)
+	if err != nil {
+		return nil, &answerError{err}
+	}
+	answer, err := api.NewClient(s.opts.Model, nil).Send(ctx, request)
+	s.calls.spend(answer.Usage)
+	if err != nil {
+		return nil, &answerError{err}
+	}
+	return &sdk.CreateMessageResult{
+		Role: "assistant", Model: answer.Model, StopReason: stopReason(answer.Stop),
+		Content: &sdk.TextContent{Text: answer.Blocks.Text()},
+	}, nil
+}
+
+// sampling translates the request. The server's wishes for a model, and for context of other servers, are not followed.
+func (s *Server) sampling(p *sdk.CreateMessageParams) (api.Request, error) {
+	const defaultTokens = 4096
+	tokens := s.opts.MaxTokens
+	if tokens <= 0 {
+		tokens = defaultTokens
+	}
+	if p.MaxTokens > 0 {
+		tokens = int(min(int64(tokens), p.MaxTokens))
+	}
+
+	request := api.Request{Options: api.Options{MaxTokens: tokens, StopSequences: p.StopSequences}}
+	if p.SystemPrompt != "" {
+		request.System = []string{content.Clean(p.SystemPrompt)}
+	}
+	for i, m := range p.Messages {
+		role := content.Role(m.Role)
+		if !role.Valid() {
+			return request, fmt.Errorf("message %d has the role %q", i, content.Clean(string(m.Role)))
+		}
+		blocks, err := content.Of(block(m.Content))
+		if err != nil {
+			return request, fmt.Errorf("message %d: %w", i, err)
+		}
+		request.Messages = append(request.Messages, content.Message{Role: role, Blocks: blocks})
+	}
+	return request, nil
+}
+
+// stopReason translates a stop reason to the words of the protocol. The provider's own are passed on.
+func stopReason(stop content.Stop) string {
+	switch stop {
+	case content.StopEndTurn:
+		return "endTurn"
+	case content.StopSequence:
+		return "stopSequence"
+	case content.StopMaxTokens:
+		return "maxTokens"
+	}
+	return string(stop)
+}

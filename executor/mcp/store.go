@@ -1,0 +1,115 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/viz"
+)
+
+// conversationURI is the URI of a stored conversation, before its escaped key.
+const conversationURI = "plait://conversations/"
+
+// ListQuestion is the arguments of the tool list_conversations.
+type ListQuestion struct {
+	Prefix string `json:"prefix,omitempty" jsonschema:"list only conversations whose names begin with this"`
+	After  string `json:"after,omitempty" jsonschema:"list only names after this one, to read on"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"how many to list at most; 100 if it is left out"`
+}
+
+// ListAnswer is the structured result of the tool list_conversations.
+type ListAnswer struct {
+	Conversations []string `json:"conversations"`
+	More          bool     `json:"more" jsonschema:"whether there are more after the last one"`
+}
+
+// ReadQuestion is the arguments of the tool read_conversation.
+type ReadQuestion struct {
+	Conversation string `json:"conversation" jsonschema:"the name of the conversation"`
+	Form         string `json:"form,omitempty" jsonschema:"log (the default: a line for each node), mermaid (a diagram) or json (everything)"`
+}
+
+// AddStore offers the conversations of a store for reading: by the tools list_conversations and read_conversation, and
+// as resources plait://conversations/KEY, whose text is the log of the conversation. The key in a URI is escaped as a
+// segment of a path. Nothing can be changed. Anybody who may call the server may read the whole store.
+func AddStore(server *sdk.Server, db *store.Store) {
+	sdk.AddTool(server, &sdk.Tool{
+		Name: "list_conversations", Description: "Lists the names of stored conversations, sorted.",
+		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true},
+	}, func(ctx context.Context, _ *sdk.CallToolRequest, q ListQuestion) (*sdk.CallToolResult, ListAnswer, error) {
+		answer, err := list(ctx, db, q)
+		return nil, answer, err
+	})
+
+	sdk.AddTool(server, &sdk.Tool{
+		Name: "read_conversation", Description: "Reads a stored conversation: what was said, which tools were called, with which results.",
+		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true},
+	}, func(ctx context.Context, _ *sdk.CallToolRequest, q ReadQuestion) (*sdk.CallToolResult, any, error) {
+		text, err := read(ctx, db, q)
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil, err
+	})
+
+	server.AddResourceTemplate(&sdk.ResourceTemplate{
+		Name: "conversation", Title: "A stored conversation", MIMEType: "text/plain", URITemplate: conversationURI + "{key}",
+	}, func(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		uri := r.Params.URI
+		key, err := url.PathUnescape(strings.TrimPrefix(uri, conversationURI))
+		if err != nil {
+			return nil, sdk.ResourceNotFoundError(uri)
+		}
+		text, err := read(ctx, db, ReadQuestion{Conversation: key})
+		if err != nil {
+			return nil, sdk.ResourceNotFoundError(uri)
+		}
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: "text/plain", Text: text}}}, nil
+	})
+}
+
+func list(ctx context.Context, db *store.Store, q ListQuestion) (ListAnswer, error) {
+	const limit = 100
+	if q.Limit <= 0 || q.Limit > 10*limit {
+		q.Limit = limit
+	}
+
+	answer := ListAnswer{Conversations: []string{}}
+	for key, err := range db.Conversations(ctx, q.Prefix) {
+		switch {
+		case err != nil:
+			return answer, err
+		case key <= q.After:
+			continue
+		case len(answer.Conversations) == q.Limit:
+			answer.More = true
+			return answer, nil
+		}
+		answer.Conversations = append(answer.Conversations, key)
+	}
+	return answer, nil
+}
+
+// read returns a conversation as text. One that is not stored is an error.
+func read(ctx context.Context, db *store.Store, q ReadQuestion) (string, error) {
+	c, err := db.Head(ctx, q.Conversation, store.Main)
+	if err != nil {
+		return "", err
+	}
+
+	var text strings.Builder
+	switch q.Form {
+	case "", "log":
+		err = c.DAG().WriteLog(&text, &dag.LogOptions{})
+	case "mermaid":
+		err = viz.Mermaid(&text, c.DAG(), nil)
+	case "json":
+		err = c.DAG().Write(&text)
+	default:
+		err = fmt.Errorf("unknown form %q: use log, mermaid or json", q.Form)
+	}
+	return text.String(), err
+}

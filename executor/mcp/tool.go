@@ -1,0 +1,184 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/executor"
+)
+
+// ToolName returns the name of a tool in requests to models: that of the server, behind the name of the server and an
+// underscore if that is not empty. Providers accept a letter or an underscore first, then letters, digits, "_" and "-",
+// 64 characters in all. A name that breaks this rule is cleaned and cut, and gets six digits of a hash at its end: two
+// different tools never get one name, and a tool has the same name in each run.
+func ToolName(server, tool string) string {
+	const limit, digits = 64, 6
+	whole := tool
+	if server != "" {
+		whole = server + "_" + tool
+	}
+
+	name := strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, whole)
+	if name == "" || name[0] == '-' || name[0] >= '0' && name[0] <= '9' {
+		name = "_" + name
+	}
+	if name == whole && len(name) <= limit {
+		return name
+	}
+
+	sum := sha256.Sum256([]byte(whole))
+	return name[:min(len(name), limit-digits-1)] + "_" + hex.EncodeToString(sum[:])[:digits]
+}
+
+// tool makes a tool of its definition by the server.
+func (s *Server) tool(def *sdk.Tool) (executor.Tool, error) {
+	schema, err := content.ToJSON(def.InputSchema)
+	if err != nil {
+		return nil, toolError(def.Name, err)
+	}
+	description := def.Description
+	if description == "" {
+		description = def.Title
+	}
+
+	effect := executor.EffectUnknown
+	if hints := def.Annotations; s.opts.TrustHints && hints != nil {
+		switch {
+		case hints.ReadOnlyHint:
+			effect = executor.EffectReadOnly
+		case hints.IdempotentHint:
+			effect = executor.EffectIdempotent
+		}
+	}
+
+	made := executor.NewTool(
+		content.Tool{Name: ToolName(s.opts.Name, def.Name), Description: content.Clean(description), Schema: schema},
+		func(ctx context.Context, call executor.Call) (executor.Result, error) {
+			return s.call(ctx, def.Name, call.Input, effect != executor.EffectUnknown)
+		},
+	)
+	if err := made.Definition().Check(); err != nil {
+		return nil, toolError(def.Name, err)
+	}
+	if err := made.(interface{ Err() error }).Err(); err != nil {
+		return nil, toolError(def.Name, err)
+	}
+	return executor.WithEffect(made, effect), nil
+}
+
+// call calls a tool of the server. If the connection is lost, a call that may be repeated is sent once more.
+func (s *Server) call(ctx context.Context, name string, input content.JSON, repeatable bool) (executor.Result, error) {
+	for attempt := 1; ; attempt++ {
+		session, err := s.connected(ctx)
+		if err != nil {
+			return executor.Result{}, err
+		}
+
+		params := &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(input)}
+		token, done := s.calls.begin(ctx)
+		params.SetProgressToken(token)
+		answer, err := session.CallTool(ctx, params)
+		done()
+
+		switch {
+		case err == nil:
+			return s.result(answer)
+		case ctx.Err() != nil:
+			return executor.Result{}, context.Cause(ctx)
+		case !lost(err):
+			return executor.Result{}, fmt.Errorf("the call of the tool's server failed: %w", err)
+		}
+
+		s.forget(session)
+		if !repeatable || attempt == 2 {
+			return executor.Result{}, ErrLost
+		}
+	}
+}
+
+// lost reports whether an error of a call means that the connection, or the server's session, is gone. It is not if the
+// server has answered with an error, or if this side could not answer the server.
+func lost(err error) bool {
+	var refused *jsonrpc.Error
+	var own *answerError
+	return errors.Is(err, sdk.ErrSessionMissing) || !errors.As(err, &refused) && !errors.As(err, &own)
+}
+
+// calls are the calls under way, by the token that names them in notifications of progress.
+type calls struct {
+	mu    sync.Mutex
+	last  int
+	ctxs  map[string]context.Context
+	usage content.Usage // of responses to the server's own requests, until a result takes it
+}
+
+func (c *calls) begin(ctx context.Context) (token string, done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	token = fmt.Sprint("call-", c.last)
+	if c.ctxs == nil {
+		c.ctxs = map[string]context.Context{}
+	}
+	c.ctxs[token] = ctx
+
+	return token, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.ctxs, token)
+	}
+}
+
+// progress passes a notification on to the run. One of a call that is over is dropped.
+func (c *calls) progress(p *sdk.ProgressNotificationParams) {
+	token, _ := p.ProgressToken.(string)
+	c.mu.Lock()
+	ctx := c.ctxs[token]
+	c.mu.Unlock()
+	if ctx == nil {
+		return
+	}
+
+	text := content.Clean(p.Message)
+	amount := fmt.Sprint(p.Progress)
+	if p.Total > 0 {
+		amount += fmt.Sprint("/", p.Total)
+	}
+	if text == "" {
+		text = amount
+	} else {
+		text += " (" + amount + ")"
+	}
+	_ = executor.Progress(ctx, text) // a text is always a result
+}
+
+// spend adds usage for the next result to take.
+func (c *calls) spend(u content.Usage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.usage = c.usage.Plus(u)
+}
+
+// takeUsage returns what was spent since the last result.
+func (c *calls) takeUsage() content.Usage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u := c.usage
+	c.usage = content.Usage{}
+	return u
+}
