@@ -23,6 +23,8 @@ func cases() []pair.Case {
 		slowTools(8), slowTools(64),
 		turn(1), turn(8), turn(64),
 		deltas(),
+		sentMemory(), conversations(), million(), large(),
 	}
-	return append(list, peerCases()...)
+	list = append(list, peerCases()...)
+	return append(append(list, coldStart()), command()...)
 }

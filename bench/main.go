@@ -36,6 +36,7 @@ func main() {
 // options are the command line.
 type options struct {
 	quick, json, gate, keep, write, list bool
+	from                                 string
 	run, profile                         string
 	rounds                               int
 	seed                                 uint64
@@ -49,6 +50,8 @@ func run() (err error) {
 	flag.BoolVar(&o.json, "json", false, "print one line of JSON for each measure")
 	flag.BoolVar(&o.gate, "gate", false, "fail where a measure is below 75 % of what bench/reached.json has")
 	flag.BoolVar(&o.keep, "keep", false, "write bench/reached.json from this run")
+	flag.BoolVar(&o.write, "write", false, "write docs/performance.md and its chart")
+	flag.StringVar(&o.from, "from", "", "with -write: take the lines that -json wrote to `file`, and measure nothing")
 	flag.BoolVar(&o.list, "list", false, "print the names of the cases, and measure nothing")
 	flag.StringVar(&o.run, "run", "", "measure only the cases whose names match this regular `expression`")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a profile to `file`; its samples have the labels case and variant")
@@ -57,6 +60,14 @@ func run() (err error) {
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+
+	if o.from != "" {
+		measures, err := earlier(o.from)
+		if err != nil {
+			return err
+		}
+		return write(measures, o.conditions(o.runner().Rounds))
 	}
 
 	selected, err := o.selected()
@@ -148,6 +159,9 @@ func (o options) measure(selected []pair.Case) error {
 
 	if !o.json {
 		fmt.Println(summary(all, time.Since(began)))
+	}
+	if o.write {
+		failed = append(failed, write(all, o.conditions(runner.Rounds)))
 	}
 	if o.keep {
 		failed = append(failed, keep(all))

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bufio"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/plait-dev/plait/bench/internal/pair"
+)
+
+//go:embed notes.md
+var notes string
+
+// write writes docs/performance.md, and the chart beside it if other libraries were measured.
+func write(measures []pair.Measure, conditions string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Performance\n\nThis page is the output of `go run ./bench -write`, of %s:\n%s.\n", time.Now().Format("2 January 2006"), conditions)
+	b.WriteString(`
+Each row is the median of paired rounds: in each round every variant runs once, in random order, and the ratio of the round is taken.
+Quartiles of the rounds are in brackets. Times are processor time of the whole process, garbage collection included. A ratio with a goal
+of "≤" is ours beside the baseline; one with "≥" is the baseline beside ours. Absolute figures are those of this machine.
+
+Reproduce a row with ` + "`go run ./bench -run NAME`" + `.
+`)
+
+	area := ""
+	for _, m := range measures {
+		if first, _, _ := strings.Cut(m.Name, "/"); first != area {
+			area = first
+			fmt.Fprintf(&b, "\n## %s\n\n| | measure | ours | beside | ratio | goal |\n|---|---|---|---|---|---|\n", area)
+		}
+		b.WriteString(markdownRow(m))
+	}
+	b.WriteString("\n" + strings.TrimSpace(notes) + "\n")
+
+	failed := os.WriteFile("docs/performance.md", []byte(b.String()), 0o644)
+	if lines := turnLines(measures); lines != nil {
+		failed = errors.Join(failed, os.WriteFile("docs/cost-per-turn.svg", []byte(chart(lines)), 0o644))
+	}
+	return failed
+}
+
+func markdownRow(m pair.Measure) string {
+	number, beside := "", ""
+	if m.Number > 0 {
+		number = fmt.Sprint(m.Number)
+	}
+	if m.Beside != "" {
+		beside = amount(m.Baseline, m.Unit) + ", " + m.Beside
+	}
+	goal := strings.NewReplacer("<=", "≤", ">=", "≥").Replace(m.Goal)
+	if goal != "" && !m.Met {
+		goal = "**" + goal + ", missed**"
+	}
+	return fmt.Sprintf("| %s | %s | %s a %s | %s | %s %s | %s |\n", number, m.Name, amount(m.Ours, m.Unit), m.Per, beside, figure(m.Ratio), spread(m), goal)
+}
+
+// conditions describes where and how the figures were measured.
+func (o options) conditions(rounds int) string {
+	load := "unknown"
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		load = strings.Join(strings.Fields(string(text))[:3], ", ")
+	}
+	mode := "full mode"
+	if o.quick {
+		mode = "quick mode"
+	}
+	return fmt.Sprintf("%s, load average %s, %s, %d rounds", machine(), load, mode, rounds)
+}
+
+// earlier reads the lines that -json printed. Of two lines with one name, the later one counts.
+func earlier(path string) ([]pair.Measure, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+
+	var list []pair.Measure
+	at := map[string]int{}
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		var m pair.Measure
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if i, ok := at[m.Name]; ok {
+			list[i] = m
+			continue
+		}
+		at[m.Name] = len(list)
+		list = append(list, m)
+	}
+	return list, nil
+}
