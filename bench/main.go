@@ -51,7 +51,7 @@ func run() (err error) {
 	flag.BoolVar(&o.gate, "gate", false, "fail where a measure is below 75 % of what bench/reached.json has")
 	flag.BoolVar(&o.keep, "keep", false, "write bench/reached.json from this run")
 	flag.BoolVar(&o.write, "write", false, "write docs/performance.md and its chart")
-	flag.StringVar(&o.from, "from", "", "with -write: take the lines that -json wrote to `file`, and measure nothing")
+	flag.StringVar(&o.from, "from", "", "with -write or -keep: take the lines that -json wrote to `file`, and measure nothing")
 	flag.BoolVar(&o.list, "list", false, "print the names of the cases, and measure nothing")
 	flag.StringVar(&o.run, "run", "", "measure only the cases whose names match this regular `expression`")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a profile to `file`; its samples have the labels case and variant")
@@ -67,7 +67,13 @@ func run() (err error) {
 		if err != nil {
 			return err
 		}
-		return write(measures, o.conditions(o.runner().Rounds))
+		if o.keep {
+			err = keep(measures)
+		}
+		if o.write {
+			err = errors.Join(err, write(measures, o.conditions(o.runner().Rounds)))
+		}
+		return err
 	}
 
 	selected, err := o.selected()

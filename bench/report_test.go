@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/xml"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/bench/internal/pair"
+)
+
+func TestRowShowsFiguresWithTheirUnits(t *testing.T) {
+	m := pair.Measure{
+		Name: "load/1k", Number: 4, Ours: 12_345, Baseline: 4_000_000, Unit: "ns", Beside: "goccy", Ratio: 3.456, Quartiles: [2]float64{3, 14.25},
+		Goal: "<= 1.25",
+	}
+	text := row(m)
+	for _, part := range []string{"12.3 µs", "4.00 ms goccy", "3.46", "[3.00–14.2]", "≤ 1.25 MISSED"} {
+		require.Contains(t, text, part)
+	}
+	require.Contains(t, markdownRow(m), "| 4 | load/1k | 12.3 µs")
+}
+
+func TestOfTwoLinesWithOneNameTheLaterCounts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lines")
+	lines := `{"name":"a","ratio":1}` + "\n" + `{"name":"b","ratio":2}` + "\n" + `{"name":"a","ratio":3}` + "\n"
+	require.NoError(t, os.WriteFile(path, []byte(lines), 0o644))
+	list, err := earlier(path)
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	require.Equal(t, 3.0, list[0].Ratio)
+}
+
+func TestChartHasALineForEachLibrary(t *testing.T) {
+	var measures []pair.Measure
+	for turns, cost := range map[string]float64{"10": 5_000, "100": 6_000, "1k": 1_000_000} {
+		measures = append(measures,
+			pair.Measure{Name: "peers/eino/turn/1 calls/" + turns, Ours: 4000, Baseline: 9000},
+			pair.Measure{Name: "peers/adk/turn/1 calls/" + turns, Ours: 5000, Baseline: cost},
+			pair.Measure{Name: "peers/anthropic/turn/1 calls/" + turns, Ours: 90_000, Baseline: cost},
+			pair.Measure{Name: "peers/adk/turn/8 calls/" + turns, Ours: 1, Baseline: 1})
+	}
+
+	svg := chart(turnLines(measures))
+	require.NoError(t, xml.Unmarshal([]byte(svg), new(struct{})))
+	require.Equal(t, 3, strings.Count(svg, "<polyline"))
+	for _, name := range []string{">Plait<", ">eino<", ">adk<"} {
+		require.Contains(t, svg, name)
+	}
+	require.NotContains(t, svg, "anthropic")
+	require.Nil(t, turnLines(nil))
+}
