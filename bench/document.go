@@ -57,7 +57,7 @@ func markdownRow(m pair.Measure) string {
 	if goal != "" && !m.Met {
 		goal = "**" + goal + ", missed**"
 	}
-	return fmt.Sprintf("| %s | %s | %s a %s | %s | %s %s | %s |\n", number, m.Name, amount(m.Ours, m.Unit), m.Per, beside, figure(m.Ratio), spread(m), goal)
+	return fmt.Sprintf("| %s | %s | %s per %s | %s | %s %s | %s |\n", number, m.Name, amount(m.Ours, m.Unit), m.Per, beside, figure(m.Ratio), spread(m), goal)
 }
 
 // conditions describes where and how the figures were measured.

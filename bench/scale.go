@@ -102,20 +102,19 @@ func conversations() pair.Case {
 // size returns the bytes of text in a node. A result counts where it was made, and not again in the message after it.
 func size(n *node.Node) int {
 	sum := 0
-	switch p := n.Payload().(type) {
-	case node.Message:
-		for i := range p.Blocks.Len() {
-			switch b := p.Blocks.At(i).(type) {
-			case content.Text:
-				sum += len(b.Text)
-			case content.ToolUse:
-				sum += len(b.Input)
-			case content.Image:
-				sum += len(b.Source.Data)
+	if e, ok := n.Payload().(node.ToolExecution); ok {
+		sum += len(e.Result.Text())
+	}
+	if m, ok := n.Message(); ok {
+		sum += len(m.Blocks.Text())
+		for i := range m.Blocks.Len() {
+			if call, ok := m.Blocks.At(i).(content.ToolUse); ok {
+				sum += len(call.Input)
+			}
+			if image, ok := m.Blocks.At(i).(content.Image); ok {
+				sum += len(image.Source.Data)
 			}
 		}
-	case node.ToolExecution:
-		sum = len(p.Result.Text())
 	}
 	return sum
 }
