@@ -17,9 +17,12 @@ type batch struct {
 	ctx      context.Context // of every call without a timeout of its own
 
 	// phase.mu guards the fields below.
-	next  int // the first of calls that no worker has taken
-	ready int // the first of calls that may not begin yet
-	open  int // the number of calls without a result
+	next     int  // the first of calls that no worker has taken
+	ready    int  // the first of calls that may not begin yet
+	open     int  // the number of calls without a result
+	most     int  // how many workers there may be
+	workers  int  // the workers, without those that wait for a tool that was given up
+	starting bool // the last worker that was started has not begun
 }
 
 // execute executes the calls, at most limit at a time, and emits the events of each as they come. It returns false if the
@@ -45,17 +48,17 @@ func (b *batch) execute() bool {
 	}
 
 	b.phase.mu.Lock()
-	b.open = len(b.calls)
+	b.open, b.most = len(b.calls), workers
 	if r.agent.Save == nil {
 		b.ready = len(b.calls) // no start has to be saved first
 	}
 	for i, c := range b.calls {
 		c.batch, c.ownTimeout = b, i >= workers || c.timeout != r.agent.ToolTimeout || c.spent > 0
 	}
+	b.startWorker()
 	b.phase.mu.Unlock()
 	defer context.AfterFunc(b.ctx, b.expire)()
 
-	b.work(min(workers, b.ready))
 	if !b.begin(workers) {
 		return false
 	}
@@ -99,8 +102,8 @@ func (b *batch) begin(limit int) bool {
 
 	b.phase.mu.Lock()
 	b.ready += n
+	b.startWorker()
 	b.phase.mu.Unlock()
-	b.work(n)
 	return true
 }
 
@@ -111,38 +114,53 @@ func (b *batch) over() bool {
 	return b.open == 0 && len(b.phase.news) == 0
 }
 
-// work starts n workers.
-func (b *batch) work(n int) {
-	b.phase.r.workers.add(n)
-	worker := b.worker // one function for all of them: each go statement of a method makes one
-	for range n {
-		go worker()
+// startWorker starts a worker if a call waits for one. phase.mu must be held. A worker starts the next one as soon as it
+// has taken a call, so that at most one is on its way: it takes the next call unless an earlier worker was faster. Tools
+// that return at once need a few goroutines in place of one each: a phase of 64 calls takes four fifths of the time.
+func (b *batch) startWorker() {
+	if b.starting || b.workers == b.most || b.next == b.ready || b.phase.r.ctx.Err() != nil {
+		return
 	}
+	b.starting = true
+	b.workers++
+	b.phase.r.workers.add(1)
+	go b.worker()
 }
 
 // worker executes calls until none is left. It also ends after a call that was given up, because another worker has
 // taken its place.
 func (b *batch) worker() {
-	finished := false
-	defer func() {
-		if !finished { // the tool ended this goroutine
-			b.work(1)
-		}
-		b.phase.r.workers.done()
-	}()
+	defer b.phase.r.workers.done()
+	b.phase.mu.Lock()
+	b.starting = false
+	b.phase.mu.Unlock()
 
-	for c := b.take(); c != nil; c = b.take() {
+	// The tool may end this goroutine.
+	var c *toolCall
+	defer func() { b.leave(c) }()
+
+	for c = b.take(); c != nil; c = b.take() {
 		if !c.execute() {
 			break
 		}
 	}
-	finished = true
+}
+
+// leave ends a worker, whose last call is c, or nil. Another one takes its place if calls wait.
+func (b *batch) leave(c *toolCall) {
+	b.phase.mu.Lock()
+	defer b.phase.mu.Unlock()
+	if c == nil || !c.givenUp {
+		b.workers--
+	}
+	b.startWorker()
 }
 
 // take returns the next call to execute, or nil. Nothing starts in a run that has ended.
 func (b *batch) take() *toolCall {
 	b.phase.mu.Lock()
 	defer b.phase.mu.Unlock()
+	defer b.startWorker()
 
 	for b.next < b.ready && b.phase.r.ctx.Err() == nil {
 		c := b.calls[b.next]
@@ -199,8 +217,10 @@ func (b *batch) giveUpLocked(c *toolCall) {
 	}
 
 	started := c.state != waiting
-	if c.settleLocked(c.unfinished(started)) && started && b.next < b.ready {
-		b.work(1)
+	if c.settleLocked(c.unfinished(started)) && started {
+		c.givenUp = true
+		b.workers--
+		b.startWorker()
 	}
 }
 

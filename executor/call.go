@@ -48,6 +48,7 @@ type toolCall struct {
 	// phase.mu guards the fields below.
 	state     state
 	cancel    func() // ends ctx; nil if that is the context of the batch
+	givenUp   bool   // it has its result, and a worker may still wait for its tool
 	muted     bool   // one of its events was dropped, so that later ones are dropped too
 	started   time.Time
 	execution node.Payload  // a node.ToolExecution with the result, made an interface once; nil until it is done
@@ -265,7 +266,12 @@ func (c *toolCall) settleLocked(result Result) bool {
 		c.leaveBatch()
 	}
 	c.complete(result, ended)
-	c.phase.notify(news{call: c})
+	switch {
+	case c.phase.r.yield != nil:
+		c.phase.notify(news{call: c})
+	case c.batch == nil || c.batch.open == 0: // without a consumer, the results are looked at together
+		c.phase.wakeUp()
+	}
 	return true
 }
 

@@ -45,7 +45,10 @@ const maxUpdates = 64
 func newPhase(r *run, n int) *toolPhase {
 	p := &toolPhase{
 		r: r, turn: r.turn, clock: r.d.Source(), calls: make([]toolCall, n),
-		wake: make(chan struct{}, 1), room: make(chan struct{}, maxUpdates), news: make([]news, 0, n),
+		wake: make(chan struct{}, 1), room: make(chan struct{}, maxUpdates),
+	}
+	if r.yield != nil {
+		p.news = make([]news, 0, n)
 	}
 	if said := r.said(); said != nil {
 		p.message = said.ID()
