@@ -194,7 +194,7 @@ func (h header) nodes(roots []*node.Node) (nodes []*node.Node, twins bool, err e
 
 // ascending returns the nodes that are saved, if the conversation is a trunk without child conversations (see
 // DAG.backward) whose IDs ascend. Most are: an ID is a time. IDs that ascend are distinct, so that nothing has to be
-// looked up: 20 ns a node in place of 150.
+// looked up: 40 ns a node in place of 200.
 func ascending(roots []*node.Node) (nodes []*node.Node, ok bool) {
 	if len(roots) != 1 {
 		return nil, false

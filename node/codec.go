@@ -104,7 +104,7 @@ func (n *Node) Append(dst []byte) []byte {
 		return append(dst, line...)
 	}
 
-	// Encode into a pooled buffer first if there is none: growing a new one takes three times as long.
+	// Encode into a pooled buffer first if there is none: growing a new one takes more than twice as long.
 	if cap(dst) == 0 {
 		scratch := scratches.Get().(*[]byte)
 		defer scratches.Put(scratch)

@@ -9,7 +9,7 @@ import (
 
 // idMaker makes UUIDv7s, each greater than the one before it. It is safe for concurrent use.
 //
-// It reads random bytes for 64 IDs at once, which takes 25 ns an ID in place of 150.
+// It reads random bytes for 64 IDs at once: 50 ns an ID, where uuid.NewV7 takes 150.
 type idMaker struct {
 	mu     sync.Mutex
 	last   uint64    // the time of the last ID, in milliseconds since 1970 above 12 bits for the fraction

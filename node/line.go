@@ -6,7 +6,7 @@ import "sync/atomic"
 //
 // A line is remembered from its second encoding on. A conversation that is saved in a journal or a store is encoded
 // once, and does not hold its text twice. One that is saved as a whole again and again is encoded twice, and then
-// copied: 6 ns in place of 1 µs for a node of 1.5 KB.
+// copied: 50 ns in place of 1 µs for a node of 1.5 KB.
 type line struct{ text atomic.Pointer[string] }
 
 // encodedOnce is the text of a line that was encoded and is not remembered.
