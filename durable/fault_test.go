@@ -166,6 +166,28 @@ func TestClockOfAProcessDoesNotMatter(t *testing.T) {
 	}))
 }
 
+// The clock of the store is that of another machine. All times of a claim are in it.
+func TestClocksOfProcessAndStoreMayDiffer(t *testing.T) {
+	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			require.Empty(t, within(t, func(w *world) {
+				w.options.ResultTimeout = 5 * time.Minute
+				first := w.add(func(p *process) { p.ahead = ahead })
+				runs := w.start(first, 10)
+				w.finish(runs)
+				w.history.once()
+				for _, run := range runs {
+					tasks, err := w.runs.Tasks(context.Background(), run)
+					require.NoError(t, err)
+					for _, task := range tasks {
+						require.Equal(t, store.OutcomeOK, task.Result.Outcome, "no call is late")
+					}
+				}
+			}))
+		})
+	}
+}
+
 func TestFrozenProcessDoesNotBegin(t *testing.T) {
 	require.Empty(t, within(t, func(w *world) {
 		w.slow = time.Second

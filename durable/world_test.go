@@ -57,6 +57,7 @@ type process struct {
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 
+	ahead time.Duration            // how far the clock of the store is before that of the process
 	plan  func(point string) fault // "" is none
 	wakes func(fn func(store.Wake)) func(store.Wake)
 	// broken breaks a rule, for the negative controls: it may replace the error of a transaction.
@@ -211,7 +212,15 @@ func (p *process) ClaimRuns(ctx context.Context, c store.ClaimRunsRequest) ([]st
 }
 
 func (p *process) ClaimTasks(ctx context.Context, c store.ClaimTasksRequest) ([]store.ClaimedTask, error) {
-	return found(p, "claim task", func() ([]store.ClaimedTask, error) { return p.Runs.ClaimTasks(ctx, c) })
+	return found(p, "claim task", func() ([]store.ClaimedTask, error) {
+		tasks, err := p.Runs.ClaimTasks(ctx, c)
+		for i := range tasks {
+			if !tasks[i].Deadline.IsZero() {
+				tasks[i].Deadline = tasks[i].Deadline.Add(p.ahead)
+			}
+		}
+		return tasks, err
+	})
 }
 
 // found is transact for claims: after one that found nothing, nothing happens.

@@ -92,7 +92,7 @@ func (d *Driver) transact(ctx context.Context, f func(t *runsTx) error) error {
 // readClock sets t.now from the database's clock, or from this machine's if the database is on it.
 func (t *runsTx) readClock() error {
 	if t.d.dialect.Clock == "" {
-		t.now = time.Now()
+		t.now = t.d.clock()
 		return nil
 	}
 

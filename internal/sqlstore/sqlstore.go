@@ -79,6 +79,8 @@ type Dialect struct {
 type Options struct {
 	// Poll is how often Watch looks for heads that other programs have moved.
 	Poll time.Duration
+	// Now is the clock of a database that has none, for leases and deadlines. Defaults to time.Now.
+	Now func() time.Time
 	// Ring is called in the transactions of runs that make work available. Nil is none.
 	Ring func(ctx context.Context, tx Tx, wakes []store.Wake) error
 }
@@ -88,6 +90,7 @@ type Driver struct {
 	db        DB
 	dialect   Dialect
 	poll      time.Duration
+	clock     func() time.Time
 	news      news
 	ringTx    func(ctx context.Context, tx Tx, wakes []store.Wake) error // nil is none
 	listeners listeners
@@ -98,7 +101,10 @@ var _ store.Driver = (*Driver)(nil)
 // New returns a driver on db. It makes the tables, or brings them to the current version. The error is a *SchemaError
 // if a newer version of Plait made them.
 func New(ctx context.Context, db DB, dialect Dialect, opts Options) (*Driver, error) {
-	d := &Driver{db: db, dialect: dialect, poll: opts.Poll, ringTx: opts.Ring}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	d := &Driver{clock: opts.Now, db: db, dialect: dialect, poll: opts.Poll, ringTx: opts.Ring}
 	if err := db.Write(ctx, func(tx Tx) error { return migrate(ctx, tx, dialect) }); err != nil {
 		return nil, err
 	}

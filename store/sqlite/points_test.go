@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,6 +40,13 @@ func openWrapped(ctx context.Context, path string, wrap func(sqlstore.DB) sqlsto
 	if wrap == nil {
 		return Open(ctx, path, nil)
 	}
+	return openClock(ctx, path, wrap, time.Now)
+}
+
+// openClock is openWrapped with a clock for leases and deadlines.
+func openClock(
+	ctx context.Context, path string, wrap func(sqlstore.DB) sqlstore.DB, now func() time.Time,
+) (crashtest.Store, error) {
 	name, err := dataSource(path)
 	if err != nil {
 		return nil, err
@@ -52,7 +60,7 @@ func openWrapped(ctx context.Context, path string, wrap func(sqlstore.DB) sqlsto
 	if err != nil {
 		return nil, err
 	}
-	driver, err := sqlstore.New(ctx, wrap(database), dialect, sqlstore.Options{Poll: opts.Poll})
+	driver, err := sqlstore.New(ctx, wrap(database), dialect, sqlstore.Options{Poll: opts.Poll, Now: now})
 	if err != nil {
 		return nil, err
 	}
