@@ -70,26 +70,55 @@ func (a *Archive) Missing(d DAG) ([]*node.Node, error) {
 		return nil, err
 	}
 
+	nodes, mixed, err := a.missingFrom(d)
+	if mixed.is && err == nil {
+		if d = d.redactAlike(mixed.ids...); d.err != nil {
+			return nil, d.err
+		}
+		nodes, _, err = a.missingFrom(d)
+	}
+	return nodes, err
+}
+
+func (a *Archive) missingFrom(d DAG) ([]*node.Node, mixture, error) {
 	loose := d.header().loose
 	roots := d.roots()
 	if len(loose[nil]) > 0 {
 		roots = append(roots[:len(roots):len(roots)], loose[nil]...)
 	}
-	return a.missing(roots, loose)
+	return a.missing(d, roots, loose)
 }
 
-// missing returns the nodes that are not in the archive and that the roots reach, also through extra nodes (see walk).
-func (a *Archive) missing(roots []*node.Node, extra map[*node.Node][]*node.Node) ([]*node.Node, error) {
+// mixture reports that a conversation and an archive may have some nodes with their content and without. It holds the
+// IDs of nodes that the archive has redacted, and the conversation has not.
+type mixture struct {
+	is  bool
+	ids []node.ID
+}
+
+// missing returns the nodes that are not in the archive and that the roots, of d, reach, also through extra nodes (see
+// walk). It also reports whether nodes that were redacted are mixed with others.
+func (a *Archive) missing(
+	d DAG, roots []*node.Node, extra map[*node.Node][]*node.Node,
+) (nodes []*node.Node, mixed mixture, err error) {
 	w := walk{extra: extra}
+	erased := len(d.environment().erased) > 0
 	w.known = func(n *node.Node) bool {
 		old := a.nodes[n.ID()]
-		if old != nil {
-			w.compare(old, n)
+		if old == nil || old == n {
+			return old != nil
 		}
-		return old != nil
+
+		w.clashes(old, n)
+		mixed.is = mixed.is || erased || old.Redacted() != n.Redacted()
+		if old.Redacted() && !n.Redacted() {
+			mixed.ids = append(mixed.ids, n.ID())
+		}
+		return true
 	}
-	nodes := w.from(roots)
-	return nodes, w.clash
+	nodes = w.from(roots)
+	mixed.is = mixed.is || w.twins
+	return nodes, mixed, w.clash
 }
 
 // checkErased returns ErrNotErased if the archive holds the content of a node that is redacted in d.

@@ -3,6 +3,7 @@ package dag
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -148,7 +149,7 @@ func (d DAG) Join(others ...DAG) DAG {
 			return d.fail("Join", fmt.Errorf("%w: %s", ErrDuplicateID, clash.ID()))
 		}
 		heads = append(heads, o.heads...)
-		d = d.takeTools(o).takeRefs(o)
+		d = d.takeTools(o).takeRefs(o).takeErased(o)
 	}
 	return d.WithHeads(heads...)
 }
@@ -159,6 +160,19 @@ func (d DAG) takeTools(o DAG) DAG {
 		d = d.change(func(e *env) { e.tools = e.tools.with(name, t) })
 	})
 	return d
+}
+
+// takeErased returns d with what o knows of erased nodes.
+func (d DAG) takeErased(o DAG) DAG {
+	more := o.environment().erased
+	if len(more) == 0 {
+		return d
+	}
+	return d.change(func(e *env) {
+		all := maps.Clone(more)
+		maps.Copy(all, e.erased)
+		e.erased = all
+	})
 }
 
 // conflict adds nodes to known. It stops at a node with the ID of a known node and different content, and returns it;

@@ -319,7 +319,7 @@ func (j *Journal) Append(d DAG) error {
 	if err := j.state.written.checkErased(d); err != nil {
 		return err
 	}
-	fresh, err := j.state.missing(d)
+	d, fresh, err := j.state.missing(d)
 	if err != nil {
 		return err
 	}
@@ -368,8 +368,20 @@ func (j *Journal) unchanged() error {
 	return j.err
 }
 
-// missing returns the nodes of d that are not in the file, in the order in which they are written.
-func (s journalState) missing(d DAG) ([]*node.Node, error) {
+// missing returns the nodes of d that are not in the file, in the order in which they are written. It also returns d as it
+// is saved: a node that is redacted in a part of d, or in the file, is redacted.
+func (s journalState) missing(d DAG) (DAG, []*node.Node, error) {
+	nodes, mixed, err := s.missingFrom(d)
+	if mixed.is && err == nil {
+		if d = d.redactAlike(mixed.ids...); d.err != nil {
+			return d, nil, d.err
+		}
+		nodes, _, err = s.missingFrom(d)
+	}
+	return d, nodes, err
+}
+
+func (s journalState) missingFrom(d DAG) ([]*node.Node, mixture, error) {
 	// Heads and refs of the last append are in the file, with all that they reach.
 	first, last := s.kept(d.heads)
 	roots := slices.Clone(d.heads[first : len(d.heads)-last])
@@ -378,7 +390,7 @@ func (s journalState) missing(d DAG) ([]*node.Node, error) {
 			roots = append(roots, r.Heads...)
 		}
 	})
-	return s.written.missing(roots, nil)
+	return s.written.missing(d, roots, nil)
 }
 
 // lines appends the lines of an append of d to lines, nothing if nothing is new. It also returns d's header. fresh are

@@ -64,6 +64,11 @@ func (w *walk) compare(old, n *node.Node) {
 		return
 	}
 	w.twins = true
+	w.clashes(old, n)
+}
+
+// clashes sets clash if the two nodes with one ID differ.
+func (w *walk) clashes(old, n *node.Node) {
 	if w.clash == nil && old.Digest() != n.Digest() {
 		w.clash = &node.FieldError{ID: n.ID().String(), Field: "id", Err: ErrDuplicateID}
 	}

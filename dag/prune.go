@@ -144,7 +144,7 @@ func rewriteJournal(on disk, path string, d DAG) error {
 
 	state := journalState{size: int64(len(journalHeader))}
 	state.setHeader(header{})
-	fresh, err := state.missing(d)
+	d, fresh, err := state.missing(d)
 	if err != nil {
 		return err
 	}

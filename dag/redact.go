@@ -23,7 +23,8 @@ import (
 //
 //   - Earlier values of the conversation, and forks of them. They hold the content for as long as they are kept. A node
 //     and its redacted form count as the same node, so joining both conversations may bring the content back. Saving
-//     the joined conversation erases it again: a node that is redacted in one of them is redacted in the file.
+//     the joined conversation erases it again: a node that is redacted in one of them is redacted in the file, the
+//     journal or the store, which refuses it if it holds the content already (ErrNotErased).
 //   - Files, and copies of files. A file holds the content until the conversation is saved to it again. A [Journal]
 //     refuses a conversation with redacted nodes whose content it holds: use [RewriteJournal].
 //   - The conversation's own metadata, names of refs, and text that other nodes quote.
@@ -64,8 +65,9 @@ func (d DAG) Redact(ids ...node.ID) DAG {
 
 // redactAlike redacts each node that is redacted in another part of the conversation: two parts that were joined may
 // hold the same node with its content and without. A file has each node once, and others refer to its content.
-func (d DAG) redactAlike() DAG {
-	var ids []node.ID
+//
+// It also redacts the nodes with the given IDs.
+func (d DAG) redactAlike(ids ...node.ID) DAG {
 	for _, n := range d.saved() {
 		if !n.Redacted() {
 			continue

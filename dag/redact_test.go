@@ -259,6 +259,50 @@ func TestJoinedConversationIsSavedAsRedacted(t *testing.T) {
 	}
 }
 
+// TestJournalKeepsJoinedConversationRedacted appends to a journal that is new, has the redacted part, or has the other one.
+func TestJournalKeepsJoinedConversationRedacted(t *testing.T) {
+	asked := dag.New().User("Where is Ann?").Assistant("", content.ToolUse{ID: "call_1", Name: "find", Input: `{"who":"Ann"}`})
+	ran := asked.AppendExecutions(node.ToolExecution{CallID: "call_1", Tool: "find", Input: `{"who":"Ann"}`, Result: content.Words("In Paris.")})
+	whole := ran.CloseTools().Assistant("She is there.")
+	for name, erased := range map[string]dag.DAG{
+		"the result":  ran.Redact(ran.Head().ID()),
+		"the call":    ran.Redact(asked.Head().ID()),
+		"the message": whole.Redact(whole.Head().Parent(0).ID()).User("Thanks."),
+	} {
+		for order, joined := range map[string]dag.DAG{"erased first": erased.Join(whole), "whole first": whole.Join(erased)} {
+			for before, first := range map[string]dag.DAG{"new": dag.New(), "has erased": erased, "has whole": whole} {
+				t.Run(name+"/"+order+"/"+before, func(t *testing.T) {
+					path := filepath.Join(t.TempDir(), "j")
+					j, err := dag.OpenJournal(path, &dag.JournalOptions{NoSync: true})
+					require.NoError(t, err)
+					require.NoError(t, j.Append(first))
+					err = j.Append(joined)
+					if err == nil {
+						err = j.Append(joined.WithHeads(joined.Heads()[0]).User("More."))
+					}
+					require.NoError(t, j.Close())
+					if before == "has whole" {
+						require.ErrorIs(t, err, dag.ErrNotErased)
+					} else {
+						require.NoError(t, err)
+					}
+					loaded, err := dag.Load(path)
+					require.NoError(t, err)
+					require.True(t, loaded.Verify().OK(), loaded.Verify())
+					if before == "has whole" {
+						return
+					}
+					for _, n := range erased.Nodes() {
+						if l := loaded.Node(n.ID()); l != nil {
+							require.Equal(t, n.Redacted(), l.Redacted(), "%v", n)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
 // digests returns the digests of the heads.
 func digests(d dag.DAG) []node.Digest {
 	var list []node.Digest

@@ -637,6 +637,33 @@ func TestRewriteErasesRedactedContent(t *testing.T) {
 	require.Equal(t, written(t, c.DAG()), written(t, open(t, s, "k").DAG()))
 }
 
+// TestJoinedConversationIsStoredRedacted appends to a conversation that is new, has the redacted part, or has the other one.
+func TestJoinedConversationIsStoredRedacted(t *testing.T) {
+	asked := dag.New().User("Where is Ann?").Assistant("", content.ToolUse{ID: "call_1", Name: "find", Input: "{}"})
+	ran := asked.AppendExecutions(node.ToolExecution{CallID: "call_1", Tool: "find", Input: "{}", Result: content.Words("In Paris.")})
+	whole := ran.CloseTools().Assistant("She is there.")
+	erased := ran.Redact(ran.Head().ID())
+	result := ran.Head().ID()
+
+	for name, before := range map[string]dag.DAG{"new": dag.New(), "has erased": erased, "has whole": whole} {
+		for order, joined := range map[string]dag.DAG{"erased first": erased.Join(whole), "whole first": whole.Join(erased)} {
+			t.Run(name+"/"+order, func(t *testing.T) {
+				s := store.New(store.Memory(), nil)
+				c := saved(t, s, "k", before)
+				err := c.Append(ctx, joined)
+				if name == "has whole" {
+					require.ErrorIs(t, err, dag.ErrNotErased)
+					return
+				}
+				require.NoError(t, err)
+				loaded := open(t, s, "k").DAG()
+				require.True(t, loaded.Verify().OK(), loaded.Verify())
+				require.True(t, loaded.Node(result).Redacted())
+			})
+		}
+	}
+}
+
 func TestAtReadsWhatARewriteHasForgotten(t *testing.T) {
 	_, s := recording()
 	d := dag.New().User("one").User("two")
