@@ -382,7 +382,7 @@ type RunStats struct {
 	InDoubt int
 }
 
-// CallStats counts calls without a result. Each is in one of Ready, Claimed, Outside and Exhausted.
+// CallStats counts calls without a result. Each is in one of Ready, Claimed, External and Exhausted.
 type CallStats struct {
 	// Ready can be claimed now. OldestReady is how long one of them has waited since its pause, at most.
 	Ready       int

@@ -37,7 +37,7 @@ func BenchmarkSizes(b *testing.B, db store.Runs, bytesOf func(table string) int6
 			a.Records, links = append(a.Records, r), []node.ID{r.ID}
 		}
 		a.Nodes = links
-		_, err := db.Begin(b.Context(), store.Begin{Run: run, Agent: "support", Append: a})
+		_, err := db.Begin(b.Context(), store.BeginRequest{Run: run, Agent: "support", Append: a})
 		require.NoError(b, err)
 		stepsOfRun(b, db, run, text)
 	}
@@ -67,7 +67,7 @@ func stepsOfRun(b *testing.B, db store.Runs, run string, text func(int) []byte) 
 	b.Helper()
 	consume := ""
 	for pause := range pausesOfRun + 1 {
-		claimed, err := db.ClaimRuns(b.Context(), store.ClaimRuns{
+		claimed, err := db.ClaimRuns(b.Context(), store.ClaimRunsRequest{
 			Worker: "host-1234", Agents: []string{"support"}, Formats: []int{1}, Run: run, Lease: time.Minute,
 		})
 		require.NoError(b, err)
@@ -90,7 +90,7 @@ func stepsOfRun(b *testing.B, db store.Runs, run string, text func(int) []byte) 
 			return
 		}
 
-		tasks, err := db.ClaimTasks(b.Context(), store.ClaimTasks{
+		tasks, err := db.ClaimTasks(b.Context(), store.ClaimTasksRequest{
 			Worker: "host-1234", Tools: []string{"find_order"}, Lease: time.Minute, Limit: callsOfPause,
 		})
 		require.NoError(b, err)
