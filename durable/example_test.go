@@ -150,7 +150,7 @@ func ExampleCounter() {
 
 	expvar.Publish("process", expvar.Func(func() any { return db.Counts() }))
 	expvar.Publish("runs", expvar.Func(func() any {
-		stats, err := db.Stats(ctx)
+		stats, err := db.Stats(context.Background())
 		if err != nil {
 			return err.Error()
 		}
@@ -165,13 +165,13 @@ func ExampleCounter() {
 	}
 	_, err = engine.Wait(ctx, run)
 	fmt.Println(err)
+	cancel()
+	serving.Wait()
 
 	var process struct{ Begun, Runs, Steps, Done, LeasesLost int }
 	var runs struct{ Ready, Running, Waiting, Parked int }
 	fmt.Println(json.Unmarshal([]byte(expvar.Get("process").String()), &process), process)
 	fmt.Println(json.Unmarshal([]byte(expvar.Get("runs").String()), &runs), runs)
-	cancel()
-	serving.Wait()
 	// Output:
 	// <nil>
 	// <nil> {1 1 1 1 0}
