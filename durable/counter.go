@@ -40,8 +40,8 @@ type Counts struct {
 	Cancelled int64
 	// Results are the results that were accepted. InDoubt and Timeouts are those with these outcomes.
 	Results, InDoubt, Timeouts int64
-	// Renewals are the leases that were prolonged, and LeasesLost the steps and renewals that were refused because the
-	// lease was lost.
+	// Renewals are the leases that were prolonged, and LeasesLost the steps and releases that were refused because the
+	// lease was lost. A renewal that is refused is not counted: that also happens when a run ends or is cancelled.
 	Renewals, LeasesLost int64
 	// Refused are the transactions that were refused for another reason, such as a second result or a cancelled run.
 	Refused int64
@@ -124,7 +124,9 @@ func (n *Counts) claimed(work int, of *int64) {
 // Renew implements store.Runs.
 func (c *Counter) Renew(ctx context.Context, l store.Lease, d time.Duration) error {
 	err := c.Runs.Renew(ctx, l, d)
-	c.count(ctx, err, func(n *Counts) { n.Renewals++ })
+	if !refused(err) {
+		c.count(ctx, err, func(n *Counts) { n.Renewals++ })
+	}
 	return err
 }
 

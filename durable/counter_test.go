@@ -36,6 +36,7 @@ func TestCounterCountsEachTransactionOnce(t *testing.T) {
 	lost := claim(-time.Second)
 	lease := claim(time.Hour)
 	require.ErrorIs(t, c.Renew(ctx, lost, time.Hour), store.ErrLeaseLost)
+	require.ErrorIs(t, commit(store.Step{Lease: lost, End: store.RunDone}), store.ErrLeaseLost)
 	require.NoError(t, c.Renew(ctx, lease, time.Hour))
 	require.NoError(t, commit(store.Step{Lease: lease, Pause: &store.Pause{Continuation: "p", Format: 1, Tasks: []store.Task{
 		{Key: store.Key{Call: "call"}, Tool: "t", Attempts: 1}, {Key: store.Key{Call: "open"}, Tool: "other"},
