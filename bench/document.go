@@ -70,6 +70,9 @@ func (o options) conditions(rounds int) string {
 	if o.quick {
 		mode = "quick mode"
 	}
+	if o.note != "" {
+		return machine() + ", " + o.note
+	}
 	return fmt.Sprintf("%s, load average %s, %s, %d rounds", machine(), load, mode, rounds)
 }
 

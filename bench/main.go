@@ -36,7 +36,7 @@ func main() {
 // options are the command line.
 type options struct {
 	quick, json, gate, keep, write, list bool
-	from                                 string
+	from, note                           string
 	run, profile                         string
 	rounds                               int
 	seed                                 uint64
@@ -52,6 +52,7 @@ func run() (err error) {
 	flag.BoolVar(&o.keep, "keep", false, "write bench/reached.json from this run")
 	flag.BoolVar(&o.write, "write", false, "write docs/performance.md and its chart")
 	flag.StringVar(&o.from, "from", "", "with -write or -keep: take the lines that -json wrote to `file`, and measure nothing")
+	flag.StringVar(&o.note, "note", "", "with -write: a `text` on how the figures were measured")
 	flag.BoolVar(&o.list, "list", false, "print the names of the cases, and measure nothing")
 	flag.StringVar(&o.run, "run", "", "measure only the cases whose names match this regular `expression`")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a profile to `file`; its samples have the labels case and variant")

@@ -27,7 +27,11 @@ func million() pair.Case {
 	const nodes = 1_000_000
 	return pair.Case{Name: "scale/1M nodes", Per: "node", Units: nodes, Full: true, Rounds: 3, Variants: func() ([]pair.Variant, error) {
 		d := corpus.Phases(nodes)
-		text, _ := corpus.Saved(d)
+		var out bytes.Buffer
+		if err := d.Write(&out); err != nil {
+			return nil, err
+		}
+		text := out.Bytes()
 		loaded, err := dag.Read(bytes.NewReader(text))
 		if err != nil {
 			return nil, err
