@@ -51,12 +51,16 @@ const (
 	nameVariable    = "PLAIT_CRASHTEST_NAME"
 )
 
+// freezeWithResult is the role of a process that is frozen when it has its first result, before the store has it.
+const freezeWithResult = "serve and freeze with a result"
+
 // roles are what such a process does.
 var roles = map[string]func(ctx context.Context, db Store) error{
 	"append":                   appendForever,
 	"append and promise early": appendForever,
 	"serve":                    serveUntilTerminated,
 	"serve and freeze":         serveUntilTerminated,
+	freezeWithResult:           serveUntilTerminated,
 }
 
 // Main does the work of a process that a test has started, and ends the program. In any other program it does nothing.

@@ -19,7 +19,7 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// Runs executes durable runs of four calls each in three processes, of which some are killed and one is frozen.
+// Runs executes durable runs of four calls each in four processes, of which some are killed and two are frozen.
 type Runs struct {
 	Open Open
 	// Alone opens a database for one process, to measure without a queue. Defaults to Open.
@@ -45,13 +45,17 @@ func (r Runs) Test(t *testing.T) {
 	}
 }
 
-// disturbed freezes one process before its first calls, and kills others at random moments.
+// disturbed freezes one process before its first calls and another one with its first result, and kills others at random
+// moments.
 func (r Runs) disturbed(t *testing.T) {
 	t.Helper()
 	f := newFleet(t, r)
 	f.start("serve and freeze")
 	f.until(func(e event) bool { return e.kind == frozen })
 	require.NoError(t, freeze(f.processes[0].Process))
+	f.start(freezeWithResult)
+	f.until(func(e event) bool { return e.kind == frozen })
+	require.NoError(t, freeze(f.processes[1].Process))
 
 	seed := uint64(number(t, "PLAIT_SEED", 1)) // of the plan: the moments differ each time
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -62,14 +66,14 @@ func (r Runs) disturbed(t *testing.T) {
 		part := max(1, r.Runs*calls/r.Kills)
 		due := n*part + random.IntN(max(1, part*4/5))
 		f.until(func(event) bool { return f.results > due })
-		f.kill(1 + random.IntN(2))
+		f.kill(2 + random.IntN(2))
 	}
 	f.finish()
 
 	require.Empty(t, f.faults, "PLAIT_SEED=%d", seed)
 	stalls := f.history.stalls()
 	require.NotEmpty(t, stalls, "nothing was lost with a process")
-	t.Logf("%d runs of %d calls in 3 processes, %d killed and replaced, 1 frozen: %s; %d calls repeated, %d overtaken by a result; "+
+	t.Logf("%d runs of %d calls in 4 processes, %d killed and replaced, 2 frozen: %s; %d calls repeated, %d overtaken by a result; "+
 		"%d pieces of work stood still, at most for %v with a lease of %v",
 		r.Runs, calls, r.Kills, rate(r.Runs, f.history.took()), f.history.repeated(), f.history.overtaken(),
 		len(stalls), stalls[len(stalls)-1].Round(time.Millisecond), lease)

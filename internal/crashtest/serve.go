@@ -39,6 +39,7 @@ type process struct {
 	// would keep all others from writing, as package sqlite says.
 	transactions sync.RWMutex
 	freezing     bool // at the next claim of a call; guarded by transactions
+	keeping      bool // freezing before the next result is accepted; guarded by transactions
 }
 
 // serveUntilTerminated executes runs and calls until the process gets SIGTERM.
@@ -48,7 +49,8 @@ func serveUntilTerminated(ctx context.Context, db Store) error {
 	var out output
 	p := &process{
 		Store: db, name: os.Getenv(nameVariable), freezing: os.Getenv(roleVariable) == "serve and freeze",
-		write: func(e event) { out.print("%s", e) },
+		keeping: os.Getenv(roleVariable) == freezeWithResult,
+		write:   func(e event) { out.print("%s", e) },
 	}
 	return p.serve(ctx, slots)
 }
@@ -139,17 +141,17 @@ func (p *process) ClaimTasks(ctx context.Context, c store.ClaimTasksRequest) ([]
 		p.log(claimed, task.Lease.Key, strconv.Itoa(task.Lease.Claim))
 	}
 	if len(tasks) > 0 {
-		p.freezeOnce()
+		p.freezeOnce(&p.freezing)
 	}
 	return tasks, err
 }
 
-// freezeOnce lets the process be frozen right before the first calls that it has claimed.
-func (p *process) freezeOnce() {
+// freezeOnce lets the process be frozen: right before the first calls that it has claimed, or with its first result.
+func (p *process) freezeOnce(freezing *bool) {
 	p.transactions.Lock()
 	defer p.transactions.Unlock()
-	if p.freezing {
-		p.freezing = false
+	if *freezing {
+		*freezing = false
 		awaitThaw(func() { p.log(frozen, store.Key{}, "") })
 	}
 }
@@ -180,6 +182,7 @@ func (p *process) Commit(ctx context.Context, s store.Step) (store.Head, error) 
 }
 
 func (p *process) Accept(ctx context.Context, r store.Result) (bool, error) {
+	p.freezeOnce(&p.keeping)
 	ready, err := transact(p, func() (bool, error) { return p.Store.Accept(ctx, r) })
 	if err == nil {
 		p.log(accepted, r.Key, sumOf(r))
