@@ -86,7 +86,7 @@ type Journal struct {
 // journalState is the content of a journal's complete appends.
 type journalState struct {
 	dag     DAG
-	written Archive // all nodes in the file
+	written NodeSet // all nodes in the file
 	header  string  // the latest header in the file: that of dag
 	size    int64   // the offset of the next append
 }

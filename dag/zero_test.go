@@ -21,7 +21,7 @@ func TestZeroConversationIsEmptyAndCanBeExtended(t *testing.T) {
 }
 
 func TestZeroArchiveHoldsNodes(t *testing.T) {
-	var a dag.Archive
+	var a dag.NodeSet
 	n := dag.New().User("Hello.").Head()
 	require.Nil(t, a.Node(n.ID()))
 	empty, err := a.DAG(nil, nil)

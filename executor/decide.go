@@ -248,7 +248,7 @@ func (d Decision) check() error {
 		return fmt.Errorf("a hook's arguments are not a JSON object: %s", notObject(d.input))
 	case d.action == useResult:
 		return d.result.valid()
-	case d.action == runAgain:
+	case d.action == executeAgain:
 		return errors.New("a hook's decision is for a call in doubt, which this one is not")
 	}
 	return nil

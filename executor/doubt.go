@@ -139,7 +139,7 @@ func (r *run) decideAgain(c *toolCall, within bool) {
 		c.answer(d.result)
 	case d.action == askApproval:
 		c.approval, c.reason = true, c.whyAsk(d.reason)
-	case d.action != runAgain:
+	case d.action != executeAgain:
 		c.leaveInDoubt(d.reason)
 	case err != nil:
 		c.leaveInDoubt(err.Error())

@@ -223,7 +223,7 @@ func TestEffectDecidesAboutACallThatWasStarted(t *testing.T) {
 				require.NoError(t, err)
 				switch e := event.(type) {
 				case executor.ToolStart:
-					require.True(t, e.Again)
+					require.True(t, e.Repeated)
 				case executor.ToolEnd:
 					ends = append(ends, e)
 				case executor.End:
@@ -285,10 +285,10 @@ func TestHookDecidesAboutACallInDoubt(t *testing.T) {
 	}{
 		"allow":      {executor.Allow(), nil, unknown, node.ExecutionInDoubt, 0},
 		"deny":       {executor.Deny("ask the bank"), nil, unknown + " (ask the bank)", node.ExecutionInDoubt, 0},
-		"error":      {executor.RunAgain(), broke, unknown + " (the ledger is down)", node.ExecutionInDoubt, 0},
+		"error":      {executor.ExecuteAgain(), broke, unknown + " (the ledger is down)", node.ExecutionInDoubt, 0},
 		"modify":     {executor.Modify("{}"), nil, unknown + " (a hook's decision does not fit a call in doubt)", node.ExecutionInDoubt, 0},
 		"defer":      {executor.Defer(""), nil, unknown + " (a hook's decision does not fit a call in doubt)", node.ExecutionInDoubt, 0},
-		"run again":  {executor.RunAgain(), nil, "paid", "", 1},
+		"run again":  {executor.ExecuteAgain(), nil, "paid", "", 1},
 		"use result": {executor.UseResult(executor.Result{Content: content.Words("found")}), nil, "found", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -316,7 +316,7 @@ func TestHookDecidesAboutACallInDoubt(t *testing.T) {
 	}
 
 	agent := executor.Agent{Provider: once(call("pay")), Tools: []dag.Tool{pay}, Hooks: []executor.Hook{{
-		Before: func(context.Context, executor.Call) (executor.Decision, error) { return executor.RunAgain(), nil },
+		Before: func(context.Context, executor.Call) (executor.Decision, error) { return executor.ExecuteAgain(), nil },
 	}}}
 	d, err := agent.Run(t.Context(), dag.New().User("Go."))
 	require.NoError(t, err)
@@ -337,7 +337,7 @@ func TestStartedCallThatCannotRunIsInDoubt(t *testing.T) {
 	}{
 		"cancelled": {cancelled, []dag.Tool{look}, executor.Agent{}, content.OutcomeUnknown},
 		"no tool": {t.Context(), nil, executor.Agent{Hooks: []executor.Hook{{
-			InDoubt: func(context.Context, executor.Call) (executor.Decision, error) { return executor.RunAgain(), nil },
+			InDoubt: func(context.Context, executor.Call) (executor.Decision, error) { return executor.ExecuteAgain(), nil },
 		}}}, content.OutcomeUnknown + ` (Tool "look" not found. There are no tools.)`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -120,9 +120,9 @@ type ToolStart struct {
 	Ran Call
 	// Repair is how the arguments were repaired because they were no JSON object; "" if they were one.
 	Repair string
-	// Again reports that the call was started before, and that the program ended before it had the result. The
+	// Repeated reports that the call was started before, and that the program ended before it had the result. The
 	// ToolEnd's Execution.State reports whether it stays in doubt.
-	Again bool
+	Repeated bool
 }
 
 // ToolUpdate is what a tool reported by [Progress].

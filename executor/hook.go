@@ -40,7 +40,7 @@ type Hook struct {
 	// InDoubt decides on each call that was started before and has no result, because the program ended while its tool
 	// ran, unless the effect of the tool allows to execute it again ([WithEffect]). The call is as it was executed.
 	//
-	//   - [RunAgain] executes it again. Hooks do not see it again.
+	//   - [ExecuteAgain] executes it again. Hooks do not see it again.
 	//   - [AskApproval] asks a person, with a reason that names the doubt. Approved executes it again.
 	//   - [UseResult] is for a program that has found out what became of it, by its [IdempotencyKey] for example.
 	//   - [Deny] and [Allow] leave it in doubt: the model reads that the outcome is unknown (content.OutcomeUnknown), and
@@ -106,7 +106,7 @@ const (
 	useResult
 	askApproval
 	deferred
-	runAgain
+	executeAgain
 )
 
 // Allow executes the call, unless another hook decides otherwise.
@@ -137,9 +137,9 @@ func AskApproval(reason string) Decision { return Decision{action: askApproval, 
 // message have theirs. See [Continuation].
 func Defer(reason string) Decision { return Decision{action: deferred, reason: reason} }
 
-// RunAgain executes a call a second time, although nobody knows whether it was executed before. It is for
+// ExecuteAgain executes a call a second time, although nobody knows whether it was executed before. It is for
 // [Hook.InDoubt] alone.
-func RunAgain() Decision { return Decision{action: runAgain} }
+func ExecuteAgain() Decision { return Decision{action: executeAgain} }
 
 // Warn adds a warning to a message, for Hook.Input.
 func Warn(m content.Message, warning string) (content.Message, error) {

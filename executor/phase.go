@@ -249,7 +249,7 @@ func (p *toolPhase) emitStart(c *toolCall) bool {
 
 func (p *toolPhase) emitToolStart(c *toolCall) bool {
 	return hold(p.r, ToolStart{
-		Turn: p.turn, Call: c.call, Ran: c.ran, Repair: c.repair, Again: c.start != nil,
+		Turn: p.turn, Call: c.call, Ran: c.ran, Repair: c.repair, Repeated: c.start != nil,
 	})
 }
 

@@ -102,7 +102,7 @@ func ExampleHook_inDoubt() {
 		Hooks: []executor.Hook{{
 			InDoubt: func(_ context.Context, call executor.Call) (executor.Decision, error) {
 				fmt.Println("in doubt:", call.Name)
-				return executor.Deny("the bank does not answer"), nil // or RunAgain, AskApproval, UseResult
+				return executor.Deny("the bank does not answer"), nil // or ExecuteAgain, AskApproval, UseResult
 			},
 		}},
 	}

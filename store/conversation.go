@@ -32,8 +32,8 @@ type Conversation struct {
 
 // nodes are the nodes of a conversation that are known to be stored. A node is only added after all that it refers to.
 type nodes struct {
-	mu      sync.Mutex // guards archive
-	archive dag.Archive
+	mu  sync.Mutex // guards set
+	set dag.NodeSet
 }
 
 // Key returns the key of the conversation.
@@ -141,14 +141,14 @@ func (c *Conversation) step(d dag.DAG) (AppendRequest, []*node.Node, error) {
 	defer c.nodes.mu.Unlock()
 
 	a := AppendRequest{Conversation: c.key, Head: c.name, Expect: c.head.Version}
-	fresh, err := c.nodes.archive.Missing(d)
+	fresh, err := c.nodes.set.Missing(d)
 	if err != nil {
 		return a, nil, err
 	}
 
-	// Missing returns each node after those that it refers to, so the links are in the archive or in the batch.
+	// Missing returns each node after those that it refers to, so the links are in the set or in the batch.
 	batch := make(map[node.ID]bool, len(fresh))
-	stored := func(id node.ID) bool { return batch[id] || c.nodes.archive.Node(id) != nil }
+	stored := func(id node.ID) bool { return batch[id] || c.nodes.set.Node(id) != nil }
 	for _, n := range fresh {
 		line := n.Append(nil)
 		r := Record{ID: n.ID(), Links: dag.Links(n, stored), Sum: SumOf(line)}
@@ -262,14 +262,14 @@ func keptName(head string, n *node.Node) string {
 func (n *nodes) forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.archive = dag.Archive{}
+	n.set = dag.NodeSet{}
 }
 
 // add remembers that nodes are stored.
 func (n *nodes) add(fresh []*node.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.archive.Add(fresh...)
+	n.set.Add(fresh...)
 }
 
 // Fork makes a head with the conversation as it is in [Conversation.DAG], and opens it. It copies no node. The error is

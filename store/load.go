@@ -60,7 +60,7 @@ func (c *Conversation) load(ctx context.Context, h Head, have []node.ID) (dag.DA
 
 	c.nodes.mu.Lock()
 	defer c.nodes.mu.Unlock()
-	d, err := c.nodes.archive.DAG(h.Header, h.Nodes)
+	d, err := c.nodes.set.DAG(h.Header, h.Nodes)
 	if err != nil {
 		return dag.DAG{}, fmt.Errorf("store: %s: head %s: %w", quoted(c.key), quoted(c.name), err)
 	}
@@ -95,10 +95,10 @@ func few(records []Record) int {
 func (n *nodes) known(ids []node.ID) []node.ID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(ids), func(id node.ID) bool { return n.archive.Node(id) == nil })
+	return slices.DeleteFunc(slices.Clone(ids), func(id node.ID) bool { return n.set.Node(id) == nil })
 }
 
-// parse reads the blobs of records, parses the records, and adds the nodes to the archive.
+// parse reads the blobs of records, parses the records, and adds the nodes to the set.
 func (c *Conversation) parse(ctx context.Context, records []Record) error {
 	blobs := map[Sum][]byte{}
 	if need := sums(records); len(need) > 0 {
@@ -114,25 +114,25 @@ func (c *Conversation) parse(ctx context.Context, records []Record) error {
 	defer c.nodes.mu.Unlock()
 
 	for _, r := range records {
-		if c.nodes.archive.Node(r.ID) != nil {
+		if c.nodes.set.Node(r.ID) != nil {
 			continue // it was read through another head
 		}
-		n, err := r.node(&c.nodes.archive, blobs)
+		n, err := r.node(&c.nodes.set, blobs)
 		if err != nil {
 			return &RecordError{c.key, r.ID, err}
 		}
-		c.nodes.archive.Add(n)
+		c.nodes.set.Add(n)
 	}
 	return nil
 }
 
-// node returns the node of a record. The nodes before it are in the archive.
-func (r Record) node(archive *dag.Archive, blobs map[Sum][]byte) (*node.Node, error) {
+// node returns the node of a record. The nodes before it are in the set.
+func (r Record) node(set *dag.NodeSet, blobs map[Sum][]byte) (*node.Node, error) {
 	line, err := r.restored(blobs)
 	if err != nil {
 		return nil, err
 	}
-	n, err := node.Parse(line, archive.Node)
+	n, err := node.Parse(line, set.Node)
 	if err != nil {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func (w *world) post(context.Context, none) (string, error) {
 }
 
 // inDoubt decides about the letter. It could also look at the post office and return executor.UseResult, ask a person with
-// executor.AskApproval, or post a second letter with executor.RunAgain.
+// executor.AskApproval, or post a second letter with executor.ExecuteAgain.
 func (w *world) inDoubt(_ context.Context, call executor.Call) (executor.Decision, error) {
 	fmt.Fprintln(w.out, "in doubt:", call.Name)
 	return executor.Deny("the post office does not know"), nil

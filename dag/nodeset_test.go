@@ -14,7 +14,7 @@ import (
 
 // stored is what a store keeps of a conversation.
 type stored struct {
-	archive dag.Archive
+	archive dag.NodeSet
 	lines   []string
 }
 
@@ -31,7 +31,7 @@ func (s *stored) add(t testing.TB, d dag.DAG) (added int) {
 
 // load returns the conversation with the header and the heads of d, from the lines alone.
 func (s *stored) load(t testing.TB, d dag.DAG) dag.DAG {
-	var a dag.Archive
+	var a dag.NodeSet
 	for _, line := range s.lines {
 		_, err := a.Parse([]byte(line))
 		require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestArchiveMissesOnlyNewNodes(t *testing.T) {
 }
 
 func TestArchiveRefusesWhatItCannotKeep(t *testing.T) {
-	var a dag.Archive
+	var a dag.NodeSet
 	d := counting().User("one").User("SECRET")
 	a.Add(d.Nodes()...)
 	missing := func(d dag.DAG) error {
@@ -140,13 +140,13 @@ func TestArchiveRefusesABrokenHeader(t *testing.T) {
 		`{"format":"plait","version":1,"heads":["x"]}`:       dag.ErrHeads,
 		`{"format":"plait","version":1,"heads":["x"]} {"a"}`: dag.ErrFormat,
 	} {
-		d, err := new(dag.Archive).DAG([]byte(header), nil)
+		d, err := new(dag.NodeSet).DAG([]byte(header), nil)
 		require.ErrorIs(t, err, want, header)
 		require.Zero(t, d.Len())
 	}
-	_, err := new(dag.Archive).DAG(nil, []node.ID{counting().User("x").Head().ID()})
+	_, err := new(dag.NodeSet).DAG(nil, []node.ID{counting().User("x").Head().ID()})
 	require.ErrorIs(t, err, dag.ErrHeads)
-	d, err := new(dag.Archive).DAG(nil, nil)
+	d, err := new(dag.NodeSet).DAG(nil, nil)
 	require.NoError(t, err)
 	require.True(t, dag.Equal(dag.New(), d))
 }
@@ -167,7 +167,7 @@ func TestGrowthOfAnArchivesMissing(t *testing.T) {
 			growth = growthtest.Linear // every head and ref is looked up
 		}
 		cases = append(cases, growthtest.Case{Name: s.name, Growth: growth, Setup: func(t testing.TB, n int) func() {
-			var a dag.Archive
+			var a dag.NodeSet
 			d := s.build(n)
 			nodes, err := a.Missing(d)
 			require.NoError(t, err)

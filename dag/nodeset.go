@@ -12,99 +12,99 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Archive is the set of nodes of a conversation that are stored in another place than one file, such as a database. It
+// NodeSet is the set of nodes of a conversation that are stored in another place than one file, such as a database. It
 // finds the nodes that an append has to store, and builds a conversation from stored nodes. Package store is made of
 // it; other programs need it only to write a store of their own.
 //
-// To store a conversation, store what [Archive.Missing] returns, then [DAG.Header] and the IDs of the heads, and call
-// [Archive.Add]. To load one, call [Archive.Parse] for each stored node, and [Archive.DAG].
+// To store a conversation, store what [NodeSet.Missing] returns, then [DAG.Header] and the IDs of the heads, and call
+// [NodeSet.Add]. To load one, call [NodeSet.Parse] for each stored node, and [NodeSet.DAG].
 //
-// The zero value is empty. An Archive is not safe for concurrent use.
-type Archive struct {
+// The zero value is empty. A NodeSet is not safe for concurrent use.
+type NodeSet struct {
 	nodes   map[node.ID]*node.Node
 	unknown []*node.Node // those of kinds that this version does not know
 }
 
 // Node returns the node with that ID, or nil.
-func (a *Archive) Node(id node.ID) *node.Node { return a.nodes[id] }
+func (s *NodeSet) Node(id node.ID) *node.Node { return s.nodes[id] }
 
 // Add adds nodes that are stored. A node whose ID is there replaces the one of before.
-func (a *Archive) Add(nodes ...*node.Node) {
-	if a.nodes == nil {
-		a.nodes = make(map[node.ID]*node.Node, len(nodes))
+func (s *NodeSet) Add(nodes ...*node.Node) {
+	if s.nodes == nil {
+		s.nodes = make(map[node.ID]*node.Node, len(nodes))
 	}
 	for _, n := range nodes {
-		a.nodes[n.ID()] = n
+		s.nodes[n.ID()] = n
 		if _, unknown := n.Payload().(node.Unknown); unknown {
-			a.unknown = append(a.unknown, n)
+			s.unknown = append(s.unknown, n)
 		}
 	}
 }
 
 // Parse reads the saved form of a node, as node.Parse does, and adds the node. The nodes that it refers to must have
 // been added before. If its ID is there already, the error is ErrDuplicateID.
-func (a *Archive) Parse(line []byte) (*node.Node, error) {
-	n, err := node.Parse(line, a.Node)
+func (s *NodeSet) Parse(line []byte) (*node.Node, error) {
+	n, err := node.Parse(line, s.Node)
 	if err != nil {
 		return nil, err
 	}
-	if a.nodes[n.ID()] != nil {
+	if s.nodes[n.ID()] != nil {
 		return nil, &node.FieldError{ID: n.ID().String(), Field: "id", Err: ErrDuplicateID}
 	}
-	a.Add(n)
+	s.Add(n)
 	return n, nil
 }
 
-// Missing returns the nodes of d that are not in the archive: nodes that the heads and the refs reach, and of child
+// Missing returns the nodes of d that are not in the set: nodes that the heads and the refs reach, and of child
 // conversations. Every node comes after all nodes that it refers to. The cost does not grow with the number of nodes
-// that are in the archive. Errors:
+// that are in the set. Errors:
 //
 //   - the chain's own;
-//   - ErrDuplicateID for a node with the ID of another node in the archive;
-//   - ErrNotErased for a redacted node whose content is in the archive.
-func (a *Archive) Missing(d DAG) ([]*node.Node, error) {
+//   - ErrDuplicateID for a node with the ID of another node in the set;
+//   - ErrNotErased for a redacted node whose content is in the set.
+func (s *NodeSet) Missing(d DAG) ([]*node.Node, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
-	if err := a.checkErased(d); err != nil {
+	if err := s.checkErased(d); err != nil {
 		return nil, err
 	}
 
-	nodes, mixed, err := a.missingFrom(d)
+	nodes, mixed, err := s.missingFrom(d)
 	if mixed.is && err == nil {
 		if d = d.redactAlike(mixed.ids...); d.err != nil {
 			return nil, d.err
 		}
-		nodes, _, err = a.missingFrom(d)
+		nodes, _, err = s.missingFrom(d)
 	}
 	return nodes, err
 }
 
-func (a *Archive) missingFrom(d DAG) ([]*node.Node, mixture, error) {
+func (s *NodeSet) missingFrom(d DAG) ([]*node.Node, mixture, error) {
 	loose := d.header().loose
 	roots := d.roots()
 	if len(loose[nil]) > 0 {
 		roots = append(roots[:len(roots):len(roots)], loose[nil]...)
 	}
-	return a.missing(d, roots, loose)
+	return s.missing(d, roots, loose)
 }
 
-// mixture reports that a conversation and an archive may have some nodes with their content and without. It holds the
-// IDs of nodes that the archive has redacted, and the conversation has not.
+// mixture reports that a conversation and a set may have some nodes with their content and without. It holds the
+// IDs of nodes that the set has redacted, and the conversation has not.
 type mixture struct {
 	is  bool
 	ids []node.ID
 }
 
-// missing returns the nodes that are not in the archive and that the roots, of d, reach, also through extra nodes (see
+// missing returns the nodes that are not in the set and that the roots, of d, reach, also through extra nodes (see
 // walk). It also reports whether nodes that were redacted are mixed with others.
-func (a *Archive) missing(
+func (s *NodeSet) missing(
 	d DAG, roots []*node.Node, extra map[*node.Node][]*node.Node,
 ) (nodes []*node.Node, mixed mixture, err error) {
 	w := walk{extra: extra}
 	erased := len(d.environment().erased) > 0
 	w.known = func(n *node.Node) bool {
-		old := a.nodes[n.ID()]
+		old := s.nodes[n.ID()]
 		if old == nil || old == n {
 			return old != nil
 		}
@@ -121,10 +121,10 @@ func (a *Archive) missing(
 	return nodes, mixed, w.clash
 }
 
-// checkErased returns ErrNotErased if the archive holds the content of a node that is redacted in d.
-func (a *Archive) checkErased(d DAG) error {
+// checkErased returns ErrNotErased if the set holds the content of a node that is redacted in d.
+func (s *NodeSet) checkErased(d DAG) error {
 	for id, erased := range d.environment().erased {
-		if n := a.nodes[id]; n != nil && n != erased && string(n.Append(nil)) != string(erased.Append(nil)) {
+		if n := s.nodes[id]; n != nil && n != erased && string(n.Append(nil)) != string(erased.Append(nil)) {
 			return &node.FieldError{ID: id.String(), Field: "redacted", Err: ErrNotErased}
 		}
 	}
@@ -149,11 +149,11 @@ func (d DAG) Header() []byte {
 }
 
 // DAG returns the conversation with a header that [DAG.Header] returned, and with the given heads unless the header has
-// some. An empty header is that of an empty conversation. Nodes of the archive that the conversation does not reach do
+// some. An empty header is that of an empty conversation. Nodes of the set that the conversation does not reach do
 // not belong to it.
 //
-// Errors are those of [Load] about a header, and ErrHeads for a head that is not in the archive.
-func (a *Archive) DAG(header []byte, heads []node.ID) (DAG, error) {
+// Errors are those of [Load] about a header, and ErrHeads for a head that is not in the set.
+func (s *NodeSet) DAG(header []byte, heads []node.ID) (DAG, error) {
 	h, err := readHeader(header)
 	if err != nil {
 		return DAG{}, err
@@ -166,13 +166,13 @@ func (a *Archive) DAG(header []byte, heads []node.ID) (DAG, error) {
 	}
 
 	d := DAG{env: &env{}}
-	if d.heads, err = namedNodes("heads", named, a.Node); err != nil {
+	if d.heads, err = namedNodes("heads", named, s.Node); err != nil {
 		return DAG{}, err
 	}
-	if d.env.refs, err = namedRefs(nil, h.refs, a.Node); err != nil {
+	if d.env.refs, err = namedRefs(nil, h.refs, s.Node); err != nil {
 		return DAG{}, err
 	}
-	h.header.loose = a.loose()
+	h.header.loose = s.loose()
 	d.env.file = &h.header
 	return d, nil
 }
@@ -198,17 +198,17 @@ func readHeader(text []byte) (headReader, error) {
 	return h, nil
 }
 
-// loose returns the nodes of the archive whose IDs occur in nodes of unknown kinds, by the node that names them: a
+// loose returns the nodes of the set whose IDs occur in nodes of unknown kinds, by the node that names them: a
 // newer version may need them.
-func (a *Archive) loose() map[*node.Node][]*node.Node {
-	if len(a.unknown) == 0 {
+func (s *NodeSet) loose() map[*node.Node][]*node.Node {
+	if len(s.unknown) == 0 {
 		return nil
 	}
 
 	loose := map[*node.Node][]*node.Node{}
-	for _, n := range a.unknown {
-		for _, id := range Links(n, func(id node.ID) bool { return a.nodes[id] != nil })[n.NumParents():] {
-			loose[n] = append(loose[n], a.nodes[id])
+	for _, n := range s.unknown {
+		for _, id := range Links(n, func(id node.ID) bool { return s.nodes[id] != nil })[n.NumParents():] {
+			loose[n] = append(loose[n], s.nodes[id])
 		}
 	}
 	return loose
