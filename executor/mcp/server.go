@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 sampling is deprecated since 2026-07-28, and servers still use it
+
 package mcp
 
 import (
