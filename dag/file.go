@@ -175,8 +175,8 @@ func (d DAG) Write(w io.Writer) error {
 	return err
 }
 
-// writeBuffers holds buffers of Write. A new one for each call, and the collections that it causes, take as long as all
-// the rest of a save of 1,000 nodes. A buffer that a large node needed is not kept.
+// writeBuffers holds buffers of Write. A new one for each call, and the collections that it causes, take a third of a
+// save of 1,000 nodes. A buffer that a large node needed is not kept.
 var writeBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxWriteBuffer = 1 << 20
