@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/plait-dev/plait/content"
@@ -153,8 +152,7 @@ func (d DAG) Write(w io.Writer) error {
 		return err
 	}
 
-	buf := writeBuffers.Get().(*[]byte)
-	out := writer{w: w, buf: (*buf)[:0]}
+	out := writer{w: w}
 	before := byte('{')
 	for _, m := range h.layout() {
 		if text := h.member(m, d, nodes); len(text) > 0 {
@@ -166,20 +164,8 @@ func (d DAG) Write(w io.Writer) error {
 		}
 	}
 	out.buf = append(out.buf, "}\n"...)
-	err = out.flush()
-
-	if cap(out.buf) <= maxWriteBuffer {
-		*buf = out.buf
-		writeBuffers.Put(buf)
-	}
-	return err
+	return out.flush()
 }
-
-// writeBuffers holds buffers of Write. A new one for each call, and the collections that it causes, take a third of a
-// save of 1,000 nodes. A buffer that a large node needed is not kept.
-var writeBuffers = sync.Pool{New: func() any { return new([]byte) }}
-
-const maxWriteBuffer = 1 << 20
 
 // nodes returns all nodes that are saved, or ErrDuplicateID. It reports whether one of them has two values, which may
 // differ in what was redacted.
