@@ -385,6 +385,12 @@ func (p *plot) checkChild(a *act) {
 		return
 	}
 	child := dag.New().WithHeads(heads...)
+	if head := child.Head(); head != nil && endedByOuterLimit(head) {
+		// Which of several sub-agents gets the last turn, call or token of a run around them is left to chance.
+		p.w.mu.Lock()
+		p.w.raced = true
+		p.w.mu.Unlock()
+	}
 	if told := a.child.toldHead(); told != nil {
 		p.check("I1", child.Contains(told), "the conversation of a run inside call %d lacks what was told of it", a.call.Index)
 	}
@@ -394,6 +400,12 @@ func (p *plot) checkChild(a *act) {
 	if a.child.ended {
 		p.w.checkConversation("I1", child, a.child.paused || a.before != nil && !a.child.began())
 	}
+}
+
+// endedByOuterLimit reports whether n is the end of a run that a limit of a run around it has ended.
+func endedByOuterLimit(n *node.Node) bool {
+	stop, ok := n.Payload().(node.StopReason)
+	return ok && strings.Contains(stop.Detail, "a run around this one")
 }
 
 // toldHead is the end of the conversation after the last turn that was told; nil where none was.

@@ -28,7 +28,7 @@ type witness struct {
 	calls   map[int64]*sighting
 	spent   [4]content.Usage // by models, by how deep they are
 	given   bool             // a call was given up: not all that was spent is counted
-	raced   bool             // a sub-agent was given up: how much of its end is told is left to chance
+	raced   bool             // a sub-agent was given up, or reached an outer limit: what it came to is left to chance
 	asked   map[uint64]int   // how often each request was made
 	asks    int              // how often a Resume hook was asked
 	marks   int
