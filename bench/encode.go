@@ -101,11 +101,6 @@ func encodeNode() pair.Case {
 	}}
 }
 
-var (
-	sink []byte
-	sum  [sha256.Size]byte
-)
-
 // snapshot compares writing a whole conversation with goccy's Encoder, which writes a plain struct on each line.
 func snapshot(nodes int, limit float64) pair.Case {
 	return pair.Case{Name: "save/" + short(nodes), Per: "node", Units: nodes, Full: nodes > 10_000, Variants: func() ([]pair.Variant, error) {

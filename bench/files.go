@@ -81,8 +81,6 @@ func load(nodes int) pair.Case {
 	}}
 }
 
-var kept dag.DAG
-
 // loadMemory compares the memory of a loaded conversation with the size of its file.
 func loadMemory(nodes int) pair.Case {
 	return pair.Case{Name: "memory/load/" + short(nodes), Unit: "B", Variants: func() ([]pair.Variant, error) {

@@ -92,11 +92,6 @@ func depthFirst(head *node.Node) []*node.Node {
 	return out
 }
 
-var (
-	keptNodes []*node.Node
-	sinkAny   any
-)
-
 // order compares putting a conversation in order with depth-first search and a map, and with a copy of the result.
 func order(shape string, build func(int) dag.DAG, nodes int, limit, copies float64) pair.Case {
 	return pair.Case{Name: "order/" + shape + "/" + short(nodes), Per: "node", Units: nodes, Full: nodes > 100_000, Variants: func() ([]pair.Variant, error) {
@@ -127,8 +122,6 @@ func order(shape string, build func(int) dag.DAG, nodes int, limit, copies float
 		{Number: 9, Name: "Transcript", Kind: pair.Faster, Ours: "Transcript"},
 	}}
 }
-
-var keptTranscript dag.Transcript
 
 // orderGonum compares putting a conversation in order with gonum, which builds its own graph of the ids first.
 func orderGonum(nodes int) pair.Case {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strings"
 
@@ -88,6 +87,3 @@ func amount(v float64, unit string) string {
 	}
 	return figure(v/steps[at].from) + " " + steps[at].unit
 }
-
-// printTable writes the head of the table.
-func printTable(w io.Writer) { fmt.Fprintln(w, header) }

@@ -142,8 +142,6 @@ func toolPhase(k int, limit float64) pair.Case {
 	}}
 }
 
-var keptResults []executor.Result
-
 // slowTools compares tools of 1 ms, which is what a phase adds where tools do some work.
 func slowTools(k int) pair.Case {
 	return pair.Case{Name: "tools/1 ms/" + short(k), Per: "phase", Wall: true, Variants: func() ([]pair.Variant, error) {
