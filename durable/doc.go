@@ -1,5 +1,5 @@
-// Package durable runs agents whose runs outlive the processes that execute them. Each step of a run is stored. While it
-// waits for tool calls or for a person, nothing of it is in memory. Any process that has its agent can continue it.
+// Package durable runs agents whose runs outlive the processes that execute them. Each step of a run is stored. While
+// it waits for tool calls or for a person, nothing of it is in memory. Any process that has its agent can continue it.
 //
 //	db := store.Memory() // or a database
 //	engine := &durable.Engine{Store: db, Agents: map[string]executor.Agent{"support": agent}}

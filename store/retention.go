@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Retention removes what a database does not need any more. The zero value removes all runs that are over, and what no
+// Retention removes what a database does not need any more. The zero value removes all runs that have ended, and what no
 // head reaches.
 //
 // It never removes a run that is not over, a head, or a node that a head or a ref reaches. A paused run needs its
 // conversation and its calls, and a fork is a head: both stay whole.
 type Retention struct {
-	// OlderThan is how long a run must have been over, in the store's clock. A run that was removed is unknown: its ID can
+	// OlderThan is how long ago a run must have ended, in the store's clock. A run that was removed is unknown: its ID can
 	// be used again, and a late result for it is ErrNoRun in place of ErrRunEnded. So choose it longer than any program
 	// repeats a call.
 	OlderThan time.Duration

@@ -29,7 +29,7 @@ import (
 //   - Accept stores the result of a call. The last result of a pause makes its run ready.
 //   - Cancel ends a run from anywhere. Requeue makes a parked run ready.
 //   - Sweep rings again for work that nobody has claimed, and lists the calls that cannot be executed any more.
-//   - PruneRuns removes runs that have been over for long.
+//   - PruneRuns removes runs that ended long ago.
 //
 // # Rules
 //
@@ -90,7 +90,7 @@ type Runs interface {
 	// passed. It does not close them: accept a result for each.
 	Sweep(ctx context.Context, s SweepRequest) (Swept, error)
 
-	// PruneRuns removes runs that have been over for at least p.OlderThan, with their pauses, calls and results. It
+	// PruneRuns removes runs that ended at least p.OlderThan ago, with their pauses, calls and results. It
 	// changes no conversation and no other run.
 	//
 	//   - It removes at most p.Limit runs, in the order of their IDs, and returns what it has removed. With p.DryRun it
@@ -105,7 +105,7 @@ type Runs interface {
 	// Tasks returns the calls of the run's latest pause in their order, with their results.
 	Tasks(ctx context.Context, run string) ([]TaskState, error)
 	// Stats counts the runs that are not over, and the calls of their latest pauses. Its cost does not grow with the runs
-	// that are over.
+	// that have ended.
 	Stats(ctx context.Context) (RunStats, error)
 	// Listen calls fn after each commit that makes work available or ends a run, until stop is called. Wake-ups may be
 	// lost, doubled or out of order, and those of other processes need not come at all. fn must return quickly and must
@@ -402,7 +402,7 @@ type CallStats struct {
 
 // PruneRunsRequest selects runs to remove.
 type PruneRunsRequest struct {
-	// OlderThan is how long, in the store's clock, a run must have been over. Zero or less is every run that is over.
+	// OlderThan is how long ago, in the store's clock, a run must have ended. Zero or less is every run that has ended.
 	OlderThan time.Duration
 	// After selects the runs with larger IDs. Give PrunedRuns.Last to remove the next ones. "" begins at the first.
 	After string

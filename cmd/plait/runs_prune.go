@@ -16,8 +16,8 @@ func pruneRunsCommand(s *streams) *cobra.Command {
 	var dry, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "prune DATABASE --older-than AGE",
-		Short: "Remove old runs that are over, and nodes that no head reaches",
-		Long: `Removes the durable runs that have been over for AGE, with their calls and
+		Short: "Remove runs that ended long ago, and nodes that no head reaches",
+		Long: `Removes the durable runs that ended AGE ago, with their calls and
 results, and from each conversation the nodes that no head or ref reaches.
 Runs that are not over, heads, and what these need are kept. Other programs may
 use the database meanwhile.`,
@@ -44,7 +44,7 @@ use the database meanwhile.`,
 		},
 	}
 
-	cmd.Flags().StringVar(&age, "older-than", "", "how long a run must have been over: `AGE` is 30d, 12h\nor 90m; 0 is all that are over")
+	cmd.Flags().StringVar(&age, "older-than", "", "how long ago a run must have ended: `AGE` is 30d, 12h\nor 90m; 0 is all that have ended")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "count what would be removed, and change nothing")
 	jsonFlag(cmd, &asJSON)
 	return cmd
