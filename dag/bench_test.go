@@ -112,7 +112,7 @@ func BenchmarkLinearise(b *testing.B) {
 		for _, size := range []int{1_000, 100_000, 1_000_000} {
 			b.Run(fmt.Sprintf("%s/%d", shape.name, size), func(b *testing.B) {
 				if testing.Short() && size > 100_000 {
-					b.Skip("a million nodes are too much for -short")
+					b.Skip("SKIPPED: a million nodes are too much for -short")
 				}
 				d := shape.build(b, size)
 				flat := d.Nodes()
