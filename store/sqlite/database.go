@@ -222,6 +222,9 @@ func (db *database) alone(ctx context.Context, f func(*connection) error) error 
 
 	// The reader is not used. To hold it lets Close wait for f.
 	return db.read(ctx, func(*connection) error {
+		if err := db.checkFile(); err != nil {
+			return err
+		}
 		c, err := connect(ctx, db.pool, settings(db.opts.BusyTimeout)...)
 		if err != nil {
 			return err

@@ -196,7 +196,9 @@ func TestFileThatIsDeletedOrReplacedTakesNoWrites(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db, path := openNew(t, nil)
 			chain(t, db, "talk", "main", 1, 4)
-			require.Equal(t, 3, read(t, db, "talk", 3))
+			for range cap(db.database.readers) { // each is open, so that none checks the file any more
+				require.Equal(t, 3, read(t, db, "talk", 3))
+			}
 			require.NoError(t, replace(path))
 
 			// Nothing is acknowledged.
@@ -206,6 +208,26 @@ func TestFileThatIsDeletedOrReplacedTakesNoWrites(t *testing.T) {
 			require.ErrorAs(t, err, &file)
 			require.Equal(t, path, file.Path)
 			require.Equal(t, name == "deleted", errors.Is(err, os.ErrNotExist))
+
+			// A backup is not one of another file.
+			backup := filepath.Join(t.TempDir(), "backup.db")
+			err = db.Backup(t.Context(), backup)
+			require.Equal(t, name == "deleted", errors.Is(err, os.ErrNotExist), "%v", err)
+			require.Equal(t, name == "replaced", errors.Is(err, errReplaced), "%v", err)
+			require.NoFileExists(t, backup)
+
+			// A lost connection is not opened again, which would make a file or change the other one.
+			err = db.database.do(&job{ctx: t.Context(), read: func(c *connection) error {
+				c.broken = true
+				return nil
+			}})
+			require.NoError(t, err)
+			_, err = db.Append(t.Context(), head)
+			require.Equal(t, name == "deleted", errors.Is(err, os.ErrNotExist), "%v", err)
+			require.Nil(t, db.database.writer.conn)
+			if name == "deleted" {
+				require.NoFileExists(t, path)
+			}
 		})
 	}
 	require.NoError(t, other.Check(t.Context()))

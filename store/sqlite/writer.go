@@ -146,9 +146,18 @@ func (w *writer) run(jobs []*job) {
 }
 
 // reconnect opens the connection again if it was lost.
-func (w *writer) reconnect() (err error) {
-	if w.conn == nil {
-		w.conn, _, err = w.db.connectWriter(context.Background())
+func (w *writer) reconnect() error {
+	if w.conn != nil {
+		return nil
+	}
+
+	// To connect would make a file that was deleted, and would switch another one to WAL.
+	if err := w.db.checkFile(); err != nil {
+		return err
+	}
+	conn, _, err := w.db.connectWriter(context.Background())
+	if err == nil {
+		w.conn = conn
 	}
 	return err
 }
