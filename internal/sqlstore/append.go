@@ -38,7 +38,7 @@ func (d *Driver) Append(ctx context.Context, a store.AppendRequest) (store.Head,
 	return head, nil
 }
 
-// errAgain ends a transaction whose conversation or head was made or removed while it ran. The transaction is run
+// errAgain ends a transaction whose conversation, head or record was made or removed while it ran. The transaction is run
 // again. The text is for a caller that gets the error after maxAgain attempts.
 var errAgain = errors.New("other programs make and remove the conversation all the time")
 
@@ -179,9 +179,10 @@ func (s *step) moveFirst() (h store.Head, done bool, err error) {
 		return h, false, nil
 	}
 
+	// Records that are stored already may be reached by no head until the commit: the lock keeps Prune from them.
 	var header []byte
 	done, err = first(s.ctx, s.tx, `UPDATE plait_heads SET version = version + 1, nodes = $1, header = COALESCE($2, header)
-		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $3) AND name = $4 AND version = $5
+		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $3`+s.dialect.Share+`) AND name = $4 AND version = $5
 		AND (nodes = $6 OR LENGTH($6) = 0) RETURNING conv, header`,
 		[]any{packIDs(s.Nodes), headerOrNull(s.Header), s.Conversation, s.Head, int64(s.Expect), known}, &s.conv, &header)
 	if !done || err != nil {
@@ -434,7 +435,11 @@ func (s *step) compare(batch []store.Record) error {
 	}
 
 	for _, r := range batch {
-		old := stored[r.ID]
+		old, found := stored[r.ID]
+		if !found {
+			return errAgain // it was there when the others were inserted, and was removed
+		}
+
 		same := bytes.Equal(old.sum, r.Sum[:])
 		if !bytes.Equal(old.links, packIDs(r.Links)) || !same && !s.Replace {
 			return s.refuse(r.ID, dag.ErrDuplicateID)

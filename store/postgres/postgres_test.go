@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/internal/pgtest"
+	"github.com/plait-dev/plait/internal/sqlstore"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/postgres"
@@ -210,6 +211,49 @@ func TestForksCopyNoRecords(t *testing.T) {
 	require.NoError(t, pool.QueryRow(t.Context(), `SELECT COUNT(*) FROM plait_nodes`).Scan(&nodes))
 	require.NoError(t, pool.QueryRow(t.Context(), `SELECT COUNT(*) FROM plait_heads`).Scan(&heads))
 	require.Equal(t, []int{100, 1001}, []int{nodes, heads})
+}
+
+// beforeCommit calls a function at the end of each transaction, before its commit. It hides the append of one statement.
+type beforeCommit struct {
+	sqlstore.DB
+	call func()
+}
+
+func (db beforeCommit) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
+	return db.DB.Write(ctx, func(tx sqlstore.Tx) error {
+		err := f(tx)
+		db.call()
+		return err
+	})
+}
+
+func TestPruneWaitsForAnAppendOfStoredRecords(t *testing.T) {
+	url := pgtest.Database(t)
+	pruner := openAt(t, url, &postgres.Options{LockTimeout: time.Millisecond})
+	appendAll(t, pruner, 1, 4)
+
+	// Back to the second record: no head reaches the third one any more, and it is still stored.
+	_, err := pruner.Append(t.Context(), store.AppendRequest{Conversation: "talk", Head: "main", Expect: 3, Nodes: []node.ID{id(2)}})
+	require.NoError(t, err)
+
+	prune := func() {}
+	pool := newPool(t, url, func(*pgxpool.Config) {})
+	db, err := postgres.NewWrapped(t.Context(), pool, func(db sqlstore.DB) sqlstore.DB {
+		return beforeCommit{db, func() { prune() }}
+	})
+	require.NoError(t, err)
+	defer db.Close()
+
+	var pruned error
+	prune = func() { _, pruned = pruner.Prune(t.Context(), "talk", false) }
+	_, err = db.Append(t.Context(), store.AppendRequest{Conversation: "talk", Head: "main", Expect: 4,
+		Records: []store.Record{record(3, 1000, 2)}, Nodes: []node.ID{id(3)}})
+	require.NoError(t, err)
+	require.NoError(t, pruner.Check(t.Context()))
+
+	var server *pgconn.PgError
+	require.ErrorAs(t, pruned, &server)
+	require.Equal(t, "55P03", server.Code, "lock not available")
 }
 
 // lossy is a proxy that can lose the reply to a commit. Its pool has one connection.
