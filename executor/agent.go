@@ -263,14 +263,16 @@ func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DA
 		return r.given, err
 	}
 	if _, err := r.closeBranches(); err != nil {
-		return r.d, err
+		r.save()
+		return r.d, r.withSaveError(err)
 	}
 	if _, err := r.tools(); err != nil {
 		r.save()
 		return r.d, r.withSaveError(err)
 	}
 	if err := r.declare(); err != nil {
-		return r.d, err
+		r.save()
+		return r.d, r.withSaveError(err)
 	}
 
 	r.save()

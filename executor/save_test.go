@@ -226,6 +226,32 @@ func TestExecuteToolsSavesEachResult(t *testing.T) {
 	require.Empty(t, d.OpenCalls())
 }
 
+// TestExecuteToolsSavesTheLastResultBeforeAPauseAtOneOfSeveralHeads: after a crash, a call whose result is not saved is
+// in doubt.
+func TestExecuteToolsSavesTheLastResultBeforeAPauseAtOneOfSeveralHeads(t *testing.T) {
+	far := executor.DeferredTool(content.Tool{Name: "far", Schema: `{"type":"object"}`})
+	root := ask(toolA, far)
+	var saved dag.DAG
+	agent := executor.Agent{Save: func(_ context.Context, d dag.DAG) error { saved = d; return nil }}
+
+	d, err := agent.ExecuteTools(t.Context(), root.Assistant("", callA, call("far")).Join(root.Assistant("Here I am.")))
+	require.ErrorIs(t, err, executor.ErrPaused)
+	require.Equal(t, d.Heads(), saved.Heads())
+
+	full := errors.New("the disk is full")
+	agent.Save = func(_ context.Context, d dag.DAG) error {
+		for _, n := range d.Nodes() {
+			if e, ok := n.Payload().(node.ToolExecution); ok && e.State == "" {
+				return full
+			}
+		}
+		return nil
+	}
+	_, err = agent.ExecuteTools(t.Context(), root.Assistant("", callA, call("far")).Join(root.Assistant("Here I am.")))
+	require.ErrorIs(t, err, executor.ErrPaused)
+	require.ErrorIs(t, err, full)
+}
+
 func TestCancelledRunIsSavedWithAContextThatIsNotCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	agent := executor.Agent{
