@@ -19,9 +19,13 @@ type idMaker struct {
 
 var newIDs idMaker
 
-// next returns an ID for the time now. The clock may stand still or go back: the ID is still the greatest.
+// next returns an ID for the time now, which is the system's: every later ID is greater. The clock may stand still or go
+// back: the ID is still the greatest. A time before 1970 counts as 1970.
 func (m *idMaker) next(now time.Time) (id ID) {
-	nanos := uint64(now.UnixNano())
+	var nanos uint64
+	if now.Unix() >= 0 {
+		nanos = uint64(now.UnixNano())
+	}
 	ms := nanos / 1e6
 	at := ms<<12 | (nanos-ms*1e6)>>8 // a fraction in steps of 256 ns
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
@@ -40,4 +41,22 @@ func TestIDsIncrease(t *testing.T) {
 		random[[8]byte(id[8:])] = true
 	}
 	require.Len(t, random, goroutines*each)
+}
+
+// TestClockOfASourceDoesNotReachIDs makes nodes with a clock in the future and with one before 1970. IDs that are made
+// then have the time of the system's clock.
+func TestClockOfASourceDoesNotReachIDs(t *testing.T) {
+	future := time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, at := range []time.Time{future, time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		source := node.Source{Now: func() time.Time { return at }}
+
+		n, err := node.New(source, node.Custom{Name: "note", JSON: "{}"}, node.Meta{})
+		require.NoError(t, err)
+		require.True(t, at.Equal(n.Time()))
+
+		for _, id := range []node.ID{n.ID(), source.ID(), node.Source{}.ID()} {
+			seconds, _ := id.Time().UnixTime()
+			require.Less(t, seconds, future.Unix(), "a node of %d", at.Year())
+		}
+	}
 }

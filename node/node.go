@@ -25,7 +25,7 @@ type ID = uuid.UUID
 type Source struct {
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
-	// NewID returns a new unique ID. Defaults to a random UUIDv7.
+	// NewID returns a new unique ID. Defaults to a random UUIDv7 of the system's clock, whatever Now is.
 	NewID func() ID
 }
 
@@ -49,12 +49,12 @@ func (s Source) now() time.Time {
 
 // stamp sets the ID and the time of a new node. The zero Source reads the clock once for both.
 func (s Source) stamp(n *Node) error {
-	if s.NewID == nil {
-		now := s.now()
+	if s.NewID == nil && s.Now == nil {
+		now := time.Now()
 		n.id = newIDs.next(now)
 		return n.setTime(now)
 	}
-	n.id = s.NewID()
+	n.id = s.ID()
 	return n.setTime(s.now())
 }
 
