@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Retention removes what a database does not need any more. The zero value removes all runs that have ended, and what no
-// head reaches.
+// Retention removes what a database does not need any more. The zero value removes all runs that have ended, and what
+// no head reaches.
 //
 // It never removes a run that is not over, a head, or a node that a head or a ref reaches. A paused run needs its
 // conversation and its calls, and a fork is a head: both stay whole.
@@ -31,9 +31,9 @@ type Retained struct {
 	NodeBytes    int64
 }
 
-// Apply removes old runs, and then from each conversation what no head reaches. It works in short transactions, and
-// rests between two as long as the last one took, so that other writers get their turn. It can be stopped at any time,
-// and repeated. After an error the counts may be too low.
+// Apply removes old runs, and then from each conversation what no head reaches. It works in short transactions. After
+// each one that removes runs, and after each conversation, it rests for as long as that took, so that other writers get
+// their turn. It can be stopped at any time, and repeated. After an error the counts may be too low.
 func (r Retention) Apply(ctx context.Context, runs Runs) (done Retained, err error) {
 	request := PruneRunsRequest{OlderThan: r.OlderThan, Limit: r.Batch, DryRun: r.DryRun}
 	for {

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/plait-dev/plait/node"
@@ -14,39 +15,40 @@ const (
 	maxPrunedBlobs   = 100
 )
 
+// maxPlans is how often Prune finds what to remove without a lock, for one transaction. Then it locks the conversation.
+const maxPlans = 3
+
 // Prune implements store.Driver. It finds what to remove in a snapshot, without a lock, and removes it in small
-// transactions. Each of these checks first that no head has moved since.
-func (d *Driver) Prune(ctx context.Context, conversation string, dryRun bool) (store.Pruned, error) {
+// transactions. Each that removes records checks first that no head has moved since: if one has, Prune looks again.
+func (d *Driver) Prune(ctx context.Context, conversation string, dryRun bool) (total store.Pruned, err error) {
 	if err := check(ctx, conversation); err != nil {
 		return store.Pruned{}, err
 	}
 
-	var plan *pruning
-	var total store.Pruned
-	err := d.db.Snapshot(ctx, func(tx Tx) (err error) {
-		if plan, err = headsForPruning(ctx, tx, conversation, ""); err != nil || plan == nil {
-			return err
-		}
-		if plan.unreached, err = unreached(ctx, tx, conversation, plan.conv); err == nil && dryRun {
-			total, err = plan.count(ctx, tx)
-		}
-		return err
-	})
-	if err != nil || dryRun || plan == nil {
-		return total, err
+	plan, would, err := d.planPruning(ctx, conversation, dryRun)
+	if err != nil || dryRun {
+		return would, err
 	}
 
-	for {
+	for plans := 1; plan != nil; {
 		// The transaction may be run again, so the plan and the total change only after its commit.
 		var next *pruning
 		var removed store.Pruned
 		err := d.db.Write(ctx, func(tx Tx) (err error) {
-			if next, err = plan.locked(ctx, tx, conversation, d.dialect.Lock); err != nil || next == nil {
+			if next, err = plan.locked(ctx, tx, conversation, d.dialect.Lock, plans == maxPlans); err != nil || next == nil {
 				return err
 			}
 			next, removed, err = next.step(ctx, tx)
 			return err
 		})
+
+		if err == errHeadMoved {
+			plans++
+			if plan, _, err = d.planPruning(ctx, conversation, false); err != nil {
+				return store.Pruned{}, err
+			}
+			continue
+		}
 		if err != nil {
 			return store.Pruned{}, err
 		}
@@ -54,12 +56,13 @@ func (d *Driver) Prune(ctx context.Context, conversation string, dryRun bool) (s
 		total = store.Pruned{
 			Records: total.Records + removed.Records, Blobs: total.Blobs + removed.Blobs, Bytes: total.Bytes + removed.Bytes,
 		}
-		if next == nil {
-			return total, nil
-		}
-		plan = next
+		plan, plans = next, 1
 	}
+	return total, nil
 }
+
+// errHeadMoved ends a transaction of Prune whose plan is out of date.
+var errHeadMoved = errors.New("a head has moved")
 
 // pruning is what to remove from a conversation. It is not changed after it was made.
 type pruning struct {
@@ -69,6 +72,37 @@ type pruning struct {
 	heads string
 	// unreached are the records that no head reaches, the newest first: no record that stays is linked to the first ones.
 	unreached []node.ID
+	// after is the sum of the last blob that was removed. Blobs are removed by their sums, after the records.
+	after []byte
+}
+
+// planPruning returns a plan, nil if there is nothing to remove, and with count also what it removes.
+func (d *Driver) planPruning(ctx context.Context, conversation string, count bool) (
+	plan *pruning, would store.Pruned, err error,
+) {
+	err = d.db.Snapshot(ctx, func(tx Tx) error {
+		p, err := headsForPruning(ctx, tx, conversation, "")
+		if err != nil || p == nil {
+			return err
+		}
+		if p.unreached, err = unreached(ctx, tx, conversation, p.conv); err != nil {
+			return err
+		}
+
+		blobs := false
+		if len(p.unreached) == 0 {
+			blobs, err = first(ctx, tx, `SELECT LENGTH(sum) FROM plait_blobs WHERE conv = $1 AND `+unneeded+` LIMIT 1`,
+				[]any{p.conv}, new(int64))
+		}
+		if err == nil && count {
+			would, err = p.count(ctx, tx)
+		}
+		if blobs || len(p.unreached) > 0 {
+			plan = p
+		}
+		return err
+	})
+	return plan, would, err
 }
 
 // headsForPruning returns a plan without records, or nil if there is no such conversation. lock is "" or Dialect.Lock.
@@ -89,15 +123,21 @@ func headsForPruning(ctx context.Context, tx Tx, conversation, lock string) (*pr
 	return &p, err
 }
 
-// locked locks the conversation, so that no head moves meanwhile. It returns p, or a new plan if a head has moved, or nil
-// if there is no such conversation any more.
-func (p *pruning) locked(ctx context.Context, tx Tx, conversation, lock string) (*pruning, error) {
+// locked locks the conversation, so that no head moves meanwhile. It returns p, or nil if there is no such conversation
+// any more. If a head has moved, it returns errHeadMoved, or with plan a new plan.
+func (p *pruning) locked(ctx context.Context, tx Tx, conversation, lock string, plan bool) (*pruning, error) {
 	now, err := headsForPruning(ctx, tx, conversation, lock)
 	if err != nil || now == nil {
 		return nil, err
 	}
-	if now.conv == p.conv && now.heads == p.heads {
+
+	// Whether a blob is needed does not depend on the heads.
+	if now.conv == p.conv && (now.heads == p.heads || len(p.unreached) == 0) {
 		return p, nil
+	}
+
+	if !plan {
+		return nil, errHeadMoved
 	}
 	now.unreached, err = unreached(ctx, tx, conversation, now.conv)
 	return now, err
@@ -106,11 +146,11 @@ func (p *pruning) locked(ctx context.Context, tx Tx, conversation, lock string) 
 // step removes the first records of the plan or, if it has none, blobs. It returns what is left to do, nil for nothing.
 func (p *pruning) step(ctx context.Context, tx Tx) (next *pruning, removed store.Pruned, err error) {
 	if len(p.unreached) == 0 {
-		more, err := p.removeBlobs(ctx, tx, &removed)
-		if !more {
+		last, err := p.removeBlobs(ctx, tx, &removed)
+		if last == nil {
 			return nil, removed, err
 		}
-		return p, removed, err
+		return &pruning{conv: p.conv, heads: p.heads, after: last}, removed, err
 	}
 
 	n := min(len(p.unreached), maxPrunedRecords)
@@ -125,27 +165,33 @@ func (p *pruning) step(ctx context.Context, tx Tx) (next *pruning, removed store
 			return nil, removed, err
 		}
 	}
-	return &pruning{p.conv, p.heads, p.unreached[n:]}, removed, nil
+	return &pruning{conv: p.conv, heads: p.heads, unreached: p.unreached[n:]}, removed, nil
 }
 
-// removeBlobs removes blobs that no record needs, and reports whether there may be more.
-func (p *pruning) removeBlobs(ctx context.Context, tx Tx, removed *store.Pruned) (more bool, err error) {
+// unneeded selects blobs that no record needs.
+const unneeded = `NOT EXISTS (
+	SELECT 1 FROM plait_uses WHERE plait_uses.conv = plait_blobs.conv AND plait_uses.sum = plait_blobs.sum)`
+
+// removeBlobs removes the next blobs that no record needs. It returns the last sum, or nil if there are no more.
+func (p *pruning) removeBlobs(ctx context.Context, tx Tx, removed *store.Pruned) (last []byte, err error) {
 	var sums []any
-	err = each(ctx, tx, `SELECT sum, LENGTH(data) FROM plait_blobs WHERE conv = $1 AND NOT EXISTS (
-		SELECT 1 FROM plait_uses WHERE plait_uses.conv = plait_blobs.conv AND plait_uses.sum = plait_blobs.sum)
-		LIMIT $2`, []any{p.conv, int64(maxPrunedBlobs)},
+	err = each(ctx, tx, `SELECT sum, LENGTH(data) FROM plait_blobs WHERE conv = $1 AND sum > $2 AND `+unneeded+`
+		ORDER BY sum LIMIT $3`, []any{p.conv, notNull(p.after), int64(maxPrunedBlobs)},
 		func(scan func(...any) error) error {
 			var sum []byte
 			var size int64
 			err := scan(&sum, &size)
-			sums = append(sums, sum)
+			sums, last = append(sums, sum), sum
 			removed.Blobs, removed.Bytes = removed.Blobs+1, removed.Bytes+size
 			return err
 		})
 	if err == nil {
 		err = p.inParts(`DELETE FROM plait_blobs WHERE conv = $1 AND sum IN (…)`, sums, execute(ctx, tx))
 	}
-	return len(sums) == maxPrunedBlobs, err
+	if len(sums) < maxPrunedBlobs {
+		last = nil
+	}
+	return last, err
 }
 
 // count returns what the plan removes.

@@ -295,6 +295,95 @@ func TestForksCopyNoRecords(t *testing.T) {
 	require.Equal(t, 100, read(t, driver, "talk", 100))
 }
 
+// moving moves a head before each of the next transactions.
+type moving struct {
+	counted
+	times *int // how often
+	move  func()
+}
+
+func (m moving) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
+	if *m.times > 0 {
+		*m.times--
+		m.move()
+	}
+	return m.counted.Write(ctx, f)
+}
+
+func TestPruneLooksAtAllNodesWithoutALock(t *testing.T) {
+	for _, c := range []struct {
+		moves  int
+		locked bool
+	}{{0, false}, {2, false}, {3, true}, {1000, true}} {
+		t.Run(fmt.Sprintf("moves=%d", c.moves), func(t *testing.T) {
+			db, _ := openNew(t, nil)
+			chain(t, db, "talk", "main", 1, 101)
+			fork := store.AppendRequest{Conversation: "talk", Head: "fork", Nodes: []node.ID{id(100)}}
+			move := func() {
+				_, err := db.Append(t.Context(), fork)
+				require.NoError(t, err)
+				fork.Expect++
+			}
+			move()
+			chain(t, db, "talk", "main", 101, 111)
+			require.NoError(t, db.RemoveHead(t.Context(), "talk", "main", 2))
+
+			m := moving{counted{db.database, new(int), new(int)}, new(int), move}
+			driver, err := sqlstore.New(t.Context(), m, dialect, sqlstore.Options{Poll: 1})
+			require.NoError(t, err)
+			*m.rows, *m.times = 0, c.moves
+			pruned, err := driver.Prune(t.Context(), "talk", false)
+			require.NoError(t, err)
+			require.Equal(t, 10, pruned.Records)
+			require.Equal(t, c.locked, *m.rows > 110, "%d rows", *m.rows)
+			require.NoError(t, db.Check(t.Context()))
+		})
+	}
+}
+
+func TestPruneOfNothingWritesNothing(t *testing.T) {
+	db, _ := openNew(t, nil)
+	chain(t, db, "talk", "main", 1, 4)
+	commits := 0
+	require.NoError(t, db.database.do(&job{ctx: t.Context(), read: func(*connection) error {
+		db.database.commits = func(int) { commits++ }
+		return nil
+	}}))
+
+	pruned, err := db.Prune(t.Context(), "talk", false)
+	require.NoError(t, err)
+	require.Zero(t, pruned)
+	require.Zero(t, commits)
+}
+
+func TestPruneRemovesAllBlobsThatNoRecordNeeds(t *testing.T) {
+	db, _ := openNew(t, nil)
+	kept, size := record(1, 10), int64(0)
+	a := store.AppendRequest{Conversation: "talk", Head: "main", Nodes: []node.ID{id(1)}}
+	for i := range 260 {
+		b := store.Blob{Data: fmt.Append(nil, "blob ", i)}
+		b.Sum = store.SumOf(b.Data)
+		a.Blobs = append(a.Blobs, b)
+		if i%26 == 0 {
+			kept.Cuts = append(kept.Cuts, store.Cut{Offset: i / 26, Sum: b.Sum})
+		} else {
+			size += int64(len(b.Data))
+		}
+	}
+	a.Records = []store.Record{kept}
+	_, err := db.Append(t.Context(), a)
+	require.NoError(t, err)
+
+	pruned, err := db.Prune(t.Context(), "talk", false)
+	require.NoError(t, err)
+	require.Equal(t, store.Pruned{Blobs: 250, Bytes: size}, pruned)
+	for _, c := range kept.Cuts {
+		for _, err := range db.Blobs(t.Context(), "talk", []store.Sum{c.Sum}) {
+			require.NoError(t, err)
+		}
+	}
+}
+
 func TestReadSkipsOtherBranches(t *testing.T) {
 	driver, count := newCounted(t)
 
