@@ -88,12 +88,7 @@ func (c *Counter) Begin(ctx context.Context, b store.BeginRequest) (store.Run, e
 func (c *Counter) ClaimRuns(ctx context.Context, q store.ClaimRunsRequest) ([]store.ClaimedRun, error) {
 	claimed, err := c.Runs.ClaimRuns(ctx, q)
 	c.count(ctx, err, func(n *Counts) {
-		n.claimed(len(claimed), &n.Runs)
-		for _, r := range claimed {
-			if r.Run.Claims > 1 {
-				n.Repeated++
-			}
-		}
+		countClaim(n, &n.Runs, claimed, func(r store.ClaimedRun) int { return r.Run.Claims })
 	})
 	return claimed, err
 }
@@ -102,22 +97,23 @@ func (c *Counter) ClaimRuns(ctx context.Context, q store.ClaimRunsRequest) ([]st
 func (c *Counter) ClaimTasks(ctx context.Context, q store.ClaimTasksRequest) ([]store.ClaimedTask, error) {
 	claimed, err := c.Runs.ClaimTasks(ctx, q)
 	c.count(ctx, err, func(n *Counts) {
-		n.claimed(len(claimed), &n.Calls)
-		for _, t := range claimed {
-			if t.Attempt > 1 {
-				n.Repeated++
-			}
-		}
+		countClaim(n, &n.Calls, claimed, func(t store.ClaimedTask) int { return t.Attempt })
 	})
 	return claimed, err
 }
 
-// claimed counts a query that has claimed so many pieces of work.
-func (n *Counts) claimed(work int, of *int64) {
+// countClaim counts a query for work, and what it has claimed in kind. claims returns how often work was claimed.
+func countClaim[W any](n *Counts, kind *int64, claimed []W, claims func(W) int) {
 	n.Claims++
-	*of += int64(work)
-	if work == 0 {
+	*kind += int64(len(claimed))
+	if len(claimed) == 0 {
 		n.EmptyClaims++
+	}
+
+	for _, work := range claimed {
+		if claims(work) > 1 {
+			n.Repeated++
+		}
 	}
 }
 

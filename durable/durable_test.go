@@ -90,6 +90,13 @@ func play(t *testing.T, tool executor.Tool, change func(s *scene), fn func(s *sc
 	})
 }
 
+// asks makes a turn the model of the engine's agent.
+func (s *scene) asks(turn apitest.Turn) {
+	a := s.engine.Agents["a"]
+	a.Provider = apitest.NewScript(turn.Always())
+	s.engine.Agents["a"] = a
+}
+
 func (s *scene) start() string {
 	s.Helper()
 	run, err := s.engine.Start(s.ctx, StartRequest{Agent: "a", Conversation: "c", Text: "How many?"})
@@ -317,6 +324,54 @@ func TestCancelledRunStoresNothingMore(t *testing.T) {
 	})
 }
 
+// deaf is a store whose wake-ups are all lost.
+type deaf struct{ store.Runs }
+
+func (deaf) Listen(func(store.Wake)) func() { return func() {} }
+
+func TestCancelIsNoLostLease(t *testing.T) {
+	for name, wakes := range map[string]bool{"noticed at once": true, "noticed at a renewal": false} {
+		t.Run(name, func(t *testing.T) {
+			counts := &Counter{}
+			play(t, counter("count", has), func(s *scene) {
+				counts.Runs = s.runs
+				if !wakes {
+					counts.Runs = deaf{s.runs}
+				}
+				s.engine.Store = counts
+				s.asks(apitest.Hang())
+			}, func(s *scene) {
+				run := s.start()
+				time.Sleep(time.Minute)
+				require.NotZero(s, counts.Counts().Runs)
+
+				require.NoError(s, s.runs.Cancel(s.ctx, run, ""))
+				time.Sleep(time.Minute)
+				require.Zero(s, counts.Counts().LeasesLost)
+			})
+		})
+	}
+}
+
+func TestStepOfACancelledRunIsNoLostLease(t *testing.T) {
+	counts := &Counter{}
+	play(t, counter("count", has), func(s *scene) {
+		counts.Runs = deaf{s.runs} // the step is refused before a renewal is
+		s.engine.Store = counts
+		s.asks(apitest.Func(func(api.Request) apitest.Turn {
+			list, err := s.runs.ListRuns(s.ctx, store.ListRunsRequest{})
+			require.NoError(s, err)
+			require.NoError(s, s.runs.Cancel(s.ctx, list[0].ID, ""))
+			return apitest.Say("Too late.")
+		}))
+	}, func(s *scene) {
+		s.start()
+		time.Sleep(time.Minute)
+		require.EqualValues(s, 1, counts.Counts().Refused)
+		require.Zero(s, counts.Counts().LeasesLost)
+	})
+}
+
 func TestShutdownGivesWorkBack(t *testing.T) {
 	tool := counter("count", func(ctx context.Context, item string) (string, error) {
 		<-ctx.Done()
@@ -412,6 +467,18 @@ func TestProviderThatFailsIsAskedLater(t *testing.T) {
 	})
 }
 
+func TestRunIsParkedWhenItsProviderStaysDown(t *testing.T) {
+	play(t, counter("count", has), func(s *scene) {
+		s.asks(apitest.Fail(&api.Error{Kind: api.ErrOverloaded}))
+	}, func(s *scene) {
+		began := time.Now()
+		r := s.wait(s.start())
+		require.Equal(s, store.RunParked, r.State)
+		require.Contains(s, r.Reason, "it was claimed 10 times without a pause")
+		require.InDelta(s, 18, time.Since(began).Minutes(), 1.5, "as the comment of Engine.Attempts promises")
+	})
+}
+
 func TestProviderThatRefusesFailsTheRun(t *testing.T) {
 	play(t, counter("count", has), func(s *scene) {
 		a := s.engine.Agents["a"]
@@ -490,7 +557,7 @@ func TestRunThatKeepsLosingItsProcessIsParked(t *testing.T) {
 		go func() { done <- s.worker.Serve(ctx) }()
 		r := s.wait(run)
 		require.Equal(t, store.RunParked, r.State)
-		require.Contains(t, r.Reason, "3 times")
+		require.Contains(t, r.Reason, "it was claimed 3 times without a pause")
 
 		require.NoError(t, s.runs.Requeue(s.ctx, run))
 		require.Equal(t, store.RunDone, s.wait(run).State)
@@ -520,7 +587,8 @@ func TestCallOfASubAgentIsExecutedByAWorker(t *testing.T) {
 	})
 }
 
-// TestStepsOfAResumedSubAgentAreStored interrupts a sub-agent in its second tool call, after a worker had executed its first one.
+// TestStepsOfAResumedSubAgentAreStored interrupts a sub-agent in its second tool call, after a worker had executed its
+// first one.
 func TestStepsOfAResumedSubAgentAreStored(t *testing.T) {
 	item := count{"bolts"}
 	begun, paid := make(chan struct{}), 0

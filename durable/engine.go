@@ -29,8 +29,11 @@ type Engine struct {
 	// Attributes names the attributes (executor.WithAttributes) that are stored with a pause and come with its calls.
 	// See executor.ContinuationCodec. Defaults to none.
 	Attributes []string
-	// Attempts is how often a run may lose its process without a pause in between. It is then parked, because the run
-	// itself may crash the process. Defaults to 10.
+	// Attempts is how often a run may be claimed without a pause in between. It is then parked, because the run itself
+	// may crash the process. A claim counts if its process was lost, or if the provider or the store failed so that the
+	// run is tried again. The wait doubles from 2 to 256 times Poll, so with the defaults a run is parked when the
+	// provider has been down for about 18 minutes. A claim that the end of Serve interrupts does not count. Defaults
+	// to 10.
 	Attempts int
 	// Source is where nodes get their IDs and times from. Defaults to that of dag.New.
 	Source node.Source

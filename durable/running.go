@@ -40,17 +40,17 @@ func (r *running) do(ctx context.Context) {
 		return // the process was frozen since the claim, and the lease has ended
 	}
 	if limit := r.engine.attempts(); r.Run.Claims > limit {
-		r.park(ctx, fmt.Sprintf("it lost its process %d times", limit))
+		r.park(ctx, fmt.Sprintf("it was claimed %d times without a pause", limit))
 		return
 	}
 
 	d, err := r.execute(held)
 	switch {
 	case r.over:
-	case held.Err() != nil:
-		// Interrupted, as in a crash: another process continues from the last commit. If the lease is lost, Release
-		// fails, and there is nothing to give back.
+	case errors.Is(context.Cause(held), errInterrupted):
+		// As in a crash, another process continues from the last commit.
 		_ = r.engine.Store.Release(context.WithoutCancel(ctx), r.ClaimedRun.Lease, 0, true)
+	case held.Err() != nil: // the lease is lost, or the run is cancelled: there is nothing to give back
 	case err == nil || errors.Is(err, executor.ErrAnswered):
 		r.finish(ctx, d, store.Step{End: store.RunDone, Reason: string(stopOf(d))})
 	default:
@@ -216,6 +216,8 @@ func (r *running) failed(ctx context.Context, d dag.DAG, err error) {
 
 	case errors.As(err, &unreadable), errors.As(err, &stale):
 		r.park(ctx, err.Error())
+	case errors.As(err, &unstored) && leaseEnded(err):
+		r.report(ctx, err) // there is nothing to give back
 	case errors.As(err, &unstored), api.Retryable(err):
 		r.later(ctx, err)
 	default:
@@ -223,18 +225,26 @@ func (r *running) failed(ctx context.Context, d dag.DAG, err error) {
 	}
 }
 
+// leaseEnded reports whether the store has refused a step because the run belongs to nobody or to another process.
+func leaseEnded(err error) bool {
+	return errors.Is(err, store.ErrLeaseLost) || errors.Is(err, store.ErrRunEnded) || errors.Is(err, store.ErrNoRun)
+}
+
 // later releases the run, to be claimed again after a while. The wait doubles with each claim.
 func (r *running) later(ctx context.Context, err error) {
 	r.Log.WarnContext(ctx, "durable: a run is tried again later", "run", r.Run.ID, "error", err)
 	wait := r.Poll << min(r.Run.Claims, 8)
-	_ = r.engine.Store.Release(context.WithoutCancel(ctx), r.ClaimedRun.Lease, wait, false) // or the lease ends by itself
+
+	// If the release fails, the lease ends by itself.
+	_ = r.engine.Store.Release(context.WithoutCancel(ctx), r.ClaimedRun.Lease, wait, false)
 }
 
 // leave gives the run back to a program that can read it: a newer version of Plait has written to it. The claim is not
 // counted, so that the run is not parked meanwhile.
 func (r *running) leave(ctx context.Context, err error) {
 	r.Log.WarnContext(ctx, "durable: a run is left to a newer program", "run", r.Run.ID, "error", err)
-	_ = r.engine.Store.Release(context.WithoutCancel(ctx), r.ClaimedRun.Lease, r.Settings.Lease, true) // or the lease ends by itself
+	// If the release fails, the lease ends by itself.
+	_ = r.engine.Store.Release(context.WithoutCancel(ctx), r.ClaimedRun.Lease, r.Settings.Lease, true)
 }
 
 // park sets the run aside. Its continuation is kept.

@@ -49,7 +49,7 @@ func begun(ts *testscript.TestScript, neg bool, args []string) {
 	begin("ready")
 	begin("running")
 	claim("running")
-	step("parked", store.Step{End: store.RunParked, Reason: "it lost its process 10 times"})
+	step("parked", store.Step{End: store.RunParked, Reason: "it was claimed 10 times without a pause"})
 	step("done", store.Step{End: store.RunDone, Reason: "end_turn"})
 	step(hostileRun, store.Step{End: store.RunFailed, Reason: "the model said \x1b]0;owned\a\r\n\u202eme"})
 
