@@ -9,6 +9,7 @@ import (
 
 // The kinds of events.
 const (
+	serving  = "serve"   // of a process, in which SIGTERM is handled from now on; it is not part of a history
 	claimed  = "claim"   // of a run or a call; the detail is the number of the claim
 	started  = "start"   // of a call
 	finished = "finish"  // of a call

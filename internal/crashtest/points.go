@@ -36,7 +36,7 @@ type stop string
 const (
 	nothing stop = ""                      // the points are counted
 	killed  stop = "the process is killed" // its connections are closed
-	failing stop = "a statement fails"     // or the reply to COMMIT is lost; the process goes on
+	failing stop = "a statement fails"     // or the reply to COMMIT is lost; the process continues
 	halfway stop = "half is committed"     // a negative control: with what was written so far; the process is killed
 )
 
@@ -205,7 +205,7 @@ func (s *stopper) gone() bool {
 	return s.happened && s.what != failing
 }
 
-// begin notes the rows at the beginning of the transaction that will be stopped.
+// begin records the rows at the beginning of the transaction that will be stopped.
 func (s *stopper) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +249,7 @@ func (s *stopper) committed() bool {
 	return true
 }
 
-// end notes the last point of a transaction.
+// end records the last point of a transaction.
 func (s *stopper) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -217,8 +217,8 @@ func (l *life) invariants() {
 			if !task.Done {
 				open++
 			} else if task.Result.Outcome != store.OutcomeCancelled {
-				// A result that the store has was accepted, also if nobody has heard of it.
-				l.note(event{kind: accepted, key: task.Task.Key.String(), detail: sumOf(task.Result)})
+				// A result that the store has was accepted, also if the reply was lost.
+				l.record(event{kind: accepted, key: task.Task.Key.String(), detail: sumOf(task.Result)})
 			}
 		}
 		if open != run.Pending {
@@ -239,7 +239,7 @@ func (l *life) invariants() {
 	}
 }
 
-func (l *life) note(e event) {
+func (l *life) record(e event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.history = append(l.history, e)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -135,15 +136,16 @@ type fleet struct {
 	results     int // the events of acceptance in history
 	faults      []string
 
-	processes []*exec.Cmd // those that live
-	names     []string    // of these
+	processes []*exec.Cmd     // those that live
+	names     []string        // of these
+	serving   map[string]bool // the names of the processes that have written so
 	started   int
 }
 
 // newFleet makes a database with runs. The processes are not started.
 func newFleet(t *testing.T, r Runs) *fleet {
 	t.Helper()
-	f := &fleet{Runs: r, t: t, address: r.Database(), lines: make(chan event, 1000)}
+	f := &fleet{Runs: r, t: t, address: r.Database(), lines: make(chan event, 1000), serving: map[string]bool{}}
 	var err error
 	f.db, err = r.Open(context.Background(), f.address)
 	require.NoError(t, err)
@@ -203,6 +205,10 @@ func (f *fleet) start(role string) {
 
 // add adds an event to the history.
 func (f *fleet) add(e event) {
+	if e.kind == serving {
+		f.serving[e.process] = true
+		return
+	}
 	f.history = append(f.history, e)
 	if e.kind == accepted {
 		f.results++
@@ -264,13 +270,21 @@ func (f *fleet) wait() {
 // finish waits for all runs, lets the frozen go on, ends the processes, and checks everything.
 func (f *fleet) finish() {
 	f.t.Helper()
+
+	// SIGTERM would kill a process that has just been started: wait until each of them handles it.
+	late := slices.DeleteFunc(slices.Clone(f.names), func(name string) bool { return f.serving[name] })
+	ready := make(chan string, f.started)
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for e := range f.lines {
 			f.add(e)
+			if e.kind == serving {
+				ready <- e.process
+			}
 		}
 	})
 	f.wait()
+	f.await(late, ready)
 
 	for _, cmd := range f.processes {
 		require.NoError(f.t, thaw(cmd.Process))
@@ -283,6 +297,20 @@ func (f *fleet) finish() {
 	require.NoError(f.t, f.write.Close())
 	reading.Wait()
 	f.check()
+}
+
+// await waits until the names of processes have come.
+func (f *fleet) await(names []string, ready <-chan string) {
+	f.t.Helper()
+	limit := time.After(f.patience())
+	for len(names) > 0 {
+		select {
+		case name := <-ready:
+			names = slices.DeleteFunc(names, func(other string) bool { return other == name })
+		case <-limit:
+			require.Fail(f.t, "processes do not begin", "%v", names)
+		}
+	}
 }
 
 // check compares the history, the results and the conversations.

@@ -36,7 +36,7 @@ type process struct {
 	write func(event) // nil writes nothing
 
 	// Calls of the store hold it for reading. A process freezes with nothing under way: inside a transaction on SQLite it
-	// would keep all others from writing, as package sqlite says.
+	// would keep all others from writing.
 	transactions sync.RWMutex
 	freezing     bool // at the next claim of a call; guarded by transactions
 	keeping      bool // freezing before the next result is accepted; guarded by transactions
@@ -52,6 +52,8 @@ func serveUntilTerminated(ctx context.Context, db Store) error {
 		keeping: os.Getenv(roleVariable) == freezeWithResult,
 		write:   func(e event) { out.print("%s", e) },
 	}
+
+	p.log(serving, store.Key{}, "")
 	return p.serve(ctx, slots)
 }
 
