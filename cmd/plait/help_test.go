@@ -52,10 +52,12 @@ func TestHelpIsWhole(t *testing.T) {
 // TestCompletion completes what cannot be guessed.
 func TestCompletion(t *testing.T) {
 	file := t.TempDir() + "/talk.json"
-	_, errs, code := command(`{"model":"m","messages":[{"role":"user","content":"Hi"}]}`, "import", "--from", "openai-chat", "-", "-o", file)
+	request := `{"model":"m","messages":[{"role":"user","content":"Hi"}]}`
+	_, errs, code := command(request, "import", "--from", "openai-chat", "-", "-o", file)
 	require.Equal(t, exitDone, code, errs)
 	_, errs, code = command("", "fork", file, "--name", "first", "-o", file)
 	require.Equal(t, exitDone, code, errs)
+
 	for line, want := range map[string]string{
 		"import --from ":             "claude-code",
 		"export --to ":               "openai-responses",
@@ -73,6 +75,7 @@ func TestCompletion(t *testing.T) {
 		"import --from anthropic x ": ":0",
 	} {
 		args := strings.Split(line, " ")
+
 		out, _, code := command("", append([]string{cobra.ShellCompRequestCmd}, args...)...)
 		require.Equal(t, exitDone, code)
 		require.Contains(t, out, want, line)

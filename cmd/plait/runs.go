@@ -38,7 +38,7 @@ func runsCommand(s *streams) *cobra.Command {
 
   calls   calls of the latest pause: how many wait for a result, and how many
           are in doubt, because a process was lost while it executed them
-  lease   who executes the run or its calls, and for how long the claim holds
+  lease   who claimed the run or its calls last, and how long until others can
   next    when a lease or a deadline ends, the soonest one
   reason  why the run was parked or ended`,
 		Example: `  plait runs sessions.db
@@ -184,6 +184,9 @@ type listedCall struct {
 	Accepted   *time.Time    `json:"accepted"`
 }
 
+// maxRuns is the largest --limit.
+const maxRuns = 10000
+
 // listRuns prints the runs of a database.
 func (s *streams) listRuns(file string, f runsFlags) error {
 	q, err := f.query()
@@ -229,15 +232,15 @@ func (s *streams) listRuns(file string, f runsFlags) error {
 	case more != "":
 		s.say("there are more: --after %s", safetext.Quote(more, maxRunID))
 	case len(list) == 0 && !f.all && len(f.states) == 0:
-		s.say("all runs are over (--all lists these too)")
+		s.say("no run matches that has not ended (--all lists those that have)")
 	}
 	return nil
 }
 
 // query returns the query that the flags select.
 func (f runsFlags) query() (q store.ListRunsRequest, err error) {
-	if f.limit < 1 {
-		return q, fmt.Errorf("--limit must be 1 or more")
+	if f.limit < 1 || f.limit > maxRuns {
+		return q, fmt.Errorf("--limit must be between 1 and %d", maxRuns)
 	}
 	q = store.ListRunsRequest{Conversation: f.conversation, Agent: f.agent, After: f.after, Limit: f.limit}
 
@@ -333,7 +336,7 @@ func (r listedRun) callsText() string {
 	return cmp.Or(strings.Join(parts, ", "), "-")
 }
 
-// leaseText returns who holds the lease of the run or of its calls. With several, it is the one that ends last.
+// leaseText returns who claimed the run or its calls last, and for how long. With several, it is the one that ends last.
 func (r listedRun) leaseText(now time.Time) string {
 	var holder string
 	var end *time.Time
@@ -363,7 +366,7 @@ func (r listedRun) leaseText(now time.Time) string {
 	return text
 }
 
-// holderText returns the holder of a lease, with the time until its end.
+// holderText returns the worker of the latest claim, with the time until another one can claim the work.
 func holderText(holder string, end *time.Time, now time.Time) string {
 	holder = safetext.Row(cmp.Or(holder, "-"))
 	if end.After(now) {
@@ -447,7 +450,7 @@ func (s *streams) printRun(file string, r listedRun, now time.Time) error {
 	fmt.Fprintln(w, "call\ttool\tclaims\tdeadline\tresult")
 	for _, c := range r.Calls {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", safetext.Row(c.Call), safetext.Row(c.Tool), c.claimsText(),
-			until(c.Deadline, now), c.resultText(now))
+			c.deadlineText(now), c.resultText(now))
 	}
 	return w.Flush()
 }
@@ -463,6 +466,14 @@ func (c listedCall) claimsText() string {
 	return fmt.Sprintf("%d of %d", c.Claims, c.Attempts)
 }
 
+// deadlineText returns the time until the deadline. A call with a result has none any more.
+func (c listedCall) deadlineText(now time.Time) string {
+	if c.Done {
+		return "-"
+	}
+	return until(c.Deadline, now)
+}
+
 // resultText returns the outcome of a call, or what the call waits for.
 func (c listedCall) resultText(now time.Time) string {
 	switch {
@@ -471,7 +482,9 @@ func (c listedCall) resultText(now time.Time) string {
 	case c.External:
 		return "waits for a reply"
 	case c.Claims > 0 && c.LeaseUntil != nil:
-		return "with " + holderText(c.Worker, c.LeaseUntil, now)
+		// The worker may have given the call back: the store then holds the time until its repetition.
+		free := "free " + until(c.LeaseUntil, now)
+		return "last claimed by " + safetext.Row(cmp.Or(c.Worker, "-")) + ", " + free
 	}
 	return "waits for a worker"
 }

@@ -83,6 +83,42 @@ func TestRunShowsWhoHoldsItsCalls(t *testing.T) {
 		"r    waiting  2d   4 of 5 waiting  w2 for 10m and 2 more  now   -\n", out.String())
 }
 
+func TestFinishedCallHasNoDeadline(t *testing.T) {
+	now := time.Now()
+	done := store.Result{Outcome: store.OutcomeOK}
+	r := listed(store.Run{ID: "r", State: store.RunWaiting}, []store.TaskState{
+		{Task: store.Task{Key: store.Key{Call: "pay"}, Tool: "refund"}, Deadline: now.Add(-time.Hour), Done: true, Result: done},
+	})
+
+	var out bytes.Buffer
+	require.NoError(t, (&streams{out: &out}).printRun("sessions.db", r, now))
+	require.Contains(t, out.String(), "pay   refund  0       -         ok\n")
+}
+
+// A call that was given back may still have the time until its repetition, and the name of the worker that had it.
+func TestCallIsShownWithTheWorkerThatClaimedItLast(t *testing.T) {
+	now := time.Now()
+	call := listedCall{Claims: 1, Worker: "ann", LeaseUntil: new(now.Add(time.Minute))}
+	require.Equal(t, "last claimed by ann, free in 1m", call.resultText(now))
+	require.Equal(t, "last claimed by ann, free now", call.resultText(now.Add(time.Hour)))
+}
+
+func TestListOfRunsHasALimit(t *testing.T) {
+	file := t.TempDir() + "/sessions.db"
+	db, err := sqlite.Open(t.Context(), file, nil)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+
+	for _, limit := range []string{"0", "-1", "10001", "9223372036854775807"} {
+		_, errs, code := command("", "runs", file, "--limit", limit)
+		require.Equal(t, exitBad, code)
+		require.Contains(t, errs, "--limit must be between 1 and 10000")
+	}
+	_, errs, code := command("", "runs", file, "--limit", "10000")
+	require.Equal(t, exitDone, code, errs)
+	require.Equal(t, "no run matches that has not ended (--all lists those that have)\n", errs)
+}
+
 func TestListOfRunsIsReadInPages(t *testing.T) {
 	file := t.TempDir() + "/sessions.db"
 	db, err := sqlite.Open(t.Context(), file, nil)
