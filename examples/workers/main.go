@@ -2,8 +2,8 @@
 // execute its tool calls. A worker is killed in the middle of a call; another one executes the call again, and the
 // runs finish. The model is simulated.
 //
-//	go run ./examples/workers                                    # a temporary SQLite database, in which processes look for work
-//	go run ./examples/workers postgres://localhost/DATABASE      # PostgreSQL, where jobs of River wake them
+//	go run ./examples/workers                                # a temporary SQLite database: processes look for work
+//	go run ./examples/workers postgres://localhost/DATABASE  # PostgreSQL: jobs of River wake them
 //
 // The program starts itself again for each process, with a role:
 //
@@ -45,7 +45,7 @@ func main() {
 	}
 }
 
-// start does what the arguments say.
+// start runs the role that the arguments name.
 func start(ctx context.Context, args []string, out io.Writer) error {
 	switch {
 	case len(args) == 0:
@@ -136,13 +136,12 @@ func open(ctx context.Context, address string) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := river.Migrate(ctx, pool, nil); err != nil {
-		return nil, err
-	}
-	db, err := postgres.New(ctx, pool, &postgres.Options{Ring: river.Ring(nil)})
+	db, err := openWithRiver(ctx, pool)
 	if err != nil {
+		pool.Close()
 		return nil, err
 	}
+
 	serve := func(ctx context.Context, e *durable.Engine, w *durable.Worker) error {
 		return river.Serve(ctx, pool, e, w, nil)
 	}
@@ -151,6 +150,14 @@ func open(ctx context.Context, address string) (*database, error) {
 		return db.Close()
 	}
 	return &database{db, serve, closeBoth}, nil
+}
+
+// openWithRiver makes River's tables, and opens the store. The caller closes the pool.
+func openWithRiver(ctx context.Context, pool *pgxpool.Pool) (*postgres.DB, error) {
+	if err := river.Migrate(ctx, pool, nil); err != nil {
+		return nil, err
+	}
+	return postgres.New(ctx, pool, &postgres.Options{Ring: river.Ring(nil)})
 }
 
 // serveAndLook serves without a queue: the processes look for work.
@@ -228,7 +235,7 @@ func refundAll(ctx context.Context, address string, out io.Writer) (err error) {
 	return report(ctx, front, runs, out)
 }
 
-// report waits for the runs, and prints what their models said.
+// report waits for the runs, and prints their last messages.
 func report(ctx context.Context, front *durable.Engine, runs []string, out io.Writer) error {
 	claims := 0
 	for _, id := range runs {
