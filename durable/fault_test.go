@@ -89,12 +89,14 @@ func TestWakeUpsMayBeLostDoubledAndReversed(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var mu sync.Mutex
 	var kept []func()
+
 	for name, wakes := range map[string]func(fn func(store.Wake)) func(store.Wake){
 		"30 % lost": func(fn func(store.Wake)) func(store.Wake) {
 			return func(w store.Wake) {
 				mu.Lock()
 				lost := random.IntN(10) < 3
 				mu.Unlock()
+
 				if !lost {
 					fn(w)
 				}
@@ -112,6 +114,7 @@ func TestWakeUpsMayBeLostDoubledAndReversed(t *testing.T) {
 			return func(w store.Wake) {
 				mu.Lock()
 				defer mu.Unlock()
+
 				if kept = append(kept, func() { fn(w) }); len(kept) == 10 {
 					for len(kept) > 0 {
 						kept[len(kept)-1]()
@@ -128,6 +131,7 @@ func TestWakeUpsMayBeLostDoubledAndReversed(t *testing.T) {
 				for range 3 {
 					first = w.add(func(p *process) { p.wakes = wakes })
 				}
+
 				w.finish(w.start(first, 20))
 			}))
 		})

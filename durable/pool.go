@@ -127,7 +127,7 @@ func (p *pool) serve(ctx context.Context) {
 	all.Wait()
 }
 
-// outlive returns a context for work that goes on when ctx is done: it is interrupted p.ShutdownTimeout later. The
+// outlive returns a context for work that continues when ctx is done: it is interrupted p.ShutdownTimeout later. The
 // caller calls release when no work is left.
 func (p *pool) outlive(ctx context.Context) (working context.Context, release func()) {
 	working, interrupt := context.WithCancelCause(context.WithoutCancel(ctx))

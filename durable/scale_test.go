@@ -35,7 +35,7 @@ type fleet struct {
 	rand   *rand.Rand
 	queues [2]queue // by kind
 	procs  []*member
-	open   int // runs that are not over
+	open   int // runs that have not ended
 
 	queries, empty, writes, sweeps, rewrites int
 	numbered                                 int                   // events so far
@@ -120,13 +120,13 @@ func (f *fleet) after(d time.Duration, do func()) {
 	heap.Push(&f.events, event{f.now + d, f.numbered, do})
 }
 
-// play runs the simulation until all runs are over, or until the time.
+// play runs the simulation until all runs have ended, or until the time.
 func (f *fleet) play(t *testing.T, until time.Duration) {
 	t.Helper()
 	for f.open > 0 {
 		next := heap.Pop(&f.events).(event)
 		if next.at > until {
-			t.Fatalf("%d runs are not over", f.open)
+			t.Fatalf("%d runs have not ended", f.open)
 		}
 		f.now = next.at
 		next.do()
@@ -161,7 +161,7 @@ func (p *member) start() {
 	p.sweepLater()
 }
 
-// lose ends the process without a farewell. Its work can be claimed again when the leases end.
+// lose ends the process without a release. Its work can be claimed again when the leases end.
 func (p *member) lose() {
 	p.lives++
 	for w, claimed := range p.held {
@@ -344,7 +344,8 @@ func (f *fleet) report(t *testing.T, runs int) {
 		float64(f.writes)/seconds, float64(f.rewrites)/float64(runs), f.longestWait, f.longestStall)
 }
 
-// steady returns the claims in the average tenth of a second and in the busiest one, while runs arrive at a steady rate.
+// steady returns the claims in the average tenth of a second and in the busiest one, while runs arrive at a steady
+// rate.
 func (f *fleet) steady(runs int) (average, busiest float64) {
 	const tenth = 100 * time.Millisecond
 	from, to := 10*time.Second/tenth, time.Duration(runs)*(time.Second/runsASecond)/tenth
@@ -419,8 +420,8 @@ func TestHalfOfAllProcessesMayBeLostAtOnce(t *testing.T) {
 	require.LessOrEqual(t, f.longestWait, restartTime+f.pollBound(), "new work waits for the new processes")
 }
 
-// All runs are ready in one moment, far more than there are slots. The sweeps ring for each of them again and again, but
-// each time only half as often.
+// All runs are ready in one moment, far more than there are slots. The sweeps ring for each of them again and again,
+// but each time only half as often.
 func TestABacklogIsRungForLessAndLess(t *testing.T) {
 	f, runs := newFleet(3, processCount/4), simulated()
 	for range runs {

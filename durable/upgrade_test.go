@@ -12,8 +12,8 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// newer is the store as a process of a newer version uses it: some of what it stores has version 2, which this version does
-// not know, and it reads both.
+// newer is the store as a process of a newer version uses it: some of what it stores has version 2, which this version
+// does not know, and it reads both.
 type newer struct {
 	store.Runs
 	what string // "continuation" or "call"

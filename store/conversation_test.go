@@ -70,6 +70,7 @@ func TestConversationIsLoadedAsItWasSaved(t *testing.T) {
 	for i := range 30 {
 		many = many.Join(many.Back(0).WithHeads(many.Nodes()[0]).Assistant(fmt.Sprint(i)))
 	}
+
 	hard := "line\nbreak \"quote\" \\ <tag> & \u2028 \x00 é 😀 \xff"
 	for name, d := range map[string]dag.DAG{
 		"empty":              {},
@@ -86,6 +87,7 @@ func TestConversationIsLoadedAsItWasSaved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := store.New(store.Memory(), nil)
 			c := saved(t, s, "k", d)
+
 			for _, got := range []dag.DAG{c.DAG(), open(t, s, "k").DAG()} {
 				require.True(t, dag.Equal(d, got))
 				require.Equal(t, string(d.Header()), string(got.Header()))
@@ -785,12 +787,14 @@ func TestListsAreReadInPages(t *testing.T) {
 	driver := store.Memory()
 	s := store.New(driver, nil)
 	const many = 2500
+
 	for i := range many {
 		_, err := driver.Append(ctx, store.AppendRequest{Conversation: fmt.Sprintf("user/%04d", i), Head: "main"})
 		require.NoError(t, err)
 		_, err = driver.Append(ctx, store.AppendRequest{Conversation: "other", Head: fmt.Sprintf("h%04d", i)})
 		require.NoError(t, err)
 	}
+
 	count := 0
 	for key, err := range s.Conversations(ctx, "user/") {
 		require.NoError(t, err)
@@ -798,6 +802,7 @@ func TestListsAreReadInPages(t *testing.T) {
 		count++
 	}
 	require.Equal(t, many, count)
+
 	count = 0
 	for h, err := range s.Heads(ctx, "other", "") {
 		require.NoError(t, err)
@@ -806,6 +811,7 @@ func TestListsAreReadInPages(t *testing.T) {
 			break
 		}
 	}
+
 	for _, err := range s.Conversations(ctx, "\x00") {
 		require.ErrorIs(t, err, store.ErrName)
 	}
@@ -838,6 +844,7 @@ func TestGrowthOfASteps(t *testing.T) {
 		}
 		return d
 	}
+
 	growthtest.Run(t, []growthtest.Case{
 		{Name: "append", Setup: func(t testing.TB, n int) func() {
 			c := saved(t, store.New(store.Memory(), nil), "k", chain(n))

@@ -180,10 +180,10 @@ func ExampleRetention() {
 
 	removed, err := store.Retention{}.Apply(ctx, db)
 	check(err)
-	fmt.Println(removed.Runs, "run was over")
+	fmt.Println(removed.Runs, "run had ended")
 	// Output:
 	// 0 runs are older than 30 days
-	// 1 run was over
+	// 1 run had ended
 }
 
 // Content that was redacted is erased from the store too.

@@ -8,7 +8,7 @@ import (
 // Retention removes what a database does not need any more. The zero value removes all runs that have ended, and what
 // no head reaches.
 //
-// It never removes a run that is not over, a head, or a node that a head or a ref reaches. A paused run needs its
+// It never removes a run that has not ended, a head, or a node that a head or a ref reaches. A paused run needs its
 // conversation and its calls, and a fork is a head: both stay whole.
 type Retention struct {
 	// OlderThan is how long ago a run must have ended, in the store's clock. A run that was removed is unknown: its ID can

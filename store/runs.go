@@ -104,8 +104,8 @@ type Runs interface {
 	ListRuns(ctx context.Context, q ListRunsRequest) ([]Run, error)
 	// Tasks returns the calls of the run's latest pause in their order, with their results.
 	Tasks(ctx context.Context, run string) ([]TaskState, error)
-	// Stats counts the runs that are not over, and the calls of their latest pauses. Its cost does not grow with the runs
-	// that have ended.
+	// Stats counts the runs that have not ended, and the calls of their latest pauses. Its cost does not grow with the
+	// runs that have ended.
 	Stats(ctx context.Context) (RunStats, error)
 	// Listen calls fn after each commit that makes work available or ends a run, until stop is called. Wake-ups may be
 	// lost, doubled or out of order, and those of other processes need not come at all. fn must return quickly and must
@@ -368,7 +368,7 @@ type ListRunsRequest struct {
 	Limit int
 }
 
-// RunStats counts the runs that are not over, and the calls of their latest pauses. Ages are in the store's clock.
+// RunStats counts the runs that have not ended, and the calls of their latest pauses. Ages are in the store's clock.
 type RunStats struct {
 	// Ready, Running, Waiting and Parked are the runs in these states.
 	Ready, Running, Waiting, Parked int
@@ -378,7 +378,8 @@ type RunStats struct {
 	OldestReady, OldestWaiting, OldestParked time.Duration
 	// Calls are the calls of waiting runs that have no result.
 	Calls CallStats
-	// InDoubt are the calls of runs that are not over with the result [OutcomeInDoubt].
+	// InDoubt are the calls with the result [OutcomeInDoubt] whose pause no step has consumed. When the run continues,
+	// they are no longer counted.
 	InDoubt int
 }
 

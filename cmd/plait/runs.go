@@ -336,7 +336,8 @@ func (r listedRun) callsText() string {
 	return cmp.Or(strings.Join(parts, ", "), "-")
 }
 
-// leaseText returns who claimed the run or its calls last, and for how long. With several, it is the one that ends last.
+// leaseText returns who claimed the run or its calls last, and for how long. Of several claims, it is the one that ends
+// last.
 func (r listedRun) leaseText(now time.Time) string {
 	var holder string
 	var end *time.Time

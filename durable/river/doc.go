@@ -20,8 +20,8 @@
 // resumes the run. A job holds the key of the run or call, and nothing else.
 //
 // The process that gets a job claims the work with durable.Engine.Handle or durable.Worker.Handle. If there is nothing
-// to claim, because the run is over, another process has the work, or the job came twice, the job is completed all the
-// same. Lost jobs are found by durable.Engine.Serve and durable.Worker.Serve, which [Serve] runs beside River. Nothing
+// to claim, because the run has ended, another process has the work, or the job came twice, the job is completed all
+// the same. Lost jobs are found by durable.Engine.Serve and durable.Worker.Serve, which [Serve] runs beside River. Nothing
 // depends on the state of a job.
 //
 // # Settings of the jobs
@@ -39,8 +39,8 @@
 //
 // # Connections
 //
-// Each process with [Serve] holds one connection of the pool to listen, and needs one for each slot that stores a step
-// at the moment: durable.Settings.Concurrency and five more are enough.
+// Each process with [Serve] holds one connection of the pool to listen. The others are in use for the milliseconds of a
+// transaction, not for the seconds of work, so a pool of 8 serves a process of 256 slots.
 //
 // # Errors
 //

@@ -62,8 +62,8 @@ func serveAgents(ctx context.Context, url string) error {
 	return river.Serve(ctx, pool, engine, nil, nil)
 }
 
-// A front end starts a run, an engine executes it, and a worker executes its calls. Here they are goroutines. They could
-// be processes on three machines: what they share is the database.
+// A front end starts a run, an engine executes it, and a worker executes its calls. Here they are goroutines. They
+// could be processes on three machines: what they share is the database.
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	url, err := pgtest.URL() // such as "postgres://plait@db.example.com/sessions"

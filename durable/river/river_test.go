@@ -41,7 +41,7 @@ func counter(name string, fn func(ctx context.Context, item string) (string, err
 
 func has(_ context.Context, item string) (string, error) { return "many " + item, nil }
 
-// agentOf returns an agent whose model calls each tool once, and then says "Done.".
+// agentOf returns an agent whose model calls each tool once, and then returns "Done.".
 func agentOf(tools ...executor.Tool) executor.Agent {
 	var uses []content.ToolUse
 	var all []dag.Tool

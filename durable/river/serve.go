@@ -21,7 +21,7 @@ import (
 // meanwhile. Each of them may be nil. pool is the pool that their store uses, with River's tables in its database; see
 // [Migrate].
 //
-// When ctx is done, no job is fetched and nothing is claimed any more. Work under way goes on for
+// When ctx is done, no job is fetched and nothing is claimed any more. Work under way continues for
 // durable.Settings.ShutdownTimeout, and is then interrupted.
 func Serve(ctx context.Context, pool *pgxpool.Pool, e *durable.Engine, w *durable.Worker, opts *Options) error {
 	o := opts.withDefaults()

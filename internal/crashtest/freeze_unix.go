@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// awaitThaw calls ready, upon which somebody freezes this process, and returns when it continues. The process does not stop
-// itself: the signal would reach it later than the next lines.
+// awaitThaw calls ready, upon which somebody freezes this process, and returns when it continues. The process does not
+// stop itself: the signal would reach it later than the next lines.
 func awaitThaw(ready func()) {
 	thawed := make(chan os.Signal, 1)
 	signal.Notify(thawed, syscall.SIGCONT)

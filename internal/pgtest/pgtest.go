@@ -8,7 +8,7 @@
 //	}
 //
 // The server's programs must be installed, on the PATH or where Debian's packages put them. Where they are not, tests
-// skip and say so; with PLAIT_POSTGRES=1 they fail.
+// skip with this reason; with PLAIT_POSTGRES=1 they fail.
 package pgtest
 
 import (
@@ -170,8 +170,8 @@ func (c *Cluster) run(name string, args ...string) error {
 
 	asOwner(cmd)
 	if err := cmd.Run(); err != nil {
-		said, _ := os.ReadFile(log.Name())
-		return fmt.Errorf("%s: %w\n%s", name, err, said)
+		output, _ := os.ReadFile(log.Name())
+		return fmt.Errorf("%s: %w\n%s", name, err, output)
 	}
 	return nil
 }

@@ -72,9 +72,9 @@ func (t *runsTx) countRuns(nums []any) (found store.PrunedRuns, err error) {
 	return found, sum(query, args, &found.Calls)
 }
 
-// removeRuns removes runs that are over, and counts them. Another program may have removed some of them before.
+// removeRuns removes runs that have ended, and counts them. Another program may have removed some of them before.
 func (t *runsTx) removeRuns(nums []any) (removed store.PrunedRuns, err error) {
-	// A run that is over never changes again, so only its existence is checked.
+	// A run that has ended never changes again, so only its existence is checked.
 	var present []any
 	query, args := withList(`SELECT num FROM plait_runs WHERE busy = 0`, nil, ` AND num IN `, nums)
 	err = each(t.ctx, t.tx, query+t.d.dialect.Skip, args, func(scan func(...any) error) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// Stats implements store.Runs. Both queries read plait_runs_busy, so runs that are over cost nothing.
+// Stats implements store.Runs. Both queries read plait_runs_busy, so runs that have ended cost nothing.
 func (d *Driver) Stats(ctx context.Context) (s store.RunStats, err error) {
 	err = d.readRuns(ctx, func(t *runsTx) error {
 		s = store.RunStats{}
@@ -25,7 +25,7 @@ func (d *Driver) Stats(ctx context.Context) (s store.RunStats, err error) {
 	return s, nil
 }
 
-// countStates counts the runs that are not over.
+// countStates counts the runs that have not ended.
 func (t *runsTx) countStates(s *store.RunStats) error {
 	return each(t.ctx, t.tx, `SELECT state, COUNT(*), MIN(changed), SUM(CASE WHEN lease_until <= $1 THEN 1 ELSE 0 END)
 		FROM plait_runs WHERE busy = 1 GROUP BY state`, []any{t.now.UnixNano()}, func(scan func(...any) error) error {

@@ -104,7 +104,7 @@ func (t *runsTest) retention() {
 		require.NotZero(t, did.Nodes)
 
 		require.Equal(t, before, w.needed())
-		require.Len(t, w.runs(), len(w.open()), "runs that are over are removed")
+		require.Len(t, w.runs(), len(w.open()), "runs that have ended are removed")
 		again, err := store.Retention{}.Apply(t.ctx, t.Runs)
 		require.NoError(t, err)
 		require.Zero(t, again)
@@ -231,7 +231,7 @@ func (w *retentionWorld) runs() []store.Run {
 	return runs
 }
 
-// open returns the runs that are not over.
+// open returns the runs that have not ended.
 func (w *retentionWorld) open() (open []store.Run) {
 	for _, r := range w.runs() {
 		if !r.State.Ended() {
@@ -250,8 +250,8 @@ func (w *retentionWorld) busyHead(conversation, head string) bool {
 	return false
 }
 
-// needed returns all that must stay: each head with the records that it reaches, and each run that is not over with its
-// calls.
+// needed returns all that must stay: each head with the records that it reaches, and each run that has not ended with
+// its calls.
 func (w *retentionWorld) needed() map[string]any {
 	needed := map[string]any{}
 	keys, err := w.Conversations(w.ctx, store.Page{})

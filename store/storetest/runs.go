@@ -65,11 +65,11 @@ var runCases = []struct {
 	{"a parked run keeps its continuation", (*runsTest).parked},
 	{"sweep wakes for what nobody took", (*runsTest).sweepWakes},
 	{"sweep lists what nobody can claim", (*runsTest).sweepExpired},
-	{"runs that have been over for long are removed", (*runsTest).pruneRuns},
+	{"runs that ended long ago are removed", (*runsTest).pruneRuns},
 	{"runs are removed in parts", (*runsTest).pruneParts},
-	{"a run that is not over is never removed", (*runsTest).pruneOpen},
+	{"a run that has not ended is never removed", (*runsTest).pruneOpen},
 	{"retention keeps what runs, heads and forks need", (*runsTest).retention},
-	{"stats count what is not over", (*runsTest).stats},
+	{"stats count what has not ended", (*runsTest).stats},
 	{"runs are listed in pages", (*runsTest).listed},
 	{"keys that do not exist", (*runsTest).unknown},
 	{"texts are kept byte by byte", (*runsTest).texts},
@@ -541,6 +541,7 @@ func (t *runsTest) senseless() {
 	l := t.claimRun(held).Lease
 	elsewhere := nodes("elsewhere", 0)
 	one := []store.Task{task("a")}
+
 	for name, step := range map[string]store.Step{
 		"another head":      {Append: &elsewhere},
 		"pause and end":     {Pause: &store.Pause{Continuation: "p", Tasks: one}, End: store.RunDone},
@@ -558,11 +559,13 @@ func (t *runsTest) senseless() {
 			l = t.claimRun(held).Lease
 			step = store.Step{Consume: "p1", Pause: &store.Pause{Continuation: "p1", Tasks: one}}
 		}
+
 		step.Lease = l
 		_, err := t.Commit(t.ctx, step)
 		require.ErrorIs(t, err, store.ErrStep, name)
 		t.state("r", store.RunRunning)
 	}
+
 	_, err := t.Head(t.ctx, "elsewhere", "main")
 	require.ErrorIs(t, err, store.ErrNotStored)
 }
@@ -781,7 +784,7 @@ func (t *runsTest) stats() {
 		return s
 	}
 	t.cancelled("cancelled")
-	require.Zero(t, stats(), "runs that are over are not counted")
+	require.Zero(t, stats(), "runs that have ended are not counted")
 
 	// Of the calls of one pause nobody took one, one is claimed, one was lost twice, and one is exhausted. The fifth waits
 	// for a reply, and the sixth is in doubt.
