@@ -249,7 +249,7 @@ func finishGolden(t *testing.T, path string) {
 	defer func() { require.NoError(t, db.Close()) }()
 	require.NoError(t, db.Check(ctx))
 
-	// The states are what their names promise.
+	// Each run is in the state that its name describes.
 	states := map[string]store.RunState{
 		stateStarted: store.RunReady, stateClaimed: store.RunRunning, statePaused: store.RunWaiting,
 		stateCalled: store.RunWaiting, stateReady: store.RunReady, stateDoubt: store.RunRunning,
