@@ -122,7 +122,10 @@ func (n *Node) plainBlocks(r *plain.Reader) content.Blocks {
 func (n *Node) plainExecution(r *plain.Reader) Payload {
 	e := ToolExecution{CallID: r.OptString("call_id")}
 	r.FailIf(!r.Member("index"))
-	e.Index, e.Tool, e.Input = int(r.Int()), r.OptString("tool"), content.JSON(r.OptJSON("input"))
+	index := r.Int()
+	e.Index = int(index)
+	r.FailIf(int64(e.Index) != index) // on a 32-bit machine
+	e.Tool, e.Input = r.OptString("tool"), content.JSON(r.OptJSON("input"))
 	e.State = ExecutionState(r.OptString("state"))
 
 	r.Expect(`,"result":[`)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,13 @@ func TestPlainLinesAreReadAsAnyOther(t *testing.T) {
 	for _, n := range nodes {
 		require.True(t, requirePlain(t, n.encode(nil), resolver(nodes)), "%s", n.encode(nil))
 	}
+}
+
+// TestIndexThatDoesNotFitIsNotPlain reads an index of 33 bits, which is an int on some machines only.
+func TestIndexThatDoesNotFitIsNotPlain(t *testing.T) {
+	nodes := plainNodes(t)
+	line := strings.Replace(string(nodes[1].encode(nil)), `"index":0`, `"index":4294967296`, 1)
+	require.Equal(t, strconv.IntSize == 64, parsePlain([]byte(line), resolver(nodes)) != nil)
 }
 
 // TestOtherFormsAreNotPlain changes plain lines in ways that Append would not write, or that no line may have.
