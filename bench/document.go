@@ -86,7 +86,8 @@ func earlier(path string) ([]pair.Measure, error) {
 
 	var list []pair.Measure
 	at := map[string]int{}
-	for lines := bufio.NewScanner(file); lines.Scan(); {
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
 		var m pair.Measure
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
@@ -97,6 +98,9 @@ func earlier(path string) ([]pair.Measure, error) {
 		}
 		at[m.Name] = len(list)
 		list = append(list, m)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return list, nil
 }

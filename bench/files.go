@@ -247,8 +247,12 @@ func journalFlat() pair.Case {
 		for _, after := range []int{100_000, 10} {
 			all, err := journal(after, 0).Variants()
 			if err != nil {
+				for _, v := range variants {
+					err = errors.Join(err, v.Close())
+				}
 				return nil, err
 			}
+
 			v := all[0]
 			v.Name = "after " + short(after)
 			variants = append(variants, v)

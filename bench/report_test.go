@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/xml"
 	"os"
 	"path/filepath"
@@ -32,6 +33,14 @@ func TestOfTwoLinesWithOneNameTheLaterCounts(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list, 2)
 	require.Equal(t, 3.0, list[0].Ratio)
+}
+
+func TestALineThatIsTooLongIsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lines")
+	lines := `{"name":"a","ratio":1}` + "\n" + `{"name":"` + strings.Repeat("b", bufio.MaxScanTokenSize) + `"}` + "\n"
+	require.NoError(t, os.WriteFile(path, []byte(lines), 0o644))
+	_, err := earlier(path)
+	require.ErrorIs(t, err, bufio.ErrTooLong)
 }
 
 func TestChartHasALineForEachLibrary(t *testing.T) {

@@ -149,6 +149,11 @@ func Serve(l Library) {
 			os.Exit(1)
 		}
 	}
+
+	if err := in.Err(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // patience is how long a sample may take before the library is left out of the measure.
