@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,9 +31,9 @@ Reproduce a row with ` + "`go run ./bench -run NAME`" + `.
 `)
 
 	area := ""
-	for _, m := range measures {
-		if first, _, _ := strings.Cut(m.Name, "/"); first != area {
-			area = first
+	for _, m := range byArea(measures) {
+		if areaOf(m) != area {
+			area = areaOf(m)
 			fmt.Fprintf(&b, "\n## %s\n\n| | measure | ours | beside | ratio | goal |\n|---|---|---|---|---|---|\n", area)
 		}
 		b.WriteString(markdownRow(m))
@@ -43,6 +45,23 @@ Reproduce a row with ` + "`go run ./bench -run NAME`" + `.
 		failed = errors.Join(failed, os.WriteFile("docs/cost-per-turn.svg", []byte(chart(lines)), 0o644))
 	}
 	return failed
+}
+
+// areaOf returns the area of a measure, which is the first part of its name.
+func areaOf(m pair.Measure) string {
+	area, _, _ := strings.Cut(m.Name, "/")
+	return area
+}
+
+// byArea returns the measures with those of one area together. Areas stand in the order of their first measures.
+func byArea(measures []pair.Measure) []pair.Measure {
+	first := map[string]int{}
+	for i, m := range slices.Backward(measures) {
+		first[areaOf(m)] = i
+	}
+	return slices.SortedStableFunc(slices.Values(measures), func(a, b pair.Measure) int {
+		return cmp.Compare(first[areaOf(a)], first[areaOf(b)])
+	})
 }
 
 func markdownRow(m pair.Measure) string {

@@ -139,7 +139,7 @@ func snapshot(nodes int, limit float64) pair.Case {
 				}
 				return nil
 			}},
-			{Name: "as loaded", Run: write(loaded)},
+			{Name: "again, loaded", Run: write(loaded)},
 			{Name: "first", Max: 2, Run: func(s *pair.Sample) error {
 				for range s.N {
 					s.Pause()
@@ -155,7 +155,7 @@ func snapshot(nodes int, limit float64) pair.Case {
 		return variants, nil
 	}, Goals: []pair.Goal{
 		{Number: 2, Name: "again", Kind: pair.Faster, Limit: limit},
-		{Number: 2, Name: "as loaded", Kind: pair.Faster, Ours: "as loaded", Limit: limit},
+		{Number: 2, Name: "again, loaded", Kind: pair.Faster, Ours: "again, loaded", Limit: limit},
 		{Number: 2, Name: "first", Kind: pair.AtMost, Ours: "first"},
 	}}
 }

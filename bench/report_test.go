@@ -43,6 +43,19 @@ func TestALineThatIsTooLongIsAnError(t *testing.T) {
 	require.ErrorIs(t, err, bufio.ErrTooLong)
 }
 
+func TestMeasuresOfOneAreaStandTogether(t *testing.T) {
+	var measures []pair.Measure
+	for _, name := range []string{"save/1k", "load/1k", "cold", "save/100k", "cold/x", "load/100k"} {
+		measures = append(measures, pair.Measure{Name: name})
+	}
+
+	var names []string
+	for _, m := range byArea(measures) {
+		names = append(names, m.Name)
+	}
+	require.Equal(t, []string{"save/1k", "save/100k", "load/1k", "load/100k", "cold", "cold/x"}, names)
+}
+
 func TestChartHasALineForEachLibrary(t *testing.T) {
 	var measures []pair.Measure
 	for turns, cost := range map[string]float64{"10": 5_000, "100": 6_000, "1k": 1_000_000} {

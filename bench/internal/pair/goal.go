@@ -34,7 +34,7 @@ type Goal struct {
 	Kind Kind
 	// Ours and Beside are names of variants. They default to the first and the second one.
 	Ours, Beside string
-	// Limit is the goal. 0 is none, except for Allocs: then the measure is only reported.
+	// Limit is the goal. 0 is no goal, and the measure is only reported; for Allocs 0 is a goal.
 	Limit float64
 }
 
