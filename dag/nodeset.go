@@ -57,7 +57,10 @@ func (s *NodeSet) Parse(line []byte) (*node.Node, error) {
 
 // Missing returns the nodes of d that are not in the set: nodes that the heads and the refs reach, and of child
 // conversations. Every node comes after all nodes that it refers to. The cost does not grow with the number of nodes
-// that are in the set. Errors:
+// that are in the set.
+//
+// If a node is redacted in a part of d or in the set, the copy that is returned is redacted, also where d has its
+// content. Errors:
 //
 //   - the chain's own;
 //   - ErrDuplicateID for a node with the ID of another node in the set;
