@@ -17,7 +17,7 @@ type Retention struct {
 	OlderThan time.Duration
 	// DryRun removes nothing, and counts what would be removed.
 	DryRun bool
-	// Batch is the maximum number of runs in one transaction. Defaults to 100.
+	// Batch is the maximum number of runs in one transaction. Defaults to 100, and is at most 10,000.
 	Batch int
 }
 

@@ -407,18 +407,18 @@ type PruneRunsRequest struct {
 	OlderThan time.Duration
 	// After selects the runs with larger IDs. Give PrunedRuns.Last to remove the next ones. "" begins at the first.
 	After string
-	// Limit is the maximum number of runs to remove. Defaults to 100.
+	// Limit is the maximum number of runs to remove. Defaults to 100, and is at most 10,000.
 	Limit int
 	// DryRun removes nothing.
 	DryRun bool
 }
 
-// Max returns Limit or its default.
+// Max returns Limit, its default, or the largest limit. Databases limit the number of parameters in a statement.
 func (p PruneRunsRequest) Max() int {
 	if p.Limit <= 0 {
 		return 100
 	}
-	return p.Limit
+	return min(p.Limit, 10_000)
 }
 
 // PrunedRuns counts what [Runs].PruneRuns removes.

@@ -16,6 +16,12 @@ func TestMemoryKeepsTheRulesOfRuns(t *testing.T) {
 	storetest.RunRuns(t, func(*testing.T) store.Runs { return store.Memory() })
 }
 
+func TestNumberOfRunsToRemoveAtATimeIsLimited(t *testing.T) {
+	for limit, want := range map[int]int{-1: 100, 0: 100, 1: 1, 10_000: 10_000, 10_001: 10_000} {
+		require.Equal(t, want, store.PruneRunsRequest{Limit: limit}.Max())
+	}
+}
+
 // The suite cannot wait. Here time is not real.
 func TestSweepWakesLessOftenTheLongerNobodyComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
