@@ -153,8 +153,8 @@ func (db *database) Read(ctx context.Context, f func(sqlstore.Tx) error) error {
 	return f(queries{conn, db})
 }
 
-// limit returns a context for one statement. The server ends a statement after StatementTimeout; if the network is silent,
-// nobody hears of it, and only this limit ends the wait.
+// limit returns a context for one statement. The server ends a statement after StatementTimeout; if the network is
+// silent, nobody hears of it, and only this limit ends the wait.
 func (db *database) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if db.replyTimeout <= 0 {
 		return ctx, func() {}
@@ -239,7 +239,7 @@ type rows struct {
 func (r rows) Next() bool {
 	more := r.Rows.Next()
 	if !more {
-		r.Rows.Close()
+		_ = r.Close() // each later Err and Close returns the error too
 	}
 	return more
 }

@@ -22,9 +22,10 @@
 //
 // A program that is stopped inside a transaction (a paused virtual machine, a debugger) holds locks that others wait for.
 // So the server ends a transaction that is idle for [Options.IdleTimeout], and a statement that waits for a lock longer
-// than [Options.LockTimeout], or runs longer than [Options.StatementTimeout]. A network that goes silent is the other case:
-// after twice the StatementTimeout without a reply, a call returns an error and gives its connection up. With [New], set
-// PingTimeout of the pool too.
+// than [Options.LockTimeout], or runs longer than [Options.StatementTimeout]. A network that goes silent is the other
+// case: after twice the StatementTimeout without a reply to a statement, a call returns an error and gives its connection
+// up. A new connection has connect_timeout of the URL instead, by default 2 minutes. The wait for a free connection of
+// the pool ends with the context. With [New], set PingTimeout of the pool too.
 //
 // # Concurrency
 //
