@@ -639,7 +639,8 @@ func TestRewriteErasesRedactedContent(t *testing.T) {
 	require.Equal(t, written(t, c.DAG()), written(t, open(t, s, "k").DAG()))
 }
 
-// TestJoinedConversationIsStoredRedacted appends to a conversation that is new, has the redacted part, or has the other one.
+// TestJoinedConversationIsStoredRedacted appends to a conversation that is new, has the redacted part, or has the other
+// one.
 func TestJoinedConversationIsStoredRedacted(t *testing.T) {
 	asked := dag.New().User("Where is Ann?").Assistant("", content.ToolUse{ID: "call_1", Name: "find", Input: "{}"})
 	ran := asked.AppendExecutions(node.ToolExecution{CallID: "call_1", Tool: "find", Input: "{}", Result: content.Words("In Paris.")})

@@ -46,8 +46,8 @@ func (r Runs) Test(t *testing.T) {
 	}
 }
 
-// disturbed freezes one process before its first calls and another one with its first result, and kills others at random
-// moments.
+// disturbed freezes one process before its first calls and another one with its first result, and kills others at
+// random moments.
 func (r Runs) disturbed(t *testing.T) {
 	t.Helper()
 	f := newFleet(t, r)

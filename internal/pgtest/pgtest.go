@@ -44,7 +44,8 @@ var shared struct {
 	err     error
 }
 
-// Missing reports whether no server is installed, so that tests skip. With PLAIT_POSTGRES it is false, so that they fail.
+// Missing reports whether no server is installed, so that tests skip. With PLAIT_POSTGRES it is false, so that they
+// fail.
 func Missing() bool {
 	_, err := programs()
 	return err != nil && os.Getenv("PLAIT_POSTGRES") == ""

@@ -76,6 +76,7 @@ func TestEveryOperationOfDurableRunsMayFail(t *testing.T) {
 	} else if os.Getenv("PLAIT_LONG") != "" {
 		samples = 200
 	}
+
 	for _, f := range faults {
 		if !f.once {
 			continue // a process would repeat its transactions until the disk is repaired
@@ -85,12 +86,14 @@ func TestEveryOperationOfDurableRunsMayFail(t *testing.T) {
 				operations, faults := errorsIn(t, f, -1, nil, unchanged)
 				require.Empty(t, faults)
 				require.NotZero(t, operations)
+
 				stride := max(1, operations/samples)
 				for n := stride / 2; n < operations; n += stride {
 					var powerLoss *rand.Rand
 					if end != "" {
 						powerLoss = rand.New(rand.NewPCG(*seed, uint64(n)))
 					}
+
 					reached, faults := errorsIn(t, f, n, powerLoss, unchanged)
 					require.Greater(t, reached, n)
 					require.Empty(t, faults, "operation %d of %d", n, operations)

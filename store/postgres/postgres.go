@@ -116,8 +116,8 @@ func connect(ctx context.Context, url string, o Options) (*database, error) {
 	return &database{pool: pool, owned: true, replyTimeout: replies}, nil
 }
 
-// replyTimeout returns how long to wait for the reply to a statement that the server ends after a time: so long that its
-// error has come, unless the network is silent.
+// replyTimeout returns how long to wait for the reply to a statement that the server ends after a time: so long that
+// its error has come, unless the network is silent.
 func replyTimeout(statement time.Duration) time.Duration { return 2 * statement }
 
 // New uses a pool of the program. The timeouts of opts apply to the transactions of Plait alone. New changes no setting

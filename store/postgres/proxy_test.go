@@ -242,7 +242,8 @@ func (n network) live(
 
 func honest(db sqlstore.DB) sqlstore.DB { return db }
 
-// A process whose connection fails at any request, in any way, loses nothing and repeats nothing. PLAIT_LONG tests more.
+// A process whose connection fails at any request, in any way, loses nothing and repeats nothing. PLAIT_LONG tests
+// more.
 func TestConnectionsMayFailAtAnyRequest(t *testing.T) {
 	n := newNetwork(t)
 	for _, only := range []string{"", "commit"} {

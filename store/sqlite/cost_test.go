@@ -17,8 +17,8 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// TestDurableRunTakesOneCommitAStep counts the commits of a run, each of which syncs the file once. A step is a response of
-// the model or a tool call. This is the most that a run takes: no two results come at the same time.
+// TestDurableRunTakesOneCommitAStep counts the commits of a run, each of which syncs the file once. A step is a response
+// of the model or a tool call. This is the most that a run takes: no two results come at the same time.
 func TestDurableRunTakesOneCommitAStep(t *testing.T) {
 	decide := executor.Hook{Before: func(context.Context, executor.Call) (executor.Decision, error) { return executor.Allow(), nil }}
 	for _, c := range []struct {
@@ -47,8 +47,8 @@ func TestDurableRunTakesOneCommitAStep(t *testing.T) {
 	}
 }
 
-// countCommits runs an agent on a new database: a response with calls, and one without. It returns the number of commits
-// and of steps.
+// countCommits runs an agent on a new database: a response with calls, and one without. It returns the number of
+// commits and of steps.
 func countCommits(t *testing.T, agent executor.Agent, calls int) (commits, steps int) {
 	t.Helper()
 	db, _ := openNew(t, nil)

@@ -130,8 +130,8 @@ func (db *database) watchFile(ctx context.Context, c *connection) error {
 // errReplaced reports a file that is not the one that was opened.
 var errReplaced = errors.New("another file has taken its place since it was opened")
 
-// checkFile returns an error if the file was deleted or replaced since it was opened. What is written to it then would be
-// acknowledged, and lost when it is closed; a new connection would open the other file.
+// checkFile returns an error if the file was deleted or replaced since it was opened. What is written to it then would
+// be acknowledged, and lost when it is closed; a new connection would open the other file.
 func (db *database) checkFile() error {
 	if db.path == "" {
 		return nil

@@ -133,7 +133,8 @@ func (w *retentionWorld) change() {
 	case 6:
 		// Back to an earlier node: what was behind it is not reached any more.
 		a := w.append(conversation, head)
-		if a.Records = nil; a.Expect > 0 {
+		a.Records = nil
+		if a.Expect > 0 {
 			a.Nodes = []node.ID{w.anyNode(conversation)}
 			_, err := w.Append(w.ctx, a)
 			w.allow(err)
@@ -143,6 +144,7 @@ func (w *retentionWorld) change() {
 			w.allow(w.Cancel(w.ctx, open[w.rand.IntN(len(open))].ID, ""))
 			return
 		}
+
 		if h, err := w.Head(w.ctx, conversation, head); err == nil && !w.busyHead(conversation, head) {
 			w.allow(w.RemoveHead(w.ctx, conversation, head, h.Version))
 		}
