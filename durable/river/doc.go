@@ -21,8 +21,8 @@
 //
 // The process that gets a job claims the work with durable.Engine.Handle or durable.Worker.Handle. If there is nothing
 // to claim, because the run has ended, another process has the work, or the job came twice, the job is completed all
-// the same. Lost jobs are found by durable.Engine.Serve and durable.Worker.Serve, which [Serve] runs beside River. Nothing
-// depends on the state of a job.
+// the same. Lost jobs are found by durable.Engine.Serve and durable.Worker.Serve, which [Serve] runs beside River.
+// Nothing depends on the state of a job.
 //
 // # Settings of the jobs
 //
