@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -28,18 +29,18 @@ type AgentTool struct {
 	Store *store.Store
 }
 
-// Question is the arguments of the tool that [AddAgent] adds.
-type Question struct {
+// AgentArguments is the arguments of the tool that [AddAgent] adds.
+type AgentArguments struct {
 	Message string `json:"message" jsonschema:"what to tell the agent"`
 	// Conversation is the key of a stored conversation.
 	Conversation string `json:"conversation,omitempty" jsonschema:"the name of the conversation to continue or begin"`
 }
 
-// Answer is the structured result of the tool that [AddAgent] adds.
-type Answer struct {
+// AgentResult is the structured result of the tool that [AddAgent] adds.
+type AgentResult struct {
 	Text string `json:"text" jsonschema:"the agent's answer"`
 	Stop string `json:"stop" jsonschema:"why the agent stopped"`
-	// Conversation is that of the question.
+	// Conversation is that of the arguments.
 	Conversation string `json:"conversation,omitempty"`
 }
 
@@ -64,7 +65,7 @@ type agentServer struct {
 
 	mu     sync.Mutex
 	paused map[string]pausedRun // by the state that the client returns with the answers of its user
-	order  []string             // the keys of paused, the oldest first; some may be gone
+	order  []string             // the keys of paused, the oldest first
 }
 
 // pausedRun is a run that waits for approval.
@@ -76,8 +77,8 @@ type pausedRun struct {
 
 // call executes a call, or the next part of one whose client has asked its user.
 func (s *agentServer) call(
-	ctx context.Context, r *sdk.CallToolRequest, q Question,
-) (*sdk.CallToolResult, Answer, error) {
+	ctx context.Context, r *sdk.CallToolRequest, q AgentArguments,
+) (*sdk.CallToolResult, AgentResult, error) {
 	agent := s.Agent
 	var events iter.Seq2[executor.Event, error]
 	var conversation *store.Conversation
@@ -85,7 +86,7 @@ func (s *agentServer) call(
 	if state := r.Params.RequestState; state != "" {
 		run, found := s.take(state)
 		if !found {
-			return nil, Answer{}, errors.New("the question for approval was answered before, or is too old: call the tool again")
+			return nil, AgentResult{}, errors.New("the question for approval was answered before, or is too old: call the tool again")
 		}
 		conversation = run.conversation
 		agent = saving(agent, conversation)
@@ -95,7 +96,7 @@ func (s *agentServer) call(
 		if q.Conversation != "" {
 			var err error
 			if conversation, err = s.open(ctx, q.Conversation); err != nil {
-				return nil, Answer{}, err
+				return nil, AgentResult{}, err
 			}
 			d = conversation.DAG()
 		}
@@ -103,16 +104,17 @@ func (s *agentServer) call(
 		events = agent.Stream(ctx, d.User(q.Message))
 	}
 
+	calls := 0
 	for {
-		end, err := report(ctx, r, events)
+		end, err := report(ctx, r, events, &calls)
 		var pause *executor.PausedError
 		if !errors.As(err, &pause) {
-			return nil, Answer{Text: end.DAG.Text(), Stop: string(end.Stop.Reason), Conversation: q.Conversation}, err
+			return nil, AgentResult{Text: end.DAG.Text(), Stop: string(end.Stop.Reason), Conversation: q.Conversation}, err
 		}
 
 		c := pause.Continuation
 		if c.Reason != content.StopApproval {
-			return nil, Answer{}, fmt.Errorf("the agent waits for results that come from elsewhere: %w", err)
+			return nil, AgentResult{}, fmt.Errorf("the agent waits for deferred results: %w", err)
 		}
 		questions := questions(c)
 		switch {
@@ -120,12 +122,12 @@ func (s *agentServer) call(
 			questions = nil // everything is declined
 		case r.ProtocolVersion() >= roundTrips:
 			state := s.keep(pausedRun{end.DAG, c, conversation})
-			return &sdk.CallToolResult{InputRequests: questions, RequestState: state}, Answer{}, nil
+			return &sdk.CallToolResult{InputRequests: questions, RequestState: state}, AgentResult{}, nil
 		}
 
-		answers, err := elicit(ctx, r.Session, questions)
+		answers, err := elicit(ctx, r.Session, c, questions)
 		if err != nil {
-			return nil, Answer{}, err
+			return nil, AgentResult{}, err
 		}
 		events = agent.ResumeStream(ctx, end.DAG, c, replies(c, answers))
 	}
@@ -141,23 +143,32 @@ func (s *agentServer) open(ctx context.Context, key string) (*store.Conversation
 	return s.Store.Conversation(ctx, key)
 }
 
-// saving returns the agent with Save set, if there is a conversation.
+// saving returns the agent with a Save that appends to the conversation, if there is one, before the agent's own.
 func saving(agent executor.Agent, c *store.Conversation) executor.Agent {
-	if c != nil {
+	own := agent.Save
+	switch {
+	case c != nil && own == nil:
 		agent.Save = c.Append
+	case c != nil:
+		agent.Save = func(ctx context.Context, d dag.DAG) error {
+			if err := c.Append(ctx, d); err != nil {
+				return err
+			}
+			return own(ctx, d)
+		}
 	}
 	return agent
 }
 
 // keep remembers a paused run and returns the state that names it. Nobody can guess it.
 func (s *agentServer) keep(run pausedRun) (state string) {
-	const most = 1000
+	const limit = 1000
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.paused == nil {
 		s.paused = map[string]pausedRun{}
 	}
-	if len(s.order) == most {
+	if len(s.order) == limit {
 		delete(s.paused, s.order[0])
 		s.order = s.order[1:]
 	}
@@ -174,25 +185,28 @@ func (s *agentServer) take(state string) (pausedRun, bool) {
 	defer s.mu.Unlock()
 	run, found := s.paused[state]
 	delete(s.paused, state)
+	s.order = slices.DeleteFunc(s.order, func(other string) bool { return other == state })
 	return run, found
 }
 
-// report ranges over the events of a run, and notifies the client of each call of a tool.
-func report(ctx context.Context, r *sdk.CallToolRequest, events iter.Seq2[executor.Event, error]) (executor.End, error) {
+// report ranges over the events of a run, and notifies the client of each call of a tool. It counts them in calls,
+// because the progress of a request has to rise.
+func report(
+	ctx context.Context, r *sdk.CallToolRequest, events iter.Seq2[executor.Event, error], calls *int,
+) (executor.End, error) {
 	token := r.Params.GetProgressToken()
-	calls := 0
 	for event, err := range events {
 		switch e := event.(type) {
 		case executor.End:
 			return e, err
 		case executor.ToolStart:
-			calls++
+			*calls++
 			if token == nil {
 				continue
 			}
 			// A client that cannot be notified still gets the answer.
 			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
-				ProgressToken: token, Progress: float64(calls), Message: e.Call.Name,
+				ProgressToken: token, Progress: float64(*calls), Message: e.Call.Name,
 			})
 		}
 	}
@@ -234,15 +248,21 @@ func replies(c executor.Continuation, answers sdk.InputResponseMap) map[string]e
 	return all
 }
 
-// elicit asks the user of a client whose version of the protocol has requests of the server.
-func elicit(ctx context.Context, session *sdk.ServerSession, questions sdk.InputRequestMap) (sdk.InputResponseMap, error) {
+// elicit asks the user, in call order, of a client whose version of the protocol has requests of the server.
+func elicit(
+	ctx context.Context, session *sdk.ServerSession, c executor.Continuation, questions sdk.InputRequestMap,
+) (sdk.InputResponseMap, error) {
 	answers := sdk.InputResponseMap{}
-	for id, question := range questions {
-		answer, err := session.Elicit(ctx, question.(*sdk.ElicitParams))
+	for _, p := range c.Pending {
+		question, asked := questions[p.ID].(*sdk.ElicitParams)
+		if !asked {
+			continue
+		}
+		answer, err := session.Elicit(ctx, question)
 		if err != nil {
 			return nil, fmt.Errorf("asking for approval: %w", err)
 		}
-		answers[id] = answer
+		answers[p.ID] = answer
 	}
 	return answers, nil
 }

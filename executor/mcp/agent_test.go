@@ -157,7 +157,7 @@ func TestRunThatWaitsForResultsIsAnError(t *testing.T) {
 	}})
 	text, result := call(t, session(t, server, nil, ""), "ask", map[string]any{"message": "Go."})
 	require.True(t, result.IsError)
-	require.Contains(t, text, "results that come from elsewhere")
+	require.Contains(t, text, "deferred results")
 }
 
 func TestForgedStateIsRefused(t *testing.T) {

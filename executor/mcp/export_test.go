@@ -1,8 +1,8 @@
 package mcp
 
-// Stale reports whether the server has said that its list changed.
+// Stale reports whether the server has announced a change of its list.
 func (s *Server) Stale() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stale
+	return s.changes != s.listed
 }

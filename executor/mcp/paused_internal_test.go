@@ -19,4 +19,11 @@ func TestOldestPausedRunIsDropped(t *testing.T) {
 	require.True(t, found)
 	_, found = s.take(second)
 	require.False(t, found, "a state is used once")
+
+	kept := s.keep(pausedRun{})
+	for range 2000 {
+		s.take(s.keep(pausedRun{}))
+	}
+	_, found = s.take(kept)
+	require.True(t, found, "runs that have continued do not count")
 }

@@ -16,7 +16,7 @@ func (s *Server) result(answer *sdk.CallToolResult) (executor.Result, error) {
 	result := executor.Result{IsError: answer.IsError, Usage: s.calls.takeUsage()}
 	var blocks []content.Block
 	for _, c := range answer.Content {
-		blocks = append(blocks, block(c))
+		blocks = append(blocks, checked(block(c)))
 	}
 
 	if answer.StructuredContent != nil {
@@ -35,7 +35,15 @@ func (s *Server) result(answer *sdk.CallToolResult) (executor.Result, error) {
 	return result, err
 }
 
-// block translates one content of a result or message. What cannot be a block becomes a text that says so.
+// checked returns the block, or a text with the reason where no conversation can have it.
+func checked(b content.Block) content.Block {
+	if _, err := content.Of(b); err != nil {
+		return content.Text{Text: "[" + err.Error() + "]"}
+	}
+	return b
+}
+
+// block translates one content of a result or message. One without content becomes a text that names it.
 func block(c sdk.Content) content.Block {
 	switch c := c.(type) {
 	case *sdk.TextContent:

@@ -12,36 +12,36 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// answerError is why a request of the server was not answered.
-type answerError struct{ error }
+// refusal is why a request of the server has no response. The connection is not the reason.
+type refusal struct{ error }
 
-func (e *answerError) Unwrap() error { return e.error }
+func (e *refusal) Unwrap() error { return e.error }
 
-// elicit answers a server's question to a person.
+// elicit passes a server's question to a person on.
 func (s *Server) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-	answer, err := s.opts.Elicit(ctx, r.Params)
+	response, err := s.opts.Elicit(ctx, r.Params)
 	if err != nil {
-		return nil, &answerError{err}
+		return nil, &refusal{err}
 	}
-	return answer, nil
+	return response, nil
 }
 
-// sample answers a server's request for a response of a model.
+// sample sends a server's request for a response of a model.
 func (s *Server) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
 	if s.opts.Approve != nil {
 		if err := s.opts.Approve(ctx, r.Params); err != nil {
-			return nil, &answerError{fmt.Errorf("sampling was refused: %w", err)}
+			return nil, &refusal{fmt.Errorf("sampling was refused: %w", err)}
 		}
 	}
 
 	request, err := s.sampling(r.Params)
 	if err != nil {
-		return nil, &answerError{err}
+		return nil, &refusal{err}
 	}
 	answer, err := api.NewClient(s.opts.Model, nil).Send(ctx, request)
 	s.calls.spend(answer.Usage)
 	if err != nil {
-		return nil, &answerError{err}
+		return nil, &refusal{err}
 	}
 	return &sdk.CreateMessageResult{
 		Role: "assistant", Model: answer.Model, StopReason: stopReason(answer.Stop),

@@ -58,7 +58,7 @@ type Options struct {
 	Name string
 	// Include selects tools by the server's name for them. Defaults to all.
 	Include func(tool string) bool
-	// TrustHints takes the server's word for what a second execution of a call does (executor.WithEffect): its hint
+	// TrustHints relies on the server's hints about what a second execution of a call does (executor.WithEffect): its hint
 	// readOnly is executor.EffectReadOnly, idempotent is executor.EffectIdempotent. Such a call is executed again if the
 	// connection broke off during it, or the program ended. Defaults to false: no call is ever repeated by itself.
 	TrustHints bool
@@ -66,15 +66,15 @@ type Options struct {
 	Timeout time.Duration
 
 	// Model answers the server's requests for a response of a model (sampling). The tokens count in the usage of the
-	// call that ends next. Defaults to none: the server is told that sampling is not supported.
+	// call that ends next. Defaults to none: sampling is not offered to the server.
 	Model api.Provider
 	// Approve, if it is set, decides about each such request before it is sent. An error refuses it. Defaults to
 	// allowing all of them.
 	Approve func(ctx context.Context, request *sdk.CreateMessageParams) error
 	// MaxTokens limits the response to such a request. Defaults to 4,096, and is never more than the server asks for.
 	MaxTokens int
-	// Elicit answers the server's questions to a person (elicitation). Defaults to none: the server is told that
-	// elicitation is not supported.
+	// Elicit answers the server's questions to a person (elicitation). Defaults to none: elicitation is not
+	// offered to the server.
 	Elicit func(ctx context.Context, question *sdk.ElicitParams) (*sdk.ElicitResult, error)
 
 	// Log gets a warning for each tool that is left out, and for each lost connection. Defaults to no log.
@@ -93,12 +93,20 @@ type Server struct {
 	connecting chan struct{}
 
 	mu      sync.Mutex
-	session *sdk.ClientSession // nil before the first connection and after one was lost
+	current *connection // nil before the first connection and after one was lost
 	tools   []executor.Tool
 	leftOut []error
-	stale   bool // the server has said that its list changed
+	changes int // how often the server has announced that its list changed
+	listed  int // changes when the list was read last
 	closed  bool
-	waits   sync.WaitGroup // for the goroutines that wait for the end of sessions
+	waits   sync.WaitGroup // for the goroutines that wait for the end of connections
+}
+
+// connection is a session with the context of its calls. Without an end of its calls, a session would not close.
+type connection struct {
+	*sdk.ClientSession
+	ctx context.Context
+	end context.CancelCauseFunc
 }
 
 // Connect connects to a server and lists its tools. The context is that of connecting, not of the connection: close it
@@ -130,7 +138,7 @@ func (s *Server) clientOptions() *sdk.ClientOptions {
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.stale = true
+			s.changes++
 		},
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 			s.calls.progress(r.Params)
@@ -168,25 +176,30 @@ func (s *Server) LeftOut() []error {
 
 // Session returns the connection, for all that is not translated: prompts, resources, completion. It connects again if
 // the connection was lost. The session must not be closed.
-func (s *Server) Session(ctx context.Context) (*sdk.ClientSession, error) { return s.connected(ctx) }
+func (s *Server) Session(ctx context.Context) (*sdk.ClientSession, error) {
+	c, err := s.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.ClientSession, nil
+}
 
-// Hook follows changes of the server's list in a run: after a turn in which the server said that its list changed, the
-// next turn declares the new tools, and withdraws those that are gone. If the new list cannot be read, the tools stay as
-// they are.
+// Hook follows changes of the server's list: where the server announced that its list changed, the next turn of a run
+// declares the new tools, and withdraws those of this server that are gone. If the new list cannot be read, the tools
+// stay as they are, and are read again after the next turn.
 //
 // Between runs, give the agent Tools again.
 func (s *Server) Hook() executor.Hook {
 	return executor.Hook{Next: func(ctx context.Context, turn executor.Turn) (executor.Turn, error) {
-		before, after, changed := s.refresh(ctx)
-		if !changed || turn.Stop != "" {
-			return turn, nil
-		}
+		s.refresh(ctx)
 
+		// What the conversation declares is compared, because other runs have the hook too.
+		after := s.Tools()
 		var gone []string
-		for _, old := range before {
-			name := old.Definition().Name
-			if !slices.ContainsFunc(after, func(t dag.Tool) bool { return t.Definition().Name == name }) {
-				gone = append(gone, name)
+		for _, declared := range turn.DAG.ToolDefs() {
+			bound, ok := turn.DAG.Tool(declared.Name)
+			if ok && s.owns(bound) && !slices.ContainsFunc(after, func(t dag.Tool) bool { return t.Definition().Name == declared.Name }) {
+				gone = append(gone, declared.Name)
 			}
 		}
 		turn.DAG = turn.DAG.WithdrawTools(gone...).Tools(after...)
@@ -194,31 +207,39 @@ func (s *Server) Hook() executor.Hook {
 	}}
 }
 
-// refresh lists the tools again if the server said that they changed.
-func (s *Server) refresh(ctx context.Context) (before, after []dag.Tool, changed bool) {
+// refresh lists the tools again if the server has announced that they changed.
+func (s *Server) refresh(ctx context.Context) {
 	s.mu.Lock()
-	stale := s.stale
+	stale := s.changes != s.listed
 	s.mu.Unlock()
 	if !stale {
-		return nil, nil, false
+		return
 	}
 
-	before = s.Tools()
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
-	session, err := s.connected(ctx)
+	c, err := s.connected(ctx)
 	if err == nil {
-		err = s.list(ctx, session)
+		err = s.relist(ctx, c)
 	}
 	if err != nil {
 		s.opts.Log.WarnContext(ctx, "the changed tools of an MCP server cannot be listed", "server", s.opts.Name, "error", err)
-		return nil, nil, false
 	}
-	return before, s.Tools(), true
 }
 
-// connected returns the session. It connects, and lists the tools, where there is none.
-func (s *Server) connected(ctx context.Context) (*sdk.ClientSession, error) {
+// relist is list for a session that others may list at the same time.
+func (s *Server) relist(ctx context.Context, c *connection) error {
+	select {
+	case s.connecting <- struct{}{}:
+		defer func() { <-s.connecting }()
+		return s.list(ctx, c.ClientSession)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// connected returns the connection. It connects, and lists the tools, where there is none.
+func (s *Server) connected(ctx context.Context) (*connection, error) {
 	select {
 	case s.connecting <- struct{}{}:
 		defer func() { <-s.connecting }()
@@ -227,13 +248,13 @@ func (s *Server) connected(ctx context.Context) (*sdk.ClientSession, error) {
 	}
 
 	s.mu.Lock()
-	session, closed := s.session, s.closed
+	current, closed := s.current, s.closed
 	s.mu.Unlock()
 	switch {
 	case closed:
 		return nil, ErrClosed
-	case session != nil:
-		return session, nil
+	case current != nil:
+		return current, nil
 	}
 
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.Timeout, fmt.Errorf("no connection within %v", s.opts.Timeout))
@@ -242,41 +263,60 @@ func (s *Server) connected(ctx context.Context) (*sdk.ClientSession, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
 	}
-	session, err = s.client.Connect(ctx, transport, nil)
+	session, err := s.client.Connect(ctx, transport, nil)
 	if err != nil {
 		return nil, fmt.Errorf("mcp: connecting: %w", ended(ctx, err))
 	}
 	if err := s.list(ctx, session); err != nil {
 		return nil, errors.Join(fmt.Errorf("mcp: listing the tools: %w", ended(ctx, err)), session.Close())
 	}
-	return session, s.keep(session)
+	return s.keep(session)
 }
 
 // keep makes session that of the server, until it ends.
-func (s *Server) keep(session *sdk.ClientSession) error {
+func (s *Server) keep(session *sdk.ClientSession) (*connection, error) {
+	c := &connection{ClientSession: session}
+	c.ctx, c.end = context.WithCancelCause(context.Background())
+
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errors.Join(ErrClosed, session.Close())
+	closed := s.closed
+	if !closed {
+		s.current = c
+		s.waits.Go(func() { s.drop(c, session.Wait()) })
 	}
-	s.session = session
+	s.mu.Unlock()
+	if closed {
+		return nil, errors.Join(ErrClosed, session.Close())
+	}
+	return c, nil
+}
 
-	s.waits.Go(func() {
-		err := session.Wait()
-		s.mu.Lock()
-		lost := s.session == session
-		if lost {
-			s.session = nil
-		}
-		s.mu.Unlock()
+// drop ends a connection that is lost, with all its calls. The next call makes a new one.
+func (s *Server) drop(c *connection, err error) {
+	s.mu.Lock()
+	found := s.current == c
+	if found {
+		s.current = nil
+	}
+	s.mu.Unlock()
+	if found {
+		s.opts.Log.Warn("the connection to an MCP server was lost", "server", s.opts.Name, "error", err)
+	}
+	c.end(ErrLost)
 
-		// A session that ended by itself still has a goroutine that listens for changes.
-		_ = session.Close()
-		if lost {
-			s.opts.Log.Warn("the connection to an MCP server was lost", "server", s.opts.Name, "error", err)
-		}
-	})
-	return nil
+	// Close waits until the calls have ended. The goroutine that waits for the session ends after it.
+	go func() { _ = c.Close() }()
+}
+
+// retire lets further calls make a new connection, because nobody knows whether this one still works: its last response
+// was too long, or could not be decoded. Its other calls may end.
+func (s *Server) retire(c *connection) {
+	s.mu.Lock()
+	if s.current == c {
+		s.current = nil
+	}
+	s.mu.Unlock()
+	go func() { _ = c.Close() }()
 }
 
 // ended adds the cause of the context to an error that the context's end caused.
@@ -294,7 +334,7 @@ const maxTools = 10_000
 func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
 	// What changes while the list is read is in it, or is announced after it.
 	s.mu.Lock()
-	s.stale = false
+	changes := s.changes
 	s.mu.Unlock()
 
 	var tools []executor.Tool
@@ -327,37 +367,26 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tools, s.leftOut = tools, leftOut
+	s.tools, s.leftOut, s.listed = tools, leftOut, changes
 	return nil
 }
 
-// Close ends the connection; calls under way fail. A program started by [Command] has 5 seconds to end, and is killed
-// then. Close returns the error of the connection's end. Closing again does nothing.
+// Close ends the connection; calls under way fail with [ErrClosed]. A program started by [Command] has 5 seconds to end
+// by itself and 5 more after SIGTERM, and is killed then. Close returns the error of the connection's end. Closing again
+// does nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
-	session := s.session
-	s.session, s.closed = nil, true
+	c := s.current
+	s.current, s.closed = nil, true
 	s.mu.Unlock()
 
 	var err error
-	if session != nil {
-		err = session.Close()
+	if c != nil {
+		c.end(ErrClosed)
+		err = c.Close()
 	}
 	s.waits.Wait()
 	return err
-}
-
-// forget drops a session that a call found lost before its end was noticed.
-func (s *Server) forget(session *sdk.ClientSession) {
-	s.mu.Lock()
-	found := s.session == session
-	if found {
-		s.session = nil
-	}
-	s.mu.Unlock()
-	if found {
-		_ = session.Close()
-	}
 }
 
 // toolError names the tool that an error is about.

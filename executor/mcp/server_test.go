@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -344,6 +345,67 @@ func toolsOf(r api.Request) []string {
 		all = append(all, t.Name)
 	}
 	return all
+}
+
+func TestCloseEndsCallsUnderWay(t *testing.T) {
+	entered := make(chan struct{})
+	server := newServer()
+	addRaw(server, "hang", func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		close(entered)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	s := connect(t, inMemory(t, server), nil)
+	model := apitest.NewScript(apitest.Call(apitest.Use("hang", nil)), apitest.Say("Done."))
+	go func() {
+		<-entered
+		_ = s.Close()
+	}()
+	d, err := executor.Agent{Provider: model, Tools: s.Tools(), ToolTimeout: -1}.Run(t.Context(), dag.New().User("Go."))
+	require.NoError(t, err)
+	require.Contains(t, executions(d)[0].Result.Text(), mcp.ErrClosed.Error())
+}
+
+func TestResultThatCannotBeReadIsNotRepeated(t *testing.T) {
+	var calls atomic.Int32
+	server := newServer()
+	server.AddTool(&sdk.Tool{
+		Name: "odd", InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true},
+	}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		calls.Add(1)
+		return &sdk.CallToolResult{Content: []sdk.Content{odd{}}}, nil
+	})
+	s := connect(t, inMemory(t, server), &mcp.Options{TrustHints: true})
+	result := run(t, s, apitest.Use("odd", nil))[0]
+	require.True(t, result.IsError)
+	require.NotContains(t, result.Result.Text(), mcp.ErrLost.Error())
+	require.EqualValues(t, 1, calls.Load(), "it is not repeated")
+	require.False(t, run(t, s, apitest.Use("pid", nil))[0].IsError)
+}
+
+// odd is a content of a type that no client knows.
+type odd struct{ *sdk.TextContent }
+
+func (odd) MarshalJSON() ([]byte, error) { return []byte(`{"type":"smell"}`), nil }
+
+func TestChangeOfTheListReachesEveryRun(t *testing.T) {
+	server := newServer()
+	s := connect(t, inMemory(t, server), nil)
+	tools, hook := s.Tools(), s.Hook()
+	addRaw(server, "new", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return text("new"), nil })
+	server.RemoveTools("pid")
+	require.Eventually(t, s.Stale, 10*time.Second, time.Millisecond)
+
+	for range 2 {
+		turn, err := hook.Next(t.Context(), executor.Turn{DAG: dag.New().Tools(tools...).User("Go.")})
+		require.NoError(t, err)
+		var declared []string
+		for _, def := range turn.DAG.ToolDefs() {
+			declared = append(declared, def.Name)
+		}
+		require.Contains(t, declared, "new")
+		require.NotContains(t, declared, "pid")
+	}
 }
 
 func TestClosedServerRefusesCalls(t *testing.T) {

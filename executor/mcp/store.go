@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -16,21 +17,21 @@ import (
 // conversationURI is the URI of a stored conversation, before its escaped key.
 const conversationURI = "plait://conversations/"
 
-// ListQuestion is the arguments of the tool list_conversations.
-type ListQuestion struct {
+// ListArguments is the arguments of the tool list_conversations.
+type ListArguments struct {
 	Prefix string `json:"prefix,omitempty" jsonschema:"list only conversations whose names begin with this"`
 	After  string `json:"after,omitempty" jsonschema:"list only names after this one, to read on"`
 	Limit  int    `json:"limit,omitempty" jsonschema:"how many to list at most; 100 if it is left out"`
 }
 
-// ListAnswer is the structured result of the tool list_conversations.
-type ListAnswer struct {
+// ListResult is the structured result of the tool list_conversations.
+type ListResult struct {
 	Conversations []string `json:"conversations"`
 	More          bool     `json:"more" jsonschema:"whether there are more after the last one"`
 }
 
-// ReadQuestion is the arguments of the tool read_conversation.
-type ReadQuestion struct {
+// ReadArguments is the arguments of the tool read_conversation.
+type ReadArguments struct {
 	Conversation string `json:"conversation" jsonschema:"the name of the conversation"`
 	Form         string `json:"form,omitempty" jsonschema:"log (the default: a line for each node), mermaid (a diagram) or json (everything)"`
 }
@@ -42,7 +43,7 @@ func AddStore(server *sdk.Server, db *store.Store) {
 	sdk.AddTool(server, &sdk.Tool{
 		Name: "list_conversations", Description: "Lists the names of stored conversations, sorted.",
 		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true},
-	}, func(ctx context.Context, _ *sdk.CallToolRequest, q ListQuestion) (*sdk.CallToolResult, ListAnswer, error) {
+	}, func(ctx context.Context, _ *sdk.CallToolRequest, q ListArguments) (*sdk.CallToolResult, ListResult, error) {
 		answer, err := list(ctx, db, q)
 		return nil, answer, err
 	})
@@ -50,7 +51,7 @@ func AddStore(server *sdk.Server, db *store.Store) {
 	sdk.AddTool(server, &sdk.Tool{
 		Name: "read_conversation", Description: "Reads a stored conversation: what was said, which tools were called, with which results.",
 		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true},
-	}, func(ctx context.Context, _ *sdk.CallToolRequest, q ReadQuestion) (*sdk.CallToolResult, any, error) {
+	}, func(ctx context.Context, _ *sdk.CallToolRequest, q ReadArguments) (*sdk.CallToolResult, any, error) {
 		text, err := read(ctx, db, q)
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil, err
 	})
@@ -63,21 +64,24 @@ func AddStore(server *sdk.Server, db *store.Store) {
 		if err != nil {
 			return nil, sdk.ResourceNotFoundError(uri)
 		}
-		text, err := read(ctx, db, ReadQuestion{Conversation: key})
-		if err != nil {
+		text, err := read(ctx, db, ReadArguments{Conversation: key})
+		switch {
+		case errors.Is(err, store.ErrNotStored):
 			return nil, sdk.ResourceNotFoundError(uri)
+		case err != nil:
+			return nil, err
 		}
 		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: "text/plain", Text: text}}}, nil
 	})
 }
 
-func list(ctx context.Context, db *store.Store, q ListQuestion) (ListAnswer, error) {
+func list(ctx context.Context, db *store.Store, q ListArguments) (ListResult, error) {
 	const limit = 100
 	if q.Limit <= 0 || q.Limit > 10*limit {
 		q.Limit = limit
 	}
 
-	answer := ListAnswer{Conversations: []string{}}
+	answer := ListResult{Conversations: []string{}}
 	for key, err := range db.Conversations(ctx, q.Prefix) {
 		switch {
 		case err != nil:
@@ -94,7 +98,7 @@ func list(ctx context.Context, db *store.Store, q ListQuestion) (ListAnswer, err
 }
 
 // read returns a conversation as text. One that is not stored is an error.
-func read(ctx context.Context, db *store.Store, q ReadQuestion) (string, error) {
+func read(ctx context.Context, db *store.Store, q ReadArguments) (string, error) {
 	c, err := db.Head(ctx, q.Conversation, store.Main)
 	if err != nil {
 		return "", err

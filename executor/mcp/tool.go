@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"sync"
 
@@ -14,13 +16,15 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 )
 
 // ToolName returns the name of a tool in requests to models: that of the server, behind the name of the server and an
 // underscore if that is not empty. Providers accept a letter or an underscore first, then letters, digits, "_" and "-",
-// 64 characters in all. A name that breaks this rule is cleaned and cut, and gets six digits of a hash at its end: two
-// different tools never get one name, and a tool has the same name in each run.
+// 64 characters in all. A name that breaks this rule is cleaned and cut, and gets six digits of a hash at its end, so
+// that a tool has the same name in each run, whatever other tools there are. If two tools of a server get one name, the
+// second one is left out ([ErrToolName]).
 func ToolName(server, tool string) string {
 	const limit, digits = 64, 6
 	whole := tool
@@ -78,45 +82,89 @@ func (s *Server) tool(def *sdk.Tool) (executor.Tool, error) {
 	if err := made.(interface{ Err() error }).Err(); err != nil {
 		return nil, toolError(def.Name, err)
 	}
-	return executor.WithEffect(made, effect), nil
+	return owned{executor.WithEffect(made, effect), s}, nil
 }
 
-// call calls a tool of the server. If the connection is lost, a call that may be repeated is sent once more.
+// owned is a tool of a server.
+type owned struct {
+	executor.Tool
+	server *Server
+}
+
+// Unwrap returns the tool with its further methods.
+func (o owned) Unwrap() executor.Tool { return o.Tool }
+
+// Err returns why the tool cannot be declared, which is checked before it is one of the server's.
+func (owned) Err() error { return nil }
+
+// owns reports whether a tool is one of this server.
+func (s *Server) owns(t dag.Tool) bool {
+	o, ok := t.(owned)
+	return ok && o.server == s
+}
+
+// call calls a tool of the server. If the connection is lost, a call that was not sent, or that may be repeated, is sent
+// once more.
 func (s *Server) call(ctx context.Context, name string, input content.JSON, repeatable bool) (executor.Result, error) {
 	for attempt := 1; ; attempt++ {
-		session, err := s.connected(ctx)
+		c, err := s.connected(ctx)
 		if err != nil {
 			return executor.Result{}, err
 		}
 
-		params := &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(input)}
-		token, done := s.calls.begin(ctx)
-		params.SetProgressToken(token)
-		answer, err := session.CallTool(ctx, params)
-		done()
-
+		answer, err := s.send(ctx, c, name, input)
+		unsent := false // the connection was closed before the call was sent
 		switch {
 		case err == nil:
 			return s.result(answer)
 		case ctx.Err() != nil:
 			return executor.Result{}, context.Cause(ctx)
-		case !lost(err):
+		case c.ctx.Err() != nil:
+			err = context.Cause(c.ctx)
+		case lost(err):
+			s.drop(c, err)
+			unsent = errors.Is(err, sdk.ErrConnectionClosed)
+			err = ErrLost
+		default:
+			if !answered(err) {
+				s.retire(c)
+			}
 			return executor.Result{}, fmt.Errorf("the call of the tool's server failed: %w", err)
 		}
 
-		s.forget(session)
-		if !repeatable || attempt == 2 {
-			return executor.Result{}, ErrLost
+		if !repeatable && !unsent || attempt == 2 || !errors.Is(err, ErrLost) {
+			return executor.Result{}, err
 		}
 	}
 }
 
-// lost reports whether an error of a call means that the connection, or the server's session, is gone. It is not if the
-// server has answered with an error, or if this side could not answer the server.
+// send makes one attempt at a call. It ends with the context, and with the connection.
+func (s *Server) send(ctx context.Context, c *connection, name string, input content.JSON) (*sdk.CallToolResult, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
+
+	params := &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(input)}
+	token, done := s.calls.begin(ctx)
+	defer done()
+	params.SetProgressToken(token)
+	return c.CallTool(ctx, params)
+}
+
+// lost reports whether an error of a call means that the connection, or the server's session, is gone.
 func lost(err error) bool {
+	var network net.Error
+	return errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, sdk.ErrSessionMissing) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
+		errors.As(err, &network)
+}
+
+// answered reports whether an error of a call leaves no doubt that the connection works: the server returned it, or this
+// side did not answer the server.
+func answered(err error) bool {
 	var refused *jsonrpc.Error
-	var own *answerError
-	return errors.Is(err, sdk.ErrSessionMissing) || !errors.As(err, &refused) && !errors.As(err, &own)
+	var own *refusal
+	return errors.As(err, &refused) || errors.As(err, &own)
 }
 
 // calls are the calls under way, by the token that names them in notifications of progress.
