@@ -69,7 +69,7 @@ func Of(bs ...Block) (Blocks, error) {
 	return newList(made), nil
 }
 
-// newList returns a list of blocks that check has returned. It keeps the slice.
+// newList returns a list of blocks that check or readPlain has returned. It keeps the slice.
 func newList(checked []Block) Blocks {
 	if len(checked) == 0 {
 		return Blocks{}

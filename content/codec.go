@@ -63,7 +63,6 @@ func init() {
 	blockcodec.Parse = func(saved []byte) (Block, error) { return parseBlock(saved, false) }
 	blockcodec.AppendCanonical = Blocks.appendCanonical
 	blockcodec.ReadPlain = readPlain
-	blockcodec.Trusted = trusted
 	blockcodec.Check = func(b Block) (Block, error) { return checkAt(0, b) }
 	blockcodec.List = newList
 }

@@ -34,7 +34,7 @@ func readPlain(r *plain.Reader, inResult bool) Block {
 		for r.Item() {
 			inner = append(inner, readPlain(r, true))
 		}
-		result.Content = trusted(inner)
+		result.Content = newList(inner)
 		result.IsError = r.OptTrue("is_error")
 		b = result
 
@@ -45,12 +45,4 @@ func readPlain(r *plain.Reader, inResult bool) Block {
 
 	r.Expect("}")
 	return b
-}
-
-// trusted returns a list of blocks that are known to be valid. It keeps the slice.
-func trusted(blocks []Block) Blocks {
-	if len(blocks) == 0 {
-		return Blocks{}
-	}
-	return Blocks{&list{blocks: blocks}}
 }

@@ -368,17 +368,10 @@ func (j *Journal) unchanged() error {
 	return j.err
 }
 
-// missing returns the nodes of d that are not in the file, in the order in which they are written. It also returns d as it
-// is saved: a node that is redacted in a part of d, or in the file, is redacted.
+// missing returns the nodes of d that are not in the file, in the order in which they are written. It also returns d
+// as it is saved: a node that is redacted in a part of d, or in the file, is redacted.
 func (s journalState) missing(d DAG) (DAG, []*node.Node, error) {
-	nodes, mixed, err := s.missingFrom(d)
-	if mixed.is && err == nil {
-		if d = d.redactAlike(mixed.ids...); d.err != nil {
-			return d, nil, d.err
-		}
-		nodes, _, err = s.missingFrom(d)
-	}
-	return d, nodes, err
+	return d.missingAlike(s.missingFrom)
 }
 
 func (s journalState) missingFrom(d DAG) ([]*node.Node, mixture, error) {

@@ -73,14 +73,21 @@ func (s *NodeSet) Missing(d DAG) ([]*node.Node, error) {
 		return nil, err
 	}
 
-	nodes, mixed, err := s.missingFrom(d)
+	_, nodes, err := d.missingAlike(s.missingFrom)
+	return nodes, err
+}
+
+// missingAlike returns the nodes that find returns for d. It redacts d first if find reports a mixture, and returns d as
+// find saw it last.
+func (d DAG) missingAlike(find func(DAG) ([]*node.Node, mixture, error)) (DAG, []*node.Node, error) {
+	nodes, mixed, err := find(d)
 	if mixed.is && err == nil {
 		if d = d.redactAlike(mixed.ids...); d.err != nil {
-			return nil, d.err
+			return d, nil, d.err
 		}
-		nodes, _, err = s.missingFrom(d)
+		nodes, _, err = find(d)
 	}
-	return nodes, err
+	return d, nodes, err
 }
 
 func (s *NodeSet) missingFrom(d DAG) ([]*node.Node, mixture, error) {

@@ -10,8 +10,8 @@ import (
 
 // The reader of single blocks, which package content does not export.
 var (
-	readBlock     = blockcodec.ReadPlain.(func(*plain.Reader, bool) content.Block)
-	trustedBlocks = blockcodec.Trusted.(func([]content.Block) content.Blocks)
+	readBlock = blockcodec.ReadPlain.(func(*plain.Reader, bool) content.Block)
+	blockList = blockcodec.List.(func([]content.Block) content.Blocks)
 )
 
 // parsePlain reads a line in exactly the form that Append writes for this node. It returns nil for any other line and
@@ -116,7 +116,7 @@ func (n *Node) plainBlocks(r *plain.Reader) content.Blocks {
 		}
 		list = append(list, b)
 	}
-	return trustedBlocks(list)
+	return blockList(list)
 }
 
 func (n *Node) plainExecution(r *plain.Reader) Payload {
@@ -133,7 +133,7 @@ func (n *Node) plainExecution(r *plain.Reader) Payload {
 	for r.Item() {
 		result = append(result, readBlock(r, true))
 	}
-	e.Result = trustedBlocks(result)
+	e.Result = blockList(result)
 	e.IsError = r.OptTrue("is_error")
 	r.Expect("}")
 

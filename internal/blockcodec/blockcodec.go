@@ -31,16 +31,12 @@ var (
 	// func(b content.Block) (content.Block, error).
 	Check any
 
-	// List returns a list of blocks that Check has returned. It does not check them again, and keeps the slice. It is a
-	// func(checked []content.Block) content.Blocks.
+	// List returns a list of blocks that Check has returned or ReadPlain has read. It does not check them again, and
+	// keeps the slice. It is a func(checked []content.Block) content.Blocks.
 	List any
 
 	// ReadPlain reads one block in exactly the form that Append writes. If the reader's text has another form, or the
-	// block is of a kind that few conversations have, the reader fails. In a result only the blocks of a tool result are
-	// accepted. It is a func(r *plain.Reader, inResult bool) content.Block.
+	// block is of a kind that few conversations have, the reader fails. In a result only the blocks of a tool result
+	// are accepted. It is a func(r *plain.Reader, inResult bool) content.Block.
 	ReadPlain any
-
-	// Trusted returns a list of blocks that ReadPlain has read. It does not check them, and keeps the slice. It is a
-	// func(blocks []content.Block) content.Blocks.
-	Trusted any
 )
