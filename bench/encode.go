@@ -26,7 +26,7 @@ func encodeNode() pair.Case {
 			lines[i] = n.Append(nil)
 		}
 
-		// fresh runs encode with nodes that were never encoded; digests says whether theirs are known.
+		// fresh runs encode with nodes that were never encoded; digests reports whether theirs are known.
 		fresh := func(digests bool, encode func([]*node.Node)) func(*pair.Sample) error {
 			return func(s *pair.Sample) error {
 				for range s.N {

@@ -32,8 +32,8 @@ func reached() (map[string]float64, error) {
 	return ratios, nil
 }
 
-// keep writes the comparable measures to bench/reached.json, beside those that were not measured now. What counts as reached is
-// what three quarters of the rounds reached, so that the gate leaves room for the noise of each measure.
+// keep writes the comparable measures to bench/reached.json, beside those that were not measured now. What counts as
+// reached is what three quarters of the rounds reached, so that the gate leaves room for the noise of each measure.
 func keep(measures []pair.Measure) error {
 	ratios, err := reached()
 	if err != nil {

@@ -19,9 +19,10 @@ type library struct {
 	name, version string
 	// http asks for requests of Anthropic's API over a transport without a network, from both.
 	http bool
-	// most is the largest number of calls at which its turns are measured, by the turns before: what would take minutes is left out.
+	// most is the largest number of calls at which its turns are measured, by the turns before: what would take
+	// minutes is left out.
 	most map[int]int
-	// history tells that it keeps a history which can be saved, loaded and forked.
+	// history reports that it keeps a history, to save, load and fork.
 	history bool
 	// atMost is the goal for our time beside its own, by the number of calls, at turn 10.
 	atMost map[int]float64

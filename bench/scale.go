@@ -60,7 +60,8 @@ func million() pair.Case {
 	}}
 }
 
-// conversations measures the memory of 10,000 conversations of 50 nodes that are kept alive at once, beside their texts.
+// conversations measures the memory of 10,000 conversations of 50 nodes that are kept alive at once, beside their
+// texts.
 func conversations() pair.Case {
 	const count, nodes = 10_000, 50
 	return pair.Case{Name: "scale/10k conversations", Unit: "B", Per: "conversation", Full: true, Rounds: 3, Variants: func() ([]pair.Variant, error) {
@@ -74,6 +75,7 @@ func conversations() pair.Case {
 			}
 			return all, nil
 		}
+
 		return []pair.Variant{
 			{Name: "memory", Run: func(s *pair.Sample) error {
 				before := live()
@@ -96,6 +98,7 @@ func conversations() pair.Case {
 						sum += size(n)
 					}
 				}
+
 				s.Set(pair.Cost{Value: float64(sum) / count})
 				return nil
 			}},
@@ -132,6 +135,7 @@ func sentMemory() pair.Case {
 				client := api.NewClient(anthropic.New("claude-x", &anthropic.Options{NoStream: true, SDK: []option.RequestOption{
 					option.WithoutEnvironmentDefaults(), option.WithAPIKey("none"), option.WithBaseURL("http://localhost"), option.WithHTTPClient(http),
 				}}), nil)
+
 				before := live()
 				d := corpus.New(1).Conversation(2000)
 				for range requests {
@@ -139,11 +143,13 @@ func sentMemory() pair.Case {
 						return err
 					}
 				}
+
 				s.Set(pair.Cost{Value: float64(live()) - float64(before)})
 				runtime.KeepAlive(d)
 				return nil
 			}
 		}
+
 		return []pair.Variant{
 			{Name: "sent to one API", Run: hold(1)},
 			{Name: "its text", Run: func(s *pair.Sample) error {
@@ -169,6 +175,7 @@ func large() pair.Case {
 		text := strings.Repeat("0123456789abcde\n", bytes/16)
 		handler := func(context.Context, executor.Call) (any, error) { return text, nil }
 		d := fan(1, 0)
+
 		return []pair.Variant{
 			{Name: "tool phase", Max: 1, Run: func(*pair.Sample) (err error) {
 				kept, err = executor.ExecuteToolsFunc(context.Background(), d, handler)

@@ -17,7 +17,7 @@ import (
 	"github.com/plait-dev/plait/executor"
 )
 
-// tool waits as long as it says and returns nothing.
+// tool waits for its duration and returns nothing.
 type tool time.Duration
 
 func (tool) Definition() content.Tool {
@@ -108,6 +108,7 @@ func toolPhase(k int, limit float64) pair.Case {
 	return pair.Case{Name: "tools/" + short(k), Per: "phase", Variants: func() ([]pair.Variant, error) {
 		d := fan(k, 0)
 		ctx := context.Background()
+
 		return []pair.Variant{
 			{Name: "ExecuteTools", Run: func(s *pair.Sample) error {
 				for range s.N {

@@ -108,6 +108,7 @@ func TestCrashAtAnyByteLosesNoAppend(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "j")
 	j := openJournal(t, path)
+
 	type mark struct {
 		size int
 		d    dag.DAG
@@ -120,10 +121,12 @@ func TestCrashAtAnyByteLosesNoAppend(t *testing.T) {
 	text := contentOf(t, path)
 	next := dag.New().WithSource(node.Counting(start.AddDate(5, 0, 0))).User("Next.")
 	require.NoError(t, j.Close())
+
 	for at, k := 0, 0; at <= len(text); at++ {
 		for k+1 < len(marks) && marks[k+1].size <= at {
 			k++
 		}
+
 		cut := filepath.Join(dir, "cut")
 		require.NoError(t, os.WriteFile(cut, []byte(text[:at]), 0o600))
 		if k > 0 {
@@ -132,6 +135,7 @@ func TestCrashAtAnyByteLosesNoAppend(t *testing.T) {
 			require.True(t, dag.Equal(marks[k].d, d), "byte %d", at)
 			require.Len(t, contentOf(t, cut), at, "Load changes nothing")
 		}
+
 		j, err := dag.OpenJournal(cut, &dag.JournalOptions{NoSync: true})
 		require.NoError(t, err, "byte %d", at)
 		require.True(t, dag.Equal(marks[k].d, j.DAG()), "byte %d", at)
@@ -143,6 +147,7 @@ func TestCrashAtAnyByteLosesNoAppend(t *testing.T) {
 			require.Error(t, j.Recovered().Reason)
 			require.NotEmpty(t, j.Recovered().String())
 		}
+
 		if at%7 > 0 { // going on is tried at every seventh byte
 			require.NoError(t, j.Close())
 			continue

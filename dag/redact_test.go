@@ -58,6 +58,7 @@ func TestRedactErasesContentOnly(t *testing.T) {
 			got := d.Redact(idOf(t, d, word))
 			require.NoError(t, got.Err())
 			require.Equal(t, before, shows(t, d), "the old value is as it was")
+
 			saved := written(t, got)
 			for _, w := range words {
 				if w != "system" { // which is a kind as well
@@ -67,6 +68,7 @@ func TestRedactErasesContentOnly(t *testing.T) {
 			require.True(t, dag.Equal(d, got))
 			require.Equal(t, ids(d.Nodes()), ids(got.Nodes()))
 			require.Equal(t, ids(d.WithChildren()), ids(got.WithChildren()))
+
 			again := read(t, saved)
 			require.Equal(t, saved, written(t, again))
 			for _, d := range []dag.DAG{got, again} {
@@ -80,6 +82,7 @@ func TestRedactErasesContentOnly(t *testing.T) {
 				require.Equal(t, spell(transcript.Messages), spell(repaired))
 				require.Equal(t, ids(d.Nodes()), ids(d.Redact(idOf(t, secretive(t), word)).Nodes()))
 			}
+
 			twice := got.Redact(idOf(t, built, word))
 			require.Equal(t, got.Heads(), twice.Heads())
 			require.Same(t, got.Head(), twice.Head(), "twice is once")
@@ -259,7 +262,8 @@ func TestJoinedConversationIsSavedAsRedacted(t *testing.T) {
 	}
 }
 
-// TestJournalKeepsJoinedConversationRedacted appends to a journal that is new, has the redacted part, or has the other one.
+// TestJournalKeepsJoinedConversationRedacted appends to a journal that is new, has the redacted part, or has the
+// other one.
 func TestJournalKeepsJoinedConversationRedacted(t *testing.T) {
 	asked := dag.New().User("Where is Ann?").Assistant("", content.ToolUse{ID: "call_1", Name: "find", Input: `{"who":"Ann"}`})
 	ran := asked.AppendExecutions(node.ToolExecution{CallID: "call_1", Tool: "find", Input: `{"who":"Ann"}`, Result: content.Words("In Paris.")})
@@ -276,6 +280,7 @@ func TestJournalKeepsJoinedConversationRedacted(t *testing.T) {
 					j, err := dag.OpenJournal(path, &dag.JournalOptions{NoSync: true})
 					require.NoError(t, err)
 					require.NoError(t, j.Append(first))
+
 					err = j.Append(joined)
 					if err == nil {
 						err = j.Append(joined.WithHeads(joined.Heads()[0]).User("More."))
@@ -286,6 +291,7 @@ func TestJournalKeepsJoinedConversationRedacted(t *testing.T) {
 					} else {
 						require.NoError(t, err)
 					}
+
 					loaded, err := dag.Load(path)
 					require.NoError(t, err)
 					require.True(t, loaded.Verify().OK(), loaded.Verify())

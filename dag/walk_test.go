@@ -84,6 +84,7 @@ func TestWalksAgreeOnRandomGraphs(t *testing.T) {
 	if testing.Short() {
 		rounds = 300
 	}
+
 	for range rounds {
 		nodes := []*node.Node{say(t, "0")}
 		for len(nodes) < 25 {
@@ -107,11 +108,13 @@ func TestWalksAgreeOnRandomGraphs(t *testing.T) {
 				nodes = append(nodes, say(t, name, last))
 			}
 		}
+
 		for range 6 {
 			heads := []*node.Node{nodes[rnd.IntN(len(nodes))]}
 			for range rnd.IntN(3) {
 				heads = append(heads, nodes[rnd.IntN(len(nodes))])
 			}
+
 			d := New().WithHeads(heads...)
 			want := naive(d.heads)
 			require.Equal(t, want, d.Nodes(), "seed %d", seed)

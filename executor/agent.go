@@ -64,12 +64,13 @@ type Agent struct {
 	//
 	// The method Append of a store.Conversation has this form already.
 	//
-	// What is known at the same time is saved together: a response and the start of its calls, a result and the start of
-	// the next call, results that arrive while Save runs, the last result and the message with all results, the last
-	// response and the end of the run. So Save is called at most once for each step, which is a response or a tool call,
-	// and once for the beginning of the run and of each sub-agent. Hooks that decide about calls (Prepare, Before, InDoubt) get the calls of a
-	// saved response, which is one call of Save more in each turn with calls. With a queue or a Next hook, the last
-	// response is saved before the end. With SkipOnSteering, each batch of calls is saved when it ends.
+	// What is known at the same time is saved together: a response and the start of its calls, a result and the start
+	// of the next call, results that arrive while Save runs, the last result and the message with all results, the
+	// last response and the end of the run. So Save is called at most once for each step, which is a response or a
+	// tool call, and once for the beginning of the run and of each sub-agent. Hooks that decide about calls (Prepare,
+	// Before, InDoubt) get the calls of a saved response, which is one call of Save more in each turn with calls.
+	// With a queue or a Next hook, the last response is saved before the end. With SkipOnSteering, each batch of
+	// calls is saved when it ends.
 	//
 	// A conversation that was saved in the middle of a tool phase has the results so far. [Agent.Run] continues it:
 	//
@@ -81,10 +82,10 @@ type Agent struct {
 	//   - What a model had streamed of a response when the program ended is lost, and requested again. (A run that is
 	//     cancelled or fails keeps it, with content.StopCut.)
 	//
-	// An error of Save ends the run: what is under way is cancelled, the error is in the chain of the run's, and Save is
-	// not called again. The steps of a [SubAgent] are steps of the run: Save gets the conversation of the run, in which
-	// the sub-agent's is the Child of its call. A Save of the sub-agent's own is called before. The context of Save is
-	// not cancelled with the run. Defaults to saving nothing.
+	// An error of Save ends the run: what is under way is cancelled, the error is in the chain of the run's, and Save
+	// is not called again. The steps of a [SubAgent] are steps of the run: Save gets the conversation of the run, in
+	// which the sub-agent's is the Child of its call. A Save of the sub-agent's own is called before. The context of
+	// Save is not cancelled with the run. Defaults to saving nothing.
 	Save func(ctx context.Context, d dag.DAG) error
 
 	// Steering holds messages of the user. When a run begins and after each turn, they are appended before the next
@@ -176,9 +177,9 @@ func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 // once, because it is not saved.
 //
 // The calls of a sub-agent (Pending.Path) have replies of the same kinds, by what the sub-agent itself waits for. Of
-// several sub-agents, each may have its replies or none: one without replies stays where it is, and the run pauses again
-// for it. The agent needs a [SubAgent] with the name of the call, as before the pause, and so on down the path; where it
-// has none, nothing is done, and the error is ErrNoAgent.
+// several sub-agents, each may have its replies or none: one without replies stays where it is, and the run pauses
+// again for it. The agent needs a [SubAgent] with the name of the call, as before the pause, and so on down the path;
+// where it has none, nothing is done, and the error is ErrNoAgent.
 //
 // A continuation is resumed once. One that was resumed before is a *[ResumeError] with [ErrStale], whatever the replies
 // and whatever became of the run since, as far as the conversation shows it: give Resume the latest one, or use

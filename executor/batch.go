@@ -25,8 +25,8 @@ type batch struct {
 	starting bool // the last worker that was started has not begun
 }
 
-// execute executes the calls, at most limit at a time, and emits the events of each as they come. It returns false if the
-// consumer left.
+// execute executes the calls, at most limit at a time, and emits the events of each as they come. It returns false if
+// the consumer left.
 func (b *batch) execute() bool {
 	for _, c := range b.calls {
 		if !b.phase.emitStart(c) {
@@ -114,9 +114,10 @@ func (b *batch) over() bool {
 	return b.open == 0 && len(b.phase.news) == 0
 }
 
-// startWorker starts a worker if a call waits for one. phase.mu must be held. A worker starts the next one as soon as it
-// has taken a call, so that at most one is on its way: it takes the next call unless an earlier worker was faster. Tools
-// that return at once need a few goroutines in place of one each: a phase of 64 calls takes four fifths of the time.
+// startWorker starts a worker if a call waits for one. phase.mu must be held. A worker starts the next one as soon as
+// it has taken a call, so that at most one is on its way: it takes the next call unless an earlier worker was faster.
+// Tools that return at once need a few goroutines in place of one each: a phase of 64 calls takes four fifths of the
+// time.
 func (b *batch) startWorker() {
 	if b.starting || b.workers == b.most || b.next == b.ready || b.phase.r.ctx.Err() != nil {
 		return

@@ -131,7 +131,8 @@ func (c *crasher) awaitBefore(ctx context.Context, index int) error {
 	}
 }
 
-// save appends to the journal, and notes what is acknowledged with that: the heads, and each call that was started or has a result.
+// save appends to the journal, and notes what is acknowledged with that: the heads, and each call that was started or
+// has a result.
 func (c *crasher) save(journal *dag.Journal, d dag.DAG) error {
 	c.point()
 	if err := journal.Append(d); err != nil {
@@ -178,7 +179,8 @@ func (c *crasher) inner(d dag.DAG) dag.DAG {
 	return child
 }
 
-// Stream is the model: it calls three tools, then the last one again, and then answers. There is a point before each event.
+// Stream is the model: it calls three tools, then the last one again, and then answers. There is a point before each
+// event.
 func (c *crasher) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
 	said := 0
 	for _, m := range req.Messages {
@@ -241,8 +243,8 @@ func (c *crasher) run(ctx context.Context) error {
 	return err
 }
 
-// TestKilledRunIsFinishedByTheSecondStart kills a process at every save, at every piece of a response, and at every tool, before and
-// after its effect, and starts the program again.
+// TestKilledRunIsFinishedByTheSecondStart kills a process at every save, at every piece of a response, and at every
+// tool, before and after its effect, and starts the program again.
 func TestKilledRunIsFinishedByTheSecondStart(t *testing.T) {
 	binary, err := os.Executable()
 	require.NoError(t, err)
@@ -272,8 +274,8 @@ func TestKilledRunIsFinishedByTheSecondStart(t *testing.T) {
 	}
 }
 
-// requireRecovered checks what is promised about a run that was killed and finished by a second start. The journal of the first
-// process acknowledged that calls were started, and that some of them had finished.
+// requireRecovered checks what is promised about a run that was killed and finished by a second start. The journal of
+// the first process acknowledged that calls were started, and that some of them had finished.
 func requireRecovered(t *testing.T, c *crasher, started, finished []string, when string) {
 	t.Helper()
 	saved, err := os.ReadFile(filepath.Join(c.folder, "journal"))

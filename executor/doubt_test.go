@@ -114,6 +114,7 @@ func TestOneSaveHasTheStartsOfAllCallsThatRunTogether(t *testing.T) {
 				}
 				return "ok", nil
 			})}
+
 			agent.Save = func(_ context.Context, d dag.DAG) error {
 				var now []int
 				begun := starts(d)
@@ -129,6 +130,7 @@ func TestOneSaveHasTheStartsOfAllCallsThatRunTogether(t *testing.T) {
 				next <- now[0]
 				return nil
 			}
+
 			_, err := agent.Run(t.Context(), dag.New().User("Go."))
 			require.NoError(t, err)
 			require.Equal(t, c.want, saves)
@@ -349,7 +351,8 @@ func TestStartedCallThatCannotRunIsInDoubt(t *testing.T) {
 	}
 }
 
-// TestAPersonDecidesAboutACallInDoubt pauses the run that finds the call, and resumes it by way of the saved continuation.
+// TestAPersonDecidesAboutACallInDoubt pauses the run that finds the call, and resumes it by way of the saved
+// continuation.
 func TestAPersonDecidesAboutACallInDoubt(t *testing.T) {
 	runs := 0
 	var keys []string
@@ -414,7 +417,8 @@ func TestAPersonDecidesAboutACallInDoubt(t *testing.T) {
 	}
 }
 
-// TestResumeRefusesAContinuationWhoseCallsWereStarted: the program ended after a person had approved a call, while it ran.
+// TestResumeRefusesAContinuationWhoseCallsWereStarted: the program ended after a person had approved a call, while it
+// ran.
 func TestResumeRefusesAContinuationWhoseCallsWereStarted(t *testing.T) {
 	for name, again := range map[string]bool{"started once": false, "started a second time": true} {
 		t.Run(name, func(t *testing.T) {
@@ -500,8 +504,8 @@ func TestSubAgentContinuesAfterACrashInAResumedRun(t *testing.T) {
 	require.Equal(t, []string{"pay"}, count.ran(), "nothing ran a second time")
 }
 
-// TestSubAgentContinuesFromEverySavedStep ends a run after each of its steps, as a crash does, two sub-agents deep, and runs what
-// its journal holds.
+// TestSubAgentContinuesFromEverySavedStep ends a run after each of its steps, as a crash does, two sub-agents deep,
+// and runs what its journal holds.
 func TestSubAgentContinuesFromEverySavedStep(t *testing.T) {
 	var count tally
 	inner := executor.Agent{

@@ -266,8 +266,8 @@ func (r *run) declare() error {
 	return nil
 }
 
-// emit emits an event, after those that were held. It returns false if the consumer left. It is generic so that an event
-// becomes an interface, which allocates, only if there is a consumer.
+// emit emits an event, after those that were held. It returns false if the consumer left. It is generic so that an
+// event becomes an interface, which allocates, only if there is a consumer.
 func emit[E Event](r *run, event E) bool {
 	r.keepWithCall(event)
 	switch any(event).(type) {

@@ -89,7 +89,8 @@ type agentStep struct {
 // savesAgent reports whether the steps of the call's sub-agent are saved with the run, one by one.
 func (c *toolCall) savesAgent() bool { return c != nil && c.resumes && c.phase.r.agent.Save != nil }
 
-// saveAgent returns the Save of the call's sub-agent. It calls own, which may be nil, and then has the run save the step.
+// saveAgent returns the Save of the call's sub-agent. It calls own, which may be nil, and then has the run save the
+// step.
 func (c *toolCall) saveAgent(own func(context.Context, dag.DAG) error) func(context.Context, dag.DAG) error {
 	return func(ctx context.Context, d dag.DAG) error {
 		if own != nil {

@@ -33,9 +33,9 @@ type Task struct {
 //   - If a sub-agent pauses, so does the run around it, as soon as the other calls of the phase have their results. The
 //     [Continuation] has the calls of both; see [PausedAgent]. A [Handler], and a tool of a program's own that calls
 //     the sub-agent's tool and has no Unwrap method, cannot pause: there the result is an error.
-//   - With [Agent.Save] of the run around it, its steps are saved one by one, as the Child of the call. After a crash it
-//     continues with the last step: what it has is not repeated, and its own calls may be in doubt. Its limits count
-//     anew. This holds at any depth, but not for a sub-agent inside a program's own tool: its call is in doubt as any
+//   - With [Agent.Save] of the run around it, its steps are saved one by one, as the Child of the call. After a crash
+//     it continues with the last step: what it has is not repeated, and its own calls may be in doubt. Its limits
+//     count anew. This holds at any depth, but not for a sub-agent inside a program's own tool: its call is in doubt as any
 //     other that was started.
 //   - Runs inside tools nest no deeper than Limits.Depth of each run around them allows.
 //

@@ -80,6 +80,7 @@ func ends(t *testing.T, d dag.DAG) (list []content.Stop) {
 
 func TestTurnsOfSubAgentsCountInALimitThatTheProgramSet(t *testing.T) {
 	turns := func(n int) executor.Limits { return executor.Limits{Turns: n} }
+
 	for name, c := range map[string]struct {
 		build    func(*family) executor.Agent
 		requests int
@@ -145,6 +146,7 @@ func TestTurnsOfSubAgentsCountInALimitThatTheProgramSet(t *testing.T) {
 		var f family
 		d, err := c.build(&f).Run(t.Context(), dag.New().User("Go."))
 		require.NoError(t, err, name)
+
 		require.EqualValues(t, c.requests, f.requests.Load(), name)
 		require.Len(t, f.ran(), c.ran, name)
 		require.Equal(t, c.ends, ends(t, d), name)
@@ -153,6 +155,7 @@ func TestTurnsOfSubAgentsCountInALimitThatTheProgramSet(t *testing.T) {
 
 func TestCallsOfSubAgentsCountInTheLimitOfTheRunAround(t *testing.T) {
 	calls := func(n int) executor.Limits { return executor.Limits{Calls: n} }
+
 	for name, c := range map[string]struct {
 		build    func(*family) executor.Agent
 		requests int
@@ -200,6 +203,7 @@ func TestCallsOfSubAgentsCountInTheLimitOfTheRunAround(t *testing.T) {
 		var f family
 		d, err := c.build(&f).Run(t.Context(), dag.New().User("Go."))
 		require.NoError(t, err, name)
+
 		require.EqualValues(t, c.requests, f.requests.Load(), name)
 		require.Equal(t, c.ran, f.ran(), name)
 		require.Equal(t, c.ends, ends(t, d), name)

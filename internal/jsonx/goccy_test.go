@@ -39,8 +39,9 @@ var documents = strings.Fields(`
 	{"count":1e2} {"part":"1"} {"flag":1} {"next":[]} {"names":[]} {"names":{"a":"b"}} {"ID":"x"} {"Id":"x"} {"\u0069d":"x"} {"id":"x","unknown":[{}]} {"body":[1,2}
 	{"body":{"a":1]} {"next":{"next":{"next":{"id":"deep"}}}}`)
 
-// TestGoccyReadsAndWritesAsTheStandardLibrary compares the two on documents and on mutations of them. They must accept the same
-// texts, read the same values and write them as the same bytes. After an error a value may be filled in part: our code drops it.
+// TestGoccyReadsAndWritesAsTheStandardLibrary compares the two on documents and on mutations of them. They must
+// accept the same texts, read the same values and write them as the same bytes. After an error a value may be filled
+// in part: our code drops it.
 func TestGoccyReadsAndWritesAsTheStandardLibrary(t *testing.T) {
 	rounds := 20_000
 	if os.Getenv("PLAIT_LONG") != "" {

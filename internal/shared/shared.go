@@ -1,8 +1,8 @@
 // Package shared gives package executor what package dag keeps from a program, because it saves copies.
 //
 // The public dag.DAG.Transcript copies, so that a program may change the returned slices. A run reads the transcript at
-// each turn, and a copy at each turn would be quadratic. The public dag.DAG.CloseTools takes executions as values, of 264
-// bytes each, and a run has made payloads of them already.
+// each turn, and a copy at each turn would be quadratic. The public dag.DAG.CloseTools takes executions as values, of
+// 264 bytes each, and a run has made payloads of them already.
 package shared
 
 import (

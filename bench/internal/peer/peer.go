@@ -4,9 +4,10 @@
 // The smallest whole program:
 //
 //	func main() {
-//		peer.Serve(peer.Library{Name: "mine", Version: "v1.0.0", Run: func(ctx context.Context, loop *peer.Loop) error {
+//		run := func(ctx context.Context, loop *peer.Loop) error {
 //			// … run the library with a model that calls loop.Next at each request …
-//		}})
+//		}
+//		peer.Serve(peer.Library{Name: "mine", Version: "v1.0.0", Run: run})
 //	}
 //
 // A program reads an [Ask] on each line of its input and writes a [Reply] for it. It measures itself, so that only the

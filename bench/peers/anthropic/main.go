@@ -1,5 +1,5 @@
-// Command anthropic does the work of the peers with the tool runner of github.com/anthropics/anthropic-sdk-go, over a transport
-// without a network.
+// Command anthropic does the work of the peers with the tool runner of github.com/anthropics/anthropic-sdk-go, over a
+// transport without a network.
 package main
 
 import (

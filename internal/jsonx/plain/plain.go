@@ -1,6 +1,6 @@
 // Package plain reads JSON in exactly the form that package write writes: the members in their order, without spaces,
-// strings with the fewest escapes. It is a fast way to read what Plait has written. A caller reads any other form with a
-// JSON decoder.
+// strings with the fewest escapes. It is a fast way to read what Plait has written. A caller reads any other form
+// with a JSON decoder.
 //
 // What a [Reader] accepts can be written again, byte for byte. So the text need not be kept beside the values.
 package plain
@@ -101,7 +101,8 @@ func (r *Reader) Member(name string) bool {
 	return true
 }
 
-// Item reads up to the next item of an array, and reports whether there is one. After the last one it reads the bracket.
+// Item reads up to the next item of an array, and reports whether there is one. After the last one it reads the
+// bracket.
 func (r *Reader) Item() bool {
 	switch {
 	case r.failed || r.Has("]"):
@@ -285,8 +286,10 @@ func valueSize(s []byte) int {
 			if depth == 0 {
 				return min(i+1, len(s))
 			}
+
 		case '{', '[':
 			depth++
+
 		case '}', ']':
 			if depth--; depth == 0 {
 				return i + 1
@@ -294,6 +297,7 @@ func valueSize(s []byte) int {
 			if depth < 0 {
 				return i
 			}
+
 		case ',', ' ':
 			if depth == 0 {
 				return i
