@@ -49,6 +49,17 @@ func (w *wires) cut() {
 	w.open = nil
 }
 
+// pooled is a store that closes its pool. Without that, the server would soon have too many connections.
+type pooled struct {
+	*postgres.DB
+	pool *pgxpool.Pool
+}
+
+func (p pooled) Close() error {
+	defer p.pool.Close()
+	return p.DB.Close()
+}
+
 // points stops a process at all points of its transactions. Its death closes its connections.
 func points(t *testing.T) crashtest.Points {
 	url := pgtest.Database(t)
@@ -62,7 +73,8 @@ func points(t *testing.T) crashtest.Points {
 				return postgres.Open(ctx, url, nil)
 			}
 			pool := newPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.DialFunc = process.dial })
-			return postgres.NewWrapped(ctx, pool, wrap)
+			db, err := postgres.NewWrapped(ctx, pool, wrap)
+			return pooled{db, pool}, err
 		},
 		Database: func() string {
 			_, err := admin.Exec(context.Background(), `TRUNCATE `+strings.Join(tables, ", "))
