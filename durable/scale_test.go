@@ -12,7 +12,7 @@ import (
 
 // The tests of this file simulate many processes on one store: when they poll, claim, sweep and are lost. Only time is
 // simulated, and the rules are those of pool.go and store.Runs; no agent runs and nothing is stored. So a million runs
-// take seconds. PLAIT_LONG=1 simulates a million, and -v prints what the processes ask of the store.
+// take seconds. PLAIT_SCALE=1 simulates a million, and -v prints what the processes ask of the store.
 //
 // Engines and workers are processes of their own, and no queue wakes them: all work is found by polling, or when a slot
 // gets free. That is the slowest setup.
@@ -358,7 +358,7 @@ func (f *fleet) steady(runs int) (average, busiest float64) {
 
 // simulated returns how many runs to simulate.
 func simulated() int {
-	if os.Getenv("PLAIT_LONG") != "" {
+	if os.Getenv("PLAIT_SCALE") != "" {
 		return 1_000_000
 	}
 	return 30_000

@@ -64,8 +64,6 @@ func stride() int {
 	switch {
 	case os.Getenv("PLAIT_POINTS") == "all":
 		return 1
-	case os.Getenv("PLAIT_LONG") != "":
-		return 3
 	case testing.Short():
 		return 41
 	}
