@@ -73,6 +73,7 @@ func (l library) turns(turns, k int) pair.Case {
 			goal.Limit = limit
 		}
 	}
+
 	return pair.Case{
 		Name: fmt.Sprintf("peers/%s/turn/%d calls/%s", l.name, k, short(turns)), Per: "turn", Units: window, Full: true, Rounds: 9,
 		Variants: l.variants(max(1, 500/turns), func(s *pair.Sample, p *program) error {

@@ -145,29 +145,20 @@ func toolPhase(k int, limit float64) pair.Case {
 
 // slowTools compares tools of 1 ms, which is what a phase adds where tools do some work.
 func slowTools(k int) pair.Case {
-	return pair.Case{Name: "tools/1 ms/" + short(k), Per: "phase", Wall: true, Variants: func() ([]pair.Variant, error) {
+	variants := func() ([]pair.Variant, error) {
 		t := tool(time.Millisecond)
 		d := fan(k, t)
 		ctx := context.Background()
+
 		return []pair.Variant{
-			{Name: "ExecuteTools", Run: func(s *pair.Sample) error {
-				for range s.N {
-					if _, err := executor.ExecuteTools(ctx, d); err != nil {
-						return err
-					}
-				}
-				return nil
-			}},
-			{Name: "errgroup", Run: func(s *pair.Sample) error {
-				for range s.N {
-					if _, err := bare(ctx, k, t); err != nil {
-						return err
-					}
-				}
-				return nil
-			}},
+			{Name: "ExecuteTools", Run: repeat(func() error { _, err := executor.ExecuteTools(ctx, d); return err })},
+			{Name: "errgroup", Run: repeat(func() error { _, err := bare(ctx, k, t); return err })},
 		}, nil
-	}, Goals: []pair.Goal{{Number: 11, Kind: pair.AtMost, Limit: 1.05}}}
+	}
+	return pair.Case{
+		Name: "tools/1 ms/" + short(k), Per: "phase", Wall: true, Variants: variants,
+		Goals: []pair.Goal{{Number: 11, Kind: pair.AtMost, Limit: 1.05}},
+	}
 }
 
 // caller is a model that calls the instant tool that many times in each response.
@@ -208,11 +199,12 @@ func turn(k int) pair.Case {
 		from := func(agent executor.Agent, after int) func(*pair.Sample) error {
 			return func(s *pair.Sample) error { return turns(s, agent, k, after, s.N) }
 		}
-		most := max(20, 2000/k)
+		limit := max(20, 2000/k)
 		late := max(100, 10_000/k)
+
 		return []pair.Variant{
-			{Name: "Stream", Run: from(executor.Agent{}, 10), Max: most},
-			{Name: "errgroup", Max: most, Run: func(s *pair.Sample) error {
+			{Name: "Stream", Run: from(executor.Agent{}, 10), Max: limit},
+			{Name: "errgroup", Max: limit, Run: func(s *pair.Sample) error {
 				for range s.N {
 					if _, err := bare(context.Background(), k, 0); err != nil {
 						return err
@@ -220,8 +212,8 @@ func turn(k int) pair.Case {
 				}
 				return nil
 			}},
-			{Name: "late", Run: from(executor.Agent{}, late), Max: most},
-			{Name: "with hooks", Run: from(executor.Agent{Hooks: []executor.Hook{idle}}, 10), Max: most},
+			{Name: "late", Run: from(executor.Agent{}, late), Max: limit},
+			{Name: "with hooks", Run: from(executor.Agent{Hooks: []executor.Hook{idle}}, 10), Max: limit},
 		}, nil
 	}, Goals: []pair.Goal{
 		{Number: 12, Kind: pair.AtMost},
@@ -259,41 +251,49 @@ func (t talker) Stream(context.Context, api.Request) iter.Seq2[api.Event, error]
 // deltas measures what a piece of a streamed response costs on its way through a run.
 func deltas() pair.Case {
 	const n = 10_000
-	return pair.Case{Name: "delta", Per: "delta", Units: n, Variants: func() ([]pair.Variant, error) {
-		return []pair.Variant{
-			{Name: "Stream", Run: func(s *pair.Sample) error {
-				for range s.N {
-					for _, err := range executor.Stream(context.Background(), talker(n), dag.New().User("Go.")) {
-						if err != nil {
-							return err
-						}
-					}
+	ctx := context.Background()
+	variants := []pair.Variant{
+		{Name: "Stream", Run: repeat(func() error {
+			for _, err := range executor.Stream(ctx, talker(n), dag.New().User("Go.")) {
+				if err != nil {
+					return err
 				}
-				return nil
-			}},
-			{Name: "range over the provider", Run: func(s *pair.Sample) error {
-				for range s.N {
-					for _, err := range talker(n).Stream(context.Background(), api.Request{}) {
-						if err != nil {
-							return err
-						}
-					}
+			}
+			return nil
+		})},
+		{Name: "range over the provider", Run: repeat(func() error {
+			for _, err := range talker(n).Stream(ctx, api.Request{}) {
+				if err != nil {
+					return err
 				}
-				return nil
-			}},
-			{Name: "channel of 64", Run: func(s *pair.Sample) error {
-				for range s.N {
-					channel(n)
-				}
-				return nil
-			}},
-		}, nil
-	}, Goals: []pair.Goal{
+			}
+			return nil
+		})},
+		{Name: "channel of 64", Run: repeat(func() error { channel(n); return nil })},
+	}
+
+	goals := []pair.Goal{
 		{Number: 14, Name: "time", Kind: pair.Value, Limit: 20},
 		{Number: 14, Name: "allocs", Kind: pair.Allocs, Limit: 0.01},
 		{Number: 14, Name: "provider alone", Kind: pair.AtMost, Beside: "range over the provider"},
 		{Number: 14, Name: "channel", Kind: pair.AtMost, Beside: "channel of 64"},
-	}}
+	}
+	return pair.Case{
+		Name: "delta", Per: "delta", Units: n, Goals: goals,
+		Variants: func() ([]pair.Variant, error) { return variants, nil },
+	}
+}
+
+// repeat returns a variant's run that calls f as often as the sample asks for.
+func repeat(f func() error) func(*pair.Sample) error {
+	return func(s *pair.Sample) error {
+		for range s.N {
+			if err := f(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // channel sends n events through a channel, as libraries do that stream by channel.

@@ -7,7 +7,7 @@
 //		run := func(ctx context.Context, loop *peer.Loop) error {
 //			// … run the library with a model that calls loop.Next at each request …
 //		}
-//		peer.Serve(peer.Library{Name: "mine", Version: "v1.0.0", Run: run})
+//		peer.Serve(peer.Subject{Name: "mine", Version: "v1.0.0", Run: run})
 //	}
 //
 // A program reads an [Ask] on each line of its input and writes a [Reply] for it. It measures itself, so that only the
@@ -55,8 +55,8 @@ type Reply struct {
 	Error string
 }
 
-// Library is a library under test.
-type Library struct {
+// Subject is the library under test.
+type Subject struct {
 	// Name and Version are printed.
 	Name, Version string
 	// Run runs a loop to its end.
@@ -132,7 +132,7 @@ func (l *Loop) Next() bool {
 func Window(turns int) int { return max(10, turns/20) }
 
 // Serve answers the lines of the standard input until it ends.
-func Serve(l Library) {
+func Serve(l Subject) {
 	out := json.NewEncoder(os.Stdout)
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
@@ -160,7 +160,7 @@ func Serve(l Library) {
 // patience is how long a sample may take before the library is left out of the measure.
 const patience = time.Minute
 
-func (l Library) answer(ask Ask) (Reply, error) {
+func (l Subject) answer(ask Ask) (Reply, error) {
 	if ask.Measure == "turn" {
 		return l.turns(ask)
 	}
@@ -205,7 +205,7 @@ func (l Library) answer(ask Ask) (Reply, error) {
 	return reply, nil
 }
 
-func (l Library) turns(ask Ask) (Reply, error) {
+func (l Subject) turns(ask Ask) (Reply, error) {
 	runtime.GC()
 	s := new(pair.Sample)
 	window := Window(ask.Turns)

@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	peer.Serve(peer.Library{Name: "adk", Version: "v2.2.0", Run: run})
+	peer.Serve(peer.Subject{Name: "adk", Version: "v2.2.0", Run: run})
 }
 
 type fake struct{ loop *peer.Loop }

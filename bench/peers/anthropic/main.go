@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	peer.Serve(peer.Library{Name: "Anthropic's tool runner", Version: "v1.84.0", Run: run})
+	peer.Serve(peer.Subject{Name: "Anthropic's tool runner", Version: "v1.84.0", Run: run})
 }
 
 type instant struct{}

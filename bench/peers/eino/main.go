@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	peer.Serve(peer.Library{Name: "eino", Version: "v0.9.13", Run: run, History: history})
+	peer.Serve(peer.Subject{Name: "eino", Version: "v0.9.13", Run: run, History: history})
 }
 
 type instant struct{}

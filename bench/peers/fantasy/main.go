@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	peer.Serve(peer.Library{Name: "fantasy", Version: "v0.41.1", Run: run, History: history})
+	peer.Serve(peer.Subject{Name: "fantasy", Version: "v0.41.1", Run: run, History: history})
 }
 
 type fake struct{ loop *peer.Loop }

@@ -16,7 +16,7 @@ import (
 func main() {
 	// By default genkit logs every turn, which is not what is measured.
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError})))
-	peer.Serve(peer.Library{Name: "genkit", Version: "v1.12.0", Run: run})
+	peer.Serve(peer.Subject{Name: "genkit", Version: "v1.12.0", Run: run})
 }
 
 var ids = func() (ids [64]string) {

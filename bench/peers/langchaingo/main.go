@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	peer.Serve(peer.Library{Name: "langchaingo", Version: "v0.1.14", Run: run})
+	peer.Serve(peer.Subject{Name: "langchaingo", Version: "v0.1.14", Run: run})
 }
 
 type instant struct{}

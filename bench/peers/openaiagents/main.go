@@ -21,7 +21,7 @@ func main() {
 	slog.SetDefault(logger)
 	agents.SetLogger(logger)
 	tracing.SetLogger(logger)
-	peer.Serve(peer.Library{Name: "openai-agents-go", Version: "v0.1.0", Run: run})
+	peer.Serve(peer.Subject{Name: "openai-agents-go", Version: "v0.1.0", Run: run})
 }
 
 type fake struct{ loop *peer.Loop }

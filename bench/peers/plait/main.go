@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	peer.Serve(peer.Library{Name: "plait", Version: "this tree", Run: run, History: history})
+	peer.Serve(peer.Subject{Name: "plait", Version: "this tree", Run: run, History: history})
 }
 
 type tool struct{}

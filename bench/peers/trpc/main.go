@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	peer.Serve(peer.Library{Name: "trpc-agent-go", Version: "v1.10.0", Run: run})
+	peer.Serve(peer.Subject{Name: "trpc-agent-go", Version: "v1.10.0", Run: run})
 }
 
 type fake struct{ loop *peer.Loop }
