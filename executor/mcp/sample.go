@@ -78,7 +78,7 @@ func (s *Server) sampling(p *sdk.CreateMessageParams) (api.Request, error) {
 	return request, nil
 }
 
-// stopReason translates a stop reason to the words of the protocol. The provider's own are passed on.
+// stopReason translates a stop reason to the words of the protocol. Those of a provider stay as they are.
 func stopReason(stop content.Stop) string {
 	switch stop {
 	case content.StopEndTurn:

@@ -88,6 +88,7 @@ type Server struct {
 	opts   Options
 	client *sdk.Client
 	calls  calls
+	first  map[string]content.Tool // the definitions at Connect, by name
 
 	// connecting is held by the one caller that connects or lists. It is a channel, so that others can give up waiting.
 	connecting chan struct{}
@@ -102,7 +103,7 @@ type Server struct {
 	waits   sync.WaitGroup // for the goroutines that wait for the end of connections
 }
 
-// connection is a session with the context of its calls. Without an end of its calls, a session would not close.
+// connection is a session with the context of its calls. A session closes only when its calls have ended.
 type connection struct {
 	*sdk.ClientSession
 	ctx context.Context
@@ -129,6 +130,10 @@ func Connect(ctx context.Context, dial Dial, opts *Options) (*Server, error) {
 
 	if _, err := s.connected(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
+	}
+	s.first = map[string]content.Tool{}
+	for _, tool := range s.Tools() {
+		s.first[tool.Definition().Name] = tool.Definition()
 	}
 	return s, nil
 }
@@ -185,26 +190,51 @@ func (s *Server) Session(ctx context.Context) (*sdk.ClientSession, error) {
 }
 
 // Hook follows changes of the server's list: where the server announced that its list changed, the next turn of a run
-// declares the new tools, and withdraws those of this server that are gone. If the new list cannot be read, the tools
-// stay as they are, and are read again after the next turn.
+// declares what is new or changed since [Connect], and withdraws those of this server's tools that are gone. Other tools
+// stay as the program declared them: wrapped, or left out. If the new list cannot be read, the tools stay as they are,
+// and are read again after the next turn.
 //
 // Between runs, give the agent Tools again.
 func (s *Server) Hook() executor.Hook {
 	return executor.Hook{Next: func(ctx context.Context, turn executor.Turn) (executor.Turn, error) {
+		if turn.Stop != "" {
+			return turn, nil
+		}
 		s.refresh(ctx)
 
 		// What the conversation declares is compared, because other runs have the hook too.
-		after := s.Tools()
-		var gone []string
-		for _, declared := range turn.DAG.ToolDefs() {
-			bound, ok := turn.DAG.Tool(declared.Name)
-			if ok && s.owns(bound) && !slices.ContainsFunc(after, func(t dag.Tool) bool { return t.Definition().Name == declared.Name }) {
-				gone = append(gone, declared.Name)
-			}
+		fresh, gone := s.changed(turn.DAG)
+		if len(gone) > 0 {
+			turn.DAG = turn.DAG.WithdrawTools(gone...)
 		}
-		turn.DAG = turn.DAG.WithdrawTools(gone...).Tools(after...)
+		turn.DAG = turn.DAG.Tools(fresh...)
 		return turn, nil
 	}}
+}
+
+// changed returns the tools that are new or changed since Connect and not declared in d, and the names of the declared
+// ones that the server does not have any more.
+func (s *Server) changed(d dag.DAG) (fresh []dag.Tool, gone []string) {
+	declared := map[string]content.Tool{}
+	for _, def := range d.ToolDefs() {
+		declared[def.Name] = def
+	}
+
+	listed := map[string]bool{}
+	for _, tool := range s.Tools() {
+		def := tool.Definition()
+		listed[def.Name] = true
+		if def != s.first[def.Name] && def != declared[def.Name] {
+			fresh = append(fresh, tool)
+		}
+	}
+
+	for _, def := range d.ToolDefs() {
+		if bound, ok := d.Tool(def.Name); ok && !listed[def.Name] && s.owns(bound) {
+			gone = append(gone, def.Name)
+		}
+	}
+	return fresh, gone
 }
 
 // refresh lists the tools again if the server has announced that they changed.

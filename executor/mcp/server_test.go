@@ -383,6 +383,27 @@ func TestResultThatCannotBeReadIsNotRepeated(t *testing.T) {
 	require.False(t, run(t, s, apitest.Use("pid", nil))[0].IsError)
 }
 
+func TestHookLeavesToolsAsTheProgramDeclaredThem(t *testing.T) {
+	server := newServer()
+	s := connect(t, inMemory(t, server), nil)
+	wrapped := executor.WithTimeout(s.Tools()[0].(executor.Tool), time.Minute)
+	name := wrapped.Definition().Name
+	d := dag.New().Tools(wrapped).User("Go.")
+
+	turn, err := s.Hook().Next(t.Context(), executor.Turn{DAG: d})
+	require.NoError(t, err)
+	require.True(t, dag.Equal(d, turn.DAG), "what the program left out is not declared")
+	bound, ok := turn.DAG.Tool(name)
+	require.True(t, ok)
+	require.Equal(t, dag.Tool(wrapped), bound, "the wrapped tool is still bound")
+
+	server.RemoveTools(name)
+	require.Eventually(t, s.Stale, 10*time.Second, time.Millisecond)
+	turn, err = s.Hook().Next(t.Context(), executor.Turn{DAG: d})
+	require.NoError(t, err)
+	require.Empty(t, turn.DAG.ToolDefs(), "a wrapped tool that is gone is withdrawn")
+}
+
 // odd is a content of a type that no client knows.
 type odd struct{ *sdk.TextContent }
 

@@ -97,10 +97,18 @@ func (o owned) Unwrap() executor.Tool { return o.Tool }
 // Err returns why the tool cannot be declared, which is checked before it is one of the server's.
 func (owned) Err() error { return nil }
 
-// owns reports whether a tool is one of this server.
+// owns reports whether a tool is one of this server, wrapped or not.
 func (s *Server) owns(t dag.Tool) bool {
-	o, ok := t.(owned)
-	return ok && o.server == s
+	for {
+		if o, ok := t.(owned); ok {
+			return o.server == s
+		}
+		wrapper, ok := t.(interface{ Unwrap() executor.Tool })
+		if !ok {
+			return false
+		}
+		t = wrapper.Unwrap()
+	}
 }
 
 // call calls a tool of the server. If the connection is lost, a call that was not sent, or that may be repeated, is sent
