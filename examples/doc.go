@@ -11,7 +11,7 @@
 //   - replay: a recorded run against tools that have changed, and against another model.
 //   - crash: a run that kills itself in the middle of two tool calls, and finishes at the second start.
 //   - workers: durable runs in a few processes, of which one is killed; on SQLite, or on PostgreSQL with River.
-//   - browser: a run in a browser while it goes on; it can be forked there.
+//   - browser: a run in a browser, as it happens; it can be forked there.
 //   - deferred: tools that another process executes, at any later time, through JSON files.
 //
 // Start each with go run ./examples/NAME. Tests check what they print, except for live. Pages in docs/guides explain some of them.

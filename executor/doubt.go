@@ -174,7 +174,7 @@ func (c *toolCall) startedAs() Call {
 	return ran
 }
 
-// leaveInDoubt gives the call a result that tells the model that the outcome is unknown. The reason may be empty.
+// leaveInDoubt gives the call a result by which the model knows that the outcome is unknown. The reason may be empty.
 func (c *toolCall) leaveInDoubt(reason string) {
 	text := content.OutcomeUnknown
 	if reason != "" {

@@ -144,6 +144,7 @@ func (n *Node) appendBody(dst []byte, f form) []byte {
 	if u, ok := n.payload.(Unknown); ok {
 		return append(dst, u.body.Canonical()...)
 	}
+
 	dst = append(dst, '{')
 	switch p := n.payload.(type) {
 	case System:
@@ -247,6 +248,7 @@ func (n *Node) appendInfo(dst []byte) []byte {
 	mark := len(dst)
 	dst = append(write.Name(dst, "info"), '{')
 	empty := len(dst)
+
 	switch p := n.payload.(type) {
 	case Message:
 		a := p.Answer
@@ -267,6 +269,7 @@ func (n *Node) appendInfo(dst []byte) []byte {
 		dst = write.OptInt(write.OptValue(dst, "usage", p.Usage), "elapsed_ns", p.Elapsed)
 		dst = appendCost(write.OptValue(dst, "tool_usage", p.ToolUsage), p)
 	}
+
 	if len(dst) == empty {
 		return dst[:mark]
 	}

@@ -21,5 +21,5 @@ func awaitThaw(ready func()) {
 // freeze stops a process.
 func freeze(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
 
-// thaw lets a process go on.
+// thaw continues a frozen process.
 func thaw(p *os.Process) error { return p.Signal(syscall.SIGCONT) }

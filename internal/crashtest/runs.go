@@ -267,7 +267,7 @@ func (f *fleet) wait() {
 	}
 }
 
-// finish waits for all runs, lets the frozen go on, ends the processes, and checks everything.
+// finish waits for all runs, thaws the frozen processes, ends all of them, and checks everything.
 func (f *fleet) finish() {
 	f.t.Helper()
 

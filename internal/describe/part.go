@@ -77,6 +77,7 @@ func part(b content.Block) Part {
 	case content.ToolResult:
 		return Part{Form: Returned, label: [2]string{"result"}, ID: b.CallID, Content: b.Content, Failed: b.IsError,
 			Member: "content", Extra: b.Extra}
+
 	case content.Image:
 		return Part{Form: Shown, label: [2]string{"image"}, Source: b.Source, Member: "source", Extra: b.Extra}
 	case content.Document:

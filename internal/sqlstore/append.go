@@ -510,7 +510,7 @@ func notNull(data []byte) []byte {
 	return data
 }
 
-// orNil returns data, or nil if it is empty. Not every database tells both apart.
+// orNil returns data, or nil if it is empty. Some databases treat both alike.
 func orNil(data []byte) []byte {
 	if len(data) == 0 {
 		return nil

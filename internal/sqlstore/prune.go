@@ -244,7 +244,7 @@ func (p *pruning) countRecords(ctx context.Context, tx Tx, ids []node.ID, found 
 		})
 }
 
-// inParts calls f with a query for some of the values at a time. The … of the query stands for them.
+// inParts calls f with a query for some of the values at a time. It replaces the … of the query by their parameters.
 func (p *pruning) inParts(query string, values []any, f func(query string, args []any) error) error {
 	for len(values) > 0 {
 		n := rowsOf(len(values))

@@ -41,7 +41,7 @@ var migrations = [][]string{
 		// A conversation is walked on this index, from its heads to its beginning, before any line is read.
 		`CREATE INDEX plait_nodes_walk ON plait_nodes (conv, seqCOVER)`,
 
-		// num tells a head from a removed one of the same name.
+		// num distinguishes a head from a removed one of the same name.
 		`CREATE TABLE plait_heads (
 			num SERIAL,
 			conv NUMBER NOT NULL REFERENCES plait_conversations (num),

@@ -175,7 +175,7 @@ func escapeSize(s []byte) int {
 	return 6
 }
 
-// unescaped returns the string of that size which s, with escapes of escapeSize, stands for.
+// unescaped returns s with its escapes resolved. Size is the length of the result.
 func unescaped(s []byte, size int) string {
 	dst := make([]byte, 0, size)
 	for {
