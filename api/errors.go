@@ -66,7 +66,7 @@ type Error struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.API != "" {
-		b.WriteString(safetext.Line(e.API, mostShown) + ": ")
+		b.WriteString(safetext.Line(e.API, maxShown) + ": ")
 	}
 	if e.Kind == nil {
 		b.WriteString("failed")
@@ -75,21 +75,21 @@ func (e *Error) Error() string {
 	}
 
 	if e.Status != 0 {
-		b.WriteString(" (" + strings.TrimSpace(strconv.Itoa(e.Status)+" "+safetext.Line(e.Type, mostShown)) + ")")
+		b.WriteString(" (" + strings.TrimSpace(strconv.Itoa(e.Status)+" "+safetext.Line(e.Type, maxShown)) + ")")
 	}
 	if e.Message != "" {
-		b.WriteString(": " + safetext.Line(e.Message, mostShown))
+		b.WriteString(": " + safetext.Line(e.Message, maxShown))
 	} else if e.Err != nil {
-		b.WriteString(": " + safetext.Line(e.Err.Error(), mostShown))
+		b.WriteString(": " + safetext.Line(e.Err.Error(), maxShown))
 	}
 	if e.RequestID != "" {
-		b.WriteString(" [request " + safetext.Line(e.RequestID, mostShown) + "]")
+		b.WriteString(" [request " + safetext.Line(e.RequestID, maxShown) + "]")
 	}
 	return b.String()
 }
 
-// mostShown is how much of a text from outside an error shows.
-const mostShown = 1000
+// maxShown is how much of a text from outside an error shows.
+const maxShown = 1000
 
 // Unwrap returns the kind and the underlying error, apart from those that are nil.
 func (e *Error) Unwrap() []error {

@@ -19,7 +19,7 @@ import (
 type busyFor struct {
 	mu        sync.Mutex
 	time      time.Duration
-	now, most int
+	now, peak int
 	begun     []time.Time
 	fails     int
 }
@@ -28,7 +28,7 @@ func (b *busyFor) Stream(ctx context.Context, _ api.Request) iter.Seq2[api.Event
 	return func(yield func(api.Event, error) bool) {
 		b.mu.Lock()
 		b.now++
-		b.most = max(b.most, b.now)
+		b.peak = max(b.peak, b.now)
 		b.begun = append(b.begun, time.Now())
 		failing := len(b.begun) <= b.fails
 		b.mu.Unlock()
@@ -45,10 +45,10 @@ func (b *busyFor) Stream(ctx context.Context, _ api.Request) iter.Seq2[api.Event
 }
 
 func TestClientMakesAsManyRequestsAtATimeAsItMay(t *testing.T) {
-	for most, want := range map[int]int{0: 9, 1: 1, 3: 3, 20: 9} {
+	for limit, want := range map[int]int{0: 9, 1: 1, 3: 3, 20: 9} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &busyFor{time: time.Second, fails: 4}
-			client := api.NewClient(p, &api.ClientOptions{MaxConcurrent: most})
+			client := api.NewClient(p, &api.ClientOptions{MaxConcurrent: limit})
 			var wg sync.WaitGroup
 			for i := range 9 {
 				wg.Go(func() {
@@ -59,7 +59,7 @@ func TestClientMakesAsManyRequestsAtATimeAsItMay(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			require.Equal(t, want, p.most)
+			require.Equal(t, want, p.peak)
 			require.Len(t, p.begun, 13, "9 requests and 4 retries")
 		})
 	}

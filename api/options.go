@@ -224,7 +224,7 @@ func (t Thinking) Level() string {
 
 func (t Thinking) valid() bool {
 	if t.Tokens() > 0 {
-		return t.Tokens() <= mostThinking
+		return t.Tokens() <= maxThinking
 	}
 	return isWord(string(t))
 }
@@ -240,8 +240,8 @@ func isWord(s string) bool {
 	return true
 }
 
-// mostThinking is the largest budget: more than any model has, and small enough to add to without overflow.
-const mostThinking = 1 << 30
+// maxThinking is the largest budget: more than any model has, and small enough to add to without overflow.
+const maxThinking = 1 << 30
 
 // Cache is a policy for prompt caching: one of those below, or a provider's own. A provider that does not know a policy
 // adds a note and uses its default.

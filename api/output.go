@@ -98,7 +98,7 @@ func (e *OutputError) Error() string {
 	if more := len(e.Problems) - limit; more > 0 {
 		shown += fmt.Sprintf("; and %d more", more)
 	}
-	return fmt.Sprintf("%v: %s: %s", ErrOutput, safetext.Escape(e.Form, mostShown), safetext.Escape(shown, mostShown))
+	return fmt.Sprintf("%v: %s: %s", ErrOutput, safetext.Escape(e.Form, maxShown), safetext.Escape(shown, maxShown))
 }
 
 // Unwrap returns ErrOutput and, if not nil, Err.

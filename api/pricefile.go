@@ -58,7 +58,7 @@ func ReadPrices(r io.Reader) (PriceList, error) {
 		return PriceList{}, priceFile(err)
 	}
 
-	list := PriceList{Currency: safetext.Escape(currency, mostShown), Prices: Prices{}}
+	list := PriceList{Currency: safetext.Escape(currency, maxShown), Prices: Prices{}}
 	if list.Date, err = time.Parse(time.DateOnly, date); err != nil {
 		return PriceList{}, priceFile(fmt.Errorf(`"date" is %s, not a date such as 2026-11-01`, safetext.Quote(date, 100)))
 	}

@@ -355,7 +355,7 @@ func (u Unknown) foreign() string {
 // object returns the reason why j is not accepted as a JSON object, or "".
 func object(j JSON) string {
 	if !j.IsObject() {
-		return "needs a JSON object, has " + safetext.Quote(string(j), mostQuoted)
+		return "needs a JSON object, has " + safetext.Quote(string(j), maxQuoted)
 	}
 	return ""
 }

@@ -249,7 +249,7 @@ func typeOf(v []byte) (string, error) {
 		return "", err
 	}
 	if tag.Type == "" {
-		return "", fmt.Errorf("it has no type: %s", safetext.Quote(string(v), mostQuoted))
+		return "", fmt.Errorf("it has no type: %s", safetext.Quote(string(v), maxQuoted))
 	}
 	return tag.Type, nil
 }

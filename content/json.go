@@ -49,7 +49,7 @@ func (j JSON) IsObject() bool {
 // Decode stores j in *v by the rules of encoding/json/v2: names match exactly. If j is not valid, *v is unchanged.
 func (j JSON) Decode(v any) error {
 	if !j.Valid() {
-		return fmt.Errorf("%w: %s", ErrJSON, safetext.Quote(string(j), mostQuoted))
+		return fmt.Errorf("%w: %s", ErrJSON, safetext.Quote(string(j), maxQuoted))
 	}
 	return json.Unmarshal([]byte(j), v)
 }
@@ -61,7 +61,7 @@ func (j JSON) MarshalJSON() ([]byte, error) {
 	case j == "":
 		return []byte("null"), nil
 	case !j.Valid():
-		return nil, fmt.Errorf("%w: %s", ErrJSON, safetext.Quote(string(j), mostQuoted))
+		return nil, fmt.Errorf("%w: %s", ErrJSON, safetext.Quote(string(j), maxQuoted))
 	}
 	return []byte(j), nil
 }
@@ -89,5 +89,5 @@ func Clean(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// mostQuoted is the limit on the bytes of a value quoted in an error.
-const mostQuoted = 60
+// maxQuoted is the limit on the bytes of a value quoted in an error.
+const maxQuoted = 60

@@ -131,15 +131,15 @@ func (p prefix) alike(n *node.Node) int {
 	var text [64]byte
 	digest, id := n.Digest(), n.ID()
 	hex.Encode(text[:], digest[:])
-	most := p.begins(text[:])
+	longest := p.begins(text[:])
 	if p.digest {
-		return most
+		return longest
 	}
 	hex.Encode(text[:], id[:])
 	if string(text[24:32]) == p.digits {
 		return len(p.digits)
 	}
-	return max(most, p.begins(text[:32]))
+	return max(longest, p.begins(text[:32]))
 }
 
 func (p prefix) begins(text []byte) int {

@@ -676,9 +676,9 @@ func TestHandleDoesTheWorkOfAWakeUp(t *testing.T) {
 }
 
 func TestServeAndHandleShareTheSlots(t *testing.T) {
-	running, most := atomic.Int32{}, atomic.Int32{}
+	running, peak := atomic.Int32{}, atomic.Int32{}
 	slow := counter("count", func(ctx context.Context, item string) (string, error) {
-		most.Store(max(most.Load(), running.Add(1)))
+		peak.Store(max(peak.Load(), running.Add(1)))
 		defer running.Add(-1)
 		time.Sleep(time.Second)
 		return "many " + item, nil
@@ -690,7 +690,7 @@ func TestServeAndHandleShareTheSlots(t *testing.T) {
 		})()
 		require.Equal(t, store.RunDone, s.wait(s.start()).State)
 		handled.Wait()
-		require.EqualValues(t, 1, most.Load())
+		require.EqualValues(t, 1, peak.Load())
 	})
 }
 

@@ -40,7 +40,7 @@ type fleet struct {
 	queries, empty, writes, sweeps, rewrites int
 	numbered                                 int                   // events so far
 	window                                   map[time.Duration]int // claims in each tenth of a second
-	mostRings                                int                   // of sweeps, for one piece of work
+	maxRings                                 int                   // of sweeps, for one piece of work
 	longestWait, longestStall                time.Duration
 }
 
@@ -313,7 +313,7 @@ func (p *member) ringAgain(q *queue, doublings, limit int) (looked int) {
 
 		looked++
 		next := min(doublings+1, len(q.due)-1)
-		p.mostRings = max(p.mostRings, doublings+1)
+		p.maxRings = max(p.maxRings, doublings+1)
 		q.due[next] = append(q.due[next], dueWork{d.work, p.now + p.grace()<<next, d.since})
 	}
 	return looked
@@ -437,8 +437,8 @@ func TestABacklogIsRungForLessAndLess(t *testing.T) {
 		rings++
 	}
 	require.Greater(t, rings, 1)
-	require.LessOrEqual(t, f.mostRings, rings)
-	require.Positive(t, f.mostRings)
+	require.LessOrEqual(t, f.maxRings, rings)
+	require.Positive(t, f.maxRings)
 }
 
 // loseIfAlive loses the process, unless it is restarting.

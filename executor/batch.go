@@ -17,12 +17,12 @@ type batch struct {
 	ctx      context.Context // of every call without a timeout of its own
 
 	// phase.mu guards the fields below.
-	next     int  // the first of calls that no worker has taken
-	ready    int  // the first of calls that may not begin yet
-	open     int  // the number of calls without a result
-	most     int  // how many workers there may be
-	workers  int  // the workers, without those that wait for a tool that was given up
-	starting bool // the last worker that was started has not begun
+	next       int  // the first of calls that no worker has taken
+	ready      int  // the first of calls that may not begin yet
+	open       int  // the number of calls without a result
+	maxWorkers int  // how many workers there may be
+	workers    int  // the workers, without those that wait for a tool that was given up
+	starting   bool // the last worker that was started has not begun
 }
 
 // execute executes the calls, at most limit at a time, and emits the events of each as they come. It returns false if
@@ -48,7 +48,7 @@ func (b *batch) execute() bool {
 	}
 
 	b.phase.mu.Lock()
-	b.open, b.most = len(b.calls), workers
+	b.open, b.maxWorkers = len(b.calls), workers
 	if r.agent.Save == nil {
 		b.ready = len(b.calls) // no start has to be saved first
 	}
@@ -119,7 +119,7 @@ func (b *batch) over() bool {
 // Tools that return at once need a few goroutines in place of one each: a phase of 64 calls takes four fifths of the
 // time.
 func (b *batch) startWorker() {
-	if b.starting || b.workers == b.most || b.next == b.ready || b.phase.r.ctx.Err() != nil {
+	if b.starting || b.workers == b.maxWorkers || b.next == b.ready || b.phase.r.ctx.Err() != nil {
 		return
 	}
 	b.starting = true

@@ -25,9 +25,9 @@ import (
 const savedVersion = 1
 
 const (
-	mostSaved     = 64 << 20 // bytes of a continuation or a task
-	mostNested    = 512      // nesting of one; arguments nested deeper than 256 are written as a string
-	mostAttribute = 200      // bytes of an attribute
+	maxSaved     = 64 << 20 // bytes of a continuation or a task
+	maxNested    = 512      // nesting of one; arguments nested deeper than 256 are written as a string
+	maxAttribute = 200      // bytes of an attribute
 )
 
 var (
@@ -66,7 +66,7 @@ type VersionError = dag.VersionError
 var (
 	errNegative = errors.New("it is negative")
 	errUTF8     = errors.New("it is not UTF-8")
-	errTooLarge = fmt.Errorf("it is larger than %d bytes", mostSaved)
+	errTooLarge = fmt.Errorf("it is larger than %d bytes", maxSaved)
 	errNoTime   = errors.New("it is not a time in the form of RFC 3339")
 	errApproval = errors.New("the run waits for approval: no result can be brought yet")
 )
@@ -274,7 +274,7 @@ func (r Reply) MarshalJSON() ([]byte, error) {
 // written by hand, and a mistake in it could let a call be executed: an unknown member, one that does not fit the
 // others, and null are a *[CodecError]. After an error r is unchanged.
 func (r *Reply) UnmarshalJSON(data []byte) error {
-	o := savedObject{jsonx.Read(content.JSON(data), mostNested)}
+	o := savedObject{jsonx.Read(content.JSON(data), maxNested)}
 
 	var read Reply
 	switch {
@@ -469,7 +469,7 @@ func appendAttributes(dst []byte, attributes map[string]any, keys []string) []by
 
 // attributeText returns an attribute as a string, cut at the boundary of a character.
 func attributeText(value any) string {
-	return safetext.Head(content.Clean(fmt.Sprint(value)), mostAttribute)
+	return safetext.Head(content.Clean(fmt.Sprint(value)), maxAttribute)
 }
 
 func (r Result) append(dst []byte) []byte {
@@ -484,7 +484,7 @@ func (r Result) append(dst []byte) []byte {
 
 // sized returns data, or an error if Decode would refuse its size.
 func sized(data []byte) ([]byte, error) {
-	if len(data) > mostSaved {
+	if len(data) > maxSaved {
 		return nil, &CodecError{Err: errTooLarge}
 	}
 	return data, nil
@@ -495,10 +495,10 @@ type savedObject struct{ jsonx.Reader }
 
 // readSaved reads data as one object.
 func readSaved(data []byte) (savedObject, error) {
-	if len(data) > mostSaved {
+	if len(data) > maxSaved {
 		return savedObject{}, &CodecError{Err: errTooLarge}
 	}
-	return savedObject{jsonx.Read(content.JSON(data), mostNested)}, nil
+	return savedObject{jsonx.Read(content.JSON(data), maxNested)}, nil
 }
 
 // err returns the first error of reading as a *CodecError, or nil.
@@ -613,8 +613,8 @@ func (o savedObject) attributes() map[string]string {
 		switch {
 		case !ok:
 			from.Fail(m.Name, jsonx.ErrNotText)
-		case len(text) > mostAttribute:
-			from.Fail(m.Name, fmt.Errorf("it is longer than %d bytes", mostAttribute))
+		case len(text) > maxAttribute:
+			from.Fail(m.Name, fmt.Errorf("it is longer than %d bytes", maxAttribute))
 		}
 		texts[m.Name] = text
 	}

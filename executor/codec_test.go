@@ -353,17 +353,17 @@ func TestWhatIsNoContinuationIsNotWritten(t *testing.T) {
 }
 
 func TestWhatIsTooLargeIsNeitherWrittenNorRead(t *testing.T) {
-	const most = 64 << 20
-	_, err := executor.ContinuationCodec{}.Decode(make([]byte, most+1))
+	const limit = 64 << 20
+	_, err := executor.ContinuationCodec{}.Decode(make([]byte, limit+1))
 	requireCodec(t, err, "", "larger than 67108864 bytes")
-	_, err = executor.ToolTaskCodec{}.Decode(make([]byte, most+1))
+	_, err = executor.ToolTaskCodec{}.Decode(make([]byte, limit+1))
 	requireCodec(t, err, "", "larger than")
-	fits := make([]byte, most)
+	fits := make([]byte, limit)
 	fits[0] = '"' // so that it is looked at quickly
 	_, err = executor.ContinuationCodec{}.Decode(fits)
 	requireCodec(t, err, "", "not valid JSON")
 	c := fullContinuation()
-	c.Pending[0].Tool = strings.Repeat("x", most) // cheaper than arguments of that size
+	c.Pending[0].Tool = strings.Repeat("x", limit) // cheaper than arguments of that size
 	_, err = executor.ContinuationCodec{}.Encode(c)
 	requireCodec(t, err, "", "larger than")
 	_, err = executor.ToolTaskCodec{}.Encode(c)

@@ -39,8 +39,8 @@ const (
 	textHidden     = "Tool %q failed."
 )
 
-// mostName is how many bytes of a tool's name are shown in logs and errors.
-const mostName = 100
+// maxName is how many bytes of a tool's name are shown in logs and errors.
+const maxName = 100
 
 // maxArguments is the size in bytes beyond which arguments are not looked at.
 const maxArguments = 10 << 20
@@ -145,7 +145,7 @@ func (r *run) find(c *toolCall) (err error) {
 	found := r.taskOf(c.ran.Name)
 	if found == nil {
 		r.agent.Log.WarnContext(r.ctx, "plait: a model called a tool that does not exist",
-			"tool", safetext.Escape(c.ran.Name, mostName), "run", r.id)
+			"tool", safetext.Escape(c.ran.Name, maxName), "run", r.id)
 		return r.notFound(c.ran.Name)
 	}
 	c.task, c.deferred = found, c.deferred || found.deferred
@@ -335,8 +335,8 @@ func (h Handler) call(ctx context.Context, call Call) (Result, error) {
 
 // notFound returns the error text for a call of a tool that does not exist. It lists the tools that do.
 func (r *run) notFound(name string) error {
-	const most = 30
-	known := r.names[:min(len(r.names), most)]
+	const maxListed = 30
+	known := r.names[:min(len(r.names), maxListed)]
 	text := "There are no tools."
 	if len(known) > 0 {
 		text = "Available tools: " + strings.Join(known, ", ")
@@ -344,7 +344,7 @@ func (r *run) notFound(name string) error {
 	if more := len(r.names) - len(known); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return refused(fmt.Sprintf("Tool %s not found. %s", safetext.Quote(name, mostName), text))
+	return refused(fmt.Sprintf("Tool %s not found. %s", safetext.Quote(name, maxName), text))
 }
 
 // refused is an error whose text is for the model.

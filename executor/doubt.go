@@ -127,7 +127,7 @@ func (r *run) decideAgain(c *toolCall, within bool) {
 		return
 	}
 	r.agent.Log.WarnContext(r.ctx, "plait: a tool call is in doubt: it was started, and has no result",
-		"tool", safetext.Escape(c.ran.Name, mostName), "key", c.key(), "started", c.start.Started, "run", r.id)
+		"tool", safetext.Escape(c.ran.Name, maxName), "key", c.key(), "started", c.start.Started, "run", r.id)
 
 	d, hookErr := r.askInDoubtHooks(c)
 	switch {

@@ -35,13 +35,13 @@ func numbers(n int) iter.Seq[int] {
 func TestEachYieldsResultsInTheOrderOfItemsWithinTheLimit(t *testing.T) {
 	for _, limit := range []int{-1, 0, 1, 3, 100} {
 		synctest.Test(t, func(t *testing.T) {
-			var running, most atomic.Int64
+			var running, peak atomic.Int64
 			began, odd := time.Now(), errors.New("odd")
 			got := 0
 			for value, err := range executor.Each(t.Context(), limit, numbers(12), func(_ context.Context, i int) (int, error) {
 				now := running.Add(1)
 				defer running.Add(-1)
-				for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+				for old := peak.Load(); now > old && !peak.CompareAndSwap(old, now); old = peak.Load() {
 				}
 				time.Sleep(time.Duration(12-i) * time.Second) // later items are faster
 				if i%2 == 1 {
@@ -59,7 +59,7 @@ func TestEachYieldsResultsInTheOrderOfItemsWithinTheLimit(t *testing.T) {
 				got++
 			}
 			require.Equal(t, 12, got)
-			require.Equal(t, int64(min(max(limit, 1), 12)), most.Load(), "limit %d is used, and kept", limit)
+			require.Equal(t, int64(min(max(limit, 1), 12)), peak.Load(), "limit %d is used, and kept", limit)
 			if limit == 100 {
 				require.Equal(t, 12*time.Second, time.Since(began))
 			}

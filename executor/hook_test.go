@@ -50,14 +50,14 @@ func TestCallsThatANextHookLeavesOpenAreAnswered(t *testing.T) {
 
 // tooLong is a model that refuses what takes more than so many messages, and counts its requests.
 type tooLong struct {
-	most     int
+	limit    int
 	requests []int
 	model    api.Provider
 }
 
 func (m *tooLong) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
 	m.requests = append(m.requests, len(req.Messages))
-	if len(req.Messages) > m.most {
+	if len(req.Messages) > m.limit {
 		return apitest.NewScript(apitest.Fail(&api.Error{Kind: api.ErrContextTooLong})).Stream(ctx, req)
 	}
 	return m.model.Stream(ctx, req)
@@ -76,7 +76,7 @@ func talk(questions int) dag.DAG {
 }
 
 func TestCompactionShortensWhatTheProviderRefuses(t *testing.T) {
-	model := &tooLong{most: 12, model: apitest.NewScript(apitest.Say("Done.").Always())}
+	model := &tooLong{limit: 12, model: apitest.NewScript(apitest.Say("Done.").Always())}
 	agent := executor.Agent{Provider: model, Hooks: []executor.Hook{executor.Compaction{Budget: 1 << 30}.Hook()}}
 	all, end, err := watch(t, agent.Stream(t.Context(), talk(10)))
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestCompactionShortensWhatTheProviderRefuses(t *testing.T) {
 }
 
 func TestContextThatIsTooLongIsAskedOnceMoreOnly(t *testing.T) {
-	model := &tooLong{most: 1}
+	model := &tooLong{limit: 1}
 	agent := executor.Agent{Provider: model, Hooks: []executor.Hook{executor.Compaction{Budget: 1 << 30}.Hook()}}
 	_, err := agent.Run(t.Context(), talk(10))
 	require.ErrorIs(t, err, api.ErrContextTooLong)
@@ -113,7 +113,7 @@ func TestContextThatNoHookShortensIsAnError(t *testing.T) {
 		"nothing to cut": {executor.Compaction{Budget: 1 << 30}.Hook()},
 		"one that fails": {{TooLong: func(_ context.Context, d dag.DAG) (dag.DAG, error) { return d, failed }}},
 	} {
-		model := &tooLong{most: 0}
+		model := &tooLong{limit: 0}
 		d, err := executor.Agent{Provider: model, Hooks: hooks}.Run(t.Context(), talk(1))
 		require.ErrorIs(t, err, api.ErrContextTooLong, name)
 		if name == "one that fails" {

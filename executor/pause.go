@@ -167,7 +167,7 @@ type ResumeError struct {
 
 // Error names what is wrong, and the call or the continuation.
 func (e *ResumeError) Error() string {
-	text := fmt.Sprintf("executor: resume: %v: %s", e.Kind, safetext.Quote(e.ID, mostName))
+	text := fmt.Sprintf("executor: resume: %v: %s", e.Kind, safetext.Quote(e.ID, maxName))
 	if e.Err != nil {
 		text += ": " + safetext.Escape(e.Err.Error(), 500)
 	}

@@ -244,7 +244,7 @@ func (r *run) replyAgent(
 		err = nil
 	}
 	if err == nil && to.agent == nil {
-		err = fmt.Errorf("the tool %s is no sub-agent", safetext.Quote(to.ran.Name, mostName))
+		err = fmt.Errorf("the tool %s is no sub-agent", safetext.Quote(to.ran.Name, maxName))
 	}
 	if err != nil {
 		return &ResumeError{Kind: ErrNoAgent, ID: name, Err: err}

@@ -42,20 +42,20 @@ type argumentError struct {
 
 // What an argumentError shows at most.
 const (
-	mostProblems = 20
-	mostInput    = 1000
+	maxProblems = 20
+	maxInput    = 1000
 )
 
 func (e *argumentError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Validation failed for tool %q:\n", e.tool)
 	for i, problem := range e.problems {
-		if i == mostProblems {
+		if i == maxProblems {
 			fmt.Fprintf(&b, "  - and %d more\n", len(e.problems)-i)
 			break
 		}
-		b.WriteString("  - " + safetext.Cut(problem, mostInput) + "\n")
+		b.WriteString("  - " + safetext.Cut(problem, maxInput) + "\n")
 	}
-	b.WriteString("\nReceived arguments:\n" + safetext.Cut(string(e.input), mostInput))
+	b.WriteString("\nReceived arguments:\n" + safetext.Cut(string(e.input), maxInput))
 	return b.String()
 }

@@ -319,9 +319,9 @@ func TestLimitsOfTheRunAroundHoldOverPauses(t *testing.T) {
 		}
 		return f.delegates(limits, f.delegates(between, inner), f.works(2, "look"))
 	}
-	for most := 1; most <= 14; most++ {
+	for limit := 1; limit <= 14; limit++ {
 		for _, c := range [][2]executor.Limits{
-			{{Turns: most}, {}}, {{Calls: most}, {}}, {{}, {Turns: most}}, {{}, {Calls: most}}, {{Turns: 10, Calls: most}, {Turns: 4}},
+			{{Turns: limit}, {}}, {{Calls: limit}, {}}, {{}, {Turns: limit}}, {{}, {Calls: limit}}, {{Turns: 10, Calls: limit}, {Turns: 4}},
 		} {
 			// One call after the other, so that the sub-agents use the limits in the same order in both runs.
 			var straight, pausing family

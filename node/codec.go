@@ -39,8 +39,8 @@ type FieldError struct {
 	Err   error
 }
 
-// mostError is the maximum size of an error text, in bytes.
-const mostError = 2000
+// maxError is the maximum size of an error text, in bytes.
+const maxError = 2000
 
 // Error returns the node, the field and the reason. It is safe to print.
 func (e *FieldError) Error() string {
@@ -48,7 +48,7 @@ func (e *FieldError) Error() string {
 	if e.ID != "" {
 		text = "node " + e.ID + ": " + text
 	}
-	return safetext.Escape(text, mostError)
+	return safetext.Escape(text, maxError)
 }
 
 // Unwrap returns the reason.

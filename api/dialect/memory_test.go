@@ -15,11 +15,11 @@ import (
 // turn by turn.
 func TestWhatIsRememberedTakesTheSpaceOfTheRequests(t *testing.T) {
 	for name, test := range map[string]struct {
-		every int // messages for each request
-		most  float64
+		every    int // messages for each request
+		maxShare float64
 	}{
-		"one request":            {every: 100, most: 1.1},
-		"a request at each turn": {every: 2, most: 1.3},
+		"one request":            {every: 100, maxShare: 1.1},
+		"a request at each turn": {every: 2, maxShare: 1.3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &dialect.Encoding{Append: func(dst []byte, m content.Message, _ int) []byte {
@@ -48,7 +48,7 @@ func TestWhatIsRememberedTakesTheSpaceOfTheRequests(t *testing.T) {
 				}
 			}
 			remembered := heap() - before
-			require.LessOrEqual(t, float64(remembered)/float64(sent), test.most, "%d bytes are sent, %d are remembered", sent, remembered)
+			require.LessOrEqual(t, float64(remembered)/float64(sent), test.maxShare, "%d bytes are sent, %d are remembered", sent, remembered)
 			require.Greater(t, remembered, sent/2, "they are remembered")
 
 			for _, messages := range all {

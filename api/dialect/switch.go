@@ -50,8 +50,8 @@ type Target struct {
 type Media struct {
 	// Types are the media types accepted as bytes.
 	Types []string
-	// Most is the maximum size of one, in bytes of base64; 0 is no limit.
-	Most int
+	// MaxBytes is the maximum size of one, in bytes of base64; 0 is no limit.
+	MaxBytes int
 	// URL are the prefixes of URLs that the API fetches, such as "https://".
 	URL []string
 	// Text sends a plain text document as a document. Otherwise it becomes a text block.
@@ -86,7 +86,7 @@ var targets = map[string]Target{
 	"anthropic": {
 		API:       "anthropic",
 		Files:     []string{"anthropic"},
-		Images:    Media{Types: webImages, Most: 5 << 20, URL: []string{"https://"}},
+		Images:    Media{Types: webImages, MaxBytes: 5 << 20, URL: []string{"https://"}},
 		Documents: Media{Types: []string{pdf}, URL: []string{"https://"}, Text: true},
 		ToolName:  plainName, NameLength: 64,
 		CallID:    regexp.MustCompile(`^[a-zA-Z0-9_-]+$`),
@@ -368,8 +368,8 @@ func (t Target) media(what string, m Media, role content.Role, s content.Source,
 	if why := badBase64(s.Data); why != "" {
 		return none, why
 	}
-	if m.Most > 0 && len(s.Data) > m.Most {
-		return none, fmt.Sprintf("it has %d bytes of base64, more than %d", len(s.Data), m.Most)
+	if m.MaxBytes > 0 && len(s.Data) > m.MaxBytes {
+		return none, fmt.Sprintf("it has %d bytes of base64, more than %d", len(s.Data), m.MaxBytes)
 	}
 
 	kind := mediaType(s)

@@ -95,7 +95,7 @@ func targetTable() string {
 	} {
 		row(kind.name+", as bytes", func(t dialect.Target) string { return code(kind.of(t).Types) })
 		row(kind.name+", by URL", func(t dialect.Target) string { return code(kind.of(t).URL) })
-		row(kind.name+", most bytes of base64", func(t dialect.Target) string { return number(kind.of(t).Most) })
+		row(kind.name+", most bytes of base64", func(t dialect.Target) string { return number(kind.of(t).MaxBytes) })
 		row(kind.name+" shown by the assistant", func(t dialect.Target) string { return yes(kind.of(t).Assistant) })
 	}
 	row("plain text as a document", func(t dialect.Target) string { return yes(t.Documents.Text) })

@@ -70,11 +70,11 @@ func (u *usage) update(later usage) {
 // not include the thoughts.
 func (u usage) total() content.Usage {
 	n := func(p *int64) int64 {
-		const most = 1 << 50 // keeps sums in range
+		const limit = 1 << 50 // keeps sums in range
 		if p == nil {
 			return 0
 		}
-		return min(max(*p, 0), most)
+		return min(max(*p, 0), limit)
 	}
 
 	return content.Usage{

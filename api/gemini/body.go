@@ -261,8 +261,8 @@ func (b *builder) generationConfig() []jsonx.Member {
 	return list
 }
 
-// mostStops is the maximum number of stop sequences.
-const mostStops = 5
+// maxStops is the maximum number of stop sequences.
+const maxStops = 5
 
 // stopSequences returns the list of stop sequences that the API accepts; "" for none.
 func (b *builder) stopSequences() content.JSON {
@@ -270,9 +270,9 @@ func (b *builder) stopSequences() content.JSON {
 	if len(stops) == 0 {
 		return ""
 	}
-	if len(stops) > mostStops {
-		b.note(api.RepairOption, "%d of %d stop sequences are left out", len(stops)-mostStops, len(stops))
-		stops = stops[:mostStops]
+	if len(stops) > maxStops {
+		b.note(api.RepairOption, "%d of %d stop sequences are left out", len(stops)-maxStops, len(stops))
+		stops = stops[:maxStops]
 	}
 
 	dst := []byte{'['}

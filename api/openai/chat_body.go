@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	mostChatTools = 128
-	mostStops     = 4
+	maxChatTools = 128
+	maxStops     = 4
 )
 
 // ChatBody returns the body of the Chat Completions request that sends req to model, and the changes to req that made
@@ -143,9 +143,9 @@ const (
 
 func (b *chatBuilder) stops() content.JSON {
 	stops := b.options.StopSequences
-	if len(stops) > mostStops {
-		b.note(api.RepairOption, "only the first %d of %d stop sequences are sent", mostStops, len(stops))
-		stops = stops[:mostStops]
+	if len(stops) > maxStops {
+		b.note(api.RepairOption, "only the first %d of %d stop sequences are sent", maxStops, len(stops))
+		stops = stops[:maxStops]
 	}
 	if len(stops) == 0 {
 		return ""

@@ -17,7 +17,7 @@ func (b *chatBuilder) keepTools(tools []content.Tool) {
 		case !ok:
 		case b.has(sentName(fit)):
 			ok, why = false, "it is declared twice"
-		case len(b.tools) == mostChatTools:
+		case len(b.tools) == maxChatTools:
 			ok, why = false, "there are more than the API accepts"
 		}
 

@@ -13,9 +13,9 @@ import (
 
 // The limits of OpenAI's APIs for metadata: the number of pairs, and the letters in a key and in a value.
 const (
-	mostMetadata   = 16
-	longestKey     = 64
-	longestOfValue = 512
+	maxMetadata      = 16
+	maxMetadataKey   = 64
+	maxMetadataValue = 512
 )
 
 // metadata returns the pairs within the API's limits as an object, or "" if there are none. If there are too many
@@ -25,8 +25,8 @@ func metadata(pairs map[string]string, note func(kind api.RepairKind, format str
 	kept, left := 0, []string(nil)
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
 		value := pairs[key]
-		if kept == mostMetadata ||
-			utf8.RuneCountInString(key) > longestKey || utf8.RuneCountInString(value) > longestOfValue {
+		if kept == maxMetadata ||
+			utf8.RuneCountInString(key) > maxMetadataKey || utf8.RuneCountInString(value) > maxMetadataValue {
 			left = append(left, key)
 			continue
 		}
@@ -37,7 +37,7 @@ func metadata(pairs map[string]string, note func(kind api.RepairKind, format str
 	if len(left) > 0 {
 		note(api.RepairOption,
 			"%d pairs of Metadata are left out, the first with the key %s: the API accepts %d, with keys of %d and values of %d characters",
-			len(left), safetext.Quote(left[0], longestKey), mostMetadata, longestKey, longestOfValue)
+			len(left), safetext.Quote(left[0], maxMetadataKey), maxMetadata, maxMetadataKey, maxMetadataValue)
 	}
 
 	if kept == 0 {

@@ -344,8 +344,8 @@ func chosen(t content.Tool) content.JSON {
 // customTool is the type of a tool that takes any text.
 const customTool = "custom"
 
-// mostTools is the largest number of tools that the API accepts.
-const mostTools = 128
+// maxTools is the largest number of tools that the API accepts.
+const maxTools = 128
 
 // keepTools keeps the tool definitions that the API accepts, in the form that it accepts.
 func (b *responsesBuilder) keepTools(tools []content.Tool) {
@@ -355,8 +355,8 @@ func (b *responsesBuilder) keepTools(tools []content.Tool) {
 		switch {
 		case ok && seen[t.Name]:
 			ok, why = false, "it is declared twice"
-		case ok && len(b.tools) == mostTools:
-			ok, why = false, fmt.Sprintf("the API accepts %d tools", mostTools)
+		case ok && len(b.tools) == maxTools:
+			ok, why = false, fmt.Sprintf("the API accepts %d tools", maxTools)
 		case ok && t.Server() && !hasType(t):
 			ok, why = false, "it has no schema and is not a server tool of this API"
 		}

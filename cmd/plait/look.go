@@ -440,10 +440,10 @@ func (s *streams) nodeNames(file string) []string {
 	for _, r := range d.Refs() {
 		list = append(list, safetext.Row(r.Name))
 	}
-	const most = 30
+	const maxEntries = 30
 	all := rows(d, false)
 	width := distinct(all)
-	for i := len(all) - 1; i >= max(len(all)-most, 0); i-- {
+	for i := len(all) - 1; i >= max(len(all)-maxEntries, 0); i-- {
 		list = append(list, all[i].Digest[:width]+"\t"+safetext.Line(all[i].Says, 50))
 	}
 	return list

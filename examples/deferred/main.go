@@ -161,10 +161,10 @@ func answer(req api.Request) apitest.Turn {
 // after a task was executed and before the result is written, the next run executes the task again: only the tool can
 // prevent that.
 func work(args []string, out io.Writer) error {
-	most := -1 // no limit
+	maxTasks := -1 // no limit
 	if len(args) > 0 {
 		var err error
-		if most, err = strconv.Atoi(args[0]); err != nil {
+		if maxTasks, err = strconv.Atoi(args[0]); err != nil {
 			return err
 		}
 	}
@@ -173,7 +173,7 @@ func work(args []string, out io.Writer) error {
 	done := 0
 	for _, task := range files {
 		result := filepath.Join(results, filepath.Base(task))
-		if _, missing := os.Stat(result); missing == nil || done == most {
+		if _, missing := os.Stat(result); missing == nil || done == maxTasks {
 			continue
 		}
 		if failure := carryOut(task, result); failure != nil {

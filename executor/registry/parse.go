@@ -69,7 +69,7 @@ func ParseCall(data []byte) (executor.Call, error) {
 	}
 	if _, known := argsOfType[kind]; !known {
 		return executor.Call{}, wrongMember("", "type",
-			"\"%s\" is none of function, function_call, tool_call and tool_use", safetext.Escape(kind, mostName))
+			"\"%s\" is none of function, function_call, tool_call and tool_use", safetext.Escape(kind, maxName))
 	}
 
 	readings, err := readCall(outer, kind)
@@ -188,7 +188,7 @@ func readMembers(list, ids []jsonx.Member, path string, args []string) (readings
 func nothingElse(list []jsonx.Member, path string) error {
 	for _, m := range list {
 		if !slices.Contains([]string{"name", "id", "call_id", "type", "function", "functionCall"}, m.Name) {
-			where := path + cmp.Or(safetext.Escape(m.Name, mostName), `""`)
+			where := path + cmp.Or(safetext.Escape(m.Name, maxName), `""`)
 			return wrongMember("", where, "a call without arguments cannot have this member")
 		}
 	}

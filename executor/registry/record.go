@@ -66,7 +66,7 @@ func recordOf(tool string, done node.ToolExecution) Record {
 
 	// Error must not be empty on failure.
 	if text == "" {
-		text = fmt.Sprintf("Tool %s failed without saying why.", safetext.Quote(tool, mostName))
+		text = fmt.Sprintf("Tool %s failed without saying why.", safetext.Quote(tool, maxName))
 	}
 	return Record{Tool: tool, Error: text, Latency: took}
 }

@@ -180,7 +180,7 @@ func (r *Registry) Lookup(name string) (executor.Tool, error) {
 	i, has := r.byName[name]
 	if !has {
 		return nil, fmt.Errorf("%w: %s (only registered tools can be called)",
-			ErrNotRegistered, safetext.Escape(name, mostName))
+			ErrNotRegistered, safetext.Escape(name, maxName))
 	}
 	return r.list[i].tool, nil
 }
@@ -220,7 +220,7 @@ func (r *Registry) execute(ctx context.Context, call executor.Call, input func()
 	defer func() {
 		if v := recover(); v != nil { // outside the tool: encoding the arguments, a definition, the logger
 			rec = failedRecord(call.Name,
-				fmt.Sprintf("The call of tool %s panicked: %v", safetext.Quote(call.Name, mostName), v))
+				fmt.Sprintf("The call of tool %s panicked: %v", safetext.Quote(call.Name, maxName), v))
 		}
 	}()
 	if ctx == nil {
@@ -246,7 +246,7 @@ func (r *Registry) block(ctx context.Context, name string, err error) Record {
 		log = slog.Default()
 	}
 	log.WarnContext(ctx, "blocked a call of an unregistered tool",
-		slog.String("tool", safetext.Escape(name, mostName)))
+		slog.String("tool", safetext.Escape(name, maxName)))
 	return failedRecord(name, err.Error())
 }
 
@@ -303,5 +303,5 @@ func argumentsJSON(args any) (content.JSON, error) {
 	return content.ToJSON(args)
 }
 
-// mostName is the limit on the bytes of a tool's name in logs and errors.
-const mostName = 100
+// maxName is the limit on the bytes of a tool's name in logs and errors.
+const maxName = 100

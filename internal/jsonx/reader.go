@@ -37,16 +37,16 @@ type Error struct {
 	Err  error
 }
 
-// mostError is the limit on the bytes of an error's text.
-const mostError = 1000
+// maxError is the limit on the bytes of an error's text.
+const maxError = 1000
 
 // Error returns the path and the reason. It is safe to print, whatever text was read.
 func (e *Error) Error() string {
 	text := e.Err.Error()
 	if e.Path != "" {
-		text = safetext.Cut(e.Path, mostError/2) + ": " + text
+		text = safetext.Cut(e.Path, maxError/2) + ": " + text
 	}
-	return safetext.Escape(text, mostError)
+	return safetext.Escape(text, maxError)
 }
 
 // Unwrap returns the reason.

@@ -3,8 +3,8 @@ package memo
 
 import "sync/atomic"
 
-// most is the number of keys that a Memo keeps.
-const most = 8
+// maxEntries is the number of keys that a Memo keeps.
+const maxEntries = 8
 
 // Memo holds a few values by key: those set last. The zero value is empty. It is safe for concurrent use.
 type Memo struct{ entries atomic.Pointer[[]entry] }
@@ -39,7 +39,7 @@ func (m *Memo) Put(key, value any) {
 
 		if held != nil {
 			for _, e := range *held {
-				if e.key != key && len(entries) < most {
+				if e.key != key && len(entries) < maxEntries {
 					entries = append(entries, e)
 				}
 			}

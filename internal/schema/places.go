@@ -11,8 +11,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// mostExpanded is the largest number of schemas that a schema may apply to one value.
-const mostExpanded = 10_000
+// maxExpanded is the largest number of schemas that a schema may apply to one value.
+const maxExpanded = 10_000
 
 // places indexes a schema and its subschemas, to find those that apply to the same value.
 type places struct {
@@ -52,8 +52,8 @@ func (p *places) collect(s, base *jsonschema.Schema, path string) {
 func (p *places) check() error {
 	for _, path := range slices.Sorted(maps.Keys(p.at)) {
 		n, err := p.count(p.at[path])
-		if err == nil && n > mostExpanded {
-			err = fmt.Errorf("its schema: #%s applies more than %d schemas to one value", path, mostExpanded)
+		if err == nil && n > maxExpanded {
+			err = fmt.Errorf("its schema: #%s applies more than %d schemas to one value", path, maxExpanded)
 		}
 		if err != nil {
 			return err
@@ -62,7 +62,7 @@ func (p *places) check() error {
 	return nil
 }
 
-// count returns the number of schemas that s applies to one value, capped at mostExpanded+1.
+// count returns the number of schemas that s applies to one value, capped at maxExpanded+1.
 func (p *places) count(s *jsonschema.Schema) (int, error) {
 	if n, known := p.cost[s]; known {
 		return n, nil
@@ -86,7 +86,7 @@ func (p *places) count(s *jsonschema.Schema) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		total = min(total+n, mostExpanded+1)
+		total = min(total+n, maxExpanded+1)
 	}
 
 	p.cost[s] = total

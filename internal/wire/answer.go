@@ -24,9 +24,9 @@ var ErrTooLong = errors.New("the answer is too long")
 // Bounded returns a body whose Read returns ErrTooLong after maxAnswer bytes.
 func Bounded(body io.ReadCloser) io.ReadCloser { return BoundedTo(body, maxAnswer) }
 
-// BoundedTo returns a body whose Read returns ErrTooLong after most bytes.
-func BoundedTo(body io.ReadCloser, most int64) io.ReadCloser {
-	return &bounded{ReadCloser: body, left: most}
+// BoundedTo returns a body whose Read returns ErrTooLong after limit bytes.
+func BoundedTo(body io.ReadCloser, limit int64) io.ReadCloser {
+	return &bounded{ReadCloser: body, left: limit}
 }
 
 type bounded struct {

@@ -8,9 +8,9 @@ type Cache[K comparable, V any] struct {
 	made map[K]V // guarded by mu
 }
 
-// mostCached is the largest number of keys. At the limit all entries are dropped: programs rarely reach it, so that a
+// maxCached is the largest number of keys. At the limit all entries are dropped: programs rarely reach it, so that a
 // better order of eviction is not worth its cost.
-const mostCached = 512
+const maxCached = 512
 
 // Get returns the value for the key, calling make if it is not cached. Concurrent calls may make the value of one key
 // several times.
@@ -26,7 +26,7 @@ func (c *Cache[K, V]) Get(key K, make func(K) V) V {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.made == nil || len(c.made) >= mostCached {
+	if c.made == nil || len(c.made) >= maxCached {
 		c.made = map[K]V{}
 	}
 	c.made[key] = value

@@ -19,13 +19,13 @@ func TestACacheMakesAValueOnceAndStaysSmall(t *testing.T) {
 	}
 	require.Equal(t, 1, made)
 	for range 3 {
-		for n := range mostCached {
+		for n := range maxCached {
 			c.Get(n, itoa)
 		}
 	}
-	require.Equal(t, mostCached, made, "as many keys as are remembered")
-	for n := range 10 * mostCached {
+	require.Equal(t, maxCached, made, "as many keys as are remembered")
+	for n := range 10 * maxCached {
 		require.Equal(t, strconv.Itoa(n), c.Get(n, itoa))
-		require.LessOrEqual(t, len(c.made), mostCached)
+		require.LessOrEqual(t, len(c.made), maxCached)
 	}
 }

@@ -91,22 +91,22 @@ func (s *slow) Close() error {
 }
 
 func TestEveryByteIsASignOfLife(t *testing.T) {
-	const most, less = time.Second, time.Second - 1
+	const timeout, less = time.Second, time.Second - 1
 	for name, test := range map[string]struct {
 		waits   []time.Duration
 		stalled bool
 	}{
 		"each in time":          {[]time.Duration{less, less, less, less}, false},
-		"the first too late":    {[]time.Duration{most + 1}, true},
-		"the last too late":     {[]time.Duration{less, less, most + 1}, true},
+		"the first too late":    {[]time.Duration{timeout + 1}, true},
+		"the last too late":     {[]time.Duration{less, less, timeout + 1}, true},
 		"nothing is no byte":    {[]time.Duration{-less, less}, true},
 		"none":                  {nil, false},
-		"too late and in time":  {[]time.Duration{most + 1, 1, 1}, true},
+		"too late and in time":  {[]time.Duration{timeout + 1, 1, 1}, true},
 		"in time after nothing": {[]time.Duration{-1, less - 1, less}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := NewWatch(t.Context(), most, errSilent)
+				w := NewWatch(t.Context(), timeout, errSilent)
 				body := &slow{waits: test.waits}
 				watched := w.Body(body)
 				_, err := io.ReadAll(watched)

@@ -61,9 +61,9 @@ func TestPlainTextHasEveryKindOfNode(t *testing.T) {
 	}
 	goldentest.Require(t, "plain.txt", plain(nodes, numbers))
 
-	just := start().User(strings.Repeat("x", mostPlain))
+	just := start().User(strings.Repeat("x", maxPlain))
 	require.NotContains(t, plain(just.Nodes(), numbers), "the rest", "a text of just the limit")
-	over := start().User(strings.Repeat("x", mostPlain+1))
+	over := start().User(strings.Repeat("x", maxPlain+1))
 	require.Equal(t, "… (the rest needs JavaScript)\n", plain(over.Nodes(), numbers))
 }
 

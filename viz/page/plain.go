@@ -9,8 +9,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// mostPlain is how much text a page has for browsers without JavaScript, in bytes: more would be most of it twice.
-const mostPlain = 64 << 10
+// maxPlain is how much text a page has for browsers without JavaScript, in bytes: more would be most of it twice.
+const maxPlain = 64 << 10
 
 // plain is what the nodes say as text, as far as it is not long.
 func plain(nodes []*node.Node, numbers map[node.ID]int) string {
@@ -20,7 +20,7 @@ func plain(nodes []*node.Node, numbers map[node.ID]int) string {
 		if text == "" {
 			continue
 		}
-		if b.Len()+len(text) > mostPlain {
+		if b.Len()+len(text) > maxPlain {
 			b.WriteString("… (the rest needs JavaScript)\n")
 			break
 		}

@@ -112,8 +112,8 @@ func callBefore(n *node.Node) *node.Node {
 
 // sharedEnds returns the length in bytes of the common prefix and suffix of two texts. It does not cut characters.
 func sharedEnds(a, b string) (start, end int) {
-	most := min(len(a), len(b))
-	for start < most && a[start] == b[start] {
+	shorter := min(len(a), len(b))
+	for start < shorter && a[start] == b[start] {
 		start++
 	}
 
@@ -121,7 +121,7 @@ func sharedEnds(a, b string) (start, end int) {
 		start--
 	}
 
-	for end < most-start && a[len(a)-1-end] == b[len(b)-1-end] {
+	for end < shorter-start && a[len(a)-1-end] == b[len(b)-1-end] {
 		end++
 	}
 	for end > 0 && !utf8.RuneStart(b[len(b)-end]) {

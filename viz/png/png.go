@@ -84,13 +84,13 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	}
 
 	// Check the size before the image is allocated.
-	most := cmp.Or(max(o.MaxPixels, 0), maxPixels)
+	limit := cmp.Or(max(o.MaxPixels, 0), maxPixels)
 	scale := cmp.Or(max(o.Scale, 0), 2)
-	if o.Scale <= 0 && !fits(p, scale, most) {
+	if o.Scale <= 0 && !fits(p, scale, limit) {
 		scale = 1
 	}
-	if !fits(p, scale, most) {
-		return &SizeError{scaled(p.Width, scale), scaled(p.Height, scale), most}
+	if !fits(p, scale, limit) {
+		return &SizeError{scaled(p.Width, scale), scaled(p.Height, scale), limit}
 	}
 
 	palette := &ink.Light
@@ -111,7 +111,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 func scaled(length, scale int) int { return length * min(scale, math.MaxInt/length) }
 
 // fits reports whether a picture has at most the given number of pixels. It only divides, so that nothing overflows.
-func fits(p *viz.Picture, scale, most int) bool {
-	width := most / scale / p.Width // the limit on the height in pixels
+func fits(p *viz.Picture, scale, limit int) bool {
+	width := limit / scale / p.Width // the limit on the height in pixels
 	return width > 0 && p.Height <= width/scale
 }

@@ -182,14 +182,14 @@ func gStruct(c *geminiCheck, path string, v jsontext.Value) {
 }
 
 // gNumber accepts a number from least to most. Says is the format of the error text.
-func gNumber(kind string, least, most float64, says string) geminiRule {
+func gNumber(kind string, low, high float64, says string) geminiRule {
 	return func(c *geminiCheck, path string, v jsontext.Value) {
 		digits := strings.Trim(string(v), `"`) // a number may be written as a string
 		n, err := strconv.ParseFloat(digits, 64)
 		switch {
 		case err != nil && n == 0, kind == "TYPE_INT32" && strings.ContainsAny(digits, ".eE"):
 			c.value(path, kind, v)
-		case n < least || n > most:
+		case n < low || n > high:
 			_, name, _ := strings.Cut(path, ".")
 			c.field(path, says, name)
 		}

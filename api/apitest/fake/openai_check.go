@@ -145,11 +145,11 @@ func (c *openAICheck) list(path, what string, v jsontext.Value) []jsontext.Value
 }
 
 // atMost checks the length of a list.
-func (c *openAICheck) atMost(path string, n, most int) {
-	if n > most {
+func (c *openAICheck) atMost(path string, n, limit int) {
+	if n > limit {
 		c.fail(path, "array_above_max_length",
 			"Invalid '%s': array too long. Expected an array with maximum length %d, but got an array "+
-				"with length %d instead.", path, most, n)
+				"with length %d instead.", path, limit, n)
 	}
 }
 
@@ -201,26 +201,26 @@ func aBool(c *openAICheck, path string, v jsontext.Value) {
 }
 
 // ofLength accepts a string of least to most characters.
-func ofLength(least, most int) openAIRule {
+func ofLength(low, high int) openAIRule {
 	return func(c *openAICheck, path string, v jsontext.Value) {
 		aString(c, path, v)
 		s := text(v)
 		switch n := len([]rune(s)); {
-		case n == 0 && least > 0:
+		case n == 0 && low > 0:
 			c.fail(path, "empty_string",
 				"Invalid '%s': empty string. Expected a string with minimum length %d, but got an empty string "+
-					"instead.", path, least)
-		case n > most:
+					"instead.", path, low)
+		case n > high:
 			c.fail(path, "string_above_max_length",
 				"Invalid '%s': string too long. Expected a string with maximum length %d, but got a "+
-					"string with length %d instead.", path, most, n)
+					"string with length %d instead.", path, high, n)
 		}
 	}
 }
 
 // matching accepts a string of 1 to most characters that matches a pattern.
-func matching(pattern string, most int) openAIRule {
-	re, length := regexp.MustCompile(pattern), ofLength(1, most)
+func matching(pattern string, high int) openAIRule {
+	re, length := regexp.MustCompile(pattern), ofLength(1, high)
 	return func(c *openAICheck, path string, v jsontext.Value) {
 		length(c, path, v)
 		if !re.MatchString(text(v)) {
@@ -232,36 +232,36 @@ func matching(pattern string, most int) openAIRule {
 }
 
 // aDecimal accepts a number from least to most.
-func aDecimal(least, most float64) openAIRule {
+func aDecimal(low, high float64) openAIRule {
 	return func(c *openAICheck, path string, v jsontext.Value) {
 		if v.Kind() != '0' {
 			c.wrong(path, "a decimal", v)
 			return
 		}
-		c.between(path, "decimal", v, least, most)
+		c.between(path, "decimal", v, low, high)
 	}
 }
 
 // anInteger accepts a whole number from least to most.
-func anInteger(least, most float64) openAIRule {
+func anInteger(low, high float64) openAIRule {
 	return func(c *openAICheck, path string, v jsontext.Value) {
 		if v.Kind() != '0' || strings.ContainsAny(string(v), ".eE") {
 			c.wrong(path, "an integer", v)
 			return
 		}
-		c.between(path, "integer", v, least, most)
+		c.between(path, "integer", v, low, high)
 	}
 }
 
-func (c *openAICheck) between(path, kind string, v jsontext.Value, least, most float64) {
+func (c *openAICheck) between(path, kind string, v jsontext.Value, low, high float64) {
 	n, _ := strconv.ParseFloat(string(v), 64) // infinite if it is out of range
-	if n < least {
+	if n < low {
 		c.fail(path, kind+"_below_min_value",
-			"Invalid '%s': %s below minimum value. Expected a value >= %v, but got %s instead.", path, kind, least, v)
+			"Invalid '%s': %s below minimum value. Expected a value >= %v, but got %s instead.", path, kind, low, v)
 	}
-	if n > most {
+	if n > high {
 		c.fail(path, kind+"_above_max_value",
-			"Invalid '%s': %s above maximum value. Expected a value <= %v, but got %s instead.", path, kind, most, v)
+			"Invalid '%s': %s above maximum value. Expected a value <= %v, but got %s instead.", path, kind, high, v)
 	}
 }
 

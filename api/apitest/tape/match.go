@@ -149,8 +149,7 @@ func jsonText(v any) string {
 // nearest describes the recording most like the request, and the first difference to it.
 func (t *Tape) nearest(asked taped) string {
 	what := asked.method + " " + shown(resource(asked.url))
-	best, next, why := -1, -1, ""
-	most := -1
+	best, longest, next, why := -1, -1, -1, ""
 
 	for i, made := range t.tracks {
 		if made.played {
@@ -166,8 +165,8 @@ func (t *Tape) nearest(asked taped) string {
 				len(t.tracks), next+1)
 		}
 
-		if alike > most {
-			best, most, why = i, alike, place
+		if alike > longest {
+			best, longest, why = i, alike, place
 		}
 	}
 

@@ -120,8 +120,8 @@ type taped struct {
 	cut         bool // the response breaks off after body
 }
 
-// mostTaped is the maximum size of a body in bytes.
-const mostTaped = 32 << 20
+// maxTaped is the maximum size of a body in bytes.
+const maxTaped = 32 << 20
 
 // Open opens the tape in the file at path. The caller must close it.
 func Open(path string, o *Options) (*Tape, error) {
@@ -220,9 +220,9 @@ func bodyOf(req *http.Request) ([]byte, error) {
 	}
 	defer req.Body.Close()
 
-	body, err := io.ReadAll(io.LimitReader(req.Body, mostTaped+1))
-	if err == nil && len(body) > mostTaped {
-		err = fmt.Errorf("%w: a request of more than %d bytes", ErrUnusable, mostTaped)
+	body, err := io.ReadAll(io.LimitReader(req.Body, maxTaped+1))
+	if err == nil && len(body) > maxTaped {
+		err = fmt.Errorf("%w: a request of more than %d bytes", ErrUnusable, maxTaped)
 	}
 	return body, err
 }
@@ -329,8 +329,8 @@ func (r *recorder) Read(p []byte) (int, error) {
 	if r.tape.closed {
 		return n, err
 	}
-	if len(r.track.response.body)+n > mostTaped {
-		return 0, fmt.Errorf("%w: a response of more than %d bytes", ErrUnusable, mostTaped)
+	if len(r.track.response.body)+n > maxTaped {
+		return 0, fmt.Errorf("%w: a response of more than %d bytes", ErrUnusable, maxTaped)
 	}
 
 	r.track.response.body = append(r.track.response.body, p[:n]...)

@@ -105,7 +105,7 @@ func openCalls(d dag.DAG) []openCall {
 
 // undeclaredText returns the number of calls of undeclared tools, and the names of the first few tools.
 func undeclaredText(findings []dag.Finding) string {
-	const most = 5
+	const maxNames = 5
 	var names []string
 	seen := map[string]bool{}
 	for _, f := range findings {
@@ -119,8 +119,8 @@ func undeclaredText(findings []dag.Finding) string {
 	if len(findings) > 1 {
 		text = fmt.Sprintf("undeclared tools in %d calls", len(findings))
 	}
-	text += ": " + strings.Join(names[:min(len(names), most)], ", ")
-	if more := len(names) - most; more > 0 {
+	text += ": " + strings.Join(names[:min(len(names), maxNames)], ", ")
+	if more := len(names) - maxNames; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
