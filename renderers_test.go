@@ -25,7 +25,7 @@ var rendererPlaces = []struct{ files, text, why string }{
 	{"viz/doc.go", `\bNAME\b`, "the package comment lists it"},
 	{"doc.go", `\bNAME\b`, "the overview lists it"},
 	{"docs/architecture.md", `\bNAME\b`, "the page on drawings lists it"},
-	{"README.md", "`NAME`", "the table of features lists it"},
+	{"docs/features.md", "`NAME`", "the table of features lists it"},
 }
 
 // TestRenderersAreInEveryPlace fails for each place that a new renderer was not added to. CONTRIBUTING.md says what
