@@ -73,7 +73,7 @@ type Runs interface {
 	// Renew lets the lease end after d from now. A run that was cancelled, and a call that has its result, have lost
 	// their lease.
 	Renew(ctx context.Context, l Lease, d time.Duration) error
-	// Release gives the lease up. The work can be claimed again after d. With unused, the claim is not counted as an
+	// Release gives the lease up. The work has no worker then, and can be claimed again after d. With unused, the claim is not counted as an
 	// attempt: the worker has not begun.
 	Release(ctx context.Context, l Lease, d time.Duration, unused bool) error
 	// Commit is a step of a claimed run. It returns the head as it is afterwards; zero if nothing was appended.
@@ -174,7 +174,8 @@ type Run struct {
 	Pending int
 	// Claims counts the claims of the run since it began, paused or was requeued.
 	Claims int
-	// Worker is the name of the latest worker, LeaseUntil the end of its lease.
+	// Worker is the name of the latest worker, LeaseUntil the end of its lease. After Release, Worker is "", and LeaseUntil
+	// the time from which the run can be claimed.
 	Worker     string
 	LeaseUntil time.Time
 	// Began is when the run was stored, Changed when its state changed last.
@@ -273,7 +274,8 @@ type Task struct {
 // TaskState is a call with its claims and its result.
 type TaskState struct {
 	Task Task
-	// Claims counts the claims of the call. Worker is the name of the latest worker, LeaseUntil the end of its lease.
+	// Claims counts the claims of the call. Worker is the name of the latest worker, LeaseUntil the end of its lease. After
+	// Release, Worker is "", and LeaseUntil the time from which the call can be claimed.
 	Claims     int
 	Worker     string
 	LeaseUntil time.Time

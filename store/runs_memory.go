@@ -371,10 +371,12 @@ func (t *runTable) release(now time.Time, l Lease, d time.Duration, unused bool)
 	if l.Key.Call == "" {
 		r := t.runs[l.Key.Run]
 		r.claim++
+		r.Worker = ""
 		t.makeReady(now, r)
 	} else {
 		task, _ := t.findTask(l.Key)
 		task.claim++
+		task.Worker = ""
 		attempts = &task.Claims
 		t.wakeTask(now, task)
 		task.rings.again = 0

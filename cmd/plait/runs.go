@@ -38,7 +38,8 @@ func runsCommand(s *streams) *cobra.Command {
 
   calls   calls of the latest pause: how many wait for a result, and how many
           are in doubt, because a process was lost while it executed them
-  lease   who claimed the run or its calls last, and how long until others can
+  lease   who claimed the run or its calls last, and how long until others can;
+          "given back" if the worker did so, for a later attempt
   next    when a lease or a deadline ends, the soonest one
   reason  why the run was parked or ended`,
 		Example: `  plait runs sessions.db
@@ -160,9 +161,11 @@ type listedRun struct {
 	Continuation string         `json:"continuation"`
 	Claims       int            `json:"claims"`
 	Worker       string         `json:"worker"`
-	LeaseUntil   *time.Time     `json:"lease_until"`
-	Began        time.Time      `json:"began"`
-	Changed      time.Time      `json:"changed"`
+	// Released reports that the worker gave the run back. LeaseUntil is then the time from which it can be claimed.
+	Released   bool       `json:"released"`
+	LeaseUntil *time.Time `json:"lease_until"`
+	Began      time.Time  `json:"began"`
+	Changed    time.Time  `json:"changed"`
 	// Next is the soonest time at which a lease, a pause before a repetition or a deadline ends.
 	Next  *time.Time   `json:"next"`
 	Calls []listedCall `json:"calls"`
@@ -173,10 +176,12 @@ type listedCall struct {
 	Call string `json:"call"`
 	Tool string `json:"tool"`
 	// External reports that the result comes from outside, such as an approval.
-	External   bool          `json:"external"`
-	Claims     int           `json:"claims"`
-	Attempts   int           `json:"attempts"`
-	Worker     string        `json:"worker"`
+	External bool   `json:"external"`
+	Claims   int    `json:"claims"`
+	Attempts int    `json:"attempts"`
+	Worker   string `json:"worker"`
+	// Released reports that the worker gave the call back. LeaseUntil is then the time from which it can be claimed.
+	Released   bool          `json:"released"`
 	LeaseUntil *time.Time    `json:"lease_until"`
 	Deadline   *time.Time    `json:"deadline"`
 	Done       bool          `json:"done"`
@@ -268,15 +273,17 @@ func listed(r store.Run, tasks []store.TaskState) listedRun {
 	out := listedRun{
 		ID: r.ID, Conversation: r.Conversation, Head: r.Head, Agent: r.Agent, State: r.State, Reason: r.Reason,
 		Continuation: r.Continuation, Claims: r.Claims, Worker: r.Worker, LeaseUntil: utc(r.LeaseUntil),
-		Began: r.Began.UTC(), Changed: r.Changed.UTC(), Calls: []listedCall{},
+		Released: r.State == store.RunReady && released(r.Worker, r.LeaseUntil),
+		Began:    r.Began.UTC(), Changed: r.Changed.UTC(), Calls: []listedCall{},
 	}
 
 	ends := []*time.Time{out.LeaseUntil}
 	for _, t := range tasks {
 		call := listedCall{
 			Call: t.Task.Key.Call, Tool: t.Task.Tool, External: t.Task.External, Claims: t.Claims, Attempts: t.Task.Attempts,
-			Worker: t.Worker, LeaseUntil: utc(t.LeaseUntil), Deadline: utc(t.Deadline),
-			Done: t.Done, Outcome: t.Result.Outcome, Accepted: utc(t.Result.Accepted),
+			Worker: t.Worker, Released: !t.Done && released(t.Worker, t.LeaseUntil), LeaseUntil: utc(t.LeaseUntil),
+			Deadline: utc(t.Deadline),
+			Done:     t.Done, Outcome: t.Result.Outcome, Accepted: utc(t.Result.Accepted),
 		}
 		out.Calls = append(out.Calls, call)
 		if !t.Done {
@@ -291,6 +298,9 @@ func listed(r store.Run, tasks []store.TaskState) listedRun {
 	}
 	return out
 }
+
+// released reports whether work was given back. See store.TaskState.
+func released(worker string, leaseUntil time.Time) bool { return worker == "" && !leaseUntil.IsZero() }
 
 // utc returns a pointer to the time, or nil for the zero time.
 func utc(t time.Time) *time.Time {
@@ -337,11 +347,11 @@ func (r listedRun) callsText() string {
 }
 
 // leaseText returns who claimed the run or its calls last, and for how long. Of several claims, it is the one that ends
-// last.
+// last. Without a claim, it returns whether work was given back.
 func (r listedRun) leaseText(now time.Time) string {
 	var holder string
 	var end *time.Time
-	count := 0
+	count, back := 0, r.Released
 	add := func(worker string, leased bool, leaseUntil *time.Time) {
 		if !leased || leaseUntil == nil {
 			return
@@ -354,9 +364,13 @@ func (r listedRun) leaseText(now time.Time) string {
 
 	add(r.Worker, r.State == store.RunRunning, r.LeaseUntil)
 	for _, c := range r.Calls {
-		add(c.Worker, !c.Done && c.Claims > 0, c.LeaseUntil)
+		add(c.Worker, !c.Done && !c.Released, c.LeaseUntil)
+		back = back || c.Released
 	}
-	if count == 0 {
+	switch {
+	case count == 0 && back:
+		return "given back"
+	case count == 0:
 		return "-"
 	}
 
@@ -439,7 +453,10 @@ func (s *streams) printRun(file string, r listedRun, now time.Time) error {
 	if r.Claims > 0 {
 		line("claims", fmt.Sprint(r.Claims))
 	}
-	if r.State == store.RunRunning && r.LeaseUntil != nil {
+	switch {
+	case r.Released:
+		line("lease", "given back, free "+until(r.LeaseUntil, now))
+	case r.State == store.RunRunning && r.LeaseUntil != nil:
 		line("lease", holderText(r.Worker, r.LeaseUntil, now))
 	}
 	line("next", until(r.Next, now))
@@ -482,10 +499,10 @@ func (c listedCall) resultText(now time.Time) string {
 		return string(c.Outcome)
 	case c.External:
 		return "waits for a reply"
-	case c.Claims > 0 && c.LeaseUntil != nil:
-		// The worker may have given the call back: the store then holds the time until its repetition.
-		free := "free " + until(c.LeaseUntil, now)
-		return "last claimed by " + safetext.Row(cmp.Or(c.Worker, "-")) + ", " + free
+	case c.Released:
+		return "given back, free " + until(c.LeaseUntil, now)
+	case c.LeaseUntil != nil:
+		return "last claimed by " + safetext.Row(cmp.Or(c.Worker, "-")) + ", free " + until(c.LeaseUntil, now)
 	}
 	return "waits for a worker"
 }

@@ -47,6 +47,8 @@ func begun(ts *testscript.TestScript, neg bool, args []string) {
 	}
 
 	begin("ready")
+	begin("returned")
+	ts.Check(db.Release(ctx, claim("returned").Lease, 2*time.Hour+time.Minute, false))
 	begin("running")
 	claim("running")
 	step("parked", store.Step{End: store.RunParked, Reason: "it was claimed 10 times without a pause"})
@@ -57,13 +59,19 @@ func begun(ts *testscript.TestScript, neg bool, args []string) {
 		{Key: store.Key{Call: "pay"}, Tool: "refund", Attempts: 1},
 		{Key: store.Key{Call: "find"}, Tool: "find_order", Attempts: 5, ResultTimeout: 25 * time.Hour},
 		{Key: store.Key{Call: "ask"}, Tool: "approve", External: true},
+		{Key: store.Key{Call: "mail"}, Tool: "send_mail", Attempts: 5},
 	}}})
 	_, err = db.Accept(ctx, store.Result{
 		Key: store.Key{Run: "waiting", Continuation: "first", Call: "pay"}, Outcome: store.OutcomeInDoubt,
 	})
 	ts.Check(err)
-	_, err = db.ClaimTasks(ctx, store.ClaimTasksRequest{Worker: "worker-7", Tools: []string{"find_order"}, Lease: 5*time.Minute + 30*time.Second})
-	ts.Check(err)
+	claimCall := func(tool string) store.Lease {
+		claimed, err := db.ClaimTasks(ctx, store.ClaimTasksRequest{Worker: "worker-7", Tools: []string{tool}, Lease: 5*time.Minute + 30*time.Second})
+		ts.Check(err)
+		return claimed[0].Lease
+	}
+	claimCall("find_order")
+	ts.Check(db.Release(ctx, claimCall("send_mail"), 10*time.Minute+30*time.Second, false))
 }
 
 func TestRunShowsWhoHoldsItsCalls(t *testing.T) {
@@ -95,12 +103,13 @@ func TestFinishedCallHasNoDeadline(t *testing.T) {
 	require.Contains(t, out.String(), "pay   refund  0       -         ok\n")
 }
 
-// A call that was given back may still have the time until its repetition, and the name of the worker that had it.
 func TestCallIsShownWithTheWorkerThatClaimedItLast(t *testing.T) {
 	now := time.Now()
 	call := listedCall{Claims: 1, Worker: "ann", LeaseUntil: new(now.Add(time.Minute))}
 	require.Equal(t, "last claimed by ann, free in 1m", call.resultText(now))
 	require.Equal(t, "last claimed by ann, free now", call.resultText(now.Add(time.Hour)))
+	call.Worker, call.Released = "", true
+	require.Equal(t, "given back, free in 1m", call.resultText(now))
 }
 
 func TestListOfRunsHasALimit(t *testing.T) {

@@ -624,7 +624,7 @@ func (d *Driver) Release(ctx context.Context, l store.Lease, after time.Duration
 			r.claim++
 			t.makeReady(r)
 			r.Claims -= int(flag(unused))
-			r.LeaseUntil = t.now.Add(after)
+			r.Worker, r.LeaseUntil = "", t.now.Add(after)
 			return t.mustSave(r, before)
 		}
 
@@ -633,7 +633,7 @@ func (d *Driver) Release(ctx context.Context, l store.Lease, after time.Duration
 		t.wakeTask(task)
 		task.rings.wait = 1
 		task.Claims -= int(flag(unused))
-		task.LeaseUntil = t.now.Add(after)
+		task.Worker, task.LeaseUntil = "", t.now.Add(after)
 		return t.mustClaim(task, before)
 	})
 }

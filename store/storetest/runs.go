@@ -309,7 +309,19 @@ func (t *runsTest) renewEnded() {
 func (t *runsTest) released() {
 	t.pause("r", task("a"))
 	lease := t.claimTask(held).Lease
+	worker := func() (string, bool) {
+		states, err := t.Tasks(t.ctx, "r")
+		require.NoError(t, err)
+		return states[0].Worker, states[0].LeaseUntil.IsZero()
+	}
+	name, never := worker()
+	require.NotEmpty(t, name)
+	require.False(t, never)
+
 	require.NoError(t, t.Release(t.ctx, lease, held, false))
+	name, never = worker()
+	require.Empty(t, name)
+	require.False(t, never, "it has the time of its repetition")
 	require.Empty(t, t.tryTask(held), "it is not yet time")
 	t.refused(t.Renew(t.ctx, lease, held), store.ErrLeaseLost, "r/p1/a")
 
@@ -317,6 +329,7 @@ func (t *runsTest) released() {
 	run := t.claimRun(held).Lease
 	require.NoError(t, t.Release(t.ctx, run, 0, false))
 	t.state("r2", store.RunReady)
+	require.Empty(t, t.run("r2").Worker)
 	_, err := t.Commit(t.ctx, store.Step{Lease: run, End: store.RunDone})
 	t.refused(err, store.ErrLeaseLost, "r2")
 	require.Greater(t, t.claimRun(held).Lease.Claim, run.Claim)
