@@ -44,7 +44,7 @@ func chatCall(req api.Request, model string, o *Options) (call, error) {
 		return call{}, err
 	}
 
-	encoded := chatEncodings[options.taking(model)].Encode(req.Messages)
+	encoded := chatEncodings[options.supports(model)].Encode(req.Messages)
 	if encoded.Len() == 0 {
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ChatAPI}
 	}
@@ -63,9 +63,9 @@ func chatCall(req api.Request, model string, o *Options) (call, error) {
 // return their thinking, and refuse the thinking of others. The open-weight gpt-oss models do not match.
 var ownModels = regexp.MustCompile(`^(ft:)?(gpt-\d|chatgpt-|o\d)`)
 
-// taking returns what the model accepts. OpenAI's models that accept audio have it in their names.
-func (o *Options) taking(model string) chatTaking {
-	return chatTaking{
+// supports returns what the model accepts. OpenAI's models that accept audio have it in their names.
+func (o *Options) supports(model string) chatSupport {
+	return chatSupport{
 		thinking: !o.OmitThinking && !ownModels.MatchString(model),
 		audio:    o.Audio || strings.Contains(model, "audio"),
 	}
@@ -97,9 +97,9 @@ func (b *chatBuilder) front(req api.Request) []byte {
 	b.keepTools(req.Tools)
 
 	b.set("model", jsonx.Quote(b.model))
-	b.answering()
-	b.calling()
-	b.further()
+	b.setResponseOptions()
+	b.setToolChoice()
+	b.addBody()
 
 	dst := appendMembers([]byte{'{'}, b.list)
 	dst = b.appendTools(dst)
@@ -107,8 +107,8 @@ func (b *chatBuilder) front(req api.Request) []byte {
 	return b.appendSystem(dst, req.System)
 }
 
-// answering sets the members that control the response.
-func (b *chatBuilder) answering() {
+// setResponseOptions sets the members that control the response.
+func (b *chatBuilder) setResponseOptions() {
 	o := b.options
 	if o.MaxTokens > 0 {
 		b.set(cmp.Or(o.MaxTokensName, maxTokens), content.JSON(strconv.Itoa(o.MaxTokens)))
@@ -213,8 +213,8 @@ func (b *chatBuilder) metadata() content.JSON {
 	return metadata(b.options.Metadata, b.note)
 }
 
-// calling sets the members that control tool calls.
-func (b *chatBuilder) calling() {
+// setToolChoice sets the members that control tool calls.
+func (b *chatBuilder) setToolChoice() {
 	choice := b.options.ToolChoice
 	switch name := choice.Tool(); {
 	case choice == api.ToolsAuto:
@@ -251,8 +251,8 @@ func (b *chatBuilder) chosen(name string) content.JSON {
 	return jsonx.Object([]jsonx.Member{{Name: "type", Value: jsonx.Quote(kind)}, {Name: kind, Value: inner}})
 }
 
-// further adds the members of Options.Body. They replace members of the same name.
-func (b *chatBuilder) further() {
+// addBody adds the members of Options.Body. They replace members of the same name.
+func (b *chatBuilder) addBody() {
 	if b.options.Body == "" {
 		return
 	}

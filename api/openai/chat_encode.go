@@ -11,14 +11,14 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
-// chatTaking lists what a model accepts beyond what every model behind the API does.
-type chatTaking struct{ thinking, audio bool }
+// chatSupport lists what a model accepts beyond what every model behind the API does.
+type chatSupport struct{ thinking, audio bool }
 
 // chatEncodings holds the encodings of conversations, by what the model accepts.
-var chatEncodings = func() map[chatTaking]*dialect.Encoding {
-	all := map[chatTaking]*dialect.Encoding{}
-	for _, takes := range []chatTaking{{}, {thinking: true}, {audio: true}, {thinking: true, audio: true}} {
-		all[takes] = &dialect.Encoding{Rules: chatRules(takes), Append: appendChat}
+var chatEncodings = func() map[chatSupport]*dialect.Encoding {
+	all := map[chatSupport]*dialect.Encoding{}
+	for _, support := range []chatSupport{{}, {thinking: true}, {audio: true}, {thinking: true, audio: true}} {
+		all[support] = &dialect.Encoding{Rules: chatRules(support), Append: appendChat}
 	}
 	return all
 }()

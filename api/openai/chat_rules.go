@@ -11,10 +11,10 @@ import (
 
 var chatTarget, _ = dialect.TargetOf(ChatAPI)
 
-// chatRules returns the rules of the API for a model that accepts takes.
-func chatRules(takes chatTaking) dialect.Rules {
-	accepter := chatAccepter{target: chatTarget, thinking: takes.thinking}
-	if !takes.audio {
+// chatRules returns the rules of the API for a model with this support.
+func chatRules(support chatSupport) dialect.Rules {
+	accepter := chatAccepter{target: chatTarget, thinking: support.thinking}
+	if !support.audio {
 		accepter.target.Audio = dialect.Media{}
 	}
 

@@ -555,13 +555,13 @@ func TestUsageOfAChatStreamThatBreaksOffInsideItIsIncomplete(t *testing.T) {
 	const said = `data: {"id":"c","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}` + "\n\n"
 	const usage = `data: {"id":"c","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1}}`
 	for at := range len(usage) {
-		server := answering(t, "text/event-stream", said+usage[:at])
+		server := newServer(t, "text/event-stream", said+usage[:at])
 		answer, err := sendChat(server, Options{})
 		require.NoError(t, err)
 		require.Equal(t, "Hi", answer.Blocks.Text())
 		require.Equal(t, content.Usage{Incomplete: true}, answer.Usage, "part of a count is none")
 	}
-	answer, err := sendChat(answering(t, "text/event-stream", said+usage), Options{})
+	answer, err := sendChat(newServer(t, "text/event-stream", said+usage), Options{})
 	require.NoError(t, err)
 	require.Equal(t, content.Usage{Input: 7, Output: 1}, answer.Usage)
 }

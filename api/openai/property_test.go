@@ -44,7 +44,7 @@ func askedChat(w *providertest.World) providertest.Asked {
 		With:  fmt.Sprintf("%+v", *o),
 		Body:  func(req api.Request) ([]byte, error) { body, _, err := ChatBody(req, model, o); return body, err },
 		Check: check,
-		Rules: chatRules(o.taking(model)),
+		Rules: chatRules(o.supports(model)),
 	}
 }
 

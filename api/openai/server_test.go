@@ -61,8 +61,8 @@ func TestSmallMaxTokensAreRaisedForOpenAIAlone(t *testing.T) {
 	require.Empty(t, notes)
 }
 
-// answering answers each request with the same body.
-func answering(t *testing.T, kind, body string) *httptest.Server {
+// newServer returns a server that answers each request with the same body.
+func newServer(t *testing.T, kind, body string) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", kind)
 		io.WriteString(w, body)
@@ -86,7 +86,7 @@ func TestAnswerThatReachesTheLimitOfACompatibleServerIsCut(t *testing.T) {
 		return answer.Stop
 	}
 
-	for _, server := range []*httptest.Server{answering(t, "application/json", whole), answering(t, "text/event-stream", streamed)} {
+	for _, server := range []*httptest.Server{newServer(t, "application/json", whole), newServer(t, "text/event-stream", streamed)} {
 		require.Equal(t, content.StopMaxTokens, ask(server, Options{}, 20))
 		require.Equal(t, content.StopMaxTokens, ask(server, Options{}, 4), "a server may write a little more")
 		require.Equal(t, content.StopToolUse, ask(server, Options{}, 21))

@@ -16,12 +16,12 @@ type bindings map[string][]binding
 
 // binding is what one block of thinking is bound to: its own content, and everything before it.
 type binding struct {
-	block  string
-	system string
-	tools  string
-	said   int    // number of blocks other than thinking before its response
-	digest string // the digest of these blocks
-	before string // the thinking before it; "" for none
+	block    string
+	system   string
+	tools    string
+	position int    // number of blocks other than thinking before its response
+	digest   string // the digest of these blocks
+	before   string // the thinking before it; "" for none
 }
 
 // anthropicPrefix is the part of a request to which thinking can be bound, without cache markers.
@@ -36,7 +36,7 @@ type anthropicPrefix struct {
 type anthropicBound struct {
 	message, block int // its position
 	user           bool
-	said           int    // number of blocks other than thinking before it
+	position       int    // number of blocks other than thinking before it
 	thinking       string // the signature or data of thinking; "" for another block
 	whole          string
 }
@@ -68,12 +68,12 @@ func anthropicPrefixOf(body []byte) anthropicPrefix {
 
 	for i, m := range r.Messages {
 		for j, block := range unmarkedBlocks(m.Content) {
-			b := anthropicBound{message: i, block: j, user: m.Role == "user", said: len(p.digests) - 1,
+			b := anthropicBound{message: i, block: j, user: m.Role == "user", position: len(p.digests) - 1,
 				thinking: thoughtIn(block), whole: block}
 
 			p.blocks = append(p.blocks, b)
 			if b.thinking == "" {
-				sum := sha256.Sum256([]byte(p.digests[b.said] + m.Role + block))
+				sum := sha256.Sum256([]byte(p.digests[b.position] + m.Role + block))
 				p.digests = append(p.digests, string(sum[:]))
 			}
 		}
@@ -137,10 +137,10 @@ func (known bindings) add(request []byte, answer string) {
 
 	p := anthropicPrefixOf(request)
 	before, _ := known.check(p)
-	said := len(p.digests) - 1
+	position := len(p.digests) - 1
 	for _, block := range unmarkedBlocks(a.Content) {
 		if thought := thoughtIn(block); thought != "" {
-			known[thought] = append(known[thought], binding{block, p.system, p.tools, said, p.digests[said], before})
+			known[thought] = append(known[thought], binding{block, p.system, p.tools, position, p.digests[position], before})
 			before = thought
 		}
 	}
@@ -151,7 +151,7 @@ func (known bindings) check(p anthropicPrefix) (last, message string) {
 	turn := 0 // the number of blocks other than thinking before the assistant's current turn
 	for _, b := range p.blocks {
 		if b.user {
-			turn = b.said + 1
+			turn = b.position + 1
 		}
 		if b.thinking == "" {
 			continue
@@ -192,7 +192,7 @@ func (want binding) differs(p anthropicPrefix, b anthropicBound, turn int, last 
 		what = "The system prompt differs."
 	case want.tools != p.tools:
 		what = "The tools differ."
-	case want.said < turn || want.said > b.said || p.digests[want.said] != want.digest:
+	case want.position < turn || want.position > b.position || p.digests[want.position] != want.digest:
 		what = "The messages before it differ."
 	case last != "" && last != want.before:
 		what = "The thinking before it differs."

@@ -49,11 +49,11 @@ type anthropicCheck struct {
 	tools     []string
 	cached    int  // blocks with cache_control
 	short     bool // one of them has a TTL of five minutes
-	blocks    []anthropicSaid
+	blocks    []anthropicRequestBlock
 }
 
-// anthropicSaid is one block of a message.
-type anthropicSaid struct {
+// anthropicRequestBlock is one block of a message.
+type anthropicRequestBlock struct {
 	message, block int // its position
 	role, kind     string
 	id             string // of a call, or of the call that a result belongs to
@@ -90,8 +90,8 @@ var (
 	anthropicServerResult = members("type tool_use_id content cache_control caller")
 	anthropicCustom       = members("type name description input_schema cache_control strict defer_loading eager_input_streaming " +
 		"input_examples allowed_callers")
-	anthropicUserSays   = members("text image document search_result tool_result container_upload")
-	anthropicResultSays = members("text image document search_result tool_reference")
+	anthropicUserBlocks   = members("text image document search_result tool_result container_upload")
+	anthropicResultBlocks = members("text image document search_result tool_reference")
 
 	anthropicID       = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 	anthropicServerID = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
@@ -229,20 +229,20 @@ func (c *anthropicCheck) checkSystem(o object) {
 			c.fail("%s.type: Input should be 'text'", path)
 		}
 
-		said := c.text(path, block, "text")
-		if _, marked := block["cache_control"]; marked && said == "" {
+		prompt := c.text(path, block, "text")
+		if _, marked := block["cache_control"]; marked && prompt == "" {
 			c.fail("%s: cache_control cannot be set for empty text blocks", path)
 		}
-		c.systemText(said)
+		c.systemText(prompt)
 		c.cacheControl(path, block)
 	}
 }
 
-func (c *anthropicCheck) systemText(said string) {
+func (c *anthropicCheck) systemText(prompt string) {
 	switch {
-	case said == "":
+	case prompt == "":
 		c.fail("system: text content blocks must be non-empty")
-	case strings.TrimSpace(said) == "":
+	case strings.TrimSpace(prompt) == "":
 		c.fail("system: text content blocks must contain non-whitespace text")
 	}
 }
@@ -376,18 +376,18 @@ func (c *anthropicCheck) checkMessages(v jsontext.Value) {
 			c.fail("%s.role: Input should be 'user' or 'assistant'", path)
 		}
 
-		said, ok := m["content"]
+		body, ok := m["content"]
 		switch {
 		case !ok:
 			c.fail("%s.content: Field required", path)
-		case said.Kind() == '"':
-			if text(said) == "" {
+		case body.Kind() == '"':
+			if text(body) == "" {
 				c.emptyMessage(i)
 			}
-			c.blank(!isBlank(text(said)))
-			c.blocks = append(c.blocks, anthropicSaid{message: i, role: role, kind: "text"})
+			c.blank(!isBlank(text(body)))
+			c.blocks = append(c.blocks, anthropicRequestBlock{message: i, role: role, kind: "text"})
 		default:
-			c.content(i, role, said)
+			c.content(i, role, body)
 		}
 	}
 }
@@ -413,14 +413,14 @@ func (c *anthropicCheck) content(i int, role string, v jsontext.Value) {
 	blank, solid := false, false
 	for j, v := range list {
 		path := fmt.Sprintf("messages.%d.content.%d", i, j)
-		said := c.block(path, v)
-		said.message, said.block, said.role = i, j, role
-		c.side(path, role, said.kind)
-		c.blocks = append(c.blocks, said)
-		if said.kind == "text" && isBlank(said.name) {
+		block := c.block(path, v)
+		block.message, block.block, block.role = i, j, role
+		c.side(path, role, block.kind)
+		c.blocks = append(c.blocks, block)
+		if block.kind == "text" && isBlank(block.name) {
 			blank = true
 		}
-		solid = solid || said.kind == "text" && !isBlank(said.name) || said.kind == "tool_use"
+		solid = solid || block.kind == "text" && !isBlank(block.name) || block.kind == "tool_use"
 	}
 
 	c.blank(!blank || solid)
@@ -429,9 +429,9 @@ func (c *anthropicCheck) content(i int, role string, v jsontext.Value) {
 // side checks that a message of the role may contain a block of the kind.
 func (c *anthropicCheck) side(path, role, kind string) {
 	switch {
-	case role == "user" && !anthropicUserSays[kind]:
+	case role == "user" && !anthropicUserBlocks[kind]:
 		c.fail("%s: `%s` blocks can only be in `assistant` messages", path, kind)
-	case role == "assistant" && kind != "text" && anthropicUserSays[kind]:
+	case role == "assistant" && kind != "text" && anthropicUserBlocks[kind]:
 		c.fail("%s: `%s` blocks can only be in `user` messages", path, kind)
 	}
 }
@@ -442,34 +442,34 @@ func isServerResult(kind string) bool {
 }
 
 // block checks one block by itself. For a text, the name of the result is the text.
-func (c *anthropicCheck) block(path string, v jsontext.Value) anthropicSaid {
+func (c *anthropicCheck) block(path string, v jsontext.Value) anthropicRequestBlock {
 	o := c.object(path, v, nil)
-	said := anthropicSaid{kind: c.text(path, o, "type")}
-	allowed, known := anthropicBlocks[said.kind]
-	if !known && isServerResult(said.kind) {
+	block := anthropicRequestBlock{kind: c.text(path, o, "type")}
+	allowed, known := anthropicBlocks[block.kind]
+	if !known && isServerResult(block.kind) {
 		allowed, known = anthropicServerResult, true
 	}
-	if !known || said.kind == "tool_reference" {
+	if !known || block.kind == "tool_reference" {
 		c.fail("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'text', 'image', 'document', "+
-			"'tool_use', 'tool_result', 'thinking', 'redacted_thinking' and those of server tools", path, said.kind)
-		return said
+			"'tool_use', 'tool_result', 'thinking', 'redacted_thinking' and those of server tools", path, block.kind)
+		return block
 	}
 
-	path += "." + said.kind
+	path += "." + block.kind
 	c.only(path, o, allowed)
-	c.marked(path, said.kind, o)
+	c.marked(path, block.kind, o)
 
-	switch said.kind {
+	switch block.kind {
 	case "text":
-		said.name = c.text(path, o, "text")
+		block.name = c.text(path, o, "text")
 		c.textBlock(path, o)
 	case "image", "document":
-		c.source(path, said.kind, o)
+		c.source(path, block.kind, o)
 	case "tool_use", "server_tool_use", "mcp_tool_use":
-		said.id, said.name = c.call(path, said.kind, o)
-		said.caller = text(c.optional(path+".caller", o, "caller")["tool_id"])
+		block.id, block.name = c.call(path, block.kind, o)
+		block.caller = text(c.optional(path+".caller", o, "caller")["tool_id"])
 	case "tool_result":
-		said.id = c.text(path, o, "tool_use_id")
+		block.id = c.text(path, o, "tool_use_id")
 		c.result(path, o)
 	case "thinking":
 		c.text(path, o, "thinking")
@@ -481,11 +481,11 @@ func (c *anthropicCheck) block(path string, v jsontext.Value) anthropicSaid {
 			c.fail("%s: Invalid `data` in `redacted_thinking` block", strings.TrimSuffix(path, ".redacted_thinking"))
 		}
 	default:
-		if isServerResult(said.kind) {
-			said.id = c.text(path, o, "tool_use_id")
+		if isServerResult(block.kind) {
+			block.id = c.text(path, o, "tool_use_id")
 		}
 	}
-	return said
+	return block
 }
 
 func (c *anthropicCheck) optional(path string, o object, name string) object {
@@ -566,7 +566,7 @@ func (c *anthropicCheck) resultBlocks(path string, list []jsontext.Value, failed
 		at := fmt.Sprintf("%s.content.%d", path, k)
 		o := c.object(at, v, nil)
 		kind := c.text(at, o, "type")
-		if !anthropicResultSays[kind] {
+		if !anthropicResultBlocks[kind] {
 			c.fail("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'document', 'image', "+
 				"'search_result', 'text', 'tool_reference'", at, kind)
 			return

@@ -11,11 +11,11 @@ const anthropicPrefill = "This model does not support assistant message prefill.
 // a row.
 type anthropicTurn struct {
 	role   string
-	blocks []anthropicSaid
+	blocks []anthropicRequestBlock
 }
 
-func (t anthropicTurn) of(kind string) []anthropicSaid {
-	var found []anthropicSaid
+func (t anthropicTurn) of(kind string) []anthropicRequestBlock {
+	var found []anthropicRequestBlock
 	for _, b := range t.blocks {
 		if b.kind == kind {
 			found = append(found, b)
@@ -206,7 +206,7 @@ func (c *anthropicCheck) toolLoop(turns []anthropicTurn) {
 	}
 }
 
-func (c *anthropicCheck) beginsThinking(b anthropicSaid) {
+func (c *anthropicCheck) beginsThinking(b anthropicRequestBlock) {
 	if strings.HasSuffix(b.kind, "thinking") {
 		return
 	}

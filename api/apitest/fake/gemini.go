@@ -122,19 +122,19 @@ func (gemini) header(http.Header) {}
 // other members of the candidate.
 func (gemini) stream(_ []byte, answer string, cut bool) string {
 	var response map[string]any
-	var said struct {
+	var typed struct {
 		Candidates []map[string]jsontext.Value `json:"candidates"`
 	}
 	parsed([]byte(answer), &response)
-	parsed([]byte(answer), &said)
+	parsed([]byte(answer), &typed)
 
 	var s sse
-	if len(said.Candidates) == 0 {
+	if len(typed.Candidates) == 0 {
 		s.data(response)
 		return s.String()
 	}
 
-	candidate := said.Candidates[0]
+	candidate := typed.Candidates[0]
 	if candidate["content"] == nil { // only a finish reason
 		s.data(response)
 		return s.String()

@@ -182,7 +182,7 @@ func gStruct(c *geminiCheck, path string, v jsontext.Value) {
 }
 
 // gNumber accepts a number from least to most. Says is the format of the error text.
-func gNumber(kind string, low, high float64, says string) geminiRule {
+func gNumber(kind string, low, high float64, message string) geminiRule {
 	return func(c *geminiCheck, path string, v jsontext.Value) {
 		digits := strings.Trim(string(v), `"`) // a number may be written as a string
 		n, err := strconv.ParseFloat(digits, 64)
@@ -191,7 +191,7 @@ func gNumber(kind string, low, high float64, says string) geminiRule {
 			c.value(path, kind, v)
 		case n < low || n > high:
 			_, name, _ := strings.Cut(path, ".")
-			c.field(path, says, name)
+			c.field(path, message, name)
 		}
 	}
 }
@@ -244,7 +244,7 @@ func (c *geminiCheck) request(body []byte) {
 
 	o := c.message("", "GenerateContentRequest", v, geminiRequest)
 	c.system(o["system_instruction"])
-	c.declared(o["tools"])
+	c.checkTools(o["tools"])
 	c.toolConfig(o["tool_config"])
 	c.generation(o)
 	if o["cached_content"] != nil && (o["system_instruction"] != nil || o["tools"] != nil || o["tool_config"] != nil) {

@@ -21,8 +21,8 @@ var (
 		"response": nil, "response_json_schema": nil, "behavior": gString}
 )
 
-// declared checks the list of tools, and notes whether it has tools that the API runs.
-func (c *geminiCheck) declared(v jsontext.Value) {
+// checkTools checks the list of tools, and notes whether it has tools that the API runs.
+func (c *geminiCheck) checkTools(v jsontext.Value) {
 	for i, v := range repeated(v) {
 		path := fmt.Sprintf("tools[%d]", i)
 		o := c.message(path, "Tool", v, geminiTool)

@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-json/jsontext"
 )
 
-// geminiSaid is the content of one role: one content, or several in a row.
-type geminiSaid struct {
+// geminiContent is the content of one role: one content, or several in a row.
+type geminiContent struct {
 	role             string
 	calls, responses []geminiCall
 	words            bool // it has parts other than calls and responses
@@ -44,22 +44,22 @@ var (
 )
 
 // contents checks each content by itself and returns what the relations between contents depend on.
-func (c *geminiCheck) contents(v jsontext.Value) []geminiSaid {
+func (c *geminiCheck) contents(v jsontext.Value) []geminiContent {
 	list := repeated(v)
 	if len(list) == 0 {
 		c.field("contents", "contents is not specified")
 	}
 
-	var contents []geminiSaid
+	var contents []geminiContent
 	for i, v := range list {
 		path := fmt.Sprintf("contents[%d]", i)
 		o := c.message(path, "Content", v, geminiMembers{"role": gString, "parts": nil})
 
-		said := geminiSaid{role: text(o["role"])}
-		switch said.role {
+		turn := geminiContent{role: text(o["role"])}
+		switch turn.role {
 		case "user", "model":
 		case "function", "":
-			said.role = "user"
+			turn.role = "user"
 		default:
 			c.fail("Please use a valid role: user, model.")
 		}
@@ -70,14 +70,14 @@ func (c *geminiCheck) contents(v jsontext.Value) []geminiSaid {
 		}
 
 		for j, v := range parts {
-			said.add(c.part(fmt.Sprintf("%s.parts[%d]", path, j), v))
+			turn.add(c.part(fmt.Sprintf("%s.parts[%d]", path, j), v))
 		}
-		contents = append(contents, said)
+		contents = append(contents, turn)
 	}
 	return contents
 }
 
-func (s *geminiSaid) add(kind string, call geminiCall) {
+func (s *geminiContent) add(kind string, call geminiCall) {
 	switch kind {
 	case "function_call":
 		s.calls = append(s.calls, call)
@@ -164,7 +164,7 @@ const (
 )
 
 // turns checks the relations between contents. The API joins contents of one role in a row.
-func (c *geminiCheck) turns(contents []geminiSaid) {
+func (c *geminiCheck) turns(contents []geminiContent) {
 	if len(contents) == 0 {
 		return
 	}
@@ -172,7 +172,7 @@ func (c *geminiCheck) turns(contents []geminiSaid) {
 		c.fail("Please ensure that multiturn requests end with a user role or a function response.")
 	}
 
-	var before geminiSaid
+	var before geminiContent
 	for i, turn := range joined(contents) {
 		switch {
 		case len(turn.calls) > 0 && (turn.role != "model" || i == 0):
@@ -188,16 +188,16 @@ func (c *geminiCheck) turns(contents []geminiSaid) {
 }
 
 // joined returns the contents, with those of one role in a row merged.
-func joined(contents []geminiSaid) []geminiSaid {
-	var turns []geminiSaid
-	for _, said := range contents {
-		if n := len(turns); n == 0 || turns[n-1].role != said.role {
-			turns = append(turns, geminiSaid{role: said.role})
+func joined(contents []geminiContent) []geminiContent {
+	var turns []geminiContent
+	for _, next := range contents {
+		if n := len(turns); n == 0 || turns[n-1].role != next.role {
+			turns = append(turns, geminiContent{role: next.role})
 		}
 		t := &turns[len(turns)-1]
-		t.late = t.late || said.late || t.words && len(said.responses) > 0
-		t.calls, t.responses = append(t.calls, said.calls...), append(t.responses, said.responses...)
-		t.words = t.words || said.words
+		t.late = t.late || next.late || t.words && len(next.responses) > 0
+		t.calls, t.responses = append(t.calls, next.calls...), append(t.responses, next.responses...)
+		t.words = t.words || next.words
 	}
 	return turns
 }
@@ -225,10 +225,10 @@ func (c *geminiCheck) matched(calls, responses []geminiCall) {
 }
 
 // signed checks that the first call of each step after the user's last text has a thought signature.
-func (c *geminiCheck) signed(contents []geminiSaid) {
+func (c *geminiCheck) signed(contents []geminiContent) {
 	from := 0
-	for i, said := range contents {
-		if said.role == "user" && said.words && len(said.responses) == 0 {
+	for i, turn := range contents {
+		if turn.role == "user" && turn.words && len(turn.responses) == 0 {
 			from = i
 		}
 	}

@@ -98,32 +98,32 @@ type chatStream struct {
 }
 
 func (openAIChat) stream(request []byte, answer string, cut bool) string {
-	var asked struct {
+	var options struct {
 		StreamOptions struct {
 			IncludeUsage bool `json:"include_usage"`
 		} `json:"stream_options"`
 	}
-	_ = json.Unmarshal(request, &asked) // check has accepted the request
+	_ = json.Unmarshal(request, &options) // check has accepted the request
 
 	var completion map[string]any
 	parsed([]byte(answer), &completion)
 
-	var said struct {
+	var response struct {
 		Choices []struct {
 			Message map[string]jsontext.Value `json:"message"`
 			Finish  jsontext.Value            `json:"finish_reason"`
 		} `json:"choices"`
 		Usage jsontext.Value `json:"usage"`
 	}
-	parsed([]byte(answer), &said)
+	parsed([]byte(answer), &response)
 
 	// Every chunk has the members of the completion except choices and usage.
-	s := chatStream{head: completion, usage: asked.StreamOptions.IncludeUsage}
+	s := chatStream{head: completion, usage: options.StreamOptions.IncludeUsage}
 	s.head["object"] = "chat.completion.chunk"
 	delete(s.head, "choices")
 	delete(s.head, "usage")
 
-	for i, choice := range said.Choices {
+	for i, choice := range response.Choices {
 		s.message(i, choice.Message)
 		if !cut {
 			s.delta(i, map[string]any{}, choice.Finish)
@@ -135,7 +135,7 @@ func (openAIChat) stream(request []byte, answer string, cut bool) string {
 	}
 
 	if s.usage {
-		s.chunk([]any{}, said.Usage)
+		s.chunk([]any{}, response.Usage)
 	}
 	s.WriteString("data: [DONE]\n\n")
 	return s.String()

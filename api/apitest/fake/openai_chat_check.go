@@ -41,9 +41,9 @@ func checkChat(body []byte, compatible bool) error {
 // chatCheck is the state of a check of a request to Chat Completions.
 type chatCheck struct {
 	openAICheck
-	model string
-	tools []string
-	said  strings.Builder // all text, for the rule about the word "json"
+	model  string
+	tools  []string
+	prompt strings.Builder // all text, for the rule about the word "json"
 }
 
 // chatMessage is a message's part in the rules about several messages.
@@ -103,7 +103,7 @@ func (c *chatCheck) request(o object, body []byte) {
 
 	c.object("", jsontext.Value(body), chatRequest, "messages")
 	c.model = text(o["model"])
-	c.declared(o["tools"])
+	c.checkTools(o["tools"])
 	c.choose(o["tool_choice"])
 
 	if _, ok := o["parallel_tool_calls"]; ok && o["tools"] == nil {
@@ -150,8 +150,8 @@ func (c *chatCheck) options(o object) {
 	}
 }
 
-// declared checks the tools.
-func (c *chatCheck) declared(v jsontext.Value) {
+// checkTools checks the tools.
+func (c *chatCheck) checkTools(v jsontext.Value) {
 	if v == nil {
 		return
 	}
@@ -247,7 +247,7 @@ func (c *chatCheck) format(v jsontext.Value) {
 		openAIMembers{"type": oneOf("json_object", "json_schema", "text"), "json_schema": nil}, "type")
 	switch text(o["type"]) {
 	case "json_object":
-		if !strings.Contains(strings.ToLower(c.said.String()), "json") {
+		if !strings.Contains(strings.ToLower(c.prompt.String()), "json") {
 			c.fail("messages", "",
 				"'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
 		}
@@ -394,7 +394,7 @@ func (c *chatCheck) parts(i int, role string, v jsontext.Value) {
 	case jsontext.KindInvalid:
 		return // absent
 	case '"':
-		c.said.WriteString(text(v) + "\n")
+		c.prompt.WriteString(text(v) + "\n")
 		return
 	case '[':
 	default:
@@ -410,7 +410,7 @@ func (c *chatCheck) parts(i int, role string, v jsontext.Value) {
 
 		c.side(path, role, kind)
 		o := c.object(at, v, chatParts[kind], kind)
-		c.said.WriteString(text(o["text"]) + "\n")
+		c.prompt.WriteString(text(o["text"]) + "\n")
 	}
 }
 

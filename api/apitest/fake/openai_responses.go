@@ -298,26 +298,26 @@ func (s *responsesStream) part(member string, i int, part map[string]jsontext.Va
 	s.item[member+"_index"] = i
 	defer delete(s.item, member+"_index")
 	kind := text(part["type"])
-	said, place := "text", "response.content_part"
+	field, place := "text", "response.content_part"
 	event := "response." + kind
 	switch {
 	case member == "summary":
 		place, event = "response.reasoning_summary_part", "response.reasoning_summary_text"
 	case kind == "refusal":
-		said = "refusal"
+		field = "refusal"
 	}
 
-	s.about(place+".added", map[string]any{"part": emptied(part, said)})
-	s.pieces(event, said, text(part[said]), part["annotations"])
+	s.about(place+".added", map[string]any{"part": emptied(part, field)})
+	s.pieces(event, field, text(part[field]), part["annotations"])
 	if !s.cut {
 		s.about(place+".done", map[string]any{"part": part})
 	}
 }
 
 // emptied returns a part in the form of its first event.
-func emptied(part map[string]jsontext.Value, said string) map[string]jsontext.Value {
+func emptied(part map[string]jsontext.Value, member string) map[string]jsontext.Value {
 	empty := maps.Clone(part)
-	empty[said] = jsontext.Value(`""`)
+	empty[member] = jsontext.Value(`""`)
 	if _, ok := empty["annotations"]; ok {
 		empty["annotations"] = jsontext.Value(`[]`)
 	}

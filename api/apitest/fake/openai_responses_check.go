@@ -39,7 +39,7 @@ type responsesCheck struct {
 	tools  []string        // the names of functions and custom tools, and the types of others
 	unseen bool            // a part of the conversation is stored by the API
 	stored bool            // the API stores this turn, and so may have stored others
-	said   strings.Builder // the text of the input
+	prompt strings.Builder // the text of the input
 }
 
 var responsesIncludes = oneOf("file_search_call.results", "web_search_call.results", "web_search_call.action.sources",
@@ -106,11 +106,11 @@ func (c *responsesCheck) request(o object, body []byte) {
 			`One of "input" or "previous_response_id" or 'prompt' or 'conversation_id' must be provided.`)
 	}
 
-	c.declared("tools", o["tools"])
+	c.checkTools("tools", o["tools"])
 	c.choose(o["tool_choice"])
 
 	if v := o["input"]; v.Kind() == '"' {
-		c.said.WriteString(text(v))
+		c.prompt.WriteString(text(v))
 	} else if v != nil {
 		c.input(v)
 	}
@@ -129,8 +129,8 @@ var responsesTools = []string{"function", "custom", "web_search", "web_search_20
 	"web_search_preview_2025_03_11", "file_search", "computer", "computer_use_preview", "code_interpreter", "image_generation", "mcp",
 	"local_shell", "shell", "apply_patch", "namespace", "tool_search"}
 
-// declared checks the list of tools at a path.
-func (c *responsesCheck) declared(path string, v jsontext.Value) {
+// checkTools checks the list of tools at a path.
+func (c *responsesCheck) checkTools(path string, v jsontext.Value) {
 	if v == nil {
 		return
 	}
@@ -154,7 +154,7 @@ func (c *responsesCheck) declared(path string, v jsontext.Value) {
 				"format": nil, "async": aBool, "defer_loading": aBool, "allowed_callers": nil}, "name")
 			c.tools = append(c.tools, text(o["name"]))
 		case "namespace":
-			c.declared(at+".tools", o["tools"])
+			c.checkTools(at+".tools", o["tools"])
 		default:
 			c.tools = append(c.tools, kind)
 		}
@@ -221,7 +221,7 @@ func (c *responsesCheck) format(v jsontext.Value) {
 
 	switch kind {
 	case "json_object":
-		if !strings.Contains(strings.ToLower(c.said.String()), "json") {
+		if !strings.Contains(strings.ToLower(c.prompt.String()), "json") {
 			c.fail(path, "",
 				"Response input messages must contain the word 'json' in some form to use 'text.format' of type 'json_object'.")
 		}

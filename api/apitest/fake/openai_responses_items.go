@@ -74,8 +74,8 @@ var responsesItems = map[string]responsesItemKind{
 	"program_output":          {"", nil, ""},
 }
 
-// responsesSaid is one item of the input.
-type responsesSaid struct {
+// responsesRequestItem is one item of the input.
+type responsesRequestItem struct {
 	kind, role, id, call string
 }
 
@@ -85,7 +85,7 @@ func (c *responsesCheck) input(v jsontext.Value) {
 		c.wrong("input", "one of a string or array of input items", v)
 		return
 	}
-	var items []responsesSaid
+	var items []responsesRequestItem
 	for i, v := range c.list("input", "input items", v) {
 		items = append(items, c.item(fmt.Sprintf("input[%d]", i), v))
 	}
@@ -96,7 +96,7 @@ func (c *responsesCheck) input(v jsontext.Value) {
 }
 
 // item checks one item by itself.
-func (c *responsesCheck) item(path string, v jsontext.Value) responsesSaid {
+func (c *responsesCheck) item(path string, v jsontext.Value) responsesRequestItem {
 	o := c.objectOf(path, v)
 	kind := "message"
 	if o["type"] != nil {
@@ -106,21 +106,21 @@ func (c *responsesCheck) item(path string, v jsontext.Value) responsesSaid {
 	about, ok := responsesItems[kind]
 	if !ok {
 		c.choice(path, kind, responsesKinds()...)
-		return responsesSaid{}
+		return responsesRequestItem{}
 	}
 	if about.known != nil {
 		c.object(path, v, about.known)
 	}
 
 	c.required(path, v, o, strings.Fields(about.required)...)
-	said := responsesSaid{kind: kind, role: text(o["role"]), id: text(o["id"]), call: text(o["call_id"])}
-	if said.id != "" && about.prefix != "" && !strings.HasPrefix(said.id, about.prefix) {
+	item := responsesRequestItem{kind: kind, role: text(o["role"]), id: text(o["id"]), call: text(o["call_id"])}
+	if item.id != "" && about.prefix != "" && !strings.HasPrefix(item.id, about.prefix) {
 		c.fail(path+".id", "invalid_value", "Invalid '%s.id': '%s'. Expected an ID that begins with '%s'.", path,
-			said.id, about.prefix)
+			item.id, about.prefix)
 	}
 
-	c.within(path, said, o)
-	return said
+	c.within(path, item, o)
+	return item
 }
 
 func responsesKinds() []string {
@@ -133,22 +133,22 @@ func responsesKinds() []string {
 }
 
 // within checks the content of an item.
-func (c *responsesCheck) within(path string, said responsesSaid, o object) {
-	switch said.kind {
+func (c *responsesCheck) within(path string, item responsesRequestItem, o object) {
+	switch item.kind {
 	case "message":
-		if c.choice(path+".role", said.role, "assistant", "system", "developer", "user") {
-			c.parts(path+".content", said.role, o["content"])
+		if c.choice(path+".role", item.role, "assistant", "system", "developer", "user") {
+			c.parts(path+".content", item.role, o["content"])
 		}
 	case "reasoning":
-		c.reasoning(path, said.id, o)
+		c.reasoning(path, item.id, o)
 	case "function_call_output", "custom_tool_call_output":
 		c.parts(path+".output", "user", o["output"])
 	case "additional_tools", "tool_search_output":
-		c.declared(path+".tools", o["tools"])
+		c.checkTools(path+".tools", o["tools"])
 	case "item_reference":
 		c.unseen = true
 		if !c.stored {
-			c.notPersisted(said.id)
+			c.notPersisted(item.id)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func (c *responsesCheck) parts(path, role string, v jsontext.Value) {
 	case jsontext.KindInvalid:
 		return // absent
 	case '"':
-		c.said.WriteString(text(v) + "\n")
+		c.prompt.WriteString(text(v) + "\n")
 		return
 	case '[':
 	default:
@@ -219,7 +219,7 @@ func (c *responsesCheck) parts(path, role string, v jsontext.Value) {
 		}
 
 		o := c.object(at, v, known[kind])
-		c.said.WriteString(text(o["text"]) + "\n")
+		c.prompt.WriteString(text(o["text"]) + "\n")
 		c.part(at, kind, v, o)
 	}
 }
@@ -243,7 +243,7 @@ func (c *responsesCheck) part(path, kind string, v jsontext.Value, o object) {
 	}
 }
 
-func (c *responsesCheck) uniqueItems(items []responsesSaid) {
+func (c *responsesCheck) uniqueItems(items []responsesRequestItem) {
 	seen := map[string]bool{}
 	for _, item := range items {
 		if item.id != "" && seen[item.id] {
@@ -256,7 +256,7 @@ func (c *responsesCheck) uniqueItems(items []responsesSaid) {
 
 // led checks that each reasoning item is followed by the item it led to: more reasoning, a call, or an assistant's
 // message.
-func (c *responsesCheck) led(items []responsesSaid) {
+func (c *responsesCheck) led(items []responsesRequestItem) {
 	for i, item := range items {
 		if item.kind == "reasoning" && (i+1 == len(items) || !leads(item, items[i+1])) {
 			c.fail("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.",
@@ -267,7 +267,7 @@ func (c *responsesCheck) led(items []responsesSaid) {
 
 // leads reports whether next can be the item that a reasoning item led to. If the reasoning has an ID, a message must
 // have one too: a message without one has another origin. A call has its call ID.
-func leads(reasoning, next responsesSaid) bool {
+func leads(reasoning, next responsesRequestItem) bool {
 	switch next.kind {
 	case "message":
 		return next.role == "assistant" && (next.id != "" || reasoning.id == "")
@@ -288,7 +288,7 @@ var responsesPairs = []struct{ call, output, named string }{
 }
 
 // answered checks that every call has its output and every output its call.
-func (c *responsesCheck) answered(items []responsesSaid) {
+func (c *responsesCheck) answered(items []responsesRequestItem) {
 	for _, pair := range responsesPairs {
 		open, called := map[string]bool{}, map[string]bool{}
 		for _, item := range items {

@@ -166,9 +166,9 @@ func readTape(path string) ([]*track, error) {
 
 	var tracks []*track
 	for i, r := range file.Recordings {
-		asked, err := r.Request.Body.bytes()
-		said, also := r.Response.Body.bytes()
-		if err = cmp.Or(err, also); err != nil {
+		request, err := r.Request.Body.bytes()
+		response, failed := r.Response.Body.bytes()
+		if err = cmp.Or(err, failed); err != nil {
 			return nil, fmt.Errorf("%w: %s: recording %d: %w", ErrUnusable, path, i+1, err)
 		}
 
@@ -176,8 +176,8 @@ func readTape(path string) ([]*track, error) {
 			return nil, fmt.Errorf("%w: %s: recording %d: its status is %d", ErrUnusable, path, i+1, s)
 		}
 		tracks = append(tracks, &track{
-			request:  taped{method: r.Request.Method, url: r.Request.URL, header: r.Request.Header, body: asked},
-			response: taped{status: r.Response.Status, header: r.Response.Header, body: said, cut: r.Response.Cut},
+			request:  taped{method: r.Request.Method, url: r.Request.URL, header: r.Request.Header, body: request},
+			response: taped{status: r.Response.Status, header: r.Response.Header, body: response, cut: r.Response.Cut},
 		})
 	}
 	return tracks, nil

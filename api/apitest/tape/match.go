@@ -15,30 +15,30 @@ import (
 )
 
 // same reports whether a request equals a recorded one.
-func same(recorded, asked taped) bool {
-	place, _ := differ(recorded, asked)
+func same(recorded, sent taped) bool {
+	place, _ := differ(recorded, sent)
 	return place == ""
 }
 
 // differ returns the first difference between a request and a recorded one, or "", and a measure of how much before it
 // is equal.
-func differ(recorded, asked taped) (place string, alike int) {
-	if recorded.method != asked.method {
-		return changed("method", recorded.method, asked.method), 0
+func differ(recorded, sent taped) (place string, alike int) {
+	if recorded.method != sent.method {
+		return changed("method", recorded.method, sent.method), 0
 	}
 
-	was, is := resource(recorded.url), resource(asked.url)
+	was, is := resource(recorded.url), resource(sent.url)
 	if was != is {
 		return changed("URL", was, is), 1
 	}
 
-	if bytes.Equal(recorded.body, asked.body) {
+	if bytes.Equal(recorded.body, sent.body) {
 		return "", 2
 	}
 
-	a, b := content.JSON(recorded.body), content.JSON(asked.body)
+	a, b := content.JSON(recorded.body), content.JSON(sent.body)
 	if !isJSON(a) || !isJSON(b) {
-		return changed("body", string(a), string(b)), 2 + prefix(recorded.body, asked.body)
+		return changed("body", string(a), string(b)), 2 + prefix(recorded.body, sent.body)
 	}
 
 	d := difference{}
@@ -147,8 +147,8 @@ func jsonText(v any) string {
 }
 
 // nearest describes the recording most like the request, and the first difference to it.
-func (t *Tape) nearest(asked taped) string {
-	what := asked.method + " " + shown(resource(asked.url))
+func (t *Tape) nearest(sent taped) string {
+	what := sent.method + " " + shown(resource(sent.url))
 	best, longest, next, why := -1, -1, -1, ""
 
 	for i, made := range t.tracks {
@@ -159,7 +159,7 @@ func (t *Tape) nearest(asked taped) string {
 			next = i
 		}
 
-		place, alike := differ(made.request, asked)
+		place, alike := differ(made.request, sent)
 		if place == "" {
 			return fmt.Sprintf("%s: it is recording %d of %d, and recording %d comes next", what, i+1,
 				len(t.tracks), next+1)

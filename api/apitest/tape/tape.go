@@ -176,14 +176,14 @@ func (m Mode) settled() (Mode, error) {
 		return "", fmt.Errorf("%w: %q is not a mode", ErrUnusable, string(m))
 	}
 
-	asked := os.Getenv("PLAIT_RECORD")
-	if asked == "" {
+	setting := os.Getenv("PLAIT_RECORD")
+	if setting == "" {
 		return Play, nil
 	}
-	record, err := strconv.ParseBool(asked)
+	record, err := strconv.ParseBool(setting)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("%w: PLAIT_RECORD is %q, not 1 to record or 0 to play", ErrUnusable, asked)
+		return "", fmt.Errorf("%w: PLAIT_RECORD is %q, not 1 to record or 0 to play", ErrUnusable, setting)
 	case !record:
 		return Play, nil
 	case os.Getenv("CI") != "":
@@ -343,13 +343,13 @@ func (t *Tape) play(req *http.Request, body []byte) (*http.Response, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.scrub.request(req)
-	asked := t.scrub.taped(taped{method: methodOf(req), url: req.URL.String(), body: body})
+	request := t.scrub.taped(taped{method: methodOf(req), url: req.URL.String(), body: body})
 
 	for _, made := range t.tracks {
 		if made.played {
 			continue
 		}
-		if same(made.request, asked) {
+		if same(made.request, request) {
 			made.played = true
 			return made.response.answer(req), nil
 		}
@@ -360,7 +360,7 @@ func (t *Tape) play(req *http.Request, body []byte) (*http.Response, error) {
 	}
 
 	err := &api.Error{Kind: api.ErrProtocol, API: "tape",
-		Err: fmt.Errorf("%s: %w: %s", t.path, ErrMissing, t.nearest(asked))}
+		Err: fmt.Errorf("%s: %w: %s", t.path, ErrMissing, t.nearest(request))}
 	t.missing = append(t.missing, err.Err)
 	return nil, err
 }
