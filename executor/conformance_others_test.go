@@ -25,6 +25,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/registry"
+	"github.com/plait-dev/plait/internal/tooltest"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -64,7 +65,7 @@ func said(d dag.DAG) (list []string) {
 func spy(name string) (executor.Tool, func() []content.JSON) {
 	var mu sync.Mutex
 	var ran []content.JSON
-	t := acting(name, func(_ context.Context, c executor.Call) (any, error) {
+	t := tooltest.Func(name, func(_ context.Context, c executor.Call) (any, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		ran = append(ran, c.Input)
@@ -789,7 +790,7 @@ func repeating(t *testing.T) {
 			Provider: apitest.NewScript(apitest.Call(named("tc_1", "act", `{"n":7}`)).Always()), Strategy: executor.DeferAll(),
 			Limits: executor.Limits{Repeats: 3},
 		}
-		d, err := agent.Run(t.Context(), ask(saying("act", "")))
+		d, err := agent.Run(t.Context(), ask(tooltest.Returning("act", "")))
 		for range 5 {
 			d, err = agent.Resume(t.Context(), d, paused(t, err), map[string]executor.Reply{"tc_1": brought("ok")})
 		}
@@ -907,7 +908,7 @@ var agentCore = []conform{
 				Provider: apitest.NewScript(apitest.Call(named("tc_1", "missing", `{"key":"SECRET"}`), named("tc_2", "act", `{"key":"SECRET"}`))),
 				Strategy: executor.DeferAll(), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			}
-			all, _, err := watch(t, agent.Stream(t.Context(), ask(saying("act", ""))))
+			all, _, err := watch(t, agent.Stream(t.Context(), ask(tooltest.Returning("act", ""))))
 			require.ErrorIs(t, err, executor.ErrPaused)
 			require.NotContains(t, err.Error(), "SECRET")
 			require.Contains(t, log.String(), "missing")
@@ -986,7 +987,7 @@ var agentCore = []conform{
 		agent := executor.Agent{Provider: once(named("tc_1", "foo.bar", `{}`)), Hooks: []executor.Hook{
 			before(func(c executor.Call) executor.Decision { asked = append(asked, c.Name); return executor.Allow() }), executor.Underscores(),
 		}}
-		_, err := agent.Run(t.Context(), ask(saying("foo_bar", "")))
+		_, err := agent.Run(t.Context(), ask(tooltest.Returning("foo_bar", "")))
 		require.NoError(t, err)
 		require.Equal(t, []string{"foo_bar"}, asked)
 	}},
@@ -1487,19 +1488,19 @@ var cortex = []conform{
 	}},
 	{id: "C2", says: "a tool is given up at its timeout, and took about that long", test: func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := filled(t, taking("sleep", time.Minute))
+			r := tooltest.Registry(t, taking("sleep", time.Minute))
 			r.Timeout = 100 * time.Millisecond
 			rec := r.Execute(t.Context(), "sleep", nil)
 			require.False(t, rec.Success)
 			require.Equal(t, "Tool exceeded timeout of 100ms.", rec.Error)
 			require.Equal(t, 100*time.Millisecond, rec.Latency)
 
-			r = filled(t, taking("sleep", time.Minute))
+			r = tooltest.Registry(t, taking("sleep", time.Minute))
 			require.Equal(t, 30*time.Second, r.Execute(t.Context(), "sleep", nil).Latency, "by default")
 		})
 	}},
 	{id: "C3", says: "a tool that fails is a failed result with its text", test: func(t *testing.T) {
-		r := filled(t, broken, panics)
+		r := tooltest.Registry(t, broken, panics)
 		rec := r.Execute(t.Context(), "broken", nil)
 		require.Equal(t, registry.Record{Tool: "broken", Error: "it is broken", Latency: rec.Latency}, rec)
 		rec = r.Execute(t.Context(), "panics", nil)
@@ -1507,7 +1508,7 @@ var cortex = []conform{
 		require.Contains(t, rec.Error, "oh no")
 	}},
 	{id: "C4", says: "a long output is cut where it is logged, and whole in the result", test: func(t *testing.T) {
-		rec := filled(t, saying("long", strings.Repeat("ä", 5000))).Execute(t.Context(), "long", nil)
+		rec := tooltest.Registry(t, tooltest.Returning("long", strings.Repeat("ä", 5000))).Execute(t.Context(), "long", nil)
 		require.Equal(t, strings.Repeat("ä", 5000), rec.Output)
 		data, err := json.Marshal(rec)
 		require.NoError(t, err)
@@ -1517,7 +1518,7 @@ var cortex = []conform{
 	}},
 	{id: "C5", says: "arguments that are no JSON are a failed result, and nothing is carried out", test: func(t *testing.T) {
 		act, ran := spy("act")
-		r := filled(t, act)
+		r := tooltest.Registry(t, act)
 		rec := r.ExecuteCall(t.Context(), []byte(`{"function":{"name":"act","arguments":"{\"city\": oops"}}`))
 		require.False(t, rec.Success)
 		require.Equal(t, "act", rec.Tool)
@@ -1529,7 +1530,7 @@ var cortex = []conform{
 	}},
 	{id: "C6", says: "a success has its output, no error and how long it took", test: func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			rec := filled(t, taking("sleep", time.Second)).Execute(t.Context(), "sleep", nil)
+			rec := tooltest.Registry(t, taking("sleep", time.Second)).Execute(t.Context(), "sleep", nil)
 			require.Equal(t, registry.Record{Tool: "sleep", Success: true, Output: "sleep", Latency: time.Second}, rec)
 		})
 	}},

@@ -21,6 +21,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/tooltest"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -102,7 +103,7 @@ func (c *crasher) effects() string {
 }
 
 func (c *crasher) tool(name string, effect executor.Effect) executor.Tool {
-	return executor.WithEffect(acting(name, func(ctx context.Context, call executor.Call) (any, error) {
+	return executor.WithEffect(tooltest.Func(name, func(ctx context.Context, call executor.Call) (any, error) {
 		if err := c.awaitBefore(ctx, call.Index); err != nil {
 			return nil, err
 		}

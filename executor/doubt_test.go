@@ -18,6 +18,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/tooltest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -105,7 +106,7 @@ func TestOneSaveHasTheStartsOfAllCallsThatRunTogether(t *testing.T) {
 			var saves [][]int
 			next := make(chan int, 3) // the calls that may end: in call order, so that the saves are the same each time
 			agent := executor.Agent{Provider: once(call("f"), call("f"), call("f")), Strategy: c.strategy}
-			agent.Tools = []dag.Tool{acting("f", func(_ context.Context, call executor.Call) (any, error) {
+			agent.Tools = []dag.Tool{tooltest.Func("f", func(_ context.Context, call executor.Call) (any, error) {
 				for i := range next {
 					if i == call.Index {
 						break
@@ -256,7 +257,7 @@ func TestEffectDecidesAboutACallThatWasStarted(t *testing.T) {
 // TestACallIsExecutedAgainAsItWasStarted: a service that gets a key twice must get the same request twice.
 func TestACallIsExecutedAgainAsItWasStarted(t *testing.T) {
 	var got []executor.Call
-	look := acting("look", func(_ context.Context, call executor.Call) (any, error) { got = append(got, call); return "ok", nil })
+	look := tooltest.Func("look", func(_ context.Context, call executor.Call) (any, error) { got = append(got, call); return "ok", nil })
 	tools := []dag.Tool{executor.WithEffect(look, executor.EffectIdempotent)}
 	begun := ask(tools...).Assistant("", call("other")).AppendExecutions(
 		node.ToolExecution{State: node.ExecutionStarted, Started: startedAt, Ran: node.Ran{Tool: "look", Input: `{"day":1}`}})

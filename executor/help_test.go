@@ -3,7 +3,6 @@ package executor_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/executor/registry"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -122,29 +120,5 @@ func roles(d dag.DAG) (r string) {
 			r += "u"
 		}
 	}
-	return r
-}
-
-// acting returns a tool without a schema that calls fn.
-func acting(name string, fn func(ctx context.Context, call executor.Call) (any, error)) executor.Tool {
-	return executor.NewTool(content.Tool{Name: name, Schema: `{"type":"object"}`}, func(ctx context.Context, call executor.Call) (executor.Result, error) {
-		out, err := fn(ctx, call)
-		if err != nil {
-			return executor.Result{}, err
-		}
-		return executor.ResultOf(out)
-	})
-}
-
-// saying returns a tool that always returns out.
-func saying(name string, out any) executor.Tool {
-	return acting(name, func(context.Context, executor.Call) (any, error) { return out, nil })
-}
-
-// filled returns a registry of the tools.
-func filled(t testing.TB, tools ...executor.Tool) *registry.Registry {
-	t.Helper()
-	r := &registry.Registry{Log: slog.New(slog.DiscardHandler)}
-	require.NoError(t, r.Register(tools...))
 	return r
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/tooltest"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -318,7 +319,7 @@ func TestConsumerThatLeavesBeforeACallLeavesItUnstarted(t *testing.T) {
 func TestResultsThatArriveDuringASaveAreSavedTogether(t *testing.T) {
 	const calls = 8
 	firstSaved, ended := make(chan struct{}), make(chan struct{}, calls)
-	work := executor.WithTimeout(acting("work", func(ctx context.Context, call executor.Call) (any, error) {
+	work := executor.WithTimeout(tooltest.Func("work", func(ctx context.Context, call executor.Call) (any, error) {
 		context.AfterFunc(ctx, func() { ended <- struct{}{} }) // its own context ends when it has its result
 		if call.Index > 0 {
 			<-firstSaved

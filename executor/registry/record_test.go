@@ -12,6 +12,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/registry"
+	"github.com/plait-dev/plait/internal/tooltest"
 )
 
 func TestRecordForLogsIsCutAndTheRecordIsNot(t *testing.T) { // C4
@@ -26,7 +27,7 @@ func TestRecordForLogsIsCutAndTheRecordIsNot(t *testing.T) { // C4
 		"control characters":   {"\x1b[2J\n\x00" + strings.Repeat("\n", 5000), "\x1b[2J\n\x00" + strings.Repeat("\n", 1994)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := filled(t, saying("long", c.text))
+			r := tooltest.Registry(t, tooltest.Returning("long", c.text))
 			rec := r.Execute(t.Context(), "long", nil)
 			require.Equal(t, c.text, rec.Output)
 			line, err := json.Marshal(rec)
@@ -95,7 +96,7 @@ func TestOutputTellsOfBlocksThatAreNoText(t *testing.T) {
 	} {
 		blocks, err := content.Of(out...)
 		require.NoError(t, err)
-		r := filled(t, saying("blocks", blocks), saying("fails", executor.Result{Content: blocks, IsError: true}))
+		r := tooltest.Registry(t, tooltest.Returning("blocks", blocks), tooltest.Returning("fails", executor.Result{Content: blocks, IsError: true}))
 		require.Equal(t, want, r.Execute(t.Context(), "blocks", nil).Output)
 		require.Equal(t, want, r.Execute(t.Context(), "fails", nil).Error)
 	}

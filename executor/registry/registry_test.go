@@ -22,6 +22,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/registry"
+	"github.com/plait-dev/plait/internal/tooltest"
 )
 
 type sumArgs struct {
@@ -34,31 +35,6 @@ func adder(ran *atomic.Int64) executor.Tool {
 		ran.Add(1)
 		return in.A + in.B, nil
 	})
-}
-
-// acting returns a tool that does something and takes any object.
-func acting(name string, fn func(ctx context.Context, call executor.Call) (any, error)) executor.Tool {
-	return executor.NewTool(content.Tool{Name: name, Schema: `{"type":"object"}`},
-		func(ctx context.Context, call executor.Call) (executor.Result, error) {
-			out, err := fn(ctx, call)
-			if err != nil {
-				return executor.Result{}, err
-			}
-			return executor.ResultOf(out)
-		})
-}
-
-// saying returns a tool that always says the same.
-func saying(name string, out any) executor.Tool {
-	return acting(name, func(context.Context, executor.Call) (any, error) { return out, nil })
-}
-
-// filled returns a registry of the tools.
-func filled(t testing.TB, tools ...executor.Tool) *registry.Registry {
-	t.Helper()
-	r := &registry.Registry{Log: slog.New(slog.DiscardHandler)}
-	require.NoError(t, r.Register(tools...))
-	return r
 }
 
 // untimed is rec without how long it took, which must be something that can be.
@@ -74,16 +50,16 @@ func untimed(t testing.TB, rec registry.Record) registry.Record {
 }
 
 func TestRegistryTakesEachNameOnce(t *testing.T) {
-	r := filled(t, saying("a", ""), saying("b", ""))
+	r := tooltest.Registry(t, tooltest.Returning("a", ""), tooltest.Returning("b", ""))
 	for _, twice := range [][]executor.Tool{
-		{saying("a", "")}, {saying("c", ""), saying("b", "")}, {saying("d", ""), saying("d", "")},
+		{tooltest.Returning("a", "")}, {tooltest.Returning("c", ""), tooltest.Returning("b", "")}, {tooltest.Returning("d", ""), tooltest.Returning("d", "")},
 	} {
 		err := r.Register(twice...)
 		require.ErrorIs(t, err, registry.ErrRegistered)
 		require.ErrorContains(t, err, "tool already registered: "+twice[len(twice)-1].Definition().Name)
 	}
 	require.Len(t, r.Tools(), 2, "of a list that is refused nothing is taken")
-	require.NoError(t, r.Register(saying("A", ""), saying("c", "")), "case counts")
+	require.NoError(t, r.Register(tooltest.Returning("A", ""), tooltest.Returning("c", "")), "case counts")
 	require.NoError(t, r.Register())
 }
 
@@ -100,7 +76,7 @@ func TestRegistryRefusesToolsThatCannotBeCalled(t *testing.T) {
 	recursive := executor.Func("loop", "", func(context.Context, struct{ C chan int }) (string, error) { return "", nil })
 	server := content.Tool{Name: "search", Extra: content.Extra{API: "anthropic", JSON: `{"type":"web_search"}`}}
 	panicking := &odd{definition: func() content.Tool { panic("no definition") }}
-	hidden := &odd{Tool: recursive, definition: func() content.Tool { return saying("loop", "").Definition() }}
+	hidden := &odd{Tool: recursive, definition: func() content.Tool { return tooltest.Returning("loop", "").Definition() }}
 	for name, refused := range map[string]struct {
 		tool executor.Tool
 		says string
@@ -111,13 +87,13 @@ func TestRegistryRefusesToolsThatCannotBeCalled(t *testing.T) {
 		"no schema":         {recursive, "loop"},
 		"broken and hidden": {hidden, "loop"},
 		"no function":       {executor.NewTool(content.Tool{Name: "x", Schema: `{"type":"object"}`}, nil), "its function is nil"},
-		"a broken name":     {saying("rm -rf\n", ""), `the name "rm -rf\n" does not match`},
+		"a broken name":     {tooltest.Returning("rm -rf\n", ""), `the name "rm -rf\n" does not match`},
 		"no type":           {executor.WithTimeout(nil, 1), "tool is nil"},
 		"a server's tool":   {&odd{definition: func() content.Tool { return server }}, "search: the provider runs it itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := filled(t)
-			err := r.Register(saying("fine", ""), refused.tool)
+			r := tooltest.Registry(t)
+			err := r.Register(tooltest.Returning("fine", ""), refused.tool)
 			require.ErrorIs(t, err, content.ErrTool)
 			require.ErrorContains(t, err, refused.says)
 			require.Empty(t, r.Tools())
@@ -127,8 +103,8 @@ func TestRegistryRefusesToolsThatCannotBeCalled(t *testing.T) {
 }
 
 func TestRegistryHandsItsToolsOutInOrder(t *testing.T) {
-	tools := []executor.Tool{saying("z", ""), saying("a", ""), saying("m", "")}
-	r := filled(t, tools[0])
+	tools := []executor.Tool{tooltest.Returning("z", ""), tooltest.Returning("a", ""), tooltest.Returning("m", "")}
+	r := tooltest.Registry(t, tools[0])
 	require.NoError(t, r.Register(tools[1:]...))
 	for i := range tools {
 		require.Equal(t, tools[i].Definition(), r.Tools()[i].Definition())
@@ -151,7 +127,7 @@ func TestToolThatIsNotRegisteredIsBlockedAndLogged(t *testing.T) { // C1
 	var ran atomic.Int64
 	for _, name := range []string{"rm_rf", "", "ADD", " add", "add ", "ad", "add\x00"} {
 		var lines bytes.Buffer
-		r := filled(t, adder(&ran))
+		r := tooltest.Registry(t, adder(&ran))
 		r.Log = slog.New(slog.NewJSONHandler(&lines, nil))
 		_, err := r.Lookup(name)
 		require.ErrorIs(t, err, registry.ErrNotRegistered)
@@ -207,7 +183,7 @@ func TestHostileNamesAreShownOnOneLine(t *testing.T) {
 		strings.Repeat("\n", 1<<20):         strings.Repeat(`\n`, 100) + "… (1048576 bytes)",
 	} {
 		var said strings.Builder
-		r := filled(t)
+		r := tooltest.Registry(t)
 		r.Log = slog.New(plainHandler{&said})
 		rec := r.Execute(t.Context(), name, nil)
 		require.Equal(t, name, rec.Tool)
@@ -217,7 +193,7 @@ func TestHostileNamesAreShownOnOneLine(t *testing.T) {
 }
 
 func TestTimeoutIsAFailureThatTookThatLong(t *testing.T) { // C2
-	sleeping := acting("sleep", func(ctx context.Context, _ executor.Call) (any, error) {
+	sleeping := tooltest.Func("sleep", func(ctx context.Context, _ executor.Call) (any, error) {
 		select {
 		case <-time.After(time.Minute):
 			return "late", nil
@@ -225,7 +201,7 @@ func TestTimeoutIsAFailureThatTookThatLong(t *testing.T) { // C2
 			return nil, ctx.Err()
 		}
 	})
-	deaf := acting("deaf", func(context.Context, executor.Call) (any, error) { time.Sleep(time.Minute); return "late", nil })
+	deaf := tooltest.Func("deaf", func(context.Context, executor.Call) (any, error) { time.Sleep(time.Minute); return "late", nil })
 	for _, c := range []struct {
 		name    string
 		tool    executor.Tool
@@ -244,7 +220,7 @@ func TestTimeoutIsAFailureThatTookThatLong(t *testing.T) { // C2
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := filled(t, c.tool)
+				r := tooltest.Registry(t, c.tool)
 				r.Timeout = c.timeout
 				began := time.Now()
 				rec := r.Execute(t.Context(), c.tool.Definition().Name, nil)
@@ -259,13 +235,13 @@ func TestTimeoutIsAFailureThatTookThatLong(t *testing.T) { // C2
 }
 
 func TestToolThatFailsIsAFailedRecordWithItsText(t *testing.T) { // C3
-	r := filled(t,
-		acting("fails", func(context.Context, executor.Call) (any, error) { return nil, errors.New("disk on fire") }),
-		acting("silent", func(context.Context, executor.Call) (any, error) { return executor.Result{IsError: true}, nil }),
-		acting("panics", func(context.Context, executor.Call) (any, error) { panic("oh no") }),
-		acting("exits", func(context.Context, executor.Call) (any, error) { runtime.Goexit(); return nil, nil }),
-		saying("bytes", []byte("x")),
-		saying("partial", executor.Result{Content: content.Words("half of it"), IsError: true}),
+	r := tooltest.Registry(t,
+		tooltest.Func("fails", func(context.Context, executor.Call) (any, error) { return nil, errors.New("disk on fire") }),
+		tooltest.Func("silent", func(context.Context, executor.Call) (any, error) { return executor.Result{IsError: true}, nil }),
+		tooltest.Func("panics", func(context.Context, executor.Call) (any, error) { panic("oh no") }),
+		tooltest.Func("exits", func(context.Context, executor.Call) (any, error) { runtime.Goexit(); return nil, nil }),
+		tooltest.Returning("bytes", []byte("x")),
+		tooltest.Returning("partial", executor.Result{Content: content.Words("half of it"), IsError: true}),
 	)
 	for name, says := range map[string]string{
 		"fails": "disk on fire", "silent": `Tool "silent" failed without saying why.`, "panics": "oh no", "exits": "exits",
@@ -280,7 +256,7 @@ func TestToolThatFailsIsAFailedRecordWithItsText(t *testing.T) { // C3
 
 func TestSuccessHasAnOutputAndNoError(t *testing.T) { // C6
 	var ran atomic.Int64
-	r := filled(t, adder(&ran), saying("nothing", nil))
+	r := tooltest.Registry(t, adder(&ran), tooltest.Returning("nothing", nil))
 	rec := r.Execute(t.Context(), "add", sumArgs{A: 5, B: 3})
 	require.Equal(t, registry.Record{Tool: "add", Success: true, Output: "8"}, untimed(t, rec))
 	rec = r.Execute(t.Context(), "nothing", nil)
@@ -290,7 +266,7 @@ func TestSuccessHasAnOutputAndNoError(t *testing.T) { // C6
 
 func TestLatencyIsHowLongTheToolRan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := filled(t, acting("work", func(context.Context, executor.Call) (any, error) {
+		r := tooltest.Registry(t, tooltest.Func("work", func(context.Context, executor.Call) (any, error) {
 			time.Sleep(1234 * time.Millisecond)
 			return 1, nil
 		}))
@@ -304,7 +280,7 @@ type panicking struct{}
 func (panicking) MarshalJSON() ([]byte, error) { panic("cannot be written") }
 
 func TestArgumentsComeInAnyForm(t *testing.T) {
-	r := filled(t, acting("show", func(_ context.Context, call executor.Call) (any, error) { return string(call.Input), nil }))
+	r := tooltest.Registry(t, tooltest.Func("show", func(_ context.Context, call executor.Call) (any, error) { return string(call.Input), nil }))
 	var none map[string]any
 	for _, c := range []struct {
 		args any
@@ -327,7 +303,7 @@ func TestArgumentsComeInAnyForm(t *testing.T) {
 
 func TestArgumentsThatAreNoObjectAreAFailure(t *testing.T) { // C5
 	var ran atomic.Int64
-	r := filled(t, adder(&ran))
+	r := tooltest.Registry(t, adder(&ran))
 	for _, c := range []struct {
 		args any
 		says string
@@ -362,7 +338,7 @@ func TestArgumentsThatAreNoObjectAreAFailure(t *testing.T) { // C5
 func TestEndedContextIsAFailure(t *testing.T) {
 	var ran atomic.Int64
 	ctx, cancel := context.WithCancel(t.Context())
-	r := filled(t, adder(&ran), acting("leave", func(ctx context.Context, _ executor.Call) (any, error) {
+	r := tooltest.Registry(t, adder(&ran), tooltest.Func("leave", func(ctx context.Context, _ executor.Call) (any, error) {
 		cancel()
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -375,7 +351,7 @@ func TestEndedContextIsAFailure(t *testing.T) {
 }
 
 func TestCallsInProvidersShapesAreCarriedOut(t *testing.T) {
-	r := filled(t, acting("show", func(_ context.Context, call executor.Call) (any, error) {
+	r := tooltest.Registry(t, tooltest.Func("show", func(_ context.Context, call executor.Call) (any, error) {
 		return fmt.Sprintf("%s %s %d %s", call.Name, call.ID, call.Index, call.Input), nil
 	}))
 	rec := untimed(t, r.ExecuteCall(t.Context(),
@@ -386,7 +362,7 @@ func TestCallsInProvidersShapesAreCarriedOut(t *testing.T) {
 func TestCallThatCannotBeReadIsAFailureAndNotCarriedOut(t *testing.T) { // C5
 	var ran atomic.Int64
 	var log strings.Builder
-	r := filled(t, adder(&ran))
+	r := tooltest.Registry(t, adder(&ran))
 	r.Log = slog.New(plainHandler{&log})
 	for call, want := range map[string]registry.Record{
 		`{"function":{"name":"add","arguments":"{bad"}}`:  {Tool: "add", Error: "function.arguments: it is not valid JSON"},
@@ -409,11 +385,11 @@ func TestCallThatCannotBeReadIsAFailureAndNotCarriedOut(t *testing.T) { // C5
 
 func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
 	var ran atomic.Int64
-	r := filled(t, adder(&ran))
+	r := tooltest.Registry(t, adder(&ran))
 	var group sync.WaitGroup
 	for i := range 20 {
 		group.Go(func() {
-			require.NoError(t, r.Register(saying(fmt.Sprintf("t%d", i), i)))
+			require.NoError(t, r.Register(tooltest.Returning(fmt.Sprintf("t%d", i), i)))
 			require.True(t, r.Execute(t.Context(), "add", sumArgs{A: i}).Success)
 			require.Equal(t, fmt.Sprint(i), r.Execute(t.Context(), fmt.Sprintf("t%d", i), nil).Output)
 			r.ExecuteCall(t.Context(), []byte(`{"name":"add","args":{"a":1,"b":2}}`))
@@ -427,21 +403,21 @@ func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
 
 func TestToolCanUseTheRegistryThatRunsIt(t *testing.T) {
 	var r registry.Registry
-	outer := acting("outer", func(ctx context.Context, _ executor.Call) (any, error) {
-		if err := r.Register(saying("made", "")); err != nil {
+	outer := tooltest.Func("outer", func(ctx context.Context, _ executor.Call) (any, error) {
+		if err := r.Register(tooltest.Returning("made", "")); err != nil {
 			return nil, err
 		}
 		return r.Execute(ctx, "inner", nil).Output, nil
 	})
-	require.NoError(t, r.Register(saying("inner", "from inside"), outer))
+	require.NoError(t, r.Register(tooltest.Returning("inner", "from inside"), outer))
 	require.Equal(t, "from inside", r.Execute(t.Context(), "outer", nil).Output)
 	require.Len(t, r.Tools(), 3)
 }
 
 func TestToolThatChangesItsDefinitionIsAFailure(t *testing.T) {
 	var asked atomic.Int64
-	def := saying("a", "").Definition()
-	shifty := &odd{Tool: saying("a", "ran"), definition: func() content.Tool {
+	def := tooltest.Returning("a", "").Definition()
+	shifty := &odd{Tool: tooltest.Returning("a", "ran"), definition: func() content.Tool {
 		d := def
 		switch n := asked.Add(1); {
 		case n == 2:
@@ -451,7 +427,7 @@ func TestToolThatChangesItsDefinitionIsAFailure(t *testing.T) {
 		}
 		return d
 	}}
-	r := filled(t, shifty)
+	r := tooltest.Registry(t, shifty)
 	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "not again")
 	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "not found")
 }
@@ -465,15 +441,15 @@ type fading struct {
 func (f *fading) Err() error { return f.err }
 
 func TestToolThatBreaksLaterIsAFailure(t *testing.T) {
-	f := &fading{Tool: saying("a", "ran")}
-	r := filled(t, f)
+	f := &fading{Tool: tooltest.Returning("a", "ran")}
+	r := tooltest.Registry(t, f)
 	require.True(t, r.Execute(t.Context(), "a", nil).Success)
 	f.err = errors.New("it is gone")
 	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "The call has no result: dag: Tools: it is gone")
 }
 
 func TestToolThatIsCarriedOutElsewhereIsAFailure(t *testing.T) {
-	r := filled(t, executor.DeferredTool(saying("a", "").Definition()))
+	r := tooltest.Registry(t, executor.DeferredTool(tooltest.Returning("a", "").Definition()))
 	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "The call has no result: ")
 }
 
@@ -482,7 +458,7 @@ type panickingHandler struct{ slog.Handler }
 func (panickingHandler) Handle(context.Context, slog.Record) error { panic("no log") }
 
 func TestLoggerThatPanicsIsAFailureOfTheCall(t *testing.T) {
-	r := filled(t)
+	r := tooltest.Registry(t)
 	r.Log = slog.New(panickingHandler{slog.NewTextHandler(&bytes.Buffer{}, nil)})
 	want := registry.Record{Tool: "x\n", Error: `The call of tool "x\n" panicked: no log`}
 	require.Equal(t, want, r.Execute(t.Context(), "x\n", nil))
@@ -491,7 +467,7 @@ func TestLoggerThatPanicsIsAFailureOfTheCall(t *testing.T) {
 }
 
 func BenchmarkRegistryExecute(b *testing.B) {
-	r := filled(b, adder(new(atomic.Int64)))
+	r := tooltest.Registry(b, adder(new(atomic.Int64)))
 	for b.Loop() {
 		if !r.Execute(b.Context(), "add", content.JSON(`{"a":1,"b":2}`)).Success {
 			b.Fatal("failed")
