@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -27,7 +28,11 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 		return api.Response{}, nil, errLeft
 	}
 
-	answer, failure := r.receive(req)
+	ctx := r.ctx
+	if r.made != nil {
+		ctx = r.made
+	}
+	answer, failure := r.receive(ctx, req)
 	if errors.Is(failure, errLeft) {
 		return answer, nil, failure
 	}
@@ -65,11 +70,11 @@ func (r *run) runSendHooks(req api.Request) (api.Request, error) {
 
 // receive sends the request and emits an event for each piece of the response. With an error it returns the part of the
 // response that arrived.
-func (r *run) receive(req api.Request) (api.Response, error) {
+func (r *run) receive(ctx context.Context, req api.Request) (api.Response, error) {
 	if r.client == nil {
 		r.client = api.NewClient(r.provider, nil)
 	}
-	return r.client.SendFunc(r.ctx, req, func(event api.Event) error {
+	return r.client.SendFunc(ctx, req, func(event api.Event) error {
 		stays := true
 		switch e := event.(type) {
 		case api.Finish, api.Cut: // MessageEnd follows in their place

@@ -53,7 +53,7 @@ func (b *batch) execute() bool {
 		b.ready = len(b.calls) // no start has to be saved first
 	}
 	for i, c := range b.calls {
-		c.batch, c.ownTimeout = b, i >= workers || c.timeout != r.agent.ToolTimeout || c.spent > 0
+		c.batch, c.ownTimeout = b, i >= workers || c.timeout != r.agent.ToolTimeout || c.spent > 0 || c.base != nil
 	}
 	b.startWorker()
 	b.phase.mu.Unlock()
@@ -177,18 +177,22 @@ func (b *batch) take() *toolCall {
 
 // setContext gives a call that begins its context. phase.mu must be held.
 func (b *batch) setContext(c *toolCall) {
+	base := b.phase.r.ctx
+	if c.base != nil {
+		base = c.base
+	}
 	switch {
 	case !c.ownTimeout && b.ctx.Err() == nil:
 		c.ctx.Context = b.ctx
 
 	// Also for a call that begins after the batch's timeout: expire, which gave up the running calls, came before it.
 	case c.timeout > 0:
-		ctx, cancel := context.WithTimeout(b.phase.r.ctx, max(c.timeout-c.spent, 1))
+		ctx, cancel := context.WithTimeout(base, max(c.timeout-c.spent, 1))
 		stop := context.AfterFunc(ctx, func() { b.giveUp(c) })
 		c.ctx.Context, c.cancel = ctx, func() { stop(); cancel() }
 
 	default:
-		c.ctx.Context = b.phase.r.ctx
+		c.ctx.Context = base
 	}
 }
 

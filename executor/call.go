@@ -39,9 +39,10 @@ type toolCall struct {
 	inDoubt bool                // it is not executed again, and nobody knows its outcome
 
 	// The run's goroutine writes these while it executes the calls.
-	batch      *batch // nil until the call is part of one
-	ownTimeout bool   // its context is its own, not that of the batch
-	saved      bool   // its execution is part of the conversation
+	base       context.Context // what the observers made for the call; nil if there are none
+	batch      *batch          // nil until the call is part of one
+	ownTimeout bool            // its context is its own, not that of the batch
+	saved      bool            // its execution is part of the conversation
 
 	ctx callContext // of the tool and the After hooks; set when the call begins
 

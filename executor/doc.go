@@ -40,9 +40,10 @@
 //   - The results become one message, in call order. Each Hook.Next receives the turn, and may change the next one, or
 //     end the run.
 //
-// There is one mechanism for each purpose: events to observe, a [Hook] to decide, a [Continuation] to wait, and a
-// [SubAgent] for a conversation inside a call. [Only], [RequireApproval], [OutputLimit], [Underscores], [AskAgain],
-// [ClaimOnce] and [RunFor] use only these exported mechanisms. A program can add its own in the same way.
+// There is one mechanism for each purpose: events to observe (and Hook.Observe to trace), a [Hook] to decide, a
+// [Continuation] to wait, and a [SubAgent] for a conversation inside a call. [Only], [RequireApproval], [OutputLimit],
+// [Underscores], [AskAgain], [ClaimOnce] and [RunFor] use only these exported mechanisms. A program can add its own in
+// the same way.
 //
 // # Guarantees
 //

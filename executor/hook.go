@@ -16,12 +16,25 @@ import (
 // Hook changes what a run does. Each function may be nil. If an [Agent] has several hooks, each function gets what the
 // one before it returned.
 //
-// To observe a run without changing it, range over its events.
+// To observe a run without changing it, range over its events. Observe is for tracing, which also needs the contexts.
 //
 // A hook that fails or panics fails closed: the call is not executed, the message is rejected, or the run ends with its
 // error. The same holds for a hook that has not returned when the run's context ends; it should return soon after. All
-// but After are called one at a time, in order.
+// but After are called one at a time, in order. None of this holds for Observe, which decides nothing.
 type Hook struct {
+	// Observe gets each event of a run when it happens, also if the run has no consumer, and each event of the runs
+	// inside its tool calls, as their own events. It returns ctx, or a context made of it with further values:
+	//
+	//   - For the RunStart, that becomes the context of the run. All later events come with it.
+	//   - For the MessageStart of a response, it becomes the context of the request.
+	//   - For a ToolStart, it becomes the context of the call, for its tool and the After hooks.
+	//   - For every other event it is not used.
+	//
+	// err is the run's error, beside the End. A run that ends without an End event, because its consumer left or a
+	// provider panicked, has an End with no conversation and an error here. A run that is refused has no events here.
+	//
+	// Observe is called on the goroutine of the run, and must return soon. If it panics, the event is lost to it.
+	Observe func(ctx context.Context, event Event, err error) context.Context
 	// Input gets each message of the user that the run takes in: those of its queues, and the one that the conversation
 	// ends in. An error rejects the message. A rejected message of a queue becomes a [Rejected] event; where it is
 	// the conversation's last, the run is refused with an error that has [ErrRejected] in its chain.

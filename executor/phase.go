@@ -248,9 +248,11 @@ func (p *toolPhase) emitStart(c *toolCall) bool {
 }
 
 func (p *toolPhase) emitToolStart(c *toolCall) bool {
-	return hold(p.r, ToolStart{
+	stays := hold(p.r, ToolStart{
 		Turn: p.turn, Call: c.call, Ran: c.ran, Repair: c.repair, Repeated: c.start != nil,
 	})
+	c.base = p.r.made
+	return stays
 }
 
 // emitEarly emits the events of the calls before an index that had a result early.

@@ -34,6 +34,10 @@ type run struct {
 
 	inside *toolCall // the call that the run is inside of, or nil
 
+	observers []observer
+	observing bool            // the observers have had the RunStart, and not the End
+	made      context.Context // what the observers returned for the last event; nil if there are none
+
 	saved   []*node.Node   // the heads that Agent.Save was last called with
 	saveErr error          // what it returned; the run ends with it
 	held    []Event        // wait for the next call of it; see hold
@@ -94,15 +98,17 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 		d, broken = d.WithoutErr(), cmp.Or(broken, err)
 	}
 
-	// Saving goes by events, also if nobody consumes them.
-	if yield == nil && a.Save != nil {
+	// Saving and observing go by events, also if nobody consumes them.
+	inside := callIn(ctx)
+	observers := observersOf(a, inside)
+	if yield == nil && (a.Save != nil || len(observers) > 0) {
 		yield = func(Event, error) bool { return true }
 	}
 
 	r := &run{
 		broken: broken,
 		agent:  a.withDefaults(), given: d, d: d, yield: yield, workers: workers{idle: make(chan struct{}, 1)},
-		provider: a.Provider, options: a.Options, inside: callIn(ctx),
+		provider: a.Provider, options: a.Options, inside: inside, observers: observers,
 	}
 	r.ledger.limits, r.ledger.prices = a.Limits, a.Prices
 	r.showsPhases = yield != nil || slices.ContainsFunc(a.Hooks, func(h Hook) bool { return h.Next != nil })
@@ -269,6 +275,9 @@ func (r *run) declare() error {
 // emit emits an event, after those that were held. It returns false if the consumer left. It is generic so that an
 // event becomes an interface, which allocates, only if there is a consumer.
 func emit[E Event](r *run, event E) bool {
+	if len(r.observers) > 0 {
+		r.observe(event, nil)
+	}
 	r.keepWithCall(event)
 	switch any(event).(type) {
 	case RunStart, MessageEnd, ToolEnd, TurnEnd:
@@ -289,7 +298,17 @@ func (r *run) keepWithCall(event Event) {
 }
 
 // conclude runs r, which begin prepares, and returns its End with its error. The error is errLeft if the consumer left.
-func (r *run) conclude(begin func(*run) error) (End, error) {
+func (r *run) conclude(begin func(*run) error) (end End, err error) {
+	if len(r.observers) > 0 {
+		err = errLeft // stays so if a provider or the consumer panics
+		defer func() { r.observe(end, err) }()
+	}
+	end, err = r.outcome(begin)
+	return end, err
+}
+
+// outcome is conclude without the observers.
+func (r *run) outcome(begin func(*run) error) (End, error) {
 	if r.broken != nil {
 		return r.refuse(r.broken)
 	}

@@ -17,6 +17,9 @@ func hold[E Event](r *run, event E) bool {
 	if r.agent.Save == nil {
 		return emit(r, event)
 	}
+	if len(r.observers) > 0 {
+		r.observe(event, nil)
+	}
 	r.keepWithCall(event)
 	r.held = append(r.held, event)
 	return true

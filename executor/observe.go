@@ -1,0 +1,52 @@
+package executor
+
+import "context"
+
+// observer is a Hook.Observe.
+type observer func(ctx context.Context, event Event, err error) context.Context
+
+// observersOf returns the Observe hooks of a run of a inside the call: its own, and then those of the run around it.
+func observersOf(a Agent, inside *toolCall) []observer {
+	var list []observer
+	for _, h := range a.Hooks {
+		if h.Observe != nil {
+			list = append(list, h.Observe)
+		}
+	}
+	if inside != nil {
+		list = append(list, inside.phase.r.observers...)
+	}
+	return list
+}
+
+// observe passes an event to the Observe hooks, from the RunStart on. made is then the context that they returned.
+func (r *run) observe(event Event, err error) {
+	if _, begins := event.(RunStart); begins {
+		r.observing = true
+	}
+	if !r.observing {
+		return
+	}
+
+	r.made = r.ctx
+	for _, f := range r.observers {
+		r.made = f.get(r.made, event, err)
+	}
+
+	switch event.(type) {
+	case RunStart:
+		r.ctx = r.made
+	case End:
+		r.observing = false
+	}
+}
+
+// get calls the observer. It returns ctx if the observer panics or returns nil.
+func (f observer) get(ctx context.Context, event Event, err error) (made context.Context) {
+	defer func() {
+		if recover() != nil || made == nil {
+			made = ctx
+		}
+	}()
+	return f(ctx, event, err)
+}
