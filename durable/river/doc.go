@@ -33,8 +33,11 @@
 //   - A job is tried once. After a failure of the database, the next look finds the work.
 //   - Jobs are not unique. Wake-ups for the same work differ in their generation, and a job of a lost process must not
 //     keep the next one out.
-//   - The timeout is [Timeout], much longer than a call should take, because leases decide. It lets River discard the
-//     jobs of lost processes.
+//   - A job has no timeout, because leases decide. River discards the job of a lost process after
+//     river.Config.RescueStuckJobsAfter, an hour by default, and not before ten leases. It does the same to the job of
+//     work that takes so long, which does no harm.
+//   - If no other program uses River's tables, [Options.Config] can set RescueStuckJobsAfter to a few minutes. In tables that
+//     are shared, River would also discard other programs' jobs that run longer: the client that is elected does so for all.
 //   - Jobs that are done are deleted after [Options.Keep].
 //
 // # Connections

@@ -22,10 +22,6 @@ const (
 	Calls = "plait_calls"
 )
 
-// Timeout is the timeout of a job. If a job takes so long, its work is interrupted as if the process ended, and
-// continues elsewhere. River discards the jobs of lost processes after this time.
-const Timeout = 24 * time.Hour
-
 // Options are options of this package's functions. Nil is the same as the zero value. All processes that share a
 // database should have the same.
 type Options struct {

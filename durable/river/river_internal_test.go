@@ -1,6 +1,7 @@
 package river
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -9,8 +10,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/durable"
 	"github.com/plait-dev/plait/internal/pgtest"
 	"github.com/plait-dev/plait/store"
 )
@@ -59,6 +62,37 @@ func TestOnlyOldJobsOfWakeUpsAreDeleted(t *testing.T) {
 	left, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	require.NoError(t, err)
 	require.Equal(t, []int64{4, 5, 6, 7}, left)
+}
+
+func TestOnlyAnOldJobHasATimeout(t *testing.T) {
+	h := &handler{engine: &durable.Engine{}, worker: &durable.Worker{Settings: durable.Settings{Lease: time.Minute}}}
+	aged := func(age time.Duration) *river.Job[wakeUp] {
+		return &river.Job[wakeUp]{JobRow: &rivertype.JobRow{AttemptedAt: new(time.Now().Add(-age))}}
+	}
+	require.EqualValues(t, -1, h.Timeout(aged(0)))
+	require.EqualValues(t, -1, h.Timeout(aged(9*time.Minute)))
+	require.Equal(t, 10*time.Minute, h.Timeout(aged(11*time.Minute)))
+	require.Equal(t, 10*time.Minute, h.Timeout(aged(24*time.Hour)))
+
+	// The longer lease counts, and an engine alone has its default.
+	require.Equal(t, 5*time.Minute, (&handler{engine: &durable.Engine{}}).Timeout(aged(time.Hour)))
+}
+
+// If the clock of this machine is ahead of the database's, a new job looks like an old one, and River sets a deadline.
+func TestDeadlineOfAJobDoesNotInterruptItsWork(t *testing.T) {
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	ctx, end := withoutTimeout(late)
+	<-late.Done()
+	require.NoError(t, ctx.Err())
+	end()
+	require.ErrorIs(t, ctx.Err(), context.Canceled)
+
+	stopped, stop := context.WithCancel(t.Context())
+	ctx, end = withoutTimeout(stopped)
+	defer end()
+	stop()
+	<-ctx.Done()
 }
 
 // TestJobsKeepTheTextsOfTheirKeys: a job with NUL in it would undo the transaction of the run.

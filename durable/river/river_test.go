@@ -318,6 +318,65 @@ func TestProcessThatStopsGivesItsWorkBack(t *testing.T) {
 	require.EqualValues(t, 3, calls.Load())
 }
 
+// discarded returns a function that waits until River discards a job, and returns the kind of its wake-up.
+func (s *site) discarded() (next func() string) {
+	s.Helper()
+	_, err := s.pool.Exec(s.Context(), `
+		CREATE FUNCTION discarded() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			PERFORM pg_notify('discarded', NEW.args->>'wake');
+			RETURN NEW;
+		END $$;
+		CREATE TRIGGER discarded AFTER UPDATE ON river_job FOR EACH ROW
+			WHEN (NEW.state = 'discarded') EXECUTE FUNCTION discarded()`)
+	require.NoError(s, err)
+
+	conn, err := s.pool.Acquire(s.Context())
+	require.NoError(s, err)
+	s.Cleanup(func() { require.NoError(s, conn.Hijack().Close(context.Background())) })
+	_, err = conn.Exec(s.Context(), `LISTEN discarded`)
+	require.NoError(s, err)
+
+	return func() string {
+		ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+		defer cancel()
+		news, err := conn.Conn().WaitForNotification(ctx)
+		require.NoError(s, err)
+		return news.Payload
+	}
+}
+
+// The job of a lost process stays in River's table, until the client that is elected discards it. A job that is as old, and
+// whose process lives, is discarded too: its work continues.
+func TestJobOfALostProcessIsDiscarded(t *testing.T) {
+	begun, finish := make(chan struct{}), make(chan struct{})
+	s := newSite(t, nil, nil, counter("bolts", func(_ context.Context, item string) (string, error) {
+		close(begun)
+		<-finish
+		return "many " + item, nil
+	}))
+	s.worker.Timeout = -1
+	s.serve(s.engine, s.worker, &river.Options{Config: func(c *riverqueue.Config) { c.LeaderElectionDisabled = true }})
+	run := s.start(1)[0]
+	<-begun
+
+	// The call runs for two hours, and so does the job of a process that is lost. A younger one stays.
+	next := s.discarded()
+	_, err := s.pool.Exec(t.Context(), `UPDATE river_job SET attempted_at = now() - INTERVAL '2 hours' WHERE state = 'running'`)
+	require.NoError(t, err)
+	for _, age := range []string{"59 minutes", "2 hours"} {
+		_, err := s.pool.Exec(t.Context(), `INSERT INTO river_job (kind, args, max_attempts, attempt, state, attempted_at, attempted_by)
+			VALUES ('plait_wake', '{"wake": "lost"}', 1, 1, 'running', now() - $1::text::interval, '{"lost"}')`, age)
+		require.NoError(t, err)
+	}
+	s.serve(nil, &durable.Worker{Store: s.worker.Store, Tools: s.worker.Tools, Settings: quiet()}, nil)
+	require.ElementsMatch(t, []string{"task", "lost"}, []string{next(), next()})
+
+	close(finish)
+	s.wait(run)
+	require.Subset(t, s.jobs(`concat(args->>'wake', ' ', state)`), []string{"lost running", "lost discarded", "task discarded"})
+}
+
 func TestToolsCanHaveQueuesOfTheirOwn(t *testing.T) {
 	opts := &river.Options{Job: func(w store.Wake, job *riverqueue.InsertOpts) {
 		if w.Tool == "render" {

@@ -125,12 +125,35 @@ type handler struct {
 	stopping context.Context // of Serve
 }
 
-// Timeout implements river.Worker.
-func (h *handler) Timeout(*river.Job[wakeUp]) time.Duration { return Timeout }
+// lostAfter is after how many leases a job that is still running may belong to a lost process.
+const lostAfter = 10
+
+// Timeout implements river.Worker. River asks before it executes a job, which has no timeout. Later, the client that is
+// elected asks whether a job that runs for long is to be discarded: it keeps the jobs that are younger than their timeout,
+// and those without one.
+func (h *handler) Timeout(job *river.Job[wakeUp]) time.Duration {
+	const none = -1
+	lost := lostAfter * h.lease()
+	if job.AttemptedAt == nil || time.Since(*job.AttemptedAt) < lost {
+		return none
+	}
+	return lost
+}
+
+// lease returns the longest lease of the engine and the worker.
+func (h *handler) lease() (longest time.Duration) {
+	if h.engine != nil {
+		longest = leaseOf(h.engine.Settings)
+	}
+	if h.worker != nil {
+		longest = max(longest, leaseOf(h.worker.Settings))
+	}
+	return longest
+}
 
 // Work implements river.Worker.
 func (h *handler) Work(ctx context.Context, job *river.Job[wakeUp]) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := withoutTimeout(ctx)
 	defer cancel()
 	defer context.AfterFunc(h.stopping, cancel)()
 
@@ -139,6 +162,21 @@ func (h *handler) Work(ctx context.Context, job *river.Job[wakeUp]) error {
 		return river.JobSnooze(0) // nothing was begun: the job is for another process
 	}
 	return err
+}
+
+// withoutTimeout returns a context that ends when ctx is cancelled, but not at its deadline. A job has a deadline if the
+// clock of this machine is far ahead of the database's: Timeout takes the job for an old one then.
+func withoutTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			cancel()
+		}
+	})
+	return working, func() {
+		stop()
+		cancel()
+	}
 }
 
 func (h *handler) handle(ctx context.Context, wake store.Wake) error {
@@ -192,6 +230,14 @@ func slotsOf(s durable.Settings) int {
 		return s.Concurrency
 	}
 	return 16
+}
+
+// leaseOf returns the lease, with its default.
+func leaseOf(s durable.Settings) time.Duration {
+	if s.Lease > 0 {
+		return s.Lease
+	}
+	return 30 * time.Second
 }
 
 func logOf(e *durable.Engine, w *durable.Worker) *slog.Logger {
