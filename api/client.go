@@ -87,21 +87,13 @@ func NewClient(p Provider, o *ClientOptions) *Client {
 // Send sends the request and returns the whole response. Its errors are those of Stream. With an error it returns what
 // arrived of the response, as [Fold.Partial] does.
 func (c *Client) Send(ctx context.Context, req Request) (Response, error) {
-	return c.send(ctx, req, func(Event) bool { return true })
+	return c.send(ctx, req, func(Event) error { return nil })
 }
 
 // SendFunc is Send, and calls f with each event of Stream as it arrives. An error of f cancels the request and is
 // returned.
 func (c *Client) SendFunc(ctx context.Context, req Request, f func(Event) error) (Response, error) {
-	var stopped error
-	response, err := c.send(ctx, req, func(event Event) bool {
-		stopped = f(event)
-		return stopped == nil
-	})
-	if stopped != nil {
-		return Response{}, stopped
-	}
-	return response, err
+	return c.send(ctx, req, f)
 }
 
 // Stream is the provider's Stream with retries: a failed attempt is followed by a [Retry] event and the events of the
@@ -119,19 +111,29 @@ func (c *Client) SendFunc(ctx context.Context, req Request, f func(Event) error)
 //   - If the response has no end, the error is ErrCut.
 func (c *Client) Stream(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	return Once(func(yield func(Event, error) bool) {
-		_, err := c.send(ctx, req, func(event Event) bool { return yield(event, nil) })
+		_, err := c.send(ctx, req, emitTo(yield))
 		if err != nil && !errors.Is(err, errLeft) {
 			yield(nil, err)
 		}
 	})
 }
 
-// errLeft is the error of send if the consumer of the stream left.
+// errLeft reports that the consumer of the stream left.
 var errLeft = errors.New("api: the consumer of the stream left")
 
-// send sends the request, with retries. It calls emit with each event, and returns errLeft once emit returns false.
-// With any other error it returns what arrived of the response.
-func (c *Client) send(ctx context.Context, req Request, emit func(Event) bool) (Response, error) {
+// emitTo returns a function that yields events, and returns errLeft once the consumer has left.
+func emitTo(yield func(Event, error) bool) func(Event) error {
+	return func(event Event) error {
+		if !yield(event, nil) {
+			return errLeft
+		}
+		return nil
+	}
+}
+
+// send sends the request, with retries. It calls emit with each event, and returns the first error of emit. With any
+// other error it returns what arrived of the response.
+func (c *Client) send(ctx context.Context, req Request, emit func(Event) error) (Response, error) {
 	for number := 1; ; number++ {
 		if ctx.Err() != nil {
 			return Response{}, ended(ctx, ctx.Err())
@@ -146,14 +148,20 @@ func (c *Client) send(ctx context.Context, req Request, emit func(Event) bool) (
 			defer end()
 			c.events(ctx, req)(attempt.take)
 		}()
-		if err = attempt.finish(); err == nil || attempt.left {
-			return attempt.fold.response, err
+		err = attempt.finish()
+		switch {
+		case attempt.stopped != nil:
+			return Response{}, attempt.stopped
+		case err == nil:
+			return attempt.fold.response, nil
 		}
 
 		part, arrived := attempt.partial()
 		fail := func(err error) (Response, error) {
-			if arrived && !emit(Cut{part.Finish}) {
-				return Response{}, errLeft
+			if arrived {
+				if stopped := emit(Cut{part.Finish}); stopped != nil {
+					return Response{}, stopped
+				}
 			}
 			return part, err
 		}
@@ -165,8 +173,8 @@ func (c *Client) send(ctx context.Context, req Request, emit func(Event) bool) (
 			return fail(refused)
 		}
 
-		if !emit(Retry{Attempt: number, Wait: wait, Err: err, Cut: Cut{part.Finish}}) {
-			return Response{}, errLeft
+		if stopped := emit(Retry{Attempt: number, Wait: wait, Err: err, Cut: Cut{part.Finish}}); stopped != nil {
+			return Response{}, stopped
 		}
 		if !sleep(ctx, wait) {
 			return Response{}, fmt.Errorf("%w, while waiting to retry: %v", ended(ctx, ctx.Err()), err)
@@ -191,16 +199,16 @@ func (c *Client) events(ctx context.Context, req Request) iter.Seq2[Event, error
 // attempt passes on the events of one attempt. Take is the provider's yield function: unlike in a range statement, a
 // provider that continues after false does not panic, and its further events are dropped.
 type attempt struct {
-	emit  func(Event) bool
-	start time.Time
-	fold  Fold
-	err   error // the first error, of the provider or of an event that breaks the rules
-	left  bool  // emit returned false
+	emit    func(Event) error
+	start   time.Time
+	fold    Fold
+	err     error // the first error, of the provider or of an event that breaks the rules
+	stopped error // what emit returned
 }
 
 // take checks an event and emits it. It reports whether the provider may continue.
 func (a *attempt) take(event Event, err error) bool {
-	if a.err != nil || a.left {
+	if a.err != nil || a.stopped != nil {
 		return false
 	}
 
@@ -220,16 +228,15 @@ func (a *attempt) take(event Event, err error) bool {
 			event = BlockEnd{Index: e.Index, Block: clean}
 		}
 	}
-	a.left = !a.emit(event)
-	return !a.left
+	a.stopped = a.emit(event)
+	return a.stopped == nil
 }
 
-// finish emits the Finish of a whole response. It returns errLeft if the consumer left, and otherwise why there is no
-// whole response.
+// finish emits the Finish of a whole response. It returns why there is no whole response, or what emit returned.
 func (a *attempt) finish() error {
 	switch {
-	case a.left:
-		return errLeft
+	case a.stopped != nil:
+		return a.stopped
 	case a.err != nil:
 		return a.err
 	case !a.fold.finished:
@@ -239,8 +246,8 @@ func (a *attempt) finish() error {
 	if a.fold.response.Latency == 0 {
 		a.fold.response.Latency = time.Since(a.start)
 	}
-	a.emit(a.fold.response.Finish)
-	return nil
+	a.stopped = a.emit(a.fold.response.Finish)
+	return a.stopped
 }
 
 // partial returns what arrived of a response that failed, and whether anything arrived.
@@ -330,6 +337,8 @@ var (
 type Fold struct {
 	blocks   []content.Block
 	open     map[int][]*piece // the deltas of blocks without a BlockEnd, by block index
+	last     *piece           // of open: that of the last delta, of block lastOf; nil after a BlockEnd
+	lastOf   int
 	response Response
 	begun    bool // an event was added, so Repaired is too late
 	known    bool // a Cut was added: response.Finish holds its content
@@ -393,24 +402,35 @@ func (f *Fold) add(e BlockEnd) error {
 
 	f.blocks = append(f.blocks, block)
 	delete(f.open, e.Index)
+	f.last = nil
 	return nil
 }
 
 // addDelta keeps a piece of a block, in case the response breaks off before its BlockEnd.
 func (f *Fold) addDelta(d Delta) {
-	if d.Index < len(f.blocks) {
-		return
+	// Most deltas continue the one before: finding its piece in the map takes as long as the rest.
+	if f.last == nil || f.lastOf != d.Index || f.last.kind != d.Kind || f.last.tool != d.Tool {
+		if d.Index < len(f.blocks) {
+			return
+		}
+		f.last, f.lastOf = f.pieceOf(d), d.Index
 	}
+	f.last.shown.WriteString(d.Text)
+}
+
+// pieceOf returns the piece that d belongs to: the last one of its block, or a new one.
+func (f *Fold) pieceOf(d Delta) *piece {
 	if f.open == nil {
 		f.open = map[int][]*piece{}
 	}
-
 	pieces := f.open[d.Index]
-	if n := len(pieces); n == 0 || pieces[n-1].kind != d.Kind || pieces[n-1].tool != d.Tool {
-		pieces = append(pieces, &piece{kind: d.Kind, tool: d.Tool})
-		f.open[d.Index] = pieces
+	if n := len(pieces); n > 0 && pieces[n-1].kind == d.Kind && pieces[n-1].tool == d.Tool {
+		return pieces[n-1]
 	}
-	pieces[len(pieces)-1].shown.WriteString(d.Text)
+
+	p := &piece{kind: d.Kind, tool: d.Tool}
+	f.open[d.Index] = append(pieces, p)
+	return p
 }
 
 // Partial returns what arrived of a response that broke off, or the whole response if it did not. In a response that

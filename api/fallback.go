@@ -51,11 +51,10 @@ func (f *fallback) Stream(ctx context.Context, req Request) iter.Seq2[Event, err
 		}
 
 		for i, m := range ready {
-			emit := func(event Event) bool { return yield(event, nil) }
-			attempt := attempt{emit: emit, start: time.Now()}
+			attempt := attempt{emit: emitTo(yield), start: time.Now()}
 			(&Client{provider: m.provider}).events(ctx, req)(attempt.take)
 			err := attempt.finish()
-			if err == nil || attempt.left {
+			if err == nil || attempt.stopped != nil {
 				return
 			}
 

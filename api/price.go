@@ -60,6 +60,9 @@ type Price struct {
 // Check returns why p cannot be used: a *[PriceError] if a price is negative, infinite or NaN. It reports the first
 // such price, in the order of the models' names.
 func (p Prices) Check() error {
+	if len(p) == 0 {
+		return nil // the usual case, at each tool phase of a program: sorting nothing takes two allocations
+	}
 	for _, model := range slices.Sorted(maps.Keys(p)) {
 		if err := p[model].check(model); err != nil {
 			return err

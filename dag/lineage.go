@@ -58,6 +58,17 @@ type mark struct {
 
 type markKey struct{ without without }
 
+// wholeKey is the markKey of the transcript with all tools: an interface once, and not at each request.
+var wholeKey any = markKey{}
+
+// key returns the markKey of a transcript without these tools.
+func (w without) key() any {
+	if w == "" {
+		return wholeKey
+	}
+	return markKey{w}
+}
+
 // without lists names of tools, sorted, each between commas; "" for none.
 type without string
 
@@ -98,7 +109,7 @@ func (d DAG) lineageWithout(w without) (*lineage, mark) {
 
 	// An execution remembers no lineage: whether its result is a message depends on the nodes that follow.
 	if !isExecution(head) {
-		head.Remember(markKey{w}, m)
+		head.Remember(w.key(), m)
 	}
 	return p, m
 }
@@ -107,12 +118,12 @@ func (d DAG) lineageWithout(w without) (*lineage, mark) {
 // nil if there is none, or if the nodes since then change earlier messages.
 func grown(head *node.Node, w without) (*lineage, mark) {
 	var fresh []*node.Node // the nodes after the ancestor, from the head backward
-	n := head
+	n, key := head, w.key()
 	for {
 		if n == nil {
 			return nil, mark{}
 		}
-		if m, ok := n.Recall(markKey{w}).(mark); ok {
+		if m, ok := n.Recall(key).(mark); ok {
 			if p := m.lineage.Value(); p != nil {
 				if len(fresh) == 0 {
 					return p, m
@@ -152,10 +163,11 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 		// Once base remembers the fork, other goroutines may find it. They wait until it is complete.
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		base.Remember(markKey{p.without}, p.mark())
+		base.Remember(p.without.key(), p.mark())
 	}
 
-	closed, compactions := closedBy(fresh), 0
+	closed, compactions := map[node.ID]bool{}, 0 // the map of a small phase is on the stack
+	addClosed(closed, fresh)
 	first := len(p.t.Messages)
 	for _, n := range fresh {
 		// A node that follows a started call gives it a result, before other messages.
@@ -191,25 +203,19 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 	return p, p.mark()
 }
 
-// closedBy returns the executions, and the nodes with calls, whose results a message among nodes holds. It returns nil
-// if there are no executions among nodes.
-func closedBy(nodes []*node.Node) map[node.ID]bool {
+// addClosed adds the executions, and the nodes with calls, whose results a message among nodes holds. It adds none if
+// there are no executions among nodes.
+func addClosed(closed map[node.ID]bool, nodes []*node.Node) {
 	if !slices.ContainsFunc(nodes, isExecution) {
-		return nil
+		return
 	}
-
-	var closed map[node.ID]bool
 	for _, n := range nodes {
 		if m, ok := n.Message(); ok && m.Role == content.User && holdsResult(m.Blocks) {
-			if closed == nil {
-				closed = map[node.ID]bool{}
-			}
 			for i := range n.NumParents() {
 				closed[n.Parent(i).ID()] = true
 			}
 		}
 	}
-	return closed
 }
 
 // declare adds a system prompt or tools. If that would change a prompt or a tool that is there, it does nothing and
@@ -487,26 +493,33 @@ func (p *lineage) declared(m mark, name string) (content.Tool, bool) {
 func (p *lineage) share(m mark) shared.Transcript {
 	t := p.at(m)
 	return shared.Transcript{
-		System: t.System, Tools: t.Tools, Messages: t.Messages, Nodes: t.Nodes,
-		Summary: func(i int) (node.ID, bool) {
-			id, is := p.summaryAt[i]
-			return id, is
-		},
-		Seen: func(after ...content.Message) node.Digest {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			seen := p.seenOf(m, m.messages)
-			for _, a := range after {
-				seen = seenAfter(seen, a)
-			}
-			return seen
-		},
-		Sum: func(key any, count func([]content.Message) int) int { return p.sum(m, t.Messages, key, count) },
+		System: t.System, Tools: t.Tools, Messages: t.Messages, Nodes: t.Nodes, Facts: &facts{p, m},
 	}
 }
 
-// sum is shared.Transcript.Sum for the messages of the prefix m.
-func (p *lineage) sum(m mark, messages []content.Message, key any, count func([]content.Message) int) int {
+// facts is the shared.Facts of the prefix m of a lineage.
+type facts struct {
+	*lineage
+	m mark
+}
+
+func (f *facts) Summary(i int) (node.ID, bool) {
+	id, is := f.summaryAt[i]
+	return id, is
+}
+
+func (f *facts) Seen(after ...content.Message) node.Digest {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	seen := f.seenOf(f.m, f.m.messages)
+	for _, a := range after {
+		seen = seenAfter(seen, a)
+	}
+	return seen
+}
+
+func (f *facts) Sum(key any, count func([]content.Message) int) int {
+	p, m, messages := f.lineage, f.m, f.at(f.m).Messages
 	if key == nil {
 		return count(messages)
 	}

@@ -44,7 +44,8 @@ func (d DAG) openPhase() (phase, bool) {
 		return p, false
 	}
 	p.calls = callBlocks(m.Blocks)
-	p.done, p.started = make([]*node.Node, len(p.calls)), make([]*node.Node, len(p.calls))
+	slots := make([]*node.Node, 2*len(p.calls))
+	p.done, p.started = slots[:len(p.calls):len(p.calls)], slots[len(p.calls):]
 	if len(d.heads) == 1 && p.caller == d.heads[0] {
 		return p, len(p.calls) > 0 // no call was executed yet
 	}
@@ -183,6 +184,9 @@ type Call struct {
 // these are the calls without an execution, or with one that has no result (node.ExecutionState.Unfinished). A call is
 // open only until another node follows; [DAG.Validate] reports it then.
 func (d DAG) OpenCalls() []Call {
+	if h := d.Head(); h != nil && !isExecution(h) {
+		return callsIn(h)
+	}
 	p, ok := d.openPhase()
 	if !ok {
 		return nil
@@ -191,14 +195,36 @@ func (d DAG) OpenCalls() []Call {
 	open := make([]Call, 0, len(p.calls))
 	for i := range p.calls {
 		if p.done[i] == nil {
-			call := p.call(i)
-			open = append(open, Call{Name: call.Name, Input: call.Input, Index: i, ID: call.ID})
+			open = append(open, callOf(p.call(i), i))
 		}
 	}
 	if len(open) == 0 {
 		return nil
 	}
 	return open
+}
+
+// callsIn returns the tool calls of n, none of which was executed; nil unless n is a message of the assistant.
+func callsIn(n *node.Node) []Call {
+	m, _ := n.Message()
+	if m.Role != content.Assistant {
+		return nil
+	}
+
+	var calls []Call
+	for i, b := range m.Blocks.All() {
+		if use, is := b.(content.ToolUse); is {
+			if calls == nil {
+				calls = make([]Call, 0, m.Blocks.Len()-i)
+			}
+			calls = append(calls, callOf(use, len(calls)))
+		}
+	}
+	return calls
+}
+
+func callOf(use content.ToolUse, index int) Call {
+	return Call{Name: use.Name, Input: use.Input, Index: index, ID: use.ID}
 }
 
 // CloseTools ends the tool phase at the head. It appends each execution as a child of the assistant's message, and

@@ -338,13 +338,11 @@ func (c *toolCall) executionOf(result Result, ended time.Time) node.ToolExecutio
 	}
 
 	// Without a conversation in the result, keep that of the run inside the call, as far as it got.
-	child := result.Child
-	if child.Len() == 0 {
-		child = inner.child
+	heads := result.Child.Heads()
+	if len(heads) == 0 {
+		heads = inner.child.Heads()
 	}
-	if heads := child.Heads(); len(heads) > 0 {
-		e.Child = node.ListOf(heads...)
-	}
+	e.Child = node.ListOf(heads...)
 	return e
 }
 

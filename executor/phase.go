@@ -24,7 +24,7 @@ type toolPhase struct {
 
 	emitted int           // the calls before this index that had a result early have had their events
 	wake    chan struct{} // receives a token when there is news
-	room    chan struct{} // holds a token for each update that is not emitted yet
+	room    chan struct{} // holds a token for each update that is not emitted yet; nil without a consumer
 
 	mu    sync.Mutex    // guards the fields below, and the state of calls and batches
 	news  []news        // not emitted yet
@@ -45,10 +45,10 @@ const maxUpdates = 64
 func newPhase(r *run, n int) *toolPhase {
 	p := &toolPhase{
 		r: r, turn: r.turn, clock: r.d.Source(), calls: make([]toolCall, n),
-		wake: make(chan struct{}, 1), room: make(chan struct{}, maxUpdates),
+		wake: make(chan struct{}, 1),
 	}
 	if r.yield != nil {
-		p.news = make([]news, 0, n)
+		p.news, p.room = make([]news, 0, n), make(chan struct{}, maxUpdates)
 	}
 	if said := r.said(); said != nil {
 		p.message = said.ID()
@@ -478,6 +478,9 @@ func (r *run) closeBranches() (content.Stop, error) {
 // openBranches returns the heads of each tool phase that is not closed, where the conversation has other heads beside
 // them.
 func openBranches(d dag.DAG) [][]*node.Node {
+	if d.Head() != nil { // the usual case needs no list of heads
+		return nil
+	}
 	heads := d.Heads()
 	if len(heads) < 2 {
 		return nil
@@ -500,7 +503,7 @@ func openBranches(d dag.DAG) [][]*node.Node {
 	var open [][]*node.Node
 	for _, id := range order {
 		said := phaseOf(phases[id][0])
-		if m, _ := said.Message(); m.Role == content.Assistant && hasCalls(m.Blocks) {
+		if asksForTools(said) {
 			open = append(open, phases[id])
 		}
 	}
@@ -697,6 +700,12 @@ func isMessage(n *node.Node) bool {
 func callsTools(n *node.Node) bool {
 	m, _ := n.Message()
 	return hasCalls(m.Blocks)
+}
+
+// asksForTools reports whether n is a message of the assistant with tool calls.
+func asksForTools(n *node.Node) bool {
+	m, _ := n.Message()
+	return m.Role == content.Assistant && hasCalls(m.Blocks)
 }
 
 func hasCalls(blocks content.Blocks) bool { return has[content.ToolUse](blocks) }

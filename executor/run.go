@@ -255,6 +255,9 @@ func (r *run) transcript() shared.Transcript {
 
 // waits reports whether the conversation ends in a tool phase that is not closed.
 func (r *run) waits() bool {
+	if h := r.d.Head(); h != nil { // the usual case needs no list of heads or calls
+		return isExecution(h) || asksForTools(h)
+	}
 	heads := r.d.Heads()
 	return len(r.d.OpenCalls()) > 0 || len(heads) > 0 && isExecution(heads[0]) || len(openBranches(r.d)) > 0
 }

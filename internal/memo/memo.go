@@ -7,17 +7,19 @@ import "sync/atomic"
 const maxEntries = 8
 
 // Memo holds a few values by key: those set last. The zero value is empty. It is safe for concurrent use.
-type Memo struct{ entries atomic.Pointer[[]entry] }
+type Memo struct{ last atomic.Pointer[entry] }
 
-type entry struct{ key, value any }
+// entry is a list of entries, the last one first. It is never changed: a list shares the end of the one before it.
+type entry struct {
+	key, value any
+	before     *entry
+}
 
 // Get returns the value of the key, or nil.
 func (m *Memo) Get(key any) any {
-	if held := m.entries.Load(); held != nil {
-		for _, e := range *held {
-			if e.key == key {
-				return e.value
-			}
+	for e := m.last.Load(); e != nil; e = e.before {
+		if e.key == key {
+			return e.value
 		}
 	}
 	return nil
@@ -25,36 +27,34 @@ func (m *Memo) Get(key any) any {
 
 // Put sets the value of the key; nil removes it. If there are too many entries, Put drops the oldest.
 func (m *Memo) Put(key, value any) {
-	// The entries are never changed in place: build a new list and retry if another goroutine was faster.
+	// Retry if another goroutine was faster.
 	for {
-		held := m.entries.Load()
-		if held == nil && value == nil {
-			return
-		}
-
-		entries := make([]entry, 0, 1)
+		held := m.last.Load()
+		next := held.without(key, maxEntries)
 		if value != nil {
-			entries = append(entries, entry{key, value})
+			next = &entry{key, value, held.without(key, maxEntries-1)}
 		}
-
-		if held != nil {
-			for _, e := range *held {
-				if e.key != key && len(entries) < maxEntries {
-					entries = append(entries, e)
-				}
-			}
-		}
-
-		next := &entries
-		if len(entries) == 0 {
-			next = nil
-		}
-
-		if m.entries.CompareAndSwap(held, next) {
+		if m.last.CompareAndSwap(held, next) {
 			return
 		}
 	}
 }
 
+// without returns the first of the entries, at most limit of them, without that of the key.
+func (e *entry) without(key any, limit int) *entry {
+	if e == nil || limit == 0 {
+		return nil
+	}
+	if e.key == key {
+		return e.before.without(key, limit)
+	}
+
+	before := e.before.without(key, limit-1)
+	if before == e.before {
+		return e
+	}
+	return &entry{e.key, e.value, before}
+}
+
 // Clear drops all entries.
-func (m *Memo) Clear() { m.entries.Store(nil) }
+func (m *Memo) Clear() { m.last.Store(nil) }

@@ -17,14 +17,18 @@ type Transcript struct {
 	Tools    []content.Tool
 	Messages []content.Message
 	Nodes    []*node.Node
+	Facts
+}
 
+// Facts is what a transcript knows beside its messages.
+type Facts interface {
 	// Summary returns the compaction whose summary is message i, or false if the message comes from Nodes[i] itself.
-	Summary func(i int) (node.ID, bool)
+	Summary(i int) (node.ID, bool)
 	// Seen returns dag.Transcript.Seen with the messages appended.
-	Seen func(after ...content.Message) node.Digest
+	Seen(after ...content.Message) node.Digest
 	// Sum returns the sum of count over the messages. It calls count only for messages that are new since the last Sum
 	// with the key. Count must be additive, and always the same for a key. With a nil key nothing is remembered.
-	Sum func(key any, count func([]content.Message) int) int
+	Sum(key any, count func([]content.Message) int) int
 }
 
 // Of returns the transcript of the conversation that ends in the heads, without the named tools: the transcript for a
