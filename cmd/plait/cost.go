@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"os"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/node"
 )
 
 func costCommand(s *streams) *cobra.Command {
@@ -214,11 +216,7 @@ func (s *streams) cost(files []string, pricesFile string) (costReport, error) {
 		}
 
 		own := &costs{prices: prices, models: map[string]*spending{}}
-		for _, n := range everyNode(d).WithChildren() {
-			m, ok := n.Message()
-			if !ok || m.Role != content.Assistant {
-				continue
-			}
+		for n, m := range responses(d) {
 			own.add(m.Answer.Model, m.Answer.Usage)
 			if key := n.ID().String() + n.Digest().String(); !counted[key] {
 				counted[key] = true
@@ -233,6 +231,17 @@ func (s *streams) cost(files []string, pricesFile string) (costReport, error) {
 
 	_, report.Total = all.list()
 	return report, nil
+}
+
+// responses returns the responses in a conversation: of all branches, and of the conversations of sub-agents.
+func responses(d dag.DAG) iter.Seq2[*node.Node, node.Message] {
+	return func(yield func(*node.Node, node.Message) bool) {
+		for _, n := range everyNode(d).WithChildren() {
+			if m, ok := n.Message(); ok && m.Role == content.Assistant && !yield(n, m) {
+				return
+			}
+		}
+	}
 }
 
 // prices reads a price file.

@@ -274,12 +274,14 @@ func conflicted(name string, err error) error {
 	}
 	file, _ := splitName(name)
 	kept := file + mark + moved.Conversation + mark + moved.KeptHead
-	return &conflictError{fmt.Sprintf("%s was changed by another program meanwhile; the new nodes are kept as %s", name, kept), err}
+	text := fmt.Sprintf("%s was changed by another program meanwhile; the new nodes are kept as %s", name, kept)
+	return &conflictError{text, kept, err}
 }
 
 // conflictError is a *store.ConflictError with a text for users of the command.
 type conflictError struct {
 	text string
+	kept string // the FILE with the new nodes
 	err  error
 }
 

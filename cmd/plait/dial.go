@@ -16,13 +16,19 @@ import (
 // noKey is the API key for a server of the user's own, which needs none. Without a key the SDKs send no request.
 const noKey = "none"
 
+// needsNoKey reports whether requests are sent without a key, if none is in the environment.
+func (how endpointOptions) needsNoKey() bool { return how.baseURL != "" || how.keyless }
+
 func anthropicOptions(how endpointOptions) *anthropic.Options {
 	o := &anthropic.Options{NoStream: how.whole, Prefill: how.prefill}
 	if how.baseURL != "" {
 		o.SDK = append(o.SDK, sdkanthropic.WithBaseURL(how.baseURL))
-		if os.Getenv("ANTHROPIC_API_KEY") == "" && os.Getenv("ANTHROPIC_AUTH_TOKEN") == "" {
-			o.SDK = append(o.SDK, sdkanthropic.WithAPIKey(noKey))
-		}
+	}
+	if how.needsNoKey() && os.Getenv("ANTHROPIC_API_KEY") == "" && os.Getenv("ANTHROPIC_AUTH_TOKEN") == "" {
+		o.SDK = append(o.SDK, sdkanthropic.WithAPIKey(noKey))
+	}
+	if how.client != nil {
+		o.SDK = append(o.SDK, sdkanthropic.WithHTTPClient(how.client))
 	}
 	return o
 }
@@ -31,20 +37,25 @@ func openAIOptions(how endpointOptions) *openai.Options {
 	o := &openai.Options{NoStream: how.whole, Audio: how.audio}
 	if how.baseURL != "" {
 		o.SDK = append(o.SDK, sdkopenai.WithBaseURL(how.baseURL))
-		if os.Getenv("OPENAI_API_KEY") == "" {
-			o.SDK = append(o.SDK, sdkopenai.WithAPIKey(noKey))
-		}
+	}
+	if how.needsNoKey() && os.Getenv("OPENAI_API_KEY") == "" {
+		o.SDK = append(o.SDK, sdkopenai.WithAPIKey(noKey))
+	}
+	if how.client != nil {
+		o.SDK = append(o.SDK, sdkopenai.WithHTTPClient(how.client))
 	}
 	return o
 }
 
 func geminiOptions(how endpointOptions) *gemini.Options {
 	o := &gemini.Options{NoStream: how.whole}
-	if how.baseURL != "" {
-		o.SDK = &genai.ClientConfig{HTTPOptions: genai.HTTPOptions{BaseURL: how.baseURL}}
-		if os.Getenv("GEMINI_API_KEY") == "" && os.Getenv("GOOGLE_API_KEY") == "" {
-			o.SDK.APIKey, o.SDK.Backend = noKey, genai.BackendGeminiAPI
-		}
+	if !how.needsNoKey() && how.client == nil {
+		return o
+	}
+
+	o.SDK = &genai.ClientConfig{HTTPOptions: genai.HTTPOptions{BaseURL: how.baseURL}, HTTPClient: how.client}
+	if how.needsNoKey() && os.Getenv("GEMINI_API_KEY") == "" && os.Getenv("GOOGLE_API_KEY") == "" {
+		o.SDK.APIKey, o.SDK.Backend = noKey, genai.BackendGeminiAPI
 	}
 	return o
 }

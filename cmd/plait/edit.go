@@ -97,16 +97,22 @@ func (s *streams) checkHeadsKept(name string, now dag.DAG) error {
 		return err
 	}
 
-	for _, head := range before.Heads() {
-		if _, err := now.Find(head.ID().String()); err != nil {
-			return fmt.Errorf("%s would lose its head: give it a ref first (plait fork %[1]s --name NAME -o %[1]s), or write another file", name)
-		}
+	if !reachesHeads(now, before) {
+		return fmt.Errorf("%s would lose its head: give it a ref first (plait fork %[1]s --name NAME -o %[1]s), or write another file", name)
 	}
 	return nil
 }
 
 // strategies are the ways to merge branches.
 var strategies = []string{string(dag.MergeJoin), string(dag.MergeAnswer), string(dag.MergePick)}
+
+// reachesHeads reports whether the heads and refs of d reach the heads of another conversation.
+func reachesHeads(d, of dag.DAG) bool {
+	return !slices.ContainsFunc(of.Heads(), func(head *node.Node) bool {
+		_, err := d.Find(head.ID().String())
+		return err != nil
+	})
+}
 
 func mergeCommand(s *streams) *cobra.Command {
 	var how, output string

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -33,6 +34,9 @@ type endpointOptions struct {
 	whole   bool // not streamed
 	prefill bool // the imported request ends with text of the assistant, which the model is to continue
 	audio   bool // the model accepts all that was in the imported request
+
+	client  *http.Client // nil for that of the SDK
+	keyless bool         // no request leaves the machine, so no key is needed
 }
 
 // endpoints are the APIs, in the order of the help text.
@@ -82,6 +86,18 @@ func endpointOf(name string) (endpoint, error) {
 		return endpointOf("openai-responses")
 	}
 	return endpoint{}, fmt.Errorf("%q is not one of openai, %s", name, strings.Join(endpointNames(), ", "))
+}
+
+// providerOf returns the provider of a model: anthropic, openai or gemini, or "" if the model's name does not tell.
+func providerOf(model string) string {
+	for _, family := range []struct{ prefix, provider string }{
+		{"claude", "anthropic"}, {"gemini", "gemini"}, {"gpt-", "openai"}, {"o1", "openai"}, {"o3", "openai"}, {"o4", "openai"},
+	} {
+		if strings.HasPrefix(model, family.prefix) {
+			return family.provider
+		}
+	}
+	return ""
 }
 
 // endpointNames returns the names of all APIs.

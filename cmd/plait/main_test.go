@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -23,7 +27,7 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"plait": main
 // "node X FILE words" puts the id of the node that says the words into $X. "change FILE old new" changes it by hand.
 // "begun DATABASE" makes durable runs in several states.
 // $ANTHROPIC is a strict server that calls
-// two tools and then answers.
+// two tools and then answers. $TALK is one that talks.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -40,10 +44,37 @@ func TestScripts(t *testing.T) {
 			))
 			env.Defer(server.Close)
 			env.Setenv("ANTHROPIC", server.URL)
+			env.Setenv("TALK", talkingServer(env))
 			env.Setenv("HOSTILE", hostileRun)
 			return nil
 		},
 	})
+}
+
+// talkingServer starts a strict server that answers "Answer 1.", "Answer 2." and so on, and knows no model "wrong". It returns its URL.
+func talkingServer(env *testscript.Env) string {
+	var replies []fake.Reply
+	for n := range 20 {
+		replies = append(replies, fake.AnthropicMessage(content.Text{Text: fmt.Sprintf("Answer %d.", n+1)}))
+	}
+	talk := fake.Anthropic(replies...)
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if strings.Contains(string(body), `"model":"wrong"`) {
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"type":"error","error":{"type":"not_found_error","message":"model: wrong"}}`)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		talk.ServeHTTP(w, r)
+	}))
+	env.Defer(server.Close)
+	return server.URL
 }
 
 func use(id, city string) content.ToolUse {

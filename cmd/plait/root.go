@@ -45,7 +45,7 @@ Exit codes:
 		{"Convert:", []*cobra.Command{importCommand(s), exportCommand(s)}},
 		{"Look:", []*cobra.Command{listCommand(s), logCommand(s), showCommand(s), renderCommand(s), serveCommand(s), diffCommand(s), verifyCommand(s), costCommand(s)}},
 		{"Change:", []*cobra.Command{forkCommand(s), mergeCommand(s), pruneCommand(s), redactCommand(s)}},
-		{"Run:", []*cobra.Command{runCommand(s), resumeCommand(s), runsCommand(s)}},
+		{"Run:", []*cobra.Command{chatCommand(s), runCommand(s), resumeCommand(s), runsCommand(s)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
 		for _, cmd := range group.commands {

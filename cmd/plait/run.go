@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -12,17 +13,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest/tape"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
-	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/viz/progress"
 )
 
@@ -41,6 +43,8 @@ type runner struct {
 	user, userJSON  string
 	results         string
 	asJSON, quiet   bool
+	record, replay  string
+	tape            *tape.Tape        // records or plays the HTTP traffic; nil for neither
 	before          [sha256.Size]byte // the hash of FILE when it was read
 	repairs         repairLog
 }
@@ -138,12 +142,14 @@ func (r *runner) flags(cmd *cobra.Command) {
 func (r *runner) endpointFlags(cmd *cobra.Command) {
 	names := append([]string{"openai"}, endpointNames()...)
 	f := cmd.Flags()
-	f.StringVar(&r.provider, "provider", "", "the `PROVIDER`: anthropic, openai,\nopenai-responses, openai-chat, gemini")
+	f.StringVar(&r.provider, "provider", "", "the `PROVIDER`: anthropic, openai,\nopenai-responses, openai-chat, gemini (default: that\nof the last run, or as the model's name suggests)")
 	f.StringVar(&r.model, "model", "", "the `MODEL`")
 	bodyFlag(cmd, &r.body)
 	f.StringVar(&r.baseURL, "base-url", "", "the `URL` of the API, for a server of your own")
 	f.BoolVar(&r.whole, "no-stream", false, "request whole responses")
 	f.IntVar(&r.turns, "max-turns", 0, "send at most `N` requests (default 50)")
+	f.StringVar(&r.record, "record", "", "record the HTTP traffic with the provider in this\n`FILE`, without keys")
+	f.StringVar(&r.replay, "replay", "", "use the responses that were recorded in this `FILE`,\nwithout network or key")
 	f.DurationVar(&r.idle, "idle-timeout", 0, "give up on a request after the provider sent nothing\nfor this `TIME`, such as 90s, and try it again\n(default 5m; 10m with --no-stream)")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print no progress; repairs are still printed")
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
@@ -166,7 +172,12 @@ type runSettings struct {
 	Unchecked bool `json:"unchecked,omitempty"`
 }
 
-func (r *runner) run(ctx context.Context, name string) error {
+func (r *runner) run(ctx context.Context, name string) (err error) {
+	if err := r.openTape(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.closeTape()) }()
+
 	d, err := r.open(name)
 	if err != nil {
 		return err
@@ -190,23 +201,26 @@ func (r *runner) run(ctx context.Context, name string) error {
 	return r.finish(name, after, err)
 }
 
-func (r *runner) resume(ctx context.Context, name string) error {
+func (r *runner) resume(ctx context.Context, name string) (err error) {
 	if name == std && r.results == std {
 		return errors.New("FILE and --results cannot both be standard input")
 	}
+	if err := r.openTape(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.closeTape()) }()
 
 	d, err := r.open(name)
 	if err != nil {
 		return err
 	}
 
-	kept := d.Metadata().Get(pauseKey)
-	if kept == "" || kept == "null" {
-		return fmt.Errorf("%s: the conversation holds no paused run", name)
-	}
-	paused, err := executor.ContinuationCodec{}.Decode([]byte(kept))
+	paused, found, err := pauseIn(d)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
+	}
+	if !found {
+		return fmt.Errorf("%s: the conversation holds no paused run", name)
 	}
 
 	replies, err := r.replies()
@@ -371,22 +385,67 @@ func replyError(err error) error {
 	return fmt.Errorf("%s: %w", wrong.Field, wrong.Err)
 }
 
-// agent returns the agent for a run, and the conversation with the settings of the run in its metadata.
-func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
-	// Without --provider, the settings are those of the last run.
-	var before runSettings
-	if kept := d.Metadata().Get(runKey); kept != "" && r.provider == "" {
-		_ = kept.Decode(&before)
-		r.provider, r.whole = before.Provider, r.whole || before.Whole
-		r.approve, r.unchecked = r.approve || before.Approve, r.unchecked || before.Unchecked
-		if r.model == "" {
-			r.model = before.Model
-		}
-		if r.baseURL == "" {
-			r.baseURL = before.BaseURL
-		}
+// openTape opens the file of --record or --replay. Close it by closeTape.
+func (r *runner) openTape() error {
+	name, mode := r.record, tape.Record
+	if r.replay != "" {
+		name, mode = r.replay, tape.Play
+	}
+	switch {
+	case name == "":
+		return nil
+	case r.record != "" && r.replay != "":
+		return errors.New("--record and --replay exclude each other")
 	}
 
+	var err error
+	r.tape, err = tape.Open(name, &tape.Options{Mode: mode})
+	return err
+}
+
+// closeTape writes the file of --record. A run need not use all that was recorded, and requests that were not recorded have failed already.
+func (r *runner) closeTape() error {
+	if r.tape == nil {
+		return nil
+	}
+	err := r.tape.Close()
+	if r.replay != "" {
+		return nil
+	}
+	return err
+}
+
+// choose sets the provider. Flags that are not given have the values of the last run, unless the model is of another provider.
+func (r *runner) choose(d dag.DAG) {
+	if r.provider != "" {
+		return
+	}
+
+	var before runSettings
+	if kept := d.Metadata().Get(runKey); kept != "" {
+		_ = kept.Decode(&before) // a value of another program is ignored
+	}
+	named := providerOf(r.model)
+	moved := named != "" && !strings.HasPrefix(before.Provider, named) && before.BaseURL == "" && r.baseURL == ""
+
+	if before.Provider != "" && !moved {
+		r.provider, r.whole = before.Provider, r.whole || before.Whole
+		r.model, r.baseURL = cmp.Or(r.model, before.Model), cmp.Or(r.baseURL, before.BaseURL)
+	}
+	r.approve, r.unchecked = r.approve || before.Approve, r.unchecked || before.Unchecked
+
+	switch {
+	case r.provider != "":
+	case r.baseURL != "" && (named == "" || named == "openai"):
+		r.provider = "openai-chat" // the API of most compatible servers
+	default:
+		r.provider = named
+	}
+}
+
+// agent returns the agent for a run, and the conversation with the settings of the run in its metadata.
+func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
+	r.choose(d)
 	if r.provider == "" {
 		return executor.Agent{}, d, errors.New("name the provider with --provider")
 	}
@@ -404,6 +463,9 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 		return executor.Agent{}, d, err
 	}
 	how.baseURL, how.whole = r.baseURL, r.whole
+	if r.tape != nil {
+		how.client, how.keyless = r.tape.Client(), r.replay != ""
+	}
 	if d, err = withBody(d, e, how.model, r.body); err != nil {
 		return executor.Agent{}, d, err
 	}
@@ -486,55 +548,54 @@ func (r *runner) open(name string) (dag.DAG, error) {
 }
 
 // keep saves the conversation in place of the one that was read. If the file was changed meanwhile or cannot be
-// written, the conversation is saved in another file, because the tokens were paid for.
-func (r *runner) keep(name string, d dag.DAG) error {
+// written, the conversation is saved in another file, because the tokens were paid for. It returns the FILE that has it.
+func (r *runner) keep(name string, d dag.DAG) (saved string, err error) {
 	if name == std {
-		return r.save(name, d)
+		return name, r.save(name, d)
 	}
 
 	var reason error             // why the file was not replaced
 	beside := filepath.Dir(name) // where to save instead; "" is the directory for temporary files
 	if stored(name) {
 		// After a conflict the database keeps the new nodes under another head: no file is needed.
-		var moved *store.ConflictError
+		var moved *conflictError
 		reason = r.save(name, d)
-		if reason == nil || errors.As(reason, &moved) && moved.KeptHead != "" {
-			return reason
+		if reason == nil || errors.As(reason, &moved) {
+			if moved != nil {
+				name = moved.kept
+			}
+			return name, reason
 		}
 		beside = ""
 	} else if now, err := os.ReadFile(name); err == nil && sha256.Sum256(now) != r.before {
 		reason = fmt.Errorf("%s was changed during the run and is not overwritten", name)
 	} else if reason = r.save(name, d); reason == nil {
-		return nil
+		return name, nil
 	} else {
 		beside = ""
 	}
 
 	other, err := os.CreateTemp(beside, fileName(name)+".run-*.json")
 	if err != nil {
-		return errors.Join(reason, err)
+		return name, errors.Join(reason, err)
 	}
 
 	if err := errors.Join(other.Close(), r.save(other.Name(), d)); err != nil {
-		return errors.Join(reason, err)
+		return name, errors.Join(reason, err)
 	}
-	return fmt.Errorf("%w; the conversation is in %s", reason, other.Name())
+	return other.Name(), fmt.Errorf("%w; the conversation is in %s", reason, other.Name())
 }
 
 // finish saves the conversation and prints the result of the run.
 func (r *runner) finish(name string, d dag.DAG, failure error) error {
 	var paused *executor.PausedError
-	if errors.As(failure, &paused) {
-		kept, err := executor.ContinuationCodec{}.Encode(paused.Continuation)
-		if err != nil {
-			return err
-		}
-		d = d.WithMetadata(pauseKey, json.RawMessage(kept))
-	} else if d.Metadata().Get(pauseKey) != "" {
-		d = d.WithMetadata(pauseKey, nil)
+	errors.As(failure, &paused)
+	d, err := withPause(d, paused)
+	if err != nil {
+		return err
 	}
 
-	if err := r.keep(name, d); err != nil {
+	if _, err := r.keep(name, d); err != nil {
 		return errors.Join(err, failure)
 	}
 
@@ -560,8 +621,33 @@ func (r *runner) finish(name string, d dag.DAG, failure error) error {
 		return out.printJSON(endingOf(d, r.repairs.all()))
 	}
 
-	_, err := fmt.Fprintln(target, safetext.Block(d.Text()))
+	_, err = fmt.Fprintln(target, safetext.Block(d.Text()))
 	return err
+}
+
+// pauseIn returns the continuation of a paused run in the metadata of a conversation.
+func pauseIn(d dag.DAG) (c executor.Continuation, found bool, err error) {
+	kept := d.Metadata().Get(pauseKey)
+	if kept == "" || kept == "null" {
+		return c, false, nil
+	}
+	c, err = executor.ContinuationCodec{}.Decode([]byte(kept))
+	return c, err == nil, err
+}
+
+// withPause returns the conversation with the continuation of a paused run in its metadata, or without one if paused is nil.
+func withPause(d dag.DAG, paused *executor.PausedError) (dag.DAG, error) {
+	if paused == nil {
+		if d.Metadata().Get(pauseKey) != "" {
+			d = d.WithMetadata(pauseKey, nil)
+		}
+		return d, nil
+	}
+	kept, err := executor.ContinuationCodec{}.Encode(paused.Continuation)
+	if err != nil {
+		return d, err
+	}
+	return d.WithMetadata(pauseKey, json.RawMessage(kept)), nil
 }
 
 // pause is the JSON that is printed for a paused run.

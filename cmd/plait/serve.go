@@ -66,10 +66,14 @@ Ctrl-C ends it.`,
 const period = 500 * time.Millisecond
 
 // serve shows the file until ctx ends.
-func (v *served) serve(ctx context.Context, name string) error {
+func (v *served) serve(ctx context.Context, name string) (err error) {
 	if name == std {
 		return errors.New("serve needs a file, not standard input")
 	}
+	if err := v.openTape(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.closeTape()) }()
 
 	o := &live.Options{Title: filepath.Base(name), Remote: v.remote, Hosts: v.hosts, Request: exactRequest}
 	if v.provider != "" {

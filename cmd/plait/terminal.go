@@ -35,12 +35,12 @@ func (l *logFlags) options(out io.Writer) (*dag.LogOptions, error) {
 		return nil, fmt.Errorf("-n and --width must not be negative")
 	}
 
-	terminal, width := terminalOf(out)
+	_, width := terminalOf(out)
 	switch l.color {
 	case "always":
 		l.Color = true
 	case "auto":
-		l.Color = terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+		l.Color = colorOf(out)
 	case "never":
 		l.Color = false
 	default:
@@ -51,6 +51,12 @@ func (l *logFlags) options(out io.Writer) (*dag.LogOptions, error) {
 		l.Width = width
 	}
 	return &l.LogOptions, nil
+}
+
+// colorOf reports whether output is colored by default: on a terminal, unless NO_COLOR is set.
+func colorOf(out io.Writer) bool {
+	terminal, _ := terminalOf(out)
+	return terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // terminalOf reports whether out is a terminal, and returns its width in cells, or 0 if it is not known.

@@ -123,11 +123,14 @@ func (w *watched) show(data []byte, sum [sha256.Size]byte) {
 	}
 
 	w.sum = sum
-	w.journal = bytes.HasPrefix(data, []byte(`{"format":"plait-journal"`))
+	w.journal = isJournal(data)
 	w.whole = !w.journal || ended(data)
 	w.page.Set(d)
 	w.setProblem("")
 }
+
+// isJournal reports whether a file is a journal.
+func isJournal(data []byte) bool { return bytes.HasPrefix(data, []byte(`{"format":"plait-journal"`)) }
 
 // ended reports whether a journal ends with a complete append.
 func ended(data []byte) bool {

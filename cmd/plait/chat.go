@@ -1,0 +1,405 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/describe"
+)
+
+// chat holds the flags and the state of chat.
+type chat struct {
+	runner
+	system     string
+	pricesFile string
+	prices     api.PriceList
+
+	file    string       // where the conversation is saved; "" for nowhere
+	journal *dag.Journal // set if file is a journal
+	d       dag.DAG      // the conversation so far
+
+	console    *console
+	screen     *screen
+	interrupts chan os.Signal // Ctrl-C: it ends a response, not the chat
+	failed     bool           // the last response failed
+
+	decided map[string]bool // the tools that run without a question, and those that never run
+}
+
+func chatCommand(s *streams) *cobra.Command {
+	c := &chat{runner: runner{streams: s}, decided: map[string]bool{}}
+	cmd := &cobra.Command{
+		Use:   "chat [FILE] --model M",
+		Short: "Talk with a model in the terminal",
+		Long: `Sends each line to the model and prints the response as it arrives. The
+conversation is saved in FILE after each step, and continued if FILE exists.
+Without FILE it is not saved. A new FILE that ends in .jsonl is a journal.
+
+Ctrl-C stops a response: what arrived of it is kept. Ctrl-D ends the chat. A
+line that ends in \ continues in the next one. Lines that begin with / are
+commands: /help lists them. A message that begins with / is written with two.
+
+If standard input is no terminal, each line of it is a message or a command.
+Responses go to standard output, everything else to standard error, and the exit
+code is 2 if the last response failed.
+
+The provider's key is in the environment: ANTHROPIC_API_KEY, OPENAI_API_KEY,
+GEMINI_API_KEY.`,
+		Example: `  plait chat sessions.db#ideas --model claude-sonnet-4-5
+  plait chat --model qwen3 --base-url http://127.0.0.1:8080/v1
+  plait chat talk.json --model gpt-5 --record tape.json
+  plait chat --model gpt-5 --replay tape.json < messages.txt`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.run(cmd.Context(), strings.Join(args, ""))
+		},
+	}
+	c.endpointFlags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&c.system, "system", "", "the system prompt, a `TEXT`")
+	f.StringVar(&c.pricesFile, "prices", "", "a `FILE` with the prices of models, for /cost (see\nplait cost)")
+	_ = cmd.MarkFlagFilename("prices", "json")
+	return cmd
+}
+
+// run holds the conversation until the user ends it.
+func (c *chat) run(ctx context.Context, name string) (err error) {
+	if err := c.openTape(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.closeTape()) }()
+
+	if c.pricesFile != "" {
+		if c.prices, err = c.runner.prices(c.pricesFile); err != nil {
+			return err
+		}
+	}
+
+	if err := c.open(name); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.closeJournal()) }()
+
+	// A wrong flag is an error now, not after the first message.
+	if _, _, err := c.agent(c.d); err != nil {
+		return err
+	}
+
+	// From here on Ctrl-C does not end the program. SIGTERM still does: ctx ends.
+	c.interrupts = make(chan os.Signal, 1)
+	signal.Reset(os.Interrupt)
+	signal.Notify(c.interrupts, os.Interrupt)
+	defer signal.Stop(c.interrupts)
+
+	c.screen = newScreen(c.streams)
+	c.console = newConsole(c.streams, c.interrupts)
+	defer c.console.close()
+	return c.loop(ctx)
+}
+
+// loop reads and handles one message or command after the other.
+func (c *chat) loop(ctx context.Context) error {
+	c.greet()
+
+	err := c.resumePause(ctx)
+	for err == nil {
+		var text string
+		text, err = c.console.message(ctx)
+		if errors.Is(err, errInterrupted) && c.console.editing() {
+			c.screen.note("Ctrl-D or /quit ends the chat")
+			err = nil
+			continue
+		}
+		if err == nil {
+			err = c.handle(ctx, text)
+		}
+	}
+
+	switch {
+	case errors.Is(err, errPaused):
+		return &exitError{exitPaused, fmt.Sprintf("the run is paused: plait chat %s continues it", c.file)}
+	case !errors.Is(err, io.EOF) && !errors.Is(err, errQuit):
+		return err
+	case c.failed && !c.console.editing():
+		return &exitError{code: exitBad} // the error was printed when it happened
+	}
+	return nil
+}
+
+// Reasons for the end of a chat.
+var (
+	errQuit        = errors.New("the chat was ended")
+	errPaused      = errors.New("the input ended while a call waits for approval")
+	errNotHere     = errors.New("the run waits for results of tools that are executed elsewhere: plait resume continues it")
+	errInterrupted = errors.New("interrupted; the conversation so far is saved")
+)
+
+// greet prints what the chat continues, on a terminal.
+func (c *chat) greet() {
+	if !c.console.editing() {
+		return
+	}
+
+	parts := []string{c.model}
+	switch {
+	case c.file == "":
+		parts = append(parts, "not saved")
+	case c.d.Len() > 0:
+		parts = append(parts, fmt.Sprintf("continues %s (%s)", c.file, describe.Count(len(c.d.Messages()), "message")))
+	default:
+		parts = append(parts, "saved in "+c.file)
+	}
+	c.screen.note("%s · /help", strings.Join(parts, " · "))
+	c.console.remember(c.d)
+}
+
+// open loads the conversation in FILE, or begins a new one.
+func (c *chat) open(name string) error {
+	c.file = name
+	if name == "" {
+		return nil
+	}
+	if name == std {
+		return errors.New("chat needs a file, not standard input: that has the messages")
+	}
+
+	if stored(name) {
+		conversation, err := c.conversation(name, true)
+		if err != nil {
+			return err
+		}
+		c.d = conversation.DAG()
+		return nil
+	}
+
+	data, err := os.ReadFile(name)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if missing && filepath.Ext(name) == ".jsonl" || err == nil && isJournal(data) {
+		if c.journal, err = dag.OpenJournal(name, nil); err == nil {
+			c.d = c.journal.DAG()
+		}
+		return err
+	}
+	if missing {
+		return nil
+	}
+	c.d, err = c.runner.open(name)
+	return err
+}
+
+func (c *chat) closeJournal() error {
+	if c.journal == nil {
+		return nil
+	}
+	return c.journal.Close()
+}
+
+// keep saves the conversation. If another program has changed FILE, the chat continues in the file that keeps it now.
+func (c *chat) keep(d dag.DAG) error {
+	switch {
+	case c.file == "":
+		return nil
+	case c.journal != nil:
+		return c.journal.Append(d)
+	}
+
+	saved, err := c.runner.keep(c.file, d)
+	if err != nil && saved == c.file {
+		return err
+	}
+	if err != nil {
+		c.screen.problem(err)
+		c.file = saved
+	}
+	if stored(c.file) {
+		return nil
+	}
+
+	// Remember the file as it is now, so that the next save does not take it for a change of another program.
+	data, err := os.ReadFile(c.file)
+	c.before = sha256.Sum256(data)
+	return err
+}
+
+// handle sends a message, or executes a command.
+func (c *chat) handle(ctx context.Context, text string) error {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return nil
+	case strings.HasPrefix(text, "//"):
+		text = text[1:]
+	case strings.HasPrefix(text, "/"):
+		return c.command(ctx, text)
+	}
+	return c.respond(ctx, c.d.User(text))
+}
+
+// respond runs the model on the conversation. The error is one that ends the chat: an error of the run is printed.
+func (c *chat) respond(ctx context.Context, d dag.DAG) error {
+	agent, d, err := c.agentOf(d)
+	if err != nil {
+		c.failed = true
+		c.screen.problem(err)
+		return nil
+	}
+
+	d, failure := c.watch(ctx, func(ctx context.Context) iter.Seq2[executor.Event, error] { return agent.Stream(ctx, d) })
+	return c.settle(ctx, agent, d, failure)
+}
+
+// resumePause continues the paused run in the conversation, if there is one.
+func (c *chat) resumePause(ctx context.Context) error {
+	paused, found, err := pauseIn(c.d)
+	if err != nil || !found {
+		return err
+	}
+	agent, d, err := c.agentOf(c.d)
+	if err != nil {
+		return err
+	}
+	return c.settle(ctx, agent, d, &executor.PausedError{Continuation: paused})
+}
+
+// agentOf returns the agent of the chat.
+func (c *chat) agentOf(d dag.DAG) (executor.Agent, dag.DAG, error) {
+	agent, d, err := c.agent(d)
+	agent.System = c.system
+	agent.Save = func(_ context.Context, d dag.DAG) error { return c.keep(d) }
+	agent.Log = slog.New(slog.DiscardHandler) // the screen shows what it would report
+	return agent, d, err
+}
+
+// settle asks for the approvals that a run waits for, until the run ends, and saves the conversation.
+func (c *chat) settle(ctx context.Context, agent executor.Agent, d dag.DAG, failure error) error {
+	for paused := (*executor.PausedError)(nil); errors.As(failure, &paused); {
+		var err error
+		if c.d, err = withPause(d, paused); err == nil {
+			err = c.keep(c.d)
+		}
+		if err != nil {
+			return err
+		}
+
+		replies, err := c.approve(ctx, paused.Continuation)
+		if errors.Is(err, io.EOF) {
+			return errPaused
+		}
+		if errors.Is(err, errNotHere) {
+			return err
+		}
+		if err != nil {
+			d, failure = d.CloseTools(), errInterrupted
+			break
+		}
+		before := d
+		d, failure = c.watch(ctx, func(ctx context.Context) iter.Seq2[executor.Event, error] {
+			return agent.ResumeStream(ctx, before, paused.Continuation, replies)
+		})
+	}
+
+	d, err := withPause(d, nil)
+	if err == nil {
+		err = c.keep(d)
+	}
+	c.d, c.failed = d, failure != nil || err != nil
+
+	switch {
+	case err != nil:
+		c.screen.problem(err)
+	case ctx.Err() != nil:
+		return errInterrupted
+	case errors.Is(failure, errInterrupted):
+		c.screen.note("stopped; what arrived is kept")
+	case failure != nil:
+		c.screen.problem(failure)
+		c.screen.note("/retry sends the message again")
+	}
+	return nil
+}
+
+// watch shows the events of a run that Ctrl-C stops.
+func (c *chat) watch(ctx context.Context, begin func(context.Context) iter.Seq2[executor.Event, error]) (dag.DAG, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-c.interrupts:
+			cancel(errInterrupted)
+		case <-done:
+		}
+	}()
+
+	d, err := c.screen.show(begin(ctx))
+	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) {
+		err = errInterrupted
+	}
+	return d, err
+}
+
+// approve asks about each call that needs approval.
+func (c *chat) approve(ctx context.Context, paused executor.Continuation) (map[string]executor.Reply, error) {
+	replies := map[string]executor.Reply{}
+	for _, p := range paused.Pending {
+		if !p.Approval {
+			continue
+		}
+		reply, err := c.approveCall(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		replies[p.ID] = reply
+	}
+	if len(replies) == 0 {
+		return nil, errNotHere
+	}
+	return replies, nil
+}
+
+// approveCall asks about a call, unless the user has decided about all calls of its tool.
+func (c *chat) approveCall(ctx context.Context, p executor.Pending) (executor.Reply, error) {
+	const declined = "the user declined"
+	decided, ok := c.decided[p.Call.Name]
+	if !ok {
+		c.screen.call(p.Call)
+		answer, err := c.console.ask(ctx, "[y]es, [a]lways, [n]o, ne[v]er, or what to do instead: ")
+		if err != nil {
+			return executor.Reply{}, err
+		}
+
+		switch strings.ToLower(answer) {
+		case "y", "yes":
+			decided = true
+		case "a", "always":
+			decided = true
+			c.decided[p.Call.Name] = true
+		case "n", "no", "":
+		case "v", "never":
+			c.decided[p.Call.Name] = false
+		default:
+			return executor.Declined(declined + ": " + answer), nil
+		}
+	}
+
+	if decided {
+		return executor.Approved(), nil
+	}
+	return executor.Declined(declined), nil
+}

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/node"
+)
+
+// chatCommands are the commands of a chat, in the order of /help. It is a function because /help is one of them.
+func chatCommands() []slashCommand {
+	return []slashCommand{
+		{"/back", "[N | NODE]", "go back N exchanges (1), or to a branch or node", (*chat).back},
+		{"/fork", "[NAME]", "name this point, for /back and plait fork", (*chat).fork},
+		{"/retry", "", "send the last message again", (*chat).retry},
+		{"/model", "[[PROVIDER] MODEL]", "show or change the model", (*chat).changeModel},
+		{"/cost", "", "show the tokens and the cost so far", (*chat).showCost},
+		{"/show", "[NODE]", "show the conversation as a graph, or a node", (*chat).showNode},
+		{"/help", "", "show this list", (*chat).help},
+		{"/quit", "", "end the chat", (*chat).quit},
+	}
+}
+
+// slashCommand is a command of a chat. An error of errQuit ends the chat; others are printed.
+type slashCommand struct {
+	name, arguments, help string
+	do                    func(c *chat, ctx context.Context, args []string) error
+}
+
+func commandNames() []string {
+	var names []string
+	for _, s := range chatCommands() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// command executes a line that begins with a slash.
+func (c *chat) command(ctx context.Context, line string) error {
+	fields := strings.Fields(line)
+	for _, s := range chatCommands() {
+		if s.name != fields[0] {
+			continue
+		}
+		if most := len(strings.Fields(s.arguments)); len(fields)-1 > min(most, 2) {
+			c.screen.note("usage: %s %s", s.name, s.arguments)
+			return nil
+		}
+
+		err := s.do(c, ctx, fields[1:])
+		if err == nil || errors.Is(err, errQuit) || errors.Is(err, errInterrupted) || errors.Is(err, errPaused) {
+			return err
+		}
+		c.screen.problem(err)
+		return nil
+	}
+
+	c.screen.note("%s is no command: /help lists them; // begins a message with a slash", fields[0])
+	return nil
+}
+
+func (c *chat) quit(context.Context, []string) error { return errQuit }
+
+func (c *chat) help(context.Context, []string) error {
+	for _, s := range chatCommands() {
+		fmt.Fprintf(c.out, "%-25s %s\n", strings.TrimSpace(s.name+" "+s.arguments), s.help)
+	}
+	fmt.Fprintln(c.out, "Ctrl-C stops a response. A line that ends in \\ continues in the next one.")
+	return nil
+}
+
+// retry runs the model again on the last message. A response to it is kept as a branch.
+func (c *chat) retry(ctx context.Context, _ []string) error {
+	before := c.d.Back(1)
+	if before.Err() != nil {
+		return errNoMessage
+	}
+
+	nodes := c.d.Nodes()
+	at := slices.IndexFunc(nodes, func(n *node.Node) bool {
+		m, ok := n.Message()
+		return ok && m.Role == content.User && !before.Contains(n)
+	})
+	from, left := c.d, ""
+	if c.d.Text() != before.Text() {
+		from, left = c.leave()
+	}
+
+	c.noteBranch(left)
+	return c.respond(ctx, from.AtName(nodes[at].ID().String()))
+}
+
+var errNoMessage = errors.New("there is no message yet")
+
+// leave returns the conversation with a ref for its head, and the name of the ref, so that the head can move.
+func (c *chat) leave() (d dag.DAG, name string) {
+	name = branchName(c.d)
+	return c.d.WithRef(name), name
+}
+
+// noteBranch tells the name of a branch that was left; "" for none.
+func (c *chat) noteBranch(name string) {
+	if name != "" {
+		c.screen.note("what you leave is kept as %s: /back %[1]s returns to it", name)
+	}
+}
+
+// fork names the head.
+func (c *chat) fork(_ context.Context, args []string) error {
+	if c.d.Len() == 0 {
+		return errNoMessage
+	}
+	name := branchName(c.d)
+	if len(args) > 0 {
+		name = args[0]
+	}
+
+	if err := c.move(c.d.WithRef(name)); err != nil {
+		return err
+	}
+	c.screen.note("this point is %s: /back %[1]s returns to it", name)
+	return nil
+}
+
+// branchName returns a name for the head that no ref has.
+func branchName(d dag.DAG) string {
+	for n := 1; ; n++ {
+		name := fmt.Sprintf("branch-%d", n)
+		if d.AtName(name).Err() != nil {
+			return name
+		}
+	}
+}
+
+// back moves the head. A head that nothing else reaches gets a ref, so that nothing is lost.
+func (c *chat) back(_ context.Context, args []string) error {
+	exchanges := 1
+	var name string
+	if len(args) > 0 {
+		n, err := strconv.Atoi(args[0])
+		if exchanges = n; err != nil {
+			name = args[0]
+		}
+	}
+
+	from, left := c.d, ""
+	to, err := backTo(from, exchanges, name)
+	if err != nil {
+		return err
+	}
+	if !reachesHeads(to, from) {
+		from, left = c.leave()
+		if to, err = backTo(from, exchanges, name); err != nil {
+			return err
+		}
+	}
+	if err := c.move(to); err != nil {
+		return err
+	}
+
+	c.noteBranch(left)
+	if text := lastText(to); text != "" {
+		c.screen.row("back after: %s", text)
+	} else {
+		c.screen.note("back at the beginning")
+	}
+	return nil
+}
+
+// backTo returns the conversation at a name, or so many exchanges before its end if the name is "".
+func backTo(d dag.DAG, exchanges int, name string) (dag.DAG, error) {
+	if name != "" {
+		return find(d, name)
+	}
+	to := d.Back(exchanges)
+	if to.Err() != nil {
+		return d, fmt.Errorf("the conversation does not have %s", describe.Count(exchanges, "exchange"))
+	}
+	return to, nil
+}
+
+// lastText returns the text of the last message.
+func lastText(d dag.DAG) string {
+	messages := d.Messages()
+	if len(messages) == 0 {
+		return ""
+	}
+	return describe.Text(messages[len(messages)-1].Blocks)
+}
+
+// move makes d the conversation.
+func (c *chat) move(d dag.DAG) error {
+	if err := d.Err(); err != nil {
+		return err
+	}
+	if err := c.keep(d); err != nil {
+		return err
+	}
+	c.d = d
+	return nil
+}
+
+func (c *chat) changeModel(_ context.Context, args []string) error {
+	if len(args) == 0 {
+		fmt.Fprintln(c.out, safetext.Block(strings.TrimSpace(c.provider+" "+c.model+" "+c.baseURL)))
+		return nil
+	}
+
+	before := c.runner
+	c.model = args[len(args)-1]
+	switch family := providerOf(c.model); {
+	case len(args) == 2:
+		c.provider = args[0]
+	case family != "" && c.baseURL == "" && !strings.HasPrefix(c.provider, family):
+		c.provider = family
+	}
+
+	// A base URL is that of one provider.
+	if c.provider != before.provider {
+		c.baseURL = ""
+	}
+	_, d, err := c.agent(c.d)
+	if err != nil {
+		c.runner = before
+		return err
+	}
+	c.d = d
+	c.screen.note("the model is %s of %s", c.model, c.provider)
+	return nil
+}
+
+func (c *chat) showCost(context.Context, []string) error {
+	sum := &costs{prices: c.prices.Prices, models: map[string]*spending{}}
+	for _, m := range responses(c.d) {
+		sum.add(m.Answer.Model, m.Answer.Usage)
+	}
+
+	file := fileCost{File: "this chat"}
+	file.Models, file.Total = sum.list()
+	report := costReport{Files: []fileCost{file}, Total: file.Total}
+	if c.prices.Prices != nil {
+		report.Currency = c.prices.Currency
+	}
+	return report.write(c.out)
+}
+
+func (c *chat) showNode(_ context.Context, args []string) error {
+	if len(args) > 0 {
+		n, err := nodeOf(c.d, args[0])
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(c.out, safetext.Block(whole(n)))
+		return err
+	}
+
+	all := everyNode(c.d)
+	o := &dag.LogOptions{Width: c.screen.width, Color: colorOf(c.out)}
+	if err := all.WriteLog(c.out, o); err != nil {
+		return err
+	}
+	return c.printRefs(c.d.Refs())
+}

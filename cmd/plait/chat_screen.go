@@ -1,0 +1,223 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/safetext"
+)
+
+// screen prints a chat: responses to standard output, everything else to standard error.
+type screen struct {
+	*streams
+	response flow
+	width    int  // of a row of notes, in cells
+	color    bool // of notes
+	repairs  repairLog
+	unbound  repairLog
+	thinking bool // a note about it was printed
+}
+
+// defaultWidth is the width of rows where the terminal's is not known.
+const defaultWidth = 80
+
+func newScreen(s *streams) *screen {
+	_, wrap := terminalOf(s.out)
+	_, width := terminalOf(s.err)
+	if width == 0 {
+		width = defaultWidth
+	}
+	return &screen{streams: s, response: flow{out: s.out, width: wrap}, width: width, color: colorOf(s.err)}
+}
+
+// show prints the events of a run, and returns the conversation and the error that it ends with.
+func (s *screen) show(events iter.Seq2[executor.Event, error]) (dag.DAG, error) {
+	var after dag.DAG
+	var failure error
+	for event, err := range events {
+		switch e := event.(type) {
+		case executor.RunStart:
+			for _, name := range e.Unbound {
+				if s.unbound.add(name) {
+					s.note("the tool %s is not there; the model does not see it", name)
+				}
+			}
+		case executor.MessageDelta:
+			s.delta(e)
+		case executor.Repaired:
+			for _, note := range e.Repairs {
+				if s.repairs.add(note.String()) {
+					s.note("repaired: %s", note)
+				}
+			}
+		case executor.Retry:
+			s.note("the request failed and is sent again: %s", plain(e.Err))
+		case executor.MessageEnd:
+			s.response.end()
+			s.thinking = false
+		case executor.ToolStart:
+			s.row("▸ %s(%s)", e.Ran.Name, describe.Arguments(e.Ran.Input, s.width))
+		case executor.ToolEnd:
+			sign := "→"
+			if e.Execution.IsError {
+				sign = "✗"
+			}
+			s.row("  %s %s %s", e.Execution.Tool, sign, describe.Text(e.Execution.Result))
+		case executor.End:
+			after, failure = e.DAG, err
+		}
+	}
+
+	s.response.end()
+	return after, failure
+}
+
+// delta prints a piece of a response. Of thinking it prints only that there is some.
+func (s *screen) delta(e executor.MessageDelta) {
+	if d, ok := e.Event.(api.Delta); ok && d.Kind == api.DeltaThinking && !s.thinking {
+		s.thinking = true
+		s.note("thinking …")
+	}
+	s.response.write(e.Text())
+}
+
+// call prints a call that somebody has to approve, with all of its arguments.
+func (s *screen) call(call executor.Call) {
+	s.response.end()
+	row := safetext.Row(call.Name) + " " + safetext.Row(string(call.Input))
+	if safetext.Width(row) >= s.width {
+		row = safetext.Row(call.Name) + "\n" + strings.TrimSuffix(safetext.Block(indentedJSON(call.Input)), "\n")
+	}
+	fmt.Fprintln(s.err, "Run "+row+"?")
+}
+
+// note prints a remark of the command.
+func (s *screen) note(format string, args ...any) {
+	s.dim(safetext.Block(fmt.Sprintf(format, args...)))
+}
+
+// row prints a remark on one row, cut to the width of the terminal. The last cell stays free.
+func (s *screen) row(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	s.dim(indent + safetext.Line(text, s.width-1-len(indent)))
+}
+
+// problem prints an error as the command prints the error that it ends with.
+func (s *screen) problem(err error) {
+	s.response.end()
+	fmt.Fprintln(s.err, safetext.Block("plait: "+plain(err)))
+}
+
+func (s *screen) dim(text string) {
+	s.response.end()
+	if s.color {
+		text = "\x1b[2m" + strings.ReplaceAll(text, "\n", "\x1b[0m\n\x1b[2m") + "\x1b[0m"
+	}
+	fmt.Fprintln(s.err, text)
+}
+
+// flow writes text that arrives in pieces. It breaks lines between words, and makes the text harmless: a word is
+// written when it is complete, so that no character with marks of its own is taken apart.
+type flow struct {
+	out    io.Writer
+	width  int    // in cells; 0 breaks no lines
+	word   string // what arrived of a word
+	column int    // where the next word begins
+	code   bool   // the line is in a block of code
+	table  bool   // the line is a row of a table
+}
+
+// write appends a piece of text.
+func (f *flow) write(text string) {
+	f.word += text
+	for {
+		at := strings.IndexAny(f.word, " \t\n\r")
+		if at < 0 {
+			break
+		}
+		// A line break of two characters may arrive in two pieces.
+		if f.word[at] == '\r' && at == len(f.word)-1 {
+			return
+		}
+
+		word, space := f.word[:at], f.word[at:at+1]
+		if strings.HasPrefix(f.word[at:], "\r\n") {
+			space = "\r\n"
+		}
+		f.word = f.word[at+len(space):]
+		f.put(word)
+		f.space(space)
+	}
+
+	// Text without spaces must not wait for one. The last cluster may still get marks.
+	const longest = 40
+	if len(f.word) > longest {
+		last := lastCluster(f.word)
+		f.put(f.word[:last])
+		f.word = f.word[last:]
+	}
+}
+
+// lastCluster returns the index of the last cluster of a text.
+func lastCluster(text string) int {
+	at := 0
+	for {
+		_, _, size := safetext.Cluster(text[at:])
+		if at+size >= len(text) {
+			return at
+		}
+		at += size
+	}
+}
+
+// put writes a word, on the next line if this one has no room for it.
+func (f *flow) put(word string) {
+	if word == "" {
+		return
+	}
+	if f.column == 0 {
+		f.table = strings.HasPrefix(word, "|")
+		if strings.HasPrefix(word, "```") {
+			f.code = !f.code
+		}
+	}
+
+	cells := safetext.Width(word)
+	if f.column > 0 && f.column+cells >= f.width && f.width > 0 && !f.code && !f.table {
+		_, _ = io.WriteString(f.out, "\n")
+		f.column = 0
+	}
+	_, _ = io.WriteString(f.out, safetext.Block(word))
+	f.column += cells
+}
+
+// space writes white space.
+func (f *flow) space(text string) {
+	const tab = 8
+	switch text {
+	case " ":
+		f.column++
+	case "\t":
+		f.column += tab - f.column%tab
+	default:
+		f.column, f.table = 0, false
+	}
+	_, _ = io.WriteString(f.out, safetext.Block(text))
+}
+
+// end writes the last word and ends the line. A response that is over leaves no line open, and no block of code.
+func (f *flow) end() {
+	f.put(strings.TrimSuffix(f.word, "\r"))
+	f.word, f.code, f.table = "", false, false
+	if f.column > 0 {
+		_, _ = io.WriteString(f.out, "\n")
+		f.column = 0
+	}
+}
