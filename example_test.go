@@ -90,13 +90,13 @@ func TestREADMEShowsWhatItsCodePrints(t *testing.T) {
 		var d dag.DAG
 		log := printed(t, func() { d, err = quickStart(ctx, model) })
 		require.NoError(t, err)
-		shows(t, "README.md", "text", log)
+		shows(t, "README.md", "text", 0, log)
 
 		drawing := printed(t, func() { err = goOn(ctx, model, d, filepath.Join(t.TempDir(), "weather.json")) })
 		require.NoError(t, err)
 		said, picture, _ := strings.Cut(drawing, "\n")
 		require.Equal(t, "Tokyo has 72°F and Paris 64°F. 11", said)
-		shows(t, "README.md", "mermaid", picture)
+		shows(t, "README.md", "mermaid", 0, picture)
 	})
 }
 
@@ -116,17 +116,18 @@ func TestArchitectureShowsAPausedRun(t *testing.T) {
 
 		var picture strings.Builder
 		require.NoError(t, viz.Mermaid(&picture, d, nil))
-		shows(t, "docs/architecture.md", "mermaid", picture.String())
+		shows(t, "docs/architecture.md", "mermaid", 0, picture.String())
 	})
 }
 
-// shows requires the document's first block of that language to be want, or makes it so.
-func shows(t *testing.T, document, language, want string) {
+// shows requires the document's block of that language, counted from 0, to be want, or makes it so.
+func shows(t *testing.T, document, language string, block int, want string) {
 	t.Helper()
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
-	at := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindSubmatchIndex(text)
-	require.NotNil(t, at, "%s has no %s block", document, language)
+	blocks := regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllSubmatchIndex(text, -1)
+	require.Greater(t, len(blocks), block, "blocks of %s in %s", language, document)
+	at := blocks[block]
 
 	if *update {
 		text = slices.Concat(text[:at[2]], []byte(want), text[at[3]:])
