@@ -328,6 +328,30 @@ func TestREADMECommandsExist(t *testing.T) {
 	}
 }
 
+// TestGuaranteesNameTestsThatExist keeps docs/guarantees.md true when tests are renamed.
+func TestGuaranteesNameTestsThatExist(t *testing.T) {
+	text, err := os.ReadFile("docs/guarantees.md")
+	require.NoError(t, err)
+
+	exist := map[string]bool{}
+	require.NoError(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(source, -1) {
+			exist[string(m[1])] = true
+		}
+		return err
+	}))
+
+	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllSubmatch(text, -1)
+	require.Greater(t, len(named), 40)
+	for _, m := range named {
+		require.True(t, exist[string(m[1])], "docs/guarantees.md names %s, which does not exist", m[1])
+	}
+}
+
 func TestDocumentsLinksLeadSomewhere(t *testing.T) {
 	for _, document := range documents(t) {
 		text, err := os.ReadFile(document)
