@@ -219,7 +219,7 @@ var formats = []int{1}
 // it.
 func (e *Engine) claim(ctx context.Context, s Settings, run string, limit int) ([]func(context.Context), error) {
 	// The lease is counted from before the claim, so that it never lasts longer here than in the store.
-	began := time.Now()
+	began := s.now()
 	runs, err := e.Store.ClaimRuns(ctx, store.ClaimRunsRequest{
 		Worker: s.Name, Agents: slices.Sorted(maps.Keys(e.Agents)), Formats: formats, Run: run,
 		Lease: s.Lease, Limit: limit,

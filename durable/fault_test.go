@@ -9,8 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -149,24 +152,66 @@ func TestSixteenWorkers(t *testing.T) {
 	}))
 }
 
-// The clock of one process jumps by an hour, forward and back, at each reading.
+// outside is a time with a monotonic clock. Times inside a world have none.
+var outside = time.Now()
+
+// jumping returns a clock that jumps by a day, forward and back, at each reading. As when somebody sets the clock of a
+// machine, the monotonic clock goes on.
+func jumping() func() time.Time {
+	const day = 24 * 60 * 60 // seconds
+	var readings atomic.Int64
+	began := time.Now()
+	return func() time.Time {
+		now := outside.Add(time.Since(began))
+
+		// With a monotonic clock, the first word of a time is a flag, 33 bits of seconds and 30 bits of nanoseconds.
+		wall := (*uint64)(unsafe.Pointer(&now))
+		if readings.Add(1)%2 == 0 {
+			*wall += day << 30
+		} else {
+			*wall -= day << 30
+		}
+		return now
+	}
+}
+
+func TestJumpingClockHasAMonotonicClockThatDoesNotJump(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := jumping()
+		before, after := clock(), clock()
+		require.Zero(t, after.Sub(before))
+		require.Equal(t, 48*time.Hour, after.Round(0).Sub(before.Round(0)))
+	})
+}
+
+// A process whose clock jumps neither loses a lease nor takes one of another process: each call begins once, and each run is
+// claimed twice, before its pause and after it.
 func TestClockOfAProcessDoesNotMatter(t *testing.T) {
 	require.Empty(t, within(t, func(w *world) {
-		forward := false
-		first := w.add(func(p *process) {
-			var mu sync.Mutex
-			p.engine.Source = node.Source{Now: func() time.Time {
+		w.slow = 3 * lease
+		w.options.ResultTimeout = time.Hour
+		var mu sync.Mutex
+		claims := map[string]int{} // by run
+		jump := func(p *process) {
+			clock := jumping()
+			p.engine.Source, p.engine.now, p.worker.now = node.Source{Now: clock}, clock, clock
+		}
+		count := func(p *process) {
+			p.claimed = func(run string) {
 				mu.Lock()
 				defer mu.Unlock()
-				if forward = !forward; forward {
-					return time.Now().Add(time.Hour)
-				}
-				return time.Now().Add(-time.Hour)
-			}}
-		})
-		w.add(nil)
-		w.finish(w.start(first, 10))
+				claims[run]++
+			}
+		}
+
+		first := w.add(func(p *process) { jump(p); count(p) })
+		w.add(count)
+		runs := w.start(first, 40) // more than one process has slots for
+		w.finish(runs)
 		w.history.once()
+		for _, run := range runs {
+			require.Equal(t, 2, claims[run])
+		}
 	}))
 }
 

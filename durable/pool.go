@@ -29,6 +29,8 @@ type Settings struct {
 	ShutdownTimeout time.Duration
 	// Log receives the errors while serving. Defaults to slog.Default().
 	Log *slog.Logger
+
+	now func() time.Time // for tests: the clock of the process. Defaults to time.Now
 }
 
 func (s Settings) withDefaults() Settings {
@@ -51,8 +53,15 @@ func (s Settings) withDefaults() Settings {
 	if s.Log == nil {
 		s.Log = slog.Default()
 	}
+	if s.now == nil {
+		s.now = time.Now
+	}
 	return s
 }
+
+// since returns the time that has passed since t, a reading of s.now. Both have a reading of the monotonic clock, so it
+// does not matter if the clock of the machine was set in between.
+func (s Settings) since(t time.Time) time.Duration { return s.now().Sub(t) }
 
 // errInterrupted is the cause of a context that Serve has cancelled at its end, after ShutdownTimeout.
 var errInterrupted = errors.New("durable: the process ends")
@@ -263,9 +272,9 @@ func refused(err error) bool {
 // retry calls fn until it succeeds or is refused, ctx is done, or so much time has passed that the lease may have
 // ended. It calls fn at least once.
 func (s Settings) retry(ctx context.Context, fn func(context.Context) error) error {
-	for began, wait := time.Now(), s.Poll/10; ; wait *= 2 {
+	for began, wait := s.now(), s.Poll/10; ; wait *= 2 {
 		err := fn(context.WithoutCancel(ctx))
-		if err == nil || refused(err) || time.Since(began)+wait > s.Lease {
+		if err == nil || refused(err) || s.since(began)+wait > s.Lease {
 			return err
 		}
 

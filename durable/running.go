@@ -36,7 +36,7 @@ func (r *running) do(ctx context.Context) {
 	defer stop()
 	r.held = held
 
-	if time.Since(r.began) >= r.Settings.Lease {
+	if r.since(r.began) >= r.Settings.Lease {
 		return // the process was frozen since the claim, and the lease has ended
 	}
 	if limit := r.engine.attempts(); r.Run.Claims > limit {

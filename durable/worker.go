@@ -101,7 +101,7 @@ func (w *Worker) claim(ctx context.Context, s Settings, key store.Key, limit int
 	}
 
 	// The lease is counted from before the claim, so that it never lasts longer here than in the store.
-	began := time.Now()
+	began := s.now()
 	tasks, err := w.Store.ClaimTasks(ctx, store.ClaimTasksRequest{
 		Worker: s.Name, Tools: names, Key: key, Lease: s.Lease, Limit: limit,
 	})
@@ -122,13 +122,12 @@ func (w *Worker) do(ctx context.Context, s Settings, task store.ClaimedTask, beg
 	// Left was computed by the store, with its clock. From there on this machine's clock is enough.
 	if task.Left > 0 {
 		var cancel func()
-		held, cancel = context.WithTimeoutCause(held, task.Left-time.Since(began), errDeadline)
+		held, cancel = context.WithTimeoutCause(held, task.Left-s.since(began), errDeadline)
 		defer cancel()
 	}
 
 	// A process that was frozen since the claim must not begin the call: another worker may have executed it.
-	// time.Since reads the monotonic clock, so it does not matter if the clock was set.
-	if !w.unchecked && time.Since(began) >= s.Lease {
+	if !w.unchecked && s.since(began) >= s.Lease {
 		w.release(ctx, s, task, 0, true)
 		return
 	}

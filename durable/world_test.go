@@ -57,9 +57,10 @@ type process struct {
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 
-	ahead time.Duration            // how far the clock of the store is before that of the process
-	plan  func(point string) fault // "" is none
-	wakes func(fn func(store.Wake)) func(store.Wake)
+	ahead   time.Duration            // how far the clock of the store is before that of the process
+	plan    func(point string) fault // "" is none
+	wakes   func(fn func(store.Wake)) func(store.Wake)
+	claimed func(run string) // called for each run that the process has claimed; nil is none
 	// broken breaks a rule, for the negative controls: it may replace the error of a transaction.
 	broken func(point string, err error) error
 
@@ -208,7 +209,15 @@ func (p *process) Begin(ctx context.Context, b store.BeginRequest) (store.Run, e
 }
 
 func (p *process) ClaimRuns(ctx context.Context, c store.ClaimRunsRequest) ([]store.ClaimedRun, error) {
-	return found(p, "claim run", func() ([]store.ClaimedRun, error) { return p.Runs.ClaimRuns(ctx, c) })
+	return found(p, "claim run", func() ([]store.ClaimedRun, error) {
+		runs, err := p.Runs.ClaimRuns(ctx, c)
+		for _, r := range runs {
+			if p.claimed != nil {
+				p.claimed(r.Run.ID)
+			}
+		}
+		return runs, err
+	})
 }
 
 func (p *process) ClaimTasks(ctx context.Context, c store.ClaimTasksRequest) ([]store.ClaimedTask, error) {
