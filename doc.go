@@ -32,8 +32,8 @@
 //	  live       the same page during a run
 //	  progress   a line on a terminal that says how far a run is
 //
-// Beside api stands api/apitest: a scripted model, and the suite that a provider of your own can run. api/apitest/fake has strict fakes
-// of the real APIs, and api/apitest/tape records real traffic and plays it back.
+// Beside api stands api/apitest: a scripted model. api/apitest/conformance has the suite that a provider of your own can run,
+// api/apitest/fake strict fakes of the real APIs, and api/apitest/tape records real traffic and plays it back.
 //
 // What needs more than the core is a module of its own, so that a program downloads only what it uses: the providers api/anthropic,
 // api/openai and api/gemini over the official SDKs, store/sqlite and store/postgres, durable/river, viz/png, the command

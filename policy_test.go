@@ -25,7 +25,7 @@ const module = "github.com/plait-dev/plait"
 var layers = []string{
 	"content",
 	"node",
-	"api", "api/dialect", "api/apitest", "api/apitest/fake", "api/apitest/tape",
+	"api", "api/dialect", "api/apitest", "api/apitest/conformance", "api/apitest/fake", "api/apitest/tape",
 	"dag",
 	"store", "store/storetest",
 	"transcript",
@@ -114,13 +114,25 @@ func TestRootModuleNeedsOnlyWhatIsAllowed(t *testing.T) {
 
 func TestTestHelpersStayOutOfTheLibrary(t *testing.T) {
 	for _, p := range packages(t) {
-		if strings.HasSuffix(p.ImportPath, "test") || strings.HasSuffix(p.ImportPath, "apitest/tape") || strings.HasSuffix(p.ImportPath, "internal/fixture") {
+		if strings.HasSuffix(p.ImportPath, "test") || strings.HasSuffix(p.ImportPath, "apitest/conformance") ||
+			strings.HasSuffix(p.ImportPath, "apitest/tape") || strings.HasSuffix(p.ImportPath, "internal/fixture") {
 			continue
 		}
 		for _, imported := range p.Imports {
 			require.NotEqual(t, "testing", imported, "%s imports testing", p.ImportPath)
 			require.False(t, strings.HasPrefix(imported, "github.com/stretchr/"), "%s imports %s", p.ImportPath, imported)
 		}
+	}
+}
+
+// TestTheCoreDoesNotImportNetHTTP holds that the first build of a program without a network stays short.
+func TestTheCoreDoesNotImportNetHTTP(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "./content", "./node", "./api", "./api/apitest", "./dag", "./executor", "./viz").Output()
+	require.NoError(t, err)
+	deps := strings.Fields(string(out))
+	require.Contains(t, deps, module+"/executor")
+	for _, heavy := range []string{"net/http", "crypto/tls", "testing", module + "/api/apitest/fake"} {
+		require.NotContains(t, deps, heavy)
 	}
 }
 
@@ -281,7 +293,7 @@ func documents(t *testing.T) []string {
 // TestDocumentsShowCompiledCode finds each Go block of a document, line by line, in an example or in another test.
 func TestDocumentsShowCompiledCode(t *testing.T) {
 	var sources []string
-	for _, pattern := range []string{"*_test.go", "*/*_test.go", "*/*/*_test.go", "examples/*/*.go", "examples/*/*/*.go"} {
+	for _, pattern := range []string{"*_test.go", "*/*_test.go", "*/*/*_test.go", "*/*/*/*_test.go", "examples/*/*.go", "examples/*/*/*.go"} {
 		names, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, name := range names {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/blockcodec"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/idle"
 )
 
 // ClientOptions are the options of a [Client].
@@ -289,7 +289,7 @@ func (c *Client) wait(ctx context.Context, attempt int, err error) (time.Duratio
 
 	if limit := c.options.MaxRetryAfter; requested && limit > 0 && wait > limit {
 		return 0, fmt.Errorf("%w; not retried: the provider asks to wait %s, and the maximum is %s",
-			err, wire.Seconds(wait), wire.Seconds(limit))
+			err, idle.Seconds(wait), idle.Seconds(limit))
 	}
 
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
@@ -298,7 +298,7 @@ func (c *Client) wait(ctx context.Context, attempt int, err error) (time.Duratio
 			reason = "the provider asks to wait"
 		}
 		return 0, fmt.Errorf("%w; not retried: %s %s, and the context ends in %s",
-			err, reason, wire.Seconds(wait), wire.Seconds(time.Until(deadline)))
+			err, reason, idle.Seconds(wait), idle.Seconds(time.Until(deadline)))
 	}
 	return wait, nil
 }

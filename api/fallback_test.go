@@ -11,6 +11,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/conformance"
 	"github.com/plait-dev/plait/content"
 )
 
@@ -112,19 +113,19 @@ func TestFallbackPassesOverAProviderThatAskedToWait(t *testing.T) {
 
 func TestFallbackKeepsTheRulesOfAProvider(t *testing.T) {
 	down := apitest.NewScript(apitest.Say("Let me").Fail(&api.Error{Kind: api.ErrOverloaded, API: "down"}).Always())
-	apitest.Run(t, func(_ *testing.T, s apitest.Scenario) api.Provider {
+	conformance.Run(t, func(_ *testing.T, s conformance.Scenario) api.Provider {
 		hello := apitest.Say("Hello there.").Always()
 		var model *apitest.Script
 		switch s {
-		case apitest.Answers:
+		case conformance.Answers:
 			model = apitest.NewScript(hello)
-		case apitest.Calls:
+		case conformance.Calls:
 			model = apitest.NewScript(apitest.Say("Let me see.").Call(apitest.Use("get_weather", map[string]string{"city": "Tokyo"})).Always())
-		case apitest.FailsOnce:
+		case conformance.FailsOnce:
 			model = apitest.NewScript(apitest.Fail(&api.Error{Kind: api.ErrOverloaded, API: "script"}), hello)
-		case apitest.Breaks:
+		case conformance.Breaks:
 			model = apitest.NewScript(apitest.Say("Hello").Fail(&api.Error{Kind: api.ErrCut, API: "script"}).Always())
-		case apitest.Hangs:
+		case conformance.Hangs:
 			model = apitest.NewScript(apitest.Hang().Always())
 		}
 		return api.Fallback(down, model)

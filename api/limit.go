@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/idle"
 )
 
 // pace keeps the requests of a Client within its limits. A nil pace has no limits.
@@ -66,7 +66,7 @@ func (p *pace) waitInterval(ctx context.Context) error {
 		reservation.Cancel()
 		return &Error{Kind: ErrRateLimited, RetryAfter: wait, Err: fmt.Errorf(
 			"the client's own limit of %d requests a minute: the next one is allowed in %s, and the context ends in %s",
-			p.perMinute, wire.Seconds(wait), wire.Seconds(time.Until(deadline)))}
+			p.perMinute, idle.Seconds(wait), idle.Seconds(time.Until(deadline)))}
 	}
 	if wait > 0 && !sleep(ctx, wait) {
 		reservation.Cancel() // a later request may use it

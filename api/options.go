@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"net/http"
+	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,8 +46,9 @@ type Options struct {
 	// ErrStalled. It applies until the first byte of the response, and between any two. Negative is no limit. Defaults
 	// to 5 minutes, and to 10 minutes for a response that is not streamed.
 	Idle time.Duration
-	// Header is added to the request's HTTP header. It replaces fields of the same name. Defaults to none.
-	Header http.Header
+	// Header is added to the request's HTTP header. It replaces fields of the same name. An http.Header can be assigned to
+	// it; this package does not import net/http. Defaults to none.
+	Header map[string][]string
 	// Body is an object with further members of the request's body, in the provider's own form, for what Plait does not
 	// know. It overrides a member that Options sets. Members with the conversation, the model or whether the response
 	// is streamed are dropped, with a note. Defaults to none.
@@ -77,15 +78,15 @@ func (o Options) Over(defaults Options) Options {
 }
 
 // overHeader returns defaults overridden by values. Header names are case-insensitive.
-func overHeader(values, defaults http.Header) http.Header {
+func overHeader(values, defaults map[string][]string) map[string][]string {
 	if len(values)+len(defaults) == 0 {
 		return nil
 	}
 
-	merged := http.Header{}
-	for _, h := range []http.Header{defaults, values} {
+	merged := map[string][]string{}
+	for _, h := range []map[string][]string{defaults, values} {
 		for _, name := range slices.Sorted(maps.Keys(h)) {
-			merged[http.CanonicalHeaderKey(name)] = h[name]
+			merged[textproto.CanonicalMIMEHeaderKey(name)] = h[name]
 		}
 	}
 	return merged
@@ -144,7 +145,7 @@ func reason(j content.JSON) string {
 }
 
 // unsendable returns the name of the first header field that HTTP cannot carry, or "".
-func unsendable(h http.Header) string {
+func unsendable(h map[string][]string) string {
 	notToken := func(c rune) bool { return c <= ' ' || c >= 0x7F || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) }
 	control := func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7F }
 	hasControl := func(value string) bool { return strings.ContainsFunc(value, control) }

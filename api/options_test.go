@@ -72,7 +72,7 @@ func TestOverFillsWhatIsOpen(t *testing.T) {
 
 	merged := api.Options{Metadata: map[string]string{"b": "2"}, Header: http.Header{"B": {"2"}}, Body: `{"b":2}`}.Over(full)
 	require.Equal(t, map[string]string{"a": "1", "b": "2"}, merged.Metadata)
-	require.Equal(t, http.Header{"A": {"1"}, "B": {"2"}}, merged.Header)
+	require.Equal(t, map[string][]string{"A": {"1"}, "B": {"2"}}, merged.Header)
 	require.Equal(t, content.JSON(`{"a":1,"b":2}`), merged.Body)
 	require.Len(t, full.Metadata, 1, "the defaults are not changed")
 	require.Len(t, full.Header, 1)
@@ -197,8 +197,8 @@ func TestWithOfNoProviderIsAnError(t *testing.T) {
 func TestHeaderNamesIgnoreCase(t *testing.T) {
 	provider := api.Options{Header: http.Header{"x-a": {"provider"}, "X-B": {"kept"}}}
 	request := api.Options{Header: http.Header{"X-a": {"request"}}}
-	require.Equal(t, http.Header{"X-A": {"request"}, "X-B": {"kept"}}, request.Over(provider).Header)
-	require.Equal(t, http.Header{"X-A": {"provider"}, "X-B": {"kept"}}, api.Options{}.Over(provider).Header)
+	require.Equal(t, map[string][]string{"X-A": {"request"}, "X-B": {"kept"}}, request.Over(provider).Header)
+	require.Equal(t, map[string][]string{"X-A": {"provider"}, "X-B": {"kept"}}, api.Options{}.Over(provider).Header)
 	require.Nil(t, api.Options{}.Over(api.Options{}).Header)
 }
 

@@ -23,7 +23,7 @@ type Request struct {
 
 // Provider is a model behind an API.
 //
-// Stream sends the request and yields the events of the response. Its rules, each of which package apitest checks:
+// Stream sends the request and yields the events of the response. Its rules, each of which package conformance checks:
 //
 //   - At most one [Repaired] comes first, and only if the request had to be repaired.
 //   - [Delta] events are pieces of a block that is being written. They are for display only.
@@ -50,8 +50,8 @@ type Request struct {
 //   - Package api/dialect turns any list of messages into a request that the API accepts.
 //   - [Once] makes a sequence single-use.
 //   - [Error] and its kinds are the errors that a [Client] and [Fallback] understand.
-//   - apitest.Run checks all of the rules above. The examples of package apitest have a whole provider, in
-//     api/apitest/example_provider_test.go ("go doc" shows no examples).
+//   - conformance.Run checks all of the rules above. Its examples have a whole provider, in
+//     api/apitest/conformance/example_provider_test.go ("go doc" shows no examples).
 type Provider interface {
 	Stream(ctx context.Context, req Request) iter.Seq2[Event, error]
 }

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/idle"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -42,7 +43,7 @@ func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Ev
 				API: API, Options: b.options.Options, Whole: b.options.NoStream, Body: body, Notes: b.notes,
 			}, err
 		},
-		Ask: func(watch *wire.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
+		Ask: func(watch *idle.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
 			return p.ask(watch, c.Body, b.options)
 		},
 		Explain: explain,
@@ -50,7 +51,7 @@ func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Ev
 }
 
 // ask sends the body and yields the events of the response.
-func (p *Provider) ask(watch *wire.Watch, body *wire.Parts, o Options) iter.Seq2[api.Event, error] {
+func (p *Provider) ask(watch *idle.Watch, body *wire.Parts, o Options) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		res, err := p.send(watch.Context, body, o)
 		if err != nil {

@@ -1,5 +1,4 @@
-// Package apitest helps to test programs that call models: a scripted model that needs no network, and the suite that
-// every provider passes.
+// Package apitest helps to test programs that call models: a scripted model that needs no network.
 //
 // The smallest whole program:
 //
@@ -10,11 +9,8 @@
 //	d, err := executor.Run(ctx, model, d)
 //	fmt.Println(len(model.Requests()), d.Text())
 //
-// [Script] is a model for tests of an agent. [Run] checks that a provider keeps the rules of api.Provider. With a
-// [Recorder] it also checks the requests that the provider sends.
-//
-// Two packages beside this one stand in for a real API: apitest/fake has servers that refuse what the API refuses, and
-// apitest/tape records real traffic and plays it back.
+// Packages beside this one help to test providers: apitest/conformance has the suite that every provider passes,
+// apitest/fake has servers that refuse what a real API refuses, and apitest/tape records real traffic and plays it back.
 //
 // # Concurrency
 //

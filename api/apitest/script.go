@@ -14,7 +14,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/wire"
+	"github.com/plait-dev/plait/internal/idle"
 )
 
 // ErrScriptOver is in the chain of the error that a [Script] returns when it has no turn left.
@@ -112,7 +112,11 @@ func (s *Script) next(req api.Request) (turn Turn, n int, err error) {
 
 // cloneOptions returns a deep copy of o.
 func cloneOptions(o api.Options) api.Options {
-	o.StopSequences, o.Metadata, o.Header = slices.Clone(o.StopSequences), maps.Clone(o.Metadata), o.Header.Clone()
+	o.StopSequences, o.Metadata, o.Header = slices.Clone(o.StopSequences), maps.Clone(o.Metadata), maps.Clone(o.Header)
+	for name, values := range o.Header {
+		o.Header[name] = slices.Clone(values)
+	}
+
 	if o.Temperature != nil {
 		t := *o.Temperature
 		o.Temperature = &t
@@ -301,19 +305,19 @@ func (t Turn) breakOff(n int, yield func(api.Event, error) bool, err error) {
 	}
 }
 
-// idleFor waits for d. It returns an error if the context ends, or idle is over, before.
-func idleFor(ctx context.Context, d, idle time.Duration) error {
+// idleFor waits for d. It returns an error if the context ends, or the limit is over, before.
+func idleFor(ctx context.Context, d, limit time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	if idle == 0 {
-		idle = wire.Idle
+	if limit == 0 {
+		limit = idle.Default
 	}
 
 	var stalled error
-	if idle > 0 && idle < d {
-		message := "nothing received for " + wire.Seconds(idle)
-		d, stalled = idle, &api.Error{Kind: api.ErrStalled, API: scriptAPI, Message: message}
+	if limit > 0 && limit < d {
+		message := "nothing received for " + idle.Seconds(limit)
+		d, stalled = limit, &api.Error{Kind: api.ErrStalled, API: scriptAPI, Message: message}
 	}
 
 	timer := time.NewTimer(d)

@@ -176,13 +176,13 @@ func TestScriptRemembersTheOptionsAsTheyWere(t *testing.T) {
 	}
 	warm = 1
 	o.StopSequences[0], o.Metadata["a"] = "STOP", "c"
-	o.Header.Set("X", "2")
+	o.Header["X"][0] = "2"
 	asked := model.Requests()[0].Options
 	require.Equal(t, 5, asked.MaxTokens)
 	require.Equal(t, 0.5, *asked.Temperature)
 	require.Equal(t, []string{"END"}, asked.StopSequences)
 	require.Equal(t, map[string]string{"a": "b"}, asked.Metadata)
-	require.Equal(t, "1", asked.Header.Get("X"))
+	require.Equal(t, "1", asked.Header["X"][0])
 }
 
 func TestScriptRefusesWhatAnAPIWouldRefuse(t *testing.T) {

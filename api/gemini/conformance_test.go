@@ -8,7 +8,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/conformance"
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 )
@@ -16,11 +16,11 @@ import (
 func TestProviderKeepsTheRules(t *testing.T) {
 	for name, o := range map[string]Options{"streamed": {}, "whole": {NoStream: true}} {
 		t.Run(name, func(t *testing.T) {
-			apitest.Run(t, func(t *testing.T, s apitest.Scenario) api.Provider {
-				if s == apitest.Breaks && o.NoStream {
+			conformance.Run(t, func(t *testing.T, s conformance.Scenario) api.Provider {
+				if s == conformance.Breaks && o.NoStream {
 					return nil // an answer that comes whole cannot break off in its middle
 				}
-				sent := &apitest.Recorder{Next: scenario(s)}
+				sent := &conformance.Recorder{Next: scenario(s)}
 				server := httptest.NewServer(sent)
 				t.Cleanup(server.Close)
 				options := o
@@ -39,20 +39,20 @@ func localSDK(url string, client *http.Client) *genai.ClientConfig {
 }
 
 // scenario is a strict fake of the API that behaves as s says.
-func scenario(s apitest.Scenario) http.Handler {
+func scenario(s conformance.Scenario) http.Handler {
 	hello := fake.GeminiContent(content.Text{Text: "Hello there."})
 	var answers []fake.Reply
 	switch s {
-	case apitest.Hangs:
+	case conformance.Hangs:
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			r.Body.Close() // only then is it seen that the client is gone
 			<-r.Context().Done()
 		})
-	case apitest.Calls:
+	case conformance.Calls:
 		hello = fake.GeminiContent(content.Text{Text: "Let me see."}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`})
-	case apitest.FailsOnce:
+	case conformance.FailsOnce:
 		answers = append(answers, fake.GeminiFailure(503, "UNAVAILABLE", "The model is overloaded."))
-	case apitest.Breaks:
+	case conformance.Breaks:
 		hello.Cut = true
 	}
 	for range 40 {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/idle"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -48,7 +49,7 @@ func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Ev
 				API: API, Options: b.options.Options, Whole: b.options.NoStream, Body: body, Notes: b.notes,
 			}, err
 		},
-		Ask: func(watch *wire.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
+		Ask: func(watch *idle.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
 			return p.ask(watch, &b.options, c.Body)
 		},
 		Explain: explain,
@@ -56,7 +57,7 @@ func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Ev
 }
 
 // ask sends a body and yields the events of the response.
-func (p *Provider) ask(watch *wire.Watch, o *Options, body *wire.Parts) iter.Seq2[api.Event, error] {
+func (p *Provider) ask(watch *idle.Watch, o *Options, body *wire.Parts) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		client, err := p.connected(watch.Context)
 		if err != nil {

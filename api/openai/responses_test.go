@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/conformance"
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/stretchr/testify/require"
@@ -17,11 +17,11 @@ import (
 func TestResponsesKeepsTheRules(t *testing.T) {
 	for name, o := range map[string]Options{"streamed": {}, "whole": {NoStream: true}} {
 		t.Run(name, func(t *testing.T) {
-			apitest.Run(t, func(t *testing.T, s apitest.Scenario) api.Provider {
-				if s == apitest.Breaks && o.NoStream {
+			conformance.Run(t, func(t *testing.T, s conformance.Scenario) api.Provider {
+				if s == conformance.Breaks && o.NoStream {
 					return nil // an answer that comes whole cannot break off in its middle
 				}
-				sent := &apitest.Recorder{Next: responsesScenario(s)}
+				sent := &conformance.Recorder{Next: responsesScenario(s)}
 				return sent.Of(localResponses(t, o, sent))
 			})
 		})
@@ -37,20 +37,20 @@ func localResponses(t testing.TB, o Options, h http.Handler) *Responses {
 }
 
 // responsesScenario is a strict fake of the API that behaves as s says.
-func responsesScenario(s apitest.Scenario) http.Handler {
+func responsesScenario(s conformance.Scenario) http.Handler {
 	hello := fake.OpenAIResponse(content.Text{Text: "Hello there."})
 	var replies []fake.Reply
 	switch s {
-	case apitest.Hangs:
+	case conformance.Hangs:
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			r.Body.Close() // only then is it seen that the client is gone
 			<-r.Context().Done()
 		})
-	case apitest.Calls:
+	case conformance.Calls:
 		hello = fake.OpenAIResponse(content.Text{Text: "Let me see."}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Tokyo"}`})
-	case apitest.FailsOnce:
+	case conformance.FailsOnce:
 		replies = append(replies, fake.Reply{Status: 503, Body: `{"error":{"message":"Overloaded","type":"server_error","param":null,"code":"server_is_overloaded"}}`})
-	case apitest.Breaks:
+	case conformance.Breaks:
 		hello.Cut = true
 	}
 	for range 40 {

@@ -11,6 +11,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/idle"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -54,7 +55,7 @@ func (t *transport) stream(ctx context.Context, make func() (call, error), read 
 				API: t.api, Options: c.options.Options, Whole: !c.streams, Body: c.body, Notes: c.notes,
 			}, err
 		},
-		Ask: func(watch *wire.Watch, _ roundtrip.Call) iter.Seq2[api.Event, error] {
+		Ask: func(watch *idle.Watch, _ roundtrip.Call) iter.Seq2[api.Event, error] {
 			return t.events(watch, c, read)
 		},
 		Explain: func(error) *api.Error { return nil }, // outermost returns an error response as an *api.Error
@@ -62,7 +63,7 @@ func (t *transport) stream(ctx context.Context, make func() (call, error), read 
 }
 
 // events sends a call and yields the events of its response.
-func (t *transport) events(watch *wire.Watch, c call, read answered) iter.Seq2[api.Event, error] {
+func (t *transport) events(watch *idle.Watch, c call, read answered) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		res, err := t.send(watch, c)
 		if err != nil {
@@ -83,7 +84,7 @@ func (t *transport) events(watch *wire.Watch, c call, read answered) iter.Seq2[a
 }
 
 // send posts the body unchanged. The caller closes the response.
-func (t *transport) send(watch *wire.Watch, c call) (*http.Response, error) {
+func (t *transport) send(watch *idle.Watch, c call) (*http.Response, error) {
 	options := []option.RequestOption{
 		option.WithMaxRetries(0), // api.Client retries
 		option.WithRequestBody("application/json", c.body),
@@ -116,7 +117,7 @@ type sending struct{}
 type sent struct {
 	api   string
 	body  *wire.Parts
-	watch *wire.Watch
+	watch *idle.Watch
 }
 
 // outermost is the middleware around all others. It

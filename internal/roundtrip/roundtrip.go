@@ -13,6 +13,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/idle"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -34,7 +35,7 @@ type Trip struct {
 	// Ask sends the request with the context of the watch, and yields the events of the response. It may yield an
 	// api.Cut whenever more is known about the response as a whole. Stream yields the last one if the response breaks
 	// off.
-	Ask func(watch *wire.Watch, c Call) iter.Seq2[api.Event, error]
+	Ask func(watch *idle.Watch, c Call) iter.Seq2[api.Event, error]
 	// Explain returns the *api.Error for an error of the SDK. It returns nil if the API sent no error, because the
 	// connection failed.
 	Explain func(err error) *api.Error
@@ -52,12 +53,12 @@ func (t Trip) Stream(ctx context.Context) iter.Seq2[api.Event, error] {
 			return
 		}
 
-		idle := c.Options.Idle
+		limit := c.Options.Idle
 		// Nothing arrives while the model writes a whole response, so it gets more time.
-		if idle == 0 && c.Whole {
-			idle = wire.IdleWhole
+		if limit == 0 && c.Whole {
+			limit = idle.Whole
 		}
-		watch := wire.NewWatch(ctx, idle, api.ErrStalled)
+		watch := idle.NewWatch(ctx, limit, api.ErrStalled)
 		defer watch.Stop()
 
 		var known *api.Cut // nil until a part of the response has arrived
@@ -87,7 +88,7 @@ func (t Trip) Stream(ctx context.Context) iter.Seq2[api.Event, error] {
 }
 
 // failure returns the error that the stream yields for err.
-func (t Trip) failure(ctx context.Context, watch *wire.Watch, name string, err error) error {
+func (t Trip) failure(ctx context.Context, watch *idle.Watch, name string, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		if cause := context.Cause(ctx); cause != ended {
 			return fmt.Errorf("%s: %w: %w", name, ended, cause)

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/idle"
 	"github.com/plait-dev/plait/internal/roundtrip"
-	"github.com/plait-dev/plait/internal/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func silent(call roundtrip.Call) roundtrip.Trip {
 	return roundtrip.Trip{
 		Prepare: func() (roundtrip.Call, error) { return call, nil },
-		Ask: func(watch *wire.Watch, _ roundtrip.Call) iter.Seq2[api.Event, error] {
+		Ask: func(watch *idle.Watch, _ roundtrip.Call) iter.Seq2[api.Event, error] {
 			return func(yield func(api.Event, error) bool) {
 				<-watch.Context.Done()
 				yield(nil, watch.Context.Err())

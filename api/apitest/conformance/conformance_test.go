@@ -1,4 +1,4 @@
-package apitest
+package conformance
 
 import (
 	"context"
@@ -14,11 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
 )
 
 func TestScriptKeepsTheRulesOfAProvider(t *testing.T) {
-	Run(t, func(_ *testing.T, s Scenario) api.Provider { return sends(NewScript(scenes(s)...), nil) })
+	Run(t, func(_ *testing.T, s Scenario) api.Provider { return sends(apitest.NewScript(scenes(s)...), nil) })
 }
 
 // sender is a provider that sends requests in a form of its own. It forgets what forget does to the options.
@@ -64,48 +65,48 @@ func TestTheSuiteFindsOptionsThatDoNotArrive(t *testing.T) {
 		inSuite := slices.ContainsFunc(rules, func(r rule) bool { return r.sentence == sentence })
 		require.True(t, inSuite, "Run checks the option %s", o.name)
 
-		forgets := sends(NewScript(scenes(Answers)...), func(set *api.Options) { *set = api.Options{} })
+		forgets := sends(apitest.NewScript(scenes(Answers)...), func(set *api.Options) { *set = api.Options{} })
 		require.Error(t, o.arrives(t.Context(), forgets), o.name)
 
-		notes := sends(NewScript(Say("Hello there.").Always(), Say("x")), nil)
+		notes := sends(apitest.NewScript(apitest.Say("Hello there.").Always(), apitest.Say("x")), nil)
 		require.NoError(t, o.arrives(t.Context(), notes), o.name)
 
-		noted := sends(NewScript(Say("Hello there."), Say("Hello there.").Repaired(api.RepairNote{Kind: api.RepairOption})), func(set *api.Options) { *set = api.Options{} })
+		noted := sends(apitest.NewScript(apitest.Say("Hello there."), apitest.Say("Hello there.").Repaired(api.RepairNote{Kind: api.RepairOption})), func(set *api.Options) { *set = api.Options{} })
 		require.NoError(t, o.arrives(t.Context(), noted), o.name)
 
-		wrong := sends(NewScript(Say("Hello there."), Say("Hello there.").Repaired(api.RepairNote{Kind: api.RepairTool})), func(set *api.Options) { *set = api.Options{} })
+		wrong := sends(apitest.NewScript(apitest.Say("Hello there."), apitest.Say("Hello there.").Repaired(api.RepairNote{Kind: api.RepairTool})), func(set *api.Options) { *set = api.Options{} })
 		require.Error(t, o.arrives(t.Context(), wrong), "a note about something else: %s", o.name)
 	}
 }
 
 func TestTheSuiteFindsAConversationThatDoesNotArrive(t *testing.T) {
 	r := &Recorder{}
-	deaf := r.Of(spoiled{NewScript(scenes(Answers)...), func(_ context.Context, _ api.Request, in events) events {
+	deaf := r.Of(spoiled{apitest.NewScript(scenes(Answers)...), func(_ context.Context, _ api.Request, in events) events {
 		return func(yield func(api.Event, error) bool) {
 			r.Record([]byte(`{"system":"Answer briefly.","tools":["get_weather","The weather.","city"]}`), nil)
 			in(yield)
 		}
 	}})
 	require.ErrorContains(t, conversationArrives(t.Context(), deaf), `"Hello" was not sent`)
-	silent := r.Of(NewScript(scenes(Answers)...))
+	silent := r.Of(apitest.NewScript(scenes(Answers)...))
 	require.ErrorContains(t, conversationArrives(t.Context(), silent), "nothing was sent")
-	require.ErrorIs(t, conversationArrives(t.Context(), NewScript(scenes(Answers)...)), errNotRecorded)
+	require.ErrorIs(t, conversationArrives(t.Context(), apitest.NewScript(scenes(Answers)...)), errNotRecorded)
 }
 
-func scenes(s Scenario) []Turn {
-	hello := Say("Hello there.").Always()
+func scenes(s Scenario) []apitest.Turn {
+	hello := apitest.Say("Hello there.").Always()
 	busy := &api.Error{Kind: api.ErrOverloaded, API: "script", Status: 529}
 	switch s {
 	case Answers:
-		return []Turn{hello}
+		return []apitest.Turn{hello}
 	case Calls:
-		return []Turn{Say("Let me see.").Call(Use("get_weather", map[string]string{"city": "Tokyo"})).Always()}
+		return []apitest.Turn{apitest.Say("Let me see.").Call(apitest.Use("get_weather", map[string]string{"city": "Tokyo"})).Always()}
 	case FailsOnce:
-		return []Turn{Fail(busy), hello}
+		return []apitest.Turn{apitest.Fail(busy), hello}
 	case Breaks:
-		return []Turn{Say("Hello").Fail(&api.Error{Kind: api.ErrCut, API: "script"}).Always()}
+		return []apitest.Turn{apitest.Say("Hello").Fail(&api.Error{Kind: api.ErrCut, API: "script"}).Always()}
 	case Hangs:
-		return []Turn{Hang().Always()}
+		return []apitest.Turn{apitest.Hang().Always()}
 	}
 	panic("a scenario that is not played here: " + string(s))
 }
@@ -232,7 +233,7 @@ func TestTheSuiteFindsEveryBreach(t *testing.T) {
 		})},
 		"it changes the options": {"a request is not changed", func(_ context.Context, req api.Request, in events) events {
 			return func(yield func(api.Event, error) bool) {
-				req.Options.Header.Set("X-Test", "2")
+				req.Options.Header["X-Test"][0] = "2"
 				in(yield)
 			}
 		}},
@@ -251,13 +252,13 @@ func TestTheSuiteFindsEveryBreach(t *testing.T) {
 func broke(t *testing.T, sentence string, spoil func(context.Context, api.Request, events) events) (failure error) {
 	for _, r := range rules {
 		if r.sentence == sentence {
-			require.NoError(t, r.check(t.Context(), NewScript(scenes(r.scenario)...)))
+			require.NoError(t, r.check(t.Context(), apitest.NewScript(scenes(r.scenario)...)))
 			defer func() {
 				if p := recover(); p != nil {
 					failure = errors.New("panic")
 				}
 			}()
-			return r.check(t.Context(), spoiled{NewScript(scenes(r.scenario)...), spoil})
+			return r.check(t.Context(), spoiled{apitest.NewScript(scenes(r.scenario)...), spoil})
 		}
 	}
 	t.Fatalf("no rule says %q", sentence)
@@ -276,15 +277,15 @@ type exclusive struct{ taken *atomic.Bool }
 
 func (x exclusive) Stream(ctx context.Context, req api.Request) events {
 	if x.taken.Swap(true) {
-		return NewScript(Fail(&api.Error{Kind: api.ErrProtocol, Message: "one at a time"})).Stream(ctx, req)
+		return apitest.NewScript(apitest.Fail(&api.Error{Kind: api.ErrProtocol, Message: "one at a time"})).Stream(ctx, req)
 	}
-	return NewScript(scenes(Calls)...).Stream(ctx, req)
+	return apitest.NewScript(scenes(Calls)...).Stream(ctx, req)
 }
 
 func TestTheSuiteFindsProvidersThatAskTooOften(t *testing.T) {
 	ctx := t.Context()
-	require.Error(t, singleUse(ctx, again{NewScript(scenes(Answers)...)}))
-	require.Error(t, notRetried(ctx, api.NewClient(NewScript(scenes(FailsOnce)...), &api.ClientOptions{MinWait: time.Nanosecond})))
+	require.Error(t, singleUse(ctx, again{apitest.NewScript(scenes(Answers)...)}))
+	require.Error(t, notRetried(ctx, api.NewClient(apitest.NewScript(scenes(FailsOnce)...), &api.ClientOptions{MinWait: time.Nanosecond})))
 	require.Error(t, concurrent(ctx, exclusive{new(atomic.Bool)}))
 }
 
@@ -295,7 +296,9 @@ type uncomparable struct {
 }
 
 func TestTheSuiteTakesAProviderThatCannotBeCompared(t *testing.T) {
-	Run(t, func(_ *testing.T, s Scenario) api.Provider { return uncomparable{Provider: NewScript(scenes(s)...)} })
+	Run(t, func(_ *testing.T, s Scenario) api.Provider {
+		return uncomparable{Provider: apitest.NewScript(scenes(s)...)}
+	})
 }
 
 func TestTheSuiteSkipsWhatCannotBeHad(t *testing.T) {

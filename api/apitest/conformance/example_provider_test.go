@@ -1,4 +1,4 @@
-package apitest_test
+package conformance_test
 
 import (
 	"bytes"
@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/conformance"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 )
 
 // toy is a whole provider, for an API that takes a conversation as JSON and answers at once. It keeps all rules of api.Provider:
-// TestTheExampleProviderKeepsTheRules runs apitest.Run on it.
+// TestTheExampleProviderKeepsTheRules runs conformance.Run on it.
 type toy struct {
 	url     string
 	http    *http.Client
@@ -214,18 +214,18 @@ func (a toyAnswer) finish() api.Finish {
 }
 
 // toyServer is the API itself, as it behaves in a scenario.
-func toyServer(s apitest.Scenario) http.Handler {
+func toyServer(s conformance.Scenario) http.Handler {
 	failed := false
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case s == apitest.Hangs:
+		case s == conformance.Hangs:
 			<-r.Context().Done()
-		case s == apitest.Breaks:
+		case s == conformance.Breaks:
 			fmt.Fprint(w, `{"model":"toy-1","text":"Hello`)
-		case s == apitest.FailsOnce && !failed:
+		case s == conformance.FailsOnce && !failed:
 			failed = true
 			http.Error(w, "Come back later.", http.StatusServiceUnavailable)
-		case s == apitest.Calls:
+		case s == conformance.Calls:
 			fmt.Fprint(w, `{"model":"toy-1","text":"Let me see.","calls":[{"id":"a","name":"get_weather","input":{"city":"Tokyo"}}],"tokens":9}`)
 		default:
 			fmt.Fprint(w, `{"model":"toy-1","text":"Hello there.","tokens":3}`)
@@ -236,7 +236,7 @@ func toyServer(s apitest.Scenario) http.Handler {
 // A provider of your own. This one is for an API that answers at once; one that streams yields api.Delta events besides. The suite that
 // checks it is ExampleRun's.
 func Example_provider() {
-	server := httptest.NewServer(toyServer(apitest.Answers))
+	server := httptest.NewServer(toyServer(conformance.Answers))
 	defer server.Close()
 	client := api.NewClient(toy{url: server.URL, http: server.Client()}, nil)
 

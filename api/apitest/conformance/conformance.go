@@ -1,4 +1,26 @@
-package apitest
+// Package conformance has the suite that every provider of models passes. A provider's own test is this, with a model
+// behind it that behaves as each [Scenario] says:
+//
+//	func TestProvider(t *testing.T) {
+//		conformance.Run(t, func(t *testing.T, s conformance.Scenario) api.Provider {
+//			sent := &conformance.Recorder{Next: fakeServer(s)} // or a strict fake, such as fake.Anthropic
+//			server := httptest.NewServer(sent)
+//			t.Cleanup(server.Close)
+//			return sent.Of(newProvider(server.URL, server.Client()))
+//		})
+//	}
+//
+// [Run] checks that the provider keeps the rules of api.Provider, and with a [Recorder] also the requests that the provider
+// sends.
+//
+// # Concurrency
+//
+// A [Recorder] is safe for concurrent use. Run makes requests at the same time in one of its subtests.
+//
+// # Errors
+//
+// A broken rule fails the subtest that is named after it.
+package conformance
 
 import (
 	"cmp"

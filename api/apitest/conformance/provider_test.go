@@ -1,18 +1,18 @@
-package apitest_test
+package conformance_test
 
 import (
 	"net/http/httptest"
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/conformance"
 )
 
-func TestTheExampleProviderKeepsTheRules(t *testing.T) { apitest.Run(t, toyScenario) }
+func TestTheExampleProviderKeepsTheRules(t *testing.T) { conformance.Run(t, toyScenario) }
 
 // toyScenario returns the provider of Example_provider with a server behind it. It is all that a provider's own test needs.
-func toyScenario(t *testing.T, s apitest.Scenario) api.Provider {
-	sent := &apitest.Recorder{Next: toyServer(s)}
+func toyScenario(t *testing.T, s conformance.Scenario) api.Provider {
+	sent := &conformance.Recorder{Next: toyServer(s)}
 	server := httptest.NewServer(sent)
 	t.Cleanup(server.Close)
 	return sent.Of(toy{url: server.URL, http: server.Client()})

@@ -1,4 +1,4 @@
-package apitest
+package conformance
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 // Recorder records the requests that a provider under test sends, so that [Run] can check them. It is the http.Handler
 // of the test's server:
 //
-//	sent := &apitest.Recorder{Next: fake.Anthropic(…)} // or any other handler
+//	sent := &conformance.Recorder{Next: fake.Anthropic(…)} // or any other handler
 //	server := httptest.NewServer(sent)
 //	return sent.Of(anthropic.New("claude-test", …))
 //

@@ -1,4 +1,4 @@
-package apitest_test
+package conformance_test
 
 import (
 	"fmt"
@@ -6,18 +6,18 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/api/apitest/conformance"
 )
 
 // A provider's own test needs no more than this: a model that behaves as the scenario says, and a Recorder in front of it.
 func ExampleRun() {
-	provider := func(t *testing.T, s apitest.Scenario) api.Provider {
-		sent := &apitest.Recorder{Next: toyServer(s)} // or a strict fake, such as fake.Anthropic
+	provider := func(t *testing.T, s conformance.Scenario) api.Provider {
+		sent := &conformance.Recorder{Next: toyServer(s)} // or a strict fake, such as fake.Anthropic
 		server := httptest.NewServer(sent)
 		t.Cleanup(server.Close)
 		return sent.Of(toy{url: server.URL, http: server.Client()})
 	}
-	TestProvider := func(t *testing.T) { apitest.Run(t, provider) }
+	TestProvider := func(t *testing.T) { conformance.Run(t, provider) }
 
 	fmt.Printf("%T\n", TestProvider) // go test runs it
 	// Output: func(*testing.T)
