@@ -377,7 +377,6 @@ func TestDocumentsLinksLeadSomewhere(t *testing.T) {
 
 // cleaners are the files outside internal/safetext that may ask which characters are printable, and why.
 var cleaners = map[string]string{
-	"content/json.go":                "Clean is the form in which text is stored",
 	"dag/ref.go":                     "refuses names of refs, and cleans nothing",
 	"store/errors.go":                "refuses names of heads, and cleans nothing",
 	"examples/approval/main.go":      "an example is copied whole; its JSON stays the same JSON",

@@ -123,7 +123,7 @@ func (e *OutputError) Unwrap() []error {
 func Decode[T any](answer string) (T, error) {
 	var value, none T
 	f := formOf(reflect.TypeFor[T]())
-	if err := f.decode(content.Clean(answer), &value); err != nil {
+	if err := f.decode(safetext.UTF8(answer), &value); err != nil {
 		return none, err
 	}
 	return value, nil

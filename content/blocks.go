@@ -91,7 +91,7 @@ func Words(text string) Blocks {
 	if text == "" {
 		return Blocks{}
 	}
-	return Blocks{&list{blocks: []Block{Text{Text: Clean(text)}}}}
+	return Blocks{&list{blocks: []Block{Text{Text: safetext.UTF8(text)}}}}
 }
 
 // Len returns the number of blocks.
@@ -207,7 +207,7 @@ func check(given Block) (Block, string) {
 
 	case Text:
 		was := b
-		b.Text, b.Extra = Clean(b.Text), b.Extra.clean()
+		b.Text, b.Extra = safetext.UTF8(b.Text), b.Extra.clean()
 		return unlessEqual(given, was, b), b.Extra.check()
 	case Image:
 		was := b
@@ -215,26 +215,26 @@ func check(given Block) (Block, string) {
 		return unlessEqual(given, was, b), first(b.Source.check(), b.Extra.check())
 	case Document:
 		was := b
-		b.Title, b.Source, b.Extra = Clean(b.Title), b.Source.clean(), b.Extra.clean()
+		b.Title, b.Source, b.Extra = safetext.UTF8(b.Title), b.Source.clean(), b.Extra.clean()
 		return unlessEqual(given, was, b), first(b.Source.check(), b.Extra.check())
 	case Thinking:
 		was := b
-		b.Text, b.Signature, b.Redacted, b.Extra = Clean(b.Text), Clean(b.Signature), Clean(b.Redacted), b.Extra.clean()
+		b.Text, b.Signature, b.Redacted, b.Extra = safetext.UTF8(b.Text), safetext.UTF8(b.Signature), safetext.UTF8(b.Redacted), b.Extra.clean()
 		return unlessEqual(given, was, b), b.Extra.check()
 
 	// The input may be any text: a model can write arguments that are not JSON.
 	case ToolUse:
 		was := b
-		b.ID, b.Name, b.Input, b.Extra = Clean(b.ID), Clean(b.Name), JSON(Clean(string(b.Input))), b.Extra.clean()
+		b.ID, b.Name, b.Input, b.Extra = safetext.UTF8(b.ID), safetext.UTF8(b.Name), JSON(safetext.UTF8(string(b.Input))), b.Extra.clean()
 		return unlessEqual(given, was, b), b.Extra.check()
 	case CutToolUse:
 		was := b
-		b.Name, b.Input = Clean(b.Name), JSON(Clean(string(b.Input)))
+		b.Name, b.Input = safetext.UTF8(b.Name), JSON(safetext.UTF8(string(b.Input)))
 		return unlessEqual(given, was, b), ""
 
 	case ToolResult:
 		was := b
-		b.CallID, b.Extra = Clean(b.CallID), b.Extra.clean()
+		b.CallID, b.Extra = safetext.UTF8(b.CallID), b.Extra.clean()
 		for _, inner := range b.Content.All() {
 			switch inner.(type) {
 			case ToolUse, CutToolUse, ToolResult, Thinking:
@@ -245,7 +245,7 @@ func check(given Block) (Block, string) {
 
 	case Opaque:
 		was := b
-		if b.API = Clean(b.API); b.API == "" {
+		if b.API = safetext.UTF8(b.API); b.API == "" {
 			return nil, "names no API"
 		}
 		return unlessEqual(given, was, b), object(b.JSON)
@@ -308,7 +308,7 @@ func kindOf(b Block) string {
 }
 
 func (s Source) clean() Source {
-	return Source{Clean(s.MediaType), Clean(s.Data), Clean(s.Text), Clean(s.URL), Clean(s.FileID)}
+	return Source{safetext.UTF8(s.MediaType), safetext.UTF8(s.Data), safetext.UTF8(s.Text), safetext.UTF8(s.URL), safetext.UTF8(s.FileID)}
 }
 
 // check returns the reason why s is not valid, or "".
@@ -326,7 +326,7 @@ func (s Source) check() string {
 }
 
 func (e Extra) clean() Extra {
-	e.API = Clean(e.API)
+	e.API = safetext.UTF8(e.API)
 	return e
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/blockcodec"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/stretchr/testify/require"
 )
 
@@ -173,8 +174,8 @@ func TestOfRefusesWithPlaceAndReason(t *testing.T) {
 
 func TestEveryTextIsKeptAsAFileWouldHoldIt(t *testing.T) {
 	const bad, good = "a\xffb\xc3", "a\uFFFDb\uFFFD"
-	require.Equal(t, good, content.Clean(bad))
-	require.Equal(t, good, content.Clean(good))
+	require.Equal(t, good, safetext.UTF8(bad))
+	require.Equal(t, good, safetext.UTF8(good))
 	extra := content.Extra{API: bad, JSON: "{}"}
 	for _, b := range []content.Block{
 		content.Text{Text: bad, Extra: extra},

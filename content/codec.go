@@ -143,7 +143,7 @@ func (f form) block(dst []byte, b Block) []byte {
 		dst = f.JSON(dst, "json", string(b.JSON)) // a block that does not fit on one line
 	}
 
-	return append(appendExtra(dst, extra, f), '}')
+	return append(f.Extra(dst, extra.API, string(extra.JSON)), '}')
 }
 
 func appendSource(dst []byte, s Source) []byte {
@@ -151,14 +151,6 @@ func appendSource(dst []byte, s Source) []byte {
 	dst = write.OptString(write.OptString(dst, "media_type", s.MediaType), "data", s.Data)
 	dst = write.OptString(write.OptString(dst, "text", s.Text), "url", s.URL)
 	return append(write.OptString(dst, "file_id", s.FileID), '}')
-}
-
-func appendExtra(dst []byte, e Extra, f form) []byte {
-	if e == (Extra{}) {
-		return dst
-	}
-	dst = write.OptString(append(write.Name(dst, "extra"), '{'), "api", e.API)
-	return append(f.JSON(dst, "json", string(e.JSON)), '}')
 }
 
 // UnmarshalJSON reads the saved form. A block of an unknown type becomes an [Unknown]. An invalid block of a known type

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // Errors of [ImageFile] and [DocumentFile], in addition to those of opening and reading a file.
@@ -82,7 +84,7 @@ func DocumentFile(path string) (Document, error) {
 		textTypes[mediaType]; isText && readable {
 		d.Source.Data, d.Source.Text = "", string(data)
 	}
-	d.Title = Clean(filepath.Base(path))
+	d.Title = safetext.UTF8(filepath.Base(path))
 	return d, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
@@ -75,18 +74,6 @@ func (j JSON) Canonical() JSON {
 		return JSON(c)
 	}
 	return JSON(write.Quote(nil, string(j)))
-}
-
-// Depth returns how deep brackets nest in the text. It uses one pass without recursion, and accepts text that is not
-// JSON. Call it before a decoder that recurses.
-func (j JSON) Depth() int { return write.Depth(string(j)) }
-
-// Clean returns s in the form text is stored in: bytes that are not UTF-8 are replaced by U+FFFD.
-func Clean(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // maxQuoted is the limit on the bytes of a value quoted in an error.

@@ -7,37 +7,38 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/memo"
 )
 
 func TestAListRemembersByKey(t *testing.T) {
 	b := content.Words("Hello")
-	require.Nil(t, b.Recall("a"))
-	b.Remember("a", 1)
-	b.Remember("b", 2)
-	b.Remember("a", 3)
-	require.Equal(t, 3, b.Recall("a"))
-	require.Equal(t, 2, b.Recall("b"))
-	require.Nil(t, content.Words("Hello").Recall("a"), "another list that says the same is another list")
+	require.Nil(t, memo.OfBlocks(b).Get("a"))
+	memo.OfBlocks(b).Put("a", 1)
+	memo.OfBlocks(b).Put("b", 2)
+	memo.OfBlocks(b).Put("a", 3)
+	require.Equal(t, 3, memo.OfBlocks(b).Get("a"))
+	require.Equal(t, 2, memo.OfBlocks(b).Get("b"))
+	require.Nil(t, memo.OfBlocks(content.Words("Hello")).Get("a"), "another list that says the same is another list")
 }
 
 func TestTheEmptyListRemembersNothing(t *testing.T) {
-	content.Blocks{}.Remember("a", 1)
-	require.Nil(t, content.Blocks{}.Recall("a"))
+	memo.OfBlocks(content.Blocks{}).Put("a", 1)
+	require.Nil(t, memo.OfBlocks(content.Blocks{}).Get("a"))
 }
 
 func TestAListForgetsTheOldestKeys(t *testing.T) {
 	b := content.Words("Hello")
 	for key := range 100 {
-		b.Remember(key, key)
+		memo.OfBlocks(b).Put(key, key)
 	}
 	known := 0
 	for key := range 100 {
-		if b.Recall(key) != nil {
+		if memo.OfBlocks(b).Get(key) != nil {
 			known++
 		}
 	}
 	require.Equal(t, 8, known)
-	require.Equal(t, 99, b.Recall(99))
+	require.Equal(t, 99, memo.OfBlocks(b).Get(99))
 }
 
 func TestAListRemembersForManyAtOnce(t *testing.T) {
@@ -46,24 +47,24 @@ func TestAListRemembersForManyAtOnce(t *testing.T) {
 	for key := range 4 {
 		wg.Go(func() {
 			for n := range 1000 {
-				b.Remember(key, n)
+				memo.OfBlocks(b).Put(key, n)
 			}
 		})
 	}
 	wg.Wait()
 	for key := range 4 {
-		require.Equal(t, 999, b.Recall(key))
+		require.Equal(t, 999, memo.OfBlocks(b).Get(key))
 	}
 }
 
 func TestAListForgets(t *testing.T) {
 	b := content.Words("x")
-	b.Remember("a", 1)
-	b.Remember("b", 2)
-	b.Forget()
-	require.Nil(t, b.Recall("a"))
-	require.Nil(t, b.Recall("b"))
-	b.Remember("a", 3)
-	require.Equal(t, 3, b.Recall("a"))
-	content.Blocks{}.Forget()
+	memo.OfBlocks(b).Put("a", 1)
+	memo.OfBlocks(b).Put("b", 2)
+	memo.OfBlocks(b).Clear()
+	require.Nil(t, memo.OfBlocks(b).Get("a"))
+	require.Nil(t, memo.OfBlocks(b).Get("b"))
+	memo.OfBlocks(b).Put("a", 3)
+	require.Equal(t, 3, memo.OfBlocks(b).Get("a"))
+	memo.OfBlocks(content.Blocks{}).Clear()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -274,7 +275,7 @@ func (d DAG) SetSystem(name, text string) DAG {
 		return d
 	}
 
-	name, text = content.Clean(name), content.Clean(text)
+	name, text = safetext.UTF8(name), safetext.UTF8(text)
 	if name != "" && d.SystemPrompt(name) == text {
 		return d
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	json "github.com/goccy/go-json/v2"
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
@@ -393,7 +392,7 @@ func (d Difference) MarshalJSON() ([]byte, error) {
 		for _, p := range c.Parts() {
 			part := jsonPart{p.Op, p.Name, make([]jsonLine, len(p.Lines))}
 			for k, line := range p.Lines {
-				part.Lines[k] = jsonLine{line.Op, content.Clean(line.Text), line.Gap}
+				part.Lines[k] = jsonLine{line.Op, safetext.UTF8(line.Text), line.Gap}
 			}
 			out.Changes[i].Parts = append(out.Changes[i].Parts, part)
 		}

@@ -8,6 +8,7 @@ import (
 	"weak"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
@@ -109,7 +110,7 @@ func (d DAG) lineageWithout(w without) (*lineage, mark) {
 
 	// An execution remembers no lineage: whether its result is a message depends on the nodes that follow.
 	if !isExecution(head) {
-		head.Remember(w.key(), m)
+		memo.OfNode(head).Put(w.key(), m)
 	}
 	return p, m
 }
@@ -123,7 +124,7 @@ func grown(head *node.Node, w without) (*lineage, mark) {
 		if n == nil {
 			return nil, mark{}
 		}
-		if m, ok := n.Recall(key).(mark); ok {
+		if m, ok := memo.OfNode(n).Get(key).(mark); ok {
 			if p := m.lineage.Value(); p != nil {
 				if len(fresh) == 0 {
 					return p, m
@@ -163,7 +164,7 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 		// Once base remembers the fork, other goroutines may find it. They wait until it is complete.
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		base.Remember(p.without.key(), p.mark())
+		memo.OfNode(base).Put(p.without.key(), p.mark())
 	}
 
 	closed, compactions := map[node.ID]bool{}, 0 // the map of a small phase is on the stack

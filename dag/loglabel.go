@@ -102,7 +102,7 @@ func (s signs) line(text string, width int) string { return safetext.LineMarked(
 func excerpt(s string) string {
 	const maxBytes = 2048
 	if len(s) > maxBytes {
-		return content.Clean(s[:maxBytes])
+		return safetext.UTF8(s[:maxBytes])
 	}
 	return s
 }

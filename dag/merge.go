@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -157,7 +158,7 @@ func nestBranches(how MergeStrategy, branches []Branch) DAG {
 			return d.fail("Merge", fmt.Errorf("%w in %s", ErrEmpty, quoted(b.Name)))
 		}
 
-		text := fmt.Sprintf("From the branch %q:\n\n%s", content.Clean(b.Name), summary)
+		text := fmt.Sprintf("From the branch %q:\n\n%s", safetext.UTF8(b.Name), summary)
 		answers = append(answers, content.Text{Text: text})
 		branch := node.SubGraph{Title: b.Name, Heads: node.ListOf(b.DAG.heads...), Summary: summary}
 		d = d.takeRefs(b.DAG).step("Merge", branch)

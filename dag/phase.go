@@ -8,6 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/blockcodec"
+	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
@@ -136,11 +137,11 @@ type callsKey struct{}
 // callsOf returns the calls of a message. They are remembered with the blocks, because each execution of the message
 // needs them.
 func callsOf(blocks content.Blocks) *callsByID {
-	if calls, ok := blocks.Recall(callsKey{}).(*callsByID); ok {
+	if calls, ok := memo.OfBlocks(blocks).Get(callsKey{}).(*callsByID); ok {
 		return calls
 	}
 	calls := &callsByID{calls: blocks.ToolUses()}
-	blocks.Remember(callsKey{}, calls)
+	memo.OfBlocks(blocks).Put(callsKey{}, calls)
 	return calls
 }
 

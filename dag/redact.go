@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -93,9 +94,9 @@ func forget(nodes []*node.Node) {
 	for _, n := range nodes {
 		switch p := n.Payload().(type) {
 		case node.Message:
-			p.Blocks.Forget()
+			memo.OfBlocks(p.Blocks).Clear()
 		case node.Compaction:
-			p.Summary.Forget()
+			memo.OfBlocks(p.Summary).Clear()
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -176,18 +177,18 @@ func TestRedactForgetsEncodedRequests(t *testing.T) {
 	for _, n := range d.Nodes() {
 		switch p := n.Payload().(type) {
 		case node.Message:
-			p.Blocks.Remember("body", "…SECRET…")
+			memo.OfBlocks(p.Blocks).Put("body", "…SECRET…")
 		case node.Compaction:
-			p.Summary.Remember("body", "…SECRET…")
+			memo.OfBlocks(p.Summary).Put("body", "…SECRET…")
 		}
 	}
 	got := d.Redact(d.Nodes()[0].ID())
 	for _, n := range got.Nodes() {
 		switch p := n.Payload().(type) {
 		case node.Message:
-			require.Nil(t, p.Blocks.Recall("body"))
+			require.Nil(t, memo.OfBlocks(p.Blocks).Get("body"))
 		case node.Compaction:
-			require.Nil(t, p.Summary.Recall("body"))
+			require.Nil(t, memo.OfBlocks(p.Summary).Get("body"))
 		}
 	}
 	require.Len(t, got.Nodes(), 4)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx/write"
+	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -52,11 +53,7 @@ func (t Transcript) front() node.Digest {
 	for _, def := range t.Tools {
 		dst = write.OptString(append(write.Comma(dst), '{'), "name", def.Name)
 		dst = write.JSON(write.OptString(dst, "description", def.Description), "schema", def.Schema)
-		if def.Extra != (content.Extra{}) {
-			dst = write.OptString(append(write.Name(dst, "extra"), '{'), "api", def.Extra.API)
-			dst = append(write.JSON(dst, "json", def.Extra.JSON), '}')
-		}
-		dst = append(dst, '}')
+		dst = append(write.Form{}.Extra(dst, def.Extra.API, string(def.Extra.JSON)), '}')
 	}
 	return sha256.Sum256(append(dst, "]}"...))
 }
@@ -77,7 +74,7 @@ type (
 
 // sumOf returns the SHA-256 of the saved form of the blocks without stale thinking.
 func sumOf(blocks content.Blocks) node.Digest {
-	if sum, ok := blocks.Recall(sumKey{}).(node.Digest); ok {
+	if sum, ok := memo.OfBlocks(blocks).Get(sumKey{}).(node.Digest); ok {
 		return sum
 	}
 
@@ -91,7 +88,7 @@ func sumOf(blocks content.Blocks) node.Digest {
 	}
 
 	sum := node.Digest(sha256.Sum256(kept.Append(nil)))
-	blocks.Remember(sumKey{}, sum)
+	memo.OfBlocks(blocks).Put(sumKey{}, sum)
 	return sum
 }
 
@@ -111,7 +108,7 @@ func thinks(blocks content.Blocks) bool {
 // stale returns the blocks with their thinking marked as stale. It returns the same value each time, to keep what is
 // remembered with it.
 func stale(blocks content.Blocks) content.Blocks {
-	if marked, ok := blocks.Recall(staleKey{}).(content.Blocks); ok {
+	if marked, ok := memo.OfBlocks(blocks).Get(staleKey{}).(content.Blocks); ok {
 		return marked
 	}
 
@@ -123,6 +120,6 @@ func stale(blocks content.Blocks) content.Blocks {
 		}
 	}
 	marked, _ := content.Of(list...) // no error: these blocks come from a list
-	blocks.Remember(staleKey{}, marked)
+	memo.OfBlocks(blocks).Put(staleKey{}, marked)
 	return marked
 }

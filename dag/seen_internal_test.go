@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -17,7 +18,7 @@ func TestSeenDigestsOnlyWhenNeeded(t *testing.T) {
 	}
 	digested := func(d DAG) (places []int) {
 		for i, m := range d.Transcript().Messages {
-			if m.Blocks.Recall(sumKey{}) != nil {
+			if memo.OfBlocks(m.Blocks).Get(sumKey{}) != nil {
 				places = append(places, i)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -212,7 +213,7 @@ func hashed(s string) string {
 // lined returns JSON in canonical form with a line for each member. It returns invalid JSON unchanged.
 func lined(j content.JSON) string {
 	const deepest = 256
-	if j == "" || j.Depth() > deepest || !j.Valid() {
+	if j == "" || jsonx.Depth(j) > deepest || !j.Valid() {
 		return string(j)
 	}
 	v := jsontext.Value(j.Canonical())

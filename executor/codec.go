@@ -453,7 +453,7 @@ func appendAttributes(dst []byte, attributes map[string]any, keys []string) []by
 	texts := map[string]string{}
 	for _, key := range slices.Sorted(slices.Values(keys)) {
 		if value, ok := attributes[key]; ok {
-			texts[content.Clean(key)] = attributeText(value)
+			texts[safetext.UTF8(key)] = attributeText(value)
 		}
 	}
 	if len(texts) == 0 {
@@ -469,7 +469,7 @@ func appendAttributes(dst []byte, attributes map[string]any, keys []string) []by
 
 // attributeText returns an attribute as a string, cut at the boundary of a character.
 func attributeText(value any) string {
-	return safetext.Head(content.Clean(fmt.Sprint(value)), maxAttribute)
+	return safetext.Head(safetext.UTF8(fmt.Sprint(value)), maxAttribute)
 }
 
 func (r Result) append(dst []byte) []byte {

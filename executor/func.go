@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
 )
 
@@ -30,7 +31,7 @@ import (
 // with methods, two fields with one JSON name, the tag option string), is the tool's Err: dag.DAG.Tools returns it,
 // with content.ErrTool in its chain.
 func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error)) Tool {
-	f := &function[In, Out]{def: content.Tool{Name: name, Description: content.Clean(description)}, fn: fn}
+	f := &function[In, Out]{def: content.Tool{Name: name, Description: safetext.UTF8(description)}, fn: fn}
 	f.check, f.err = inferSchema(reflect.TypeFor[In]())
 	switch {
 	case fn == nil:

@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
@@ -235,7 +236,7 @@ func (r *run) withAgents() dag.DAG {
 	d := r.d
 	if r.prompt != "" || r.agent.Instructions != nil {
 		// A prompt that the program wrote into the conversation itself is not sent twice.
-		own := d.SystemPrompt(agentPrompt) == "" && slices.Contains(d.SystemPrompts(), content.Clean(r.prompt))
+		own := d.SystemPrompt(agentPrompt) == "" && slices.Contains(d.SystemPrompts(), safetext.UTF8(r.prompt))
 		if !own {
 			d = d.SetSystem(agentPrompt, r.prompt)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/blockcodec"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/safetext"
 )
@@ -191,11 +192,7 @@ func appendDefs(dst []byte, defs List[content.Tool], f form) []byte {
 	for _, def := range defs.shared() {
 		dst = write.OptString(append(write.Comma(dst), '{'), "name", def.Name)
 		dst = f.JSON(write.OptString(dst, "description", def.Description), "schema", string(def.Schema))
-		if def.Extra != (content.Extra{}) {
-			dst = write.OptString(append(write.Name(dst, "extra"), '{'), "api", def.Extra.API)
-			dst = append(f.JSON(dst, "json", string(def.Extra.JSON)), '}')
-		}
-		dst = append(dst, '}')
+		dst = append(f.Extra(dst, def.Extra.API, string(def.Extra.JSON)), '}')
 	}
 	return append(dst, ']')
 }
@@ -432,7 +429,7 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 // parseAny reads a line in any form. The node keeps a copy of it.
 func parseAny(line []byte, resolve func(ID) *Node) (*Node, error) {
 	saved := string(line)
-	if d := content.JSON(saved).Depth(); d > maxDepth {
+	if d := jsonx.Depth(content.JSON(saved)); d > maxDepth {
 		return nil, fmt.Errorf("%w: it nests %d deep; the limit is %d", content.ErrJSON, d, maxDepth)
 	}
 	if bytes.IndexByte(line, '\n') >= 0 || bytes.IndexByte(line, '\r') >= 0 {

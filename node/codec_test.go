@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -208,7 +209,7 @@ func TestAFullOutputTakesNoResultOfAParent(t *testing.T) {
 //   - valid UTF-8, and no lone surrogates, because replacing them would change the bytes;
 //   - no deeper than 512, on one line.
 func strict(data []byte) bool {
-	return utf8.Valid(data) && content.JSON(data).Depth() <= 512 && !bytes.ContainsAny(bytes.TrimSpace(data), "\n\r") && !repeats(data)
+	return utf8.Valid(data) && jsonx.Depth(content.JSON(data)) <= 512 && !bytes.ContainsAny(bytes.TrimSpace(data), "\n\r") && !repeats(data)
 }
 
 // repeats reports whether an object in the value has a member twice. Broken JSON is reported as false.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx/write"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // Digest identifies the content of a node together with everything before it.
@@ -45,7 +46,7 @@ func ParseDigest(text string) (Digest, error) {
 		ok = err == nil
 	}
 	if !ok {
-		return Digest{}, fmt.Errorf("%w: %q is not %s and %d lower-case digits", ErrDigest, content.Clean(text), digestPrefix, 2*len(d))
+		return Digest{}, fmt.Errorf("%w: %q is not %s and %d lower-case digits", ErrDigest, safetext.UTF8(text), digestPrefix, 2*len(d))
 	}
 	return d, nil
 }

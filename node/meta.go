@@ -8,7 +8,9 @@ import (
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // maxMetaDepth is the maximum nesting of a value. A node with a deeper value could not be read again.
@@ -31,13 +33,13 @@ func (e entry) compare(key string) int { return strings.Compare(e.key, key) }
 // encoded or is nested deeper than 256. The error has content.ErrJSON in its chain.
 func (m Meta) With(key string, value any) (Meta, error) {
 	j, err := content.ToJSON(value)
-	if err == nil && j.Depth() > maxMetaDepth {
+	if err == nil && jsonx.Depth(j) > maxMetaDepth {
 		err = fmt.Errorf("%w that can be saved: it nests deeper than %d", content.ErrJSON, maxMetaDepth)
 	}
 	if err != nil {
 		return m, fmt.Errorf("metadata %q: %w", key, err)
 	}
-	return m.with(content.Clean(key), j), nil
+	return m.with(safetext.UTF8(key), j), nil
 }
 
 func (m Meta) with(key string, j content.JSON) Meta {

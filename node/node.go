@@ -293,10 +293,4 @@ func (n *Node) String() string {
 // ShortID returns the last 8 digits of an ID: enough to find a node within one conversation.
 func ShortID(id ID) string { return id.String()[28:] }
 
-// Remember caches a value that was computed from the node and its ancestors, for as long as the node is kept. A node
-// remembers only the values of the last few keys, so callers must be able to compute a value again. Keys must be
-// comparable. It is safe for concurrent use.
-func (n *Node) Remember(key, value any) { n.memo.Put(key, value) }
-
-// Recall returns the value that is remembered for the key, or nil. It is safe for concurrent use.
-func (n *Node) Recall(key any) any { return n.memo.Get(key) }
+func init() { memo.OfNode = func(n any) *memo.Memo { return &n.(*Node).memo } }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // Payload is the content of a node. It is sealed: the variants are
@@ -289,7 +290,7 @@ func checkedBody(p Payload) (Payload, error) {
 	case nil:
 		return nil, errors.New("the payload is nil")
 	case System:
-		return kept(given, System{Name: content.Clean(p.Name), Text: content.Clean(p.Text)}), nil
+		return kept(given, System{Name: safetext.UTF8(p.Name), Text: safetext.UTF8(p.Text)}), nil
 	case Tools:
 		clean, err := p.checked()
 		return kept(given, clean), err
@@ -297,27 +298,27 @@ func checkedBody(p Payload) (Payload, error) {
 		clean, err := p.checked()
 		return kept(given, clean), err
 	case ToolExecution:
-		p.CallID, p.Tool, p.Input = content.Clean(p.CallID), content.Clean(p.Tool), cleanJSON(p.Input)
-		p.State = ExecutionState(content.Clean(string(p.State)))
-		p.Ran = Ran{Tool: content.Clean(p.Ran.Tool), Input: cleanJSON(p.Ran.Input)}
+		p.CallID, p.Tool, p.Input = safetext.UTF8(p.CallID), safetext.UTF8(p.Tool), cleanJSON(p.Input)
+		p.State = ExecutionState(safetext.UTF8(string(p.State)))
+		p.Ran = Ran{Tool: safetext.UTF8(p.Ran.Tool), Input: cleanJSON(p.Ran.Input)}
 		p.Started, p.Ended = p.Started.UTC().Round(0), p.Ended.UTC().Round(0)
 		return kept(given, p), errors.Join(checkResult(p.Result), checkHeads(p.Child))
 
 	case SubGraph:
-		p.Title, p.CallID, p.Summary = content.Clean(p.Title), content.Clean(p.CallID), content.Clean(p.Summary)
+		p.Title, p.CallID, p.Summary = safetext.UTF8(p.Title), safetext.UTF8(p.CallID), safetext.UTF8(p.Summary)
 		return kept(given, p), checkHeads(p.Heads)
 	case Compaction:
 		return kept(given, p), checkResult(p.Summary)
 
 	case StopReason:
-		p.Reason, p.Detail = content.Stop(content.Clean(string(p.Reason))), content.Clean(p.Detail)
+		p.Reason, p.Detail = content.Stop(safetext.UTF8(string(p.Reason))), safetext.UTF8(p.Detail)
 		if p.Reason == "" {
 			p.Reason = content.StopUnknown
 		}
 		return kept(given, p), nil
 
 	case Custom:
-		p.Name = content.Clean(p.Name)
+		p.Name = safetext.UTF8(p.Name)
 		if p.Name == "" {
 			return nil, &FieldError{Field: "name", Err: errors.New("it is empty")}
 		}
@@ -371,16 +372,16 @@ func checkDetails(j content.JSON) error {
 	return nil
 }
 
-// cleanJSON is content.Clean for arguments from a model, which may not be valid JSON.
-func cleanJSON(j content.JSON) content.JSON { return content.JSON(content.Clean(string(j))) }
+// cleanJSON is safetext.UTF8 for arguments from a model, which may not be valid JSON.
+func cleanJSON(j content.JSON) content.JSON { return content.JSON(safetext.UTF8(string(j))) }
 
 func (m Message) checked() (Message, error) {
 	if !m.Role.Valid() {
 		return m, &FieldError{Field: "role", Err: fmt.Errorf("%q is neither user nor assistant", m.Role)}
 	}
 	a := &m.Answer
-	a.API, a.Model, a.ResponseID = content.Clean(a.API), content.Clean(a.Model), content.Clean(a.ResponseID)
-	a.Stop = content.Stop(content.Clean(string(a.Stop)))
+	a.API, a.Model, a.ResponseID = safetext.UTF8(a.API), safetext.UTF8(a.Model), safetext.UTF8(a.ResponseID)
+	a.Stop = content.Stop(safetext.UTF8(string(a.Stop)))
 	m.Blocks = fresh(m.Blocks)
 	return m, nil
 }
@@ -409,7 +410,7 @@ func (t Tools) checked() (Tools, error) {
 	seen := make(map[string]bool, len(defs))
 	for i := range defs {
 		def := &defs[i]
-		def.Description, def.Extra.API = content.Clean(def.Description), content.Clean(def.Extra.API)
+		def.Description, def.Extra.API = safetext.UTF8(def.Description), safetext.UTF8(def.Extra.API)
 		if err := def.Check(); err != nil {
 			return t, err
 		}

@@ -285,7 +285,7 @@ func metaOf(meta node.Meta, key string, list []jsonx.Member) node.Meta {
 
 // metaWith returns meta with a value under key. A value that nests too deeply is stored as text.
 func metaWith(meta node.Meta, key string, j content.JSON) node.Meta {
-	if j.Depth() > maxMetaDepth {
+	if jsonx.Depth(j) > maxMetaDepth {
 		j = jsonx.Quote(string(j))
 	}
 	if with, err := meta.With(key, j); err == nil {

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/viz/internal/ink"
@@ -70,7 +69,7 @@ var xmlText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "
 
 // text writes plain text, escaped.
 func (s *svgWriter) text(text string) {
-	xmlText.WriteString(s, content.Clean(text))
+	xmlText.WriteString(s, safetext.UTF8(text))
 }
 
 func (s *svgWriter) picture(title string) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/memo"
 )
 
 // maxDepth is the maximum number of lines before a line.
@@ -50,7 +51,7 @@ func (e *Encoding) points(messages []content.Message) iter.Seq[*point] {
 	return func(yield func(*point) bool) {
 		tried := 0
 		for i := len(messages) - 1; i >= 0 && tried < maxTried; i-- {
-			p, _ := messages[i].Blocks.Recall(e).(*point)
+			p, _ := memo.OfBlocks(messages[i].Blocks).Get(e).(*point)
 			if p == nil || p.in != i+1 {
 				continue
 			}
@@ -162,9 +163,9 @@ func (e *Encoding) settle(p *point, given, repaired []content.Message, notes []a
 
 	// The point replaces what each message remembers for itself.
 	for _, m := range given {
-		m.Blocks.Remember(acceptedKey{e}, nil)
+		memo.OfBlocks(m.Blocks).Put(acceptedKey{e}, nil)
 	}
-	given[len(given)-1].Blocks.Remember(e, &next)
+	memo.OfBlocks(given[len(given)-1].Blocks).Put(e, &next)
 	return &next
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/memo"
 	"github.com/stretchr/testify/require"
 )
 
@@ -53,7 +54,7 @@ func TestWhatIsRememberedTakesTheSpaceOfTheRequests(t *testing.T) {
 
 			for _, messages := range all {
 				for _, m := range messages {
-					m.Blocks.Forget()
+					memo.OfBlocks(m.Blocks).Clear()
 				}
 			}
 			require.Less(t, heap()-before, sent/20, "what is remembered can be let go")

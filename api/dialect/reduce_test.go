@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/schema"
 )
 
@@ -96,7 +97,7 @@ func TestDeepSchemasEnd(t *testing.T) {
 		for _, target := range allTargets() {
 			got, dropped := target.Form(deep)
 			require.True(t, got.Valid())
-			require.LessOrEqual(t, got.Depth(), 400)
+			require.LessOrEqual(t, jsonx.Depth(got), 400)
 			require.NotEmpty(t, dropped)
 		}
 	}
@@ -130,7 +131,7 @@ func FuzzForm(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, value string) {
 		j := content.JSON(text)
-		if !j.IsObject() || j.Depth() > 90 {
+		if !j.IsObject() || jsonx.Depth(j) > 90 {
 			return // content.Tool refuses the schema
 		}
 		whole, err := schema.Parse(j)

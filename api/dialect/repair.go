@@ -8,6 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/memo"
 )
 
 // Rules describes what a provider's API accepts, beyond what Repair ensures for every API.
@@ -137,7 +138,7 @@ type repairer struct {
 	calls int             // the number of calls up to now; reset by each round
 	taken map[string]bool // the IDs used up to now, without settled ones; reset by each round
 
-	key   any // the key for Blocks.Remember of what is accepted of a message; nil turns that off
+	key   any // the key in memo.OfBlocks for what is accepted of a message; nil turns that off
 	notes []pendingNote
 	held  []heldID
 }
@@ -438,7 +439,7 @@ type acceptedPart struct {
 func (r *repairer) accepted(m input) acceptedPart {
 	remember := r.key != nil && !m.rebuilt
 	if remember {
-		if part, ok := m.Blocks.Recall(r.key).(*acceptedPart); ok && part.role == m.Role {
+		if part, ok := memo.OfBlocks(m.Blocks).Get(r.key).(*acceptedPart); ok && part.role == m.Role {
 			for _, n := range part.notes {
 				n.source = m.first
 				r.notes = append(r.notes, n)
@@ -458,7 +459,7 @@ func (r *repairer) accepted(m input) acceptedPart {
 	part.intact, part.notes = same(part.blocks, m.Blocks), slices.Clone(r.notes[firstNote:])
 
 	if remember {
-		m.Blocks.Remember(r.key, &part)
+		memo.OfBlocks(m.Blocks).Put(r.key, &part)
 	}
 	return part
 }

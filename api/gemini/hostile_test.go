@@ -12,6 +12,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -77,7 +78,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 		}
 		require.NoError(t, content.JSON(body).Decode(&r))
 		require.Len(t, r.Contents, 5)
-		require.Equal(t, content.Clean(words), r.Contents[0].Parts[0].Text)
-		require.Equal(t, content.Clean(words), r.Contents[4].Parts[0].Text)
+		require.Equal(t, safetext.UTF8(words), r.Contents[0].Parts[0].Text)
+		require.Equal(t, safetext.UTF8(words), r.Contents[4].Parts[0].Text)
 	}
 }

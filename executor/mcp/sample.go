@@ -10,6 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // refusal is why a request of the server has no response. The connection is not the reason.
@@ -62,12 +63,12 @@ func (s *Server) sampling(p *sdk.CreateMessageParams) (api.Request, error) {
 
 	request := api.Request{Options: api.Options{MaxTokens: tokens, StopSequences: p.StopSequences}}
 	if p.SystemPrompt != "" {
-		request.System = []string{content.Clean(p.SystemPrompt)}
+		request.System = []string{safetext.UTF8(p.SystemPrompt)}
 	}
 	for i, m := range p.Messages {
 		role := content.Role(m.Role)
 		if !role.Valid() {
-			return request, fmt.Errorf("message %d has the role %q", i, content.Clean(string(m.Role)))
+			return request, fmt.Errorf("message %d has the role %q", i, safetext.UTF8(string(m.Role)))
 		}
 		blocks, err := content.Of(block(m.Content))
 		if err != nil {

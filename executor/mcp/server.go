@@ -19,6 +19,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // ErrClosed: the Server was closed by [Server.Close].
@@ -421,5 +422,5 @@ func (s *Server) Close() error {
 
 // toolError names the tool that an error is about.
 func toolError(name string, err error) error {
-	return fmt.Errorf("tool %q: %w", content.Clean(name), err)
+	return fmt.Errorf("tool %q: %w", safetext.UTF8(name), err)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // ToolName returns the name of a tool in requests to models: that of the server, behind the name of the server and an
@@ -71,7 +72,7 @@ func (s *Server) tool(def *sdk.Tool) (executor.Tool, error) {
 	}
 
 	made := executor.NewTool(
-		content.Tool{Name: ToolName(s.opts.Name, def.Name), Description: content.Clean(description), Schema: schema},
+		content.Tool{Name: ToolName(s.opts.Name, def.Name), Description: safetext.UTF8(description), Schema: schema},
 		func(ctx context.Context, call executor.Call) (executor.Result, error) {
 			return s.call(ctx, def.Name, call.Input, effect != executor.EffectUnknown)
 		},
@@ -210,7 +211,7 @@ func (c *calls) progress(p *sdk.ProgressNotificationParams) {
 		return
 	}
 
-	text := content.Clean(p.Message)
+	text := safetext.UTF8(p.Message)
 	amount := fmt.Sprint(p.Progress)
 	if p.Total > 0 {
 		amount += fmt.Sprint("/", p.Total)

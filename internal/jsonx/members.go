@@ -22,6 +22,10 @@ type Member struct {
 	Value content.JSON
 }
 
+// Depth returns how deep brackets nest in a value. It uses one pass without recursion, and accepts text that is not JSON.
+// Call it before a decoder that recurses.
+func Depth(j content.JSON) int { return write.Depth(string(j)) }
+
 // Members returns the members of an object in order.
 func Members(j content.JSON) ([]Member, error) {
 	if j.IsObject() {

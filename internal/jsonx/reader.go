@@ -71,7 +71,7 @@ func Read(text content.JSON, depth int) Reader {
 	r := Reader{first: &failure{}}
 
 	// Depth comes first: it does not recurse, as a parser may.
-	if deep := text.Depth(); deep > depth {
+	if deep := Depth(text); deep > depth {
 		r.Refuse(fmt.Errorf("it nests %d deep; the limit is %d", deep, depth))
 		return r
 	}

@@ -1,4 +1,5 @@
-// Package memo caches results computed from an immutable value beside that value.
+// Package memo caches results computed from an immutable value beside that value, such as the encoding of a list of
+// blocks in a provider's format. The results are kept as long as the value is.
 package memo
 
 import "sync/atomic"
@@ -6,7 +7,19 @@ import "sync/atomic"
 // maxEntries is the number of keys that a Memo keeps.
 const maxEntries = 8
 
-// Memo holds a few values by key: those set last. The zero value is empty. It is safe for concurrent use.
+// The values that have a Memo hide it from users. Their packages set these functions. The parameters have no type
+// because those packages import this one.
+var (
+	// OfBlocks returns the Memo of a content.Blocks, or nil for the empty list.
+	OfBlocks func(blocks any) *Memo
+	// OfNode returns the Memo of a *node.Node, for values that were computed from the node and its ancestors.
+	OfNode func(n any) *Memo
+)
+
+// Memo holds a few values by key: those set last. The caller must be able to compute a value again. The zero value and
+// nil are empty, and nil stays so. It is safe for concurrent use.
+//
+// Keys are compared as those of a map: a key that is not comparable panics.
 type Memo struct{ last atomic.Pointer[entry] }
 
 // entry is a list of entries, the last one first. It is never changed: a list shares the end of the one before it.
@@ -17,6 +30,9 @@ type entry struct {
 
 // Get returns the value of the key, or nil.
 func (m *Memo) Get(key any) any {
+	if m == nil {
+		return nil
+	}
 	for e := m.last.Load(); e != nil; e = e.before {
 		if e.key == key {
 			return e.value
@@ -27,6 +43,10 @@ func (m *Memo) Get(key any) any {
 
 // Put sets the value of the key; nil removes it. If there are too many entries, Put drops the oldest.
 func (m *Memo) Put(key, value any) {
+	if m == nil {
+		return
+	}
+
 	// Retry if another goroutine was faster.
 	for {
 		held := m.last.Load()
@@ -57,4 +77,8 @@ func (e *entry) without(key any, limit int) *entry {
 }
 
 // Clear drops all entries.
-func (m *Memo) Clear() { m.last.Store(nil) }
+func (m *Memo) Clear() {
+	if m != nil {
+		m.last.Store(nil)
+	}
+}

@@ -42,6 +42,14 @@ import (
 
 const ellipsis = "…"
 
+// UTF8 returns s in the form in which text is stored: bytes that are not UTF-8 are replaced by U+FFFD.
+func UTF8(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
 // Line returns s on one line of at most width terminal cells, including the "…" of a cut. A run of white space and line
 // breaks becomes one space, and is left out at both ends.
 func Line(s string, width int) string {

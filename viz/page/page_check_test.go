@@ -18,6 +18,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/fixture"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
 	"github.com/plait-dev/plait/viz/internal/gocode"
@@ -164,7 +165,7 @@ func writeHostile(t *testing.T, dir string, texts []string) {
 	d, names := dag.New(), dag.New()
 	var all []said
 	for _, text := range texts {
-		text = content.Clean(text)
+		text = safetext.UTF8(text)
 		if text == "" {
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // tapeVersion is the version of the file format.
@@ -63,7 +64,7 @@ func bodyForm(body []byte, exact bool) tapedBody {
 	switch {
 	case len(body) == 0:
 		return tapedBody{}
-	case content.JSON(body).Depth() < 1000 && value.IsValid() && value.Compact(asWritten...) == nil &&
+	case jsonx.Depth(content.JSON(body)) < 1000 && value.IsValid() && value.Compact(asWritten...) == nil &&
 		(!exact || bytes.Equal(value, body)):
 		return tapedBody{JSON: value}
 	case utf8.Valid(body):

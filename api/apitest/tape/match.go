@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
@@ -55,7 +56,7 @@ func resource(address string) string {
 	return u.RequestURI()
 }
 
-func isJSON(j content.JSON) bool { return j.Depth() < 1000 && j.Valid() }
+func isJSON(j content.JSON) bool { return jsonx.Depth(j) < 1000 && j.Valid() }
 
 // value decodes j. Numbers keep their written form.
 func value(j content.JSON) (v any) {

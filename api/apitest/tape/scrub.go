@@ -177,7 +177,7 @@ func (s *scrubber) body(body string) string {
 	return clean.String()
 }
 
-func readable(j content.JSON) bool { return j != "" && j.Depth() < 100 && j.Valid() }
+func readable(j content.JSON) bool { return j != "" && jsonx.Depth(j) < 100 && j.Valid() }
 
 var inProject = regexp.MustCompile(`(/projects/)[^/?]+`)
 

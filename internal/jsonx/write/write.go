@@ -142,6 +142,15 @@ func (f Form) JSON(dst []byte, name, value string) []byte {
 	return String(dst, name+"_text", value)
 }
 
+// Extra appends a member "extra": what a content.Extra holds for an API. It appends nothing if both are empty.
+func (f Form) Extra(dst []byte, api, value string) []byte {
+	if api == "" && value == "" {
+		return dst
+	}
+	dst = OptString(append(Name(dst, "extra"), '{'), "api", api)
+	return append(f.JSON(dst, "json", value), '}')
+}
+
 // Canonical returns the form of JSON text used to compute digests, and whether there is one: the text must be valid and
 // nest no deeper than MaxDepth. Members are sorted by name, there is no space between tokens, strings have the fewest
 // escapes, and numbers stay as they are. The form of the empty text is null.

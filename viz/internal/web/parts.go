@@ -329,7 +329,7 @@ func tally(names []string) string {
 func excerpt(s string) string {
 	const maxBytes = 2048
 	if len(s) > maxBytes {
-		return content.Clean(s[:maxBytes])
+		return safetext.UTF8(s[:maxBytes])
 	}
 	return s
 }
