@@ -55,7 +55,7 @@ func (d *Driver) write(ctx context.Context, f func(tx Tx) error) (err error) {
 	return err
 }
 
-// OnceAppender is a DB that stores a usual append with one statement.
+// OnceAppender is a DB that stores a usual append with one statement, which several appends may share.
 type OnceAppender interface {
 	// AppendOnce appends new records without cuts to an existing head, and returns the head's header. It does nothing
 	// and reports false in these cases:

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -10,9 +11,9 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// appendOnce moves a head and inserts records, if the head has the expected version and points to the records that the
+// appendOne moves a head and inserts records, if the head has the expected version and points to the records that the
 // new ones are linked to. It reads no other record and needs no lock: nothing removes the records that a head reaches.
-const appendOnce = `WITH head AS (
+const appendOne = `WITH head AS (
 	UPDATE plait_heads h SET version = version + 1, nodes = $1, header = COALESCE($2, header)
 	FROM plait_conversations c
 	WHERE c.name = $3 AND h.conv = c.num AND h.name = $4 AND h.version = $5 AND (h.nodes = $6 OR LENGTH($6) = 0)
@@ -24,7 +25,33 @@ const appendOnce = `WITH head AS (
 	ORDER BY r.ord
 ) SELECT header FROM head`
 
-// AppendOnce implements sqlstore.OnceAppender.
+// appendAll is appendOne for a group of appends. It takes about 30 µs longer than appendOne if the group has one.
+//
+// An append whose head or conversation is locked is left out. To wait for one lock would keep the whole group waiting,
+// and two groups could wait for each other.
+const appendAll = `WITH locked AS (
+	SELECT h.num, a.member, a.nodes, a.header
+	FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[])
+		WITH ORDINALITY AS a (conversation, name, expect, known, nodes, header, member)
+	JOIN plait_conversations c ON c.name = a.conversation
+	JOIN plait_heads h ON h.conv = c.num AND h.name = a.name
+	WHERE h.version = a.expect AND (h.nodes = a.known OR LENGTH(a.known) = 0)
+	FOR NO KEY UPDATE OF h SKIP LOCKED FOR KEY SHARE OF c SKIP LOCKED
+), moved AS (
+	UPDATE plait_heads h SET version = h.version + 1, nodes = l.nodes, header = COALESCE(l.header, h.header)
+	FROM locked l WHERE h.num = l.num
+	RETURNING h.conv, h.header, l.member
+), inserted AS (
+	INSERT INTO plait_nodes (conv, id, links, sum, line)
+	SELECT m.conv, r.id, r.links, r.sum, r.line
+	FROM unnest($7::bigint[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bytea[])
+		WITH ORDINALITY AS r (member, id, links, sum, line, ord)
+	JOIN moved m ON m.member = r.member
+	ORDER BY r.ord
+) SELECT member, header FROM moved`
+
+// AppendOnce implements sqlstore.OnceAppender. An append has a statement of its own while no other one does. All others
+// run in groups, so that a busy server has fewer statements and commits.
 func (db *database) AppendOnce(
 	ctx context.Context, a store.AppendRequest, known []byte, records [4][][]byte, to []byte,
 ) (header []byte, done bool, err error) {
@@ -33,25 +60,139 @@ func (db *database) AppendOnce(
 	}
 	defer db.running.Done()
 
+	m := &member{request: a, known: known, to: to, records: records}
+	if db.groups.beginAlone() {
+		defer db.groups.endAlone()
+		err := db.appendAlone(ctx, m)
+		return m.header, err == nil && m.done, err
+	}
+	return db.appendInGroup(ctx, m)
+}
+
+// appendAlone appends with a statement of its own.
+func (db *database) appendAlone(ctx context.Context, m *member) error {
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
-		return nil, false, err
+		return err
 	}
 	defer conn.Release()
-	err = db.await(ctx, func(ctx context.Context) error {
-		return conn.QueryRow(ctx, appendOnce, to, a.Header, a.Conversation, a.Head, int64(a.Expect), known,
-			records[0], records[1], records[2], records[3]).Scan(&header)
-	})
 
-	// In the second case another transaction was first, or the head is not as expected: a full transaction decides.
-	switch {
-	case err == nil:
-		return header, true, nil
-	case errors.Is(err, pgx.ErrNoRows), isDuplicate(err), mayRunAgain(err):
-		return nil, false, nil
-	default:
-		return nil, false, err
+	a := m.request
+	err = db.await(ctx, func(ctx context.Context) error {
+		return conn.QueryRow(ctx, appendOne, m.to, a.Header, a.Conversation, a.Head, int64(a.Expect), m.known,
+			m.records[0], m.records[1], m.records[2], m.records[3]).Scan(&m.header)
+	})
+	m.done = err == nil
+
+	// Another transaction was first, or the head is not as expected: a full transaction decides.
+	if errors.Is(err, pgx.ErrNoRows) || isDuplicate(err) || mayRunAgain(err) {
+		return nil
 	}
+	return err
+}
+
+// appendInGroup appends with others that wait.
+func (db *database) appendInGroup(ctx context.Context, m *member) (header []byte, done bool, err error) {
+	// The caller may return before its group has run, and then change these.
+	m.request.Header = bytes.Clone(m.request.Header)
+	for i, line := range m.records[3] {
+		m.records[3][i] = bytes.Clone(line)
+	}
+
+	m.ended = make(chan struct{})
+	db.groups.add(m)
+	db.startGroup()
+	select {
+	case <-m.ended:
+		return m.header, m.done, m.err
+	case <-ctx.Done():
+		db.groups.leave(m)
+		return nil, false, ctx.Err()
+	}
+}
+
+// startGroup runs the appends that wait, unless so many groups run that they have to wait.
+func (db *database) startGroup() {
+	g := db.groups.begin()
+	if g == nil {
+		return
+	}
+	db.running.Go(func() {
+		defer g.cancel()
+		db.appendGroup(g)
+		for _, m := range g.members {
+			close(m.ended)
+		}
+
+		// Others have arrived meanwhile.
+		db.groups.end()
+		db.startGroup()
+	})
+}
+
+// appendGroup runs a group and sets the results of its members.
+func (db *database) appendGroup(g *group) {
+	err := db.tryGroup(g)
+	if err == nil {
+		return
+	}
+
+	// The server has undone the statement, perhaps because of one member: a transaction for each decides.
+	var server *pgconn.PgError
+	undone := errors.As(err, &server) && server.SeverityUnlocalized == "ERROR"
+	for _, m := range g.members {
+		m.done = false
+		if !undone {
+			m.err = err
+		}
+	}
+}
+
+func (db *database) tryGroup(g *group) error {
+	conn, err := db.pool.Acquire(g.ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+
+	return db.await(g.ctx, func(ctx context.Context) error {
+		rows, err := conn.Query(ctx, appendAll, parameters(g.members)...)
+		if err != nil {
+			return err
+		}
+
+		var number int64
+		var header []byte
+		_, err = pgx.ForEachRow(rows, []any{&number, &header}, func() error {
+			m := g.members[number-1]
+			m.header, m.done = bytes.Clone(header), true
+			return nil
+		})
+		return err
+	})
+}
+
+// parameters returns the parameters of appendAll, each of them a column.
+func parameters(members []*member) []any {
+	var conversations, heads []string
+	var expect, owners []int64
+	var known, to, headers [][]byte
+	var records [4][][]byte
+
+	for i, m := range members {
+		conversations = append(conversations, m.request.Conversation)
+		heads = append(heads, m.request.Head)
+		expect = append(expect, int64(m.request.Expect))
+		known, to, headers = append(known, m.known), append(to, m.to), append(headers, m.request.Header)
+
+		for column := range records {
+			records[column] = append(records[column], m.records[column]...)
+		}
+		for range m.records[0] {
+			owners = append(owners, int64(i+1))
+		}
+	}
+	return []any{conversations, heads, expect, known, to, headers, owners, records[0], records[1], records[2], records[3]}
 }
 
 // isDuplicate reports whether a statement had no effect because a row is there already.

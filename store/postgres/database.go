@@ -29,6 +29,8 @@ type database struct {
 	closed  bool           // set by Close
 	running sync.WaitGroup // the calls under way
 	closing chan struct{}  // closed by Close
+
+	groups groups // of appends
 }
 
 // enter begins a call, which ends with db.running.Done.

@@ -29,8 +29,9 @@
 //
 // # Concurrency
 //
-// A [DB] is safe for concurrent use. Each call that runs holds one connection of the pool. An append that continues a head
-// is one statement. Appends to different heads do not wait for each other, also in one conversation.
+// A [DB] is safe for concurrent use. A call that runs holds at most one connection of the pool. An append that continues a
+// head is one statement. Appends that arrive while others run share a statement and a connection. Appends to
+// different heads do not wait for each other's locks, also in one conversation.
 //
 // # Errors
 //

@@ -36,3 +36,23 @@ func openWrapped(ctx context.Context, db *database, o Options, wrap func(sqlstor
 	}
 	return &DB{Runs: driver, sqlstore: driver, database: db}, nil
 }
+
+// Waiting returns the number of appends that wait for the next group.
+func (db *DB) Waiting() int {
+	db.database.groups.mu.Lock()
+	defer db.database.groups.mu.Unlock()
+	return len(db.database.groups.waiting)
+}
+
+// Began returns the number of appends that have a statement or a group.
+func (db *DB) Began() int {
+	g := &db.database.groups
+	g.mu.Lock()
+	defer g.mu.Unlock()
+
+	n := g.running
+	if g.alone {
+		n++
+	}
+	return n
+}
