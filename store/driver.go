@@ -89,7 +89,8 @@ type Driver interface {
 	// Prune removes the records that no head reaches through links, and the blobs that no record needs any more. It
 	// returns what it has removed. With dryRun it removes nothing, and returns what it would remove. A head that moves
 	// at the same time keeps all that it reaches. If there is much to remove, Prune may use several transactions, the
-	// newest records first. After an error or a crash, some of it may be removed.
+	// newest records first. A database rests after each for as long as it took, so that other writers get their turn.
+	// After an error or a crash, some of it may be removed.
 	Prune(ctx context.Context, conversation string, dryRun bool) (Pruned, error)
 
 	// Watch yields the heads of a conversation: first all that are there, sorted by name, and then each head that has

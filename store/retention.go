@@ -31,9 +31,9 @@ type Retained struct {
 	NodeBytes    int64
 }
 
-// Apply removes old runs, and then from each conversation what no head reaches. It works in short transactions. After
-// each one that removes runs, and after each conversation, it rests for as long as that took, so that other writers get
-// their turn. It can be stopped at any time, and repeated. After an error the counts may be too low.
+// Apply removes old runs, and then from each conversation what no head reaches, in short transactions. After each one it
+// rests for as long as that took, so that other writers get their turn. It can be stopped at any time, and repeated.
+// After an error the counts may be too low.
 func (r Retention) Apply(ctx context.Context, runs Runs) (done Retained, err error) {
 	request := PruneRunsRequest{OlderThan: r.OlderThan, Limit: r.Batch, DryRun: r.DryRun}
 	for {
@@ -48,8 +48,10 @@ func (r Retention) Apply(ctx context.Context, runs Runs) (done Retained, err err
 
 		done.Runs, done.Calls, done.RunBytes = done.Runs+pruned.Runs, done.Calls+pruned.Calls, done.RunBytes+pruned.Bytes
 		request.After = pruned.Last
-		if err := rest(ctx, time.Since(began)); err != nil {
-			return done, err
+		select {
+		case <-ctx.Done():
+			return done, ctx.Err()
+		case <-time.After(time.Since(began)):
 		}
 	}
 
@@ -59,29 +61,11 @@ func (r Retention) Apply(ctx context.Context, runs Runs) (done Retained, err err
 			return done, err
 		}
 
-		began := time.Now()
-		pruned, err := s.Prune(ctx, key, r.DryRun)
+		pruned, err := s.Prune(ctx, key, r.DryRun) // a database rests after each of its transactions
 		if err != nil {
 			return done, err
 		}
 		done.Nodes, done.Blobs, done.NodeBytes = done.Nodes+pruned.Records, done.Blobs+pruned.Blobs, done.NodeBytes+pruned.Bytes
-		if pruned != (Pruned{}) {
-			if err := rest(ctx, time.Since(began)); err != nil {
-				return done, err
-			}
-		}
 	}
 	return done, nil
-}
-
-// rest waits for d, or until the context is done.
-func rest(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

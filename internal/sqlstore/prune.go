@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
@@ -19,7 +20,8 @@ const (
 const maxPlans = 3
 
 // Prune implements store.Driver. It finds what to remove in a snapshot, without a lock, and removes it in small
-// transactions. Each that removes records checks first that no head has moved since: if one has, Prune looks again.
+// transactions. Each that removes records checks first that no head has moved since: if one has, Prune looks again. After
+// each transaction it rests for as long as that took, so that other writers get their turn.
 func (d *Driver) Prune(ctx context.Context, conversation string, dryRun bool) (total store.Pruned, err error) {
 	if err := check(ctx, conversation); err != nil {
 		return store.Pruned{}, err
@@ -34,6 +36,7 @@ func (d *Driver) Prune(ctx context.Context, conversation string, dryRun bool) (t
 		// The transaction may be run again, so the plan and the total change only after its commit.
 		var next *pruning
 		var removed store.Pruned
+		began := time.Now()
 		err := d.db.Write(ctx, func(tx Tx) (err error) {
 			if next, err = plan.locked(ctx, tx, conversation, d.dialect.Lock, plans == maxPlans); err != nil || next == nil {
 				return err
@@ -57,8 +60,23 @@ func (d *Driver) Prune(ctx context.Context, conversation string, dryRun bool) (t
 			Records: total.Records + removed.Records, Blobs: total.Blobs + removed.Blobs, Bytes: total.Bytes + removed.Bytes,
 		}
 		plan, plans = next, 1
+		if removed != (store.Pruned{}) {
+			if err := rest(ctx, time.Since(began)); err != nil {
+				return store.Pruned{}, err
+			}
+		}
 	}
 	return total, nil
+}
+
+// rest waits for d, or until the context is done.
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // errHeadMoved ends a transaction of Prune whose plan is out of date.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -339,6 +341,58 @@ func TestPruneLooksAtAllNodesWithoutALock(t *testing.T) {
 			require.NoError(t, db.Check(t.Context()))
 		})
 	}
+}
+
+// slowly lets each transaction take a second.
+type slowly struct {
+	sqlstore.DB
+	writes *int
+}
+
+func (s slowly) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
+	*s.writes++
+	time.Sleep(time.Second)
+	return s.DB.Write(ctx, f)
+}
+
+// TestPruneRestsAfterEachTransaction in a bubble: no time passes but that of the transactions and the rests.
+func TestPruneRestsAfterEachTransaction(t *testing.T) {
+	path := newFiles(t)()
+	synctest.Test(t, func(t *testing.T) {
+		db, err := Open(t.Context(), path, nil)
+		require.NoError(t, err)
+		defer db.Close()
+		fill := func() {
+			chain(t, db, "talk", "main", 1, 2501)
+			h, err := db.Head(t.Context(), "talk", "main")
+			require.NoError(t, err)
+			require.NoError(t, db.RemoveHead(t.Context(), "talk", "main", h.Version))
+		}
+		_, err = db.Append(t.Context(), store.AppendRequest{Conversation: "talk", Head: "kept"})
+		require.NoError(t, err)
+
+		fill()
+		writes := 0
+		slow, err := sqlstore.New(t.Context(), slowly{db.database, &writes}, dialect, sqlstore.Options{Poll: 1})
+		require.NoError(t, err)
+		writes = 0
+		began := time.Now()
+		pruned, err := slow.Prune(t.Context(), "talk", false)
+		require.NoError(t, err)
+		require.Equal(t, 2500, pruned.Records)
+		require.Equal(t, 4, writes, "three that remove records, and one that finds no blobs")
+		require.Equal(t, 7*time.Second, time.Since(began), "a rest after each that removes")
+
+		// A rest ends with the context, and the records of the transaction before are removed.
+		fill()
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		_, err = slow.Prune(ctx, "talk", false)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		pruned, err = slow.Prune(t.Context(), "talk", true)
+		require.NoError(t, err)
+		require.Equal(t, 1500, pruned.Records)
+	})
 }
 
 func TestPruneOfNothingWritesNothing(t *testing.T) {
