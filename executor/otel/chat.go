@@ -1,0 +1,175 @@
+package otel
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+)
+
+// chat is a request with its retries. Its outcome is known with a whole response, or with what follows a response that
+// is cut off or empty. The methods that take an event accept a nil chat.
+type chat struct {
+	ctx   context.Context
+	span  trace.Span
+	began time.Time
+	first time.Time // of the first piece of the response; zero if none arrived
+	ended time.Time // zero as long as it is under way
+
+	api    string       // of the error of an attempt; the response has its own
+	answer *node.Answer // nil if nothing arrived
+	usage  content.Usage
+}
+
+// beginChat starts the span of a request.
+func (r *run) beginChat(ctx context.Context, req api.Request) context.Context {
+	// A second request without a new turn: the provider refused the first one.
+	refused := errorType(api.ErrContextTooLong)
+	r.endChat(refused, "")
+	r.declare(req.Tools)
+	r.requests++
+
+	c := &chat{began: time.Now()}
+	attributes := append(requestAttributes(req.Options), semconv.GenAIOperationNameChat)
+	attributes = append(attributes, r.conversation...)
+	if r.content {
+		attributes = append(attributes, requestContent(req)...)
+	}
+	c.ctx, c.span = r.spans.Start(ctx, spanName(semconv.GenAIOperationNameChat, ""),
+		trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(c.began), trace.WithAttributes(attributes...))
+	r.chat = c
+	return c.ctx
+}
+
+// requestAttributes returns the options of a request, as far as the conventions have them.
+func requestAttributes(o api.Options) []attribute.KeyValue {
+	var attributes []attribute.KeyValue
+	if o.MaxTokens > 0 {
+		attributes = append(attributes, semconv.GenAIRequestMaxTokens(o.MaxTokens))
+	}
+	if o.Temperature != nil {
+		attributes = append(attributes, semconv.GenAIRequestTemperature(*o.Temperature))
+	}
+	if len(o.StopSequences) > 0 {
+		attributes = append(attributes, semconv.GenAIRequestStopSequences(o.StopSequences...))
+	}
+	if o.Output.JSON != "" {
+		attributes = append(attributes, semconv.GenAIOutputTypeJSON)
+	}
+	return attributes
+}
+
+// delta notes the first piece of a response. A piece of a block is sent by a provider that streams.
+func (c *chat) delta(event api.Event) {
+	if c == nil || !c.first.IsZero() {
+		return
+	}
+	if _, streams := event.(api.Delta); streams {
+		c.first = time.Now()
+		c.span.SetAttributes(
+			semconv.GenAIRequestStream(true), semconv.GenAIResponseTimeToFirstChunk(c.first.Sub(c.began).Seconds()))
+	}
+}
+
+// retry notes a failed attempt, which may have used tokens.
+func (c *chat) retry(e api.Retry) {
+	if c == nil {
+		return
+	}
+	c.api, c.usage = apiOf(e.Err), c.usage.Plus(e.Cut.Usage)
+	c.span.AddEvent("plait.retry", trace.WithAttributes(
+		retryAttemptKey.Int(e.Attempt), retryWaitKey.Float64(e.Wait.Seconds()),
+		semconv.ErrorTypeKey.String(errorType(e.Err))))
+}
+
+// answer takes the message that a request led to, or nil. It ends the span unless the response is cut off or empty.
+func (r *run) answer(n *node.Node) {
+	c := r.chat
+	if c == nil || !c.ended.IsZero() {
+		return // a message of the user
+	}
+	c.ended = time.Now()
+	if n == nil {
+		return
+	}
+
+	message, _ := n.Message()
+	c.answer, c.usage = &message.Answer, c.usage.Plus(message.Answer.Usage)
+	if r.content {
+		c.span.SetAttributes(answerContent(message))
+	}
+	if message.Answer.Stop != content.StopCut {
+		r.endChat("", "")
+	}
+}
+
+// take takes the usage of an empty response, which is in no message.
+func (c *chat) take(e executor.TurnEnd) {
+	if c != nil && c.answer == nil {
+		c.usage = e.Usage // those of failed attempts included
+	}
+}
+
+// endChat ends the span of the last request, if it is open. Failure is the error.type of a request without a response,
+// or "".
+func (r *run) endChat(failure, text string) {
+	c := r.chat
+	if c == nil {
+		return
+	}
+	r.chat = nil
+	if c.ended.IsZero() {
+		c.ended = time.Now()
+	}
+
+	measured := append(r.describe(c), semconv.GenAIOperationNameChat)
+	failed := measured[:len(measured):len(measured)]
+	if failure != "" {
+		setError(c.span, failure, text)
+		failed = append(failed, semconv.ErrorTypeKey.String(failure))
+		if c.answer == nil {
+			c.span.SetAttributes(semconv.GenAIResponseFinishReasons("error"))
+		}
+	}
+	c.span.End(trace.WithTimestamp(c.ended))
+
+	r.usage = r.usage.Plus(c.usage)
+	r.metrics.requestDuration.Record(c.ctx, c.ended.Sub(c.began).Seconds(), metric.WithAttributes(failed...))
+	if !c.first.IsZero() {
+		r.metrics.firstChunk.Record(c.ctx, c.first.Sub(c.began).Seconds(), metric.WithAttributes(measured...))
+	}
+	r.metrics.tokens(c.ctx, c.usage, measured, failed)
+}
+
+// describe sets what is known of a response on its span, and returns the part that metrics have too.
+func (r *run) describe(c *chat) []attribute.KeyValue {
+	c.span.SetAttributes(usageAttributes(c.usage)...)
+	if c.answer == nil {
+		r.api = cmp.Or(c.api, r.api)
+		c.span.SetAttributes(providerName(r.api))
+		return []attribute.KeyValue{providerName(r.api)}
+	}
+
+	r.api = cmp.Or(c.answer.API, c.api, r.api)
+	measured := []attribute.KeyValue{providerName(r.api)}
+	if model := clean(c.answer.Model); model != "" {
+		c.span.SetName(spanName(semconv.GenAIOperationNameChat, model))
+		measured = append(measured, semconv.GenAIResponseModel(model))
+	}
+	c.span.SetAttributes(measured...)
+
+	c.span.SetAttributes(semconv.GenAIResponseFinishReasons(finishReason(c.answer.Stop)))
+	if c.answer.ResponseID != "" {
+		c.span.SetAttributes(semconv.GenAIResponseID(clean(c.answer.ResponseID)))
+	}
+	return measured
+}
