@@ -50,6 +50,7 @@ func shortest(a, b []int, equal func(i, j int)) bool {
 	for n := range maxEdits + 1 {
 		trace = append(trace, slices.Clone(reach[zero-n-1:zero+n+2]))
 		for k := -n; k <= n; k += 2 {
+			// Go on from the neighbor that has come further.
 			from := comesFrom(trace[n], n, k)
 			i := reach[zero+from]
 			if from < k {
@@ -62,6 +63,7 @@ func shortest(a, b []int, equal func(i, j int)) bool {
 			}
 			reach[zero+k] = i
 
+			// Both lists are at their end.
 			if i >= len(a) && i-k >= len(b) {
 				backtrack(trace, len(a), len(b), equal)
 				return true
@@ -100,6 +102,7 @@ func backtrack(trace [][]int, i, j int, equal func(i, j int)) {
 // split cuts a span at elements that occur once in both of its lists, in the same order, and appends the parts to
 // spans.
 func (s span) split(spans []span, a, b []int) []span {
+	// Count each element in both lists. An element that occurs twice in either is no safe place to cut.
 	type seen struct{ times, a, b int }
 	counts := map[int]seen{}
 	for i := s.a; i < s.aEnd; i++ {
@@ -114,6 +117,7 @@ func (s span) split(spans []span, a, b []int) []span {
 		}
 	}
 
+	// The largest set of such elements in the same order are the cuts.
 	var once []int      // indexes in a of the elements that occur once
 	at := map[int]int{} // their indexes in b
 	for i := s.a; i < s.aEnd; i++ {
@@ -126,6 +130,8 @@ func (s span) split(spans []span, a, b []int) []span {
 	if len(cuts) == 0 {
 		return spans
 	}
+
+	// Between two cuts is a smaller span. The cut itself is a span of one equal pair.
 	from := s
 	for _, i := range cuts {
 		spans = append(spans,

@@ -374,6 +374,7 @@ func (d DAG) Tools(tools ...Tool) DAG {
 		return d
 	}
 
+	// Bind every tool, but make a node only of definitions that the model does not have yet.
 	lineage, upTo := d.lineage()
 	bound := d.environment().tools
 	var fresh []content.Tool

@@ -111,6 +111,7 @@ func pairUp(old, new, oldKinds, newKinds []int) []pair {
 			jEnd = to[iEnd]
 		}
 
+		// Between two equal pairs, elements of one kind are taken to be the same one, changed.
 		kin := align(oldKinds[i:iEnd], newKinds[j:jEnd])
 		for k, first := 0, j; i < iEnd; i, k = i+1, k+1 {
 			if kin[k] < 0 {
@@ -123,6 +124,8 @@ func pairUp(old, new, oldKinds, newKinds []int) []pair {
 			pairs = append(pairs, pair{i, j})
 			j++
 		}
+
+		// What is left of the new list has no partner.
 		for ; j < jEnd; j++ {
 			pairs = append(pairs, pair{-1, j})
 		}

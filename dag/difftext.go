@@ -55,6 +55,7 @@ func (c Change) Parts() []Part {
 		new = spelled(c.New)
 	}
 
+	// Pair parts that are equal, then parts of one name: these have changed.
 	whole, names := interned[field]{}, interned[string]{}
 	name := func(f field) string { return f.name }
 	self := func(f field) field { return f }
@@ -71,6 +72,8 @@ func (c Change) Parts() []Part {
 			parts = append(parts, Part{Changed, new[p.new].name, compareLines(old[p.old].text, new[p.new].text)})
 		}
 	}
+
+	// The digests differ although the texts do not, as with data that is shown as a hash.
 	if len(parts) == 0 && c.Op == Changed {
 		parts = []Part{{Op: Changed, Name: "content without a text form"}}
 	}

@@ -58,6 +58,7 @@ func (d DAG) Edit(n *node.Node, p node.Payload) (Edited, error) {
 		var err error
 		switch {
 		case n != nil && old.ID() == n.ID():
+			// The replacement gets an ID of its own: it is a fork, and n stays in the original.
 			e.Node, err = node.New(d.Source(), p, old.Meta(), e.parents(old)...)
 			e.copies[old.ID()] = e.Node
 		case e.follows(old):
@@ -71,6 +72,7 @@ func (d DAG) Edit(n *node.Node, p node.Payload) (Edited, error) {
 		return Edited{}, &BuildError{Step: "Edit", Err: fmt.Errorf("%w: %v", ErrForeign, n)}
 	}
 
+	// Heads that do not follow n are kept.
 	heads := d.Heads()
 	for i, h := range heads {
 		heads[i] = e.current(h)

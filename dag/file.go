@@ -139,6 +139,8 @@ func (d DAG) Write(w io.Writer) error {
 	if d.err != nil {
 		return d.err
 	}
+
+	// A node and its redacted form have one ID. In a file the redacted one wins.
 	h := d.header()
 	nodes, twins, err := h.nodes(d.roots())
 	if twins && err == nil {
@@ -152,6 +154,7 @@ func (d DAG) Write(w io.Writer) error {
 		return err
 	}
 
+	// Members keep the order and the text of the file that was loaded.
 	out := writer{w: w}
 	before := byte('{')
 	for _, m := range h.layout() {
@@ -336,6 +339,7 @@ func followed(path string) string {
 
 // replaceReal is replaceFile for a path without links: it writes a temporary file beside path and renames it.
 func replaceReal(on disk, path string, write func(io.Writer) error) error {
+	// A device or a folder cannot be replaced by a rename without destroying it.
 	old, err := on.Stat(path)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -344,6 +348,7 @@ func replaceReal(on disk, path string, write func(io.Writer) error) error {
 		return &fs.PathError{Op: "save", Path: path, Err: errors.New("it is not a regular file")}
 	}
 
+	// In the same folder, because a rename works within one file system only.
 	temp := filepath.Join(filepath.Dir(path), ".plait-"+rand.Text()+".tmp")
 	f, err := on.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -363,6 +368,8 @@ func replaceReal(on disk, path string, write func(io.Writer) error) error {
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = on.Rename(temp, path)
 	}
+
+	// Leave no temporary file behind.
 	if err != nil {
 		return errors.Join(err, on.Remove(temp))
 	}

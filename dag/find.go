@@ -69,6 +69,8 @@ func (d DAG) Find(name string) (*node.Node, error) {
 	}
 
 	nodes, _, _ := d.header().nodes(d.roots()) // Write and Validate report duplicate IDs
+
+	// Keep the nodes that agree with most digits: they are the candidates of the error.
 	var found []*node.Node
 	best := minPrefix - 1 // candidates have more digits in common
 	for _, n := range nodes {

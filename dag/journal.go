@@ -205,6 +205,7 @@ func (j *Journal) open(path string, maxNode int) error {
 	}
 	j.opened = opened
 
+	// A crash in the first write leaves part of the header. Nothing is lost by beginning again.
 	torn, err := j.tornHeader()
 	if err != nil {
 		return err
@@ -217,6 +218,8 @@ func (j *Journal) open(path string, maxNode int) error {
 	if err := in.journalFile(j); err != nil {
 		return in.blame(path, err)
 	}
+
+	// Remove an append that broke off, or the next one would continue its last line.
 	if j.recovered != nil {
 		if err := j.file.Truncate(j.state.size); err != nil {
 			return err
@@ -316,6 +319,7 @@ func (j *Journal) Append(d DAG) error {
 		return j.err
 	}
 
+	// The file only grows, so content that must be gone cannot be removed from it here.
 	if err := j.state.written.checkErased(d); err != nil {
 		return err
 	}
@@ -328,6 +332,8 @@ func (j *Journal) Append(d DAG) error {
 	if err := j.unchanged(); err != nil {
 		return err
 	}
+
+	// Reuse the buffer, but do not keep one that a single large append has grown.
 	lines, header := j.state.lines(j.lines[:0], d, fresh)
 	if cap(lines) <= maxKeptLines {
 		j.lines = lines
@@ -338,6 +344,7 @@ func (j *Journal) Append(d DAG) error {
 		}
 	}
 
+	// Only now: after a failed write the journal holds what it held before.
 	j.state.written.Add(fresh...)
 	j.state.dag, j.state.header = d, header
 	j.state.size += int64(len(lines))
@@ -389,11 +396,14 @@ func (s journalState) missingFrom(d DAG) ([]*node.Node, mixture, error) {
 // lines appends the lines of an append of d to lines, nothing if nothing is new. It also returns d's header. fresh are
 // the nodes that are not in the file.
 func (s journalState) lines(lines []byte, d DAG, fresh []*node.Node) (_ []byte, header string) {
+	// The pointer tells whether the metadata may differ. Encode the header only then.
 	header = s.header
 	if d.environment().file != s.dag.environment().file {
 		header = d.header().journal()
 	}
 	refs := s.changedRefs(d)
+
+	// An append that changes nothing writes nothing, not even a line of heads.
 	if len(fresh) == 0 && refs == nil && header == s.header && sameNodes(d.heads, s.dag.heads) {
 		return lines, header
 	}
@@ -411,6 +421,8 @@ func (s journalState) lines(lines []byte, d DAG, fresh []*node.Node) (_ []byte, 
 	if first+last > 0 {
 		lines = fmt.Appendf(lines, `,"keep":[%d,%d]`, first, last) // only of conversations with many heads
 	}
+
+	// The offset at which the append begins: the reader refuses a line that was moved or copied.
 	lines = strconv.AppendInt(append(lines, `,"at":`...), s.size, 10)
 
 	if refs != nil {
@@ -552,6 +564,7 @@ func (r *reader) entries(state *journalState) (*Recovery, error) {
 			return incomplete(io.ErrUnexpectedEOF)
 		}
 
+		// A bad line at the end of the file is an append that broke off. Anywhere else it is damage.
 		if err := r.entry(state, line); err != nil {
 			if r.unwritten(line, state.size) {
 				return incomplete(err)
@@ -614,6 +627,8 @@ func (r *reader) endAppend(s *journalState, entry headsLine, size int) error {
 	if err != nil {
 		return err
 	}
+
+	// Only conversations with many heads write which of the previous ones stay.
 	keep := []int{0, 0}
 	if entry.Keep != nil {
 		keep = entry.Keep
@@ -634,6 +649,7 @@ func (r *reader) endAppend(s *journalState, entry headsLine, size int) error {
 		return err
 	}
 
+	// The nodes count only from here: without the line of heads their append is incomplete.
 	s.written.Add(r.order[len(s.written.nodes):]...)
 
 	// Heads may be many: replace them in place. The slice is not shared while the file is read.

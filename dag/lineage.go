@@ -125,6 +125,7 @@ func grown(head *node.Node, w without) (*lineage, mark) {
 			return nil, mark{}
 		}
 		if m, ok := memo.OfNode(n).Get(key).(mark); ok {
+			// It may have been collected; an earlier ancestor may have one still.
 			if p := m.lineage.Value(); p != nil {
 				if len(fresh) == 0 {
 					return p, m
@@ -139,6 +140,8 @@ func grown(head *node.Node, w without) (*lineage, mark) {
 		if !simple {
 			return nil, mark{}
 		}
+
+		// A node with several parents closes a phase: its executions come between it and the message with the calls.
 		for i := n.NumParents() - 1; i >= 0 && n.NumParents() > 1; i-- {
 			fresh = append(fresh, n.Parent(i))
 		}
@@ -230,6 +233,7 @@ func (p *lineage) declare(payload node.Payload) bool {
 		p.prompt(payload)
 
 	case node.Tools:
+		// Check everything before anything is added: the caller may still build the transcript anew.
 		for i := range payload.Withdrawn.Len() {
 			if _, has := p.tools[payload.Withdrawn.At(i)]; has {
 				return false
@@ -317,6 +321,7 @@ func (p *lineage) fork(m mark) *lineage {
 // compacted returns the lineage after the compaction n with payload c. It returns nil if the transcript has to be built
 // from all nodes, because c names nodes that are no messages of it. p.mu must be held.
 func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
+	// Nothing is removed: the summary is one more message at the end.
 	if c.Replaced.Len() == 0 {
 		f := p.fork(p.mark())
 		if f != nil {
@@ -329,6 +334,8 @@ func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 	if !ok {
 		return nil
 	}
+
+	// Other readers hold a prefix of p, so build a new one instead of removing from it.
 	f := &lineage{
 		tools: maps.Clone(p.tools), prompts: maps.Clone(p.prompts), without: p.without,
 		summaries: map[node.ID]summary{}, summaryAt: map[int]node.ID{},
@@ -352,6 +359,7 @@ func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 	}
 	moved[len(p.t.Messages)] = len(f.t.Messages)
 
+	// A summary that was removed itself is gone; the others have moved with their messages.
 	for id, s := range p.summaries {
 		if !removed[s.entry] {
 			f.addSummary(id, summary{moved[s.entry], moved[s.own]})

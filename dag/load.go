@@ -231,6 +231,8 @@ func (s *scanner) member(h *headReader, nodes func() error) error {
 		return err
 	}
 	m := member{key: string(key)}
+
+	// The name is decoded for comparing, and kept as written for saving.
 	if err := json.Unmarshal(key, &m.name); err != nil {
 		return fmt.Errorf("%w: a member name in the header: %w", ErrFormat, err)
 	} else if key[0] != '"' {
@@ -295,12 +297,15 @@ func (h *headReader) bad(field string, err error) error {
 // from it.
 func (h *headReader) decode(m *member) error {
 	raw := jsontext.Value(m.value)
+
+	// A member must stay on one line when the file is written back.
 	if bytes.ContainsAny(raw, "\n\r") {
 		if err := raw.Compact(); err != nil {
 			return h.bad(m.name, err)
 		}
 	}
 
+	// Of the created time the text is kept, so that it is written back with its own precision.
 	var err error
 	switch m.name {
 	case "format":
@@ -319,6 +324,7 @@ func (h *headReader) decode(m *member) error {
 		err = json.Unmarshal(raw, &h.refs)
 	case "nodes":
 	default:
+		// A member of a newer version: kept as it is.
 		m.value = string(raw)
 		if !raw.IsValid() {
 			err = content.ErrJSON

@@ -92,6 +92,7 @@ type logger struct {
 
 // draw writes the conversation with these heads, without the nodes that are drawn already.
 func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
+	// Mark a node when it is entered: a conversation may reach it through several heads.
 	nodes := postOrderOf(heads, func(n *node.Node) bool {
 		_, drawn := l.at[n.ID()]
 		if !drawn {
@@ -100,6 +101,7 @@ func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 		return !drawn
 	})
 
+	// Too deep, or no node is left to draw: one row instead.
 	if nesting > maxInside || len(nodes) == 0 {
 		switch {
 		case len(nodes) > 0:
@@ -116,6 +118,8 @@ func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 		l.row("⋮ ", note(count(skip, "node")+" before"))
 		nodes = nodes[skip:]
 	}
+
+	// Columns are assigned over the whole drawing, and rows are written node by node.
 	g := newDrawing(l, nodes, heads)
 	g.indent, g.nesting = indent, nesting
 	if l.Fold {
@@ -123,6 +127,7 @@ func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 	}
 
 	for i := 0; i < len(nodes); i++ {
+		// A folded run is one row; the fan behind its last node is still drawn.
 		if end := g.folds[i]; end > 0 {
 			g.folded(i, end)
 			i = end - 1
@@ -159,6 +164,7 @@ func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 		column: make([]int, size), kids: make([]int, size), executed: make([]bool, size), comb: make([]bool, size)}
 	l.placed += size
 
+	// Count the children before anything is drawn: they decide how long a column stays open.
 	for i, n := range nodes {
 		l.at[n.ID()] = g.base + i
 		g.column[i] = -1
@@ -168,6 +174,7 @@ func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 		}
 	}
 
+	// Several heads are numbered. A single one is marked only where refs are.
 	for i, h := range heads {
 		if at := l.at[h.ID()] - g.base; at >= 0 && len(heads) > 1 {
 			g.marks[at] = "head " + strconv.Itoa(i+1)
@@ -176,6 +183,7 @@ func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 		}
 	}
 
+	// Refs follow the mark of the head.
 	for i, n := range nodes {
 		var marks []string
 		if m := g.marks[i]; m != "" {
@@ -221,6 +229,7 @@ func (g *drawing) node(i int) {
 		g.connect(i, parents)
 	}
 
+	// The column stays open for as many rows as the node has children.
 	c, f := g.column[i], g.faceOf(n, g.executed[i])
 	g.open[c] += g.kids[i]
 	g.write(g.cells(c, f.glyph), i, f)
@@ -318,11 +327,13 @@ func (g *drawing) connect(i int, parents []int) {
 
 // fan assigns columns to the executions directly after node i whose only parent it is.
 func (g *drawing) fan(i int) {
+	// Executions with further parents are merges and get no column here.
 	width := 0
 	for j := i + 1; j < len(g.nodes) && isExecution(g.nodes[j]) && slices.Equal(g.parents(g.nodes[j]), []int{i}); j++ {
 		width++
 	}
 
+	// Too wide for columns: the executions become teeth of a comb in the caller's column.
 	if width > maxFan {
 		if g.Fold {
 			g.foldFan(i+1, i+1+width)
@@ -336,6 +347,7 @@ func (g *drawing) fan(i int) {
 		return
 	}
 
+	// The first execution continues the caller's column unless other children need it.
 	before := slices.Clone(g.open)
 	c := g.column[i]
 	joined := map[int]bool{c: true}
@@ -447,6 +459,7 @@ var lines = [...]string{
 // junction draws the row that connects the joined columns. before is the value of g.open above the row; openBelow
 // reports whether a column is open below it. Columns between the joined ones are crossed.
 func (g *drawing) junction(before []int, joined map[int]bool, openBelow func(column int) bool) {
+	// The horizontal line reaches from the first to the last joined column.
 	from, to := len(g.open), -1
 	for c := range joined {
 		from, to = min(from, c), max(to, c)
@@ -463,6 +476,7 @@ func (g *drawing) junction(before []int, joined map[int]bool, openBelow func(col
 		}
 
 		inside := c >= from && c <= to
+		// A column that is only crossed keeps its vertical line.
 		if joined[c] || inside && line == 0 {
 			if c > from {
 				line |= left

@@ -115,6 +115,7 @@ func Merge(how MergeStrategy, branches ...Branch) DAG {
 		return branches[0].DAG.fail("Merge", merged.err)
 	}
 
+	// Each branch may have had findings of its own. The merge must not add any.
 	if findings := newFindings(merged, branches); len(findings) > 0 {
 		return branches[0].DAG.fail("Merge", &MergeError{Findings: findings})
 	}
@@ -198,11 +199,14 @@ func leftBehind(nodes []*node.Node) map[node.ID]bool {
 		caller node.ID
 		index  int
 	}
+
+	// The start and the result of a call are two nodes: the caller and the position identify the call.
 	callOf := func(n *node.Node) (call, bool) {
 		m, _ := callerOf(n).Message()
 		return call{callerOf(n).ID(), callsOf(m.Blocks).of(n.Payload().(node.ToolExecution))}, callerOf(n) != n
 	}
 
+	// A node other than an execution after the calls ends the phase, with or without results.
 	finished, followed := map[call]bool{}, map[node.ID]bool{}
 	for _, n := range nodes {
 		switch {

@@ -29,6 +29,8 @@ type phase struct {
 // heads are executions of one message.
 func (d DAG) openPhase() (phase, bool) {
 	var p phase
+
+	// All heads must belong to one caller, or they are branches and not a fan.
 	for _, h := range d.heads {
 		caller := callerOf(h)
 		if p.caller != nil && p.caller.ID() != caller.ID() {
@@ -51,6 +53,7 @@ func (d DAG) openPhase() (phase, bool) {
 		return p, len(p.calls) > 0 // no call was executed yet
 	}
 
+	// Sort the executions at the heads into the slots of their calls.
 	calls := callsByID{calls: m.Blocks.ToolUses()}
 	for _, h := range d.heads {
 		e, ok := h.Payload().(node.ToolExecution)
@@ -66,6 +69,8 @@ func (d DAG) openPhase() (phase, bool) {
 			p.spare = append(p.spare, h)
 		}
 	}
+
+	// A call that has a result is no longer in doubt, even if a start of it is a head too.
 	for i := range p.calls {
 		if p.done[i] != nil {
 			p.started[i] = nil

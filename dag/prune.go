@@ -100,6 +100,7 @@ var idText = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}
 
 // reached returns the IDs of the nodes that the heads and refs reach, through nodes of unknown kinds too.
 func (d DAG) reached() map[node.ID]bool {
+	// Nodes that no head reaches may still be named by a node of an unknown kind.
 	loose := map[node.ID]*node.Node{}
 	for _, nodes := range d.header().loose {
 		for _, n := range nodes {
@@ -108,6 +109,8 @@ func (d DAG) reached() map[node.ID]bool {
 	}
 
 	reached := map[node.ID]bool{}
+
+	// Each round follows the names that the last one found.
 	for next := d.roots(); len(next) > 0; {
 		w := walk{known: func(n *node.Node) bool { return reached[n.ID()] }}
 		nodes := w.from(next)

@@ -43,6 +43,8 @@ func (d DAG) Redact(ids ...node.ID) DAG {
 	for _, id := range ids {
 		missing[id], named[id] = true, true
 	}
+
+	// Check all IDs first: after an error nothing is redacted.
 	nodes := d.saved()
 	for _, n := range nodes {
 		delete(missing, n.ID())
@@ -60,6 +62,8 @@ func (d DAG) Redact(ids ...node.ID) DAG {
 	if len(redacted) == 0 {
 		return d
 	}
+
+	// What was computed from the nodes may quote them.
 	forget(nodes)
 	return d.replaceNodes(redacted)
 }
@@ -121,6 +125,7 @@ func (d DAG) replaceNodes(replacements map[*node.Node]*node.Node) DAG {
 	return d.change(func(e *env) {
 		e.refs = refsAt(e.refs, replaceAll)
 
+		// Remember what is erased: a journal that holds its content must refuse the conversation, also after a join.
 		if e.erased = maps.Clone(e.erased); e.erased == nil {
 			e.erased = map[node.ID]*node.Node{}
 		}
@@ -133,6 +138,8 @@ func (d DAG) replaceNodes(replacements map[*node.Node]*node.Node) DAG {
 		if e.file == nil || e.file.loose == nil {
 			return
 		}
+
+		// The header is shared with other values of the conversation.
 		h := *e.file
 		h.loose = make(map[*node.Node][]*node.Node, len(e.file.loose))
 		for before, nodes := range e.file.loose {

@@ -144,6 +144,7 @@ type valueState struct {
 // there.
 func (v *valueState) scan(b []byte) (n int, ended bool, err error) {
 	for v.at < len(b) {
+		// Brackets inside a string mean nothing.
 		if v.quoted {
 			if v.skipString(b); !v.quoted && v.depth == 0 {
 				return v.at, true, nil

@@ -82,6 +82,7 @@ func spelled(n *node.Node) []field {
 	case node.Custom:
 		s.say(p.Name, lined(p.JSON))
 	default:
+		// Nothing is known of an unknown kind but its saved form.
 		var saved struct {
 			Body jsontext.Value `json:"body"`
 		}

@@ -58,6 +58,7 @@ func (d DAG) build(w without) *lineage {
 
 	var setup setup
 	for _, n := range nodes {
+		// The first node that a compaction replaces becomes its summary; the others are empty and add nothing.
 		if summaryBlocks, replaced := view.replaced[n.ID()]; replaced {
 			if summaryBlocks.Len() > 0 {
 				p.addSummary(view.by[n.ID()], summary{entry: len(p.t.Messages)})
@@ -76,10 +77,12 @@ func (d DAG) build(w without) *lineage {
 			p.t.Nodes = append(p.t.Nodes, n)
 		case node.ToolExecution:
 			if view.sends(n) || view.inDoubt(n) {
+				// No message holds the result of this execution, so it is sent by itself.
 				result, _ := content.Of(resultOf(n)) // no error: checked when the node was made
 				p.t.add(n, content.User, result)
 			}
 		case node.Compaction:
+			// None of its nodes is here, so the summary takes the position of the compaction.
 			if !view.placed[n.ID()] {
 				p.t.add(n, content.User, payload.Summary)
 			} else if s, ok := p.summaries[n.ID()]; ok {
@@ -177,6 +180,7 @@ func viewOf(nodes []*node.Node) view {
 	var compactions []*node.Node
 
 	for _, n := range nodes {
+		// A start without a result is in doubt only until a later node settles it.
 		for _, p := range startedBefore(n) {
 			if v.followed == nil {
 				v.followed = map[node.ID]bool{}
@@ -189,6 +193,8 @@ func viewOf(nodes []*node.Node) view {
 			compactions = append(compactions, n)
 		case node.Message:
 			v.messages++
+
+			// The message repeats the results of its parents, which are then not sent by themselves.
 			if p.Role == content.User && holdsResult(p.Blocks) {
 				for i := range n.NumParents() {
 					v.closed[n.Parent(i).ID()] = true
@@ -240,6 +246,7 @@ func holdsResult(blocks content.Blocks) bool {
 // compact finds the nodes that the compactions, given in order, replace. If two replace the same node, the later one
 // counts. An earlier compaction has no message if it is replaced itself, or if later ones replace all of its nodes.
 func (v *view) compact(nodes, compactions []*node.Node) {
+	// Only nodes that are messages can be replaced.
 	index := make(map[node.ID]int, len(nodes))
 	for i, n := range nodes {
 		if hasMessage(n) {
@@ -247,6 +254,7 @@ func (v *view) compact(nodes, compactions []*node.Node) {
 		}
 	}
 
+	// From the last one backward, so that the later of two compactions counts.
 	v.replaced, v.placed, v.by = map[node.ID]content.Blocks{}, map[node.ID]bool{}, map[node.ID]node.ID{}
 	for _, n := range slices.Backward(compactions) {
 		c := n.Payload().(node.Compaction)
@@ -265,6 +273,7 @@ func (v *view) compact(nodes, compactions []*node.Node) {
 			}
 		}
 
+		// The summary takes the place of the first node that no later compaction took.
 		if _, replaced := v.replaced[n.ID()]; first < len(nodes) && !replaced {
 			v.replaced[nodes[first].ID()], v.by[nodes[first].ID()] = c.Summary, n.ID()
 		}

@@ -304,6 +304,7 @@ func (v *validator) phases(d DAG) {
 			}
 		case node.ToolExecution:
 			if view.sends(n) {
+				// A result that no results message repeats is sent by itself.
 				p.replied = true
 				p.unclosed = p.result(n, resultOf(n)) || p.unclosed
 			}
@@ -318,6 +319,7 @@ func (v *validator) phases(d DAG) {
 		}
 	}
 
+	// Calls that are open at the heads are not missing results: they may still be executed.
 	if open, ok := d.openPhase(); ok {
 		p.pending = open.caller.ID()
 	}

@@ -180,6 +180,7 @@ func (v *verifier) node(n *node.Node) {
 		v.report(n, DuplicateID, "another node has the id "+n.ID().String())
 	}
 
+	// The content of these cannot be checked: the rules of the kind, or the content itself, are missing.
 	if _, unknown := n.Payload().(node.Unknown); unknown {
 		v.Unknown = append(v.Unknown, n)
 		return
@@ -196,6 +197,8 @@ func (v *verifier) node(n *node.Node) {
 	if !errors.Is(err, node.ErrDigest) {
 		return
 	}
+
+	// A results message may repeat a broken execution. That is one fault, and is reported once.
 	v.report(n, WrongDigest, digestDetail(n, err))
 	if isExecution(n) {
 		if v.broken == nil {

@@ -179,6 +179,7 @@ func (d DAG) foreign(nodes []*node.Node) (*node.Node, bool) {
 		return nil, false
 	}
 
+	// No node below the lowest one can reach it, so the walk stops there.
 	missing, lowest := make(map[node.ID]bool, len(nodes)), math.MaxInt
 	for _, n := range nodes {
 		if n == nil {

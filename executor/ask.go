@@ -23,6 +23,8 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 	if err != nil {
 		return api.Response{}, nil, err
 	}
+
+	// The options as sent: the calls that come back are judged by their tool choice.
 	r.requested = req.Options
 	if !emit(r, MessageStart{Turn: r.turn, Role: content.Assistant, Request: req}) {
 		return api.Response{}, nil, errLeft

@@ -28,6 +28,7 @@ type batch struct {
 // execute executes the calls, at most limit at a time, and emits the events of each as they come. It returns false if
 // the consumer left.
 func (b *batch) execute() bool {
+	// The consumer sees every start of a batch before the first result of it.
 	for _, c := range b.calls {
 		if !b.phase.emitStart(c) {
 			return false
@@ -42,6 +43,7 @@ func (b *batch) execute() bool {
 	}
 	defer cancel()
 
+	// No limit means a worker for each call.
 	workers := len(b.calls)
 	if b.limit > 0 {
 		workers = min(workers, b.limit)
@@ -52,6 +54,8 @@ func (b *batch) execute() bool {
 	if r.agent.Save == nil {
 		b.ready = len(b.calls) // no start has to be saved first
 	}
+
+	// A call that begins later, or has a timeout of its own, cannot share the context.
 	for i, c := range b.calls {
 		c.batch, c.ownTimeout = b, i >= workers || c.timeout != r.agent.ToolTimeout || c.spent > 0 || c.base != nil
 	}
@@ -62,6 +66,8 @@ func (b *batch) execute() bool {
 	if !b.begin(workers) {
 		return false
 	}
+
+	// Events are emitted here only, on the consumer's goroutine. Workers wake it.
 	for b.phase.emitNews() && b.begin(workers) {
 		if b.over() {
 			return true

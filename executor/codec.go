@@ -132,6 +132,8 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 	c.Run, c.ID, c.Parent = o.Text("run_id"), o.Text("continuation_id"), o.OptText("parent_continuation_id", "")
 	c.Reason, c.Message = content.Stop(o.Text("pause_reason")), o.node("message_id")
 	c.Agents = o.agents()
+
+	// Agents are read first: a call inside one names it by its path.
 	paths := pathsOf(c.Agents)
 	for call := range o.Objects("pending") {
 		p := savedObject{call}.pending()
@@ -139,6 +141,7 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 		c.Pending = append(c.Pending, p)
 	}
 
+	// Totals do not hold the reason: it follows from the calls that wait below.
 	asking := c.above(asksApproval)
 	for i, a := range c.Agents {
 		c.Agents[i].Totals.Reason = stopReason(asking[pathKey(a.Path)])
@@ -152,6 +155,7 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 		c.Attributes[name] = value
 	}
 
+	// The reader keeps the first error, so that the fields are read without a check at each.
 	if err := o.err(); err != nil {
 		return Continuation{}, err
 	}

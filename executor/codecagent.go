@@ -48,6 +48,7 @@ func (c Continuation) checkAgents() error {
 			return err
 		}
 
+		// Parents come before children, so a path without its beginning is an error.
 		last := len(a.Path) - 1
 		switch key := pathKey(a.Path); {
 		case last < 0:
@@ -77,6 +78,7 @@ func (c Continuation) checkAgents() error {
 // checkPending checks each call by itself, the order of the calls of each message, and that they wait for what c.Reason
 // states.
 func (c Continuation) checkPending() error {
+	// A message whose calls ask for approval has executed none of them, so all its calls may be pending.
 	paths := pathsOf(c.Agents)
 	asks, last := map[string]bool{}, map[string]int{}
 	for _, p := range c.Pending {
@@ -106,6 +108,7 @@ func (c Continuation) checkPending() error {
 		asked, last[key], seen[p.ID] = asked || p.Approval, p.Call.Index, true
 	}
 
+	// The reason and the calls have to agree, or the replies would not fit.
 	if c.Reason == content.StopApproval && !asked {
 		return wrong("pending", "the run waits for approval, and no call asks for it")
 	}
@@ -152,6 +155,7 @@ func (o savedObject) agents() []PausedAgent {
 
 		a.InnerTurns, a.InnerCalls = in.inner()
 
+		// The path is saved as indexes. The calls on it are those of the agents read before.
 		indexes := in.Ints("path")
 		if len(indexes) == 0 {
 			in.Fail("path", jsonx.ErrAbsent)

@@ -110,6 +110,7 @@ func (c Compaction) Compact(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 
 // compact is Compact. If refused is set, the conversation does not fit, regardless of Count.
 func (c Compaction) compact(ctx context.Context, d dag.DAG, refused bool) (dag.DAG, error) {
+	// A compaction between calls and their results would part them.
 	if d.Err() != nil || len(d.OpenCalls()) > 0 {
 		return d, d.Err()
 	}
@@ -123,6 +124,7 @@ func (c Compaction) compact(ctx context.Context, d dag.DAG, refused bool) (dag.D
 		c.Policy = DropMiddle()
 	}
 
+	// The provider has the last word: what it refused is too long, whatever Count returns.
 	t := shared.Of(d.Heads())
 	size := t.Sum(c.counter, c.Count)
 	if size <= c.Budget && !refused {

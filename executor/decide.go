@@ -173,6 +173,8 @@ func (r *run) newTask(name string) *task {
 	if ok {
 		t.effect = effectOf(tool)
 	}
+
+	// A Handler executes every call, also one of a tool without a function.
 	if handle := r.agent.Handler; handle != nil {
 		t.fn = handle.call
 		return t
@@ -181,6 +183,7 @@ func (r *run) newTask(name string) *task {
 		return nil
 	}
 
+	// A tool's own settings win over the agent's.
 	if own, ok := as[interface{ Timeout() time.Duration }](tool); ok {
 		t.timeout = own.Timeout()
 	}
@@ -216,6 +219,7 @@ func (r *run) authorize(c *toolCall) {
 			return
 		}
 
+		// Later hooks see the changed arguments.
 		if d.action == modify {
 			c.ran.Input = d.input
 		}
@@ -226,6 +230,7 @@ func (r *run) authorize(c *toolCall) {
 			}
 		}
 
+		// A decision about the call ends the chain. A request to wait does not: a later hook may still deny.
 		switch d.action {
 		case deny:
 			c.deny(d.reason)

@@ -129,6 +129,7 @@ func (r *run) decideAgain(c *toolCall, within bool) {
 	r.agent.Log.WarnContext(r.ctx, "plait: a tool call is in doubt: it was started, and has no result",
 		"tool", safetext.Escape(c.ran.Name, maxName), "key", c.key(), "started", c.start.Started, "run", r.id)
 
+	// Without a decision the call stays in doubt: executing it twice may do harm.
 	d, hookErr := r.askInDoubtHooks(c)
 	switch {
 	case r.ctx.Err() != nil:

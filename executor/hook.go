@@ -308,6 +308,7 @@ func guard[In, Out any](
 		o.value, o.err = hook(ctx, in)
 	}()
 
+	// A hook that ignores the context is left behind; w counts it until it ends.
 	select {
 	case o := <-out:
 		return o.value, o.err

@@ -151,6 +151,7 @@ func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.St
 		}
 	}
 
+	// The agent's declarations could not come between the calls and their results: they follow now.
 	done, err := r.tools()
 	if err != nil {
 		return end(r.badStop(err), err)
@@ -159,10 +160,13 @@ func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.St
 		return end(content.StopError, err)
 	}
 
+	// Only the usage of this turn: the ledger counts the whole run.
 	ended := TurnEnd{
 		Turn: r.turn, Message: message, Executions: done.executions, Usage: usage,
 		ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
 	}
+
+	// The tools' request to end outranks the model's reason.
 	if done.terminates {
 		stop = content.StopTerminated
 	}
@@ -264,11 +268,14 @@ func (r *run) next(turn Turn) (Turn, error) {
 		return turn, ErrNoProvider
 	}
 
+	// Use what the hooks returned. The client belongs to the former provider.
 	changed := !slices.Equal(turn.DAG.Heads(), r.d.Heads())
 	r.d, r.provider, r.client, r.options = turn.DAG, turn.Provider, nil, turn.Options
 	if closed := r.d.CloseTools(); closed.Err() == nil { // a hook left a call without a result
 		r.d, changed = closed, true
 	}
+
+	// Another conversation may declare other tools.
 	if !changed {
 		return turn, nil
 	}

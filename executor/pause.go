@@ -185,6 +185,7 @@ func (e *ResumeError) Unwrap() []error {
 // pause returns a *PausedError with a continuation in which the calls of p without a result are pending. The results so
 // far become part of the conversation.
 func (r *run) pause(p *toolPhase, reason content.Stop) error {
+	// Results that are known already belong to the conversation, and are shown first.
 	if !p.emitEarly(len(p.calls)) {
 		return errLeft
 	}
@@ -200,6 +201,7 @@ func (r *run) pause(p *toolPhase, reason content.Stop) error {
 	}
 	r.d = d
 
+	// They are counted now: the resumed run begins with these totals.
 	n, usage := p.results()
 	r.totals.ToolCalls += n
 	r.toolsTook(usage)
@@ -218,6 +220,8 @@ func (r *run) pause(p *toolPhase, reason content.Stop) error {
 			Approval: call.approval, Deferred: call.deferred, Reason: call.reason, Started: call.startedBefore(),
 		})
 	}
+
+	// One call that asks is enough: the calls beside it are executed after the decision.
 	if slices.ContainsFunc(c.Pending, asksApproval) {
 		c.Reason = content.StopApproval
 	}
@@ -349,6 +353,7 @@ func (c Continuation) stale(d dag.DAG) error {
 	executed, starts := map[int]bool{}, startsOf(d)
 	for _, h := range d.Heads() {
 		e, isExecution := h.Payload().(node.ToolExecution)
+
 		switch {
 		case h.ID() == c.Message && callsTools(h):
 			inside++
@@ -366,6 +371,7 @@ func (c Continuation) stale(d dag.DAG) error {
 		return stale("the conversation has %d other heads beside its calls: resume it without them, and join them afterwards", outside)
 	}
 
+	// A result, or another start, since the pause: somebody resumed before.
 	pending, agents := c.own()
 	for _, p := range pending {
 		if executed[p.Call.Index] {
@@ -394,6 +400,8 @@ func (r *run) reply(c Continuation, replies map[string]Reply, held bool) (*toolP
 	stale := func(format string, args ...any) error {
 		return &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf(format, args...)}
 	}
+
+	// Calls are removed as the continuation names them. What is left at the end does not wait.
 	open := map[int]Call{}
 	for _, call := range r.d.OpenCalls() {
 		open[call.Index] = normalized(call)
@@ -415,6 +423,7 @@ func (r *run) reply(c Continuation, replies map[string]Reply, held bool) (*toolP
 			pending, own = own[0], own[1:]
 		}
 
+		// The continuation may come from elsewhere: the conversation decides which calls are open.
 		index := pending.Call.Index
 		if index < 0 || index >= len(names) || agent == nil && names[index] != pending.ID {
 			return nil, stale("no call of the message is %q", pending.ID)
@@ -425,6 +434,7 @@ func (r *run) reply(c Continuation, replies map[string]Reply, held bool) (*toolP
 		}
 		delete(open, index)
 
+		// Position and ID are the conversation's. Name and arguments may have been changed by a hook.
 		to := &p.calls[i]
 		to.call, to.ran, to.kept = call, pending.Call, kept[index]
 		to.ran.Index, to.ran.ID, to.ran.Input = call.Index, call.ID, orEmpty(pending.Call.Input)
@@ -436,6 +446,8 @@ func (r *run) reply(c Continuation, replies map[string]Reply, held bool) (*toolP
 		}
 		to.approval, to.deferred, to.reason = pending.Approval, pending.Deferred, pending.Reason
 		to.start = starts[index]
+
+		// The decision comes later; only the shape of the pause is checked here.
 		if held {
 			continue
 		}
@@ -529,6 +541,7 @@ func (r *run) checkReplies(p *toolPhase, replies map[string]Reply, names []strin
 		}
 	}
 
+	// A reply may name a call of the run, a call inside a paused sub-agent, or a call that has its result.
 	pending, nested := map[string]bool{}, map[string]bool{}
 	for i := range p.calls {
 		c := &p.calls[i]
@@ -540,6 +553,8 @@ func (r *run) checkReplies(p *toolPhase, replies map[string]Reply, names []strin
 			nested[id] = true
 		}
 	}
+
+	// The same result again is fine: its sender did not learn that it had arrived.
 	for id, reply := range replies {
 		had, has := executed[id]
 		switch {

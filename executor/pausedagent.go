@@ -124,6 +124,7 @@ func newAgentResume(c Continuation, agent PausedAgent, names []string, replies m
 		Totals: agent.Totals, InnerTurns: agent.InnerTurns, InnerCalls: agent.InnerCalls, Attributes: c.Attributes,
 	}
 
+	// A call of the run itself may have an ID that looks like one inside. The run's own comes first.
 	for id, reply := range replies {
 		if own, below := innerID(id, name); below && !slices.Contains(names, id) {
 			s.replies[own], s.ids[own] = reply, id
@@ -131,6 +132,7 @@ func newAgentResume(c Continuation, agent PausedAgent, names []string, replies m
 	}
 	s.held = len(s.replies) == 0
 
+	// Cut the first step off each path: below it begins at the sub-agent.
 	for _, p := range c.Pending {
 		if len(p.Path) == 0 || p.Path[0].Index != index {
 			continue
@@ -250,10 +252,12 @@ func (r *run) replyAgent(
 		return &ResumeError{Kind: ErrNoAgent, ID: name, Err: err}
 	}
 
+	// The time and the usage before the pause count for the sub-agent's limits.
 	to.resume = newAgentResume(c, agent, names, replies)
 	to.resume.dag = dag.FromNode(to.kept)
 	to.spent, to.innerRun().usage = agent.Totals.Elapsed, agent.Totals.Usage.Plus(agent.Totals.ToolUsage)
 
+	// Check before anything runs, and name the error by the ID that the caller knows.
 	err = r.checkAgent(to.agent.agent, to.resume)
 	var wrong *ResumeError
 	switch {
@@ -278,6 +282,7 @@ func (r *run) checkAgent(agent Agent, s *agentResume) error {
 		return err
 	}
 
+	// Declare and bind as the resumed run will do, so that its errors are found now.
 	child.prompt = agent.System
 	declared := child.withAgents()
 	if err := declared.Err(); err != nil {
@@ -291,6 +296,8 @@ func (r *run) checkAgent(agent Agent, s *agentResume) error {
 	if err != nil {
 		return err
 	}
+
+	// Sub-agents of the sub-agent were checked on the way.
 	s.hooks = child.agent.Hooks
 	for i := range p.calls {
 		if below := p.calls[i].resume; below != nil {

@@ -97,6 +97,7 @@ func (p *toolPhase) open() []*toolCall {
 // execute executes the open calls that are not deferred, batch by batch. A call whose sub-agent stays paused is not
 // executed either. It returns false if the consumer left.
 func (p *toolPhase) execute() bool {
+	// Whatever has a result, is deferred or is held back by its sub-agent takes no part.
 	calls := make([]*toolCall, 0, len(p.calls))
 	for i := range p.calls {
 		if c := &p.calls[i]; c.state == waiting && !c.deferred && (c.resume == nil || !c.resume.held) {
@@ -116,6 +117,7 @@ func (p *toolPhase) execute() bool {
 
 	executed := false
 	for _, b := range plan {
+		// A limit or the end of the context may be reached between two batches.
 		refusal, left := p.refusal(executed)
 		switch {
 		case left:
@@ -299,6 +301,8 @@ func (p *toolPhase) emitNews() bool {
 			}
 			continue
 		}
+
+		// Make room for the tool's next update: it waits while the consumer is slow.
 		<-p.room
 		if !emit(p.r, n.update) {
 			return false
@@ -417,6 +421,8 @@ func (r *run) tools() (closedPhase, error) {
 		}
 		p = r.decide(open)
 	}
+
+	// Nothing is executed before the decision: a person may deny the call because of the calls beside it.
 	if p.needsApproval() && r.ctx.Err() == nil {
 		return closedPhase{}, r.pause(p, content.StopApproval)
 	}
@@ -500,6 +506,7 @@ func openBranches(d dag.DAG) [][]*node.Node {
 		return nil
 	}
 
+	// A branch that ends in anything else waits for nothing.
 	var open [][]*node.Node
 	for _, id := range order {
 		said := phaseOf(phases[id][0])
@@ -603,6 +610,8 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	if err != nil {
 		return closedPhase{}, err
 	}
+
+	// The turn that had paused is complete.
 	r.resumed = false
 	if err := r.append(r.d.WithHeads(closing)); err != nil {
 		return closedPhase{}, err

@@ -78,6 +78,8 @@ func ResultOf(v any) (Result, error) {
 	if block, ok := v.(content.Block); ok {
 		return blocksResult(block)
 	}
+
+	// A slice of one type of block, such as []content.Image, is no []content.Block.
 	if list := reflect.ValueOf(v); list.Kind() == reflect.Slice && list.Type().Elem().Implements(reflect.TypeFor[content.Block]()) {
 		blocks := make([]content.Block, list.Len())
 		for i := range blocks {
@@ -187,6 +189,7 @@ func cutBlocks(blocks content.Blocks, bytes, lines int) (content.Blocks, bool) {
 		}
 	}
 
+	// Cutting a text may leave a list without content, which is fine in a result.
 	made, err := content.Of(kept...)
 	if err != nil {
 		return blocks, false // they were blocks before
@@ -266,6 +269,7 @@ func (b *budget) cut(text string) string {
 		text = strings.TrimSuffix(text[:at], "\n")
 	}
 
+	// The marker counts too. If even the marker does not fit, it is cut itself.
 	if b.bytes >= 0 {
 		if len(mark) > b.bytes {
 			mark = strings.TrimLeft(mark, "\n")[:min(b.bytes, len(strings.TrimLeft(mark, "\n")))]

@@ -171,6 +171,7 @@ func (r *run) bind() error {
 		r.agent.Log.WarnContext(r.ctx, "plait: declared tools have no implementation, and are left out of the requests", "tools", r.unbound, "run", r.id)
 	}
 
+	// Declarations are refused as early as possible, but appended only after the results of open calls.
 	r.began = r.d.Source().Time()
 	if r.waits() && declared.Head() != r.d.Head() {
 		return nil // a declaration would stand between the calls and their results: declare does it after them
@@ -190,6 +191,7 @@ func (r *run) bindTools(d dag.DAG) error {
 			continue
 		}
 
+		// The conversation may declare a tool without having its function: one that was loaded, for example.
 		found, travels := d.Tool(def.Name)
 		tool, runs := found.(Tool)
 		if !runs && before[def.Name] != nil {
@@ -201,6 +203,9 @@ func (r *run) bindTools(d dag.DAG) error {
 			}
 			r.bound[def.Name] = tool
 		}
+
+		// Without a function the tool is left out of the requests. If the program declared it itself, that is a mistake to
+		// report.
 		switch {
 		case runs, r.agent.Handler != nil:
 			r.names = append(r.names, def.Name)
@@ -345,6 +350,7 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 	case errors.Is(err, errLeft):
 		return End{}, errLeft
 	case errors.As(err, &paused):
+		// A paused run has no StopReason: it is not over.
 		if r.inside != nil {
 			r.inside.keepChild(r.d)
 		}
@@ -355,6 +361,7 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 		return End{DAG: r.d, Stop: r.totals}, r.withSaveError(err)
 	}
 
+	// The conversation records how the run ended, also for a reader who has only the file.
 	r.sum(reason)
 	if d := r.d.Append(r.totals); d.Err() == nil {
 		r.d = d

@@ -148,6 +148,7 @@ func (s Strategy) batches(calls []Ready) []Batch {
 			}
 		}
 
+		// Calls of a batch start in call order, whatever order the strategy names them in.
 		slices.Sort(indexes)
 		if b.Calls = indexes; len(indexes) > 0 {
 			batches = append(batches, b)

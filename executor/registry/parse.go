@@ -72,6 +72,7 @@ func ParseCall(data []byte) (executor.Call, error) {
 			"\"%s\" is none of function, function_call, tool_call and tool_use", safetext.Escape(kind, maxName))
 	}
 
+	// Formats overlap, so read the call in each one that fits.
 	readings, err := readCall(outer, kind)
 	if err != nil {
 		return executor.Call{}, err
