@@ -328,6 +328,30 @@ func flat(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// TestRecipesShowWhatTheyPrint finds each text block of docs/recipes.md in the test of a program, which compares it with
+// what the program prints, and each program in the document.
+func TestRecipesShowWhatTheyPrint(t *testing.T) {
+	text, err := os.ReadFile("docs/recipes.md")
+	require.NoError(t, err)
+	names, err := filepath.Glob("examples/*/*_test.go")
+	require.NoError(t, err)
+
+	var tests []string
+	for _, name := range names {
+		source, err := os.ReadFile(name)
+		require.NoError(t, err)
+		tests = append(tests, flat(string(source)))
+		require.Contains(t, string(text), "(../"+filepath.Dir(name)+")")
+	}
+	blocks := regexp.MustCompile("(?s)```text\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	require.Greater(t, len(blocks), 6)
+	for _, block := range blocks {
+		want := flat(block[1])
+		require.True(t, slices.ContainsFunc(tests, func(s string) bool { return strings.Contains(s, want) }),
+			"no test of a program has this output:\n%s", block[1])
+	}
+}
+
 // TestREADMECommandsExist keeps the two commands of the README, and what CI runs, the same.
 func TestREADMECommandsExist(t *testing.T) {
 	readme, err := os.ReadFile("README.md")

@@ -12,6 +12,15 @@
 //   - crash: a run that kills itself in the middle of two tool calls, and finishes at the second start.
 //   - workers: durable runs in a few processes, of which one is killed; on SQLite, or on PostgreSQL with River.
 //   - browser: a run in a browser, as it happens; it can be forked there.
+//   - providers: the weather from four APIs in one conversation, each behind a strict fake.
+//   - branches: three prompts on forks of one conversation, a judge, and the best one continued.
+//   - guardrails: hooks that check messages, calls and answers.
+//   - skills: folders of instructions, loaded when they are needed.
+//   - compaction: a long conversation in a small context window.
+//   - evaluate: 200 cases, judged by another model.
+//   - regression: a recorded run as a test in go test.
+//   - files: an agent that works with files, through an MCP server.
+//   - imported: a session of Claude Code, read and drawn.
 //   - deferred: tools that another process executes, at any later time, through JSON files.
 //
 // Start each with go run ./examples/NAME. Tests check what they print, except for live. Pages in docs/guides explain some of them.

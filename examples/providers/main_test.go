@@ -1,0 +1,46 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const whole = `◆ system    You know the weather.
+◆ tools     get_weather
+○ user      How is it in Tokyo?
+● assistant [claude-fake] → get_weather
+▪ get_weather(city: "Tokyo") → 22°C
+◇ results   1
+● assistant [claude-fake] 22°C in Tokyo.
+■ stop      end_turn · 2 turns · 1 tool call · 30 tokens
+○ user      How is it in Paris?
+● assistant [gpt-fake] → get_weather
+▪ get_weather(city: "Paris") → 18°C
+◇ results   1
+● assistant [gpt-fake] 18°C in Paris.
+■ stop      end_turn · 2 turns · 1 tool call · 30 tokens
+○ user      How is it in Cairo?
+● assistant [gpt-fake] → get_weather
+▪ get_weather(city: "Cairo") → 31°C
+◇ results   1
+● assistant [gpt-fake] 31°C in Cairo.
+■ stop      end_turn · 2 turns · 1 tool call · 30 tokens
+○ user      How is it in Oslo?
+● assistant [gemini-fake] → get_weather
+▪ get_weather(city: "Oslo") → 9°C
+◇ results   1
+● assistant [gemini-fake] 9°C in Oslo.
+■ stop      end_turn · 2 turns · 1 tool call · 30 tokens
+`
+
+func TestEachModelContinuesTheConversation(t *testing.T) {
+	var out strings.Builder
+	if err := run(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	got := regexp.MustCompile(`( ·)? \d+ms`).ReplaceAllString(out.String(), "") // how long it took
+	if got != whole {
+		t.Errorf("it printed\n%s", got)
+	}
+}
