@@ -26,6 +26,7 @@ import (
 type chat struct {
 	runner
 	system     string
+	allow      []string // the values of --allow
 	pricesFile string
 	prices     api.PriceList
 
@@ -50,6 +51,10 @@ func chatCommand(s *streams) *cobra.Command {
 conversation is saved in FILE after each step, and continued if FILE exists.
 Without FILE it is not saved. A new FILE that ends in .jsonl is a journal.
 
+The model may call the tools of the MCP servers of --mcp. Before a call you are
+asked: yes, always (for this tool), no, never, or what the model should do
+instead.
+
 Ctrl-C stops a response: what arrived of it is kept. Ctrl-D ends the chat. A
 line that ends in \ continues in the next one. Lines that begin with / are
 commands: /help lists them. A message that begins with / is written with two.
@@ -60,8 +65,9 @@ code is 2 if the last response failed.
 
 The provider's key is in the environment: ANTHROPIC_API_KEY, OPENAI_API_KEY,
 GEMINI_API_KEY.`,
-		Example: `  plait chat sessions.db#ideas --model claude-sonnet-4-5
+		Example: `  plait chat 'sessions.db#ideas' --model claude-sonnet-4-5
   plait chat --model qwen3 --base-url http://127.0.0.1:8080/v1
+  plait chat talk.json --mcp 'npx -y @modelcontextprotocol/server-filesystem .'
   plait chat talk.json --model gpt-5 --record tape.json
   plait chat --model gpt-5 --replay tape.json < messages.txt`,
 		Args: cobra.MaximumNArgs(1),
@@ -70,7 +76,9 @@ GEMINI_API_KEY.`,
 		},
 	}
 	c.endpointFlags(cmd)
+	c.mcpFlag(cmd)
 	f := cmd.Flags()
+	f.StringArrayVar(&c.allow, "allow", nil, "a `TOOL` that is executed without asking;\nmay be given several times; * is every tool")
 	f.StringVar(&c.system, "system", "", "the system prompt, a `TEXT`")
 	f.StringVar(&c.pricesFile, "prices", "", "a `FILE` with the prices of models, for /cost (see\nplait cost)")
 	_ = cmd.MarkFlagFilename("prices", "json")
@@ -79,10 +87,16 @@ GEMINI_API_KEY.`,
 
 // run holds the conversation until the user ends it.
 func (c *chat) run(ctx context.Context, name string) (err error) {
-	if err := c.openTape(); err != nil {
+	if err := c.begin(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.closeTape()) }()
+	defer func() { err = errors.Join(err, c.end()) }()
+
+	// Each call of a tool is asked about, unless the user has decided about all calls of the tool.
+	c.approve, c.leavesOut = len(c.servers) > 0, true
+	for _, tool := range c.allow {
+		c.decided[tool] = true
+	}
 
 	if c.pricesFile != "" {
 		if c.prices, err = c.runner.prices(c.pricesFile); err != nil {
@@ -295,7 +309,7 @@ func (c *chat) settle(ctx context.Context, agent executor.Agent, d dag.DAG, fail
 			return err
 		}
 
-		replies, err := c.approve(ctx, paused.Continuation)
+		replies, err := c.askApprovals(ctx, paused.Continuation)
 		if errors.Is(err, io.EOF) {
 			return errPaused
 		}
@@ -354,14 +368,14 @@ func (c *chat) watch(ctx context.Context, begin func(context.Context) iter.Seq2[
 	return d, err
 }
 
-// approve asks about each call that needs approval.
-func (c *chat) approve(ctx context.Context, paused executor.Continuation) (map[string]executor.Reply, error) {
+// askApprovals asks about each call that needs approval.
+func (c *chat) askApprovals(ctx context.Context, paused executor.Continuation) (map[string]executor.Reply, error) {
 	replies := map[string]executor.Reply{}
 	for _, p := range paused.Pending {
 		if !p.Approval {
 			continue
 		}
-		reply, err := c.approveCall(ctx, p)
+		reply, err := c.askApproval(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -373,10 +387,13 @@ func (c *chat) approve(ctx context.Context, paused executor.Continuation) (map[s
 	return replies, nil
 }
 
-// approveCall asks about a call, unless the user has decided about all calls of its tool.
-func (c *chat) approveCall(ctx context.Context, p executor.Pending) (executor.Reply, error) {
+// askApproval asks about a call, unless the user has decided about all calls of its tool.
+func (c *chat) askApproval(ctx context.Context, p executor.Pending) (executor.Reply, error) {
 	const declined = "the user declined"
 	decided, ok := c.decided[p.Call.Name]
+	if !ok && c.decided["*"] {
+		decided, ok = true, true
+	}
 	if !ok {
 		c.screen.call(p.Call)
 		answer, err := c.console.ask(ctx, "[y]es, [a]lways, [n]o, ne[v]er, or what to do instead: ")

@@ -20,10 +20,10 @@ func chatCommands() []slashCommand {
 	return []slashCommand{
 		{"/back", "[N | NODE]", "go back N exchanges (1), or to a branch or node", (*chat).back},
 		{"/fork", "[NAME]", "name this point, for /back and plait fork", (*chat).fork},
-		{"/retry", "", "send the last message again", (*chat).retry},
+		{"/retry", "", "send the last message again; the response is kept", (*chat).retry},
 		{"/model", "[[PROVIDER] MODEL]", "show or change the model", (*chat).changeModel},
 		{"/cost", "", "show the tokens and the cost so far", (*chat).showCost},
-		{"/show", "[NODE]", "show the conversation as a graph, or a node", (*chat).showNode},
+		{"/show", "[NODE]", "show the conversation, a branch or a node", (*chat).showNode},
 		{"/help", "", "show this list", (*chat).help},
 		{"/quit", "", "end the chat", (*chat).quit},
 	}
@@ -34,6 +34,8 @@ type slashCommand struct {
 	name, arguments, help string
 	do                    func(c *chat, ctx context.Context, args []string) error
 }
+
+func (s slashCommand) usage() string { return strings.TrimSpace(s.name + " " + s.arguments) }
 
 func commandNames() []string {
 	var names []string
@@ -51,7 +53,7 @@ func (c *chat) command(ctx context.Context, line string) error {
 			continue
 		}
 		if most := len(strings.Fields(s.arguments)); len(fields)-1 > min(most, 2) {
-			c.screen.note("usage: %s %s", s.name, s.arguments)
+			c.screen.note("usage: %s", s.usage())
 			return nil
 		}
 
@@ -71,7 +73,7 @@ func (c *chat) quit(context.Context, []string) error { return errQuit }
 
 func (c *chat) help(context.Context, []string) error {
 	for _, s := range chatCommands() {
-		fmt.Fprintf(c.out, "%-25s %s\n", strings.TrimSpace(s.name+" "+s.arguments), s.help)
+		fmt.Fprintf(c.out, "%-25s %s\n", s.usage(), s.help)
 	}
 	fmt.Fprintln(c.out, "Ctrl-C stops a response. A line that ends in \\ continues in the next one.")
 	return nil
@@ -134,7 +136,7 @@ func (c *chat) fork(_ context.Context, args []string) error {
 func branchName(d dag.DAG) string {
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("branch-%d", n)
-		if d.AtName(name).Err() != nil {
+		if !isRef(d, name) {
 			return name
 		}
 	}
@@ -252,20 +254,34 @@ func (c *chat) showCost(context.Context, []string) error {
 	return report.write(c.out)
 }
 
+// showNode prints the conversation or a branch as a graph, or the content of a node.
 func (c *chat) showNode(_ context.Context, args []string) error {
+	d := c.d
 	if len(args) > 0 {
-		n, err := nodeOf(c.d, args[0])
+		at, err := find(c.d, args[0])
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(c.out, safetext.Block(whole(n)))
-		return err
+		if !isRef(c.d, args[0]) && at.Head() != nil {
+			_, err = fmt.Fprintln(c.out, safetext.Block(whole(at.Head())))
+			return err
+		}
+		d = at
 	}
 
-	all := everyNode(c.d)
-	o := &dag.LogOptions{Width: c.screen.width, Color: colorOf(c.out)}
-	if err := all.WriteLog(c.out, o); err != nil {
+	if err := d.WriteLog(c.out, &dag.LogOptions{Width: c.screen.width, Color: colorOf(c.out)}); err != nil || len(args) > 0 {
 		return err
 	}
-	return c.printRefs(c.d.Refs())
+	for i, ref := range c.d.Refs() {
+		if i == 0 {
+			fmt.Fprintln(c.out, "\nbranches:")
+		}
+		fmt.Fprintln(c.out, "  "+safetext.Line(ref.Name+": "+lastText(c.d.AtName(ref.Name)), c.screen.width-3))
+	}
+	return nil
+}
+
+// isRef reports whether a name is that of a ref.
+func isRef(d dag.DAG, name string) bool {
+	return slices.ContainsFunc(d.Refs(), func(r dag.Ref) bool { return r.Name == name })
 }

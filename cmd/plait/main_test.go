@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/plait-dev/plait/api/apitest/fake"
@@ -21,13 +23,15 @@ import (
 	"github.com/plait-dev/plait/internal/describe"
 )
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"plait": main}) }
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"plait": main, "weather-mcp": weatherMCP})
+}
 
 // TestScripts runs what people type. "exits 3 plait …" is exec with the exit code that is to come, and
 // "node X FILE words" puts the id of the node that says the words into $X. "change FILE old new" changes it by hand.
 // "begun DATABASE" makes durable runs in several states.
 // $ANTHROPIC is a strict server that calls
-// two tools and then answers. $TALK is one that talks.
+// two tools and then answers. $TALK is one that talks, and $CALLS one that calls two tools for each message. weather-mcp is an MCP server.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -45,6 +49,7 @@ func TestScripts(t *testing.T) {
 			env.Defer(server.Close)
 			env.Setenv("ANTHROPIC", server.URL)
 			env.Setenv("TALK", talkingServer(env))
+			env.Setenv("CALLS", callingServer(env))
 			env.Setenv("HOSTILE", hostileRun)
 			return nil
 		},
@@ -59,22 +64,69 @@ func talkingServer(env *testscript.Env) string {
 	}
 	talk := fake.Anthropic(replies...)
 
+	return routed(env, func(body []byte) http.Handler {
+		if bytes.Contains(body, []byte(`"model":"wrong"`)) {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusNotFound)
+				fmt.Fprint(w, `{"type":"error","error":{"type":"not_found_error","message":"model: wrong"}}`)
+			})
+		}
+		return talk
+	})
+}
+
+// callingServer starts a strict server that calls two tools for each message, and then answers with an escape sequence. It returns its URL.
+func callingServer(env *testscript.Env) string {
+	var calls, answers []fake.Reply
+	for n := range 20 {
+		paris, tokyo := fmt.Sprintf("paris_%d", n), fmt.Sprintf("tokyo_%d", n)
+		calls = append(calls, fake.AnthropicMessage(content.Text{Text: "I look."}, use(paris, "Paris"), use(tokyo, "Tokyo")))
+		answers = append(answers, fake.AnthropicMessage(content.Text{Text: "Done.\x1b]0;title\a"}))
+	}
+	call, answer := fake.Anthropic(calls...), fake.Anthropic(answers...)
+
+	return routed(env, func(body []byte) http.Handler {
+		var request struct {
+			Messages []struct {
+				Content []struct{ Type string }
+			}
+		}
+		_ = json.Unmarshal(body, &request) // call refuses what cannot be read
+		if n := len(request.Messages); n > 0 && request.Messages[n-1].Content[0].Type == "tool_result" {
+			return answer
+		}
+		return call
+	})
+}
+
+// routed starts a server whose requests are answered by the handler that route returns for their bodies. It returns its URL.
+func routed(env *testscript.Env, route func(body []byte) http.Handler) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		if strings.Contains(string(body), `"model":"wrong"`) {
-			w.WriteHeader(http.StatusNotFound)
-			fmt.Fprint(w, `{"type":"error","error":{"type":"not_found_error","message":"model: wrong"}}`)
-			return
-		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		talk.ServeHTTP(w, r)
+		route(body).ServeHTTP(w, r)
 	}))
 	env.Defer(server.Close)
 	return server.URL
+}
+
+// weatherMCP is an MCP server on standard input and output. Its results have an escape sequence.
+func weatherMCP() {
+	server := sdk.NewServer(&sdk.Implementation{Name: "weather", Version: "v1"}, nil)
+	sdk.AddTool(server, &sdk.Tool{Name: "get_weather", Description: "Current weather for one city."},
+		func(_ context.Context, _ *sdk.CallToolRequest, in struct {
+			City string `json:"city"`
+		}) (*sdk.CallToolResult, any, error) {
+			text := in.City + " has 18 °C.\x1b[2J"
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil, nil
+		})
+	if err := server.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
 }
 
 func use(id, city string) content.ToolUse {

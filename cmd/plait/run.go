@@ -23,6 +23,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/mcp"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/progress"
@@ -38,6 +39,7 @@ type runner struct {
 	defers          bool
 	unchecked       bool
 	approve         bool
+	leavesOut       bool // tools that nothing executes are left out of the requests
 	turns           int
 	idle            time.Duration
 	user, userJSON  string
@@ -45,6 +47,8 @@ type runner struct {
 	asJSON, quiet   bool
 	record, replay  string
 	tape            *tape.Tape        // records or plays the HTTP traffic; nil for neither
+	mcp             []string          // the values of --mcp
+	servers         []*mcp.Server     // their servers
 	before          [sha256.Size]byte // the hash of FILE when it was read
 	repairs         repairLog
 }
@@ -81,17 +85,19 @@ the run fails or is interrupted. If FILE was changed meanwhile, it is not
 touched, and the conversation is written to a file beside it. The answer is
 printed; progress, and every repair of a request, go to standard error.
 
-The command executes no tools. With --defer-tools, a run pauses when the model
-calls one: the pending calls are printed as JSON, the exit code is 3, and
-"plait resume" supplies their results. With --approve each call has to be
-approved first.
+The command executes the tools of the MCP servers of --mcp, and no others. With
+--defer-tools, a run pauses when the model calls another one: the pending calls
+are printed as JSON, the exit code is 3, and "plait resume" supplies their
+results. With --approve each call has to be approved first.
 
 The provider's key is in the environment: ANTHROPIC_API_KEY, OPENAI_API_KEY,
 GEMINI_API_KEY. openai is openai-responses; openai-chat is for compatible
 servers, too.`,
 		Example: `  plait run talk.json --provider openai --model gpt-5 --user "Go on."
   plait run talk.json --provider openai-chat --model qwen3 \
-    --base-url http://127.0.0.1:8080/v1 --defer-tools`,
+    --base-url http://127.0.0.1:8080/v1 --defer-tools
+  plait run talk.json --user "What is in notes.txt?" --model gpt-5 \
+    --mcp 'npx -y @modelcontextprotocol/server-filesystem .'`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args[0]) },
 	}
@@ -113,8 +119,8 @@ func resumeCommand(s *streams) *cobra.Command {
    "call_5": {"approve": false, "reason": "too risky"}}
 
 If results are missing, the run pauses again. The provider and the model are
-those of the run, unless --provider and --model name others. The exit codes are
-those of run.`,
+those of the run, unless --provider and --model name others; MCP servers are
+given again with --mcp. The exit codes are those of run.`,
 		Example: `  plait resume talk.json --results results.json
   echo '{"call_1": {"result": "22 °C"}}' | plait resume talk.json --results -`,
 		Args: oneFile,
@@ -132,10 +138,17 @@ func (r *runner) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&r.user, "user", "", "append this `TEXT` as a user message first")
 	f.StringVar(&r.userJSON, "user-json", "", "a `FILE` with a list of blocks to append, such as\n[{\"type\": \"text\", \"text\": \"…\"}]; - is standard input")
-	f.BoolVar(&r.defers, "defer-tools", false, "pause when the model calls a tool")
+	r.toolFlags(cmd)
 	f.BoolVar(&r.unchecked, "unchecked", false, "with --defer-tools, pause for calls of unknown tools\nand with wrong arguments, too; otherwise their\nresult is an error")
-	f.BoolVar(&r.approve, "approve", false, "pause for approval of each call first")
 	jsonFlag(cmd, &r.asJSON)
+}
+
+// toolFlags registers the flags for what becomes of tool calls.
+func (r *runner) toolFlags(cmd *cobra.Command) {
+	r.mcpFlag(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&r.approve, "approve", false, "pause for approval of each call first")
+	f.BoolVar(&r.defers, "defer-tools", false, "pause when the model calls a tool, unless it is one\nof an MCP server")
 }
 
 // endpointFlags registers the flags for the provider and its requests.
@@ -173,10 +186,10 @@ type runSettings struct {
 }
 
 func (r *runner) run(ctx context.Context, name string) (err error) {
-	if err := r.openTape(); err != nil {
+	if err := r.begin(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.closeTape()) }()
+	defer func() { err = errors.Join(err, r.end()) }()
 
 	d, err := r.open(name)
 	if err != nil {
@@ -205,10 +218,10 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 	if name == std && r.results == std {
 		return errors.New("FILE and --results cannot both be standard input")
 	}
-	if err := r.openTape(); err != nil {
+	if err := r.begin(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.closeTape()) }()
+	defer func() { err = errors.Join(err, r.end()) }()
 
 	d, err := r.open(name)
 	if err != nil {
@@ -385,7 +398,25 @@ func replyError(err error) error {
 	return fmt.Errorf("%s: %w", wrong.Field, wrong.Err)
 }
 
-// openTape opens the file of --record or --replay. Close it by closeTape.
+// begin opens the file of --record or --replay, and connects to the servers of --mcp. End what it began by end.
+func (r *runner) begin(ctx context.Context) error {
+	err := r.openTape()
+	if err == nil {
+		err = r.connect(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, r.end())
+	}
+	return nil
+}
+
+// end writes the file of --record, and ends the servers of --mcp.
+func (r *runner) end() error {
+	r.disconnect()
+	return r.closeTape()
+}
+
+// openTape opens the file of --record or --replay.
 func (r *runner) openTape() error {
 	name, mode := r.record, tape.Record
 	if r.replay != "" {
@@ -480,37 +511,48 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 		a.Hooks = append(a.Hooks, executor.RequireApproval())
 	}
 
-	if r.defers {
+	r.bind(&a)
+	names := withoutFunction(d.ToolDefs(), a.Tools)
+	switch {
+	case r.defers && len(r.servers) > 0 && defersUnchecked(d.ToolDefs(), r.unchecked):
+		return a, d, errors.New("with --mcp, calls can be deferred only if their arguments are checked (no --unchecked, no tools that the provider knows by type)")
+	case r.defers:
 		deferAll(&a, d.ToolDefs(), r.unchecked)
-	} else if names := withoutFunction(d.ToolDefs()); len(names) > 0 {
+	case len(names) > 0 && !r.leavesOut:
 		// A run would leave these tools out of the requests, which is most likely not intended.
 		return a, d, fmt.Errorf("%w; with --defer-tools the run pauses when the model calls one", &executor.UnboundError{Names: names})
 	}
 	return a, d, d.Err()
 }
 
-// withoutFunction returns the names of the tools that a program must execute.
-func withoutFunction(defs []content.Tool) []string {
+// withoutFunction returns the names of the tools that a program must execute, and that are not among the given ones.
+func withoutFunction(defs []content.Tool, bound []dag.Tool) []string {
+	known := toolNames(bound)
 	var names []string
 	for _, def := range defs {
-		if !def.Server() {
+		if !def.Server() && !known[def.Name] {
 			names = append(names, def.Name)
 		}
 	}
 	return names
 }
 
-// deferAll defers all calls to the caller of the command. Arguments are checked first, unless tools are declared by a type that the
-// provider knows: programs execute some of these, and only the provider knows which.
+// defersUnchecked reports whether the arguments of deferred calls are not checked: as the user wants it, or because tools are declared by
+// a type that the provider knows. Programs execute some of these, and only the provider knows which.
+func defersUnchecked(defs []content.Tool, unchecked bool) bool {
+	return unchecked || slices.ContainsFunc(defs, content.Tool.Server)
+}
+
+// deferAll defers all calls to the caller of the command, except those of tools that the agent has already. Their arguments are checked
+// first, unless defersUnchecked.
 func deferAll(a *executor.Agent, defs []content.Tool, unchecked bool) {
+	known := toolNames(a.Tools)
 	for _, def := range defs {
-		if def.Server() {
-			unchecked = true
-		} else {
+		if !def.Server() && !known[def.Name] {
 			a.Tools = append(a.Tools, executor.DeferredTool(def))
 		}
 	}
-	if unchecked {
+	if defersUnchecked(defs, unchecked) {
 		a.Strategy = executor.DeferAll()
 		a.Handler = func(context.Context, executor.Call) (any, error) {
 			return nil, errors.New("the tool is deferred: its calls are executed outside the run")

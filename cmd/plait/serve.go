@@ -42,8 +42,10 @@ broken, the page says so and shows the version before.
 With --provider, everybody who has the address can append a message after any
 node and run the model. FILE is updated; a journal is extended. If FILE was
 changed meanwhile, both are kept; if it is broken or being written, the
-conversation is written to a file beside it. The command executes no tools: with
---defer-tools a run pauses when the model calls one.
+conversation is written to a file beside it. The command executes the tools of
+the MCP servers of --mcp: everybody who has the address can have them executed,
+unless --approve has each call wait for "plait resume". Other tools need
+--defer-tools: a run pauses when the model calls one.
 
 Only requests from this machine with the token in the address are answered; the
 token is new each time. --allow-remote answers other machines, unencrypted.
@@ -58,7 +60,7 @@ Ctrl-C ends it.`,
 	f.BoolVar(&v.remote, "allow-remote", false, "answer other machines, too")
 	f.StringArrayVar(&v.hosts, "host", nil, "a further `NAME` in the address, behind a proxy say;\nmay be given several times")
 	v.endpointFlags(cmd)
-	f.BoolVar(&v.defers, "defer-tools", false, "pause when the model calls a tool")
+	v.toolFlags(cmd)
 	return cmd
 }
 
@@ -70,10 +72,13 @@ func (v *served) serve(ctx context.Context, name string) (err error) {
 	if name == std {
 		return errors.New("serve needs a file, not standard input")
 	}
-	if err := v.openTape(); err != nil {
+	if len(v.mcp) > 0 && v.provider == "" {
+		return errors.New("--mcp needs a model: name its provider with --provider")
+	}
+	if err := v.begin(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, v.closeTape()) }()
+	defer func() { err = errors.Join(err, v.end()) }()
 
 	o := &live.Options{Title: filepath.Base(name), Remote: v.remote, Hosts: v.hosts, Request: exactRequest}
 	if v.provider != "" {

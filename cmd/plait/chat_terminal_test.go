@@ -1,0 +1,261 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api/apitest/fake"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
+)
+
+// screenOf is a command in a terminal of 80 columns, and what the terminal has shown.
+type screenOf struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	tty   *os.File
+	shown chan string
+	text  string // all of it
+	seen  int    // of text, by await
+}
+
+// inTerminal starts a command in a terminal.
+func inTerminal(t *testing.T, env []string, args ...string) *screenOf {
+	t.Helper()
+	s := &screenOf{t: t, cmd: exec.Command(args[0], args[1:]...), shown: make(chan string)}
+	s.cmd.Env = append(os.Environ(), append([]string{"TERM=xterm", "NO_COLOR="}, env...)...)
+	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: 80})
+	require.NoError(t, err)
+	s.tty = tty
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		_ = tty.Close()
+		for range s.shown { // the reader ends
+		}
+	})
+
+	go func() {
+		defer close(s.shown)
+		buf := make([]byte, 4096)
+		for {
+			n, err := tty.Read(buf)
+			if n > 0 {
+				s.shown <- string(buf[:n])
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return s
+}
+
+// await waits until the terminal shows a text, behind what was awaited before.
+func (s *screenOf) await(text string) {
+	s.t.Helper()
+	late := time.After(30 * time.Second)
+	for {
+		if at := strings.Index(s.text[s.seen:], text); at >= 0 {
+			s.seen += at + len(text)
+			return
+		}
+		select {
+		case more, open := <-s.shown:
+			require.True(s.t, open, "the command ended before it showed %q:\n%s", text, s.text)
+			s.text += more
+		case <-late:
+			require.FailNow(s.t, "not shown", "%q is not in\n%q", text, s.text[s.seen:])
+		}
+	}
+}
+
+// types waits for a prompt and types a line.
+func (s *screenOf) types(line string) {
+	s.t.Helper()
+	s.await("> ")
+	s.press(line + "\r")
+}
+
+func (s *screenOf) press(keys string) {
+	s.t.Helper()
+	_, err := io.WriteString(s.tty, keys)
+	require.NoError(s.t, err)
+}
+
+// ends waits for the end of the command and returns its exit code.
+func (s *screenOf) ends() int {
+	s.t.Helper()
+	for more := range s.shown {
+		s.text += more
+	}
+	err := s.cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		require.NoError(s.t, err)
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// slowServer starts a server whose first response stops in the middle, and that answers the requests after it.
+func slowServer(t *testing.T, replies ...fake.Reply) (url string, model *fake.API) {
+	model = fake.Anthropic(replies...)
+	first := true
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !first {
+			model.ServeHTTP(w, r)
+			return
+		}
+		first = false
+
+		_, _ = io.Copy(io.Discard, r.Body) // the end of the request is noticed only behind its body
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `event: message_start
+data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-test","content":[],"stop_reason":null,"usage":{"input_tokens":1,"output_tokens":1}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Beginning of an answer"}}
+
+`)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, model
+}
+
+func TestCtrlCStopsAResponseAndKeepsTheConversation(t *testing.T) {
+	url, model := slowServer(t, fake.AnthropicMessage(content.Text{Text: "The second answer."}))
+	file := filepath.Join(t.TempDir(), "talk.json")
+	s := inTerminal(t, nil, "plait", "chat", file, "--model", "claude-test", "--base-url", url, "--mcp", "weather-mcp")
+
+	s.types("Hello")
+	s.await("Beginning of an")
+	s.press("\x03")
+	s.await("stopped; what arrived is kept")
+
+	// At the prompt, Ctrl-C drops the line. Ctrl-D ends the chat.
+	s.await("> ")
+	s.press("never sent\x03")
+	s.await("Ctrl-D or /quit ends the chat")
+	s.types("Continue")
+	s.await("The second answer.")
+	s.await("> ")
+	s.press("\x04")
+	require.Zero(t, s.ends(), s.text)
+
+	d, err := dag.Load(file)
+	require.NoError(t, err)
+	require.Contains(t, d.String(), "Beginning of an answer")
+	require.Contains(t, d.String(), "cut off")
+	require.NotContains(t, d.String(), "never sent")
+	require.Contains(t, string(model.Bodies()[0]), "Beginning of an answer", "the model reads what the user saw")
+	require.Empty(t, model.Refused())
+}
+
+func TestChatFitsATerminalOf80Columns(t *testing.T) {
+	words := strings.Repeat("Lorem ipsum dolor sit amet consetetur. ", 20) + strings.Repeat("日本語", 40)
+	server := httptest.NewServer(fake.Anthropic(fake.AnthropicMessage(content.Text{Text: words})))
+	defer server.Close()
+
+	s := inTerminal(t, nil, "plait", "chat", "--model", "claude-test", "--base-url", server.URL)
+	s.types("Hello")
+	s.types("/help")
+	s.types("/cost")
+	s.types("/show")
+	s.types("/quit")
+	require.Zero(t, s.ends(), s.text)
+
+	require.Contains(t, s.text, "\x1b[2m", "notes have a color")
+	escapes := regexp.MustCompile(`\x1b\[[?0-9;]*[a-zA-Z]`)
+	for line := range strings.Lines(escapes.ReplaceAllString(s.text, "")) {
+		if !strings.Contains(line, "日") { // the terminal breaks text without spaces
+			require.LessOrEqual(t, safetext.Width(strings.TrimRight(line, "\r\n")), 80, line)
+		}
+	}
+	require.NotRegexp(t, `(?m)^(em|rem|orem|sum|lor|etur)`, s.text, "words are whole")
+}
+
+func TestNoColor(t *testing.T) {
+	server := httptest.NewServer(fake.Anthropic(fake.AnthropicMessage(content.Text{Text: "Hi."})))
+	defer server.Close()
+
+	s := inTerminal(t, []string{"NO_COLOR=1"}, "plait", "chat", "--model", "claude-test", "--base-url", server.URL)
+	s.types("Hello")
+	s.types("/show")
+	s.types("/quit")
+	require.Zero(t, s.ends(), s.text)
+	require.Contains(t, s.text, "Hi.")
+	require.NotRegexp(t, `\x1b\[[0-9;]*m`, s.text)
+}
+
+func TestPastedLinesAreOneMessage(t *testing.T) {
+	model := fake.Anthropic(fake.AnthropicMessage(content.Text{Text: "Two lines."}))
+	server := httptest.NewServer(model)
+	defer server.Close()
+
+	s := inTerminal(t, nil, "plait", "chat", "--model", "claude-test", "--base-url", server.URL)
+	s.types("\x1b[200~first\rsecond\x1b[201~")
+	s.await("Two lines.")
+	s.types("/quit")
+	require.Zero(t, s.ends(), s.text)
+	require.Contains(t, string(model.Bodies()[0]), `first\nsecond`)
+}
+
+// TestChatContinuesBesideChangesOfOtherPrograms changes the session during a chat: the chat saves beside it from then on.
+func TestChatContinuesBesideChangesOfOtherPrograms(t *testing.T) {
+	for _, name := range []string{"sessions.db#a", "talk.json"} {
+		t.Run(name, func(t *testing.T) {
+			var replies []fake.Reply
+			for range 4 {
+				replies = append(replies, fake.AnthropicMessage(content.Text{Text: "Answered."}))
+			}
+			server := httptest.NewServer(fake.Anthropic(replies...))
+			defer server.Close()
+
+			file := filepath.Join(t.TempDir(), name)
+			s := inTerminal(t, nil, "plait", "chat", file, "--model", "claude-test", "--base-url", server.URL, "--provider", "anthropic")
+			s.types("First")
+			s.await("Answered.")
+			s.await("> ")
+			_, errs, code := command("", "run", file, "--user", "From elsewhere", "-q")
+			require.Equal(t, exitDone, code, errs)
+
+			s.press("Second\r")
+			s.await("was changed")
+			s.types("Third")
+			s.await("Answered.")
+			s.types("/quit")
+			require.Zero(t, s.ends(), s.text)
+			require.Equal(t, 1, strings.Count(s.text, "was changed"), s.text)
+
+			kept := regexp.MustCompile(`(?:kept as|conversation is in) (\S+)`).FindStringSubmatch(s.text)
+			require.NotNil(t, kept, s.text)
+			shown, errs, code := command("", "log", kept[1])
+			require.Equal(t, exitDone, code, errs)
+			require.Contains(t, shown, "Third")
+			require.NotContains(t, shown, "From elsewhere")
+			shown, errs, code = command("", "log", file)
+			require.Equal(t, exitDone, code, errs)
+			require.Contains(t, shown, "From elsewhere")
+		})
+	}
+}
