@@ -20,7 +20,9 @@ import (
 type Provider struct {
 	model   string
 	options Options
-	client  sdk.Client
+	// Post is the SDK's client's. The client itself is not kept in a Provider: through a field, a linker that cannot tell
+	// which methods are called by reflection would keep every method of every service of the SDK.
+	post func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
 }
 
 var _ api.Provider = (*Provider)(nil)
@@ -29,7 +31,8 @@ var _ api.Provider = (*Provider)(nil)
 // nothing to the API: a missing key is an error of the first request, api.ErrAuth.
 func New(model string, o *Options) *Provider {
 	p := &Provider{model: model, options: o.over(api.Options{})}
-	p.client = sdk.NewClient(p.options.SDK...)
+	client := sdk.NewClient(p.options.SDK...)
+	p.post = client.Post
 	return p
 }
 
@@ -85,7 +88,7 @@ func (p *Provider) send(ctx context.Context, body *wire.Parts, o Options) (*http
 	}
 
 	var res *http.Response
-	if err := p.client.Post(ctx, "v1/messages", nil, &res, options...); err != nil {
+	if err := p.post(ctx, "v1/messages", nil, &res, options...); err != nil {
 		if res != nil {
 			res.Body.Close()
 		}

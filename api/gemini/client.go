@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -12,9 +13,16 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
+// client makes requests with the SDK's client. The SDK's client itself is not kept in a provider: through a field, a linker
+// that cannot tell which methods are called by reflection would keep every method of every service of the SDK.
+type client struct {
+	whole, stream func(ctx context.Context, model string) error // a request without content, see carrier
+	timeout       *time.Duration                                // of a request; nil is none
+}
+
 // connect returns a client of the SDK whose requests are sent by a carrier. It makes two clients: the first for its
 // HTTP client, which has the credentials, and the second with a carrier around that HTTP client.
-func connect(ctx context.Context, config *genai.ClientConfig) (*genai.Client, error) {
+func connect(ctx context.Context, config *genai.ClientConfig) (*client, error) {
 	var c genai.ClientConfig
 	if config != nil {
 		c = *config
@@ -33,11 +41,25 @@ func connect(ctx context.Context, config *genai.ClientConfig) (*genai.Client, er
 		c.Project, c.Location = "", "" // from the environment; the SDK refuses them in a configuration
 	}
 
-	client, err := genai.NewClient(ctx, &c)
+	second, err := genai.NewClient(ctx, &c)
 	if err != nil {
 		return nil, refusedConfig(err)
 	}
-	return client, nil
+	return &client{
+		timeout: second.ClientConfig().HTTPOptions.Timeout,
+		whole: func(ctx context.Context, model string) error {
+			_, err := second.Models.GenerateContent(ctx, model, nil, nil)
+			return err
+		},
+		stream: func(ctx context.Context, model string) error {
+			for _, err := range second.Models.GenerateContentStream(ctx, model, nil, nil) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}, nil
 }
 
 // refusedConfig returns the error for a configuration that the SDK refuses. The SDK's text ends with the whole
@@ -131,18 +153,13 @@ func nothing(req *http.Request) *http.Response {
 }
 
 // post makes the SDK send a request to the model, and returns the response. The caller closes the response.
-func (s *sent) post(client *genai.Client, model string) (*http.Response, error) {
+func (s *sent) post(c *client, model string) (*http.Response, error) {
 	ctx := context.WithValue(s.ctx, sending{}, s)
-	var err error
+	request := c.whole
 	if s.streams {
-		for _, err = range client.Models.GenerateContentStream(ctx, model, nil, nil) {
-			if err != nil {
-				break
-			}
-		}
-	} else {
-		_, err = client.Models.GenerateContent(ctx, model, nil, nil)
+		request = c.stream
 	}
+	err := request(ctx, model)
 
 	// After a response, the SDK's own error does not matter: the SDK saw an empty one.
 	switch {

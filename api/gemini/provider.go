@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/genai"
-
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/internal/idle"
 	"github.com/plait-dev/plait/internal/roundtrip"
@@ -24,7 +22,7 @@ type Provider struct {
 
 	mu sync.Mutex
 	// Made by the first request. Guarded by mu.
-	client *genai.Client
+	client *client
 }
 
 var _ api.Provider = (*Provider)(nil)
@@ -65,7 +63,7 @@ func (p *Provider) ask(watch *idle.Watch, o *Options, body *wire.Parts) iter.Seq
 			return
 		}
 
-		ctx, cancel := limited(watch.Context, client.ClientConfig().HTTPOptions.Timeout)
+		ctx, cancel := limited(watch.Context, client.timeout)
 		defer cancel()
 
 		s := &sent{ctx: ctx, body: body, header: o.Header, streams: !o.NoStream}
@@ -82,16 +80,16 @@ func (p *Provider) ask(watch *idle.Watch, o *Options, body *wire.Parts) iter.Seq
 }
 
 // connected returns the SDK's client. If it cannot be made, the next request tries again.
-func (p *Provider) connected(ctx context.Context) (*genai.Client, error) {
+func (p *Provider) connected(ctx context.Context) (*client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	if p.client == nil {
-		client, err := connect(ctx, p.options.SDK)
+		connected, err := connect(ctx, p.options.SDK)
 		if err != nil {
 			return nil, err
 		}
-		p.client = client
+		p.client = connected
 	}
 	return p.client, nil
 }

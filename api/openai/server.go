@@ -18,14 +18,14 @@ type server struct {
 	compatible bool
 }
 
-// serverOf returns the server that a client sends its requests to. It sends nothing: the request that resolves the
+// serverOf returns the server that send sends its requests to. It sends nothing: the request that resolves the
 // address ends in outermost.
-func serverOf(client sdk.Client) server {
+func serverOf(send post) server {
 	var s server
 	ctx := context.WithValue(context.Background(), looking{}, &s)
 
 	// The request always fails. If it has no host, s stays the zero value: OpenAI.
-	_ = client.Post(ctx, "responses", nil, nil, option.WithMaxRetries(0))
+	_ = send(ctx, "responses", nil, nil, option.WithMaxRetries(0))
 	return s
 }
 
@@ -35,7 +35,8 @@ func serverIn(o *Options) server {
 		return server{}
 	}
 	first := []option.RequestOption{option.WithEnvironmentProduction(), option.WithMiddleware(outermost)}
-	return serverOf(sdk.Client{Options: append(first, o.SDK...)})
+	client := sdk.Client{Options: append(first, o.SDK...)}
+	return serverOf(client.Post)
 }
 
 // looking is the context key of a *server. For a request with it, outermost sets the *server and sends nothing.

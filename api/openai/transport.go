@@ -20,15 +20,19 @@ import (
 type transport struct {
 	api    string // the name of the API
 	path   string // relative to the base URL
-	client sdk.Client
+	post   post
 	server server
 }
+
+// post is the method Post of the SDK's client. The client itself is not kept in a provider: through a field, a linker that
+// cannot tell which methods are called by reflection would keep every method of every service of the SDK.
+type post func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
 
 func newTransport(name, path string, o *Options) *transport {
 	// The first middleware is the outermost one, around those of the caller.
 	first := []option.RequestOption{option.WithMiddleware(outermost)}
 	client := sdk.NewClient(append(first, o.orNone().SDK...)...)
-	return &transport{api: name, path: path, client: client, server: serverOf(client)}
+	return &transport{api: name, path: path, post: client.Post, server: serverOf(client.Post)}
 }
 
 // call is one request, ready to be sent.
@@ -102,7 +106,7 @@ func (t *transport) send(watch *idle.Watch, c call) (*http.Response, error) {
 
 	var res *http.Response
 	ctx := context.WithValue(watch.Context, sending{}, &sent{t.api, c.body, watch})
-	if err := t.client.Post(ctx, t.path, nil, &res, options...); err != nil {
+	if err := t.post(ctx, t.path, nil, &res, options...); err != nil {
 		if res != nil {
 			res.Body.Close()
 		}

@@ -33,11 +33,10 @@ Exit codes:
   plait log talk.json
   plait run talk.json --provider anthropic --defer-tools
   plait resume talk.json --results results.json`,
-		Version:       thisVersion().String(),
+		Version:       thisVersion().details(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetVersionTemplate("{{.Version}}\n")
 	for _, group := range []struct {
 		title    string
 		commands []*cobra.Command

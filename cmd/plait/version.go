@@ -53,13 +53,17 @@ func versionOf(info *debug.BuildInfo) versionInfo {
 	return v
 }
 
-// String returns one line.
-func (v versionInfo) String() string {
+// String returns one line, the same as --version: cobra's own form of it. A template for another form would link
+// text/template, which calls methods by name, so that the linker keeps every method of every package.
+func (v versionInfo) String() string { return "plait version " + v.details() }
+
+// details returns the line without the name of the program.
+func (v versionInfo) details() string {
 	modified := ""
 	if v.Modified {
 		modified = " (modified)"
 	}
-	return fmt.Sprintf("plait %s, commit %s%s, %s %s/%s", v.Version, v.Commit, modified, v.Go, runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("%s, commit %s%s, %s %s/%s", v.Version, v.Commit, modified, v.Go, runtime.GOOS, runtime.GOARCH)
 }
 
 // thisVersion returns the version of the running command.
