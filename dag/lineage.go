@@ -109,8 +109,11 @@ func (d DAG) lineageWithout(w without) (*lineage, mark) {
 	}
 
 	// An execution remembers no lineage: whether its result is a message depends on the nodes that follow.
-	if !isExecution(head) {
-		memo.OfNode(head).Put(w.key(), m)
+	if isExecution(head) {
+		return p, m
+	}
+	if kept := memo.OfNode(head); kept.Get(w.key()) != any(m) {
+		kept.Put(w.key(), m)
 	}
 	return p, m
 }

@@ -15,6 +15,7 @@ type batch struct {
 	limit    int             // how many calls are executed at the same time; 0 or less is no limit
 	deferred bool            // calls that have not begun are executed outside the run
 	ctx      context.Context // of every call without a timeout of its own
+	shared   deadline        // ctx, if the agent has a timeout
 
 	// phase.mu guards the fields below.
 	next       int  // the first of calls that no worker has taken
@@ -36,12 +37,17 @@ func (b *batch) execute() bool {
 	}
 
 	// Calls with the agent's timeout that begin at once share one context. The others get their own when they begin.
-	r, cancel := b.phase.r, func() {}
+	r := b.phase.r
 	b.ctx = r.ctx
 	if timeout := r.agent.ToolTimeout; timeout > 0 {
-		b.ctx, cancel = context.WithTimeout(r.ctx, timeout)
+		b.shared.Context, b.shared.at = r.ctx, time.Now().Add(timeout)
+		b.ctx = &b.shared
+		r.alarm.set(b, timeout)
+		defer func() {
+			r.alarm.stop()
+			b.shared.end(context.Canceled)
+		}()
 	}
-	defer cancel()
 
 	// No limit means a worker for each call.
 	workers := len(b.calls)
@@ -61,7 +67,6 @@ func (b *batch) execute() bool {
 	}
 	b.startWorker()
 	b.phase.mu.Unlock()
-	defer context.AfterFunc(b.ctx, b.expire)()
 
 	if !b.begin(workers) {
 		return false
@@ -202,7 +207,7 @@ func (b *batch) setContext(c *toolCall) {
 	}
 }
 
-// expire gives up calls when the context of the batch has ended: all calls if the run has ended, and otherwise the
+// expire gives up calls when the timeout of the batch has passed or the run has ended: all calls if the run has ended, and otherwise the
 // running ones without a timeout of their own.
 func (b *batch) expire() {
 	b.phase.mu.Lock()

@@ -157,20 +157,22 @@ func (r *run) find(c *toolCall) (err error) {
 
 // taskOf returns what executes the calls of the tool with that name, or nil if there is no such tool.
 func (r *run) taskOf(name string) *task {
-	if made := r.tasks[name]; made != nil {
-		return made
+	b := r.bound.get(name)
+	switch {
+	case b == nil && r.agent.Handler == nil:
+		return nil
+	case b == nil: // a model may invent any number of names
+		return r.taskFor(nil, new(task))
+	case b.task.fn == nil:
+		r.taskFor(b.tool, &b.task)
 	}
-	made := r.newTask(name)
-	if _, known := r.bound[name]; known { // a model may invent any number of names
-		r.tasks[name] = made
-	}
-	return made
+	return &b.task
 }
 
-func (r *run) newTask(name string) *task {
-	t := &task{timeout: r.agent.ToolTimeout}
-	tool, ok := r.bound[name]
-	if ok {
+// taskFor sets t to what executes the calls of the tool, which is nil if only Agent.Handler can.
+func (r *run) taskFor(tool Tool, t *task) *task {
+	t.timeout = r.agent.ToolTimeout
+	if tool != nil {
 		t.effect = effectOf(tool)
 	}
 
@@ -178,9 +180,6 @@ func (r *run) newTask(name string) *task {
 	if handle := r.agent.Handler; handle != nil {
 		t.fn = handle.call
 		return t
-	}
-	if !ok {
-		return nil
 	}
 
 	// A tool's own settings win over the agent's.
@@ -341,12 +340,15 @@ func (h Handler) call(ctx context.Context, call Call) (Result, error) {
 // notFound returns the error text for a call of a tool that does not exist. It lists the tools that do.
 func (r *run) notFound(name string) error {
 	const maxListed = 30
-	known := r.names[:min(len(r.names), maxListed)]
+	var known []string
+	for _, b := range r.bound.tools[:min(len(r.bound.tools), maxListed)] {
+		known = append(known, b.name)
+	}
 	text := "There are no tools."
 	if len(known) > 0 {
 		text = "Available tools: " + strings.Join(known, ", ")
 	}
-	if more := len(r.names) - len(known); more > 0 {
+	if more := len(r.bound.tools) - len(known); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return refused(fmt.Sprintf("Tool %s not found. %s", safetext.Quote(name, maxName), text))

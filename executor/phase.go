@@ -21,6 +21,7 @@ type toolPhase struct {
 	clock   node.Source
 	message node.ID    // of the message with the calls
 	calls   []toolCall // in call order
+	single  [1]batch   // the plan of the default strategy
 
 	emitted int           // the calls before this index that had a result early have had their events
 	wake    chan struct{} // receives a token when there is news
@@ -116,8 +117,9 @@ func (p *toolPhase) execute() bool {
 	}
 
 	executed := false
-	for _, b := range plan {
+	for i := range plan {
 		// A limit or the end of the context may be reached between two batches.
+		b := &plan[i]
 		refusal, left := p.refusal(executed)
 		switch {
 		case left:
@@ -140,7 +142,7 @@ func (p *toolPhase) execute() bool {
 }
 
 // plan returns the batches in which the calls are executed.
-func (p *toolPhase) plan(calls []*toolCall) ([]*batch, error) {
+func (p *toolPhase) plan(calls []*toolCall) ([]batch, error) {
 	if len(calls) == 0 {
 		return nil, nil
 	}
@@ -148,7 +150,8 @@ func (p *toolPhase) plan(calls []*toolCall) ([]*batch, error) {
 	// The default strategy needs no list of calls.
 	sequential := func(c *toolCall) bool { return c.mode == ModeSequential }
 	if p.r.agent.Strategy == nil && !slices.ContainsFunc(calls, sequential) {
-		return []*batch{{phase: p, calls: calls}}, nil
+		p.single[0].phase, p.single[0].calls = p, calls
+		return p.single[:], nil
 	}
 
 	ready := make([]Ready, len(calls))
@@ -156,11 +159,12 @@ func (p *toolPhase) plan(calls []*toolCall) ([]*batch, error) {
 		ready[i] = Ready{c.ran, c.mode}
 	}
 	batches, err := p.askStrategy(ready)
-	plan := make([]*batch, len(batches))
+	plan := make([]batch, len(batches))
 	for i, made := range batches {
-		plan[i] = &batch{phase: p, calls: make([]*toolCall, len(made.Calls)), limit: made.Limit, deferred: made.Defer}
+		b := &plan[i]
+		b.phase, b.calls, b.limit, b.deferred = p, make([]*toolCall, len(made.Calls)), made.Limit, made.Defer
 		for j, index := range made.Calls {
-			plan[i].calls[j] = calls[index]
+			b.calls[j] = calls[index]
 		}
 	}
 	return plan, err

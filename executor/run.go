@@ -29,6 +29,7 @@ type run struct {
 	cancel  context.CancelFunc
 	yield   func(Event, error) bool // nil if there is no consumer and nothing to save
 	workers workers
+	alarm   alarm
 	ledger  ledger
 
 	showsPhases bool // somebody reads the executions and results of a closed tool phase
@@ -53,9 +54,7 @@ type run struct {
 	strict   bool    // a declared tool without a function is an error
 	d        dag.DAG
 	shared   shared.Transcript // of d, or of an earlier d: held, so that that of the next d costs only what is new
-	bound    map[string]Tool   // the tools that can be called, by name
-	tasks    map[string]*task  // what executes the calls of bound tools, by name, as far as they were called
-	names    []string          // the names of the tools that can be called, in order
+	bound    toolset           // the tools that can be called
 	unbound  []string          // the declared tools without a function, which requests leave out
 	prompt   string            // the agent's, for this run
 	declared bool              // the agent's tools and prompt are
@@ -185,7 +184,7 @@ func (r *run) bindTools(d dag.DAG) error {
 	r.shared = shared.Of(d.Heads())
 	var hollow []string // declared by the program itself, without a function
 	before := r.bound   // a hook may return a conversation that its tools do not travel with
-	r.bound, r.tasks, r.names, r.unbound = map[string]Tool{}, map[string]*task{}, nil, nil
+	r.bound, r.unbound = newToolset(len(r.shared.Tools)), nil
 	for _, def := range r.shared.Tools {
 		if def.Server() {
 			continue
@@ -194,21 +193,22 @@ func (r *run) bindTools(d dag.DAG) error {
 		// The conversation may declare a tool without having its function: one that was loaded, for example.
 		found, travels := d.Tool(def.Name)
 		tool, runs := found.(Tool)
-		if !runs && before[def.Name] != nil {
-			tool, runs = before[def.Name], true
+		if !runs {
+			if b := before.get(def.Name); b != nil && b.tool != nil {
+				tool, runs = b.tool, true
+			}
 		}
 		if runs {
 			if broken, ok := as[interface{ Err() error }](tool); ok && broken.Err() != nil {
 				return broken.Err()
 			}
-			r.bound[def.Name] = tool
 		}
 
 		// Without a function the tool is left out of the requests. If the program declared it itself, that is a mistake to
 		// report.
 		switch {
 		case runs, r.agent.Handler != nil:
-			r.names = append(r.names, def.Name)
+			r.bound.add(boundTool{name: def.Name, tool: tool})
 		case travels, r.strict:
 			hollow = append(hollow, def.Name)
 		default:
