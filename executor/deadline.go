@@ -13,7 +13,7 @@ type deadline struct {
 	at              time.Time
 
 	mu     sync.Mutex         // guards the fields below
-	err    error              // why it ended, unless timed is set; nil as long as it has not
+	err    error              // why it ended, if it did before somebody asked for Done; nil otherwise
 	timed  context.Context    // has Done; nil until somebody asks for it
 	cancel context.CancelFunc // of timed
 }
@@ -42,10 +42,10 @@ func (d *deadline) Err() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case d.timed != nil:
-		return d.timed.Err()
 	case d.err != nil:
 		return d.err
+	case d.timed != nil:
+		return d.timed.Err()
 	}
 	return d.Context.Err()
 }
