@@ -143,6 +143,7 @@ func (c *Client) send(ctx context.Context, req Request, emit func(Event) error) 
 			return Response{}, ended(ctx, err)
 		}
 
+		// The pace counts requests that are under way, so it ends even if the consumer panics.
 		attempt := attempt{emit: emit, start: time.Now()}
 		func() {
 			defer end()
@@ -156,6 +157,7 @@ func (c *Client) send(ctx context.Context, req Request, emit func(Event) error) 
 			return attempt.fold.response, nil
 		}
 
+		// What arrived was paid for, so the caller learns of it with every failure.
 		part, arrived := attempt.partial()
 		fail := func(err error) (Response, error) {
 			if arrived {
@@ -173,6 +175,7 @@ func (c *Client) send(ctx context.Context, req Request, emit func(Event) error) 
 			return fail(refused)
 		}
 
+		// The events of this attempt are void from here on.
 		if stopped := emit(Retry{Attempt: number, Wait: wait, Err: err, Cut: Cut{part.Finish}}); stopped != nil {
 			return Response{}, stopped
 		}

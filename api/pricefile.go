@@ -108,6 +108,8 @@ func readPrice(model string, saved jsonx.Reader) (Price, error) {
 			return Price{}, &PriceError{Model: model, Field: f.name, Reason: "it is missing"}
 		}
 	}
+
+	// A missing cache price is 0, which means unknown.
 	if err := p.check(model); err != nil {
 		return Price{}, err
 	}

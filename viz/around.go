@@ -22,6 +22,7 @@ type leftOut struct {
 func (o *outline) lookAt(focus, steps int) {
 	up, down := o.neighbors()
 
+	// Walk up and down apart, so that branches beside the focus are left out.
 	drawn := reached([]int{focus}, up, steps)
 	for i, ok := range reached([]int{focus}, down, steps) {
 		drawn[i] = drawn[i] || ok

@@ -52,6 +52,7 @@ func escape(text string) string {
 			b.WriteRune(r)
 		}
 
+		// Some signs are active only at the beginning of a line, or after certain others.
 		head = head.after(r)
 		prev = r
 	}

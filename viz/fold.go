@@ -51,12 +51,14 @@ func (o *outline) fold(p plan) []int {
 		box[i] = i
 	}
 
+	// A vertex that is left out is drawn in the box of its piece.
 	for i := range o.left {
 		if o.isLeftOut(i) {
 			box[i] = o.left[i].box
 		}
 	}
 
+	// A conversation that is nested deeper is drawn inside the call that it belongs to.
 	if p.depth > 0 {
 		home := o.homes(p.depth)
 		for i, v := range o.vertices {
@@ -66,6 +68,7 @@ func (o *outline) fold(p plan) []int {
 		}
 	}
 
+	// Some vertices must stay visible, so a box with one of them is not folded further.
 	pinned := o.pins(p, box)
 	hidden := o.hide(p, box, pinned)
 
@@ -122,6 +125,7 @@ func (o *outline) hide(p plan, box []int, pinned []bool) []bool {
 		}
 	}
 
+	// In the main conversation everything pinned counts. Inside a sub-agent only failures do.
 	for i, v := range o.vertices {
 		if pinned[i] && (v.group == none || v.node.Failed()) {
 			add(i)
@@ -258,6 +262,7 @@ func (o *outline) chains(hidden []bool) [][]link {
 		}
 		next[i] = l
 
+		// Everything inside a link is passed by it and begins no chain of its own.
 		for _, m := range l.members() {
 			if m != none {
 				led[m] = true
@@ -470,6 +475,7 @@ func (l labeller) summary(members []int, where string) face {
 		head += " " + where
 	}
 
+	// The numbers of the nodes are shown only where they have no gap.
 	switch {
 	case len(members) == 1:
 		head += fmt.Sprintf(" (n%d)", last)

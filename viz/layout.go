@@ -184,6 +184,7 @@ func (o *outline) plot(box []int) *plot {
 		m.rooms[it.room].items = append(m.rooms[it.room].items, k)
 	}
 
+	// A room hangs on the box of its call, which may be a folded one. Empty rooms are not drawn.
 	for g := range o.groups {
 		r := &m.rooms[g+1]
 		r.owner = m.at[o.groups[g].owner]
@@ -241,6 +242,7 @@ func (m *plot) picture() *Picture {
 			X: it.x - it.w/2, Y: m.rows[it.row].y, W: it.w, H: it.h, Frame: none,
 		}
 
+		// A folded box is none of its nodes.
 		if b.Nodes == 1 {
 			b.Node, b.Head = v.node, v.head
 		}
@@ -254,6 +256,7 @@ func (m *plot) picture() *Picture {
 	last := m.rows[len(m.rows)-1]
 	p.Width, p.Height = m.rooms[0].left+m.rooms[0].right, last.y+last.h+last.foot+margin
 
+	// An empty conversation is a box with a text.
 	if len(p.Boxes) == 0 {
 		p.Width, p.Height = 2*margin+textWidth(len(ink.Empty)), 2*margin+lineHeight
 	}

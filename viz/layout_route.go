@@ -168,6 +168,7 @@ func (r *router) assign() {
 		order[i] = i
 	}
 
+	// Sort lanes so that those to be shared are next to each other. The index keeps the order the same each time.
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(r.lanes[a].gap, r.lanes[b].gap), cmp.Compare(r.lanes[a].key, r.lanes[b].key), cmp.Compare(a, b))
 	})

@@ -198,6 +198,7 @@ func (s *spreader) room(i int) {
 		return
 	}
 
+	// The tallest tree is the main line, on the axis. The others go to its right.
 	slices.Reverse(roots)
 	trees := s.trees(roots)
 	main := s.tallest(trees)
@@ -214,6 +215,7 @@ func (s *spreader) room(i int) {
 		r.left, r.right = max(r.left, -seg.left), max(r.right, seg.right)
 	}
 
+	// The frame needs room for its border and its title.
 	if r.owner != none {
 		r.left += framePad
 		r.right = max(r.right+framePad, titleWidth(s.groups[i-1].title)-r.left)
@@ -443,6 +445,7 @@ func (s *spreader) pack(t, until int) {
 		s.beside(t, x)
 	}
 
+	// The sides are part of the block from now on.
 	b.bottom, b.sides = bottom, nil
 	b.outline = s.outlined(b.top, n, b.outline[:0])
 }

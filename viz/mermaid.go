@@ -295,6 +295,7 @@ func (s *sketch) boxes(b *strings.Builder, sh sheet) {
 		b.WriteString(`    n0["(an empty conversation)"]:::aside` + "\n")
 	}
 
+	// A sheet inside a group does not draw the groups around it.
 	outside := none
 	if sh.within != none {
 		outside = s.groups[sh.within].outer
@@ -311,6 +312,7 @@ func (s *sketch) boxes(b *strings.Builder, sh sheet) {
 	}
 
 	for _, i := range sh.boxes {
+		// A group ends before the first box behind its last one.
 		for len(open) > 0 && s.groups[open[len(open)-1]].last < i {
 			shut()
 		}

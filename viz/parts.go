@@ -142,6 +142,8 @@ func (c *splitter) connect() {
 	}
 
 	c.ends = make([][]end, len(c.all.boxes))
+
+	// A stub covers all ends of one tie, so only the furthest one matters.
 	last := make([][ties]int, len(c.all.boxes)) // the furthest position that each tie of a box leads to
 	for _, e := range c.all.edges {
 		from, to, out, in := place[e.from], place[e.to], followed, follows
@@ -199,6 +201,7 @@ func (c *splitter) cut(from, maxEdges, maxText int) int {
 			}
 		}
 
+		// The end of the drawing is the best place to cut, if everything fits.
 		if to < len(c.all.boxes) || !c.fits(from, to, maxEdges, maxText) {
 			to = best
 		}
@@ -206,6 +209,7 @@ func (c *splitter) cut(from, maxEdges, maxText int) int {
 			break
 		}
 
+		// Still too large with its stubs and frames, which the bound leaves out.
 		to = from + max((to-from)*3/4, 1)
 	}
 	return to
@@ -272,6 +276,7 @@ func (c *splitter) between(from, to int) ([]edge, []stub) {
 	known := map[string]int{} // the index of each stub, by tie and far ends
 
 	for p := from; p < to; p++ {
+		// An edge that leaves the part ends in a stub. Edges inside are drawn once, at their lower end.
 		var far [ties][]int
 		for _, e := range c.ends[p] {
 			switch {

@@ -91,6 +91,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 		b.marks = frontMarks(markOf(cache), b.tools, b.system)
 	}
 
+	// The body stays in pieces: the encoded messages are shared with other requests and not copied.
 	pieces := append([][]byte{b.front()}, items...)
 	return wire.NewParts(append(pieces, []byte("]}"))...), nil
 }
@@ -403,6 +404,7 @@ func (b *builder) settleTokens() {
 		b.thinking = `{"type":"adaptive"}`
 	}
 
+	// Members without a type add to what was made of the options.
 	if len(further) > 0 {
 		made, _ := jsonx.Members(b.thinking)
 		b.thinking = jsonx.Object(jsonx.With(made, further))

@@ -98,6 +98,7 @@ type marked struct {
 // ownMarks returns the markers of tools, system prompts and messages that the API accepts, at most room, and a note for
 // each of the others.
 func ownMarks(tools []content.Tool, system []content.JSON, messages []content.Message, room int) (marks, []string) {
+	// Sort out what the API would refuse, so that the rest is used.
 	own, kept := foundMarks(tools, system, messages), marks{}
 
 	var left []string

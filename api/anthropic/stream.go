@@ -79,6 +79,8 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 	}
 
 	var e event
+
+	// Text that is not JSON may be an event that was cut off. Anything else breaks the protocol.
 	if err := json.Unmarshal(data, &e, jsonx.Lenient); err != nil {
 		if !content.JSON(data).Valid() {
 			return nil, protocol("%w: %w", errNotJSON, err)

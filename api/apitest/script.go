@@ -246,6 +246,7 @@ func (t Turn) Always() Turn {
 
 // play yields the events of the turn as the response to request n.
 func (t Turn) play(ctx context.Context, n int, req api.Request, yield func(api.Event, error) bool) {
+	// A function may return a turn with a function in turn.
 	for t.fn != nil {
 		t = t.fn(req)
 	}
@@ -258,6 +259,7 @@ func (t Turn) play(ctx context.Context, n int, req api.Request, yield func(api.E
 		return
 	}
 
+	// IDs are unique in the conversation and the same in each run of a test.
 	calls := 0
 	for i, block := range t.blocks {
 		if call, ok := block.(content.ToolUse); ok {
@@ -282,6 +284,7 @@ func (t Turn) play(ctx context.Context, n int, req api.Request, yield func(api.E
 		}
 	}
 
+	// Everything was said. What is left is how the response ends.
 	err := ctx.Err()
 	if t.hangs {
 		err = idleFor(ctx, math.MaxInt64, req.Options.Idle)

@@ -140,6 +140,7 @@ func (e *Encoding) settle(p *point, given, repaired []content.Message, notes []a
 	next.notes = append(next.notes, notes...)
 	next.in += len(given)
 
+	// The items are encoded once, here. Every later request copies their bytes.
 	var items []byte
 	for i, m := range repaired {
 		if next.out > 0 {
@@ -152,6 +153,7 @@ func (e *Encoding) settle(p *point, given, repaired []content.Message, notes []a
 		}
 		next.out++
 	}
+
 	for _, id := range ids {
 		if _, known := l.ids[id]; !known {
 			l.ids[id] = next.out - 1

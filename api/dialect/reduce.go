@@ -98,6 +98,8 @@ func (r *reducer) schema(j content.JSON, depth int) content.JSON {
 		r.drop("schemas that nest too deep")
 		return "{}"
 	}
+
+	// References lead to the definitions, so renaming them is decided once for the whole schema.
 	if depth == 0 {
 		r.moved = r.movesDefinitions(list)
 	}

@@ -615,10 +615,13 @@ func (r *repairer) pair(assistant, answer *draft) {
 	if r.rules.CallsLast && r.callsLast(assistant) {
 		calls = assistant.calls()
 	}
+
+	// The usual case changes nothing and copies nothing.
 	if r.paired(assistant, calls, answer) {
 		return
 	}
 
+	// The drafts share their blocks with the conversation until here.
 	assistant.blocks, assistant.intact, answer.intact = slices.Clone(assistant.blocks), false, false
 	found := r.match(assistant, calls, answer)
 	for i, index := range calls {
@@ -635,6 +638,7 @@ func (r *repairer) pair(assistant, answer *draft) {
 		r.noteDraft(api.RepairMoved, answer, assistant, "results must be first and in call order")
 	}
 
+	// Results first: the APIs want them right after the calls.
 	answer.blocks = answer.blocks[:0:0]
 	for _, result := range found.results {
 		answer.blocks = append(answer.blocks, *result)

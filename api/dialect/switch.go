@@ -368,10 +368,13 @@ func (t Target) media(what string, m Media, role content.Role, s content.Source,
 	if why := badBase64(s.Data); why != "" {
 		return none, why
 	}
+
+	// Base64 is what travels, so its length is what the APIs limit.
 	if m.MaxBytes > 0 && len(s.Data) > m.MaxBytes {
 		return none, fmt.Sprintf("it has %d bytes of base64, more than %d", len(s.Data), m.MaxBytes)
 	}
 
+	// An API may compare the declared type with the bytes, and refuse a wrong one.
 	kind := mediaType(s)
 	if !slices.Contains(m.Types, kind) {
 		return none, "its type is none of " + strings.Join(m.Types, ", ")

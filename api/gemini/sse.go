@@ -29,11 +29,13 @@ func sseOf(body io.Reader) iter.Seq2[sse, error] {
 				return
 			}
 
+			// The last line may lack its line break.
 			end := err == io.EOF
 			line = bytes.TrimRight(line, "\r\n")
 
 			switch value, ok := bytes.CutPrefix(line, []byte("data:")); {
 			case ok:
+				// Several data lines of one event are joined by line breaks, as the standard has it.
 				if data != nil {
 					data = append(data, '\n')
 				}

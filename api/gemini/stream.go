@@ -156,6 +156,7 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 	// The finish so far, in case the response breaks off.
 	out := []api.Event{d.cut()}
 
+	// A chunk may have only usage, or only the feedback on the prompt.
 	one, ok := c.first()
 	if !ok {
 		return out, nil

@@ -407,6 +407,7 @@ func (a *chatAnswer) blocks(whole bool) []content.Block {
 		})
 	}
 
+	// Parts and members that Plait does not model are kept, and go back to the API.
 	blocks = append(blocks, a.parts...)
 	if len(further) > 0 {
 		blocks = append(blocks, content.Opaque{API: ChatAPI, JSON: jsonx.Object(further)})

@@ -182,6 +182,8 @@ func (b *responsesBuilder) instructions(system []string) string {
 // header returns the members that control the response, those of Options.Body last.
 func (b *responsesBuilder) header() []jsonx.Member {
 	o := b.options
+
+	// The API stores nothing: the conversation has the thinking itself, encrypted.
 	list := []jsonx.Member{{Name: "store", Value: "false"}}
 	if b.reasons {
 		list = append(list, jsonx.Member{Name: "include", Value: `["reasoning.encrypted_content"]`})
@@ -207,6 +209,7 @@ func (b *responsesBuilder) header() []jsonx.Member {
 		add("parallel_tool_calls", "false")
 	}
 
+	// A member of Options.Body with the same name is merged, so that a program can add to it.
 	add("reasoning", over(b.reasoning(), b.takeFurther("reasoning")))
 	add("text", over(b.format(), b.takeFurther("text")))
 	add("metadata", metadata(o.Metadata, b.note))

@@ -202,6 +202,7 @@ func (c *itemImport) message(where string, item roundtrip.Imported) error {
 	words, list := jsonx.Take(list, "content")
 	_, list = jsonx.Take(list, "type")
 
+	// System prompts at the beginning are those of the request. Later ones stay in their position.
 	switch role {
 	case "system", "developer":
 		texts, err := importTexts(where+".content", words)
@@ -226,6 +227,7 @@ func (c *itemImport) message(where string, item roundtrip.Imported) error {
 		return err
 	}
 
+	// Members that Plait has no field for: keep the item whole.
 	for _, m := range list {
 		if m.Name != "id" && m.Name != "status" && m.Value != "null" {
 			return c.own(item)

@@ -28,6 +28,7 @@ func streamedResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
 				return
 			}
 
+			// Another event follows, so the stream was not cut off inside the broken one.
 			if broken != nil {
 				yield(nil, broken)
 				return

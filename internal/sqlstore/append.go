@@ -284,6 +284,7 @@ func (s *step) checkLinks() error {
 		for _, id := range r.Links {
 			lookUp(id)
 		}
+		// Later records may link to it, earlier ones may not.
 		if _, seen := known[r.ID]; !seen {
 			known[r.ID] = true
 		}
@@ -333,6 +334,7 @@ func (s *step) storeBlobs() error {
 		}
 	}
 
+	// A record may also use a blob that is stored already. Look up only those.
 	var unknown []any
 	for _, r := range s.Records {
 		for _, c := range r.Cuts {
@@ -440,6 +442,7 @@ func (s *step) compare(batch []store.Record) error {
 			return errAgain // it was there when the others were inserted, and was removed
 		}
 
+		// Links are the structure: they never change. The line may, if the caller replaces it on purpose.
 		same := bytes.Equal(old.sum, r.Sum[:])
 		if !bytes.Equal(old.links, packIDs(r.Links)) || !same && !s.Replace {
 			return s.refuse(r.ID, dag.ErrDuplicateID)

@@ -92,6 +92,7 @@ func (c *checker) conversations() error {
 
 // records checks the sums and links of all records, maxLines at a time. A link must be to a record with a smaller seq.
 func (c *checker) records() error {
+	// Read a page at a time, so that not all lines are in memory at once.
 	for after, more := int64(0), true; more; {
 		var withCuts []store.Record // checked after this query, because their blobs need queries of their own
 		rows := 0

@@ -218,6 +218,7 @@ func (p *pruning) count(ctx context.Context, tx Tx) (found store.Pruned, err err
 		return found, err
 	}
 
+	// A blob is removed only if every record that uses it is.
 	gone := map[node.ID]bool{}
 	for _, id := range p.unreached {
 		gone[id] = true

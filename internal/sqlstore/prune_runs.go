@@ -31,6 +31,7 @@ func (d *Driver) PruneRuns(ctx context.Context, p store.PruneRunsRequest) (prune
 		return err
 	})
 
+	// A run that has ended does not change any more, so the list still holds.
 	if err == nil && len(nums) > 0 && !p.DryRun {
 		err = d.write(ctx, func(tx Tx) (err error) {
 			t := &runsTx{d: d, ctx: ctx, tx: tx}

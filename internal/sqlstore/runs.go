@@ -291,6 +291,7 @@ func (d *Driver) ClaimRuns(ctx context.Context, c store.ClaimRunsRequest) (claim
 				break
 			}
 
+			// The number of the claim tells this worker from one that lost its lease: saveRun compares it.
 			before := r.claim
 			r.claim++
 			r.State, r.Changed, r.Worker, r.LeaseUntil = store.RunRunning, t.now, c.Worker, t.now.Add(c.Lease)
@@ -494,6 +495,7 @@ func (d *Driver) ClaimTasks(ctx context.Context, c store.ClaimTasksRequest) (cla
 				break
 			}
 
+			// The number of the claim tells this worker from one that lost its lease: saveClaim compares it.
 			before := row.claim
 			row.claim++
 			row.Worker, row.LeaseUntil = c.Worker, t.now.Add(c.Lease)
@@ -659,6 +661,8 @@ func (d *Driver) Commit(ctx context.Context, s store.Step) (head store.Head, err
 func (t *runsTx) commit(s store.Step) (head store.Head, err error) {
 	r, err := t.run(s.Lease.Key.Run)
 	key := store.Key{Run: s.Lease.Key.Run}
+
+	// A step without a pause or an end keeps the run with its worker.
 	switch {
 	case err != nil:
 		return head, err
@@ -668,6 +672,7 @@ func (t *runsTx) commit(s store.Step) (head store.Head, err error) {
 		return head, &store.RunError{Kind: store.ErrLeaseLost, Key: key}
 	}
 
+	// The step must belong to the state that the worker claimed. Nothing is written before that is clear.
 	err = s.Fits(r.Run, func(continuation string) (had, used bool, err error) {
 		var usedColumn int64
 		had, err = first(t.ctx, t.tx, `SELECT used FROM plait_pauses WHERE run = $1 AND id = $2`,
@@ -678,6 +683,7 @@ func (t *runsTx) commit(s store.Step) (head store.Head, err error) {
 		return head, err
 	}
 
+	// The conversation and the run change in one transaction, so that a crash leaves both or neither.
 	if s.Append != nil {
 		if head, err = t.d.append(t.ctx, t.tx, *s.Append); err != nil {
 			return head, err
@@ -896,6 +902,7 @@ func (t *runsTx) sweepTasks(s store.SweepRequest, limit int64, swept *store.Swep
 		return rows, err
 	}
 
+	// Calls that nobody may execute any more: their time is over, or their last attempt was lost.
 	expired, err := read(`SELECT `+taskColumns+` FROM plait_tasks t WHERE t.done = 0 AND t.open = 1
 		AND (t.deadline > 0 AND t.deadline <= $1 OR t.attempts > 0 AND t.claims >= t.attempts AND t.lease_until <= $2)
 		ORDER BY t.num LIMIT $3`, now, now, limit)
@@ -906,6 +913,7 @@ func (t *runsTx) sweepTasks(s store.SweepRequest, limit int64, swept *store.Swep
 		swept.Expired = append(swept.Expired, row.TaskState)
 	}
 
+	// Calls that wait for a worker. The workers were woken once; wake them again, less often each time.
 	unclaimed, err := read(`SELECT `+taskColumns+` FROM plait_tasks t WHERE `+due+`
 		AND (t.deadline = 0 OR t.deadline > $4) AND (t.attempts = 0 OR t.claims < t.attempts)
 		ORDER BY t.num LIMIT $5`+t.d.dialect.Skip, now, now, int64(s.Grace), now, limit)

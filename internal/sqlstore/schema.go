@@ -152,6 +152,7 @@ func migrateTo(ctx context.Context, tx Tx, dialect Dialect, migrations [][]strin
 		return err
 	}
 
+	// Several processes may start on an empty database at once.
 	if dialect.LockSchema != "" {
 		if err := run(dialect.LockSchema); err != nil {
 			return err
@@ -174,6 +175,7 @@ func migrateTo(ctx context.Context, tx Tx, dialect Dialect, migrations [][]strin
 		}
 	}
 
+	// A newer program may have changed tables in ways that this one would destroy.
 	newest := int64(len(migrations))
 	if version > newest {
 		return &SchemaError{int(version), int(newest)}

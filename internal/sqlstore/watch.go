@@ -110,6 +110,7 @@ func (d *Driver) movedSince(ctx context.Context, conversation string, seen map[s
 		return nil, err
 	}
 
+	// Only now: a transaction that failed or ran again must not change what was seen.
 	clear(seen)
 	for name, s := range now {
 		seen[name] = s

@@ -191,6 +191,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *refusal {
 	_ = l.rc.SetReadDeadline(time.Time{}) // nothing more is read
 	l.rouse()
 
+	// A sign of life lets both sides notice a dead connection.
 	signs := time.NewTicker(beat)
 	defer signs.Stop()
 

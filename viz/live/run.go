@@ -37,6 +37,7 @@ func (s *Server) fork(at node.ID, text string) *refusal {
 		return refuse(http.StatusUnprocessableEntity, "cannot_fork", err.Error())
 	}
 
+	// The page shows the message at once. The run continues in the background and ends with the server.
 	s.show(whole)
 
 	ctx, cancel := context.WithCancel(s.ctx)

@@ -156,6 +156,7 @@ func file(s *web.Static, d dag.DAG, nodes []web.Node) {
 		return
 	}
 
+	// A node's line is in the page already, so the file refers to it by its key.
 	keys := make(map[string]int, len(nodes))
 	for _, n := range nodes {
 		keys[n.Raw] = n.Key

@@ -22,6 +22,8 @@ func requests(
 		return nil, "This page was written without requests."
 	}
 	bodies, why := map[node.ID]string{}, map[node.ID]string{}
+
+	// A request of a sub-agent has another conversation before it.
 	missing := ""
 	main := map[node.ID]bool{} // nodes that are not a sub-agent's
 	for _, n := range d.Nodes() {
@@ -54,6 +56,7 @@ func requests(
 		}
 	}
 
+	// In reading order again, each as a difference to an earlier one.
 	var list []web.Request
 	for _, n := range nodes {
 		switch body, ok := bodies[n.ID()]; {

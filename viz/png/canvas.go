@@ -218,6 +218,7 @@ func (c *canvas) flatten(p ink.Path) [][]point {
 			c.line = append(c.line, to)
 		case 'Q':
 			from, mid := c.line[len(c.line)-1], point{float32(s.CX) * c.scale, float32(s.CY) * c.scale}
+			// Curves only round corners, so a few pieces are enough.
 			const steps = 6
 			for i := 1; i <= steps; i++ {
 				t := float32(i) / steps

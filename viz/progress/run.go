@@ -37,7 +37,7 @@ type tool struct {
 	note  string // its last update, or the activity of its sub-agent
 }
 
-// see processes an event. It returns the line to write for it in mode Lines, or "" for limit events.
+// see processes an event. It returns the line to write for it in mode Lines, or "" for most events.
 func (r *run) see(event executor.Event, err error) string {
 	switch e := event.(type) {
 	case executor.TurnStart:
@@ -152,7 +152,7 @@ func (r *run) end(e executor.End, err error) string {
 // worthSaying is how long a model may be silent before the line shows for how long it has been.
 const worthSaying = 10 * time.Second
 
-// line returns the state in one line, the limit important first.
+// line returns the state in one line, the most important first.
 func (r *run) line(now time.Time) string {
 	var parts []string
 	if r.turn > 0 {
@@ -161,6 +161,7 @@ func (r *run) line(now time.Time) string {
 
 	parts = append(parts, short(now.Sub(r.began)))
 
+	// Running tools are shown in place of what the model did before.
 	var tools []string
 	for _, t := range r.tools {
 		text := excerpt(t.name) + " " + short(now.Sub(t.began))

@@ -147,6 +147,7 @@ func broken() api.Request {
 // take ranges over a stream and checks the rules that hold for every stream. It returns the events, the error of the
 // stream, and an error for the first broken rule.
 func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wrong error) {
+	// The loop continues after the end, so that an event behind it is noticed.
 	blocks, end, cut := 0, false, false
 	shown := map[int]string{} // the deltas of each text block, joined
 	for e, err := range stream {
@@ -201,6 +202,7 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 		events = append(events, e)
 	}
 
+	// A stream that merely stops could be taken for a complete response.
 	if failure == nil && !end {
 		wrong = errors.New("neither Finish nor an error came at the end")
 	}

@@ -66,6 +66,7 @@ func anthropicPrefixOf(body []byte) anthropicPrefix {
 		p.tools += unmarked(tool) + ","
 	}
 
+	// A digest chains everything before it, so that one comparison finds any change.
 	for i, m := range r.Messages {
 		for j, block := range unmarkedBlocks(m.Content) {
 			b := anthropicBound{message: i, block: j, user: m.Role == "user", position: len(p.digests) - 1,

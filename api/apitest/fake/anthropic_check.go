@@ -188,6 +188,7 @@ func (c *anthropicCheck) request(body []byte) {
 		c.fail("stream: Input should be a valid boolean")
 	}
 
+	// Only the first failure counts, so this order decides which one is reported.
 	c.checkTools(o)
 	c.checkSystem(o)
 	c.checkTemperature(o)
@@ -446,6 +447,8 @@ func (c *anthropicCheck) block(path string, v jsontext.Value) anthropicRequestBl
 	o := c.object(path, v, nil)
 	block := anthropicRequestBlock{kind: c.text(path, o, "type")}
 	allowed, known := anthropicBlocks[block.kind]
+
+	// The API has more server tools than are listed. Their results have one form.
 	if !known && isServerResult(block.kind) {
 		allowed, known = anthropicServerResult, true
 	}
@@ -455,6 +458,7 @@ func (c *anthropicCheck) block(path string, v jsontext.Value) anthropicRequestBl
 		return block
 	}
 
+	// From here on the API's own paths name the kind of the block.
 	path += "." + block.kind
 	c.only(path, o, allowed)
 	c.marked(path, block.kind, o)

@@ -26,6 +26,7 @@ func (t anthropicTurn) of(kind string) []anthropicRequestBlock {
 
 // conversation checks the relations between blocks. Each block is valid by itself.
 func (c *anthropicCheck) conversation() {
+	// The API joins messages of one role in a row.
 	var turns []anthropicTurn
 	for _, b := range c.blocks {
 		if n := len(turns); n == 0 || turns[n-1].role != b.role {

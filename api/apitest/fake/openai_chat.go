@@ -130,6 +130,7 @@ func (openAIChat) stream(request []byte, answer string, cut bool) string {
 		}
 	}
 
+	// A stream that breaks off has neither usage nor an end mark.
 	if cut {
 		return s.String()
 	}
@@ -170,6 +171,7 @@ func (s *chatStream) message(choice int, message map[string]jsontext.Value) {
 		}
 	}
 
+	// Calls come last, except for the head of a single one.
 	for i, call := range calls {
 		if first["tool_calls"] == nil {
 			s.call(choice, i, call)

@@ -509,6 +509,7 @@ func (c *chatCheck) answers(calls []string, answers []chatMessage, from int) {
 		given[answer.answer] = at
 	}
 
+	// Every call needs its result before any other message.
 	var missing []string
 	for _, id := range calls {
 		if _, ok := given[id]; !ok {

@@ -230,6 +230,7 @@ func (s *responsesStream) output(i int, v jsontext.Value) {
 		s.began(i, item, "")
 	}
 
+	// The last event of an item repeats all of it.
 	if !s.cut {
 		s.event("response.output_item.done", map[string]any{"output_index": i, "item": v})
 	}

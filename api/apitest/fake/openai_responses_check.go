@@ -99,6 +99,7 @@ func (c *responsesCheck) request(o object, body []byte) {
 				"'conversation'.")
 	}
 
+	// With a stored part the fake cannot see all calls, and leaves out the rules that need them.
 	c.stored = string(o["store"]) != "false"
 	c.unseen = o["conversation"] != nil || o["previous_response_id"] != nil || o["prompt"] != nil
 	if o["input"] == nil && !c.unseen {

@@ -127,6 +127,7 @@ func (r *Reader) String() string {
 			r.fail()
 			return ""
 		}
+		// Search from mark to mark: most strings are long and have no escapes.
 		backslash := bytes.IndexByte(rest[i:quote], '\\')
 		if backslash < 0 {
 			break
@@ -147,6 +148,7 @@ func (r *Reader) String() string {
 		}
 	}
 
+	// Without an escape the bytes are the string.
 	r.at = begin + quote + 1
 	if escapes == 0 {
 		return string(rest[:quote])
@@ -278,6 +280,7 @@ func valueSize(s []byte) int {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '"':
+			// Brackets and commas inside a string mean nothing.
 			for i++; i < len(s) && s[i] != '"'; i++ {
 				if s[i] == '\\' {
 					i++

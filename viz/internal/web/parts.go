@@ -243,6 +243,7 @@ func block(p describe.Part, at string) Part {
 	case describe.Shown:
 	}
 
+	// What is not text shows its kind and size, and an image itself.
 	word := p.Word()
 	if size := describe.Size(p.Source); size != "" {
 		word = p.WordWith(", " + size)

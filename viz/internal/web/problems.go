@@ -20,6 +20,7 @@ func problems(d dag.DAG, pic placed) []Problem {
 		}
 	}
 
+	// Open calls first: the rules report them as calls without a result, which they are only for now.
 	waits := map[node.ID]bool{}
 	for _, open := range openCalls(d) {
 		add(open.at, fmt.Sprintf("call %d, of %s, waits for its result", open.call.Index+1, open.call.Name), true)
@@ -74,6 +75,7 @@ func openCalls(d dag.DAG) []openCall {
 	listed := map[phaseCall]bool{} // calls that are listed, or have an execution
 	for conversations := []dag.DAG{d}; len(conversations) > 0; {
 		d, conversations = conversations[0], conversations[1:]
+		// Calls with an execution do not wait, unless they were started and have no result.
 		for _, h := range d.Heads() {
 			e, ok := h.Payload().(node.ToolExecution)
 			if !ok || h.NumParents() != 1 {
@@ -87,6 +89,7 @@ func openCalls(d dag.DAG) []openCall {
 			}
 		}
 
+		// Heads of one phase have the same open calls: list each call once.
 		for _, h := range d.Heads() {
 			message := h.ID()
 			if h.NumParents() == 1 && describe.Of(h).Sort == describe.Call {
