@@ -108,8 +108,8 @@ type Agent struct {
 	// HideErrors keeps the text of tools' errors and panics from the model. It reads only which tool failed. Defaults
 	// to sending the text.
 	HideErrors bool
-	// Log gets a warning for the declared tools that a run leaves out, and for each call of a tool that does not exist.
-	// Defaults to slog.Default().
+	// Log gets a warning for the declared tools that a run leaves out, for each call of a tool that does not exist, and
+	// for each call in doubt. The events and the conversation report the same. Defaults to none.
 	Log *slog.Logger
 }
 
@@ -122,7 +122,7 @@ func (a Agent) withDefaults() Agent {
 		a.Grace = time.Second
 	}
 	if a.Log == nil {
-		a.Log = slog.Default()
+		a.Log = slog.New(slog.DiscardHandler)
 	}
 	return a
 }

@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -335,4 +336,15 @@ func TestEventsNameTheCallAsTheModelMadeIt(t *testing.T) {
 	all, _, err = watch(t, executor.Agent{Provider: model, Hooks: []executor.Hook{executor.Underscores()}}.Stream(t.Context(), ask(inner)))
 	require.NoError(t, err)
 	require.Equal(t, []executor.Call{only[executor.ToolStart](all)[0].Call}, only[executor.Child](all)[0].Path)
+}
+
+func TestRunLogsNothingByDefault(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+
+	_, err := executor.Agent{Provider: once(call("none"))}.Run(t.Context(), ask(fast))
+	require.NoError(t, err)
+	require.Empty(t, log.String())
 }
