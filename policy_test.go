@@ -29,7 +29,7 @@ var layers = []string{
 	"dag",
 	"store", "store/storetest",
 	"transcript",
-	"executor", "executor/registry",
+	"executor", "executor/registry", "executor/agui",
 	"durable",
 	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/internal/gocode", "viz/internal/web", "viz/page", "viz/live",
 	"viz/progress",

@@ -1,0 +1,10 @@
+#!/bin/sh
+# Installs the pinned AG-UI client that the tests of executor/agui drive, where they are missing. Quiet and repeatable.
+set -eu
+cd "$(dirname "$0")"
+
+# npm ci would download everything again; the copy of the lock file records what is installed.
+cmp -s package-lock.json node_modules/.installed || {
+	npm ci --no-audit --no-fund --loglevel=error >/dev/null
+	cp package-lock.json node_modules/.installed
+}

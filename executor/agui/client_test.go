@@ -1,0 +1,68 @@
+package agui_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/agui"
+)
+
+// TestProtocolsOwnClient runs @ag-ui/client in node: approval, a tool of the client, state, and a second window. Each
+// event has to be valid by the protocol's definitions.
+func TestProtocolsOwnClient(t *testing.T) {
+	if os.Getenv("PLAIT_AGUI") == "" {
+		t.Skip("SKIPPED: PLAIT_AGUI=1 drives the protocol's own client; .ci/agui/install.sh installs it")
+	}
+	script, err := filepath.Abs(filepath.Join("..", "..", ".ci", "agui", "client.mjs"))
+	require.NoError(t, err)
+	require.DirExists(t, filepath.Join(filepath.Dir(script), "node_modules"), "install the client by .ci/agui/install.sh")
+
+	remove := executor.Func("delete", "Deletes it.", func(ctx context.Context, _ none) (string, error) {
+		return "deleted", agui.State(ctx).Set(map[string]int{"deleted": 1})
+	})
+	model := apitest.NewScript(
+		apitest.Answer(content.Text{Text: "I delete it."}, call("delete")).Think("Hm.", "s"),
+		apitest.Call(call("color")),
+		apitest.Say("Done."))
+	agent := executor.Agent{
+		Provider: model, Tools: []dag.Tool{remove}, Hooks: []executor.Hook{executor.RequireApproval("delete")},
+	}
+	server := httptest.NewServer(agui.Handler(agent, nil))
+	defer server.Close()
+
+	client := exec.CommandContext(t.Context(), "node", script, server.URL)
+	client.Stderr = os.Stderr
+	out, err := client.Output()
+	require.NoError(t, err)
+	var got struct {
+		Types, Open      []string
+		Invalid          []any
+		Asked            int
+		State            map[string]int
+		Messages, Window [][2]string
+	}
+	require.NoError(t, json.Unmarshal(out, &got), "%s", out)
+	require.Empty(t, got.Invalid)
+	require.Equal(t, 1, got.Asked)
+	require.Equal(t, []string{"color"}, got.Open)
+	require.Equal(t, map[string]int{"deleted": 1}, got.State)
+	require.Equal(t, [][2]string{
+		{"user", "Delete it."}, {"assistant", "I delete it."}, {"tool", "deleted"}, {"assistant", ""}, {"tool", "blue"},
+		{"assistant", "Done."},
+	}, got.Messages)
+	require.Equal(t, got.Messages, got.Window)
+	for _, kind := range []string{"REASONING_START", "STATE_SNAPSHOT", "TOOL_CALL_RESULT", "MESSAGES_SNAPSHOT"} {
+		require.Contains(t, got.Types, kind)
+	}
+}

@@ -1,0 +1,171 @@
+package agui
+
+import (
+	"fmt"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+// event is an event of the protocol. Which members it has depends on the type.
+type event struct {
+	Type            string   `json:"type"`
+	ThreadID        string   `json:"threadId,omitempty"`
+	RunID           string   `json:"runId,omitempty"`
+	ProtocolVersion string   `json:"protocolVersion,omitempty"`
+	MessageID       string   `json:"messageId,omitempty"`
+	Role            string   `json:"role,omitempty"`
+	Delta           string   `json:"delta,omitempty"`
+	ToolCallID      string   `json:"toolCallId,omitempty"`
+	ToolCallName    string   `json:"toolCallName,omitempty"`
+	ParentMessageID string   `json:"parentMessageId,omitempty"`
+	Content         any      `json:"content,omitempty"`  // a string, which may be empty, or a list of parts
+	Snapshot        any      `json:"snapshot,omitempty"` // the state
+	Messages        any      `json:"messages,omitempty"` // a list of messages, which may be empty
+	Outcome         *outcome `json:"outcome,omitempty"`
+	Message         string   `json:"message,omitempty"`
+	Code            string   `json:"code,omitempty"`
+}
+
+// outcome is how a run ended.
+type outcome struct {
+	Type           string      `json:"type"`
+	Interrupts     []interrupt `json:"interrupts,omitempty"`
+	PendingCallIDs []string    `json:"pendingToolCallIds,omitempty"`
+}
+
+// interrupt is a question for approval.
+type interrupt struct {
+	ID             string         `json:"id"`
+	Reason         string         `json:"reason"`
+	Message        string         `json:"message,omitempty"`
+	ToolCallID     string         `json:"toolCallId,omitempty"`
+	ResponseSchema map[string]any `json:"responseSchema"`
+	Metadata       map[string]any `json:"metadata,omitempty"`
+}
+
+// message is a message in a snapshot.
+type message struct {
+	ID         string     `json:"id"`
+	Role       string     `json:"role"`
+	Content    any        `json:"content,omitempty"` // a string, which may be empty, or a list of parts
+	ToolCalls  []toolCall `json:"toolCalls,omitempty"`
+	ToolCallID string     `json:"toolCallId,omitempty"`
+	Error      string     `json:"error,omitempty"`
+}
+
+type toolCall struct {
+	ID       string   `json:"id"`
+	Type     string   `json:"type"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// messageID returns the ID of the message at an index of a conversation: the client's, or one made of the index, which
+// is known before the message is. That of a message of tool results is unused: each result is a message of its own.
+func messageID(n *node.Node, index int) string {
+	if id := n.Meta().Get(metaID); id != "" {
+		var given string
+		if id.Decode(&given) == nil {
+			return given
+		}
+	}
+	return numbered(index)
+}
+
+func numbered(index int) string { return fmt.Sprintf("m%d", index) }
+
+// callOf returns the ID of a call of a message.
+func callOf(messageID string, index int) string { return fmt.Sprintf("%s/%d", messageID, index) }
+
+// resultOf returns the ID of the message with the result of a call.
+func resultOf(callID string) string { return callID + "/result" }
+
+// messageNodes returns the nodes of the messages of a conversation, in order.
+func messageNodes(d dag.DAG) []*node.Node {
+	var list []*node.Node
+	for _, n := range d.Nodes() {
+		if _, is := n.Payload().(node.Message); is {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// messagesOf returns the messages of a conversation.
+func messagesOf(d dag.DAG) []message {
+	list := []message{}
+	var calling string // the ID of the last message with calls
+	for i, n := range messageNodes(d) {
+		m, _ := n.Message()
+		id := messageID(n, i)
+		switch {
+		case m.Role == content.Assistant:
+			said := assistant(id, m.Blocks)
+			if len(said.ToolCalls) > 0 {
+				calling = id
+			}
+			list = append(list, said)
+		case len(m.Blocks.ToolResults()) > 0:
+			for index, result := range m.Blocks.ToolResults() {
+				list = append(list, toolMessage(callOf(calling, index), result.Content, result.IsError))
+			}
+		default:
+			list = append(list, message{ID: id, Role: "user", Content: contentOf(m.Blocks)})
+		}
+	}
+	return list
+}
+
+// assistant returns a message of the model.
+func assistant(id string, blocks content.Blocks) message {
+	m := message{ID: id, Role: "assistant"}
+	if text := blocks.Text(); text != "" {
+		m.Content = text
+	}
+	for index, call := range blocks.ToolUses() {
+		m.ToolCalls = append(m.ToolCalls, toolCall{callOf(id, index), "function", function{call.Name, string(call.Input)}})
+	}
+	return m
+}
+
+// toolMessage returns the message with the result of a call.
+func toolMessage(callID string, blocks content.Blocks, failed bool) message {
+	m := message{ID: resultOf(callID), Role: "tool", ToolCallID: callID, Content: contentOf(blocks)}
+	if failed {
+		m.Error = blocks.Text()
+	}
+	return m
+}
+
+// contentOf returns blocks as a text, or as parts if they hold something else.
+func contentOf(blocks content.Blocks) any {
+	parts, plain := []part{}, true
+	for _, b := range blocks.All() {
+		switch b := b.(type) {
+		case content.Text:
+			parts = append(parts, part{Type: "text", Text: b.Text})
+		case content.Image:
+			parts, plain = append(parts, part{Type: "image", Source: sourceOf(b.Source)}), false
+		case content.Document:
+			parts, plain = append(parts, part{Type: "document", Source: sourceOf(b.Source)}), false
+		case content.Thinking, content.ToolUse, content.CutToolUse, content.ToolResult, content.Opaque, content.Unknown:
+		}
+	}
+	if plain {
+		return blocks.Text()
+	}
+	return parts
+}
+
+func sourceOf(s content.Source) *source {
+	if s.URL != "" {
+		return &source{"url", s.URL, s.MediaType}
+	}
+	return &source{"data", s.Data, s.MediaType}
+}

@@ -1,0 +1,56 @@
+package agui_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/agui"
+	"github.com/plait-dev/plait/store"
+)
+
+// userOf returns the user of a request, by the program's own sessions.
+func userOf(*http.Request) string { return "ann" }
+
+// An agent behind HTTP for web front ends. Here a request of one is written out.
+func Example() {
+	type place struct{ City string }
+	weather := executor.Func("get_weather", "The weather of a city.", func(context.Context, place) (string, error) {
+		return "22°C", nil
+	})
+	model := apitest.NewScript(
+		apitest.Call(apitest.Use("get_weather", place{"Tokyo"})),
+		apitest.Say("It is 22°C."),
+	)
+	agent := executor.Agent{Provider: model, Tools: []dag.Tool{weather}}
+
+	sessions := store.New(store.Memory(), nil) // or the driver of a database
+	mux := http.NewServeMux()
+	mux.Handle("POST /agent", agui.Handler(agent, &agui.Options{
+		Store: sessions,
+		Thread: func(r *http.Request, id string) (string, error) {
+			return userOf(r) + "/" + id, nil // a user has only threads of their own
+		},
+	}))
+
+	response := httptest.NewRecorder()
+	mux.ServeHTTP(response, httptest.NewRequest(http.MethodPost, "/agent", strings.NewReader(`{
+		"threadId": "1", "runId": "1", "state": {}, "tools": [], "context": [],
+		"messages": [{"id": "a", "role": "user", "content": "How warm is it in Tokyo?"}]
+	}`)))
+	for line := range strings.Lines(response.Body.String()) {
+		if strings.Contains(line, "TOOL_CALL_RESULT") || strings.Contains(line, "TEXT_MESSAGE_CONTENT") {
+			fmt.Print(line)
+		}
+	}
+	// Output:
+	// data: {"type":"TOOL_CALL_RESULT","messageId":"m1/0/result","role":"tool","toolCallId":"m1/0","content":"22°C"}
+	// data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m3","delta":"It "}
+	// data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m3","delta":"is "}
+	// data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m3","delta":"22°C."}
+}

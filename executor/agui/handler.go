@@ -1,0 +1,89 @@
+package agui
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/store"
+)
+
+// maxBody is how many bytes a request may have.
+const maxBody = 16 << 20
+
+// Options are the options of [Handler].
+type Options struct {
+	// Store keeps the conversations. Defaults to one in memory.
+	Store *store.Store
+	// Thread returns the key of the conversation for the thread that a request names. An error refuses the request with
+	// status 403. Defaults to the thread's ID itself, which lets every client have every thread.
+	Thread func(r *http.Request, threadID string) (key string, err error)
+	// Log gets the error of each run that fails. Defaults to none.
+	Log *slog.Logger
+}
+
+// Handler returns a handler for the requests of AG-UI clients, which runs the agent and streams its events. The agent's
+// Save is called before the handler's own. It is safe for concurrent use; of two runs that continue one thread at once,
+// one fails.
+func Handler(agent executor.Agent, o *Options) http.Handler {
+	h := &handler{agent: agent}
+	if o != nil {
+		h.Options = *o
+	}
+	if h.Store == nil {
+		h.Store = store.New(store.Memory(), nil)
+	}
+	if h.Thread == nil {
+		h.Thread = func(_ *http.Request, threadID string) (string, error) { return threadID, nil }
+	}
+	if h.Log == nil {
+		h.Log = slog.New(slog.DiscardHandler)
+	}
+	return h
+}
+
+type handler struct {
+	Options
+	agent executor.Agent
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "use POST", http.StatusMethodNotAllowed)
+		return
+	}
+	var in input
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&in); err != nil {
+		status := http.StatusBadRequest
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, "the body is no RunAgentInput", status)
+		return
+	}
+	if in.ThreadID == "" || in.RunID == "" {
+		http.Error(w, "threadId and runId are required", http.StatusBadRequest)
+		return
+	}
+
+	key, err := h.Thread(r, in.ThreadID)
+	if err != nil {
+		http.Error(w, "no such thread", http.StatusForbidden)
+		return
+	}
+	conversation, err := h.Store.Conversation(r.Context(), key)
+	if err != nil {
+		h.Log.ErrorContext(r.Context(), "agui: a thread cannot be opened", "error", err)
+		http.Error(w, "the thread cannot be opened", http.StatusInternalServerError)
+		return
+	}
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-cache")
+	s := &stream{handler: h, in: in, w: w, flush: http.NewResponseController(w).Flush}
+	s.run(r.Context(), conversation)
+}

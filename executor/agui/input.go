@@ -1,0 +1,193 @@
+package agui
+
+import (
+	"encoding/json"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+)
+
+// input is the body of a request, RunAgentInput, as far as it is used.
+type input struct {
+	ThreadID string          `json:"threadId"`
+	RunID    string          `json:"runId"`
+	State    json.RawMessage `json:"state"`
+	Messages []inputMessage  `json:"messages"`
+	Tools    []inputTool     `json:"tools"`
+	Resume   []resumeEntry   `json:"resume"`
+}
+
+// inputMessage is a message of the client.
+type inputMessage struct {
+	ID         string          `json:"id"`
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"` // a string or a list of parts
+	ToolCallID string          `json:"toolCallId"`
+	Error      string          `json:"error"`
+}
+
+// inputTool is a tool that the client executes.
+type inputTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+// resumeEntry is the answer to an interrupt.
+type resumeEntry struct {
+	InterruptID string `json:"interruptId"`
+	Status      string `json:"status"`
+	Payload     struct {
+		Approved bool            `json:"approved"`
+		Reason   string          `json:"reason"`
+		Input    json.RawMessage `json:"input"`
+	} `json:"payload"`
+}
+
+// part is a part of a message.
+type part struct {
+	Type   string  `json:"type"`
+	Text   string  `json:"text,omitempty"`
+	Source *source `json:"source,omitempty"`
+}
+
+type source struct {
+	Type     string `json:"type"`
+	Value    string `json:"value"`
+	MIMEType string `json:"mimeType,omitempty"`
+}
+
+// blocks returns the content of a message.
+func (m inputMessage) blocks() (content.Blocks, error) {
+	var text string
+	if json.Unmarshal(m.Content, &text) == nil {
+		return content.Of(content.Text{Text: text})
+	}
+	var parts []part
+	if err := json.Unmarshal(m.Content, &parts); err != nil {
+		return content.Blocks{}, err
+	}
+
+	var list []content.Block
+	for _, p := range parts {
+		list = append(list, p.block())
+	}
+	return content.Of(list...)
+}
+
+// block returns a part as a block. The model reads which kind of part is not known here.
+func (p part) block() content.Block {
+	var from content.Source
+	if p.Source != nil {
+		from.MediaType = p.Source.MIMEType
+		if p.Source.Type == "url" {
+			from.URL = p.Source.Value
+		} else {
+			from.Data = p.Source.Value
+		}
+	}
+
+	switch {
+	case p.Type == "text":
+		return content.Text{Text: p.Text}
+	case p.Type == "image" && p.Source != nil:
+		return content.Image{Source: from}
+	case p.Type == "document" && p.Source != nil:
+		return content.Document{Source: from}
+	}
+	return content.Text{Text: "[A part of another kind: " + p.Type + "]"}
+}
+
+// metaID is the metadata of a node with the ID that the client gave its message.
+const metaID = "agui.id"
+
+// withNew returns the conversation with the client's messages of the user that it does not have. They end what is open.
+func (in input) withNew(d dag.DAG) (dag.DAG, error) {
+	known := map[string]bool{}
+	for _, m := range messagesOf(d) {
+		known[m.ID] = true
+	}
+
+	for _, m := range in.Messages {
+		if m.Role != "user" || m.ID == "" || known[m.ID] {
+			continue
+		}
+		blocks, err := m.blocks()
+		if err != nil {
+			return d, err
+		}
+		meta, err := node.Meta{}.With(metaID, m.ID)
+		if err != nil {
+			return d, err
+		}
+		if len(d.OpenCalls()) > 0 {
+			d = d.CloseTools()
+		}
+		d = d.AppendMeta(node.Message{Role: content.User, Blocks: blocks}, meta)
+	}
+	return d, d.Err()
+}
+
+// tools returns the agent's tools and those of the client, which are deferred. theirs has the names of the latter.
+func (in input) tools(own []dag.Tool) (all []dag.Tool, theirs map[string]bool) {
+	taken := map[string]bool{}
+	for _, t := range own {
+		taken[t.Definition().Name] = true
+	}
+
+	all, theirs = own[:len(own):len(own)], map[string]bool{}
+	for _, t := range in.Tools {
+		if taken[t.Name] || theirs[t.Name] {
+			continue
+		}
+		theirs[t.Name] = true
+		schema := content.JSON(t.Parameters)
+		if schema == "" || schema == "null" {
+			schema = `{"type":"object"}`
+		}
+		all = append(all, executor.DeferredTool(content.Tool{Name: t.Name, Description: t.Description, Schema: schema}))
+	}
+	return all, theirs
+}
+
+// replies returns the replies of the client to the calls that wait: its decisions, and results of its own tools. Those
+// of the program's deferred tools come from elsewhere.
+func (s *stream) replies(c executor.Continuation) map[string]executor.Reply {
+	replies := map[string]executor.Reply{}
+	s.given = map[string]bool{}
+	for _, p := range c.Pending {
+		for _, entry := range s.in.Resume {
+			if p.Approval && entry.InterruptID == s.interruptID(c, p) {
+				replies[p.ID] = entry.reply()
+			}
+		}
+		for _, m := range s.in.Messages {
+			if c.Reason == content.StopResults && m.Role == "tool" && s.theirs(p) && m.ToolCallID == s.callID(c, p) {
+				replies[p.ID], s.given[m.ToolCallID] = m.reply(), true
+			}
+		}
+	}
+	return replies
+}
+
+// reply returns the decision about a call. Only a clear approval approves it.
+func (e resumeEntry) reply() executor.Reply {
+	switch {
+	case e.Status != "resolved" || !e.Payload.Approved:
+		return executor.Declined(e.Payload.Reason)
+	case len(e.Payload.Input) > 0 && string(e.Payload.Input) != "null":
+		return executor.ApprovedWith(content.JSON(e.Payload.Input))
+	}
+	return executor.Approved()
+}
+
+// reply returns the result of a tool of the client.
+func (m inputMessage) reply() executor.Reply {
+	blocks, err := m.blocks()
+	if err != nil {
+		return executor.Failed("The tool's result could not be read.")
+	}
+	return executor.Returned(executor.Result{Content: blocks, IsError: m.Error != ""})
+}

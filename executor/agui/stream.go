@@ -1,0 +1,347 @@
+package agui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
+)
+
+// stream is the response to one request. One goroutine uses it.
+type stream struct {
+	*handler
+	in    input
+	w     io.Writer
+	flush func() error
+	err   error // of the connection; the run ends with it
+
+	ids   map[node.ID]string // of the messages of the conversation
+	said  string             // the ID of the last message with calls
+	dag   dag.DAG            // as of the last snapshot or turn
+	text  bool               // a text is being sent, as the message next
+	think bool               // thinking is
+	tools map[string]bool    // the names of the client's own tools
+	given map[string]bool    // the IDs of the calls whose results the client has sent
+}
+
+// run runs the agent on a thread, and sends the events.
+func (s *stream) run(ctx context.Context, c *store.Conversation) {
+	s.send(event{Type: "RUN_STARTED", ThreadID: s.in.ThreadID, RunID: s.in.RunID, ProtocolVersion: "1.0"})
+
+	stored := c.DAG()
+	d := stored
+	if len(s.in.Resume) == 0 {
+		var err error
+		if d, err = s.in.withNew(stored); err != nil {
+			s.fail(ctx, err)
+			return
+		}
+	}
+	s.know(d)
+	s.catchUp(stored)
+	if d.Len() == 0 {
+		s.finish(&outcome{Type: "success"})
+		return
+	}
+
+	agent := s.agent
+	agent.Tools, s.tools = s.in.tools(agent.Tools)
+	agent.Save = saves(agent.Save, c.Append)
+	state := &Shared{value: s.in.State}
+	ctx = context.WithValue(ctx, sharedKey{}, state)
+
+	events := agent.Stream(ctx, d)
+	for {
+		end, err := s.forward(events, state)
+		var paused *executor.PausedError
+		if !errors.As(err, &paused) {
+			s.over(ctx, err)
+			return
+		}
+
+		// The client may have answered already. Each answer counts once.
+		replies := s.replies(paused.Continuation)
+		s.in.Resume, s.in.Messages = nil, nil
+		if len(replies) == 0 {
+			s.pause(paused.Continuation)
+			return
+		}
+		events = agent.ResumeStream(ctx, end.DAG, paused.Continuation, replies)
+	}
+}
+
+// saves returns a Save that calls own, if it is set, and then append.
+func saves(own, appendTo func(context.Context, dag.DAG) error) func(context.Context, dag.DAG) error {
+	if own == nil {
+		return appendTo
+	}
+	return func(ctx context.Context, d dag.DAG) error {
+		if err := own(ctx, d); err != nil {
+			return err
+		}
+		return appendTo(ctx, d)
+	}
+}
+
+// know notes the messages of the conversation.
+func (s *stream) know(d dag.DAG) {
+	s.dag, s.ids = d, map[node.ID]string{}
+	for i, n := range messageNodes(d) {
+		id := messageID(n, i)
+		s.ids[n.ID()] = id
+		if m, _ := n.Message(); len(m.Blocks.ToolUses()) > 0 {
+			s.said = id
+		}
+	}
+}
+
+// catchUp sends the messages of the thread if the client lacks one of those that were stored.
+func (s *stream) catchUp(stored dag.DAG) {
+	has := map[string]bool{}
+	for _, m := range s.in.Messages {
+		has[m.ID], has[resultOf(m.ToolCallID)] = true, true
+	}
+	for _, m := range messagesOf(stored) {
+		if !has[m.ID] {
+			s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: messagesOf(s.dag)})
+			return
+		}
+	}
+}
+
+// forward sends the events of a run. It returns the last one and the run's error.
+func (s *stream) forward(events iter.Seq2[executor.Event, error], state *Shared) (executor.End, error) {
+	for e, err := range events {
+		switch e := e.(type) {
+		case executor.MessageDelta:
+			s.delta(e.Event)
+		case executor.Retry:
+			s.close()
+			s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: messagesOf(s.dag)})
+		case executor.MessageEnd:
+			s.messageEnd(e.Node)
+		case executor.ToolEnd:
+			s.result(e.Execution)
+		case executor.TurnEnd:
+			s.dag = e.DAG
+		case executor.End:
+			s.close()
+			s.sendState(state)
+			return e, err
+		}
+
+		s.sendState(state)
+		if s.err != nil {
+			break // cancels the run
+		}
+	}
+	return executor.End{}, s.err
+}
+
+// next returns the ID of the message that comes next.
+func (s *stream) next() string { return numbered(len(s.ids)) }
+
+// delta sends a piece of text or thinking.
+func (s *stream) delta(e api.Event) {
+	d, ok := e.(api.Delta)
+	if !ok || d.Text == "" {
+		return
+	}
+	switch d.Kind {
+	case api.DeltaText:
+		s.endThinking()
+		if !s.text {
+			s.text = true
+			s.send(event{Type: "TEXT_MESSAGE_START", MessageID: s.next(), Role: "assistant"})
+		}
+		s.send(event{Type: "TEXT_MESSAGE_CONTENT", MessageID: s.next(), Delta: d.Text})
+	case api.DeltaThinking:
+		if !s.think {
+			s.think = true
+			s.send(event{Type: "REASONING_START", MessageID: s.thought()})
+			s.send(event{Type: "REASONING_MESSAGE_START", MessageID: s.thought(), Role: "reasoning"})
+		}
+		s.send(event{Type: "REASONING_MESSAGE_CONTENT", MessageID: s.thought(), Delta: d.Text})
+	}
+}
+
+// thought returns the ID of the thinking of the message that comes next.
+func (s *stream) thought() string { return s.next() + "/reasoning" }
+
+// close ends what is being sent of a message.
+func (s *stream) close() {
+	s.endThinking()
+	if s.text {
+		s.text = false
+		s.send(event{Type: "TEXT_MESSAGE_END", MessageID: s.next()})
+	}
+}
+
+func (s *stream) endThinking() {
+	if s.think {
+		s.think = false
+		s.send(event{Type: "REASONING_MESSAGE_END", MessageID: s.thought()})
+		s.send(event{Type: "REASONING_END", MessageID: s.thought()})
+	}
+}
+
+// messageEnd ends a message, and sends its calls. A text that was not streamed is sent as a whole.
+func (s *stream) messageEnd(n *node.Node) {
+	if n == nil {
+		s.close()
+		return
+	}
+
+	m, _ := n.Message()
+	id := s.next()
+	if text := m.Blocks.Text(); m.Role == content.Assistant && text != "" && !s.text {
+		s.delta(api.Delta{Kind: api.DeltaText, Text: text})
+	}
+	s.close()
+	s.ids[n.ID()] = id
+	for index, call := range m.Blocks.ToolUses() {
+		s.said = id
+		callID := callOf(id, index)
+		s.send(event{Type: "TOOL_CALL_START", ToolCallID: callID, ToolCallName: call.Name, ParentMessageID: id})
+		if call.Input != "" {
+			s.send(event{Type: "TOOL_CALL_ARGS", ToolCallID: callID, Delta: string(call.Input)})
+		}
+		s.send(event{Type: "TOOL_CALL_END", ToolCallID: callID})
+	}
+}
+
+// result sends the result of a call, unless it came from the client.
+func (s *stream) result(e node.ToolExecution) {
+	id := callOf(s.said, e.Index)
+	if s.given[id] {
+		return
+	}
+	s.send(event{
+		Type: "TOOL_CALL_RESULT", MessageID: resultOf(id), ToolCallID: id, Role: "tool", Content: contentOf(e.Result),
+	})
+}
+
+// sendState sends the state if it has changed.
+func (s *stream) sendState(state *Shared) {
+	if value := state.take(); value != nil {
+		s.send(event{Type: "STATE_SNAPSHOT", Snapshot: value})
+	}
+}
+
+// theirs reports whether the client executes a call that waits for its result.
+func (s *stream) theirs(p executor.Pending) bool { return len(p.Path) == 0 && s.tools[p.Call.Name] }
+
+// callID returns the ID of a call that waits, or "" for that of a sub-agent, which the client has not seen.
+func (s *stream) callID(c executor.Continuation, p executor.Pending) string {
+	if len(p.Path) > 0 {
+		return ""
+	}
+	return callOf(s.ids[c.Message], p.Call.Index)
+}
+
+// interruptID returns the ID of the question about a call. It is another one in each message, so that an answer cannot
+// approve a later call.
+func (s *stream) interruptID(c executor.Continuation, p executor.Pending) string {
+	return c.Message.String() + "/" + p.ID
+}
+
+// approval is the form of an answer to a question for approval.
+var approval = map[string]any{
+	"type":     "object",
+	"required": []string{"approved"},
+	"properties": map[string]any{
+		"approved": map[string]any{"type": "boolean"},
+		"reason":   map[string]any{"type": "string"},
+		"input":    map[string]any{"type": "object"},
+	},
+}
+
+// pause ends the response of a run that waits: for results of the client's tools, or else for what the client only can
+// decide about, or wait for.
+func (s *stream) pause(c executor.Continuation) {
+	var calls []string
+	var questions []interrupt
+	for _, p := range c.Pending {
+		switch {
+		case p.Approval:
+			questions = append(questions, s.question(c, p, "tool_call", approval))
+		case c.Reason != content.StopResults: // it waits for the decisions about others
+		case s.theirs(p):
+			calls = append(calls, s.callID(c, p))
+		default:
+			questions = append(questions, s.question(c, p, "tool_result", map[string]any{}))
+		}
+	}
+
+	if len(calls) > 0 {
+		s.finish(&outcome{Type: "success", PendingCallIDs: calls})
+		return
+	}
+	s.finish(&outcome{Type: "interrupt", Interrupts: questions})
+}
+
+// question returns the interrupt of a call that waits.
+func (s *stream) question(c executor.Continuation, p executor.Pending, reason string, schema map[string]any) interrupt {
+	return interrupt{
+		ID: s.interruptID(c, p), Reason: reason, Message: p.Reason, ToolCallID: s.callID(c, p), ResponseSchema: schema,
+		Metadata: map[string]any{"tool": p.Call.Name, "input": json.RawMessage(p.Call.Input)},
+	}
+}
+
+// over ends the response of a run that is over. There is nothing to do in a conversation that ends with an answer.
+func (s *stream) over(ctx context.Context, err error) {
+	if err == nil || errors.Is(err, executor.ErrAnswered) {
+		s.finish(&outcome{Type: "success"})
+		return
+	}
+	s.fail(ctx, err)
+}
+
+func (s *stream) finish(o *outcome) {
+	s.send(event{Type: "RUN_FINISHED", ThreadID: s.in.ThreadID, RunID: s.in.RunID, Outcome: o})
+}
+
+// fail ends the response with an error. The client gets its kind only.
+func (s *stream) fail(ctx context.Context, err error) {
+	s.Log.ErrorContext(ctx, "agui: a run failed", "thread", s.in.ThreadID, "error", err)
+
+	code := "error"
+	var failure *api.Error
+	var resume *executor.ResumeError
+	var conflict *store.ConflictError
+	switch {
+	case errors.As(err, &failure) && failure.Kind != nil:
+		code = failure.Kind.Error()
+	case errors.As(err, &resume):
+		code = resume.Kind.Error()
+	case errors.As(err, &conflict):
+		code = "the thread was continued elsewhere"
+	case errors.Is(err, executor.ErrRejected):
+		code = "the message was rejected"
+	}
+	s.send(event{Type: "RUN_ERROR", Message: "The run failed.", Code: code})
+}
+
+// send sends an event, unless the connection is lost.
+func (s *stream) send(e event) {
+	if s.err != nil {
+		return
+	}
+	data, err := json.Marshal(e)
+	if err == nil {
+		_, err = fmt.Fprintf(s.w, "data: %s\n\n", data)
+	}
+	if err == nil {
+		err = s.flush()
+	}
+	s.err = err
+}
