@@ -81,12 +81,77 @@ func load(nodes int) pair.Case {
 	}}
 }
 
+// lazy compares reading a conversation whose nodes are decoded when they are used with decoding all of it.
+func lazy(nodes int) pair.Case {
+	return pair.Case{Name: "lazy/" + short(nodes), Per: "node", Units: nodes, Full: nodes > 10_000, Variants: func() ([]pair.Variant, error) {
+		text, _ := corpus.Saved(corpus.New(1).Conversation(nodes))
+		dir, err := os.MkdirTemp("", "plait-bench-")
+		if err != nil {
+			return nil, err
+		}
+		path := filepath.Join(dir, "conversation.json")
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			return nil, err
+		}
+
+		variants := []pair.Variant{
+			{Name: "Loader.Load, lazy", Run: func(s *pair.Sample) error {
+				for range s.N {
+					d, err := dag.Loader{Lazy: true}.Load(path)
+					if err != nil {
+						return err
+					}
+					kept = d
+				}
+				return nil
+			}, Close: func() error { return os.RemoveAll(dir) }},
+			{Name: "goccy Unmarshal, from a file", Run: func(s *pair.Sample) error {
+				for range s.N {
+					data, err := os.ReadFile(path)
+					if err != nil {
+						return err
+					}
+					var doc corpus.Document
+					if err := json.Unmarshal(data, &doc); err != nil {
+						return err
+					}
+				}
+				return nil
+			}},
+			{Name: "Load", Run: func(s *pair.Sample) error {
+				for range s.N {
+					d, err := dag.Load(path)
+					if err != nil {
+						return err
+					}
+					kept = d
+				}
+				return nil
+			}},
+		}
+		return variants, nil
+	}, Goals: []pair.Goal{
+		{Number: 5, Kind: pair.Faster, Limit: 4},
+		{Number: 5, Name: "Load", Kind: pair.Faster, Beside: "Load"},
+	}}
+}
+
 // loadMemory compares the memory of a loaded conversation with the size of its file.
 func loadMemory(nodes int) pair.Case {
 	return pair.Case{Name: "memory/load/" + short(nodes), Unit: "B", Variants: func() ([]pair.Variant, error) {
 		text, _ := corpus.Saved(corpus.New(1).Conversation(nodes))
+		dir, err := os.MkdirTemp("", "plait-bench-")
+		if err != nil {
+			return nil, err
+		}
+		path := filepath.Join(dir, "conversation.json")
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			return nil, err
+		}
+
 		return []pair.Variant{
-			{Name: "loaded", Run: held(func() (any, error) { return dag.Read(bytes.NewReader(text)) })},
+			{Name: "loaded", Close: func() error { return os.RemoveAll(dir) }, Run: held(func() (any, error) { return dag.Read(bytes.NewReader(text)) })},
+			{Name: "loaded, lazy", Run: held(func() (any, error) { return dag.Loader{Lazy: true}.Load(path) })},
 			{Name: "the file", Run: func(s *pair.Sample) error { s.Set(pair.Cost{Value: float64(len(text))}); return nil }},
 			{Name: "goccy Unmarshal", Run: held(func() (any, error) {
 				var doc corpus.Document
@@ -95,7 +160,8 @@ func loadMemory(nodes int) pair.Case {
 			})},
 		}, nil
 	}, Goals: []pair.Goal{
-		{Number: 5, Kind: pair.AtMost, Limit: 1.6},
+		{Number: 5, Kind: pair.AtMost, Beside: "the file", Limit: 1.6},
+		{Number: 5, Name: "lazy", Kind: pair.AtMost, Ours: "loaded, lazy", Beside: "the file", Limit: 1.1},
 		{Number: 5, Name: "goccy", Kind: pair.AtMost, Beside: "goccy Unmarshal"},
 	}}
 }

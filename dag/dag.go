@@ -72,6 +72,7 @@ type env struct {
 	file   *header
 	refs   *refs
 	erased map[node.ID]*node.Node // nodes made by Redact, for Journal.Append; never written after it is set
+	unread []*unread              // the lazily loaded files of its nodes, see Loader.Lazy; never written after it is set
 }
 
 // New returns an empty conversation.
@@ -100,8 +101,14 @@ func (d DAG) change(edit func(*env)) DAG {
 	return d
 }
 
-// Err returns the first error of the chain that built the conversation, a *BuildError, or nil.
-func (d DAG) Err() error { return d.err }
+// Err returns the first error of the chain that built the conversation, a *BuildError, or nil. If the conversation was
+// loaded with Loader.Lazy, it also returns the *LoadError of a node whose content was found to be broken since.
+func (d DAG) Err() error {
+	if d.err == nil && d.env != nil {
+		return d.env.unreadErr()
+	}
+	return d.err
+}
 
 // WithoutErr returns the conversation before the failed step, without the chain's error. It returns d if there is no
 // error. Use it to continue after an error was reported.
@@ -150,7 +157,7 @@ func (d DAG) Join(others ...DAG) DAG {
 			return d.fail("Join", fmt.Errorf("%w: %s", ErrDuplicateID, clash.ID()))
 		}
 		heads = append(heads, o.heads...)
-		d = d.takeTools(o).takeRefs(o).takeErased(o)
+		d = d.takeTools(o).takeRefs(o).takeErased(o).takeUnread(o)
 	}
 	return d.WithHeads(heads...)
 }

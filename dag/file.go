@@ -2,6 +2,7 @@ package dag
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/plait-dev/plait/content"
@@ -134,7 +136,8 @@ func (d DAG) Save(path string) error {
 // A loaded conversation is written back byte for byte: nodes with all their fields, unknown members of the header in
 // their position, and nodes that no head and no ref reaches.
 //
-// Write returns the chain's error, or ErrDuplicateID for two different nodes with one ID, before it writes anything.
+// Write returns the chain's error, or ErrDuplicateID for two different nodes with one ID, before it writes anything. With
+// Loader.Lazy it returns the error of a broken node after it has written all.
 func (d DAG) Write(w io.Writer) error {
 	if d.err != nil {
 		return d.err
@@ -156,6 +159,15 @@ func (d DAG) Write(w io.Writer) error {
 
 	// Members keep the order and the text of the file that was loaded.
 	out := writer{w: w}
+	if kept := keptBuffer.Swap(nil); kept != nil {
+		out.buf = (*kept)[:0]
+	}
+	defer func() {
+		if cap(out.buf) <= maxKeptBuffer {
+			keptBuffer.Store(&out.buf)
+		}
+	}()
+
 	before := byte('{')
 	for _, m := range h.layout() {
 		if text := h.member(m, d, nodes); len(text) > 0 {
@@ -167,7 +179,7 @@ func (d DAG) Write(w io.Writer) error {
 		}
 	}
 	out.buf = append(out.buf, "}\n"...)
-	return out.flush()
+	return cmp.Or(out.flush(), d.Err())
 }
 
 // nodes returns all nodes that are saved, or ErrDuplicateID. It reports whether one of them has two values, which may
@@ -260,6 +272,13 @@ type writer struct {
 
 // writeSize is the size of the pieces, in bytes.
 const writeSize = 64 << 10
+
+// keptBuffer is the buffer of the last writer, for the next one, or nil: a new one takes half of the time in which 1,000
+// nodes are written again.
+var keptBuffer atomic.Pointer[[]byte]
+
+// maxKeptBuffer is the maximum size of a buffer that is kept, in bytes: that of a large node is not.
+const maxKeptBuffer = 512 << 10
 
 func (w *writer) nodes(nodes []*node.Node) {
 	w.buf = append(slices.Grow(w.buf, writeSize+writeSize/4), "[\n"...)

@@ -607,7 +607,7 @@ type headsLine struct {
 func (r *reader) entry(s *journalState, line []byte) error {
 	if !bytes.HasPrefix(line, []byte(headsPrefix)) {
 		r.node = len(r.order) + 1
-		return r.add(line)
+		return r.addLine(line)
 	}
 
 	r.node = 0
@@ -619,6 +619,16 @@ func (r *reader) entry(s *journalState, line []byte) error {
 		return fmt.Errorf("the append has \"at\":%d but begins at byte %d", entry.At, s.size)
 	}
 	return r.endAppend(s, entry, len(line))
+}
+
+// addLine adds the node on a line.
+func (r *reader) addLine(line []byte) error {
+	// A crash may leave zeros, which make the whole append one that was not written: do not decode such a line later.
+	if lazy := r.unread; lazy != nil && bytes.IndexByte(line, 0) >= 0 {
+		r.unread = nil
+		defer func() { r.unread = lazy }()
+	}
+	return r.add(line, r.at)
 }
 
 // endAppend adds the append that ends with entry, a line of size bytes, to s.
@@ -649,8 +659,11 @@ func (r *reader) endAppend(s *journalState, entry headsLine, size int) error {
 		return err
 	}
 
-	// The nodes count only from here: without the line of heads their append is incomplete.
-	s.written.Add(r.order[len(s.written.nodes):]...)
+	// The nodes count only from here: without the line of heads their append is incomplete. Only an open journal needs
+	// them: Add decodes nodes.
+	if r.unread == nil {
+		s.written.Add(r.order[len(s.written.nodes):]...)
+	}
 
 	// Heads may be many: replace them in place. The slice is not shared while the file is read.
 	s.dag.heads = slices.Replace(s.dag.heads, keep[0], len(s.dag.heads)-keep[1], heads...)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -81,6 +82,12 @@ type Loader struct {
 	// MaxNode is the maximum size of one node, or of one member of the header, in bytes. Beside the conversation,
 	// reading takes memory in proportion to MaxNode, whatever the file holds. Defaults to 256 MiB.
 	MaxNode int
+	// Lazy decodes a node when its content is first used, for programs that use little of a long conversation: its
+	// shape, its last messages, single nodes. The file is read into memory, and its structure is checked: the IDs, the
+	// parents, the heads and the refs. A node whose content turns out to be broken later has a payload of type
+	// node.Unknown, and is saved unchanged. [DAG.Err] then returns the *LoadError that Load returns without Lazy: call it
+	// after the content was used. [DAG.Write] and [DAG.WriteLog] return it too. Defaults to false.
+	Lazy bool
 }
 
 func (l Loader) limit() int {
@@ -118,9 +125,18 @@ func (l Loader) Read(r io.Reader) (DAG, error) { return l.read(r, "") }
 
 func (l Loader) read(r io.Reader, path string) (DAG, error) {
 	in := reader{scanner: newScanner(r, l.limit())}
+	if l.Lazy {
+		in.keepAll(r)
+		in.unread = newUnread(path)
+	}
+
 	d, err := in.conversation()
 	if err != nil {
 		return DAG{}, in.blame(path, err)
+	}
+	if l.Lazy {
+		in.unread.nodes = in.order
+		d = d.change(func(e *env) { e.unread = []*unread{in.unread} })
 	}
 	return d, nil
 }
@@ -378,7 +394,7 @@ func (r *reader) nodes() error {
 		if err != nil {
 			return err
 		}
-		if err := r.add(value); err != nil {
+		if err := r.add(value, r.at); err != nil {
 			return err
 		}
 
@@ -394,41 +410,83 @@ func (r *reader) nodes() error {
 
 // graph holds the nodes that were read so far.
 type graph struct {
-	order []*node.Node
-	used  []bool          // used[i] reports whether another node refers to order[i]
-	index map[node.ID]int // index in order
+	order  []*node.Node
+	used   []bool          // used[i] reports whether another node refers to order[i]
+	index  map[node.ID]int // index in order; nil as long as the IDs ascend, which most do
+	unread *unread         // nil unless nodes are decoded later
 }
 
-// add parses and adds one node.
-func (g *graph) add(value jsontext.Value) error {
-	if bytes.IndexByte(value, '\n') >= 0 || bytes.IndexByte(value, '\r') >= 0 {
-		value = value.Clone()
-		if err := value.Compact(); err != nil {
-			return fmt.Errorf("%w: %w", node.ErrParse, err)
-		}
-	}
-
-	n, err := node.Parse(value, g.resolve)
+// add parses and adds one node, which begins on a line.
+func (g *graph) add(value jsontext.Value, line int) error {
+	n, err := g.parse(value, line)
 	if err != nil {
 		return err
 	}
-	if _, twice := g.index[n.ID()]; twice {
-		return &node.FieldError{ID: n.ID().String(), Field: "id", Err: ErrDuplicateID}
-	}
 
-	if g.index == nil {
-		g.index = map[node.ID]int{}
+	id := n.ID()
+	if last := len(g.order) - 1; last >= 0 && g.index == nil && compareIDs(g.order[last].ID(), id) >= 0 {
+		g.makeIndex()
 	}
-	g.index[n.ID()] = len(g.order)
+	if g.index != nil {
+		if _, twice := g.index[id]; twice {
+			return &node.FieldError{ID: id.String(), Field: "id", Err: ErrDuplicateID}
+		}
+		g.index[id] = len(g.order)
+	}
 	g.order = append(g.order, n)
 	g.used = append(g.used, false)
 	return nil
 }
 
+func (g *graph) parse(value jsontext.Value, line int) (*node.Node, error) {
+	if g.unread != nil {
+		g.unread.lines = append(g.unread.lines, line)
+		return node.ParseLazy(value, g.resolve, g.unread.failed)
+	}
+
+	if bytes.IndexByte(value, '\n') >= 0 || bytes.IndexByte(value, '\r') >= 0 {
+		value = value.Clone()
+		if err := value.Compact(); err != nil {
+			return nil, fmt.Errorf("%w: %w", node.ErrParse, err)
+		}
+	}
+	return node.Parse(value, g.resolve)
+}
+
+func (g *graph) makeIndex() {
+	g.index = make(map[node.ID]int, 2*len(g.order))
+	for i, n := range g.order {
+		g.index[n.ID()] = i
+	}
+}
+
+func compareIDs(a, b node.ID) int { return bytes.Compare(a[:], b[:]) }
+
+// at returns the index of the node with that ID in order, or -1.
+func (g *graph) at(id node.ID) int {
+	// Most nodes refer to one of the last few.
+	for i := len(g.order) - 1; i >= max(len(g.order)-4, 0); i-- {
+		if g.order[i].ID() == id {
+			return i
+		}
+	}
+
+	i, ok := 0, false
+	if g.index != nil {
+		i, ok = g.index[id]
+	} else {
+		i, ok = slices.BinarySearchFunc(g.order, id, func(n *node.Node, id node.ID) int { return compareIDs(n.ID(), id) })
+	}
+	if !ok {
+		return -1
+	}
+	return i
+}
+
 // resolve returns the node with that ID, to which another node refers, or nil.
 func (g *graph) resolve(id node.ID) *node.Node {
-	i, ok := g.index[id]
-	if !ok {
+	i := g.at(id)
+	if i < 0 {
 		return nil
 	}
 	g.used[i] = true
@@ -458,7 +516,7 @@ func (g *graph) refs(old *refs, named map[string][]string) (*refs, error) {
 
 // find returns the node with that ID, or nil.
 func (g *graph) find(id node.ID) *node.Node {
-	if i, ok := g.index[id]; ok {
+	if i := g.at(id); i >= 0 {
 		return g.order[i]
 	}
 	return nil
@@ -527,7 +585,7 @@ func (g *graph) reachesAll(heads []*node.Node) bool {
 		}
 	}
 	for _, h := range heads {
-		if !g.used[g.index[h.ID()]] {
+		if !g.used[g.at(h.ID())] {
 			leaves--
 		}
 	}

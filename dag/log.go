@@ -64,11 +64,14 @@ func (d DAG) log(l logger) string {
 func severalModels(d DAG) bool {
 	first := ""
 	for n := range d.backward {
-		if m, ok := n.Message(); ok && m.Answer.Model != "" {
+		if n.Kind() != (node.Message{}).Kind() {
+			continue
+		}
+		if model := n.Model(); model != "" {
 			if first == "" {
-				first = m.Answer.Model
+				first = model
 			}
-			if m.Answer.Model != first {
+			if model != first {
 				return true
 			}
 		}

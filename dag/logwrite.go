@@ -29,7 +29,7 @@ type LogOptions struct {
 }
 
 // WriteLog writes the log that [DAG.String] returns, and a line break. It also marks the heads, and names the refs of
-// each node. The error is that of w.
+// each node. The error is that of w, or that of [DAG.Err] for a node whose content is broken; then nothing is written.
 func (d DAG) WriteLog(w io.Writer, o *LogOptions) error {
 	l := logger{marked: true, refs: map[node.ID][]string{}}
 	if o != nil {
@@ -40,7 +40,12 @@ func (d DAG) WriteLog(w io.Writer, o *LogOptions) error {
 			l.refs[h.ID()] = append(l.refs[h.ID()], r.Name)
 		}
 	}
-	_, err := io.WriteString(w, d.log(l)+"\n")
+
+	text := d.log(l)
+	if err := d.environment().unreadErr(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, text+"\n")
 	return err
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"os"
 	"strings"
 )
 
@@ -19,7 +21,8 @@ const maxNesting = 512
 // does not check whether the value is valid.
 type scanner struct {
 	r        io.Reader
-	limit    int // maximum size of one value, in bytes
+	limit    int  // maximum size of one value, in bytes
+	keep     bool // what was returned stays valid: a buffer is not used again
 	buf      []byte
 	pos, end int   // buf[pos:end] was read and is not taken yet
 	offset   int64 // offset of buf[pos] in the stream
@@ -31,7 +34,20 @@ func newScanner(r io.Reader, limit int) *scanner {
 	return &scanner{r: r, limit: limit, buf: make([]byte, min(4<<10, limit+1)), line: 1}
 }
 
-// fill reads more. It overwrites the bytes that were returned before.
+// large is the size of a large buffer, and the most that is read at once, in bytes.
+const large = 256 << 10
+
+// keepAll makes what is returned stay valid. If r is a file, all of it is read into one buffer.
+func (s *scanner) keepAll(r io.Reader) {
+	s.keep = true
+	if f, is := r.(*os.File); is {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() < math.MaxInt {
+			s.buf = make([]byte, max(int(info.Size())+1, len(s.buf))) // one byte more, to see the end
+		}
+	}
+}
+
+// fill reads more. It overwrites the bytes that were returned before, unless they are kept.
 func (s *scanner) fill() error {
 	if s.err != nil {
 		return s.err
@@ -40,8 +56,10 @@ func (s *scanner) fill() error {
 		s.makeRoom()
 	}
 
+	// What is read is still in the processor's cache when it is scanned.
+	room := s.buf[s.end:min(len(s.buf), s.end+large)]
 	for range 100 { // an io.Reader may return no bytes and no error, but not for ever
-		n, err := s.r.Read(s.buf[s.end:])
+		n, err := s.r.Read(room)
 		s.end += n
 		s.err = err
 		if n > 0 {
@@ -59,8 +77,11 @@ func (s *scanner) fill() error {
 // ones.
 func (s *scanner) makeRoom() {
 	to := s.buf
-	if s.pos == 0 || len(s.buf) < 256<<10 {
+	switch {
+	case s.pos == 0 || len(s.buf) < large:
 		to = make([]byte, min(2*len(s.buf), max(s.limit+1, len(s.buf)+1)))
+	case s.keep:
+		to = make([]byte, max(large, 2*(s.end-s.pos)))
 	}
 	s.end = copy(to, s.buf[s.pos:s.end])
 	s.buf, s.pos = to, 0
@@ -186,8 +207,10 @@ func (v *valueState) skipString(b []byte) {
 		return
 	}
 	end := v.at + quote
-	backslashes := end - len(bytes.TrimRight(b[:end], `\`))
-	v.at, v.quoted = end+1, backslashes%2 == 1
+	v.at, v.quoted = end+1, false
+	for ; end > 0 && b[end-1] == '\\'; end-- {
+		v.quoted = !v.quoted
+	}
 }
 
 // text returns the next line, without its line break. complete is false for a last line without one. The line is valid

@@ -101,6 +101,7 @@ func appendIDs(dst []byte, ids []ID) []byte {
 // Append appends the node's saved form to dst: one JSON object on one line, without a line break. The envelope (id,
 // parents, kind) comes first. A node that was read is written back byte for byte.
 func (n *Node) Append(dst []byte) []byte {
+	n = n.whole()
 	if line := n.line.get(); line != "" {
 		return append(dst, line...)
 	}
@@ -142,12 +143,12 @@ func (n *Node) encode(dst []byte) []byte {
 }
 
 func (n *Node) appendBody(dst []byte, f form) []byte {
-	if u, ok := n.payload.(Unknown); ok {
+	if u, ok := n.Payload().(Unknown); ok {
 		return append(dst, u.body.Canonical()...)
 	}
 
 	dst = append(dst, '{')
-	switch p := n.payload.(type) {
+	switch p := n.Payload().(type) {
 	case System:
 		dst = write.OptString(write.OptString(dst, "name", p.Name), "text", p.Text)
 	case Tools:
@@ -232,7 +233,7 @@ func (n *Node) appendShared(dst []byte, blocks content.Blocks) []byte {
 
 // answers reports whether r is the result of the execution n.
 func (n *Node) answers(r content.ToolResult) bool {
-	e, ok := n.payload.(ToolExecution)
+	e, ok := n.Payload().(ToolExecution)
 	return ok && e.Answer() == r
 }
 
@@ -246,7 +247,7 @@ func (n *Node) appendInfo(dst []byte) []byte {
 	dst = append(write.Name(dst, "info"), '{')
 	empty := len(dst)
 
-	switch p := n.payload.(type) {
+	switch p := n.Payload().(type) {
 	case Message:
 		a := p.Answer
 		dst = write.OptString(write.OptString(dst, "api", a.API), "model", a.Model)
@@ -501,7 +502,7 @@ func restored(p Payload) (Payload, error) {
 // informed returns n's payload with the fields that are saved in the info.
 func (e envelope) informed(n *Node) (Payload, error) {
 	i, read := e.Info, n.payload
-	switch p := n.payload.(type) {
+	switch p := n.Payload().(type) {
 	case Message:
 		p.Answer = Answer{API: i.API, Model: i.Model, ResponseID: i.ResponseID, Stop: content.Stop(i.Stop), Usage: i.Usage,
 			Latency: time.Duration(i.LatencyNS)}
@@ -709,7 +710,7 @@ func (n *Node) parts(field string, parts []part) (content.Blocks, error) {
 
 func (n *Node) resultOf(i int) (content.Block, error) {
 	if parents := n.parents(); i >= 0 && i < len(parents) {
-		if e, ok := parents[i].payload.(ToolExecution); ok {
+		if e, ok := parents[i].Payload().(ToolExecution); ok {
 			return e.Answer(), nil
 		}
 	}

@@ -106,7 +106,7 @@ func (n *Node) Digest() Digest {
 // redacted and is not; such a node's digest is verified too. Verify returns nil for a node that it cannot check: one
 // that is redacted, or of an unknown kind.
 func (n *Node) Verify() error {
-	if _, unknown := n.payload.(Unknown); unknown || n.Redacted() {
+	if _, unknown := n.Payload().(Unknown); unknown || n.Redacted() {
 		return nil
 	}
 	err := n.verify()
@@ -151,7 +151,7 @@ func (n *Node) dependencies(yield func(*Node) bool) {
 // Children returns the heads of the node's child conversation: that of a sub-agent, or of a sub-graph. It is empty for
 // most nodes.
 func (n *Node) Children() List[*Node] {
-	switch p := n.payload.(type) {
+	switch p := n.payload.(type) { // a node that is not decoded has none
 	case ToolExecution:
 		return p.Child
 	case SubGraph:
@@ -218,15 +218,15 @@ func refToNoCall(result bool, id string, _ int) string {
 // answered returns the calls that the results in the node answer: those of the nearest messages of the assistant, with
 // or without executions in between.
 func (n *Node) answered() []content.ToolUse {
-	m, ok := n.payload.(Message)
+	m, ok := n.Payload().(Message)
 	if !ok || m.Role != content.User || len(m.Blocks.ToolResults()) == 0 {
 		return nil
 	}
 	for _, p := range n.parents() {
-		if _, execution := p.payload.(ToolExecution); execution && p.NumParents() == 1 {
+		if _, execution := p.Payload().(ToolExecution); execution && p.NumParents() == 1 {
 			p = p.first[0]
 		}
-		if said, ok := p.payload.(Message); ok && said.Role == content.Assistant {
+		if said, ok := p.Payload().(Message); ok && said.Role == content.Assistant {
 			return said.Blocks.ToolUses()
 		}
 	}

@@ -86,7 +86,7 @@ func Counting(start time.Time) Source {
 // The fields fit into 96 bytes, one allocation: a conversation has many nodes.
 type Node struct {
 	id      ID
-	payload Payload  // nil only in the zero value
+	payload Payload  // nil only in the zero value; see Payload
 	seconds int64    // the time, since 1970
 	nanos   int32    // the time within the second
 	depth   int32    // see Depth
@@ -107,7 +107,7 @@ type rare struct {
 
 // seldom returns the rare fields for reading.
 func (n *Node) seldom() rare {
-	if n.rare == nil {
+	if n = n.whole(); n.rare == nil {
 		return rare{}
 	}
 	return *n.rare
@@ -243,7 +243,12 @@ func (n *Node) NumParents() int { return len(n.parents()) }
 func (n *Node) Parent(i int) *Node { return n.parents()[i] }
 
 // Payload returns the content of the node. Use a type switch over the variants of [Payload].
-func (n *Node) Payload() Payload { return n.payload }
+func (n *Node) Payload() Payload {
+	if u, is := n.payload.(*unread); is {
+		return u.decoded(n).payload
+	}
+	return n.payload
+}
 
 // Kind returns the kind of the payload, as in a saved file: "message", "tool_execution" and so on.
 func (n *Node) Kind() string {
@@ -265,7 +270,7 @@ func (n *Node) Depth() int { return int(n.depth) }
 // Failed reports whether n is a failed tool execution, or a response or a run with an abnormal stop reason
 // ([content.Stop.Normal]).
 func (n *Node) Failed() bool {
-	switch p := n.payload.(type) {
+	switch p := n.Payload().(type) {
 	case ToolExecution:
 		return p.IsError
 	case StopReason:
@@ -278,7 +283,7 @@ func (n *Node) Failed() bool {
 
 // Message returns the payload if it is a message, and whether it is one.
 func (n *Node) Message() (Message, bool) {
-	m, ok := n.payload.(Message)
+	m, ok := n.Payload().(Message)
 	return m, ok
 }
 

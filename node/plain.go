@@ -22,6 +22,23 @@ var (
 func parsePlain(line []byte, resolve func(ID) *Node) *Node {
 	r := plain.Read(line)
 	n := &Node{}
+	if n.readEnvelope(&r, resolve) {
+		n.payload = n.plainExecution(&r)
+	} else {
+		n.payload = n.plainMessage(&r)
+	}
+
+	d := readDigest(&r)
+	if !r.Done() {
+		return nil
+	}
+	n.digest.Store(&d)
+	return n
+}
+
+// readEnvelope reads the members of a line before the body, and sets their fields. It reports whether the node is an
+// execution; otherwise it is a message.
+func (n *Node) readEnvelope(r *plain.Reader, resolve func(ID) *Node) (execution bool) {
 	r.Expect(`{"id":`)
 	n.id = r.UUID()
 
@@ -31,34 +48,33 @@ func parsePlain(line []byte, resolve func(ID) *Node) *Node {
 	for r.Item() {
 		id := r.UUID()
 		if r.Failed() {
-			return nil
+			return false
 		}
 		parents = append(parents, resolve(id))
 	}
 	if n.adopt(parents) != nil || n.NumParents() != len(parents) {
-		return nil
+		r.FailIf(true)
+		return false
 	}
 
-	execution := r.Has(`,"kind":"tool_execution"`)
+	execution = r.Has(`,"kind":"tool_execution"`)
 	if !execution {
 		r.Expect(`,"kind":"message"`)
 	}
 	_ = n.setTime(r.OptTime("time")) // a time that was read can be written
 	r.Expect(`,"body":{`)
-	if execution {
-		n.payload = n.plainExecution(&r)
-	} else {
-		n.payload = n.plainMessage(&r)
-	}
+	return execution
+}
 
-	r.Expect(`,"digest":"` + digestPrefix)
+// digestMember begins the last member of a line.
+const digestMember = `,"digest":"` + digestPrefix
+
+// readDigest reads the last member and the end of a line.
+func readDigest(r *plain.Reader) Digest {
+	r.Expect(digestMember)
 	d := Digest(r.Hash())
 	r.Expect(`"}`)
-	if !r.Done() {
-		return nil
-	}
-	n.digest.Store(&d)
-	return n
+	return d
 }
 
 func (n *Node) plainMessage(r *plain.Reader) Payload {
@@ -72,10 +88,14 @@ func (n *Node) plainMessage(r *plain.Reader) Payload {
 	m.Blocks = n.plainBlocks(r)
 	r.Expect("}")
 
-	if !hasInfo(r) {
-		return m
+	if hasInfo(r) {
+		m.Answer = plainAnswer(r)
 	}
-	a := &m.Answer
+	return m
+}
+
+// plainAnswer reads the members of the info of a message, and the bracket.
+func plainAnswer(r *plain.Reader) (a Answer) {
 	a.API, a.Model = r.OptString("api"), r.OptString("model")
 	a.ResponseID, a.Stop = r.OptString("response_id"), content.Stop(r.OptString("stop"))
 	a.Usage, a.Latency = plainUsage(r), time.Duration(r.OptInt("latency_ns"))
@@ -86,7 +106,7 @@ func (n *Node) plainMessage(r *plain.Reader) Payload {
 		r.FailIf(a.Seen == Digest{})
 	}
 	r.Expect("}")
-	return m
+	return a
 }
 
 // plainBlocks reads the blocks of a message, after the bracket, in the form that appendShared writes.

@@ -66,7 +66,7 @@ func Redact(nodes []*Node, named func(*Node) bool) (map[*Node]*Node, error) {
 		if !named(n) {
 			continue
 		}
-		if _, unknown := n.payload.(Unknown); unknown {
+		if _, unknown := n.Payload().(Unknown); unknown {
 			return nil, fmt.Errorf("%w: %s", ErrUnknownKind, n)
 		}
 		r.name(n)
@@ -147,7 +147,8 @@ func (r redaction) node(n *Node) *Node {
 
 // moved returns a copy of n with other parents and other heads of its child conversation.
 func (n *Node) moved(parents, heads []*Node) *Node {
-	c := &Node{id: n.id, payload: n.payload, seconds: n.seconds, nanos: n.nanos, depth: n.depth}
+	n = n.whole()
+	c := &Node{id: n.id, payload: n.Payload(), seconds: n.seconds, nanos: n.nanos, depth: n.depth}
 	if n.rare != nil {
 		fields := *n.rare
 		c.rare = &fields
@@ -155,7 +156,7 @@ func (n *Node) moved(parents, heads []*Node) *Node {
 	c.setParents(parents)
 	c.line.set(n.line.get())
 	c.digest.Store(n.digest.Load())
-	switch p := n.payload.(type) {
+	switch p := n.Payload().(type) {
 	case ToolExecution:
 		p.Child = ListOf(heads...)
 		c.payload = p
@@ -189,7 +190,7 @@ func (r redaction) currentAll(nodes []*Node) ([]*Node, bool) {
 // repeatsErased reports whether n repeats content that was erased from a node before it or, if newChild is set, from
 // its child conversation.
 func (r redaction) repeatsErased(n *Node, newChild bool) bool {
-	switch n.payload.(type) {
+	switch n.Payload().(type) {
 	case ToolExecution:
 		return slices.ContainsFunc(n.parents(), r.callErased) || newChild && r.repeatsChild(n)
 	case SubGraph:
@@ -212,16 +213,16 @@ func (r redaction) callErased(caller *Node) bool {
 
 // resultErased reports whether the result of an execution was erased by this redaction.
 func (r redaction) resultErased(execution *Node) bool {
-	before, ok := execution.payload.(ToolExecution)
+	before, ok := execution.Payload().(ToolExecution)
 	if !ok || neutral(before.Result) {
 		return false
 	}
-	return neutral(r.current(execution).payload.(ToolExecution).Result)
+	return neutral(r.current(execution).Payload().(ToolExecution).Result)
 }
 
 // repeatsChild reports whether n repeats an erased text of its child conversation.
 func (r redaction) repeatsChild(n *Node) bool {
-	switch p := n.payload.(type) {
+	switch p := n.Payload().(type) {
 	case ToolExecution:
 		return p.Result.Len() > 0 && r.erased[p.Result.Text()]
 	case SubGraph:
@@ -233,8 +234,8 @@ func (r redaction) repeatsChild(n *Node) bool {
 // holdsResultOf reports whether n is a message with the result of its parent i, an execution. A shared result is found
 // by its index. Any other result is found by its content or its call ID.
 func (n *Node) holdsResultOf(i int) bool {
-	m, ok := n.payload.(Message)
-	e, execution := n.parents()[i].payload.(ToolExecution)
+	m, ok := n.Payload().(Message)
+	e, execution := n.parents()[i].Payload().(ToolExecution)
 	if !ok || !execution || m.Role != content.User {
 		return false
 	}
@@ -261,7 +262,7 @@ func (n *Node) shares(k int, result content.ToolResult) bool {
 // executedCallID returns the ID of the call that the execution n executes. An execution that was made by hand may have
 // only an Index.
 func (n *Node) executedCallID() string {
-	e := n.payload.(ToolExecution)
+	e := n.Payload().(ToolExecution)
 	if e.CallID != "" || n.NumParents() != 1 {
 		return e.CallID
 	}
@@ -275,7 +276,7 @@ func (n *Node) executedCallID() string {
 
 // isBlank reports whether n has only content that a redacted node can have.
 func (n *Node) isBlank() bool {
-	if _, unknown := n.payload.(Unknown); unknown {
+	if _, unknown := n.Payload().(Unknown); unknown {
 		return false
 	}
 	return n.hasContent(n.blank(n, false))
@@ -292,7 +293,7 @@ func (n *Node) hasContent(p Payload) bool {
 // blank returns n's payload without its content. was is n before its parents were redacted. Unless all is set, an
 // execution keeps its result and a sub-graph its title.
 func (n *Node) blank(was *Node, all bool) Payload {
-	switch p := n.payload.(type) {
+	switch p := n.Payload().(type) {
 	case System:
 		return System{Name: p.Name, Text: blankText(p.Text)}
 	case Tools:
@@ -337,7 +338,7 @@ func (n *Node) blankMessage(was *Node, m Message) Message {
 		case content.ToolResult:
 			result := content.ToolResult{CallID: b.CallID, IsError: b.IsError}
 			if was.shares(results, b) {
-				result.Content = n.parents()[results].payload.(ToolExecution).Result
+				result.Content = n.parents()[results].Payload().(ToolExecution).Result
 			} else {
 				result.Content = blankBlocks(b.Content)
 			}

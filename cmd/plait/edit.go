@@ -63,7 +63,7 @@ then on. A ref that exists already is moved.`,
 				return err
 			}
 			if asJSON && output != std && d.Len() > 0 {
-				return s.printJSON(rows(d, false)[d.Len()-1])
+				return s.printJSON(rows(d, false, 1)[0])
 			}
 			return nil
 		},
@@ -152,7 +152,7 @@ one FILE, each named with --at. STRATEGY is
 				return err
 			}
 			if asJSON && output != std {
-				return s.printJSON(rows(d, false)[d.Len()-1])
+				return s.printJSON(rows(d, false, 1)[0])
 			}
 			return nil
 		},

@@ -15,9 +15,15 @@ import (
 const std = "-"
 
 // load reads the conversation in a file or a database.
-func (s *streams) load(name string) (dag.DAG, error) {
+func (s *streams) load(name string) (dag.DAG, error) { return s.loadWith(dag.Loader{}, name) }
+
+// glance is load for a command that looks at few nodes of a conversation. They are decoded when they are looked at: after that, check the
+// conversation's Err.
+func (s *streams) glance(name string) (dag.DAG, error) { return s.loadWith(dag.Loader{Lazy: true}, name) }
+
+func (s *streams) loadWith(l dag.Loader, name string) (dag.DAG, error) {
 	if name == std {
-		return dag.Read(s.in)
+		return l.Read(s.in)
 	}
 	if stored(name) {
 		c, err := s.conversation(name, false)
@@ -26,7 +32,7 @@ func (s *streams) load(name string) (dag.DAG, error) {
 		}
 		return c.DAG(), nil
 	}
-	return dag.Load(name)
+	return l.Load(name)
 }
 
 // read reads a whole file.

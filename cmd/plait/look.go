@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,7 +45,14 @@ terminal.`,
   plait log talk.json --json | jq -r '.[] | select(.usage) | .model'`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := s.loadAt(args[0], at)
+			load := s.load
+			if draw.Last > 0 {
+				load = s.glance
+			}
+			d, err := load(args[0])
+			if err == nil && at != "" {
+				d, err = find(d, at)
+			}
 			if err != nil {
 				return err
 			}
@@ -63,10 +71,15 @@ terminal.`,
 				return err
 			}
 			switch {
-			case asJSON:
-				return s.printJSON(last(rows(d, all), o.Last))
-			case oneline:
-				return s.oneline(last(rows(d, all), o.Last))
+			case asJSON || oneline:
+				list := rows(d, all, o.Last)
+				if err := d.Err(); err != nil {
+					return err
+				}
+				if asJSON {
+					return s.printJSON(list)
+				}
+				return s.oneline(list)
 			}
 			if err := d.WriteLog(s.out, o); err != nil || !all {
 				return err
@@ -82,14 +95,6 @@ terminal.`,
 	completeNode(s, cmd, "node")
 	jsonFlag(cmd, &asJSON)
 	return cmd
-}
-
-// last returns the last n rows, or all if n is 0.
-func last(list []row, n int) []row {
-	if n == 0 {
-		return list
-	}
-	return list[max(len(list)-n, 0):]
 }
 
 // leaves returns the heads without those that are ancestors of others.
@@ -163,11 +168,14 @@ type row struct {
 	described describe.Node
 }
 
-// rows returns a row for each node. With all, it includes the nodes of sub-agents.
-func rows(d dag.DAG, all bool) []row {
+// rows returns a row for each of the last nodes, or for each node if last is 0. With all, it includes the nodes of sub-agents.
+func rows(d dag.DAG, all bool, last int) []row {
 	nodes := d.Nodes()
 	if all {
 		nodes = d.WithChildren()
+	}
+	if last > 0 {
+		nodes = nodes[max(len(nodes)-last, 0):]
 	}
 
 	list := make([]row, len(nodes))
@@ -277,19 +285,23 @@ saved.`,
 			return s.nodeNames(args[0]), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := s.load(args[0])
+			d, err := s.glance(args[0])
 			if err != nil {
 				return err
 			}
 
 			n, err := shown(d, args[1:])
-			if err != nil {
+			if err := cmp.Or(d.Err(), err); err != nil { // a broken response is not found
+				return err
+			}
+			text := whole(n)
+			if err := d.Err(); err != nil {
 				return err
 			}
 			if asJSON {
 				return s.printNode(n)
 			}
-			_, err = fmt.Fprintln(s.out, safetext.Block(whole(n)))
+			_, err = fmt.Fprintln(s.out, safetext.Block(text))
 			return err
 		},
 	}
@@ -441,7 +453,7 @@ func (s *streams) nodeNames(file string) []string {
 		list = append(list, safetext.Row(r.Name))
 	}
 	const maxEntries = 30
-	all := rows(d, false)
+	all := rows(d, false, 0)
 	width := distinct(all)
 	for i := len(all) - 1; i >= max(len(all)-maxEntries, 0); i-- {
 		list = append(list, all[i].Digest[:width]+"\t"+safetext.Line(all[i].Says, 50))

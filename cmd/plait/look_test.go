@@ -20,7 +20,7 @@ func TestLogRowsTellWhatFailed(t *testing.T) {
 		Append(node.Message{Role: content.Assistant, Blocks: content.Words("I am s"), Answer: node.Answer{Model: "m-1", Stop: content.StopMaxTokens}}).
 		Append(node.StopReason{Reason: content.StopMaxTurns, Usage: used})
 	require.NoError(t, d.Err())
-	list := rows(d, false)
+	list := rows(d, false, 0)
 
 	var out bytes.Buffer
 	s := &streams{out: &out}
@@ -60,8 +60,8 @@ func TestLogAndShowNameCallsInDoubt(t *testing.T) {
 
 	var out bytes.Buffer
 	s := &streams{out: &out}
-	require.NoError(t, s.oneline(rows(begun, false)))
-	require.NoError(t, s.oneline(rows(doubt, false)))
+	require.NoError(t, s.oneline(rows(begun, false, 0)))
+	require.NoError(t, s.oneline(rows(doubt, false, 0)))
 	require.Contains(t, out.String(), "get_weather{\"city\":\"Paris\"} → started\n")
 	require.Contains(t, out.String(), "get_weather{\"city\":\"Paris\"} ✗ in doubt: The outcome")
 	require.Contains(t, whole(begun.Head()), "← 1  started")

@@ -32,6 +32,15 @@ func Read(text []byte) Reader {
 	return r
 }
 
+// ReadTokens is [Read] for a text of which no strings are read, so that it need not be checked first.
+func ReadTokens(text []byte) Reader { return Reader{text: text} }
+
+// Text returns text as a string that shares its memory. It must not be changed any more.
+func Text(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
+
+// Bytes returns the bytes of text, which share its memory. They must not be changed.
+func Bytes(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
+
 // printable reports whether text is UTF-8 without control characters. Strings need no further check.
 func printable(text []byte) bool {
 	const spaces, highBits = 0x2020202020202020, 0x8080808080808080
@@ -184,7 +193,7 @@ func unescaped(s []byte, size int) string {
 		i := bytes.IndexByte(s, '\\')
 		if i < 0 {
 			dst = append(dst, s...)
-			return unsafe.String(unsafe.SliceData(dst), len(dst)) // dst is not written again
+			return Text(dst)
 		}
 
 		dst = append(dst, s[:i]...)
@@ -312,37 +321,49 @@ func valueSize(s []byte) int {
 
 // UUID reads a UUID.
 func (r *Reader) UUID() (id [16]byte) {
-	const size = 38 // with quotes
-	if len(r.text)-r.at < size {
-		r.fail()
-		return id
+	r.Expect(`"`)
+	r.digits(id[:4])
+	for _, part := range [][]byte{id[4:6], id[6:8], id[8:10], id[10:]} {
+		r.Expect("-")
+		r.digits(part)
 	}
-
-	s := r.text[r.at : r.at+size]
-	for i, digits := range [][]byte{s[1:9], s[10:14], s[15:19], s[20:24], s[25:37]} {
-		_, _ = hex.Decode(id[[]int{0, 4, 6, 8, 10}[i]:], digits) // an error is found below
-	}
-	r.at += size
-	var again [size]byte
-	r.FailIf(!bytes.Equal(write.UUID(again[:0], id), s))
+	r.Expect(`"`)
 	return id
 }
 
 // Hash reads the lower-case hexadecimal digits of a hash.
 func (r *Reader) Hash() (hash [32]byte) {
-	const size = 2 * len(hash)
-	if len(r.text)-r.at < size {
-		r.fail()
-		return hash
-	}
-
-	s := r.text[r.at : r.at+size]
-	_, _ = hex.Decode(hash[:], s) // an error is found below
-	r.at += size
-	var again [size]byte
-	r.FailIf(!bytes.Equal(hex.AppendEncode(again[:0], hash[:]), s))
+	r.digits(hash[:])
 	return hash
 }
+
+// digits reads lower-case hexadecimal digits, two for each byte of dst.
+func (r *Reader) digits(dst []byte) {
+	end := r.at + 2*len(dst)
+	if end > len(r.text) {
+		r.fail()
+		return
+	}
+
+	s, bad := r.text[r.at:end], byte(0)
+	for i := range dst {
+		high, low := digitValues[s[2*i]], digitValues[s[2*i+1]]
+		dst[i], bad = high<<4|low, bad|high|low
+	}
+	r.at = end
+	r.FailIf(bad >= 16)
+}
+
+// digitValues holds the value of each lower-case hexadecimal digit, and 16 for other bytes.
+var digitValues = func() (values [256]byte) {
+	for c := range values {
+		values[c] = 16
+	}
+	for i, c := range []byte("0123456789abcdef") {
+		values[c] = byte(i)
+	}
+	return values
+}()
 
 // OptTime reads a member with a time, which is left out if it is zero. The time is in UTC.
 func (r *Reader) OptTime(name string) time.Time {

@@ -15,6 +15,7 @@ package write
 
 import (
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +39,10 @@ func Comma(dst []byte) []byte {
 
 // Quote appends s as a JSON string.
 func Quote(dst []byte, s string) []byte {
+	// Make room for a long text at once: a buffer that grows step by step copies it several times.
+	if free := cap(dst) - len(dst); len(s) > 4<<10 && free < len(s) {
+		dst = slices.Grow(dst, len(s)+len(s)/8)
+	}
 	dst, _ = jsontext.AppendQuote(dst, s) // an error only reports bytes replaced by U+FFFD
 	return dst
 }

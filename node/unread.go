@@ -1,0 +1,173 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/goccy/go-json/jsontext"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx/plain"
+)
+
+// unread is the payload of a node whose line is decoded when its content is first used. [Node.Payload] does not return
+// it.
+//
+// The ID, the parents, the kind, the time and the digest of such a node are set. Its other fields are those of node.
+type unread struct {
+	Unknown // the kind, and the whole line in place of a body
+	failed  func(*Node, error)
+	digest  Digest
+	node    atomic.Pointer[Node] // nil until the line is decoded
+}
+
+// ParseLazy is [Parse] for a line of which little may be used: it reads the ID, the parents, the kind, the time and the
+// digest, and decodes the rest of the line when something else of the node is first used. This is for messages and tool
+// executions in the form that [Node.Append] writes. ParseLazy decodes other lines at once, and returns the same errors
+// as Parse for them.
+//
+// If a line cannot be decoded later, failed is called with the node and the error that Parse returns. The node then has
+// a payload of type [Unknown], and is written back unchanged. failed may be called more than once for a node, and from
+// any goroutine that uses one.
+//
+// The line may hold line breaks, which are removed when it is decoded. The node refers to line, which must not be changed
+// any more. It is safe for concurrent use, as any node.
+func ParseLazy(line []byte, resolve func(ID) *Node, failed func(*Node, error)) (*Node, error) {
+	line = bytes.TrimSpace(line)
+	if n := parseEnvelope(line, resolve, failed); n != nil {
+		return n, nil
+	}
+
+	n, err := parseLines(line, resolve)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrParse, err)
+	}
+	return n, nil
+}
+
+// parseEnvelope reads the parts of a line around the body and what follows it. It returns nil for a line that must be
+// decoded at once: one in another form, or one that may have a child conversation, which the graph needs.
+func parseEnvelope(line []byte, resolve func(ID) *Node, failed func(*Node, error)) *Node {
+	const tail = len(digestMember) + 2*len(Digest{}) + len(`"}`)
+	if len(line) < tail {
+		return nil
+	}
+
+	both := &struct { // one allocation
+		node Node
+		unread
+	}{}
+	n, u := &both.node, &both.unread
+	r := plain.ReadTokens(line)
+	execution := n.readEnvelope(&r, resolve)
+	end := plain.ReadTokens(line[len(line)-tail:])
+	u.digest = readDigest(&end)
+	if r.Failed() || !end.Done() {
+		return nil
+	}
+
+	u.kind, u.failed = Message{}.Kind(), failed
+
+	if execution {
+		if bytes.Contains(line, []byte(`"child"`)) {
+			return nil
+		}
+		u.kind = ToolExecution{}.Kind()
+	}
+	u.body = content.JSON(plain.Text(line))
+	n.payload = u
+	n.digest.Store(&u.digest)
+	return n
+}
+
+// whole returns the node with all fields set: n itself, or the node that n's line was decoded to.
+func (n *Node) whole() *Node {
+	if u, is := n.payload.(*unread); is {
+		return u.decoded(n)
+	}
+	return n
+}
+
+// decoded returns the node that the line of n is decoded to.
+func (u *unread) decoded(n *Node) *Node {
+	if whole := u.node.Load(); whole != nil {
+		return whole
+	}
+
+	whole, err := parseLines(plain.Bytes(string(u.body)), n.parent)
+	if err == nil && whole.Children().Len() > 0 {
+		err = errors.New("the name of a member is written with escapes") // no program is known to write that
+	}
+	if err != nil {
+		u.failed(n, fmt.Errorf("%w: %w", ErrParse, err))
+		whole = n.unreadable(u)
+	}
+
+	// Another goroutine may have decoded the same line. All callers get the same node.
+	u.node.CompareAndSwap(nil, whole)
+	return u.node.Load()
+}
+
+// Model returns the model of a response, as its Answer names it, or "". It is quick for a node of [ParseLazy] that is not
+// decoded yet.
+func (n *Node) Model() string {
+	if u, is := n.payload.(*unread); is && u.node.Load() == nil {
+		if model, known := u.model(); known {
+			return model
+		}
+	}
+	m, _ := n.Message()
+	return m.Answer.Model
+}
+
+// model finds the model in the line of a response: 0.3 µs, where decoding a line of 2 KB takes 3. It reports whether it
+// is known.
+func (u *unread) model() (model string, known bool) {
+	line := string(u.body)
+	if !strings.Contains(line, `"model":`) {
+		return "", true
+	}
+
+	// An object of this name in the body ends before the line does, so that reading on to the end fails.
+	const info = `]},"info":{`
+	at := strings.LastIndex(line, info)
+	if at < 0 {
+		return "", false
+	}
+	r := plain.Read(plain.Bytes(line[at+len(info):]))
+	a := plainAnswer(&r)
+	readDigest(&r)
+	return a.Model, r.Done()
+}
+
+// parseLines is parse for JSON that may span several lines.
+func parseLines(line jsontext.Value, resolve func(ID) *Node) (*Node, error) {
+	if bytes.ContainsAny(line, "\n\r") {
+		line = line.Clone()
+		if err := line.Compact(); err != nil {
+			return nil, err
+		}
+	}
+	return parse(line, resolve)
+}
+
+// parent returns the parent with that ID, or nil.
+func (n *Node) parent(id ID) *Node {
+	for _, p := range n.parents() {
+		if p.id == id {
+			return p
+		}
+	}
+	return nil
+}
+
+// unreadable returns n with its line and without content.
+func (n *Node) unreadable(u *unread) *Node {
+	whole := &Node{id: n.id, seconds: n.seconds, nanos: n.nanos, depth: n.depth, first: n.first, rare: n.rare}
+	whole.payload = Unknown{kind: u.kind, body: "null"}
+	whole.line.set(string(u.body))
+	whole.digest.Store(&u.digest)
+	return whole
+}
