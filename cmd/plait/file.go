@@ -19,7 +19,9 @@ func (s *streams) load(name string) (dag.DAG, error) { return s.loadWith(dag.Loa
 
 // glance is load for a command that looks at few nodes of a conversation. They are decoded when they are looked at: after that, check the
 // conversation's Err.
-func (s *streams) glance(name string) (dag.DAG, error) { return s.loadWith(dag.Loader{Lazy: true}, name) }
+func (s *streams) glance(name string) (dag.DAG, error) {
+	return s.loadWith(dag.Loader{Lazy: true}, name)
+}
 
 func (s *streams) loadWith(l dag.Loader, name string) (dag.DAG, error) {
 	if name == std {
