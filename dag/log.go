@@ -158,6 +158,8 @@ type drawing struct {
 	hidden   map[int]bool   // the other hidden executions
 	open     []int          // by column: number of undrawn nodes that are connected to it; 0 for a free column
 	last     int            // column of the latest node
+
+	parentsOf []int // the latest return value of parents, whose memory the next one uses
 }
 
 func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
@@ -202,14 +204,15 @@ func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 	return g
 }
 
-// parents returns the indexes of the parents of n that are in this drawing.
+// parents returns the indexes of the parents of n that are in this drawing. They are valid until the next call.
 func (g *drawing) parents(n *node.Node) []int {
-	at := make([]int, 0, n.NumParents())
+	at := g.parentsOf[:0]
 	for i := range n.NumParents() {
 		if p := g.at[n.Parent(i).ID()] - g.base; p >= 0 {
 			at = append(at, p)
 		}
 	}
+	g.parentsOf = at
 	return at
 }
 
