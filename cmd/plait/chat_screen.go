@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/node"
 )
 
 // screen prints a chat: responses to standard output, everything else to standard error.
@@ -22,22 +24,30 @@ type screen struct {
 	repairs  repairLog
 	unbound  repairLog
 	thinking bool // a note about it was printed
+	streamed bool // text of the response was printed as it arrived
 }
 
 // defaultWidth is the width of rows where the terminal's is not known.
 const defaultWidth = 80
 
 func newScreen(s *streams) *screen {
-	_, wrap := terminalOf(s.out)
-	_, width := terminalOf(s.err)
-	if width == 0 {
-		width = defaultWidth
+	c := &screen{streams: s, response: flow{out: s.out}, color: colorOf(s.err)}
+	c.fit()
+	return c
+}
+
+// fit adapts to the width that the terminal has now.
+func (s *screen) fit() {
+	_, s.response.width = terminalOf(s.out)
+	_, s.width = terminalOf(s.err)
+	if s.width == 0 {
+		s.width = defaultWidth
 	}
-	return &screen{streams: s, response: flow{out: s.out, width: wrap}, width: width, color: colorOf(s.err)}
 }
 
 // show prints the events of a run, and returns the conversation and the error that it ends with.
 func (s *screen) show(events iter.Seq2[executor.Event, error]) (dag.DAG, error) {
+	s.fit()
 	var after dag.DAG
 	var failure error
 	for event, err := range events {
@@ -58,9 +68,9 @@ func (s *screen) show(events iter.Seq2[executor.Event, error]) (dag.DAG, error) 
 			}
 		case executor.Retry:
 			s.note("the request failed and is sent again: %s", plain(e.Err))
+			s.streamed = false
 		case executor.MessageEnd:
-			s.response.end()
-			s.thinking = false
+			s.messageEnd(e.Node)
 		case executor.ToolStart:
 			s.row("▸ %s(%s)", e.Ran.Name, describe.Arguments(e.Ran.Input, s.width))
 		case executor.ToolEnd:
@@ -84,7 +94,30 @@ func (s *screen) delta(e executor.MessageDelta) {
 		s.thinking = true
 		s.note("thinking …")
 	}
-	s.response.write(e.Text())
+	if text := e.Text(); text != "" {
+		s.streamed = true
+		s.response.write(text)
+	}
+}
+
+// messageEnd prints a response that came as a whole, and why one ended early.
+func (s *screen) messageEnd(n *node.Node) {
+	if n != nil {
+		m, _ := n.Message()
+		if m.Role == content.Assistant && !s.streamed {
+			s.response.write(m.Blocks.Text())
+		}
+		s.response.end()
+
+		// The chat reports a response that broke off itself.
+		if m.Role == content.Assistant && m.Answer.Stop != content.StopCut {
+			for _, text := range describe.Of(n).Notes(false) {
+				s.note("%s", text)
+			}
+		}
+	}
+	s.response.end()
+	s.thinking, s.streamed = false, false
 }
 
 // call prints a call that somebody has to approve, with all of its arguments.

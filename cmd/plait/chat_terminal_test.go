@@ -143,9 +143,11 @@ data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text
 }
 
 func TestCtrlCStopsAResponseAndKeepsTheConversation(t *testing.T) {
-	url, model := slowServer(t, fake.AnthropicMessage(content.Text{Text: "The second answer."}))
-	file := filepath.Join(t.TempDir(), "talk.json")
-	s := inTerminal(t, nil, "plait", "chat", file, "--model", "claude-test", "--base-url", url, "--mcp", "weather-mcp")
+	url, model := slowServer(t, fake.AnthropicMessage(use("call_1", "Paris")), fake.AnthropicMessage(content.Text{Text: "The second answer."}))
+	dir := t.TempDir()
+	file, starts := filepath.Join(dir, "talk.json"), filepath.Join(dir, "starts")
+	server := `sh -c "echo started >>` + starts + `; exec weather-mcp"`
+	s := inTerminal(t, nil, "plait", "chat", file, "--model", "claude-test", "--base-url", url, "--provider", "anthropic", "--mcp", server)
 
 	s.types("Hello")
 	s.await("Beginning of an")
@@ -157,6 +159,9 @@ func TestCtrlCStopsAResponseAndKeepsTheConversation(t *testing.T) {
 	s.press("never sent\x03")
 	s.await("Ctrl-D or /quit ends the chat")
 	s.types("Continue")
+	s.await("Run get_weather")
+	s.press("y\r")
+	s.await("Paris has 18 °C")
 	s.await("The second answer.")
 	s.await("> ")
 	s.press("\x04")
@@ -169,6 +174,10 @@ func TestCtrlCStopsAResponseAndKeepsTheConversation(t *testing.T) {
 	require.NotContains(t, d.String(), "never sent")
 	require.Contains(t, string(model.Bodies()[0]), "Beginning of an answer", "the model reads what the user saw")
 	require.Empty(t, model.Refused())
+
+	started, err := os.ReadFile(starts)
+	require.NoError(t, err)
+	require.Equal(t, "started\n", string(started), "Ctrl-C does not end the MCP server")
 }
 
 func TestChatFitsATerminalOf80Columns(t *testing.T) {

@@ -12,6 +12,7 @@ var (
 	methodPrefix  = regexp.MustCompile(`(^|: )(?:FromTranscript|Merge|Resume|resume): `)
 	goType        = regexp.MustCompile(`cannot unmarshal JSON (\w+) into Go .+?( within "[^"]*")?$`)
 	methodHint    = regexp.MustCompile(` \([^()]*\bwith Tools\)`)
+	optionsHint   = regexp.MustCompile(`, or give one in Options\.\w+`)
 )
 
 // plain returns an error's text without the names of packages, methods and types.
@@ -27,6 +28,7 @@ func plain(err error) string {
 	}
 	text = goType.ReplaceAllString(text, "a JSON $1 does not belong there$2")
 	text = methodHint.ReplaceAllString(text, "")
+	text = optionsHint.ReplaceAllString(text, "")
 
 	// An empty file is an unexpected end of JSON to the library.
 	if before, ok := strings.CutSuffix(text, " cannot be read: EOF"); ok {
