@@ -81,15 +81,16 @@ func (db *database) connectWriter(ctx context.Context) (c *connection, memory bo
 		return nil, false, err
 	}
 
-	memory, err = c.examine(ctx)
+	memory, err = c.examine(ctx, db.opts)
 	if err != nil {
 		return nil, false, errors.Join(err, c.close())
 	}
 	return c, memory, nil
 }
 
-// examine checks the version of SQLite, and switches the database to WAL. It reports whether the database is in memory.
-func (c *connection) examine(ctx context.Context) (memory bool, err error) {
+// examine checks the version of SQLite and the file system, and switches the database to WAL. It reports whether the
+// database is in memory.
+func (c *connection) examine(ctx context.Context, opts Options) (memory bool, err error) {
 	var version, file, mode string
 	if err := c.conn.QueryRowContext(ctx, `SELECT sqlite_version()`).Scan(&version); err != nil {
 		return false, err
@@ -102,6 +103,12 @@ func (c *connection) examine(ctx context.Context) (memory bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if file != "" {
+		if err := checkNetwork(file, opts.networkOf); err != nil {
+			return false, err
+		}
+	}
+
 	if err := c.conn.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode); err != nil {
 		return false, err
 	}

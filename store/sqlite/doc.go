@@ -18,7 +18,8 @@
 // A file that is deleted or replaced while it is open takes no more writes, because they would be lost: the error is a
 // *fs.PathError. Open the database again.
 //
-// The file must be on a local disk. The locks of network file systems are not reliable enough for SQLite.
+// The file must be on a local disk. The locks of network file systems are not reliable enough for SQLite. On Linux and
+// macOS, one on NFS, SMB, sshfs or the like is refused with a [NetworkError]; elsewhere they are not recognized.
 //
 // # Several programs
 //
@@ -33,5 +34,5 @@
 // # Errors
 //
 // The errors are those of store.Driver, fs.ErrClosed after [DB.Close], and those of the database as its driver returns
-// them, such as a full disk. [VersionError], [SchemaError] and [DamageError] are this package's own.
+// them, such as a full disk. [VersionError], [NetworkError], [SchemaError] and [DamageError] are this package's own.
 package sqlite

@@ -33,6 +33,8 @@ type Options struct {
 	Readers int
 	// Poll is how often Watch looks for heads that other programs have moved. Defaults to 500 milliseconds.
 	Poll time.Duration
+
+	networkOf func(path string) (string, error) // replaced in tests; see checkNetwork
 }
 
 // withDefaults returns the options with each default in place.
@@ -49,6 +51,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if opts.Poll <= 0 {
 		opts.Poll = 500 * time.Millisecond
+	}
+	if opts.networkOf == nil {
+		opts.networkOf = networkOf
 	}
 	return opts
 }
@@ -91,10 +96,15 @@ func Open(ctx context.Context, path string, opts *Options) (*DB, error) {
 	}
 
 	db, err := open(ctx, pool, opts, true)
-	if err != nil {
+	var network *NetworkError
+	switch {
+	case err == nil:
+		return db, nil
+	case errors.As(err, &network): // it has the path
+		return nil, err
+	default:
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	return db, nil
 }
 
 // dataSource returns the name of a file as the driver expects it.

@@ -1,0 +1,29 @@
+package sqlite
+
+import (
+	"os"
+	"syscall"
+)
+
+// networks are the file systems whose files are on another machine.
+var networks = map[string]bool{"nfs": true, "smbfs": true, "afpfs": true, "webdav": true, "ftp": true}
+
+// networkOf returns the name of the network file system that holds a file or folder, or "" if it is a local one.
+func networkOf(path string) (string, error) {
+	var system syscall.Statfs_t
+	if err := syscall.Statfs(path, &system); err != nil {
+		return "", &os.PathError{Op: "statfs", Path: path, Err: err}
+	}
+
+	var name []byte
+	for _, c := range system.Fstypename {
+		if c == 0 {
+			break
+		}
+		name = append(name, byte(c))
+	}
+	if !networks[string(name)] {
+		return "", nil
+	}
+	return string(name), nil
+}
