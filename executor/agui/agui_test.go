@@ -42,12 +42,18 @@ func say(text string, calls *int) executor.Tool {
 // post sends a request to a handler, and returns the events of the response.
 func post(t *testing.T, h http.Handler, body string) []map[string]any {
 	t.Helper()
-	request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 	response := httptest.NewRecorder()
-	h.ServeHTTP(response, request)
+	h.ServeHTTP(response, request(http.MethodPost, body))
 	require.Equal(t, http.StatusOK, response.Code, response.Body.String())
 	require.Equal(t, "text/event-stream", response.Header().Get("Content-Type"))
 	return events(t, response.Body)
+}
+
+// request returns a request with a JSON body.
+func request(method, body string) *http.Request {
+	r := httptest.NewRequest(method, "/", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json; charset=utf-8")
+	return r
 }
 
 func events(t *testing.T, body *bytes.Buffer) []map[string]any {
@@ -255,13 +261,13 @@ func TestClientExecutesItsOwnTools(t *testing.T) {
 	h := agui.Handler(executor.Agent{Provider: model, Tools: []dag.Tool{say("hi", &calls)}}, nil)
 	const tools = `"tools":[{"name":"color","description":"Asks for a color.","parameters":{"type":"object"}},
 		{"name":"say","description":"An impostor."}]`
-	request := `{"threadId":"t","runId":"r","messages":[{"id":"u0","role":"user","content":"Go."}%s],` + tools + `}`
-	list := post(t, h, fmt.Sprintf(request, ""))
+	body := `{"threadId":"t","runId":"r","messages":[{"id":"u0","role":"user","content":"Go."}%s],` + tools + `}`
+	list := post(t, h, fmt.Sprintf(body, ""))
 	require.Equal(t, map[string]any{"type": "success", "pendingToolCallIds": []any{"m1/0"}}, last(list)["outcome"])
 	require.Equal(t, 1, calls, "the agent's own tool comes first")
 	require.Equal(t, "Says it.", model.Requests()[0].Tools[0].Description)
 
-	list = post(t, h, fmt.Sprintf(request, `,{"id":"x","role":"tool","toolCallId":"m1/0","content":"blue"}`))
+	list = post(t, h, fmt.Sprintf(body, `,{"id":"x","role":"tool","toolCallId":"m1/0","content":"blue"}`))
 	require.Equal(t, map[string]any{"type": "success"}, last(list)["outcome"])
 	results := model.Requests()[1].Messages[2].Blocks.ToolResults()
 	require.Equal(t, "blue", results[0].Content.Text())
@@ -376,7 +382,7 @@ func TestRequestAfterALostConnectionContinues(t *testing.T) {
 	model := apitest.NewScript(apitest.Call(call("say")), apitest.Say("Done.")) // one response for each turn
 	h := agui.Handler(executor.Agent{Provider: model, Tools: []dag.Tool{say("hi", &calls)}}, nil)
 	lost := &broken{httptest.NewRecorder(), 300}
-	h.ServeHTTP(lost, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(ask("Go."))))
+	h.ServeHTTP(lost, request(http.MethodPost, ask("Go.")))
 	require.NotContains(t, lost.Body.String(), "RUN_FINISHED")
 
 	list := post(t, h, ask("Go."))
@@ -406,10 +412,17 @@ func TestRequestsThatAreNoneAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := httptest.NewRecorder()
-			h.ServeHTTP(response, httptest.NewRequest(test.method, "/", strings.NewReader(test.body)))
+			h.ServeHTTP(response, request(test.method, test.body))
 			require.Equal(t, test.want, response.Code)
 		})
 	}
+
+	// The form of a page of another site.
+	form := request(http.MethodPost, ask("Go."))
+	form.Header.Set("Content-Type", "text/plain")
+	response := httptest.NewRecorder()
+	h.ServeHTTP(response, form)
+	require.Equal(t, http.StatusUnsupportedMediaType, response.Code)
 }
 
 func TestMessagesThatCannotBeReadAreAnError(t *testing.T) {

@@ -38,11 +38,13 @@ func Example() {
 		},
 	}))
 
-	response := httptest.NewRecorder()
-	mux.ServeHTTP(response, httptest.NewRequest(http.MethodPost, "/agent", strings.NewReader(`{
+	request := httptest.NewRequest(http.MethodPost, "/agent", strings.NewReader(`{
 		"threadId": "1", "runId": "1", "state": {}, "tools": [], "context": [],
 		"messages": [{"id": "a", "role": "user", "content": "How warm is it in Tokyo?"}]
-	}`)))
+	}`))
+	request.Header.Set("Content-Type", "application/json")
+	response := httptest.NewRecorder()
+	mux.ServeHTTP(response, request)
 	for line := range strings.Lines(response.Body.String()) {
 		if strings.Contains(line, "TOOL_CALL_RESULT") || strings.Contains(line, "TEXT_MESSAGE_CONTENT") {
 			fmt.Print(line)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"mime"
 	"net/http"
 
 	"github.com/plait-dev/plait/executor"
@@ -54,6 +55,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "use POST", http.StatusMethodNotAllowed)
+		return
+	}
+	// A page of another site cannot send this type without asking first, so that it cannot use the user's cookies.
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
+		http.Error(w, "use Content-Type: application/json", http.StatusUnsupportedMediaType)
 		return
 	}
 	var in input
