@@ -258,7 +258,7 @@ func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DA
 	a.Limits.Time = 0 // the limit is one of a run
 	r := newRun(ctx, a, d, nil)
 	defer r.close()
-	r.strict = strict
+	r.strict, r.workers.single = strict, true
 
 	if err := r.bind(); err != nil {
 		return r.given, err

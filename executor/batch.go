@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -74,7 +73,7 @@ func (b *batch) execute() bool {
 
 	// Events are emitted here only, on the consumer's goroutine. Workers wake it.
 	for b.phase.emitNews() && b.begin(workers) {
-		if b.over() {
+		if b.finished() {
 			return true
 		}
 		if !r.flush() {
@@ -118,8 +117,8 @@ func (b *batch) begin(limit int) bool {
 	return true
 }
 
-// over reports whether every call has its result and no event is left to emit.
-func (b *batch) over() bool {
+// finished reports whether every call has its result and no event is left to emit.
+func (b *batch) finished() bool {
 	b.phase.mu.Lock()
 	defer b.phase.mu.Unlock()
 	return b.open == 0 && len(b.phase.news) == 0
@@ -135,14 +134,12 @@ func (b *batch) startWorker() {
 	}
 	b.starting = true
 	b.workers++
-	b.phase.r.workers.add(1)
-	go b.worker()
+	b.phase.r.workers.start(b)
 }
 
-// worker executes calls until none is left. It also ends after a call that was given up, because another worker has
-// taken its place.
-func (b *batch) worker() {
-	defer b.phase.r.workers.done()
+// run executes calls until none is left: it is a worker. It also ends after a call that was given up, because another
+// worker has taken its place.
+func (b *batch) run() {
 	b.phase.mu.Lock()
 	b.starting = false
 	b.phase.mu.Unlock()
@@ -157,6 +154,9 @@ func (b *batch) worker() {
 		}
 	}
 }
+
+// over does nothing: the calls' own results are waited for.
+func (b *batch) over() {}
 
 // leave ends a worker, whose last call is c, or nil. Another one takes its place if calls wait.
 func (b *batch) leave(c *toolCall) {
@@ -237,39 +237,5 @@ func (b *batch) giveUpLocked(c *toolCall) {
 		c.givenUp = true
 		b.workers--
 		b.startWorker()
-	}
-}
-
-// workers counts the goroutines of a run: those that execute calls and those that run hooks.
-type workers struct {
-	n    atomic.Int64
-	idle chan struct{} // receives a token when the last one ends
-}
-
-func (w *workers) add(n int) { w.n.Add(int64(n)) }
-
-func (w *workers) done() {
-	if w.n.Add(-1) == 0 {
-		select {
-		case w.idle <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// join waits until no worker is left, but not longer than grace.
-func (w *workers) join(grace time.Duration) {
-	if w.n.Load() == 0 || grace <= 0 {
-		return
-	}
-
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	for w.n.Load() != 0 {
-		select {
-		case <-w.idle:
-		case <-timer.C:
-			return
-		}
 	}
 }

@@ -277,41 +277,48 @@ func lastWords(d dag.DAG) string {
 // errPanicked is in the chain of the error for a panic of a hook.
 var errPanicked = errors.New("panicked")
 
+// errEnded is the error for a hook that ended its goroutine: runtime.Goexit.
+var errEnded = fmt.Errorf("a hook %w: it ended its goroutine", errPanicked)
+
+// guarded is a call of a hook on a goroutine of its own.
+type guarded[In, Out any] struct {
+	ctx  context.Context
+	hook func(context.Context, In) (Out, error)
+	in   In
+	out  Out
+	err  error
+	done chan struct{} // receives a token when out and err are set; has room for it, so that a hook that is given up can end
+}
+
+func (g *guarded[In, Out]) run() {
+	defer func() {
+		if v := recover(); v != nil {
+			g.err = fmt.Errorf("a hook %w: %v", errPanicked, v)
+		}
+	}()
+	g.err = errEnded // holds unless the hook returns or panics
+	g.out, g.err = g.hook(g.ctx, g.in)
+}
+
+func (g *guarded[In, Out]) over() { g.done <- struct{}{} }
+
 // guard calls a hook on a goroutine of its own and returns its results. If it panics or ctx ends first, it returns an
 // error.
 func guard[In, Out any](
 	ctx context.Context, w *workers, hook func(context.Context, In) (Out, error), in In,
 ) (Out, error) {
-	type outcome struct {
-		value Out
-		err   error
-	}
 	var none Out
 	if ctx.Err() != nil {
 		return none, errorOf(ctx)
 	}
 
-	// The channel has room, so that a hook that is given up can end.
-	out := make(chan outcome, 1)
-	w.add(1)
-	go func() {
-		defer w.done()
-
-		// Holds unless the hook returns or panics: runtime.Goexit does neither.
-		o := outcome{err: fmt.Errorf("a hook %w: it ended its goroutine", errPanicked)}
-		defer func() {
-			if v := recover(); v != nil {
-				o = outcome{err: fmt.Errorf("a hook %w: %v", errPanicked, v)}
-			}
-			out <- o
-		}()
-		o.value, o.err = hook(ctx, in)
-	}()
+	g := &guarded[In, Out]{ctx: ctx, hook: hook, in: in, done: make(chan struct{}, 1)}
+	w.start(g)
 
 	// A hook that ignores the context is left behind; w counts it until it ends.
 	select {
-	case o := <-out:
-		return o.value, o.err
+	case <-g.done:
+		return g.out, g.err
 	case <-ctx.Done():
 		return none, errorOf(ctx)
 	}

@@ -107,7 +107,7 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 
 	r := &run{
 		broken: broken,
-		agent:  a.withDefaults(), given: d, d: d, yield: yield, workers: workers{idle: make(chan struct{}, 1)},
+		agent:  a.withDefaults(), given: d, d: d, yield: yield,
 		provider: a.Provider, options: a.Options, inside: inside, observers: observers,
 	}
 	r.ledger.limits, r.ledger.prices = a.Limits, a.Prices
