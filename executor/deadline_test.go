@@ -84,14 +84,17 @@ func TestAlarmOfAnEarlierBatchTimesOutNone(t *testing.T) {
 		p.calls[0].state = running
 
 		r.alarm.set(b, time.Minute)
+		state := func() state {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.calls[0].state
+		}
 		r.alarm.ring() // too early: it was set for a batch before
-		require.Equal(t, running, p.calls[0].state)
+		require.Equal(t, running, state())
 
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		require.Equal(t, done, p.calls[0].state)
+		require.Equal(t, done, state())
 		require.ErrorIs(t, b.shared.Err(), context.DeadlineExceeded)
 	})
 }

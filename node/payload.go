@@ -40,8 +40,8 @@ func ListOf[T any](items ...T) List[T] {
 	if len(items) == 0 {
 		return List[T]{}
 	}
-	items = slices.Clone(items)
-	return List[T]{&items}
+	own := slices.Clone(items) // not items itself: its address would put an empty list on the heap too
+	return List[T]{&own}
 }
 
 // Len returns the number of items.
