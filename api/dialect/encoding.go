@@ -117,13 +117,14 @@ func (e *Encoding) encodeFrom(p *point, messages []content.Message) (Encoded, bo
 	// Settle what can no longer change. The counts are settled messages: original ones, and those of repaired.
 	repaired := messagesOf(drafts)
 	settledIn, settledOut := 0, 0
+	var buffer []byte // for the bytes of one point after the other
 	for _, cut := range e.cuts(messages, drafts) {
 		first := drafts[cut].first
 		if first == settledIn {
 			continue // only an inserted message precedes the cut
 		}
 		notes, ids := r.notesBetween(settledIn, first), r.heldBetween(settledIn, first)
-		p = e.settle(p, messages[settledIn:first], repaired[settledOut:cut], notes, ids)
+		p, buffer = e.settle(p, buffer[:0], messages[settledIn:first], repaired[settledOut:cut], notes, ids)
 		settledIn, settledOut = first, cut
 	}
 

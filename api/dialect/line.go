@@ -127,8 +127,11 @@ func (d *draft) hasResult() bool {
 }
 
 // settle returns a new point after p for the given messages, and remembers it with the last of them for later
-// conversations.
-func (e *Encoding) settle(p *point, given, repaired []content.Message, notes []api.RepairNote, ids []string) *point {
+// conversations. It writes to buffer first, which it returns for the next point: growing one for each point would take
+// most of the time of a first request.
+func (e *Encoding) settle(p *point, buffer []byte, given, repaired []content.Message, notes []api.RepairNote,
+	ids []string) (*point, []byte) {
+
 	next := p.next()
 	l := next.line
 	defer l.mu.Unlock()
@@ -141,12 +144,11 @@ func (e *Encoding) settle(p *point, given, repaired []content.Message, notes []a
 	next.in += len(given)
 
 	// The items are encoded once, here. Every later request copies their bytes.
-	var items []byte
 	for i, m := range repaired {
 		if next.out > 0 {
-			items = append(items, ',')
+			buffer = append(buffer, ',')
 		}
-		items = e.write(items, repaired, i, Far)
+		buffer = e.write(buffer, repaired, i, Far)
 		for _, call := range m.Blocks.ToolUses() {
 			next.calls++
 			l.ids[call.ID] = next.out
@@ -159,7 +161,7 @@ func (e *Encoding) settle(p *point, given, repaired []content.Message, notes []a
 			l.ids[id] = next.out - 1
 		}
 	}
-	next.items = exactly(items)
+	next.items = exactly(buffer)
 	l.last++
 	next.index = l.last
 
@@ -168,7 +170,7 @@ func (e *Encoding) settle(p *point, given, repaired []content.Message, notes []a
 		memo.OfBlocks(m.Blocks).Put(acceptedKey{e}, nil)
 	}
 	memo.OfBlocks(given[len(given)-1].Blocks).Put(e, &next)
-	return &next
+	return &next, buffer
 }
 
 // next returns an empty point after p: in the line of p if p is its last point, otherwise in a new line. It locks that
@@ -250,7 +252,7 @@ func (p *point) earlier() *point {
 
 // exactly returns a copy of items without spare capacity, because a point is kept as long as the conversation.
 func exactly(items []byte) []byte {
-	return append(make([]byte, 0, len(items)), items...)
+	return slices.Clip(append([]byte(nil), items...)) // unlike make, it does not clear the memory first
 }
 
 // allNotes returns the notes of everything up to p, in a new slice.

@@ -386,7 +386,7 @@ func (r *repairer) heldBetween(first, end int) []string {
 
 // join keeps the accepted blocks of each message and joins consecutive messages of one role.
 func (r *repairer) join(messages []input) []draft {
-	var drafts []draft
+	drafts := make([]draft, 0, len(messages)+1) // calls at the end get a message for their results
 	for _, m := range messages {
 		firstNote, n := len(r.notes), len(drafts)
 		if !m.Role.Valid() {
