@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,13 +116,12 @@ func (s *screenOf) ends() int {
 // slowServer starts a server whose first response stops in the middle, and that answers the requests after it.
 func slowServer(t *testing.T, replies ...fake.Reply) (url string, model *fake.API) {
 	model = fake.Anthropic(replies...)
-	first := true
+	var begun atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !first {
+		if begun.Swap(true) {
 			model.ServeHTTP(w, r)
 			return
 		}
-		first = false
 
 		_, _ = io.Copy(io.Discard, r.Body) // the end of the request is noticed only behind its body
 		w.Header().Set("Content-Type", "text/event-stream")
