@@ -367,7 +367,7 @@ var others = map[string]map[string]alike{
 		"executor: holdable": {"Text Image Document Opaque Unknown", "may stand in a tool result"},
 		"executor: neverSent": {"Text Image Document ToolUse ToolResult Opaque Unknown",
 			"is sent by some API"},
-		"executor: sizeOf": {"Image Document Unknown",
+		"api: sizeOf": {"Image Document Unknown",
 			"has no text to count: an estimate leaves it out"},
 		"node: Node.blankMessage": {"Text Image Document Thinking CutToolUse Opaque Unknown",
 			"becomes the text that stands for what was redacted"},

@@ -26,8 +26,7 @@ type Compaction struct {
 	// Keep is how many of the last tokens stay, at least. Defaults to half of Budget.
 	Keep int
 	// Count returns how many tokens messages take. It gets a few messages at a time, mostly those that are
-	// new, and its answers are added up. Defaults to a quarter of the bytes of their texts, arguments and results,
-	// which is about right for English. Images and documents are not counted.
+	// new, and its answers are added up. Defaults to [api.EstimateTokens].
 	Count func(messages []content.Message) int
 	// Policy returns what replaces the middle. Defaults to [DropMiddle].
 	Policy Policy
@@ -200,33 +199,9 @@ func replaced(t shared.Transcript, first, end int) []node.ID {
 // roughlyKey is the key for roughly.
 type roughlyKey struct{}
 
-// roughly estimates the tokens of messages, at four bytes per token.
+// roughly estimates the tokens of messages.
 func roughly(messages []content.Message) int {
-	bytes := 0
-	for _, m := range messages {
-		bytes += sizeOf(m.Blocks) + 16
-	}
-	return (bytes + 3) / 4
-}
-
-func sizeOf(blocks content.Blocks) (bytes int) {
-	for _, b := range blocks.All() {
-		switch b := b.(type) {
-		case content.Text:
-			bytes += len(b.Text)
-		case content.Thinking:
-			bytes += len(b.Text)
-		case content.ToolUse:
-			bytes += len(b.Name) + len(b.Input)
-		case content.CutToolUse:
-			bytes += len(b.Name) + len(b.Input)
-		case content.ToolResult:
-			bytes += sizeOf(b.Content)
-		case content.Opaque:
-			bytes += len(b.JSON)
-		}
-	}
-	return bytes
+	return int(api.EstimateTokens(api.Request{Messages: messages}))
 }
 
 // textOf returns messages as text, with each tool result cut to a number of bytes.

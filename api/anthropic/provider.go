@@ -25,7 +25,7 @@ type Provider struct {
 	post func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
 }
 
-var _ api.Provider = (*Provider)(nil)
+var _ api.TokenCounter = (*Provider)(nil)
 
 // New returns a Provider for the named model, such as "claude-sonnet-4-5". A nil o means all defaults. New sends
 // nothing to the API: a missing key is an error of the first request, api.ErrAuth.
@@ -38,6 +38,34 @@ func New(model string, o *Options) *Provider {
 
 // Stream sends the request and yields the events of its response, by the rules of api.Provider.
 func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
+	return p.trip(req, "v1/messages", answer).Stream(ctx)
+}
+
+// CountTokens asks the API how many tokens the input of a request takes. See api.TokenCounter.
+func (p *Provider) CountTokens(ctx context.Context, req api.Request) (int64, error) {
+	t := p.trip(req, "v1/messages/count_tokens", func(res *http.Response, _ bool) iter.Seq2[api.Event, error] {
+		return roundtrip.Tokens(API, "input_tokens", res)
+	})
+	whole := t.Prepare
+	t.Prepare = func() (roundtrip.Call, error) {
+		c, err := whole()
+		if err != nil {
+			return c, err
+		}
+		body, err := roundtrip.Keeping(c.Body, counted...)
+		c.Body = wire.NewParts([]byte(body))
+		return c, err
+	}
+	return t.Count(ctx)
+}
+
+// counted lists the members of a request that the endpoint for counting accepts.
+var counted = []string{"model", "system", "tools", "messages", "tool_choice", "thinking", "output_config", "context_management", "mcp_servers"}
+
+// trip returns the request to a path, whose response is read by read.
+func (p *Provider) trip(
+	req api.Request, path string, read func(res *http.Response, whole bool) iter.Seq2[api.Event, error],
+) roundtrip.Trip {
 	b := builder{options: p.options.over(req.Options), model: p.model}
 	return roundtrip.Trip{
 		Prepare: func() (roundtrip.Call, error) {
@@ -47,29 +75,24 @@ func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Ev
 			}, err
 		},
 		Ask: func(watch *idle.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
-			return p.ask(watch, c.Body, b.options)
+			return func(yield func(api.Event, error) bool) {
+				res, err := p.send(watch.Context, path, c.Body, b.options)
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+
+				res.Body = wire.Bounded(watch.Body(res.Body))
+				defer res.Body.Close()
+				read(res, b.options.NoStream)(yield)
+			}
 		},
 		Explain: explain,
-	}.Stream(ctx)
-}
-
-// ask sends the body and yields the events of the response.
-func (p *Provider) ask(watch *idle.Watch, body *wire.Parts, o Options) iter.Seq2[api.Event, error] {
-	return func(yield func(api.Event, error) bool) {
-		res, err := p.send(watch.Context, body, o)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-
-		res.Body = wire.Bounded(watch.Body(res.Body))
-		defer res.Body.Close()
-		answer(res, o.NoStream)(yield)
 	}
 }
 
 // send posts body unchanged. The caller closes the response.
-func (p *Provider) send(ctx context.Context, body *wire.Parts, o Options) (*http.Response, error) {
+func (p *Provider) send(ctx context.Context, path string, body *wire.Parts, o Options) (*http.Response, error) {
 	options := []option.RequestOption{
 		option.WithMaxRetries(0), // api.Client retries
 		option.WithMiddleware(carry),
@@ -88,7 +111,7 @@ func (p *Provider) send(ctx context.Context, body *wire.Parts, o Options) (*http
 	}
 
 	var res *http.Response
-	if err := p.post(ctx, "v1/messages", nil, &res, options...); err != nil {
+	if err := p.post(ctx, path, nil, &res, options...); err != nil {
 		if res != nil {
 			res.Body.Close()
 		}

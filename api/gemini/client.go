@@ -16,8 +16,8 @@ import (
 // client makes requests with the SDK's client. The SDK's client itself is not kept in a provider: through a field, a linker
 // that cannot tell which methods are called by reflection would keep every method of every service of the SDK.
 type client struct {
-	whole, stream func(ctx context.Context, model string) error // a request without content, see carrier
-	timeout       *time.Duration                                // of a request; nil is none
+	whole, stream, count func(ctx context.Context, model string) error // a request without content, see carrier
+	timeout              *time.Duration                                // of a request; nil is none
 }
 
 // connect returns a client of the SDK whose requests are sent by a carrier. It makes two clients: the first for its
@@ -59,6 +59,10 @@ func connect(ctx context.Context, config *genai.ClientConfig) (*client, error) {
 			}
 			return nil
 		},
+		count: func(ctx context.Context, model string) error {
+			_, err := second.Models.CountTokens(ctx, model, nil, nil)
+			return err
+		},
 	}, nil
 }
 
@@ -97,6 +101,7 @@ type sent struct {
 	body    *wire.Parts
 	header  http.Header
 	streams bool
+	counts  bool // of tokens, in place of a response
 
 	// Set by RoundTrip. The SDK may send a request once.
 	made bool
@@ -156,7 +161,10 @@ func nothing(req *http.Request) *http.Response {
 func (s *sent) post(c *client, model string) (*http.Response, error) {
 	ctx := context.WithValue(s.ctx, sending{}, s)
 	request := c.whole
-	if s.streams {
+	switch {
+	case s.counts:
+		request = c.count
+	case s.streams:
 		request = c.stream
 	}
 	err := request(ctx, model)

@@ -5,12 +5,15 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/idle"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -25,7 +28,7 @@ type Provider struct {
 	client *client
 }
 
-var _ api.Provider = (*Provider)(nil)
+var _ api.TokenCounter = (*Provider)(nil)
 
 // New returns a Provider for the named model, such as "gemini-2.5-flash". A nil o means all defaults. New sends
 // nothing: a missing key is an error of the first request, api.ErrAuth.
@@ -39,6 +42,43 @@ func New(model string, o *Options) *Provider {
 
 // Stream sends the request and yields the events of its response, by the rules of api.Provider.
 func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
+	return p.trip(req, false, answer).Stream(ctx)
+}
+
+// CountTokens asks the API how many tokens the input of a request takes. See api.TokenCounter.
+func (p *Provider) CountTokens(ctx context.Context, req api.Request) (int64, error) {
+	t := p.trip(req, true, func(res *http.Response) iter.Seq2[api.Event, error] {
+		if res.StatusCode < 200 || res.StatusCode > 299 {
+			return failed(res)
+		}
+		return roundtrip.Tokens(API, "totalTokens", res)
+	})
+	whole := t.Prepare
+	t.Prepare = func() (roundtrip.Call, error) {
+		c, err := whole()
+		if err != nil {
+			return c, err
+		}
+		body, err := p.counted(c.Body)
+		c.Body = wire.NewParts([]byte(body))
+		return c, err
+	}
+	return t.Count(ctx)
+}
+
+// counted returns the body for counting. Vertex AI takes the members of a request, and the Gemini API a whole request.
+func (p *Provider) counted(body *wire.Parts) (content.JSON, error) {
+	if p.options.vertex() {
+		return roundtrip.Keeping(body, "contents", "systemInstruction", "tools", "generationConfig")
+	}
+	list, err := jsonx.Members(content.JSON(body.Bytes()))
+	model := jsonx.Member{Name: "model", Value: content.JSON(strconv.Quote("models/" + strings.TrimPrefix(p.model, "models/")))}
+	request := jsonx.Object(append([]jsonx.Member{model}, list...))
+	return jsonx.Object([]jsonx.Member{{Name: "generateContentRequest", Value: request}}), err
+}
+
+// trip returns a request, for its events or for a count of its tokens, whose response is read by read.
+func (p *Provider) trip(req api.Request, counts bool, read func(res *http.Response) iter.Seq2[api.Event, error]) roundtrip.Trip {
 	b := builder{options: p.options.over(req.Options), model: p.model}
 	return roundtrip.Trip{
 		Prepare: func() (roundtrip.Call, error) {
@@ -48,34 +88,29 @@ func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Ev
 			}, err
 		},
 		Ask: func(watch *idle.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
-			return p.ask(watch, &b.options, c.Body)
+			return func(yield func(api.Event, error) bool) {
+				client, err := p.connected(watch.Context)
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+
+				ctx, cancel := limited(watch.Context, client.timeout)
+				defer cancel()
+
+				s := &sent{ctx: ctx, body: c.Body, header: b.options.Header, streams: !b.options.NoStream, counts: counts}
+				res, err := s.post(client, p.model)
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+
+				defer res.Body.Close()
+				res.Body = wire.Bounded(watch.Body(res.Body))
+				read(res)(yield)
+			}
 		},
 		Explain: explain,
-	}.Stream(ctx)
-}
-
-// ask sends a body and yields the events of the response.
-func (p *Provider) ask(watch *idle.Watch, o *Options, body *wire.Parts) iter.Seq2[api.Event, error] {
-	return func(yield func(api.Event, error) bool) {
-		client, err := p.connected(watch.Context)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-
-		ctx, cancel := limited(watch.Context, client.timeout)
-		defer cancel()
-
-		s := &sent{ctx: ctx, body: body, header: o.Header, streams: !o.NoStream}
-		res, err := s.post(client, p.model)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-
-		defer res.Body.Close()
-		res.Body = wire.Bounded(watch.Body(res.Body))
-		answer(res)(yield)
 	}
 }
 

@@ -3,8 +3,11 @@ package openai
 import (
 	"context"
 	"iter"
+	"net/http"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/wire"
 )
 
 // Responses is a model behind the Responses API. It is safe for concurrent use. Create one with [NewResponses].
@@ -17,7 +20,7 @@ type Responses struct {
 	transport *transport
 }
 
-var _ api.Provider = (*Responses)(nil)
+var _ api.TokenCounter = (*Responses)(nil)
 
 // NewResponses returns the model with that name, such as "gpt-5". A nil o means all defaults. NewResponses sends no
 // request: a missing key is reported by the first request, as api.ErrAuth.
@@ -32,4 +35,29 @@ func (r *Responses) Stream(ctx context.Context, req api.Request) iter.Seq2[api.E
 		func() (call, error) { return responsesCall(req, r.model, &r.options, r.transport.server) },
 		answered{streamedResponse, wholeResponse},
 	)
+}
+
+// counted lists the members of a request that the endpoint for counting accepts.
+var counted = []string{
+	"model", "instructions", "tools", "input", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation",
+	"conversation", "previous_response_id",
+}
+
+// CountTokens asks the API how many tokens the input of a request takes. See api.TokenCounter.
+func (r *Responses) CountTokens(ctx context.Context, req api.Request) (int64, error) {
+	counting := *r.transport
+	counting.path += "/input_tokens"
+	read := func(res *http.Response, _ call) iter.Seq2[api.Event, error] {
+		return roundtrip.Tokens(ResponsesAPI, "input_tokens", res)
+	}
+
+	return counting.trip(func() (call, error) {
+		c, err := responsesCall(req, r.model, &r.options, r.transport.server)
+		if err != nil {
+			return c, err
+		}
+		body, err := roundtrip.Keeping(c.body, counted...)
+		c.body, c.streams = wire.NewParts([]byte(body)), false
+		return c, err
+	}, answered{read, read}).Count(ctx)
 }

@@ -51,6 +51,11 @@ type answered struct {
 
 // stream sends a request and yields the events of its response, under the contract of api.Provider.
 func (t *transport) stream(ctx context.Context, make func() (call, error), read answered) iter.Seq2[api.Event, error] {
+	return t.trip(make, read).Stream(ctx)
+}
+
+// trip returns a request, for its events or for a count of its tokens.
+func (t *transport) trip(make func() (call, error), read answered) roundtrip.Trip {
 	var c call
 	return roundtrip.Trip{
 		Prepare: func() (out roundtrip.Call, err error) {
@@ -63,7 +68,7 @@ func (t *transport) stream(ctx context.Context, make func() (call, error), read 
 			return t.events(watch, c, read)
 		},
 		Explain: func(error) *api.Error { return nil }, // outermost returns an error response as an *api.Error
-	}.Stream(ctx)
+	}
 }
 
 // events sends a call and yields the events of its response.

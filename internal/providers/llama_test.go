@@ -212,6 +212,21 @@ func TestCompatibleServer(t *testing.T) {
 		}
 	})
 
+	t.Run("tokens are counted as they are used, where the server counts", func(t *testing.T) {
+		req := asks("hello "+strings.Repeat("again ", 50), api.Options{MaxTokens: 4})
+		req.Tools = []content.Tool{list}
+		for name, p := range l.all() {
+			n, err := api.CountTokens(t.Context(), p, req)
+			require.NoError(t, err, name)
+			answer, err := send(t, p, req)
+			require.NoError(t, err, name)
+			if !n.Estimated {
+				require.Equal(t, answer.Usage.Total()-answer.Usage.Output, n.Input, name)
+			}
+			require.Equal(t, name == "chat", n.Estimated, name)
+		}
+	})
+
 	t.Run("an error has its type (H11)", func(t *testing.T) {
 		for name, p := range l.all() {
 			_, err := send(t, p, asks("hello", api.Options{Body: `{"temperature":"warm"}`}))
