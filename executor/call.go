@@ -22,6 +22,7 @@ type toolCall struct {
 	call     Call    // as the model wrote it
 	ran      Call    // as it is executed, after repairs, hooks and replies
 	repair   string  // how the arguments were repaired; "" if they were not
+	isObject bool    // ran.Input was found to be a JSON object; false if it was not looked at since it was set
 	*task            // what executes it; noTask until that is found
 	approval bool    // a person has to approve it before any call of the phase is executed
 	deferred bool    // it is executed outside the run; the strategy may set it too

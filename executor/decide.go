@@ -109,7 +109,7 @@ func (r *run) prepare(c *toolCall) (err error) {
 	if len(c.ran.Input) > maxArguments {
 		return refused(textTooLarge)
 	}
-	c.ran.Input, c.repair = repaired(c.ran.Input)
+	c.ran.Input, c.repair, c.isObject = repaired(c.ran.Input)
 
 	for _, h := range r.agent.Hooks {
 		if h.Prepare == nil {
@@ -120,6 +120,7 @@ func (r *run) prepare(c *toolCall) (err error) {
 			c.ran = c.call
 			return r.hidden(c.call.Name, err)
 		}
+		c.isObject = c.isObject && changed.Input == c.ran.Input
 		c.ran.Name, c.ran.Input = changed.Name, orEmpty(changed.Input)
 	}
 
@@ -138,7 +139,7 @@ func (r *run) find(c *toolCall) (err error) {
 		}
 	}()
 
-	if !c.ran.Input.IsObject() {
+	if !c.isObject && !c.ran.Input.IsObject() {
 		return &argumentError{c.ran.Name, []string{"root: " + notObject(c.ran.Input)}, c.ran.Input}
 	}
 	c.task = noTask
@@ -220,7 +221,7 @@ func (r *run) authorize(c *toolCall) {
 
 		// Later hooks see the changed arguments.
 		if d.action == modify {
-			c.ran.Input = d.input
+			c.ran.Input, c.isObject = d.input, true // by check
 		}
 		if d.checked {
 			if err := r.find(c); err != nil {
@@ -273,20 +274,20 @@ func (r *run) hidden(tool string, err error) error {
 }
 
 // repaired returns arguments without a wrapping that cannot be mistaken, and how they were repaired. It returns other
-// arguments as they are, and "".
-func repaired(input content.JSON) (content.JSON, string) {
+// arguments as they are, and "". It also reports whether what it returns is a JSON object.
+func repaired(input content.JSON) (_ content.JSON, how string, isObject bool) {
 	if input.IsObject() {
-		return input, ""
+		return input, "", true
 	}
 	text := strings.TrimSpace(string(input))
 	if inner, ok := unfenced(text); ok && content.JSON(inner).IsObject() {
-		return content.JSON(inner), "the arguments were in a code fence"
+		return content.JSON(inner), "the arguments were in a code fence", true
 	}
 	var once string
 	if content.JSON(text).Decode(&once) == nil && content.JSON(once).IsObject() {
-		return content.JSON(once), "the arguments were JSON in a JSON string"
+		return content.JSON(once), "the arguments were JSON in a JSON string", true
 	}
-	return input, ""
+	return input, "", false
 }
 
 // unfenced returns the content of a code fence that is all of text.
