@@ -200,6 +200,7 @@ func equal(a, b Block) bool {
 // check returns the block in the form it is stored in, with valid UTF-8 and as a value. For an invalid block it returns
 // the reason.
 func check(given Block) (Block, string) {
+	// A pointer to a variant fits the interface too. Only values are stored.
 	given = value(given)
 	switch b := given.(type) {
 	case nil:

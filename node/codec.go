@@ -437,11 +437,13 @@ func parseAny(line []byte, resolve func(ID) *Node) (*Node, error) {
 		return nil, errors.New("it spans several lines")
 	}
 
+	// Depth and lines were checked first, because the decoder recurses and the saved form is one line.
 	e, err := decode(line)
 	if err != nil {
 		return nil, fieldError(e.ID, "", err)
 	}
 
+	// The line is kept, so that the node is written back byte for byte.
 	n := &Node{}
 	n.line.set(saved)
 	_ = n.setTime(e.Time) // a time that was read can be written
@@ -466,6 +468,8 @@ func parseAny(line []byte, resolve func(ID) *Node) (*Node, error) {
 	if n.payload, err = e.payload(n, resolve); err != nil {
 		return nil, fieldError(e.ID, "body", err)
 	}
+
+	// A file may hold what this version would not write: check it as a new payload is checked.
 	if n.payload, err = restored(n.payload); err != nil {
 		return nil, fieldError(e.ID, "body", err)
 	}

@@ -29,6 +29,7 @@ func (im *importer) nanoAgent(r io.Reader) error {
 		return err
 	}
 
+	// IDs are made from the session's. Without one, the file's content takes its place.
 	if im.session = text(top, "session_id"); im.session == "" {
 		im.session = im.fingerprint()
 	}
@@ -546,6 +547,7 @@ func (g *nanoGraph) heads(ids content.JSON) ([]*node.Node, error) {
 		}
 	}
 
+	// A sub-graph becomes the Child of its execution, so it is no head.
 	reached := map[*nanoNode]bool{}
 	stack := append([]*nanoNode(nil), heads...)
 	for len(stack) > 0 {

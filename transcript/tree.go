@@ -357,6 +357,7 @@ func (t *tree) join(e *entry, blocks content.Blocks, up *slot) bool {
 		return false
 	}
 
+	// The results of one message may come in several lines: those after the first join its phase.
 	switch {
 	case p != nil && !p.accepts(results):
 		return false // a second result for the same call
@@ -369,6 +370,7 @@ func (t *tree) join(e *entry, blocks content.Blocks, up *slot) bool {
 		t.put(p)
 	}
 
+	// Blocks that are no result of these calls follow the results.
 	first := true
 	for _, b := range blocks.All() {
 		r, ok := b.(content.ToolResult)
@@ -573,6 +575,7 @@ func (t *tree) makePhase(s *slot, after []*node.Node) error {
 		case a != nil:
 			m.name, m.line, m.time, m.meta = a.entry.name+"/call "+strconv.Itoa(i), a.entry.line, a.entry.time, a.entry.meta
 			run.Result, run.IsError, run.Ended = a.result.Content, a.result.IsError, a.entry.time
+			// One line can hold several results. What it holds beside them belongs to the first.
 			if a.first {
 				run.Details, run.Child = a.entry.details, node.ListOf(a.entry.child...)
 			}
