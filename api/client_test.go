@@ -343,14 +343,14 @@ func TestClientDoesNotRetryWhenTheContextEnded(t *testing.T) {
 	}
 }
 
-func TestClientTellsADefiniteAnswerFromTheEndOfTheContext(t *testing.T) {
+func TestClientReportsADefiniteErrorEvenIfTheContextEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	refused := &api.Error{Kind: api.ErrInvalidRequest}
 	_, err := api.NewClient(script([]any{func() { cancel() }, refused}), nil).Send(ctx, request)
 	require.Same(t, refused, err)
 }
 
-func TestClientAsksNothingWhenTheContextHasEnded(t *testing.T) {
+func TestClientSendsNothingAfterTheContextEnded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), -1)
 	defer cancel()
 	p := script(good)
@@ -434,7 +434,7 @@ func TestClientSeesThatTheProviderKeepsTheRules(t *testing.T) {
 	}
 }
 
-func TestClientCleansWhatItHandsOn(t *testing.T) {
+func TestClientCleansTheTextOfEvents(t *testing.T) {
 	p := script([]any{api.BlockEnd{Block: &content.Text{Text: "a\xff"}}, done})
 	events, err := collect(t, api.NewClient(p, nil).Stream(t.Context(), request))
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/plait-dev/plait/api"
 )
 
-func TestErrorTells(t *testing.T) {
+func TestErrorTextNamesKindStatusAndRequest(t *testing.T) {
 	for want, err := range map[string]*api.Error{
 		"anthropic: overloaded (529 overloaded_error): Overloaded [request req_1]": {Kind: api.ErrOverloaded, API: "anthropic", Status: 529,
 			Type: "overloaded_error", Message: "Overloaded", RequestID: "req_1"},

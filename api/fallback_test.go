@@ -15,7 +15,7 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-func TestFallbackAsksTheNextOneOnOverloadAndOutage(t *testing.T) {
+func TestFallbackSendsToTheNextProviderOnOverloadAndOutage(t *testing.T) {
 	for kind, next := range map[error]bool{
 		api.ErrRateLimited: true, api.ErrOverloaded: true, api.ErrServer: true, api.ErrTransport: true, api.ErrCut: true, api.ErrStalled: true,
 		api.ErrContextTooLong: false, api.ErrInvalidRequest: false, api.ErrAuth: false, api.ErrNotFound: false, api.ErrFiltered: false,
@@ -37,7 +37,7 @@ func TestFallbackAsksTheNextOneOnOverloadAndOutage(t *testing.T) {
 	}
 }
 
-func TestFallbackMakesVoidWhatWasShown(t *testing.T) {
+func TestFallbackEmitsRetrySoThatEarlierEventsAreVoid(t *testing.T) {
 	first, second := script([]any{api.Delta{Kind: api.DeltaText, Text: "Hel"}, says(0, "Hel"), busy}), script(good)
 	answer, err := api.NewClient(api.Fallback(first, second), nil).Send(t.Context(), request)
 	require.NoError(t, err)

@@ -113,7 +113,7 @@ func TestARequestThatItsLimitLeavesNoTimeForFailsAtOnce(t *testing.T) {
 	})
 }
 
-func TestARequestThatIsCancelledInLineGivesItsTurnBack(t *testing.T) {
+func TestCancelledRequestReleasesItsPlaceInTheQueue(t *testing.T) {
 	for name, o := range map[string]*api.ClientOptions{"at a time": {MaxConcurrent: 1}, "a minute": {RequestsPerMinute: 1}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

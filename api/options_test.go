@@ -52,7 +52,7 @@ func (optionsOf) Stream(_ context.Context, req api.Request) iter.Seq2[api.Event,
 	})
 }
 
-func TestOverFillsWhatIsOpen(t *testing.T) {
+func TestOptionsOverKeepsSetFields(t *testing.T) {
 	full := api.Options{
 		MaxTokens: 1, Temperature: ptr(1.0), StopSequences: []string{"a"}, ToolChoice: api.ToolsAny, OneCall: true, Thinking: api.ThinkLow,
 		Output: api.Output[plan](), Metadata: map[string]string{"a": "1"}, Cache: api.CacheLong, Idle: time.Second,

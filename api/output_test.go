@@ -140,7 +140,7 @@ func TestATypeWithoutAFormIsRefusedByCheck(t *testing.T) {
 	require.ErrorContains(t, err, "cycle")
 }
 
-func TestDecodeTakesWhatFits(t *testing.T) {
+func TestDecodeAcceptsOutputThatFitsTheForm(t *testing.T) {
 	want := plan{Goal: "tea", Steps: []step{{Title: "boil", Kind: "read", Within: 90 * time.Second}}}
 	const answer = `{"goal":"tea","steps":[{"title":"boil","kind":"read","within":"90s","after":null}]}`
 	for name, text := range map[string]string{
@@ -168,7 +168,7 @@ func TestDecodeTakesWhatFits(t *testing.T) {
 	require.Equal(t, "```\nx\n```", quoted["code"])
 }
 
-func TestDecodeSaysWhatIsWrongAndWhere(t *testing.T) {
+func TestDecodeErrorNamesReasonAndPath(t *testing.T) {
 	for text, says := range map[string]string{
 		"":                                     "root: the response has no text",
 		" \n":                                  "root: the response has no text",

@@ -42,7 +42,7 @@ func TestFoldReturnsWhatArrived(t *testing.T) {
 	require.Equal(t, content.StopEndTurn, fold.Partial().Stop, "it did not break off")
 }
 
-func TestARetrySaysWhatTheAttemptTook(t *testing.T) {
+func TestRetryReportsTheUsageOfTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		overloaded := &api.Error{Kind: api.ErrOverloaded}
 		model := apitest.NewScript(

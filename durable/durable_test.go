@@ -124,7 +124,7 @@ func (s *scene) text() string {
 
 func has(_ context.Context, item string) (string, error) { return "many " + item, nil }
 
-func TestRunPausesForWorkersAndGoesOn(t *testing.T) {
+func TestRunPausesForWorkersAndContinues(t *testing.T) {
 	play(t, counter("count", has), nil, func(s *scene) {
 		run := s.start()
 		r := s.wait(run)
@@ -372,7 +372,7 @@ func TestStepOfACancelledRunIsNoLostLease(t *testing.T) {
 	})
 }
 
-func TestShutdownGivesWorkBack(t *testing.T) {
+func TestShutdownReleasesClaims(t *testing.T) {
 	tool := counter("count", func(ctx context.Context, item string) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()
@@ -400,7 +400,7 @@ func TestShutdownGivesWorkBack(t *testing.T) {
 	})
 }
 
-func TestInterruptedRunGoesOnFromItsLastStep(t *testing.T) {
+func TestInterruptedRunContinuesFromItsLastStep(t *testing.T) {
 	play(t, counter("count", has), func(s *scene) {
 		a := s.engine.Agents["a"]
 		a.Provider = apitest.NewScript(apitest.Hang().Always())
@@ -454,7 +454,7 @@ func TestRunWithoutAgentWaitsForOne(t *testing.T) {
 	})
 }
 
-func TestProviderThatFailsIsAskedLater(t *testing.T) {
+func TestRunWhoseProviderFailsIsRetriedLater(t *testing.T) {
 	down := &api.Error{Kind: api.ErrOverloaded}
 	play(t, counter("count", has), func(s *scene) {
 		a := s.engine.Agents["a"]
@@ -642,7 +642,7 @@ func TestStepsOfAResumedSubAgentAreStored(t *testing.T) {
 	})
 }
 
-func TestCallThatNoWorkerHasTakesAReply(t *testing.T) {
+func TestUnclaimedCallAcceptsAReply(t *testing.T) {
 	play(t, counter("count", has), func(s *scene) { s.worker.Tools = nil }, func(s *scene) {
 		run := s.start()
 		synctest.Wait()
@@ -694,7 +694,7 @@ func TestServeAndHandleShareTheSlots(t *testing.T) {
 	})
 }
 
-func TestHandleGivesACallBackWhenItIsStopped(t *testing.T) {
+func TestHandleReleasesItsCallWhenStopped(t *testing.T) {
 	calls := 0
 	stuck := counter("count", func(ctx context.Context, item string) (string, error) {
 		if calls++; calls == 1 {

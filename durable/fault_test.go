@@ -364,7 +364,7 @@ func TestHistoryShowsAContinuationThatIsConsumedTwice(t *testing.T) {
 	require.Contains(t, fmt.Sprint(faults), "consumed twice")
 }
 
-func TestHistoryShowsARunThatNobodyLooksFor(t *testing.T) {
+func TestHistoryShowsARunThatIsNeverClaimed(t *testing.T) {
 	faults := within(t, func(w *world) {
 		deaf := func(p *process) {
 			p.wakes = func(func(store.Wake)) func(store.Wake) { return func(store.Wake) {} }

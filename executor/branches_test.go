@@ -27,7 +27,7 @@ func branches(t *testing.T, tools ...dag.Tool) dag.DAG {
 	return d
 }
 
-func TestCallsThatAreOpenAtAnyHeadAreCarriedOut(t *testing.T) {
+func TestCallsThatAreOpenAtAnyHeadAreExecuted(t *testing.T) {
 	model := apitest.NewScript(apitest.Say("Done."))
 	agent := executor.Agent{Provider: model, System: "You are A."}
 	all, end, err := watch(t, agent.Stream(t.Context(), branches(t, fast)))

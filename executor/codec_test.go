@@ -109,7 +109,7 @@ func TestAContinuationIsWrittenAndRead(t *testing.T) {
 	require.Equal(t, want.Pending[1:], c.Pending[1:])
 }
 
-func TestTheLeastThatAContinuationSays(t *testing.T) {
+func TestSmallestContinuation(t *testing.T) {
 	c := fullContinuation()
 	c.Parent, c.Attributes, c.Reason = "", nil, content.StopApproval
 	c.Pending = []executor.Pending{{ID: "a", Approval: true, Call: executor.Call{Input: "{}", ID: "a"}}}

@@ -60,7 +60,7 @@ func TestCompactingLeavesOutTheMiddleAndKeepsItInTheGraph(t *testing.T) {
 	require.True(t, strings.HasPrefix(sent(longer), said), "what follows does not change the beginning")
 }
 
-func TestCompactingAgainStandsForWhatWasCompacted(t *testing.T) {
+func TestCompactingAgainReplacesTheEarlierCompaction(t *testing.T) {
 	d := chatter(6)
 	c := executor.Compaction{Budget: 700, Keep: 250}
 	d, err := c.Compact(t.Context(), d)
@@ -88,7 +88,7 @@ func TestACallIsNeverPartedFromItsResults(t *testing.T) {
 	}
 }
 
-func TestPoliciesSayWhatStandsForTheMiddle(t *testing.T) {
+func TestPoliciesReturnTheSummaryOfTheMiddle(t *testing.T) {
 	d := chatter(8)
 	cut, err := executor.Compaction{Budget: 900, Keep: 300, Policy: executor.TruncateOutputs(40)}.Compact(t.Context(), d)
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestPoliciesSayWhatStandsForTheMiddle(t *testing.T) {
 	}
 }
 
-func TestPoliciesTellMessagesAsWords(t *testing.T) {
+func TestPoliciesWriteMessagesAsText(t *testing.T) {
 	messages := dag.New().Tools(fast).
 		User("Look:", content.Image{Source: content.Source{URL: "https://example.com/a.png"}},
 			content.Document{Source: content.Source{Text: "x"}, Title: "report.txt"}).
@@ -192,7 +192,7 @@ func TestEachBlockCountsAQuarterOfItsBytes(t *testing.T) {
 	}
 }
 
-func TestAsMuchAsMayIsKept(t *testing.T) {
+func TestCompactionKeepsAsMuchAsFits(t *testing.T) {
 	words := "0123456789abcdef" // 8 tokens with its message
 	d := dag.New().User(words).Assistant(words).User(words).Assistant(words).User(words).Assistant(words).User(words)
 	for keep, left := range map[int]int{1: 1, 8: 1, 15: 1, 16: 2, 23: 2, 24: 3, 31: 3, 32: 4, 33: 4} {

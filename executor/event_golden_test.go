@@ -98,8 +98,8 @@ func requireGolden(t *testing.T, name string, lines []string) {
 	goldentest.Require(t, name, strings.Join(lines, "\n")+"\n")
 }
 
-// TestEventsSayEverything holds every field of the events of a run and of its resumption.
-func TestEventsSayEverything(t *testing.T) {
+// TestEventsDescribeTheWholeRun holds every field of the events of a run and of its resumption.
+func TestEventsDescribeTheWholeRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		count := executor.Func("count", "Counts.", func(ctx context.Context, in struct{ To int }) (executor.Result, error) {
 			if err := executor.Progress(ctx, fmt.Sprint("up to ", in.To)); err != nil {

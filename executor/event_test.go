@@ -73,7 +73,7 @@ func story(events func(func(executor.Event, error) bool)) (told []string, last e
 	return told, last, failure
 }
 
-func TestEventsTellOneStory(t *testing.T) {
+func TestEventsAreInOneConsistentOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pause := func(name string, d time.Duration) executor.Tool {
 			return tool(name, func(ctx context.Context) (any, error) { return name, wait(ctx, d) })

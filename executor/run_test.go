@@ -280,7 +280,7 @@ func TestFullContextEndsTheRunWithEveryCallAnswered(t *testing.T) {
 	requireValid(t, d)
 }
 
-func TestPausedTurnIsAskedToGoOn(t *testing.T) {
+func TestPausedTurnIsContinuedByARequest(t *testing.T) {
 	search := content.Opaque{API: "script", JSON: `{"type":"server_tool_use"}`}
 	model := apitest.NewScript(apitest.Answer(search).Stop(content.StopPause), apitest.Answer().Stop(content.StopPause), apitest.Say("Found."))
 	d, err := executor.Run(t.Context(), model, ask())
@@ -289,7 +289,7 @@ func TestPausedTurnIsAskedToGoOn(t *testing.T) {
 	require.Equal(t, 3, stopped(t, d).Turns)
 }
 
-func TestAnswerThatSaysNothingLeavesNoMessage(t *testing.T) {
+func TestEmptyAnswerLeavesNoMessage(t *testing.T) {
 	model := apitest.NewScript(apitest.Answer().Usage(content.Usage{Input: 5}))
 	d, err := executor.Run(t.Context(), model, ask())
 	require.NoError(t, err)
@@ -422,7 +422,7 @@ func TestToolThatIsNotDeclaredHereIsNotRun(t *testing.T) {
 	require.Equal(t, []string{`error: Tool "fast" not found. There are no tools.`}, outcomes(t, d))
 }
 
-func TestOpenCallsAreCarriedOutFirst(t *testing.T) {
+func TestOpenCallsAreExecutedFirst(t *testing.T) {
 	open := ask(fast, echo).Assistant("", call("fast"), apitest.Use("echo", map[string]string{"text": "hi"}))
 	said := open.Head()
 	half, _, err := open.AppendTo([]*node.Node{said}, node.ToolExecution{Index: 0, Tool: "fast", Result: content.Words("from before the crash")})

@@ -79,8 +79,8 @@ func TestSaveIsCalledBeforeTheEventOfEachStep(t *testing.T) {
 	}
 }
 
-// TestRunGoesOnFromEverySavedStep ends a run after each of its steps, as a crash does, and runs what its journal holds.
-func TestRunGoesOnFromEverySavedStep(t *testing.T) {
+// TestRunContinuesFromEverySavedStep ends a run after each of its steps, as a crash does, and runs what its journal holds.
+func TestRunContinuesFromEverySavedStep(t *testing.T) {
 	var steps []dag.DAG
 	agent := twoTurns()
 	agent.Save = func(_ context.Context, d dag.DAG) error {

@@ -267,7 +267,7 @@ func TestPanicsWhileEncodingAreErrors(t *testing.T) {
 	require.Empty(t, new(node.Node).Kind())
 }
 
-func TestQueueRefusesWhatNoUserSays(t *testing.T) {
+func TestQueueRefusesBlocksThatNoUserMessageHas(t *testing.T) {
 	for _, block := range []content.Block{
 		call("fast"), content.ToolResult{CallID: "1"}, content.Thinking{Text: "hm", Signature: "s"},
 	} {

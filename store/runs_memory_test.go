@@ -23,7 +23,7 @@ func TestNumberOfRunsToRemoveAtATimeIsLimited(t *testing.T) {
 }
 
 // The suite cannot wait. Here time is not real.
-func TestSweepWakesLessOftenTheLongerNobodyComes(t *testing.T) {
+func TestSweepWakesUnclaimedWorkLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, runs := context.Background(), store.Memory()
 		begin := store.BeginRequest{Run: "r", Agent: "agent", Append: store.AppendRequest{Conversation: "c", Head: "main"}}

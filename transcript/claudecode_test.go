@@ -218,7 +218,7 @@ func TestClaudeCodeACallThatGotNoResult(t *testing.T) {
 	undeclaredOnly(t, in.Main())
 }
 
-func TestClaudeCodeCallsCarriedOutAgainAreABranch(t *testing.T) {
+func TestClaudeCodeRepeatedCallsAreABranch(t *testing.T) {
 	var c claude
 	c.user("u", "null", "go")
 	c.assistant("a", "u", "m", "x", "t")
@@ -319,7 +319,7 @@ func TestClaudeCodeSummaries(t *testing.T) {
 	require.Empty(t, in.Main().Validate())
 }
 
-func TestClaudeCodeWhatTheModelSawAndWhatItDidNot(t *testing.T) {
+func TestClaudeCodeTranscriptIsWhatTheModelSaw(t *testing.T) {
 	var c claude
 	c.user("u", "null", "skill", `,"isMeta":true`)
 	c.add("e", "u", "assistant", `"isApiErrorMessage":true,"message":{"role":"assistant","model":"<synthetic>","content":[{"type":"text","text":"API Error"}]}`)
@@ -419,7 +419,7 @@ func TestIDsAreUniqueAndSortByTime(t *testing.T) {
 	require.EqualValues(t, nodes[2].Time().UnixMilli(), ms)
 }
 
-func TestClaudeCodeThinkingWithoutSignatureIsNobodys(t *testing.T) {
+func TestClaudeCodeThinkingWithoutSignatureHasNoAPI(t *testing.T) {
 	in := imported(t, transcript.ClaudeCode, `{"uuid":"a","type":"assistant","deep":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+`,"message":{"content":[{"type":"thinking","thinking":"x","signature":""},{"type":"redacted_thinking","data":"d"}]}}`)
 	blocks := in.Main().Messages()[0].Blocks
 	require.Equal(t, content.Thinking{Text: "x"}, blocks.At(0))

@@ -337,7 +337,7 @@ func TestNanoAgentRunsOfOneIDAndCounters(t *testing.T) {
 	require.Contains(t, file.String(), "result_of")
 }
 
-func TestNanoAgentWhatNoHeadReachesIsAHeadAfterTheOthers(t *testing.T) {
+func TestNanoAgentUnreachedNodesBecomeFurtherHeads(t *testing.T) {
 	in := imported(t, transcript.NanoAgent, nano(`"b"`,
 		saved("x", "", `{"role":"user","content":"lost"}`),
 		saved("a", "", `{"role":"user","content":"go"}`), saved("b", `"a"`, `{"role":"assistant","content":"on"}`)))

@@ -142,7 +142,7 @@ func TestPiMessagesOfOtherRoles(t *testing.T) {
 	require.Contains(t, fmt.Sprint(in.Notes), "pi.message.oracle")
 }
 
-func TestPiSessionsGoOnWhereTheyWereLeft(t *testing.T) {
+func TestPiSessionsContinueAtTheirLeaf(t *testing.T) {
 	fork := piSays(`{"role":"user","content":"a"}`, `{"role":"assistant","content":[{"type":"text","text":"b"}]}`, `{"role":"user","content":"c"}`)
 	in := imported(t, transcript.Pi, fork+"\n"+`{"type":"label","id":"l","parentId":"m0","targetId":"m0","label":"here"}`)
 	require.Equal(t, []string{"u:a"}, spell(in.Main()))

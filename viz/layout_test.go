@@ -181,7 +181,7 @@ func middles(t *testing.T, d dag.DAG) (x map[string]int, edges map[string][]Poin
 	return x, edges
 }
 
-func TestLayoutKeepsAWayForEdgesToAMerge(t *testing.T) {
+func TestLayoutKeepsSpaceForEdgesToAMerge(t *testing.T) {
 	d, _ := grown(t, "top", "a top", "b top", "b2 b", "b3 b2", "merge a b3", "leaf a")
 	x, edges := middles(t, d)
 	require.Greater(t, x["leaf"], x["a"])

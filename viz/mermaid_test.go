@@ -393,7 +393,7 @@ func TestArgumentsAreWrittenWithoutBraces(t *testing.T) {
 	}
 }
 
-func TestLabelsSayWhatAPersonNeeds(t *testing.T) {
+func TestLabelsNameKindToolAndFailure(t *testing.T) {
 	answer := func(stop content.Stop) node.Message {
 		return node.Message{Role: content.Assistant, Blocks: content.Words("well"), Answer: node.Answer{Stop: stop}}
 	}
@@ -472,9 +472,9 @@ func TestNodesOfOneIDAreOneBox(t *testing.T) {
 	require.Equal(t, [][2]string{{"n0", "n1"}, {"n0", "n2"}}, got.edges)
 }
 
-// TestADrawingShowsWhatRanInFact: a call that a hook changed shows both, in the picture and in the log; the program's own records do
+// TestDrawingShowsExecutedArguments: a call that a hook changed shows both, in the picture and in the log; the program's own records do
 // not show.
-func TestADrawingShowsWhatRanInFact(t *testing.T) {
+func TestDrawingShowsExecutedArguments(t *testing.T) {
 	e := ran(0, "22°C")
 	e.Ran = node.Ran{Tool: "get_forecast", Input: `{"days":1}`}
 	e.Usage, e.Details, e.Full = content.Usage{Output: 9}, `{"hidden":1}`, content.Words("hidden")

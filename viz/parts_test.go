@@ -314,7 +314,7 @@ func nearby(o *outline, focus, steps int) map[int]bool {
 	return near
 }
 
-func TestDrawingAroundSaysHowMuchIsBeforeAfterAndBeside(t *testing.T) {
+func TestDrawingAroundCountsNodesBeforeAfterAndBeside(t *testing.T) {
 	d := sampleStart()
 	for i := range 20 {
 		d = d.User(fmt.Sprint("step ", i))

@@ -167,7 +167,7 @@ func TestSVGTitleIsHarmless(t *testing.T) {
 	require.Equal(t, "Conversation", readSVG(t, svg(t, sampleSingle(), &SVGOptions{Title: "\t \n"})).title)
 }
 
-func TestSVGSaysHowMuchThereIs(t *testing.T) {
+func TestSVGDescriptionCountsNodes(t *testing.T) {
 	leaf := func() node.List[*node.Node] {
 		return node.ListOf(dag.New().User("deep?").Assistant("Deep.").Heads()...)
 	}

@@ -210,7 +210,7 @@ func TestMarkersOfTheConversationKeepTheLimits(t *testing.T) {
 	require.NotEmpty(t, notes)
 }
 
-func TestThinkingGoesOnOnlyWhereItBegan(t *testing.T) {
+func TestThinkingIsEnabledOnlyInALoopThatBeganWithIt(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		messages []content.Message
@@ -247,7 +247,7 @@ func hasNote(notes []api.RepairNote, kind api.RepairKind) bool {
 	return false
 }
 
-func TestWhatDoesNotGoWithThinkingIsLeftOut(t *testing.T) {
+func TestOptionsThatExcludeThinkingAreLeftOut(t *testing.T) {
 	warm := 0.7
 	req := hello()
 	req.Tools = []content.Tool{weather}
@@ -270,8 +270,8 @@ func TestWhatDoesNotGoWithThinkingIsLeftOut(t *testing.T) {
 	require.Len(t, notes, 1)
 }
 
-// TestBlocksAreSentAsTheAPITakesThem sends each block after a question, and compares its bytes.
-func TestBlocksAreSentAsTheAPITakesThem(t *testing.T) {
+// TestBlocksAreSentInTheFormOfTheAPI sends each block after a question, and compares its bytes.
+func TestBlocksAreSentInTheFormOfTheAPI(t *testing.T) {
 	image := func(s content.Source) content.Block { return content.Image{Source: s} }
 	document := func(s content.Source) content.Block { return content.Document{Source: s, Title: "T"} }
 	file := base64.StdEncoding.EncodeToString([]byte("%PDF-1.7 nothing"))
@@ -317,7 +317,7 @@ func TestBlocksAreSentAsTheAPITakesThem(t *testing.T) {
 	}
 }
 
-func TestAnAssistantsBlocksAreSentAsTheAPITakesThem(t *testing.T) {
+func TestAssistantBlocksAreSentInTheFormOfTheAPI(t *testing.T) {
 	search := content.Opaque{API: API, JSON: `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query": "x"}}`}
 	found := content.Opaque{API: API, JSON: `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`}
 	pair := string(search.JSON) + "," + string(found.JSON)
@@ -351,7 +351,7 @@ func TestAnAssistantsBlocksAreSentAsTheAPITakesThem(t *testing.T) {
 	}
 }
 
-func TestCallsAreSentAsTheAPITakesThem(t *testing.T) {
+func TestCallsAreSentInTheFormOfTheAPI(t *testing.T) {
 	for _, c := range []struct {
 		name, input, wantName, wantInput string
 	}{
@@ -372,7 +372,7 @@ func TestCallsAreSentAsTheAPITakesThem(t *testing.T) {
 	}
 }
 
-func TestResultsAreSentAsTheAPITakesThem(t *testing.T) {
+func TestResultsAreSentInTheFormOfTheAPI(t *testing.T) {
 	image := content.Image{Source: content.Source{MediaType: "image/png", Data: png}}
 	list := func(blocks ...content.Block) content.Blocks { return user(blocks...).Blocks }
 	for _, c := range []struct {
@@ -395,7 +395,7 @@ func TestResultsAreSentAsTheAPITakesThem(t *testing.T) {
 	}
 }
 
-func TestToolsAreDeclaredAsTheAPITakesThem(t *testing.T) {
+func TestToolsAreDeclaredInTheFormOfTheAPI(t *testing.T) {
 	req := hello()
 	strict := weather
 	strict.Name, strict.Extra = "strict", own(`{"strict":true,"name":"lie"}`)

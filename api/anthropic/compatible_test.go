@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestContextTooLongOfACompatibleServerIsTold reads the error as llama.cpp words it.
-func TestContextTooLongOfACompatibleServerIsTold(t *testing.T) {
+// TestContextTooLongOfACompatibleServerIsRecognized reads the error as llama.cpp words it.
+func TestContextTooLongOfACompatibleServerIsRecognized(t *testing.T) {
 	for _, body := range []string{
 		`{"type":"error","error":{"type":"exceed_context_size_error","message":"too many"}}`,
 		`{"type":"error","error":{"type":"invalid_request_error","message":"request (900 tokens) exceeds the available context size (512 tokens)"}}`,

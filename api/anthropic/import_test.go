@@ -11,7 +11,7 @@ import (
 	"github.com/plait-dev/plait/internal/providertest"
 )
 
-func TestImportSaysWhereABodyCannotBeRead(t *testing.T) {
+func TestImportErrorNamesThePositionInTheBody(t *testing.T) {
 	for body, says := range map[string]string{
 		``:               "body cannot be read",
 		`[]`:             "body cannot be read",

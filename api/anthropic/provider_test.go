@@ -116,8 +116,8 @@ func TestRetryAfterIsReadInEveryForm(t *testing.T) {
 	require.Equal(t, 1500*time.Millisecond, wire.RetryAfter(both, now))
 }
 
-// TestAClientWaitsAsAsked retries through 429, 529 and 500, on a clock that does not take time.
-func TestAClientWaitsAsAsked(t *testing.T) {
+// TestClientWaitsAsLongAsTheServerDemands retries through 429, 529 and 500, on a clock that does not take time.
+func TestClientWaitsAsLongAsTheServerDemands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := []struct {
 			status int
@@ -153,7 +153,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestWhatIsNoAnswerIsAnError(t *testing.T) {
+func TestResponseInAnotherFormIsAnError(t *testing.T) {
 	for body, want := range map[string]error{
 		"":                      api.ErrProtocol,
 		"{":                     api.ErrProtocol,
@@ -248,7 +248,7 @@ func TestBreakingOffClosesTheResponse(t *testing.T) {
 	<-gone
 }
 
-func TestNothingToSay(t *testing.T) {
+func TestRequestWithoutMessagesIsAnError(t *testing.T) {
 	model := New("claude", &Options{SDK: localSDK("http://127.0.0.1:1", http.DefaultClient)})
 	_, err := api.NewClient(model, nil).Send(t.Context(), api.Request{System: []string{"x"}})
 	require.ErrorIs(t, err, api.ErrNothing)

@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAStreamAndAWholeAnswerSayTheSame streams every recorded whole answer as the API does, and folds both.
-func TestAStreamAndAWholeAnswerSayTheSame(t *testing.T) {
+// TestStreamedAndWholeResponseAreEqual streams every recorded whole answer as the API does, and folds both.
+func TestStreamedAndWholeResponseAreEqual(t *testing.T) {
 	count := providertest.Tally{T: t, What: "whole answers, streamed"}
 	for _, c := range cassettes(t) {
 		for i, e := range c.Exchanges {
@@ -209,7 +209,7 @@ data: {"type":"message_stop"}
 
 `
 
-func TestAStreamKeepsAllThatWasSaid(t *testing.T) {
+func TestStreamKeepsAllContent(t *testing.T) {
 	answer, err := ask(t, providertest.Answered(longStream))
 	require.NoError(t, err)
 	want := []content.Block{
@@ -228,7 +228,7 @@ func TestAStreamKeepsAllThatWasSaid(t *testing.T) {
 	require.Equal(t, "msg_1", answer.ResponseID)
 }
 
-func TestDeltasShowWhatIsWritten(t *testing.T) {
+func TestDeltasAddUpToTheText(t *testing.T) {
 	var shown []string
 	for event, err := range decodeAll(longStream) {
 		require.NoError(t, err)
@@ -464,7 +464,7 @@ func requireResendable(t *testing.T, blocks content.Blocks) {
 	require.NoError(t, json.Unmarshal(body, &v, jsonx.Lenient), string(body))
 }
 
-func TestAnAnswerWithoutEndIsRefusedAndNotAskedForAgain(t *testing.T) {
+func TestEndlessResponseIsAnErrorWithoutRetry(t *testing.T) {
 	for kind, read := range map[string]func(*http.Response) iter.Seq2[api.Event, error]{
 		"streamed": streamed,
 		"whole":    func(res *http.Response) iter.Seq2[api.Event, error] { return atOnce(res.Body, res.Header) },

@@ -59,7 +59,7 @@ func TestScriptRemembersRequestsAsTheyWere(t *testing.T) {
 	require.Equal(t, "Hello", model.Requests()[0].Messages[0].Blocks.Text())
 }
 
-func TestScriptedFailureComesAfterWhatWasSaid(t *testing.T) {
+func TestScriptedFailureFollowsTheContent(t *testing.T) {
 	failure := &api.Error{Kind: api.ErrServer}
 	var events []api.Event
 	var last error
@@ -120,7 +120,7 @@ func TestScriptThatHangsIsStalled(t *testing.T) {
 	}
 }
 
-func TestScriptWaitsBeforeItSpeaks(t *testing.T) {
+func TestScriptWaitsBeforeTheFirstEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer, err := send(t, apitest.NewScript(apitest.Say("x").Wait(time.Minute)))
 		require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestScriptWaitsBeforeItSpeaks(t *testing.T) {
 	})
 }
 
-func TestScriptAsksAFunction(t *testing.T) {
+func TestScriptTurnCanBeAFunction(t *testing.T) {
 	echo := apitest.Func(func(req api.Request) apitest.Turn {
 		return apitest.Say(req.Messages[len(req.Messages)-1].Blocks.Text()).Think("echo", "sig")
 	})

@@ -21,7 +21,7 @@ func told(t testing.TB, j content.JSON) string {
 	return b.(content.Text).Text
 }
 
-func TestBlocksOfOthersAreToldInWords(t *testing.T) {
+func TestForeignBlocksBecomeText(t *testing.T) {
 	for j, want := range map[content.JSON]string{
 		`{"type":"web_search_call","action":{"type":"search","query":"Oslo"}}`:                                             "[web_search_call: query: Oslo]",
 		`{"type":"server_tool_use","name":"web_search","input":{"query":"Oslo"}}`:                                          "[server_tool_use: name: web_search\ninput: {\"query\":\"Oslo\"}]",
@@ -40,7 +40,7 @@ func TestBlocksOfOthersAreToldInWords(t *testing.T) {
 	}
 }
 
-func TestBlocksOfOthersAreCutAtALimit(t *testing.T) {
+func TestTextOfForeignBlocksIsCut(t *testing.T) {
 	words := func(n int) string { return strings.Repeat("wörd", n/5-1) + " " + strings.Repeat("x", n%5+4) }
 	quoted := func(name, said string) content.JSON {
 		return content.JSON(`{"type":"t","` + name + `":"` + said + `"}`)
@@ -61,7 +61,7 @@ func TestBlocksOfOthersAreCutAtALimit(t *testing.T) {
 	require.Equal(t, "[t: "+twice[:4000]+"…]", told(t, content.JSON(`{"type":"t","content":[`+part+`,`+part+`,`+part+`]}`)))
 }
 
-func TestBlocksOfOthersCannotHideAnything(t *testing.T) {
+func TestTextOfForeignBlocksIsSafe(t *testing.T) {
 	for j, want := range map[content.JSON]string{
 		`{"type":"x","text":"a\u001b[2Jb\u0000c\u202ed\u2066e\u00adf\r\ng\ud83d\ude00"}`: "[x: a␛[2Jb␀c\ufffdd\ufffde\ufffdf\ng😀]",
 		`{"type":"a\nb\u001b","text":"c"}`:                                               "[a b␛: c]",
@@ -75,7 +75,7 @@ func TestBlocksOfOthersCannotHideAnything(t *testing.T) {
 	}
 }
 
-func TestBlocksOfOthersAreToldInFewWords(t *testing.T) {
+func TestTextOfForeignBlocksIsShort(t *testing.T) {
 	many := strings.Repeat(`{"text":"some words"},`, 100_000)
 	deep := strings.Repeat(`{"content":`, 5000) + `"words"` + strings.Repeat("}", 5000)
 	for name, j := range map[string]string{
@@ -94,7 +94,7 @@ func TestBlocksOfOthersAreToldInFewWords(t *testing.T) {
 	}
 }
 
-func FuzzBlocksOfOthers(f *testing.F) {
+func FuzzForeignBlocks(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"x","text":"a"}`, `{"a":{"text":"\u001b"}}`, `{"type":"\ud800","text":"x"}`, `{"type":"x","content":[[{"query":["a",{"url":"b"}]}]]}`, `{"text":"\u202e"}`,
 	} {

@@ -103,7 +103,7 @@ func TestDeepSchemasEnd(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOutIsToldInFewWords(t *testing.T) {
+func TestNotesAboutDroppedBlocksAreShort(t *testing.T) {
 	var members []string
 	for i := range 10_000 {
 		members = append(members, fmt.Sprintf(`"x-%d":1`, i))

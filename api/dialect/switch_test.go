@@ -118,7 +118,7 @@ func TestMediaAreBounded(t *testing.T) {
 	require.Empty(t, why)
 }
 
-func TestThinkingGoesBackToItsOrigin(t *testing.T) {
+func TestThinkingIsSentToItsOriginOnly(t *testing.T) {
 	of := func(api string) content.Extra { return content.Extra{API: api, JSON: "{}"} }
 	for _, test := range []struct {
 		block content.Thinking
@@ -313,8 +313,8 @@ func requireShown(t *testing.T, text string) {
 	}
 }
 
-// TestWhatIsInToolResultsIsTaken repairs a conversation with foreign blocks in a tool's result.
-func TestWhatIsInToolResultsIsTaken(t *testing.T) {
+// TestBlocksInToolResultsAreAccepted repairs a conversation with foreign blocks in a tool's result.
+func TestBlocksInToolResultsAreAccepted(t *testing.T) {
 	inner, err := content.Of(
 		content.Opaque{API: "anthropic", JSON: `{"type":"tool_reference","name":"x","text":"found it"}`},
 		content.Opaque{API: "anthropic", JSON: `{"type":"secret","data":"1"}`},

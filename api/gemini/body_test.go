@@ -139,7 +139,7 @@ func TestHowMuchAModelThinks(t *testing.T) {
 	}
 }
 
-func TestWhatGoesNotTogetherIsLeftOut(t *testing.T) {
+func TestOptionsThatExcludeEachOtherAreLeftOut(t *testing.T) {
 	req := hello()
 	req.System, req.Tools = []string{"Be brief."}, []content.Tool{weather, weather, search, {Name: "x", Extra: own(`{"type":"x"}`)}, {Name: "y", Extra: own(`{"behavior":"BLOCKING"}`)}}
 	req.Options.Output = api.Schema{Name: "x", JSON: `{"type":"object"}`}
@@ -205,8 +205,8 @@ func TestWhatAToolReturnedIsAnObject(t *testing.T) {
 	require.Equal(t, content.JSON(`{"output":"It is shown below."}`), responseOf(content.ToolResult{}, true))
 }
 
-// TestForeignCallsAreSignedWhereTheModelWantsIt signs the first call of each step that has no signature, and no other one.
-func TestForeignCallsAreSignedWhereTheModelWantsIt(t *testing.T) {
+// TestForeignCallsAreSignedIfTheModelRequiresIt signs the first call of each step that has no signature, and no other one.
+func TestForeignCallsAreSignedIfTheModelRequiresIt(t *testing.T) {
 	foreign := call("b")
 	foreign.Extra = content.Extra{API: "openai-responses", JSON: `{"thoughtSignature":"x"}`}
 	req := ask3(user(said("Hi")), assistant(said("x"), foreign, call("c")), user(result("b", "1"), result("c", "2")),

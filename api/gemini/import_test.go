@@ -14,7 +14,7 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-func TestImportSaysWhereABodyCannotBeRead(t *testing.T) {
+func TestImportErrorNamesThePositionInTheBody(t *testing.T) {
 	for body, says := range map[string]string{
 		``:                    "body cannot be read",
 		`[]`:                  "body cannot be read",
@@ -78,7 +78,7 @@ func TestImportKeepsEverything(t *testing.T) {
 	}
 }
 
-func TestImportJoinsWhatASideSays(t *testing.T) {
+func TestImportJoinsConsecutiveMessagesOfOneRole(t *testing.T) {
 	req, err := Import([]byte(`{"model":"m","contents":[{"role":"user","parts":[{"text":""}]},{"role":"model","parts":[{"text":""}]},{"role":"user","parts":[{"text":"a"}]},
 		{"parts":[{"text":"b"}]},{"role":"model","parts":[{"functionCall":{"name":"f"}},{"functionCall":{"name":"g"}}]},{"role":"model","parts":[{"functionCall":{"name":"f"}}]},
 		{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"1"}}},{"functionResponse":{"name":"f","response":{"output":"2"}}}]},

@@ -25,7 +25,7 @@ func TestPartsOfAWholeAnswerStayApart(t *testing.T) {
 	require.Equal(t, 1, answer.Blocks.Len())
 }
 
-func TestUserWhoSaysNothingIsSentBesideTheSystemInstruction(t *testing.T) {
+func TestEmptyUserMessageIsSentBesideTheSystemInstruction(t *testing.T) {
 	const system = `"systemInstruction":{"parts":[{"text":"Tell a joke."}]}`
 	for name, contents := range map[string]string{
 		"an empty text":   `[{"role":"user","parts":[{"text":""}]}]`,

@@ -103,8 +103,8 @@ func TestHowLongToWait(t *testing.T) {
 	require.Equal(t, 3*time.Second, e.RetryAfter)
 }
 
-// TestAClientWaitsAsAsked retries through 429, 503 and 500, on a clock that does not take time.
-func TestAClientWaitsAsAsked(t *testing.T) {
+// TestClientWaitsAsLongAsTheServerDemands retries through 429, 503 and 500, on a clock that does not take time.
+func TestClientWaitsAsLongAsTheServerDemands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := []struct {
 			status int
@@ -139,7 +139,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestWhatIsNoAnswerIsAnError(t *testing.T) {
+func TestResponseInAnotherFormIsAnError(t *testing.T) {
 	for body, want := range map[string]error{
 		"": api.ErrProtocol, "{": api.ErrProtocol, "[]": api.ErrProtocol, "{}": api.ErrProtocol, `{"candidates":[]}`: api.ErrProtocol,
 		`{"candidates":[{"content":{"parts":[{"text":"a"},7]}}]}`:              api.ErrProtocol,
@@ -309,7 +309,7 @@ func TestBreakingOffClosesTheResponse(t *testing.T) {
 	<-gone
 }
 
-func TestNothingToSay(t *testing.T) {
+func TestRequestWithoutMessagesIsAnError(t *testing.T) {
 	model := New("gemini-x", &Options{SDK: localSDK("http://127.0.0.1:1", nil)})
 	_, err := api.NewClient(model, nil).Send(t.Context(), api.Request{System: []string{"x"}})
 	require.ErrorIs(t, err, api.ErrNothing)
@@ -477,7 +477,7 @@ func TestOfAnEndlessErrorOnlyTheBeginningIsRead(t *testing.T) {
 	require.True(t, long.closed)
 }
 
-func TestWhatWasRepairedIsTold(t *testing.T) {
+func TestRepairsAreReported(t *testing.T) {
 	server := httptest.NewServer(fake.Gemini(fake.GeminiContent(content.Text{Text: "ok"})))
 	defer server.Close()
 	model := New("gemini-x", &Options{SDK: localSDK(server.URL, server.Client())})

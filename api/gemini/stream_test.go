@@ -22,8 +22,8 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// TestAStreamAndAWholeAnswerSayTheSame streams every recorded whole answer as the API does, and folds both.
-func TestAStreamAndAWholeAnswerSayTheSame(t *testing.T) {
+// TestStreamedAndWholeResponseAreEqual streams every recorded whole answer as the API does, and folds both.
+func TestStreamedAndWholeResponseAreEqual(t *testing.T) {
 	count := providertest.Tally{T: t, What: "whole answers, streamed"}
 	for _, c := range cassettes(t) {
 		for i, e := range c.Exchanges {
@@ -176,7 +176,7 @@ data: {"candidates": [{"content": {"parts": [{"text": ""}],"role": "model"},"fin
 
 `
 
-func TestAStreamKeepsAllThatWasSaid(t *testing.T) {
+func TestStreamKeepsAllContent(t *testing.T) {
 	answer, err := fold(longStream)
 	require.NoError(t, err)
 	own := func(j content.JSON) content.Extra { return content.Extra{API: API, JSON: j} }
@@ -198,7 +198,7 @@ func TestAStreamKeepsAllThatWasSaid(t *testing.T) {
 	require.Equal(t, "r1", answer.ResponseID)
 }
 
-func TestDeltasShowWhatIsWritten(t *testing.T) {
+func TestDeltasAddUpToTheText(t *testing.T) {
 	var shown []string
 	for event, err := range decodeAll(longStream) {
 		require.NoError(t, err)
@@ -468,7 +468,7 @@ func requireResendable(t *testing.T, blocks content.Blocks) {
 	require.NoError(t, json.Unmarshal(body, &v, jsonx.Lenient), string(body))
 }
 
-func TestAnAnswerWithoutEndIsRefusedAndNotAskedForAgain(t *testing.T) {
+func TestEndlessResponseIsAnErrorWithoutRetry(t *testing.T) {
 	for kind, read := range map[string]func(*http.Response) iter.Seq2[api.Event, error]{"streamed": streamed, "whole": whole} {
 		res := responseOfBody("")
 		res.Body = io.NopCloser(io.MultiReader(strings.NewReader(longStream[:200]), iotest.ErrReader(wire.ErrTooLong)))

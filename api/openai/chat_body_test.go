@@ -144,7 +144,7 @@ func TestWhatAToolShowsFollowsInTheUsersMessage(t *testing.T) {
 		`{"role":"user","content":[{"type":"text","text":"[attachment 1, of the result of a:]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,`+tinyPNG+`","detail":"low"}},{"type":"text","text":"Well?"}]}`, got)
 }
 
-func TestChatMediaAreSentAsTheAPITakesThem(t *testing.T) {
+func TestChatMediaAreSentInTheFormOfTheAPI(t *testing.T) {
 	pdf, wav := "JVBERi0xLjcK", "UklGRiQAAABXQVZFZm10IA=="
 	for part, b := range map[string]content.Block{
 		`{"type":"image_url","image_url":{"url":"https://example.com/x.png"}}`:                                     content.Image{Source: content.Source{URL: "https://example.com/x.png"}},
@@ -166,7 +166,7 @@ func TestChatMediaAreSentAsTheAPITakesThem(t *testing.T) {
 	}
 }
 
-func TestAConversationMayEndWithTheAssistantsWords(t *testing.T) {
+func TestConversationMayEndWithAssistantText(t *testing.T) {
 	got := chatMessages(t, nil, content.Message{Role: content.User, Blocks: content.Words("Hi")}, content.Message{Role: content.Assistant, Blocks: content.Words("Ho")})
 	require.Equal(t, `{"role":"system","content":"Be brief."},{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"}`, got)
 }

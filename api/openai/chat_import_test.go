@@ -13,7 +13,7 @@ import (
 	"github.com/plait-dev/plait/internal/providertest"
 )
 
-func TestImportChatSaysWhereABodyCannotBeRead(t *testing.T) {
+func TestImportChatErrorNamesThePositionInTheBody(t *testing.T) {
 	for body, says := range map[string]string{
 		``:                                "body cannot be read",
 		`[]`:                              "body cannot be read",
@@ -77,7 +77,7 @@ func TestImportChatKeepsEverything(t *testing.T) {
 	}
 }
 
-func TestImportChatJoinsWhatTheUsersSideSays(t *testing.T) {
+func TestImportChatJoinsConsecutiveMessagesOfTheUser(t *testing.T) {
 	req, model, err := ImportChat([]byte(`{"stream":true,"stream_options":{"include_usage":true},"model":7,"seed":1,"messages":[
 		{"role":"system","content":"a"},{"role":"user","content":""},{"role":"assistant","content":"b"},{"role":"assistant","content":"c"},
 		{"role":"tool","tool_call_id":"1","content":"d"},{"role":"tool","tool_call_id":"2","content":null},{"role":"user","content":"e"},

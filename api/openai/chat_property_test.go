@@ -92,9 +92,9 @@ func sendableChat(o *Options, req api.Request) error {
 	return keepsItsPrefix(chatEncodings[chatSupport{thinking: true}], req.Messages)
 }
 
-// TestAChatThatGoesOnKeepsItsBytes compares the requests of a conversation turn by turn: what was sent of settled messages is sent
+// TestContinuedChatKeepsItsBytes compares the requests of a conversation turn by turn: what was sent of settled messages is sent
 // again, byte for byte.
-func TestAChatThatGoesOnKeepsItsBytes(t *testing.T) {
+func TestContinuedChatKeepsItsBytes(t *testing.T) {
 	for seed := range uint64(200) {
 		w := newChatWorld(seed)
 		var messages []content.Message

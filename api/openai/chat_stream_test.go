@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAChatStreamAndAWholeAnswerSayTheSame streams every recorded whole answer as the API does, and folds both.
-func TestAChatStreamAndAWholeAnswerSayTheSame(t *testing.T) {
+// TestStreamedAndWholeChatResponseAreEqual streams every recorded whole answer as the API does, and folds both.
+func TestStreamedAndWholeChatResponseAreEqual(t *testing.T) {
 	count := providertest.Tally{T: t, What: "whole answers, streamed"}
 	for _, c := range chatCassettes(t) {
 		for i, e := range c.Exchanges {
@@ -162,7 +162,7 @@ data: [DONE]
 
 `
 
-func TestAChatStreamKeepsAllThatWasSaid(t *testing.T) {
+func TestChatStreamKeepsAllContent(t *testing.T) {
 	answer, err := askChat(t, providertest.Answered(longChat))
 	require.NoError(t, err)
 	want := []content.Block{
@@ -190,7 +190,7 @@ func TestAChatStreamKeepsAllThatWasSaid(t *testing.T) {
 		string(appendChat(nil, content.Message{Role: content.Assistant, Blocks: answer.Blocks}, 0)), "it goes back under the names it came under")
 }
 
-func TestChatDeltasShowWhatIsWritten(t *testing.T) {
+func TestChatDeltasAddUpToTheText(t *testing.T) {
 	var shown []string
 	for event, err := range decodeChat(longChat) {
 		require.NoError(t, err)
@@ -297,8 +297,8 @@ func TestCompatibleServersMayStreamCallsInTheirOwnWay(t *testing.T) {
 	}
 }
 
-// TestThinkingGoesBackUnderTheNameItCameUnder takes the forms of thinking that compatible servers have.
-func TestThinkingGoesBackUnderTheNameItCameUnder(t *testing.T) {
+// TestThinkingIsSentBackUnderItsMemberName takes the forms of thinking that compatible servers have.
+func TestThinkingIsSentBackUnderItsMemberName(t *testing.T) {
 	for message, words := range map[string]string{
 		`{"role":"assistant","content":"4","reasoning_content":"2+2"}`:                                                                            "2+2",
 		`{"role":"assistant","content":"4","reasoning":"2+2"}`:                                                                                    "2+2",
@@ -330,7 +330,7 @@ func goOnFrom(answer content.Blocks) []content.Message {
 	}
 }
 
-func TestWhatIsSaidAloudGoesBackByItsID(t *testing.T) {
+func TestSpokenResponseIsSentBackByItsID(t *testing.T) {
 	answer, err := foldChat(`data: {"choices":[{"delta":{"audio":{"id":"audio_1","transcript":"Hel"}}}]}
 
 data: {"choices":[{"delta":{"audio":{"transcript":"lo","data":"AAAA","expires_at":7}},"finish_reason":"stop"}]}
@@ -344,8 +344,8 @@ data: {"choices":[{"delta":{"audio":{"transcript":"lo","data":"AAAA","expires_at
 	require.Contains(t, string(body), `{"role":"assistant","content":null,"audio":{"id":"audio_1"}}`)
 }
 
-// TestACallAfterWhatIsSaidAloudIsShownAtItsPlace counts audio as the one block that it becomes.
-func TestACallAfterWhatIsSaidAloudIsShownAtItsPlace(t *testing.T) {
+// TestCallAfterASpokenResponseHasTheIndexOfItsBlock counts audio as the one block that it becomes.
+func TestCallAfterASpokenResponseHasTheIndexOfItsBlock(t *testing.T) {
 	stream := decodeChat(`data: {"choices":[{"delta":{"audio":{"id":"audio_1","transcript":"Hello"}}}]}
 
 data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}
@@ -421,7 +421,7 @@ func TestAnswersInARowAreOneMessage(t *testing.T) {
 		`"reasoning":"One.\nTwo.","refusal":"No.\nNever.","cited":["a","b"]}`)
 }
 
-func TestAnUnknownPartOfAnAnswerGoesBackAsAPartAlone(t *testing.T) {
+func TestUnknownPartOfAResponseIsSentBackAsASinglePart(t *testing.T) {
 	const message = `{"role":"assistant","content":[{"type":"picture","of":"snow"}]}`
 	answer, err := askChat(t, providertest.Answered(`{"choices":[{"message":`+message+`,"finish_reason":"stop"}]}`))
 	require.NoError(t, err)
@@ -432,7 +432,7 @@ func TestAnUnknownPartOfAnAnswerGoesBackAsAPartAlone(t *testing.T) {
 	require.Contains(t, string(body), message)
 }
 
-func TestACustomToolsCallGoesBackAsText(t *testing.T) {
+func TestCallOfACustomToolIsSentBackAsText(t *testing.T) {
 	message := `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"custom","custom":{"name":"run","input":"SELECT \"x\""}}]}`
 	answer, err := askChat(t, providertest.Answered(`{"choices":[{"message":`+message+`,"finish_reason":"tool_calls"}]}`))
 	require.NoError(t, err)
@@ -498,7 +498,7 @@ func TestAChatStreamThatBreaksTheProtocol(t *testing.T) {
 	}
 }
 
-func TestWhatAServerAddsCostsNoAnswer(t *testing.T) {
+func TestOddMembersOfACompatibleServerAreTolerated(t *testing.T) {
 	for name, stream := range map[string]string{
 		"ids and models that are no texts": `data: {"id":7,"model":null,"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}`,
 		"a usage of another shape":         `data: {"usage":[],"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}`,

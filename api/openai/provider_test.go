@@ -116,7 +116,7 @@ func TestAnErrorInsideAnAnswerIsTyped(t *testing.T) {
 	}
 }
 
-func TestHowLongToWaitIsReadFromWhatTheLimitsSay(t *testing.T) {
+func TestRetryAfterIsReadFromRateLimitHeaders(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		header map[string]string
@@ -151,8 +151,8 @@ func through(f roundTrip) []option.RequestOption {
 	}
 }
 
-// TestAClientWaitsAsAsked retries through 429, 503 and 500, on a clock that does not take time.
-func TestAClientWaitsAsAsked(t *testing.T) {
+// TestClientWaitsAsLongAsTheServerDemands retries through 429, 503 and 500, on a clock that does not take time.
+func TestClientWaitsAsLongAsTheServerDemands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := []struct {
 			status int
@@ -210,7 +210,7 @@ func (w *waiting) Read([]byte) (int, error) {
 	return 0, w.ctx.Err()
 }
 
-func TestWhatIsNoAnswerIsAnError(t *testing.T) {
+func TestResponseInAnotherFormIsAnError(t *testing.T) {
 	for _, body := range []string{"", "{", "[]", "{}", `{"choices":[]}`, `{"choices":[{"message":7}]}`, `{"choices":{}}`, "<html>a proxy</html>"} {
 		server, _ := failing(t, 200, map[string]string{"Content-Type": "application/json"}, body)
 		_, err := sendChat(server, Options{NoStream: true})
@@ -224,7 +224,7 @@ func TestWhatIsNoAnswerIsAnError(t *testing.T) {
 	require.ErrorIs(t, err, api.ErrCut)
 }
 
-func TestAnAnswerWithoutEndIsRefusedAndNotAskedForAgain(t *testing.T) {
+func TestEndlessResponseIsAnErrorWithoutRetry(t *testing.T) {
 	for kind, noStream := range map[string]bool{"streamed": false, "whole": true} {
 		endless := through(func(r *http.Request) (*http.Response, error) {
 			body := &repeating{text: "data: {\"choices\":[]}\n\n" + strings.Repeat(":", 1<<20) + "\n"}
@@ -416,7 +416,7 @@ func TestAzureIsAnOptionOfTheSDK(t *testing.T) {
 	require.EqualValues(t, len(want), got.ContentLength)
 }
 
-func TestNothingToSay(t *testing.T) {
+func TestRequestWithoutMessagesIsAnError(t *testing.T) {
 	model := NewChat("gpt", &Options{SDK: through(nil)})
 	_, err := api.NewClient(model, nil).Send(t.Context(), api.Request{System: []string{"x"}})
 	require.ErrorIs(t, err, api.ErrNothing)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestImportResponsesSaysWhereABodyCannotBeRead(t *testing.T) {
+func TestImportResponsesErrorNamesThePositionInTheBody(t *testing.T) {
 	for body, says := range map[string]string{
 		``:                   "body cannot be read",
 		`[]`:                 "body cannot be read",
@@ -83,7 +83,7 @@ func TestImportResponsesKeepsEverything(t *testing.T) {
 	}
 }
 
-func TestImportResponsesJoinsWhatASideSays(t *testing.T) {
+func TestImportResponsesJoinsConsecutiveItemsOfOneRole(t *testing.T) {
 	req, model, err := ImportResponses([]byte(`{"input":[{"role":"developer","content":"b"},{"type":"message","role":"system","content":[{"type":"input_text","text":"c"}]},
 		{"role":"user","content":""},{"role":"user","content":"d"},{"role":"assistant","content":"e"},{"type":"reasoning","id":"rs_1","summary":[]},
 		{"type":"function_call","call_id":"1","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":""},{"role":"user","content":"g"},

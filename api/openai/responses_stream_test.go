@@ -114,8 +114,8 @@ func TestRecordedResponsesAreTheSameStreamedAndWhole(t *testing.T) {
 	t.Logf("%d answers", n)
 }
 
-// TestResponsesDeltasShowWhatIsSaid puts the pieces of each block together.
-func TestResponsesDeltasShowWhatIsSaid(t *testing.T) {
+// TestResponsesDeltasAddUpToTheText puts the pieces of each block together.
+func TestResponsesDeltasAddUpToTheText(t *testing.T) {
 	shown := map[int]string{}
 	tools := map[int]string{}
 	res := &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(streamOf(t, longResponse)))}

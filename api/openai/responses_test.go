@@ -96,7 +96,7 @@ func jsonOf(t testing.TB, v any) string {
 	return string(j)
 }
 
-func TestReasoningIsSentBesideWhatItLedTo(t *testing.T) {
+func TestReasoningIsSentBesideTheItemThatFollowedIt(t *testing.T) {
 	const thought = `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"c2VhbGVk"}`
 	const call = `{"type":"function_call","id":"fc_1","call_id":"call_1","name":"f","arguments":"{}","status":"completed"}`
 	const words = `{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Hm.","annotations":[]}]}`

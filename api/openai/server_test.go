@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestServerIsToldByItsBaseURL(t *testing.T) {
+func TestServerIsRecognizedByItsBaseURL(t *testing.T) {
 	key := option.WithAPIKey("k")
 	for name, test := range map[string]struct {
 		sdk        []option.RequestOption

@@ -12,7 +12,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-func TestLogRowsTellWhatFailed(t *testing.T) {
+func TestLogRowsNameFailures(t *testing.T) {
 	used := content.Usage{Input: 7, Output: 3}
 	d := dag.New().User("Weather?").
 		Append(node.Message{Role: content.Assistant, Blocks: toolUse(t), Answer: node.Answer{Model: "m-1", Stop: content.StopToolUse, Usage: used}}).

@@ -126,7 +126,7 @@ func TestAJournalIsShownAsItGrows(t *testing.T) {
 	require.Empty(t, *said, "a line that is being written is nothing wrong")
 }
 
-func TestWhatIsSaidIsSavedBesideWhatIsNew(t *testing.T) {
+func TestChangesOfTheFileAndOfThePageAreBothSaved(t *testing.T) {
 	for _, kind := range []string{"document", "journal", "database"} {
 		t.Run(kind, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "talk")

@@ -77,7 +77,7 @@ func TestRecordForLogsIsAnObjectOfFiveMembers(t *testing.T) {
 	}
 }
 
-func TestOutputTellsOfBlocksThatAreNoText(t *testing.T) {
+func TestOutputNamesBlocksThatAreNoText(t *testing.T) {
 	image := func(s content.Source) content.Block { return content.Image{Source: s} }
 	document := func(s content.Source) content.Block { return content.Document{Title: "T", Source: s} }
 	png := content.Source{MediaType: "image/png", Data: "AAAA"}

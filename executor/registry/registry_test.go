@@ -102,7 +102,7 @@ func TestRegistryRefusesToolsThatCannotBeCalled(t *testing.T) {
 	}
 }
 
-func TestRegistryHandsItsToolsOutInOrder(t *testing.T) {
+func TestRegistryReturnsItsToolsInOrder(t *testing.T) {
 	tools := []executor.Tool{tooltest.Returning("z", ""), tooltest.Returning("a", ""), tooltest.Returning("m", "")}
 	r := tooltest.Registry(t, tools[0])
 	require.NoError(t, r.Register(tools[1:]...))
@@ -350,7 +350,7 @@ func TestEndedContextIsAFailure(t *testing.T) {
 	require.True(t, r.Execute(none, "add", sumArgs{}).Success, "it does not panic")
 }
 
-func TestCallsInProvidersShapesAreCarriedOut(t *testing.T) {
+func TestCallsInProvidersShapesAreExecuted(t *testing.T) {
 	r := tooltest.Registry(t, tooltest.Func("show", func(_ context.Context, call executor.Call) (any, error) {
 		return fmt.Sprintf("%s %s %d %s", call.Name, call.ID, call.Index, call.Input), nil
 	}))
@@ -359,7 +359,7 @@ func TestCallsInProvidersShapesAreCarriedOut(t *testing.T) {
 	require.Equal(t, registry.Record{Tool: "show", Success: true, Output: `show call_1 0 {"city": "London"}`}, rec)
 }
 
-func TestCallThatCannotBeReadIsAFailureAndNotCarriedOut(t *testing.T) { // C5
+func TestCallThatCannotBeReadIsAFailureAndNotExecuted(t *testing.T) { // C5
 	var ran atomic.Int64
 	var log strings.Builder
 	r := tooltest.Registry(t, adder(&ran))
@@ -448,7 +448,7 @@ func TestToolThatBreaksLaterIsAFailure(t *testing.T) {
 	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "The call has no result: dag: Tools: it is gone")
 }
 
-func TestToolThatIsCarriedOutElsewhereIsAFailure(t *testing.T) {
+func TestDeferredToolIsAFailure(t *testing.T) {
 	r := tooltest.Registry(t, executor.DeferredTool(tooltest.Returning("a", "").Definition()))
 	require.Contains(t, untimed(t, r.Execute(t.Context(), "a", nil)).Error, "The call has no result: ")
 }

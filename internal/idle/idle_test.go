@@ -83,7 +83,7 @@ func (s *slow) Close() error {
 	return nil
 }
 
-func TestEveryByteIsASignOfLife(t *testing.T) {
+func TestEveryByteResetsTheWatch(t *testing.T) {
 	const timeout, less = time.Second, time.Second - 1
 	for name, test := range map[string]struct {
 		waits   []time.Duration
@@ -130,7 +130,7 @@ func TestWatchThatWasStoppedEndsNothingMore(t *testing.T) {
 	})
 }
 
-func TestWatchTellsAStallFromTheEndOfTheContext(t *testing.T) {
+func TestWatchDistinguishesAStallFromTheEndOfTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		enough := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -15,9 +15,9 @@ import (
 	"github.com/plait-dev/plait/executor"
 )
 
-// TestAConversationGoesOnFromEveryCut cuts an answer with thinking, text and calls at every byte, in the first turn or behind a tool phase. A
+// TestConversationContinuesFromEveryCut cuts an answer with thinking, text and calls at every byte, in the first turn or behind a tool phase. A
 // run that goes on from it, with words of the user or without, makes requests that the strict fake takes.
-func TestAConversationGoesOnFromEveryCut(t *testing.T) {
+func TestConversationContinuesFromEveryCut(t *testing.T) {
 	call := content.ToolUse{ID: "call_1", Name: "get_weather", Input: `{"city":"Tokyo"}`}
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {

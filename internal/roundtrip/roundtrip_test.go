@@ -30,7 +30,7 @@ func silent(call roundtrip.Call) roundtrip.Trip {
 	}
 }
 
-func TestAWholeAnswerMayTakeLongerToBeginThanAStream(t *testing.T) {
+func TestWholeResponseMayBeginLaterThanAStream(t *testing.T) {
 	for name, test := range map[string]struct {
 		call  roundtrip.Call
 		after time.Duration

@@ -31,7 +31,7 @@ var everywhere = []struct{ method, path string }{
 	{"GET", ""}, {"GET", "events"}, {"GET", "request?node=x"}, {"GET", "copy?as=json"}, {"POST", "fork"}, {"POST", "stop"}, {"GET", "nothing"},
 }
 
-func TestEveryAnswerHasTheHeadersThatKeepItIn(t *testing.T) {
+func TestEveryResponseHasTheSecurityHeaders(t *testing.T) {
 	s := serve(t, talk(), nil)
 	for _, at := range everywhere {
 		for _, token := range []string{s.Token(), "wrong"} {
@@ -91,8 +91,8 @@ func TestTokensAreRandom(t *testing.T) {
 	require.NoError(t, errors.Join(a.Close(), b.Close()))
 }
 
-// TestANameThatLeadsHereIsNotEnough is DNS rebinding: a page of evil.example whose name resolves to 127.0.0.1 by now.
-func TestANameThatLeadsHereIsNotEnough(t *testing.T) {
+// TestForeignHostNameIsRefused is DNS rebinding: a page of evil.example whose name resolves to 127.0.0.1 by now.
+func TestForeignHostNameIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		host   string
 		remote bool
@@ -479,7 +479,7 @@ func attach(s *Server, p *pipe) <-chan struct{} {
 	return gone
 }
 
-func TestOneWhoTakesNothingIsLetGo(t *testing.T) {
+func TestListenerThatReadsNothingIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(talk(), nil)
 		p := newPipe()
@@ -590,8 +590,8 @@ func (s *Server) ears() map[*listener]bool {
 	return list
 }
 
-// TestServeHangsUpOnThoseWhoAskSlowly: half a header, and no more.
-func TestServeHangsUpOnThoseWhoAskSlowly(t *testing.T) {
+// TestServeClosesConnectionsWithSlowRequests: half a header, and no more.
+func TestServeClosesConnectionsWithSlowRequests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: it waits for the real time limit of 5 seconds, in -short")
 	}

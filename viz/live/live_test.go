@@ -71,7 +71,7 @@ func (s *site) watches(t testing.TB, events iter.Seq2[executor.Event, error]) da
 	return d
 }
 
-func TestWhoeverComesIsToldEverything(t *testing.T) {
+func TestNewListenerGetsTheWholeState(t *testing.T) {
 	d := talk()
 	s := serve(t, d, nil)
 	e := s.listen(t)
@@ -127,7 +127,7 @@ func story(all []activity) []string {
 	return lines
 }
 
-func TestARunIsToldAsItGoesOn(t *testing.T) {
+func TestRunIsPublishedAsItContinues(t *testing.T) {
 	d := start().Tools(forecast(opened())).User("Weather in Atlantis?")
 	s := serve(t, d, nil)
 	e := s.listen(t)
@@ -154,7 +154,7 @@ func TestARunIsToldAsItGoesOn(t *testing.T) {
 	require.True(t, dag.Equal(after, s.DAG()))
 }
 
-func TestWhoeverComesLateIsToldWhatIsUnderWay(t *testing.T) {
+func TestLateListenerGetsTheRunningTurn(t *testing.T) {
 	gate := make(chan struct{})
 	tool := forecast(gate)
 	d := start().Tools(tool).User("Weather in Tokyo?")
@@ -237,7 +237,7 @@ func TestSetShowsAnotherConversation(t *testing.T) {
 	require.Len(t, e.nodes, 1)
 }
 
-func TestSetKeepsTheRunThatGoesOn(t *testing.T) {
+func TestSetKeepsTheRunInProgress(t *testing.T) {
 	d := talk()
 	reread := func(d dag.DAG) dag.DAG { // as from a file: the nodes are others, and the same
 		var b strings.Builder
@@ -325,7 +325,7 @@ func TestAForkIsANewHead(t *testing.T) {
 	require.Equal(t, []string{d.Head().ID().String(), s.DAG().Heads()[1].ID().String()}, e.ends())
 }
 
-func TestGoingOnFromAHeadMovesIt(t *testing.T) {
+func TestContinuingAHeadMovesIt(t *testing.T) {
 	d := talk()
 	s := serve(t, d, &Options{Run: runs(apitest.Say("A pine."))})
 	e := s.listen(t)
@@ -398,7 +398,7 @@ func TestARunOfTheProgramCannotBeStopped(t *testing.T) {
 	}
 }
 
-func TestWhatGoesWrongInARunIsShown(t *testing.T) {
+func TestErrorOfARunIsShown(t *testing.T) {
 	type seq = iter.Seq2[executor.Event, error]
 	for name, c := range map[string]struct {
 		run  func(context.Context, dag.DAG) seq
@@ -443,7 +443,7 @@ func TestWhatGoesWrongInARunIsShown(t *testing.T) {
 	}
 }
 
-func TestCloseEndsARunAndThoseWhoListen(t *testing.T) {
+func TestCloseEndsTheRunAndAllListeners(t *testing.T) {
 	d := talk()
 	s := serve(t, d, &Options{Run: runs(apitest.Say("Well, ").Hang())})
 	e := s.listen(t)

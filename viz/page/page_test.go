@@ -76,7 +76,7 @@ func TestTheSavedFormIsInThePageByteForByte(t *testing.T) {
 	}
 }
 
-func TestWhatOnlyANameReachesIsShown(t *testing.T) {
+func TestNodesThatOnlyARefReachesAreShown(t *testing.T) {
 	d := start().User("Name a tree.")
 	d = d.Assistant("An oak.").WithRef("oak").AtRef("oak").Back(1).User("Name a flower.").WithRef("flower").Assistant("A rose.")
 	_, c, p := written(t, d, nil)
@@ -99,7 +99,7 @@ func TestAPageShowsTheCostOfAnAnswer(t *testing.T) {
 	require.Nil(t, p.Nodes[1].Cost)
 }
 
-func TestRequestsAreStoredAsWhatIsNewInThem(t *testing.T) {
+func TestRequestsAreStoredAsDifferences(t *testing.T) {
 	d := start().User("日本 😀 one").Assistant("First.").User("two").Assistant("Second.").User("three").Assistant("Third.")
 	request := func(d dag.DAG, _ *node.Node) ([]byte, error) {
 		var said []string
@@ -149,7 +149,7 @@ func TestRequestsThatFailCountAgainstTheLimit(t *testing.T) {
 	require.Contains(t, c.Static.NoRequests, "last responses")
 }
 
-func TestARequestThatIsNotKnownSaysWhy(t *testing.T) {
+func TestUnknownRequestHasItsReason(t *testing.T) {
 	d := start().User("Hi.").Assistant("Hello.").User("Bye.").Assistant("So long.")
 	_, c, _ := written(t, d, &Options{Request: func(d dag.DAG, _ *node.Node) ([]byte, error) {
 		if len(d.Messages()) > 1 {

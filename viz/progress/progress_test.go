@@ -149,7 +149,7 @@ func TestASilentModelIsShownWithItsTime(t *testing.T) {
 	require.NotContains(t, strings.Join(shown, "\n"), "no response for 13s")
 }
 
-func TestWhoeverBreaksOutLeavesNothingBehind(t *testing.T) {
+func TestBreakingOutOfTheLoopClearsTheLine(t *testing.T) {
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		model := apitest.NewScript(apitest.Call(apitest.Use("first", wait{Seconds: 100})))
@@ -204,7 +204,7 @@ func TestASubAgentIsANoteOfItsCall(t *testing.T) {
 	require.Contains(t, shown, "turn 1 · 1s · research 1s (turn 2)")
 }
 
-func TestAFailedRunSaysSo(t *testing.T) {
+func TestFailedRunIsNamed(t *testing.T) {
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		var failed error
@@ -216,7 +216,7 @@ func TestAFailedRunSaysSo(t *testing.T) {
 	require.Equal(t, "turn 1\nstop: error · 1 turn · 0s\n", out.String())
 }
 
-func TestAPausedRunSaysWhatItWaitsFor(t *testing.T) {
+func TestPausedRunNamesWhatItWaitsFor(t *testing.T) {
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		agent := executor.Agent{Provider: apitest.NewScript(apitest.Call(apitest.Use("first", wait{}))), Hooks: []executor.Hook{executor.RequireApproval()}}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAnthropicBindsThinkingToWhatStoodBefore(t *testing.T) {
+func TestAnthropicBindsThinkingToTheBlocksBefore(t *testing.T) {
 	const (
 		tools  = `"tools":[{"name":"f","description":"d","input_schema":{"type":"object"}}]`
 		system = `"system":[{"type":"text","text":"s"}]`
@@ -101,7 +101,7 @@ func TestAnthropicBindsThinkingToWhatStoodBefore(t *testing.T) {
 func unquoted(answer string) string { return strings.ReplaceAll(answer, `\"`, `"`) }
 
 // What is thought while older thinking is dropped is bound to what was left.
-func TestAnthropicBindsThinkingToWhatWasNotDropped(t *testing.T) {
+func TestAnthropicBindsThinkingToThinkingThatIsKept(t *testing.T) {
 	thought := func(signature string) fake.Reply {
 		return fake.AnthropicMessage(content.Thinking{Text: "t", Signature: signature}, content.Text{Text: "said"})
 	}

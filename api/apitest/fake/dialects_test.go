@@ -118,7 +118,7 @@ func TestFakesRefuseInTheirOwnShape(t *testing.T) {
 	})
 }
 
-func TestFakesSayNothingByDefault(t *testing.T) {
+func TestFakesReturnEmptyResponsesByDefault(t *testing.T) {
 	eachDialect(t, func(t *testing.T, d dialect) {
 		url := serve(t, d.fake(fake.Reply{}, fake.Reply{}, fake.Reply{Header: http.Header{"X-Test": {"1"}}, Status: 201}))
 		_, _, body := ask(t, url+d.whole, d.body)
@@ -338,7 +338,7 @@ func joinedGemini(t *testing.T, chunks []map[string]any) any {
 	return response
 }
 
-func TestFakesSayWhatOnlyTheirAPISays(t *testing.T) {
+func TestFakesReturnContentOfTheirAPIOnly(t *testing.T) {
 	opaque := func(j content.JSON) content.Block { return content.Opaque{JSON: j} }
 	signed := content.ToolUse{ID: "a", Name: "f", Input: `{}`, Extra: content.Extra{API: "gemini", JSON: `{"thoughtSignature":"c2ln"}`}}
 	for body, want := range map[string]string{

@@ -175,7 +175,7 @@ func requireObservedTexts(t *testing.T, folder string, cases []refusalCase, norm
 	}
 }
 
-func TestFakesRefuseInTheWordsOfTheAPIs(t *testing.T) {
+func TestFakesRefuseWithTheErrorTextsOfTheAPIs(t *testing.T) {
 	withoutIDs := func(text string) string { return theirs.ReplaceAllString(text, "…") }
 	requireObservedTexts(t, "openai-chat", chatRefusals, withoutIDs, "")
 	requireObservedTexts(t, "openai-responses", responsesRefusals, withoutIDs, "")

@@ -309,7 +309,7 @@ func TestTapeKeepsFurtherHeaders(t *testing.T) {
 	require.NoError(t, recording.Close())
 }
 
-func TestTapeSaysWhatIsNotOnIt(t *testing.T) {
+func TestTapeErrorNamesTheMissingRequest(t *testing.T) {
 	path := taped(t, tape.Options{Next: answers("ok")},
 		asks("http://a.example/v1", `{"model":"a","messages":[{"role":"user","text":"Hi"}]}`),
 		asks("http://a.example/v1", `{"model":"a","messages":[{"role":"user","text":"Hi"},{"role":"assistant","text":"Ho"}],"n":1.0}`),

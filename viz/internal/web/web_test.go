@@ -36,7 +36,7 @@ func keys(nodes []Node) (list []int) {
 	return list
 }
 
-func TestAPatchTellsOnlyWhatIsNew(t *testing.T) {
+func TestPatchHasOnlyChanges(t *testing.T) {
 	m := NewModel()
 	question := start().User("Name a tree.")
 	first := update(t, m, question)
@@ -75,7 +75,7 @@ func ends(edges []Edge) (list [][2]int) {
 	return list
 }
 
-func TestAPageThatBeginsAnewIsToldEverythingUnderTheSameKeys(t *testing.T) {
+func TestReloadedPageGetsEverythingUnderTheSameKeys(t *testing.T) {
 	m := NewModel()
 	d := start().User("Name a tree.")
 	fork := d.Assistant("An oak.").Join(d.Assistant("A fir."))
@@ -91,7 +91,7 @@ func TestAPageThatBeginsAnewIsToldEverythingUnderTheSameKeys(t *testing.T) {
 	require.True(t, update(t, m, fork).Empty(), "both pages know the same")
 }
 
-func TestARedactedNodeIsToldAnew(t *testing.T) {
+func TestRedactedNodeIsSentAgain(t *testing.T) {
 	m := NewModel()
 	d := start().User("My secret is 12345.").Assistant("I keep it.")
 	update(t, m, d)
@@ -115,7 +115,7 @@ func TestAnAnswerHasItsCostWhereAPriceIsKnown(t *testing.T) {
 	require.Nil(t, nodes[4].Cost, "nor what was not counted")
 }
 
-func TestABrokenChainIsItsErrorAndTellsNothing(t *testing.T) {
+func TestBrokenChainIsAnErrorWithoutNodes(t *testing.T) {
 	m := NewModel()
 	d := start().User("Name a tree.")
 	update(t, m, d)
@@ -184,7 +184,7 @@ func TestUndeclaredToolsAreOneProblem(t *testing.T) {
 	}, update(t, NewModel(), session).Problems)
 }
 
-func TestNothingSaidCanEndTheScriptThatHoldsIt(t *testing.T) {
+func TestContentCannotEndTheScriptElement(t *testing.T) {
 	const hostile = "</script><script>alert(1)</script><!-- \u2028\u2029 & {{patch}}"
 	var b strings.Builder
 	p := update(t, NewModel(), start().User(hostile))
@@ -237,7 +237,7 @@ func TestThePolicyAllowsTheScriptAndStyleOfThePage(t *testing.T) {
 	}
 }
 
-func TestOnlyALivePageMayAskItsServer(t *testing.T) {
+func TestOnlyALivePageMayConnectToItsServer(t *testing.T) {
 	require.NotContains(t, Policy(false), "connect-src")
 	require.Contains(t, Policy(true), "; connect-src 'self'")
 	require.NotContains(t, Policy(true), "unsafe")
