@@ -105,7 +105,8 @@ func TestObserveMakesTheContexts(t *testing.T) {
 func TestObserveGetsTheEventsOfASubAgentWithTheContextOfItsCall(t *testing.T) {
 	var seen, requests []string
 	sub := executor.SubAgent("sub", "", executor.Agent{Provider: withContext{once(), &requests}})
-	agent := executor.Agent{Provider: once(apitest.Use("sub", executor.Task{Task: "Go."})), Hooks: []executor.Hook{traced(&seen)}}
+	model := once(apitest.Use("sub", executor.Task{Task: "Go."}))
+	agent := executor.Agent{Provider: model, Hooks: []executor.Hook{traced(&seen)}}
 	_, err := agent.Run(t.Context(), ask(sub))
 	require.NoError(t, err)
 	require.Equal(t, []string{"/RunStart/ToolStart/RunStart/MessageStart"}, requests)
@@ -156,8 +157,9 @@ func TestObserveGetsTheErrorOfARun(t *testing.T) {
 		return ctx
 	}}
 	broken := errors.New("broken")
-	refuses := executor.Hook{Send: func(context.Context, api.Request) (api.Request, error) { return api.Request{}, broken }}
-	_, err := executor.Agent{Provider: once(), Hooks: []executor.Hook{hook, refuses}}.Run(t.Context(), ask(fast))
+	refuse := func(context.Context, api.Request) (api.Request, error) { return api.Request{}, broken }
+	agent := executor.Agent{Provider: once(), Hooks: []executor.Hook{hook, {Send: refuse}}}
+	_, err := agent.Run(t.Context(), ask(fast))
 	require.ErrorIs(t, err, broken)
 	require.ErrorIs(t, got, broken)
 }

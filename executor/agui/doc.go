@@ -30,6 +30,8 @@
 //
 // A thread's ID is chosen by the client: with [Options].Thread the program decides which conversation it is, and
 // whether the user may have it. What is approved comes from the store, and never from the client, except for arguments
-// that it changes. A request has to be of the type application/json, so that a page of another site cannot send one with
-// the user's cookies unless the program allows it (CORS). Errors of a run reach the client as their kind alone.
+// that it changes. Errors of a run reach the client as their kind alone.
+//
+// A request has to be of the type application/json, so that a page of another site cannot send one with the user's
+// cookies unless the program allows it (CORS).
 package agui
