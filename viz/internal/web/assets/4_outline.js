@@ -15,6 +15,7 @@ const at = {
   query: '',
 };
 let rows = [];
+let rowPlaces = new Map(); // where in rows the row of a node is, by key
 
 // follow shows the path to a node of a conversation.
 function follow(end) {
@@ -37,6 +38,7 @@ function passes(key) {
 
 function layRows() {
   rows = filtering() ? filteredRows() : foldedRows();
+  rowPlaces = new Map(rows.map((row, i) => [row.key, i]).filter(([, i]) => !rows[i].hidden));
   $('rows').style.setProperty('--digits', String(numberOf(at.path[at.path.length - 1]) ?? 0).length); // the last node has the longest number
   drawRows(true);
 }
@@ -97,7 +99,7 @@ function filteredRows() {
 }
 
 // rowOf is the place of the row that shows a node; -1 where the node lies in a fold, or elsewhere.
-const rowOf = key => rows.findIndex(row => row.key === key && !row.hidden);
+const rowOf = key => rowPlaces.get(key) ?? -1;
 
 // reveal opens the fold that a node lies in.
 function reveal(key) {

@@ -65,9 +65,26 @@ function facts(key) {
   if (info.cost !== undefined) add('cost', info.cost instanceof Digits ? info.cost.text : String(info.cost));
   if (body.call_id) add('call', line(body.call_id, 80));
   if (node.opens) add('sub-agent', el('button', {class: 'link', onclick: () => drill(key)}, totals(sums(inside([key])))));
-  const after = sums(subtree(key));
-  if (after.nodes > 1) add('from here on', totals(after));
+  if (node.kids.length || node.opens?.some(head => nodeOf(head))) rows.push(el('dt', {}, 'from here on'), fromHereOn(key));
   return rows.length > 0 && el('dl', {class: 'facts'}, rows, node.usage && usageBar(node.usage));
+}
+
+// fromHereOn adds up what follows from a node, a moment after it was selected: it takes as long as the conversation is, and a key that
+// is held down goes through many nodes.
+let rest = {key: null, text: '…', timer: null};
+function fromHereOn(key) {
+  if (rest.key !== key) {
+    clearTimeout(rest.timer);
+    rest = {key, text: '…', timer: null};
+  }
+  rest.timer ??= setTimeout(() => {
+    rest.timer = null;
+    if (at.selected !== key || !nodeOf(key)) return;
+    rest.text = totals(sums(subtree(key)));
+    const shown = $('from-here-on');
+    if (shown) shown.textContent = rest.text;
+  }, 200);
+  return el('dd', {id: 'from-here-on'}, rest.text);
 }
 
 // subtree is a node, all that follows, and what hangs on these.
