@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/pausing"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -131,6 +132,11 @@ func (r *running) save(own func(context.Context, dag.DAG) error) func(context.Co
 			return nil
 		}
 
+		// The last nodes before a pause are stored with it. A Save of the program gets only what is stored.
+		if pausing.Marked(ctx) && own == nil {
+			return nil
+		}
+
 		// The end of the run is stored with its last step. After a failure, the method failed decides: the run may be
 		// tried again.
 		if head := d.Head(); head != nil && !slices.Contains(r.stored, head) {
@@ -209,7 +215,7 @@ func (r *running) failed(ctx context.Context, d dag.DAG, err error) {
 	case errors.As(err, &paused):
 		pause, err := r.engine.pauseOf(r.Run, paused.Continuation)
 		if err != nil {
-			r.park(ctx, err.Error())
+			r.finish(ctx, d, store.Step{End: store.RunParked, Reason: err.Error()}) // with the nodes before the pause
 			return
 		}
 		r.finish(ctx, d, store.Step{Pause: pause})

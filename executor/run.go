@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/pausing"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
@@ -354,7 +355,7 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 		if r.inside != nil {
 			r.inside.keepChild(r.d)
 		}
-		r.save()
+		r.saveWith(pausing.Mark(context.WithoutCancel(r.ctx)))
 		if !emit(r, Paused{paused.Continuation}) {
 			return End{}, errLeft
 		}

@@ -50,6 +50,12 @@ func (r *run) flush() bool {
 
 // save calls Agent.Save if the conversation has changed since the last call. After an error it cancels the run.
 func (r *run) save() {
+	// The last step of a run that was cancelled is saved as well.
+	r.saveWith(context.WithoutCancel(r.ctx))
+}
+
+// saveWith is save with a context for Agent.Save.
+func (r *run) saveWith(ctx context.Context) {
 	if r.agent.Save == nil || r.saveErr != nil {
 		return
 	}
@@ -62,9 +68,7 @@ func (r *run) save() {
 		return
 	}
 	r.saved = heads
-
-	// The last step of a run that was cancelled is saved as well.
-	if err := r.agent.Save(context.WithoutCancel(r.ctx), d); err != nil {
+	if err := r.agent.Save(ctx, d); err != nil {
 		r.failSave(err)
 	}
 }
