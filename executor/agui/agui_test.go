@@ -133,6 +133,28 @@ func TestSameRequestAgainAppendsNothing(t *testing.T) {
 	require.Equal(t, "Second.", sent[2].Blocks.Text())
 }
 
+func TestMessageThatIsTwiceInARequestIsAppendedOnce(t *testing.T) {
+	sessions := store.New(store.Memory(), nil)
+	h := agui.Handler(executor.Agent{Provider: apitest.NewScript(apitest.Say("Hello."))}, &agui.Options{Store: sessions})
+
+	post(t, h, `{"threadId":"t","runId":"r","messages":[
+		{"id":"u","role":"user","content":"Hi"},{"id":"u","role":"user","content":"Hi"}]}`)
+
+	c, err := sessions.Conversation(t.Context(), "t")
+	require.NoError(t, err)
+	require.Len(t, c.DAG().Transcript().Messages, 2)
+}
+
+// plain is a writer that cannot flush, as that of a middleware.
+type plain struct{ http.ResponseWriter }
+
+func TestRunGoesToItsEndIfTheWriterCannotFlush(t *testing.T) {
+	h := agui.Handler(executor.Agent{Provider: apitest.NewScript(apitest.Say("Hello."))}, nil)
+	response := httptest.NewRecorder()
+	h.ServeHTTP(plain{response}, request(http.MethodPost, ask("Hi")))
+	require.Equal(t, "RUN_FINISHED", last(events(t, response.Body))["type"])
+}
+
 func TestClientThatKnowsOnlyTheThreadGetsItsMessages(t *testing.T) {
 	calls := 0
 	image := content.Image{Source: content.Source{MediaType: "image/png", Data: "AAAA"}}
@@ -189,6 +211,7 @@ func TestApproval(t *testing.T) {
 	}{
 		"approved":       {"resolved", `{"approved":true}`, 1, "hi"},
 		"declined":       {"resolved", `{"approved":false,"reason":"not now"}`, 0, "Tool call denied: not now"},
+		"no object":      {"resolved", `true`, 0, "Tool call denied: denied by user"},
 		"cancelled":      {"cancelled", `{"approved":true}`, 0, "Tool call denied: denied by user"},
 		"nothing said":   {"resolved", `{}`, 0, "Tool call denied: denied by user"},
 		"null":           {"resolved", `null`, 0, "Tool call denied: denied by user"},

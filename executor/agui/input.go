@@ -37,13 +37,16 @@ type inputTool struct {
 
 // resumeEntry is the answer to an interrupt.
 type resumeEntry struct {
-	InterruptID string `json:"interruptId"`
-	Status      string `json:"status"`
-	Payload     struct {
-		Approved bool            `json:"approved"`
-		Reason   string          `json:"reason"`
-		Input    json.RawMessage `json:"input"`
-	} `json:"payload"`
+	InterruptID string          `json:"interruptId"`
+	Status      string          `json:"status"`
+	Payload     json.RawMessage `json:"payload"` // a decision
+}
+
+// decision is the payload of an answer to a question for approval.
+type decision struct {
+	Approved bool            `json:"approved"`
+	Reason   string          `json:"reason"`
+	Input    json.RawMessage `json:"input"`
 }
 
 // part is a part of a message.
@@ -114,6 +117,8 @@ func (in input) withNew(d dag.DAG) (dag.DAG, error) {
 		if m.Role != "user" || m.ID == "" || known[m.ID] {
 			continue
 		}
+		known[m.ID] = true // a client may send one message twice
+
 		blocks, err := m.blocks()
 		if err != nil {
 			return d, err
@@ -174,11 +179,13 @@ func (s *stream) replies(c executor.Continuation) map[string]executor.Reply {
 
 // reply returns the decision about a call. Only a clear approval approves it.
 func (e resumeEntry) reply() executor.Reply {
+	var d decision
+	err := json.Unmarshal(e.Payload, &d)
 	switch {
-	case e.Status != "resolved" || !e.Payload.Approved:
-		return executor.Declined(e.Payload.Reason)
-	case len(e.Payload.Input) > 0 && string(e.Payload.Input) != "null":
-		return executor.ApprovedWith(content.JSON(e.Payload.Input))
+	case err != nil || e.Status != "resolved" || !d.Approved:
+		return executor.Declined(d.Reason)
+	case len(d.Input) > 0 && string(d.Input) != "null":
+		return executor.ApprovedWith(content.JSON(d.Input))
 	}
 	return executor.Approved()
 }

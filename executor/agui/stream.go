@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
@@ -342,6 +343,11 @@ func (s *stream) send(e event) {
 	}
 	if err == nil {
 		err = s.flush()
+	}
+
+	// A writer of a middleware may be unable to flush: the events then arrive when the server sends its buffer.
+	if errors.Is(err, http.ErrNotSupported) {
+		err = nil
 	}
 	s.err = err
 }
