@@ -145,6 +145,8 @@ func (c *chat) loop(ctx context.Context) error {
 	}
 
 	switch {
+	case errors.Is(err, errPaused) && c.file == "":
+		return &exitError{exitPaused, errPaused.Error() + "; without FILE the run is not saved"}
 	case errors.Is(err, errPaused):
 		return &exitError{exitPaused, fmt.Sprintf("the run is paused: plait chat %s continues it", c.file)}
 	case !errors.Is(err, io.EOF) && !errors.Is(err, errQuit):
@@ -317,7 +319,7 @@ func (c *chat) settle(ctx context.Context, agent executor.Agent, d dag.DAG, fail
 		}
 
 		replies, err := c.askApprovals(ctx, paused.Continuation)
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || ctx.Err() != nil {
 			return errPaused
 		}
 		if errors.Is(err, errNotHere) {

@@ -37,6 +37,11 @@ type slashCommand struct {
 
 func (s slashCommand) usage() string { return strings.TrimSpace(s.name + " " + s.arguments) }
 
+// most returns how many arguments the command may have. Those around "|" exclude each other.
+func (s slashCommand) most() int {
+	return len(strings.Fields(s.arguments)) - 2*strings.Count(s.arguments, "|")
+}
+
 func commandNames() []string {
 	var names []string
 	for _, s := range chatCommands() {
@@ -52,7 +57,7 @@ func (c *chat) command(ctx context.Context, line string) error {
 		if s.name != fields[0] {
 			continue
 		}
-		if most := len(strings.Fields(s.arguments)); len(fields)-1 > min(most, 2) {
+		if len(fields)-1 > s.most() {
 			c.screen.note("usage: %s", s.usage())
 			return nil
 		}
@@ -92,12 +97,17 @@ func (c *chat) retry(ctx context.Context, _ []string) error {
 		return ok && m.Role == content.User && !before.Contains(n)
 	})
 	from, left := c.d, ""
-	if c.d.Text() != before.Text() {
+	if slices.ContainsFunc(nodes[at:], isResponse) {
 		from, left = c.leave()
 	}
 
 	c.noteBranch(left)
 	return c.respond(ctx, from.AtName(nodes[at].ID().String()))
+}
+
+func isResponse(n *node.Node) bool {
+	m, ok := n.Message()
+	return ok && m.Role == content.Assistant
 }
 
 var errNoMessage = errors.New("there is no message yet")
@@ -148,7 +158,7 @@ func (c *chat) back(_ context.Context, args []string) error {
 	var name string
 	if len(args) > 0 {
 		n, err := strconv.Atoi(args[0])
-		if exchanges = n; err != nil {
+		if exchanges = n; err != nil || isRef(c.d, args[0]) {
 			name = args[0]
 		}
 	}

@@ -82,6 +82,9 @@ func (c *console) message(ctx context.Context) (string, error) {
 	prompt := "> "
 	for {
 		line, err := c.read(ctx, prompt)
+		if errors.Is(err, io.EOF) && len(lines) > 0 && !c.editing() {
+			return strings.Join(lines, "\n"), nil
+		}
 		pasted := errors.Is(err, term.ErrPasteIndicator)
 		if err != nil && !pasted {
 			return "", err

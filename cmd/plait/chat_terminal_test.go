@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -267,4 +268,21 @@ func TestChatContinuesBesideChangesOfOtherPrograms(t *testing.T) {
 			require.Contains(t, shown, "From elsewhere")
 		})
 	}
+}
+
+func TestTerminationAtAQuestionKeepsTheQuestion(t *testing.T) {
+	server := httptest.NewServer(fake.Anthropic(fake.AnthropicMessage(use("call_1", "Paris"))))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "talk.json")
+	args := []string{"plait", "chat", file, "--base-url", server.URL, "--provider", "anthropic", "--model", "claude-test", "--mcp", "weather-mcp"}
+
+	s := inTerminal(t, nil, args...)
+	s.types("Hello")
+	s.await("Run get_weather")
+	s.await("instead: ")
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, exitPaused, s.ends(), s.text)
+
+	again := inTerminal(t, nil, args...)
+	again.await("Run get_weather")
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"maps"
 	"os"
@@ -431,6 +432,9 @@ func (r *runner) openTape() error {
 
 	var err error
 	r.tape, err = tape.Open(name, &tape.Options{Mode: mode})
+	if errors.Is(err, fs.ErrNotExist) && r.replay != "" {
+		return fmt.Errorf("--replay %s: the file does not exist; --record writes it", name)
+	}
 	return err
 }
 
