@@ -5,7 +5,9 @@
 //   - tidies and builds every module by itself, without the workspace;
 //   - installs the command with "go install …@version" and checks the version that it prints;
 //   - makes a new module for the core, for each provider and for viz/png, gets that module, and compiles and runs the
-//     README's quick start in it.
+//     README's quick start in it;
+//   - does the same for store/sqlite and store/postgres, with a program that keeps a conversation and executes a durable
+//     run. Without a PostgreSQL server the latter is only compiled; with PLAIT_POSTGRES=1 this is an error.
 //
 // With -version it only writes a new version into every go.mod and into go.work. With -tidy it only tidies each module
 // and writes the result back to the tree. "go mod tidy" alone cannot do that before a version is published, because it
@@ -19,6 +21,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/plait-dev/plait/internal/pgtest"
 )
 
 func main() {
@@ -82,6 +86,7 @@ func run(tidy, keep bool, version string) (err error) {
 	if err := installCommand(env, tree.version); err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, pgtest.Stop()) }()
 	for _, n := range newcomers {
 		fmt.Println("go get", n.module)
 		if err := n.try(env, tree); err != nil {

@@ -8,13 +8,17 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/plait-dev/plait/internal/pgtest"
 )
 
 // newcomer is a user's program in a new module that requires one of our modules.
 type newcomer struct {
 	module string
-	model  string // the source of the function that makes the model, with its imports
+	main   string // the source of the program; "" is the README's quick start
+	part   string // the source of the function that makes the model or opens the database, with its imports
 	prints string // a part of the program's output
+	url    bool   // the program needs DATABASE_URL, the address of a PostgreSQL database
 }
 
 //go:embed newcomer/core.go.txt
@@ -35,28 +39,48 @@ var pngModel string
 //go:embed newcomer/main.go.txt
 var program string
 
+//go:embed newcomer/store.go.txt
+var storeProgram string
+
+//go:embed newcomer/sqlite.go.txt
+var openSQLite string
+
+//go:embed newcomer/postgres.go.txt
+var openPostgres string
+
+const (
+	weather = "Tokyo has 72°F and Paris 64°F."
+	stored  = "2 messages: Red.\n4 messages: Blue.\ndone end_turn Your order A-7 is refunded."
+)
+
 var newcomers = []newcomer{
-	{root, coreModel, "Tokyo has 72°F and Paris 64°F."},
-	{root + "/api/anthropic", anthropicModel, "Tokyo has 72°F and Paris 64°F."},
-	{root + "/api/openai", openaiModel, "Tokyo has 72°F and Paris 64°F."},
-	{root + "/api/gemini", geminiModel, "Tokyo has 72°F and Paris 64°F."},
-	{root + "/viz/png", pngModel, "a drawing of"},
+	{module: root, part: coreModel, prints: weather},
+	{module: root + "/api/anthropic", part: anthropicModel, prints: weather},
+	{module: root + "/api/openai", part: openaiModel, prints: weather},
+	{module: root + "/api/gemini", part: geminiModel, prints: weather},
+	{module: root + "/viz/png", part: pngModel, prints: "a drawing of"},
+	{module: root + "/store/sqlite", main: storeProgram, part: openSQLite, prints: stored},
+	{module: root + "/store/postgres", main: storeProgram, part: openPostgres, prints: stored, url: true},
 }
 
-// try makes the module, gets ours, and compiles and runs the README's quick start.
+// try makes the module, gets ours, and compiles and runs the program. Without a PostgreSQL server, a program that needs one
+// is only compiled.
 func (n newcomer) try(env environment, t tree) error {
 	dir := filepath.Join(env.temp, "newcomer", strings.ReplaceAll(n.module, "/", "_"))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 
-	main, err := quickStart(t)
-	if err != nil {
-		return err
+	main := n.main
+	if main == "" {
+		var err error
+		if main, err = quickStart(t); err != nil {
+			return err
+		}
 	}
 	write := errors.Join(
 		os.WriteFile(filepath.Join(dir, "main.go"), []byte(main), 0o644),
-		os.WriteFile(filepath.Join(dir, "model.go"), []byte(n.model), 0o644),
+		os.WriteFile(filepath.Join(dir, "part.go"), []byte(n.part), 0o644),
 	)
 	if write != nil {
 		return write
@@ -70,6 +94,19 @@ func (n newcomer) try(env environment, t tree) error {
 		if _, err := env.run(dir, "go", args...); err != nil {
 			return err
 		}
+	}
+
+	if n.url {
+		if pgtest.Missing() {
+			fmt.Println("  compiled only: no PostgreSQL server is installed")
+			_, err := env.run(dir, "go", "build", ".")
+			return err
+		}
+		address, err := pgtest.URL()
+		if err != nil {
+			return err
+		}
+		env = env.with("DATABASE_URL=" + address)
 	}
 
 	out, err := env.run(dir, "go", "run", ".")
