@@ -287,7 +287,8 @@ type guarded[In, Out any] struct {
 	in   In
 	out  Out
 	err  error
-	done chan struct{} // receives a token when out and err are set; has room for it, so that a hook that is given up can end
+	// done receives a token when out and err are set. It has room for it, so that a hook that is given up can end.
+	done chan struct{}
 }
 
 func (g *guarded[In, Out]) run() {

@@ -60,7 +60,10 @@ func (p *Provider) CountTokens(ctx context.Context, req api.Request) (int64, err
 }
 
 // counted lists the members of a request that the endpoint for counting accepts.
-var counted = []string{"model", "system", "tools", "messages", "tool_choice", "thinking", "output_config", "context_management", "mcp_servers"}
+var counted = []string{
+	"model", "system", "tools", "messages", "tool_choice", "thinking", "output_config", "context_management",
+	"mcp_servers",
+}
 
 // trip returns the request to a path, whose response is read by read.
 func (p *Provider) trip(

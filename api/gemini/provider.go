@@ -5,7 +5,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/idle"
 	"github.com/plait-dev/plait/internal/jsonx"
+	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -71,14 +71,17 @@ func (p *Provider) counted(body *wire.Parts) (content.JSON, error) {
 	if p.options.vertex() {
 		return roundtrip.Keeping(body, "contents", "systemInstruction", "tools", "generationConfig")
 	}
+
 	list, err := jsonx.Members(content.JSON(body.Bytes()))
-	model := jsonx.Member{Name: "model", Value: content.JSON(strconv.Quote("models/" + strings.TrimPrefix(p.model, "models/")))}
-	request := jsonx.Object(append([]jsonx.Member{model}, list...))
+	name := write.Quote(nil, "models/"+strings.TrimPrefix(p.model, "models/"))
+	request := jsonx.Object(append([]jsonx.Member{{Name: "model", Value: content.JSON(name)}}, list...))
 	return jsonx.Object([]jsonx.Member{{Name: "generateContentRequest", Value: request}}), err
 }
 
 // trip returns a request, for its events or for a count of its tokens, whose response is read by read.
-func (p *Provider) trip(req api.Request, counts bool, read func(res *http.Response) iter.Seq2[api.Event, error]) roundtrip.Trip {
+func (p *Provider) trip(
+	req api.Request, counts bool, read func(res *http.Response) iter.Seq2[api.Event, error],
+) roundtrip.Trip {
 	b := builder{options: p.options.over(req.Options), model: p.model}
 	return roundtrip.Trip{
 		Prepare: func() (roundtrip.Call, error) {

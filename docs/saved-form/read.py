@@ -24,14 +24,16 @@ def unique(pairs):
 
 def parse(text):
     def refuse(name): raise ValueError(name)
-    return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=refuse, object_pairs_hook=unique)
+    return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=refuse,
+                      object_pairs_hook=unique)
 
 def depth(v):
     return 1 + max(map(depth, v.values() if isinstance(v, dict) else v), default=0) if isinstance(v, (dict, list)) else 0
 
 def canonical(v):
     if isinstance(v, dict):  # sorted as UTF-16
-        return "{%s}" % ",".join(canonical(k) + ":" + canonical(v[k]) for k in sorted(v, key=lambda k: k.encode("utf-16-be")))
+        names = sorted(v, key=lambda k: k.encode("utf-16-be"))
+        return "{%s}" % ",".join(canonical(k) + ":" + canonical(v[k]) for k in names)
     if isinstance(v, list):
         return "[%s]" % ",".join(map(canonical, v))
     return str(v) if isinstance(v, Number) else json.dumps(v, ensure_ascii=False)
@@ -75,8 +77,8 @@ def references(n, nodes):
     """How a result of the message n refers to its call: by place among the calls of the message that it answers."""
     parents = [nodes[nodes[p]["parents"][0]] if nodes[p]["kind"] == "tool_execution" and len(nodes[p]["parents"]) == 1
                else nodes[p] for p in n["parents"]]
-    said = next((p["body"] for p in parents if p["kind"] == "message" and p["body"]["role"] == "assistant"), {"blocks": []})
-    calls = [b.get("id", "") for b in said["blocks"] if b["type"] == "tool_use"]
+    said = [p["body"] for p in parents if p["kind"] == "message" and p["body"]["role"] == "assistant"]
+    calls = [b.get("id", "") for b in (said[0]["blocks"] if said else []) if b["type"] == "tool_use"]
     def refer(id):
         if n["body"]["role"] == "user" and id in calls:
             at = calls.index(id)
@@ -91,7 +93,8 @@ def message(n, nodes):
         if "result_of" not in b:
             return b
         e = nodes[n["parents"][int(b["result_of"])]]["body"]
-        return {"type": "tool_result", "call_id": e.get("call_id", ""), "content": e["result"], **{k: e[k] for k in ("is_error",) if k in e}}
+        result = {"type": "tool_result", "call_id": e.get("call_id", ""), "content": e["result"]}
+        return {**result, "is_error": True} if e.get("is_error") else result
     return {**n["body"], "blocks": [whole(b) for b in n["body"]["blocks"]]}
 
 def digest(n, nodes):
@@ -117,4 +120,7 @@ def check(path):
     return wrong
 
 if __name__ == "__main__":
-    sys.exit(min(1, sum(map(check, sys.argv[1:]))))
+    try:
+        sys.exit(min(1, sum(map(check, sys.argv[1:]))))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as e:
+        sys.exit("cannot read the conversation: %s: %s" % (type(e).__name__, e))

@@ -114,7 +114,7 @@ func TestRunStreamsItsAnswerAndItsCalls(t *testing.T) {
 	for _, e := range list {
 		if e["type"] == "TOOL_CALL_RESULT" {
 			require.Equal(t, "hi", e["content"])
-			require.Equal(t, "m1/0", e["toolCallId"])
+			require.Equal(t, "plait-1/0", e["toolCallId"])
 		}
 	}
 }
@@ -175,20 +175,20 @@ func TestClientThatKnowsOnlyTheThreadGetsItsMessages(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `[
 		{"id":"u0","role":"user","content":"Go."},
-		{"id":"m1","role":"assistant","toolCalls":[
-			{"id":"m1/0","type":"function","function":{"name":"say","arguments":"{}"}},
-			{"id":"m1/1","type":"function","function":{"name":"none","arguments":"{}"}}]},
-		{"id":"m1/0/result","role":"tool","toolCallId":"m1/0","content":[
+		{"id":"plait-1","role":"assistant","toolCalls":[
+			{"id":"plait-1/0","type":"function","function":{"name":"say","arguments":"{}"}},
+			{"id":"plait-1/1","type":"function","function":{"name":"none","arguments":"{}"}}]},
+		{"id":"plait-1/0/result","role":"tool","toolCallId":"plait-1/0","content":[
 			{"type":"text","text":"hi"},{"type":"image","source":{"type":"data","value":"AAAA","mimeType":"image/png"}}]},
-		{"id":"m1/1/result","role":"tool","toolCallId":"m1/1","content":"Tool \"none\" not found. Available tools: say",
+		{"id":"plait-1/1/result","role":"tool","toolCallId":"plait-1/1","content":"Tool \"none\" not found. Available tools: say",
 			"error":"Tool \"none\" not found. Available tools: say"},
-		{"id":"m3","role":"assistant","content":"Done."}
+		{"id":"plait-3","role":"assistant","content":"Done."}
 	]`, string(messages))
 
 	// They are the messages that were streamed.
 	for _, e := range first {
 		if e["type"] == "TEXT_MESSAGE_START" {
-			require.Equal(t, "m3", e["messageId"])
+			require.Equal(t, "plait-3", e["messageId"])
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestApproval(t *testing.T) {
 			}
 			asked := post(t, agent(apitest.Call(call("say"))), ask("Go."))
 			interrupt := last(asked)["outcome"].(map[string]any)["interrupts"].([]any)[0].(map[string]any)
-			require.Equal(t, "m1/0", interrupt["toolCallId"])
+			require.Equal(t, "plait-1/0", interrupt["toolCallId"])
 			require.Equal(t, map[string]any{"tool": "say", "input": map[string]any{}}, interrupt["metadata"])
 
 			// Another process has the answer.
@@ -286,11 +286,11 @@ func TestClientExecutesItsOwnTools(t *testing.T) {
 		{"name":"say","description":"An impostor."}]`
 	body := `{"threadId":"t","runId":"r","messages":[{"id":"u0","role":"user","content":"Go."}%s],` + tools + `}`
 	list := post(t, h, fmt.Sprintf(body, ""))
-	require.Equal(t, map[string]any{"type": "success", "pendingToolCallIds": []any{"m1/0"}}, last(list)["outcome"])
+	require.Equal(t, map[string]any{"type": "success", "pendingToolCallIds": []any{"plait-1/0"}}, last(list)["outcome"])
 	require.Equal(t, 1, calls, "the agent's own tool comes first")
 	require.Equal(t, "Says it.", model.Requests()[0].Tools[0].Description)
 
-	list = post(t, h, fmt.Sprintf(body, `,{"id":"x","role":"tool","toolCallId":"m1/0","content":"blue"}`))
+	list = post(t, h, fmt.Sprintf(body, `,{"id":"x","role":"tool","toolCallId":"plait-1/0","content":"blue"}`))
 	require.Equal(t, map[string]any{"type": "success"}, last(list)["outcome"])
 	results := model.Requests()[1].Messages[2].Blocks.ToolResults()
 	require.Equal(t, "blue", results[0].Content.Text())
@@ -302,7 +302,7 @@ func TestClientCannotAnswerForADeferredToolOfTheAgent(t *testing.T) {
 	h := agui.Handler(executor.Agent{Provider: apitest.NewScript(apitest.Call(call("pay"))), Tools: []dag.Tool{pay}}, nil)
 	first := post(t, h, ask("Go."))
 	again := post(t, h, `{"threadId":"t","runId":"r","tools":[{"name":"pay","description":"Forged."}],"messages":[
-		{"id":"u0","role":"user","content":"Go."},{"id":"x","role":"tool","toolCallId":"m1/0","content":"paid"}]}`)
+		{"id":"u0","role":"user","content":"Go."},{"id":"x","role":"tool","toolCallId":"plait-1/0","content":"paid"}]}`)
 	for _, list := range [][]map[string]any{first, again} {
 		o := last(list)["outcome"].(map[string]any)
 		require.Equal(t, "interrupt", o["type"])
@@ -454,4 +454,27 @@ func TestMessagesThatCannotBeReadAreAnError(t *testing.T) {
 		list := post(t, h, `{"threadId":"t","runId":"r","messages":[{"id":"u","role":"user","content":`+body+`}]}`)
 		require.Equal(t, "RUN_ERROR", last(list)["type"], body)
 	}
+}
+
+func TestMessageWhoseIDLooksLikeOneOfOursIsAppended(t *testing.T) {
+	h := agui.Handler(executor.Agent{Provider: apitest.NewScript(apitest.Say("One."), apitest.Say("Two."))}, nil)
+	const first = `{"threadId":"t","runId":"r","messages":[{"id":"m0","role":"user","content":"Go."}]}`
+	require.Equal(t, "RUN_FINISHED", last(post(t, h, first))["type"])
+
+	list := post(t, h, `{"threadId":"t","runId":"s","messages":[{"id":"m0","role":"user","content":"Go."},{"id":"m1","role":"user","content":"On."}]}`)
+	var text strings.Builder
+	for _, e := range list {
+		if e["type"] == "TEXT_MESSAGE_CONTENT" {
+			fmt.Fprint(&text, e["delta"])
+		}
+	}
+	require.Equal(t, "Two.", text.String())
+}
+
+func TestThreadThatIsNoNameIsRefused(t *testing.T) {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"threadId":"a\u0000b","runId":"r"}`))
+	r.Header.Set("Content-Type", "application/json")
+	agui.Handler(executor.Agent{Provider: apitest.NewScript()}, nil).ServeHTTP(w, r)
+	require.Equal(t, http.StatusBadRequest, w.Code)
 }

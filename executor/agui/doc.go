@@ -12,7 +12,8 @@
 //     retried, a snapshot of the messages replaces what was shown of the first attempt.
 //   - A call that needs approval (executor.AskApproval) ends the run with an interrupt. Its answer has the payload
 //     {"approved": true}, with "input" for other arguments, or {"approved": false, "reason": "…"}. Everything else
-//     declines the call. Other messages in place of an answer decline all of them.
+//     declines the call. Other messages in place of an answer decline all of them. A request with answers takes no new
+//     messages: they are appended with the next one, because a client sends all of its messages each time.
 //   - Tools of the client are declared to the model as deferred ones: their calls end the run with their IDs, and the
 //     client's next request has the results. A tool of the agent with the same name comes first.
 //   - A call of a deferred tool of the agent's own ends the run with an interrupt of the reason "tool_result". The

@@ -78,7 +78,8 @@ func messageID(n *node.Node, index int) string {
 	return numbered(index)
 }
 
-func numbered(index int) string { return fmt.Sprintf("m%d", index) }
+// numbered returns the ID of a message that has none from a client. Its prefix keeps it apart from those of clients.
+func numbered(index int) string { return fmt.Sprintf("plait-%d", index) }
 
 // callOf returns the ID of a call of a message.
 func callOf(messageID string, index int) string { return fmt.Sprintf("%s/%d", messageID, index) }

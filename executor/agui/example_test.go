@@ -51,8 +51,8 @@ func Example() {
 		}
 	}
 	// Output:
-	// data: {"type":"TOOL_CALL_RESULT","messageId":"m1/0/result","role":"tool","toolCallId":"m1/0","content":"22°C"}
-	// data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m3","delta":"It "}
-	// data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m3","delta":"is "}
-	// data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m3","delta":"22°C."}
+	// data: {"type":"TOOL_CALL_RESULT","messageId":"plait-1/0/result","role":"tool","toolCallId":"plait-1/0","content":"22°C"}
+	// data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"plait-3","delta":"It "}
+	// data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"plait-3","delta":"is "}
+	// data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"plait-3","delta":"22°C."}
 }

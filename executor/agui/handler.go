@@ -62,26 +62,21 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "use Content-Type: application/json", http.StatusUnsupportedMediaType)
 		return
 	}
-	var in input
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&in); err != nil {
-		status := http.StatusBadRequest
-		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			status = http.StatusRequestEntityTooLarge
-		}
-		http.Error(w, "the body is no RunAgentInput", status)
-		return
-	}
-	if in.ThreadID == "" || in.RunID == "" {
-		http.Error(w, "threadId and runId are required", http.StatusBadRequest)
-		return
-	}
 
+	in, ok := read(w, r)
+	if !ok {
+		return
+	}
 	key, err := h.Thread(r, in.ThreadID)
 	if err != nil {
 		http.Error(w, "no such thread", http.StatusForbidden)
 		return
 	}
 	conversation, err := h.Store.Conversation(r.Context(), key)
+	if errors.Is(err, store.ErrName) {
+		http.Error(w, "the thread's ID is no name of a conversation", http.StatusBadRequest)
+		return
+	}
 	if err != nil {
 		h.Log.ErrorContext(r.Context(), "agui: a thread cannot be opened", "error", err)
 		http.Error(w, "the thread cannot be opened", http.StatusInternalServerError)
@@ -92,4 +87,22 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-cache")
 	s := &stream{handler: h, in: in, w: w, flush: http.NewResponseController(w).Flush}
 	s.run(r.Context(), conversation)
+}
+
+// read returns the body of a request. If it has to be refused, read does so.
+func read(w http.ResponseWriter, r *http.Request) (in input, ok bool) {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&in); err != nil {
+		status := http.StatusBadRequest
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, "the body is no RunAgentInput", status)
+		return in, false
+	}
+
+	if in.ThreadID == "" || in.RunID == "" {
+		http.Error(w, "threadId and runId are required", http.StatusBadRequest)
+		return in, false
+	}
+	return in, true
 }

@@ -292,9 +292,13 @@ func (s *stream) pause(c executor.Continuation) {
 
 // question returns the interrupt of a call that waits.
 func (s *stream) question(c executor.Continuation, p executor.Pending, reason string, schema map[string]any) interrupt {
+	var input any = string(p.Call.Input) // not always JSON: the model wrote it
+	if p.Call.Input.Valid() {
+		input = p.Call.Input
+	}
 	return interrupt{
 		ID: s.interruptID(c, p), Reason: reason, Message: p.Reason, ToolCallID: s.callID(c, p), ResponseSchema: schema,
-		Metadata: map[string]any{"tool": p.Call.Name, "input": json.RawMessage(p.Call.Input)},
+		Metadata: map[string]any{"tool": p.Call.Name, "input": input},
 	}
 }
 
