@@ -1,8 +1,8 @@
-// Package plait is the map of the module: a persistent, immutable conversation graph for LLM agents. It holds no code; import
-// the packages below.
+// Package plait is the map of the module: a persistent, immutable conversation graph for LLM agents. It holds no code;
+// import the packages below.
 //
-// You build a conversation fluently, run the tool loop, and get back a new graph: always valid to send, saved without loss,
-// free to fork, and easy to look at.
+// You build a conversation fluently, run the tool loop, and get back a new graph: always valid to send, saved without
+// loss, free to fork, and easy to look at.
 //
 //	d := dag.New().
 //		System("Answer briefly. Call tools in parallel when you can.").
@@ -32,18 +32,18 @@
 //	  live       the same page during a run
 //	  progress   a line on a terminal that says how far a run is
 //
-// Beside api stands api/apitest: a scripted model. api/apitest/conformance has the suite that a provider of your own can run,
-// api/apitest/fake strict fakes of the real APIs, and api/apitest/tape records real traffic and plays it back.
+// Beside api stands api/apitest: a scripted model. api/apitest/conformance has the suite that a provider of your own
+// can run, api/apitest/fake strict fakes of the real APIs, and api/apitest/tape records real traffic and plays it back.
 //
-// What needs more than the core is a module of its own, so that a program downloads only what it uses: the providers api/anthropic,
-// api/openai and api/gemini over the official SDKs, store/sqlite and store/postgres, durable/river, viz/png, the command
-// cmd/plait, and the examples.
+// What needs more than the core is a module of its own, so that a program downloads only what it uses: the providers
+// api/anthropic, api/openai and api/gemini over the official SDKs, store/sqlite and store/postgres, durable/river,
+// viz/png, the command cmd/plait, and the examples.
 //
 // # The shape of a conversation
 //
-// A conversation is a directed acyclic graph. Most of it is a line: system prompt, tools, user, assistant. Where the assistant
-// calls tools the line fans out, into one ToolExecution node for each call, and closes in one message that has all of them as
-// parents and owns every result, in call order:
+// A conversation is a directed acyclic graph. Most of it is a line: system prompt, tools, user, assistant. Where the
+// assistant calls tools the line fans out, into one ToolExecution node for each call, and closes in one message that
+// has all of them as parents and owns every result, in call order:
 //
 //	◆ system ─ ○ user ─ ● assistant ┬ ▪ get_weather ┬ ◇ results ─ ● assistant ─ ■ stop
 //	                                ├ ▪ get_weather ┤

@@ -46,8 +46,8 @@ type Options struct {
 	// ErrStalled. It applies until the first byte of the response, and between any two. Negative is no limit. Defaults
 	// to 5 minutes, and to 10 minutes for a response that is not streamed.
 	Idle time.Duration
-	// Header is added to the request's HTTP header. It replaces fields of the same name. An http.Header can be assigned to
-	// it; this package does not import net/http. Defaults to none.
+	// Header is added to the request's HTTP header. It replaces fields of the same name. An http.Header can be assigned
+	// to it; this package does not import net/http. Defaults to none.
 	Header map[string][]string
 	// Body is an object with further members of the request's body, in the provider's own form, for what Plait does not
 	// know. It overrides a member that Options sets. Members with the conversation, the model or whether the response

@@ -55,8 +55,8 @@ func keep(measures []pair.Measure) error {
 }
 
 // machineDecides reports whether a measure says more about the machine or the compiler than about us, and is not gated:
-// what a whole file costs depends on the disk, what gonum costs on the caches, by a factor of three between two machines, and a
-// provider without a run around it is a loop of 0.3 or 3 ns, as the compiler likes.
+// what a whole file costs depends on the disk, what gonum costs on the caches, by a factor of three between two
+// machines, and a provider without a run around it is a loop of 0.3 or 3 ns, as the compiler likes.
 func machineDecides(name string) bool {
 	return strings.HasSuffix(name, "/whole file") || strings.HasPrefix(name, "order/gonum/") || name == "delta/provider alone"
 }

@@ -200,8 +200,8 @@ func listOf[I item | innerItem](items []I) (Blocks, error) {
 	return Of(list...)
 }
 
-// parseBlock reads the saved form of one block, without checking its fields. It refuses a tool result inside a tool result before reading it, so
-// that deep nesting costs nothing.
+// parseBlock reads the saved form of one block, without checking its fields. It refuses a tool result inside a tool
+// result before reading it, so that deep nesting costs nothing.
 func parseBlock(v []byte, inner bool) (Block, error) {
 	kind, err := typeOf(v)
 	if err != nil {

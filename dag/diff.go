@@ -23,8 +23,8 @@ const (
 	Moved Op = "moved"
 )
 
-// Difference is the result of [Diff]. Its String is for people, and MarshalJSON for programs. The zero value is not that of
-// equal conversations: only Diff makes a Difference.
+// Difference is the result of [Diff]. Its String is for people, and MarshalJSON for programs. The zero value is not
+// that of equal conversations: only Diff makes a Difference.
 type Difference struct {
 	// Common is the number of nodes at the beginning of both conversations that have the same digest, in the order of
 	// [DAG.Nodes].

@@ -136,8 +136,8 @@ func (d DAG) Save(path string) error {
 // A loaded conversation is written back byte for byte: nodes with all their fields, unknown members of the header in
 // their position, and nodes that no head and no ref reaches.
 //
-// Write returns the chain's error, or ErrDuplicateID for two different nodes with one ID, before it writes anything. With
-// Loader.Lazy it returns the error of a broken node after it has written all.
+// Write returns the chain's error, or ErrDuplicateID for two different nodes with one ID, before it writes anything.
+// With Loader.Lazy it returns the error of a broken node after it has written all.
 func (d DAG) Write(w io.Writer) error {
 	if d.err != nil {
 		return d.err
@@ -273,8 +273,8 @@ type writer struct {
 // writeSize is the size of the pieces, in bytes.
 const writeSize = 64 << 10
 
-// keptBuffer is the buffer of the last writer, for the next one, or nil: a new one takes half of the time in which 1,000
-// nodes are written again.
+// keptBuffer is the buffer of the last writer, for the next one, or nil: a new one takes half of the time in which
+// 1,000 nodes are written again.
 var keptBuffer atomic.Pointer[[]byte]
 
 // maxKeptBuffer is the maximum size of a buffer that is kept, in bytes: that of a large node is not.

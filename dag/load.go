@@ -85,8 +85,8 @@ type Loader struct {
 	// Lazy decodes a node when its content is first used, for programs that use little of a long conversation: its
 	// shape, its last messages, single nodes. The file is read into memory, and its structure is checked: the IDs, the
 	// parents, the heads and the refs. A node whose content turns out to be broken later has a payload of type
-	// node.Unknown, and is saved unchanged. [DAG.Err] then returns the *LoadError that Load returns without Lazy: call it
-	// after the content was used. [DAG.Write] and [DAG.WriteLog] return it too. Defaults to false.
+	// node.Unknown, and is saved unchanged. [DAG.Err] then returns the *LoadError that Load returns without Lazy: call
+	// it after the content was used. [DAG.Write] and [DAG.WriteLog] return it too. Defaults to false.
 	Lazy bool
 }
 

@@ -188,8 +188,8 @@ func (d DAG) outerHeads() DAG {
 	return d.WithHeads(slices.DeleteFunc(d.Heads(), func(n *node.Node) bool { return inner[n.ID()] || behind[n.ID()] })...)
 }
 
-// leftBehind returns the unfinished executions among nodes that are no longer needed: their call has an execution with a
-// result, or another node follows the calls.
+// leftBehind returns the unfinished executions among nodes that are no longer needed: their call has an execution with
+// a result, or another node follows the calls.
 func leftBehind(nodes []*node.Node) map[node.ID]bool {
 	if !slices.ContainsFunc(nodes, isUnfinished) {
 		return nil

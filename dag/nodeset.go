@@ -77,8 +77,8 @@ func (s *NodeSet) Missing(d DAG) ([]*node.Node, error) {
 	return nodes, err
 }
 
-// missingAlike returns the nodes that find returns for d. It redacts d first if find reports a mixture, and returns d as
-// find saw it last.
+// missingAlike returns the nodes that find returns for d. It redacts d first if find reports a mixture, and returns d
+// as find saw it last.
 func (d DAG) missingAlike(find func(DAG) ([]*node.Node, mixture, error)) (DAG, []*node.Node, error) {
 	nodes, mixed, err := find(d)
 	if mixed.is && err == nil {

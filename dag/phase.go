@@ -307,9 +307,10 @@ var blockList = blockcodec.List.(func([]content.Block) content.Blocks)
 // arguments appends the results message. Without executions, AppendExecutions returns d. The errors are those of
 // CloseTools.
 //
-// An execution with the state node.ExecutionStarted records that the call is about to be executed, and one with the state
-// node.ExecutionAwaitingApproval or node.ExecutionAwaitingResults that its sub-agent is paused. The call stays open, and
-// its next execution becomes the head in place of this one. The next one takes over the Child unless it has its own.
+// An execution with the state node.ExecutionStarted records that the call is about to be executed, and one with the
+// state node.ExecutionAwaitingApproval or node.ExecutionAwaitingResults that its sub-agent is paused. The call stays
+// open, and its next execution becomes the head in place of this one. The next one takes over the Child unless it has
+// its own.
 func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 	if d.err != nil || len(executions) == 0 {
 		return d

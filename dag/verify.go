@@ -70,7 +70,8 @@ func (d DAG) waiting() []Finding {
 	return findings
 }
 
-// ownWaiting returns a finding for each call that is open at a head, and the conversations of paused sub-agents in them.
+// ownWaiting returns a finding for each call that is open at a head, and the conversations of paused sub-agents in
+// them.
 func (d DAG) ownWaiting(seen map[node.ID]bool) (findings []Finding, paused []DAG) {
 	callers, phases := byCaller(d.heads)
 	for _, caller := range callers {

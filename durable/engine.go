@@ -45,11 +45,11 @@ type Engine struct {
 // CallOptions are the limits of a deferred call.
 type CallOptions struct {
 	// Attempts is how many processes may begin the call. With 1 it is never repeated: if its process is lost, the model
-	// reads that the outcome is unknown. Negative is no limit. Defaults to 5 for tools of the agent that may be repeated
-	// (executor.WithEffect), and to 1 for all others.
+	// reads that the outcome is unknown. Negative is no limit. Defaults to 5 for tools of the agent that may be
+	// repeated (executor.WithEffect), and to 1 for all others.
 	Attempts int
-	// ResultTimeout is how long after the pause the call must have its result. After that time the call is given up, and
-	// the model reads so. Defaults to no limit.
+	// ResultTimeout is how long after the pause the call must have its result. After that time the call is given up,
+	// and the model reads so. Defaults to no limit.
 	ResultTimeout time.Duration
 }
 

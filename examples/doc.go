@@ -1,4 +1,5 @@
-// Package examples holds one runnable program in each folder. All of them run offline, on a scripted model, except live:
+// Package examples holds one runnable program in each folder. All of them run offline, on a scripted model, except
+// live:
 //
 //   - weather: three tool calls at the same time; the conversation is saved, drawn, and continued at the next start.
 //   - live: the same question to a real model.
@@ -23,5 +24,6 @@
 //   - imported: a session of Claude Code, read and drawn.
 //   - deferred: tools that another process executes, at any later time, through JSON files.
 //
-// Start each with go run ./examples/NAME. Tests check what they print, except for live. Pages in docs/guides explain some of them.
+// Start each with go run ./examples/NAME. Tests check what they print, except for live. Pages in docs/guides explain
+// some of them.
 package examples

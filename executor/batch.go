@@ -207,8 +207,8 @@ func (b *batch) setContext(c *toolCall) {
 	}
 }
 
-// expire gives up calls when the timeout of the batch has passed or the run has ended: all calls if the run has ended, and otherwise the
-// running ones without a timeout of their own.
+// expire gives up calls when the timeout of the batch has passed or the run has ended: all calls if the run has ended,
+// and otherwise the running ones without a timeout of their own.
 func (b *batch) expire() {
 	b.phase.mu.Lock()
 	defer b.phase.mu.Unlock()

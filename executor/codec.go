@@ -191,9 +191,10 @@ type ToolTaskCodec struct {
 	Keys []string
 }
 
-// Encode returns one task for each pending call that waits for its result, in call order. Each is one JSON object on one
-// line, the same bytes for the same c. Calls of a message of which a call waits for approval have no tasks, because they
-// must not be executed yet. Its errors are those of ContinuationCodec.Encode. A c without a task is a *[CodecError] too.
+// Encode returns one task for each pending call that waits for its result, in call order. Each is one JSON object on
+// one line, the same bytes for the same c. Calls of a message of which a call waits for approval have no tasks, because
+// they must not be executed yet. Its errors are those of ContinuationCodec.Encode. A c without a task is a
+// *[CodecError] too.
 func (k ToolTaskCodec) Encode(c Continuation) ([][]byte, error) {
 	if err := c.check(); err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ type Effect int
 
 // The effects.
 const (
-	// EffectUnknown is the effect of a tool of which nothing is known: a second execution may do its work twice. The call
-	// is in doubt, and [Hook.InDoubt] decides.
+	// EffectUnknown is the effect of a tool of which nothing is known: a second execution may do its work twice. The
+	// call is in doubt, and [Hook.InDoubt] decides.
 	EffectUnknown Effect = iota
 	// EffectReadOnly is the effect of a tool that only reads. Its call is executed again.
 	EffectReadOnly

@@ -530,8 +530,8 @@ func (r *run) afterDeferred(call, ran Call, result Result) (Result, error) {
 	return failure("%v", r.hidden(ran.Name, err)), nil
 }
 
-// checkReplies refuses replies to calls that are not pending, except results that the conversation has already. Those to
-// calls of paused sub-agents are checked with the sub-agents.
+// checkReplies refuses replies to calls that are not pending, except results that the conversation has already. Those
+// to calls of paused sub-agents are checked with the sub-agents.
 func (r *run) checkReplies(p *toolPhase, replies map[string]Reply, names []string) error {
 	executed := map[string]node.ToolExecution{}
 	for _, h := range r.d.Heads() {

@@ -160,8 +160,8 @@ func failure(format string, args ...any) Result {
 // marker follows a text that was cut.
 const marker = "\n\n[truncated]"
 
-// cutBlocks cuts the texts of blocks to a total of bytes and lines, including the marker of the cut. A limit of 0 or less
-// does not apply. It reports whether anything was cut.
+// cutBlocks cuts the texts of blocks to a total of bytes and lines, including the marker of the cut. A limit of 0 or
+// less does not apply. It reports whether anything was cut.
 func cutBlocks(blocks content.Blocks, bytes, lines int) (content.Blocks, bool) {
 	if newBudget(bytes, lines).fitAll(blocks) {
 		return blocks, false

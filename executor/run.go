@@ -205,8 +205,8 @@ func (r *run) bindTools(d dag.DAG) error {
 			}
 		}
 
-		// Without a function the tool is left out of the requests. If the program declared it itself, that is a mistake to
-		// report.
+		// Without a function the tool is left out of the requests. If the program declared it itself, that is a mistake
+		// to report.
 		switch {
 		case runs, r.agent.Handler != nil:
 			r.bound.add(boundTool{name: def.Name, tool: tool})

@@ -14,8 +14,8 @@ import (
 // Tool is a tool that can be executed. [Func] and [NewTool] make one from a function. A program's own type needs these
 // two methods.
 //
-// It may have further methods. What Timeout, Mode, Effect and Deferred return is kept until the tools of the run change.
-// Unwrap may be called at any time.
+// It may have further methods. What Timeout, Mode, Effect and Deferred return is kept until the tools of the run
+// change. Unwrap may be called at any time.
 //
 //   - Err() error: why it cannot be declared. dag.DAG.Tools returns it.
 //   - Timeout() time.Duration: how long a call may take, as with [WithTimeout].

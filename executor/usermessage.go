@@ -21,8 +21,8 @@ func (r *run) answered() (words, whole bool) {
 	return words, words && m.Answer.Stop == content.StopEndTurn
 }
 
-// lastMessage returns the last message of the conversation, searching back from the single head. It returns nil if there
-// is none, or if a node after it has several parents.
+// lastMessage returns the last message of the conversation, searching back from the single head. It returns nil if
+// there is none, or if a node after it has several parents.
 func lastMessage(d dag.DAG) *node.Node {
 	for n := d.Head(); n != nil; n = n.Parent(0) {
 		if _, ok := n.Message(); ok {

@@ -59,8 +59,8 @@ func (w *workers) serve(j work) {
 	}
 }
 
-// done counts the end of a job. If the goroutine is to wait for the next one, done returns the channel that sends it; it
-// sends nil, or is closed, when there is none.
+// done counts the end of a job. If the goroutine is to wait for the next one, done returns the channel that sends it;
+// it sends nil, or is closed, when there is none.
 func (w *workers) done(mayWait bool) <-chan work {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,8 +19,8 @@ type idMaker struct {
 
 var newIDs idMaker
 
-// next returns an ID for the time now, which is the system's: every later ID is greater. The clock may stand still or go
-// back: the ID is still the greatest. A time before 1970 counts as 1970.
+// next returns an ID for the time now, which is the system's: every later ID is greater. The clock may stand still or
+// go back: the ID is still the greatest. A time before 1970 counts as 1970.
 func (m *idMaker) next(now time.Time) (id ID) {
 	var nanos uint64
 	if now.Unix() >= 0 {

@@ -161,8 +161,8 @@ const (
 	// conversation of the sub-agent, as far as it got. The execution has no result, is never sent, and is a head until
 	// the sub-agent continues.
 	ExecutionAwaitingApproval = ExecutionState(content.StopApproval)
-	// ExecutionAwaitingResults is the state of a call whose sub-agent is paused until deferred calls have their results.
-	// It is otherwise like ExecutionAwaitingApproval.
+	// ExecutionAwaitingResults is the state of a call whose sub-agent is paused until deferred calls have their
+	// results. It is otherwise like ExecutionAwaitingApproval.
 	ExecutionAwaitingResults = ExecutionState(content.StopResults)
 )
 

@@ -32,8 +32,8 @@ type unread struct {
 // a payload of type [Unknown], and is written back unchanged. failed may be called more than once for a node, and from
 // any goroutine that uses one.
 //
-// The line may hold line breaks, which are removed when it is decoded. The node refers to line, which must not be changed
-// any more. It is safe for concurrent use, as any node.
+// The line may hold line breaks, which are removed when it is decoded. The node refers to line, which must not be
+// changed any more. It is safe for concurrent use, as any node.
 func ParseLazy(line []byte, resolve func(ID) *Node, failed func(*Node, error)) (*Node, error) {
 	line = bytes.TrimSpace(line)
 	if n := parseEnvelope(line, resolve, failed); n != nil {
@@ -110,8 +110,8 @@ func (u *unread) decoded(n *Node) *Node {
 	return u.node.Load()
 }
 
-// Model returns the model of a response, as its Answer names it, or "". It is quick for a node of [ParseLazy] that is not
-// decoded yet.
+// Model returns the model of a response, as its Answer names it, or "". It is quick for a node of [ParseLazy] that is
+// not decoded yet.
 func (n *Node) Model() string {
 	if u, is := n.payload.(*unread); is && u.node.Load() == nil {
 		if model, known := u.model(); known {

@@ -14,8 +14,8 @@
 // # Conversations and heads
 //
 // A conversation has a key and named heads. [Store.Conversation] opens head "main", and [Conversation.Fork] makes
-// another one, which copies nothing. An append stores only the nodes that are new, and moves one head: its cost does not
-// grow with the conversation. Large texts and images are stored once in a conversation.
+// another one, which copies nothing. An append stores only the nodes that are new, and moves one head: its cost does
+// not grow with the conversation. Large texts and images are stored once in a conversation.
 //
 // # Two writers
 //

@@ -11,9 +11,9 @@ import (
 // It never removes a run that has not ended, a head, or a node that a head or a ref reaches. A paused run needs its
 // conversation and its calls, and a fork is a head: both stay whole.
 type Retention struct {
-	// OlderThan is how long ago a run must have ended, in the store's clock. A run that was removed is unknown: its ID can
-	// be used again, and a late result for it is ErrNoRun in place of ErrRunEnded. So choose it longer than any program
-	// repeats a call.
+	// OlderThan is how long ago a run must have ended, in the store's clock. A run that was removed is unknown: its ID
+	// can be used again, and a late result for it is ErrNoRun in place of ErrRunEnded. So choose it longer than any
+	// program repeats a call.
 	OlderThan time.Duration
 	// DryRun removes nothing, and counts what would be removed.
 	DryRun bool
@@ -23,7 +23,8 @@ type Retention struct {
 
 // Retained counts what [Retention.Apply] has removed, or with DryRun what it would remove.
 type Retained struct {
-	// Runs and Calls are the removed runs with their calls, RunBytes the size of their continuations, calls and results.
+	// Runs and Calls are the removed runs with their calls, RunBytes the size of their continuations, calls and
+	// results.
 	Runs, Calls int
 	RunBytes    int64
 	// Nodes are the removed nodes, and Blobs the removed large texts and images. NodeBytes is the size of both.
@@ -31,8 +32,8 @@ type Retained struct {
 	NodeBytes    int64
 }
 
-// Apply removes old runs, and then from each conversation what no head reaches, in short transactions. After each one it
-// rests for as long as that took, so that other writers get their turn. It can be stopped at any time, and repeated.
+// Apply removes old runs, and then from each conversation what no head reaches, in short transactions. After each one
+// it rests for as long as that took, so that other writers get their turn. It can be stopped at any time, and repeated.
 // After an error the counts may be too low.
 func (r Retention) Apply(ctx context.Context, runs Runs) (done Retained, err error) {
 	request := PruneRunsRequest{OlderThan: r.OlderThan, Limit: r.Batch, DryRun: r.DryRun}

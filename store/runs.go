@@ -73,8 +73,8 @@ type Runs interface {
 	// Renew lets the lease end after d from now. A run that was cancelled, and a call that has its result, have lost
 	// their lease.
 	Renew(ctx context.Context, l Lease, d time.Duration) error
-	// Release gives the lease up. The work has no worker then, and can be claimed again after d. With unused, the claim is not counted as an
-	// attempt: the worker has not begun.
+	// Release gives the lease up. The work has no worker then, and can be claimed again after d. With unused, the claim
+	// is not counted as an attempt: the worker has not begun.
 	Release(ctx context.Context, l Lease, d time.Duration, unused bool) error
 	// Commit is a step of a claimed run. It returns the head as it is afterwards; zero if nothing was appended.
 	Commit(ctx context.Context, s Step) (Head, error)
@@ -174,8 +174,8 @@ type Run struct {
 	Pending int
 	// Claims counts the claims of the run since it began, paused or was requeued.
 	Claims int
-	// Worker is the name of the latest worker, LeaseUntil the end of its lease. After Release, Worker is "", and LeaseUntil
-	// the time from which the run can be claimed.
+	// Worker is the name of the latest worker, LeaseUntil the end of its lease. After Release, Worker is "", and
+	// LeaseUntil the time from which the run can be claimed.
 	Worker     string
 	LeaseUntil time.Time
 	// Began is when the run was stored, Changed when its state changed last.
@@ -267,15 +267,16 @@ type Task struct {
 	Attempts int
 	// ResultTimeout is how long after the pause the call must have its result. 0 is no limit.
 	ResultTimeout time.Duration
-	// External marks a call that no worker executes, such as one that waits for approval. Its result comes from outside.
+	// External marks a call that no worker executes, such as one that waits for approval. Its result comes from
+	// outside.
 	External bool
 }
 
 // TaskState is a call with its claims and its result.
 type TaskState struct {
 	Task Task
-	// Claims counts the claims of the call. Worker is the name of the latest worker, LeaseUntil the end of its lease. After
-	// Release, Worker is "", and LeaseUntil the time from which the call can be claimed.
+	// Claims counts the claims of the call. Worker is the name of the latest worker, LeaseUntil the end of its lease.
+	// After Release, Worker is "", and LeaseUntil the time from which the call can be claimed.
 	Claims     int
 	Worker     string
 	LeaseUntil time.Time

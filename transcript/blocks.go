@@ -96,8 +96,8 @@ func extra(api string, rest []jsonx.Member) content.Extra {
 	return content.Extra{API: api, JSON: jsonx.Object(rest)}
 }
 
-// anthropicBlock reads a block of Anthropic's API. The result is equal to that of package anthropic, so that the block is sent back byte
-// for byte.
+// anthropicBlock reads a block of Anthropic's API. The result is equal to that of package anthropic, so that the block
+// is sent back byte for byte.
 func anthropicBlock(p place, raw content.JSON) content.Block {
 	list, err := object(raw)
 	if err != nil {
@@ -116,7 +116,8 @@ func anthropicBlock(p place, raw content.JSON) content.Block {
 	return p.opaque(raw, p.foreign, fmt.Sprintf("a block of type %q", kind))
 }
 
-// knownAnthropic returns the block of that type with those members, or nil if no block of package content holds all of it.
+// knownAnthropic returns the block of that type with those members, or nil if no block of package content holds all of
+// it.
 func knownAnthropic(p place, kind string, list []jsonx.Member) content.Block {
 	switch kind {
 	case "text":
@@ -154,7 +155,8 @@ func knownAnthropic(p place, kind string, list []jsonx.Member) content.Block {
 	return nil
 }
 
-// anthropicThinking reads thinking. Only thinking with a signature is marked as Anthropic's: no other API can read the signature.
+// anthropicThinking reads thinking. Only thinking with a signature is marked as Anthropic's: no other API can read the
+// signature.
 func anthropicThinking(list []jsonx.Member) content.Block {
 	s, rest, ok := jsonx.TakeText(list, "thinking")
 	if !ok {
@@ -230,8 +232,8 @@ func anthropicSource(j content.JSON) (content.Source, bool) {
 	return s, len(list) == 0 && s.Data+s.Text+s.URL+s.FileID != ""
 }
 
-// reasoningItem reads a reasoning item of OpenAI's Responses API, or returns nil if it is none. The result is equal to that of package
-// openai.
+// reasoningItem reads a reasoning item of OpenAI's Responses API, or returns nil if it is none. The result is equal to
+// that of package openai.
 func reasoningItem(list []jsonx.Member) content.Block {
 	kind, list, _ := jsonx.TakeText(list, "type")
 	if kind != "reasoning" {

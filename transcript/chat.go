@@ -156,7 +156,8 @@ func (c *chatConversation) add(at int, e *entry) error {
 // noArguments is the schema of a function that declares no parameters.
 const noArguments = `{"type":"object","properties":{}}`
 
-// declare imports the members of a conversation other than the messages: the tool definitions, and everything else as a record.
+// declare imports the members of a conversation other than the messages: the tool definitions, and everything else as a
+// record.
 func (c *chatConversation) declare(at int, list []jsonx.Member) error {
 	d := declarations{place: place{im: c.importer, line: at}}
 	definitions := func(name string, list []jsonx.Member) []content.JSON {
@@ -323,7 +324,8 @@ func chatTaken(list []jsonx.Member) []string {
 	return taken
 }
 
-// chatResponse returns the blocks of an assistant's message: thinking, content, a refusal and calls. This is the order of package openai.
+// chatResponse returns the blocks of an assistant's message: thinking, content, a refusal and calls. This is the order
+// of package openai.
 func (p place) chatResponse(list []jsonx.Member, body content.Blocks) ([]content.Block, error) {
 	blocks := []content.Block{}
 	for _, field := range thoughts {
@@ -381,7 +383,8 @@ func (p place) chatCall(raw content.JSON) content.Block {
 	return chatArguments(call, inner, without(rest, "index"))
 }
 
-// chatArguments sets the name and the arguments of a call. In some files the arguments are JSON itself, not a text that holds JSON.
+// chatArguments sets the name and the arguments of a call. In some files the arguments are JSON itself, not a text that
+// holds JSON.
 func chatArguments(call content.ToolUse, function, rest []jsonx.Member) content.ToolUse {
 	call.Name = text(function, "name")
 

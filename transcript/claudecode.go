@@ -79,8 +79,8 @@ func newAgent(im *importer, name string, line int) *agent {
 	return &agent{tree: newTree(im), name: name, line: line}
 }
 
-// commonMembers are the members that nearly every line repeats. The first value of each is metadata of the session. A node has the member
-// as metadata only if its value differs.
+// commonMembers are the members that nearly every line repeats. The first value of each is metadata of the session. A
+// node has the member as metadata only if its value differs.
 var commonMembers = []string{"sessionId", "version", "cwd", "gitBranch", "userType", "entrypoint", "slug"}
 
 // line imports the next line.
@@ -145,8 +145,8 @@ func (s *claudeSession) share(list []jsonx.Member) {
 	}
 }
 
-// logical sets the parent of a line after a compaction. Claude Code writes it as a root, whose logical parent is the line before the
-// compaction.
+// logical sets the parent of a line after a compaction. Claude Code writes it as a root, whose logical parent is the
+// line before the compaction.
 func (s *claudeSession) logical(a *agent, e *entry, list []jsonx.Member) {
 	above := text(list, "logicalParentUuid")
 	switch {
@@ -192,7 +192,8 @@ func (s *claudeSession) unnamedAgent(e *entry) string {
 	return name
 }
 
-// record keeps a line that is not sent to a model. It may name the call that a sub-agent ran for, or the messages that a compaction keeps.
+// record keeps a line that is not sent to a model. It may name the call that a sub-agent ran for, or the messages that
+// a compaction keeps.
 func (s *claudeSession) record(a *agent, e *entry, kind string, list []jsonx.Member, j content.JSON) error {
 	name := "claude-code." + kind
 	if sub := text(list, "subtype"); sub != "" {
@@ -219,7 +220,8 @@ func (s *claudeSession) ran(agent, call string) {
 	}
 }
 
-// metaOf returns the members of a line and its message that the payload does not hold. Further is added to those of the message.
+// metaOf returns the members of a line and its message that the payload does not hold. Further is added to those of the
+// message.
 func (s *claudeSession) metaOf(list, message, further []jsonx.Member) node.Meta {
 	rest := without(list, "type", "uuid", "parentUuid", "timestamp", "message", "toolUseResult", "isSidechain")
 	kept := make([]jsonx.Member, 0, len(rest)+1)
@@ -240,7 +242,8 @@ func (s *claudeSession) place(e *entry) place {
 	return place{im: s.importer, line: e.line, foreign: anthropicAPI}
 }
 
-// assistant imports a line of the assistant. Claude Code writes each block of a response as a line of its own. They become one message.
+// assistant imports a line of the assistant. Claude Code writes each block of a response as a line of its own. They
+// become one message.
 func (s *claudeSession) assistant(a *agent, e *entry, list, message []jsonx.Member) error {
 	blocks, err := s.place(e).list(get(message, "content"), anthropicBlock)
 	if err != nil {
@@ -282,7 +285,8 @@ func (s *claudeSession) assistant(a *agent, e *entry, list, message []jsonx.Memb
 	return nil
 }
 
-// joinLine adds a line to the message that it is a part of. The last line has the token counts and the stop reason of the response.
+// joinLine adds a line to the message that it is a part of. The last line has the token counts and the stop reason of
+// the response.
 func (s *claudeSession) joinLine(a *agent, whole, e *entry, answer node.Answer) {
 	m := whole.payload.(node.Message)
 	if answer.Usage != (content.Usage{}) {

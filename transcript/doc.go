@@ -23,7 +23,8 @@
 //	head_ids                         the heads, and then the nodes without children that those do not reach
 //	metadata                         metadata of the node or of the conversation
 //
-// Claude Code, a session as JSON lines. The files of sub-agents may follow in the same reader, as with [io.MultiReader]:
+// Claude Code, a session as JSON lines. The files of sub-agents may follow in the same reader, as with
+// [io.MultiReader]:
 //
 //	uuid, parentUuid                 the tree; the branch with the newest line is the main conversation
 //	user                             node.Message; also with isMeta, because it was sent to the model
@@ -82,16 +83,16 @@
 //	values, channel_values           of a state or a checkpoint: the members beside the messages are a node.Custom "langchain"
 //	any other member of a message    metadata "langchain"
 //
-// Files of Claude Code and pi lack the system prompt and the tools. Thinking that its provider binds to them is kept, drawn and saved,
-// but not sent again (node.Answer.Seen).
+// Files of Claude Code and pi lack the system prompt and the tools. Thinking that its provider binds to them is kept,
+// drawn and saved, but not sent again (node.Answer.Seen).
 //
-// In all formats, an unknown block becomes a content.Opaque, with a note. Most files lack the definitions of the tools. Until DAG.Tools
-// declares them, the conversation has a dag.UndeclaredTool finding for each call.
+// In all formats, an unknown block becomes a content.Opaque, with a note. Most files lack the definitions of the tools.
+// Until DAG.Tools declares them, the conversation has a dag.UndeclaredTool finding for each call.
 //
 // # Times and IDs
 //
-// A node has the time of its line. If the line's ID is a UUID, the node has the same ID. Other IDs are derived from the session's ID and
-// the name of the line, so that importing a file twice returns the same conversation.
+// A node has the time of its line. If the line's ID is a UUID, the node has the same ID. Other IDs are derived from the
+// session's ID and the name of the line, so that importing a file twice returns the same conversation.
 //
 // # Concurrency
 //
@@ -99,9 +100,9 @@
 //
 // # Errors
 //
-// Every error is an *[Error] with the line and the reason. A file with an error is not imported, unless [Options.Lenient] is set or only
-// its last line is cut off. A file without any line that Claude Code or pi writes is ErrShape, because it has another format. Import does
-// not guess the format; "plait import" does.
+// Every error is an *[Error] with the line and the reason. A file with an error is not imported, unless
+// [Options.Lenient] is set or only its last line is cut off. A file without any line that Claude Code or pi writes is
+// ErrShape, because it has another format. Import does not guess the format; "plait import" does.
 //
 // Content that a conversation cannot hold is a [Note], not an error. Nothing is left out without one.
 package transcript

@@ -12,8 +12,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// id returns the ID of the node with that name in the file. A name that is an unused UUID is the ID. Otherwise the ID is a UUIDv8: the
-// time, so that IDs sort by it, and a hash of the format, the session and the name.
+// id returns the ID of the node with that name in the file. A name that is an unused UUID is the ID. Otherwise the ID
+// is a UUIDv8: the time, so that IDs sort by it, and a hash of the format, the session and the name.
 func (im *importer) id(name string, at time.Time) node.ID {
 	if len(name) == 36 {
 		if id, err := uuid.Parse(name); err == nil && id != uuid.Nil && !im.used[id] {

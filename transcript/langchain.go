@@ -11,8 +11,9 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// langChain imports messages of LangChain, or a state of LangGraph with messages. The forms are those of langchain-core's messages
-// (libs/core/langchain_core/messages) and load.dumpd, and of langgraph's StateSnapshot and Checkpoint.
+// langChain imports messages of LangChain, or a state of LangGraph with messages. The forms are those of
+// langchain-core's messages (libs/core/langchain_core/messages) and load.dumpd, and of langgraph's StateSnapshot and
+// Checkpoint.
 func (im *importer) langChain(r io.Reader) error {
 	data, err := im.readAll(r)
 	if err != nil {
@@ -90,8 +91,8 @@ func (c *langChainFile) value(at int, where string, j content.JSON) error {
 	return c.errorf(at, where, ErrShape, `an object is neither a message nor a state with "messages": %s`, excerpt(j))
 }
 
-// stateWrappers are the members in which LangGraph keeps a state: StateSnapshot.values, Checkpoint.channel_values, and the Checkpoint of a
-// CheckpointTuple. Their neighbors become metadata under the key.
+// stateWrappers are the members in which LangGraph keeps a state: StateSnapshot.values, Checkpoint.channel_values, and
+// the Checkpoint of a CheckpointTuple. Their neighbors become metadata under the key.
 var stateWrappers = []struct{ member, key string }{
 	{"values", "state"}, {"channel_values", "checkpoint"}, {"checkpoint", "checkpoint_tuple"},
 }
@@ -102,7 +103,8 @@ const maxWrappers = 1
 // join returns the position of a member within another position.
 func join(where, name string) string { return strings.TrimPrefix(where+"."+name, ".") }
 
-// list imports the messages of a conversation, or the conversations of a batch. Rest holds the other members of a state.
+// list imports the messages of a conversation, or the conversations of a batch. Rest holds the other members of a
+// state.
 func (c *langChainFile) list(at int, where string, rest []jsonx.Member, messages []content.JSON) error {
 	if len(messages) > 0 {
 		if _, nested := items(messages[0]); nested {
@@ -323,8 +325,8 @@ func (p place) langChainResponse(e *entry, fields []jsonx.Member) error {
 		return err
 	}
 
-	// A call in both the content and tool_calls keeps its position in the content, but the values are those of tool_calls: streamed
-	// content may lack the arguments.
+	// A call in both the content and tool_calls keeps its position in the content, but the values are those of
+	// tool_calls: streamed content may lack the arguments.
 	byID := map[string]int{}
 	for i, b := range calls {
 		if use, ok := b.(content.ToolUse); ok {
@@ -356,8 +358,8 @@ func (p place) langChainResponse(e *entry, fields []jsonx.Member) error {
 	return nil
 }
 
-// langChainCalls returns the calls outside the content: those that LangChain could parse, and then those that it could not. If there are
-// none, it returns the calls in the provider's own form.
+// langChainCalls returns the calls outside the content: those that LangChain could parse, and then those that it could
+// not. If there are none, it returns the calls in the provider's own form.
 func (p place) langChainCalls(fields, kwargs []jsonx.Member) []content.Block {
 	var calls []content.Block
 	good, _ := items(get(fields, "tool_calls"))
@@ -455,7 +457,8 @@ func langChainBlock(p place, raw content.JSON) content.Block {
 	return p.opaque(raw, p.foreign, fmt.Sprintf("a block of type %q", kind))
 }
 
-// langChainThinking reads a reasoning item of OpenAI's Responses API, or thinking in LangChain's own form. It returns nil for neither.
+// langChainThinking reads a reasoning item of OpenAI's Responses API, or thinking in LangChain's own form. It returns
+// nil for neither.
 func (p place) langChainThinking(list, rest []jsonx.Member) content.Block {
 	if get(list, "summary") != "" || get(list, "encrypted_content") != "" {
 		return reasoningItem(without(list, "index"))
@@ -475,8 +478,8 @@ func (p place) langChainThinking(list, rest []jsonx.Member) content.Block {
 	return content.Thinking{Text: thought, Extra: extra("langchain", rest)}
 }
 
-// langChainMedia reads an image or a file with the member names of version 1, of version 0 ("source_type") or of Anthropic ("source"). It
-// returns nil for anything else.
+// langChainMedia reads an image or a file with the member names of version 1, of version 0 ("source_type") or of
+// Anthropic ("source"). It returns nil for anything else.
 func langChainMedia(p place, kind string, list []jsonx.Member) content.Block {
 	if get(list, "source") != "" {
 		return knownAnthropic(p, kind, list)
@@ -554,7 +557,8 @@ func langChainStop(reason string) content.Stop {
 	return claudeStop(reason)
 }
 
-// langChainUsage returns the token counts of a message. LangChain's input_tokens include tokens read from and written to a cache.
+// langChainUsage returns the token counts of a message. LangChain's input_tokens include tokens read from and written
+// to a cache.
 func langChainUsage(fields []jsonx.Member) content.Usage {
 	usage, _ := object(get(fields, "usage_metadata"))
 	in, _ := object(get(usage, "input_token_details"))

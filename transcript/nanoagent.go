@@ -193,7 +193,8 @@ func (g *nanoGraph) link() error {
 	return nil
 }
 
-// order returns the nodes so that each comes after its parents. It walks with a stack of its own, because a graph may be deep.
+// order returns the nodes so that each comes after its parents. It walks with a stack of its own, because a graph may
+// be deep.
 func (g *nanoGraph) order() ([]*nanoNode, error) {
 	order := make([]*nanoNode, 0, len(g.all))
 
@@ -342,8 +343,8 @@ func (g *nanoGraph) message(n *nanoNode) (node.Payload, error) {
 	return node.Message{Role: role, Blocks: shared(blocks, n.parents)}, nil
 }
 
-// shared replaces the content of results by the equal content of the parents, which are executions, so that it is kept in memory and
-// saved once.
+// shared replaces the content of results by the equal content of the parents, which are executions, so that it is kept
+// in memory and saved once.
 func shared(blocks content.Blocks, parents []*nanoNode) content.Blocks {
 	list := blocks.Slice()
 	for i, b := range list {
@@ -477,8 +478,8 @@ func (g *nanoGraph) execution(n *nanoNode) (node.Payload, error) {
 	return e, nil
 }
 
-// claim sets the index, tool and input of e from its call: the first call of the parent with its ID that has no execution yet. It reports
-// whether there is one.
+// claim sets the index, tool and input of e from its call: the first call of the parent with its ID that has no
+// execution yet. It reports whether there is one.
 func claim(n *nanoNode, e *node.ToolExecution) bool {
 	if len(n.parents) != 1 || n.parents[0].made == nil {
 		return false
@@ -500,7 +501,8 @@ func claim(n *nanoNode, e *node.ToolExecution) bool {
 	return false
 }
 
-// child imports the conversation of a sub-graph. It returns the heads, and the members of the sub-graph that the nodes do not hold.
+// child imports the conversation of a sub-graph. It returns the heads, and the members of the sub-graph that the nodes
+// do not hold.
 func (g *nanoGraph) child(n *nanoNode) (node.List[*node.Node], []jsonx.Member, error) {
 	var none node.List[*node.Node]
 	if g.depth >= maxSubGraphs {
@@ -530,7 +532,8 @@ func (g *nanoGraph) child(n *nanoNode) (node.List[*node.Node], []jsonx.Member, e
 	return node.ListOf(heads...), about, nil
 }
 
-// heads returns the heads of the graph: those that it names, and then the other nodes without children that those do not reach.
+// heads returns the heads of the graph: those that it names, and then the other nodes without children that those do
+// not reach.
 func (g *nanoGraph) heads(ids content.JSON) ([]*node.Node, error) {
 	named, ok := items(ids)
 	if !ok && ids != "" {
@@ -583,8 +586,8 @@ func (g *nanoGraph) heads(ids content.JSON) ([]*node.Node, error) {
 	return list, nil
 }
 
-// nanoUsage returns the token counts of a run. Anthropic's input_tokens exclude cached tokens. OpenAI's include them, and only OpenAI's
-// API reports cached_tokens.
+// nanoUsage returns the token counts of a run. Anthropic's input_tokens exclude cached tokens. OpenAI's include them,
+// and only OpenAI's API reports cached_tokens.
 func nanoUsage(list []jsonx.Member) content.Usage {
 	cached := count(list, "cached_tokens")
 	return content.Usage{

@@ -51,10 +51,11 @@ type line struct {
 	text string
 }
 
-// lines calls each with every line that is not blank. A file without such lines is an error, because it is most likely the wrong file.
+// lines calls each with every line that is not blank. A file without such lines is an error, because it is most likely
+// the wrong file.
 //
-// The program that appends to the file may still be writing its last line. A last line that ends in the middle of its JSON is therefore
-// left out, with a note.
+// The program that appends to the file may still be writing its last line. A last line that ends in the middle of its
+// JSON is therefore left out, with a note.
 func (im *importer) lines(r io.Reader, each func(line) error) error {
 	limited := &io.LimitedReader{R: r, N: im.opts.Limit}
 	in := bufio.NewReaderSize(limited, 64<<10)
@@ -111,8 +112,8 @@ func (im *importer) noteTorn(err error) {
 	}
 }
 
-// valid returns the text as valid JSON. Invalid UTF-8 and lone surrogates become U+FFFD: programs in JavaScript write them when they cut
-// a text in the middle of a character.
+// valid returns the text as valid JSON. Invalid UTF-8 and lone surrogates become U+FFFD: programs in JavaScript write
+// them when they cut a text in the middle of a character.
 func (im *importer) valid(at int, text string) (content.JSON, error) {
 	j := content.JSON(text)
 	if j.Valid() {
@@ -255,7 +256,8 @@ func seconds(s float64) time.Time {
 	return time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC()
 }
 
-// stamp converts a text in RFC 3339 form, or milliseconds since 1970, to a time. It returns the zero time if j is neither.
+// stamp converts a text in RFC 3339 form, or milliseconds since 1970, to a time. It returns the zero time if j is
+// neither.
 func stamp(j content.JSON) time.Time {
 	if s, ok := jsonx.Text(j); ok {
 		t, err := time.Parse(time.RFC3339Nano, s)
@@ -302,8 +304,9 @@ func (im *importer) recognize(line int, own bool) {
 	}
 }
 
-// unrecognized returns an error if the file has lines, and the format's own program writes none of them. Lines of unknown types are
-// kept as records; without this check, a file of another program would become a conversation of nothing but records.
+// unrecognized returns an error if the file has lines, and the format's own program writes none of them. Lines of
+// unknown types are kept as records; without this check, a file of another program would become a conversation of
+// nothing but records.
 func (im *importer) unrecognized() error {
 	if im.own || im.foreign == 0 {
 		return nil

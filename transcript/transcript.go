@@ -75,11 +75,11 @@ const (
 	ClaudeCode Format = "claude-code"
 	// Pi is a session of the coding agent pi: JSON lines, linked to their parents by id.
 	Pi Format = "pi"
-	// Chat is messages in the form of OpenAI's Chat Completions API. The file is a list of messages, an object with "messages", one
-	// such object a line (as files for fine-tuning are), or one message a line.
+	// Chat is messages in the form of OpenAI's Chat Completions API. The file is a list of messages, an object with
+	// "messages", one such object a line (as files for fine-tuning are), or one message a line.
 	Chat Format = "chat"
-	// LangChain is messages of LangChain as written by dumpd, messages_to_dict or model_dump. The file is a list of messages, one
-	// message a line, or a state or a checkpoint of LangGraph with a list "messages".
+	// LangChain is messages of LangChain as written by dumpd, messages_to_dict or model_dump. The file is a list of
+	// messages, one message a line, or a state or a checkpoint of LangGraph with a list "messages".
 	LangChain Format = "langchain"
 )
 
@@ -98,8 +98,8 @@ type Options struct {
 	Lenient bool
 	// Limit is the maximum length of a file in bytes. Memory use is proportional to what was read. Defaults to 1 GiB.
 	Limit int64
-	// Time is the time of a node if the file has none for the node or for any node before it. Defaults to the beginning of 1970, so
-	// that importing a file twice returns the same conversation.
+	// Time is the time of a node if the file has none for the node or for any node before it. Defaults to the beginning
+	// of 1970, so that importing a file twice returns the same conversation.
 	Time time.Time
 }
 
@@ -107,10 +107,11 @@ type Options struct {
 type Imported struct {
 	// DAG holds all conversations. Its heads are theirs, in order.
 	DAG dag.DAG
-	// Conversations holds each conversation as a value of its own. They share their nodes. The first is the main conversation: the
-	// one that the file marks as current, or else the one with the newest line.
+	// Conversations holds each conversation as a value of its own. They share their nodes. The first is the main
+	// conversation: the one that the file marks as current, or else the one with the newest line.
 	Conversations []dag.DAG
-	// Notes lists what was changed, what was kept as a node or block of another kind, and what was left out. They are sorted by line.
+	// Notes lists what was changed, what was kept as a node or block of another kind, and what was left out. They are
+	// sorted by line.
 	Notes []Note
 }
 
@@ -135,8 +136,8 @@ const (
 	NoteChanged NoteKind = "changed"
 	// NoteAssumed means that the file lacks a fact, for which something was assumed.
 	NoteAssumed NoteKind = "assumed"
-	// NoteLeftOut means that it is not kept. Either something that is kept makes it redundant, or no node or block can hold it, or the
-	// file was cut off in the middle of it.
+	// NoteLeftOut means that it is not kept. Either something that is kept makes it redundant, or no node or block can
+	// hold it, or the file was cut off in the middle of it.
 	NoteLeftOut NoteKind = "left out"
 )
 
@@ -163,7 +164,8 @@ func (n Note) String() string {
 	return safetext.Escape(text+string(n.Kind)+": "+n.Detail, maxShown)
 }
 
-// Import reads a file of that format, to the end of r. Every error is an *Error. The Imported returned with an error is empty.
+// Import reads a file of that format, to the end of r. Every error is an *Error. The Imported returned with an error is
+// empty.
 func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 	im := &importer{format: format, used: map[node.ID]bool{}, sum: sha256.New()}
 	if o != nil {
@@ -193,8 +195,9 @@ func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 	return im.imported(), nil
 }
 
-// seenElsewhere is the node.Answer.Seen of responses in files that lack the system prompt and the tools. It is the digest of no
-// conversation. Thinking that its provider binds to the preceding transcript is therefore kept, but not sent again.
+// seenElsewhere is the node.Answer.Seen of responses in files that lack the system prompt and the tools. It is the
+// digest of no conversation. Thinking that its provider binds to the preceding transcript is therefore kept, but not
+// sent again.
 var seenElsewhere = node.Digest(sha256.Sum256([]byte("plait.transcript.seen elsewhere")))
 
 var importers = map[Format]func(*importer, io.Reader) error{

@@ -10,7 +10,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// tree is a conversation in a file whose lines name their parents. Lines are collected one by one; build then makes the nodes.
+// tree is a conversation in a file whose lines name their parents. Lines are collected one by one; build then makes the
+// nodes.
 type tree struct {
 	im      *importer
 	entries []*entry
@@ -340,8 +341,8 @@ func (s *slot) ancestorAt(depth int) *slot {
 	return s
 }
 
-// join adds the results in an entry to the tool phase of their calls. It reports false if they have none: the calls must be in the
-// message directly before the entry, or before other results of the same message.
+// join adds the results in an entry to the tool phase of their calls. It reports false if they have none: the calls
+// must be in the message directly before the entry, or before other results of the same message.
 func (t *tree) join(e *entry, blocks content.Blocks, up *slot) bool {
 	results := blocks.ToolResults()
 	if up == nil || len(results) == 0 {
@@ -427,8 +428,8 @@ func (t *tree) leaves() []*slot {
 	return append([]*slot{main}, leaves...)
 }
 
-// placeRecords puts each record before the entry that follows it in the file, and returns the records that no entry follows. No record
-// comes between calls and their results.
+// placeRecords puts each record before the entry that follows it in the file, and returns the records that no entry
+// follows. No record comes between calls and their results.
 func (t *tree) placeRecords(leaves []*slot) []extraNode {
 	slices.SortStableFunc(t.records, func(a, b extraNode) int { return cmp.Compare(a.line, b.line) })
 
@@ -508,12 +509,12 @@ func (t *tree) make(s *slot) error {
 	return err
 }
 
-// maxReplaced limits how many nodes the compactions of a file may name in all. Each compaction names the nodes that it replaces, so a
-// hostile file could make the total quadratic in its length.
+// maxReplaced limits how many nodes the compactions of a file may name in all. Each compaction names the nodes that it
+// replaces, so a hostile file could make the total quadratic in its length.
 const maxReplaced = 16 << 20
 
-// replaced returns the messages that a compaction replaces: those before it, back to and including the compaction before it and what
-// that one keeps.
+// replaced returns the messages that a compaction replaces: those before it, back to and including the compaction
+// before it and what that one keeps.
 func (t *tree) replaced(s *slot) ([]node.ID, error) {
 	if !s.compacts() {
 		return nil, nil
@@ -559,8 +560,8 @@ func (t *tree) keptBy(s *slot) *slot {
 	return e.slot
 }
 
-// makePhase makes an execution for each result and, unless the phase is open, the message with all results. In a closed phase, a call
-// without a result gets content.NoResult, which is also what a model is sent in its place.
+// makePhase makes an execution for each result and, unless the phase is open, the message with all results. In a closed
+// phase, a call without a result gets content.NoResult, which is also what a model is sent in its place.
 func (t *tree) makePhase(s *slot, after []*node.Node) error {
 	calling := s.parent
 	closed := !s.isOpen()

@@ -11,8 +11,8 @@
 //	d := dag.New().User("What is a DAG?").Assistant("A graph without cycles.")
 //	err := viz.Mermaid(os.Stdout, d, nil)
 //
-// The texts of a conversation are untrusted. A drawing shows them letter for letter, and nothing in them can break the drawing,
-// run, fetch or link. The same conversation gives the same bytes.
+// The texts of a conversation are untrusted. A drawing shows them letter for letter, and nothing in them can break the
+// drawing, run, fetch or link. The same conversation gives the same bytes.
 //
 // # Concurrency
 //
@@ -20,6 +20,7 @@
 //
 // # Errors
 //
-// The functions return the error of the chain that built the conversation ([dag.DAG.Err]) and the error of the writer unchanged.
-// [ErrTooLarge] marks a conversation that does not fit even when it is folded. [SizeError] names the limit it exceeds.
+// The functions return the error of the chain that built the conversation ([dag.DAG.Err]) and the error of the writer
+// unchanged. [ErrTooLarge] marks a conversation that does not fit even when it is folded. [SizeError] names the limit
+// it exceeds.
 package viz

@@ -10,13 +10,13 @@ import (
 // The way of a text into a Mermaid label has two steps, always in this order: [safetext.Clip] leaves what can be shown
 // and cuts it to the size of a box, [escape] writes it so that Mermaid shows it letter for letter and obeys none of it.
 //
-// Line breaks stay raw newlines and never become <br/>: one "<" sends Mermaid's whole label through an HTML sanitiser, whose
-// output turns some of our escapes back into syntax.
+// Line breaks stay raw newlines and never become <br/>: one "<" sends Mermaid's whole label through an HTML sanitiser,
+// whose output turns some of our escapes back into syntax.
 
 // escape writes plain text as the inside of a quoted Mermaid label. Mermaid 10.9 to 12.3 shows exactly that text, at
-// any security level: nothing in it can end the label, run, fetch, link, format or draw. Two signs that Mermaid uses for
-// its own escapes cannot be shown: "ﬂ" becomes "fl", and a zero width space goes between "¶" and "ß". The result holds
-// no "<", "&", "`" or `"`, so it is also harmless in a Markdown fence and inside <pre>.
+// any security level: nothing in it can end the label, run, fetch, link, format or draw. Two signs that Mermaid uses
+// for its own escapes cannot be shown: "ﬂ" becomes "fl", and a zero width space goes between "¶" and "ß". The result
+// holds no "<", "&", "`" or `"`, so it is also harmless in a Markdown fence and inside <pre>.
 func escape(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return " " // Mermaid refuses an empty label

@@ -18,7 +18,8 @@ const (
 	mermaidText  = 50_000 // its whole text, in UTF-16 code units
 )
 
-// A larger drawing is folded. The numbers leave room below Mermaid's limits for the page around it, and keep a drawing readable.
+// A larger drawing is folded. The numbers leave room below Mermaid's limits for the page around it, and keep a drawing
+// readable.
 const (
 	budgetEdges = 450
 	budgetText  = 45_000

@@ -249,7 +249,8 @@ func (c *splitter) fits(from, to, maxEdges, maxText int) bool {
 	}
 	text += edges * edgeText
 
-	// within is the innermost group around all boxes so far. Its frame is shown, and so is that of each group with a box.
+	// within is the innermost group around all boxes so far. Its frame is shown, and so is that of each group with a
+	// box.
 	within := c.vertices[c.all.boxes[from]].group
 	text += c.frameText(within)
 	for p := from; p < to && text <= maxText; p++ {

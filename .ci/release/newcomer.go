@@ -63,8 +63,8 @@ var newcomers = []newcomer{
 	{module: root + "/store/postgres", main: storeProgram, part: openPostgres, prints: stored, url: true},
 }
 
-// try makes the module, gets ours, and compiles and runs the program. Without a PostgreSQL server, a program that needs one
-// is only compiled.
+// try makes the module, gets ours, and compiles and runs the program. Without a PostgreSQL server, a program that needs
+// one is only compiled.
 func (n newcomer) try(env environment, t tree) error {
 	dir := filepath.Join(env.temp, "newcomer", strings.ReplaceAll(n.module, "/", "_"))
 	if err := os.MkdirAll(dir, 0o755); err != nil {

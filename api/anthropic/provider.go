@@ -20,8 +20,8 @@ import (
 type Provider struct {
 	model   string
 	options Options
-	// Post is the SDK's client's. The client itself is not kept in a Provider: through a field, a linker that cannot tell
-	// which methods are called by reflection would keep every method of every service of the SDK.
+	// Post is the SDK's client's. The client itself is not kept in a Provider: through a field, a linker that cannot
+	// tell which methods are called by reflection would keep every method of every service of the SDK.
 	post func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
 }
 

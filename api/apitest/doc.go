@@ -10,7 +10,8 @@
 //	fmt.Println(len(model.Requests()), d.Text())
 //
 // Packages beside this one help to test providers: apitest/conformance has the suite that every provider passes,
-// apitest/fake has servers that refuse what a real API refuses, and apitest/tape records real traffic and plays it back.
+// apitest/fake has servers that refuse what a real API refuses, and apitest/tape records real traffic and plays it
+// back.
 //
 // # Concurrency
 //

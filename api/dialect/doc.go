@@ -1,4 +1,5 @@
-// Package dialect makes requests that a model's API accepts. It is for those who write an api.Provider; a caller of one does not need it.
+// Package dialect makes requests that a model's API accepts. It is for those who write an api.Provider; a caller of one
+// does not need it.
 //
 // The smallest whole program:
 //
@@ -9,8 +10,8 @@
 //	}
 //	// … write messages as the API's JSON …
 //
-// A conversation may have been built by hand, cut, merged or loaded, and other models may have had a part in it. Three pieces turn it into
-// what one API accepts:
+// A conversation may have been built by hand, cut, merged or loaded, and other models may have had a part in it. Three
+// pieces turn it into what one API accepts:
 //
 //   - A [Target] describes the API: its media, its tool names, call IDs and schemas. [Target.Accept] converts a block, [Target.Tool] a tool
 //     definition. [TargetOf] returns those of Anthropic, OpenAI and Gemini.

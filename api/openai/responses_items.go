@@ -67,8 +67,8 @@ func (w *itemWriter) assistant(b content.Block) {
 	}
 }
 
-// assistantText writes a text of the assistant. A text that was a part of a message joins the parts before it, if they are of
-// the same message.
+// assistantText writes a text of the assistant. A text that was a part of a message joins the parts before it, if they
+// are of the same message.
 func (w *itemWriter) assistantText(t content.Text) {
 	list, note := extraOf(t.Extra)
 	switch {

@@ -24,8 +24,8 @@ type transport struct {
 	server server
 }
 
-// post is the method Post of the SDK's client. The client itself is not kept in a provider: through a field, a linker that
-// cannot tell which methods are called by reflection would keep every method of every service of the SDK.
+// post is the method Post of the SDK's client. The client itself is not kept in a provider: through a field, a linker
+// that cannot tell which methods are called by reflection would keep every method of every service of the SDK.
 type post func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
 
 func newTransport(name, path string, o *Options) *transport {

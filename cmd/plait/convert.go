@@ -107,7 +107,8 @@ func unfinished(data []byte) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// formatOf returns the format of a file: the named one, or the recognized one if none is named. It is an error if they differ.
+// formatOf returns the format of a file: the named one, or the recognized one if none is named. It is an error if they
+// differ.
 func formatOf(data []byte, from string, names []string) (string, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return "", errors.New("it is empty")

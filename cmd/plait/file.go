@@ -17,8 +17,8 @@ const std = "-"
 // load reads the conversation in a file or a database.
 func (s *streams) load(name string) (dag.DAG, error) { return s.loadWith(dag.Loader{}, name) }
 
-// glance is load for a command that looks at few nodes of a conversation. They are decoded when they are looked at: after that, check the
-// conversation's Err.
+// glance is load for a command that looks at few nodes of a conversation. They are decoded when they are looked at:
+// after that, check the conversation's Err.
 func (s *streams) glance(name string) (dag.DAG, error) {
 	return s.loadWith(dag.Loader{Lazy: true}, name)
 }

@@ -109,8 +109,8 @@ func endpointNames() []string {
 	return names
 }
 
-// savedRequest holds the members of an imported request other than the conversation. They are saved in the metadata of the file, so that
-// the request can be made again.
+// savedRequest holds the members of an imported request other than the conversation. They are saved in the metadata of
+// the file, so that the request can be made again.
 type savedRequest struct {
 	API   string          `json:"api"`
 	Model string          `json:"model,omitempty"`
@@ -147,7 +147,8 @@ func savedRequestOf(d dag.DAG) (a savedRequest) {
 	return a
 }
 
-// request returns the request for a conversation, with the options of the imported request if that was one of the same API.
+// request returns the request for a conversation, with the options of the imported request if that was one of the same
+// API.
 func request(d dag.DAG, e endpoint) api.Request {
 	t := d.Transcript()
 	req := api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages}
@@ -157,7 +158,8 @@ func request(d dag.DAG, e endpoint) api.Request {
 	return req
 }
 
-// optionsFor returns the settings for requests to an API. For the API and model of the imported request, they are those of that request.
+// optionsFor returns the settings for requests to an API. For the API and model of the imported request, they are those
+// of that request.
 func optionsFor(d dag.DAG, e endpoint, named string) (endpointOptions, error) {
 	model, err := modelOf(d, e, named)
 	how := endpointOptions{model: model}
@@ -186,7 +188,8 @@ func withBody(d dag.DAG, e endpoint, model, members string) (dag.DAG, error) {
 	return d.WithMetadata(requestKey, kept), nil
 }
 
-// modelOf returns the model to send requests to: the named one, or else that of the imported request, or else that of the last response.
+// modelOf returns the model to send requests to: the named one, or else that of the imported request, or else that of
+// the last response.
 func modelOf(d dag.DAG, e endpoint, named string) (string, error) {
 	if named != "" {
 		return named, nil

@@ -157,7 +157,8 @@ type row struct {
 	Parents []string `json:"parents,omitempty"`
 	Time    string   `json:"time,omitempty"`
 
-	// Failed, Model, Stop and Usage are those of the node itself: of a response, an execution, or the whole run for its stop reason.
+	// Failed, Model, Stop and Usage are those of the node itself: of a response, an execution, or the whole run for its
+	// stop reason.
 	Failed bool          `json:"failed,omitempty"`
 	Model  string        `json:"model,omitempty"`
 	Stop   string        `json:"stop,omitempty"`
@@ -168,7 +169,8 @@ type row struct {
 	described describe.Node
 }
 
-// rows returns a row for each of the last nodes, or for each node if last is 0. With all, it includes the nodes of sub-agents.
+// rows returns a row for each of the last nodes, or for each node if last is 0. With all, it includes the nodes of
+// sub-agents.
 func rows(d dag.DAG, all bool, last int) []row {
 	nodes := d.Nodes()
 	if all {
@@ -438,7 +440,8 @@ func completeNode(s *streams, cmd *cobra.Command, flag string) {
 	})
 }
 
-// nodeNames returns the completions for a node: the refs of a file, and the abbreviated digests of its last nodes with their content.
+// nodeNames returns the completions for a node: the refs of a file, and the abbreviated digests of its last nodes with
+// their content.
 func (s *streams) nodeNames(file string) []string {
 	if file == std {
 		return nil

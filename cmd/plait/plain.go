@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Errors of the library begin with the name of their package, as Go errors do, and some end in a Go type. Neither helps a user of the
-// command.
+// Errors of the library begin with the name of their package, as Go errors do, and some end in a Go type. Neither helps
+// a user of the command.
 var (
 	packagePrefix = regexp.MustCompile(`(^|: |\n)(?:dag|executor|api|content|node|transcript|viz|page|live|json|jsontext): `)
 	methodPrefix  = regexp.MustCompile(`(^|: )(?:FromTranscript|Merge|Resume|resume): `)

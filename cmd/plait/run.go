@@ -293,8 +293,8 @@ func (r *runner) watch(events iter.Seq2[executor.Event, error]) (dag.DAG, error)
 	return after, failure
 }
 
-// showRepairs prints the repairs of a request, also with --quiet. Every request of a run repeats the repairs of those before it, so each is
-// printed once.
+// showRepairs prints the repairs of a request, also with --quiet. Every request of a run repeats the repairs of those
+// before it, so each is printed once.
 func (r *runner) showRepairs(repairs []api.RepairNote) {
 	for _, note := range repairs {
 		r.showRepair(note.String())
@@ -438,7 +438,8 @@ func (r *runner) openTape() error {
 	return err
 }
 
-// closeTape writes the file of --record. A run need not use all that was recorded, and requests that were not recorded have failed already.
+// closeTape writes the file of --record. A run need not use all that was recorded, and requests that were not recorded
+// have failed already.
 func (r *runner) closeTape() error {
 	if r.tape == nil {
 		return nil
@@ -450,7 +451,8 @@ func (r *runner) closeTape() error {
 	return err
 }
 
-// choose sets the provider. Flags that are not given have the values of the last run, unless the model is of another provider.
+// choose sets the provider. Flags that are not given have the values of the last run, unless the model is of another
+// provider.
 func (r *runner) choose(d dag.DAG) {
 	if r.provider != "" {
 		return
@@ -541,14 +543,15 @@ func withoutFunction(defs []content.Tool, bound []dag.Tool) []string {
 	return names
 }
 
-// defersUnchecked reports whether the arguments of deferred calls are not checked: as the user wants it, or because tools are declared by
-// a type that the provider knows. Programs execute some of these, and only the provider knows which.
+// defersUnchecked reports whether the arguments of deferred calls are not checked: as the user wants it, or because
+// tools are declared by a type that the provider knows. Programs execute some of these, and only the provider knows
+// which.
 func defersUnchecked(defs []content.Tool, unchecked bool) bool {
 	return unchecked || slices.ContainsFunc(defs, content.Tool.Server)
 }
 
-// deferAll defers all calls to the caller of the command, except those of tools that the agent has already. Their arguments are checked
-// first, unless defersUnchecked.
+// deferAll defers all calls to the caller of the command, except those of tools that the agent has already. Their
+// arguments are checked first, unless defersUnchecked.
 func deferAll(a *executor.Agent, defs []content.Tool, unchecked bool) {
 	known := toolNames(a.Tools)
 	for _, def := range defs {
@@ -594,7 +597,8 @@ func (r *runner) open(name string) (dag.DAG, error) {
 }
 
 // keep saves the conversation in place of the one that was read. If the file was changed meanwhile or cannot be
-// written, the conversation is saved in another file, because the tokens were paid for. It returns the FILE that has it.
+// written, the conversation is saved in another file, because the tokens were paid for. It returns the FILE that has
+// it.
 func (r *runner) keep(name string, d dag.DAG) (saved string, err error) {
 	if name == std {
 		return name, r.save(name, d)
@@ -681,7 +685,8 @@ func pauseIn(d dag.DAG) (c executor.Continuation, found bool, err error) {
 	return c, err == nil, err
 }
 
-// withPause returns the conversation with the continuation of a paused run in its metadata, or without one if paused is nil.
+// withPause returns the conversation with the continuation of a paused run in its metadata, or without one if paused is
+// nil.
 func withPause(d dag.DAG, paused *executor.PausedError) (dag.DAG, error) {
 	if paused == nil {
 		if d.Metadata().Get(pauseKey) != "" {

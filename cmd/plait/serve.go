@@ -161,8 +161,8 @@ func (v *served) stream(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event
 // keepWhole saves the conversation in the file.
 func (v *served) keepWhole(dag.DAG) error { return v.file.save(v.page.DAG) }
 
-// exactRequest returns the body of the request for a response: that of the response's API and model, with the options in the metadata of
-// the conversation.
+// exactRequest returns the body of the request for a response: that of the response's API and model, with the options
+// in the metadata of the conversation.
 func exactRequest(before dag.DAG, response *node.Node) ([]byte, error) {
 	m, _ := response.Message()
 

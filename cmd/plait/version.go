@@ -21,7 +21,8 @@ type versionInfo struct {
 	Go string `json:"go"`
 }
 
-// pseudoVersion matches the end of a version that the go command makes of a commit, such as -20260301090000-0123456789ab.
+// pseudoVersion matches the end of a version that the go command makes of a commit, such as
+// -20260301090000-0123456789ab.
 var pseudoVersion = regexp.MustCompile(`[-.]\d{14}-([0-9a-f]{12})(?:\+.*)?$`)
 
 // versionOf returns the version in the build information. A nil info is a binary built without module support.

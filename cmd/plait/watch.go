@@ -220,8 +220,8 @@ func (w *watched) save(shown func() dag.DAG) error {
 	return err
 }
 
-// withMetadata returns d with the metadata of the run. A pause is kept only if the conversation has one head: otherwise it cannot be
-// resumed.
+// withMetadata returns d with the metadata of the run. A pause is kept only if the conversation has one head: otherwise
+// it cannot be resumed.
 func (w *watched) withMetadata(d dag.DAG) dag.DAG {
 	for _, key := range []string{runKey, pauseKey} {
 		value, ok := w.metadata[key]

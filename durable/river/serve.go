@@ -129,8 +129,8 @@ type handler struct {
 const lostAfter = 10
 
 // Timeout implements river.Worker. River asks before it executes a job, which has no timeout. Later, the client that is
-// elected asks whether a job that runs for long is to be discarded: it keeps the jobs that are younger than their timeout,
-// and those without one.
+// elected asks whether a job that runs for long is to be discarded: it keeps the jobs that are younger than their
+// timeout, and those without one.
 func (h *handler) Timeout(job *river.Job[wakeUp]) time.Duration {
 	const none = -1
 	lost := lostAfter * h.lease()
@@ -164,8 +164,8 @@ func (h *handler) Work(ctx context.Context, job *river.Job[wakeUp]) error {
 	return err
 }
 
-// withoutTimeout returns a context that ends when ctx is cancelled, but not at its deadline. A job has a deadline if the
-// clock of this machine is far ahead of the database's: Timeout takes the job for an old one then.
+// withoutTimeout returns a context that ends when ctx is cancelled, but not at its deadline. A job has a deadline if
+// the clock of this machine is far ahead of the database's: Timeout takes the job for an old one then.
 func withoutTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

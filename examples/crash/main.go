@@ -1,5 +1,5 @@
-// Command crash kills itself in the middle of two tool calls, and finishes the run when it is started again. The model, the
-// card and the post office are simulated: they are files in a folder.
+// Command crash kills itself in the middle of two tool calls, and finishes the run when it is started again. The model,
+// the card and the post office are simulated: they are files in a folder.
 //
 //	go run ./examples/crash   # ends with "signal: killed"
 //	go run ./examples/crash   # finishes
@@ -146,8 +146,8 @@ func (w *world) post(context.Context, none) (string, error) {
 	select {} // the signal is on its way
 }
 
-// inDoubt decides about the letter. It could also look at the post office and return executor.UseResult, ask a person with
-// executor.AskApproval, or post a second letter with executor.ExecuteAgain.
+// inDoubt decides about the letter. It could also look at the post office and return executor.UseResult, ask a person
+// with executor.AskApproval, or post a second letter with executor.ExecuteAgain.
 func (w *world) inDoubt(_ context.Context, call executor.Call) (executor.Decision, error) {
 	fmt.Fprintln(w.out, "in doubt:", call.Name)
 	return executor.Deny("the post office does not know"), nil

@@ -1,5 +1,5 @@
-// Command evaluate runs an agent on 200 cases, twenty at a time, and lets a judge decide about each answer. It prints the
-// share of correct answers by topic, and the first failures. The models are scripted.
+// Command evaluate runs an agent on 200 cases, twenty at a time, and lets a judge decide about each answer. It prints
+// the share of correct answers by topic, and the first failures. The models are scripted.
 //
 //	go run ./examples/evaluate
 package main

@@ -1,5 +1,5 @@
-// Command files is an agent that works with the files of a folder, with the tools of an MCP server. By default the server
-// is a small one in this program, and the model is scripted. With a command it starts that server instead:
+// Command files is an agent that works with the files of a folder, with the tools of an MCP server. By default the
+// server is a small one in this program, and the model is scripted. With a command it starts that server instead:
 //
 //	go run ./examples/files
 //	go run ./examples/files npx -y @modelcontextprotocol/server-filesystem /tmp
@@ -71,7 +71,8 @@ type path struct {
 	Path string `json:"path"`
 }
 
-// inProgram returns a connection to a server with two tools for a file system. Package fs refuses names that lead out of it.
+// inProgram returns a connection to a server with two tools for a file system. Package fs refuses names that lead out
+// of it.
 func inProgram(ctx context.Context, files fs.FS) mcp.Dial {
 	server := sdk.NewServer(&sdk.Implementation{Name: "files", Version: "v1"}, nil)
 	text := func(s string, err error) (*sdk.CallToolResult, any, error) {

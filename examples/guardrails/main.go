@@ -1,6 +1,6 @@
-// Command guardrails checks what goes into a run and what comes out of it, with hooks: a message with a credit card number
-// is refused before a model sees it, a tool call outside a folder is refused, and an answer that gives a secret away is
-// withheld. The model is scripted.
+// Command guardrails checks what goes into a run and what comes out of it, with hooks: a message with a credit card
+// number is refused before a model sees it, a tool call outside a folder is refused, and an answer that gives a secret
+// away is withheld. The model is scripted.
 //
 //	go run ./examples/guardrails
 package main

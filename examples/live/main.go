@@ -1,6 +1,6 @@
-// Command live asks a real model, Claude, GPT or Gemini, for the weather in three cities. It takes the model's name, and needs the key of
-// its provider in ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY. The conversation is saved as live.json; the next start continues it,
-// with the same model or with another one.
+// Command live asks a real model, Claude, GPT or Gemini, for the weather in three cities. It takes the model's name,
+// and needs the key of its provider in ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY. The conversation is saved
+// as live.json; the next start continues it, with the same model or with another one.
 package main
 
 import (

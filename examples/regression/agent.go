@@ -1,6 +1,6 @@
 // Package regression shows how a recorded run becomes a test of the agent that made it: agent_test.go replays
-// testdata/session.json, without a model and without a network. It fails where a tool returns something else than it did
-// then, and says at which call.
+// testdata/session.json, without a model and without a network. It fails where a tool returns something else than it
+// did then, and says at which call.
 //
 //	go test ./examples/regression
 //	go test ./examples/regression -record    # record the session again, with a scripted model in place of a real one

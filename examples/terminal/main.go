@@ -1,5 +1,5 @@
-// Command terminal is an agent in a terminal. It streams each response, asks before it writes a file, and keeps the session in a journal,
-// so that the next start continues it. Ctrl-C ends a response, not the session.
+// Command terminal is an agent in a terminal. It streams each response, asks before it writes a file, and keeps the
+// session in a journal, so that the next start continues it. Ctrl-C ends a response, not the session.
 //
 //	ANTHROPIC_API_KEY=… go run ./examples/terminal session.jsonl
 //
@@ -122,7 +122,8 @@ func (t terminal) chat(ctx context.Context, d dag.DAG) error {
 	}
 }
 
-// respond runs the agent, and asks the user about calls that need approval. The conversation it returns is valid whatever happened.
+// respond runs the agent, and asks the user about calls that need approval. The conversation it returns is valid
+// whatever happened.
 func (t terminal) respond(ctx context.Context, d dag.DAG) dag.DAG {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()

@@ -1,6 +1,7 @@
-// Command weather asks a model for the weather in three cities: three tool calls run at the same time, their results come together in one
-// message, and the model answers. It needs no network and no key, because the model is scripted; examples/live uses a real one. The
-// conversation is saved as weather.json and drawn as weather.mmd. The next start continues it.
+// Command weather asks a model for the weather in three cities: three tool calls run at the same time, their results
+// come together in one message, and the model answers. It needs no network and no key, because the model is scripted;
+// examples/live uses a real one. The conversation is saved as weather.json and drawn as weather.mmd. The next start
+// continues it.
 package main
 
 import (

@@ -59,9 +59,10 @@ type Options struct {
 	Name string
 	// Include selects tools by the server's name for them. Defaults to all.
 	Include func(tool string) bool
-	// TrustHints relies on the server's hints about what a second execution of a call does (executor.WithEffect): its hint
-	// readOnly is executor.EffectReadOnly, idempotent is executor.EffectIdempotent. Such a call is executed again if the
-	// connection broke off during it, or the program ended. Defaults to false: no call is ever repeated by itself.
+	// TrustHints relies on the server's hints about what a second execution of a call does (executor.WithEffect): its
+	// hint readOnly is executor.EffectReadOnly, idempotent is executor.EffectIdempotent. Such a call is executed again
+	// if the connection broke off during it, or the program ended. Defaults to false: no call is ever repeated by
+	// itself.
 	TrustHints bool
 	// Timeout is how long it may take to connect and to list the tools. Defaults to 30 seconds.
 	Timeout time.Duration
@@ -191,9 +192,9 @@ func (s *Server) Session(ctx context.Context) (*sdk.ClientSession, error) {
 }
 
 // Hook follows changes of the server's list: where the server announced that its list changed, the next turn of a run
-// declares what is new or changed since [Connect], and withdraws those of this server's tools that are gone. Other tools
-// stay as the program declared them: wrapped, or left out. If the new list cannot be read, the tools stay as they are,
-// and are read again after the next turn.
+// declares what is new or changed since [Connect], and withdraws those of this server's tools that are gone. Other
+// tools stay as the program declared them: wrapped, or left out. If the new list cannot be read, the tools stay as they
+// are, and are read again after the next turn.
 //
 // Between runs, give the agent Tools again.
 func (s *Server) Hook() executor.Hook {
@@ -403,8 +404,8 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
 }
 
 // Close ends the connection; calls under way fail with [ErrClosed]. A program started by [Command] has 5 seconds to end
-// by itself and 5 more after SIGTERM, and is killed then. Close returns the error of the connection's end. Closing again
-// does nothing.
+// by itself and 5 more after SIGTERM, and is killed then. Close returns the error of the connection's end. Closing
+// again does nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	c := s.current

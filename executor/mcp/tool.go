@@ -112,8 +112,8 @@ func (s *Server) owns(t dag.Tool) bool {
 	}
 }
 
-// call calls a tool of the server. If the connection is lost, a call that was not sent, or that may be repeated, is sent
-// once more.
+// call calls a tool of the server. If the connection is lost, a call that was not sent, or that may be repeated, is
+// sent once more.
 func (s *Server) call(ctx context.Context, name string, input content.JSON, repeatable bool) (executor.Result, error) {
 	for attempt := 1; ; attempt++ {
 		c, err := s.connected(ctx)
@@ -168,8 +168,8 @@ func lost(err error) bool {
 		errors.As(err, &network)
 }
 
-// answered reports whether an error of a call leaves no doubt that the connection works: the server returned it, or this
-// side did not answer the server.
+// answered reports whether an error of a call leaves no doubt that the connection works: the server returned it, or
+// this side did not answer the server.
 func answered(err error) bool {
 	var refused *jsonrpc.Error
 	var own *refusal

@@ -104,8 +104,9 @@ func number(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// output writes the lines of a process. A line is written as a whole, and is short enough for a pipe to keep it whole: what
-// was written before a kill can be read after it, and the lines of several processes come in the order of their writes.
+// output writes the lines of a process. A line is written as a whole, and is short enough for a pipe to keep it whole:
+// what was written before a kill can be read after it, and the lines of several processes come in the order of their
+// writes.
 type output struct{ mu sync.Mutex }
 
 func (o *output) print(format string, args ...any) {

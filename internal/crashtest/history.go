@@ -40,14 +40,14 @@ func parseEvent(line string) (e event, err error) {
 	return e, err
 }
 
-// history is what has happened, in order. An event is written after what it reports; only a start is written before it. So no
-// order in which processes write makes a fault of what was none.
+// history is what has happened, in order. An event is written after what it reports; only a start is written before it.
+// So no order in which processes write makes a fault of what was none.
 type history []event
 
 // faults returns what must not have happened.
 //
-// A call may start after its result was accepted if its claim came before that: somebody whose lease had ended has brought
-// the result in the moment between the claim and the start. It is a fault if the claim was no lease any more.
+// A call may start after its result was accepted if its claim came before that: somebody whose lease had ended has
+// brought the result in the moment between the claim and the start. It is a fault if the claim was no lease any more.
 func (h history) faults() (found []string) {
 	sums, consumptions, claims := map[string]string{}, map[string]int{}, map[string]time.Time{}
 	for _, e := range h {
@@ -121,7 +121,8 @@ func (h history) repeated() (n int) {
 	return n
 }
 
-// stalls returns how long work stood still that a process had when it was killed or frozen, until somebody else claimed it.
+// stalls returns how long work stood still that a process had when it was killed or frozen, until somebody else claimed
+// it.
 func (h history) stalls() (list []time.Duration) {
 	holders, gone := map[string]string{}, map[string]time.Time{}
 	for _, e := range h {

@@ -247,8 +247,8 @@ func (f *fleet) kill(index int) {
 	f.names = append(f.names[:index], f.names[index+1:]...)
 	f.start("serve")
 
-	// What was written before comes first. Lines that are still in the pipe come later, which changes nothing: nobody claims
-	// the work of the dead before its lease has ended.
+	// What was written before comes first. Lines that are still in the pipe come later, which changes nothing: nobody
+	// claims the work of the dead before its lease has ended.
 	for len(f.lines) > 0 {
 		f.add(<-f.lines)
 	}

@@ -35,8 +35,8 @@ type process struct {
 	name  string
 	write func(event) // nil writes nothing
 
-	// Calls of the store hold it for reading. A process freezes with nothing under way: inside a transaction on SQLite it
-	// would keep all others from writing.
+	// Calls of the store hold it for reading. A process freezes with nothing under way: inside a transaction on SQLite
+	// it would keep all others from writing.
 	transactions sync.RWMutex
 	freezing     bool // at the next claim of a call; guarded by transactions
 	keeping      bool // freezing before the next result is accepted; guarded by transactions

@@ -49,8 +49,8 @@ func serveShared(ctx context.Context, db store.Runs, calls *sync.Map) (engine *d
 	return engine, serving.Wait
 }
 
-// TestShared runs three engines and workers, each on a store that open returns: stores of one database with connections of
-// their own. It fails if a call is not executed once, or a run is not done.
+// TestShared runs three engines and workers, each on a store that open returns: stores of one database with connections
+// of their own. It fails if a call is not executed once, or a run is not done.
 func TestShared(t *testing.T, open func() store.Runs) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -181,8 +181,8 @@ func (d Node) Lead(withModel bool, dot string) string {
 }
 
 // Head returns the first line of a box for d: "system, greeting removed", "assistant, cut off", "2 results, 1 failed",
-// "tool call find, in doubt", "sub-graph: title", "compaction of 3 nodes", "record name", "stop: end". It calls clean for
-// each name, to cut and escape it.
+// "tool call find, in doubt", "sub-graph: title", "compaction of 3 nodes", "record name", "stop: end". It calls clean
+// for each name, to cut and escape it.
 func (d Node) Head(withModel bool, clean func(string) string) string {
 	title := clean(d.Title)
 	switch d.Sort {

@@ -1,5 +1,5 @@
-// Package idle ends a request when the provider sends nothing for too long. It does not import net/http, so that a program
-// whose model is a script does not compile it.
+// Package idle ends a request when the provider sends nothing for too long. It does not import net/http, so that a
+// program whose model is a script does not compile it.
 package idle
 
 import (
@@ -13,8 +13,8 @@ import (
 
 // The defaults of api.Options.Idle.
 const (
-	// Default is the default while a response is streamed. Models that think have been silent for minutes. Coding agents
-	// that use these APIs wait 5 minutes, and so do Node's fetch and Envoy.
+	// Default is the default while a response is streamed. Models that think have been silent for minutes. Coding
+	// agents that use these APIs wait 5 minutes, and so do Node's fetch and Envoy.
 	Default = 5 * time.Minute
 	// Whole is the default until a response that is not streamed begins: the server sends nothing while the model
 	// writes it. It is the timeout of the official SDKs.

@@ -22,8 +22,8 @@ type Member struct {
 	Value content.JSON
 }
 
-// Depth returns how deep brackets nest in a value. It uses one pass without recursion, and accepts text that is not JSON.
-// Call it before a decoder that recurses.
+// Depth returns how deep brackets nest in a value. It uses one pass without recursion, and accepts text that is not
+// JSON. Call it before a decoder that recurses.
 func Depth(j content.JSON) int { return write.Depth(string(j)) }
 
 // Members returns the members of an object in order.
@@ -98,8 +98,8 @@ func Array(items []content.JSON) content.JSON {
 	return content.JSON(append(dst, ']'))
 }
 
-// MapMembers returns the object with the value that to returns for each member. It returns j itself if no value changes,
-// or if j is not an object.
+// MapMembers returns the object with the value that to returns for each member. It returns j itself if no value
+// changes, or if j is not an object.
 func MapMembers(j content.JSON, to func(Member) content.JSON) content.JSON {
 	list, err := Members(j)
 	if err != nil {
@@ -118,8 +118,8 @@ func MapMembers(j content.JSON, to func(Member) content.JSON) content.JSON {
 	return Object(list)
 }
 
-// MapItems returns the list with the value that to returns for each item. It returns j itself if no value changes, or if
-// j is not a list.
+// MapItems returns the list with the value that to returns for each item. It returns j itself if no value changes, or
+// if j is not a list.
 func MapItems(j content.JSON, to func(content.JSON) content.JSON) content.JSON {
 	items, err := Items(j)
 	if err != nil {

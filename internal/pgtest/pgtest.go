@@ -102,8 +102,8 @@ func Stop() error {
 	return err
 }
 
-// Start makes a cluster and starts its server. It belongs to an unprivileged user if the program runs as root, because the
-// server refuses to run as root.
+// Start makes a cluster and starts its server. It belongs to an unprivileged user if the program runs as root, because
+// the server refuses to run as root.
 func Start() (*Cluster, error) { return start(false) }
 
 func start(noSync bool) (*Cluster, error) {
@@ -200,8 +200,8 @@ func (c *Cluster) Stop(crash bool) error {
 // Remove stops the server and removes the cluster.
 func (c *Cluster) Remove() error { return errors.Join(c.Stop(true), os.RemoveAll(c.Socket)) }
 
-// Database returns the URL of a new, empty schema, which is the first of the search path. It takes less time to make than
-// a database.
+// Database returns the URL of a new, empty schema, which is the first of the search path. It takes less time to make
+// than a database.
 func (c *Cluster) Database() (string, error) {
 	name := fmt.Sprint("test", c.databases.Add(1))
 	if err := c.run("psql", "--no-psqlrc", "--command", "CREATE SCHEMA "+name); err != nil {

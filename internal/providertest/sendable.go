@@ -10,8 +10,9 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-// RequireSendable makes bodies of a request that was imported. Members that only the API understands are sent as they came, so the
-// body of the whole request must only be an object. The strict fake must accept the body of the request without them.
+// RequireSendable makes bodies of a request that was imported. Members that only the API understands are sent as they
+// came, so the body of the whole request must only be an object. The strict fake must accept the body of the request
+// without them.
 func RequireSendable(t *testing.T, req api.Request, body func(api.Request) ([]byte, error), accepts func([]byte) error) {
 	t.Helper()
 	req.Options.Body = ""
@@ -31,7 +32,8 @@ func isObject(body []byte) error {
 	return err
 }
 
-// withoutOwn returns the request without what is sent as it came: the API's own members and blocks, and the tools' schemas.
+// withoutOwn returns the request without what is sent as it came: the API's own members and blocks, and the tools'
+// schemas.
 func withoutOwn(req api.Request) api.Request {
 	messages, tools := req.Messages, req.Tools
 	req.Messages, req.Tools = nil, nil

@@ -9,8 +9,8 @@ import (
 // armorMark begins an escape of Armor: it is followed by a byte as two hexadecimal digits.
 const armorMark = '\x1a'
 
-// Armor returns s in a form that every database and every JSON decoder keeps: valid UTF-8 without NUL. Unarmor returns s
-// again. Almost every s is its own form. Different texts have different forms.
+// Armor returns s in a form that every database and every JSON decoder keeps: valid UTF-8 without NUL. Unarmor returns
+// s again. Almost every s is its own form. Different texts have different forms.
 func Armor(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 && strings.IndexByte(s, armorMark) < 0 {
 		return s

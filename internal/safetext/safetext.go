@@ -218,8 +218,8 @@ func rest(head, s string) string {
 	return ellipsis + " (" + strconv.Itoa(len(s)) + " bytes)"
 }
 
-// Around returns about limit bytes of s around a byte offset, with "…" at each end that was cut. It cuts between runes and
-// escapes nothing.
+// Around returns about limit bytes of s around a byte offset, with "…" at each end that was cut. It cuts between runes
+// and escapes nothing.
 func Around(s string, offset, limit int) string {
 	if len(s) <= limit {
 		return s

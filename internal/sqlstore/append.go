@@ -38,8 +38,8 @@ func (d *Driver) Append(ctx context.Context, a store.AppendRequest) (store.Head,
 	return head, nil
 }
 
-// errAgain ends a transaction whose conversation, head or record was made or removed while it ran. The transaction is run
-// again. The text is for a caller that gets the error after maxAgain attempts.
+// errAgain ends a transaction whose conversation, head or record was made or removed while it ran. The transaction is
+// run again. The text is for a caller that gets the error after maxAgain attempts.
 var errAgain = errors.New("other programs make and remove the conversation all the time")
 
 // maxAgain is how often a transaction is run, the first time included.

@@ -20,8 +20,8 @@ const (
 const maxPlans = 3
 
 // Prune implements store.Driver. It finds what to remove in a snapshot, without a lock, and removes it in small
-// transactions. Each that removes records checks first that no head has moved since: if one has, Prune looks again. After
-// each transaction it rests for as long as that took, so that other writers get their turn.
+// transactions. Each that removes records checks first that no head has moved since: if one has, Prune looks again.
+// After each transaction it rests for as long as that took, so that other writers get their turn.
 func (d *Driver) Prune(ctx context.Context, conversation string, dryRun bool) (total store.Pruned, err error) {
 	if err := check(ctx, conversation); err != nil {
 		return store.Pruned{}, err
@@ -85,10 +85,11 @@ var errHeadMoved = errors.New("a head has moved")
 // pruning is what to remove from a conversation. It is not changed after it was made.
 type pruning struct {
 	conv int64
-	// heads are the heads and their versions for which the plan was made. Each append moves a head, so the plan is right
-	// as long as these are the same.
+	// heads are the heads and their versions for which the plan was made. Each append moves a head, so the plan is
+	// right as long as these are the same.
 	heads string
-	// unreached are the records that no head reaches, the newest first: no record that stays is linked to the first ones.
+	// unreached are the records that no head reaches, the newest first: no record that stays is linked to the first
+	// ones.
 	unreached []node.ID
 	// after is the sum of the last blob that was removed. Blobs are removed by their sums, after the records.
 	after []byte

@@ -69,8 +69,8 @@ var migrations = [][]string{
 		`CREATE INDEX plait_uses_of ON plait_uses (conv, id)`,
 	},
 	{
-		// Times are nanoseconds since 1970, and 0 is none. open is 1 while the run can be claimed, busy while it has not
-		// ended. since, total and wait are about wake-ups: see store.Runs.Sweep.
+		// Times are nanoseconds since 1970, and 0 is none. open is 1 while the run can be claimed, busy while it has
+		// not ended. since, total and wait are about wake-ups: see store.Runs.Sweep.
 		`CREATE TABLE plait_runs (
 			num SERIAL,
 			id NAME NOT NULL UNIQUE,

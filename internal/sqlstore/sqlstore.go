@@ -38,9 +38,9 @@ type DB interface {
 	Done() <-chan struct{}
 }
 
-// Tx runs statements. Parameters are $1, $2 and so on, in the order in which they first occur. An argument is an int64, a
-// string, a []byte, or nil. A Tx is used by one goroutine, and reads each Rows to its end, or closes it, before the next
-// statement.
+// Tx runs statements. Parameters are $1, $2 and so on, in the order in which they first occur. An argument is an int64,
+// a string, a []byte, or nil. A Tx is used by one goroutine, and reads each Rows to its end, or closes it, before the
+// next statement.
 type Tx interface {
 	// Exec runs a statement and returns the number of rows that it changed.
 	Exec(ctx context.Context, query string, args ...any) (int64, error)
@@ -63,15 +63,16 @@ type Dialect struct {
 	Share string
 	// Lock locks the rows of a query against Share and Lock of others.
 	Lock string
-	// Skip is Lock, but leaves out rows that others have locked. SkipTasks is Skip for the rows of table t in a query of
-	// several tables.
+	// Skip is Lock, but leaves out rows that others have locked. SkipTasks is Skip for the rows of table t in a query
+	// of several tables.
 	Skip, SkipTasks string
 	// Clock is a query for the database's clock, in microseconds since 1970. Empty if the database is on this machine.
 	Clock string
 	// LockSchema is a statement that keeps others from making the tables at the same time. Empty if none is needed.
 	LockSchema string
 	// Schema replaces words in the statements that make tables: BYTES, NUMBER, RISING (a primary key that is larger
-	// than all others), SERIAL (the same, and never used again), NAME (text that is compared byte by byte), TABLE_END and COVER.
+	// than all others), SERIAL (the same, and never used again), NAME (text that is compared byte by byte), TABLE_END
+	// and COVER.
 	Schema *strings.Replacer
 }
 

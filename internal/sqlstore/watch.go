@@ -64,8 +64,8 @@ func (d *Driver) watch(ctx context.Context, conversation string, yield func(stor
 // sight identifies a head as it was yielded last. num differs if the head was removed and made again.
 type sight struct{ num, version int64 }
 
-// movedSince returns the heads that differ from seen, sorted by name, and updates seen. A head that was removed and made
-// again comes twice.
+// movedSince returns the heads that differ from seen, sorted by name, and updates seen. A head that was removed and
+// made again comes twice.
 func (d *Driver) movedSince(ctx context.Context, conversation string, seen map[string]sight) ([]store.Head, error) {
 	var moved []store.Head
 	now := map[string]sight{}

@@ -7,8 +7,8 @@
 //	defer driver.Close()
 //	s := store.New(driver, nil)
 //
-// [Open] makes a pool of connections; [New] uses a pool that the program has. The tables are those of store/sqlite. They
-// begin with plait_, and stand in the first schema of the search path.
+// [Open] makes a pool of connections; [New] uses a pool that the program has. The tables are those of store/sqlite.
+// They begin with plait_, and stand in the first schema of the search path.
 //
 // # What is durable
 //
@@ -20,18 +20,18 @@
 //
 // # Stuck programs
 //
-// A program that is stopped inside a transaction (a paused virtual machine, a debugger) holds locks that others wait for.
-// So the server ends a transaction that is idle for [Options.IdleTimeout], and a statement that waits for a lock longer
-// than [Options.LockTimeout], or runs longer than [Options.StatementTimeout]. A network that goes silent is the other
-// case: after twice the StatementTimeout without a reply to a statement, a call returns an error and gives its connection
-// up. A new connection has connect_timeout of the URL instead, by default 2 minutes. The wait for a free connection of
-// the pool ends with the context. With [New], set PingTimeout of the pool too.
+// A program that is stopped inside a transaction (a paused virtual machine, a debugger) holds locks that others wait
+// for. So the server ends a transaction that is idle for [Options.IdleTimeout], and a statement that waits for a lock
+// longer than [Options.LockTimeout], or runs longer than [Options.StatementTimeout]. A network that goes silent is the
+// other case: after twice the StatementTimeout without a reply to a statement, a call returns an error and gives its
+// connection up. A new connection has connect_timeout of the URL instead, by default 2 minutes. The wait for a free
+// connection of the pool ends with the context. With [New], set PingTimeout of the pool too.
 //
 // # Concurrency
 //
-// A [DB] is safe for concurrent use. A call that runs holds at most one connection of the pool. An append that continues a
-// head is one statement. Appends that arrive while others run share a statement and a connection. Appends to
-// different heads do not wait for each other's locks, also in one conversation.
+// A [DB] is safe for concurrent use. A call that runs holds at most one connection of the pool. An append that
+// continues a head is one statement. Appends that arrive while others run share a statement and a connection. Appends
+// to different heads do not wait for each other's locks, also in one conversation.
 //
 // # Errors
 //

@@ -11,9 +11,9 @@
 //
 // # What is durable
 //
-// When a method that changes something returns nil, its effect is on disk: a crash of the program or of the machine does
-// not lose it. The database is in WAL mode with synchronous=FULL. Appends that wait at the same time share one commit,
-// and so one write to the disk. A conflict of one does not touch the others.
+// When a method that changes something returns nil, its effect is on disk: a crash of the program or of the machine
+// does not lose it. The database is in WAL mode with synchronous=FULL. Appends that wait at the same time share one
+// commit, and so one write to the disk. A conflict of one does not touch the others.
 //
 // A file that is deleted or replaced while it is open takes no more writes, because they would be lost: the error is a
 // *fs.PathError. Open the database again.
@@ -28,8 +28,8 @@
 //
 // # Concurrency
 //
-// A [DB] is safe for concurrent use. It holds one connection for writing, and up to [Options.Readers] for reading, which
-// never wait for the writer. Transactions on connections of your own may run beside it.
+// A [DB] is safe for concurrent use. It holds one connection for writing, and up to [Options.Readers] for reading,
+// which never wait for the writer. Transactions on connections of your own may run beside it.
 //
 // # Errors
 //

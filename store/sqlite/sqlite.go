@@ -75,8 +75,8 @@ type SchemaError = sqlstore.SchemaError
 // DamageError lists what [DB.Check] has found.
 type DamageError = sqlstore.DamageError
 
-// DB is a store in an SQLite database. It implements store.Driver, and store.Runs for durable runs. Make one with [Open]
-// or [New].
+// DB is a store in an SQLite database. It implements store.Driver, and store.Runs for durable runs. Make one with
+// [Open] or [New].
 type DB struct {
 	store.Runs
 
@@ -192,9 +192,9 @@ func (db *DB) Check(ctx context.Context) error {
 	return db.sqlstore.Check(ctx)
 }
 
-// Backup writes a copy of the database to a new file at path. Others may read and write meanwhile: the copy has what was
-// committed when Backup began. It is on disk when Backup returns nil. After an error there is no file. The error holds
-// fs.ErrExist if there is a file already.
+// Backup writes a copy of the database to a new file at path. Others may read and write meanwhile: the copy has what
+// was committed when Backup began. It is on disk when Backup returns nil. After an error there is no file. The error
+// holds fs.ErrExist if there is a file already.
 func (db *DB) Backup(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return &fs.PathError{Op: "backup", Path: path, Err: fs.ErrExist}

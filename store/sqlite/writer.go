@@ -233,8 +233,8 @@ func (w *writer) begin() error {
 	return w.conn.run(`BEGIN IMMEDIATE`)
 }
 
-// rollback ends a transaction that has failed. SQLite may have ended it already: then ROLLBACK is an error, and the next
-// transaction begins without one.
+// rollback ends a transaction that has failed. SQLite may have ended it already: then ROLLBACK is an error, and the
+// next transaction begins without one.
 func (w *writer) rollback() {
 	if w.conn.run(`ROLLBACK`) == nil {
 		return

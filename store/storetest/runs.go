@@ -799,8 +799,8 @@ func (t *runsTest) stats() {
 	t.cancelled("cancelled")
 	require.Zero(t, stats(), "runs that have ended are not counted")
 
-	// Of the calls of one pause nobody took one, one is claimed, one was lost twice, and one is exhausted. The fifth waits
-	// for a reply, and the sixth is in doubt.
+	// Of the calls of one pause nobody took one, one is claimed, one was lost twice, and one is exhausted. The fifth
+	// waits for a reply, and the sixth is in doubt.
 	calls := []store.Task{task("new"), task("claimed"), task("lost"), task("exhausted"), task("ask"), task("doubt")}
 	for i, c := range calls {
 		calls[i].Tool = c.Key.Call

@@ -63,8 +63,8 @@ var endpoints = map[string]endpoint{
 	"stop":    {http.MethodPost, false, (*Server).postStop},
 }
 
-// ServeHTTP answers a request. Where the server is mounted elsewhere than at the root of a site, http.StripPrefix takes the way to it off,
-// and the page's own path ends in "/".
+// ServeHTTP answers a request. Where the server is mounted elsewhere than at the root of a site, http.StripPrefix takes
+// the way to it off, and the page's own path ends in "/".
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", s.policy)
@@ -75,8 +75,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 
-	// net/http reads the rest of a body before and after it sends a response. Without a deadline, a body that never ends holds up the
-	// response and the connection, whatever the handler does with it. net/http sets the deadline anew for the next request.
+	// net/http reads the rest of a body before and after it sends a response. Without a deadline, a body that never
+	// ends holds up the response and the connection, whatever the handler does with it. net/http sets the deadline anew
+	// for the next request.
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 	}

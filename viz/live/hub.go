@@ -11,7 +11,8 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// Limits of a listener's queue. A listener that exceeds one loses its queue and gets the whole state when it reads again.
+// Limits of a listener's queue. A listener that exceeds one loses its queue and gets the whole state when it reads
+// again.
 const (
 	maxQueue = 256
 	maxBytes = 1 << 20

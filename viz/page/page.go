@@ -5,13 +5,13 @@
 //	d := dag.New().User("What is a DAG?").Assistant("A graph without cycles.")
 //	err := page.Write(os.Stdout, d, nil)
 //
-// The page shows the path to a head as an outline, with the graph beside it. For each node it shows the content, the cost, the exact
-// request that a response belongs to, and what was new in that request. It finds failures, compares two heads, opens the conversations
-// of sub-agents, and prints. "?" lists its keys.
+// The page shows the path to a head as an outline, with the graph beside it. For each node it shows the content, the
+// cost, the exact request that a response belongs to, and what was new in that request. It finds failures, compares two
+// heads, opens the conversations of sub-agents, and prints. "?" lists its keys.
 //
-// The texts of a conversation are untrusted. The page shows them letter for letter. Nothing in them can run, fetch or link, and a
-// Content-Security-Policy allows only the page's own script and style. Nothing is loaded from elsewhere. The page contains the whole
-// conversation: use [dag.DAG.Redact] to erase what must not be shared.
+// The texts of a conversation are untrusted. The page shows them letter for letter. Nothing in them can run, fetch or
+// link, and a Content-Security-Policy allows only the page's own script and style. Nothing is loaded from elsewhere.
+// The page contains the whole conversation: use [dag.DAG.Redact] to erase what must not be shared.
 //
 // # Concurrency
 //
@@ -19,7 +19,8 @@
 //
 // # Errors
 //
-// [Write] returns the error of the chain that built the conversation ([dag.DAG.Err]) and the error of the writer unchanged.
+// [Write] returns the error of the chain that built the conversation ([dag.DAG.Err]) and the error of the writer
+// unchanged.
 package page
 
 import (

@@ -13,8 +13,8 @@ import (
 // maxRequests limits the bytes of all requests together.
 const maxRequests = 32 << 20
 
-// requests returns the requests of the responses among the nodes, each as the difference from that of the call before it, and the
-// reason why some are missing.
+// requests returns the requests of the responses among the nodes, each as the difference from that of the call before
+// it, and the reason why some are missing.
 func requests(
 	d dag.DAG, nodes []*node.Node, keys map[node.ID]int, request func(before dag.DAG, answer *node.Node) ([]byte, error),
 ) ([]web.Request, string) {

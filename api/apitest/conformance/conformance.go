@@ -10,8 +10,8 @@
 //		})
 //	}
 //
-// [Run] checks that the provider keeps the rules of api.Provider, and with a [Recorder] also the requests that the provider
-// sends.
+// [Run] checks that the provider keeps the rules of api.Provider, and with a [Recorder] also the requests that the
+// provider sends.
 //
 // # Concurrency
 //

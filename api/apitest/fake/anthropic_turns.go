@@ -140,8 +140,8 @@ func (c *anthropicCheck) expected(before, t anthropicTurn) {
 	}
 }
 
-// serverTools checks that each call of a server tool has its result in the same turn. A call may stay open at the end of
-// the conversation, and in a turn that ends with tool calls made by it.
+// serverTools checks that each call of a server tool has its result in the same turn. A call may stay open at the end
+// of the conversation, and in a turn that ends with tool calls made by it.
 func (c *anthropicCheck) serverTools(t anthropicTurn, open map[string]bool, last bool) {
 	var callers []string
 	for _, b := range t.blocks {

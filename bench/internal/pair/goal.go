@@ -59,7 +59,8 @@ type Measure struct {
 	// Allocs and AllocBytes are what we allocate, for one Per.
 	Allocs     float64 `json:"allocs"`
 	AllocBytes float64 `json:"alloc_bytes"`
-	// Comparable reports that Ratio is about the same on every machine: it compares two variants, or counts allocations.
+	// Comparable reports that Ratio is about the same on every machine: it compares two variants, or counts
+	// allocations.
 	Comparable bool `json:"comparable"`
 	// Higher reports that a higher Ratio is better.
 	Higher bool `json:"higher"`

@@ -135,8 +135,8 @@ type Form struct {
 	Canonical bool
 }
 
-// JSON appends a member as the function [JSON] does. In the canonical form the value is that of [Canonical], and a value
-// without one becomes `"name_text":"…"`.
+// JSON appends a member as the function [JSON] does. In the canonical form the value is that of [Canonical], and a
+// value without one becomes `"name_text":"…"`.
 func (f Form) JSON(dst []byte, name, value string) []byte {
 	if !f.Canonical || value == "" {
 		return JSON(dst, name, value)

@@ -1,5 +1,5 @@
-// Package ink defines how pictures look: the outlines of boxes, the course of lines, and colors. SVG, PNG and pages share
-// it. Mermaid has colors of its own, in viz/mermaid.go.
+// Package ink defines how pictures look: the outlines of boxes, the course of lines, and colors. SVG, PNG and pages
+// share it. Mermaid has colors of its own, in viz/mermaid.go.
 package ink
 
 // The measures of a picture, in pixels.
@@ -32,8 +32,8 @@ func TitleGround(x, y, width int) (left, top, w, h int) {
 
 // Step is a part of a path: to X, Y. Coordinates are pixels.
 type Step struct {
-	// Op is 'M' to begin at X, Y, 'L' for a straight line there, 'Q' for a quadratic curve around CX, CY, and 'Z' for the way
-	// back to where the last M was.
+	// Op is 'M' to begin at X, Y, 'L' for a straight line there, 'Q' for a quadratic curve around CX, CY, and 'Z' for
+	// the way back to where the last M was.
 	Op           byte
 	CX, CY, X, Y int
 }
@@ -107,7 +107,8 @@ func Padding(shape string) (beside, above int) {
 // Bend is how round the corners of lines are.
 const Bend = 8
 
-// to appends a line towards x, y to p, with its last corner at cx, cy made round: from is where the line came from before the corner.
+// to appends a line towards x, y to p, with its last corner at cx, cy made round: from is where the line came from
+// before the corner.
 func (p Path) to(fromX, fromY, cx, cy, x, y int) Path {
 	in := min(Bend, distance(fromX, fromY, cx, cy)/2)
 	out := min(Bend, distance(cx, cy, x, y)/2)

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BrowserCheck returns the folder of a check that runs in Chromium: "mermaid" or "page", below .ci/browser of the checkout. It skips the
-// test unless the environment variable named setting is "1" or "all". If it is set, the test fails where node, the check's packages or
-// Chromium are missing.
+// BrowserCheck returns the folder of a check that runs in Chromium: "mermaid" or "page", below .ci/browser of the
+// checkout. It skips the test unless the environment variable named setting is "1" or "all". If it is set, the test
+// fails where node, the check's packages or Chromium are missing.
 func BrowserCheck(t testing.TB, name, setting string) string {
 	t.Helper()
 	if value := os.Getenv(setting); value != "1" && value != "all" {

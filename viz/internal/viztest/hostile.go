@@ -3,7 +3,8 @@
 //	for _, text := range viztest.Hostile { … }
 package viztest
 
-// Hostile is what breaks, drives or is obeyed by something that draws and is not shielded from it: Mermaid, a browser, a terminal.
+// Hostile is what breaks, drives or is obeyed by something that draws and is not shielded from it: Mermaid, a browser,
+// a terminal.
 var Hostile = []string{
 	`say "hi"`, "`x`", "```", "%%{init: {'theme':'dark'}}%%", "%% comment", "direction LR", "direction\n TB", "Direction LR",
 	"style a:#fff;", "classDef x:#quot;y#quot;", "linkStyle 0 stroke:#f00;", "<b>bold</b>", "<img src=x onerror=alert(1)>",

@@ -1,5 +1,5 @@
-// Package web is the page that shows a conversation in a browser: its HTML, CSS and JavaScript, and the data that they draw. Package
-// page writes it as one file. Package live serves it and sends it events.
+// Package web is the page that shows a conversation in a browser: its HTML, CSS and JavaScript, and the data that they
+// draw. Package page writes it as one file. Package live serves it and sends it events.
 //
 //	m := web.NewModel()
 //	p, err := m.Update(d)
@@ -7,8 +7,8 @@
 //
 // # Patches
 //
-// A page receives a conversation as patches. The first one holds everything. A [Patch] is a JSON object. A member that has not
-// changed is absent:
+// A page receives a conversation as patches. The first one holds everything. A [Patch] is a JSON object. A member that
+// has not changed is absent:
 //
 //	reset     true: drop everything received before
 //	nodes     nodes that are new or have changed (after a redaction)
