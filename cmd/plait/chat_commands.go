@@ -37,8 +37,8 @@ type slashCommand struct {
 
 func (s slashCommand) usage() string { return strings.TrimSpace(s.name + " " + s.arguments) }
 
-// most returns how many arguments the command may have. Those around "|" exclude each other.
-func (s slashCommand) most() int {
+// maxArguments returns how many arguments the command may have. Those around "|" exclude each other.
+func (s slashCommand) maxArguments() int {
 	return len(strings.Fields(s.arguments)) - 2*strings.Count(s.arguments, "|")
 }
 
@@ -57,7 +57,7 @@ func (c *chat) command(ctx context.Context, line string) error {
 		if s.name != fields[0] {
 			continue
 		}
-		if len(fields)-1 > s.most() {
+		if len(fields)-1 > s.maxArguments() {
 			c.screen.note("usage: %s", s.usage())
 			return nil
 		}
@@ -160,6 +160,8 @@ func (c *chat) back(_ context.Context, args []string) error {
 		n, err := strconv.Atoi(args[0])
 		if exchanges = n; err != nil || isRef(c.d, args[0]) {
 			name = args[0]
+		} else if n < 1 {
+			return errors.New("go back by at least one exchange, or give a name: /back NAME")
 		}
 	}
 
