@@ -160,6 +160,7 @@ const checks = {
     equal(await content(page, '#crumbs'), 'conversation › review n9', 'the way');
     equal(await rows(page), ['n10', 'n11', 'n12', 'n13', 'n18', 'n19', 'n20'], 'the reviewer');
     await page.evaluate(() => { location.hash = '#n15'; });
+    await page.waitForFunction(() => document.querySelector('.heading a')?.textContent === 'n15');
     await press(page, 'Enter');
     equal(await content(page, '#crumbs'), 'conversation › review n9 › history n15', 'further in');
     equal(await rows(page), ['n16', 'n17'], 'whom it asked');

@@ -29,7 +29,11 @@ function select(key, how = {}) {
 let addressTimer;
 function address() {
   clearTimeout(addressTimer);
-  addressTimer = setTimeout(() => { if (nodeOf(at.selected)) history.replaceState(null, '', linkTo(at.selected)); }, 200);
+  const before = location.hash;
+  addressTimer = setTimeout(() => {
+    if (location.hash !== before) return; // somebody else changed it: it names the node that is selected next
+    if (nodeOf(at.selected)) history.replaceState(null, '', linkTo(at.selected));
+  }, 200);
 }
 
 // linkTo is the address of a node within the page. It names the node by its id: numbers shift when another branch grows.
