@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -257,6 +258,17 @@ func (v *visit) until(words ...string) {
 	}
 }
 
+// untilAll reads events until all words were seen, in any order: a conversation is drawn beside the run, so that its
+// last node may arrive after the end of the run.
+func (v *visit) untilAll(words ...string) {
+	v.t.Helper()
+	for len(words) > 0 {
+		line, err := v.lines.ReadString('\n')
+		require.NoError(v.t, err, "before %q", words)
+		words = slices.DeleteFunc(words, func(word string) bool { return strings.Contains(line, word) })
+	}
+}
+
 func TestServeFollowsTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "talk.json")
 	v := serving(t, path)
@@ -280,7 +292,8 @@ func TestServeRunsAndSaves(t *testing.T) {
 	v.until(`"state":"idle"`)
 	res := v.ask("POST", "/fork", fmt.Sprintf(`{"at":%q,"text":"Another one."}`, d.Nodes()[0].ID()))
 	require.Equal(t, http.StatusAccepted, res.StatusCode)
-	v.until("A pine, then.", `"state":"idle"`)
+	v.until(`"state":"running"`)
+	v.untilAll("A pine, then.", `"state":"idle"`)
 	back, err := dag.Load(path)
 	require.NoError(t, err)
 	require.Len(t, back.Heads(), 2)
