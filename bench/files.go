@@ -16,30 +16,45 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
+// savedFile saves a conversation of that many nodes in a folder of its own, and returns its text, the folder and the path.
+func savedFile(nodes int) (text []byte, dir, path string, err error) {
+	text, _ = corpus.Saved(corpus.New(1).Conversation(nodes))
+	if dir, err = os.MkdirTemp("", "plait-bench-"); err != nil {
+		return nil, "", "", err
+	}
+	path = filepath.Join(dir, "conversation.json")
+	return text, dir, path, os.WriteFile(path, text, 0o644)
+}
+
+// loading returns a variant that loads a conversation and keeps it.
+func loading(load func() (dag.DAG, error)) func(*pair.Sample) error {
+	return repeat(func() error {
+		d, err := load()
+		kept = d
+		return err
+	})
+}
+
+// unmarshalFile reads a conversation with goccy/go-json, without checks.
+func unmarshalFile(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var doc corpus.Document
+	return json.Unmarshal(data, &doc)
+}
+
 // load compares reading a conversation with every check to one call of goccy/go-json for the whole document in memory.
 func load(nodes int) pair.Case {
 	return pair.Case{Name: "load/" + short(nodes), Per: "node", Units: nodes, Full: nodes > 10_000, Variants: func() ([]pair.Variant, error) {
-		text, _ := corpus.Saved(corpus.New(1).Conversation(nodes))
-		dir, err := os.MkdirTemp("", "plait-bench-")
+		text, dir, path, err := savedFile(nodes)
 		if err != nil {
-			return nil, err
-		}
-		path := filepath.Join(dir, "conversation.json")
-		if err := os.WriteFile(path, text, 0o644); err != nil {
 			return nil, err
 		}
 
 		variants := []pair.Variant{
-			{Name: "Load", Run: func(s *pair.Sample) error {
-				for range s.N {
-					d, err := dag.Load(path)
-					if err != nil {
-						return err
-					}
-					kept = d
-				}
-				return nil
-			}, Close: func() error { return os.RemoveAll(dir) }},
+			{Name: "Load", Run: loading(func() (dag.DAG, error) { return dag.Load(path) }), Close: func() error { return os.RemoveAll(dir) }},
 			{Name: "goccy Unmarshal, in memory", Run: func(s *pair.Sample) error {
 				for range s.N {
 					var doc corpus.Document
@@ -49,29 +64,8 @@ func load(nodes int) pair.Case {
 				}
 				return nil
 			}},
-			{Name: "goccy Unmarshal, from a file", Run: func(s *pair.Sample) error {
-				for range s.N {
-					data, err := os.ReadFile(path)
-					if err != nil {
-						return err
-					}
-					var doc corpus.Document
-					if err := json.Unmarshal(data, &doc); err != nil {
-						return err
-					}
-				}
-				return nil
-			}},
-			{Name: "Read", Run: func(s *pair.Sample) error {
-				for range s.N {
-					d, err := dag.Read(bytes.NewReader(text))
-					if err != nil {
-						return err
-					}
-					kept = d
-				}
-				return nil
-			}},
+			{Name: "goccy Unmarshal, from a file", Run: repeat(func() error { return unmarshalFile(path) })},
+			{Name: "Read", Run: loading(func() (dag.DAG, error) { return dag.Read(bytes.NewReader(text)) })},
 		}
 		return variants, nil
 	}, Goals: []pair.Goal{
@@ -84,50 +78,15 @@ func load(nodes int) pair.Case {
 // lazy compares reading a conversation whose nodes are decoded when they are used with decoding all of it.
 func lazy(nodes int) pair.Case {
 	return pair.Case{Name: "lazy/" + short(nodes), Per: "node", Units: nodes, Full: nodes > 10_000, Variants: func() ([]pair.Variant, error) {
-		text, _ := corpus.Saved(corpus.New(1).Conversation(nodes))
-		dir, err := os.MkdirTemp("", "plait-bench-")
+		_, dir, path, err := savedFile(nodes)
 		if err != nil {
-			return nil, err
-		}
-		path := filepath.Join(dir, "conversation.json")
-		if err := os.WriteFile(path, text, 0o644); err != nil {
 			return nil, err
 		}
 
 		variants := []pair.Variant{
-			{Name: "Loader.Load, lazy", Run: func(s *pair.Sample) error {
-				for range s.N {
-					d, err := dag.Loader{Lazy: true}.Load(path)
-					if err != nil {
-						return err
-					}
-					kept = d
-				}
-				return nil
-			}, Close: func() error { return os.RemoveAll(dir) }},
-			{Name: "goccy Unmarshal, from a file", Run: func(s *pair.Sample) error {
-				for range s.N {
-					data, err := os.ReadFile(path)
-					if err != nil {
-						return err
-					}
-					var doc corpus.Document
-					if err := json.Unmarshal(data, &doc); err != nil {
-						return err
-					}
-				}
-				return nil
-			}},
-			{Name: "Load", Run: func(s *pair.Sample) error {
-				for range s.N {
-					d, err := dag.Load(path)
-					if err != nil {
-						return err
-					}
-					kept = d
-				}
-				return nil
-			}},
+			{Name: "Loader.Load, lazy", Run: loading(func() (dag.DAG, error) { return dag.Loader{Lazy: true}.Load(path) }), Close: func() error { return os.RemoveAll(dir) }},
+			{Name: "goccy Unmarshal, from a file", Run: repeat(func() error { return unmarshalFile(path) })},
+			{Name: "Load", Run: loading(func() (dag.DAG, error) { return dag.Load(path) })},
 		}
 		return variants, nil
 	}, Goals: []pair.Goal{
@@ -139,13 +98,8 @@ func lazy(nodes int) pair.Case {
 // loadMemory compares the memory of a loaded conversation with the size of its file.
 func loadMemory(nodes int) pair.Case {
 	return pair.Case{Name: "memory/load/" + short(nodes), Unit: "B", Variants: func() ([]pair.Variant, error) {
-		text, _ := corpus.Saved(corpus.New(1).Conversation(nodes))
-		dir, err := os.MkdirTemp("", "plait-bench-")
+		text, dir, path, err := savedFile(nodes)
 		if err != nil {
-			return nil, err
-		}
-		path := filepath.Join(dir, "conversation.json")
-		if err := os.WriteFile(path, text, 0o644); err != nil {
 			return nil, err
 		}
 
