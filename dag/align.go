@@ -50,7 +50,7 @@ func shortest(a, b []int, equal func(i, j int)) bool {
 	for n := range maxEdits + 1 {
 		trace = append(trace, slices.Clone(reach[zero-n-1:zero+n+2]))
 		for k := -n; k <= n; k += 2 {
-			// Go on from the neighbor that has come further.
+			// Continue from the neighbor that has reached further.
 			from := comesFrom(trace[n], n, k)
 			i := reach[zero+from]
 			if from < k {

@@ -396,7 +396,7 @@ func (s journalState) missingFrom(d DAG) ([]*node.Node, mixture, error) {
 // lines appends the lines of an append of d to lines, nothing if nothing is new. It also returns d's header. fresh are
 // the nodes that are not in the file.
 func (s journalState) lines(lines []byte, d DAG, fresh []*node.Node) (_ []byte, header string) {
-	// The pointer tells whether the metadata may differ. Encode the header only then.
+	// The metadata can differ only if the pointer does. Encode the header only then.
 	header = s.header
 	if d.environment().file != s.dag.environment().file {
 		header = d.header().journal()

@@ -38,6 +38,7 @@ func (s Settings) withDefaults() Settings {
 		host, _ := os.Hostname()
 		s.Name = host + "-" + strconv.Itoa(os.Getpid())
 	}
+
 	if s.Concurrency <= 0 {
 		s.Concurrency = 16
 	}
@@ -50,6 +51,7 @@ func (s Settings) withDefaults() Settings {
 	if s.ShutdownTimeout == 0 {
 		s.ShutdownTimeout = 5 * time.Second
 	}
+
 	if s.Log == nil {
 		s.Log = slog.Default()
 	}

@@ -118,7 +118,7 @@ func (c *chat) leave() (d dag.DAG, name string) {
 	return c.d.WithRef(name), name
 }
 
-// noteBranch tells the name of a branch that was left; "" for none.
+// noteBranch prints the name of a branch that was left. "" prints nothing.
 func (c *chat) noteBranch(name string) {
 	if name != "" {
 		c.screen.note("what you leave is kept as %s: /back %[1]s returns to it", name)
