@@ -11,6 +11,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/idle"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
@@ -46,17 +47,7 @@ func (p *Provider) CountTokens(ctx context.Context, req api.Request) (int64, err
 	t := p.trip(req, "v1/messages/count_tokens", func(res *http.Response, _ bool) iter.Seq2[api.Event, error] {
 		return roundtrip.Tokens(API, "input_tokens", res)
 	})
-	whole := t.Prepare
-	t.Prepare = func() (roundtrip.Call, error) {
-		c, err := whole()
-		if err != nil {
-			return c, err
-		}
-		body, err := roundtrip.Keeping(c.Body, counted...)
-		c.Body = wire.NewParts([]byte(body))
-		return c, err
-	}
-	return t.Count(ctx)
+	return t.CountOf(ctx, func(body *wire.Parts) (content.JSON, error) { return roundtrip.Keeping(body, counted...) })
 }
 
 // counted lists the members of a request that the endpoint for counting accepts.

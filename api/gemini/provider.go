@@ -53,17 +53,7 @@ func (p *Provider) CountTokens(ctx context.Context, req api.Request) (int64, err
 		}
 		return roundtrip.Tokens(API, "totalTokens", res)
 	})
-	whole := t.Prepare
-	t.Prepare = func() (roundtrip.Call, error) {
-		c, err := whole()
-		if err != nil {
-			return c, err
-		}
-		body, err := p.counted(c.Body)
-		c.Body = wire.NewParts([]byte(body))
-		return c, err
-	}
-	return t.Count(ctx)
+	return t.CountOf(ctx, p.counted)
 }
 
 // counted returns the body for counting. Vertex AI takes the members of a request, and the Gemini API a whole request.

@@ -27,6 +27,21 @@ func (t Trip) Count(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
+// CountOf is Count with a body made of that of the request, for an endpoint that takes another one.
+func (t Trip) CountOf(ctx context.Context, body func(*wire.Parts) (content.JSON, error)) (int64, error) {
+	prepare := t.Prepare
+	t.Prepare = func() (Call, error) {
+		c, err := prepare()
+		if err != nil {
+			return c, err
+		}
+		counted, err := body(c.Body)
+		c.Body = wire.NewParts([]byte(counted))
+		return c, err
+	}
+	return t.Count(ctx)
+}
+
 // Keeping returns an object with only the members of body that have one of the names: an endpoint that counts refuses
 // those that are about the response.
 func Keeping(body *wire.Parts, names ...string) (content.JSON, error) {
