@@ -33,7 +33,9 @@ type Hook struct {
 	// err is the run's error, beside the End. A run that ends without an End event, because its consumer left or a
 	// provider panicked, has an End with no conversation and an error here. A run that is refused has no events here.
 	//
-	// Observe is called on the goroutine of the run, and must return soon. If it panics, the event is lost to it.
+	// Observe is called on the goroutine of the run that the event is of, and must return soon. Runs inside tool calls
+	// have goroutines of their own, therefore it may be called for several events at the same time: lock what it
+	// changes. If it panics, the event is lost to it.
 	Observe func(ctx context.Context, event Event, err error) context.Context
 	// Input gets each message of the user that the run takes in: those of its queues, and the one that the conversation
 	// ends in. An error rejects the message. A rejected message of a queue becomes a [Rejected] event; where it is

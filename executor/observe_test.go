@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,11 +32,15 @@ func kindOf(event executor.Event) string {
 
 // traced returns a hook that appends each event with the path of its context to seen, and adds the event to the path.
 func traced(seen *[]string) executor.Hook {
+	// The runs of sub-agents call the hook at the same time as the run around them.
+	var mu sync.Mutex
 	return executor.Hook{Observe: func(ctx context.Context, event executor.Event, err error) context.Context {
 		line := pathIn(ctx) + "/" + kindOf(event)
 		if err != nil {
 			line += ": " + err.Error()
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		*seen = append(*seen, line)
 		return context.WithValue(ctx, pathKey{}, pathIn(ctx)+"/"+kindOf(event))
 	}}
