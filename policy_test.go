@@ -388,17 +388,6 @@ func TestGuaranteesNameTestsThatExist(t *testing.T) {
 	}
 }
 
-func TestDocumentsLinksLeadSomewhere(t *testing.T) {
-	for _, document := range documents(t) {
-		text, err := os.ReadFile(document)
-		require.NoError(t, err)
-		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(text), -1) {
-			_, err := os.Stat(filepath.Join(filepath.Dir(document), link[1]))
-			require.NoError(t, err, "%s links to %s", document, link[1])
-		}
-	}
-}
-
 // cleaners are the files outside internal/safetext that may ask which characters are printable, and why.
 var cleaners = map[string]string{
 	"dag/ref.go":                     "refuses names of refs, and cleans nothing",
