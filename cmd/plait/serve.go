@@ -43,9 +43,11 @@ With --provider, everybody who has the address can append a message after any
 node and run the model. FILE is updated; a journal is extended. If FILE was
 changed meanwhile, both are kept; if it is broken or being written, the
 conversation is written to a file beside it. The command executes the tools of
-the MCP servers of --mcp: everybody who has the address can have them executed,
-unless --approve has each call wait for "plait resume". Other tools need
---defer-tools: a run pauses when the model calls one.
+the MCP servers of --mcp: everybody who has the address can have them executed.
+With --approve, a run pauses before each call until somebody approves or denies
+it on the page, or with "plait resume". Other tools need --defer-tools: a run
+pauses when the model calls one, and the page takes its result. A paused run in
+FILE is continued in the same way.
 
 Only requests from this machine with the token in the address are answered; the
 token is new each time. --allow-remote answers other machines, unencrypted.
@@ -85,7 +87,7 @@ func (v *served) serve(ctx context.Context, name string) (err error) {
 		if _, err := endpointOf(v.provider); err != nil {
 			return fmt.Errorf("--provider %w", err)
 		}
-		o.Run, o.Save = v.stream, v.keepWhole
+		o.Run, o.Resume, o.Save = v.stream, v.resumeStream, v.keepWhole
 	}
 
 	v.page = live.New(dag.New(), o)
@@ -133,15 +135,38 @@ func (v *served) stream(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event
 	r := v.runner
 	agent, d, err := r.agent(d)
 	if err != nil {
-		return func(yield func(executor.Event, error) bool) { yield(executor.End{DAG: d}, err) }
+		return failed(d, err)
 	}
-	kept := d.Metadata().Get(runKey)
+	return v.kept(&r, d.Metadata().Get(runKey), agent.Stream(ctx, d))
+}
 
+// resumeStream resumes a paused run like "plait resume".
+func (v *served) resumeStream(
+	ctx context.Context, d dag.DAG, c executor.Continuation, replies map[string]executor.Reply,
+) iter.Seq2[executor.Event, error] {
+	r := v.runner
+	r.defers = true
+	agent, d, err := r.agent(d)
+	if err != nil {
+		return failed(d, err)
+	}
+	return v.kept(&r, d.Metadata().Get(runKey), agent.ResumeStream(ctx, d, c, replies))
+}
+
+// failed returns the events of a run that could not begin.
+func failed(d dag.DAG, err error) iter.Seq2[executor.Event, error] {
+	return func(yield func(executor.Event, error) bool) { yield(executor.End{DAG: d}, err) }
+}
+
+// kept returns the events of a run, and keeps its settings and its pause for the metadata of the file.
+func (v *served) kept(
+	r *runner, settings content.JSON, events iter.Seq2[executor.Event, error],
+) iter.Seq2[executor.Event, error] {
 	return func(yield func(executor.Event, error) bool) {
-		for event, err := range agent.Stream(ctx, d) {
+		for event, err := range events {
 			switch e := event.(type) {
 			case executor.RunStart:
-				v.file.setMetadata(runKey, kept)
+				v.file.setMetadata(runKey, settings)
 				v.file.setMetadata(pauseKey, "")
 			case executor.Repaired:
 				r.showRepairs(e.Repairs)

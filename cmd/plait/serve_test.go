@@ -20,6 +20,7 @@ import (
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/viz/live"
 )
 
@@ -308,6 +309,44 @@ func TestServeRunsAndSaves(t *testing.T) {
 	require.NotContains(t, string(body), `"stream"`)
 	require.Contains(t, string(body), "Another one.")
 	require.NotContains(t, string(body), "An oak.")
+}
+
+func TestServeContinuesAPausedRunInPlace(t *testing.T) {
+	model := httptest.NewServer(fake.Anthropic(
+		fake.AnthropicMessage(content.ToolUse{ID: "c1", Name: "remove", Input: `{"city":"Rome"}`}),
+		fake.AnthropicMessage(content.Text{Text: "Rome is gone."})))
+	defer model.Close()
+	path := filepath.Join(t.TempDir(), "talk.json")
+	saved(t, path, dag.New().
+		Tools(executor.DeferredTool(content.Tool{Name: "remove", Schema: `{"type":"object"}`})).User("Remove Rome."))
+	flags := []string{"--provider", "anthropic", "--model", "claude-test", "--base-url", model.URL, "--no-stream", "--approve"}
+	t.Setenv("ANTHROPIC_API_KEY", "none")
+	_, errs, code := command("", append([]string{"run", path, "--defer-tools"}, flags...)...)
+	require.Equal(t, exitPaused, code, errs)
+
+	v := serving(t, append([]string{path}, flags...)...)
+	v.until(`"paused":[{`, `"asks":"approval"`)
+	answer := func(reply string) *http.Response {
+		d, err := dag.Load(path)
+		require.NoError(t, err)
+		c, found, err := pauseIn(d)
+		require.NoError(t, err)
+		require.True(t, found)
+		return v.ask("POST", "/answer", fmt.Sprintf(`{"pause":%q,"call":"c1","reply":%s}`, c.ID, reply))
+	}
+
+	require.Equal(t, http.StatusAccepted, answer(`{"approve":true}`).StatusCode)
+	v.until(`"asks":"result"`, `"state":"idle"`) // nothing here executes the tool
+	require.Equal(t, http.StatusAccepted, answer(`{"result":"gone"}`).StatusCode)
+	v.until(`"state":"running"`)
+	v.untilAll("Rome is gone.", `"state":"idle"`)
+
+	back, err := dag.Load(path)
+	require.NoError(t, err)
+	require.Equal(t, "Rome is gone.", back.Text())
+	require.Len(t, back.Heads(), 1)
+	_, found, _ := pauseIn(back)
+	require.False(t, found, "the pause is used")
 }
 
 func TestServeIsRefused(t *testing.T) {

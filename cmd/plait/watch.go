@@ -98,7 +98,7 @@ func (w *watched) readStored() {
 	}
 	if w.version != now.Version() {
 		w.version = now.Version()
-		w.page.Set(now.DAG())
+		w.set(now.DAG())
 	}
 	w.databases.loaded[w.path] = now
 	w.setProblem("")
@@ -125,8 +125,16 @@ func (w *watched) show(data []byte, sum [sha256.Size]byte) {
 	w.sum = sum
 	w.journal = isJournal(data)
 	w.whole = !w.journal || ended(data)
-	w.page.Set(d)
+	w.set(d)
 	w.setProblem("")
+}
+
+// set shows a conversation that was read, with its paused run.
+func (w *watched) set(d dag.DAG) {
+	w.page.Set(d)
+	if c, found, err := pauseIn(d); err == nil && found { // a value of another program is ignored
+		w.page.SetPaused(c)
+	}
 }
 
 // isJournal reports whether a file is a journal.

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -28,6 +29,8 @@ type activity struct {
 	Tokens   *tokens `json:"tokens,omitempty"`
 	Stop     string  `json:"stop,omitempty"`
 	Error    *string `json:"error,omitempty"` // "" if the former error is gone
+
+	Paused *[]pausedRun `json:"paused,omitempty"` // all of them
 }
 
 // tool is the known state of a tool call. ID identifies it within the run.
@@ -72,6 +75,7 @@ func (s *Server) all() activity {
 	a := activity{
 		State: idle, Turn: now.turn, Begin: true, Text: now.text.String(), Thinking: now.thinking.String(), Tools: now.tools,
 		Tokens: now.tokens(), Stop: now.stop, Error: s.problems(),
+		Paused: s.paused(),
 	}
 
 	if s.active() {
@@ -153,6 +157,7 @@ func (w *watch) observe(event executor.Event, err error) {
 	switch e := event.(type) {
 	case executor.RunStart:
 		w.heads = within(w.d.Heads(), e.DAG)
+		w.dropPauses(func(p *pause) bool { return len(p.heads(e.DAG)) > 0 }) // it continues them
 		w.voice, w.now = w, state{}
 		w.publish("activity", activity{State: running, Begin: true, Error: w.problems()})
 		w.place(e.DAG)
@@ -164,6 +169,9 @@ func (w *watch) observe(event executor.Event, err error) {
 		w.place(e.DAG)
 	case executor.End:
 		w.place(e.DAG)
+		if paused := (*executor.PausedError)(nil); errors.As(err, &paused) {
+			w.addPause(newPause(paused.Continuation))
+		}
 	}
 
 	// Streamed text and tools are those of one run: the one that began last.
@@ -277,7 +285,7 @@ func (w *watch) over(e executor.End, err error) {
 	w.now.begin()
 	said := activity{Begin: true, Stop: w.now.stop}
 
-	if err != nil {
+	if err != nil && !errors.Is(err, executor.ErrPaused) {
 		w.now.problem = err.Error()
 		said.Error = w.problems()
 	}

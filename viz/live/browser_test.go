@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,12 +35,18 @@ type browser struct {
 
 func open(t *testing.T, s *Server) *browser {
 	t.Helper()
-	folder := viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
+	viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	cmd := exec.Command("node", "live.mjs", s.URL(server.Listener.Addr()))
-	cmd.Dir = folder
+	return openAt(t, s.URL(server.Listener.Addr()))
+}
+
+// openAt opens an address in a browser of its own.
+func openAt(t *testing.T, url string) *browser {
+	t.Helper()
+	cmd := exec.Command("node", "live.mjs", url)
+	cmd.Dir = viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -183,4 +190,79 @@ func TestARunInARealBrowser(t *testing.T) {
 	b.does("wait", "#now", "text", "no such key")
 	require.Len(t, s.DAG().Heads(), 4)
 	b.stop()
+}
+
+// hostile is text that must stay text on the page.
+const hostile = `<img src=x onerror="document.title='pwned'"><script>alert(1)</script>`
+
+func TestAPauseInARealBrowser(t *testing.T) {
+	long := hostile + strings.Repeat("word ", 6000) + "the last word"
+	agent, removed := remover(
+		removes(long, "Oslo"),
+		apitest.Call(apitest.Use("ask", none{}), apitest.Use("remove", place{"Rome"})),
+		apitest.Say("All done."))
+	agent.Hooks = []executor.Hook{{Before: func(_ context.Context, c executor.Call) (executor.Decision, error) {
+		if c.Name != "remove" {
+			return executor.Decision{}, nil
+		}
+		return executor.AskApproval("It cannot be undone. " + hostile), nil
+	}}}
+	s := New(start(), &Options{Title: "Cities", Resume: agent.ResumeStream})
+	viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	b := openAt(t, s.URL(server.Listener.Addr()))
+	other := openAt(t, s.URL(server.Listener.Addr()))
+	for range s.Watch(agent.Stream(context.Background(), start().User("Remove some cities."))) {
+	}
+
+	b.does("wait", "#state", "text", "paused")
+	b.does("wait", "#waiting h2", "text", "2 calls wait")
+	b.does("wait", ".ask", "text", hostile) // as text
+	b.does("inside", ".ask, .ask pre, .ask form")
+	b.does("click", ".ask .more") // all of a long text
+	b.does("wait", ".ask pre", "text", "the last word")
+	shots(b, "paused")
+
+	b.does("click", "#outline")
+	b.does("press", "a") // by keyboard alone: approve, and deny with a reason
+	b.does("press", "Enter")
+	b.does("wait", ".ask .answered", "text", "approved")
+	other.does("wait", ".ask .answered", "text", "approved")
+	other.does("click", "#outline")
+	other.does("press", "a")
+	other.does("press", "Tab")
+	other.does("press", "Tab")
+	other.does("type", "too far")
+	other.does("press", "Enter")
+	b.does("wait", ".ask", "text", "Rome") // the next pause
+	require.Equal(t, []string{long}, *removed)
+	b.does("wait", ".ask", "text", "waits for the decisions about other calls")
+	b.does("click", ".ask .answer", "text", "Approve")
+	b.does("wait", ".ask", "text", "waits for its result")
+	other.does("wait", ".ask", "text", "waits for its result")
+	b.does("fill", ".ask textarea", "value", "blue")
+	b.does("click", ".ask .answer")
+	b.does("wait", ".row", "text", "All done.")
+	b.does("gone", "#waiting")
+	b.does("wait", "#state", "text", "idle")
+	other.does("wait", "#status", "text", "answered elsewhere")
+	require.Equal(t, "All done.", s.DAG().Text())
+	b.stop()
+	other.stop()
+}
+
+// shots takes pictures in both themes, on a large and a small screen, if PLAIT_SHOTS names a folder.
+func shots(b *browser, name string) {
+	folder := os.Getenv("PLAIT_SHOTS")
+	if folder == "" {
+		return
+	}
+	for _, size := range []string{"1440x900", "390x844"} {
+		for _, theme := range []string{"dark", "light"} {
+			b.does("size", size, "theme", theme, "picture", filepath.Join(folder, name+"-"+size+"-"+theme+".png"))
+		}
+	}
+	b.does("size", "1400x900")
 }

@@ -12,7 +12,8 @@
 //
 // A [Server] is an http.Handler: a program may serve it in its own way. It shows one conversation, set by [New] or
 // [Server.Set] and continued by the runs passed through [Server.Watch]. With [Options.Run], a user of the page can
-// continue from any node: the conversation gets a new head, and all existing nodes stay.
+// continue from any node: the conversation gets a new head, and all existing nodes stay. With [Options.Resume], a user
+// of the page approves or denies the calls of a paused run, or gives their results, and the run continues in place.
 //
 // # Security
 //
@@ -27,7 +28,9 @@
 //   - Requests of other sites are refused unless they are GET, and GET changes nothing.
 //   - Text of the conversation is data to the page, never markup. The page runs no script but its own, loads nothing
 //     from other servers, and cannot be put into a frame.
-//   - Running and forking are off unless [Options.Run] is set.
+//   - Running and forking are off unless [Options.Run] is set, and answering calls is off unless [Options.Resume] or
+//     [Options.Reply] is. The calls that an answer lets run are those of the server's own continuation: a page names
+//     them, and cannot change them.
 //
 // # Slow browsers
 //
@@ -42,7 +45,10 @@
 //	GET  (the page)
 //	GET  events                            server-sent events: "patch", the drawing; "activity", the state of the run
 //	POST fork   {"at": ID, "text": TEXT}   appends TEXT to the node and runs it: 202; 409 during another run
-//	POST stop   {}                         ends the run started by fork: 202
+//	POST answer {"pause": ID, "call": ID, "reply": REPLY}
+//	                                       answers an open call, by a reply in the form of executor.Reply: 202; 409 if it
+//	                                       was answered before. The last answer resumes the run
+//	POST stop   {}                         ends the run started by fork or answer: 202
 //	GET  request?node=ID                   the exact request answered by the node, if it is known
 //	GET  copy?as=FORM&node=ID              the conversation up to the node, or all of it, as "mermaid", "json" or "go"
 //
@@ -59,6 +65,9 @@
 //	tokens     input and output, of the run so far
 //	stop       the stop reason of the run
 //	error      a problem, as text for people; "" once it is solved
+//	paused     all paused runs: id (of the pause), node (the message whose calls are open), and calls: id, tool, input,
+//	           path (the sub-agent), reason, asks ("approval" or "result"; absent while the decisions about other calls
+//	           are open), doubt (it was started before, and its outcome is unknown), answer (once it is answered)
 //
 // An error is a JSON object with a code for programs and a sentence for people:
 // {"error": "unknown_node", "message": "…"}.

@@ -3,6 +3,7 @@ package live_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -59,31 +60,90 @@ func ExampleOptions_run() {
 	defer server.Close()
 
 	// What the page does when somebody asks something else in place of the question's answer.
-	ask := func(method, path, body string) *http.Response {
-		req, err := http.NewRequest(method, server.URL+path, strings.NewReader(body))
-		if err != nil {
-			panic(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+s.Token())
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			panic(err)
-		}
-		return res
-	}
-	events := ask("GET", "/events", "")
-	defer events.Body.Close()
-	lines := bufio.NewScanner(events.Body)
-	lines.Buffer(nil, 1<<20)
-	until := func(what string) {
-		for lines.Scan() && !strings.Contains(lines.Text(), what) {
-		}
-	}
-	until(`"state":"idle"`)
-	ask("POST", "/fork", fmt.Sprintf(`{"at":%q,"text":"And a tree?"}`, d.Nodes()[0].ID())).Body.Close()
-	until(`"state":"idle"`)
-	http.DefaultClient.CloseIdleConnections()
+	p := open(server.URL, s.Token())
+	defer p.close()
+	p.until(`"state":"idle"`)
+	p.post("/fork", fmt.Sprintf(`{"at":%q,"text":"And a tree?"}`, d.Nodes()[0].ID()))
+	p.until(`"state":"idle"`)
 	// Output:
 	// 2 heads: message message
 	// 2 heads: message stop_reason
+}
+
+// With Resume, whoever sees the page decides about the calls of a paused run.
+func ExampleOptions_resume() {
+	ctx := context.Background()
+	agent := executor.Agent{
+		Provider: apitest.NewScript(apitest.Call(apitest.Use("pay", map[string]int{"euros": 7})), apitest.Say("Paid.")),
+		Tools: []dag.Tool{executor.Func("pay", "Pays.", func(context.Context, map[string]int) (string, error) {
+			fmt.Println("paying")
+			return "paid", nil
+		})},
+		Hooks: []executor.Hook{executor.RequireApproval("pay")},
+	}
+	s := live.New(dag.New(), &live.Options{Resume: agent.ResumeStream})
+	defer s.Close()
+	server := httptest.NewServer(s)
+	defer server.Close()
+
+	var pause executor.Continuation
+	for _, err := range s.Watch(agent.Stream(ctx, dag.New().User("Pay the bill."))) {
+		if paused := (*executor.PausedError)(nil); errors.As(err, &paused) {
+			pause = paused.Continuation
+		}
+	}
+	fmt.Println(pause.Pending[0].Call.Name, pause.Pending[0].Call.Input)
+
+	// What the page does when somebody presses "Approve".
+	p := open(server.URL, s.Token())
+	defer p.close()
+	p.until(`"paused":[{`)
+	p.post("/answer", fmt.Sprintf(`{"pause":%q,"call":%q,"reply":{"approve":true}}`, pause.ID, pause.Pending[0].ID))
+	p.until(`"state":"idle"`)
+	fmt.Println(s.DAG().Text())
+	// Output:
+	// pay {"euros":7}
+	// paying
+	// Paid.
+}
+
+// browser is a page without a screen.
+type browser struct {
+	url, token string
+	events     *http.Response
+	lines      *bufio.Scanner
+}
+
+func open(url, token string) *browser {
+	b := &browser{url: url, token: token}
+	b.events = b.send("GET", "/events", "")
+	b.lines = bufio.NewScanner(b.events.Body)
+	b.lines.Buffer(nil, 1<<20)
+	return b
+}
+
+func (b *browser) send(method, path, body string) *http.Response {
+	req, err := http.NewRequest(method, b.url+path, strings.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+b.token)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		panic(err)
+	}
+	return res
+}
+
+func (b *browser) post(path, body string) { b.send("POST", path, body).Body.Close() }
+
+// until reads events until one has the words.
+func (b *browser) until(words string) {
+	for b.lines.Scan() && !strings.Contains(b.lines.Text(), words) {
+	}
+}
+
+func (b *browser) close() {
+	b.events.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -43,7 +44,8 @@ func TestResponsesAreAsWrittenDown(t *testing.T) {
 			}
 			return []byte(`{"exact":1}`), nil
 		}}),
-		"failing": New(d, &Options{Token: "secret", Request: func(dag.DAG, *node.Node) ([]byte, error) { return nil, errors.New("it was deleted") }}),
+		"answering": New(d, &Options{Token: "secret", Resume: executor.Agent{}.ResumeStream}),
+		"failing":   New(d, &Options{Token: "secret", Request: func(dag.DAG, *node.Node) ([]byte, error) { return nil, errors.New("it was deleted") }}),
 	}
 	servers["full"].listeners[&listener{}] = true
 
@@ -67,6 +69,7 @@ func TestResponsesAreAsWrittenDown(t *testing.T) {
 		{"asking", "GET", "request?node=" + answer, "", nil}, {"asking", "GET", "request?node=" + question, "", nil}, {"asking", "GET", "request?node=" + d.Nodes()[0].ID().String(), "", nil}, {"plain", "GET", "request?node=" + answer, "", nil}, {"failing", "GET", "request?node=" + answer, "", nil}, {"asking", "GET", "request?node=" + unknown, "", nil},
 		{"plain", "POST", "fork", `{"at":"` + answer + `","text":"Hi"}`, nil}, {"closed", "POST", "fork", `{"at":"` + answer + `","text":"Hi"}`, nil}, {"watched", "POST", "fork", `{"at":"` + answer + `","text":"Hi"}`, nil}, {"watched", "POST", "fork", `{"at":"` + answer + `","text":" "}`, nil},
 		{"watched", "POST", "fork", `{"at":"` + long + `","text":"Hi"}`, nil}, {"watched", "POST", "fork", `[]`, nil}, {"watched", "POST", "fork", `{"at"`, nil}, {"watched", "POST", "fork", "", nil}, {"watched", "POST", "fork", strings.Repeat(" ", maxBody+1), nil},
+		{"plain", "POST", "answer", `{"pause":"p","call":"c","reply":{"approve":true}}`, nil}, {"answering", "POST", "answer", `{"pause":"p","call":"c","reply":{"approve":true}}`, nil}, {"answering", "POST", "answer", `{"pause":"p","call":"c","reply":{"approve":1}}`, nil}, {"answering", "POST", "answer", "", nil},
 		{"watched", "POST", "stop", "{}", nil}, {"plain", "POST", "stop", "{}", nil}, {"plain", "POST", "stop", "7", nil},
 		{"closed", "GET", "events", "", nil}, {"full", "GET", "events", "", nil},
 	}

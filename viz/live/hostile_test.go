@@ -28,7 +28,7 @@ import (
 
 // everywhere is a request to each path, and one to none.
 var everywhere = []struct{ method, path string }{
-	{"GET", ""}, {"GET", "events"}, {"GET", "request?node=x"}, {"GET", "copy?as=json"}, {"POST", "fork"}, {"POST", "stop"}, {"GET", "nothing"},
+	{"GET", ""}, {"GET", "events"}, {"GET", "request?node=x"}, {"GET", "copy?as=json"}, {"POST", "fork"}, {"POST", "answer"}, {"POST", "stop"}, {"GET", "nothing"},
 }
 
 func TestEveryResponseHasTheSecurityHeaders(t *testing.T) {
@@ -63,7 +63,7 @@ func TestEveryResponseHasTheSecurityHeaders(t *testing.T) {
 func TestOnlyThePageComesWithoutTheToken(t *testing.T) {
 	s := serve(t, talk(), &Options{Run: runs(apitest.Say("Yes.")), Token: "s3cret"})
 	for _, given := range []string{"", "Bearer", "Bearer ", "Bearer s3cre", "Bearer s3cretx", "bearer s3cret", "Basic s3cret", "s3cret"} {
-		for _, at := range everywhere[1:6] {
+		for _, at := range everywhere[1:7] {
 			req := s.with(t, at.method, at.path, `{}`)
 			req.Header.Set("Authorization", given)
 			req.URL.RawQuery += "&token=s3cret"
@@ -176,7 +176,7 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 		{"Origin": {"http://%zz"}}, {"Sec-Fetch-Site": {"cross-site"}}, {"Sec-Fetch-Site": {"same-site"}},
 		{"Origin": {"http://" + host}, "Sec-Fetch-Site": {"cross-site"}},
 	} {
-		for _, path := range []string{"fork", "stop"} {
+		for _, path := range []string{"fork", "answer", "stop"} {
 			req := s.with(t, http.MethodPost, path, fork)
 			for k, v := range h {
 				req.Header[k] = v
@@ -327,7 +327,7 @@ func TestEventsOutliveTheBodyDeadline(t *testing.T) {
 
 func TestBodiesHaveABound(t *testing.T) {
 	s := serve(t, talk(), &Options{Run: runs()})
-	for _, path := range []string{"fork", "stop"} {
+	for _, path := range []string{"fork", "answer", "stop"} {
 		req := s.with(t, http.MethodPost, path, "")
 		read := 0
 		req.Body, req.ContentLength = io.NopCloser(endless{&read}), -1

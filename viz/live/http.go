@@ -60,6 +60,7 @@ var endpoints = map[string]endpoint{
 	"request": {http.MethodGet, false, (*Server).request},
 	"copy":    {http.MethodGet, false, (*Server).copy},
 	"fork":    {http.MethodPost, false, (*Server).postFork},
+	"answer":  {http.MethodPost, false, (*Server).postAnswer},
 	"stop":    {http.MethodPost, false, (*Server).postStop},
 }
 

@@ -155,6 +155,7 @@ func (s *Server) wholePatch() []byte {
 // show makes d the conversation and starts a goroutine to draw it, unless one is running. s.mu must be held.
 func (s *Server) show(d dag.DAG) {
 	s.d, s.undrawn = d, true
+	s.dropPauses(func(p *pause) bool { return len(p.heads(d)) == 0 })
 	if s.drawing || s.closed || len(s.listeners) == 0 {
 		return
 	}

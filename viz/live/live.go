@@ -47,6 +47,16 @@ type Options struct {
 	// own, once at a time. Its context ends when the page stops the run and when the server is closed. Defaults to nil:
 	// forking and running are off.
 	Run func(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event, error]
+	// Resume resumes a paused run when users of a page have answered all of its open calls; executor.Agent's
+	// ResumeStream fits. d has the heads of that run alone. The rules of Run hold. Defaults to nil: open calls are shown,
+	// and cannot be answered.
+	Resume func(
+		ctx context.Context, d dag.DAG, c executor.Continuation, replies map[string]executor.Reply,
+	) iter.Seq2[executor.Event, error]
+	// Reply receives each answer as it is given, in place of Resume, for runs that another process resumes, such as those
+	// of package durable. It may be called for several calls at the same time. An error is shown to the user who
+	// answered, and the call stays open. Defaults to nil.
+	Reply func(ctx context.Context, c executor.Continuation, call string, reply executor.Reply) error
 	// Save receives the whole conversation, including heads that are not the run's own. It is called on the run's
 	// goroutine, after each turn of a run that the page began and at its end. An error is shown on the page, and the
 	// run continues. Defaults to nil: the program saves in Run.
@@ -80,6 +90,7 @@ type Server struct {
 	notice    string             // the error set by Report
 	voice     *watch             // the run whose text and tools are shown: the one that began last
 	watches   []*watch           // active runs, in the order in which they began
+	pauses    []*pause           // paused runs, in the order in which they paused
 	stop      context.CancelFunc // stops the run that the page began; nil if there is none
 	served    map[*http.Server]bool
 }
@@ -112,7 +123,9 @@ func New(d dag.DAG, o *Options) *Server {
 	s.policy = web.Policy(true) + "; frame-ancestors 'none'"
 
 	var page bytes.Buffer
-	config := web.Config{Title: s.options.Title, Live: true, CanRun: s.options.Run != nil}
+	config := web.Config{Title: s.options.Title, Live: true, CanRun: s.options.Run != nil,
+		CanAnswer: s.options.Resume != nil || s.options.Reply != nil,
+	}
 	if err := web.WritePage(&page, config, web.Patch{}); err != nil {
 		panic(err) // impossible: the page consists of strings
 	}

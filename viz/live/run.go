@@ -3,10 +3,10 @@ package live
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
 )
@@ -39,16 +39,22 @@ func (s *Server) fork(at node.ID, text string) *refusal {
 
 	// The page shows the message at once. The run continues in the background and ends with the server.
 	s.show(whole)
-
-	ctx, cancel := context.WithCancel(s.ctx)
-	s.stop = cancel
-	s.joined.Add(1)
-	go s.run(ctx, whole.WithHeads(message))
+	s.start(func(ctx context.Context) runEvents { return s.options.Run(ctx, whole.WithHeads(message)) }, func(error) {})
 	return nil
 }
 
-// run runs d until it stops, and saves it after each turn.
-func (s *Server) run(ctx context.Context, d dag.DAG) {
+type runEvents = iter.Seq2[executor.Event, error]
+
+// start begins a run in the background. At its end it calls ended with the run's error. s.mu must be held.
+func (s *Server) start(begin func(context.Context) runEvents, ended func(error)) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.stop = cancel
+	s.joined.Add(1)
+	go s.run(ctx, begin, ended)
+}
+
+// run shows a run until it stops, and saves it after each turn.
+func (s *Server) run(ctx context.Context, begin func(context.Context) runEvents, ended func(error)) {
 	defer s.joined.Done()
 	defer func() {
 		s.mu.Lock()
@@ -59,12 +65,15 @@ func (s *Server) run(ctx context.Context, d dag.DAG) {
 	}()
 	defer s.guard("the run")
 
-	for event := range s.Watch(s.options.Run(ctx, d)) {
+	var failure error
+	for event, err := range s.Watch(begin(ctx)) {
+		failure = err
 		switch event.(type) {
 		case executor.TurnEnd, executor.End:
 			s.save()
 		}
 	}
+	ended(failure)
 }
 
 // save calls Options.Save and reports its error.

@@ -6,6 +6,10 @@
 //   {"gone":"CSS"}                   until no such element can be seen
 //   {"click":"CSS","text":"words"}   the first one that holds the words
 //   {"fill":"CSS","value":"words"}
+//   {"press":"KEY"}, {"type":"words"} where the focus is
+//   {"size":"390x844"}               of the window
+//   {"theme":"dark"}                 what the person prefers
+//   {"inside":"CSS"}                 elements that must lie inside the window, and hold no more than is seen
 //   {"picture":"FILE"}
 import {chromium} from 'playwright-core';
 import {createInterface} from 'node:readline';
@@ -38,6 +42,20 @@ async function take(step) {
   if (step.gone) await page.locator(step.gone).locator('visible=true').first().waitFor({state: 'detached'});
   if (step.click) await one(step).click();
   if (step.fill) await page.locator(step.fill).locator('visible=true').first().fill(step.value);
+  if (step.press) await page.keyboard.press(step.press);
+  if (step.type) await page.keyboard.type(step.type);
+  if (step.size) {
+    const [width, height] = step.size.split('x').map(Number);
+    await page.setViewportSize({width, height});
+  }
+  if (step.theme) await page.emulateMedia({colorScheme: step.theme});
+  if (step.inside) {
+    const outside = await page.evaluate(css => [...document.querySelectorAll(css)].filter(e => {
+      const box = e.getBoundingClientRect();
+      return box.width > 0 && (box.left < 0 || box.right > innerWidth || e.scrollWidth > e.clientWidth + 1);
+    }).map(e => e.outerHTML.slice(0, 200)), step.inside);
+    if (outside.length) throw new Error('outside the window: ' + outside.join('\n'));
+  }
   if (step.picture) await page.screenshot({path: step.picture});
 }
 

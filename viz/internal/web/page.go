@@ -20,6 +20,8 @@ type Config struct {
 	Live bool `json:"live,omitempty"`
 	// CanRun shows the controls to start and stop runs.
 	CanRun bool `json:"canRun,omitempty"`
+	// CanAnswer shows the controls to answer the open calls of paused runs.
+	CanAnswer bool `json:"canAnswer,omitempty"`
 	// Plain is the conversation as text, for browsers without JavaScript. It follows a sentence about the missing
 	// JavaScript. Defaults to that sentence alone.
 	Plain string `json:"-"`

@@ -146,6 +146,7 @@ function react(a) {
     if (known.ended && !known.failed) live.tools.delete(tool.id);
     else live.tools.set(tool.id, known);
   }
+  if (a.paused) drawWaiting(a.paused);
   if (live.state !== state) {
     judge();
     drawTop();
@@ -159,8 +160,8 @@ let ticking = null;
 function drawLive() {
   const running = live.state === 'running';
   document.body.classList.toggle('running', running);
-  show($('state'), !live.connected ? (live.refused ? 'refused' : 'reconnecting …') : running ? 'running' + (live.turn ? ', turn ' + live.turn : '') : 'idle');
-  $('state').className = 'badge ' + (!live.connected ? 'odd' : running ? 'on' : '');
+  show($('state'), !live.connected ? (live.refused ? 'refused' : 'reconnecting …') : running ? 'running' + (live.turn ? ', turn ' + live.turn : '') : waiting.cards.size ? 'paused' : 'idle');
+  $('state').className = 'badge ' + (!live.connected || !running && waiting.cards.size ? 'odd' : running ? 'on' : '');
   $('stop').hidden = !(running && config.canRun);
   show($('follow'), live.following ? 'following' : 'follow');
   $('follow').setAttribute('aria-pressed', String(live.following));
@@ -173,6 +174,7 @@ function drawLive() {
       el('span', {class: 'elapsed'}, tool.failed ? tool.state || 'failed' : tool.started ? duration(Math.max(0, Date.now() - Date.parse(tool.started))) : ''))));
   if (running) $('now').scrollTop = $('now').scrollHeight;
   canRunNow();
+  canAnswerNow();
   const tick = running && tools.some(tool => tool.started && !tool.ended);
   if (tick && !ticking) ticking = setInterval(drawLive, 1000);
   if (!tick && ticking) ticking = clearInterval(ticking) ?? null;

@@ -252,6 +252,7 @@ const keys = {
   e: () => problem(1), E: () => problem(-1), n: () => nextMatch(1), N: () => nextMatch(-1),
   Enter: () => enter(rows[rowOf(at.selected)]), Backspace: back, Escape: back,
   '/': () => { $('search').focus(); $('search').select(); }, '?': () => help(),
+  a: () => toOpenCall() || status('No call waits for an answer.'),
   '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit, '=': () => openCompare(),
 };
 

@@ -1,0 +1,103 @@
+// Paused runs: the calls that wait for a person, to approve, deny or answer them.
+
+const waiting = {cards: new Map(), signature: '[]', answering: false};
+
+// drawWaiting shows the open calls. A card stays while its call is open, with what was typed into it.
+function drawWaiting(runs) {
+  const cards = new Map();
+  for (const run of runs) {
+    for (const call of run.calls) {
+      const name = JSON.stringify([run.id, call.id]);
+      cards.set(name, waiting.cards.get(name) ?? callCard(run, call));
+      cards.get(name).update(call);
+    }
+  }
+
+  const signature = JSON.stringify([...cards.keys()]);
+  if (signature !== waiting.signature) {
+    if (!waiting.answering && [...waiting.cards.keys()].some(name => !cards.has(name))) status('A call was answered elsewhere, or the conversation was continued.');
+    const focused = $('waiting').contains(document.activeElement);
+    show($('waiting'), cards.size > 0 && el('h2', {}, cards.size === 1 ? 'A call waits' : cards.size + ' calls wait'), [...cards.values()].map(card => card.element));
+    $('waiting').hidden = !cards.size;
+    Object.assign(waiting, {cards, signature});
+    document.title = (cards.size ? '(' + cards.size + ') ' : '') + config.title; // seen from another tab
+    drawLive();
+    if (focused) toOpenCall() || $('outline').focus();
+  }
+  canAnswerNow();
+}
+
+// toOpenCall goes to the first call that can be answered, and reports whether there is one.
+function toOpenCall() {
+  const button = document.querySelector('#waiting form:not([hidden]) button.answer:not(:disabled)');
+  if (!button) return false;
+  button.closest('.ask').scrollIntoView({block: 'nearest'});
+  button.focus({preventScroll: true});
+  return true;
+}
+
+// toNode selects the message with a call, once it is drawn.
+function toNode(id) {
+  const key = keyOfID(id);
+  if (key !== null) select(key);
+}
+
+// canAnswerNow offers the answers only while the server would take them.
+function canAnswerNow() {
+  for (const card of waiting.cards.values()) card.offer(config.canAnswer && !live.refused && live.connected && live.state === 'idle');
+}
+
+const waitsFor = call => call.asks === 'approval' ? 'needs approval' : call.asks === 'result' ? 'waits for its result' : 'waits for the decisions about other calls';
+
+// callCard makes the card of an open call.
+function callCard(run, call) {
+  const why = el('div', {class: 'why', role: 'alert'}), answered = el('p', {class: 'answered', role: 'status'});
+  const send = async reply => {
+    show(why);
+    waiting.answering = true; // its card goes because of this
+    try {
+      await post('answer', {pause: run.id, call: call.id, reply});
+    } catch (err) {
+      show(why, 'Not accepted: ' + err.message + '.');
+      status(why.textContent); // the card may be gone
+    }
+    waiting.answering = false;
+  };
+  const form = !config.canAnswer || !call.asks ? null : call.asks === 'approval' ? approvalForm(send) : resultForm(send);
+  const element = el('article', {class: 'ask', 'aria-label': call.tool + ' ' + waitsFor(call)},
+    el('div', {class: 'cardhead'}, el('b', {}, line(call.tool, 60)), ' ' + waitsFor(call),
+      call.path && ' in ' + line(call.path, 120), ' ', el('button', {class: 'link', onclick: () => toNode(run.node)}, 'where')),
+    call.doubt && el('p', {class: 'why'}, 'It was started before, and its outcome is unknown.'),
+    call.reason && el('p', {class: 'said'}, call.reason),
+    block('pre', indentJSON(call.input, [])[0], 'code'), form, answered, why,
+    !config.canAnswer && call.asks && el('p', {class: 'quiet'}, 'The program that serves this page takes no answers here.'));
+  return {
+    element,
+    update(now) {
+      show(answered, now.answer && 'Answered: ' + now.answer);
+      answered.hidden = !now.answer;
+      if (form) form.hidden = Boolean(now.answer);
+    },
+    offer(able) {
+      for (const button of form?.querySelectorAll('button') || []) button.disabled = !able;
+    },
+  };
+}
+
+// approvalForm is the buttons to approve or deny a call. Enter in the reason denies.
+function approvalForm(send) {
+  const reason = el('input', {type: 'text', placeholder: 'reason, for the model', 'aria-label': 'reason to deny'});
+  return el('form', {class: 'toolbar', onsubmit: event => {
+    event.preventDefault();
+    send(reason.value.trim() ? {approve: false, reason: reason.value.trim()} : {approve: false});
+  }}, el('button', {type: 'button', class: 'answer', onclick: () => send({approve: true})}, 'Approve'), el('button', {type: 'submit', class: 'deny'}, 'Deny'), reason);
+}
+
+// resultForm takes the result of a call that is executed elsewhere.
+function resultForm(send) {
+  const text = el('textarea', {rows: 2, 'aria-label': 'result'}), failed = el('input', {type: 'checkbox'});
+  return el('form', {class: 'result', onsubmit: event => {
+    event.preventDefault();
+    send(failed.checked ? {result: text.value, is_error: true} : {result: text.value});
+  }}, text, el('div', {class: 'toolbar'}, el('button', {type: 'submit', class: 'answer'}, 'Give this result'), el('label', {}, failed, ' it failed')));
+}

@@ -1,0 +1,299 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+)
+
+// pause is a paused run. The server's mu guards it.
+type pause struct {
+	executor.Continuation
+	replies map[string]executor.Reply // by the ID of the call
+	answers map[string]string         // the same in words, for people
+}
+
+// pausedRun is a pause in an event "activity".
+type pausedRun struct {
+	ID    string     `json:"id"`
+	Node  node.ID    `json:"node"`
+	Calls []openCall `json:"calls"`
+}
+
+// openCall is a call of a pause.
+type openCall struct {
+	ID     string `json:"id"`
+	Tool   string `json:"tool"`
+	Input  string `json:"input"`
+	Path   string `json:"path,omitempty"` // of the sub-agent
+	Reason string `json:"reason,omitempty"`
+	Asks   asks   `json:"asks,omitempty"`
+	Doubt  bool   `json:"doubt,omitempty"` // it was started before, and its outcome is unknown
+	Answer string `json:"answer,omitempty"`
+}
+
+// asks is what a call waits for. It is "" for a call that waits for the decisions about others.
+type asks string
+
+const (
+	asksApproval asks = "approval"
+	asksResult   asks = "result"
+)
+
+// asks returns what a call waits for.
+func (p *pause) asks(call executor.Pending) asks {
+	switch {
+	case call.Approval:
+		return asksApproval
+	case p.Reason == content.StopResults:
+		return asksResult
+	}
+	return ""
+}
+
+// complete reports whether all calls that ask are answered.
+func (p *pause) complete() bool {
+	return !slices.ContainsFunc(p.Pending, func(call executor.Pending) bool {
+		return p.asks(call) != "" && p.answers[call.ID] == ""
+	})
+}
+
+// heads returns the heads of d that the run continues: the message with the open calls, and executions of its calls.
+func (p *pause) heads(d dag.DAG) []*node.Node {
+	var heads []*node.Node
+	for _, h := range d.Heads() {
+		_, execution := h.Payload().(node.ToolExecution)
+		if h.ID() == p.Message || execution && h.NumParents() == 1 && h.Parent(0).ID() == p.Message {
+			heads = append(heads, h)
+		}
+	}
+	return heads
+}
+
+// shown returns the pause for the page.
+func (p *pause) shown() pausedRun {
+	run := pausedRun{ID: p.ID, Node: p.Message}
+	for _, c := range p.Pending {
+		var path []string
+		for _, call := range c.Path {
+			path = append(path, call.Name)
+		}
+		run.Calls = append(run.Calls, openCall{
+			ID: c.ID, Tool: c.Call.Name, Input: string(c.Call.Input), Path: strings.Join(path, " › "), Reason: c.Reason,
+			Asks: p.asks(c), Doubt: !c.Started.IsZero(), Answer: p.answers[c.ID],
+		})
+	}
+	return run
+}
+
+// SetPaused shows the open calls of runs that paused before they were watched, for example of one that was read from a
+// file. It replaces the paused runs that are shown. Those of watched runs are shown without it.
+//
+// A run is shown as long as its calls are open at the heads of the conversation: call Set first. With Options.Resume or
+// Options.Reply, a user of the page can answer the calls.
+func (s *Server) SetPaused(list ...executor.Continuation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	var pauses []*pause
+	for _, c := range list {
+		p := newPause(c)
+		if i := slices.IndexFunc(s.pauses, func(old *pause) bool { return old.ID == c.ID }); i >= 0 {
+			p = s.pauses[i] // with its answers
+			p.Continuation = c
+		}
+		if len(p.heads(s.d)) > 0 {
+			pauses = append(pauses, p)
+		}
+	}
+
+	if len(pauses)+len(s.pauses) > 0 {
+		s.pauses = pauses
+		s.publishPauses()
+	}
+}
+
+func newPause(c executor.Continuation) *pause {
+	return &pause{Continuation: c, replies: map[string]executor.Reply{}, answers: map[string]string{}}
+}
+
+// publishPauses publishes the paused runs. s.mu must be held.
+func (s *Server) publishPauses() { s.publish("activity", activity{Paused: s.paused()}) }
+
+// paused returns the paused runs for the page. s.mu must be held.
+func (s *Server) paused() *[]pausedRun {
+	list := []pausedRun{}
+	for _, p := range s.pauses {
+		list = append(list, p.shown())
+	}
+	return &list
+}
+
+// addPause shows a paused run. s.mu must be held.
+func (s *Server) addPause(p *pause) {
+	s.pauses = append(s.pauses, p)
+	s.publishPauses()
+}
+
+// dropPauses removes the paused runs for which drop is true. s.mu must be held.
+func (s *Server) dropPauses(drop func(*pause) bool) {
+	before := len(s.pauses)
+	s.pauses = slices.DeleteFunc(s.pauses, drop)
+	if len(s.pauses) < before {
+		s.publishPauses()
+	}
+}
+
+// errAnswered is the refusal of an answer that comes too late.
+const errAnswered = "answered"
+
+// reply accepts the answer to a call. The first answer holds.
+func (s *Server) reply(ctx context.Context, id, call string, reply executor.Reply, what asks, words string) *refusal {
+	p, c, no := s.claim(id, call, what, words)
+	if no != nil {
+		return no
+	}
+	if s.options.Reply == nil {
+		return s.collect(p, call, reply)
+	}
+
+	// The call is claimed: until Reply returns, other answers are refused.
+	if err := s.options.Reply(ctx, c, call, reply); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(p.answers, call)
+		s.publishPauses()
+		return refuse(http.StatusConflict, "not_accepted", err.Error())
+	}
+	return nil
+}
+
+// claim marks a call as answered, or returns the reason why it cannot be.
+func (s *Server) claim(id, call string, what asks, words string) (*pause, executor.Continuation, *refusal) {
+	var none executor.Continuation
+	if s.options.Resume == nil && s.options.Reply == nil {
+		return nil, none, refuse(http.StatusForbidden, "cannot_answer",
+			"answering is off: the program that serves this page does not allow it")
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.pauses, func(p *pause) bool { return p.ID == id })
+	switch {
+	case s.closed:
+		return nil, none, refuse(http.StatusServiceUnavailable, "closed", "the server is closed")
+	case i < 0:
+		return nil, none, refuse(http.StatusConflict, errAnswered,
+			"these calls no longer wait: they were answered elsewhere, or the conversation was continued without them")
+	case s.active() && s.options.Reply == nil:
+		return nil, none, refuse(http.StatusConflict, "running", "another run is in progress")
+	}
+
+	p := s.pauses[i]
+	at := slices.IndexFunc(p.Pending, func(c executor.Pending) bool { return c.ID == call })
+	switch {
+	case at < 0:
+		return nil, none, refuse(http.StatusNotFound, "unknown_call", fmt.Sprintf("no call %.80q waits", call))
+	case p.answers[call] != "":
+		return nil, none, refuse(http.StatusConflict, errAnswered, "this call was answered before: "+p.answers[call])
+	case p.asks(p.Pending[at]) != what:
+		return nil, none, refuse(http.StatusBadRequest, "bad_reply", "the call waits for "+waitsFor(p.asks(p.Pending[at])))
+	}
+
+	p.answers[call] = words
+	s.publishPauses()
+	return p, p.Continuation, nil
+}
+
+func waitsFor(what asks) string {
+	switch what {
+	case asksApproval:
+		return "approval"
+	case asksResult:
+		return "its result"
+	}
+	return "the decisions about other calls"
+}
+
+// collect keeps the answer to a call. With the last one, the run continues in the background and ends with the server.
+func (s *Server) collect(p *pause, call string, reply executor.Reply) *refusal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	p.replies[call] = reply
+	if !p.complete() {
+		return nil
+	}
+	before := p.heads(s.d)
+	if !slices.Contains(s.pauses, p) || len(before) == 0 || s.active() || s.closed {
+		return refuse(http.StatusConflict, errAnswered, "the conversation was continued meanwhile")
+	}
+
+	s.dropPauses(func(other *pause) bool { return other == p })
+	d, c := s.d.WithHeads(before...), p.Continuation
+	s.start(func(ctx context.Context) runEvents { return s.options.Resume(ctx, d, c, p.replies) },
+		func(err error) { s.refused(p, before, err) })
+	return nil
+}
+
+// refused asks for the answers again if the run could not be resumed and nothing was executed.
+func (s *Server) refused(p *pause, before []*node.Node, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil || errors.Is(err, executor.ErrPaused) || errors.Is(err, executor.ErrStale) {
+		return
+	}
+	if slices.EqualFunc(before, p.heads(s.d), func(a, b *node.Node) bool { return a.ID() == b.ID() }) {
+		s.addPause(newPause(p.Continuation))
+	}
+}
+
+// postAnswer accepts an answer to an open call.
+func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request) *refusal {
+	var asked struct {
+		Pause, Call string
+		Reply       json.RawMessage
+	}
+	if no := read(w, r, &asked); no != nil {
+		return no
+	}
+
+	var reply executor.Reply
+	if err := reply.UnmarshalJSON(asked.Reply); err != nil {
+		return refuse(http.StatusBadRequest, "bad_reply", err.Error())
+	}
+	var kind struct {
+		Approve *bool
+		Reason  string
+		IsError bool `json:"is_error"`
+	}
+	_ = json.Unmarshal(asked.Reply, &kind) // it is a reply
+
+	what, words := asksResult, "a result was given"
+	switch {
+	case kind.Approve == nil && kind.IsError:
+		words = "it was reported as failed"
+	case kind.Approve == nil:
+	case *kind.Approve:
+		what, words = asksApproval, "approved"
+	case kind.Reason != "":
+		what, words = asksApproval, "denied: "+kind.Reason
+	default:
+		what, words = asksApproval, "denied"
+	}
+
+	if no := s.reply(r.Context(), asked.Pause, asked.Call, reply, what, words); no != nil {
+		return no
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}

@@ -1,0 +1,337 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+)
+
+// remover is an agent with a tool "remove" that needs approval, and a deferred tool "ask". removed lists the calls that
+// were executed.
+func remover(turns ...apitest.Turn) (agent executor.Agent, removed *[]string) {
+	removed = new([]string)
+	remove := executor.Func("remove", "Removes a city.", func(_ context.Context, in place) (string, error) {
+		*removed = append(*removed, in.City)
+		return in.City + " is gone", nil
+	})
+	ask := executor.DeferredTool(content.Tool{Name: "ask", Description: "Asks a person.", Schema: `{"type":"object"}`})
+	return executor.Agent{
+		Provider: apitest.NewScript(turns...), Tools: []dag.Tool{remove, ask},
+		Hooks: []executor.Hook{executor.RequireApproval("remove")},
+	}, removed
+}
+
+func removes(cities ...string) apitest.Turn {
+	var calls []content.ToolUse
+	for _, c := range cities {
+		calls = append(calls, apitest.Use("remove", place{c}))
+	}
+	return apitest.Call(calls...)
+}
+
+// pausing serves a conversation that the agent has begun and paused. The page resumes it.
+func pausing(t testing.TB, agent executor.Agent) (*site, *ear, pausedRun) {
+	t.Helper()
+	s := serve(t, start(), &Options{Resume: agent.ResumeStream})
+	e := s.listen(t)
+	e.until(isIdle)
+	for range s.Watch(agent.Stream(t.Context(), start().User("Remove it."))) {
+	}
+	return s, e, pausedIn(t, e.until(isIdle))
+}
+
+// pausedIn returns the only paused run of the last list in the activities.
+func pausedIn(t testing.TB, all []activity) pausedRun {
+	t.Helper()
+	var last []pausedRun
+	for _, a := range all {
+		if a.Paused != nil {
+			last = *a.Paused
+		}
+	}
+	require.Len(t, last, 1)
+	return last[0]
+}
+
+// answer answers a call, and returns the status and the body.
+func (s *site) answer(t testing.TB, pause, call, reply string) (int, string) {
+	t.Helper()
+	return s.ask(t, http.MethodPost, "answer", fmt.Sprintf(`{"pause":%q,"call":%q,"reply":%s}`, pause, call, reply))
+}
+
+// accepts answers a call, which must be accepted.
+func (s *site) accepts(t testing.TB, p pausedRun, call int, reply string) {
+	t.Helper()
+	status, text := s.answer(t, p.ID, p.Calls[call].ID, reply)
+	require.Equal(t, http.StatusAccepted, status, text)
+}
+
+// results returns the texts of the tool results of a conversation.
+func results(d dag.DAG) (texts []string) {
+	for _, m := range d.Messages() {
+		for _, r := range m.Blocks.ToolResults() {
+			texts = append(texts, r.Content.Text())
+		}
+	}
+	return texts
+}
+
+func TestApprovalOnThePageResumesTheRunInPlace(t *testing.T) {
+	agent, removed := remover(removes("Rome"), apitest.Say("Done."))
+	s, e, p := pausing(t, agent)
+	require.Equal(t, []openCall{{ID: p.Calls[0].ID, Tool: "remove", Input: `{"city":"Rome"}`, Asks: asksApproval}}, p.Calls)
+	require.Equal(t, s.DAG().Head().ID(), p.Node)
+	require.Empty(t, *removed)
+
+	s.accepts(t, p, 0, `{"approve":true}`)
+	e.until(func(a activity) bool { return a.State == running })
+	e.until(isIdle)
+	require.Equal(t, []string{"Rome"}, *removed)
+	require.Equal(t, "Done.", s.DAG().Text())
+	require.Len(t, s.DAG().Heads(), 1)
+
+	late := s.listen(t).until(isIdle)
+	require.Empty(t, *late[0].Paused)
+	require.Empty(t, *late[0].Error, "a pause is no error")
+}
+
+func TestDenialOnThePageReachesTheModel(t *testing.T) {
+	agent, removed := remover(removes("Rome", "Oslo"), apitest.Say("Kept."))
+	s, e, p := pausing(t, agent)
+
+	s.accepts(t, p, 1, `{"approve":false,"reason":"too <b>far</b>"}`)
+	half := pausedIn(t, e.until(func(a activity) bool { return a.Paused != nil }))
+	require.Equal(t, []string{"", "denied: too <b>far</b>"}, []string{half.Calls[0].Answer, half.Calls[1].Answer})
+	require.Empty(t, *removed, "the run waits for the other call")
+
+	s.accepts(t, p, 0, `{"approve":true,"arguments":{"city":"Paris"}}`)
+	e.until(func(a activity) bool { return a.State == running })
+	e.until(isIdle)
+	require.Equal(t, []string{"Paris is gone", "Tool call denied: too <b>far</b>"}, results(s.DAG()))
+}
+
+func TestDeferredCallTakesItsResultFromThePage(t *testing.T) {
+	agent, _ := remover(apitest.Call(apitest.Use("ask", none{}), apitest.Use("ask", none{})), apitest.Say("Thanks."))
+	s, e, p := pausing(t, agent)
+	require.Equal(t, asksResult, p.Calls[0].Asks)
+	s.accepts(t, p, 0, `{"result":"blue"}`)
+	s.accepts(t, p, 1, `{"result":"nobody is there","is_error":true}`)
+	e.until(func(a activity) bool { return a.State == running })
+	e.until(isIdle)
+	require.Equal(t, []string{"blue", "nobody is there"}, results(s.DAG()))
+}
+
+type none struct{}
+
+func TestCallsBesideAnApprovalWaitForIt(t *testing.T) {
+	agent, removed := remover(apitest.Call(apitest.Use("remove", place{"Rome"}), apitest.Use("ask", none{})), apitest.Say("Done."))
+	s, e, p := pausing(t, agent)
+	require.Equal(t, []asks{asksApproval, ""}, []asks{p.Calls[0].Asks, p.Calls[1].Asks})
+	s.accepts(t, p, 0, `{"approve":true}`)
+	e.until(func(a activity) bool { return a.State == running })
+	next := pausedIn(t, e.until(isIdle))
+	require.Equal(t, []string{"Rome"}, *removed)
+	require.NotEqual(t, p.ID, next.ID)
+	require.Equal(t, "ask", next.Calls[0].Tool)
+	s.accepts(t, next, 0, `{"result":"red"}`)
+	e.until(func(a activity) bool { return a.State == running })
+	e.until(isIdle)
+	require.Equal(t, "Done.", s.DAG().Text())
+}
+
+func TestAnswerIsRefused(t *testing.T) {
+	agent, removed := remover(removes("Rome", "Oslo"), apitest.Say("Done."))
+	s, _, p := pausing(t, agent)
+	call := p.Calls[0].ID
+	s.accepts(t, p, 1, `{"approve":false}`)
+	for name, c := range map[string]struct {
+		pause, call, reply string
+		status             int
+		code               string
+	}{
+		"another pause":         {"other", call, `{"approve":true}`, 409, "answered"},
+		"another call":          {p.ID, "other", `{"approve":true}`, 404, "unknown_call"},
+		"answered before":       {p.ID, p.Calls[1].ID, `{"approve":true}`, 409, "this call was answered before: denied"},
+		"a result":              {p.ID, call, `{"result":"x"}`, 400, "the call waits for approval"},
+		"no reply":              {p.ID, call, `{}`, 400, "bad_reply"},
+		"null":                  {p.ID, call, `null`, 400, "bad_reply"},
+		"neither yes nor no":    {p.ID, call, `{"approve":"yes"}`, 400, "bad_reply"},
+		"arguments of a denial": {p.ID, call, `{"approve":false,"arguments":{}}`, 400, "bad_reply"},
+	} {
+		status, text := s.answer(t, c.pause, c.call, c.reply)
+		require.Equal(t, c.status, status, name)
+		require.Contains(t, text, c.code, name)
+	}
+
+	req := s.with(t, http.MethodPost, "answer", fmt.Sprintf(`{"pause":%q,"call":%q,"reply":{"approve":true}}`, p.ID, call))
+	req.Header.Set("Authorization", "Bearer wrong")
+	res, _ := s.send(t, req)
+	require.Equal(t, http.StatusUnauthorized, res.StatusCode)
+	require.Empty(t, *removed)
+}
+
+func TestAnswerIsOffByDefault(t *testing.T) {
+	agent, _ := remover(removes("Rome"))
+	s := serve(t, start(), nil)
+	e := s.listen(t)
+	e.until(isIdle)
+	for range s.Watch(agent.Stream(t.Context(), start().User("Remove it."))) {
+	}
+	p := pausedIn(t, e.until(isIdle))
+	status, text := s.answer(t, p.ID, p.Calls[0].ID, `{"approve":true}`)
+	require.Equal(t, http.StatusForbidden, status)
+	require.Contains(t, text, "cannot_answer")
+}
+
+func TestOneOfTwoAnswersAtOnceWins(t *testing.T) {
+	agent, removed := remover(removes("Rome"), apitest.Say("Done."))
+	s, e, p := pausing(t, agent)
+
+	var both sync.WaitGroup
+	var mu sync.Mutex
+	got := map[int]string{}
+	for _, reply := range []string{`{"approve":true}`, `{"approve":false}`} {
+		req := s.with(t, http.MethodPost, "answer", fmt.Sprintf(`{"pause":%q,"call":%q,"reply":%s}`, p.ID, p.Calls[0].ID, reply))
+		both.Go(func() {
+			res, text := s.send(t, req)
+			mu.Lock()
+			defer mu.Unlock()
+			got[res.StatusCode] = text
+		})
+	}
+	both.Wait()
+	require.Len(t, got, 2)
+	require.Contains(t, got, http.StatusAccepted)
+	var said refusal
+	require.NoError(t, json.Unmarshal([]byte(got[http.StatusConflict]), &said))
+	require.Contains(t, []string{"answered", "running"}, said.Code)
+
+	e.until(func(a activity) bool { return a.State == running })
+	e.until(isIdle)
+	require.LessOrEqual(t, len(*removed), 1)
+	require.Equal(t, "Done.", s.DAG().Text())
+}
+
+func TestRunThatCannotBeResumedAsksAgain(t *testing.T) {
+	agent, removed := remover(removes("Rome"), apitest.Say("Done."))
+	tries := 0
+	s := serve(t, start(), &Options{Resume: func(
+		ctx context.Context, d dag.DAG, c executor.Continuation, replies map[string]executor.Reply,
+	) iter.Seq2[executor.Event, error] {
+		if tries++; tries == 1 {
+			return func(yield func(executor.Event, error) bool) { yield(executor.End{DAG: d}, errors.New("no key")) }
+		}
+		return agent.ResumeStream(ctx, d, c, replies)
+	}})
+	e := s.listen(t)
+	e.until(isIdle)
+	for range s.Watch(agent.Stream(t.Context(), start().User("Remove it."))) {
+	}
+	p := pausedIn(t, e.until(isIdle))
+	s.accepts(t, p, 0, `{"approve":true}`)
+	again := pausedIn(t, e.until(func(a activity) bool {
+		return a.Paused != nil && len(*a.Paused) == 1 && (*a.Paused)[0].Calls[0].Answer == ""
+	}))
+	require.Equal(t, p.ID, again.ID)
+	e.until(isIdle)
+	s.accepts(t, again, 0, `{"approve":true}`)
+	e.until(func(a activity) bool { return a.State == running })
+	e.until(isIdle)
+	require.Equal(t, []string{"Rome"}, *removed)
+}
+
+// pauseOf returns a conversation that has paused, with its continuation.
+func pauseOf(t testing.TB, agent executor.Agent) (dag.DAG, executor.Continuation) {
+	t.Helper()
+	d, err := agent.Run(t.Context(), start().User("Remove it."))
+	var paused *executor.PausedError
+	require.ErrorAs(t, err, &paused)
+	return d, paused.Continuation
+}
+
+func TestPausedRunOfAFileIsShownUntilItIsContinued(t *testing.T) {
+	agent, _ := remover(removes("Rome"))
+	d, c := pauseOf(t, agent)
+	s := serve(t, d, &Options{Resume: agent.ResumeStream})
+	s.SetPaused(c)
+	e := s.listen(t)
+	require.Equal(t, c.ID, pausedIn(t, e.until(isIdle)).ID)
+
+	s.Set(d.Join(dag.New().User("Elsewhere."))) // another branch
+	require.Len(t, *s.paused(), 1)
+	s.Set(d.CloseTools())
+	e.until(func(a activity) bool { return a.Paused != nil && len(*a.Paused) == 0 })
+	s.SetPaused(c)
+	require.Empty(t, *s.paused(), "its calls are closed")
+}
+
+func TestResumedBranchLeavesTheOthers(t *testing.T) {
+	agent, _ := remover(removes("Rome"), apitest.Say("Done."))
+	d, c := pauseOf(t, agent)
+	other := dag.New().User("Elsewhere.")
+	s := serve(t, d.Join(other), &Options{Resume: agent.ResumeStream})
+	s.SetPaused(c)
+	e := s.listen(t)
+	p := pausedIn(t, e.until(isIdle))
+	s.accepts(t, p, 0, `{"approve":true}`)
+	e.until(func(a activity) bool { return a.State == running })
+	e.until(isIdle)
+	heads := s.DAG().Heads()
+	require.Len(t, heads, 2)
+	require.Equal(t, other.Head().ID(), heads[1].ID())
+	require.Equal(t, "Done.", s.DAG().WithHeads(heads[0]).Text())
+}
+
+func TestReplyReceivesEachAnswer(t *testing.T) {
+	agent, _ := remover(removes("Rome", "Oslo"))
+	d, c := pauseOf(t, agent)
+	var got []string
+	s := serve(t, d, &Options{Reply: func(_ context.Context, c executor.Continuation, call string, reply executor.Reply) error {
+		if len(got) == 1 {
+			return errors.New("another result was accepted before")
+		}
+		text, err := reply.MarshalJSON()
+		got = append(got, c.ID+" "+call+" "+string(text))
+		return err
+	}})
+	s.SetPaused(c)
+	e := s.listen(t)
+	p := pausedIn(t, e.until(isIdle))
+
+	s.accepts(t, p, 0, `{"approve":true}`)
+	require.Equal(t, []string{c.ID + " " + p.Calls[0].ID + ` {"approve":true}`}, got)
+	status, text := s.answer(t, p.ID, p.Calls[1].ID, `{"approve":true}`)
+	require.Equal(t, http.StatusConflict, status)
+	require.JSONEq(t, `{"error":"not_accepted","message":"another result was accepted before"}`, text)
+
+	s.SetPaused(c)
+	now := (*s.paused())[0]
+	require.Equal(t, []string{"approved", ""}, []string{now.Calls[0].Answer, now.Calls[1].Answer})
+}
+
+func TestCallsOfASubAgentNameIt(t *testing.T) {
+	inner, removed := remover(removes("Rome"), apitest.Say("It is gone."))
+	outer := executor.Agent{
+		Provider: apitest.NewScript(apitest.Call(apitest.Use("helper", executor.Task{Task: "Go."})), apitest.Say("Done.")),
+		Tools:    []dag.Tool{executor.SubAgent("helper", "Helps.", inner)},
+	}
+	s, e, p := pausing(t, outer)
+	require.Equal(t, "helper", p.Calls[0].Path)
+	s.accepts(t, p, 0, `{"approve":true}`)
+	e.until(func(a activity) bool { return a.State == running })
+	e.until(isIdle)
+	require.Equal(t, []string{"Rome"}, *removed)
+	require.Equal(t, "Done.", s.DAG().Text())
+}
