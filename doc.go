@@ -22,6 +22,7 @@
 //	api        the boundary to models: Provider, Client, typed errors, prices
 //	  dialect    what an API accepts: Repair, and the rules for switching the provider
 //	dag        the conversation as a value: build, walk, fork, edit, merge, compare, verify, save, load
+//	  promptcache which tokens of a request were in the provider's prompt cache, and why others were not
 //	store      conversations by key, shared by many programs: the interface of a database, and one in memory
 //	transcript what other programs kept: sessions of nano-agent, Claude Code, pi, LangChain, chat messages
 //	executor   tools, one tool phase, the loop, pause and resume, replay, compaction

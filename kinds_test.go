@@ -283,6 +283,8 @@ var others = map[string]map[string]alike{
 			"takes no part in calls and results"},
 		"dag: viewOf": {"System Tools ToolExecution SubGraph StopReason Custom Unknown",
 			"neither a message nor replaces one"},
+		"dag/promptcache: requestsOf": {"ToolExecution SubGraph Compaction StopReason Custom Unknown",
+			"no response, and neither a prompt nor a tool"},
 		"executor: isDeclaration": {"Message ToolExecution SubGraph Compaction StopReason Unknown",
 			"may change what the model is sent next; only a setup or a record may stand behind the last message"},
 		"node: Node.Children": {"System Tools Message Compaction StopReason Custom Unknown",

@@ -26,7 +26,7 @@ var layers = []string{
 	"content",
 	"node",
 	"api", "api/dialect", "api/apitest", "api/apitest/conformance", "api/apitest/fake", "api/apitest/tape",
-	"dag",
+	"dag", "dag/promptcache",
 	"store", "store/storetest",
 	"transcript",
 	"executor", "executor/registry", "executor/agui",

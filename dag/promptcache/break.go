@@ -1,0 +1,123 @@
+package promptcache
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/node"
+)
+
+// difference returns where r differs from an earlier request, and why. It is zero if r only adds to it. Beside is set
+// if the earlier request is not on the line of r.
+func (r *request) difference(before *request, found common, beside bool) Break {
+	a, b := before.sent(), r.sent()
+	switch {
+	case found.whole:
+		return Break{}
+	case found.tools < max(len(a.Tools), len(b.Tools)):
+		return Break{ToolsChanged, Tools, found.tools, r.place.tools, toolsWhy(a.Tools, b.Tools, found.tools)}
+	case found.system < max(len(a.System), len(b.System)):
+		return Break{SystemChanged, System, found.system, r.place.system, systemWhy(a.System, b.System, found.system)}
+	case beside || found.messages == len(b.Messages):
+		return r.branched(found.messages)
+	}
+
+	at := Break{MessageChanged, Messages, found.messages, b.Nodes[found.messages],
+		fmt.Sprintf("message %d changed", found.messages+1)}
+	if _, is := b.Summary(at.Index); is {
+		at.Cause = Compacted
+		at.Why = fmt.Sprintf("message %d is the summary of a compaction", at.Index+1)
+	}
+	return at
+}
+
+// branched returns the reason for a request that has only some messages in common with the latest one after the same
+// call.
+func (r *request) branched(messages int) Break {
+	at := Break{Cause: Branched, Part: Messages, Index: messages,
+		Why: fmt.Sprintf("another branch begins at message %d", messages+1)}
+	if t := r.sent(); messages < len(t.Nodes) {
+		at.Node = t.Nodes[messages]
+	}
+	return at
+}
+
+// toolsWhy returns how the list of tools changed at index i.
+func toolsWhy(before, after []content.Tool, i int) string {
+	has := func(list []content.Tool, name string) bool {
+		return slices.ContainsFunc(list, func(t content.Tool) bool { return t.Name == name })
+	}
+	switch {
+	case i < len(before) && !has(after, before[i].Name):
+		return fmt.Sprintf("tool %q was removed", before[i].Name)
+	case i < len(after) && !has(before, after[i].Name):
+		return fmt.Sprintf("tool %q was added", after[i].Name)
+	case before[i].Name == after[i].Name:
+		return fmt.Sprintf("the definition of tool %q changed", after[i].Name)
+	}
+	return fmt.Sprintf("the order of the tools changed at %q", after[i].Name)
+}
+
+// systemWhy returns how the list of system prompts changed at index i.
+func systemWhy(before, after []string, i int) string {
+	switch {
+	case i == len(before):
+		return fmt.Sprintf("system prompt %d was added", i+1)
+	case i == len(after):
+		return fmt.Sprintf("system prompt %d was removed", i+1)
+	}
+	return fmt.Sprintf("system prompt %d changed", i+1)
+}
+
+// modelWhy returns how the model changed.
+func modelWhy(before, after node.Answer) string {
+	if before.API != after.API {
+		return fmt.Sprintf("the provider changed from %s to %s", before.API, after.API)
+	}
+	return fmt.Sprintf("the model changed from %s to %s", before.Model, after.Model)
+}
+
+// predict sets Predicted, and the reason if it is not the common beginning that decides.
+func (r *request) predict(before *request, found common, rules rules) {
+	r.Predicted = r.Shared
+	if rules.breakpoints && !found.whole {
+		r.Predicted = r.upToBreakpoint(before, found, rules)
+	}
+
+	switch idle, known := r.idle(before); {
+	case rules.off:
+		r.Predicted = 0
+	case known && rules.keeps > 0 && idle > rules.keeps:
+		r.Predicted = 0
+		r.Break = Break{Cause: Expired, Why: fmt.Sprintf("%s passed since the request before, and a prefix is kept for %s",
+			describe.Duration(idle), describe.Duration(rules.keeps))}
+	case r.Predicted < rules.least:
+		r.Predicted = 0
+		if r.Break.Cause == "" {
+			r.Break = Break{Cause: TooShort, Why: fmt.Sprintf("the common beginning is shorter than the %s tokens from which %s is cached",
+				describe.Number(int(rules.least)), cmp.Or(r.answer.Model, r.answer.API))}
+		}
+	case rules.step > 0:
+		r.Predicted -= r.Predicted % rules.step
+	}
+
+	reported := r.answer.Usage != (content.Usage{}) && !r.answer.Usage.Incomplete
+	if r.Break.Cause == "" && rules.reports && reported && r.Read < r.Predicted/2 {
+		r.Break = Break{Cause: Unexplained, Why: "nothing in the conversation explains it"}
+	}
+}
+
+// upToBreakpoint returns the tokens up to the last breakpoint in the common beginning: the end of an earlier request,
+// or that of the system prompts.
+func (r *request) upToBreakpoint(before *request, found common, rules rules) int64 {
+	switch {
+	case r.base != nil:
+		return min(r.base.Input, r.Shared)
+	case found.front && rules.front:
+		return min(scaled(r.front, before.Input, before.size), r.Shared)
+	}
+	return 0
+}

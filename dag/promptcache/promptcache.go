@@ -1,0 +1,188 @@
+package promptcache
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/node"
+)
+
+// Options describe what a conversation does not record. The zero value and nil are the defaults.
+type Options struct {
+	// Cache is the cache policy that the requests were sent with: see api.Options. Defaults to api.CacheShort.
+	Cache api.Cache
+}
+
+// Call is a model call: a request, compared with an earlier one, and what its response reported.
+type Call struct {
+	// Node is the node of the response.
+	Node *node.Node
+	// Before is the response to the earlier request, which was sent to the same model and has the longest beginning in
+	// common with this one. It is nil if there was none.
+	Before *node.Node
+
+	// Input is the number of tokens of the request. It is an estimate if Estimated is set.
+	Input     int64
+	Estimated bool
+	// Shared is about how many tokens the beginning that both requests have in common has.
+	Shared int64
+	// Predicted is about how many of them the provider could read from its cache, by the rules that it documents.
+	Predicted int64
+	// Read and Written are the tokens that the provider reported to have read from its cache, and written to it.
+	Read, Written int64
+
+	// Break is why not all of the earlier request could be read. The zero value is none.
+	Break Break
+}
+
+// String returns the call in a line: "1,200 of 1,350 tokens predicted, 0 read: system prompt 1 changed".
+func (c Call) String() string {
+	about := ""
+	if c.Estimated {
+		about = "about "
+	}
+	line := fmt.Sprintf("%s of %s%s tokens predicted, %s read", describe.Number(int(c.Predicted)), about,
+		describe.Number(int(c.Input)), describe.Number(int(c.Read)))
+
+	if c.Break.Why != "" {
+		line += ": " + c.Break.Why
+	}
+	return line
+}
+
+// Break is the first difference between a request and the earlier one, or another reason why the earlier one could not
+// be read from the cache.
+type Break struct {
+	// Cause is the kind of reason; "" for none.
+	Cause Cause
+	// Part is the part of the request that differs first; "" if no part differs.
+	Part Part
+	// Index is the index of the first tool, system prompt or message that differs, in the list of Part.
+	Index int
+	// Node is the node with that message, or the last node that declared tools or set a system prompt. It is nil if no
+	// part differs, or if the request has no such node.
+	Node *node.Node
+	// Why is the reason as text. Tools' names in it are the model's or the program's: make it safe before it is shown.
+	Why string
+}
+
+// Part is a part of a request.
+type Part string
+
+// The parts of a request, in the order in which providers cache them.
+const (
+	Tools    Part = "tools"
+	System   Part = "system"
+	Messages Part = "messages"
+)
+
+// Cause is a kind of reason why a request was not read from the cache.
+type Cause string
+
+// The causes.
+const (
+	// First: no earlier request was sent to this model.
+	First Cause = "first"
+	// ModelChanged: the request before was sent to another model or provider, and none to this one.
+	ModelChanged Cause = "model"
+	// ToolsChanged: a tool was added, changed, removed or moved.
+	ToolsChanged Cause = "tools"
+	// SystemChanged: a system prompt was added, changed or removed.
+	SystemChanged Cause = "system"
+	// MessageChanged: an earlier message was changed or removed.
+	MessageChanged Cause = "message"
+	// Compacted: the summary of a compaction replaced messages.
+	Compacted Cause = "compaction"
+	// Branched: the request is the first of another branch, or of a sub-agent. The beginning that it shares with the
+	// others could still be read.
+	Branched Cause = "branch"
+	// Expired: more time passed than the provider keeps a prefix.
+	Expired Cause = "expired"
+	// TooShort: the common beginning is shorter than the provider's minimum.
+	TooShort Cause = "short"
+	// Unexplained: less than half of the prediction was read, and nothing in the conversation explains it. An option
+	// may have changed, the provider may have dropped the prefix early, or caching was off.
+	Unexplained Cause = "unexplained"
+)
+
+// Calls returns the model calls of a conversation, in the order of their times: those on all branches that the heads
+// reach, and those of sub-agents. A message of the assistant with a zero node.Answer is no call: a program wrote it.
+//
+// The cost is proportional to the conversation as long as requests add to earlier ones. It is proportional to the whole
+// request for one that does not.
+func Calls(d dag.DAG, o *Options) []Call {
+	if o == nil {
+		o = &Options{}
+	}
+
+	requests := requestsOf(d.WithChildren())
+	latest := map[sibling]*request{}
+	list := make([]Call, len(requests))
+	for i, r := range requests {
+		key := sibling{after: r.after}
+		if r.after == nil {
+			key.api, key.model = r.answer.API, r.answer.Model
+		}
+
+		r.compare(latest[key], o.Cache)
+		r.release(latest[key])
+		latest[key] = r
+		list[i] = r.Call
+	}
+	return list
+}
+
+// sibling is the key of the requests that follow the same one. The api and model are set for those that follow none.
+type sibling struct {
+	after      *request
+	api, model string
+}
+
+// place is what is known about the line of first parents up to a node.
+type place struct {
+	call   *request   // the last call
+	tools  *node.Node // the last node since then that declared tools; nil for none
+	system *node.Node // the last node since then that set a system prompt; nil for none
+}
+
+// requestsOf returns the requests among the nodes, in the order of their times. Each node comes after its parents.
+func requestsOf(nodes []*node.Node) []*request {
+	places := make(map[*node.Node]place, len(nodes))
+	var list []*request
+	for _, n := range nodes {
+		var at place
+		if n.NumParents() > 0 {
+			at = places[n.Parent(0)]
+		}
+
+		switch p := n.Payload().(type) {
+		case node.Tools:
+			at.tools = n
+		case node.System:
+			at.system = n
+		case node.Message:
+			if p.Role != content.Assistant || p.Answer == (node.Answer{}) {
+				break
+			}
+			r := &request{Call: Call{Node: n}, answer: p.Answer, after: at.call, place: at, time: n.Time()}
+			if r.after != nil {
+				r.after.waiting++
+
+				// The clock of a conversation may go backward, but a request never comes before one that it follows.
+				if r.time.Before(r.after.time) {
+					r.time = r.after.time
+				}
+			}
+			list = append(list, r)
+			at = place{call: r}
+		}
+		places[n] = at
+	}
+
+	slices.SortStableFunc(list, func(a, b *request) int { return a.time.Compare(b.time) })
+	return list
+}

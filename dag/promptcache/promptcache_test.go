@@ -1,0 +1,231 @@
+package promptcache_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/dag/promptcache"
+	"github.com/plait-dev/plait/node"
+)
+
+const (
+	claude = "claude-sonnet-4-5"
+	gpt    = "gpt-5"
+)
+
+var begin = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+
+// clock is a clock that the test sets.
+type clock struct{ now time.Time }
+
+// start returns an empty conversation and its clock.
+func start() (dag.DAG, *clock) {
+	c := &clock{begin}
+	src := node.Counting(begin)
+	src.Now = func() time.Time {
+		c.now = c.now.Add(time.Second)
+		return c.now
+	}
+	return dag.New().WithSource(src), c
+}
+
+// words is a text of about that many tokens.
+func words(tokens int) string { return strings.Repeat("abc ", tokens) }
+
+// response is a response to a request of that many tokens, of which some were read from the cache.
+func response(model string, input, read int64) node.Message {
+	apiName := map[string]string{claude: "anthropic", gpt: "openai-responses"}[model]
+	if strings.HasPrefix(model, "gemini") {
+		apiName = "gemini"
+	}
+	return node.Message{Role: content.Assistant, Blocks: content.Words("Yes."), Answer: node.Answer{
+		API: apiName, Model: model, Usage: content.Usage{Input: input - read, CacheRead: read, Output: 2},
+	}}
+}
+
+func tool(name, description string) content.Tool {
+	return content.Tool{Name: name, Description: description, Schema: `{"type":"object"}`}
+}
+
+// last returns the last call.
+func last(t *testing.T, d dag.DAG, o *promptcache.Options) promptcache.Call {
+	t.Helper()
+	require.NoError(t, d.Err())
+	calls := promptcache.Calls(d, o)
+	require.NotEmpty(t, calls)
+	return calls[len(calls)-1]
+}
+
+// asked is a conversation with tools, a system prompt and one exchange, of 5,000 tokens.
+func asked(model string) (dag.DAG, *clock) {
+	d, c := start()
+	return d.Tools(tool("search", words(1000)), tool("open", "Opens a page.")).SetSystem("agent", words(2000)).
+		User(words(2000)).Append(response(model, 5000, 0)), c
+}
+
+func TestCallsPredictsTheWholeEarlierRequest(t *testing.T) {
+	d, _ := asked(claude)
+	first := last(t, d, nil)
+	require.Equal(t, promptcache.First, first.Break.Cause)
+	require.Nil(t, first.Before)
+	require.Equal(t, int64(5000), first.Input)
+	require.Zero(t, first.Predicted)
+
+	d = d.User("And now?").Append(response(claude, 5010, 5000))
+	second := last(t, d, nil)
+	require.Zero(t, second.Break)
+	require.Equal(t, first.Node, second.Before)
+	require.Equal(t, d.Head(), second.Node)
+	require.Equal(t, []int64{5010, 5000, 5000, 5000}, []int64{second.Input, second.Shared, second.Predicted, second.Read})
+	require.False(t, second.Estimated)
+	require.Equal(t, "5,000 of 5,010 tokens predicted, 5,000 read", second.String())
+}
+
+func TestCallsCountsInStepsOfTheProvider(t *testing.T) {
+	d, _ := asked(gpt)
+	call := last(t, d.User("And now?").Append(response(gpt, 5010, 4992)), nil)
+	require.Equal(t, int64(5000), call.Shared)
+	require.Equal(t, int64(39*128), call.Predicted)
+	require.Zero(t, call.Break)
+}
+
+func TestCallsFindsTheFirstDifference(t *testing.T) {
+	// Each case continues a conversation whose last request had 5,000 tokens.
+	for name, c := range map[string]struct {
+		continued func(d dag.DAG, c *clock) dag.DAG
+		want      promptcache.Break // Node is the last of that kind, if Part is set
+		least     int64             // bounds of Predicted
+		most      int64
+	}{
+		"a tool was added": {
+			continued: func(d dag.DAG, _ *clock) dag.DAG { return d.Tools(tool("more", "x")) },
+			want:      promptcache.Break{Cause: promptcache.ToolsChanged, Part: promptcache.Tools, Index: 2, Why: `tool "more" was added`},
+		},
+		"a tool was removed": {
+			continued: func(d dag.DAG, _ *clock) dag.DAG { return d.WithdrawTools("search") },
+			want:      promptcache.Break{Cause: promptcache.ToolsChanged, Part: promptcache.Tools, Index: 0, Why: `tool "search" was removed`},
+		},
+		"a tool changed": {
+			continued: func(d dag.DAG, _ *clock) dag.DAG { return d.Tools(tool("open", "Other words.")) },
+			want: promptcache.Break{Cause: promptcache.ToolsChanged, Part: promptcache.Tools, Index: 1,
+				Why: `the definition of tool "open" changed`},
+		},
+		"tools moved": {
+			continued: func(d dag.DAG, _ *clock) dag.DAG {
+				return d.WithdrawTools("search").Tools(tool("search", words(1000)))
+			},
+			want: promptcache.Break{Cause: promptcache.ToolsChanged, Part: promptcache.Tools, Index: 0,
+				Why: `the order of the tools changed at "open"`},
+		},
+		"the system prompt changed": {
+			continued: func(d dag.DAG, _ *clock) dag.DAG { return d.SetSystem("agent", words(2100)) },
+			want:      promptcache.Break{Cause: promptcache.SystemChanged, Part: promptcache.System, Index: 0, Why: "system prompt 1 changed"},
+		},
+		"a system prompt was added": {
+			continued: func(d dag.DAG, _ *clock) dag.DAG { return d.System("Be brief.") },
+			want: promptcache.Break{Cause: promptcache.SystemChanged, Part: promptcache.System, Index: 1,
+				Why: "system prompt 2 was added"},
+		},
+		"a system prompt was removed": {
+			continued: func(d dag.DAG, _ *clock) dag.DAG { return d.SetSystem("agent", "") },
+			want: promptcache.Break{Cause: promptcache.SystemChanged, Part: promptcache.System, Index: 0,
+				Why: "system prompt 1 was removed"},
+		},
+		"the time to live passed": {
+			continued: func(d dag.DAG, c *clock) dag.DAG {
+				c.now = c.now.Add(10 * time.Minute)
+				return d
+			},
+			want: promptcache.Break{Cause: promptcache.Expired,
+				Why: "10m2s passed since the request before, and a prefix is kept for 5m0s"},
+		},
+		"nothing changed and nothing was read": {
+			continued: func(d dag.DAG, _ *clock) dag.DAG { return d },
+			want:      promptcache.Break{Cause: promptcache.Unexplained, Why: "nothing in the conversation explains it"},
+			least:     5000, most: 5000,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, clock := asked(claude)
+			d = c.continued(d, clock)
+			changed := d.Head()
+			call := last(t, d.User("And now?").Append(response(claude, 5010, 0)), nil)
+			if c.want.Part != "" {
+				c.want.Node = changed
+			}
+			require.Equal(t, c.want, call.Break)
+			require.GreaterOrEqual(t, call.Predicted, c.least)
+			require.LessOrEqual(t, call.Predicted, c.most)
+		})
+	}
+
+	t.Run("a compaction replaced messages", func(t *testing.T) {
+		d, _ := asked(claude)
+		d = d.User("More.").Append(response(claude, 5010, 5000))
+		replaced := d.Transcript().Nodes[1:3]
+		d = d.Append(node.Compaction{Summary: content.Words("So far."), Replaced: node.ListOf(replaced[0].ID(), replaced[1].ID())})
+		call := last(t, d.User("And now?").Append(response(claude, 5020, 0)), nil)
+		require.Equal(t, promptcache.Break{Cause: promptcache.Compacted, Part: promptcache.Messages, Index: 1, Node: replaced[0],
+			Why: "message 2 is the summary of a compaction"}, call.Break)
+		require.Equal(t, int64(5000), call.Predicted, "the end of the first request is before the summary")
+	})
+
+	t.Run("the model changed", func(t *testing.T) {
+		d, _ := asked(claude)
+		d = d.User("More.").Append(response(gpt, 4000, 0))
+		call := last(t, d, nil)
+		require.Equal(t, promptcache.Break{Cause: promptcache.ModelChanged, Why: "the provider changed from anthropic to openai-responses"},
+			call.Break)
+		require.Zero(t, call.Predicted)
+
+		// Back at the first model, its own earlier request counts.
+		call = last(t, d.User("More.").Append(response(claude, 5100, 5000)), nil)
+		require.Zero(t, call.Break)
+		require.Equal(t, int64(5000), call.Predicted)
+	})
+
+	t.Run("the head moved to another branch", func(t *testing.T) {
+		d, _ := asked(claude)
+		one := d.User("One?").User("Really?").Append(response(claude, 5100, 5000))
+		two := d.User("Two?").Append(response(claude, 5010, 5000))
+		call := last(t, two.WithHeads(one.Head(), two.Head()), nil)
+		require.Equal(t, two.Head(), call.Node)
+		require.Equal(t, promptcache.Break{Cause: promptcache.Branched, Part: promptcache.Messages, Index: 2, Node: two.Head().Parent(0),
+			Why: "another branch begins at message 3"}, call.Break)
+		require.Equal(t, int64(5000), call.Predicted, "up to the branch")
+	})
+
+	t.Run("the same request again", func(t *testing.T) {
+		d, _ := asked(claude)
+		d = d.User("One?")
+		one, two := d.Append(response(claude, 5100, 5000)), d.Append(response(claude, 5100, 5100))
+		call := last(t, d.WithHeads(one.Head(), two.Head()), nil)
+		require.Zero(t, call.Break)
+		require.Equal(t, int64(5100), call.Predicted, "the whole request was sent before")
+	})
+
+	t.Run("below the minimum", func(t *testing.T) {
+		d, _ := start()
+		d = d.User("Hello.").Append(response(claude, 900, 0)).User("And now?").Append(response(claude, 910, 0))
+		call := last(t, d, nil)
+		require.Equal(t, promptcache.Break{Cause: promptcache.TooShort,
+			Why: "the common beginning is shorter than the 1,024 tokens from which claude-sonnet-4-5 is cached"}, call.Break)
+		require.Equal(t, int64(900), call.Shared)
+		require.Zero(t, call.Predicted)
+	})
+}
+
+func TestCallsFollowsTheCachePolicy(t *testing.T) {
+	d, c := asked(claude)
+	c.now = c.now.Add(10 * time.Minute)
+	d = d.User("And now?").Append(response(claude, 5010, 5000))
+	require.Equal(t, int64(5000), last(t, d, &promptcache.Options{Cache: api.CacheLong}).Predicted)
+	require.Zero(t, last(t, d, &promptcache.Options{Cache: api.CacheOff}).Predicted)
+	require.Zero(t, last(t, d, nil).Predicted)
+}
