@@ -25,6 +25,7 @@
 //	  promptcache which tokens of a request were in the provider's prompt cache, and why others were not
 //	store      conversations by key, shared by many programs: the interface of a database, and one in memory
 //	transcript what other programs kept: sessions of nano-agent, Claude Code, pi, LangChain, chat messages
+//	report     what many conversations have in common: outcomes, costs, failures, where their paths part
 //	executor   tools, one tool phase, the loop, pause and resume, replay, compaction
 //	  registry   one tool call at a time, in the shape of any provider, for other loops
 //	durable    runs that outlive their process: engines and workers on a store

@@ -29,6 +29,7 @@ var layers = []string{
 	"dag", "dag/promptcache",
 	"store", "store/storetest",
 	"transcript",
+	"report",
 	"executor", "executor/registry", "executor/agui",
 	"durable",
 	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/internal/gocode", "viz/internal/web", "viz/page", "viz/live",

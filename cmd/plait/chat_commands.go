@@ -13,6 +13,7 @@ import (
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/report"
 )
 
 // chatCommands are the commands of a chat, in the order of /help. It is a function because /help is one of them.
@@ -252,18 +253,18 @@ func (c *chat) changeModel(_ context.Context, args []string) error {
 }
 
 func (c *chat) showCost(context.Context, []string) error {
-	sum := &costs{prices: c.prices.Prices, models: map[string]*spending{}}
+	sum := &report.Costs{Prices: c.prices.Prices}
 	for _, m := range responses(c.d) {
-		sum.add(m.Answer.Model, m.Answer.Usage)
+		sum.Add(m.Answer.Model, m.Answer.Usage)
 	}
 
 	file := fileCost{File: "this chat"}
-	file.Models, file.Total = sum.list()
-	report := costReport{Files: []fileCost{file}, Total: file.Total}
+	file.Models, file.Total = sum.List()
+	sums := costReport{Files: []fileCost{file}, Total: file.Total}
 	if c.prices.Prices != nil {
-		report.Currency = c.prices.Currency
+		sums.Currency = c.prices.Currency
 	}
-	return report.write(c.out)
+	return sums.write(c.out)
 }
 
 // showNode prints the conversation or a branch as a graph, or the content of a node.

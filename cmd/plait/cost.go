@@ -20,6 +20,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/report"
 )
 
 func costCommand(s *streams) *cobra.Command {
@@ -48,14 +49,14 @@ token count is counted as such.`,
   plait cost talk.json --prices prices.json --json | jq .total.cost`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := s.cost(args, pricesFile)
+			sums, err := s.cost(args, pricesFile)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return s.printJSON(report)
+				return s.printJSON(sums)
 			}
-			return report.write(s.out)
+			return sums.write(s.out)
 		},
 	}
 
@@ -72,165 +73,59 @@ type costReport struct {
 	Date     string     `json:"date,omitempty"`
 	Files    []fileCost `json:"files"`
 	// Total counts a node that several files share once.
-	Total spending `json:"total"`
+	Total report.Spending `json:"total"`
 }
 
 // fileCost sums up the responses in one file.
 type fileCost struct {
-	File   string      `json:"file"`
-	Models []modelCost `json:"models"`
-	Total  spending    `json:"total"`
-}
-
-// modelCost sums up the responses of one model.
-type modelCost struct {
-	// Model is the name that the provider returned, or "" if it returned none.
-	Model string `json:"model"`
-	spending
-}
-
-// spending is a sum of responses.
-type spending struct {
-	Responses int           `json:"responses"`
-	Usage     content.Usage `json:"usage"`
-	// Uncounted is the number of responses without a token count: their tokens and their cost are unknown.
-	Uncounted int `json:"uncounted,omitempty"`
-	// Cost is nil if it is unknown, even in part. Known is the known part, or nil without prices.
-	Cost  *float64 `json:"cost"`
-	Known *float64 `json:"known_cost,omitempty"`
-	// Estimated reports that some tokens have no price of their own and are estimated.
-	Estimated bool `json:"estimated,omitempty"`
-}
-
-// costs adds up responses.
-type costs struct {
-	prices api.Prices // nil for none
-	models map[string]*spending
-}
-
-// add adds a response.
-func (c *costs) add(model string, u content.Usage) {
-	sum := c.models[model]
-	if sum == nil {
-		sum = &spending{}
-		c.models[model] = sum
-		if c.prices != nil {
-			sum.Cost, sum.Known = new(float64), new(float64)
-		}
-	}
-
-	sum.Responses++
-	sum.Usage = sum.Usage.Plus(u)
-
-	if u == (content.Usage{}) {
-		sum.Uncounted++
-		sum.Cost = nil
-		return
-	}
-	if c.prices == nil {
-		return
-	}
-
-	price, known := c.prices.Of(model)
-	if !known {
-		sum.Cost = nil
-		return
-	}
-	cost, complete := price.Cost(u)
-	sum.Estimated = sum.Estimated || !complete
-	plus(sum.Known, cost)
-	plus(sum.Cost, cost)
-
-	// More tokens were paid for than are counted, so only a part of the cost is known.
-	if u.Incomplete {
-		sum.Cost = nil
-	}
-}
-
-// plus adds a cost to a sum, which may be nil for unknown. The sum stays finite.
-func plus(sum *float64, cost float64) {
-	if sum != nil {
-		*sum = min(*sum+cost, math.MaxFloat64)
-	}
-}
-
-// list returns the sums of the models, in the order of their names, and of all.
-func (c *costs) list() (models []modelCost, total spending) {
-	names := make([]string, 0, len(c.models))
-	for name := range c.models {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-
-	if c.prices != nil {
-		total.Cost, total.Known = new(float64), new(float64)
-	}
-	models = []modelCost{} // not nil: in JSON it is a list
-	for _, name := range names {
-		sum := *c.models[name]
-		models = append(models, modelCost{name, sum})
-
-		total.Responses += sum.Responses
-		total.Uncounted += sum.Uncounted
-		total.Usage = total.Usage.Plus(sum.Usage)
-		total.Estimated = total.Estimated || sum.Estimated
-		if sum.Known != nil {
-			plus(total.Known, *sum.Known)
-		}
-
-		// One unknown cost makes the total unknown.
-		if sum.Cost == nil {
-			total.Cost = nil
-			continue
-		}
-		plus(total.Cost, *sum.Cost)
-	}
-	return models, total
+	File   string                 `json:"file"`
+	Models []report.ModelSpending `json:"models"`
+	Total  report.Spending        `json:"total"`
 }
 
 // cost returns the report on the files.
 func (s *streams) cost(files []string, pricesFile string) (costReport, error) {
-	var report costReport
+	var out costReport
 	var prices api.Prices
 	if pricesFile != "" {
 		if pricesFile == std && slices.Contains(files, std) {
-			return report, errors.New("only one input can be standard input: FILE and --prices cannot both be -")
+			return out, errors.New("only one input can be standard input: FILE and --prices cannot both be -")
 		}
 		list, err := s.prices(pricesFile)
 		if err != nil {
-			return report, err
+			return out, err
 		}
-		prices, report.Currency, report.Date = list.Prices, list.Currency, list.Date.Format(time.DateOnly)
+		prices, out.Currency, out.Date = list.Prices, list.Currency, list.Date.Format(time.DateOnly)
 	}
 
 	if err := readOnce(files); err != nil {
-		return report, err
+		return out, err
 	}
 
-	all := &costs{prices: prices, models: map[string]*spending{}}
+	all := &report.Costs{Prices: prices}
 	counted := map[string]bool{} // the nodes in all, by ID and digest: files may share nodes
 	for _, name := range files {
 		d, err := s.load(name)
 		if err != nil {
-			return report, err
+			return out, err
 		}
 
-		own := &costs{prices: prices, models: map[string]*spending{}}
+		own := &report.Costs{Prices: prices}
 		for n, m := range responses(d) {
-			own.add(m.Answer.Model, m.Answer.Usage)
+			own.Add(m.Answer.Model, m.Answer.Usage)
 			if key := n.ID().String() + n.Digest().String(); !counted[key] {
 				counted[key] = true
-				all.add(m.Answer.Model, m.Answer.Usage)
+				all.Add(m.Answer.Model, m.Answer.Usage)
 			}
 		}
 
 		file := fileCost{File: name}
-		file.Models, file.Total = own.list()
-		report.Files = append(report.Files, file)
+		file.Models, file.Total = own.List()
+		out.Files = append(out.Files, file)
 	}
 
-	_, report.Total = all.list()
-	return report, nil
+	_, out.Total = all.List()
+	return out, nil
 }
 
 // responses returns the responses in a conversation: of all branches, and of the conversations of sub-agents.
@@ -295,17 +190,17 @@ func (r costReport) write(out io.Writer) error {
 			if name == "" {
 				name = "(no model)"
 			}
-			m.row(w, file.File+": "+name, r.Currency)
+			costRow(w, m.Spending, file.File+": "+name, r.Currency)
 		}
 
 		// With one model, its row is the total.
 		if len(file.Models) != 1 {
-			file.Total.row(w, file.File, r.Currency)
+			costRow(w, file.Total, file.File, r.Currency)
 		}
 	}
 
 	if len(r.Files) > 1 {
-		r.Total.row(w, "total", r.Currency)
+		costRow(w, r.Total, "total", r.Currency)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -318,30 +213,15 @@ func (r costReport) write(out io.Writer) error {
 	return err
 }
 
-// row writes one line of the table. The name comes last, so that its width does not affect the columns.
-func (s spending) row(w io.Writer, name, currency string) {
+// costRow writes one line of the table. The name comes last, so that its width does not affect the columns.
+func costRow(w io.Writer, s report.Spending, name, currency string) {
 	u := s.Usage
 	cells := []string{strconv.Itoa(s.Responses), thousands(u.Input), thousands(u.Output), thousands(u.CacheRead), thousands(u.CacheWrite)}
 	if currency != "" {
-		cells = append(cells, s.money())
+		cells = append(cells, s.Money())
 	}
 	fmt.Fprintf(w, "%s\t  %s\n", strings.Join(cells, "\t"), safetext.Line(name, math.MaxInt))
 }
-
-// money returns the cost as text: exact, estimated, at least the known part, or unknown.
-func (s spending) money() string {
-	switch {
-	case s.Cost == nil && (s.Known == nil || *s.Known == 0):
-		return "unknown"
-	case s.Cost == nil:
-		return "at least " + amount(*s.Known)
-	case s.Estimated:
-		return "about " + amount(*s.Cost)
-	}
-	return amount(*s.Cost)
-}
-
-func amount(cost float64) string { return strconv.FormatFloat(cost, 'f', 4, 64) }
 
 // thousands returns a number with a comma between groups of three digits.
 func thousands(n int64) string {

@@ -42,7 +42,10 @@ Exit codes:
 		commands []*cobra.Command
 	}{
 		{"Convert:", []*cobra.Command{importCommand(s), exportCommand(s)}},
-		{"Look:", []*cobra.Command{listCommand(s), logCommand(s), showCommand(s), renderCommand(s), serveCommand(s), diffCommand(s), verifyCommand(s), costCommand(s)}},
+		{"Look:", []*cobra.Command{
+			listCommand(s), logCommand(s), showCommand(s), renderCommand(s), serveCommand(s), diffCommand(s), verifyCommand(s), costCommand(s),
+			reportCommand(s),
+		}},
 		{"Change:", []*cobra.Command{forkCommand(s), mergeCommand(s), pruneCommand(s), redactCommand(s)}},
 		{"Run:", []*cobra.Command{chatCommand(s), runCommand(s), resumeCommand(s), runsCommand(s)}},
 	} {

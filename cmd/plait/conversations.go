@@ -1,0 +1,121 @@
+package main
+
+import (
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/store"
+)
+
+// opened is a conversation that one of several arguments names. Err is the reason why it cannot be read.
+type opened struct {
+	name string
+	dag  dag.DAG
+	err  error
+}
+
+// conversations opens the conversations that the arguments of a command name, one at a time:
+//
+//   - a FILE;
+//   - each file *.json and *.jsonl, and each database, in a folder and the folders in it, but not in hidden ones;
+//   - each head of each conversation in a database that is named without a key.
+func (s *streams) conversations(names []string) iter.Seq[opened] {
+	return func(yield func(opened) bool) {
+		for _, name := range names {
+			if !s.under(name, yield) {
+				return
+			}
+		}
+	}
+}
+
+// under yields the conversations of one argument, and reports whether to continue.
+func (s *streams) under(name string, yield func(opened) bool) bool {
+	if name == std {
+		d, err := s.load(name)
+		return yield(opened{name, d, err})
+	}
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return s.inFolder(name, yield)
+	}
+	if isDatabase(name) {
+		return s.inDatabase(name, yield)
+	}
+
+	d, err := s.load(name)
+	return yield(opened{name, d, err})
+}
+
+// inFolder yields the conversations in a folder.
+func (s *streams) inFolder(folder string, yield func(opened) bool) bool {
+	more := true
+	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		hidden := path != folder && strings.HasPrefix(filepath.Base(path), ".")
+		switch {
+		case err != nil: // the rest of the folder can be read all the same
+			more = yield(opened{name: path, err: err})
+			if more && e != nil && e.IsDir() {
+				return fs.SkipDir
+			}
+		case e.IsDir() && hidden:
+			return fs.SkipDir
+		case e.IsDir() || hidden:
+		case databaseName(path) && isDatabase(path):
+			more = s.inDatabase(path, yield)
+		case strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".jsonl"):
+			d, err := dag.Load(path)
+			more = yield(opened{path, d, err})
+		}
+
+		if !more {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if err != nil && more {
+		more = yield(opened{name: folder, err: err})
+	}
+	return more
+}
+
+// inDatabase yields the heads in a database. Unlike conversation, it keeps none of them.
+func (s *streams) inDatabase(file string, yield func(opened) bool) bool {
+	all, err := s.store(file, false)
+	if err != nil {
+		return yield(opened{name: file, err: err})
+	}
+
+	for key, err := range all.Conversations(s.ctx, "") {
+		if err != nil {
+			return yield(opened{name: file, err: err})
+		}
+		for head, err := range all.Heads(s.ctx, key, "") {
+			name := file + mark + key
+			if head.Name != store.Main && head.Name != "" {
+				name += mark + head.Name
+			}
+			if err != nil {
+				if !yield(opened{name: name, err: err}) {
+					return false
+				}
+				break
+			}
+			if !yield(s.openHead(all, name, key, head.Name)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s *streams) openHead(all *store.Store, name, key, head string) opened {
+	c, err := all.Head(s.ctx, key, head)
+	if err != nil {
+		return opened{name: name, err: err}
+	}
+	return opened{name: name, dag: c.DAG()}
+}

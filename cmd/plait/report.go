@@ -1,0 +1,214 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/report"
+)
+
+// reportFlags are the flags of plait report.
+type reportFlags struct {
+	prices, by, sort, as string
+	where                []string
+	limit                int
+	asJSON               bool
+}
+
+// reportForms are the forms of a report, in the order of the help text.
+var reportForms = []string{"text", "json", "csv"}
+
+func reportCommand(s *streams) *cobra.Command {
+	var f reportFlags
+	cmd := &cobra.Command{
+		Use:   "report FILE…",
+		Short: "Compare many conversations: outcomes, costs, failures, paths",
+		Long: `Prints a row for each conversation: how it ended, its turns, its tool calls and
+how many of them failed, its cost, the time that models and tools worked, its
+first failure with the NODE for plait show, and the last answer. Below the rows
+are the sums by tool and by model, the failures, and the paths.
+
+FILE may also be a folder, for all *.json and *.jsonl files and databases in it,
+or a database, for all conversations in it. A file that cannot be read is a row
+that says so; the exit code is then 2.
+
+A path is the sequence of steps, without what was said: which tools were called,
+and what failed. The first path is the most frequent one; the others are printed
+with the step at which they part from a more frequent one.
+
+A KEY is name, outcome, stop, model, tool, failure, path, or a key of the
+metadata of the conversations. --sort also accepts turns, calls, failed, steps,
+tokens, cost, time and began; -KEY is the reverse order. What is unknown comes
+last.
+
+Counts and costs include all branches and the conversations of sub-agents. A
+node that several conversations share counts in each of them.`,
+		Example: `  plait report runs/
+  plait report runs/ --by model --prices prices.json
+  plait report runs/ --where outcome=failed --sort -cost -n 10
+  plait report sessions.db --json | jq '.rows[] | select(.calls > 9).name'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return s.reportOn(args, f) },
+	}
+
+	flags := cmd.Flags()
+	flags.StringVar(&f.prices, "prices", "", "a `FILE` with the prices of models, as for plait cost")
+	flags.StringArrayVar(&f.where, "where", nil, "only conversations that meet `KEY=VALUE`, or KEY!=VALUE;\nmay be given several times")
+	flags.StringVar(&f.by, "by", "", "print a row for each value of `KEY`")
+	flags.StringVar(&f.sort, "sort", "", "sort the rows by `KEY`")
+	flags.IntVarP(&f.limit, "limit", "n", 0, "only the first `N` conversations, after sorting")
+	flags.StringVar(&f.as, "as", "text", "the `FORM`: "+strings.Join(reportForms, ", "))
+	_ = cmd.MarkFlagFilename("prices", "json")
+	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(reportForms, cobra.ShellCompDirectiveNoFileComp))
+	jsonFlag(cmd, &f.asJSON)
+	return cmd
+}
+
+// reportOutput is the output of report --json.
+type reportOutput struct {
+	// Currency and Date are those of the price file; "" without one.
+	Currency string         `json:"currency,omitempty"`
+	Date     string         `json:"date,omitempty"`
+	Total    report.Summary `json:"total"`
+	Rows     []report.Row   `json:"rows"`
+	// Groups are the values of --by.
+	Groups   []report.Group `json:"groups,omitempty"`
+	Failures []report.Group `json:"failures"`
+	Paths    []report.Path  `json:"paths"`
+}
+
+// reportOn prints the report on the conversations that the arguments name.
+func (s *streams) reportOn(names []string, f reportFlags) error {
+	if f.asJSON {
+		f.as = "json"
+	}
+	if !slices.Contains(reportForms, f.as) {
+		return fmt.Errorf("--as %q is not one of %s", f.as, strings.Join(reportForms, ", "))
+	}
+	if f.limit < 0 {
+		return errors.New("-n must not be negative")
+	}
+
+	var out reportOutput
+	list, err := s.reportPrices(names, f.prices)
+	if err != nil {
+		return err
+	}
+	if list.Prices != nil {
+		out.Currency, out.Date = list.Currency, list.Date.Format(time.DateOnly)
+	}
+
+	unread := 0
+	for c := range s.conversations(names) {
+		row := report.Of(c.name, c.dag, &report.Options{Prices: list.Prices})
+		if c.err != nil {
+			row = report.Unreadable(c.name, c.err)
+		}
+		if row.Error != "" {
+			unread++
+			row.Error = strings.TrimPrefix(plain(errors.New(row.Error)), c.name+": ")
+		}
+		out.Rows = append(out.Rows, row)
+	}
+
+	if err := out.choose(f); err != nil {
+		return err
+	}
+	if err := s.writeReport(out, f); err != nil {
+		return err
+	}
+	if unread > 0 {
+		return &exitError{code: exitBad}
+	}
+	return nil
+}
+
+// reportPrices reads the price file, if one is named.
+func (s *streams) reportPrices(names []string, file string) (api.PriceList, error) {
+	if err := readOnce(append(slices.Clone(names), file)); err != nil {
+		return api.PriceList{}, err
+	}
+	if file == "" {
+		return api.PriceList{}, nil
+	}
+	return s.prices(file)
+}
+
+// choose filters, sorts and groups the rows. The paths are numbered before, so that a filter does not change them.
+func (out *reportOutput) choose(f reportFlags) (err error) {
+	out.Paths = report.Paths(out.Rows)
+	for _, condition := range f.where {
+		if out.Rows, err = report.Where(out.Rows, condition); err != nil {
+			return fmt.Errorf("--where: %w", err)
+		}
+	}
+	if f.sort != "" {
+		if err := report.Sort(out.Rows, f.sort); err != nil {
+			return fmt.Errorf("--sort: %w", err)
+		}
+	}
+	if f.limit > 0 {
+		out.Rows = out.Rows[:min(f.limit, len(out.Rows))]
+	}
+
+	if f.by != "" {
+		if err := report.CheckKey(out.Rows, f.by); err != nil {
+			return fmt.Errorf("--by: %w", err)
+		}
+		out.Groups = report.GroupBy(out.Rows, f.by)
+	}
+
+	out.Total = report.Sum(out.Rows)
+	out.Failures = slices.DeleteFunc(report.GroupBy(out.Rows, "failure"), func(g report.Group) bool { return g.Value == "" })
+	out.Paths = pathsOf(out.Paths, out.Rows)
+	if out.Rows == nil {
+		out.Rows = []report.Row{} // in JSON it is a list
+	}
+	return nil
+}
+
+// pathsOf returns the paths that the rows took.
+func pathsOf(paths []report.Path, rows []report.Row) []report.Path {
+	members := map[int][]int{}
+	for i, r := range rows {
+		members[r.Path] = append(members[r.Path], i)
+	}
+
+	taken := []report.Path{}
+	for _, p := range paths {
+		if p.Rows = members[p.Number]; len(p.Rows) > 0 {
+			taken = append(taken, p)
+		}
+	}
+	return taken
+}
+
+// writeReport writes the report in the form that the flags name.
+func (s *streams) writeReport(out reportOutput, f reportFlags) error {
+	switch f.as {
+	case "json":
+		return s.printJSON(out)
+	case "csv":
+		return out.writeCSV(s.out)
+	}
+
+	_, width := terminalOf(s.out)
+	if width == 0 {
+		width = defaultReportWidth
+	}
+	text := reportText{reportOutput: out, grouped: f.by, width: max(width, minReportWidth), color: colorOf(s.out)}
+	_, err := s.out.Write(text.lines())
+	return err
+}
+
+// defaultReportWidth is the width of a report in cells where output is no terminal.
+const defaultReportWidth = 80
+
+// minReportWidth is the minimum width of a report in cells.
+const minReportWidth = 60

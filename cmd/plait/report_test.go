@@ -1,0 +1,206 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/goldentest"
+	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/store/sqlite"
+)
+
+// weatherRun returns a run that asks for the weather. The tool call fails with why, unless that is "".
+func weatherRun(i int, why string) dag.DAG {
+	at := time.Date(2026, 11, 1, 10, 0, i, 0, time.UTC)
+	answer := func(stop content.Stop, text string, calls ...content.ToolUse) node.Message {
+		blocks := []content.Block{content.Text{Text: text}}
+		for _, c := range calls {
+			blocks = append(blocks, c)
+		}
+		list, err := content.Of(blocks...)
+		if err != nil {
+			panic(err)
+		}
+		return node.Message{Role: content.Assistant, Blocks: list, Answer: node.Answer{
+			Model: []string{"claude-test", "mystery"}[i%2], Stop: stop, Latency: time.Second, Usage: content.Usage{Input: 1000, Output: 50},
+		}}
+	}
+
+	call := node.ToolExecution{Result: content.Words("18 °C"), Started: at, Ended: at.Add(time.Duration(i+1) * 100 * time.Millisecond)}
+	if why != "" {
+		call.Result, call.IsError = content.Words(why+"\nand more"), true
+	}
+	d := dag.New().WithSource(node.Counting(at)).WithMetadata("variant", []string{"short", "long"}[i%2]).
+		Tools(content.Tool{Name: "get_weather", Schema: `{"type":"object"}`}).User("Weather in Paris?").
+		Append(answer(content.StopToolUse, "I look.", use("call_1", "Paris"))).CloseTools(call)
+	if why != "" {
+		return d.Stop(content.StopError)
+	}
+	return d.Append(answer(content.StopEndTurn, fmt.Sprintf("It is 18 °C in Paris, says source %d.", i))).Stop(content.StopEndTurn)
+}
+
+// runsFolder returns a folder with eight runs, of which two fail in one way and one in another, a journal, a broken file,
+// and files that plait report does not read.
+func runsFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	save := func(name string, d dag.DAG) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		require.NoError(t, d.Save(filepath.Join(dir, name)))
+	}
+	for i := range 5 {
+		save(fmt.Sprintf("run-%d.json", i), weatherRun(i, ""))
+	}
+	save("run-5.json", weatherRun(5, "connection refused: 10.0.0.5:40005"))
+	save("run-6.json", weatherRun(6, "connection refused: 10.0.0.6:40006"))
+	save("deeper/run-7.json", weatherRun(7, "no such city"))
+	save(".hidden/run-8.json", weatherRun(8, ""))
+
+	journal, err := dag.OpenJournal(filepath.Join(dir, "run-9.jsonl"), nil)
+	require.NoError(t, err)
+	require.NoError(t, journal.Append(dag.New().WithSource(node.Counting(time.Date(2026, 11, 1, 10, 0, 9, 0, time.UTC))).User("Weather?")))
+	require.NoError(t, journal.Close())
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "torn.json"), []byte(`{"format":"plait"`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "notes.txt"), []byte(`notes`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".prices"), []byte(`{"date":"2026-11-01","currency":"USD","models":{"claude-test":{"input":3,"output":20}}}`), 0o600))
+	return dir
+}
+
+// reported returns what plait report prints about the folder, which is the working directory meanwhile.
+func reported(t *testing.T, dir string, code int, args ...string) string {
+	t.Helper()
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	t.Chdir(dir)
+	out, errs, got := command("", append([]string{"report", "."}, args...)...)
+	t.Chdir(here)
+	require.Equal(t, code, got, errs)
+	return out
+}
+
+func TestReportFitsATerminalOf80Columns(t *testing.T) {
+	dir := runsFolder(t)
+	text := reported(t, dir, exitBad, "--prices", ".prices")
+	for line := range strings.Lines(text) {
+		require.LessOrEqual(t, safetext.Width(strings.TrimSuffix(line, "\n")), 80, line)
+	}
+	goldentest.Require(t, "report.txt", text)
+}
+
+func TestReportGroupsByMetadata(t *testing.T) {
+	dir := runsFolder(t)
+	goldentest.Require(t, "report_by.txt", reported(t, dir, exitBad, "--by", "variant"))
+}
+
+func TestReportFiltersAndSorts(t *testing.T) {
+	dir := runsFolder(t)
+	names := func(args ...string) (list []string) {
+		t.Helper()
+		var found struct {
+			Rows []struct{ Name string }
+		}
+		require.NoError(t, json.Unmarshal([]byte(reported(t, dir, exitBad, append(args, "--json")...)), &found))
+		for _, r := range found.Rows {
+			list = append(list, r.Name)
+		}
+		return list
+	}
+	require.Equal(t, []string{"deeper/run-7.json", "run-5.json", "run-6.json"}, names("--where", "outcome=failed"))
+	require.Equal(t, []string{"run-5.json", "run-6.json"}, names("--where", "path=2"))
+	require.Equal(t, []string{"run-4.json", "run-3.json"}, names("--where", "outcome=ended", "--sort", "-time", "-n", "2"))
+	require.Equal(t, []string{"torn.json"}, names("--where", "outcome=unreadable"))
+	require.Empty(t, names("--where", "variant=none"))
+
+	for _, args := range [][]string{{"--where", "varient=long"}, {"--sort", "costs"}, {"--by", "varient"}, {"--as", "xml"}, {"-n", "-1"}} {
+		_, errs, code := command("", append([]string{"report", dir}, args...)...)
+		require.Equal(t, exitBad, code)
+		require.Contains(t, errs, args[0])
+	}
+}
+
+func TestReportReadsDatabasesAndStandardInput(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "sessions.db")
+	db, err := sqlite.Open(t.Context(), file, nil)
+	require.NoError(t, err)
+	for i, key := range []string{"alice/1", "bob"} {
+		c, err := store.New(db, nil).Conversation(t.Context(), key)
+		require.NoError(t, err)
+		require.NoError(t, c.Append(t.Context(), weatherRun(i, "")))
+		_, err = c.Fork(t.Context(), "left")
+		require.NoError(t, err)
+	}
+	require.NoError(t, db.Close())
+
+	var saved strings.Builder
+	require.NoError(t, weatherRun(3, "").Write(&saved))
+	out, errs, code := command(saved.String(), "report", file, file+"#bob", "-", "--json")
+	require.Equal(t, exitDone, code, errs)
+	var found struct {
+		Rows []struct{ Name, Outcome string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &found))
+	var names []string
+	for _, r := range found.Rows {
+		names = append(names, strings.TrimPrefix(r.Name, file))
+		require.Equal(t, "ended", r.Outcome)
+	}
+	require.Equal(t, []string{"#alice/1#left", "#alice/1", "#bob#left", "#bob", "#bob", "-"}, names)
+}
+
+func TestReportKeepsHostileTextsHarmless(t *testing.T) {
+	const hostile = "=cmd|' /C calc'!A0 \x1b[2J\u202e\r\n<script>"
+	dir := t.TempDir()
+	d := dag.New().WithMetadata("=key\x1b[2J", hostile).User(hostile).Assistant(hostile, content.ToolUse{ID: "1", Name: hostile, Input: `{}`}).
+		CloseTools(node.ToolExecution{Result: content.Words(hostile), IsError: true}).Assistant(hostile).Stop(content.Stop(hostile))
+	require.NoError(t, d.Err())
+	require.NoError(t, d.Save(filepath.Join(dir, "a\x1b[2J.json")))
+	require.NoError(t, d.Back(0).User("more").Save(filepath.Join(dir, "b.json")))
+
+	for _, args := range [][]string{{}, {"--by", "=key\x1b[2J"}, {"--by", "failure"}, {"--as", "csv"}} {
+		out := reported(t, dir, exitDone, args...)
+		require.NotContains(t, out, "\x1b", args)
+		require.NotContains(t, out, "\u202e", args)
+		require.NotContains(t, out, "\r", args)
+	}
+
+	rows, err := csv.NewReader(strings.NewReader(reported(t, dir, exitDone, "--as", "csv"))).ReadAll()
+	require.NoError(t, err)
+	for _, row := range rows {
+		for _, cell := range row {
+			require.NotRegexp(t, `^[=+@-]`, cell)
+		}
+	}
+	require.Contains(t, rows[1][2], "'=cmd")
+}
+
+func TestReportInCSVHasAColumnForEachLabel(t *testing.T) {
+	dir := runsFolder(t)
+	rows, err := csv.NewReader(strings.NewReader(reported(t, dir, exitBad, "--as", "csv", "--prices", ".prices"))).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 11)
+	column := map[string]int{}
+	for i, name := range rows[0] {
+		column[name] = i
+	}
+	of := func(row int, name string) string { return rows[row][column[name]] }
+	require.Equal(t, "deeper/run-7.json", of(1, "name"))
+	require.Equal(t, "get_weather: no such city", of(1, "failure"))
+	require.Equal(t, "", of(1, "cost"), "an unknown cost is no number")
+	require.Equal(t, "long", of(1, "label.variant"))
+	require.Equal(t, "0.008", of(2, "cost"))
+	require.Equal(t, "2100", of(2, "took_ms"))
+	require.Contains(t, of(10, "error"), "it ends early")
+}

@@ -1,0 +1,37 @@
+// Package report sums up many conversations: a row for each, with its outcome, its cost and its first failure, and for
+// any of them the totals by tool and by model, and the paths that they took.
+//
+// The smallest whole program:
+//
+//	var rows []report.Row
+//	for _, name := range names {
+//		d, err := dag.Load(name)
+//		if err != nil {
+//			rows = append(rows, report.Unreadable(name, err))
+//			continue
+//		}
+//		rows = append(rows, report.Of(name, d, nil))
+//	}
+//	for _, p := range report.Paths(rows) {
+//		fmt.Println(len(p.Rows), "conversations took path", p.Number)
+//	}
+//
+// # What counts
+//
+//   - Counts, tokens and cost include all branches, and the conversations of sub-agents. A node that two conversations
+//     share counts in both.
+//   - The outcome, the answer and the path are those of the heads. Of several heads the newest decides.
+//   - What is unknown stays unknown: a model without a price makes the cost of every sum with it unknown.
+//
+// A row keeps no node: the memory for a report does not depend on the size of the conversations, but for at most 400
+// steps of each, and 8 bytes for each tool call.
+//
+// # Concurrency
+//
+// The functions keep no state. [Paths] and [Sort] write to the rows they are given; everything else only reads them.
+//
+// # Errors
+//
+// A conversation that cannot be read is a row with an Error ([Unreadable]). [Sort] and [Where] return [ErrKey] for a
+// key that no row has.
+package report

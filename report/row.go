@@ -1,0 +1,336 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/node"
+)
+
+// Outcome is how a conversation ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Ended      Outcome = "ended"      // for a normal reason, see content.Stop.Normal
+	Failed     Outcome = "failed"     // for any other reason: an error, a limit, a refusal
+	Cancelled  Outcome = "cancelled"  // the run was cancelled
+	Paused     Outcome = "paused"     // tool calls wait for results or approval
+	InDoubt    Outcome = "in doubt"   // a tool call was started, and its outcome is unknown
+	CutOff     Outcome = "cut off"    // the last response broke off
+	Open       Outcome = "open"       // the last message has no response
+	NoOutcome  Outcome = "empty"      // there is no message
+	CannotRead Outcome = "unreadable" // the conversation cannot be read
+)
+
+// Row describes one conversation.
+type Row struct {
+	// Name is the name that the program gave the conversation, such as that of its file.
+	Name string `json:"name"`
+	// Error is the reason why the conversation cannot be read, or "". If it is set, the fields below are zero apart
+	// from Outcome.
+	Error   string  `json:"error,omitempty"`
+	Outcome Outcome `json:"outcome"`
+	// Stop is the stop reason of the run or of the last response, or "".
+	Stop content.Stop `json:"stop,omitempty"`
+	// Labels holds the metadata of the conversation: texts, numbers and booleans, cut to 200 cells.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Began and Last are the times of the first and the last node; zero if there is none.
+	Began time.Time `json:"began,omitzero"`
+	Last  time.Time `json:"last,omitzero"`
+	// Turns is the number of responses of the conversation itself, without those of sub-agents.
+	Turns int `json:"turns"`
+	// Calls is the number of tool calls with a result, and FailedCalls the number of those that failed or are in doubt.
+	Calls       int `json:"calls"`
+	FailedCalls int `json:"failed_calls"`
+	// Took is the time that models and tools worked: the latencies of the responses, and each tool phase from the start
+	// of its first call to the end of its last. It is written to JSON in milliseconds.
+	Took time.Duration `json:"-"`
+	Spending
+	// Models and Tools are the sums by model and by tool, in the order of the names.
+	Models []ModelSpending `json:"models,omitempty"`
+	Tools  []Tool          `json:"tools,omitempty"`
+	// Failure is the first failure, or nil.
+	Failure *Failure `json:"failure"`
+	// Answer is the text of the last answer on one line, cut to 200 cells.
+	Answer string `json:"answer,omitempty"`
+	// Digest is the digest of the only head, or "".
+	Digest string `json:"digest,omitempty"`
+	// Path is the number of the path among those of the report, or 0 before a call of Paths.
+	Path int `json:"path,omitempty"`
+	// Steps are the first 400 steps of the path, and NumSteps is the number of all.
+	Steps    []Step `json:"-"`
+	NumSteps int    `json:"steps"`
+
+	shape [32]byte // the hash of the outcome and the labels of all steps
+}
+
+// Failure is a node that failed.
+type Failure struct {
+	// Node is the end of the node's ID, as DAG.Find accepts it.
+	Node string `json:"node"`
+	// Text is what failed and the first line of the reason: "get_weather: no such city".
+	Text string `json:"text"`
+}
+
+// Options change what [Of] computes. The zero value and nil are the defaults.
+type Options struct {
+	// Prices are the prices of the models. Defaults to none: every cost is unknown.
+	Prices api.Prices
+}
+
+// Unreadable returns the row of a conversation that cannot be read.
+func Unreadable(name string, err error) Row {
+	return Row{Name: name, Outcome: CannotRead, Error: err.Error(), Spending: Spending{}}
+}
+
+// Of returns the row of d. If the chain that built d has an error, or a node of it turns out to be broken, the row is
+// that of Unreadable.
+func Of(name string, d dag.DAG, o *Options) Row {
+	if o == nil {
+		o = &Options{}
+	}
+
+	r := Row{Name: name, Labels: labels(d.Metadata())}
+	r.count(d, o.Prices)
+	r.end(d)
+	r.walk(d)
+	if err := d.Err(); err != nil {
+		return Unreadable(name, err)
+	}
+	return r
+}
+
+// MarshalJSON writes the row with its Took as "took_ms".
+func (r Row) MarshalJSON() ([]byte, error) {
+	type plain Row
+	return json.Marshal(struct {
+		plain
+		Took float64 `json:"took_ms"`
+	}{plain(r), milliseconds(r.Took)})
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Round(time.Microsecond)) / 1e6 }
+
+const (
+	maxLabel  = 200 // cells of a value of the metadata
+	maxAnswer = 200 // cells of an answer
+	maxReason = 200 // cells of the first line of a failure
+)
+
+// labels returns the values of metadata that are texts, numbers or booleans.
+func labels(m node.Meta) map[string]string {
+	found := map[string]string{}
+	for key, value := range m.All() {
+		var v any
+		if json.Unmarshal([]byte(value), &v) != nil {
+			continue
+		}
+		switch v := v.(type) {
+		case string:
+			found[key] = safetext.Line(v, maxLabel)
+		case float64, bool:
+			found[key] = safetext.Line(string(value), maxLabel)
+		}
+	}
+	return found
+}
+
+// count adds up the nodes of all branches and of sub-agents.
+func (r *Row) count(d dag.DAG, prices api.Prices) {
+	heads := d.Heads()
+	for _, ref := range d.Refs() {
+		heads = append(heads, ref.Heads...)
+	}
+	all := d.WithHeads(heads...)
+
+	own := map[*node.Node]bool{}
+	for _, n := range all.Nodes() {
+		own[n] = true
+	}
+
+	costs, tools, phases := Costs{Prices: prices}, toolCounts{}, phaseTimes{}
+	for _, n := range all.WithChildren() {
+		r.at(n.Time())
+		said := describe.Of(n)
+
+		switch said.Sort {
+		case describe.Assistant:
+			costs.Add(said.Model, said.Usage)
+			if own[n] {
+				r.Turns++
+				r.Took += max(said.Took, 0)
+			}
+		case describe.Call:
+			tools.execution(n)
+			if own[n] {
+				phases.add(n)
+			}
+		case describe.Results:
+			tools.results(n)
+		}
+
+		if r.Failure == nil {
+			r.Failure = failureOf(n, said)
+		}
+	}
+
+	r.Models, r.Spending = costs.List()
+	r.Tools = tools.list()
+	for _, t := range r.Tools {
+		r.Calls += t.Calls
+		r.FailedCalls += t.Failed
+	}
+	r.Took += phases.total()
+}
+
+// at notes the time of a node.
+func (r *Row) at(t time.Time) {
+	if t.IsZero() || t.Unix() == 0 {
+		return
+	}
+	if r.Began.IsZero() || t.Before(r.Began) {
+		r.Began = t
+	}
+	if t.After(r.Last) {
+		r.Last = t
+	}
+}
+
+// end finds out how the conversation ended.
+func (r *Row) end(d dag.DAG) {
+	r.Answer = safetext.Line(d.Text(), maxAnswer)
+	if h := d.Head(); h != nil {
+		r.Digest = h.Digest().String()
+	}
+
+	head := last(d)
+	if head == nil {
+		r.Outcome = NoOutcome
+		return
+	}
+	said := describe.Of(head)
+	r.Stop = said.Stop
+
+	// Calls that wait come first: a crash or a pause leaves them open, and nothing says what the stop reason will be.
+	if open := d.WithHeads(phaseOf(d, head)...).OpenCalls(); len(open) > 0 {
+		r.Outcome = Paused
+		for _, h := range d.Heads() {
+			if e, ok := h.Payload().(node.ToolExecution); ok && e.State == node.ExecutionStarted {
+				r.Outcome = InDoubt
+			}
+		}
+		return
+	}
+
+	switch {
+	case said.Stop == content.StopCut:
+		r.Outcome = CutOff
+	case said.Stop == content.StopCancelled:
+		r.Outcome = Cancelled
+	case said.Stop == content.StopApproval || said.Stop == content.StopResults:
+		r.Outcome = Paused
+	case !said.Stop.Normal():
+		r.Outcome = Failed
+	case said.Sort == describe.Stop || said.Sort == describe.Assistant:
+		r.Outcome = Ended
+	default:
+		r.Outcome = Open
+	}
+}
+
+// last returns the node that decides about the outcome: the newest head, without what is behind the conversation, such
+// as records. It returns nil if there is none.
+func last(d dag.DAG) *node.Node {
+	var newest *node.Node
+	for _, h := range d.Heads() {
+		n := h
+		for n != nil && isBeside(n) {
+			if n.NumParents() == 0 {
+				n = nil
+				break
+			}
+			n = n.Parent(n.NumParents() - 1)
+		}
+		if n != nil && (newest == nil || n.Time().After(newest.Time())) {
+			newest = n
+		}
+	}
+	return newest
+}
+
+// isBeside reports whether n is beside the conversation: it neither says something nor ends a run.
+func isBeside(n *node.Node) bool {
+	switch describe.Of(n).Sort {
+	case describe.Record, describe.SubGraph, describe.Tools, describe.System, describe.Unknown:
+		return true
+	}
+	return false
+}
+
+// phaseOf returns the heads that belong to the same tool phase as head.
+func phaseOf(d dag.DAG, head *node.Node) []*node.Node {
+	caller := func(n *node.Node) *node.Node {
+		if _, ok := n.Payload().(node.ToolExecution); ok && n.NumParents() == 1 {
+			return n.Parent(0)
+		}
+		return n
+	}
+	return slices.DeleteFunc(d.Heads(), func(h *node.Node) bool { return caller(h) != caller(head) })
+}
+
+// failureOf returns the failure of a node, or nil.
+func failureOf(n *node.Node, said describe.Node) *Failure {
+	why, grave := said.Failure()
+	if _, failed := said.CountResults(); failed > 0 && said.Sort == describe.Results && !hasExecution(n) {
+		why, grave = "tool failed", true
+	}
+	if !grave {
+		return nil
+	}
+	return &Failure{Node: node.ShortID(n.ID()), Text: reason(said, why)}
+}
+
+// reason returns what failed and the first line of why.
+func reason(said describe.Node, why string) string {
+	text := firstLine(said.Text)
+	switch said.Sort {
+	case describe.Call:
+		why, text = cmp.Or(said.Called.Tool, "tool"), describe.WithOutcome(said.State, firstLine(describe.Text(said.Blocks)))
+		if text == "" {
+			text = "failed"
+		}
+	case describe.Results:
+		for _, result := range said.Blocks.ToolResults() {
+			if result.IsError {
+				text = firstLine(describe.Text(result.Content))
+				break
+			}
+		}
+	case describe.Assistant:
+		text = ""
+	}
+	if text != "" {
+		why += ": " + text
+	}
+	return safetext.Line(why, maxReason)
+}
+
+// firstLine returns the first line of a text that is not blank.
+func firstLine(text string) string {
+	const enough = 4 * maxReason
+	for line := range strings.Lines(safetext.Head(strings.TrimSpace(text), enough)) {
+		if line = strings.TrimSpace(line); line != "" {
+			return line
+		}
+	}
+	return ""
+}
