@@ -296,7 +296,7 @@ var others = map[string]map[string]alike{
 		"node: Node.blank": {"Unknown", "is never blanked: it cannot be redacted"},
 		"node: Node.moved": {"System Tools Message Compaction StopReason Custom Unknown",
 			"has no conversation hanging on it"},
-		"node: checkInfo": {"System Tools Message SubGraph Compaction Custom Unknown",
+		"node: checkInfo": {"System Tools SubGraph Compaction Custom Unknown",
 			"has no info that a saved node could not hold"},
 		"node: envelope.informed": {"System Tools SubGraph Compaction Custom Unknown",
 			"has no info: all it says is in its body"},

@@ -374,12 +374,18 @@ func (f *Fold) Add(event Event) error {
 	case Delta:
 		f.addDelta(e)
 	case Cut:
+		if err := e.checkDetails(); err != nil {
+			return err
+		}
 		f.response.Finish, f.known = e.Finish, true
 	case BlockEnd:
 		if err := f.add(e); err != nil {
 			return err
 		}
 	case Finish:
+		if err := e.checkDetails(); err != nil {
+			return err
+		}
 		f.finish(e)
 	default:
 		return protocol("unknown event %T", event)
@@ -485,6 +491,14 @@ func (p *piece) block() content.Block {
 		return content.Thinking{Text: shown}
 	case p.kind == DeltaInput && (shown != "" || p.tool != ""):
 		return content.CutToolUse{Name: p.tool, Input: content.JSON(shown)}
+	}
+	return nil
+}
+
+// checkDetails returns an error if Details is neither empty nor an object.
+func (e Finish) checkDetails() error {
+	if e.Details != "" && !e.Details.IsObject() {
+		return protocol("Finish.Details is not a JSON object" + reason(e.Details))
 	}
 	return nil
 }

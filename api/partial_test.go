@@ -66,3 +66,18 @@ func TestRetryReportsTheUsageOfTheAttempt(t *testing.T) {
 		require.Equal(t, "Half", part.Blocks.Text())
 	})
 }
+
+// TestDetailsOfAResponseAreAnObject: a conversation could not hold anything else.
+func TestDetailsOfAResponseAreAnObject(t *testing.T) {
+	for _, wrong := range []content.JSON{"{", "1", `{"a":1,"a":2}`} {
+		var f api.Fold
+		require.ErrorIs(t, f.Add(api.Finish{Details: wrong}), api.ErrProtocol, string(wrong))
+		require.ErrorIs(t, f.Add(api.Cut{Finish: api.Finish{Details: wrong}}), api.ErrProtocol, string(wrong))
+	}
+
+	var f api.Fold
+	require.NoError(t, f.Add(api.Finish{Details: `{"timings":{}}`}))
+	answer, err := f.Response()
+	require.NoError(t, err)
+	require.Equal(t, content.JSON(`{"timings":{}}`), answer.Details)
+}

@@ -129,6 +129,9 @@ type Finish struct {
 	// Latency is the time from the request to the end of the response, without failed attempts and the waits between
 	// them. A [Client] sets it if the provider does not.
 	Latency time.Duration
+	// Details is an object with what the server reported about the response beyond the other fields, as it was
+	// received: a fingerprint, the server's own timings, log probabilities. It is empty if there was nothing.
+	Details content.JSON
 }
 
 // Cut is what is known of a response that broke off. It comes right before the error. A [Client] yields one if any part

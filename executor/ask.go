@@ -113,6 +113,7 @@ func (r *run) take(answer api.Response) (*node.Node, error) {
 	err := r.append(r.d.Append(node.Message{Role: content.Assistant, Blocks: answer.Blocks, Answer: node.Answer{
 		API: answer.API, Model: answer.Model, ResponseID: answer.ResponseID,
 		Stop: answer.Stop, Usage: answer.Usage, Latency: answer.Latency, Seen: r.seen(answer),
+		Details: answer.Details,
 	}}))
 	return r.d.Head(), err
 }

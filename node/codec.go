@@ -256,6 +256,7 @@ func (n *Node) appendInfo(dst []byte) []byte {
 		if a.Seen != (Digest{}) {
 			dst = a.Seen.quote(write.Name(dst, "seen"))
 		}
+		dst = write.JSON(dst, "details", a.Details)
 	case ToolExecution:
 		dst = appendRan(appendTime(appendTime(dst, "started", p.Started), "ended", p.Ended), p.Ran)
 		dst = write.JSON(write.OptValue(dst, "usage", p.Usage), "details", p.Details)
@@ -509,7 +510,7 @@ func (e envelope) informed(n *Node) (Payload, error) {
 	switch p := n.Payload().(type) {
 	case Message:
 		p.Answer = Answer{API: i.API, Model: i.Model, ResponseID: i.ResponseID, Stop: content.Stop(i.Stop), Usage: i.Usage,
-			Latency: time.Duration(i.LatencyNS)}
+			Latency: time.Duration(i.LatencyNS), Details: write.Either[content.JSON](i.Details, i.DetailsText)}
 		if i.Seen != "" {
 			seen, err := ParseDigest(i.Seen)
 			if err != nil {

@@ -248,6 +248,7 @@ func TestNewErrors(t *testing.T) {
 		"details that are space":  node.ToolExecution{Details: " "},
 		"details with a twin":     node.ToolExecution{Details: `{"a":1,"a":2}`},
 		"details that are bytes":  node.ToolExecution{Details: "\"\xff\""},
+		"details of an answer":    node.Message{Role: content.Assistant, Answer: node.Answer{Details: "{"}},
 		"call in a full output":   node.ToolExecution{Full: blocks(t, content.ToolUse{})},
 		"result in a full output": node.ToolExecution{Full: blocks(t, content.ToolResult{})},
 		"thought in one":          node.ToolExecution{Full: blocks(t, content.Thinking{})},

@@ -113,6 +113,9 @@ type Answer struct {
 	// Seen is the digest of the transcript that the model was sent, as dag.Transcript.Seen computes it; zero if
 	// unknown. Thinking in the message is valid only after that transcript.
 	Seen Digest
+	// Details is what the provider reported beyond the other fields, as it was received: a fingerprint, the server's
+	// own timings, log probabilities. It is any valid JSON value, or empty.
+	Details content.JSON
 }
 
 // ToolExecution is the execution of one tool call. It lies between the message with the call and the results message of
@@ -347,6 +350,8 @@ func kept[P interface {
 // checkInfo returns an error for values that the info of a saved node cannot hold.
 func checkInfo(p Payload) error {
 	switch p := p.(type) {
+	case Message:
+		return inField("details", checkDetails(p.Answer.Details))
 	case ToolExecution:
 		return errors.Join(inField("started", checkTime(p.Started)), inField("ended", checkTime(p.Ended)),
 			inField("details", checkDetails(p.Details)), inField("full", checkResult(p.Full)))

@@ -105,6 +105,8 @@ func plainAnswer(r *plain.Reader) (a Answer) {
 		r.Expect(`"`)
 		r.FailIf(a.Seen == Digest{})
 	}
+	a.Details = content.JSON(r.OptJSON("details"))
+	r.FailIf(checkDetails(a.Details) != nil)
 	r.Expect("}")
 	return a
 }

@@ -40,7 +40,7 @@ func (n *Node) Redacted() bool { return n.seldom().erased }
 // A redacted node keeps its ID, its parents, its time, its digest, and labels, so that the nodes around it stay valid:
 //
 //   - message: the role; the order, IDs and names of its calls; the order, call IDs and error flags of its results; its
-//     Answer except ResponseID and Seen;
+//     Answer except ResponseID, Seen and Details;
 //   - execution: the ID, index and tool of its call, its state, its times and its usage;
 //   - tools: the names of declared tools (without a provider's own tools, which are removed) and of withdrawn tools;
 //   - system prompt and custom record: the name;
@@ -354,7 +354,7 @@ func (n *Node) blankMessage(was *Node, m Message) Message {
 	}
 
 	m.Blocks, _ = content.Of(blocks...) // no error: these blocks have fewer fields than those of a message
-	m.Answer.ResponseID, m.Answer.Seen = "", Digest{}
+	m.Answer.ResponseID, m.Answer.Seen, m.Answer.Details = "", Digest{}, ""
 	return m
 }
 

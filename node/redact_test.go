@@ -56,7 +56,8 @@ func TestRedactKeepsLabels(t *testing.T) {
 		content.ToolResult{CallID: "2", Content: content.Words("SECRET"), IsError: true, Extra: content.Extra{API: "a", JSON: `{"b":"SECRET"}`}},
 		content.ToolResult{CallID: "3"},
 		content.Opaque{API: "a", JSON: `{"b":"SECRET"}`}, content.CutToolUse{Name: "SECRET", Input: `{"SECRET`}, content.Unknown{JSON: `{"type":"SECRET"}`}),
-		Answer: node.Answer{API: "api", Model: "model", ResponseID: "SECRET", Stop: content.StopToolUse, Usage: content.Usage{Input: 1}, Latency: 2, Seen: node.Digest{1}}}
+		Answer: node.Answer{API: "api", Model: "model", ResponseID: "SECRET", Stop: content.StopToolUse, Usage: content.Usage{Input: 1}, Latency: 2, Seen: node.Digest{1},
+			Details: `{"logprobs":["SECRET"]}`}}
 	child := newMaker(t).node(user("inner"))
 	id := child.ID().String()
 	secret := content.Words("SECRET")
@@ -391,6 +392,7 @@ func TestForgedRedactionIsRejected(t *testing.T) {
 		m.node(user("x")), m.node(node.StopReason{Reason: "x", Detail: "d"}), m.node(node.Tools{Defs: node.ListOf(content.Tool{Name: "f", Schema: `{"type":"object","x":1}`})}),
 		m.node(node.Compaction{Summary: content.Words("x")}),
 		m.node(node.Message{Role: content.Assistant, Answer: node.Answer{ResponseID: "r"}}),
+		m.node(node.Message{Role: content.Assistant, Answer: node.Answer{Details: `{"logprobs":[]}`}}),
 		m.node(node.ToolExecution{Input: "{}", Result: content.Words("[redacted]"), Full: content.Words("x")}),
 		m.node(node.ToolExecution{Input: "{}", Result: content.Words("[redacted]"), Details: `"x"`}),
 		m.node(node.ToolExecution{Input: "{}", Ran: node.Ran{Tool: "x"}}))

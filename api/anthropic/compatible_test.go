@@ -52,3 +52,18 @@ func TestStreamWithoutMessageStartIsAnAnswer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Hi", answer.Blocks.Text())
 }
+
+// TestMessagesKeepWhatTheServerReportsBesideItsBlocks reads facts about the whole response where the API and compatible servers have them: in the
+// message, in the event at its end, and in its delta.
+func TestMessagesKeepWhatTheServerReportsBesideItsBlocks(t *testing.T) {
+	const want = `{"system_fingerprint":"fp","timings":{"n":2.0},"container":{"id":"c"}}`
+	streamed, err := fold(`data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"model":"x","system_fingerprint":"fp","container":null,"usage":{}}}` + "\n\n" +
+		`data: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null,"container":{"id":"c"}},"usage":{"output_tokens":2},"timings":{"n":2.0}}` + "\n\n" +
+		`data: {"type":"message_stop"}` + "\n\n")
+	require.NoError(t, err)
+	require.JSONEq(t, want, string(streamed.Details))
+
+	_, finish, err := decodeMessage([]byte(`{"id":"m","type":"message","role":"assistant","content":[],"model":"x","stop_reason":"end_turn","stop_sequence":null,"usage":{},`+want[1:]), nil)
+	require.NoError(t, err)
+	require.JSONEq(t, want, string(finish.Details))
+}

@@ -19,6 +19,9 @@ type message struct {
 	StopReason string      `json:"stop_reason"`
 	StopWord   jsonx.Raw   `json:"stop_sequence"`
 	Usage      usage       `json:"usage"`
+
+	Role    jsonx.Raw `json:"role"`   // always the assistant
+	Further jsonx.Raw `json:",embed"` // all others, for api.Finish.Details
 }
 
 // usage is the API's token counts. A stream reports them several times. Each report is complete for the members it has.
@@ -76,6 +79,10 @@ func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish
 
 	finish := api.Finish{API: API, Model: m.Model, ResponseID: m.ID, Stop: stopOf(m.StopReason, m.StopWord)}
 	m.Usage.update(&finish.Usage)
+	var details roundtrip.Details
+	details.Add(m.Further)
+	finish.Details = details.JSON()
+
 	if n := len(blocks); n > 0 {
 		blocks[n-1] = cutCall(blocks[n-1], finish.Stop)
 	}

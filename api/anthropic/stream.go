@@ -59,13 +59,15 @@ type event struct {
 	Block   jsonx.Raw `json:"content_block"`
 	Delta   jsonx.Raw `json:"delta"`
 	Usage   usage     `json:"usage"`
+	Further jsonx.Raw `json:",embed"` // all others
 }
 
 // decoder assembles a streamed response. The zero value is ready to use.
 type decoder struct {
-	header http.Header
-	finish api.Finish
-	blocks []*assembly
+	header  http.Header
+	finish  api.Finish
+	details roundtrip.Details
+	blocks  []*assembly
 	// The number of blocks yielded. They are yielded in order.
 	given int
 	// Set by message_stop.
@@ -95,6 +97,7 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 			Stop: stopOf(e.Message.StopReason, e.Message.StopWord),
 		}
 		e.Message.Usage.update(&d.finish.Usage)
+		d.details.Add(e.Message.Further)
 		// The finish so far, in case the response breaks off.
 		return []api.Event{api.Cut{Finish: d.finish}}, nil
 	case "content_block_start":
@@ -107,6 +110,7 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 		err := d.messageDelta(e)
 		return []api.Event{api.Cut{Finish: d.finish}}, err
 	case "message_stop":
+		d.details.Add(e.Further)
 		return d.end()
 	case "error":
 		return nil, newError(http.StatusOK, d.header, data)
@@ -171,12 +175,17 @@ func (d *decoder) messageDelta(e event) error {
 	var delta struct {
 		StopReason string    `json:"stop_reason"`
 		StopWord   jsonx.Raw `json:"stop_sequence"`
+		Further    jsonx.Raw `json:",embed"`
 	}
 	if len(e.Delta) > 0 {
 		if err := json.Unmarshal(e.Delta, &delta, jsonx.Lenient); err != nil {
 			return protocol("the end of the stream: %w", err)
 		}
 	}
+
+	// A fact about the whole response is in the event or, as the container, in its delta.
+	d.details.Add(e.Further)
+	d.details.Add(delta.Further)
 
 	if delta.StopReason != "" {
 		d.finish.Stop = stopOf(delta.StopReason, delta.StopWord)
@@ -221,6 +230,7 @@ func (d *decoder) end() ([]api.Event, error) {
 		d.finish.API, d.finish.Usage.Incomplete = API, true // the beginning has the tokens of the request
 	}
 
+	d.finish.Details = d.details.JSON()
 	d.ended = true
 	return append(out, d.finish), nil
 }

@@ -21,6 +21,14 @@ type completion struct {
 	Model   jsonx.Raw `json:"model"`
 	Choices []choice  `json:"choices"`
 	Usage   jsonx.Raw `json:"usage"`
+
+	// Members that are neither used nor kept: the kind of the document, its time, padding, an empty error.
+	Object  jsonx.Raw `json:"object"`
+	Created jsonx.Raw `json:"created"`
+	Padding jsonx.Raw `json:"obfuscation"`
+	Error   jsonx.Raw `json:"error"`
+
+	Further jsonx.Raw `json:",embed"` // all others, for api.Finish.Details
 }
 
 // choice is one of the alternative responses of a completion.
@@ -30,14 +38,18 @@ type choice struct {
 	Message jsonx.Raw `json:"message"`
 	Reason  jsonx.Raw `json:"finish_reason"`
 	Usage   jsonx.Raw `json:"usage"`
+	Chances jsonx.Raw `json:"logprobs"`
+	Further jsonx.Raw `json:",embed"` // all others, for api.Finish.Details
 }
 
 // chatDecoder decodes a response, streamed or whole.
 type chatDecoder struct {
-	header http.Header
-	finish api.Finish
-	answer *chatAnswer
-	ended  bool // a finish_reason was received: the response is complete
+	header   http.Header
+	finish   api.Finish
+	answer   *chatAnswer
+	details  roundtrip.Details
+	logprobs tree // they arrive with the deltas, in pieces
+	ended    bool // a finish_reason was received: the response is complete
 }
 
 func newChatDecoder(header http.Header) *chatDecoder {
@@ -168,6 +180,7 @@ func (d *chatDecoder) read(data []byte, notJSON error) (completion, error) {
 	d.finish.ResponseID = cmp.Or(d.finish.ResponseID, textOf(content.JSON(c.ID)))
 	d.finish.Model = cmp.Or(d.finish.Model, textOf(content.JSON(c.Model)))
 	d.finish.Usage = usageOf(d.finish.Usage, c.Usage)
+	d.details.Add(c.Further)
 	return c, nil
 }
 
@@ -176,9 +189,11 @@ func (c choice) first() bool {
 	return len(c.Index) == 0 || c.Index.Kind() == 'n' || string(c.Index) == "0"
 }
 
-// close reads the usage and the finish_reason of a choice.
+// close reads the members of a choice beside its message.
 func (d *chatDecoder) close(c choice) {
 	d.finish.Usage = usageOf(d.finish.Usage, c.Usage)
+	d.details.Add(c.Further)
+	d.logprobs.add("logprobs", content.JSON(c.Chances), 0)
 	if reason := textOf(content.JSON(c.Reason)); reason != "" {
 		d.finish.Stop, d.ended = stopOf(reason), true
 	}
@@ -200,6 +215,10 @@ func (d *chatDecoder) deltas(shown []piece) []api.Event {
 // end yields the blocks and the end of the response.
 func (d *chatDecoder) end(yield func(api.Event, error) bool) {
 	stop := d.finish.Stop
+	if d.logprobs.says() {
+		d.details.Set("logprobs", d.logprobs.json())
+	}
+	d.finish.Details = d.details.JSON()
 
 	for i, b := range d.answer.blocks(stop != content.StopMaxTokens && stop != content.StopRefusal) {
 		if !yield(api.BlockEnd{Index: i, Block: b}, nil) {

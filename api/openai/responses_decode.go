@@ -278,6 +278,17 @@ type response struct {
 	Incomplete struct {
 		Reason string `json:"reason"`
 	} `json:"incomplete_details"`
+	Further jsonx.Raw `json:",embed"` // all others
+}
+
+// echoed lists the members of a response that repeat the request or the defaults of the API, or that are read
+// elsewhere. They are not kept in api.Finish.Details.
+var echoed = []string{
+	"background", "completed_at", "conversation", "created_at", "frequency_penalty", "include", "input", "instructions",
+	"max_output_tokens", "max_tool_calls", "metadata", "output_text", "parallel_tool_calls", "presence_penalty",
+	"previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning",
+	"safety_identifier", "store", "stream", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p",
+	"truncation", "user",
 }
 
 // responseUsage is the API's usage. Input includes the cached tokens, read and written.
@@ -307,9 +318,12 @@ func (r response) cut() api.Cut {
 }
 
 // finish returns the end of a response with these blocks. A response of limit tokens or more was cut off, whatever its
-// status. A limit of 0 is none.
-func (r response) finish(blocks []content.Block, limit int) (api.Finish, error) {
-	f := api.Finish{API: ResponsesAPI, Model: r.Model, ResponseID: r.ID, Usage: r.Usage.usage()}
+// status. A limit of 0 is none. Further facts about the response are in details.
+func (r response) finish(blocks []content.Block, limit int, details roundtrip.Details) (api.Finish, error) {
+	f := r.cut().Finish
+	details.Add(r.Further, echoed...)
+	f.Details = details.JSON()
+
 	switch r.Status {
 	case "completed":
 		f.Stop = responseStop(blocks)
@@ -421,6 +435,6 @@ func decodeResponse(data []byte, header http.Header, limit int) ([]content.Block
 		blocks = append(blocks, list...)
 	}
 
-	finish, err := r.finish(blocks, limit)
+	finish, err := r.finish(blocks, limit, roundtrip.Details{})
 	return blocks, finish, err
 }

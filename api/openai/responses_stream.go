@@ -121,7 +121,7 @@ func (d *responseDecoder) take(data []byte) ([]api.Event, error) {
 	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
 		return d.delta(api.DeltaInput, e), nil
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
-		return d.finish(e)
+		return d.finish(e, data)
 	}
 
 	if isError(data) {
@@ -269,8 +269,8 @@ func (d *responseDecoder) delta(kind api.DeltaKind, e responseEvent) []api.Event
 }
 
 // finish decodes the last event, which holds the whole response. Its items replace those whose blocks were not yielded
-// yet.
-func (d *responseDecoder) finish(e responseEvent) ([]api.Event, error) {
+// yet. The argument data holds the event.
+func (d *responseDecoder) finish(e responseEvent, data []byte) ([]api.Event, error) {
 	var r response
 	if err := json.Unmarshal(e.Response, &r, jsonx.Lenient); err != nil {
 		return nil, roundtrip.Protocol(ResponsesAPI, "the end of the stream: %w", err)
@@ -297,7 +297,11 @@ func (d *responseDecoder) finish(e responseEvent) ([]api.Event, error) {
 		}
 	}
 
-	finish, err := r.finish(d.blocks, d.limit)
+	// Some servers report their timings beside the response.
+	var details roundtrip.Details
+	details.Add(data, "type", "response", "sequence_number")
+
+	finish, err := r.finish(d.blocks, d.limit, details)
 	if err != nil {
 		return out, err
 	}

@@ -277,8 +277,9 @@ func showCommand(s *streams) *cobra.Command {
 		Use:   "show FILE [NODE]",
 		Short: "Print the content of a node, or the last response",
 		Long: `Prints the content of NODE: text, tool calls with their arguments, tool results.
-NODE defaults to the last response. With --json it prints the node as it is
-saved.`,
+NODE defaults to the last response, whose details follow if the server reported
+any: its timings, a fingerprint, log probabilities. With --json it prints the
+node as it is saved.`,
 		Args: cobra.RangeArgs(1, 2),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {

@@ -25,13 +25,22 @@ func whole(n *node.Node) string {
 	}
 
 	if d.Blocks.Len() > 0 {
-		return layOutBlocks(d.Blocks)
+		return strings.TrimRight(layOutBlocks(d.Blocks)+"\n\n"+details(n), "\n")
 	}
 
 	if d.Title == "" {
 		return d.Text
 	}
 	return entry(d.Title, indented(d.Text))
+}
+
+// details returns what the server reported about a response, or "".
+func details(n *node.Node) string {
+	m, _ := n.Message()
+	if m.Answer.Details == "" {
+		return ""
+	}
+	return entry("details of the response:", indentedJSON(m.Answer.Details))
 }
 
 // entry returns a heading with its body below it.
