@@ -28,3 +28,22 @@ func TestCostOfAResponseThatBrokeOffIsKnownInPart(t *testing.T) {
 	require.Contains(t, out, `"cost": null`)
 	require.Contains(t, out, `"known_cost": 3`)
 }
+
+func TestRenderShowsTheCostOfEachResponse(t *testing.T) {
+	dir := t.TempDir()
+	file, prices := filepath.Join(dir, "talk.json"), filepath.Join(dir, "prices.json")
+	require.NoError(t, os.WriteFile(prices, []byte(`{"date":"2026-11-01","currency":"USD","models":{"m":{"input":1000000,"output":1000000}}}`), 0o600))
+	reply := node.Message{Role: content.Assistant, Blocks: content.Words("An oak."), Answer: node.Answer{Model: "m", Usage: content.Usage{Input: 2, Output: 1}}}
+	require.NoError(t, dag.New().User("Name a tree.").Append(reply).Save(file))
+
+	out, errs, code := command("", "render", "--as", "html", file, "--prices", prices)
+	require.Equal(t, exitDone, code, errs)
+	require.Contains(t, out, `"cost":3`)
+	out, _, _ = command("", "render", "--as", "html", file)
+	require.NotContains(t, out, `"cost":`)
+
+	_, errs, _ = command("", "render", "--as", "dot", file, "--prices", prices)
+	require.Contains(t, errs, "--prices is for --as html")
+	_, errs, _ = command("", "render", "--as", "html", "-", "--prices", "-")
+	require.Contains(t, errs, "only one input can be standard input")
+}

@@ -350,7 +350,7 @@ func (s *streams) printNode(n *node.Node) error {
 }
 
 func renderCommand(s *streams) *cobra.Command {
-	var as, at string
+	var as, at, pricesFile string
 	var diagram diagramFlags
 	kinds := []string{"mermaid", "html", "svg", "png", "dot", "text"}
 	cmd := &cobra.Command{
@@ -365,21 +365,30 @@ count the rest. With --parts it is a Markdown document of several diagrams with
 every node.
 
 The page is one file that needs no network. It contains everything in FILE, and
-the request of each response.`,
+the request of each response. With --prices it shows what each call cost: see
+"plait cost" for the price file.`,
 		Example: `  plait render --as mermaid talk.json > talk.mmd
   plait render --as mermaid talk.json --around 3f2a --steps 5 > near.mmd
   plait render --as mermaid talk.json --parts > talk.md
   plait render --as html talk.json > talk.html
+  plait render --as html talk.json --prices prices.json > talk.html
   plait render --as svg talk.json > talk.svg
   plait render --as dot talk.json | dot -Tpdf > talk.pdf`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			list, err := s.reportPrices(args, pricesFile)
+			if err != nil {
+				return err
+			}
 			d, err := s.loadAt(args[0], at)
 			if err != nil {
 				return err
 			}
 			if as != "mermaid" && diagram != (diagramFlags{}) {
 				return errors.New("--around, --steps, --depth and --parts are for --as mermaid")
+			}
+			if as != "html" && pricesFile != "" {
+				return errors.New("--prices is for --as html")
 			}
 
 			switch as {
@@ -389,7 +398,7 @@ the request of each response.`,
 				if at != "" {
 					d = withoutOtherRefs(d)
 				}
-				return page.Write(s.out, d, &page.Options{Title: title(args[0]), Request: exactRequest})
+				return page.Write(s.out, d, &page.Options{Title: title(args[0]), Request: exactRequest, Prices: list.Prices})
 			case "svg":
 				return viz.SVG(s.out, d, nil)
 			case "png":
@@ -405,6 +414,8 @@ the request of each response.`,
 
 	cmd.Flags().StringVar(&as, "as", "", "the `FORM`: "+strings.Join(kinds, ", "))
 	cmd.Flags().StringVar(&at, "node", "", "only `NODE` and the nodes before it")
+	cmd.Flags().StringVar(&pricesFile, "prices", "", "html: a `FILE` with the prices of models")
+	_ = cmd.MarkFlagFilename("prices", "json")
 	diagram.register(cmd)
 	completeNode(s, cmd, "node")
 	completeNode(s, cmd, "around")

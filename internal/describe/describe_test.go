@@ -85,6 +85,26 @@ func TestFailureNamesWhatFailed(t *testing.T) {
 	}
 }
 
+func TestANodeBeganWhenItsCallDid(t *testing.T) {
+	at := time.Unix(60, 0).UTC()
+	for _, c := range []struct {
+		payload node.Payload
+		began   time.Time
+		took    time.Duration
+	}{
+		{node.Message{Role: content.Assistant, Answer: node.Answer{Latency: 3 * time.Second}}, time.Unix(-3, 0).UTC(), 3 * time.Second},
+		{node.Message{Role: content.Assistant}, time.Unix(0, 0).UTC(), 0},
+		{node.ToolExecution{Started: at, Ended: at.Add(time.Second)}, at, time.Second},
+		{node.ToolExecution{Started: at, State: node.ExecutionStarted}, at, 0},
+		{node.ToolExecution{Ended: at}, time.Unix(0, 0).UTC(), 0},
+		{node.StopReason{Reason: content.StopEndTurn, Elapsed: time.Second}, time.Unix(0, 0).UTC(), time.Second},
+	} {
+		d := describe.Of(made(t, c.payload))
+		require.Equal(t, c.began, d.Began)
+		require.Equal(t, c.took, d.Took)
+	}
+}
+
 func TestAKindOfANewerVersionIsItsOwnWord(t *testing.T) {
 	line := `{"id":"01a0e5f4-b400-7000-8000-000000000001","parents":[],"kind":"hologram","body":{"x":1}}`
 	n, err := node.Parse([]byte(line), func(node.ID) *node.Node { return nil })

@@ -58,9 +58,12 @@ type Node struct {
 	Stop content.Stop
 	// Model is the model that wrote an assistant's message.
 	Model string
-	// Usage counts the tokens of a response, an execution or a run. Took is its duration.
+	// Usage counts the tokens of a response, an execution or a run. Took is its duration, or 0 if it is unknown.
 	Usage content.Usage
 	Took  time.Duration
+	// Began is the time at which a request was sent or an execution started. If that is unknown, and for other nodes,
+	// it is the time at which the node was made.
+	Began time.Time
 
 	payload node.Payload
 }
@@ -89,7 +92,7 @@ func State(s node.ExecutionState) string { return strings.ReplaceAll(string(s), 
 
 // Of describes n.
 func Of(n *node.Node) Node {
-	d := Node{Word: n.Kind(), Failed: n.Failed(), payload: n.Payload()}
+	d := Node{Word: n.Kind(), Failed: n.Failed(), Began: n.Time(), payload: n.Payload()}
 	switch p := d.payload.(type) {
 	case node.System:
 		d.Sort, d.Title, d.Text = System, p.Name, p.Text
@@ -98,10 +101,14 @@ func Of(n *node.Node) Node {
 	case node.Message:
 		d.Sort, d.Role, d.Blocks = messageSort(p), p.Role, p.Blocks
 		d.Stop, d.Model, d.Usage, d.Took = p.Answer.Stop, p.Answer.Model, p.Answer.Usage, p.Answer.Latency
+		d.Began = d.Began.Add(-d.Took) // the node was made when the response had ended
 	case node.ToolExecution:
 		d.Sort, d.Title, d.Blocks, d.Usage, d.State = Call, p.Tool, p.Result, p.Usage, State(p.State)
 		d.Called = Execution{Tool: p.Tool, Input: p.Input, ID: p.CallID, Changed: p.Ran != node.Ran{},
 			RanTool: cmp.Or(p.Ran.Tool, p.Tool), RanInput: cmp.Or(p.Ran.Input, p.Input)}
+		if !p.Started.IsZero() {
+			d.Began = p.Started
+		}
 		if !p.Started.IsZero() && p.Ended.After(p.Started) {
 			d.Took = p.Ended.Sub(p.Started)
 		}

@@ -192,6 +192,52 @@ const checks = {
     return page;
   },
 
+  async calls() {
+    const page = await open('release.html', {hash: '#n0'});
+    const table = () => page.evaluate(() => [...document.querySelectorAll('#call-rows .callrow')].map(row => [...row.children].map(cell => cell.textContent)));
+    const column = async i => (await table()).map(cells => cells[i]);
+    await press(page, '2');
+    equal((await column(0)).slice(0, 4), ['n19', 'n30', 'n3', 'n13'], 'the dearest calls come first');
+    equal((await table())[1].slice(2), ['✕ ', '0.0173', '1.4 s', '131', '2.0k', '240', '1.0k'], 'one of them'); // 131·3 + 1,024·15 + 2,020·0.3 + 240·3.75 millionths
+    ok((await table())[1][1].startsWith('claude-sonnet-4-5 the response ended: max_tokens'), 'says why it failed');
+    await press(page, 'Home', 'j', 'j');
+    equal(await selected(page), 'n3', 'the keys go through the table, and the inspector follows');
+    equal(await page.evaluate(() => document.querySelector('.row[aria-selected=true] .number').textContent), 'n3', 'as does the outline');
+    equal(await page.evaluate(() => document.getElementById(document.getElementById('calls-grid').getAttribute('aria-activedescendant')).firstChild.textContent), 'n3', 'and the active row');
+    for (const [name, first] of [['out', 'n30'], ['in', 'n9'], ['cached', 'n27'], ['failed', 'n4'], ['took', 'n9']]) {
+      await page.click('.callhead button:text-is("' + name + '")');
+      equal((await column(0))[0], first, 'most of ' + name);
+    }
+    await press(page, 'S');
+    equal([(await column(0))[0], await page.getAttribute('.col-ms[role=columnheader]', 'aria-sort')], ['n14', 'ascending'], 'S turns it round');
+
+    await page.click('#calls button:text-is("by model")');
+    equal(await table(), [['claude-sonnet-4-5', '9', '✕ 1', '0.0813', '16 s', '3.4 s', '7.9k', '9.9k', '2.5k', '3.0k']], 'by model');
+    await press(page, 'b');
+    equal(await column(0), ['review', 'run_tests', 'history', 'search_issues', 'read_file'], 'by tool, the slowest first');
+    equal((await table())[1].slice(1, 6), ['2', '✕ 1', '', '18 s', '9.1 s'], 'run_tests');
+    await press(page, 'b');
+    equal(await table(), [['main conversation', '11', '✕ 2', '0.0523', '', '', '2.7k', '9.9k', '2.5k', '2.1k'], ['sub-agent: review', '4', '', '0.0274', '22 s', '22 s', '5.0k', '0', '0', '830'],
+      ['sub-agent: history', '1', '', '0.00156', '6.2 s', '6.2 s', '220', '0', '0', '60']], 'by sub-agent');
+    await press(page, 'j', 'Enter');
+    equal(await column(0), ['n14', 'n13', 'n19', 'n15'], 'Enter shows the calls of one, sorted as before');
+    await press(page, 'Home');
+    equal(await content(page, '#crumbs'), 'conversation › review n9', 'which the outline follows');
+    await press(page, 'Escape');
+    equal((await table()).length, 3, 'Escape leads back to the totals');
+    await press(page, 'Escape', '1');
+    ok(await page.isVisible('#canvas') && !await page.isVisible('#calls'), 'the graph again');
+
+    await page.setViewportSize({width: 390, height: 844});
+    equal(await page.evaluate(() => [...document.querySelectorAll('#views button')].filter(e => e.checkVisibility()).map(e => e.textContent)), ['Outline', 'Graph', 'Calls'], 'all views on a small screen');
+    await page.click('#view-calls');
+    ok(await page.isVisible('#calls-grid') && await page.isVisible('#inspector') && !await page.isVisible('#outline'), 'the table in place of the outline');
+    ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'within 390 pixels');
+    await page.click('#view-outline');
+    ok(await page.isVisible('#outline') && !await page.isVisible('#calls-grid'), 'and the outline again');
+    return page;
+  },
+
   async problems() {
     const page = await open('release.html', {hash: '#n0'});
     const walk = [];
@@ -580,6 +626,14 @@ async function large(name) {
   const search = await time(async () => { await press(page, '/'); await page.keyboard.type('firs'); });
   ok(Math.max(...most) < 3000, 'elements: ' + most);
 
+  // The table of calls has all of them, and makes those in view.
+  await press(page, 'Escape', 'Escape');
+  const table = await time(() => press(page, '2'));
+  const sort = await time(() => press(page, 'Home', 's'));
+  const last = await time(() => press(page, 'End'));
+  ok(Math.max(...most) < 3000, 'elements with the table: ' + most);
+  await press(page, '1', 'Escape');
+
   // A key that is held down goes through many nodes: what follows from one is added up only where it stops.
   await press(page, 'Escape', 'Escape', 'Home');
   const [moves, sum] = await page.evaluate(() => {
@@ -590,7 +644,7 @@ async function large(name) {
   equal(sum, '…', 'the sum after 20 moves');
   await page.waitForFunction(() => document.getElementById('from-here-on').textContent.includes(' nodes'));
   const paint = await page.evaluate(() => Math.round(performance.getEntriesByName('first-contentful-paint')[0]?.startTime || 0));
-  page.info = 'open ' + page.opened + ', first paint ' + paint + ', end ' + end + ', whole graph ' + fit + ', next problem ' + problem + ', search ' + search + ', 20 moves ' + moves + ' ms; elements at most ' + Math.max(...most);
+  page.info = 'open ' + page.opened + ', first paint ' + paint + ', end ' + end + ', whole graph ' + fit + ', next problem ' + problem + ', search ' + search + ', table of calls ' + table + ', sorted ' + sort + ', its end ' + last + ', 20 moves ' + moves + ' ms; elements at most ' + Math.max(...most);
   return page;
 }
 

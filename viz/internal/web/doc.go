@@ -31,7 +31,10 @@
 //	  parents   the keys of its parents, in order
 //	  opens     the keys of the heads of its sub-agent's conversation
 //	  usage     tokens of the call: input, output, read from a cache, written to one, thinking
-//	  ms        how long the call took, in milliseconds
+//	  least     true if more tokens were used than are counted in usage
+//	  model     the model that wrote a response
+//	  at        when the call began, or else when the node was made: milliseconds since 1970
+//	  ms        how long the call took, in milliseconds; absent if that is unknown
 //	  cost      the cost of the call, in the currency of the program's prices; absent if no price is known
 //	places    the boxes of nodes that are new or have changed
 //	  key       the node
@@ -54,4 +57,11 @@
 //	refs      all refs, if one has changed: name, keys
 //	problems  all problems in reading order, if one has changed: key, what, grave (true for a failure),
 //	          waits (true for a call without a result)
+//	totals    all totals, if one has changed
+//	  by name   "model" and the model; "tool" and the tool; "agent" and the title of a sub-agent's frame, or "" for
+//	            the outermost conversation
+//	  calls     how many calls; failed is how many of them failed, and untimed of how many the time is unknown
+//	  usage     their tokens, as in nodes; least is true if more tokens were used than are counted
+//	  ms        how long they took together, in milliseconds; longest is the longest of them
+//	  cost      what they cost; priced is how many calls that is, and unpriced of how many it is unknown
 package web

@@ -31,6 +31,9 @@ func shown(t *testing.T, patches ...Patch) string {
 				*cost = math.Round(*cost*1e9) / 1e9
 			}
 		}
+		for i := range p.Totals {
+			p.Totals[i].Cost = math.Round(p.Totals[i].Cost*1e9) / 1e9
+		}
 		out := json.NewEncoder(&b)
 		out.SetEscapeHTML(false)
 		out.SetIndent("", " ")

@@ -33,6 +33,7 @@ type sent struct {
 	heads    []int
 	refs     []Ref
 	problems []Problem
+	totals   []Total
 }
 
 // known is a node that the page has.
@@ -121,16 +122,25 @@ func (m *Model) describe(n *node.Node, keys map[node.ID]int) Node {
 	t.Parts = nodeParts(n, d)
 	t.Parents = keysOf(n.Parents(), keys)
 	t.Opens = keysOf(dag.FromNode(n).Heads(), keys)
+	t.At = float64(d.Began.UnixMicro()) / 1000
 
 	if d.Sort == describe.Stop {
 		return t // its totals are those of the nodes before it
 	}
 
-	t.Usage, t.MS = counts(d.Usage), milliseconds(d.Took)
-	if cost, known := m.Prices.Cost(d.Model, d.Usage); known && d.Sort == describe.Assistant && d.Usage != (content.Usage{}) {
+	t.Usage, t.Least, t.Model, t.MS = counts(d.Usage), d.Usage.Incomplete, d.Model, milliseconds(d.Took)
+	if cost, known := m.cost(d); known {
 		t.Cost = &cost
 	}
 	return t
+}
+
+// cost returns the cost of a response, and whether it is known.
+func (m *Model) cost(d describe.Node) (float64, bool) {
+	if d.Sort != describe.Assistant || d.Usage == (content.Usage{}) {
+		return 0, false
+	}
+	return m.Prices.Cost(d.Model, d.Usage)
 }
 
 func counts(u content.Usage) [5]int64 {
@@ -209,6 +219,7 @@ func (m *Model) whole(p *Patch, pic placed) {
 	p.Frames = changed(&m.sent.frames, pic.frames(), slices.Equal)
 	p.Heads = changed(&m.sent.heads, keysOf(m.d.Heads(), pic.keys), slices.Equal)
 	p.Problems = changed(&m.sent.problems, problems(m.d, pic), slices.Equal)
+	p.Totals = changed(&m.sent.totals, m.totals(pic), slices.Equal)
 
 	var refs []Ref
 	for _, r := range m.d.Refs() {

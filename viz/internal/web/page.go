@@ -63,19 +63,20 @@ var assets embed.FS
 
 // parts returns the assets in the form included in a page.
 var parts = sync.OnceValue(func() (p struct{ page, style, script string }) {
-	p.page, p.style, p.script = asset("page.html"), asset("page.css"), ""
-
-	// All scripts share one function scope, in the order of their names.
-	names, _ := fs.Glob(assets, "assets/*.js") // sorted
-	var script strings.Builder
-	script.WriteString("(() => {\n'use strict';\n")
-	for _, name := range names {
-		script.WriteString(asset(strings.TrimPrefix(name, "assets/")))
-	}
-	script.WriteString("})();\n")
-	p.script = script.String()
+	p.page, p.style = asset("page.html"), joined("*.css")
+	p.script = "(() => {\n'use strict';\n" + joined("*.js") + "})();\n" // one function scope for all
 	return p
 })
+
+// joined returns all assets whose names match a pattern, in the order of their names.
+func joined(pattern string) string {
+	names, _ := fs.Glob(assets, "assets/"+pattern) // sorted
+	var all strings.Builder
+	for _, name := range names {
+		all.WriteString(asset(strings.TrimPrefix(name, "assets/")))
+	}
+	return all.String()
+}
 
 func asset(name string) string {
 	data, err := assets.ReadFile("assets/" + name)

@@ -14,12 +14,13 @@ type Patch struct {
 	Heads    []int     `json:"heads,omitzero"`
 	Refs     []Ref     `json:"refs,omitzero"`
 	Problems []Problem `json:"problems,omitzero"`
+	Totals   []Total   `json:"totals,omitzero"`
 }
 
 // Empty reports whether there are no changes.
 func (p Patch) Empty() bool {
 	return !p.Reset && p.Nodes == nil && p.Places == nil && p.Edges == nil && p.Cut == nil && p.Gone == nil && p.Frames == nil &&
-		p.Width == 0 && p.Height == 0 && p.Heads == nil && p.Refs == nil && p.Problems == nil
+		p.Width == 0 && p.Height == 0 && p.Heads == nil && p.Refs == nil && p.Problems == nil && p.Totals == nil
 }
 
 // Node is the content of a node and its connections.
@@ -35,6 +36,9 @@ type Node struct {
 	Parents []int    `json:"parents,omitempty"`
 	Opens   []int    `json:"opens,omitempty"`
 	Usage   [5]int64 `json:"usage,omitzero"`
+	Least   bool     `json:"least,omitempty"`
+	Model   string   `json:"model,omitempty"`
+	At      float64  `json:"at,omitempty"`
 	MS      float64  `json:"ms,omitempty"`
 	Cost    *float64 `json:"cost,omitempty"`
 }

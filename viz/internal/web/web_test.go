@@ -115,6 +115,31 @@ func TestAnAnswerHasItsCostWhereAPriceIsKnown(t *testing.T) {
 	require.Nil(t, nodes[4].Cost, "nor what was not counted")
 }
 
+func TestTotalsKeepWhatIsUnknownApart(t *testing.T) {
+	reply := func(model string, input int64, took time.Duration) node.Message {
+		usage := content.Usage{Input: input, Incomplete: model == "free"}
+		return node.Message{Role: content.Assistant, Answer: node.Answer{Model: model, Usage: usage, Latency: took}}
+	}
+	at := time.Unix(0, 0)
+	child := dag.New().User("Why?").Append(reply("dear", 2000, 5*time.Second))
+	call := content.ToolUse{ID: "1", Name: "ask", Input: "{}"}
+	d := start().User("Look.").Append(reply("dear", 1000, time.Second)).Append(reply("", 0, 0)).Append(reply("free", 7, 0)).Assistant("", call).
+		CloseTools(node.ToolExecution{Started: at, Ended: at.Add(6 * time.Second), IsError: true, Child: node.ListOf(child.Heads()...), Usage: content.Usage{Input: 2000}})
+
+	m := NewModel()
+	m.Prices = api.Prices{"dear": {Input: 1000}, "free": {}}
+	p := update(t, m, d)
+	require.Equal(t, []Total{
+		{By: "model", Name: "dear", Calls: 2, Usage: [5]int64{3000}, MS: 6000, Longest: 5000, Cost: 3, Priced: 2},
+		{By: "model", Name: "", Calls: 2, Untimed: 2, Unpriced: 2},
+		{By: "model", Name: "free", Calls: 1, Usage: [5]int64{7}, Least: true, Untimed: 1, Priced: 1},
+		{By: "tool", Name: "ask", Calls: 1, Failed: 1, Usage: [5]int64{2000}, MS: 6000, Longest: 6000},
+		{By: "agent", Name: "", Calls: 5, Failed: 1, Usage: [5]int64{1007}, Least: true, Cost: 1, Priced: 2, Unpriced: 2},
+		{By: "agent", Name: "sub-agent: ask", Calls: 1, Usage: [5]int64{2000}, MS: 6000, Longest: 6000, Cost: 2, Priced: 1},
+	}, p.Totals)
+	require.Nil(t, update(t, m, m.d.User("And now?")).Totals, "totals that have not changed are not sent")
+}
+
 func TestBrokenChainIsAnErrorWithoutNodes(t *testing.T) {
 	m := NewModel()
 	d := start().User("Name a tree.")

@@ -41,6 +41,7 @@ function layRows() {
   rowPlaces = new Map(rows.map((row, i) => [row.key, i]).filter(([, i]) => !rows[i].hidden));
   $('rows').style.setProperty('--digits', String(numberOf(at.path[at.path.length - 1]) ?? 0).length); // the last node has the longest number
   drawRows(true);
+  staleViews();
 }
 
 // foldedRows has a row a turn. The executions of a tool phase and the message with their results are one row that opens.

@@ -21,6 +21,7 @@ function select(key, how = {}) {
   drawRows(true);
   inspect();
   look(key);
+  showInView(key);
   crumbs();
   if (!how.first) address();
 }
@@ -254,6 +255,7 @@ const keys = {
   '/': () => { $('search').focus(); $('search').select(); }, '?': () => help(),
   a: () => toOpenCall() || status('No call waits for an answer.'),
   '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit, '=': () => openCompare(),
+  1: () => openView('graph'), 2: () => openView('calls'),
 };
 
 function press(event) {
@@ -267,7 +269,7 @@ function press(event) {
   }
   if (target.closest('button, a, summary') && (event.key === 'Enter' || event.key === ' ')) return;
   if (target.closest('#inspector, #compare, #help') && /^(Arrow|Page|Home|End)/.test(event.key)) return; // they scroll
-  const act = keys[event.key];
+  const act = viewKey(event) || keys[event.key];
   if (!act) return;
   event.preventDefault();
   act();
@@ -320,6 +322,7 @@ function listen() {
   window.addEventListener('afterprint', unpaper);
   matchMedia('print').addEventListener('change', event => event.matches ? paper() : unpaper());
   listenToPicture();
+  listenToViews();
 }
 
 function begin() {

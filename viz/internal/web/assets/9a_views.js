@@ -1,0 +1,64 @@
+// The views: what the middle of the page shows. On a narrow page they take the place of the outline.
+
+// home is the graph on a wide page, and the outline on a narrow one.
+const views = [['outline', 'Outline'], ['graph', 'Graph'], ['calls', 'Calls']];
+const narrowPage = matchMedia('(max-width: 720px)');
+let openedView = 'home';
+
+// drawing has what draws each view anew, and keys what the keyboard does in it.
+const viewDrawing = {calls: () => drawCalls()};
+const viewKeys = {calls: event => callsKey(event)};
+
+// shownView is the name of the view that is in view.
+function shownView() {
+  if (openedView !== 'home') return openedView;
+  return narrowPage.matches ? 'outline' : 'graph';
+}
+
+function openView(name) {
+  openedView = name === 'outline' ? 'home' : name;
+  drawViews();
+  if (name === 'graph') look(at.selected);
+  viewDrawing[name]?.(); // there must be something to give the focus to
+  const pane = document.querySelector('#' + name + ' [tabindex="0"]');
+  (pane || $('outline')).focus({preventScroll: true});
+}
+
+// drawViews draws the tabs, and the view that is open.
+function drawViews() {
+  const shown = shownView();
+  document.body.dataset.view = openedView;
+  show($('views'), views.map(([name, text]) => el('button', {
+    role: 'tab', id: 'view-' + name, 'aria-controls': {outline: 'left', graph: 'middle'}[name] || name, 'aria-selected': String(name === shown),
+    onclick: () => openView(name),
+  }, text)));
+  $('middle').hidden = openedView !== 'home' && openedView !== 'graph';
+  for (const name of Object.keys(viewDrawing)) $(name).hidden = name !== shown;
+  staleViews();
+}
+
+// staleViews has the open view drawn anew. It is called whenever anything changes, and draws once a frame.
+let viewDue = false;
+function staleViews() {
+  if (viewDue) return;
+  viewDue = true;
+  requestAnimationFrame(() => {
+    viewDue = false;
+    viewDrawing[openedView]?.();
+  });
+}
+
+// showInView marks the selected node in the open view, and brings it into view.
+function showInView(key) {
+  if (openedView === 'calls') markCall(key);
+}
+
+// viewKey is what a key does in the view that has the focus.
+function viewKey(event) {
+  return event.target.closest('#' + openedView) ? viewKeys[openedView]?.(event) : undefined;
+}
+
+function listenToViews() {
+  narrowPage.addEventListener('change', drawViews);
+  drawViews();
+}
