@@ -4,7 +4,7 @@
 // A FILE is a conversation that Plait saved; "-" is standard input or output. The exit codes are:
 //
 //	0  done
-//	1  a negative finding: verify failed, or there are differences
+//	1  a negative finding: verify failed, there are differences, or grep found nothing
 //	2  bad usage or bad input, or a run that failed; the message names the file, the line or the node
 //	3  the run is paused: the pending calls are printed as JSON
 //

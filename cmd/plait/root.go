@@ -26,7 +26,7 @@ Results go to standard output; notes, repairs and progress to standard error.
 
 Exit codes:
   0  done
-  1  a negative finding: verify failed, or diff found differences
+  1  a negative finding: verify failed, diff found differences, grep nothing
   2  bad usage or input, or a run that failed
   3  the run is paused: the pending calls are printed as JSON`,
 		Example: `  plait import request.json -o talk.json
@@ -44,7 +44,7 @@ Exit codes:
 		{"Convert:", []*cobra.Command{importCommand(s), exportCommand(s)}},
 		{"Look:", []*cobra.Command{
 			listCommand(s), logCommand(s), showCommand(s), renderCommand(s), serveCommand(s), diffCommand(s), verifyCommand(s), costCommand(s),
-			reportCommand(s),
+			reportCommand(s), grepCommand(s),
 		}},
 		{"Change:", []*cobra.Command{forkCommand(s), mergeCommand(s), pruneCommand(s), redactCommand(s)}},
 		{"Run:", []*cobra.Command{chatCommand(s), runCommand(s), resumeCommand(s), runsCommand(s)}},
