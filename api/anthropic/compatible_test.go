@@ -67,3 +67,13 @@ func TestMessagesKeepWhatTheServerReportsBesideItsBlocks(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, want, string(finish.Details))
 }
+
+// TestImagesThatAServerDoesNotAcceptAreNotSentAgain reads the error as llama.cpp words it: with a status that is retried otherwise.
+func TestImagesThatAServerDoesNotAcceptAreNotSentAgain(t *testing.T) {
+	for _, what := range []string{"image", "audio"} {
+		err := newError(500, nil, []byte(`{"error":{"code":500,"message":"`+what+` input is not supported - hint: provide the mmproj","type":"server_error"}}`))
+		require.ErrorIs(t, err, api.ErrInvalidRequest)
+		require.False(t, api.Retryable(err))
+	}
+	require.ErrorIs(t, newError(500, nil, []byte(`{"error":{"message":"failed","type":"api_error"}}`)), api.ErrServer)
+}

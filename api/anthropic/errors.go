@@ -76,6 +76,8 @@ func kindOf(e *api.Error) error {
 		return api.ErrContextTooLong
 	case strings.Contains(message, "content filter"):
 		return api.ErrFiltered
+	case roundtrip.RefusesInput(message):
+		return api.ErrInvalidRequest
 	}
 
 	if kind := roundtrip.KindOf(e.Status); kind != nil {

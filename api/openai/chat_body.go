@@ -63,11 +63,14 @@ func chatCall(req api.Request, model string, o *Options) (call, error) {
 // return their thinking, and refuse the thinking of others. The open-weight gpt-oss models do not match.
 var ownModels = regexp.MustCompile(`^(ft:)?(gpt-\d|chatgpt-|o\d)`)
 
-// supports returns what the model accepts. OpenAI's models that accept audio have it in their names.
+// supports returns what a request to the model may contain. OpenAI's models that accept audio have it in their names.
+// A server that continues the text at the end of a conversation refuses to do so in the form of Output, which the text
+// does not have.
 func (o *Options) supports(model string) chatSupport {
 	return chatSupport{
 		thinking: !o.OmitThinking && !ownModels.MatchString(model),
 		audio:    o.Audio || strings.Contains(model, "audio"),
+		endsOpen: o.Output.JSON == "",
 	}
 }
 

@@ -11,14 +11,20 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
-// chatSupport lists what a model accepts beyond what every model behind the API does.
-type chatSupport struct{ thinking, audio bool }
+// chatSupport lists what a request may contain beyond what every model behind the API accepts.
+type chatSupport struct {
+	thinking, audio bool // the model accepts them
+	endsOpen        bool // the conversation may end with a text of the assistant
+}
 
 // chatEncodings holds the encodings of conversations, by what the model accepts.
 var chatEncodings = func() map[chatSupport]*dialect.Encoding {
 	all := map[chatSupport]*dialect.Encoding{}
-	for _, support := range []chatSupport{{}, {thinking: true}, {audio: true}, {thinking: true, audio: true}} {
-		all[support] = &dialect.Encoding{Rules: chatRules(support), Append: appendChat}
+	for _, open := range []bool{false, true} {
+		for _, support := range []chatSupport{{}, {thinking: true}, {audio: true}, {thinking: true, audio: true}} {
+			support.endsOpen = open
+			all[support] = &dialect.Encoding{Rules: chatRules(support), Append: appendChat}
+		}
 	}
 	return all
 }()

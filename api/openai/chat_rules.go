@@ -18,13 +18,16 @@ func chatRules(support chatSupport) dialect.Rules {
 		accepter.target.Audio = dialect.Media{}
 	}
 
-	return dialect.Rules{
+	rules := dialect.Rules{
 		Accept:    accepter.accept,
 		ID:        chatTarget.FitsID,
 		CallsLast: true,
-		EndsOpen:  endsInWords,
 		Prune:     thinkingOnly,
 	}
+	if support.endsOpen {
+		rules.EndsOpen = endsInWords
+	}
+	return rules
 }
 
 // endsInWords reports whether m ends with text of the assistant. The API accepts such a message as the last one.

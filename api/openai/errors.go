@@ -129,6 +129,8 @@ func kindOf(status int, s errorInfo) error {
 
 	words := strings.ToLower(s.message)
 	switch {
+	case roundtrip.RefusesInput(words):
+		return api.ErrInvalidRequest
 	case status < 500 && hasAny(words,
 		"maximum context length", "context window", "context length", "context size", "prompt is too long"):
 		return api.ErrContextTooLong

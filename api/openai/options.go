@@ -26,7 +26,8 @@ const (
 //     effort "none". ThinkAuto sends nothing in Chat, and requests a summary in Responses. A budget is left out and
 //     noted. For OpenAI's models that do not reason (gpt-3, gpt-4, chatgpt, gpt-5-chat), Thinking is left out entirely
 //     and noted.
-//   - Output is "response_format" in Chat and the format of "text" in Responses. It is strict if its schema can be.
+//   - Output is "response_format" in Chat and the format of "text" in Responses. It is strict if its schema can be. A
+//     Chat's conversation must then end with the user: content.GoOn is added after a text of the assistant.
 //   - Metadata is sent as it is: the first 16 pairs by their keys, without keys of more than 64 letters and values of
 //     more than 512. Chat sends it only with "store": true in Body, because the API refuses it otherwise.
 //   - Cache: CacheLong is "prompt_cache_retention": "24h". The APIs cache by themselves, so that the other values send

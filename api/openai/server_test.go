@@ -178,3 +178,32 @@ func TestEveryMessageItemHasItsType(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 5, strings.Count(string(body), `{"type":"message","role":"`), "%s", body)
 }
+
+// TestImagesThatAServerDoesNotAcceptAreNotSentAgain reads the error as llama.cpp words it: with a status that is retried otherwise.
+func TestImagesThatAServerDoesNotAcceptAreNotSentAgain(t *testing.T) {
+	for _, what := range []string{"image", "audio"} {
+		body := `{"error":{"code":500,"message":"` + what + ` input is not supported - hint: provide the mmproj","type":"server_error"}}`
+		err := newError(ChatAPI, 500, nil, []byte(body))
+		require.ErrorIs(t, err, api.ErrInvalidRequest)
+		require.False(t, api.Retryable(err))
+	}
+	require.ErrorIs(t, newError(ChatAPI, 500, nil, []byte(`{"error":{"message":"failed","type":"server_error"}}`)), api.ErrServer)
+}
+
+// TestChatWithAFormEndsWithTheUser asks for a form where the assistant spoke last. A server that continues that text cannot do so in the
+// form, which the text does not have.
+func TestChatWithAFormEndsWithTheUser(t *testing.T) {
+	req := hello()
+	req.Messages = append(req.Messages, content.Message{Role: content.Assistant, Blocks: content.Words("Well,")})
+	body, notes, err := ChatBody(req, "m", nil)
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(string(body), `{"role":"assistant","content":"Well,"}]}`), "%s", body)
+	require.Empty(t, notes)
+
+	req.Options.Output = api.Schema{Name: "form", JSON: `{"type":"object"}`}
+	body, notes, err = ChatBody(req, "m", nil)
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(string(body), `{"role":"user","content":"`+content.GoOn+`"}]}`), "%s", body)
+	require.Len(t, notes, 1)
+	require.Equal(t, api.RepairEnd, notes[0].Kind)
+}

@@ -42,10 +42,15 @@ type Asked struct {
 	Rules dialect.Rules
 }
 
+// request returns the request for the current conversation.
+func (w *World) request() api.Request {
+	t := w.d.Transcript()
+	return api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages}
+}
+
 // sendable checks the request for the current conversation.
 func (w *World) sendable() error {
-	t := w.d.Transcript()
-	req := api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages}
+	req := w.request()
 	asked := w.dialect.Asked(w)
 	body, err := asked.Body(req)
 

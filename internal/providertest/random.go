@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 )
@@ -96,17 +97,9 @@ func (d *Dialect) play(steps []step, log *strings.Builder) (failure error) {
 		}
 	}()
 
-	w := &World{dialect: d, d: dag.New().WithSource(node.Counting(time.Unix(1_800_000_000, 0))), log: log}
+	w := d.newWorld(log)
 	for i, s := range steps {
-		w.Rand = rand.New(rand.NewPCG(s.seed, 1))
-		op := operations[s.op]
-		w.logf("%d. %s", i+1, op.name)
-		if next := op.do(w); next.Err() == nil {
-			w.d = next // a refused step changes nothing
-		} else {
-			w.logf("   refused: %v", next.Err())
-		}
-
+		w.do(i, s)
 		if i < len(steps)-1 && !w.One(4) {
 			continue // check one in four; most are the end of a shorter sequence anyway
 		}
@@ -115,4 +108,29 @@ func (d *Dialect) play(steps []step, log *strings.Builder) (failure error) {
 		}
 	}
 	return nil
+}
+
+// Request returns the request for the conversation that the random steps of a seed make, and does not check it.
+func (d *Dialect) Request(seed uint64) api.Request {
+	w := d.newWorld(nil)
+	for i, s := range randomSteps(seed) {
+		w.do(i, s)
+	}
+	return w.request()
+}
+
+func (d *Dialect) newWorld(log *strings.Builder) *World {
+	return &World{dialect: d, d: dag.New().WithSource(node.Counting(time.Unix(1_800_000_000, 0))), log: log}
+}
+
+// do does step i. A refused step changes nothing.
+func (w *World) do(i int, s step) {
+	w.Rand = rand.New(rand.NewPCG(s.seed, 1))
+	op := operations[s.op]
+	w.logf("%d. %s", i+1, op.name)
+	if next := op.do(w); next.Err() == nil {
+		w.d = next
+	} else {
+		w.logf("   refused: %v", next.Err())
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"strings"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
@@ -136,6 +137,13 @@ func Cut(name string, err error) error {
 		err = errors.Join(errors.New("the connection ended before the response"), err)
 	}
 	return &api.Error{Kind: api.ErrCut, API: name, Status: http.StatusOK, Err: err}
+}
+
+// RefusesInput reports whether an error message, in lower case, is about an image or audio that the model does not
+// accept. llama.cpp sends it with status 500, but a retry would fail as well.
+func RefusesInput(message string) bool {
+	return strings.Contains(message, "image input is not supported") ||
+		strings.Contains(message, "audio input is not supported")
 }
 
 // KindOf returns the kind of an error from its HTTP status alone, or nil if the status is not an error.
