@@ -24,6 +24,7 @@ func cases() []pair.Case {
 		turn(1), turn(8), turn(64),
 		deltas(),
 		sentMemory(), conversations(), million(), large(),
+		writePage(1000), writePage(10_000), writePage(100_000), pageSize(100_000), pageMemory(100_000),
 	}
 	list = append(list, peerCases()...)
 	return append(append(list, coldStart()), command()...)

@@ -54,23 +54,24 @@ func coldStart() pair.Case {
 	}, Goals: []pair.Goal{{Kind: pair.AtMost, Limit: 2.3}}}
 }
 
+// buildCommand builds the command in a folder of its own, and returns its path and the function that removes it.
+func buildCommand() (string, func() error, error) {
+	dir, err := os.MkdirTemp("", "plait-bench-")
+	if err != nil {
+		return "", nil, err
+	}
+	path := filepath.Join(dir, "plait")
+	if text, err := exec.Command("go", "build", "-o", path, "./cmd/plait").CombinedOutput(); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("%w\n%s", err, text), os.RemoveAll(dir))
+	}
+	return path, func() error { return os.RemoveAll(dir) }, nil
+}
+
 // command measures the command: its size, and what it takes to print its help.
 func command() []pair.Case {
-	build := func() (string, func() error, error) {
-		dir, err := os.MkdirTemp("", "plait-bench-")
-		if err != nil {
-			return "", nil, err
-		}
-		path := filepath.Join(dir, "plait")
-		if text, err := exec.Command("go", "build", "-o", path, "./cmd/plait").CombinedOutput(); err != nil {
-			return "", nil, errors.Join(fmt.Errorf("%w\n%s", err, text), os.RemoveAll(dir))
-		}
-		return path, func() error { return os.RemoveAll(dir) }, nil
-	}
-
 	return []pair.Case{
 		{Name: "cold/plait size", Unit: "B", Per: "binary", Full: true, Rounds: 1, Variants: func() ([]pair.Variant, error) {
-			path, remove, err := build()
+			path, remove, err := buildCommand()
 			if err != nil {
 				return nil, err
 			}
@@ -84,7 +85,7 @@ func command() []pair.Case {
 			}}}, nil
 		}, Goals: []pair.Goal{{Kind: pair.Value, Limit: 58_000_000}}},
 		{Name: "cold/plait -h", Per: "run", Full: true, Variants: func() ([]pair.Variant, error) {
-			path, remove, err := build()
+			path, remove, err := buildCommand()
 			if err != nil {
 				return nil, err
 			}

@@ -145,6 +145,10 @@ func (o options) measure(selected []pair.Case) error {
 	var failed []error
 	for _, c := range selected {
 		measures, err := runner.Run(c)
+		if reason, ok := errors.AsType[pair.Skipped](err); ok {
+			fmt.Fprintf(os.Stderr, "SKIPPED %s: %s\n", c.Name, reason)
+			continue
+		}
 		if err != nil {
 			failed = append(failed, err)
 			fmt.Fprintln(os.Stderr, "bench:", err)

@@ -42,8 +42,8 @@ const (
 	input = `{"city":"Oslo","days":[1,2,3]}`
 )
 
-// page is the text of every message: about as long as typical responses and tool results.
-var page = strings.Repeat("It snows in Oslo, and it will go on to do so until the evening, when it clears up from the west.\n", 15)
+// report is the text of every message: about as long as typical responses and tool results.
+var report = strings.Repeat("It snows in Oslo, and it will go on to do so until the evening, when it clears up from the west.\n", 15)
 
 // request returns a request with n messages or up to four more: a tool call in every second pair of messages.
 func request(n int) api.Request {
@@ -58,13 +58,13 @@ func request(n int) api.Request {
 	r := api.Request{System: []string{"Be brief."}, Tools: []content.Tool{{
 		Name: "get_weather", Description: "Weather.", Schema: `{"type":"object","properties":{"city":{"type":"string"}}}`,
 	}}}
-	text := content.Text{Text: page}
+	text := content.Text{Text: report}
 	for i := 0; len(r.Messages) < n; i++ {
 		id := fmt.Sprintf("call_%d", i)
 		r.Messages = append(r.Messages,
 			said(content.User, text),
 			said(content.Assistant, text, content.ToolUse{ID: id, Name: "get_weather", Input: input}),
-			said(content.User, content.ToolResult{CallID: id, Content: content.Words(page)}),
+			said(content.User, content.ToolResult{CallID: id, Content: content.Words(report)}),
 			said(content.Assistant, text))
 	}
 	r.Messages = append(r.Messages, said(content.User, content.Text{Text: "And now?"}))
@@ -80,9 +80,9 @@ func anthropicParams(n int) sdk.MessageNewParams {
 	}}}
 	for i := 0; len(p.Messages) < n; i++ {
 		id := fmt.Sprintf("call_%d", i)
-		p.Messages = append(p.Messages, sdk.NewUserMessage(sdk.NewTextBlock(page)),
-			sdk.NewAssistantMessage(sdk.NewTextBlock(page), sdk.NewToolUseBlock(id, json.RawMessage(input), "get_weather")),
-			sdk.NewUserMessage(sdk.NewToolResultBlock(id, page, false)), sdk.NewAssistantMessage(sdk.NewTextBlock(page)))
+		p.Messages = append(p.Messages, sdk.NewUserMessage(sdk.NewTextBlock(report)),
+			sdk.NewAssistantMessage(sdk.NewTextBlock(report), sdk.NewToolUseBlock(id, json.RawMessage(input), "get_weather")),
+			sdk.NewUserMessage(sdk.NewToolResultBlock(id, report, false)), sdk.NewAssistantMessage(sdk.NewTextBlock(report)))
 	}
 	p.Messages = append(p.Messages, sdk.NewUserMessage(sdk.NewTextBlock("And now?")))
 	return p

@@ -124,6 +124,15 @@ func (n *Node) Append(dst []byte) []byte {
 	return dst
 }
 
+// appendUnkept is Append without remembering the form.
+func (n *Node) appendUnkept(dst []byte) []byte {
+	n = n.whole()
+	if line := n.line.get(); line != "" {
+		return append(dst, line...)
+	}
+	return n.encode(dst)
+}
+
 // encode is Append for a node whose saved form is not remembered.
 func (n *Node) encode(dst []byte) []byte {
 	dst = write.UUID(write.Name(append(dst, '{'), "id"), n.id)

@@ -298,4 +298,7 @@ func (n *Node) String() string {
 // ShortID returns the last 8 digits of an ID: enough to find a node within one conversation.
 func ShortID(id ID) string { return id.String()[28:] }
 
-func init() { memo.OfNode = func(n any) *memo.Memo { return &n.(*Node).memo } }
+func init() {
+	memo.OfNode = func(n any) *memo.Memo { return &n.(*Node).memo }
+	memo.AppendNode = func(n any, dst []byte) []byte { return n.(*Node).appendUnkept(dst) }
+}

@@ -14,6 +14,9 @@ var (
 	OfBlocks func(blocks any) *Memo
 	// OfNode returns the Memo of a *node.Node, for values that were computed from the node and its ancestors.
 	OfNode func(n any) *Memo
+	// AppendNode appends the saved form of a *node.Node, as its method Append does, and never remembers it: for a
+	// reader that needs the form of every node of a long conversation once more.
+	AppendNode func(n any, dst []byte) []byte
 )
 
 // Memo holds a few values by key: those set last. The caller must be able to compute a value again. The zero value and

@@ -32,6 +32,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
@@ -75,7 +77,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	static := &web.Static{Copies: map[string]string{}, NoCopies: map[string]string{}}
 	static.Requests, static.NoRequests = requests(shown, nodes, keys, o.Request)
 	copies(static, d)
-	file(static, d, p.Nodes)
+	file(static, d, nodes, keys)
 	return web.WritePage(w, web.Config{Title: o.Title, Static: static, Plain: plain(nodes, keys)}, p)
 }
 
@@ -151,39 +153,92 @@ func copies(s *web.Static, d dag.DAG) {
 }
 
 // file adds the saved form of the conversation. The page already has its nodes, so they are replaced by their keys.
-func file(s *web.Static, d dag.DAG, nodes []web.Node) {
-	var saved bytes.Buffer
-	if err := d.Write(&saved); err != nil {
+func file(s *web.Static, d dag.DAG, nodes []*node.Node, keys map[node.ID]int) {
+	p := pieces{nodes: make(map[node.ID]*node.Node, len(nodes)), keys: keys}
+	for _, n := range nodes {
+		p.nodes[n.ID()] = n
+	}
+
+	if err := d.Write(&p); err != nil {
 		s.NoCopies["json"] = err.Error()
 		return
 	}
+	s.File = append(p.list, p.end+p.text+string(p.rest))
+}
 
-	// A node's line is in the page already, so the file refers to it by its key.
-	keys := make(map[string]int, len(nodes))
-	for _, n := range nodes {
-		keys[n.Raw] = n.Key
-	}
+// pieces splits the saved form that is written to it into nodes and the texts between them.
+type pieces struct {
+	nodes map[node.ID]*node.Node
+	keys  map[node.ID]int
+	list  []any // texts, and the keys of nodes
 
-	text, end := "", "" // the text since the last node, and the end of that node's line
-	for line := range strings.Lines(saved.String()) {
-		raw, after := strings.TrimSuffix(line, "\n"), "\n"
-		if cut, ok := strings.CutSuffix(raw, ","); ok {
-			raw, after = cut, ",\n"
+	rest    []byte // a line that is not complete
+	text    string // since the last node
+	end     string // of the last node's line
+	scratch []byte
+}
+
+// Write takes whole lines, and keeps the rest for the next call.
+func (p *pieces) Write(data []byte) (int, error) {
+	for rest := data; ; {
+		line, after, whole := bytes.Cut(rest, []byte("\n"))
+		if !whole {
+			p.rest = append(p.rest, line...)
+			return len(data), nil
 		}
 
-		key, ok := keys[raw]
-		switch {
-		case !ok:
-			text += end + line
-			end = ""
-			continue
-		case text != "":
-			s.File = append(s.File, text)
+		if len(p.rest) > 0 {
+			line = append(p.rest, line...)
+			p.rest = line[:0]
 		}
+		p.line(line)
+		rest = after
+	}
+}
 
-		s.File = append(s.File, key)
-		text, end = "", after
+// line takes a line without its line break.
+func (p *pieces) line(line []byte) {
+	saved, comma := bytes.CutSuffix(line, []byte(","))
+	n := p.nodeOf(saved)
+	if n == nil {
+		p.text += p.end + string(line) + "\n"
+		p.end = ""
+		return
 	}
 
-	s.File = append(s.File, end+text)
+	if p.text != "" {
+		p.list = append(p.list, p.text)
+	}
+	p.list = append(p.list, p.keys[n.ID()])
+	p.text, p.end = "", "\n"
+	if comma {
+		p.end = ",\n"
+	}
+}
+
+// redacted marks the saved form of a redacted node.
+const redacted = `"redacted":true`
+
+// nodeOf returns the node on a line, or nil if the page has none with that very form. The forms differ where a
+// conversation holds the same node with its content and without.
+func (p *pieces) nodeOf(line []byte) *node.Node {
+	const begin = `{"id":"`
+	const size = len("00000000-0000-0000-0000-000000000000")
+	text, ok := bytes.CutPrefix(line, []byte(begin))
+	if !ok || len(text) < size {
+		return nil
+	}
+	id, err := uuid.ParseBytes(text[:size])
+	n := p.nodes[id]
+	if err != nil || n == nil {
+		return nil
+	}
+
+	if !n.Redacted() && !bytes.Contains(line, []byte(redacted)) {
+		return n
+	}
+	if p.scratch = n.Append(p.scratch[:0]); !bytes.Equal(p.scratch, line) {
+		return nil
+	}
+	return n
 }

@@ -52,7 +52,7 @@ func joined(c web.Config, p web.Patch) string {
 			b.WriteString(",\n")
 			fallthrough
 		default:
-			b.WriteString(p.Nodes[int(key)].Raw)
+			b.WriteString(p.Nodes[int(key)].Raw.String())
 		}
 		before = ok
 	}
@@ -68,6 +68,9 @@ func TestTheSavedFormIsInThePageByteForByte(t *testing.T) {
 		"with metadata":    d.WithMetadata("x", "y"),
 		"with a named end": d.WithRef("first").Back(1).User("Name a flower."),
 		"of a sub-agent":   start().SubGraph("help", elsewhere).User("Thanks."),
+		"redacted":         d.Redact(d.Head().ID()).User("Why?"),
+		"joined, redacted": d.User("Why?").Join(d.Redact(d.Head().ID()).User("So?")),
+		"joined, whole":    d.Redact(d.Head().ID()).User("So?").Join(d.User("Why?")),
 	} {
 		_, c, p := written(t, d, nil)
 		var saved bytes.Buffer
@@ -129,6 +132,13 @@ func TestALongConversationHasTheRequestsOfItsLastAnswers(t *testing.T) {
 	require.Len(t, c.Static.Requests[0].Middle, maxRequests/4)
 	require.Equal(t, 19, c.Static.Requests[3].Key)
 	require.Empty(t, c.Static.Requests[3].Middle)
+	require.Contains(t, c.Static.NoRequests, "last responses")
+}
+
+func TestARequestLongerThanTheLimitIsLeftOut(t *testing.T) {
+	request := func(dag.DAG, *node.Node) ([]byte, error) { return bytes.Repeat([]byte("x"), maxRequests+1), nil }
+	_, c, _ := written(t, start().User("Hi.").Assistant("Hello."), &Options{Request: request})
+	require.Empty(t, c.Static.Requests)
 	require.Contains(t, c.Static.NoRequests, "last responses")
 }
 

@@ -13,6 +13,9 @@ import (
 // maxRequests limits the bytes of all requests together.
 const maxRequests = 32 << 20
 
+const tooMany = "The requests of a long conversation are many times its size: " +
+	"this page has those of the last responses, up to 32 MiB."
+
 // requests returns the requests of the responses among the nodes, each as the difference from that of the call before
 // it, and the reason why some are missing.
 func requests(
@@ -38,12 +41,16 @@ func requests(
 		}
 
 		if size >= maxRequests {
-			missing = "The requests of a long conversation are many times its size: " +
-				"this page has those of the last responses, up to 32 MiB."
+			missing = tooMany
 			break
 		}
 
 		body, err := request(before(d, n, main[n.ID()]), n)
+		if size+len(body) > maxRequests {
+			missing = tooMany
+			break
+		}
+
 		switch {
 		case err != nil:
 			why[n.ID()] = "The request is not known: " + err.Error()

@@ -32,6 +32,12 @@ type Case struct {
 	Goals []Goal
 }
 
+// Skipped is an error of Case.Variants: the reason why the case cannot be measured on this machine.
+type Skipped string
+
+// Error returns the reason.
+func (s Skipped) Error() string { return string(s) }
+
 // Variant is one way to do the work of a case.
 type Variant struct {
 	Name string

@@ -25,8 +25,8 @@ func shown(t *testing.T, patches ...Patch) string {
 	var b bytes.Buffer
 	for _, p := range patches {
 		for i := range p.Nodes {
-			require.Contains(t, p.Nodes[i].Raw, p.Nodes[i].ID)
-			p.Nodes[i].Raw = ""
+			require.Contains(t, p.Nodes[i].Raw.String(), p.Nodes[i].ID)
+			p.Nodes[i].Raw = Saved{}
 			if cost := p.Nodes[i].Cost; cost != nil {
 				*cost = math.Round(*cost*1e9) / 1e9
 			}
@@ -95,7 +95,7 @@ func TestAPageIsAsWrittenDown(t *testing.T) {
 			File: []any{"{", 0, "}"},
 		},
 	}
-	require.NoError(t, WritePage(&b, full, Patch{Nodes: []Node{{Raw: "<b>"}}, Heads: []int{0}}))
+	require.NoError(t, WritePage(&b, full, Patch{Nodes: []Node{{Raw: Saved{text: "<b>"}}}, Heads: []int{0}}))
 
 	text := regexp.MustCompile(`(?s)  <select id="heads".*?</section>\n<article`).ReplaceAllString(b.String(), "(the rest of the body)\n<article")
 	for name, asset := range map[string]string{"style": parts().style, "script": parts().script} {

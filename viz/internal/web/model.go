@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"time"
@@ -98,7 +99,7 @@ func (m *Model) nodes(p *Patch, pic *viz.Picture) map[node.ID]int {
 			m.next++
 		}
 
-		if k.node == nil || k.node != b.Node && string(k.node.Append(nil)) != string(b.Node.Append(nil)) {
+		if k.node == nil || k.node != b.Node && !bytes.Equal(k.node.Append(nil), b.Node.Append(nil)) {
 			fresh = append(fresh, b.Node)
 		}
 
@@ -117,7 +118,7 @@ func (m *Model) nodes(p *Patch, pic *viz.Picture) map[node.ID]int {
 // describe returns the node in the form that the page reads.
 func (m *Model) describe(n *node.Node, keys map[node.ID]int) Node {
 	d := describe.Of(n)
-	t := Node{Key: keys[n.ID()], ID: n.ID().String(), Sort: string(d.Sort), Label: d.Label(), Raw: string(n.Append(nil))}
+	t := Node{Key: keys[n.ID()], ID: n.ID().String(), Sort: string(d.Sort), Label: d.Label(), Raw: Saved{node: n}}
 	t.Call, t.Line = line(d)
 	t.Parts = nodeParts(n, d)
 	t.Parents = keysOf(n.Parents(), keys)

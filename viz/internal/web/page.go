@@ -1,6 +1,8 @@
 package web
 
 import (
+	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -110,7 +112,8 @@ func WritePage(w io.Writer, c Config, p Patch) error {
 	}
 
 	a := parts()
-	out := template{w: w}
+	buffered := bufio.NewWriterSize(w, 64<<10)
+	out := template{w: buffered}
 	out.write(a.page, map[string]func(){
 		"noscript": func() {
 			out.text("<p>" + withoutScript + "</p>")
@@ -123,9 +126,9 @@ func WritePage(w io.Writer, c Config, p Patch) error {
 		"style":  func() { out.text(a.style) },
 		"script": func() { out.text(a.script) },
 		"config": func() { out.json(c) },
-		"patch":  func() { out.json(p) },
+		"patch":  func() { out.patch(p) },
 	})
-	return out.err
+	return cmp.Or(out.err, buffered.Flush())
 }
 
 // template writes the page's HTML and the values of its placeholders.
@@ -160,9 +163,47 @@ func (t *template) json(v any) {
 		return
 	}
 	data, err := json.Marshal(v)
+	if err == nil {
+		_, err = t.w.Write(data)
+	}
+	t.err = err
+}
+
+// patch writes p as JSON. Its long lists are written item by item: as one text they are longer than the conversation.
+func (t *template) patch(p Patch) {
+	short := p
+	short.Nodes, short.Places, short.Edges = nil, nil, nil
+	rest, err := json.Marshal(short)
 	if err != nil {
-		t.err = err
+		t.err = cmp.Or(t.err, err)
 		return
 	}
-	t.text(string(data))
+
+	t.text("{")
+	after := ""
+	after = list(t, after, "nodes", p.Nodes)
+	after = list(t, after, "places", p.Places)
+	after = list(t, after, "edges", p.Edges)
+	if len(rest) > len("{}") {
+		t.text(after)
+	}
+	t.text(string(rest[1:]))
+}
+
+// list writes a member of an object after the text before, unless the list is empty. It returns the text before the next
+// member.
+func list[T any](t *template, before, name string, items []T) string {
+	if len(items) == 0 {
+		return before
+	}
+
+	t.text(before + `"` + name + `":[`)
+	for i := range items {
+		if i > 0 {
+			t.text(",")
+		}
+		t.json(&items[i])
+	}
+	t.text("]")
+	return ","
 }

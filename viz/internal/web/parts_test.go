@@ -59,7 +59,7 @@ func at(saved any, path string) (value any, found bool) {
 func texts(t *testing.T, n Node, parts []Part) (list []string) {
 	t.Helper()
 	var saved any
-	require.NoError(t, json.Unmarshal([]byte(n.Raw), &saved))
+	require.NoError(t, json.Unmarshal([]byte(n.Raw.String()), &saved))
 	for _, p := range parts {
 		if p.Label != "" {
 			list = append(list, p.Label)
@@ -150,7 +150,7 @@ func TestPartsLocateTheContentOfEachNode(t *testing.T) {
 	unknown, err := node.Parse([]byte(line), func(node.ID) *node.Node { return nil })
 	require.NoError(t, err)
 	require.Equal(t, []string{"a kind that this version does not know", `{"x":1}`},
-		texts(t, Node{Raw: line}, nodeParts(unknown, describe.Of(unknown))))
+		texts(t, Node{Raw: Saved{text: line}}, nodeParts(unknown, describe.Of(unknown))))
 	tested[describe.Unknown] = true
 	for _, sort := range describe.Sorts() {
 		require.True(t, tested[sort], "no test of the parts of %s", sort)

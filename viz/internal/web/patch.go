@@ -1,5 +1,10 @@
 package web
 
+import (
+	"github.com/plait-dev/plait/internal/memo"
+	"github.com/plait-dev/plait/node"
+)
+
 // Patch is the changes that a page with all former patches needs. The package comment has its JSON.
 type Patch struct {
 	Reset    bool      `json:"reset,omitempty"`
@@ -32,7 +37,7 @@ type Node struct {
 	Call    string   `json:"call,omitempty"`
 	Line    string   `json:"line,omitempty"`
 	Parts   []Part   `json:"parts,omitempty"`
-	Raw     string   `json:"raw"`
+	Raw     Saved    `json:"raw"`
 	Parents []int    `json:"parents,omitempty"`
 	Opens   []int    `json:"opens,omitempty"`
 	Usage   [5]int64 `json:"usage,omitzero"`
@@ -41,6 +46,33 @@ type Node struct {
 	At      float64  `json:"at,omitempty"`
 	MS      float64  `json:"ms,omitempty"`
 	Cost    *float64 `json:"cost,omitempty"`
+}
+
+// Saved is the saved form of a node. It is encoded when it is needed, so that a patch does not hold a long conversation a
+// second time.
+type Saved struct {
+	node *node.Node
+	text string // of a patch that was decoded
+}
+
+// String returns the saved form; it is empty for the zero value.
+func (s Saved) String() string {
+	text, _ := s.MarshalText()
+	return string(text)
+}
+
+// MarshalText returns the saved form.
+func (s Saved) MarshalText() ([]byte, error) {
+	if s.node == nil {
+		return []byte(s.text), nil
+	}
+	return memo.AppendNode(s.node, make([]byte, 0, 4<<10)), nil
+}
+
+// UnmarshalText keeps the text.
+func (s *Saved) UnmarshalText(text []byte) error {
+	*s = Saved{text: string(text)}
+	return nil
 }
 
 // Place is the position and the look of a node's box.

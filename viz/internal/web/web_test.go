@@ -97,7 +97,7 @@ func TestRedactedNodeIsSentAgain(t *testing.T) {
 	update(t, m, d)
 	p := update(t, m, d.Redact(d.Nodes()[0].ID()))
 	require.Equal(t, []int{0}, keys(p.Nodes), "the second node says what it said")
-	require.NotContains(t, p.Nodes[0].Raw, "12345")
+	require.NotContains(t, p.Nodes[0].Raw.String(), "12345")
 }
 
 func TestAnAnswerHasItsCostWhereAPriceIsKnown(t *testing.T) {
@@ -222,6 +222,7 @@ func TestContentCannotEndTheScriptElement(t *testing.T) {
 	require.NotContains(t, data, "\u2028", "which ends a line in JavaScript")
 	var read Patch
 	require.NoError(t, json.Unmarshal([]byte(data), &read))
+	p.Nodes[0].Raw = Saved{text: p.Nodes[0].Raw.String()}
 	require.Equal(t, p, read, "and it equals what was sent")
 }
 
@@ -233,7 +234,7 @@ type full struct {
 
 func (f *full) Write(p []byte) (int, error) {
 	f.writes++
-	if f.writes == 3 {
+	if f.writes == 2 {
 		return 0, f.err
 	}
 	return len(p), nil
@@ -242,7 +243,7 @@ func (f *full) Write(p []byte) (int, error) {
 func TestWritePageStopsAtTheFirstError(t *testing.T) {
 	w := &full{err: errors.New("full")}
 	require.ErrorIs(t, WritePage(w, Config{}, Patch{}), w.err)
-	require.Equal(t, 3, w.writes)
+	require.Equal(t, 2, w.writes)
 
 	var b strings.Builder
 	require.Error(t, WritePage(&b, Config{Static: &Static{File: []any{func() {}}}}, Patch{}), "what is no JSON")
