@@ -194,7 +194,7 @@ func ExampleDAG_String() {
 	// ├─┬─╮
 	// ▪ │ │ get_weather(city: "Tokyo") → 22 °C, sunny
 	// │ ▪ │ get_weather(city: "Paris") → 18 °C, rain
-	// │ │ ▪ get_weather(city: "New York") ✗ the station does not answer
+	// │ │ ▪ get_weather ✗ the station does not answer (city: "New York")
 	// ├─┴─╯
 	// ◇ results   3, 1 failed
 	// ● assistant Sunny in Tokyo, rain in Paris.

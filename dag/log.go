@@ -2,10 +2,13 @@ package dag
 
 import (
 	"cmp"
+	"encoding/hex"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -50,6 +53,9 @@ func (d DAG) log(l logger) string {
 	} else {
 		l.signs = plainSigns
 	}
+	if l.Digests {
+		l.handle = handleLength(d, l.Last)
+	}
 	if len(d.heads) == 0 {
 		l.row("", note("(empty conversation)"))
 	}
@@ -79,6 +85,29 @@ func severalModels(d DAG) bool {
 	return false
 }
 
+// handleLength returns the length at which the digests of the nodes differ: the last ones, or all of them and of the
+// conversations in them.
+func handleLength(d DAG, last int) int {
+	nodes := d.WithChildren()
+	if last > 0 {
+		nodes = d.Nodes()
+		nodes = nodes[max(len(nodes)-last, 0):]
+	}
+
+	digests := make([]string, len(nodes))
+	for i, n := range nodes {
+		digests[i] = handleOf(n, math.MaxInt)
+	}
+	return describe.HandleLength(digests)
+}
+
+// handleOf returns the first hex digits of the digest of n, at most that many.
+func handleOf(n *node.Node, length int) string {
+	digest := n.Digest()
+	text := hex.EncodeToString(digest[:])
+	return text[:min(length, len(text))]
+}
+
 // logger writes rows.
 type logger struct {
 	LogOptions
@@ -91,6 +120,7 @@ type logger struct {
 	at     map[node.ID]int // index of each node among all drawn nodes; -1 if the node was visited and has no index yet
 	placed int             // number of nodes with an index
 	models bool            // name the model of each response
+	handle int             // length of the digest in each row; 0 for none
 }
 
 // draw writes the conversation with these heads, without the nodes that are drawn already.
@@ -250,6 +280,9 @@ func (g *drawing) node(i int) {
 func (g *drawing) write(graph string, i int, f face) {
 	before, after, _ := strings.Cut(g.indent+graph, f.glyph)
 	row := []piece{{g.framed(f.glyph), f.color}, {g.framed(after), ""}}
+	if g.handle > 0 {
+		row = append(row, piece{handleOf(g.nodes[i], g.handle), gray}, note(" "))
+	}
 	if f.word != "" {
 		padding := strings.Repeat(" ", max(wordWidth-safetext.Width(f.word), 0)+1)
 		row = append(row, piece{f.word, f.color}, piece{padding, ""})
@@ -262,7 +295,7 @@ func (g *drawing) write(graph string, i int, f face) {
 	for _, s := range row {
 		used += safetext.Width(s.text)
 	}
-	g.row(before, append(row, piece{g.text(f, max(g.width-used, g.minText())), ""})...)
+	g.row(before, append(row, g.pieces(f, max(g.width-used, g.minText()))...)...)
 }
 
 // free returns a free column to the right of column c, or the shared column.

@@ -13,11 +13,12 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// face is a node's row in the log: its sign in the graph, the word for its kind, its text, and the outcome after the
-// text. text and outcome are not cleaned yet.
+// face is a node's row in the log: its sign in the graph and the word for its kind, then name, why, text and outcome,
+// which are not cleaned yet. Of a failed node, why is the failure. It is red, and cut last.
 type face struct {
-	glyph, word, text, outcome string
-	color                      color
+	glyph, word              string
+	name, why, text, outcome string
+	color                    color
 }
 
 // signs are the characters between the parts of a log's text.
@@ -63,17 +64,36 @@ func (l *logger) faceOf(n *node.Node, executed bool) face {
 	case describe.Call:
 		f.word = "" // the text shows that it is a call
 		d.Called.Tool, d.Called.Input = calledBy(n, d.Called)
+		if d.Failed {
+			f.name, f.why, f.text = l.failedText(d)
+			break
+		}
 		f.text, f.outcome = join(l.executionText(d.Called), d.Elapsed()), l.outcomeText(d)
 	case describe.SubGraph:
 		f.text, f.outcome = lead, l.to(excerpt(d.Text))
 	case describe.Assistant:
-		f.text, f.outcome = join(lead, l.blocksText(d.Blocks)), l.callsText(d.Blocks, executed)
+		f.text, f.outcome = l.blocksText(d.Blocks), l.callsText(d.Blocks, executed)
+		if d.Grave() {
+			f.why = lead
+		} else {
+			f.text = join(lead, f.text)
+		}
 	case describe.Results:
-		f.text = l.resultsText(n, d)
+		f.name, f.why, f.text = l.resultsText(n, d)
 	case describe.Stop:
-		f.text = lead
+		// The reason comes before the totals, which may be cut.
+		reason, totals := excerpt(d.Title), ""
 		if d.Text != "" {
-			f.text += l.dot + excerpt(d.Text)
+			reason += l.dot + excerpt(d.Text)
+		}
+		for _, note := range d.Notes(l.models) {
+			totals += l.dot + note
+		}
+
+		if d.Grave() {
+			f.why, f.text = reason, totals
+		} else {
+			f.text = reason + totals
 		}
 	default:
 		f.text = join(lead, excerpt(d.Text), l.blocksText(d.Blocks))
@@ -81,18 +101,46 @@ func (l *logger) faceOf(n *node.Node, executed bool) face {
 	return f
 }
 
-// text returns the text and the outcome of a face, cleaned, in at most width cells. A long outcome gets at least two
-// fifths of the cells.
-func (s signs) text(f face, width int) string {
-	outcome := s.line(f.outcome, width)
-	if outcome == "" {
-		return s.line(f.text, width)
+// pieces returns the texts of a face, cleaned, in at most width cells.
+func (s signs) pieces(f face, width int) []piece {
+	if f.why == "" {
+		return []piece{note(s.text(join(f.name, f.text), f.outcome, width))}
 	}
-	text := s.line(f.text, max(width-safetext.Width(outcome)-1, width*3/5))
+
+	// A long name leaves two thirds of the row to the failure.
+	var row []piece
+	if name := s.line(f.name, max(width/3, 8)); name != "" {
+		row = append(row, note(name+" "))
+		width -= safetext.Width(name) + 1
+	}
+	why := s.line(f.why, width)
+	row = append(row, piece{why, red})
+	width -= safetext.Width(why)
+
+	// What a few cells can show of the rest would only be a cut.
+	const few = 8
+	if width < few {
+		return row
+	}
+	rest := s.text(f.text, f.outcome, width-1)
+	if !strings.HasPrefix(rest, ",") {
+		rest = " " + rest
+	}
+	return append(row, note(rest))
+}
+
+// text returns a text and the outcome after it, cleaned, in at most width cells. A long outcome gets at least two fifths
+// of the cells.
+func (s signs) text(text, outcome string, width int) string {
+	end := s.line(outcome, width)
+	if end == "" {
+		return s.line(text, width)
+	}
+	text = s.line(text, max(width-safetext.Width(end)-1, width*3/5))
 	if text == "" {
-		return outcome
+		return end
 	}
-	return text + " " + s.line(f.outcome, width-safetext.Width(text)-1)
+	return text + " " + s.line(outcome, width-safetext.Width(text)-1)
 }
 
 // line returns text on one line, cleaned, in at most width cells.
@@ -190,6 +238,23 @@ func (s signs) outcomeText(d describe.Node) string {
 	return s.mark(d.Failed) + describe.WithOutcome(excerpt(d.State), s.blocksText(d.Blocks))
 }
 
+// failedText returns the texts of an execution that failed: the tool, the first line of the error, and then the
+// arguments.
+func (s signs) failedText(d describe.Node) (name, why, text string) {
+	name = excerpt(cmp.Or(d.Called.RanTool, d.Called.Tool))
+	reason, more := d.Reason()
+	why = s.cross + " " + describe.WithOutcome(excerpt(d.State), excerpt(reason))
+	if reason == "" && d.State == "" {
+		why += d.Outcome()
+	}
+	if more {
+		why += " " + s.cut
+	}
+
+	arguments := strings.TrimPrefix(s.executionText(d.Called), name)
+	return name, why, join(strings.TrimPrefix(arguments, "()"), d.Elapsed())
+}
+
 // calledBy returns the tool and the arguments of the execution n. An execution that was appended by hand may not have
 // them: they are then those of the call.
 func calledBy(n *node.Node, e describe.Execution) (tool string, input content.JSON) {
@@ -220,8 +285,9 @@ func (s signs) to(text string) string {
 	return s.arrow + " " + text
 }
 
-// resultsText returns the text of a results message: only the number of results, if the executions before it show them.
-func (s signs) resultsText(n *node.Node, d describe.Node) string {
+// resultsText returns the texts of a results message: only the number of results, and how many of them failed, if the
+// executions before it show them.
+func (s signs) resultsText(n *node.Node, d describe.Node) (name, why, text string) {
 	shown := 0
 	for i := range n.NumParents() {
 		if isExecution(n.Parent(i)) {
@@ -230,17 +296,16 @@ func (s signs) resultsText(n *node.Node, d describe.Node) string {
 	}
 	all, failed := d.CountResults()
 	if shown < all {
-		return s.blocksText(d.Blocks)
+		return "", "", s.blocksText(d.Blocks)
 	}
 
-	text := number(all)
-	if failed > 0 {
-		text += ", " + number(failed) + " failed"
-	}
 	if rest := s.blocksText(withoutResults(d.Blocks)); rest != "" {
-		text += s.dot + rest
+		text = s.dot + rest
 	}
-	return text
+	if failed == 0 {
+		return "", "", number(all) + text
+	}
+	return number(all) + ",", number(failed) + " failed", text
 }
 
 // withoutResults returns the blocks without the tool results.

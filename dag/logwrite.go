@@ -17,6 +17,9 @@ type LogOptions struct {
 	// ASCII draws the graph with * | \ / and other ASCII characters. Text of the conversation is not changed. Defaults
 	// to false.
 	ASCII bool
+	// Digests writes the beginning of its digest in the row of each node, for [DAG.Find]: as many digits as are needed
+	// to tell the drawn nodes apart, at least 8. Defaults to false.
+	Digests bool
 	// Color shows the kinds of nodes, and failures, in the ANSI colors of a terminal. The text is otherwise the same.
 	// Defaults to false.
 	Color bool

@@ -357,3 +357,40 @@ func BenchmarkLog(b *testing.B) {
 		}
 	}
 }
+
+// TestReasonOfAFailureRemainsInANarrowLog has a call whose tool and arguments alone are wider than the row.
+func TestReasonOfAFailureRemainsInANarrowLog(t *testing.T) {
+	tool := "mcp__" + strings.Repeat("very_long_server_", 4) + "read"
+	failed := execution(0, "")
+	failed.Tool, failed.Input, failed.IsError = tool, content.JSON(`{"path":"`+strings.Repeat("deep/", 40)+`"}`), true
+	for text, want := range map[string]string{
+		"no such file": "✗ no such file (path",
+		"Traceback (most recent call last):\n  File \"x.py\", line 1\nValueError: no such file\n": "✗ ValueError: no such file …",
+		"exit status 1\nFAIL\tpkg": "✗ exit status 1 … (path",
+		"":                         "✗ failed (path",
+	} {
+		failed.Result = content.Words(text)
+		d := fresh().User("go").Append(failed)
+		require.NoError(t, d.Err())
+		for _, width := range []int{80, 100} {
+			log := logOf(t, d, &dag.LogOptions{Width: width, Digests: true})
+			require.Contains(t, log, want)
+		}
+	}
+	stopped := fresh().User("go").Append(node.StopReason{Reason: content.StopError, Detail: "529 overloaded", Turns: 8, Elapsed: time.Minute})
+	require.Contains(t, logOf(t, stopped, &dag.LogOptions{Width: 44}), "error · 529 overloaded")
+}
+
+func TestRowsBeginWithDigestsThatFindTheirNodes(t *testing.T) {
+	child := fresh().WithSource(later(1)).User("inside").Assistant("yes")
+	d := fresh().User("one").SubGraph("child", child).User("two")
+	log := logOf(t, d, &dag.LogOptions{Digests: true})
+	handles := regexp.MustCompile(`(?m)^(?:│ ┊ |┊ )*[○●▣] ([0-9a-f]{8}) `).FindAllStringSubmatch(log, -1)
+	require.Len(t, handles, 5, log)
+	for _, h := range handles {
+		n, err := d.Find(h[1])
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(strings.TrimPrefix(n.Digest().String(), "sha256:"), h[1]))
+	}
+	require.NotRegexp(t, `[0-9a-f]{8}`, logOf(t, d, nil))
+}

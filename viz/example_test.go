@@ -41,8 +41,9 @@ func ExampleMermaid() {
 	// calls get_weather ×2"):::assistant
 	//     n2[["get_weather(city: Tokyo)
 	// 22°C"]]:::user
-	//     n3[["get_weather(city: Paris)
-	// failed: no such city"]]:::failed
+	//     n3[["get_weather
+	// failed: no such city
+	// (city: Paris)"]]:::failed
 	//     n4[\"2 results, 1 failed"/]:::user
 	//     n5("assistant
 	// Tokyo has 22°C#59; Paris is unknown to me."):::assistant

@@ -89,7 +89,11 @@ func (l labeller) face(i int) face {
 	case describe.Results:
 		f.label = lines(head, l.body(l.results(i, d)))
 	case describe.Call:
-		f.label = lines(executed(d.Called), l.body(outcome(d)))
+		if d.Failed {
+			f.label = l.failed(d)
+		} else {
+			f.label = lines(executed(d.Called), l.body(outcome(d)))
+		}
 	case describe.Stop:
 		f.label = lines(head, text, strings.Join(d.Notes(false), ", "))
 	default:
@@ -141,6 +145,13 @@ func (l labeller) calls(i int, calls []content.ToolUse) string {
 		return l.body("calls " + strings.Join(parts, ", "))
 	}
 	return l.body(strings.Join(parts, "\n"))
+}
+
+// failed returns the label of a call that failed: the tool, the error, and then the arguments.
+func (l labeller) failed(d describe.Node) string {
+	tool := name(d.Called.RanTool)
+	arguments := strings.TrimPrefix(executed(d.Called), tool)
+	return lines(tool, l.body(outcome(d)), strings.TrimPrefix(arguments, "()"))
 }
 
 // executed returns the executed call, and the call of the model if it differs.

@@ -404,7 +404,7 @@ func TestLabelsNameKindToolAndFailure(t *testing.T) {
 		{answer(content.StopEndTurn), "assistant\nwell"},
 		{answer(content.StopMaxTokens), "assistant, stopped: max_tokens\nwell"},
 		{node.ToolExecution{Tool: "f", Input: `{"a":"x y","b":[1,2],"c":null}`, Result: content.Words("ok")}, "f(a: x y, b: [1,2], c: null)\nok"},
-		{node.ToolExecution{Tool: "f", Input: `{"a":`, IsError: true, Result: content.Words("cut off")}, `f({"a":)` + "\nfailed: cut off"},
+		{node.ToolExecution{Tool: "f", Input: `{"a":`, IsError: true, Result: content.Words("cut off")}, "f\nfailed: cut off\n" + `({"a":)`},
 		{node.ToolExecution{Tool: "f"}, "f()\n(no output)"},
 		{node.StopReason{Reason: "max_turns", Detail: "limit 8", Turns: 8, ToolCalls: 1, Usage: content.Usage{Input: 12_345}},
 			"stop: max_turns\nlimit 8\n8 turns, 1 tool call, 12,345 tokens"},

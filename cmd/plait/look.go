@@ -24,13 +24,19 @@ import (
 )
 
 func logCommand(s *streams) *cobra.Command {
-	var oneline, all, asJSON bool
+	var oneline, all, failed, asJSON bool
 	var at string
 	var draw logFlags
 	cmd := &cobra.Command{
 		Use:   "log FILE",
 		Short: "Print the graph as a log, the oldest node first",
 		Long: `Prints the nodes that the head of FILE reaches, the oldest first.
+
+A row names the digest of its node, for "plait show FILE DIGEST". The row of a
+failure tells why before anything else.
+
+With --failed it prints a row for each failure, sub-agents included, and for
+what leads to it: the user's message, the response, and the call of a sub-agent.
 
 With --all it prints the nodes that any ref reaches as well, and then the refs;
 --oneline and --json then list the conversations of sub-agents, too.
@@ -41,6 +47,7 @@ On a terminal the log has colors, unless NO_COLOR is set, and the width of the
 terminal.`,
 		Example: `  plait log talk.json
   plait log talk.json -n 20 --fold --color=always | less -R
+  plait log talk.json --failed
   plait log talk.json --oneline --node first-try
   plait log talk.json --json | jq -r '.[] | select(.usage) | .model'`,
 		Args: oneFile,
@@ -71,15 +78,20 @@ terminal.`,
 				return err
 			}
 			switch {
-			case asJSON || oneline:
-				list := rows(d, all, o.Last)
+			case asJSON || oneline || failed:
+				var list []row
+				if failed {
+					list = failures(d, o.Last)
+				} else {
+					list = rows(d, all, o.Last)
+				}
 				if err := d.Err(); err != nil {
 					return err
 				}
 				if asJSON {
 					return s.printJSON(list)
 				}
-				return s.oneline(list)
+				return s.oneline(list, o)
 			}
 			if err := d.WriteLog(s.out, o); err != nil || !all {
 				return err
@@ -90,6 +102,7 @@ terminal.`,
 
 	cmd.Flags().BoolVar(&oneline, "oneline", false, "a line for each node: its digest, kind and content")
 	cmd.Flags().BoolVar(&all, "all", false, "also the nodes that only refs reach, and the refs")
+	cmd.Flags().BoolVar(&failed, "failed", false, "only failures and what leads to them, a line for each")
 	cmd.Flags().StringVar(&at, "node", "", "only `NODE` and the nodes before it")
 	draw.register(cmd)
 	completeNode(s, cmd, "node")
@@ -180,6 +193,11 @@ func rows(d dag.DAG, all bool, last int) []row {
 		nodes = nodes[max(len(nodes)-last, 0):]
 	}
 
+	return rowsOf(nodes)
+}
+
+// rowsOf returns a row for each node.
+func rowsOf(nodes []*node.Node) []row {
 	list := make([]row, len(nodes))
 	for i, n := range nodes {
 		d := describe.Of(n)
@@ -204,11 +222,14 @@ func says(d describe.Node) string {
 	case describe.System: // without the title: its name is not part of the prompt
 		return text
 	case describe.Call:
-		sign := " → "
 		if d.Failed {
-			sign = " ✗ "
+			reason, more := d.Reason()
+			if more {
+				reason += " …"
+			}
+			return d.Called.Tool + " ✗ " + describe.WithOutcome(d.Outcome(), reason) + " " + string(d.Called.Input)
 		}
-		return d.Called.Tool + string(d.Called.Input) + sign + describe.WithOutcome(d.Outcome(), text)
+		return d.Called.Tool + string(d.Called.Input) + " → " + describe.WithOutcome(d.Outcome(), text)
 	}
 	return strings.TrimSpace(d.Title + " " + text)
 }
@@ -233,12 +254,18 @@ func blocksText(blocks content.Blocks) string {
 	return strings.Join(list, " ")
 }
 
-// oneline prints a line for each node. Digests are cut to the shortest length at which they differ.
-func (s *streams) oneline(list []row) error {
+// oneline prints a line for each node. Digests are cut to the shortest length at which they differ. Failures are red if
+// o has colors.
+func (s *streams) oneline(list []row, o *dag.LogOptions) error {
 	width := distinct(list)
 	out := bufio.NewWriter(s.out)
 	for _, r := range list {
-		fmt.Fprintf(out, "%s %-14s %s\n", r.Digest[:width], safetext.Row(r.described.Word), safetext.Line(lead(r.described)+r.Says, 100))
+		text := safetext.Line(lead(r.described)+r.Says, cmp.Or(max(o.Width-width-16, 0), 100))
+		line := fmt.Sprintf("%-14s %s", safetext.Row(r.described.Word), text)
+		if o.Color && r.described.Grave() {
+			line = "\x1b[31m" + line + "\x1b[0m"
+		}
+		fmt.Fprintf(out, "%s %s\n", r.Digest[:width], line)
 	}
 	return out.Flush()
 }
@@ -254,21 +281,13 @@ func lead(d describe.Node) string {
 	return ""
 }
 
-// distinct is how many digits of the digests tell them apart; eight at least.
+// distinct returns the number of digits that tell the digests of the rows apart.
 func distinct(list []row) int {
-	for width := 8; ; width++ {
-		seen := map[string]bool{}
-		whole := map[string]bool{}
-		for _, r := range list {
-			if width >= len(r.Digest) {
-				return len(r.Digest)
-			}
-			seen[r.Digest[:width]], whole[r.Digest] = true, true
-		}
-		if len(seen) == len(whole) {
-			return width
-		}
+	digests := make([]string, len(list))
+	for i, r := range list {
+		digests[i] = r.Digest
 	}
+	return describe.HandleLength(digests)
 }
 
 func showCommand(s *streams) *cobra.Command {
@@ -406,7 +425,7 @@ the request of each response. With --prices it shows what each call cost: see
 			case "dot":
 				return viz.DOT(s.out, d, nil)
 			case "text":
-				return d.WriteLog(s.out, nil)
+				return d.WriteLog(s.out, &dag.LogOptions{Digests: true})
 			}
 			return fmt.Errorf("--as %q is not one of %s", as, strings.Join(kinds, ", "))
 		},

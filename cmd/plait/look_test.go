@@ -24,10 +24,10 @@ func TestLogRowsNameFailures(t *testing.T) {
 
 	var out bytes.Buffer
 	s := &streams{out: &out}
-	require.NoError(t, s.oneline(list))
+	require.NoError(t, s.oneline(list, &dag.LogOptions{}))
 	text := out.String()
 	for _, want := range []string{
-		"assistant      → get_weather{\"city\":\"Paris\"}\n", "tool call      get_weather{\"city\":\"Paris\"} ✗ failed: no station\n",
+		"assistant      → get_weather{\"city\":\"Paris\"}\n", "tool call      get_weather ✗ failed: no station {\"city\":\"Paris\"}\n",
 		"results        ← ", "assistant      [stopped: max_tokens] I am s\n", "stop           max_turns\n",
 	} {
 		require.Contains(t, text, want)
@@ -60,10 +60,10 @@ func TestLogAndShowNameCallsInDoubt(t *testing.T) {
 
 	var out bytes.Buffer
 	s := &streams{out: &out}
-	require.NoError(t, s.oneline(rows(begun, false, 0)))
-	require.NoError(t, s.oneline(rows(doubt, false, 0)))
+	require.NoError(t, s.oneline(rows(begun, false, 0), &dag.LogOptions{}))
+	require.NoError(t, s.oneline(rows(doubt, false, 0), &dag.LogOptions{}))
 	require.Contains(t, out.String(), "get_weather{\"city\":\"Paris\"} → started\n")
-	require.Contains(t, out.String(), "get_weather{\"city\":\"Paris\"} ✗ in doubt: The outcome")
+	require.Contains(t, out.String(), "get_weather ✗ in doubt: The outcome")
 	require.Contains(t, whole(begun.Head()), "← 1  started")
 	require.Contains(t, whole(doubt.Head().Parent(0)), "← 1  in doubt\n  The outcome")
 }
@@ -73,4 +73,32 @@ func toolUse(t *testing.T) content.Blocks {
 	list, err := content.Of(content.ToolUse{ID: "1", Name: "get_weather", Input: `{"city":"Paris"}`})
 	require.NoError(t, err)
 	return list
+}
+
+func TestFailuresAreListedWithWhatLeadsToThem(t *testing.T) {
+	call := func(d dag.DAG) dag.DAG {
+		return d.Append(node.Message{Role: content.Assistant, Blocks: toolUse(t)})
+	}
+	failed := node.ToolExecution{Result: content.Words("no station"), IsError: true}
+	child := call(dag.New().User("Inside?")).CloseTools(failed)
+	d := dag.New().User("First?").Assistant("Fine.").User("Weather?")
+	d = call(d).CloseTools(node.ToolExecution{Result: content.Words("18 °C"), Child: node.ListOf(child.Heads()...)}).Assistant("Warm.").User("Again?")
+	d = call(d).CloseTools(failed).Assistant("No.")
+	require.NoError(t, d.Err())
+
+	list := func(last int) (says []string) {
+		for _, r := range failures(d, last) {
+			says = append(says, r.Says)
+		}
+		return says
+	}
+	asked, broken := `→ get_weather{"city":"Paris"}`, `get_weather ✗ failed: no station {"city":"Paris"}`
+	second := []string{"Again?", asked, broken}
+	require.Equal(t, second, list(1))
+	require.Equal(t, append([]string{"Weather?", asked, `get_weather{"city":"Paris"} → 18 °C`, "Inside?", asked, broken}, second...), list(0))
+
+	var out bytes.Buffer
+	s := &streams{out: &out}
+	require.NoError(t, s.oneline(failures(d, 1), &dag.LogOptions{Color: true}))
+	require.Equal(t, 1, bytes.Count(out.Bytes(), []byte("\x1b[31mtool call ")), "only what failed is red")
 }

@@ -44,7 +44,7 @@ charging the card: charged before, with this key
 ● assistant → charge_card, post_letter
 ├─╮
 ▪ │ charge_card() → charged
-│ ▪ post_letter() ✗ in doubt: The outcome of this tool call is unknown: it was started, and the pro…
+│ ▪ post_letter ✗ in doubt: The outcome of this tool call is unknown: it was started, and the progr…
 ├─╯
 ◇ results   2, 1 failed
 ● assistant The lamp is paid. Please look whether the letter was posted: I cannot tell.

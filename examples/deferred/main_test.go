@@ -73,7 +73,7 @@ waiting for handover/tasks/call_1_3.json
 ├─┬─╮
 ▪ │ │ count_stock(city: "Lima") → 1,200 bolts
 │ ▪ │ count_stock(city: "Oslo") → 4,700 bolts
-│ │ ▪ count_stock(city: "Rome") ✗ there is no warehouse in Rome
+│ │ ▪ count_stock ✗ there is no warehouse in Rome (city: "Rome")
 ├─┴─╯
 ◇ results   3, 1 failed
 ● assistant Lima has 1,200 bolts, Oslo 4,700 bolts; in Rome there is no warehouse in Rome.

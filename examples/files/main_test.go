@@ -18,7 +18,7 @@ read_file        Reads a file.
 ● assistant → read_file ×2
 ├─╮
 ▪ │ read_file(path: "notes/monday.md") → Call Ada. Buy bolts.
-│ ▪ read_file(path: "../secrets") ✗ open ../secrets: file does not exist
+│ ▪ read_file ✗ open ../secrets: file does not exist (path: "../secrets")
 ├─╯
 ◇ results   2, 1 failed
 ● assistant On Monday: call Ada, buy bolts.

@@ -13,7 +13,7 @@ const whole = `Input: executor: the message was rejected: the message holds a ca
 ● assistant → read_file ×2
 ├─╮
 ▪ │ read_file(path: "public/menu.txt") → This is public/menu.txt.
-│ ▪ read_file(path: "/etc/passwd") ✗ Tool call denied: only files below public/ can be read
+│ ▪ read_file ✗ Tool call denied: only files below public/ can be read (path: "/etc/passwd")
 ├─╯
 ◇ results   2, 1 failed
 ● assistant The menu is there. The other file is not mine to read.

@@ -19,7 +19,7 @@ line 23: record: claude-code.summary
 ● assistant I read both lists. → Read ×2
 ├─╮
 ▪ │ Read(file_path: "beds.txt") → roses, beans
-│ ▪ Read(file_path: "rain.txt") ✗ no such file
+│ ▪ Read ✗ no such file (file_path: "rain.txt")
 ├─╯
 ◇ results   2, 1 failed
 ▫ record    claude-code.progress {"parentUuid":"00000000-0000-4000-8000-000000000004","isSidechain"…

@@ -12,7 +12,7 @@ const whole = `○ user      Write the release note of: open is 2x faster.
 ◆ tools     load_skill
 ● assistant → load_skill ×2
 ├─╮
-▪ │ load_skill(name: "../../secrets") ✗ read ../../secrets/SKILL.md: invalid argument
+▪ │ load_skill ✗ read ../../secrets/SKILL.md: invalid argument (name: "../../secrets")
 │ ▪ load_skill(name: "release-notes") → # Writing release notes Begin with what the user gains, in…
 ├─╯
 ◇ results   2, 1 failed

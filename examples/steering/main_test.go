@@ -31,9 +31,9 @@ assistant  "Le fil du temps".
 ├─┬─┬─┬─╮
 ▪ │ │ │ │ translate(chapter: 1) 500ms → chapter 1 is in French now
 │ ▪ │ │ │ translate(chapter: 2) 500ms → chapter 2 is in French now
-│ │ ▪ │ │ translate(chapter: 3) ✗ Skipped due to queued user message.
-│ │ │ ▪ │ translate(chapter: 4) ✗ Skipped due to queued user message.
-│ │ │ │ ▪ translate(chapter: 5) ✗ Skipped due to queued user message.
+│ │ ▪ │ │ translate ✗ Skipped due to queued user message. (chapter: 3)
+│ │ │ ▪ │ translate ✗ Skipped due to queued user message. (chapter: 4)
+│ │ │ │ ▪ translate ✗ Skipped due to queued user message. (chapter: 5)
 ├─┴─┴─┴─╯
 ◇ results   5, 3 failed
 ○ user      Stop after this one, I rewrote the others.

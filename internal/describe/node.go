@@ -300,6 +300,27 @@ func (d Node) Outcome() string {
 	return d.State
 }
 
+// Reason returns one line of text that names why d failed: the first line of a call's error or of a stop's detail, and
+// the last line of a Python traceback. more reports whether the text has further lines. The line is "" if d did not
+// fail, or if nothing is known.
+func (d Node) Reason() (line string, more bool) {
+	if !d.Failed {
+		return "", false
+	}
+
+	text := strings.TrimSpace(d.Text)
+	if d.Sort == Call {
+		text = strings.TrimSpace(Text(d.Blocks))
+	}
+	line, rest, _ := strings.Cut(text, "\n")
+
+	// Everything before the last line says where the error was raised.
+	if strings.HasPrefix(line, "Traceback (") && rest != "" {
+		line = rest[strings.LastIndexByte(rest, '\n')+1:]
+	}
+	return strings.TrimSpace(line), rest != ""
+}
+
 // WithOutcome returns the text of a result behind the word for its outcome: "failed: it rained", "started".
 func WithOutcome(outcome, text string) string {
 	if outcome == "" || text == "" {

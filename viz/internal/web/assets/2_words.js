@@ -143,8 +143,11 @@ function indentJSON(text, cuts) {
 // line is the beginning of a text on one line.
 const line = (text, most = 240) => text.slice(0, most * 2).replace(/\s+/g, ' ').trim().slice(0, most);
 
-// summary is what a row shows of a node.
-const summary = key => [nodeOf(key).call, nodeOf(key).line].filter(Boolean).join('  → ');
+// summary is what a row shows of a node: of a failed call the error, then the arguments.
+const summary = key => nodeOf(key).call && hasFailed(key) ? nodeOf(key).line + '  ' + nodeOf(key).call
+  : [nodeOf(key).call, nodeOf(key).line].filter(Boolean).join('  → ');
+
+const hasFailed = key => placeOf(key)?.style === 'failed';
 
 // tally names things with how often each is there: "get_weather ×3, search".
 function tally(names) {

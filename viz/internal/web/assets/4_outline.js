@@ -159,11 +159,18 @@ function drawRow(row, i) {
   return e;
 }
 
+// rowText has the errors of a row first, in red: they remain where the row is cut.
 function rowText(row) {
-  const [name, text] = row.calls?.length > 1
-    ? [tally(row.calls.map(key => label(key))), row.calls.map(key => line(nodeOf(key).line || '', 60)).filter(Boolean).join(' · ')]
-    : [label(row.key), summary(row.key)];
-  return el('span', {class: 'text'}, el('b', {}, line(name, 60)), ' ', text);
+  if (row.calls?.length > 1) {
+    const failed = row.calls.filter(hasFailed);
+    const lines = keys => keys.map(key => line(nodeOf(key).line || '', 60)).filter(Boolean).join(' · ');
+    const why = failed.map(key => line(label(key) + ' ' + nodeOf(key).line, 100)).join(' · ');
+    return el('span', {class: 'text'}, el('b', {}, line(tally(row.calls.map(label)), 60)), ' ',
+      failed.length > 0 && el('span', {class: 'why'}, why), failed.length > 0 && ' ', lines(row.calls.filter(key => !hasFailed(key))));
+  }
+  const why = hasFailed(row.key) && nodeOf(row.key).line;
+  return el('span', {class: 'text'}, el('b', {}, line(label(row.key), 60)), ' ',
+    why && el('span', {class: 'why'}, why), why ? '  ' + (nodeOf(row.key).call || '') : summary(row.key));
 }
 
 const glyphs = {

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/node"
+)
+
+// failures returns a row for each failed node of d and of its sub-agents, or for the last of them, and before it a row
+// for each node that leads to it.
+func failures(d dag.DAG, last int) []row {
+	nodes := d.WithChildren()
+	var failed []*node.Node
+	for _, n := range nodes {
+		if n.Failed() {
+			failed = append(failed, n)
+		}
+	}
+	if last > 0 {
+		failed = failed[max(len(failed)-last, 0):]
+	}
+
+	c := causesOf(nodes)
+	var list []*node.Node
+	shown := map[node.ID]bool{}
+	for _, n := range failed {
+		var chain []*node.Node
+		for ; n != nil && !shown[n.ID()]; n = c.of(n) {
+			shown[n.ID()] = true
+			chain = append(chain, n)
+		}
+		slices.Reverse(chain)
+		list = append(list, chain...)
+	}
+	return rowsOf(list)
+}
+
+// causes holds what leads to each node, along first parents.
+type causes struct {
+	user  map[node.ID]*node.Node // the last user's message up to the node; nil for none
+	root  map[node.ID]node.ID    // the first node of its conversation
+	owner map[node.ID]*node.Node // by first node: the call of the sub-agent; nil for the outermost conversation
+}
+
+// causesOf returns the causes of nodes, which are in the order of dag.DAG.WithChildren.
+func causesOf(nodes []*node.Node) causes {
+	c := causes{map[node.ID]*node.Node{}, map[node.ID]node.ID{}, map[node.ID]*node.Node{}}
+	for _, n := range nodes {
+		if n.NumParents() == 0 {
+			c.root[n.ID()] = n.ID()
+		} else {
+			p := n.Parent(0).ID()
+			c.root[n.ID()], c.user[n.ID()] = c.root[p], c.user[p]
+		}
+		if describe.Of(n).Sort == describe.User {
+			c.user[n.ID()] = n
+		}
+
+		// The nodes of a sub-agent precede its call. Those that it shares with the conversation around it are not its own.
+		for _, h := range n.Children().Slice() {
+			root := c.root[h.ID()]
+			if c.owner[root] == nil && root != c.root[n.ID()] {
+				c.owner[root] = n
+			}
+		}
+	}
+	return c
+}
+
+// of returns the node that led to n, or nil: the response for a call, the user's message for a response, and for that the
+// call of the sub-agent.
+func (c causes) of(n *node.Node) *node.Node {
+	if describe.Of(n).Sort == describe.Call && n.NumParents() > 0 {
+		return n.Parent(0)
+	}
+	if user := c.user[n.ID()]; user != nil && user != n {
+		return user
+	}
+	return c.owner[c.root[n.ID()]]
+}

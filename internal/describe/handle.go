@@ -1,0 +1,26 @@
+package describe
+
+// minHandle is the minimum length of an abbreviated digest.
+const minHandle = 8
+
+// HandleLength returns the number of hex digits that tell the digests apart, at least 8. Digests of equal content are
+// equal at any length.
+func HandleLength(digests []string) int {
+	whole := make(map[string]bool, len(digests))
+	for _, d := range digests {
+		whole[d] = true
+	}
+
+	for length := minHandle; ; length++ {
+		cut := make(map[string]bool, len(whole))
+		for d := range whole {
+			if length >= len(d) {
+				return len(d)
+			}
+			cut[d[:length]] = true
+		}
+		if len(cut) == len(whole) {
+			return length
+		}
+	}
+}
