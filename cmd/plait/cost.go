@@ -25,9 +25,9 @@ import (
 
 func costCommand(s *streams) *cobra.Command {
 	var pricesFile string
-	var asJSON bool
+	var cache, asJSON bool
 	cmd := &cobra.Command{
-		Use:   "cost FILE… [--prices FILE]",
+		Use:   "cost FILE… [--prices FILE] [--cache]",
 		Short: "Print the tokens and the cost of each model",
 		Long: `Prints how many tokens the responses in each FILE used, for each model, for each
 FILE and in total: of all branches, and of the conversations of sub-agents. A
@@ -43,25 +43,35 @@ million tokens:
 A model without a price has an unknown cost, and so has a sum with such a model:
 the known part of a sum is printed with "at least". So is the cost of a response
 that broke off, because its token count is incomplete. A response without a
-token count is counted as such.`,
+token count is counted as such.
+
+With --cache it also prints each model call: the tokens of its request, how many
+of them the provider could read from its prompt cache (an estimate), how many it
+reported, and what changed since the request before.`,
 		Example: `  plait cost talk.json
   plait cost sessions/*.json --prices prices.json
-  plait cost talk.json --prices prices.json --json | jq .total.cost`,
+  plait cost talk.json --prices prices.json --json | jq .total.cost
+  plait cost talk.json --cache`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			sums, err := s.cost(args, pricesFile)
+			sums, err := s.cost(args, pricesFile, cache)
 			if err != nil {
 				return err
 			}
 			if asJSON {
 				return s.printJSON(sums)
 			}
-			return sums.write(s.out)
+			if err := sums.write(s.out); err != nil || !cache {
+				return err
+			}
+			fmt.Fprintln(s.out)
+			return sums.writeCalls(s.out)
 		},
 	}
 
 	cmd.Flags().StringVar(&pricesFile, "prices", "", "a `FILE` with the prices of models")
 	_ = cmd.MarkFlagFilename("prices", "json")
+	cmd.Flags().BoolVar(&cache, "cache", false, "also each model call, and what was in the prompt cache")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
@@ -81,10 +91,12 @@ type fileCost struct {
 	File   string                 `json:"file"`
 	Models []report.ModelSpending `json:"models"`
 	Total  report.Spending        `json:"total"`
+	// Calls are the model calls in the order of their times, with --cache.
+	Calls []cachedCall `json:"calls,omitzero"`
 }
 
-// cost returns the report on the files.
-func (s *streams) cost(files []string, pricesFile string) (costReport, error) {
+// cost returns the report on the files. With cache it has their model calls, too.
+func (s *streams) cost(files []string, pricesFile string, cache bool) (costReport, error) {
 	var out costReport
 	var prices api.Prices
 	if pricesFile != "" {
@@ -121,6 +133,9 @@ func (s *streams) cost(files []string, pricesFile string) (costReport, error) {
 
 		file := fileCost{File: name}
 		file.Models, file.Total = own.List()
+		if cache {
+			file.Calls = cachedCalls(d)
+		}
 		out.Files = append(out.Files, file)
 	}
 

@@ -33,18 +33,20 @@ func TestRunAndResumeMakeEveryLinkedRequestAgain(t *testing.T) {
 	for _, a := range recordedAPIs {
 		t.Run(a.format, func(t *testing.T) {
 			files, passed, linked, played := 0, 0, 0, 0
+			var cached cacheTally
 			for _, c := range providertest.Cassettes(t, a.folder, a.name) {
 				if len(c.HistoryLinks) == 0 {
 					continue
 				}
 				files++
 				again := 0
-				if t.Run(c.Name, func(t *testing.T) { again = a.replay(t, c) }) {
+				if t.Run(c.Name, func(t *testing.T) { again = a.replay(t, c, &cached) }) {
 					passed++
 				}
 				linked, played = linked+len(linkedRequests(c)), played+again
 			}
 			t.Logf("linked recordings: %d of %d pass; %d of %d linked requests are made again", passed, files, played, linked)
+			cached.require(t)
 		})
 	}
 }
@@ -61,7 +63,7 @@ func linkedRequests(c providertest.Cassette) []int {
 }
 
 // replay plays all conversations of a file, and returns how many requests go on from another one.
-func (a recordedAPI) replay(t *testing.T, c providertest.Cassette) int {
+func (a recordedAPI) replay(t *testing.T, c providertest.Cassette, cached *cacheTally) int {
 	all := a.imported(t, c)
 	again := map[int]bool{}
 	for _, chain := range chains(c, all) {
@@ -70,7 +72,7 @@ func (a recordedAPI) replay(t *testing.T, c providertest.Cassette) int {
 			tape = append(tape, all[k])
 			again[k] = again[k] || i > 0
 		}
-		a.play(t, c.Name, tape)
+		cached.add(a.play(t, c.Name, tape))
 	}
 	n := 0
 	for _, k := range linkedRequests(c) {
@@ -193,8 +195,8 @@ func keys(blocks []content.Block) []string {
 	return list
 }
 
-// play runs one conversation by the command.
-func (a recordedAPI) play(t *testing.T, name string, tape []taped) {
+// play runs one conversation by the command, and returns it.
+func (a recordedAPI) play(t *testing.T, name string, tape []taped) dag.DAG {
 	var recorded []providertest.Exchange
 	for _, e := range tape {
 		recorded = append(recorded, e.Exchange)
@@ -257,6 +259,9 @@ func (a recordedAPI) play(t *testing.T, name string, tape []taped) {
 	}
 	out, told, code := command("", "verify", file)
 	require.Equal(t, exitDone, code, out+told)
+	d, err := dag.Load(file)
+	require.NoError(t, err)
+	return d
 }
 
 // front is the members of a request that stand before the conversation.

@@ -110,7 +110,8 @@ const (
 )
 
 // Calls returns the model calls of a conversation, in the order of their times: those on all branches that the heads
-// reach, and those of sub-agents. A message of the assistant with a zero node.Answer is no call: a program wrote it.
+// reach, and those of sub-agents. A message of the assistant whose node.Answer names neither an API nor a model is
+// no call: a program wrote it.
 //
 // The cost is proportional to the conversation as long as requests add to earlier ones. It is proportional to the whole
 // request for one that does not.
@@ -165,7 +166,7 @@ func requestsOf(nodes []*node.Node) []*request {
 		case node.System:
 			at.system = n
 		case node.Message:
-			if p.Role != content.Assistant || p.Answer == (node.Answer{}) {
+			if p.Role != content.Assistant || p.Answer.API == "" && p.Answer.Model == "" {
 				break
 			}
 			r := &request{Call: Call{Node: n}, answer: p.Answer, after: at.call, place: at, time: n.Time()}

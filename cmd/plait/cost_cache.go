@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/dag/promptcache"
+	"github.com/plait-dev/plait/internal/safetext"
+)
+
+// cachedCall is a model call in the output of cost --cache --json.
+type cachedCall struct {
+	// ID, Digest and Model are those of the response. Before is the ID of the response to the request that this one was
+	// compared with.
+	ID     string `json:"id"`
+	Digest string `json:"digest"`
+	Model  string `json:"model,omitempty"`
+	Before string `json:"before,omitempty"`
+
+	Input     int64 `json:"input"`
+	Estimated bool  `json:"estimated,omitempty"`
+	Shared    int64 `json:"shared"`
+	Predicted int64 `json:"predicted"`
+	Read      int64 `json:"read"`
+	Written   int64 `json:"written"`
+
+	Break *cacheBreak `json:"break,omitempty"`
+}
+
+// cacheBreak is why a request could not be read from the cache, or not all of it.
+type cacheBreak struct {
+	Cause promptcache.Cause `json:"cause"`
+	Part  promptcache.Part  `json:"part,omitempty"`
+	// Index is that of the first tool, system prompt or message that differs. It is nil if no part differs.
+	Index *int   `json:"index,omitempty"`
+	Node  string `json:"node,omitempty"`
+	Why   string `json:"why"`
+}
+
+// cachedCalls returns the model calls in a conversation. The cache policy is that of the imported request, if there was
+// one.
+func cachedCalls(d dag.DAG) []cachedCall {
+	list := []cachedCall{} // not nil: in JSON it is a list
+	for _, c := range promptcache.Calls(everyNode(d), &promptcache.Options{Cache: savedRequestOf(d).Cache}) {
+		m, _ := c.Node.Message()
+		call := cachedCall{ID: c.Node.ID().String(), Digest: strings.TrimPrefix(c.Node.Digest().String(), "sha256:"),
+			Model: m.Answer.Model, Input: c.Input, Estimated: c.Estimated, Shared: c.Shared, Predicted: c.Predicted,
+			Read: c.Read, Written: c.Written}
+		if c.Before != nil {
+			call.Before = c.Before.ID().String()
+		}
+
+		if b := c.Break; b.Cause != "" {
+			call.Break = &cacheBreak{Cause: b.Cause, Part: b.Part, Why: b.Why}
+			if b.Part != "" {
+				call.Break.Index = &b.Index
+			}
+			if b.Node != nil {
+				call.Break.Node = b.Node.ID().String()
+			}
+		}
+		list = append(list, call)
+	}
+	return list
+}
+
+// writeCalls prints the calls in the files as a table.
+func (r costReport) writeCalls(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "request\tpredicted\tcache read\tcache write\t")
+	for _, file := range r.Files {
+		for _, c := range file.Calls {
+			about, why := "", ""
+			if c.Estimated {
+				about = "about "
+			}
+			if c.Break != nil {
+				why = ": " + c.Break.Why
+			}
+			fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t  %s\n", about, thousands(c.Input), thousands(c.Predicted), thousands(c.Read),
+				thousands(c.Written), safetext.Line(fmt.Sprintf("%s: %.8s %s%s", file.File, c.Digest, c.Model, why), math.MaxInt))
+		}
+	}
+	return w.Flush()
+}
