@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +29,8 @@ type served struct {
 	hosts  []string
 	file   *watched
 	page   *live.Server
+
+	following sync.WaitGroup // the goroutines that follow conversations of a database
 }
 
 func serveCommand(s *streams) *cobra.Command {
@@ -49,11 +53,16 @@ it on the page, or with "plait resume". Other tools need --defer-tools: a run
 pauses when the model calls one, and the page takes its result. A paused run in
 FILE is continued in the same way.
 
+If FILE is a database without a key, the page lists its conversations with the
+states of their durable runs, and each has a page of its own. Answers to the
+calls of a durable run are stored: the process that has its agent continues it.
+
 Only requests from this machine with the token in the address are answered; the
 token is new each time. --allow-remote answers other machines, unencrypted.
 Ctrl-C ends it.`,
 		Example: `  plait serve talk.json
-  plait serve run.jsonl --provider anthropic --model claude-sonnet-4-5`,
+  plait serve run.jsonl --provider anthropic --model claude-sonnet-4-5
+  plait serve sessions.db`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error { return v.serve(cmd.Context(), args[0]) },
 	}
@@ -82,6 +91,19 @@ func (v *served) serve(ctx context.Context, name string) (err error) {
 	}
 	defer func() { err = errors.Join(err, v.end()) }()
 
+	if database, rest := splitName(name); database != "" && rest == "" {
+		return v.serveDatabase(ctx, name)
+	}
+
+	if err := v.show(name); err != nil {
+		return err
+	}
+	defer v.page.Close()
+	return v.listen(ctx, v.page, name, v.file.refresh)
+}
+
+// show makes the page for a file.
+func (v *served) show(name string) error {
 	o := &live.Options{Title: filepath.Base(name), Remote: v.remote, Hosts: v.hosts, Request: exactRequest}
 	if v.provider != "" {
 		if _, err := endpointOf(v.provider); err != nil {
@@ -91,9 +113,20 @@ func (v *served) serve(ctx context.Context, name string) (err error) {
 	}
 
 	v.page = live.New(dag.New(), o)
-	defer v.page.Close()
+	v.file = &watched{path: name, stored: stored(name), page: v.page, say: v.say, streams: v.streams}
+	return nil
+}
 
-	l, err := v.page.Listen(cmp.Or(v.addr, "127.0.0.1:0"))
+// pages is a page or a list of pages.
+type pages interface {
+	Listen(addr string) (net.Listener, error)
+	Serve(l net.Listener) error
+	URL(addr net.Addr) string
+}
+
+// listen serves pages until ctx ends. Refresh is called again and again.
+func (v *served) listen(ctx context.Context, p pages, name string, refresh func()) error {
+	l, err := p.Listen(cmp.Or(v.addr, "127.0.0.1:0"))
 	if errors.Is(err, live.ErrRemote) {
 		return fmt.Errorf("--addr %s: other machines can reach this address; --allow-remote allows that", v.addr)
 	}
@@ -101,18 +134,17 @@ func (v *served) serve(ctx context.Context, name string) (err error) {
 		return err
 	}
 
-	v.file = &watched{path: name, stored: stored(name), page: v.page, say: v.say, streams: v.streams}
-	v.file.refresh()
-	_, _ = fmt.Fprintln(v.out, v.page.URL(l.Addr()))
+	refresh()
+	_, _ = fmt.Fprintln(v.out, p.URL(l.Addr()))
 	v.say("showing %s until Ctrl-C", name)
 
 	ended := make(chan error, 1)
-	go func() { ended <- v.page.Serve(l) }()
-	return v.follow(ctx, ended)
+	go func() { ended <- p.Serve(l) }()
+	return v.follow(ctx, ended, refresh)
 }
 
-// follow checks the file for changes until ctx ends or the server fails.
-func (v *served) follow(ctx context.Context, ended <-chan error) error {
+// follow checks for changes until ctx ends or the server fails.
+func (v *served) follow(ctx context.Context, ended <-chan error, refresh func()) error {
 	next := time.NewTimer(period)
 	defer next.Stop()
 
@@ -124,7 +156,7 @@ func (v *served) follow(ctx context.Context, ended <-chan error) error {
 			return err
 		case <-next.C:
 			begin := time.Now()
-			v.file.refresh()
+			refresh()
 			next.Reset(max(period, 10*time.Since(begin))) // a long file takes longer to read and is checked less often
 		}
 	}

@@ -369,5 +369,5 @@ func TestAnEndOfTheListenerIsAnError(t *testing.T) {
 	ended := make(chan error, 1)
 	lost := errors.New("lost")
 	ended <- lost
-	require.Equal(t, lost, v.follow(t.Context(), ended))
+	require.Equal(t, lost, v.follow(t.Context(), ended, func() {}))
 }

@@ -34,6 +34,7 @@ type watched struct {
 	problem  string                  // the last reported problem; "" for none
 	metadata map[string]content.JSON // set by a run, for the next save; "" removes a key
 	version  uint64                  // of the head on the page, for a database; 0 if there is none
+	durable  bool                    // the page shows the calls of a durable run
 	other    string                  // the name of the file beside it, once it was written
 }
 
@@ -73,6 +74,7 @@ func (w *watched) read(force bool) {
 	}
 
 	w.stat = stat
+	w.page.SetOrigin(live.Origin{Changed: stat.ModTime()})
 	sum := sha256.Sum256(data)
 	if sum != w.sum {
 		w.show(data, sum)
@@ -101,6 +103,10 @@ func (w *watched) readStored() {
 		w.set(now.DAG())
 	}
 	w.databases.loaded[w.path] = now
+	if err := w.showRun(now); err != nil {
+		w.setProblem(err.Error())
+		return
+	}
 	w.setProblem("")
 }
 
@@ -133,7 +139,7 @@ func (w *watched) show(data []byte, sum [sha256.Size]byte) {
 func (w *watched) set(d dag.DAG) {
 	w.page.Set(d)
 	if c, found, err := pauseIn(d); err == nil && found { // a value of another program is ignored
-		w.page.SetPaused(c)
+		w.page.SetPaused(live.Paused{Continuation: c})
 	}
 }
 
@@ -224,7 +230,9 @@ func (w *watched) save(shown func() dag.DAG) error {
 		return err
 	}
 	w.sum = sha256.Sum256(data)
-	w.stat, err = os.Stat(w.path)
+	if w.stat, err = os.Stat(w.path); err == nil {
+		w.page.SetOrigin(live.Origin{Changed: w.stat.ModTime()})
+	}
 	return err
 }
 

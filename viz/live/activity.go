@@ -31,6 +31,8 @@ type activity struct {
 	Error    *string `json:"error,omitempty"` // "" if the former error is gone
 
 	Paused *[]pausedRun `json:"paused,omitempty"` // all of them
+	Origin *origin      `json:"origin,omitempty"`
+	CanRun *bool        `json:"canRun,omitempty"`
 }
 
 // tool is the known state of a tool call. ID identifies it within the run.
@@ -71,11 +73,11 @@ type state struct {
 
 // all returns the whole state as one activity. s.mu must be held.
 func (s *Server) all() activity {
-	now := &s.now
+	now, from, canRun := &s.now, s.origin, s.options.Run != nil
 	a := activity{
 		State: idle, Turn: now.turn, Begin: true, Text: now.text.String(), Thinking: now.thinking.String(), Tools: now.tools,
 		Tokens: now.tokens(), Stop: now.stop, Error: s.problems(),
-		Paused: s.paused(),
+		Paused: s.paused(), Origin: &from, CanRun: &canRun,
 	}
 
 	if s.active() {

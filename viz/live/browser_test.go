@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"net/http/httptest"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,6 +33,7 @@ type browser struct {
 	in   *json.Encoder
 	out  *bufio.Scanner
 	stop func()
+	quit func(failed string) // stop, where requests have failed with that status
 }
 
 func open(t *testing.T, s *Server) *browser {
@@ -55,12 +58,17 @@ func openAt(t *testing.T, url string) *browser {
 	require.NoError(t, cmd.Start(), "PLAIT_BROWSER=1 is set, but node is missing")
 	b := &browser{t: t, in: json.NewEncoder(in), out: bufio.NewScanner(out)}
 	b.out.Buffer(nil, 1<<20)
-	b.stop = func() {
+	b.quit = func(failed string) {
 		require.NoError(t, in.Close())
 		require.True(t, b.out.Scan())
-		require.JSONEq(t, `{"sins":[]}`, b.out.Text(), "the page did what it must not do")
+		var did struct{ Sins []string }
+		require.NoError(t, json.Unmarshal(b.out.Bytes(), &did))
+		for _, sin := range did.Sins {
+			require.True(t, failed != "" && strings.Contains(sin, "status of "+failed), "the page did what it must not do: %s", sin)
+		}
 		require.NoError(t, cmd.Wait())
 	}
+	b.stop = func() { b.quit("") }
 	b.heard()
 	return b
 }
@@ -251,6 +259,68 @@ func TestAPauseInARealBrowser(t *testing.T) {
 	require.Equal(t, "All done.", s.DAG().Text())
 	b.stop()
 	other.stop()
+}
+
+func TestAListOfConversationsInARealBrowser(t *testing.T) {
+	viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
+	agent, removed := remover(removes("Rome"), apitest.Say("All done."))
+	d, c := pauseOf(t, agent)
+	now := time.Now()
+	entries := []Entry{
+		{Key: "tickets/31 " + hostile, State: "paused", Detail: "calls: 1 of 1 waiting", Waits: true, Changed: now.Add(-3 * time.Minute)},
+		{Key: "tickets/28", State: "in doubt", Detail: "calls: 1 in doubt", Changed: now.Add(-time.Hour)},
+		{Key: "tickets/27", State: "failed", Detail: strings.Repeat("the provider refused it: no such key; ", 12) + hostile, Changed: now.Add(-26 * time.Hour)},
+		{Key: "tickets/33", State: "running", Changed: now},
+		{Key: "tickets/32", State: "queued", Changed: now},
+		{Key: "tickets/12", State: "done", Changed: now.Add(-100 * time.Hour)},
+		{Key: "notes"},
+	}
+	x := NewIndex(&IndexOptions{
+		Title: "sessions.db",
+		List:  func(context.Context) ([]Entry, error) { return entries, nil },
+		Open: func(_ context.Context, key string) (*Server, error) {
+			if key != entries[0].Key {
+				return nil, errors.New("it was deleted")
+			}
+			s := New(d, &Options{Resume: agent.ResumeStream})
+			s.SetPaused(Paused{Continuation: c})
+			s.SetOrigin(Origin{Changed: entries[0].Changed})
+			return s, nil
+		},
+	})
+	server := httptest.NewServer(x)
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { require.NoError(t, x.Close()) })
+
+	b := openAt(t, x.URL(server.Listener.Addr()))
+	b.does("wait", "#entries a", "text", hostile)
+	b.does("wait", "#totals", "text", "7 conversations, 1 waiting for a person")
+	b.does("inside", "#index, #index td")
+	shots(b, "list")
+
+	b.does("press", "/") // by keyboard alone
+	b.does("type", "deleted? no: notes")
+	b.does("wait", "#no-entries")
+	b.does("fill", "#index-find", "value", "tickets")
+	b.does("wait", "#totals", "text", "6 shown")
+	b.does("press", "Enter")
+	b.does("press", "Enter")
+	b.does("wait", "h1", "text", hostile)
+	b.does("wait", "#origin", "text", "changed 3 min ago")
+	b.does("wait", ".ask", "text", "Rome")
+	b.does("press", "a")
+	b.does("press", "Enter")
+	b.does("wait", ".row", "text", "All done.")
+	require.Equal(t, []string{"Rome"}, *removed)
+
+	b.does("click", "#up")
+	b.does("click", "#entries a", "text", "notes")
+	b.does("wait", "#now", "text", "it was deleted")
+	b.quit(`404`)
+
+	stranger := openAt(t, strings.Split(x.URL(server.Listener.Addr()), "#")[0])
+	stranger.does("wait", "#index-error", "text", "A live page opens with a token in its address")
+	stranger.quit(`401`)
 }
 
 // shots takes pictures in both themes, on a large and a small screen, if PLAIT_SHOTS names a folder.

@@ -28,8 +28,8 @@
 //   - Requests of other sites are refused unless they are GET, and GET changes nothing.
 //   - Text of the conversation is data to the page, never markup. The page runs no script but its own, loads nothing
 //     from other servers, and cannot be put into a frame.
-//   - Running and forking are off unless [Options.Run] is set, and answering calls is off unless [Options.Resume] or
-//     [Options.Reply] is. The calls that an answer lets run are those of the server's own continuation: a page names
+//   - Running and forking are off unless [Options.Run] is set, and answering calls is off unless [Options.Resume]
+//     or [Paused].Reply is. The calls that an answer lets run are those of the server's own continuation: a page names
 //     them, and cannot change them.
 //
 // # Slow browsers
@@ -65,9 +65,17 @@
 //	tokens     input and output, of the run so far
 //	stop       the stop reason of the run
 //	error      a problem, as text for people; "" once it is solved
-//	paused     all paused runs: id (of the pause), node (the message whose calls are open), and calls: id, tool, input,
+//	paused     all paused runs: id (of the pause), node (the message whose calls are open), takes (it takes answers), and
+//	           calls: id, tool, input,
 //	           path (the sub-agent), reason, asks ("approval" or "result"; absent while the decisions about other calls
 //	           are open), doubt (it was started before, and its outcome is unknown), answer (once it is answered)
+//
+//	origin     where the conversation comes from ([Origin]): changed (a time) and run, each absent if unknown
+//	canRun     whether fork is allowed at all
+//
+// An [Index] has two paths more. Each conversation's page is at "c/NAME/", for a NAME of the list.
+//
+//	GET  list                              {"entries": […]}: key, path, and as in [Entry] state, detail, waits, changed
 //
 // An error is a JSON object with a code for programs and a sentence for people:
 // {"error": "unknown_node", "message": "…"}.

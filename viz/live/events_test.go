@@ -82,7 +82,7 @@ func TestEveryEventIsSentInWhole(t *testing.T) {
 	see(executor.TurnEnd{Usage: content.Usage{Input: 1}}, nil, line(`{"tokens":{"input":109,"output":21}}`))
 	require.Equal(t, activity{
 		State: idle, Turn: 1, Begin: true, Tools: s.now.tools, Tokens: &tokens{109, 21}, Error: new(string),
-		Paused: &[]pausedRun{},
+		Paused: &[]pausedRun{}, Origin: &origin{}, CanRun: new(bool),
 	}, s.all())
 	see(executor.TurnStart{Turn: 2}, nil, line(`{"turn":2}`))
 	require.Empty(t, s.now.tools)

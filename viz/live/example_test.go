@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/api/apitest"
@@ -146,4 +149,36 @@ func (b *browser) until(words string) {
 func (b *browser) close() {
 	b.events.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// An Index lists conversations, each with a page of its own. In a service, List and Open read its store.
+func ExampleIndex() {
+	talks := map[string]dag.DAG{"trees": dag.New().User("Name a tree."), "birds": dag.New().User("Name a bird.")}
+	index := live.NewIndex(&live.IndexOptions{
+		List: func(context.Context) (list []live.Entry, err error) {
+			for _, key := range slices.Sorted(maps.Keys(talks)) {
+				list = append(list, live.Entry{Key: key})
+			}
+			return list, nil
+		},
+		Open: func(_ context.Context, key string) (*live.Server, error) {
+			d, ok := talks[key]
+			if !ok {
+				return nil, fmt.Errorf("there is no conversation %q", key)
+			}
+			return live.New(d, nil), nil
+		},
+	})
+	defer index.Close()
+	server := httptest.NewServer(index)
+	defer server.Close()
+
+	b := &browser{url: server.URL, token: index.Token()}
+	defer http.DefaultClient.CloseIdleConnections()
+	res := b.send("GET", "/list", "")
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	fmt.Println(strings.TrimSpace(string(text)), err)
+	// Output:
+	// {"entries":[{"key":"birds","path":"c/YmlyZHM/"},{"key":"trees","path":"c/dHJlZXM/"}]} <nil>
 }

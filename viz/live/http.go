@@ -67,6 +67,11 @@ var endpoints = map[string]endpoint{
 // ServeHTTP answers a request. Where the server is mounted elsewhere than at the root of a site, http.StripPrefix takes
 // the way to it off, and the page's own path ends in "/".
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.serve(w, r, func() *refusal { return s.answer(w, r) })
+}
+
+// serve writes the headers, and the response of answer or its refusal.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, answer func() *refusal) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", s.policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -83,7 +88,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 	}
 
-	if no := s.answer(w, r); no != nil {
+	if no := answer(); no != nil {
 		// A refused request may have a body that nobody has read: send the response without waiting for it.
 		if r.ContentLength != 0 {
 			h.Set("Connection", "close")
@@ -97,11 +102,18 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) *refusal {
 		return no
 	}
 
-	e, ok := endpoints[strings.TrimPrefix(r.URL.Path, "/")]
+	e, ok := s.endpoints[strings.TrimPrefix(r.URL.Path, "/")]
 	if !ok {
 		return refuse(http.StatusNotFound, "no_such_path", "no such path")
 	}
+	if no := s.check(w, r, e); no != nil {
+		return no
+	}
+	return e.answer(s, w, r)
+}
 
+// check returns the reason why a request may not use an endpoint, or nil.
+func (s *Server) check(w http.ResponseWriter, r *http.Request, e endpoint) *refusal {
 	if r.Method != e.method && (r.Method != http.MethodHead || e.method != http.MethodGet) {
 		w.Header().Set("Allow", e.method)
 		return refuse(http.StatusMethodNotAllowed, "wrong_method", "the method is "+e.method)
@@ -116,8 +128,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) *refusal {
 	if r.ContentLength != 0 && e.method == http.MethodGet {
 		return refuse(http.StatusBadRequest, "bad_body", "a GET request has no body")
 	}
-
-	return e.answer(s, w, r)
+	return nil
 }
 
 // stranger rejects requests from other machines, for other hosts, and from pages of other sites, whatever their path.

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -53,10 +52,6 @@ type Options struct {
 	Resume func(
 		ctx context.Context, d dag.DAG, c executor.Continuation, replies map[string]executor.Reply,
 	) iter.Seq2[executor.Event, error]
-	// Reply receives each answer as it is given, in place of Resume, for runs that another process resumes, such as those
-	// of package durable. It may be called for several calls at the same time. An error is shown to the user who
-	// answered, and the call stays open. Defaults to nil.
-	Reply func(ctx context.Context, c executor.Continuation, call string, reply executor.Reply) error
 	// Save receives the whole conversation, including heads that are not the run's own. It is called on the run's
 	// goroutine, after each turn of a run that the page began and at its end. An error is shown on the page, and the
 	// run continues. Defaults to nil: the program saves in Run.
@@ -70,11 +65,14 @@ type Options struct {
 // Server shows a conversation to browsers. It is an http.Handler. [New] returns one.
 type Server struct {
 	options Options
+	handler http.Handler // what Serve serves: s itself, or the index that it belongs to
 	page    []byte
 	policy  string
-	ctx     context.Context // ends when the server is closed
-	cancel  context.CancelFunc
-	joined  sync.WaitGroup
+
+	endpoints map[string]endpoint
+	ctx       context.Context // ends when the server is closed
+	cancel    context.CancelFunc
+	joined    sync.WaitGroup
 
 	modelMu sync.Mutex // taken before mu, and never by a run
 	model   *web.Model
@@ -87,10 +85,11 @@ type Server struct {
 	closed    bool
 	listeners map[*listener]bool
 	now       state
-	notice    string             // the error set by Report
-	voice     *watch             // the run whose text and tools are shown: the one that began last
-	watches   []*watch           // active runs, in the order in which they began
-	pauses    []*pause           // paused runs, in the order in which they paused
+	notice    string   // the error set by Report
+	voice     *watch   // the run whose text and tools are shown: the one that began last
+	watches   []*watch // active runs, in the order in which they began
+	pauses    []*pause // paused runs, in the order in which they paused
+	origin    origin
 	stop      context.CancelFunc // stops the run that the page began; nil if there is none
 	served    map[*http.Server]bool
 }
@@ -117,19 +116,13 @@ func New(d dag.DAG, o *Options) *Server {
 		s.options.Listeners = 100
 	}
 
+	s.handler, s.endpoints = s, endpoints
 	s.model.Prices = s.options.Prices
 
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.policy = web.Policy(true) + "; frame-ancestors 'none'"
 
-	var page bytes.Buffer
-	config := web.Config{Title: s.options.Title, Live: true, CanRun: s.options.Run != nil,
-		CanAnswer: s.options.Resume != nil || s.options.Reply != nil,
-	}
-	if err := web.WritePage(&page, config, web.Patch{}); err != nil {
-		panic(err) // impossible: the page consists of strings
-	}
-	s.page = page.Bytes()
+	s.page = rendered(web.Config{Title: s.options.Title, Live: true, CanRun: s.options.Run != nil})
 	return s
 }
 
@@ -181,7 +174,7 @@ func (s *Server) Listen(addr string) (net.Listener, error) {
 // nil after Close.
 func (s *Server) Serve(l net.Listener) error {
 	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: s.handler, ReadHeaderTimeout: headerTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: log.New(io.Discard, "", 0), // malformed requests of strangers are not worth a line
 	}
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -15,9 +16,19 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
+// Paused is a paused run for [Server.SetPaused].
+type Paused struct {
+	Continuation executor.Continuation
+	// Reply receives each answer as it is given, if another process resumes the run, as package durable does. It may be
+	// called for several calls at the same time. An error is shown to the user who answered, and the call stays open.
+	// Defaults to nil: Options.Resume resumes the run when all calls are answered.
+	Reply func(ctx context.Context, call string, reply executor.Reply) error
+}
+
 // pause is a paused run. The server's mu guards it.
 type pause struct {
 	executor.Continuation
+	reply   sender                    // nil for Options.Resume
 	replies map[string]executor.Reply // by the ID of the call
 	answers map[string]string         // the same in words, for people
 }
@@ -26,6 +37,7 @@ type pause struct {
 type pausedRun struct {
 	ID    string     `json:"id"`
 	Node  node.ID    `json:"node"`
+	Takes bool       `json:"takes,omitempty"` // it takes answers
 	Calls []openCall `json:"calls"`
 }
 
@@ -80,8 +92,8 @@ func (p *pause) heads(d dag.DAG) []*node.Node {
 }
 
 // shown returns the pause for the page.
-func (p *pause) shown() pausedRun {
-	run := pausedRun{ID: p.ID, Node: p.Message}
+func (s *Server) shown(p *pause) pausedRun {
+	run := pausedRun{ID: p.ID, Node: p.Message, Takes: s.takesAnswers(p)}
 	for _, c := range p.Pending {
 		var path []string
 		for _, call := range c.Path {
@@ -95,29 +107,34 @@ func (p *pause) shown() pausedRun {
 	return run
 }
 
+// takesAnswers reports whether answers to the calls of a paused run are accepted.
+func (s *Server) takesAnswers(p *pause) bool { return p.reply != nil || s.options.Resume != nil }
+
 // SetPaused shows the open calls of runs that paused before they were watched, for example of one that was read from a
 // file. It replaces the paused runs that are shown. Those of watched runs are shown without it.
 //
-// A run is shown as long as its calls are open at the heads of the conversation: call Set first. With Options.Resume or
-// Options.Reply, a user of the page can answer the calls.
-func (s *Server) SetPaused(list ...executor.Continuation) {
+// A run is shown as long as its calls are open at the heads of the conversation: call Set first. With Paused.Reply or
+// Options.Resume, a user of the page can answer the calls.
+func (s *Server) SetPaused(list ...Paused) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	var pauses []*pause
-	for _, c := range list {
-		p := newPause(c)
-		if i := slices.IndexFunc(s.pauses, func(old *pause) bool { return old.ID == c.ID }); i >= 0 {
+	before := s.paused()
+	for _, given := range list {
+		p := newPause(given.Continuation)
+		if i := slices.IndexFunc(s.pauses, func(old *pause) bool { return old.ID == p.ID }); i >= 0 {
 			p = s.pauses[i] // with its answers
-			p.Continuation = c
+			p.Continuation = given.Continuation
 		}
+		p.reply = given.Reply
 		if len(p.heads(s.d)) > 0 {
 			pauses = append(pauses, p)
 		}
 	}
 
-	if len(pauses)+len(s.pauses) > 0 {
-		s.pauses = pauses
+	s.pauses = pauses
+	if !reflect.DeepEqual(before, s.paused()) {
 		s.publishPauses()
 	}
 }
@@ -133,7 +150,7 @@ func (s *Server) publishPauses() { s.publish("activity", activity{Paused: s.paus
 func (s *Server) paused() *[]pausedRun {
 	list := []pausedRun{}
 	for _, p := range s.pauses {
-		list = append(list, p.shown())
+		list = append(list, s.shown(p))
 	}
 	return &list
 }
@@ -158,16 +175,16 @@ const errAnswered = "answered"
 
 // reply accepts the answer to a call. The first answer holds.
 func (s *Server) reply(ctx context.Context, id, call string, reply executor.Reply, what asks, words string) *refusal {
-	p, c, no := s.claim(id, call, what, words)
+	p, send, no := s.claim(id, call, what, words)
 	if no != nil {
 		return no
 	}
-	if s.options.Reply == nil {
+	if send == nil {
 		return s.collect(p, call, reply)
 	}
 
-	// The call is claimed: until Reply returns, other answers are refused.
-	if err := s.options.Reply(ctx, c, call, reply); err != nil {
+	// The call is claimed: until send returns, other answers are refused.
+	if err := send(ctx, call, reply); err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(p.answers, call)
@@ -177,41 +194,44 @@ func (s *Server) reply(ctx context.Context, id, call string, reply executor.Repl
 	return nil
 }
 
-// claim marks a call as answered, or returns the reason why it cannot be.
-func (s *Server) claim(id, call string, what asks, words string) (*pause, executor.Continuation, *refusal) {
-	var none executor.Continuation
-	if s.options.Resume == nil && s.options.Reply == nil {
-		return nil, none, refuse(http.StatusForbidden, "cannot_answer",
-			"answering is off: the program that serves this page does not allow it")
-	}
+// sender sends an answer to where the run is resumed. It is nil if that is here.
+type sender = func(ctx context.Context, call string, reply executor.Reply) error
 
+// claim marks a call as answered, or returns the reason why it cannot be.
+func (s *Server) claim(id, call string, what asks, words string) (*pause, sender, *refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.pauses, func(p *pause) bool { return p.ID == id })
 	switch {
 	case s.closed:
-		return nil, none, refuse(http.StatusServiceUnavailable, "closed", "the server is closed")
+		return nil, nil, refuse(http.StatusServiceUnavailable, "closed", "the server is closed")
 	case i < 0:
-		return nil, none, refuse(http.StatusConflict, errAnswered,
+		return nil, nil, refuse(http.StatusConflict, errAnswered,
 			"these calls no longer wait: they were answered elsewhere, or the conversation was continued without them")
-	case s.active() && s.options.Reply == nil:
-		return nil, none, refuse(http.StatusConflict, "running", "another run is in progress")
 	}
 
 	p := s.pauses[i]
+	switch {
+	case !s.takesAnswers(p):
+		return nil, nil, refuse(http.StatusForbidden, "cannot_answer",
+			"answering is off: the program that serves this page does not allow it")
+	case s.active() && p.reply == nil:
+		return nil, nil, refuse(http.StatusConflict, "running", "another run is in progress")
+	}
+
 	at := slices.IndexFunc(p.Pending, func(c executor.Pending) bool { return c.ID == call })
 	switch {
 	case at < 0:
-		return nil, none, refuse(http.StatusNotFound, "unknown_call", fmt.Sprintf("no call %.80q waits", call))
+		return nil, nil, refuse(http.StatusNotFound, "unknown_call", fmt.Sprintf("no call %.80q waits", call))
 	case p.answers[call] != "":
-		return nil, none, refuse(http.StatusConflict, errAnswered, "this call was answered before: "+p.answers[call])
+		return nil, nil, refuse(http.StatusConflict, errAnswered, "this call was answered before: "+p.answers[call])
 	case p.asks(p.Pending[at]) != what:
-		return nil, none, refuse(http.StatusBadRequest, "bad_reply", "the call waits for "+waitsFor(p.asks(p.Pending[at])))
+		return nil, nil, refuse(http.StatusBadRequest, "bad_reply", "the call waits for "+waitsFor(p.asks(p.Pending[at])))
 	}
 
 	p.answers[call] = words
 	s.publishPauses()
-	return p, p.Continuation, nil
+	return p, p.reply, nil
 }
 
 func waitsFor(what asks) string {

@@ -265,7 +265,7 @@ func TestPausedRunOfAFileIsShownUntilItIsContinued(t *testing.T) {
 	agent, _ := remover(removes("Rome"))
 	d, c := pauseOf(t, agent)
 	s := serve(t, d, &Options{Resume: agent.ResumeStream})
-	s.SetPaused(c)
+	s.SetPaused(Paused{Continuation: c})
 	e := s.listen(t)
 	require.Equal(t, c.ID, pausedIn(t, e.until(isIdle)).ID)
 
@@ -273,7 +273,7 @@ func TestPausedRunOfAFileIsShownUntilItIsContinued(t *testing.T) {
 	require.Len(t, *s.paused(), 1)
 	s.Set(d.CloseTools())
 	e.until(func(a activity) bool { return a.Paused != nil && len(*a.Paused) == 0 })
-	s.SetPaused(c)
+	s.SetPaused(Paused{Continuation: c})
 	require.Empty(t, *s.paused(), "its calls are closed")
 }
 
@@ -282,7 +282,7 @@ func TestResumedBranchLeavesTheOthers(t *testing.T) {
 	d, c := pauseOf(t, agent)
 	other := dag.New().User("Elsewhere.")
 	s := serve(t, d.Join(other), &Options{Resume: agent.ResumeStream})
-	s.SetPaused(c)
+	s.SetPaused(Paused{Continuation: c})
 	e := s.listen(t)
 	p := pausedIn(t, e.until(isIdle))
 	s.accepts(t, p, 0, `{"approve":true}`)
@@ -298,25 +298,26 @@ func TestReplyReceivesEachAnswer(t *testing.T) {
 	agent, _ := remover(removes("Rome", "Oslo"))
 	d, c := pauseOf(t, agent)
 	var got []string
-	s := serve(t, d, &Options{Reply: func(_ context.Context, c executor.Continuation, call string, reply executor.Reply) error {
+	paused := Paused{c, func(_ context.Context, call string, reply executor.Reply) error {
 		if len(got) == 1 {
 			return errors.New("another result was accepted before")
 		}
 		text, err := reply.MarshalJSON()
-		got = append(got, c.ID+" "+call+" "+string(text))
+		got = append(got, call+" "+string(text))
 		return err
-	}})
-	s.SetPaused(c)
+	}}
+	s := serve(t, d, nil)
+	s.SetPaused(paused)
 	e := s.listen(t)
 	p := pausedIn(t, e.until(isIdle))
 
 	s.accepts(t, p, 0, `{"approve":true}`)
-	require.Equal(t, []string{c.ID + " " + p.Calls[0].ID + ` {"approve":true}`}, got)
+	require.Equal(t, []string{p.Calls[0].ID + ` {"approve":true}`}, got)
 	status, text := s.answer(t, p.ID, p.Calls[1].ID, `{"approve":true}`)
 	require.Equal(t, http.StatusConflict, status)
 	require.JSONEq(t, `{"error":"not_accepted","message":"another result was accepted before"}`, text)
 
-	s.SetPaused(c)
+	s.SetPaused(paused)
 	now := (*s.paused())[0]
 	require.Equal(t, []string{"approved", ""}, []string{now.Calls[0].Answer, now.Calls[1].Answer})
 }

@@ -26,6 +26,9 @@ func (s *Server) fork(at node.ID, text string) *refusal {
 	case s.active():
 		return refuse(http.StatusConflict, "running", "another run is in progress")
 	}
+	if no := s.elsewhere(); no != nil {
+		return no
+	}
 
 	n := s.d.Node(at)
 	if n == nil {

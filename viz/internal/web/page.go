@@ -22,8 +22,10 @@ type Config struct {
 	Live bool `json:"live,omitempty"`
 	// CanRun shows the controls to start and stop runs.
 	CanRun bool `json:"canRun,omitempty"`
-	// CanAnswer shows the controls to answer the open calls of paused runs.
-	CanAnswer bool `json:"canAnswer,omitempty"`
+	// Index makes the page a list of conversations, which it requests from "list".
+	Index bool `json:"index,omitempty"`
+	// Up is the address of the list that the page belongs to, relative to its own.
+	Up string `json:"up,omitempty"`
 	// Plain is the conversation as text, for browsers without JavaScript. It follows a sentence about the missing
 	// JavaScript. Defaults to that sentence alone.
 	Plain string `json:"-"`

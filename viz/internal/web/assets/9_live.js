@@ -1,6 +1,6 @@
 // A live page: what a server sends is shown as it happens.
 
-const live = {token: null, state: 'idle', text: '', thinking: '', tools: new Map(), turn: 0, following: true, connected: false, tokens: null, error: '', tail: null, known: false, refused: false, withoutToken: false, wanted: ''};
+const live = {token: null, state: 'idle', text: '', thinking: '', tools: new Map(), turn: 0, following: true, connected: false, tokens: null, error: '', tail: null, known: false, refused: false, withoutToken: false, wanted: '', origin: {}};
 
 // connect reads the server's events for as long as the page is open. It is fetch and not EventSource because the token goes in a header.
 async function connect() {
@@ -17,6 +17,8 @@ async function connect() {
         status(err.message);
         Object.assign(live, {refused: true, withoutToken: err.status === 401, error: err.message});
         if (!live.known) inspect();
+      } else if (err.status) {
+        live.error = err.message;
       }
     }
     live.connected = false;
@@ -146,7 +148,12 @@ function react(a) {
     if (known.ended && !known.failed) live.tools.delete(tool.id);
     else live.tools.set(tool.id, known);
   }
+  if (a.origin) live.origin = a.origin;
   if (a.paused) drawWaiting(a.paused);
+  if (a.canRun !== undefined && a.canRun !== Boolean(config.canRun)) {
+    config.canRun = a.canRun;
+    inspect();
+  }
   if (live.state !== state) {
     judge();
     drawTop();
@@ -160,7 +167,7 @@ let ticking = null;
 function drawLive() {
   const running = live.state === 'running';
   document.body.classList.toggle('running', running);
-  show($('state'), !live.connected ? (live.refused ? 'refused' : 'reconnecting …') : running ? 'running' + (live.turn ? ', turn ' + live.turn : '') : waiting.cards.size ? 'paused' : 'idle');
+  show($('state'), !live.connected ? (live.refused ? 'refused' : 'reconnecting …') : running ? 'running' + (live.turn ? ', turn ' + live.turn : '') : waiting.cards.size ? 'paused' : live.origin.run || 'idle');
   $('state').className = 'badge ' + (!live.connected || !running && waiting.cards.size ? 'odd' : running ? 'on' : '');
   $('stop').hidden = !(running && config.canRun);
   show($('follow'), live.following ? 'following' : 'follow');
@@ -173,6 +180,7 @@ function drawLive() {
       el('span', {}, line(tool.input || '', 120)), ' ', el('span', {class: 'quiet'}, line(tool.note || '', 120)),
       el('span', {class: 'elapsed'}, tool.failed ? tool.state || 'failed' : tool.started ? duration(Math.max(0, Date.now() - Date.parse(tool.started))) : ''))));
   if (running) $('now').scrollTop = $('now').scrollHeight;
+  drawOrigin();
   canRunNow();
   canAnswerNow();
   const tick = running && tools.some(tool => tool.started && !tool.ended);
@@ -180,11 +188,19 @@ function drawLive() {
   if (!tick && ticking) ticking = clearInterval(ticking) ?? null;
 }
 
+// drawOrigin shows when the conversation changed where it comes from.
+function drawOrigin() {
+  const {changed} = live.origin;
+  show($('origin'), changed && 'changed ' + ago(changed));
+  $('origin').title = changed || '';
+}
+
 // canRunNow offers "Run from here" only while the server would take it. What was typed stays.
 function canRunNow() {
   const button = document.querySelector('.fork button');
   if (!button) return;
-  const why = live.refused ? 'The server refuses this page.' : live.state === 'running' ? 'A run goes on; it has to end first.' : '';
+  const why = live.refused ? 'The server refuses this page.' : live.state === 'running' ? 'A run goes on; it has to end first.'
+    : live.origin.run ? 'Another process runs this conversation, and its run is ' + live.origin.run + '.' : '';
   button.disabled = why !== '';
   show(document.querySelector('.fork .why'), why);
 }

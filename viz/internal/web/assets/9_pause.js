@@ -44,7 +44,7 @@ function toNode(id) {
 
 // canAnswerNow offers the answers only while the server would take them.
 function canAnswerNow() {
-  for (const card of waiting.cards.values()) card.offer(config.canAnswer && !live.refused && live.connected && live.state === 'idle');
+  for (const card of waiting.cards.values()) card.offer(!live.refused && live.connected && live.state === 'idle');
 }
 
 const waitsFor = call => call.asks === 'approval' ? 'needs approval' : call.asks === 'result' ? 'waits for its result' : 'waits for the decisions about other calls';
@@ -63,14 +63,14 @@ function callCard(run, call) {
     }
     waiting.answering = false;
   };
-  const form = !config.canAnswer || !call.asks ? null : call.asks === 'approval' ? approvalForm(send) : resultForm(send);
+  const form = !run.takes || !call.asks ? null : call.asks === 'approval' ? approvalForm(send) : resultForm(send);
   const element = el('article', {class: 'ask', 'aria-label': call.tool + ' ' + waitsFor(call)},
     el('div', {class: 'cardhead'}, el('b', {}, line(call.tool, 60)), ' ' + waitsFor(call),
       call.path && ' in ' + line(call.path, 120), ' ', el('button', {class: 'link', onclick: () => toNode(run.node)}, 'where')),
     call.doubt && el('p', {class: 'why'}, 'It was started before, and its outcome is unknown.'),
     call.reason && el('p', {class: 'said'}, call.reason),
     block('pre', indentJSON(call.input, [])[0], 'code'), form, answered, why,
-    !config.canAnswer && call.asks && el('p', {class: 'quiet'}, 'The program that serves this page takes no answers here.'));
+    !run.takes && call.asks && el('p', {class: 'quiet'}, 'The program that serves this page takes no answers here.'));
   return {
     element,
     update(now) {

@@ -234,6 +234,8 @@ function theme(name) {
   kept.set('theme', name);
 }
 
+const nextTheme = () => theme(themes[(themes.indexOf(document.documentElement.dataset.theme) + 1) % 3]);
+
 // paper lays out the whole path for print, where nothing can be opened.
 function paper() {
   if ($('paper').childElementCount) return;
@@ -301,7 +303,7 @@ function listen() {
   $('problems').addEventListener('click', () => problem(1));
   $('open-compare').addEventListener('click', () => openCompare());
   $('show-help').addEventListener('click', () => help());
-  $('theme').addEventListener('click', () => theme(themes[(themes.indexOf(document.documentElement.dataset.theme) + 1) % 3]));
+  $('theme').addEventListener('click', nextTheme);
   $('closer').addEventListener('click', () => zoom(1.25));
   $('further').addEventListener('click', () => zoom(0.8));
   $('fit').addEventListener('click', fit);
@@ -327,6 +329,10 @@ function listen() {
 
 function begin() {
   theme(themes.includes(kept.get('theme')) ? kept.get('theme') : 'auto');
+  if (config.index) {
+    beginIndex();
+    return;
+  }
   apply(JSON.parse($('patch').textContent));
   $('patch').remove(); // it is in graph now, and need not be there twice
   listen();
@@ -341,6 +347,9 @@ function begin() {
     live.wanted = nameInAddress();
     connect();
     drawLive();
+    setInterval(drawOrigin, 10000);
+    if (config.up) $('up').href = config.up + '#token=' + encodeURIComponent(live.token);
+    $('up').hidden = !config.up;
   }
   if (named !== null) live.following = false;
   const first = named ?? graph.problems.find(p => p.grave)?.key ?? at.path[0]; // what went wrong is what most people came for
