@@ -7,8 +7,8 @@
 //
 // The page shows the path to a head as an outline, with the graph beside it. For each node it shows the content, the
 // cost, the exact request that a response belongs to, and what was new in that request. A table sorts all calls by cost,
-// time, tokens and failures, and sums them up by model, tool and sub-agent. The page finds failures, compares two heads,
-// opens the conversations of sub-agents, and prints. "?" lists its keys.
+// time, tokens and failures, and sums them up by model, tool and sub-agent. A timeline shows what ran when. The page
+// finds failures, compares two heads, opens the conversations of sub-agents, and prints. "?" lists its keys.
 //
 // The texts of a conversation are untrusted. The page shows them letter for letter. Nothing in them can run, fetch or
 // link, and a Content-Security-Policy allows only the page's own script and style. Nothing is loaded from elsewhere.

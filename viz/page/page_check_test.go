@@ -31,7 +31,7 @@ import (
 
 // checks are what check.mjs does, each by its name.
 var checks = []string{
-	"opens", "keyboard", "folds", "search", "filters", "compare", "sub-agents", "deep links", "calls", "problems", "inspector", "request", "long texts",
+	"opens", "keyboard", "folds", "search", "filters", "compare", "sub-agents", "deep links", "calls", "timeline", "problems", "inspector", "request", "long texts",
 	"copies", "dark", "print", "motion", "hostile", "hostile names", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live refused", "live link",
 	"live errors", "long compare", "long numbers", "2000 nodes",
 	"20000 nodes",

@@ -27,18 +27,23 @@ func release() dag.DAG {
 		b.ran(2, 0.61, `[{"number":412,"title":"Compaction loses a segment after a crash","labels":["bug"]}]`))
 	d = b.answer(d, "One test fails: TestCompaction finds three segments after a crash. Issue 412 says the same. I ask the reviewer for the cause before anything is released.", content.StopToolUse, [4]int64{410, 388, 1600, 420},
 		use("review", `{"question":"Why does compaction keep a third segment after a crash?","paths":["store/compact.go"]}`))
+	began := b.now
+	reviewer := b.reviewer()
+	b.now = began
 	review := b.ran(0, 21.7, "The rename is not followed by a sync of the folder, so that after a crash the old segment is still listed.")
-	review.Child = node.ListOf(b.reviewer().Heads()...)
+	review.Child = node.ListOf(reviewer.Heads()...)
 	review.Usage = content.Usage{Input: 5210, Output: 890}
 	d = d.CloseTools(review)
 	d = b.answer(d, "The cause is known: after `os.Rename` the folder is not synced. Two ways lie open:\n\n1. sync the folder after the rename, three lines, and release today;\n2. move compaction behind a flag, and release the fix in 2.5.\n\nWhich one?", content.StopEndTurn, [4]int64{96, 241, 2020, 0})
 	asked := d
 	fix := b.fixed(asked)
+	b.now = b.now.Add(3 * time.Hour) // the second way was tried in the afternoon
 	flag := b.flagged(asked)
 	return fix.WithRef("fix").Join(flag.WithRef("flag")).WithMetadata("team", "storage")
 }
 
 func (b *book) fixed(d dag.DAG) dag.DAG {
+	b.now = b.now.Add(4 * time.Minute) // the team thinks about it
 	d = d.User("Take the first way, and run the tests again.")
 	d = b.answer(d, "I run them again with the fix.", content.StopToolUse, [4]int64{130, 96, 2020, 240},
 		use("run_tests", `{"package":"./store","race":true,"timeout_s":600}`))
@@ -58,11 +63,13 @@ func (b *book) flagged(d dag.DAG) dag.DAG {
 
 // reviewer is a sub-agent, which asks another.
 func (b *book) reviewer() dag.DAG {
-	history := b.begin().User("When was the rename in store/compact.go written?")
-	history = b.answer(history, "In March, in a change that promised durability and has no test for a crash.", content.StopEndTurn, [4]int64{220, 60, 0, 0})
 	d := b.begin().System("You review changes. Read everything, then name the cause.").Tools(def("read_file", "Reads a file."), def("history", "Asks who wrote a line, when and why."))
 	d = d.User("Why does compaction keep a third segment after a crash?")
 	d = b.answer(d, "", content.StopToolUse, [4]int64{2600, 140, 0, 0}, use("read_file", `{"path":"store/compact.go"}`), use("history", `{"path":"store/compact.go","line":88}`))
+	began := b.now
+	history := b.begin().User("When was the rename in store/compact.go written?")
+	history = b.answer(history, "In March, in a change that promised durability and has no test for a crash.", content.StopEndTurn, [4]int64{220, 60, 0, 0})
+	b.now = began
 	asked := b.ran(1, 6.2, "In March, in a change that promised durability.")
 	asked.Child = node.ListOf(history.Heads()...)
 	d = d.CloseTools(b.ran(0, 0.003, "func (s *Store) compact() error {\n\t…\n\treturn os.Rename(tmp, s.path)\n}"), asked)
@@ -73,12 +80,24 @@ func (b *book) reviewer() dag.DAG {
 type book struct {
 	source node.Source
 	now    time.Time
+	end    time.Time // of the tool calls that run
 	calls  int
 }
 
 func newBook() *book {
 	at := time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
-	return &book{source: node.Counting(at), now: at}
+	b := &book{now: at}
+	b.source = node.Source{Now: b.clock, NewID: node.Counting(at).NewID}
+	return b
+}
+
+// clock is the time at which the next node is made: after all tool calls, and a moment after the node before it.
+func (b *book) clock() time.Time {
+	if b.end.After(b.now) {
+		b.now = b.end
+	}
+	b.now = b.now.Add(5 * time.Millisecond)
+	return b.now
 }
 
 func (b *book) begin() dag.DAG { return dag.New().WithSource(b.source) }
@@ -97,8 +116,10 @@ func (b *book) answer(d dag.DAG, text string, stop content.Stop, usage [4]int64,
 	if err != nil {
 		panic(err)
 	}
+	latency := time.Duration(900+11*len(text)) * time.Millisecond
+	b.now = b.now.Add(latency)
 	return d.Append(node.Message{Role: content.Assistant, Blocks: list, Answer: node.Answer{
-		API: "anthropic", Model: "claude-sonnet-4-5", Stop: stop, Latency: time.Duration(900+11*len(text)) * time.Millisecond,
+		API: "anthropic", Model: "claude-sonnet-4-5", Stop: stop, Latency: latency,
 		Usage: content.Usage{Input: usage[0], Output: usage[1], CacheRead: usage[2], CacheWrite: usage[3]},
 	}})
 }
@@ -108,7 +129,12 @@ func use(name, input string) content.ToolUse {
 }
 
 func (b *book) ran(i int, seconds float64, result string) node.ToolExecution {
-	return node.ToolExecution{Index: i, Result: content.Words(result), Started: b.now, Ended: b.now.Add(time.Duration(seconds * float64(time.Second)))}
+	started := b.now.Add(20 * time.Millisecond)
+	ended := started.Add(time.Duration(seconds * float64(time.Second)))
+	if ended.After(b.end) {
+		b.end = ended
+	}
+	return node.ToolExecution{Index: i, Result: content.Words(result), Started: started, Ended: ended}
 }
 
 func (b *book) failed(i int, seconds float64, result string) node.ToolExecution {

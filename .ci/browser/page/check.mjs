@@ -229,12 +229,54 @@ const checks = {
     ok(await page.isVisible('#canvas') && !await page.isVisible('#calls'), 'the graph again');
 
     await page.setViewportSize({width: 390, height: 844});
-    equal(await page.evaluate(() => [...document.querySelectorAll('#views button')].filter(e => e.checkVisibility()).map(e => e.textContent)), ['Outline', 'Graph', 'Calls'], 'all views on a small screen');
+    equal(await page.evaluate(() => [...document.querySelectorAll('#views button')].filter(e => e.checkVisibility()).map(e => e.textContent)), ['Outline', 'Graph', 'Calls', 'Timeline'], 'all views on a small screen');
     await page.click('#view-calls');
     ok(await page.isVisible('#calls-grid') && await page.isVisible('#inspector') && !await page.isVisible('#outline'), 'the table in place of the outline');
     ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'within 390 pixels');
     await page.click('#view-outline');
     ok(await page.isVisible('#outline') && !await page.isVisible('#calls-grid'), 'and the outline again');
+    return page;
+  },
+
+  async timeline() {
+    const page = await open('release.html', {hash: '#n4'});
+    await press(page, '3');
+    const turns = () => page.evaluate(() => [...document.querySelectorAll('.turn')].map(turn => turn.querySelector('.number').textContent + ' ' + [...turn.querySelectorAll('.bar')].map(bar => bar.dataset.n).join(' ')));
+    equal(await turns(), ['n2 n2', 'n3 n3 n4 n5 n6', 'n8 n8 n9', 'n12 n12', 'n13 n13 n14 n15', 'n16 n16', 'n17 n17', 'n19 n19', 'n20 n20', 'n22 n22', 'n23 n23', 'n24 n24 n25', 'n27 n27', 'n28 n28'], 'a row a turn, sub-agents below their call');
+    const bar = n => page.evaluate(name => { const e = document.querySelector('.bar[data-n=' + name + ']'), box = e.getBoundingClientRect(); return {x: box.left, end: box.right, y: box.top, w: box.width, text: e.title, classes: [...e.classList]}; }, n);
+    const [asked, tests, read, review, inner] = [await bar('n3'), await bar('n4'), await bar('n5'), await bar('n9'), await bar('n15')];
+    ok(Math.abs(tests.x - read.x) < 1 && tests.y < read.y, 'calls side by side begin together, in lanes of their own');
+    ok(asked.end <= tests.x + 1, 'and after the response');
+    ok(inner.x > review.x && inner.end < review.end, 'a sub-agent works within its call');
+    ok(Math.abs((tests.end - tests.x) / (review.end - review.x) - 8.4 / 21.7) < 0.02, 'bars have the length of their time');
+    equal(tests.text, 'run_tests, n4, after 1.3 s, waited 20 ms, took 8.4 s, tool failed', 'what a bar says');
+    ok(tests.classes.includes('grave') && !read.classes.includes('grave'), 'a failure is seen');
+    ok((await page.evaluate(() => [...document.querySelectorAll('.tick.idle')].map(e => e.textContent))).join().includes('⋯ 4 min 0 s'), 'a pause is cut short, and says how long it was');
+
+    await page.click('.bar[data-n=n15]');
+    equal([await selected(page), await content(page, '#crumbs')], ['n15', 'conversation › review n9'], 'a click selects, and the outline follows');
+    equal((await turns()).length, 14, 'the timeline stays');
+    await press(page, '3', 'Home', 'j', 'ArrowRight', 'ArrowRight');
+    equal(await selected(page), 'n5', 'the keys go through rows and bars');
+    equal(await page.evaluate(() => document.querySelector('.bar.selected').dataset.n), 'n5', 'and the bar is marked');
+    const before = (await bar('n4')).w;
+    await press(page, '+', '+');
+    ok((await bar('n4')).w > 2 * before, '+ zooms');
+    await press(page, '0');
+    ok(Math.abs((await bar('n4')).w - before) < 1, '0 shows all rows again');
+    await press(page, 'j', 'Enter');
+    equal((await turns()).slice(0, 4), ['n2 n2', 'n3 n3 n4 n5 n6', 'n8 n8 n9', 'n22 n22'], 'Enter folds a sub-agent');
+    await page.evaluate(() => { location.hash = '#n17'; });
+    await page.waitForFunction(() => document.querySelector('.bar.selected')?.dataset.n === 'n17');
+
+    await page.setViewportSize({width: 390, height: 844});
+    await settle(page);
+    ok(await page.isVisible('#timeline-list') && await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'it fits into 390 pixels');
+    const untimed = await open('2000.html');
+    await press(untimed, '3');
+    ok((await content(untimed, '#timeline-note')).endsWith('; ◇ how long a call took is unknown'), 'what is unknown is said');
+    equal(await untimed.evaluate(() => document.querySelectorAll('.bar:not(.unknown)').length), 0, 'and no bar has a length');
+    await untimed.context().close();
     return page;
   },
 
@@ -632,6 +674,9 @@ async function large(name) {
   const sort = await time(() => press(page, 'Home', 's'));
   const last = await time(() => press(page, 'End'));
   ok(Math.max(...most) < 3000, 'elements with the table: ' + most);
+  const turns = await time(() => press(page, '3'));
+  const turn = await time(() => press(page, 'End'));
+  ok(Math.max(...most) < 3000, 'elements with the timeline: ' + most);
   await press(page, '1', 'Escape');
 
   // A key that is held down goes through many nodes: what follows from one is added up only where it stops.
@@ -644,7 +689,7 @@ async function large(name) {
   equal(sum, '…', 'the sum after 20 moves');
   await page.waitForFunction(() => document.getElementById('from-here-on').textContent.includes(' nodes'));
   const paint = await page.evaluate(() => Math.round(performance.getEntriesByName('first-contentful-paint')[0]?.startTime || 0));
-  page.info = 'open ' + page.opened + ', first paint ' + paint + ', end ' + end + ', whole graph ' + fit + ', next problem ' + problem + ', search ' + search + ', table of calls ' + table + ', sorted ' + sort + ', its end ' + last + ', 20 moves ' + moves + ' ms; elements at most ' + Math.max(...most);
+  page.info = 'open ' + page.opened + ', first paint ' + paint + ', end ' + end + ', whole graph ' + fit + ', next problem ' + problem + ', search ' + search + ', table of calls ' + table + ', sorted ' + sort + ', its end ' + last + ', timeline ' + turns + ', its end ' + turn + ', 20 moves ' + moves + ' ms; elements at most ' + Math.max(...most);
   return page;
 }
 

@@ -41,6 +41,7 @@ type Node struct {
 	Parents []int    `json:"parents,omitempty"`
 	Opens   []int    `json:"opens,omitempty"`
 	Usage   [5]int64 `json:"usage,omitzero"`
+	State   string   `json:"state,omitempty"`
 	Least   bool     `json:"least,omitempty"`
 	Model   string   `json:"model,omitempty"`
 	At      float64  `json:"at,omitempty"`

@@ -140,6 +140,16 @@ func TestTotalsKeepWhatIsUnknownApart(t *testing.T) {
 	require.Nil(t, update(t, m, m.d.User("And now?")).Totals, "totals that have not changed are not sent")
 }
 
+func TestACallHasItsBeginningAndItsState(t *testing.T) {
+	at := time.UnixMilli(1767323045000).UTC()
+	call := content.ToolUse{ID: "1", Name: "look", Input: "{}"}
+	d := start().User("Look.").Assistant("", call).AppendExecutions(node.ToolExecution{State: node.ExecutionStarted, Started: at.Add(1500 * time.Microsecond)})
+	n := update(t, NewModel(), d).Nodes[2]
+	require.Equal(t, "started", n.State)
+	require.Equal(t, 1767323045001.5, n.At)
+	require.Zero(t, n.MS, "how long it takes is unknown")
+}
+
 func TestBrokenChainIsAnErrorWithoutNodes(t *testing.T) {
 	m := NewModel()
 	d := start().User("Name a tree.")

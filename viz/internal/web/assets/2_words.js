@@ -163,7 +163,9 @@ function duration(ms) {
   if (ms < 1) return ms.toFixed(2) + ' ms';
   if (ms < 1000) return Math.round(ms) + ' ms';
   if (ms < 60000) return (ms / 1000).toFixed(ms < 10000 ? 1 : 0) + ' s';
-  return Math.floor(ms / 60000) + ' min ' + Math.round(ms % 60000 / 1000) + ' s';
+  if (ms < 3600e3) return Math.floor(ms / 60000) + ' min ' + Math.floor(ms % 60000 / 1000) + ' s';
+  if (ms < 48 * 3600e3) return Math.floor(ms / 3600e3) + ' h ' + Math.floor(ms % 3600e3 / 60000) + ' min';
+  return count(Math.floor(ms / 86400e3), 'day') + ' ' + Math.floor(ms % 86400e3 / 3600e3) + ' h';
 }
 
 // tokens writes a count shortly: 812, 12.3k, 4.1M.

@@ -1,13 +1,13 @@
 // The views: what the middle of the page shows. On a narrow page they take the place of the outline.
 
 // home is the graph on a wide page, and the outline on a narrow one.
-const views = [['outline', 'Outline'], ['graph', 'Graph'], ['calls', 'Calls']];
+const views = [['outline', 'Outline'], ['graph', 'Graph'], ['calls', 'Calls'], ['timeline', 'Timeline']];
 const narrowPage = matchMedia('(max-width: 720px)');
 let openedView = 'home';
 
 // drawing has what draws each view anew, and keys what the keyboard does in it.
-const viewDrawing = {calls: () => drawCalls()};
-const viewKeys = {calls: event => callsKey(event)};
+const viewDrawing = {calls: () => drawCalls(), timeline: () => drawTimeline()};
+const viewKeys = {calls: event => callsKey(event), timeline: event => timelineKey(event)};
 
 // shownView is the name of the view that is in view.
 function shownView() {
@@ -20,6 +20,7 @@ function openView(name) {
   drawViews();
   if (name === 'graph') look(at.selected);
   viewDrawing[name]?.(); // there must be something to give the focus to
+  showInView(at.selected);
   const pane = document.querySelector('#' + name + ' [tabindex="0"]');
   (pane || $('outline')).focus({preventScroll: true});
 }
@@ -51,6 +52,7 @@ function staleViews() {
 // showInView marks the selected node in the open view, and brings it into view.
 function showInView(key) {
   if (openedView === 'calls') markCall(key);
+  if (openedView === 'timeline') markInTimeline(key);
 }
 
 // viewKey is what a key does in the view that has the focus.
