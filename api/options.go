@@ -255,7 +255,7 @@ const (
 	CacheShort Cache = ""
 	// CacheLong keeps the prefix for longer, at a higher price: an hour at Anthropic, a day at OpenAI.
 	CacheLong Cache = "long"
-	// CacheOff requests no caching.
+	// CacheOff requests no caching, as far as the provider lets a request turn it off.
 	CacheOff Cache = "off"
 )
 

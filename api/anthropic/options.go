@@ -27,7 +27,7 @@ const CacheOwn api.Cache = "own"
 //   - Cache: CacheShort and CacheLong set at most three cache_control markers: at the end of what never changes (tools
 //     and system prompts), and on the last two user messages. They move as the conversation grows, which does not
 //     change what is cached. CacheOff sets none. CacheOwn is this provider's own. Any other policy is noted, and sets
-//     none.
+//     none. See platform.claude.com/docs/en/build-with-claude/prompt-caching.
 //   - Thinking that is marked as stale (content.Thinking.Stale) is left out, because the newest models refuse it. If
 //     Body holds {"thinking":{"block_binding":{"prefix_mismatch_behavior":"drop_block"}}}, it is sent, and the API
 //     drops it itself.

@@ -124,14 +124,7 @@ func (b *chatBuilder) setResponseOptions() {
 	b.set("reasoning_effort", b.effort())
 	b.set("response_format", b.format())
 	b.set("metadata", b.metadata())
-
-	switch o.Cache {
-	case api.CacheShort, api.CacheOff: // the API caches by itself
-	case api.CacheLong:
-		b.set("prompt_cache_retention", `"24h"`)
-	default:
-		b.note(api.RepairOption, noPolicy, string(o.Cache))
-	}
+	b.set(caching(o.Cache, b.model, b.note))
 
 	if !o.NoStream {
 		b.set("stream", "true")
@@ -139,10 +132,7 @@ func (b *chatBuilder) setResponseOptions() {
 	}
 }
 
-const (
-	maxTokens = "max_completion_tokens"
-	noPolicy  = "Cache %q is left out: it is a policy of another provider"
-)
+const maxTokens = "max_completion_tokens"
 
 func (b *chatBuilder) stops() content.JSON {
 	stops := b.options.StopSequences

@@ -81,6 +81,28 @@ func TestChatOptionsAreSent(t *testing.T) {
 	require.Equal(t, `"stream":true,"stream_options":{"include_usage":false}`, got)
 }
 
+func TestCacheOffTurnsCachingOffWhereItCosts(t *testing.T) {
+	const off = `"prompt_cache_options":{"mode":"explicit"}`
+	req := hello()
+	req.Options.Cache = api.CacheOff
+	for model, want := range map[string]bool{"gpt-5.6-mini": true, "gpt-6": true, "gpt-5.5": false, "gpt-4.1": false, "gpt-oss-20b": false} {
+		chat, notes, err := ChatBody(req, model, nil)
+		require.NoError(t, err)
+		require.Empty(t, notes)
+		require.Equal(t, want, strings.Contains(string(chat), off), model)
+
+		responses, _, err := ResponsesBody(req, model, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, strings.Contains(string(responses), off), model)
+	}
+
+	req.Options.Body = `{"prompt_cache_options":{"mode":"implicit"}}`
+	body, _, err := ChatBody(req, "gpt-5.6", nil)
+	require.NoError(t, err)
+	require.Contains(t, string(body), `"prompt_cache_options":{"mode":"implicit"}`)
+	require.NotContains(t, string(body), off)
+}
+
 func TestARequestsOptionsGoBeforeThoseOfTheModel(t *testing.T) {
 	req := hello()
 	req.Options = api.Options{MaxTokens: 5}

@@ -30,8 +30,10 @@ const (
 //     Chat's conversation must then end with the user: content.GoOn is added after a text of the assistant.
 //   - Metadata is sent as it is: the first 16 pairs by their keys, without keys of more than 64 letters and values of
 //     more than 512. Chat sends it only with "store": true in Body, because the API refuses it otherwise.
-//   - Cache: CacheLong is "prompt_cache_retention": "24h". The APIs cache by themselves, so that the other values send
-//     nothing.
+//   - Cache: the APIs cache by themselves. CacheLong is "prompt_cache_retention": "24h". CacheOff turns caching off for
+//     GPT-5.6 and later models, which charge for writing to the cache ("prompt_cache_options"). Earlier models always
+//     cache. Body may hold "prompt_cache_key", the same for requests with a common beginning: OpenAI sends them to the
+//     machine that has it cached. See developers.openai.com/api/docs/guides/prompt-caching.
 //   - Idle and Header are as in api.Options.
 //   - Body may hold all members except "model", "messages", "tools" and "stream" in Chat. For Responses see
 //     [ResponsesBody]. There, members of "reasoning" and "text" override, one by one, those made of the options.

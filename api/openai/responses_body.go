@@ -213,14 +213,7 @@ func (b *responsesBuilder) header() []jsonx.Member {
 	add("reasoning", over(b.reasoning(), b.takeFurther("reasoning")))
 	add("text", over(b.format(), b.takeFurther("text")))
 	add("metadata", metadata(o.Metadata, b.note))
-
-	switch o.Cache {
-	case api.CacheShort, api.CacheOff: // the API caches by itself
-	case api.CacheLong:
-		add("prompt_cache_retention", `"24h"`)
-	default:
-		b.note(api.RepairOption, noPolicy, string(o.Cache))
-	}
+	add(caching(o.Cache, b.model, b.note))
 
 	// Members of Options.Body replace those of the same name.
 	for _, m := range b.further {

@@ -1,12 +1,11 @@
 package promptcache
 
 import (
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/gptname"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -42,11 +41,11 @@ func rulesOf(a node.Answer, policy api.Cache) rules {
 		return r
 
 	case strings.HasPrefix(a.API, "openai-"):
-		generation, known := generationOfGPT(a.Model)
+		generation, known := gptname.Generation(a.Model)
 		if !known {
 			return rules{} // a compatible server
 		}
-		if generation >= breakpointGPT {
+		if generation >= gptname.Breakpoints {
 			return rules{least: 1024, keeps: 30 * time.Minute, breakpoints: true, reports: true, off: policy == api.CacheOff}
 		}
 		r := rules{least: 1024, step: 128, keeps: time.Hour, reports: true}
@@ -79,21 +78,4 @@ func leastOfClaude(model string) int64 {
 		}
 	}
 	return 1024
-}
-
-// breakpointGPT is the first generation whose cached prefixes end at breakpoints.
-const breakpointGPT = 506
-
-var gptName = regexp.MustCompile(`^(?:openai/)?(?:(?:chat)?gpt-(\d+)(?:\.(\d+))?|o\d)`)
-
-// generationOfGPT returns the generation of one of OpenAI's models, 506 for GPT-5.6. It is 0 for a model with another
-// kind of name, and not known for a model of somebody else.
-func generationOfGPT(model string) (generation int, known bool) {
-	m := gptName.FindStringSubmatch(model)
-	if m == nil {
-		return 0, strings.HasPrefix(model, "chatgpt")
-	}
-	major, _ := strconv.Atoi(m[1])
-	minor, _ := strconv.Atoi(m[2])
-	return 100*min(major, 100) + min(minor, 99), true
 }

@@ -1,0 +1,28 @@
+package openai
+
+import (
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/gptname"
+)
+
+// caching returns the member of a request for a cache policy. The value is "" for none. A policy that the API does not
+// have is noted.
+func caching(
+	policy api.Cache, model string, note func(kind api.RepairKind, format string, args ...any),
+) (name string, value content.JSON) {
+	switch policy {
+	case api.CacheShort: // the API caches by itself
+	case api.CacheLong:
+		return "prompt_cache_retention", `"24h"`
+	case api.CacheOff:
+		// Earlier models write to the cache at no cost, and cannot be told not to. Without a breakpoint of the
+		// request's own, this mode caches nothing.
+		if generation, _ := gptname.Generation(model); generation >= gptname.Breakpoints {
+			return "prompt_cache_options", `{"mode":"explicit"}`
+		}
+	default:
+		note(api.RepairOption, "Cache %q is left out: it is a policy of another provider", string(policy))
+	}
+	return "", ""
+}
