@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,7 +32,7 @@ import (
 
 // checks are what check.mjs does, each by its name.
 var checks = []string{
-	"opens", "keyboard", "folds", "search", "filters", "compare", "sub-agents", "deep links", "calls", "timeline", "problems", "inspector", "request", "long texts",
+	"opens", "keyboard", "folds", "search", "filters", "compare", "sub-agents", "deep links", "calls", "timeline", "cache", "problems", "inspector", "request", "long texts",
 	"copies", "dark", "print", "motion", "hostile", "hostile names", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live refused", "live link",
 	"live errors", "long compare", "long numbers", "2000 nodes",
 	"20000 nodes",
@@ -50,6 +51,7 @@ func TestPagesInARealBrowser(t *testing.T) {
 	writeLong(t, dir)
 	writeLive(t, dir)
 	writeBranches(t, dir)
+	create(t, dir, "broken.html", func(w io.Writer) error { return Write(w, broken(), &Options{Prices: prices}) })
 	for name, n := range map[string]int{"2000.html": 2_000, "20000.html": 20_000} {
 		create(t, dir, name, func(w io.Writer) error { return Write(w, talk(n), nil) })
 	}
@@ -212,4 +214,29 @@ func writeLive(t *testing.T, dir string) {
 		require.NoError(t, err)
 		create(t, dir, []string{"patch1.json", "patch2.json"}[i], func(w io.Writer) error { return json.NewEncoder(w).Encode(p) })
 	}
+}
+
+// broken is a conversation with prefixes that broke: the system prompt changes at the fourth request, the seventh comes a day later, and one
+// response has no token count.
+func broken() dag.DAG {
+	b := newBook()
+	rules := strings.Repeat("Answer in one sentence. ", 300)
+	d := b.begin().SetSystem("day", "Today is Monday. "+rules)
+	whole := int64(1800)
+	for i := range 12 {
+		usage := [4]int64{12, 30, whole, 40}
+		switch i {
+		case 0, 6:
+			usage = [4]int64{12, 30, 0, whole + 40}
+			b.now = b.now.Add(time.Duration(i) * 4 * time.Hour)
+		case 3:
+			d = d.SetSystem("day", "Today is Tuesday. "+rules)
+			usage = [4]int64{whole + 52, 30, 0, 0}
+		case 9:
+			usage = [4]int64{}
+		}
+		d = b.answer(d.User(fmt.Sprintf("Question %d?", i)), "An answer.", content.StopEndTurn, usage)
+		whole += 80
+	}
+	return d
 }

@@ -94,7 +94,7 @@ func isAnswer(n *node.Node) bool {
 func delta(n *node.Node, body string, bodies map[node.ID]string, keys map[node.ID]int) web.Request {
 	// Without a request to compare with, the whole body is sent.
 	r := web.Request{Key: keys[n.ID()], Base: -1, Middle: body}
-	last := callBefore(n)
+	last := web.CallBefore(n)
 	if last == nil {
 		return r
 	}
@@ -108,16 +108,6 @@ func delta(n *node.Node, body string, bodies map[node.ID]string, keys map[node.I
 	r.Base, r.Middle = keys[last.ID()], body[start:len(body)-end]
 	r.Prefix, r.Suffix = units(body[:start]), units(body[len(body)-end:])
 	return r
-}
-
-// callBefore returns the previous response on the line of first parents; nil if n is the first.
-func callBefore(n *node.Node) *node.Node {
-	for n.NumParents() > 0 {
-		if n = n.Parent(0); isAnswer(n) {
-			return n
-		}
-	}
-	return nil
 }
 
 // sharedEnds returns the length in bytes of the common prefix and suffix of two texts. It does not cut characters.

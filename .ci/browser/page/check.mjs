@@ -229,7 +229,7 @@ const checks = {
     ok(await page.isVisible('#canvas') && !await page.isVisible('#calls'), 'the graph again');
 
     await page.setViewportSize({width: 390, height: 844});
-    equal(await page.evaluate(() => [...document.querySelectorAll('#views button')].filter(e => e.checkVisibility()).map(e => e.textContent)), ['Outline', 'Graph', 'Calls', 'Timeline'], 'all views on a small screen');
+    equal(await page.evaluate(() => [...document.querySelectorAll('#views button')].filter(e => e.checkVisibility()).map(e => e.textContent)), ['Outline', 'Graph', 'Calls', 'Timeline', 'Cache'], 'all views on a small screen');
     await page.click('#view-calls');
     ok(await page.isVisible('#calls-grid') && await page.isVisible('#inspector') && !await page.isVisible('#outline'), 'the table in place of the outline');
     ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'within 390 pixels');
@@ -277,6 +277,30 @@ const checks = {
     ok((await content(untimed, '#timeline-note')).endsWith('; ◇ how long a call took is unknown'), 'what is unknown is said');
     equal(await untimed.evaluate(() => document.querySelectorAll('.bar:not(.unknown)').length), 0, 'and no bar has a length');
     await untimed.context().close();
+    return page;
+  },
+
+  async cache() {
+    const page = await open('broken.html', {hash: '#n6'});
+    await press(page, '4');
+    equal(await page.evaluate(() => [...document.querySelectorAll('.column')].filter(e => e.classList.contains('broke')).map(e => e.dataset.n)), ['n9', 'n15'], 'broken prefixes are red');
+    const heights = n => page.evaluate(name => [...document.querySelectorAll('.column[data-n=' + name + '] > :is(.input, .written, .read, .estimate)')].map(e => [e.className, Math.round(e.getBoundingClientRect().height)]), n);
+    const [[, input], [, written], [, read]] = await heights('n6');
+    ok(input < 3 && written < 5 && read > 90, 'most was read from the cache: ' + [input, written, read]);
+    equal((await heights('n9')).map(([name]) => name), ['input'], 'and nothing of it where the prefix was broken');
+    equal((await heights('n21')).map(([name]) => name), ['estimate'], 'what is unknown has no parts');
+    equal(await content(page, '#cache-note'), '12 requests; 73 % of the input was read from the cache; ✕ 2 broken prefixes', 'in words');
+    await press(page, 'b');
+    equal([await selected(page), await content(page, '#cache-said')], ['n9', 'n9 0 of 2,092 tokens predicted, 0 read: system prompt 1 changed (n7)'], 'b leads to the first, and says why');
+    ok((await content(page, '.facts')).includes('system prompt 1 changed'), 'as does the inspector');
+    await page.click('#cache-said .link >> nth=1');
+    ok((await content(page, '#detail')).includes('Today is Tuesday.'), 'a link leads to the cause');
+    await press(page, '4', 'b', 'b', 'ArrowRight');
+    equal(await selected(page), 'n17', 'keys');
+    equal(await page.evaluate(() => [...document.querySelectorAll('.row .badge')].filter(e => e.textContent === '✕ cache').length), 2, 'the outline marks them');
+    await page.setViewportSize({width: 390, height: 844});
+    await settle(page);
+    ok(await page.isVisible('#cache-strip') && await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'it fits into 390 pixels');
     return page;
   },
 
@@ -677,6 +701,8 @@ async function large(name) {
   const turns = await time(() => press(page, '3'));
   const turn = await time(() => press(page, 'End'));
   ok(Math.max(...most) < 3000, 'elements with the timeline: ' + most);
+  const requests = await time(() => press(page, '4'));
+  ok(Math.max(...most) < 3000, 'elements with the cache: ' + most);
   await press(page, '1', 'Escape');
 
   // A key that is held down goes through many nodes: what follows from one is added up only where it stops.
@@ -689,7 +715,7 @@ async function large(name) {
   equal(sum, '…', 'the sum after 20 moves');
   await page.waitForFunction(() => document.getElementById('from-here-on').textContent.includes(' nodes'));
   const paint = await page.evaluate(() => Math.round(performance.getEntriesByName('first-contentful-paint')[0]?.startTime || 0));
-  page.info = 'open ' + page.opened + ', first paint ' + paint + ', end ' + end + ', whole graph ' + fit + ', next problem ' + problem + ', search ' + search + ', table of calls ' + table + ', sorted ' + sort + ', its end ' + last + ', timeline ' + turns + ', its end ' + turn + ', 20 moves ' + moves + ' ms; elements at most ' + Math.max(...most);
+  page.info = 'open ' + page.opened + ', first paint ' + paint + ', end ' + end + ', whole graph ' + fit + ', next problem ' + problem + ', search ' + search + ', table of calls ' + table + ', sorted ' + sort + ', its end ' + last + ', timeline ' + turns + ', its end ' + turn + ', cache ' + requests + ', 20 moves ' + moves + ' ms; elements at most ' + Math.max(...most);
   return page;
 }
 

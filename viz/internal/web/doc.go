@@ -37,6 +37,9 @@
 //	  at        when the call began, or else when the node was made: milliseconds since 1970
 //	  ms        how long the call took, in milliseconds; absent if that is unknown
 //	  cost      the cost of the call, in the currency of the program's prices; absent if no price is known
+//	  cache     what the request of a response found in the prompt cache: input (the tokens of the request), estimated
+//	            (true if that is an estimate), predicted (about how many could be read), text (all that in words), broke
+//	            (true if what was cached is lost), at (the key of the node that changed it)
 //	places    the boxes of nodes that are new or have changed
 //	  key       the node
 //	  n         its number in reading order, as in n12; it changes when something is inserted before it

@@ -112,6 +112,7 @@ func (m *Model) nodes(p *Patch, pic *viz.Picture) map[node.ID]int {
 	for _, n := range fresh {
 		p.Nodes = append(p.Nodes, m.describe(n, keys))
 	}
+	m.caches(p.Nodes, keys)
 	return keys
 }
 

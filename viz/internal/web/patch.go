@@ -47,6 +47,7 @@ type Node struct {
 	At      float64  `json:"at,omitempty"`
 	MS      float64  `json:"ms,omitempty"`
 	Cost    *float64 `json:"cost,omitempty"`
+	Cache   *Cache   `json:"cache,omitempty"`
 }
 
 // Saved is the saved form of a node. It is encoded when it is needed, so that a patch does not hold a long conversation a

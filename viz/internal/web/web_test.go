@@ -150,6 +150,32 @@ func TestACallHasItsBeginningAndItsState(t *testing.T) {
 	require.Zero(t, n.MS, "how long it takes is unknown")
 }
 
+func TestAResponseHasWhyItsPrefixBroke(t *testing.T) {
+	reply := func(input, read int64) node.Message {
+		return node.Message{Role: content.Assistant, Blocks: content.Words("Yes."), Answer: node.Answer{
+			API: "anthropic", Model: "claude-sonnet-4-5", Usage: content.Usage{Input: input, CacheRead: read}}}
+	}
+	d := start().SetSystem("day", "It is Monday. "+strings.Repeat("Be brief. ", 1000)).User("One?").Append(reply(3000, 0)).
+		User("Two?").Append(reply(10, 3000)).
+		SetSystem("day", "It is Tuesday. "+strings.Repeat("Be brief. ", 1000)).User("Three?").Append(reply(3020, 0))
+	m := NewModel()
+	nodes := update(t, m, d).Nodes
+	require.Equal(t, &Cache{Input: 3000, Text: "0 of 3,000 tokens predicted, 0 read: it is the first request"}, nodes[2].Cache)
+	require.False(t, nodes[4].Cache.Broke)
+	require.Nil(t, nodes[4].Cache.At)
+	cause := 5
+	require.Equal(t, &Cache{Input: 3020, Text: "0 of 3,020 tokens predicted, 0 read: system prompt 1 changed", Broke: true, At: &cause}, nodes[7].Cache)
+
+	other := dag.New().WithSource(node.Counting(d.Head().Time().Add(time.Minute))).SetSystem("day", "Look.").User("Where?").Append(reply(3000, 0))
+	beside := update(t, NewModel(), d.SubGraph("help", other)).Nodes
+	require.Equal(t, "0 of 3,000 tokens predicted, 0 read: system prompt 1 changed", beside[len(beside)-1].Cache.Text)
+	require.False(t, beside[len(beside)-1].Cache.Broke, "another conversation breaks nothing")
+
+	next := update(t, m, d.User("Four?").Append(reply(10, 3020))).Nodes
+	require.Equal(t, []int{8, 9}, keys(next), "responses that are known are not sent again")
+	require.False(t, next[1].Cache.Broke)
+}
+
 func TestBrokenChainIsAnErrorWithoutNodes(t *testing.T) {
 	m := NewModel()
 	d := start().User("Name a tree.")

@@ -192,6 +192,7 @@ function badges(row) {
     node.names.map(name => el('span', {class: 'badge name'}, line(name, 30))),
     bad.length > 0 && el('span', {class: grave ? 'badge bad' : 'badge odd', title: bad.map(problem => problem.what).join('\n')},
       grave ? '✕ ' + (grave > 1 ? grave + ' failed' : 'failed') : '! ' + bad.length),
+    node.cache?.broke && el('span', {class: 'badge odd', title: node.cache.text}, '✕ cache'),
     fork.length > 1 && el('span', {class: 'badge branch', title: 'branches: [ and ]'}, 'branch ' + (fork.indexOf(row.key) + 1) + '/' + fork.length),
     opens.length > 0 && el('button', {class: 'badge agent', tabindex: -1, title: 'open the sub-agent (Enter)',
       onclick: event => { event.stopPropagation(); drill(opens[0]); }}, '↳ ' + count(inside(opens).size, 'node')),

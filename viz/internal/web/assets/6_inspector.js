@@ -58,6 +58,7 @@ function facts(key) {
   if (node.ms) add('took', duration(node.ms));
   if (node.usage) add('tokens', (info.usage?.incomplete ? 'at least ' : '') + usageText(node.usage));
   if (node.cost !== undefined) add('cost', costText(node.cost));
+  add('cache', node.cache?.text);
   if (info.elapsed_ns) add('run took', duration(Number(info.elapsed_ns) / 1e6));
   if (nodeOf(key).sort === 'stop' && info.turns) add('run', [count(info.turns, 'turn'), info.tool_calls && count(info.tool_calls, 'tool call')].filter(Boolean).join(', '));
   if (info.usage && nodeOf(key).sort === 'stop') add('run’s tokens', (info.usage.incomplete ? 'at least ' : '') + usageText(usageList(info.usage)));

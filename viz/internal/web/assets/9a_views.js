@@ -1,13 +1,13 @@
 // The views: what the middle of the page shows. On a narrow page they take the place of the outline.
 
 // home is the graph on a wide page, and the outline on a narrow one.
-const views = [['outline', 'Outline'], ['graph', 'Graph'], ['calls', 'Calls'], ['timeline', 'Timeline']];
+const views = [['outline', 'Outline'], ['graph', 'Graph'], ['calls', 'Calls'], ['timeline', 'Timeline'], ['cache', 'Cache']];
 const narrowPage = matchMedia('(max-width: 720px)');
 let openedView = 'home';
 
 // drawing has what draws each view anew, and keys what the keyboard does in it.
-const viewDrawing = {calls: () => drawCalls(), timeline: () => drawTimeline()};
-const viewKeys = {calls: event => callsKey(event), timeline: event => timelineKey(event)};
+const viewDrawing = {calls: () => drawCalls(), timeline: () => drawTimeline(), cache: () => drawCache()};
+const viewKeys = {calls: event => callsKey(event), timeline: event => timelineKey(event), cache: event => cacheKey(event)};
 
 // shownView is the name of the view that is in view.
 function shownView() {
@@ -53,6 +53,7 @@ function staleViews() {
 function showInView(key) {
   if (openedView === 'calls') markCall(key);
   if (openedView === 'timeline') markInTimeline(key);
+  if (openedView === 'cache') markInCache();
 }
 
 // viewKey is what a key does in the view that has the focus.

@@ -257,7 +257,7 @@ const keys = {
   '/': () => { $('search').focus(); $('search').select(); }, '?': () => help(),
   a: () => toOpenCall() || status('No call waits for an answer.'),
   '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit, '=': () => openCompare(),
-  1: () => openView('graph'), 2: () => openView('calls'), 3: () => openView('timeline'),
+  1: () => openView('graph'), 2: () => openView('calls'), 3: () => openView('timeline'), 4: () => openView('cache'),
 };
 
 function press(event) {

@@ -1,0 +1,66 @@
+package web
+
+import (
+	"slices"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag/promptcache"
+	"github.com/plait-dev/plait/node"
+)
+
+// Cache is what the request of a response found in the provider's prompt cache.
+type Cache struct {
+	Input     int64  `json:"input"` // tokens of the request
+	Estimated bool   `json:"estimated,omitempty"`
+	Predicted int64  `json:"predicted,omitempty"` // about how many of them could be read
+	Text      string `json:"text"`
+	Broke     bool   `json:"broke,omitempty"` // what was cached could not be read: it changed, or was no longer kept
+	At        *int   `json:"at,omitempty"`    // the node that changed it
+}
+
+// broken lists the causes for which what was cached is lost. The others are normal: a first request, a branch.
+var broken = []promptcache.Cause{
+	promptcache.ModelChanged, promptcache.ToolsChanged, promptcache.SystemChanged, promptcache.MessageChanged,
+	promptcache.Compacted, promptcache.Expired, promptcache.Unexplained,
+}
+
+// caches adds what their requests found in the cache to the responses among the new nodes.
+func (m *Model) caches(nodes []Node, keys map[node.ID]int) {
+	places := map[int]int{} // the index of a response, by key
+	for i, n := range nodes {
+		if n.Sort == "assistant" {
+			places[n.Key] = i
+		}
+	}
+	if len(places) == 0 {
+		return
+	}
+
+	for _, call := range promptcache.Calls(m.d, nil) {
+		i, ok := places[keys[call.Node.ID()]]
+		if !ok {
+			continue
+		}
+
+		c := &Cache{Input: call.Input, Estimated: call.Estimated, Predicted: call.Predicted, Text: clip(call.String())}
+		// The first request of a conversation is compared with those of others, and breaks none of them.
+		c.Broke = slices.Contains(broken, call.Break.Cause) && CallBefore(call.Node) != nil
+		if call.Break.Node != nil {
+			if key, ok := keys[call.Break.Node.ID()]; ok {
+				c.At = &key
+			}
+		}
+		nodes[i].Cache = c
+	}
+}
+
+// CallBefore returns the response before n on its line of first parents, or nil if there is none.
+func CallBefore(n *node.Node) *node.Node {
+	for n.NumParents() > 0 {
+		n = n.Parent(0)
+		if m, ok := n.Message(); ok && m.Role == content.Assistant {
+			return n
+		}
+	}
+	return nil
+}
