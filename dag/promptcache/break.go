@@ -83,11 +83,12 @@ func modelWhy(before, after node.Answer) string {
 // predict sets Predicted, and the reason if it is not the common beginning that decides.
 func (r *request) predict(before *request, found common, rules rules) {
 	r.Predicted = r.Shared
-	if rules.breakpoints && !found.whole {
-		r.Predicted = r.upToBreakpoint(before, found, rules)
+	if rules.breakpoints {
+		r.Predicted = min(r.upToBreakpoint(before, found, rules), r.Shared)
 	}
 
-	switch idle, known := r.idle(before); {
+	idle, known := r.idle(before)
+	switch {
 	case rules.off:
 		r.Predicted = 0
 	case known && rules.keeps > 0 && idle > rules.keeps:
@@ -96,28 +97,50 @@ func (r *request) predict(before *request, found common, rules rules) {
 			describe.Duration(idle), describe.Duration(rules.keeps))}
 	case r.Predicted < rules.least:
 		r.Predicted = 0
-		if r.Break.Cause == "" {
-			r.Break = Break{Cause: TooShort, Why: fmt.Sprintf("the common beginning is shorter than the %s tokens from which %s is cached",
-				describe.Number(int(rules.least)), cmp.Or(r.answer.Model, r.answer.API))}
-		}
+		r.explain(r.tooLittle(found, rules))
 	case rules.step > 0:
 		r.Predicted -= r.Predicted % rules.step
 	}
 
 	reported := r.answer.Usage != (content.Usage{}) && !r.answer.Usage.Incomplete
-	if r.Break.Cause == "" && rules.reports && reported && r.Read < r.Predicted/2 {
-		r.Break = Break{Cause: Unexplained, Why: "nothing in the conversation explains it"}
+	if rules.reports && reported && r.Read < r.Predicted/2 {
+		r.explain(Break{Cause: Unexplained, Why: "nothing in the conversation explains it"})
 	}
 }
 
-// upToBreakpoint returns the tokens up to the last breakpoint in the common beginning: the end of an earlier request,
-// or that of the system prompts.
+// explain sets the reason, unless there is one.
+func (r *request) explain(why Break) {
+	if r.Break.Cause == "" {
+		r.Break = why
+	}
+}
+
+// tooLittle returns why fewer tokens are in the cache than the provider's minimum.
+func (r *request) tooLittle(found common, rules rules) Break {
+	if found.whole && r.Shared >= rules.least {
+		return Break{Cause: NotWritten, Why: "the request before was not written to the cache"}
+	}
+	return Break{Cause: TooShort, Why: fmt.Sprintf("the common beginning is shorter than the %s tokens from which %s is cached",
+		describe.Number(int(rules.least)), cmp.Or(r.answer.Model, r.answer.API))}
+}
+
+// upToBreakpoint returns the tokens up to the last breakpoint in the common beginning that is in the cache: the end of
+// an earlier request, or that of the system prompts.
 func (r *request) upToBreakpoint(before *request, found common, rules rules) int64 {
 	switch {
 	case r.base != nil:
-		return min(r.base.Input, r.Shared)
-	case found.front && rules.front:
-		return min(scaled(r.front, before.Input, before.size), r.Shared)
+		return r.base.cached(rules)
+	case found.front && rules.front && before.cached(rules) > 0:
+		return scaled(r.front, before.Input, before.size)
 	}
 	return 0
+}
+
+// cached returns how many tokens of the request were in the cache after it. If the provider does not report what it
+// wrote, it is taken to have written everything.
+func (r *request) cached(rules rules) int64 {
+	if rules.writes && !r.Estimated {
+		return r.Read + r.Written
+	}
+	return r.Input
 }

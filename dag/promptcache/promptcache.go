@@ -13,7 +13,8 @@ import (
 
 // Options describe what a conversation does not record. The zero value and nil are the defaults.
 type Options struct {
-	// Cache is the cache policy that the requests were sent with: see api.Options. Defaults to api.CacheShort.
+	// Cache is the cache policy that the requests were sent with: see api.Options. It decides how long a prefix is kept,
+	// and whether anything is cached by a provider that does not report what it wrote. Defaults to api.CacheShort.
 	Cache api.Cache
 }
 
@@ -102,10 +103,12 @@ const (
 	Branched Cause = "branch"
 	// Expired: more time passed than the provider keeps a prefix.
 	Expired Cause = "expired"
+	// NotWritten: the provider reported that it wrote nothing, or too little, of the request before to its cache.
+	NotWritten Cause = "not_written"
 	// TooShort: the common beginning is shorter than the provider's minimum.
 	TooShort Cause = "short"
 	// Unexplained: less than half of the prediction was read, and nothing in the conversation explains it. An option
-	// may have changed, the provider may have dropped the prefix early, or caching was off.
+	// may have changed, or the provider dropped the prefix early.
 	Unexplained Cause = "unexplained"
 )
 

@@ -38,15 +38,17 @@ func start() (dag.DAG, *clock) {
 // words is a text of about that many tokens.
 func words(tokens int) string { return strings.Repeat("abc ", tokens) }
 
-// response is a response to a request of that many tokens, of which some were read from the cache.
+// response is a response to a request of that many tokens, of which some were read from the cache. Claude wrote the
+// others to it.
 func response(model string, input, read int64) node.Message {
-	apiName := map[string]string{claude: "anthropic", gpt: "openai-responses"}[model]
-	if strings.HasPrefix(model, "gemini") {
-		apiName = "gemini"
-	}
-	return node.Message{Role: content.Assistant, Blocks: content.Words("Yes."), Answer: node.Answer{
-		API: apiName, Model: model, Usage: content.Usage{Input: input - read, CacheRead: read, Output: 2},
+	m := node.Message{Role: content.Assistant, Blocks: content.Words("Yes."), Answer: node.Answer{
+		API: "openai-responses", Model: model, Usage: content.Usage{Input: input - read, CacheRead: read, Output: 2},
 	}}
+	if model == claude {
+		m.Answer.API = "anthropic"
+		m.Answer.Usage.Input, m.Answer.Usage.CacheWrite = 0, input-read
+	}
+	return m
 }
 
 func tool(name, description string) content.Tool {
@@ -226,6 +228,32 @@ func TestCallsFollowsTheCachePolicy(t *testing.T) {
 	c.now = c.now.Add(10 * time.Minute)
 	d = d.User("And now?").Append(response(claude, 5010, 5000))
 	require.Equal(t, int64(5000), last(t, d, &promptcache.Options{Cache: api.CacheLong}).Predicted)
-	require.Zero(t, last(t, d, &promptcache.Options{Cache: api.CacheOff}).Predicted)
 	require.Zero(t, last(t, d, nil).Predicted)
+
+	d, _ = asked("gpt-5.6")
+	d = d.User("And now?").Append(response("gpt-5.6", 5010, 5000))
+	require.Equal(t, int64(5000), last(t, d, nil).Predicted)
+	require.Zero(t, last(t, d, &promptcache.Options{Cache: api.CacheOff}).Predicted)
+}
+
+// What Claude's API reports about the request before is all that it has in its cache.
+func TestCallsKnowsWhatWasWritten(t *testing.T) {
+	after := func(before content.Usage) promptcache.Call {
+		d, _ := start()
+		m := response(claude, 0, 0)
+		m.Answer.Usage = before
+		d = d.User(words(5000)).Append(m)
+		return last(t, d.User("And now?").Append(response(claude, 5010, 0)), nil)
+	}
+
+	part := after(content.Usage{Input: 1000, CacheRead: 1500, CacheWrite: 2500})
+	require.Equal(t, int64(5000), part.Shared)
+	require.Equal(t, int64(4000), part.Predicted)
+
+	nothing := after(content.Usage{Input: 5000})
+	require.Zero(t, nothing.Predicted)
+	require.Equal(t, promptcache.Break{Cause: promptcache.NotWritten, Why: "the request before was not written to the cache"}, nothing.Break)
+
+	unknown := after(content.Usage{})
+	require.Positive(t, unknown.Predicted)
 }

@@ -18,13 +18,14 @@ type rules struct {
 	breakpoints bool // a cached prefix ends at a breakpoint: where an earlier request ended
 	front       bool // there is a breakpoint behind the system prompts, too
 	reports     bool // the provider reports what it read
+	writes      bool // the provider reports what it wrote, so that it is known what is in the cache
 	off         bool // nothing is cached
 }
 
 // rulesOf returns the rules for a response's API and model.
 //
 //   - Anthropic: platform.claude.com/docs/en/build-with-claude/prompt-caching. A prefix is read at the cache_control
-//     markers that api/anthropic sets.
+//     markers that api/anthropic sets. What was not reported as read or written is not in the cache.
 //   - OpenAI: developers.openai.com/api/docs/guides/prompt-caching. Up to GPT-5.5 from 1,024 tokens in steps of 128,
 //     removed after an hour at the latest; later models write a breakpoint at the end of each request, for 30 minutes.
 //   - Gemini: ai.google.dev/gemini-api/docs/caching, for implicit caching.
@@ -33,11 +34,11 @@ type rules struct {
 func rulesOf(a node.Answer, policy api.Cache) rules {
 	switch {
 	case a.API == "anthropic":
-		r := rules{least: leastOfClaude(a.Model), keeps: 5 * time.Minute, breakpoints: true, front: true, reports: true}
+		r := rules{least: leastOfClaude(a.Model), keeps: 5 * time.Minute}
+		r.breakpoints, r.front, r.reports, r.writes = true, true, true, true
 		if policy == api.CacheLong {
 			r.keeps = time.Hour
 		}
-		r.off = policy == api.CacheOff
 		return r
 
 	case strings.HasPrefix(a.API, "openai-"):
