@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
+	"github.com/plait-dev/plait/internal/pattern"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
 )
@@ -36,8 +36,8 @@ func (s Schema) problem() string {
 		return ""
 	case s.err != nil:
 		return s.err.Error()
-	case !formNamed.MatchString(s.Name):
-		return fmt.Sprintf("its name %s does not match %s", safetext.Quote(s.Name, 100), formNamed)
+	case !formNamed().MatchString(s.Name):
+		return fmt.Sprintf("its name %s does not match %s", safetext.Quote(s.Name, 100), formNamed())
 	}
 
 	var top struct {
@@ -52,7 +52,7 @@ func (s Schema) problem() string {
 	return ""
 }
 
-var formNamed = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var formNamed = pattern.Of(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // Output returns the schema of a response that [Decode] turns into a T. It is for Options.Output:
 //
@@ -170,7 +170,7 @@ func newForm(t reflect.Type) *form {
 
 // unfit matches what the name of a form cannot have: package paths, and characters other than letters, digits, "_" and
 // "-".
-var unfit = regexp.MustCompile(`[^\[\],]*[/.]|[^a-zA-Z0-9_-]+`)
+var unfit = pattern.Of(`[^\[\],]*[/.]|[^a-zA-Z0-9_-]+`)
 
 // formName returns the name of a type as the name of a form. Type arguments are part of it, without their packages.
 func formName(t reflect.Type) string {
@@ -181,7 +181,7 @@ func formName(t reflect.Type) string {
 		return wrap
 	}
 
-	name := strings.Trim(unfit.ReplaceAllString(t.Name(), "_"), "_")
+	name := strings.Trim(unfit().ReplaceAllString(t.Name(), "_"), "_")
 	for strings.Contains(name, "__") {
 		name = strings.ReplaceAll(name, "__", "_")
 	}

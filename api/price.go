@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/pattern"
 )
 
 // ErrPrice is in the chain of every error about a price or a price file that cannot be used.
@@ -145,14 +145,14 @@ func (p Prices) name(model string) (name string, found bool) {
 		}
 	}
 
-	if end := snapshot.FindStringIndex(model); end != nil && end[0] > 0 {
+	if end := snapshot().FindStringIndex(model); end != nil && end[0] > 0 {
 		model = model[:end[0]]
 		_, found = p[model]
 	}
 	return model, found
 }
 
-var snapshot = regexp.MustCompile(`(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-0\d\d|-latest)$`)
+var snapshot = pattern.Of(`(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-0\d\d|-latest)$`)
 
 // Cost returns the cost of the tokens. Complete is false if some of them have no price of their own: tokens of the
 // cache are then estimated at Input, others are not counted. The cost is finite and not negative: a count below zero

@@ -3,14 +3,15 @@ package content
 import (
 	"errors"
 	"fmt"
-	"regexp"
+
+	"github.com/plait-dev/plait/internal/pattern"
 )
 
 // ErrTool is in the chain of every error about a tool definition that cannot be declared.
 var ErrTool = errors.New("invalid tool definition")
 
 // toolName matches the names accepted by all supported APIs.
-var toolName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
+var toolName = pattern.Of(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
 
 // Tool declares a tool to a model.
 type Tool struct {
@@ -32,8 +33,8 @@ func (t Tool) Server() bool { return t.Schema == "" && t.Extra != (Extra{}) }
 // Check returns an error if an API would refuse the definition: its name or its schema. The error's chain holds
 // ErrTool.
 func (t Tool) Check() error {
-	if !toolName.MatchString(t.Name) {
-		return fmt.Errorf("%w: the name %q does not match %s", ErrTool, t.Name, toolName)
+	if !toolName().MatchString(t.Name) {
+		return fmt.Errorf("%w: the name %q does not match %s", ErrTool, t.Name, toolName())
 	}
 	if reason := t.Extra.check(); reason != "" {
 		return fmt.Errorf("%w: %s: %s", ErrTool, t.Name, reason)

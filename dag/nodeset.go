@@ -242,7 +242,7 @@ func Links(n *node.Node, stored func(node.ID) bool) []node.ID {
 	}
 
 	if _, unknown := n.Payload().(node.Unknown); unknown {
-		for _, text := range idText.FindAll(n.Append(nil), -1) {
+		for _, text := range idText().FindAll(n.Append(nil), -1) {
 			if id := uuid.MustParse(string(text)); id != n.ID() && stored(id) {
 				add(id)
 			}

@@ -5,13 +5,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/google/uuid"
+	"github.com/plait-dev/plait/internal/pattern"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -96,7 +96,7 @@ func (d DAG) Prune() DAG {
 }
 
 // idText matches an ID in its saved form.
-var idText = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+var idText = pattern.Of(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
 // reached returns the IDs of the nodes that the heads and refs reach, through nodes of unknown kinds too.
 func (d DAG) reached() map[node.ID]bool {
@@ -122,7 +122,7 @@ func (d DAG) reached() map[node.ID]bool {
 			}
 
 			// The members of an unknown kind are unknown too: any ID in its text may be a reference.
-			for _, text := range idText.FindAll(n.Append(nil), -1) {
+			for _, text := range idText().FindAll(n.Append(nil), -1) {
 				if named := loose[uuid.MustParse(string(text))]; named != nil {
 					next = append(next, named)
 				}

@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
+	"github.com/plait-dev/plait/internal/pattern"
 	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -68,7 +69,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	}
 
 	cache := b.cache()
-	b.encoded = encodings[variant{b.options.Prefill, b.drops() != "", markOf(cache)}].Encode(req.Messages)
+	b.encoded = encodings()[variant{b.options.Prefill, b.drops() != "", markOf(cache)}].Encode(req.Messages)
 	if b.encoded.Len() == 0 {
 		return nil, &api.Error{Kind: api.ErrNothing, API: API}
 	}
@@ -118,16 +119,14 @@ type variant struct {
 	mark content.JSON
 }
 
-// encodings holds the encoding of each variant. It does not change after init: an encoding is identified by its
-// address.
-var encodings = map[variant]*dialect.Encoding{}
-
-func init() {
+// encodings holds the encoding of each variant. There is one map: an encoding is identified by its address.
+var encodings = sync.OnceValue(func() map[variant]*dialect.Encoding {
+	all := map[variant]*dialect.Encoding{}
 	for _, prefill := range []bool{false, true} {
 		for _, drops := range []bool{false, true} {
 			for _, policy := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff} {
 				mark := markOf(policy)
-				encodings[variant{prefill, drops, mark}] = &dialect.Encoding{
+				all[variant{prefill, drops, mark}] = &dialect.Encoding{
 					Rules: rules(prefill, drops),
 					Append: func(dst []byte, m content.Message, end int) []byte {
 						return appendMessage(dst, m, lastMarks(mark, m, end))
@@ -136,7 +135,8 @@ func init() {
 			}
 		}
 	}
-}
+	return all
+})
 
 // ownItems returns the messages with their own markers, and sets b.marks.
 func (b *builder) ownItems() [][]byte {
@@ -231,7 +231,7 @@ var fits wire.Cache[content.Tool, fitted]
 
 // fit converts a definition.
 func fit(def content.Tool) fitted {
-	t, why, ok := target.Tool(def)
+	t, why, ok := target().Tool(def)
 	if !ok {
 		return fitted{t, why, false}
 	}
@@ -249,15 +249,15 @@ func fit(def content.Tool) fitted {
 	properties, _ := jsonx.Take(schema, "properties")
 	list, _ := jsonx.Members(properties) // without members if it is not an object
 	for _, p := range list {
-		if !propertyName.MatchString(p.Name) {
-			return fitted{t, fmt.Sprintf("the name of its argument %q does not match %s", p.Name, propertyName), false}
+		if !propertyName().MatchString(p.Name) {
+			return fitted{t, fmt.Sprintf("the name of its argument %q does not match %s", p.Name, propertyName()), false}
 		}
 	}
 	return fitted{t, why, true}
 }
 
 // propertyName matches the argument names that the API accepts.
-var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+var propertyName = pattern.Of(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // settle computes the options that depend on the conversation or on each other.
 func (b *builder) settle() {

@@ -1,17 +1,21 @@
 package anthropic
 
 import (
-	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
+	"github.com/plait-dev/plait/internal/pattern"
 )
 
 var (
-	target, _       = dialect.TargetOf(API)
-	serverIDPattern = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
+	target = sync.OnceValue(func() dialect.Target {
+		t, _ := dialect.TargetOf(API)
+		return t
+	})
+	serverIDPattern = pattern.Of(`^srvtoolu_[a-zA-Z0-9_]+$`)
 )
 
 // rules returns what the API accepts of a conversation. Prefill allows it to end with the assistant. With drops set,
@@ -19,7 +23,7 @@ var (
 func rules(prefill, drops bool) dialect.Rules {
 	return dialect.Rules{
 		Accept:    accepter{dropsStale: drops}.accept,
-		ID:        target.FitsID,
+		ID:        target().FitsID,
 		CallsLast: true,
 		EndsOpen: func(m content.Message) bool {
 			last := m.Blocks.At(m.Blocks.Len() - 1)
@@ -67,7 +71,7 @@ func (a accepter) accept(role content.Role, block content.Block, nested bool) (c
 		}
 	case content.CutToolUse, content.Unknown: // never sent
 	}
-	return target.Accept(role, block, nested)
+	return target().Accept(role, block, nested)
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -162,12 +162,12 @@ func serverCallOf(b content.Opaque) (serverCall, bool) {
 	}
 
 	id, _ := jsonx.Text(content.JSON(call.ID))
-	pattern := target.CallID
+	fit := target().CallID
 	if call.Type == "server_tool_use" {
-		pattern = serverIDPattern
+		fit = serverIDPattern()
 	}
 
-	whole := pattern.MatchString(id) && call.Name.Kind() == '"' && call.Input.Kind() == '{'
+	whole := fit.MatchString(id) && call.Name.Kind() == '"' && call.Input.Kind() == '{'
 	return serverCall{id, whole}, true
 }
 

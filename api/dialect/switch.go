@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/plait-dev/plait/content"
@@ -63,7 +64,7 @@ type Media struct {
 // TargetOf returns the rules of the API with that name ("anthropic", "openai-chat", "openai-responses" or "gemini"),
 // and reports whether there is one. The Target is a copy: changing it affects no other.
 func TargetOf(api string) (Target, bool) {
-	t, ok := targets[api]
+	t, ok := targets()[api]
 	t.Files = slices.Clone(t.Files)
 	for _, media := range []*Media{&t.Images, &t.Documents, &t.Audio} {
 		media.Types, media.URL = slices.Clone(media.Types), slices.Clone(media.URL)
@@ -82,55 +83,58 @@ func TargetOf(api string) (Target, bool) {
 //     an audio/mpeg was refused.
 //   - Gemini accepts PDF and video, and reads text documents as text
 //     (ai.google.dev/gemini-api/docs/document-processing).
-var targets = map[string]Target{
-	"anthropic": {
-		API:       "anthropic",
-		Files:     []string{"anthropic"},
-		Images:    Media{Types: webImages, MaxBytes: 5 << 20, URL: []string{"https://"}},
-		Documents: Media{Types: []string{pdf}, URL: []string{"https://"}, Text: true},
-		ToolName:  plainName, NameLength: 64,
-		CallID:    regexp.MustCompile(`^[a-zA-Z0-9_-]+$`),
-		SchemaTop: []string{"oneOf", "allOf", "anyOf"},
-	},
-	"openai-chat": {
-		API:              "openai-chat",
-		Files:            openAIs,
-		Images:           Media{Types: webImages, URL: []string{"https://", "http://"}},
-		Documents:        Media{Types: []string{pdf}},
-		Audio:            Media{Types: []string{"audio/wav", "audio/mpeg"}},
-		UnsignedThinking: true,
-		ToolName:         plainName, NameLength: 64,
-		CallID:    regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,40}$`),
-		SchemaTop: openAITop,
-	},
-	"openai-responses": {
-		API:       "openai-responses",
-		Files:     openAIs,
-		Images:    Media{Types: webImages, URL: []string{"https://", "http://"}},
-		Documents: Media{Types: responsesDocuments, URL: []string{"https://"}},
-		ToolName:  plainName, NameLength: 64,
-		CallID:    shortID,
-		SchemaTop: openAITop,
-	},
-	"gemini": {
-		API: "gemini",
-		Images: Media{
-			Types: []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}, URL: []string{"https://", "gs://"}, Assistant: true,
+var targets = sync.OnceValue(func() map[string]Target {
+	plainName := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	return map[string]Target{
+		"anthropic": {
+			API:       "anthropic",
+			Files:     []string{"anthropic"},
+			Images:    Media{Types: webImages, MaxBytes: 5 << 20, URL: []string{"https://"}},
+			Documents: Media{Types: []string{pdf}, URL: []string{"https://"}, Text: true},
+			ToolName:  plainName, NameLength: 64,
+			CallID:    regexp.MustCompile(`^[a-zA-Z0-9_-]+$`),
+			SchemaTop: []string{"oneOf", "allOf", "anyOf"},
 		},
-		Documents: Media{Types: []string{pdf, "video/mp4", "video/mpeg", "video/webm", "video/quicktime"}, URL: []string{"https://", "gs://"}},
-		Audio: Media{
-			Types: []string{"audio/wav", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"}, URL: []string{"https://", "gs://"},
+		"openai-chat": {
+			API:              "openai-chat",
+			Files:            openAIs,
+			Images:           Media{Types: webImages, URL: []string{"https://", "http://"}},
+			Documents:        Media{Types: []string{pdf}},
+			Audio:            Media{Types: []string{"audio/wav", "audio/mpeg"}},
+			UnsignedThinking: true,
+			ToolName:         plainName, NameLength: 64,
+			CallID:    regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,40}$`),
+			SchemaTop: openAITop,
 		},
-		UnsignedThinking: true,
-		ToolName:         regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`), NameLength: 64,
-		CallID: regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,128}$`),
-		Schema: []string{
-			"$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "const", "default", "examples", "enum", "items",
-			"prefixItems", "minItems", "maxItems", "minimum", "maximum", "minLength", "maxLength", "pattern", "anyOf", "oneOf", "properties",
-			"additionalProperties", "required", "minProperties", "maxProperties", "propertyOrdering", "nullable",
+		"openai-responses": {
+			API:       "openai-responses",
+			Files:     openAIs,
+			Images:    Media{Types: webImages, URL: []string{"https://", "http://"}},
+			Documents: Media{Types: responsesDocuments, URL: []string{"https://"}},
+			ToolName:  plainName, NameLength: 64,
+			CallID:    regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,64}$`),
+			SchemaTop: openAITop,
 		},
-	},
-}
+		"gemini": {
+			API: "gemini",
+			Images: Media{
+				Types: []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}, URL: []string{"https://", "gs://"}, Assistant: true,
+			},
+			Documents: Media{Types: []string{pdf, "video/mp4", "video/mpeg", "video/webm", "video/quicktime"}, URL: []string{"https://", "gs://"}},
+			Audio: Media{
+				Types: []string{"audio/wav", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"}, URL: []string{"https://", "gs://"},
+			},
+			UnsignedThinking: true,
+			ToolName:         regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`), NameLength: 64,
+			CallID: regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,128}$`),
+			Schema: []string{
+				"$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "const", "default", "examples", "enum", "items",
+				"prefixItems", "minItems", "maxItems", "minimum", "maximum", "minLength", "maxLength", "pattern", "anyOf", "oneOf", "properties",
+				"additionalProperties", "required", "minProperties", "maxProperties", "propertyOrdering", "nullable",
+			},
+		},
+	}
+})
 
 const pdf = "application/pdf"
 
@@ -161,8 +165,6 @@ var (
 	webImages = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 	openAIs   = []string{"openai-chat", "openai-responses"}
 	openAITop = []string{"oneOf", "allOf", "anyOf", "enum", "not"}
-	plainName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-	shortID   = regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,64}$`)
 )
 
 // Accept converts a block into one that the API accepts, by the rules for switching, for use as [Rules].Accept. It

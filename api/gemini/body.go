@@ -292,7 +292,7 @@ func (b *builder) form() content.JSON {
 		return ""
 	}
 
-	form, dropped := target.Form(b.options.Output.JSON)
+	form, dropped := target().Form(b.options.Output.JSON)
 	if len(dropped) > 0 {
 		b.note(api.RepairOption, "the schema of Output is sent without %s", strings.Join(dropped, ", "))
 	}

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
@@ -16,7 +17,10 @@ import (
 const noSignature = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
 // signed adds a signature to the first call of a step if it has none. unsigned does not.
-var unsigned, signed = encoding(false), encoding(true)
+var (
+	unsigned = sync.OnceValue(func() *dialect.Encoding { return encoding(false) })
+	signed   = sync.OnceValue(func() *dialect.Encoding { return encoding(true) })
+)
 
 // encoding returns the encoding of conversations. With sign, the first call of a step gets a signature.
 func encoding(sign bool) *dialect.Encoding {
@@ -37,9 +41,9 @@ func encoding(sign bool) *dialect.Encoding {
 // encodingOf returns the encoding for a model.
 func encodingOf(model string) *dialect.Encoding {
 	if generationOf(model) >= firstSigned {
-		return signed
+		return signed()
 	}
-	return unsigned
+	return unsigned()
 }
 
 // appendUser appends a content of the user.

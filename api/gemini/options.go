@@ -1,11 +1,11 @@
 package gemini
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/pattern"
 	"google.golang.org/genai"
 )
 
@@ -52,7 +52,7 @@ func (o *Options) vertex() bool {
 	return o.SDK != nil && (o.SDK.Backend == genai.BackendVertexAI || o.SDK.Backend == genai.BackendEnterprise)
 }
 
-var generationInName = regexp.MustCompile(`gemini-(\d{1,3})\b`)
+var generationInName = pattern.Of(`gemini-(\d{1,3})\b`)
 
 // firstSigned is the first generation of models that requires a signature on calls, and that has levels of thinking.
 const firstSigned = 3
@@ -60,7 +60,7 @@ const firstSigned = 3
 // generationOf returns the generation of a model by its name; 0 if the name has none. A name such as
 // "gemini-flash-latest" counts as a current model.
 func generationOf(model string) int {
-	if m := generationInName.FindStringSubmatch(model); m != nil {
+	if m := generationInName().FindStringSubmatch(model); m != nil {
 		n, _ := strconv.Atoi(m[1])
 		return n
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/plait-dev/plait/api/dialect"
@@ -13,11 +14,14 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-var target, _ = dialect.TargetOf(API)
+var target = sync.OnceValue(func() dialect.Target {
+	t, _ := dialect.TargetOf(API)
+	return t
+})
 
 // rules returns what the API accepts of a conversation.
 func rules() dialect.Rules {
-	return dialect.Rules{Accept: accept, ID: target.FitsID, NoID: true, UserFirst: true}
+	return dialect.Rules{Accept: accept, ID: target().FitsID, NoID: true, UserFirst: true}
 }
 
 // accept is the table of what the API does with each kind of block. If a row does not return, the rules for switching
@@ -47,7 +51,7 @@ func accept(role content.Role, block content.Block, nested bool) (content.Block,
 	case content.CutToolUse, content.Unknown: // never sent
 	}
 
-	return target.Accept(role, block, nested)
+	return target().Accept(role, block, nested)
 }
 
 // acceptThinking accepts thinking of this API, unless it is empty or its signature is malformed.

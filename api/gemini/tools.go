@@ -13,7 +13,7 @@ import (
 // keepTools keeps the definitions that the API accepts, in the form it accepts.
 func (b *builder) keepTools(tools []content.Tool) {
 	for _, def := range tools {
-		t, why, ok := target.Tool(def)
+		t, why, ok := target().Tool(def)
 		if ok && t.Server() {
 			ok, why = b.keepServer(t)
 		} else if ok && b.declared(t.Name) {

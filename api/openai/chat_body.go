@@ -3,7 +3,6 @@ package openai
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
+	"github.com/plait-dev/plait/internal/pattern"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -44,7 +44,7 @@ func chatCall(req api.Request, model string, o *Options) (call, error) {
 		return call{}, err
 	}
 
-	encoded := chatEncodings[options.supports(model)].Encode(req.Messages)
+	encoded := chatEncodings()[options.supports(model)].Encode(req.Messages)
 	if encoded.Len() == 0 {
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ChatAPI}
 	}
@@ -61,14 +61,14 @@ func chatCall(req api.Request, model string, o *Options) (call, error) {
 
 // ownModels matches the names of OpenAI's own models and of fine-tuned ones. In Chat Completions these models do not
 // return their thinking, and refuse the thinking of others. The open-weight gpt-oss models do not match.
-var ownModels = regexp.MustCompile(`^(ft:)?(gpt-\d|chatgpt-|o\d)`)
+var ownModels = pattern.Of(`^(ft:)?(gpt-\d|chatgpt-|o\d)`)
 
 // supports returns what a request to the model may contain. OpenAI's models that accept audio have it in their names.
 // A server that continues the text at the end of a conversation refuses to do so in the form of Output, which the text
 // does not have.
 func (o *Options) supports(model string) chatSupport {
 	return chatSupport{
-		thinking: !o.OmitThinking && !ownModels.MatchString(model),
+		thinking: !o.OmitThinking && !ownModels().MatchString(model),
 		audio:    o.Audio || strings.Contains(model, "audio"),
 		endsOpen: o.Output.JSON == "",
 	}
@@ -176,7 +176,7 @@ func (b *chatBuilder) format() content.JSON {
 		return ""
 	}
 
-	schema, dropped := chatTarget.Form(form.JSON)
+	schema, dropped := chatTarget().Form(form.JSON)
 	if len(dropped) > 0 {
 		b.note(api.RepairOption, "the schema of Output is sent without %s", strings.Join(dropped, ", "))
 	}

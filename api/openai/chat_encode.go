@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
@@ -18,7 +19,7 @@ type chatSupport struct {
 }
 
 // chatEncodings holds the encodings of conversations, by what the model accepts.
-var chatEncodings = func() map[chatSupport]*dialect.Encoding {
+var chatEncodings = sync.OnceValue(func() map[chatSupport]*dialect.Encoding {
 	all := map[chatSupport]*dialect.Encoding{}
 	for _, open := range []bool{false, true} {
 		for _, support := range []chatSupport{{}, {thinking: true}, {audio: true}, {thinking: true, audio: true}} {
@@ -27,7 +28,7 @@ var chatEncodings = func() map[chatSupport]*dialect.Encoding {
 		}
 	}
 	return all
-}()
+})
 
 // appendChat writes a message in the form of the API. A user message becomes one message of role "tool" for each tool
 // result, and one of role "user" with everything else.

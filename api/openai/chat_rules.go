@@ -3,24 +3,28 @@ package openai
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-var chatTarget, _ = dialect.TargetOf(ChatAPI)
+var chatTarget = sync.OnceValue(func() dialect.Target {
+	t, _ := dialect.TargetOf(ChatAPI)
+	return t
+})
 
 // chatRules returns the rules of the API for a model with this support.
 func chatRules(support chatSupport) dialect.Rules {
-	accepter := chatAccepter{target: chatTarget, thinking: support.thinking}
+	accepter := chatAccepter{target: chatTarget(), thinking: support.thinking}
 	if !support.audio {
 		accepter.target.Audio = dialect.Media{}
 	}
 
 	rules := dialect.Rules{
 		Accept:    accepter.accept,
-		ID:        chatTarget.FitsID,
+		ID:        chatTarget().FitsID,
 		CallsLast: true,
 		Prune:     thinkingOnly,
 	}
@@ -144,7 +148,7 @@ var modelled = []string{"text", "refusal", "image_url", "input_audio", "file", "
 // acceptCustom converts a call of a custom tool. Its input is any text, which Plait holds as a JSON string.
 func acceptCustom(b content.ToolUse) (content.Block, string) {
 	why := ""
-	if name := chatTarget.Name(b.Name); name != b.Name {
+	if name := chatTarget().Name(b.Name); name != b.Name {
 		b.Name, why = name, "the tool's name is not one that the API accepts"
 	}
 	if _, ok := jsonx.Text(b.Input); !ok || !b.Input.Valid() {

@@ -12,7 +12,7 @@ import (
 // keepTools keeps the tool definitions that the API accepts.
 func (b *chatBuilder) keepTools(tools []content.Tool) {
 	for _, t := range tools {
-		fit, why, ok := chatTarget.Tool(t)
+		fit, why, ok := chatTarget().Tool(t)
 		switch {
 		case !ok:
 		case b.has(sentName(fit)):

@@ -56,12 +56,12 @@ func responsesCall(req api.Request, model string, o *Options, asked server) (cal
 	b := responsesBuilder{options: options, model: model, server: asked, reasons: reasons(model)}
 	b.takeBody()
 
-	encodings := &responsesEncodings
+	encodings := responsesEncodings
 	if asked.compatible {
-		encodings = &compatibleEncodings
+		encodings = compatibleEncodings
 	}
 
-	encoded := encodings[b.keeping()].Encode(req.Messages)
+	encoded := encodings()[b.keeping()].Encode(req.Messages)
 	if encoded.Len() == 0 {
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ResponsesAPI}
 	}
@@ -288,7 +288,7 @@ func (b *responsesBuilder) format() content.JSON {
 		return ""
 	}
 
-	schema, dropped := responsesTarget.Form(out.JSON)
+	schema, dropped := responsesTarget().Form(out.JSON)
 	if len(dropped) > 0 {
 		b.note(api.RepairOption, "the schema of Output is sent without %s", strings.Join(dropped, ", "))
 	}
@@ -347,7 +347,7 @@ const maxTools = 128
 func (b *responsesBuilder) keepTools(tools []content.Tool) {
 	seen := map[string]bool{}
 	for _, t := range tools {
-		fit, why, ok := responsesTarget.Tool(t)
+		fit, why, ok := responsesTarget().Tool(t)
 		switch {
 		case ok && seen[t.Name]:
 			ok, why = false, "it is declared twice"

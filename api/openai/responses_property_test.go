@@ -108,7 +108,8 @@ func (w *responsesWorld) sendable(req api.Request) error {
 	if err := sameAgain(model, o, req); err != nil {
 		return err
 	}
-	return keepsItsPrefix(oneOf(w, responsesEncodings[:]...), req.Messages)
+	all := responsesEncodings()
+	return keepsItsPrefix(oneOf(w, all[:]...), req.Messages)
 }
 
 func sendableTo(model string, o *Options, req api.Request) error {

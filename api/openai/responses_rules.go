@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api/dialect"
@@ -20,19 +21,22 @@ const (
 	keepNone                  // none: the model does not reason, and refuses it
 )
 
-// responsesTarget describes what the API accepts.
-var responsesTarget, _ = dialect.TargetOf(ResponsesAPI)
+// responsesTarget returns what the API accepts.
+var responsesTarget = sync.OnceValue(func() dialect.Target {
+	t, _ := dialect.TargetOf(ResponsesAPI)
+	return t
+})
 
 // The encodings of conversations, for OpenAI and for compatible servers, by the reasoning they keep.
 var (
-	responsesEncodings  = responsesEncodingsFor(responsesTarget)
-	compatibleEncodings = responsesEncodingsFor(compatibleTarget())
+	responsesEncodings  = sync.OnceValue(func() [3]*dialect.Encoding { return responsesEncodingsFor(responsesTarget()) })
+	compatibleEncodings = sync.OnceValue(func() [3]*dialect.Encoding { return responsesEncodingsFor(compatibleTarget()) })
 )
 
 // compatibleTarget returns the rules for a compatible server. All of them accept text; of other documents, they accept
 // PDF at most.
 func compatibleTarget() dialect.Target {
-	target := responsesTarget
+	target := responsesTarget()
 	target.Documents.Types = []string{"application/pdf"}
 	return target
 }
@@ -89,7 +93,7 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 // acceptCustomCall converts a call of a custom tool. Its input is any text, which Plait holds as a JSON string.
 func acceptCustomCall(b content.ToolUse) (content.Block, string) {
 	why := ""
-	if name := responsesTarget.Name(b.Name); name != b.Name {
+	if name := responsesTarget().Name(b.Name); name != b.Name {
 		b.Name, why = name, "the tool's name is not one that the API accepts"
 	}
 	if _, ok := jsonx.Text(b.Input); !ok || !b.Input.Valid() {
@@ -449,7 +453,7 @@ func asText(i int, blocks content.Blocks, j int) []dialect.Pruned {
 		}
 
 		// Accept converts an item to a text if it belongs to another API.
-		text, _ := responsesTarget.Accept(content.Assistant, content.Opaque{API: "none", JSON: o.JSON}, false)
+		text, _ := responsesTarget().Accept(content.Assistant, content.Opaque{API: "none", JSON: o.JSON}, false)
 		found = append(found, dialect.Pruned{
 			Message: i, Block: j, With: text, Why: "an item whose reasoning is left out (" + itemType(o) + ")",
 		})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/mcp"
+	"github.com/plait-dev/plait/internal/pattern"
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
@@ -83,12 +83,12 @@ func (r *runner) bind(a *executor.Agent) {
 }
 
 // serverName matches the name before the command of a server. Environment variables are in upper case.
-var serverName = regexp.MustCompile(`^([a-z][a-z0-9_-]*)=(.+)$`)
+var serverName = pattern.Of(`^([a-z][a-z0-9_-]*)=(.+)$`)
 
 // connectServer connects to the server of one --mcp.
 func connectServer(ctx context.Context, spec string) (*mcp.Server, error) {
 	var o mcp.Options
-	if found := serverName.FindStringSubmatch(spec); found != nil {
+	if found := serverName().FindStringSubmatch(spec); found != nil {
 		o.Name, spec = found[1], found[2]
 	}
 	if strings.HasPrefix(spec, "http://") || strings.HasPrefix(spec, "https://") {

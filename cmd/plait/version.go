@@ -2,11 +2,12 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/plait-dev/plait/internal/pattern"
 )
 
 // versionInfo identifies a build of the command.
@@ -23,7 +24,7 @@ type versionInfo struct {
 
 // pseudoVersion matches the end of a version that the go command makes of a commit, such as
 // -20260301090000-0123456789ab.
-var pseudoVersion = regexp.MustCompile(`[-.]\d{14}-([0-9a-f]{12})(?:\+.*)?$`)
+var pseudoVersion = pattern.Of(`[-.]\d{14}-([0-9a-f]{12})(?:\+.*)?$`)
 
 // versionOf returns the version in the build information. A nil info is a binary built without module support.
 func versionOf(info *debug.BuildInfo) versionInfo {
@@ -40,7 +41,7 @@ func versionOf(info *debug.BuildInfo) versionInfo {
 	}
 
 	// A pseudo-version contains the commit, even if the build has no record of the checkout.
-	if found := pseudoVersion.FindStringSubmatch(v.Version); found != nil {
+	if found := pseudoVersion().FindStringSubmatch(v.Version); found != nil {
 		v.Commit = found[1]
 	}
 	for _, s := range info.Settings {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
@@ -538,7 +539,8 @@ func rowsOf(n int) int {
 }
 
 // inserts holds the statement of insertNodes, by the number of rows.
-var inserts = func() (list [maxRows + 1]string) {
+var inserts = sync.OnceValue(func() *[maxRows + 1]string {
+	var list [maxRows + 1]string
 	for rows := 1; rows <= maxRows; rows++ {
 		var b strings.Builder
 		b.WriteString(`INSERT INTO plait_nodes (conv, id, links, sum, cuts, line) VALUES `)
@@ -555,10 +557,10 @@ var inserts = func() (list [maxRows + 1]string) {
 		b.WriteString(` ON CONFLICT (conv, id) DO NOTHING`)
 		list[rows] = b.String()
 	}
-	return list
-}()
+	return &list
+})
 
-func insertNodes(rows int) string { return inserts[rows] }
+func insertNodes(rows int) string { return inserts()[rows] }
 
 // rows runs a query for all values of args, at most maxRows at a time, and calls f for every row. The query has the
 // conversation as $1, and "…" where the list of values goes.
@@ -579,15 +581,16 @@ func in(ctx context.Context, tx Tx, query string, conv int64, args []any, f func
 }
 
 // inQuery replaces … by the parameters $2 to $n+1.
-func inQuery(query string, n int) string { return strings.Replace(query, "…", parameters[n], 1) }
+func inQuery(query string, n int) string { return strings.Replace(query, "…", parameters()[n], 1) }
 
 // parameters holds "$2, $3, …" for each number of them.
-var parameters = func() (list [maxRows + 1]string) {
+var parameters = sync.OnceValue(func() *[maxRows + 1]string {
+	var list [maxRows + 1]string
 	for n := 1; n <= maxRows; n++ {
 		list[n] = strings.TrimPrefix(list[n-1]+", $"+strconv.Itoa(n+1), ", ")
 	}
-	return list
-}()
+	return &list
+})
 
 func idArgs(ids []node.ID) []any {
 	args := make([]any, len(ids))

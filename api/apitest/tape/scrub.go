@@ -11,16 +11,17 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
+	"github.com/plait-dev/plait/internal/pattern"
 )
 
 // redacted replaces a secret on a tape.
 const redacted = "REDACTED"
 
 // secretName matches the names of headers and parameters with secret values, or with values that identify the account.
-var secretName = regexp.MustCompile(`(?i)key|token($|[^s])|secret|auth|cookie|session|organi[sz]ation|project|credential|signature|password|^sig$`)
+var secretName = pattern.Of(`(?i)key|token($|[^s])|secret|auth|cookie|session|organi[sz]ation|project|credential|signature|password|^sig$`)
 
 // accountName matches the names of response headers that identify the account.
-var accountName = regexp.MustCompile(`(?i)cookie|organi[sz]ation(-id)?$|project(-id)?$`)
+var accountName = pattern.Of(`(?i)cookie|organi[sz]ation(-id)?$|project(-id)?$`)
 
 // headers lists the names of the headers that are recorded.
 type headers []string
@@ -32,7 +33,7 @@ func keptHeaders(names []string) (headers, error) {
 		"X-Request-Id", "X-Should-Retry",
 	}
 	for _, name := range names {
-		if secretName.MatchString(name) {
+		if secretName().MatchString(name) {
 			return nil, fmt.Errorf("%w: the header %s may hold a secret, and is not recorded", ErrUnusable, name)
 		}
 		kept = append(kept, http.CanonicalHeaderKey(name))
@@ -61,9 +62,9 @@ const shortest = 8
 
 // request collects the secrets in a request.
 func (s *scrubber) request(req *http.Request) {
-	s.header(req.Header, secretName)
+	s.header(req.Header, secretName())
 	for name, values := range req.URL.Query() {
-		if secretName.MatchString(name) {
+		if secretName().MatchString(name) {
 			s.found(values...)
 		}
 	}
@@ -179,7 +180,7 @@ func (s *scrubber) body(body string) string {
 
 func readable(j content.JSON) bool { return j != "" && jsonx.Depth(j) < 100 && j.Valid() }
 
-var inProject = regexp.MustCompile(`(/projects/)[^/?]+`)
+var inProject = pattern.Of(`(/projects/)[^/?]+`)
 
 // url returns the address without the values that identify the account, with its parameters in order.
 func (s *scrubber) url(address string) string {
@@ -192,13 +193,13 @@ func (s *scrubber) url(address string) string {
 
 	query := u.Query()
 	for name := range query {
-		if secretName.MatchString(name) {
+		if secretName().MatchString(name) {
 			query[name] = []string{redacted}
 		}
 	}
 
 	u.RawQuery = query.Encode()
-	return inProject.ReplaceAllString(u.String(), "${1}"+redacted)
+	return inProject().ReplaceAllString(u.String(), "${1}"+redacted)
 }
 
 // json returns j without the secrets in its decoded strings. It returns j itself if there are none.

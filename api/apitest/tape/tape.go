@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 
 	"github.com/plait-dev/plait/api"
 )
@@ -150,9 +149,17 @@ func Open(path string, o *Options) (*Tape, error) {
 	return t, err
 }
 
+// TB is what [New] uses of a testing.TB. A program that records or plays outside of tests does not link package testing.
+type TB interface {
+	Helper()
+	Cleanup(f func())
+	Error(args ...any)
+	Fatal(args ...any)
+}
+
 // New is like [Open] for a test: it fails the test if the tape cannot be opened, and closes the tape at the end of the
 // test.
-func New(t testing.TB, path string, o *Options) *Tape {
+func New(t TB, path string, o *Options) *Tape {
 	t.Helper()
 	tape, err := Open(path, o)
 	if err != nil {
@@ -249,7 +256,7 @@ func (t *Tape) record(req *http.Request, body []byte) (*http.Response, error) {
 		return nil, err
 	}
 
-	t.scrub.header(res.Header, accountName)
+	t.scrub.header(res.Header, accountName())
 	made.response = taped{status: res.StatusCode, header: t.head.of(res.Header)}
 	made.length = res.ContentLength
 	res.Body = &recorder{res.Body, t, made}
