@@ -498,7 +498,7 @@ func (p *piece) block() content.Block {
 // checkDetails returns an error if Details is neither empty nor an object.
 func (e Finish) checkDetails() error {
 	if e.Details != "" && !e.Details.IsObject() {
-		return protocol("Finish.Details is not a JSON object" + reason(e.Details))
+		return protocol("Finish.Details is not a JSON object%s", reason(e.Details))
 	}
 	return nil
 }
