@@ -20,6 +20,22 @@ func partial(t *testing.T) dag.DAG {
 	}).Append(node.StopReason{Reason: content.StopCancelled, Usage: content.Usage{Input: 7, Incomplete: true}, ToolUsage: content.Usage{Incomplete: true}})
 }
 
+// TestCallThatReachedTheLimitOfTokensIsNoFinding keeps the beginning of a call's arguments, which sending repairs.
+func TestCallThatReachedTheLimitOfTokensIsNoFinding(t *testing.T) {
+	for stop, want := range map[content.Stop][]dag.FindingKind{
+		content.StopMaxTokens: nil, content.StopContext: nil, content.StopToolUse: {dag.BadArguments},
+	} {
+		cut := func(input content.JSON) dag.DAG {
+			call := content.ToolUse{ID: "a", Name: "fetch", Input: input}
+			return fresh().Tools(declared("fetch", "")).User("Look.").Append(node.Message{
+				Role: content.Assistant, Blocks: mustOf(t, call), Answer: node.Answer{Stop: stop},
+			}).CloseTools()
+		}
+		require.Equal(t, want, kinds(cut(`{"page":`)), stop)
+		require.Equal(t, []dag.FindingKind{dag.BadArguments}, kinds(cut(`[1]`)), stop)
+	}
+}
+
 func TestPartialResponseIsSavedAndShown(t *testing.T) {
 	d := partial(t)
 	require.Empty(t, d.OpenCalls())

@@ -73,6 +73,8 @@ func (f Finding) String() string {
 //
 //   - tool calls without a result at a head, executed in part or not at all. [DAG.Verify] lists them. They are findings
 //     as soon as another node follows.
+//   - a call with incomplete arguments in a response that reached its limit of tokens. It was not executed, and is sent
+//     with what arrived.
 //   - a last message of the assistant;
 //   - a first message that is not the user's;
 //   - two messages in a row with the same role. They are sent as one.
@@ -188,13 +190,23 @@ func (v *validator) message(n *node.Node, m node.Message) {
 
 	uses := map[string]int{} // number of calls by ID
 	for i, b := range m.Blocks.All() {
-		v.block(n, m.Role, fmt.Sprintf("block %d", i), b)
+		if !cutArguments(m, b) {
+			v.block(n, m.Role, fmt.Sprintf("block %d", i), b)
+		}
 		if call, ok := b.(content.ToolUse); ok && call.ID != "" {
 			if uses[call.ID]++; uses[call.ID] == 2 {
 				v.report(n, DuplicateCallID, "%q", call.ID)
 			}
 		}
 	}
+}
+
+// cutArguments reports whether b is a call whose arguments are incomplete because the response reached its limit of
+// tokens.
+func cutArguments(m node.Message, b content.Block) bool {
+	call, ok := b.(content.ToolUse)
+	cut := m.Answer.Stop == content.StopMaxTokens || m.Answer.Stop == content.StopContext
+	return ok && cut && m.Role == content.Assistant && call.ID != "" && !call.Input.Valid()
 }
 
 func (v *validator) blocks(n *node.Node, where string, blocks content.Blocks) {

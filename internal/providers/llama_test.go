@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -30,12 +31,22 @@ import (
 // llama is a real llama.cpp server with a tiny model of random weights: it says nothing that makes sense, but as a compatible server
 // says it.
 type llama struct {
-	url    string
-	client *http.Client
+	url, key string
+	client   *http.Client
+	process  *os.Process
+	// The server's first report: that it is ready, or that it ended before.
+	ready <-chan bool
 }
+
+// llamaFiles is the folder of the unpacked server.
+type llamaFiles string
 
 // startLlama starts the server of the fixtures, and skips the test where it is absent or made for another platform.
 func startLlama(t *testing.T, args ...string) llama {
+	return unpackLlama(t).start(t, "run.sh", freePort(t), args...)
+}
+
+func unpackLlama(t *testing.T) llamaFiles {
 	if testing.Short() {
 		t.Skip("SKIPPED: a real server takes too long for -short")
 	}
@@ -47,23 +58,40 @@ func startLlama(t *testing.T, args ...string) llama {
 	dir := t.TempDir()
 	out, err := exec.CommandContext(t.Context(), "tar", "-xJf", archive, "-C", dir).CombinedOutput()
 	require.NoError(t, err, "llama-server cannot be unpacked (tar needs xz): %s", out)
+	return llamaFiles(filepath.Join(dir, "llama"))
+}
 
+func freePort(t *testing.T) string {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	address := free.Addr().String()
-	require.NoError(t, free.Close())
-	_, port, err := net.SplitHostPort(address)
+	_, port, err := net.SplitHostPort(free.Addr().String())
 	require.NoError(t, err)
+	require.NoError(t, free.Close())
+	return port
+}
 
+// start runs one of the scripts until the server is ready.
+func (f llamaFiles) start(t *testing.T, script, port string, args ...string) llama {
+	l := f.launch(t, script, port, args...)
+	require.True(t, <-l.ready, "llama-server ended before it was ready")
+	return l
+}
+
+// launch runs one of the scripts, and does not wait for the server.
+func (f llamaFiles) launch(t *testing.T, script, port string, args ...string) llama {
 	ctx, cancel := context.WithCancel(context.Background())
-	server := exec.CommandContext(ctx, filepath.Join(dir, "llama", "run.sh"), append([]string{port}, args...)...)
+	server := exec.CommandContext(ctx, filepath.Join(string(f), script), append([]string{port}, args...)...)
 	server.WaitDelay = 10 * time.Second
 	logged, err := server.StderrPipe()
 	require.NoError(t, err)
 	server.Stdout = server.Stderr
 	require.NoError(t, server.Start())
 
-	l := llama{url: "http://" + address, client: &http.Client{Transport: &http.Transport{}}}
+	ready := make(chan bool, 1)
+	l := llama{
+		url: "http://127.0.0.1:" + port, key: "none", client: &http.Client{Transport: &http.Transport{}},
+		process: server.Process, ready: ready,
+	}
 	read := make(chan struct{})
 	t.Cleanup(func() {
 		l.client.CloseIdleConnections()
@@ -73,7 +101,6 @@ func startLlama(t *testing.T, args ...string) llama {
 	})
 
 	// The server is ready once it says so. What it says later is read as well, so that it never waits for a reader.
-	ready := make(chan bool, 1)
 	go func() {
 		defer close(read)
 		lines := bufio.NewScanner(logged)
@@ -91,18 +118,17 @@ func startLlama(t *testing.T, args ...string) llama {
 		}
 		_, _ = io.Copy(io.Discard, logged)
 	}()
-	require.True(t, <-ready, "llama-server ended before it was ready")
 	return l
 }
 
 func (l llama) openAI(o openai.Options) *openai.Options {
-	o.SDK = []openaiopt.RequestOption{openaiopt.WithBaseURL(l.url + "/v1"), openaiopt.WithAPIKey("none"), openaiopt.WithHTTPClient(l.client)}
+	o.SDK = []openaiopt.RequestOption{openaiopt.WithBaseURL(l.url + "/v1"), openaiopt.WithAPIKey(l.key), openaiopt.WithHTTPClient(l.client)}
 	return &o
 }
 
 func (l llama) messages(o anthropic.Options) api.Provider {
 	o.SDK = []anthropicopt.RequestOption{
-		anthropicopt.WithoutEnvironmentDefaults(), anthropicopt.WithAPIKey("none"), anthropicopt.WithBaseURL(l.url), anthropicopt.WithHTTPClient(l.client),
+		anthropicopt.WithoutEnvironmentDefaults(), anthropicopt.WithAPIKey(l.key), anthropicopt.WithBaseURL(l.url), anthropicopt.WithHTTPClient(l.client),
 	}
 	return anthropic.New("tiny", &o)
 }
@@ -111,11 +137,27 @@ func (l llama) responses(o openai.Options) api.Provider {
 	return openai.NewResponses("tiny", l.openAI(o))
 }
 
+// llamaAPIs are the server's APIs.
+var llamaAPIs = []string{"chat", "responses", "messages"}
+
+// at returns a model of one of the server's APIs.
+func (l llama) at(name string, o api.Options, noStream bool) api.Provider {
+	switch name {
+	case "chat":
+		return openai.NewChat("tiny", l.openAI(openai.Options{Options: o, NoStream: noStream}))
+	case "responses":
+		return l.responses(openai.Options{Options: o, NoStream: noStream})
+	}
+	return l.messages(anthropic.Options{Options: o, NoStream: noStream})
+}
+
 // all is a model of each of the server's APIs.
 func (l llama) all() map[string]api.Provider {
-	return map[string]api.Provider{
-		"chat": openai.NewChat("tiny", l.openAI(openai.Options{})), "responses": l.responses(openai.Options{}), "messages": l.messages(anthropic.Options{}),
+	models := map[string]api.Provider{}
+	for _, name := range llamaAPIs {
+		models[name] = l.at(name, api.Options{}, false)
 	}
+	return models
 }
 
 // send asks as a program does by default, with retries: a connection to a real server may break.

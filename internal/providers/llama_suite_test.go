@@ -1,0 +1,365 @@
+package providers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"slices"
+
+	"strings"
+
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/tooltest"
+	"github.com/plait-dev/plait/node"
+)
+
+// eachLlamaAPI runs a test for each of the server's APIs, streamed and whole.
+func eachLlamaAPI(t *testing.T, test func(t *testing.T, name string, noStream bool)) {
+	for _, name := range llamaAPIs {
+		for mode, noStream := range map[string]bool{"streamed": false, "whole": true} {
+			t.Run(name+"/"+mode, func(t *testing.T) { test(t, name, noStream) })
+		}
+	}
+}
+
+// TestEachAPIOfACompatibleServer asks a real server for what a request can ask for.
+func TestEachAPIOfACompatibleServer(t *testing.T) {
+	files := unpackLlama(t)
+	l := files.start(t, "run.sh", freePort(t), "-c", "8192", "-np", "2")
+
+	t.Run("text arrives as it is written", func(t *testing.T) {
+		eachLlamaAPI(t, func(t *testing.T, name string, noStream bool) {
+			var written strings.Builder
+			req := asks("Hello", api.Options{MaxTokens: 12, Body: `{"ignore_eos":true}`})
+			answer, err := api.NewClient(l.at(name, api.Options{}, noStream), nil).SendFunc(t.Context(), req, func(e api.Event) error {
+				if delta, ok := e.(api.Delta); ok {
+					written.WriteString(delta.Text)
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			require.NotEmpty(t, answer.Blocks.Text())
+			if !noStream {
+				require.Equal(t, answer.Blocks.Text(), written.String())
+			}
+
+			require.Equal(t, content.StopMaxTokens, answer.Stop)
+			require.Positive(t, answer.Usage.Input+answer.Usage.CacheRead)
+			require.InDelta(t, 12, answer.Usage.Output, 1)
+		})
+	})
+
+	t.Run("tools are called as the request allows", func(t *testing.T) {
+		eachLlamaAPI(t, func(t *testing.T, name string, noStream bool) {
+			l.requireToolChoice(t, name, noStream)
+		})
+	})
+
+	t.Run("an answer has the form that was asked for, or the run fails", func(t *testing.T) {
+		type weather struct {
+			Snows bool `json:"snows"`
+		}
+		eachLlamaAPI(t, func(t *testing.T, name string, noStream bool) {
+			a := executor.Agent{Provider: l.at(name, api.Options{}, noStream), Options: api.Options{MaxTokens: 30}}
+			_, d, err := executor.RunFor[weather](t.Context(), a, dag.New().User("Does it snow?"))
+			require.Empty(t, d.Validate())
+			// The server ignores the form in its other APIs.
+			if name == "chat" {
+				require.NoError(t, err)
+			} else if err != nil {
+				require.ErrorIs(t, err, api.ErrOutput)
+			}
+		})
+	})
+
+	t.Run("a stop sequence ends the answer, or is reported as left out", func(t *testing.T) {
+		letters := strings.Fields("e a o i")
+		eachLlamaAPI(t, func(t *testing.T, name string, noStream bool) {
+			req := asks("Hello", api.Options{MaxTokens: 40, StopSequences: letters, Body: `{"ignore_eos":true}`})
+			answer, err := send(t, l.at(name, api.Options{}, noStream), req)
+			require.NoError(t, err)
+			if name == "responses" {
+				require.Len(t, answer.Repairs, 1)
+				require.Equal(t, api.RepairOption, answer.Repairs[0].Kind)
+				return
+			}
+			require.Empty(t, answer.Repairs)
+			require.False(t, strings.ContainsAny(answer.Blocks.Text(), strings.Join(letters, "")), answer.Blocks.Text())
+		})
+	})
+
+	t.Run("an image that the model cannot see is refused once", func(t *testing.T) {
+		eachLlamaAPI(t, func(t *testing.T, name string, noStream bool) {
+			picture := content.Image{Source: content.Source{MediaType: "image/png", Data: providertest.OnePNG}}
+			req := api.Request{Messages: []content.Message{providertest.Said(content.User, content.Text{Text: "What is it?"}, picture)}}
+			retries := 0
+			_, err := api.NewClient(l.at(name, api.Options{}, noStream), nil).SendFunc(t.Context(), req, func(e api.Event) error {
+				if _, ok := e.(api.Retry); ok {
+					retries++
+				}
+				return nil
+			})
+			require.ErrorIs(t, err, api.ErrInvalidRequest)
+			require.Zero(t, retries)
+		})
+	})
+
+	t.Run("thinking comes as thinking, and the conversation goes on", func(t *testing.T) {
+		l := files.start(t, "run-r1.sh", freePort(t), "-c", "8192", "-np", "2", "--reasoning-format", "deepseek")
+		eachLlamaAPI(t, func(t *testing.T, name string, noStream bool) {
+			a := executor.Agent{Provider: l.at(name, api.Options{}, noStream), Options: api.Options{MaxTokens: 40}}
+			d := dag.New()
+			for n := range 4 {
+				var err error
+				d, err = a.Run(t.Context(), d.User(fmt.Sprint("Hello ", n)))
+				require.NoError(t, err)
+			}
+			require.Empty(t, d.Validate())
+			require.Contains(t, kinds(d), "thinking")
+		})
+	})
+}
+
+// kinds returns the types of the blocks that the models wrote.
+func kinds(d dag.DAG) (all []string) {
+	for _, m := range d.Messages() {
+		if m.Role != content.Assistant {
+			continue
+		}
+		for _, b := range m.Blocks.All() {
+			switch b.(type) {
+			case content.Text:
+				all = append(all, "text")
+			case content.Thinking:
+				all = append(all, "thinking")
+			case content.ToolUse, content.CutToolUse:
+				all = append(all, "call")
+			}
+		}
+	}
+	return all
+}
+
+// requireToolChoice runs turns with each choice of tools, and requires that no other calls are executed.
+func (l llama) requireToolChoice(t *testing.T, name string, noStream bool) {
+	schema := content.JSON(`{"type":"object","properties":{"at":{"enum":["x"]}},"required":["at"]}`)
+	const turns = 2
+	for what, test := range map[string]struct {
+		options api.Options
+		most    int    // executed calls in all turns; -1 is any number
+		only    string // the tool that may be executed; "" is any
+	}{
+		"auto":             {api.Options{}, -1, ""},
+		"none":             {api.Options{ToolChoice: api.ToolsNone}, 0, ""},
+		"any":              {api.Options{ToolChoice: api.ToolsAny}, -1, ""},
+		"named":            {api.Options{ToolChoice: api.OneTool("look")}, -1, "look"},
+		"one call":         {api.Options{OneCall: true}, turns, ""},
+		"any and one call": {api.Options{ToolChoice: api.ToolsAny, OneCall: true}, turns, ""},
+	} {
+		var executed []string
+		var tools []dag.Tool
+		for _, tool := range []string{"list", "look"} {
+			tools = append(tools, executor.NewTool(content.Tool{Name: tool, Schema: schema}, func(_ context.Context, call executor.Call) (executor.Result, error) {
+				executed = append(executed, call.Name)
+				return executor.ResultOf("Nothing.")
+			}))
+		}
+
+		test.options.MaxTokens = 40
+		a := executor.Agent{
+			Provider: l.at(name, api.Options{}, noStream), Options: test.options, Tools: tools,
+			Limits: executor.Limits{Turns: 1}, Strategy: executor.Sequential(),
+		}
+		for n := range turns {
+			d, err := a.Run(t.Context(), dag.New().User(fmt.Sprint("Hello ", n)))
+			require.NoError(t, err, what)
+			require.Empty(t, d.Validate(), what)
+			if test.options.ToolChoice == api.ToolsAny {
+				require.Contains(t, kinds(d), "call", what)
+			}
+		}
+
+		if test.most >= 0 {
+			require.LessOrEqual(t, len(executed), test.most, what)
+		}
+		if test.only != "" {
+			require.False(t, slices.ContainsFunc(executed, func(s string) bool { return s != test.only }), "%s: %v", what, executed)
+		}
+	}
+}
+
+// TestConversationSwitchesAPIsOfOneServer continues one conversation for 50 turns, each with the next of the server's APIs, streamed and
+// whole. Some calls are the model's, and some were made elsewhere, because this model calls what it likes.
+func TestConversationSwitchesAPIsOfOneServer(t *testing.T) {
+	l := startLlama(t, "-c", "32768", "-np", "1")
+	tool := tooltest.Returning("ls", "a.go b.go")
+	d := dag.New().System("Be brief.").Tools(tool)
+	for turn := range 50 {
+		name, noStream := llamaAPIs[turn%3], turn/3%2 == 1
+		a := executor.Agent{
+			Provider: l.at(name, api.Options{}, noStream), Tools: []dag.Tool{tool},
+			Options: api.Options{MaxTokens: 16}, Limits: executor.Limits{Turns: 2},
+		}
+
+		switch {
+		case turn%8 == 1:
+			a.Options.ToolChoice = api.ToolsAny
+		case turn%4 == 2:
+			call := content.ToolUse{ID: "call_again", Name: "ls", Input: `{"at":"."}`}
+			d = d.User("List it.").Assistant("I look.", call).CloseTools(node.ToolExecution{Result: content.Words("a.go")})
+		}
+
+		var err error
+		d, err = a.Run(t.Context(), d.User(fmt.Sprint("Question ", turn)))
+		require.NoError(t, err, "turn %d, %s", turn, name)
+		require.Empty(t, d.Validate(), "turn %d, %s", turn, name)
+		require.Empty(t, d.OpenCalls(), "turn %d, %s", turn, name)
+	}
+
+	calls, responses := 0, 0
+	for _, n := range d.Nodes() {
+		if m, ok := n.Message(); ok && m.Answer.Model != "" {
+			responses++
+			calls += len(m.Blocks.ToolUses())
+		}
+	}
+	t.Logf("%d messages, %d of the model, with %d calls", len(d.Messages()), responses, calls)
+	require.Positive(t, calls)
+}
+
+// TestCompatibleServerFails kills, stops and restarts a real server under requests to each of its APIs, and sends what it refuses.
+func TestCompatibleServerFails(t *testing.T) {
+	files := unpackLlama(t)
+	long := asks("Tell me a long story.", api.Options{MaxTokens: 600, Body: `{"ignore_eos":true}`})
+	short := asks("Hello", api.Options{MaxTokens: 4})
+
+	t.Run("a wrong key", func(t *testing.T) {
+		l := files.start(t, "run.sh", freePort(t), "-c", "2048", "-np", "1", "--api-key", "secret")
+		eachLlamaAPI(t, func(t *testing.T, name string, noStream bool) {
+			_, err := send(t, l.at(name, api.Options{}, noStream), short)
+			require.ErrorIs(t, err, api.ErrAuth)
+
+			right := l
+			right.key = "secret"
+			_, err = send(t, right.at(name, api.Options{}, noStream), short)
+			require.NoError(t, err)
+		})
+	})
+
+	t.Run("a context that is too long", func(t *testing.T) {
+		l := files.start(t, "run.sh", freePort(t), "-c", "512", "-np", "1")
+		eachLlamaAPI(t, func(t *testing.T, name string, noStream bool) {
+			_, err := send(t, l.at(name, api.Options{}, noStream), asks(strings.Repeat("a long story ", 400), api.Options{MaxTokens: 4}))
+			require.ErrorIs(t, err, api.ErrContextTooLong)
+			_, err = send(t, l.at(name, api.Options{}, noStream), short)
+			require.NoError(t, err)
+		})
+	})
+
+	t.Run("a request while the model is loaded is sent again", func(t *testing.T) {
+		for _, name := range llamaAPIs {
+			loading := false
+			for try := 0; try < 5 && !loading; try++ { // it takes a tenth of a second
+				l := files.launch(t, "run.sh", freePort(t), "-c", "32768", "-np", "16", "--warmup")
+				often := &api.ClientOptions{Attempts: 100_000, MinWait: time.Millisecond, MaxWait: time.Millisecond}
+				_, err := api.NewClient(l.at(name, api.Options{}, false), often).SendFunc(t.Context(), short, func(e api.Event) error {
+					if retry, ok := e.(api.Retry); ok {
+						loading = loading || errors.Is(retry.Err, api.ErrOverloaded)
+					}
+					return nil
+				})
+				require.NoError(t, err, name)
+			}
+			require.True(t, loading, "%s: the server was never found loading", name)
+		}
+	})
+
+	t.Run("killed in an answer, and restarted before the retry", func(t *testing.T) {
+		for _, name := range llamaAPIs {
+			port := freePort(t)
+			l := files.start(t, "run.sh", port, "-c", "8192", "-np", "1")
+			var failed error
+			var part api.Cut
+			client := api.NewClient(l.at(name, api.Options{}, false), &api.ClientOptions{MinWait: time.Millisecond})
+			answer, err := client.SendFunc(t.Context(), long, func(e api.Event) error {
+				switch e := e.(type) {
+				case api.Delta:
+					if failed == nil {
+						require.NoError(t, l.process.Kill())
+					}
+				case api.Retry:
+					failed, part = e.Err, e.Cut
+					files.start(t, "run.sh", port, "-c", "8192", "-np", "1")
+				}
+				return nil
+			})
+			require.NoError(t, err, name)
+			require.Equal(t, content.StopMaxTokens, answer.Stop, name)
+			require.True(t, errors.Is(failed, api.ErrCut) || errors.Is(failed, api.ErrTransport), "%s: %v", name, failed)
+			require.Equal(t, content.StopCut, part.Stop, name)
+		}
+	})
+
+	t.Run("killed in an answer for good", func(t *testing.T) {
+		for _, name := range llamaAPIs {
+			l := files.start(t, "run.sh", freePort(t), "-c", "8192", "-np", "1")
+			client := api.NewClient(l.at(name, api.Options{}, false), &api.ClientOptions{Attempts: 1})
+			answer, err := client.SendFunc(t.Context(), long, func(e api.Event) error {
+				if _, ok := e.(api.Delta); ok {
+					require.NoError(t, l.process.Kill())
+				}
+				return nil
+			})
+			require.True(t, errors.Is(err, api.ErrCut) || errors.Is(err, api.ErrTransport), "%s: %v", name, err)
+			require.NotEmpty(t, answer.Blocks.Text(), name)
+			require.True(t, answer.Usage.Incomplete, name)
+
+			_, err = client.Send(t.Context(), short)
+			require.ErrorIs(t, err, api.ErrTransport, name)
+		}
+	})
+
+	t.Run("stopped, and continued", func(t *testing.T) {
+		l := files.start(t, "run.sh", freePort(t), "-c", "8192", "-np", "1")
+		eachLlamaAPI(t, func(t *testing.T, name string, noStream bool) {
+			require.NoError(t, l.process.Signal(syscall.SIGSTOP))
+			defer l.process.Signal(syscall.SIGCONT)
+			model := l.at(name, api.Options{Idle: 200 * time.Millisecond}, noStream)
+			_, err := api.NewClient(model, &api.ClientOptions{Attempts: 1}).Send(t.Context(), short)
+			require.ErrorIs(t, err, api.ErrStalled)
+
+			require.NoError(t, l.process.Signal(syscall.SIGCONT))
+			_, err = send(t, l.at(name, api.Options{}, noStream), short)
+			require.NoError(t, err)
+		})
+	})
+
+	t.Run("cancelled", func(t *testing.T) {
+		l := files.start(t, "run.sh", freePort(t), "-c", "8192", "-np", "1")
+		for _, name := range llamaAPIs {
+			ctx, cancel := context.WithCancel(t.Context())
+			model := l.at(name, api.Options{}, false)
+			answer, err := api.NewClient(model, nil).SendFunc(ctx, long, func(e api.Event) error {
+				if _, ok := e.(api.Delta); ok {
+					cancel()
+				}
+				return nil
+			})
+			require.ErrorIs(t, err, context.Canceled, name)
+			require.Equal(t, content.StopCut, answer.Stop, name)
+			_, err = send(t, model, short)
+			require.NoError(t, err, name)
+		}
+	})
+}
