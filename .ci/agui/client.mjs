@@ -46,6 +46,13 @@ const open = agent.messages.at(-1).toolCalls;
 agent.addMessage({ id: "r1", role: "tool", toolCallId: open[0].id, content: "blue" });
 await agent.runAgent({ tools });
 
+// A sub-agent, whose events name it.
+const helped = connect({ threadId: "helped" });
+helped.addMessage({ id: "u2", role: "user", content: "Help." });
+await helped.runAgent({});
+const look = helped.pendingInterrupts.map(({ id }) => ({ interruptId: id, status: "resolved", payload: { approved: true } }));
+await helped.runAgent({ resume: look });
+
 // Another window knows the thread and nothing else.
 const window = connect();
 await window.runAgent({ tools });
@@ -55,4 +62,5 @@ const shown = (messages) => messages.filter((m) => m.role !== "reasoning").map((
 console.log(JSON.stringify({
   types, invalid, asked: asked.length, open: open.map((c) => c.function.name), state: agent.state,
   messages: shown(agent.messages), window: shown(window.messages),
+  helped: helped.messages.filter((m) => m.role !== "reasoning").map((m) => [m.role, m.content ?? "", m.subagentRunId ? "helper" : ""]),
 }));

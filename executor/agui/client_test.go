@@ -34,11 +34,17 @@ func TestProtocolsOwnClient(t *testing.T) {
 	model := apitest.NewScript(
 		apitest.Answer(content.Text{Text: "I delete it."}, call("delete")).Think("Hm.", "s"),
 		apitest.Call(call("color")),
-		apitest.Say("Done."))
+		apitest.Say("Done."),
+		apitest.Call(apitest.Use("helper", executor.Task{Task: "Go."})), apitest.Say("Helped."))
+	helper := executor.SubAgent("helper", "Helps.", executor.Agent{Provider: apitest.NewScript(
+		apitest.Answer(content.Text{Text: "I look."}, call("look")).Think("Where?", "s"), apitest.Say("There.")),
+		Tools: []dag.Tool{executor.Func("look", "Looks.", func(context.Context, none) (string, error) { return "seen", nil })},
+		Hooks: []executor.Hook{executor.RequireApproval("look")},
+	})
 	agent := executor.Agent{
-		Provider: model, Tools: []dag.Tool{remove}, Hooks: []executor.Hook{executor.RequireApproval("delete")},
+		Provider: model, Tools: []dag.Tool{remove, helper}, Hooks: []executor.Hook{executor.RequireApproval("delete")},
 	}
-	server := httptest.NewServer(agui.Handler(agent, nil))
+	server := httptest.NewServer(agui.Handler(agent, &agui.Options{SubAgents: true}))
 	defer server.Close()
 
 	client := exec.CommandContext(t.Context(), "node", script, server.URL)
@@ -51,6 +57,7 @@ func TestProtocolsOwnClient(t *testing.T) {
 		Asked            int
 		State            map[string]int
 		Messages, Window [][2]string
+		Helped           [][3]string
 	}
 	require.NoError(t, json.Unmarshal(out, &got), "%s", out)
 	require.Empty(t, got.Invalid)
@@ -62,7 +69,14 @@ func TestProtocolsOwnClient(t *testing.T) {
 		{"assistant", "Done."},
 	}, got.Messages)
 	require.Equal(t, got.Messages, got.Window)
-	for _, kind := range []string{"REASONING_START", "STATE_SNAPSHOT", "TOOL_CALL_RESULT", "MESSAGES_SNAPSHOT"} {
+	require.Equal(t, [][3]string{
+		{"user", "Help.", ""}, {"assistant", "", ""}, {"tool", "There.", ""}, // a client keeps results at their calls
+		{"assistant", "I look.", "helper"}, {"tool", "seen", "helper"}, {"assistant", "There.", "helper"},
+		{"assistant", "Helped.", ""},
+	}, got.Helped)
+	for _, kind := range []string{
+		"REASONING_START", "STATE_SNAPSHOT", "TOOL_CALL_RESULT", "MESSAGES_SNAPSHOT", "SUBAGENT_STARTED", "SUBAGENT_FINISHED",
+	} {
 		require.Contains(t, got.Types, kind)
 	}
 }

@@ -19,7 +19,9 @@
 //   - A call of a deferred tool of the agent's own ends the run with an interrupt of the reason "tool_result". The
 //     client cannot answer it: the program resumes the conversation with the result.
 //   - The client's state is in the context of tools and hooks: see [State].
-//   - Events of sub-agents are not sent, only their results.
+//   - Of sub-agents only the results are sent. With [Options].SubAgents, their texts, thinking, calls and results are sent
+//     too: with the ID of the sub-agent's run, between the events that report its beginning and its end.
+//   - While nothing happens, a comment every 15 seconds keeps the connection open.
 //
 // # Reconnect
 //

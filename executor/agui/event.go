@@ -20,6 +20,10 @@ type event struct {
 	ToolCallID      string   `json:"toolCallId,omitempty"`
 	ToolCallName    string   `json:"toolCallName,omitempty"`
 	ParentMessageID string   `json:"parentMessageId,omitempty"`
+	SubagentRunID   string   `json:"subagentRunId,omitempty"`
+	ParentSubagent  string   `json:"parentSubagentRunId,omitempty"`
+	ParentCallID    string   `json:"parentToolCallId,omitempty"`
+	Name            string   `json:"name,omitempty"`     // of a sub-agent
 	Content         any      `json:"content,omitempty"`  // a string, which may be empty, or a list of parts
 	Snapshot        any      `json:"snapshot,omitempty"` // the state
 	Messages        any      `json:"messages,omitempty"` // a list of messages, which may be empty
@@ -28,11 +32,12 @@ type event struct {
 	Code            string   `json:"code,omitempty"`
 }
 
-// outcome is how a run ended.
+// outcome is how a run, or the run of a sub-agent, ended.
 type outcome struct {
 	Type           string      `json:"type"`
 	Interrupts     []interrupt `json:"interrupts,omitempty"`
 	PendingCallIDs []string    `json:"pendingToolCallIds,omitempty"`
+	InterruptIDs   []string    `json:"interruptIds,omitempty"` // that a sub-agent has raised itself
 }
 
 // interrupt is a question for approval.

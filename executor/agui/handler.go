@@ -21,6 +21,10 @@ type Options struct {
 	// Thread returns the key of the conversation for the thread that a request names. An error refuses the request with
 	// status 403. Defaults to the thread's ID itself, which lets every client have every thread.
 	Thread func(r *http.Request, threadID string) (key string, err error)
+	// SubAgents also sends what sub-agents write, think and call, as events that name the sub-agent's run. Such messages
+	// are not part of the thread: a snapshot leaves them out. Defaults to false: only the result of a sub-agent is sent,
+	// because its messages may not be meant for the user.
+	SubAgents bool
 	// Log gets the error of each run that fails. Defaults to none.
 	Log *slog.Logger
 }
@@ -85,7 +89,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
-	s := &stream{handler: h, in: in, w: w, flush: http.NewResponseController(w).Flush}
+	s := &stream{handler: h, in: in, w: w, flush: http.NewResponseController(w).Flush, agents: map[string]*speaker{}}
+	s.main = &speaker{stream: s}
+	defer s.keepAlive()()
 	s.run(r.Context(), conversation)
 }
 

@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"net/http"
+	"sync"
+	"time"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
@@ -17,21 +18,22 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// stream is the response to one request. One goroutine uses it.
+// stream is the response to one request. One goroutine uses it, and another one keeps the connection alive.
 type stream struct {
 	*handler
-	in    input
-	w     io.Writer
-	flush func() error
-	err   error // of the connection; the run ends with it
+	in input
 
-	ids   map[node.ID]string // of the messages of the conversation
-	said  string             // the ID of the last message with calls
-	dag   dag.DAG            // as of the last snapshot or turn
-	text  bool               // a text is being sent, as the message next
-	think bool               // thinking is
-	tools map[string]bool    // the names of the client's own tools
-	given map[string]bool    // the IDs of the calls whose results the client has sent
+	writing sync.Mutex // guards the next three
+	w       io.Writer
+	flush   func() error
+	err     error // of the connection; the run ends with it
+
+	ids    map[node.ID]string  // of the messages of the conversation
+	dag    dag.DAG             // as of the last snapshot or turn
+	main   *speaker            // the agent of the thread
+	agents map[string]*speaker // the sub-agents under way, by pathKey
+	tools  map[string]bool     // the names of the client's own tools
+	given  map[string]bool     // the IDs of the calls whose results the client has sent
 }
 
 // run runs the agent on a thread, and sends the events.
@@ -100,9 +102,10 @@ func (s *stream) know(d dag.DAG) {
 		id := messageID(n, i)
 		s.ids[n.ID()] = id
 		if m, _ := n.Message(); len(m.Blocks.ToolUses()) > 0 {
-			s.said = id
+			s.main.said = id
 		}
 	}
+	s.main.count = len(s.ids)
 }
 
 // catchUp sends the messages of the thread if the client lacks one of those that were stored.
@@ -124,111 +127,30 @@ func (s *stream) forward(events iter.Seq2[executor.Event, error], state *Shared)
 	for e, err := range events {
 		switch e := e.(type) {
 		case executor.MessageDelta:
-			s.delta(e.Event)
+			s.main.delta(e.Event)
 		case executor.Retry:
-			s.close()
+			s.main.close()
 			s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: messagesOf(s.dag)})
 		case executor.MessageEnd:
-			s.messageEnd(e.Node)
+			s.main.messageEnd(e.Node)
 		case executor.ToolEnd:
-			s.result(e.Execution)
+			s.main.result(e.Execution)
+		case executor.Child:
+			s.child(e)
 		case executor.TurnEnd:
 			s.dag = e.DAG
 		case executor.End:
-			s.close()
+			s.main.close()
 			s.sendState(state)
 			return e, err
 		}
 
 		s.sendState(state)
-		if s.err != nil {
+		if s.lost() != nil {
 			break // cancels the run
 		}
 	}
-	return executor.End{}, s.err
-}
-
-// next returns the ID of the message that comes next.
-func (s *stream) next() string { return numbered(len(s.ids)) }
-
-// delta sends a piece of text or thinking.
-func (s *stream) delta(e api.Event) {
-	d, ok := e.(api.Delta)
-	if !ok || d.Text == "" {
-		return
-	}
-	switch d.Kind {
-	case api.DeltaText:
-		s.endThinking()
-		if !s.text {
-			s.text = true
-			s.send(event{Type: "TEXT_MESSAGE_START", MessageID: s.next(), Role: "assistant"})
-		}
-		s.send(event{Type: "TEXT_MESSAGE_CONTENT", MessageID: s.next(), Delta: d.Text})
-	case api.DeltaThinking:
-		if !s.think {
-			s.think = true
-			s.send(event{Type: "REASONING_START", MessageID: s.thought()})
-			s.send(event{Type: "REASONING_MESSAGE_START", MessageID: s.thought(), Role: "reasoning"})
-		}
-		s.send(event{Type: "REASONING_MESSAGE_CONTENT", MessageID: s.thought(), Delta: d.Text})
-	}
-}
-
-// thought returns the ID of the thinking of the message that comes next.
-func (s *stream) thought() string { return s.next() + "/reasoning" }
-
-// close ends what is being sent of a message.
-func (s *stream) close() {
-	s.endThinking()
-	if s.text {
-		s.text = false
-		s.send(event{Type: "TEXT_MESSAGE_END", MessageID: s.next()})
-	}
-}
-
-func (s *stream) endThinking() {
-	if s.think {
-		s.think = false
-		s.send(event{Type: "REASONING_MESSAGE_END", MessageID: s.thought()})
-		s.send(event{Type: "REASONING_END", MessageID: s.thought()})
-	}
-}
-
-// messageEnd ends a message, and sends its calls. A text that was not streamed is sent as a whole.
-func (s *stream) messageEnd(n *node.Node) {
-	if n == nil {
-		s.close()
-		return
-	}
-
-	m, _ := n.Message()
-	id := s.next()
-	if text := m.Blocks.Text(); m.Role == content.Assistant && text != "" && !s.text {
-		s.delta(api.Delta{Kind: api.DeltaText, Text: text})
-	}
-	s.close()
-	s.ids[n.ID()] = id
-	for index, call := range m.Blocks.ToolUses() {
-		s.said = id
-		callID := callOf(id, index)
-		s.send(event{Type: "TOOL_CALL_START", ToolCallID: callID, ToolCallName: call.Name, ParentMessageID: id})
-		if call.Input != "" {
-			s.send(event{Type: "TOOL_CALL_ARGS", ToolCallID: callID, Delta: string(call.Input)})
-		}
-		s.send(event{Type: "TOOL_CALL_END", ToolCallID: callID})
-	}
-}
-
-// result sends the result of a call, unless it came from the client.
-func (s *stream) result(e node.ToolExecution) {
-	id := callOf(s.said, e.Index)
-	if s.given[id] {
-		return
-	}
-	s.send(event{
-		Type: "TOOL_CALL_RESULT", MessageID: resultOf(id), ToolCallID: id, Role: "tool", Content: contentOf(e.Result),
-	})
+	return executor.End{}, s.lost()
 }
 
 // sendState sends the state if it has changed.
@@ -269,6 +191,7 @@ var approval = map[string]any{
 // pause ends the response of a run that waits: for results of the client's tools, or else for what the client only can
 // decide about, or wait for.
 func (s *stream) pause(c executor.Continuation) {
+	s.suspend(c)
 	var calls []string
 	var questions []interrupt
 	for _, p := range c.Pending {
@@ -338,12 +261,19 @@ func (s *stream) fail(ctx context.Context, err error) {
 
 // send sends an event, unless the connection is lost.
 func (s *stream) send(e event) {
+	data, err := json.Marshal(e)
+	s.write(append(append([]byte("data: "), data...), "\n\n"...), err)
+}
+
+// write writes and flushes data, unless the connection is lost. An error of err is one of the connection.
+func (s *stream) write(data []byte, err error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	if s.err != nil {
 		return
 	}
-	data, err := json.Marshal(e)
 	if err == nil {
-		_, err = fmt.Fprintf(s.w, "data: %s\n\n", data)
+		_, err = s.w.Write(data)
 	}
 	if err == nil {
 		err = s.flush()
@@ -354,4 +284,37 @@ func (s *stream) send(e event) {
 		err = nil
 	}
 	s.err = err
+}
+
+// lost returns the error of the connection.
+func (s *stream) lost() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.err
+}
+
+// beat is the time between two comments.
+const beat = 15 * time.Second
+
+// keepAlive writes a comment from time to time until stop is called, so that proxies keep a connection open on which a
+// run says nothing for long. A client ignores comments.
+func (s *stream) keepAlive() (stop func()) {
+	done, joined := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(joined)
+		beats := time.NewTicker(beat)
+		defer beats.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-beats.C:
+				s.write([]byte(":\n\n"), nil)
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-joined
+	}
 }

@@ -1,0 +1,225 @@
+package agui
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+)
+
+// speaker is who says messages and makes calls: the agent of the thread, or a sub-agent.
+type speaker struct {
+	*stream
+	run   string // the ID of the sub-agent's run: that of the call; "" for the agent of the thread
+	count int    // the messages of its conversation
+	said  string // the ID of its last message with calls
+	text  bool   // a text is being sent, as the message next
+	think bool   // thinking is
+
+	suspended bool // the run has paused; its End follows
+}
+
+// say sends an event of the speaker.
+func (s *speaker) say(e event) {
+	e.SubagentRunID = s.run
+	s.send(e)
+}
+
+// named returns the ID of a message of the speaker. Those of sub-agents begin with their run.
+func (s *speaker) named(id string) string {
+	if s.run == "" {
+		return id
+	}
+	return s.run + "/" + id
+}
+
+// next returns the ID of the message that comes next.
+func (s *speaker) next() string { return s.named(numbered(s.count)) }
+
+// delta sends a piece of text or thinking.
+func (s *speaker) delta(e api.Event) {
+	d, ok := e.(api.Delta)
+	if !ok || d.Text == "" {
+		return
+	}
+	switch d.Kind {
+	case api.DeltaText:
+		s.endThinking()
+		if !s.text {
+			s.text = true
+			s.say(event{Type: "TEXT_MESSAGE_START", MessageID: s.next(), Role: "assistant"})
+		}
+		s.say(event{Type: "TEXT_MESSAGE_CONTENT", MessageID: s.next(), Delta: d.Text})
+	case api.DeltaThinking:
+		if !s.think {
+			s.think = true
+			s.say(event{Type: "REASONING_START", MessageID: s.thought()})
+			s.say(event{Type: "REASONING_MESSAGE_START", MessageID: s.thought(), Role: "reasoning"})
+		}
+		s.say(event{Type: "REASONING_MESSAGE_CONTENT", MessageID: s.thought(), Delta: d.Text})
+	}
+}
+
+// thought returns the ID of the thinking of the message that comes next.
+func (s *speaker) thought() string { return s.next() + "/reasoning" }
+
+// close ends what is being sent of a message.
+func (s *speaker) close() {
+	s.endThinking()
+	if s.text {
+		s.text = false
+		s.say(event{Type: "TEXT_MESSAGE_END", MessageID: s.next()})
+	}
+}
+
+func (s *speaker) endThinking() {
+	if s.think {
+		s.think = false
+		s.say(event{Type: "REASONING_MESSAGE_END", MessageID: s.thought()})
+		s.say(event{Type: "REASONING_END", MessageID: s.thought()})
+	}
+}
+
+// messageEnd ends a message, and sends its calls. A text that was not streamed is sent as a whole.
+func (s *speaker) messageEnd(n *node.Node) {
+	if n == nil {
+		s.close()
+		return
+	}
+
+	m, _ := n.Message()
+	id := s.next()
+	if text := m.Blocks.Text(); m.Role == content.Assistant && text != "" && !s.text {
+		s.delta(api.Delta{Kind: api.DeltaText, Text: text})
+	}
+	s.close()
+	s.count++
+	if s.run == "" {
+		s.ids[n.ID()] = id
+	}
+	for index, call := range m.Blocks.ToolUses() {
+		s.said = id
+		callID := callOf(id, index)
+		s.say(event{Type: "TOOL_CALL_START", ToolCallID: callID, ToolCallName: call.Name, ParentMessageID: id})
+		if call.Input != "" {
+			s.say(event{Type: "TOOL_CALL_ARGS", ToolCallID: callID, Delta: string(call.Input)})
+		}
+		s.say(event{Type: "TOOL_CALL_END", ToolCallID: callID})
+	}
+}
+
+// result sends the result of a call, unless it came from the client.
+func (s *speaker) result(e node.ToolExecution) {
+	id := callOf(s.said, e.Index)
+	if s.given[id] {
+		return
+	}
+	s.say(event{
+		Type: "TOOL_CALL_RESULT", MessageID: resultOf(id), ToolCallID: id, Role: "tool", Content: contentOf(e.Result),
+	})
+}
+
+// child sends an event of a sub-agent, if the program wants it.
+func (s *stream) child(e executor.Child) {
+	if !s.SubAgents {
+		return
+	}
+	key := pathKey(e.Path)
+	a := s.agents[key]
+	if start, ok := e.Event.(executor.RunStart); ok && a == nil {
+		a = s.startAgent(e.Path, start)
+	}
+	if a == nil {
+		return // the run was over before this request
+	}
+
+	switch inner := e.Event.(type) {
+	case executor.MessageDelta:
+		a.delta(inner.Event)
+	case executor.Retry:
+		a.close()
+		a.count++ // what was shown of the first attempt stays a message of its own
+	case executor.MessageEnd:
+		a.messageEnd(inner.Node)
+	case executor.ToolEnd:
+		a.result(inner.Execution)
+	case executor.Paused:
+		a.close()
+		a.suspended = true // it may continue in this response: see suspend
+	case executor.End:
+		if a.suspended {
+			a.suspended = false
+			return
+		}
+		a.end(inner)
+		delete(s.agents, key)
+	}
+}
+
+// startAgent sends the start of a sub-agent's run, or that it continues. It returns nil if the parent is not shown.
+func (s *stream) startAgent(path []executor.Call, start executor.RunStart) *speaker {
+	parent, call := s.main, path[len(path)-1]
+	if len(path) > 1 {
+		if parent = s.agents[pathKey(path[:len(path)-1])]; parent == nil {
+			return nil
+		}
+	}
+
+	// The ID of the call is the same in each request, so that results find their calls after a pause.
+	a := &speaker{stream: s, run: callOf(parent.said, call.Index)}
+	for i, n := range messageNodes(start.DAG) {
+		a.count = i + 1
+		if m, _ := n.Message(); len(m.Blocks.ToolUses()) > 0 {
+			a.said = a.named(numbered(i))
+		}
+	}
+
+	a.say(event{
+		Type: "SUBAGENT_STARTED", Name: call.Name, ParentSubagent: parent.run, ParentMessageID: parent.said,
+		ParentCallID: a.run,
+	})
+	s.agents[pathKey(path)] = a
+	return a
+}
+
+// end sends the end of a sub-agent's run. An error is the parent's to tell, as the result of the call.
+func (s *speaker) end(e executor.End) {
+	s.close()
+	if e.Stop.Reason == content.StopError {
+		s.say(event{Type: "SUBAGENT_ERROR", Message: "The sub-agent failed."})
+		return
+	}
+	s.say(event{Type: "SUBAGENT_FINISHED", Outcome: &outcome{Type: "success"}})
+}
+
+// suspend sends the end of the sub-agents that wait when the response ends, the inner ones first, with the interrupts
+// that each has raised itself.
+func (s *stream) suspend(c executor.Continuation) {
+	keys := slices.SortedFunc(maps.Keys(s.agents), func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))
+	})
+	for _, key := range keys {
+		o := &outcome{Type: "suspended"}
+		for _, p := range c.Pending {
+			if pathKey(p.Path) == key {
+				o.InterruptIDs = append(o.InterruptIDs, s.interruptID(c, p))
+			}
+		}
+		s.agents[key].say(event{Type: "SUBAGENT_FINISHED", Outcome: o})
+	}
+}
+
+// pathKey names the sub-agent that a path leads to.
+func pathKey(path []executor.Call) string {
+	var key strings.Builder
+	for _, call := range path {
+		fmt.Fprintf(&key, "/%d", call.Index)
+	}
+	return key.String()
+}
