@@ -19,7 +19,9 @@ type Step struct {
 	// a failed call, "stop max_turns". In the reason of a failure, long numbers and identifiers are replaced by "#", so
 	// that two failures of one kind have one label.
 	Label string `json:"label"`
-	// Text is the beginning of the content on one line.
+	// Kind is the kind of the node: "user", "assistant", "tool call", "stop" and so on.
+	Kind string `json:"kind"`
+	// Text is the beginning of the content on one line; of a tool call, the arguments and the first line of the result.
 	Text string `json:"text,omitempty"`
 	// Node is the end of the node's ID, as DAG.Find accepts it.
 	Node string `json:"node"`
@@ -41,8 +43,8 @@ type Path struct {
 	// Base is the more frequent path that has most in common with this one, or 0 for none. Same is the number of steps
 	// at the beginning with the same labels, and SameContent how many of these said the same as well.
 	Base        int `json:"base,omitempty"`
-	Same        int `json:"same,omitempty"`
-	SameContent int `json:"same_content,omitempty"`
+	Same        int `json:"same"`
+	SameContent int `json:"same_content"`
 	// Step is the label of the first step that differs from Base, and Instead the one of Base. Each is "" if that path
 	// has ended.
 	Step    string `json:"step,omitempty"`
@@ -50,8 +52,9 @@ type Path struct {
 }
 
 const (
-	maxSteps = 400 // kept of a row
-	maxText  = 100 // cells of a step's text
+	maxSteps     = 400 // kept of a row
+	maxText      = 120 // cells of a step's text
+	maxArguments = 60  // characters of the arguments in it
 )
 
 // walk finds the steps of the conversation.
@@ -71,7 +74,7 @@ func (r *Row) walk(d dag.DAG) {
 		}
 		digest := n.Digest()
 		r.Steps = append(r.Steps, Step{
-			Label: label, Text: textOf(said), Node: node.ShortID(n.ID()), Digest: hex.EncodeToString(digest[:8]),
+			Label: label, Kind: safetext.Line(said.Word, maxText), Text: textOf(said), Node: node.ShortID(n.ID()), Digest: hex.EncodeToString(digest[:8]),
 			Failed: failureOf(n, said) != nil,
 		})
 	}
@@ -100,7 +103,11 @@ func labelOf(n *node.Node, said describe.Node) string {
 func textOf(said describe.Node) string {
 	switch {
 	case said.Sort == describe.Call:
-		return safetext.Line(describe.Arguments(said.Called.Input, maxText), maxText)
+		text := describe.Arguments(said.Called.Input, maxArguments)
+		if result := firstLine(describe.Text(said.Blocks)); result != "" {
+			text += " → " + result
+		}
+		return safetext.Line(text, maxText)
 	case said.Blocks.Len() > 0:
 		if text := describe.Text(said.Blocks); text != "" {
 			return safetext.Line(text, maxText)

@@ -31,6 +31,11 @@ const (
 	CannotRead Outcome = "unreadable" // the conversation cannot be read
 )
 
+// Outcomes returns all outcomes, in the order in which a report lists them.
+func Outcomes() []Outcome {
+	return []Outcome{Ended, Failed, CutOff, InDoubt, Paused, Open, Cancelled, NoOutcome, CannotRead}
+}
+
 // Row describes one conversation.
 type Row struct {
 	// Name is the name that the program gave the conversation, such as that of its file.

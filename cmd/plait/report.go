@@ -11,6 +11,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/report"
+	"github.com/plait-dev/plait/viz/page"
 )
 
 // reportFlags are the flags of plait report.
@@ -22,7 +23,7 @@ type reportFlags struct {
 }
 
 // reportForms are the forms of a report, in the order of the help text.
-var reportForms = []string{"text", "json", "csv"}
+var reportForms = []string{"text", "json", "csv", "html"}
 
 func reportCommand(s *streams) *cobra.Command {
 	var f reportFlags
@@ -52,6 +53,7 @@ node that several conversations share counts in each of them.`,
 		Example: `  plait report runs/
   plait report runs/ --by model --prices prices.json
   plait report runs/ --where outcome=failed --sort -cost -n 10
+  plait report runs/ --as html > runs.html
   plait report sessions.db --json | jq '.rows[] | select(.calls > 9).name'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return s.reportOn(args, f) },
@@ -196,6 +198,8 @@ func (s *streams) writeReport(out reportOutput, f reportFlags) error {
 		return s.printJSON(out)
 	case "csv":
 		return out.writeCSV(s.out)
+	case "html":
+		return page.WriteReport(s.out, out.Rows, &page.ReportOptions{Currency: out.Currency})
 	}
 
 	_, width := terminalOf(s.out)

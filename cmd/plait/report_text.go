@@ -342,10 +342,7 @@ func partsText(p report.Path, steps []report.Step) string {
 func (t *reportText) total() {
 	s := t.Total
 	var parts []string
-	for _, o := range []report.Outcome{
-		report.Ended, report.Failed, report.CutOff, report.InDoubt, report.Paused, report.Open, report.Cancelled,
-		report.NoOutcome, report.CannotRead,
-	} {
+	for _, o := range report.Outcomes() {
 		if n := s.Outcomes[o]; n > 0 {
 			parts = append(parts, t.paint(outcomeColor(o), describe.Number(n)+" "+string(o)))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/report"
 	"github.com/plait-dev/plait/viz/page"
 )
 
@@ -39,6 +40,22 @@ func ExampleOptions() {
 		fmt.Println(err)
 	}
 	fmt.Println(strings.Contains(file.String(), `\"prompt\":\"What is a DAG?\"`))
+	// Output:
+	// true
+}
+
+// A page about many conversations.
+func ExampleWriteReport() {
+	rows := []report.Row{
+		report.Of("runs/1.json", dag.New().User("What is a DAG?").Assistant("A graph without cycles."), nil),
+		report.Of("runs/2.json", dag.New().User("What is a DAG?"), nil),
+	}
+
+	var file bytes.Buffer
+	if err := page.WriteReport(&file, rows, &page.ReportOptions{Title: "Two runs"}); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(strings.Contains(file.String(), "<title>Two runs</title>"))
 	// Output:
 	// true
 }

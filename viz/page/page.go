@@ -10,6 +10,8 @@
 // time, tokens and failures, and sums them up by model, tool and sub-agent. A timeline shows what ran when. The page
 // finds failures, compares two heads, opens the conversations of sub-agents, and prints. "?" lists its keys.
 //
+// [WriteReport] writes a page about many conversations, to find the ones to look at.
+//
 // The texts of a conversation are untrusted. The page shows them letter for letter. Nothing in them can run, fetch or
 // link, and a Content-Security-Policy allows only the page's own script and style. Nothing is loaded from elsewhere.
 // The page contains the whole conversation: use [dag.DAG.Redact] to erase what must not be shared.

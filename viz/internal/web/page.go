@@ -68,9 +68,12 @@ var assets embed.FS
 // parts returns the assets in the form included in a page.
 var parts = sync.OnceValue(func() (p struct{ page, style, script string }) {
 	p.page, p.style = asset("page.html"), joined("*.css")
-	p.script = "(() => {\n'use strict';\n" + joined("*.js") + "})();\n" // one function scope for all
+	p.script = inScope(joined("*.js"))
 	return p
 })
+
+// inScope returns a script in a function scope of its own.
+func inScope(script string) string { return "(() => {\n'use strict';\n" + script + "})();\n" }
 
 // joined returns all assets whose names match a pattern, in the order of their names.
 func joined(pattern string) string {
@@ -94,12 +97,16 @@ func asset(name string) string {
 // conversion of a string to a script. A live page may connect to its server. A server sends the policy as a header too.
 func Policy(live bool) string {
 	p := parts()
-	policy := "default-src 'none'; script-src 'sha256-" + hash(p.script) + "'; style-src 'sha256-" + hash(p.style) + "'; " +
-		"img-src data: blob:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 	if live {
-		policy += "; connect-src 'self'"
+		return policy(p.style, p.script) + "; connect-src 'self'"
 	}
-	return policy
+	return policy(p.style, p.script)
+}
+
+// policy returns the policy of a page that consists of a style and a script.
+func policy(style, script string) string {
+	return "default-src 'none'; script-src 'sha256-" + hash(script) + "'; style-src 'sha256-" + hash(style) + "'; " +
+		"img-src data: blob:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 }
 
 func hash(s string) string {

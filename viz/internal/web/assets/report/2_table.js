@@ -1,0 +1,158 @@
+// The table of conversations.
+
+const columns = [
+  {key: 'outcome', title: 'outcome'},
+  {key: 'turns', title: 'turns', hide: 'wide-only', cell: row => row.error ? '' : number(row.turns)},
+  {key: 'calls', title: 'calls', hide: 'not-small', cell: row => row.error ? '' : number(row.calls)},
+  {key: 'failed', title: 'failed', hide: 'not-small', cell: row => row.failed ? number(row.failed) : ''},
+  ...data.currency ? [{key: 'cost', title: data.currency, hide: 'not-small', cell: row => row.money}] : [],
+  {key: 'tokens', title: 'tokens', hide: 'wide-only', cell: row => row.error ? '' : number(row.tokens)},
+  {key: 'took', title: 'time', hide: 'wide-only', cell: row => duration(row.took)},
+  {key: 'name', title: 'conversation'},
+];
+
+let shown = []; // the rows in the table, in order
+
+function draw() {
+  const list = inOrder();
+  const parts = groups(list);
+  shown = parts.flatMap(part => view.closed.has(part.value) ? [] : part.rows);
+  const most = Math.max(view.most, shownAtFirst);
+  const cut = shown.length > most;
+  if (cut) shown = shown.slice(0, most);
+  const visible = new Set(shown);
+
+  const bodies = parts.flatMap(part => [
+    part.value === null ? null : groupHead(part),
+    ...part.rows.filter(row => visible.has(row)).map(tableRow),
+  ]);
+  show($('rows'), el('thead', {}, el('tr', {}, el('th', {class: 'choose'}), columns.map(headCell))), el('tbody', {}, bodies));
+  $('more').hidden = !cut;
+  $('more').textContent = 'Show more of ' + count(list.length, 'conversation');
+
+  if (!shown.includes(view.at)) view.at = shown[0] ?? null;
+  drawFilters();
+  drawTop(list);
+  drawSide(list);
+  mark();
+}
+
+function headCell(column) {
+  const sorted = view.sort === column.key;
+  return el('th', {class: [column.hide, !['outcome', 'name'].includes(column.key) && 'right'].filter(Boolean).join(' '), scope: 'col', 'aria-sort': sorted ? (view.down ? 'descending' : 'ascending') : 'none'},
+    el('button', {class: 'link', onclick: () => sortBy(column.key)}, column.title, sorted ? (view.down ? ' ↓' : ' ↑') : ''));
+}
+
+// sortBy sorts by a column: numbers begin with the largest. The third time is the order of the file again.
+function sortBy(key) {
+  const down = key !== 'name' && key !== 'outcome';
+  if (view.sort !== key) [view.sort, view.down] = [key, down];
+  else if (view.down === down) view.down = !down;
+  else view.sort = '';
+  draw();
+}
+
+function groupHead(part) {
+  const sum = sums(part.rows);
+  const open = !view.closed.has(part.value);
+  const ended = part.rows.filter(wellEnded).length;
+  const toggle = () => {
+    if (open) view.closed.add(part.value);
+    else view.closed.delete(part.value);
+    draw();
+  };
+  return el('tr', {class: 'group'}, el('th', {colspan: columns.length + 1, scope: 'rowgroup'},
+    el('button', {class: 'link', onclick: toggle, 'aria-expanded': String(open)}, open ? '▾ ' : '▸ ', part.value || '(none)'),
+    el('span', {class: 'quiet'}, [count(part.rows.length, 'conversation'), ended + ' ended', count(sum.calls, 'call'), sum.failed && number(sum.failed) + ' failed',
+      data.currency && money(sum) + ' ' + data.currency, duration(sum.took)].filter(Boolean).join(' · '))));
+}
+
+function tableRow(row) {
+  const pick = event => {
+    event.stopPropagation();
+    choose(row);
+  };
+  return el('tr', {id: 'row' + row.index, class: gone.has(row.outcome) ? 'bad' : wellEnded(row) ? '' : 'odd', onclick: () => { at(row); detail(row); }},
+    el('td', {class: 'choose'}, el('input', {type: 'checkbox', 'aria-label': 'choose ' + row.name, tabindex: -1, onclick: pick})),
+    columns.map(column => column.cell ? el('td', {class: 'number right ' + column.hide + ' ' + (column.key === 'failed' && row.failed ? 'failed' : '')}, column.cell(row)) : wordCell(row, column.key)));
+}
+
+function wordCell(row, key) {
+  if (key === 'outcome') return el('td', {}, badge(row), row.path ? el('span', {class: 'quiet path', title: 'path ' + row.path}, ' ' + row.path) : '');
+  return el('td', {class: 'name'}, el('div', {class: 'file'}, row.name),
+    row.error ? el('div', {class: 'why'}, row.error) :
+      row.failure ? el('div', {class: 'why'}, row.failure.text) :
+        row.answer && el('div', {class: 'answer'}, row.answer),
+    !row.error && el('div', {class: 'quiet small-only'}, [count(row.calls, 'call'), row.failed && number(row.failed) + ' failed', data.currency && row.money + ' ' + data.currency, duration(row.took)].filter(Boolean).join(' · ')));
+}
+
+const badge = row => el('span', {class: 'badge ' + (gone.has(row.outcome) ? 'bad' : wellEnded(row) ? 'on' : 'odd')}, row.outcome,
+  row.stop && !['end_turn', 'tool_use', 'cut_off', 'cancelled', 'unknown'].includes(row.stop) ? ': ' + row.stop : '');
+
+// at moves to a row.
+function at(row, {scroll = false} = {}) {
+  view.at = row;
+  mark();
+  if (scroll && row) $('row' + row.index)?.scrollIntoView({block: 'nearest'});
+}
+
+// mark shows which row the keyboard is at, and which are chosen.
+function mark() {
+  for (const e of $('rows').querySelectorAll('tr[aria-selected]')) e.removeAttribute('aria-selected');
+  if (view.at) $('row' + view.at.index)?.setAttribute('aria-selected', 'true');
+  for (const row of shown) {
+    const box = $('row' + row.index)?.querySelector('input');
+    if (box) box.checked = view.chosen.has(row);
+  }
+  $('open-compare').disabled = view.chosen.size < 2;
+  $('open-compare').textContent = view.chosen.size ? 'Compare ' + view.chosen.size : 'Compare';
+}
+
+const mostChosen = 6;
+
+function choose(row) {
+  if (view.chosen.has(row)) view.chosen.delete(row);
+  else if (view.chosen.size >= mostChosen) status('No more than ' + mostChosen + ' are compared.');
+  else if (!row.error) view.chosen.add(row);
+  mark();
+}
+
+function step(n) {
+  const i = shown.indexOf(view.at);
+  at(shown[Math.min(Math.max(i + n, 0), shown.length - 1)], {scroll: true});
+}
+
+// nextBad moves to the next row that did not end well.
+function nextBad(n) {
+  const i = shown.indexOf(view.at);
+  for (let k = i + n; k >= 0 && k < shown.length; k += n) {
+    if (!wellEnded(shown[k])) return at(shown[k], {scroll: true});
+  }
+  status('No further conversation ' + (n > 0 ? 'below' : 'above') + ' that did not end well.');
+}
+
+function drawFilters() {
+  const of = new Map();
+  for (const row of data.rows) if (isShown(row, 'outcome')) of.set(row.outcome, (of.get(row.outcome) || 0) + 1);
+  show($('filters'), data.outcomes.filter(outcome => of.has(outcome) || outcome === view.outcome).map(outcome =>
+    el('button', {'aria-pressed': String(view.outcome === outcome), onclick: () => { view.outcome = view.outcome === outcome ? '' : outcome; draw(); }}, number(of.get(outcome) || 0) + ' ' + outcome)),
+  view.path > 0 && el('button', {'aria-pressed': 'true', onclick: () => onlyPath(0)}, 'path ' + view.path + ' ×'),
+  view.failure && el('button', {'aria-pressed': 'true', onclick: () => onlyFailure('')}, view.failure + ' ×'));
+}
+
+function onlyPath(n) {
+  view.path = view.path === n ? 0 : n;
+  draw();
+}
+
+function onlyFailure(kind) {
+  view.failure = view.failure === kind ? '' : kind;
+  draw();
+}
+
+function drawTop(list) {
+  const sum = sums(list);
+  const all = list.length === data.rows.length ? count(list.length, 'conversation') : number(list.length) + ' of ' + count(data.rows.length, 'conversation');
+  $('totals').textContent = [all, count(sum.turns, 'turn'), count(sum.calls, 'call'), number(sum.failed) + ' failed', number(sum.tokens) + ' tokens',
+    data.currency && money(sum) + ' ' + data.currency].filter(Boolean).join(' · ');
+}

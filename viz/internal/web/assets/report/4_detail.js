@@ -1,0 +1,117 @@
+// One conversation, and several beside each other.
+
+const quoted = name => /^[\w@%+=:,.\/-]+$/.test(name) && !name.startsWith('-') ? name : "'" + name.replaceAll("'", "'\\''") + "'";
+const nodeAt = (row, i) => row.nodes.slice(8 * i, 8 * i + 8);
+
+let opener = null; // where the focus was before a panel opened
+
+function openPanel(panel) {
+  if ($('detail').hidden && $('compare').hidden) opener = document.activeElement;
+  $('detail').hidden = $('compare').hidden = true;
+  panel.hidden = false;
+  panel.scrollTop = 0;
+  panel.focus();
+}
+
+// closePanel closes what is open, and reports whether something was.
+function closePanel() {
+  const open = [$('help'), $('detail'), $('compare')].find(e => !e.hidden);
+  if (!open) return false;
+  open.hidden = true;
+  (opener ?? $('scroll')).focus({preventScroll: true});
+  return true;
+}
+
+function detail(row) {
+  const facts = [
+    ['outcome', badge(row)], ['turns', number(row.turns || 0)], ['tool calls', number(row.calls || 0) + (row.failed ? ', ' + number(row.failed) + ' failed' : '')],
+    ['tokens', number(row.tokens || 0)], data.currency && ['cost', row.money + ' ' + data.currency], ['time', duration(row.took)], ['model', row.model], ['began', row.began],
+    row.path && ['path', row.path + ': ' + number(data.paths.find(path => path.number === row.path).rows.length) + ' conversations took it'],
+    ...Object.entries(row.labels || {}),
+  ].filter(fact => fact && fact[1]);
+  show($('detail'),
+    el('div', {class: 'toolbar'}, el('h2', {}, row.name), el('button', {class: 'close', onclick: closePanel}, 'Close (Esc)')),
+    row.error && el('p', {class: 'error'}, row.error),
+    row.failure && el('p', {class: 'error'}, row.failure.node + ' ' + row.failure.text),
+    row.answer && el('p', {class: 'said'}, el('span', {class: 'quiet'}, 'last answer: '), row.answer),
+    !row.error && el('dl', {class: 'facts'}, facts.map(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])),
+    !row.error && [el('h3', {}, 'To look at it'),
+      row.failure && command('plait show ' + quoted(row.name) + ' ' + row.failure.node),
+      command('plait log ' + quoted(row.name)),
+      command('plait render --as html ' + quoted(row.name) + ' > conversation.html')],
+    !row.error && [el('h3', {}, count(row.total, 'step')), el('ol', {class: 'steps'}, row.steps.map((s, i) => stepLine(stepOf(s), nodeAt(row, i)))),
+      row.total > row.steps.length && el('p', {class: 'quiet'}, '… and ' + count(row.total - row.steps.length, 'more step'))]);
+  openPanel($('detail'));
+}
+
+const stepLine = (one, node) => el('li', {class: one.failed ? 'failed' : ''}, el('b', {}, one.label), ' ', el('span', {class: 'quiet'}, one.text || ''), ' ', el('code', {class: 'quiet'}, node));
+
+// command is a line for a shell that can be copied.
+function command(text) {
+  const copy = () => navigator.clipboard.writeText(text).then(() => status('Copied.'), () => status('Not copied: select it.'));
+  return el('div', {class: 'command'}, el('code', {class: 'code'}, text), el('button', {onclick: copy, 'aria-label': 'copy ' + text}, 'Copy'));
+}
+
+// compare shows the chosen conversations from where they part.
+function compare() {
+  const chosen = [...view.chosen];
+  if (chosen.length < 2) return status('Choose two or more conversations: x');
+  let common = 0;
+  while (chosen.every(row => common < row.steps.length && row.steps[common] === chosen[0].steps[common])) common++;
+  const lines = aligned(chosen.map(row => row.steps.slice(common)));
+  const last = common > 0 && stepOf(chosen[0].steps[common - 1]);
+  const grid = el('div', {class: 'grid n' + chosen.length},
+    chosen.map(row => el('div', {class: 'colhead'}, el('b', {}, row.name), ' ', badge(row))),
+    lines.flatMap(line => line.map((i, c) => side(chosen[c], i === null ? null : common + i, line, c, chosen, common))));
+  show($('compare'),
+    el('div', {class: 'toolbar'}, el('h2', {}, 'Compare'), el('button', {class: 'close', onclick: closePanel}, 'Close (Esc)')),
+    el('p', {class: 'quiet'}, common ? 'They share ' + count(common, 'step') + ', up to ' + last.label + (last.text ? ': ' + last.text : '') : 'They share nothing from the beginning.',
+      chosen.some(row => row.total > row.steps.length) && ' Only the first steps are compared here.'),
+    chosen.length === 2 && command('plait diff ' + chosen.map(row => quoted(row.name)).join(' ')),
+    grid);
+  openPanel($('compare'));
+}
+
+function side(row, i, line, c, chosen, common) {
+  if (i === null) return el('div', {class: 'side none', 'aria-label': 'nothing here'});
+  const one = stepOf(row.steps[i]);
+  const others = line.filter((j, k) => k !== c && j !== null).map(j => j);
+  const same = others.length === chosen.length - 1 && line.every((j, k) => stepOf(chosen[k].steps[common + j]).label === one.label && stepOf(chosen[k].steps[common + j]).text === one.text);
+  return el('div', {class: ['side', one.failed ? 'failed' : one.kind, same ? 'same' : ''].join(' ')},
+    el('div', {class: 'cardhead'}, el('b', {}, one.label), ' ', el('code', {class: 'quiet'}, nodeAt(row, i))), el('div', {class: 'said'}, one.text || ''));
+}
+
+// aligned lays lists of steps beside each other: each line has an index of each list, or null. Steps with one label share a line.
+function aligned(lists) {
+  let lines = lists[0].map((s, i) => ({label: stepOf(s).label, at: [i]}));
+  for (let n = 1; n < lists.length; n++) {
+    const labels = lists[n].map(s => stepOf(s).label);
+    const next = [];
+    let i = 0, j = 0;
+    for (const [a, b] of [...longest(lines.map(line => line.label), labels), [lines.length, labels.length]]) {
+      for (; i < a; i++) next.push({label: lines[i].label, at: [...lines[i].at, null]});
+      for (; j < b; j++) next.push({label: labels[j], at: [...Array(n).fill(null), j]});
+      if (i < lines.length && j < labels.length) next.push({label: labels[j], at: [...lines[i++].at, j++]});
+    }
+    lines = next;
+  }
+  return lines.map(line => line.at);
+}
+
+// longest is a longest common subsequence of two lists, as pairs of indexes.
+function longest(a, b) {
+  const width = b.length + 1;
+  const best = new Uint16Array((a.length + 1) * width);
+  for (let i = a.length - 1; i >= 0; i--) {
+    for (let j = b.length - 1; j >= 0; j--) {
+      best[i * width + j] = a[i] === b[j] ? best[(i + 1) * width + j + 1] + 1 : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
+    }
+  }
+  const pairs = [];
+  for (let i = 0, j = 0; i < a.length && j < b.length;) {
+    if (a[i] === b[j]) pairs.push([i++, j++]);
+    else if (best[(i + 1) * width + j] >= best[i * width + j + 1]) i++;
+    else j++;
+  }
+  return pairs;
+}

@@ -1,0 +1,80 @@
+// Keys, and the beginning.
+
+const themes = ['auto', 'light', 'dark'];
+
+function theme(name) {
+  document.documentElement.dataset.theme = name;
+  $('theme').textContent = {auto: '◐', light: '☀', dark: '☾'}[name];
+  $('theme').setAttribute('aria-label', 'colours: ' + name);
+  $('theme').title = 'colours: ' + name;
+  kept.set('theme', name);
+}
+
+function help() {
+  $('help').hidden = !$('help').hidden;
+  if (!$('help').hidden) $('help').focus();
+}
+
+// escape closes what is open, or else drops the filters.
+function escape() {
+  if (closePanel()) return;
+  view.outcome = view.failure = view.words = $('search').value = '';
+  view.path = 0;
+  draw();
+}
+
+function nextGroup() {
+  const keys = ['', ...keyNames];
+  groupBy(keys[(keys.indexOf(view.group) + 1) % keys.length]);
+  status(view.group ? 'Grouped by ' + view.group : 'Not grouped');
+}
+
+function groupBy(key) {
+  view.group = $('group').value = key;
+  view.closed.clear();
+  draw();
+}
+
+const keys = {
+  j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1), PageDown: () => step(10), PageUp: () => step(-10),
+  Home: () => step(-Infinity), End: () => step(Infinity), e: () => nextBad(1), E: () => nextBad(-1),
+  Enter: () => view.at && detail(view.at), x: () => view.at && choose(view.at), ' ': () => view.at && choose(view.at),
+  c: compare, '=': compare, p: () => view.at && onlyPath(view.at.path), g: nextGroup,
+  '/': () => { $('search').focus(); $('search').select(); }, '?': help, Escape: escape,
+};
+
+function press(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const target = event.target;
+  if (target.closest('input[type=search], select')) {
+    if (event.key !== 'Escape' && !(event.key === 'Enter' && target.id === 'search')) return;
+    event.preventDefault();
+    $('scroll').focus();
+    return;
+  }
+  if (target.closest('button, a, summary') && (event.key === 'Enter' || event.key === ' ')) return;
+  if (target.closest('#detail, #compare, #help') && event.key !== 'Escape' && event.key !== '?') return; // the arrow keys scroll there
+  const act = keys[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+}
+
+function begin() {
+  theme(themes.includes(kept.get('theme')) ? kept.get('theme') : 'auto');
+  data.rows.forEach((row, i) => { row.index = i; });
+  show($('group'), el('option', {value: ''}, 'nothing'), keyNames.map(key => el('option', {value: key}, key.replace(/^label /, ''))));
+  document.addEventListener('keydown', press);
+  $('search').addEventListener('input', event => { view.words = event.target.value.trim(); draw(); });
+  $('group').addEventListener('change', event => groupBy(event.target.value));
+  $('more').addEventListener('click', () => { view.most = Math.max(view.most, shownAtFirst) + shownAtFirst; draw(); });
+  $('open-compare').addEventListener('click', compare);
+  $('show-help').addEventListener('click', help);
+  $('theme').addEventListener('click', () => theme(themes[(themes.indexOf(document.documentElement.dataset.theme) + 1) % 3]));
+  draw();
+  const bad = shown.find(row => gone.has(row.outcome)); // what went wrong is what most people came for
+  if (bad) at(bad);
+  $('scroll').focus({preventScroll: true});
+}
+
+begin();

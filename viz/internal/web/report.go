@@ -1,0 +1,36 @@
+package web
+
+import (
+	"html"
+	"io"
+	"sync"
+)
+
+const withoutReportScript = "This page lists the conversations with JavaScript, which is off or was stopped. What follows is their text."
+
+// reportParts returns the assets of the page of many conversations. It has the style of a page of one, and its functions
+// that make elements.
+var reportParts = sync.OnceValue(func() (p struct{ page, style, script string }) {
+	p.page = asset("report/report.html")
+	p.style = joined("*.css") + joined("report/*.css")
+	p.script = inScope(asset("3_dom.js") + joined("report/*.js"))
+	return p
+})
+
+// WriteReport writes a page that shows many conversations: one self-contained HTML file. Data is what its script reads,
+// and plain the text for browsers without JavaScript.
+func WriteReport(w io.Writer, title, plain string, data any) error {
+	a := reportParts()
+	out := template{w: w}
+	out.write(a.page, map[string]func(){
+		"noscript": func() {
+			out.text("<p>" + withoutReportScript + "</p><pre>" + html.EscapeString(plain) + "</pre>")
+		},
+		"policy": func() { out.text(html.EscapeString(policy(a.style, a.script))) },
+		"title":  func() { out.text(html.EscapeString(title)) },
+		"style":  func() { out.text(a.style) },
+		"script": func() { out.text(a.script) },
+		"data":   func() { out.json(data) },
+	})
+	return out.err
+}

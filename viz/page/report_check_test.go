@@ -1,0 +1,96 @@
+package page_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/report"
+	"github.com/plait-dev/plait/viz/internal/viztest"
+	"github.com/plait-dev/plait/viz/page"
+)
+
+// useReport opens a page about many conversations in Chromium and does the steps, which live.mjs describes.
+func useReport(t *testing.T, rows []report.Row, steps ...map[string]string) {
+	t.Helper()
+	folder := viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
+	file := filepath.Join(t.TempDir(), "report.html")
+	out, err := os.Create(file)
+	require.NoError(t, err)
+	require.NoError(t, page.WriteReport(out, rows, &page.ReportOptions{Currency: "USD"}))
+	require.NoError(t, out.Close())
+
+	var input bytes.Buffer
+	for _, step := range steps {
+		require.NoError(t, json.NewEncoder(&input).Encode(step))
+	}
+	cmd := exec.Command("node", "live.mjs", "file://"+file)
+	cmd.Dir, cmd.Stdin, cmd.Stderr = folder, &input, os.Stderr
+	said, err := cmd.Output()
+	require.NoError(t, err)
+
+	lines := bufio.NewScanner(bytes.NewReader(said))
+	lines.Buffer(nil, 1<<20)
+	for i := range len(steps) + 1 { // the first line is about opening the page
+		require.True(t, lines.Scan())
+		var did struct {
+			OK  bool
+			Why string
+		}
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &did))
+		require.True(t, did.OK, "step %d: %s", i, did.Why)
+	}
+	require.True(t, lines.Scan())
+	require.JSONEq(t, `{"sins":[]}`, lines.Text(), "the page did what no page may do")
+}
+
+func TestTheOneRunThatFailedDifferentlyIsFoundInARealBrowser(t *testing.T) {
+	wait := func(css, text string) map[string]string { return map[string]string{"wait": css, "text": text} }
+	gone := func(css string) map[string]string { return map[string]string{"gone": css} }
+	press := func(key string) map[string]string { return map[string]string{"press": key} }
+	useReport(t, weatherRows(),
+		wait("#totals", "6 conversations"), wait("#filters", "3 failed"), wait(".pathrow", "no such city"),
+
+		// With the mouse: a click on the path leaves its run.
+		map[string]string{"click": ".pathrow", "text": "no such city"}, wait("#totals", "1 of 6"), wait("tr[aria-selected]", "it's 4.json"),
+		press("Escape"), wait("#totals", "6 conversations"), gone("#totals:has-text('of 6')"),
+
+		// With the keyboard: its facts and the command, whose name is quoted.
+		press("Home"), press("e"), press("e"), press("e"), press("e"), wait("tr[aria-selected]", "torn.json"), press("E"), press("Enter"),
+		wait("#detail", "no such city"), wait("#detail .code", `plait show 'runs/it'\''s 4.json'`), press("Escape"), gone("#detail"),
+
+		// Two are compared from where they part.
+		press("Home"), press("x"), press("j"), press("j"), press("x"), press("c"),
+		wait("#compare", "They share 2 steps"), wait("#compare .side.failed", "connection refused"),
+		wait("#compare .code", "plait diff runs/0.json runs/2.json"), press("Escape"), gone("#compare"),
+
+		// Groups, the filter, and sorting.
+		map[string]string{"click": "#search"}, map[string]string{"type": "variant=long"}, wait("#totals", "2 of 6"), press("Escape"), press("Escape"), wait("#totals", "6 conversations"),
+		press("g"), wait("tr.group", "2 conversations · 2 ended"), map[string]string{"click": "th .link", "text": "time"}, wait("th[aria-sort=descending]", "time"),
+		press("?"), wait("#help", "compare the chosen"), press("Escape"), gone("#help"),
+
+		// A small screen in the dark.
+		map[string]string{"size": "390x844"}, map[string]string{"theme": "dark"}, wait("#rows", "runs/0.json"), map[string]string{"inside": "#top, #list, #side, .pathrow"},
+	)
+}
+
+func TestHostileTextsAreInertOnTheReportPageInARealBrowser(t *testing.T) {
+	var rows []report.Row
+	for _, text := range viztest.Hostile {
+		d := dag.New().WithMetadata("k"+text, text).User(text).Assistant(text, content.ToolUse{ID: "1", Name: "t" + text, Input: "{}"}).
+			CloseTools(node.ToolExecution{Result: content.Words(text), IsError: true}).Stop(content.Stop("s" + text))
+		rows = append(rows, report.Of("run "+text, d.WithoutErr(), nil))
+	}
+	key := func(key string) map[string]string { return map[string]string{"press": key} }
+	useReport(t, rows, map[string]string{"wait": "#rows", "text": "<script>"}, key("Enter"), map[string]string{"wait": "#detail h2"}, key("Escape"),
+		key("x"), key("j"), key("x"), key("c"), map[string]string{"wait": "#compare h2"}, key("Escape"), key("g"), key("g"), key("g"))
+}
