@@ -264,7 +264,20 @@ func (c *chat) showCost(context.Context, []string) error {
 	if c.prices.Prices != nil {
 		sums.Currency = c.prices.Currency
 	}
-	return sums.write(c.out)
+	if err := sums.write(c.out); err != nil {
+		return err
+	}
+
+	// What the last request found in the prompt cache is a part of what the next one will cost.
+	calls := cachedCalls(c.d)
+	if n := len(calls); n > 0 && calls[n-1].Before != "" {
+		figures, why, _ := strings.Cut(calls[n-1].text, ": ")
+		fmt.Fprintln(c.out, safetext.Line("last request: "+figures, c.screen.width-1))
+		if why != "" {
+			fmt.Fprintln(c.out, "  "+safetext.Line(why, c.screen.width-3))
+		}
+	}
+	return nil
 }
 
 // showNode prints the conversation or a branch as a graph, or the content of a node.

@@ -29,6 +29,8 @@ type cachedCall struct {
 	Written   int64 `json:"written"`
 
 	Break *cacheBreak `json:"break,omitempty"`
+
+	text string // all of it in a line
 }
 
 // cacheBreak is why a request could not be read from the cache, or not all of it.
@@ -49,7 +51,7 @@ func cachedCalls(d dag.DAG) []cachedCall {
 		m, _ := c.Node.Message()
 		call := cachedCall{ID: c.Node.ID().String(), Digest: strings.TrimPrefix(c.Node.Digest().String(), "sha256:"),
 			Model: m.Answer.Model, Input: c.Input, Estimated: c.Estimated, Shared: c.Shared, Predicted: c.Predicted,
-			Read: c.Read, Written: c.Written}
+			Read: c.Read, Written: c.Written, text: c.String()}
 		if c.Before != nil {
 			call.Before = c.Before.ID().String()
 		}

@@ -1,7 +1,6 @@
 package promptcache
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -120,8 +119,8 @@ func (r *request) tooLittle(found common, rules rules) Break {
 	if found.whole && r.Shared >= rules.least {
 		return Break{Cause: NotWritten, Why: "the request before was not written to the cache"}
 	}
-	return Break{Cause: TooShort, Why: fmt.Sprintf("the common beginning is shorter than the %s tokens from which %s is cached",
-		describe.Number(int(rules.least)), cmp.Or(r.answer.Model, r.answer.API))}
+	return Break{Cause: TooShort, Why: fmt.Sprintf("the common beginning has fewer than %s tokens, the minimum",
+		describe.Number(int(rules.least)))}
 }
 
 // upToBreakpoint returns the tokens up to the last breakpoint in the common beginning that is in the cache: the end of

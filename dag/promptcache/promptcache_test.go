@@ -217,7 +217,7 @@ func TestCallsFindsTheFirstDifference(t *testing.T) {
 		d = d.User("Hello.").Append(response(claude, 900, 0)).User("And now?").Append(response(claude, 910, 0))
 		call := last(t, d, nil)
 		require.Equal(t, promptcache.Break{Cause: promptcache.TooShort,
-			Why: "the common beginning is shorter than the 1,024 tokens from which claude-sonnet-4-5 is cached"}, call.Break)
+			Why: "the common beginning has fewer than 1,024 tokens, the minimum"}, call.Break)
 		require.Equal(t, int64(900), call.Shared)
 		require.Zero(t, call.Predicted)
 	})
