@@ -25,7 +25,7 @@ const module = "github.com/plait-dev/plait"
 var layers = []string{
 	"content",
 	"node",
-	"api", "api/dialect", "api/apitest", "api/apitest/conformance", "api/apitest/fake", "api/apitest/tape",
+	"api", "api/compatible", "api/dialect", "api/apitest", "api/apitest/conformance", "api/apitest/fake", "api/apitest/tape",
 	"dag", "dag/promptcache",
 	"store", "store/storetest",
 	"transcript",

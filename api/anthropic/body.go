@@ -15,6 +15,7 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/pattern"
 	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/servers"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -39,6 +40,7 @@ func Body(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, 
 type builder struct {
 	options Options
 	model   string
+	rules   *servers.Rules // of the server
 	// The members of Options.Body, without those that were taken out.
 	further []jsonx.Member
 	// The value of "thinking"; "" for none.
@@ -64,20 +66,31 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	if _, err := roundtrip.Checked(API, b.options.Options); err != nil {
 		return nil, err
 	}
+	var known bool
+	if b.rules, known = servers.Of(b.options.Server); !known {
+		return nil, badServer("%q is no server that package compatible names", b.options.Server)
+	}
 	if b.options.Body != "" {
 		b.further, _ = jsonx.Members(b.options.Body) // it was checked
 	}
 
 	cache := b.cache()
-	b.encoded = encodings()[variant{b.options.Prefill, b.drops() != "", markOf(cache)}].Encode(req.Messages)
+	differs := b.rules.Messages
+	kind := variant{b.options.Prefill, b.drops() != "", differs.Unsigned, markOf(cache)}
+	b.encoded = encodings()[kind].Encode(req.Messages)
 	if b.encoded.Len() == 0 {
 		return nil, &api.Error{Kind: api.ErrNothing, API: API}
 	}
 
 	// Notes about messages come before those about tools, system prompts and options.
 	b.notes = b.encoded.Notes
-	b.keepTools(req.Tools)
-	b.keepSystem(req.System)
+	b.keepTools(b.rules.Fit(differs, &b.options.Options, req.Tools, b.note))
+	system := req.System
+	if b.options.Output.JSON != "" && differs.IgnoresForm {
+		system = b.rules.FormPrompt(system, b.options.Output, b.note)
+		b.options.Output = api.Schema{}
+	}
+	b.keepSystem(system)
 	b.settle()
 
 	if !slices.Contains(policies, b.options.Cache) {
@@ -113,8 +126,9 @@ func (b *builder) cache() api.Cache {
 
 // variant is everything that the bytes of a message depend on, besides the messages.
 type variant struct {
-	prefill bool
-	drops   bool // the API drops stale thinking itself
+	prefill  bool
+	drops    bool // the API drops stale thinking itself
+	unsigned bool // the server reads thinking without a signature
 	// The marker of the cache policy; "" for none.
 	mark content.JSON
 }
@@ -124,13 +138,15 @@ var encodings = sync.OnceValue(func() map[variant]*dialect.Encoding {
 	all := map[variant]*dialect.Encoding{}
 	for _, prefill := range []bool{false, true} {
 		for _, drops := range []bool{false, true} {
-			for _, policy := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff} {
-				mark := markOf(policy)
-				all[variant{prefill, drops, mark}] = &dialect.Encoding{
-					Rules: rules(prefill, drops),
-					Append: func(dst []byte, m content.Message, end int) []byte {
-						return appendMessage(dst, m, lastMarks(mark, m, end))
-					},
+			for _, unsigned := range []bool{false, true} {
+				for _, policy := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff} {
+					mark := markOf(policy)
+					all[variant{prefill, drops, unsigned, mark}] = &dialect.Encoding{
+						Rules: rules(prefill, drops, unsigned),
+						Append: func(dst []byte, m content.Message, end int) []byte {
+							return appendMessage(dst, m, lastMarks(mark, m, end))
+						},
+					}
 				}
 			}
 		}

@@ -1,10 +1,14 @@
 package anthropic
 
 import (
+	"net/http"
 	"testing"
 
+	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/compatible"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/providertest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -77,3 +81,33 @@ func TestImagesThatAServerDoesNotAcceptAreNotSentAgain(t *testing.T) {
 	}
 	require.ErrorIs(t, newError(500, nil, []byte(`{"error":{"message":"failed","type":"api_error"}}`)), api.ErrServer)
 }
+
+func TestBodiesForEachServerAreAsWrittenDown(t *testing.T) {
+	thinking := []content.Thinking{
+		{Text: "As llama.cpp says it.", Extra: content.Extra{API: API, JSON: "{}"}},
+		{Text: "As Anthropic says it.", Signature: "c2ln", Extra: content.Extra{API: API, JSON: "{}"}},
+		{Text: "As another API says it.", Extra: content.Extra{API: "openai-chat", JSON: `{"field":"reasoning"}`}},
+	}
+	providertest.RequireServerBodies(t, "servers.txt", thinking, func(server compatible.Server, req api.Request) ([]byte, []api.RepairNote, error) {
+		return Body(req, "model-x", &Options{Server: server})
+	})
+}
+
+// TestServerMustBeKnownAndAddressed: a request with the wrong form, or to the wrong server, is not sent.
+func TestServerMustBeKnownAndAddressed(t *testing.T) {
+	hello := api.Request{Messages: []content.Message{{Role: content.User, Blocks: content.Words("Hello")}}}
+	key := option.WithAPIKey("k")
+	for name, o := range map[string]*Options{
+		"unknown":      {Server: "lama", SDK: []option.RequestOption{key, option.WithBaseURL("http://127.0.0.1:1")}},
+		"at Anthropic": {Server: compatible.LlamaCPP, SDK: []option.RequestOption{option.WithoutEnvironmentDefaults(), key, option.WithHTTPClient(nobody{})}},
+	} {
+		_, err := api.NewClient(New("m", o), nil).Send(t.Context(), hello)
+		require.ErrorIs(t, err, api.ErrInvalidRequest, name)
+		require.ErrorContains(t, err, "Options.Server", name)
+	}
+}
+
+// nobody is an HTTP client that no request may reach.
+type nobody struct{}
+
+func (nobody) Do(*http.Request) (*http.Response, error) { panic("a request was sent") }

@@ -17,6 +17,9 @@
 // [Body] builds the request body. It is a pure function. It first repairs the conversation, whatever its shape, so that
 // the API accepts it (see dialect.Repair), and reports what it changed. The SDK sends these bytes unchanged.
 //
+// A compatible server, such as llama.cpp or Ollama, is named by Options.Server: see package compatible. It then gets
+// its own thinking back without a signature. For models on your own machine, prefer package openai's NewChat.
+//
 // # What comes back
 //
 // A streamed response and a whole one give the same blocks:

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/compatible"
 )
 
 // API is the name of Anthropic's Messages API in blocks, definitions, responses and errors.
@@ -34,6 +35,9 @@ const CacheOwn api.Cache = "own"
 //   - Header may hold "anthropic-beta".
 type Options struct {
 	api.Options
+	// Server is the server behind the base URL, such as compatible.LlamaCPP, if it is not Anthropic's. Requests then
+	// have the form that it reads: see package compatible. The base URL itself is set in SDK. Defaults to Anthropic's.
+	Server compatible.Server
 	// Prefill allows a conversation to end with a message of the assistant, which the model then continues. Newer
 	// models refuse that. Defaults to false: a user message with the text content.GoOn is added.
 	Prefill bool

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"net/http"
@@ -89,7 +90,7 @@ func (p *Provider) trip(
 func (p *Provider) send(ctx context.Context, path string, body *wire.Parts, o Options) (*http.Response, error) {
 	options := []option.RequestOption{
 		option.WithMaxRetries(0), // api.Client retries
-		option.WithMiddleware(carry),
+		option.WithMiddleware(o.carry),
 		option.WithRequestBody("application/json", body),
 	}
 	if !o.NoStream {
@@ -117,12 +118,21 @@ func (p *Provider) send(ctx context.Context, path string, body *wire.Parts, o Op
 // errNoKey is the error of a request that could not succeed, because there is no key.
 var errNoKey = errors.New("no API key: set ANTHROPIC_API_KEY, or give one in Options.SDK")
 
-// carry is the last middleware before the request is sent. It checks the key: the SDK does not do so if there is any
-// middleware.
-func carry(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	if req.URL.Host == "api.anthropic.com" && req.Header.Get("X-Api-Key") == "" &&
-		req.Header.Get("Authorization") == "" {
-		return nil, errNoKey
+// badServer returns the error for an Options.Server that no request can be made with.
+func badServer(format string, args ...any) error {
+	return &api.Error{Kind: api.ErrInvalidRequest, API: API, Err: fmt.Errorf("Options.Server: "+format, args...)}
+}
+
+// carry is the last middleware before the request is sent. It checks the address and the key: the SDK does not do so if
+// there is any middleware.
+func (o Options) carry(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	if req.URL.Host == "api.anthropic.com" {
+		switch {
+		case o.Server != "":
+			return nil, badServer("the base URL is Anthropic's own, and not that of %s: set it in Options.SDK", o.Server)
+		case req.Header.Get("X-Api-Key") == "" && req.Header.Get("Authorization") == "":
+			return nil, errNoKey
+		}
 	}
 	wire.Sized(req)
 	return next(req)

@@ -19,11 +19,14 @@ var (
 )
 
 // rules returns what the API accepts of a conversation. Prefill allows it to end with the assistant. With drops set,
-// the API drops stale thinking itself.
-func rules(prefill, drops bool) dialect.Rules {
+// the API drops stale thinking itself. With unsigned set, a compatible server reads thinking without a signature.
+func rules(prefill, drops, unsigned bool) dialect.Rules {
+	accepter := accepter{target: target(), dropsStale: drops}
+	accepter.target.UnsignedThinking = unsigned
+
 	return dialect.Rules{
-		Accept:    accepter{dropsStale: drops}.accept,
-		ID:        target().FitsID,
+		Accept:    accepter.accept,
+		ID:        accepter.target.FitsID,
 		CallsLast: true,
 		EndsOpen: func(m content.Message) bool {
 			last := m.Blocks.At(m.Blocks.Len() - 1)
@@ -49,6 +52,7 @@ func resumable(b content.Opaque) bool {
 
 // accepter implements dialect.Rules.Accept for this API.
 type accepter struct {
+	target     dialect.Target
 	dropsStale bool // the API drops stale thinking itself, and would refuse it otherwise
 }
 
@@ -71,7 +75,7 @@ func (a accepter) accept(role content.Role, block content.Block, nested bool) (c
 		}
 	case content.CutToolUse, content.Unknown: // never sent
 	}
-	return target().Accept(role, block, nested)
+	return a.target.Accept(role, block, nested)
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -79,7 +79,7 @@ func BenchmarkChatRequest(b *testing.B) {
 		_, _, err := ChatBody(req, "gpt-x", nil)
 		return err
 	}, func(req api.Request) error {
-		_, err := chatCall(req, "gpt-x", nil)
+		_, err := chatCall(req, "gpt-x", nil, server{})
 		return err
 	}, marshals(theirChat))
 }

@@ -4,13 +4,21 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/gptname"
+	"github.com/plait-dev/plait/internal/servers"
 )
 
 // caching returns the member of a request for a cache policy. The value is "" for none. A policy that the API does not
-// have is noted.
+// have is noted. Both members are OpenAI's own: a server with a name gets neither.
 func caching(
-	policy api.Cache, model string, note func(kind api.RepairKind, format string, args ...any),
+	policy api.Cache, model string, rules *servers.Rules, note servers.Note,
 ) (name string, value content.JSON) {
+	if rules.Server != "" && (policy == api.CacheLong || policy == api.CacheOff) {
+		if policy == api.CacheLong {
+			note(api.RepairOption, "CacheLong is left out: %s does not have it", rules.Name)
+		}
+		return "", ""
+	}
+
 	switch policy {
 	case api.CacheShort: // the API caches by itself
 	case api.CacheLong:

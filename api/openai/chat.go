@@ -26,7 +26,7 @@ func NewChat(model string, o *Options) *Chat {
 func (c *Chat) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
 	return c.transport.stream(
 		ctx,
-		func() (call, error) { return chatCall(req, c.model, &c.options) },
+		func() (call, error) { return chatCall(req, c.model, &c.options, c.transport.server) },
 		answered{streamedChat, wholeChat},
 	)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/pattern"
+	"github.com/plait-dev/plait/internal/servers"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -30,7 +31,7 @@ const (
 //   - api.ErrNothing if there is no message to send.
 //   - api.ErrInvalidRequest, which names the option, if an option is invalid in any request.
 func ChatBody(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
-	c, err := chatCall(req, model, o)
+	c, err := chatCall(req, model, o, serverIn(o))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,18 +39,19 @@ func ChatBody(req api.Request, model string, o *Options) ([]byte, []api.RepairNo
 }
 
 // chatCall builds the request.
-func chatCall(req api.Request, model string, o *Options) (call, error) {
+func chatCall(req api.Request, model string, o *Options, asked server) (call, error) {
 	options, err := o.resolve(req, ChatAPI)
-	if err != nil {
+	if err := cmp.Or(err, asked.check(ChatAPI)); err != nil {
 		return call{}, err
 	}
 
-	encoded := chatEncodings()[options.supports(model)].Encode(req.Messages)
+	rules := asked.differs()
+	encoded := chatEncodings()[options.supports(model, rules.Chat)].Encode(req.Messages)
 	if encoded.Len() == 0 {
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ChatAPI}
 	}
 
-	b := chatBuilder{options: options, model: model, notes: encoded.Notes}
+	b := chatBuilder{options: options, model: model, rules: rules, notes: encoded.Notes}
 	parts := append([][]byte{b.front(req)}, encoded.Items()...)
 	return call{
 		options: options,
@@ -63,21 +65,26 @@ func chatCall(req api.Request, model string, o *Options) (call, error) {
 // return their thinking, and refuse the thinking of others. The open-weight gpt-oss models do not match.
 var ownModels = pattern.Of(`^(ft:)?(gpt-\d|chatgpt-|o\d)`)
 
-// supports returns what a request to the model may contain. OpenAI's models that accept audio have it in their names.
-// A server that continues the text at the end of a conversation refuses to do so in the form of Output, which the text
-// does not have.
-func (o *Options) supports(model string) chatSupport {
-	return chatSupport{
-		thinking: !o.OmitThinking && !ownModels().MatchString(model),
+// supports returns what a request to the model behind a server may contain. OpenAI's models that accept audio have it in
+// their names. A server that continues the text at the end of a conversation refuses to do so in the form of Output,
+// which the text does not have.
+func (o *Options) supports(model string, server servers.Chat) chatSupport {
+	s := chatSupport{
+		thinking: !o.OmitThinking && !server.RefusesThought && !ownModels().MatchString(model),
 		audio:    o.Audio || strings.Contains(model, "audio"),
 		endsOpen: o.Output.JSON == "",
 	}
+	if s.thinking {
+		s.thought = server.Thought
+	}
+	return s
 }
 
 // chatBuilder builds the part of a request body in front of the messages.
 type chatBuilder struct {
 	options Options
 	model   string
+	rules   *servers.Rules // of the server
 	tools   []content.Tool
 	list    []jsonx.Member // the members so far, without tools
 	notes   []api.RepairNote
@@ -97,38 +104,45 @@ func (b *chatBuilder) set(name string, value content.JSON) {
 // front returns the body up to the first message that is not a system prompt: the options, the tools and the system
 // prompts.
 func (b *chatBuilder) front(req api.Request) []byte {
-	b.keepTools(req.Tools)
+	b.keepTools(b.rules.Fit(b.rules.Chat.API, &b.options.Options, req.Tools, b.note))
 
 	b.set("model", jsonx.Quote(b.model))
 	b.setResponseOptions()
 	b.setToolChoice()
 	b.addBody()
 
+	system := req.System
+	if differs := b.rules.Chat; b.options.Output.JSON != "" && (differs.ObjectOnly || differs.IgnoresForm) {
+		system = b.rules.FormPrompt(system, b.options.Output, b.note)
+	}
+
 	dst := appendMembers([]byte{'{'}, b.list)
 	dst = b.appendTools(dst)
 	dst = append(write.Name(dst, "messages"), '[')
-	return b.appendSystem(dst, req.System)
+	return b.appendSystem(dst, system)
 }
 
 // setResponseOptions sets the members that control the response.
 func (b *chatBuilder) setResponseOptions() {
 	o := b.options
 	if o.MaxTokens > 0 {
-		b.set(cmp.Or(o.MaxTokensName, maxTokens), content.JSON(strconv.Itoa(o.MaxTokens)))
+		b.set(cmp.Or(o.MaxTokensName, b.rules.Chat.MaxTokens, maxTokens), content.JSON(strconv.Itoa(o.MaxTokens)))
 	}
 	if o.Temperature != nil {
 		b.set("temperature", content.JSON(strconv.FormatFloat(*o.Temperature, 'g', -1, 64)))
 	}
 
 	b.set("stop", b.stops())
-	b.set("reasoning_effort", b.effort())
+	b.setThinking()
 	b.set("response_format", b.format())
 	b.set("metadata", b.metadata())
-	b.set(caching(o.Cache, b.model, b.note))
+	b.set(caching(o.Cache, b.model, b.rules, b.note))
 
 	if !o.NoStream {
 		b.set("stream", "true")
-		b.set("stream_options", `{"include_usage":true}`)
+		if !b.rules.Chat.NoStreamOptions {
+			b.set("stream_options", `{"include_usage":true}`)
+		}
 	}
 }
 
@@ -151,14 +165,49 @@ func (b *chatBuilder) stops() content.JSON {
 	return content.JSON(append(dst, ']'))
 }
 
-// effort returns how much the model thinks. OpenAI's models that do not reason refuse the member.
-func (b *chatBuilder) effort() content.JSON {
-	switch t := b.options.Thinking; {
-	case t == "", t == api.ThinkAuto:
-	case !reasons(b.model):
+// setThinking sets how much the model thinks. OpenAI's models that do not reason refuse the member.
+func (b *chatBuilder) setThinking() {
+	t, thinks := b.options.Thinking, b.rules.Chat.Thinks
+	if thinks == servers.ThinkingToggle && b.forcesCall() {
 		if t != api.ThinkOff {
+			b.note(api.RepairOption, "thinking is off: ToolChoice forces a call, which %s refuses otherwise", b.rules.Name)
+		}
+		t = api.ThinkOff
+	}
+
+	switch {
+	case t == "":
+		return
+	case !reasons(b.model):
+		if t != api.ThinkOff && t != api.ThinkAuto {
 			b.note(api.RepairOption, "Thinking is left out: the model does not reason")
 		}
+		return
+	}
+
+	switch thinks {
+	case servers.ReasoningOf:
+		b.set("reasoning", reasoningOf(t))
+	case servers.ThinkingToggle:
+		if t == api.ThinkOff {
+			b.set("thinking", `{"type":"disabled"}`)
+		} else {
+			b.set("reasoning_effort", b.effort(t))
+		}
+	default:
+		b.set("reasoning_effort", b.effort(t))
+	}
+}
+
+// forcesCall reports whether the tool choice will be sent, and forces a call.
+func (b *chatBuilder) forcesCall() bool {
+	choice := b.options.ToolChoice
+	return choice == api.ToolsAny && len(b.tools) > 0 || choice.Tool() != "" && b.has(choice.Tool())
+}
+
+// effort returns how much the model thinks as a level, or "" for the default.
+func (b *chatBuilder) effort(t api.Thinking) content.JSON {
+	switch {
 	case t == api.ThinkOff:
 		return `"none"`
 	case t.Tokens() > 0:
@@ -169,11 +218,27 @@ func (b *chatBuilder) effort() content.JSON {
 	return ""
 }
 
+// reasoningOf returns how much the model thinks in OpenRouter's form, which has budgets.
+func reasoningOf(t api.Thinking) content.JSON {
+	switch {
+	case t == api.ThinkOff:
+		return `{"effort":"none"}`
+	case t.Tokens() > 0:
+		return content.JSON(`{"max_tokens":` + strconv.Itoa(t.Tokens()) + `}`)
+	case t.Level() != "":
+		return `{"effort":` + jsonx.Quote(t.Level()) + `}`
+	}
+	return `{"enabled":true}`
+}
+
 // format returns the format of the response.
 func (b *chatBuilder) format() content.JSON {
 	form := b.options.Output
-	if form.JSON == "" {
+	switch differs := b.rules.Chat; {
+	case form.JSON == "", differs.IgnoresForm:
 		return ""
+	case differs.ObjectOnly:
+		return `{"type":"json_object"}`
 	}
 
 	schema, dropped := chatTarget().Form(form.JSON)

@@ -14,21 +14,27 @@ import (
 
 // chatSupport lists what a request may contain beyond what every model behind the API accepts.
 type chatSupport struct {
-	thinking, audio bool // the model accepts them
-	endsOpen        bool // the conversation may end with a text of the assistant
+	thinking, audio bool   // the model accepts them
+	endsOpen        bool   // the conversation may end with a text of the assistant
+	thought         string // the member that thinking goes back in; "" is the one it came in
 }
 
 // chatEncodings holds the encodings of conversations, by what the model accepts.
 var chatEncodings = sync.OnceValue(func() map[chatSupport]*dialect.Encoding {
 	all := map[chatSupport]*dialect.Encoding{}
-	for _, open := range []bool{false, true} {
-		for _, support := range []chatSupport{{}, {thinking: true}, {audio: true}, {thinking: true, audio: true}} {
-			support.endsOpen = open
-			all[support] = &dialect.Encoding{Rules: chatRules(support), Append: appendChat}
+	for _, kind := range []chatSupport{{}, {audio: true}, {endsOpen: true}, {audio: true, endsOpen: true}} {
+		all[kind] = kind.encoding()
+		for _, member := range []string{"", "reasoning_content", "reasoning", "content"} {
+			kind.thinking, kind.thought = true, member
+			all[kind] = kind.encoding()
 		}
 	}
 	return all
 })
+
+func (s chatSupport) encoding() *dialect.Encoding {
+	return &dialect.Encoding{Rules: chatRules(s), Append: appendChat}
+}
 
 // appendChat writes a message in the form of the API. A user message becomes one message of role "tool" for each tool
 // result, and one of role "user" with everything else.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/fake"
+	"github.com/plait-dev/plait/api/compatible"
 	"github.com/plait-dev/plait/api/openai"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -70,6 +72,33 @@ func ExampleNewChat_compatibleServer() {
 	}}, "deepseek-reasoner", &openai.Options{NoStream: true})
 	fmt.Println(string(body), err)
 	// Output: {"model":"deepseek-reasoner","messages":[{"role":"user","content":"2+2?"},{"role":"assistant","content":"4","reasoning_content":"2 and 2 is 4."},{"role":"user","content":"And 3+3?"}]} <nil>
+}
+
+// A server that is named gets requests in the form that it reads, and the notes report what it would have ignored.
+func ExampleOptions_server() {
+	type city struct {
+		Name string `json:"name"`
+	}
+	body, notes, err := openai.ChatBody(api.Request{
+		Tools:    []content.Tool{{Name: "ls", Schema: `{"type":"object"}`}, {Name: "rm", Schema: `{"type":"object"}`}},
+		Messages: []content.Message{{Role: content.User, Blocks: content.Words("Look around.")}},
+		Options:  api.Options{MaxTokens: 500, ToolChoice: api.OneTool("ls")},
+	}, "qwen3", &openai.Options{Server: compatible.LMStudio, NoStream: true})
+	fmt.Println(string(body))
+	fmt.Println(notes, err)
+
+	// DeepSeek knows no schemas: the model is told.
+	body, notes, err = openai.ChatBody(api.Request{
+		Messages: []content.Message{{Role: content.User, Blocks: content.Words("The capital of France?")}},
+		Options:  api.Options{Output: api.Output[city]()},
+	}, "deepseek-flash", &openai.Options{Server: compatible.DeepSeek, NoStream: true})
+	fmt.Println(strings.Contains(string(body), `"response_format":{"type":"json_object"}`))
+	fmt.Println(notes, err)
+	// Output:
+	// {"model":"qwen3","max_tokens":500,"tool_choice":"required","tools":[{"type":"function","function":{"name":"ls","parameters":{"type":"object","properties":{}}}}],"messages":[{"role":"user","content":"Look around."}]}
+	// [option: the tool "ls" alone is declared: LM Studio does not accept its name as ToolChoice] <nil>
+	// true
+	// [option: the schema of Output is a system prompt: DeepSeek does not apply it] <nil>
 }
 
 func ExampleChatBody() {

@@ -17,7 +17,7 @@ var chatTarget = sync.OnceValue(func() dialect.Target {
 
 // chatRules returns the rules of the API for a model with this support.
 func chatRules(support chatSupport) dialect.Rules {
-	accepter := chatAccepter{target: chatTarget(), thinking: support.thinking}
+	accepter := chatAccepter{target: chatTarget(), thinking: support.thinking, thought: support.thought}
 	if !support.audio {
 		accepter.target.Audio = dialect.Media{}
 	}
@@ -66,6 +66,7 @@ func isNotThinking(b content.Block) bool {
 type chatAccepter struct {
 	target   dialect.Target
 	thinking bool
+	thought  string // see chatSupport
 }
 
 // accept converts a block to one that the API accepts. It has a case for each kind of block. A case that does not
@@ -85,6 +86,9 @@ func (a *chatAccepter) accept(role content.Role, block content.Block, nested boo
 		if b.Extra.API == ChatAPI && b.Text == "" && len(thinkingMembers(b)) == 0 {
 			return nil, "empty thinking"
 		}
+		if a.thought != "" && b.Extra.API == ChatAPI {
+			return renamed(b, a.thought)
+		}
 	case content.ToolUse:
 		if isCustom(b.Extra) {
 			return acceptCustom(b)
@@ -97,6 +101,28 @@ func (a *chatAccepter) accept(role content.Role, block content.Block, nested boo
 	}
 
 	return a.target.Accept(role, block, nested)
+}
+
+// renamed returns thinking under the name that the server reads, and the reason for a change. Members other than its
+// text are for the server that wrote them.
+func renamed(b content.Thinking, name string) (content.Block, string) {
+	list, _ := jsonx.Members(b.Extra.JSON) // checked when the block was made
+	came, further, _ := jsonx.TakeText(list, fieldMember)
+
+	switch {
+	case came == name && len(further) == 0:
+		return b, ""
+	case b.Text == "":
+		return nil, "thinking without a text, which only its own server can read"
+	case came != name && name == "content":
+		return nil, "thinking that did not come as a part of the content, which the server refuses"
+	}
+
+	b.Extra.JSON = jsonx.Object([]jsonx.Member{{Name: fieldMember, Value: jsonx.Quote(name)}})
+	if came == name {
+		return b, "members of thinking that only its own server can read"
+	}
+	return b, "thinking is sent as " + string(jsonx.Quote(name)) + ", as the server reads it"
 }
 
 // own accepts blocks of this API that Plait does not model. A block with a "type" is a content part; on the assistant's

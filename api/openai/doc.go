@@ -24,6 +24,9 @@
 //     completed,
 //   - items of a stream without output_index are identified by their IDs.
 //
+// Options.Server names the server, so that requests have the form that it reads: see package compatible. For models on
+// your own machine, prefer Chat Completions.
+//
 // # What is sent
 //
 // [ResponsesBody] and [ChatBody] return the request's body, and are pure functions. They first repair a conversation of
@@ -41,7 +44,8 @@
 // unchanged, and to no other.
 //
 //   - Compatible servers send the model's thinking in "reasoning_content", "reasoning" or "reasoning_details". It
-//     becomes a content.Thinking and is sent back under the same name, unless [Options].OmitThinking is set.
+//     becomes a content.Thinking and is sent back under the same name, or the one that the server is known to read,
+//     unless [Options].OmitThinking is set.
 //   - A refusal becomes a content.Text, which is sent back as a refusal. The response's Stop is content.StopRefusal.
 //   - Audio becomes a content.Text with its transcript, and is sent back by its ID.
 //   - A tool's arguments stay as the model wrote them. Missing arguments become an empty object. If the response was

@@ -1,9 +1,13 @@
 package openai
 
 import (
+	"fmt"
+
 	"github.com/openai/openai-go/v3/option"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/compatible"
 	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/internal/servers"
 )
 
 // The names of OpenAI's APIs in blocks, tool definitions, responses and errors. Compatible servers have the name of the
@@ -40,14 +44,18 @@ const (
 type Options struct {
 	// Options control the response where a request does not. Defaults to the API's own defaults.
 	api.Options
+	// Server is the server behind the base URL, such as compatible.LlamaCPP, if it is neither OpenAI's nor Azure's.
+	// Requests then have the form that it reads: see package compatible. The base URL itself is set in SDK. Defaults to
+	// the server that the base URL shows.
+	Server compatible.Server
 	// SystemRole is the role of a Chat's system prompts: "system", which OpenAI's models and nearly all compatible
 	// servers accept; "developer"; or "user", for a model that accepts neither. Defaults to "system".
 	SystemRole string
 	// MaxTokensName is the member that carries a Chat's MaxTokens. Older compatible servers know only "max_tokens".
-	// Defaults to "max_completion_tokens".
+	// Defaults to that of the Server, and to "max_completion_tokens".
 	MaxTokensName string
 	// OmitThinking leaves the thinking of earlier responses out of a Chat's requests. Otherwise a compatible server
-	// receives it under the name it came under, such as "reasoning_content". Some servers refuse that of others.
+	// receives it under the name that the Server reads, or under the name it came under, such as "reasoning_content".
 	// OpenAI's own models, which are recognized by their names, never receive any. Defaults to false.
 	OmitThinking bool
 	// Audio declares that a Chat's model accepts audio. Otherwise audio is sent only to models with "audio" in their
@@ -73,6 +81,14 @@ func (o *Options) orNone() Options {
 func (o *Options) resolve(req api.Request, name string) (Options, error) {
 	c := o.orNone()
 	c.Options = req.Options.Over(c.Options)
+	if _, known := servers.Of(c.Server); !known {
+		return c, badServer(name, "%q is no server that package compatible names", c.Server)
+	}
 	_, err := roundtrip.Checked(name, c.Options)
 	return c, err
+}
+
+// badServer returns the error for an Options.Server that no request can be made with.
+func badServer(name, format string, args ...any) error {
+	return &api.Error{Kind: api.ErrInvalidRequest, API: name, Err: fmt.Errorf("Options.Server: "+format, args...)}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/servers"
 )
 
 // TestChatGraphsAreNeverInvalid sends conversations made at random by the operations of a graph: to OpenAI, and to a compatible server.
@@ -44,7 +45,7 @@ func askedChat(w *providertest.World) providertest.Asked {
 		With:  fmt.Sprintf("%+v", *o),
 		Body:  func(req api.Request) ([]byte, error) { body, _, err := ChatBody(req, model, o); return body, err },
 		Check: check,
-		Rules: chatRules(o.supports(model)),
+		Rules: chatRules(o.supports(model, servers.Chat{})),
 	}
 }
 

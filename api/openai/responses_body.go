@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
+	"github.com/plait-dev/plait/internal/servers"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -49,11 +51,11 @@ func ResponsesBody(req api.Request, model string, o *Options) ([]byte, []api.Rep
 // responsesCall builds the request.
 func responsesCall(req api.Request, model string, o *Options, asked server) (call, error) {
 	options, err := o.resolve(req, ResponsesAPI)
-	if err != nil {
+	if err := cmp.Or(err, asked.check(ResponsesAPI)); err != nil {
 		return call{}, err
 	}
 
-	b := responsesBuilder{options: options, model: model, server: asked, reasons: reasons(model)}
+	b := responsesBuilder{options: options, model: model, server: asked, rules: asked.differs(), reasons: reasons(model)}
 	b.takeBody()
 
 	encodings := responsesEncodings
@@ -106,6 +108,7 @@ type responsesBuilder struct {
 	options Options
 	model   string
 	server  server
+	rules   *servers.Rules // of the server
 	reasons bool
 	further []jsonx.Member // of Options.Body
 	tools   []content.Tool
@@ -148,16 +151,23 @@ func (b *responsesBuilder) keeping() keeping {
 		return keepNone
 	case stored == "true":
 		return keepAll
+	case b.rules.Responses.Unsigned:
+		return keepOpen
 	}
 	return keepSealed
 }
 
 // front returns the body up to its items.
 func (b *responsesBuilder) front(req api.Request) []byte {
-	b.keepTools(req.Tools)
+	b.keepTools(b.rules.Fit(b.rules.Responses, &b.options.Options, req.Tools, b.note))
+
+	system := req.System
+	if b.options.Output.JSON != "" && b.rules.Responses.IgnoresForm {
+		system = b.rules.FormPrompt(system, b.options.Output, b.note)
+	}
 
 	dst := write.String([]byte{'{'}, "model", b.model)
-	dst = write.OptString(dst, "instructions", b.instructions(req.System))
+	dst = write.OptString(dst, "instructions", b.instructions(system))
 	for _, m := range b.header() {
 		dst = append(write.Name(dst, m.Name), m.Value...)
 	}
@@ -213,7 +223,7 @@ func (b *responsesBuilder) header() []jsonx.Member {
 	add("reasoning", over(b.reasoning(), b.takeFurther("reasoning")))
 	add("text", over(b.format(), b.takeFurther("text")))
 	add("metadata", metadata(o.Metadata, b.note))
-	add(caching(o.Cache, b.model, b.note))
+	add(caching(o.Cache, b.model, b.rules, b.note))
 
 	// Members of Options.Body replace those of the same name.
 	for _, m := range b.further {
@@ -284,7 +294,7 @@ func (b *responsesBuilder) reasoning() content.JSON {
 // format returns the format of the response.
 func (b *responsesBuilder) format() content.JSON {
 	out := b.options.Output
-	if out.JSON == "" {
+	if out.JSON == "" || b.rules.Responses.IgnoresForm {
 		return ""
 	}
 

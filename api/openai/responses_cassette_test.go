@@ -124,7 +124,7 @@ func recordedStop(e providertest.Exchange, b content.Blocks) content.Stop {
 
 // requireSameItems makes the API's items of the blocks and compares them with those of the answer.
 func requireSameItems(t *testing.T, e providertest.Exchange, blocks content.Blocks) {
-	made := decoded(t, `{"input":[`+string(appendItems(nil, content.Message{Role: content.Assistant, Blocks: blocks}, 0))+"]}")
+	made := decoded(t, `{"input":[`+string(keepSealed.appendItems(nil, content.Message{Role: content.Assistant, Blocks: blocks}, 0))+"]}")
 	providertest.RequireSame(t, recordedOutput(t, e), made["input"])
 }
 

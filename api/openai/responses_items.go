@@ -1,19 +1,21 @@
 package openai
 
 import (
+	"strings"
+
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
 // appendItems appends the items of a repaired message. It implements dialect.Encoding.Append.
-func appendItems(dst []byte, m content.Message, end int) []byte {
-	return appendAnswers(dst, nil, m, end)
+func (k keeping) appendItems(dst []byte, m content.Message, end int) []byte {
+	return k.appendAnswers(dst, nil, m, end)
 }
 
 // appendAnswers is appendItems for a message with the results of calls. It implements dialect.Encoding.AppendAnswer.
-func appendAnswers(dst []byte, calls []content.ToolUse, m content.Message, _ int) []byte {
-	w := itemWriter{dst: dst, calls: calls}
+func (k keeping) appendAnswers(dst []byte, calls []content.ToolUse, m content.Message, _ int) []byte {
+	w := itemWriter{dst: dst, calls: calls, inWords: k == keepOpen}
 	for _, b := range m.Blocks.All() {
 		if m.Role == content.Assistant {
 			w.assistant(b)
@@ -29,6 +31,7 @@ func appendAnswers(dst []byte, calls []content.ToolUse, m content.Message, _ int
 // parts.
 type itemWriter struct {
 	dst      []byte
+	inWords  bool              // reasoning has its text as content, as a server that reads no other form requires
 	begun    bool              // an item was written
 	open     string            // closes the open message item; "" if none is open
 	note     ownNote           // of the last part of an open assistant message
@@ -142,6 +145,12 @@ func (w *itemWriter) reasoning(t content.Thinking) {
 	w.dst = append(w.dst, `{"type":"reasoning"`...)
 	if summary, _ := jsonx.Take(list, "summary"); summary == "" {
 		w.dst = append(write.Name(w.dst, "summary"), summaryOf(t.Text)...)
+	}
+
+	if words, _ := jsonx.Take(list, "content"); w.inWords && !strings.HasPrefix(string(words), "[") {
+		w.dst = write.OptString(append(w.dst, `,"content":[{"type":"reasoning_text"`...), "text", t.Text)
+		w.dst = append(w.dst, "}]"...)
+		_, list = jsonx.Take(list, "content")
 	}
 
 	if t.Signature != "" {

@@ -19,6 +19,7 @@ const (
 	keepSealed keeping = iota // reasoning with encrypted content
 	keepAll                   // all: the API stores responses and finds their reasoning by its ID
 	keepNone                  // none: the model does not reason, and refuses it
+	keepOpen                  // reasoning with a text, for a server that reads it as such, encrypted or not
 )
 
 // responsesTarget returns what the API accepts.
@@ -29,8 +30,8 @@ var responsesTarget = sync.OnceValue(func() dialect.Target {
 
 // The encodings of conversations, for OpenAI and for compatible servers, by the reasoning they keep.
 var (
-	responsesEncodings  = sync.OnceValue(func() [3]*dialect.Encoding { return responsesEncodingsFor(responsesTarget()) })
-	compatibleEncodings = sync.OnceValue(func() [3]*dialect.Encoding { return responsesEncodingsFor(compatibleTarget()) })
+	responsesEncodings  = sync.OnceValue(func() [4]*dialect.Encoding { return responsesEncodingsFor(responsesTarget()) })
+	compatibleEncodings = sync.OnceValue(func() [4]*dialect.Encoding { return responsesEncodingsFor(compatibleTarget()) })
 )
 
 // compatibleTarget returns the rules for a compatible server. All of them accept text; of other documents, they accept
@@ -41,14 +42,14 @@ func compatibleTarget() dialect.Target {
 	return target
 }
 
-func responsesEncodingsFor(target dialect.Target) (all [3]*dialect.Encoding) {
-	for _, k := range []keeping{keepSealed, keepAll, keepNone} {
+func responsesEncodingsFor(target dialect.Target) (all [4]*dialect.Encoding) {
+	for _, k := range []keeping{keepSealed, keepAll, keepNone, keepOpen} {
 		all[k] = &dialect.Encoding{
 			Rules: dialect.Rules{
 				Accept: responsesAccepter{target}.accept, ID: target.FitsID, Prune: k.prune,
 				ItemID: itemID, Nameless: nameless,
 			},
-			Append: appendItems, AppendAnswer: appendAnswers,
+			Append: k.appendItems, AppendAnswer: k.appendAnswers,
 		}
 	}
 	return all
@@ -405,9 +406,15 @@ func (k keeping) leaves(t content.Thinking, led bool) string {
 	switch {
 	case k == keepNone:
 		return "reasoning, which the model does not accept"
+	case k == keepOpen:
+		if t.Text == "" {
+			return "reasoning without a text"
+		}
 	case t.Signature == "" && (k == keepSealed || thoughtID(t) == ""):
 		return "reasoning without its encrypted content"
-	case !led:
+	}
+
+	if !led {
 		return "reasoning without the item after it"
 	}
 	return ""

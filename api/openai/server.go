@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/plait-dev/plait/internal/servers"
 )
 
 // server describes the server that a provider sends requests to, independent of its API. The zero value is OpenAI's
@@ -16,27 +17,60 @@ type server struct {
 	// compatible is set for a server that implements OpenAI's API but is neither OpenAI's nor Azure's: llama.cpp, vLLM,
 	// a gateway. Such a server has limits of its own, and does not always report what it did.
 	compatible bool
+	// rules are how it differs; nil is not at all.
+	rules *servers.Rules
+	// misled is set if Options.Server names a server, but the base URL is OpenAI's.
+	misled bool
 }
 
-// serverOf returns the server that send sends its requests to. It sends nothing: the request that resolves the
-// address ends in outermost.
-func serverOf(send post) server {
+// named sets the server that the options name, which the address need not show.
+func (s *server) named(o *Options, looked bool) {
+	if o == nil || o.Server == "" {
+		return
+	}
+	s.misled = looked && !s.compatible
+	s.rules, _ = servers.Of(o.Server) // resolve checks it
+	s.compatible = true
+}
+
+// differs returns how the server differs.
+func (s server) differs() *servers.Rules {
+	if s.rules == nil {
+		return &servers.Rules{}
+	}
+	return s.rules
+}
+
+// check returns an error if requests would go to the wrong server.
+func (s server) check(name string) error {
+	if s.misled {
+		return badServer(name, "the base URL is OpenAI's own, and not that of %s: set it in Options.SDK", s.rules.Name)
+	}
+	return nil
+}
+
+// serverOf returns the server that send sends its requests to, or that the options name. It sends nothing: the request
+// that resolves the address ends in outermost.
+func serverOf(send post, o *Options) server {
 	var s server
 	ctx := context.WithValue(context.Background(), looking{}, &s)
 
 	// The request always fails. If it has no host, s stays the zero value: OpenAI.
 	_ = send(ctx, "responses", nil, nil, option.WithMaxRetries(0))
+	s.named(o, true)
 	return s
 }
 
 // serverIn returns the server for a provider with these options. It ignores the environment.
 func serverIn(o *Options) server {
 	if o == nil || len(o.SDK) == 0 {
-		return server{}
+		var s server
+		s.named(o, false)
+		return s
 	}
 	first := []option.RequestOption{option.WithEnvironmentProduction(), option.WithMiddleware(outermost)}
 	client := sdk.Client{Options: append(first, o.SDK...)}
-	return serverOf(client.Post)
+	return serverOf(client.Post, o)
 }
 
 // looking is the context key of a *server. For a request with it, outermost sets the *server and sends nothing.
@@ -52,4 +86,5 @@ func (s *server) look(req *http.Request) {
 		strings.HasSuffix(host, ".azure.com") || strings.HasSuffix(host, ".azure.us") ||
 		strings.HasSuffix(host, ".azure.cn") || req.URL.Query().Has("api-version")
 	s.compatible = !own
+	s.rules = servers.At(req.URL)
 }

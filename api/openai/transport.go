@@ -32,7 +32,7 @@ func newTransport(name, path string, o *Options) *transport {
 	// The first middleware is the outermost one, around those of the caller.
 	first := []option.RequestOption{option.WithMiddleware(outermost)}
 	client := sdk.NewClient(append(first, o.orNone().SDK...)...)
-	return &transport{api: name, path: path, post: client.Post, server: serverOf(client.Post)}
+	return &transport{api: name, path: path, post: client.Post, server: serverOf(client.Post, o)}
 }
 
 // call is one request, ready to be sent.

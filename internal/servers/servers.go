@@ -1,0 +1,223 @@
+// Package servers holds how compatible servers differ from the APIs they implement. The sources are in the comments of
+// package compatible.
+package servers
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/compatible"
+	"github.com/plait-dev/plait/content"
+)
+
+// Rules are how a server differs. The zero value of each field is that it does not, as far as is known.
+type Rules struct {
+	// Server is its name in options, and Name that in notes.
+	Server compatible.Server
+	Name   string
+	// BaseURL is that of its OpenAI APIs, and Key the environment variable with its key; "" if it needs none.
+	BaseURL, Key string
+
+	Chat                Chat
+	Responses, Messages API
+}
+
+// API is how a server differs in one API.
+type API struct {
+	Choice Choice
+	// IgnoresOneCall is set if the model may call several tools even if the request allows one.
+	IgnoresOneCall bool
+	// IgnoresForm is set if the schema of a response has no effect.
+	IgnoresForm bool
+	// Unsigned is set if the server reads its own thinking without a signature, or without encrypted content.
+	Unsigned bool
+}
+
+// Chat is how a server differs over Chat Completions.
+type Chat struct {
+	API
+	// MaxTokens is the member that limits the tokens; "" is max_completion_tokens.
+	MaxTokens string
+	// Thought is the member that thinking goes back in; "" is the one it came in.
+	Thought string
+	// RefusesThought is set if no thinking goes back.
+	RefusesThought bool
+	// Thinks is the form of the options for thinking.
+	Thinks Thinks
+	// ObjectOnly is set if the form of a response is any object, without a schema.
+	ObjectOnly bool
+	// NoStreamOptions is set if stream_options are refused.
+	NoStreamOptions bool
+}
+
+// Thinks is the form in which a request controls thinking.
+type Thinks int
+
+const (
+	Effort         Thinks = iota // reasoning_effort, "none" for off
+	ReasoningOf                  // an object "reasoning", with effort or max_tokens
+	ThinkingToggle               // reasoning_effort, and {"thinking":{"type":"disabled"}} for off and for forced calls
+)
+
+// Choice is what a server accepts as a tool choice.
+type Choice int
+
+const (
+	EachChoice  Choice = iota // all of them
+	ChoiceWords               // the choices that are a word, not the name of one tool
+	ChoiceAny                 // that some tool is called, but not which, and not that none is
+	NoChoice                  // none of them
+)
+
+// all are the servers with their rules.
+var all = []*Rules{
+	{
+		Server: compatible.LlamaCPP, Name: "llama.cpp", BaseURL: "http://127.0.0.1:8080/v1",
+		Chat:      Chat{API: API{Choice: ChoiceWords, IgnoresOneCall: true}, Thought: "reasoning_content"},
+		Responses: API{Choice: ChoiceWords, IgnoresOneCall: true, IgnoresForm: true, Unsigned: true},
+		Messages:  API{Choice: ChoiceAny, IgnoresOneCall: true, IgnoresForm: true, Unsigned: true},
+	},
+	{
+		Server: compatible.VLLM, Name: "vLLM", BaseURL: "http://127.0.0.1:8000/v1",
+		Chat: Chat{Thought: "reasoning"},
+	},
+	{
+		Server: compatible.Ollama, Name: "Ollama", BaseURL: "http://127.0.0.1:11434/v1",
+		Chat: Chat{
+			API: API{Choice: NoChoice, IgnoresOneCall: true}, MaxTokens: "max_tokens", Thought: "reasoning",
+		},
+		Responses: API{Choice: NoChoice, IgnoresOneCall: true, IgnoresForm: true},
+		Messages:  API{Choice: NoChoice, IgnoresOneCall: true, IgnoresForm: true, Unsigned: true},
+	},
+	{
+		Server: compatible.LMStudio, Name: "LM Studio", BaseURL: "http://127.0.0.1:1234/v1",
+		Chat: Chat{API: API{Choice: ChoiceWords}, MaxTokens: "max_tokens"},
+	},
+	{
+		Server: compatible.OpenRouter, Name: "OpenRouter", BaseURL: "https://openrouter.ai/api/v1", Key: "OPENROUTER_API_KEY",
+		Chat: Chat{MaxTokens: "max_tokens", Thinks: ReasoningOf},
+	},
+	{
+		Server: compatible.DeepSeek, Name: "DeepSeek", BaseURL: "https://api.deepseek.com/v1", Key: "DEEPSEEK_API_KEY",
+		Chat: Chat{
+			MaxTokens: "max_tokens", Thought: "reasoning_content", Thinks: ThinkingToggle, ObjectOnly: true,
+		},
+	},
+	{
+		Server: compatible.Groq, Name: "Groq", BaseURL: "https://api.groq.com/openai/v1", Key: "GROQ_API_KEY",
+		Chat: Chat{RefusesThought: true},
+	},
+	{
+		Server: compatible.Mistral, Name: "Mistral", BaseURL: "https://api.mistral.ai/v1", Key: "MISTRAL_API_KEY",
+		Chat: Chat{MaxTokens: "max_tokens", Thought: "content", NoStreamOptions: true},
+	},
+}
+
+// unknown are the rules for a server without a name.
+var unknown Rules
+
+// Of returns the rules of a server, and reports whether there are any. Those of "" are the zero value.
+func Of(server compatible.Server) (*Rules, bool) {
+	for _, r := range all {
+		if r.Server == server {
+			return r, true
+		}
+	}
+	return &unknown, server == ""
+}
+
+// At returns the rules of the server at an address: that of a provider on the network, or Ollama's port. Those of any
+// other address are the zero value.
+func At(address *url.URL) *Rules {
+	for _, r := range all {
+		known, err := url.Parse(r.BaseURL)
+		if err != nil {
+			continue
+		}
+		if r.Key != "" && address.Hostname() == known.Hostname() ||
+			r.Server == compatible.Ollama && address.Port() == known.Port() {
+			return r
+		}
+	}
+	return &unknown
+}
+
+// Names returns the names of all servers.
+func Names() []string {
+	var names []string
+	for _, r := range all {
+		names = append(names, string(r.Server))
+	}
+	return names
+}
+
+// Note records a change that concerns no single message.
+type Note func(kind api.RepairKind, format string, args ...any)
+
+// Fit adapts options to what the server accepts in one API, and returns the tools to declare.
+func (r *Rules) Fit(a API, o *api.Options, tools []content.Tool, note Note) []content.Tool {
+	if o.OneCall && a.IgnoresOneCall && len(tools) > 0 {
+		o.OneCall = false
+		note(api.RepairOption, "OneCall is left out: %s does not limit the calls of a response", r.Name)
+	}
+	if len(tools) == 0 {
+		return tools
+	}
+	return r.fitChoice(a.Choice, o, tools, note)
+}
+
+// fitChoice is Fit for the tool choice.
+func (r *Rules) fitChoice(accepted Choice, o *api.Options, tools []content.Tool, note Note) []content.Tool {
+	choice := o.ToolChoice
+	named := choice.Tool()
+
+	switch {
+	case choice == api.ToolsAuto, accepted == EachChoice:
+		return tools
+	case choice == api.ToolsNone && accepted != ChoiceWords:
+		o.ToolChoice = api.ToolsAuto
+		note(api.RepairOption, "no tool is declared: %s ignores that ToolChoice allows none", r.Name)
+		return nil
+	case choice == api.ToolsAny && accepted == NoChoice:
+		o.ToolChoice = api.ToolsAuto
+		note(api.RepairOption, "ToolChoice is left out: %s ignores it", r.Name)
+		return tools
+	case named == "":
+		return tools
+	}
+
+	// The name of one tool: it alone is declared, so that no other can be called.
+	only := only(tools, named)
+	if len(only) == 0 {
+		return tools // the provider notes that there is no such tool
+	}
+	if accepted == NoChoice {
+		o.ToolChoice = api.ToolsAuto
+		note(api.RepairOption, "the tool %q alone is declared: %s ignores ToolChoice, and need not call it", named, r.Name)
+	} else {
+		o.ToolChoice = api.ToolsAny
+		note(api.RepairOption, "the tool %q alone is declared: %s does not accept its name as ToolChoice", named, r.Name)
+	}
+	return only
+}
+
+// only returns the tools with that name.
+func only(tools []content.Tool, name string) []content.Tool {
+	var list []content.Tool
+	for _, t := range tools {
+		if t.Name == name {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// FormPrompt returns the system prompts with one more that asks for the form of the response. It is for a server that
+// does not constrain responses to a schema.
+func (r *Rules) FormPrompt(system []string, form api.Schema, note Note) []string {
+	note(api.RepairOption, "the schema of Output is a system prompt: %s does not apply it", r.Name)
+	prompt := fmt.Sprintf("Respond with JSON that matches this schema, and with nothing else:\n%s", form.JSON)
+	return append(system[:len(system):len(system)], strings.TrimSpace(prompt))
+}
