@@ -3,10 +3,13 @@ package agui_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,4 +82,64 @@ func TestProtocolsOwnClient(t *testing.T) {
 	} {
 		require.Contains(t, got.Types, kind)
 	}
+}
+
+// TestClientInARealBrowser runs @ag-ui/client in Chromium: an approval that another window gives, and a connection that
+// is lost in the middle of an answer.
+func TestClientInARealBrowser(t *testing.T) {
+	if os.Getenv("PLAIT_BROWSER") == "" {
+		t.Skip("SKIPPED: PLAIT_BROWSER=1 drives the protocol's own client in Chromium; .ci/agui/install.sh and .ci/browser/install.sh install them")
+	}
+	script, err := filepath.Abs(filepath.Join("..", "..", ".ci", "agui", "browser.mjs"))
+	require.NoError(t, err)
+
+	calls := 0
+	remove := executor.Func("delete", "Deletes it.", func(context.Context, none) (string, error) {
+		calls++
+		return "deleted", nil
+	})
+	agent := executor.Agent{
+		Provider: apitest.NewScript(
+			apitest.Answer(content.Text{Text: "I delete it."}, call("delete")), apitest.Say("Half an").Hang(), apitest.Say("Done.")),
+		Tools: []dag.Tool{remove}, Hooks: []executor.Hook{executor.RequireApproval("delete")},
+	}
+	mux := http.NewServeMux()
+	var active sync.WaitGroup
+	h := agui.Handler(agent, nil)
+	mux.HandleFunc("POST /agent", func(w http.ResponseWriter, r *http.Request) {
+		active.Add(1)
+		defer active.Done()
+		h.ServeHTTP(w, r)
+	})
+	mux.HandleFunc("GET /idle", func(http.ResponseWriter, *http.Request) { active.Wait() })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "<!doctype html><title>chat</title>")
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+
+	client := exec.CommandContext(t.Context(), "node", script, server.URL)
+	client.Stderr = os.Stderr
+	out, err := client.Output()
+	require.NoError(t, err)
+	type window struct {
+		Types, Asked []string
+		Messages     [][2]string
+	}
+	var got struct {
+		Asked, Again, After window
+		Errors              []string
+	}
+	require.NoError(t, json.Unmarshal(out, &got), "%s", out)
+	require.Empty(t, got.Errors)
+
+	require.Len(t, got.Asked.Asked, 1)
+	require.Equal(t, [][2]string{{"user", "Delete <b>it</b>."}, {"assistant", "I delete it."}}, got.Asked.Messages)
+	require.Equal(t, got.Asked.Asked, got.Again.Asked, "another window is asked the same")
+	require.Equal(t, got.Asked.Messages, got.Again.Messages)
+	require.Equal(t, 1, calls, "the call is executed once")
+	require.Equal(t, append(got.Asked.Messages, [][2]string{
+		{"tool", "deleted"}, {"assistant", "Half an"}, {"assistant", "Done."}, // what arrived is kept, and continued
+	}...), got.After.Messages)
+	require.Empty(t, got.After.Asked)
 }
