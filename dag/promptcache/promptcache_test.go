@@ -44,7 +44,7 @@ func response(model string, input, read int64) node.Message {
 	m := node.Message{Role: content.Assistant, Blocks: content.Words("Yes."), Answer: node.Answer{
 		API: "openai-responses", Model: model, Usage: content.Usage{Input: input - read, CacheRead: read, Output: 2},
 	}}
-	if model == claude {
+	if strings.HasPrefix(model, "claude") {
 		m.Answer.API = "anthropic"
 		m.Answer.Usage.Input, m.Answer.Usage.CacheWrite = 0, input-read
 	}
@@ -203,6 +203,52 @@ func TestCallsFindsTheFirstDifference(t *testing.T) {
 		require.Equal(t, int64(5000), call.Predicted, "up to the branch")
 	})
 
+	t.Run("the other branch asked another model", func(t *testing.T) {
+		d, _ := asked(claude)
+		one := d.User("One?").Append(response("claude-opus-5", 5010, 0))
+		two := d.User("Two?").Append(response(claude, 5010, 5000))
+		d = two.WithHeads(one.Head(), two.Head())
+		calls := promptcache.Calls(d, nil)
+		require.Equal(t, promptcache.Break{Cause: promptcache.ModelChanged,
+			Why: "the model changed from claude-sonnet-4-5 to claude-opus-5"}, calls[1].Break)
+		require.Equal(t, promptcache.Branched, calls[2].Break.Cause)
+		require.Equal(t, calls[0].Node, calls[2].Before)
+		require.Equal(t, int64(5000), calls[2].Predicted)
+	})
+
+	t.Run("the other branch has more in common", func(t *testing.T) {
+		for name, change := range map[string]func(dag.DAG) dag.DAG{
+			"tools":  func(d dag.DAG) dag.DAG { return d.Tools(tool("more", words(1000))) },
+			"system": func(d dag.DAG) dag.DAG { return d.System(words(1000)) },
+		} {
+			d, _ := asked(claude)
+			d = change(d)
+			one := d.User("One?").Append(response(claude, 6000, 0))
+			two := d.User("Two?").Append(response(claude, 6000, 0))
+			call := last(t, two.WithHeads(one.Head(), two.Head()), nil)
+			require.Equal(t, one.Head(), call.Before, name)
+			require.Equal(t, promptcache.Branched, call.Break.Cause, name)
+			require.InDelta(t, 4000, call.Predicted, 100, "%s: up to the end of the system prompts", name)
+		}
+
+		// One changed the last tool, and both the system prompt: less is the same in the other branch.
+		d, _ := asked(claude)
+		one := d.Tools(tool("search", "x")).User("One?").Append(response(claude, 6000, 0))
+		two := d.SetSystem("agent", words(500)).User("Two?").Append(response(claude, 6000, 0))
+		call := last(t, two.WithHeads(one.Head(), two.Head()), nil)
+		require.Equal(t, d.Head(), call.Before)
+		require.Equal(t, promptcache.SystemChanged, call.Break.Cause)
+
+		// Both changed the second prompt, and one added a third.
+		d, _ = start()
+		d = d.System(words(2000)).SetSystem("b", "B").User("Hello.").Append(response(claude, 3000, 0)).SetSystem("b", words(1000))
+		one = d.User("One?").Append(response(claude, 4000, 0))
+		two = d.System("C").User("Two?").Append(response(claude, 4000, 0))
+		call = last(t, two.WithHeads(one.Head(), two.Head()), nil)
+		require.Equal(t, one.Head(), call.Before)
+		require.Equal(t, "system prompt 3 was added", call.Break.Why)
+	})
+
 	t.Run("the same request again", func(t *testing.T) {
 		d, _ := asked(claude)
 		d = d.User("One?")
@@ -256,4 +302,155 @@ func TestCallsKnowsWhatWasWritten(t *testing.T) {
 
 	unknown := after(content.Usage{})
 	require.Positive(t, unknown.Predicted)
+}
+
+func TestCallsKnowsTheRulesOfEachModel(t *testing.T) {
+	for _, c := range []struct {
+		api, model string
+		least      int64 // the shortest prefix that is cached
+		step       int64
+	}{
+		{"anthropic", "claude-sonnet-4-5-20250929", 1024, 1},
+		{"anthropic", "claude-opus-4-5", 4096, 1},
+		{"anthropic", "claude-haiku-4-5-20251001", 4096, 1},
+		{"anthropic", "claude-opus-4-7", 2048, 1},
+		{"anthropic", "claude-opus-5", 512, 1},
+		{"openai-chat", "gpt-4o", 1024, 128},
+		{"openai-responses", "o3-mini", 1024, 128},
+		{"openai-responses", "gpt-5.6", 1024, 1},
+		{"openai-chat", "llama-3", 0, 1},
+		{"gemini", "gemini-2.5-flash", 2048, 1},
+		{"gemini", "gemini-3.1-pro-preview", 4096, 1},
+		{"other", "m", 0, 1},
+	} {
+		predicted := func(tokens int64) int64 {
+			m := response(claude, tokens, 0)
+			m.Answer.API, m.Answer.Model = c.api, c.model
+			d, _ := start()
+			d = d.User(words(100)).Append(m)
+			m.Answer.Usage.CacheWrite += 10
+			return last(t, d.User("And now?").Append(m), nil).Predicted
+		}
+		if c.least > 0 {
+			require.Equal(t, c.least, predicted(c.least), c.model)
+			require.Zero(t, predicted(c.least-1), c.model)
+		}
+		require.Equal(t, 5001-5001%c.step, predicted(5001), c.model)
+	}
+}
+
+func TestCallsKeepsAPrefixForTheTimeOfItsProvider(t *testing.T) {
+	for _, c := range []struct {
+		model string
+		cache api.Cache
+		keeps time.Duration
+	}{
+		{claude, api.CacheShort, 5 * time.Minute},
+		{claude, api.CacheLong, time.Hour},
+		{gpt, api.CacheShort, time.Hour},
+		{gpt, api.CacheLong, 24 * time.Hour},
+		{"gpt-5.6", api.CacheLong, 30 * time.Minute},
+	} {
+		after := func(wait time.Duration) promptcache.Call {
+			d, clock := asked(c.model)
+			clock.now = clock.now.Add(wait)
+			m := response(c.model, 5010, 5000)
+			m.Answer.Latency = 2 * time.Second // the whole time since the response, but for the wait
+			return last(t, d.User("And now?").Append(m), &promptcache.Options{Cache: c.cache})
+		}
+		require.NotZero(t, after(c.keeps).Predicted, "%s %s", c.model, c.cache)
+		late := after(c.keeps + time.Second)
+		require.Zero(t, late.Predicted, "%s %s", c.model, c.cache)
+		require.Equal(t, promptcache.Expired, late.Break.Cause)
+	}
+}
+
+// What is cached ends where the messages differ, or at the last breakpoint before.
+func TestCallsEstimatesACommonBeginning(t *testing.T) {
+	compacted := func(model string, from, to int) promptcache.Call {
+		d, _ := asked(model)
+		for i := range int64(3) {
+			d = d.User(words(1000)).Append(response(model, 6000+1000*i, 5000+1000*i))
+		}
+		nodes := d.Transcript().Nodes
+		var replaced []node.ID
+		for _, n := range nodes[from:to] {
+			replaced = append(replaced, n.ID())
+		}
+		d = d.Append(node.Compaction{Summary: content.Words("So far."), Replaced: node.ListOf(replaced...)})
+		return last(t, d.User("And now?").Append(response(model, 7900, 0)), nil)
+	}
+
+	// Messages 1 to 3 are those of the first two requests: the end of the second is a breakpoint.
+	call := compacted(claude, 4, 6)
+	require.Equal(t, promptcache.Compacted, call.Break.Cause)
+	require.Equal(t, int64(6000), call.Predicted)
+	require.InDelta(t, 6000, call.Shared, 20)
+
+	// Nothing of the messages: the breakpoint behind the system prompts is left.
+	call = compacted(claude, 0, 2)
+	require.InDelta(t, 3000, call.Shared, 100)
+	require.Equal(t, call.Shared, call.Predicted)
+
+	call = compacted(gpt, 4, 6)
+	require.Zero(t, call.Predicted%128)
+	require.InDelta(t, call.Shared, call.Predicted, 127)
+	call = compacted("gpt-5.6", 0, 2)
+	require.InDelta(t, 3000, call.Shared, 100)
+	require.Zero(t, call.Predicted, "it has no breakpoint behind the system prompts")
+}
+
+func TestCallsComparesSubAgentsWithEachOther(t *testing.T) {
+	d, _ := asked(claude)
+	agent := func(question string, read int64) dag.DAG {
+		return dag.New().WithSource(d.Source()).System(words(2000)).User(question).Append(response(claude, 2100, read))
+	}
+	d = d.SubGraph("first", agent("One?", 0)).SubGraph("second", agent("Other?", 2000))
+	calls := promptcache.Calls(d, nil)
+	require.Len(t, calls, 3)
+
+	first, second := calls[1], calls[2]
+	require.NotEqual(t, promptcache.Branched, first.Break.Cause)
+	require.Equal(t, first.Node, second.Before)
+	require.Equal(t, promptcache.Branched, second.Break.Cause)
+	require.Equal(t, 0, second.Break.Index)
+	require.InDelta(t, 2000, second.Predicted, 100, "the system prompt")
+}
+
+func TestCallsEstimatesWhatNoProviderReports(t *testing.T) {
+	d, _ := start()
+	silent := response("llama-3", 0, 0)
+	d = d.User(words(1000)).Append(silent).User(words(500)).Append(silent)
+	call := last(t, d, nil)
+	require.True(t, call.Estimated)
+	require.InDelta(t, 1500, call.Input, 20)
+	require.InDelta(t, 1000, call.Predicted, 10)
+	require.Zero(t, call.Break, "a server that reports nothing is not asked why")
+	require.Contains(t, call.String(), "of about 1,5")
+}
+
+func TestCallsTakesOnlyResponsesForCalls(t *testing.T) {
+	d, _ := start()
+	require.Empty(t, promptcache.Calls(d, nil))
+	require.Empty(t, promptcache.Calls(d.User("Hello.").Assistant("An example of an answer."), nil))
+}
+
+// A file may have any times and numbers.
+func TestCallsTakesAnyTimesAndNumbers(t *testing.T) {
+	d, clock := asked(claude)
+	clock.now = clock.now.Add(-time.Hour)
+	call := last(t, d.User("And now?").Append(response(claude, 5010, 5000)), nil)
+	require.Equal(t, int64(5000), call.Predicted, "a clock that goes backward")
+
+	m := response(gpt, 0, 0)
+	m.Answer.Usage = content.Usage{Input: 1<<63 - 1, CacheRead: 1<<63 - 1, CacheWrite: 1<<63 - 1}
+	d, _ = start()
+	call = last(t, d.User("Hello.").Append(m).User("And now?").Append(m), nil)
+	require.Positive(t, call.Input)
+	require.Positive(t, call.Predicted)
+
+	m.Answer.Usage = content.Usage{Input: -5, CacheRead: -5}
+	call = last(t, d.User("Hello.").Append(m).User("And now?").Append(m), nil)
+	require.Zero(t, call.Read)
+	require.Positive(t, call.Input)
 }

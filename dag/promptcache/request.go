@@ -69,8 +69,8 @@ func (r *request) earlier() *request {
 // compare fills in the Call. last is the latest request after the same one, or nil.
 func (r *request) compare(last *request, policy api.Cache) {
 	u := r.answer.Usage
-	r.Read, r.Written = u.CacheRead, u.CacheWrite
-	r.Input = u.Plus(content.Usage{Output: -u.Output}).Total()
+	r.Read, r.Written = reported(u.CacheRead), reported(u.CacheWrite)
+	r.Input = reported(u.Input) + r.Read + r.Written
 
 	// Compare with the request that has most in common with this one.
 	before := r.earlier()
@@ -100,6 +100,12 @@ func (r *request) compare(last *request, policy api.Cache) {
 	}
 	r.predict(before, found, rulesOf(r.answer, policy))
 }
+
+// most limits numbers of tokens, so that their sums do not overflow.
+const most = 1 << 50
+
+// reported returns a number of tokens from a response, which may come from a file, within bounds.
+func reported(n int64) int64 { return min(max(n, 0), most) }
 
 // common is how much of the beginning two requests have in common: the number of equal tools, system prompts and
 // messages.
@@ -212,7 +218,7 @@ func scaled(n, reported, estimated int64) int64 {
 	if reported <= 0 || estimated <= 0 {
 		return max(n, 0)
 	}
-	return int64(float64(max(n, 0)) * float64(reported) / float64(estimated))
+	return int64(min(float64(max(n, 0))*float64(reported)/float64(estimated), most))
 }
 
 // idle returns the time between the response to an earlier request and this request. It is not known if a node has no
