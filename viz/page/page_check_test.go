@@ -33,7 +33,7 @@ import (
 // checks are what check.mjs does, each by its name.
 var checks = []string{
 	"opens", "keyboard", "folds", "search", "filters", "compare", "sub-agents", "deep links", "calls", "timeline", "cache", "problems", "inspector", "request", "long texts",
-	"copies", "dark", "print", "motion", "hostile", "hostile names", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live refused", "live link",
+	"copies", "dark", "print", "motion", "hostile", "hostile names", "reading", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live refused", "live link",
 	"live errors", "long compare", "long numbers", "2000 nodes",
 	"20000 nodes",
 }
@@ -51,6 +51,7 @@ func TestPagesInARealBrowser(t *testing.T) {
 	writeLong(t, dir)
 	writeLive(t, dir)
 	writeBranches(t, dir)
+	create(t, dir, "reading.html", func(w io.Writer) error { return Write(w, reading(), nil) })
 	create(t, dir, "broken.html", func(w io.Writer) error { return Write(w, broken(), &Options{Prices: prices}) })
 	for name, n := range map[string]int{"2000.html": 2_000, "20000.html": 20_000} {
 		create(t, dir, name, func(w io.Writer) error { return Write(w, talk(n), nil) })
@@ -239,4 +240,19 @@ func broken() dag.DAG {
 		whole += 80
 	}
 	return d
+}
+
+// reading is a conversation with texts that are not easy to read as JSON: code, replacements, a result of many rows.
+func reading() dag.DAG {
+	var rows []string
+	for i := range 300 {
+		rows = append(rows, fmt.Sprintf(`{"id":%d,"name":"row %d"}`, i, i))
+	}
+	return dag.New().User("Change it.").Assistant("I edit it:\n\n```go\nfunc main() {}\n```\nThen `go test`.",
+		use("edit", `{"path":"main.go","old_string":"func main() {\n\tprintln(1)\n}","new_string":"func main() {\n\tprintln(2)\n\tprintln(3)\n}","replace_all":false}`),
+		use("edits", `{"path":"a.txt","edits":[{"oldText":"a","newText":"b"}]}`),
+		use("write", `{"__proto__":{"path":"a"},"path":"b.go","content":"package main\n\n<b>no markup</b>\n"}`)).
+		CloseTools(node.ToolExecution{Result: content.Words("ok")}, node.ToolExecution{Index: 1, Result: content.Words("ok")},
+			node.ToolExecution{Index: 2, Result: content.Words(`{"rows":[` + strings.Join(rows, ",") + `],"big":12345678901234567890}`)}).
+		Assistant("Done.")
 }

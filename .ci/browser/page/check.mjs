@@ -65,7 +65,7 @@ const checks = {
     ok((await content(page, '#totals')).startsWith('32 nodes, 9 model calls, 7 tool calls, 3 failed'), 'totals');
     await settle(page);
     ok(await page.evaluate(() => document.querySelectorAll('.box').length) > 3, 'boxes are drawn');
-    equal(await page.evaluate(() => document.querySelector('.box.selected text').textContent), 'run_tests(package: ./store, race: true,', 'the selected box');
+    equal(await page.evaluate(() => [...document.querySelectorAll('.box.selected text')].slice(0, 2).map(e => e.textContent)), ['run_tests', 'failed: --- FAIL: TestCompaction (0.31s)'], 'the selected box says why it failed');
     return page;
   },
 
@@ -462,10 +462,44 @@ const checks = {
       }
     });
     ok(n > 5, 'the whole path was walked');
-    await press(page, '0');
+    for (const view of ['2', '3', '4']) {
+      await press(page, view);
+      await settle(page);
+      await press(page, 'End', 'k', 'Home');
+    }
+    await press(page, '2', 'b');
+    await settle(page);
+    await press(page, 'b', 'b', '1', '0');
     await settle(page);
     await page.emulateMedia({media: 'print'});
     page.info = n + ' nodes';
+    return page;
+  },
+
+  async reading() {
+    const page = await open('reading.html', {hash: '#n1'});
+    const texts = selector => page.evaluate(s => [...document.querySelectorAll('#detail ' + s)].map(e => e.textContent), selector);
+    equal(await texts('.said'), ['I edit it:\n\n```go\nfunc main() {}\n```\nThen `go test`.'], 'a text keeps every letter');
+    equal(await texts('.fence:not(.mark)'), ['func main() {}\n'], 'fenced code stands out');
+    ok(await page.evaluate(() => getComputedStyle(document.querySelector('.fence:not(.mark)')).fontFamily.includes('mono')), 'in a monospaced font');
+    equal(await texts('.line'), ['  func main() {\n', '- \tprintln(1)\n', '+ \tprintln(2)\n', '+ \tprintln(3)\n', '  }\n', '- a\n', '+ b\n'], 'replacements are differences');
+    equal(await texts('.call h3'), ['old_string → new_string', 'edits 1', 'oldText → newText', 'content'], 'each argument is shown once');
+    equal(await texts('.linediff del'), ['- \tprintln(1)\n', '- a\n'], 'what goes');
+    equal((await texts('.call .code:not(.linediff)')).slice(0, 1), ['{\n  "path": "main.go",\n  "replace_all": false\n}'], 'other arguments are JSON');
+    ok((await texts('.call .code')).includes('package main\n\n<b>no markup</b>\n'), 'an argument of several lines is text');
+
+    equal((await texts('.call .code:not(.linediff)'))[2], '{\n  "__proto__": {\n    "path": "a"\n  },\n  "path": "b.go"\n}', 'whatever an argument is called');
+    await page.evaluate(() => { location.hash = '#n4'; });
+    await page.waitForFunction(() => document.querySelector('.heading a').textContent === 'n4');
+    const said = (await texts('.outcome .said'))[0];
+    ok(said.startsWith('{"rows":[{"id":0'), 'a result is the text that it is');
+    await page.click('#detail button:text-is("as JSON")');
+    equal((await texts('.tree > details > .inner > *')).length, 2, 'and can be read as JSON');
+    equal((await texts('.tree .leaf')).pop(), '"big": 12345678901234567890', 'with its digits');
+    await page.click('.tree .inner summary');
+    await page.waitForFunction(() => document.querySelectorAll('#detail .tree .inner .inner > *').length === 201);
+    await page.click('#detail .tree .more');
+    equal((await texts('.tree .inner .inner > details')).length, 300, 'all of it, when somebody asks');
     return page;
   },
 

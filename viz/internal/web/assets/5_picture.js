@@ -130,7 +130,7 @@ function dress(e, key) {
 
 function drawBox(place) {
   const grave = nodeOf(place.key).problems.some(problem => problem.grave);
-  const e = svg('svg', {x: place.x - 3, y: place.y - 3, width: place.w + 6, height: place.h + 6, class: 'box ' + place.style + (grave ? ' grave' : nodeOf(place.key).problems.length ? ' odd' : '')},
+  const e = svg('svg', {x: place.x - 3, y: place.y - 3, width: place.w + 6, height: place.h + 6, class: 'box ' + place.style + (grave ? ' grave' : nodeOf(place.key).problems.some(problem => problem.waits) ? ' odd' : '')},
     svg('rect', {x: 3, y: 3, width: place.w, height: place.h, rx: isMessage(place.key) ? 8 : 2}));
   const lines = place.text.split('\n');
   lines.forEach((text, i) => {

@@ -145,23 +145,24 @@ function block(name, text, classes) {
 // says shows the content of a node.
 const says = key => placeAll(key, nodeOf(key).parts);
 
-const placeAll = (key, parts) => (parts || []).map(part => place(key, part));
+const placeAll = (key, parts, returned) => (parts || []).map(part => place(key, part, returned));
 
-// place lays out one part of a node.
-function place(key, part) {
+// place lays out one part of a node. Returned is set for what a tool returned.
+function place(key, part, returned) {
   const from = saved(nodeOf(key));
   switch (part.form || 'text') {
-    case 'text': return block('div', textAt(from, part.at), 'said');
+    case 'text': return returned ? resultText(textAt(from, part.at)) : fenced(textAt(from, part.at));
     case 'title': return block('b', textAt(from, part.at), 'said title');
-    case 'json': case 'input': return block('pre', textAt(from, part.at), 'code');
+    case 'json': return jsonView(valueAt(from, part.at));
+    case 'input': return layArguments(valueAt(from, part.at));
     case 'changed': return diffed(textAt(from, part.from), textAt(from, part.at));
-    case 'call': return el('div', {class: 'card call'}, el('div', {class: 'cardhead'}, '→ ', el('b', {}, part.label), ' ', executedBy(key, part)), block('pre', textAt(from, part.at), 'code'));
+    case 'call': return el('div', {class: 'card call'}, el('div', {class: 'cardhead'}, '→ ', el('b', {}, part.label), ' ', executedBy(key, part)), layArguments(valueAt(from, part.at)));
     case 'head': return caption(part.label);
     case 'note': return el('p', {class: 'quiet'}, part.label);
     case 'card': return card(part, el('div', {class: 'cardhead'}, part.label), placeAll(key, part.parts));
     case 'fold': return el('details', {class: 'card', open: part.open},
       el('summary', {}, part.label), placeAll(key, part.parts));
-    case 'result': return el('div', {class: part.bad ? 'outcome bad' : 'outcome'}, placeAll(key, part.parts));
+    case 'result': return el('div', {class: part.bad ? 'outcome bad' : 'outcome'}, placeAll(key, part.parts, true));
     case 'aside': return placeAll(key, part.parts);
     case 'image': return picturesOf(part, valueAt(from, part.at) || {});
     case 'links': return linksTo(valueAt(from, part.at) || []);

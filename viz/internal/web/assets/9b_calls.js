@@ -50,8 +50,9 @@ function sortOf(by) {
 function callRow(key) {
   const node = nodeOf(key), grave = node.problems.filter(problem => problem.grave);
   const asked = isAnswer(key);
+  const why = asked ? grave.map(problem => problem.what).join('; ') : ''; // the text of a tool call begins with its error
   return {
-    key, n: numberOf(key), name: asked ? node.model || 'unknown model' : label(key), text: summary(key), failed: grave.length, why: grave.map(problem => problem.what).join('; '),
+    key, n: numberOf(key), name: asked ? node.model || 'unknown model' : label(key), text: summary(key), failed: grave.length, why,
     usage: node.usage, least: node.least, ms: node.ms, cost: node.cost, timed: true, billed: asked,
   };
 }
