@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,14 +17,14 @@ import (
 
 // reportFlags are the flags of plait report.
 type reportFlags struct {
-	prices, by, sort, as string
-	where                []string
-	limit                int
-	asJSON               bool
+	prices, by, sort, as, tests string
+	where                       []string
+	limit                       int
+	asJSON                      bool
 }
 
-// reportForms are the forms of a report, in the order of the help text.
-var reportForms = []string{"text", "json", "csv", "html"}
+// reportForms are the forms of a report, in the order of the help text. The first is the default.
+var reportForms = []string{"text", "json", "csv", "html", "jsonl"}
 
 func reportCommand(s *streams) *cobra.Command {
 	var f reportFlags
@@ -48,12 +49,17 @@ metadata of the conversations. --sort also accepts turns, calls, failed, steps,
 tokens, cost, time and began; -KEY is the reverse order. What is unknown comes
 last.
 
+FORM jsonl is a data set: a line for each conversation, with its messages and
+tools as for OpenAI's Chat Completions API, its outcome and its metadata.
+
 Counts and costs include all branches and the conversations of sub-agents. A
 node that several conversations share counts in each of them.`,
 		Example: `  plait report runs/
   plait report runs/ --by model --prices prices.json
   plait report runs/ --where outcome=failed --sort -cost -n 10
   plait report runs/ --as html > runs.html
+  plait report runs/ --sort -score -n 20 --as jsonl > best.jsonl
+  plait report runs/ --where outcome=failed --tests replay
   plait report sessions.db --json | jq '.rows[] | select(.calls > 9).name'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return s.reportOn(args, f) },
@@ -65,8 +71,10 @@ node that several conversations share counts in each of them.`,
 	flags.StringVar(&f.by, "by", "", "print a row for each value of `KEY`")
 	flags.StringVar(&f.sort, "sort", "", "sort the rows by `KEY`")
 	flags.IntVarP(&f.limit, "limit", "n", 0, "only the first `N` conversations, after sorting")
-	flags.StringVar(&f.as, "as", "text", "the `FORM`: "+strings.Join(reportForms, ", "))
+	flags.StringVar(&f.as, "as", "", "the `FORM`: "+strings.Join(reportForms, ", "))
+	flags.StringVar(&f.tests, "tests", "", "write the conversations, and a Go test that replays their\ntool calls, to the new folder `DIR`")
 	_ = cmd.MarkFlagFilename("prices", "json")
+	_ = cmd.MarkFlagDirname("tests")
 	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(reportForms, cobra.ShellCompDirectiveNoFileComp))
 	jsonFlag(cmd, &f.asJSON)
 	return cmd
@@ -90,6 +98,7 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 	if f.asJSON {
 		f.as = "json"
 	}
+	f.as = cmp.Or(f.as, reportForms[0])
 	if !slices.Contains(reportForms, f.as) {
 		return fmt.Errorf("--as %q is not one of %s", f.as, strings.Join(reportForms, ", "))
 	}
@@ -121,6 +130,11 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 
 	if err := out.choose(f); err != nil {
 		return err
+	}
+	if f.tests != "" {
+		if err := s.writeTests(out.Rows, f.tests); err != nil {
+			return err
+		}
 	}
 	if err := s.writeReport(out, f); err != nil {
 		return err
@@ -198,6 +212,8 @@ func (s *streams) writeReport(out reportOutput, f reportFlags) error {
 		return s.printJSON(out)
 	case "csv":
 		return out.writeCSV(s.out)
+	case "jsonl":
+		return s.writeDataset(out.Rows)
 	case "html":
 		return page.WriteReport(s.out, out.Rows, &page.ReportOptions{Currency: out.Currency})
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -203,4 +204,58 @@ func TestReportInCSVHasAColumnForEachLabel(t *testing.T) {
 	require.Equal(t, "0.008", of(2, "cost"))
 	require.Equal(t, "2100", of(2, "took_ms"))
 	require.Contains(t, of(10, "error"), "it ends early")
+}
+
+func TestDataSetOfAReportIsWhatImportReads(t *testing.T) {
+	dir := runsFolder(t)
+	out := reported(t, dir, exitBad, "--as", "jsonl", "--sort", "-time", "-n", "3")
+	var names []string
+	for line := range strings.Lines(out) {
+		var e example
+		require.NoError(t, json.Unmarshal([]byte(line), &e))
+		names = append(names, e.Name)
+		require.Contains(t, string(e.Tools), `"name":"get_weather"`)
+	}
+	require.Equal(t, []string{"run-4.json", "run-3.json", "run-2.json"}, names)
+
+	saved, errs, code := command(out, "import", "--from", "chat", "-")
+	require.Equal(t, exitDone, code, errs)
+	log, errs, code := command(saved, "log", "-")
+	require.Equal(t, exitDone, code, errs)
+	require.Contains(t, log, "It is 18 °C in Paris")
+
+	_, errs, code = command(saved, "report", "-", "--as", "jsonl")
+	require.Equal(t, exitBad, code)
+	require.Contains(t, errs, "name a file")
+}
+
+func TestReplayTestsOfAReportCompileAndFailWithoutTools(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds a test")
+	}
+	inside, err := os.MkdirTemp("testdata", "report-") // in the module, so that its imports are found
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(inside) })
+	folder, err := filepath.Abs(filepath.Join(inside, "replay"))
+	require.NoError(t, err)
+
+	dir := runsFolder(t)
+	reported(t, dir, exitBad, "--where", "outcome=failed", "--tests", folder)
+	files, err := filepath.Glob(filepath.Join(folder, "testdata", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, 3)
+	require.Equal(t, "001-run-7.json", filepath.Base(files[0]))
+
+	out, err := exec.Command("go", "test", folder).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "TestToolsReturnWhatTheyReturned/001-run-7.json")
+	require.Contains(t, string(out), "get_weather")
+
+	_, errs, code := command("", "report", dir, "--tests", folder)
+	require.Equal(t, exitBad, code)
+	require.Contains(t, errs, "exists already")
+	_, errs, code = command("", "report", dir, "--where", "variant=none", "--tests", filepath.Join(inside, "none"))
+	require.Equal(t, exitBad, code)
+	require.Contains(t, errs, "there is no conversation to write")
+	require.NoDirExists(t, filepath.Join(inside, "none"))
 }

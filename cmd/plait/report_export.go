@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/plait-dev/plait/report"
+)
+
+// chosen opens the conversations of rows again, one at a time, but for those that cannot be read. A report keeps none.
+func (s *streams) chosen(rows []report.Row) iter.Seq2[report.Row, opened] {
+	return func(yield func(report.Row, opened) bool) {
+		for _, r := range rows {
+			if r.Error != "" {
+				continue
+			}
+			c := opened{name: r.Name}
+			if r.Name == std {
+				c.err = errors.New("standard input cannot be read again: name a file")
+			} else {
+				c.dag, c.err = s.load(r.Name)
+				delete(s.databases.loaded, r.Name) // they may be many
+			}
+			if !yield(r, c) {
+				return
+			}
+		}
+	}
+}
+
+// example is a line of a data set. Messages and Tools are those of a request to OpenAI's Chat Completions API, which plait
+// import reads too.
+type example struct {
+	Name     string            `json:"name"`
+	Outcome  report.Outcome    `json:"outcome"`
+	Failure  string            `json:"failure,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Messages json.RawMessage   `json:"messages"`
+	Tools    json.RawMessage   `json:"tools,omitempty"`
+}
+
+// writeDataset writes a line for each conversation.
+func (s *streams) writeDataset(rows []report.Row) error {
+	e, err := endpointOf("openai-chat")
+	if err != nil {
+		return err
+	}
+
+	out := bufio.NewWriter(s.out)
+	lines := json.NewEncoder(out)
+	lines.SetEscapeHTML(false)
+	for r, c := range s.chosen(rows) {
+		if c.err != nil {
+			return fmt.Errorf("%s: %w", c.name, c.err)
+		}
+		body, _, err := e.body(request(c.dag, e), endpointOptions{model: e.models, whole: true})
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+
+		line := example{Name: r.Name, Outcome: r.Outcome, Labels: r.Labels}
+		if r.Failure != nil {
+			line.Failure = r.Failure.Text
+		}
+		if err := json.Unmarshal(body, &line); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		if err := lines.Encode(line); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// writeTests writes the conversations, and a Go test that replays their tool calls, to a new folder.
+func (s *streams) writeTests(rows []report.Row, folder string) error {
+	data := filepath.Join(folder, "testdata")
+	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--tests: %s exists already", folder)
+	}
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		return err
+	}
+
+	written := 0
+	for r, c := range s.chosen(rows) {
+		if c.err != nil {
+			return fmt.Errorf("%s: %w", c.name, c.err)
+		}
+		written++
+		name := fmt.Sprintf("%03d-%s.json", written, unsafeInName.ReplaceAllString(strings.TrimSuffix(filepath.Base(r.Name), ".json"), "_"))
+		if err := withoutOtherRefs(c.dag).Save(filepath.Join(data, name)); err != nil {
+			return err
+		}
+	}
+
+	// Without a conversation the test would pass and show nothing.
+	if written == 0 {
+		return errors.Join(errors.New("--tests: there is no conversation to write"), os.RemoveAll(folder))
+	}
+	return os.WriteFile(filepath.Join(folder, "replay_test.go"), []byte(replayTest), 0o644)
+}
+
+// unsafeInName matches what the name of a file in a test must not hold.
+var unsafeInName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// replayTest is the test that writeTests writes.
+const replayTest = `package replay
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+)
+
+// tools returns the tools to test. A declared tool that is missing here fails the test.
+func tools() []dag.Tool {
+	return []dag.Tool{}
+}
+
+// TestToolsReturnWhatTheyReturned executes the recorded tool calls again, without a model.
+func TestToolsReturnWhatTheyReturned(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal("there is no conversation in testdata", err)
+	}
+
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			recorded, err := dag.Load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls, err := executor.ReplayTools(t.Context(), executor.Agent{}, recorded.Tools(tools()...), false, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, c := range calls {
+				if !c.Same {
+					t.Error(c)
+				}
+			}
+		})
+	}
+}
+`
