@@ -72,7 +72,7 @@ node that several conversations share counts in each of them.`,
 	flags.StringVar(&f.sort, "sort", "", "sort the rows by `KEY`")
 	flags.IntVarP(&f.limit, "limit", "n", 0, "only the first `N` conversations, after sorting")
 	flags.StringVar(&f.as, "as", "", "the `FORM`: "+strings.Join(reportForms, ", "))
-	flags.StringVar(&f.tests, "tests", "", "write the conversations, and a Go test that replays their\ntool calls, to the new folder `DIR`")
+	flags.StringVar(&f.tests, "tests", "", "write the conversations, and a Go test that replays\ntheir tool calls, to the new folder `DIR`")
 	_ = cmd.MarkFlagFilename("prices", "json")
 	_ = cmd.MarkFlagDirname("tests")
 	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(reportForms, cobra.ShellCompDirectiveNoFileComp))
