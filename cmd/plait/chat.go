@@ -66,6 +66,7 @@ code is 2 if the last response failed.
 The provider's key is in the environment: ANTHROPIC_API_KEY, OPENAI_API_KEY,
 GEMINI_API_KEY.`,
 		Example: `  plait chat 'sessions.db#ideas' --model claude-sonnet-4-5
+  plait chat --provider ollama --model qwen3
   plait chat --model qwen3 --base-url http://127.0.0.1:8080/v1
   plait chat talk.json --mcp 'npx -y @modelcontextprotocol/server-filesystem .'
   plait chat talk.json --model gpt-5 --record tape.json

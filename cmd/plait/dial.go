@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 
 	sdkanthropic "github.com/anthropics/anthropic-sdk-go/option"
@@ -35,10 +36,18 @@ func anthropicOptions(how endpointOptions) *anthropic.Options {
 
 func openAIOptions(how endpointOptions) *openai.Options {
 	o := &openai.Options{NoStream: how.whole, Audio: how.audio}
+	if how.server != nil {
+		o.Server = how.server.Server
+	}
 	if how.baseURL != "" {
 		o.SDK = append(o.SDK, sdkopenai.WithBaseURL(how.baseURL))
 	}
-	if how.needsNoKey() && os.Getenv("OPENAI_API_KEY") == "" {
+
+	// The key of OpenAI is not for another provider on the network.
+	switch {
+	case how.server != nil && how.server.Key != "":
+		o.SDK = append(o.SDK, sdkopenai.WithAPIKey(cmp.Or(os.Getenv(how.server.Key), noKey)))
+	case how.needsNoKey() && os.Getenv("OPENAI_API_KEY") == "":
 		o.SDK = append(o.SDK, sdkopenai.WithAPIKey(noKey))
 	}
 	if how.client != nil {

@@ -9,10 +9,12 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/anthropic"
+	"github.com/plait-dev/plait/api/compatible"
 	"github.com/plait-dev/plait/api/gemini"
 	"github.com/plait-dev/plait/api/openai"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/servers"
 )
 
 // endpoint is an API, with the functions that the command needs.
@@ -25,11 +27,14 @@ type endpoint struct {
 	body   func(req api.Request, how endpointOptions) ([]byte, []api.RepairNote, error)
 	dial   func(how endpointOptions) api.Provider
 	models string // the name of a model, as an example
+	// server is the compatible server that the name names; nil for the provider of the API itself.
+	server *servers.Rules
 }
 
 // endpointOptions are the settings for the requests to an API.
 type endpointOptions struct {
 	model   string
+	server  *servers.Rules // nil for the provider of the API itself
 	baseURL string
 	whole   bool // not streamed
 	prefill bool // the imported request ends with text of the assistant, which the model is to continue
@@ -75,7 +80,8 @@ var endpoints = []endpoint{
 	},
 }
 
-// endpointOf returns the API with that name. The name "openai" is short for "openai-responses".
+// endpointOf returns the API with that name. The name "openai" is short for "openai-responses". The name of a compatible
+// server is its Chat Completions.
 func endpointOf(name string) (endpoint, error) {
 	for _, e := range endpoints {
 		if e.name == name {
@@ -85,7 +91,12 @@ func endpointOf(name string) (endpoint, error) {
 	if name == "openai" {
 		return endpointOf("openai-responses")
 	}
-	return endpoint{}, fmt.Errorf("%q is not one of openai, %s", name, strings.Join(endpointNames(), ", "))
+	if server, known := servers.Of(compatible.Server(name)); known && name != "" {
+		e, err := endpointOf("openai-chat")
+		e.name, e.server, e.models = name, server, "qwen3"
+		return e, err
+	}
+	return endpoint{}, fmt.Errorf("%q is not one of openai, %s", name, strings.Join(slices.Concat(endpointNames(), servers.Names()), ", "))
 }
 
 // providerOf returns the provider of a model: anthropic, openai or gemini, or "" if the model's name does not tell.
@@ -162,7 +173,7 @@ func request(d dag.DAG, e endpoint) api.Request {
 // of that request.
 func optionsFor(d dag.DAG, e endpoint, named string) (endpointOptions, error) {
 	model, err := modelOf(d, e, named)
-	how := endpointOptions{model: model}
+	how := endpointOptions{model: model, server: e.server}
 	if a := savedRequestOf(d); a.API == e.api && a.Model == model {
 		how.prefill, how.audio = a.Prefill, true
 	}

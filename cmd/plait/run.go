@@ -26,6 +26,7 @@ import (
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/mcp"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/servers"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/progress"
 )
@@ -92,9 +93,12 @@ are printed as JSON, the exit code is 3, and "plait resume" supplies their
 results. With --approve each call has to be approved first.
 
 The provider's key is in the environment: ANTHROPIC_API_KEY, OPENAI_API_KEY,
-GEMINI_API_KEY. openai is openai-responses; openai-chat is for compatible
-servers, too.`,
+GEMINI_API_KEY. openai is openai-responses. llama.cpp, vllm, ollama and lmstudio
+are servers on this machine, at their usual ports unless --base-url names
+another place; openrouter, deepseek, groq and mistral have keys of their own, as
+in DEEPSEEK_API_KEY. openai-chat is for any other compatible server.`,
 		Example: `  plait run talk.json --provider openai --model gpt-5 --user "Go on."
+  plait run talk.json --provider ollama --model qwen3 --user "Go on."
   plait run talk.json --provider openai-chat --model qwen3 \
     --base-url http://127.0.0.1:8080/v1 --defer-tools
   plait run talk.json --user "What is in notes.txt?" --model gpt-5 \
@@ -154,9 +158,10 @@ func (r *runner) toolFlags(cmd *cobra.Command) {
 
 // endpointFlags registers the flags for the provider and its requests.
 func (r *runner) endpointFlags(cmd *cobra.Command) {
-	names := append([]string{"openai"}, endpointNames()...)
+	names := slices.Concat([]string{"openai"}, endpointNames(), servers.Names())
 	f := cmd.Flags()
-	f.StringVar(&r.provider, "provider", "", "the `PROVIDER`: anthropic, openai,\nopenai-responses, openai-chat, gemini (default: that\nof the last run, or as the model's name suggests)")
+	f.StringVar(&r.provider, "provider", "", "the `PROVIDER`: anthropic, openai,\nopenai-responses, openai-chat, gemini, or a server:\n"+
+		"llama.cpp, vllm, ollama, lmstudio, openrouter,\ndeepseek, groq, mistral (default: that of the last\nrun, or as the model's name suggests)")
 	f.StringVar(&r.model, "model", "", "the `MODEL`")
 	bodyFlag(cmd, &r.body)
 	f.StringVar(&r.baseURL, "base-url", "", "the `URL` of the API, for a server of your own")
@@ -498,6 +503,9 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	how, err := optionsFor(d, e, r.model)
 	if err != nil {
 		return executor.Agent{}, d, err
+	}
+	if e.server != nil {
+		r.baseURL = cmp.Or(r.baseURL, e.server.BaseURL)
 	}
 	how.baseURL, how.whole = r.baseURL, r.whole
 	if r.tape != nil {

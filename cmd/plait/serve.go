@@ -232,6 +232,9 @@ func exactRequest(before dag.DAG, response *node.Node) ([]byte, error) {
 		if e.api != m.Answer.API {
 			continue
 		}
+		if named, err := endpointOf(run.Provider); err == nil && named.api == e.api {
+			e = named // a compatible server
+		}
 
 		model := m.Answer.Model
 		for _, name := range []string{savedRequestOf(before).Model, run.Model} {
@@ -244,7 +247,9 @@ func exactRequest(before dag.DAG, response *node.Node) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		how.whole = run.Whole && run.Provider == e.name
+		if run.Provider == e.name {
+			how.whole, how.baseURL = run.Whole, run.BaseURL
+		}
 		body, _, err := e.body(request(before, e), how)
 		return body, err
 	}
