@@ -90,7 +90,8 @@ func (r *request) predict(before *request, found common, rules rules) {
 	switch {
 	case rules.off:
 		r.Predicted = 0
-	case known && rules.keeps > 0 && idle > rules.keeps:
+	case known && rules.keeps > 0 && idle > rules.keeps && r.Read == 0:
+		// If something was read, the requests were sent with a policy that keeps it for longer.
 		r.Predicted = 0
 		r.Break = Break{Cause: Expired, Why: fmt.Sprintf("%s passed since the request before, and a prefix is kept for %s",
 			describe.Duration(idle), describe.Duration(rules.keeps))}

@@ -101,7 +101,7 @@ const (
 	// Branched: the request is the first of another branch, or of a sub-agent. The beginning that it shares with the
 	// others could still be read.
 	Branched Cause = "branch"
-	// Expired: more time passed than the provider keeps a prefix.
+	// Expired: more time passed than the provider keeps a prefix, and nothing was read.
 	Expired Cause = "expired"
 	// NotWritten: the provider reported that it wrote nothing, or too little, of the request before to its cache.
 	NotWritten Cause = "not_written"

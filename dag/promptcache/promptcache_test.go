@@ -272,7 +272,7 @@ func TestCallsFindsTheFirstDifference(t *testing.T) {
 func TestCallsFollowsTheCachePolicy(t *testing.T) {
 	d, c := asked(claude)
 	c.now = c.now.Add(10 * time.Minute)
-	d = d.User("And now?").Append(response(claude, 5010, 5000))
+	d = d.User("And now?").Append(response(claude, 5010, 0))
 	require.Equal(t, int64(5000), last(t, d, &promptcache.Options{Cache: api.CacheLong}).Predicted)
 	require.Zero(t, last(t, d, nil).Predicted)
 
@@ -302,6 +302,17 @@ func TestCallsKnowsWhatWasWritten(t *testing.T) {
 
 	unknown := after(content.Usage{})
 	require.Positive(t, unknown.Predicted)
+
+	// Nothing was written up to the system prompts either.
+	d, _ := start()
+	m := response(claude, 0, 0)
+	m.Answer.Usage = content.Usage{Input: 5000}
+	d = d.System(words(3000)).User(words(2000)).Append(m)
+	d = d.Append(node.Compaction{Summary: content.Words("So far."), Replaced: node.ListOf(d.Transcript().Nodes[0].ID())})
+	call := last(t, d.User("And now?").Append(response(claude, 3010, 0)), nil)
+	require.Equal(t, promptcache.Compacted, call.Break.Cause)
+	require.InDelta(t, 3000, call.Shared, 20)
+	require.Zero(t, call.Predicted)
 }
 
 func TestCallsKnowsTheRulesOfEachModel(t *testing.T) {
@@ -351,15 +362,16 @@ func TestCallsKeepsAPrefixForTheTimeOfItsProvider(t *testing.T) {
 		{gpt, api.CacheLong, 24 * time.Hour},
 		{"gpt-5.6", api.CacheLong, 30 * time.Minute},
 	} {
-		after := func(wait time.Duration) promptcache.Call {
+		after := func(wait time.Duration, read int64) promptcache.Call {
 			d, clock := asked(c.model)
 			clock.now = clock.now.Add(wait)
-			m := response(c.model, 5010, 5000)
+			m := response(c.model, 5010, read)
 			m.Answer.Latency = 2 * time.Second // the whole time since the response, but for the wait
 			return last(t, d.User("And now?").Append(m), &promptcache.Options{Cache: c.cache})
 		}
-		require.NotZero(t, after(c.keeps).Predicted, "%s %s", c.model, c.cache)
-		late := after(c.keeps + time.Second)
+		require.NotZero(t, after(c.keeps, 0).Predicted, "%s %s", c.model, c.cache)
+		require.NotZero(t, after(c.keeps+time.Hour, 4992).Predicted, "it was kept for longer")
+		late := after(c.keeps+time.Second, 0)
 		require.Zero(t, late.Predicted, "%s %s", c.model, c.cache)
 		require.Equal(t, promptcache.Expired, late.Break.Cause)
 	}
@@ -398,6 +410,15 @@ func TestCallsEstimatesACommonBeginning(t *testing.T) {
 	call = compacted("gpt-5.6", 0, 2)
 	require.InDelta(t, 3000, call.Shared, 100)
 	require.Zero(t, call.Predicted, "it has no breakpoint behind the system prompts")
+}
+
+// The provider counts other tokens than the estimate: its count of the whole request is the measure.
+func TestCallsScalesEstimatesToWhatWasReported(t *testing.T) {
+	d, _ := start()
+	d = d.System(words(3000)).User(words(2000)).Append(response(gpt, 10_000, 0))
+	d = d.Append(node.Compaction{Summary: content.Words("So far."), Replaced: node.ListOf(d.Transcript().Nodes[0].ID())})
+	call := last(t, d.User("And now?").Append(response(gpt, 6020, 0)), nil)
+	require.InDelta(t, 6000, call.Shared, 20)
 }
 
 func TestCallsComparesSubAgentsWithEachOther(t *testing.T) {
