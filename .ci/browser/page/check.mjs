@@ -125,6 +125,45 @@ const checks = {
     return page;
   },
 
+  async found() {
+    const page = await open('release.html', {hash: '#n0'});
+    const list = () => page.evaluate(() => [...document.querySelectorAll('.match')].map(e => [...e.children].map(line => line.textContent)));
+    const marks = () => page.evaluate(() => [...document.querySelectorAll('.match mark')].map(e => e.textContent));
+    await press(page, '/');
+    await page.keyboard.type('COMPACTION');
+    await settle(page);
+    equal(await content(page, '#found-note'), '7 matches of “compaction”', 'how many');
+    equal((await list()).map(([head]) => head.split(' ')[0]), ['n4', 'n5', 'n6', 'n8', 'n9', 'n12', 'n22'], 'a flat list');
+    ok((await marks()).length === 7 && (await marks()).every(mark => mark.toLowerCase() === 'compaction'), 'each with its match marked: ' + await marks());
+    ok((await list())[5][0].includes('sub-agent: review'), 'in sub-agents, too: ' + (await list())[5][0]);
+    await press(page, 'ArrowDown', 'j', 'j');
+    equal(await selected(page), 'n5', '↓ leads to the list');
+    await page.click('.match >> nth=5');
+    equal([await selected(page), await content(page, '#crumbs')], ['n12', 'conversation › review n9'], 'a click leads there');
+    ok(await page.evaluate(() => [...CSS.highlights.get('found')].map(String).join()) === 'compaction', 'and the inspector marks it');
+    await press(page, 'Escape');
+    ok(!await page.isVisible('#found-view') && await page.isVisible('#canvas'), 'Escape leads back to the graph');
+    equal(await page.evaluate(() => document.activeElement.id), 'outline', 'and the outline');
+    const hits = async query => { await page.fill('#search', query); await settle(page); return (await list()).map(([head]) => head.split(' ')[0]); };
+    equal(await hits('n15'), ['n15'], 'a number');
+    const id = await page.evaluate(() => document.querySelector('.heading .id').firstChild.textContent);
+    equal(await hits(id), ['n12'], 'an ID');
+    equal(await hits('toolu_01'), ['n4'], 'the ID of a call');
+    equal(await hits('tool failed'), ['n4'], 'an error');
+    equal(await hits('max_tokens'), ['n30'], 'on another branch');
+    ok((await list())[0][0].includes('another branch'), 'and says so');
+    equal(await hits('search_issues'), ['n1', 'n3', 'n6'], 'a tool');
+    equal((await hits('sonnet')).length, 9, 'a model');
+    await page.fill('#search', '');
+    await page.setViewportSize({width: 390, height: 844});
+    await page.click('#view-outline');
+    await page.fill('#search', 'history');
+    ok(await page.isVisible('#search'), 'on a small screen the field stays');
+    await page.click('#view-found-view');
+    ok(await page.isVisible('.match') && await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'until somebody asks for the list');
+    return page;
+  },
+
   async filters() {
     const page = await open('release.html', {hash: '#n0'});
     await page.click('#filters button:has-text("tools")');
@@ -398,6 +437,23 @@ const checks = {
     return page;
   },
 
+  async contrast() {
+    let page;
+    const poor = [];
+    for (const [name, ...keys] of [['release.html', '2'], ['release.html', '2', 'b', 'b'], ['release.html', '3'], ['broken.html', '4', 'b'], ['reading.html', 'j'], ['release.html', '/', 'c', 'o', 'ArrowDown', 'j']]) {
+      await page?.context().close();
+      page = await open(name);
+      await press(page, ...keys);
+      for (const colorScheme of ['light', 'dark']) {
+        await page.emulateMedia({colorScheme});
+        await settle(page);
+        poor.push(...(await page.evaluate(tooPale)).map(what => colorScheme + ' ' + name + ' ' + keys + ': ' + what));
+      }
+    }
+    equal([...new Set(poor)], [], 'text of too little contrast (WCAG AA, 4.5)');
+    return page;
+  },
+
   async print() {
     const page = await open('release.html', {options: {colorScheme: 'dark'}});
     await page.emulateMedia({media: 'print'});
@@ -462,7 +518,9 @@ const checks = {
       }
     });
     ok(n > 5, 'the whole path was walked');
-    for (const view of ['2', '3', '4']) {
+    await page.fill('#search', '<');
+    await press(page, 'Escape');
+    for (const view of ['2', '3', '4', '5']) {
       await press(page, view);
       await settle(page);
       await press(page, 'End', 'k', 'Home');
@@ -712,6 +770,23 @@ const checks = {
   '2000 nodes': () => large('2000.html'),
   '20000 nodes': () => large('20000.html'),
 };
+
+// tooPale lists the visible texts whose contrast with what they lie on is below 4.5. It runs in the page.
+function tooPale() {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgba = color => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
+  const light = ([r, g, b]) => [r, g, b].map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = e => { for (; e; e = e.parentElement) { const color = rgba(getComputedStyle(e).backgroundColor); if (color[3] === 255) return color; } return [255, 255, 255]; };
+  const found = new Set();
+  for (const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); walker.nextNode();) {
+    const e = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || e.closest('svg, script, noscript') || !e.checkVisibility({visibilityProperty: true})) continue;
+    const [x, y] = [rgba(getComputedStyle(e).color), behind(e)].map(light);
+    const ratio = (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
+    if (ratio < 4.5) found.add((e.className || e.tagName) + ' in ' + e.parentElement.className + ' ' + ratio.toFixed(2));
+  }
+  return [...found];
+}
 
 // large measures a large page, and holds that no more than what is seen is in it.
 async function large(name) {

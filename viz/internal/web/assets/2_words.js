@@ -180,8 +180,14 @@ const saidTexts = new Map();
 
 function saidText(key) {
   let text = saidTexts.get(key);
-  if (text === undefined) saidTexts.set(key, text = (label(key) + ' ' + words(key, skimmed)).toLowerCase());
+  if (text === undefined) saidTexts.set(key, text = searchedText(key).toLowerCase());
   return text;
+}
+
+// searchedText is the text of a node with its names: its tool or model, what went wrong, and the IDs that the provider gave.
+function searchedText(key) {
+  const node = nodeOf(key), {body, info} = skimmed(node);
+  return [label(key), words(key, skimmed), node.model, node.state, ...node.problems.map(problem => problem.what), body?.call_id, info?.response_id].filter(Boolean).join(' ');
 }
 
 // differences compares two texts word by word: pieces with op '=', '-' or '+'. Where they differ in too much for that, the middle

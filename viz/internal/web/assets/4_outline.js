@@ -33,7 +33,7 @@ const filtering = () => at.query !== '' || at.onlyProblems || at.shown.size < 4;
 function passes(key) {
   if (!at.shown.has(group(key))) return false;
   if (at.onlyProblems && !nodeOf(key).problems.length) return false;
-  return at.query === '' || saidText(key).includes(at.query);
+  return at.query === '' || saidText(key).includes(at.query) || isNamed(key, at.query);
 }
 
 function layRows() {

@@ -26,6 +26,7 @@ function inspect() {
   if (shown === 'JSON') fill(detail, [toolbar(copyButton('Copy', () => node.raw)), block('pre', pretty(saved(node)), 'code'),
     el('p', {class: 'quiet'}, 'Copied byte for byte as it is saved.')]);
   if (shown === 'Request') request(at.selected, detail);
+  markFound();
   pane.scrollTop = 0;
 }
 

@@ -1,13 +1,13 @@
 // The views: what the middle of the page shows. On a narrow page they take the place of the outline.
 
 // home is the graph on a wide page, and the outline on a narrow one.
-const views = [['outline', 'Outline'], ['graph', 'Graph'], ['calls', 'Calls'], ['timeline', 'Timeline'], ['cache', 'Cache']];
+const views = [['outline', 'Outline'], ['graph', 'Graph'], ['calls', 'Calls'], ['timeline', 'Timeline'], ['cache', 'Cache'], ['found-view', 'Found']];
 const narrowPage = matchMedia('(max-width: 720px)');
 let openedView = 'home';
 
 // drawing has what draws each view anew, and keys what the keyboard does in it.
-const viewDrawing = {calls: () => drawCalls(), timeline: () => drawTimeline(), cache: () => drawCache()};
-const viewKeys = {calls: event => callsKey(event), timeline: event => timelineKey(event), cache: event => cacheKey(event)};
+const viewDrawing = {calls: () => drawCalls(), timeline: () => drawTimeline(), cache: () => drawCache(), 'found-view': () => drawFound()};
+const viewKeys = {calls: event => callsKey(event), timeline: event => timelineKey(event), cache: event => cacheKey(event), 'found-view': event => foundKey(event)};
 
 // shownView is the name of the view that is in view.
 function shownView() {
@@ -30,7 +30,7 @@ function drawViews() {
   const shown = shownView();
   document.body.dataset.view = openedView;
   show($('views'), views.map(([name, text]) => el('button', {
-    role: 'tab', id: 'view-' + name, 'aria-controls': {outline: 'left', graph: 'middle'}[name] || name, 'aria-selected': String(name === shown),
+    role: 'tab', id: 'view-' + name, hidden: name === 'found-view' && !at.query, 'aria-controls': {outline: 'left', graph: 'middle'}[name] || name, 'aria-selected': String(name === shown),
     onclick: () => openView(name),
   }, text)));
   $('middle').hidden = openedView !== 'home' && openedView !== 'graph';
@@ -54,6 +54,7 @@ function showInView(key) {
   if (openedView === 'calls') markCall(key);
   if (openedView === 'timeline') markInTimeline(key);
   if (openedView === 'cache') markInCache();
+  if (openedView === 'found-view') markInFound(key);
 }
 
 // viewKey is what a key does in the view that has the focus.

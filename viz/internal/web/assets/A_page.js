@@ -122,6 +122,8 @@ function search(text) {
   layRows();
   drawPicture();
   found();
+  offerFound();
+  markFound();
 }
 
 function matches() {
@@ -131,8 +133,10 @@ function matches() {
 function found() {
   const all = filtering() ? matches() : [];
   const here = all.filter(key => at.onPath.has(key)).length;
-  show($('found'), filtering() && count(all.length, 'match').replace('matchs', 'matches') + (all.length > here ? ', ' + (all.length - here) + ' elsewhere' : ''));
+  show($('found'), filtering() && matchCount(all.length) + (all.length > here ? ', ' + (all.length - here) + ' elsewhere' : ''));
 }
+
+const matchCount = n => count(n, 'match').replace('matchs', 'matches');
 
 function nextMatch(n) {
   const all = matches();
@@ -151,6 +155,8 @@ function clearFilters() {
   drawRows(true);
   drawPicture();
   found();
+  offerFound();
+  markFound();
 }
 
 const filters = [['user', 'user'], ['assistant', 'assistant'], ['tools', 'tools'], ['other', 'setup']];
@@ -257,12 +263,17 @@ const keys = {
   '/': () => { $('search').focus(); $('search').select(); }, '?': () => help(),
   a: () => toOpenCall() || status('No call waits for an answer.'),
   '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit, '=': () => openCompare(),
-  1: () => openView('graph'), 2: () => openView('calls'), 3: () => openView('timeline'), 4: () => openView('cache'),
+  1: () => openView('graph'), 2: () => openView('calls'), 3: () => openView('timeline'), 4: () => openView('cache'), 5: () => at.query && openView('found-view'),
 };
 
 function press(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const target = event.target;
+  if (target.id === 'search' && event.key === 'ArrowDown' && at.query) {
+    event.preventDefault();
+    openView('found-view');
+    return;
+  }
   if (target.closest('input, textarea, select')) {
     if (event.key !== 'Escape') return;
     event.preventDefault(); // the field would be emptied
