@@ -261,6 +261,25 @@ func TestAPauseInARealBrowser(t *testing.T) {
 	other.stop()
 }
 
+func TestAnotherResultInARealBrowser(t *testing.T) {
+	d := start().Tools(forecast(opened())).User("Weather in Oslo?")
+	d, err := executor.Run(t.Context(), looks("Oslo is warm.", "Oslo"), d)
+	require.NoError(t, err)
+	b := open(t, New(d, &Options{Run: runs(apitest.Say("Oslo is cold."))}))
+	b.does("click", ".row", "text", "→ 22°C")
+	b.does("wait", ".fork", "text", "try another result, and run")
+	b.does("fill", ".fork textarea", "value", "3°C "+hostile)
+	b.does("click", ".fork button")
+	b.does("wait", ".row", "text", "Oslo is cold.")
+	b.does("wait", "#status", "text", "= compares them")
+	b.does("wait", "#problems", "text", "no problems")
+	b.does("press", "=")
+	b.does("wait", "#compare", "text", "Oslo is cold.")
+	b.does("wait", "#compare", "text", hostile)
+	shots(b, "another-result")
+	b.stop()
+}
+
 func TestAListOfConversationsInARealBrowser(t *testing.T) {
 	viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
 	agent, removed := remover(removes("Rome"), apitest.Say("All done."))

@@ -48,6 +48,8 @@
 //	POST answer {"pause": ID, "call": ID, "reply": REPLY}
 //	                                       answers an open call, by a reply in the form of executor.Reply: 202; 409 if it
 //	                                       was answered before. The last answer resumes the run
+//	POST fork   {"at": ID, "result": TEXT, "failed": BOOL}
+//	                                       the same with another result of the executed call ID in place of its own
 //	POST stop   {}                         ends the run started by fork or answer: 202
 //	GET  request?node=ID                   the exact request answered by the node, if it is known
 //	GET  copy?as=FORM&node=ID              the conversation up to the node, or all of it, as "mermaid", "json" or "go"

@@ -320,20 +320,27 @@ func find(d dag.DAG, id string) (*node.Node, *refusal) {
 }
 
 func (s *Server) postFork(w http.ResponseWriter, r *http.Request) *refusal {
-	var asked struct{ At, Text string }
+	var asked struct {
+		At, Text string
+		Result   *string
+		Failed   bool
+	}
 	if no := read(w, r, &asked); no != nil {
 		return no
 	}
 
 	at, err := uuid.Parse(asked.At)
+	change := withText(asked.Text)
 	switch {
 	case err != nil:
 		return unknownNode(asked.At)
+	case asked.Result != nil:
+		change = withResult(*asked.Result, asked.Failed)
 	case strings.TrimSpace(asked.Text) == "":
 		return refuse(http.StatusBadRequest, "no_text", "\"text\" is empty")
 	}
 
-	if no := s.fork(at, asked.Text); no != nil {
+	if no := s.fork(at, change); no != nil {
 		return no
 	}
 	w.WriteHeader(http.StatusAccepted)

@@ -530,3 +530,41 @@ func TestRequestIsWhatANodeAnswered(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 	require.Contains(t, text, "no_request")
 }
+
+func TestAnotherResultOfACallIsANewBranch(t *testing.T) {
+	d := start().Tools(forecast(opened())).User("Weather in Oslo and Rome?")
+	d, err := executor.Run(t.Context(), looks("Both are warm.", "Oslo", "Rome"), d)
+	require.NoError(t, err)
+	var rome *node.Node
+	for _, n := range d.Nodes() {
+		if e, ok := n.Payload().(node.ToolExecution); ok && e.Index == 1 {
+			rome = n
+		}
+	}
+
+	var asked dag.DAG
+	s := serve(t, d, &Options{Run: func(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event, error] {
+		asked = d
+		return runs(apitest.Say("Rome is cold."))(ctx, d)
+	}})
+	e := s.listen(t)
+	e.until(isIdle)
+	status, text := s.ask(t, http.MethodPost, "fork", fmt.Sprintf(`{"at":%q,"result":"3°C <b>","failed":true}`, rome.ID()))
+	require.Equal(t, http.StatusAccepted, status, text)
+	e.until(isIdle)
+
+	require.Equal(t, []string{"22°C", "3°C <b>"}, results(asked))
+	last := asked.Messages()[len(asked.Messages())-1].Blocks.ToolResults()
+	require.Equal(t, []bool{false, true}, []bool{last[0].IsError, last[1].IsError})
+	require.Empty(t, s.DAG().WithHeads(s.DAG().Heads()[1]).Validate())
+	heads := s.DAG().Heads()
+	require.Len(t, heads, 2)
+	require.Equal(t, d.Head().ID(), heads[0].ID(), "the branch before is untouched")
+	require.Equal(t, "Rome is cold.", s.DAG().WithHeads(heads[1]).Text())
+
+	for _, n := range []*node.Node{d.Head(), d.Nodes()[0]} {
+		status, text = s.ask(t, http.MethodPost, "fork", fmt.Sprintf(`{"at":%q,"result":"x"}`, n.ID()))
+		require.Equal(t, http.StatusUnprocessableEntity, status)
+		require.Contains(t, text, "no executed call")
+	}
+}

@@ -2,17 +2,73 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
 )
 
-// fork appends text to the node as a message of the user, and runs the result.
-func (s *Server) fork(at node.ID, text string) *refusal {
+// change adds nodes to a conversation after the node n, or in its place. It returns the conversation, and the message
+// to continue from.
+type change func(d dag.DAG, n *node.Node) (dag.DAG, *node.Node, error)
+
+// withText returns a change that adds a message of the user.
+func withText(text string) change {
+	return func(d dag.DAG, n *node.Node) (dag.DAG, *node.Node, error) {
+		return d.AppendTo([]*node.Node{n}, node.Message{Role: content.User, Blocks: content.Words(text)})
+	}
+}
+
+// errNoExecution marks a node whose result cannot be replaced.
+var errNoExecution = errors.New("the node is no executed call whose results were sent to the model")
+
+// withResult returns a change that adds the results of a message's calls again, with another result of the call n.
+func withResult(text string, failed bool) change {
+	return func(d dag.DAG, n *node.Node) (dag.DAG, *node.Node, error) {
+		old, ok := n.Payload().(node.ToolExecution)
+		answer := resultsOf(d, n)
+		if !ok || answer == nil {
+			return d, nil, errNoExecution
+		}
+
+		// The executions beside it are those whose results the model was sent.
+		var executions []node.ToolExecution
+		for _, p := range answer.Parents() {
+			e, ok := p.Payload().(node.ToolExecution)
+			if p == n {
+				e = node.ToolExecution{Index: old.Index, Ran: old.Ran, Result: content.Words(text), IsError: failed}
+			}
+			if ok {
+				executions = append(executions, e)
+			}
+		}
+
+		branch := d.WithHeads(n.Parents()...).CloseTools(executions...)
+		if err := branch.Err(); err != nil {
+			return d, nil, err
+		}
+		return d.Join(branch), branch.Head(), nil
+	}
+}
+
+// resultsOf returns the message with the result of an execution, or nil.
+func resultsOf(d dag.DAG, execution *node.Node) *node.Node {
+	for _, n := range d.Nodes() {
+		if m, ok := n.Message(); ok && m.Role == content.User && slices.Contains(n.Parents(), execution) {
+			return n
+		}
+	}
+	return nil
+}
+
+// fork changes the conversation at a node, and runs the result.
+func (s *Server) fork(at node.ID, change change) *refusal {
 	if s.options.Run == nil {
 		return refuse(http.StatusForbidden, "cannot_run", "running is off: the program that serves this page does not allow it")
 	}
@@ -35,7 +91,7 @@ func (s *Server) fork(at node.ID, text string) *refusal {
 		return unknownNode(at.String())
 	}
 
-	whole, message, err := s.d.AppendTo([]*node.Node{n}, node.Message{Role: content.User, Blocks: content.Words(text)})
+	whole, message, err := change(s.d, n)
 	if err != nil {
 		return refuse(http.StatusUnprocessableEntity, "cannot_fork", err.Error())
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/dag"
@@ -28,9 +29,16 @@ func problems(d dag.DAG, pic placed) []Problem {
 	}
 
 	var undeclared []dag.Finding
+	confirmed := 0
 	for _, f := range d.Validate() {
 		if f.Kind == dag.CallWithoutResult && waits[f.Node.ID()] {
 			continue
+		}
+		if f.Kind == dag.ResultWithoutCall && len(d.Heads()) > 1 && confirmed < maxConfirmed {
+			confirmed++
+			if !holdsAlone(f) {
+				continue
+			}
 		}
 		if f.Kind == dag.UndeclaredTool {
 			undeclared = append(undeclared, f)
@@ -104,6 +112,17 @@ func openCalls(d dag.DAG) []openCall {
 		}
 	}
 	return open
+}
+
+// maxConfirmed is how many findings of a conversation are looked at a second time: each costs as much as the path to it.
+const maxConfirmed = 50
+
+// holdsAlone reports whether a finding holds for the path to its node. Validate reads all heads as one conversation, in
+// which the results of a call on two branches are results too many.
+func holdsAlone(f dag.Finding) bool {
+	return slices.ContainsFunc(dag.New().WithHeads(f.Node).Validate(), func(other dag.Finding) bool {
+		return other.Kind == f.Kind && other.Node.ID() == f.Node.ID()
+	})
 }
 
 // undeclaredText returns the number of calls of undeclared tools, and the names of the first few tools.

@@ -307,3 +307,21 @@ func TestOnlyALivePageMayConnectToItsServer(t *testing.T) {
 		require.Contains(t, Policy(live), "; base-uri 'none'; form-action 'none'; ", "a base element in what was said changes no address")
 	}
 }
+
+func TestResultsOfACallOnTwoBranchesAreNoProblem(t *testing.T) {
+	asked := start().User("Weather?").Assistant("", content.ToolUse{ID: "c", Name: "look", Input: "{}"})
+	result := func(text string) dag.DAG {
+		return asked.CloseTools(node.ToolExecution{Result: content.Words(text)}).Assistant("It is " + text + ".")
+	}
+	d := result("warm").Join(result("cold"))
+	p, err := NewModel().Update(d)
+	require.NoError(t, err)
+	for _, problem := range p.Problems {
+		require.NotContains(t, problem.What, string(dag.ResultWithoutCall))
+	}
+
+	stray := start().User("Hi.").ToolResults(content.ToolResult{CallID: "x", Content: content.Words("?")})
+	p, err = NewModel().Update(stray.Join(dag.New().User("Another.")))
+	require.NoError(t, err)
+	require.Contains(t, p.Problems[0].What, string(dag.ResultWithoutCall))
+}

@@ -207,20 +207,37 @@ function canRunNow() {
 
 // forkBox lets a person say something else here, and go on from there. What was said stays.
 function forkBox(key) {
-  if (!config.live || !config.canRun || at.owner !== null || isCall(key)) return null;
+  if (!config.live || !config.canRun || at.owner !== null) return null;
+  if (isCall(key)) return resultBox(key);
   const edits = group(key) === 'user' && (nodeOf(key).parents || []).length > 0;
   const text = el('textarea', {rows: 3, 'aria-label': 'what to say'});
   text.value = edits ? words(key) : '';
   const from = edits ? nodeOf(key).parents[0] : key;
+  return forkForm(edits ? 'say something else in its place, and run' : 'say something here, and run', () => ({at: nodeOf(from).id, text: text.value}), text);
+}
+
+// resultBox lets a person try another result of a call, and go on from there. The call is not executed again.
+function resultBox(key) {
+  const node = nodeOf(key);
+  if (!node.kids.length) return null; // its results were not sent
+  const result = node.parts.find(part => part.form === 'result');
+  const text = el('textarea', {rows: 3, 'aria-label': 'result'}), failed = el('input', {type: 'checkbox'});
+  text.value = (result?.parts || []).filter(part => (part.form || 'text') === 'text').map(part => textAt(saved(node), part.at)).join('\n');
+  failed.checked = Boolean(result?.bad);
+  return forkForm('try another result, and run', () => ({at: node.id, result: text.value, failed: failed.checked}), text, el('label', {}, failed, ' it failed'));
+}
+
+// forkForm sends what a person wrote, and follows the run.
+function forkForm(title, body, ...fields) {
   return el('form', {class: 'fork', onsubmit: async event => {
     event.preventDefault();
     try {
-      await post('fork', {at: nodeOf(from).id, text: text.value});
+      await post('fork', body());
       live.following = true;
       drawLive();
-      status('It runs.');
+      status('It runs. The branch before stays: = compares them.');
     } catch (err) {
       status('Not run: ' + err.message);
     }
-  }}, caption(edits ? 'say something else in its place, and run' : 'say something here, and run'), text, el('div', {class: 'toolbar'}, el('button', {type: 'submit'}, 'Run from here'), el('span', {class: 'why quiet', role: 'status'})));
+  }}, caption(title), fields, el('div', {class: 'toolbar'}, el('button', {type: 'submit'}, 'Run from here'), el('span', {class: 'why quiet', role: 'status'})));
 }
