@@ -24,7 +24,7 @@ type ReportOptions struct {
 // reportSteps is the maximum number of steps on a page about many conversations. Each conversation has an equal share,
 // but at least minRowSteps.
 const (
-	reportSteps = 60_000
+	reportSteps = 100_000
 	minRowSteps = 20
 )
 
@@ -34,7 +34,7 @@ const (
 // with it.
 //
 // Like the page of [Write] it is one self-contained HTML file, and the texts are untrusted. It holds the first steps of
-// each conversation with the beginning of their texts, up to 60,000 in all. WriteReport sets the paths of the rows
+// each conversation with the beginning of their texts, up to 100,000 in all. WriteReport sets the paths of the rows
 // ([report.Paths]). It returns the error of the writer unchanged.
 func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 	if o == nil {
@@ -43,8 +43,11 @@ func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 
 	sum := report.Sum(rows)
 	data := reportData{
-		Currency: safetext.Line(o.Currency, 20), Paths: report.Paths(rows),
-		Rows: []reportRow{}, Tools: []report.Tool{}, Models: []reportModel{}, // not nil: in JSON they are lists
+		Currency: safetext.Line(o.Currency, 20),
+		Rows:     []reportRow{}, Paths: []reportPath{}, Tools: []report.Tool{}, Models: []reportModel{}, // not nil: in JSON they are lists
+	}
+	for _, p := range report.Paths(rows) {
+		data.Paths = append(data.Paths, withCells(p, rows[p.Rows[0]].Steps))
 	}
 	for _, outcome := range report.Outcomes() {
 		if sum.Outcomes[outcome] > 0 {
@@ -76,9 +79,32 @@ type reportData struct {
 	Rows     []reportRow      `json:"rows"`
 	// Steps are the steps of all rows, each once.
 	Steps  []reportStep  `json:"steps"`
-	Paths  []report.Path `json:"paths"`
+	Paths  []reportPath  `json:"paths"`
 	Tools  []report.Tool `json:"tools"`
 	Models []reportModel `json:"models"`
+}
+
+// reportPath is a path with its row of the matrix: the steps from index From on.
+type reportPath struct {
+	report.Path
+	From  int          `json:"from"`
+	Cells []reportStep `json:"cells"`
+}
+
+// maxCells is the number of steps in a row of the matrix, and cellsBefore how many of them come before the step at which
+// the path parts from its base.
+const (
+	maxCells    = 28
+	cellsBefore = 20
+)
+
+// withCells returns a path with the steps around its parting.
+func withCells(p report.Path, steps []report.Step) reportPath {
+	row := reportPath{Path: p, From: max(p.Same-cellsBefore, 0), Cells: []reportStep{}}
+	for _, step := range steps[row.From:min(row.From+maxCells, len(steps))] {
+		row.Cells = append(row.Cells, reportStep{Label: step.Label, Kind: step.Kind, Failed: step.Failed})
+	}
+	return row
 }
 
 type reportModel struct {

@@ -83,6 +83,20 @@ func TestTheOneRunThatFailedDifferentlyIsFoundInARealBrowser(t *testing.T) {
 	)
 }
 
+func TestRowsBelowTheFirstAreReachedInARealBrowser(t *testing.T) {
+	rows := weatherRows()
+	for len(rows) < 700 {
+		rows = append(rows, rows[0])
+	}
+	rows = append(rows, report.Of("runs/last.json", weatherRun(9, "Lima", "no such city"), nil))
+	press := func(key string) map[string]string { return map[string]string{"press": key} }
+	at := func(text string) map[string]string {
+		return map[string]string{"wait": "tr[aria-selected]", "text": text}
+	}
+	useReport(t, rows, map[string]string{"wait": "#more", "text": "701 conversations"}, press("End"), at("runs/last.json"),
+		press("Home"), at("runs/0.json"), press("e"), press("e"), press("e"), press("e"), at("torn"), press("e"), at("runs/last.json"))
+}
+
 func TestHostileTextsAreInertOnTheReportPageInARealBrowser(t *testing.T) {
 	var rows []report.Row
 	for _, text := range viztest.Hostile {

@@ -8,7 +8,7 @@ const view = {
   group: '', sort: '', down: false, // keys; '' is the order of the file
   at: null, chosen: new Set(), closed: new Set(), most: 0,
 };
-const shownAtFirst = 1000; // rows, and added each time that somebody asks for more
+const shownAtFirst = 300; // rows, and added each time that somebody asks for more or moves there
 
 const wellEnded = row => row.outcome === 'ended';
 const gone = new Set(['failed', 'cut off', 'in doubt', 'unreadable']);

@@ -11,15 +11,13 @@ const columns = [
   {key: 'name', title: 'conversation'},
 ];
 
-let shown = []; // the rows in the table, in order
+let ordered = [], shown = []; // the rows in order, without those of closed groups, and those of them in the table
 
 function draw() {
   const list = inOrder();
   const parts = groups(list);
-  shown = parts.flatMap(part => view.closed.has(part.value) ? [] : part.rows);
-  const most = Math.max(view.most, shownAtFirst);
-  const cut = shown.length > most;
-  if (cut) shown = shown.slice(0, most);
+  ordered = parts.flatMap(part => view.closed.has(part.value) ? [] : part.rows);
+  shown = ordered.slice(0, Math.max(view.most, shownAtFirst));
   const visible = new Set(shown);
 
   const bodies = parts.flatMap(part => [
@@ -27,7 +25,7 @@ function draw() {
     ...part.rows.filter(row => visible.has(row)).map(tableRow),
   ]);
   show($('rows'), el('thead', {}, el('tr', {}, el('th', {class: 'choose'}), columns.map(headCell))), el('tbody', {}, bodies));
-  $('more').hidden = !cut;
+  $('more').hidden = shown.length === ordered.length;
   $('more').textContent = 'Show more of ' + count(list.length, 'conversation');
 
   if (!shown.includes(view.at)) view.at = shown[0] ?? null;
@@ -89,10 +87,14 @@ function wordCell(row, key) {
 const badge = row => el('span', {class: 'badge ' + (gone.has(row.outcome) ? 'bad' : wellEnded(row) ? 'on' : 'odd')}, row.outcome,
   row.stop && !['end_turn', 'tool_use', 'cut_off', 'cancelled', 'unknown'].includes(row.stop) ? ': ' + row.stop : '');
 
-// at moves to a row.
+// at moves to a row, and adds rows to the table up to it.
 function at(row, {scroll = false} = {}) {
   view.at = row;
-  mark();
+  if (shown.includes(row)) mark();
+  else {
+    view.most = ordered.indexOf(row) + shownAtFirst;
+    draw();
+  }
   if (scroll && row) $('row' + row.index)?.scrollIntoView({block: 'nearest'});
 }
 
@@ -118,15 +120,14 @@ function choose(row) {
 }
 
 function step(n) {
-  const i = shown.indexOf(view.at);
-  at(shown[Math.min(Math.max(i + n, 0), shown.length - 1)], {scroll: true});
+  const i = ordered.indexOf(view.at);
+  if (ordered.length) at(ordered[Math.min(Math.max(i + n, 0), ordered.length - 1)], {scroll: true});
 }
 
 // nextBad moves to the next row that did not end well.
 function nextBad(n) {
-  const i = shown.indexOf(view.at);
-  for (let k = i + n; k >= 0 && k < shown.length; k += n) {
-    if (!wellEnded(shown[k])) return at(shown[k], {scroll: true});
+  for (let k = ordered.indexOf(view.at) + n; k >= 0 && k < ordered.length; k += n) {
+    if (!wellEnded(ordered[k])) return at(ordered[k], {scroll: true});
   }
   status('No further conversation ' + (n > 0 ? 'below' : 'above') + ' that did not end well.');
 }

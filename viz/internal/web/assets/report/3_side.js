@@ -1,6 +1,5 @@
 // What the shown conversations have in common: their paths, as a matrix, their first failures, tools and models.
 
-const cellsShown = 28; // of a path
 const pathsAtFirst = innerWidth > 720 ? 12 : 4;
 let allPaths = false;
 
@@ -38,20 +37,19 @@ const stepOf = i => data.steps[i];
 
 // pathRow is a row of the matrix. What is the same as in the path that it parts from is pale.
 function pathRow(path, members) {
-  const steps = data.rows[path.rows[0]].steps.map(stepOf);
-  const from = path.same > cellsShown - 8 ? path.same - 8 : 0;
-  const cells = steps.slice(from, from + cellsShown).map((one, i) => cell(one, from + i, path));
+  const {from} = path;
+  const cells = path.cells.map((one, i) => cell(one, from + i, path));
   const left = path.steps - from - cells.length;
   return el('button', {class: 'pathrow', 'aria-pressed': String(view.path === path.number), onclick: () => onlyPath(path.number)},
     el('span', {class: 'number right'}, number(members) + '×'),
     el('span', {class: 'badge ' + (gone.has(path.outcome) ? 'bad' : path.outcome === 'ended' ? 'on' : 'odd')}, path.outcome),
-    el('span', {class: 'cells', 'aria-hidden': 'true'}, from > 0 && el('span', {class: 'quiet'}, '+' + from + ' '), cells, left > 0 && el('span', {class: 'quiet'}, ' +' + number(left))),
-    el('span', {class: 'parts'}, el('b', {}, path.number + ' '), parts(path, steps)));
+    el('span', {class: 'cells', 'aria-hidden': 'true'}, from > 0 && el('span', {class: 'quiet'}, number(from) + '+ '), cells, left > 0 && el('span', {class: 'quiet'}, ' +' + number(left))),
+    el('span', {class: 'parts'}, el('b', {}, path.number + ' '), parts(path)));
 }
 
 // parts is where a path parts from another one, in words.
-function parts(path, steps) {
-  if (!path.base) return steps.map(one => one.label).join(', ');
+function parts(path) {
+  if (!path.base) return path.cells.map(one => one.label).join(', ');
   return 'after ' + path.same + ' steps of ' + path.base + ': ' + (path.step || 'ends') + (path.instead ? ' instead of ' + path.instead : '');
 }
 

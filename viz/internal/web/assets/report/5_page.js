@@ -72,7 +72,7 @@ function begin() {
   $('show-help').addEventListener('click', help);
   $('theme').addEventListener('click', () => theme(themes[(themes.indexOf(document.documentElement.dataset.theme) + 1) % 3]));
   draw();
-  const bad = shown.find(row => gone.has(row.outcome)); // what went wrong is what most people came for
+  const bad = shown.find(row => gone.has(row.outcome)); // of the first rows; what went wrong is what most people came for
   if (bad) at(bad);
   $('scroll').focus({preventScroll: true});
 }
