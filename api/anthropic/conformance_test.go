@@ -9,11 +9,14 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/conformance"
 	"github.com/plait-dev/plait/api/apitest/fake"
+	"github.com/plait-dev/plait/api/compatible"
 	"github.com/plait-dev/plait/content"
 )
 
 func TestProviderKeepsTheRules(t *testing.T) {
-	for name, o := range map[string]Options{"streamed": {}, "whole": {NoStream: true}} {
+	for name, o := range map[string]Options{
+		"streamed": {}, "whole": {NoStream: true}, "at llama.cpp": {Server: compatible.LlamaCPP}, "at Ollama": {Server: compatible.Ollama},
+	} {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, func(t *testing.T, s conformance.Scenario) api.Provider {
 				if s == conformance.Breaks && o.NoStream {

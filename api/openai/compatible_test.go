@@ -2,8 +2,13 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/openai/openai-go/v3/option"
@@ -112,4 +117,103 @@ func TestServerMustBeKnownAndAddressed(t *testing.T) {
 		require.ErrorIs(t, err, api.ErrInvalidRequest, name)
 	}
 	require.False(t, sent)
+}
+
+// refusals are what servers refuse with an error, by the sources in package compatible: the reason, or "".
+var refusals = map[compatible.Server]func(body map[string]any) string{
+	compatible.LMStudio: func(body map[string]any) string {
+		if _, object := body["tool_choice"].(map[string]any); object {
+			return "Invalid tool_choice type: 'object'. Supported string values: none, auto, required"
+		}
+		return ""
+	},
+	compatible.DeepSeek: func(body map[string]any) string {
+		thinking, _ := body["thinking"].(map[string]any)
+		choice := body["tool_choice"]
+		if forced := choice != nil && choice != "none" && choice != "auto"; forced && thinking["type"] != "disabled" {
+			return "Thinking mode does not support this tool_choice"
+		}
+		form, _ := body["response_format"].(map[string]any)
+		switch text, _ := json.Marshal(body["messages"]); {
+		case form["type"] == "json_schema":
+			return "This response_format type is unavailable now"
+		case form["type"] == "json_object" && !strings.Contains(strings.ToLower(string(text)), "json"):
+			return "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'"
+		}
+		return ""
+	},
+	compatible.Groq: func(body map[string]any) string {
+		return unknownOfAssistant(body, "role", "content", "tool_calls")
+	},
+	compatible.Mistral: func(body map[string]any) string {
+		for name := range body {
+			if !slices.Contains([]string{"model", "messages", "tools", "tool_choice", "parallel_tool_calls", "max_tokens", "stream",
+				"response_format", "reasoning_effort"}, name) {
+				return "extra_forbidden: " + name
+			}
+		}
+		return unknownOfAssistant(body, "role", "content", "tool_calls")
+	},
+}
+
+// unknownOfAssistant returns a member of an assistant message other than those, as a reason to refuse it.
+func unknownOfAssistant(body map[string]any, known ...string) string {
+	for _, m := range body["messages"].([]any) {
+		message := m.(map[string]any)
+		for name := range message {
+			if message["role"] == "assistant" && !slices.Contains(known, name) {
+				return "for 'role:assistant': property '" + name + "' is unsupported"
+			}
+		}
+	}
+	return ""
+}
+
+// TestNoRequestToANamedServerIsRefused sends what a server refuses to fakes of it: with the name of the server nothing is refused, and without it
+// something is, so that the fakes refuse at all.
+func TestNoRequestToANamedServerIsRefused(t *testing.T) {
+	thought, err := content.Of(content.Thinking{Text: "Hm.", Extra: content.Extra{API: ChatAPI, JSON: `{"field":"reasoning_content"}`}}, content.Text{Text: "Hi"})
+	require.NoError(t, err)
+	tools := []content.Tool{{Name: "ls", Schema: `{"type":"object"}`}, {Name: "cat", Schema: `{"type":"object"}`}}
+	form := api.Output[struct{ Name string }]()
+
+	var requests []api.Request
+	for _, o := range []api.Options{
+		{MaxTokens: 10}, {ToolChoice: api.OneTool("ls"), OneCall: true}, {ToolChoice: api.ToolsAny, Thinking: api.ThinkHigh}, {ToolChoice: api.ToolsNone},
+		{Output: form}, {Output: form, ToolChoice: api.OneTool("cat")}, {Thinking: api.ThinkTokens(1000)}, {Cache: api.CacheLong}, {Cache: api.CacheOff},
+	} {
+		req := hello()
+		req.Options, req.Tools = o, tools
+		req.Messages = append(req.Messages, content.Message{Role: content.Assistant, Blocks: thought}, content.Message{Role: content.User, Blocks: content.Words("And?")})
+		requests = append(requests, req)
+	}
+
+	for name, refuses := range refusals {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var body map[string]any
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+				t.Error(err)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			if why := refuses(body); why != "" {
+				w.WriteHeader(http.StatusBadRequest)
+				why, _ := json.Marshal(why)
+				fmt.Fprintf(w, `{"error":{"message":%s,"type":"invalid_request_error"}}`, why)
+				return
+			}
+			io.WriteString(w, `{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}`)
+		}))
+
+		refused := 0
+		for _, req := range requests {
+			_, err := api.NewClient(NewChat("m", &Options{Server: name, SDK: localSDK(server)}), nil).Send(context.Background(), req)
+			require.NoError(t, err, name)
+			if _, err = api.NewClient(NewChat("m", &Options{SDK: localSDK(server)}), nil).Send(context.Background(), req); err != nil {
+				require.ErrorIs(t, err, api.ErrInvalidRequest)
+				refused++
+			}
+		}
+		require.Positive(t, refused, "%s: the fake refuses nothing", name)
+		server.Close()
+	}
 }
