@@ -30,10 +30,10 @@ type taped struct {
 // TestRunAndResumeMakeEveryLinkedRequestAgain plays every recorded conversation of several requests: the first request is imported,
 // and "plait run --defer-tools" and "plait resume", given the recorded results and words of the user, make the others.
 func TestRunAndResumeMakeEveryLinkedRequestAgain(t *testing.T) {
+	var cached cacheTally
 	for _, a := range recordedAPIs {
 		t.Run(a.format, func(t *testing.T) {
 			files, passed, linked, played := 0, 0, 0, 0
-			var cached cacheTally
 			for _, c := range providertest.Cassettes(t, a.folder, a.name) {
 				if len(c.HistoryLinks) == 0 {
 					continue
@@ -46,9 +46,9 @@ func TestRunAndResumeMakeEveryLinkedRequestAgain(t *testing.T) {
 				linked, played = linked+len(linkedRequests(c)), played+again
 			}
 			t.Logf("linked recordings: %d of %d pass; %d of %d linked requests are made again", passed, files, played, linked)
-			cached.require(t)
 		})
 	}
+	cached.require(t)
 }
 
 // linkedRequests is the requests that hold an answer to another one.
