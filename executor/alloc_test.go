@@ -56,6 +56,27 @@ func TestTurnAllocatesLittle(t *testing.T) {
 	require.LessOrEqual(t, turn(64), uint64(75+63*7), "allocations of a turn with 64 calls, two of each call in the model")
 }
 
+// TestAConsumerAddsLittleToATurn compares turns whose events are consumed with turns without a consumer: an event
+// becomes an interface, and nothing else is made for it.
+func TestAConsumerAddsLittleToATurn(t *testing.T) {
+	run := func(consumed bool, turns int) growthtest.Work {
+		a := executor.Agent{Provider: caller(64), Tools: []dag.Tool{instant{}}, Limits: executor.Limits{Turns: turns}}
+		return works(func() {
+			if !consumed {
+				_, err := a.Run(t.Context(), dag.New().User("Go."))
+				check(err)
+				return
+			}
+			for _, err := range a.Stream(t.Context(), dag.New().User("Go.")) {
+				check(err)
+			}
+		})
+	}
+	turn := func(consumed bool) uint64 { return (run(consumed, 30).Allocations - run(consumed, 10).Allocations) / 20 }
+
+	require.LessOrEqual(t, turn(true)-turn(false), uint64(290), "allocations of the events of a turn with 64 calls: 4 for each call")
+}
+
 // deltas is a model whose response has that many deltas.
 type deltas int
 

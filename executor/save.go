@@ -50,6 +50,10 @@ func (r *run) flush() bool {
 
 // save calls Agent.Save if the conversation has changed since the last call. After an error it cancels the run.
 func (r *run) save() {
+	if r.agent.Save == nil {
+		return // before a context is made for each event
+	}
+
 	// The last step of a run that was cancelled is saved as well.
 	r.saveWith(context.WithoutCancel(r.ctx))
 }
