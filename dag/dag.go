@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -214,9 +215,12 @@ func (d DAG) stepMeta(step string, p node.Payload, meta node.Meta) DAG {
 	if err != nil {
 		return d.fail(step, err)
 	}
-	d.heads = []*node.Node{n}
+	d.heads = alone(n)
 	return d
 }
+
+// alone returns the list of one node. It is a part of the node, so that an append to a conversation makes no list.
+func alone(n *node.Node) []*node.Node { return memo.AloneOf(n).(*[1]*node.Node)[:] }
 
 // AppendTo adds a node with payload p and the given parents, which may be any nodes of the conversation. It returns the
 // new conversation and the node. The node replaces those parents that are heads; the other heads stay. Use it to build

@@ -249,7 +249,7 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 	if err != nil {
 		return d.fail("CloseTools", err)
 	}
-	d.heads = []*node.Node{n}
+	d.heads = alone(n)
 	return d
 }
 

@@ -11,7 +11,8 @@ import (
 // Unlike [New] it accepts a payload of an unknown kind. Other fields that a newer version wrote are not copied. The
 // copy of a redacted node has the remaining content, and a digest of that. An error has ErrPayload in its chain.
 func (n *Node) Again(src Source, parents ...*Node) (*Node, error) {
-	again := &Node{payload: n.Payload()}
+	again := newNode()
+	again.payload = n.Payload()
 	again.setMeta(n.Meta())
 	if err := errors.Join(src.stamp(again), again.adopt(parents)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPayload, err)

@@ -454,7 +454,7 @@ func parseAny(line []byte, resolve func(ID) *Node) (*Node, error) {
 	}
 
 	// The line is kept, so that the node is written back byte for byte.
-	n := &Node{}
+	n := newNode()
 	n.line.set(saved)
 	_ = n.setTime(e.Time) // a time that was read can be written
 	if n.id, err = parseID(e.ID); err != nil {

@@ -95,6 +95,7 @@ type Node struct {
 	line    line
 	digest  atomic.Pointer[Digest] // nil until Digest computes it
 	memo    memo.Memo
+	self    [1]*Node // the node, as the list of heads of a conversation that ends in it
 }
 
 // rare holds fields that few nodes have.
@@ -103,6 +104,13 @@ type rare struct {
 	meta    Meta
 	claimed bool // the JSON is marked as redacted, which may be false
 	erased  bool // the node is marked as redacted, and is
+}
+
+// newNode returns a node without content.
+func newNode() *Node {
+	n := &Node{}
+	n.self[0] = n
+	return n
 }
 
 // seldom returns the rare fields for reading.
@@ -140,7 +148,8 @@ func New(src Source, p Payload, meta Meta, parents ...*Node) (*Node, error) {
 		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
 	}
 
-	n := &Node{payload: p}
+	n := newNode()
+	n.payload = p
 	n.setMeta(meta)
 	if err := errors.Join(src.stamp(n), n.adopt(parents)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
@@ -300,5 +309,6 @@ func ShortID(id ID) string { return id.String()[28:] }
 
 func init() {
 	memo.OfNode = func(n any) *memo.Memo { return &n.(*Node).memo }
+	memo.AloneOf = func(n any) any { return &n.(*Node).self }
 	memo.AppendNode = func(n any, dst []byte) []byte { return n.(*Node).appendUnkept(dst) }
 }

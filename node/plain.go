@@ -21,7 +21,7 @@ var (
 // need not keep the line, because Append writes the same again.
 func parsePlain(line []byte, resolve func(ID) *Node) *Node {
 	r := plain.Read(line)
-	n := &Node{}
+	n := newNode()
 	if n.readEnvelope(&r, resolve) {
 		n.payload = n.plainExecution(&r)
 	} else {

@@ -148,7 +148,8 @@ func (r redaction) node(n *Node) *Node {
 // moved returns a copy of n with other parents and other heads of its child conversation.
 func (n *Node) moved(parents, heads []*Node) *Node {
 	n = n.whole()
-	c := &Node{id: n.id, payload: n.Payload(), seconds: n.seconds, nanos: n.nanos, depth: n.depth}
+	c := newNode()
+	c.id, c.payload, c.seconds, c.nanos, c.depth = n.id, n.Payload(), n.seconds, n.nanos, n.depth
 	if n.rare != nil {
 		fields := *n.rare
 		c.rare = &fields

@@ -14,6 +14,9 @@ var (
 	OfBlocks func(blocks any) *Memo
 	// OfNode returns the Memo of a *node.Node, for values that were computed from the node and its ancestors.
 	OfNode func(n any) *Memo
+	// AloneOf returns a pointer to the list of a *node.Node alone, which is a part of the node: a *[1]*node.Node. It must
+	// not be changed.
+	AloneOf func(n any) any
 	// AppendNode appends the saved form of a *node.Node, as its method Append does, and never remembers it: for a
 	// reader that needs the form of every node of a long conversation once more.
 	AppendNode func(n any, dst []byte) []byte
