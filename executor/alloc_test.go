@@ -72,7 +72,9 @@ func TestAConsumerAddsLittleToATurn(t *testing.T) {
 			}
 		})
 	}
-	turn := func(consumed bool) uint64 { return (run(consumed, 30).Allocations - run(consumed, 10).Allocations) / 20 }
+	turn := func(consumed bool) uint64 {
+		return (run(consumed, 30).Allocations - run(consumed, 10).Allocations) / 20
+	}
 
 	require.LessOrEqual(t, turn(true)-turn(false), uint64(290), "allocations of the events of a turn with 64 calls: 4 for each call")
 }
