@@ -78,6 +78,7 @@ func TestOutcomeIsHowAConversationEnded(t *testing.T) {
 		"a run that was cancelled":    {start().Stop(content.StopCancelled), report.Cancelled, content.StopCancelled},
 		"a response that broke off":   {start().Append(answer(content.StopCut, "18")), report.CutOff, content.StopCut},
 		"calls that wait":             {asked, report.Paused, content.StopToolUse},
+		"a record behind calls":       {asked.Custom("note", 1), report.Paused, content.StopToolUse},
 		"a call that waits":           {asked.AppendExecutions(executed(0, "")), report.Paused, ""},
 		"a call that was started":     {asked.AppendExecutions(node.ToolExecution{State: node.ExecutionStarted}), report.InDoubt, ""},
 		"a question without response": {start(), report.Open, ""},
@@ -131,6 +132,14 @@ func TestCallsWithoutExecutionsCountByTheirResults(t *testing.T) {
 	require.Equal(t, "tool failed: no such city", r.Failure.Text)
 }
 
+func TestCallWithoutAResultDoesNotCount(t *testing.T) {
+	d := start().Append(answer(content.StopToolUse, "", "1", "2")).AppendExecutions(
+		executed(time.Second, ""), node.ToolExecution{Index: 1, State: node.ExecutionStarted})
+	r := report.Of("x", d, nil)
+	require.Equal(t, 1, r.Calls)
+	require.Equal(t, report.InDoubt, r.Outcome)
+}
+
 func TestSubAgentsAndBranchesCount(t *testing.T) {
 	child := dag.New().User("Find it.").Append(answer(content.StopRefusal, "No."))
 	call := executed(time.Second, "")
@@ -165,6 +174,12 @@ func TestUnknownCostStaysUnknown(t *testing.T) {
 	require.InDelta(t, 0.008, *report.Sum([]report.Row{known, known}).Cost, 1e-12)
 	require.InDelta(t, 0.004, *known.Cost, 1e-12, "a sum leaves the rows as they are")
 
+	half := answer(content.StopCut, "18")
+	half.Answer.Usage.Incomplete = true
+	cut := report.Of("cut", start().Append(half), prices)
+	require.Nil(t, cut.Cost)
+	require.Equal(t, "at least 0.0020", cut.Money())
+
 	broken := report.Unreadable("broken", errors.New("torn"))
 	require.Equal(t, "at least 0.0040", report.Sum([]report.Row{broken, known}).Money())
 }
@@ -179,6 +194,10 @@ func TestPercentilesAreOfAllConversations(t *testing.T) {
 	require.Equal(t, 50*time.Millisecond, s.Tools[0].P50)
 	require.Equal(t, 95*time.Millisecond, s.Tools[0].P95)
 	require.Equal(t, 100*time.Millisecond, rows[0].Tools[0].P50, "a sum leaves the rows as they are")
+
+	few := report.Sum(rows[:3]).Tools[0]
+	require.Equal(t, 99*time.Millisecond, few.P50)
+	require.Equal(t, 100*time.Millisecond, few.P95)
 }
 
 func TestBrokenConversationIsAnUnreadableRow(t *testing.T) {
@@ -228,6 +247,17 @@ func TestPathsGroupRunsAndNameTheStepThatDiffers(t *testing.T) {
 	}
 }
 
+func TestPathPartsFromTheMostFrequentOfTwoThatAreAsClose(t *testing.T) {
+	rows := []report.Row{
+		report.Of("a", answered(0, ""), nil), report.Of("b", answered(0, ""), nil), report.Of("c", answered(0, ""), nil),
+		report.Of("d", answered(0, "no such city"), nil), report.Of("e", answered(0, "no such city"), nil), report.Of("f", answered(0, "late"), nil),
+	}
+	paths := report.Paths(rows)
+	require.Len(t, paths, 3)
+	require.Equal(t, 4, paths[2].Same)
+	require.Equal(t, 1, paths[2].Base)
+}
+
 func TestExitCodesAndStatusesMakeTwoFailures(t *testing.T) {
 	rows := []report.Row{report.Of("a", answered(0, "exit code 1"), nil), report.Of("b", answered(0, "exit code 2"), nil), report.Of("c", answered(0, "status 404"), nil)}
 	require.Len(t, report.Paths(rows), 3)
@@ -251,12 +281,13 @@ func TestLongConversationKeepsItsFirstSteps(t *testing.T) {
 		}
 		return d.Stop(content.Stop(last))
 	}
-	rows := []report.Row{report.Of("a", long("end_turn"), nil), report.Of("b", long("end_turn"), nil), report.Of("c", long("odd"), nil)}
+	rows := []report.Row{report.Of("a", long("end_turn"), nil), report.Of("b", long("end_turn"), nil), report.Of("c", long("stop_sequence"), nil)}
 	require.Equal(t, 604, rows[0].NumSteps)
 	require.Len(t, rows[0].Steps, 400)
 	paths := report.Paths(rows)
 	require.Len(t, paths, 2, "the steps that are not kept count too")
 	require.Equal(t, 400, paths[1].Same)
+	require.Equal(t, paths[0].Outcome, paths[1].Outcome)
 }
 
 func TestGroupsAndConditionsUseColumnsAndLabels(t *testing.T) {

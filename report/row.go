@@ -94,7 +94,7 @@ type Options struct {
 
 // Unreadable returns the row of a conversation that cannot be read.
 func Unreadable(name string, err error) Row {
-	return Row{Name: name, Outcome: CannotRead, Error: err.Error(), Spending: Spending{}}
+	return Row{Name: name, Outcome: CannotRead, Error: err.Error()}
 }
 
 // Of returns the row of d. If the chain that built d has an error, or a node of it turns out to be broken, the row is
@@ -226,9 +226,10 @@ func (r *Row) end(d dag.DAG) {
 	r.Stop = said.Stop
 
 	// Calls that wait come first: a crash or a pause leaves them open, and nothing says what the stop reason will be.
-	if open := d.WithHeads(phaseOf(d, head)...).OpenCalls(); len(open) > 0 {
+	phase := phaseOf(d, head)
+	if open := d.WithHeads(phase...).OpenCalls(); len(open) > 0 {
 		r.Outcome = Paused
-		for _, h := range d.Heads() {
+		for _, h := range phase {
 			if e, ok := h.Payload().(node.ToolExecution); ok && e.State == node.ExecutionStarted {
 				r.Outcome = InDoubt
 			}
@@ -281,7 +282,7 @@ func isBeside(n *node.Node) bool {
 	return false
 }
 
-// phaseOf returns the heads that belong to the same tool phase as head.
+// phaseOf returns the heads that belong to the same tool phase as head, or head itself if only records are behind it.
 func phaseOf(d dag.DAG, head *node.Node) []*node.Node {
 	caller := func(n *node.Node) *node.Node {
 		if _, ok := n.Payload().(node.ToolExecution); ok && n.NumParents() == 1 {
@@ -289,7 +290,10 @@ func phaseOf(d dag.DAG, head *node.Node) []*node.Node {
 		}
 		return n
 	}
-	return slices.DeleteFunc(d.Heads(), func(h *node.Node) bool { return caller(h) != caller(head) })
+	if phase := slices.DeleteFunc(d.Heads(), func(h *node.Node) bool { return caller(h) != caller(head) }); len(phase) > 0 {
+		return phase
+	}
+	return []*node.Node{head}
 }
 
 // failureOf returns the failure of a node, or nil.
