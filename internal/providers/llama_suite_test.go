@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"slices"
 
@@ -42,7 +45,8 @@ func TestEachAPIOfACompatibleServer(t *testing.T) {
 		eachLlamaAPI(t, func(t *testing.T, name string, noStream bool) {
 			var written strings.Builder
 			req := asks("Hello", api.Options{MaxTokens: 12, Body: `{"ignore_eos":true}`})
-			answer, err := api.NewClient(l.at(name, api.Options{}, noStream), nil).SendFunc(t.Context(), req, func(e api.Event) error {
+			client := api.NewClient(l.at(name, api.Options{}, noStream), nil)
+			answer, err := client.SendFunc(t.Context(), req, func(e api.Event) error {
 				if delta, ok := e.(api.Delta); ok {
 					written.WriteString(delta.Text)
 				}
@@ -102,9 +106,11 @@ func TestEachAPIOfACompatibleServer(t *testing.T) {
 	t.Run("an image that the model cannot see is refused once", func(t *testing.T) {
 		eachLlamaAPI(t, func(t *testing.T, name string, noStream bool) {
 			picture := content.Image{Source: content.Source{MediaType: "image/png", Data: providertest.OnePNG}}
-			req := api.Request{Messages: []content.Message{providertest.Said(content.User, content.Text{Text: "What is it?"}, picture)}}
+			said := providertest.Said(content.User, content.Text{Text: "What is it?"}, picture)
+			req := api.Request{Messages: []content.Message{said}}
 			retries := 0
-			_, err := api.NewClient(l.at(name, api.Options{}, noStream), nil).SendFunc(t.Context(), req, func(e api.Event) error {
+			client := api.NewClient(l.at(name, api.Options{}, noStream), nil)
+			_, err := client.SendFunc(t.Context(), req, func(e api.Event) error {
 				if _, ok := e.(api.Retry); ok {
 					retries++
 				}
@@ -169,11 +175,12 @@ func (l llama) requireToolChoice(t *testing.T, name string, noStream bool) {
 	} {
 		var executed []string
 		var tools []dag.Tool
+		execute := func(_ context.Context, call executor.Call) (executor.Result, error) {
+			executed = append(executed, call.Name)
+			return executor.ResultOf("Nothing.")
+		}
 		for _, tool := range []string{"list", "look"} {
-			tools = append(tools, executor.NewTool(content.Tool{Name: tool, Schema: schema}, func(_ context.Context, call executor.Call) (executor.Result, error) {
-				executed = append(executed, call.Name)
-				return executor.ResultOf("Nothing.")
-			}))
+			tools = append(tools, executor.NewTool(content.Tool{Name: tool, Schema: schema}, execute))
 		}
 
 		test.options.MaxTokens = 40
@@ -194,13 +201,14 @@ func (l llama) requireToolChoice(t *testing.T, name string, noStream bool) {
 			require.LessOrEqual(t, len(executed), test.most, what)
 		}
 		if test.only != "" {
-			require.False(t, slices.ContainsFunc(executed, func(s string) bool { return s != test.only }), "%s: %v", what, executed)
+			other := slices.ContainsFunc(executed, func(s string) bool { return s != test.only })
+			require.False(t, other, "%s: %v", what, executed)
 		}
 	}
 }
 
-// TestConversationSwitchesAPIsOfOneServer continues one conversation for 50 turns, each with the next of the server's APIs, streamed and
-// whole. Some calls are the model's, and some were made elsewhere, because this model calls what it likes.
+// TestConversationSwitchesAPIsOfOneServer continues one conversation for 50 turns, each with the next of the server's
+// APIs, streamed and whole. Some calls are the model's, and some are made up, because this model calls what it likes.
 func TestConversationSwitchesAPIsOfOneServer(t *testing.T) {
 	l := startLlama(t, "-c", "32768", "-np", "1")
 	tool := tooltest.Returning("ls", "a.go b.go")
@@ -238,7 +246,8 @@ func TestConversationSwitchesAPIsOfOneServer(t *testing.T) {
 	require.Positive(t, calls)
 }
 
-// TestCompatibleServerFails kills, stops and restarts a real server under requests to each of its APIs, and sends what it refuses.
+// TestCompatibleServerFails kills, stops and restarts a real server under requests to each of its APIs, and sends what
+// it refuses.
 func TestCompatibleServerFails(t *testing.T) {
 	files := unpackLlama(t)
 	long := asks("Tell me a long story.", api.Options{MaxTokens: 600, Body: `{"ignore_eos":true}`})
@@ -260,7 +269,8 @@ func TestCompatibleServerFails(t *testing.T) {
 	t.Run("a context that is too long", func(t *testing.T) {
 		l := files.start(t, "run.sh", freePort(t), "-c", "512", "-np", "1")
 		eachLlamaAPI(t, func(t *testing.T, name string, noStream bool) {
-			_, err := send(t, l.at(name, api.Options{}, noStream), asks(strings.Repeat("a long story ", 400), api.Options{MaxTokens: 4}))
+			story := asks(strings.Repeat("a long story ", 400), api.Options{MaxTokens: 4})
+			_, err := send(t, l.at(name, api.Options{}, noStream), story)
 			require.ErrorIs(t, err, api.ErrContextTooLong)
 			_, err = send(t, l.at(name, api.Options{}, noStream), short)
 			require.NoError(t, err)
@@ -273,7 +283,8 @@ func TestCompatibleServerFails(t *testing.T) {
 			for try := 0; try < 5 && !loading; try++ { // it takes a tenth of a second
 				l := files.launch(t, "run.sh", freePort(t), "-c", "32768", "-np", "16", "--warmup")
 				often := &api.ClientOptions{Attempts: 100_000, MinWait: time.Millisecond, MaxWait: time.Millisecond}
-				_, err := api.NewClient(l.at(name, api.Options{}, false), often).SendFunc(t.Context(), short, func(e api.Event) error {
+				client := api.NewClient(l.at(name, api.Options{}, false), often)
+				_, err := client.SendFunc(t.Context(), short, func(e api.Event) error {
 					if retry, ok := e.(api.Retry); ok {
 						loading = loading || errors.Is(retry.Err, api.ErrOverloaded)
 					}
@@ -362,4 +373,74 @@ func TestCompatibleServerFails(t *testing.T) {
 			require.NoError(t, err, name)
 		}
 	})
+}
+
+// findings are what was found wrong with compatible servers, each with the tests that hold it now.
+var findings = []struct {
+	id, what string
+	tests    []string // a test, or "test/subtest"
+}{
+	{"H1", "a Responses stream of two items fails", []string{
+		"TestResponsesStreamWithoutIndexes", "TestCompatibleServer/a Responses stream of several items is heard (H1)",
+	}},
+	{"H2", "Responses refuses the assistant's messages of other APIs", []string{
+		"TestEveryMessageItemHasItsType", "TestConversationSwitchesAPIsOfOneServer",
+		"TestCompatibleServer/an assistant's message of another API is taken by Responses (H2)",
+	}},
+	{"H3", "the schema of an argument of any type is refused", []string{
+		"TestSchemaThatAllowsAnythingIsAnObject", "TestObjectsReplacesTrueWhereASchemaStands",
+		"TestCompatibleServer/an argument that may be anything is declared to each API (H3)",
+	}},
+	{"H4", "a context that is too long is an invalid request over Messages", []string{
+		"TestContextTooLongOfACompatibleServerIsRecognized", "TestCompatibleServerFails/a context that is too long",
+	}},
+	{"H5", "a Messages stream without message_start is lost", []string{"TestStreamWithoutMessageStartIsAnAnswer"}},
+	{"H6", "a stop sequence beside end_turn is not reported", []string{
+		"TestStopSequenceBesideEndTurnIsTheReason",
+		"TestCompatibleServer/a stop sequence is the reason, also where it comes first (H5, H6)",
+	}},
+	{"H7", "the server ignores tool choices, one call only and forms", []string{
+		"TestCallsThatTheRequestForbadeAreNotExecuted", "TestRunForRefusesAResponseInAnotherForm",
+		"TestEachAPIOfACompatibleServer/tools are called as the request allows",
+		"TestEachAPIOfACompatibleServer/an answer has the form that was asked for, or the run fails",
+	}},
+	{"H8", "Responses reports an answer that was cut off as completed", []string{
+		"TestAnswerThatReachesTheLimitOfACompatibleServerIsCut", "TestCallsOfAnAnswerThatWasCutOffAreNotExecuted",
+	}},
+	{"H9", "a MaxTokens below 16 is raised for servers that accept it", []string{
+		"TestSmallMaxTokensAreRaisedForOpenAIAlone",
+		"TestCompatibleServer/an answer of Responses that reached MaxTokens is cut, and a small MaxTokens is sent (H8, H9)",
+	}},
+	{"H10", "a call that was cut off is a finding of Validate for good", []string{
+		"TestCallThatReachedTheLimitOfTokensIsNoFinding", "TestConversationSwitchesAPIsOfOneServer",
+	}},
+	{"H11", "the type of an error is its status", []string{"TestCompatibleServer/an error has its type (H11)"}},
+	{"H12", "a kept-alive connection that the server closed fails a request", []string{
+		"TestClosedKeptAliveConnectionIsReplaced",
+	}},
+}
+
+func TestEachFindingAboutCompatibleServersHasTests(t *testing.T) {
+	var tests strings.Builder
+	require.NoError(t, filepath.WalkDir(filepath.Join("..", ".."), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		tests.Write(source)
+		return err
+	}))
+	exist := tests.String()
+
+	for i, f := range findings {
+		require.Equal(t, fmt.Sprintf("H%d", i+1), f.id)
+		require.NotEmpty(t, f.tests, "%s: %s", f.id, f.what)
+		for _, test := range f.tests {
+			name, sub, part := strings.Cut(test, "/")
+			require.Contains(t, exist, "func "+name+"(", "%s: %s", f.id, f.what)
+			if part {
+				require.Contains(t, exist, `t.Run("`+sub+`", func(`, "%s: %s", f.id, f.what)
+			}
+		}
+	}
 }
